@@ -78,6 +78,7 @@ func TestThousandPoolsLeaveNothing(t *testing.T) {
 // TestADurableCallStaysWithItsServer has one whose server is restarted while it runs, although
 // another one is there.
 func TestADurableCallStaysWithItsServer(t *testing.T) {
+	t.Parallel()
 	servers, urls := three(t)
 	p := newPool(t, urls, pool.Config{})
 	ready(t, p, 3)

@@ -43,6 +43,7 @@ func TestNamesOfServersAreThereOnceAndNotEmpty(t *testing.T) {
 }
 
 func TestAServerThatCallsItselfOtherwiseGetsNoCalls(t *testing.T) {
+	t.Parallel()
 	s := newServer(t, "a", asterisque.WithID("a"))
 	for id, want := range map[string]error{"a": nil, "b": asterisque.ErrExpired} {
 		p := newPoolOf(t, yielding([]pool.Address{{URL: s.url, ID: id}}), pool.Config{})

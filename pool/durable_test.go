@@ -69,6 +69,7 @@ func sharing(t *testing.T, names ...string) (map[string]*server, *pool.Pool, *ke
 }
 
 func TestADurableCallGoesOnToAServerThatSharesTheAnswers(t *testing.T) {
+	t.Parallel()
 	servers, p, l := sharing(t, "a", "b", "A", "B")
 	answer := make(chan string, 1)
 	on := p.ByKey("one that a or b has")
@@ -102,6 +103,7 @@ func TestADurableCallGoesOnToAServerThatSharesTheAnswers(t *testing.T) {
 }
 
 func TestADurableCallThatMayHaveRunIsNotGivenUpForARefusal(t *testing.T) {
+	t.Parallel()
 	servers, p, l := sharing(t, "a", "b")
 	answer := make(chan error, 1)
 	go func() { // ends with the call

@@ -36,6 +36,7 @@ func (s sets) resolve(ctx context.Context) iter.Seq2[[]pool.Address, error] {
 }
 
 func TestCallsWithAKeyGoToTheSameServer(t *testing.T) {
+	t.Parallel()
 	servers, urls := three(t)
 	p, other := newPool(t, urls, pool.Config{}), newPool(t, []string{urls[2], urls[0], urls[1]}, pool.Config{})
 	owners := make(map[string]string)
@@ -69,6 +70,7 @@ func TestCallsWithAKeyGoToTheSameServer(t *testing.T) {
 }
 
 func TestACallForOneServerGoesToNoOther(t *testing.T) {
+	t.Parallel()
 	servers, urls := three(t)
 	p := newPool(t, urls, pool.Config{})
 	for i, name := range []string{"a", "b", "c"} {
@@ -94,6 +96,7 @@ func TestACallForOneServerGoesToNoOther(t *testing.T) {
 }
 
 func TestAllServersAreCalledAtOnce(t *testing.T) {
+	t.Parallel()
 	servers, urls := three(t)
 	servers[1].kill()
 	p := newPool(t, urls, pool.Config{Subset: 1})
@@ -212,6 +215,7 @@ func TestServersComeAndGo(t *testing.T) {
 // TestAServerThatLeavesEndsWhatItHasBegun has a call that runs on a server that the Resolver no
 // longer names.
 func TestAServerThatLeavesEndsWhatItHasBegun(t *testing.T) {
+	t.Parallel()
 	servers, urls := three(t)
 	s := make(sets)
 	go func() { s <- urls[:1] }() // ends with New

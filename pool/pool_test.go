@@ -90,6 +90,7 @@ func TestAServerThatIsKilledFailsOnlyWhatRanThere(t *testing.T) {
 
 // TestARollingRestartFailsNoCall has ten rounds of graceful restarts of all three servers.
 func TestARollingRestartFailsNoCall(t *testing.T) {
+	t.Parallel()
 	servers, urls := three(t)
 	p := newPool(t, urls, pool.Config{})
 	ready(t, p, 3)

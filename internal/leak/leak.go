@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +18,9 @@ const patience = time.Minute
 // Main is a package's whole TestMain: it runs the tests and then fails if a goroutine started by
 // them is still there. It also fails as soon as one test takes a quarter of the time limit of all.
 func Main(m *testing.M) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400) // tests hold little, and leave much
+	}
 	stop := watchOverdue()
 	code := m.Run()
 	stop()

@@ -20,7 +20,6 @@ type Extent int
 
 const (
 	Brief Extent = iota // what shows every rule at work, for each kind of Wire
-	Usual               // every row but those that take long
 	Soak                // everything
 )
 
@@ -68,48 +67,48 @@ const (
 func scenarios() []scenario {
 	return []scenario{
 		{name: "uploads, brief", extent: Brief, run: uploads(64, 400, 128*kib)},
-		{name: "uploads, 1 worker, brief", extent: Usual, run: uploads(1, 400, 128*kib)},
+		{name: "uploads, 1 worker, brief", extent: Soak, run: uploads(1, 400, 128*kib)},
 		{name: "uploads, 64 workers", extent: Soak, run: uploads(64, 400, mib)},
 		{name: "uploads, 8 workers", extent: Soak, run: uploads(8, 400, mib)},
 		{name: "uploads, 1 worker", extent: Soak, run: uploads(1, 400, mib)},
-		{name: "uploads from both sides, brief", extent: Usual, run: uploadsFromBoth(64, 500, 128*kib)},
+		{name: "uploads from both sides, brief", extent: Soak, run: uploadsFromBoth(64, 500, 128*kib)},
 		{name: "uploads from both sides", extent: Soak, run: uploadsFromBoth(64, 1000, mib)},
 
 		{name: "300 sleepers", extent: Brief, run: sleeping(300, 16*kib)},
 		{name: "8 sleepers with large Blocks", extent: Brief, run: sleeping(8, 4*mib-100)},
 		{name: "300 sleepers, half of them cancelled", extent: Brief, run: halfCancelled(300, 16*kib)},
-		{name: "slow readers, brief", extent: Usual, run: slowReaders(400)},
+		{name: "slow readers, brief", extent: Soak, run: slowReaders(400)},
 		{name: "slow readers", extent: Soak, run: slowReaders(2000)},
 
 		{name: "parameters, 64 workers, 400 of 64 KiB", extent: Brief, run: parameters(64, 400, 64*kib)},
 		{name: "parameters, 64 workers, 2,000 of 16 KiB", extent: Soak, run: parameters(64, 2000, 16*kib)},
-		{name: "parameters, 256 workers, 1,500 of 16 KiB", extent: Usual, run: parameters(256, 1500, 16*kib)},
-		{name: "parameters, 1,024 workers, 2,600 of 12 KiB", extent: Usual, run: parameters(1024, 2600, 12*kib)},
+		{name: "parameters, 256 workers, 1,500 of 16 KiB", extent: Soak, run: parameters(256, 1500, 16*kib)},
+		{name: "parameters, 1,024 workers, 2,600 of 12 KiB", extent: Soak, run: parameters(1024, 2600, 12*kib)},
 		{name: "parameters, 1,024 workers, 5,200 of 6 KiB", extent: Soak, run: parameters(1024, 5200, 6*kib)},
 
 		{name: "chains, 1 worker", extent: Brief, run: chains(1, 4, 8)},
 		{name: "chains, 4 workers", extent: Brief, run: chains(4, 16, 8)},
-		{name: "chains, 64 workers", extent: Usual, run: chains(64, 256, 8)},
+		{name: "chains, 64 workers", extent: Soak, run: chains(64, 256, 8)},
 		{name: "chains, 1,024 workers", extent: Soak, run: chains(1024, 4096, 8)},
 		{name: "chains, 1 worker, 60 deep", extent: Brief, run: chains(1, 4, 60)},
 		{name: "chains that are too deep", extent: Brief, run: chainsTooDeep},
 
 		{name: "large results, brief", extent: Brief, run: results{calls: 1024, size: 60 * kib}.run},
-		{name: "large results, 16 of 4 MB", extent: Usual, run: results{calls: 16, size: 4_000_000, takes: 100, link: 100 * mib}.run},
+		{name: "large results, 16 of 4 MB", extent: Soak, run: results{calls: 16, size: 4_000_000, takes: 100, link: 100 * mib}.run},
 		{name: "large results, 40 of 4 MB", extent: Soak, run: results{calls: 40, size: 4_000_000, takes: 100, link: 100 * mib}.run},
 		{name: "large results, 1,024 of 60 KiB", extent: Soak, run: results{calls: 1024, size: 60 * kib, takes: 300, link: 50_000_000}.run},
-		{name: "large results, 400 of 100 KiB", extent: Usual, run: results{calls: 400, size: 100 * kib, takes: 300, link: 50_000_000}.run},
+		{name: "large results, 400 of 100 KiB", extent: Soak, run: results{calls: 400, size: 100 * kib, takes: 300, link: 50_000_000}.run},
 		{name: "large results, 1,024 of 100 KiB", extent: Soak, run: results{calls: 1024, size: 100 * kib, takes: 300, link: 50_000_000}.run},
 		{name: "large results, 200 of 512 KiB", extent: Soak, run: results{calls: 200, size: 512 * kib, takes: 300, link: 50_000_000}.run},
 		{name: "large results, 64 of 1 MiB", extent: Soak, run: results{calls: 64, size: mib, takes: 300, link: 50_000_000}.run},
-		{name: "large results of durable calls after a cut, brief", extent: Usual, run: durableResults(400, 100*kib, 50_000_000)},
+		{name: "large results of durable calls after a cut, brief", extent: Soak, run: durableResults(400, 100*kib, 50_000_000)},
 		{name: "large results of durable calls after a cut", extent: Soak, run: durableResults(1000, 100*kib, 50_000_000)},
 
-		{name: "one large message, brief", extent: Usual, steady: true, run: largeMessage(40 * mib)},
+		{name: "one large message, brief", extent: Soak, steady: true, run: largeMessage(40 * mib)},
 		{name: "one large message", extent: Soak, steady: true, run: largeMessage(100 * mib)},
 		{name: "messages larger than the outbound limits", extent: Brief, steady: true, run: largerThanLimits},
 
-		{name: "shutdown, brief", extent: Usual, steady: true, run: shutdowns(1)},
+		{name: "shutdown, brief", extent: Soak, steady: true, run: shutdowns(1)},
 		{name: "shutdown", extent: Soak, steady: true, run: shutdowns(50)},
 	}
 }

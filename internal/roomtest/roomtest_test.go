@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/asterisque-go/asterisque/internal/leak"
-	"github.com/asterisque-go/asterisque/internal/race"
 	"github.com/asterisque-go/asterisque/internal/roomtest"
 	_ "github.com/asterisque-go/asterisque/wire/smuxwire" // smux://
 )
@@ -14,30 +13,19 @@ var soak = flag.Bool("soak", false, "run all there is, which takes minutes")
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-func TestHonestProgramsNeverStandStillOverTCP(t *testing.T) {
-	extent := roomtest.Usual
-	if race.Enabled {
-		extent = roomtest.Brief
-	}
-	roomtest.Run(t, roomtest.URL("tcp://127.0.0.1:0"), orSoak(extent))
-}
-
-// orSoak returns how much of the scenarios is run.
-func orSoak(e roomtest.Extent) roomtest.Extent {
-	if *soak {
-		return roomtest.Soak
-	}
-	return e
-}
-
 func TestHonestProgramsNeverStandStill(t *testing.T) {
+	extent := roomtest.Brief
+	if *soak {
+		extent = roomtest.Soak
+	}
 	for name, wires := range map[string]roomtest.Kind{
+		"over TCP":      roomtest.URL("tcp://127.0.0.1:0"),
 		"over net.Pipe": roomtest.NetPipe,
 		"over TLS":      roomtest.URL("tls://127.0.0.1:0"),
 		"over smux":     roomtest.URL("smux://127.0.0.1:0"),
 		"in memory":     roomtest.URL("mem://room"),
 	} {
-		t.Run(name, func(t *testing.T) { roomtest.Run(t, wires, orSoak(roomtest.Brief)) })
+		t.Run(name, func(t *testing.T) { roomtest.Run(t, wires, extent) })
 	}
 }
 

@@ -238,6 +238,7 @@ func TestAClientEndsTheCallWhenTheConnectionDrops(t *testing.T) {
 }
 
 func TestAPeerThatTheSessionLeavesGetsAnEndForItsCalls(t *testing.T) {
+	t.Parallel()
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		svc := originals(form)
 		running := make(chan struct{})

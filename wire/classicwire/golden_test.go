@@ -103,6 +103,7 @@ func TestAServerAnswersAsTheOriginalDid(t *testing.T) {
 }
 
 func TestAClientSaysWhatTheOriginalSaid(t *testing.T) {
+	t.Parallel()
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		node := newNode(t, form, originals(form), asterisque.WithID("4d05c476-df6e-4ca7-8553-1faabb22b4cb"))
 		p, done := rawServer(t, form, node)

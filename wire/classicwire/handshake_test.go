@@ -121,6 +121,7 @@ func TestAServerThatDoesNotAnswerWithASyncConfigIsRefused(t *testing.T) {
 }
 
 func TestASilentPeerIsGivenUp(t *testing.T) {
+	t.Parallel()
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		p, done := rawServer(t, form, newNode(t, form, originals(form), asterisque.WithTimeouts(asterisque.Timeouts{Handshake: 500 * time.Millisecond})))
 		p.wantSync()

@@ -63,6 +63,7 @@ func TestTheSoftLimitHoldsUpAPeerThatKnowsNoWindows(t *testing.T) {
 }
 
 func TestAReaderThatNeverReadsIsFoundStalledAtTheSoftLimit(t *testing.T) {
+	t.Parallel()
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		svc := offer()
 		svc.Handle(21, "stuck", untilOver)

@@ -299,6 +299,7 @@ func TestTheLargestBlockPassesAndALargerOneEndsItsCall(t *testing.T) {
 }
 
 func TestIdsAreUsedAgain(t *testing.T) {
+	t.Parallel()
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		calls := int64(33_000) // once around
 		if *soak {

@@ -208,6 +208,7 @@ func TestAnAnswerToALaterCallShowsThatThePeerKnowsOfAnAbort(t *testing.T) {
 }
 
 func TestManyAbortsAskThePeer(t *testing.T) {
+	t.Parallel()
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		w, p := synced(t, form)
 		asked := 0
