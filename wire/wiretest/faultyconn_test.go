@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/asterisque-go/asterisque/internal/race"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
@@ -18,6 +19,7 @@ func TestAFaultyConnPassesTheSuite(t *testing.T) {
 	slow := wiretest.Direction{Delay: time.Millisecond, Jitter: time.Millisecond, Bandwidth: 1 << 30}
 	for name, faults := range map[string]wiretest.Faults{"without faults": {}, "slow": {Out: slow, In: slow}} {
 		t.Run(name, func(t *testing.T) {
+			skipRace(t)
 			wiretest.RunInBubbles(t, func(*testing.T) (a, b wire.Wire) {
 				p, q := net.Pipe()
 				return wire.FromConn(wiretest.FaultyConn(p, faults)), wire.FromConn(wiretest.FaultyConn(q, faults))
@@ -25,6 +27,7 @@ func TestAFaultyConnPassesTheSuite(t *testing.T) {
 		})
 	}
 	t.Run("over what is no net.Conn", func(t *testing.T) {
+		skipRace(t)
 		wiretest.RunInBubbles(t, func(*testing.T) (a, b wire.Wire) {
 			there, in := io.Pipe()
 			back, out := io.Pipe()
@@ -37,6 +40,15 @@ func TestAFaultyConnPassesTheSuite(t *testing.T) {
 			return wire.FromConn(wiretest.FaultyConn(p, wiretest.Faults{})), wire.FromConn(q)
 		})
 	})
+}
+
+// skipRace skips what takes ten times as long with the race detector, and whose goroutines do no
+// more than those of other tests.
+func skipRace(t *testing.T) {
+	t.Helper()
+	if race.Enabled {
+		t.Skip("others do the same with the race detector")
+	}
 }
 
 func TestWithoutFaultsEverythingArrivesAtOnce(t *testing.T) {

@@ -25,6 +25,7 @@ func TestAFaultyWireWithoutFaultsPassesTheSuite(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			skipRace(t)
 			wiretest.RunInBubbles(t, func(*testing.T) (a, b wire.Wire) {
 				a, b = under()
 				return wiretest.Faulty(a, wiretest.Faults{}), wiretest.Faulty(b, wiretest.Faults{})

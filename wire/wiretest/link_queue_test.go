@@ -69,6 +69,7 @@ func TestWhatWaitsAfterALossKeepsNobodyElseFromLosing(t *testing.T) {
 func TestConnectionsShareALinkFairly(t *testing.T) {
 	for _, n := range []int{2, 5, 16} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			skipRace(t)
 			overLink(t, alike(wiretest.Lane{Rate: 10 * mbit, Delay: 25 * time.Millisecond}), func(b *linkBed) {
 				var got []*count
 				for range n {
@@ -149,6 +150,7 @@ func TestWhatNobodyReadsStopsTheSender(t *testing.T) {
 }
 
 func TestALinkWithoutARateHolds64MiBOfAConnection(t *testing.T) {
+	skipRace(t)
 	overLink(t, alike(wiretest.Lane{Delay: time.Second}), func(b *linkBed) {
 		near, far := b.pipe()
 		b.flood(near)

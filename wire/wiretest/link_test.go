@@ -18,6 +18,7 @@ import (
 )
 
 func TestALinkHasItsRate(t *testing.T) {
+	skipRace(t)
 	for _, c := range []struct {
 		rate  float64 // bytes a second
 		bytes int
