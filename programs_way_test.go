@@ -236,7 +236,7 @@ func (w *way) receive(ctx context.Context, pp *pipe.Pipe) {
 		size := len(b.Payload)
 		b.Release()
 		w.e.p.tick()
-		if down := &w.e.down; down.echo && w == &w.e.up && !down.sendBlock(ctx, pp, min(size, w.e.p.sides[w.e.from].plan.Largest)) {
+		if down := &w.e.down; w == &w.e.up && down.echo && !down.sendBlock(ctx, pp, min(size, w.e.p.sides[w.e.from].plan.Largest)) {
 			down.echo = false
 		}
 	}
