@@ -17,7 +17,7 @@ import (
 )
 
 // enough is how long something may take that happens soon.
-const enough = 30 * time.Second
+const enough = 2 * time.Minute
 
 var (
 	// who answers with the id of the node, and back does, when it has asked the caller for its own.

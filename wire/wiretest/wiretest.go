@@ -32,10 +32,10 @@ import (
 // A subtest fails if a goroutine is there afterwards that was not there before; so nothing else
 // should be running, such as parallel tests.
 //
-// A Wire that hangs fails. A method that may not wait, or that Close has to wake, has 5 seconds to
-// return, and whatever carries frames 10. The failure says which method has not returned, with the
-// stack of its goroutine; Run leaves out what follows then, and returns. It does not wait for pair
-// and what that registers: neither should depend on a Close that returns.
+// A Wire that hangs fails. A method that may not wait, or that Close has to wake, has ten seconds
+// to return, and whatever carries frames thirty. The failure says which method has not returned,
+// with the stack of its goroutine; Run leaves out what follows then, and returns. It does not wait
+// for pair and what that registers: neither should depend on a Close that returns.
 func Run(t *testing.T, pair func(t *testing.T) (a, b wire.Wire)) {
 	runAll(t, pair, usual)
 }
