@@ -107,7 +107,10 @@ func TestAttackRepetitionsHoldNoParameters(t *testing.T) {
 // repetitions may wait.
 func TestAttackAWireThatIsCutAgainAndAgainRunsNothingTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := testkit.NewLedger(func(_ context.Context, n int) (int, error) { time.Sleep(8 * time.Second); return n + 1, nil })
+		l := testkit.NewLedger(func(_ context.Context, n int) (int, error) {
+			time.Sleep(8 * time.Second) // of the bubble
+			return n + 1, nil
+		})
 		conn, wires, _, there := testkit.Link(t, l.Svc, asterisque.Reconnection{First: time.Millisecond, Most: time.Millisecond})
 		var got int
 		done := make(chan error)

@@ -109,7 +109,7 @@ func (r *heldRig) begin(c *heldCase) {
 	if c.stuck {
 		r.peer, there = wire.Pipe()
 	} else {
-		a, b := testkit.TcpPair(r.t)
+		a, b := testkit.TCPPair(r.t)
 		r.peer, there = wire.FromConn(a), wire.FromConn(b)
 	}
 	r.t.Cleanup(func() { r.peer.Close(); r.node.Close() })

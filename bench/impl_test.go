@@ -33,7 +33,7 @@ func TestEveryImplementationPassesEachWorkloadThatItSupports(t *testing.T) {
 			c.workload, d = overShortPath(c.workload), 3*d
 		}
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // what is measured does not matter
+			t.Parallel() // the test ignores the figures
 			r, end, err := measureCell(c, d)
 			defer end()
 			require.NoError(t, err)

@@ -125,10 +125,10 @@ type times struct {
 
 	record time.Duration // after which the record of a session goes that nobody has put again
 
-	inMemory bool // what JetStream keeps does not outlive its server
+	inMemory bool // streams and buckets do not outlive their server
 }
 
-// storage returns where JetStream keeps what is to outlive its server.
+// storage returns the storage type of streams and buckets, which is memory in tests alone.
 func (t *times) storage() jetstream.StorageType {
 	if t.inMemory {
 		return jetstream.MemoryStorage

@@ -48,7 +48,7 @@ func inBubble(t testing.TB) bool {
 
 // place is where a NATS server of a bubble is: the one that was started there last.
 type place struct {
-	forgets bool // what was in it is gone when it is started again; fixed
+	forgets bool // a restart loses all streams; fixed
 
 	mu     sync.Mutex
 	server *server.Server // guarded by mu
@@ -71,7 +71,8 @@ func (p *place) InProcessConn() (net.Conn, error) {
 	return s.InProcessConn()
 }
 
-// inPlace lets a server start in a place of its bubble, which is a new one if c has no name.
+// inPlace binds the server that c describes to a place of the bubble. A server without a name gets
+// a new place.
 func inPlace(t testing.TB, c broker.Config) (broker.Config, *place) {
 	if c.Name == "" {
 		c.Name = rand.Text()
@@ -115,10 +116,10 @@ func connect(t testing.TB, b *broker.Broker, opts ...nats.Option) *nats.Conn {
 	return nc
 }
 
-// Package nats hands its timers on from one who waits to the next, from one bubble to another as
-// well, but for those who wait with a context: as the following ones do.
+// Package nats pools the timers of its waits, across bubbles too. A wait with a context takes no
+// timer, so the following helpers wait with one.
 
-// flush returns once the server has taken what was sent before.
+// flush waits until the server has read all messages that nc has sent.
 func flush(nc *nats.Conn) error {
 	ctx, cancel := context.WithTimeout(context.Background(), enough)
 	defer cancel()

@@ -64,7 +64,7 @@ func joined(t testing.TB, cfg Config, opts ...asterisque.Option) *Cluster {
 	return c
 }
 
-// listening lets a node listen at a TCP port, and in a bubble within the program.
+// listening adds an address to a Config: a TCP port, or in a bubble one in memory.
 func listening(cfg Config) Config {
 	cfg.Listen = []string{"tcp://127.0.0.1:0"}
 	if strings.Contains(cfg.NATS, bubbleHost) {

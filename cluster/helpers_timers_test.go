@@ -6,10 +6,9 @@ import (
 	_ "unsafe" // for linkname
 )
 
-// natsTimers is where package nats keeps its timers from one who waits to the next, from one bubble
-// to another as well, which ends the program if the timer is of a bubble. So all of them are made
-// outside. One that waits in a bubble never ends, since no clock there is that of the timer: tests
-// that wait for NATS do so with a context.
+// natsTimers is the pool of timers of package nats. The pool crosses bubbles, and a timer of a
+// bubble that is reset outside ends the program. So this pool makes all timers outside of bubbles.
+// Such a timer never fires within a bubble: tests wait for NATS with a context.
 //
 //go:linkname natsTimers github.com/nats-io/nats%2ego.globalTimerPool
 var natsTimers struct{ pool sync.Pool }

@@ -80,7 +80,7 @@ func TestNodesRefuseAnOlderHolder(t *testing.T) {
 		_, err = who.Call(t.Context(), before.Caller(store), struct{}{})
 		require.ErrorIs(t, err, asterisque.ErrUnauthorized)
 		require.ErrorIs(t, err, ErrLost)
-		// a process that has stood still in between would send what was under way
+		// a process that was paused in between sends its call late
 		mark := asterisque.Metadata{asHolder: claimMark(before.Key(), before.Epoch())}
 		_, err = who.Call(t.Context(), store, struct{}{}, asterisque.WithMetadata(mark))
 		require.ErrorIs(t, err, asterisque.ErrUnauthorized)

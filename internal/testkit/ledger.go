@@ -8,16 +8,16 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// ledger is a service that notes which calls of work have begun, in their order.
-type ledger struct {
+// Ledger is a service that notes which calls of work have begun, in their order.
+type Ledger struct {
 	mu    sync.Mutex
 	begun []int
 	Svc   *asterisque.Service
 }
 
-// NewLedger returns a ledger whose calls take what serve says.
-func NewLedger(serve func(ctx context.Context, n int) (int, error)) *ledger {
-	l := &ledger{Svc: asterisque.NewService()}
+// NewLedger returns a Ledger whose calls take what serve says.
+func NewLedger(serve func(ctx context.Context, n int) (int, error)) *Ledger {
+	l := &Ledger{Svc: asterisque.NewService()}
 	Work.Handle(l.Svc, func(ctx context.Context, n int) (int, error) {
 		l.mu.Lock()
 		l.begun = append(l.begun, n)
@@ -28,7 +28,7 @@ func NewLedger(serve func(ctx context.Context, n int) (int, error)) *ledger {
 }
 
 // List returns the calls that have begun so far.
-func (l *ledger) List() []int {
+func (l *Ledger) List() []int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return append([]int(nil), l.begun...)

@@ -87,15 +87,15 @@ func Lasting(t testing.TB, svc *asterisque.Service, opts ...asterisque.Option) (
 	here := asterisque.NewNode(opts...)
 	there := asterisque.NewNode(append(opts, asterisque.WithService(svc))...)
 	t.Cleanup(func() { here.Close(); there.Close() })
-	c := &Cutter{Url: Serve(t, there)}
+	c := &Cutter{URL: Serve(t, there)}
 	conn, err := here.Connect(Background, "", asterisque.Reconnection{First: time.Millisecond, Most: 10 * time.Millisecond, Dial: c.Dial})
 	require.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return conn, c
 }
 
-// TcpPair returns both ends of a TCP connection.
-func TcpPair(t testing.TB) (here, there net.Conn) {
+// TCPPair returns both ends of a TCP connection.
+func TCPPair(t testing.TB) (here, there net.Conn) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -115,9 +115,9 @@ func TcpPair(t testing.TB) (here, there net.Conn) {
 	return here, there
 }
 
-// TlsPipe returns two wires in memory, with TLS, of a client that connects to localhost and of a
+// TLSPipe returns two wires in memory, with TLS, of a client that connects to localhost and of a
 // server.
-func TlsPipe(client, server *tls.Config) (here, there wire.Wire) {
+func TLSPipe(client, server *tls.Config) (here, there wire.Wire) {
 	a, b := net.Pipe()
 	client = client.Clone()
 	client.ServerName = "localhost"

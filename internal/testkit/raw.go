@@ -206,7 +206,7 @@ func DialRaw(t *testing.T, opts ...asterisque.Option) (*RawPeer, *asterisque.Ses
 	t.Helper()
 	node := asterisque.NewNode(opts...)
 	t.Cleanup(func() { node.Close() })
-	here, there := TcpPair(t)
+	here, there := TCPPair(t)
 	// whoever waits for what does not come fails where it reads
 	require.NoError(t, here.SetReadDeadline(time.Now().Add(time.Duration(Long(120, 3600))*time.Second)))
 	p := &RawPeer{t, wire.FromConn(here)}

@@ -160,14 +160,14 @@ func NewProxy(t testing.TB, n *asterisque.Node) *wiretest.Proxy {
 
 // Cutter dials TCP connections and cuts the present one.
 type Cutter struct {
-	Url  string
+	URL  string
 	Mu   sync.Mutex
 	Conn net.Conn // guarded by mu
 }
 
 // Dial is a Reconnection.Dial.
 func (c *Cutter) Dial(ctx context.Context) (wire.Wire, error) {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", c.Url[len("tcp://"):])
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", c.URL[len("tcp://"):])
 	if err != nil {
 		return nil, err
 	}

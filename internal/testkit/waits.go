@@ -111,7 +111,7 @@ func LeftOf(st asterisque.Stats) string {
 	return strings.Join(list, ", ")
 }
 
-// Soak lets some tests run as long as their figures ask for.
+// Soak selects the long versions of the tests that have one.
 var Soak = flag.Bool("soak", false, "run the long versions of the tests that have one")
 
 // parallel is how many parallel tests run at once: those are parallel that wait.

@@ -18,7 +18,7 @@ import (
 // rawOn connects a rawPeer to node over TCP.
 func rawOn(t *testing.T, node *asterisque.Node) (*testkit.RawPeer, *asterisque.Session) {
 	t.Helper()
-	here, there := testkit.TcpPair(t)
+	here, there := testkit.TCPPair(t)
 	p := &testkit.RawPeer{T: t, W: wire.FromConn(here)}
 	sessions := make(chan *asterisque.Session, 1)
 	go func() {

@@ -84,8 +84,8 @@ func BenchmarkUrgentOverSlowLink(b *testing.B) {
 // slowLink returns two ends of a connection. What near writes goes through a socket whose send
 // buffer has so many bytes, and then passes at so many bytes a second.
 func slowLink(b *testing.B, rate float64, buffer int) (near, far net.Conn) {
-	near, in := testkit.TcpPair(b)
-	out, far := testkit.TcpPair(b)
+	near, in := testkit.TCPPair(b)
+	out, far := testkit.TCPPair(b)
 	require.NoError(b, near.(*net.TCPConn).SetWriteBuffer(buffer))
 	require.NoError(b, in.(*net.TCPConn).SetReadBuffer(32<<10))
 	go func() { // ends when near is closed

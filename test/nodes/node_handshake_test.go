@@ -42,7 +42,7 @@ func TestFirstBytesThatAreSomethingElseAreRefusedAtOnce(t *testing.T) {
 			} {
 				node := asterisque.NewNode()
 				defer node.Close()
-				here, there := testkit.TcpPair(t)
+				here, there := testkit.TCPPair(t)
 				result := make(chan error, 1)
 				go func() { _, err := join(node, testkit.Background, wire.FromConn(there)); result <- err }()
 				if side == "dialling" {
@@ -155,7 +155,7 @@ func TestAPeerThatSaysNothingCostsLittle(t *testing.T) {
 	before := weightest.Heap()
 	started, done := make(chan struct{}), make(chan struct{})
 	for range peers {
-		here, there := testkit.TcpPair(t)
+		here, there := testkit.TCPPair(t)
 		wires = append(wires, wire.FromConn(here))
 		here.Write([]byte{0, 0, 16}) // a length that never becomes whole
 		go func() {

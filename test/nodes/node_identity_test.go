@@ -93,7 +93,7 @@ func TestASessionEndsWithTheCertificateOfItsPeer(t *testing.T) {
 				}
 				const life = 2 * time.Second
 				begin := time.Now()
-				a, b := testkit.TlsPipe(ca.Client(ca.Issue("brief", life)), ca.Server())
+				a, b := testkit.TLSPipe(ca.Client(ca.Issue("brief", life)), ca.Server())
 				s, _ := asterisquetest.ConnectOver(t, testkit.NewNode(t), testkit.NewNode(t, opts...), a, b)
 				time.Sleep(life - 1)
 				_, err := testkit.Echo.Call(testkit.Background, s, "still good")

@@ -91,7 +91,7 @@ func (rs *replicas) connect(t *testing.T) (*asterisque.Connection, *testkit.Cutt
 		First: time.Millisecond, Most: 10 * time.Millisecond,
 		Dial: func(ctx context.Context) (wire.Wire, error) {
 			rs.mu.Lock()
-			to := testkit.Cutter{Url: rs.urls[rs.next]}
+			to := testkit.Cutter{URL: rs.urls[rs.next]}
 			rs.mu.Unlock()
 			w, err := to.Dial(ctx)
 			if err == nil {

@@ -302,7 +302,7 @@ func TestAResumedSessionEndsWithTheCertificateThatItsPeerShowedLast(t *testing.T
 		there := testkit.NewNode(t, asterisque.WithService(testkit.EchoService()), resume)
 		lines := make(chan wire.Wire, 2)
 		conn, err := testkit.NewNode(t, resume).Connect(testkit.Background, "", asterisque.Reconnection{First: time.Millisecond, Dial: func(context.Context) (wire.Wire, error) {
-			a, b := testkit.TlsPipe(ca.Client(), server)
+			a, b := testkit.TLSPipe(ca.Client(), server)
 			go there.Accept(testkit.Background, b) // ends with the handshake
 			lines <- a
 			return a, nil

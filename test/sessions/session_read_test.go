@@ -94,7 +94,7 @@ func TestTheOtherSidesSessionsAreUnharmedByABadPeer(t *testing.T) {
 	t.Cleanup(func() { client.Close() })
 	good, _ := testkit.ConnectNodes(t, client, node)
 
-	here, there := testkit.TcpPair(t)
+	here, there := testkit.TCPPair(t)
 	bad := &testkit.RawPeer{T: t, W: wire.FromConn(here)}
 	go node.Accept(testkit.Background, wire.FromConn(there))
 	bad.Send(testkit.Hello())

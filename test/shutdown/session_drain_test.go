@@ -52,7 +52,7 @@ func shutDownUnderLoad(t *testing.T, workers int, after time.Duration) {
 	there := asterisque.NewNode(patient, asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: workers}))
 	defer here.Close()
 	defer there.Close()
-	a, b := testkit.TcpPair(t)
+	a, b := testkit.TCPPair(t)
 	slow := wiretest.Direction{Delay: 2 * time.Millisecond, Bandwidth: 200 << 10}
 	dialled, accepted := asterisquetest.ConnectOver(t, here, there, wire.FromConn(wiretest.FaultyConn(a, wiretest.Faults{Out: slow, In: slow})), wire.FromConn(b))
 

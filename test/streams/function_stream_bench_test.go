@@ -42,7 +42,7 @@ func BenchmarkBulk(b *testing.B) {
 
 // BenchmarkCopy is the floor: the same writes into a bare TCP connection.
 func BenchmarkCopy(b *testing.B) {
-	here, there := testkit.TcpPair(b)
+	here, there := testkit.TCPPair(b)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

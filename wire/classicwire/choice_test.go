@@ -10,6 +10,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec/classic"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/wire/classicwire"
 )
 
@@ -47,7 +48,7 @@ func TestAClientOfBothCodecsSpeaksTheFirst(t *testing.T) {
 
 func TestAClientOfBothCodecsSpeaksThatOfAServerThatWasFirst(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
-		here, there := tcpPair(t)
+		here, there := testkit.TCPPair(t)
 		w, p := classicwire.Client(here), newRawPeer(t, form, there)
 		defer w.Close()
 		p.send(serverSync)

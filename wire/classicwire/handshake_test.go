@@ -13,6 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/classic"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/classicwire"
 )
@@ -170,7 +171,7 @@ func TestAClassicClientOnAPortOfProtocol1(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		there := asterisque.NewNode()
 		t.Cleanup(func() { there.Close() })
-		a, b := tcpPair(t)
+		a, b := testkit.TCPPair(t)
 		refused := make(chan error, 1)
 		go func() {
 			_, err := there.Accept(background, wire.FromConn(b))
@@ -187,7 +188,7 @@ func TestAClientOfProtocol1OnAClassicPort(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		here := asterisque.NewNode()
 		t.Cleanup(func() { here.Close() })
-		a, b := tcpPair(t)
+		a, b := testkit.TCPPair(t)
 		refused := make(chan error, 1)
 		go func() {
 			_, err := newNode(t, form, originals(form)).Accept(background, classicwire.Server(b))

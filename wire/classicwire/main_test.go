@@ -2,7 +2,6 @@ package classicwire_test
 
 import (
 	"context"
-	"flag"
 	"net"
 	"testing"
 
@@ -11,15 +10,12 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/codec/classic"
-	"github.com/asterisque-go/asterisque/internal/leak"
+	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/classicwire"
 )
 
-func TestMain(m *testing.M) { leak.Main(m) }
-
-// soak lets some tests run as long as their figures ask for.
-var soak = flag.Bool("soak", false, "run the long versions of the tests that have one")
+func TestMain(m *testing.M) { testkit.Main(m) }
 
 var background = context.Background()
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec/classic"
+	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/wire/classicwire"
 )
 
@@ -26,27 +27,6 @@ type rawPeer struct {
 // patience is how long a rawPeer waits for what must come.
 const patience = 2 * time.Minute
 
-// tcpPair returns both ends of a TCP connection, which close with the test.
-func tcpPair(t testing.TB) (here, there net.Conn) {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer ln.Close()
-	accepted := make(chan net.Conn, 1)
-	go func() {
-		c, err := ln.Accept()
-		if err != nil {
-			t.Error(err)
-		}
-		accepted <- c
-	}()
-	here, err = net.Dial("tcp", ln.Addr().String())
-	require.NoError(t, err)
-	there = <-accepted
-	t.Cleanup(func() { here.Close(); there.Close() })
-	return here, there
-}
-
 // outcome is what became of a handshake.
 type outcome struct {
 	s   *asterisque.Session
@@ -55,7 +35,7 @@ type outcome struct {
 
 // rawClient connects a rawPeer to a node that serves.
 func rawClient(t *testing.T, form classic.Codec, n *asterisque.Node) (*rawPeer, <-chan outcome) {
-	here, there := tcpPair(t)
+	here, there := testkit.TCPPair(t)
 	done := make(chan outcome, 1)
 	go func() {
 		s, err := n.Accept(background, classicwire.Server(there))
@@ -66,7 +46,7 @@ func rawClient(t *testing.T, form classic.Codec, n *asterisque.Node) (*rawPeer, 
 
 // rawServer lets a node connect to a rawPeer.
 func rawServer(t *testing.T, form classic.Codec, n *asterisque.Node) (*rawPeer, <-chan outcome) {
-	here, there := tcpPair(t)
+	here, there := testkit.TCPPair(t)
 	done := make(chan outcome, 1)
 	go func() {
 		s, err := n.Attach(background, classicwire.Client(here))

@@ -16,6 +16,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/classic"
+	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/stream"
 )
@@ -302,7 +303,7 @@ func TestIdsAreUsedAgain(t *testing.T) {
 	t.Parallel()
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		calls := int64(33_000) // once around
-		if *soak {
+		if *testkit.Soak {
 			calls = 70_000 // twice
 		}
 		s, _ := connect(t, form, offer(), offer())
@@ -326,7 +327,7 @@ func TestIdsAreUsedAgain(t *testing.T) {
 func TestManyPipesAtOnce(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		each := 5000 // for each side
-		if *soak {
+		if *testkit.Soak {
 			each = 30_000 // 60,000 of 65,533
 		}
 		svc := offer()

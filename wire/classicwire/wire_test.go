@@ -13,6 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/classic"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/internal/testtls"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/classicwire"
@@ -25,7 +26,7 @@ const most = 1 << 20
 
 // synced returns a Wire whose handshake is done, and its peer.
 func synced(t *testing.T, form classic.Codec) (wire.Wire, *rawPeer) {
-	here, there := tcpPair(t)
+	here, there := testkit.TCPPair(t)
 	w, p := classicwire.Client(here), newRawPeer(t, form, there)
 	t.Cleanup(func() { w.Close() })
 	write(t, w, message.Sync{Version: 1, Codecs: []string{form.Name()}})
@@ -97,7 +98,7 @@ func readClose(t *testing.T, w wire.Wire) message.Close {
 
 func TestThePeersSyncSaysWhatAClassicPeerCan(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
-		here, there := tcpPair(t)
+		here, there := testkit.TCPPair(t)
 		w, p := classicwire.Client(here), newRawPeer(t, form, there)
 		defer w.Close()
 		p.send(serverSync)
@@ -331,7 +332,7 @@ func TestCloseDoesNotWaitForAPeerThatDoesNotRead(t *testing.T) {
 }
 
 func TestAddressesAreThere(t *testing.T) {
-	here, _ := tcpPair(t)
+	here, _ := testkit.TCPPair(t)
 	w := classicwire.Client(here)
 	defer w.Close()
 	require.Equal(t, here.LocalAddr(), w.LocalAddr())
@@ -351,7 +352,7 @@ func TestAWireOverTLSTellsHowItIsProtected(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		server, client := testtls.Configs(t)
 		server.SessionTicketsDisabled, client.ServerName = true, "localhost"
-		a, b := tcpPair(t)
+		a, b := testkit.TCPPair(t)
 		dialled, _ := asterisquetest.ConnectOver(t, newNode(t, form, offer()), newNode(t, form, offer()),
 			classicwire.Client(tls.Client(a, client)), classicwire.Server(tls.Server(b, server)))
 		got, err := echo.Call(background, dialled, "x")
