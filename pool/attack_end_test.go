@@ -78,34 +78,35 @@ func TestThousandPoolsLeaveNothing(t *testing.T) {
 // TestADurableCallStaysWithItsServer has one whose server is restarted while it runs, although
 // another one is there.
 func TestADurableCallStaysWithItsServer(t *testing.T) {
-	t.Parallel()
-	servers, urls := three(t)
-	p := newPool(t, urls, pool.Config{})
-	ready(t, p, 3)
-	for range 5 {
-		name, err := who.Call(background, p, 1, asterisque.WithDurable())
-		require.NoError(t, err)
-		require.Contains(t, []string{"a", "b", "c"}, name)
-	}
-	answer := make(chan string)
-	go func() { // ends with the call
-		name, err := who.Call(background, p, 500, asterisque.WithDurable(), asterisque.WithTTL(hung))
-		if err != nil {
-			name = err.Error()
+	inBubble(t, func(t testing.TB) {
+		servers, urls := three(t)
+		p := newPool(t, urls, pool.Config{})
+		ready(t, p, 3)
+		for range 5 {
+			name, err := who.Call(background, p, 1, asterisque.WithDurable())
+			require.NoError(t, err)
+			require.Contains(t, []string{"a", "b", "c"}, name)
 		}
-		answer <- name
-	}()
-	var on *server
-	require.Eventually(t, func() bool {
-		for _, v := range p.Servers() {
-			for i, u := range urls {
-				if v.URL == u && v.Outstanding == 1 {
-					on = servers[i]
+		answer := make(chan string)
+		go func() { // ends with the call
+			name, err := who.Call(background, p, 500, asterisque.WithDurable(), asterisque.WithTTL(hung))
+			if err != nil {
+				name = err.Error()
+			}
+			answer <- name
+		}()
+		var on *server
+		require.Eventually(t, func() bool {
+			for _, v := range p.Servers() {
+				for i, u := range urls {
+					if v.URL == u && v.Outstanding == 1 {
+						on = servers[i]
+					}
 				}
 			}
-		}
-		return on != nil && len(on.node.Sessions()) > 0 && on.node.Sessions()[0].Stats().Running == 1
-	}, hung, time.Millisecond)
-	on.node.Sessions()[0].Close()
-	require.Equal(t, on.name, <-answer, "which alone remembers that it runs")
+			return on != nil && len(on.node.Sessions()) > 0 && on.node.Sessions()[0].Stats().Running == 1
+		}, hung, time.Millisecond)
+		on.node.Sessions()[0].Close()
+		require.Equal(t, on.name, <-answer, "which alone remembers that it runs")
+	})
 }

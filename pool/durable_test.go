@@ -48,7 +48,7 @@ func (l *keyLog) all() (keys, names []string) {
 
 // sharing starts servers of these names, those in capitals with answers of their own, and returns a
 // pool of them.
-func sharing(t *testing.T, names ...string) (map[string]*server, *pool.Pool, *keyLog) {
+func sharing(t testing.TB, names ...string) (map[string]*server, *pool.Pool, *keyLog) {
 	l := &keyLog{keys: make(map[string][]string), refuses: make(map[string]int)}
 	servers := make(map[string]*server)
 	var set []pool.Address
@@ -69,54 +69,56 @@ func sharing(t *testing.T, names ...string) (map[string]*server, *pool.Pool, *ke
 }
 
 func TestADurableCallGoesOnToAServerThatSharesTheAnswers(t *testing.T) {
-	t.Parallel()
-	servers, p, l := sharing(t, "a", "b", "A", "B")
-	answer := make(chan string, 1)
-	on := p.ByKey("one that a or b has")
-	for i := 0; ; i++ {
-		name, err := who.Call(background, p.ByKey(string(rune('k'+i))), 0)
-		require.NoError(t, err)
-		if name > "Z" {
-			on = p.ByKey(string(rune('k' + i)))
-			break
+	inBubble(t, func(t testing.TB) {
+		servers, p, l := sharing(t, "a", "b", "A", "B")
+		answer := make(chan string, 1)
+		on := p.ByKey("one that a or b has")
+		for i := 0; ; i++ {
+			name, err := who.Call(background, p.ByKey(string(rune('k'+i))), 0)
+			require.NoError(t, err)
+			if name > "Z" {
+				on = p.ByKey(string(rune('k' + i)))
+				break
+			}
 		}
-	}
-	l.mu.Lock()
-	clear(l.keys)
-	l.mu.Unlock()
-	go func() { // ends with the call
-		name, err := who.Call(background, on, 300, asterisque.WithDurable(), asterisque.WithTTL(time.Minute))
-		if err != nil {
-			name = err.Error()
-		}
-		answer <- name
-	}()
-	require.Eventually(t, func() bool { _, names := l.all(); return len(names) == 1 }, hung, time.Millisecond)
-	_, names := l.all()
-	servers[names[0]].kill()
-	other := map[string]string{"a": "b", "b": "a"}[names[0]]
-	require.Equal(t, other, <-answer)
-	keys, names := l.all()
-	require.Len(t, keys, 1, "of all attempts")
-	require.Len(t, keys[0], 16)
-	require.ElementsMatch(t, []string{"a", "b"}, names)
+		l.mu.Lock()
+		clear(l.keys)
+		l.mu.Unlock()
+		go func() { // ends with the call
+			name, err := who.Call(background, on, 300, asterisque.WithDurable(), asterisque.WithTTL(time.Minute))
+			if err != nil {
+				name = err.Error()
+			}
+			answer <- name
+		}()
+		require.Eventually(t, func() bool { _, names := l.all(); return len(names) == 1 }, hung, time.Millisecond)
+		_, names := l.all()
+		servers[names[0]].kill()
+		other := map[string]string{"a": "b", "b": "a"}[names[0]]
+		require.Equal(t, other, <-answer)
+		keys, names := l.all()
+		require.Len(t, keys, 1, "of all attempts")
+		require.Len(t, keys[0], 16)
+		require.ElementsMatch(t, []string{"a", "b"}, names)
+	})
 }
 
 func TestADurableCallThatMayHaveRunIsNotGivenUpForARefusal(t *testing.T) {
-	t.Parallel()
-	servers, p, l := sharing(t, "a", "b")
-	answer := make(chan error, 1)
-	go func() { // ends with the call
-		_, err := who.Call(background, p, 300, asterisque.WithDurable(), asterisque.WithTTL(time.Minute))
-		answer <- err
-	}()
-	require.Eventually(t, func() bool { _, names := l.all(); return len(names) == 1 }, hung, time.Millisecond)
-	_, names := l.all()
-	l.mu.Lock()
-	l.refuses[map[string]string{"a": "b", "b": "a"}[names[0]]] = 3
-	l.mu.Unlock()
-	servers[names[0]].kill()
-	require.NoError(t, <-answer)
+	inBubble(t, func(t testing.TB) {
+		servers, p, l := sharing(t, "a", "b")
+		answer := make(chan error, 1)
+		go func() { // ends with the call
+			_, err := who.Call(background, p, 300, asterisque.WithDurable(), asterisque.WithTTL(time.Minute))
+			answer <- err
+		}()
+		require.Eventually(t, func() bool { _, names := l.all(); return len(names) == 1 }, hung, time.Millisecond)
+		_, names := l.all()
+		l.mu.Lock()
+		l.refuses[map[string]string{"a": "b", "b": "a"}[names[0]]] = 3
+		l.mu.Unlock()
+		servers[names[0]].kill()
+		require.NoError(t, <-answer)
+	})
 }
 
 func TestTheKeyOfTheApplicationIsThatOfAllAttempts(t *testing.T) {

@@ -2,8 +2,11 @@ package pool_test
 
 import (
 	"context"
+	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -33,9 +36,25 @@ type server struct {
 	over chan struct{} // closed when node listens no more
 }
 
-// newServer starts a server on TCP loopback that offers who, and ends with the test.
+// bubbled is a test in a bubble of synctest, whose servers listen in memory.
+type bubbled struct{ testing.TB }
+
+// inBubble runs test with the clock of a bubble: waits of seconds cost nothing, and no other load
+// moves one time against another.
+func inBubble(t *testing.T, test func(t testing.TB)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(bubbled{t}) })
+}
+
+var inMemoryServers atomic.Int64
+
+// newServer starts a server on TCP loopback, or in memory for a test in a bubble, that offers who
+// and ends with the test.
 func newServer(t testing.TB, name string, opts ...asterisque.Option) *server {
 	s := &server{t: t, name: name, url: "tcp://127.0.0.1:0", svc: asterisque.NewService(), opts: opts}
+	if _, ok := t.(bubbled); ok {
+		s.url = fmt.Sprint("mem://pool-", inMemoryServers.Add(1))
+	}
 	who.Handle(s.svc, func(ctx context.Context, ms int) (string, error) {
 		if ms > 0 {
 			select {

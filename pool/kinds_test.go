@@ -36,37 +36,38 @@ func (s sets) resolve(ctx context.Context) iter.Seq2[[]pool.Address, error] {
 }
 
 func TestCallsWithAKeyGoToTheSameServer(t *testing.T) {
-	t.Parallel()
-	servers, urls := three(t)
-	p, other := newPool(t, urls, pool.Config{}), newPool(t, []string{urls[2], urls[0], urls[1]}, pool.Config{})
-	owners := make(map[string]string)
-	for i := range 60 {
-		key := fmt.Sprint("key ", i)
-		name, err := who.Call(background, p.ByKey(key), 0)
-		require.NoError(t, err)
-		owners[key] = name
-		name, err = who.Call(background, other.ByKey(key), 0)
-		require.NoError(t, err)
-		require.Equal(t, owners[key], name, "another client agrees")
-	}
-	counts := make(map[string]int)
-	for _, name := range owners {
-		counts[name]++
-	}
-	require.Len(t, counts, 3)
-	servers[1].kill()
-	ready(t, p, 2)
-	for key, owner := range owners {
-		ctx, cancel := context.WithTimeout(background, hung)
-		name, err := who.Call(ctx, p.ByKey(key), 0)
-		cancel()
-		require.NoError(t, err)
-		if owner != "b" {
-			require.Equal(t, owner, name, "only the keys of the server that is away move")
-		} else {
-			require.NotEqual(t, "b", name)
+	inBubble(t, func(t testing.TB) {
+		servers, urls := three(t)
+		p, other := newPool(t, urls, pool.Config{}), newPool(t, []string{urls[2], urls[0], urls[1]}, pool.Config{})
+		owners := make(map[string]string)
+		for i := range 60 {
+			key := fmt.Sprint("key ", i)
+			name, err := who.Call(background, p.ByKey(key), 0)
+			require.NoError(t, err)
+			owners[key] = name
+			name, err = who.Call(background, other.ByKey(key), 0)
+			require.NoError(t, err)
+			require.Equal(t, owners[key], name, "another client agrees")
 		}
-	}
+		counts := make(map[string]int)
+		for _, name := range owners {
+			counts[name]++
+		}
+		require.Len(t, counts, 3)
+		servers[1].kill()
+		ready(t, p, 2)
+		for key, owner := range owners {
+			ctx, cancel := context.WithTimeout(background, hung)
+			name, err := who.Call(ctx, p.ByKey(key), 0)
+			cancel()
+			require.NoError(t, err)
+			if owner != "b" {
+				require.Equal(t, owner, name, "only the keys of the server that is away move")
+			} else {
+				require.NotEqual(t, "b", name)
+			}
+		}
+	})
 }
 
 func TestACallForOneServerGoesToNoOther(t *testing.T) {

@@ -18,6 +18,7 @@ func TestMain(m *testing.M) { leak.Main(m) }
 // TestNoCallFailsWhileTheServersAreRestarted relies on the program to fail by itself when one does,
 // and looks at what people see of it.
 func TestNoCallFailsWhileTheServersAreRestarted(t *testing.T) {
+	t.Parallel()
 	var out, warned bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"-for", "1s", "-agents", "10"}, &out, &warned), &out)
 	require.Empty(t, warned.String())
@@ -33,6 +34,7 @@ func TestNoCallFailsWhileTheServersAreRestarted(t *testing.T) {
 }
 
 func TestAnInterruptEndsItInGoodOrder(t *testing.T) {
+	t.Parallel()
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer time.AfterFunc(300*time.Millisecond, interrupt).Stop()
 	var out bytes.Buffer

@@ -48,6 +48,7 @@ func start(t *testing.T, args []string) (find func(line string) []string, stop f
 }
 
 func TestServersAndAgentsAreProgramsOfTheirOwn(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "certs")
 	require.NoError(t, run(t.Context(), []string{"-write-certs", dir, "-agents", "1"}, io.Discard, io.Discard))
 	server, stopServer := start(t, append([]string{"-server", "127.0.0.1:0"}, named(dir, "server")...))

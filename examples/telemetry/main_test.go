@@ -36,6 +36,7 @@ func facts(t *testing.T, expr, s string) (n []float64) {
 // TestEverythingIsAccountedForAtTheEnd relies on the program to fail by itself when something is
 // missing, and looks at what people see of it.
 func TestEverythingIsAccountedForAtTheEnd(t *testing.T) {
+	t.Parallel()
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"-seconds", "1.5"}, &out))
 	line := `(?m)^ 1\.\d s \| +[1-9]\d+ +[1-9]\d+ \| +0\.\d\d \| +[1-9]\d +[\d.]+ms +[\d.]+ms \| congested \| .*[1-9]\d+ thinned$`
@@ -60,6 +61,7 @@ func TestEverythingIsAccountedForAtTheEnd(t *testing.T) {
 }
 
 func TestReadingsExpireWhereTheLinkIsTooSlowForHalfOfThem(t *testing.T) {
+	t.Parallel()
 	var out bytes.Buffer
 	for range 5 {
 		// on a busy machine so few may be measured that the link keeps up with half of them

@@ -119,6 +119,7 @@ func TestAttackSilentDialsKeepNobodyOut(t *testing.T) {
 	t.Parallel()
 	for _, honest := range []string{"127.0.0.1", "127.0.0.2"} {
 		t.Run("honest ones at "+honest, func(t *testing.T) {
+			t.Parallel()
 			node := testkit.NewNode(t, asterisque.WithService(testkit.EchoService()))
 			url := testkit.Listen(t, node, "tcp://127.0.0.1:0", wire.Options{})
 			address := url[len("tcp://"):]

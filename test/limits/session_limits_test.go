@@ -41,7 +41,7 @@ func TestAtTheInboundSoftLimitThePeersSenderIsHeldUp(t *testing.T) {
 	var sent atomic.Int64
 	send := func(p *pipe.Pipe) error { // until it is held up
 		for {
-			ctx, cancel := context.WithTimeout(testkit.Background, 200*time.Millisecond)
+			ctx, cancel := context.WithTimeout(testkit.Background, 50*time.Millisecond)
 			err := p.Send(ctx, make([]byte, 10_000))
 			cancel()
 			switch {

@@ -15,7 +15,7 @@ import (
 
 // TestCutsLeaveNothingBehind compares memory and goroutines before and after many.
 func TestCutsLeaveNothingBehind(t *testing.T) {
-	cuts := 100
+	cuts := 40
 	if *testkit.Soak {
 		cuts = 1000
 	}

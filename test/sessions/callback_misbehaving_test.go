@@ -39,7 +39,7 @@ func TestACallbackThatMisbehavesCostsOnlyItsOwn(t *testing.T) {
 	}
 	outs, errs := make([][]byte, len(callbacks)), make([]error, len(callbacks))
 	var all sync.WaitGroup
-	places := make(chan struct{}, 17) // they wait more than they work
+	places := make(chan struct{}, 34) // they wait more than they work
 	for i := range callbacks {
 		all.Go(func() {
 			places <- struct{}{}

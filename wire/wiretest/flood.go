@@ -47,7 +47,7 @@ func (r *rig) startFlood(w wire.Wire, write floodBy, what string) *flood {
 		}
 		return write(w, nil)
 	})
-	tick := time.NewTicker(10 * time.Millisecond)
+	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	seen, quiet := int64(0), 0
 	for quiet < 5 {
