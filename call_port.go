@@ -164,6 +164,13 @@ func (p *port) Ask() {
 	p.put(&m, carrier.Now) // an error means that there is nobody left to ask
 }
 
+// Skip implements piping.Port.
+func (p *port) Skip(stays uint64) {
+	m := outbox.Message{Type: message.ControlType, Control: outbox.Skip, Skipped: stays, Sender: (*piping.End)(p.pipe), Held: heldMessage}
+	p.x.count(heldMessage)
+	p.put(&m, carrier.Now) // an error means that there is nobody left to hand it back to
+}
+
 // Stop implements piping.Port.
 func (p *port) Stop() {
 	p.x.count(heldMessage)

@@ -55,6 +55,9 @@ func newServed(x *exchange, m *message.Open, h *handler, within *outer) (c *serv
 			Function: m.Function, Priority: p, Port: c, Terms: &x.terms, SendLimit: sendLimit(&x.terms, m.Meta.Window), Granted: earlyLimit(&x.terms),
 			Unary: !m.Meta.Stream, Lasting: m.Meta.TTL == 0,
 		})
+		if m.Meta.Stream && x.terms.PeerEarly < m.Meta.Window {
+			x.watchIdle()
+		}
 	} else {
 		call := new(unaryCall)
 		c = &call.served

@@ -18,7 +18,8 @@ type table struct {
 
 	mu sync.Mutex
 	// guarded by mu, as all below: the session has ended, and nothing is added
-	ended bool
+	ended    bool
+	watching bool // streams are about to be looked at: see watchIdle
 	// what this side has announced its end with: no pipe of the peer is added; nil until then
 	announced *message.Drain
 	pipes     [2]slots // by the lowest bit of their ids

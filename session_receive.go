@@ -143,6 +143,16 @@ func (u *upper) receiveControl(m message.Control) error {
 			}
 			return nil
 		})
+	case message.Skip:
+		if u.carrier.HasPart(c.Pipe) {
+			return overtakes("Skip", c.Pipe)
+		}
+		return u.toPipe(c.Pipe, func(p *piping.End) error {
+			if !p.SkipArrived(c.Sent) {
+				return violation("Skip for pipe %d to %d bytes, which have come before or were not granted", c.Pipe, c.Sent)
+			}
+			return nil
+		})
 	case message.Allow:
 		return u.toPipe(c.Pipe, func(p *piping.End) error { p.AllowArrived(c.Total); return nil })
 	case message.Ping:
@@ -174,7 +184,12 @@ func (u *upper) receiveCredit(c message.Credit) error {
 		u.opens.grant(c.Limit)
 		return nil
 	}
-	return u.toPipe(c.Pipe, func(p *piping.End) error { p.CreditArrived(c.Limit); return nil })
+	return u.toPipe(c.Pipe, func(p *piping.End) error {
+		if p.CreditArrived(c.Limit) {
+			u.watchIdle()
+		}
+		return nil
+	})
 }
 
 // toPipe hands the pipe of a Control to f, if that carries Blocks and is not over.

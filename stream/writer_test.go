@@ -37,6 +37,7 @@ func (p *port) Stop()                                      {}
 func (p *port) Announce()                                  {}
 func (p *port) Close([]byte, *codec.Abort)                 {}
 func (p *port) Ask()                                       { p.asks++ }
+func (p *port) Skip(uint64)                                {}
 
 // narrow returns a pipe whose peer grants credit up to limit, and more than early only if it is
 // asked.

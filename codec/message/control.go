@@ -8,7 +8,7 @@ import (
 )
 
 // Control is a message about the session: one of Sync, Ping, Pong, Credit, Ack, Drain,
-// SessionClose, Stop, Ask, Allow and UnknownControl.
+// SessionClose, Stop, Ask, Allow, Skip and UnknownControl.
 type Control interface {
 	// AppendTo appends the frame to dst and returns the longer slice. It keeps no part of the
 	// message. Numbers beyond 2^53-1 are sent as 2^53-1.
@@ -29,6 +29,7 @@ const (
 	stopCode
 	askCode
 	allowCode
+	skipCode
 )
 
 // Ping asks the peer whether it lives. One that goes along with much else is a mark: what was
@@ -90,6 +91,14 @@ type Allow struct {
 	Total uint64 // that of the Ask
 }
 
+// Skip hands back credit that its sender has no use for: the cost of Blocks since the pipe's birth
+// is Sent from now on, though no Block has come for the difference. The receiver counts that as
+// received and taken, and grants it no more.
+type Skip struct {
+	Pipe uint64
+	Sent uint64 // no more than what was granted
+}
+
 // UnknownControl is a Control of a later version. What it said is gone; it is to be ignored. Codes
 // from 64 to 127 are unknown to all versions.
 type UnknownControl struct {
@@ -106,6 +115,7 @@ func (SessionClose) control()   {}
 func (Stop) control()           {}
 func (Ask) control()            {}
 func (Allow) control()          {}
+func (Skip) control()           {}
 func (UnknownControl) control() {}
 
 // AppendTo implements Control.
@@ -160,6 +170,12 @@ func (c Ask) AppendTo(dst []byte) []byte {
 func (c Allow) AppendTo(dst []byte) []byte {
 	dst = item.AppendNumber(appendControl(dst, allowCode, 2), c.Pipe)
 	return item.AppendNumber(dst, c.Total)
+}
+
+// AppendTo implements Control.
+func (c Skip) AppendTo(dst []byte) []byte {
+	dst = item.AppendNumber(appendControl(dst, skipCode, 2), c.Pipe)
+	return item.AppendNumber(dst, c.Sent)
 }
 
 // AppendTo implements Control. It sends the code alone.
@@ -227,6 +243,9 @@ func readControl(r *item.Reader, code uint64, n int) Control {
 	case allowCode:
 		arity(r, n, 4, 4, "Allow")
 		return Allow{Pipe: r.Uint("pipe id", MaxPipe), Total: r.Uint("total", MaxPipe)}
+	case skipCode:
+		arity(r, n, 4, 4, "Skip")
+		return Skip{Pipe: r.Uint("pipe id", MaxPipe), Sent: r.Uint("skipped cost", MaxPipe)}
 	}
 	for ; n > 2 && r.Err == nil; n-- {
 		r.Skip()

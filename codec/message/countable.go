@@ -6,7 +6,8 @@ import "github.com/asterisque-go/asterisque/internal/item"
 const longest = item.Array | 23
 
 // Countable reports whether frame, which is well-formed, is one of those that are numbered for a
-// resume: Open, Block, Close, Part, and of the Controls Credit, Drain, Stop, Ask and Allow.
+// resume: Open, Block, Close, Part, and of the Controls Credit, Drain, Stop, Ask, Allow and
+// Skip.
 func Countable(frame []byte) bool {
 	if len(frame) < 3 || frame[0] > longest {
 		return false // of a Control that this version does not know
@@ -15,7 +16,7 @@ func Countable(frame []byte) bool {
 		return true
 	}
 	switch frame[2] {
-	case creditCode, drainCode, stopCode, askCode, allowCode:
+	case creditCode, drainCode, stopCode, askCode, allowCode, skipCode:
 		return true
 	}
 	return false

@@ -105,7 +105,7 @@ func TestAnAskForLessThanWasSentIsRefused(t *testing.T) {
 func TestCountableFramesAreThoseThatAResumeBringsBack(t *testing.T) {
 	for _, m := range []appender{
 		&Open{Pipe: 1 << 40, Meta: meta}, &Block{}, &Block{End: true}, &Close{}, &Close{Abort: codec.ErrCanceled},
-		Credit{Opens: true}, Credit{Pipe: 1 << 40}, Drain{None: true}, Stop{}, Ask{Pipe: 1 << 40}, Allow{Pipe: 1 << 40},
+		Credit{Opens: true}, Credit{Pipe: 1 << 40}, Drain{None: true}, Stop{}, Ask{Pipe: 1 << 40}, Allow{Pipe: 1 << 40}, Skip{Pipe: 1 << 40},
 	} {
 		require.True(t, Countable(m.AppendTo(nil)), "%#v", m)
 	}

@@ -205,6 +205,8 @@ func (m *vectorMessage) goControl() Control {
 		return Ask{Pipe: *m.Pipe, Sent: m.Sent, Total: m.Total}
 	case "allow":
 		return Allow{Pipe: *m.Pipe, Total: m.Total}
+	case "skip":
+		return Skip{Pipe: *m.Pipe, Sent: m.Sent}
 	default:
 		return UnknownControl{Code: uint64(m.Code)}
 	}

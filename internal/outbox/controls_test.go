@@ -282,3 +282,16 @@ func TestWhatIsPutAheadWaitsForWhatFollows(t *testing.T) {
 	b.Close(nil)
 	require.Equal(t, outbox.ErrClosed, b.PutAhead(message.Drain{None: true}))
 }
+
+func TestASkipGrowsWhatCountsAsDeparted(t *testing.T) {
+	b := newBox(t)
+	f := b.fill()
+	sent := uint32(63<<10 - 10 + overhead)
+	s := &asker{wants: 2}
+	b.skip(f, s, 4096)
+	b.block(f, []byte("123"))
+	b.ask(f, s)
+	b.skip(f, s, 4096)
+	require.Equal(t, []string{"Open 0", "Block 0 xxxxxxxx", "message.Skip", "Block 0 123", "message.Ask"}, b.drain())
+	require.Equal(t, []uint32{sent, 4096, sent + 103 + overhead, sent + 103 + overhead, 4096}, s.sent, "the low bits of what has departed")
+}

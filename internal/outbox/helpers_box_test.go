@@ -177,11 +177,25 @@ func (a *asker) Asking(sent uint32) (departed, total uint64, ok bool) {
 	return 1<<40 + uint64(sent), 1<<40 + uint64(sent) + 1, a.wants >= 0
 }
 
+// Skipping hands back 1<<40 + 100 as often as a wants, and notes what has departed and what stays.
+func (a *asker) Skipping(sent uint32, stays uint64) (total uint64, ok bool) {
+	a.sent = append(a.sent, sent, uint32(stays))
+	a.wants--
+	return 1<<40 + 100 + uint64(sent), a.wants >= 0
+}
+
 func (a *asker) Dropped(payload int) { a.dropped = append(a.dropped, payload) }
 
 func (b *box) ask(f *outbox.Flow, a *asker) {
 	b.t.Helper()
 	m := outbox.Message{Type: message.ControlType, Control: outbox.Ask, Sender: a, Held: 100}
+	_, err := b.Put(f, &m)
+	require.NoError(b.t, err)
+}
+
+func (b *box) skip(f *outbox.Flow, a *asker, stays uint64) {
+	b.t.Helper()
+	m := outbox.Message{Type: message.ControlType, Control: outbox.Skip, Skipped: stays, Sender: a, Held: 100}
 	_, err := b.Put(f, &m)
 	require.NoError(b.t, err)
 }

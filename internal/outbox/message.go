@@ -33,9 +33,9 @@ type Message struct {
 	Expires  time.Time     // from then on it is not worth delivering; zero: never, as of an End
 	Meta     *message.Meta // of an Open; nil: nothing; its TTL follows from Expires
 	Abort    *codec.Abort  // of a Close; nil is success
-	Skipped  uint64        // of a Block or a Close: how many are missing before it
+	Skipped  uint64        // of a Block or a Close: how many are missing; of a Skip: what stays
 	Marker   any           // the application's own, for the report of a drop
-	Sender   Sender        // of a Block or an Ask
+	Sender   Sender        // of a Block, an Ask or a Skip
 
 	// of Payload, if that goes to the Outbox with it; it stays its owner's if there is an error
 	Memory *buffer.Buffer
@@ -53,6 +53,8 @@ const (
 	Stop Control = iota
 	// for the next Block, or to give back what was allowed: its Sender knows when it departs
 	Ask
+	// to hand credit back: its Sender knows when it departs
+	Skip
 )
 
 // Departer learns what becomes of an Open: one of its methods is called, unless Cancel or Finish
@@ -75,6 +77,11 @@ type Sender interface {
 	// the cost of what has departed before it. It returns what the Ask says, or false if it is not
 	// to be sent. It must not call the Outbox.
 	Asking(sent uint32) (departed, total uint64, ok bool)
+
+	// Skipping is called with the lock of the Outbox held when a Skip departs, with the low bits of
+	// the cost of what has departed before it, and the credit that stays. It returns what counts as
+	// sent from now on, or false if it is not to be sent. It must not call the Outbox.
+	Skipping(sent uint32, stays uint64) (total uint64, ok bool)
 
 	// Dropped is called without a lock when a Block was accepted and then dropped, although its
 	// pipe goes on, with the bytes of its payload.

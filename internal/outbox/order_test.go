@@ -44,6 +44,7 @@ func TestOthersAreToldWithoutTheLock(t *testing.T) {
 type toldSender func()
 
 func (toldSender) Asking(uint32) (departed, total uint64, ok bool) { return 0, 0, false }
+func (toldSender) Skipping(uint32, uint64) (total uint64, ok bool) { return 0, false }
 func (s toldSender) Dropped(int)                                   { s() }
 
 func TestADepartingOpenIsToldBeforeAByteOfItIsTaken(t *testing.T) {

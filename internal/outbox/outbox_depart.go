@@ -6,8 +6,8 @@ import "github.com/asterisque-go/asterisque/codec/message"
 // use any more. From here on the peer may know of the pipe. If m has entered, neither m nor f may
 // be touched after that: they are their caller's again.
 func (o *Outbox) departLocked(f *Flow, m *Message) (departed bool) {
-	if m.Type == message.ControlType && m.Control == Ask {
-		return o.departAskLocked(f, m)
+	if m.Type == message.ControlType && m.Control != Stop {
+		return o.departControlLocked(f, m)
 	}
 	ttl, ok := m.timeLeft()
 	if !ok {
@@ -72,14 +72,21 @@ func (o *Outbox) expireLocked(f *Flow, m *Message) {
 	o.dropLocked(f, m, Expired)
 }
 
-// departAskLocked encodes an Ask, unless its sender has no use for it any more.
-func (o *Outbox) departAskLocked(f *Flow, m *Message) (departed bool) {
-	sent, total, ok := m.Sender.Asking(f.sent)
-	if !ok {
+// departControlLocked encodes an Ask or a Skip, unless its sender has no use for it any more.
+func (o *Outbox) departControlLocked(f *Flow, m *Message) (departed bool) {
+	var c message.Control
+	if m.Control == Ask {
+		sent, total, ok := m.Sender.Asking(f.sent)
+		c, departed = message.Ask{Pipe: f.id, Sent: sent, Total: total}, ok
+	} else if total, ok := m.Sender.Skipping(f.sent, m.Skipped); ok {
+		c, departed = message.Skip{Pipe: f.id, Sent: total}, true
+		f.sent = uint32(total)
+	}
+	if !departed {
 		o.news.gone.add(m)
 		return false
 	}
-	o.appendLocked(message.Ask{Pipe: f.id, Sent: sent, Total: total})
+	o.appendLocked(c)
 	o.batch.holds.add(m)
 	return true
 }

@@ -59,6 +59,11 @@ func (a *asking) place(u *underWay) bool {
 	return true
 }
 
+// rests reports whether nothing is asked, and nothing has to be given back.
+func (a *asking) rests() bool {
+	return a.question == idle && a.places == 0 && a.refund != refundDue
+}
+
 // use is called when the Block of the asker is sent. An Allow is for the next Block, whatever that
 // costs.
 func (a *asking) use() {

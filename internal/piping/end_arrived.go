@@ -120,13 +120,37 @@ func (e *End) StopArrived() {
 }
 
 // CreditArrived takes the peer's grant: it accepts total bytes in all. A total below an earlier one
-// changes nothing.
-func (e *End) CreditArrived(total uint64) {
+// changes nothing. It reports whether this side has credit from then on that may be handed back.
+func (e *End) CreditArrived(total uint64) (spare bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.out.raise(total) {
 		e.wakeLocked()
 	}
+	return e.spareLocked() > 0
+}
+
+// SkipArrived takes the peer's word that what it has been granted up to sent is handed back. It
+// reports false if that is less than what has arrived, or more than what was granted.
+func (e *End) SkipArrived(sent uint64) bool {
+	e.mu.Lock()
+	if e.state&(over|endedThere) != 0 || !e.in.windowed() {
+		e.mu.Unlock()
+		return true
+	}
+	received := e.in.received(e.terms)
+	if sent < received || sent > e.in.granted {
+		e.mu.Unlock()
+		return false
+	}
+	var a after
+	e.in.taken += sent - received
+	// what was asked for, and what was allowed, count on the window as it was
+	if s := e.in.special; e.state.wants() && (s == nil || s.wish.none()) {
+		a.grant(e.terms.Room.Shrink(&e.in.hold, e.in.promised()))
+	}
+	e.unlock(a)
+	return true
 }
 
 // AllowArrived takes the peer's answer to an Ask: the next Block may reach total. It is ignored if

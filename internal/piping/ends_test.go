@@ -59,6 +59,7 @@ type end struct {
 	sent  uint32
 	asks  int // Asks that have departed with a total above sent
 	back  int // and those that gave an Allow back
+	skips int // Skips that have departed
 }
 
 // port returns what e is to its pipe.
@@ -68,6 +69,8 @@ func (e *end) port() *endPort { return (*endPort)(e) }
 type endPort end
 
 type ask struct{}
+
+type skip struct{ stays uint64 }
 
 type closing struct {
 	result []byte
@@ -128,6 +131,7 @@ func (e *endPort) Thin(b *piping.Outgoing) bool {
 func (e *endPort) CloseSend() error { return (*end)(e).put("end") }
 func (e *endPort) Stop()            { (*end)(e).put("stop") }
 func (e *endPort) Ask()             { (*end)(e).put(ask{}) }
+func (e *endPort) Skip(n uint64)    { (*end)(e).put(skip{n}) }
 func (e *endPort) MaxBlock() int    { return 1 << 20 }
 
 func (e *endPort) Misbehaved(any) *codec.Abort { return codec.ErrPanicked }
@@ -196,6 +200,15 @@ func (e *end) depart() bool {
 		}
 		e.mu.Unlock()
 		e.s.send(func() { require.True(e.s.t, to.end().AskArrived(sent, total), "an Ask after what has arrived") })
+		return true
+	case skip:
+		total, ok := e.end().Skipping(e.sent, m.stays)
+		if ok {
+			e.sent = uint32(total)
+			e.skips++
+			e.s.send(func() { require.True(e.s.t, to.end().SkipArrived(total), "a Skip of what was granted") })
+		}
+		e.mu.Unlock()
 		return true
 	}
 	e.mu.Unlock()

@@ -2,6 +2,7 @@ package piping_test
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -58,6 +59,8 @@ func (p *port) Stop() { p.note("stop") }
 func (p *port) Announce() { p.mu.Lock(); p.news++; p.mu.Unlock() }
 
 func (p *port) Ask() { p.note("ask") }
+
+func (p *port) Skip(stays uint64) { p.note(fmt.Sprint("skip ", stays)) }
 
 func (p *port) Close(result []byte, abort *codec.Abort) {
 	if abort != nil {

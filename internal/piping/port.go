@@ -36,6 +36,10 @@ type Port interface {
 	// Ask puts an Ask behind all that was sent. The session calls End.Asking when it departs.
 	Ask()
 
+	// Skip puts a Skip behind all that was sent. The session calls End.Skipping with stays when it
+	// departs.
+	Skip(stays uint64)
+
 	// Stop tells the peer that no more Blocks are wanted.
 	Stop()
 

@@ -136,6 +136,11 @@ func (s *schedule) act() {
 		size := s.size()
 		_, err := e.Post(make([]byte, size))
 		s.note("%d.%d posts %d: %v", n, k, size, err)
+	case x < 75:
+		stays := uint64(early + s.rnd.IntN(2)*s.rnd.IntN(5_000))
+		sent, _ := e.end().Idle(piping.Unlimited, stays)
+		e.end().Idle(sent, stays)
+		s.note("%d.%d is idle, and keeps %d", n, k, stays)
 	case x < 84:
 		if len(s.ops) > 0 {
 			o := one(s, s.ops)
@@ -180,6 +185,7 @@ func (s *schedule) remove(n int) {
 		e.Abort(nil)
 		s.asks += e.asks
 		s.back += e.back
+		s.skips += e.skips
 		e.mu.Lock()
 		queued := len(e.queue)
 		e.mu.Unlock()

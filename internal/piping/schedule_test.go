@@ -29,16 +29,16 @@ var (
 // schedule is two sides whose pipes share very little room, and applications that do whatever they
 // may, one step after the other, in a random order.
 type schedule struct {
-	shelters                         bool // for what nobody waits for any more
-	t                                *testing.T
-	rnd                              *rand.Rand
-	plan                             limits.Plan
-	sides                            [2]*side
-	calls                            []*call
-	ops                              []*op
-	steps                            int
-	trace                            []string
-	sent, received, asks, back, lost int
+	shelters                                bool // for what nobody waits for any more
+	t                                       *testing.T
+	rnd                                     *rand.Rand
+	plan                                    limits.Plan
+	sides                                   [2]*side
+	calls                                   []*call
+	ops                                     []*op
+	steps                                   int
+	trace                                   []string
+	sent, received, asks, back, lost, skips int
 }
 
 // call is a pipe with both ends.
@@ -89,6 +89,7 @@ func TestNothingStandsStillAndNothingIsLost(t *testing.T) {
 				all.received += s.received
 				all.asks += s.asks
 				all.back += s.back
+				all.skips += s.skips
 				all.lost += s.lost
 			})
 		})
@@ -96,8 +97,8 @@ func TestNothingStandsStillAndNothingIsLost(t *testing.T) {
 			return
 		}
 	}
-	t.Logf("%d steps: %d Blocks sent, %d received, %d dropped, %d Asks, %d Allows given back",
-		all.steps, all.sent, all.received, all.lost, all.asks, all.back)
+	t.Logf("%d steps: %d Blocks sent, %d received, %d dropped, %d Asks, %d Allows given back, %d Skips",
+		all.steps, all.sent, all.received, all.lost, all.asks, all.back, all.skips)
 }
 
 func newSchedule(t *testing.T, seed uint64) *schedule {
@@ -248,6 +249,7 @@ func (s *schedule) end() {
 			e.Abort(nil)
 			s.asks += e.asks
 			s.back += e.back
+			s.skips += e.skips
 		}
 	}
 	s.settle()

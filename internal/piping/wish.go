@@ -29,6 +29,9 @@ const (
 	allowUsed            // that Block has come, and may wait to be taken
 )
 
+// none reports whether the peer has asked for nothing, and was allowed nothing.
+func (w *wish) none() bool { return w.total == 0 && !w.claimed && w.allowance == notAllowed }
+
 // allow answers the peer's Ask with what the claim has got.
 func (w *wish) allow() {
 	w.allowance, w.allowed, w.debt, w.total = allowDue, w.total, w.claim.Bytes, 0

@@ -72,6 +72,7 @@ func arities() (list []mutant) {
 		{"5-controls", "a Stop", controlFile, `arity(r, n, 3, 3, "Stop")`, "2, 3", "3, 4"},
 		{"5-controls", "an Ask", controlFile, `arity(r, n, 5, 5, "Ask")`, "4, 5", "5, 6"},
 		{"5-controls", "an Allow", controlFile, `arity(r, n, 4, 4, "Allow")`, "3, 4", "4, 5"},
+		{"5-controls", "a Skip", controlFile, `arity(r, n, 4, 4, "Skip")`, "3, 4", "4, 5"},
 	} {
 		within := func(bounds string) string {
 			if at := strings.Index(a.old, "n, "); len(bounds) == len("3, 4") {

@@ -66,6 +66,8 @@ var allPlaces = []place{
 	{"5-controls", "what is sent before an Ask", controlFile, `«r.Uint("sent cost", MaxPipe)»`},
 	{"5-controls", "the total of an Ask", controlFile, `«r.UintFrom("total", a.Sent, MaxPipe)»`},
 	{"5-controls", "the pipe of an Allow", controlFile, `Allow{Pipe: «r.Uint("pipe id", MaxPipe)»`},
+	{"5-controls", "the pipe of a Skip", controlFile, `Skip{Pipe: «r.Uint("pipe id", MaxPipe)»`},
+	{"5-controls", "the sent cost of a Skip", controlFile, `«r.Uint("skipped cost", MaxPipe)»`},
 	{"5-controls", "the total of an Allow", controlFile, `«r.Uint("total", MaxPipe)»`},
 
 	{"7-handshake", "the version", syncFile, `«r.Uint("version", MaxPipe)»`},

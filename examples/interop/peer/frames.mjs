@@ -143,6 +143,7 @@ const controls = {
     return { ...m, total: r.unsigned('total', m.sent) };
   }],
   10: [4, (r) => ({ type: 'allow', pipe: r.unsigned('pipe id'), total: r.unsigned('total') })],
+  11: [4, (r) => ({ type: 'skip', pipe: r.unsigned('pipe id'), sent: r.unsigned('skipped cost') })],
 };
 
 function control(r, n) {
@@ -231,6 +232,7 @@ const encoders = {
   stop: (w, m) => begin(w, 3, 0, 8, m.pipe),
   ask: (w, m) => begin(w, 5, 0, 9, m.pipe, m.sent, m.total),
   allow: (w, m) => begin(w, 4, 0, 10, m.pipe, m.total),
+  skip: (w, m) => begin(w, 4, 0, 11, m.pipe, m.sent),
   unknown: (w, m) => begin(w, 2, 0, m.code),
 };
 

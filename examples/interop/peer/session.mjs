@@ -260,6 +260,12 @@ export class Session {
     return pipe ? pipe.in.asked(m) : this.late(m.pipe);
   }
 
+  skip(m) {
+    if (this.parts.has(m.pipe)) return `a Skip of pipe ${m.pipe}, of which a message is unfinished`;
+    const pipe = this.pipes.get(m.pipe);
+    return pipe ? pipe.in.skipped(m) : this.late(m.pipe);
+  }
+
   allow(m) {
     const pipe = this.pipes.get(m.pipe);
     if (!pipe) return this.late(m.pipe);

@@ -114,6 +114,15 @@ export class Incoming {
     return '';
   }
 
+  /** skipped takes a Skip. It returns what breaks the protocol, if anything does. */
+  skipped({ sent }) {
+    if (this.ended || this.limit === Infinity) return '';
+    if (sent < this.received || sent > this.limit) return `a Skip of pipe ${this.pipe.id} to ${sent}, of ${this.received} to ${this.limit}`;
+    this.taken += sent - this.received;
+    this.received = sent;
+    return '';
+  }
+
   setAsk(ask) {
     this.ask = ask;
     this.room.asking.delete(this);

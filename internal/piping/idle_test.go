@@ -1,0 +1,151 @@
+package piping_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/piping"
+	"github.com/asterisque-go/asterisque/limits"
+)
+
+func TestIdle_HandsBackWhatIsBeyondWhatStays(t *testing.T) {
+	const stays = 4 * early
+	handedBack := fmt.Sprint("skip ", stays)
+	for name, c := range map[string]struct {
+		limit uint64
+		do    func(end *piping.End)
+		again bool
+		skip  string
+	}{
+		"more than stays":                  {10 * early, func(*piping.End) {}, false, handedBack},
+		"as much as stays":                 {stays, func(*piping.End) {}, false, ""},
+		"more than is never kept from it":  {early + 1, func(*piping.End) {}, false, ""},
+		"as much as is never kept from it": {early, func(*piping.End) {}, false, ""},
+		"without windows":                  {piping.Unlimited, func(*piping.End) {}, false, ""},
+		"in use meanwhile": {10 * early, func(e *piping.End) {
+			e.Send(background, piping.Outgoing{Payload: []byte("x")})
+		}, true, ""},
+		"when the direction has ended": {10 * early, func(e *piping.End) { e.CloseSend() }, false, ""},
+		"when the peer wants no more":  {10 * early, func(e *piping.End) { e.StopArrived() }, false, ""},
+		"when the call is over":        {10 * early, func(e *piping.End) { e.CloseArrived(nil, nil) }, false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, end, port := newPipe(piping.Config{SendLimit: c.limit})
+			seen, again := end.Idle(piping.Unlimited, stays)
+			require.Zero(t, seen)
+			require.Equal(t, c.limit != piping.Unlimited && c.limit > early, again, "it may be in use")
+			c.do(end)
+			_, again = end.Idle(seen, stays)
+			require.Equal(t, c.again, again)
+			if c.skip != "" {
+				require.Equal(t, []string{c.skip}, port.sent)
+			} else {
+				require.NotContains(t, port.sent, handedBack)
+			}
+		})
+	}
+}
+
+func TestSkip_IsNotSentWhenThePipeIsInUseAgain(t *testing.T) {
+	p, end, _ := newPipe(piping.Config{SendLimit: 10 * early})
+	require.NoError(t, p.Send(background, make([]byte, 10)))
+	const sent = 10 + overhead
+	_, ok := end.Skipping(0, early)
+	require.False(t, ok, "a Block is on its way")
+	total, ok := end.Skipping(sent, early)
+	require.True(t, ok)
+	require.EqualValues(t, 9*early, total)
+	_, ok = end.Skipping(uint32(total), early)
+	require.False(t, ok, "nothing is left to be handed back")
+	_, err := p.Post(make([]byte, early))
+	require.ErrorIs(t, err, codec.ErrOverloaded, "what was handed back is gone")
+	require.NoError(t, p.Send(background, make([]byte, early-overhead)), "and what stays is not")
+}
+
+func TestSkip_FreesTheRoomOfItsWindow(t *testing.T) {
+	room := limits.NewRoom(&limits.Plan{Window: early, Workers: 1, Spare: 1 << 20})
+	p, end, _ := running(t, room)
+	granted := end.Account().Granted
+	require.EqualValues(t, early+64<<10, granted)
+	require.Equal(t, piping.Accepted, end.BlockArrived(sized(100)))
+	require.Equal(t, early+64<<10, room.Load().Windows)
+
+	require.True(t, end.SkipArrived(granted-2*early))
+	require.Equal(t, 2*early+100+overhead, room.Load().Windows, "what stays, and what waits to be taken")
+	_, err := p.Recv(background)
+	require.NoError(t, err)
+	require.Equal(t, granted, end.Account().Granted, "a limit is never lowered")
+	require.EqualValues(t, granted-2*early, end.Account().Taken)
+	require.Equal(t, piping.Accepted, end.BlockArrived(sized(2*early-overhead)), "what stays may come")
+	require.Equal(t, piping.Overrun, end.BlockArrived(sized(0)), "and nothing more")
+}
+
+func TestSkip_ThatHandsBackWhatItHasNotIsRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		do   func(p *piping.End)
+		sent uint64
+		ok   bool
+	}{
+		"less than has come":         {func(*piping.End) {}, overhead + 99, false},
+		"what has come":              {func(*piping.End) {}, overhead + 100, true},
+		"all that was granted":       {func(*piping.End) {}, early + 64<<10, true},
+		"more than was granted":      {func(*piping.End) {}, early + 64<<10 + 1, false},
+		"behind the end":             {func(e *piping.End) { e.EndArrived(0) }, 0, true},
+		"when the call is over":      {func(e *piping.End) { e.CloseArrived(nil, nil) }, 0, true},
+		"behind a Stop, too much":    {func(e *piping.End) { e.Stop() }, 1 << 40, false},
+		"behind a Stop":              {func(e *piping.End) { e.Stop() }, early + 64<<10, true},
+		"behind a Stop, and too old": {func(e *piping.End) { e.Stop() }, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			room := limits.NewRoom(&limits.Plan{Window: early, Workers: 1, Spare: 1 << 20})
+			_, end, _ := running(t, room)
+			require.Equal(t, piping.Accepted, end.BlockArrived(sized(100)))
+			c.do(end)
+			require.Equal(t, c.ok, end.SkipArrived(c.sent))
+		})
+	}
+}
+
+func TestSkip_IsNotSentWhileABlockAsks(t *testing.T) {
+	wide := plan
+	wide.Spare = 4 << 10
+	bubble(t, wide, func(t *testing.T, s *stream) {
+		s.here.send(large)
+		s.run()
+		require.Equal(t, 1, s.here.asks)
+		require.Positive(t, s.here.end().Account().Limit-early, "there is credit that a smaller Block may use")
+		sent, _ := s.here.end().Idle(piping.Unlimited, early)
+		s.here.end().Idle(sent, early)
+		s.run()
+		require.Zero(t, s.here.skips)
+		s.there.recv()
+		s.run()
+		s.finish()
+	})
+}
+
+// TestSkip_BesideAnAllowFreesNothing has a peer that does what a sender must not: what it was
+// allowed counts on the window as it was.
+func TestSkip_BesideAnAllowFreesNothing(t *testing.T) {
+	wide := plan
+	wide.Spare = 64 << 10
+	bubble(t, wide, func(t *testing.T, s *stream) {
+		s.here.send(large)
+		s.there.recv()
+		s.run()
+		end := s.there.end()
+		sent := end.Account().Taken
+		require.True(t, end.AskArrived(sent, sent+90_000))
+		s.there.recv()
+		synctest.Wait()
+		before := s.load()
+		require.Positive(t, before.Large)
+		require.True(t, end.SkipArrived(end.Account().Granted))
+		require.Equal(t, before, s.load())
+		s.finish()
+	})
+}
