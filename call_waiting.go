@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// wait is what somebody waits for.
-type wait uint8
+// waitKind is what somebody waits for.
+type waitKind uint8
 
 const (
-	waitWindow   wait = iota // room here for the window of a stream that this side opens
-	waitOpens                // room at the peer for calls
-	waitOutbound             // the outbound soft limit
+	waitWindow   waitKind = iota // room here for the window of a stream that this side opens
+	waitOpens                    // room at the peer for calls
+	waitOutbound                 // the outbound soft limit
 	waitKinds
 )
 
@@ -49,7 +49,7 @@ type waitCount struct {
 
 // begin notes that somebody waits, until the function that it returns is called. clock tells how
 // long it was.
-func (w *waits) begin(clock *uptime, kind wait) (end func()) {
+func (w *waits) begin(clock *uptime, kind waitKind) (end func()) {
 	c := w.counts.Load()
 	if c == nil {
 		w.counts.CompareAndSwap(nil, new([waitKinds]waitCount))
@@ -65,7 +65,7 @@ func (w *waits) begin(clock *uptime, kind wait) (end func()) {
 }
 
 // load returns what is known of one kind.
-func (w *waits) load(kind wait) Wait {
+func (w *waits) load(kind waitKind) Wait {
 	c := w.counts.Load()
 	if c == nil {
 		return Wait{}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/ranking"
+	"github.com/asterisque-go/asterisque/internal/wait"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
@@ -72,7 +73,7 @@ type entry struct {
 	expires  time.Time     // when it is lost
 	waits    *list.Element // among the places of its host; nil if it has none now
 	lost     func()        // nil once it was called, or will not be
-	timer    *time.Timer   // calls lost in time; nil if its holder does
+	timer    *wait.Timer   // calls lost in time; nil if its holder does
 	children int           // places within it
 	sessions int           // that the connection carries
 	tried    int           // wires since the last session began, or since the time below
@@ -285,7 +286,7 @@ func (p *entry) watch() {
 
 func (p *entry) watchLocked() {
 	if p.lost != nil && p.waits != nil {
-		p.timer = time.AfterFunc(time.Until(p.expires), p.expire)
+		p.timer = wait.AfterFunc(time.Until(p.expires), p.expire)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/cut"
 	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/internal/outbox"
+	"github.com/asterisque-go/asterisque/internal/wait"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
@@ -106,7 +107,7 @@ func (h *handshake) guarded(f func() error) (err error) {
 // begin bounds the handshake in time, until done is called. When the time, or the node, ends before
 // that, the Wire is closed, and the peer is told why.
 func (h *handshake) begin(ctx context.Context, until time.Time) (_ context.Context, done func()) {
-	h.ctx, h.end = context.WithDeadlineCause(ctx, until, errTooSlow)
+	h.ctx, h.end = wait.WithTimeout(ctx, time.Until(until), errTooSlow)
 	h.gaveUp = make(chan struct{})
 	stop := context.AfterFunc(h.ctx, h.giveUp)
 	if !h.open.add(h) {

@@ -6,7 +6,10 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// Timeouts says for how long a node waits for its peers; see [WithTimeouts].
+// Timeouts says for how long a node waits for its peers; see [WithTimeouts]. Time in which this
+// process does not run counts for none of Handshake, Silence, Write and Stall, be it stopped, its
+// machine suspended or its processors taken by others: what has come meanwhile is read before a
+// peer is given up.
 type Timeouts struct {
 	// Handshake is how long a peer may take to complete the handshake: 5 seconds by default.
 	Handshake time.Duration

@@ -86,7 +86,7 @@ func (v *view) look(ctx context.Context, again <-chan struct{}) error {
 	}
 	defer stopWatch(w)
 	found := make(map[string]bool) // nil once all have come that are there
-	overdue := time.NewTicker(v.life / 4)
+	overdue, looked := time.NewTicker(v.life/4), time.Now()
 	defer overdue.Stop()
 	end := time.NewTimer(v.untilNextLook())
 	defer end.Stop()
@@ -107,7 +107,10 @@ func (v *view) look(ctx context.Context, again <-chan struct{}) error {
 				}
 			}
 		case <-overdue.C:
-			v.dropMissing(time.Now().Add(-v.life))
+			if late := wait.Late(time.Since(looked), v.life/4); !late { // else what has come is read first
+				v.dropMissing(time.Now().Add(-v.life))
+			}
+			looked = time.Now()
 		case <-again:
 			return nil
 		case <-end.C:

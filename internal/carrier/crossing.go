@@ -16,7 +16,7 @@ const leastRate = 16 << 10
 // crossing is a message, or a batch of them, of which only a part has crossed the Wire.
 type crossing struct {
 	number uint64        // how many had crossed before it
-	since  time.Duration // when it was first seen, by the node's clock; 0: there is none
+	since  time.Duration // when it was first seen, by the clock of looks; 0: there is none
 	from   uint64        // bytes that had crossed then
 }
 

@@ -155,20 +155,19 @@ func (c *Carrier) Wait() {
 }
 
 // lookAt implements watched.
-func (c *Carrier) lookAt() {
+func (c *Carrier) lookAt(stood time.Duration, late bool) {
 	if c.Away() {
 		c.live.part.Tell(c.held()) // the frame that was arriving has gone with its Wire
 		c.up.StillAway()
-	} else if !guard.Run(c.Log, "wire", func() { c.look() }, "session", c.up) {
+	} else if !guard.Run(c.Log, "wire", func() { c.look(stood, late) }, "session", c.up) {
 		c.End(&codec.Abort{Code: codec.SessionClosed, Message: "the wire failed: it panicked"})
 	}
 }
 
 // look is lookAt while there is a Wire.
-func (c *Carrier) look() {
-	now := c.Now()
-	c.live.look(now)
-	c.nudge(now)
+func (c *Carrier) look(stood time.Duration, late bool) {
+	c.live.look(c.Now()-stood, late)
+	c.nudge(c.Now())
 	w, _ := c.way.present()
 	c.reader.rest.look(w, uint32(c.meter.frames.Load()))
 }
@@ -185,6 +184,9 @@ func (c *Carrier) nudge(now time.Duration) {
 		c.writer.write()
 	}
 }
+
+// clock implements watched.
+func (c *Carrier) clock() time.Duration { return c.Now() }
 
 // every implements watched.
 func (c *Carrier) every() time.Duration { return c.live.every() }

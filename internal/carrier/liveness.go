@@ -16,7 +16,7 @@ type liveness struct {
 
 	// The rest belongs to look.
 	received, sent uint64        // as of the last look
-	heard, said    time.Duration // when they last changed, by the node's clock
+	heard, said    time.Duration // when they last changed, by the node's clock while it ran
 	taken          uint64        // by the application, as of the last look
 	// what is arriving, and leaving; nil until that takes longer than a look
 	crossings *crossings
@@ -76,8 +76,9 @@ func (l *liveness) every() time.Duration {
 	return max(every, 1)
 }
 
-// look is called from time to time, with the time by the node's clock.
-func (l *liveness) look(now time.Duration) {
+// look is called from time to time, with the time by the node's clock, less that in which the
+// process did not run. late says that it has not run just now: then the peer is not judged.
+func (l *liveness) look(now time.Duration, late bool) {
 	if l.way.changed() {
 		l.heard, l.said, l.crossings = 0, 0, nil
 		l.beginAgain()
@@ -98,6 +99,7 @@ func (l *liveness) look(now time.Duration) {
 		slow = l.tooSlow(arriving > 0, received, sent, now)
 	}
 	switch {
+	case late:
 	case slow != nil:
 		l.host.Lose(slow)
 	case l.interval > 0 && now-l.heard >= l.PingTimeout:
@@ -106,8 +108,9 @@ func (l *liveness) look(now time.Duration) {
 		l.host.Lose(codec.ErrUnavailable.Withf("the peer is lost: it has taken nothing for %v", l.WriteTimeout))
 	case l.interval > 0 && !writing && now-l.said >= silence:
 		l.said = now
-		l.pinged.Store(int64(now))
-		l.host.Control(message.Ping{N: pingNumber(now)}, Now)
+		sent := l.Now()
+		l.pinged.Store(int64(sent))
+		l.host.Control(message.Ping{N: pingNumber(sent)}, Now)
 	}
 }
 

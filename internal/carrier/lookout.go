@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
 // looks is how often a Carrier is looked at in its interval.
@@ -23,8 +25,13 @@ type watched interface {
 	// every returns how often it is to be looked at, which is always the same.
 	every() time.Duration
 
-	// lookAt looks at it.
-	lookAt()
+	// lookAt looks at it. stood is for how long this process has not run since its first look, as
+	// far as looks show; late says that it has not run just now, so that nothing is to be judged
+	// before what has come meanwhile is read.
+	lookAt(stood time.Duration, late bool)
+
+	// clock tells the time of the node.
+	clock() time.Duration
 
 	// index is where it stands in its round. It is guarded by the lock of the Lookout.
 	index() *int32
@@ -35,6 +42,8 @@ type round struct {
 	carriers []watched
 	timer    *time.Timer // calls lookAround
 	runs     bool        // it does until it finds no Carrier
+
+	last, stood time.Duration // the last look, and for how long the process has not run before it
 }
 
 // add lets c be looked at from now on.
@@ -47,12 +56,12 @@ func (l *Lookout) add(c watched) {
 	}
 	r := l.rounds[every]
 	if r == nil {
-		r = &round{runs: true}
+		r = &round{runs: true, last: c.clock()}
 		r.timer = time.AfterFunc(every, func() { l.lookAround(r, every) })
 		l.rounds[every] = r // for ever: there are few
 	}
 	if !r.runs {
-		r.runs = true
+		r.runs, r.last = true, c.clock()
 		r.timer.Reset(every)
 	}
 	*c.index() = int32(len(r.carriers))
@@ -84,8 +93,9 @@ func (l *Lookout) End() {
 // lookAround looks at all Carriers of r, and does so again as long as there are any.
 func (l *Lookout) lookAround(r *round, every time.Duration) {
 	defer l.lookAgain(r, every) // whatever a Wire does that is asked
-	for _, c := range l.of(r) {
-		c.lookAt()
+	list, stood, late := l.of(r, every)
+	for _, c := range list {
+		c.lookAt(stood, late)
 	}
 }
 
@@ -98,9 +108,16 @@ func (l *Lookout) lookAgain(r *round, every time.Duration) {
 	}
 }
 
-// of returns the Carriers of r.
-func (l *Lookout) of(r *round) []watched {
+// of returns the Carriers of r, and what has become of the time since the last look.
+func (l *Lookout) of(r *round, every time.Duration) (list []watched, stood time.Duration, late bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.Clone(r.carriers)
+	if len(r.carriers) > 0 {
+		now := r.carriers[0].clock()
+		if late = wait.Late(now-r.last, every); late {
+			r.stood += now - r.last - every
+		}
+		r.last = now
+	}
+	return slices.Clone(r.carriers), r.stood, late
 }

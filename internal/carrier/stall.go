@@ -6,6 +6,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/wait"
 	"github.com/asterisque-go/asterisque/limits"
 )
 
@@ -15,9 +16,15 @@ type stall struct {
 	*base // these are fixed
 	live  *liveness
 
-	timer atomic.Pointer[time.Timer] // runs while the session stands there
-	taken atomic.Uint64              // as of the last time that it ran out
-	idle  atomic.Int64               // for how long nothing had been taken then, in nanoseconds
+	present atomic.Pointer[standstill] // nil unless the session stands there
+}
+
+// standstill is a session that stands at its inbound soft limit. It belongs to its timer.
+type standstill struct {
+	timer *time.Timer
+	taken uint64        // as of the last look
+	idle  time.Duration // for how long nothing had been taken then, while this process ran
+	since time.Duration // when that look was, by the node's clock
 }
 
 // probing is how often a session that sends no Pings in silence sends one while it stands at its
@@ -34,42 +41,39 @@ func (w *stall) changed(state limits.State) {
 }
 
 func (w *stall) begin() {
-	w.taken.Store(w.inbound.Relieved())
-	w.idle.Store(0)
-	t := time.AfterFunc(w.period(), w.check)
-	if old := w.timer.Swap(t); old != nil {
-		old.Stop()
+	s := &standstill{taken: w.inbound.Relieved(), since: w.Now()}
+	s.timer = time.AfterFunc(time.Hour, func() { w.check(s) })
+	w.swap(s)
+	s.timer.Reset(w.period()) // from now on it is w's
+}
+
+// swap lets s be looked at, and what was before no longer.
+func (w *stall) swap(s *standstill) {
+	if old := w.present.Swap(s); old != nil {
+		old.timer.Stop()
 	}
 }
 
 // period returns how often it is looked whether the application has taken something.
-func (w *stall) period() time.Duration {
-	if w.live.interval > 0 {
-		return w.Stall
-	}
-	return min(w.Stall, probing)
-}
+func (w *stall) period() time.Duration { return min(w.Stall/looks, probing) }
 
-func (w *stall) end() {
-	if t := w.timer.Swap(nil); t != nil {
-		t.Stop()
-	}
-}
+func (w *stall) end() { w.swap(nil) }
 
-func (w *stall) check() {
-	period := w.period()
-	t := w.timer.Load()
-	taken := w.inbound.Relieved()
-	switch {
-	case t == nil || w.ctx.Err() != nil:
+func (w *stall) check(s *standstill) {
+	if w.present.Load() != s || w.ctx.Err() != nil {
 		return
-	case w.taken.Swap(taken) != taken || w.live.hold.paused():
-		w.idle.Store(0)
-	case time.Duration(w.idle.Add(int64(period))) >= w.Stall:
+	}
+	taken, now := w.inbound.Relieved(), w.Now()
+	late := wait.Late(now-s.since, w.period())
+	s.idle, s.since = s.idle+min(now-s.since, w.period()), now
+	switch {
+	case s.taken != taken || w.live.hold.paused():
+		s.taken, s.idle = taken, 0
+	case s.idle >= w.Stall && !late:
 		w.host.End(codec.ErrStalled.Withf("%v wait, and the application has taken none for %v", w.inbound.Held(), w.Stall))
 		return
 	case w.live.interval == 0:
 		w.host.Control(message.Ping{}, Now)
 	}
-	t.Reset(period)
+	s.timer.Reset(w.period())
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/internal/guard"
+	"github.com/asterisque-go/asterisque/internal/wait"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
@@ -33,7 +34,7 @@ type way struct {
 // parking is what a way has to remember of being away.
 type parking struct {
 	parks  chan struct{} // closed when the Carrier is away next; nil while nobody waits for that
-	expiry *time.Timer   // ends a Carrier that is away; nil before the first time
+	expiry *wait.Timer   // ends a Carrier that is away; nil before the first time
 }
 
 // set makes w the Wire. Nobody reads or writes meanwhile.
@@ -90,7 +91,7 @@ func (y *way) park(d time.Duration, give func()) bool {
 		return false
 	}
 	p := y.parkingLocked()
-	p.expiry = time.AfterFunc(d, give)
+	p.expiry = wait.AfterFunc(d, give)
 	if p.parks != nil {
 		close(p.parks)
 		p.parks = nil

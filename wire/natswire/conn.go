@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/asterisque-go/asterisque/internal/wait"
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
@@ -39,13 +40,14 @@ type conn struct {
 	once   sync.Once     // closes ended
 	left   chan struct{} // closed when all is given back, but the place
 
-	mu    sync.Mutex
-	why   error              // guarded by mu, as all below: why it is over
-	sub   *nats.Subscription // of the inbox
-	pulse *time.Timer        // calls beat; nil before the Wire is open and when it is over
-	heard uint64             // hears at the last beat
-	quiet int                // beats since a message was received
-	place transport.Place    // nil: nobody was asked
+	mu     sync.Mutex
+	why    error              // guarded by mu, as all below: why it is over
+	sub    *nats.Subscription // of the inbox
+	pulse  *time.Timer        // calls beat; nil before the Wire is open and when it is over
+	heard  uint64             // hears at the last beat
+	quiet  int                // beats since a message was received
+	beaten time.Time          // when the last beat was
+	place  transport.Place    // nil: nobody was asked
 }
 
 // newConn returns an end of a Wire over l, whose peer is not known yet.
@@ -81,6 +83,7 @@ func (c *conn) open(to string, g greeting) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.why == nil {
+		c.beaten = time.Now()
 		c.pulse = time.AfterFunc(c.link.beat, c.beat) // ends with finish
 	}
 }
@@ -133,10 +136,12 @@ func (c *conn) alive() bool {
 	hears := c.hears.Load()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	late := wait.Late(time.Since(c.beaten), c.link.beat)
+	c.beaten = time.Now()
 	if c.quiet++; hears != c.heard {
 		c.heard, c.quiet = hears, 0
 	}
-	return c.quiet < silence
+	return c.quiet < silence || late // then what has come is read first
 }
 
 // fail ends the Wire for err, and tells the peer. Only the first reason counts.

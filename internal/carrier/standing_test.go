@@ -1,0 +1,117 @@
+package carrier_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/carrier"
+)
+
+// TestStanding_JudgesNoPeer has a process that does not run for an hour, shortly before it would
+// give its peer up. What the peer has sent meanwhile is read when the process runs again.
+func TestStanding_JudgesNoPeer(t *testing.T) {
+	var takes chan struct{} // closed when the peer takes something
+	for name, c := range map[string]struct {
+		change func(*carrier.Config)
+		begin  func(r *rig)
+		almost time.Duration // after which the process stands
+		lives  func(r *rig)  // what a peer does that lives
+		look   time.Duration // within which it is looked at the peer
+		rest   time.Duration // for which a peer that does nothing is left alone then
+	}{
+		"the peer is silent": {
+			pinging, func(*rig) {}, 24500 * time.Millisecond,
+			func(r *rig) { r.wire.says(message.Ping{N: 1}) }, time.Second, 4 * time.Second,
+		},
+		"the peer takes nothing": {
+			nil,
+			func(r *rig) {
+				r.wire.write = func() {
+					select {
+					case <-r.wire.closed:
+					case <-takes:
+					}
+				}
+				r.sends(1, carrier.Now)
+			}, 62 * time.Second,
+			func(r *rig) { close(takes) }, 7500 * time.Millisecond, 20 * time.Second,
+		},
+	} {
+		for _, lives := range []bool{true, false} {
+			t.Run(name+map[bool]string{true: ", and lives", false: ""}[lives], func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var stood atomic.Int64
+					r := newRig(t, func(cfg *carrier.Config) {
+						if c.change != nil {
+							c.change(cfg)
+						}
+						now := cfg.Now
+						cfg.Settings.Now = func() time.Duration { return now() + time.Duration(stood.Load()) }
+					})
+					takes = make(chan struct{})
+					r.run()
+					c.begin(r)
+					time.Sleep(c.almost) // of the bubble
+					require.NoError(t, r.ctx.Err())
+					stood.Add(int64(time.Hour))
+					time.Sleep(c.look) // of the bubble; it is looked at the peer
+					require.NoError(t, r.ctx.Err())
+					if lives {
+						c.lives(r)
+						time.Sleep(20 * time.Second) // of the bubble
+						require.NoError(t, r.ctx.Err())
+						return
+					}
+					time.Sleep(c.rest) // of the bubble
+					require.ErrorIs(t, context.Cause(r.ctx), codec.ErrUnavailable, "a dead peer is given up all the same")
+				})
+			})
+		}
+	}
+}
+
+// TestStanding_LeavesThePeerTheRestOfItsTime has a peer that says nothing for 10 seconds before the
+// process stands, of 24.
+func TestStanding_LeavesThePeerTheRestOfItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var stood atomic.Int64
+		r := newRig(t, func(cfg *carrier.Config) {
+			pinging(cfg)
+			now := cfg.Now
+			cfg.Settings.Now = func() time.Duration { return now() + time.Duration(stood.Load()) }
+		}).run()
+		time.Sleep(10 * time.Second) // of the bubble
+		stood.Add(int64(time.Hour))
+		time.Sleep(12 * time.Second) // of the bubble
+		require.NoError(t, r.ctx.Err())
+		time.Sleep(4 * time.Second) // of the bubble
+		require.Error(t, r.ctx.Err())
+	})
+}
+
+// TestStanding_JudgesNoApplication has one that takes nothing at the soft limit for nearly as long
+// as it may.
+func TestStanding_JudgesNoApplication(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var stood atomic.Int64
+		r := newRig(t, func(cfg *carrier.Config) {
+			now := cfg.Now
+			cfg.Settings.Now = func() time.Duration { return now() + time.Duration(stood.Load()) }
+		}).run()
+		r.inbound.Add(1)
+		r.inbound.Add(1)
+		time.Sleep(58 * time.Second) // of the bubble
+		stood.Add(int64(time.Hour))
+		time.Sleep(4 * time.Second) // of the bubble: it is looked at once
+		require.NoError(t, r.ctx.Err())
+		time.Sleep(5 * time.Second) // of the bubble
+		require.ErrorIs(t, context.Cause(r.ctx), codec.ErrStalled)
+	})
+}

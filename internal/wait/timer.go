@@ -1,0 +1,123 @@
+package wait
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// parts is in how many parts a Timer waits.
+const parts = 8
+
+// Late reports whether so much time has passed since a timer was set for d that this process has
+// not run meanwhile: it was stopped, or its machine was, or others had the processor.
+func Late(passed, d time.Duration) bool { return passed > d+d/2 }
+
+// Timer calls a function when this process has run for a time. It is for times that judge a peer:
+// what has come while the process did not run is read before the time is over.
+type Timer struct {
+	f func()
+
+	mu    sync.Mutex
+	timer *time.Timer   // of the present part; guarded by mu, as all below
+	left  time.Duration // with the present part
+	part  time.Duration
+	since time.Time // when the present part began
+	over  bool
+}
+
+// AfterFunc calls f on a goroutine of its own when this process has run for d.
+func AfterFunc(d time.Duration, f func()) *Timer {
+	t := &Timer{f: f, left: d, part: d/parts + 1}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.waitLocked()
+	return t
+}
+
+// waitLocked waits for the next part.
+func (t *Timer) waitLocked() {
+	t.since = time.Now()
+	if d := min(t.part, t.left); t.timer == nil {
+		t.timer = time.AfterFunc(d, t.look)
+	} else {
+		t.timer.Reset(d)
+	}
+}
+
+// look is called when a part is over, which counts as no more than it was to be. If it was late, it
+// is not the last one.
+func (t *Timer) look() {
+	if t.next() {
+		t.f()
+	}
+}
+
+func (t *Timer) next() (over bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.over {
+		return false
+	}
+	d := min(t.part, t.left)
+	t.left -= d
+	if t.left <= 0 && Late(time.Since(t.since), d) {
+		t.left = t.part
+	}
+	if t.left <= 0 {
+		t.over = true
+		return true
+	}
+	t.waitLocked()
+	return false
+}
+
+// Stop prevents the call, and reports false if that has begun or was prevented before.
+func (t *Timer) Stop() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.over {
+		return false
+	}
+	t.over = true
+	t.timer.Stop()
+	return true
+}
+
+// WithTimeout is [context.WithTimeoutCause] with a [Timer]. The error of the context is
+// [context.DeadlineExceeded] when the time is over, and that of contexts derived from it
+// [context.Canceled], with the same cause. Its deadline is that of a process which always runs.
+func WithTimeout(parent context.Context, d time.Duration, cause error) (context.Context, context.CancelFunc) {
+	inner, cancel := context.WithCancelCause(parent)
+	ctx := &timed{Context: inner, until: time.Now().Add(d)}
+	if until, ok := parent.Deadline(); ok && until.Before(ctx.until) {
+		ctx.until = until
+	}
+	timer := AfterFunc(d, func() {
+		ctx.mu.Lock()
+		defer ctx.mu.Unlock()
+		ctx.over = inner.Err() == nil
+		cancel(cause)
+	})
+	return ctx, func() { timer.Stop(); cancel(nil) }
+}
+
+// timed is the context of WithTimeout.
+type timed struct {
+	context.Context
+	until time.Time
+
+	mu   sync.Mutex
+	over bool // the time was; guarded by mu
+}
+
+func (c *timed) Deadline() (time.Time, bool) { return c.until, true }
+
+func (c *timed) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over {
+		return context.DeadlineExceeded
+	}
+	return c.Context.Err()
+}

@@ -1,0 +1,94 @@
+package wait
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// stand lets the present part of t look as if the process had not run for d since it began.
+func (t *Timer) stand(d time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.since = t.since.Add(-d)
+}
+
+func TestTimer_FiresInTimeInAProcessThatRuns(t *testing.T) {
+	for _, d := range []time.Duration{0, 1, 7, 8, time.Millisecond, 5 * time.Second, 999_999_999} {
+		synctest.Test(t, func(t *testing.T) {
+			begin, fired := time.Now(), make(chan struct{})
+			AfterFunc(d, func() { close(fired) })
+			<-fired
+			require.Equal(t, d, time.Since(begin))
+		})
+	}
+}
+
+func TestTimer_DoesNotCountTimeInWhichTheProcessStood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const d = 8 * time.Second
+		begin, fired := time.Now(), make(chan struct{})
+		timer := AfterFunc(d, func() { close(fired) })
+		for range parts { // whenever it looks, an hour has passed
+			timer.stand(time.Hour)
+			time.Sleep(d/parts + 1) // of the bubble
+			synctest.Wait()
+		}
+		select {
+		case <-fired:
+			t.Fatal("nothing that has come meanwhile could be read")
+		default:
+		}
+		<-fired
+		require.InDelta(t, (d + d/parts).Seconds(), time.Since(begin).Seconds(), 0.001)
+	})
+}
+
+func TestTimer_StopPreventsTheCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		timer := AfterFunc(time.Second, func() { t.Error("called") })
+		time.Sleep(time.Second / 2) // of the bubble
+		require.True(t, timer.Stop())
+		require.False(t, timer.Stop())
+		time.Sleep(time.Hour) // of the bubble
+	})
+}
+
+func TestWithTimeout_IsAsThatOfThePackageContext(t *testing.T) {
+	cause := errors.New("too slow")
+	for name, c := range map[string]struct {
+		end        func(cancel, parent context.CancelFunc)
+		err, cause error
+	}{
+		"in time":         {func(_, _ context.CancelFunc) { time.Sleep(time.Second) }, context.DeadlineExceeded, cause}, // of the bubble
+		"cancelled":       {func(cancel, _ context.CancelFunc) { cancel() }, context.Canceled, context.Canceled},
+		"with its parent": {func(_, parent context.CancelFunc) { parent() }, context.Canceled, context.Canceled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				parent, end := context.WithCancel(context.Background())
+				defer end()
+				ctx, cancel := WithTimeout(parent, time.Second, cause)
+				defer cancel()
+				until, ok := ctx.Deadline()
+				require.True(t, ok)
+				require.Equal(t, time.Second, time.Until(until))
+				require.NoError(t, ctx.Err())
+				child, stop := context.WithCancel(ctx)
+				defer stop()
+				c.end(cancel, end)
+				<-ctx.Done()
+				require.Equal(t, c.err, ctx.Err())
+				require.Equal(t, c.cause, context.Cause(ctx))
+				<-child.Done()
+				require.Equal(t, c.cause, context.Cause(child))
+				time.Sleep(time.Hour) // of the bubble
+				require.Equal(t, c.err, ctx.Err(), "for ever")
+			})
+		})
+	}
+}

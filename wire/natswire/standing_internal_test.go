@@ -1,0 +1,18 @@
+package natswire
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestBeat_JudgesNoPeerRightAfterTheProcessStood(t *testing.T) {
+	c := &conn{link: &link{beat: time.Second}, beaten: time.Now()}
+	for range silence - 1 {
+		require.True(t, c.alive())
+	}
+	c.beaten = c.beaten.Add(-time.Minute)
+	require.True(t, c.alive(), "what has come meanwhile is read first")
+	require.False(t, c.alive(), "and nothing has come")
+}
