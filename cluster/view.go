@@ -107,7 +107,8 @@ func (v *view) look(ctx context.Context, again <-chan struct{}) error {
 				}
 			}
 		case <-overdue.C:
-			if late := wait.Late(time.Since(looked), v.life/4); !late { // else what has come is read first
+			// right after this process stood, what has come is read first
+			if !wait.Late(time.Since(looked), v.life/4) {
 				v.dropMissing(time.Now().Add(-v.life))
 			}
 			looked = time.Now()

@@ -64,7 +64,7 @@ func TestWithTimeout_IsAsThatOfThePackageContext(t *testing.T) {
 		end        func(cancel, parent context.CancelFunc)
 		err, cause error
 	}{
-		"in time":         {func(_, _ context.CancelFunc) { time.Sleep(time.Second) }, context.DeadlineExceeded, cause}, // of the bubble
+		"in time":         {func(_, _ context.CancelFunc) {}, context.DeadlineExceeded, cause},
 		"cancelled":       {func(cancel, _ context.CancelFunc) { cancel() }, context.Canceled, context.Canceled},
 		"with its parent": {func(_, parent context.CancelFunc) { parent() }, context.Canceled, context.Canceled},
 	} {
