@@ -34,7 +34,7 @@ func (o *outgoing) waitForOpens(ctx context.Context, cost int64, p priority.Prio
 	if w == nil {
 		return nil
 	}
-	defer o.waits.begin(&o.common.uptime, waitOpens)()
+	defer o.waits.begin(&o.common.uptime, waitOpens, int(cost))()
 	select {
 	case <-w.turn:
 		if w.refused {
@@ -50,9 +50,9 @@ func (o *outgoing) waitForOpens(ctx context.Context, cost int64, p priority.Prio
 	}
 }
 
-// waitForHold waits for the turn of c.
-func (o *outgoing) waitForHold(ctx context.Context, c *limits.Claim, turn chan struct{}) (a *Abort) {
-	defer o.waits.begin(&o.common.uptime, waitWindow)()
+// waitForHold waits for the turn of c, with parameters of so many bytes.
+func (o *outgoing) waitForHold(ctx context.Context, c *limits.Claim, turn chan struct{}, bytes int) (a *Abort) {
+	defer o.waits.begin(&o.common.uptime, waitWindow, bytes)()
 	room := o.terms.Room
 	select {
 	case <-turn:
@@ -87,7 +87,7 @@ func (o *outgoing) waitToSend(ctx context.Context, p priority.Priority, held uin
 	if d == nil {
 		return nil
 	}
-	defer o.waits.begin(&o.common.uptime, waitOutbound)()
+	defer o.waits.begin(&o.common.uptime, waitOutbound, int(held))()
 	var a *Abort
 	select {
 	case <-turn:

@@ -126,8 +126,8 @@ func (o *outgoing) costOf(open *outbox.Message) int64 {
 
 // holdWindow sets a window for the Blocks of the callee aside, before the Open of a stream may
 // leave, so that it holds up no other. It waits for that, but not for a call within another one,
-// whose window is from the room for these.
-func (o *outgoing) holdWindow(ctx context.Context, p int8) (h limits.Hold, granted uint64, a *Abort) {
+// whose window is from the room for these. Whoever waits has parameters of so many bytes.
+func (o *outgoing) holdWindow(ctx context.Context, p int8, bytes int) (h limits.Hold, granted uint64, a *Abort) {
 	room := o.terms.Room
 	if room == nil {
 		return h, piping.Unlimited, nil
@@ -144,7 +144,7 @@ func (o *outgoing) holdWindow(ctx context.Context, p int8) (h limits.Hold, grant
 		if o.terms.Left.Load() > 0 {
 			runtime.GC() // what nobody can read any more may hold all of it
 		}
-		if a := o.waitForHold(ctx, c, turn); a != nil {
+		if a := o.waitForHold(ctx, c, turn, bytes); a != nil {
 			return h, 0, a
 		}
 	}

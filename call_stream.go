@@ -59,7 +59,7 @@ func (x *exchange) open(ctx context.Context, function uint16, params []byte, cfg
 // newStream returns the endpoint of a stream, as soon as that may be opened, its Open, and what it
 // holds until its end.
 func (x *exchange) newStream(ctx context.Context, function uint16, params []byte, cfg *callConfig) (s *madeStream, m *outbox.Message, own reservation, a *Abort) {
-	hold, granted, a := x.holdWindow(ctx, int8(cfg.priority))
+	hold, granted, a := x.holdWindow(ctx, int8(cfg.priority), len(params))
 	if a != nil {
 		return nil, nil, own, a
 	}

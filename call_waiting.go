@@ -20,18 +20,22 @@ const (
 // Wait tells how often something had to wait for one thing.
 type Wait struct {
 	Now   int           `json:"now"`    // that wait
+	Bytes int           `json:"bytes"`  // that these hold: what they send is encoded
 	Times uint64        `json:"times"`  // since the beginning
 	For   time.Duration `json:"for_ns"` // in all, of those that wait no longer
 }
 
 // String returns w for logs.
-func (w Wait) String() string { return fmt.Sprintf("%d now, %d times, %v", w.Now, w.Times, w.For) }
+func (w Wait) String() string {
+	return fmt.Sprintf("%d now with %d bytes, %d times, %v", w.Now, w.Bytes, w.Times, w.For)
+}
 
 // ended returns what is left of w when nobody waits any more.
 func (w Wait) ended() Wait { return Wait{Times: w.Times, For: w.For} }
 
 func (w *Wait) add(o Wait) {
 	w.Now += o.Now
+	w.Bytes += o.Bytes
 	w.Times += o.Times
 	w.For += o.For
 }
@@ -43,13 +47,14 @@ type waits struct {
 
 type waitCount struct {
 	now     atomic.Int32
+	bytes   atomic.Int64
 	times   atomic.Uint64
 	elapsed atomic.Int64 // in nanoseconds
 }
 
-// begin notes that somebody waits, until the function that it returns is called. clock tells how
-// long it was.
-func (w *waits) begin(clock *uptime, kind waitKind) (end func()) {
+// begin notes that somebody waits, who holds so many bytes, until the function that it returns is
+// called. clock tells how long it was.
+func (w *waits) begin(clock *uptime, kind waitKind, bytes int) (end func()) {
 	c := w.counts.Load()
 	if c == nil {
 		w.counts.CompareAndSwap(nil, new([waitKinds]waitCount))
@@ -57,9 +62,11 @@ func (w *waits) begin(clock *uptime, kind waitKind) (end func()) {
 	}
 	began := clock.now()
 	c[kind].now.Add(1)
+	c[kind].bytes.Add(int64(bytes))
 	c[kind].times.Add(1)
 	return func() {
 		c[kind].now.Add(-1)
+		c[kind].bytes.Add(-int64(bytes))
 		c[kind].elapsed.Add(int64(clock.now() - began))
 	}
 }
@@ -70,7 +77,7 @@ func (w *waits) load(kind waitKind) Wait {
 	if c == nil {
 		return Wait{}
 	}
-	return Wait{Now: int(c[kind].now.Load()), Times: c[kind].times.Load(), For: time.Duration(c[kind].elapsed.Load())}
+	return Wait{Now: int(c[kind].now.Load()), Bytes: int(c[kind].bytes.Load()), Times: c[kind].times.Load(), For: time.Duration(c[kind].elapsed.Load())}
 }
 
 // waitedFor is contextError, which says what the wait was for.

@@ -160,3 +160,26 @@ func TestTwoSessionsWithoutWindowsMoveOnAtTheirOutboundLimits(t *testing.T) {
 		testkit.WantIdle(t, dialled, accepted)
 	})
 }
+
+// TestWhatCallersHoldThatWaitIsCounted has callers that wait with what they have encoded.
+func TestWhatCallersHoldThatWaitIsCounted(t *testing.T) {
+	const callers, size = 100, 1000
+	svc := asterisque.NewService()
+	svc.Handle(50, "sleeps", testkit.WaitForContext)
+	synctest.Test(t, func(t *testing.T) {
+		dialled, _ := testkit.InMemory(t, svc, asterisque.WithWorkers(asterisque.Workers{Session: 1}), testkit.LittleRoom())
+		ctx, cancel := context.WithCancel(testkit.Background)
+		for range callers {
+			go dialled.Call(ctx, 50, make([]byte, size)) // ends with ctx
+		}
+		synctest.Wait()
+		w := dialled.Stats().WaitOpens
+		require.Positive(t, w.Now)
+		require.GreaterOrEqual(t, w.Bytes, w.Now*size)
+		require.Less(t, w.Bytes, w.Now*(size+1000))
+		cancel()
+		synctest.Wait()
+		require.Zero(t, dialled.Stats().WaitOpens.Bytes)
+		dialled.Close()
+	})
+}
