@@ -19,7 +19,8 @@ type connListener struct {
 	private      bool
 
 	mu     sync.Mutex
-	closed bool // guarded by mu, and whether Close removes the path of a Unix socket
+	closed bool        // guarded by mu, as file and whether the socket removes its path itself
+	file   *socketFile // which Close removes; nil: none
 }
 
 // newListener returns a Listener without TLS.
@@ -50,11 +51,14 @@ var errNoConn = errors.New("wire: Accept of the net.Listener has returned neithe
 // Close implements Listener.
 func (l *connListener) Close() error {
 	l.mu.Lock()
-	was := l.closed
+	was, file := l.closed, l.file
 	l.closed = true
 	l.mu.Unlock()
 	if was {
 		return nil
+	}
+	if file != nil {
+		file.remove() // while its socket listens, so that nobody takes it for a stale one
 	}
 	return l.Listener.Close()
 }
@@ -75,6 +79,7 @@ func (l *connListener) File() (*os.File, error) {
 		f.Close()
 		return nil, net.ErrClosed
 	}
+	l.file = nil
 	if u, ok := l.socket.(*net.UnixListener); ok {
 		u.SetUnlinkOnClose(false)
 	}

@@ -18,6 +18,9 @@ func TestMain(m *testing.M) {
 	if names, ok := os.LookupEnv(inheritor); ok {
 		inherit(strings.Split(names, ":"))
 	}
+	if os.Getenv(contender) != "" {
+		contend()
+	}
 	leak.Main(m)
 }
 

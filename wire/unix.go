@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 
@@ -37,14 +38,45 @@ func (unixTransport) Listen(ctx context.Context, u *url.URL, o Options) (Listene
 	if o.ReusePort {
 		return nil, transport.NoReusePort("a Unix socket")
 	}
-	l, err := new(net.ListenConfig).Listen(ctx, "unix", path)
-	if errors.Is(err, syscall.EADDRINUSE) && stale(ctx, path) && os.Remove(path) == nil {
-		l, err = new(net.ListenConfig).Listen(ctx, "unix", path)
+	unlock, err := lockPath(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	return listenUnix(ctx, path)
+}
+
+// listenUnix listens at a locked path: a program that has bound it and does not listen yet would
+// look as if it had died.
+func listenUnix(ctx context.Context, path string) (Listener, error) {
+	ln, err := new(net.ListenConfig).Listen(ctx, "unix", path)
+	if errors.Is(err, syscall.EADDRINUSE) && canLock && stale(ctx, path) && os.Remove(path) == nil {
+		ln, err = new(net.ListenConfig).Listen(ctx, "unix", path)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return newListener(l, socketURL(path)), nil
+	l := newListener(ln, socketURL(path))
+	if made, err := os.Lstat(path); err == nil {
+		l.file = &socketFile{path, made}
+		ln.(*net.UnixListener).SetUnlinkOnClose(false) // which goes by the path alone
+	}
+	return l, nil
+}
+
+// socketFile is the file of a Unix socket that this program has bound.
+type socketFile struct {
+	path string
+	made os.FileInfo
+}
+
+// remove removes the file, unless another one has its path now. The socket is still open, so that
+// no other file has the number of this one.
+func (f *socketFile) remove() {
+	now, err := os.Lstat(f.path)
+	if err == nil && os.SameFile(f.made, now) {
+		os.Remove(f.path)
+	}
 }
 
 // stale reports whether path is a socket that nobody listens at. Another kind of file is never
@@ -63,21 +95,54 @@ func stale(ctx context.Context, path string) bool {
 
 // socketPath returns the path in u.
 func socketPath(u *url.URL) (string, error) {
-	if err := transport.Bare(u); err != nil {
-		return "", err
-	}
-	const example = "for example unix:///run/app.sock, or unix:app.sock for a relative path"
-	if u.Host != "" {
-		return "", fmt.Errorf("%q stands where a host would be; %s", u.Host, example)
-	}
 	path, err := url.PathUnescape(u.Opaque)
-	if err != nil {
-		return "", err
+	if err == nil {
+		path += u.Path
+		err = checkPath(u, path)
 	}
-	if path += u.Path; path == "" || strings.HasSuffix(path, "/") {
-		return "", fmt.Errorf("the path of the socket is missing; %s", example)
+	if err != nil {
+		return "", transport.BadURL(fmt.Errorf("%w; for example unix:///run/app.sock, or unix:app.sock for a relative path", err))
 	}
 	return path, nil
+}
+
+// checkPath returns why there can be no socket at the path in u.
+func checkPath(u *url.URL, path string) error {
+	if err := transport.Bare(u); err != nil {
+		return err
+	}
+	switch {
+	case u.Host != "":
+		return fmt.Errorf("%q stands where a host would be, and a Unix socket has none", u.Host)
+	case path == "" || strings.HasSuffix(path, "/"):
+		return errors.New("the path of the socket is missing")
+	case strings.Contains(path, "\x00"):
+		return errors.New("the path has a zero byte")
+	case len(path) > longestPath(path):
+		return fmt.Errorf("the path has %d bytes, and that of a Unix socket has at most %d here", len(path), longestPath(path))
+	}
+	return nil
+}
+
+// longestPath returns how long such a path may be: what sun_path of unix(7) has room for, with a
+// zero byte behind the path of a file.
+func longestPath(path string) int {
+	most := 104
+	switch runtime.GOOS {
+	case "aix":
+		most = 1023
+	case "linux", "android", "windows", "solaris", "illumos":
+		most = 108
+	}
+	if abstract(path) {
+		return most
+	}
+	return most - 1
+}
+
+// abstract reports whether a path names no file but what only Linux has.
+func abstract(path string) bool {
+	return strings.HasPrefix(path, "@") && (runtime.GOOS == "linux" || runtime.GOOS == "android")
 }
 
 // socketURL returns the URL of a path.

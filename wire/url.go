@@ -74,8 +74,17 @@ func Dial(start context.Context, rawURL string, o Options) (Wire, error) {
 // tells; without a host, as in "tcp://:5330", it listens at all addresses. start governs only the
 // beginning; the Listener has to be closed. Errors are as those of Dial.
 //
-// A Unix socket's file is removed by Close, unless the socket was handed over ([ListenerFile]). One
-// that a dead process has left is replaced; one that somebody listens at is an error.
+// Close removes the file of a Unix socket, unless the socket was handed over ([ListenerFile]), or
+// another file has its path now. On Unix systems a socket file that a dead process has left is
+// replaced; of several programs that find the same one, one does that, and the others fail with
+// EADDRINUSE, as where somebody listens. While a socket file is made, a file beside it, whose name
+// has ".asterisque-lock" behind that of the socket, keeps other programs from it; Listen waits 10
+// seconds for it at most. So the folder has to be writable, and should be so for those only who may
+// take the place of this program. The path has at most 107 bytes on Linux and Windows, 103 on macOS
+// and the BSDs.
+//
+// Connections that nobody has accepted yet wait in the queue of the system, as many as it allows
+// (sysctl net.core.somaxconn on Linux).
 func Listen(start context.Context, rawURL string, o Options) (Listener, error) {
 	u, t, err := parse(rawURL)
 	if err != nil {

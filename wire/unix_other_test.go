@@ -1,0 +1,7 @@
+//go:build !(darwin || dragonfly || freebsd || illumos || linux || netbsd || openbsd)
+
+package wire_test
+
+const contender = "WIRE_TEST_CONTENDER"
+
+func contend() {}
