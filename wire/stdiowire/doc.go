@@ -28,6 +28,10 @@
 // error; the end of a child with exit status 0 is [io.EOF]. Processes that the child starts are its
 // own affair.
 //
+// When the parent dies, the child's Wire ends as well, and the child goes on until it ends itself:
+// what it still prints or logs is lost, and does not kill it, so that it can clean up. A child that
+// does not call Stdio is killed by SIGPIPE when it writes then.
+//
 // # URLs
 //
 // [Register] adds the scheme "stdio" to [wire.Dial]. It is not there by itself:

@@ -122,6 +122,7 @@ var children = map[string]func(){
 		fmt.Fprint(os.Stderr, "first\n\nsecond\r\nwithout an end")
 		io.Copy(io.Discard, os.Stdin)
 	},
+	"outlive the parent": outliveTheParent,
 	"stdio twice": func() {
 		if _, err := stdiowire.Stdio(); err != nil {
 			log.Fatal(err)
@@ -177,6 +178,22 @@ func leaveAProcess() {
 	os.Stdout.Write([]byte{0, 0, 0, 2, 'o', 'k'})
 	fmt.Fprint(os.Stderr, cmd.Process.Pid)
 	os.Exit(6)
+}
+
+// outliveTheParent writes wherever it can when its Wire has ended, and then cleans up: it writes
+// the file that is its argument.
+func outliveTheParent() {
+	w, err := stdiowire.Stdio()
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, end := w.ReadFrame(1 << 20)
+	log.Print("the parent has gone")
+	_, printed := fmt.Println("farewell")
+	wrote := w.WriteFrames([][]byte{[]byte("farewell")})
+	if err := os.WriteFile(os.Args[1], fmt.Appendf(nil, "%v\n%v\n%v", end, printed, wrote), 0o600); err != nil {
+		os.Exit(8)
+	}
 }
 
 // startChild starts one of children until t ends.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -17,18 +19,28 @@ import (
 //
 // The Wire ends, with io.EOF, when the parent closes it, or dies. The program should end then; the
 // parent waits a while for that.
+//
+// Standard output and standard error lead nowhere when the parent has died. A Go program that
+// writes there is killed by SIGPIPE (see [os/signal]), and so would be one that logs a line before
+// it cleans up. Stdio takes that signal, as [signal.Notify] does, for as long as the program runs,
+// so that such a write is an error (EPIPE) and nothing more. [signal.Reset] would undo that.
+// Programs that this one starts are still killed by the signal.
 func Stdio() (wire.Wire, error) {
 	for _, f := range []*os.File{os.Stdin, os.Stdout} {
 		if info, err := f.Stat(); err != nil || info.Mode()&(os.ModeNamedPipe|os.ModeSocket) == 0 {
 			return nil, fmt.Errorf("stdiowire: %s is not a pipe: this program has to be started by another, for example with stdiowire.Start", f.Name())
 		}
 	}
+	signal.Notify(make(chan os.Signal, 1), sigPipe) // which does not wait for a receiver
 	in, out, err := take()
 	if err != nil {
 		return nil, fmt.Errorf("stdiowire: %w", err)
 	}
 	return wire.FromConn(parent{in, out}), nil
 }
+
+// sigPipe is SIGPIPE, which package syscall names on Unix systems only.
+const sigPipe = syscall.Signal(13)
 
 // parent is the parent process as an io.ReadWriteCloser.
 type parent struct{ in, out *os.File }

@@ -25,8 +25,7 @@ func take() (in, out *os.File, err error) {
 }
 
 // move returns what is behind fd as a file of its own, and puts what is behind other into its
-// place. A file of another number also spares this program the signal that kills a program which
-// writes to a standard output that nobody reads.
+// place.
 func move(fd, other int, name string) (*os.File, error) {
 	syscall.ForkLock.RLock() // so that no process started meanwhile keeps the pipe open
 	own, err := syscall.Dup(fd)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -218,6 +219,30 @@ func TestAProcessThatAChildLeavesBehindHoldsNothingUp(t *testing.T) {
 	process, err := os.FindProcess(left)
 	require.NoError(t, err)
 	require.NoError(t, process.Kill())
+}
+
+func TestStdio_ParentDies(t *testing.T) {
+	cleaned := filepath.Join(t.TempDir(), "cleaned up")
+	cmd := program("outlive the parent", cleaned)
+	var ours []*os.File // ends of the pipes, which the system closes when a parent dies
+	pipe := func() (r, w *os.File) {
+		r, w, err := os.Pipe()
+		require.NoError(t, err)
+		return r, w
+	}
+	in, toChild := pipe()
+	fromChild, out := pipe()
+	errorsOfChild, stderr := pipe()
+	ours = append(ours, toChild, fromChild, errorsOfChild)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, stderr
+	require.NoError(t, cmd.Start())
+	for _, f := range append(ours, in, out, stderr) {
+		require.NoError(t, f.Close())
+	}
+	require.NoError(t, cmd.Wait(), "it ends by itself")
+	said, err := os.ReadFile(cleaned)
+	require.NoError(t, err)
+	require.Equal(t, "EOF\nwrite /dev/stdout: broken pipe\nwire: write: write standard output: broken pipe", string(said))
 }
 
 func TestEachLineOfStandardErrorIsLogged(t *testing.T) {
