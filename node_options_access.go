@@ -69,7 +69,8 @@ type Admission struct {
 	// up, which is cut off. 1,024 by default; negative: any number. Each may cost 12 KiB, while TLS
 	// is being set up 50, and with smux 220. With smux and QUIC the connection has a place, and
 	// each Wire on it that waits, so 2 is the least there. No more calls of Access.Accept run at
-	// once.
+	// once. Where the process has fewer descriptors (ulimit -n), silent peers can take them all
+	// until their deadline, and others wait in the queue of the system: set less then.
 	HalfOpen int
 
 	// Sessions is how many sessions peers may have with the node that have connected to it, over

@@ -28,6 +28,11 @@ func (n *Node) ListenAndServe(life context.Context, url string) error {
 // Serve accepts sessions from ln until life ends or the node is closed, and then closes ln and
 // returns nil. Sessions stay; see Shutdown and Close. The error is that of a listener which failed.
 // A connection that fails its handshake is logged, and does no harm to others.
+//
+// Serve goes on where the process, or the system, has no descriptor or memory for another
+// connection (EMFILE, ENFILE, ENOBUFS, ENOMEM): it logs that, and tries again after 5 milliseconds,
+// later after a second. New connections wait in the queue of the system meanwhile, and sessions go
+// on. See Admission.HalfOpen for connections that are silent.
 func (n *Node) Serve(life context.Context, ln wire.Listener) error {
 	if n.invalid != nil {
 		ln.Close()
