@@ -61,11 +61,12 @@ func (m *memTransport) forget(name string) {
 
 // memName returns the name in u.
 func memName(u *url.URL) (string, error) {
-	if err := transport.Bare(u); err != nil {
-		return "", err
+	err := transport.Bare(u)
+	if err == nil && u.Host == "" {
+		err = errors.New("the name is missing")
 	}
-	if u.Host == "" {
-		return "", errors.New("the name is missing; for example mem://name")
+	if err != nil {
+		return "", transport.BadURL(fmt.Errorf("%w; for example mem://name", err))
 	}
 	return u.Host + u.Path, nil
 }

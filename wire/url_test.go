@@ -31,7 +31,7 @@ func TestURLsThatCannotWorkSayWhyAndHowToDoBetter(t *testing.T) {
 		{both, "tcp://127.0.0.1", []string{"port is missing", "tcp://127.0.0.1:5330"}},
 		{both, "tcp://[::1]", []string{"port is missing"}},
 		{both, "tcp://127.0.0.1:port", []string{"port"}},
-		{both, "tcp://127.0.0.1:70000", []string{"port"}},
+		{both, "tcp://127.0.0.1:70000", []string{"no port 70000", "65535", "tcp://127.0.0.1:5330"}},
 		{both, "tcp://127.0.0.1:1/path", []string{"path"}},
 		{both, "tcp://127.0.0.1:1?a=b", []string{"query"}},
 		{both, "tcp://127.0.0.1:1#a", []string{"fragment"}},

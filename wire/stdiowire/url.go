@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 const scheme = "stdio"
@@ -48,26 +49,33 @@ func (stdioTransport) Listen(context.Context, *url.URL, wire.Options) (wire.List
 	return nil, errors.New("a child does not listen: it has one Wire, which stdiowire.Stdio returns; give it to Node.Accept")
 }
 
-// command returns the command of a URL.
+// command returns the command of a URL. The error wraps wire.ErrURL.
 func command(u *url.URL) (*exec.Cmd, error) {
-	const example = "for example stdio:///usr/lib/app/plugin?arg=-v, or stdio:plugin for a program in PATH"
-	if u.User != nil || u.Host != "" || u.Fragment != "" {
-		return nil, fmt.Errorf("nothing but a program and its arguments has a meaning here; %s", example)
-	}
-	name, err := url.PathUnescape(u.Opaque)
+	name, args, err := program(u)
 	if err != nil {
-		return nil, err
+		return nil, transport.BadURL(fmt.Errorf("%w; for example stdio:///usr/lib/app/plugin?arg=-v, or stdio:plugin for a program in PATH", err))
+	}
+	return exec.Command(filepath.FromSlash(name), args...), nil
+}
+
+// program returns the name of the program in u and its arguments.
+func program(u *url.URL) (name string, args []string, err error) {
+	if u.User != nil || u.Host != "" || u.Fragment != "" {
+		return "", nil, errors.New("nothing but a program and its arguments has a meaning here, and an absolute path has three slashes before it")
+	}
+	if name, err = url.PathUnescape(u.Opaque); err != nil {
+		return "", nil, err
 	}
 	if name += u.Path; name == "" {
-		return nil, fmt.Errorf("the program is missing; %s", example)
+		return "", nil, errors.New("the program is missing")
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
-	args := query["arg"]
+	args = query["arg"]
 	if delete(query, "arg"); len(query) > 0 {
-		return nil, fmt.Errorf("the query may have nothing but arg=…; %s", example)
+		return "", nil, errors.New("the query may have nothing but arg=…")
 	}
-	return exec.Command(filepath.FromSlash(name), args...), nil
+	return name, args, nil
 }

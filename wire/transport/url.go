@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strconv"
 )
 
 // ErrURL is wire.ErrURL: errors about a URL that can never be used wrap it.
@@ -35,21 +36,32 @@ func ParseURL(rawURL string) (*url.URL, error) {
 // HostPort returns what package net calls an address. u has to consist of a scheme, a host and a
 // port; unless needHost is set, the host may be missing. The error wraps [ErrURL].
 func HostPort(u *url.URL, needHost bool) (string, error) {
-	if err := Bare(u); err != nil {
-		return "", BadURL(err)
-	}
-	example := fmt.Sprintf("for example %s://127.0.0.1:5330", u.Scheme)
-	switch {
-	case u.Opaque != "":
-		return "", BadURL(fmt.Errorf("two slashes are missing behind the scheme; %s", example))
-	case needHost && u.Hostname() == "":
-		return "", BadURL(fmt.Errorf("the host is missing; %s", example))
-	case u.Port() == "":
-		return "", BadURL(fmt.Errorf("the port is missing; %s", example))
-	case u.Path != "" && u.Path != "/":
-		return "", BadURL(fmt.Errorf("a path has no meaning here; %s", example))
+	if err := checkHostPort(u, needHost); err != nil {
+		return "", BadURL(fmt.Errorf("%w; for example %s://127.0.0.1:5330", err, u.Scheme))
 	}
 	return net.JoinHostPort(u.Hostname(), u.Port()), nil
+}
+
+// checkHostPort returns why u is not what HostPort needs.
+func checkHostPort(u *url.URL, needHost bool) error {
+	if err := Bare(u); err != nil {
+		return err
+	}
+	switch {
+	case u.Opaque != "":
+		return errors.New("two slashes are missing behind the scheme")
+	case needHost && u.Hostname() == "":
+		return errors.New("the host is missing")
+	case u.Port() == "":
+		return errors.New("the port is missing")
+	case u.Path != "" && u.Path != "/":
+		return errors.New("a path has no meaning here")
+	}
+	// which have been found to be digits
+	if port, err := strconv.ParseUint(u.Port(), 10, 16); err != nil || needHost && port == 0 {
+		return fmt.Errorf("there is no port %s: ports are 1 to 65535", u.Port())
+	}
+	return nil
 }
 
 // Bare returns an error if u has parts that a transport without a use for them would ignore: a
