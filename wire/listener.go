@@ -31,7 +31,7 @@ func newListener(ln net.Listener, url string) *connListener {
 // newTLSListener returns a Listener with TLS. Its wires do their handshakes themselves, when they
 // are first used.
 func newTLSListener(ln net.Listener, cfg *tls.Config) *connListener {
-	return &connListener{Listener: tls.NewListener(ln, cfg), socket: ln, url: "tls://" + ln.Addr().String(), private: true}
+	return &connListener{Listener: tls.NewListener(ln, cfg), socket: ln, url: transport.AddrURL("tls", ln.Addr()), private: true}
 }
 
 // Accept implements Listener.

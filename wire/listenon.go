@@ -68,7 +68,7 @@ func listenOn(ln net.Listener, o Options) (Listener, error) {
 		return newListener(ln, socketURL(address.String())), nil
 	}
 	if o.TLS == nil {
-		return newListener(ln, network+"://"+address.String()), nil
+		return newListener(ln, transport.AddrURL(network, address)), nil
 	}
 	cfg, err := transport.ServerTLS(o.TLS, alpn)
 	if err != nil {

@@ -119,6 +119,24 @@ func TestAListenerOfAnotherNetworkIsServed(t *testing.T) {
 	require.ErrorContains(t, err, "neither a connection nor an error")
 }
 
+func TestListenOn_URLOfAZone(t *testing.T) {
+	server, _ := tlsOptions(t)
+	ln := zoned{fakeListener{}}
+	for want, o := range map[string]wire.Options{"tcp://[fe80::1%25eth0]:5330": {}, "tls://[fe80::1%25eth0]:5330": server} {
+		l, err := wire.ListenOn(ln, o)
+		require.NoError(t, err)
+		require.Equal(t, want, l.URL())
+		require.NoError(t, wire.CheckURL(l.URL()))
+	}
+}
+
+// zoned listens at an address of IPv6 that has a zone.
+type zoned struct{ fakeListener }
+
+func (zoned) Addr() net.Addr {
+	return &net.TCPAddr{IP: net.ParseIP("fe80::1"), Port: 5330, Zone: "eth0"}
+}
+
 func TestTwoListenAtOnePortIfBothSaySo(t *testing.T) {
 	server, client := tlsOptions(t)
 	for _, test := range []struct {

@@ -29,7 +29,7 @@ func (tcpTransport) Listen(ctx context.Context, u *url.URL, o Options) (Listener
 	if err != nil {
 		return nil, err
 	}
-	return newListener(ln, "tcp://"+ln.Addr().String()), nil
+	return newListener(ln, transport.AddrURL("tcp", ln.Addr())), nil
 }
 
 func listenTCP(ctx context.Context, u *url.URL, o Options) (net.Listener, error) {

@@ -48,7 +48,7 @@ func Register(scheme string, t Transport) error {
 
 // Dial connects to a URL:
 //
-//   - "tcp://host:port"
+//   - "tcp://host:port"; the zone of an IPv6 address is escaped: "tcp://[fe80::1%25eth0]:5330"
 //   - "tls://host:port", with [Options].TLS
 //   - "unix:///path/of.sock", or "unix:relative.sock"; "unix:@name" is in the abstract name space
 //     of Linux

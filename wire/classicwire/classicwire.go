@@ -173,4 +173,4 @@ func (l *listener) Close() error {
 }
 
 // URL implements wire.Listener.
-func (l *listener) URL() string { return "classic://" + l.Addr().String() }
+func (l *listener) URL() string { return transport.AddrURL("classic", l.Addr()) }

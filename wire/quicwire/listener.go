@@ -51,7 +51,7 @@ func listen(ctx context.Context, address string, c *tls.Config, unused time.Dura
 		return nil, err
 	}
 	l := &listener{
-		url: scheme + "://" + socket.LocalAddr().String(), unused: unused,
+		url: transport.AddrURL(scheme, socket.LocalAddr()), unused: unused,
 		wires: make(chan wire.Wire), failed: make(chan wire.Wire, 16), done: make(chan struct{}), started: make(chan struct{}),
 		conns: make(map[*incoming]struct{}),
 	}

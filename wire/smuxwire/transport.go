@@ -139,7 +139,7 @@ func (t *smuxTransport) Listen(ctx context.Context, u *url.URL, o wire.Options) 
 	if err != nil {
 		return nil, err
 	}
-	found := u.Scheme + "://" + ln.Addr().String()
+	found := transport.AddrURL(u.Scheme, ln.Addr())
 	private := t.secure || ln.Addr().(*net.TCPAddr).IP.IsLoopback()
 	socket := ln.(*net.TCPListener)
 	if t.secure {

@@ -64,6 +64,16 @@ func checkHostPort(u *url.URL, needHost bool) error {
 	return nil
 }
 
+// AddrURL returns the URL of an address. The zone of an IPv6 address is escaped in it, as in
+// "tcp://[fe80::1%25eth0]:5330" (RFC 6874).
+func AddrURL(scheme string, a net.Addr) string {
+	at := a.String()
+	if _, _, err := net.SplitHostPort(at); err != nil {
+		return scheme + "://" + at // of a net.Listener of another kind
+	}
+	return (&url.URL{Scheme: scheme, Host: at}).String()
+}
+
 // Bare returns an error if u has parts that a transport without a use for them would ignore: a
 // user, a query or a fragment.
 func Bare(u *url.URL) error {
