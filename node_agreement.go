@@ -59,7 +59,7 @@ func agreeOn(s *message.Sync, values []*valueCodec, about Peer, resumes bool) (a
 	case s.Version != message.Version:
 		return a, codec.ErrHandshake.Withf("the peer speaks version %d of the protocol, this side %d", s.Version, message.Version)
 	case len(s.Session) != message.SessionSize:
-		return a, codec.ErrHandshake.Withf("the peer gave the session no id")
+		return a, codec.ErrHandshake.Withf("the peer gave the session no id, as a side does that dials: one of the two sides has to accept (Serve, Accept), and both have dialled (Dial, Attach)")
 	case len(s.Codecs) != 1 || choose(values, s.Codecs) == nil:
 		return a, codec.ErrHandshake.Withf("the peer chose the value codec %q, which this side did not offer", s.Codecs)
 	case s.MaxMessage < minFrame:

@@ -251,6 +251,14 @@ func (h *handshake) refuse(err error) error {
 	return neverSent(a)
 }
 
+// silence says what it may mean that nothing has come from a peer that connected.
+func (h *handshake) silence() string {
+	if h.from == nil || h.hello != nil {
+		return ""
+	}
+	return "; it sent nothing, as a side does that accepts, and one of the two has to dial (Dial, Attach)"
+}
+
 // failed returns the error of a handshake that reading or writing ended.
 func (h *handshake) failed(ctx context.Context, err error) error {
 	h.move(rejects)
@@ -260,7 +268,7 @@ func (h *handshake) failed(ctx context.Context, err error) error {
 		a = errPlaceLost
 	case errors.As(err, &a):
 	case context.Cause(ctx) == errTooSlow:
-		a = passing(err, "the peer %v did not complete the handshake within %v", h.w.RemoteAddr(), h.cfg.handshake)
+		a = passing(err, "the peer %v did not complete the handshake within %v%s", h.w.RemoteAddr(), h.cfg.handshake, h.silence())
 	case ctx.Err() != nil:
 		a = contextError(ctx)
 	case errors.Is(err, wire.ErrFrameTooLarge):

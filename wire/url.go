@@ -120,7 +120,27 @@ func parse(rawURL string) (*url.URL, Transport, error) {
 	if u.Scheme == "" {
 		return nil, nil, transport.BadURL(fmt.Errorf("wire: %q has no scheme; a URL is, for example, %s; known schemes are %s", transport.ShowURL(rawURL), exampleTCP, known))
 	}
-	return nil, nil, transport.BadURL(fmt.Errorf("wire: the scheme of %q is unknown; known are %s; Register adds others", transport.ShowURL(rawURL), known))
+	return nil, nil, transport.BadURL(fmt.Errorf("wire: the scheme of %q is unknown; known are %s; %s", transport.ShowURL(rawURL), known, adding(u.Scheme)))
+}
+
+// adding returns how a program makes a scheme known.
+func adding(scheme string) string {
+	const root = "github.com/asterisque-go/asterisque/wire/"
+	switch scheme {
+	case "ws", "wss":
+		return fmt.Sprintf("import _ %q adds %s", root+"wswire", scheme)
+	case "quic":
+		return fmt.Sprintf("import _ %q adds %s", root+"quicwire", scheme)
+	case "nats", "nats+tls":
+		return fmt.Sprintf("import _ %q adds %s", root+"natswire", scheme)
+	case "smux", "smux+tls":
+		return fmt.Sprintf("import _ %q adds %s", root+"smuxwire", scheme)
+	case "classic":
+		return fmt.Sprintf("import _ %q adds %s", root+"classicwire", scheme)
+	case "stdio":
+		return fmt.Sprintf("stdiowire.Register of %q adds %s", root+"stdiowire", scheme)
+	}
+	return "Register adds others"
 }
 
 const exampleTCP = "tcp://127.0.0.1:5330"

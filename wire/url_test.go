@@ -65,6 +65,32 @@ func TestURLsThatCannotWorkSayWhyAndHowToDoBetter(t *testing.T) {
 	}
 }
 
+func TestScheme_NotLinkedInNamesItsImport(t *testing.T) {
+	const root = `"github.com/asterisque-go/asterisque/wire/`
+	for scheme, want := range map[string]string{
+		"ws":       `import _ ` + root + `wswire"`,
+		"wss":      `import _ ` + root + `wswire"`,
+		"quic":     `import _ ` + root + `quicwire"`,
+		"nats":     `import _ ` + root + `natswire"`,
+		"nats+tls": `import _ ` + root + `natswire"`,
+		"smux":     `import _ ` + root + `smuxwire"`,
+		"smux+tls": `import _ ` + root + `smuxwire"`,
+		"classic":  `import _ ` + root + `classicwire"`,
+		"stdio":    `stdiowire.Register of ` + root + `stdiowire"`,
+	} {
+		t.Run(scheme, func(t *testing.T) {
+			url := scheme + "://host:1/name"
+			want := []string{`the scheme of "` + url + `" is unknown`, want + " adds " + scheme, "mem, tcp, tls, unix"}
+			_, err := wire.Dial(t.Context(), url, wire.Options{})
+			requireParts(t, err, want)
+			require.ErrorIs(t, err, wire.ErrURL)
+			_, err = wire.Listen(t.Context(), url, wire.Options{})
+			requireParts(t, err, want)
+			require.ErrorIs(t, wire.CheckURL(url), wire.ErrURL)
+		})
+	}
+}
+
 func TestCheckURLKnowsWhatNoTransportTakes(t *testing.T) {
 	for _, good := range []string{"tcp://127.0.0.1:5330", "tls://[::1]:5330", "unix:app.sock", "mem://nobody", "tcp://no.port"} {
 		require.NoError(t, wire.CheckURL(good), good)

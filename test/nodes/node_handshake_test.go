@@ -71,6 +71,28 @@ func TestFirstBytesThatAreSomethingElseAreRefusedAtOnce(t *testing.T) {
 	}
 }
 
+func TestHandshake_BothSidesDial(t *testing.T) {
+	a, b := wire.Pipe()
+	failed := make(chan error)
+	go func() { _, err := testkit.NewNode(t).Attach(testkit.Background, a); failed <- err }()
+	_, err := testkit.NewNode(t).Attach(testkit.Background, b)
+	require.ErrorIs(t, <-failed, asterisque.ErrHandshake)
+	require.ErrorIs(t, err, asterisque.ErrHandshake)
+	require.ErrorContains(t, err, "one of the two sides has to accept (Serve, Accept), and both have dialled (Dial, Attach)")
+}
+
+func TestHandshake_BothSidesAccept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := wire.Pipe()
+		failed := make(chan error)
+		go func() { _, err := testkit.NewNode(t).Accept(testkit.Background, a); failed <- err }()
+		_, err := testkit.NewNode(t).Accept(testkit.Background, b)
+		require.Error(t, <-failed)
+		require.ErrorIs(t, err, asterisque.ErrHandshake)
+		require.ErrorContains(t, err, "it sent nothing, as a side does that accepts, and one of the two has to dial (Dial, Attach)")
+	})
+}
+
 func TestASyncThatDoesNotFitIsRefused(t *testing.T) {
 	session := make([]byte, message.SessionSize)
 	change := func(f func(*message.Sync)) message.Sync { h := testkit.Hello(); f(&h); return h }
@@ -81,7 +103,7 @@ func TestASyncThatDoesNotFitIsRefused(t *testing.T) {
 		dialling  string
 	}{
 		{"as it should be", change(func(s *message.Sync) { s.Session = session }), "", ""},
-		{"without a session id", testkit.Hello(), "", "gave the session no id"},
+		{"without a session id", testkit.Hello(), "", "gave the session no id, as a side does that dials"},
 		{"an old version", change(func(s *message.Sync) { s.Version, s.Session = 0, session }), "version 0", "version 0"},
 		{"a newer version", change(func(s *message.Sync) { s.Version, s.Session = 7, session }), "", "version 7"},
 		{"codecs that nobody has", change(func(s *message.Sync) { s.Codecs, s.Session = []string{"pigeon"}, session }), "no common value codec: the peer offers pigeon, this side cbor, json, raw", "pigeon"},

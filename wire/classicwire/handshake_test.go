@@ -99,7 +99,7 @@ func TestAPeerWhoseCodecNobodyCanTellIsAnsweredByTheDefault(t *testing.T) {
 func TestAServerThatDoesNotAnswerWithASyncConfigIsRefused(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		for _, c := range []struct{ name, say, answer, want string }{
-			{"ack-zero-session", clientSync, goodbye, "gave the session no id"},
+			{"ack-zero-session", clientSync, goodbye, "gave the session no id, as a side does that dials: one of the two sides has to accept (Serve, Server)"},
 			{"open-before-ack", msg(open(0x8000, 11, "x")), goodbye, "first message is not a SyncConfig"},
 			{"closes", goodbye, goodbye, "refuses the session"},
 			{"garbage", "ff", goodbye, "unexpected message tag ff"},

@@ -40,7 +40,7 @@ func (t *translator) first(dst []byte, m classic.Message) ([]byte, error) {
 	case t.server && !zero:
 		return dst, codec.ErrHandshake.Withf("the peer wants to resume session %v, which the classic protocol cannot do", s.Session)
 	case !t.server && zero:
-		return dst, codec.ErrHandshake.Withf("the peer gave the session no id")
+		return dst, codec.ErrHandshake.Withf("the peer gave the session no id, as a side does that dials: one of the two sides has to accept (Serve, Server), and both have dialled (Dial, Client)")
 	case !t.server:
 		hello.Session = s.Session[:]
 	}
