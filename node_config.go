@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/boundlog"
 	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/priority"
@@ -83,11 +84,14 @@ func (c *config) complete() {
 			c.pingTimeout = 3 * c.pingInterval
 		}
 	}
-	c.log = bounded(c.log)
+	c.log = boundlog.New(c.log, mostLogged)
 	c.asks.accept = newQuestion(c.log, "accept", "Admission.HalfOpen", c.halfOpen)
 	c.asks.credential = newQuestion(c.log, "credential", "Access.Credential", mostAsked)
 	c.asks.elsewhere = newQuestion(c.log, "elsewhere", "Resume.Elsewhere", mostAsked)
 }
+
+// mostLogged is how many bytes of a text are logged.
+const mostLogged = 1 << 10
 
 // What is there by default, as far as it fits what is set.
 const (

@@ -25,6 +25,7 @@ var floors = map[string]int{
 	"internal/item":      -2,
 	"internal/native":    -2,
 	"internal/weigh":     -1,
+	"internal/boundlog":  -1,
 	"internal/fifo":      -1,
 	"internal/ranking":   -1,
 	"internal/path":      -1,

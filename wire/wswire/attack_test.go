@@ -254,6 +254,39 @@ func sayNothing(t *testing.T, limit time.Duration) (v *victim, all []net.Conn) {
 	return v, all
 }
 
+// Anybody can send requests, as long as the header may be.
+func TestAttackWrongRequestsDoNotFillTheLog(t *testing.T) {
+	const requests = 1000
+	long := strings.Repeat("x", 15<<10)
+	for name, change := range map[string]func(r *http.Request){
+		"the path":        func(r *http.Request) { r.URL.Path = "/" + long },
+		"the subprotocol": func(r *http.Request) { r.Header.Set("Sec-WebSocket-Protocol", long) },
+		"the origin": func(r *http.Request) {
+			r.Header.Set("Sec-WebSocket-Protocol", wswire.Subprotocol)
+			r.Header.Set("Origin", "https://"+long)
+		},
+		"the address": func(r *http.Request) { r.RemoteAddr = long }, // that middleware found
+	} {
+		var own, set strings.Builder
+		logger := func(b *strings.Builder) *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }
+		silent := talkative{log: logger(&own)} // whose logger is not that of a node
+		for b, h := range map[*strings.Builder]http.Handler{&own: wswire.Handler(silent), &set: wswire.Handler(acceptor(nil), wswire.WithLogger(logger(&set)))} {
+			begin := time.Now()
+			for range requests {
+				r := httptest.NewRequestWithContext(t.Context(), "GET", "/rpc", nil)
+				for k, v := range map[string]string{"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA=="} {
+					r.Header.Set(k, v)
+				}
+				change(r)
+				h.ServeHTTP(httptest.NewRecorder(), r)
+			}
+			seconds := 1 + int(time.Since(begin)/time.Second)
+			require.NotZero(t, b.Len(), name)
+			attack.Bounded(t, "bytes of log for 1,000 requests with 15 KiB in "+name, b.Len(), 10*1024*seconds)
+		}
+	}
+}
+
 // crowdedDoor lets nobody in.
 type crowdedDoor struct{ acceptor }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/asterisque-go/asterisque/internal/boundlog"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
@@ -45,6 +46,9 @@ func WithOrigins(patterns ...string) Option {
 // WithLogger sets where it is logged, as a warning, that somebody could not be accepted: a wrong
 // request, or an error of Accept. The default is the logger of the Acceptor, if it has a method
 // Logger() *slog.Logger, else slog.Default(), when Handler is called.
+//
+// Anybody can have such a line logged, so there are 10 of one kind in a second, and then their
+// number, with up to 256 bytes of each text in them.
 func WithLogger(l *slog.Logger) Option {
 	return func(c *config) { c.log = l }
 }
@@ -83,13 +87,22 @@ func newHandler(opts []Option) *handler {
 	for _, o := range opts {
 		o(&h.config)
 	}
-	if h.log == nil {
-		h.log = slog.Default()
-	}
+	h.logTo(h.log)
 	return h
 }
 
-type handler struct { // all fixed
+// mostLogged is how many bytes of a text are logged, which a request may choose.
+const mostLogged = 256
+
+// logTo lets h log to l, or else to the default, as much as anybody may have logged.
+func (h *handler) logTo(l *slog.Logger) {
+	if l == nil {
+		l = slog.Default()
+	}
+	h.log = boundlog.New(l, mostLogged)
+}
+
+type handler struct { // all fixed once it serves
 	config
 	door   transport.Door // nil: nobody is asked, or somebody was when the connection was made
 	accept func(ctx context.Context, w wire.Wire) error

@@ -72,7 +72,7 @@ func (l *listener) Guard(d transport.Door) {
 	l.start.Do(func() {
 		l.conns.door = d
 		if logger := loggerOf(d); logger != nil {
-			l.handler.log = logger
+			l.handler.logTo(logger)
 		}
 		l.server.ErrorLog = log.New(complaints{l.handler.log}, "", 0)
 		go l.serve() // ends with the server, which Close closes

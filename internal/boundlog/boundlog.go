@@ -1,4 +1,7 @@
-package asterisque
+// Package boundlog bounds what is logged. What peers do is logged, and so peers must not be able to
+// fill the disk. Records of one kind, which is a level and a text, are logged at a bounded rate,
+// and what they say is bounded as well.
+package boundlog
 
 import (
 	"context"
@@ -9,37 +12,34 @@ import (
 	"github.com/asterisque-go/asterisque/internal/cut"
 )
 
-// What peers do is logged, and so peers must not be able to fill the disk. Records of one kind,
-// which is a level and a text, are logged at a bounded rate, and what they say is bounded as well.
-
 const (
 	logsEach  = 10       // records of one kind in a second
 	mostKinds = 256      // that are told apart; those beyond are of one kind together
-	mostText  = 1 << 10  // bytes of a text in an attribute
 	mostStack = 32 << 10 // bytes of a stack, which is this program's own
 )
 
-// boundedLog hands records to next, as many as may be.
-type boundedLog struct {
+// handler hands records to next, as many as may be.
+type handler struct {
 	next  slog.Handler
-	kinds *logKinds
+	kinds *kinds
+	most  int // bytes of a text
 }
 
-// bounded returns a logger that hands to next what may be logged.
-func bounded(next *slog.Logger) *slog.Logger {
-	return slog.New(&boundedLog{next.Handler(), &logKinds{kinds: make(map[logKind]*logRate)}})
+// New returns a logger that hands to next what may be logged, with so many bytes of each text.
+func New(next *slog.Logger, most int) *slog.Logger {
+	return slog.New(&handler{next.Handler(), &kinds{rates: make(map[kind]*rate)}, most})
 }
 
 // Enabled implements slog.Handler.
-func (l *boundedLog) Enabled(ctx context.Context, level slog.Level) (enabled bool) {
+func (l *handler) Enabled(ctx context.Context, level slog.Level) (enabled bool) {
 	defer func() { _ = recover() }() // of the application's handler
 	return l.next.Enabled(ctx, level)
 }
 
 // Handle implements slog.Handler.
-func (l *boundedLog) Handle(ctx context.Context, r slog.Record) error {
-	text := cut.Text(r.Message, mostText)
-	more, ok := l.kinds.pass(logKind{r.Level, text}, time.Now())
+func (l *handler) Handle(ctx context.Context, r slog.Record) error {
+	text := cut.Text(r.Message, l.most)
+	more, ok := l.kinds.pass(kind{r.Level, text}, time.Now())
 	if !ok {
 		return nil
 	}
@@ -47,7 +47,7 @@ func (l *boundedLog) Handle(ctx context.Context, r slog.Record) error {
 	defer func() { _ = recover() }()
 	short := slog.NewRecord(r.Time, r.Level, text, r.PC)
 	r.Attrs(func(a slog.Attr) bool {
-		short.AddAttrs(boundedAttr(a))
+		short.AddAttrs(l.shorten(a))
 		return true
 	})
 	if more > 0 {
@@ -57,69 +57,69 @@ func (l *boundedLog) Handle(ctx context.Context, r slog.Record) error {
 }
 
 // WithAttrs implements slog.Handler.
-func (l *boundedLog) WithAttrs(attrs []slog.Attr) slog.Handler {
+func (l *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return l.with(func() slog.Handler {
 		short := make([]slog.Attr, len(attrs))
 		for i, a := range attrs {
-			short[i] = boundedAttr(a)
+			short[i] = l.shorten(a)
 		}
 		return l.next.WithAttrs(short)
 	})
 }
 
 // WithGroup implements slog.Handler.
-func (l *boundedLog) WithGroup(name string) slog.Handler {
+func (l *handler) WithGroup(name string) slog.Handler {
 	return l.with(func() slog.Handler { return l.next.WithGroup(name) })
 }
 
 // with returns a handler that shares the rates of l, and hands to what next returns, or to where l
 // does if that panics.
-func (l *boundedLog) with(next func() slog.Handler) (h slog.Handler) {
+func (l *handler) with(next func() slog.Handler) (h slog.Handler) {
 	h = l
 	defer func() { _ = recover() }()
-	return &boundedLog{next(), l.kinds}
+	return &handler{next(), l.kinds, l.most}
 }
 
-// boundedAttr returns a with no more of a text than may be logged.
-func boundedAttr(a slog.Attr) slog.Attr {
+// shorten returns a with no more of a text than may be logged.
+func (l *handler) shorten(a slog.Attr) slog.Attr {
 	v := a.Value.Resolve()
 	switch v.Kind() {
 	case slog.KindString:
-		most := mostText
+		most := l.most
 		if a.Key == "stack" {
 			most = mostStack
 		}
 		v = slog.StringValue(cut.Text(v.String(), most))
 	case slog.KindAny:
 		if err, ok := v.Any().(error); ok {
-			if text := err.Error(); len(text) > mostText {
-				v = slog.StringValue(cut.Text(text, mostText))
+			if text := err.Error(); len(text) > l.most {
+				v = slog.StringValue(cut.Text(text, l.most))
 			}
 		}
 	case slog.KindGroup:
 		var group []slog.Attr
 		for _, a := range v.Group() {
-			group = append(group, boundedAttr(a))
+			group = append(group, l.shorten(a))
 		}
 		v = slog.GroupValue(group...)
 	}
 	return slog.Attr{Key: a.Key, Value: v}
 }
 
-// logKind is what is logged at a bounded rate.
-type logKind struct {
+// kind is what is logged at a bounded rate.
+type kind struct {
 	level slog.Level
 	text  string
 }
 
-// logKinds counts the records of each kind.
-type logKinds struct {
+// kinds counts the records of each kind.
+type kinds struct {
 	mu    sync.Mutex
-	kinds map[logKind]*logRate // guarded by mu, and so is what it points to
+	rates map[kind]*rate // guarded by mu, and so is what it points to
 }
 
-// logRate counts the records of a kind in the second that began with the first of them.
-type logRate struct {
+// rate counts the records of a kind in the second that began with the first of them.
+type rate struct {
 	since  time.Time
 	passed int
 	held   uint64 // back, since one has passed
@@ -127,17 +127,17 @@ type logRate struct {
 
 // pass reports whether a record may be logged now, and how many of its kind were held back before
 // it.
-func (k *logKinds) pass(kind logKind, now time.Time) (more uint64, ok bool) {
+func (k *kinds) pass(of kind, now time.Time) (more uint64, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	r := k.kinds[kind]
-	if r == nil && len(k.kinds) >= mostKinds {
-		kind = logKind{}
-		r = k.kinds[kind]
+	r := k.rates[of]
+	if r == nil && len(k.rates) >= mostKinds {
+		of = kind{}
+		r = k.rates[of]
 	}
 	if r == nil {
-		r = new(logRate)
-		k.kinds[kind] = r
+		r = new(rate)
+		k.rates[of] = r
 	}
 	if now.Sub(r.since) >= time.Second {
 		r.since, r.passed = now, 0
