@@ -8,11 +8,15 @@ import (
 	"github.com/asterisque-go/asterisque/codec/classic"
 )
 
-// openHead is how many bytes an Open has at most before its parameters.
-var openHead = map[classic.Codec]int{classic.MessagePack: 12, classic.Simple: 8}
+// closeHead is how many bytes a Close has at least before its result.
+var closeHead = map[classic.Codec]int{classic.MessagePack: 3, classic.Simple: 4}
 
-// largestText is how many bytes a text has at most that is a parameter of its own.
-var largestText = map[classic.Codec]int{classic.MessagePack: classic.MaxMessage - 12 - 4, classic.Simple: classic.MaxMessage - 8 - 3}
+// largestText is how many bytes a text has at most that is a parameter of its own, of one of the
+// first calls.
+var largestText = map[classic.Codec]int{classic.MessagePack: 65_498, classic.Simple: 65_496}
+
+// largestResult is how many bytes a text has at most that is a result.
+const largestResult = 65_500
 
 // eachCodec runs a test with each codec.
 func eachCodec(t *testing.T, test func(t *testing.T, form classic.Codec)) {

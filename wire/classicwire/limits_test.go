@@ -2,6 +2,8 @@ package classicwire_test
 
 import (
 	"context"
+	"encoding/hex"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -96,4 +98,27 @@ func TestTheHardLimitEndsTheSession(t *testing.T) {
 		<-dialled.Done()
 		require.ErrorIs(t, dialled.Err(), asterisque.ErrSessionClosed)
 	})
+}
+
+// TestClose_ResultTooLargeForItsHead has a pipe id of three bytes, with which a result that the
+// session lets pass is too long.
+func TestClose_ResultTooLargeForItsHead(t *testing.T) {
+	svc := offer()
+	asterisque.Func[int32, string](70, "sized").Handle(svc, func(_ context.Context, n int32) (string, error) {
+		return strings.Repeat("x", int(n)), nil
+	})
+	const id, longer = 0x7000, 2 // the id takes two bytes more
+	p, _ := serve(t, classic.MessagePack, newNode(t, classic.MessagePack, svc))
+	p.send(msg(open(id, 70, int32(largestResult-longer))))
+	p.want(msg(result(id, strings.Repeat("x", largestResult-longer))))
+	p.send(msg(open(id, 70, int32(largestResult))))
+	b, err := hex.DecodeString(p.next())
+	require.NoError(t, err)
+	m, _, err := classic.Simple.Parse(b, classic.MaxMessage)
+	require.NoError(t, err)
+	c := m.(*classic.Close)
+	require.EqualValues(t, classic.Unexpected, c.Abort.Code)
+	require.Contains(t, c.Abort.Message, "too large: the result is a classic message of 65509 bytes, and 65507 is the limit")
+	p.send(msg(open(id, 70, int32(1))))
+	p.want(msg(result(id, "x")))
 }

@@ -223,13 +223,11 @@ func TestTheLargestResultPassesAndALargerOneFailsItsCall(t *testing.T) {
 		})
 		s, _ := connect(t, form, svc, offer())
 		sized := asterisque.Func[int32, string](70, "sized")
-		// as of a parameter, for which a message has more beside it
-		largest := int32(largestText[form])
-		got, err := sized.Call(background, s, largest)
+		got, err := sized.Call(background, s, largestResult)
 		require.NoError(t, err)
-		require.Len(t, got, int(largest))
-		_, err = sized.Call(background, s, largest+1) // the original closes the connection
-		require.Error(t, err)
+		require.Len(t, got, largestResult)
+		_, err = sized.Call(background, s, largestResult+1) // the original closes the connection
+		require.ErrorContains(t, err, "too large: the result")
 		_, err = sized.Call(background, s, 1)
 		require.NoError(t, err)
 	})

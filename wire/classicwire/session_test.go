@@ -259,14 +259,20 @@ func TestCancellingACallEndsItsHandler(t *testing.T) {
 func TestTheLargestMessagesPassAndLargerOnesAreRefused(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		s, _ := connect(t, form, offer(), offer())
-		// the head of an Open, the head of a string
 		largest := strings.Repeat("x", largestText[form])
 		got, err := echo.Call(background, s, largest)
 		require.NoError(t, err)
 		require.Equal(t, largest, got)
 		_, err = echo.Call(background, s, largest+"x")
 		require.ErrorIs(t, err, asterisque.ErrTooLarge)
+		require.ErrorContains(t, err, "a classic message of 65508 bytes, and 65507 is the limit")
 		require.True(t, asterisque.Repeatable(err))
+		for range 3 { // whose ids are free again
+			_, err = echo.Call(background, s, largest+"x")
+			require.ErrorIs(t, err, asterisque.ErrTooLarge)
+		}
+		_, err = echo.Call(background, s, largest)
+		require.NoError(t, err)
 		_, err = echo.Call(background, s, strings.Repeat("x", 1<<16))
 		require.ErrorIs(t, err, asterisque.ErrTooLarge, "not even a classic value")
 	})

@@ -87,6 +87,16 @@ func (t *table) open(pipe uint64) (id uint16, ok, kept bool) {
 	return id, true, kept
 }
 
+// cancel takes back an open: the peer will never hear of the pipe.
+func (t *table) cancel(pipe uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if id, ok := t.ids[pipe]; ok {
+		t.removeLocked(id, t.pipes[id])
+		t.free.Push(id)
+	}
+}
+
 // short reports whether it is time to probe the peer, so that there may be more ids.
 func (t *table) short() bool {
 	t.mu.Lock()

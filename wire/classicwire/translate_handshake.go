@@ -108,9 +108,10 @@ func (t *translator) fits(s message.Sync) error {
 }
 
 // maxFrame returns what the session takes for the largest frame that the peer accepts: it allows
-// for 80 bytes beside the payload, and a classic Open has up to 8 or 12.
+// for 80 bytes beside the payload, and a classic Close has 4 at least, or 3. A message of which the
+// head turns out to be longer is refused when it is translated.
 func maxFrame(c classic.Codec) uint64 {
-	const headSize, simpleHead, packedHead = 80, 8, 12
+	const headSize, simpleHead, packedHead = 80, 4, 3
 	if c == classic.Simple {
 		return classic.MaxMessage - simpleHead + headSize
 	}

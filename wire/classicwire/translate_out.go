@@ -1,6 +1,8 @@
 package classicwire
 
 import (
+	"errors"
+
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/classic"
 	"github.com/asterisque-go/asterisque/codec/message"
@@ -56,7 +58,22 @@ func (t *translator) outboundOpen(dst []byte, m *message.Open) ([]byte, error) {
 		}
 	}
 	o := classic.Open{Pipe: id, Priority: m.Priority, Function: m.Function, Count: count, Params: params}
-	return o.AppendTo(dst, t.codec.of())
+	b, err := o.AppendTo(dst, t.codec.of())
+	if a := oversized(err, "the call"); a != nil {
+		t.pipes.cancel(m.Pipe)
+		t.refuse(m.Pipe, a)
+		return dst, nil
+	}
+	return b, err
+}
+
+// oversized returns the Abort for a message that no classic peer reads, or nil for another err.
+func oversized(err error, what string) *codec.Abort {
+	var size *classic.SizeError
+	if !errors.As(err, &size) {
+		return nil
+	}
+	return codec.ErrTooLarge.Withf("%s is a classic message of %d bytes, and %d is the limit", what, size.Size, size.Limit)
 }
 
 // refuse ends, in the name of the peer, a call that was not sent.
@@ -105,11 +122,15 @@ func (t *translator) outboundClose(dst []byte, m *message.Close) ([]byte, error)
 	} else {
 		c.Result = result
 	}
-	dst, err := c.AppendTo(dst, t.codec.of())
+	b, err := c.AppendTo(dst, t.codec.of())
+	if a := oversized(err, "the result"); a != nil && c.Abort == nil {
+		c.Result, c.Abort = nil, classic.AbortOf(a)
+		b, err = c.AppendTo(dst, t.codec.of())
+	}
 	if err != nil {
 		return dst, err
 	}
-	return t.probe(dst, ask)
+	return t.probe(b, ask)
 }
 
 func (t *translator) outboundControl(dst []byte, m message.Control) ([]byte, error) {

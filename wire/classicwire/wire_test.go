@@ -109,7 +109,7 @@ func TestThePeersSyncSaysWhatAClassicPeerCan(t *testing.T) {
 		require.EqualValues(t, 1, s.Version)
 		require.Zero(t, s.Window+s.Opens+s.Features)
 		require.Zero(t, s.Ping+s.Timeout, "no pings")
-		require.EqualValues(t, classic.MaxMessage-openHead[form]+80, s.MaxMessage, "a session counts 80 bytes beside the payload")
+		require.EqualValues(t, classic.MaxMessage-closeHead[form]+80, s.MaxMessage, "a session counts 80 bytes beside the payload")
 	})
 }
 
