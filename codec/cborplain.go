@@ -18,7 +18,7 @@ const float64Head = item.Other | 27
 func appendPlain(dst []byte, v any) (_ []byte, ok bool) {
 	switch v := v.(type) {
 	case string:
-		return item.AppendText(dst, v), true
+		return appendText(dst, v)
 	case []byte:
 		if v == nil {
 			return append(dst, item.Null), true
@@ -42,6 +42,14 @@ func appendPlain(dst []byte, v any) (_ []byte, ok bool) {
 	}
 }
 
+// appendText leaves what is no UTF-8 to the library, or rather to what is checked before.
+func appendText(dst []byte, s string) (_ []byte, ok bool) {
+	if !utf8.ValidString(s) {
+		return dst, false
+	}
+	return item.AppendText(dst, s), true
+}
+
 // appendFloat leaves NaN and infinities, which have a shorter form, to the library.
 func appendFloat(dst []byte, f float64) (_ []byte, ok bool) {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
@@ -56,7 +64,7 @@ func appendPointer(dst []byte, v any) (_ []byte, ok bool) {
 	switch v := v.(type) {
 	case *string:
 		if v != nil {
-			return item.AppendText(dst, *v), true
+			return appendText(dst, *v)
 		}
 	case *[]byte:
 		if v != nil && *v != nil {

@@ -3,7 +3,6 @@ package codec
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"math"
 	"reflect"
 	"strings"
@@ -14,11 +13,12 @@ import (
 )
 
 // CBOR is the default codec: RFC 8949, with the struct tags and defaults of the module
-// github.com/fxamacker/cbor. It sends a time.Time as a tagged RFC 3339 string to the nanosecond. It
-// refuses maps with a key twice, and values that are nested more than 32 deep. A field of a struct
-// has to come under exactly its name; one that the struct does not have is ignored. Values of the
-// types string, []byte, bool, int, int64, uint64 and float64, and pointers to them, take a path
-// without reflection.
+// github.com/fxamacker/cbor. It sends a time.Time as a tagged RFC 3339 string in UTC, to the
+// nanosecond, and the zero time as null. It refuses maps with a key twice, and values that are
+// nested more than 32 deep; the package comment says what else its sender refuses. A field of a
+// struct has to come under exactly its name; one that the struct does not have is ignored. Values
+// of the types string, []byte, bool, int, int64, uint64 and float64, and pointers to them, take a
+// path without reflection. Types that decode themselves have UnmarshalCBOR or UnmarshalBinary.
 var CBOR Values = newCBORValues()
 
 type cborValues struct {
@@ -32,8 +32,10 @@ type cborValues struct {
 // would find out.
 func newCBORValues() cborValues {
 	enc, err := cbor.EncOptions{
-		Time:    cbor.TimeRFC3339Nano, // the default cuts fractions of a second off
-		TimeTag: cbor.EncTagRequired,
+		// to the nanosecond, and in UTC: a zone may have seconds, which RFC 3339 cannot say
+		Time:       cbor.TimeRFC3339NanoUTC,
+		TimeTag:    cbor.EncTagRequired,
+		NaNConvert: cbor.NaNConvertPreserveSignal,
 	}.UserBufferEncMode()
 	if err != nil {
 		panic("BUG: " + err.Error())
@@ -59,6 +61,9 @@ func (c cborValues) Append(dst []byte, v any) ([]byte, error) {
 	if b, ok := appendPlain(dst, v); ok {
 		return b, nil
 	}
+	if _, f := cborSent.Check(v); f != nil {
+		return dst, cborFault(f, v)
+	}
 	buf := c.buffers.Get().(*bytes.Buffer)
 	*buf = *bytes.NewBuffer(dst)
 	defer func() {
@@ -78,6 +83,9 @@ func (c cborValues) Decode(data []byte, v any) error {
 	if len(data) > longestNumber && hasLongNumber(data, v) {
 		return errLongNumber(v)
 	}
+	if hasNaNTwice(data, v) {
+		return errTwice(nil)
+	}
 	if err := c.dec.Unmarshal(data, v); err != nil {
 		return c.decodeError(err, data, v)
 	}
@@ -91,18 +99,13 @@ func (cborValues) Weigh(data []byte, t reflect.Type, most int) int {
 	return w.Bytes()
 }
 
-func cborEncodeError(err error, v any) error {
-	err = fmt.Errorf("%T: %w", v, err)
-	var unsupported *cbor.UnsupportedTypeError
-	if errors.As(err, &unsupported) {
-		return &TypeError{Want: "a value that CBOR can hold", Got: "another one", Err: err}
-	}
-	return &ValueError{Reason: "the value could not be encoded as CBOR", Err: err}
-}
-
 func (c cborValues) decodeError(err error, data []byte, v any) error {
 	if malformed := c.dec.Wellformed(data); malformed != nil {
 		return &ValueError{Reason: "malformed CBOR: " + strings.TrimPrefix(malformed.Error(), "cbor: "), Err: err}
+	}
+	var semantic *cbor.SemanticError
+	if errors.As(err, &semantic) && strings.Contains(semantic.Error(), "UTF-8") {
+		return &ValueError{Reason: "malformed CBOR: a text is not UTF-8", Err: err}
 	}
 	if e := placeIn(v, func(t reflect.Type) *TypeError { return explainCBOR(data, t, c.dec.Unmarshal) }); e != nil {
 		e.Err = err
@@ -114,7 +117,9 @@ func (c cborValues) decodeError(err error, data []byte, v any) error {
 	case errors.As(err, &other):
 		return &TypeError{Want: "a value of another type", Got: "CBOR " + other.CBORType, Err: err}
 	case errors.As(err, &twice):
-		return &ValueError{Reason: "a map has a key twice", Err: err}
+		return errTwice(err)
 	}
 	return &ValueError{Reason: "the value, which is well-formed CBOR, does not fit", Err: err}
 }
+
+func errTwice(err error) error { return &ValueError{Reason: "a map has a key twice", Err: err} }

@@ -247,6 +247,9 @@ func (w *cborWeigher) entries(p *weigh.Plan, n uint64, endless bool, depth int) 
 	for i := 0; w.more(i, n, endless); i++ {
 		m.Put(&w.Tally, p.Entry)
 		w.Add(p.Aside)
+		if w.nanNext() {
+			w.Add(nanKey)
+		}
 		w.value(p.Key, depth)
 		w.value(p.Elem, depth)
 	}
@@ -293,6 +296,9 @@ func (w *cborWeigher) field(p *weigh.Plan, depth int) (f *weigh.Plan) {
 			w.Add(weigh.Word)
 		}
 	default:
+		if w.nanNext() {
+			w.Add(nanKey)
+		}
 		w.value(weigh.AnyPlan, depth)
 	}
 	return f

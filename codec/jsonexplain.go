@@ -54,6 +54,9 @@ func (x *jsonExplainer) value(p *weigh.Plan, depth int) *TypeError {
 	if p.Kind == weigh.Any {
 		return rounded(item)
 	}
+	if e := longNumber(p, item); e != nil {
+		return e
+	}
 	if x.trials == 0 {
 		return nil
 	}
@@ -162,7 +165,7 @@ func jsonWant(p *weigh.Plan) string {
 	switch {
 	case p.Kind == weigh.Time:
 		return "a string (date)"
-	case p.Kind == weigh.Own:
+	case p.Kind == weigh.Own, p.Kind == weigh.Number:
 		return "a value in a form of its own"
 	case p.Quoted:
 		return "a string with a value in it"

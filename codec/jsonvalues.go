@@ -14,9 +14,17 @@ import (
 // JSON is encoding/json: for peers that have nothing better, and for reading along. HTML characters
 // are not escaped. It has no byte strings of its own: a []byte becomes base64 text. What is no
 // UTF-8 is refused, as RFC 8259 demands: encoding/json would put three bytes for each that is none.
+// The package comment says what else its sender refuses. An object that has a key twice is refused,
+// of which encoding/json would take the last one.
+//
 // An integer is refused by a Go type that does not hold it, and so also by any, which becomes a
 // float64, exact up to 2^53 only: use *big.Int, a json.Number or an integer type where larger ones
-// may come. What is declared as a float64 is the nearest one to any number.
+// may come. What is declared as a float64 is the nearest one to any number. A big.Int, a big.Rat
+// and a big.Float are made of at most 10,000 digits in a row, and the exponent of a big.Rat is at
+// most 10,000: longer ones are refused before they are read, which takes a time that grows with the
+// square of their number. A json.Number has any length, and is read by the application.
+//
+// Types that decode themselves have UnmarshalJSON or UnmarshalText.
 var JSON Values = jsonValues{}
 
 type jsonValues struct{}
@@ -26,11 +34,28 @@ func (jsonValues) Name() string {
 }
 
 func (jsonValues) Append(dst []byte, v any) ([]byte, error) {
+	own, f := jsonSent.Check(v)
+	if f != nil {
+		return dst, jsonFault(f, v)
+	}
+	b, err := appendJSON(dst, v)
+	if err != nil {
+		return dst, jsonEncodeError(err, v)
+	}
+	if own {
+		if f := replacedIn(b[len(dst):], v); f != nil {
+			return dst, jsonFault(f, v)
+		}
+	}
+	return b, nil
+}
+
+func appendJSON(dst []byte, v any) ([]byte, error) {
 	buf := bytes.NewBuffer(dst)
 	enc := json.NewEncoder(buf)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
-		return dst, jsonEncodeError(err, v)
+		return dst, err
 	}
 	b := buf.Bytes()
 	return b[:len(b)-1], nil // without the newline, which Encode adds
@@ -39,6 +64,12 @@ func (jsonValues) Append(dst []byte, v any) ([]byte, error) {
 func (jsonValues) Decode(data []byte, v any) error {
 	if !utf8.Valid(data) {
 		return &ValueError{Reason: "malformed JSON: it is no UTF-8"}
+	}
+	if key, ok := keyTwice(data); ok {
+		return errKeyTwice(key)
+	}
+	if hasLongNumberJSON(data, v) {
+		return errLongJSON(data, v)
 	}
 	if err := json.Unmarshal(data, v); err != nil {
 		return jsonDecodeError(err, data, v)
@@ -54,15 +85,6 @@ func (jsonValues) Weigh(data []byte, t reflect.Type, most int) int {
 	w := jsonWeigher{data: data, Tally: weigh.NewTally(most)}
 	w.value(jsonPlans.Of(t), 0)
 	return w.Bytes()
-}
-
-func jsonEncodeError(err error, v any) error {
-	err = fmt.Errorf("%T: %w", v, err)
-	var unsupported *json.UnsupportedTypeError
-	if errors.As(err, &unsupported) {
-		return &TypeError{Want: "a value that JSON can hold", Got: "another one", Err: err}
-	}
-	return &ValueError{Reason: "the value could not be encoded as JSON", Err: err}
 }
 
 func jsonDecodeError(err error, data []byte, v any) error {

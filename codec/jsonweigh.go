@@ -3,6 +3,7 @@ package codec
 import (
 	"encoding"
 	"encoding/json"
+	"math/big"
 	"reflect"
 	"slices"
 	"strconv"
@@ -26,6 +27,9 @@ func jsonKind(t reflect.Type) (k weigh.Kind, ok bool) {
 	}
 	if t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface {
 		return 0, false
+	}
+	if isBig(t) {
+		return weigh.Number, true
 	}
 	p := reflect.PointerTo(t)
 	own := p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
@@ -71,6 +75,7 @@ type jsonWeigher struct {
 	data []byte
 	at   int    // the next byte; len(data) once something is malformed
 	name []byte // of a field that was written with escapes
+	long bool   // a number came that would take too long to read
 }
 
 func (w *jsonWeigher) done() bool { return w.at >= len(w.data) || w.Over() }
@@ -110,6 +115,9 @@ func (w *jsonWeigher) value(p *weigh.Plan, depth int) {
 	case weigh.Own:
 		w.concrete(weigh.NothingPlan, c, depth)
 		w.Text(w.at - from)
+	case weigh.Number:
+		w.concrete(weigh.NothingPlan, c, depth)
+		w.number(p, w.data[from:w.at])
 	case weigh.Time:
 		w.concrete(weigh.NothingPlan, c, depth)
 		w.Add(weigh.Zone)
@@ -159,6 +167,20 @@ func (w *jsonWeigher) dynamic(c byte, depth int) {
 		}
 	}
 	w.concrete(p, c, depth)
+}
+
+// number weighs a number that reads itself, as it was written.
+func (w *jsonWeigher) number(p *weigh.Plan, item []byte) {
+	digits, exponent := lengths(item)
+	w.Text(len(item))
+	if p.Type == reflect.TypeFor[big.Float]() {
+		exponent = 0 // it stays one
+	}
+	w.Text(min(exponent, longestDigits) / 2) // bytes of so many digits
+	if max(digits, exponent) > longestDigits {
+		w.long = true
+		w.end()
+	}
 }
 
 // anyObject is what an object becomes without a type.
@@ -245,6 +267,9 @@ func (w *jsonWeigher) array(p *weigh.Plan, depth int) {
 	}
 }
 
+// keySize is what a key takes while keys that come twice are looked for, in memory that grows.
+const keySize = 2 * 16
+
 func (w *jsonWeigher) object(p *weigh.Plan, depth int) {
 	w.at++
 	var m weigh.GrowingMap
@@ -254,7 +279,10 @@ func (w *jsonWeigher) object(p *weigh.Plan, depth int) {
 	case weigh.Map:
 		w.Add(weigh.MapSize)
 	}
+	keys := 0
 	for first := true; w.follows('}', first); first = false {
+		w.Add(keySize)
+		keys += keySize
 		if w.next() != '"' {
 			w.end()
 			return
@@ -280,6 +308,7 @@ func (w *jsonWeigher) object(p *weigh.Plan, depth int) {
 		w.at++
 		w.value(value, depth)
 	}
+	w.Drop(keys)
 }
 
 // key takes the name of a field.

@@ -1,6 +1,6 @@
 package codec
 
-import "strings"
+import "github.com/asterisque-go/asterisque/internal/cut"
 
 // TypeError says that a value does not fit: Append has no encoding for it, or Decode found a value
 // of another type in the bytes than it should store. What it says crosses to the peer, so it is in
@@ -14,20 +14,9 @@ type TypeError struct {
 	Err  error  // in Go's terms, or nil: it does not cross the wire
 }
 
-// mostPath bounds a path, in bytes, so that there is room for what is said of the place.
-const mostPath = 400
-
 // Within notes that the place is within a part of this name, such as ".window" or "[3]". The
 // beginning of a long path is left out.
-func (e *TypeError) Within(name string) {
-	switch {
-	case strings.HasPrefix(e.Path, "…"):
-	case len(name)+len(e.Path) > mostPath:
-		e.Path = "…" + e.Path
-	default:
-		e.Path = name + e.Path
-	}
-}
+func (e *TypeError) Within(name string) { e.Path = cut.Path(name, e.Path) }
 
 // Text says where it is, what was expected, and what came.
 func (e *TypeError) Text() string {

@@ -8,7 +8,8 @@ type Values interface {
 	Name() string
 
 	// Append appends the encoding of v to dst and returns the longer slice; after an error, dst as
-	// it was. It keeps no part of v. The error is a *TypeError if the codec has no encoding for
+	// it was. It keeps no part of v. It refuses what Decode would not make the same value of, and
+	// names the place. The error is a *TypeError if the codec has no encoding for
 	// values of v's type, and a *ValueError for everything else.
 	Append(dst []byte, v any) ([]byte, error)
 

@@ -2,6 +2,7 @@ package msgpack
 
 import (
 	"encoding"
+	"math"
 	"math/big"
 	"reflect"
 	"unicode/utf8"
@@ -62,7 +63,11 @@ func (r *reader) one(p *plan, h head, v reflect.Value) error {
 		if v.OverflowFloat(f) {
 			return r.mismatch(p, h)
 		}
-		r.item(h)
+		whole, _ := r.item(h)
+		if math.IsNaN(f) && p.t.Kind() == reflect.Float32 && len(whole) == short {
+			v.Set(reflect.ValueOf(freeFloat(whole)).Convert(p.t)) // which keeps the bits
+			return nil
+		}
 		v.SetFloat(f)
 	case p.form == asText && h.kind == isText:
 		_, content := r.item(h)

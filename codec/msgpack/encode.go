@@ -2,16 +2,24 @@ package msgpack
 
 import (
 	"encoding"
+	"math"
 	"math/big"
 	"reflect"
 	"time"
 	"unicode/utf8"
 
 	"github.com/tinylib/msgp/msgp"
+
+	"github.com/asterisque-go/asterisque/internal/encodable"
 )
 
 // encoder appends values to b.
-type encoder struct{ b []byte }
+type encoder struct {
+	b        []byte
+	pointers int // that lead to the value: they may lead to each other without end
+}
+
+const mostPointers = 1000
 
 // value appends v, which stands depth deep and for which p is the plan.
 func (e *encoder) value(p *plan, v reflect.Value, depth int) error {
@@ -24,20 +32,20 @@ func (e *encoder) value(p *plan, v reflect.Value, depth int) error {
 		e.b = msgp.AppendUint64(e.b, v.Uint())
 	case asFloat:
 		if p.t.Kind() == reflect.Float32 {
-			e.b = msgp.AppendFloat32(e.b, float32(v.Float()))
+			e.b = msgp.AppendFloat32(e.b, float32Of(v))
 			return nil
 		}
 		e.b = msgp.AppendFloat64(e.b, v.Float())
 	case asText:
 		s := v.String()
 		if !utf8.ValidString(s) {
-			return reason("a string is not UTF-8")
+			return encodable.NotUTF8()
 		}
 		e.b = msgp.AppendString(e.b, s)
 		return fits(len(s))
 	case asSlice, asArray, asMap, asStruct:
 		if depth == depthMost {
-			return reason("the value is nested more deeply than peers accept")
+			return encodable.TooDeep(depthMost)
 		}
 		return e.several(p, v, depth+1)
 	case asPointer, asInterface:
@@ -45,17 +53,37 @@ func (e *encoder) value(p *plan, v reflect.Value, depth int) error {
 			e.b = appendNil(e.b)
 			return nil
 		}
-		if p.elem == p {
-			return errUnsupported{p.t}
-		}
-		if p.out == asPointer {
-			return e.value(p.elem, v.Elem(), depth)
-		}
-		return e.value(planOf(v.Elem().Type()), v.Elem(), depth)
+		return e.pointed(p, v.Elem(), depth)
 	default:
 		return e.special(p, v)
 	}
 	return nil
+}
+
+// pointed appends what p, a pointer or an interface, leads to.
+func (e *encoder) pointed(p *plan, to reflect.Value, depth int) error {
+	if p.elem == p {
+		return unsupported(p.t)
+	}
+	if e.pointers == mostPointers {
+		return &encodable.Fault{Reason: "pointers lead to each other without end"}
+	}
+	e.pointers++
+	elem := p.elem
+	if p.out == asInterface {
+		elem = planOf(to.Type())
+	}
+	err := e.value(elem, to, depth)
+	e.pointers--
+	return err
+}
+
+// float32Of keeps the bits of a NaN, which a conversion to float64 and back would change.
+func float32Of(v reflect.Value) float32 {
+	if f := v.Float(); !math.IsNaN(f) {
+		return float32(f)
+	}
+	return v.Convert(reflect.TypeFor[float32]()).Interface().(float32)
 }
 
 // special appends what is not what it looks like, and bytes.
@@ -83,7 +111,7 @@ func (e *encoder) special(p *plan, v reflect.Value) (err error) {
 			err = fits(len(b))
 		}
 	default:
-		return errUnsupported{p.t}
+		return unsupported(p.t)
 	}
 	return err
 }
@@ -129,7 +157,7 @@ func (e *encoder) several(p *plan, v reflect.Value, depth int) error {
 	e.b = msgp.AppendArrayHeader(e.b, uint32(n))
 	for i := range n {
 		if err := e.value(p.elem, v.Index(i), depth); err != nil {
-			return err
+			return inSent(err, among(i))
 		}
 	}
 	return nil
@@ -137,18 +165,29 @@ func (e *encoder) several(p *plan, v reflect.Value, depth int) error {
 
 func (e *encoder) entries(p *plan, v reflect.Value, depth int) error {
 	e.b = msgp.AppendMapHeader(e.b, uint32(v.Len()))
+	var keys encodable.Keys
 	for i := v.MapRange(); i.Next(); {
-		if err := e.value(p.key, i.Key(), depth); err != nil {
-			return err
+		key := i.Key()
+		keys.Note(key)
+		if err := e.value(p.key, key, depth); err != nil {
+			return inSent(err, encodable.KeyName(key))
 		}
 		if err := e.value(p.elem, i.Value(), depth); err != nil {
-			return err
+			return inSent(err, encodable.KeyName(key))
+		}
+	}
+	if keys.Suspicious() {
+		if f := encodable.SameKeys(v, func(key any) ([]byte, error) { return Values.Append(nil, key) }); f != nil {
+			return f
 		}
 	}
 	return nil
 }
 
 func (e *encoder) structure(p *plan, v reflect.Value, depth int) error {
+	if len(p.fields) == 0 && encodable.Hides(p.t) && !v.IsZero() {
+		return encodable.Opaque(p.t)
+	}
 	e.b = msgp.AppendMapHeader(e.b, uint32(p.written(v)))
 	for i := range p.fields {
 		f := &p.fields[i]
@@ -158,7 +197,7 @@ func (e *encoder) structure(p *plan, v reflect.Value, depth int) error {
 		}
 		e.b = append(e.b, f.key...)
 		if err := e.value(f.plan, field, depth); err != nil {
-			return err
+			return inSent(err, "."+f.name)
 		}
 	}
 	return nil

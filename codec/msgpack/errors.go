@@ -8,6 +8,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/cut"
+	"github.com/asterisque-go/asterisque/internal/encodable"
 )
 
 var (
@@ -50,22 +51,35 @@ func decodeError(err error, v any) error {
 
 // encodeError returns err as Append does.
 func encodeError(err error, v any) error {
-	var unsupported errUnsupported
-	if errors.As(err, &unsupported) {
-		return &codec.TypeError{Want: "a value that MessagePack can hold", Got: "another one", Err: fmt.Errorf("%T: %w", v, err)}
+	f := fault(err)
+	cause := fmt.Errorf("%T", v)
+	if f.Err != nil {
+		cause = fmt.Errorf("%T: %w", v, f.Err)
 	}
-	text := "the value could not be encoded as MessagePack"
-	var r reason
-	if errors.As(err, &r) {
-		text = string(r)
+	if f.Unsupported {
+		return &codec.TypeError{Path: f.Path, Want: "a value that MessagePack can hold", Got: "another one", Err: cause}
 	}
-	return &codec.ValueError{Reason: text, Err: fmt.Errorf("%T: %w", v, err)}
+	return &codec.ValueError{Reason: f.Text(), Err: cause}
 }
 
-// errUnsupported is a type that has no encoding.
-type errUnsupported struct{ t reflect.Type }
+// fault returns err, by which something could not be encoded, as one that has a path.
+func fault(err error) *encodable.Fault {
+	if f, ok := err.(*encodable.Fault); ok { // nothing here wraps one
+		return f
+	}
+	if r, ok := err.(reason); ok {
+		return &encodable.Fault{Reason: string(r)}
+	}
+	return &encodable.Fault{Reason: "the value could not be encoded as MessagePack", Err: err}
+}
 
-func (e errUnsupported) Error() string { return e.t.String() + " has no encoding" }
+// inSent notes at which part of the value that is encoded err is.
+func inSent(err error, name string) error { return fault(err).Within(name) }
+
+// unsupported is the fault of a type that has no encoding.
+func unsupported(t reflect.Type) error {
+	return &encodable.Fault{Unsupported: true, Reason: "it has no form", Err: fmt.Errorf("%v has no encoding", t)}
+}
 
 const mostName = 64 // bytes of a name that the peer has chosen
 

@@ -76,7 +76,9 @@ func (r *reader) anyList(h head, depth int) (any, error) {
 func (r *reader) anyMap(h head, depth int) (any, error) {
 	r.item(h)
 	m := make(map[any]any, h.n)
+	var nan nanKeys
 	for i := range h.n {
+		from := r.at
 		key, err := r.any(r.peek(), depth)
 		if err != nil {
 			return nil, err
@@ -84,6 +86,9 @@ func (r *reader) anyMap(h head, depth int) (any, error) {
 		switch key.(type) {
 		case []any, map[any]any, []byte, Ext:
 			return nil, errKey
+		}
+		if key != key && nan.twice(r.data[from:r.at]) {
+			return nil, errTwice
 		}
 		v, err := r.any(r.peek(), depth)
 		if err != nil {

@@ -24,9 +24,12 @@
 //
 // # Limits
 //
-// Values are nested at most 32 deep. A map that has a key twice is refused, and so are bytes behind
-// the value. No memory is set aside for a length that the bytes do not cover, and Values is a
-// codec.Weigher, so a session refuses what would become too much before it is decoded.
+// Values are nested at most 32 deep. A map that has a key twice is refused, of which two that are
+// NaN are one if their bytes are, and so are bytes behind the value. Append refuses what would not
+// arrive as it was, and names the place: package codec says what that is, and what holds for types
+// that decode themselves. A time.Time of any year is exact. No memory is set aside for a length
+// that the bytes do not cover, and Values is a codec.Weigher, so a session refuses what would
+// become too much before it is decoded.
 //
 // # The library behind it
 //
@@ -60,7 +63,7 @@ func (values) Append(dst []byte, v any) ([]byte, error) {
 	if !to.IsValid() {
 		return appendNil(dst), nil
 	}
-	e := encoder{dst}
+	e := encoder{b: dst}
 	if err := e.value(planOf(to.Type()), to, 0); err != nil {
 		return dst, encodeError(err, v)
 	}

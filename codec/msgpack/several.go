@@ -38,6 +38,7 @@ func (r *reader) entries(p *plan, h head, v reflect.Value, depth int) error {
 	r.item(h)
 	m := reflect.MakeMapWithSize(p.t, h.n)
 	key, elem := reflect.New(p.key.t).Elem(), reflect.New(p.elem.t).Elem()
+	var nan nanKeys
 	for i := range h.n {
 		key.SetZero()
 		elem.SetZero()
@@ -48,6 +49,9 @@ func (r *reader) entries(p *plan, h head, v reflect.Value, depth int) error {
 		name := r.data[from:r.at]
 		if !key.Comparable() {
 			return errKey
+		}
+		if p.key.mayBeNaN() && !key.Equal(key) && nan.twice(name) {
+			return errTwice
 		}
 		if err := r.value(p.elem, elem, depth); err != nil {
 			return within(err, entry(name, i))

@@ -198,7 +198,7 @@ func TestAppendReturnsWhatWasThereAfterAnError(t *testing.T) {
 		require.Equal(t, "before", string(data))
 		var te *codec.TypeError
 		require.ErrorAs(t, err, &te)
-		require.Equal(t, "a value that MessagePack can hold was expected, and another one came", te.Text())
+		require.Contains(t, te.Text(), "a value that MessagePack can hold was expected, and another one came")
 		require.Error(t, te.Err)
 	}
 	for want, v := range map[string]any{

@@ -16,6 +16,7 @@ type weigher struct {
 const (
 	digitsOfBig = 48 // what a big.Int of 64 bits holds besides itself
 	sizeOfExt   = 32
+	sizeOfNaN   = 64           // a key that is remembered, for it may be NaN
 	stranger    = weigh.String // an entry in the set of the keys that no field of a struct has
 )
 
@@ -99,6 +100,9 @@ func (w *weigher) entries(p *weigh.Plan, h head, depth int) {
 	for range h.n {
 		m.Put(&w.Tally, p.Entry)
 		w.Add(p.Aside)
+		if k := w.peek(); k.kind == isFloat {
+			w.Add(sizeOfNaN)
+		}
 		w.value(p.Key, depth)
 		w.value(p.Elem, depth)
 	}

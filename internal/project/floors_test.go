@@ -20,12 +20,14 @@ const module = "github.com/asterisque-go/asterisque"
 // floors puts every folder of the module, with those inside it, on a floor. A package imports only
 // from floors below its own, and from the folder that it is in.
 var floors = map[string]int{
-	"internal/buffer":    -2,
-	"internal/cut":       -2,
+	"internal/buffer":    -3,
+	"internal/cut":       -3,
 	"internal/item":      -2,
 	"internal/native":    -2,
 	"internal/weigh":     -1,
 	"internal/boundlog":  -1,
+	"internal/weigh":     -2,
+	"internal/encodable": -1,
 	"internal/fifo":      -1,
 	"internal/ranking":   -1,
 	"internal/path":      -1,
@@ -60,7 +62,7 @@ var floors = map[string]int{
 }
 
 // forTests are folders of packages that only tests import. They may import anything.
-var forTests = []string{"internal/attack", "internal/callbench", "internal/flowmodel", "internal/leak", "internal/project", "internal/race", "internal/restart", "internal/roomtest", "internal/testkit", "internal/testtls", "internal/vectors", "internal/weightest", "wire/wiretest"}
+var forTests = []string{"internal/attack", "internal/callbench", "internal/flowmodel", "internal/leak", "internal/project", "internal/race", "internal/restart", "internal/roomtest", "internal/testkit", "internal/testtls", "internal/valuetest", "internal/vectors", "internal/weightest", "wire/wiretest"}
 
 func TestPackagesImportOnlyFromFloorsBelow(t *testing.T) {
 	imports := importsByFolder(t)

@@ -92,7 +92,7 @@ func (b *builder) set(found map[key]*field, p *Plan) {
 			own.Quoted = true
 			plan = &own
 		}
-		p.Order, p.Places = append(p.Order, plan), append(p.Places, f.index)
+		p.Order, p.Places, p.Labels = append(p.Order, plan), append(p.Places, f.index), append(p.Labels, f.Name.Name)
 		if f.IsNumber {
 			p.Numbers[f.Number] = plan
 			continue

@@ -40,6 +40,7 @@ type Plan struct {
 	Numbers map[int64]*Plan  // by number
 	Order   []*Plan
 	Places  [][]int  // of Order, in the struct
+	Labels  []string // of Order: the names, and the numbers in digits
 	Names   [][]byte // of Fields, in their order
 	Longest int      // of Names
 	Extra   int      // bytes of embedded structs that are pointed to

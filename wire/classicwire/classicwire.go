@@ -56,8 +56,9 @@
 // A message has at most [classic.MaxMessage] bytes, either way; larger ones are refused with
 // ErrTooLarge. So with Simple a text of 65,496 bytes is the largest single parameter, and one of
 // 65,500 the largest result; with MessagePack that depends on the numbers in the head. Lists, maps
-// and structs of any type nest [classic.MaxDepth] deep, within Limits.Expansion. A Block has at most [classic.MaxPayload]; one that is a little larger, so that the session lets it
-// pass, ends its call with ErrTooLarge on both sides.
+// and structs of any type nest [classic.MaxDepth] deep, within Limits.Expansion. A Block has at
+// most [classic.MaxPayload]; one that is a little larger, so that the session lets it pass, ends
+// its call with ErrTooLarge on both sides.
 //
 // Pipe ids have 16 bits. Each side can have [MaxPipes] calls open at once; one more fails with
 // ErrOverloaded, and did not run. The id of a call that this side has aborted is used again only

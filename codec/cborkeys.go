@@ -1,0 +1,121 @@
+package codec
+
+import (
+	"bytes"
+	"math"
+	"reflect"
+
+	"github.com/asterisque-go/asterisque/internal/encodable"
+	"github.com/asterisque-go/asterisque/internal/item"
+	"github.com/asterisque-go/asterisque/internal/weigh"
+)
+
+// The library behind CBOR finds a key that comes twice by the map that it makes. NaN is not equal
+// to itself, so that a Go map takes it any number of times: such keys are compared as bytes.
+
+// nanKey is what it takes to remember such a key.
+const nanKey = 64
+
+// looseTypes are those whose values may hold a map with such keys, or a struct that is sent one.
+var looseTypes = &weigh.Reach{Plans: cborPlans, Want: func(p *weigh.Plan) bool {
+	return p.Kind == weigh.Any || p.Kind == weigh.Struct || p.Kind == weigh.Map && encodable.MayBeNaN(p.Key.Type)
+}}
+
+// hasNaNTwice reports whether a map in data, which becomes what v points to, has two keys of the
+// same bytes that are NaN, or hold one. It finds none where data is malformed before.
+func hasNaNTwice(data []byte, v any) bool {
+	t := reflect.TypeOf(v)
+	if t == nil || t.Kind() != reflect.Pointer || !looseTypes.From(t.Elem()) || !mayHaveNaN(data) {
+		return false
+	}
+	f := nanFinder{cborWeigher: cborWeigher{data: data, Tally: weigh.NewTally(math.MaxInt)}}
+	f.item(0)
+	return f.twice
+}
+
+// mayHaveNaN looks for the bytes that NaN begins with.
+func mayHaveNaN(data []byte) bool {
+	for _, head := range []byte{half, single, double} {
+		for rest := data; ; {
+			i := bytes.IndexByte(rest, head)
+			if i < 0 {
+				break
+			}
+			if rest = rest[i+1:]; isNaN(head, rest) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Initial bytes of floating-point numbers.
+const half, single, double = item.Other | 25, item.Other | 26, item.Other | 27
+
+// isNaN reports whether an initial byte and what follows are NaN.
+func isNaN(head byte, rest []byte) bool {
+	if len(rest) < 2 {
+		return false
+	}
+	first := uint16(rest[0])<<8 | uint16(rest[1])
+	switch head {
+	case half:
+		return first&0x7fff > 0x7c00
+	case single:
+		return len(rest) >= 4 && first&0x7f80 == 0x7f80 && (first&0x7f|uint16(rest[2])|uint16(rest[3])) != 0
+	case double:
+		return len(rest) >= 8 && first&0x7ff0 == 0x7ff0 && (first&0xf != 0 || !bytes.Equal(rest[2:8], zeros[:]))
+	}
+	return false
+}
+
+var zeros [6]byte
+
+// nanNext reports whether the next item is NaN.
+func (w *cborWeigher) nanNext() bool { return w.left() > 0 && isNaN(w.data[w.at], w.data[w.at+1:]) }
+
+// nanFinder walks the items of data.
+type nanFinder struct {
+	cborWeigher
+	twice bool
+}
+
+// item passes by an item that stands depth deep, and reports whether it is NaN or holds one.
+func (f *nanFinder) item(depth int) (nan bool) {
+	f.tags()
+	if nan = f.nanNext(); depth > cborDepth {
+		f.end()
+	}
+	major, n, endless := f.head()
+	switch major {
+	case item.Bytes, item.Text:
+		f.pass(n, endless)
+	case item.Array:
+		for i := 0; f.more(i, n, endless); i++ {
+			nan = f.item(depth+1) || nan
+		}
+	case item.Map:
+		nan = f.entries(n, endless, depth+1)
+	}
+	return nan
+}
+
+func (f *nanFinder) entries(n uint64, endless bool, depth int) (nan bool) {
+	var seen map[string]struct{}
+	for i := 0; f.more(i, n, endless); i++ {
+		from := f.at
+		if f.item(depth) {
+			key := f.data[from:f.at]
+			if _, f.twice = seen[string(key)]; f.twice {
+				f.end()
+				return false
+			}
+			if seen == nil {
+				seen = make(map[string]struct{})
+			}
+			seen[string(key)], nan = struct{}{}, true
+		}
+		nan = f.item(depth) || nan
+	}
+	return nan
+}

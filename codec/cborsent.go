@@ -1,0 +1,75 @@
+package codec
+
+import (
+	"encoding"
+	"errors"
+	"math/big"
+	"reflect"
+	"time"
+
+	"github.com/fxamacker/cbor/v2"
+
+	"github.com/asterisque-go/asterisque/internal/encodable"
+	"github.com/asterisque-go/asterisque/internal/weigh"
+)
+
+// cborSent finds what CBOR does not carry, as the peer would find it, or not find it.
+var cborSent = &encodable.Rules{
+	Plans:   &weigh.Plans{Rules: weigh.Rules{Kind: cborSentKind, Field: cborField}},
+	Depth:   cborDepth,
+	Special: cborSpecial,
+}
+
+func init() { // it refers to itself
+	cborSent.Encode = func(v any) ([]byte, error) { return CBOR.(cborValues).enc.Marshal(v) }
+}
+
+func cborSentKind(t reflect.Type) (k weigh.Kind, ok bool) {
+	switch t {
+	case reflect.TypeFor[time.Time]():
+		return weigh.Time, true
+	case reflect.TypeFor[big.Int]():
+		return weigh.Number, true
+	case reflect.TypeFor[cbor.ByteString]():
+		return weigh.Nothing, true
+	}
+	if t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface {
+		return 0, false
+	}
+	p := reflect.PointerTo(t)
+	own := p.Implements(reflect.TypeFor[cbor.Marshaler]()) || p.Implements(reflect.TypeFor[encoding.BinaryMarshaler]())
+	return weigh.Own, own
+}
+
+// cborSpecial counts the tag before a time or a large integer, which takes a level.
+func cborSpecial(p *weigh.Plan, v reflect.Value) (levels int, f *encodable.Fault) {
+	switch p.Kind {
+	case weigh.Time:
+		return 1, nil
+	case weigh.Number:
+		if bigOf(v).BitLen() > 64 {
+			return 1, nil
+		}
+	}
+	return 0, nil
+}
+
+// bigOf returns the big.Int that v is.
+func bigOf(v reflect.Value) *big.Int {
+	if v.CanAddr() {
+		return v.Addr().Interface().(*big.Int)
+	}
+	n := v.Interface().(big.Int)
+	return &n
+}
+
+// cborFault returns f, which was found in v, as Append does.
+func cborFault(f *encodable.Fault, v any) error {
+	return sendError(f, v, "a value that CBOR can hold", "CBOR")
+}
+
+// cborEncodeError returns err, which the library has found in v.
+func cborEncodeError(err error, v any) error {
+	var unsupported *cbor.UnsupportedTypeError
+	return cborFault(explained(cborSent, err, v, errors.As(err, &unsupported)), v)
+}

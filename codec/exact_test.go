@@ -1,0 +1,14 @@
+package codec_test
+
+import (
+	"testing"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/valuetest"
+)
+
+func TestValues_ExactOrRefusedBySender(t *testing.T) {
+	for c, depth := range map[codec.Values]int{codec.CBOR: 32, codec.JSON: 10_000} {
+		t.Run(c.Name(), func(t *testing.T) { valuetest.Check(t, c, depth) })
+	}
+}

@@ -1,0 +1,167 @@
+package codec
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"hash/maphash"
+	"slices"
+	"sync"
+
+	"github.com/asterisque-go/asterisque/internal/cut"
+)
+
+// A key that an object has twice is refused: of its values encoding/json takes the last one, and
+// others the first. Package json says nothing of it, and so the keys are looked at before.
+
+// jsonKey is a key of an object. keySize bounds what it takes.
+type jsonKey struct {
+	hash uint64
+	at   int // of its first quote
+}
+
+// keyFinder finds keys that come twice. Its slices are used again.
+type keyFinder struct {
+	data   []byte
+	keys   []jsonKey // of the objects that are open, one behind the other
+	opened []int     // for each value that is open, where its keys begin, or inArray
+}
+
+const inArray = -1
+
+const mostKept = 1024 // entries of slices that are kept for others
+
+var (
+	keySeed    = maphash.MakeSeed()
+	keyFinders = sync.Pool{New: func() any { return new(keyFinder) }}
+)
+
+// keyTwice returns a key that comes twice in one object of data, quoted. It finds none where data
+// is malformed before.
+func keyTwice(data []byte) (key []byte, found bool) {
+	if bytes.IndexByte(data, '{') < 0 {
+		return nil, false
+	}
+	f := keyFinders.Get().(*keyFinder)
+	f.data = data
+	at := f.find()
+	if at >= 0 {
+		key = f.quoted(at)
+	}
+	*f = keyFinder{keys: kept(f.keys), opened: kept(f.opened)}
+	keyFinders.Put(f)
+	return key, at >= 0
+}
+
+// kept returns s without its elements, or nothing if it is large.
+func kept[T any](s []T) []T {
+	if cap(s) > mostKept {
+		return nil
+	}
+	return s[:0]
+}
+
+// find returns where a key stands that has come before, or a negative number.
+func (f *keyFinder) find() (at int) {
+	for i := 0; i < len(f.data); i++ {
+		switch f.data[i] {
+		case '{':
+			f.opened = append(f.opened, len(f.keys))
+		case '[':
+			f.opened = append(f.opened, inArray)
+		case ']', '}':
+			if at, ok := f.close(); !ok || at >= 0 {
+				return at
+			}
+		case '"':
+			end := i + len(f.quoted(i))
+			if f.isKey(end) {
+				f.keys = append(f.keys, jsonKey{f.hash(f.data[i:end]), i})
+			}
+			i = end - 1
+		}
+		if len(f.opened) > jsonDepth {
+			return -1 // which package json refuses
+		}
+	}
+	return -1
+}
+
+// isKey reports whether what ends at end is the key of an object.
+func (f *keyFinder) isKey(end int) bool {
+	for ; end < len(f.data); end++ {
+		switch f.data[end] {
+		case ' ', '\t', '\r', '\n':
+		case ':':
+			return len(f.opened) > 0 && f.opened[len(f.opened)-1] != inArray
+		default:
+			return false
+		}
+	}
+	return false
+}
+
+// quoted returns the string that begins at a quote.
+func (f *keyFinder) quoted(at int) []byte {
+	for i := at + 1; i < len(f.data); i++ {
+		switch f.data[i] {
+		case '"':
+			return f.data[at : i+1]
+		case '\\':
+			i++
+		}
+	}
+	return f.data[at:]
+}
+
+// close ends an array or an object, and returns where a key of it stands that has come before.
+func (f *keyFinder) close() (at int, ok bool) {
+	if len(f.opened) == 0 {
+		return -1, false
+	}
+	last := len(f.opened) - 1
+	from := f.opened[last]
+	f.opened = f.opened[:last]
+	if from == inArray {
+		return -1, true
+	}
+	at = f.twice(f.keys[from:])
+	f.keys = f.keys[:from]
+	return at, true
+}
+
+const few = 16 // keys that are compared with each other
+
+// twice returns where the second of two equal keys stands, or a negative number.
+func (f *keyFinder) twice(keys []jsonKey) (at int) {
+	if len(keys) > few {
+		slices.SortFunc(keys, func(a, b jsonKey) int {
+			return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.at, b.at))
+		})
+	}
+	for i := range keys {
+		for _, before := range keys[max(0, i-few):i] {
+			if before.hash == keys[i].hash && bytes.Equal(f.name(f.quoted(before.at)), f.name(f.quoted(keys[i].at))) {
+				return keys[i].at
+			}
+		}
+	}
+	return -1
+}
+
+func (f *keyFinder) hash(quoted []byte) uint64 { return maphash.Bytes(keySeed, f.name(quoted)) }
+
+// name returns what a key says without its quotes and its escapes.
+func (f *keyFinder) name(quoted []byte) []byte {
+	if bytes.IndexByte(quoted, '\\') < 0 {
+		return quoted[1:max(1, len(quoted)-1)]
+	}
+	var s string
+	_ = json.Unmarshal(quoted, &s) // which fails for what is malformed, and is found then
+	return []byte(s)
+}
+
+func errKeyTwice(quoted []byte) error {
+	return &ValueError{Reason: fmt.Sprintf("malformed JSON: an object has the key %s twice", cut.Text(quoted, mostName))}
+}

@@ -1,0 +1,155 @@
+package codec
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+	"reflect"
+	"time"
+	"unicode/utf8"
+
+	"github.com/asterisque-go/asterisque/internal/encodable"
+	"github.com/asterisque-go/asterisque/internal/weigh"
+)
+
+// jsonSent finds what JSON does not carry: of some of it, package json would make something else.
+var jsonSent = &encodable.Rules{
+	Plans:   &weigh.Plans{Rules: weigh.Rules{Kind: jsonSentKind, Field: jsonField}},
+	Depth:   jsonDepth,
+	Special: jsonSpecial,
+	Encode:  encodeAlone,
+}
+
+func jsonSentKind(t reflect.Type) (k weigh.Kind, ok bool) {
+	switch {
+	case t == reflect.TypeFor[time.Time]():
+		return weigh.Time, true
+	case t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface:
+		return 0, false
+	case isBig(t) && t.PkgPath() == "math/big":
+		return weigh.Number, true
+	}
+	p := reflect.PointerTo(t)
+	own := p.Implements(reflect.TypeFor[json.Marshaler]()) || p.Implements(reflect.TypeFor[encoding.TextMarshaler]())
+	return weigh.Own, own
+}
+
+func jsonSpecial(p *weigh.Plan, v reflect.Value) (levels int, f *encodable.Fault) {
+	switch p.Kind {
+	case weigh.Time:
+		return 0, timeFault(*addressed(v).(*time.Time))
+	case weigh.Number:
+		return 0, bigFault(v)
+	}
+	return 0, nil
+}
+
+// timeFault returns what RFC 3339 cannot say of t.
+func timeFault(t time.Time) *encodable.Fault {
+	_, offset := t.Zone()
+	switch year := t.Year(); {
+	case year < 0 || year > 9999:
+		return &encodable.Fault{Reason: fmt.Sprintf("a time in the year %d, and RFC 3339 has 0 to 9999", year)}
+	case offset%60 != 0:
+		return &encodable.Fault{Reason: fmt.Sprintf("a time %d seconds off UTC, and RFC 3339 has whole minutes: send it in UTC", offset)}
+	}
+	return nil
+}
+
+// bigFault returns why v, a number of package big, does not arrive as it is.
+func bigFault(v reflect.Value) *encodable.Fault {
+	digits := 0
+	switch n := addressed(v).(type) {
+	case *big.Int:
+		digits = digitsOf(n)
+	case *big.Rat:
+		digits = max(digitsOf(n.Num()), digitsOf(n.Denom()))
+	case *big.Float:
+		return floatFault(n)
+	}
+	if digits > longestDigits {
+		return &encodable.Fault{Reason: fmt.Sprintf("a number of %d digits, and peers take %d", digits, longestDigits)}
+	}
+	return nil
+}
+
+// digitsOf returns how many digits n has, and of one that is much too long about how many.
+func digitsOf(n *big.Int) int {
+	about := int(float64(n.BitLen())*math.Log10(2)) + 1
+	if about < longestDigits || about > 2*longestDigits {
+		return about
+	}
+	return len(new(big.Int).Abs(n).String())
+}
+
+// floatFault returns why a peer, who reads 64 bits of it, gets another number.
+func floatFault(n *big.Float) *encodable.Fault {
+	const bitsThere = 64
+	there, _, err := big.ParseFloat(n.Text('g', -1), 10, bitsThere, big.ToNearestEven)
+	if err == nil && there.Cmp(n) == 0 {
+		return nil
+	}
+	return &encodable.Fault{Reason: "a floating-point number that is rounded where it arrives: send a fraction or a text"}
+}
+
+// addressed returns a pointer to v, or to a copy of it.
+func addressed(v reflect.Value) any {
+	if !v.CanAddr() {
+		c := reflect.New(v.Type()).Elem()
+		c.Set(v)
+		v = c
+	}
+	return v.Addr().Interface()
+}
+
+var replacement = []byte(`\ufffd`) // package json writes it for a byte that is no UTF-8
+
+// replacedIn returns where encoded, which is v, is no UTF-8, or was none before package json has
+// encoded it. Values that encode themselves may be so.
+func replacedIn(encoded []byte, v any) *encodable.Fault {
+	valid := utf8.Valid(encoded)
+	if valid && !bytes.Contains(encoded, replacement) {
+		return nil
+	}
+	f := jsonSent.Explain(v)
+	if f == nil && !valid {
+		f = encodable.NotUTF8()
+	}
+	if f != nil && errors.Is(f.Err, errNotUTF8) {
+		f.Reason, f.Err = encodable.NotUTF8().Reason, nil
+	}
+	return f
+}
+
+var errNotUTF8 = errors.New("it is not UTF-8")
+
+// encodeAlone encodes a part of a value, and is stricter than package json.
+func encodeAlone(v any) ([]byte, error) {
+	if t, ok := v.(encoding.TextMarshaler); ok {
+		if _, ok := v.(json.Marshaler); !ok {
+			if text, err := t.MarshalText(); err == nil && !utf8.Valid(text) {
+				return nil, errNotUTF8
+			}
+		}
+	}
+	b, err := appendJSON(nil, v)
+	if err == nil && !utf8.Valid(b) {
+		err = errNotUTF8
+	}
+	return b, err
+}
+
+// jsonFault returns f, which was found in v, as Append does.
+func jsonFault(f *encodable.Fault, v any) error {
+	return sendError(f, v, "a value that JSON can hold", "JSON")
+}
+
+// jsonEncodeError returns err, which package json has found in v.
+func jsonEncodeError(err error, v any) error {
+	var unsupported *json.UnsupportedTypeError
+	return jsonFault(explained(jsonSent, err, v, errors.As(err, &unsupported)), v)
+}

@@ -1,0 +1,10 @@
+package msgpack_test
+
+import (
+	"testing"
+
+	"github.com/asterisque-go/asterisque/codec/msgpack"
+	"github.com/asterisque-go/asterisque/internal/valuetest"
+)
+
+func TestValues_ExactOrRefusedBySender(t *testing.T) { valuetest.Check(t, msgpack.Values, 32) }

@@ -1,0 +1,49 @@
+package msgpack_test
+
+import (
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/msgpack"
+	"github.com/asterisque-go/asterisque/internal/weightest"
+)
+
+func TestDecode_SameNaNTwiceIsRefused(t *testing.T) {
+	const short, long, other = "\xca\x7f\xc0\x00\x00", "\xcb\x7f\xf8\x00\x00\x00\x00\x00\x01", "\xcb\x7f\xf8\x00\x00\x00\x00\x00\x02"
+	twice := "\x82" + long + "\x01" + long + "\x01"
+	for _, into := range []any{new(any), new(map[float64]int), new(map[any]any), new(struct{ A int })} {
+		require.ErrorContains(t, msgpack.Values.Decode([]byte(twice), into), "a map has a key twice", "%T", into)
+	}
+	var list []map[float64]int
+	require.ErrorContains(t, msgpack.Values.Decode([]byte("\x91"+twice), &list), "a map has a key twice")
+	arrays := "\x82\x91" + short + "\x01\x91" + short + "\x01"
+	require.ErrorContains(t, msgpack.Values.Decode([]byte(arrays), new(map[[1]float64]int)), "a map has a key twice")
+	for _, into := range []any{new(any), new(map[float64]int), new(map[any]any), new(struct{ A int })} {
+		require.NoError(t, msgpack.Values.Decode([]byte("\x83"+short+"\x01"+long+"\x01"+other+"\x01"), into), "%T", into)
+	}
+}
+
+// TestAttack_ManyNaNKeys takes no more than is weighed.
+func TestAttack_ManyNaNKeys(t *testing.T) {
+	const n = 1 << 16
+	data := []byte{0xdf, 0, 1, 0, 0}
+	for i := range n {
+		data = append(data, 0xca, 0x7f, 0xc0|byte(i>>16), byte(i>>8), byte(i), 0x01)
+	}
+	for _, as := range []reflect.Type{reflect.TypeFor[any](), reflect.TypeFor[map[float64]int]()} {
+		weighed := msgpack.Values.(codec.Weigher).Weigh(data, as, math.MaxInt)
+		grown := weightest.GrownAtMost(weighed, func() any {
+			v := reflect.New(as)
+			require.NoError(t, msgpack.Values.Decode(data, v.Interface()))
+			return v
+		})
+		require.LessOrEqual(t, grown, weighed, as)
+	}
+	same := append([]byte{0xdf, 0, 1, 0, 0}, strings.Repeat("\xca\x7f\xc0\x00\x00\x01", n)...)
+	require.ErrorContains(t, msgpack.Values.Decode(same, new(any)), "a map has a key twice")
+}

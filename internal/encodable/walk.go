@@ -1,0 +1,248 @@
+package encodable
+
+import (
+	"reflect"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/asterisque-go/asterisque/internal/weigh"
+)
+
+// Rules are what a codec carries. They do not change.
+type Rules struct {
+	Plans *weigh.Plans // how the codec reads Go types when it encodes them
+	Depth int          // how deep values may be nested
+
+	// Special returns what is wrong with a value whose plan is a Time, a Number or its Own, or nil,
+	// and how many levels it adds itself.
+	Special func(p *weigh.Plan, v reflect.Value) (levels int, f *Fault)
+
+	// Encode returns the encoding of a value, or of one that it points to.
+	Encode func(v any) ([]byte, error)
+
+	spare sync.Map // of *sync.Pool with *entry, by *weigh.Plan
+}
+
+// Check returns what of v the codec does not carry exactly, or nil, and whether a part of v encodes
+// itself, so that the encoding may be anything. It allocates nothing.
+func (r *Rules) Check(v any) (own bool, f *Fault) {
+	w := walker{Rules: r}
+	f = w.dynamic(v, 0)
+	return w.own, f
+}
+
+// Explain returns which part of v the codec refuses to encode, or nil if it refuses none by itself.
+func (r *Rules) Explain(v any) *Fault {
+	w := walker{Rules: r, trials: true}
+	return w.dynamic(v, 0)
+}
+
+// walker goes through a value, in the order in which it is encoded.
+type walker struct {
+	*Rules
+	trials   bool // each part that has no others is encoded by itself
+	own      bool // a part that encodes itself was met
+	pointers int  // that lead to the value: they may lead to each other without end
+}
+
+// dynamic checks a value of any type that stands depth deep.
+func (w *walker) dynamic(v any, depth int) *Fault {
+	if !w.trials {
+		switch v := v.(type) {
+		case nil, bool, int, int64, uint64, float64, []byte:
+			return nil
+		case string:
+			return w.text(v)
+		case []any:
+			return w.list(v, depth+1)
+		case map[string]any:
+			return w.object(v, depth+1)
+		}
+	}
+	if v == nil {
+		return nil
+	}
+	to := reflect.ValueOf(v)
+	return w.value(w.Plans.Of(to.Type()), to, depth)
+}
+
+func (w *walker) text(s string) *Fault {
+	if !utf8.ValidString(s) {
+		return NotUTF8()
+	}
+	return nil
+}
+
+func (w *walker) list(v []any, depth int) *Fault {
+	if depth > w.Depth {
+		return TooDeep(w.Depth)
+	}
+	for i := range v {
+		if f := w.dynamic(v[i], depth); f != nil {
+			return f.Within(among(i))
+		}
+	}
+	return nil
+}
+
+func (w *walker) object(v map[string]any, depth int) *Fault {
+	if depth > w.Depth {
+		return TooDeep(w.Depth)
+	}
+	for k, elem := range v {
+		f := w.text(k)
+		if f == nil {
+			f = w.dynamic(elem, depth)
+		}
+		if f != nil {
+			return f.Within(named(k))
+		}
+	}
+	return nil
+}
+
+// mostPointers is how many pointers may lead to a value, besides one for each level.
+const mostPointers = 1000
+
+// value checks v, which stands depth deep and for which p is the plan.
+func (w *walker) value(p *weigh.Plan, v reflect.Value, depth int) *Fault {
+	if p.Kind == weigh.Pointer {
+		if v.IsNil() {
+			return nil
+		}
+		if w.pointers == mostPointers+w.Depth {
+			return &Fault{Reason: "pointers lead to each other without end"}
+		}
+		w.pointers++
+		f := w.value(p.Elem, v.Elem(), depth)
+		w.pointers--
+		return f
+	}
+	switch p.Kind {
+	case weigh.Text:
+		if f := w.text(v.String()); f != nil {
+			return f
+		}
+		return w.try(v)
+	case weigh.Time, weigh.Number, weigh.Own:
+		w.own = w.own || p.Kind == weigh.Own
+		levels, f := w.Special(p, v)
+		if f == nil && depth+levels > w.Depth {
+			f = TooDeep(w.Depth)
+		}
+		if f == nil {
+			f = w.try(v)
+		}
+		return f
+	case weigh.Slice, weigh.Array:
+		return w.elements(p, v, depth+1)
+	case weigh.Map:
+		if m, ok := v.Interface().(map[string]any); ok && !w.trials {
+			return w.object(m, depth+1)
+		}
+		return w.entries(p, v, depth+1)
+	case weigh.Struct:
+		return w.structure(p, v, depth+1)
+	}
+	if v.Kind() == reflect.Interface {
+		if v.IsNil() {
+			return nil
+		}
+		return w.dynamic(v.Elem().Interface(), depth)
+	}
+	return w.try(v)
+}
+
+// try encodes a part by itself.
+func (w *walker) try(v reflect.Value) *Fault {
+	if !w.trials {
+		return nil
+	}
+	if _, err := w.Encode(pointer(v)); err != nil {
+		return &Fault{Reason: "the value cannot be encoded", Err: err}
+	}
+	return nil
+}
+
+// pointer returns a pointer to v, or v if it has no address.
+func pointer(v reflect.Value) any {
+	if v.CanAddr() {
+		return v.Addr().Interface()
+	}
+	return v.Interface()
+}
+
+func (w *walker) elements(p *weigh.Plan, v reflect.Value, depth int) *Fault {
+	if p.Elem.Kind == weigh.Nothing && p.Elem.Type.Kind() == reflect.Uint8 {
+		return nil // bytes, which are not nested
+	}
+	if p.Kind == weigh.Slice && v.IsNil() {
+		return nil
+	}
+	if depth > w.Depth {
+		return TooDeep(w.Depth)
+	}
+	if w.isPlain(p.Elem) {
+		return nil
+	}
+	for i := range v.Len() {
+		if f := w.value(p.Elem, v.Index(i), depth); f != nil {
+			return f.Within(among(i))
+		}
+	}
+	return nil
+}
+
+// isPlain reports whether every value of a type is carried exactly.
+func (w *walker) isPlain(p *weigh.Plan) bool {
+	return !w.trials && p.Kind == weigh.Nothing && p.Type.Kind() != reflect.Interface
+}
+
+func (w *walker) structure(p *weigh.Plan, v reflect.Value, depth int) *Fault {
+	if depth > w.Depth {
+		return TooDeep(w.Depth)
+	}
+	if len(p.Order) == 0 && Hides(p.Type) && !v.IsZero() {
+		return Opaque(p.Type)
+	}
+	for i, elem := range p.Order {
+		if w.isPlain(elem) {
+			continue
+		}
+		field, ok := fieldOf(v, p.Places[i])
+		if !ok {
+			continue
+		}
+		if f := w.value(elem, field, depth); f != nil {
+			return f.Within("." + p.Labels[i])
+		}
+	}
+	return nil
+}
+
+// fieldOf returns a field of v, unless it is in an embedded struct that is not there.
+func fieldOf(v reflect.Value, place []int) (field reflect.Value, ok bool) {
+	for i, at := range place {
+		if i > 0 && v.Kind() == reflect.Pointer {
+			if v.IsNil() {
+				return v, false
+			}
+			v = v.Elem()
+		}
+		v = v.Field(at)
+	}
+	return v, true
+}
+
+// Hides reports whether a struct has fields, and none that a codec sees.
+func Hides(t reflect.Type) bool {
+	hidden := false
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if f.IsExported() || f.Anonymous {
+			return false
+		}
+		hidden = hidden || f.Name != "_"
+	}
+	return hidden
+}
