@@ -12,7 +12,12 @@ import (
 
 // decoder reads values, of which CheckValue has found that they are whole: so there are as many
 // bytes as it needs, and no more of anything inside than bytes.
-type decoder struct{ reader }
+type decoder struct {
+	reader
+	input []byte // what the reader has begun with
+}
+
+func newDecoder(c Codec, data []byte) decoder { return decoder{newReader(c, data), data} }
 
 // mismatch fails with the error for a value behind tag, of which got says more if it is not empty.
 func (d *decoder) mismatch(to reflect.Type, tag byte, got string) {
@@ -42,7 +47,7 @@ func (d *decoder) failedWithin(name string) {
 // value reads one value, which stands depth deep, into to.
 func (d *decoder) value(to reflect.Value, depth int) {
 	if depth > MaxDepth {
-		d.fail(codec.ErrTooLarge.Withf("values nested deeper than %d", MaxDepth))
+		d.fail(tooDeep())
 	}
 	if d.err != nil || len(d.data) == 0 {
 		return
@@ -58,6 +63,8 @@ func (d *decoder) value(to reflect.Value, depth int) {
 		to.Set(p)
 	case to.Kind() == reflect.Interface:
 		d.dynamic(to, depth)
+	case tag == mapTag && to.Type() == mapType, tag == structTag && to.Type() == structType:
+		d.setLoose(to, depth)
 	default:
 		d.tag()
 		d.typed(to, tag, depth)
@@ -66,47 +73,21 @@ func (d *decoder) value(to reflect.Value, depth int) {
 
 // dynamic reads a value of any type into an interface.
 func (d *decoder) dynamic(to reflect.Value, depth int) {
-	tag := d.data[0]
 	if to.NumMethod() > 0 {
-		d.mismatch(to.Type(), tag, "")
+		d.mismatch(to.Type(), d.data[0], "")
 		return
 	}
-	p := reflect.New(goType(tag)).Elem()
-	d.value(p, depth)
-	to.Set(p)
+	d.setLoose(to, depth)
 }
 
-// goType returns the type of what an any receives.
-func goType(tag byte) reflect.Type {
-	switch tag {
-	case trueTag, falseTag:
-		return reflect.TypeFor[bool]()
-	case int8Tag:
-		return reflect.TypeFor[int8]()
-	case int16Tag:
-		return reflect.TypeFor[int16]()
-	case int32Tag:
-		return reflect.TypeFor[int32]()
-	case int64Tag:
-		return reflect.TypeFor[int64]()
-	case float32Tag:
-		return reflect.TypeFor[float32]()
-	case float64Tag:
-		return reflect.TypeFor[float64]()
-	case binaryTag:
-		return reflect.TypeFor[[]byte]()
-	case stringTag:
-		return reflect.TypeFor[string]()
-	case uuidTag:
-		return uuidType
-	case listTag:
-		return reflect.TypeFor[[]any]()
-	case mapTag:
-		return mapType
-	default:
-		return structType
+// setLoose reads a value without a type into to, of which the type takes that.
+func (d *decoder) setLoose(to reflect.Value, depth int) {
+	if v := d.loose(depth); v != nil {
+		to.Set(reflect.ValueOf(v))
 	}
 }
+
+func tooDeep() error { return codec.ErrTooLarge.Withf("values nested deeper than %d", MaxDepth) }
 
 // typed reads what follows tag into to, which is neither a pointer nor an interface.
 func (d *decoder) typed(to reflect.Value, tag byte, depth int) {
@@ -145,8 +126,8 @@ func (d *decoder) typed(to reflect.Value, tag byte, depth int) {
 			return
 		}
 	case mapTag:
-		if kind == reflect.Map || to.Type() == mapType {
-			d.mapping(to, depth)
+		if kind == reflect.Map {
+			d.goMap(to, depth)
 			return
 		}
 	case structTag:
@@ -245,16 +226,6 @@ func (d *decoder) list(to reflect.Value, depth int) {
 func (d *decoder) structure(to reflect.Value, depth int) {
 	schema := text(d.raw())
 	n := d.fields()
-	if to.Type() == structType {
-		s := Struct{Schema: schema, Fields: make([]any, n)}
-		for i := range s.Fields {
-			if !d.at(reflect.ValueOf(&s.Fields[i]).Elem(), depth+1, i) {
-				return
-			}
-		}
-		to.Set(reflect.ValueOf(s))
-		return
-	}
 	want, index := fields(to.Type())
 	if len(index) != n || want != "" && want != schema {
 		d.fail(&codec.TypeError{

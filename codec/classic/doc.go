@@ -35,7 +35,7 @@
 //	uint8, uint16, uint32                    int16, int32, int64: the next that holds all of them
 //	uint, uint64                             int64, up to its largest
 //	float32, float64                         the same
-//	string                                   string; what is not UTF-8 is replaced
+//	string                                   string, in UTF-8
 //	[]byte, [n]byte                          binary
 //	UUID and every other [16]byte            uuid
 //	slices and arrays                        list; a nil slice is an empty one
@@ -44,6 +44,11 @@
 //	other structs                            struct with the exported fields in their order
 //	Struct, Map                              struct and map of any types
 //	pointers, interfaces                     what they hold
+//
+// A value that would not arrive as it was is refused by Append, with the place: a text that is not
+// UTF-8, two keys of a map of the same bytes, which only NaN can be, and what is nested more than
+// [MaxDepth] deep. Values without a Go type take little memory for that, and so lists of an any
+// nest 1,000 deep within the default of Limits.Expansion; types that lead to themselves some 50.
 //
 // Integers are decoded as any Go type that holds the number, and as a floating-point type if that
 // is exact; float64 as float32 if that is exact. Nothing else is converted. An any receives nil,

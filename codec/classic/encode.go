@@ -6,8 +6,10 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/cut"
 )
 
 // encoder appends values. After the first error it appends nothing of use.
@@ -15,6 +17,7 @@ type encoder struct {
 	form form
 	b    []byte
 	err  error
+	path string // from the value to the place of the error
 }
 
 func (e *encoder) fail(err error) {
@@ -22,6 +25,32 @@ func (e *encoder) fail(err error) {
 		e.err = err
 	}
 }
+
+// failedWithin reports whether there is an error, and notes that it is within a part of this name.
+func (e *encoder) failedWithin(name func() string) bool {
+	if e.err != nil {
+		e.path = cut.Path(name(), e.path)
+	}
+	return e.err != nil
+}
+
+// failure returns the error with its place.
+func (e *encoder) failure() error {
+	if e.path == "" {
+		return e.err
+	}
+	switch err := e.err.(type) {
+	case *codec.TypeError:
+		err.Within(e.path)
+	case *codec.ValueError:
+		err.Reason = "at " + e.path + ": " + err.Reason
+	case *codec.Abort:
+		return codec.ErrTooLarge.Withf("at %s: %s", e.path, err.Message)
+	}
+	return e.err
+}
+
+func among(i int) func() string { return func() string { return fmt.Sprintf("[%d]", i) } }
 
 // tooLarge refuses n of something that the format can hold limit of.
 func (e *encoder) tooLarge(what string, n, limit int) {
@@ -112,12 +141,14 @@ func (e *encoder) unsupported(t reflect.Type) {
 }
 
 func (e *encoder) string(s string) {
-	s = text([]byte(s))
-	if len(s) > MaxString {
+	switch {
+	case !utf8.ValidString(s):
+		e.fail(&codec.ValueError{Reason: "a text is not UTF-8", Err: fmt.Errorf("%.64q", s)})
+	case len(s) > MaxString:
 		e.tooLarge("string", len(s), MaxString)
-		return
+	default:
+		e.b = appendRaw(append(e.b, stringTag), e.form, s)
 	}
-	e.b = appendRaw(append(e.b, stringTag), e.form, s)
 }
 
 // sequence appends a slice or an array, which is a uuid, a binary, a map or a list.
@@ -155,7 +186,10 @@ func (e *encoder) elements(tag byte, v reflect.Value, depth int) {
 		return
 	}
 	for i := range v.Len() {
-		e.value(v.Index(i), depth+1)
+		if e.value(v.Index(i), depth+1); e.err != nil {
+			e.failedWithin(among(i))
+			return
+		}
 	}
 }
 
@@ -175,8 +209,12 @@ func (e *encoder) entries(v reflect.Value, depth int) {
 		return
 	}
 	for i := range v.Len() {
-		e.value(v.Index(i).Field(0), depth+1)
+		key := v.Index(i).Field(0)
+		e.value(key, depth+1)
 		e.value(v.Index(i).Field(1), depth+1)
+		if e.failedWithin(func() string { return nameOf(key.Elem(), i) }) {
+			return
+		}
 	}
 }
 
@@ -187,23 +225,30 @@ func (e *encoder) mapping(v reflect.Value, depth int) {
 		return
 	}
 	type entry struct {
-		key   []byte
-		value reflect.Value
+		key, value reflect.Value
+		encoded    []byte
 	}
 	var entries []entry
 	for i := v.MapRange(); i.Next(); {
 		k := encoder{form: e.form}
 		k.value(i.Key(), depth+1)
 		if k.err != nil {
-			e.fail(k.err)
+			e.err, e.path = k.err, k.path
+			e.failedWithin(func() string { return nameOf(i.Key(), len(entries)) })
 			return
 		}
-		entries = append(entries, entry{k.b, i.Value()})
+		entries = append(entries, entry{i.Key(), i.Value(), k.b})
 	}
-	slices.SortFunc(entries, func(a, b entry) int { return bytes.Compare(a.key, b.key) })
-	for _, n := range entries {
-		e.b = append(e.b, n.key...)
+	slices.SortFunc(entries, func(a, b entry) int { return bytes.Compare(a.encoded, b.encoded) })
+	for i, n := range entries {
+		if i > 0 && bytes.Equal(n.encoded, entries[i-1].encoded) {
+			e.fail(&codec.ValueError{Reason: "two keys of a map are one to the peer"})
+		}
+		e.b = append(e.b, n.encoded...)
 		e.value(n.value, depth+1)
+		if e.failedWithin(func() string { return nameOf(n.key, i) }) {
+			return
+		}
 	}
 }
 
@@ -211,7 +256,7 @@ func (e *encoder) mapping(v reflect.Value, depth int) {
 func (e *encoder) structure(v reflect.Value, depth int) {
 	if v.Type() == structType {
 		s := v.Interface().(Struct)
-		e.fieldsOf(s.Schema, len(s.Fields), func(i int) reflect.Value { return reflect.ValueOf(s.Fields[i]) }, depth)
+		e.fieldsOf(s.Schema, len(s.Fields), func(i int) reflect.Value { return reflect.ValueOf(s.Fields[i]) }, depth, among)
 		return
 	}
 	schema, index := fields(v.Type())
@@ -223,12 +268,16 @@ func (e *encoder) structure(v reflect.Value, depth int) {
 		e.unsupported(v.Type()) // it would be nothing but its name
 		return
 	}
-	e.fieldsOf(schema, len(index), func(i int) reflect.Value { return v.Field(index[i]) }, depth)
+	e.fieldsOf(schema, len(index), func(i int) reflect.Value { return v.Field(index[i]) }, depth, func(i int) func() string {
+		return func() string { return "." + v.Type().Field(index[i]).Name }
+	})
 }
 
-func (e *encoder) fieldsOf(schema string, n int, field func(i int) reflect.Value, depth int) {
-	schema = text([]byte(schema))
+func (e *encoder) fieldsOf(schema string, n int, field func(i int) reflect.Value, depth int, name func(int) func() string) {
 	switch {
+	case !utf8.ValidString(schema):
+		e.fail(&codec.ValueError{Reason: "a schema is not UTF-8", Err: fmt.Errorf("%.64q", schema)})
+		return
 	case n > MaxFields:
 		e.tooLarge("struct with a number of fields", n, MaxFields)
 		return
@@ -238,6 +287,9 @@ func (e *encoder) fieldsOf(schema string, n int, field func(i int) reflect.Value
 	}
 	e.b = appendFields(appendRaw(append(e.b, structTag), e.form, schema), e.form, uint8(n))
 	for i := range n {
-		e.value(field(i), depth+1)
+		if e.value(field(i), depth+1); e.err != nil {
+			e.failedWithin(name(i))
+			return
+		}
 	}
 }

@@ -69,7 +69,7 @@ func (c Codec) ResultOf(encoded []byte) ([]byte, error) {
 // decodeParams decodes the parameters of an Open, as JoinParams has written them, into the
 // parameter of a function.
 func (c Codec) decodeParams(data []byte, to reflect.Value) error {
-	d := decoder{newReader(c, data)}
+	d := newDecoder(c, data)
 	count, err := d.params()
 	if err != nil {
 		return err

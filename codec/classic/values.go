@@ -20,7 +20,7 @@ func (c Codec) Append(dst []byte, v any) ([]byte, error) {
 		e.value(reflect.ValueOf(v), 0)
 	}
 	if e.err != nil {
-		return dst, e.err
+		return dst, e.failure()
 	}
 	return e.b, nil
 }
@@ -54,7 +54,7 @@ func (c Codec) Decode(data []byte, v any) error {
 	if err := c.CheckValue(data); err != nil {
 		return err
 	}
-	d := decoder{newReader(c, data)}
+	d := newDecoder(c, data)
 	d.value(to.Elem(), 0)
 	return d.err
 }

@@ -70,8 +70,8 @@ func (w *weigher) value(p *weigh.Plan, depth int) {
 	if w.done() {
 		return
 	}
-	tag := w.tag()
-	if tag == nullTag {
+	if w.data[0] == nullTag {
+		w.tag()
 		return
 	}
 	for p.Kind == weigh.Pointer && !w.Over() {
@@ -79,8 +79,10 @@ func (w *weigher) value(p *weigh.Plan, depth int) {
 		p = p.Elem
 	}
 	if p.Kind == weigh.Any {
-		p = w.dynamic(tag)
+		w.loose(depth)
+		return
 	}
+	tag := w.tag()
 	w.Enter(depth)
 	defer w.Leave(depth)
 	switch tag {
@@ -102,13 +104,10 @@ func (w *weigher) value(p *weigh.Plan, depth int) {
 var (
 	structSize = weigh.Alloc(int(structType.Size()))
 	entrySize  = 2 * weigh.Iface
+	sizeOfMore = weigh.Alloc(int(reflect.TypeFor[openMore]().Size()))
 )
 
-var (
-	textPlan   = &weigh.Plan{Kind: weigh.Text}
-	structPlan = &weigh.Plan{Kind: weigh.Slice, Elem: weigh.AnyPlan} // the fields of a Struct
-	mapPlan    = &weigh.Plan{Kind: weigh.Any}                        // a Map
-)
+var textPlan = &weigh.Plan{Kind: weigh.Text}
 
 // dynamic weighs the place of a value that is decoded without a type, and returns the plan of what
 // it becomes.
@@ -120,15 +119,10 @@ func (w *weigher) dynamic(tag byte) *weigh.Plan {
 	case binaryTag:
 		w.Add(weigh.Header)
 		return textPlan
-	case listTag:
+	case listTag, mapTag:
 		w.Add(weigh.Header)
-		return weigh.SlicePlan
-	case mapTag:
-		w.Add(weigh.Header)
-		return mapPlan
 	case structTag:
 		w.Add(structSize)
-		return structPlan
 	case uuidTag:
 		w.Add(len(UUID{}))
 	default:
@@ -176,13 +170,8 @@ func (w *weigher) mapping(p *weigh.Plan, n, depth int) {
 		w.data = nil
 		return
 	}
-	key, value, temporary := weigh.NothingPlan, weigh.NothingPlan, 0
-	switch p.Kind {
-	case weigh.Any:
-		w.Add(weigh.Alloc(n * entrySize))
-		temporary = w.places(n)
-		key, value = weigh.AnyPlan, weigh.AnyPlan
-	case weigh.Map:
+	key, value := weigh.NothingPlan, weigh.NothingPlan
+	if p.Kind == weigh.Map {
 		var m weigh.GrowingMap
 		w.Add(weigh.MapSize)
 		m.Make(&w.Tally, max(n, 1), p.Entry)
@@ -196,7 +185,6 @@ func (w *weigher) mapping(p *weigh.Plan, n, depth int) {
 		w.value(key, depth+1)
 		w.value(value, depth+1)
 	}
-	w.Drop(temporary)
 }
 
 // places weighs what it takes to find keys that come twice, until the map is whole, and returns how

@@ -122,3 +122,26 @@ func TestClose_ResultTooLargeForItsHead(t *testing.T) {
 	p.send(msg(open(id, 70, int32(1))))
 	p.want(msg(result(id, "x")))
 }
+
+func TestCall_DeepLists(t *testing.T) {
+	deep := asterisque.Func[any, any](71, "deep")
+	nested := func(depth int) (v any) {
+		v = int32(1)
+		for range depth {
+			v = []any{v}
+		}
+		return v
+	}
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		svc := offer()
+		deep.Handle(svc, func(_ context.Context, v any) (any, error) { return v.(classic.Params)[0], nil })
+		s, _ := connect(t, form, svc, offer())
+		for _, depth := range []int{50, 53, 500, 1000} {
+			got, err := deep.Call(background, s, nested(depth))
+			require.NoError(t, err, "%d lists", depth)
+			require.Equal(t, nested(depth), got)
+		}
+		_, err := deep.Call(background, s, nested(classic.MaxDepth+1))
+		require.ErrorContains(t, err, "values nested deeper than 1024")
+	})
+}

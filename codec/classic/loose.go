@@ -1,0 +1,181 @@
+package classic
+
+import (
+	"bytes"
+	"hash/maphash"
+	"math"
+	"slices"
+)
+
+// Values without a Go type are decoded in a loop, not by functions that call themselves: the
+// original nests lists 1,000 deep, and the stack for that would be a hundred times what they hold.
+
+// frame is a list, a struct or a map of which parts are still to come.
+type frame struct {
+	parts []any     // what has come of a list or a struct, with room for the rest
+	more  *openMore // of a map or a struct
+}
+
+// frameSize is what a frame takes, in memory that grows.
+const frameSize = 2 * 32
+
+// openMore is what a map has besides, of which entries are still to come. A struct has its schema
+// as a key.
+type openMore struct {
+	Map         // the entries that are whole; nil for a struct
+	seen   keys // of those
+	key    any  // of the next entry, if hasKey
+	from   int  // where that key begins
+	place  int32
+	left   int32
+	hasKey bool
+}
+
+// fewFrames are in memory of the stack.
+const fewFrames = 32
+
+// loose reads a value of any type, which stands depth deep.
+func (d *decoder) loose(depth int) any {
+	var few [fewFrames]frame
+	for frames := few[:0]; ; {
+		if depth+len(frames) > MaxDepth {
+			d.fail(tooDeep())
+		}
+		if d.err != nil || len(d.data) == 0 {
+			return nil
+		}
+		v, f, isOpen := d.begin()
+		if isOpen {
+			frames = append(frames, f)
+			continue
+		}
+		for isWhole := true; isWhole; {
+			last := len(frames) - 1
+			if last < 0 {
+				return v
+			}
+			if v, isWhole = d.put(&frames[last], v); isWhole {
+				frames[last] = frame{}
+				frames = frames[:last]
+			}
+		}
+	}
+}
+
+// begin reads a value, or the head of one with others in it.
+func (d *decoder) begin() (v any, f frame, isOpen bool) {
+	switch tag := d.tag(); tag {
+	case trueTag, falseTag:
+		v = tag == trueTag
+	case int8Tag:
+		v = int8(d.integer(1))
+	case int16Tag:
+		v = int16(d.integer(2))
+	case int32Tag:
+		v = int32(d.integer(4))
+	case int64Tag:
+		v = d.integer(8)
+	case float32Tag:
+		v = math.Float32frombits(uint32(d.float(4)))
+	case float64Tag:
+		v = math.Float64frombits(d.float(8))
+	case binaryTag:
+		v = append([]byte{}, d.raw()...)
+	case stringTag:
+		v = text(d.raw())
+	case uuidTag:
+		v = d.uuid()
+	case listTag, structTag, mapTag:
+		return d.open(tag)
+	}
+	return v, f, false
+}
+
+// open reads the head of a value with others in it, which is whole if there are none.
+func (d *decoder) open(tag byte) (v any, f frame, isOpen bool) {
+	n := 0
+	switch tag {
+	case mapTag:
+		if n = d.count(); n == 0 {
+			return Map{}, f, false
+		}
+		f.more = &openMore{Map: make(Map, 0, n), left: int32(n), from: d.reader.at}
+	case listTag:
+		n = d.count()
+		f.parts = make([]any, 0, n)
+	default:
+		f.more = &openMore{key: text(d.raw())}
+		n = d.fields()
+		f.parts = make([]any, 0, n)
+	}
+	if n == 0 {
+		return f.whole(), f, false
+	}
+	return nil, f, true
+}
+
+// whole returns what f has become.
+func (f *frame) whole() any {
+	switch {
+	case f.more == nil:
+		return f.parts
+	case f.parts == nil:
+		return f.more.Map
+	}
+	return Struct{Schema: f.more.key.(string), Fields: f.parts}
+}
+
+// put adds the next part of f, behind which d stands, and returns f as a value once it is whole.
+func (d *decoder) put(f *frame, part any) (v any, isWhole bool) {
+	if f.parts == nil {
+		isWhole = d.putEntry(f.more, part)
+	} else {
+		f.parts = append(f.parts, part)
+		isWhole = len(f.parts) == cap(f.parts)
+	}
+	if isWhole {
+		v = f.whole()
+	}
+	return v, isWhole
+}
+
+// putEntry adds a key or a value. Of entries with equal keys, the last one counts, in the place of
+// the first.
+func (d *decoder) putEntry(m *openMore, part any) (isWhole bool) {
+	if m.hasKey = !m.hasKey; m.hasKey {
+		m.key, m.place = part, int32(m.seen.add(d.input[m.from:d.reader.at], cap(m.Map)))
+		return false
+	}
+	if e := (Entry{m.key, part}); int(m.place) < len(m.Map) {
+		m.Map[m.place] = e
+	} else {
+		m.Map = append(m.Map, e)
+	}
+	m.left--
+	m.from = d.reader.at
+	return m.left == 0
+}
+
+// keys are the encoded keys of a map. They are found by hash because copies would cost much where
+// keys are maps themselves.
+type keys struct {
+	place map[uint64]int // of the first key with each hash
+	all   [][]byte       // parts of what is being decoded
+}
+
+var keySeed = maphash.MakeSeed()
+
+// add returns the place of a key, of most, which is behind all others if it is new.
+func (k *keys) add(key []byte, most int) int {
+	if k.place == nil {
+		k.place = make(map[uint64]int, most)
+	}
+	hash := maphash.Bytes(keySeed, key)
+	if first, ok := k.place[hash]; !ok {
+		k.place[hash] = len(k.all)
+	} else if i := slices.IndexFunc(k.all[first:], func(b []byte) bool { return bytes.Equal(b, key) }); i >= 0 {
+		return first + i
+	}
+	k.all = append(k.all, key)
+	return len(k.all) - 1
+}

@@ -1,0 +1,88 @@
+package classic
+
+import (
+	"sync"
+
+	"github.com/asterisque-go/asterisque/internal/weigh"
+)
+
+// level is a list, a struct or a map within which a weigher stands.
+type level struct {
+	left      int // parts that come
+	temporary int // bytes that are held until then
+}
+
+var levelsPool = sync.Pool{New: func() any { return new([MaxDepth + 2]level) }}
+
+// loose weighs a value without a type that stands depth deep, as loose of the decoder reads it.
+func (w *weigher) loose(depth int) {
+	all := levelsPool.Get().(*[MaxDepth + 2]level)
+	defer levelsPool.Put(all)
+	for n := 0; !w.done(); {
+		if depth+n > MaxDepth {
+			w.data = nil
+			return
+		}
+		l := w.part()
+		if l.left > 0 {
+			if n >= fewFrames {
+				w.Add(frameSize)
+				l.temporary += frameSize
+			}
+			all[n] = l
+			n++
+			continue
+		}
+		w.Drop(l.temporary)
+		for n > 0 {
+			if all[n-1].left--; all[n-1].left > 0 {
+				break
+			}
+			n--
+			w.Drop(all[n].temporary)
+		}
+		if n == 0 {
+			return
+		}
+	}
+}
+
+// part weighs a value without those in it.
+func (w *weigher) part() (l level) {
+	tag := w.tag()
+	if tag == nullTag {
+		return l
+	}
+	p := w.dynamic(tag)
+	switch tag {
+	case stringTag, binaryTag:
+		w.text(p, w.raw())
+	case listTag:
+		l.left = w.parts(w.count())
+	case structTag:
+		w.text(textPlan, w.raw())
+		w.Add(weigh.String + sizeOfMore) // apart until the struct is whole
+		l = level{w.parts(w.fields()), weigh.String + sizeOfMore}
+	case mapTag:
+		n := w.count()
+		if 2*n > len(w.data) {
+			w.data = nil
+			return l
+		}
+		w.Add(weigh.Alloc(n*entrySize) + sizeOfMore)
+		l = level{2 * n, sizeOfMore + w.places(n)}
+	default:
+		w.skip(tag)
+	}
+	return l
+}
+
+// parts weighs the place of n parts, and returns how many come.
+func (w *weigher) parts(n int) int {
+	if n > len(w.data) {
+		w.data = nil
+		return 0
+	}
+	w.Add(weigh.Alloc(weigh.Times(n, weigh.Iface)))
+	return n
+}
