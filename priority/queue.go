@@ -128,8 +128,9 @@ func (q *Queue[T]) PopIf(may func(v *T, size int) bool) (v T, ok bool) {
 // Otherwise it stays the next one of its flow, with what is left as its size. If take returns less
 // than 0, nothing leaves, and the message stays the next one.
 //
-// Of each priority one message at a time is under way. Others of more than most bytes wait for its
-// end, with what is behind them in their flows.
+// One message of each priority is under way at a time. Others of more than most bytes wait for its
+// end, with what is behind them in their flows. Flows get equal bytes all the same, to within one
+// message: each is charged what has left of it, and what it missed while it waited comes later.
 func (q *Queue[T]) Take(most int, take func(v *T, size int) (leaves int)) (v T, all bool) {
 	if q.len == 0 {
 		return v, false
@@ -139,22 +140,24 @@ func (q *Queue[T]) Take(most int, take func(v *T, size int) (leaves int)) (v T, 
 	if low := q.guarded(top); low >= 0 {
 		l = low
 	}
-	n := q.rounds.at(l).ready(most)
+	r := q.rounds.at(l)
+	n := r.ready(most)
 	it := n.items.Peek()
 	leaves := take(&it.value, it.size)
 	if leaves < 0 {
 		return v, false
 	}
-	q.charge(l, top, n, min(leaves, most))
+	r.charge(n, min(leaves, most))
+	q.earn(l, top, min(leaves, most))
 	all = leaves == it.size
 	if l == top {
 		q.part = 0
-		if !all || n == q.rounds.at(l).holder {
+		if !all || n == r.holder {
 			q.part = l + 1
 		}
 	}
 	if all {
-		return q.take(n).value, true
+		return q.take(n, most).value, true
 	}
 	it.size -= leaves
 	return v, false
@@ -171,19 +174,19 @@ func (q *Queue[T]) PopUrgent(may func(v *T, size int) bool) (v T, ok bool) {
 	if q.rounds.used.lowest() == top {
 		return v, false
 	}
-	n := q.rounds.at(top).ready(math.MaxInt)
+	r := q.rounds.at(top)
+	n := r.ready(math.MaxInt)
 	it := n.items.Peek()
 	if !may(&it.value, it.size) {
 		return v, false
 	}
-	q.charge(top, top, n, it.size)
-	return q.take(n).value, true
+	r.charge(n, it.size)
+	q.earn(top, top, it.size)
+	return q.take(n, math.MaxInt).value, true
 }
 
-// charge notes that so many bytes of n, a line of level l, have left, while top was the highest
-// level.
-func (q *Queue[T]) charge(l, top int, n *line[T], bytes int) {
-	n.deficit -= bytes
+// earn notes that so many bytes of level l have left, while top was the highest level.
+func (q *Queue[T]) earn(l, top, bytes int) {
 	q.owed = min(q.owed+float64(bytes)*q.share, quantum)
 	if l != top {
 		q.owed -= float64(bytes)
@@ -194,7 +197,7 @@ func (q *Queue[T]) charge(l, top int, n *line[T], bytes int) {
 // Clear removes all messages of f and hands each to drop, oldest first.
 func (q *Queue[T]) Clear(f *Flow[T], drop func(T)) {
 	for range f.Len() {
-		drop(q.take(f.line).value)
+		drop(q.take(f.line, math.MaxInt).value)
 	}
 }
 
@@ -233,14 +236,14 @@ func (q *Queue[T]) guarded(top int) int {
 	return q.rounds.used.highest(top) // the lowest had its turn: start again below the top
 }
 
-// take removes the first message of n.
-func (q *Queue[T]) take(n *line[T]) item[T] {
+// take removes the first message of n. Others of more than most bytes leave in parts.
+func (q *Queue[T]) take(n *line[T], most int) item[T] {
 	it := n.items.Pop()
 	q.len--
 	if n.items.Len() == 0 {
 		q.leave(n)
 	} else {
-		q.rounds.at(level(n.flow.Priority)).left(n)
+		q.rounds.at(level(n.flow.Priority)).left(n, most)
 	}
 	return it
 }

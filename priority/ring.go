@@ -13,10 +13,13 @@ func (r *ring[T]) append(n *line[T]) {
 	n.prev.next, n.next.prev = n, n
 }
 
-// prepend makes n the first line.
-func (r *ring[T]) prepend(n *line[T]) {
-	r.append(n)
-	r.first = n
+// insert puts n before another line, in whose place it is then, also if that is the first one.
+func (r *ring[T]) insert(n, before *line[T]) {
+	n.next, n.prev = before, before.prev
+	n.prev.next, n.next.prev = n, n
+	if r.first == before {
+		r.first = n
+	}
 }
 
 // remove takes n out.
