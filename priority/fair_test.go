@@ -12,7 +12,7 @@ import (
 
 const (
 	kib     = 1 << 10
-	quantum = 16 * kib // bytes that a flow gets in a round
+	quantum = 4 * kib // bytes that a flow gets in a round
 	rounds  = 50
 )
 
@@ -155,7 +155,7 @@ func TestQueue_SmallMessagesWaitForOneRound(t *testing.T) {
 func TestQueue_IsFairAfterAnything(t *testing.T) {
 	for seed := range uint64(20) {
 		rnd := rand.New(rand.NewPCG(seed, 3))
-		b := newBacklog(t, 20, func(int) int { return 1 + rnd.IntN(512<<rnd.IntN(9)) })
+		b := newBacklog(t, 20, func(int) int { return 1 + rnd.IntN(512<<rnd.IntN(8)) })
 		for range 2000 {
 			flow := rnd.IntN(len(b.fs))
 			switch rnd.IntN(40) {
@@ -180,7 +180,7 @@ func TestQueue_IsFairAfterAnything(t *testing.T) {
 			b.fill(i)
 		}
 		b.under = -1
-		b.counts(rounds*len(b.fs)*quantum, 2*kib)
+		b.counts(rounds*len(b.fs)*16*kib, 2*kib)
 		require.Greater(t, jain(b.got), 0.98, "seed %d", seed)
 	}
 }

@@ -8,9 +8,12 @@ import (
 )
 
 // quantum is the number of bytes a flow may send in its turn before the next flow of its priority
-// has one. It is large enough that most turns send something, and small enough that a hundred bulk
-// flows still take turns within a few milliseconds.
-const quantum = 16 << 10
+// has one. It is no larger than the window that each stream has at least: one that uses up such a
+// window in its turn gets no less than others.
+const quantum = 4 << 10
+
+// mostOwed is how many bytes the guard owes to lower priorities at most.
+const mostOwed = 16 << 10
 
 // Queue holds messages until they may leave. The highest priority goes first. Messages of a flow
 // leave in the order of Push. Flows of one priority take turns, fair by bytes (deficit round robin,
@@ -187,7 +190,7 @@ func (q *Queue[T]) PopUrgent(may func(v *T, size int) bool) (v T, ok bool) {
 
 // earn notes that so many bytes of level l have left, while top was the highest level.
 func (q *Queue[T]) earn(l, top, bytes int) {
-	q.owed = min(q.owed+float64(bytes)*q.share, quantum)
+	q.owed = min(q.owed+float64(bytes)*q.share, mostOwed)
 	if l != top {
 		q.owed -= float64(bytes)
 		q.last = l
@@ -227,7 +230,7 @@ func (f *Flow[T]) Len() int {
 // part of a lower priority, which has left because nothing else waited: so an urgent message that
 // has come meanwhile waits for that part only.
 func (q *Queue[T]) guarded(top int) int {
-	if q.share == 0 || q.owed < quantum/4 || q.part > 0 && q.part <= top {
+	if q.share == 0 || q.owed < mostOwed/4 || q.part > 0 && q.part <= top {
 		return -1
 	}
 	if l := q.rounds.used.highest(min(q.last, top)); l >= 0 {
