@@ -93,9 +93,10 @@ func (r *receiver) credit(s state, t *Terms, drained bool, a *after) {
 	var use uint64
 	if r.taken+window >= r.granted+min(window/2, mostOwed) {
 		use = r.use(t, r.taken+window-r.granted)
+		r.usedUp = r.usedUp || window < use // also if the inbox is empty only later
 	}
 	// the peer waits for the window, or would soon, and not for the application
-	grows := drained && (r.usedUp || window < use)
+	grows := drained && r.usedUp
 	if grows {
 		r.usedUp = false
 		r.grow(t, min(max(2*window, use), t.largest()), a)

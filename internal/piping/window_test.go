@@ -89,3 +89,24 @@ func TestWithoutAWindowNothingIsGrantedOrRefused(t *testing.T) {
 	require.Empty(t, told(end))
 	require.Zero(t, port.news)
 }
+
+// TestWindow_GrowsWithThePathAlthoughCreditIsDueBetweenBlocks has credit fall due while Blocks wait
+// in the inbox, as it does where several small ones arrive together.
+func TestWindow_GrowsWithThePathAlthoughCreditIsDueBetweenBlocks(t *testing.T) {
+	const block = 1024 - overhead
+	room := limits.NewRoom(&limits.Plan{Window: 8 << 10, Workers: 1, Spare: 1 << 20, Large: 1 << 20})
+	terms := &piping.Terms{Room: room, Usual: 8 << 10, Most: 1 << 20}
+	terms.Holds.Store(64 << 10)
+	p, end, _ := newPipe(piping.Config{Granted: early, Terms: terms})
+	end.BeginHandler(limits.Hold{Base: 8 << 10, Source: limits.Workers})
+	told(end)
+	for range 6 {
+		require.Equal(t, piping.Accepted, end.BlockArrived(sized(block)))
+	}
+	for range 5 {
+		p.Recv(background)
+	}
+	require.Less(t, told(end)[0].(message.Credit).Limit, uint64(14<<10), "the reader lags")
+	p.Recv(background)
+	require.Equal(t, []message.Control{message.Credit{Limit: 6<<10 + 15<<10 + 511}}, told(end), "it does not: the window doubles")
+}
