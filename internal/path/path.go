@@ -26,9 +26,9 @@ const (
 	slack = 2 * time.Millisecond
 
 	// fresh is how long the smallest round trip is believed, and freshTrips how many of them it is
-	// at least.
+	// at least: to look for it costs what the path delivers in some three of them.
 	fresh      = 10 * time.Second
-	freshTrips = 16
+	freshTrips = 100
 
 	// A round in which the rate has not grown by a quarter does not grow. After flat such rounds
 	// the path is full.
@@ -248,13 +248,14 @@ func (m *Model) Part() int {
 }
 
 // Spacing returns after how many bytes the next mark is to leave: some eight for what may be in
-// flight. Over a short path there are two: a mark costs as much as anywhere, and tells less.
+// flight. Over a short path there are two: a mark costs as much as anywhere, and tells less. With
+// less than two, nothing would be in flight while the mark behind all of it comes back.
 func (m *Model) Spacing() int {
 	switch {
 	case m.phase == probe && m.marks.len == 0:
 		return 0
 	case m.near():
-		return max(m.Limit()/2, mostPart)
+		return max(m.Limit()/2, leastPart)
 	default:
 		return max(m.Limit()/8, leastPart)
 	}

@@ -52,6 +52,17 @@ func TestAFullPathIsKnownAfterSomeRoundTrips(t *testing.T) {
 	}
 }
 
+// TestModel_PathsAreUsed looks for the round trip some times meanwhile, if the path is long.
+func TestModel_PathsAreUsed(t *testing.T) {
+	for _, rate := range []float64{1e5, 1e6, 1e7, 1e8} {
+		for _, trip := range []time.Duration{ms, 20 * ms, 200 * ms, time.Second} {
+			s := newSim(rate, trip)
+			s.run(3*time.Second + 20*trip)
+			require.Greater(t, s.throughput(time.Minute+100*trip), 0.95, "%.0f bytes a second, %v", rate, trip)
+		}
+	}
+}
+
 func TestAPathThatChangesIsKnownAnew(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*sim)
