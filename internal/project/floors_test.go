@@ -24,7 +24,6 @@ var floors = map[string]int{
 	"internal/cut":       -3,
 	"internal/item":      -2,
 	"internal/native":    -2,
-	"internal/weigh":     -1,
 	"internal/boundlog":  -1,
 	"internal/weigh":     -2,
 	"internal/encodable": -1,
