@@ -25,10 +25,10 @@ type Reconnection struct {
 	// GiveUp is after how long without a connection it is given up; 0 is never.
 	GiveUp time.Duration
 
-	// Persist lets the connection go on trying after errors that repeating does not mend by itself,
-	// too: a certificate that is not accepted, a version or codec that does not fit, a peer that
-	// refuses this side. It is for programs that nobody restarts, while somebody may mend the
-	// other side. A URL that nothing can be made of is final nevertheless.
+	// Persist lets the connection go on trying after most of the errors that are final by default,
+	// which [Node.Connect] lists: a version or codec that does not fit, a peer that refuses this
+	// side. It is for programs that nobody restarts, while somebody may mend the other side. A URL
+	// that nothing can be made of is final nevertheless.
 	Persist bool
 
 	// Background lets [Node.Connect] return before there is a session. Calls wait for it.
@@ -76,6 +76,8 @@ type Reconnection struct {
 // side closes the old session. Should that lose its Wire meanwhile, it is not resumed. OnState sees
 // Reconnecting, and then Connected. At most 16 old sessions go on at once: before there are more,
 // the connection waits until one has ended.
+//
+// Only the errors that [Node.Connect] lists as final end a Connection by themselves.
 //
 // All methods are safe for concurrent use.
 type Connection struct {

@@ -3,10 +3,8 @@ package asterisque
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
@@ -132,10 +130,10 @@ func (c *Connection) goOn(ctx context.Context, h *handshake, a agreement, s *Ses
 }
 
 // goOnOver lets s go on over a Wire to a peer that has agreed to that. It has the next secret as
-// soon as the peer knows of it.
+// soon as the peer knows of it. Its errors are not final: a new session may begin.
 func goOnOver(ctx context.Context, s *Session, w wire.Wire, a *agreement) error {
 	if a.promises != s.res.agreed || a.values != s.valueCodec {
-		return codec.ErrHandshake.Withf("the peer resumes the session, but does not repeat what was agreed on")
+		return passing(nil, "the peer resumes the session, but does not repeat what was agreed on")
 	}
 	if a.secret != [message.SecretSize]byte{} {
 		s.res.replace(s.res.latest(), a.secret)
@@ -177,35 +175,14 @@ func (c *Connection) tls() *tls.Config {
 	return own
 }
 
-// final reports whether err, of an attempt, is the last one.
+// final reports whether err, of an attempt, ends the connection: see [Node.Connect], which lists
+// such errors, and why all others are none.
 func (c *Connection) final(err error) bool {
-	if c.how.Persist {
-		return unable(err)
+	switch {
+	case errors.Is(err, wire.ErrURL), err == error(errNodeClosed):
+		return true // Persist mends neither
+	case c.how.Persist, errors.Is(err, errPassing): // whose code says less
+		return false
 	}
-	return hopeless(err)
-}
-
-// unable reports whether nothing can ever come of connecting, because of this side.
-func unable(err error) bool { return errors.Is(err, wire.ErrURL) || err == error(errNodeClosed) }
-
-// hopeless reports whether connecting again would fail in the same way.
-func hopeless(err error) bool {
-	var (
-		verification *tls.CertificateVerificationError
-		alert        tls.AlertError
-		header       tls.RecordHeaderError
-		unknown      x509.UnknownAuthorityError
-		host         x509.HostnameError
-		invalid      x509.CertificateInvalidError
-	)
-	if errors.As(err, &verification) || errors.As(err, &alert) || errors.As(err, &header) || errors.As(err, &unknown) || errors.As(err, &host) || errors.As(err, &invalid) {
-		return true
-	}
-	var operation *net.OpError
-	if errors.As(err, &operation) && operation.Op == "remote error" {
-		return true // an alert: the peer does not accept this side's certificate, or misses it
-	}
-	refused := errors.Is(err, ErrHandshake) || errors.Is(err, ErrUnauthorized)
-	// its code says less
-	return refused && !errors.Is(err, errPassing) || unable(err)
+	return errors.Is(err, ErrUnauthorized) || errors.Is(err, ErrHandshake)
 }

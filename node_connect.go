@@ -7,10 +7,23 @@ import (
 // Connect connects to the node that listens at a URL, waits for the first session (unless
 // Reconnection.Background says otherwise), and from then on keeps one, until Close, or until life
 // ends, which governs the Connection as long as it lives. Attempts that fail are repeated, the
-// first ones as well, except for what does not succeed by repeating alone: a certificate that is
-// not accepted, a version or codec that does not fit, a peer that refuses this side. Such an error
-// ends the Connection at once, also later, unless Reconnection.Persist says otherwise: its state is
-// Lost then, its Err that error, and Reconnection.OnState is told.
+// first ones as well, unless their error is final, which these are:
+//
+//   - The URL can never be used ([wire.ErrURL]), or this node is closed.
+//   - The application of either side refuses the other one, with ErrUnauthorized or ErrHandshake
+//     ([Access].Accept, [Access].Credential).
+//   - What the two nodes say of themselves does not fit: the version of the protocol, or the value
+//     codecs (ErrHandshake).
+//
+// A final error ends the Connection at once, also later: its state is Lost then, its Err that
+// error, and Reconnection.OnState is told. With Reconnection.Persist only the first kind is final.
+// Everything else may be mended while this program runs, and is repeated: no error of TLS is final,
+// be it an alert or a certificate, because either side may renew certificates and authorities; nor
+// is a peer that speaks something else, as a balancer without a server does. [Connection.Outage]
+// and the node's log say meanwhile what is wrong; Reconnection.GiveUp and life bound how long it is
+// tried. The page [about reconnecting] has a table of errors.
+//
+// [about reconnecting]: https://github.com/asterisque-go/asterisque/blob/main/docs/reconnecting.md
 func (n *Node) Connect(life context.Context, url string, how Reconnection) (*Connection, error) {
 	if n.invalid != nil {
 		return nil, n.invalid

@@ -218,7 +218,7 @@ func (h *handshake) receive() (s message.Sync, err error) {
 	}
 	m, err := message.ParseControl(frame)
 	if err != nil {
-		return s, h.refuse(codec.ErrHandshake.Withf("the peer does not speak asterisque: %v", err))
+		return s, h.refuse(passing(err, "the peer does not speak asterisque: %v", err))
 	}
 	switch c := m.(type) {
 	case message.Sync:
@@ -228,7 +228,7 @@ func (h *handshake) receive() (s message.Sync, err error) {
 	case message.SessionClose:
 		return s, &Abort{Code: c.Code, Message: c.Message, Remote: true, Ran: codec.NeverSent}
 	}
-	return s, h.refuse(codec.ErrHandshake.Withf("the peer's first message is not a Sync"))
+	return s, h.refuse(passing(nil, "the peer's first message is not a Sync"))
 }
 
 // refuse tells the peer why there will be no session, and returns it.
@@ -272,7 +272,7 @@ func (h *handshake) failed(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		a = contextError(ctx)
 	case errors.Is(err, wire.ErrFrameTooLarge):
-		return h.refuse(codec.ErrHandshake.Withf("the peer does not speak asterisque, protocol 1 (a classic one needs a classic:// URL, a web client ws://): %v", err))
+		return h.refuse(passing(err, "the peer does not speak asterisque, protocol 1 (a classic one needs a classic:// URL, a web client ws://): %v", err))
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		a = passing(err, "the peer closed the wire before the handshake was complete%s", beyondEOF(err))
 	default:

@@ -41,8 +41,9 @@ var (
 	// reader of a stream gave up waiting for a large Block for which nothing else has room. Look
 	// for a handler or a reader of a stream that waits for ever.
 	ErrStalled = &Abort{Code: Stalled}
-	// ErrHandshake: versions, features or codecs of the two sides do not fit, or the handshake took
-	// too long. Trying again helps only against the latter.
+	// ErrHandshake: versions, features or codecs of the two sides do not fit, the peer speaks
+	// something else, or the handshake took too long. Trying again does not help against what does
+	// not fit.
 	ErrHandshake = &Abort{Code: Handshake}
 	// ErrWindow: a side sent more than it was granted; the call is over. Report it as a bug.
 	ErrWindow = &Abort{Code: WindowViolation}

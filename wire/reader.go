@@ -78,7 +78,7 @@ func (r *reader) next(max int) (frame []byte, need int, err error) {
 	}
 	n := int64(binary.BigEndian.Uint32(unread))
 	if n > min(int64(max), math.MaxInt-prefix) {
-		return nil, 0, fmt.Errorf("%w: %d bytes are announced, %d allowed", ErrFrameTooLarge, n, max)
+		return nil, 0, fmt.Errorf("%w: %d bytes are announced, %d allowed%s", ErrFrameTooLarge, n, max, asText(unread))
 	}
 	need = prefix + int(n)
 	if len(unread) < need {
@@ -90,6 +90,21 @@ func (r *reader) next(max int) (frame []byte, need int, err error) {
 		r.aside.Store(0)
 	}
 	return unread[prefix:need:need], 0, nil
+}
+
+// asText says what stands where a frame should, if that is text: it names another protocol, or what
+// a proxy has to say. Of a longer one it shows the beginning.
+func asText(bytes []byte) string {
+	const most = 64
+	printable := func(b byte) bool { return b >= ' ' && b <= '~' }
+	n := 0
+	for n < min(len(bytes), most) && printable(bytes[n]) {
+		n++
+	}
+	if n < prefix {
+		return ""
+	}
+	return fmt.Sprintf("; the peer says %q, which is no frame", bytes[:n])
 }
 
 // buffered reports whether a whole frame has arrived.

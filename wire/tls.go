@@ -3,6 +3,9 @@ package wire
 import (
 	"context"
 	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
 	"net/url"
 
 	"github.com/asterisque-go/asterisque/wire/transport"
@@ -22,7 +25,10 @@ func (tlsTransport) Dial(ctx context.Context, u *url.URL, o Options) (Wire, erro
 	}
 	d := tls.Dialer{Config: transport.TLSConfig(o.TLS, alpn)}
 	c, err := d.DialContext(ctx, "tcp", address)
-	if err != nil {
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil, fmt.Errorf("the peer closed the connection during the TLS handshake: %w", err)
+	case err != nil:
 		return nil, err
 	}
 	return FromConn(c), nil

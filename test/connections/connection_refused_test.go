@@ -2,7 +2,6 @@ package connections
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"net"
 	"sync/atomic"
@@ -16,7 +15,6 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/testkit"
-	"github.com/asterisque-go/asterisque/internal/testtls"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
@@ -34,29 +32,17 @@ func connectTo(t *testing.T, n *asterisque.Node, url string) error {
 }
 
 func TestWhatCannotSucceedIsNotTriedAgain(t *testing.T) {
-	ca, other := testtls.NewAuthority(t), testtls.NewAuthority(t)
 	plain := testkit.Serve(t, testkit.NewNode(t, asterisque.WithService(testkit.EchoService())))
 	raw := testkit.Serve(t, testkit.NewNode(t, asterisque.WithCodecs(codec.Raw)))
 	refusing := testkit.Serve(t, testkit.NewNode(t, asterisque.WithAccess(asterisque.Access{Accept: func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {
 		return nil, asterisque.ErrUnauthorized.Withf("not you")
 	}})))
-	secure := testkit.Listen(t, testkit.NewNode(t), "tls://127.0.0.1:0", wire.Options{TLS: ca.Server()})
-	expired := testkit.Listen(t, testkit.NewNode(t), "tls://127.0.0.1:0", wire.Options{TLS: &tls.Config{Certificates: []tls.Certificate{ca.Issue("server", -time.Minute)}}})
-	strict := ca.Server()
-	strict.ClientAuth = tls.RequireAndVerifyClientCert
-	demanding := testkit.Listen(t, testkit.NewNode(t), "tls://127.0.0.1:0", wire.Options{TLS: strict})
 
 	for _, c := range []struct {
 		name, url string
 		opt       asterisque.Option
 		want      string
 	}{
-		{"the server's authority is unknown", secure, asterisque.WithTLS(other.Client()), "unknown authority"},
-		{"the server's certificate has expired", expired, asterisque.WithTLS(ca.Client()), "expired"},
-		{"a client certificate is missing", demanding, asterisque.WithTLS(ca.Client()), "certificate"},
-		{"the client's authority is unknown", demanding, asterisque.WithTLS(ca.Client(other.Issue("stranger", time.Hour))), "certificate"},
-		{"the client's certificate has expired", demanding, asterisque.WithTLS(ca.Client(ca.Issue("late", -time.Minute))), "certificate"},
-		{"the server does not speak TLS", "tls" + plain[len("tcp"):], asterisque.WithTLS(ca.Client()), "TLS"},
 		{"no common codec", raw, asterisque.WithCodecs(codec.JSON), "no common value codec"},
 		{"the peer is refused", refusing, asterisque.WithID("x"), "not you"},
 		{"no such scheme", "carrier-pigeon://roof", asterisque.WithID("x"), "carrier-pigeon"},

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
@@ -61,7 +62,8 @@ func (t *translator) stranger(err error, begins func(string) bool) error {
 		t.part(farewell1)
 		return codec.ErrHandshake.Withf("the peer does not speak the classic protocol; it seems to speak protocol 1: use tcp://, and no classic://")
 	}
-	return codec.ErrHandshake.Withf("the peer does not speak the classic protocol: %v", err)
+	// no ErrHandshake, which would be final: it may be a balancer, for a moment
+	return fmt.Errorf("the peer does not speak the classic protocol: %w", err)
 }
 
 // otherCodec returns the error for a peer whose first bytes are in the codec c, and not in that of
