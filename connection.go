@@ -19,7 +19,8 @@ type Reconnection struct {
 	// long each time, at most Most. Each of these waits is by chance up to a half shorter. A
 	// session that is lost within its first second counts as an attempt that failed, unless its
 	// peer shuts it down after a call. 0 stands for 1 s and 5 s. While a session waits to be
-	// resumed, a wait is cut if it would last longer than that can be done.
+	// resumed, a wait is cut if it would last longer than that can be done. One of less than 1 ms,
+	// as of GiveUp, is an error.
 	First, Most time.Duration
 
 	// GiveUp is after how long without a connection it is given up; 0 is never.

@@ -81,7 +81,8 @@ func (c *config) complete() {
 	if c.pingTimeout == 0 {
 		c.pingTimeout = carrier.DefaultTimeout
 		if c.pingInterval > 0 {
-			c.pingTimeout = 3 * c.pingInterval
+			// a Ping that is too short is named alone
+			c.pingTimeout = max(3*c.pingInterval, leastTimeout)
 		}
 	}
 	c.log = boundlog.New(c.log, mostLogged)
@@ -92,6 +93,13 @@ func (c *config) complete() {
 
 // mostLogged is how many bytes of a text are logged.
 const mostLogged = 1 << 10
+
+// The least durations of options. What is shorter is a number without its unit, which a timer takes
+// for nanoseconds, and burns a core.
+const (
+	leastTimeout = 10 * time.Millisecond // of what a peer is given
+	leastWait    = time.Millisecond      // of what this side waits
+)
 
 // What is there by default, as far as it fits what is set.
 const (

@@ -2,6 +2,7 @@ package asterisque
 
 import (
 	"context"
+	"time"
 )
 
 // Connect connects to the node that listens at a URL, waits for the first session (unless
@@ -28,6 +29,9 @@ func (n *Node) Connect(life context.Context, url string, how Reconnection) (*Con
 	if n.invalid != nil {
 		return nil, n.invalid
 	}
+	if err := how.check(); err != nil {
+		return nil, err
+	}
 	c := newConnection(n, life, url, how)
 	if !n.connections.add(c) {
 		c.end(errNodeClosed)
@@ -42,4 +46,18 @@ func (n *Node) Connect(life context.Context, url string, how Reconnection) (*Con
 		return nil, a
 	}
 	return c, nil
+}
+
+// check returns an error that names each duration that is too short, or nil.
+func (r *Reconnection) check() error {
+	var m misfits
+	for _, t := range []struct {
+		name  string
+		value time.Duration
+	}{{"First", r.First}, {"Most", r.Most}, {"GiveUp", r.GiveUp}} {
+		if t.value > 0 {
+			m.atLeast("Reconnection."+t.name, t.value, leastWait)
+		}
+	}
+	return m.asError()
 }

@@ -76,18 +76,35 @@ func (c *config) checkInterceptors(m *misfits) {
 // checkTimes notes each time that does not fit.
 func (c *config) checkTimes(m *misfits) {
 	for _, t := range []struct {
-		name  string
-		value time.Duration
+		name         string
+		value, least time.Duration
+		none         bool // 0 stands for that
 	}{
-		{"Timeouts.Handshake", c.handshake}, {"Timeouts.Silence", c.pingTimeout}, {"Timeouts.Write", c.writeTimeout},
-		{"Timeouts.Stall", c.stall}, {"DurableAnswers.For", c.remember},
+		{"Timeouts.Handshake", c.handshake, leastTimeout, false}, {"Timeouts.Ping", c.pingInterval, leastTimeout, true},
+		{"Timeouts.Silence", c.pingTimeout, leastTimeout, false}, {"Timeouts.Write", c.writeTimeout, leastTimeout, false},
+		{"Timeouts.Stall", c.stall, leastTimeout, false}, {"Timeouts.Drain", c.drain, leastWait, true},
+		{"Resume.For", c.resumeFor, leastWait, true}, {"DurableAnswers.For", c.remember, leastWait, false},
 	} {
-		m.unless(t.value > 0, "%s: %v is not positive", t.name, t.value)
+		if m.unless(t.value > 0 || t.none, "%s: %v is not positive", t.name, t.value) && t.value > 0 {
+			m.atLeast(t.name, t.value, t.least)
+		}
 	}
 	if c.pingInterval > 0 && c.pingTimeout > 0 {
 		m.unless(c.pingTimeout/2 >= c.pingInterval,
 			"Timeouts.Silence: a Ping after %v needs a Silence of at least twice that, not %v", c.pingInterval, c.pingTimeout)
 	}
+}
+
+// atLeast notes a duration, which is positive, that is below the least one.
+func (m *misfits) atLeast(name string, d, least time.Duration) {
+	unit := ""
+	switch {
+	case d < time.Microsecond:
+		unit = fmt.Sprintf(": did you mean %d * time.Second?", d)
+	case d < time.Millisecond:
+		unit = fmt.Sprintf(": did you mean %d * time.Millisecond?", d)
+	}
+	m.unless(d >= least, "%s is %v, less than %v%s", name, d, least, unit)
 }
 
 // checkLimits notes each limit that does not fit, and if each fits alone whether they fit together.

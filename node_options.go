@@ -14,7 +14,9 @@ import (
 // Option sets one property of a [Node], or several that belong together, by a struct. Of such a
 // struct, a field that is zero leaves what an earlier option has set, or else the default. A
 // negative number stands for none: no bound, or nothing of the kind; fields that say nothing of
-// that need a positive one. Of values that do not fit, [Node.Check] tells.
+// that need a positive one. A duration that is too short for any purpose, as a number without a
+// unit is, does not fit: below 10 ms in [Timeouts], and below 1 ms for Timeouts.Drain, Resume.For
+// and DurableAnswers.For. Of values that do not fit, [Node.Check] tells.
 type Option func(*config)
 
 // WithID names the node to its peers, for logs and statistics; at most 64 bytes, empty by default.

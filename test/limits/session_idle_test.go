@@ -41,10 +41,10 @@ func TestLivenessNeedsNoGoroutineOfASession(t *testing.T) {
 	require.LessOrEqual(t, count(asterisque.WithResume(asterisque.Resume{For: time.Minute})), 2*pairs+few)
 }
 
-// TestAReaderThatRestsAgainAndAgainMissesNothing has looks every 250 µs, each of which may find the
-// session idle for a moment, in the middle of a frame too.
+// TestAReaderThatRestsAgainAndAgainMissesNothing has looks every 1.25 ms, each of which may find
+// the session idle for a moment, in the middle of a frame too.
 func TestAReaderThatRestsAgainAndAgainMissesNothing(t *testing.T) {
-	often := asterisque.WithTimeouts(asterisque.Timeouts{Ping: 2 * time.Millisecond, Silence: 20 * time.Second})
+	often := asterisque.WithTimeouts(asterisque.Timeouts{Ping: 10 * time.Millisecond, Silence: 20 * time.Second})
 	here, there := asterisque.NewNode(often), asterisque.NewNode(often, asterisque.WithService(testkit.EchoService()))
 	t.Cleanup(func() { here.Close(); there.Close() })
 	s, _ := testkit.ConnectNodes(t, here, there)
@@ -54,7 +54,7 @@ func TestAReaderThatRestsAgainAndAgainMissesNothing(t *testing.T) {
 		result, err := testkit.Echo.Call(testkit.Background, s, text)
 		require.NoError(t, err)
 		require.True(t, result == text)
-		<-time.After(time.Duration(i%8) * 250 * time.Microsecond) // some looks
+		<-time.After(time.Duration(i%8) * 500 * time.Microsecond) // some looks
 	}
 }
 

@@ -81,6 +81,32 @@ func TestAnOptionThatDoesNotFitIsNamedByTheFirstUse(t *testing.T) {
 	}
 }
 
+// TestNode_DurationsThatAreTooShort has numbers without a unit, which are nanoseconds.
+func TestNode_DurationsThatAreTooShort(t *testing.T) {
+	for want, o := range map[string]asterisque.Option{
+		"Timeouts.Ping is 15ns, less than 10ms: did you mean 15 * time.Second?":            asterisque.WithTimeouts(asterisque.Timeouts{Ping: 15}),
+		"Timeouts.Handshake is 5µs, less than 10ms: did you mean 5000 * time.Millisecond?": asterisque.WithTimeouts(asterisque.Timeouts{Handshake: 5000}),
+		"Timeouts.Silence is 9ms, less than 10ms":                                          asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1, Silence: 9 * time.Millisecond}),
+		"Timeouts.Write is 300ns, less than 10ms: did you mean 300 * time.Second?":         asterisque.WithTimeouts(asterisque.Timeouts{Write: 300}),
+		"Timeouts.Stall is 60ns, less than 10ms: did you mean 60 * time.Second?":           asterisque.WithTimeouts(asterisque.Timeouts{Stall: 60}),
+		"Timeouts.Drain is 30ns, less than 1ms: did you mean 30 * time.Second?":            asterisque.WithTimeouts(asterisque.Timeouts{Drain: 30}),
+		"Resume.For is 90ns, less than 1ms: did you mean 90 * time.Second?":                asterisque.WithResume(asterisque.Resume{For: 90}),
+		"DurableAnswers.For is 300ns, less than 1ms: did you mean 300 * time.Second?":      asterisque.WithDurableAnswers(asterisque.DurableAnswers{For: 300}),
+	} {
+		require.EqualError(t, testkit.NewNode(t, o).Check(), "asterisque: "+want)
+	}
+	node := testkit.NewNode(t)
+	for want, how := range map[string]asterisque.Reconnection{
+		"Reconnection.First is 1ns, less than 1ms: did you mean 1 * time.Second?":        {First: 1},
+		"Reconnection.Most is 5µs, less than 1ms: did you mean 5000 * time.Millisecond?": {Most: 5000},
+		"Reconnection.GiveUp is 60ns, less than 1ms: did you mean 60 * time.Second?":     {GiveUp: 60, Background: true},
+	} {
+		conn, err := node.Connect(testkit.Background, "tcp://127.0.0.1:1", how)
+		require.EqualError(t, err, "asterisque: "+want)
+		require.Nil(t, conn)
+	}
+}
+
 func TestAllOptionsThatDoNotFitAreNamedAtOnce(t *testing.T) {
 	var (
 		all    []asterisque.Option

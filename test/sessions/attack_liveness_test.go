@@ -85,7 +85,7 @@ func TestAnHonestPeerWithoutPingsStaysConnected(t *testing.T) {
 					nodes[i] = asterisque.NewNode()
 					if quiet[i] {
 						// a timeout that does not count
-						nodes[i] = asterisque.NewNode(asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1, Silence: time.Millisecond}))
+						nodes[i] = asterisque.NewNode(asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1, Silence: 10 * time.Millisecond}))
 					}
 					defer nodes[i].Close()
 				}
