@@ -12,16 +12,21 @@ import (
 // first, also of a session that is over at once, and SessionEnded last. For different sessions they
 // are called concurrently. With several [WithHooks], all are told, in the order of the options.
 //
+// No handler of a session begins before all its SessionBegun have returned, or a second has passed,
+// which is logged; but a call back that the peer makes within a call of this side does not wait.
+//
 // No lock is held. So a hook may block, and use or close the session, the connection or the node,
-// which may have gone on meanwhile: nobody waits for hooks. They run on a goroutine that exists
-// while there is something to tell of their session. A hook that never returns keeps that goroutine
-// and the session for good, which is not bounded: let it end with Session.Done. One that panics, or
-// ends its goroutine, is logged, and the next one is called all the same.
+// which may have gone on meanwhile: nothing else waits for hooks. They run on a goroutine that
+// exists while there is something to tell of their session. A hook that never returns keeps that
+// goroutine and the session for good, which is not bounded: let it end with Session.Done. One that
+// panics, or ends its goroutine, is logged, and the next one is called all the same.
 //
 // When 16,384 reports of a session wait, further ones are only counted, and logged. What is told in
 // any case is the last state of each direction, whether the session is away, and its end.
 type Hooks struct {
-	// SessionBegun is called when a session has begun, whichever side dialled.
+	// SessionBegun is called when a session has begun, whichever side dialled, before its first
+	// handler: what it notes of the session, they find. It may call the peer. What takes longer
+	// than a second belongs on a goroutine of its own.
 	SessionBegun func(s *Session)
 
 	// SessionEnded is called when a session has ended because of cause, after all that its

@@ -1,6 +1,8 @@
 package asterisque
 
 import (
+	"time"
+
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/limits"
 )
@@ -21,10 +23,32 @@ func (w *watched) tell(what string, kind int, n int, f func(i int)) {
 	}
 }
 
-// begun is called before anything else can happen to the session.
+// mostQuiet is how long the handlers of a session wait for SessionBegun.
+const mostQuiet = time.Second
+
+// begun is called before anything else can happen to the session, and anybody else has it.
 func (w *watched) begun() {
 	f := w.cfg.hooks.begun
-	w.tell("SessionBegun", noKind, len(f), func(i int) { f[i]((*Session)(w)) })
+	if len(f) == 0 {
+		return
+	}
+	w.calls.quiet = true
+	late := time.AfterFunc(mostQuiet, func() {
+		if w.ctx.Err() == nil {
+			w.cfg.log.Warn("handlers begin although SessionBegun has not returned", append(w.logged(), "after", mostQuiet)...)
+		}
+		w.calls.letGo()
+	})
+	w.tell("SessionBegun", noKind, len(f), func(i int) {
+		if i == len(f)-1 {
+			defer func() { // whatever becomes of the last hook
+				if late.Stop() {
+					w.calls.letGo()
+				}
+			}()
+		}
+		f[i]((*Session)(w))
+	})
 }
 
 func (w *watched) away(cause error) {

@@ -40,6 +40,7 @@ type dispatcher struct {
 	streams int32 // of those, how many carry Blocks
 	active  int32 // workers here, running or waking
 	waking  bool  // one of them has yet to take its first call
+	quiet   bool  // no call begins yet, but those that are lent a worker
 	apart   uint8 // calls that run on workers beyond those, at most mostApart
 
 	mostWaiting, mostRunning int32 // waiting and running at their highest
@@ -124,6 +125,14 @@ func (d *dispatcher) poke() {
 	d.staff.workers.start(wake)
 }
 
+// letGo lets workers take calls from now on: see quiet.
+func (d *dispatcher) letGo() {
+	d.mu.Lock()
+	d.quiet = false
+	d.mu.Unlock()
+	d.poke()
+}
+
 // pokeLocked notes that one more worker is coming, if one has something to do. It returns the shift
 // for that, or nil.
 func (d *dispatcher) pokeLocked() shift {
@@ -138,7 +147,7 @@ func (d *dispatcher) pokeLocked() shift {
 
 // wakeLocked is pokeLocked if something is known to wait.
 func (d *dispatcher) wakeLocked() shift {
-	if d.waking || d.occupiedLocked() >= d.plan.Workers {
+	if d.quiet || d.waking || d.occupiedLocked() >= d.plan.Workers {
 		return nil
 	}
 	d.waking = true

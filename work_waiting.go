@@ -9,7 +9,7 @@ import (
 // How calls come to a dispatcher, where they wait, and how they leave before they have begun.
 
 // errCrowded is why the reader does not run an inline function: answers that wait hold all the room
-// for running calls, and a worker takes the call when they have left.
+// for running calls, and a worker takes the call when they have left; or the session is quiet.
 var errCrowded = codec.ErrOverloaded.Withf("answers wait to be sent")
 
 // beginInline notes that the reader is about to run j, or returns why it is not: it has to be
@@ -27,7 +27,7 @@ func (d *dispatcher) beginInline(j job) (ok bool, refused *Abort) {
 			return false, refused
 		}
 	}
-	if d.holding.exceeds(0, d.plan.Room) {
+	if d.quiet || d.holding.exceeds(0, d.plan.Room) {
 		t.counted = true
 		return false, errCrowded
 	}
@@ -154,7 +154,7 @@ func (d *dispatcher) queueLocked(j job) (wake shift) {
 		return nil
 	case t.urgentLocked():
 		return d.lendLocked(j)
-	case d.apart < mostApart && j.onlyWaits():
+	case !d.quiet && d.apart < mostApart && j.onlyWaits():
 		if wake = d.lendLocked(j); wake != nil {
 			d.apart++
 		}
