@@ -80,7 +80,8 @@ type Reconnection struct {
 //
 // Only the errors that [Node.Connect] lists as final end a Connection by themselves.
 //
-// All methods are safe for concurrent use.
+// All methods are safe for concurrent use. A nil *Connection, as [Node.Connect] returns beside an
+// error, is one that is over: what would use it fails with ErrUnavailable.
 type Connection struct {
 	node *Node // these are fixed
 	url  string
@@ -107,8 +108,14 @@ type Connection struct {
 	durable durables
 }
 
+// errNoConnection is what a nil *Connection returns.
+var errNoConnection error = neverSent(codec.ErrUnavailable.Withf("there is no connection: the *Connection is nil, as beside an error of Node.Connect"))
+
 // Close closes the connection and its sessions, old ones included. It returns when all have ended.
 func (c *Connection) Close() error {
+	if c == nil {
+		return errNoConnection
+	}
 	c.closeFor(codec.ErrSessionClosed.Withf("the connection was closed by this side"))
 	return nil
 }
@@ -123,6 +130,9 @@ func (c *Connection) closeFor(cause error) {
 // shut down, and closes the connection. If ctx ends first, all are closed at once. With the context
 // of a handler of one of these sessions, it does not wait.
 func (c *Connection) Shutdown(ctx context.Context) error {
+	if c == nil {
+		return errNoConnection
+	}
 	if s := calledBy(ctx); s != nil && s.holder == sessionHolder(c) {
 		c.finishing.Store(true)
 		s.announceEnd()
@@ -150,6 +160,9 @@ func (c *Connection) closed() *bool { return new(bool) }
 
 // State returns the present state.
 func (c *Connection) State() ConnectionState {
+	if c == nil {
+		return Lost
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.state
@@ -158,16 +171,29 @@ func (c *Connection) State() ConnectionState {
 // Session returns the present session, or nil if there is none. One that can be resumed stays while
 // the connection is being made again, one that the peer has shut down does not.
 func (c *Connection) Session() *Session {
+	if c == nil {
+		return nil
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.current
 }
 
 // Done returns a channel that is closed when the connection is over: Lost, or closed.
-func (c *Connection) Done() <-chan struct{} { return c.ctx.Done() }
+func (c *Connection) Done() <-chan struct{} {
+	if c == nil {
+		return never
+	}
+	return c.ctx.Done()
+}
 
 // Err returns nil, and when the connection is over why.
-func (c *Connection) Err() error { return context.Cause(c.ctx) }
+func (c *Connection) Err() error {
+	if c == nil {
+		return errNoConnection
+	}
+	return context.Cause(c.ctx)
+}
 
 // wait waits for a session that is up, or away and to be resumed.
 func (c *Connection) wait(ctx context.Context) (*Session, *Abort) {

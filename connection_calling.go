@@ -43,8 +43,11 @@ func (c *Connection) session(ctx context.Context, m *making) (*Session, *Abort) 
 // ([WithDurable]) on one session after the other until it is answered.
 func (c *Connection) Invoke(ctx context.Context, call *Call) error {
 	m, a := makingOf(call)
-	if a != nil {
+	switch {
+	case a != nil:
 		return a
+	case c == nil:
+		return errNoConnection
 	}
 	if m.cfg.durable && !m.blocks {
 		return c.durably(ctx, m)
@@ -71,13 +74,16 @@ func (c *Connection) Ready() bool {
 
 // Choose implements [Chooser].
 func (c *Connection) Choose() (Choice, bool) {
+	if c == nil {
+		return Choice{}, false
+	}
 	s := c.chosen.Load()
 	return Choice{Session: s}, takesCalls(s) && !s.Away()
 }
 
 // Chosen implements [Chooser].
 func (c *Connection) Chosen(by Choice, err error) (again Caller) {
-	if err != nil && overtaken(by.Session, err) && c.ctx.Err() == nil {
+	if c != nil && err != nil && overtaken(by.Session, err) && c.ctx.Err() == nil {
 		return c
 	}
 	return nil

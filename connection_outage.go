@@ -45,6 +45,9 @@ func (o *Outage) note(e connectionEvent, err error) {
 
 // Outage returns why there is no session for new calls, and nil if there is one.
 func (c *Connection) Outage() *Outage {
+	if c == nil {
+		return nil
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.outage.Since.IsZero() {

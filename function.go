@@ -62,11 +62,11 @@ func (f Function[P, R]) Handle(svc *Service, h func(ctx context.Context, params 
 // Every error is an *[Abort]; [Repeatable] tells whether the call can safely be made again.
 func (f Function[P, R]) Call(ctx context.Context, on Caller, params P, opts ...CallOption) (result R, err error) {
 	cfg := newCallConfig(opts)
-	if s, ok := on.(*Session); ok && s.plain(cfg) {
+	if s, ok := on.(*Session); ok && plainOn(s, cfg) {
 		return f.callPlain(ctx, s, params, cfg)
 	}
 	result, left, over, err := callChosen(on, cfg, func(s *Session) (R, error) {
-		if s.plain(cfg) {
+		if plainOn(s, cfg) {
 			return f.callPlain(ctx, s, params, cfg)
 		}
 		return f.callOn(ctx, s, params, newCallConfig(opts))

@@ -16,14 +16,15 @@ import (
 // first time, or before [Access].Accept grants it for the first time. Later it is a mistake of the
 // program, which panics where it is made, and so are two functions of one number and a nil handler;
 // the panic names both places. To offer something else from some moment on, make another Service
-// and grant it. It is safe for concurrent use, and several nodes may serve it.
+// and grant it. It is safe for concurrent use, and several nodes may serve it. The zero Service has
+// no functions yet.
 type Service struct {
-	mu       sync.Mutex // held by writers
-	handlers atomic.Pointer[handlers]
-	others   atomic.Pointer[handler] // of the functions that handlers does not have; nil without
-	served   string                  // guarded by mu; who serves it and where; empty: nobody yet
-	wish     schemaWish              // guarded by mu; of what Describe tells
-	around   []Interceptor           // guarded by mu; around all functions
+	mu       sync.Mutex               // held by writers
+	handlers atomic.Pointer[handlers] // nil without
+	others   atomic.Pointer[handler]  // of the functions that handlers does not have; nil without
+	served   string                   // guarded by mu; who serves it and where; empty: nobody yet
+	wish     schemaWish               // guarded by mu; of what Describe tells
+	around   []Interceptor            // guarded by mu; around all functions
 }
 
 // handlers has functions by their numbers. Each call looks for one, and Go finds keys of 32 bits
@@ -31,10 +32,14 @@ type Service struct {
 type handlers map[uint32]*handler
 
 // NewService returns a Service without functions.
-func NewService() *Service {
-	s := new(Service)
-	s.handlers.Store(&handlers{})
-	return s
+func NewService() *Service { return new(Service) }
+
+// all returns the functions. Nobody changes them.
+func (s *Service) all() handlers {
+	if m := s.handlers.Load(); m != nil {
+		return *m
+	}
+	return nil
 }
 
 // Handle registers h for the function number function, under a name for people. It is the untyped
@@ -122,14 +127,15 @@ func (s *Service) register(h *handler) (w schemaWish, ok bool) {
 func (s *Service) change(f func(handlers)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m := maps.Clone(*s.handlers.Load())
+	m := make(handlers)
+	maps.Copy(m, s.all())
 	f(m)
 	s.handlers.Store(&m)
 }
 
 // find returns the handler of a function, or nil.
 func (s *Service) find(function uint16) *handler {
-	if h := (*s.handlers.Load())[uint32(function)]; h != nil {
+	if h := s.all()[uint32(function)]; h != nil {
 		return h
 	}
 	return s.other(function)
@@ -137,7 +143,7 @@ func (s *Service) find(function uint16) *handler {
 
 // Functions lists what the service offers, by number.
 func (s *Service) Functions() []FunctionInfo {
-	m := *s.handlers.Load()
+	m := s.all()
 	list := make([]FunctionInfo, 0, len(m))
 	for _, n := range slices.Sorted(maps.Keys(m)) {
 		list = append(list, m[n].info)
@@ -147,7 +153,7 @@ func (s *Service) Functions() []FunctionInfo {
 
 // Stats tells of each function, by number, how its calls went. It costs the calls nothing.
 func (s *Service) Stats() []FunctionStats {
-	m := *s.handlers.Load()
+	m := s.all()
 	list := make([]FunctionStats, 0, len(m))
 	for _, n := range slices.Sorted(maps.Keys(m)) {
 		list = append(list, m[n].meter.stats(uint16(n), m[n].name))
@@ -171,7 +177,7 @@ func (s *Service) serve(by, place string) {
 	defer s.mu.Unlock()
 	if s.served == "" {
 		s.served = by + " at " + place
-		for _, h := range *s.handlers.Load() {
+		for _, h := range s.all() {
 			h.intercept(s.around)
 		}
 		if o := s.others.Load(); o != nil {

@@ -15,7 +15,7 @@ import (
 
 // Node is a program's endpoint: what it calls itself, the functions it offers, the sessions it
 // holds. It dials and listens, as often as it likes, and the sessions of either kind are equal. It
-// is safe for concurrent use.
+// is safe for concurrent use. [NewNode] makes one; a zero Node says so wherever it is used.
 type Node struct {
 	cfg     config // these are fixed
 	invalid error  // what is wrong with cfg
@@ -53,15 +53,33 @@ func NewNode(opts ...Option) *Node {
 
 // Check returns an error that names every option whose value does not fit, or nil. Every method
 // that connects, listens or accepts returns the same error.
-func (n *Node) Check() error { return n.invalid }
+func (n *Node) Check() error {
+	if n == nil || n.admission == nil {
+		return errZeroNode
+	}
+	return n.invalid
+}
+
+var errZeroNode error = neverSent(codec.ErrUnavailable.Withf("the Node is nil or zero: make it with NewNode"))
+
+// ready returns why the node does not connect, listen or accept.
+func (n *Node) ready() error {
+	if err := n.Check(); err != nil {
+		return err
+	}
+	if n.handshakes.isClosed() {
+		return errNodeClosed
+	}
+	return nil
+}
 
 // Dial connects to the node that listens at a URL such as "tcp://127.0.0.1:5330" and returns the
 // session once the handshake is complete. start bounds that, beside the handshake timeout;
 // afterwards it has no effect on the session. Errors of the handshake are *[Abort]: ErrHandshake,
 // ErrUnauthorized; those of the transport are its own.
 func (n *Node) Dial(start context.Context, url string) (*Session, error) {
-	if n.invalid != nil {
-		return nil, n.invalid
+	if err := n.ready(); err != nil {
+		return nil, err
 	}
 	w, err := dialURL(start, n.cfg.log, url, n.cfg.tls)
 	if err != nil {
@@ -74,9 +92,9 @@ func (n *Node) Dial(start context.Context, url string) (*Session, error) {
 // closed with the session, and also on error. The other side has to Accept. See Dial for start and
 // errors.
 func (n *Node) Attach(start context.Context, w wire.Wire) (*Session, error) {
-	if n.invalid != nil {
+	if err := n.Check(); err != nil {
 		w.Close()
-		return nil, n.invalid
+		return nil, err
 	}
 	h := &handshake{w: w, open: &n.handshakes, log: n.cfg.log, once: true}
 	var s *Session
@@ -119,9 +137,9 @@ func (n *Node) AcceptRelayed(start context.Context, w wire.Wire) (*Session, erro
 }
 
 func (n *Node) accept(start context.Context, w wire.Wire, relayed bool) (*Session, error) {
-	if n.invalid != nil {
+	if err := n.Check(); err != nil {
 		w.Close()
-		return nil, n.invalid
+		return nil, err
 	}
 	h, refused := n.enter(w)
 	if refused != nil {
@@ -329,6 +347,9 @@ func (n *Node) closeDoors() {
 // afterwards. Repeated calls return nil. Handlers and callbacks may call it: it waits for none of
 // them, but Delete of a [Repository].
 func (n *Node) Close() error {
+	if n == nil || n.admission == nil {
+		return errZeroNode
+	}
 	n.closeDoors()
 	n.mu.Lock()
 	sessions := n.sessions

@@ -26,8 +26,8 @@ import (
 //
 // [about reconnecting]: https://github.com/asterisque-go/asterisque/blob/main/docs/reconnecting.md
 func (n *Node) Connect(life context.Context, url string, how Reconnection) (*Connection, error) {
-	if n.invalid != nil {
-		return nil, n.invalid
+	if err := n.ready(); err != nil {
+		return nil, err
 	}
 	if err := how.check(); err != nil {
 		return nil, err

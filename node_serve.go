@@ -15,8 +15,8 @@ import (
 // ListenAndServe listens at a URL such as "tcp://127.0.0.1:5330" and serves who connects. It is
 // wire.Listen and Serve, both as long as life.
 func (n *Node) ListenAndServe(life context.Context, url string) error {
-	if n.invalid != nil {
-		return n.invalid
+	if err := n.ready(); err != nil {
+		return err
 	}
 	ln, err := wire.Listen(life, url, wire.Options{TLS: n.cfg.tls, ReusePort: n.cfg.reusePort})
 	if err != nil {
@@ -34,9 +34,9 @@ func (n *Node) ListenAndServe(life context.Context, url string) error {
 // later after a second. New connections wait in the queue of the system meanwhile, and sessions go
 // on. See Admission.HalfOpen for connections that are silent.
 func (n *Node) Serve(life context.Context, ln wire.Listener) error {
-	if n.invalid != nil {
+	if err := n.ready(); err != nil {
 		ln.Close()
-		return n.invalid
+		return err
 	}
 	return n.serveAt(life, ln, ln.URL())
 }

@@ -20,6 +20,9 @@ func (n *Node) Draining() <-chan struct{} { return n.drain.begun }
 // were cut because the time of Timeouts.Drain was over. With the context of a handler that the node
 // runs, it does not wait.
 func (n *Node) Shutdown(ctx context.Context) error {
+	if n == nil || n.admission == nil {
+		return errZeroNode
+	}
 	n.drain.begin()
 	for _, ln := range n.listeners.list() {
 		closeListener(n.cfg.log, ln)

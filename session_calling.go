@@ -18,7 +18,7 @@ import (
 // calls.
 func (s *Session) Call(ctx context.Context, function uint16, params []byte, opts ...CallOption) ([]byte, error) {
 	cfg := newCallConfig(opts)
-	if s.plain(cfg) {
+	if plainOn(s, cfg) {
 		return s.call(ctx, function, params, cfg)
 	}
 	return CallOn(ctx, s, function, params, opts...)
@@ -34,7 +34,7 @@ func (s *Session) Call(ctx context.Context, function uint16, params []byte, opts
 // life.
 func (s *Session) Open(life context.Context, function uint16, params []byte, opts ...CallOption) (*pipe.Pipe, error) {
 	cfg := newCallConfig(opts)
-	if !s.plain(cfg) {
+	if !plainOn(s, cfg) {
 		return OpenOn(life, s, function, params, opts...)
 	}
 	p, a := s.open(life, function, params, cfg)
@@ -44,9 +44,17 @@ func (s *Session) Open(life context.Context, function uint16, params []byte, opt
 	return p, nil
 }
 
+// plainOn reports whether nothing stands around a call on s, which may be nil, with such options.
+func plainOn(s *Session, cfg *callConfig) bool { return s != nil && s.plain(cfg) }
+
 // Outstanding tells how much of the window of a function is used, so that a caller can find out
 // before it prepares an expensive call.
-func (s *Session) Outstanding(function uint16) Outstanding { return s.windows[function].used() }
+func (s *Session) Outstanding(function uint16) Outstanding {
+	if s == nil {
+		return Outstanding{}
+	}
+	return s.windows[function].used()
+}
 
 // Invoke implements [Caller]: it makes c at the peer. See [Session.Call] and [Session.Open].
 func (s *Session) Invoke(ctx context.Context, c *Call) error {
@@ -54,6 +62,8 @@ func (s *Session) Invoke(ctx context.Context, c *Call) error {
 	switch {
 	case a != nil:
 		return a
+	case s == nil:
+		return errNoSession
 	case m.cfg.durable && m.cfg.key == nil && !m.blocks:
 		return neverSent(codec.ErrUnavailable.Withf("a durable call needs a Connection: see Node.Connect"))
 	}

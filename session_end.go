@@ -19,6 +19,9 @@ import (
 // Handlers and callbacks may call it. While the goroutine that reads the session runs code of the
 // application, an inline handler or the function of [WithKey], Close does not wait for that.
 func (s *Session) Close() error {
+	if s == nil {
+		return errNoSession
+	}
 	s.closeFor(codec.ErrSessionClosed.Withf("closed by this side"))
 	return nil
 }
@@ -55,6 +58,9 @@ func (s *Session) closeFor(a *Abort) {
 // New calls on a [Connection] are refused as well, until the session has ended: with
 // [Session.Retire] the Connection takes another one for them.
 func (s *Session) Shutdown(ctx context.Context) error {
+	if s == nil {
+		return errNoSession
+	}
 	s.announceEnd()
 	if calledBy(ctx) == s {
 		go s.Shutdown(context.Background()) // ends with the running calls, or with their time
@@ -74,7 +80,7 @@ func (s *Session) Shutdown(ctx context.Context) error {
 // has the session takes another one for new calls, and ends this one when those that run are over.
 // It is for who knows that the Wire will not last. Retire does not wait; repeated calls do nothing.
 func (s *Session) Retire() {
-	if s.outgoing.drain() {
+	if s != nil && s.outgoing.drain() {
 		s.holder.sessionChanged()
 	}
 }
@@ -154,6 +160,9 @@ func errCut(limit time.Duration) *Abort {
 // Flush waits until everything sent before has been given to the Wire; that the peer has it, it
 // does not say. The error is that of ctx, as an *[Abort], or why the session ended.
 func (s *Session) Flush(ctx context.Context) error {
+	if s == nil {
+		return errNoSession
+	}
 	if s.ctx.Err() != nil {
 		return s.cause() // what waited at the end was dropped
 	}

@@ -28,6 +28,9 @@ func (s *Session) reporter(d Direction) func(limits.State) {
 // keeps to the new inbound soft limit, as far as that is at least eight times as large as the
 // largest message.
 func (s *Session) SetLimits(inbound, outbound limits.Limits) error {
+	if s == nil {
+		return errNoSession
+	}
 	in, err := inbound.Check()
 	if err != nil {
 		return fmt.Errorf("asterisque: inbound: %w", err)
@@ -66,14 +69,25 @@ func (s *Session) resize(soft limits.Amount) {
 // application is not taken for stalled. Once in each ping interval a frame passes all the same, as
 // long as the inbound hard limit is far: otherwise a peer that is gone would not be noticed behind
 // what it has left.
-func (s *Session) Pause() { s.carrier.Pause() }
+func (s *Session) Pause() {
+	if s != nil {
+		s.carrier.Pause()
+	}
+}
 
 // Unpause goes on with reading after Pause.
-func (s *Session) Unpause() { s.carrier.Unpause() }
+func (s *Session) Unpause() {
+	if s != nil {
+		s.carrier.Unpause()
+	}
+}
 
 // Limits returns the limits of a direction that are in force.
 func (s *Session) Limits(d Direction) limits.Limits {
-	if d == Inbound {
+	switch {
+	case s == nil:
+		return limits.Limits{}
+	case d == Inbound:
 		return s.inbound.Limits()
 	}
 	return s.outbound.Limits()

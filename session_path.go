@@ -70,7 +70,12 @@ func (b *PathBound) UnmarshalText(text []byte) error {
 }
 
 // Path returns what is known of the path to the peer now. It does not wait.
-func (s *Session) Path() Path { return pathOf(s) }
+func (s *Session) Path() Path {
+	if s == nil {
+		return Path{}
+	}
+	return pathOf(s)
+}
 
 func pathOf(s *Session) Path {
 	p := s.carrier.Path()

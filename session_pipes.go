@@ -4,6 +4,9 @@ package asterisque
 // list belongs to the caller. What it says was true of each call at some moment, not of all of them
 // at the same one. It looks at all pipes, and is meant for reports and debugging.
 func (s *Session) Pipes() []PipeInfo {
+	if s == nil {
+		return nil
+	}
 	return s.table.running()
 }
 

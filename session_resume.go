@@ -28,11 +28,11 @@ type comeback struct {
 }
 
 // Away reports whether the session has lost its Wire and waits for another one; see [WithResume].
-func (s *Session) Away() bool { return s.carrier.Away() }
+func (s *Session) Away() bool { return s != nil && s.carrier.Away() }
 
 // Resumable reports whether both sides have agreed that the session goes on over another Wire when
 // it loses the one that it has; see [WithResume].
-func (s *Session) Resumable() bool { return s.res != nil }
+func (s *Session) Resumable() bool { return s != nil && s.res != nil }
 
 // goesOnFor reports whether a peer with the right secret and identity may resume the session: it is
 // still the same to the application, it repeats what it has promised, and what it lacks is still

@@ -101,6 +101,9 @@ func (st *Stats) loadWork(d *dispatcher) {
 // instant.
 func (s *Session) Stats() Stats {
 	var st Stats
+	if s == nil {
+		return st
+	}
 	st.load(s)
 	st.Receiving = s.carrier.Receiving()
 	return st
