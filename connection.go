@@ -116,7 +116,7 @@ func (c *Connection) Close() error {
 	if c == nil {
 		return errNoConnection
 	}
-	c.closeFor(codec.ErrSessionClosed.Withf("the connection was closed by this side"))
+	c.closeFor(codec.ErrSessionClosed.Withf("the application has closed the connection"))
 	return nil
 }
 

@@ -64,7 +64,7 @@ func (c *Connection) keepSession() (s *Session) {
 		steady := time.Since(begin) >= leastSteady || s.peerDraining.Load() && s.table.concluded()
 		if s, until = c.resumable(s); s == nil && c.finishing.Load() {
 			c.awaitRetired(c.ctx, 0)
-			c.end(codec.ErrSessionClosed.Withf("the connection was shut down by this side"))
+			c.end(codec.ErrSessionClosed.Withf("the application has shut the connection down"))
 			break
 		}
 		c.set(s, sessionDown, err)

@@ -264,7 +264,7 @@ func ExampleSession_Shutdown() {
 	// Output:
 	// shutdown: <nil>
 	// tea is ready
-	// asterisque: session closed: closed by this side - repeatable: true
+	// asterisque: session closed: closed by the application - repeatable: true
 }
 
 // What belongs to a call and is no parameter travels beside it.

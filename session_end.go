@@ -22,7 +22,7 @@ func (s *Session) Close() error {
 	if s == nil {
 		return errNoSession
 	}
-	s.closeFor(codec.ErrSessionClosed.Withf("closed by this side"))
+	s.closeFor(codec.ErrSessionClosed.Withf("closed by the application"))
 	return nil
 }
 

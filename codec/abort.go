@@ -47,7 +47,7 @@ func (a *Abort) untold() error {
 	if t, ok := cause.(interface{ Text() string }); ok && strings.HasSuffix(a.Message, t.Text()) {
 		cause = errors.Unwrap(cause)
 	}
-	if cause != nil && cause.Error() == a.Message {
+	if cause != nil && strings.HasSuffix(a.Message, cause.Error()) {
 		return nil
 	}
 	return cause

@@ -59,6 +59,7 @@ func TestAbortSaysAllItKnows(t *testing.T) {
 		"asterisque: unavailable: connection lost: EOF":           {Code: Unavailable, Message: "connection lost", Cause: io.EOF},
 		"asterisque: unavailable: EOF":                            {Code: Unavailable, Cause: io.EOF},
 		"asterisque: failed: EOF":                                 {Code: Failed, Message: "EOF", Cause: io.EOF},
+		"asterisque: session closed: the wire failed: b":          {Code: SessionClosed, Message: "the wire failed: b", Cause: errors.New("b")},
 		"asterisque: overloaded: a: b (said by the peer)":         {Code: Overloaded, Message: "a", Cause: errors.New("b"), Remote: true},
 		"asterisque: protocol violated: no array: unexpected EOF": {Code: Protocol, Message: "no array", Cause: io.ErrUnexpectedEOF},
 	} {

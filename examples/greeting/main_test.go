@@ -23,7 +23,7 @@ const (
 server ← client | "client" connects
 server → client | surround("asterisk")
 server ← client | "*asterisk*"
-server | session X has ended: asterisque: session closed: closed by this side (said by the peer)
+server | session X has ended: asterisque: session closed: closed by the application (said by the peer)
 server | stops
 `
 	wantClient = `client → server | session X with "server" begins

@@ -83,7 +83,7 @@ func (d *diary) lives(s *asterisque.Session) []string {
 	})
 }
 
-const closedHere = "ended: asterisque: session closed: closed by this side"
+const closedHere = "ended: asterisque: session closed: closed by the application"
 
 func TestHooksAreToldOfASessionInOrderFromItsBeginToItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

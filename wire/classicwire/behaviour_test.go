@@ -247,7 +247,7 @@ func TestAPeerThatTheSessionLeavesGetsAnEndForItsCalls(t *testing.T) {
 		p.send(msg(open(1, 70)))
 		<-running
 		require.NoError(t, s.Close())
-		p.wantEnd(msg(&classic.Close{Pipe: 1, Abort: &classic.Abort{Code: classic.SessionClosing, Message: "session closed: session closed: closed by this side"}}), goodbye)
+		p.wantEnd(msg(&classic.Close{Pipe: 1, Abort: &classic.Abort{Code: classic.SessionClosing, Message: "session closed: session closed: closed by the application"}}), goodbye)
 	})
 }
 
