@@ -184,7 +184,8 @@
 //	                  would become too much; what a handler receives so
 //	                  is ErrBadParams, and has run
 //	ErrTooLarge       a message exceeds the peer's limit, or this side's   ask Repeatable; send less
-//	ErrOverloaded     too much waits or runs, or a window is full (Post)   safe; after RetryAfter
+//	ErrOverloaded     too much waits or runs, or a window is full (Post)   ask Repeatable, and
+//	                                                                       RetryAfter how soon
 //	ErrUnavailable    a side shuts down, is lost, or did not come back     ask Repeatable
 //	ErrUnauthorized   the peer does not let this side in                   safe, and in vain
 //	ErrHandshake      the peer speaks something else, or too slowly        safe: nothing was called
@@ -200,9 +201,11 @@
 //	ErrEnded          this side has ended its stream, by CloseSend         no need
 //
 // A handler may return any of these values, or an Abort with a code of the application's, from 1000
-// on. Any other error of a handler reaches the caller with code Failed and its text: texts that are
-// nobody else's business stay with [WithPrivateErrors]. So does the text of an error of
-// [Access].Accept.
+// on. Whatever it returns, its call has run, and is not Repeatable, with ErrOverloaded neither.
+// What refuses calls before anything is done is an interceptor, by [Call.Refuse]: of such a call
+// Repeatable is true. Any other error of a handler reaches the caller with code Failed and its
+// text: texts that are nobody else's business stay with [WithPrivateErrors]. So does the text of an
+// error of [Access].Accept.
 //
 // # Callbacks
 //

@@ -15,8 +15,11 @@ type SendOption func(*outgoing)
 type outgoing piping.Outgoing
 
 // WithTTL gives the Block this long to reach the application on the other side, from Send on. If
-// its time is up while it waits on either side it is dropped, and counted: see [Block.Skipped]. 0
-// is no limit. Less than a millisecond is rounded up to one.
+// its time is up while it waits on either side it is dropped, and counted: see [Block.Skipped]. The
+// two clocks need not agree, so what counts is the time in which the Block waits here until it
+// leaves, and there from the moment in which the session has read it. The time on the way does not
+// count, and neither does that in the transport of a side that does not read, because its session
+// is paused or at its soft limit. 0 is no limit. Less than a millisecond is rounded up to one.
 func WithTTL(d time.Duration) SendOption {
 	return func(b *outgoing) {
 		b.Expires = time.Time{}

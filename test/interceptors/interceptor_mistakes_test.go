@@ -134,6 +134,28 @@ func TestACallThatWasRefusedMayBeRefusedAgain(t *testing.T) {
 	require.True(t, asterisque.Repeatable(err))
 }
 
+// TestRepeatable_OverloadedHandler has a handler that has too much to do, and an interceptor that
+// says so before the handler has begun.
+func TestRepeatable_OverloadedHandler(t *testing.T) {
+	busy := asterisque.Func[string, string](61, "busy")
+	for name, c := range map[string]struct {
+		opts       []asterisque.HandlerOption
+		repeatable bool
+	}{
+		"the handler": {nil, false},
+		"an interceptor": {[]asterisque.HandlerOption{asterisque.WithFunctionInterceptors(func(_ context.Context, c *asterisque.Call, _ asterisque.Next) error {
+			return c.Refuse(asterisque.ErrOverloaded)
+		})}, true},
+	} {
+		svc := asterisque.NewService()
+		busy.Handle(svc, func(context.Context, string) (string, error) { return "", asterisque.ErrOverloaded }, c.opts...)
+		dialled, _ := testkit.Connect(t, svc)
+		_, err := busy.Call(testkit.Background, dialled, "")
+		require.ErrorIs(t, err, asterisque.ErrOverloaded, name)
+		require.Equal(t, c.repeatable, asterisque.Repeatable(err), name)
+	}
+}
+
 func TestAnInterceptorThatIsNilIsNamed(t *testing.T) {
 	none := asterisque.Interceptor(nil)
 	for what, f := range map[string]func(){

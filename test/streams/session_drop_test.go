@@ -157,6 +157,49 @@ func TestBlocksThatWaitTooLongAreDroppedOnEitherSideAndTold(t *testing.T) {
 	})
 }
 
+// TestWithTTL_PausedSession has a Block that waits in the transport of a side that does not read,
+// where its time does not count, and then for its handler, where it does.
+func TestWithTTL_PausedSession(t *testing.T) {
+	for name, c := range map[string]struct {
+		busy time.Duration
+		want string
+	}{"taken at once": {0, "x after 0"}, "taken late": {time.Second, "end after 1"}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				svc := asterisque.NewService()
+				took := make(chan string, 1)
+				unpaused := make(chan struct{})
+				svc.Handle(1, "reader", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
+					<-unpaused
+					time.Sleep(c.busy)
+					b, err := p.Recv(ctx)
+					if err == io.EOF {
+						took <- fmt.Sprintf("end after %d", p.Skipped())
+						return nil, nil
+					}
+					took <- fmt.Sprintf("%s after %d", b.Payload, b.Skipped)
+					return nil, err
+				})
+				_, _, dialled, accepted := testkit.TwoNodes(t, svc)
+				p, err := dialled.Open(testkit.Background, 1, nil)
+				require.NoError(t, err)
+				synctest.Wait()
+				accepted.Pause()
+				// Pause stops after the frame that is being read, which is this one
+				_, err = dialled.Open(testkit.Background, 1, nil)
+				require.NoError(t, err)
+				require.NoError(t, p.Send(testkit.Background, []byte("x"), pipe.WithTTL(100*time.Millisecond)))
+				require.NoError(t, p.CloseSend())
+				time.Sleep(800 * time.Millisecond)
+				accepted.Unpause()
+				synctest.Wait()
+				close(unpaused)
+				require.Equal(t, c.want, <-took)
+			})
+		})
+	}
+}
+
 func TestUnderPressureBlocksAreThinnedByTheirLossRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen drops
