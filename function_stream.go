@@ -104,6 +104,27 @@ func (c *StreamCall[S, R, T]) Result(ctx context.Context) (result T, err error) 
 // ErrCanceled. It does nothing once the call is over.
 func (c *StreamCall[S, R, T]) Abort(err error) { c.p.Abort(err) }
 
+// All is [Pipe.All] that ends the call when the loop is left before its last value: Abort is called
+// then, and the handler's context ends. To take some values, and others or the result later, use
+// Recv.
+func (c *StreamCall[S, R, T]) All(ctx context.Context) iter.Seq2[R, error] {
+	return func(yield func(R, error) bool) {
+		left := false
+		defer func() {
+			if left { // by break, return, a panic or runtime.Goexit
+				c.Abort(codec.ErrCanceled.Withf("the loop over the values of the call was left before the last one"))
+			}
+		}()
+		for v, err := range c.Pipe.All(ctx) {
+			left = true
+			more := yield(v, err)
+			if left = !more && err == nil; !more {
+				return
+			}
+		}
+	}
+}
+
 // Pipe is one side of a running call that sends values of type S and receives values of type R. All
 // methods may be called concurrently; when several goroutines receive, each value goes to one of
 // them.
@@ -179,7 +200,8 @@ func (p *Pipe[S, R]) Recv(ctx context.Context) (v R, err error) {
 func (p *Pipe[S, R]) Skipped() uint64 { return p.skipped.Load() + p.p.Skipped() }
 
 // All returns the values still to come, until the last one or the first error, which is the second
-// of the pair.
+// of the pair. A loop that is left before that ends nothing: the values after it stay. That of a
+// caller is [StreamCall.All].
 func (p *Pipe[S, R]) All(ctx context.Context) iter.Seq2[R, error] {
 	return func(yield func(R, error) bool) {
 		for {

@@ -65,16 +65,18 @@ func (a *audited) gather(ctx context.Context) error {
 	if err := a.call.Send(ctx, struct{}{}); err != nil {
 		return err
 	}
-	for some, err := range a.call.All(ctx) {
-		if err != nil {
+	for {
+		some, err := a.call.Recv(ctx)
+		switch {
+		case err == io.EOF:
+			return io.ErrUnexpectedEOF
+		case err != nil:
 			return err
-		}
-		if len(some) == 0 {
+		case len(some) == 0:
 			return nil
 		}
 		a.lines = append(a.lines, some...)
 	}
-	return io.ErrUnexpectedEOF
 }
 
 // end lets the process go on.

@@ -46,6 +46,59 @@ func TestAStreamRunsBothWaysAndEndsEachWayByItself(t *testing.T) {
 	require.Equal(t, io.EOF, err)
 }
 
+// TestStreamCall_AllThatIsLeft has callers that leave the loop over an endless stream.
+func TestStreamCall_AllThatIsLeft(t *testing.T) {
+	endless := asterisque.Stream[string, string, int, string](60, "endless")
+	ended := make(chan error, 1)
+	svc := asterisque.NewService()
+	endless.Handle(svc, func(ctx context.Context, _ string, p *asterisque.Pipe[int, string]) (string, error) {
+		for i := 0; ; i++ {
+			if err := p.Send(ctx, i); err != nil {
+				ended <- ctx.Err()
+				return "", err
+			}
+		}
+	})
+	dialled, _ := testkit.Connect(t, svc)
+	for name, leave := range map[string]func(*asterisque.StreamCall[string, int, string]){
+		"break": func(call *asterisque.StreamCall[string, int, string]) {
+			for v, err := range call.All(testkit.Background) {
+				require.NoError(t, err)
+				if v == 3 {
+					break
+				}
+			}
+		},
+		"panic": func(call *asterisque.StreamCall[string, int, string]) {
+			require.Panics(t, func() {
+				for range call.All(testkit.Background) {
+					panic("no")
+				}
+			})
+		},
+	} {
+		call, err := endless.Open(testkit.Background, dialled, "")
+		require.NoError(t, err)
+		leave(call)
+		require.ErrorIs(t, <-ended, context.Canceled, name)
+		_, err = call.Result(testkit.Background)
+		require.ErrorIs(t, err, asterisque.ErrCanceled, name)
+		require.ErrorContains(t, err, "the loop over the values of the call was left", name)
+	}
+
+	call, err := endless.Open(testkit.Background, dialled, "")
+	require.NoError(t, err)
+	for _, err := range call.All(testkit.Canceled()) {
+		require.ErrorIs(t, err, asterisque.ErrCanceled)
+		break
+	}
+	v, err := call.Recv(testkit.Background)
+	require.NoError(t, err, "an error of the loop's own context ends the loop only")
+	require.Zero(t, v)
+	call.Abort(nil)
+	<-ended
+}
+
 func TestManyStreamsShareASession(t *testing.T) {
 	dialled, accepted := testkit.Connect(t, testkit.SumService(), asterisque.WithService(testkit.SumService()))
 	var wg sync.WaitGroup
