@@ -101,6 +101,10 @@ func WithCallInterceptors(around ...Interceptor) CallOption {
 // context.DeadlineExceeded), also when its session was over before: the call would have gone on
 // without the session. Only an answer that had arrived comes before it.
 //
+// A peer of another protocol ([wire.Foreign]) takes no key, and could run the call twice: then the
+// call fails with ErrBadParams, and is not sent. Where to run twice does no harm, make it without
+// this option, and make it again if it fails.
+//
 // Nobody else gets the answer: a peer that has proved who it is, by a Subject of [Access].Accept or
 // a TLS certificate, has keys of its own, and without such a proof the key, which nobody can guess,
 // is one.

@@ -26,6 +26,9 @@ func (o *outgoing) reserve(ctx context.Context, open *outbox.Message, cfg *callC
 	if open.Expires, a = o.lifetime(ctx, cfg.ttl); a != nil {
 		return r, a
 	}
+	if len(cfg.key) > 0 && o.opens.keyless {
+		return r, errKeyless
+	}
 	var metadata []byte
 	if r.outer, metadata, a = o.surroundings(ctx, open.Function, cfg); a != nil {
 		return r, a
@@ -48,6 +51,9 @@ func (o *outgoing) reserve(ctx context.Context, open *outbox.Message, cfg *callC
 	}
 	return r, nil
 }
+
+// errKeyless is why a durable call is not sent to a peer of another protocol.
+var errKeyless = neverSent(codec.ErrBadParams.Withf("the protocol of the peer carries no idempotency key, so that the call may run twice after a cut: where that does no harm, make it without WithDurable and WithIdempotencyKey, and make it again"))
 
 // handledIn returns the call that a handler with ctx serves, or nil if no handler of this session
 // has ctx.

@@ -44,7 +44,8 @@ func newSession(sh *shared, holder sessionHolder, b *sessionStart) *Session {
 			s.res.away = away{session: (*upper)(s), owner: s.owner}
 		}
 	}
-	_, foreign := w.(wire.Foreign) // which need not answer Pings
+	_, foreign := w.(wire.Foreign) // which need not answer Pings, and takes no keys
+	s.opens.keyless = foreign
 	s.carrier.Init(&carrier.Config{
 		Settings: &sh.carriers, Context: ctx, End: end, Upper: (*upper)(s), Wire: w, TLS: a.about.TLS, Place: b.place,
 		Out:     outbox.New(uint64(s.table.odd), a.maxFrame, uint32(a.overhead), cfg.share, s.outbound.Remove, (*watched)(s).dropReporter()),
