@@ -33,12 +33,12 @@
 //	Credit, Stop, Drain, Ack   nothing. After Stop the peer sends on, and the session discards; after Drain the session refuses new calls by itself
 //	Ping                       an EOF for a pipe that never was. The original answers it with a Close, and that is the Pong: the peer lives, and reads
 //
-// Classic messages have no place for time to live, for the number of skipped Blocks, trace context,
-// metadata, the call that a call is nested in, an Abort's detail, and whether a call was refused
-// before it ran: these stay here, and the call goes without. Nor have they one for an idempotency
-// key: a durable call fails with ErrBadParams before it is sent, as it could run twice. An error of the peer
-// is never repeatable, but those that this side makes up are: no pipe id is free, the parameters
-// are not classic values.
+// Classic messages have no place for time to live, for the number of skipped Blocks, trace
+// context, metadata, the call that a call is nested in, an Abort's detail, and whether a call
+// was refused before it ran: these stay here, and the call goes without. Nor have they one for
+// an idempotency key: a durable call fails with ErrBadParams before it is sent, as it could run
+// twice. An error of the peer is never repeatable, but those that this side makes up are: no
+// pipe id is free, the parameters are not classic values.
 //
 // # What does not fit
 //
