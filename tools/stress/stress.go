@@ -36,6 +36,7 @@ func stress(ctx context.Context, cfg config, out io.Writer) (*failures, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer os.Remove(cfg.outputs) // unless there are outputs
 	begin := time.Now()
 	binaries, err := build(ctx, cfg, into)
 	if err != nil {

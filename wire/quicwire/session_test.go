@@ -30,7 +30,7 @@ func TestASessionKnowsWhoItsPeerIs(t *testing.T) {
 	go there.Serve(background, l) // ends with the node
 
 	_, err = stranger.Dial(background, l.URL())
-	require.ErrorIs(t, err, asterisque.ErrHandshake)
+	// while it dials, or in the handshake: its own part of TLS is over before it is refused
 	require.ErrorContains(t, err, "certificate required")
 
 	sess, err := here.Dial(background, l.URL())
