@@ -30,13 +30,13 @@ func stress(ctx context.Context, cfg config, out io.Writer) (*failures, error) {
 	defer os.RemoveAll(into)
 	if cfg.outputs == "" {
 		cfg.outputs, err = os.MkdirTemp("", "stress-outputs")
+		defer func() { os.Remove(cfg.outputs) }() // unless there are some
 	} else {
 		err = os.MkdirAll(cfg.outputs, 0o777)
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer os.Remove(cfg.outputs) // unless there are outputs
 	begin := time.Now()
 	binaries, err := build(ctx, cfg, into)
 	if err != nil {
