@@ -32,7 +32,7 @@ type openCredit struct {
 	// the peer knows the metadata of calls; fixed, and here because it costs no memory beside
 	// drained
 	metadata bool
-	keyless  bool // the peer takes no idempotency keys; fixed, and here for the same reason
+	keyless  bool                         // likewise: it takes no idempotency keys
 	waiting  *priority.Lines[*openWaiter] // nil until somebody waits
 }
 

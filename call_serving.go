@@ -9,8 +9,9 @@ import (
 type serving struct {
 	private bool // the texts of errors stay here; fixed
 
-	highest priority.Priority // that the peer's calls get; the reader's, as the next three
+	highest priority.Priority // that the peer's calls get; the reader's, as the next four
 	granted standards         // the standard functions that its Grant has
+	pace    pace              // of calls that it gives up
 	service *Service          // what the peer may call
 	inline  *workspace        // nil until there is an inline call
 

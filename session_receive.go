@@ -8,6 +8,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/internal/piping"
+	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
 // Receive does what one frame, a message of type t, says. age is how long ago the first part of it
@@ -123,6 +124,8 @@ func (u *upper) receiveClose(m message.Close) error {
 	case e == nil: // the answer may be leaving in parts
 		u.carrier.FinishPipe(m.Pipe, outbox.Ended)
 		return nil
+	case m.Pipe&1 != uint64(u.table.odd):
+		defer u.gaveUp()
 	}
 	return e.closed(m)
 }
@@ -202,4 +205,11 @@ func (u *upper) toPipe(id uint64, f func(*piping.End) error) error {
 		return f((*piping.End)(p))
 	}
 	return nil
+}
+
+// gaveUp is called when the peer has given a call up, and waits if it does that too often.
+func (u *upper) gaveUp() {
+	if d := u.serving.pace.pause(u.common.now()); d > 0 {
+		wait.HoldOff(u.ctx, d)
+	}
 }

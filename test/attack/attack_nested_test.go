@@ -198,21 +198,27 @@ func TestParts_NestedOpenBesideOneGivenUp(t *testing.T) {
 			p.Send(&message.Open{Pipe: uint64(2 * i), Function: 2, Params: make([]byte, size)})
 		}
 		codes := make(map[codec.Code]int)
+		frame := func() []byte {
+			f := p.Frame()
+			if m, err := message.ParseClose(f); err == nil {
+				codes[m.Abort.Code]++
+			}
+			return f
+		}
 		for i := range room + 3 {
 			id := uint64(2 * (others + i))
 			p.Send(testkit.Within(&message.Open{Pipe: id, Function: 2, Params: make([]byte, size)}, call))
 			p.Send(message.Ping{N: id})
 			for over := false; !over; {
-				f := p.Frame()
-				if m, err := message.ParseClose(f); err == nil {
-					codes[m.Abort.Code]++
-				}
-				c, err := message.ParseControl(f)
+				c, err := message.ParseControl(frame())
 				over = err == nil && c == message.Control(message.Pong{N: id})
 			}
-			p.Send(&message.Close{Pipe: id, Abort: codec.ErrCanceled}) // though the handler goes on
+			synctest.Wait() // the handler has begun, if it does
+			p.Send(&message.Close{Pipe: id, Abort: codec.ErrCanceled})
+		}
+		for codes[codec.Overloaded] == 0 { // the nested room is full; a Pong overtakes what says so
+			frame()
 		}
 		require.NotContains(t, codes, codec.WindowViolation)
-		require.Contains(t, codes, codec.Overloaded, "the nested room is full")
 	})
 }

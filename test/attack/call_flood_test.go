@@ -3,6 +3,8 @@ package attack
 import (
 	"context"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -38,9 +40,9 @@ func rawOn(t *testing.T, node *asterisque.Node) (*testkit.RawPeer, *asterisque.S
 func TestAFloodOfCallsThatAreGivenUpCostsLittle(t *testing.T) {
 	testkit.SkipRace(t)
 	const workers = 8
-	pairs, most := 50_000, 1<<20
+	pairs, most := 10_000, 1<<20
 	if *testkit.Soak {
-		pairs, most = 1_000_000, 4<<20
+		pairs, most = 200_000, 4<<20
 	}
 	for name, c := range map[string]struct {
 		opts    []asterisque.HandlerOption
@@ -48,7 +50,7 @@ func TestAFloodOfCallsThatAreGivenUpCostsLittle(t *testing.T) {
 		running int
 		nested  bool
 	}{
-		"at workers that are busy":       {nil, 5 * pairs, workers, false},
+		"at workers that are busy":       {nil, pairs, workers, false},
 		"at one key":                     {[]asterisque.HandlerOption{asterisque.WithKey(func([]byte) int { return 1 })}, pairs, 1, false},
 		"at a gate":                      {[]asterisque.HandlerOption{asterisque.WithConcurrency(2)}, pairs, 2, false},
 		"within a call back":             {nil, pairs, workers + 256, true},
@@ -134,6 +136,35 @@ func TestAPeerThatGivesUpInAnyOrderLeavesNothing(t *testing.T) {
 				}
 			}
 			testkit.WantIdle(t, s)
+		})
+	}
+}
+
+// TestAttackCallsThatAreGivenUp_AreSlowedDown has a peer that gives up each call that it opens, as
+// fast as it can.
+func TestAttackCallsThatAreGivenUp_AreSlowedDown(t *testing.T) {
+	for name, c := range map[string]struct {
+		pairs       int
+		least, most time.Duration
+	}{
+		"as many at once as are let through": {10_000, 0, 0},
+		"twice more":                         {30_000, 1900 * time.Millisecond, 2 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := testkit.Unbuffered()
+				node := testkit.NewNode(t, asterisque.WithService(testkit.EchoService()))
+				go node.Accept(testkit.Background, b) // ends with the handshake
+				p := &testkit.RawPeer{T: t, W: a}
+				p.Send(testkit.Hello())
+				require.IsType(t, message.Sync{}, p.Control())
+				begin := time.Now()
+				p.Flood(c.pairs, 2, *testkit.EchoOpen(0))
+				took := time.Since(begin)
+				require.GreaterOrEqual(t, took, c.least)
+				require.LessOrEqual(t, took, c.most)
+				a.Close()
+			})
 		})
 	}
 }
