@@ -3,7 +3,7 @@ package asterisque
 import "time"
 
 const (
-	// givenUpBurst is how many calls a peer may give up at once, and then one each givenUpEach. Each
+	// givenUpBurst is how many calls a peer may give up at once, and then one each givenUpEach. One
 	// costs this side a handler that begins, and the peer next to nothing.
 	givenUpBurst = 10_000
 	givenUpEach  = 100 * time.Microsecond
