@@ -115,4 +115,4 @@ func (p *Pool) Sticky() asterisque.Caller {
 }
 
 // has reports whether calls are spread over s.
-func (p *Pool) has(s *server) bool { return slices.Contains(*p.spread.Load(), s) }
+func (p *Pool) has(s *server) bool { return slices.Contains(p.spread.Load().servers, s) }

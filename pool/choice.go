@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/asterisque-go/asterisque"
@@ -139,86 +140,117 @@ func (p *Pool) await(ctx context.Context, c *asterisque.Call, choose chooser, tr
 
 // any chooses among the servers that calls are spread over.
 func (p *Pool) any(tried []*server) (_ *server, ready bool) {
-	servers := *p.spread.Load()
-	if len(servers) == 1 && len(tried) == 0 { // a choice without a clock
-		s := servers[0]
+	all := p.spread.Load()
+	if len(all.servers) == 1 && len(tried) == 0 { // a choice without a clock
+		s := all.servers[0]
 		if s.takes() {
 			return s, true
 		}
 		return nil, false
 	}
 	now := time.Now()
-	if s := two(servers, tried, now); s != nil {
+	if s := all.two(tried, now); s != nil {
 		return s, true
 	}
-	return p.search(servers, tried, now)
+	return all.search(tried, now)
 }
+
+// spread is the servers that calls are spread over.
+type spread struct {
+	servers []*server // fixed
+
+	// best was the lightest one known when a server was chosen last: Mitzenmacher, Prabhakar and
+	// Shah, Load Balancing with Memory (2002). Two slow or silent servers of a few are often both
+	// candidates, and then neither should get the call.
+	best atomic.Pointer[server]
+}
+
+// outlier is how many times heavier than the best server the lighter of two candidates is when the
+// best one gets the call in its place. Among servers that are about equal the best one must have no
+// privilege, since a slightly shorter latency would draw most calls.
+const outlier = 10
 
 // two chooses between two servers taken by chance, and returns nil unless that is as easy as
 // mostly.
-func two(servers, tried []*server, now time.Time) *server {
-	if len(servers) < 2 || len(tried) > 0 {
+func (p *spread) two(tried []*server, now time.Time) *server {
+	if len(p.servers) < 2 || len(tried) > 0 {
 		return nil
 	}
+	a, b := distinct(p.servers)
+	if !a.serves() || !b.serves() {
+		return nil
+	}
+	return p.lighter(a, b, tried, now)
+}
+
+// distinct returns two of at least two servers by chance.
+func distinct(servers []*server) (a, b *server) {
 	i := rand.IntN(len(servers))
 	j := rand.IntN(len(servers) - 1)
 	if j >= i {
 		j++
 	}
-	a, b := servers[i], servers[j]
-	if !a.takes() || !b.takes() || a.rests.busy.Load() || b.rests.busy.Load() {
-		return nil
-	}
-	if b.load.lighter(&a.load, now) {
-		return b
-	}
-	return a
+	return servers[i], servers[j]
 }
 
-// search is two among those that take calls, do not rest and were not tried; while all rest, as if
-// none did.
-func (p *Pool) search(servers, tried []*server, now time.Time) (_ *server, ready bool) {
+// lighter returns the lighter of two candidates, or the best server if that is far lighter.
+func (p *spread) lighter(a, b *server, tried []*server, now time.Time) *server {
+	s, own := a, a.load.weigh(now)
+	if other := b.load.weigh(now); other.lighter(own, 1) {
+		s, own = b, other
+	}
+	best := p.best.Load()
+	if best == s {
+		return s
+	}
+	if best != nil && best.serves() && !slices.Contains(tried, best) {
+		if least := best.load.weigh(now); !own.lighter(least, 1) {
+			if least.lighter(own, outlier) {
+				return best
+			}
+			return s
+		}
+	}
+	p.best.Store(s)
+	return s
+}
+
+// search is two among those that take calls, do not rest and were not tried. A server that has
+// rested long enough gets a call first, on trial. While all rest, none does.
+func (p *spread) search(tried []*server, now time.Time) (_ *server, ready bool) {
 	var fit, rest []*server
-	for _, s := range servers {
+	for _, s := range p.servers {
 		if !s.takes() {
 			continue
 		}
 		ready = true
 		switch {
 		case slices.Contains(tried, s):
-		case s.rests.resting(now):
-			rest = append(rest, s)
-		default:
+		case !s.rests.busy.Load():
 			fit = append(fit, s)
-		}
-	}
-	for len(fit) > 0 {
-		s := lightest(fit, now)
-		if s.rests.enter(now) {
+		case s.rests.enter(now):
 			return s, true
+		default:
+			rest = append(rest, s)
 		}
-		rest = append(rest, s) // another call has just begun its trial
-		fit = slices.DeleteFunc(fit, func(o *server) bool { return o == s })
 	}
-	if len(rest) > 0 && len(tried) == 0 {
-		return lightest(rest, now), true
+	if len(fit) == 0 && len(tried) == 0 {
+		fit = rest
 	}
-	return nil, ready
-}
-
-// lightest returns the lighter of two servers taken by chance.
-func lightest(servers []*server, now time.Time) *server {
-	a, b := servers[rand.IntN(len(servers))], servers[rand.IntN(len(servers))]
-	if b.load.lighter(&a.load, now) {
-		return b
+	switch len(fit) {
+	case 0:
+		return nil, ready
+	case 1:
+		return fit[0], true
 	}
-	return a
+	a, b := distinct(fit)
+	return p.lighter(a, b, tried, now), true
 }
 
 // lost reports whether all connections are over, which without the end of the pool only happens
 // when its node is closed.
 func (p *Pool) lost() bool {
-	servers := *p.spread.Load()
+	servers := p.spread.Load().servers
 	for _, s := range servers {
 		if s.conn.Err() == nil {
 			return false

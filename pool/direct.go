@@ -17,7 +17,7 @@ func (p *Pool) Choose() (c asterisque.Choice, ok bool) {
 	if p.shut.Load() {
 		return c, false
 	}
-	servers := *p.spread.Load()
+	servers := p.spread.Load().servers
 	var s *server
 	if len(servers) == 1 {
 		s = servers[0]
@@ -43,10 +43,9 @@ func (p *Pool) Chosen(c asterisque.Choice, err error) (again asterisque.Caller) 
 	s := c.Of.(*server)
 	s.load.outstanding.Add(-1)
 	if !c.At.IsZero() && measures(err) {
-		now := time.Now()
-		s.load.note(now, now.Sub(c.At))
+		s.load.note(c.At, time.Now(), good(err))
 	}
-	s.rests.note(err)
+	s.note(c.At, err)
 	switch p.after(s, c.Session, err) {
 	case elsewhere:
 		return &attempted{p, []*server{s}, err}

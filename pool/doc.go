@@ -5,6 +5,7 @@
 // looks names up again and again, and any function that yields sets of addresses is one, too.
 //
 // Which of two servers gets a call follows Mitzenmacher, The Power of Two Choices in Randomized
-// Load Balancing (2001), with the latency as the weight; a key belongs to a server by rendezvous
-// hashing (Thaler and Ravishankar, 1998).
+// Load Balancing (2001), with the latency as the weight; that two bad ones give way to the best one
+// known follows Mitzenmacher, Prabhakar and Shah, Load Balancing with Memory (2002). A key belongs
+// to a server by rendezvous hashing (Thaler and Ravishankar, 1998).
 package pool

@@ -196,7 +196,7 @@ func (p *Pool) spreadOver(set []Address, gone []*server) (err error) {
 		}
 		servers = append(servers, s)
 	}
-	p.spread.Store(&servers)
+	p.spread.Store(&spread{servers: servers})
 	for _, s := range gone {
 		p.seeOff(s)
 	}

@@ -45,7 +45,7 @@ func (p *Pool) outage() *asterisque.Outage {
 	n, since, failure := len(p.members.urls), p.members.since, p.members.failure
 	p.members.mu.Unlock()
 	o := &asterisque.Outage{Peer: fmt.Sprintf("any of the %d servers of the pool", n), Why: failure}
-	servers := *p.spread.Load()
+	servers := p.spread.Load().servers
 	if len(servers) == 0 {
 		o.Since = since
 		return o

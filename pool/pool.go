@@ -52,8 +52,9 @@ type Config struct {
 
 // Pool is an [asterisque.Caller] over all servers of a service. Each has one Connection, and each
 // call gets one of two servers taken by chance: the one where less is under way, weighted by how
-// long its calls have taken of late. A Pool is itself the Caller for calls that any server may
-// serve; [Pool.ByKey], [Pool.At], [Pool.Sticky] and [All] are for others.
+// long its calls have taken of late. Where both are ten times worse than the best server known,
+// that one gets the call. A Pool is itself the Caller for calls that any server may serve;
+// [Pool.ByKey], [Pool.At], [Pool.Sticky] and [All] are for others.
 //
 // Calls wait, within their context and their time to live, until a server takes calls, unless
 // [asterisque.WithFailFast] says otherwise. One that certainly did not run
@@ -62,9 +63,12 @@ type Config struct {
 // durable one goes on to the server that it was sent to, which alone remembers the answer, unless
 // that shares its answers with others ([Address].Answers).
 //
-// A server that fails or refuses five calls one after the other rests, for about a second and
-// longer each time, up to a minute; then it gets one call, and after that its share again. While
-// all servers rest, none does.
+// A server that fails, refuses or does not answer five calls one after the other rests, for about a
+// second and longer each time, up to a minute; then it gets one call, and after that its share
+// again. While all servers rest, none does. A call counts as not answered if its deadline or time
+// to live passes while its server answers no call at all, and another server answers nearly all of
+// its own in time. A call that is canceled says nothing of the server, nor does one that carries
+// Blocks and ends with its time.
 //
 // The sessions are ordinary ones: servers may call back what the node offers. All methods are safe
 // for concurrent use.
@@ -80,7 +84,7 @@ type Pool struct {
 	running sync.WaitGroup // what ends connections; one is added with the lock of members held
 
 	// the servers that calls are spread over; replaced as a whole
-	spread atomic.Pointer[[]*server]
+	spread atomic.Pointer[spread]
 	change wait.Notice // something may have become usable
 }
 
@@ -102,7 +106,7 @@ func New(life context.Context, node *asterisque.Node, resolve Resolver, how Conf
 	}
 	p.ctx, p.end = context.WithCancelCause(life)
 	p.members.init()
-	p.spread.Store(new([]*server))
+	p.spread.Store(new(spread))
 	first := make(chan error, 1)
 	go p.follow(resolve, first) // ends with p.ctx, if the Resolver does
 	if how.Connection.Background {

@@ -9,7 +9,8 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// rests decides when a server gets no calls because it has failed or refused too many.
+// rests decides when a server gets no calls because it has failed, refused or not answered too
+// many.
 //
 //	serving --5 failures--> resting --time is up--> on trial --a call succeeds--> serving
 //	                           ^                       |
@@ -35,32 +36,34 @@ const (
 	longestTrial = 10 * time.Second
 )
 
-// note notes how a call ended.
-func (r *rests) note(err error) {
-	switch {
-	case good(err):
-		if r.failures.Load() != 0 {
-			r.failures.Store(0)
-		}
-		if r.busy.Load() {
-			r.mu.Lock()
-			r.busy.Store(false)
-			r.times = 0
-			r.mu.Unlock()
-		}
-	case !failing(err): // it tells nothing
-	case r.failures.Add(1) >= mostFailures:
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		now := time.Now()
-		if r.busy.Load() && now.Before(r.until) {
-			return // a call of before
-		}
-		r.busy.Store(true)
-		r.until = now.Add(growing(r.times, firstRest, longestRest))
-		r.trial = time.Time{}
-		r.times++
+// good notes that a call was answered.
+func (r *rests) good() {
+	if r.failures.Load() != 0 {
+		r.failures.Store(0)
 	}
+	if r.busy.Load() {
+		r.mu.Lock()
+		r.busy.Store(false)
+		r.times = 0
+		r.mu.Unlock()
+	}
+}
+
+// fail notes that a call failed, and reports whether the server rests from now on.
+func (r *rests) fail(now time.Time) (begins bool) {
+	if r.failures.Add(1) < mostFailures {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.busy.Load() && now.Before(r.until) {
+		return false // a call of before
+	}
+	r.busy.Store(true)
+	r.until = now.Add(growing(r.times, firstRest, longestRest))
+	r.trial = time.Time{}
+	r.times++
+	return true
 }
 
 // good reports whether err, of a call, says that the server does its work: it has answered, be it

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
+	"time"
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/wire"
@@ -43,6 +44,9 @@ func (s *server) reconnection() asterisque.Reconnection {
 // takes reports whether a call can be sent to the server now.
 func (s *server) takes() bool { return !s.unwell.Load() && s.conn.Ready() }
 
+// serves reports whether the server takes calls and neither rests nor is on trial.
+func (s *server) serves() bool { return s.takes() && !s.rests.busy.Load() }
+
 // stillOn reports whether a session, which may be nil, is still the one for calls.
 func (s *server) stillOn(session *asterisque.Session) bool {
 	return s.conn.Ready() && s.conn.Session() == session
@@ -50,15 +54,21 @@ func (s *server) stillOn(session *asterisque.Session) bool {
 
 // invoke makes a call on the session that the server has, or had, and notes what comes of it.
 func (s *server) invoke(ctx context.Context, c *asterisque.Call, session *asterisque.Session) (err error) {
-	done := s.load.begin()
+	began := time.Now()
+	s.load.outstanding.Add(1)
+	var over atomic.Bool // with what comes first of the End of a stream and an error
 	returned := false
 	defer func() {
-		if returned && err == nil && c.Blocks() {
+		switch {
+		case returned && err == nil && c.Blocks(), over.Swap(true):
 			return // its End tells
 		}
-		done(returned && measures(err))
+		s.load.outstanding.Add(-1)
+		if returned && measures(err) {
+			s.load.note(began, time.Now(), good(err))
+		}
 		if returned {
-			s.rests.note(err)
+			s.note(began, err)
 		}
 	}()
 	on := asterisque.Caller(s.conn)
@@ -72,8 +82,9 @@ func (s *server) invoke(ctx context.Context, c *asterisque.Call, session *asteri
 	if c.Blocks() {
 		on = asterisque.Intercept(on, func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 			c.WrapBlocks(asterisque.Blocks{End: func(result []byte, err error) ([]byte, error) {
-				done(false)
-				s.rests.note(err)
+				if !over.Swap(true) {
+					s.streamed(err)
+				}
 				return result, err
 			}})
 			return next(ctx, c)
@@ -82,6 +93,46 @@ func (s *server) invoke(ctx context.Context, c *asterisque.Call, session *asteri
 	err = on.Invoke(ctx, c)
 	returned = true
 	return err
+}
+
+// streamed notes how a stream has ended, whose duration says nothing.
+func (s *server) streamed(err error) {
+	s.load.outstanding.Add(-1)
+	if good(err) {
+		s.load.answer(time.Now())
+	}
+	s.note(time.Time{}, err)
+}
+
+// note notes how a call ended that began then; zero: how long it took says nothing.
+func (s *server) note(began time.Time, err error) {
+	switch {
+	case good(err):
+		s.rests.good()
+		return
+	case failing(err):
+	case began.IsZero() || !errors.Is(err, asterisque.ErrExpired) || !s.silent(began):
+		return // it tells nothing
+	}
+	if s.rests.fail(time.Now()) {
+		s.load.forget() // what it then takes for the call on trial is what counts
+	}
+}
+
+// silent reports whether a call whose time is over now says that the server does not answer: it has
+// answered nothing since an earlier one, while another server answered calls of which hardly any
+// were overdue. When all servers are slow, or callers allow too little time, none is to blame.
+func (s *server) silent(began time.Time) bool {
+	since, ok := s.load.expire(began)
+	if !ok {
+		return false
+	}
+	for _, o := range s.pool.spread.Load().servers {
+		if o != s && o.takes() && o.load.answers(since) {
+			return true
+		}
+	}
+	return false
 }
 
 // errGone is for a call whose server has lost its session since it was chosen.

@@ -18,7 +18,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// lagging is a server in memory whose calls take a given time. It suits synctest.
+// lagging is a server in memory whose calls take a given time, and so many milliseconds more. It
+// suits synctest.
 type lagging struct {
 	url    string
 	node   *asterisque.Node
@@ -31,12 +32,16 @@ func newLagging(t *testing.T, name string, takes time.Duration) *lagging {
 	l := &lagging{url: "mem://" + name}
 	l.takes.Store(int64(takes))
 	svc := asterisque.NewService()
-	who.Handle(svc, func(ctx context.Context, _ int) (string, error) {
+	who.Handle(svc, func(ctx context.Context, more int) (string, error) {
 		l.served.Add(1)
 		if l.refuse.Load() {
 			return "", &asterisque.Abort{Code: asterisque.ErrOverloaded.Code, Message: "too much", Ran: codec.Refused}
 		}
-		time.Sleep(time.Duration(l.takes.Load())) // in a bubble
+		select { // in a bubble
+		case <-time.After(time.Duration(l.takes.Load()) + time.Duration(more)*time.Millisecond):
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
 		return name, nil
 	})
 	l.node = asterisque.NewNode(asterisque.WithService(svc))
