@@ -114,6 +114,9 @@ func (p *Pool) await(ctx context.Context, c *asterisque.Call, choose chooser, tr
 	for {
 		changed := p.change.Next()
 		s, ready, err := choose(tried)
+		if s == nil {
+			p.seek(tried)
+		}
 		switch {
 		case s != nil && !p.shut.Load():
 			return s, nil

@@ -8,14 +8,16 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
 // DNSConfig says how [DNS] looks names up.
 type DNSConfig struct {
-	// Every is how long an answer holds until the name is looked up again, less a random part of up
-	// to a fifth, so that clients do not ask all at once. 0 is 30 seconds, and less than a second
-	// counts as a second. The TTL of the answer is not known here: that is for the cache of whoever
-	// is asked.
+	// Every is how long an answer holds until the name is looked up again while servers serve, less
+	// a random part of up to a fifth, so that clients do not ask all at once. 0 is 30 seconds, and
+	// less than a second counts as a second. The TTL of the answer is not known here: that is for
+	// the cache of whoever is asked.
 	Every time.Duration
 
 	// Network is "ip4" for IPv4 addresses alone, "ip6" for IPv6, and "ip" or empty for both. A
@@ -55,11 +57,13 @@ type Lookup interface {
 // clients from the servers, but not take their place. All else in the URL, such as its path, is the
 // same for all servers.
 //
-// The name is looked up again and again (see [DNSConfig].Every), and a set that is as before is not
-// yielded again. What fails is an error that wraps that of the Lookup, and is tried again after a
-// second, then after ever longer, at most Every: no answer, a name that is not known (any more), an
-// answer without addresses or with more than 1,024, or with one that is no server's, such as
-// 0.0.0.0. A URL that cannot work, or a wrong Network, is an error that ends the sequence.
+// The name is looked up again and again (see [DNSConfig].Every), and at once when all servers of
+// the Pool refuse its calls, rest or are away: then a second after the last time at the earliest,
+// as long as calls are made. A set that is as before is not yielded again. What fails is an error
+// that wraps that of the Lookup, and is tried again after a second, then after ever longer, at most
+// Every: no answer, a name that is not known (any more), an answer without addresses or with more
+// than 1,024, or with one that is no server's, such as 0.0.0.0. A URL that cannot work, or a wrong
+// Network, is an error that ends the sequence.
 func DNS(url string, how DNSConfig) Resolver {
 	return func(ctx context.Context) iter.Seq2[[]Address, error] {
 		return func(yield func([]Address, error) bool) {
@@ -100,7 +104,7 @@ func (n *name) watch(ctx context.Context, every time.Duration, yield func([]Addr
 		switch {
 		case err != nil:
 			wait = retryAfter(wait, every)
-			if !yield(nil, err) || !sleep(ctx, wait-rand.N(wait/2)) {
+			if !yield(nil, err) || !pause(ctx, wait-rand.N(wait/2)) {
 				return
 			}
 			continue
@@ -111,7 +115,7 @@ func (n *name) watch(ctx context.Context, every time.Duration, yield func([]Addr
 			}
 		}
 		wait = 0
-		if !sleep(ctx, every-rand.N(every/5)) {
+		if !pause(ctx, every-rand.N(every/5)) {
 			return
 		}
 	}
@@ -129,10 +133,26 @@ func retryAfter(last, every time.Duration) time.Duration {
 	return 2 * last
 }
 
-// sleep waits for d, and reports whether ctx is still alive.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
+// seekKey is the key of the notice in the context of a Resolver by which its Pool seeks servers.
+type seekKey struct{}
+
+// pause waits for d until a Resolver asks again, or for leastWait if its Pool seeks servers, and
+// reports whether ctx is still alive.
+func pause(ctx context.Context, d time.Duration) bool {
+	var sought <-chan struct{}
+	if n, ok := ctx.Value(seekKey{}).(*wait.Notice); ok {
+		sought = n.Next()
+	}
+	begin, t := time.Now(), time.NewTimer(d)
 	defer t.Stop()
+	select {
+	case <-sought:
+		t.Reset(min(d, leastWait) - time.Since(begin))
+	case <-t.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
 	select {
 	case <-t.C:
 		return ctx.Err() == nil

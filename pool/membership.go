@@ -1,7 +1,9 @@
 package pool
 
 import (
+	"context"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -61,8 +63,9 @@ func (p *Pool) follow(resolve Resolver, first chan<- error) {
 		}
 	}
 	defer func() { tell(asterisque.ErrPanicked.Withf("the Resolver of the pool has ended its goroutine")) }()
+	ctx := context.WithValue(p.ctx, seekKey{}, &p.sought)
 	for times := 0; p.ctx.Err() == nil; times++ {
-		err, good := p.resolve(resolve, tell)
+		err, good := p.resolve(ctx, resolve, tell)
 		switch {
 		case good && err == nil:
 			return // the last set stays for good
@@ -73,20 +76,20 @@ func (p *Pool) follow(resolve Resolver, first chan<- error) {
 		}
 		p.failed(err)
 		tell(err)
-		p.rest(growing(times, time.Second, time.Minute))
+		pause(ctx, growing(times, time.Second, time.Minute))
 	}
 }
 
 // resolve runs the Resolver to its end, and returns its last error, if nothing came after it, and
 // whether a set has come.
-func (p *Pool) resolve(resolve Resolver, tell func(error)) (last error, good bool) {
+func (p *Pool) resolve(ctx context.Context, resolve Resolver, tell func(error)) (last error, good bool) {
 	returned := false
 	defer func() {
 		if !returned {
 			last = guard.Misbehaved(p.node.Logger(), "pool.Resolver", recover())
 		}
 	}()
-	for set, err := range resolve(p.ctx) {
+	for set, err := range resolve(ctx) {
 		last = p.take(set, err)
 		good = good || last == nil
 		tell(last)
@@ -98,14 +101,20 @@ func (p *Pool) resolve(resolve Resolver, tell func(error)) (last error, good boo
 	return last, good
 }
 
-// rest waits, but not beyond the end of the pool.
-func (p *Pool) rest(d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-p.ctx.Done():
+// seek lets the Resolver look for other servers at once if all that calls are spread over refuse
+// them, or are among tried. A Resolver of others does not see it.
+func (p *Pool) seek(tried []*server) {
+	now := time.Now()
+	if last := p.soughtAt.Load(); now.Sub(time.Unix(0, last)) < lookAgain {
+		return
 	}
+	for _, s := range p.spread.Load().servers {
+		if !slices.Contains(tried, s) && !s.refuses(now) {
+			return
+		}
+	}
+	p.soughtAt.Store(now.UnixNano())
+	p.sought.Signal()
 }
 
 // jitter returns a part of d by chance.

@@ -70,6 +70,9 @@ type Config struct {
 // its own in time. A call that is canceled says nothing of the server, nor does one that carries
 // Blocks and ends with its time.
 //
+// When all servers that calls are spread over refuse them, rest or are away, the Resolver looks for
+// others at once, if it is [DNS], or has ended with an error.
+//
 // The sessions are ordinary ones: servers may call back what the node offers. All methods are safe
 // for concurrent use.
 type Pool struct {
@@ -84,8 +87,10 @@ type Pool struct {
 	running sync.WaitGroup // what ends connections; one is added with the lock of members held
 
 	// the servers that calls are spread over; replaced as a whole
-	spread atomic.Pointer[spread]
-	change wait.Notice // something may have become usable
+	spread   atomic.Pointer[spread]
+	change   wait.Notice  // something may have become usable
+	sought   wait.Notice  // all servers refuse: the Resolver is to look for others
+	soughtAt atomic.Int64 // the time of the last notice, in nanoseconds since 1970
 }
 
 // New returns a Pool of the servers that resolve names, and waits for the first set of them: not

@@ -47,6 +47,16 @@ func (s *server) takes() bool { return !s.unwell.Load() && s.conn.Ready() }
 // serves reports whether the server takes calls and neither rests nor is on trial.
 func (s *server) serves() bool { return s.takes() && !s.rests.busy.Load() }
 
+// refuses reports whether the server is known not to take calls now: it rests, says that it does
+// not serve, or an attempt to connect to it has failed.
+func (s *server) refuses(now time.Time) bool {
+	if s.unwell.Load() || s.rests.resting(now) {
+		return true
+	}
+	o := s.conn.Outage()
+	return o != nil && o.Why != nil && !s.conn.Ready()
+}
+
 // stillOn reports whether a session, which may be nil, is still the one for calls.
 func (s *server) stillOn(session *asterisque.Session) bool {
 	return s.conn.Ready() && s.conn.Session() == session
@@ -116,6 +126,9 @@ func (s *server) note(began time.Time, err error) {
 	}
 	if s.rests.fail(time.Now()) {
 		s.load.forget() // what it then takes for the call on trial is what counts
+	}
+	if s.rests.busy.Load() {
+		s.pool.seek(nil)
 	}
 }
 
