@@ -2,6 +2,8 @@ package asterisque
 
 import (
 	"time"
+
+	"github.com/asterisque-go/asterisque/internal/sharing"
 )
 
 // The context of a handler is its call: see served.
@@ -16,8 +18,11 @@ func (c *served) Deadline() (at time.Time, ok bool) {
 
 // Value implements context.Context.
 func (c *served) Value(key any) any {
-	if key == (handledKey{}) {
+	switch key {
+	case handledKey{}:
 		return c
+	case sharing.Key{}:
+		return sharing.Basis{Node: c.x.common, Handler: c.handler, Codec: c.x.codec.Name()}
 	}
 	return nil
 }

@@ -13,21 +13,21 @@ import (
 // outcome, for both sides. It is for functions whose result does not depend on who asks, and that
 // lead to no equal call of themselves: that would wait for its own end.
 //
-// Equal are calls of one function on one session with the same parameters, as bytes, the same
-// priority and the same metadata: an id of the request there keeps calls apart. A call that gives
-// up, or whose time is over, gives up only itself: if it was the one that ran, the next of those
-// that wait runs. One that has waited twice in vain runs by itself, so that whoever gives up again
-// and again holds nobody up. Trace contexts need not be the same; who follows the calls sees each,
-// and one of them go on. On the serving side calls that wait keep their workers.
+// Equal are calls of one function, with one handler, on one session with the same parameters, as
+// bytes, the same priority and the same metadata: an id of the request there keeps calls apart. A
+// call that gives up, or whose time is over, gives up only itself: if it was the one that ran, the
+// next of those that wait runs. One that has waited twice in vain runs by itself, so that whoever
+// gives up again and again holds nobody up. Trace contexts need not be the same; who follows the
+// calls sees each, and one of them go on. On the serving side calls that wait keep their workers.
 //
 // Calls that carry Blocks, as all untyped ones do that are served, and durable ones pass as they
 // are, and so do those around a Connection, which do not know their session.
 func Coalesce() asterisque.Interceptor { return newCoalescer(false).intercept }
 
 // CoalesceAcrossPeers is [Coalesce], but on the serving side calls of different sessions may be
-// equal as well: a peer gets what the handler has answered to another one, error or result. The
-// function must not look at who calls it, and what is to keep calls apart has to be in their
-// parameters or their metadata.
+// equal as well, if they have the same value codec, node and handler: a peer gets what the handler
+// has answered to another one, error or result. The function must not look at who calls it, and
+// what is to keep calls apart has to be in their parameters or their metadata.
 func CoalesceAcrossPeers() asterisque.Interceptor { return newCoalescer(true).intercept }
 
 type coalescer struct {

@@ -9,18 +9,24 @@ import (
 	"slices"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/sharing"
 )
 
 // callKey is what equal calls have in common.
 type callKey struct {
-	session *asterisque.Session
+	session *asterisque.Session // nil: any
+	basis   sharing.Basis       // of a served call
 	rest    [sha256.Size]byte
 }
 
 // keyOf returns what c, with these parameters, has in common with calls that are equal to it. If
-// across is true, served ones may be on different sessions.
+// across is true, served ones may be on different sessions, of one codec and with one handler.
 func keyOf(ctx context.Context, c *asterisque.Call, params []byte, across bool) (k callKey) {
-	if !across || !c.Served() {
+	known := false
+	if c.Served() { // the session decides for those that are made
+		k.basis, known = sharing.Of(ctx)
+	}
+	if !across || !known {
 		k.session = c.Session()
 	}
 	h := sha256.New()

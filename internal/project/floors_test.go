@@ -32,6 +32,7 @@ var floors = map[string]int{
 	"internal/path":      -1,
 	"internal/histogram": -1, // the basement
 	"internal/wait":      -1,
+	"internal/sharing":   -2,
 	"spec":               0,
 	"codec":              0,
 	"limits":             0,
