@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -291,4 +292,54 @@ func TestAttackRepetitionsOfALargeAnswerShareIt(t *testing.T) {
 		require.Len(t, p.Answer().Result, size)
 	}
 	testkit.WantIdle(t, s)
+}
+
+// TestAttackDurable_KeysWithTheSameBytes has callers of several codecs and identities use one key
+// for the same bytes, which are another call in each codec: JSON has 1 where CBOR has -18.
+func TestAttackDurable_KeysWithTheSameBytes(t *testing.T) {
+	type caller struct {
+		values   codec.Values
+		subject  string
+		function uint16
+	}
+	double, triple := asterisque.Func[int, int](30, "double"), asterisque.Func[int, int](31, "triple")
+	svc, runs := asterisque.NewService(), new(atomic.Int64)
+	double.Handle(svc, func(_ context.Context, n int) (int, error) { runs.Add(1); return 2 * n, nil })
+	triple.Handle(svc, func(_ context.Context, n int) (int, error) { runs.Add(1); return 3 * n, nil })
+	var callers []caller
+	for _, values := range []codec.Values{codec.CBOR, codec.JSON, codec.Raw} {
+		for _, subject := range []string{"alice", "bob"} {
+			for _, function := range []uint16{30, 31} {
+				callers = append(callers, caller{values, subject, function})
+			}
+		}
+	}
+	node := asterisque.NewNode(asterisque.WithService(svc), testkit.Named())
+	defer node.Close()
+	call := func(c caller, key string) (string, error) {
+		mine := asterisque.NewNode(asterisque.WithID(c.subject), asterisque.WithCodecs(c.values))
+		defer mine.Close()
+		s, _ := testkit.ConnectNodes(t, mine, node)
+		got, err := s.Call(testkit.Background, c.function, []byte("1"), asterisque.WithIdempotencyKey([]byte(key)))
+		return string(got), err
+	}
+	for i, first := range callers {
+		for j, second := range callers {
+			key := fmt.Sprint("key ", i, " ", j)
+			alone, failed := call(second, key+" alone")
+			_, unrun := call(first, key) // raw bytes are no number
+			before := runs.Load()
+			got, err := call(second, key)
+			if unrun == nil && first.subject == second.subject && first != second {
+				require.ErrorIs(t, err, asterisque.ErrBadParams, "%v after %v", second, first)
+				require.Equal(t, before, runs.Load())
+				continue
+			}
+			require.Equal(t, alone, got, "%v after %v", second, first)
+			require.Equal(t, failed == nil, err == nil)
+			if unrun == nil && first == second {
+				require.Equal(t, before, runs.Load(), "%v: the answer is remembered", first)
+			}
+		}
+	}
 }

@@ -4,7 +4,8 @@ package asterisque
 // with what became of the first one, at once or later.
 func (c *served) beginDurable() (run bool) {
 	m, refused := c.x.serving.calls.staff.durable.enter(durableOpen{
-		owner: c.x.serving.calls.ownedBy(), function: c.function(), stream: c.work.windowed, key: c.rare.key, params: c.params,
+		owner: c.x.serving.calls.ownedBy(), function: c.function(), stream: c.work.windowed, key: c.rare.key,
+		codec: c.x.codec.Name(), params: c.params,
 	}, c)
 	switch {
 	case refused != nil:

@@ -115,7 +115,8 @@ func WithDurable() CallOption {
 // WithIdempotencyKey is WithDurable with a key of the application's, by which it can make the same
 // call once more itself: with the error of the first attempt that may have run, on another
 // Connection, after a restart. As long as the peer remembers the call (see [WithDurableAnswers]) it
-// is run once; the same key with another function or other parameters is refused with ErrBadParams.
+// is run once; the same key with another function, other parameters or another value codec is
+// refused with ErrBadParams.
 // The key has 1 to 64 bytes; a caller that proves to the peer who it is may choose any, and one
 // that does not needs 16 that nobody can guess, such as those of crypto/rand. It is not to be
 // changed. On a [Session] the call is sent once.

@@ -57,7 +57,7 @@ const ownersWithin = 8
 var (
 	errKeyStream = codec.ErrBadParams.Withf("a stream cannot be repeated, and so has no idempotency key")
 	errKeySize   = codec.ErrBadParams.Withf("the idempotency key of a caller that has not proved who it is has %d random bytes", keySize)
-	errKeyUsed   = codec.ErrBadParams.Withf("the idempotency key was used for another call")
+	errKeyUsed   = codec.ErrBadParams.Withf("the idempotency key was used for another call, or with another value codec: draw a key for each call, and repeat it with the same codec")
 )
 
 // keySize is that of an idempotency key, in bytes: enough that nobody guesses one.
@@ -76,6 +76,7 @@ type durableOpen struct {
 	function uint16
 	stream   bool
 	key      []byte
+	codec    string // by its name
 	params   []byte
 }
 
@@ -88,6 +89,15 @@ func (c *durableOpen) name() string {
 	return string(c.key)
 }
 
+// digest returns a digest of the parameters: the same bytes are others in another codec.
+func (c *durableOpen) digest() (d [16]byte) {
+	h := sha256.New()
+	h.Write(append([]byte{byte(len(c.codec))}, c.codec...)) // which has at most 32 bytes
+	h.Write(c.params)
+	copy(d[:], h.Sum(nil))
+	return d
+}
+
 // enter returns the call that c repeats, or nil if it is the first of its key, or why it is
 // neither.
 func (o *durableAnswers) enter(open durableOpen, c durableJob) (*durableAnswer, *Abort) {
@@ -98,8 +108,7 @@ func (o *durableAnswers) enter(open durableOpen, c durableJob) (*durableAnswer, 
 		return nil, errKeySize
 	}
 	name := open.name()
-	sum := sha256.Sum256(open.params)
-	digest := [16]byte(sum[:])
+	digest := open.digest()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := time.Now()

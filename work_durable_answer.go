@@ -44,7 +44,7 @@ type durableAnswer struct {
 	key      string // these are fixed
 	share    *durableShare
 	function uint16
-	digest   [16]byte // of the parameters
+	digest   [16]byte // of the codec and the parameters
 
 	state   durableState // guarded by the lock of the durableAnswers, as all below
 	size    int          // bytes that it holds

@@ -14,6 +14,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/sharing"
 )
 
 // Durable lets all nodes of a name remember durable calls together ([asterisque.WithDurable],
@@ -28,7 +29,7 @@ import (
 //
 // A call is refused before it runs, and is Repeatable, with ErrUnavailable while JetStream does not
 // answer, with ErrOverloaded while the bucket is full, and with ErrBadParams if its key was used
-// for another function or other parameters.
+// for another function, other parameters or another value codec.
 type Durable struct {
 	// Remember is how long a call is remembered after its answer, or after the node that ran it
 	// gave the last sign of it: a minute to a month. 0 is an hour. Callers repeat only within that
@@ -199,6 +200,9 @@ func (d *durables) intercept(ctx context.Context, c *asterisque.Call, next aster
 	defer d.leave()
 	call := d.callOf(c.Owner(), c.IdempotencyKey(), c.Function(), params)
 	call.caller = durableCaller(ctx, c)
+	if b, ok := sharing.Of(ctx); ok {
+		call.codec = b.Codec
+	}
 	return d.remember(ctx, c, call, next)
 }
 
@@ -259,7 +263,7 @@ func (d *durables) findOr(ctx context.Context, call durableCall, none error) (du
 
 // What a durable call is refused for, and what a repetition is told that gets no answer.
 var (
-	errDurableUsed    = durableRefusal(codec.ErrBadParams.Withf("the idempotency key was used for another call: draw a key for each"))
+	errDurableUsed    = durableRefusal(codec.ErrBadParams.Withf("the idempotency key was used for another call, or with another value codec: draw a key for each call, and repeat it with the same codec"))
 	errDurableFull    = durableRefusal(codec.ErrOverloaded.Withf("too many durable calls are remembered in the cluster: make it again later"))
 	errDurableRan     = codec.ErrUnavailable.Withf("the call may have run: the node that ran it has given no sign of it since")
 	errDurableUnkept  = codec.ErrOverloaded.Withf("the call ran, and its answer was too large to be remembered")

@@ -53,7 +53,7 @@ const durableSize = 400
 func (d *durables) newRun(call durableCall) *durableRun {
 	return &durableRun{durables: d, call: call, record: &durableRecord{
 		Version: durableVersion, State: durableRuns, Node: d.by.node, Instance: d.by.instance, Run: rand.Text(),
-		Function: call.function, Digest: call.digest, Lease: d.plan.Lease.Milliseconds(),
+		Function: call.function, Digest: call.digest, Codec: call.codec, Lease: d.plan.Lease.Milliseconds(),
 	}}
 }
 

@@ -19,6 +19,7 @@ type durableCall struct { // fixed
 	name     string // of its record
 	function uint16
 	digest   string // of the parameters
+	codec    string // of the session, by its name
 	again    bool   // it may run more than once
 	caller   string // whose share it is of
 }
@@ -57,7 +58,8 @@ type durableRecord struct {
 	Run      string       `json:"run"` // another one for each time that it is run
 	Function uint16       `json:"function"`
 	Digest   string       `json:"digest"`
-	Lease    int64        `json:"lease"` // milliseconds
+	Codec    string       `json:"codec,omitempty"` // empty: of a node that does not write it yet
+	Lease    int64        `json:"lease"`           // milliseconds
 	Aborted  bool         `json:"aborted,omitempty"`
 	Code     codec.Code   `json:"code,omitempty"`
 	Message  string       `json:"message,omitempty"`
@@ -174,9 +176,11 @@ func (e durableEntry) isFree(call durableCall) bool {
 	return call.again && e.record != nil && e.isSame(call) && (e.lapsed || e.record.State == durableLost)
 }
 
-// isSame reports whether the entry is that of the same function with the same parameters.
+// isSame reports whether the entry is that of the same function with the same parameters, which are
+// others in another codec.
 func (e durableEntry) isSame(call durableCall) bool {
-	return e.record.Function == call.function && e.record.Digest == call.digest
+	r := e.record
+	return r.Function == call.function && r.Digest == call.digest && (r.Codec == "" || r.Codec == call.codec)
 }
 
 // verdict returns the answer to a repetition, or why there is none; neither while the first one

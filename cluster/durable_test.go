@@ -88,6 +88,32 @@ func TestAKeyStandsForOneCallAlone(t *testing.T) {
 	})
 }
 
+// TestDurable_SameBytesInAnotherCodec repeats a call of 1 in JSON by the same byte in CBOR, which
+// is -18 there.
+func TestDurable_SameBytesInAnotherCodec(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		a, b := s.replica("a", answers("at a")), s.replica("b", answers("at b"))
+		for _, f := range []uint16{book.Number(), rebook.Number()} {
+			key := aKey()
+			in := func(r *replica, values codec.Values) (string, error) {
+				got, err := r.dialled(asterisque.WithCodecs(values)).Call(t.Context(), f, []byte("1"), asterisque.WithIdempotencyKey(key))
+				return string(got), err
+			}
+			text, err := in(a, codec.JSON)
+			require.NoError(t, err)
+			require.Equal(t, `"at a"`, text)
+			_, err = in(b, codec.CBOR)
+			requireUnused(t, asterisque.ErrBadParams, err)
+			text, err = in(b, codec.JSON)
+			require.NoError(t, err)
+			require.Equal(t, `"at a"`, text)
+		}
+		require.EqualValues(t, 2, s.runs.Load())
+	})
+}
+
 func TestWhatAnInterceptorRefusesIsNotRemembered(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
