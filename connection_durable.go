@@ -55,7 +55,7 @@ func (c *Connection) durably(ctx context.Context, m *making) error {
 // endedWith returns the error of a durable call whose last attempt failed with err on s. If s has
 // ended, that is no outcome of such a call: it ends with ctx.
 func (m *making) endedWith(ctx context.Context, s *Session, err error) error {
-	if ctx.Err() == nil || s.Err() == nil {
+	if err == nil || ctx.Err() == nil || s.Err() == nil {
 		return err
 	}
 	if a := codec.AbortOf(err); a.Remote && a.Code != codec.AbortOf(s.Err()).Code {

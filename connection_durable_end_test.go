@@ -69,3 +69,23 @@ func TestDurable_ExpiredWithItsSession(t *testing.T) {
 		require.False(t, asterisque.Repeatable(err), "it may have run")
 	})
 }
+
+// TestDurable_AnsweredWhenAllEnds is a durable call whose answer has come when its context and its
+// session end: it has succeeded.
+func TestDurable_AnsweredWhenAllEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := testkit.NewLedger(func(_ context.Context, n int) (int, error) { return 2 * n, nil })
+		var ends func()
+		last := func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+			err := next(ctx, c)
+			ends()
+			return err
+		}
+		conn, _, here, _ := testkit.Link(t, l.Svc, asterisque.Reconnection{First: time.Minute}, asterisque.WithMadeInterceptors(last))
+		ctx, cancel := context.WithCancel(testkit.Background)
+		ends = func() { cancel(); here.Sessions()[0].Close() }
+		n, err := testkit.Work.Call(ctx, conn, 21, asterisque.WithDurable())
+		require.NoError(t, err)
+		require.Equal(t, 42, n)
+	})
+}

@@ -22,7 +22,6 @@ func fields(t reflect.Type) (schema string, index []int) {
 }
 
 var (
-	uuidType   = reflect.TypeFor[UUID]()
 	structType = reflect.TypeFor[Struct]()
 	mapType    = reflect.TypeFor[Map]()
 	paramsType = reflect.TypeFor[Params]()
