@@ -153,13 +153,15 @@ func TestAttackCallsThatAreGivenUp_AreSlowedDown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a, b := testkit.Unbuffered()
-				node := testkit.NewNode(t, asterisque.WithService(testkit.EchoService()))
+				svc := asterisque.NewService()
+				svc.Handle(50, "waits", testkit.WaitForContext) // no call is answered before it is given up
+				node := testkit.NewNode(t, asterisque.WithService(svc))
 				go node.Accept(testkit.Background, b) // ends with the handshake
 				p := &testkit.RawPeer{T: t, W: a}
 				p.Send(testkit.Hello())
 				require.IsType(t, message.Sync{}, p.Control())
 				begin := time.Now()
-				p.Flood(c.pairs, 2, *testkit.EchoOpen(0))
+				p.Flood(c.pairs, 2, message.Open{Function: 50})
 				took := time.Since(begin)
 				require.GreaterOrEqual(t, took, c.least)
 				require.LessOrEqual(t, took, c.most)
