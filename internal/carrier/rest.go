@@ -3,6 +3,7 @@ package carrier
 import (
 	"errors"
 	"os"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -16,7 +17,23 @@ import (
 type rest struct {
 	seen  uint32        // frames as of the last look, the low bits, as below; belongs to look
 	fresh atomic.Uint32 // frames when the goroutine that reads began
-	wakes atomic.Bool   // it is being woken
+	wake  atomic.Uint32 // a wake; whoever changes the deadline of the Wire with it has it busy
+}
+
+const (
+	noWake   = iota
+	waking   // the deadline is over, and the reader has yet to see it
+	busyWake // for the moment of a system call that does not wait
+)
+
+// take makes r.wake busy, and returns what it was.
+func (r *rest) take() (was uint32) {
+	for {
+		if was = r.wake.Load(); was != busyWake && r.wake.CompareAndSwap(was, busyWake) {
+			return was
+		}
+		runtime.Gosched()
+	}
 }
 
 // wakeable is a Wire whose reader can be woken, and then goes on where it was.
@@ -28,16 +45,21 @@ func (r *rest) look(w wire.Wire, frames uint32) {
 	quiet := frames == r.seen && frames != r.fresh.Load()
 	r.seen = frames
 	if s, ok := w.(wakeable); ok && quiet && guard.IsSocket(w) {
-		r.wakes.Store(true)
+		r.take()
 		s.SetReadDeadline(time.Unix(1, 0)) // an error is that of a Wire which has ended
+		r.wake.Store(waking)
 	}
 }
 
 // woken reports whether reading w has failed with err because look has woken the reader.
 func (r *rest) woken(w wire.Wire, err error) bool {
-	if !errors.Is(err, os.ErrDeadlineExceeded) || !r.wakes.Swap(false) {
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		return false
 	}
-	w.(wakeable).SetReadDeadline(time.Time{}) // as above
-	return true
+	woken := r.take() == waking
+	if woken {
+		w.(wakeable).SetReadDeadline(time.Time{}) // as above
+	}
+	r.wake.Store(noWake)
+	return woken
 }
