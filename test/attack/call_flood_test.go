@@ -154,7 +154,8 @@ func TestAttackCallsThatAreGivenUp_AreSlowedDown(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a, b := testkit.Unbuffered()
 				svc := asterisque.NewService()
-				svc.Handle(50, "waits", testkit.WaitForContext) // no call is answered before it is given up
+				// no call is answered before it is given up
+				svc.Handle(50, "waits", testkit.WaitForContext)
 				node := testkit.NewNode(t, asterisque.WithService(svc))
 				go node.Accept(testkit.Background, b) // ends with the handshake
 				p := &testkit.RawPeer{T: t, W: a}
