@@ -54,6 +54,7 @@ func TestStreamCall_AllThatIsLeft(t *testing.T) {
 	endless.Handle(svc, func(ctx context.Context, _ string, p *asterisque.Pipe[int, string]) (string, error) {
 		for i := 0; ; i++ {
 			if err := p.Send(ctx, i); err != nil {
+				<-ctx.Done() // soon, as the call is over
 				ended <- ctx.Err()
 				return "", err
 			}
