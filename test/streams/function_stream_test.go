@@ -60,6 +60,13 @@ func TestStreamCall_AllThatIsLeft(t *testing.T) {
 			}
 		}
 	})
+	asked := asterisque.Stream[string, string, int, string](61, "asked")
+	asked.Handle(svc, func(ctx context.Context, _ string, p *asterisque.Pipe[int, string]) (string, error) {
+		if _, err := p.Recv(ctx); err != nil {
+			return "", err
+		}
+		return "", p.Send(ctx, 0)
+	})
 	dialled, _ := testkit.Connect(t, svc)
 	for name, leave := range map[string]func(*asterisque.StreamCall[string, int, string]){
 		"break": func(call *asterisque.StreamCall[string, int, string]) {
@@ -87,17 +94,17 @@ func TestStreamCall_AllThatIsLeft(t *testing.T) {
 		require.ErrorContains(t, err, "the loop over the values of the call was left", name)
 	}
 
-	call, err := endless.Open(testkit.Background, dialled, "")
+	call, err := asked.Open(testkit.Background, dialled, "")
 	require.NoError(t, err)
 	for _, err := range call.All(testkit.Canceled()) {
 		require.ErrorIs(t, err, asterisque.ErrCanceled)
 		break
 	}
+	require.NoError(t, call.Send(testkit.Background, "now"))
 	v, err := call.Recv(testkit.Background)
 	require.NoError(t, err, "an error of the loop's own context ends the loop only")
 	require.Zero(t, v)
 	call.Abort(nil)
-	<-ended
 }
 
 func TestManyStreamsShareASession(t *testing.T) {
