@@ -2,6 +2,7 @@ package carrier
 
 import (
 	"net"
+	"runtime"
 	"sync/atomic"
 	"testing"
 
@@ -31,6 +32,7 @@ func TestRest_LooksWhileTheReaderIsWoken(t *testing.T) {
 		defer close(looked)
 		for !over.Load() {
 			r.look(w, 0)
+			runtime.Gosched() // so often is enough
 		}
 	}()
 	for range 20_000 {
