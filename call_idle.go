@@ -13,6 +13,9 @@ const (
 	// idleCredit stays where there are few streams, so that the next Blocks need no round trip.
 	idleCredit = 64 << 10
 	fewStreams = 32
+	// mostQueued messages that wait to be sent let no credit go back: a peer that grants more and
+	// reads nothing would add to them for ever.
+	mostQueued = 1024
 )
 
 // watchIdle has streams looked for that are idle, soon and then again while one has credit to
@@ -30,6 +33,10 @@ func (x *exchange) watchIdleAfter(seen map[*piping.End]uint64) {
 // lookForIdle hands back the credit of streams that nothing was sent on since the look before.
 func (x *exchange) lookForIdle(before map[*piping.End]uint64) {
 	streams := x.table.watched()
+	if x.outbound.Held().Messages >= mostQueued {
+		x.watchIdleAfter(before)
+		return
+	}
 	stays := uint64(idleCredit)
 	if len(streams) > fewStreams {
 		stays = x.terms.PeerEarly

@@ -50,7 +50,7 @@ func (o *outgoing) waitForOpens(ctx context.Context, cost int64, p priority.Prio
 	}
 }
 
-// waitForHold waits for the turn of c, with parameters of so many bytes.
+// waitForHold waits for the turn of c, while the caller holds bytes of parameters.
 func (o *outgoing) waitForHold(ctx context.Context, c *limits.Claim, turn chan struct{}, bytes int) (a *Abort) {
 	defer o.waits.begin(&o.common.uptime, waitWindow, bytes)()
 	room := o.terms.Room

@@ -132,7 +132,8 @@ func (o *outgoing) costOf(open *outbox.Message) int64 {
 
 // holdWindow sets a window for the Blocks of the callee aside, before the Open of a stream may
 // leave, so that it holds up no other. It waits for that, but not for a call within another one,
-// whose window is from the room for these. Whoever waits has parameters of so many bytes.
+// whose window is from the room for these. The call that waits holds bytes of
+// parameters.
 func (o *outgoing) holdWindow(ctx context.Context, p int8, bytes int) (h limits.Hold, granted uint64, a *Abort) {
 	room := o.terms.Room
 	if room == nil {

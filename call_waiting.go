@@ -52,8 +52,8 @@ type waitCount struct {
 	elapsed atomic.Int64 // in nanoseconds
 }
 
-// begin notes that somebody waits, who holds so many bytes, until the function that it returns is
-// called. clock tells how long it was.
+// begin notes that a caller waits with bytes of what it sends, until the returned function is
+// called. clock measures the wait.
 func (w *waits) begin(clock *uptime, kind waitKind, bytes int) (end func()) {
 	c := w.counts.Load()
 	if c == nil {

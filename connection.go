@@ -182,7 +182,7 @@ func (c *Connection) Session() *Session {
 // Done returns a channel that is closed when the connection is over: Lost, or closed.
 func (c *Connection) Done() <-chan struct{} {
 	if c == nil {
-		return never
+		return closedChan
 	}
 	return c.ctx.Done()
 }

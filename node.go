@@ -54,11 +54,14 @@ func NewNode(opts ...Option) *Node {
 // Check returns an error that names every option whose value does not fit, or nil. Every method
 // that connects, listens or accepts returns the same error.
 func (n *Node) Check() error {
-	if n == nil || n.admission == nil {
+	if n.isZero() {
 		return errZeroNode
 	}
 	return n.invalid
 }
+
+// isZero reports whether NewNode has not made the node.
+func (n *Node) isZero() bool { return n == nil || n.admission == nil }
 
 var errZeroNode error = neverSent(codec.ErrUnavailable.Withf("the Node is nil or zero: make it with NewNode"))
 
@@ -347,7 +350,7 @@ func (n *Node) closeDoors() {
 // afterwards. Repeated calls return nil. Handlers and callbacks may call it: it waits for none of
 // them, but Delete of a [Repository].
 func (n *Node) Close() error {
-	if n == nil || n.admission == nil {
+	if n.isZero() {
 		return errZeroNode
 	}
 	n.closeDoors()

@@ -20,7 +20,7 @@ func (n *Node) Draining() <-chan struct{} { return n.drain.begun }
 // were cut because the time of Timeouts.Drain was over. With the context of a handler that the node
 // runs, it does not wait.
 func (n *Node) Shutdown(ctx context.Context) error {
-	if n == nil || n.admission == nil {
+	if n.isZero() {
 		return errZeroNode
 	}
 	n.drain.begin()

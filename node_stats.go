@@ -32,7 +32,7 @@ type NodeStats struct {
 // Stats returns what the node holds now. The numbers are read one after the other, not in one
 // instant.
 func (n *Node) Stats() NodeStats {
-	if n == nil || n.admission == nil {
+	if n.isZero() {
 		return NodeStats{}
 	}
 	st := NodeStats{ID: n.cfg.id, Functions: n.cfg.service.Stats()}

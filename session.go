@@ -31,11 +31,6 @@ type Session struct {
 // errNoSession is what a nil *Session returns.
 var errNoSession error = neverSent(codec.ErrUnavailable.Withf("there is no session: SessionOf found none in this context, or the Connection has none"))
 
-// never is the Done of what never was: it is closed.
-var never = make(chan struct{})
-
-func init() { close(never) }
-
 // sessionHolder is who has made a session, and is told what becomes of it.
 type sessionHolder interface {
 	// sessionChanged is called when a session has lost its Wire, and when its peer drains it.
@@ -73,7 +68,7 @@ func (s *Session) Peer() Peer {
 // Done returns a channel that is closed when the session has ended.
 func (s *Session) Done() <-chan struct{} {
 	if s == nil {
-		return never
+		return closedChan
 	}
 	return s.ctx.Done()
 }

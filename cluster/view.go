@@ -107,7 +107,7 @@ func (v *view) look(ctx context.Context, again <-chan struct{}) error {
 				}
 			}
 		case <-overdue.C:
-			// right after this process stood, what has come is read first
+			// a late tick judges no member: the signs of life that came meanwhile are unread
 			if !wait.Late(time.Since(looked), v.life/4) {
 				v.dropMissing(time.Now().Add(-v.life))
 			}

@@ -52,7 +52,7 @@ func mayHaveNaN(data []byte) bool {
 // Initial bytes of floating-point numbers.
 const half, single, double = item.Other | 25, item.Other | 26, item.Other | 27
 
-// isNaN reports whether an initial byte and what follows are NaN.
+// isNaN reports whether head, the initial byte of an item, and rest, the bytes behind it, are NaN.
 func isNaN(head byte, rest []byte) bool {
 	if len(rest) < 2 {
 		return false

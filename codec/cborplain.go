@@ -42,7 +42,7 @@ func appendPlain(dst []byte, v any) (_ []byte, ok bool) {
 	}
 }
 
-// appendText leaves what is no UTF-8 to the library, or rather to what is checked before.
+// appendText leaves a text that is not UTF-8 to the check of all values, which names its place.
 func appendText(dst []byte, s string) (_ []byte, ok bool) {
 	if !utf8.ValidString(s) {
 		return dst, false

@@ -30,8 +30,8 @@
 //   - A big.Int has any size with CBOR, 64 bits with MessagePack, and 10,000 digits with JSON. JSON
 //     takes a big.Rat of such numbers, and a big.Float that 64 bits hold.
 //
-// What is nil arrives as nil, and so does with CBOR a pointer to the zero time. In an any a value
-// arrives as what the codec makes of it without a type.
+// A nil value arrives as nil, and with CBOR a pointer to the zero time does, too. In an any a value
+// arrives in the type that the codec chooses without one.
 //
 // # Types that decode themselves
 //

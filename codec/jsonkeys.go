@@ -158,7 +158,7 @@ func (f *keyFinder) name(quoted []byte) []byte {
 		return quoted[1:max(1, len(quoted)-1)]
 	}
 	var s string
-	_ = json.Unmarshal(quoted, &s) // which fails for what is malformed, and is found then
+	_ = json.Unmarshal(quoted, &s) // the decoder refuses a malformed key later
 	return []byte(s)
 }
 

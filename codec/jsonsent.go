@@ -86,7 +86,7 @@ func digitsOf(n *big.Int) int {
 	return len(new(big.Int).Abs(n).String())
 }
 
-// floatFault returns why a peer, who reads 64 bits of it, gets another number.
+// floatFault returns the fault of a big.Float that 64 bits, which the peer reads, do not hold.
 func floatFault(n *big.Float) *encodable.Fault {
 	const bitsThere = 64
 	there, _, err := big.ParseFloat(n.Text('g', -1), 10, bitsThere, big.ToNearestEven)

@@ -105,7 +105,7 @@ func (p *Pool) resolve(ctx context.Context, resolve Resolver, tell func(error)) 
 // them, or are among tried. A Resolver of others does not see it.
 func (p *Pool) seek(tried []*server) {
 	now := time.Now()
-	if last := p.soughtAt.Load(); now.Sub(time.Unix(0, last)) < lookAgain {
+	if last := p.soughtAt.Load(); last != nil && now.Sub(*last) < lookAgain {
 		return
 	}
 	for _, s := range p.spread.Load().servers {
@@ -113,7 +113,7 @@ func (p *Pool) seek(tried []*server) {
 			return
 		}
 	}
-	p.soughtAt.Store(now.UnixNano())
+	p.soughtAt.Store(&now)
 	p.sought.Signal()
 }
 

@@ -178,7 +178,7 @@ func TestRests_MuteServerWithoutOthersAtTheSameTime(t *testing.T) {
 		require.True(t, f.rests("mute"))
 
 		f.servers["mute"].takes.Store(int64(time.Millisecond))
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) // of the bubble
 		before := f.served()["mute"]
 		total := f.load(6, time.Second, 100*time.Millisecond)
 		require.Greater(t, f.served()["mute"]-before, total/6, "its latency is as of the call on trial")
@@ -194,6 +194,7 @@ func TestRests_ServerThatAnswersOtherCalls(t *testing.T) {
 		var long sync.WaitGroup
 		for i := range 20 {
 			long.Go(func() {
+				// of the bubble
 				time.Sleep(100*time.Millisecond + time.Duration(i)*time.Microsecond)
 				who.Call(background, f.At("mem://some"), 10_000, asterisque.WithTTL(100*time.Millisecond))
 			})
@@ -256,6 +257,7 @@ func TestRests_CallsThatBlameNoServer(t *testing.T) {
 				}
 				all.Go(func() {
 					for time.Since(begin) < 3*time.Second {
+						// of the bubble
 						time.Sleep(100*ms + time.Duration(rand.IntN(1000))*time.Microsecond)
 						for range c.burst {
 							all.Go(func() { who.Call(background, f, 1000, asterisque.WithTTL(20*ms)) })
@@ -275,7 +277,7 @@ func TestRests_CallsThatBlameNoServer(t *testing.T) {
 								return
 							}
 						}
-						time.Sleep(ms)
+						time.Sleep(ms) // of the bubble
 					}
 				})
 				all.Wait()

@@ -88,9 +88,9 @@ type Pool struct {
 
 	// the servers that calls are spread over; replaced as a whole
 	spread   atomic.Pointer[spread]
-	change   wait.Notice  // something may have become usable
-	sought   wait.Notice  // all servers refuse: the Resolver is to look for others
-	soughtAt atomic.Int64 // the time of the last notice, in nanoseconds since 1970
+	change   wait.Notice               // something may have become usable
+	sought   wait.Notice               // all servers refuse: the Resolver is to look for others
+	soughtAt atomic.Pointer[time.Time] // of the last notice; nil: there was none
 }
 
 // New returns a Pool of the servers that resolve names, and waits for the first set of them: not

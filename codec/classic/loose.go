@@ -12,7 +12,7 @@ import (
 
 // frame is a list, a struct or a map of which parts are still to come.
 type frame struct {
-	parts []any     // what has come of a list or a struct, with room for the rest
+	parts []any     // the parts of a list or a struct that have come, with room for the rest
 	more  *openMore // of a map or a struct
 }
 
@@ -160,7 +160,7 @@ func (d *decoder) putEntry(m *openMore, part any) (isWhole bool) {
 // keys are maps themselves.
 type keys struct {
 	place map[uint64]int // of the first key with each hash
-	all   [][]byte       // parts of what is being decoded
+	all   [][]byte       // parts of the value that is decoded
 }
 
 var keySeed = maphash.MakeSeed()

@@ -42,9 +42,9 @@ func (w *stall) changed(state limits.State) {
 
 func (w *stall) begin() {
 	s := &standstill{taken: w.inbound.Relieved(), since: w.Now()}
-	s.timer = time.AfterFunc(time.Hour, func() { w.check(s) })
+	s.timer = time.AfterFunc(time.Hour, func() { w.check(s) }) // it runs when others can stop it
 	w.swap(s)
-	s.timer.Reset(w.period()) // from now on it is w's
+	s.timer.Reset(w.period())
 }
 
 // swap lets s be looked at, and what was before no longer.

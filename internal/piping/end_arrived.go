@@ -145,7 +145,7 @@ func (e *End) SkipArrived(sent uint64) bool {
 	}
 	var a after
 	e.in.taken += sent - received
-	// what was asked for, and what was allowed, count on the window as it was
+	// an Ask and an Allow count on the window as it was
 	if s := e.in.special; e.state.wants() && (s == nil || s.wish.none()) {
 		a.grant(e.terms.Room.Shrink(&e.in.hold, e.in.promised()))
 	}

@@ -89,16 +89,11 @@ func (t *Timer) Stop() bool {
 // [context.Canceled], with the same cause. Its deadline is that of a process which always runs.
 func WithTimeout(parent context.Context, d time.Duration, cause error) (context.Context, context.CancelFunc) {
 	inner, cancel := context.WithCancelCause(parent)
-	ctx := &timed{Context: inner, until: time.Now().Add(d)}
+	ctx := &timed{inner, time.Now().Add(d), cause}
 	if until, ok := parent.Deadline(); ok && until.Before(ctx.until) {
 		ctx.until = until
 	}
-	timer := AfterFunc(d, func() {
-		ctx.mu.Lock()
-		defer ctx.mu.Unlock()
-		ctx.over = inner.Err() == nil
-		cancel(cause)
-	})
+	timer := AfterFunc(d, func() { cancel(cause) })
 	return ctx, func() { timer.Stop(); cancel(nil) }
 }
 
@@ -106,18 +101,15 @@ func WithTimeout(parent context.Context, d time.Duration, cause error) (context.
 type timed struct {
 	context.Context
 	until time.Time
-
-	mu   sync.Mutex
-	over bool // the time was; guarded by mu
+	cause error // of the end of its time
 }
 
 func (c *timed) Deadline() (time.Time, bool) { return c.until, true }
 
 func (c *timed) Err() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.over {
+	err := c.Context.Err()
+	if err != nil && context.Cause(c.Context) == c.cause {
 		return context.DeadlineExceeded
 	}
-	return c.Context.Err()
+	return err
 }

@@ -67,7 +67,7 @@ func TestServe_GoesOnWhenDescriptorsAreFreeAgain(t *testing.T) {
 			defer stop()
 			served := make(chan error, 1)
 			go func() { served <- there.Serve(ctx, ln) }()
-			time.Sleep(time.Until(ln.until) + 2*time.Second)
+			time.Sleep(time.Until(ln.until) + 2*time.Second) // of the bubble
 			synctest.Wait()
 			require.LessOrEqual(t, ln.calls, 10+130*int(minutes), "it tries once or twice in a second")
 

@@ -114,3 +114,35 @@ func TestIdle_FewStreamsKeepAWindow(t *testing.T) {
 		here.Close()
 	})
 }
+
+// TestIdle_CreditCrossesCuts has streams whose credit goes back over a Wire that loses it, before
+// the session goes on over another one.
+func TestIdle_CreditCrossesCuts(t *testing.T) {
+	for cut := 900 * time.Millisecond; cut < 2200*time.Millisecond; cut += 25 * time.Millisecond {
+		synctest.Test(t, func(t *testing.T) {
+			conn, wires, _, there := testkit.Link(t, mirrorService(), asterisque.Reconnection{First: 300 * time.Millisecond},
+				asterisque.WithResume(asterisque.Resume{For: time.Minute}))
+			var pipes []*pipe.Pipe
+			for range fewStreams + 8 {
+				p, err := conn.Session().Open(testkit.Background, mirror, nil)
+				require.NoError(t, err)
+				require.NoError(t, carry(p, 5, 15_000))
+				pipes = append(pipes, p)
+			}
+			time.Sleep(cut) // of the bubble
+			wires.HalfOpen()
+			time.Sleep(1200 * time.Millisecond) // of the bubble
+			wires.Cut()
+			time.Sleep(4 * time.Second) // of the bubble
+			require.LessOrEqual(t, there.Sessions()[0].Stats().Blocks.Promised, len(pipes)*4<<10)
+			for _, p := range pipes {
+				require.NoError(t, carry(p, 5, 15_000), "cut after %v", cut)
+			}
+			require.NoError(t, conn.Session().Err())
+			conn.Close()
+		})
+	}
+}
+
+// fewStreams are as many as keep a window for themselves.
+const fewStreams = 32
