@@ -12,3 +12,5 @@ func TestValues_ExactOrRefusedBySender(t *testing.T) {
 		t.Run(c.Name(), func(t *testing.T) { valuetest.Check(t, c, depth) })
 	}
 }
+
+func TestRaw_ExactOrRefusedBySender(t *testing.T) { valuetest.CheckFew(t, codec.Raw, 32) }

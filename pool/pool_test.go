@@ -135,3 +135,11 @@ func TestCallsWaitForAServer(t *testing.T) {
 	s.start()
 	require.Equal(t, "late", <-got)
 }
+
+func TestNew_RefusesABadReconnection(t *testing.T) {
+	node := asterisque.NewNode()
+	defer node.Close()
+	how := pool.Config{Connection: asterisque.Reconnection{First: 15}}
+	_, err := pool.New(t.Context(), node, pool.Fixed("tcp://127.0.0.1:1"), how)
+	require.ErrorContains(t, err, "Reconnection.First is 15ns, less than 1ms: did you mean 15 * time.Second?")
+}

@@ -45,10 +45,10 @@
 //	Struct, Map                              struct and map of any types
 //	pointers, interfaces                     what they hold
 //
-// A value that would not arrive as it was is refused by Append, with the place: a text that is not
-// UTF-8, two keys of a map of the same bytes, which only NaN can be, and what is nested more than
-// [MaxDepth] deep. Values without a Go type take little memory for that, and so lists of an any
-// nest 1,000 deep within the default of Limits.Expansion; types that lead to themselves some 50.
+// Append refuses a value that would not arrive as it was, and its error names the place: text that
+// is not UTF-8, two NaN keys of a map with the same bits, and values nested more than [MaxDepth]
+// deep. The default of Limits.Expansion allows lists of any 1,000 levels and recursive Go types
+// some 50, since a typed value takes more memory for each level.
 //
 // Integers are decoded as any Go type that holds the number, and as a floating-point type if that
 // is exact; float64 as float32 if that is exact. Nothing else is converted. An any receives nil,

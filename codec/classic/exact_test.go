@@ -11,6 +11,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/classic"
+	"github.com/asterisque-go/asterisque/internal/valuetest"
 )
 
 // lists returns a value in so many lists.
@@ -59,4 +60,8 @@ func TestAppend_RefusedWithThePlace(t *testing.T) {
 			require.True(t, errors.As(err, &a) || errors.As(err, &text), "a peer can be told")
 		}
 	})
+}
+
+func TestValues_ExactOrRefusedBySender(t *testing.T) {
+	eachCodec(t, func(t *testing.T, form classic.Codec) { valuetest.CheckFew(t, form, 32) })
 }
