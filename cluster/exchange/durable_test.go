@@ -56,8 +56,9 @@ func TestADurableCallThroughAnExchangeGoesOnAtAnotherReplica(t *testing.T) {
 	delete(replicas, first)
 	require.Contains(t, replicas, <-got)
 
-	members, err := a.Members(soon(t), "orders")
-	require.NoError(t, err)
-	require.Len(t, members, 1)
-	require.True(t, members[0].Durable)
+	require.Eventually(t, func() bool {
+		members, err := a.Members(soon(t), "orders")
+		require.NoError(t, err)
+		return len(members) == 1 && members[0].Durable
+	}, enough, time.Millisecond, "the exchange hears of the end of a node")
 }
