@@ -118,7 +118,11 @@ func TestIdle_FewStreamsKeepAWindow(t *testing.T) {
 // TestIdle_CreditCrossesCuts has streams whose credit goes back over a Wire that loses it, before
 // the session goes on over another one.
 func TestIdle_CreditCrossesCuts(t *testing.T) {
-	for cut := 900 * time.Millisecond; cut < 2200*time.Millisecond; cut += 25 * time.Millisecond {
+	every := 25 * time.Millisecond
+	if race.Enabled {
+		every = 175 * time.Millisecond
+	}
+	for cut := 900 * time.Millisecond; cut < 2200*time.Millisecond; cut += every {
 		synctest.Test(t, func(t *testing.T) {
 			conn, wires, _, there := testkit.Link(t, mirrorService(), asterisque.Reconnection{First: 300 * time.Millisecond},
 				asterisque.WithResume(asterisque.Resume{For: time.Minute}))
