@@ -41,7 +41,7 @@ func messages() []mutant {
 		{"5-controls: an unknown Control holds one element at most", controlFile, `for ; n > 2 && r.Err == nil; n-- {`, `for ; n > 2 && r.Err == nil; n = 2 {`},
 		{"5-controls: an unknown Control has 23 elements at most", controlFile, `for ; n > 2 && r.Err == nil; n-- {`, "if n > 23 {\n\t\tr.Fail(0, \"many\")\n\t}\n\tfor ; n > 2 && r.Err == nil; n-- {"},
 		{"5-controls: Control 0 is refused", controlFile, `switch code {`, "switch code {\n\tcase 0:\n\t\tr.Fail(0, \"0\")"},
-		{"5-controls: Control 11 is refused", controlFile, `switch code {`, "switch code {\n\tcase 11:\n\t\tr.Fail(0, \"11\")"},
+		{"5-controls: Control 12 is refused", controlFile, `switch code {`, "switch code {\n\tcase 12:\n\t\tr.Fail(0, \"12\")"},
 		{"5-controls: Controls above 127 are refused", controlFile, `switch code {`, "if code > 127 {\n\t\tr.Fail(0, \"large\")\n\t}\n\tswitch code {"},
 		{"5-controls: a Ping's second number may be anything", controlFile, `p.Holds = r.UintFrom("bytes of the path", 1, MaxPipe)`, `r.Skip()`},
 		{"5-controls: undefined in place of a pipe", frameFile, "if r.Null() {\n\t\treturn 0, true", "if r.At < len(r.Data) && r.Data[r.At] == item.Null|1 {\n\t\tr.At++\n\t\treturn 0, true\n\t}\n\tif r.Null() {\n\t\treturn 0, true"},
