@@ -5,40 +5,40 @@ import (
 	"sync/atomic"
 )
 
-// The count is one word, so that messages and bytes change together and a sender learns with one
-// atomic operation whether it fits.
+// The count is one word, so that messages and bytes change together. One atomic operation both
+// counts a message and shows a sender whether the message fits.
 const (
 	messageBits = 26
 	byteBits    = 64 - messageBits
 )
 
-// Counter counts what waits in one direction of a session and derives its [State]. It is safe for
-// concurrent use. While the state does not change, an operation is a few atomic instructions and no
-// lock.
+// Counter counts the messages that one direction of a session holds, and derives its [State]. It is
+// safe for concurrent use. An operation that leaves the state as it is takes a few atomic
+// instructions and no lock.
 type Counter struct {
 	held  atomic.Uint64 // messages << byteBits | bytes
 	state atomic.Uint32 // a State; written under mu
 
 	mu        sync.Mutex
 	congested bool // guarded by mu, as reporting
-	reporting bool // a goroutine is in report, and reports what is pending
+	reporting bool // a goroutine is in report, and delivers all of pending
 
 	relieved atomic.Uint64 // see Relieved
 
-	mostMessages, mostBytes atomic.Uint64 // that were held at any time
+	mostMessages, mostBytes atomic.Uint64 // the largest counts so far
 
-	marks atomic.Pointer[Limits] // checked; what it points to never changes
-	part  Part                   // of what is held in all, by bytes
+	marks atomic.Pointer[Limits] // checked; the Limits it points to never change
+	part  Part                   // the share of held that the Tally knows, in bytes
 
-	changes *changes // guarded by mu; nil until there is one to wait for, or to report
+	changes *changes // guarded by mu; nil until a caller waits for a change, or a change is pending
 
 	report func(State) // fixed; called without a lock, by one goroutine at a time
 }
 
-// changes are those of the state, which most counters do not have.
+// changes are the channels and reports for changes of the state. Most counters need none.
 type changes struct {
-	room    chan struct{} // closed when the state falls below Soft; nil while nobody waits
-	full    chan struct{} // closed when the state reaches Soft; nil while nobody waits
+	room    chan struct{} // closed when the state falls below Soft; nil while no caller waits
+	full    chan struct{} // closed when the state reaches Soft; nil while no caller waits
 	pending []State       // not yet reported
 }
 
@@ -49,23 +49,25 @@ func (c *Counter) changesLocked() *changes {
 	return c.changes
 }
 
-// NewCounter returns a Counter that keeps to l, as returned by [Limits.Check]. Many Counters may
-// share l, and nobody may change it. The Counter tells report every change of state exactly once
-// and in order. report runs on the goroutine that caused the change, or on one that is still
-// reporting an earlier change. It may be nil, and must not block.
+// NewCounter returns a Counter with the limits l, as returned by [Limits.Check]. Counters may share
+// l, which must not change any more.
+//
+// The Counter calls report exactly once for every change of state, in order. report runs on the
+// goroutine that caused the change, or on one that is still reporting an earlier change. It may be
+// nil, and must not block.
 func NewCounter(l *Limits, report func(State)) *Counter {
 	c := &Counter{report: report}
 	c.marks.Store(l)
 	return c
 }
 
-// Add counts one message that holds so many bytes, whatever the state, and returns the state after
-// it. The caller has to end the session when that is [Hard].
+// Add counts one message of the given bytes in any state, and returns the resulting state. If that
+// is [Hard], the caller has to end the session.
 func (c *Counter) Add(bytes int) State { return c.settle(c.held.Add(pack(1, bytes))) }
 
-// Reserve counts one message that holds so many bytes, and reports true. It counts nothing, and
-// reports false, if the soft limit has been reached, or if the message would reach beyond the hard
-// one. A single message may pass the soft limit.
+// Reserve counts one message of the given bytes and reports true. It counts nothing and reports
+// false if the soft limit has been reached, or if the message would exceed the hard limit. A single
+// message may exceed the soft limit.
 func (c *Counter) Reserve(bytes int) bool {
 	more := pack(1, bytes)
 	for State(c.state.Load()) < Soft {
@@ -85,14 +87,14 @@ func (c *Counter) Reserve(bytes int) bool {
 	return false
 }
 
-// Never reports whether a message that holds so many bytes is beyond the hard limit by itself, so
-// that Reserve will never succeed.
+// Never reports whether a message of the given bytes exceeds the hard limit by itself, so that
+// Reserve can never succeed.
 func (c *Counter) Never(bytes int) bool {
 	most := c.marks.Load().Hard.Bytes
 	return most > 0 && bytes > most
 }
 
-// Remove takes messages that hold so many bytes in all out of the count.
+// Remove subtracts messages of the given bytes in all from the count.
 func (c *Counter) Remove(messages, bytes int) {
 	if State(c.state.Load()) >= Soft {
 		c.relieved.Add(1)
@@ -100,10 +102,10 @@ func (c *Counter) Remove(messages, bytes int) {
 	c.settle(c.held.Add(-pack(messages, bytes)))
 }
 
-// Grow changes by how many bytes a message that is counted holds.
+// Grow adds bytes, which may be negative, to the size of a message that is counted already.
 func (c *Counter) Grow(bytes int) { c.settle(c.held.Add(uint64(int64(bytes)))) }
 
-// SetCongested notes that the transport takes no more for the moment, or does again.
+// SetCongested records whether the transport is blocked.
 func (c *Counter) SetCongested(congested bool) {
 	c.mu.Lock()
 	c.congested = congested
@@ -112,7 +114,7 @@ func (c *Counter) SetCongested(congested bool) {
 	c.deliver()
 }
 
-// SetLimits replaces the marks, from now on.
+// SetLimits replaces the limits and returns the resulting state.
 func (c *Counter) SetLimits(l Limits) State {
 	c.mu.Lock()
 	c.marks.Store(&l)
@@ -122,19 +124,19 @@ func (c *Counter) SetLimits(l Limits) State {
 	return c.State()
 }
 
-// Limits returns the marks in force.
+// Limits returns the limits in force.
 func (c *Counter) Limits() Limits { return *c.marks.Load() }
 
 // State returns the state of the direction.
 func (c *Counter) State() State { return State(c.state.Load()) }
 
-// Held returns what is counted now.
+// Held returns the current count.
 func (c *Counter) Held() Amount { return unpack(c.held.Load()) }
 
-// Relieved returns how often something was removed while the state was [Soft] or beyond.
+// Relieved returns the number of removals that began at [Soft] or beyond.
 func (c *Counter) Relieved() uint64 { return c.relieved.Load() }
 
-// Peak returns the most messages and the most bytes that were counted at any time.
+// Peak returns the highest counts of messages and of bytes so far.
 func (c *Counter) Peak() Amount {
 	return Amount{Messages: int(c.mostMessages.Load()), Bytes: int(c.mostBytes.Load())}
 }
@@ -171,14 +173,14 @@ func (c *Counter) Full() <-chan struct{} {
 	return w.full
 }
 
-// settle brings the state up to date after the count has become now, and returns it.
+// settle updates the state after the count has become now, and returns the state.
 func (c *Counter) settle(now uint64) State {
-	// Whoever changes the count looks at the state afterwards, and whoever changes the state looks
-	// at the count afterwards (updateLocked): one of the two sees the other.
+	// A change of the count is followed by a look at the state, and a change of the state by a look
+	// at the count (updateLocked). So at least one of two concurrent changes sees the other.
 	held := unpack(now)
 	raise(&c.mostMessages, held.Messages)
 	raise(&c.mostBytes, held.Bytes)
-	for n := held.Bytes; c.part.Tell(n); { // another goroutine may have told something newer before
+	for n := held.Bytes; c.part.Tell(n); { // another goroutine may have stored a newer count before
 		n = c.Held().Bytes
 	}
 	s := State(c.state.Load())
@@ -223,7 +225,7 @@ func (c *Counter) updateLocked() {
 	}
 }
 
-// wake wakes all goroutines that wait on *ch.
+// wake wakes all goroutines that wait for *ch.
 func wake(ch *chan struct{}) {
 	if *ch != nil {
 		close(*ch)
@@ -231,7 +233,7 @@ func wake(ch *chan struct{}) {
 	}
 }
 
-// deliver reports what is pending, unless another goroutine is doing so.
+// deliver reports the pending changes, unless another goroutine does so already.
 func (c *Counter) deliver() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -248,8 +250,8 @@ func (c *Counter) deliver() {
 	w.pending, c.reporting = nil, false
 }
 
-// reportUnlocked calls report without the lock. What report calls, such as a logger, may end the
-// goroutine.
+// reportUnlocked calls report without the lock. Code that report calls, such as a logger, may end
+// the goroutine.
 func (c *Counter) reportUnlocked(s State) {
 	c.mu.Unlock()
 	returned := false
@@ -263,7 +265,7 @@ func (c *Counter) reportUnlocked(s State) {
 	returned = true
 }
 
-// next returns the state that follows s when held is what waits. Hard is final.
+// next returns the state that follows s for the count held. Hard is final.
 func (l *Limits) next(s State, congested bool, held Amount) State {
 	switch {
 	case s == Hard || l.overHard(held):

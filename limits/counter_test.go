@@ -11,8 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// recorder is a report callback that remembers what it was told, and notices if it is called twice
-// at a time.
+// recorder is a report callback that records the reported states and detects concurrent calls.
 type recorder struct {
 	busy atomic.Bool
 	mu   sync.Mutex
@@ -213,9 +212,9 @@ func TestLimitsChangeOnTheLivingCounter(t *testing.T) {
 	require.Equal(t, []limits.State{limits.Soft, limits.Ready}, r.got)
 }
 
-// TestManyGoroutinesAgreeWithTheModel drives a counter from many goroutines. Whatever their order,
-// nothing may be lost, reports must form a chain without repeats, reservations must keep to the
-// soft limit, and in the end the last report must be the state.
+// TestManyGoroutinesAgreeWithTheModel changes a counter from many goroutines. In any order, no
+// change is lost, the reports form a chain without repeats, reservations keep to the soft limit,
+// and the last report equals the final state.
 func TestManyGoroutinesAgreeWithTheModel(t *testing.T) {
 	const goroutines, steps = 8, 5000
 	c, r := newCounter(t, limits.Limits{Soft: limits.Amount{Messages: 40, Bytes: 40 * 100}})

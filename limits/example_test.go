@@ -7,7 +7,7 @@ import (
 )
 
 // A Counter can be used alone, to bound any queue. A sender that can wait reserves, and stops at
-// the soft limit. One that cannot wait adds, and has to give up beyond the hard one.
+// the soft limit. A sender that cannot wait adds, and ends beyond the hard limit.
 func ExampleCounter() {
 	marks, err := limits.Limits{
 		Soft: limits.Amount{Messages: 4},
@@ -23,7 +23,7 @@ func ExampleCounter() {
 	}
 	fmt.Println("waiting:", c.Held())
 
-	room := c.Room() // is closed when half of the queue has been taken
+	room := c.Room() // closed when half of the queue has been taken
 	c.Remove(2, 200)
 	<-room
 

@@ -23,7 +23,7 @@ func begin(t testing.TB, r *limits.Room) *limits.Hold {
 	return h
 }
 
-// open opens a stream, whose window is no larger than what is guaranteed.
+// open opens a stream with a window of the guaranteed size.
 func open(t testing.TB, r *limits.Room) *limits.Hold {
 	c, h := new(limits.Claim), new(limits.Hold)
 	require.True(t, r.Open(c))
@@ -32,8 +32,8 @@ func open(t testing.TB, r *limits.Room) *limits.Hold {
 	return h
 }
 
-// fillSpare lets a stream that takes what comes, and whose window is from elsewhere, hold all but
-// so many bytes of the spare room.
+// fillSpare gives a stream, which receives and has a window from elsewhere, all but the given bytes
+// of the spare room.
 func fillSpare(t testing.TB, r *limits.Room, but int) *limits.Hold {
 	p := r.Plan()
 	h := &limits.Hold{Base: uint32(p.Window)}
@@ -41,8 +41,8 @@ func fillSpare(t testing.TB, r *limits.Room, but int) *limits.Hold {
 	return h
 }
 
-// claims returns claims of the given priorities, and a function that returns which of them have
-// been granted, in the order of that, since it was called last.
+// claims returns claims of the given priorities, and a function that returns the claims granted
+// since its last call, in the order of the grants.
 func claims(bytes int, priorities ...int8) (all []*limits.Claim, granted func() []int) {
 	var got []int
 	for i, p := range priorities {

@@ -1,8 +1,9 @@
-// Package limits bounds what waits in one direction of a session.
+// Package limits bounds the messages that one direction of a session holds.
 //
-// A [Counter] compares what is held with a soft and a hard limit. It can be used alone. The other
-// types are how a session keeps what it promises: a [Plan] divides the soft limit into shares, a
-// [Room] and [Opens] promise these to the peer, and a [Tally] adds up what many sessions hold.
+// A [Counter] compares the count of held messages with a soft and a hard limit. It can be used
+// alone. The other types implement flow control of a session: a [Plan] divides the soft limit into
+// shares, a [Room] and [Opens] grant these shares to the peer, and a [Tally] adds up the memory of
+// many sessions.
 package limits
 
 import (
@@ -10,14 +11,14 @@ import (
 	"math"
 )
 
-// The largest values that a Counter can tell apart, and so the largest limits.
+// MaxMessages and MaxBytes are the largest counts that a Counter can represent, and so the largest
+// limits.
 const (
 	MaxMessages = 1<<messageBits - 1
 	MaxBytes    = min(1<<byteBits-1, math.MaxInt)
 )
 
-// Amount is a number of messages and the bytes that they hold. What messages need besides their
-// content is part of that. In a limit, 0 means no limit.
+// Amount is a number of messages and their bytes, overhead included. In a limit, 0 means no limit.
 type Amount struct {
 	Messages int `json:"messages"`
 	Bytes    int `json:"bytes"`
@@ -33,16 +34,15 @@ func (a Amount) String() string {
 	return fmt.Sprintf("%d messages, %d bytes", a.Messages, a.Bytes)
 }
 
-// Limits are the marks of one direction of one session.
+// Limits are the marks for one direction of one session.
 type Limits struct {
-	Soft Amount // from here on reading stops, or senders wait
-	Low  Amount // at or below this they go on; 0 means half of Soft
-	Hard Amount // beyond this the session is closed by force
+	Soft Amount // at or above this mark, reading stops and senders wait
+	Low  Amount // at or below this mark, reading and senders resume; 0 means half of Soft
+	Hard Amount // above this mark the session ends
 }
 
-// Check returns l with its defaults filled in. The error names the mark that does not fit: a value
-// out of range, a soft mark at or above its hard one, a low mark at or above its soft
-// one.
+// Check returns l with its defaults filled in. The error names the invalid mark: a value out of
+// range, a soft mark at or above the hard one, or a low mark at or above the soft one.
 func (l Limits) Check() (Limits, error) {
 	messages, err := checkMarks("messages", l.Soft.Messages, l.Low.Messages, l.Hard.Messages, MaxMessages)
 	if err != nil {
@@ -78,23 +78,26 @@ func checkMarks(unit string, soft, low, hard, most int) (int, error) {
 	return low, nil
 }
 
-// State tells how full one direction of a session is.
+// State is the fill level of one direction of a session.
 //
-//	Ready ◄──────► Congested    the transport takes no more, or does again
-//	 │  ▲            │  ▲
-//	 ▼  │            ▼  │       the soft limit is reached; what waits falls to the low mark
-//	 └──┴─── Soft ───┴──┘
-//	          │
-//	          ▼
-//	         Hard               beyond the hard limit, from any state, and for good
+// Ready ◄──────► Congested the transport blocks, or accepts again
+//
+//	│  ▲            │  ▲
+//
+// ▼ │ ▼ │ the soft limit is reached; the count falls to the low mark
+//
+//	└──┴─── Soft ───┴──┘
+//	         │
+//	         ▼
+//	        Hard               beyond the hard limit, from any state, and for good
 type State uint8
 
 const (
-	Ready     State = iota // messages leave, or are taken, as they come
-	Congested              // the transport takes no more for the moment; what is sent waits
+	Ready     State = iota // messages are sent, or accepted, at once
+	Congested              // the transport is blocked; messages wait to be sent
 	// at the soft limit: senders wait, or reading has stopped, until the low mark is reached
 	Soft
-	Hard // beyond the hard limit: the session ends
+	Hard // above the hard limit: the session ends
 )
 
 func (s State) String() string {
@@ -114,7 +117,7 @@ func (s State) String() string {
 // MarshalText implements encoding.TextMarshaler: a State is its String.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText implements encoding.TextUnmarshaler. The error names what is no State.
+// UnmarshalText implements encoding.TextUnmarshaler. The error names text that is no State.
 func (s *State) UnmarshalText(text []byte) error {
 	for _, state := range []State{Ready, Congested, Soft, Hard} {
 		if state.String() == string(text) {

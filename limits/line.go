@@ -2,24 +2,25 @@ package limits
 
 import "slices"
 
-// Claim is a wait for room. Claims get it by priority, and among equals in the order of arrival.
+// Claim is a request for room that may have to wait. Waiting claims are granted by priority, and in
+// order of arrival among equals.
 type Claim struct {
 	Priority int8
-	Bytes    int    // of room that is wanted
-	Granted  func() // is called once when the room is the claim's, without a lock
+	Bytes    int    // of room that the claim needs
+	Granted  func() // called once, without a lock, when the room is granted
 
-	source  Source // of what was granted
-	seq     uint64 // when it came
-	waiting bool   // it is in a line
+	source  Source // of the room that was granted
+	seq     uint64 // order of arrival
+	waiting bool   // the claim is in a line
 }
 
-// line is claims in their order. The zero line is empty.
+// line is a list of claims in the order in which they will be granted. The zero line is empty.
 type line struct {
 	claims []*Claim
 	seq    uint64
 }
 
-// before orders claims.
+// before compares claims by their order.
 func before(a, b *Claim) int {
 	switch {
 	case a.Priority != b.Priority:
@@ -39,13 +40,13 @@ func (l *line) push(c *Claim) {
 	l.claims = slices.Insert(l.claims, at, c)
 }
 
-// remove reports whether c was in l.
+// remove removes c and reports whether it was in l.
 func (l *line) remove(c *Claim) bool {
 	if !c.waiting {
 		return false
 	}
 	at, _ := slices.BinarySearchFunc(l.claims, c, before)
-	if at == len(l.claims) || l.claims[at] != c { // it is in another one
+	if at == len(l.claims) || l.claims[at] != c { // c is in another line
 		return false
 	}
 	l.claims = slices.Delete(l.claims, at, at+1)
@@ -53,13 +54,14 @@ func (l *line) remove(c *Claim) bool {
 	return true
 }
 
-// lets reports whether c need not wait behind others.
+// lets reports whether c may be granted now, because no claim of its priority or a higher one
+// waits.
 func (l *line) lets(c *Claim) bool {
 	f := l.first()
 	return f == nil || f.Priority < c.Priority
 }
 
-// first returns the claim whose turn it is, or nil.
+// first returns the claim that is next in turn, or nil.
 func (l *line) first() *Claim {
 	if len(l.claims) == 0 {
 		return nil

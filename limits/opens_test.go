@@ -43,7 +43,7 @@ func TestUnderLoadThereIsOneCreditForHalfOfTheRoom(t *testing.T) {
 	credits := 0
 	for i := range calls {
 		require.True(t, o.Arrive(unary))
-		if i >= wait { // others wait here, so that more can come
+		if i >= wait { // other Opens wait here, so that a later grant is certain
 			o.Return(unary)
 		}
 		if total := o.Grant(false); total > 0 {
@@ -141,12 +141,12 @@ func TestOpensKeepWhatWasPromisedWhenThePlanChanges(t *testing.T) {
 	require.Equal(t, 16*mib, o.Promised())
 }
 
-// openPeer is the model of who makes calls: like a session, it keeps the last eighth for urgent
-// ones.
+// openPeer models the peer that makes calls. Like a session, it keeps the last eighth of its credit
+// for urgent calls.
 type openPeer struct{ limit, used, urgent uint64 }
 
-// TestOpensAgreeWithTheModel sends, takes and grants at random, and looks after each step at what
-// is promised and at whether the peer can go on.
+// TestOpensAgreeWithTheModel sends, takes and grants at random. After each step it checks the
+// granted total and that the peer can continue.
 func TestOpensAgreeWithTheModel(t *testing.T) {
 	const each = 2000
 	for seed := range max(1, *steps/each) {
@@ -162,7 +162,7 @@ func TestOpensAgreeWithTheModel(t *testing.T) {
 		peer := openPeer{limit: uint64(p.Opens), urgent: min(uint64(p.Opens/8), uint64(p.Opens)-largest)}
 		var waiting []uint64 // the costs of Opens that wait
 		var held uint64      // their sum
-		over := 0            // by how much more is promised than there is room for
+		over := 0            // granted bytes beyond the room
 		least := uint64(p.Overhead)
 		for step := range each {
 			last := ""

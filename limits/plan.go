@@ -2,8 +2,8 @@ package limits
 
 import "fmt"
 
-// The least numbers of a [Plan]. LeastOverhead is more than anything that waits really holds
-// besides its content. A peer that is not told otherwise counts with it.
+// The minimum values of a [Plan]. LeastOverhead exceeds the real overhead of every message that
+// waits. It is also the overhead that a peer assumes unless the handshake names another one.
 const (
 	LeastOverhead = 512
 	LeastMessages = 64
@@ -17,38 +17,39 @@ const (
 )
 
 const (
-	// bytes that at least fit into a window besides the overhead of one message
+	// minimum content, in bytes, that fits into a window besides the overhead of one message
 	leastContent  = 1 << 10
-	mostContent   = 16 << 10 // bytes up to which windows are guaranteed, if there are few workers
-	mostCallers   = 64       // windows that are guaranteed to calls of this side
-	leastNested   = 256      // calls within calls
-	workersNested = 32       // calls within calls for each worker
+	mostContent   = 16 << 10 // content up to which windows are guaranteed if there are few workers
+	mostCallers   = 64       // guaranteed windows for calls of this side
+	leastNested   = 256      // nested calls
+	workersNested = 32       // nested calls for each worker
 	mostStrings   = 1 << 10  // bytes of strings in the meta of the largest Open
 )
 
-// Plan is how one side divides its room into what it promises its peer. Whatever the peer may send
-// without asking has its place in one of the shares, and together they are the soft limit. All
-// numbers but the counts are bytes of cost: the content of a message and Overhead.
+// Plan divides the room of one side into the shares that it grants to its peer. Every byte that a
+// peer may send without asking is covered by one of the shares, and the shares add up to the soft
+// limit. All numbers but the counts are bytes of cost: the content of a message and Overhead.
 type Plan struct {
-	Room     int // all of it
+	Room     int // all shares together
 	Largest  int // payload of the largest message
-	Overhead int // what each message costs besides its content
-	Window   int // what is guaranteed to each stream, and what its Open pays in advance
+	Overhead int // cost of each message besides its content
+	Window   int // guaranteed to each stream, and paid in advance by its Open
 
 	Opens       int // for calls that wait for a worker
-	Nested      int // for calls of the peer within calls
-	NestedOwn   int // for the streams of calls of this side within calls
-	NestedCalls int // how many of either
+	Nested      int // for nested calls of the peer
+	NestedOwn   int // for the streams of nested calls of this side
+	NestedCalls int // number of nested calls of either side
 	Large       int // for Blocks that do not fit into their windows: one of the largest
-	Workers     int // how many running handlers have their Window guaranteed
-	Callers     int // how many streams that this side has opened have
-	Spare       int // what windows grow by
+	Workers     int // number of running handlers with a guaranteed Window
+	Callers     int // number of streams of this side with a guaranteed Window
+	Spare       int // for the growth of windows
 
-	urgent int // of Opens as the peer was told them first, what it may keep for urgent calls
+	urgent int // part of the first credit of Opens that the peer may keep for urgent calls
 }
 
-// NewPlan divides the soft limit of a direction, in which 0 is no limit, for messages of at most
-// largest bytes and for so many workers. The error says which numbers do not fit, and what would.
+// NewPlan divides the soft limit of a direction, in which 0 means no limit, for messages of at most
+// largest bytes and the given number of workers. The error names the numbers that do not fit, and
+// numbers that would.
 func NewPlan(soft Amount, largest, workers int) (Plan, error) {
 	p := Plan{Room: soft.Bytes, Largest: largest, Workers: workers}
 	if p.Room == 0 {
@@ -80,13 +81,13 @@ func NewPlan(soft Amount, largest, workers int) (Plan, error) {
 	return p, nil
 }
 
-// resized divides a soft limit of so many bytes, 0 being none, where a peer has been told the
-// numbers of p. So only Opens and Spare follow. Spare may be below 0: then not all that is
-// guaranteed can be had at the same time.
+// resized returns a Plan for a new soft limit of the given bytes, 0 being none, after the peer was
+// sent the numbers of p. Therefore only Opens and Spare change. Spare may become negative: then not
+// all guaranteed shares can be used at the same time.
 //
-// But no wait may be for what never comes. So the room is never smaller than what the largest
-// message needs, and at least one of each: the largest Open, beside what the peer keeps for urgent
-// ones, a large Block, a window of either kind, and all calls within calls.
+// Every wait must be able to end. So the room is never smaller than the largest message needs, and
+// holds at least one of each: the largest Open beside the credit that the peer keeps for urgent
+// ones, a large Block, a window of either kind, and all nested calls.
 func (p Plan) resized(bytes int) Plan {
 	if bytes == 0 {
 		bytes = defaultRoom
@@ -99,30 +100,30 @@ func (p Plan) resized(bytes int) Plan {
 	return p
 }
 
-// rest returns what no share but Spare has.
+// rest returns the part of the room that no share but Spare takes.
 func (p *Plan) rest() int {
 	return p.Room - p.Opens - p.Nested - p.NestedOwn - p.Large - (p.Workers+p.Callers)*p.Window
 }
 
-// MostHeld returns for how many bytes a message of so much content counts at most while it waits.
-// That is what it costs at least, so that a peer which keeps to what it was promised never reaches
-// the soft limit. What the message really holds is mostly less. At some sizes it is more, since an
-// allocator gives whole pages: up to a fifth, just above 32 KiB.
+// MostHeld returns the highest count, in bytes, for a waiting message of the given content. It
+// equals the lowest cost of such a message, so a peer that respects its credit never reaches the
+// soft limit. The memory of a message is mostly smaller. At some sizes it is larger, because an
+// allocator rounds up to whole pages: by up to a fifth, just above 32 KiB.
 func MostHeld(content int) int { return content + LeastOverhead }
 
-// NestedCalls returns how many calls within calls may run beside so many workers.
+// NestedCalls returns the number of nested calls that may run beside the given number of workers.
 func NestedCalls(workers int) int { return max(leastNested, workersNested*workers) }
 
-// MostWorkers returns how many workers have room for their windows in a soft limit of so many bytes
-// and messages, neither of which is 0.
+// MostWorkers returns the number of workers with room for their windows in a soft limit of the
+// given bytes and messages, neither of which is 0.
 func MostWorkers(bytes, messages int) int {
 	bytes, messages = max(bytes, LeastRoom), max(messages, LeastMessages)
 	overhead := max(LeastOverhead, perUnit(bytes, messages))
 	return max(1, bytes/8/(overhead+leastContent))
 }
 
-// softFor returns a soft limit, no smaller than the one given, in which so many workers have room
-// for their windows. Where there is no limit of messages, it has none.
+// softFor returns a soft limit, no smaller than the given one, with room for the windows of the
+// given number of workers. Without a limit of messages, the result has none either.
 func softFor(workers, bytes, messages int) Amount {
 	bytes = max(bytes, 8*workers*(LeastOverhead+leastContent))
 	if messages > 0 {
@@ -131,8 +132,8 @@ func softFor(workers, bytes, messages int) Amount {
 	return Amount{Messages: messages, Bytes: bytes}
 }
 
-// perUnit returns how much of all falls to each unit, rounded up.
+// perUnit returns the share of each unit in all, rounded up.
 func perUnit(all, units int) int { return (all + units - 1) / units }
 
-// LargestOpen is the cost of the largest Open.
+// LargestOpen returns the cost of the largest Open.
 func (p *Plan) LargestOpen() int { return p.Largest + mostStrings + p.Overhead + p.Window }

@@ -19,14 +19,14 @@ const (
 	mib = 1 << 20
 )
 
-// newPlan is NewPlan for what is known to fit.
+// newPlan is NewPlan for valid numbers.
 func newPlan(t testing.TB, soft limits.Amount, largest, workers int) limits.Plan {
 	p, err := limits.NewPlan(soft, largest, workers)
 	require.NoError(t, err)
 	return p
 }
 
-// defaults returns the plan of a session whose user has set nothing.
+// defaults returns the plan of a session without limits set by its user.
 func defaults(t testing.TB) limits.Plan {
 	return newPlan(t, limits.Amount{Messages: 65_536, Bytes: 32 * mib}, 4*mib, 1024)
 }
@@ -77,7 +77,7 @@ func TestPlansFollowTheLimits(t *testing.T) {
 	}
 }
 
-// checkPlan checks what is true of every plan that NewPlan accepts.
+// checkPlan checks the invariants of a plan that NewPlan accepts.
 func checkPlan(t testing.TB, p limits.Plan) {
 	sum := p.Opens + p.Nested + p.NestedOwn + p.Large + (p.Workers+p.Callers)*p.Window + p.Spare
 	switch {
@@ -119,14 +119,14 @@ func named(t testing.TB, err error) (numbers []int) {
 	return numbers
 }
 
-// TestSharesAreTheRoomInEveryPlan draws limits at random. Each of them has a plan that adds up, or
-// an error which names numbers that do.
+// TestSharesAreTheRoomInEveryPlan draws limits at random. For each of them NewPlan returns a plan
+// that adds up, or an error that names numbers that do.
 func TestSharesAreTheRoomInEveryPlan(t *testing.T) {
 	plans := 50_000
 	if race.Enabled { // they have one goroutine
 		plans = 2_000
 	}
-	const narrow = 3 * (64/bits.UintSize - 1) // 32 bits hold no eightfold of the largest ones
+	const narrow = 3 * (64/bits.UintSize - 1) // eight times the largest overflows 32 bits
 	rnd := rand.New(rand.NewPCG(1, 2))
 	var accepted, tooLarge, tooMany int
 	for range plans {

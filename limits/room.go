@@ -2,33 +2,33 @@ package limits
 
 import "sync"
 
-// Source is the share of a [Room] that the window of a stream is from.
+// Source is the share of a [Room] that the base of a window comes from.
 type Source uint8
 
 const (
-	Elsewhere Source = iota // nothing, or what was paid in another way: with its Open
-	Workers                 // what is guaranteed to running handlers
-	Callers                 // what is guaranteed to streams that this side has opened
-	Spare                   // what windows grow by
-	Nested                  // what streams have that this side has opened within calls
+	Elsewhere Source = iota // no share: no window, or one paid by its Open
+	Workers                 // guaranteed to running handlers
+	Callers                 // guaranteed to streams that this side has opened
+	Spare                   // for the growth of windows
+	Nested                  // for streams that this side has opened within calls
 )
 
-// firstGrowth is by how much, in bytes, a window is larger than what is guaranteed from the first,
-// as long as most of the spare room is free: enough for a Block of 63 KiB.
+// firstGrowth is the number of bytes by which a new window exceeds its guarantee while most of the
+// spare room is free: enough for a Block of 63 KiB.
 const firstGrowth = 64 << 10
 
-// Hold is what one direction of a stream holds of a [Room]. Its owner guards it.
+// Hold is the room that one direction of a stream holds in a [Room]. Its owner guards it.
 type Hold struct {
-	Base   uint32 // what is guaranteed
-	Extra  uint32 // what it has grown by, from spare room
+	Base   uint32 // guaranteed bytes
+	Extra  uint32 // growth, from spare room
 	Source Source // of Base
-	fresh  bool   // nothing has been taken by the application yet
+	fresh  bool   // the application has taken nothing yet
 }
 
 // Bytes returns the size of the window.
 func (h *Hold) Bytes() uint64 { return uint64(h.Base) + uint64(h.Extra) }
 
-// ofSpare returns what it holds of the spare room.
+// ofSpare returns the bytes of the spare room that h holds.
 func (h *Hold) ofSpare() int {
 	n := int(h.Extra)
 	if h.Source == Spare {
@@ -37,48 +37,51 @@ func (h *Hold) ofSpare() int {
 	return n
 }
 
-// Room is the budget of what one side promises for Blocks: what is guaranteed, what is spare, and
-// the room for one largest message. Nothing else grants credit for them. It is safe for concurrent
-// use, and calls nobody: a method that has given room to claims returns these. Its caller passes
-// them to [Grant] when it holds no lock.
+// Room is the budget for the Block credit that one side grants: the guaranteed windows, the spare
+// room, and the room for one largest message. No other code grants credit for Blocks. A Room is
+// safe for concurrent use.
+//
+// A Room never calls back. A method that grants claims returns them, and its caller passes them to
+// [Grant] after it has released all locks.
 type Room struct {
 	mu      sync.Mutex
-	plan    *Plan // guarded by mu, as all below; what it points to never changes
-	workers int32 // guaranteed windows that are free
+	plan    *Plan // guarded by mu, as all below; the Plan it points to never changes
+	workers int32 // free guaranteed windows
 	callers int32
-	nested  int    // of the room for streams within calls, what is free
-	large   int    // of the room for large Blocks, what is free
-	spare   int    // what is free; below 0 when limits became smaller than what was promised
-	fresh   int    // of what is not free of the spare room, what nobody has taken anything from yet
+	nested  int    // free room for streams within calls
+	large   int    // free room for large Blocks
+	spare   int    // free spare room; negative after limits became smaller than the granted credit
+	fresh   int    // used spare room of windows from which the application has taken nothing yet
 	lines   *lines // nil until a claim waits
-	tally   *Tally // what else holds memory; nil: nobody says; fixed
+	tally   *Tally // total memory, for Pressed; nil: never pressed; fixed
 }
 
-// lines are the claims that wait.
+// lines are the waiting claims.
 type lines struct {
 	opening, asking line
-	late            *Claim // of the handlers without a window; nil if there is none
+	late            *Claim // for a handler without a window; nil if there is none
 }
 
-// NewRoom returns a Room in which nothing is promised. Many may share p, and nobody may change it.
+// NewRoom returns a Room that has granted nothing. Rooms may share p, which must not change any
+// more.
 func NewRoom(p *Plan) *Room {
 	return &Room{plan: p, workers: int32(p.Workers), callers: int32(p.Callers), nested: p.NestedOwn, large: p.Large, spare: p.Spare}
 }
 
-// Plan returns the numbers in force.
+// Plan returns the plan in force.
 func (r *Room) Plan() Plan {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return *r.plan
 }
 
-// Heed lets windows have no more than what is guaranteed while t is [Tally.Pressed], as far as they
-// were not promised more. It is called before anything is promised.
+// Heed limits windows to their guarantee while t is [Tally.Pressed], except for credit that was
+// granted before. It is called before the first grant.
 func (r *Room) Heed(t *Tally) { r.tally = t }
 
-// Resize changes the soft limit to so many bytes. What the peer was told stands, and so does every
-// promise. New promises wait until they fit. The room is never less than eight of the largest
-// messages, and never so small that a claim would wait for ever.
+// Resize changes the soft limit to the given bytes. Granted credit and guarantees remain valid; new
+// grants wait until they fit. The room is never smaller than eight of the largest messages, nor so
+// small that a claim would wait for ever.
 func (r *Room) Resize(bytes int) (*Plan, []*Claim) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,8 +91,8 @@ func (r *Room) Resize(bytes int) (*Plan, []*Claim) {
 	return r.plan, r.grantLocked(nil)
 }
 
-// Begin gives the handler of a stream its window, when a worker has taken the call. It reports
-// false if there is no window. That happens only after limits became smaller: see [Room.Late].
+// Begin gives a handler its window when a worker has taken the call. It reports false if there is
+// no window, which happens only after limits became smaller: see [Room.Late].
 func (r *Room) Begin(h *Hold) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -102,12 +105,11 @@ func (r *Room) Begin(h *Hold) bool {
 	return true
 }
 
-// beginsLocked reports whether there is a window for a handler.
+// beginsLocked reports whether a window for a handler is free.
 func (r *Room) beginsLocked() bool { return r.workers > 0 && r.fitsLocked(r.plan.Window) }
 
-// Late has c granted once there is a window for a handler again. c takes the place of the claim
-// that Late was called with before. It reports false, and does nothing, if there is a window
-// already.
+// Late registers c, to be granted once a window for a handler is free. c replaces the claim of an
+// earlier call of Late. Late reports false, and does nothing, if a window is free already.
 func (r *Room) Late(c *Claim) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -118,7 +120,8 @@ func (r *Room) Late(c *Claim) bool {
 	return true
 }
 
-// Lend is Begin for a stream whose window is from elsewhere: it may grow all the same.
+// Lend is Begin for a stream whose guarantee is not from this Room. Its window may grow like any
+// other.
 func (r *Room) Lend(h *Hold) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -126,8 +129,9 @@ func (r *Room) Lend(h *Hold) {
 	r.firstGrowthLocked(h, r.plan.Spare/2)
 }
 
-// firstGrowthLocked lets a new window be larger while more than half of the spare room is free, and
-// the windows from which nothing has been taken yet have no more than most of it in all.
+// firstGrowthLocked enlarges a new window while more than half of the spare room is free, as long
+// as the fresh windows, from which the application has taken nothing yet, hold no more than most
+// bytes of the spare room in all.
 func (r *Room) firstGrowthLocked(h *Hold, most int) {
 	h.fresh = true
 	n := min(firstGrowth, r.plan.Spare/8)
@@ -138,8 +142,8 @@ func (r *Room) firstGrowthLocked(h *Hold, most int) {
 	}
 }
 
-// Open gives a stream that this side opens its window, or puts c in the line of claims that wait
-// for one. It sets the Bytes of c. [Room.Opened] says what the stream has got.
+// Open takes a window for a stream that this side opens, or queues c until one is free. It sets the
+// Bytes of c. [Room.Opened] returns the window.
 func (r *Room) Open(c *Claim) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -151,8 +155,8 @@ func (r *Room) Open(c *Claim) bool {
 	return false
 }
 
-// Nest gives a stream that this side opens within a call its window, or reports false if there is
-// none. It never waits: the calls around it would wait for it.
+// Nest takes the window of a stream that this side opens within a call, or reports false if none is
+// free. It never waits, because the enclosing calls would wait with it.
 func (r *Room) Nest(h *Hold) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -165,10 +169,10 @@ func (r *Room) Nest(h *Hold) bool {
 	return true
 }
 
-// Opened fills in h what c, which was granted by Open, has got. The first few windows from which
-// nothing has been taken yet are larger, as those of handlers are, so that an answer of some KiB
-// need not wait for credit. They have an eighth of what is spare at most, which streams that are
-// opened later may have besides half of it, so that no fewer can be.
+// Opened stores in h the window that Open granted to c. The first few fresh windows are larger,
+// like those of handlers, so that an answer of some KiB needs no further credit. They hold at most
+// an eighth of the spare room. Streams opened later may hold half of it besides, so that their
+// number is not reduced.
 func (r *Room) Opened(c *Claim, h *Hold) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -194,24 +198,25 @@ func (r *Room) openLocked(c *Claim) bool {
 	return true
 }
 
-// fitsLocked reports whether n more may be promised to windows. It matters only after limits became
-// smaller. The room for large Blocks is not theirs: a large Block must not wait for windows.
+// fitsLocked reports whether n more bytes may be granted to windows. The check matters only after
+// limits became smaller. The room for large Blocks is kept apart: a large Block must not wait for
+// windows.
 func (r *Room) fitsLocked(n int) bool {
 	return r.spare >= 0 || int(r.workers+r.callers)*r.plan.Window+r.spare >= n
 }
 
-// Withdraw ends the wait of c, and reports false if it has been granted.
+// Withdraw ends the wait of c, and reports false if c has been granted before.
 func (r *Room) Withdraw(c *Claim) (waited bool, granted []*Claim) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	waited = r.lines != nil && (r.lines.opening.remove(c) || r.lines.asking.remove(c))
-	if waited { // it may have kept others waiting
+	if waited { // claims behind it may fit now
 		granted = r.grantLocked(nil)
 	}
 	return waited, granted
 }
 
-// Took notes that the application has taken something from the window for the first time.
+// Took records that the application has taken bytes from the window for the first time.
 func (r *Room) Took(h *Hold) []*Claim {
 	if !h.fresh {
 		return nil
@@ -222,7 +227,7 @@ func (r *Room) Took(h *Hold) []*Claim {
 	return r.grantLocked(nil)
 }
 
-// takenLocked notes that what h has is not fresh any more.
+// takenLocked records that h is not fresh any more.
 func (r *Room) takenLocked(h *Hold) {
 	if h.fresh {
 		h.fresh = false
@@ -230,26 +235,27 @@ func (r *Room) takenLocked(h *Hold) {
 	}
 }
 
-// Grow makes the window as large as is wanted, or as the spare room allows. Each window has grown
-// by at most an eighth of what is free and its own (dynamic thresholds, Choudhury and Hahne 1998),
-// so that windows share the room evenly. The windows from which nothing has been taken yet have
-// half of it in all. A window shrinks where others need the room, but not below least, which the
-// peer was promised.
+// Grow enlarges the window to want bytes, or as far as the spare room allows. Each window may hold
+// at most an eighth of the sum of the free spare room and its own growth (dynamic thresholds,
+// Choudhury and Hahne 1998), so that windows share the room evenly. All fresh windows together hold
+// at most half of the spare room. A window shrinks when other windows need the room, but not below
+// least, the credit that the peer was granted.
 func (r *Room) Grow(h *Hold, want, least uint64) []*Claim {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.growLocked(h, want, least, (max(r.spare, 0)+int(h.Extra))/8)
 }
 
-// Follow is Grow for the window of a stream whose path is long: it holds as much as the window. The
-// share is four fifths. So one stream has nearly all of the spare room, and many share it evenly.
+// Follow is Grow for the window of a stream whose path is long, so that a full window is in flight.
+// Its limit is four fifths instead of an eighth: one such stream may use nearly all of the spare
+// room, and many share it evenly.
 func (r *Room) Follow(h *Hold, want, least uint64) []*Claim {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.growLocked(h, want, least, (max(r.spare, 0)+int(h.Extra))/5*4)
 }
 
-// growLocked makes the window as large as is wanted, if that is no more than its share.
+// growLocked enlarges the window to want bytes, limited by share.
 func (r *Room) growLocked(h *Hold, want, least uint64, share int) []*Claim {
 	if want <= uint64(h.Base)+firstGrowth && r.spare > r.plan.Spare/2 {
 		share = max(share, min(firstGrowth, r.plan.Spare/8))
@@ -265,9 +271,9 @@ func (r *Room) growLocked(h *Hold, want, least uint64, share int) []*Claim {
 	return r.setLocked(h, extra)
 }
 
-// Fit makes the window as large as is wanted, if the spare room has place for that. If nothing has
-// been taken from the window yet, half of the spare room has to have place. A Block that was
-// allowed goes there when no receiver waits for it any more.
+// Fit enlarges the window to want bytes and reports true, if the spare room suffices. For a fresh
+// window, half of the spare room has to suffice. Fit is for a Block that was granted room by Allow
+// and whose receiver does not wait any more.
 func (r *Room) Fit(h *Hold, want uint64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -282,7 +288,7 @@ func (r *Room) Fit(h *Hold, want uint64) bool {
 	return true
 }
 
-// Shrink gives back what the window has beyond least bytes.
+// Shrink returns the bytes of the window beyond least.
 func (r *Room) Shrink(h *Hold, least uint64) []*Claim {
 	if h.Extra == 0 || h.Bytes() <= least {
 		return nil
@@ -292,7 +298,7 @@ func (r *Room) Shrink(h *Hold, least uint64) []*Claim {
 	return r.setLocked(h, int(max(least, uint64(h.Base))-uint64(h.Base)))
 }
 
-// setLocked changes by how much a window has grown.
+// setLocked sets the growth of a window.
 func (r *Room) setLocked(h *Hold, extra int) []*Claim {
 	more := extra - int(h.Extra)
 	h.Extra = uint32(extra)
@@ -306,7 +312,7 @@ func (r *Room) setLocked(h *Hold, extra int) []*Claim {
 	return r.grantLocked(nil)
 }
 
-// End gives back all that h holds.
+// End returns all room that h holds.
 func (r *Room) End(h *Hold) []*Claim {
 	if *h == (Hold{}) {
 		return nil
@@ -327,8 +333,8 @@ func (r *Room) End(h *Hold) []*Claim {
 	return r.grantLocked(nil)
 }
 
-// Allow sets c's Bytes aside for a Block that does not fit into its window, or puts c in the line
-// of claims that wait for that.
+// Allow reserves Bytes of c for a Block that does not fit into its window, or queues c until they
+// are free.
 func (r *Room) Allow(c *Claim) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -339,7 +345,7 @@ func (r *Room) Allow(c *Claim) bool {
 	return false
 }
 
-// allowLocked takes what c wants of the room for large Blocks.
+// allowLocked takes the bytes of c from the room for large Blocks.
 func (r *Room) allowLocked(c *Claim) bool {
 	if c.Bytes > r.large {
 		return false
@@ -348,7 +354,7 @@ func (r *Room) allowLocked(c *Claim) bool {
 	return true
 }
 
-// Disallow gives back so many bytes that were set aside by Allow.
+// Disallow returns bytes that Allow has reserved.
 func (r *Room) Disallow(bytes int) []*Claim {
 	if bytes == 0 {
 		return nil
@@ -359,7 +365,7 @@ func (r *Room) Disallow(bytes int) []*Claim {
 	return r.grantLocked(nil)
 }
 
-// grantLocked gives room to the claims that wait, as far as it goes. It returns granted with these.
+// grantLocked grants waiting claims, in order, while there is room. It appends them to granted.
 func (r *Room) grantLocked(granted []*Claim) []*Claim {
 	l := r.lines
 	if l == nil {

@@ -1,14 +1,14 @@
 package limits
 
-// Load tells how much of the room is promised, and to whom.
+// Load is the part of a Room that is granted, by its use.
 type Load struct {
-	Windows int `json:"windows"` // bytes promised to streams
-	Large   int `json:"large"`   // bytes promised to Blocks that do not fit into their windows
+	Windows int `json:"windows"` // bytes granted to streams
+	Large   int `json:"large"`   // bytes granted to Blocks that do not fit into their windows
 	Opening int `json:"opening"` // streams of this side that wait for a window
 	Asking  int `json:"asking"`  // pipes that wait for room for a large Block
 }
 
-// Load returns what is promised now.
+// Load returns the current load of r.
 func (r *Room) Load() Load {
 	r.mu.Lock()
 	defer r.mu.Unlock()

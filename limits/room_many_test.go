@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestManyGoroutinesShareARoom has many streams begin, open, ask, grow, wait, give up and end at
-// the same time. No more is ever promised than there is, nobody is granted anything twice, and in
-// the end all of it is back.
+// TestManyGoroutinesShareARoom has many streams begin, open, ask, grow, wait, withdraw and end
+// concurrently. The Room never grants more than it has, grants no claim twice, and gets everything
+// back in the end.
 func TestManyGoroutinesShareARoom(t *testing.T) {
 	const goroutines, rounds = 16, 2000
 	p := newPlan(t, limits.Amount{Bytes: mib}, 64*kib, 4)
@@ -21,7 +21,7 @@ func TestManyGoroutinesShareARoom(t *testing.T) {
 	room := (p.Workers+p.Callers)*p.Window + p.Spare
 	var waited, gaveUp, late atomic.Int64
 
-	// wait waits until c is granted or patience is at its end, and reports whether c got its room.
+	// wait waits until c is granted or patience runs out, and reports whether c got its room.
 	wait := func(rnd *rand.Rand, c *limits.Claim, granted *atomic.Int32) bool {
 		waited.Add(1)
 		for range rnd.IntN(50) {
@@ -37,7 +37,7 @@ func TestManyGoroutinesShareARoom(t *testing.T) {
 			return false
 		}
 		late.Add(1)
-		for granted.Load() == 0 { // it is about to be told
+		for granted.Load() == 0 { // Granted is about to be called
 			runtime.Gosched()
 		}
 		return true
@@ -71,7 +71,7 @@ func TestManyGoroutinesShareARoom(t *testing.T) {
 					if h.Base == 0 {
 						break
 					}
-					runtime.Gosched() // so that others hold something at the same time
+					runtime.Gosched() // so that other goroutines hold room at the same time
 					switch rnd.IntN(4) {
 					case 0:
 						limits.Grant(r.Took(&h))

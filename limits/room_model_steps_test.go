@@ -31,7 +31,7 @@ func (m *modelRoom) lend() {
 	m.seen.add("lend", h.Extra > 0)
 }
 
-// checkFirst checks the first window of a stream, where the fresh ones may have most in all.
+// checkFirst checks the first window of a stream, with most as the limit of all fresh ones.
 func (m *modelRoom) checkFirst(h *modelHold, source limits.Source, before sums, most int) {
 	extra := max(0, min(64<<10, m.plan.Spare/8))
 	if before.spare >= m.plan.Spare-m.plan.Spare/2 || before.fresh+extra > most {
@@ -60,7 +60,7 @@ func (m *modelRoom) open() {
 	}
 }
 
-// opens fills in what a stream of this side has got.
+// opens stores the window of a stream of this side.
 func (m *modelRoom) opens() {
 	if len(m.claims) == 0 {
 		return
@@ -101,7 +101,7 @@ func (m *modelRoom) disallow() {
 	m.granted(m.room.Disallow(n))
 }
 
-// withdraw ends the wait of somebody, or finds that it is over.
+// withdraw ends the wait of some claim, or finds that it is over.
 func (m *modelRoom) withdraw() {
 	all := slices.Concat(m.opening, m.asking, m.claims)
 	if len(all) == 0 {
@@ -131,7 +131,7 @@ func (m *modelRoom) took() {
 	m.granted(m.room.Took(&h.Hold))
 }
 
-// grow lets a window grow, or shrink to its share.
+// grow changes a window to a random size, or to its share.
 func (m *modelRoom) grow() {
 	h := m.hold()
 	if h.Base == 0 {

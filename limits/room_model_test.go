@@ -15,8 +15,8 @@ import (
 
 var steps = flag.Int("steps", 1_000_000, "random steps of the tests that compare with a model")
 
-// A modelRoom keeps the same books as a Room, in the most simple way: it knows who holds what, and
-// adds it up whenever that matters.
+// A modelRoom is a Room in the simplest form: it knows the room of each holder, and adds that up
+// whenever a sum is needed.
 type modelRoom struct {
 	rnd  *rand.Rand
 	room *limits.Room
@@ -24,27 +24,27 @@ type modelRoom struct {
 
 	holds   []*modelHold
 	claims  []*modelClaim // for windows, granted and not yet opened
-	opening []*modelClaim // in the order in which they came, as asking
+	opening []*modelClaim // in order of arrival, as asking
 	asking  []*modelClaim
 	allowed []int // bytes that were allowed, and not given back
 
-	over excess // what a Resize has left
+	over excess // left by a Resize
 
-	last string // what was done last
+	last string // the last step
 	seen *events
 }
 
-// excess is by how much more is promised than there is room for.
+// excess is the granted room beyond the existing room.
 type excess struct{ windows, spare, fresh int }
 
-// excess returns what there is of it: nothing, but for a Resize that made the room smaller than
-// what stands.
+// excess returns the current excess. It is zero, except after a Resize to less than the granted
+// room.
 func (m *modelRoom) excess(s sums) excess {
 	promised, room := m.windows(s)
 	return excess{max(promised-room, 0), max(s.spare-max(m.plan.Spare, 0), 0), max(s.fresh-max(m.plan.Spare/2+m.plan.Spare/8, 0), 0)}
 }
 
-// events counts what has happened, so that a schedule in which it did not is noticed.
+// events counts the steps that had an effect, so that a schedule without some of them is noticed.
 type events map[string]int
 
 func (e *events) add(what string, ok bool) {
@@ -73,7 +73,7 @@ type modelClaim struct {
 	granted int           // how often Granted was called
 }
 
-// sums is what is promised.
+// sums are the totals of the granted room.
 type sums struct{ workers, callers, spare, fresh, large int }
 
 func (m *modelRoom) sums() (s sums) {
@@ -104,13 +104,13 @@ func (m *modelRoom) sums() (s sums) {
 	return s
 }
 
-// windows returns what is promised to streams, and the room for that.
+// windows returns the bytes granted to streams, and the room for them.
 func (m *modelRoom) windows(s sums) (promised, room int) {
 	p := &m.plan
 	return (s.workers+s.callers)*p.Window + s.spare, (p.Workers+p.Callers)*p.Window + p.Spare
 }
 
-// fits reports whether a window may be promised, as far as the room for all of them goes.
+// fits reports whether the room for all windows has place for another one.
 func (m *modelRoom) fits(s sums) bool {
 	promised, room := m.windows(s)
 	return s.spare <= m.plan.Spare || promised+m.plan.Window <= room
@@ -121,7 +121,7 @@ func (m *modelRoom) fail(format string, args ...any) {
 	panic(fmt.Sprintf("after %s: %s\n%+v\n%+v", m.last, fmt.Sprintf(format, args...), m.sums(), m.plan))
 }
 
-// first returns whose turn it is.
+// first returns the claim that is next in turn.
 func first(line []*modelClaim) *modelClaim {
 	if len(line) == 0 {
 		return nil
@@ -152,7 +152,7 @@ func (m *modelRoom) opened(c *modelClaim) {
 	m.claims = append(m.claims, c)
 }
 
-// granted compares those who were granted room with those whose turn it is, one by one, and calls
+// granted compares the claims that were granted with the claims next in turn, one by one, and calls
 // them.
 func (m *modelRoom) granted(got []*limits.Claim) {
 	limits.Grant(got)
@@ -194,7 +194,7 @@ func (m *modelRoom) claim(bytes int) *modelClaim {
 // hold returns one of the holds.
 func (m *modelRoom) hold() *modelHold {
 	if len(m.holds) == 0 {
-		return new(modelHold) // which holds nothing
+		return new(modelHold) // without room
 	}
 	return m.holds[m.rnd.IntN(len(m.holds))]
 }
@@ -229,7 +229,7 @@ func (m *modelRoom) check() {
 	}
 }
 
-// step does one of all things.
+// step does one random step.
 func (m *modelRoom) step(resizes bool) {
 	type choice struct {
 		name   string
@@ -260,7 +260,7 @@ func (m *modelRoom) step(resizes bool) {
 	m.check()
 }
 
-// drain ends everything. Whoever waits gets its turn.
+// drain ends everything. Each waiting claim is granted.
 func (m *modelRoom) drain() {
 	for len(m.holds)+len(m.claims)+len(m.allowed) > 0 {
 		for len(m.claims) > 0 {
@@ -284,8 +284,8 @@ func (m *modelRoom) drain() {
 	}
 }
 
-// TestRoomAgreesWithTheModel lets sessions with limits of all kinds do whatever they may, in random
-// order, and looks after each step at what is promised, to whom, and who waits.
+// TestRoomAgreesWithTheModel lets sessions with limits of all kinds take random steps. After each
+// step it checks the granted room, its holders, and the waiting claims.
 func TestRoomAgreesWithTheModel(t *testing.T) {
 	const each = 2000
 	seen := events{}

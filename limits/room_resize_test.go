@@ -144,8 +144,8 @@ func TestLargerLimitsLetThoseWhoWaitGoOn(t *testing.T) {
 	require.Equal(t, []int{0}, granted())
 }
 
-// TestNobodyWaitsForEverInASmallerRoom makes the room as small as can be: when nothing is promised,
-// one of each finds its place.
+// TestNobodyWaitsForEverInASmallerRoom makes the room as small as possible. Without other grants,
+// one of each kind still finds room.
 func TestNobodyWaitsForEverInASmallerRoom(t *testing.T) {
 	for _, p := range []limits.Plan{
 		newPlan(t, limits.Amount{Bytes: 32 * mib}, kib, 1),

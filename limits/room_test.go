@@ -211,7 +211,7 @@ func TestAClaimIsWithdrawnFromTheLineInWhichItWaits(t *testing.T) {
 	}
 
 	require.False(t, r.Allow(asks[0]))
-	withdraw(asks[0], true) // and nobody else waits
+	withdraw(asks[0], true) // and no other claim waits
 	for i := range 2 {
 		require.False(t, r.Allow(asks[i]))
 		require.False(t, r.Open(opens[i]))
@@ -249,8 +249,8 @@ func TestWindowsGrowByTheirShareOfWhatIsFree(t *testing.T) {
 	w := uint64(p.Window)
 	for _, c := range []struct {
 		name        string
-		busy        int // bytes of the spare room that others hold
-		extra       int // by how much the window has grown
+		busy        int // bytes of the spare room that other windows hold
+		extra       int // growth of the window
 		want, least uint64
 		bytes       uint64
 	}{
@@ -308,7 +308,7 @@ func TestWhatNobodyHasTakenFromHasHalfOfTheSpareRoomInAll(t *testing.T) {
 	require.False(t, r.Fit(holds[0], holds[0].Bytes()+1), "nor does a Block that nobody waits for get there")
 	require.True(t, r.Fit(holds[0], holds[0].Bytes()))
 	r.Took(holds[0])
-	r.Took(holds[0]) // the second time means nothing
+	r.Took(holds[0]) // a second call has no effect
 	require.True(t, r.Fit(holds[0], holds[0].Bytes()+1))
 	require.Zero(t, holds[49].Extra)
 	r.Grow(holds[49], 512*kib, 0)

@@ -2,21 +2,22 @@ package limits
 
 import "sync/atomic"
 
-// Tally adds up how many bytes several things hold, such as the [Counter]s of many sessions. Each
-// of these tells it to within [Step] bytes. It is safe for concurrent use.
+// Tally adds up the bytes that several parts hold, such as the [Counter]s of many sessions. Each
+// part is known to within [Step] bytes. A Tally is safe for concurrent use.
 type Tally struct {
-	parent *Tally // adds up several tallies; nil: none; fixed, as most
-	most   int64  // 0: any number
+	parent *Tally // includes this tally in a sum of several; nil: none; fixed, as most
+	most   int64  // 0: no limit
 	held   atomic.Int64
 }
 
-// Step is by how many bytes what a Counter holds may differ from what it has told its [Tally].
+// Step is the largest difference between the bytes that a Counter holds and those that its [Tally]
+// knows.
 const Step = 16 << 10
 
-// NewTally returns a Tally for at most so many bytes, 0 being any number, as the zero Tally has it.
+// NewTally returns a Tally with a limit of most bytes. 0 is no limit, as in the zero Tally.
 func NewTally(most int) *Tally { return &Tally{most: int64(most)} }
 
-// Within lets parent have as well whatever is added to t from now on.
+// Within adds to parent, too, all bytes that are added to t from now on.
 func (t *Tally) Within(parent *Tally) { t.parent = parent }
 
 // Add adds bytes, which may be negative.
@@ -29,11 +30,11 @@ func (t *Tally) Add(bytes int) {
 // Held returns the sum.
 func (t *Tally) Held() int { return int(t.held.Load()) }
 
-// Most returns how many bytes there may be, 0 being any number.
+// Most returns the limit in bytes, 0 being none.
 func (t *Tally) Most() int { return int(t.most) }
 
-// Pressed reports whether the sum is above half of what it may be, here or at the parent: time to
-// promise less. It is false for a nil Tally.
+// Pressed reports whether the sum exceeds half of the limit, of t or of its parent: time to grant
+// less credit. It is false for a nil Tally.
 func (t *Tally) Pressed() bool {
 	for ; t != nil; t = t.parent {
 		if t.most > 0 && t.held.Load() > t.most/2 {
@@ -43,25 +44,25 @@ func (t *Tally) Pressed() bool {
 	return false
 }
 
-// Over reports whether the sum is above what it may be: time to refuse what comes anew.
+// Over reports whether the sum exceeds the limit: time to reject new work.
 func (t *Tally) Over() bool { return t.most > 0 && t.held.Load() > t.most }
 
-// Part is what one thing holds of a [Tally]. The zero Part has no Tally to tell. It is safe for
+// Part is the share of one object in a [Tally]. The zero Part belongs to no Tally. It is safe for
 // concurrent use.
 type Part struct {
 	to    *Tally       // fixed
-	bytes atomic.Int64 // that were told; negative after End
+	bytes atomic.Int64 // known to the Tally; negative after End
 }
 
-// ended stands for the bytes of a Part after its End.
+// ended is the value of Part.bytes after End.
 const ended = -1
 
-// Begin lets p tell t. It is called once, before anything else.
+// Begin makes p a part of t. It is called once, before any other method.
 func (p *Part) Begin(t *Tally) { p.to = t }
 
-// Tell tells the Tally that so many bytes are held now, unless it knows that to within a [Step]. It
-// reports whether it did. Where several goroutines tell, one that did looks once more at what is
-// held then.
+// Tell reports to the Tally that now bytes are held, unless the Tally knows that number to within a
+// [Step]. It returns whether the Tally was updated. After true, a caller that has concurrent
+// callers reads its number again and repeats Tell.
 func (p *Part) Tell(now int) bool {
 	if p.to == nil {
 		return false
@@ -75,7 +76,7 @@ func (p *Part) Tell(now int) bool {
 	return true
 }
 
-// End takes back what was told. From then on the Tally is told nothing.
+// End subtracts the bytes of p from the Tally. Later calls of Tell have no effect.
 func (p *Part) End() {
 	if p.to == nil {
 		return
@@ -85,8 +86,8 @@ func (p *Part) End() {
 	}
 }
 
-// Tell lets c tell t, from now on, what it holds. It is called before the first message.
+// Tell makes the bytes that c holds a part of t. It is called before the first message.
 func (c *Counter) Tell(t *Tally) { c.part.Begin(t) }
 
-// EndTelling takes back what c has told its [Tally]. From then on the Tally is told nothing.
+// EndTelling subtracts the bytes of c from its [Tally], which ignores c from then on.
 func (c *Counter) EndTelling() { c.part.End() }

@@ -88,8 +88,8 @@ func TestWindowsShrinkWhileATallyIsPressed(t *testing.T) {
 	require.Greater(t, h.Bytes(), uint64(p.Window))
 }
 
-// TestATallyKnowsWhatACounterHoldsThatHasComeToRest has many who change it at once, so that they
-// tell in another order.
+// TestATallyKnowsWhatACounterHoldsThatHasComeToRest changes a counter from many goroutines, so that
+// their reports reach the Tally out of order.
 func TestATallyKnowsWhatACounterHoldsThatHasComeToRest(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(32))
 	for range 100 {

@@ -7,19 +7,20 @@ import (
 	"github.com/asterisque-go/asterisque/internal/piping"
 )
 
-// SendOption sets one property of a Block that is sent. Options may be made once and used for many
-// Blocks.
+// SendOption sets one property of a Block to send. An option may be used for many Blocks.
 type SendOption func(*outgoing)
 
-// outgoing is a Block to be sent, with what the options say of it.
+// outgoing is a Block to send, with the properties that its options set.
 type outgoing piping.Outgoing
 
-// WithTTL gives the Block this long to reach the application on the other side, from Send on. If
-// its time is up while it waits on either side it is dropped, and counted: see [Block.Skipped]. The
-// two clocks need not agree, so what counts is the time in which the Block waits here until it
-// leaves, and there from the moment in which the session has read it. The time on the way does not
-// count, and neither does that in the transport of a side that does not read, because its session
-// is paused or at its soft limit. 0 is no limit. Less than a millisecond is rounded up to one.
+// WithTTL limits the time from Send until the Block reaches the application of the peer. A Block
+// whose time expires while it waits on either side is dropped and counted: see [Block.Skipped].
+//
+// The clocks of the two sides need not agree. The time counts on the sending side until the Block
+// leaves, and on the receiving side from the moment at which the session has read the Block. Time
+// in transit does not count. Time in the transport of a side that does not read, because its
+// session is paused or at its soft limit, does not count either. 0 means no limit. Less than a
+// millisecond is rounded up to one.
 func WithTTL(d time.Duration) SendOption {
 	return func(b *outgoing) {
 		b.Expires = time.Time{}
@@ -29,21 +30,20 @@ func WithTTL(d time.Duration) SendOption {
 	}
 }
 
-// WithLoss lets the Block be dropped while the session is under pressure. Of Blocks with loss rate
-// n, about n out of 127 are dropped then, and never more. 0 keeps the Block in any case. 127 drops
-// all.
-// Larger values count as 127. Without this option the loss rate of the pipe applies.
+// WithLoss permits the session to drop the Block while it is under pressure. With loss rate n,
+// about n of 127 Blocks are dropped then, and never more. 0 keeps the Block in any case. 127 drops
+// all Blocks. Larger values count as 127. Without this option the loss rate of the pipe applies.
 func WithLoss(rate uint8) SendOption {
 	return func(b *outgoing) { b.Loss = min(rate, message.MaxLoss) }
 }
 
-// WithMarker has the report of a drop name the Block by marker, which is the application's own.
+// WithMarker identifies the Block in the report of a drop by marker, a value of the application.
 func WithMarker(marker any) SendOption { return func(b *outgoing) { b.Marker = marker } }
 
-// newOutgoing returns a Block to be sent. Its loss rate is loss unless an option says otherwise.
+// newOutgoing returns a Block to send. Its loss rate is loss unless an option sets another one.
 func newOutgoing(payload []byte, loss uint8, opts []SendOption) piping.Outgoing {
 	if len(opts) == 0 {
-		// without the allocation that options cost
+		// avoids the allocation that options need
 		return piping.Outgoing{Payload: payload, Loss: loss}
 	}
 	b := &outgoing{Payload: payload, Loss: loss}

@@ -1,16 +1,17 @@
-// Package pipe is one running call. It is born by an Open, carries Blocks both ways, each direction
-// until its end-of-stream, and dies by a Close.
+// Package pipe provides the [Pipe], one running call. An Open starts the call, a Close ends it. In
+// between, Blocks flow in both directions, each until its end-of-stream.
 //
-// A session makes pipes, and joins them to its Wire. The application at either end holds a [Pipe]:
-// it sends, receives and waits for the result.
+// A session creates pipes and connects them to its Wire. The application at either end sends,
+// receives and waits for the result through its [Pipe].
 //
 // # Windows
 //
-// Every direction of a pipe has a window: the receiver says up to which total the peer may send,
-// and says more as its application takes Blocks. A Block costs its payload and an overhead that the
-// receiver has announced, and leaves only when all of its cost fits. One that does not fit asks,
-// and is let through when the receiving application waits for it. What is granted is set aside in a
-// [limits.Room]. A reader that sleeps holds up its own pipe and nobody else.
+// Every direction of a pipe has a window: a total up to which the peer may send. The receiver
+// raises the total as its application takes Blocks. A Block costs its payload and an overhead that
+// the receiver has announced. A Block is sent only when its whole cost fits into the window. A
+// sender asks for credit for a Block that does not fit, and gets it when the receiving application
+// waits for that Block. Granted credit is reserved in a [limits.Room]. A slow reader blocks its own
+// pipe and no other.
 package pipe
 
 import (
@@ -23,21 +24,21 @@ import (
 )
 
 var (
-	// ErrClosed is returned for what is asked of a pipe whose call has ended well.
+	// ErrClosed is the error of an operation on a pipe whose call has ended without an error.
 	ErrClosed = piping.ErrClosed
 
 	// ErrEnded is returned by Send, Post and CloseSend after CloseSend.
 	ErrEnded = piping.ErrEnded
 )
 
-// Pipe is one running call. All methods may be called concurrently. When several goroutines
-// receive, each Block goes to one of them. A method that waits is ended by its context, by the end
-// of the call and by the end of the session.
+// Pipe is one running call. All methods are safe for concurrent use. When several goroutines
+// receive, each Block goes to one of them. A method that waits returns early when its context, the
+// call or the session ends.
 //
-// A Pipe comes from a session. The zero Pipe is of no use.
+// A session creates the Pipe. The zero Pipe is not usable.
 type Pipe piping.End
 
-// end returns p as its session sees it.
+// end returns p as its session uses it.
 func (p *Pipe) end() *piping.End { return (*piping.End)(p) }
 
 // Function returns the number of the called function.
@@ -46,72 +47,78 @@ func (p *Pipe) Function() uint16 { return p.end().Function() }
 // Priority returns the priority of all messages of the pipe.
 func (p *Pipe) Priority() priority.Priority { return p.end().Priority() }
 
-// MaxBlock returns the largest payload, in bytes, that the peer takes in one Block: Send fails with
-// ErrTooLarge for a larger one.
+// MaxBlock returns the largest payload, in bytes, that the peer accepts in one Block. Send fails
+// with ErrTooLarge for a larger one.
 func (p *Pipe) MaxBlock() int { return p.end().MaxBlock() }
 
-// Send sends payload as one Block and keeps no part of it. It waits while the window of the pipe is
-// used up, while much of the pipe has yet to leave, and while the session is at its soft limit.
-// When it returns nil the Block has been accepted, not yet received. After an error nothing of it
-// is sent. The errors are [ErrEnded], [ErrClosed] when the call ended well, and a *[codec.Abort]
-// for everything else: ErrTooLarge, after which the pipe goes on; ErrStopped when the peer wants no
-// more; ErrCanceled and ErrExpired from ctx; why the call was aborted.
+// Send sends payload as one Block and keeps no reference to it. Send blocks while the window of the
+// pipe is used up, while many bytes of the pipe wait to be sent, and while the session is at its
+// soft limit.
+//
+// A nil error means that the Block has been accepted for sending. It does not mean that the peer
+// has received the Block. After an error no part of the Block is sent. The errors are [ErrEnded],
+// [ErrClosed] when the call ended without an error, and otherwise a *[codec.Abort]: ErrTooLarge,
+// after which the pipe remains usable; ErrStopped when the peer accepts no more Blocks; ErrCanceled
+// and ErrExpired from ctx; or the reason why the call was aborted.
 func (p *Pipe) Send(ctx context.Context, payload []byte, opts ...SendOption) error {
 	return p.end().Send(ctx, newOutgoing(payload, p.end().Loss(), opts))
 }
 
-// Post sends payload as one Block without ever waiting, even at the soft limit, and returns the
-// state of the session's outbound direction: from [limits.Soft] on the caller should hold back,
-// because beyond the hard limit the session ends. A Block that the window of the pipe does not
-// admit is refused with ErrOverloaded. Otherwise the errors are those of Send.
+// Post sends payload as one Block without ever blocking, even at the soft limit. It returns the
+// state of the session's outbound direction. From [limits.Soft] on the caller should hold back,
+// because the session ends beyond the hard limit. Post fails with ErrOverloaded for a Block that
+// does not fit into the window of the pipe. The other errors are those of Send.
 func (p *Pipe) Post(payload []byte, opts ...SendOption) (limits.State, error) {
 	return p.end().Post(newOutgoing(payload, p.end().Loss(), opts))
 }
 
-// AwaitCredit waits until the window of the pipe admits a Block, at most until ctx ends. So a
-// sender can wait before a Block costs it memory. AwaitCredit sends and reserves nothing, so that
-// Send may still have to wait. It returns the largest payload that the window admits without
-// asking, in bytes. The errors are those of Send. It does not wait for a peer that gives no Block
-// credit without being asked: then it may return 0, and Send has to ask.
+// AwaitCredit blocks until the window of the pipe has room for a Block, or until ctx ends. It
+// returns the largest payload, in bytes, that can be sent without asking. So a sender can wait
+// before it allocates a Block. AwaitCredit reserves nothing, so a later Send may still block.
+//
+// The errors are those of Send. AwaitCredit does not wait for a peer that grants Block credit only
+// on request: then it may return 0, and Send has to ask.
 func (p *Pipe) AwaitCredit(ctx context.Context) (fits int, err error) {
 	return p.end().AwaitCredit(ctx)
 }
 
-// CloseSend ends this side's Blocks: the peer's Recv returns io.EOF after the last of them. It does
-// not wait, and the call goes on.
+// CloseSend ends this side's Blocks. The peer's Recv returns io.EOF after the last one. CloseSend
+// does not block, and the call continues.
 func (p *Pipe) CloseSend() error { return p.end().CloseSend() }
 
-// Recv waits for the next Block. After the peer's last one, or when the call ended well, it returns
-// io.EOF. An abort discards Blocks that wait. The other errors are a *[codec.Abort]: ErrCanceled
-// and ErrExpired from ctx, which ends only the wait, or why the call was aborted.
+// Recv blocks until the next Block. It returns io.EOF after the peer's last Block, and when the
+// call has ended without an error. An abort discards the Blocks that wait. The other errors are a
+// *[codec.Abort]: ErrCanceled and ErrExpired from ctx, which end only the wait, or the reason why
+// the call was aborted.
 func (p *Pipe) Recv(ctx context.Context) (Block, error) {
 	b, err := p.end().Recv(ctx)
 	return Block{b.Payload, b.Skipped, b.Memory}, err
 }
 
-// Skipped returns how many Blocks were dropped on the way since the one that Recv returned last.
-// After io.EOF it is final: it tells of Blocks dropped at the end.
+// Skipped returns the number of Blocks dropped in transit since the one that Recv returned last.
+// After io.EOF the number is final and includes the Blocks dropped at the end.
 func (p *Pipe) Skipped() uint64 { return p.end().Skipped() }
 
-// Stop says that this side wants no more Blocks. Those that wait are discarded. Recv returns
-// ErrStopped from now on, and so does the peer's Send. The call goes on, and so does the other
-// direction. Stop does not wait.
+// Stop rejects further Blocks from the peer and discards those that wait. From then on, Recv and
+// the peer's Send return ErrStopped. The call and its other direction continue. Stop does not
+// block.
 func (p *Pipe) Stop() { p.end().Stop() }
 
-// Pause holds Recv back, and with it the credit that the peer gets, until Unpause or the end of the
+// Pause blocks Recv, and withholds further credit from the peer, until Unpause or the end of the
 // call.
 func (p *Pipe) Pause() { p.end().Pause() }
 
 // Unpause ends a Pause.
 func (p *Pipe) Unpause() { p.end().Unpause() }
 
-// Result waits for the end of the call and returns its result, which belongs to the caller. The
-// error is a *[codec.Abort]: why the call was aborted, or ErrCanceled or ErrExpired from ctx, which
-// ends only the wait.
+// Result blocks until the call ends, and returns its result, which the caller owns. The error is a
+// *[codec.Abort]: the reason why the call was aborted, or ErrCanceled or ErrExpired from ctx, which
+// end only the wait.
 func (p *Pipe) Result(ctx context.Context) ([]byte, error) { return p.end().Result(ctx) }
 
-// Abort ends the call from this side, whether it runs or waits, and tells the peer err. A nil err
-// stands for ErrCanceled. Once the call is over, it only discards the Blocks that nobody has taken.
+// Abort ends the call from this side, even a call that still waits for a worker, and sends err to
+// the peer. A nil err stands for ErrCanceled. After the end of the call, Abort only discards the
+// Blocks that the application has not received.
 func (p *Pipe) Abort(err error) {
 	if err == nil {
 		err = codec.ErrCanceled
@@ -119,8 +126,9 @@ func (p *Pipe) Abort(err error) {
 	p.end().GiveUp(codec.AbortOf(err))
 }
 
-// Done returns a channel that is closed when the call is over.
+// Done returns a channel that is closed when the call ends.
 func (p *Pipe) Done() <-chan struct{} { return p.end().Done() }
 
-// Err returns nil while the call runs and when it has ended well, and then why it was aborted.
+// Err returns nil while the call runs and when it has ended without an error. After an abort it
+// returns the reason.
 func (p *Pipe) Err() error { return p.end().Err() }

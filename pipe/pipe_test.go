@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { leak.Main(m) }
 
 var background = context.Background()
 
-// silent is a session that remembers nothing.
+// silent is a session that ignores every call.
 type silent struct{}
 
 func (silent) Send(context.Context, piping.Outgoing) error { return nil }
@@ -37,7 +37,7 @@ func (silent) Misbehaved(any) *codec.Abort                 { return codec.ErrPan
 func (silent) Taken(int, int)                              {}
 func (silent) Shelter(int) bool                            { return false }
 
-// recorder is a session that remembers what it was to send.
+// recorder is a session that records the messages it is to send.
 type recorder struct {
 	silent
 	sent []piping.Outgoing
@@ -53,7 +53,7 @@ func (r *recorder) Post(b piping.Outgoing) (limits.State, error) {
 	return limits.Congested, nil
 }
 
-// newPipe returns a pipe without windows, both as applications and as its session see it.
+// newPipe returns a pipe without windows, in the view of applications and in that of its session.
 func newPipe() (*pipe.Pipe, *piping.End, *recorder) {
 	p, port := new(pipe.Pipe), new(recorder)
 	end := (*piping.End)(p)

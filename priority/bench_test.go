@@ -12,7 +12,7 @@ func BenchmarkLines(b *testing.B) {
 	v := new(int)
 	for _, n := range []int{1, 16, 10_000} {
 		for _, levels := range []int{1, 2, 7, 256} {
-			for _, p := range []priority.Priority{priority.Normal, 1} { // or begin there
+			for _, p := range []priority.Priority{priority.Normal, 1} { // the first level
 				b.Run(fmt.Sprintf("%d/levels=%d/from=%d", n, levels, p), func(b *testing.B) {
 					var l priority.Lines[*int]
 					b.ReportAllocs()

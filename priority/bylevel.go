@@ -1,9 +1,9 @@
 package priority
 
-// few is for how many levels a byLevel may have room although none is used.
+// few is the number of unused levels for which a byLevel may keep memory.
 const few = 16
 
-// byLevel holds a value for each level of a set, and memory for no others.
+// byLevel holds a value for each level of a set, and uses memory for these levels only.
 type byLevel[V any] struct {
 	used   set
 	values []V // of the used levels, the lowest first
@@ -25,7 +25,7 @@ func (b *byLevel[V]) add(l int) *V {
 	return &b.values[i]
 }
 
-// remove forgets the value of a used level.
+// remove drops the value of a used level.
 func (b *byLevel[V]) remove(l int) {
 	i := b.used.below(l)
 	n := copy(b.values[i:], b.values[i+1:]) + i

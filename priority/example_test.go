@@ -6,8 +6,8 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// A Queue can be used alone, for whatever shares one way out. Flows of one priority have turns of
-// 16 KiB, and a higher priority goes first.
+// A Queue can be used alone, for flows that share one link. Flows of one priority take turns of 4
+// KiB, and a higher priority is sent first.
 func ExampleQueue() {
 	var (
 		q      priority.Queue[string]
@@ -37,7 +37,7 @@ func ExampleQueue() {
 	// backup 1
 }
 
-// A Queue is strict unless it is told to let lower priorities move a little. Here they get about a
+// A Queue is strict unless Guard reserves a share for lower priorities. Here they get about a
 // quarter of the bytes.
 func ExampleQueue_Guard() {
 	var (
@@ -59,7 +59,7 @@ func ExampleQueue_Guard() {
 	// Output: high: 754 low: 246
 }
 
-// Lines order what is only handed on, by priority.
+// Lines order values by priority.
 func ExampleLines() {
 	var l priority.Lines[string]
 	l.Push(priority.Normal, "first")

@@ -22,12 +22,12 @@ type backlog struct {
 	q     priority.Queue[message]
 	fs    []*priority.Flow[message]
 	size  func(flow int) int // of the next message of a flow
-	under int                // the flow whose message has left in part; -1: there is none
+	under int                // the flow that has sent part of a message; -1: there is none
 
 	sum   int   // bytes that have left
-	got   []int // of them, by flow
-	last  []int // what sum was when a flow had sent last
-	waits []int // bytes of others between two that a flow has sent, at most
+	got   []int // sent bytes of each flow
+	last  []int // sum after the last message of each flow
+	waits []int // most bytes of other flows between two messages of a flow
 }
 
 func newBacklog(t *testing.T, flows int, size func(flow int) int) *backlog {
@@ -46,7 +46,7 @@ func (b *backlog) fill(flow int) {
 	}
 }
 
-// counts lets so many bytes leave, at most most of them at a time, and counts them.
+// counts sends and counts the given bytes, at most most of them at a time.
 func (b *backlog) counts(bytes, most int) {
 	b.got, b.waits = make([]int, len(b.fs)), make([]int, len(b.fs))
 	for end := b.sum + bytes; b.sum < end; {
@@ -58,7 +58,7 @@ func (b *backlog) counts(bytes, most int) {
 	}
 }
 
-// take lets at most so many bytes leave, and returns of which flow, and how many they were.
+// take sends at most most bytes, and returns their flow and their number.
 func (b *backlog) take(most int) (flow, n int) {
 	var rest int
 	b.q.Take(most, func(m *message, size int) int {
@@ -109,7 +109,7 @@ func TestQueue_EqualFlowsGetEqualBytes(t *testing.T) {
 			name := fmt.Sprintf("%d flows with messages of %d bytes, %d at a time", flows, size, most)
 			require.Greater(t, jain(b.got), 0.98, name)
 			for _, n := range b.waits {
-				// and once what the first one gets before it knows of the others
+				// and once the bytes that the first flow gets before others arrive
 				require.LessOrEqual(t, n, (flows-1)*(turn+min(size, most))+quantum, "%s: a turn of each of the others", name)
 			}
 		})
@@ -134,8 +134,8 @@ func TestQueue_MixedMessagesGetEqualBytes(t *testing.T) {
 	}
 }
 
-// Flows whose messages leave whole wait for a turn of each of the others, and not for the end of
-// what leaves in parts.
+// Flows whose messages are sent whole wait for one turn of each other flow, and not for the end of
+// a message in parts.
 func TestQueue_SmallMessagesWaitForOneRound(t *testing.T) {
 	each(func(flows, most int) {
 		b := newBacklog(t, flows, func(flow int) int {
@@ -151,7 +151,7 @@ func TestQueue_SmallMessagesWaitForOneRound(t *testing.T) {
 	})
 }
 
-// TestQueue_IsFairAfterAnything lets flows come and go, and parts be of any size, before it counts.
+// TestQueue_IsFairAfterAnything adds and removes flows, with parts of any size, before it counts.
 func TestQueue_IsFairAfterAnything(t *testing.T) {
 	for seed := range uint64(20) {
 		rnd := rand.New(rand.NewPCG(seed, 3))

@@ -10,8 +10,8 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// TestFlowsThatComeAndGoAgreeWithTheModel has few priorities, so that rounds are long, and flows
-// leave them from the front, the middle and the end.
+// TestFlowsThatComeAndGoAgreeWithTheModel has few priorities, so that rounds are long and flows
+// leave them at the front, in the middle and at the end.
 func TestFlowsThatComeAndGoAgreeWithTheModel(t *testing.T) {
 	for _, spread := range []int{1, 4, 256} {
 		rnd := rand.New(rand.NewPCG(7, uint64(spread)))

@@ -2,25 +2,26 @@ package priority
 
 import "github.com/asterisque-go/asterisque/internal/fifo"
 
-// Lines holds values until their turn: the highest priority first, and first in, first out within
-// one priority. Push and Pop take constant time. Memory is in proportion to what waits. Of what
-// waited, some KiB are kept. The zero Lines is empty. It is not safe for concurrent use.
+// Lines is a queue of values: the highest priority first, and first in, first out within one
+// priority. Push and Pop take constant time. Memory is proportional to the number of queued values;
+// some KiB of freed memory are kept for reuse. The zero Lines is empty. It is not safe for
+// concurrent use.
 type Lines[T any] struct {
-	normal fifo.Queue[T] // the line of Normal, which most values have
+	normal fifo.Queue[T] // the line of Normal, the most common priority
 	others *others[T]    // nil until a value has another priority
 	len    int
 }
 
-// others are the lines of all priorities but Normal.
+// others holds the lines of all priorities but Normal.
 type others[T any] struct {
-	lines  byLevel[*fifo.Queue[T]] // none of them is empty
+	lines  byLevel[*fifo.Queue[T]] // none of the lines is empty
 	spares spares[*fifo.Queue[T]]
 }
 
-// mostSpare is how many bytes the spare lines of a Lines may hold.
+// mostSpare is the limit, in bytes, for the spare lines of a Lines.
 const mostSpare = 3 << 10
 
-// Len returns the number of values that wait.
+// Len returns the number of queued values.
 func (l *Lines[T]) Len() int { return l.len }
 
 // Push appends v to the line of p.
@@ -45,7 +46,7 @@ func (o *others[T]) push(n int, v T) {
 	(*line).Push(v)
 }
 
-// Peek returns the value that Pop returns next, and its priority; ok is false when none waits.
+// Peek returns the value that Pop would return, and its priority. ok is false for an empty Lines.
 func (l *Lines[T]) Peek() (p Priority, v T, ok bool) {
 	n := l.highest(levels)
 	if n < 0 {
@@ -54,9 +55,9 @@ func (l *Lines[T]) Peek() (p Priority, v T, ok bool) {
 	return Priority(n + int(Min)), *l.at(n).Peek(), true
 }
 
-// Pop removes and returns the value whose turn it is; ok is false when none waits.
+// Pop removes and returns the value that is next in turn. ok is false for an empty Lines.
 func (l *Lines[T]) Pop() (v T, ok bool) {
-	if l.others == nil { // mostly, there is only one line
+	if l.others == nil { // common case: only one line
 		if l.len == 0 {
 			return v, false
 		}
@@ -74,8 +75,8 @@ func (l *Lines[T]) Pop() (v T, ok bool) {
 	return v, true
 }
 
-// PopLast removes and returns, of the values with the lowest priority, the one that came last. ok
-// is false if that priority is not below p.
+// PopLast removes and returns the newest value of the lowest priority. ok is false if that priority
+// is not below p.
 func (l *Lines[T]) PopLast(p Priority) (v T, ok bool) {
 	n := l.lowest()
 	if n < 0 || n >= level(p) {
@@ -97,7 +98,7 @@ func (l *Lines[T]) Filter(keep func(T) bool) {
 	}
 }
 
-// highest returns the highest level below the level under at which something waits, or -1.
+// highest returns the highest level, below the level under, with a queued value, or -1.
 func (l *Lines[T]) highest(under int) int {
 	n := -1
 	if l.others != nil {
@@ -109,7 +110,7 @@ func (l *Lines[T]) highest(under int) int {
 	return n
 }
 
-// lowest returns the lowest level at which something waits, or -1.
+// lowest returns the lowest level with a queued value, or -1.
 func (l *Lines[T]) lowest() int {
 	n := -1
 	if l.others != nil {
@@ -121,7 +122,7 @@ func (l *Lines[T]) lowest() int {
 	return n
 }
 
-// at returns the line of a level at which something waits.
+// at returns the line of a level that has a queued value.
 func (l *Lines[T]) at(n int) *fifo.Queue[T] {
 	if n == level(Normal) {
 		return &l.normal
@@ -137,7 +138,7 @@ func (o *others[T]) spare() *fifo.Queue[T] {
 	return new(fifo.Queue[T])
 }
 
-// tidy takes the line of level n away if it has become empty.
+// tidy removes the line of level n if it has become empty.
 func (l *Lines[T]) tidy(n int, line *fifo.Queue[T]) {
 	if line.Len() == 0 && n != level(Normal) {
 		l.others.lines.remove(n)

@@ -11,7 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// rest is what may be held once nothing waits, together with what else comes and goes.
+// rest is the memory that an empty queue may keep, together with other short-lived allocations.
 const rest = 16 << 10
 
 func all(f func(p priority.Priority)) {
@@ -31,7 +31,7 @@ func TestLinesThatHeldALotHoldLittle(t *testing.T) {
 			}
 		}},
 		"PopLast": {3000, func(l *priority.Lines[int32]) {
-			for l.Len() > 3000 { // those of Max, which is below none
+			for l.Len() > 3000 { // those of Max stay, and no other priority is above
 				l.PopLast(priority.Max)
 			}
 			l.Filter(func(int32) bool { return false })
@@ -76,7 +76,7 @@ func TestQueueThatHeldALotHoldsLittle(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			grown := math.MaxInt
-			for n := 0; n < 5 && grown > rest; n++ { // what the runtime allocates comes once
+			for n := 0; n < 5 && grown > rest; n++ { // one-time allocations of the runtime
 				grown = leftOf(t, empty)
 			}
 			require.LessOrEqual(t, grown, rest)
@@ -84,7 +84,7 @@ func TestQueueThatHeldALotHoldsLittle(t *testing.T) {
 	}
 }
 
-// leftOf returns what a queue holds that held a lot and was emptied.
+// leftOf returns the memory held by a queue that was large and has been emptied.
 func leftOf(t *testing.T, empty func(q *priority.Queue[int], fs []*priority.Flow[int])) int {
 	q := new(priority.Queue[int])
 	var fs []*priority.Flow[int]
@@ -107,7 +107,7 @@ func leftOf(t *testing.T, empty func(q *priority.Queue[int], fs []*priority.Flow
 	return grown
 }
 
-// TestWhatComesAndGoesAllocatesNothing has one value wait, or some, at few priorities.
+// TestWhatComesAndGoesAllocatesNothing has one or more values wait, at few priorities.
 func TestWhatComesAndGoesAllocatesNothing(t *testing.T) {
 	for _, n := range []int{1, 16} {
 		for _, levels := range []int{1, 2, 7} {

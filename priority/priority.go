@@ -1,9 +1,10 @@
-// Package priority orders what leaves a session. A [Priority] ranks a pipe. A [Queue] holds the
-// messages that found the departing batch full. It can be used alone, and so can [Lines].
+// Package priority orders the messages that leave a session. A [Priority] ranks a pipe. A [Queue]
+// holds the messages that did not fit into the batch that is being written. Queue and [Lines] can
+// also be used alone.
 package priority
 
-// Priority ranks a pipe among the other pipes of its session; the higher goes first. It is fixed
-// when the pipe opens.
+// Priority ranks a pipe among the other pipes of its session. A higher priority is sent first. It
+// is fixed when the pipe opens.
 type Priority int8
 
 const (

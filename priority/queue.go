@@ -7,47 +7,47 @@ import (
 	"github.com/asterisque-go/asterisque/internal/fifo"
 )
 
-// quantum is the number of bytes a flow may send in its turn before the next flow of its priority
-// has one. It is no larger than the window that each stream has at least: one that uses up such a
-// window in its turn gets no less than others.
+// quantum is the number of bytes that a flow may send in its turn, before the next flow of the same
+// priority. It does not exceed the smallest window of a stream, so a flow that uses up such a
+// window in its turn gets its full share.
 const quantum = 4 << 10
 
-// mostOwed is how many bytes the guard owes to lower priorities at most.
+// mostOwed is the upper limit of the bytes that the guard owes to lower priorities.
 const mostOwed = 16 << 10
 
-// Queue holds messages until they may leave. The highest priority goes first. Messages of a flow
-// leave in the order of Push. Flows of one priority take turns, fair by bytes (deficit round robin,
-// Shreedhar and Varghese 1995). Push and Pop take constant time whatever the number of flows and
-// priorities. Memory is in proportion to what waits, and to how many flows wait. Of what waited,
-// some KiB are kept.
+// Queue holds messages until they may be sent. The highest priority is sent first. Messages of a
+// flow are sent in the order of Push. Flows of one priority take turns, fair by bytes (deficit
+// round robin, Shreedhar and Varghese 1995). Push and Pop take constant time for any number of
+// flows and priorities. Memory is proportional to the number of queued messages and of their flows;
+// some KiB of freed memory are kept for reuse.
 //
 // The zero Queue is empty and strict: a lower priority waits until no higher one is left.
-// [Queue.Guard] lets it move a little. A Queue is not safe for concurrent use.
+// [Queue.Guard] gives lower priorities a small share. A Queue is not safe for concurrent use.
 type Queue[T any] struct {
 	rounds byLevel[round[T]] // none of them is empty
 	spares spares[*line[T]]
 	len    int
 
-	share float64 // part of the bytes that lower priorities get; 0 is strict
+	share float64 // share of the bytes for lower priorities; 0 is strict
 	owed  float64 // bytes that lower priorities have earned
 	last  int     // the level that the guard served last
-	part  int     // the level whose part has left last in its own right, +1; 0: it was no part
+	part  int     // level+1 of the part sent last in its own right; 0: it was a whole message
 }
 
-// Flow is the place of one pipe in a Queue. The zero Flow is empty, and is small unless something
-// waits. It belongs to one Queue while it holds messages, and must not be copied then.
+// Flow is the place of one pipe in a Queue. The zero Flow is empty, and small unless messages wait.
+// It belongs to one Queue while it holds messages, and must not be copied then.
 type Flow[T any] struct {
 	Priority Priority // must not change while the flow holds messages
 
 	line *line[T] // nil unless messages wait
 }
 
-// line is the messages of one flow in their order, in the round of its priority. There is at least
+// line is the messages of one flow in their order, in the round of its priority. It holds at least
 // one message.
 type line[T any] struct {
 	items      fifo.Queue[item[T]]
-	deficit    int      // bytes left of this turn
-	flow       *Flow[T] // nil while the line is a spare one, as are the next
+	deficit    int      // bytes left in this turn
+	flow       *Flow[T] // nil while the line is spare, as are next and prev
 	next, prev *line[T] // in the round
 	parked     bool     // see round
 }
@@ -62,15 +62,16 @@ func (n *line[T]) Held() int {
 	return int(unsafe.Sizeof(*n)-unsafe.Sizeof(n.items)) + n.items.Held()
 }
 
-// mostSpareLines is how many bytes the spare lines of a Queue may hold: one may have a whole chunk.
+// mostSpareLines is the limit, in bytes, for the spare lines of a Queue: enough for one line with a
+// whole chunk.
 const mostSpareLines = 9 << 10
 
-// Guard gives lower priorities part of the bytes while higher ones are busy: with 0.05, of 100
-// bytes about 5 belong to the levels below the highest, in turn. 0 is strict. The share is clamped
-// to 0..0.5.
+// Guard reserves a share of the bytes for lower priorities while higher ones are busy. With 0.05,
+// about 5 of 100 bytes belong to the levels below the highest, in turn. 0 is strict. The share is
+// clamped to 0..0.5.
 func (q *Queue[T]) Guard(share float64) { q.share = min(max(share, 0), 0.5) }
 
-// Len returns the number of messages that wait.
+// Len returns the number of queued messages.
 func (q *Queue[T]) Len() int { return q.len }
 
 // Push appends v to f, as size bytes.
@@ -82,7 +83,7 @@ func (q *Queue[T]) Push(f *Flow[T], v T, size int) {
 	q.len++
 }
 
-// enter gives f a line, which is the last one of its round and to which a message is to be added.
+// enter gives f a line, the last one of its round. The caller adds a message to it.
 func (q *Queue[T]) enter(f *Flow[T]) {
 	n, ok := q.spares.take()
 	if !ok {
@@ -93,7 +94,7 @@ func (q *Queue[T]) enter(f *Flow[T]) {
 	q.rounds.add(level(f.Priority)).turns.append(n)
 }
 
-// leave takes n, which is empty, away from its flow and its round.
+// leave removes n, which is empty, from its flow and its round.
 func (q *Queue[T]) leave(n *line[T]) {
 	l := level(n.flow.Priority)
 	r := q.rounds.at(l)
@@ -105,17 +106,17 @@ func (q *Queue[T]) leave(n *line[T]) {
 	q.spares.put(n, mostSpareLines)
 }
 
-// Pop removes and returns the message whose turn it is; ok is false when none waits.
+// Pop removes and returns the message that is next in turn. ok is false for an empty Queue.
 func (q *Queue[T]) Pop() (v T, ok bool) { return q.PopAtMost(math.MaxInt) }
 
-// PopAtMost is Pop, if the message whose turn it is has no more than size bytes. Otherwise it stays
-// the next one, and ok is false.
+// PopAtMost is Pop if the next message has no more than size bytes. Otherwise the message stays the
+// next one, and ok is false.
 func (q *Queue[T]) PopAtMost(size int) (v T, ok bool) {
 	return q.PopIf(func(_ *T, n int) bool { return n <= size })
 }
 
-// PopIf calls may with the message whose turn it is, and its size. If may reports true, PopIf is
-// Pop. Otherwise the message stays the next one, and ok is false.
+// PopIf calls may with the next message and its size. If may returns true, PopIf is Pop. Otherwise
+// the message stays the next one, and ok is false.
 func (q *Queue[T]) PopIf(may func(v *T, size int) bool) (v T, ok bool) {
 	return q.Take(math.MaxInt, func(v *T, size int) int {
 		if may(v, size) {
@@ -125,15 +126,18 @@ func (q *Queue[T]) PopIf(may func(v *T, size int) bool) (v T, ok bool) {
 	})
 }
 
-// Take is Pop for messages that may leave in parts: a message of more than most bytes, which count
-// as so many each time. It calls take with the message whose turn it is, and its size. take returns
-// how many bytes of it leave now: the message leaves with the last of them, and all is true then.
-// Otherwise it stays the next one of its flow, with what is left as its size. If take returns less
-// than 0, nothing leaves, and the message stays the next one.
+// Take is Pop for messages that may be sent in parts: messages of more than most bytes. Each part
+// of such a message is charged as at most most bytes.
 //
-// One message of each priority is under way at a time. Others of more than most bytes wait for its
-// end, with what is behind them in their flows. Flows get equal bytes all the same, to within one
-// message: each is charged what has left of it, and what it missed while it waited comes later.
+// Take calls take with the next message and its size. take returns the number of bytes to send now.
+// If that is the whole message, Take removes the message and all is true. Otherwise the message
+// stays the next one of its flow, with the remaining bytes as its size. If take returns a negative
+// number, nothing is sent, and the message stays the next one.
+//
+// Within one priority, one message in parts is sent at a time. Other messages of more than most
+// bytes wait until it ends, together with the messages behind them in their flows. Flows still get
+// equal bytes, to within one message: each flow is charged for the bytes it has sent, and gets the
+// share it missed while it waited later.
 func (q *Queue[T]) Take(most int, take func(v *T, size int) (leaves int)) (v T, all bool) {
 	if q.len == 0 {
 		return v, false
@@ -166,8 +170,8 @@ func (q *Queue[T]) Take(most int, take func(v *T, size int) (leaves int)) (v T, 
 	return v, false
 }
 
-// PopUrgent removes and returns the message of the highest priority whose turn it is, if messages
-// of lower ones wait, too, and may reports true for it. Otherwise all stays as it is, and ok is
+// PopUrgent removes and returns the next message of the highest priority, if messages of lower
+// priorities wait, too, and may returns true for it. Otherwise the Queue stays as it is, and ok is
 // false.
 func (q *Queue[T]) PopUrgent(may func(v *T, size int) bool) (v T, ok bool) {
 	if q.len == 0 {
@@ -188,7 +192,7 @@ func (q *Queue[T]) PopUrgent(may func(v *T, size int) bool) (v T, ok bool) {
 	return q.take(n, math.MaxInt).value, true
 }
 
-// earn notes that so many bytes of level l have left, while top was the highest level.
+// earn records that bytes of level l were sent while top was the highest level.
 func (q *Queue[T]) earn(l, top, bytes int) {
 	q.owed = min(q.owed+float64(bytes)*q.share, mostOwed)
 	if l != top {
@@ -197,15 +201,15 @@ func (q *Queue[T]) earn(l, top, bytes int) {
 	}
 }
 
-// Clear removes all messages of f and hands each to drop, oldest first.
+// Clear removes all messages of f and passes each to drop, oldest first.
 func (q *Queue[T]) Clear(f *Flow[T], drop func(T)) {
 	for range f.Len() {
 		drop(q.take(f.line, math.MaxInt).value)
 	}
 }
 
-// Filter removes every message for which keep returns false. It takes time in proportion to what
-// waits.
+// Filter removes every message for which keep returns false. Its time is proportional to the number
+// of queued messages.
 func (q *Queue[T]) Filter(keep func(*T) bool) {
 	for l := q.rounds.used.highest(levels); l >= 0; l = q.rounds.used.highest(l) {
 		r := q.rounds.at(l)
@@ -218,7 +222,7 @@ func (q *Queue[T]) Filter(keep func(*T) bool) {
 	}
 }
 
-// Len returns the number of messages of f that wait.
+// Len returns the number of queued messages of f.
 func (f *Flow[T]) Len() int {
 	if f.line == nil {
 		return 0
@@ -226,9 +230,9 @@ func (f *Flow[T]) Len() int {
 	return f.line.items.Len()
 }
 
-// guarded returns the level below top whose turn the guard grants, or -1. It grants none behind a
-// part of a lower priority, which has left because nothing else waited: so an urgent message that
-// has come meanwhile waits for that part only.
+// guarded returns the level below top that the guard serves next, or -1. It returns -1 after a part
+// of a lower priority that was sent because no other message waited. So an urgent message that was
+// pushed meanwhile waits for that one part only.
 func (q *Queue[T]) guarded(top int) int {
 	if q.share == 0 || q.owed < mostOwed/4 || q.part > 0 && q.part <= top {
 		return -1
@@ -236,10 +240,10 @@ func (q *Queue[T]) guarded(top int) int {
 	if l := q.rounds.used.highest(min(q.last, top)); l >= 0 {
 		return l
 	}
-	return q.rounds.used.highest(top) // the lowest had its turn: start again below the top
+	return q.rounds.used.highest(top) // after the lowest level, start again below the top
 }
 
-// take removes the first message of n. Others of more than most bytes leave in parts.
+// take removes the first message of n. Messages of more than most bytes are sent in parts.
 func (q *Queue[T]) take(n *line[T], most int) item[T] {
 	it := n.items.Pop()
 	q.len--

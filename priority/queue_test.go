@@ -10,7 +10,7 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// message is what the tests queue: the flow it belongs to, and its place there.
+// message is the value in the tested queues: its flow, and its place there.
 type message struct{ flow, seq, size int }
 
 // flows returns a flow for each priority.
@@ -105,9 +105,8 @@ func TestClearDropsOneFlowAndNoOther(t *testing.T) {
 	require.ElementsMatch(t, []message{{1, 0, 0}, {1, 1, 0}, {1, 2, 0}, {0, 9, 0}}, left)
 }
 
-// TestQueueAgreesWithTheModel drives a queue with random steps. Nothing may be lost, doubled or
-// overtaken within its flow, and without a guard no message may leave before one of a higher
-// priority.
+// TestQueueAgreesWithTheModel drives a queue with random steps. No message is lost, duplicated or
+// overtaken within its flow. Without a guard, no message is sent before one of a higher priority.
 func TestQueueAgreesWithTheModel(t *testing.T) {
 	for seed := range uint64(10) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
@@ -185,7 +184,7 @@ func BenchmarkQueue(b *testing.B) {
 }
 
 // TestLargeMessagesThatWaitForEachOtherHaveTheirShare has many flows with large messages, of which
-// one is under way at a time, and many with small ones.
+// one is sent at a time, and many flows with small messages.
 func TestLargeMessagesThatWaitForEachOtherHaveTheirShare(t *testing.T) {
 	const large, small, most = 60, 40, 16 << 10
 	var q priority.Queue[message]

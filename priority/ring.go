@@ -1,6 +1,6 @@
 package priority
 
-// ring is a circle of lines.
+// ring is a circular list of lines.
 type ring[T any] struct{ first *line[T] }
 
 // append makes n the last line.
@@ -13,7 +13,8 @@ func (r *ring[T]) append(n *line[T]) {
 	n.prev.next, n.next.prev = n, n
 }
 
-// insert puts n before another line, in whose place it is then, also if that is the first one.
+// insert puts n in the place of the line before, which follows it. If before was the first line, n
+// becomes the first.
 func (r *ring[T]) insert(n, before *line[T]) {
 	n.next, n.prev = before, before.prev
 	n.prev.next, n.next.prev = n, n

@@ -1,25 +1,28 @@
 package priority
 
-// round is the lines of one priority. One message at a time is under way of those that leave in
-// parts: the holder has the right to that, and lines whose next message would be another one are
-// parked until the right is theirs. The turn of the holder is as large as those of all parked lines
-// together. Each of these lines has an account, which gets the bytes of a turn with every turn of
-// the holder, and pays for what the line sends. The right goes to a line that has something left,
-// and stays while that is so. A line that goes back to small messages in debt pays with its own
-// turns, as long as there is a holder to get them.
+// round is the lines of one priority. At most one message in parts is sent at a time: that of the
+// holder. Lines whose next message is also sent in parts are parked until they become the holder.
+// The turn of the holder is as large as those of all parked lines together.
 //
-// The account of the holder, and of a parked line, is its deficit and what the round has given.
+// The holder and each parked line have an account. With every turn of the holder, each account
+// earns the bytes of one turn. A line pays for its bytes from its account. The next holder is a
+// line with a positive account, and it stays the holder while its account is positive. A line in
+// debt that returns to small messages pays with its own turns, as long as there is a holder to
+// receive them.
+//
+// The account of the holder, and of a parked line, is its deficit plus given.
 type round[T any] struct {
-	// its first line is whose turn it is, or will be if its message is too large for what is left
+	// the first line is next in turn; if its message exceeds its deficit, it earns a turn and moves
+	// back
 	turns  ring[T]
 	parked ring[T]
 	number int      // of parked lines
-	holder *line[T] // one of turns; nil: nobody holds the right
-	pool   int      // bytes left of the turn of the holder
-	given  int      // bytes that each account got since there has been a holder
+	holder *line[T] // one of turns; nil: no line is the holder
+	pool   int      // bytes left in the turn of the holder
+	given  int      // bytes that each account has earned since there has been a holder
 }
 
-// ready returns the line whose turn it is to let a message leave, or at most so many bytes of one.
+// ready returns the line that may send its next message now, or up to most bytes of it.
 func (r *round[T]) ready(most int) *line[T] {
 	for {
 		n := r.turns.first
@@ -43,7 +46,7 @@ func (r *round[T]) ready(most int) *line[T] {
 	}
 }
 
-// join lets n hold the right, or wait for it.
+// join makes n the holder, or parks n if there is one.
 func (r *round[T]) join(n *line[T]) {
 	if r.holder == nil {
 		r.holder, r.pool, r.given = n, max(n.deficit, 0), 0
@@ -55,19 +58,19 @@ func (r *round[T]) join(n *line[T]) {
 	r.park(n)
 }
 
-// earn gives n, which needs no right, a turn.
+// earn gives n, a line with a message that is sent whole, the bytes of a turn.
 func (r *round[T]) earn(n *line[T]) {
 	switch {
 	case n.deficit >= 0:
 	case r.holder != nil:
 		r.pool += min(quantum, -n.deficit)
-	default: // those that have lent it their turns have left
+	default: // the lines that lent it their turns are gone
 		n.deficit = 0
 	}
 	n.deficit += quantum
 }
 
-// charge notes that so many bytes of n leave.
+// charge records that bytes of n are sent.
 func (r *round[T]) charge(n *line[T], bytes int) {
 	n.deficit -= bytes
 	if n == r.holder {
@@ -75,8 +78,8 @@ func (r *round[T]) charge(n *line[T], bytes int) {
 	}
 }
 
-// left notes that a message of n has left, or was dropped, and that others of n wait. Those of more
-// than most bytes leave in parts.
+// left records that a message of n was sent or dropped, and that n holds further messages. Messages
+// of more than most bytes are sent in parts.
 func (r *round[T]) left(n *line[T], most int) {
 	if n != r.holder {
 		return
@@ -117,8 +120,8 @@ func (r *round[T]) remove(n *line[T]) {
 	r.turns.remove(n)
 }
 
-// next returns the parked line that is to hold the right, which is parked no more: the first one
-// that has something left, or else the one that lacks least.
+// next unparks and returns the line that becomes the holder: the first one with a positive account,
+// or else the one with the least debt.
 func (r *round[T]) next() *line[T] {
 	best := r.parked.first
 	for n := best.next; r.account(best) <= 0 && n != r.parked.first; n = n.next {
@@ -126,7 +129,7 @@ func (r *round[T]) next() *line[T] {
 			best = n
 		}
 	}
-	r.parked.first = best // those before it come after all others
+	r.parked.first = best // the lines before it move to the end
 	r.unpark(best)
 	return best
 }

@@ -1,18 +1,18 @@
 package priority
 
-// spares keeps some empty lines, so that lines which come and go allocate nothing.
+// spares keeps some empty lines, so that short-lived lines allocate nothing.
 type spares[L holder] struct {
 	lines []L
-	held  int // bytes, by all of them
+	held  int // bytes, of all lines
 }
 
 // holder is a pointer to a line.
 type holder interface {
-	Held() int // bytes, with the line itself, while that is empty
+	Held() int // bytes, of the line itself and its memory, while it is empty
 }
 
-// put keeps l, which is empty, if it fills no more than half of what is left of most bytes: so a
-// large one leaves room for some that are smaller.
+// put keeps l, an empty line, if it takes no more than half of the unused part of most bytes. So a
+// large line leaves room for some smaller ones.
 func (s *spares[L]) put(l L, most int) {
 	if held := l.Held(); held <= (most-s.held)/2 {
 		s.lines = append(s.lines, l)

@@ -15,8 +15,8 @@ import (
 	"github.com/asterisque-go/asterisque/stream"
 )
 
-// sealed is code around a pipe that puts a byte before each Block, which it looks for in those that
-// come, and flips all others.
+// sealed is a stream interceptor that puts a byte before each Block, checks for it in each received
+// Block, and flips all other bytes.
 func sealed() piping.Around {
 	return piping.Around{
 		Send: func(b []byte) ([]byte, error) {

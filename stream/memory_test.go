@@ -1,6 +1,6 @@
 //go:build !race
 
-// The race detector has memory of its own beside every object, so that this file is not for it.
+// The race detector needs memory for every object, so this file is excluded under it.
 
 package stream_test
 
@@ -24,9 +24,9 @@ import (
 
 var soak = flag.Bool("soak", false, "copy 1 GiB instead of 256 MiB in the test of memory")
 
-// TestALargeCopyNeedsLittleMemory bounds what the heap grows by, over that of the idle session,
-// while a large stream passes through: 8 MiB a side. Both sides are in this process, so that the
-// bound is for their sum.
+// TestALargeCopyNeedsLittleMemory bounds the growth of the heap, over that of the idle session,
+// while a large stream passes: 8 MiB a side. Both sides are in this process, so the bound is for
+// their sum.
 func TestALargeCopyNeedsLittleMemory(t *testing.T) {
 	const mostOfBoth = 2 * 8 << 20
 	size := int64(256 << 20)
@@ -34,7 +34,7 @@ func TestALargeCopyNeedsLittleMemory(t *testing.T) {
 		size = 1 << 30
 	}
 	sess := sinkOverTCP(t)
-	copyZeros(t, sess, 1<<20) // so that goroutines are there, and stacks grown
+	copyZeros(t, sess, 1<<20) // warm up: goroutines exist, and stacks have grown
 	runtime.GC()
 	idle := heapInUse()
 
@@ -50,7 +50,7 @@ func TestALargeCopyNeedsLittleMemory(t *testing.T) {
 }
 
 // sinkOverTCP returns a session whose peer offers function 1, which reads a stream to its end and
-// answers how long it was. Everything ends with the test.
+// returns its length. Everything ends with the test.
 func sinkOverTCP(t *testing.T) *asterisque.Session {
 	svc := asterisque.NewService()
 	svc.Handle(1, "sink", func(_ context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
@@ -87,8 +87,8 @@ type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) { return len(b), nil }
 
-// sampleHeap looks at the heap each millisecond, on a goroutine that ends with the call of peak,
-// which returns the most there was.
+// sampleHeap samples the heap each millisecond, on a goroutine that ends with the call of peak.
+// peak returns the largest sample.
 func sampleHeap(ctx context.Context) (peak func() uint64) {
 	ctx, stop := context.WithCancel(ctx)
 	most := make(chan uint64)

@@ -13,15 +13,15 @@ type Reader struct {
 	pipe     *pipe.Pipe
 	deadline deadline
 	block    pipe.Block // received last
-	rest     []byte     // of its payload
+	rest     []byte     // unread part of its payload
 }
 
 // NewReader returns a Reader over p.
 func NewReader(p *pipe.Pipe) *Reader { return &Reader{pipe: p} }
 
-// Read waits for bytes and returns those of at most one Block. After the last byte it returns
-// io.EOF. The other errors are those of [pipe.Pipe.Recv], and os.ErrDeadlineExceeded, after which
-// another deadline may be set.
+// Read blocks until bytes arrive and returns those of at most one Block. After the last byte it
+// returns io.EOF. The other errors are those of [pipe.Pipe.Recv], and os.ErrDeadlineExceeded, after
+// which a new deadline may be set.
 func (r *Reader) Read(b []byte) (int, error) {
 	if len(b) == 0 {
 		return 0, nil
@@ -36,8 +36,8 @@ func (r *Reader) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// WriteTo writes what comes to w, with a Write for each Block, until the end of the stream. It
-// returns the number of bytes written, and the first error of either side but io.EOF.
+// WriteTo writes the received bytes to w, with one Write for each Block, until the end of the
+// stream. It returns the number of bytes written, and the first error of either side but io.EOF.
 func (r *Reader) WriteTo(w io.Writer) (n int64, err error) {
 	ctx, cancel := r.deadline.context()
 	defer cancel()
@@ -59,16 +59,16 @@ func (r *Reader) WriteTo(w io.Writer) (n int64, err error) {
 	}
 }
 
-// Close says that no more is wanted: what waits is discarded, and the peer's next Write fails with
-// ErrStopped of package codec. The call itself goes on.
+// Close rejects further bytes. Bytes that wait are discarded, and the peer's next Write fails with
+// ErrStopped of package codec. The call itself continues.
 func (r *Reader) Close() error {
 	r.rest = nil
 	r.pipe.Stop()
 	return nil
 }
 
-// SetReadDeadline bounds the calls that begin after it. A call that passes it fails with
-// os.ErrDeadlineExceeded. The zero time is no bound.
+// SetReadDeadline sets the deadline for calls that begin after it. A call that exceeds the deadline
+// fails with os.ErrDeadlineExceeded. The zero time means no deadline.
 func (r *Reader) SetReadDeadline(t time.Time) error {
 	r.deadline.at = t
 	return nil

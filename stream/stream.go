@@ -1,9 +1,11 @@
-// Package stream is bytes over a pipe: an [io.Writer] at one end and an [io.Reader] at the other.
+// Package stream transfers bytes over a pipe, with an [io.Writer] at one end and an [io.Reader] at
+// the other.
 //
-// A [Writer] cuts what is written into Blocks of a moderate size, so that a bulk write never holds
-// up the other pipes of a session. A [Reader] joins them again. Both wait as the pipe does: for its
-// window, for the session's limits, for the peer. Errors of the pipe come through as they are, so
-// that [errors.Is] finds their codes, such as that of ErrStopped of package codec.
+// A [Writer] cuts the written bytes into Blocks of a moderate size, so that a bulk write never
+// delays the other pipes of a session for long. A [Reader] joins the Blocks again. Both block as
+// the pipe does: for its window, for the limits of the session, for the peer. Errors of the pipe
+// are returned unchanged, so that [errors.Is] finds their codes, such as that of ErrStopped of
+// package codec.
 //
 //	w, r := stream.NewWriter(p), stream.NewReader(p)
 package stream
@@ -29,7 +31,7 @@ func (d deadline) context() (context.Context, context.CancelFunc) {
 	return context.WithDeadline(context.Background(), d.at)
 }
 
-// explain returns an error of the pipe as the caller should see it: the end of ctx is a passed
+// explain returns an error of the pipe as the caller sees it: the end of ctx is an exceeded
 // deadline.
 func explain(ctx context.Context, op string, err error) error {
 	if ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded) {

@@ -76,7 +76,7 @@ func TestTheReaderIsAReader(t *testing.T) {
 
 func TestCopyGoesBothWaysThroughReadFromAndWriteTo(t *testing.T) {
 	content := noise(3 << 20)
-	p := open(t, func(_ context.Context, p *pipe.Pipe) error { // sends back what it gets
+	p := open(t, func(_ context.Context, p *pipe.Pipe) error { // echo
 		w := stream.NewWriter(p)
 		_, err := io.Copy(w, stream.NewReader(p))
 		return errors.Join(err, w.Close())
@@ -301,7 +301,7 @@ func TestFailuresOfTheOtherEndOfACopyAreReturned(t *testing.T) {
 	require.EqualValues(t, 10, n)
 }
 
-// failingWriter takes ten bytes and fails.
+// failingWriter accepts ten bytes and fails.
 type failingWriter struct{ err error }
 
 func (w failingWriter) Write([]byte) (int, error) { return 10, w.err }

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// MaxSize is the largest size, in bytes, that a Writer can have. The peer may take less in one
+	// MaxSize is the largest Block size, in bytes, of a Writer. The peer may accept less in one
 	// Block: see [pipe.Pipe.MaxBlock].
 	MaxSize = 64 << 10
 
-	// DefaultSize is the size, in bytes, of a Writer that is given none. Smaller Blocks cost more
-	// each, larger ones hold up what is urgent. The frame of such a Block is one packet of the
-	// loopback device, which holds 65,483 bytes of a TCP stream. A Block of 64 KiB would be two
-	// packets, at nearly twice the cost.
+	// DefaultSize is the Block size, in bytes, of a Writer without an explicit size. Smaller Blocks
+	// cost more each, and larger ones delay urgent messages. The frame of such a Block is one
+	// packet of the loopback device, which holds 65,483 bytes of a TCP stream. A Block of 64 KiB
+	// would need two packets, at nearly twice the cost.
 	DefaultSize = 63 << 10
 )
 
@@ -28,18 +28,18 @@ type Writer struct {
 	pipe     *pipe.Pipe
 	deadline deadline
 	size     int // of a Block, in bytes
-	// mem holds what was written and not yet sent, and grows with that. It may be nil if that is
-	// nothing.
+	// mem holds the bytes that were written and not yet sent, and grows with them. It may be nil if
+	// there are none.
 	mem  *buffer.Buffer
 	kept int   // bytes in mem
-	err  error // of the first failure, and ErrEnded after Close
+	err  error // the first failure; ErrEnded after Close
 }
 
 // NewWriter returns a Writer over p that sends Blocks of [DefaultSize] bytes.
 func NewWriter(p *pipe.Pipe) *Writer { return NewWriterSize(p, DefaultSize) }
 
-// NewWriterSize returns a Writer over p that sends Blocks of size bytes. They have at most
-// [MaxSize] bytes, and at most [pipe.Pipe.MaxBlock]. A size below 1 means [DefaultSize].
+// NewWriterSize returns a Writer over p that sends Blocks of size bytes, but of no more than
+// [MaxSize] and [pipe.Pipe.MaxBlock]. A size below 1 means [DefaultSize].
 func NewWriterSize(p *pipe.Pipe, size int) *Writer {
 	if size < 1 {
 		size = DefaultSize
@@ -47,12 +47,12 @@ func NewWriterSize(p *pipe.Pipe, size int) *Writer {
 	return &Writer{pipe: p, size: min(size, MaxSize, p.MaxBlock())}
 }
 
-// Write copies b, and sends what is enough for a Block. The rest is kept until there is more, or
-// until [Writer.Flush]. Write waits as [pipe.Pipe.Send] does, at most until the deadline.
+// Write copies b and sends every complete Block. It keeps the rest until more bytes are written, or
+// until [Writer.Flush]. Write blocks as [pipe.Pipe.Send] does, at most until the deadline.
 //
-// The number of bytes returned with an error says how much was accepted. After an error every
-// further call fails with it. Only after a passed deadline another one may be set. When the peer
-// has closed its Reader the error is ErrStopped of package codec.
+// With an error, Write returns the number of bytes that it accepted. Every later call fails with
+// the same error, except after an exceeded deadline, when a new deadline may be set. When the peer
+// has closed its Reader, the error is ErrStopped of package codec.
 func (w *Writer) Write(b []byte) (n int, err error) {
 	if w.err != nil {
 		return 0, w.err
@@ -60,7 +60,7 @@ func (w *Writer) Write(b []byte) (n int, err error) {
 	ctx, cancel := w.deadline.context()
 	defer cancel()
 	for n < len(b) {
-		if w.kept == 0 && len(b)-n >= w.size { // a whole Block: no copy is needed here
+		if w.kept == 0 && len(b)-n >= w.size { // a whole Block, sent without a copy
 			k, err := w.send(ctx, b[n:n+w.size])
 			if n += k; err != nil {
 				return n, err
@@ -76,15 +76,15 @@ func (w *Writer) Write(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// keep keeps as much of b as completes a Block, and sends a complete Block. It returns how much of
-// b it has taken.
+// keep copies as much of b as completes a Block, and sends a complete Block. It returns the number
+// of bytes taken from b.
 func (w *Writer) keep(ctx context.Context, b []byte) (int, error) {
-	if w.kept == w.size { // a deadline has passed before it could be sent
+	if w.kept == w.size { // a deadline has expired before the Block could be sent
 		if err := w.flush(ctx); err != nil {
 			return 0, err
 		}
 	}
-	if w.mem == nil { // no memory is taken for a peer that takes nothing
+	if w.mem == nil { // no allocation for a peer that grants no credit
 		if _, err := w.credit(ctx); err != nil {
 			return 0, err
 		}
@@ -105,7 +105,7 @@ func (w *Writer) grow(n int) {
 	if small != nil && n <= len(small.B) {
 		return
 	}
-	// a power of two, so that little is copied however small the writes are
+	// a power of two, so that small writes cause few copies
 	w.mem = buffer.Take(1 << bits.Len(uint(n-1)))
 	if small != nil {
 		copy(w.mem.B, small.B[:w.kept])
@@ -113,7 +113,7 @@ func (w *Writer) grow(n int) {
 	}
 }
 
-// release gives the memory back, with all that is in it.
+// release releases the memory together with its content.
 func (w *Writer) release() {
 	if w.mem != nil {
 		w.mem.Release()
@@ -121,9 +121,10 @@ func (w *Writer) release() {
 	w.mem, w.kept = nil, 0
 }
 
-// ReadFrom sends what r returns until its end, a Block for each Read, so that nothing is held back
-// while r has no more. It returns the number of bytes read, and the first error of either side but
-// io.EOF. What a passed deadline has kept from being sent goes out with what is written next.
+// ReadFrom sends the bytes that r returns until its end, one Block for each Read, so that no byte
+// waits for more bytes of r. It returns the number of bytes read, and the first error of either
+// side but io.EOF. Bytes that an exceeded deadline kept from being sent are sent with the next
+// write.
 func (w *Writer) ReadFrom(r io.Reader) (n int64, err error) {
 	if err := w.Flush(); err != nil {
 		return 0, err
@@ -150,8 +151,8 @@ func (w *Writer) ReadFrom(r io.Reader) (n int64, err error) {
 	}
 }
 
-// Flush sends what has been kept. It waits as [pipe.Pipe.Send] does, but not until the peer has
-// received that.
+// Flush sends the bytes that Write has kept. It blocks as [pipe.Pipe.Send] does, but not until the
+// peer has received the bytes.
 func (w *Writer) Flush() error {
 	if w.err != nil {
 		return w.err
@@ -161,9 +162,9 @@ func (w *Writer) Flush() error {
 	return w.flush(ctx)
 }
 
-// Close flushes and ends this direction: the peer's Reader returns io.EOF after the last byte. The
-// call itself goes on. If the peer was content with less and has ended the call well, Close returns
-// nil. Repeated calls return the error of the first.
+// Close flushes, and ends this direction: the peer's Reader returns io.EOF after the last byte. The
+// call itself continues. Close returns nil if the peer has ended the call without an error before
+// it read all bytes. Repeated calls return the error of the first.
 func (w *Writer) Close() error {
 	if w.err == pipe.ErrEnded {
 		return nil
@@ -180,15 +181,15 @@ func (w *Writer) Close() error {
 	return nil
 }
 
-// SetWriteDeadline bounds the calls that begin after it. A call that passes it fails with
-// os.ErrDeadlineExceeded. The zero time is no bound.
+// SetWriteDeadline sets the deadline for calls that begin after it. A call that exceeds the
+// deadline fails with os.ErrDeadlineExceeded. The zero time means no deadline.
 func (w *Writer) SetWriteDeadline(t time.Time) error {
 	w.deadline.at = t
 	return nil
 }
 
-// flush sends what has been kept. If that fills the memory it is in, the memory is given away with
-// it, so that nothing is copied.
+// flush sends the bytes that Write has kept. If they fill their memory, flush hands over the memory
+// itself, without a copy.
 func (w *Writer) flush(ctx context.Context) error {
 	if w.kept == 0 {
 		return nil
@@ -212,9 +213,9 @@ func (w *Writer) flush(ctx context.Context) error {
 	return nil
 }
 
-// send sends one Block: as much of b as the window admits, so that it has to ask for nothing. It
-// returns how much that was. Only a peer whose window never admits a byte by itself is asked: for
-// all of b.
+// send sends one Block with as much of b as the window admits without asking. It returns the number
+// of bytes sent. If the window of the peer never admits a byte without asking, send sends all of b
+// and asks for credit.
 func (w *Writer) send(ctx context.Context, b []byte) (int, error) {
 	n, err := w.credit(ctx)
 	if err != nil {
@@ -229,13 +230,13 @@ func (w *Writer) send(ctx context.Context, b []byte) (int, error) {
 	return n, nil
 }
 
-// credit waits until the window admits something, and returns how much.
+// credit blocks until the window has room, and returns the number of bytes that fit.
 func (w *Writer) credit(ctx context.Context) (int, error) {
 	n, err := w.pipe.AwaitCredit(ctx)
 	return n, w.failed(ctx, err)
 }
 
-// failed returns err as the caller should see it. Each failure is final but a passed deadline.
+// failed returns err as the caller sees it. Every error but an exceeded deadline is final.
 func (w *Writer) failed(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() == nil {
 		w.err = err

@@ -16,7 +16,8 @@ import (
 	"github.com/asterisque-go/asterisque/stream"
 )
 
-// port is a session that remembers how large the Blocks were, and how often a pipe has asked.
+// port is a session that records the sizes of the Blocks, and how often a pipe has asked for
+// credit.
 type port struct {
 	blocks []int
 	bytes  int
@@ -39,8 +40,7 @@ func (p *port) Close([]byte, *codec.Abort)                 {}
 func (p *port) Ask()                                       { p.asks++ }
 func (p *port) Skip(uint64)                                {}
 
-// narrow returns a pipe whose peer grants credit up to limit, and more than early only if it is
-// asked.
+// narrow returns a pipe whose peer grants credit up to limit, but more than early only on request.
 func narrow(early, limit uint64) (*pipe.Pipe, *port) {
 	p, to := new(pipe.Pipe), new(port)
 	(*piping.End)(p).Init(piping.Config{Port: to, SendLimit: limit, Granted: piping.Unlimited,

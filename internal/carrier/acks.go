@@ -6,27 +6,27 @@ import (
 )
 
 const (
-	// An Ack goes along with whatever the writer writes. Alone it goes after so many frames or
-	// bytes, or after ackDelay.
+	// An Ack is sent together with the next batch that the writer writes. Without such a batch, an
+	// Ack is sent after this many frames or bytes, or after ackDelay.
 	ackFrames = 256
 	ackBytes  = 256 << 10
 	ackDelay  = 20 * time.Millisecond
 )
 
-// acks counts what has arrived of the frames that the peer keeps until they are acknowledged.
+// acks counts the received frames that the peer keeps until they are acknowledged.
 type acks struct {
 	writer *writer // fixed
 
-	got     atomic.Uint64 // countable frames that have arrived and been dealt with
-	waiting atomic.Bool   // the timer will send an Ack
+	got     atomic.Uint64 // countable frames that have arrived and been processed
+	waiting atomic.Bool   // the timer is about to send an Ack
 
-	// These belong to the reader.
-	frames uint64 // countable ones since the reader last sent an Ack alone
+	// The next fields belong to the reader.
+	frames uint64 // countable frames since the reader last caused an Ack
 	bytes  int
-	timer  *time.Timer // sends an Ack; nil before the first time
+	timer  *time.Timer // sends an Ack; nil before its first use
 }
 
-// count counts a countable frame of size bytes that has been dealt with.
+// count counts a countable frame of size bytes that has been processed.
 func (a *acks) count(size int) {
 	a.got.Store(a.got.Load() + 1) // by the reader alone
 	a.frames++
@@ -48,7 +48,7 @@ func (a *acks) count(size int) {
 	})
 }
 
-// send tells the peer what has arrived, if that is at least least frames more than it knows.
+// send acknowledges the received frames, if at least least of them are not yet acknowledged.
 func (a *acks) send(least uint64) {
 	if a.writer.out.PutAck(least) {
 		a.writer.write()

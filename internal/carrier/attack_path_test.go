@@ -12,7 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/outbox"
 )
 
-// marked is a rig that takes Pongs.
+// marked is a rig that accepts Pongs.
 func marked(t *testing.T, change func(*carrier.Config)) *rig {
 	r := newRig(t, change)
 	r.up.receive = func(_ message.Type, f []byte) error {
@@ -32,7 +32,7 @@ func (r *rig) result(id uint64) {
 	require.NoError(r.t, r.Put(&f, &outbox.Message{Type: message.CloseType, Payload: make([]byte, 4<<10)}, carrier.Now))
 }
 
-// wrote returns the numbers of the Pings among what was written, and how many other frames were.
+// wrote returns the numbers of the written Pings, and the number of other frames.
 func (r *rig) wrote() (pings []uint64, others int) {
 	synctest.Wait()
 	for {
@@ -53,8 +53,8 @@ func (r *rig) wrote() (pings []uint64, others int) {
 	}
 }
 
-// TestAttackAPongAnswersTheMarksBeforeItsPing lets a path stall until a Ping is sent for the
-// silence. All that was sent comes together then, and the peer answers the newest Ping only.
+// TestAttackAPongAnswersTheMarksBeforeItsPing stalls a path until the silence causes a Ping. Then
+// all sent frames arrive together, and the peer answers only the newest Ping.
 func TestAttackAPongAnswersTheMarksBeforeItsPing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := marked(t, pinging)
@@ -77,8 +77,8 @@ func TestAttackAPongAnswersTheMarksBeforeItsPing(t *testing.T) {
 	})
 }
 
-// TestAttackWithoutPongsTheWireDecides answers marks at first, and then none: who waits for them
-// would hold what waits for much longer than a peer may take nothing.
+// TestAttackWithoutPongsTheWireDecides answers the first marks, and then none. A side that waited
+// for the marks would keep messages back for much longer than the write timeout.
 func TestAttackWithoutPongsTheWireDecides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := marked(t, nil)
@@ -98,7 +98,7 @@ func TestAttackWithoutPongsTheWireDecides(t *testing.T) {
 	})
 }
 
-// knowsPath sends until marks have come back, each after a millisecond.
+// knowsPath sends until marks have returned, each after a millisecond.
 func (r *rig) knowsPath() {
 	for id := uint64(1); id < 200; id += 2 {
 		r.result(id)

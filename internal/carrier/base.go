@@ -10,26 +10,26 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// base is what all parts of a Carrier stand on.
+// base is the state that all parts of a Carrier share.
 type base struct {
-	*Settings // these are fixed
+	*Settings // fixed, as are host and up
 	host      host
 	up        Upper
-	ctx       context.Context // ends with the session; its cause is why
+	ctx       context.Context // ends with the session; its cause is the reason
 	out       *outbox.Outbox
 	inbound   *limits.Counter
 	outbound  *limits.Counter
 
-	way   way // these lock themselves
+	way   way // way and meter lock themselves
 	meter meter
-	parts atomic.Pointer[parts] // nil until a message comes in parts
-	route atomic.Pointer[route] // nil until the first mark is due over the present Wire
+	parts atomic.Pointer[parts] // nil until the first message in parts
+	route atomic.Pointer[route] // nil until the first mark over the present Wire
 }
 
-// closeWire closes the Wire. Repeated calls do nothing but wait until it is closed.
+// closeWire closes the Wire. Each call returns when the Wire is closed.
 func (b *base) closeWire() { b.way.close(b.Log) }
 
-// held returns how many bytes messages hold that come in parts.
+// held returns the bytes that unfinished messages in parts hold.
 func (b *base) held() int {
 	if p := b.parts.Load(); p != nil {
 		return p.bytes()
@@ -37,7 +37,7 @@ func (b *base) held() int {
 	return 0
 }
 
-// host is what the parts of a Carrier ask of the whole.
+// host is the Carrier, in the view of its parts.
 type host interface {
 	// End ends the session: see Carrier.End.
 	End(cause *codec.Abort)
@@ -48,23 +48,23 @@ type host interface {
 	// Control sends a Control: see Carrier.Control.
 	Control(m message.Control, when When)
 
-	// goesOnAfter reports whether the session goes on after a has ended its Wire.
+	// goesOnAfter reports whether the session survives the loss of its Wire with error a.
 	goesOnAfter(a *codec.Abort) bool
 }
 
-// When says when a message goes.
+// When is the time at which a message is written.
 type When uint8
 
 const (
-	// Now writes at once what the Wire takes without waiting. A goroutine writes the rest.
+	// Now writes at once as much as the Wire accepts without blocking. A goroutine writes the rest.
 	Now When = iota
 
-	// WithNext lets a small Block wait for the next ones, if such a stream is likely: nothing has
-	// come from the peer since the last of them. A Control waits for what its sender puts next,
-	// which has to follow.
+	// WithNext lets a small Block wait for the next Blocks if a stream of them is likely: no frame
+	// of the peer has arrived since the previous one. A Control waits for the next message of its
+	// sender, which has to follow.
 	WithNext
 
-	// AfterReading lets the reader write it together with all else that answers what has arrived.
-	// It is for the reader.
+	// AfterReading lets the reader write the message together with all other replies to the frames
+	// that have arrived. It is for the reader.
 	AfterReading
 )

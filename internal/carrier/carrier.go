@@ -1,14 +1,15 @@
-// Package carrier is one session's way over its present Wire: who writes and when, the loop that
-// reads, what tells that the peer lives, and how a session leaves one Wire and goes on over the
-// next.
+// Package carrier runs one session over its present Wire: the writer, the loop that reads, the
+// keepalive, and the change from a lost Wire to the next one.
 //
-// A Carrier knows no calls. What arrives goes up to an [Upper], which is the session; what leaves
-// comes from above as messages of package outbox, with the word when they are to go.
+// A Carrier does not know calls. It passes received frames to an [Upper], which is the session.
+// Messages to send come from above as messages of package outbox, with the time at which to write
+// them.
 //
-// One goroutine reads, and at most one writes. The reader owns the Wire: it notices the loss of it,
-// waits until nobody writes any more, and then lets the Carrier be away, without a goroutine. From
-// then on the Carrier belongs to whoever claims it: to go on over another Wire, or to end it. So
-// nothing of an old Wire is read once another one is there.
+// One goroutine reads, and at most one writes. The reader owns the Wire. When the Wire is lost, the
+// reader waits until the writer has ended, and leaves the Carrier in state Away, without a
+// goroutine. From then on the Carrier belongs to the goroutine that claims it, either to resume
+// over another Wire or to end the session. So no frame of an old Wire is read once another Wire is
+// there.
 package carrier
 
 import (
@@ -26,50 +27,50 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// Config is what a Carrier begins with.
+// Config configures a Carrier.
 type Config struct {
 	*Settings
 	Upper   Upper
-	Context context.Context         // ends with the session; its cause is why, an *codec.Abort
-	End     context.CancelCauseFunc // of Context; the Carrier calls it
+	Context context.Context         // ends with the session; its cause is an *codec.Abort
+	End     context.CancelCauseFunc // cancels Context; the Carrier calls it
 	Wire    wire.Wire
-	TLS     *tls.ConnectionState // of the Wire; nil without
-	// the place of the Wire at the door, which is left when the Wire is closed; nil without
+	TLS     *tls.ConnectionState // of the Wire; nil without TLS
+	// the admission place of the Wire, which is left when the Wire is closed; nil without
 	Place    transport.Place
 	Out      *outbox.Outbox
 	Inbound  *limits.Counter
 	Outbound *limits.Counter
-	Tally    *limits.Tally // counts the bytes of a message of which only a part has arrived
+	Tally    *limits.Tally // counts the bytes of a message that is still arriving
 	Largest  int           // bytes of the largest message that the peer may send
 
 	Pings Pings
 
-	// the session can go on over another Wire. Then the outbox keeps what the peer has not
-	// acknowledged, and the Controls of that may hold KeptControls bytes.
+	// Resumes says that the session can resume over another Wire. Then the outbox keeps the frames
+	// that the peer has not acknowledged. Their Controls may hold KeptControls bytes.
 	Resumes      bool
 	KeptControls int
 }
 
-// Carrier carries the frames of one session. All methods are safe for concurrent use, but for those
-// that say that they are the reader's.
+// Carrier carries the frames of one session. All methods are safe for concurrent use, except for
+// those documented as for the reader.
 type Carrier struct {
-	base // locks itself, as all below
+	base // locks itself, as do all below
 
 	writer writer
 	reader reader
 	hold   hold
 	live   liveness
 	pongs  pongs
-	stall  atomic.Pointer[stall] // nil until the session stands at its inbound soft limit
+	stall  atomic.Pointer[stall] // nil until the session is at its inbound soft limit
 
 	ending sync.Once
 	at     int32                   // see watched
 	cancel context.CancelCauseFunc // fixed
 	linger *time.Timer             // closes the Wire some time after the end; set by ending
-	gone   signal                  // when nobody reads or writes any more, nor ever will
+	gone   signal                  // fired when reading and writing have ended for good
 }
 
-// Init prepares c. It is followed by Run, or by Discard.
+// Init prepares c. The caller calls Run or Discard next.
 func (c *Carrier) Init(cfg *Config) {
 	b := &c.base
 	*b = base{
@@ -101,35 +102,35 @@ func (c *Carrier) Init(cfg *Config) {
 	}
 }
 
-// Run begins to read.
+// Run starts the reader.
 func (c *Carrier) Run() {
 	c.Lookout.add(c)
 	go c.run(c.read) // ends with the Wire
 }
 
-// Discard lets go of a Carrier that does not run, and of its Wire.
+// Discard releases a Carrier that does not run, and its Wire.
 func (c *Carrier) Discard() {
 	c.live.part.End()
 	c.closeWire()
 }
 
-// Wire returns the present Wire, or the last one, and what TLS knows of it.
+// Wire returns the present Wire, or the last one, and its TLS state.
 func (c *Carrier) Wire() (w wire.Wire, secure *tls.ConnectionState) { return c.way.present() }
 
-// State returns how far the Carrier has got.
+// State returns the state of the Carrier.
 func (c *Carrier) State() State { return c.way.current() }
 
-// Away reports whether the Wire is lost, and another one is waited for.
+// Away reports whether the Wire is lost and the Carrier waits for another one.
 func (c *Carrier) Away() bool { return c.State().away() }
 
-// Receiving returns how many bytes messages hold of which only a part has arrived. Of the frame
-// that is arriving it tells only if the Wire does.
+// Receiving returns the bytes that partly received messages hold. The frame that is arriving counts
+// only if the Wire reports its bytes.
 func (c *Carrier) Receiving() int {
 	w, _ := c.way.present()
 	return receiving(w) + c.held()
 }
 
-// Forget lets go of what is unfinished of a pipe, which is over.
+// Forget releases the unfinished message of a pipe that has ended.
 func (c *Carrier) Forget(pipe uint64) {
 	if p := c.base.parts.Load(); p != nil {
 		p.drop(pipe)
@@ -142,10 +143,10 @@ func (c *Carrier) HasPart(pipe uint64) bool {
 	return p != nil && p.has(pipe)
 }
 
-// Path returns what is known of the path.
+// Path returns the current measurements of the path.
 func (c *Carrier) Path() Path { return c.path(time.Duration(c.live.trip.Load())) }
 
-// Stops returns how often reading had to stop at the inbound soft limit, and for how long in all.
+// Stops returns how often reading has stopped at the inbound soft limit, and the total time.
 func (c *Carrier) Stops() (times uint64, elapsed time.Duration) {
 	if s := c.hold.stops.Load(); s != nil {
 		return s.times.Load(), time.Duration(s.elapsed.Load())
@@ -153,23 +154,23 @@ func (c *Carrier) Stops() (times uint64, elapsed time.Duration) {
 	return 0, 0
 }
 
-// Received returns how many countable frames have arrived and been dealt with.
+// Received returns the number of countable frames that have arrived and been processed.
 func (c *Carrier) Received() uint64 { return c.reader.acks.got.Load() }
 
-// Has reports whether the Carrier can still send what the peer lacks, if the peer has received so
-// many frames.
+// Has reports whether the Carrier can still send all frames that the peer lacks, given the number
+// of frames that the peer has received.
 func (c *Carrier) Has(received uint64) bool { return c.out.Has(received) }
 
-// Gone returns a channel that is closed when the Carrier has let go of everything.
+// Gone returns a channel that is closed when the Carrier has released everything.
 func (c *Carrier) Gone() <-chan struct{} { return c.gone.fired() }
 
-// Pause stops reading, after the frame that is being dealt with, until Unpause.
+// Pause stops reading after the current frame, until Unpause.
 func (c *Carrier) Pause() { c.hold.pause.begin() }
 
-// Unpause goes on with reading.
+// Unpause resumes reading.
 func (c *Carrier) Unpause() { c.hold.pause.end() }
 
-// InboundChanged is to be called with each new state of the inbound counter.
+// InboundChanged is called with each new state of the inbound counter.
 func (c *Carrier) InboundChanged(state limits.State) {
 	if state == limits.Soft && c.stall.Load() == nil {
 		c.stall.CompareAndSwap(nil, &stall{base: &c.base, live: &c.live})
@@ -179,9 +180,9 @@ func (c *Carrier) InboundChanged(state limits.State) {
 	}
 }
 
-// EnterCode says that the reader is about to run code of the application. Until LeaveCode the peer
-// is not given up for what is not read, and [Carrier.Wait] does not wait for the reader.
+// EnterCode announces that the reader is about to run application code. Until LeaveCode, unread
+// frames do not count as silence of the peer, and [Carrier.Wait] does not wait for the reader.
 func (c *Carrier) EnterCode() { c.meter.busy.Add(insideCode) }
 
-// LeaveCode ends what EnterCode has begun.
+// LeaveCode ends the section that EnterCode began.
 func (c *Carrier) LeaveCode() { c.meter.busy.Add(-insideCode) }

@@ -143,7 +143,7 @@ func TestTheGoodbyeIsWaitedForByWhoFinishes(t *testing.T) {
 		r.wire.write = func() { <-writes }
 		r.run()
 		r.End(codec.ErrStalled)
-		time.Sleep(time.Minute) // the Wire is closed by then, and its Write does not mind
+		time.Sleep(time.Minute) // the Wire is closed by then, and its Write ignores that
 		synctest.Wait()
 		r.wantStory("ended")
 		close(writes)

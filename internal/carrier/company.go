@@ -5,26 +5,28 @@ import (
 	"time"
 )
 
-// company says whether a writer lets others run before it takes a batch: those of its session who
-// are about to send share the system call then. Where a session has one caller, nobody comes, and
-// the caller has waited for all other sessions of the process. So the more often in a row that was
-// both long and in vain, the more batches are taken without waiting for company.
+// company decides whether a writer yields the processor before it takes a batch. Senders of its
+// session that are about to send then share the system call. In a session with one caller no other
+// sender exists, and the caller has waited for all other sessions of the process in vain. Therefore
+// each yield in a row that was both long and in vain raises the number of batches that are taken
+// without one.
 //
-// While nothing else wants to run, it is not long. Then it keeps a thread of Go's scheduler awake,
-// and the call is faster for it.
+// A yield is short while no other goroutine is ready to run. Then the yield keeps a thread of Go's
+// scheduler awake, which makes the call faster.
 type company struct {
-	vain uint8 // how often in a row it was long and in vain, up to mostVain
-	skip uint8 // how many batches are to be taken without it
+	vain uint8 // number of yields in a row that were long and in vain, up to mostVain
+	skip uint8 // number of batches to take without a yield
 }
 
 const (
-	// longTurn is more than a turn of nobody takes, and less than one of some others.
+	// longTurn is longer than a yield to no goroutine, and shorter than a yield to some.
 	longTurn = 30 * time.Microsecond
-	// mostVain bounds the batches that are taken without company: to 3, 15, and then 63.
+	// mostVain bounds the number of batches without a yield: 3, 15, and then 63.
 	mostVain = 3
 )
 
-// next returns what follows a turn of the others, after which the batch had company or had not.
+// next returns the state after a yield of the given duration. had reports whether the batch gained
+// frames of other senders.
 func (c company) next(turn time.Duration, had bool) company {
 	if had || turn < longTurn {
 		return company{}
@@ -34,7 +36,7 @@ func (c company) next(turn time.Duration, had bool) company {
 	return c
 }
 
-// manyFrames reports whether batch, which is not empty, is more than a frame.
+// manyFrames reports whether batch, which is not empty, holds more than one frame.
 func manyFrames(batch []byte) bool {
 	return uint64(len(batch)) != 4+uint64(binary.BigEndian.Uint32(batch))
 }

@@ -6,26 +6,26 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// A message of which a part has crossed the Wire holds memory for all of it, on the side that reads
-// as on the one that writes. A peer that lets a byte cross now and then would keep that memory at
-// no cost, and so is given up.
+// A message that is partly transferred holds memory for its full size on both sides. A peer that
+// transfers a byte now and then would keep that memory in use at no cost. Such a peer is considered
+// lost.
 
-// leastRate is how many bytes of a message that has begun cross in a second, on average.
+// leastRate is the minimum average rate of a message that has begun, in bytes per second.
 const leastRate = 16 << 10
 
-// crossing is a message, or a batch of them, of which only a part has crossed the Wire.
+// crossing is the progress of a partly transferred message or batch.
 type crossing struct {
-	number uint64        // how many had crossed before it
-	since  time.Duration // when it was first seen, by the clock of looks; 0: there is none
-	from   uint64        // bytes that had crossed then
+	number uint64        // number of messages or batches transferred before this one
+	since  time.Duration // time of its first look, by the clock of looks; 0: there is none
+	from   uint64        // bytes transferred at that time
 }
 
-// crossings are the message that is arriving, and the batch that is leaving.
+// crossings are the message that is arriving and the batch that is being written.
 type crossings struct{ in, out crossing }
 
-// passed returns how long the crossing of the given number has been seen, and how many bytes have
-// crossed meanwhile; bytes is how many have crossed in all. If it is not the crossing of the last
-// look, it begins now.
+// passed returns the time since the first look at the crossing with the given number, and the bytes
+// transferred since then. bytes is the total of bytes transferred. A number other than that of the
+// last look starts a new crossing.
 func (c *crossing) passed(number, bytes uint64, now time.Duration) (time.Duration, uint64) {
 	if c.since == 0 || c.number != number {
 		*c = crossing{number: number, since: now, from: bytes}
@@ -33,14 +33,13 @@ func (c *crossing) passed(number, bytes uint64, now time.Duration) (time.Duratio
 	return now - c.since, bytes - c.from
 }
 
-// late reports whether n bytes have taken too long: more than leastRate allows, and more than the
-// grace that comes on top of it.
+// late reports whether n bytes have taken too long: longer than leastRate allows plus the grace.
 func late(took, grace time.Duration, n uint64) bool {
 	return took-grace > time.Duration(n/leastRate)*time.Second
 }
 
-// receiving returns how many bytes a message holds of which a part has arrived over w. It is 0 if w
-// does not tell.
+// receiving returns the bytes held by the message that is arriving over w, or 0 if w does not
+// report them.
 func receiving(w wire.Wire) int {
 	if r, ok := w.(wire.Meter); ok {
 		return r.Receiving()

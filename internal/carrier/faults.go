@@ -15,7 +15,7 @@ func violation(format string, args ...any) *codec.Abort {
 	return &codec.Abort{Code: codec.Protocol, Message: fmt.Sprintf(format, args...)}
 }
 
-// wireFailed returns the error of a Wire that has failed with err.
+// wireFailed returns the error for a Wire that has failed with err.
 func wireFailed(err error) *codec.Abort {
 	return &codec.Abort{Code: codec.SessionClosed, Message: "the wire failed: " + err.Error(), Cause: err}
 }
@@ -34,7 +34,8 @@ func readError(err error) *codec.Abort {
 	}
 }
 
-// slowPeer returns why a peer is lost that lets n bytes of a message cross in the time it took.
+// slowPeer returns the error for a peer that has transferred only n bytes of a message in the time
+// took.
 func slowPeer(what string, n uint64, took, grace time.Duration) *codec.Abort {
 	return codec.ErrUnavailable.Withf("the peer is lost: "+what+", and the least is %d bytes a second after the first %v",
 		n, took.Round(time.Second), leastRate, grace)

@@ -7,24 +7,25 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// hold is what holds the reader up: the application, which pauses it, and the inbound soft limit.
+// hold contains the two reasons for which the reader stops: a pause by the application, and the
+// inbound soft limit.
 type hold struct {
-	*base  // these are fixed
+	*base  // fixed, as is writer
 	writer *writer
-	// after how long without sending a Ping is sent, and once in which a reader that is held up
-	// lets a frame pass; 0: never, and the peer is not given up for its silence
+	// idle time on the sending side after which a Ping is sent, and the time after which a stopped
+	// reader accepts one frame; 0: never, and a silent peer is not considered lost
 	interval time.Duration
 
 	pause pause
-	stops atomic.Pointer[stops] // nil until the reader has to stop; made by that
+	stops atomic.Pointer[stops] // nil before the first stop; created by the reader
 }
 
 // paused reports whether the application has paused the reader.
 func (h *hold) paused() bool { return h.pause.gate.Load() != nil }
 
-// pause is a gate that the application closes and opens. Looking at it costs one atomic read.
+// pause is a gate that the application closes and opens. A check of the gate costs one atomic read.
 type pause struct {
-	gate atomic.Pointer[chan struct{}] // nil while it is open; the channel is closed when it opens
+	gate atomic.Pointer[chan struct{}] // nil while open; the channel is closed when the gate opens
 }
 
 func (p *pause) begin() {
@@ -38,13 +39,13 @@ func (p *pause) end() {
 	}
 }
 
-// stops count how often the reader had to stop at the inbound soft limit.
+// stops counts how often the reader has stopped at the inbound soft limit, and for how long.
 type stops struct {
 	times   atomic.Uint64
 	elapsed atomic.Int64 // in nanoseconds
 }
 
-// stopped counts so many stops, and for how long they have lasted. It is for the reader.
+// stopped adds to the number and the duration of stops. It is for the reader.
 func (h *hold) stopped(times uint64, elapsed time.Duration) {
 	s := h.stops.Load()
 	if s == nil {
@@ -55,10 +56,10 @@ func (h *hold) stopped(times uint64, elapsed time.Duration) {
 	s.elapsed.Add(int64(elapsed))
 }
 
-// waitInbound waits while the Carrier is paused or the session at its inbound soft limit. It
-// reports false if the Wire is lost or the session ends meanwhile. From time to time it reports
-// true all the same, as long as the hard limit is far. Then one frame passes. So this side notices
-// a dead peer although frames of it are left.
+// waitInbound blocks while the Carrier is paused or the session is at its inbound soft limit. It
+// returns false if the Wire is lost or the session ends meanwhile. While the hard limit is far, it
+// also returns true from time to time, so that one frame passes. So this side detects a dead peer
+// although unread frames are left.
 func (h *hold) waitInbound() bool {
 	if h.pause.gate.Load() == nil && h.inbound.Room() == nil {
 		return true
@@ -91,7 +92,7 @@ func (h *hold) waitInbound() bool {
 	}
 }
 
-// waitForSign waits for a gate or for room, and then over is false. Otherwise ok is as for
+// waitForSign waits for sign, and then over is false. If over is true, ok is the result of
 // waitInbound.
 func (h *hold) waitForSign(sign <-chan struct{}, probe <-chan time.Time) (over, ok bool) {
 	select {
@@ -106,7 +107,7 @@ func (h *hold) waitForSign(sign <-chan struct{}, probe <-chan time.Time) (over, 
 	return true, false
 }
 
-// farFromHard reports whether what is held is not halfway from the soft limit to the hard one.
+// farFromHard reports whether the count is below the middle between the soft and the hard limit.
 func farFromHard(c *limits.Counter) bool {
 	l, held := c.Limits(), c.Held()
 	return (l.Hard.Messages == 0 || held.Messages < (l.Soft.Messages+l.Hard.Messages)/2) &&

@@ -9,8 +9,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/guard"
 )
 
-// run calls f, and then lets go of everything if the session is over. If f panics, or ends the
-// goroutine, another goroutine goes on.
+// run calls f, and releases everything if f reports that the session is over. If f panics or ends
+// the goroutine, another goroutine continues.
 func (c *Carrier) run(f func() (over bool)) {
 	returned := false
 	defer func() {
@@ -19,9 +19,9 @@ func (c *Carrier) run(f func() (over bool)) {
 		}
 		if v := recover(); v != nil {
 			guard.Misbehaved(c.Log, "what reads a session", v, "session", c.up)
-			c.closeWire() // so that nothing is read any more
+			c.closeWire() // no further frame is read
 		}
-		go c.run(c.readOn) // ends as this one would have
+		go c.run(c.readOn) // ends as this goroutine would have
 	}()
 	over := f()
 	returned = true
@@ -30,7 +30,7 @@ func (c *Carrier) run(f func() (over bool)) {
 	}
 }
 
-// read reads the Wire until that is lost, and reports whether the session is over.
+// read reads the Wire until the Wire is lost, and reports whether the session is over.
 func (c *Carrier) read() (over bool) {
 	a := c.reader.loop()
 	if a == nil {
@@ -38,17 +38,18 @@ func (c *Carrier) read() (over bool) {
 		return false
 	}
 	if c.goesOnAfter(a) {
-		return !c.leave(a) // whoever claims it goes on
+		return !c.leave(a) // the claiming goroutine continues
 	}
 	c.End(a)
 	if a.Code != codec.Protocol {
-		c.closeWire() // nobody is there to be told why
+		c.closeWire() // there is no peer to send the reason to
 	}
 	return true
 }
 
-// readOn is called when the goroutine of the reader was ended: the session ends with it. As always,
-// the reader reads on, and discards, until the peer has had the time to learn why.
+// readOn continues after the goroutine of the reader was ended by application code, which ends the
+// session. As after every end, the reader discards frames until the peer has had time to read the
+// reason.
 func (c *Carrier) readOn() (over bool) {
 	c.End(codec.ErrPanicked.Withf("code of the application has ended the goroutine that reads"))
 	if !c.way.shuts() && c.reader.loop() == nil {
@@ -58,32 +59,33 @@ func (c *Carrier) readOn() (over bool) {
 	return true
 }
 
-// rest lets a goroutine whose stack has not grown wait for the next frame, by f.
+// rest starts a goroutine with a fresh stack that calls f and waits for the next frame.
 func (c *Carrier) rest(f func() (over bool)) {
 	c.reader.rest.fresh.Store(uint32(c.meter.frames.Load()))
-	go c.run(f) // ends as this one would have
+	go c.run(f) // ends as this goroutine would have
 }
 
-// End ends the session because of cause; only the first cause is kept. Unless the peer said it, the
-// peer is told, and the Wire stays open for a moment so that it can hear. End does not wait.
+// End ends the session with cause. Only the first cause is kept. Unless cause came from the peer,
+// End sends it to the peer, and the Wire stays open for a moment so that the peer can read it. End
+// does not block.
 func (c *Carrier) End(cause *codec.Abort) { c.end(cause, !cause.Remote) }
 
-// end is End which tells the peer only if tells is true.
+// end is End. It sends the cause to the peer only if tells is true.
 func (c *Carrier) end(cause *codec.Abort, tells bool) {
 	if c.ctx.Err() != nil {
-		return // the end of one of its calls may have got here
+		return // the end of a call of this session may have led here
 	}
 	var was State
 	write := false
 	c.ending.Do(func() {
-		c.linger = time.AfterFunc(lingerTime(cause), c.closeWire) // before anybody knows of the end
+		c.linger = time.AfterFunc(lingerTime(cause), c.closeWire) // before the end is visible
 		c.cancel(cause)
 		was, _ = c.way.to(ended)
 		var goodbye message.Control
 		if tells {
 			goodbye = message.SessionClose{Code: cause.Code, Message: cut.Text(cause.Message, c.out.MaxSize())}
 		}
-		if write = c.out.Close(goodbye); write { // after this no pipe departs
+		if write = c.out.Close(goodbye); write { // no pipe sends after this
 			c.writer.all.Add(1)
 		}
 		c.up.Ended(cause)
@@ -97,8 +99,8 @@ func (c *Carrier) end(cause *codec.Abort, tells bool) {
 	}
 }
 
-// Lose ends the Wire because the peer does not answer, and says nothing, since nobody is there to
-// read it. A session that cannot go on over another Wire ends with it.
+// Lose closes the Wire because the peer does not answer, and sends no reason. A session that cannot
+// resume ends with its Wire.
 func (c *Carrier) Lose(a *codec.Abort) {
 	if c.reader.acks == nil {
 		c.end(a, false)
@@ -107,25 +109,25 @@ func (c *Carrier) Lose(a *codec.Abort) {
 }
 
 // lingerTime returns how long the Wire may stay open after the end of a session, for the last batch
-// to leave and the peer to read why.
+// to be sent and for the peer to read the reason.
 func lingerTime(cause *codec.Abort) time.Duration {
 	if cause.Code == codec.HardLimit {
-		return 20 * time.Millisecond // by force: just enough for a peer that still reads
+		return 20 * time.Millisecond // a forced end: just enough for a peer that still reads
 	}
 	return time.Second
 }
 
-// finish waits for those who still write, and lets go of everything. The owner of the Carrier calls
-// it once, at the end, when the session has ended and nobody reads any more.
+// finish waits for the writer and releases everything. The owner of the Carrier calls it once,
+// after the session has ended and reading has stopped for good.
 func (c *Carrier) finish() {
 	if !c.writer.none {
 		select {
 		case <-c.writer.told.fired():
-		case <-c.writer.halted: // nobody writes any more
+		case <-c.writer.halted: // the writer has ended
 		}
 	}
 	c.closeWire()
-	// which finds that it is closed, and lets go of what it has read
+	// the Wire, which is closed, releases the frame that it has read
 	guard.Apart(c.Log, c.way.wire, func() { c.way.wire.ReadFrame(0) })
 	c.Settle()
 	c.linger.Stop()
@@ -143,11 +145,11 @@ func (c *Carrier) finish() {
 	c.up.Finished()
 }
 
-// Settle waits until whoever ends the session has ended all that runs.
+// Settle waits until a concurrent End has ended all running calls.
 func (c *Carrier) Settle() { c.ending.Do(func() {}) }
 
-// Wait waits until the Carrier, whose session must have been ended, has let go of all, but not for
-// code of the application on the goroutine of the reader, which may be what waits.
+// Wait waits until the Carrier, whose session has ended, has released everything. It does not wait
+// for application code on the goroutine of the reader, because that code may be the caller.
 func (c *Carrier) Wait() {
 	if !c.meter.inside() {
 		<-c.gone.fired()
@@ -157,7 +159,7 @@ func (c *Carrier) Wait() {
 // lookAt implements watched.
 func (c *Carrier) lookAt(stood time.Duration, late bool) {
 	if c.Away() {
-		c.live.part.Tell(c.held()) // the frame that was arriving has gone with its Wire
+		c.live.part.Tell(c.held()) // the frame that was arriving is lost with its Wire
 		c.up.StillAway()
 	} else if !guard.Run(c.Log, "wire", func() { c.look(stood, late) }, "session", c.up) {
 		c.End(&codec.Abort{Code: codec.SessionClosed, Message: "the wire failed: it panicked"})
@@ -172,8 +174,8 @@ func (c *Carrier) look(stood time.Duration, late bool) {
 	c.reader.rest.look(w, uint32(c.meter.frames.Load()))
 }
 
-// nudge lets messages go on that wait for marks which do not come back: a little, and after the
-// time of silence all of them, so that what is said of a peer that takes nothing holds.
+// nudge releases messages that wait for overdue marks: a few of them, and all of them after the
+// time of silence, so that the write timeout applies to a peer that reads nothing.
 func (c *Carrier) nudge(now time.Duration) {
 	r := c.route.Load()
 	if r == nil {

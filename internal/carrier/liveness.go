@@ -10,41 +10,41 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// liveness tells whether the peer lives, and is what a Carrier remembers of that between two looks.
+// liveness detects a lost peer. It holds the state between two looks.
 type liveness struct {
 	*hold // fixed
 
-	// The rest belongs to look.
-	received, sent uint64        // as of the last look
-	heard, said    time.Duration // when they last changed, by the node's clock while it ran
+	// The next fields belong to look.
+	received, sent uint64        // totals as of the last look
+	heard, said    time.Duration // when the totals last changed; clock as for look
 	taken          uint64        // by the application, as of the last look
-	// what is arriving, and leaving; nil until that takes longer than a look
+	// partly transferred messages; nil until a transfer takes longer than a look
 	crossings *crossings
-	// what a message holds that is arriving, for the owner of the session
+	// bytes of the arriving message, for the owner of the session
 	part limits.Part
 
 	pinged atomic.Int64 // when the latest Ping was sent, by the node's clock; 0 when answered
 	trip   atomic.Int64 // the latest round trip, in nanoseconds
 }
 
-// Pings are what is known of the peer before the first one.
+// Pings are the keepalive parameters of the peer.
 type Pings struct {
 	Dialled bool // this side has connected
 	Mute    bool // the peer need not answer Pings
-	// what the peer has announced of itself; 0: nothing
+	// announced by the peer; 0: not announced
 	Interval, Timeout time.Duration
 }
 
-// These bound what a peer may ask for. One that wants to hear sooner sends Pings itself, and is
-// answered. One that gives up sooner cannot count on this side's Pings.
+// Lower bounds for the announcements of a peer. A peer that needs a shorter interval sends Pings
+// itself, and gets answers. A peer with a shorter timeout cannot rely on the Pings of this side.
 const (
 	leastInterval = time.Second
 	leastTimeout  = 3 * time.Second
 )
 
-// agree takes what the peer said of itself. Both sides keep the shorter interval. Three Pings fit
-// into the shorter timeout, so that one of them may be late. A peer that sends no Pings gets them
-// all the same.
+// agree derives the interval from the announcements of the peer. Both sides use the shorter
+// interval. Three Pings fit into the shorter timeout, so that one of them may be late. A peer that
+// sends no Pings still receives them.
 func (l *liveness) agree(p Pings) {
 	if l.PingInterval == 0 || p.Mute {
 		return
@@ -57,13 +57,13 @@ func (l *liveness) agree(p Pings) {
 		l.interval = min(l.interval, max(p.Timeout, leastTimeout)/3)
 	}
 	if !p.Dialled {
-		// so that on an idle session only one side begins, and the other answers
+		// so that on an idle session one side sends Pings and the other one answers
 		l.interval += l.interval / 4
 	}
 }
 
-// every returns how often the Carrier is to be looked at. There are few different values: half of
-// what the node itself needs, half of that, and so on, whatever peers ask for.
+// every returns the interval of looks. It has few different values: half of what the node itself
+// needs, a quarter, and so on, so that peers share timers.
 func (l *liveness) every() time.Duration {
 	every := min(l.grace(), l.WriteTimeout)
 	if l.interval > 0 {
@@ -76,8 +76,9 @@ func (l *liveness) every() time.Duration {
 	return max(every, 1)
 }
 
-// look is called from time to time, with the time by the node's clock, less that in which the
-// process did not run. late says that it has not run just now: then the peer is not judged.
+// look is called from time to time. now is the time by the node's clock, minus the time in which
+// the process did not run. late reports that the process was stopped just now; then the peer is not
+// judged.
 func (l *liveness) look(now time.Duration, late bool) {
 	if l.way.changed() {
 		l.heard, l.said, l.crossings = 0, 0, nil
@@ -114,16 +115,16 @@ func (l *liveness) look(now time.Duration, late bool) {
 	}
 }
 
-// beginAgain forgets what is known of unfinished messages: they go on over another Wire.
+// beginAgain resets the progress of unfinished messages, which continue over another Wire.
 func (l *liveness) beginAgain() {
 	if p := l.parts.Load(); p != nil {
 		p.slow = crossing{}
 	}
 }
 
-// stuck returns why the peer is lost if it has begun a message in parts and goes on with that, and
-// with whatever overtakes it, too slowly. Time in which this side does not read is not the peer's.
-// Where bytes are not metered, a frame counts as what is to come in a second.
+// stuck returns an error if the peer has begun a message in parts and transfers it, together with
+// the frames that overtake it, too slowly. The time in which this side does not read does not
+// count. If the Wire does not count bytes, a frame counts as the bytes that are due in a second.
 func (l *liveness) stuck(received uint64, metered bool, now time.Duration) *codec.Abort {
 	p := l.parts.Load()
 	if p == nil {
@@ -143,10 +144,10 @@ func (l *liveness) stuck(received uint64, metered bool, now time.Duration) *code
 	return nil
 }
 
-// silence returns after how long without sending this side sends a Ping. That is soon while the
-// session stands at its inbound soft limit and the application takes nothing: a side that does not
-// read learns only by writing that the peer has closed the Wire. As long as the application takes
-// something, the reader comes to the end of the Wire by itself.
+// silence returns the idle time on the sending side after which this side sends a Ping. The time is
+// short while the session is at its inbound soft limit and the application takes nothing: a side
+// that does not read can learn only from a write that the peer has closed the Wire. While the
+// application takes messages, the reader reaches the end of the Wire by itself.
 func (l *liveness) silence() time.Duration {
 	before := l.taken
 	l.taken = l.inbound.Relieved()
@@ -159,8 +160,8 @@ func (l *liveness) silence() time.Duration {
 // pingNumber returns the number of the Ping that is sent at t.
 func pingNumber(t time.Duration) uint64 { return uint64(t / time.Millisecond) }
 
-// pong takes the answer to a Ping, and returns when that was sent. ok is false for the answer to a
-// mark.
+// pong processes the answer to a Ping, and returns when that Ping was sent. ok is false for the
+// answer to a mark.
 func (l *liveness) pong(n uint64) (at time.Duration, ok bool) {
 	sent := l.pinged.Load()
 	if sent == 0 || n != pingNumber(time.Duration(sent)) || !l.pinged.CompareAndSwap(sent, 0) {
@@ -175,13 +176,13 @@ func (l *liveness) restart() {
 	l.pinged.Store(0)
 }
 
-// tooSlow returns why the peer is lost if a message that has begun moves too slowly, and nil if
-// none does. Time in which this side does not read is not the peer's.
+// tooSlow returns an error if a message that has begun is transferred too slowly, and nil
+// otherwise. The time in which this side does not read does not count.
 func (l *liveness) tooSlow(receiving bool, received, sent uint64, now time.Duration) *codec.Abort {
 	arrives, leaves := receiving && !l.meter.held(), l.meter.writing.Load()
 	batch := l.meter.batches.Load()
 	if number := l.out.Underway(); number > 0 {
-		leaves, batch = true, math.MaxUint64-number // with whatever overtakes it
+		leaves, batch = true, math.MaxUint64-number // together with the messages that overtake it
 	}
 	if !arrives && !leaves {
 		l.crossings = nil

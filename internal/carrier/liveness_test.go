@@ -13,7 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/carrier"
 )
 
-// pinging is a change for newRig: a Ping after 8 seconds, and lost after 24.
+// pinging is a change for newRig: a Ping after 8 seconds, and a lost peer after 24.
 func pinging(cfg *carrier.Config) {
 	cfg.PingInterval, cfg.PingTimeout, cfg.Pings.Dialled = 8*time.Second, 24*time.Second, true
 }

@@ -8,45 +8,45 @@ import (
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
-// looks is how often a Carrier is looked at in its interval.
+// looks is the number of looks at a Carrier in its interval.
 const looks = 8
 
-// Lookout keeps time for the Carriers of a node: from time to time it looks at each. Those that are
-// looked at equally often share a timer. What a peer asks for makes its own Carrier looked at more
-// often, and no other.
+// Lookout is the timer of a node's Carriers: it looks at each of them from time to time. Carriers
+// with the same interval share a timer. A short interval for one peer costs more looks at its own
+// Carrier, and at no other.
 type Lookout struct {
 	mu sync.Mutex
-	// by how often they look; guarded by mu, like the Carriers of each and their indices
+	// by interval; guarded by mu, like the Carriers of each round and their indices
 	rounds map[time.Duration]*round
 }
 
-// watched is a Carrier, as the Lookout sees it.
+// watched is a Carrier, in the view of the Lookout.
 type watched interface {
-	// every returns how often it is to be looked at, which is always the same.
+	// every returns the interval of looks, which is constant.
 	every() time.Duration
 
-	// lookAt looks at it. stood is for how long this process has not run since its first look, as
-	// far as looks show; late says that it has not run just now, so that nothing is to be judged
-	// before what has come meanwhile is read.
+	// lookAt looks at the Carrier. stood is the time since its first look in which this process did
+	// not run, as far as looks show. late reports that the process did not run just now: then the
+	// peer must not be judged before the frames that came meanwhile are read.
 	lookAt(stood time.Duration, late bool)
 
-	// clock tells the time of the node.
+	// clock returns the time of the node.
 	clock() time.Duration
 
-	// index is where it stands in its round. It is guarded by the lock of the Lookout.
+	// index is the position of the Carrier in its round. It is guarded by the lock of the Lookout.
 	index() *int32
 }
 
-// round looks at some Carriers, each of which knows its index.
+// round is the Carriers with one interval. Each of them knows its index.
 type round struct {
 	carriers []watched
 	timer    *time.Timer // calls lookAround
-	runs     bool        // it does until it finds no Carrier
+	runs     bool        // set until the timer finds no Carrier
 
-	last, stood time.Duration // the last look, and for how long the process has not run before it
+	last, stood time.Duration // time of the last look, and time without running before it
 }
 
-// add lets c be looked at from now on.
+// add starts the looks at c.
 func (l *Lookout) add(c watched) {
 	every := c.every()
 	l.mu.Lock()
@@ -58,7 +58,7 @@ func (l *Lookout) add(c watched) {
 	if r == nil {
 		r = &round{runs: true, last: c.clock()}
 		r.timer = time.AfterFunc(every, func() { l.lookAround(r, every) })
-		l.rounds[every] = r // for ever: there are few
+		l.rounds[every] = r // kept for ever: there are few
 	}
 	if !r.runs {
 		r.runs, r.last = true, c.clock()
@@ -68,7 +68,7 @@ func (l *Lookout) add(c watched) {
 	r.carriers = append(r.carriers, c)
 }
 
-// remove lets c be looked at no longer.
+// remove ends the looks at c.
 func (l *Lookout) remove(c watched) {
 	every := c.every()
 	l.mu.Lock()
@@ -90,16 +90,16 @@ func (l *Lookout) End() {
 	}
 }
 
-// lookAround looks at all Carriers of r, and does so again as long as there are any.
+// lookAround looks at all Carriers of r, and repeats while there are any.
 func (l *Lookout) lookAround(r *round, every time.Duration) {
-	defer l.lookAgain(r, every) // whatever a Wire does that is asked
+	defer l.lookAgain(r, every) // also if a Wire panics or ends the goroutine
 	list, stood, late := l.of(r, every)
 	for _, c := range list {
 		c.lookAt(stood, late)
 	}
 }
 
-// lookAgain lets r be looked at once more after every, unless it has no Carriers.
+// lookAgain schedules the next look at r after every, unless r has no Carriers.
 func (l *Lookout) lookAgain(r *round, every time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,7 +108,8 @@ func (l *Lookout) lookAgain(r *round, every time.Duration) {
 	}
 }
 
-// of returns the Carriers of r, and what has become of the time since the last look.
+// of returns the Carriers of r, the time without running, and whether the process did not run just
+// now.
 func (l *Lookout) of(r *round, every time.Duration) (list []watched, stood time.Duration, late bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,36 +9,36 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// parts puts the messages together that come in parts. The reader adds to it. Whoever ends a pipe
-// lets go of what is unfinished of that.
+// parts assembles messages that arrive in parts. The reader adds the parts. The end of a pipe drops
+// its unfinished message.
 type parts struct {
-	up   Upper // these are fixed
+	up   Upper // fixed, as are now and most
 	now  func() time.Duration
 	most int // bytes of the largest message
 
 	slow  crossing       // the oldest unfinished message; belongs to liveness
-	whole *buffer.Buffer // what is being dealt with, if that has come in parts; the reader's
+	whole *buffer.Buffer // the assembled message that is being processed; belongs to the reader
 
 	mu sync.Mutex
-	// by the ids of their pipes, guarded by mu as all below; nil once the session is over
+	// by pipe; guarded by mu, as all below; nil once the session is over
 	unfinished map[uint64]*unfinished
-	closes     map[priority.Priority]bool // the priorities of the Closes among them
+	closes     map[priority.Priority]bool // the priorities of unfinished Closes
 	sum        Unfinished
-	began      uint64 // how many have begun
+	began      uint64 // number of messages that have begun
 }
 
-// unfinished is a message of which not all parts have come.
+// unfinished is a message of which some parts have not arrived.
 type unfinished struct {
 	message.Head
 	whole, got int
 	use        Admission
 	priority   priority.Priority // of a Close
-	mem        *buffer.Buffer    // nil if it is of no use, or not known yet whether it is
-	number     uint64            // how many had begun with it
-	since      time.Duration     // when its first part came, by the node's clock
+	mem        *buffer.Buffer    // nil if the message is ignored, or not admitted yet
+	number     uint64            // the value of began after its begin
+	since      time.Duration     // arrival of its first part, by the node's clock
 }
 
-// count adds u to the sum, or takes it out.
+// count adds u to the sum, or subtracts it.
 func (s *Unfinished) count(u *unfinished, sign int) {
 	if u.Type == message.OpenType {
 		s.Opens += sign
@@ -50,7 +50,7 @@ func (s *Unfinished) count(u *unfinished, sign int) {
 	s.Bytes += sign * u.whole
 }
 
-// begin takes the first part of a message, and asks whether the message may come.
+// begin processes the first part of a message, and asks up to admit the message.
 func (p *parts) begin(h message.Head, m *message.Part) error {
 	if m.Whole > uint64(p.most) {
 		return violation("a message of %d bytes begins, and the largest has %d", m.Whole, p.most)
@@ -77,8 +77,8 @@ func (p *parts) begin(h message.Head, m *message.Part) error {
 	return nil
 }
 
-// enter adds u before anybody is asked, so that the end of its pipe does not miss it. others is
-// what else is unfinished. ok is false if its pipe has an unfinished message.
+// enter registers u before Admit is called, so that the end of its pipe finds u. others is the sum
+// of the other unfinished messages. ok is false if the pipe has an unfinished message already.
 func (p *parts) enter(u *unfinished) (others Unfinished, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,7 +95,7 @@ func (p *parts) enter(u *unfinished) (others Unfinished, ok bool) {
 	return others, true
 }
 
-// ignore lets u hold nothing while its parts come.
+// ignore marks u as ignored: its remaining parts are received without memory.
 func (p *parts) ignore(u *unfinished) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,12 +105,11 @@ func (p *parts) ignore(u *unfinished) {
 	}
 }
 
-// hold gives u the memory to wait in. It reports false if another Close of the priority is
-// unfinished.
+// hold gives u its memory. It returns false if another Close of the same priority is unfinished.
 func (p *parts) hold(u *unfinished, prio priority.Priority, mem *buffer.Buffer) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.unfinished[u.Pipe] != u { // its pipe is over
+	if p.unfinished[u.Pipe] != u { // its pipe has ended
 		mem.Release()
 		return true
 	}
@@ -124,8 +123,8 @@ func (p *parts) hold(u *unfinished, prio priority.Priority, mem *buffer.Buffer) 
 	return first
 }
 
-// add adds a part, the first one included. ok is false if no message is unfinished there. A
-// complete one leaves, with its memory, and is returned.
+// add adds a part, the first one included. ok is false if the pipe has no unfinished message. A
+// complete message is removed and returned together with its memory.
 func (p *parts) add(m *message.Part) (complete *unfinished, ok bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -151,7 +150,7 @@ func (p *parts) add(m *message.Part) (complete *unfinished, ok bool, err error) 
 	return u, true, nil
 }
 
-// drop lets go of what is unfinished of a pipe, and reports whether something is.
+// drop releases the unfinished message of a pipe, and reports whether there was one.
 func (p *parts) drop(pipe uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -174,7 +173,7 @@ func (p *parts) removeLocked(u *unfinished) {
 	}
 }
 
-// release gives the memory of u back, if it has some.
+// release releases the memory of u, if any.
 func (u *unfinished) release() {
 	if u.mem != nil {
 		u.mem.Release()
@@ -189,14 +188,14 @@ func (p *parts) has(pipe uint64) bool {
 	return p.unfinished[pipe] != nil
 }
 
-// bytes returns how many bytes are held.
+// bytes returns the bytes of the unfinished messages.
 func (p *parts) bytes() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.sum.Bytes
 }
 
-// oldest returns the number of the message that began first; 0: none is unfinished.
+// oldest returns the number of the unfinished message that began first, or 0.
 func (p *parts) oldest() (number uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -208,7 +207,7 @@ func (p *parts) oldest() (number uint64) {
 	return number
 }
 
-// end lets go of everything, for good.
+// end releases everything, for good.
 func (p *parts) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -218,7 +217,7 @@ func (p *parts) end() {
 	p.unfinished, p.sum = nil, Unfinished{}
 }
 
-// countedByLimits reports whether messages of type t are Opens or Blocks. Everything else passes a
-// session whose reader waits: answers do not queue behind questions, and Controls tell that the
-// peer lives.
+// countedByLimits reports whether messages of type t are Opens or Blocks. All other types pass a
+// session whose reader has stopped: results do not queue behind requests, and Controls show that
+// the peer lives.
 func countedByLimits(t message.Type) bool { return t == message.OpenType || t == message.BlockType }

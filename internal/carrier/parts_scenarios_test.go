@@ -14,7 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/carrier"
 )
 
-// pipes is what a session knows that only takes messages.
+// pipes is a session that only receives messages.
 type pipes struct {
 	*rig
 	opened map[uint64]bool // false: it is over
@@ -67,7 +67,7 @@ func TestScenariosComeToWhatTheVectorsSay(t *testing.T) {
 			Frames, Messages []string
 			Refused          bool
 			MaxMessage       int      `json:"max_message"`
-			Opened           []uint64 // by the side that receives
+			Opened           []uint64 // on the receiving side
 		}
 	}
 	require.NoError(t, json.Unmarshal(data, &file))

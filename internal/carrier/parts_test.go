@@ -14,7 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// inParts returns the parts of a message, of size bytes but for the last.
+// inParts returns the parts of a message. Each part but the last has size bytes.
 func inParts(pipe uint64, size int, m interface{ AppendTo([]byte) []byte }) (parts []*message.Part) {
 	frame := m.AppendTo(nil)
 	whole := uint64(len(frame))
@@ -26,7 +26,7 @@ func inParts(pipe uint64, size int, m interface{ AppendTo([]byte) []byte }) (par
 	return parts
 }
 
-// blockOf is a Block of n bytes.
+// blockOf returns a Block of n bytes.
 func blockOf(pipe uint64, n int) *message.Block {
 	return &message.Block{Pipe: pipe, Payload: bytes.Repeat([]byte{byte(pipe)}, n)}
 }
@@ -84,7 +84,7 @@ func TestPartsThatNobodyWantsHoldNothing(t *testing.T) {
 		p := inParts(1, 1024, blockOf(1, 2000))
 		r.wire.says(p[0])
 		r.wantStory(append([]string{"Block begins"}, last[:len(last)/2]...)...)
-		// What tells that it begins decides whether it is wanted, and so comes before that.
+		// The first part decides whether the message is admitted, so it precedes this.
 		require.Eventually(t, func() bool { return r.Receiving() == 0 }, 2*time.Minute, time.Millisecond)
 		r.wire.says(p[1], open(1))
 		r.wantStory(append(append([]string{"Block begins"}, last...), "Open")...)
@@ -146,7 +146,7 @@ func TestAPeerThatDoesNotGoOnWithAMessageIsLost(t *testing.T) {
 		r.up.ended = func(a *codec.Abort) { cause <- a }
 		r.run()
 		r.wire.says(inParts(1, 1024, blockOf(1, 3000))[0])
-		for range 15 { // it says that it lives, and goes on slowly
+		for range 15 { // the peer is alive, and continues slowly
 			r.wire.says(message.Pong{})
 			time.Sleep(2 * time.Second)
 		}

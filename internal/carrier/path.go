@@ -2,17 +2,17 @@ package carrier
 
 import "time"
 
-// Path is what is known of the path that the present Wire takes.
+// Path contains the measurements of the path of the present Wire.
 type Path struct {
-	RoundTrip time.Duration // the smallest of the last seconds; 0: unknown
-	Rate      float64       // bytes a second that it delivers; 0: unknown
-	Limit     int           // bytes that may be in flight; 0: as many as the Wire takes
-	InFlight  int           // bytes that are: written, and not known to have been read
-	Full      bool          // messages wait until more may be
-	Late      bool          // and have waited for long: the peer does not read
+	RoundTrip time.Duration // the smallest one of the last seconds; 0: unknown
+	Rate      float64       // delivered bytes per second; 0: unknown
+	Limit     int           // bytes that may be in flight; 0: no limit but that of the Wire
+	InFlight  int           // bytes that were written and are not known to have been read
+	Full      bool          // messages wait for room in flight
+	Late      bool          // messages have waited for long: the peer does not read
 }
 
-// marker is a Carrier as its Outbox sees it.
+// marker is a Carrier, in the view of its Outbox.
 type marker base
 
 // Due implements [outbox.Marker].
@@ -31,7 +31,8 @@ func (m *marker) Alone() bool { return m.route.Load().alone() }
 // Departs implements [outbox.Marker].
 func (m *marker) Departs(written uint64, short bool) { m.route.Load().departs(written, short) }
 
-// path returns what is known of the path. Of the round trip, trip is known otherwise.
+// path returns the measurements of the path. trip is the round trip to report if marks have not
+// measured one.
 func (b *base) path(trip time.Duration) Path {
 	waits := b.meter.writing.Load() && b.out.Waiting() > 0
 	p := Path{RoundTrip: trip, Full: waits}

@@ -7,27 +7,27 @@ import (
 	"github.com/asterisque-go/asterisque/codec/message"
 )
 
-// The reader answers Pings together with whatever else it answers, and of several Pings only the
-// newest. If very many come all the same, it answers most of them late, by the Pong of a later one,
-// because an answer costs more than a question.
+// The reader sends Pongs together with its other replies, and answers only the newest of several
+// Pings. Pings beyond a rate are answered late, mostly by the Pong for a later Ping, because a Pong
+// costs more than a Ping.
 
 const (
-	pongsASecond = 100     // that are sent at once
-	pongBytes    = 4 << 10 // so many bytes that have arrived in the second let one more be sent
+	pongsASecond = 100     // Pongs that are sent at once in a second
+	pongBytes    = 4 << 10 // received bytes in a second that permit one Pong more
 )
 
-// pongs bounds how many Pongs a session sends.
+// pongs bounds the number of Pongs that a session sends.
 type pongs struct {
-	second uint32 // of the node's clock, of the latest Ping; belongs to the reader, as the next two
-	sent   uint32 // Pongs in it
-	before uint32 // bytes that had arrived at its beginning, the low bits
+	second uint32 // of the latest Ping, by the node's clock; the reader's, as the next two
+	sent   uint32 // Pongs in that second
+	before uint32 // bytes received before that second, the low bits
 
-	late   atomic.Bool   // a timer will answer
-	newest atomic.Uint64 // the Ping that it will
+	late   atomic.Bool   // a timer is about to answer
+	newest atomic.Uint64 // the Ping that the timer answers
 }
 
-// answer answers a Ping of the peer. arrived is how many bytes have come, the low bits. It is for
-// the reader.
+// answer answers a Ping of the peer. arrived is the number of received bytes, the low bits. It is
+// for the reader.
 func (p *pongs) answer(b *base, n uint64, arrived uint32) {
 	now := b.Now()
 	if p.answersAt(uint32(now/time.Second), arrived) {
@@ -43,8 +43,8 @@ func (p *pongs) answer(b *base, n uint64, arrived uint32) {
 	}
 }
 
-// answersAt reports whether a Ping of the given second is answered at once. One that comes while
-// another waits has to wait as well.
+// answersAt reports whether a Ping of the given second is answered at once. While a Ping waits for
+// the timer, later Pings wait as well.
 func (p *pongs) answersAt(second, arrived uint32) bool {
 	if p.late.Load() {
 		return false

@@ -6,10 +6,9 @@ import (
 	"github.com/asterisque-go/asterisque/internal/outbox"
 )
 
-// What the session puts into the outbox, and when it is to be written. None of it waits for the
-// Wire.
+// Methods by which the session puts messages into the outbox. None of them blocks for the Wire.
 
-// Put sends m on the pipe of f; see [outbox.Outbox.Put] for errors and what is kept.
+// Put sends m on the pipe of f. See [outbox.Outbox.Put] for errors and retained memory.
 func (c *Carrier) Put(f *outbox.Flow, m *outbox.Message, when When) error {
 	if when == WithNext && len(m.Payload) <= smallBlock && c.writer.streams() {
 		return c.writer.putMore(f, m)
@@ -21,9 +20,9 @@ func (c *Carrier) Put(f *outbox.Flow, m *outbox.Message, when When) error {
 	return err
 }
 
-// PutLast is Put for the message with which a pipe ends. forget is called when the message is in
-// the outbox, so that no Flush can miss it, and before it is written: whoever has read it finds the
-// pipe gone. After an error forget is not called.
+// PutLast is Put for the last message of a pipe. It calls forget after the message is in the
+// outbox, so that a Flush includes it, and before the message is written: a peer that has read the
+// message finds the pipe gone. After an error forget is not called.
 func (c *Carrier) PutLast(f *outbox.Flow, m *outbox.Message, when When, forget func()) error {
 	write, err := c.out.Put(f, m)
 	if err == nil {
@@ -35,7 +34,7 @@ func (c *Carrier) PutLast(f *outbox.Flow, m *outbox.Message, when When, forget f
 	return err
 }
 
-// Enter sends the Open of a call whose caller waits; see [outbox.Outbox.Enter].
+// Enter sends the Open of a call with a waiting caller; see [outbox.Outbox.Enter].
 func (c *Carrier) Enter(f *outbox.Flow, m *outbox.Message) error {
 	write, err := c.out.Enter(f, m)
 	if write {
@@ -44,12 +43,13 @@ func (c *Carrier) Enter(f *outbox.Flow, m *outbox.Message) error {
 	return err
 }
 
-// Control sends a Control. A peer that does not acknowledge what it reads ends the session by it.
+// Control sends a Control. If a peer without acknowledgements makes too many Controls wait, the
+// session ends.
 func (c *Carrier) Control(m message.Control, when When) {
 	c.writer.control(m, when)
 }
 
-// Announce lets a be asked for its Controls when they can depart; see [outbox.Outbox.Announce].
+// Announce asks a for its Controls as soon as they can be sent; see [outbox.Outbox.Announce].
 func (c *Carrier) Announce(a outbox.Announcer) {
 	write, err := c.out.Announce(a)
 	c.writer.controlled(write, err, Now)
@@ -64,7 +64,7 @@ func (c *Carrier) Judge(f *outbox.Flow, m *outbox.Message) (dropped bool) { retu
 // Thin judges the Blocks that wait; see [outbox.Outbox.Thin].
 func (c *Carrier) Thin() { c.out.Thin() }
 
-// Cancel drops what waits of f; see [outbox.Outbox.Cancel].
+// Cancel drops the queued messages of f; see [outbox.Outbox.Cancel].
 func (c *Carrier) Cancel(f *outbox.Flow, why outbox.Reason) (departed, unsent bool) {
 	return c.out.Cancel(f, why)
 }
@@ -74,7 +74,7 @@ func (c *Carrier) Finish(f *outbox.Flow, why outbox.Reason) (unsent bool) {
 	return c.out.Finish(f, why)
 }
 
-// Unfinished reports whether the Open of f is leaving in parts; see [outbox.Outbox.Unfinished].
+// Unfinished reports whether the Open of f is partly sent; see [outbox.Outbox.Unfinished].
 func (c *Carrier) Unfinished(f *outbox.Flow) bool { return c.out.Unfinished(f) }
 
 // FinishPipe drops the unsent parts of a pipe that the peer has closed; see
@@ -84,19 +84,21 @@ func (c *Carrier) FinishPipe(id uint64, why outbox.Reason) { c.out.FinishPipe(id
 // EndOpens rejects further Opens; see [outbox.Outbox.EndOpens].
 func (c *Carrier) EndOpens() { c.out.EndOpens() }
 
-// Flush returns a channel that is closed when all is written; see [outbox.Outbox.Flush].
+// Flush returns a channel that is closed when all messages are written; see [outbox.Outbox.Flush].
 func (c *Carrier) Flush() <-chan struct{} { return c.out.Flush() }
 
-// MaxSize returns how much the peer takes in one message; see [outbox.Outbox.MaxSize].
+// MaxSize returns the size of the largest message that the peer accepts; see
+// [outbox.Outbox.MaxSize].
 func (c *Carrier) MaxSize() int { return c.out.MaxSize() }
 
-// Ack takes what the peer has acknowledged. It reports false if so many were never sent.
+// Ack processes an acknowledgement of the peer. It returns false if count exceeds the number of
+// sent frames.
 func (c *Carrier) Ack(count uint64) (ok bool) { return c.out.Ack(count) }
 
 // Ping answers a Ping of the peer. It is for the reader.
 func (c *Carrier) Ping(n uint64) { c.pongs.answer(&c.base, n, c.reader.bytes) }
 
-// Pong takes the answer to a Ping of this side. It is for the reader.
+// Pong processes the answer to a Ping of this side. It is for the reader.
 func (c *Carrier) Pong(n uint64) {
 	sent, ok := c.live.pong(n)
 	r := c.route.Load()
@@ -111,6 +113,6 @@ func (c *Carrier) Pong(n uint64) {
 	}
 }
 
-// Keep returns the memory of the frame that is being dealt with, of which part is a part, if that
-// may be kept, and nil if part has to be copied. It is for the reader.
+// Keep returns the memory of the current frame, which contains part, if that memory may be kept. It
+// returns nil if part has to be copied. It is for the reader.
 func (c *Carrier) Keep(part []byte) *buffer.Buffer { return c.reader.keep(part) }

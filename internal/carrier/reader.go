@@ -11,33 +11,33 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// readTurn is how many frames are read before the goroutines that they have woken get a turn. What
-// these need is still in the processor's cache then, and their answers make smaller batches.
+// readTurn is the number of frames that are read before the goroutines woken by them get a turn.
+// Their data is still in the processor's cache then, and their replies make smaller batches.
 const readTurn = 64
 
-// readTurnBytes does the same for larger frames, which take longer to copy and to deal with. A
-// frame counts a third of it at most: what a large one costs here does not grow with its size.
+// readTurnBytes is the same for larger frames, which take longer to copy and to process. A frame
+// counts as at most a third of it: the cost of a large frame here does not grow with its size.
 const readTurnBytes = 48 << 10
 
-// reader reads the Wire, and hands up what arrives. The owner of the Carrier calls loop.
+// reader reads the Wire and passes frames to the Upper. The owner of the Carrier calls loop.
 type reader struct {
-	*hold        // these are fixed
-	acks  *acks  // nil unless the session can go on over another Wire
+	*hold        // fixed, as are acks and most
+	acks  *acks  // nil unless the session can resume
 	most  uint32 // bytes of the largest message that the peer may send
 
-	frame uint32 // bytes of the frame that is being dealt with
-	// called before the first frame of the present Wire is dealt with, and then nil
+	frame uint32 // bytes of the current frame
+	// called before the first frame of the present Wire is processed, and then nil
 	first func()
 
 	rest  rest
-	bytes uint32 // of all frames, the low bits
+	bytes uint32 // total of all frames, the low bits
 }
 
-// loop reads the Wire until it ends or the peer breaks the protocol, and returns why. After the
-// session has ended on this side it reads on, and discards, so that the peer is not cut off before
-// it has read the reason.
+// loop reads the Wire until it ends or the peer breaks the protocol, and returns the reason. After
+// the session has ended on this side, loop continues and discards frames, so that the peer is not
+// cut off before it has read the reason.
 //
-// It returns nil when another goroutine is to read on: see rest.
+// It returns nil when another goroutine is to continue: see rest.
 func (r *reader) loop() (a *codec.Abort) {
 	w := r.way.wire
 	largest := int(r.most)
@@ -48,7 +48,7 @@ func (r *reader) loop() (a *codec.Abort) {
 	if b, ok := w.(wire.Buffered); ok {
 		buffered = b.Buffered
 	}
-	inWire := false // it runs a method of the Wire, which may be the application's
+	inWire := false // set during methods of the Wire, which may be application code
 	defer func() {
 		if inWire {
 			a = r.readerBroke(recover())
@@ -81,14 +81,14 @@ func (r *reader) loop() (a *codec.Abort) {
 	}
 }
 
-// isForeign reports whether what crosses w comes whole, however large it is: the peer speaks
-// another protocol.
+// isForeign reports whether w carries every message whole, regardless of its size, because the peer
+// speaks another protocol.
 func isForeign(w wire.Wire) bool {
 	_, ok := w.(wire.Foreign)
 	return ok
 }
 
-// dealWith does what a frame says. It returns why nothing more is to be read, or nil.
+// dealWith processes a frame. It returns the reason to stop reading, or nil.
 func (r *reader) dealWith(frame []byte) (over *codec.Abort) {
 	if first := r.first; first != nil {
 		r.first = nil
@@ -97,7 +97,7 @@ func (r *reader) dealWith(frame []byte) (over *codec.Abort) {
 	r.meter.frames.Add(1)
 	r.bytes += uint32(len(frame))
 	if r.ctx.Err() != nil {
-		return farewell(frame) // if both sides have ended, nobody waits to be told why
+		return farewell(frame) // after the peer has ended the session, too, it needs no reason
 	}
 	t, err := message.TypeOf(frame)
 	if err == nil && countedByLimits(t) && !r.waitInbound() {
@@ -111,7 +111,7 @@ func (r *reader) dealWith(frame []byte) (over *codec.Abort) {
 	case t == message.PartType:
 		dealt, err = r.part(frame)
 	default:
-		err = r.up.Receive(t, frame, 0) // after which the frame may be another's
+		err = r.up.Receive(t, frame, 0) // the frame may have a new owner afterwards
 	}
 	if !dealt {
 		return nil
@@ -125,8 +125,8 @@ func (r *reader) dealWith(frame []byte) (over *codec.Abort) {
 	return nil
 }
 
-// refuses ends the session because of what a frame has said, and returns it if the peer has ended
-// the session by it. Then nothing more is to be read.
+// refuses ends the session because of a frame. It returns the error if the peer has ended the
+// session by that frame, so that reading stops.
 func (r *reader) refuses(err error) *codec.Abort {
 	var a *codec.Abort
 	if !errors.As(err, &a) {
@@ -142,7 +142,7 @@ func (r *reader) refuses(err error) *codec.Abort {
 	return nil
 }
 
-// farewell returns why the peer has ended the session, if that is what frame says.
+// farewell returns the reason for which the peer has ended the session, if frame carries one.
 func farewell(frame []byte) *codec.Abort {
 	if t, err := message.TypeOf(frame); err != nil || t != message.ControlType {
 		return nil
@@ -155,16 +155,16 @@ func farewell(frame []byte) *codec.Abort {
 	return EndedBy(bye)
 }
 
-// EndedBy returns why the peer has ended the session with bye.
+// EndedBy returns the error for a session that the peer has ended with bye.
 func EndedBy(bye message.SessionClose) *codec.Abort {
 	return &codec.Abort{Code: bye.Code, Message: bye.Message, Remote: true}
 }
 
-// leastKept is the size, in bytes, from which on calling Keep pays.
+// leastKept is the size, in bytes, from which on Keep is cheaper than a copy.
 const leastKept = 8 << 10
 
-// keep returns the memory of the frame that is being dealt with, of which part is a part, if that
-// may be kept, and nil if part has to be copied. A Wire that does not return from it is closed.
+// keep returns the memory of the current frame, which contains part, if that memory may be kept. It
+// returns nil if part has to be copied. A Wire that does not return from its Keep is closed.
 func (r *reader) keep(part []byte) (mem *buffer.Buffer) {
 	if len(part) < leastKept {
 		return nil
@@ -191,7 +191,7 @@ func (r *reader) keep(part []byte) (mem *buffer.Buffer) {
 	return mem
 }
 
-// readerBroke returns why the Wire cannot be read any more: it has not returned. v is as for
+// readerBroke returns the error for a Wire that has not returned from a read. v is as for
 // [guard.Misbehaved].
 func (r *reader) readerBroke(v any) *codec.Abort {
 	guard.Misbehaved(r.Log, "wire", v, "session", r.up)

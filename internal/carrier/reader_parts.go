@@ -6,7 +6,7 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// together returns what puts messages together that come in parts.
+// together returns the parts of the Carrier, creating them if necessary.
 func (r *reader) together() *parts {
 	p := r.parts.Load()
 	if p == nil {
@@ -19,8 +19,8 @@ func (r *reader) together() *parts {
 	return p
 }
 
-// part deals with a part of a message. It reports false if the Wire is lost, or the session has
-// ended, before it could.
+// part processes a part of a message. It returns false if the Wire is lost, or the session has
+// ended, before the part was processed.
 func (r *reader) part(frame []byte) (dealt bool, err error) {
 	m, err := message.ParsePart(frame)
 	if err != nil {
@@ -57,18 +57,18 @@ func (r *reader) part(frame []byte) (dealt bool, err error) {
 	return true, err
 }
 
-// complete hands a message up that has come in parts.
+// complete passes an assembled message to the Upper.
 func (r *reader) complete(u *unfinished) error {
 	if u.mem == nil {
-		return nil // nobody wants it
+		return nil // the message is ignored
 	}
 	p := r.together()
 	p.whole = u.mem
-	defer p.release() // also if code of the application ends the goroutine
+	defer p.release() // also if application code ends the goroutine
 	return r.up.Receive(u.Type, u.mem.B[:u.whole], max(1, r.Now()-u.since))
 }
 
-// keep is reader.keep for a message that has come in parts.
+// keep is reader.keep for an assembled message.
 func (p *parts) keep(part []byte) (mem *buffer.Buffer) {
 	if !p.whole.Filled(len(part)) {
 		return nil
@@ -77,7 +77,7 @@ func (p *parts) keep(part []byte) (mem *buffer.Buffer) {
 	return mem
 }
 
-// release gives the memory of the message back that was dealt with, unless it was kept.
+// release releases the memory of the processed message, unless it was kept.
 func (p *parts) release() {
 	if p.whole != nil {
 		p.whole.Release()

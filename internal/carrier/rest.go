@@ -11,22 +11,22 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// rest lets an idle session hold a small stack. To deal with frames takes a larger one than to wait
-// for the next one, and a stack does not shrink. So where nothing has come for a while, the reader
-// is woken, and lets a new goroutine wait in its place.
+// rest keeps the stack of an idle session small. The processing of frames needs a larger stack than
+// waiting for the next one, and a stack does not shrink while its goroutine waits. So after a while
+// without frames, the reader is woken and replaced by a new goroutine.
 type rest struct {
 	seen  uint32        // frames as of the last look, the low bits, as below; belongs to look
-	fresh atomic.Uint32 // frames when the goroutine that reads began
-	wake  atomic.Uint32 // a wake; whoever changes the deadline of the Wire with it has it busy
+	fresh atomic.Uint32 // frames when the goroutine of the reader began
+	wake  atomic.Uint32 // a wake state; busy during a change of the Wire's deadline
 }
 
 const (
 	noWake   = iota
-	waking   // the deadline is over, and the reader has yet to see it
-	busyWake // for the moment of a system call that does not wait
+	waking   // the deadline has expired, and the reader has not noticed yet
+	busyWake // for the moment of a system call that does not block
 )
 
-// take makes r.wake busy, and returns what it was.
+// take sets r.wake to busy, and returns its former value.
 func (r *rest) take() (was uint32) {
 	for {
 		if was = r.wake.Load(); was != busyWake && r.wake.CompareAndSwap(was, busyWake) {
@@ -36,22 +36,22 @@ func (r *rest) take() (was uint32) {
 	}
 }
 
-// wakeable is a Wire whose reader can be woken, and then goes on where it was.
+// wakeable is a Wire whose reader can be woken and can then resume.
 type wakeable interface{ SetReadDeadline(t time.Time) error }
 
-// look is called from time to time, with how many frames have come over w. It wakes the reader if
-// that has dealt with some, and none has come since the last look.
+// look is called from time to time with the number of frames that have arrived over w. It wakes the
+// reader if the reader has processed frames and none has arrived since the last look.
 func (r *rest) look(w wire.Wire, frames uint32) {
 	quiet := frames == r.seen && frames != r.fresh.Load()
 	r.seen = frames
 	if s, ok := w.(wakeable); ok && quiet && guard.IsSocket(w) {
 		r.take()
-		s.SetReadDeadline(time.Unix(1, 0)) // an error is that of a Wire which has ended
+		s.SetReadDeadline(time.Unix(1, 0)) // fails only for a Wire that has ended
 		r.wake.Store(waking)
 	}
 }
 
-// woken reports whether reading w has failed with err because look has woken the reader.
+// woken reports whether a read of w has failed with err because look has woken the reader.
 func (r *rest) woken(w wire.Wire, err error) bool {
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		return false

@@ -11,8 +11,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// TestRest_LooksWhileTheReaderIsWoken looks at a reader again and again, also while it is being
-// woken already.
+// TestRest_LooksWhileTheReaderIsWoken looks at a reader repeatedly, even while the reader is being
+// woken.
 func TestRest_LooksWhileTheReaderIsWoken(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -25,14 +25,14 @@ func TestRest_LooksWhileTheReaderIsWoken(t *testing.T) {
 	w := wire.FromConn(here)
 	defer w.Close()
 	var r rest
-	r.fresh.Store(1) // something has come since
+	r.fresh.Store(1) // frames have arrived since
 	var over atomic.Bool
 	looked := make(chan struct{})
 	go func() {
 		defer close(looked)
 		for !over.Load() {
 			r.look(w, 0)
-			runtime.Gosched() // so often is enough
+			runtime.Gosched() // this many times is enough
 		}
 	}()
 	for range 20_000 {

@@ -10,39 +10,39 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// A session that both sides agreed to resume outlives its Wire: the outbox keeps what the peer has
-// not acknowledged, acks counts what has arrived, and when the Wire is lost the Carrier waits,
-// away, for another one. What both sides lack is then sent again.
+// A session that both sides agreed to resume survives the loss of its Wire. The outbox keeps the
+// frames that the peer has not acknowledged, and acks counts the received frames. After the loss,
+// the Carrier waits in state Away for another Wire. Then each side sends the frames that the other
+// one lacks.
 
-// Comeback is another Wire for a Carrier that is away.
+// Comeback is another Wire for a Carrier in state Away.
 type Comeback struct {
 	Wire  wire.Wire
-	TLS   *tls.ConnectionState // of the Wire; nil without
-	Place transport.Place      // what the Wire has at the door; nil without
-	// how many countable frames the peer has
+	TLS   *tls.ConnectionState // of the Wire; nil without TLS
+	Place transport.Place      // admission place of the Wire; nil without
+	// number of countable frames that the peer has received
 	Received uint64
 
-	// Check returns why the Carrier does not go on over this Wire, although it was to when the
-	// handshake arrived; nil: nothing can change that.
+	// Check returns an error if the Carrier must not resume over this Wire any more, although it
+	// was to when the handshake arrived; nil: always allowed.
 	Check func() error
-	// Confirm tells the peer that the session goes on, and how many countable frames this side has;
-	// nil: the peer knows. After an error all is as it was. missing is how many bytes are going to
-	// be sent again.
+	// Confirm sends the peer the confirmation, and the number of countable frames that this side
+	// has received; nil: the peer knows. After an error the Carrier is unchanged. missing is the
+	// number of bytes that will be sent again.
 	Confirm func(received uint64, missing int) error
-	// Renew is called when the Carrier has the Wire, and nobody reads or writes.
+	// Renew is called when the Carrier has the Wire and neither reads nor writes yet.
 	Renew func()
-	// Settled is called by the reader when something has come over the Wire.
+	// Settled is called by the reader when the first frame has arrived over the Wire.
 	Settled func()
 }
 
-// goesOnAfter reports whether the session goes on after a has ended its Wire.
+// goesOnAfter reports whether the session survives the loss of its Wire with error a.
 func (c *Carrier) goesOnAfter(a *codec.Abort) bool {
 	return c.reader.acks != nil && c.ctx.Err() == nil && a.Code == codec.SessionClosed && !a.Remote
 }
 
-// leave is called by the reader when the Wire is lost because of a. It waits until nobody writes
-// any more, and then lets the Carrier wait for another Wire, without an owner. It reports false if
-// the session has ended.
+// leave is called by the reader when the Wire is lost with error a. It waits until the writer has
+// ended, and then parks the Carrier without an owner. It returns false if the session has ended.
 func (c *Carrier) leave(a *codec.Abort) bool {
 	c.closeWire()
 	if _, ok := c.way.to(lost); !ok {
@@ -63,17 +63,17 @@ func (c *Carrier) leave(a *codec.Abort) bool {
 	return c.park()
 }
 
-// park lets the Carrier wait for another Wire, without its owner. It reports false if the session
-// has ended.
+// park puts the Carrier into state Away, without an owner. It returns false if the session has
+// ended.
 func (c *Carrier) park() bool {
 	return c.way.park(c.ResumeFor, func() {
 		c.End(codec.ErrUnavailable.Withf("the peer did not come back within %v", c.ResumeFor))
 	})
 }
 
-// Resume lets the session go on over another Wire. It closes the old one, and waits until the
-// Carrier is away, or ctx ends. After an error the Carrier is as it was, and the Wire is the
-// caller's.
+// Resume resumes the session over another Wire. It closes the old one, and waits until the Carrier
+// is in state Away or ctx ends. After an error the Carrier is unchanged, and the caller keeps the
+// ownership of the Wire.
 func (c *Carrier) Resume(ctx context.Context, b *Comeback) (err error) {
 	if err := c.claim(ctx, b); err != nil {
 		return err
@@ -91,7 +91,7 @@ func (c *Carrier) Resume(ctx context.Context, b *Comeback) (err error) {
 	return err
 }
 
-// claim makes the caller the owner of the Carrier, as soon as that is away.
+// claim makes the caller the owner of the Carrier as soon as the Carrier is in state Away.
 func (c *Carrier) claim(ctx context.Context, b *Comeback) error {
 	for {
 		if err := b.check(); err != nil {
@@ -101,7 +101,7 @@ func (c *Carrier) claim(ctx context.Context, b *Comeback) error {
 		if ok {
 			return nil
 		}
-		c.closeWire() // an old Wire that comes back to life can do no harm
+		c.closeWire() // so an old Wire that recovers cannot interfere
 		select {
 		case <-parks:
 		case <-ctx.Done():
@@ -121,7 +121,7 @@ func (b *Comeback) check() error {
 
 var errNotConfirmed = codec.ErrUnavailable.Withf("the wire has not returned from writing")
 
-// takeOver goes on over another Wire. The caller owns the Carrier, and is the writer.
+// takeOver resumes over another Wire. The caller owns the Carrier and is the writer.
 func (c *Carrier) takeOver(b *Comeback) error {
 	if err := b.check(); err != nil {
 		return err
@@ -143,15 +143,15 @@ func (c *Carrier) takeOver(b *Comeback) error {
 		b.Renew()
 	}
 	if b.Confirm == nil {
-		// by which the peer knows that this side has the next secret
+		// proves to the peer that this side has the next secret
 		c.writer.control(message.Ack{Count: c.Received()}, Now)
 	}
 	c.writer.all.Go(func() { c.resend(missing) })
 	return nil
 }
 
-// confirm tells the peer that the session goes on. If it cannot, all is as it was, also if the Wire
-// panics.
+// confirm sends the confirmation to the peer. After an error, or a panic of the Wire, the Carrier
+// is unchanged.
 func (c *Carrier) confirm(b *Comeback, missing [][]byte) (err error) {
 	if b.Confirm == nil {
 		return nil
@@ -160,7 +160,7 @@ func (c *Carrier) confirm(b *Comeback, missing [][]byte) (err error) {
 	defer func() {
 		if err != nil {
 			c.out.Resent()
-			c.out.Halt() // which is not claimed: the caller is still the writer
+			c.out.Halt() // not claimed: the caller is still the writer
 		}
 	}()
 	size := 0
@@ -171,13 +171,13 @@ func (c *Carrier) confirm(b *Comeback, missing [][]byte) (err error) {
 	return err
 }
 
-// readAgain is read for a session that goes on over another Wire.
+// readAgain is read for a resumed session.
 func (c *Carrier) readAgain() (over bool) {
 	c.up.Back()
 	return c.read()
 }
 
-// resend writes what the peer lacks, and then what has come meanwhile.
+// resend writes the frames that the peer lacks, and then the messages put meanwhile.
 func (c *Carrier) resend(missing [][]byte) {
 	for _, frames := range missing {
 		if len(frames) == 0 {

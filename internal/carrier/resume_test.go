@@ -13,8 +13,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/carrier"
 )
 
-// away returns a Carrier that has sent two messages, of which the peer has got one, and lost its
-// Wire.
+// away returns a Carrier that has sent two messages, of which the peer has received one, and has
+// lost its Wire.
 func away(t *testing.T) *rig {
 	r := newRig(t, resumable).run()
 	require.NoError(t, r.sends(1, carrier.Now))
@@ -27,7 +27,7 @@ func away(t *testing.T) *rig {
 	return r
 }
 
-// over takes another Wire, over which the peer has received so many frames.
+// over resumes over another Wire. The peer has received the given number of frames.
 func (r *rig) over(received uint64, change func(*carrier.Comeback)) error {
 	r.wire = newScripted()
 	b := &carrier.Comeback{Wire: r.wire, Received: received, Confirm: func(uint64, int) error { return nil }}

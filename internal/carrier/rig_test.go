@@ -28,8 +28,8 @@ func TestMain(m *testing.M) { leak.Main(m) }
 
 var _ wire.Buffered = (*scripted)(nil)
 
-// scripted is a Wire that a test holds in its hands: what is read comes from the test, and each
-// write is one entry of writes.
+// scripted is a Wire that a test controls: the test provides the frames to read, and each write is
+// one entry of writes.
 type scripted struct {
 	in     chan []byte
 	writes chan [][]byte
@@ -82,14 +82,14 @@ func (w *scripted) Close() error            { w.once.Do(func() { close(w.closed)
 func (w *scripted) LocalAddr() net.Addr     { return &net.UnixAddr{Name: "here"} }
 func (w *scripted) RemoteAddr() net.Addr    { return &net.UnixAddr{Name: "there"} }
 
-// says lets messages arrive.
+// says makes messages arrive.
 func (w *scripted) says(messages ...interface{ AppendTo([]byte) []byte }) {
 	for _, m := range messages {
 		w.in <- m.AppendTo(nil)
 	}
 }
 
-// types returns what kinds of messages are in one write.
+// types returns the types of the messages in one write.
 func types(t *testing.T, frames [][]byte) (all []message.Type) {
 	for _, f := range frames {
 		k, err := message.TypeOf(f)
@@ -99,7 +99,7 @@ func types(t *testing.T, frames [][]byte) (all []message.Type) {
 	return all
 }
 
-// session is an Upper that writes down what happens to it.
+// session is an Upper that records its calls.
 type session struct {
 	mu      sync.Mutex
 	story   []string
@@ -171,7 +171,8 @@ type rig struct {
 	born     time.Time
 }
 
-// newRig returns a Carrier that does not run yet. change, which may be nil, sets what differs.
+// newRig returns a Carrier that does not run yet. change, which may be nil, changes its
+// configuration.
 func newRig(t *testing.T, change func(*carrier.Config)) *rig {
 	r := &rig{t: t, wire: newScripted(), up: &session{changed: make(chan struct{}, 1)}, born: time.Now()}
 	r.settings = carrier.Settings{
@@ -205,16 +206,16 @@ func newRig(t *testing.T, change func(*carrier.Config)) *rig {
 	return r
 }
 
-// run lets it run.
+// run starts the Carrier.
 func (r *rig) run() *rig {
 	r.Run()
 	return r
 }
 
-// patience is how long a test waits for what has to come.
+// patience is the longest time that a test waits for an expected event.
 const patience = 20 * time.Second
 
-// wantStory waits until the session has had this story, and nothing else.
+// wantStory waits until the session has recorded exactly this story.
 func (r *rig) wantStory(want ...string) {
 	r.t.Helper()
 	for {
@@ -239,7 +240,7 @@ func (r *rig) sends(id uint64, when carrier.When) error {
 	return r.Put(&f, &outbox.Message{Type: message.CloseType, Payload: []byte{1}}, when)
 }
 
-// resumable is a change for newRig: the session goes on over another Wire.
+// resumable is a change for newRig: the session can resume.
 func resumable(cfg *carrier.Config) { cfg.Resumes, cfg.KeptControls = true, 1<<20 }
 
 // an Open as a peer sends it.

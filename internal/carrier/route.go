@@ -8,24 +8,24 @@ import (
 	"github.com/asterisque-go/asterisque/internal/path"
 )
 
-// route learns what the path of the present Wire holds, from marks that go along with what is
-// written, and bounds what is in flight by it. It begins with the first mark, so that a session
-// that says little has none.
+// route measures the capacity of the path of the present Wire by marks between the written frames,
+// and limits the bytes in flight accordingly. It is created with the first mark, so a session that
+// sends little has none.
 type route struct {
-	out *outbox.Outbox       // these are fixed
+	out *outbox.Outbox       // fixed, as is now
 	now func() time.Duration // the clock of the node
 
 	mu    sync.Mutex
 	model path.Model    // guarded by mu, as all below
-	asked time.Duration // when a mark was last thought of
+	asked time.Duration // time of the last call of due
 }
 
-// seldom is how far marks are apart at most, beside two round trips: a session that says little
-// needs none.
+// seldom is the longest distance between marks, beside two round trips. A session that sends little
+// needs no marks.
 const seldom = time.Second
 
-// due reports whether a mark is to be sent: not if enough are on their way, nor after a pause, of
-// which it would tell nothing.
+// due reports whether to send a mark. It returns false if enough marks are in flight, and after a
+// pause, since a mark would measure nothing then.
 func (r *route) due() bool {
 	now := r.now()
 	r.mu.Lock()
@@ -48,8 +48,8 @@ func (r *route) departs(written uint64, short bool) {
 	r.model.Departs(now, written, short)
 }
 
-// returns takes the Pong of a mark. If write is true, messages have waited for it, and the caller
-// is the writer now.
+// returns processes the Pong of a mark. If write is true, messages have waited for it, and the
+// caller has become the writer.
 func (r *route) returns(n uint64) (write bool) {
 	now := r.now()
 	r.mu.Lock()
@@ -59,16 +59,16 @@ func (r *route) returns(n uint64) (write bool) {
 	return ok && r.out.Open(b)
 }
 
-// before returns the number of the last mark before a Ping that was sent at a moment: its Pong
-// answers the marks as well. 0: there is none, and never was one of that number.
+// before returns the number of the last mark before a Ping sent at the given time: the Pong of that
+// Ping answers the marks as well. It returns 0, the number of no mark, if there is none.
 func (r *route) before(at time.Duration) (n uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.model.Before(at)
 }
 
-// overdue reports whether the oldest mark should be back: over this path, and over one as slow as
-// may be. Here it is if there is none.
+// overdue reports whether the oldest mark should have returned: over this path (here), and over the
+// slowest permitted path (anywhere). Without marks in flight, here is true.
 func (r *route) overdue(now, grace time.Duration) (here, anywhere bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,11 +76,11 @@ func (r *route) overdue(now, grace time.Duration) (here, anywhere bool) {
 	return isLong(&r.model, took) || !r.model.InFlight(), late(took, grace, ahead)
 }
 
-// isLong reports whether nothing but a peer that does not read explains that a mark has taken so
-// long.
+// isLong reports whether took is so long for a mark that only a peer that does not read explains
+// it.
 func isLong(m *path.Model, took time.Duration) bool { return took > 4*m.RoundTrip()+seldom }
 
-// boundLocked returns how much may be in flight now.
+// boundLocked returns the current limit of bytes in flight.
 func (r *route) boundLocked() outbox.Bound {
 	return outbox.Bound{
 		Ceiling: r.model.Read() + uint64(r.model.Limit()),

@@ -2,13 +2,13 @@ package carrier
 
 import "sync/atomic"
 
-// signal is a channel that is closed once. It costs no memory until somebody waits for it. The zero
+// signal is a channel that is closed once. It costs no memory until a caller waits for it. The zero
 // signal is ready for use.
 type signal struct {
 	c atomic.Pointer[chan struct{}]
 }
 
-// over stands for what was closed before anybody waited for it.
+// over is the channel of a signal that fired before any caller waited for it.
 var over = func() *chan struct{} {
 	c := make(chan struct{})
 	close(c)

@@ -10,25 +10,25 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// stall ends a session from which the application takes nothing at all while it stands at its
-// inbound soft limit.
+// stall ends a session at its inbound soft limit when the application takes no message for too
+// long.
 type stall struct {
-	*base // these are fixed
+	*base // fixed, as is live
 	live  *liveness
 
-	present atomic.Pointer[standstill] // nil unless the session stands there
+	present atomic.Pointer[standstill] // nil unless the session is at its soft limit
 }
 
-// standstill is a session that stands at its inbound soft limit. It belongs to its timer.
+// standstill is the time of a session at its inbound soft limit. It belongs to its timer.
 type standstill struct {
 	timer *time.Timer
-	taken uint64        // as of the last look
-	idle  time.Duration // for how long nothing had been taken then, while this process ran
-	since time.Duration // when that look was, by the node's clock
+	taken uint64        // Relieved of the counter as of the last look
+	idle  time.Duration // time without a message taken, while this process ran
+	since time.Duration // time of the last look, by the node's clock
 }
 
-// probing is how often a session that sends no Pings in silence sends one while it stands at its
-// soft limit: what does not read learns only from a write that the peer has closed the Wire.
+// probing is the interval of Pings at the soft limit, for a session that sends no Pings in silence.
+// A side that does not read can learn only from a write that the peer has closed the Wire.
 const probing = 5 * time.Second
 
 // changed is called with each new state of the inbound counter.
@@ -42,19 +42,19 @@ func (w *stall) changed(state limits.State) {
 
 func (w *stall) begin() {
 	s := &standstill{taken: w.inbound.Relieved(), since: w.Now()}
-	s.timer = time.AfterFunc(time.Hour, func() { w.check(s) }) // it runs when others can stop it
+	s.timer = time.AfterFunc(time.Hour, func() { w.check(s) }) // Reset below starts it
 	w.swap(s)
 	s.timer.Reset(w.period())
 }
 
-// swap lets s be looked at, and what was before no longer.
+// swap makes s the standstill to check, and stops the timer of the former one.
 func (w *stall) swap(s *standstill) {
 	if old := w.present.Swap(s); old != nil {
 		old.timer.Stop()
 	}
 }
 
-// period returns how often it is looked whether the application has taken something.
+// period returns the interval of checks.
 func (w *stall) period() time.Duration { return min(w.Stall/looks, probing) }
 
 func (w *stall) end() { w.swap(nil) }

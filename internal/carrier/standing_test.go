@@ -14,17 +14,17 @@ import (
 	"github.com/asterisque-go/asterisque/internal/carrier"
 )
 
-// TestStanding_JudgesNoPeer has a process that does not run for an hour, shortly before it would
-// give its peer up. What the peer has sent meanwhile is read when the process runs again.
+// TestStanding_JudgesNoPeer stops a process for an hour, shortly before it would consider its peer
+// lost. When the process runs again, it reads the frames that the peer has sent meanwhile.
 func TestStanding_JudgesNoPeer(t *testing.T) {
-	var takes chan struct{} // closed when the peer takes something
+	var takes chan struct{} // closed when the peer reads
 	for name, c := range map[string]struct {
 		change func(*carrier.Config)
 		begin  func(r *rig)
-		almost time.Duration // after which the process stands
-		lives  func(r *rig)  // what a peer does that lives
-		look   time.Duration // within which it is looked at the peer
-		rest   time.Duration // for which a peer that does nothing is left alone then
+		almost time.Duration // after which the process stops
+		lives  func(r *rig)  // the activity of a live peer
+		look   time.Duration // interval of looks at the peer
+		rest   time.Duration // remaining time of a silent peer after that
 	}{
 		"the peer is silent": {
 			pinging, func(*rig) {}, 24500 * time.Millisecond,
@@ -61,7 +61,7 @@ func TestStanding_JudgesNoPeer(t *testing.T) {
 					time.Sleep(c.almost) // of the bubble
 					require.NoError(t, r.ctx.Err())
 					stood.Add(int64(time.Hour))
-					time.Sleep(c.look) // of the bubble; it is looked at the peer
+					time.Sleep(c.look) // of the bubble; a look at the peer falls into it
 					require.NoError(t, r.ctx.Err())
 					if lives {
 						c.lives(r)
@@ -77,8 +77,8 @@ func TestStanding_JudgesNoPeer(t *testing.T) {
 	}
 }
 
-// TestStanding_LeavesThePeerTheRestOfItsTime has a peer that says nothing for 10 seconds before the
-// process stands, of 24.
+// TestStanding_LeavesThePeerTheRestOfItsTime has a peer that is silent for 10 of 24 seconds before
+// the process stops.
 func TestStanding_LeavesThePeerTheRestOfItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var stood atomic.Int64
@@ -96,8 +96,8 @@ func TestStanding_LeavesThePeerTheRestOfItsTime(t *testing.T) {
 	})
 }
 
-// TestStanding_JudgesNoApplication has one that takes nothing at the soft limit for nearly as long
-// as it may.
+// TestStanding_JudgesNoApplication has an application that takes nothing at the soft limit for
+// nearly as long as permitted.
 func TestStanding_JudgesNoApplication(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var stood atomic.Int64
@@ -109,7 +109,7 @@ func TestStanding_JudgesNoApplication(t *testing.T) {
 		r.inbound.Add(1)
 		time.Sleep(58 * time.Second) // of the bubble
 		stood.Add(int64(time.Hour))
-		time.Sleep(4 * time.Second) // of the bubble: it is looked at once
+		time.Sleep(4 * time.Second) // of the bubble: one look falls into it
 		require.NoError(t, r.ctx.Err())
 		time.Sleep(5 * time.Second) // of the bubble
 		require.ErrorIs(t, context.Cause(r.ctx), codec.ErrStalled)

@@ -2,7 +2,7 @@ package carrier
 
 import "fmt"
 
-// State is how far a Carrier has got.
+// State is the state of a Carrier.
 //
 //	attached ── lost ──► losing ── halted ──► leaving ── parked ──► away
 //	   ▲                    ▲                                       │  ▲
@@ -14,43 +14,43 @@ import "fmt"
 type State uint8
 
 const (
-	Attached  State = iota // it has a Wire, which somebody reads
-	Losing                 // the Wire is lost, and somebody may still be writing
-	Leaving                // nobody writes any more, and the session is told
-	Away                   // nobody reads or writes: it belongs to whoever claims it
-	Returning              // it was claimed, to go on over another Wire
-	Resending              // it has another Wire, over which the peer is sent what it lacks
-	Closing                // the session has ended, and the goodbye may be on its way
-	Closed                 // nobody reads or writes any more, nor ever will
+	Attached  State = iota // has a Wire and a reader
+	Losing                 // the Wire is lost; the writer may still write
+	Leaving                // the writer has ended; the session is informed
+	Away                   // no reader, no writer, no owner: claim makes its caller the owner
+	Returning              // has an owner that resumes it over another Wire
+	Resending              // has another Wire; sends the frames that the peer lacks
+	Closing                // the session has ended; the goodbye may be in flight
+	Closed                 // reading and writing have ended for good
 )
 
 var stateNames = [...]string{"attached", "losing", "leaving", "away", "returning", "resending", "closing", "closed"}
 
 func (s State) String() string { return stateNames[s] }
 
-// away reports whether another Wire is waited for.
+// away reports whether the Carrier waits for another Wire.
 func (s State) away() bool { return s == Leaving || s == Away || s == Returning }
 
-// event is what changes the state of a Carrier.
+// event is a change of the state of a Carrier.
 type event uint8
 
 const (
 	lost     event = iota // the Wire is lost
-	halted                // nobody writes any more
-	parked                // nobody owns it
-	claimed               // somebody owns it, to go on over another Wire
+	halted                // the writer has ended
+	parked                // the owner has left
+	claimed               // a new owner resumes it over another Wire
 	attached              // it has another Wire
-	resent                // the peer has been sent what it lacked
+	resent                // the frames that the peer lacked are sent
 	ended                 // the session has ended
-	finished              // all is over
+	finished              // everything has ended
 )
 
 var eventNames = [...]string{"lost", "halted", "parked", "claimed", "attached", "resent", "ended", "finished"}
 
 func (e event) String() string { return eventNames[e] }
 
-// next returns the state after e. ok is false where e changes nothing: the session has ended first,
-// somebody else was faster, or the Wire was lost meanwhile.
+// next returns the state after e. ok is false if e has no effect: the session has ended before,
+// another claim was faster, or the Wire was lost meanwhile.
 func (s State) next(e event) (_ State, ok bool) {
 	switch {
 	case e == finished && s == Closing:

@@ -11,16 +11,16 @@ import (
 	"github.com/asterisque-go/asterisque/internal/outbox"
 )
 
-// eager is a scripted Wire that never makes a writer wait. Each batch is one entry of writes.
+// eager is a scripted Wire that never blocks a writer. Each batch is one entry of writes.
 type eager struct{ *scripted }
 
 func (w eager) WriteBatch(batch []byte) error { return w.WriteFrames([][]byte{batch}) }
 
 func (w eager) TryWriteBatch(batch []byte) (int, error) { return len(batch), w.WriteBatch(batch) }
 
-// TestSmallBlocksWaitForEachOtherOnlyBehindAnotherOne puts Blocks that may go with the next ones.
-// The first one behind anything that has come from the peer is written by whoever puts it, at once:
-// the peer may wait for it. Those behind it may be some of many.
+// TestSmallBlocksWaitForEachOtherOnlyBehindAnotherOne puts Blocks that may be written with the next
+// ones. The first Block after a received frame is written at once by its caller, because the peer
+// may wait for it. The Blocks after it may belong to a stream.
 func TestSmallBlocksWaitForEachOtherOnlyBehindAnotherOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w *scripted
@@ -43,7 +43,7 @@ func TestSmallBlocksWaitForEachOtherOnlyBehindAnotherOne(t *testing.T) {
 			for range 100 {
 				puts()
 			}
-			synctest.Wait() // for the goroutine that writes what has gathered
+			synctest.Wait() // for the goroutine that writes the gathered Blocks
 			require.Less(t, len(w.writes), 1+100)
 		}
 	})

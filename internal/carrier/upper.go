@@ -11,30 +11,30 @@ import (
 
 // Upper is the session above a Carrier. Its methods are called without a lock.
 type Upper interface {
-	slog.LogValuer // the session's name in logs
+	slog.LogValuer // the name of the session in logs
 
-	// Receive does what a frame says, which is a message of type t. The frame is valid only during
-	// the call. age is how long ago the first part of it came, and 0 if it came whole. An error
-	// ends the session. The reader calls it, as it does the next three.
+	// Receive processes a frame, a message of type t. The frame is valid only during the call. age
+	// is the time since its first part arrived, and 0 for a message that came whole. An error ends
+	// the session. The reader calls Receive and the next three methods.
 	Receive(t message.Type, frame []byte, age time.Duration) error
 
-	// Admit is called for the first part of a message of whole bytes, before anything of it is
-	// kept. others is what is unfinished besides. If the message is a Close, Admit returns the
+	// Admit is called for the first part of a message of whole bytes, before any memory is
+	// allocated. others is the sum of the other unfinished messages. For a Close, Admit returns the
 	// priority of its pipe. An error ends the session.
 	Admit(h message.Head, whole int, others Unfinished) (Admission, priority.Priority, error)
 
-	// GivenUp is called when the peer has given up a message of which not all parts have come.
+	// GivenUp is called when the peer has abandoned a message of which some parts have not arrived.
 	GivenUp(pipe uint64)
 
-	// Stray is called for a part of a message that is not unfinished. An error ends the session.
+	// Stray is called for a part without an unfinished message. An error ends the session.
 	Stray(pipe uint64) error
 
-	// Ended aborts all that runs, because of cause. It is called once, when nothing departs any
-	// more but the goodbye.
+	// Ended aborts all calls with cause. It is called once, when the goodbye is the only message
+	// that may still be sent.
 	Ended(cause *codec.Abort)
 
-	// Away is called when the Wire is lost because of cause, nobody writes any more, and the
-	// Carrier is about to wait for another Wire.
+	// Away is called after the Wire was lost with error cause and the writer has ended, before the
+	// Carrier waits for another Wire.
 	Away(cause *codec.Abort)
 
 	// StillAway is called from time to time while the Carrier waits for another Wire.
@@ -43,42 +43,43 @@ type Upper interface {
 	// Back is called by the reader of another Wire, before it reads.
 	Back()
 
-	// Finished is called at the very end, once, when nobody reads or writes any more.
+	// Finished is called once, at the very end, when reading and writing have ended for good.
 	Finished()
 }
 
-// Unfinished is what has begun to come in parts.
+// Unfinished is the sum of the messages that have begun to arrive in parts.
 type Unfinished struct {
-	Opens   int // how many of them are Opens
-	Content int // bytes of the parameters of these
+	Opens   int // number of Opens
+	Content int // bytes of the parameters of these Opens
 	Counted int // bytes of Opens and Blocks
-	Bytes   int // bytes of all
+	Bytes   int // bytes of all messages
 }
 
-// Admission says what becomes of a message that comes in parts.
+// Admission is the decision on a message that arrives in parts.
 type Admission uint8
 
 const (
-	Admitted Admission = iota // it is received when it is complete
-	Ignored                   // nobody wants it; its other parts are still to come
-	Late                      // its pipe is over, and its other parts are late as well
+	Admitted Admission = iota // it is received when complete
+	Ignored                   // its remaining parts are discarded
+	Late                      // its pipe has ended, and its remaining parts are late as well
 )
 
-// Settings are what the Carriers of a node have in common. They do not change.
+// Settings are common to the Carriers of a node. They do not change.
 type Settings struct {
 	Log *slog.Logger
-	// after how long without sending a Ping is sent; 0: only if the peer asks for none
+	// idle time on the sending side after which a Ping is sent; 0: only if the peer announces one
 	PingInterval time.Duration
-	PingTimeout  time.Duration // after how long without hearing the peer is lost
-	WriteTimeout time.Duration // after how long without taking anything the peer is lost
-	Stall        time.Duration // how long the application may take nothing at the soft limit
-	ResumeFor    time.Duration // how long a Carrier that is away waits for another Wire
-	MaxPart      int           // bytes of the largest part of a message; 0: as the protocol allows
+	PingTimeout  time.Duration // silence of the peer after which it is lost
+	WriteTimeout time.Duration // time of a blocked write after which the peer is lost
+	Stall        time.Duration // longest time at the soft limit without a message taken
+	ResumeFor    time.Duration // how long a Carrier in state Away waits for another Wire
+	MaxPart      int           // bytes of the largest part of a message; 0: the protocol's limit
 	Now          func() time.Duration
 	Lookout      *Lookout
 }
 
-// grace returns how long a message that has begun to arrive may take, besides what its size allows.
+// grace returns the time that an arriving message may take in addition to the time that its size
+// permits.
 func (s *Settings) grace() time.Duration {
 	if s.PingInterval == 0 {
 		return DefaultTimeout
@@ -86,5 +87,5 @@ func (s *Settings) grace() time.Duration {
 	return s.PingTimeout
 }
 
-// DefaultTimeout is after how long without hearing the peer is given up, if nothing else was set.
+// DefaultTimeout is the default of the silence after which the peer is lost.
 const DefaultTimeout = 45 * time.Second

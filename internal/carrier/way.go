@@ -12,32 +12,32 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// way is the present Wire of a Carrier, and how far the Carrier has got with it.
+// way holds the present Wire of a Carrier, and the state of the Carrier.
 //
 // The reader and the writer use the Wire without the lock. Resume changes it under the lock, when
-// neither of them runs. All others look at it under the lock.
+// neither of them runs. All other code reads it under the lock.
 type way struct {
 	wire wire.Wire
 	tls  *tls.ConnectionState
-	try  wire.TryWriter // nil if the Wire cannot write without waiting
+	try  wire.TryWriter // nil if the Wire cannot write without blocking
 
 	mu sync.Mutex
-	// guarded by mu, as all below; what the Wire has at the door; nil without
+	// guarded by mu, as all below; admission place of the Wire; nil without
 	place   transport.Place
-	shut    chan struct{} // closed when the Wire is; nil until somebody waits for that
-	away    *parking      // nil until the Carrier is away, or somebody waits for that
+	shut    chan struct{} // closed when the Wire is closed; nil until a caller waits for it
+	away    *parking      // nil until the Carrier is in state Away, or a caller waits for that
 	state   State
-	closing bool // somebody closes the Wire, or has closed it
-	another bool // there is another Wire since changed was called
+	closing bool // the Wire is being closed, or is closed
+	another bool // the Wire was replaced since the last call of changed
 }
 
-// parking is what a way has to remember of being away.
+// parking is the part of a way that only state Away needs.
 type parking struct {
-	parks  chan struct{} // closed when the Carrier is away next; nil while nobody waits for that
-	expiry *wait.Timer   // ends a Carrier that is away; nil before the first time
+	parks  chan struct{} // closed at the next state Away; nil while no caller waits for it
+	expiry *wait.Timer   // ends a Carrier in state Away; nil before the first time
 }
 
-// set makes w the Wire. Nobody reads or writes meanwhile.
+// set makes w the Wire. The caller ensures that neither the reader nor the writer runs.
 func (y *way) set(w wire.Wire, secure *tls.ConnectionState, place transport.Place) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
@@ -52,7 +52,7 @@ func (y *way) present() (wire.Wire, *tls.ConnectionState) {
 	return y.wire, y.tls
 }
 
-// changed reports whether there is another Wire since it was called last.
+// changed reports whether the Wire was replaced since the last call.
 func (y *way) changed() (another bool) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
@@ -66,7 +66,7 @@ func (y *way) current() State {
 	return y.state
 }
 
-// to changes the state by e, and returns the former one. See State.next for ok.
+// to changes the state by e, and returns the former state. For ok see State.next.
 func (y *way) to(e event) (was State, ok bool) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
@@ -82,8 +82,8 @@ func (y *way) toLocked(e event) (was State, ok bool) {
 	return was, ok
 }
 
-// park lets the Carrier be away, without an owner. After d give is called, unless the Carrier was
-// claimed before. park reports false if the session has ended.
+// park puts the Carrier into state Away, without an owner. After d it calls give, unless the
+// Carrier was claimed before. It returns false if the session has ended.
 func (y *way) park(d time.Duration, give func()) bool {
 	y.mu.Lock()
 	defer y.mu.Unlock()
@@ -99,8 +99,8 @@ func (y *way) park(d time.Duration, give func()) bool {
 	return true
 }
 
-// claim makes the caller the owner of a Carrier that is away. Otherwise it returns a channel that
-// is closed when the Carrier is away.
+// claim makes the caller the owner of a Carrier in state Away. Otherwise it returns a channel that
+// is closed at the next state Away.
 func (y *way) claim() (ok bool, parks <-chan struct{}) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
@@ -114,7 +114,7 @@ func (y *way) claim() (ok bool, parks <-chan struct{}) {
 	return false, p.parks
 }
 
-// parkingLocked returns what there is to remember of being away, for something to be added.
+// parkingLocked returns y.away, creating it if necessary.
 func (y *way) parkingLocked() *parking {
 	if y.away == nil {
 		y.away = new(parking)
@@ -132,14 +132,14 @@ func (y *way) isShut() <-chan struct{} {
 	return y.shut
 }
 
-// shuts reports whether somebody closes the Wire, or has closed it.
+// shuts reports whether the Wire is being closed, or is closed.
 func (y *way) shuts() bool {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	return y.closing
 }
 
-// close closes the Wire. Repeated calls do nothing but wait until it is closed.
+// close closes the Wire. Each call returns when the Wire is closed.
 func (y *way) close(log *slog.Logger) {
 	y.mu.Lock()
 	if y.closing {
@@ -152,7 +152,7 @@ func (y *way) close(log *slog.Logger) {
 	w := y.wire
 	if guard.IsSocket(w) {
 		w.Close()
-	} else { // which may take its time
+	} else { // Close may take long
 		if y.shut == nil {
 			y.shut = make(chan struct{})
 		}
@@ -162,7 +162,7 @@ func (y *way) close(log *slog.Logger) {
 	}
 	defer y.mu.Unlock()
 	if y.place != nil {
-		y.place.Leave() // before anybody comes back over another Wire, which needs a place
+		y.place.Leave() // before the peer reconnects over another Wire, which needs a place
 		y.place = nil
 	}
 	if y.shut != nil {

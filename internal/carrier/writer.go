@@ -15,30 +15,31 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// inlineRounds is how many batches a caller writes before a goroutine takes over: its own, and one
-// more of what came while it wrote.
+// inlineRounds is the number of batches that a caller writes before a goroutine takes over: its own
+// batch, and one more with the messages put meanwhile.
 const inlineRounds = 2
 
-// writer writes what is in the outbox. One goroutine at a time does so, and package outbox says
-// which: a caller that has found no writer, the reader, or a goroutine that was started for it.
+// writer writes the content of the outbox, one goroutine at a time. Package outbox determines which
+// one: a caller that has found no writer, the reader, or a goroutine started for the purpose.
 type writer struct {
 	*base // fixed
 
-	unwritten bool // the reader is the writer, and is about to write; belongs to the reader
-	// nobody writes, nor will before there is another Wire; belongs to the owner of the Carrier
+	unwritten bool // the reader is the writer and is about to write; belongs to the reader
+	// there is no writer before the next Wire; belongs to the owner of the Carrier
 	none      bool
 	company   company       // belongs to the writer
-	streaming atomic.Uint32 // see streams: 1 + how many frames had arrived, the low bits
+	streaming atomic.Uint32 // see streams: 1 + number of received frames, the low bits
 
-	all sync.WaitGroup // goroutines that write, and whoever says goodbye
+	all sync.WaitGroup // goroutines that write, and the sender of the goodbye
 
-	told signal // by the writer, when nothing will ever be written again
-	// gets a token from the writer when it has found out that the Wire is lost, and then stays the
-	// writer; nil if the session ends with its Wire
+	told signal // fired by the writer when nothing will be written any more
+	// receives a token from the writer when the writer has found that the Wire is lost, and stays
+	// the writer; nil if the session ends with its Wire
 	halted chan struct{}
 }
 
-// writeWhen writes what is in the outbox, now or after reading. The caller has become the writer.
+// writeWhen writes the content of the outbox, now or after reading. The caller has become the
+// writer.
 func (w *writer) writeWhen(when When) {
 	if when == AfterReading {
 		w.unwritten = true
@@ -47,8 +48,8 @@ func (w *writer) writeWhen(when When) {
 	w.write()
 }
 
-// write writes what is in the outbox. The caller has become the writer. It does not block: when the
-// Wire would, or when there is more and more to write, a goroutine goes on with it.
+// write writes the content of the outbox. The caller has become the writer. write does not block: a
+// goroutine continues if the Wire would block, or if messages keep coming.
 func (w *writer) write() {
 	if w.way.try == nil {
 		w.all.Go(w.writeLoop)
@@ -67,7 +68,7 @@ func (w *writer) write() {
 	w.all.Go(w.writeLoop)
 }
 
-// take returns the next batch of the outbox, if need be after a turn of the others.
+// take returns the next batch of the outbox, and may yield to other goroutines before.
 func (w *writer) take() (batch []byte, end outbox.End) {
 	if w.company.skip > 0 {
 		w.company.skip--
@@ -77,18 +78,18 @@ func (w *writer) take() (batch []byte, end outbox.End) {
 	runtime.Gosched()
 	turn := w.Now() - began
 	before := w.company
-	w.company = before.next(turn, false) // now: without a batch, another one may be the writer next
+	w.company = before.next(turn, false) // now: if there is no batch, the writer may change
 	if batch, end = w.out.Take(); batch != nil && manyFrames(batch) {
 		w.company = before.next(turn, true)
 	}
 	return batch, end
 }
 
-// tryWrite writes batch if that does not wait. If it would, a goroutine becomes the writer, and
-// goes on with what is left.
+// tryWrite writes batch if that does not block. Otherwise a goroutine becomes the writer and writes
+// the rest.
 func (w *writer) tryWrite(batch []byte) (done bool) {
 	if w.way.try == nil || w.out.Segments() != nil {
-		// a batch in pieces is large: a goroutine writes it, and its sender goes on
+		// a batch in segments is large: a goroutine writes it, and the sender continues
 		w.all.Go(func() { w.writeRest(batch, 0) })
 		return false
 	}
@@ -107,8 +108,8 @@ func (w *writer) tryWrite(batch []byte) (done bool) {
 	return true
 }
 
-// writeFull is write for a caller that has filled a batch with small Blocks, and goes on with the
-// next one at once.
+// writeFull is write for a caller that has filled a batch with small Blocks and is about to send
+// the next one.
 func (w *writer) writeFull() {
 	batch, end := w.out.Take()
 	if batch != nil {
@@ -124,14 +125,14 @@ func (w *writer) writeFull() {
 	w.all.Go(func() { w.writeRest(batch, 0) })
 }
 
-// writeLater writes what small Blocks have left in a batch that they have not filled.
+// writeLater writes the small Blocks in a batch that was not filled.
 func (w *writer) writeLater() {
 	if w.out.Claim() {
 		w.write()
 	}
 }
 
-// writeRest writes what is left of batch after its first n bytes, and then what has come meanwhile.
+// writeRest writes the rest of batch after its first n bytes, and then the messages put meanwhile.
 func (w *writer) writeRest(batch []byte, n int) {
 	if err := w.writeBatch(batch[n:]); err != nil {
 		w.writeFailed(err)
@@ -141,8 +142,8 @@ func (w *writer) writeRest(batch []byte, n int) {
 	w.writeLoop()
 }
 
-// writeLoop writes until nothing is left, waiting for the transport where it has to. It ends then,
-// or when the Wire is closed.
+// writeLoop writes until the outbox is empty or the Wire is closed. It blocks for the transport if
+// necessary.
 func (w *writer) writeLoop() {
 	for {
 		batch, end := w.take()
@@ -151,7 +152,7 @@ func (w *writer) writeLoop() {
 			return
 		}
 		if w.out.Waiting() > 0 {
-			w.outbound.SetCongested(true) // there is more than the transport takes at once
+			w.outbound.SetCongested(true) // there is more than the transport accepts at once
 		}
 		if err := w.writeBatch(batch); err != nil {
 			w.writeFailed(err)
@@ -161,7 +162,7 @@ func (w *writer) writeLoop() {
 	}
 }
 
-// tryWriteBatch writes as much of batch as the Wire takes without waiting.
+// tryWriteBatch writes as much of batch as the Wire accepts without blocking.
 func (w *writer) tryWriteBatch(batch []byte) (n int, err error) {
 	returned := false
 	defer func() {
@@ -174,7 +175,7 @@ func (w *writer) tryWriteBatch(batch []byte) (n int, err error) {
 	return n, err
 }
 
-// writeBatch gives batch to the Wire.
+// writeBatch writes batch to the Wire.
 func (w *writer) writeBatch(batch []byte) (err error) {
 	returned := false
 	w.meter.writing.Store(true)
@@ -190,8 +191,7 @@ func (w *writer) writeBatch(batch []byte) (err error) {
 	return err
 }
 
-// giveToWire writes batch, or its segments if there are any, in one piece if the Wire can take it
-// so.
+// giveToWire writes batch, or its segments if there are any, in one call if the Wire supports that.
 func giveToWire(w wire.Wire, batch []byte, segments [][]byte) error {
 	if segments != nil {
 		return w.(wire.VectorWriter).WriteVector(segments)
@@ -212,7 +212,8 @@ func giveToWire(w wire.Wire, batch []byte, segments [][]byte) error {
 func (w *writer) wrote(end outbox.End) {
 	switch end {
 	case outbox.Idle:
-		// what a resume keeps may still be at the soft limit, and is not held up by the Wire either
+		// frames kept for a resume may still be at the soft limit; the Wire does not block them
+		// either
 		if w.outbound.State() != limits.Ready {
 			w.outbound.SetCongested(false)
 		}
@@ -225,8 +226,8 @@ func (w *writer) wrote(end outbox.End) {
 	}
 }
 
-// writeFailed is called when the Wire cannot be written any more, which ends a session that cannot
-// go on over another one. The writer stays the writer, so that nobody tries again.
+// writeFailed is called when the Wire cannot be written any more. A session that cannot resume ends
+// with it. The caller remains the writer, so that no other goroutine tries again.
 func (w *writer) writeFailed(err error) {
 	a := wireFailed(err)
 	if w.host.goesOnAfter(a) {
@@ -239,9 +240,9 @@ func (w *writer) writeFailed(err error) {
 	w.told.fire()
 }
 
-// writerBroke returns the error of a Wire that has not returned from writing. v is as for
-// [guard.Misbehaved]. If the goroutine ends, so that nobody would hear of the error, the session
-// does as well.
+// writerBroke returns the error for a Wire that has not returned from a write. v is as for
+// [guard.Misbehaved]. If the goroutine ends, so that no caller would get the error, the session
+// ends as well.
 func (w *writer) writerBroke(v any) error {
 	a := guard.Misbehaved(w.Log, "wire", v, "session", w.up)
 	if v == nil {
@@ -251,7 +252,8 @@ func (w *writer) writerBroke(v any) error {
 	return a
 }
 
-// smallBlock is the size, in bytes, up to which a Block is better written together with others.
+// smallBlock is the size, in bytes, up to which a Block is better written together with further
+// Blocks.
 const smallBlock = 8 << 10
 
 // putMore is Put for one of many small Blocks.
@@ -261,14 +263,14 @@ func (w *writer) putMore(f *outbox.Flow, m *outbox.Message) error {
 	case write:
 		w.writeFull()
 	case later:
-		// it ends by itself; nobody waits for it, because the session may have ended already
+		// ends by itself; End does not wait for it, because the session may have ended already
 		go w.writeLater()
 	}
 	return err
 }
 
-// streams is asked for each small Block. It reports whether nothing has come from the peer since
-// the last one. Then more of them are likely to follow at once.
+// streams is called for each small Block. It reports whether no frame of the peer has arrived since
+// the previous one. Then further small Blocks are likely to follow at once.
 func (w *writer) streams() bool {
 	heard := uint32(w.meter.frames.Load()) + 1
 	if w.streaming.Load() == heard {
@@ -278,7 +280,7 @@ func (w *writer) streams() bool {
 	return false
 }
 
-// writeAnswers writes what was put to go after reading. It is for the reader.
+// writeAnswers writes the messages put with AfterReading. It is for the reader.
 func (w *writer) writeAnswers() {
 	if w.unwritten {
 		w.unwritten = false
@@ -296,7 +298,7 @@ func (w *writer) control(m message.Control, when When) {
 	w.controlled(write, err, when)
 }
 
-// controlled sees to what follows from putting a Control.
+// controlled handles the results of putting a Control: it writes, or ends the session.
 func (w *writer) controlled(write bool, err error, when When) {
 	if write {
 		w.writeWhen(when)

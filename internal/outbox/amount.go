@@ -9,7 +9,7 @@ func (a *amount) add(m *Message) {
 	a.bytes += int(m.Held)
 }
 
-// join adds all that b counts.
+// join adds b to a.
 func (a *amount) join(b amount) {
 	a.messages += b.messages
 	a.bytes += b.bytes

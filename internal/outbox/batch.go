@@ -8,53 +8,53 @@ import (
 )
 
 const (
-	// batchSize is how many bytes depart together at most, unless they are one message. With the
-	// last frame's head they are one packet of the loopback device, which holds 65,483 bytes of a
-	// TCP stream: a few bytes more would be one more packet.
+	// batchSize is the limit, in bytes, of a batch that is not a single message. With the head of
+	// the last frame, such a batch is one packet of the loopback device, which holds 65,483 bytes
+	// of a TCP stream. A few bytes more would need a second packet.
 	batchSize = 63 << 10
 
 	lengthSize = 4 // of the length before each frame
 )
 
-// batch is what the writer takes next: frames, each behind its length.
+// batch is the frames that the writer takes next, each behind its length.
 type batch struct {
 	frames []byte
-	lent   *lent  // payloads that belong between them; nil until there are some
+	lent   *lent  // payloads that are not copied into frames; nil until there are some
 	holds  amount // its messages
-	parts  int32  // bytes of parts, whose messages it counts with the last one
-	most   int32  // bytes that depart together
+	parts  int32  // bytes of parts; their messages are counted with the last part
+	most   int32  // limit of bytes
 	marked bool   // it begins with a mark
 }
 
-// frame is what a batch can hold besides messages.
+// frame is content of a batch that is not a message.
 type frame interface{ AppendTo([]byte) []byte }
 
 func (b *batch) empty() bool { return len(b.frames) == 0 }
 
-// size returns the bytes of what is there.
+// size returns the bytes of the batch.
 func (b *batch) size() int { return len(b.frames) + b.lent.size() }
 
-// loaded reports whether messages, or parts of some, are in it. Controls, of which there may always
-// be some, hold up no large one.
+// loaded reports whether the batch holds messages or parts. Controls do not count: there may always
+// be some, and they must not delay a large message.
 func (b *batch) loaded() bool { return b.holds.messages > 0 || b.parts > 0 }
 
-// room returns how many bytes more may depart with what is there.
+// room returns the number of bytes that still fit into the batch.
 func (b *batch) room() int { return int(b.most) - b.size() }
 
-// fits reports whether m may join the batch.
+// fits reports whether m fits into the batch.
 func (b *batch) fits(m *Message) bool { return b.empty() || len(m.Payload) <= b.room() }
 
-// append appends a frame that is not counted, and returns where its length begins.
+// append appends a frame that is not counted, and returns the position of its length.
 func (b *batch) append(f frame) (at int) {
-	b.frames = grow(b.frames, lengthSize+HeadSize) // enough for most
+	b.frames = grow(b.frames, lengthSize+HeadSize) // enough for most frames
 	at = len(b.frames)
 	b.frames = f.AppendTo(append(b.frames, 0, 0, 0, 0))
 	putLength(b.frames[at:], 0)
 	return at
 }
 
-// add appends the frame of m, whose memory is m's no longer. If lend is true, a large payload in
-// memory of its own is not copied.
+// add appends the frame of m and takes over its memory. If lend is true, a large payload in memory
+// of its own is not copied.
 func (b *batch) add(m *Message, s stamp, lend bool) {
 	if lend && m.Memory != nil && len(m.Payload) >= leastLent {
 		b.lend(m, s)
@@ -78,7 +78,7 @@ func (b *batch) lend(m *Message, s stamp) {
 	m.Memory = nil
 }
 
-// addPart appends the frame of part, which has the next n bytes of m. p says which.
+// addPart appends the frame of part with the next n bytes of m, which p determines.
 func (b *batch) addPart(part *message.Part, m *Message, p *parting, n int, lend bool) {
 	b.parts += int32(n)
 	head, body, tail := p.next(m.Payload, n)
@@ -89,7 +89,7 @@ func (b *batch) addPart(part *message.Part, m *Message, p *parting, n int, lend 
 	b.frames = grow(b.frames, lengthSize+HeadSize+copied)
 	at := len(b.frames)
 	around, place := part.AppendAround(append(b.frames, 0, 0, 0, 0), n)
-	var end [HeadSize]byte // what is behind the bytes of a part
+	var end [HeadSize]byte // the bytes behind those of the part
 	behind := end[:copy(end[:], around[place:])]
 	b.frames = append(around[:place], head...)
 	var mem *buffer.Buffer
@@ -100,7 +100,7 @@ func (b *batch) addPart(part *message.Part, m *Message, p *parting, n int, lend 
 	case lend:
 		b.lendPiece(piece{at: len(b.frames), payload: body, mem: mem})
 	case mem != nil:
-		// earlier parts may be in it that are being written
+		// earlier parts in it may be being written
 		b.frames = append(b.frames, body...)
 		b.lendPiece(piece{at: len(b.frames), mem: mem})
 	default:
@@ -110,7 +110,7 @@ func (b *batch) addPart(part *message.Part, m *Message, p *parting, n int, lend 
 	putLength(b.frames[at:], n-copied)
 }
 
-// lendPiece adds a payload that stands beside the frames.
+// lendPiece adds a payload that is not copied into the frames.
 func (b *batch) lendPiece(p piece) {
 	if b.lent == nil {
 		b.lent = new(lent)
@@ -118,16 +118,16 @@ func (b *batch) lendPiece(p piece) {
 	b.lent.add(p)
 }
 
-// take empties the batch, and returns what was in it: the frames and the messages. What is lent
-// stays, for takeLent.
+// take empties the batch, and returns its frames and its count of messages. Lent payloads stay, for
+// takeLent.
 func (b *batch) take() (frames []byte, holds amount) {
 	frames, holds = b.frames, b.holds
 	b.frames, b.holds, b.parts, b.marked = nil, amount{}, 0, false
 	return frames, holds
 }
 
-// takeLent returns the payloads that belong between frames, and keeps the lists of spare, which is
-// empty or nil, for the next batch. If nothing was lent, it returns spare.
+// takeLent returns the lent payloads of frames. The next batch reuses the lists of spare, which is
+// empty or nil. Without lent payloads, takeLent returns spare.
 func (b *batch) takeLent(frames []byte, spare *lent) *lent {
 	if b.lent.empty() {
 		return spare
@@ -138,8 +138,8 @@ func (b *batch) takeLent(frames []byte, spare *lent) *lent {
 	return l
 }
 
-// reuse makes the memory of frames, which have been written, the batch's, and reports whether the
-// batch has use for it.
+// reuse reuses the memory of frames, which have been written, for the batch. It reports whether the
+// batch can use that memory.
 func (b *batch) reuse(frames []byte) bool {
 	if b.frames != nil || cap(frames) > largeSize {
 		return false
@@ -148,7 +148,7 @@ func (b *batch) reuse(frames []byte) bool {
 	return true
 }
 
-// freeIfEmpty gives the memory of an empty batch back.
+// freeIfEmpty releases the memory of an empty batch.
 func (b *batch) freeIfEmpty() {
 	if b.empty() {
 		freeBuffer(b.frames)
@@ -156,8 +156,8 @@ func (b *batch) freeIfEmpty() {
 	}
 }
 
-// putLength writes the length of the frame, of which so many bytes are elsewhere, into the four
-// bytes reserved before it.
+// putLength writes the length of the frame into the four bytes reserved before it. elsewhere bytes
+// of the frame are outside of b.
 func putLength(b []byte, elsewhere int) {
 	binary.BigEndian.PutUint32(b, uint32(len(b)-lengthSize+elsewhere))
 }

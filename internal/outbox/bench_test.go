@@ -43,7 +43,7 @@ func BenchmarkQueued(b *testing.B) {
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		put(i)
-		if o.Waiting() > 100_500 { // a batch is some 500 of them
+		if o.Waiting() > 100_500 { // a batch holds some 500 of them
 			batch, _ := o.Take()
 			o.Written(batch)
 		}

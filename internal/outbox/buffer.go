@@ -3,12 +3,12 @@ package outbox
 import "sync"
 
 const (
-	largeSize = 72 << 10 // a batch, and Controls that depart with it
+	largeSize = 72 << 10 // a batch, and the Controls sent with it
 	smallSize = 512      // a few small messages
 )
 
-// large and small hold the memory of batches. A session that is idle gives its memory back, so that
-// a thousand idle sessions hold none.
+// large and small hold the memory of batches. An idle session releases its memory, so that a
+// thousand idle sessions hold none.
 var (
 	large = sync.Pool{New: func() any { return new([largeSize]byte) }}
 	small = sync.Pool{New: func() any { return new([smallSize]byte) }}
@@ -34,7 +34,7 @@ func grow(b []byte, n int) []byte {
 	return to
 }
 
-// freeBuffer gives b back if it came from a pool.
+// freeBuffer returns b to its pool, if it came from one.
 func freeBuffer(b []byte) {
 	switch cap(b) {
 	case smallSize:

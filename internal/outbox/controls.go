@@ -5,22 +5,22 @@ import (
 	"github.com/asterisque-go/asterisque/internal/fifo"
 )
 
-// controls are the Controls that have to depart. Of those that say how things stand only the newest
-// counts, so that a peer that does not read makes nothing grow: they are encoded when they depart,
-// and while there is no Wire not at all.
+// controls are the queued Controls. Of the kinds that describe a current state only the newest
+// Control is kept, so that a peer that does not read cannot make the queue grow. These are encoded
+// when they are sent, and not while there is no Wire.
 type controls struct {
 	pong      message.Pong
 	opens     uint64 // the limit of the Credit for Opens
 	pongDue   bool
 	opensDue  bool
-	others    fifo.Queue[message.Control] // of which this side alone decides how many there are
+	others    fifo.Queue[message.Control] // kinds whose number this side alone determines
 	announced fifo.Queue[Announcer]
 }
 
-// Announcer has something to tell the peer.
+// Announcer has Controls for the peer.
 type Announcer interface {
-	// Controls hands what there is to put. It is called with the lock of the Outbox held, when that
-	// departs, and must not call the Outbox.
+	// Controls passes its Controls to put. It is called with the lock of the Outbox held, when the
+	// Controls are sent, and must not call the Outbox.
 	Controls(put func(message.Control))
 }
 
@@ -41,7 +41,7 @@ func (c *controls) put(control message.Control) {
 	}
 }
 
-// depart removes the Controls that were put, and hands each to add.
+// depart removes the queued Controls and passes each to add.
 func (c *controls) depart(add func(message.Control)) {
 	if c.pongDue {
 		c.pongDue = false
@@ -56,7 +56,7 @@ func (c *controls) depart(add func(message.Control)) {
 	}
 }
 
-// ask removes those who were announced, and lets each hand its Controls to add.
+// ask removes the announced Announcers, and has each pass its Controls to add.
 func (c *controls) ask(add func(message.Control)) {
 	for c.announced.Len() > 0 {
 		c.announced.Pop().Controls(add)

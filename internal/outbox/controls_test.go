@@ -65,7 +65,7 @@ func TestAnAnnouncerIsAskedWhenItsControlsDepart(t *testing.T) {
 	require.Equal(t, []message.Control{message.Credit{Pipe: 2, Limit: 2}, message.Allow{Pipe: 2, Total: 2}}, b.controls())
 }
 
-// nothing has nothing to say any more.
+// nothing is an Announcer without Controls.
 type nothing struct{}
 
 func (nothing) Controls(func(message.Control)) {}
@@ -260,8 +260,8 @@ func TestJudgeCountsWithWhatIsJudgedElsewhere(t *testing.T) {
 	}
 }
 
-// A peer that is refused a call because of a Drain has to know of that first, or it would take the
-// refusal for one of the call alone.
+// A peer whose call is rejected because of a Drain has to receive the Drain first. Otherwise it
+// would take the rejection for one of that call alone.
 func TestNothingThatIsPutAfterADrainDepartsBeforeIt(t *testing.T) {
 	b := newBox(t)
 	b.control(message.Ping{N: 1})

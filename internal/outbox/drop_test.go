@@ -69,8 +69,8 @@ func TestADroppedBlockIsTold(t *testing.T) {
 	})
 }
 
-// TestThePartThatIsDroppedNeverExceedsTheLossRate judges Blocks of random loss rates, and compares
-// what was dropped with what was allowed after each of them.
+// TestThePartThatIsDroppedNeverExceedsTheLossRate judges Blocks of random loss rates. After each
+// Block it compares the number of drops with the permitted number.
 func TestThePartThatIsDroppedNeverExceedsTheLossRate(t *testing.T) {
 	for _, rate := range []int{0, 1, 64, 126, 127, -1} { // -1: random
 		rnd := rand.New(rand.NewPCG(1, 1))

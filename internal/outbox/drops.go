@@ -2,36 +2,36 @@ package outbox
 
 import "github.com/asterisque-go/asterisque/codec/message"
 
-// Drop tells of a message that was dropped.
+// Drop describes a dropped message.
 type Drop struct {
 	Open   bool // an Open, and not a Block
 	Reason Reason
 	Marker any
 }
 
-// drops are the dropped messages of which others have to be told, without the lock.
+// drops are the dropped messages that are reported after the lock is released.
 type drops struct {
 	reported []Drop
 	returned []returned
 }
 
-// returned is a Block that its sender has to hear of.
+// returned is a dropped Block that is reported to its sender.
 type returned struct {
 	to      Sender
 	payload int
 }
 
-// report adds an Open or a Block to those of which the application hears.
+// report adds an Open or a Block to the report for the application.
 func (d *drops) report(m *Message, why Reason) {
 	d.reported = append(d.reported, Drop{Open: m.Type == message.OpenType, Reason: why, Marker: m.Marker})
 }
 
-// giveBack adds m to the Blocks of which their senders hear.
+// giveBack adds m to the Blocks that are reported to their senders.
 func (d *drops) giveBack(m *Message) {
 	d.returned = append(d.returned, returned{to: m.Sender, payload: len(m.Payload)})
 }
 
-// tell tells the senders, and then the application by dropped, which may be nil.
+// tell reports to the senders, and then to the application by dropped, which may be nil.
 func (d *drops) tell(dropped func([]Drop)) {
 	for _, r := range d.returned {
 		r.to.Dropped(r.payload)

@@ -1,6 +1,7 @@
 package outbox
 
-// flowState says what has been put of a pipe, and whether the peer may know of the pipe.
+// flowState is the state of a pipe: the messages put so far, and whether the peer may know the
+// pipe.
 //
 //	 unsent ----put end---> unsentHalfClosed ---put close---> unsentClosing
 //	   |  \---------------------put close------------------------^   |
@@ -19,18 +20,18 @@ package outbox
 type flowState uint8
 
 const (
-	never            flowState = iota // of no flow: nothing is allowed
-	unsent                            // the Open has not departed, and was perhaps not put yet
+	never            flowState = iota // no flow: nothing is allowed
+	unsent                            // the Open has not departed, and may not have been put
 	unsentHalfClosed                  // the end of the Blocks waits behind the Open
 	unsentClosing                     // the Close waits behind the Open
-	open                              // the peer may know of the pipe
+	open                              // the peer may know the pipe
 	halfClosed                        // no Block may follow
-	closing                           // nothing may follow: the Close was put, or has come
+	closing                           // nothing may follow: the Close was put, or has arrived
 	cancelled                         // nothing may follow; the peer never learns of the pipe
 	flowStates
 )
 
-// flowEvent is what may happen to a flow.
+// flowEvent is an event of a flow.
 type flowEvent uint8
 
 const (
@@ -40,13 +41,13 @@ const (
 	putControl
 	putClose
 	openDeparts
-	openDropped // its time was up, or the Outbox was closed
-	cancel      // this side gives the call up
+	openDropped // it expired, or the Outbox was closed
+	cancel      // this side cancels the call
 	finish      // the peer has closed the pipe
 	flowEvents
 )
 
-// flowNext is what follows. What is not listed is not allowed.
+// flowNext contains the allowed transitions.
 var flowNext = [flowStates][flowEvents]flowState{
 	unsent: {
 		putOpen: unsent, putBlock: unsent, putEnd: unsentHalfClosed, putControl: unsent, putClose: unsentClosing,
@@ -71,11 +72,11 @@ var flowNext = [flowStates][flowEvents]flowState{
 	cancelled: {cancel: cancelled, finish: cancelled}, // as here
 }
 
-// next returns the state after e, or ok == false where e is not allowed in s.
+// next returns the state after e. ok is false if e is not allowed in s.
 func (s flowState) next(e flowEvent) (_ flowState, ok bool) {
 	n := flowNext[s][e]
 	return n, n != never
 }
 
-// departed reports whether the peer may know of the pipe.
+// departed reports whether the peer may know the pipe.
 func (s flowState) departed() bool { return s == open || s == halfClosed || s == closing }

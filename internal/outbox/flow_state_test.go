@@ -21,7 +21,7 @@ var (
 )
 
 func TestFlowState(t *testing.T) {
-	// what follows, by event; "-" is not allowed
+	// the next state, by event; "-" is not allowed
 	table := []struct {
 		from flowState
 		next string

@@ -1,23 +1,23 @@
 package outbox
 
-// flushes tells when everything that was put before a certain moment has been given to the Wire,
-// although priorities let later messages overtake.
+// flushes determines when all messages put before a given moment have been written to the Wire,
+// although later messages of a higher priority may overtake them.
 type flushes struct {
-	begun uint32 // how many have begun; a queued message remembers it
+	begun uint32 // number of flushes begun; a queued message remembers it
 	taken uint64 // batches taken so far
 	open  []*flush
 }
 
-// flush is one moment for which somebody waits.
+// flush is one moment for which a caller waits.
 type flush struct {
 	seq    uint32 // messages that remember a smaller number were put before it
-	queued int    // how many of those still are in the queue
-	take   uint64 // the batch, by number, that holds the last of them
+	queued int    // number of those that are still queued
+	take   uint64 // number of the batch that holds the last of them
 	done   chan struct{}
 }
 
-// begin returns a channel that is closed when the queued messages, and the batches that come before
-// them, have been given to the Wire. departing says that the next batch is one of those.
+// begin returns a channel that is closed when the queued messages, and the batches before them,
+// have been written to the Wire. departing reports that the next batch is one of these batches.
 func (f *flushes) begin(queued int, departing bool) (done <-chan struct{}) {
 	f.begun++
 	fl := &flush{seq: f.begun, queued: queued, take: f.taken, done: make(chan struct{})}
@@ -28,8 +28,8 @@ func (f *flushes) begin(queued int, departing bool) (done <-chan struct{}) {
 	return fl.done
 }
 
-// dequeued notes that m has left the queue. departed says that it is in the batch which is taken
-// next: otherwise it was dropped.
+// dequeued records that m has left the queue. departed reports that m is in the next batch;
+// otherwise m was dropped.
 func (f *flushes) dequeued(m *Message, departed bool) {
 	for _, fl := range f.open {
 		if m.flush >= fl.seq {
@@ -42,7 +42,7 @@ func (f *flushes) dequeued(m *Message, departed bool) {
 	}
 }
 
-// written notes that every batch taken so far has been given to the Wire.
+// written records that all batches taken so far have been written to the Wire.
 func (f *flushes) written() {
 	kept := f.open[:0]
 	for _, fl := range f.open {

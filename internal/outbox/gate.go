@@ -2,67 +2,67 @@ package outbox
 
 import "math"
 
-// Marker decides about marks: Pings that go along with much that is written, and say how much was
-// written before them. Its methods are called with the lock of the Outbox held, and must not call
-// the Outbox.
+// Marker decides when to send marks: Pings between the written messages that carry the number of
+// bytes written before them. Its methods are called with the lock of the Outbox held, and must not
+// call the Outbox.
 type Marker interface {
-	// Due reports whether a mark is to go now. It is asked about once in Spacing bytes.
+	// Due reports whether to send a mark now. It is called about once in Spacing bytes.
 	Due() bool
 
-	// Alone reports whether no mark is on its way.
+	// Alone reports whether no mark is in flight.
 	Alone() bool
 
-	// Departs is called when a mark departs behind so many bytes. short says that there was not
-	// always something to send since the last one.
+	// Departs is called when a mark departs after written bytes. short reports that the queue was
+	// empty at some time since the previous mark.
 	Departs(written uint64, short bool)
 }
 
-// Bound is how much may be in flight. The zero Bound is none.
+// Bound limits the bytes in flight. The zero Bound is no limit.
 type Bound struct {
-	Ceiling uint64 // bytes, of all that are written; what waits departs below it; 0: there is none
-	Part    int    // bytes that depart together, unless they are one message
+	Ceiling uint64 // messages depart below this total of written bytes; 0: no limit
+	Part    int    // bytes of a batch that is not a single message
 	Spacing int    // bytes from one mark to the next
-	Holds   uint64 // bytes, for the peer to know; see the specification, section 10
-	Alone   bool   // no mark is on its way: if messages wait, one has to go
+	Holds   uint64 // bytes, announced to the peer; see the specification, section 10
+	Alone   bool   // no mark is in flight: if messages wait, a mark has to be sent
 }
 
-// gate bounds what is given to the Wire and not known to be read. Controls pass it: there are few,
-// and the peer waits for them.
+// gate limits the bytes that were written to the Wire and are not known to be read. Controls pass
+// the gate: there are few, and the peer waits for them.
 type gate struct {
-	marker Marker // nil: there are no marks, and no bound; fixed
+	marker Marker // nil: neither marks nor a limit; fixed
 
 	ceiling uint64 // of the Bound
-	written uint64 // bytes of the batches that were taken over the present Wire
-	marked  uint64 // what was written when a mark was last thought of
+	written uint64 // bytes of the batches taken over the present Wire
+	marked  uint64 // value of written at the last call of Due
 	spacing uint32 // of the Bound
-	pending bool   // a mark departs with the next message
-	short   bool   // since the latest mark departed there was not always something to send
-	moved   *moved // nil until there is a Bound: a session that says little has none
+	pending bool   // the next message is preceded by a mark
+	short   bool   // the queue was empty at some time since the latest mark
+	moved   *moved // nil until there is a Bound: a session that sends little has none
 }
 
-// moved is what a gate has to remember once there is a Bound.
+// moved is the state of a gate that has a Bound.
 type moved struct {
 	holds  uint64 // of the Bound
-	passed int    // bytes of messages that have passed the gate since it was moved
-	nudged uint64 // what was written when Nudge was called last
+	passed int    // bytes of messages that have passed the gate since the last Bound
+	nudged uint64 // value of written at the last Nudge
 }
 
 const (
-	urgentSize    = 1 << 10 // bytes of a message that may pass the gate, and
-	urgentPassing = 4 << 10 // of all that do from one mark that comes back to the next
+	urgentSize    = 1 << 10 // largest message, in bytes, that may pass the gate
+	urgentPassing = 4 << 10 // bytes of all that may pass between the returns of two marks
 )
 
-// firstSpacing is how many bytes are written before the first mark.
+// firstSpacing is the number of bytes written before the first mark.
 const firstSpacing = 16 << 10
 
-// lets reports whether messages may depart with a batch that holds so many bytes already.
+// lets reports whether messages may depart with a batch of the given size.
 func (g *gate) lets(batch int) bool {
 	return g.ceiling == 0 || g.written+uint64(batch) < g.ceiling
 }
 
-// passes reports whether m, which is of the highest priority of those that wait, and not alone,
-// departs although no more may be in flight. Few small messages do, so that an urgent call does not
-// wait until the path has shown what it holds.
+// passes reports whether m departs although the gate is closed. m is of the highest priority in the
+// queue, and lower ones wait. Few small messages pass, so that an urgent call does not wait for the
+// next mark to return.
 func (g *gate) passes(m *Message, size int) bool {
 	if m.begun || size > urgentSize || g.moved.passed+size > urgentPassing {
 		return false
@@ -71,7 +71,7 @@ func (g *gate) passes(m *Message, size int) bool {
 	return true
 }
 
-// move sets how much may be in flight.
+// move sets the limit of bytes in flight.
 func (g *gate) move(b Bound) {
 	if g.moved == nil {
 		g.moved = new(moved)
@@ -80,7 +80,7 @@ func (g *gate) move(b Bound) {
 	g.moved.holds, g.moved.passed = b.Holds, 0
 }
 
-// holds returns what the path holds, for the peer to know; 0: unknown.
+// holds returns the capacity of the path, which is announced to the peer; 0: unknown.
 func (g *gate) holds() uint64 {
 	if g.moved == nil {
 		return 0
@@ -88,7 +88,7 @@ func (g *gate) holds() uint64 {
 	return g.moved.holds
 }
 
-// due reports whether a mark is to depart with the next message.
+// due reports whether the next message is preceded by a mark.
 func (g *gate) due() bool {
 	spacing := g.spacing
 	if g.ceiling == 0 {
@@ -98,16 +98,17 @@ func (g *gate) due() bool {
 	case g.marker == nil || g.written-g.marked < uint64(spacing):
 		return false
 	case spacing == 0 && !g.alone():
-		return false // what is small and urgent would have one each, and none would be alone
+		return false // a mark for each small urgent message would never leave none in flight
 	}
 	g.marked = g.written
 	return g.marker.Due()
 }
 
-// alone reports whether no mark is on its way, so that nothing would open the gate.
+// alone reports whether no mark is in flight, so that nothing would open the gate.
 func (g *gate) alone() bool { return g.marker.Alone() }
 
-// took notes that a batch of so many bytes was taken, which has begun with a mark or not.
+// took records that a batch of the given bytes was taken. marked reports that it began with a mark,
+// and waiting that messages remain queued.
 func (g *gate) took(bytes int, marked, waiting bool) {
 	if marked {
 		g.marker.Departs(g.written, g.short)
@@ -120,11 +121,11 @@ func (g *gate) took(bytes int, marked, waiting bool) {
 // reset begins anew over another Wire.
 func (g *gate) reset() { *g = gate{marker: g.marker} }
 
-// Mark lets marks go along with what is written. It is called before everything else.
+// Mark enables marks, which m controls. It is called before any other method.
 func (o *Outbox) Mark(m Marker) { o.gate.marker = m }
 
-// Open sets how much may be in flight. If write is true, messages have waited for that, and the
-// caller is the writer now.
+// Open sets the limit of bytes in flight. If write is true, messages have waited for it, and the
+// caller has become the writer.
 func (o *Outbox) Open(b Bound) (write bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -136,10 +137,9 @@ func (o *Outbox) Open(b Bound) (write bool) {
 	return (b.Alone || o.gate.lets(o.batch.size())) && o.writer.open()
 }
 
-// Nudge lets one part depart more if nothing has departed since it was called last, and messages
-// wait until more may be in flight: then the Wire decides. So a peer that answers no marks does not
-// stop this side for ever. If late is true, all departs until a mark comes back. write is as for
-// Open.
+// Nudge permits one more part if messages wait at the gate and none has departed since the last
+// call: then the Wire decides. So a peer that answers no marks does not block this side for ever.
+// If late is true, the gate stays open until a mark returns. write is as for Open.
 func (o *Outbox) Nudge(late bool) (write bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -160,8 +160,7 @@ func (o *Outbox) Nudge(late bool) (write bool) {
 	return o.writer.open()
 }
 
-// InFlight returns how many bytes were given out over the present Wire, and whether messages wait
-// until more may be in flight.
+// InFlight returns the bytes written over the present Wire, and whether messages wait at the gate.
 func (o *Outbox) InFlight() (written uint64, full bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -11,8 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/outbox"
 )
 
-// marks is a Marker that wants a mark whenever it may have one, and has those that are on their
-// way.
+// marks is a Marker that sends a mark whenever possible, and records the marks in flight.
 type marks struct {
 	way   []uint64
 	short []bool
@@ -187,7 +186,7 @@ func TestAPeerThatAnswersNoMarksIsSentALittle(t *testing.T) {
 		require.LessOrEqual(t, len(frames), 5, "a part")
 		require.Less(t, b.Waiting(), waiting)
 		waiting = b.Waiting()
-		b.Nudge(false) // which sees that something has departed
+		b.Nudge(false) // records that messages have departed
 	}
 }
 
@@ -214,8 +213,8 @@ func TestAnotherWireHasNoBound(t *testing.T) {
 	require.False(t, full)
 }
 
-// TestAttackAFlushEndsThoughNoMarkComesBack has what it waits for dropped while no more may be in
-// flight, so that nobody writes.
+// TestAttackAFlushEndsThoughNoMarkComesBack drops the messages of a Flush while the gate is closed
+// and there is no writer.
 func TestAttackAFlushEndsThoughNoMarkComesBack(t *testing.T) {
 	for name, drop := range map[string]func(b *box, f *outbox.Flow){
 		"canceled": func(b *box, f *outbox.Flow) { b.Cancel(f, outbox.Ended) },

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-// opening is a Departer that remembers what it was told.
+// opening is a Departer that records its calls.
 type opening struct {
 	ids       []uint64
 	discarded int
@@ -29,7 +29,7 @@ func (o *opening) Discard(outbox.Reason, bool) { o.discarded++ }
 // overhead is what a Block costs the peer besides its payload.
 const overhead = 512
 
-// box is an outbox and what it reported as written.
+// box is an Outbox and the amounts it has reported as written.
 type box struct {
 	*outbox.Outbox
 	t        *testing.T
@@ -110,14 +110,14 @@ func describe(t *testing.T, frame []byte) string {
 	return fmt.Sprintf("%T", m)
 }
 
-// fill puts so much that what follows has to wait behind the departing batch.
+// fill puts enough messages that later ones wait behind the departing batch.
 func (b *box) fill() *outbox.Flow {
 	f, _ := b.open(priority.Normal)
 	b.block(f, bytes.Repeat([]byte("x"), 63<<10-10))
 	return f
 }
 
-// drainQuietly is drain without looking.
+// drainQuietly is drain without a check of the frames.
 func (b *box) drainQuietly() {
 	for {
 		batch, _ := b.Take()
@@ -155,7 +155,7 @@ func (b *box) control(c message.Control) {
 	require.NoError(b.t, err)
 }
 
-// announcer has Controls whose limit is how often it was asked.
+// announcer has a Control whose limit is the number of its calls.
 type announcer struct{ pipe, asked uint64 }
 
 func (a *announcer) Controls(put func(message.Control)) {
@@ -164,7 +164,7 @@ func (a *announcer) Controls(put func(message.Control)) {
 	put(message.Allow{Pipe: a.pipe, Total: a.asked})
 }
 
-// asker is a Sender that asks for one byte as often as it wants.
+// asker is a Sender that asks for one byte, wants times.
 type asker struct {
 	wants   int
 	sent    []uint32
@@ -177,7 +177,7 @@ func (a *asker) Asking(sent uint32) (departed, total uint64, ok bool) {
 	return 1<<40 + uint64(sent), 1<<40 + uint64(sent) + 1, a.wants >= 0
 }
 
-// Skipping hands back 1<<40 + 100 as often as a wants, and notes what has departed and what stays.
+// Skipping returns credit up to 1<<40 + 100, wants times, and records its arguments.
 func (a *asker) Skipping(sent uint32, stays uint64) (total uint64, ok bool) {
 	a.sent = append(a.sent, sent, uint32(stays))
 	a.wants--
@@ -236,7 +236,7 @@ func (b *box) send(f *outbox.Flow, m outbox.Message) {
 	require.NoError(b.t, err)
 }
 
-// enter is open by Enter; write is what that returned.
+// enter is open by Enter. write is the result of Enter.
 func (b *box) enter(p priority.Priority, params string) (f *outbox.Flow, o *opening, write bool) {
 	b.t.Helper()
 	flow, o := outbox.NewFlow(p), new(opening)
@@ -245,14 +245,14 @@ func (b *box) enter(p priority.Priority, params string) (f *outbox.Flow, o *open
 	return &flow, o, write
 }
 
-// put puts m, which must be allowed.
+// put puts m and requires that m is accepted.
 func (b *box) put(f *outbox.Flow, m outbox.Message) {
 	b.t.Helper()
 	_, err := b.Put(f, &m)
 	require.NoError(b.t, err)
 }
 
-// refuses says that m is refused because of the state of its pipe.
+// refuses requires that m is rejected because of the state of its pipe.
 func (b *box) refuses(f *outbox.Flow, m outbox.Message) {
 	b.t.Helper()
 	_, err := b.Put(f, &m)

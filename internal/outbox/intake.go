@@ -2,18 +2,18 @@ package outbox
 
 import "sync/atomic"
 
-// intake is where Opens arrive without the lock. Callers are many, and once one has had to wait for
-// a mutex for long, Go hands the mutex from one to the next, with a switch of goroutines each time.
-// The writer takes all that have arrived, in the order in which they came.
+// intake is a queue for Opens that needs no lock. Many callers put Opens. Once a caller has waited
+// for a mutex for long, Go hands the mutex from one goroutine to the next, with a switch each time.
+// The writer takes all Opens of the intake, in order of arrival.
 type intake struct {
-	// noMore once nothing may come. All methods but push need the lock of the Outbox.
+	// noMore after close; all methods but push need the lock of the Outbox
 	newest atomic.Pointer[Message]
 }
 
-// noMore stands where nothing may be pushed any more.
+// noMore marks a closed intake.
 var noMore = new(Message)
 
-// push adds m, and reports whether it is the first since all were taken. It is refused after close.
+// push adds m, and reports whether the intake was empty. After close it refuses m.
 func (i *intake) push(m *Message) (first, refused bool) {
 	for {
 		older := i.newest.Load()
@@ -32,14 +32,14 @@ func (i *intake) empty() bool {
 	return m == nil || m == noMore
 }
 
-// take removes all, and returns the oldest one, from which older leads to those that came later. It
-// is for an intake that is not empty, and not closed.
+// take removes all Opens and returns the oldest. Its older field leads to the later ones. The
+// intake must be neither empty nor closed.
 func (i *intake) take() (oldest *Message) { return reversed(i.newest.Swap(nil)) }
 
-// close is take, and lets nothing be pushed any more.
+// close is take, and makes push refuse further Opens.
 func (i *intake) close() (oldest *Message) { return reversed(i.newest.Swap(noMore)) }
 
-// reversed turns the list around that m is the newest of, and returns the oldest.
+// reversed reverses the list that begins with m, the newest, and returns the oldest.
 func reversed(m *Message) (oldest *Message) {
 	for m != nil {
 		m, m.older, oldest = m.older, oldest, m

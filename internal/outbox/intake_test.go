@@ -129,7 +129,7 @@ func TestFlushCoversWhatHasEntered(t *testing.T) {
 	<-done
 }
 
-// oneEnd is told once what becomes of its Open.
+// oneEnd counts the calls for its Open.
 type oneEnd struct{ departed, discarded atomic.Int32 }
 
 func (o *oneEnd) Depart(uint64)               { o.departed.Add(1) }

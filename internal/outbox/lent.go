@@ -6,22 +6,22 @@ import "github.com/asterisque-go/asterisque/internal/buffer"
 // being copied into the batch.
 const leastLent = 8 << 10
 
-// lent is the payloads of a batch that do not stand in it.
+// lent is the payloads of a batch that are not copied into it.
 type lent struct {
 	pieces   []piece
 	bytes    int
-	segments [][]byte // what join has made
+	segments [][]byte // the result of join
 }
 
-// piece is a payload, or a part of one, in memory of its own, which is released when it has been
-// written.
+// piece is a payload, or a part of one, in memory of its own. The memory is released when the piece
+// has been written.
 type piece struct {
-	at      int // where in the batch it belongs
+	at      int // its place in the batch
 	payload []byte
 	mem     *buffer.Buffer
 }
 
-// empty reports whether there is nothing to release. A nil lent is empty.
+// empty reports whether there is no memory to release. A nil lent is empty.
 func (l *lent) empty() bool { return l == nil || len(l.pieces) == 0 }
 
 // size returns the bytes of the payloads. A nil lent has none.
@@ -32,18 +32,18 @@ func (l *lent) size() int {
 	return l.bytes
 }
 
-// add adds a payload, whose memory belongs to l from here on.
+// add adds a payload. l owns its memory from then on.
 func (l *lent) add(p piece) {
 	l.pieces = append(l.pieces, p)
 	l.bytes += len(p.payload)
 }
 
-// join makes the segments: what frames and the lent payloads are when they are put together.
+// join computes the segments: frames with the lent payloads in their places.
 func (l *lent) join(frames []byte) {
 	begin := 0
 	for _, p := range l.pieces {
 		if len(p.payload) == 0 {
-			continue // it only has memory to give back
+			continue // only memory to release
 		}
 		l.segments = append(l.segments, frames[begin:p.at], p.payload)
 		begin = p.at
@@ -53,10 +53,10 @@ func (l *lent) join(frames []byte) {
 	}
 }
 
-// release gives the memory of the payloads back, and keeps that of the lists.
+// release releases the memory of the payloads, and keeps that of the lists.
 func (l *lent) release() {
 	for _, p := range l.pieces {
-		if p.mem != nil { // otherwise other parts of the payload are still to come
+		if p.mem != nil { // otherwise further parts of the payload follow
 			p.mem.Release()
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/outbox"
 )
 
-// takeAll takes a batch, put together if it is in pieces, and says that it has been written.
+// takeAll takes a batch, joins its segments, if any, and reports it as written.
 func takeAll(o *outbox.Outbox) (batch []byte, pieces int) {
 	b, _ := o.Take()
 	if b == nil {
@@ -36,7 +36,7 @@ func TestALargePayloadIsLentWhileSomebodyWrites(t *testing.T) {
 	first, _ := b.Take() // the test is the writer from here on
 	payload := bytes.Repeat([]byte("large"), 6_000)
 	b.block(f, payload)
-	payload[0] = 'x' // it is the caller's
+	payload[0] = 'x' // the caller owns it
 	b.block(f, []byte("small"))
 	require.Nil(t, b.Segments(), "of what is being written")
 	b.Written(first)
@@ -53,7 +53,7 @@ func TestALargePayloadIsLentWhileSomebodyWrites(t *testing.T) {
 	require.Equal(t, 30_005, b.bytes)
 }
 
-// give lets m have its payload in memory of its own.
+// give moves the payload of m into memory of its own.
 func give(m *outbox.Message) {
 	m.Memory = buffer.Take(len(m.Payload))
 	m.Payload = m.Memory.B[:copy(m.Memory.B, m.Payload)]
@@ -101,8 +101,8 @@ func TestALonePayloadIsWrittenInOnePiece(t *testing.T) {
 	require.Zero(t, pieces, "whoever sends it writes it, at once and without another goroutine")
 }
 
-// TestWhatIsLentIsWhatWouldHaveBeenCopied drives two outboxes with the same messages, and drops, of
-// which one lends.
+// TestWhatIsLentIsWhatWouldHaveBeenCopied drives two Outboxes, one of which lends, with the same
+// messages and drops.
 func TestWhatIsLentIsWhatWouldHaveBeenCopied(t *testing.T) {
 	sizes := []int{0, 10, 1_000, 8 << 10, 20_000, 32 << 10, 64 << 10, 100_000}
 	for seed := range uint64(20) {

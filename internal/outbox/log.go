@@ -8,53 +8,53 @@ import (
 	"github.com/asterisque-go/asterisque/internal/fifo"
 )
 
-// log keeps what has been taken until the peer has acknowledged it, so that it can be sent again
-// over another Wire. It holds copies, because what a writer has taken goes back to its pool.
+// log keeps sent frames until the peer has acknowledged them, so that they can be sent again over
+// another Wire. It holds copies, because the batch of a writer is returned to its pool.
 //
-// Countable frames are numbered from 1; see the specification, section 14. What is kept still
-// counts as not written: a slow peer is back-pressure, and not memory.
+// Countable frames are numbered from 1; see the specification, section 14. Kept frames still count
+// as unwritten: a slow peer causes back-pressure, and not growing memory.
 type log struct {
-	received func() uint64 // how many countable frames have arrived from the peer; fixed, as most
-	most     int           // of beside
+	received func() uint64 // returns the number of received countable frames; fixed, as most
+	most     int           // limit of beside
 
 	entries  fifo.Queue[entry]
-	chunk    []byte // where the next entry may find room
+	chunk    []byte // memory with room for the next entry
 	put      uint64 // countable frames that have been put into batches
-	taken    uint64 // of those, what the writer has taken
-	acked    uint64 // of those, what the peer has acknowledged
-	said     uint64 // what the last Ack of this side said
+	taken    uint64 // countable frames that the writer has taken
+	acked    uint64 // countable frames that the peer has acknowledged
+	said     uint64 // count in the last Ack of this side
 	passing  []span // frames of the departing batch that are not countable
-	beside   int    // bytes that the entries hold for which no message is counted
-	ackAlone bool   // what has arrived is acknowledged even if nothing else departs
-	lent     bool   // a writer reads what is kept
+	beside   int    // bytes of the entries that no message accounts for
+	ackAlone bool   // an Ack is sent even without other frames
+	lent     bool   // a writer reads the kept frames
 }
 
-// entry is one batch.
+// entry is the frames of one batch.
 type entry struct {
-	chunk  []byte // of which frames is a part
+	chunk  []byte // memory that contains frames
 	frames []byte // whole frames, each behind its length
-	last   uint64 // number of the last countable one
+	last   uint64 // number of the last countable frame
 	holds  amount
 	parts  int // bytes of parts, whose messages are counted elsewhere
 }
 
-// span is where something begins and ends.
+// span is a range of bytes.
 type span struct{ from, to int }
 
-// heldEntry is what an entry takes besides its frames.
+// heldEntry is the memory of an entry besides its frames, in bytes.
 const heldEntry = 80
 
-// beside returns how many bytes e holds for which no message is counted: those of Controls.
+// beside returns the bytes of e that no message accounts for: those of Controls.
 func (e *entry) beside() int { return max(0, heldEntry+len(e.frames)-e.parts-e.holds.bytes) }
 
-// full reports whether Controls hold more bytes than they may.
+// full reports whether Controls exceed their limit of bytes.
 func (l *log) full() bool { return l.beside > l.most }
 
-// counted notes that a message is in the departing batch: its frame is countable.
+// counted records that a message, a countable frame, is in the departing batch.
 func (l *log) counted() { l.put++ }
 
-// appended notes that one frame more stands in frames, the departing batch. Its length stands at
-// at, and the frame behind that.
+// appended records that a frame was appended to frames, the departing batch. The length of the
+// frame is at position at, followed by the frame.
 func (l *log) appended(frames []byte, at int) {
 	if message.Countable(frames[at+lengthSize:]) {
 		l.put++
@@ -63,7 +63,7 @@ func (l *log) appended(frames []byte, at int) {
 	}
 }
 
-// keep keeps a copy of the countable frames of the departing batch: only those are sent again.
+// keep copies the countable frames of the departing batch. Other frames are never sent again.
 func (l *log) keep(b *batch) {
 	passing := l.passing
 	l.passing = l.passing[:0]
@@ -86,7 +86,7 @@ func (l *log) keep(b *batch) {
 	l.entries.Push(e)
 }
 
-// drop forgets the oldest entry.
+// drop removes the oldest entry.
 func (l *log) drop() amount {
 	e := l.entries.Pop()
 	l.beside -= e.beside()
@@ -106,15 +106,15 @@ func sameArray(a, b []byte) bool {
 	return cap(a) > 0 && cap(b) > 0 && &a[:1][0] == &b[:1][0]
 }
 
-// due returns the Ack that this side would send now. ok says that it counts at least least frames
-// more than the last one did, and at least one.
+// due returns the Ack to send now. ok reports that the Ack acknowledges at least least frames more
+// than the last one, and at least one more.
 func (l *log) due(least uint64) (ack message.Ack, ok bool) {
 	count := l.received()
 	return message.Ack{Count: count}, count > l.said && count-l.said >= least
 }
 
-// acknowledged notes that the peer has received count countable frames. It returns the messages
-// that need not be kept any more, or false if there never were so many frames.
+// acknowledged records that the peer has received count countable frames. It returns the messages
+// that are no longer kept, or false if count exceeds the number of sent frames.
 func (l *log) acknowledged(count uint64) (gone amount, ok bool) {
 	if count > l.taken {
 		return amount{}, false
@@ -126,11 +126,11 @@ func (l *log) acknowledged(count uint64) (gone amount, ok bool) {
 	return gone, true
 }
 
-// has reports whether the log has all frames behind the first received countable ones.
+// has reports whether the log has all countable frames after the first received ones.
 func (l *log) has(received uint64) bool { return received >= l.acked && received <= l.taken }
 
-// lend returns the frames that come behind the first received countable ones, which the peer has
-// acknowledged. They stay as they are until givenBack is called.
+// lend returns the frames after the first received countable ones, which the peer has acknowledged.
+// The frames are not changed until givenBack is called.
 func (l *log) lend(received uint64) (frames [][]byte) {
 	for i := range l.entries.Len() {
 		e := l.entries.At(i)
@@ -140,16 +140,16 @@ func (l *log) lend(received uint64) (frames [][]byte) {
 	return frames
 }
 
-// givenBack notes that nobody reads what lend has returned any more.
+// givenBack records that the frames returned by lend are not read any more.
 func (l *log) givenBack() { l.lent = false }
 
-// lacks returns the error for a peer that has received so many countable frames, whose next ones
-// the log does not have.
+// lacks returns the error for a peer that has received the given number of countable frames, if the
+// log does not have the next ones.
 func (l *log) lacks(received uint64) error {
 	return fmt.Errorf("outbox: the peer has received %d frames, but %d were sent, and it has acknowledged %d", received, l.taken, l.acked)
 }
 
-// clear forgets everything.
+// clear removes all entries.
 func (l *log) clear() (held amount) {
 	for l.entries.Len() > 0 {
 		held.join(l.drop())
@@ -157,8 +157,8 @@ func (l *log) clear() (held amount) {
 	return held
 }
 
-// framesBehind returns those of frames, of which the last countable one has the number last, that
-// come behind number n.
+// framesBehind returns the part of frames after countable frame n. The last countable frame of
+// frames has the number last.
 func framesBehind(frames []byte, last, n uint64) []byte {
 	number := last - countable(frames)
 	for at := 0; ; {
@@ -171,7 +171,7 @@ func framesBehind(frames []byte, last, n uint64) []byte {
 	}
 }
 
-// countable returns how many of frames, each behind its length, are countable.
+// countable returns the number of countable frames in frames, each behind its length.
 func countable(frames []byte) (n uint64) {
 	for len(frames) > 0 {
 		size := lengthSize + int(binary.BigEndian.Uint32(frames))

@@ -15,8 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/weightest"
 )
 
-// keeper is an outbox that keeps what the peer has not acknowledged, together with a model of the
-// peer.
+// keeper is an Outbox that keeps unacknowledged frames, together with a model of the peer.
 type keeper struct {
 	*box
 	rnd *rand.Rand
@@ -25,12 +24,12 @@ type keeper struct {
 	here    uint64 // countable frames that have arrived on this side
 	writing bool   // the test is the writer
 
-	blocks, credits uint64 // how many of them were put; they are numbered, Credits from 1
+	blocks, credits uint64 // numbers of those put so far; Credits begin at 1
 	sent            int    // bytes of the payloads
 
 	received uint64 // countable frames that have reached the peer
-	acked    uint64 // of those, what it has acknowledged
-	// the Blocks that have reached it, which have to be in order, and the newest Credit
+	acked    uint64 // frames of these that the peer has acknowledged
+	// numbers of the last received Block, in order, and of the newest Credit
 	gotBlocks, gotCr uint64
 }
 
@@ -42,7 +41,7 @@ func newKeeper(t *testing.T, seed uint64) *keeper {
 	return k
 }
 
-// putBlock puts a Block that says its number.
+// putBlock puts a Block that contains its number.
 func (k *keeper) putBlock(size int) {
 	payload := binary.BigEndian.AppendUint64(nil, k.blocks)
 	payload = append(payload, bytes.Repeat([]byte{byte(k.blocks)}, size)...)
@@ -64,7 +63,7 @@ func (k *keeper) control(c message.Control) {
 	k.claim(write)
 }
 
-// arrive lets the peer have the first of frames, each behind its length, or all.
+// arrive delivers the first frames to the peer, each behind its length, or all.
 func (k *keeper) arrive(frames []byte, first int) {
 	for ; len(frames) > 0 && first > 0; first-- {
 		n := 4 + binary.BigEndian.Uint32(frames)
@@ -93,7 +92,7 @@ func (k *keeper) arrive(frames []byte, first int) {
 	}
 }
 
-// countFrames returns how many there are, each behind its length.
+// countFrames returns the number of frames, each behind its length.
 func countFrames(frames []byte) (n int) {
 	for ; len(frames) > 0; n++ {
 		frames = frames[4+binary.BigEndian.Uint32(frames):]
@@ -101,7 +100,7 @@ func countFrames(frames []byte) (n int) {
 	return n
 }
 
-// write writes one batch, or loses the wire in its midst.
+// write writes one batch, or loses the Wire in the middle of it.
 func (k *keeper) write() {
 	batch, end := k.Take()
 	if batch == nil {
@@ -124,7 +123,7 @@ func (k *keeper) ack() {
 	require.True(k.t, k.Ack(k.acked/2), "a lower one is ignored")
 }
 
-// lose loses the wire, once or several times, and then there is another one.
+// lose loses the Wire, once or several times, and then resumes over another one.
 func (k *keeper) lose() {
 	require.Equal(k.t, !k.writing, k.Halt())
 	k.writing = true
@@ -144,7 +143,7 @@ func (k *keeper) lose() {
 		require.ErrorContains(k.t, err, "were sent", "what never was")
 		missing, err := k.Resume(k.received)
 		require.NoError(k.t, err)
-		k.acked = k.received // the peer has said so
+		k.acked = k.received // acknowledged by the peer
 		again := false
 		for _, frames := range missing {
 			n := countFrames(frames)
@@ -154,7 +153,7 @@ func (k *keeper) lose() {
 			}
 			k.arrive(frames, n)
 			if k.rnd.IntN(4) == 0 {
-				k.ack() // while the rest is still being written
+				k.ack() // while the rest is being written
 			}
 		}
 		k.Resent()
@@ -173,7 +172,7 @@ func TestWhatTheLogKeepsIsWhatThePeerLacks(t *testing.T) {
 			case 0, 1, 2:
 				k.putBlock(k.rnd.IntN(200))
 			case 3:
-				k.putBlock(k.rnd.IntN(100_000)) // some do not fit into a batch with others
+				k.putBlock(k.rnd.IntN(100_000)) // some fill a batch alone
 			case 4:
 				k.credits++
 				k.control(message.Credit{Opens: true, Limit: k.credits})
@@ -239,8 +238,8 @@ func TestTheEndForgetsWhatIsKept(t *testing.T) {
 	require.ErrorIs(t, err, outbox.ErrClosed)
 }
 
-// TestAnIdleSessionKeepsNothing has Pings and Pongs for years: they are not countable, so nobody
-// acknowledges them, and nobody needs them again.
+// TestAnIdleSessionKeepsNothing sends Pings and Pongs for years. They are not countable, so they
+// are not acknowledged, and are never sent again.
 func TestAnIdleSessionKeepsNothing(t *testing.T) {
 	for _, pending := range []bool{false, true} {
 		t.Run(fmt.Sprint("with something to acknowledge: ", pending), func(t *testing.T) {

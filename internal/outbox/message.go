@@ -11,103 +11,106 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// HeadSize bounds the bytes of a frame besides its payload and the other parts of variable length.
+// HeadSize bounds the bytes of a frame besides its payload and its other fields of variable length.
 const HeadSize = 80
 
-// Message is an Open, a Block, a Close or a Control of a pipe, without the pipe's id, which is
-// given out when the Open departs. What an Open needs comes first: its caller writes that, and the
-// writer reads it, often on another processor.
+// Message is an Open, a Block, a Close or a Control of a pipe. It does not contain the id of the
+// pipe, which is assigned when the Open departs. The fields of an Open come first: its caller
+// writes them and the writer reads them, often on another processor.
 type Message struct {
-	// ControlType is one that has to go behind what was put of its pipe before: see Control
+	// ControlType is for a Control that must not overtake earlier messages of its pipe: see Control
 	Type     message.Type
 	End      bool          // of a Block: the end of its direction
 	Loss     uint8         // of a Block
 	Pressed  bool          // of a Block: the session is under pressure, and its loss rate counts
-	Control  Control       // of a Control: which one
-	begun    bool          // a part of it has left
+	Control  Control       // of a Control: its kind
+	begun    bool          // a part of it has been sent
 	Function uint16        // of an Open
 	Payload  []byte        // params, payload or result
 	Departer Departer      // of an Open
 	flow     *Flow         // while queued, or in the intake
 	older    *Message      // while in the intake
-	Expires  time.Time     // from then on it is not worth delivering; zero: never, as of an End
-	Meta     *message.Meta // of an Open; nil: nothing; its TTL follows from Expires
+	Expires  time.Time     // when it becomes worthless; zero: never, as for an End
+	Meta     *message.Meta // of an Open; nil: none; its TTL follows from Expires
 	Abort    *codec.Abort  // of a Close; nil is success
-	Skipped  uint64        // of a Block or a Close: how many are missing; of a Skip: what stays
-	Marker   any           // the application's own, for the report of a drop
+	Skipped  uint64        // of a Block, a Close: dropped Blocks before it; of a Skip: what stays
+	Marker   any           // a value of the application, for the report of a drop
 	Sender   Sender        // of a Block, an Ask or a Skip
 
-	// of Payload, if that goes to the Outbox with it; it stays its owner's if there is an error
+	// of Payload, if the Outbox takes it over; the caller keeps it after an error
 	Memory *buffer.Buffer
-	flush  uint32 // how many flushes had begun when the message was put
-	Held   uint32 // bytes for which it is counted: what it holds while it waits
+	flush  uint32 // number of flushes begun when the message was put
+	Held   uint32 // its cost in bytes while it waits
 }
 
-// Size is what a message holds while it waits besides what it refers to, in bytes.
+// Size is the memory of a waiting message besides the memory it refers to, in bytes.
 const Size = int(unsafe.Sizeof(Message{})) + 16
 
-// Control is one of the Controls that belong to a pipe and keep its order.
+// Control is a kind of Control that belongs to a pipe and keeps its place in the order.
 type Control uint8
 
 const (
 	Stop Control = iota
-	// for the next Block, or to give back what was allowed: its Sender knows when it departs
+	// asks for credit for the next Block, or returns granted credit: its Sender is called when it
+	// departs
 	Ask
-	// to hand credit back: its Sender knows when it departs
+	// returns credit: its Sender is called when it departs
 	Skip
 )
 
-// Departer learns what becomes of an Open: one of its methods is called, unless Cancel or Finish
-// comes first, and both for an Open of which only some parts have left when the Outbox is closed.
+// Departer is informed of the fate of an Open by one of its methods, unless Cancel or Finish comes
+// first. Both methods are called for an Open of which only some parts were sent when the Outbox is
+// closed.
 type Departer interface {
-	// Depart is called with the lock of the Outbox held, before a byte of the Open can reach the
+	// Depart is called with the lock of the Outbox held, before any byte of the Open can reach the
 	// peer. It must not call the Outbox.
 	Depart(id uint64)
 
-	// Discard is called with the lock of the Outbox held when the Outbox is closed, or the Open's
-	// time is up, before all of it has departed. The call has not run and will not. begun says that
-	// Depart was called before, so that the call may be over already. Discard must not call the
-	// Outbox.
+	// Discard is called with the lock of the Outbox held if the Outbox is closed, or the Open
+	// expires, before the whole Open has departed. The call has not run and will not run. begun
+	// reports that Depart was called before, so that the call may be over already. Discard must not
+	// call the Outbox.
 	Discard(why Reason, begun bool)
 }
 
 // Sender sends the Blocks of a pipe.
 type Sender interface {
-	// Asking is called with the lock of the Outbox held when an Ask departs, with the low bits of
-	// the cost of what has departed before it. It returns what the Ask says, or false if it is not
-	// to be sent. It must not call the Outbox.
+	// Asking is called with the lock of the Outbox held when an Ask departs. sent is the cost of
+	// the Blocks that have departed before it, the low bits. Asking returns the content of the Ask,
+	// or false if the Ask is not to be sent. It must not call the Outbox.
 	Asking(sent uint32) (departed, total uint64, ok bool)
 
-	// Skipping is called with the lock of the Outbox held when a Skip departs, with the low bits of
-	// the cost of what has departed before it, and the credit that stays. It returns what counts as
-	// sent from now on, or false if it is not to be sent. It must not call the Outbox.
+	// Skipping is called with the lock of the Outbox held when a Skip departs. sent is the cost of
+	// the Blocks that have departed before it, the low bits, and stays the credit that this side
+	// keeps. Skipping returns the new total of sent cost, or false if the Skip is not to be sent.
+	// It must not call the Outbox.
 	Skipping(sent uint32, stays uint64) (total uint64, ok bool)
 
-	// Dropped is called without a lock when a Block was accepted and then dropped, although its
-	// pipe goes on, with the bytes of its payload.
+	// Dropped is called without a lock when an accepted Block was dropped although its pipe
+	// continues. payload is the size of the Block in bytes.
 	Dropped(payload int)
 }
 
-// Reason says why a message was dropped.
+// Reason is the reason for which a message was dropped.
 type Reason uint8
 
 const (
 	Closed     Reason = iota // the Outbox was closed first
-	Expired                  // its time was up
-	Thinned                  // it was under pressure, and its loss rate allowed it
+	Expired                  // its time expired
+	Thinned                  // the session was under pressure, and its loss rate permitted it
 	NoFunction               // the peer has no such function
-	Draining                 // the peer takes no new calls
-	Ended                    // the call ended first, for whatever other reason
+	Draining                 // the peer accepts no new calls
+	Ended                    // the call ended first, for another reason
 )
 
-// stamp is what a frame says besides its message, which is known only when that departs.
+// stamp is the fields of a frame that are known only when its message departs.
 type stamp struct {
 	pipe     uint64
 	priority priority.Priority
-	ttl      uint32 // what is left of its time in milliseconds, or 0 if that has no end
+	ttl      uint32 // remaining time in milliseconds, or 0 if it never expires
 }
 
-// event returns what happens to the flow of m when m is put.
+// event returns the event of the flow of m when m is put.
 func (m *Message) event() flowEvent {
 	switch {
 	case m.Type == message.OpenType:
@@ -122,8 +125,8 @@ func (m *Message) event() flowEvent {
 	return putControl
 }
 
-// timeLeft returns what is left of the time of m in milliseconds, 0 if that has no end, or ok ==
-// false if nothing is left. An End always has to arrive.
+// timeLeft returns the remaining time of m in milliseconds, or 0 if m never expires. ok is false if
+// no time is left. An End never expires.
 func (m *Message) timeLeft() (ttl uint32, ok bool) {
 	if m.Expires.IsZero() || m.End {
 		return 0, true
@@ -131,7 +134,7 @@ func (m *Message) timeLeft() (ttl uint32, ok bool) {
 	return millisUntil(m.Expires)
 }
 
-// millisUntil returns how many milliseconds there are until t, or ok == false if that has passed.
+// millisUntil returns the milliseconds until t. ok is false if t has passed.
 func millisUntil(t time.Time) (ttl uint32, ok bool) {
 	left := time.Until(t)
 	if left <= 0 {
@@ -140,15 +143,16 @@ func millisUntil(t time.Time) (ttl uint32, ok bool) {
 	return millis(left), true
 }
 
-// millis returns d in whole milliseconds, rounded up, as far as the wire can tell.
+// millis returns d in whole milliseconds, rounded up, and limited to the range of the wire format.
 func millis(d time.Duration) uint32 {
 	return uint32(min((d+time.Millisecond-1)/time.Millisecond, message.MaxTTL))
 }
 
-// tellsGaps reports whether m can tell the peer of Blocks that were dropped before it.
+// tellsGaps reports whether m can carry the number of Blocks dropped before it.
 func (m *Message) tellsGaps() bool { return m.Type == message.BlockType || m.Type == message.CloseType }
 
-// size returns the bytes of m whose number varies: its frame has at most HeadSize more.
+// size returns the bytes of the fields of m with variable length. The frame of m has at most
+// HeadSize more.
 func (m *Message) size() int {
 	n := len(m.Payload)
 	if m.Meta != nil {
@@ -160,8 +164,8 @@ func (m *Message) size() int {
 	return n
 }
 
-// free gives back the memory that m has. Payload is gone then, but for its length. If a part has
-// left, the writer may still read it: then the memory is left to the garbage collector.
+// free releases the memory of m, but keeps the length of Payload. If a part has been sent, the
+// writer may still read the memory, which is then left to the garbage collector.
 func (m *Message) free() {
 	if m.Memory != nil && !m.begun {
 		m.Memory.Release()
@@ -169,8 +173,8 @@ func (m *Message) free() {
 	m.Memory = nil
 }
 
-// own gives m a payload in memory of its own, where there are buffers for it, or it is larger than
-// those.
+// own moves the payload into memory of its own, if there are buffers for its size or it exceeds
+// their sizes.
 func (m *Message) own() {
 	switch {
 	case m.Memory != nil:
@@ -183,8 +187,8 @@ func (m *Message) own() {
 	}
 }
 
-// move returns what m is, to be queued for f, with memory that it shares with nobody. An Abort and
-// metadata are shared, because nobody ever changes them.
+// move moves the content of m into a Message to be queued for f, which shares no memory with other
+// code, except for an Abort and metadata, which never change.
 func (m *Message) move(f *Flow, flush uint32) Message {
 	c := *m
 	m.Memory = nil
@@ -217,8 +221,8 @@ func (m *Message) appendTo(dst []byte, s stamp) []byte {
 	}
 }
 
-// appendAround is appendTo without the payload, which belongs at the place at. It is for messages
-// with a large one.
+// appendAround is appendTo without the payload, which belongs at the position at. It is for
+// messages with a large payload.
 func (m *Message) appendAround(dst []byte, s stamp) (around []byte, at int) {
 	switch m.Type {
 	case message.OpenType:

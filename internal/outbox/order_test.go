@@ -40,7 +40,7 @@ func TestOthersAreToldWithoutTheLock(t *testing.T) {
 	})
 }
 
-// toldSender is a Sender that is told of what was dropped.
+// toldSender is a Sender that is called for each dropped Block.
 type toldSender func()
 
 func (toldSender) Asking(uint32) (departed, total uint64, ok bool) { return 0, 0, false }
@@ -246,7 +246,7 @@ func TestWhatIsSentAgainStaysAsItIsUntilThatIsOver(t *testing.T) {
 	want := bytes.Join(frames, nil)
 	require.NotEmpty(t, want)
 	require.True(t, b.Ack(2), "while it is being written again")
-	for range 10 { // others find the memory that is free
+	for range 10 { // other code reuses the free memory
 		other := newBox(t)
 		other.fill()
 		other.Take()

@@ -1,21 +1,23 @@
-// Package outbox is the way out of a session: the departing batch and the priority queue behind it.
+// Package outbox implements the outbound side of a session: the departing batch, and the priority
+// queue behind it.
 //
-// A message is encoded straight into the departing batch, one append under one lock, as long as the
-// batch has room. Only when the peer or the transport does not keep up, messages wait in the queue,
-// ordered by priority and fair between pipes, so that an urgent one never waits behind more than
-// the batch.
+// While the batch has room, a message is encoded straight into it, by one append under one lock.
+// Messages wait in the queue only when the peer or the transport does not keep up. The queue is
+// ordered by priority and fair between pipes, so that an urgent message never waits behind more
+// than the batch.
 //
-// Thousands of callers may open pipes at once. Their Opens come in without the lock: see
+// Thousands of callers may open pipes at once. Their Opens are put without the lock: see
 // [Outbox.Enter]. Small Blocks of a stream wait for each other: see [Outbox.PutMore]. Large
-// payloads are copied at most once, by their sender, and stand beside the batch: see [Outbox.Lend].
+// payloads are copied at most once, by their sender, and are kept outside of the batch: see
+// [Outbox.Lend].
 //
-// The outbox knows neither wires nor limits. It has at most one writer at a time. If there is none,
-// Put tells its caller that it is the writer now. The writer alternates between [Outbox.Take], the
-// Wire and [Outbox.Written] until Take says that nothing is left.
+// The Outbox does not know wires or limits. It has at most one writer at a time. If there is none,
+// the caller of Put becomes the writer, which Put reports. The writer alternates between
+// [Outbox.Take], the Wire and [Outbox.Written] until Take returns no batch.
 //
 // Only the Outbox has a lock. Its parts have none, and do not know each other: the batch, the
-// queue, the gate, the controls, the flushes, the log of what was sent, and the news for others.
-// The intake, which needs no lock, is one more.
+// queue, the gate, the controls, the flushes, the log of sent frames, and the pending reports. The
+// intake needs no lock.
 package outbox
 
 import (
@@ -34,65 +36,67 @@ var (
 	// ErrNoOpens is returned by Put for an Open after EndOpens.
 	ErrNoOpens = errors.New("outbox: no pipe is opened any more")
 
-	// ErrEnded is returned by Put for what must not follow on its pipe: a Block after the end of
-	// its direction, anything after a Close.
+	// ErrEnded is returned by Put for a message that must not follow on its pipe: a Block after the
+	// end of its direction, or any message after a Close.
 	ErrEnded = errors.New("outbox: the pipe takes no more")
 
-	// ErrFlood is returned by PutControl and Announce when the peer does not acknowledge what it
-	// reads.
+	// ErrFlood is returned by PutControl and Announce when the peer does not acknowledge received
+	// frames.
 	ErrFlood = errors.New("outbox: the peer does not acknowledge what it reads")
 )
 
-// TooLargeError is returned by Put for a message whose frame may exceed what the peer accepts.
-// Nothing was sent.
+// TooLargeError is returned by Put for a message with a frame that may exceed the limit of the
+// peer. Nothing was sent.
 type TooLargeError struct {
-	Size, Limit int // bytes, of what a frame carries
+	Size, Limit int // bytes of the fields of variable length
 }
 
 func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("message of %d bytes exceeds the peer's limit of %d", e.Size, e.Limit)
 }
 
-// Outbox is safe for concurrent use.
+// Outbox holds the messages of a session that wait to be sent. It is safe for concurrent use.
 type Outbox struct {
-	written    func(messages, bytes int) // these are fixed
-	dropped    func([]Drop)              // nil if nobody wants to know
+	written    func(messages, bytes int) // fixed, as are the next five
+	dropped    func([]Drop)              // nil without a callback for drops
 	putControl func(message.Control)     // appendLocked, for Controls
 	max        int                       // bytes of the largest frame that the peer accepts
-	overhead   uint32                    // what a Block costs the peer besides its payload
+	overhead   uint32                    // cost of a Block to the peer besides its payload
 	lends      bool                      // see Lend
 
-	flying *lent // belongs to the writer: what it has taken beside the frames
+	flying *lent // belongs to the writer: lent payloads of the batch it has taken
 
-	writer writer // these two need no lock, but for most of what happens to the writer
+	writer writer // writer and intake need no lock for some operations
 	intake intake
 
 	mu       sync.Mutex
 	nextID   uint64    // of the next pipe opened here; guarded by mu, like all below
 	noOpens  bool      // see EndOpens
 	part     int       // bytes of the largest part of a message, see Divide
-	underway *underway // the messages that leave in parts; nil until one has
-	batch    batch     // departs next
-	gate     gate      // for what is in flight
+	underway *underway // the messages that are partly sent; nil until there is one
+	batch    batch     // sent next
+	gate     gate      // limits the bytes in flight
 	flight   amount    // messages that the writer has taken and not yet written
-	queue    queue     // what waits behind the batch
+	queue    queue     // the messages that wait behind the batch
 	controls controls
 	flushes  flushes
-	log      *log // nil unless what was sent is kept for a resume
-	news     news // what others have to be told once mu is free
+	log      *log // nil unless sent frames are kept for a resume
+	news     news // reports to deliver after mu is released
 }
 
-// news is what others have to be told.
+// news is the reports to deliver after the lock is released.
 type news struct {
 	gone  amount // messages that were written or dropped
 	drops *drops // nil if there are none
 }
 
-// New returns an Outbox whose first pipe gets firstID and every later one an id larger by two, and
-// whose lower priorities get share of the bytes while higher ones are busy. A Block costs the peer
-// overhead bytes besides its payload. Both functions are called without a lock: written when
-// messages that hold so many bytes in all have been given to the Wire or dropped; dropped, which
-// may be nil, with the Blocks and Opens that are dropped at once, in their order.
+// New returns an Outbox. Its first pipe gets the id firstID, and every later one an id larger by
+// two. Lower priorities get share of the bytes while higher ones are busy. A Block costs the peer
+// overhead bytes besides its payload.
+//
+// Both functions are called without a lock. written is called when messages of the given bytes in
+// all have been written to the Wire or dropped. dropped, which may be nil, is called with the
+// Blocks and Opens that are dropped at once, in their order.
 func New(firstID uint64, maxFrame int, overhead uint32, share float64, written func(messages, bytes int), dropped func([]Drop)) *Outbox {
 	o := &Outbox{written: written, dropped: dropped, max: maxFrame, overhead: overhead, nextID: firstID}
 	o.batch.most = batchSize
@@ -102,16 +106,16 @@ func New(firstID uint64, maxFrame int, overhead uint32, share float64, written f
 	return o
 }
 
-// Lend lets large payloads be given out in memory of their own, where there are buffers for them:
-// then [Outbox.Segments] has to be asked after each Take. It is called before everything else, and
-// not together with Keep.
+// Lend enables lending: large payloads in memory of their own, where there are buffers for their
+// size, are not copied into the batch. Then the writer has to call [Outbox.Segments] after each
+// Take. Lend is called before any other method, and not together with Keep.
 func (o *Outbox) Lend() { o.lends = true }
 
-// MaxSize returns how many bytes of variable length, payload, message and detail, the peer takes in
-// one message.
+// MaxSize returns the largest size that the peer accepts for the fields of variable length in one
+// message: payload, message and detail.
 func (o *Outbox) MaxSize() int { return o.max - HeadSize }
 
-// Waiting returns how many messages wait behind the departing batch.
+// Waiting returns the number of messages that wait behind the departing batch.
 func (o *Outbox) Waiting() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -126,7 +130,7 @@ func (o *Outbox) appendLocked(f frame) {
 	}
 }
 
-// unlock unlocks, and then tells what has been written or dropped meanwhile.
+// unlock releases the lock, and then reports the messages that were written or dropped meanwhile.
 func (o *Outbox) unlock() {
 	n := o.news
 	o.news = news{}
@@ -139,7 +143,7 @@ func (o *Outbox) unlock() {
 	}
 }
 
-// dropsLocked returns what has to be told of dropped messages, for something to be added.
+// dropsLocked returns the pending reports of drops, creating them if necessary.
 func (o *Outbox) dropsLocked() *drops {
 	if o.news.drops == nil {
 		o.news.drops = new(drops)

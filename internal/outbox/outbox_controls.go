@@ -2,9 +2,9 @@ package outbox
 
 import "github.com/asterisque-go/asterisque/codec/message"
 
-// PutControl accepts a Control. It is not counted and waits for no other message but those of the
-// departing batch. Of Pongs only the newest departs, and of Credits for Opens the one with the
-// highest limit. Nothing that is put after a Drain departs before it. The errors are ErrClosed and
+// PutControl accepts a Control. The Control is not counted, and waits for no message outside of the
+// departing batch. Of several Pongs only the newest is sent, and of Credits for Opens the one with
+// the highest limit. No message put after a Drain is sent before it. The errors are ErrClosed and
 // ErrFlood.
 func (o *Outbox) PutControl(c message.Control) (write bool, err error) {
 	o.mu.Lock()
@@ -13,15 +13,15 @@ func (o *Outbox) PutControl(c message.Control) (write bool, err error) {
 		return false, err
 	}
 	if _, ok := c.(message.Drain); ok {
-		o.appendLocked(c) // before any refusal that is put after it: it says why
+		o.appendLocked(c) // precedes later refusals, which it explains
 	} else {
 		o.controls.put(c)
 	}
 	return o.writer.become(), nil
 }
 
-// PutAhead puts a Control ahead of what the caller is about to put, with which it is written.
-// Otherwise it is as PutControl.
+// PutAhead puts a Control before the message that the caller is about to put, to be written with
+// it. Otherwise it is as PutControl.
 func (o *Outbox) PutAhead(c message.Control) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -32,8 +32,8 @@ func (o *Outbox) PutAhead(c message.Control) error {
 	return nil
 }
 
-// Announce lets a be asked for its Controls when they can depart. It is to be called once for what
-// a has to say until it was asked. Otherwise it is as PutControl.
+// Announce has a asked for its Controls when they can be sent. It is called once for all Controls
+// that a has until it is asked. Otherwise it is as PutControl.
 func (o *Outbox) Announce(a Announcer) (write bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -59,7 +59,7 @@ func (o *Outbox) PutAck(least uint64) (write bool) {
 	return o.writer.become()
 }
 
-// refusesControlLocked returns why no Control may be put.
+// refusesControlLocked returns the error that a new Control gets, or nil.
 func (o *Outbox) refusesControlLocked() error {
 	switch {
 	case o.writer.current().closed():
@@ -70,12 +70,12 @@ func (o *Outbox) refusesControlLocked() error {
 	return nil
 }
 
-// noControlsLocked reports whether no Control has to depart.
+// noControlsLocked reports whether no Control waits.
 func (o *Outbox) noControlsLocked() bool {
 	return o.controls.empty() && (o.log == nil || !o.log.ackAlone)
 }
 
-// departControlsLocked lets the Controls depart.
+// departControlsLocked moves the queued Controls into the departing batch.
 func (o *Outbox) departControlsLocked() {
 	if o.noControlsLocked() {
 		return
@@ -88,7 +88,7 @@ func (o *Outbox) departControlsLocked() {
 	o.controls.ask(o.putControl)
 }
 
-// departAckLocked acknowledges what has arrived, if the peer does not know that yet.
+// departAckLocked acknowledges the received frames, if some of them are not acknowledged yet.
 func (o *Outbox) departAckLocked() {
 	if ack, due := o.log.due(1); due {
 		o.log.said = ack.Count

@@ -2,9 +2,9 @@ package outbox
 
 import "github.com/asterisque-go/asterisque/codec/message"
 
-// departLocked encodes m at the end of the departing batch, unless its time is up or it is of no
-// use any more. From here on the peer may know of the pipe. If m has entered, neither m nor f may
-// be touched after that: they are their caller's again.
+// departLocked encodes m at the end of the departing batch, unless m has expired or has become
+// useless. From here on the peer may know the pipe. If m was put by Enter, its caller owns m and f
+// again, and neither may be accessed afterwards.
 func (o *Outbox) departLocked(f *Flow, m *Message) (departed bool) {
 	if m.Type == message.ControlType && m.Control != Stop {
 		return o.departControlLocked(f, m)
@@ -27,7 +27,7 @@ func (o *Outbox) departLocked(f *Flow, m *Message) (departed bool) {
 	return true
 }
 
-// leaveLocked gives m, which departs, what it says besides, and its pipe its id.
+// leaveLocked completes m, which departs, and assigns the id of its pipe.
 func (o *Outbox) leaveLocked(f *Flow, m *Message) {
 	f.tellHeadGap(m)
 	switch {
@@ -35,27 +35,27 @@ func (o *Outbox) leaveLocked(f *Flow, m *Message) {
 		f.depart(o.nextID)
 		o.nextID += 2
 	case m.Type == message.CloseType && m.Skipped > 0 && m.Abort == nil:
-		// a Close cannot tell of Blocks that were dropped: an end-of-stream before it does
+		// a Close cannot carry the number of dropped Blocks: an end-of-stream before it does
 		o.appendLocked(&message.Block{Pipe: f.id, End: true, Meta: message.Meta{Skipped: m.Skipped}})
 	}
 	o.markPendingLocked()
 }
 
-// markPendingLocked lets a mark depart before a message that departs, if one is to.
+// markPendingLocked puts the pending mark, if any, before a message that departs.
 func (o *Outbox) markPendingLocked() {
 	if o.gate.pending && o.batch.empty() {
 		o.markLocked()
 	}
 }
 
-// markLocked lets the batch, which is empty, begin with a mark.
+// markLocked begins the batch, which is empty, with a mark.
 func (o *Outbox) markLocked() {
 	o.gate.pending = false
 	o.appendLocked(message.Ping{N: o.gate.written, Holds: o.gate.holds()})
 	o.batch.marked = true
 }
 
-// countLocked counts m, all of which is in the departing batch, or is about to be.
+// countLocked counts m when the whole of m is in the departing batch, or is about to be.
 func (o *Outbox) countLocked(f *Flow, m *Message) {
 	o.batch.holds.add(m)
 	if m.Type == message.BlockType && !m.End {
@@ -63,7 +63,7 @@ func (o *Outbox) countLocked(f *Flow, m *Message) {
 	}
 }
 
-// expireLocked drops m, whose time was up when its turn came.
+// expireLocked drops m, which had expired when it was next in turn.
 func (o *Outbox) expireLocked(f *Flow, m *Message) {
 	if m.Type == message.BlockType {
 		f.droppedAtHead(m)
@@ -72,7 +72,7 @@ func (o *Outbox) expireLocked(f *Flow, m *Message) {
 	o.dropLocked(f, m, Expired)
 }
 
-// departControlLocked encodes an Ask or a Skip, unless its sender has no use for it any more.
+// departControlLocked encodes an Ask or a Skip, unless its Sender does not need it any more.
 func (o *Outbox) departControlLocked(f *Flow, m *Message) (departed bool) {
 	var c message.Control
 	if m.Control == Ask {

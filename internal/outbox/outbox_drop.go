@@ -2,7 +2,7 @@ package outbox
 
 import "github.com/asterisque-go/asterisque/codec/message"
 
-// Thin judges every Block in the queue that was not judged yet, as if it were put now under
+// Thin judges every queued Block that has not been judged yet, as if it were put now under
 // pressure.
 func (o *Outbox) Thin() {
 	o.mu.Lock()
@@ -16,7 +16,7 @@ func (o *Outbox) Thin() {
 }
 
 // Judge judges a Block that cannot be put now, by its loss rate, as if it were put under pressure.
-// It reports whether it is dropped; a survivor has no loss rate any more.
+// It reports whether the Block is dropped. A Block that passes loses its loss rate.
 func (o *Outbox) Judge(f *Flow, m *Message) (dropped bool) {
 	o.mu.Lock()
 	defer o.unlock()
@@ -28,8 +28,8 @@ func (o *Outbox) Judge(f *Flow, m *Message) (dropped bool) {
 	return true
 }
 
-// dropLocked forgets m, which belongs to f and is not in the queue. Without its Open a pipe is
-// over. For a Block, the caller sees to it that the next one tells the peer.
+// dropLocked drops m, which belongs to f and is not in the queue. Without its Open a pipe is over.
+// For a Block, the caller ensures that the next message reports the gap to the peer.
 func (o *Outbox) dropLocked(f *Flow, m *Message, why Reason) {
 	o.news.gone.add(m)
 	o.reportLocked(m, why)
@@ -43,7 +43,7 @@ func (o *Outbox) dropLocked(f *Flow, m *Message, why Reason) {
 	}
 }
 
-// clearLocked drops all messages of f that wait, and reports whether the Open was among them.
+// clearLocked drops all queued messages of f, and reports whether the Open was among them.
 func (o *Outbox) clearLocked(f *Flow, why Reason) (open bool) {
 	o.queue.clear(f, func(m Message) {
 		o.news.gone.add(&m)
@@ -56,16 +56,16 @@ func (o *Outbox) clearLocked(f *Flow, why Reason) (open bool) {
 	return open
 }
 
-// droppedLocked is called when messages of the queue were dropped: nobody else sees that while no
-// more may be in flight, and all that was taken is written.
+// droppedLocked is called when queued messages were dropped. While the gate is closed and all taken
+// batches are written, no other code completes the flushes that waited for these messages.
 func (o *Outbox) droppedLocked() {
 	if o.writer.current() == shut {
 		o.flushes.written()
 	}
 }
 
-// forgetPartsLocked lets no more parts of the message at the head of f leave, and reports whether
-// some have.
+// forgetPartsLocked sends no further parts of the message at the head of f. It reports whether some
+// were sent.
 func (o *Outbox) forgetPartsLocked(f *Flow) bool {
 	if f.backlog == nil || f.backlog.parting == nil {
 		return false
@@ -75,7 +75,7 @@ func (o *Outbox) forgetPartsLocked(f *Flow) bool {
 	return true
 }
 
-// discardLocked drops all messages that wait, because the Outbox is closed.
+// discardLocked drops all queued messages, because the Outbox is closed.
 func (o *Outbox) discardLocked() {
 	o.queue.discard(func(m Message) {
 		o.news.gone.add(&m)
@@ -83,13 +83,13 @@ func (o *Outbox) discardLocked() {
 		o.forgetPartsLocked(m.flow)
 		m.free()
 		if m.Type == message.OpenType {
-			m.flow.release() // unless it is leaving in parts
+			m.flow.release() // unless it is being sent in parts
 			m.Departer.Discard(Closed, m.begun)
 		}
 	})
 }
 
-// reportLocked notes for the application that an Open or a Block was dropped.
+// reportLocked records for the application that an Open or a Block was dropped.
 func (o *Outbox) reportLocked(m *Message, why Reason) {
 	if o.dropped == nil || m.End || m.Type != message.OpenType && m.Type != message.BlockType {
 		return

@@ -4,19 +4,20 @@ import (
 	"github.com/asterisque-go/asterisque/codec/message"
 )
 
-// leastPart is the least that large messages are divided into, in bytes.
+// leastPart is the smallest size of parts, in bytes.
 const leastPart = 4 << 10
 
-// Divide lets messages of more than most bytes leave in parts of so many, between which others may
-// go. most is put between 4 KiB and the 64 KiB that a part may have. It may be called again.
+// Divide makes messages of more than most bytes be sent in parts of that size, between which other
+// messages may be sent. most is clamped to the range from 4 KiB to the 64 KiB that a part may have.
+// Divide may be called again.
 func (o *Outbox) Divide(most int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.part = min(max(most, leastPart), message.MaxPart)
 }
 
-// partLocked returns how many bytes of a message leave at a time. While the path has room for
-// whole batches, parts are as large as they may be.
+// partLocked returns the current size of parts. Parts have their largest size while the path has
+// room for whole batches.
 func (o *Outbox) partLocked() int {
 	if o.batch.most >= batchSize || o.part > message.MaxPart {
 		return o.part
@@ -24,8 +25,8 @@ func (o *Outbox) partLocked() int {
 	return min(o.part, max(int(o.batch.most), leastPart))
 }
 
-// divided reports whether m leaves in parts of most bytes. An abort does only if it has to: that of
-// an opener must not.
+// divided reports whether m is sent in parts of most bytes. An abort is divided only if it has to
+// be, since that of an opener must not.
 func (m *Message) divided(most int) bool {
 	if m.Abort != nil && most < message.MaxPart {
 		most = message.MaxPart
@@ -33,8 +34,9 @@ func (m *Message) divided(most int) bool {
 	return m.size() > most
 }
 
-// leavesLocked says how much leaves of m, whose turn it is: all of it, of which it is up to the
-// caller, or a part, which has departed then. Less than 0: there is no room.
+// leavesLocked returns how many bytes of m, the next message, are sent now. If it is the whole of
+// m, the caller sends m. If it is a part, leavesLocked has sent that part. A negative number means
+// that there is no room.
 func (o *Outbox) leavesLocked(m *Message, size int) int {
 	piece := size
 	if part := o.partLocked(); m.begun || m.divided(part) {
@@ -43,7 +45,7 @@ func (o *Outbox) leavesLocked(m *Message, size int) int {
 	switch {
 	case o.batch.loaded() && piece > o.batch.room():
 		return -1
-	case m.begun && m.Type == message.OpenType: // its caller sees to its time
+	case m.begun && m.Type == message.OpenType: // its Departer handles its expiry
 	case !m.begun && piece == size:
 		return size
 	default:
@@ -54,7 +56,7 @@ func (o *Outbox) leavesLocked(m *Message, size int) int {
 	return size - o.departPartLocked(m.flow, m)
 }
 
-// departPartLocked encodes the next part of m, and returns how many bytes of its frame are left.
+// departPartLocked encodes the next part of m, and returns the remaining bytes of its frame.
 func (o *Outbox) departPartLocked(f *Flow, m *Message) (rest int) {
 	if m.begun {
 		o.markPendingLocked()
@@ -73,7 +75,7 @@ func (o *Outbox) departPartLocked(f *Flow, m *Message) (rest int) {
 	return p.rest()
 }
 
-// beginLocked prepares m to leave in parts.
+// beginLocked prepares m to be sent in parts.
 func (o *Outbox) beginLocked(f *Flow, m *Message) {
 	ttl, _ := m.timeLeft()
 	o.leaveLocked(f, m)
@@ -98,8 +100,8 @@ func (o *Outbox) beginLocked(f *Flow, m *Message) {
 	}
 }
 
-// departedLocked is called for a message that has left the queue, and had begun to leave in parts.
-// It reports whether the last of these has departed: otherwise its time is up.
+// departedLocked is called for a message that has left the queue and was partly sent. It reports
+// whether the last part was sent; otherwise the message has expired.
 func (o *Outbox) departedLocked(f *Flow, m *Message) bool {
 	if f.backlog.parting.rest() > 0 {
 		o.stopLocked(f)
@@ -111,8 +113,7 @@ func (o *Outbox) departedLocked(f *Flow, m *Message) bool {
 	return true
 }
 
-// Underway returns the number of the message that has begun to leave in parts first, of those that
-// are not complete; 0: there is none.
+// Underway returns the number of the partly sent message that began first, or 0.
 func (o *Outbox) Underway() (number uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -122,8 +123,7 @@ func (o *Outbox) Underway() (number uint64) {
 	return o.underway.flows[0].number()
 }
 
-// Unfinished reports whether the Open of f has begun to leave in parts, of which some have not
-// left. It is for an Open that has departed.
+// Unfinished reports whether the Open of f is partly sent. It is for an Open that has departed.
 func (o *Outbox) Unfinished(f *Flow) bool {
 	if f.tenure != parted {
 		return false
@@ -133,8 +133,8 @@ func (o *Outbox) Unfinished(f *Flow) bool {
 	return f.unfinishedOpen()
 }
 
-// stopLocked tells the peer that nothing follows of what has begun to leave of f. It does so at
-// once: what departs later may count on what is given up.
+// stopLocked informs the peer that no further part follows of the partly sent message of f. The
+// information goes into the batch at once, because later messages may rely on it.
 func (o *Outbox) stopLocked(f *Flow) {
 	if o.forgetPartsLocked(f) {
 		o.appendLocked(&message.Part{Pipe: f.id, GivenUp: true})

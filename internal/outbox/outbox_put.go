@@ -2,9 +2,9 @@ package outbox
 
 import "github.com/asterisque-go/asterisque/codec/message"
 
-// Put accepts m for the pipe of f and keeps no part of it but its Memory. It never blocks. If write
-// is true, there was no writer, and the caller is the writer now. The errors are ErrClosed,
-// ErrEnded and *TooLargeError; nothing is sent then.
+// Put accepts m for the pipe of f and keeps no reference to it but its Memory. It never blocks. If
+// write is true, there was no writer, and the caller has become the writer. The errors are
+// ErrClosed, ErrEnded, ErrNoOpens and *TooLargeError; nothing is sent then.
 func (o *Outbox) Put(f *Flow, m *Message) (write bool, err error) {
 	write, _, err = o.put(f, m, false)
 	return write, err
@@ -12,12 +12,12 @@ func (o *Outbox) Put(f *Flow, m *Message) (write bool, err error) {
 
 // PutMore is Put for one of many small Blocks that follow each other. While the batch has room and
 // there is no writer, the Block waits in the batch for the next ones. If later is true, the caller
-// has to see to it that somebody calls Claim soon.
+// has to ensure that Claim is called soon.
 func (o *Outbox) PutMore(f *Flow, m *Message) (write, later bool, err error) {
 	return o.put(f, m, true)
 }
 
-// put is PutMore if more Blocks are likely to follow, and else Put.
+// put is PutMore if more is true, and Put otherwise.
 func (o *Outbox) put(f *Flow, m *Message, more bool) (write, later bool, err error) {
 	large := o.tooLarge(m)
 	if large == nil {
@@ -25,7 +25,7 @@ func (o *Outbox) put(f *Flow, m *Message, more bool) (write, later bool, err err
 	}
 	o.mu.Lock()
 	defer o.unlock()
-	o.admitLocked() // the Open of the pipe may be among what has entered
+	o.admitLocked() // the Opens in the intake may include that of the pipe
 	next, ok := f.state.next(m.event())
 	switch {
 	case o.writer.current().closed():
@@ -47,7 +47,7 @@ func (o *Outbox) put(f *Flow, m *Message, more bool) (write, later bool, err err
 	f.state = next // before an Open departs, or is dropped
 	o.departOrWaitLocked(f, m)
 	if more && o.queue.len() == 0 && o.batch.fits(m) {
-		// whoever is announced has to come, even if an Open that enters wakes the writer meanwhile
+		// an announced writer has to come, even if an Open put by Enter wakes the writer meanwhile
 		if was, later := o.writer.to(announce); !was.present() {
 			return false, later, nil
 		}
@@ -55,8 +55,8 @@ func (o *Outbox) put(f *Flow, m *Message, more bool) (write, later bool, err err
 	return o.writer.become(), false, nil
 }
 
-// Claim is called by whoever has come to write the Blocks that PutMore has let wait. If write is
-// true, there is something to write, and the caller is the writer now.
+// Claim is called by the announced writer of the Blocks that PutMore has left waiting. If write is
+// true, there are messages to write, and the caller has become the writer.
 func (o *Outbox) Claim() (write bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -64,9 +64,9 @@ func (o *Outbox) Claim() (write bool) {
 	return (!o.batch.empty() || o.queue.len() > 0) && o.writer.become()
 }
 
-// Enter is Put for an Open, without the lock, on a flow that gets no other message. f belongs to
-// the Outbox until Finish has returned, and m until Depart or Discard is called, or Cancel or
-// Finish has returned. The only error is *TooLargeError.
+// Enter is Put for an Open, without the lock, on a flow that gets no other message. The Outbox owns
+// f until Finish has returned, and m until Depart or Discard is called, or Cancel or Finish has
+// returned. The only error is *TooLargeError.
 func (o *Outbox) Enter(f *Flow, m *Message) (write bool, err error) {
 	if err := o.tooLarge(m); err != nil {
 		return false, err
@@ -81,26 +81,26 @@ func (o *Outbox) Enter(f *Flow, m *Message) (write bool, err error) {
 		o.dropLocked(f, m, Closed)
 		return false, nil
 	}
-	// The first caller finds a writer, or becomes it, and the others rely on that. A writer that
-	// finds nothing to write looks into the intake once more after it has said that it goes: see
-	// Take.
+	// The first caller finds a writer or becomes the writer, and the other callers rely on that. A
+	// writer that finds nothing to write checks the intake once more after it has given up its
+	// role: see Take.
 	return first && o.writer.become(), nil
 }
 
 // Room returns a channel that is closed when the pipe of f has room in the queue again, or nil if
-// it has room now. If the Outbox is closed first, the channel never is. alone says that no message
-// of the pipe waits.
+// it has room now. After a Close of the Outbox the channel may never be closed. alone reports that
+// no message of the pipe waits.
 func (o *Outbox) Room(f *Flow) (room <-chan struct{}, alone bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return f.room()
 }
 
-// Cancel drops the messages of f that wait; why is reported. departed says that the peer may know
-// of the pipe. Otherwise the peer never will, and an Open that is still to come is refused with
-// ErrEnded. unsent says that the Open was dropped: if the peer knows of the pipe, some parts of the
-// Open have left, and the peer is told that no other follows. Once the Open has departed and the
-// Close was put, nothing is dropped.
+// Cancel drops the queued messages of f, and reports them with the reason why. departed reports
+// that the peer may know the pipe. Otherwise the peer never will, and a later Open fails with
+// ErrEnded. unsent reports that the Open was dropped. If the peer knows the pipe in that case, some
+// parts of the Open were sent, and the peer is informed that no further part follows. If the Open
+// has departed and the Close was put, Cancel drops nothing.
 func (o *Outbox) Cancel(f *Flow, why Reason) (departed, unsent bool) {
 	o.mu.Lock()
 	defer o.unlock()
@@ -113,9 +113,9 @@ func (o *Outbox) Cancel(f *Flow, why Reason) (departed, unsent bool) {
 	return f.state.departed(), unsent
 }
 
-// Finish drops the messages of f that wait, because the peer has closed the pipe or the call is
-// over, and rejects later ones. why is reported. When Finish has returned, the Outbox does not
-// refer to f any more. unsent says that the Open was dropped, or the rest of its parts.
+// Finish drops the queued messages of f, because the peer has closed the pipe or the call is over,
+// and rejects later ones. It reports them with the reason why. After Finish, the Outbox does not
+// refer to f any more. unsent reports that the Open, or the rest of its parts, was dropped.
 func (o *Outbox) Finish(f *Flow, why Reason) (unsent bool) {
 	if f.Released() {
 		return false
@@ -126,8 +126,8 @@ func (o *Outbox) Finish(f *Flow, why Reason) (unsent bool) {
 	return o.finishLocked(f, why)
 }
 
-// FinishPipe is Finish for a pipe that the peer has closed, and of which only the Outbox knows
-// still: its last message is leaving in parts. Without such a message it does nothing.
+// FinishPipe is Finish for a pipe that the peer has closed and that only the Outbox still knows,
+// because its last message is partly sent. Without such a message it has no effect.
 func (o *Outbox) FinishPipe(id uint64, why Reason) {
 	o.mu.Lock()
 	defer o.unlock()
@@ -140,14 +140,14 @@ func (o *Outbox) FinishPipe(id uint64, why Reason) {
 }
 
 func (o *Outbox) finishLocked(f *Flow, why Reason) (unsent bool) {
-	o.forgetPartsLocked(f) // the peer wants no more of the pipe, not even a word
+	o.forgetPartsLocked(f) // the peer accepts no further frame of the pipe, not even for its parts
 	unsent = o.clearLocked(f, why)
 	f.apply(finish)
 	return unsent
 }
 
-// EndOpens rejects further Opens: Put returns ErrNoOpens, and an Open that enters is discarded as
-// Ended. Earlier Opens leave.
+// EndOpens rejects further Opens: Put returns ErrNoOpens, and an Open put by Enter is discarded as
+// Ended. Earlier Opens are sent.
 func (o *Outbox) EndOpens() {
 	o.mu.Lock()
 	defer o.unlock()
@@ -155,8 +155,8 @@ func (o *Outbox) EndOpens() {
 	o.noOpens = true
 }
 
-// Close drops the messages that wait behind the departing batch, adds c as the last frame unless it
-// is nil, and makes every later Put fail with ErrClosed. It never blocks; write is as for Put.
+// Close drops the queued messages, adds c as the last frame unless it is nil, and makes every later
+// Put fail with ErrClosed. It never blocks. write is as for Put.
 func (o *Outbox) Close(c message.Control) (write bool) {
 	o.mu.Lock()
 	defer o.unlock()
@@ -177,7 +177,7 @@ func (o *Outbox) Close(c message.Control) (write bool) {
 	return !was.present()
 }
 
-// tooLarge returns an error if the peer would not take m.
+// tooLarge returns an error if m exceeds the limit of the peer.
 func (o *Outbox) tooLarge(m *Message) error {
 	if size := m.size(); size > o.MaxSize() {
 		return &TooLargeError{Size: size, Limit: o.MaxSize()}
@@ -185,25 +185,25 @@ func (o *Outbox) tooLarge(m *Message) error {
 	return nil
 }
 
-// prepare copies a large payload that is to be lent, before the lock is taken: nobody has to wait
-// for that.
+// prepare copies a large payload that is to be lent. It runs before the lock is taken, so that no
+// other caller waits for the copy.
 func (o *Outbox) prepare(m *Message) {
 	if o.lends && len(m.Payload) >= leastLent && o.writer.current().present() || len(m.Payload) > message.MaxPart {
 		m.own()
 	}
 }
 
-// admitLocked lets all Opens that have entered depart or wait.
+// admitLocked moves all Opens from the intake into the batch or the queue.
 func (o *Outbox) admitLocked() {
 	if !o.intake.empty() {
 		o.admitAllLocked(o.intake.take())
 	}
 }
 
-// admitAllLocked lets m, and those that entered after it, depart or wait.
+// admitAllLocked moves m, and the Opens that entered after it, into the batch or the queue.
 func (o *Outbox) admitAllLocked(m *Message) {
 	for m != nil {
-		f, next := m.flow, m.older // m is its caller's again as soon as it has departed
+		f, next := m.flow, m.older // its caller owns m again after it has departed
 		m.older = nil
 		switch _, ok := f.state.next(putOpen); {
 		case o.writer.current().closed():
@@ -222,9 +222,9 @@ func (o *Outbox) admitAllLocked(m *Message) {
 	}
 }
 
-// departOrWaitLocked lets m depart or wait. Without a Wire every message waits, and while no more
-// may be in flight: in the queue it can be taken back, and can expire. If m has entered, neither m
-// nor f may be touched after that.
+// departOrWaitLocked moves m into the batch or the queue. Without a Wire, and while the gate is
+// closed, every message waits in the queue: there it can be cancelled, and can expire. If m was put
+// by Enter, neither m nor f may be accessed afterwards.
 func (o *Outbox) departOrWaitLocked(f *Flow, m *Message) {
 	if o.queue.len() == 0 && !o.writer.current().halted() && o.batch.fits(m) && o.gate.lets(o.batch.size()) && !m.divided(o.partLocked()) {
 		o.departLocked(f, m)

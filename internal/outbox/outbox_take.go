@@ -1,16 +1,16 @@
 package outbox
 
-// End says why Take has returned no batch.
+// End is the reason for which Take has returned no batch.
 type End uint8
 
 const (
-	Idle   End = iota // nothing waits; the caller is the writer no longer
-	Full              // as Idle, but messages wait until more may be in flight
-	Last              // the Outbox is closed, and nothing will ever follow; one caller learns that
+	Idle   End = iota // the Outbox is empty; the caller is not the writer any more
+	Full              // as Idle, but messages wait at the gate
+	Last              // the Outbox is closed, and nothing will follow; returned once
 	Halted            // there is no Wire; the caller stays the writer, and does not write
 )
 
-// Take returns the next batch, or nil and why there is none. Only the writer may call it.
+// Take returns the next batch, or nil and the reason. Only the writer may call it.
 func (o *Outbox) Take() (batch []byte, end End) {
 	o.mu.Lock()
 	defer o.unlock()
@@ -35,16 +35,16 @@ func (o *Outbox) Take() (batch []byte, end End) {
 			return nil, Full
 		}
 		if was, _ := o.writer.to(dry); was == ending {
-			return nil, Last // the caller stays the writer, so that it alone learns this
+			return nil, Last // the caller stays the writer, so that no other one gets Last
 		}
 		if o.intake.empty() || !o.writer.become() {
 			return nil, Idle
-		} // else somebody has entered meanwhile, and may still have found a writer
+		} // an Open entered meanwhile, and its caller may still have found a writer
 	}
 }
 
-// fillLocked moves messages from the queue into the departing batch while that has room, and more
-// may be in flight. If the next one does not fit, the batch goes without it.
+// fillLocked moves messages from the queue into the departing batch while there is room and the
+// gate is open. If the next message does not fit, the batch is sent without it.
 func (o *Outbox) fillLocked() {
 	for o.queue.len() > 0 {
 		if !o.gate.lets(o.batch.size()) {
@@ -64,7 +64,7 @@ func (o *Outbox) fillLocked() {
 	}
 }
 
-// fillUrgentLocked moves what may pass the gate into the departing batch.
+// fillUrgentLocked moves messages that may pass the gate into the departing batch.
 func (o *Outbox) fillUrgentLocked() {
 	for {
 		m, ok := o.queue.urgent(o.gate.passes)
@@ -75,7 +75,7 @@ func (o *Outbox) fillUrgentLocked() {
 	}
 }
 
-// takeLocked returns the departing batch, which is not empty, and makes the next one.
+// takeLocked returns the departing batch, which is not empty, and begins the next one.
 func (o *Outbox) takeLocked() (frames []byte) {
 	if o.log != nil {
 		o.departAckLocked()
@@ -89,8 +89,8 @@ func (o *Outbox) takeLocked() (frames []byte) {
 	return frames
 }
 
-// gateLocked is called when messages wait, and the batch is empty. If no more may be in flight, a
-// mark has to be on its way, which opens the gate when it comes back.
+// gateLocked is called when messages wait and the batch is empty. If the gate is closed, it ensures
+// that a mark is in flight, which opens the gate on its return.
 func (o *Outbox) gateLocked() {
 	if o.gate.lets(0) {
 		o.gate.pending = o.gate.pending || o.gate.due()
@@ -99,8 +99,9 @@ func (o *Outbox) gateLocked() {
 	}
 }
 
-// Segments returns the batch that was taken last in the pieces in which it is to be written, one
-// behind the other, or nil if it is in one. They are valid until Written. Only the writer may ask.
+// Segments returns the batch that was taken last as a list of segments, to be written one after the
+// other, or nil if it is in one piece. They are valid until Written. Only the writer may call
+// Segments.
 func (o *Outbox) Segments() [][]byte {
 	if o.flying.size() == 0 {
 		return nil
@@ -108,8 +109,8 @@ func (o *Outbox) Segments() [][]byte {
 	return o.flying.segments
 }
 
-// Written says that batch, as returned by Take, has been given to the Wire, and takes it back. Only
-// the writer may call it.
+// Written records that batch, as returned by Take, has been written to the Wire, and takes its
+// memory back. Only the writer may call it.
 func (o *Outbox) Written(batch []byte) {
 	if !o.flying.empty() {
 		o.flying.release()
@@ -127,14 +128,14 @@ func (o *Outbox) Written(batch []byte) {
 	freeBuffer(batch)
 }
 
-// Flush returns a channel that is closed when all that has been put before was given to the Wire,
-// or dropped. If the Outbox is closed before that, it may never be.
+// Flush returns a channel that is closed when all messages put before have been written to the
+// Wire, or dropped. If the Outbox is closed before that, the channel may never be closed.
 func (o *Outbox) Flush() <-chan struct{} {
 	o.mu.Lock()
 	defer o.unlock()
 	o.admitLocked()
 	departing := !o.batch.empty() || !o.noControlsLocked()
-	// whoever has just entered may not be the writer yet
+	// the caller of a recent Enter may not be the writer yet
 	if !o.writer.current().present() && !departing && o.queue.len() == 0 {
 		done := make(chan struct{})
 		close(done)

@@ -2,21 +2,21 @@ package outbox
 
 import "slices"
 
-// parting is how far the message at the head of a flow has left that leaves in parts.
+// parting is the progress of the message at the head of a flow that is sent in parts.
 type parting struct {
-	around []byte // its frame, but for the payload
-	at     int    // where in it that belongs
+	around []byte // its frame without the payload
+	at     int    // the place of the payload in it
 	whole  int    // bytes of the frame
-	left   int    // bytes of it that have left
-	number uint64 // how many had begun with it
+	left   int    // bytes of it that have been sent
+	number uint64 // value of underway.begun after its begin
 	open   bool   // it is the Open
 }
 
-// rest returns how many bytes of the frame have not left.
+// rest returns the bytes of the frame that have not been sent.
 func (p *parting) rest() int { return p.whole - p.left }
 
-// next returns the next n bytes of the frame: what comes before the payload, of the payload, and
-// what comes after it.
+// next returns the next n bytes of the frame: those before the payload, of the payload, and after
+// it.
 func (p *parting) next(payload []byte, n int) (head, body, tail []byte) {
 	begin := p.left
 	p.left += n
@@ -26,16 +26,16 @@ func (p *parting) next(payload []byte, n int) (head, body, tail []byte) {
 	return head, body, tail
 }
 
-// window returns what of b is in the n bytes from begin on, which may be outside of b.
+// window returns the bytes of b in the range of n bytes from begin on, which may exceed b.
 func window(b []byte, begin, n int) []byte {
 	end := min(max(begin+n, 0), len(b))
 	return b[min(max(begin, 0), end):end]
 }
 
-// underway is the messages of an Outbox that have begun to leave in parts, and are not complete.
+// underway is the partly sent messages of an Outbox.
 type underway struct {
-	begun uint64  // how many have begun
-	flows []*Flow // of those that are not complete, in the order in which they have begun
+	begun uint64  // number of messages that have begun
+	flows []*Flow // of the unfinished messages, in the order of their begin
 }
 
 func (u *underway) begin(f *Flow) (number uint64) {
@@ -58,10 +58,10 @@ func (u *underway) find(id uint64) *Flow {
 	return nil
 }
 
-// unfinishedOpen reports whether the Open of f has begun to leave in parts, and is not complete.
+// unfinishedOpen reports whether the Open of f is partly sent.
 func (f *Flow) unfinishedOpen() bool {
 	return f.backlog != nil && f.backlog.parting != nil && f.backlog.parting.open
 }
 
-// number returns how many messages had begun to leave in parts with the one of f.
+// number returns the number of the partly sent message of f.
 func (f *Flow) number() uint64 { return f.backlog.parting.number }

@@ -20,13 +20,13 @@ import (
 type stream struct {
 	flow    *outbox.Flow
 	put     uint32          // Blocks
-	next    uint32          // the number that is to arrive next
+	next    uint32          // the number of the next Block to arrive
 	expires map[uint32]bool // Blocks that may expire
 	over    bool
 }
 
-// program is an Outbox with many streams, and the receiver of what it gives out. Only what a batch
-// holds that was taken and not lost has been received.
+// program is an Outbox with many streams, and the receiver of its frames. The receiver gets only
+// batches that were taken and not lost.
 type program struct {
 	*box
 	*receiver
@@ -51,8 +51,8 @@ func newProgram(t *testing.T, seed uint64) *program {
 	return p
 }
 
-// arrives checks that Blocks arrive in order, unchanged, and that none is missing but those that
-// may be, and of which the next one tells.
+// arrives checks that Blocks arrive in order and unchanged, and that only Blocks that may expire
+// are missing, as counted by the next one.
 func (p *program) arrives(frame []byte) {
 	m, err := message.ParseBlock(frame)
 	if err != nil {
@@ -86,7 +86,7 @@ func (p *program) putBlock() {
 	p.box.put(s.flow, m)
 }
 
-// stream returns one of the first streams that are not over.
+// stream returns one of the first running streams.
 func (p *program) stream() *stream {
 	n := p.rnd.IntN(6)
 	for _, s := range p.streams {
@@ -100,7 +100,7 @@ func (p *program) stream() *stream {
 	panic("all are over")
 }
 
-// takes lets a batch leave; perhaps it gets lost with its Wire, wholly or in part.
+// takes sends a batch, which may be lost together with its Wire, wholly or in part.
 func (p *program) takes() (more bool) {
 	batch, _ := p.Take()
 	if batch == nil {
@@ -122,7 +122,7 @@ func (p *program) takes() (more bool) {
 	return true
 }
 
-// receives lets frames arrive.
+// receives makes frames arrive.
 func (p *program) receives(frames []byte) {
 	p.arrived += countable(frames)
 	p.reads(frames)
@@ -137,7 +137,7 @@ func countable(frames []byte) (n uint64) {
 	return n
 }
 
-// cut lets the Wire be lost behind some of the frames, and goes on over another one.
+// cut loses the Wire after some of the frames, and resumes over another one.
 func (p *program) cut(frames, batch []byte) {
 	at := 0
 	for at < len(frames) && p.rnd.IntN(3) > 0 {
@@ -181,8 +181,8 @@ func (p *program) drains() {
 	}
 }
 
-// TestNothingIsLostDoubledOrReorderedInParts plays programs of any puts, cancels, expiries and cuts
-// at the boundaries of frames.
+// TestNothingIsLostDoubledOrReorderedInParts plays programs of random puts, cancels, expiries and
+// lost Wires between frames.
 func TestNothingIsLostDoubledOrReorderedInParts(t *testing.T) {
 	for seed := range uint64(40) {
 		synctest.Test(t, func(t *testing.T) {

@@ -18,12 +18,12 @@ import (
 
 const kib = 1 << 10
 
-// receiver puts together what an Outbox has given out, and holds it to the rules for parts.
+// receiver assembles the frames of an Outbox, and checks the rules for parts.
 type receiver struct {
 	t       *testing.T
-	story   []string          // parts as "+2", what is given up as "-2", the rest by describe
+	story   []string          // parts as "+2", given up messages as "-2", other frames by describe
 	whole   map[uint64]int    // of unfinished messages
-	parts   map[uint64][]byte // what has come of them
+	parts   map[uint64][]byte // their bytes so far
 	message func(frame []byte)
 }
 
@@ -31,7 +31,7 @@ func newReceiver(t *testing.T) *receiver {
 	return &receiver{t: t, whole: map[uint64]int{}, parts: map[uint64][]byte{}, message: func([]byte) {}}
 }
 
-// reads takes frames, each behind its length.
+// reads reads frames, each behind its length.
 func (r *receiver) reads(batch []byte) {
 	for len(batch) > 0 {
 		n := 4 + binary.BigEndian.Uint32(batch)
@@ -171,7 +171,7 @@ func TestOfEachPriorityOneMessageAtATimeIsUnderWay(t *testing.T) {
 	}, r.all(b.Outbox))
 }
 
-// asks returns what has been sent of f, in cost.
+// asks returns the cost sent on f.
 func (b *box) asks(f *outbox.Flow, r *receiver) int {
 	a := &asker{wants: 1}
 	b.ask(f, a)
@@ -180,21 +180,21 @@ func (b *box) asks(f *outbox.Flow, r *receiver) int {
 	return int(a.sent[0])
 }
 
-// What becomes of a Block of three parts of which some have left.
+// Events of a Block of three parts after some parts were sent.
 func TestEventsBetweenParts(t *testing.T) {
 	for left := range 4 {
 		for event, c := range map[string]struct {
 			do       func(b *box, f *outbox.Flow)
 			drop     outbox.Reason
-			silent   bool // nothing is told
-			harmless bool // it goes on
+			silent   bool // without a report
+			harmless bool // sending continues
 		}{
 			"nothing":  {do: func(*box, *outbox.Flow) {}, harmless: true},
 			"thinned":  {do: func(b *box, _ *outbox.Flow) { b.Thin() }, harmless: true},
 			"canceled": {do: func(b *box, f *outbox.Flow) { b.Cancel(f, outbox.Ended) }, drop: outbox.Ended},
 			"finished": {do: func(b *box, f *outbox.Flow) { b.Finish(f, outbox.NoFunction) }, drop: outbox.NoFunction, silent: true},
 			"closed":   {do: func(b *box, _ *outbox.Flow) { b.Close(nil) }, drop: outbox.Closed, silent: true},
-			// the sleep is that of the bubble
+			// in the bubble
 			"expired": {do: func(*box, *outbox.Flow) { time.Sleep(time.Minute) }, drop: outbox.Expired},
 		} {
 			synctest.Test(t, func(t *testing.T) {

@@ -2,7 +2,7 @@ package outbox
 
 import "sync"
 
-// Pooled is an object with a Flow that is used for one call after the other.
+// Pooled is an object with a Flow that is reused for one call after the other.
 type Pooled interface {
 	// Flow returns the flow of the present call.
 	Flow() *Flow
@@ -11,9 +11,10 @@ type Pooled interface {
 	Reset()
 }
 
-// Pool keeps objects whose calls are over for the next calls. It is the only way to use the memory
-// of a Flow again: an object enters it when the Outbox does not refer to the Flow any more, however
-// the call has ended. The zero Pool is empty and ready to use. It is safe for concurrent use.
+// Pool keeps the objects of ended calls for later calls. It is the only way to reuse the memory of
+// a Flow: an object enters the Pool when the Outbox does not refer to its Flow any more, regardless
+// of how the call has ended. The zero Pool is empty and ready for use. It is safe for concurrent
+// use.
 type Pool struct{ objects sync.Pool }
 
 // Get returns an object that was put, or nil if there is none.
@@ -22,8 +23,9 @@ func (p *Pool) Get() Pooled {
 	return v
 }
 
-// Put takes v, whose call is over: its Departer was told, or Cancel or Finish has returned. owner
-// is the Outbox of its Flow, or the one that passes Finish on. Nobody may use v after that.
+// Put takes v, the object of an ended call: its Departer was called, or Cancel or Finish has
+// returned. owner is the Outbox of its Flow, or an object that forwards Finish. v must not be used
+// afterwards.
 func (p *Pool) Put(owner interface{ Finish(*Flow, Reason) bool }, v Pooled) {
 	owner.Finish(v.Flow(), Ended)
 	v.Reset()

@@ -2,11 +2,12 @@ package outbox
 
 import "sync/atomic"
 
-// writer says whether somebody writes, will, or may. At most one caller is the writer at a time.
-// [Outbox.Enter] wakes without the lock of the Outbox; every other event needs the lock.
+// writer is the state of the writer role: taken, announced or free. At most one caller is the
+// writer at a time. [Outbox.Enter] wakes the writer without the lock of the Outbox; every other
+// event needs the lock.
 type writer struct{ state atomic.Uint32 }
 
-// writerState says what the writer does.
+// writerState is a state of the writer role.
 //
 //	asleep ──── announce ───► announced
 //	 ▲  │ ◄────── come ──────── ▲  │
@@ -22,43 +23,43 @@ type writer struct{ state atomic.Uint32 }
 //	these five ── halt ──► parked ── end ──┐
 //	these five ── end ───► ending ── halt ─┴─► ended
 //
-// An Outbox begins asleep. Who wakes it is the writer until nothing is left. In the lower three
-// states there always is a writer, if only in name: the one there was, or else whoever has halted
-// or ended the Outbox.
+// An Outbox begins asleep. The caller that wakes it is the writer until nothing is left. The lower
+// three states always have a writer, at least formally: the present one, or else the caller that
+// has halted or ended the Outbox.
 type writerState uint32
 
 const (
-	asleep     writerState = iota // nobody writes
-	announced                     // nobody writes, but somebody was announced who will call Claim
-	shut                          // nobody writes, and messages wait until more may be in flight
-	awake                         // somebody writes
-	awakeEarly                    // as awake, and whoever was announced has not come yet
-	parked                        // there is no Wire: the writer does not write, or soon finds out
-	ending                        // nothing more is accepted, and the writer writes what is left
+	asleep     writerState = iota // there is no writer
+	announced                     // there is no writer, but one is announced that will call Claim
+	shut                          // there is no writer, and messages wait at the gate
+	awake                         // there is a writer
+	awakeEarly                    // as awake, and the announced writer has not come yet
+	parked                        // there is no Wire; the writer, if any, is about to notice
+	ending                        // no message is accepted, and the writer writes the rest
 	ended                         // as ending, but there is no Wire
 	writerStates
 )
 
-// writerEvent is what may happen to a writer.
+// writerEvent is an event of the writer role.
 type writerEvent uint8
 
 const (
-	wake     writerEvent = iota // somebody has something to write, and would be the writer
-	announce                    // somebody leaves what another one will come and write
-	come                        // who was announced is there
+	wake     writerEvent = iota // a caller has a message to write, and would become the writer
+	announce                    // a caller leaves a message for a writer to come
+	come                        // the announced writer has come
 	dry                         // the writer has nothing left to write
-	shuts                       // the writer has messages left, and no more may be in flight
-	opens                       // more may be in flight
+	shuts                       // messages are left, and the gate is closed
+	opens                       // the gate opens
 	halt                        // the Wire is lost
 	resume                      // there is another Wire
 	end                         // the Outbox is closed
 	writerEvents
 )
 
-// stays stands where an event changes nothing.
+// stays means that an event has no effect.
 const stays = writerStates
 
-// writerNext is what follows.
+// writerNext contains the transitions.
 var writerNext = [writerStates][writerEvents]writerState{
 	//           wake        announce   come    dry        shuts  opens  halt    resume end
 	asleep:     {awake, announced, stays, stays, stays, stays, parked, stays, ending},
@@ -71,7 +72,7 @@ var writerNext = [writerStates][writerEvents]writerState{
 	ended:      {stays, stays, stays, stays, stays, stays, stays, stays, stays},
 }
 
-// next returns the state after e. ok is false where e changes nothing.
+// next returns the state after e. ok is false if e has no effect.
 func (s writerState) next(e writerEvent) (_ writerState, ok bool) {
 	n := writerNext[s][e]
 	if n == stays {
@@ -83,16 +84,16 @@ func (s writerState) next(e writerEvent) (_ writerState, ok bool) {
 // present reports whether there is a writer.
 func (s writerState) present() bool { return s >= awake }
 
-// closed reports whether nothing more is accepted.
+// closed reports whether no message is accepted any more.
 func (s writerState) closed() bool { return s >= ending }
 
 // halted reports whether there is no Wire.
 func (s writerState) halted() bool { return s == parked || s == ended }
 
-// current returns the state. Without the lock of the Outbox it may be another one at once.
+// current returns the state. Without the lock of the Outbox the state may change at any time.
 func (w *writer) current() writerState { return writerState(w.state.Load()) }
 
-// to lets e happen, and returns the state before. ok is false where e has changed nothing.
+// to applies e, and returns the former state. ok is false if e had no effect.
 func (w *writer) to(e writerEvent) (was writerState, ok bool) {
 	for {
 		was = w.current()
@@ -103,13 +104,13 @@ func (w *writer) to(e writerEvent) (was writerState, ok bool) {
 	}
 }
 
-// become reports whether the caller is the writer from here on: there was none.
+// become reports whether the caller has become the writer, because there was none.
 func (w *writer) become() bool {
 	_, became := w.to(wake)
 	return became
 }
 
-// open is become for somebody who has opened the gate: nobody has written because of it.
+// open is become for a caller that has opened the gate, at which the writer had stopped.
 func (w *writer) open() bool {
 	_, became := w.to(opens)
 	return became

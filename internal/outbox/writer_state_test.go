@@ -15,7 +15,7 @@ import (
 var writerStateNames = []string{"asleep", "announced", "shut", "awake", "awakeEarly", "parked", "ending", "ended"}
 
 func TestWriterState(t *testing.T) {
-	// what follows, by event; "-" changes nothing
+	// the next state, by event; "-" has no effect
 	table := []struct {
 		from writerState
 		next string

@@ -18,7 +18,7 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// misbehaviours are what code may do in place of returning.
+// misbehaviours are the ways in which an interceptor does not return.
 var misbehaviours = map[string]func(){
 	"panics":             func() { panic("oops") },
 	"ends its goroutine": runtime.Goexit,
@@ -63,7 +63,7 @@ func TestCodeAroundAPipeThatDoesNotReturnAbortsItsCall(t *testing.T) {
 	}
 }
 
-// ways are those in which a call ends, and what the application sees of it then.
+// ways are the ways in which a call ends, and the outcome for the application.
 var ways = map[string]struct {
 	end    func(*piping.End)
 	result string
@@ -116,7 +116,7 @@ func TestTheOutcomeIsSeenOnceHoweverTheCallEnds(t *testing.T) {
 func TestTheApplicationWaitsUntilTheOutcomeHasBeenSeen(t *testing.T) {
 	for name, c := range map[string]struct {
 		abort  *codec.Abort
-		before error // what those see that do not wait
+		before error // the error of callers that do not wait
 	}{"of success": {nil, pipe.ErrClosed}, "of an abort": {codec.ErrStalled, codec.ErrStalled}} {
 		t.Run(name, func(t *testing.T) { testTheApplicationWaits(t, c.abort, c.before) })
 	}
@@ -241,7 +241,7 @@ func TestAPanicIsWhatTheSenderSeesWhateverTheOutcomeBecomes(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestACallMayEndWhileItIsWrapped lets everything happen at once, for the race detector.
+// TestACallMayEndWhileItIsWrapped runs everything concurrently, for the race detector.
 func TestACallMayEndWhileItIsWrapped(t *testing.T) {
 	for name, way := range ways {
 		t.Run(name, func(t *testing.T) {

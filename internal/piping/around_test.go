@@ -18,7 +18,7 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// marking is code around a pipe that puts its name behind all that it sees.
+// marking is an interceptor that appends its name to all payloads.
 func marking(name string) piping.Around {
 	mark := func(b []byte) ([]byte, error) { return append(bytes.Clone(b), name...), nil }
 	return piping.Around{
@@ -34,7 +34,7 @@ func marking(name string) piping.Around {
 	}
 }
 
-// wrapped is newPipe with all around the pipe.
+// wrapped is newPipe with the interceptors all.
 func wrapped(all ...piping.Around) (*pipe.Pipe, *piping.End, *port) {
 	p, end, port := newPipe(piping.Config{})
 	end.Wrap(all...)
@@ -210,7 +210,7 @@ func TestABlockThatTheSessionRefusesIsNotCounted(t *testing.T) {
 	})
 }
 
-// given is a port that remembers the memory of what it was to send.
+// given is a port that records the memory of the Blocks to send.
 type given struct {
 	*port
 	mems []*buffer.Buffer
@@ -225,8 +225,8 @@ func (g *given) Post(b piping.Outgoing) (limits.State, error) {
 	return limits.Ready, g.Send(background, b)
 }
 
-// TestGivenMemoryIsNotSentWithOtherBytes looks whether a buffer can be had again as a sign that it
-// was released. Pools may lose one now and then.
+// TestGivenMemoryIsNotSentWithOtherBytes takes a reused buffer as the sign of its release. Pools
+// may lose a buffer now and then.
 func TestGivenMemoryIsNotSentWithOtherBytes(t *testing.T) {
 	same := func(b []byte) ([]byte, error) { return b, nil }
 	for name, c := range map[string]struct {

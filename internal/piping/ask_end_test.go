@@ -197,7 +197,7 @@ func TestAnAllowWhoseReceiverHasLeftGoesElsewhere(t *testing.T) {
 	})
 }
 
-// shelter has a Block sent to an end whose application asks for it and gives up waiting.
+// shelter sends a Block to an end whose application asks for it and stops waiting.
 func shelter(s *stream, from, to *end) {
 	to.s.shelter = large
 	from.send(large)
@@ -234,8 +234,8 @@ func TestABlockThatWasShelteredCountsAfterTheCallUntilItIsTaken(t *testing.T) {
 	})
 }
 
-// answered is a call whose handler has sent Blocks, and then its result, which the caller has not
-// received.
+// answered is a call whose handler has sent Blocks and then its result. The caller has received
+// none of them.
 func answered(t *testing.T, blocks int) *stream {
 	s := newStream(t, plan)
 	for range blocks {

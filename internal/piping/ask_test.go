@@ -202,7 +202,7 @@ func TestABlockThatWasAllowedAndIsNotSentGivesTheAllowBack(t *testing.T) {
 	}
 }
 
-// drop drops what waits at i to depart.
+// drop drops the queued message at i.
 func (e *end) drop(i int) {
 	e.mu.Lock()
 	b := e.queue[i].(piping.Outgoing)
@@ -219,7 +219,7 @@ func TestNobodyAsksBeforeABlockThatWasAllowedIsOnItsWay(t *testing.T) {
 		s.there.recv()
 		s.run()
 		require.Len(t, s.here.s.crossing, 1)
-		second := s.here.send(large / 2) // its Ask would take back what the first was allowed
+		second := s.here.send(large / 2) // its Ask would return the Allow of the first
 		s.run()
 		require.Equal(t, 1, s.here.asks)
 		s.here.s.cross = nil

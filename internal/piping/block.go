@@ -8,26 +8,25 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// Block is one message of a pipe's stream that has arrived. An application gets it as a pipe.Block.
+// Block is one received message of a pipe. An application gets it as a pipe.Block.
 type Block struct {
-	Payload []byte         // belongs to the receiver, until Release
-	Skipped uint64         // how many Blocks between the one before and this one were dropped
+	Payload []byte         // owned by the receiver, until Release
+	Skipped uint64         // number of Blocks dropped between the previous one and this one
 	Expires time.Time      // zero: never
-	Memory  *buffer.Buffer // of Payload, if it is lent
+	Memory  *buffer.Buffer // of Payload, if it is pooled
 }
 
-// Release lets the memory of Payload be used again. After it neither b nor a copy of it may be
-// used.
+// Release returns the memory of Payload for reuse. After it neither b nor a copy of b may be used.
 func (b Block) Release() {
 	if b.Memory != nil {
 		b.Memory.Release()
 	}
 }
 
-// Hold is the number of bytes that a Block which waits in a pipe holds besides its payload.
+// Hold is the memory, in bytes, of a Block that waits in a pipe, besides its payload.
 const Hold = int(unsafe.Sizeof(Block{})) + 6
 
-// Held returns for how many bytes b counts while it waits in a pipe: for what it holds, within
+// Held returns the bytes for which b counts while it waits in a pipe: those of its memory, within
 // [limits.MostHeld].
 func (b *Block) Held() int {
 	held := Hold + cap(b.Payload)
@@ -37,9 +36,9 @@ func (b *Block) Held() int {
 	return min(held, limits.MostHeld(len(b.Payload)))
 }
 
-// NewBlock returns a Block that has arrived after skipped others that did not: with payload in mem,
-// which is released with it, or with a copy of payload if mem is nil. Unless expires is zero, it is
-// not worth taking from then on.
+// NewBlock returns a received Block. skipped is the number of dropped Blocks before it. The payload
+// is in mem, which is released with the Block, or is copied if mem is nil. The Block expires at
+// expires, unless that is zero.
 func NewBlock(payload []byte, mem *buffer.Buffer, skipped uint64, expires time.Time) Block {
 	b := Block{Payload: payload, Skipped: skipped, Expires: expires, Memory: mem}
 	if mem != nil {

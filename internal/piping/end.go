@@ -1,20 +1,21 @@
-// Package piping is what package pipe is made of: one end of a running call.
+// Package piping implements package pipe: one end of a running call.
 //
-// An application holds an [End] as a pipe.Pipe, which documents what applications may do with it.
-// The session that joins the pipe to a Wire uses the other methods: those whose names end in
-// Arrived take what the peer has sent. An End knows nothing of wires. It hands what it sends to its
-// [Port].
+// An application uses an [End] as a pipe.Pipe, which documents the methods for applications. The
+// session that connects the pipe to a Wire uses the other methods. Those with names that end in
+// Arrived process messages of the peer. An End does not know wires. It sends through its [Port].
 //
-// Every direction of a pipe has a window: the receiver says up to which total the peer may send,
-// and says more as its application takes Blocks. A Block costs its payload and an overhead that the
-// receiver has announced, and leaves only when all of its cost fits. One that does not fit asks,
-// and is let through when the receiving application waits for it. What is granted is set aside in a
-// [limits.Room]. A reader that sleeps holds up its own pipe and nobody else.
+// Every direction of a pipe has a window: a total up to which the peer may send. The receiver
+// raises the total as its application takes Blocks. A Block costs its payload and an overhead that
+// the receiver has announced. A Block is sent only when its whole cost fits into the window. A
+// sender asks for credit for a Block that does not fit, and gets it when the receiving application
+// waits for that Block. Granted credit is reserved in a [limits.Room]. A slow reader blocks its own
+// pipe and no other.
 //
-// The types of the package know nothing of End, which has the lock and the order of things: a
-// sender with its queue and the asking in that; a receiver with its inbox, its window and the
-// peer's wish; the state of the pipe; code of the application around all that. What follows from a
-// change and needs no lock is an after, which the End does when it has unlocked.
+// The End has the lock and determines the order of events. The other types of the package do not
+// know the End: a sender with its queue and its asking; a receiver with its inbox, its window and
+// the wish of the peer; the state of the pipe; the interceptors of the application. Work that
+// follows from a change and needs no lock is collected in an after, and the End does it after it
+// has released the lock.
 package piping
 
 import (
@@ -35,11 +36,11 @@ var (
 	ErrEnded = errors.New("pipe: sending has been ended by CloseSend")
 )
 
-// errNoShelter ends a call whose application has asked for a Block, does not wait for it any more,
-// and has no other place for it.
+// errNoShelter ends a call whose application has asked for a Block, has stopped waiting for it, and
+// has no other room for it.
 var errNoShelter = codec.ErrStalled.Withf("the application gave up waiting for a Block that had been asked for, and nothing else has room for it: receive without a deadline, or lower the number of streams")
 
-// Config is what a session knows when a pipe is born.
+// Config configures an End at the start of its pipe.
 type Config struct {
 	Function uint16
 	Priority priority.Priority
@@ -47,21 +48,21 @@ type Config struct {
 
 	Terms *Terms
 
-	Loss      uint8       // loss rate of Blocks that are sent without one of their own
-	SendLimit uint64      // total cost that the peer granted at first, or [Unlimited]
-	Granted   uint64      // total cost that the peer was granted at first, or [Unlimited]
-	Hold      limits.Hold // what is set aside for that
-	Unary     bool        // there are no Blocks, in either direction
+	Loss      uint8       // default loss rate of Blocks
+	SendLimit uint64      // total cost that the peer granted first, or [Unlimited]
+	Granted   uint64      // total cost that this side granted first, or [Unlimited]
+	Hold      limits.Hold // the room for Granted
+	Unary     bool        // neither direction has Blocks
 
-	// Lasting says that the Port is a context too, which ends only after the pipe is over. A wait
-	// with that context need not look at its end, for which the context would have to make a
+	// Lasting says that the Port is also a context that ends only after the pipe is over. A wait
+	// with that context need not watch for its end, for which the context would have to make a
 	// channel.
 	Lasting bool
 }
 
-// End is one end of a running call. All methods may be called concurrently.
+// End is one end of a running call. All methods are safe for concurrent use.
 type End struct {
-	port     Port // these are fixed
+	port     Port // fixed, as are the next three
 	terms    *Terms
 	function uint16
 	loss     uint8
@@ -69,15 +70,15 @@ type End struct {
 	state    state    // guarded by mu
 	underWay underWay // locks itself
 
-	mu       sync.Mutex // guards state, too, which stands where there is room for it
+	mu       sync.Mutex // guards state, too, which is above to save space
 	in       receiver
 	out      sender
 	result   []byte       // of a Close with success
-	abort    *codec.Abort // why the call ended without a result
-	finished signal       // the pipe is over
+	abort    *codec.Abort // the reason if the call ended without a result
+	finished signal       // ended when the pipe is over
 }
 
-// Init prepares e, which is often part of a larger object, and must be called before anything else.
+// Init prepares e, which is often part of a larger object. It is called before any other method.
 func (e *End) Init(c Config) {
 	e.port, e.terms, e.function, e.loss = c.Port, c.Terms, c.Function, c.Loss
 	e.out.limit = c.SendLimit
@@ -87,7 +88,7 @@ func (e *End) Init(c Config) {
 	}
 }
 
-// Loss returns the loss rate of Blocks that are sent without one of their own.
+// Loss returns the default loss rate of Blocks.
 func (e *End) Loss() uint8 { return e.loss }
 
 // Function returns the number of the called function.
@@ -96,10 +97,10 @@ func (e *End) Function() uint16 { return e.function }
 // Priority returns the priority of all messages of the pipe.
 func (e *End) Priority() priority.Priority { return e.in.priority }
 
-// MaxBlock returns the largest payload, in bytes, that the peer takes in one Block.
+// MaxBlock returns the largest payload, in bytes, that the peer accepts in one Block.
 func (e *End) MaxBlock() int { return e.port.MaxBlock() }
 
-// Result waits for the end of the call: see pipe.Result.
+// Result blocks until the call ends: see pipe.Result.
 func (e *End) Result(ctx context.Context) ([]byte, error) {
 	select {
 	case <-e.Done():
@@ -114,7 +115,7 @@ func (e *End) Result(ctx context.Context) ([]byte, error) {
 	return e.result, nil
 }
 
-// Done returns a channel that is closed when the call is over.
+// Done returns a channel that is closed when the call ends.
 func (e *End) Done() <-chan struct{} {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -124,7 +125,8 @@ func (e *End) Done() <-chan struct{} {
 	return e.finished.wait()
 }
 
-// Err returns nil while the call runs and when it has ended well, and then why it was aborted.
+// Err returns nil while the call runs and when it has ended without an error. After an abort it
+// returns the reason.
 func (e *End) Err() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -134,15 +136,15 @@ func (e *End) Err() error {
 	return e.abort
 }
 
-// GiveUp is what the application's Abort does: it ends the call from this side. If the call is over
-// already, it discards the Blocks that nobody has taken.
+// GiveUp implements Abort of the application: it ends the call from this side. If the call is over
+// already, it discards the Blocks that the application has not received.
 func (e *End) GiveUp(abort *codec.Abort) {
 	if !e.Abort(abort) {
 		e.discardLeft()
 	}
 }
 
-// discardLeft discards what has come and was not taken, if nothing more comes.
+// discardLeft discards the Blocks in the inbox, if no more Blocks can arrive.
 func (e *End) discardLeft() {
 	var a after
 	e.mu.Lock()
@@ -150,7 +152,7 @@ func (e *End) discardLeft() {
 	case e.in.inbox.Len() == 0:
 	case e.state.over():
 		e.in.discard(e.terms, &a)
-		a.messages, a.bytes = 0, 0 // which go with what is left
+		a.messages, a.bytes = 0, 0 // dropLeft accounts for them
 		e.in.dropLeft(&a)
 	case e.state&endedThere != 0:
 		e.in.discard(e.terms, &a)
@@ -159,8 +161,8 @@ func (e *End) discardLeft() {
 	e.unlock(a)
 }
 
-// Abort ends the call from this side, and tells the peer why. It reports false, and does nothing,
-// if the pipe is over.
+// Abort ends the call from this side and sends the reason to the peer. It returns false, and does
+// nothing, if the pipe is over.
 func (e *End) Abort(abort *codec.Abort) bool {
 	if !e.finish(sendClose, nil, abort) {
 		return false
@@ -169,21 +171,21 @@ func (e *End) Abort(abort *codec.Abort) bool {
 	return true
 }
 
-// Close ends the call with result and tells the peer. It does nothing if the pipe is over.
+// Close ends the call with result and sends it to the peer. It does nothing if the pipe is over.
 func (e *End) Close(result []byte) {
 	if e.finish(sendClose, nil, nil) {
 		e.port.Close(result, nil)
 	}
 }
 
-// CloseArrived takes the peer's Close: success with result, which belongs to the End from now on,
-// or abort. It reports false if the pipe was over.
+// CloseArrived processes the peer's Close: success with result, which the End owns from then on, or
+// abort. It returns false if the pipe was over.
 func (e *End) CloseArrived(result []byte, abort *codec.Abort) bool {
 	return e.finish(recvClose, result, abort)
 }
 
-// Closing is CloseArrived with an abort for a caller that holds a lock: the pipe is over at once,
-// and the caller calls settle when it holds none.
+// Closing is CloseArrived with an abort, for a caller that holds a lock. The pipe is over at once,
+// and the caller calls settle after it has released its lock.
 func (e *End) Closing(abort *codec.Abort) (settle func()) {
 	var a after
 	e.mu.Lock()
@@ -192,9 +194,9 @@ func (e *End) Closing(abort *codec.Abort) (settle func()) {
 	return func() { e.do(&a) }
 }
 
-// finish ends the pipe, unless it is over already. Blocks that wait are discarded if it was aborted
-// or ended here. Otherwise they stay for the application, until it has taken them or nobody can: a
-// result may be all that it wants.
+// finish ends the pipe, unless the pipe is over already. Blocks in the inbox are discarded if the
+// call was aborted or ended here. Otherwise they stay until the application has taken them or
+// cannot take them any more, since the application may want only the result.
 func (e *End) finish(ev event, result []byte, abort *codec.Abort) bool {
 	var a after
 	e.mu.Lock()
@@ -203,7 +205,7 @@ func (e *End) finish(ev event, result []byte, abort *codec.Abort) bool {
 	return ok
 }
 
-// finishLocked is finish.
+// finishLocked is finish with the lock held.
 func (e *End) finishLocked(ev event, result []byte, abort *codec.Abort, a *after) bool {
 	s, ok := e.state.next(ev)
 	if !ok {
@@ -223,13 +225,13 @@ func (e *End) finishLocked(ev event, result []byte, abort *codec.Abort, a *after
 	return true
 }
 
-// unlock unlocks e, and does a.
+// unlock unlocks e and does a.
 func (e *End) unlock(a after) {
 	e.mu.Unlock()
 	e.do(&a)
 }
 
-// do does what has to be done when the lock is free.
+// do does a without a lock.
 func (e *End) do(a *after) {
 	a.do(e.terms, e.port)
 	if a.abort {

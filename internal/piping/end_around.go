@@ -8,10 +8,10 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// Wrap puts code around e, which stays until the end of the call. The first is the outermost: of
-// what is sent it is asked first, of what is received and of the outcome last. Wrap is called once
-// at most, before the application has the pipe. The call may be over already: the outcome is shown
-// to the code then, too, but who has asked for it before has not seen what that makes of it.
+// Wrap adds interceptors to e until the end of the call. The first one is the outermost: it is the
+// first to see sent Blocks, and the last to see received Blocks and the outcome. Wrap is called at
+// most once, before the application has the pipe. If the call is over already, the interceptors
+// still see the outcome, but an earlier caller of Result has not seen their replacement.
 func (e *End) Wrap(all ...Around) {
 	if len(all) == 0 {
 		return
@@ -20,7 +20,7 @@ func (e *End) Wrap(all ...Around) {
 	e.mu.Lock()
 	e.in.needs().around = r
 	e.in.wrapped = true
-	e.in.lasting = e.in.lasting && !r.unseen // an End may take longer than any context
+	e.in.lasting = e.in.lasting && !r.unseen // an End function may take longer than any context
 	show := r.unseen && e.state.over()
 	e.mu.Unlock()
 	if show {
@@ -28,7 +28,7 @@ func (e *End) Wrap(all ...Around) {
 	}
 }
 
-// around returns what stands around e, or nil. It needs no lock, because that is fixed when the
+// around returns the interceptors of e, or nil. It needs no lock, because they are fixed when the
 // application has the pipe.
 func (e *End) around() *around {
 	if !e.in.wrapped {
@@ -37,8 +37,8 @@ func (e *End) around() *around {
 	return e.in.special.around
 }
 
-// guarded calls f, which asks what stands around e. If that does not return, lost is told why, even
-// where the goroutine ends.
+// guarded calls f, which runs an interceptor. If the interceptor does not return, guarded calls
+// lost with the error, even if the goroutine ends.
 func (e *End) guarded(f func(), lost func(*codec.Abort)) {
 	returned := false
 	defer func() {
@@ -50,9 +50,9 @@ func (e *End) guarded(f func(), lost func(*codec.Abort)) {
 	returned = true
 }
 
-// sendAround is Send for b, of which those around e have yet to be asked what is sent in its place.
+// sendAround is Send for b, before the interceptors of e have seen it.
 func (e *End) sendAround(ctx context.Context, r *around, b Outgoing) error {
-	if err := e.closed(); err != nil { // nobody is asked for nothing
+	if err := e.closed(); err != nil { // no interceptor sees a Block that cannot be sent
 		return e.refusal(ctx, r, err)
 	}
 	mem, err := e.replace(r, &b)
@@ -68,7 +68,7 @@ func (e *End) sendAround(ctx context.Context, r *around, b Outgoing) error {
 	return nil
 }
 
-// postAround is what sendAround is to Send.
+// postAround is sendAround for Post.
 func (e *End) postAround(r *around, b Outgoing) (limits.State, error) {
 	if err := e.closed(); err != nil {
 		return limits.Ready, err
@@ -84,8 +84,8 @@ func (e *End) postAround(r *around, b Outgoing) (limits.State, error) {
 	return s, err
 }
 
-// replace has b replaced by what is sent in its place. The memory that it returns is released when
-// that has been sent, unless it is nil.
+// replace replaces b by the Block to send in its place. The returned memory, unless nil, is
+// released when that Block has been sent.
 func (e *End) replace(r *around, b *Outgoing) (mem *buffer.Buffer, err error) {
 	before := b.Payload
 	e.guarded(func() { b.Payload, err = r.send(before) }, func(a *codec.Abort) {
@@ -100,7 +100,7 @@ func (e *End) replace(r *around, b *Outgoing) (mem *buffer.Buffer, err error) {
 	case n > e.MaxBlock():
 		return nil, codec.ErrTooLarge.Withf("a Block of %d bytes has become one of %d before it was sent, and the peer takes %d", len(before), n, e.MaxBlock())
 	}
-	mem, b.Memory = b.Memory, nil // it is not what is sent, or not full
+	mem, b.Memory = b.Memory, nil // does not contain the new payload, or is not filled by it
 	return mem, nil
 }
 
@@ -114,13 +114,13 @@ func (e *End) received(r *around, b Block) (_ Block, err error) {
 		return b, nil
 	}
 	e.mu.Lock()
-	e.in.special.skipped += b.Skipped // they are missing before the next one, too
+	e.in.special.skipped += b.Skipped // also counted as dropped before the next Block
 	e.mu.Unlock()
 	return Block{}, err
 }
 
-// refusal returns err, which is why nothing was sent, as the application sees it: once the call is
-// over, why, when all have seen that.
+// refusal returns err, the reason why a Block was not sent, as the application sees it. After the
+// end of the call that is the outcome, once all interceptors have seen it.
 func (e *End) refusal(ctx context.Context, r *around, err error) error {
 	e.mu.Lock()
 	over := e.state.over()
@@ -138,7 +138,8 @@ func (e *End) refusal(ctx context.Context, r *around, err error) error {
 	return e.refusalLocked()
 }
 
-// unseenLocked returns what some of those around e have yet to see the outcome of, or nil.
+// unseenLocked returns the interceptors of e if some of them have not seen the outcome yet, and nil
+// otherwise.
 func (e *End) unseenLocked() *around {
 	if e.in.special == nil || e.in.special.around == nil || !e.in.special.around.unseen {
 		return nil
@@ -146,8 +147,8 @@ func (e *End) unseenLocked() *around {
 	return e.in.special.around
 }
 
-// show shows the outcome, which is fixed, to those who want to see it. It does not wait: a
-// goroutine, which ends with the last of them, does the rest.
+// show passes the outcome, which is fixed, to the interceptors. It does not block: a goroutine,
+// which ends after the last interceptor, does the work.
 func (e *End) show() {
 	e.mu.Lock()
 	o := &outcome{result: e.result, abort: e.abort, yet: e.in.special.around.all}
@@ -155,11 +156,11 @@ func (e *End) show() {
 	go e.showAll(o)
 }
 
-// showAll shows o to those who have yet to see it, and then to the application.
+// showAll passes o to the remaining interceptors, and then to the application.
 func (e *End) showAll(o *outcome) {
 	returned := false
 	defer func() {
-		if !returned { // one of them ends the goroutine: another one goes on with the rest
+		if !returned { // an interceptor ended the goroutine: another one continues
 			go e.showAll(o)
 		}
 	}()

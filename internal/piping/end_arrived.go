@@ -1,18 +1,18 @@
 package piping
 
-// Verdict says what an arriving message was.
+// Verdict classifies an arriving message.
 type Verdict uint8
 
 const (
 	Accepted Verdict = iota
-	// the pipe is over, or wants no more; it is normal that messages cross a Close or Stop, and
-	// they are ignored
+	// the pipe is over, or accepts no more Blocks; messages that crossed a Close or Stop are
+	// ignored
 	Late
-	Violation // the peer must not send this: a Block after its end-of-stream
-	Overrun   // the peer exceeded the window it was granted
+	Violation // a protocol error: a Block after the end-of-stream
+	Overrun   // the peer exceeded its window
 )
 
-// BlockArrived takes a Block. What is not Accepted remains the caller's.
+// BlockArrived processes a Block. Unless the verdict is Accepted, the caller keeps the Block.
 func (e *End) BlockArrived(b Block) Verdict {
 	var a after
 	e.mu.Lock()
@@ -21,8 +21,8 @@ func (e *End) BlockArrived(b Block) Verdict {
 	return v
 }
 
-// Admits says what a Block of so many bytes would be if it arrived now. It changes nothing. Where
-// the Block would be Accepted, it will be: what is granted does not shrink.
+// Admits returns the verdict for a Block of the given payload without processing it. An Accepted
+// remains valid, because granted credit does not shrink.
 func (e *End) Admits(payload int) Verdict {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -47,7 +47,7 @@ func (e *End) blockLocked(b Block, a *after) Verdict {
 		return Violation
 	}
 	if s := e.in.special; s != nil && s.wish.allowance == allowDue {
-		// it is for a Block that has yet to be sent, when this one has been taken
+		// it is for a Block that is sent after this one was taken
 		s.wish.recall(e.terms.Room, a)
 	}
 	if !e.in.admits(e.terms, len(b.Payload)) {
@@ -61,7 +61,7 @@ func (e *End) blockLocked(b Block, a *after) Verdict {
 	return Accepted
 }
 
-// EndArrived takes the peer's end-of-stream, after skipped Blocks that did not arrive.
+// EndArrived processes the peer's end-of-stream. skipped is the number of dropped Blocks before it.
 func (e *End) EndArrived(skipped uint64) Verdict {
 	e.mu.Lock()
 	s, ok := e.state.next(recvEnd)
@@ -83,8 +83,8 @@ func (e *End) EndArrived(skipped uint64) Verdict {
 	return Accepted
 }
 
-// AskArrived takes the peer's question for the next Block, which is to reach total after sent. It
-// reports false if that is not what has arrived.
+// AskArrived processes the peer's Ask for the next Block, which would reach total after sent. It
+// returns false if sent is not the cost that has arrived.
 func (e *End) AskArrived(sent, total uint64) bool {
 	e.mu.Lock()
 	if !e.state.wants() || !e.in.windowed() {
@@ -96,7 +96,7 @@ func (e *End) AskArrived(sent, total uint64) bool {
 		return false
 	}
 	var a after
-	e.in.forget(e.state, e.terms, &a) // and what was allowed, unless a Block has come since
+	e.in.forget(e.state, e.terms, &a) // and takes back an Allow, unless its Block has arrived since
 	if total > sent && total > e.in.granted {
 		w := &e.in.needs().wish
 		if w.granted == nil {
@@ -109,18 +109,18 @@ func (e *End) AskArrived(sent, total uint64) bool {
 	return true
 }
 
-// StopArrived takes the peer's word that it wants no more Blocks.
+// StopArrived processes the peer's Stop: the peer accepts no more Blocks.
 func (e *End) StopArrived() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if s, ok := e.state.next(recvStop); ok {
 		e.state = s
-		e.wakeLocked() // senders that wait learn it
+		e.wakeLocked() // waiting senders get the error
 	}
 }
 
-// CreditArrived takes the peer's grant: it accepts total bytes in all. A total below an earlier one
-// changes nothing. It reports whether this side has credit from then on that may be handed back.
+// CreditArrived processes the peer's Credit: the peer accepts a cost of total in all. A total below
+// an earlier one has no effect. It reports whether this side has spare credit from then on.
 func (e *End) CreditArrived(total uint64) (spare bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -130,8 +130,8 @@ func (e *End) CreditArrived(total uint64) (spare bool) {
 	return e.spareLocked() > 0
 }
 
-// SkipArrived takes the peer's word that what it has been granted up to sent is handed back. It
-// reports false if that is less than what has arrived, or more than what was granted.
+// SkipArrived processes the peer's Skip, which returns its credit up to sent. It returns false if
+// sent is below the cost that has arrived, or above the granted one.
 func (e *End) SkipArrived(sent uint64) bool {
 	e.mu.Lock()
 	if e.state&(over|endedThere) != 0 || !e.in.windowed() {
@@ -145,7 +145,7 @@ func (e *End) SkipArrived(sent uint64) bool {
 	}
 	var a after
 	e.in.taken += sent - received
-	// an Ask and an Allow count on the window as it was
+	// an Ask and an Allow refer to the present size of the window
 	if s := e.in.special; e.state.wants() && (s == nil || s.wish.none()) {
 		a.grant(e.terms.Room.Shrink(&e.in.hold, e.in.promised()))
 	}
@@ -153,8 +153,8 @@ func (e *End) SkipArrived(sent uint64) bool {
 	return true
 }
 
-// AllowArrived takes the peer's answer to an Ask: the next Block may reach total. It is ignored if
-// nobody has asked for just that.
+// AllowArrived processes the peer's answer to an Ask: the next Block may reach total. It has no
+// effect unless exactly that total was asked for.
 func (e *End) AllowArrived(total uint64) {
 	e.mu.Lock()
 	if e.state.over() || !e.out.hasAskedFor(total) {

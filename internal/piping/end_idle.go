@@ -1,6 +1,6 @@
 package piping
 
-// spareLocked returns how much credit this side has beyond what is never kept from it.
+// spareLocked returns the credit of this side beyond the credit that the peer always grants.
 func (e *End) spareLocked() uint64 {
 	_, ok := e.state.next(sendBlock)
 	if !ok || e.out.limit == Unlimited || e.out.limit <= e.out.sent+e.terms.PeerEarly {
@@ -9,9 +9,9 @@ func (e *End) spareLocked() uint64 {
 	return e.out.limit - e.out.sent - e.terms.PeerEarly
 }
 
-// Idle hands the credit back that is beyond what stays, if nothing was sent since the look before,
-// which returned seen. It reports whether there is something to look at again: spare credit of a
-// pipe that is in use.
+// Idle returns the credit beyond stays to the peer, if no Block was sent since the previous call,
+// which returned seen. again reports whether to call Idle again later: the pipe is in use and has
+// spare credit.
 func (e *End) Idle(seen, stays uint64) (sent uint64, again bool) {
 	e.mu.Lock()
 	spare, sent := e.spareLocked(), e.out.sent
@@ -27,9 +27,9 @@ func (e *End) Idle(seen, stays uint64) (sent uint64, again bool) {
 	return sent, false
 }
 
-// Skipping returns what counts as sent when the Skip departs, with sent being the low bits of the
-// cost of what has departed in this direction: all but what stays of what the peer has granted. ok
-// is false if the pipe is in use again, and the Skip is not to be sent.
+// Skipping returns the total that counts as sent when the Skip departs: all granted credit but
+// stays. sent is the cost that has departed in this direction, the low bits. ok is false if the
+// pipe is in use again, and the Skip is not to be sent.
 func (e *End) Skipping(sent uint32, stays uint64) (total uint64, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// Recv waits for the next Block: see pipe.Recv.
+// Recv blocks until the next Block: see pipe.Recv.
 func (e *End) Recv(ctx context.Context) (Block, error) {
 	waited := false
 	for {
@@ -35,8 +35,8 @@ func (e *End) Recv(ctx context.Context) (Block, error) {
 	}
 }
 
-// take returns the next Block, or an error if none will come, or else a channel to wait on. Blocks
-// whose time is up are passed over. waited says that the caller has waited since the last time.
+// take returns the next Block, or an error if none will come, or else a channel to wait for. It
+// skips expired Blocks. waited reports that the caller has waited since the last call.
 func (e *End) take(waited bool) (b Block, wait <-chan struct{}, err error) {
 	for {
 		var a after
@@ -75,7 +75,7 @@ func (e *End) waitLocked(a *after) (wait <-chan struct{}, err error) {
 	return wait, nil
 }
 
-// nothingLocked returns why no Block will come, or nil.
+// nothingLocked returns the reason for which no Block will come, or nil.
 func (e *End) nothingLocked() error {
 	switch {
 	case e.pausedLocked():
@@ -84,7 +84,7 @@ func (e *End) nothingLocked() error {
 	case e.state.over():
 		return io.EOF
 	case e.state&stoppedHere != 0:
-		e.in.arrived.set() // others who wait learn it too
+		e.in.arrived.set() // wakes further receivers
 		return codec.ErrStopped
 	case e.state&endedThere != 0:
 		e.in.arrived.set() // likewise
@@ -93,7 +93,8 @@ func (e *End) nothingLocked() error {
 	return nil
 }
 
-// popLocked takes a Block out of the inbox, in which one is, and reports whether its time is up.
+// popLocked removes a Block from the inbox, which is not empty, and reports whether the Block has
+// expired.
 func (e *End) popLocked(a *after) (b Block, expired bool) {
 	b = e.in.pop()
 	expired = !b.Expires.IsZero() && !time.Now().Before(b.Expires)
@@ -104,12 +105,12 @@ func (e *End) popLocked(a *after) (b Block, expired bool) {
 	case e.state.over():
 		e.in.tookLeft(a.bytes, a)
 	case e.in.inbox.Len() > 0 || e.state&endedThere != 0:
-		e.in.arrived.set() // for others who wait
+		e.in.arrived.set() // wakes a further receiver
 	}
 	return b, expired
 }
 
-// leave is called by a receiver that waits no longer, because of its context.
+// leave is called by a receiver that stops waiting because its context has ended.
 func (e *End) leave() {
 	var a after
 	e.mu.Lock()
@@ -126,7 +127,7 @@ func (e *End) leave() {
 	e.unlock(a)
 }
 
-// Skipped returns how many Blocks were dropped on the way: see pipe.Skipped.
+// Skipped returns the number of Blocks dropped in transit: see pipe.Skipped.
 func (e *End) Skipped() uint64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -140,21 +141,20 @@ func (e *End) Skipped() uint64 {
 	}
 }
 
-// Waiting returns the number of Blocks that have arrived and were not taken, and how many bytes
-// they hold.
+// Waiting returns the number and the bytes of the Blocks in the inbox.
 func (e *End) Waiting() (messages, bytes int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.in.held()
 }
 
-// Stop says that this side wants no more Blocks: see pipe.Stop.
+// Stop rejects further Blocks from the peer: see pipe.Stop.
 func (e *End) Stop() {
 	e.mu.Lock()
 	s, ok := e.state.next(sendStop)
 	if !ok {
 		e.mu.Unlock()
-		e.discardLeft() // nothing more comes anyway
+		e.discardLeft() // no Block can arrive any more
 		return
 	}
 	e.state = s
@@ -166,13 +166,13 @@ func (e *End) Stop() {
 	e.port.Stop()
 }
 
-// Pause holds Recv back until Unpause: see pipe.Pause.
+// Pause blocks Recv until Unpause: see pipe.Pause.
 func (e *End) Pause() { e.setPaused(true) }
 
 // Unpause ends a Pause.
 func (e *End) Unpause() { e.setPaused(false) }
 
-// setPaused sets whether Recv is held back.
+// setPaused sets whether Recv is paused.
 func (e *End) setPaused(paused bool) {
 	e.mu.Lock()
 	e.in.paused = paused
@@ -184,11 +184,11 @@ func (e *End) setPaused(paused bool) {
 	e.unlock(a)
 }
 
-// pausedLocked reports whether Blocks are held back. When the call is over there is nothing to hold
-// back any more.
+// pausedLocked reports whether Blocks are withheld from receivers. After the end of the call they
+// are not.
 func (e *End) pausedLocked() bool { return e.in.paused && !e.state.over() }
 
-// BeginHandler gives the pipe of a handler that is about to run its window.
+// BeginHandler gives a window to the pipe of a handler that is about to run.
 func (e *End) BeginHandler(h limits.Hold) {
 	if e.terms.Room == nil {
 		return
@@ -199,7 +199,7 @@ func (e *End) BeginHandler(h limits.Hold) {
 	e.unlock(a)
 }
 
-// Controls hands what e, whose pipe has the id, has to tell its peer to put, when that departs.
+// Controls passes the pending Controls of e to put, when they depart. id is the id of the pipe.
 func (e *End) Controls(id uint64, put func(message.Control)) {
 	e.mu.Lock()
 	credit, allow, total := e.in.tell()
@@ -216,7 +216,7 @@ func (e *End) Controls(id uint64, put func(message.Control)) {
 	}
 }
 
-// claimGranted is called when the claim of the peer's wish has got its room.
+// claimGranted is called when the claim for the wish of the peer is granted.
 func (e *End) claimGranted() {
 	var a after
 	e.mu.Lock()

@@ -9,10 +9,10 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// errNoCredit says that the window is used up. Post returns it.
+// errNoCredit means that the window is used up. Post returns it.
 var errNoCredit = codec.ErrOverloaded.Withf("the window of the pipe is used up: the peer has not taken earlier Blocks yet")
 
-// Send sends a Block: see pipe.Send. It keeps no part of the payload unless that has Memory.
+// Send sends a Block: see pipe.Send. It keeps no reference to the payload unless that has Memory.
 func (e *End) Send(ctx context.Context, b Outgoing) error {
 	if r := e.around(); r != nil {
 		return e.sendAround(ctx, r, b)
@@ -20,7 +20,7 @@ func (e *End) Send(ctx context.Context, b Outgoing) error {
 	return e.send(ctx, b)
 }
 
-// send is Send for what is sent in the end.
+// send is Send behind the interceptors.
 func (e *End) send(ctx context.Context, b Outgoing) error {
 	n := e.terms.peerCost(len(b.Payload))
 	if dropped := e.thin(&b, n); dropped {
@@ -38,13 +38,12 @@ func (e *End) send(ctx context.Context, b Outgoing) error {
 	return nil
 }
 
-// Give is Send for the first n bytes of mem, which is given away with them, unless there is an
-// error.
+// Give is Send for the first n bytes of mem, and takes over mem, unless there is an error.
 func (e *End) Give(ctx context.Context, mem *buffer.Buffer, n int) error {
 	return e.Send(ctx, Outgoing{Payload: mem.B[:n], Memory: mem, Loss: e.loss})
 }
 
-// Post sends a Block without waiting: see pipe.Post.
+// Post sends a Block without blocking: see pipe.Post.
 func (e *End) Post(b Outgoing) (limits.State, error) {
 	if r := e.around(); r != nil {
 		return e.postAround(r, b)
@@ -52,7 +51,7 @@ func (e *End) Post(b Outgoing) (limits.State, error) {
 	return e.post(b)
 }
 
-// post is Post for what is sent in the end.
+// post is Post behind the interceptors.
 func (e *End) post(b Outgoing) (limits.State, error) {
 	n := e.terms.peerCost(len(b.Payload))
 	if err := e.admit(n); err != nil {
@@ -76,18 +75,18 @@ func (e *End) CloseSend() error {
 		return e.refusalLocked()
 	}
 	e.state = s
-	e.wakeLocked() // senders that wait learn that it is too late
+	e.wakeLocked() // waiting senders get the error
 	e.mu.Unlock()
 	return e.sendError(e.port.CloseSend())
 }
 
-// AwaitCredit waits until the window admits a Block: see pipe.AwaitCredit.
+// AwaitCredit blocks until the window has room for a Block: see pipe.AwaitCredit.
 func (e *End) AwaitCredit(ctx context.Context) (fits int, err error) {
 	least := e.terms.PeerEarly
 	err = e.await(ctx, func() (wait *signal, ask bool, err error) {
 		switch err = e.fitsLocked(least); {
 		case err == nil:
-			e.out.pass() // nothing was used up: others who wait may go on too
+			e.out.pass() // no credit was used: further senders may continue, too
 		case err != errNoCredit:
 			return nil, false, err
 		case least > e.terms.PeerOverhead:
@@ -102,8 +101,8 @@ func (e *End) AwaitCredit(ctx context.Context) (fits int, err error) {
 	return fits, err
 }
 
-// thin judges a Block with a loss rate for which there is no credit: a window that is used up is
-// pressure. It reports whether the Block was dropped. One that was not is never judged again.
+// thin judges a Block with a loss rate for which there is no credit: a used up window counts as
+// pressure. It reports whether the Block was dropped. A Block that passes is never judged again.
 func (e *End) thin(b *Outgoing, n uint64) bool {
 	if b.Loss == 0 {
 		return false
@@ -114,16 +113,16 @@ func (e *End) thin(b *Outgoing, n uint64) bool {
 	if fits != errNoCredit {
 		return false
 	}
-	judged := *b // a copy, so that a Block with credit costs no allocation
+	judged := *b // a copy, so that a Block with credit needs no allocation
 	dropped := e.port.Thin(&judged)
 	b.Loss = judged.Loss
 	return dropped
 }
 
-// reserve waits until a Block that costs n may be sent, and counts it as sent. One that costs more
-// than comes by itself asks, and then others wait behind it.
+// reserve blocks until a Block of cost n may be sent, and counts it as sent. For a Block that costs
+// more than the credit which comes without asking, it asks, and other senders wait behind it.
 func (e *End) reserve(ctx context.Context, n uint64) error {
-	if err := e.admit(n); err != errNoCredit { // mostly, there is no need to wait
+	if err := e.admit(n); err != errNoCredit { // the common case: no need to wait
 		return err
 	}
 	asking := false
@@ -146,8 +145,8 @@ func (e *End) reserve(ctx context.Context, n uint64) error {
 	return err
 }
 
-// await waits until attempt, which is called with the lock held, returns nothing to wait for. ask
-// says that a place for an Ask has to be taken.
+// await blocks until attempt, which is called with the lock held, returns no signal to wait for.
+// ask reports that a place for an Ask has to be reserved.
 func (e *End) await(ctx context.Context, attempt func() (wait *signal, ask bool, err error)) error {
 	for {
 		e.mu.Lock()
@@ -174,27 +173,27 @@ func (e *End) await(ctx context.Context, attempt func() (wait *signal, ask bool,
 	}
 }
 
-// late returns the error of a wait for s that ctx has ended. It says what the wait was for.
+// late returns the error of a wait for s that ctx has ended. The error names the awaited window.
 func (e *End) late(ctx context.Context, s *signal) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if s == &e.out.queue.credit && !e.state.over() {
-		s.set() // a signal that came at the same moment is another's
+		s.set() // a signal of the same moment is for another sender
 	}
 	a := *codec.AbortOf(ctx.Err())
 	a.Message = fmt.Sprintf("%s, waiting for the window of the pipe: the peer's application has to take more, %d bytes of %d are used", a.Message, e.out.sent, e.out.limit)
 	return &a
 }
 
-// admit counts a Block that costs n as sent if it may be sent now. It is on its way to the port
-// then, until landed is called.
+// admit counts a Block of cost n as sent if the Block may be sent now. Then the Block is under way
+// to the port until landed is called.
 func (e *End) admit(n uint64) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.admitLocked(n, false)
 }
 
-// admitLocked is admit. asking says that the Block is the asker's.
+// admitLocked is admit. asking reports that the Block is that of the asker.
 func (e *End) admitLocked(n uint64, asking bool) error {
 	if err := e.closedLocked(); err != nil {
 		return err
@@ -206,7 +205,7 @@ func (e *End) admitLocked(n uint64, asking bool) error {
 	return nil
 }
 
-// landed is called when a Block that was admitted has reached the port, or was refused by it.
+// landed is called when an admitted Block has reached the port, or was rejected by it.
 func (e *End) landed() {
 	if !e.underWay.end() {
 		return
@@ -217,8 +216,8 @@ func (e *End) landed() {
 	e.mu.Unlock()
 }
 
-// fitsLocked returns nil if a Block that costs n fits into the window, errNoCredit if it does not,
-// and why if none may be sent.
+// fitsLocked returns nil if a Block of cost n fits into the window, errNoCredit if it does not, and
+// the reason if no Block may be sent.
 func (e *End) fitsLocked(n uint64) error {
 	if err := e.closedLocked(); err != nil {
 		return err
@@ -229,7 +228,7 @@ func (e *End) fitsLocked(n uint64) error {
 	return nil
 }
 
-// undo takes back what admit counted, for a Block that was not sent.
+// undo reverts admit, for a Block that was not sent.
 func (e *End) undo(n uint64) {
 	e.mu.Lock()
 	back := e.out.undo(n)
@@ -240,11 +239,12 @@ func (e *End) undo(n uint64) {
 	}
 }
 
-// Dropped takes back what a Block with so many bytes of payload was counted as. Send or Post has
-// accepted it, and it was dropped before it left: the peer will never grant it again.
+// Dropped reverts the accounting of a Block with the given payload. Send or Post has accepted the
+// Block, and it was dropped before it departed. Without Dropped, its credit would be lost, because
+// the peer does not grant it again.
 func (e *End) Dropped(payload int) { e.undo(e.terms.peerCost(payload)) }
 
-// giveUpAsk is called by the asker if it does not send.
+// giveUpAsk is called by an asker that does not send.
 func (e *End) giveUpAsk() {
 	e.mu.Lock()
 	back := e.out.queue.asking.end()
@@ -255,8 +255,8 @@ func (e *End) giveUpAsk() {
 	}
 }
 
-// Asking returns what the Ask says whose place is reached, with sent being the low bits of the cost
-// of what has departed in this direction. ok is false if it is not to be sent.
+// Asking returns the content of the Ask whose place is reached. sent is the cost that has departed
+// in this direction, the low bits. ok is false if no Ask is to be sent.
 func (e *End) Asking(sent uint32) (departed, total uint64, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -270,32 +270,33 @@ func (e *End) Asking(sent uint32) (departed, total uint64, ok bool) {
 	return departed, total, ok
 }
 
-// wakeLocked wakes the sender that may go on next. When the call is over, everybody is awake.
+// wakeLocked wakes the sender that may continue next. After the end of the call all senders are
+// awake.
 func (e *End) wakeLocked() {
 	if !e.state.over() {
 		e.out.wake()
 	}
 }
 
-// closed returns why no Block may be sent, or nil.
+// closed returns the reason for which no Block may be sent, or nil.
 func (e *End) closed() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.closedLocked()
 }
 
-// closedLocked returns why no Block may be sent, or nil.
+// closedLocked returns the reason for which no Block may be sent, or nil.
 func (e *End) closedLocked() error {
 	if _, ok := e.state.next(sendBlock); ok {
 		return nil
 	}
 	if !e.state.over() {
-		e.out.pass() // others who wait learn it too
+		e.out.pass() // wakes further senders
 	}
 	return e.refusalLocked()
 }
 
-// refusalLocked says why nothing may be sent.
+// refusalLocked returns the reason for which nothing may be sent.
 func (e *End) refusalLocked() error {
 	switch {
 	case e.abort != nil:
@@ -309,8 +310,8 @@ func (e *End) refusalLocked() error {
 	}
 }
 
-// sendError makes of an error of the port what the application should see: once the call is over,
-// why.
+// sendError converts an error of the port for the application. After the end of the call it returns
+// the outcome.
 func (e *End) sendError(err error) error {
 	if err == nil {
 		return nil

@@ -16,8 +16,8 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// side is one side of a session on which nothing moves by itself: what its pipes send waits until
-// it is told to depart, and what has departed until it is told to arrive.
+// side is one side of a session in which the test moves every message: sent messages wait for
+// depart, and departed ones for deliver.
 type side struct {
 	t     testing.TB
 	room  *limits.Room
@@ -25,25 +25,25 @@ type side struct {
 	other *side
 
 	mu        sync.Mutex
-	wire      []func() // what has departed, in its order
-	announced []*end   // those that have Controls
+	wire      []func() // departed messages, in order
+	announced []*end   // ends with Controls
 	shelter   int      // bytes
-	taken     chan int // nil, or told of what was taken
-	messages  int      // that have arrived and were not taken
+	taken     chan int // nil, or receives the number of taken messages
+	messages  int      // received and not yet taken
 	bytes     int
-	overrun   int // Blocks that were not granted
+	overrun   int // Blocks beyond the window
 	judge     func() bool
 	crossing  []*crossing // calls of Send that wait for room of the session
-	cross     func() bool // whether the next one does; nil: no
+	cross     func() bool // whether the next call of Send waits; nil: no
 }
 
-// crossing is a call of Send that waits until it is told to go on.
+// crossing is a call of Send that waits for the test.
 type crossing struct {
 	end *end
 	on  chan error
 }
 
-// errDrop lets a call of Send drop its Block, and report none.
+// errDrop makes a call of Send drop its Block and return no error.
 var errDrop = errors.New("dropped")
 
 // end is one end of a pipe.
@@ -53,19 +53,19 @@ type end struct {
 	other *end
 
 	mu    sync.Mutex
-	queue []any // what waits to depart, in its order: piping.Outgoing, ask, "end", "stop", closing
+	queue []any // queued messages: piping.Outgoing, ask, "end", "stop", closing
 	ended bool  // no Block may be put any more
-	over  bool  // nothing may
+	over  bool  // nothing may be put any more
 	sent  uint32
 	asks  int // Asks that have departed with a total above sent
-	back  int // and those that gave an Allow back
+	back  int // Asks that have returned an Allow
 	skips int // Skips that have departed
 }
 
-// port returns what e is to its pipe.
+// port returns e as its pipe uses it.
 func (e *end) port() *endPort { return (*endPort)(e) }
 
-// endPort is an end as its pipe sees it.
+// endPort is an end in the view of its pipe.
 type endPort end
 
 type ask struct{}
@@ -79,7 +79,7 @@ type closing struct {
 
 func (e *end) end() *piping.End { return (*piping.End)(&e.Pipe) }
 
-// put lets m depart behind what waits, unless it must not follow.
+// put queues m, unless m must not follow.
 func (e *end) put(m any) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -174,7 +174,7 @@ func (e *endPort) Close(result []byte, abort *codec.Abort) {
 	e.queue, e.over = append(e.queue, closing{result, abort}), true
 }
 
-// depart lets the next message of e depart, and reports whether there was one.
+// depart sends the next message of e, and reports whether there was one.
 func (e *end) depart() bool {
 	e.mu.Lock()
 	if len(e.queue) == 0 {
@@ -216,7 +216,7 @@ func (e *end) depart() bool {
 	return true
 }
 
-// arrive takes what the peer has sent.
+// arrive processes a message of the peer.
 func (e *end) arrive(m any) {
 	switch m := m.(type) {
 	case piping.Outgoing:
@@ -266,7 +266,7 @@ func (s *side) send(f func()) {
 	s.mu.Unlock()
 }
 
-// tell lets the Controls depart that were announced, and reports whether there were any.
+// tell sends the announced Controls, and reports whether there were any.
 func (s *side) tell() bool {
 	s.mu.Lock()
 	list := s.announced
@@ -287,7 +287,7 @@ func (s *side) tell() bool {
 	return len(list) > 0
 }
 
-// deliver lets the next message arrive at the other side, and reports whether there was one.
+// deliver delivers the next message to the other side, and reports whether there was one.
 func (s *side) deliver() bool {
 	s.mu.Lock()
 	if len(s.wire) == 0 {
@@ -301,7 +301,7 @@ func (s *side) deliver() bool {
 	return true
 }
 
-// newSides returns two sides that divide their room as plan says.
+// newSides returns two sides that divide their room by plan.
 func newSides(t testing.TB, plan limits.Plan, largest uint64) (a, b *side) {
 	sides := [2]*side{}
 	for i := range sides {

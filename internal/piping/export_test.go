@@ -1,17 +1,17 @@
 package piping
 
-// Account is what one end of a pipe has promised and holds, and what it was promised.
+// Account is the credit and the room of one end of a pipe.
 type Account struct {
-	Granted, Received, Taken uint64 // of what arrives
+	Granted, Received, Taken uint64 // of the receiving direction
 	Hold                     uint64 // its window
-	Debt, Sheltered          int    // what it holds of the room for large Blocks, and elsewhere
-	Inbox                    uint64 // cost of what waits to be taken
-	Waiting                  bool   // somebody receives
+	Debt, Sheltered          int    // bytes held in the room for large Blocks, and in a shelter
+	Inbox                    uint64 // cost of the Blocks in the inbox
+	Waiting                  bool   // a receiver waits
 	Paused                   bool
 	Over, EndedThere         bool
-	Stopped                  bool // this side wants no more
+	Stopped                  bool // this side accepts no more Blocks
 
-	Sent, Limit uint64 // of what is sent
+	Sent, Limit uint64 // of the sending direction
 }
 
 // Account returns the account of e.

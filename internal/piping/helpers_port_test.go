@@ -15,14 +15,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// port is a session that remembers what a pipe did.
+// port is a session that records the calls of a pipe.
 type port struct {
 	mu     sync.Mutex
 	sent   []string // Blocks, "end", "close", "abort" and "ask"
 	taken  int
-	news   int   // how often something was announced
+	news   int   // number of announcements
 	refuse error // what Send and Post return
-	lost   []any // what Misbehaved was told
+	lost   []any // arguments of Misbehaved
 }
 
 func (p *port) note(s string) error {
@@ -75,7 +75,7 @@ func (p *port) Taken(messages, _ int) { p.mu.Lock(); p.taken += messages; p.mu.U
 
 func (p *port) Shelter(int) bool { return false }
 
-// newPipe returns both faces of a pipe and its port. What c does not say is without limits.
+// newPipe returns a pipe in its two views, and its port. Limits that c does not set are unlimited.
 func newPipe(c piping.Config) (*pipe.Pipe, *piping.End, *port) {
 	p, port := new(pipe.Pipe), new(port)
 	c.Port = port
@@ -94,13 +94,13 @@ func newPipe(c piping.Config) (*pipe.Pipe, *piping.End, *port) {
 	return p, (*piping.End)(p), port
 }
 
-// block returns a Block that arrives.
+// block returns a received Block.
 func block(payload string) piping.Block { return piping.NewBlock([]byte(payload), nil, 0, time.Time{}) }
 
-// sized returns a Block of n bytes that arrives.
+// sized returns a received Block of n bytes.
 func sized(n int) piping.Block { return piping.NewBlock(make([]byte, n), nil, 0, time.Time{}) }
 
-// told returns the Controls that the pipe has for its peer.
+// told returns the pending Controls of a pipe.
 func told(end *piping.End) (list []message.Control) {
 	end.Controls(0, func(c message.Control) { list = append(list, c) })
 	return list
@@ -108,7 +108,7 @@ func told(end *piping.End) (list []message.Control) {
 
 var background = context.Background()
 
-// running returns the pipe of a handler that has begun, with the window that room gave it.
+// running returns the pipe of a handler that has begun, with a window from room.
 func running(t *testing.T, room *limits.Room) (*pipe.Pipe, *piping.End, *port) {
 	t.Helper()
 	p, end, port := newPipe(piping.Config{Granted: early, Terms: &piping.Terms{Room: room, Usual: 512 << 10}})

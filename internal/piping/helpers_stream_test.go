@@ -12,17 +12,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stream is a stream from here to there for one test: there receives, and its handler has begun.
+// stream is a stream from here to there for one test: there is the receiver, and its handler has
+// begun.
 type stream struct {
 	t           *testing.T
 	here, there *end
 }
 
-// plan is the least that a stream needs: a window of early bytes on either side, and room for a
+// plan is the smallest plan for a stream: a window of early bytes on either side, and room for a
 // large Block.
 var plan = limits.Plan{Window: early, Workers: 1, Callers: 1, Large: 100_000 + overhead}
 
-// newStream returns a stream whose sides divide their room as plan says. It is called in a bubble.
+// newStream returns a stream whose sides divide their room by plan. It is called in a bubble.
 func newStream(t *testing.T, plan limits.Plan) *stream {
 	a, _ := newSides(t, plan, 512<<10)
 	s := &stream{t: t}
@@ -32,7 +33,7 @@ func newStream(t *testing.T, plan limits.Plan) *stream {
 	return s
 }
 
-// run lets everything depart and arrive.
+// run sends and delivers all messages.
 func (s *stream) run() {
 	for more := true; more; {
 		synctest.Wait()
@@ -46,10 +47,10 @@ func (s *stream) run() {
 	}
 }
 
-// load returns what the receiver has promised.
+// load returns the load of the receiver's room.
 func (s *stream) load() limits.Load { return s.there.s.room.Load() }
 
-// finish ends the call, and requires that nothing is held any more.
+// finish ends the call, and requires that no room is held any more.
 func (s *stream) finish() {
 	s.t.Helper()
 	s.here.Abort(nil)
@@ -95,9 +96,9 @@ func (d *doing) isDone() bool {
 	}
 }
 
-// collected returns what comes from c once the garbage has been collected.
+// collected returns the value from c after a garbage collection.
 func collected(t *testing.T, c <-chan int) int {
-	// The garbage collector is what is waited for.
+	// The wait is for the garbage collector.
 	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		runtime.GC()
 		select {

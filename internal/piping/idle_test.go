@@ -128,8 +128,8 @@ func TestSkip_IsNotSentWhileABlockAsks(t *testing.T) {
 	})
 }
 
-// TestSkip_BesideAnAllowFreesNothing has a peer that does what a sender must not: what it was
-// allowed counts on the window as it was.
+// TestSkip_BesideAnAllowFreesNothing has a peer that breaks the rules for senders: its Allow refers
+// to the former size of the window.
 func TestSkip_BesideAnAllowFreesNothing(t *testing.T) {
 	wide := plan
 	wide.Spare = 64 << 10

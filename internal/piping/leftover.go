@@ -6,28 +6,27 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// leftover is what nobody has taken of a pipe whose call has ended well. It holds its room until it
-// is taken, or until nobody can take it any more: then the garbage collector ends it.
+// leftover is the untaken Blocks of a pipe whose call has ended without an error. It holds its room
+// until the Blocks are taken, or until they are unreachable: then the garbage collector calls end.
 type leftover struct {
 	terms           *Terms
 	messages, bytes int
 	hold            limits.Hold
-	debt            int           // of the room for large Blocks
-	shelter         int           // or elsewhere
-	done            atomic.Uint32 // how many of begin and end
+	debt            int           // bytes in the room for large Blocks
+	shelter         int           // or in a shelter
+	done            atomic.Uint32 // number of calls of begin and end
 }
 
-// heldLeft is the number of bytes that a leftover holds itself, with the special part of its
-// receiver.
+// heldLeft is the memory of a leftover itself, with the special part of its receiver, in bytes.
 const heldLeft = 256
 
-// begin counts what l holds itself. Its end may have come before.
+// begin counts the memory of l itself. end may have been called before.
 func (l *leftover) begin() {
 	l.terms.Ledger.Taken(0, -heldLeft)
 	l.settle()
 }
 
-// end gives back what l holds.
+// end returns the room of l.
 func (l *leftover) end() {
 	l.settle()
 	l.terms.Left.Add(-1)
@@ -43,14 +42,14 @@ func (l *leftover) end() {
 	}
 }
 
-// settle is called by begin and by end. The second of them takes back what begin has counted.
+// settle is called by begin and by end. The second call reverts the count of begin.
 func (l *leftover) settle() {
 	if l.done.Add(1) == 2 {
 		l.terms.Ledger.Taken(0, heldLeft)
 	}
 }
 
-// took notes that a Block was taken, and reports whether it was the last one.
+// took records that a Block was taken, and reports whether it was the last one.
 func (l *leftover) took(bytes int) (last bool) {
 	l.messages--
 	l.bytes -= bytes

@@ -6,14 +6,14 @@ import (
 	"github.com/asterisque-go/asterisque/internal/buffer"
 )
 
-// Outgoing is a Block to be sent, with what the options of Send say of it.
+// Outgoing is a Block to send, with the properties set by the options of Send.
 type Outgoing struct {
 	Payload []byte
-	Expires time.Time // from then on it is not worth delivering; zero: never
+	Expires time.Time // when it becomes worthless; zero: never
 	Loss    uint8     // loss rate, 0..127
 	Marker  any       // for the report of a drop
 
-	// Memory is what Payload is in, if that is given away with it: it is released by whoever has
-	// sent or dropped it. It stays with the caller if there is an error.
+	// Memory contains Payload, if it is handed over with the Block: then it is released after the
+	// Block was sent or dropped. After an error the caller keeps it.
 	Memory *buffer.Buffer
 }

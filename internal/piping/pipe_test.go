@@ -20,8 +20,8 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-// overhead is what a Block costs in the tests besides its payload, and early what comes without
-// being asked for.
+// overhead is the cost of a Block in the tests besides its payload, and early the credit that comes
+// without asking.
 const (
 	overhead = limits.LeastOverhead
 	early    = overhead + 1024
@@ -128,7 +128,7 @@ func TestSendingWaitsForTheWindow(t *testing.T) {
 		require.NoError(t, p.Send(background, nil), "an empty Block still fits")
 
 		sent := make(chan error)
-		for range 2 { // one grant lets both go on
+		for range 2 { // one grant wakes both
 			go func() { sent <- p.Send(background, []byte("later")) }()
 		}
 		synctest.Wait()
@@ -153,10 +153,10 @@ func TestAwaitCreditWaitsForTheWindowAndSendsNothing(t *testing.T) {
 		require.ErrorIs(t, err, codec.ErrExpired, "a Block that costs as much as comes by itself would not fit")
 
 		waited := make(chan error)
-		for range 2 { // one grant lets both go on
+		for range 2 { // one grant wakes both
 			go func() { _, err := p.AwaitCredit(background); waited <- err }()
 		}
-		go func() { waited <- p.Send(background, make([]byte, early-overhead)) }() // and who sends
+		go func() { waited <- p.Send(background, make([]byte, early-overhead)) }() // and a sender
 		synctest.Wait()
 		end.CreditArrived(100 * overhead)
 		for range 3 {

@@ -7,46 +7,44 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// Port is what an [End] needs from the session that holds it. Its methods are called without a lock
-// of the End.
+// Port is the session of an [End]. Its methods are called without a lock of the End.
 type Port interface {
-	// Send sends a Block behind those sent before, and keeps no part of its payload unless that has
-	// Memory. It may wait for room until ctx ends.
+	// Send sends a Block after those sent before, and keeps no reference to its payload unless that
+	// has Memory. It may block for room until ctx ends.
 	Send(ctx context.Context, b Outgoing) error
 
-	// Post is Send without waiting. It returns the state of the session's outbound direction.
+	// Post is Send without blocking. It returns the state of the session's outbound direction.
 	Post(b Outgoing) (limits.State, error)
 
 	// Thin judges a Block by its loss rate, because it cannot be sent now. It reports whether the
-	// Block was dropped. A Block that was not dropped has no loss rate any more.
+	// Block was dropped. A Block that passes loses its loss rate.
 	Thin(b *Outgoing) (dropped bool)
 
-	// CloseSend sends the end of the direction behind all Blocks. It does not wait.
+	// CloseSend sends the end of the direction after all Blocks. It does not block.
 	CloseSend() error
 
-	// Close tells the peer that the pipe is over. A nil abort is success with result. An abort
-	// overtakes Blocks that wait, and discards them. Close does not wait, and does nothing if
-	// nobody is left to tell.
+	// Close sends the end of the pipe to the peer. A nil abort means success with result. An abort
+	// overtakes queued Blocks, and discards them. Close does not block, and does nothing if the
+	// peer is gone.
 	Close(result []byte, abort *codec.Abort)
 
-	// Announce says that the End has something to tell the peer. The session then calls
-	// End.Controls.
+	// Announce reports that the End has Controls for the peer. The session then calls End.Controls.
 	Announce()
 
-	// Ask puts an Ask behind all that was sent. The session calls End.Asking when it departs.
+	// Ask puts an Ask after all sent messages. The session calls End.Asking when the Ask departs.
 	Ask()
 
-	// Skip puts a Skip behind all that was sent. The session calls End.Skipping with stays when it
-	// departs.
+	// Skip puts a Skip after all sent messages. The session calls End.Skipping with stays when the
+	// Skip departs.
 	Skip(stays uint64)
 
-	// Stop tells the peer that no more Blocks are wanted.
+	// Stop informs the peer that this side accepts no more Blocks.
 	Stop()
 
-	// MaxBlock returns the largest payload of a Block, in bytes, that the peer takes.
+	// MaxBlock returns the largest payload of a Block, in bytes, that the peer accepts.
 	MaxBlock() int
 
-	// Misbehaved logs that code around the End has not returned, and returns the error for that. v
-	// is what was recovered, or nil if the goroutine is being ended.
+	// Misbehaved logs that an interceptor of the End has not returned, and returns the error for
+	// that. v is the recovered value, or nil if the goroutine is being ended.
 	Misbehaved(v any) *codec.Abort
 }

@@ -1,6 +1,6 @@
 package piping
 
-// question is how far the Ask of a sender has got whose Block does not fit into the window.
+// question is the state of the Ask for a Block that does not fit into the window.
 //
 //	idle ─askerComes─> wanted ─placeTaken─> placed ─askDeparts─> standing ─allowComes─> allowed
 //	                    ^  ^                  │                   │    │
@@ -8,20 +8,20 @@ package piping
 //	                    └────── creditComes, allowDeclined ───────┘    v
 //	idle <───────────────────── creditComes, allowDeclined ───────── orphaned
 //
-// An orphaned question becomes standing again when another asker comes. With blockSent and
-// askerLeaves, one that is wanted, placed or allowed becomes idle.
+// An orphaned question becomes standing again when another asker comes. By blockSent or
+// askerLeaves, a question that is wanted, placed or allowed becomes idle.
 type question uint8
 
 const (
-	idle     question = iota // nobody asks
-	wanted                   // there is an asker; its Ask comes behind what is under way
-	placed                   // the Ask has its place behind what was sent; it has not departed
+	idle     question = iota // there is no asker
+	wanted                   // there is an asker; its Ask waits for the Blocks under way
+	placed                   // the Ask has its place after all sent messages, and has not departed
 	standing                 // the Ask has departed, and the asker waits for the answer
-	orphaned                 // the Ask has departed, and nobody waits for the answer
+	orphaned                 // the Ask has departed, and the asker has left
 	allowed                  // the peer has allowed the Block of the asker
 )
 
-// step is what may happen to a question.
+// step is an event of a question.
 type step uint8
 
 const (
@@ -30,13 +30,13 @@ const (
 	placeSkipped              // the place is reached, and the Block fits by now
 	askDeparts                // the place is reached
 	creditComes               // the peer answers with a Credit
-	allowComes                // the peer answers with an Allow, which is for the Block of the asker
-	allowDeclined             // the peer answers with an Allow, for which there is no Block
+	allowComes                // the peer answers with an Allow for the Block of the asker
+	allowDeclined             // the peer answers with an Allow without a Block for it
 	blockSent                 // the Block of the asker is sent
 	askerLeaves               // the asker does not send
 )
 
-// next returns the question after s, or ok == false where s is not possible.
+// next returns the question after s. ok is false if s is not possible.
 func (q question) next(s step) (_ question, ok bool) {
 	switch {
 	case s == askerComes && q == orphaned:
@@ -68,5 +68,5 @@ func (q question) next(s step) (_ question, ok bool) {
 // hasAsker reports whether there is an asker. Other senders wait behind it.
 func (q question) hasAsker() bool { return q != idle && q != orphaned }
 
-// departed reports whether an Ask has departed that the peer has not answered.
+// departed reports whether an Ask has departed that the peer has not answered yet.
 func (q question) departed() bool { return q == standing || q == orphaned }

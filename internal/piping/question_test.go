@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEveryStepOfAQuestion lists, for each question, what each step leads to; no is not possible.
+// TestEveryStepOfAQuestion lists the result of each step for each question. no is not possible.
 func TestEveryStepOfAQuestion(t *testing.T) {
 	const no = question(99)
 	steps := []step{askerComes, placeTaken, placeSkipped, askDeparts, creditComes, allowComes, allowDeclined, blockSent, askerLeaves}
@@ -38,7 +38,8 @@ func TestEveryStepOfAQuestion(t *testing.T) {
 	require.False(t, ok, "an unknown step")
 }
 
-// TestARefundIsDueOnce tells what becomes of an Allow that was not used, or not in vain.
+// TestARefundIsDueOnce checks the refund of an Allow that was not used, or was used for a dropped
+// Block.
 func TestARefundIsDueOnce(t *testing.T) {
 	var a asking
 	var u underWay

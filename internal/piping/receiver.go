@@ -11,46 +11,46 @@ import (
 
 // receiver is the direction of a pipe in which Blocks arrive. The lock of its End guards it.
 type receiver struct {
-	inbox   fifo.Queue[Block] // arrived and not yet taken
+	inbox   fifo.Queue[Block] // received and not yet taken
 	inboxed int               // bytes of payload in inbox
-	taken   uint64            // cost of the Blocks that were taken
-	granted uint64            // up to which cost the peer may send
-	arrived signal            // something to receive
+	taken   uint64            // cost of the taken Blocks
+	granted uint64            // cost up to which the peer may send
+	arrived signal            // set when there is something to receive
 	special *special          // nil until it is needed
-	hold    limits.Hold       // of the room for what arrives
-	largest uint32            // cost of the largest Block that has arrived
-	waiting uint16            // calls of Recv that wait
+	hold    limits.Hold       // the room of the window
+	largest uint32            // cost of the largest received Block
+	waiting uint16            // number of waiting calls of Recv
 	paused  bool              // by the application
 	usedUp  bool              // the peer has to wait for a larger window
 	news    news
 
-	lasting  bool              // see Config; these are fixed
+	lasting  bool              // see Config; fixed, as the next two
 	priority priority.Priority // of the pipe
-	wrapped  bool              // code stands around the End: here is room to say it
+	wrapped  bool              // the End has interceptors; kept here to save space
 }
 
-// special is what few receivers need.
+// special is the part of a receiver that is rarely needed.
 type special struct {
-	around     *around // that stands around the End; fixed; nil without
+	around     *around // interceptors of the End; fixed; nil without
 	wish       wish
-	skipped    uint64 // Blocks dropped since the one that was taken last
+	skipped    uint64 // Blocks dropped since the one taken last
 	endSkipped uint64 // Blocks dropped between the last one and the peer's end-of-stream
-	owed       uint64 // that of the terms when it was last added to
+	owed       uint64 // value of owed of the Terms when this receiver last added to it
 
 	left    *leftover // nil unless the call is over
 	garbage runtime.Cleanup
 }
 
-// news says whether the peer has to be told something.
+// news is the state of the information for the peer.
 type news uint8
 
 const (
 	noNews    news = iota
-	announced      // the port was told that there is something to tell
-	creditDue      // likewise, and what is granted is part of that
+	announced      // the port was informed that there are Controls
+	creditDue      // likewise, and they include a Credit
 )
 
-// needs returns the special part of r, which it makes if there is none.
+// needs returns the special part of r, creating it if necessary.
 func (r *receiver) needs() *special {
 	if r.special == nil {
 		r.special = new(special)
@@ -58,7 +58,7 @@ func (r *receiver) needs() *special {
 	return r.special
 }
 
-// held returns how many Blocks wait in the inbox, and how many bytes they hold.
+// held returns the number and the bytes of the Blocks in the inbox.
 func (r *receiver) held() (messages, bytes int) {
 	for i := range r.inbox.Len() {
 		bytes += r.inbox.At(i).Held()
@@ -66,12 +66,12 @@ func (r *receiver) held() (messages, bytes int) {
 	return r.inbox.Len(), bytes
 }
 
-// received returns the cost of all Blocks that have arrived.
+// received returns the cost of all received Blocks.
 func (r *receiver) received(t *Terms) uint64 {
 	return r.taken + uint64(r.inboxed) + uint64(r.inbox.Len())*t.Overhead
 }
 
-// promised returns what the peer was promised beyond what has been taken.
+// promised returns the granted cost beyond that of the taken Blocks.
 func (r *receiver) promised() uint64 {
 	if r.granted <= r.taken {
 		return 0
@@ -79,7 +79,7 @@ func (r *receiver) promised() uint64 {
 	return r.granted - r.taken
 }
 
-// admits reports whether the peer may send a Block of so many bytes, which has come.
+// admits reports whether a received Block of the given payload is within the limit of the peer.
 func (r *receiver) admits(t *Terms, payload int) bool {
 	if r.granted == Unlimited {
 		return true
@@ -98,7 +98,7 @@ func (r *receiver) admits(t *Terms, payload int) bool {
 	return true
 }
 
-// mayAdmit reports whether the peer may send a Block of so many bytes, which has not come yet.
+// mayAdmit reports whether a Block of the given payload would be within the limit of the peer.
 func (r *receiver) mayAdmit(t *Terms, payload int) bool {
 	limit := r.granted
 	if s := r.special; s != nil && s.wish.allowance == allowGiven {
@@ -114,14 +114,14 @@ func (r *receiver) push(b Block) {
 	r.arrived.set()
 }
 
-// pop takes a Block out of the inbox, in which one is.
+// pop removes a Block from the inbox, which is not empty.
 func (r *receiver) pop() Block {
 	b := r.inbox.Pop()
 	r.inboxed -= len(b.Payload)
 	return b
 }
 
-// skip adds up how many Blocks are missing before b. If b has expired, it is missing too.
+// skip adds up the dropped Blocks before b. An expired b counts as dropped, too.
 func (r *receiver) skip(b *Block, expired bool) {
 	if r.special == nil && b.Skipped == 0 && !expired {
 		return

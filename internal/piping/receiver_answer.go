@@ -2,7 +2,7 @@ package piping
 
 import "github.com/asterisque-go/asterisque/limits"
 
-// wished returns the total of the peer's Ask, or 0 if none stands.
+// wished returns the total of the peer's Ask, or 0 if there is none.
 func (r *receiver) wished() uint64 {
 	if r.special == nil {
 		return 0
@@ -13,7 +13,7 @@ func (r *receiver) wished() uint64 {
 // listens reports whether the application waits for a Block.
 func (r *receiver) listens() bool { return r.waiting > 0 && !r.paused }
 
-// answer answers the peer's Ask if it is time for that.
+// answer answers the peer's Ask if possible now.
 func (r *receiver) answer(s state, t *Terms, a *after) {
 	if r.wished() == 0 || r.inbox.Len() > 0 || !s.wants() {
 		return
@@ -29,7 +29,7 @@ func (r *receiver) answer(s state, t *Terms, a *after) {
 	}
 	bytes := w.total - r.taken - r.hold.Bytes()
 	if !listens || w.claimed || w.allowance != notAllowed || bytes > uint64(t.Room.Plan().Large) {
-		// which is more than there ever will be
+		// more than there ever will be
 		return
 	}
 	w.claim = limits.Claim{Priority: int8(r.priority), Bytes: int(bytes), Granted: w.granted}
@@ -38,13 +38,13 @@ func (r *receiver) answer(s state, t *Terms, a *after) {
 	}
 }
 
-// allow answers the peer's Ask with what the claim has got.
+// allow answers the peer's Ask with the room of the granted claim.
 func (r *receiver) allow(a *after) {
 	r.special.wish.allow()
 	r.announce(announced, a)
 }
 
-// claimed is called when the claim has got its room.
+// claimed is called when the claim is granted.
 func (r *receiver) claimed(s state, t *Terms, a *after) {
 	w := &r.special.wish
 	w.claimed = false
@@ -57,8 +57,7 @@ func (r *receiver) claimed(s state, t *Terms, a *after) {
 	r.answer(s, t, a)
 }
 
-// forget forgets the peer's Ask, and takes back what was allowed, unless its Block waits in the
-// inbox.
+// forget drops the peer's Ask, and takes back an Allow, unless its Block waits in the inbox.
 func (r *receiver) forget(s state, t *Terms, a *after) {
 	if r.special == nil {
 		return
@@ -68,16 +67,16 @@ func (r *receiver) forget(s state, t *Terms, a *after) {
 	w.withdraw(t.Room, a)
 	switch {
 	case w.allowance == notAllowed:
-	case s&(over|stoppedHere) == stoppedHere: // what was allowed may come, and needs no room
+	case s&(over|stoppedHere) == stoppedHere: // the allowed Block may arrive, and needs no room
 		w.vacate(t.Room, a)
 	case w.allowance != allowUsed || r.inbox.Len() == 0 || s.over():
 		w.disallow(t.Room, a)
 	}
 }
 
-// move is called when a receiver has given up waiting. It moves what was allowed to spare room if
-// nobody waits for it any more: it must not hold up the Blocks of other pipes. It returns the bytes
-// for which there is no spare room.
+// move is called when a receiver has stopped waiting. If no receiver waits for the allowed Block
+// any more, move transfers the Block to spare room, since it must not block the large Blocks of
+// other pipes. It returns the bytes for which there is no spare room.
 func (r *receiver) move(s state, t *Terms, a *after) (homeless int) {
 	if r.waiting > 0 || r.special == nil || !r.windowed() || s.over() {
 		return 0
@@ -86,7 +85,7 @@ func (r *receiver) move(s state, t *Terms, a *after) (homeless int) {
 	w.withdraw(t.Room, a)
 	switch {
 	case w.allowance == notAllowed || w.debt == 0:
-	case w.allowance == allowDue: // the peer has not been told
+	case w.allowance == allowDue: // the Allow has not been sent
 		w.recall(t.Room, a)
 	case t.Room.Fit(&r.hold, r.hold.Bytes()+uint64(w.debt)):
 		r.include(t, a)
@@ -96,7 +95,7 @@ func (r *receiver) move(s state, t *Terms, a *after) (homeless int) {
 	return 0
 }
 
-// include makes what was allowed part of the window, which has grown by as much.
+// include makes the allowed bytes part of the window, which has grown by as much.
 func (r *receiver) include(t *Terms, a *after) {
 	w := &r.special.wish
 	a.grant(t.Room.Disallow(w.debt))
@@ -107,12 +106,12 @@ func (r *receiver) include(t *Terms, a *after) {
 	}
 }
 
-// house is called when homeless bytes of what was allowed have got a shelter, or none. It reports
-// whether there is no place for them at all.
+// house is called when homeless bytes of an allowed Block have got a shelter, or have not. It
+// reports whether there is no room for them at all.
 func (r *receiver) house(s state, t *Terms, homeless int, sheltered bool, a *after) (nowhere bool) {
 	w := &r.special.wish
 	switch {
-	case r.waiting > 0 || w.debt != homeless || s.over(): // they need none any more
+	case r.waiting > 0 || w.debt != homeless || s.over(): // they need no shelter any more
 		if sheltered {
 			a.shelter = homeless
 		}

@@ -6,21 +6,21 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// mostOwed is how much of a window, in bytes, is kept back before credit goes out. Over a long path
-// the rest of it is on its way.
+// mostOwed is the largest part of a window, in bytes, that is taken before credit is sent. Over a
+// long path the rest of the window is in flight.
 const mostOwed = 512 << 10
 
-// windowed reports whether the peer has a window here.
+// windowed reports whether the peer has a window.
 func (r *receiver) windowed() bool { return r.granted != Unlimited }
 
-// announce lets the port be told, once, that there is something for the peer.
+// announce informs the port, once, that there is something to send to the peer.
 func (r *receiver) announce(n news, a *after) {
 	a.announce = a.announce || r.news == noNews
 	r.news = max(r.news, n)
 }
 
-// tell is called when the peer is told what it has to be told: what is granted, and that an Ask is
-// allowed to reach total.
+// tell is called when the Controls of this receiver depart. It returns whether they include a
+// Credit, and an Allow for an Ask up to total.
 func (r *receiver) tell() (credit, allow bool, total uint64) {
 	credit, r.news = r.news == creditDue, noNews
 	if r.special != nil && r.special.wish.depart() {
@@ -29,9 +29,9 @@ func (r *receiver) tell() (credit, allow bool, total uint64) {
 	return credit, false, 0
 }
 
-// raise grants what the window holds: all of it or, where it has place for some of the largest
-// Blocks that come, what these cost, but least at least, if it is not 0. A sender that fills what
-// it is granted would send a small Block behind the large ones.
+// raise grants the whole window. If the window has room for some of the largest Blocks that come,
+// raise grants only the cost of these, since a sender that fills its credit would send a small
+// Block after the large ones. It grants at least least, if that is not 0 and fits.
 func (r *receiver) raise(t *Terms, least uint64, a *after) {
 	received, total := r.received(t), r.taken+r.hold.Bytes()
 	if rest := max(t.Early, 1) - 1; r.largest > 0 && total > received+rest {
@@ -50,8 +50,8 @@ func (r *receiver) raise(t *Terms, least uint64, a *after) {
 	}
 }
 
-// grow lets the window grow to as much as want, or shrink where others need the room, but not below
-// what was promised.
+// grow enlarges the window to want, or shrinks it if other windows need the room, but not below the
+// granted credit.
 func (r *receiver) grow(t *Terms, want uint64, a *after) {
 	if far := t.follows(); far > t.Usual && want <= far {
 		a.grant(t.Room.Follow(&r.hold, want, r.promised()))
@@ -60,9 +60,8 @@ func (r *receiver) grow(t *Terms, want uint64, a *after) {
 	}
 }
 
-// took sees to what follows from the taking of a Block that cost so much: windows grow and shrink,
-// and credit goes out when half of the window is owed, when the peer asks for it, or when little is
-// left.
+// took processes the taking of a Block of the given cost. It resizes the window, and sends credit
+// when half of the window is owed, when the peer asks for it, or when little is left.
 func (r *receiver) took(s state, t *Terms, cost uint64, a *after) {
 	r.taken += cost
 	if !r.windowed() {
@@ -70,9 +69,9 @@ func (r *receiver) took(s state, t *Terms, cost uint64, a *after) {
 	}
 	a.grant(t.Room.Took(&r.hold))
 	if s.over() {
-		return // what is left holds the room
+		return // the leftover holds the room
 	}
-	// what was allowed is the first Block that is taken behind it
+	// the Block of the Allow is the first one taken after it arrived
 	if r.special != nil && r.special.wish.allowance == allowUsed {
 		r.special.wish.disallow(t.Room, a)
 	}
@@ -86,16 +85,16 @@ func (r *receiver) took(s state, t *Terms, cost uint64, a *after) {
 	r.credit(s, t, drained, a)
 }
 
-// credit lets the window grow if it is time for that, and credit go out. drained says that the
-// inbox is empty.
+// credit enlarges the window and sends credit when they are due. drained reports that the inbox is
+// empty.
 func (r *receiver) credit(s state, t *Terms, drained bool, a *after) {
 	left, window := r.promised(), r.hold.Bytes()
 	var use uint64
 	if r.taken+window >= r.granted+min(window/2, mostOwed) {
 		use = r.use(t, r.taken+window-r.granted)
-		r.usedUp = r.usedUp || window < use // also if the inbox is empty only later
+		r.usedUp = r.usedUp || window < use // remembered until the inbox is empty
 	}
-	// the peer waits for the window, or would soon, and not for the application
+	// the peer waits for the window, or is about to, and not for the application
 	grows := drained && r.usedUp
 	if grows {
 		r.usedUp = false
@@ -115,8 +114,9 @@ func (r *receiver) credit(s state, t *Terms, drained bool, a *after) {
 	}
 }
 
-// use returns the window that the path has use for, when so much is owed: its part of twice what
-// the path holds, which is as large as its part of what has been owed since it was asked last.
+// use returns the window that the path can use, given the owed cost of this pipe: its part of twice
+// the capacity of the path. The part is in proportion to its part of the cost that was owed since
+// the last call.
 func (r *receiver) use(t *Terms, owed uint64) uint64 {
 	follows := t.follows()
 	if follows == 0 {
@@ -131,7 +131,7 @@ func (r *receiver) use(t *Terms, owed uint64) uint64 {
 
 // begin gives the receiver the window of a handler that is about to run.
 func (r *receiver) begin(s state, t *Terms, h limits.Hold, a *after) {
-	if !s.wants() { // nothing more comes
+	if !s.wants() { // no more Blocks arrive
 		a.grant(t.Room.End(&h))
 		return
 	}
@@ -139,7 +139,8 @@ func (r *receiver) begin(s state, t *Terms, h limits.Hold, a *after) {
 	r.raise(t, 0, a)
 }
 
-// settle gives back the room for what does not come any more, and keeps it for what has come.
+// settle returns the room for Blocks that cannot arrive any more, and keeps the room of the
+// received ones.
 func (r *receiver) settle(s state, t *Terms, a *after) {
 	if !r.windowed() {
 		return
@@ -148,7 +149,7 @@ func (r *receiver) settle(s state, t *Terms, a *after) {
 	a.grant(t.Room.Shrink(&r.hold, r.received(t)-r.taken))
 }
 
-// release gives back all the room that the window holds, for Blocks that will not be taken.
+// release returns the whole room of the window, for Blocks that will not be taken.
 func (r *receiver) release(s state, t *Terms, a *after) {
 	if !r.windowed() {
 		return
@@ -157,7 +158,7 @@ func (r *receiver) release(s state, t *Terms, a *after) {
 	a.grant(t.Room.End(&r.hold))
 }
 
-// leave lets what waits in the inbox stay for the application.
+// leave keeps the Blocks in the inbox for the application.
 func (r *receiver) leave(s state, t *Terms, a *after) {
 	messages, bytes := r.held()
 	if messages == 0 {
@@ -178,14 +179,14 @@ func (r *receiver) leave(s state, t *Terms, a *after) {
 	r.special.garbage = runtime.AddCleanup(r, (*leftover).end, l)
 }
 
-// tookLeft notes that a Block of what is left was taken.
+// tookLeft records that a Block of the leftover was taken.
 func (r *receiver) tookLeft(bytes int, a *after) {
 	if r.special.left.took(bytes) {
 		r.dropLeft(a)
 	}
 }
 
-// dropLeft lets go of what is left, if anything is.
+// dropLeft releases the leftover, if there is one.
 func (r *receiver) dropLeft(a *after) {
 	if r.special == nil || r.special.left == nil {
 		return

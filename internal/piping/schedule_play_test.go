@@ -18,12 +18,12 @@ func (s *schedule) note(format string, args ...any) {
 // one returns one of list.
 func one[T any](s *schedule, list []T) T { return list[s.rnd.IntN(len(list))] }
 
-// step lets one thing happen.
+// step takes one random step.
 func (s *schedule) step() {
 	s.steps++
 	i := s.rnd.IntN(2)
 	side := s.sides[i]
-	if s.rnd.IntN(4) > 0 { // the session goes on
+	if s.rnd.IntN(4) > 0 { // the session continues
 		s.move(side)
 	} else {
 		s.act()
@@ -32,7 +32,7 @@ func (s *schedule) step() {
 	s.check()
 }
 
-// move lets one message go on, or none.
+// move moves one message, or none.
 func (s *schedule) move(side *side) {
 	switch s.rnd.IntN(4) {
 	case 0:
@@ -55,7 +55,7 @@ func (s *schedule) endOf(c *call, side *side) *end {
 	return c.ends[1]
 }
 
-// cross lets a call of Send go on that waits for the session.
+// cross completes a call of Send that waits for the session.
 func (s *schedule) cross(side *side) {
 	side.mu.Lock()
 	defer side.mu.Unlock()
@@ -88,7 +88,7 @@ func (s *schedule) size() int {
 	}
 }
 
-// act lets an application do something.
+// act takes a step of an application.
 func (s *schedule) act() {
 	if len(s.calls) < 2 || len(s.calls) < 6 && s.rnd.IntN(10) == 0 {
 		side := one(s, s.sides[:])
@@ -174,7 +174,7 @@ func (s *schedule) act() {
 	}
 }
 
-// remove lets go of a call that is over, on both sides, and of what is left of it.
+// remove removes a call that is over, on both sides, together with its leftover.
 func (s *schedule) remove(n int) {
 	for _, e := range s.calls[n].ends {
 		if !e.end().Account().Over {
@@ -196,7 +196,7 @@ func (s *schedule) remove(n int) {
 	s.calls = slices.Delete(s.calls, n, n+1)
 }
 
-// drop drops a Block that waits to depart, as if its time were up.
+// drop drops a queued Block, as if the Block had expired.
 func (s *schedule) drop(e *end) {
 	for i, m := range e.queue {
 		if _, ok := m.(piping.Outgoing); ok && s.rnd.IntN(2) == 0 {

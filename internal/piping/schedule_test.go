@@ -26,10 +26,10 @@ var (
 	firstSeed = flag.Uint64("seed", 0, "of the first schedule")
 )
 
-// schedule is two sides whose pipes share very little room, and applications that do whatever they
-// may, one step after the other, in a random order.
+// schedule is two sides whose pipes share very little room, and applications that take random
+// steps, one after the other.
 type schedule struct {
-	shelters                                bool // for what nobody waits for any more
+	shelters                                bool // for Blocks for which no receiver waits any more
 	t                                       *testing.T
 	rnd                                     *rand.Rand
 	plan                                    limits.Plan
@@ -48,7 +48,7 @@ type call struct {
 	over  bool
 }
 
-// op is something that an application waits for.
+// op is a blocking call of an application.
 type op struct {
 	*doing
 	kind string
@@ -56,9 +56,9 @@ type op struct {
 	n    int
 }
 
-// TestNothingStandsStillAndNothingIsLost runs random schedules. After each step nobody was sent
-// more than was promised, and the room is what the pipes hold of it. Whenever all that could move
-// has moved, nobody waits who could go on. At the end all room is free again.
+// TestNothingStandsStillAndNothingIsLost runs random schedules. After each step, sent Blocks are
+// within their granted credit, and the used room equals the sum over the pipes. When no message can
+// move any more, no caller waits that could continue. At the end all room is free again.
 func TestNothingStandsStillAndNothingIsLost(t *testing.T) {
 	var all schedule
 	for i := range uint64(*schedules) {
@@ -119,7 +119,7 @@ func newSchedule(t *testing.T, seed uint64) *schedule {
 	return s
 }
 
-// settle waits until every application does, and sees what has become of what they did.
+// settle waits until every application blocks, and evaluates the completed calls.
 func (s *schedule) settle() {
 	synctest.Wait()
 	s.ops = slices.DeleteFunc(s.ops, func(o *op) bool {
@@ -141,8 +141,8 @@ func (s *schedule) settle() {
 	})
 }
 
-// check compares the accounts of all pipes with those of the sides. It is called so often that it
-// looks before it requires.
+// check compares the accounts of all pipes with those of the sides. It runs often, and therefore
+// tests before it calls require.
 func (s *schedule) check() {
 	for i, side := range s.sides {
 		var windows, debts, messages int
@@ -159,10 +159,9 @@ func (s *schedule) check() {
 			case !caller && !c.begun:
 				place = early // paid with the Open
 			case a.Over && s.shelters:
-				place = a.Inbox // what was sheltered may find no other place when the call ends
+				place = a.Inbox // a sheltered Block may find no other room when the call ends
 			case a.EndedThere:
-				// what is guaranteed to a handler that had nothing to wait for is free for nobody
-				// else
+				// the guarantee of a handler without a waiting Open is not available to other pipes
 				place += early
 			}
 			if a.Inbox > place {
@@ -185,7 +184,7 @@ func (s *schedule) check() {
 	}
 }
 
-// rest lets all move that can, and looks who still waits.
+// rest moves all messages that can move, and checks the callers that still wait.
 func (s *schedule) rest() {
 	for more := true; more; {
 		more = false
@@ -212,7 +211,7 @@ func (s *schedule) rest() {
 	}
 }
 
-// stands requires that nobody waits on side who could go on.
+// stands requires that no caller waits on side that could continue.
 func (s *schedule) stands(i int, side *side) {
 	held := false // the room for large Blocks, by a call in a pause
 	for n, c := range s.calls {
@@ -237,7 +236,7 @@ func (s *schedule) stands(i int, side *side) {
 	}
 }
 
-// end ends all, and looks whether anything is held.
+// end ends all calls, and checks that no room is held.
 func (s *schedule) end() {
 	for _, c := range s.calls {
 		c.ends[s.rnd.IntN(2)].Abort(nil)
@@ -262,8 +261,8 @@ func (s *schedule) end() {
 	}
 }
 
-// TestManyApplicationsAtOnceAllGoOn has senders and receivers of several streams at work while
-// their messages move, and contexts that end.
+// TestManyApplicationsAtOnceAllGoOn has senders and receivers of several streams, with contexts
+// that end, while their messages move.
 func TestManyApplicationsAtOnceAllGoOn(t *testing.T) {
 	const streams, senders, blocks = 3, 4, 150
 	least := limits.Plan{Window: early, Workers: streams, Callers: streams, Spare: 4_000, Large: 8_000 + overhead}
@@ -306,7 +305,7 @@ func TestManyApplicationsAtOnceAllGoOn(t *testing.T) {
 				for range blocks {
 					d := time.Duration(mine.IntN(20)) * time.Millisecond
 					if mine.IntN(2) == 0 {
-						d = time.Hour // it goes on by itself
+						d = time.Hour // the call continues by itself
 					}
 					ctx, cancel := context.WithTimeout(background, d)
 					if err := e.Send(ctx, make([]byte, mine.IntN(8_001))); err == nil {

@@ -4,18 +4,18 @@ import "math"
 
 // sender is the direction of a pipe in which this side sends. The lock of its End guards it.
 type sender struct {
-	sent  uint64 // cost of the Blocks sent
-	limit uint64 // up to which cost this side may send
+	sent  uint64 // cost of the sent Blocks
+	limit uint64 // cost up to which this side may send
 	queue *queue // nil until a sender had to wait
 }
 
-// queue is where senders wait that have no room in the window.
+// queue is the place where senders wait for room in the window.
 type queue struct {
-	credit signal // sent may go on
-	asking asking // by the one of them whose Block is too large to get credit by itself
+	credit signal // set when a sender may continue
+	asking asking // of the sender whose Block is too large to get credit without asking
 }
 
-// waiters returns where senders wait.
+// waiters returns the queue of s, creating it if necessary.
 func (s *sender) waiters() *queue {
 	if s.queue == nil {
 		s.queue = new(queue)
@@ -23,10 +23,11 @@ func (s *sender) waiters() *queue {
 	return s.queue
 }
 
-// fits reports whether a Block that costs n fits into the window.
+// fits reports whether a Block of cost n fits into the window.
 func (s *sender) fits(n uint64) bool { return s.limit == Unlimited || s.sent+n <= s.limit }
 
-// room returns the largest payload that the window admits, where a Block costs overhead besides.
+// room returns the largest payload that fits into the window. A Block costs overhead besides its
+// payload.
 func (s *sender) room(overhead uint64) int {
 	if left := s.limit - s.sent; s.limit > s.sent && left > overhead {
 		return int(min(left-overhead, math.MaxInt32))
@@ -34,8 +35,8 @@ func (s *sender) room(overhead uint64) int {
 	return 0
 }
 
-// admit counts a Block that costs n as sent, if it may be sent now. asker says that it is the
-// asker's. Others wait behind that one.
+// admit counts a Block of cost n as sent, if it may be sent now. asker reports that the Block is
+// that of the asker. Other senders wait behind the asker.
 func (s *sender) admit(n uint64, asker bool) bool {
 	switch {
 	case s.queue != nil && s.queue.asking.question.hasAsker() && !asker:
@@ -50,12 +51,12 @@ func (s *sender) admit(n uint64, asker bool) bool {
 	}
 	s.sent += n
 	if asker || s.sent < s.limit {
-		s.pass() // others who wait may go on too
+		s.pass() // a further sender may continue, too
 	}
 	return true
 }
 
-// raise takes the peer's grant, and reports whether it is a larger one.
+// raise processes the peer's Credit, and reports whether it raises the limit.
 func (s *sender) raise(total uint64) bool {
 	if total <= s.limit {
 		return false
@@ -67,24 +68,24 @@ func (s *sender) raise(total uint64) bool {
 	return true
 }
 
-// hasAsked reports whether an Ask has departed that total answers.
+// hasAsked reports whether an Ask has departed that a grant of total answers.
 func (s *sender) hasAsked(total uint64) bool {
 	return s.queue != nil && s.queue.asking.question.departed() && total >= s.queue.asking.asked
 }
 
-// hasAskedFor reports whether an Ask for just that total has departed and is not answered.
+// hasAskedFor reports whether an Ask for exactly that total has departed and is not answered yet.
 func (s *sender) hasAskedFor(total uint64) bool {
 	return s.hasAsked(total) && total == s.queue.asking.asked
 }
 
-// undo takes back what admit counted, for a Block that was not sent. It reports whether a place for
-// an Ask has to be taken.
+// undo reverts admit, for a Block that was not sent. It reports whether a place for an Ask has to
+// be reserved.
 func (s *sender) undo(n uint64) bool {
 	s.sent -= n
 	return s.queue != nil && s.queue.asking.drop()
 }
 
-// wake wakes the sender that may go on next.
+// wake wakes the sender that may continue next.
 func (s *sender) wake() {
 	if s.queue != nil && s.queue.asking.question.hasAsker() {
 		s.queue.asking.answer.set()
@@ -100,7 +101,7 @@ func (s *sender) pass() {
 	}
 }
 
-// end wakes everybody, for ever.
+// end wakes all senders, for ever.
 func (s *sender) end() {
 	if s.queue != nil {
 		s.queue.credit.end()

@@ -1,13 +1,14 @@
 package piping
 
-// signal wakes goroutines that wait for a condition under the pipe's lock. Its methods need that
-// lock; the channel is made for the first who waits, so that a pipe nobody waits for holds none. A
-// woken goroutine looks at the condition again, and passes the signal on if there is more to have.
+// signal wakes goroutines that wait for a condition under the lock of the pipe. Its methods need
+// that lock. The channel is made for the first waiting goroutine, so an unused signal has none. A
+// woken goroutine checks the condition again, and passes the signal on if a further goroutine may
+// continue.
 type signal struct {
 	ch chan struct{}
 }
 
-// closed is what waiting for an ended signal returns when nobody waited before.
+// closed is the channel of a signal that ended before any goroutine waited for it.
 var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 func (s *signal) wait() <-chan struct{} {
@@ -17,18 +18,18 @@ func (s *signal) wait() <-chan struct{} {
 	return s.ch
 }
 
-// set wakes one goroutine, now or when it comes to wait.
+// set wakes one goroutine, now or at its next wait.
 func (s *signal) set() {
 	if s.ch == nil {
 		return
 	}
 	select {
 	case s.ch <- struct{}{}:
-	default: // a wake-up is on its way already
+	default: // a wake-up is pending already
 	}
 }
 
-// end wakes everybody, now and for ever. set must not be called after it.
+// end wakes all goroutines, now and for ever. set must not be called after it.
 func (s *signal) end() {
 	if s.ch == nil {
 		s.ch = closed

@@ -1,6 +1,6 @@
 package piping
 
-// state says which directions of a pipe have ended and whether the pipe is over.
+// state records which directions of a pipe have ended, and whether the pipe is over.
 //
 //	                 ┌─ sendEnd ──> endedHere ────┐
 //	                 ├─ recvStop ─> stoppedThere ─┤  no Block may be sent
@@ -14,12 +14,12 @@ type state uint8
 const (
 	endedHere    state = 1 << iota // this side has sent its end-of-stream
 	endedThere                     // the peer has
-	stoppedHere                    // this side has said that it wants no more Blocks
+	stoppedHere                    // this side has sent a Stop: it accepts no more Blocks
 	stoppedThere                   // the peer has
-	over                           // a Close went either way; nothing more is sent or accepted
+	over                           // a Close was sent or received; nothing more is sent or accepted
 )
 
-// event is what may happen to a pipe.
+// event is an event of a pipe.
 type event uint8
 
 const (
@@ -33,7 +33,7 @@ const (
 	recvClose
 )
 
-// next returns the state after e, or ok == false where e is not allowed in s.
+// next returns the state after e. ok is false if e is not allowed in s.
 func (s state) next(e event) (_ state, ok bool) {
 	if s.over() {
 		return s, false
@@ -60,5 +60,5 @@ func (s state) next(e event) (_ state, ok bool) {
 // over reports whether the call is over.
 func (s state) over() bool { return s&over != 0 }
 
-// wants reports whether Blocks of the peer are expected that somebody wants.
+// wants reports whether this side expects Blocks of the peer and accepts them.
 func (s state) wants() bool { return s&(over|stoppedHere|endedThere) == 0 }

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEveryStepOfThePipesLife lists, for each state, what each event leads to; -1 is not allowed.
+// TestEveryStepOfThePipesLife lists the result of each event for each state. -1 is not allowed.
 func TestEveryStepOfThePipesLife(t *testing.T) {
 	const no = -1
 	events := []event{sendBlock, recvBlock, sendEnd, recvEnd, sendStop, recvStop, sendClose, recvClose}

@@ -12,11 +12,11 @@ const awaited = 1 << 31
 // begin counts a Block.
 func (u *underWay) begin() { u.n.Add(1) }
 
-// end is called when a Block has reached the port, or was refused by it. It reports whether that
-// was the last one, and an asker waits for it.
+// end is called when a Block has reached the port, or was rejected by it. It reports whether the
+// Block was the last one and an asker waits for it.
 func (u *underWay) end() (wake bool) { return u.n.Add(^uint32(0)) == awaited }
 
-// noneLocked reports whether no Block is under way. If one is, the asker waits for the last.
+// noneLocked reports whether no Block is under way. Otherwise the asker waits for the last one.
 func (u *underWay) noneLocked() bool {
 	if u.n.Or(awaited)&^awaited > 0 {
 		return false
@@ -25,5 +25,5 @@ func (u *underWay) noneLocked() bool {
 	return true
 }
 
-// calmLocked says that the asker waits no longer.
+// calmLocked records that the asker does not wait any more.
 func (u *underWay) calmLocked() { u.n.And(^uint32(awaited)) }

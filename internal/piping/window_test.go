@@ -82,7 +82,7 @@ func TestWithoutAWindowNothingIsGrantedOrRefused(t *testing.T) {
 	for range 1000 {
 		p.Recv(background)
 	}
-	// from a peer with a window of its own, on a pipe that has none: no limit appears
+	// from a peer with a window of its own, on a pipe without one: no limit appears
 	end.CreditArrived(5)
 	require.NoError(t, p.Send(background, make([]byte, 1024)))
 	require.NoError(t, p.Send(background, make([]byte, 1024)))
@@ -90,8 +90,8 @@ func TestWithoutAWindowNothingIsGrantedOrRefused(t *testing.T) {
 	require.Zero(t, port.news)
 }
 
-// TestWindow_GrowsWithThePathAlthoughCreditIsDueBetweenBlocks has credit fall due while Blocks wait
-// in the inbox, as it does where several small ones arrive together.
+// TestWindow_GrowsWithThePathAlthoughCreditIsDueBetweenBlocks makes credit fall due while Blocks
+// wait in the inbox, as happens when several small Blocks arrive together.
 func TestWindow_GrowsWithThePathAlthoughCreditIsDueBetweenBlocks(t *testing.T) {
 	const block = 1024 - overhead
 	room := limits.NewRoom(&limits.Plan{Window: 8 << 10, Workers: 1, Spare: 1 << 20, Large: 1 << 20})

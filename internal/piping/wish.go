@@ -2,20 +2,20 @@ package piping
 
 import "github.com/asterisque-go/asterisque/limits"
 
-// wish is what the peer has asked for, and what it was allowed: its next Block may then be larger
-// than its window. The room for that is set aside.
+// wish is the Ask of the peer, and the Allow that answers it: the next Block may then be larger
+// than its window. The room for that Block is reserved.
 type wish struct {
-	total     uint64       // of the peer's Ask that has to be answered; 0: none
-	claim     limits.Claim // in the line for room
-	claimed   bool         // it waits there
-	granted   func()       // of the claim; fixed once there was a wish
+	total     uint64       // of the peer's Ask without an answer; 0: none
+	claim     limits.Claim // for the room
+	claimed   bool         // the claim waits
+	granted   func()       // of the claim; fixed from the first wish on
 	allowance allowance
 	allowed   uint64 // total of the Allow; 0: none
-	debt      int    // what it holds of the room for large Blocks
-	sheltered int    // or elsewhere, because nobody waits for it any more
+	debt      int    // bytes held in the room for large Blocks
+	sheltered int    // bytes held in a shelter, because no receiver waits any more
 }
 
-// allowance is how far an Allow has got.
+// allowance is the state of an Allow.
 //
 //	notAllowed ─grant─> allowDue ─depart─> allowGiven ─block─> allowUsed
 //	     ^                 │                   │                   │
@@ -24,21 +24,20 @@ type allowance uint8
 
 const (
 	notAllowed allowance = iota
-	allowDue             // the peer has to be told
-	allowGiven           // it was told; its next Block uses the Allow up
-	allowUsed            // that Block has come, and may wait to be taken
+	allowDue             // it waits to be sent
+	allowGiven           // it was sent; the peer's next Block uses it
+	allowUsed            // that Block has arrived, and may wait in the inbox
 )
 
-// none reports whether the peer has asked for nothing, and was allowed nothing.
+// none reports whether there is neither an Ask of the peer nor an Allow.
 func (w *wish) none() bool { return w.total == 0 && !w.claimed && w.allowance == notAllowed }
 
-// allow answers the peer's Ask with what the claim has got.
+// allow answers the peer's Ask with the room of the granted claim.
 func (w *wish) allow() {
 	w.allowance, w.allowed, w.debt, w.total = allowDue, w.total, w.claim.Bytes, 0
 }
 
-// depart is called when the peer is told what it has to be told. It reports whether an Allow is
-// part of that.
+// depart is called when the Controls for the peer depart. It reports whether they include an Allow.
 func (w *wish) depart() bool {
 	if w.allowance != allowDue {
 		return false
@@ -47,7 +46,8 @@ func (w *wish) depart() bool {
 	return true
 }
 
-// use is called when a Block has come. It returns up to which total an Allow has let it come, or 0.
+// use is called when a Block has arrived. It returns the total of the Allow that the Block uses, or
+// 0.
 func (w *wish) use() uint64 {
 	if w.allowance != allowGiven {
 		return 0
@@ -56,7 +56,7 @@ func (w *wish) use() uint64 {
 	return w.allowed
 }
 
-// withdraw takes the claim out of the line, if it is there.
+// withdraw withdraws the claim, if it waits.
 func (w *wish) withdraw(room *limits.Room, a *after) {
 	if !w.claimed {
 		return
@@ -68,35 +68,35 @@ func (w *wish) withdraw(room *limits.Room, a *after) {
 	a.grant(claims)
 }
 
-// disallow takes an Allow back, and its room.
+// disallow takes an Allow back, and returns its room.
 func (w *wish) disallow(room *limits.Room, a *after) {
 	w.vacate(room, a)
 	w.allowance, w.allowed = notAllowed, 0
 }
 
-// recall takes back an Allow that has not departed: the peer's Ask stands.
+// recall takes back an Allow that has not departed. The peer's Ask remains unanswered.
 func (w *wish) recall(room *limits.Room, a *after) {
 	total := w.allowed
 	w.disallow(room, a)
 	w.total = total
 }
 
-// vacate gives back the room of an Allow.
+// vacate returns the room of an Allow.
 func (w *wish) vacate(room *limits.Room, a *after) {
 	a.grant(room.Disallow(w.debt))
 	a.shelter += w.sheltered
 	w.debt, w.sheltered = 0, 0
 }
 
-// shelter gives back the room of an Allow, for which there is a shelter.
+// shelter returns the room of an Allow that has a shelter instead.
 func (w *wish) shelter(room *limits.Room, a *after) {
 	a.grant(room.Disallow(w.debt))
 	w.sheltered, w.debt = w.debt, 0
 }
 
-// leave gives the room of an Allow to what is left of a call, whose Block it was for.
+// leave transfers the room of an Allow to l, which contains the allowed Block.
 func (w *wish) leave(l *leftover) {
-	if w.debt > 0 { // the receiver that has waited for the Block is about to take it
+	if w.debt > 0 { // a receiver that has waited for the Block is about to take it
 		l.debt, w.debt = w.debt, 0
 	} else {
 		l.shelter, w.sheltered = w.sheltered, 0

@@ -8,7 +8,7 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// TestEveryStepOfAnAllowance lists, for each allowance, what each step leads to.
+// TestEveryStepOfAnAllowance lists the result of each step for each allowance.
 func TestEveryStepOfAnAllowance(t *testing.T) {
 	room := limits.NewRoom(&limits.Plan{Large: 1000})
 	steps := []func(*wish){
@@ -41,7 +41,7 @@ func TestEveryStepOfAnAllowance(t *testing.T) {
 	require.False(t, w.depart(), "once")
 	require.EqualValues(t, 7, w.use())
 	require.Zero(t, w.use(), "for one Block")
-	w.debt = 0 // which the room was never asked for
+	w.debt = 0 // which the room has not granted
 	w.recall(room, new(after))
 	require.EqualValues(t, 7, w.total, "the peer's Ask stands")
 }
