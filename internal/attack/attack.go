@@ -1,5 +1,5 @@
-// Package attack holds what the tests named TestAttack… have in common: bounds that are printed,
-// and honest peers beside the attack.
+// Package attack provides the common parts of the tests named TestAttack…: printed bounds, and
+// honest peers beside the attack.
 package attack
 
 import (
@@ -16,13 +16,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// printed reports whether figures are printed: with -run Attack. They are the measured column of
-// SECURITY.md.
+// printed reports whether figures are printed, which is the case with -run Attack. They are the
+// measured column of SECURITY.md.
 func printed() bool {
 	return strings.Contains(flag.Lookup("test.run").Value.String(), "Attack")
 }
 
-// Bounded requires that what was measured in an attack is within its bound.
+// Bounded requires that the measured value of an attack is within its bound.
 func Bounded(t testing.TB, what string, measured, bound int) {
 	t.Helper()
 	if printed() {
@@ -31,9 +31,9 @@ func Bounded(t testing.TB, what string, measured, bound int) {
 	require.LessOrEqual(t, measured, bound, what)
 }
 
-// Honest lets n honest peers connect and call, so many at once, while an attack is under way, and
-// returns how many could. One that fails tries again: a machine may be so busy that its handshake
-// takes longer than it may. Together they try three times n.
+// Honest has n honest peers connect and call, atOnce of them concurrently, while an attack is under
+// way. It returns the number of peers that succeeded. A peer that fails tries again, because the
+// handshake of a busy machine may time out. The limit for all tries together is 3*n.
 func Honest(t testing.TB, n, atOnce int, connect func() error) int {
 	t.Helper()
 	begin := time.Now()
@@ -66,8 +66,8 @@ func Honest(t testing.TB, n, atOnce int, connect func() error) int {
 	return int(in.Load())
 }
 
-// Silent makes connections that say no more than first, up to 1,300 a second, and keeps the last
-// 4,000 of them. stop ends that, and returns how many there were.
+// Silent opens connections that send only first, up to 1,300 a second, and keeps the last 4,000 of
+// them open. stop ends that, and returns the number of connections.
 func Silent(dial func() (net.Conn, error), first string) (stop func() (dials int)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var dials atomic.Int64

@@ -9,14 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Watch counts goroutines beyond those that were there at first.
+// Watch counts the goroutines beyond those of its start.
 type Watch struct {
 	t      testing.TB
 	before int
 	most   atomic.Int64
 }
 
-// NewWatch waits for the end of what other tests have left, and begins to count.
+// NewWatch waits until the goroutines of other tests have ended, and starts to count.
 func NewWatch(t testing.TB) *Watch {
 	t.Helper()
 	few := func() bool { return runtime.NumGoroutine() < 10 }
@@ -24,8 +24,8 @@ func NewWatch(t testing.TB) *Watch {
 	return &Watch{t: t, before: runtime.NumGoroutine()}
 }
 
-// Look returns how many there are, and notes it. runtime.NumGoroutine is far too high now and then
-// while they come and go, and so it counts while they stand still.
+// Look returns the number of goroutines, and records it. runtime.NumGoroutine is far too high now
+// and then while goroutines start and end, so Look counts with the world stopped.
 func (w *Watch) Look() int {
 	n, _ := runtime.GoroutineProfile(make([]runtime.StackRecord, 1))
 	n -= w.before
@@ -36,18 +36,18 @@ func (w *Watch) Look() int {
 	return n
 }
 
-// Most returns the most that a look has seen.
+// Most returns the highest number of a Look.
 func (w *Watch) Most() int { return int(w.most.Load()) }
 
-// LongPath takes 50 ms, as packets of a peer far away do, and looks.
+// LongPath takes 50 ms, like packets of a distant peer, and calls Look meanwhile.
 func (w *Watch) LongPath() {
 	for range 10 {
-		time.Sleep(5 * time.Millisecond) // nothing waits for the path
+		time.Sleep(5 * time.Millisecond) // the time of the path itself
 		w.Look()
 	}
 }
 
-// Quiet waits until there are hardly more goroutines than at first.
+// Quiet waits until the number of goroutines is nearly that of the start.
 func (w *Watch) Quiet() {
 	w.t.Helper()
 	require.Eventually(w.t, func() bool { return w.Look() < 20 }, 2*time.Minute, time.Millisecond)

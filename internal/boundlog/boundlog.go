@@ -1,6 +1,6 @@
-// Package boundlog bounds what is logged. What peers do is logged, and so peers must not be able to
-// fill the disk. Records of one kind, which is a level and a text, are logged at a bounded rate,
-// and what they say is bounded as well.
+// Package boundlog bounds the volume of a log. The log records events that peers cause, and peers
+// must not be able to fill the disk. Records of one kind, which is a level and a text, are logged
+// at a bounded rate, and the length of their texts is bounded as well.
 package boundlog
 
 import (
@@ -13,19 +13,20 @@ import (
 )
 
 const (
-	logsEach  = 10       // records of one kind in a second
-	mostKinds = 256      // that are told apart; those beyond are of one kind together
-	mostStack = 32 << 10 // bytes of a stack, which is this program's own
+	logsEach  = 10       // records of one kind per second
+	mostKinds = 256      // distinct kinds; all further kinds count as one
+	mostStack = 32 << 10 // bytes of a stack of this program
 )
 
-// handler hands records to next, as many as may be.
+// handler passes records to next, within the bounds.
 type handler struct {
 	next  slog.Handler
 	kinds *kinds
 	most  int // bytes of a text
 }
 
-// New returns a logger that hands to next what may be logged, with so many bytes of each text.
+// New returns a logger that passes records to next within the bounds, with at most most bytes of
+// each text.
 func New(next *slog.Logger, most int) *slog.Logger {
 	return slog.New(&handler{next.Handler(), &kinds{rates: make(map[kind]*rate)}, most})
 }
@@ -43,7 +44,7 @@ func (l *handler) Handle(ctx context.Context, r slog.Record) error {
 	if !ok {
 		return nil
 	}
-	// of the application's handler, or of a value that cannot say what it is
+	// of the application's handler, or of a value with a failing method
 	defer func() { _ = recover() }()
 	short := slog.NewRecord(r.Time, r.Level, text, r.PC)
 	r.Attrs(func(a slog.Attr) bool {
@@ -72,15 +73,15 @@ func (l *handler) WithGroup(name string) slog.Handler {
 	return l.with(func() slog.Handler { return l.next.WithGroup(name) })
 }
 
-// with returns a handler that shares the rates of l, and hands to what next returns, or to where l
-// does if that panics.
+// with returns a handler that shares the rates of l and passes records to the result of next. If
+// next panics, it returns l.
 func (l *handler) with(next func() slog.Handler) (h slog.Handler) {
 	h = l
 	defer func() { _ = recover() }()
 	return &handler{next(), l.kinds, l.most}
 }
 
-// shorten returns a with no more of a text than may be logged.
+// shorten returns a with its text cut to the permitted length.
 func (l *handler) shorten(a slog.Attr) slog.Attr {
 	v := a.Value.Resolve()
 	switch v.Kind() {
@@ -106,7 +107,7 @@ func (l *handler) shorten(a slog.Attr) slog.Attr {
 	return slog.Attr{Key: a.Key, Value: v}
 }
 
-// kind is what is logged at a bounded rate.
+// kind identifies the records that share a rate.
 type kind struct {
 	level slog.Level
 	text  string
@@ -115,18 +116,18 @@ type kind struct {
 // kinds counts the records of each kind.
 type kinds struct {
 	mu    sync.Mutex
-	rates map[kind]*rate // guarded by mu, and so is what it points to
+	rates map[kind]*rate // guarded by mu, like its rates
 }
 
 // rate counts the records of a kind in the second that began with the first of them.
 type rate struct {
 	since  time.Time
 	passed int
-	held   uint64 // back, since one has passed
+	held   uint64 // held back since the last one that passed
 }
 
-// pass reports whether a record may be logged now, and how many of its kind were held back before
-// it.
+// pass reports whether a record may be logged now, and the number of records of its kind that were
+// held back before it.
 func (k *kinds) pass(of kind, now time.Time) (more uint64, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -1,13 +1,13 @@
-// Package buffer lends memory for bytes on their way, so that moving them costs no allocation and
-// an idle session holds none.
+// Package buffer provides pooled memory for bytes in transit, so that their transfer needs no
+// allocation and an idle session holds no memory.
 package buffer
 
 import "sync"
 
-// pools holds buffers that nobody uses; pools[i] those of class i.
+// pools holds the unused buffers; pools[i] those of class i.
 var pools [classes]sync.Pool
 
-// Buffer is memory on loan.
+// Buffer is pooled memory.
 type Buffer struct {
 	B []byte // all of it
 }
@@ -15,8 +15,8 @@ type Buffer struct {
 // header is the size of a Buffer.
 const header = 24
 
-// Take returns a buffer of at least size bytes, whose content is anything. Up to Most, it has at
-// most a 16th more than size or Least.
+// Take returns a buffer of at least size bytes with arbitrary content. Up to Most, its size exceeds
+// size, or Least, by at most a 16th.
 func Take(size int) *Buffer {
 	if size > Most {
 		return &Buffer{B: make([]byte, size)}
@@ -28,8 +28,8 @@ func Take(size int) *Buffer {
 	return &Buffer{B: make([]byte, classSize(i))}
 }
 
-// Release gives b back. Nobody may use b after that. A Buffer that Take has not made is left to the
-// garbage collector.
+// Release returns b to its pool. b must not be used afterwards. A Buffer that Take has not made is
+// left to the garbage collector.
 func (b *Buffer) Release() {
 	if len(b.B) > Most {
 		return
@@ -39,7 +39,7 @@ func (b *Buffer) Release() {
 	}
 }
 
-// Held returns how many bytes of memory b takes.
+// Held returns the memory of b in bytes.
 func (b *Buffer) Held() int {
 	if len(b.B) <= Most {
 		return int(held[class(len(b.B))])
@@ -47,33 +47,33 @@ func (b *Buffer) Held() int {
 	return header + Allocated(len(b.B))
 }
 
-// small is how many bytes of memory need not be accounted for: what any message costs besides its
-// content.
+// small is the memory, in bytes, that needs no accounting: that of any message besides its content.
 const small = 512
 
-// tight reports whether memory for so many bytes is fit for n bytes that wait in it: it holds at
-// most an eighth more than they may cost, or no more than memory of their own would.
+// tight reports whether memory of the given size is suitable for n bytes that wait in it. It is if
+// it exceeds the cost that may be accounted for n by at most an eighth, or is no larger than a
+// separate allocation for n.
 func tight(size, n int) bool {
 	takes := Allocated(size)
 	return 8*takes <= 9*(n+small) || takes <= Allocated(n)
 }
 
-// Filled reports whether n bytes fill b so far that it may wait somewhere for as long as they do.
+// Filled reports whether n bytes fill b so far that b may wait together with them.
 func (b *Buffer) Filled(n int) bool { return tight(len(b.B), n) }
 
-// Fills reports whether n bytes fill the buffer that Take returns for size so far.
+// Fills reports whether n bytes fill the buffer that Take returns for size, in the sense of Filled.
 func Fills(n, size int) bool { return size <= Most && tight(classSize(class(size)), n) }
 
-// Suits reports whether a buffer of n bytes has room for size of them and is not much larger than
-// that.
+// Suits reports whether a buffer of n bytes has room for size bytes and is less than about twice as
+// large.
 func Suits(n, size int) bool { return size <= n && n < 2*max(size, Least) }
 
-// Snug reports whether size bytes are better copied to a buffer than to memory of their own: there
-// are buffers of about that size.
+// Snug reports whether size bytes are better copied to a buffer than to a separate allocation:
+// there are buffers of about that size.
 func Snug(size int) bool { return size >= Least && size <= Most }
 
-// Copied returns how many bytes of memory a copy of n bytes takes: in a buffer, where there is one
-// that is snug.
+// Copied returns the memory, in bytes, of a copy of n bytes: a buffer if Snug, and a separate
+// allocation otherwise.
 func Copied(n int) int {
 	if Snug(n) {
 		return int(held[class(n)])

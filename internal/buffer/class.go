@@ -2,13 +2,13 @@ package buffer
 
 import "math/bits"
 
-// Buffers come in sixteen sizes from each power of two to the next, so that what fills one to the
-// last step holds at most a 16th more than it has.
+// Buffers have sixteen sizes from each power of two to the next, so that the smallest sufficient
+// buffer exceeds its content by at most a 16th.
 const (
 	leastShift = 10 // the smallest has 1 KiB
 	stepShift  = 4
 	steps      = 1 << stepShift
-	// the largest has a 16th more than 4 MiB: room for what a frame has around a payload
+	// the largest has a 16th more than 4 MiB: room for the fields of a frame around a payload
 	classes = (22-leastShift)*steps + 2
 
 	// Least and Most are the sizes, in bytes, of the smallest and the largest buffer that is kept.
@@ -16,7 +16,7 @@ const (
 	Most  = 4<<20 + 4<<20/steps
 )
 
-// class returns which of the pools has buffers for size bytes.
+// class returns the pool with the buffers for size bytes.
 func class(size int) int {
 	if size <= Least {
 		return 0
@@ -25,11 +25,11 @@ func class(size int) int {
 	return (shift+stepShift-leastShift)*steps + (size-1)>>shift - steps + 1
 }
 
-// classSize returns how many bytes the buffers of a pool have.
+// classSize returns the size of the buffers of a pool.
 func classSize(class int) int { return (steps + class%steps) << (class/steps + leastShift - stepShift) }
 
-// allocations is what the allocator gives for a number of bytes without pointers: one of these, and
-// from there on whole pages.
+// allocations contains the sizes of the allocator for small objects without pointers. Larger
+// objects are allocated in whole pages.
 var allocations = [...]uint16{
 	8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 256, 288, 320, 352, 384, 416, 448, 480, 512,
 	576, 640, 704, 768, 896, 1024, 1152, 1280, 1408, 1536, 1792, 2048, 2304, 2688, 3072, 3200, 3456, 4096, 4864, 5376, 6144,
@@ -40,16 +40,17 @@ var allocations = [...]uint16{
 const (
 	page    = 8 << 10
 	largest = 32 << 10 // of allocations
-	near    = 1 << 10  // up to which they are multiples of 8, and above of 128
+	near    = 1 << 10  // sizes are multiples of 8 up to here, and of 128 above
 )
 
-// fine and coarse have the allocation for each 8 bytes up to near, and for each 128 up to largest.
+// fine and coarse contain the allocation for each 8 bytes up to near, and for each 128 bytes up to
+// largest.
 var (
 	fine   [near/8 + 1]uint16
 	coarse [(largest-near)/128 + 1]uint16
 )
 
-// held has what a buffer of each class takes.
+// held contains the memory of a buffer of each class.
 var held [classes]uint32
 
 func init() {
@@ -71,7 +72,7 @@ func init() {
 	}
 }
 
-// Allocated returns how many bytes of memory n bytes take that have memory of their own.
+// Allocated returns the memory, in bytes, of a separate allocation of n bytes.
 func Allocated(n int) int {
 	switch {
 	case n <= near:

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAllocatedIsWhatTheAllocatorGives would find out that another version of Go has other sizes.
+// TestAllocatedIsWhatTheAllocatorGives fails if another version of Go has other sizes.
 func TestAllocatedIsWhatTheAllocatorGives(t *testing.T) {
 	require.Zero(t, Allocated(0))
 	all := make([]byte, 80<<10)

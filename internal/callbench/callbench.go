@@ -1,4 +1,4 @@
-// Package callbench is what benchmarks of calls have in common.
+// Package callbench provides the common parts of benchmarks of calls.
 package callbench
 
 import (
@@ -18,9 +18,9 @@ import (
 
 var echo = asterisque.Func[string, string](10, "echo")
 
-// Over measures echoes of 64 bytes over each of urls, which are to be listened at, by one caller
-// and by many, through the typed API and with both ends in this process: what counts is how they
-// stand to each other.
+// Over measures echoes of 64 bytes over each of urls, which are URLs to listen at. It uses one
+// caller and many callers, the typed API, and both ends in this process, so only the ratios of the
+// results are meaningful.
 func Over(b *testing.B, urls ...string) {
 	for _, url := range urls {
 		scheme, _, _ := strings.Cut(url, ":")
@@ -51,7 +51,7 @@ func connect(b *testing.B, url string) *asterisque.Session {
 	return s
 }
 
-// InParallel runs op b.N times on that many goroutines, and reports how often it ran in a second.
+// InParallel runs op b.N times on the given number of goroutines, and reports the rate per second.
 func InParallel(b *testing.B, goroutines int, op func() error) {
 	var left atomic.Int64
 	left.Store(int64(b.N))

@@ -3,8 +3,8 @@ package cut
 
 import "unicode/utf8"
 
-// Text returns text, or as many whole characters from its beginning as at most bytes hold. Text
-// that is not UTF-8 is cut anywhere. What it returns is a part of text.
+// Text returns text, or the longest prefix of whole characters within most bytes. Text that is not
+// UTF-8 is cut at any byte. The result is a part of text.
 func Text[T string | []byte](text T, most int) T {
 	if len(text) <= most {
 		return text

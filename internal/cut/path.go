@@ -2,11 +2,11 @@ package cut
 
 import "strings"
 
-// mostPath bounds a path, in bytes, so that there is room for what is said of the place.
+// mostPath bounds a path, in bytes, so that the reason still has room in the message.
 const mostPath = 400
 
 // Path puts the name of a part, such as ".window" or "[3]", before the path within that part. The
-// beginning of a long path is left out.
+// beginning of a long path is omitted.
 func Path(name, path string) string {
 	switch {
 	case strings.HasPrefix(path, "…"):

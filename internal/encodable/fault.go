@@ -1,6 +1,6 @@
 // Package encodable finds values that a codec cannot carry exactly, before they are encoded: texts
-// that are no UTF-8, values that are nested too deeply or without end, and keys that are one to the
-// receiver. It names the place in the value.
+// that are not UTF-8, values that are nested too deeply or without end, and distinct keys that are
+// equal for the receiver. It reports the place within the value.
 package encodable
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/cut"
 )
 
-// Fault says what a codec cannot carry, and where.
+// Fault describes why and where a value cannot be carried.
 type Fault struct {
 	Path        string // from the value to the place; empty: the whole value
 	Reason      string // in the terms of the codec
@@ -30,21 +30,21 @@ func (f *Fault) Text() string {
 // Error returns the Text.
 func (f *Fault) Error() string { return f.Text() }
 
-// Within notes that the place of f is within a part of this name, such as ".window" or "[3]".
+// Within adds the name of the enclosing part, such as ".window" or "[3]", to the path of f.
 func (f *Fault) Within(name string) *Fault {
 	f.Path = cut.Path(name, f.Path)
 	return f
 }
 
-// NotUTF8 is the fault of a text.
+// NotUTF8 is the fault of a text that is not UTF-8.
 func NotUTF8() *Fault { return &Fault{Reason: "a text is not UTF-8"} }
 
-// TooDeep is the fault of values in more than so many others.
+// TooDeep is the fault of values nested more than most deep.
 func TooDeep(most int) *Fault {
 	return &Fault{Reason: "values are nested more than " + strconv.Itoa(most) + " deep, perhaps without end"}
 }
 
-// Opaque is the fault of a value of type t, which hides what it holds.
+// Opaque is the fault of a value of type t, which has no exported field.
 func Opaque(t reflect.Type) *Fault {
 	return &Fault{Unsupported: true, Reason: "the value hides what it holds", Err: fmt.Errorf("%v has no exported field", t)}
 }

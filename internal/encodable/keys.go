@@ -44,14 +44,14 @@ func (w *walker) entries(p *weigh.Plan, v reflect.Value, depth int) *Fault {
 	return nil
 }
 
-// entry is one of a Go map, in memory that is used again.
+// entry is one entry of a Go map, in reused memory.
 type entry struct {
 	pool      *sync.Pool
 	i         reflect.MapIter
 	key, elem reflect.Value
 }
 
-// entry returns one before the first of v, which is a map by plan p.
+// entry returns an entry before the first one of v, which is a map of plan p.
 func (r *Rules) entry(p *weigh.Plan, v reflect.Value) *entry {
 	pool, ok := r.spare.Load(p)
 	if !ok {
@@ -65,7 +65,7 @@ func (r *Rules) entry(p *weigh.Plan, v reflect.Value) *entry {
 	return e
 }
 
-// free gives e back.
+// free returns e to its pool.
 func (e *entry) free() {
 	e.i.Reset(reflect.Value{})
 	e.key.SetZero()
@@ -73,8 +73,8 @@ func (e *entry) free() {
 	e.pool.Put(e)
 }
 
-// Keys notes the keys of a Go map, of which two may be one to the receiver: NaN, which is not even
-// equal to itself, and numbers and texts of different types in a map of any.
+// Keys records the keys of a Go map to detect keys that may be equal for the receiver: NaN, which
+// is not even equal to itself, and numbers and texts of different types in a map of any.
 type Keys struct {
 	first reflect.Type
 	mixed bool
@@ -90,7 +90,7 @@ func MayBeNaN(t reflect.Type) bool {
 	return false
 }
 
-// Note notes a key.
+// Note records a key.
 func (k *Keys) Note(key reflect.Value) {
 	if !MayBeNaN(key.Type()) {
 		return
@@ -105,10 +105,10 @@ func (k *Keys) Note(key reflect.Value) {
 	}
 }
 
-// Suspicious reports whether SameKeys has to look.
+// Suspicious reports whether SameKeys has to be called.
 func (k *Keys) Suspicious() bool { return k.mixed || k.nan > 1 }
 
-// SameKeys returns the fault of the map m if two of its keys are one to the receiver. encode
+// SameKeys returns the fault of the map m if two of its keys are equal for the receiver. encode
 // returns the encoding of a key.
 func SameKeys(m reflect.Value, encode func(any) ([]byte, error)) *Fault {
 	seen := make(map[any]struct{}, m.Len())
@@ -123,7 +123,7 @@ func SameKeys(m reflect.Value, encode func(any) ([]byte, error)) *Fault {
 	return nil
 }
 
-// received returns something that is equal for keys that are one to the receiver.
+// received returns values that are equal for keys that are equal for the receiver.
 func received(key reflect.Value, encode func(any) ([]byte, error)) any {
 	for key.Kind() == reflect.Interface && !key.IsNil() {
 		key = key.Elem()
@@ -133,7 +133,7 @@ func received(key reflect.Value, encode func(any) ([]byte, error)) any {
 	}
 	b, err := encode(key.Interface())
 	if err != nil {
-		return new(byte) // which is equal to none: the codec will say why
+		return new(byte) // equal to no other: the codec will report the reason
 	}
 	return string(b)
 }

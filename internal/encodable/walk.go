@@ -8,44 +8,46 @@ import (
 	"github.com/asterisque-go/asterisque/internal/weigh"
 )
 
-// Rules are what a codec carries. They do not change.
+// Rules are the properties of a codec. They do not change.
 type Rules struct {
-	Plans *weigh.Plans // how the codec reads Go types when it encodes them
-	Depth int          // how deep values may be nested
+	Plans *weigh.Plans // the view of the codec on Go types when it encodes them
+	Depth int          // the maximum depth of nested values
 
-	// Special returns what is wrong with a value whose plan is a Time, a Number or its Own, or nil,
-	// and how many levels it adds itself.
+	// Special returns the fault of a value whose plan is a Time, a Number or its Own, or nil, and
+	// the number of levels that the value adds itself.
 	Special func(p *weigh.Plan, v reflect.Value) (levels int, f *Fault)
 
-	// Encode returns the encoding of a value, or of one that it points to.
+	// Encode returns the encoding of a value, or of the value it points to.
 	Encode func(v any) ([]byte, error)
 
 	spare sync.Map // of *sync.Pool with *entry, by *weigh.Plan
 }
 
-// Check returns what of v the codec does not carry exactly, or nil, and whether a part of v encodes
-// itself, so that the encoding may be anything. It allocates nothing.
+// Check returns the fault of the first part of v that the codec does not carry exactly, or nil. own
+// reports whether a part of v encodes itself, so that its encoding is not known. Check allocates
+// nothing.
 func (r *Rules) Check(v any) (own bool, f *Fault) {
 	w := walker{Rules: r}
 	f = w.dynamic(v, 0)
 	return w.own, f
 }
 
-// Explain returns which part of v the codec refuses to encode, or nil if it refuses none by itself.
+// Explain returns the fault of the part of v that the codec refuses to encode, or nil if there is
+// none.
 func (r *Rules) Explain(v any) *Fault {
 	w := walker{Rules: r, trials: true}
 	return w.dynamic(v, 0)
 }
 
-// walker goes through a value, in the order in which it is encoded.
+// walker traverses a value in the order of its encoding.
 type walker struct {
 	*Rules
-	trials   bool // each part that has no others is encoded by itself
-	own      bool // a part that encodes itself was met
-	pointers int  // that lead to the value: they may lead to each other without end
+	trials   bool // each part without parts of its own is encoded by itself
+	own      bool // a part that encodes itself was found
+	pointers int  // on the path to the value; bounded, because pointers may form a cycle
 }
 
-// dynamic checks a value of any type that stands depth deep.
+// dynamic checks a value of any type at the given depth.
 func (w *walker) dynamic(v any, depth int) *Fault {
 	if !w.trials {
 		switch v := v.(type) {
@@ -101,10 +103,11 @@ func (w *walker) object(v map[string]any, depth int) *Fault {
 	return nil
 }
 
-// mostPointers is how many pointers may lead to a value, besides one for each level.
+// mostPointers is the number of pointers permitted on the path to a value, besides one for each
+// level.
 const mostPointers = 1000
 
-// value checks v, which stands depth deep and for which p is the plan.
+// value checks v, at the given depth and with plan p.
 func (w *walker) value(p *weigh.Plan, v reflect.Value, depth int) *Fault {
 	if p.Kind == weigh.Pointer {
 		if v.IsNil() {
@@ -174,7 +177,7 @@ func pointer(v reflect.Value) any {
 
 func (w *walker) elements(p *weigh.Plan, v reflect.Value, depth int) *Fault {
 	if p.Elem.Kind == weigh.Nothing && p.Elem.Type.Kind() == reflect.Uint8 {
-		return nil // bytes, which are not nested
+		return nil // bytes have no parts
 	}
 	if p.Kind == weigh.Slice && v.IsNil() {
 		return nil
@@ -193,7 +196,7 @@ func (w *walker) elements(p *weigh.Plan, v reflect.Value, depth int) *Fault {
 	return nil
 }
 
-// isPlain reports whether every value of a type is carried exactly.
+// isPlain reports whether every value of the type is carried exactly.
 func (w *walker) isPlain(p *weigh.Plan) bool {
 	return !w.trials && p.Kind == weigh.Nothing && p.Type.Kind() != reflect.Interface
 }
@@ -220,7 +223,8 @@ func (w *walker) structure(p *weigh.Plan, v reflect.Value, depth int) *Fault {
 	return nil
 }
 
-// fieldOf returns a field of v, unless it is in an embedded struct that is not there.
+// fieldOf returns a field of v. ok is false if the field is in an embedded struct whose pointer is
+// nil.
 func fieldOf(v reflect.Value, place []int) (field reflect.Value, ok bool) {
 	for i, at := range place {
 		if i > 0 && v.Kind() == reflect.Pointer {
@@ -234,7 +238,7 @@ func fieldOf(v reflect.Value, place []int) (field reflect.Value, ok bool) {
 	return v, true
 }
 
-// Hides reports whether a struct has fields, and none that a codec sees.
+// Hides reports whether a struct has fields, none of which is visible to a codec.
 func Hides(t reflect.Type) bool {
 	hidden := false
 	for i := range t.NumField() {

@@ -7,7 +7,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/fifo"
 )
 
-// value is as large as most of what waits in a session.
+// value has the size of most queued values of a session.
 type value struct {
 	number int
 	_      []byte
@@ -22,7 +22,7 @@ func BenchmarkQueue(b *testing.B) {
 
 func benchmark[T any](b *testing.B, value func(int) T) {
 	for _, n := range []int{1, 2, 16, 10_000} {
-		b.Run(fmt.Sprintf("reused/%d", n), func(b *testing.B) { // n come, then all leave
+		b.Run(fmt.Sprintf("reused/%d", n), func(b *testing.B) { // push n, then pop all
 			var q fifo.Queue[T]
 			b.ReportAllocs()
 			for b.Loop() {
@@ -43,7 +43,7 @@ func benchmark[T any](b *testing.B, value func(int) T) {
 			}
 		})
 		b.Run(fmt.Sprintf("steady/%d", n), func(b *testing.B) {
-			// one comes and one leaves while n wait
+			// one is pushed and one popped while n wait
 			var q fifo.Queue[T]
 			fill(&q, n, value)
 			b.ReportAllocs()
@@ -53,7 +53,7 @@ func benchmark[T any](b *testing.B, value func(int) T) {
 			}
 		})
 	}
-	b.Run("last/10000", func(b *testing.B) { // one comes and leaves again while n wait
+	b.Run("last/10000", func(b *testing.B) { // one is pushed and popped again while n wait
 		var q fifo.Queue[T]
 		fill(&q, 10_000, value)
 		b.ReportAllocs()
@@ -62,7 +62,7 @@ func benchmark[T any](b *testing.B, value func(int) T) {
 			q.PopLast()
 		}
 	})
-	b.Run("at/10000", func(b *testing.B) { // all are looked at
+	b.Run("at/10000", func(b *testing.B) { // all are read
 		var q fifo.Queue[T]
 		fill(&q, 10_000, value)
 		for b.Loop() {
@@ -71,7 +71,7 @@ func benchmark[T any](b *testing.B, value func(int) T) {
 			}
 		}
 	})
-	b.Run("filter/10000", func(b *testing.B) { // one of 10,000 leaves, and another comes
+	b.Run("filter/10000", func(b *testing.B) { // one of 10,000 is removed, and another one pushed
 		var q fifo.Queue[T]
 		fill(&q, 10_000, value)
 		b.ReportAllocs()

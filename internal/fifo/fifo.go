@@ -1,31 +1,32 @@
-// Package fifo is a first-in, first-out queue that holds memory in proportion to what waits in it.
+// Package fifo provides a first-in, first-out queue with memory proportional to its length.
 package fifo
 
 import "unsafe"
 
-// chunkSize is how many bytes of values are allocated at once, at most: with what the allocator
-// adds to them, a page of memory.
+// chunkSize is the largest size, in bytes, of a chunk: together with the overhead of the allocator
+// it is half a page of 8 KiB.
 const chunkSize = 4<<10 - 8
 
-// fewValues is the length up to which a first chunk grows rather than have what waits in it moved
-// to its front at each second Push.
+// fewValues is the length up to which a full first chunk grows. Beyond it, the values are moved to
+// the front of the chunk if at least half of it is spent; for shorter chunks that would happen at
+// each second Push.
 const fewValues = 8
 
-// growth is by which part of its length a first chunk grows: there may be as many queues as pipes,
-// and what their chunks have free is counted for nobody.
+// growth determines by which part of its length a first chunk grows: a quarter. There may be as
+// many queues as pipes, and the free part of their chunks is not accounted for.
 const growth = 4
 
-// Queue hands values out in the order in which they came. The zero Queue is empty and holds no
-// memory. It is not safe for concurrent use.
+// Queue returns values in the order of their Push. The zero Queue is empty and holds no memory. It
+// is not safe for concurrent use.
 //
-// Values wait in chunks of one length. The first one is allocated small and grows to that length,
-// so that a queue of few values is a small slice; the others are behind it. Beside what waits, a
-// Queue holds no more than three chunks, which are the spent part of the first, the free part of
-// the last and a spare one, and an empty Queue holds no more than one.
+// The values are in chunks of one length. The first chunk is allocated small and grows to that
+// length, so that a queue of few values is a small slice. The other chunks follow it. Besides its
+// values, a Queue holds at most three chunks: the spent part of the first, the free part of the
+// last, and a spare one. An empty Queue holds at most one chunk.
 type Queue[T any] struct {
-	first []T      // first[head:] is what waits longest; it is empty only if the Queue is
-	head  int      // those before were taken
-	rest  *rest[T] // behind first; nil until there is more than a chunk
+	first []T      // first[head:] holds the oldest values; it is empty only if the Queue is
+	head  int      // the values before it were taken
+	rest  *rest[T] // the chunks after first; nil until there is more than one
 }
 
 // perChunk returns the length of a chunk.
@@ -34,7 +35,7 @@ func perChunk[T any]() int {
 	return max(chunkSize/max(int(unsafe.Sizeof(v)), 1), 1)
 }
 
-// Len returns the number of values that wait.
+// Len returns the number of values in the queue.
 func (q *Queue[T]) Len() int {
 	n := len(q.first) - q.head
 	if q.rest != nil {
@@ -43,7 +44,7 @@ func (q *Queue[T]) Len() int {
 	return n
 }
 
-// Held returns the bytes of q and of the memory that it keeps, if it is empty.
+// Held returns the bytes of q and of its memory, if q is empty.
 func (q *Queue[T]) Held() int {
 	var v T
 	return int(unsafe.Sizeof(*q)) + cap(q.first)*int(unsafe.Sizeof(v))
@@ -58,7 +59,7 @@ func (q *Queue[T]) Push(v T) {
 	q.first = append(q.first, v)
 }
 
-// pushFull is Push if the first chunk has no room.
+// pushFull is Push for a first chunk without room.
 func (q *Queue[T]) pushFull(v T) {
 	if q.long() {
 		q.rest.push(v)
@@ -66,7 +67,7 @@ func (q *Queue[T]) pushFull(v T) {
 	}
 	n := cap(q.first)
 	switch {
-	case n >= fewValues && q.head > n/2: // most of it is spent: move what waits to its front
+	case n >= fewValues && q.head > n/2: // most of it is spent: move the rest to its front
 		waits := copy(q.first, q.first[q.head:])
 		clear(q.first[waits:])
 		q.first, q.head = append(q.first[:waits], v), 0
@@ -82,13 +83,13 @@ func (q *Queue[T]) pushFull(v T) {
 	}
 }
 
-// long reports whether values wait behind the first chunk.
+// long reports whether there are values after the first chunk.
 func (q *Queue[T]) long() bool { return q.rest != nil && !q.rest.empty() }
 
-// Peek returns the value that Pop returns next. There must be one.
+// Peek returns the value that Pop returns next. The queue must not be empty.
 func (q *Queue[T]) Peek() *T { return &q.first[q.head] }
 
-// At returns the value that Pop would return after i others. There must be more than i.
+// At returns the value with i older ones. The queue must hold more than i values.
 func (q *Queue[T]) At(i int) *T {
 	i += q.head
 	if i < len(q.first) {
@@ -97,24 +98,24 @@ func (q *Queue[T]) At(i int) *T {
 	return q.rest.at(i - len(q.first))
 }
 
-// Pop removes the oldest value and returns it. There must be one.
+// Pop removes and returns the oldest value. The queue must not be empty.
 func (q *Queue[T]) Pop() T {
 	v := q.first[q.head]
 	q.drop()
 	return v
 }
 
-// drop removes the oldest value. It is apart from Pop, so that the compiler can inline that.
+// drop removes the oldest value. It is separate from Pop, so that the compiler can inline Pop.
 func (q *Queue[T]) drop() {
 	var zero T
-	q.first[q.head] = zero // let go of what it refers to
+	q.first[q.head] = zero // drop the reference
 	q.head++
 	if q.head == len(q.first) {
 		q.spent()
 	}
 }
 
-// PopLast removes the youngest value and returns it. There must be one.
+// PopLast removes and returns the newest value. The queue must not be empty.
 func (q *Queue[T]) PopLast() T {
 	if q.long() {
 		return q.rest.popLast()
@@ -130,7 +131,7 @@ func (q *Queue[T]) PopLast() T {
 	return v
 }
 
-// spent replaces the first chunk, of which nothing waits any more.
+// spent replaces the first chunk, which has no values left.
 func (q *Queue[T]) spent() {
 	q.first, q.head = q.first[:0], 0
 	switch {
@@ -142,7 +143,7 @@ func (q *Queue[T]) spent() {
 	}
 }
 
-// Reset empties q, which holds no memory then, and returns what waited, oldest first.
+// Reset empties q, releases its memory, and returns its values, oldest first.
 func (q *Queue[T]) Reset() []T {
 	waited := q.first[q.head:]
 	if q.long() {
@@ -155,7 +156,8 @@ func (q *Queue[T]) Reset() []T {
 	return waited
 }
 
-// Filter removes every value for which keep returns false, and returns how many those were.
+// Filter removes every value for which keep returns false, and returns the number of removed
+// values.
 func (q *Queue[T]) Filter(keep func(*T) bool) (removed int) {
 	n, kept := q.Len(), 0
 	for i := range n {

@@ -13,10 +13,10 @@ import (
 
 const (
 	chunk = 4 << 10
-	noise = 16 << 10 // what else comes and goes meanwhile
+	noise = 16 << 10 // other allocations meanwhile
 )
 
-// TestAQueueHoldsWhatWaits bounds what a Queue holds at each length, whichever way it got there.
+// TestAQueueHoldsWhatWaits bounds the memory of a Queue at each length, regardless of its history.
 func TestAQueueHoldsWhatWaits(t *testing.T) {
 	const n = 100_000
 	size := int(unsafe.Sizeof(value{}))
@@ -102,7 +102,8 @@ func TestAnEmptyQueueHoldsAChunkAtMost(t *testing.T) {
 	})
 }
 
-// TestAQueueThatStaysAsLongAllocatesNothing does so at the lengths where chunks come and go, too.
+// TestAQueueThatStaysAsLongAllocatesNothing includes the lengths at which chunks are added and
+// removed.
 func TestAQueueThatStaysAsLongAllocatesNothing(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 16, 40, 62, 63, 64, 125, 126, 127, 10_000} {
 		var q fifo.Queue[value]

@@ -9,7 +9,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/fifo"
 )
 
-// TestQueueOfAnySizeAgreesWithASlice uses all methods, with values of which many, few and one fit
+// TestQueueOfAnySizeAgreesWithASlice uses all methods, with values of which many, few or one fit
 // into a chunk.
 func TestQueueOfAnySizeAgreesWithASlice(t *testing.T) {
 	t.Run("2B", func(t *testing.T) { agrees(t, 400, func(n int) int16 { return int16(n) }) })
@@ -26,7 +26,7 @@ func agrees[T comparable](t *testing.T, steps int, value func(int) T) {
 	var model []T
 	for step := range steps {
 		most := []int{3, 30, 300, 3000}[rnd.IntN(4)]
-		if step%2 == 0 { // steps are as long as queues are, so that they grow and shrink
+		if step%2 == 0 { // phases as long as the queues, so that they grow and shrink
 			for range rnd.IntN(most) {
 				v := value(rnd.Int())
 				q.Push(v)
@@ -46,7 +46,7 @@ func agrees[T comparable](t *testing.T, steps int, value func(int) T) {
 				model = model[:len(model)-1]
 			}
 		case 5, 6:
-			share := rnd.IntN(5) // of five values, how many stay
+			share := rnd.IntN(5) // how many of five values stay
 			var kept []T
 			i := 0
 			removed := q.Filter(func(v *T) bool {
@@ -75,7 +75,7 @@ func agrees[T comparable](t *testing.T, steps int, value func(int) T) {
 	}
 }
 
-// same is require.Equal for values that are many.
+// same is require.Equal for a large number of values.
 func same[T comparable](t *testing.T, want, got T) {
 	if want != got {
 		t.Helper()

@@ -1,18 +1,18 @@
 package fifo
 
-// fewChunks is for how many chunks a list may have room although there are none.
+// fewChunks is the number of unused places that a list of chunks may keep.
 const fewChunks = 8
 
-// rest is the chunks of a Queue behind the first, which is full if there are any.
+// rest is the chunks of a Queue after the first, which is full if there are any.
 type rest[T any] struct {
-	chunks [][]T // chunks[head:] have values; all but the last are full
+	chunks [][]T // chunks[head:] hold values; all but the last are full
 	head   int
-	spare  []T // nil, or an empty chunk, so that a Queue which stays as long allocates nothing
+	spare  []T // nil, or an empty chunk, so that a Queue of constant length allocates nothing
 }
 
 func (r *rest[T]) empty() bool { return len(r.chunks) == r.head }
 
-// len returns the number of values that wait here.
+// len returns the number of values in r.
 func (r *rest[T]) len() int {
 	last := len(r.chunks) - 1
 	if last < r.head {
@@ -21,7 +21,7 @@ func (r *rest[T]) len() int {
 	return (last-r.head)*perChunk[T]() + len(r.chunks[last])
 }
 
-// at returns the value behind i others.
+// at returns the value with i older ones in r.
 func (r *rest[T]) at(i int) *T {
 	n := perChunk[T]()
 	return &r.chunks[r.head+i/n][i%n]
@@ -59,7 +59,7 @@ func (r *rest[T]) shift() []T {
 	return c
 }
 
-// popLast removes the youngest value and returns it.
+// popLast removes and returns the newest value.
 func (r *rest[T]) popLast() T {
 	var zero T
 	c := &r.chunks[len(r.chunks)-1]
@@ -75,7 +75,7 @@ func (r *rest[T]) popLast() T {
 	return v
 }
 
-// fit makes the list of chunks shorter if it was made for many more.
+// fit shortens the list of chunks if it was made for many more.
 func (r *rest[T]) fit() {
 	if listed := r.chunks[r.head:]; cap(r.chunks) > 4*len(listed)+fewChunks {
 		r.chunks, r.head = append([][]T(nil), listed...), 0

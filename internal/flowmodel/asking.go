@@ -2,21 +2,21 @@ package flowmodel
 
 import "github.com/asterisque-go/asterisque/limits"
 
-// onAsk is an Ask that has arrived.
+// onAsk processes an Ask that has arrived.
 func (s *session) onAsk(e *end, d *direction, sent, total int) {
 	if d.c.over[e.index] || d.stopped || d.eof || s.unknownCall(e, d) {
 		return
 	}
 	s.check(sent == d.received, "an Ask does not say what has arrived")
-	s.forgetAsk(e, d) // and what was allowed, unless a Block has come since
+	s.forgetAsk(e, d) // and takes back an Allow, unless its Block has arrived since
 	if total > sent && total > d.granted {
 		d.wish = total
 		s.answerAsk(e, d)
 	}
 }
 
-// answerAsk answers the Ask that stands if it is time for that: with a Credit if the window is
-// large enough, or as soon as the application waits for the Block.
+// answerAsk answers the present Ask if possible now: with a Credit if the window is large enough,
+// or as soon as the application waits for the Block.
 func (s *session) answerAsk(e *end, d *direction) {
 	if d.wish == 0 || d.c.over[e.index] || d.stopped || d.eof || d.inbox.len() > 0 && !s.broken.AllowEarly {
 		return
@@ -40,7 +40,7 @@ func (s *session) answerAsk(e *end, d *direction) {
 	}
 }
 
-// allow answers with what the claim has got.
+// allow answers with the room of the granted claim.
 func (s *session) allow(d *direction) {
 	s.counts.Allowed++
 	d.allowed, d.debt, d.wish, d.used = d.wish, d.claim.Bytes, 0, false
@@ -48,7 +48,7 @@ func (s *session) allow(d *direction) {
 	s.announce(d)
 }
 
-// claimGranted is called when the claim has got its room, which may be of no use any more.
+// claimGranted is called when the claim is granted. Its room may not be needed any more.
 func (s *session) claimGranted(e *end, d *direction) {
 	d.claimed = false
 	may := d.waiting && d.inbox.len() == 0 || s.broken.AllowEarly
@@ -60,61 +60,61 @@ func (s *session) claimGranted(e *end, d *direction) {
 	s.answerAsk(e, d)
 }
 
-// withdraw takes the claim out of the line, if it is there.
+// withdraw withdraws the claim, if it waits.
 func (s *session) withdraw(e *end, d *direction) {
 	if !d.claimed {
 		return
 	}
 	waited, granted := e.room.Withdraw(&d.claim)
-	if waited { // otherwise it has got room, and is about to be told
+	if waited { // otherwise its Granted is about to be called
 		d.claimed = false
 	}
 	e.grant(granted)
 }
 
-// settle is called when a Block was taken: the first one behind an Allow has used it up.
+// settle is called when a Block was taken: the first Block after an Allow has used the Allow.
 func (s *session) settle(e *end, d *direction) {
 	if d.allowed > 0 && d.used {
 		s.disallow(e, d)
 	}
 }
 
-// disallow takes an Allow back, and its room.
+// disallow takes an Allow back, and returns its room.
 func (s *session) disallow(e *end, d *direction) {
 	s.vacate(e, d)
 	d.allowed, d.allowDue, d.used = 0, false, false
 }
 
-// recall takes back an Allow of which the peer has not been told: its Ask stands.
+// recall takes back an Allow that the peer has not received. The Ask remains unanswered.
 func (s *session) recall(e *end, d *direction) {
 	wish := d.allowed
 	s.disallow(e, d)
 	d.wish = wish
 }
 
-// vacate gives back the room of an Allow.
+// vacate returns the room of an Allow.
 func (s *session) vacate(e *end, d *direction) {
 	e.grant(e.room.Disallow(d.debt))
 	e.holding -= d.sheltered
 	d.debt, d.sheltered = 0, 0
 }
 
-// forgetAsk forgets the Ask that stands, and takes back what was allowed, unless its Block is
-// there.
+// forgetAsk drops the present Ask, and takes back an Allow, unless its Block has arrived.
 func (s *session) forgetAsk(e *end, d *direction) {
 	d.wish = 0
 	s.withdraw(e, d)
 	switch over := d.c.over[e.index]; {
 	case d.allowed == 0:
-	case !over && d.stopped: // what was allowed may come, and needs no room
+	case !over && d.stopped: // the allowed Block may arrive, and needs no room
 		s.vacate(e, d)
 	case !d.used:
 		s.disallow(e, d)
 	}
 }
 
-// leave is a Receive that ends before its Block has come. One that was allowed for it must not hold
-// up those of others: it goes to spare room, or to that of running calls, or the call ends.
+// leave ends a Receive before its Block has arrived. An allowed Block must not block the large
+// Blocks of other streams: it moves to spare room, or to the room of running calls, or the call
+// ends.
 func (s *session) leave(e *end, d *direction) {
 	d.waiting = false
 	if d.c.over[e.index] || s.broken.AbandonAllows {
@@ -123,7 +123,7 @@ func (s *session) leave(e *end, d *direction) {
 	s.withdraw(e, d)
 	switch {
 	case d.allowed == 0 || d.debt == 0:
-	case d.allowDue: // the peer has not been told
+	case d.allowDue: // the Allow has not been sent
 		s.recall(e, d)
 	case e.room.Fit(&d.hold, d.hold.Bytes()+uint64(d.debt)):
 		s.counts.Moved++

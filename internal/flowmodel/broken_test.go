@@ -11,7 +11,7 @@ import (
 
 type broken = flowmodel.Broken
 
-// without are the rules, each with a session that fails without it.
+// without lists the rules, each with a session that fails without it.
 var without = []struct {
 	broken broken
 	seed   uint64
@@ -38,7 +38,8 @@ var without = []struct {
 	{broken{LeftUnpaid: true}, 558},
 }
 
-// enough is for how many sessions, from the given one on, a rule may seem to be of no use.
+// enough is the number of sessions, from the given one on, in which a missing rule has to cause a
+// failure.
 const enough = 2000
 
 func TestWithoutAnyRuleSomeSessionFails(t *testing.T) {

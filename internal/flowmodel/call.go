@@ -5,10 +5,10 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// call is one call with all that its two ends know of it.
+// call is one call, with the state of both of its ends.
 type call struct {
 	id       int
-	from     int // the end that calls
+	from     int // the calling end
 	parent   *call
 	depth    int
 	nested   bool
@@ -21,41 +21,41 @@ type call struct {
 
 	habits
 
-	// What the caller's end knows.
+	// State of the calling end.
 	caller   callerState
-	wantGone bool         // its enclosing call is over, or the session is about to be
+	wantGone bool         // its enclosing call is over, or the session is about to end
 	claim    limits.Claim // of a stream on room for its window
-	claimed  bool         // that stands in the line, or has got it
-	turn     bool         // it has got it
-	opened   bool         // the window is the pipe's
+	claimed  bool         // the claim waits, or has been granted
+	turn     bool         // the claim has been granted
+	opened   bool         // the pipe has the window
 	leaving  *departure   // its Open, while that waits to be counted
-	entered  bool         // it is one of the calls within others
-	within   int          // what it holds of the room for streams of these
-	departed bool         // the peer may know of it
+	entered  bool         // it is one of the nested calls
+	within   int          // bytes held in the room for streams of nested calls
+	departed bool         // the peer may know it
 
-	// What the callee's end knows.
+	// State of the called end.
 	callee    calleeState
-	lent      bool // its worker
-	kids      int  // calls within it that run now
-	toNest    int  // and those that are still to be made
+	lent      bool // its worker is lent
+	kids      int  // its running nested calls
+	toNest    int  // its nested calls to come
 	cancelled bool
 	parked    bool // its answer waits to be counted
 
-	flow   [2]priority.Flow[message] // what waits in the outbox of each end
-	closed [2]bool                   // nothing may follow there
-	over   [2]bool                   // the pipe, at each end
+	flow   [2]priority.Flow[message] // messages in the outbox of each end
+	closed [2]bool                   // nothing may follow at that end
+	over   [2]bool                   // the pipe is over, at each end
 
 	up   direction // from the caller to the handler
 	down direction // from the handler to the caller
 }
 
-// habits are what the applications at both ends of a call will do.
+// habits are the future behaviour of the applications at both ends of a call.
 type habits struct {
-	deepest  int  // how deep the tree of the call may be
-	cancelAt int  // the step at which the caller gives up; 0: never
-	first    bool // calls within it come before the handler touches its stream
+	deepest  int  // maximum depth of the tree of the call
+	cancelAt int  // the step at which the caller cancels; 0: never
+	first    bool // nested calls come before the handler uses its stream
 	hasty    bool // the handler returns without reading to the end
-	sleepy   bool // somebody in its tree sleeps for ever
+	sleepy   bool // some application in its tree sleeps for ever
 	asleep   bool // the handler never returns
 }
 
@@ -64,7 +64,7 @@ type nature uint8
 const (
 	ordinary nature = iota
 	unknown         // there is no such function
-	inline          // it is answered on the reader
+	inline          // the reader answers it
 )
 
 type callerState uint8
@@ -74,7 +74,7 @@ const (
 	callerCredit                      // its Open waits for room at the peer
 	callerOutbound                    // and at the outbound soft limit
 	callerSent                        // it waits for the answer
-	callerReads                       // which has come, and Blocks are left to be read
+	callerReads                       // the answer has arrived, and Blocks are left to be read
 	callerEnded
 )
 
@@ -87,8 +87,8 @@ type calleeState uint8
 const (
 	calleeNone    calleeState = iota
 	calleeWaits               // for a worker, a window, room for its parameters
-	calleeRuns                // its handler does
-	calleeAnswers             // the answer was given on the reader, and waits to be counted
+	calleeRuns                // its handler runs
+	calleeAnswers             // the reader has answered, and the answer waits to be counted
 	calleeEnded
 )
 
@@ -96,20 +96,20 @@ var calleeIs = [...]string{"has not arrived", "waits", "runs", "is answered", "h
 
 func (c *call) to() int { return 1 - c.from }
 
-// ended says whether neither end has anything more to do with c.
+// ended reports whether both ends have finished with c.
 func (c *call) ended() bool {
 	return c.caller == callerEnded && (c.callee == calleeNone || c.callee == calleeEnded) && !c.parked
 }
 
-// line is calls in the order in which they take their turns.
+// line is calls in the order in which they are served.
 type line [3][]*call
 
-// at returns the place of a priority: the highest first.
+// at returns the index of a priority: the highest first.
 func at(p priority.Priority) int { return int(priority.Normal + 1 - p) }
 
 func (l *line) push(c *call) { l[at(c.priority)] = append(l[at(c.priority)], c) }
 
-// remove reports whether c was there.
+// remove removes c and reports whether c was in l.
 func (l *line) remove(c *call) bool {
 	calls := l[at(c.priority)]
 	for i, other := range calls {
@@ -121,7 +121,7 @@ func (l *line) remove(c *call) bool {
 	return false
 }
 
-// first returns the call whose turn it is, or nil.
+// first returns the call that is next in turn, or nil.
 func (l *line) first() *call {
 	for _, calls := range l {
 		if len(calls) > 0 {

@@ -2,7 +2,7 @@ package flowmodel
 
 import "github.com/asterisque-go/asterisque/limits"
 
-// callerStep is the application that calls, from its wish to the end of the call.
+// callerStep is the calling application, from the start to the end of the call.
 func (s *session) callerStep(c *call, timers bool) outcome {
 	e := &s.ends[c.from]
 	if c.caller == callerEnded {
@@ -29,8 +29,8 @@ func (s *session) callerStep(c *call, timers bool) outcome {
 	return blocked
 }
 
-// windowStep waits for room for the Blocks of the callee. A call within another one has that
-// elsewhere, or is refused.
+// windowStep waits for room for the Blocks of the callee. A nested call takes room of its own
+// share, or is rejected.
 func (s *session) windowStep(e *end, c *call) outcome {
 	switch {
 	case c.nested:
@@ -51,7 +51,7 @@ func (s *session) windowStep(e *end, c *call) outcome {
 	return moved
 }
 
-// hasWindow reports whether c has its window, for which it waits in the line of the room.
+// hasWindow reports whether c has its window, for which c waits in the line of the room.
 func (s *session) hasWindow(e *end, c *call) bool {
 	if !c.claimed {
 		c.claimed = true
@@ -73,13 +73,13 @@ func (s *session) leaveWindow(e *end, c *call) {
 	}
 	waited, granted := e.room.Withdraw(&c.claim)
 	e.grant(granted)
-	if !waited { // its turn has come
+	if !waited { // it has been granted
 		e.room.Opened(&c.claim, &c.down.hold)
 		c.opened = true
 	}
 }
 
-// creditStep passes the room for Opens in turn.
+// creditStep waits for the credit for Opens, in turn.
 func (s *session) creditStep(e *end, c *call) outcome {
 	if e.credit.line.first() != c {
 		return blocked
@@ -95,7 +95,7 @@ func (s *session) creditStep(e *end, c *call) outcome {
 	return moved
 }
 
-// openStep passes the outbound soft limit.
+// openStep waits at the outbound soft limit.
 func (s *session) openStep(e *end, c *call) outcome {
 	m := message{kind: openMessage, c: c, held: heldMessage + c.params, size: 32 + c.params}
 	if c.leaving == nil {
@@ -111,14 +111,14 @@ func (s *session) openStep(e *end, c *call) outcome {
 	if c.stream {
 		c.up.limit = s.ends[c.to()].plan.Window
 		c.down.granted = int(c.down.hold.Bytes())
-		c.down.limit = c.down.granted // which the Open says
+		c.down.limit = c.down.granted // announced by the Open
 		s.add(actor{kind: actSend, d: &c.up})
 		s.add(actor{kind: actRecv, d: &c.down})
 	}
 	return moved
 }
 
-// cancel gives a call up.
+// cancel cancels a call.
 func (s *session) cancel(e *end, c *call) {
 	s.counts.Canceled++
 	switch c.caller {
@@ -136,7 +136,7 @@ func (s *session) cancel(e *end, c *call) {
 	s.endCaller(e, c)
 }
 
-// unsent gives the cost of an Open back that is never sent.
+// unsent returns the cost of an Open that is never sent.
 func (s *session) unsent(e *end, c *call) {
 	if !c.nested {
 		e.credit.used -= c.cost
@@ -156,7 +156,7 @@ func (s *session) abort(e *end, c *call) {
 	c.closed[e.index] = true
 }
 
-// onResult is the answer, which is handed over on arrival.
+// onResult processes the answer, which is delivered on arrival.
 func (s *session) onResult(e *end, c *call) {
 	if c.caller != callerSent {
 		return
@@ -167,7 +167,7 @@ func (s *session) onResult(e *end, c *call) {
 	c.caller = callerReads
 }
 
-// onRefusal is an answer without a result.
+// onRefusal processes an answer without a result.
 func (s *session) onRefusal(e *end, c *call) {
 	if c.caller != callerSent {
 		return
@@ -180,7 +180,7 @@ func (s *session) onRefusal(e *end, c *call) {
 	s.endCaller(e, c)
 }
 
-// over ends the pipe at one end. Blocks that wait are left for the application if keep is set.
+// over ends the pipe at one end. If keep is set, Blocks in the inbox are left for the application.
 func (s *session) over(e *end, c *call, keep bool) {
 	if c.over[e.index] {
 		return
@@ -201,7 +201,7 @@ func (s *session) over(e *end, c *call, keep bool) {
 	}
 }
 
-// endCaller is the end of a call for who has made it.
+// endCaller ends a call on the calling side.
 func (s *session) endCaller(e *end, c *call) {
 	s.over(e, c, false)
 	e.nesting.leave(c)

@@ -2,19 +2,19 @@ package flowmodel
 
 import "fmt"
 
-// check keeps what is wrong first.
+// check records the first fault.
 func (s *session) check(ok bool, what string) {
 	if !ok && s.fault == "" {
 		s.fault, s.faultAt = what, s.counts.Steps
 	}
 }
 
-// blocks is the room for Blocks but for large ones.
+// blocks returns the room for Blocks without the room for large ones.
 func (e *end) blocks() int {
 	return (e.plan.Workers+e.plan.Callers)*e.plan.Window + e.plan.Spare
 }
 
-// invariants holds after each step: what is promised fits into the room that is set aside for it.
+// invariants is checked after each step: granted credit fits into the room reserved for it.
 func (s *session) invariants(a *actor) {
 	for i := range s.ends {
 		e := &s.ends[i]
@@ -28,12 +28,13 @@ func (s *session) invariants(a *actor) {
 	if a.d != nil {
 		s.checkDirection(a.d)
 	}
-	if s.counts.Steps%512 == 0 { // dear, so not after each step
+	if s.counts.Steps%512 == 0 { // expensive, so not after each step
 		s.recount()
 	}
 }
 
-// checkDirection asserts that what a direction was promised, and what waits in it, is paid for.
+// checkDirection checks that the granted credit and the inbox of a direction are covered by its
+// room.
 func (s *session) checkDirection(d *direction) {
 	promised := max(d.granted, d.received)
 	if d.allowed > 0 && !d.used {
@@ -44,7 +45,7 @@ func (s *session) checkDirection(d *direction) {
 	}
 	paid := int(d.hold.Bytes()) + d.debt + d.sheltered + d.prepaid
 	if d.isUp && d.c.callee == calleeWaits {
-		paid += s.ends[d.to()].plan.Window // with the Open
+		paid += s.ends[d.to()].plan.Window // paid by the Open
 	}
 	if promised-d.taken <= paid || d.stopped || d.done || s.broken.Overshoot || s.broken.AbandonAllows {
 		return
@@ -53,13 +54,13 @@ func (s *session) checkDirection(d *direction) {
 		" and %d are set aside: %+v", d.c.id, d.isUp, promised-d.taken, d.taken, paid, d.receiving))
 }
 
-// sums is what an end holds, counted anew.
+// sums is the state of an end, counted anew.
 type sums struct {
 	windows, large, inMessages, inBytes, opens, inner, nested, holding int
 	prepaid, within                                                    int
 }
 
-// recount compares what is counted with what there is.
+// recount compares the counters with the actual state.
 func (s *session) recount() {
 	var have [2]sums
 	for _, c := range s.calls {
@@ -117,7 +118,7 @@ func (s *session) countDirection(d *direction, have *sums) {
 
 func (s *session) compare(e *end, have *sums) {
 	load, held := e.room.Load(), e.inbound.Held()
-	if len(e.granted) == 0 { // otherwise some have got what they do not know of
+	if len(e.granted) == 0 { // otherwise some claims do not know of their grants yet
 		s.check(load.Windows == have.windows, "windows are miscounted")
 		s.check(load.Large == have.large, "large Blocks are miscounted")
 	}
@@ -129,7 +130,7 @@ func (s *session) compare(e *end, have *sums) {
 	s.check(e.away > 0 || e.holding == have.holding, "what running calls hold is miscounted")
 }
 
-// leftovers says what is still held when everything has ended; "" if nothing is.
+// leftovers describes the resources that are still held after everything has ended, or returns "".
 func (s *session) leftovers() string {
 	for i := range s.ends {
 		e, sent := &s.ends[i], s.ends[1-i].credit.used

@@ -5,11 +5,11 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// credit is what Opens wait for: room at the peer.
+// credit is the credit at the peer, for which Opens wait.
 type credit struct {
 	limit, used int  // totals of cost
-	spare       int  // what is kept for urgent calls
-	line        line // who waits
+	spare       int  // reserved for urgent calls
+	line        line // waiting calls
 }
 
 func (k *credit) init(peer *limits.Plan) {
@@ -18,7 +18,7 @@ func (k *credit) init(peer *limits.Plan) {
 	k.spare = max(0, min(k.limit/8, k.limit-largest))
 }
 
-// take uses cost if there is so much for a call of this priority.
+// take uses cost if there is enough credit for a call of this priority.
 func (k *credit) take(p priority.Priority, cost int) bool {
 	least := k.spare
 	if p > priority.Normal {
@@ -31,14 +31,15 @@ func (k *credit) take(p priority.Priority, cost int) bool {
 	return true
 }
 
-// nesting counts the calls of one end that are made within calls of its peer, and are not answered.
+// nesting counts the unanswered calls of one end that are made within calls of its peer.
 type nesting struct {
 	calls int
 	cost  int // to the peer
 	sizes int // of the windows of their streams
 }
 
-// enter reports whether there is room, at the peer and here, for one more.
+// enter reports whether there is room for one more call, at the peer and here, and counts the call
+// if so.
 func (n *nesting) enter(c *call, peer, own *limits.Plan) bool {
 	size := 0
 	if c.stream {
@@ -55,7 +56,7 @@ func (n *nesting) enter(c *call, peer, own *limits.Plan) bool {
 	return true
 }
 
-// leave gives back the place of a call that is answered, if it has one.
+// leave returns the place of an answered call, if it has one.
 func (n *nesting) leave(c *call) {
 	if !c.entered {
 		return
@@ -65,7 +66,7 @@ func (n *nesting) leave(c *call) {
 	n.cost -= c.cost
 }
 
-// drop gives back the window of its stream, of which nothing is left.
+// drop returns the window of a stream of which no Block is left.
 func (n *nesting) drop(c *call) {
 	n.sizes -= c.within
 	c.within = 0

@@ -5,31 +5,31 @@ import "github.com/asterisque-go/asterisque/limits"
 // dispatcher runs the calls of the peer.
 type dispatcher struct {
 	opens      limits.Opens
-	mostQueued int // how many calls may wait; 0: any number
+	mostQueued int // limit of waiting calls; 0: none
 
 	ready   line // calls that wait for a worker
-	large   line // those whose turn it was, and for whose parameters there was no room
-	waiting int  // calls that nobody has taken yet
+	large   line // calls that were next in turn without room for their parameters
+	waiting int  // calls that no worker has taken yet
 	active  int  // workers that run handlers
-	lent    int  // and those that are lent
-	parked  int  // answers of handlers, which wait to be counted
-	away    int  // answers that were given on the reader, which do
-	holding int  // bytes that running calls hold, and answers that wait to be counted
-	nested  int  // calls within calls that are here
-	inner   int  // what they cost
+	lent    int  // lent workers
+	parked  int  // answers of handlers that wait to be counted
+	away    int  // answers of the reader that wait to be counted
+	holding int  // bytes held by running calls, and by answers that wait to be counted
+	nested  int  // nested calls here
+	inner   int  // their cost
 
-	awayCost int // of the Opens whose answers are away
+	awayCost int // cost of the Opens whose answers are away
 }
 
-// smallParams is the size of parameters up to which a call has the last eighth of the room.
+// smallParams is the size up to which the parameters of a call may use the last eighth of the room.
 const smallParams = 4 << 10
 
-// onOpen is an Open that has arrived.
+// onOpen processes an Open that has arrived.
 func (s *session) onOpen(e *end, c *call) {
 	arrived := e.arrive(c)
 	s.check(arrived || c.nested, "an Open has arrived that was not promised room")
 	switch {
-	case !arrived: // functions of calls that were given up may still run
+	case !arrived: // functions of cancelled calls may still run
 		s.answerAway(e, c, false)
 	case c.nature != ordinary, c.nested && c.parent.over[e.index]:
 		s.answerAway(e, c, true)
@@ -54,7 +54,7 @@ func (e *end) arrive(c *call) bool {
 	return true
 }
 
-// giveBack gives back the room of an Open that nobody needs any more.
+// giveBack returns the room of an Open that does not need it any more.
 func (s *session) giveBack(e *end, c *call) {
 	if c.nested {
 		e.nested--
@@ -65,8 +65,8 @@ func (s *session) giveBack(e *end, c *call) {
 	}
 }
 
-// grantOpens gives credit for Opens, unless that is held back. It is called whenever there is more
-// of it, or nothing waits any more that would bring more.
+// grantOpens grants credit for Opens, unless the grant is held back. It is called whenever there is
+// more credit, or no Open waits any more that would bring more.
 func (s *session) grantOpens(e *end) {
 	idle := e.waiting+e.away == 0 && !s.broken.HalfCredit
 	if total := e.opens.Grant(idle); total > 0 {
@@ -81,13 +81,13 @@ func heldOpen(c *call) int {
 	return heldUnary + c.params
 }
 
-// queue lets a call wait for a worker, or lends it one.
+// queue queues a call for a worker, or lends a worker to it.
 func (s *session) queue(e *end, c *call) {
 	e.inbound.Add(heldOpen(c))
 	e.waiting++
 	c.callee = calleeWaits
 	if c.stream {
-		c.up.granted = e.plan.Window // paid with the Open
+		c.up.granted = e.plan.Window // paid by the Open
 	}
 	if c.nested && !s.broken.NoLending {
 		var h limits.Hold
@@ -99,7 +99,7 @@ func (s *session) queue(e *end, c *call) {
 	e.ready.push(c)
 }
 
-// workStep lets a worker take a call.
+// workStep has a worker take a call.
 func (s *session) workStep(e *end) outcome {
 	if e.active+e.parked >= e.plan.Workers {
 		return blocked
@@ -133,7 +133,7 @@ func (s *session) next(e *end, h *limits.Hold) *call {
 	return nil
 }
 
-// fits reports whether there is room for what c holds while it runs, and takes its window.
+// fits reports whether there is room for the memory of c while it runs, and takes its window.
 func (s *session) fits(e *end, c *call, h *limits.Hold) bool {
 	most := e.plan.Room
 	if c.params > smallParams {
@@ -141,7 +141,7 @@ func (s *session) fits(e *end, c *call, h *limits.Hold) bool {
 	}
 	switch {
 	case e.holding > 0 && e.holding+c.params > most:
-		return false // one always fits
+		return false // one call always fits
 	case !c.stream:
 		return true
 	case c.nested: // with NoLending
@@ -151,7 +151,7 @@ func (s *session) fits(e *end, c *call, h *limits.Hold) bool {
 	return e.room.Begin(h)
 }
 
-// start lets the handler of c run.
+// start starts the handler of c.
 func (s *session) start(e *end, c *call, h limits.Hold, lent bool) {
 	c.callee, c.lent = calleeRuns, lent
 	if lent {
@@ -172,7 +172,7 @@ func (s *session) start(e *end, c *call, h limits.Hold, lent bool) {
 	}
 }
 
-// answerAway answers a call on the reader. counted says that its Open is.
+// answerAway answers a call on the reader. counted reports that its Open is counted.
 func (s *session) answerAway(e *end, c *call, counted bool) {
 	m := message{kind: abortMessage, c: c, held: heldMessage, size: 32}
 	if c.nature == inline && counted {
@@ -214,7 +214,7 @@ func (s *session) answerAway(e *end, c *call, counted bool) {
 	s.counts.Away++
 }
 
-// onCancel is a call that its caller has given up.
+// onCancel processes the abort of a call by its caller.
 func (s *session) onCancel(e *end, c *call) {
 	s.over(e, c, false)
 	s.finish(e, c)

@@ -1,16 +1,16 @@
-// Package flowmodel plays sessions in memory, with applications that do all that honest ones may,
-// and looks whether one stands still or promises more than it has room for. It is for tests.
+// Package flowmodel plays sessions in memory, with applications that do anything that honest ones
+// may do, and detects sessions that stand still or grant more than their room. It is for tests.
 //
-// A session is two ends and two wires of bounded room. Whatever could happen next is an actor, and
-// a random one takes the next step: an application, the reader or the writer of an end, a worker.
-// Nothing waits for a clock, so that a session in which nobody can take a step stands still. It may
-// do so when all calls have ended but those of applications that sleep for ever. Then these are
-// cancelled, and nothing may be left at all.
+// A session is two ends and two wires of bounded room. Each possible next event belongs to an
+// actor, and a random actor takes the next step: an application, the reader or the writer of an
+// end, or a worker. No actor waits for a clock, so a session stands still when no actor can take a
+// step. That is allowed only after the end of all calls but those of applications that sleep for
+// ever. Then these are cancelled, and no resource may be held any more.
 //
-// The promises are those of package limits: a Plan of random numbers, Opens, a Room, and Counters
-// at the limits. What pipes, dispatchers and the way out do around them is said again here, in few
-// words and without locks: sending.go, receiving.go and asking.go are package pipe,
-// work_dispatcher.go the dispatcher, credit.go and outbound.go what Opens and messages wait for.
+// The grants are those of package limits: a Plan of random numbers, Opens, a Room, and Counters at
+// the limits. The behaviour of pipes, dispatchers and the outbox is implemented here again, in a
+// short form without locks: sending.go, receiving.go and asking.go are package pipe, dispatcher.go
+// the dispatcher, credit.go and outbound.go the waits of Opens and messages.
 //
-// There is no loss of wires, no Pause, no change of limits, no gate and no key.
+// The model has no loss of wires, no Pause, no change of limits, no gate and no key.
 package flowmodel

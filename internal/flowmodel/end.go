@@ -10,8 +10,8 @@ type end struct {
 	plan  limits.Plan
 	room  *limits.Room
 
-	prepaid int             // what waits of streams that had ended before their handlers began
-	granted []*limits.Claim // whose Granted functions have yet to be called
+	prepaid int             // bytes of streams that had ended before their handlers began
+	granted []*limits.Claim // granted claims whose Granted has not been called yet
 
 	inbound  *limits.Counter
 	outbound outbound
@@ -25,13 +25,13 @@ type end struct {
 	asleep sleepers
 }
 
-// sleepers are those who sleep for ever, by what they hold.
+// sleepers are the applications that sleep for ever, by their resources.
 type sleepers struct{ handlers, callers, params int }
 
-// grant lets those go on who have got room, at some later time.
+// grant has the claims granted at some later time.
 func (e *end) grant(claims []*limits.Claim) { e.granted = append(e.granted, claims...) }
 
-// grantStep tells one of them.
+// grantStep calls one of them.
 func (s *session) grantStep(e *end) outcome {
 	if len(e.granted) == 0 {
 		return blocked
@@ -42,7 +42,7 @@ func (s *session) grantStep(e *end) outcome {
 	return moved
 }
 
-// readStep takes the next message off the wire.
+// readStep reads the next message from the wire.
 func (s *session) readStep(e *end) outcome {
 	w := &s.wires[1-e.index]
 	if w.len() == 0 {

@@ -34,7 +34,7 @@ func TestHonestSessionsKeepTheirPromisesAndNeverStandStill(t *testing.T) {
 	}
 	t.Logf("%d sessions: %+v", sessions, sum)
 	if *steps < 1_000_000 {
-		return // what is rare may not have happened
+		return // rare events may not have happened
 	}
 	all := reflect.ValueOf(sum)
 	for i := range all.NumField() {

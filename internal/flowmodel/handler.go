@@ -1,6 +1,6 @@
 package flowmodel
 
-// handlerStep is a handler: the calls that it makes, then its answer.
+// handlerStep is a handler: its calls, and then its answer.
 func (s *session) handlerStep(c *call) outcome {
 	e := &s.ends[c.to()]
 	switch {
@@ -49,7 +49,7 @@ func (s *session) answer(e *end, c *call) {
 	s.counts.Parked++
 }
 
-// stall ends a call from the side of its handler, which does not know yet.
+// stall ends a call on the side of its handler, which does not know that yet.
 func (s *session) stall(e *end, c *call) {
 	s.over(e, c, false)
 	s.clear(e, c)
@@ -57,7 +57,7 @@ func (s *session) stall(e *end, c *call) {
 	s.cancelHandler(c)
 }
 
-// cancelHandler tells a handler that its call is over.
+// cancelHandler cancels the handler of a call that is over.
 func (s *session) cancelHandler(c *call) {
 	c.cancelled = true
 	c.toNest = 0
@@ -68,7 +68,7 @@ func (s *session) cancelHandler(c *call) {
 	}
 }
 
-// endHandler gives back what a call holds here whose handler has returned.
+// endHandler returns the resources of a call whose handler has returned.
 func (s *session) endHandler(e *end, c *call) {
 	c.callee = calleeEnded
 	s.over(e, c, false)

@@ -5,26 +5,26 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// What is held of a message that waits, besides its content.
+// Memory of a waiting message besides its content.
 const (
 	heldMessage = 160
 	heldUnary   = 272
 	heldStream  = 448
 )
 
-// outbound counts what waits to be written, and holds those who wait to be counted.
+// outbound counts the messages that wait to be written, and queues those that wait to be counted.
 type outbound struct {
 	*limits.Counter
 	waiting priority.Queue[*departure]
 	flows   [3]priority.Flow[*departure]
 }
 
-// departure is one who waits to be counted.
+// departure is a message that waits to be counted.
 type departure struct {
 	held  int
 	ready bool // it is counted
 	gone  bool
-	leave func() // is called when it is ready; may be nil
+	leave func() // called when it is ready; may be nil
 }
 
 func (o *outbound) init(l *limits.Limits, share float64) {
@@ -35,7 +35,7 @@ func (o *outbound) init(l *limits.Limits, share float64) {
 	}
 }
 
-// reserve counts a message, or returns a place to wait at.
+// reserve counts a message, or returns a place in the queue.
 func (o *outbound) reserve(p priority.Priority, held int, leave func()) *departure {
 	if o.waiting.Len() == 0 && o.Reserve(held) {
 		return nil
@@ -50,7 +50,7 @@ func (o *outbound) reserve(p priority.Priority, held int, leave func()) *departu
 	return d
 }
 
-// admit counts those for whom there is room.
+// admit counts the queued messages for which there is room.
 func (o *outbound) admit() {
 	may := func(d **departure, _ int) bool { return (*d).gone || o.Reserve((*d).held) }
 	for {
@@ -68,7 +68,7 @@ func (o *outbound) admit() {
 	}
 }
 
-// abandon ends the wait of d, or takes it out of the count.
+// abandon ends the wait of d, or removes d from the count.
 func (o *outbound) abandon(d *departure) {
 	d.gone = true
 	if d.ready {
@@ -78,7 +78,7 @@ func (o *outbound) abandon(d *departure) {
 	o.admit()
 }
 
-// remove takes a message out of the count, and lets others go.
+// remove removes a message from the count, and admits waiting messages.
 func (o *outbound) remove(held int) {
 	o.Remove(1, held)
 	if o.waiting.Len() > 0 {

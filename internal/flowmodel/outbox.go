@@ -8,7 +8,7 @@ const (
 	openMessage kind = iota
 	blockMessage
 	endMessage    // the end of a direction
-	askMessage    // its place: what it says is known when it departs
+	askMessage    // its place: its content is determined when it departs
 	stopMessage   //
 	resultMessage // a Close with a result
 	abortMessage  // one without
@@ -21,13 +21,13 @@ var kindNames = [...]string{
 	"Open", "Block", "end", "Ask", "Stop", "result", "abort", "Credit", "Allow", "Credit for Opens",
 }
 
-// message is one that waits, or is on a wire.
+// message is a message in an outbox or on a wire.
 type message struct {
 	kind    kind
-	expires bool // its time may be up before it departs
+	expires bool // it may expire before it departs
 	c       *call
 	d       *direction
-	held    int // bytes that it is counted with; 0 for Controls
+	held    int // bytes in the count; 0 for Controls
 	size    int // bytes on the wire
 	sent    int // of an Ask, or the cost of a Block
 	total   int
@@ -35,15 +35,15 @@ type message struct {
 
 const controlSize = 16
 
-// outbox is what waits to be written: Controls apart, everything else by priority, in the order of
-// its pipe, and fair between pipes.
+// outbox holds the messages that wait to be written: Controls separately, all others by priority,
+// in the order of their pipes, and fair between pipes.
 type outbox struct {
 	queue     priority.Queue[message]
-	announced []*direction // whose receivers have something to tell
+	announced []*direction // whose receivers have Controls
 	opens     int          // the newest credit for Opens; 0: none
 }
 
-// put lets a message wait that has been counted.
+// put queues a message that has been counted.
 func (s *session) put(e *end, m message) {
 	if m.c.closed[e.index] {
 		e.outbound.remove(m.held)
@@ -56,13 +56,13 @@ func (s *session) put(e *end, m message) {
 	e.outbox.queue.Push(&m.c.flow[e.index], m, m.size)
 }
 
-// count is put for what waits for no room.
+// count is put for a message that does not wait for room.
 func (s *session) count(e *end, m message) {
 	e.outbound.Add(m.held)
 	s.put(e, m)
 }
 
-// clear drops what waits of a call, and reports whether its Open is among that.
+// clear drops the queued messages of a call, and reports whether its Open was among them.
 func (s *session) clear(e *end, c *call) (unsent bool) {
 	e.outbox.queue.Clear(&c.flow[e.index], func(m message) {
 		unsent = unsent || m.kind == openMessage
@@ -78,7 +78,7 @@ func (s *session) finish(e *end, c *call) {
 	c.closed[e.index] = true
 }
 
-// writeStep gives the wire one message.
+// writeStep writes one message to the wire.
 func (s *session) writeStep(e *end) outcome {
 	o, w := &e.outbox, &s.wires[e.index]
 	switch {
@@ -104,7 +104,7 @@ func (s *session) writeStep(e *end) outcome {
 	return moved
 }
 
-// depart lets a message leave, or finds that there is nothing to be sent.
+// depart sends a message, or drops it if it is not needed any more.
 func (s *session) depart(e *end, w *wire, m message) {
 	switch m.kind {
 	case openMessage:

@@ -2,26 +2,26 @@ package flowmodel
 
 import "fmt"
 
-// Counts are how often something happened.
+// Counts are the numbers of events.
 type Counts struct {
 	Steps     int
 	Calls     int
 	Refused   int // calls, by either end
 	Canceled  int // calls, by their callers
 	Asked     int // Asks that departed
-	Allowed   int // of which got an Allow
+	Allowed   int // of these, Asks with an Allow
 	GivenBack int // Allows
-	Moved     int // Blocks whose receivers had left, to spare room
-	Sheltered int // such Blocks, to the room of running calls
-	Stalled   int // calls that ended because such a Block had no place
-	Left      int // streams that were over before all was taken
-	Dropped   int // Blocks whose time was up before they departed
+	Moved     int // Blocks without a receiver, moved to spare room
+	Sheltered int // such Blocks, moved to the room of running calls
+	Stalled   int // calls that ended because such a Block had no room
+	Left      int // streams that were over before all Blocks were taken
+	Dropped   int // Blocks that expired before they departed
 	Away      int // answers given on the reader that had to wait
 	Parked    int // answers of handlers that had to wait
-	Deepest   int // calls within each other
+	Deepest   int // nested calls
 }
 
-// Add adds up what has happened in several sessions.
+// Add adds the counts of another session.
 func (c *Counts) Add(o Counts) {
 	c.Steps += o.Steps
 	c.Calls += o.Calls
@@ -40,8 +40,9 @@ func (c *Counts) Add(o Counts) {
 	c.Deepest = max(c.Deepest, o.Deepest)
 }
 
-// Play plays the session of a seed to its end, and returns what was wrong, or "". First with those
-// who sleep: everybody else has to finish. Then these are cancelled, and nothing may be left.
+// Play plays the session of a seed to its end, and returns the first fault, or "". First, all
+// applications but the sleepers have to finish. Then the sleepers are cancelled, and no resource
+// may be held any more.
 func Play(broken Broken, seed uint64) (counts Counts, fault string) {
 	s := newSession(broken, seed)
 	s.play()
@@ -75,7 +76,7 @@ func (s *session) play() {
 	}
 }
 
-// waiting counts the calls that have not ended and wait for nobody who sleeps.
+// waiting counts the calls that have not ended and do not wait for a sleeper.
 func (s *session) waiting() int {
 	n := 0
 	for _, c := range s.calls {
@@ -95,6 +96,6 @@ func (s *session) waits(c *call) bool {
 	case c.sleepy:
 		return false
 	}
-	e := &s.ends[c.from] // of which sleepers may hold every window
+	e := &s.ends[c.from] // its sleepers may hold every window
 	return !(c.stream && c.caller == callerWindow && e.asleep.callers >= e.plan.Callers)
 }

@@ -27,7 +27,7 @@ func (r *random) within(low, high int) int {
 // oneIn is true once in n times.
 func (r *random) oneIn(n int) bool { return r.below(n) == 0 }
 
-// skewed returns a number in [0, high], small ones far more often than large ones.
+// skewed returns a number in [0, high]. Small numbers are far more likely than large ones.
 func (r *random) skewed(high int) int {
 	if r.oneIn(8) {
 		return high - r.below(1+high/16)

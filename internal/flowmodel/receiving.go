@@ -5,40 +5,41 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// receiving is what the receiver of a direction knows: the application, and its side of the window.
+// receiving is the state of the receiver of a direction: the application, and its side of the
+// window.
 type receiving struct {
 	slow      bool
-	recvSleep int        // sleeps for ever after so many takes; -1: never
-	stopAt    int        // wants no more after so many; -1: never
-	sink      *direction // passes on what is taken here, one by one; nil: none
+	recvSleep int        // sleeps for ever after this number of takes; -1: never
+	stopAt    int        // accepts no more after this number; -1: never
+	sink      *direction // passes on each Block received here; nil: none
 	takes     int
-	done      bool // the application has taken the end, or wants no more
+	done      bool // the application has taken the end, or accepts no more
 
 	inbox   inbox
 	waiting bool // the application waits to receive
-	eof     bool // the end has come
-	stopped bool // nothing more is wanted
-	prepaid int  // what has come, with the end, before the handler has begun
+	eof     bool // the end has arrived
+	stopped bool // no more Blocks are accepted
+	prepaid int  // bytes of Blocks that arrived, with the end, before the handler began
 
 	hold      limits.Hold
 	taken     int
 	received  int
 	granted   int  // the limit, as the peer knows it or is about to
 	usedUp    bool // the peer has to wait for a larger window
-	announced bool // there is something to tell the peer
-	creditDue bool // the limit
+	announced bool // there are Controls for the peer
+	creditDue bool // a Credit
 	allowDue  bool // an Allow
 
-	wish      int // total of the Ask that stands; 0: none
+	wish      int // total of the present Ask; 0: none
 	claim     limits.Claim
-	claimed   bool // it stands in the line for room, or has got it and does not know yet
+	claimed   bool // it waits for room, or has been granted without knowing it yet
 	allowed   int  // total of the Allow; 0: none
-	used      bool // a Block has come since
-	debt      int  // what it holds of the room for large Blocks
-	sheltered int  // or of the room for running calls
+	used      bool // a Block has arrived since
+	debt      int  // bytes held in the room for large Blocks
+	sheltered int  // or in the room for running calls
 }
 
-// inbox is the costs of Blocks that nobody has taken.
+// inbox is the costs of the Blocks that have not been taken.
 type inbox struct{ costs []int }
 
 func (b *inbox) len() int      { return len(b.costs) }
@@ -52,10 +53,10 @@ func (b *inbox) pop() (cost int) {
 
 func heldBlock(cost int, e *end) int { return cost - e.plan.Overhead + piping.Hold }
 
-// recvOver says whether the application takes nothing more.
+// recvOver reports whether the application takes nothing more.
 func (d *direction) recvOver() bool { return d.done || d.c.over[d.to()] && d.inbox.len() == 0 }
 
-// recvReady says whether the application has come to its receiving.
+// recvReady reports whether the application has reached its receiving.
 func (d *direction) recvReady() bool {
 	if d.isUp {
 		return d.c.handlerReady()
@@ -63,7 +64,7 @@ func (d *direction) recvReady() bool {
 	return d.c.caller == callerSent || d.c.caller == callerReads
 }
 
-// recvStep is the application that receives.
+// recvStep is the receiving application.
 func (s *session) recvStep(d *direction, timers bool) outcome {
 	e := &s.ends[d.to()]
 	switch {
@@ -97,16 +98,16 @@ func (s *session) recvStep(d *direction, timers bool) outcome {
 	return moved
 }
 
-// onBlock is a Block that has arrived.
+// onBlock processes a Block that has arrived.
 func (s *session) onBlock(e *end, d *direction, cost int) {
 	if d.c.over[e.index] || s.unknownCall(e, d) {
 		return
 	}
-	if d.allowDue && !s.broken.LoseAsks { // it is for a Block that has yet to be sent
+	if d.allowDue && !s.broken.LoseAsks { // it is for a Block that has not been sent yet
 		s.recall(e, d)
 	}
 	limit := d.granted
-	if d.allowed > 0 && !d.used { // the first Block uses it up
+	if d.allowed > 0 && !d.used { // the first Block uses it
 		limit = max(limit, d.allowed)
 		d.used = true
 	}
@@ -122,12 +123,13 @@ func (s *session) onBlock(e *end, d *direction, cost int) {
 	e.inbound.Add(heldBlock(cost, e))
 }
 
-// unknownCall says whether the call of d was refused on arrival, so that nobody knows it.
+// unknownCall reports whether the call of d was rejected on arrival, so that this end does not know
+// it.
 func (s *session) unknownCall(e *end, d *direction) bool {
 	return d.isUp && d.c.callee != calleeWaits && d.c.callee != calleeRuns
 }
 
-// onEnd is the end of a direction that has arrived.
+// onEnd processes the end of a direction that has arrived.
 func (s *session) onEnd(e *end, d *direction) {
 	if d.c.over[e.index] || s.unknownCall(e, d) {
 		return
@@ -149,7 +151,7 @@ func (s *session) beginHandler(e *end, d *direction, h limits.Hold) {
 	s.raise(d)
 }
 
-// raise grants all that the window holds.
+// raise grants the whole window.
 func (s *session) raise(d *direction) {
 	total := d.taken + int(d.hold.Bytes())
 	if total <= d.granted {
@@ -163,7 +165,7 @@ func (s *session) raise(d *direction) {
 	}
 }
 
-// announce lets the peer be told what there is to tell.
+// announce schedules the Controls of d.
 func (s *session) announce(d *direction) {
 	if !d.announced {
 		d.announced = true
@@ -172,7 +174,7 @@ func (s *session) announce(d *direction) {
 	}
 }
 
-// controls tells the peer.
+// controls sends the Controls of d.
 func (d *direction) controls(w *wire) {
 	credit, allow := d.creditDue, d.allowDue
 	d.creditDue, d.allowDue, d.announced = false, false, false
@@ -187,7 +189,7 @@ func (d *direction) controls(w *wire) {
 	}
 }
 
-// take is one Block in the hands of the application: windows grow, shrink, and move on.
+// take passes one Block to the application. Windows grow, shrink, and move on.
 func (s *session) take(e *end, d *direction) {
 	cost := d.inbox.pop()
 	d.waiting = false
@@ -199,7 +201,7 @@ func (s *session) take(e *end, d *direction) {
 		if d.inbox.len() == 0 {
 			s.release(e, d)
 		}
-		return // what is left holds the room
+		return // the remaining Blocks hold the room
 	}
 	drained := d.inbox.len() == 0
 	if (drained || !s.broken.SettleLate) && !(s.broken.EndedKeeps && d.eof) {
@@ -215,7 +217,7 @@ func (s *session) take(e *end, d *direction) {
 	s.moveWindow(e, d, drained)
 }
 
-// moveWindow lets a window follow what was taken.
+// moveWindow moves a window after a Block was taken.
 func (s *session) moveWindow(e *end, d *direction, drained bool) {
 	left := max(0, d.granted-d.taken)
 	window := int(d.hold.Bytes())
@@ -240,10 +242,11 @@ func (s *session) moveWindow(e *end, d *direction, drained bool) {
 	s.answerAsk(e, d)
 }
 
-// unpromised is what is neither granted to windows nor held, whoever it is guaranteed to.
+// unpromised returns the room that is neither granted to windows nor held, even if it is guaranteed
+// to another stream.
 func (e *end) unpromised() int { return e.blocks() - e.prepaid - e.room.Load().Windows }
 
-// stop says that nothing more is wanted.
+// stop rejects further Blocks.
 func (s *session) stop(e *end, d *direction) {
 	d.done = true
 	d.stopped = !d.eof
@@ -265,13 +268,13 @@ func (s *session) discard(e *end, d *direction) {
 	s.dropPrepaid(e, d)
 }
 
-// dropPrepaid notes that nothing is left of what had come before the handler began.
+// dropPrepaid records that no Block is left of those that arrived before the handler began.
 func (s *session) dropPrepaid(e *end, d *direction) {
 	e.prepaid -= d.prepaid
 	d.prepaid = 0
 }
 
-// release gives back all the room that a direction holds.
+// release returns all the room of a direction.
 func (s *session) release(e *end, d *direction) {
 	s.forgetAsk(e, d)
 	s.vacate(e, d)
@@ -281,14 +284,14 @@ func (s *session) release(e *end, d *direction) {
 	}
 }
 
-// leaveLeft leaves what has come of a call that is over to the application.
+// leaveLeft leaves the received Blocks of an ended call to the application.
 func (s *session) leaveLeft(e *end, d *direction) {
 	if d.inbox.len() == 0 {
 		s.release(e, d)
 		return
 	}
 	s.counts.Left++
-	if !d.used || s.broken.LeftUnpaid { // otherwise its Block is there
+	if !d.used || s.broken.LeftUnpaid { // otherwise its Block has arrived
 		s.vacate(e, d)
 	}
 	s.forgetAsk(e, d)
@@ -298,7 +301,7 @@ func (s *session) leaveLeft(e *end, d *direction) {
 	}
 }
 
-// dropLeft drops what is left, since nobody can take it any more.
+// dropLeft drops the remaining Blocks, since the application cannot take them any more.
 func (s *session) dropLeft(e *end, d *direction) {
 	s.discard(e, d)
 	s.release(e, d)

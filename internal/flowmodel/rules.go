@@ -1,36 +1,36 @@
 package flowmodel
 
-// Broken says which rules are not kept. In the zero Broken all of them are.
+// Broken selects the rules that are not kept. The zero Broken keeps all of them.
 type Broken struct {
 	// Calls.
 
-	NestedWait    bool // a call within another one waits for room and a worker, as any other
-	NoLending     bool // it waits for a worker
+	NestedWait    bool // a nested call waits for room and a worker, as any other
+	NoLending     bool // a nested call waits for a worker
 	QueueFirst    bool // the Open of a stream queues before there is room for its window here
 	HalfCredit    bool // credit for Opens is held back until half is owed, even if nothing waits
-	ForgetCredit  bool // it is held back for an answer that waits, and not given when that leaves
-	ReturnEarly   bool // an Open gives its cost back while the answer of the reader to it waits
+	ForgetCredit  bool // credit is held back for an answer that waits, and then not granted
+	ReturnEarly   bool // an Open returns its cost while the answer of the reader to it waits
 	AnswersPass   bool // answers do not wait at the outbound soft limit
-	LeftForgotten bool // the window of a stream within a call returns while Blocks of it are left
+	LeftForgotten bool // the window of a nested stream returns while Blocks of it are left
 
 	// Windows.
 
 	Overshoot    bool // the last Block may pass its window
-	GrowAnywhere bool // windows grow into what is guaranteed to others
+	GrowAnywhere bool // windows grow into the guarantees of other streams
 
 	// Asks.
 
 	NoAsks    bool // Blocks that do not fit wait, and do not ask
-	LowerAsks bool // who gives up takes back an Ask that has not been answered
-	StaleAsks bool // an Ask departs although a Credit has come first that answers it
-	LoseAsks  bool // an Ask is forgotten if a Block comes before the Allow for it has left
+	LowerAsks bool // a sender that gives up takes back an unanswered Ask
+	StaleAsks bool // an Ask departs although an earlier Credit answers it
+	LoseAsks  bool // an Ask is dropped if a Block arrives before the Allow for it has been sent
 
 	// Allows.
 
-	AllowEarly    bool // an Ask is answered before all that was sent before it has been taken
-	KeepAllows    bool // what was allowed is not given back if it is not used
-	AbandonAllows bool // a receiver that leaves forgets that a Block was allowed for it
-	SettleLate    bool // such a Block keeps its room until all that came behind it is taken
-	EndedKeeps    bool // and if the end of its direction has come, until the call ends
+	AllowEarly    bool // an Ask is answered before all Blocks sent before it have been taken
+	KeepAllows    bool // an unused Allow is not returned
+	AbandonAllows bool // a receiver that leaves forgets its allowed Block
+	SettleLate    bool // such a Block keeps its room until all Blocks after it are taken
+	EndedKeeps    bool // and, after the end of its direction, until the call ends
 	LeftUnpaid    bool // it loses its room if its call ends before it is taken
 }

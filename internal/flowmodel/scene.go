@@ -5,7 +5,7 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// scene is how the applications of a session behave.
+// scene is the behaviour of the applications of a session.
 type scene struct {
 	lowest                int // priority: 0 or -1, and then the highest is 1
 	blocks                int // of a direction
@@ -14,13 +14,13 @@ type scene struct {
 	crowd                 bool   // many callers, large Blocks
 	heavy                 bool   // many calls with large parameters
 	lazy                  bool   // all receivers are slow
-	slowness              int    // how long slow ones are waited for
-	patience              [2]int // after how many looks a Send, or a Receive, is given up
+	slowness              int    // how long the others wait for slow receivers
+	patience              [2]int // looks after which a Send, or a Receive, is given up
 	largestWindow         int
-	speeds                [2][actKinds]uint8 // one step in so many, by end
+	speeds                [2][actKinds]uint8 // a step is taken once in this number of times, by end
 }
 
-// newSession draws all that is random about a session but its schedule.
+// newSession draws all random properties of a session but its schedule.
 func newSession(broken Broken, seed uint64) *session {
 	s := &session{broken: broken, random: random(seed * 0x9e3779b97f4a7c15)}
 	r := &s.random
@@ -51,7 +51,7 @@ func newSession(broken Broken, seed uint64) *session {
 	return s
 }
 
-// drawPlan draws numbers until they fit each other.
+// drawPlan draws numbers until they are valid together.
 func (s *session) drawPlan() limits.Plan {
 	r := &s.random
 	for {
@@ -70,7 +70,7 @@ func (s *session) drawPlan() limits.Plan {
 	}
 }
 
-// drawEnd sets up one end, whose peer has its plan.
+// drawEnd sets up one end. The plan of its peer is known.
 func (s *session) drawEnd(i int) {
 	r, e, peer := &s.random, &s.ends[i], &s.ends[1-i].plan
 	p := &e.plan
@@ -118,14 +118,14 @@ func (s *session) drawThreads(i int) {
 	}
 }
 
-// rootCall draws a call that is made within no other.
+// rootCall draws a call that is not nested.
 func (s *session) rootCall(from int) *call {
 	r := &s.random
 	c := s.newCall(from)
 	if r.oneIn(s.nestEvery) {
 		c.deepest = r.within(1, 12)
 		if r.oneIn(16) {
-			c.deepest = 70 // which is too deep
+			c.deepest = 70 // too deep
 		}
 	}
 	if r.oneIn(12) {
@@ -167,7 +167,7 @@ func (s *session) newCall(from int) *call {
 	return c
 }
 
-// shape draws what the applications at both ends of a call will do.
+// shape draws the behaviour of the applications at both ends of a call.
 func (s *session) shape(c *call) {
 	r, p := &s.random, &s.ends[c.to()].plan
 	c.params = r.skewed(p.Largest)
@@ -212,7 +212,7 @@ func (s *session) shapeDirection(d *direction) {
 	}
 }
 
-// putToSleep lets somebody of a sleepy call sleep for ever.
+// putToSleep makes some application of a sleepy call sleep for ever.
 func (s *session) putToSleep(c *call) {
 	r := &s.random
 	if c.depth > 0 && !r.oneIn(3) {
@@ -237,8 +237,8 @@ func (s *session) putToSleep(c *call) {
 	}
 }
 
-// maySleep says whether there may be a sleeper in a new tree: what its root would hold for ever
-// must leave the others a worker, windows, and room for their parameters.
+// maySleep reports whether a new tree may contain a sleeper: the resources that its root would hold
+// for ever must leave a worker, windows, and room for parameters to other calls.
 func (s *session) maySleep(c *call) bool {
 	here, there := &s.ends[c.from], &s.ends[c.to()]
 	p := &there.plan
@@ -246,7 +246,7 @@ func (s *session) maySleep(c *call) bool {
 		return false
 	}
 	left := 1
-	if s.allAsleep { // calls without Blocks must go on all the same
+	if s.allAsleep { // calls without Blocks must still proceed
 		left = 0
 	}
 	if c.stream && here.asleep.callers+left >= here.plan.Callers {

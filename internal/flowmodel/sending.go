@@ -1,36 +1,36 @@
 package flowmodel
 
-// sending is what the sender of a direction knows: the application, and its side of the window.
+// sending is the state of the sender of a direction: the application, and its side of the window.
 type sending struct {
 	left      int        // Blocks still to be sent
-	bulk      bool       // most of them large
-	sendSleep int        // sleeps for ever once so few are left; -1: never
-	source    *direction // sends a Block for each that is taken there; nil: on its own
+	bulk      bool       // most of them are large
+	sendSleep int        // sleeps for ever when this number is left; -1: never
+	source    *direction // sends a Block for each one received there; nil: on its own
 	passed    int        // Blocks of the source that have been passed on
 
-	cost     int        // of the Block in hand; 0: none
+	cost     int        // of the present Block; 0: none
 	admitted bool       // it is counted as sent
-	leaving  *departure // it waits at the outbound soft limit
+	leaving  *departure // the Block waits at the outbound soft limit
 
-	sent     int // the cost of what was sent
-	departed int // and of what has departed
+	sent     int // cost of the sent Blocks
+	departed int // cost of the departed Blocks
 	limit    int // of the window
 
-	asker      bool // the Block in hand asks
-	asks       bool // its Ask has to depart, or one stands
+	asker      bool // the present Block asks
+	asks       bool // its Ask has to depart, or is unanswered
 	need       int  // the cost of the Block that asks
-	asked      int  // total of the Ask that stands; 0: none
-	since      int  // and what had been sent before it
-	grant      int  // total of the Allow that has come; 0: none
-	spent      bool // it was used, and the Block has not been dropped
-	back       bool // an Allow has to be given back
+	asked      int  // total of the unanswered Ask; 0: none
+	since      int  // cost sent before that Ask
+	grant      int  // total of the received Allow; 0: none
+	spent      bool // the Allow was used, and its Block has not been dropped
+	back       bool // an Allow has to be returned
 	asksPlaced int  // places for Asks that have not been reached
 
 	ended        bool // the end of the direction was sent
-	stoppedThere bool // nothing more is wanted
+	stoppedThere bool // the peer accepts no more Blocks
 }
 
-// sendOver says whether the sender has nothing more to do.
+// sendOver reports whether the sender has finished.
 func (d *direction) sendOver() bool {
 	if d.ended || d.c.over[d.from] {
 		return true
@@ -38,7 +38,7 @@ func (d *direction) sendOver() bool {
 	return d.stoppedThere && d.cost == 0
 }
 
-// sendReady says whether the application has come to its sending.
+// sendReady reports whether the application has reached its sending.
 func (d *direction) sendReady() bool {
 	if d.isUp {
 		return d.c.caller == callerSent
@@ -46,7 +46,7 @@ func (d *direction) sendReady() bool {
 	return d.c.handlerReady()
 }
 
-// sendStep is the application that sends: each Block in its turn, then the end.
+// sendStep is the sending application: one Block after the other, and then the end.
 func (s *session) sendStep(d *direction, timers bool) outcome {
 	e := &s.ends[d.from]
 	switch {
@@ -68,7 +68,7 @@ func (s *session) sendStep(d *direction, timers bool) outcome {
 	return s.admit(e, d)
 }
 
-// nextBlock takes the next Block in hand, or sends the end behind the last.
+// nextBlock begins the next Block, or sends the end after the last one.
 func (s *session) nextBlock(e *end, d *direction) outcome {
 	more := d.left > 0
 	if from := d.source; from != nil {
@@ -95,29 +95,29 @@ func (s *session) blockCost(d *direction) int {
 	return p.Overhead + s.random.skewed(min(p.Largest, 4*p.Window))
 }
 
-// admit counts the Block in hand as sent, if it may be sent now.
+// admit counts the present Block as sent, if it may be sent now.
 func (s *session) admit(e *end, d *direction) outcome {
 	peer := &s.ends[d.to()].plan
 	switch {
 	case d.sent+d.cost <= d.limit, s.broken.Overshoot && d.sent < d.limit:
 	case d.asker && d.sent+d.cost <= d.grant:
 	case s.broken.Overshoot, s.broken.NoAsks, d.cost <= peer.Window:
-		return blocked // credit for that comes by itself
+		return blocked // its credit comes without asking
 	default:
 		return s.ask(e, d)
 	}
 	if d.asker {
 		d.asker = false
-		d.asks = d.asked > 0 // one that has departed stands
+		d.asks = d.asked > 0 // one that has departed remains
 		d.spent = d.spent || d.grant > 0
-		d.grant = 0 // an Allow is for the next Block, whatever that costs
+		d.grant = 0 // an Allow is for the next Block, regardless of its cost
 	}
 	d.sent += d.cost
 	d.admitted = true
 	return s.passBlock(e, d)
 }
 
-// passBlock passes the outbound soft limit with the Block in hand.
+// passBlock waits at the outbound soft limit with the present Block.
 func (s *session) passBlock(e *end, d *direction) outcome {
 	payload := d.cost - s.ends[d.to()].plan.Overhead
 	m := message{
@@ -137,7 +137,7 @@ func (s *session) passBlock(e *end, d *direction) outcome {
 	return moved
 }
 
-// ask lets the Block in hand ask, unless an Ask stands.
+// ask asks for the present Block, unless there is an unanswered Ask.
 func (s *session) ask(e *end, d *direction) outcome {
 	fresh := !d.asker
 	d.asker, d.need = true, d.cost
@@ -152,18 +152,18 @@ func (s *session) ask(e *end, d *direction) outcome {
 	return moved
 }
 
-// placeAsk takes a place for an Ask, in the order of the pipe.
+// placeAsk reserves a place for an Ask, in the order of the pipe.
 func (s *session) placeAsk(e *end, d *direction) {
 	d.asksPlaced++
 	s.count(e, message{kind: askMessage, c: d.c, d: d, held: heldMessage, size: 24})
 }
 
-// asking fills in what the Ask says whose place is reached, or reports that there is nothing to
-// say: the last place speaks for all before it.
+// asking fills in the content of the Ask whose place is reached. It returns false if no Ask is to
+// be sent: the last place stands for all places before it.
 func (s *session) asking(d *direction, m *message) bool {
 	d.asksPlaced--
 	if d.asks && d.asked == 0 && d.departed+d.need <= d.limit && !s.broken.StaleAsks {
-		d.asks = false // a Credit has come first
+		d.asks = false // a Credit came first
 	}
 	if d.asksPlaced > 0 || d.stoppedThere || d.asked > 0 || !d.asks && !d.back {
 		return false
@@ -174,11 +174,11 @@ func (s *session) asking(d *direction, m *message) bool {
 		m.total += d.need
 		d.asked, d.since = m.total, m.sent
 	}
-	d.back, d.spent = false, false // it gives back as well
+	d.back, d.spent = false, false // the Ask also returns the Allow
 	return true
 }
 
-// giveBackAllow gives an Allow back that is not used.
+// giveBackAllow returns an Allow that is not used.
 func (s *session) giveBackAllow(e *end, d *direction) {
 	d.spent = false
 	if s.broken.KeepAllows {
@@ -189,7 +189,7 @@ func (s *session) giveBackAllow(e *end, d *direction) {
 	s.placeAsk(e, d)
 }
 
-// giveUp is a Send whose context ends.
+// giveUp ends a Send whose context has ended.
 func (s *session) giveUp(e *end, d *direction) {
 	switch {
 	case d.admitted:
@@ -214,7 +214,7 @@ func (s *session) giveUp(e *end, d *direction) {
 	}
 }
 
-// abandonBlock lets go of the Block in hand.
+// abandonBlock drops the present Block.
 func (s *session) abandonBlock(e *end, d *direction) {
 	if d.leaving != nil {
 		e.outbound.abandon(d.leaving)
@@ -222,7 +222,7 @@ func (s *session) abandonBlock(e *end, d *direction) {
 	d.leaving, d.admitted, d.cost = nil, false, 0
 }
 
-// unsend takes back what a Block was counted as that will not be sent.
+// unsend reverts the accounting of a Block that will not be sent.
 func (s *session) unsend(e *end, d *direction, cost int) {
 	d.sent -= cost
 	if d.spent {
@@ -230,21 +230,21 @@ func (s *session) unsend(e *end, d *direction, cost int) {
 	}
 }
 
-// onCredit is a Credit that has arrived.
+// onCredit processes a Credit that has arrived.
 func (s *session) onCredit(d *direction, total int) {
 	if total <= d.limit {
 		return
 	}
 	d.limit = total
 	if d.asked > 0 && total >= d.asked {
-		d.asks, d.asked = false, 0 // which answers it
+		d.asks, d.asked = false, 0 // it is answered
 	}
 }
 
-// onAllow is an Allow that has arrived.
+// onAllow processes an Allow that has arrived.
 func (s *session) onAllow(e *end, d *direction, total int) {
 	if d.asked == 0 || total < d.asked || d.c.over[d.from] {
-		return // nobody has asked
+		return // there was no Ask
 	}
 	d.asks, d.asked = false, 0
 	if d.asker && d.sent == d.since && d.sent+d.need <= total {

@@ -2,28 +2,28 @@ package flowmodel
 
 import "math"
 
-// session is two ends, two wires, and everything that could take the next step.
+// session is two ends, two wires, and all actors.
 type session struct {
 	broken Broken
 	random random
 	scene
 	ends   [2]end
-	wires  [2]wire // by the end that writes
+	wires  [2]wire // by the writing end
 	actors []actor
 	calls  []*call
 
-	stopped bool // those who sleep have been cancelled
+	stopped bool // the sleepers have been cancelled
 
 	counts  Counts
-	fault   string // what was wrong first
-	faultAt int    // after how many steps
+	fault   string // the first fault
+	faultAt int    // the number of steps before it
 }
 
-// actor is something that may take the next step.
+// actor can take steps.
 type actor struct {
 	kind  actKind
 	end   uint8
-	speed uint8 // a power of 2: it feels like moving once in so many times
+	speed uint8 // a power of 2: it tries a step once in this number of times
 	c     *call
 	d     *direction
 	t     *thread
@@ -49,7 +49,7 @@ type outcome uint8
 const (
 	blocked outcome = iota
 	moved
-	gone // and will never move again
+	gone // it never moves again
 )
 
 // thread is an application that makes one call after another.
@@ -58,7 +58,7 @@ type thread struct {
 	call *call
 }
 
-// begin lets a call begin.
+// begin starts a call.
 func (s *session) begin(c *call) {
 	s.calls = append(s.calls, c)
 	s.add(actor{kind: actCaller, c: c})
@@ -78,8 +78,8 @@ func (s *session) threadStep(a *actor) outcome {
 	return moved
 }
 
-// try lets an actor take its next step. Timers are contexts that end: they may do so at any time,
-// but nothing may depend on them.
+// try has an actor try its next step. Timers are contexts that end: they may end at any time, but
+// no progress may depend on them.
 func (s *session) try(a *actor, timers bool) outcome {
 	switch a.kind {
 	case actWrite:
@@ -103,7 +103,7 @@ func (s *session) try(a *actor, timers bool) outcome {
 	}
 }
 
-// add lets something take steps from now on, one in so many times that it could.
+// add adds an actor, with its speed.
 func (s *session) add(a actor) {
 	switch a.kind {
 	case actSend:
@@ -122,7 +122,7 @@ func (s *session) add(a actor) {
 	s.actors = append(s.actors, a)
 }
 
-// run takes random steps until nobody can move.
+// run takes random steps until no actor can move.
 func (s *session) run() {
 	for misses := 0; s.fault == ""; {
 		z := s.random.next()
@@ -156,7 +156,7 @@ func (s *session) stepAny() bool {
 	return false
 }
 
-// step reports whether actor i could take one.
+// step reports whether actor i could take a step.
 func (s *session) step(i int, timers bool) bool {
 	a := s.actors[i]
 	switch s.try(&a, timers) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// story tells who waits for what.
+// story describes the waiting calls and the resources they wait for.
 func (s *session) story() string {
 	var b strings.Builder
 	for i := range s.ends {
@@ -27,7 +27,7 @@ func (s *session) story() string {
 	return b.String()
 }
 
-// story says in a few lines where a call stands.
+// story describes the state of a call in a few lines.
 func (c *call) story() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "call %d from end %d", c.id, c.from)

@@ -1,7 +1,7 @@
 package flowmodel
 
-// wire keeps the order, and holds some bytes. A message that is larger than all of it passes when
-// it is empty.
+// wire keeps the order, and holds a limited number of bytes. A larger message passes when the wire
+// is empty.
 type wire struct {
 	messages    []message
 	head        int

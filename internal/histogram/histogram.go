@@ -1,5 +1,5 @@
 // Package histogram counts durations in a fixed number of buckets, from a microsecond to an hour,
-// so that percentiles of millions of them cost one kilobyte.
+// so that the percentiles of millions of durations need one kilobyte.
 package histogram
 
 import (
@@ -9,8 +9,7 @@ import (
 )
 
 const (
-	// every power of two is divided into 8 buckets, so that a value is off by at most an eighth of
-	// itself
+	// each power of two has 8 buckets, so that a value is off by at most an eighth
 	subBits = 3
 	subs    = 1 << subBits
 	buckets = subs + subs*(32-subBits) // 32 bits of microseconds: 71 minutes
@@ -21,11 +20,11 @@ type Histogram struct {
 	counts [buckets]atomic.Uint32
 }
 
-// Add counts d. What is longer than the last bucket is counted there.
+// Add counts d. A duration beyond the last bucket is counted in the last bucket.
 func (h *Histogram) Add(d time.Duration) { h.counts[bucket(d)].Add(1) }
 
-// Percentiles returns, for each of the ascending shares (0..1), the upper bound of the bucket that
-// holds it, and how many durations were counted. All are zero as long as there is none.
+// Percentiles returns, for each of the ascending shares (0..1), the upper bound of its bucket, and
+// the number of durations. All results are zero while the histogram is empty.
 func (h *Histogram) Percentiles(shares ...float64) (at []time.Duration, n uint64) {
 	var counts [buckets]uint64
 	for i := range counts {

@@ -1,14 +1,14 @@
-// Package item writes and reads the items of CBOR (RFC 8949) that frames consist of: in the
-// shortest form, of definite length, and with numbers of at most 2^53-1 where a frame counts.
+// Package item writes and reads the CBOR items (RFC 8949) of frames: in the shortest form, of
+// definite length, and with numbers of at most 2^53-1 in the fields of a frame.
 package item
 
 import "encoding/binary"
 
-// MaxNumber is the largest number that a frame may hold: every language can hold it, those that
-// know only floating point included.
+// MaxNumber is the largest number that a frame may hold. Every language can represent it, including
+// those with floating-point numbers only.
 const MaxNumber = 1<<53 - 1
 
-// Major types, as they stand in the first byte of an item.
+// Major types, as in the first byte of an item.
 const (
 	Unsigned = 0 << 5
 	Negative = 1 << 5
@@ -43,7 +43,7 @@ func AppendHead(dst []byte, major byte, n uint64) []byte {
 	}
 }
 
-// HeadSize returns how many bytes AppendHead appends.
+// HeadSize returns the number of bytes that AppendHead appends.
 func HeadSize(n uint64) int {
 	switch {
 	case n < 24:
@@ -64,7 +64,7 @@ func AppendUint(dst []byte, n uint64) []byte {
 	return AppendHead(dst, Unsigned, n)
 }
 
-// AppendNumber appends n, or MaxNumber if n is more.
+// AppendNumber appends n, or MaxNumber if n is larger.
 func AppendNumber(dst []byte, n uint64) []byte {
 	return AppendUint(dst, min(n, MaxNumber))
 }

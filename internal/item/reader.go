@@ -6,25 +6,25 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth is how deep arrays, maps and tags may be nested in a value that is skipped.
+// maxDepth is the maximum depth of arrays, maps and tags in a skipped value.
 const maxDepth = 4
 
-// Error says what is wrong with an item.
+// Error describes an invalid item.
 type Error struct {
-	Offset int    // where in the data the item starts
+	Offset int    // of the item in the data
 	Reason string // for people
 }
 
-// Reader takes data apart, item by item. Behind the first error it finds nothing more, so that its
-// user reads a message without a check after each field. What it returns as bytes is a part of the
-// data. The zero values that it returns after an error mean nothing.
+// Reader reads data item by item. After the first error it has no more data, so its user can read a
+// whole message before it checks for an error. Returned bytes are parts of the data. The zero
+// values returned after an error are meaningless.
 type Reader struct {
 	Data []byte // empty after an error
 	At   int    // the next byte
 	Err  *Error // the first one, or nil
 }
 
-// Fail notes an error, unless there was one before, and lets the data end here.
+// Fail records an error, unless there was one before, and ends the data.
 func (r *Reader) Fail(at int, format string, args ...any) {
 	if r.Err == nil {
 		r.Err = &Error{Offset: at, Reason: fmt.Sprintf(format, args...)}
@@ -32,7 +32,7 @@ func (r *Reader) Fail(at int, format string, args ...any) {
 	}
 }
 
-// End returns the first error. It is one, too, if the data goes on.
+// End returns the first error. Data after the last item is an error, too.
 func (r *Reader) End() *Error {
 	if r.Err == nil && r.At != len(r.Data) {
 		r.Fail(r.At, "%d bytes after the frame", len(r.Data)-r.At)
@@ -41,7 +41,7 @@ func (r *Reader) End() *Error {
 }
 
 // Head reads the head of an item: its major type and its number. The bits of a floating-point
-// number pass as a number.
+// number are returned as a number.
 func (r *Reader) Head() (major byte, n uint64) {
 	at := r.At
 	if at >= len(r.Data) {
@@ -56,10 +56,10 @@ func (r *Reader) Head() (major byte, n uint64) {
 	return b &^ 31, r.argument(b)
 }
 
-// shortest holds the first number for which 1, 2, 4 and 8 bytes are the shortest form.
+// shortest contains the first number for which 1, 2, 4 and 8 bytes are the shortest form.
 var shortest = [4]uint64{24, 1 << 8, 1 << 16, 1 << 32}
 
-// argument reads the number that follows an item's first byte.
+// argument reads the number after the first byte of an item.
 func (r *Reader) argument(first byte) uint64 {
 	at, rest := r.At-1, r.Data[r.At:]
 	if first&31 > 27 {
@@ -92,7 +92,7 @@ func (r *Reader) argument(first byte) uint64 {
 	return n
 }
 
-// badLength names what is wrong with a first byte whose low bits are 28 to 31.
+// badLength describes a first byte whose low bits are 28 to 31.
 func badLength(first byte) string {
 	switch {
 	case first&31 < 31:
@@ -104,7 +104,7 @@ func badLength(first byte) string {
 	}
 }
 
-// take returns the next n bytes, which belong to the item that starts at at.
+// take returns the next n bytes, which belong to the item at position at.
 func (r *Reader) take(at int, n uint64) []byte {
 	if n > uint64(len(r.Data)-r.At) {
 		r.Fail(at, "ends in the middle of the message")
@@ -115,8 +115,8 @@ func (r *Reader) take(at int, n uint64) []byte {
 	return b
 }
 
-// Array reads the head of an array and returns its number of elements, which the rest of the data
-// is long enough to hold.
+// Array reads the head of an array and returns its number of elements. The rest of the data is at
+// least as many bytes long.
 func (r *Reader) Array(what string) int {
 	return r.count(what, Array)
 }
@@ -146,7 +146,7 @@ func (r *Reader) count(what string, want byte) int {
 	return int(n)
 }
 
-// Key reads the i-th key of a map; it has to be larger than the one before.
+// Key reads the i-th key of a map, which has to be larger than the key before.
 func (r *Reader) Key(i int, before uint64) uint64 {
 	at := r.At
 	key := r.Uint("key", MaxNumber)
@@ -161,7 +161,7 @@ func (r *Reader) Uint(what string, limit uint64) uint64 {
 	return r.UintFrom(what, 0, limit)
 }
 
-// UintFrom reads an unsigned integer of lo to hi.
+// UintFrom reads an unsigned integer from lo to hi.
 func (r *Reader) UintFrom(what string, lo, hi uint64) uint64 {
 	at := r.At
 	major, n := r.Head()
@@ -176,7 +176,7 @@ func (r *Reader) UintFrom(what string, lo, hi uint64) uint64 {
 	return n
 }
 
-// Int reads an integer of -limit-1 to limit, as the sizes of two's complement have it.
+// Int reads an integer from -limit-1 to limit, the range of two's complement.
 func (r *Reader) Int(what string, limit int64) int64 {
 	at := r.At
 	major, n := r.Head()
@@ -247,7 +247,7 @@ func (r *Reader) str(what string, want byte) []byte {
 	return r.take(at, n)
 }
 
-// Null reads a null if that comes next.
+// Null reads a null if the next item is one.
 func (r *Reader) Null() bool {
 	if r.At >= len(r.Data) || r.Data[r.At] != Null {
 		return false
@@ -256,7 +256,7 @@ func (r *Reader) Null() bool {
 	return true
 }
 
-// Simple reads the one byte that true, false and null are.
+// Simple reads one byte: a true, false or null.
 func (r *Reader) Simple() byte {
 	b := r.take(r.At, 1)
 	if b == nil {
@@ -265,11 +265,11 @@ func (r *Reader) Simple() byte {
 	return b[0]
 }
 
-// Skip reads past one item of any kind. It returns how many bytes a string holds, and 0 for
-// everything else.
+// Skip skips one item of any kind. It returns the number of bytes of a string, and 0 for any other
+// item.
 func (r *Reader) Skip() (length int) { return r.skip(0) }
 
-// skip is Skip of an item that stands depth deep in the value that is skipped.
+// skip is Skip at the given depth of the skipped value.
 func (r *Reader) skip(depth int) (length int) {
 	at := r.At
 	major, n := r.Head()
@@ -290,7 +290,7 @@ func (r *Reader) skip(depth int) (length int) {
 	return 0
 }
 
-// skipItems reads past the n items inside the one that starts at at.
+// skipItems skips the n items inside of the item at position at.
 func (r *Reader) skipItems(at int, n uint64, depth int) {
 	if depth == maxDepth {
 		r.Fail(at, "nested deeper than %d", maxDepth)

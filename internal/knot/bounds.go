@@ -9,25 +9,25 @@ import (
 	"text/tabwriter"
 )
 
-// table is where the bounds stand, from the root of the repository.
+// table is the file with the bounds, relative to the root of the repository.
 const table = "internal/knot/bounds.txt"
 
-// row is a line of the table: what is measured, how far it has to come down, and how far it is.
+// row is a line of the table: the measured quantity, its bound, and the value reached so far.
 type row struct {
 	of, what string
 	bound    int
-	reached  int // absent: what is measured is still to come
+	reached  int // absent: the quantity does not exist yet
 }
 
 const absent = -1
 
-// figure is what is measured for a row, and what to look at.
+// figure is the measured value of a row, with a hint for the reader.
 type figure struct {
 	number int
 	hint   string
 }
 
-// parseRows reads the table. Lines that begin with # are for people.
+// parseRows reads the table. Lines that begin with # are comments.
 func parseRows(text string) (rows []row, err error) {
 	for n, line := range strings.Split(text, "\n") {
 		if line == "" || strings.HasPrefix(line, "#") {
@@ -56,7 +56,7 @@ func parseRow(words []string) (r row, err error) {
 	return r, err
 }
 
-// check tells how each row stands, and returns an error if a number is above what was reached.
+// check prints the state of each row, and returns an error if a figure is above the value reached.
 func check(w io.Writer, rows []row, figures []figure) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "of\twhat\tbound\treached\tnow\t")
@@ -95,7 +95,7 @@ func number(n int) string {
 	return strconv.Itoa(n)
 }
 
-// lowered returns the text of the table with what is reached now, where that is lower.
+// lowered returns the text of the table with the present figures where they are lower.
 func lowered(text string, rows []row, figures []figure) string {
 	lines := strings.Split(text, "\n")
 	i := 0

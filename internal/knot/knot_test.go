@@ -53,7 +53,7 @@ func TestLargestCycle(t *testing.T) {
 			edges[use{e[:1], e[1:]}] = true
 		}
 		if c.want == "ad" {
-			delete(edges, use{"c", "b"}) // else two are equally large
+			delete(edges, use{"c", "b"}) // otherwise two are equally large
 		}
 		require.Equal(t, c.want, strings.Join(largestCycle(edges), ""), c.edges)
 	}
@@ -93,7 +93,7 @@ func TestWhatIsReachedNeverGrows(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		figures []figure
-		want    string // in the error, or in what is told
+		want    string // in the error, or in the output
 	}{
 		{"as reached", numbers(10, 3, absent, absent), "still to come"},
 		{"lower", numbers(8, 1, 2, absent), "can be lowered"},

@@ -14,16 +14,16 @@ import (
 	"strings"
 )
 
-// length is how many lines a file or a function has, and where it begins.
+// length is the number of lines of a file or a function, and its place.
 type length struct {
 	lines int
 	where string
 }
 
-// lengths are those of some files and of the functions in them, shortest first.
+// lengths are the lengths of some files and of their functions, shortest first.
 type lengths struct{ files, functions []length }
 
-// lines measures all Go files under root, in all modules: those of the library and of tests apart.
+// lines measures all Go files under root, in all modules: the library and the tests separately.
 func lines(root string) (library, tests lengths, err error) {
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
@@ -75,7 +75,7 @@ func (l *lengths) add(path string) error {
 	return nil
 }
 
-// part returns how many lines a part of all has at most: half of them, or nine tenths.
+// part returns the length that a part of all does not exceed: half of them, or nine tenths.
 func part(sorted []length, part float64) int {
 	if len(sorted) == 0 {
 		return 0

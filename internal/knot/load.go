@@ -24,17 +24,17 @@ type loaded struct {
 	info  *types.Info
 }
 
-// listed is what `go list` says of a package.
+// listed is the output of `go list` for a package.
 type listed struct {
 	Dir        string
 	ImportPath string
-	Export     string // the file with what the compiler exports
+	Export     string // the export data of the compiler
 	GoFiles    []string
 	DepOnly    bool
 }
 
-// load returns the packages in folders, in the same order. What they import comes from the
-// compiler's cache, so that no source of it is read again.
+// load returns the packages in folders, in the same order. Imported packages come from the cache of
+// the compiler, and their sources are not read.
 func load(folders []string) ([]*loaded, error) {
 	all, err := list(folders)
 	if err != nil {
@@ -67,7 +67,7 @@ func load(folders []string) ([]*loaded, error) {
 	return packages, nil
 }
 
-// list asks the go command for the packages in folders and for all that they import.
+// list runs the go command for the packages in folders and for all their imports.
 func list(folders []string) (all []listed, err error) {
 	args := []string{"list", "-export", "-deps", "-json=Dir,ImportPath,Export,GoFiles,DepOnly"}
 	for _, folder := range folders {
@@ -94,7 +94,8 @@ func list(folders []string) (all []listed, err error) {
 	}
 }
 
-// check parses and type-checks the package; exports says where what it imports is exported.
+// check parses and type-checks the package. exports contains the export data of the imported
+// packages.
 func (l listed) check(exports map[string]string) (*loaded, error) {
 	p := &loaded{
 		fset: token.NewFileSet(),

@@ -1,5 +1,5 @@
-// Command knot says how tightly the files of a package hang together: which file uses what another
-// one declares (package-level names, methods, fields), as the type checker resolves it. It counts
+// Command knot measures the coupling of the files of a package: which file uses declarations of
+// another file (package-level names, methods, fields), as resolved by the type checker. It counts
 // the pairs of files that use each other and the files of the largest cycle of use. It also counts
 // the methods and fields of a type, and the lines of files and functions.
 //
@@ -7,8 +7,8 @@
 //	go run ./internal/knot -lower       writes what is reached today into bounds.txt
 //	go run ./internal/knot . ./pipe     tells of packages: the cycle, the pairs, the methods
 //
-// A number may be at most what bounds.txt says is reached, and what is reached goes down to the
-// bound. It never goes up: -lower only lowers.
+// A figure must not exceed the reached value in bounds.txt, and the reached value must fall to the
+// bound. The option -lower never raises a value.
 package main
 
 import (
@@ -37,7 +37,7 @@ func main() {
 	}
 }
 
-// checkRepository compares the repository that holds the current folder with its table of bounds.
+// checkRepository compares the repository of the current folder with its table of bounds.
 func checkRepository(lower bool) error {
 	root, err := repository()
 	if err != nil {
@@ -64,7 +64,7 @@ func checkRepository(lower bool) error {
 	return check(os.Stdout, rows, figures)
 }
 
-// repository returns the folder of the workspace: the one of go.work.
+// repository returns the folder of the workspace, the folder of go.work.
 func repository() (string, error) {
 	out, err := exec.Command("go", "env", "GOWORK").Output()
 	if err != nil {

@@ -28,7 +28,7 @@ func measure(rows []row) (figures []figure, err error) {
 		case ok:
 			f, err = p.figure(r.what)
 		default:
-			f = figure{number: absent} // only a package that has not been there yet may lack
+			f = figure{number: absent} // only a package that did not exist before may be missing
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s %s: %w", r.of, r.what, err)
@@ -38,7 +38,7 @@ func measure(rows []row) (figures []figure, err error) {
 	return figures, nil
 }
 
-// packagesOf loads the packages that rows are of. One that is still to come may lack.
+// packagesOf loads the packages of rows. A package that does not exist yet may be missing.
 func packagesOf(rows []row) (map[string]*loaded, error) {
 	var folders []string
 	packages := make(map[string]*loaded)
@@ -99,7 +99,7 @@ func (l *lengths) figure(what string) (figure, error) {
 	return figure{}, fmt.Errorf("files have no %s", what)
 }
 
-// over counts what has more lines than limit.
+// over counts the files or functions with more lines than limit.
 func over(sorted []length, limit string) (figure, error) {
 	most, err := strconv.Atoi(limit)
 	if err != nil {
@@ -114,7 +114,7 @@ func over(sorted []length, limit string) (figure, error) {
 	return figure{len(long), strings.Join(long, ", ")}, nil
 }
 
-// tell writes all that is known of packages.
+// tell prints all measurements of packages.
 func tell(w io.Writer, folders []string, typ string) error {
 	packages, err := load(folders)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// methods returns the methods of a type of p: those in files of the type's name, session*.go for
-// Session, and the others, each as file:method, sorted.
+// methods returns the methods of a type of p, each as file:method, sorted. home are those in files
+// with the name of the type, session*.go for Session, and away all others.
 func (p *loaded) methods(typ string) (home, away []string) {
 	for _, f := range p.files {
 		for _, d := range f.Decls {
@@ -28,7 +28,7 @@ func (p *loaded) methods(typ string) (home, away []string) {
 	return home, away
 }
 
-// receiver returns the type that fn is a method of, or "".
+// receiver returns the receiver type of fn, or "".
 func receiver(fn *ast.FuncDecl) string {
 	if fn.Recv == nil {
 		return ""
@@ -50,7 +50,8 @@ func receiver(fn *ast.FuncDecl) string {
 	}
 }
 
-// fields returns how many fields a struct type of p has, those of unnamed structs within included.
+// fields returns the number of fields of a struct type of p, including those of unnamed structs
+// within.
 func (p *loaded) fields(typ string) (n int) {
 	for _, f := range p.files {
 		ast.Inspect(f, func(at ast.Node) bool {

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// use says that the file from uses what the file to declares.
+// use means that the file from uses a declaration of the file to.
 type use struct{ from, to string }
 
-// uses returns which file of p uses which other.
+// uses returns the uses between the files of p.
 func (p *loaded) uses() map[use]bool {
 	edges := make(map[use]bool)
 	for id, obj := range p.info.Uses {
@@ -94,7 +94,7 @@ func (w *walk) visit(v string) {
 	}
 }
 
-// cut takes the component that begins with v off the stack.
+// cut removes the component that begins with v from the stack.
 func (w *walk) cut(v string) {
 	at := slices.Index(w.stack, v)
 	component := slices.Clone(w.stack[at:])

@@ -1,4 +1,4 @@
-// Package leak fails a package's tests when they leave goroutines behind.
+// Package leak fails the tests of a package if they leave goroutines behind.
 package leak
 
 import (
@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// patience bounds how long goroutines that are on their way out may take.
+// patience is how long ending goroutines may take.
 const patience = time.Minute
 
-// Main is a package's whole TestMain: it runs the tests and then fails if a goroutine started by
-// them is still there. It also fails as soon as one test takes a quarter of the time limit of all.
+// Main is a complete TestMain: it runs the tests, and then fails if a goroutine started by them
+// still exists. It also fails as soon as one test takes a quarter of the time limit of all tests.
 func Main(m *testing.M) {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400) // tests hold little, and leave much
+		debug.SetGCPercent(400) // tests hold little memory and produce much garbage
 	}
 	stop := watchOverdue()
 	code := m.Run()
@@ -33,8 +33,8 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// Check fails t if, when t and its cleanups registered later are done, goroutines are there that
-// were not when Check was called.
+// Check fails t if, after t and the cleanups registered later, goroutines exist that did not exist
+// when Check was called.
 func Check(t testing.TB) {
 	before := map[string]bool{}
 	for _, g := range goroutines() {
@@ -63,8 +63,8 @@ func Self() string {
 	return id(string(b[:runtime.Stack(b, false)]))
 }
 
-// Stack returns where another goroutine is, by the name that Self has returned in it, or "" if it
-// has ended.
+// Stack returns the stack of another goroutine by the name that Self has returned in it, or "" if
+// it has ended.
 func Stack(name string) string {
 	for _, g := range goroutines() {
 		if id(g) == name {
@@ -74,7 +74,8 @@ func Stack(name string) string {
 	return ""
 }
 
-// settle waits until no goroutine is left, and returns the stacks of those that stay longer than d.
+// settle waits until no goroutine is left, and returns the stacks of those that exist longer than
+// d.
 func settle(d time.Duration) string {
 	for end := time.Now().Add(d); ; <-time.After(5 * time.Millisecond) {
 		left := strings.Join(goroutines(), "\n\n")
@@ -103,7 +104,7 @@ func all() []string {
 	return strings.Split(strings.TrimSpace(string(buf)), "\n\n")[1:]
 }
 
-// foreign reports whether g belongs to the runtime or the test runner rather than to a test.
+// foreign reports whether g belongs to the runtime or the test runner, and not to a test.
 func foreign(g string) bool {
 	for _, f := range []string{
 		"created by testing.", "created by internal/fuzz.", "created by os/signal.", "created by runtime.",

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// share is the part of the time limit of all tests (-timeout) that a single one may take.
+// share is the divisor of the time limit of all tests (-timeout) for a single test.
 const share = 4
 
-// watchOverdue lets the tests fail as soon as one of them takes too long, and says what that one
-// waits for: go test itself waits for the limit of all tests. A test that stands still in a bubble
-// of synctest is found by the bubble, but one that goes round in it, with timers, never ends. What
-// it returns ends the watch.
+// watchOverdue makes the tests fail as soon as one of them takes too long, and reports where that
+// test waits. go test itself waits for the limit of all tests. A deadlock in a bubble of synctest
+// is reported by the bubble, but a test that repeats timers in a bubble never ends. The returned
+// function ends the watch.
 func watchOverdue() (stop func()) {
 	if !flag.Parsed() {
 		flag.Parse()
@@ -43,9 +43,8 @@ func watchOverdue() (stop func()) {
 	return func() { close(stopped); watch.Wait() }
 }
 
-// tests returns, of the stacks of all goroutines, those that run a test by themselves, or an
-// example. A test that waits for its parts, or for its turn, does not: it stands in the testing
-// package.
+// tests returns those of stacks that run a test or an example themselves. A test that waits for its
+// subtests, or for its turn, is in package testing, and is not returned.
 func tests(stacks []string) []string {
 	var list []string
 	for _, g := range stacks {
@@ -58,8 +57,8 @@ func tests(stacks []string) []string {
 	return list
 }
 
-// overdue returns the stack of a test that has been there for longer than the limit. It keeps in
-// since when it has seen each for the first time.
+// overdue returns the stack of a test that has existed for longer than the limit. It records in
+// since the time at which it has first seen each test.
 func overdue(since map[string]time.Time, running []string, now time.Time, limit time.Duration) string {
 	there := map[string]bool{}
 	for _, g := range running {
@@ -79,7 +78,7 @@ func overdue(since map[string]time.Time, running []string, now time.Time, limit 
 	return ""
 }
 
-// report ends the program with the stack of the test that is late, and with those of all others.
+// report ends the program with the stack of the late test and those of all other goroutines.
 func report(late string, limit time.Duration) {
 	fmt.Fprintf(os.Stderr, "--- FAIL: a test is not done after %v. It stands here:\n\n%s\n\nAnd these are there:\n\n%s\nFAIL\n",
 		limit, late, strings.Join(all(), "\n\n"))

@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { Main(m) }
 
-// seen returns the tests that run, as another goroutine sees them.
+// seen returns the running tests, in the view of another goroutine.
 func seen() string {
 	list := make(chan []string)
 	go func() { list <- tests(all()) }()
@@ -45,7 +45,7 @@ func TestATestIsOverdueOnceItHasBeenThereForLongerThanTheLimit(t *testing.T) {
 	require.Equal(t, "goroutine 7 [select]: f", look(2*limit+3, "goroutine 8 [select]: d", "goroutine 7 [select]: f"))
 }
 
-// ExampleMain stands for examples, which run in another way than tests.
+// ExampleMain represents examples, which run in another way than tests.
 func ExampleMain() {
 	if !strings.Contains(seen(), "leak.ExampleMain(") {
 		fmt.Println("the watch does not see the example that runs")

@@ -12,14 +12,14 @@ import (
 	"sync"
 )
 
-// journal is the results so far, by the mutants' ids. The last one counts.
+// journal holds the results so far, by the ids of the mutants. The last result of a mutant counts.
 type journal struct {
 	mu      sync.Mutex
 	file    *os.File          // guarded by mu
 	results map[string]result // guarded by mu
 }
 
-// campaign draws and tries mutants until the journal has as many as are asked for.
+// campaign draws and tries mutants until the journal has the requested number.
 func campaign(ctx context.Context, s settings) error {
 	all, err := folders()
 	if err != nil {
@@ -64,7 +64,7 @@ func campaign(ctx context.Context, s settings) error {
 	}
 }
 
-// hand gives out what is to be tried.
+// hand sends the mutants to try to the workers.
 func (j *journal) hand(ctx context.Context, s settings, drawn []*mutant, work chan<- *mutant) {
 	for _, m := range drawn {
 		before, known := j.of(m.ID)
@@ -74,7 +74,7 @@ func (j *journal) hand(ctx context.Context, s settings, drawn []*mutant, work ch
 		case !s.again && known:
 			continue
 		case !s.again && j.count() >= s.n:
-			return // those under way come on top
+			return // mutants that are being tried come on top
 		}
 		select {
 		case work <- m:
@@ -84,7 +84,7 @@ func (j *journal) hand(ctx context.Context, s settings, drawn []*mutant, work ch
 	}
 }
 
-// try tries m and writes down the result.
+// try tries m and records the result.
 func (j *journal) try(ctx context.Context, r *runner, m *mutant, seed uint64) error {
 	res, err := r.try(ctx, m)
 	if err != nil {
@@ -112,7 +112,7 @@ func (j *journal) of(id string) (result, bool) {
 	return res, ok
 }
 
-// count returns how many mutants in the journal compile.
+// count returns the number of mutants in the journal that compile.
 func (j *journal) count() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -125,7 +125,7 @@ func (j *journal) count() int {
 	return n
 }
 
-// open reads what a journal holds, and goes on with it.
+// open reads a journal and opens it for further results.
 func open(name string) (*journal, error) {
 	j := &journal{results: map[string]result{}}
 	before, err := os.Open(name)

@@ -11,21 +11,22 @@ import (
 	"strings"
 )
 
-// mutant is one change of the code.
+// mutant is one change to the code.
 type mutant struct {
-	ID   string `json:"id"` // the same as long as its function is
+	ID   string `json:"id"` // the same as long as its function is unchanged
 	File string `json:"file"`
 	Line int    `json:"line"`
 	Kind string `json:"kind"`
-	From string `json:"from"` // the line as it is
-	To   string `json:"to"`   // and what it becomes
+	From string `json:"from"` // the original line
+	To   string `json:"to"`   // the changed line
 
 	folder folder
-	source []byte // of the whole file, changed
+	source []byte // of the whole changed file
 	place  uint64 // in the order of the draw
 }
 
-// draw returns all mutants of the files that begin with only, in the order that seed decides.
+// draw returns all mutants of the files whose path begins with only, in an order determined by
+// seed.
 func draw(all []folder, seed uint64, only string) ([]*mutant, error) {
 	var drawn []*mutant
 	for _, f := range all {
@@ -57,7 +58,7 @@ func mutants(f folder, name string, seed uint64) ([]*mutant, error) {
 		return nil, err
 	}
 	var list []*mutant
-	again := map[string]int{} // how often the same change was there before in its function
+	again := map[string]int{} // number of equal changes before in the same function
 	for _, p := range points {
 		from, to := file.Offset(p.pos), file.Offset(p.end)
 		m := &mutant{File: f.file(name), Line: file.Line(p.pos), Kind: p.kind, folder: f}

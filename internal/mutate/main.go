@@ -1,16 +1,17 @@
-// Command mutate asks whether the tests notice when the code is wrong. It changes one place of a
-// package at a time (a condition negated, a comparison off by one, a statement left out, a constant
-// one larger), runs the tests that should fail, and says which changes no test has noticed.
+// Command mutate measures whether the tests detect wrong code. It changes one place of a package at
+// a time (a condition negated, a comparison off by one, a statement left out, a constant one
+// larger), runs the tests that should fail, and reports the changes that no test has detected.
 //
 //	go run ./internal/mutate -n 60 -journal /tmp/m.jsonl
 //	go run ./internal/mutate -n 20 -only internal/outbox -journal /tmp/o.jsonl
-//	go run ./internal/mutate -again -journal /tmp/m.jsonl     those that no test has caught
+//
+// go run ./internal/mutate -again -journal /tmp/m.jsonl the mutants that no test has caught
 //
 // The sources stay as they are: the compiler sees the change through an overlay. Each result is
-// appended to the journal at once. The same command goes on with a journal that it finds.
+// appended to the journal at once. The same command continues an existing journal.
 //
-// The changes come in an order that the seed decides. A change keeps its place in that order when
-// other functions change.
+// The seed determines the order of the changes. A change keeps its place in that order when other
+// functions change.
 package main
 
 import (
@@ -22,7 +23,7 @@ import (
 	"time"
 )
 
-// settings are what the flags say.
+// settings are the values of the flags.
 type settings struct {
 	seed     uint64
 	n        int

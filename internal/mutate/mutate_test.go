@@ -32,7 +32,7 @@ func (q *queue[T]) String() string { return log("as it is" + "") }
 func log(string) string { return "" }
 `
 
-// changes returns what the mutants of a file with src do, as "kind: from -> to".
+// changes returns the mutants of a file with src, as "kind: from -> to".
 func changes(t *testing.T, src string) []string {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "p.go"), []byte(src), 0o600))

@@ -10,16 +10,17 @@ import (
 	"time"
 )
 
-// quick is how long a test may take that is run before the slower ones: most mutants fail there.
+// quick is the longest duration of the tests that run before the slower ones. Most mutants fail in
+// the quick tests.
 const quick = 200 * time.Millisecond
 
-// pace is how long the tests of a package take unchanged.
+// pace is the duration of the tests of a package without a change.
 type pace struct {
 	all  time.Duration
 	slow []string // the tests that take longer than quick
 }
 
-// parts returns the flags that select the tests of a package, in the order in which they are run.
+// parts returns the flags that select the tests of a package, in the order in which they run.
 func (p pace) parts() []string {
 	if len(p.slow) == 0 {
 		return []string{"-test.run=."}
@@ -49,7 +50,7 @@ func measure(ctx context.Context, suite folder) (pace, error) {
 
 var passes = regexp.MustCompile(`(?m)^--- PASS: (Test\S+) \((\S+)\)`)
 
-// paceOf reads the output of tests that took a time altogether.
+// paceOf reads the output of tests with the given total duration.
 func paceOf(output string, took time.Duration) pace {
 	p := pace{all: took}
 	for _, m := range passes.FindAllStringSubmatch(output, -1) {

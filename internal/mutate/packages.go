@@ -12,17 +12,17 @@ import (
 	"strings"
 )
 
-// module is the path of the root's package.
+// module is the import path of the root package.
 const module = "github.com/asterisque-go/asterisque"
 
-// changed are the packages whose code is changed, with those inside them.
+// changed contains the packages whose code is mutated, together with their subpackages.
 var changed = []string{".", "pipe", "stream", "internal", "limits", "priority", "codec"}
 
-// blackBox is the folder of the tests of the root that see it from outside.
+// blackBox is the folder of the black-box tests of the root.
 const blackBox = "test"
 
-// forTests are packages that only tests and the makers of this project use: nobody has to notice if
-// they change.
+// forTests contains the packages used only by tests and by developers of this project. Their
+// mutants need not be detected.
 var forTests = []string{
 	"internal/attack", "internal/callbench", "internal/flowmodel", "internal/knot", "internal/leak",
 	"internal/mutate", "internal/project", "internal/race", "internal/restart",
@@ -45,7 +45,7 @@ type listed struct {
 	Imports, TestImports, XTestImports []string
 }
 
-// folders returns the packages whose code is changed, with the lowest first.
+// folders returns the packages whose code is mutated, the lowest first.
 func folders() ([]folder, error) {
 	out, err := exec.Command("go", "list", "-json", module+"/...").Output()
 	if err != nil {
@@ -76,7 +76,7 @@ func (l listed) folder() folder {
 	return f
 }
 
-// within returns the path of a package in the module.
+// within returns the path of a package relative to the module.
 func within(importPath string) string {
 	if importPath == module {
 		return "."
@@ -92,8 +92,8 @@ func (f folder) counts() bool {
 	return top == blackBox || slices.Contains(changed, top)
 }
 
-// suites returns the packages whose tests ought to notice a change of the package at p: its own,
-// then those that import it, and those of the root last.
+// suites returns the packages whose tests should detect a change of the package at p: its own
+// tests, then those of its importers, and those of the root last.
 func suites(all []folder, p string) []folder {
 	var own, importers, root []folder
 	for _, f := range all {
@@ -110,5 +110,5 @@ func suites(all []folder, p string) []folder {
 	return slices.Concat(own, importers, root)
 }
 
-// file returns the path of a file of f in the module.
+// file returns the path of a file of f relative to the module.
 func (f folder) file(name string) string { return path.Join(f.path, name) }

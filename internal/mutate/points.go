@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// point is a place of a file, and what it becomes.
+// point is a place in a file, and its replacement.
 type point struct {
-	kind     string // "comparison", "dropped": what is done there
+	kind     string // the kind of change: "comparison", "dropped"
 	function string
 	pos, end token.Pos
-	text     string // in place of what stands from pos to end
+	text     string // replaces the source from pos to end
 }
 
 // finder collects the points of one file.
@@ -50,7 +50,7 @@ func find(name string, src []byte) ([]point, *token.File, error) {
 	return f.points, f.file, nil
 }
 
-// forPeople are methods whose results people read, and the calls that log.
+// forPeople contains methods with results for human readers, and the calls that log.
 var forPeople = map[string]bool{
 	"String": true, "GoString": true, "Error": true, "LogValue": true, "LogAttrs": true,
 	"Debug": true, "Info": true, "Warn": true, "log": true, "logf": true, "Printf": true,
@@ -85,7 +85,7 @@ func (f *finder) source(n ast.Node) string {
 	return f.src[f.file.Offset(n.Pos()):f.file.Offset(n.End())]
 }
 
-// visit adds the points of one node. It returns false for what only people read.
+// visit adds the points of one node. It returns false for code whose result only human readers see.
 func (f *finder) visit(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.IfStmt:
@@ -116,7 +116,7 @@ func (f *finder) visit(n ast.Node) bool {
 
 var opposites = map[string]string{"true": "false", "false": "true"}
 
-// called returns the last name of what a call calls.
+// called returns the last name in the function of a call.
 func called(c *ast.CallExpr) string {
 	switch f := c.Fun.(type) {
 	case *ast.SelectorExpr:
@@ -164,7 +164,7 @@ func (f *finder) constant(l *ast.BasicLit) {
 	}
 }
 
-// drop leaves out each statement that a program can do without, and each early end.
+// drop removes each statement that may be removed without a compile error, and each early return.
 func (f *finder) drop(list []ast.Stmt) {
 	for _, s := range list {
 		switch s := s.(type) {

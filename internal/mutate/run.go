@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// memory bounds the kilobytes that tests may hold: a mutant may ask for all there is.
+// memory is the limit of the memory of tests, in KiB, because a mutant may allocate without bound.
 const memory = 4 << 20
 
 // runner tries mutants.
@@ -35,13 +35,13 @@ type result struct {
 	mutant
 	Seed    uint64   `json:"seed"`
 	Verdict verdict  `json:"verdict"`
-	Suite   string   `json:"suite,omitempty"` // the package whose tests have failed
-	Tests   []string `json:"tests,omitempty"` // those that have
+	Suite   string   `json:"suite,omitempty"` // the package with failed tests
+	Tests   []string `json:"tests,omitempty"` // the failed tests
 	Output  string   `json:"output,omitempty"`
 	Seconds float64  `json:"seconds"`
 }
 
-// try runs the tests that ought to notice m, until some do.
+// try runs the tests that should detect m, until some of them fail.
 func (r *runner) try(ctx context.Context, m *mutant) (result, error) {
 	begin := time.Now()
 	res := result{mutant: *m, Verdict: survived}
@@ -79,7 +79,7 @@ func (r *runner) try(ctx context.Context, m *mutant) (result, error) {
 	return res, ctx.Err()
 }
 
-// overlay writes into dir what tells the compiler of the change, and returns the file.
+// overlay writes into dir the overlay for the compiler, and returns its file.
 func (m *mutant) overlay(dir string) (string, error) {
 	changed, file := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json")
 	if err := os.WriteFile(changed, m.source, 0o600); err != nil {
@@ -117,7 +117,7 @@ func run(ctx context.Context, suite folder, binary string, limit time.Duration, 
 // last returns the end of a text.
 func last(text string) string { return text[max(0, len(text)-2000):] }
 
-// telling returns the part of an output that says what has failed.
+// telling returns the part of an output that describes the failure.
 func telling(output string) string {
 	i := len(output)
 	for _, mark := range []string{"--- FAIL", "panic: ", "fatal error: ", "Error Trace:"} {

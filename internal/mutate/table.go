@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// table writes the figures of the journal, and each mutant that the tests have not caught.
+// table prints the figures of the journal, and each mutant that the tests have not caught.
 func (j *journal) table(w io.Writer) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

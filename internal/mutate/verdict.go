@@ -5,27 +5,27 @@ import (
 	"strings"
 )
 
-// verdict is how the tests took a mutant.
+// verdict is the result of the tests of a mutant.
 type verdict string
 
 const (
-	assertion verdict = "assertion" // a test has failed and said why
-	deadlock  verdict = "deadlock"  // a bubble of synctest stood still, and said so
+	assertion verdict = "assertion" // a test has failed with a reason
+	deadlock  verdict = "deadlock"  // a bubble of synctest has reported a deadlock
 	panicked  verdict = "panic"
 	race      verdict = "race"
-	overdue   verdict = "overdue" // one test has taken so long that it failed
-	hang      verdict = "hang"    // the tests were at work until their time was up
+	overdue   verdict = "overdue" // one test has failed because it took too long
+	hang      verdict = "hang"    // the tests ran until their timeout
 	survived  verdict = "survived"
 	skipped   verdict = "skipped" // it does not compile
 )
 
-// verdicts are all of those that count, in the order of the table.
+// verdicts contains all verdicts that count, in the order of the table.
 var verdicts = []verdict{assertion, deadlock, panicked, race, overdue, hang, survived}
 
 // caught reports whether the tests have failed by themselves.
 func (v verdict) caught() bool { return v != hang && v != survived }
 
-// judge returns what the output of tests that have failed says.
+// judge derives the verdict from the output of failed tests.
 func judge(output string) verdict {
 	switch {
 	case strings.Contains(output, "panic: test timed out after"):
@@ -51,7 +51,7 @@ var failures = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
 
 var running = regexp.MustCompile(`(?m)^\t+(Test\S+) \(`)
 
-// failed returns the tests that output names as failed, or as running when the time was up.
+// failed returns the tests that output names as failed, or as running at the timeout.
 func failed(output string) []string {
 	var names []string
 	for _, pattern := range []*regexp.Regexp{failures, running} {

@@ -1,8 +1,8 @@
-// Package native marks the wires of this module that have no code of the application in them.
+// Package native marks the wires of this module that run no application code.
 package native
 
-// Wire is a wire.Wire whose methods neither panic nor take their time: only this module's have a
-// [Mark].
+// Wire is a wire.Wire with methods that neither panic nor take long. Only wires of this module have
+// a [Mark].
 type Wire interface{ native() }
 
 // Mark is embedded by such a Wire.

@@ -10,8 +10,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/path"
 )
 
-// TestAttackMarksThatReturnAsAPeerLikes lets marks come back early, late, twice, in any order or
-// never. What follows stays within its bounds.
+// TestAttackMarksThatReturnAsAPeerLikes returns marks early, late, twice, in any order or never.
+// The results stay within their bounds.
 func TestAttackMarksThatReturnAsAPeerLikes(t *testing.T) {
 	for seed := range uint64(30) {
 		dice := rand.New(rand.NewPCG(seed, 1))
@@ -54,8 +54,8 @@ func TestAttackMarksThatReturnAsAPeerLikes(t *testing.T) {
 	}
 }
 
-// TestAttackASlowPathIsNotTakenForALongOne has queues of half a minute, behind which no mark
-// is back before the round trip is old.
+// TestAttackASlowPathIsNotTakenForALongOne has queues of half a minute. No mark returns before the
+// round trip is old.
 func TestAttackASlowPathIsNotTakenForALongOne(t *testing.T) {
 	for _, trip := range []time.Duration{2 * time.Second, 4 * time.Second, 10 * time.Second} {
 		t.Run(trip.String(), func(t *testing.T) {

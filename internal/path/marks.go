@@ -2,22 +2,23 @@ package path
 
 import "time"
 
-// mark is a number on its way to the peer and back.
+// mark is a number that the peer sends back after it has read it.
 type mark struct {
-	at      time.Duration // when it left
+	at      time.Duration // when it was sent
 	written uint64        // the bytes before it
-	ahead   uint64        // and how many of them were in flight
+	ahead   uint64        // the bytes of these in flight at that time
 	short   bool          // see Model.Departs
-	wait    time.Duration // for how long it should stand in the queue that was made before it
+	wait    time.Duration // the expected wait in the queue before it
 
-	// What was known to have been read when it left, and when that came to be known; and when the
-	// mark left that has told it. What is delivered from then on is what the path delivers.
+	// State when the mark was sent: the bytes known to have been read, the time readAt at which the
+	// return of an earlier mark proved that, and the time then at which that mark was sent. The
+	// bytes delivered from then on measure the path.
 	read         uint64
 	readAt, then time.Duration
 }
 
-// rate returns how many bytes a second were delivered between the return of the mark that was known
-// when k left, and that of k: 0 if it does not tell.
+// rate returns the bytes per second delivered between the return of the last mark before k was sent
+// and the return of k, or 0 if k does not determine a rate.
 func (k *mark) rate(now time.Duration) float64 {
 	took := max(now-k.readAt, k.at-k.then)
 	if took <= 0 || k.written <= k.read {
@@ -26,25 +27,25 @@ func (k *mark) rate(now time.Duration) float64 {
 	return float64(k.written-k.read) / took.Seconds()
 }
 
-// marks are those on their way, the oldest first.
+// marks are the marks in flight, the oldest first.
 type marks struct {
 	list  [16]mark
 	first int
 	len   int
 
-	read uint64 // bytes that are known to have been read
+	read uint64 // bytes known to have been read
 
-	// From here on what is delivered is measured: as in mark.
+	// The start of the present measurement, as in mark.
 	from         uint64
 	readAt, then time.Duration
 }
 
 func (q *marks) at(i int) *mark { return &q.list[(q.first+i)%len(q.list)] }
 
-// push adds a mark. There is room for it.
+// push adds a mark. The caller ensures that there is room for it.
 func (q *marks) push(now time.Duration, written uint64, short bool, wait time.Duration) {
 	if q.len == 0 && short {
-		// what was written before may have been read long ago
+		// bytes written before may have been read long ago
 		q.from, q.readAt, q.then = written, now, now
 	}
 	k := q.at(q.len)
@@ -55,7 +56,7 @@ func (q *marks) push(now time.Duration, written uint64, short bool, wait time.Du
 	q.len++
 }
 
-// pop removes the mark behind so many bytes, which has come back, and those before it.
+// pop removes the mark after the given bytes, which has returned, and all marks before it.
 func (q *marks) pop(now time.Duration, written uint64) (k mark, ok bool) {
 	for i := range q.len {
 		if k = *q.at(i); k.written != written {
@@ -68,7 +69,7 @@ func (q *marks) pop(now time.Duration, written uint64) (k mark, ok bool) {
 	return mark{}, false
 }
 
-// before returns behind how many bytes the latest mark left that did so before a moment.
+// before returns the written bytes of the latest mark sent before a given time.
 func (q *marks) before(at time.Duration) (written uint64) {
 	for i := 0; i < q.len && q.at(i).at < at; i++ {
 		written = q.at(i).written

@@ -1,85 +1,86 @@
-// Package path estimates what the path of a Wire holds: its smallest round trip, and the rate at
-// which it delivers. From both follows how much may be in flight, so that queues form on this side,
-// where priority reaches, and not in the network.
+// Package path estimates the capacity of the path of a Wire: its smallest round trip, and its
+// delivery rate. They determine how many bytes may be in flight, so that queues form on this side,
+// where messages are ordered by priority, and not in the network.
 //
-// What it learns from is marks: numbers that the peer sends back as soon as it has read them. A
-// mark says how many bytes were written before it, and so its return says how many have been read.
-// The estimates are those of BBR (Cardwell et al. 2016): the largest rate of some round trips, and
-// the smallest round trip of some seconds, which is looked for with little in flight. There is no
-// pacing: marks that return are the clock.
+// The measurements come from marks: numbers that the peer sends back as soon as it has read them. A
+// mark carries the number of bytes written before it, so its return proves that these have been
+// read. The estimates are those of BBR (Cardwell et al. 2016): the largest rate of some round
+// trips, and the smallest round trip of some seconds, which is measured with few bytes in flight.
+// There is no pacing: returning marks are the clock.
 //
-// A Model has no clock, no lock, and knows neither messages nor wires.
+// A Model has no clock and no lock, and knows neither messages nor wires.
 package path
 
 import "time"
 
 const (
-	// What may be in flight, in bytes: at least, at most, also if a peer lies, and before the rate
-	// is known.
+	// Limits of the bytes in flight: the smallest; the largest, even for a peer that reports false
+	// numbers; and the one before the rate is known.
 	least   = 16 << 10
 	most    = 1 << 30
 	unknown = 128 << 10
 
-	// slack is by how long a mark may be late because of those who send and read, and not of the
-	// path. What the path delivers in it may be in flight as well: over a short path the processor
-	// bounds the rate, and not this.
+	// slack is the delay of a mark that sender and reader, and not the path, may cause. The bytes
+	// delivered in that time may be in flight as well: over a short path the processor bounds the
+	// rate, and not this limit.
 	slack = 2 * time.Millisecond
 
-	// fresh is how long the smallest round trip is believed, and freshTrips how many of them it is
-	// at least: to look for it costs what the path delivers in some three of them.
+	// fresh is how long the smallest round trip is valid, and freshTrips the minimum of that time
+	// in round trips. A new measurement costs about the bytes that the path delivers in three round
+	// trips.
 	fresh      = 10 * time.Second
 	freshTrips = 100
 
-	// A round in which the rate has not grown by a quarter does not grow. After flat such rounds
-	// the path is full.
+	// A rate that has not grown by a quarter in a round does not grow. After flat such rounds the
+	// path is full.
 	growth = 1.25
 	flat   = 3
 )
 
-// fast is a rate, in bytes a second, above which a short path does not leave the machine, or
-// hardly. There nothing is gained by looking at it often.
+// fast is a rate, in bytes per second, above which a short path hardly leaves the machine. Frequent
+// measurements gain nothing there.
 const fast = 256 << 20
 
-// How many times of what the path holds may be in flight.
+// Factors for the capacity of the path that give the bytes in flight.
 const (
 	starting = 2.0  // while the rate grows
-	cruising = 1.25 // so that a path which has grown is noticed
+	cruising = 1.25 // to notice a larger capacity
 )
 
-// Bounds of what leaves together, in bytes.
+// Bounds for the size of a batch or part, in bytes.
 const (
 	leastPart = 4 << 10
 	mostPart  = 64 << 10
 )
 
-// Model is what is known of one path. Times are those of one clock, whatever its zero.
+// Model is the estimate for one path. All times are those of one clock with any zero.
 type Model struct {
 	phase phase
 	marks marks
 	rates rates
 
 	trip   time.Duration // the smallest round trip; 0: unknown
-	tripAt time.Duration // when that was measured
-	stray  time.Duration // by how much marks are later than expected
-	late   bool          // the latest mark was
+	tripAt time.Duration // when trip was measured
+	stray  time.Duration // average excess delay of marks
+	late   bool          // the latest mark was late
 
-	busy   time.Duration // until when the path has to do with what was sent before the latest mark
-	sentAt time.Duration // when that left, behind so many bytes
+	busy   time.Duration // when the path has transferred the bytes sent before the latest mark
+	sentAt time.Duration // when that mark was sent, after the bytes in sent
 	sent   uint64
 
-	last   uint64 // of the mark that came back last
+	last   uint64 // written bytes of the latest returned mark
 	lastAt time.Duration
 	cutAt  time.Duration // when marks were late twice
 
-	ramp int // so many bytes may be in flight behind a probe: half of it at once, and what is read
+	ramp int // limit of the bytes in flight after a probe: half the capacity, plus the bytes read since
 
-	full int     // rounds in a row in which the rate has not grown
-	best float64 // the rate from which it has to grow
+	full int     // consecutive rounds without a growing rate
+	best float64 // the rate against which growth is measured
 }
 
-// Departs notes that a mark leaves behind so many bytes, of all that were written. short says that
-// there was not always something to send since the last one: then its return says nothing of what
-// the path could have delivered.
+// Departs records that a mark is sent after written bytes in all. short reports that the sender had
+// nothing to send at some time since the previous mark. Then the return of the mark does not
+// measure what the path could have delivered.
 func (m *Model) Departs(now time.Duration, written uint64, short bool) {
 	if m.phase == cruise && m.old(now) {
 		m.phase = probe
@@ -87,12 +88,14 @@ func (m *Model) Departs(now time.Duration, written uint64, short bool) {
 	m.marks.push(now, written, short, m.queue(now, written))
 }
 
-// old reports whether the round trip is to be looked for. That takes one or two of them, and finds
-// one behind the queue of a slow path if it is done while the rate grows.
+// old reports whether the round trip is to be measured again. The measurement takes one or two
+// round trips. During the growth of the rate, it finds a round trip even behind the queue of a slow
+// path.
 func (m *Model) old(now time.Duration) bool { return now-m.tripAt > max(fresh, freshTrips*m.trip) }
 
-// queue returns how long what departs now waits in the queue before it. What was written since the
-// last mark has joined that then, at the earliest. No more than what is in flight can stand there.
+// queue returns the expected wait in the queue of bytes sent now. Bytes written since the last mark
+// joined the queue at that time at the earliest. The queue is never longer than the bytes in
+// flight.
 func (m *Model) queue(now time.Duration, written uint64) time.Duration {
 	rate := m.rates.most()
 	if rate == 0 {
@@ -104,7 +107,7 @@ func (m *Model) queue(now time.Duration, written uint64) time.Duration {
 	return max(m.busy-now, 0)
 }
 
-// Returns notes that the mark behind so many bytes has come back. It reports false if there is no
+// Returns records that the mark after written bytes has returned. It returns false if there is no
 // such mark.
 func (m *Model) Returns(now time.Duration, written uint64) (ok bool) {
 	before := m.marks.read
@@ -119,7 +122,8 @@ func (m *Model) Returns(now time.Duration, written uint64) (ok bool) {
 	return true
 }
 
-// measure takes a round trip. calm says that hardly anything was in flight when the mark left.
+// measure processes a round trip. calm reports that hardly any bytes were in flight when the mark
+// was sent.
 func (m *Model) measure(now, trip time.Duration, calm bool) {
 	if calm && m.phase == probe {
 		m.phase = cruise
@@ -132,7 +136,7 @@ func (m *Model) measure(now, trip time.Duration, calm bool) {
 	}
 }
 
-// judge learns from a mark that has come back what the path delivers.
+// judge updates the rate after the return of a mark.
 func (m *Model) judge(k *mark, now, trip time.Duration) {
 	rate := k.rate(now)
 	if m.isLate(k, trip) && m.phase == cruise && rate > 0 {
@@ -143,9 +147,9 @@ func (m *Model) judge(k *mark, now, trip time.Duration) {
 	m.last, m.lastAt = k.written, now
 }
 
-// cut is called when marks are late: has the path less to give, or is it longer? Until it has shown
-// that, it has what came between the latest two, but at least half of what the latest one tells.
-// Those that left before tell of what was.
+// cut is called when marks are late: the path has become slower or longer. Until new marks show
+// which, the rate is that between the latest two marks, but at least half the rate of the latest
+// one. Marks sent before describe the former path.
 func (m *Model) cut(rate float64, written uint64, now time.Duration) {
 	if took := (now - m.lastAt).Seconds(); took > 0 {
 		rate = min(rate, max(rate/2, float64(written-m.last)/took))
@@ -154,8 +158,8 @@ func (m *Model) cut(rate float64, written uint64, now time.Duration) {
 	m.phase, m.late, m.cutAt = probe, false, now
 }
 
-// grow takes a rate that a mark has told. Where there was too little to send it tells of the path
-// only if some stood in queues all the same, or if it is more than what is known.
+// grow processes the rate that a mark has measured. If there was too little to send, the rate
+// counts only if bytes stood in queues nevertheless, or if it exceeds the known rate.
 func (m *Model) grow(rate float64, k *mark, trip time.Duration) {
 	short := k.short && k.ahead < m.queues()
 	if short && rate <= m.rates.most() {
@@ -166,12 +170,12 @@ func (m *Model) grow(rate float64, k *mark, trip time.Duration) {
 	}
 }
 
-// isLate reports whether the mark is late, and the one before it was: later than the queue that
-// this side has made, what was in flight and the jitter of the path explain.
+// isLate reports whether the mark and the one before it are late: later than the queue of this
+// side, the bytes in flight and the jitter of the path explain.
 func (m *Model) isLate(k *mark, trip time.Duration) (twice bool) {
 	expected := m.trip + k.wait
 	if trip < expected {
-		m.busy += (trip - expected) / 8 // the queue is shorter than it should be
+		m.busy += (trip - expected) / 8 // the queue is shorter than expected
 	}
 	if rate := m.rates.most(); rate > 0 {
 		expected = max(expected, seconds(float64(k.ahead)/rate))
@@ -183,12 +187,12 @@ func (m *Model) isLate(k *mark, trip time.Duration) (twice bool) {
 	return was && m.late
 }
 
-// queues returns how many bytes in flight are more than the path holds, so that some stand in
-// queues: then it is full, whatever the sender could do.
+// queues returns a number of bytes in flight that exceeds the capacity of the path, so that some
+// stand in queues. Then the path is full, even if the sender had nothing to send at times.
 func (m *Model) queues() uint64 { return uint64(m.hold(cruising)) + mostPart }
 
-// grown is called after each round trip until the path is full: the rate grows no more, and what is
-// sent waits in queues.
+// grown is called after each round trip until the path is full: the rate grows no more, and sent
+// bytes wait in queues.
 func (m *Model) grown(trip time.Duration) {
 	if r := m.rates.most(); r >= m.best*growth {
 		m.best, m.full = r, 0
@@ -199,7 +203,8 @@ func (m *Model) grown(trip time.Duration) {
 	}
 }
 
-// Limit returns how many bytes may be in flight: written, and not known to have been read.
+// Limit returns the number of bytes that may be in flight: written, and not known to have been
+// read.
 func (m *Model) Limit() int {
 	switch m.phase {
 	case start:
@@ -211,11 +216,11 @@ func (m *Model) Limit() int {
 	}
 }
 
-// near reports whether the path is short: its first kilobytes were there at once, and back.
+// near reports whether the path is short: its first kilobytes were acknowledged at once.
 func (m *Model) near() bool { return 0 < m.trip && m.trip < slack }
 
-// atFirst returns how many bytes may be in flight while the rate is unknown. Over a short path they
-// are more: what is known to have been read is behind what has been.
+// atFirst returns the bytes that may be in flight while the rate is unknown. The number is larger
+// for a short path, where the knowledge of the bytes read lags behind most.
 func (m *Model) atFirst() int {
 	if m.near() {
 		return 4 * unknown
@@ -223,8 +228,8 @@ func (m *Model) atFirst() int {
 	return unknown
 }
 
-// hold returns how many bytes the path holds, times gain, and what it delivers in slack and while
-// marks stray.
+// hold returns the capacity of the path in bytes, times gain, plus the bytes it delivers during
+// slack and the excess delay of marks.
 func (m *Model) hold(gain float64) int {
 	rate := m.rates.most()
 	spare := slack + min(2*m.stray, m.trip/2)
@@ -234,8 +239,8 @@ func (m *Model) hold(gain float64) int {
 	return int(min(rate*(gain*m.trip.Seconds()+spare.Seconds()), most))
 }
 
-// Part returns how many bytes may leave together: an eighth of what may be in flight. Over a short
-// path they are more as long as its rate is unknown.
+// Part returns the limit of bytes sent together: an eighth of the bytes in flight. For a short path
+// it is larger while the rate is unknown.
 func (m *Model) Part() int {
 	if m.phase == start && m.near() {
 		return mostPart
@@ -247,9 +252,9 @@ func (m *Model) Part() int {
 	return min(max(limit/8, leastPart), mostPart)
 }
 
-// Spacing returns after how many bytes the next mark is to leave: some eight for what may be in
-// flight. Over a short path there are two: a mark costs as much as anywhere, and tells less. With
-// less than two, nothing would be in flight while the mark behind all of it comes back.
+// Spacing returns the bytes until the next mark: about eight marks share the bytes in flight. On a
+// short path there are two marks: a mark costs as much as on other paths, and measures less. With
+// fewer than two, no byte would be in flight while the mark after all bytes returns.
 func (m *Model) Spacing() int {
 	switch {
 	case m.phase == probe && m.marks.len == 0:
@@ -261,27 +266,28 @@ func (m *Model) Spacing() int {
 	}
 }
 
-// Before returns behind how many bytes the latest mark left that did so before a moment, 0 if there
-// is none on its way.
+// Before returns the written bytes of the latest mark in flight sent before the given time, or 0 if
+// there is none.
 func (m *Model) Before(at time.Duration) (written uint64) { return m.marks.before(at) }
 
-// Room reports whether one more mark may be on its way.
+// Room reports whether a further mark may be in flight.
 func (m *Model) Room() bool { return m.marks.len < len(m.marks.list) }
 
-// InFlight reports whether a mark is on its way.
+// InFlight reports whether a mark is in flight.
 func (m *Model) InFlight() bool { return m.marks.len > 0 }
 
-// Read returns how many of the bytes that were written are known to have been read.
+// Read returns the number of written bytes that are known to have been read.
 func (m *Model) Read() uint64 { return m.marks.read }
 
-// RoundTrip returns the smallest round trip that is believed, 0 if none is known.
+// RoundTrip returns the smallest valid round trip, or 0 if none is known.
 func (m *Model) RoundTrip() time.Duration { return m.trip }
 
-// Rate returns what the path delivers, in bytes a second, 0 if that is unknown.
+// Rate returns the delivery rate of the path in bytes per second, or 0 if it is unknown.
 func (m *Model) Rate() float64 { return m.rates.most() }
 
-// Holds returns how many bytes the path holds: what it delivers in a round trip. While its rate
-// grows they are twice as many, so that what the peer allows does not hold that up.
+// Holds returns the capacity of the path in bytes: the bytes it delivers in a round trip. While the
+// rate grows, Holds returns twice as many, so that the window of the peer does not limit the
+// growth.
 func (m *Model) Holds() int {
 	n := m.rates.most() * m.trip.Seconds()
 	if m.phase == start {
@@ -290,8 +296,8 @@ func (m *Model) Holds() int {
 	return int(min(n, most))
 }
 
-// Waited returns for how long the oldest mark has been on its way, and how many bytes were when it
-// left.
+// Waited returns the time for which the oldest mark has been in flight, and the bytes in flight
+// before it when it was sent.
 func (m *Model) Waited(now time.Duration) (took time.Duration, ahead uint64) {
 	if m.marks.len == 0 {
 		return 0, 0

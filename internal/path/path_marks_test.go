@@ -9,7 +9,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/path"
 )
 
-// TestNoMoreMarksAreOnTheirWayThanTheModelRemembers sends marks for as long as there is room.
+// TestNoMoreMarksAreOnTheirWayThanTheModelRemembers sends marks while there is room.
 func TestNoMoreMarksAreOnTheirWayThanTheModelRemembers(t *testing.T) {
 	var m path.Model
 	var sent uint64

@@ -9,21 +9,22 @@ import (
 )
 
 const (
-	mbit = 1e6 / 8 // bytes a second
+	mbit = 1e6 / 8 // bytes per second
 	ms   = time.Millisecond
 )
 
-// holds returns what the bottleneck and its path hold at its rate, in bytes.
+// holds returns the capacity of the bottleneck and its path at its rate, in bytes.
 func (s *sim) holds() float64 { return s.rate * (2 * s.delay).Seconds() }
 
-// throughput lets so much time pass, and returns the part of the rate that was used.
+// throughput advances the time by d, and returns the part of the rate that was used.
 func (s *sim) throughput(d time.Duration) float64 {
 	before := s.crossed
 	s.run(d)
 	return float64(s.crossed-before) / d.Seconds() / s.rate
 }
 
-// wantEstimates fails unless what the model knows is within part of the truth.
+// wantEstimates fails unless the estimates of the model deviate by at most part from the true
+// values.
 func (s *sim) wantEstimates(t *testing.T, part float64) {
 	t.Helper()
 	require.InEpsilon(t, s.rate, s.m.Rate(), part, "rate")
@@ -52,7 +53,7 @@ func TestAFullPathIsKnownAfterSomeRoundTrips(t *testing.T) {
 	}
 }
 
-// TestModel_PathsAreUsed looks for the round trip some times meanwhile, if the path is long.
+// TestModel_PathsAreUsed includes some measurements of the round trip if the path is long.
 func TestModel_PathsAreUsed(t *testing.T) {
 	for _, rate := range []float64{1e5, 1e6, 1e7, 1e8} {
 		for _, trip := range []time.Duration{ms, 20 * ms, 200 * ms, time.Second} {
@@ -66,7 +67,7 @@ func TestModel_PathsAreUsed(t *testing.T) {
 func TestAPathThatChangesIsKnownAnew(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*sim)
-		soon   time.Duration // after which all is well again
+		soon   time.Duration // after which the estimates are right again
 	}{
 		"half the rate":          {func(s *sim) { s.rate /= 2 }, time.Second},
 		"a tenth of the rate":    {func(s *sim) { s.rate /= 10 }, 5 * time.Second},
@@ -82,7 +83,7 @@ func TestAPathThatChangesIsKnownAnew(t *testing.T) {
 			s.run(c.soon)
 			require.InEpsilon(t, s.rate, s.m.Rate(), 0.25)
 			require.Greater(t, s.throughput(5*time.Second), 0.85)
-			s.run(10 * time.Second) // by then the round trip was looked for
+			s.run(10 * time.Second) // the round trip has been measured by then
 			s.wantEstimates(t, 0.1)
 		})
 	}
@@ -102,7 +103,7 @@ func TestLessRateIsNoticedWithinTwoRoundTrips(t *testing.T) {
 	s.run(5 * time.Second)
 	before := s.m.Limit()
 	s.rate /= 2
-	queued := 75 * ms // what was in flight, at the new rate
+	queued := 75 * ms // the bytes in flight, at the new rate
 	s.run(2 * queued)
 	require.Less(t, s.m.Limit(), before/2, "what is in flight drains")
 }

@@ -1,6 +1,6 @@
 package path
 
-// phase says what the Model looks for.
+// phase is the measurement that the Model makes.
 //
 //	start ── the rate grows no more ───────────────────► probe
 //	                                                      │  ▲
@@ -10,7 +10,7 @@ package path
 type phase uint8
 
 const (
-	start  phase = iota // what the path delivers: more and more is in flight
-	probe               // the round trip: all that is in flight arrives first
-	cruise              // both are known, and more is in flight than the path holds
+	start  phase = iota // of the rate: more and more bytes are in flight
+	probe               // of the round trip: first, all bytes in flight arrive
+	cruise              // none: both are known, and the bytes in flight exceed the capacity
 )

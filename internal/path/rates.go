@@ -4,10 +4,10 @@ package path
 type rates struct {
 	rounds [10]float64
 	round  int
-	next   uint64 // with the mark behind so many bytes, a round trip ends
+	next   uint64 // a round trip ends with the mark after this number of bytes
 }
 
-// most returns the largest of them.
+// most returns the largest rate.
 func (r *rates) most() (rate float64) {
 	for _, n := range r.rounds {
 		rate = max(rate, n)
@@ -15,7 +15,7 @@ func (r *rates) most() (rate float64) {
 	return rate
 }
 
-// add takes the rate that k has told, and reports whether k ends a round trip.
+// add adds the rate measured by k, and reports whether k ends a round trip.
 func (r *rates) add(rate float64, k *mark) (over bool) {
 	if over = k.read >= r.next; over {
 		r.next = k.written
@@ -26,7 +26,7 @@ func (r *rates) add(rate float64, k *mark) (over bool) {
 	return over
 }
 
-// reset forgets all rates but this one.
+// reset drops all rates but the given one.
 func (r *rates) reset(rate float64) {
 	r.rounds = [len(r.rounds)]float64{}
 	r.rounds[r.round] = rate

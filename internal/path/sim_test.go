@@ -9,27 +9,27 @@ import (
 	"github.com/asterisque-go/asterisque/internal/path"
 )
 
-// sim is a sender that has always something to send, or sometimes, a bottleneck with a queue, and a
-// reader that sends marks back. Time is its own.
+// sim is a sender that always or sometimes has something to send, a bottleneck with a queue, and a
+// reader that sends marks back. It has its own time.
 type sim struct {
 	now    time.Duration
 	events events
 	dice   *rand.Rand
 
 	m       path.Model
-	rate    float64 // of the bottleneck, in bytes a second
+	rate    float64 // of the bottleneck, in bytes per second
 	delay   time.Duration
-	jitter  time.Duration // of the way to the peer, at most
-	offered float64       // bytes a second that the application sends; 0: all it can
-	burst   float64       // bytes that pass at once before rate holds; what a policer allows
+	jitter  time.Duration // of the path to the peer, at most
+	offered float64       // bytes per second that the application sends; 0: no limit
+	burst   float64       // bytes that pass at once before rate applies, as with a policer
 	tokens  float64
-	free    time.Duration // when the bottleneck has sent all it has
+	free    time.Duration // when the bottleneck has sent everything
 	written uint64
 	crossed uint64 // bytes that have arrived
 	marked  uint64
 	shut    bool // the limit was reached since the last mark
 	had     float64
-	last    time.Duration // when the latest byte arrives
+	last    time.Duration // arrival of the latest byte
 }
 
 type event struct {
@@ -57,7 +57,7 @@ func newSim(rate float64, roundTrip time.Duration) *sim {
 
 func (s *sim) at(t time.Duration, do func()) { heap.Push(&s.events, event{max(t, s.now), do}) }
 
-// run lets so much time pass.
+// run advances the time by d.
 func (s *sim) run(d time.Duration) {
 	for end := s.now + d; ; {
 		if len(s.events) == 0 || s.events[0].at > end {
@@ -70,14 +70,14 @@ func (s *sim) run(d time.Duration) {
 	}
 }
 
-// tick lets the application offer what it has.
+// tick adds the bytes that the application offers.
 func (s *sim) tick() {
 	s.send()
 	s.at(s.now+time.Millisecond, s.tick)
 	s.had += s.offered / 1000
 }
 
-// send writes what may be in flight.
+// send writes the bytes that may be in flight.
 func (s *sim) send() {
 	for {
 		inFlight := int(s.written - s.m.Read())
@@ -105,7 +105,7 @@ func (s *sim) send() {
 	}
 }
 
-// cross returns when n bytes that are written now arrive.
+// cross returns the arrival time of n bytes that are written now.
 func (s *sim) cross(n int) time.Duration {
 	if idle := s.now - s.free; idle > 0 {
 		s.tokens = min(s.burst, s.tokens+idle.Seconds()*s.rate)

@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// columns is how wide prose may be, in comments with what stands before them. A tab has four.
+// columns is the maximum width of prose, in comments including the code before them. A tab counts
+// as four.
 const columns = 100
 
 func TestCommentsKeepTheColumns(t *testing.T) {
@@ -148,10 +149,10 @@ func wideProse(file, source string) (wide []string) {
 
 var directive = regexp.MustCompile(`^//[a-z0-9]+:[a-z0-9]`)
 
-// drawn is what a line of a table or a drawing begins with.
+// drawn is the beginning of a line of a table or a drawing.
 const drawn = "          "
 
-// free reports whether a comment line may be of any width: code, a table, or a link alone.
+// free reports whether a comment line may have any width: code, a table, or only a link.
 func free(line string) bool {
 	comment := strings.TrimSpace(line)
 	bare, ok := strings.CutPrefix(comment, "//")
@@ -163,7 +164,7 @@ var (
 	link = regexp.MustCompile(`^(- )?!?\[[^]]*]\(\S+$`)
 )
 
-// aLink reports whether a line is nothing but a link, maybe as an item of a list.
+// aLink reports whether a line consists of a link, possibly as an item of a list.
 func aLink(line string) bool { return url.MatchString(line) || link.MatchString(line) }
 
 func appendWide(wide []string, file string, n int, line string) []string {

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// filesThat returns the files of the repository whose path ends in suffix, without hidden folders
-// and test data.
+// filesThat returns the files of the repository whose path ends in suffix, except for hidden
+// folders and test data.
 func filesThat(t *testing.T, suffix string) (files []string) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
@@ -31,7 +31,7 @@ func filesThat(t *testing.T, suffix string) (files []string) {
 	return files
 }
 
-// text returns what a file holds.
+// text returns the content of a file.
 func text(t *testing.T, file string) string {
 	t.Helper()
 	b, err := os.ReadFile(file)

@@ -17,8 +17,8 @@ import (
 
 const module = "github.com/asterisque-go/asterisque"
 
-// floors puts every folder of the module, with those inside it, on a floor. A package imports only
-// from floors below its own, and from the folder that it is in.
+// floors assigns every folder of the module, together with its subfolders, to a floor. A package
+// imports only from floors below its own, and from its parent folder.
 var floors = map[string]int{
 	"internal/buffer":    -3,
 	"internal/cut":       -3,
@@ -61,7 +61,7 @@ var floors = map[string]int{
 	"cmd":                5,
 }
 
-// forTests are folders of packages that only tests import. They may import anything.
+// forTests contains folders of packages that only tests import. They may import any package.
 var forTests = []string{"internal/attack", "internal/callbench", "internal/flowmodel", "internal/leak", "internal/project", "internal/race", "internal/restart", "internal/roomtest", "internal/testkit", "internal/testtls", "internal/valuetest", "internal/vectors", "internal/weightest", "wire/wiretest"}
 
 func TestPackagesImportOnlyFromFloorsBelow(t *testing.T) {
@@ -110,7 +110,7 @@ func look(from, to string) error {
 		return nil
 	}
 	if isForTests(to) && !(to == "wire/wiretest" && strings.HasPrefix(from, "examples/")) {
-		// an example may show how a program is tested
+		// an example may show the test of a program
 		return fmt.Errorf("%s imports %s, which is for tests", name(from), name(to))
 	}
 	f, ok := floor(from)
@@ -157,7 +157,7 @@ func name(folder string) string {
 }
 
 // importsByFolder returns the folders of the module that the files of each folder import, on any
-// system and for any build tag, tests left out.
+// system and for any build tag, without tests.
 func importsByFolder(t *testing.T) map[string][]string {
 	imports := map[string][]string{}
 	require.NoError(t, filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
@@ -193,7 +193,7 @@ func importsByFolder(t *testing.T) map[string][]string {
 	return imports
 }
 
-// skip leaves out what is not of this module: hidden folders, test data and modules of their own.
+// skip excludes folders outside of this module: hidden folders, test data and nested modules.
 func skip(dir string) error {
 	if dir == "." {
 		return nil

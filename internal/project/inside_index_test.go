@@ -13,20 +13,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// insideFolders are the folders that docs/inside.md goes through lock by lock, goroutine by
-// goroutine, and drawing by drawing.
+// insideFolders contains the folders whose locks, goroutines and drawings docs/inside.md describes
+// one by one.
 var insideFolders = []string{".", "internal/carrier", "internal/outbox", "internal/path", "internal/piping", "limits", "priority"}
 
-// source is what the library declares, without tests.
+// source is the declarations of the library, without tests.
 type source struct {
-	files map[string][]string // that declare a name, such as f, T, T.method, p.f or p.T.method
-	// of insideFolders: the type that holds each lock, the function that starts each goroutine, and
-	// the drawing in the comment of each type that has one
+	files map[string][]string // files that declare a name, such as f, T, T.method, p.f or p.T.method
+	// of insideFolders: the type of each lock, the function that starts each goroutine, and the
+	// drawing in the comment of each type that has one
 	locks, starts []declared
 	drawings      map[declared]string
 }
 
-// declared is something that a file declares.
+// declared is a declaration in a file.
 type declared struct{ name, file string }
 
 // sources reads the library.
@@ -72,7 +72,7 @@ func (s *source) add(file string, tree *ast.File) {
 	}
 }
 
-// addType looks for a lock in a type, and for a drawing in its comment.
+// addType records the locks of a type, and the drawing in its comment.
 func (s *source) addType(typ *ast.TypeSpec, doc *ast.CommentGroup, file string) {
 	at := declared{typ.Name.Name, file}
 	if fields, ok := typ.Type.(*ast.StructType); ok {
@@ -90,7 +90,7 @@ func (s *source) addType(typ *ast.TypeSpec, doc *ast.CommentGroup, file string) 
 	}
 }
 
-// drawingIn returns the lines of code in a comment, if there is an arrow in them.
+// drawingIn returns the lines of code in a comment, if they contain an arrow.
 func drawingIn(comment string) string {
 	var lines []string
 	for line := range strings.SplitSeq(comment, "\n") {
@@ -105,7 +105,7 @@ func drawingIn(comment string) string {
 	return d
 }
 
-// namesOf returns the names that a declaration outside functions makes, with fields and methods.
+// namesOf returns the names declared by a declaration outside functions, with fields and methods.
 func namesOf(spec ast.Spec) (names []string) {
 	switch spec := spec.(type) {
 	case *ast.ValueSpec:
@@ -126,7 +126,7 @@ func namesOf(spec ast.Spec) (names []string) {
 	return names
 }
 
-// nameOfFunc returns the name of a function, with the type that it is a method of.
+// nameOfFunc returns the name of a function, with its receiver type.
 func nameOfFunc(d *ast.FuncDecl) string {
 	if d.Recv == nil {
 		return d.Name.Name
@@ -146,7 +146,7 @@ func nameOfFunc(d *ast.FuncDecl) string {
 	}
 }
 
-// startsGoroutine reports whether a function starts a goroutine, or has one started later.
+// startsGoroutine reports whether a function starts a goroutine, or causes a later start.
 func startsGoroutine(d *ast.FuncDecl) (starts bool) {
 	ast.Inspect(d, func(n ast.Node) bool {
 		switch n := n.(type) {

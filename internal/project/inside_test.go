@@ -120,7 +120,7 @@ func units(page string) (units []string) {
 	return units
 }
 
-// namedIn returns the files and the Go names that a unit has in ticks.
+// namedIn returns the files and the Go names in backticks in a unit.
 func namedIn(t *testing.T, unit string) (files, names []string) {
 	for _, m := range inTicks.FindAllStringSubmatch(unit, -1) {
 		switch ext := path.Ext(m[1]); {
@@ -135,8 +135,8 @@ func namedIn(t *testing.T, unit string) (files, names []string) {
 	return files, names
 }
 
-// lacks returns what is wrong with a name that stands in a unit with files: it is declared in one
-// of these, or there are none.
+// lacks returns the fault of a name in a unit with files, or "": the name has to be declared in one
+// of these files, if there are any.
 func (s *source) lacks(name string, files []string) string {
 	in := s.files[name]
 	switch {

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNoBuiltProgramLiesAmongTheSources finds what go build leaves behind in the folder of a module
-// with one program: it is easily committed.
+// TestNoBuiltProgramLiesAmongTheSources finds binaries that go build leaves in the folder of a
+// module with one program, and that are easily committed.
 func TestNoBuiltProgramLiesAmongTheSources(t *testing.T) {
 	for _, file := range filesThat(t, "") {
 		if filepath.Ext(file) == "" && !strings.HasPrefix(file, "bin/") {

@@ -9,14 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// unproved are the sections of the specification for which no vector and no scenario can be, and
-// why.
+// unproved contains the sections of the specification that no vector and no scenario can prove,
+// with the reason.
 var unproved = map[string]string{
 	"dividing-the-room": "how a side comes to its numbers no other side can tell",
 }
 
 // TestEachSectionOfTheSpecificationIsProved lists the sections with rules that neither a vector nor
-// a scenario names as what it proves, and the names that are no section.
+// a scenario claims to prove, and the claimed names that are no section.
 func TestEachSectionOfTheSpecificationIsProved(t *testing.T) {
 	sections := rules(text(t, "spec/protocol.md"))
 	require.Contains(t, sections, "3-encoding")
@@ -48,8 +48,8 @@ func TestEachSectionOfTheSpecificationIsProved(t *testing.T) {
 	}
 }
 
-// rules returns the anchors of the sections that say what peers do: from section 2 on, up to the
-// example at the end. A heading with nothing of its own, because another one follows, is none.
+// rules returns the anchors of the sections with rules for peers: from section 2 on, up to the
+// example at the end. A heading that is directly followed by another one is not included.
 func rules(spec string) map[string]bool {
 	anchors := make(map[string]bool)
 	heading := regexp.MustCompile(`(?m)^##+ (.+)\n+`)
@@ -71,7 +71,7 @@ func rules(spec string) map[string]bool {
 	return anchors
 }
 
-// anchor returns the name by which a heading is linked to.
+// anchor returns the link target of a heading.
 func anchor(title string) string {
 	kept := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(title), "")
 	return strings.ReplaceAll(kept, " ", "-")

@@ -45,7 +45,7 @@ func TestEveryLinkOfThePagesLeadsSomewhere(t *testing.T) {
 	require.Greater(t, links, 50, "the search finds what is there")
 }
 
-// bodyOf returns what is between the braces of a function, moved to the left margin.
+// bodyOf returns the body of a function without its indentation.
 func bodyOf(t *testing.T, file, function string) string {
 	t.Helper()
 	source := text(t, file)

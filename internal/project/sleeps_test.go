@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A test that sleeps by the real clock is slow, and right only as long as the machine is fast. In a
-// bubble of synctest time is free.
+// A test that sleeps by the real clock is slow, and depends on the speed of the machine. In a
+// bubble of synctest, time costs nothing.
 func TestSleepsAreInBubblesOrSayWhatTheyWaitFor(t *testing.T) {
 	folders := make(map[string]map[string]string)
 	for _, file := range filesThat(t, ".go") {
@@ -69,8 +69,8 @@ func outside(do func()) { do(); synctest.Test(nil, func(*testing.T) { other() })
 	}
 }
 
-// sleeps returns where the test files of a folder sleep, neither in a bubble nor with a comment in
-// the same line or in the one above.
+// sleeps returns the places where the test files of a folder sleep, neither in a bubble nor with a
+// comment in the same line or the line above.
 func sleeps(t *testing.T, sources map[string]string) (found []string) {
 	t.Helper()
 	fset := token.NewFileSet()
@@ -92,7 +92,7 @@ func sleeps(t *testing.T, sources map[string]string) (found []string) {
 	return found
 }
 
-// sleepsOf returns where f sleeps outside bubbles.
+// sleepsOf returns the sleeps of f outside bubbles.
 func sleepsOf(f *ast.File, bubbles map[string]bool) (found []token.Pos) {
 	cases := make(map[ast.Node]bool)
 	ast.Inspect(f, func(n ast.Node) bool {
@@ -113,7 +113,7 @@ func sleepsOf(f *ast.File, bubbles map[string]bool) (found []token.Pos) {
 	return found
 }
 
-// explained returns the lines with a comment at their end, and those below one that stands alone.
+// explained returns the lines with a comment at their end, and those after a comment line.
 func explained(fset *token.FileSet, f *ast.File, source string) map[int]bool {
 	lines := strings.Split(source, "\n")
 	found := make(map[int]bool)
@@ -128,8 +128,8 @@ func explained(fset *token.FileSet, f *ast.File, source string) map[int]bool {
 	return found
 }
 
-// bubbles returns the functions that run what they are given in a bubble, themselves or by another
-// such function.
+// bubbles returns the functions that run their argument in a bubble, themselves or by another such
+// function.
 func bubbles(files map[string]*ast.File) map[string]bool {
 	found := make(map[string]bool)
 	for before := -1; before < len(found); {
@@ -145,7 +145,7 @@ func bubbles(files map[string]*ast.File) map[string]bool {
 	return found
 }
 
-// runsInBubble reports whether fn uses a parameter that is a function, and in bubbles only.
+// runsInBubble reports whether fn uses a parameter of function type, and only in bubbles.
 func runsInBubble(fn *ast.FuncDecl, bubbles map[string]bool) bool {
 	given := make(map[string]bool)
 	for _, p := range fn.Type.Params.List {
@@ -190,7 +190,7 @@ func isSleep(e ast.Expr) bool {
 	return ok && isName(call.Fun, "time", "After")
 }
 
-// isName reports whether e is a name of a package.
+// isName reports whether e is a given name of a package.
 func isName(e ast.Expr, pkg, name string) bool {
 	s, ok := e.(*ast.SelectorExpr)
 	if !ok {

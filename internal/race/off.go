@@ -1,8 +1,8 @@
 //go:build !race
 
-// Package race tells tests whether the race detector is on: with it everything takes longer, memory
-// is not what it is otherwise, and pools forget.
+// Package race reports whether the race detector is enabled. With the race detector, tests take
+// longer, use other amounts of memory, and lose objects from pools.
 package race
 
-// Enabled says that the race detector is on.
+// Enabled reports whether the race detector is enabled.
 const Enabled = false

@@ -1,30 +1,31 @@
-// Package ranking has the first of many at hand, whose rank may change at any time. It is a heap
-// whose elements know their place in it.
+// Package ranking provides the first of many elements whose ranks may change at any time. It is a
+// heap whose elements know their places.
 package ranking
 
-// Ranking has elements in it, each at most once. It does not lock itself.
+// Ranking holds elements, each at most once. It is not safe for concurrent use.
 type Ranking[T any] struct {
-	ahead func(a, b *T) bool // a is before b; fixed, as place
+	ahead func(a, b *T) bool // reports whether a is before b; fixed, as place
 	place func(e *T) *Place
-	all   []*T // a heap: each is behind that at half of its place
+	all   []*T // a heap: no element is before the one at half its place
 }
 
-// Place is where an element is in a ranking. The zero Place is that of one which is in none.
+// Place is the position of an element in a ranking. The zero Place belongs to an element that is in
+// none.
 type Place int
 
-// New returns a ranking without elements. ahead says which of two is before the other, and place
-// where an element has its place in this ranking, which nobody else changes.
+// New returns an empty ranking. ahead reports whether a is before b. place returns the Place of an
+// element in this ranking, which only the ranking changes.
 func New[T any](ahead func(a, b *T) bool, place func(e *T) *Place) Ranking[T] {
 	return Ranking[T]{ahead: ahead, place: place}
 }
 
-// Len returns how many elements are in r.
+// Len returns the number of elements in r.
 func (r *Ranking[T]) Len() int { return len(r.all) }
 
-// First returns the element that no other one is before. There has to be one.
+// First returns the first element. The ranking must not be empty.
 func (r *Ranking[T]) First() *T { return r.all[0] }
 
-// Put adds e if it is not in r. Otherwise it is called whenever the rank of e has changed.
+// Put adds e if e is not in r. It also has to be called after each change of the rank of e.
 func (r *Ranking[T]) Put(e *T) {
 	if *r.place(e) == 0 {
 		r.all = append(r.all, e)
@@ -33,7 +34,7 @@ func (r *Ranking[T]) Put(e *T) {
 	r.settle(e)
 }
 
-// Remove takes e out of r, if it is there.
+// Remove removes e from r, if it is there.
 func (r *Ranking[T]) Remove(e *T) {
 	at := *r.place(e)
 	if at == 0 {
@@ -49,7 +50,7 @@ func (r *Ranking[T]) Remove(e *T) {
 	}
 }
 
-// settle lets e move to where it belongs.
+// settle moves e to its position.
 func (r *Ranking[T]) settle(e *T) {
 	at := *r.place(e)
 	for at > 1 && r.before(at, at/2) {

@@ -18,7 +18,7 @@ func newRanking() ranking.Ranking[element] {
 	return ranking.New(func(a, b *element) bool { return a.rank > b.rank }, func(e *element) *ranking.Place { return &e.place })
 }
 
-// TestTheFirstIsNotBehindAnyOther compares with looking at all.
+// TestTheFirstIsNotBehindAnyOther compares with a linear search.
 func TestTheFirstIsNotBehindAnyOther(t *testing.T) {
 	r := newRanking()
 	all := make([]element, 40)

@@ -9,28 +9,28 @@ import (
 )
 
 const (
-	// gathered is how many bytes of frames that have come together go on together.
+	// gathered is the limit, in bytes, for frames that are forwarded together.
 	gathered = 32 << 10
 
-	// head is what a frame of a batch has before it, in bytes.
+	// head is the size of the length before each frame of a batch, in bytes.
 	head = 4
 
-	// slowest is how many bytes a second a side that reads has to take at least.
+	// slowest is the minimum rate of a reading side, in bytes per second.
 	slowest = 16 << 10
 )
 
-// direction carries frames one way. It belongs to one goroutine.
+// direction forwards frames in one direction. It belongs to one goroutine.
 type direction struct {
-	from    Side // these are fixed
+	from    Side // fixed, as all up to patience
 	to      wire.Wire
 	ahead   wire.Buffered
-	batches wire.BatchWriter // nil, as ahead: each frame goes on by itself
+	batches wire.BatchWriter // nil, as ahead, if frames are forwarded one by one
 
-	patience time.Duration // for how long a write may stand
-	late     *time.Timer   // ends the relay; runs while something is written
+	patience time.Duration // how long a write may block
+	late     *time.Timer   // ends the relay; runs during each write
 
-	batch *buffer.Buffer // nil while nothing is gathered, so that a silent relay holds nothing
-	n     int            // bytes of it that are
+	batch *buffer.Buffer // nil while no frame is gathered, so that an idle relay holds no memory
+	n     int            // used bytes of batch
 	one   [1][]byte
 }
 
@@ -44,7 +44,7 @@ func newDirection(from Side, to wire.Wire) *direction {
 	return d
 }
 
-// carry returns the error that ends it.
+// carry forwards frames, and returns the error that ends it.
 func (d *direction) carry() error {
 	defer d.release()
 	for {
@@ -58,7 +58,7 @@ func (d *direction) carry() error {
 	}
 }
 
-// pass writes a frame, or gathers it while the next one is there.
+// pass writes a frame, or gathers it if the next one is available.
 func (d *direction) pass(frame []byte) error {
 	more := d.batches != nil && d.ahead.Buffered()
 	if d.batch == nil && (!more || head+len(frame) > gathered) {
@@ -89,7 +89,7 @@ func (d *direction) write(frame []byte) error {
 	return d.to.WriteFrames(d.one[:])
 }
 
-// flush writes what is gathered.
+// flush writes the gathered frames.
 func (d *direction) flush() error {
 	d.begin(d.n)
 	defer d.late.Stop()
@@ -97,7 +97,7 @@ func (d *direction) flush() error {
 	return d.batches.WriteBatch(d.batch.B[:d.n])
 }
 
-// begin bounds the time in which n bytes are written.
+// begin sets the time limit for a write of n bytes.
 func (d *direction) begin(n int) {
 	d.late.Reset(d.patience + time.Duration(n)*time.Second/slowest)
 }

@@ -1,6 +1,5 @@
-// Package relay lets one Wire go on in another one. What it carries are frames, whole and in order,
-// so the sessions at the two ends have all that they would have over one Wire, and it knows nothing
-// of what they say.
+// Package relay connects two Wires. It forwards whole frames in order, so the sessions at the two
+// ends work as over one Wire. It does not interpret the frames.
 package relay
 
 import (
@@ -15,7 +14,8 @@ import (
 )
 
 var (
-	// errMisbehaved is how a Wire ends whose code did not return: the log says why.
+	// errMisbehaved ends the relay if a method of a Wire has not returned. The log contains the
+	// details.
 	errMisbehaved = errors.New("relay: a wire panicked, or ended its goroutine")
 
 	errStands = errors.New("relay: a side takes nothing, or takes it too slowly")
@@ -24,32 +24,32 @@ var (
 // Side is one of the two Wires of a relay.
 type Side struct {
 	wire.Wire
-	Largest int // bytes of a frame that comes from it; a larger one ends the relay
+	Largest int // bytes of a frame from it; a larger frame ends the relay
 }
 
-// between is what the two directions share.
+// between is the state shared by both directions.
 type between struct {
-	log   *slog.Logger // these are fixed
+	log   *slog.Logger // fixed, as wires
 	wires [2]wire.Wire
 
 	once sync.Once
-	err  error // why it has ended; fixed by once
+	err  error // the reason of the end; fixed by once
 }
 
-// Between carries frames from each side to the other one until either ends, and then closes both. A
-// side that does not read holds up the other one: no more is read from that than one frame, or a
-// batch of gathered bytes. Meanwhile it is not seen that the other one ends, and so what is written
-// at once may take patience, and a second for each 16 KiB.
+// Between forwards frames from each side to the other until either side ends, and then closes both.
+// A side that does not read blocks the other one: the relay reads no more from that than one frame,
+// or a batch of gathered bytes. Meanwhile the relay does not notice the end of the blocked side. A
+// write may therefore take at most patience, plus a second for each 16 KiB.
 //
-// It returns nil if the Wire that has ended first was closed in good order, and otherwise why that
-// has ended. Neither Wire is used any more then.
+// Between returns nil if the Wire that ended first was closed gracefully, and otherwise the error
+// of that Wire. Neither Wire is used afterwards.
 func Between(log *slog.Logger, patience time.Duration, a, b Side) error {
 	r := &between{log: log, wires: [2]wire.Wire{a.Wire, b.Wire}}
 	var both sync.WaitGroup
 	for _, d := range []*direction{newDirection(a, b.Wire), newDirection(b, a.Wire)} {
 		d.patience = patience
 		d.late = time.AfterFunc(time.Hour, func() { r.end(errStands) })
-		d.late.Stop()                // until something is written
+		d.late.Stop()                // until a write begins
 		both.Go(func() { r.run(d) }) // ends when either Wire is closed
 	}
 	both.Wait()
@@ -59,14 +59,14 @@ func Between(log *slog.Logger, patience time.Duration, a, b Side) error {
 	return r.err
 }
 
-// run lets d carry, and then ends both.
+// run runs d, and then ends both directions.
 func (r *between) run(d *direction) {
 	why := errMisbehaved
 	defer func() { r.end(why) }() // also if a Wire ends the goroutine
 	guard.Run(r.log, "wire", func() { why = d.carry() })
 }
 
-// end closes both Wires because of why, of which only the first one counts.
+// end closes both Wires with the error why. Only the first error is kept.
 func (r *between) end(why error) {
 	r.once.Do(func() { r.err = why })
 	for _, w := range r.wires {

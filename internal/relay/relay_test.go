@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { leak.Main(m) }
 
 const largest = 1 << 20
 
-// connected returns the two ends of a Wire of a scheme.
+// connected returns the two ends of a Wire of the scheme of url.
 func connected(t *testing.T, url string) (client, server wire.Wire) {
 	t.Helper()
 	ln, err := wire.Listen(t.Context(), url, wire.Options{})
@@ -45,7 +45,7 @@ func connected(t *testing.T, url string) (client, server wire.Wire) {
 	return client, server
 }
 
-// between returns two Wires with a relay between them, and its error.
+// between returns two Wires connected by a relay, and the error of the relay.
 func between(t *testing.T, first, second string) (a, b wire.Wire, end <-chan error) {
 	t.Helper()
 	a, near := connected(t, first)
@@ -57,7 +57,7 @@ func between(t *testing.T, first, second string) (a, b wire.Wire, end <-chan err
 	return a, b, over
 }
 
-// bare is a Wire that has the five methods.
+// bare is a Wire with only the five methods of the interface.
 type bare struct{ wire.Wire }
 
 func TestFramesArriveWholeAndInOrderBothWays(t *testing.T) {
@@ -88,8 +88,8 @@ func TestWiresWithNothingButTheFiveMethodsAreRelayed(t *testing.T) {
 	require.NoError(t, <-end)
 }
 
-// requireFrames requires that what is written at one end arrives at the other one: many small
-// frames, empty ones, and some about as large as a batch and as the limit.
+// requireFrames requires that frames written at one end arrive at the other one: many small frames,
+// empty ones, and some about as large as a batch and as the limit.
 func requireFrames(t *testing.T, from, to wire.Wire) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(1, 2))
@@ -218,7 +218,7 @@ func TestARelayThatIsSilentGoesOn(t *testing.T) {
 	})
 }
 
-// quits is a Wire that ends the goroutine which reads it.
+// quits is a Wire that ends the goroutine of its reader.
 type quits struct{ wire.Wire }
 
 func (quits) ReadFrame(int) ([]byte, error) { runtime.Goexit(); return nil, nil }

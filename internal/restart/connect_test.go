@@ -16,7 +16,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// visits are clients that connect, call once, and go.
+// visits are clients that connect, make one call, and disconnect.
 type visits struct {
 	url  string
 	node *asterisque.Node
@@ -48,7 +48,7 @@ func (v *visits) visit() {
 	}
 }
 
-// await waits until a server has had a visit.
+// await waits until a server has served a visit.
 func (v *visits) await(t *testing.T, pid int) {
 	t.Helper()
 	patience := time.After(2 * time.Minute)
@@ -71,7 +71,7 @@ func TestWhoConnectsWhileAServerIsReplacedIsNotTurnedAway(t *testing.T) {
 	file, handed := socket(t)
 	ln, err := wire.Listen(t.Context(), "tcp://127.0.0.1:0", wire.Options{ReusePort: true})
 	require.NoError(t, err)
-	defer ln.Close() // before anybody connects
+	defer ln.Close() // before any client connects
 	for _, test := range []struct {
 		name, url, dial string
 		files           []*os.File

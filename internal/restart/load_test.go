@@ -14,10 +14,10 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// callers is how many goroutines call at the same time.
+// callers is the number of goroutines that call concurrently.
 const callers = 20
 
-// load is calls, one after the other on each of many goroutines, on one Connection.
+// load is many goroutines that call on one Connection, one call after the other.
 type load struct {
 	t    *testing.T
 	conn *asterisque.Connection
@@ -27,7 +27,7 @@ type load struct {
 	mu      sync.Mutex
 	changed chan struct{}    // closed when another server has answered; guarded by mu, as all below
 	served  map[int]int      // calls by server
-	latest  [callers]int     // servers of their last answers
+	latest  [callers]int     // the servers of the latest answers
 	failed  [callers][]error // by caller
 }
 
@@ -41,7 +41,7 @@ func connect(t *testing.T, url string) *asterisque.Connection {
 	return conn
 }
 
-// begin begins to call.
+// begin starts the calls.
 func begin(t *testing.T, conn *asterisque.Connection) *load {
 	ctx, stop := context.WithCancel(context.Background())
 	l := &load{t: t, conn: conn, stop: stop, changed: make(chan struct{}), served: map[int]int{}}
@@ -56,7 +56,7 @@ func begin(t *testing.T, conn *asterisque.Connection) *load {
 	return l
 }
 
-// call makes one call. Some take a moment, so that there always are some that run.
+// call makes one call. Some calls take a moment, so that calls are running at any time.
 func (l *load) call(caller int) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
@@ -75,7 +75,7 @@ func (l *load) call(caller int) {
 	}
 }
 
-// reach waits until the last call of each caller was answered by one server.
+// reach waits until the latest call of each caller was answered by the given server.
 func (l *load) reach(pid int) {
 	l.t.Helper()
 	patience := time.After(2 * time.Minute)
@@ -102,7 +102,7 @@ func (l *load) end() [callers][]error {
 	return l.failed
 }
 
-// requireNoneFailed ends the calls, of which none has failed.
+// requireNoneFailed ends the calls, and requires that none has failed.
 func (l *load) requireNoneFailed() {
 	l.t.Helper()
 	for _, errs := range l.end() {

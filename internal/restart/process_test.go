@@ -23,7 +23,7 @@ type process struct {
 	pid   int
 }
 
-// start starts a server and waits until it accepts connections. It ends with t.
+// start starts a server and waits until it accepts connections. The server ends with t.
 func start(t *testing.T, url string, files ...*os.File) *process {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -42,7 +42,7 @@ func start(t *testing.T, url string, files ...*os.File) *process {
 	return p
 }
 
-// ready waits until the next server accepts connections, and returns its id.
+// ready waits until the next server accepts connections, and returns its process id.
 func (p *process) ready() (pid int) {
 	p.t.Helper()
 	require.True(p.t, p.lines.Scan(), "the server has ended")
@@ -51,10 +51,10 @@ func (p *process) ready() (pid int) {
 	return pid
 }
 
-// end ends what is left, and waits for it.
+// end ends the remaining processes and waits for them.
 func (p *process) end() {
 	p.stdin.Close()
-	for p.lines.Scan() { // until the last one has ended
+	for p.lines.Scan() { // until the last process has ended
 	}
 	p.cmd.Wait()
 }
@@ -64,7 +64,7 @@ func (p *process) signal(s syscall.Signal) {
 	require.NoError(p.t, p.cmd.Process.Signal(s))
 }
 
-// leaves tells a server to go, and waits until it has ended in good order.
+// leaves sends a signal to a server, and waits for its graceful shutdown.
 func (p *process) leaves(s syscall.Signal) {
 	p.t.Helper()
 	p.signal(s)

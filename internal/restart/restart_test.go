@@ -16,7 +16,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// socket returns a socket that listens, to hand over, and where.
+// socket returns a listening socket to hand over, and its URL.
 func socket(t *testing.T) (file *os.File, url string) {
 	t.Helper()
 	ln, err := wire.Listen(t.Context(), "tcp://127.0.0.1:0", wire.Options{})
@@ -28,7 +28,7 @@ func socket(t *testing.T) (file *os.File, url string) {
 	return file, ln.URL()
 }
 
-// replacements is how often a server is replaced.
+// replacements is the number of times that a server is replaced.
 const replacements = 3
 
 func TestNobodyNoticesThatAServerIsReplacedBehindItsSocket(t *testing.T) {
@@ -51,7 +51,7 @@ func TestNobodyNoticesThatAServerIsAwayForAMoment(t *testing.T) {
 	l := begin(t, connect(t, url))
 	for range replacements {
 		l.reach(server.pid)
-		server.leaves(syscall.SIGTERM) // as with systemd, who connects waits in the socket
+		server.leaves(syscall.SIGTERM) // as with systemd, new connections wait in the socket
 		server = start(t, inherited, file)
 	}
 	l.reach(server.pid)

@@ -17,22 +17,22 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// The test program is a server, and no test, if the variable of this name is set: to the URL to
-// listen at beside others, or to inherited.
+// The test program is a server, and runs no tests, if the variable serverVariable is set: to the
+// URL to listen at beside other servers, or to inherited.
 const (
 	serverVariable = "RESTART_TEST_SERVER"
 	inherited      = "inherited"
 )
 
-// work takes so many milliseconds, and returns which process has done it.
+// work takes the given number of milliseconds, and returns the id of its process.
 var work = asterisque.Func[int, int](10, "work")
 
-// count sends back what comes, and returns which process has done it.
+// count sends received values back, and returns the id of its process.
 var count = asterisque.Stream[struct{}, int, int, int](11, "count")
 
-// serve is a server until it is told to end in good order, by SIGTERM, and then exits with 0 if
-// that was so. With SIGUSR1 it starts its successor before. It says "ready" and its id on its
-// standard output, and ends with its standard input, so that nothing outlives the test.
+// serve runs a server until SIGTERM, shuts it down gracefully, and exits with 0 on success. On
+// SIGUSR1 it starts its successor first. It prints "ready" and its process id on its standard
+// output, and ends with its standard input, so that no process outlives the test.
 func serve(url string) {
 	// as the shell does, which becomes the program
 	os.Setenv("LISTEN_PID", strconv.Itoa(os.Getpid()))
@@ -100,7 +100,7 @@ func newServer() *asterisque.Node {
 	return asterisque.NewNode(asterisque.WithService(svc))
 }
 
-// handOver starts a server at the socket of ln, as the documentation of wire.Inherited says.
+// handOver starts a server at the socket of ln, as documented for wire.Inherited.
 func handOver(ln wire.Listener) error {
 	file, err := wire.ListenerFile(ln)
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// work is how long handlers take before they call back, so that whatever can pile up before has
+// work is how long handlers run before they call back, so that everything that can queue up has
 // done so.
 const work = 30 * time.Millisecond
 
-// parameters makes many calls with large parameters at once, whose handlers call back.
+// parameters makes many concurrent calls with large parameters. Their handlers call back.
 func parameters(workers, callers, size int) func(play) {
 	return func(p play) {
 		there, ran, back := newService(), make(runs, callers), make(runs, callers)
@@ -46,18 +46,18 @@ func parameters(workers, callers, size int) func(play) {
 	}
 }
 
-// chain is where a chain of calls back has come to.
+// chain is the state of a chain of calls back.
 type chain struct{ ID, N int }
 
 var next = asterisque.Func[chain, int](20, "next")
 
-// links is what the handlers of chains, on both sides, have seen.
+// links records the handlers of chains on both sides.
 type links struct {
 	ran atomic.Int64
 
 	mu     sync.Mutex
 	lowest map[int]int   // guarded by mu: chain -> the smallest N that ran
-	errs   map[int]error // guarded by mu: chain -> what the call within that one failed with
+	errs   map[int]error // guarded by mu: chain -> the error of the call within that one
 }
 
 func newLinks() *links { return &links{lowest: map[int]int{}, errs: map[int]error{}} }
@@ -95,14 +95,14 @@ func (l *links) fail(c chain, err error) {
 	}
 }
 
-// innermost returns the smallest N of a chain that ran, and what its call failed with.
+// innermost returns the smallest N of a chain that ran, and the error of its call.
 func (l *links) innermost(id int) (n int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lowest[id], l.errs[id]
 }
 
-// start begins chains of calls back, half of them from each side. Each has an id of its own, from
+// start starts chains of calls back, half of them from each side. Each has an id of its own, from
 // first on.
 func (l *links) start(s *stage, first, callers, n int, check func(id, got int, err error) error) []*crew {
 	half := callers / 2
@@ -116,7 +116,7 @@ func (l *links) start(s *stage, first, callers, n int, check func(id, got int, e
 	})
 }
 
-// reaches returns a check that a chain has got to its end.
+// reaches returns a check that a chain has reached its end.
 func reaches(n int) func(id, got int, err error) error {
 	return func(_, got int, err error) error {
 		if err == nil && got != n {
@@ -126,7 +126,7 @@ func reaches(n int) func(id, got int, err error) error {
 	}
 }
 
-// chains has each side begin half of them.
+// chains starts half of the chains from each side.
 func chains(workers, callers, n int) func(play) {
 	return func(p play) {
 		l := newLinks()
@@ -139,10 +139,10 @@ func chains(workers, callers, n int) func(play) {
 	}
 }
 
-// deepest is how deep calls may be nested.
+// deepest is the maximum depth of nested calls.
 const deepest = 64
 
-// chainsTooDeep has chains that are refused, and others and echoes beside them, with one worker.
+// chainsTooDeep has chains that are rejected, beside shorter chains and echoes, with one worker.
 func chainsTooDeep(p play) {
 	const n, callers = 70, 4
 	l := newLinks()
@@ -155,7 +155,7 @@ func chainsTooDeep(p play) {
 	s.over()
 }
 
-// refused checks that a chain was refused as too deep.
+// refused checks that a chain was rejected as too deep.
 func (l *links) refused(id, n int, err error) error {
 	lowest, inner := l.innermost(id)
 	var abort *asterisque.Abort
@@ -170,11 +170,11 @@ func (l *links) refused(id, n int, err error) error {
 	return nil
 }
 
-// results makes many calls at once whose results are large.
+// results makes many concurrent calls with large results.
 type results struct {
 	calls, size int
-	takes       int // milliseconds, of each handler
-	link        int // bytes in a second
+	takes       int // duration of each handler, in milliseconds
+	link        int // bytes per second
 }
 
 func (r results) run(p play) {
@@ -200,8 +200,8 @@ func (r results) check(i int, got []byte, err error) error {
 	return err
 }
 
-// durableResults loses the session while durable calls run, so that all their answers are there
-// before the next one begins.
+// durableResults loses the session while durable calls run, so that all their results exist before
+// the next session begins.
 func durableResults(calls, size, link int) func(play) {
 	return func(p play) {
 		there, ran, gate := newService(), make(runs, calls), make(chan struct{})
@@ -227,7 +227,7 @@ func durableResults(calls, size, link int) func(play) {
 		back := s.dialer.away()
 		close(gate)
 		for n := 0; returned.Load() < int64(calls) && n < 1000; n++ {
-			// the session may have ended by now
+			// the session may have ended before
 			pause(s.ctx, 5*time.Millisecond)
 		}
 		back()

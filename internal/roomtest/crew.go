@@ -12,21 +12,21 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// crew is a number of jobs under way.
+// crew is a number of running jobs.
 type crew struct {
 	what     string
 	of       int
 	finished atomic.Int64
 	done     chan struct{} // closed when all have finished
-	failed   chan error    // takes the first error
+	failed   chan error    // receives the first error
 }
 
 func (c *crew) String() string {
 	return fmt.Sprintf("%s: %d of %d have finished", c.what, c.finished.Load(), c.of)
 }
 
-// start begins to do something that often, on as many goroutines as are to be at it at once. They
-// have to end with the stage's context.
+// start runs do for all numbers below of, on atOnce goroutines, which have to end with the context
+// of the stage.
 func (s *stage) start(what string, of, atOnce int, do func(i int) error) *crew {
 	c := &crew{what: what, of: of, done: make(chan struct{}), failed: make(chan error, 1)}
 	var next atomic.Int64
@@ -76,7 +76,7 @@ func tell(crews []*crew) string {
 	return strings.Join(lines, "\n")
 }
 
-// both begins the same from both sides.
+// both starts the same jobs from both sides.
 func (s *stage) both(what string, of, atOnce int, do func(on *asterisque.Session, i int) error) []*crew {
 	return []*crew{
 		s.start(what+" from the dialling side", of, atOnce, func(i int) error { return do(s.dialled, i) }),
@@ -84,7 +84,7 @@ func (s *stage) both(what string, of, atOnce int, do func(on *asterisque.Session
 	}
 }
 
-// Functions that the services offer.
+// Functions of the services.
 const (
 	echo uint16 = iota + 1
 	upload
@@ -97,8 +97,8 @@ const (
 	count
 )
 
-// echoes makes small calls in both directions, one after the other, beside whatever else goes on.
-// If the Wire is cut, it does so until that has happened a few times.
+// echoes makes small calls in both directions, one after the other, concurrently with the rest. If
+// the Wire is cut repeatedly, echoes continues until that has happened a few times.
 func (s *stage) echoes(n int) {
 	s.Helper()
 	s.someEchoes(n)
@@ -123,7 +123,7 @@ func (s *stage) someEchoes(n int) {
 	s.Logf("%d echoes: median %v, p99 %v", len(took), took[len(took)/2], took[len(took)*99/100])
 }
 
-// echo makes one call with so many bytes.
+// echo makes one call with size bytes.
 func (s *stage) echo(on *asterisque.Session, i, size int) error {
 	got, err := on.Call(s.ctx, echo, numbered(i, size))
 	if err == nil && (len(got) != size || number(got) != i) {
@@ -141,13 +141,13 @@ func numbered(i, size int) []byte {
 
 func number(b []byte) int { return int(binary.BigEndian.Uint32(b)) }
 
-// runs counts how often each of a number of calls ran.
+// runs counts the executions of each of a number of calls.
 type runs []atomic.Int64
 
-// note notes that the call whose parameters begin with its number runs.
+// note counts an execution of the call whose parameters begin with its number.
 func (r runs) note(params []byte) { r[number(params)].Add(1) }
 
-// once checks that each ran once.
+// once checks that each call ran exactly once.
 func (r runs) once(s *stage, what string) {
 	s.Helper()
 	for i := range r {

@@ -13,8 +13,8 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// largeMessage makes one call with parameters that are larger than the default limits, and small
-// ones after it.
+// largeMessage makes one call with parameters that exceed the default limits, and small calls after
+// it.
 func largeMessage(size int) func(play) {
 	return func(p play) {
 		there := newService()
@@ -34,7 +34,7 @@ func largeMessage(size int) func(play) {
 	}
 }
 
-// largerThanLimits makes calls that are larger than what may wait to be sent.
+// largerThanLimits makes calls that are larger than the outbound limit.
 func largerThanLimits(p play) {
 	outbound := limits.Limits{Soft: limits.Amount{Bytes: 64 * kib}, Hard: limits.Amount{Bytes: 128 * kib}}
 	s := p.begin(setup{both: []asterisque.Option{asterisque.WithLimits(asterisque.Limits{Outbound: outbound})}, here: newService(), there: newService()})
@@ -43,7 +43,7 @@ func largerThanLimits(p play) {
 	s.over()
 }
 
-// passesOrIsRefused lets a call be refused as too large.
+// passesOrIsRefused accepts that a call is rejected as too large.
 func (s *stage) passesOrIsRefused(err error) error {
 	if errors.Is(err, asterisque.ErrTooLarge) {
 		s.Logf("refused: %v", err)
@@ -52,8 +52,8 @@ func (s *stage) passesOrIsRefused(err error) error {
 	return err
 }
 
-// shutdowns shuts a session down under load, in rounds, with many workers, few, and behind a slow
-// link.
+// shutdowns shuts a session down under load, repeatedly, with many workers, with few, and over a
+// slow link.
 func shutdowns(rounds int) func(play) {
 	return func(p play) {
 		for _, c := range []struct{ workers, link, size int }{{1024, 0, 16}, {8, 0, 16}, {64, 2_000_000, 4 * kib}} {
@@ -69,12 +69,12 @@ func shutdowns(rounds int) func(play) {
 	}
 }
 
-// outcome counts the calls that failed, and what is wrong.
+// outcome counts the failed calls, and the violations.
 type outcome struct {
-	// failed calls that ran, and of these, those that are said not to have
+	// failed calls that ran, and those of them that are Repeatable
 	ran, ranRepeatable     int
-	never, neverRepeatable int // failed calls that never ran, and of these, those that are said so
-	lost                   int // calls that succeeded, and did not run just once
+	never, neverRepeatable int // failed calls that never ran, and those of them that are Repeatable
+	lost                   int // calls that succeeded, and did not run exactly once
 }
 
 func (o *outcome) add(p outcome) {
@@ -92,11 +92,11 @@ func (o outcome) String() string {
 		o.ran, o.ranRepeatable, o.never, o.neverRepeatable, o.lost)
 }
 
-// ledger is which calls ran, and which failed how.
+// ledger records which calls ran, and how each ended.
 type ledger struct {
 	mu     sync.Mutex
-	ran    map[int]int   // guarded by mu: call -> how often
-	failed map[int]error // guarded by mu: call -> why; nil if it succeeded
+	ran    map[int]int   // guarded by mu: call -> number of executions
+	failed map[int]error // guarded by mu: call -> error; nil if it succeeded
 }
 
 func (l *ledger) begin(id int) {
@@ -144,7 +144,7 @@ func one(b bool) int {
 	return 0
 }
 
-// shutdown is one round: a hundred callers go on until the other side has shut down.
+// shutdown is one round: a hundred callers continue until the other side has shut down.
 func shutdown(p play, workers, link, size int) outcome {
 	const callers, before = 100, 300
 	l := &ledger{ran: map[int]int{}, failed: map[int]error{}}
@@ -153,7 +153,7 @@ func shutdown(p play, workers, link, size int) outcome {
 		l.begin(number(params))
 		time.Sleep(time.Millisecond)
 		if number(params)%7 == 0 {
-			// looks like what the library says of calls that never ran
+			// the same error as for calls that never ran
 			return nil, asterisque.ErrUnavailable
 		}
 		return nil, nil

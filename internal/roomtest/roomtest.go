@@ -1,8 +1,8 @@
-// Package roomtest has scenarios of honest programs that must never stand still, to be run over
-// every kind of Wire.
+// Package roomtest has scenarios of honest programs that must never stand still, for every kind of
+// Wire.
 //
-// A scenario counts what finishes, and asserts nothing about time: only one that has not ended
-// after two minutes fails, and says how far it came and what both sessions held.
+// A scenario counts finished jobs, and asserts nothing about time. It fails only if it has not
+// ended after two minutes, and then reports its progress and the resources of both sessions.
 package roomtest
 
 import (
@@ -11,22 +11,22 @@ import (
 	"github.com/asterisque-go/asterisque/internal/leak"
 )
 
-// landed says that a session promises no more than it has room for. Until then the scenarios stand
-// still, and are skipped.
+// landed reports that a session grants no more than its room. Without that, the scenarios stand
+// still and are skipped.
 const landed = true
 
-// Extent says how much is run. Each includes those before it.
+// Extent selects the scenarios to run. Each Extent includes those before it.
 type Extent int
 
 const (
-	Brief Extent = iota // what shows every rule at work, for each kind of Wire
+	Brief Extent = iota // a scenario for each rule, for each kind of Wire
 	Soak                // everything
 )
 
 // Run runs the scenarios over wires.
 func Run(t *testing.T, wires Kind, how Extent) { run(t, play{wires: wires}, how) }
 
-// RunCut runs the scenarios with sessions that are resumed, and cuts their wires all the time.
+// RunCut runs the scenarios with sessions that are resumed, and cuts their wires repeatedly.
 func RunCut(t *testing.T, wires Kind, how Extent) { run(t, play{wires: wires, cut: true}, how) }
 
 func run(t *testing.T, p play, how Extent) {
@@ -44,7 +44,7 @@ func run(t *testing.T, p play, how Extent) {
 	}
 }
 
-// play is where a scenario finds its wires.
+// play is the environment of a scenario.
 type play struct {
 	testing.TB
 	wires Kind
@@ -54,8 +54,8 @@ type play struct {
 // scenario is one program.
 type scenario struct {
 	name   string
-	extent Extent // the least with which it is run
-	steady bool   // its wires are not to be cut
+	extent Extent // the smallest Extent that includes it
+	steady bool   // its wires must not be cut
 	run    func(play)
 }
 

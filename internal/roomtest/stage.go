@@ -18,29 +18,29 @@ import (
 )
 
 const (
-	patience = 2 * time.Minute        // after which a scenario is taken to stand still
-	between  = 200 * time.Millisecond // cuts
+	patience = 2 * time.Minute        // after which a scenario counts as standing still
+	between  = 200 * time.Millisecond // time between cuts
 )
 
-// setup is what a scenario needs to begin.
+// setup is the configuration of a scenario.
 type setup struct {
 	both        []asterisque.Option // of both nodes
-	here, there *asterisque.Service // what the dialling and the accepting side offer; may be nil
-	link        int                 // bytes that pass in a second each way; 0 is any number
-	// the dialling side dials again, also if the session cannot be resumed
+	here, there *asterisque.Service // services of the dialling and the accepting side; may be nil
+	link        int                 // bytes per second in each direction; 0: no limit
+	// the dialling side dials again, even if the session cannot be resumed
 	lasting bool
 }
 
-// stage is a session with what goes on over it.
+// stage is a session with its running jobs.
 type stage struct {
 	testing.TB
-	ctx               context.Context // of everything that goes on; ends with the stage
+	ctx               context.Context // of all jobs; ends with the stage
 	late              <-chan struct{} // closed when the scenario has taken too long
 	dialled, accepted *asterisque.Session
 	conn              *asterisque.Connection // nil unless the Wire is dialled again
-	sessions          atomic.Int64           // that there have been
+	sessions          atomic.Int64           // number of sessions so far
 	cuts              atomic.Int64
-	cut               bool // the Wire is cut all the time
+	cut               bool // the Wire is cut repeatedly
 	dialer            *dialer
 
 	ending   sync.Once
@@ -58,7 +58,7 @@ func (p play) begin(c setup) *stage {
 	late := make(chan struct{})
 	s.late = late
 	timer := time.AfterFunc(patience, func() { close(late) })
-	s.onEnd(s.waitForCrews) // last of all
+	s.onEnd(s.waitForCrews) // runs last
 	s.onEnd(func() { timer.Stop() })
 
 	w := p.wires(p.TB)
@@ -68,7 +68,7 @@ func (p play) begin(c setup) *stage {
 		s.sessions.Add(1)
 		select {
 		case accepted <- sess:
-		default: // only the first one is waited for
+		default: // only the first session is needed
 		}
 	}}))
 	here := p.node(c, c.here)
@@ -99,7 +99,7 @@ func (p play) node(c setup, svc *asterisque.Service, opts ...asterisque.Option) 
 	return asterisque.NewNode(opts...)
 }
 
-// connect begins the session.
+// connect starts the session.
 func (s *stage) connect(here *asterisque.Node, again bool) {
 	s.Helper()
 	if again {
@@ -116,16 +116,16 @@ func (s *stage) connect(here *asterisque.Node, again bool) {
 	require.NoError(s, err)
 }
 
-// cutAllTheTime ends with the stage.
+// cutAllTheTime cuts the Wire repeatedly until the stage ends.
 func (s *stage) cutAllTheTime() {
 	for wait := between / 10; pause(s.ctx, wait) == nil; wait = between {
-		// some scenarios are short
+		// less at first, since some scenarios are short
 		s.dialer.cut()
 		s.cuts.Add(1)
 	}
 }
 
-// onEnd lets f run at the end, before what was said earlier.
+// onEnd registers f to run at the end, before the functions registered earlier.
 func (s *stage) onEnd(f func()) { s.teardown = append(s.teardown, f) }
 
 // end ends everything, and waits for it.
@@ -137,7 +137,7 @@ func (s *stage) end() {
 	})
 }
 
-// waitForCrews waits for all goroutines of the stage, which have been told to end.
+// waitForCrews waits for all goroutines of the stage, whose context has ended.
 func (s *stage) waitForCrews() {
 	ended := make(chan struct{})
 	go func() { s.crews.Wait(); close(ended) }()
@@ -148,7 +148,7 @@ func (s *stage) waitForCrews() {
 	}
 }
 
-// report tells what both sessions hold.
+// report describes the resources that both sessions hold.
 func (s *stage) report() string {
 	var b strings.Builder
 	for i, sess := range []*asterisque.Session{s.dialled, s.accepted} {
@@ -161,13 +161,13 @@ func (s *stage) report() string {
 	return b.String()
 }
 
-// until waits until as many are counted.
+// until waits until count reaches of.
 func (s *stage) until(what string, of int, count func() int) {
 	s.Helper()
 	s.wait(func() bool { return count() >= of }, func() string { return fmt.Sprintf("%s: %d of %d", what, count(), of) })
 }
 
-// wait waits until ok says so, and otherwise fails with what state says.
+// wait waits until ok returns true, and otherwise fails with the description by state.
 func (s *stage) wait(ok func() bool, state func() string) {
 	s.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -185,8 +185,8 @@ func (s *stage) wait(ok func() bool, state func() string) {
 	}
 }
 
-// settle waits until what is counted does not change for a while. A wrong guess makes the scenario
-// weaker, never wrong.
+// settle waits until count does not change for a while. A wrong guess makes the scenario weaker,
+// but never wrong.
 func (s *stage) settle(what string, count func() int64) {
 	s.Helper()
 	seen, since := int64(-1), time.Now()
@@ -198,11 +198,11 @@ func (s *stage) settle(what string, count func() int64) {
 	}, func() string { return fmt.Sprintf("%s: %d, and still more", what, count()) })
 }
 
-// over checks that the session is still there, and comes to hold nothing.
+// over checks that the session still exists, and releases all its resources.
 func (s *stage) over() {
 	s.Helper()
 	s.wait(func() bool {
-		runtime.GC() // so that what nobody will take any more is given up
+		runtime.GC() // releases unreachable leftovers
 		return idle(s.dialled) && idle(s.accepted)
 	}, func() string { return "all calls have ended, and something is still held" })
 }

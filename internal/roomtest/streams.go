@@ -22,7 +22,7 @@ func newService() *asterisque.Service {
 	return svc
 }
 
-// uploads sends so many streams at once to a function that returns the checksum of each.
+// uploads sends n concurrent streams to a function that returns their checksums.
 func uploads(workers, n, size int) func(play) {
 	return func(p play) {
 		content := random(size)
@@ -40,7 +40,7 @@ func random(size int) []byte {
 	return b
 }
 
-// uploadsFromBoth has each side send so many.
+// uploadsFromBoth sends n streams from each side.
 func uploadsFromBoth(workers, n, size int) func(play) {
 	return func(p play) {
 		content := random(size)
@@ -87,12 +87,12 @@ func send(ctx context.Context, on *asterisque.Session, i int, content []byte) er
 	return err
 }
 
-// dormitory is many pipes whose readers sleep, beside what goes on.
+// dormitory is many pipes with sleeping readers, concurrently with the rest.
 type dormitory struct {
 	*stage
 	svc     *asterisque.Service
 	running atomic.Int64
-	told    [2]atomic.Int64 // how many handlers of each half know that their call has ended
+	told    [2]atomic.Int64 // handlers of each half that have seen the end of their call
 	sent    atomic.Int64    // Blocks
 	taken   runs            // Blocks of each pipe
 	senders [2]*crew        // of each half
@@ -138,7 +138,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// fill opens the pipes, in two halves, and sends Blocks on each until its half is cancelled.
+// fill opens the pipes in two halves, and sends Blocks on each until its half is cancelled.
 func (d *dormitory) fill(function uint16, block int) {
 	for half := range d.cancel {
 		ctx, cancel := context.WithCancel(d.ctx)
@@ -176,7 +176,7 @@ func (d *dormitory) wake(half int) {
 	d.until("handlers that were told of the cancellation", d.half(), func() int { return int(d.told[half].Load()) })
 }
 
-// sleeping has handlers that take nothing, and whose callers send without end.
+// sleeping has handlers that receive nothing, and callers that send without end.
 func sleeping(pipes, block int) func(play) {
 	return func(p play) {
 		d := newDormitory(pipes)
@@ -190,7 +190,7 @@ func sleeping(pipes, block int) func(play) {
 	}
 }
 
-// halfCancelled is sleeping, and half of the callers give up before the echoes.
+// halfCancelled is sleeping with half of the callers cancelled before the echoes.
 func halfCancelled(pipes, block int) func(play) {
 	return func(p play) {
 		d := newDormitory(pipes)
@@ -203,14 +203,14 @@ func halfCancelled(pipes, block int) func(play) {
 	}
 }
 
-// fallAsleep begins, and returns when all callers have sent what they can.
+// fallAsleep starts the pipes, and returns when all callers have sent what their windows admit.
 func (d *dormitory) fallAsleep(p play, block int) {
 	d.stage = p.begin(setup{here: newService(), there: d.svc})
 	d.fill(sleep, block)
 	d.settle("Blocks were sent to sleepers", d.sent.Load)
 }
 
-// sleepOn checks that all of a half still sleep.
+// sleepOn checks that all handlers of a half still sleep.
 func (d *dormitory) sleepOn(half int) {
 	d.Helper()
 	if n := d.told[half].Load(); n != 0 {
@@ -218,7 +218,7 @@ func (d *dormitory) sleepOn(half int) {
 	}
 }
 
-// slowReaders has handlers that take one Block a second.
+// slowReaders has handlers that receive one Block a second.
 func slowReaders(pipes int) func(play) {
 	return func(p play) {
 		d := newDormitory(pipes)
@@ -232,7 +232,7 @@ func slowReaders(pipes int) func(play) {
 	}
 }
 
-// begun returns how many pipes had a Block taken.
+// begun returns the number of pipes from which a Block was received.
 func (d *dormitory) begun() (n int) {
 	for i := range d.taken {
 		if d.taken[i].Load() > 0 {

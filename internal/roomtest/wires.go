@@ -15,18 +15,18 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
 
-// Kind makes wires of one kind. What it needs beside the Listener ends with the test.
+// Kind makes wires of one kind. Its resources besides the Listener end with the test.
 type Kind func(testing.TB) Wires
 
-// Wires is where one scenario gets its wires from.
+// Wires makes the wires of one scenario.
 type Wires struct {
-	Listener wire.Listener // belongs to who gets the Wires
+	Listener wire.Listener // owned by the caller of the Kind
 	Dial     func(context.Context) (wire.Wire, error)
-	// loses all wires that there are; nil: those that are dialled are made faulty for that
+	// loses all present wires; nil: dialled wires are made faulty for that purpose
 	Cut func()
 }
 
-// URL is wires that listen and dial at a URL, with TLS if its scheme wants that.
+// URL is wires that listen and dial at a URL, with TLS if its scheme requires that.
 func URL(url string) Kind {
 	return func(t testing.TB) Wires {
 		server, client := testtls.Configs(t)
@@ -50,7 +50,7 @@ func Proxied(t testing.TB) Wires {
 	return w
 }
 
-// NetPipe is wires that hold nothing: a write waits for its read.
+// NetPipe is wires without a buffer: a write waits for its read.
 func NetPipe(testing.TB) Wires {
 	l := &pipeListener{dialled: make(chan wire.Wire), closed: make(chan struct{})}
 	return Wires{Listener: l, Dial: l.dial}
@@ -88,9 +88,9 @@ func (l *pipeListener) Close() error { l.once.Do(func() { close(l.closed) }); re
 
 func (l *pipeListener) URL() string { return "net.Pipe" }
 
-// dialer dials wires, and loses the one that there is when it is told to.
+// dialer dials wires, and loses the present one on demand.
 type dialer struct {
-	wires  Wires // these are fixed
+	wires  Wires // fixed, as the next two
 	faults wiretest.Faults
 	faulty bool // the wires are made faulty
 
@@ -99,11 +99,12 @@ type dialer struct {
 	held chan struct{}  // guarded by mu; dialling waits until it is closed; may be nil
 }
 
-// dialerOf returns what dials wires over which so many bytes pass in a second, 0 being any number.
+// dialerOf returns a dialer for wires with the given bandwidth in bytes per second, 0 being no
+// limit.
 func dialerOf(w Wires, bandwidth int, mayCut bool) *dialer {
 	d := wiretest.Direction{Bandwidth: bandwidth}
 	if bandwidth > 0 {
-		d.Delay = time.Millisecond // so that something is under way at any time
+		d.Delay = time.Millisecond // so that frames are in flight at any time
 	}
 	return &dialer{wires: w, faults: wiretest.Faults{Out: d, In: d}, faulty: bandwidth > 0 || mayCut && w.Cut == nil}
 }
@@ -122,7 +123,7 @@ func (d *dialer) dial(ctx context.Context) (wire.Wire, error) {
 	return d.last, nil
 }
 
-// wait waits while the network is away.
+// wait waits until the network is available.
 func (d *dialer) wait(ctx context.Context) error {
 	d.mu.Lock()
 	held := d.held
@@ -151,7 +152,7 @@ func (d *dialer) cut() {
 	}
 }
 
-// away loses the present Wire, and lets nobody dial until back is called.
+// away loses the present Wire, and blocks dialling until back is called.
 func (d *dialer) away() (back func()) {
 	held := make(chan struct{})
 	d.mu.Lock()

@@ -1,20 +1,20 @@
-// Package sharing says what decides the answer to a served call beside its function, parameters and
-// metadata, for code that gives one answer to several calls.
+// Package sharing describes the properties of an inbound call that determine its result besides its
+// function, parameters and metadata, for code that shares one result among several calls.
 package sharing
 
 import "context"
 
-// Basis is what calls have in common that may get one answer. It can be compared.
+// Basis is the common property of calls that may share a result. It is comparable.
 type Basis struct {
-	Node    any    // which serves the call
-	Handler any    // the same function may have different ones for different peers
-	Codec   string // name of the value codec of the session: bytes mean nothing without it
+	Node    any    // the node that serves the call
+	Handler any    // a function may have different handlers for different peers
+	Codec   string // name of the value codec of the session, by which bytes are interpreted
 }
 
-// Key is the key under which the context of a served call has its Basis.
+// Key is the context key of the Basis of an inbound call.
 type Key struct{}
 
-// Of returns the Basis of the call that ctx belongs to, or ok == false if it belongs to none.
+// Of returns the Basis of the call to which ctx belongs. ok is false if ctx belongs to none.
 func Of(ctx context.Context) (b Basis, ok bool) {
 	b, ok = ctx.Value(Key{}).(Basis)
 	return b, ok

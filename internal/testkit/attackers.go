@@ -17,7 +17,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// Swallow reads what comes until the wire ends.
+// Swallow reads and discards frames until the wire ends.
 func (p *RawPeer) Swallow() {
 	for {
 		if _, err := p.W.ReadFrame(1 << 20); err != nil {
@@ -39,8 +39,8 @@ func (p *RawPeer) UntilAllowed() (bye message.SessionClose) {
 	}
 }
 
-// Flood sends pairs of an Open and the Close that gives it up at once, reads whatever comes, and
-// returns when the session has read them all.
+// Flood sends pairs of an Open and the Close that cancels it at once. It reads and discards all
+// frames, and returns when the session has read all pairs.
 func (p *RawPeer) Flood(pairs int, first uint64, open message.Open) {
 	p.T.Helper()
 	read := make(chan error, 1)
@@ -76,16 +76,16 @@ func (p *RawPeer) Flood(pairs int, first uint64, open message.Open) {
 	require.NoError(p.T, <-read)
 }
 
-// Alive lets p live: it answers Pings, sends one each interval itself, and reads whatever comes,
-// until the wire ends. It returns how many frames and how many Pings have come.
+// Alive keeps p alive: it answers Pings, sends one each interval itself, and reads all frames until
+// the wire ends. It returns the numbers of received frames and of received Pings.
 func (p *RawPeer) Alive(each time.Duration) (heard, pings *atomic.Int64) {
 	heard, pings = new(atomic.Int64), new(atomic.Int64)
 	over := make(chan struct{})
-	var mu sync.Mutex // held by who writes
+	var mu sync.Mutex // held during a write
 	write := func(c message.Control) {
 		mu.Lock()
 		defer mu.Unlock()
-		p.W.WriteFrames([][]byte{c.AppendTo(nil)}) // an error is that of a wire which has ended
+		p.W.WriteFrames([][]byte{c.AppendTo(nil)}) // fails only for a wire that has ended
 	}
 	go func() { // ends with the wire
 		defer close(over)
@@ -117,8 +117,8 @@ func (p *RawPeer) Alive(each time.Duration) (heard, pings *atomic.Int64) {
 	return heard, pings
 }
 
-// Attackers connects so many raw connections without a buffer to a node, says hello over each, and
-// returns the sessions that the node has with them.
+// Attackers connects n raw connections without a buffer to a node, sends hello over each, and
+// returns the sessions of the node with them.
 func Attackers(t *testing.T, n int, node *asterisque.Node, hello message.Sync) (conns []net.Conn, sessions []*asterisque.Session) {
 	t.Helper()
 	for range n {
@@ -134,14 +134,14 @@ func Attackers(t *testing.T, n int, node *asterisque.Node, hello message.Sync) (
 	return conns, sessions
 }
 
-// StuckPeer returns a session over a Wire in memory whose other side has completed the handshake
-// and reads nothing. It is not given up for its silence.
+// StuckPeer returns a session over a Wire in memory with a peer that has completed the handshake
+// and reads nothing. The session does not end because of the peer's silence.
 func StuckPeer(t *testing.T, opts ...asterisque.Option) (*RawPeer, *asterisque.Session) {
 	t.Helper()
 	return StuckPeerThatSays(t, Hello(), append([]asterisque.Option{asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1})}, opts...)...)
 }
 
-// StuckPeerThatSays is stuckPeer with a Sync of its own.
+// StuckPeerThatSays is StuckPeer with a given Sync.
 func StuckPeerThatSays(t *testing.T, hello message.Sync, opts ...asterisque.Option) (*RawPeer, *asterisque.Session) {
 	t.Helper()
 	p, session := RawPeerOf(t, (*asterisque.Node).Accept, opts)
@@ -150,8 +150,8 @@ func StuckPeerThatSays(t *testing.T, hello message.Sync, opts ...asterisque.Opti
 	return p, <-session
 }
 
-// RawPeerOf returns a peer in the hands of the test, and where the session of the other side comes
-// once they have shaken hands: join, of a node with opts, begins that.
+// RawPeerOf returns a peer that the test controls, and a channel for the session of the other side
+// after the handshake. join starts the session on a node with opts.
 func RawPeerOf(t *testing.T, join func(*asterisque.Node, context.Context, wire.Wire) (*asterisque.Session, error), opts []asterisque.Option) (*RawPeer, <-chan *asterisque.Session) {
 	t.Helper()
 	node := asterisque.NewNode(opts...)

@@ -12,13 +12,13 @@ import (
 	"github.com/asterisque-go/asterisque/codec/message"
 )
 
-// Doorkeeper is a node whose Access.Accept answers what it is told to.
+// Doorkeeper is a node whose Access.Accept returns a configurable answer.
 type Doorkeeper struct {
 	Node   *asterisque.Node
 	Answer atomic.Pointer[func(asterisque.Peer) (*asterisque.Grant, error)]
 }
 
-// NewDoorkeeper returns one that lets everybody in, and closes with the test.
+// NewDoorkeeper returns a Doorkeeper that admits every peer, and closes with the test.
 func NewDoorkeeper(t *testing.T, opts ...asterisque.Option) *Doorkeeper {
 	k := new(Doorkeeper)
 	k.Grants(&asterisque.Grant{}, nil)
@@ -34,7 +34,7 @@ func (k *Doorkeeper) Grants(g *asterisque.Grant, err error) {
 	k.Answer.Store(&f)
 }
 
-// Begins begins a session, and lets one call of it be answered.
+// Begins starts a session, and waits for the answer to one call.
 func (k *Doorkeeper) Begins(t *testing.T) (*RawPeer, message.Sync) {
 	p, first := RawTo(t, k.Node, Resumable())
 	first.Session, first.Secret = bytes.Clone(first.Session), bytes.Clone(first.Secret)
@@ -42,8 +42,8 @@ func (k *Doorkeeper) Begins(t *testing.T) (*RawPeer, message.Sync) {
 	return p, first
 }
 
-// HeldUpAtTheDoor begins a resume of the session that first began, which waits in Access.Accept
-// until release is called.
+// HeldUpAtTheDoor starts a resume of the session that first began. The resume blocks in
+// Access.Accept until release is called.
 func (k *Doorkeeper) HeldUpAtTheDoor(t *testing.T, first message.Sync) (p *RawPeer, release func()) {
 	gate := make(chan struct{})
 	answer := *k.Answer.Load()

@@ -8,14 +8,14 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// Journal records what OnState is told.
+// Journal records the calls of OnState.
 type Journal struct {
 	mu   sync.Mutex
 	list []string
 	Last error
 }
 
-// Note is an OnState.
+// Note implements OnState.
 func (j *Journal) Note(_ *asterisque.Connection, s asterisque.ConnectionState, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -30,13 +30,13 @@ func (j *Journal) Read() []string {
 	return append([]string(nil), j.list...)
 }
 
-// States records what Hooks.LimitChanged is told.
+// States records the calls of Hooks.LimitChanged.
 type States struct {
 	mu  sync.Mutex
 	got []string
 }
 
-// Option gives a node the hook that is recorded.
+// Option returns the option that records in s.
 func (s *States) Option() asterisque.Option {
 	return asterisque.WithHooks(asterisque.Hooks{LimitChanged: func(_ *asterisque.Session, d asterisque.Direction, st limits.State) {
 		s.mu.Lock()

@@ -8,14 +8,14 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// Ledger is a service that notes which calls of work have begun, in their order.
+// Ledger is a service that records the calls of Work in the order of their start.
 type Ledger struct {
 	mu    sync.Mutex
 	begun []int
 	Svc   *asterisque.Service
 }
 
-// NewLedger returns a Ledger whose calls take what serve says.
+// NewLedger returns a Ledger whose calls run serve.
 func NewLedger(serve func(ctx context.Context, n int) (int, error)) *Ledger {
 	l := &Ledger{Svc: asterisque.NewService()}
 	Work.Handle(l.Svc, func(ctx context.Context, n int) (int, error) {
@@ -27,7 +27,7 @@ func NewLedger(serve func(ctx context.Context, n int) (int, error)) *Ledger {
 	return l
 }
 
-// List returns the calls that have begun so far.
+// List returns the calls started so far.
 func (l *Ledger) List() []int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -42,7 +42,8 @@ func UpTo(n int) (list []int) {
 	return list
 }
 
-// Dreamers is a service whose calls of work run until their contexts end, and counts those.
+// Dreamers is a service whose calls of Work run until their contexts end. running is the number of
+// running calls.
 func Dreamers() (svc *asterisque.Service, running *atomic.Int64) {
 	running = new(atomic.Int64)
 	l := NewLedger(func(ctx context.Context, n int) (int, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Logged collects what a node logs.
+// Logged collects the log of a node.
 type Logged struct {
 	mu  sync.Mutex
 	buf bytes.Buffer // guarded by mu
@@ -29,12 +29,12 @@ func (l *Logged) String() string {
 	return l.buf.String()
 }
 
-// Option lets a node log here.
+// Option makes a node log to l.
 func (l *Logged) Option() asterisque.Option {
 	return asterisque.WithLogger(slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug})))
 }
 
-// LineWith returns the line of the log that has text in it.
+// LineWith returns the line of the log that contains text.
 func (l *Logged) LineWith(t *testing.T, text string) string {
 	t.Helper()
 	for line := range strings.Lines(l.String()) {

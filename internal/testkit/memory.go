@@ -14,9 +14,9 @@ func Stacks() int {
 	return int(m.StackInuse)
 }
 
-// Goroutine returns the bytes of heap that a goroutine costs while it waits for a channel, apart
-// from its stack and from what the runtime keeps of it for the next one. It leaves that for 10,000
-// of them.
+// Goroutine returns the heap bytes of a goroutine that waits for a channel, without its stack and
+// the memory that the runtime keeps for the next one. After it, the runtime keeps that memory for
+// 10,000 goroutines.
 func Goroutine() (each int) {
 	const n = 10_000
 	for range 2 {

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Connect returns both ends of a session over TCP loopback. The accepting side offers server; opts
+// Connect returns both ends of a session over TCP loopback. The accepting side offers server. opts
 // are for both nodes, which close with the test.
 func Connect(t testing.TB, server *asterisque.Service, opts ...asterisque.Option) (dialled, accepted *asterisque.Session) {
 	t.Helper()
@@ -57,7 +57,7 @@ func NewNode(t testing.TB, opts ...asterisque.Option) *asterisque.Node {
 	return n
 }
 
-// Listen lets n serve at a URL until the test ends, and returns where.
+// Listen makes n serve at a URL until the test ends, and returns the actual URL.
 func Listen(t testing.TB, n *asterisque.Node, url string, o wire.Options) string {
 	t.Helper()
 	ln, err := wire.Listen(Background, url, o)
@@ -69,7 +69,7 @@ func Listen(t testing.TB, n *asterisque.Node, url string, o wire.Options) string
 	return ln.URL()
 }
 
-// Serve lets n listen on TCP loopback, and returns where.
+// Serve makes n listen on TCP loopback, and returns the URL.
 func Serve(t testing.TB, n *asterisque.Node) string {
 	t.Helper()
 	ln, err := wire.Listen(Background, "tcp://127.0.0.1:0", wire.Options{})
@@ -81,7 +81,7 @@ func Serve(t testing.TB, n *asterisque.Node) string {
 	return ln.URL()
 }
 
-// Lasting returns a connection with a node that offers svc, over TCP, and what cuts it.
+// Lasting returns a connection over TCP with a node that offers svc, and the Cutter of its wires.
 func Lasting(t testing.TB, svc *asterisque.Service, opts ...asterisque.Option) (*asterisque.Connection, *Cutter) {
 	t.Helper()
 	here := asterisque.NewNode(opts...)
@@ -124,14 +124,14 @@ func TLSPipe(client, server *tls.Config) (here, there wire.Wire) {
 	return wire.FromConn(tls.Client(a, client)), wire.FromConn(tls.Server(b, server))
 }
 
-// Unbuffered returns two wires over a connection that holds nothing: a write waits for its read.
+// Unbuffered returns two wires over a connection without a buffer: a write waits for its read.
 func Unbuffered() (a, b wire.Wire) {
 	c, d := net.Pipe()
 	return wire.FromConn(c), wire.FromConn(d)
 }
 
 // InMemory returns both ends of a session over a Wire in memory, which suits synctest. The
-// accepting side offers server; opts are for both nodes, which close with the test.
+// accepting side offers server. opts are for both nodes, which close with the test.
 func InMemory(t testing.TB, server *asterisque.Service, opts ...asterisque.Option) (dialled, accepted *asterisque.Session) {
 	t.Helper()
 	here, there := asterisque.NewNode(opts...), asterisque.NewNode(slices.Concat(opts, []asterisque.Option{asterisque.WithService(server)})...)
@@ -139,7 +139,7 @@ func InMemory(t testing.TB, server *asterisque.Service, opts ...asterisque.Optio
 	return asterisquetest.ConnectNodes(t, here, there)
 }
 
-// TwoNodes returns two connected nodes, of which there offers svc. They close with the test.
+// TwoNodes returns two connected nodes, which close with the test. The node there offers svc.
 func TwoNodes(t *testing.T, svc *asterisque.Service, opts ...asterisque.Option) (here, there *asterisque.Node, dialled, accepted *asterisque.Session) {
 	t.Helper()
 	here, there = asterisque.NewNode(), asterisque.NewNode(append(opts, asterisque.WithService(svc))...)
@@ -148,8 +148,8 @@ func TwoNodes(t *testing.T, svc *asterisque.Service, opts ...asterisque.Option) 
 	return here, there, dialled, accepted
 }
 
-// Congest fills the wire of a session whose peer does not read, so that what follows waits in the
-// session's queue.
+// Congest fills the wire of a session whose peer does not read, so that later messages wait in the
+// queue of the session.
 func Congest(t *testing.T, s *asterisque.Session) {
 	t.Helper()
 	p, err := s.Open(Background, 1, nil)

@@ -18,24 +18,24 @@ func Messages(soft, hard int) limits.Limits {
 	return limits.Limits{Soft: limits.Amount{Messages: soft}, Hard: limits.Amount{Messages: hard}}
 }
 
-// NoWindows leaves a session to its soft and hard limits alone.
+// NoWindows disables windows, so that only the soft and hard limits remain.
 func NoWindows() []asterisque.Option {
 	return []asterisque.Option{asterisque.WithLimits(asterisque.Limits{Window: -1})}
 }
 
-// LittleRoom leaves room for some thirty small calls that wait.
+// LittleRoom sets limits with room for about thirty small waiting calls.
 func LittleRoom() asterisque.Option {
 	return asterisque.WithLimits(asterisque.Limits{Inbound: BytesOf(64<<10, 256<<10)})
 }
 
-// Named lets each peer prove by its word who it is: its node's name is its Subject.
+// Named accepts the node name of each peer as its Subject, without a proof.
 func Named() asterisque.Option {
 	return asterisque.WithAccess(asterisque.Access{Accept: func(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) {
 		return &asterisque.Grant{Subject: p.ID}, nil
 	}})
 }
 
-// DrainOf bounds how long a session drains.
+// DrainOf bounds the time for which a session drains.
 func DrainOf(d time.Duration) asterisque.Option {
 	return asterisque.WithTimeouts(asterisque.Timeouts{Drain: d})
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Outcome is the error in one word.
+// Outcome returns err as one word.
 func Outcome(err error) string {
 	var a *asterisque.Abort
 	switch {
@@ -17,7 +17,7 @@ func Outcome(err error) string {
 		return "ok"
 	case errors.As(err, &a):
 		return a.Code.String()
-	case errors.Is(err, context.Canceled): // of a handler, whose error is told as it is
+	case errors.Is(err, context.Canceled): // from a handler, whose error is reported unchanged
 		return "canceled"
 	case errors.Is(err, context.DeadlineExceeded):
 		return "expired"
@@ -26,7 +26,7 @@ func Outcome(err error) string {
 	}
 }
 
-// PanicOf returns the text with which f panics.
+// PanicOf returns the text of the panic of f.
 func PanicOf(t *testing.T, f func()) (text string) {
 	t.Helper()
 	defer func() {

@@ -22,11 +22,11 @@ import (
 // next part.
 type partGate struct {
 	mu     sync.Mutex
-	left   int // parts that may pass; guarded by mu, as all below
-	parts  int // that have passed
+	left   int // parts that may still pass; guarded by mu, as all below
+	parts  int // parts that have passed
 	opened bool
 	open   chan struct{}
-	last   func() // what happens to a write that was held up, in place of it; may be nil
+	last   func() // called after the release of a blocked write; may be nil
 	conns  []net.Conn
 }
 
@@ -36,10 +36,10 @@ func newPartGate(left int) *partGate { return &partGate{left: left, open: make(c
 type gatedConn struct {
 	net.Conn
 	gate *partGate
-	rest []byte // of a frame that has not left as a whole; belongs to the writer
+	rest []byte // of an incomplete frame; belongs to the writer
 }
 
-// Pair returns a connection that holds nothing.
+// Pair returns a connection without a buffer.
 func (g *partGate) Pair() (a, b wire.Wire) {
 	c, d := net.Pipe()
 	g.mu.Lock()
@@ -103,8 +103,8 @@ func (g *partGate) Cut() {
 	g.conns = nil
 }
 
-// PartedNodes are a client and two servers. The client's calls cross the gate, and so do the calls
-// back.
+// PartedNodes are a client and two servers. The calls of the client, and the calls back, pass
+// through the gate.
 type PartedNodes struct {
 	T       *testing.T
 	Gate    *partGate
@@ -112,13 +112,13 @@ type PartedNodes struct {
 	Servers [2]*asterisque.Node
 	Conn    *asterisque.Connection
 	Pool    *pool.Pool
-	present int        // the server that is dialled
-	Ran     [2]int     // how often the call has run, at each server; guarded by mu
+	present int        // the server to dial
+	Ran     [2]int     // executions of the call at each server; guarded by mu
 	Back    chan error // the outcome of a call back
 	Mu      sync.Mutex
 }
 
-// NewPartedNodes returns them, with a gate that lets so many parts pass.
+// NewPartedNodes returns PartedNodes with a gate that passes the given number of parts.
 func NewPartedNodes(t *testing.T, parts int, resumes bool) *PartedNodes {
 	n := &PartedNodes{T: t, Gate: newPartGate(parts), Back: make(chan error, 1)}
 	opts := []asterisque.Option{asterisque.WithAccess(asterisque.Access{PlainCredentials: true})}
@@ -150,14 +150,14 @@ func NewPartedNodes(t *testing.T, parts int, resumes bool) *PartedNodes {
 	return n
 }
 
-// elsewhere reaches the server that has a session.
+// elsewhere connects to the server that has a session.
 func (n *PartedNodes) elsewhere(_ context.Context, r asterisque.SessionRecord, _ asterisque.Peer) (wire.Wire, error) {
 	a, b := wire.Pipe()
 	go n.Servers[r.Node[0]-'a'].AcceptRelayed(Background, b) // ends with the handshake
 	return a, nil
 }
 
-// service takes calls, and counts them.
+// service serves calls, and counts them.
 func (n *PartedNodes) service(server int) *asterisque.Service {
 	svc := asterisque.NewService()
 	count := func() {
@@ -191,7 +191,7 @@ func (n *PartedNodes) service(server int) *asterisque.Service {
 	return svc
 }
 
-// Relayed returns a session whose peer passes function 5 on to the servers.
+// Relayed returns a session whose peer forwards function 5 to the servers.
 func (n *PartedNodes) Relayed() *asterisque.Session {
 	svc := asterisque.NewService()
 	svc.Handle(5, "passes on", func(ctx context.Context, _ *pipe.Pipe, params []byte) ([]byte, error) {
@@ -206,14 +206,14 @@ func (n *PartedNodes) Relayed() *asterisque.Session {
 	return s
 }
 
-// Moves makes the client dial the other server from now on.
+// Moves makes the client dial the other server.
 func (n *PartedNodes) Moves() {
 	n.Mu.Lock()
 	n.present = 1
 	n.Mu.Unlock()
 }
 
-// The messages of these tests cross in fourParts parts.
+// The messages of these tests are sent in FourParts parts.
 const (
 	FourParts = 4
 	PartedLen = 200_000

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// RawPeer is the other side of a session, played by the test, frame by frame.
+// RawPeer is the other side of a session, controlled by the test, frame by frame.
 type RawPeer struct {
 	T *testing.T
 	W wire.Wire
@@ -29,7 +29,7 @@ func (p *RawPeer) Open() message.Open {
 	}
 }
 
-// Answer returns the next Close. What comes before it, Controls say.
+// Answer returns the next Close. Only Controls may come before it.
 func (p *RawPeer) Answer() message.Close {
 	p.T.Helper()
 	for {
@@ -53,7 +53,7 @@ func (p *RawPeer) Send(messages ...interface{ AppendTo([]byte) []byte }) {
 	}
 }
 
-// Divided returns the frames in which a message crosses whose frame is whole: itself, or its parts.
+// Divided returns the frames of a message with the frame whole: whole itself, or its parts.
 func Divided(whole []byte) (frames [][]byte) {
 	if len(whole) <= message.MaxFrame {
 		return [][]byte{whole}
@@ -88,8 +88,8 @@ func (p *RawPeer) SendFrame(frame []byte) {
 	require.NoError(p.T, p.W.WriteFrames([][]byte{frame}))
 }
 
-// Frame returns the next frame, or what a message is that comes in parts. Controls between the
-// parts are left out.
+// Frame returns the next frame, or the whole message if the frame is its first part. It skips
+// Controls between the parts.
 func (p *RawPeer) Frame() []byte {
 	p.T.Helper()
 	f, err := p.W.ReadFrame(message.MaxFrame)
@@ -122,7 +122,7 @@ func (p *RawPeer) Control() message.Control {
 	return c
 }
 
-// Close returns the next frame, but for Pings, which must be a Close.
+// Close returns the next frame but Pings, which must be a Close.
 func (p *RawPeer) Close() message.Close {
 	p.T.Helper()
 	frame := p.Frame()
@@ -134,8 +134,8 @@ func (p *RawPeer) Close() message.Close {
 	return c
 }
 
-// WantSessionClose reads until the session is closed with code for a reason that holds text, and
-// the wire with it.
+// WantSessionClose reads until the session is closed with code and a reason that contains text, and
+// then closes the wire.
 func (p *RawPeer) WantSessionClose(code codec.Code, text string) {
 	p.T.Helper()
 	for {
@@ -151,15 +151,15 @@ func (p *RawPeer) WantSessionClose(code codec.Code, text string) {
 	p.W.Close()
 }
 
-// Echoes makes a call as pipe id, which is answered.
+// Echoes makes a call on pipe id and requires its answer.
 func (p *RawPeer) Echoes(id uint64) {
 	p.T.Helper()
 	p.Send(&message.Open{Pipe: id, Function: Echo.Number(), Params: []byte{0x61, 'x'}})
 	require.Nil(p.T, p.Answer().Abort)
 }
 
-// Collect reads frames until n countable ones have come, and returns how many Acks came with them,
-// and what the last one said.
+// Collect reads n countable frames, and returns the number of Acks between them and the count of
+// the last one.
 func (p *RawPeer) Collect(n int) (acks int, last uint64) {
 	p.T.Helper()
 	for n > 0 {
@@ -175,39 +175,39 @@ func (p *RawPeer) Collect(n int) (acks int, last uint64) {
 	return acks, last
 }
 
-// Hello is what a rawPeer says first.
+// Hello returns the first message of a RawPeer.
 func Hello() message.Sync {
 	return message.Sync{Version: message.Version, MaxMessage: 1 << 20, Codecs: []string{"cbor"}}
 }
 
-// HelloOf is hello of a peer with a name.
+// HelloOf is Hello of a peer with a name.
 func HelloOf(name string) message.Sync {
 	h := Hello()
 	h.Node = []byte(name)
 	return h
 }
 
-// HelloWith is hello with a ping interval and a timeout.
+// HelloWith is Hello with a ping interval and a timeout.
 func HelloWith(ping, timeout time.Duration) message.Sync {
 	h := Hello()
 	h.Ping, h.Timeout = ping, timeout
 	return h
 }
 
-// HelloIn is hello of a peer with another codec.
+// HelloIn is Hello of a peer with another codec.
 func HelloIn(values codec.Values) message.Sync {
 	h := Hello()
 	h.Codecs = []string{values.Name()}
 	return h
 }
 
-// DialRaw connects a rawPeer to a new node over TCP and completes the handshake.
+// DialRaw connects a RawPeer to a new node over TCP and completes the handshake.
 func DialRaw(t *testing.T, opts ...asterisque.Option) (*RawPeer, *asterisque.Session) {
 	t.Helper()
 	node := asterisque.NewNode(opts...)
 	t.Cleanup(func() { node.Close() })
 	here, there := TCPPair(t)
-	// whoever waits for what does not come fails where it reads
+	// a wait for a missing frame fails at its read
 	require.NoError(t, here.SetReadDeadline(time.Now().Add(time.Duration(Long(120, 3600))*time.Second)))
 	p := &RawPeer{t, wire.FromConn(here)}
 	t.Cleanup(func() { p.W.Close() })
@@ -224,7 +224,7 @@ func DialRaw(t *testing.T, opts ...asterisque.Option) (*RawPeer, *asterisque.Ses
 	return p, <-sessions
 }
 
-// Frames returns messages as they stand on a byte-stream wire.
+// Frames returns messages in the form of a byte-stream wire.
 func Frames(messages ...interface{ AppendTo([]byte) []byte }) []byte {
 	var b []byte
 	for _, m := range messages {
@@ -250,25 +250,25 @@ func IsPong(frame []byte) bool {
 	return err == nil && pong
 }
 
-// Unhex returns the bytes that hexadecimal digits stand for.
+// Unhex decodes hexadecimal digits.
 func Unhex(t *testing.T, s string) []byte {
 	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
 	require.NoError(t, err)
 	return b
 }
 
-// RawText returns n bytes that are a CBOR text.
+// RawText returns a CBOR text of n bytes.
 func RawText(n int) []byte {
 	b, _ := codec.CBOR.Append(nil, strings.Repeat("x", max(0, n-3)))
 	return b
 }
 
-// EchoOpen returns the Open of a call of Echo.
+// EchoOpen returns the Open for a call of Echo.
 func EchoOpen(pipe uint64) *message.Open {
 	return &message.Open{Pipe: pipe, Function: Echo.Number(), Params: []byte{0x61, 'x'}}
 }
 
-// Until reads Controls up to want.
+// Until reads Controls until want.
 func (p *RawPeer) Until(want message.Control) {
 	p.T.Helper()
 	for p.Control() != want {

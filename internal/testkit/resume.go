@@ -14,17 +14,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Links dials wires within the program to one node after the other, and lets things go wrong with
-// them. It suits synctest.
+// Links dials wires in memory to one node after the other, and injects faults. It suits synctest.
 type Links struct {
 	Mu    sync.Mutex
 	To    *asterisque.Node // guarded by mu, as all below
-	Fail  func() error     // what dialling fails with; nil: it does not
+	Fail  func() error     // returns the error of dialling; nil: no error
 	Last  *wiretest.Wire
 	Dials []time.Time
 }
 
-// Dial is a Reconnection.Dial.
+// Dial implements Reconnection.Dial.
 func (l *Links) Dial(context.Context) (wire.Wire, error) {
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
@@ -49,7 +48,7 @@ func (l *Links) Cut() {
 	w.Cut()
 }
 
-// HalfOpen loses what is sent on the present wire.
+// HalfOpen makes the present wire lose everything that is sent.
 func (l *Links) HalfOpen() {
 	l.Mu.Lock()
 	w := l.Last
@@ -57,21 +56,21 @@ func (l *Links) HalfOpen() {
 	w.HalfOpen()
 }
 
-// FailWith lets dialling fail from now on, or succeed again.
+// FailWith makes dialling fail with err from now on, or succeed if err is nil.
 func (l *Links) FailWith(err error) {
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
 	l.Fail = func() error { return err }
 }
 
-// LeadTo lets dialling reach another node from now on.
+// LeadTo makes dialling reach another node from now on.
 func (l *Links) LeadTo(n *asterisque.Node) {
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
 	l.To = n
 }
 
-// Attempts returns how long after the one before each wire was dialled.
+// Attempts returns the time between each attempt to dial and the one before.
 func (l *Links) Attempts() (waits []time.Duration) {
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
@@ -81,7 +80,7 @@ func (l *Links) Attempts() (waits []time.Duration) {
 	return waits
 }
 
-// Link connects two new nodes, of which the second one offers svc. All end with the test.
+// Link connects two new nodes, of which the second offers svc. Everything ends with the test.
 func Link(t *testing.T, svc *asterisque.Service, how asterisque.Reconnection, opts ...asterisque.Option) (conn *asterisque.Connection, l *Links, here, there *asterisque.Node) {
 	t.Helper()
 	here = asterisque.NewNode(opts...)
@@ -95,23 +94,23 @@ func Link(t *testing.T, svc *asterisque.Service, how asterisque.Reconnection, op
 	return conn, l, here, there
 }
 
-// Resumable is hello of a peer that can resume the session.
+// Resumable is Hello of a peer that can resume the session.
 func Resumable() message.Sync {
 	h := Hello()
 	h.Features = message.FeatureResume
 	return h
 }
 
-// Resuming is hello of a peer that wants to resume the session which first began, of which it has
-// received so many frames.
+// Resuming is Hello of a peer that resumes the session of first, after it has received the given
+// number of frames.
 func Resuming(first message.Sync, received uint64) message.Sync {
 	h := Resumable()
 	h.Session, h.Secret, h.Received = first.Session, first.Secret, received
 	return h
 }
 
-// RawTo connects a rawPeer to a node, over a wire in memory on which things can go wrong, and
-// returns what the node says to hello.
+// RawTo connects a RawPeer to a node, over a faulty wire in memory, and returns the answer of the
+// node to hello.
 func RawTo(t *testing.T, n *asterisque.Node, hello message.Sync) (*RawPeer, message.Sync) {
 	t.Helper()
 	p, accepted := PipeAccepted(t, n)
@@ -122,7 +121,7 @@ func RawTo(t *testing.T, n *asterisque.Node, hello message.Sync) (*RawPeer, mess
 	return p, reply
 }
 
-// RawSession connects a rawPeer to a new node, over a wire in memory, and returns the session.
+// RawSession connects a RawPeer to a new node over a wire in memory, and returns the session.
 func RawSession(t *testing.T, opts ...asterisque.Option) (*RawPeer, *asterisque.Session) {
 	t.Helper()
 	node := NewNode(t, opts...)
@@ -130,13 +129,13 @@ func RawSession(t *testing.T, opts ...asterisque.Option) (*RawPeer, *asterisque.
 	return p, node.Sessions()[0]
 }
 
-// PipeTo connects a rawPeer to a node as rawTo does, and leaves the handshake to it.
+// PipeTo connects a RawPeer to a node as RawTo does, without the handshake.
 func PipeTo(t *testing.T, n *asterisque.Node) *RawPeer {
 	p, _ := PipeAccepted(t, n)
 	return p
 }
 
-// PipeAccepted is pipeTo, and returns what is closed when Accept has returned.
+// PipeAccepted is PipeTo with a channel that is closed when Accept has returned.
 func PipeAccepted(t *testing.T, n *asterisque.Node) (*RawPeer, <-chan struct{}) {
 	a, b := wire.Pipe()
 	p := &RawPeer{t, wiretest.Faulty(a, wiretest.Faults{})}
@@ -144,12 +143,12 @@ func PipeAccepted(t *testing.T, n *asterisque.Node) (*RawPeer, <-chan struct{}) 
 	accepted := make(chan struct{})
 	go func() { // ends with the handshake
 		defer close(accepted)
-		n.Accept(Background, b) // what it returns, the peer sees
+		n.Accept(Background, b) // the peer sees the result
 	}()
 	return p, accepted
 }
 
-// NewProxy returns a proxy before a node that listens on TCP loopback.
+// NewProxy returns a proxy in front of a node that listens on TCP loopback.
 func NewProxy(t testing.TB, n *asterisque.Node) *wiretest.Proxy {
 	t.Helper()
 	p, err := wiretest.NewProxy(Serve(t, n)[len("tcp://"):], wiretest.Faults{})
@@ -165,7 +164,7 @@ type Cutter struct {
 	Conn net.Conn // guarded by mu
 }
 
-// Dial is a Reconnection.Dial.
+// Dial implements Reconnection.Dial.
 func (c *Cutter) Dial(ctx context.Context) (wire.Wire, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", c.URL[len("tcp://"):])
 	if err != nil {
@@ -177,7 +176,7 @@ func (c *Cutter) Dial(ctx context.Context) (wire.Wire, error) {
 	return wire.FromConn(conn), nil
 }
 
-// Cut ends the present connection without a word: what was on its way is lost.
+// Cut resets the present connection: data in transit is lost.
 func (c *Cutter) Cut() {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()

@@ -28,7 +28,8 @@ func EchoService() *asterisque.Service {
 // Block is a function that runs until its context ends.
 var Block = asterisque.Func[string, string](11, "block")
 
-// BlockService offers Block. Each call announces its context on started, and on ended how it ended.
+// BlockService offers Block. Each call sends its context on started, and the error of its context
+// on ended.
 func BlockService() (svc *asterisque.Service, started chan context.Context, ended chan error) {
 	svc, started, ended = asterisque.NewService(), make(chan context.Context, 16), make(chan error, 16)
 	Block.Handle(svc, func(ctx context.Context, _ string) (string, error) {
@@ -40,7 +41,8 @@ func BlockService() (svc *asterisque.Service, started chan context.Context, ende
 	return svc, started, ended
 }
 
-// Sums sends the running sum of what it gets, and returns the number of values.
+// Sums is a stream function that sends the running sum of the received values, and returns their
+// number.
 var Sums = asterisque.Stream[Window, int, int, int](20, "sums")
 
 // SumService offers Sums.
@@ -64,26 +66,27 @@ func SumService() *asterisque.Service {
 	return svc
 }
 
-// Work is a function for calls that are counted.
+// Work is a function for counted calls.
 var Work = asterisque.Func[int, int](30, "work")
 
-// Keyed is an Open of work with an idempotency key, as long as a peer has to make it that has not
-// proved who it is.
+// Keyed is an Open of Work with an idempotency key, of the length required from a peer without a
+// proven identity.
 func Keyed(pipe uint64, key string) *message.Open {
 	return &message.Open{Pipe: pipe, Function: Work.Number(), Params: []byte{0x05}, Meta: message.Meta{Key: []byte(fmt.Sprintf("%-16s", key))}}
 }
 
-// Nested calls its caller back until the parameter is zero, and returns how often.
+// Nested is a function that calls its caller back until the parameter is zero, and returns the
+// number of calls.
 var Nested = asterisque.Func[int, int](20, "nested")
 
-// WaitForContext is a handler that takes no Block and waits for the end of its call.
+// WaitForContext is a handler that receives nothing and waits for the end of its call.
 func WaitForContext(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
 
-// GatedService offers function 50, which takes Blocks once the gate is opened, and says when it
-// runs.
+// GatedService offers function 50, which receives Blocks once the gate is opened, and sends on
+// running when it runs.
 func GatedService() (svc *asterisque.Service, gate, running chan struct{}, took *atomic.Int64) {
 	svc, gate, running, took = asterisque.NewService(), make(chan struct{}), make(chan struct{}, 100), new(atomic.Int64)
 	svc.Handle(50, "gated", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
@@ -118,13 +121,13 @@ func CallsBackService() *asterisque.Service {
 	return svc
 }
 
-// Within makes an Open one within a call of the other side.
+// Within marks an Open as nested in a call of the other side.
 func Within(o *message.Open, call uint64) *message.Open {
 	o.Meta.Nested, o.Meta.Within = true, call
 	return o
 }
 
-// CallsBack is a service whose function 70 calls its caller back, and waits for the answer.
+// CallsBack is a service with function 70, which calls its caller back and waits for the answer.
 func CallsBack() *asterisque.Service {
 	svc, _ := Dreamers()
 	svc.Handle(70, "back", func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) {
@@ -134,7 +137,7 @@ func CallsBack() *asterisque.Service {
 	return svc
 }
 
-// Noise returns that many random bytes, behind which comes their hash.
+// Noise returns size random bytes, followed by their hash.
 func Noise(rnd *rand.Rand, size int) []byte {
 	b := make([]byte, size, size+sha256.Size)
 	for i := range b {
@@ -144,14 +147,14 @@ func Noise(rnd *rand.Rand, size int) []byte {
 	return append(b, sum[:]...)
 }
 
-// Holder serves held.
+// Holder serves Held.
 type Holder struct {
-	Began     chan string   // the parameters of each call, as it begins
-	End       chan struct{} // one token lets one call return; closed, all
-	Now, Most atomic.Int64  // calls that run
+	Began     chan string   // the parameters of each call at its start
+	End       chan struct{} // one token ends one call; closing ends all
+	Now, Most atomic.Int64  // number of running calls
 }
 
-// Serve is the handler.
+// Serve is the handler of Held.
 func (h *Holder) Serve(ctx context.Context, p string) (string, error) {
 	raise(&h.Most, h.Now.Add(1))
 	defer h.Now.Add(-1)
@@ -164,7 +167,7 @@ func (h *Holder) Serve(ctx context.Context, p string) (string, error) {
 	}
 }
 
-// Order returns the parameters of the calls that have begun, in their order.
+// Order returns the parameters of the started calls, in order.
 func (h *Holder) Order() (list []string) {
 	for len(h.Began) > 0 {
 		list = append(list, <-h.Began)
@@ -172,10 +175,10 @@ func (h *Holder) Order() (list []string) {
 	return list
 }
 
-// NewHolder returns a Holder whose calls have not been told to end.
+// NewHolder returns a Holder whose calls run until End.
 func NewHolder() *Holder { return &Holder{Began: make(chan string, 100_000), End: make(chan struct{})} }
 
-// HoldService offers held, with options, and echo.
+// HoldService offers Held, with options, and Echo.
 func HoldService(opts ...asterisque.HandlerOption) (*asterisque.Service, *Holder) {
 	svc, h := EchoService(), NewHolder()
 	Held.Handle(svc, h.Serve, opts...)
@@ -190,7 +193,7 @@ var (
 // Letter is a parameter with bytes in it.
 type Letter struct{ Text []byte }
 
-// EndAs ends a call as the parameters say.
+// EndAs ends a call in the way that how names.
 func EndAs(_ context.Context, how string) (string, error) {
 	switch how {
 	case "k panic":
@@ -203,16 +206,16 @@ func EndAs(_ context.Context, how string) (string, error) {
 	return how, nil
 }
 
-// Window says after how many values Sums answers.
+// Window is the number of values after which Sums sends a sum.
 type Window struct{ N int }
 
-// Discard is a handler that takes a stream of bytes to its end.
+// Discard is a handler that reads a stream of bytes to its end.
 func Discard(_ context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
 	_, err := io.Copy(io.Discard, stream.NewReader(p))
 	return nil, err
 }
 
-// Held is a function whose calls run until they are told to return.
+// Held is a function whose calls run until their Holder ends them.
 var Held = asterisque.Func[string, string](60, "held")
 
 // raise makes most at least n.
@@ -221,5 +224,5 @@ func raise(most *atomic.Int64, n int64) {
 	}
 }
 
-// Passes is an interceptor that does nothing.
+// Passes is an interceptor without an effect.
 func Passes(ctx context.Context, c *asterisque.Call, next asterisque.Next) error { return next(ctx, c) }

@@ -1,5 +1,5 @@
-// Package testkit has what the tests of the library share: nodes and sessions, peers whose frames a
-// test writes by hand, services, wires that are cut, and waits.
+// Package testkit has shared helpers for the tests of the library: nodes and sessions, peers whose
+// frames a test writes itself, services, wires that can be cut, and waits.
 package testkit
 
 import (
@@ -23,10 +23,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Background is the context of what needs none.
+// Background is the context of calls without a deadline.
 var Background = context.Background()
 
-// Patience is how long a test waits for an event before it fails: no machine is so slow.
+// Patience is how long a test waits for an event before it fails, sufficient for the slowest
+// machine.
 const Patience = 2 * time.Minute
 
 // Settled waits until ok reports true.
@@ -35,7 +36,7 @@ func Settled(t testing.TB, ok func() bool) {
 	require.Eventually(t, ok, Patience, time.Millisecond)
 }
 
-// WantIdle fails unless the sessions come to hold nothing.
+// WantIdle fails unless the sessions release all their resources.
 func WantIdle(t testing.TB, sessions ...*asterisque.Session) {
 	t.Helper()
 	for _, s := range sessions {
@@ -43,7 +44,7 @@ func WantIdle(t testing.TB, sessions ...*asterisque.Session) {
 	}
 }
 
-// Busy returns what a session holds that is to be nothing once no call runs.
+// Busy describes the resources of a session that should be free while no call runs, or returns "".
 func Busy(s *asterisque.Session) string {
 	st := s.Stats()
 	if st.Pipes == 0 && st.Waiting == 0 && st.Running == 0 && st.Inbound == (limits.Amount{}) && st.Outbound == (limits.Amount{}) {
@@ -65,7 +66,7 @@ func AsAbort(err error, a **asterisque.Abort) bool { return errors.As(err, a) }
 // ErrBroken is an error of the application.
 var ErrBroken = errors.New("broken")
 
-// Long returns the larger number if the long versions of the tests are to run.
+// Long returns long if the long versions of the tests are selected, and usual otherwise.
 func Long(usual, long int) int {
 	if *Soak {
 		return long
@@ -73,8 +74,8 @@ func Long(usual, long int) int {
 	return usual
 }
 
-// Calls makes calls, each in a goroutine, once the one before has got as far as it can; so they
-// arrive in this order.
+// Calls makes n calls on goroutines of their own. Each begins when the one before blocks, so they
+// arrive in order.
 func Calls(wg *sync.WaitGroup, n int, call func(i int)) {
 	for i := range n {
 		wg.Go(func() { call(i) })
@@ -82,8 +83,9 @@ func Calls(wg *sync.WaitGroup, n int, call func(i int)) {
 	}
 }
 
-// SkipRace skips a test that moves much or measures, and whose goroutines do no more than those of
-// other tests: with the race detector it takes ten times as long, and shows nothing.
+// SkipRace skips a test under the race detector unless -soak is set. It is for tests that transfer
+// or measure much, with the same goroutines as other tests: with the race detector they take ten
+// times as long, and find nothing new.
 func SkipRace(t testing.TB) {
 	t.Helper()
 	if race.Enabled && !*Soak {
@@ -91,10 +93,11 @@ func SkipRace(t testing.TB) {
 	}
 }
 
-// Sampled reports whether row n of a large table is run: with the race detector each third one.
+// Sampled reports whether row n of a large table is run: every third row with the race detector,
+// and all otherwise.
 func Sampled(n int) bool { return !race.Enabled || *Soak || n%3 == 0 }
 
-// LeftOf says what a session holds that is to hold nothing.
+// LeftOf describes the resources of a session that should hold none, or returns "".
 func LeftOf(st asterisque.Stats) string {
 	var list []string
 	for name, n := range map[string]int{
@@ -114,11 +117,11 @@ func LeftOf(st asterisque.Stats) string {
 // Soak selects the long versions of the tests that have one.
 var Soak = flag.Bool("soak", false, "run the long versions of the tests that have one")
 
-// parallel is how many parallel tests run at once: those are parallel that wait.
+// parallel is the number of parallel tests that run at once. Tests that mostly wait are parallel.
 const parallel = 8
 
-// Main is the whole TestMain of a package with black-box tests: it fails when they leave goroutines
-// behind.
+// Main is a complete TestMain for a package with black-box tests: the tests fail if they leave
+// goroutines behind.
 func Main(m *testing.M) {
 	if !flag.Parsed() {
 		flag.Parse()

@@ -1,4 +1,5 @@
-// Package testtls makes certificates for tests, which only those trust who are told to.
+// Package testtls makes certificates for tests. Only peers configured with their authority trust
+// them.
 package testtls
 
 import (
@@ -24,7 +25,7 @@ type Authority struct {
 	key  *ecdsa.PrivateKey
 }
 
-// NewAuthority returns an authority that nobody trusts yet.
+// NewAuthority returns a new authority.
 func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
 	a := &Authority{t: t}
@@ -34,7 +35,8 @@ func NewAuthority(t testing.TB) *Authority {
 	return a
 }
 
-// sign makes a certificate of template, with a new key; the authority's own signs itself.
+// sign makes a certificate from template, with a new key. The certificate of the authority itself
+// is self-signed.
 func (a *Authority) sign(template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -51,9 +53,9 @@ func (a *Authority) sign(template *x509.Certificate) (*x509.Certificate, *ecdsa.
 	return cert, key
 }
 
-// Issue returns a certificate of name for both sides of a connection to 127.0.0.1 or localhost, and
-// to name if that is one of a host. It expires at the last full second before lifetime has passed;
-// if that is negative, it has expired.
+// Issue returns a certificate for both sides of a connection to 127.0.0.1 or localhost, and to name
+// if that is a host name. It expires at the last full second before lifetime has passed. A negative
+// lifetime makes an expired certificate.
 func (a *Authority) Issue(name string, lifetime time.Duration) tls.Certificate {
 	a.t.Helper()
 	hosts := []string{"localhost"}
@@ -67,21 +69,21 @@ func (a *Authority) Issue(name string, lifetime time.Duration) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key}
 }
 
-// Pool returns what those have to trust who trust a.
+// Pool returns a pool with the certificate of a, for peers that trust a.
 func (a *Authority) Pool() *x509.CertPool {
 	p := x509.NewCertPool()
 	p.AddCert(a.cert)
 	return p
 }
 
-// Server returns the configuration of a server that takes clients without a certificate, and those
-// with one of a.
+// Server returns the configuration of a server that accepts clients without a certificate, and
+// those with a certificate of a.
 func (a *Authority) Server() *tls.Config {
 	a.t.Helper()
 	return &tls.Config{Certificates: []tls.Certificate{a.Issue("server", time.Hour)}, ClientCAs: a.Pool(), ClientAuth: tls.VerifyClientCertIfGiven}
 }
 
-// Client returns the configuration of a client that trusts a and shows certificates, mostly none.
+// Client returns the configuration of a client that trusts a and presents certificates, if any.
 func (a *Authority) Client(certificates ...tls.Certificate) *tls.Config {
 	return &tls.Config{RootCAs: a.Pool(), Certificates: certificates}
 }

@@ -1,5 +1,5 @@
-// Package valuetest holds one table of values for all value codecs. Each value arrives as it was,
-// or its sender refuses it and names the place, before anything is sent.
+// Package valuetest holds one table of values for all value codecs. Each value arrives unchanged,
+// or its sender rejects it and names the place, before anything is sent.
 package valuetest
 
 import (
@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// value is one of the table, and what becomes of it.
+// value is a row of the table.
 type value struct {
 	name string
 	v    any
-	// what the error of the sender says, by the name of the codec; "" is for those without a word
-	// of their own, and exact says that the value arrives
+	// the error of the sender, by the name of the codec; the key "" is for all other codecs, and
+	// exact means that the value arrives
 	says map[string]string
 }
 
-// exact is what becomes of a value that arrives as it was.
+// exact means that a value arrives unchanged.
 const exact = "exact"
 
-// all is for codecs that have no word of their own.
+// all is the key for codecs without an entry of their own.
 const all = ""
 
 func arrives(name string, v any) value { return value{name, v, map[string]string{all: exact}} }
@@ -31,7 +31,7 @@ func refused(name string, v any, says string) value {
 	return value{name, v, map[string]string{all: says}}
 }
 
-// but has another outcome for one codec.
+// but sets another outcome for one codec.
 func (v value) but(codec, says string) value {
 	v.says[codec] = says
 	return v
@@ -129,7 +129,7 @@ func sameNaN() map[float64]int {
 	return m
 }
 
-// digits returns an integer of so many digits.
+// digits returns an integer of n digits.
 func digits(n int) *big.Int {
 	return new(big.Int).Sub(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil), big.NewInt(1))
 }
@@ -160,7 +160,7 @@ func times() []value {
 	}
 }
 
-// nested returns a value in so many lists.
+// nested returns v in depth nested lists.
 func nested(depth int, v any) any {
 	for range depth {
 		v = []any{v}
@@ -170,7 +170,7 @@ func nested(depth int, v any) any {
 
 func depths(most int) []value {
 	says := strings.Repeat("[0]", most) + ": values are nested more than"
-	if most > 100 { // a path has 400 bytes
+	if most > 100 { // a path has at most 400 bytes
 		says = "…[0]"
 	}
 	var chain *named
@@ -210,7 +210,7 @@ func others() []value {
 	}
 }
 
-// refuses has an encoding of its own in every codec, which does not work.
+// refuses has an encoding of its own in every codec, and it fails.
 type refuses struct{}
 
 func (refuses) MarshalBinary() ([]byte, error) { return nil, errRefused }

@@ -15,8 +15,8 @@ import (
 
 var errRefused = errors.New("no")
 
-// Check requires that each value of the table arrives as it was by the codec c, or is refused by
-// its sender, with the place. Values are nested at most depth deep.
+// Check requires that the codec c carries each value of the table unchanged, or that its sender
+// rejects the value and names the place. Values are nested at most depth deep.
 func Check(t *testing.T, c codec.Values, depth int) {
 	for group, values := range table(depth) {
 		for _, v := range values {
@@ -68,7 +68,7 @@ func (v value) check(t *testing.T, c codec.Values) {
 	}
 }
 
-// requireOfCodec requires that a peer can be told what err says.
+// requireOfCodec requires that the text of err is suitable for a peer.
 func requireOfCodec(t *testing.T, err error) {
 	if abort := (*codec.Abort)(nil); errors.As(err, &abort) {
 		require.Less(t, len(abort.Message), 500)
@@ -79,8 +79,8 @@ func requireOfCodec(t *testing.T, err error) {
 	require.Less(t, len(e.Text()), 500)
 }
 
-// same reports whether two values are the same: times as instants, and NaN by its bits. What is in
-// an interface may come in another type.
+// same reports whether two values are equal: times as instants, and NaN by its bits. A value in an
+// interface may arrive with another type.
 func same(a, b reflect.Value) bool {
 	for a.Kind() == reflect.Interface && !a.IsNil() {
 		a = a.Elem()
@@ -89,7 +89,7 @@ func same(a, b reflect.Value) bool {
 		b = b.Elem()
 	}
 	if a.Type() != b.Type() {
-		return true // without its type it cannot come
+		return true // its type cannot be preserved
 	}
 	switch v := a.Interface().(type) {
 	case time.Time:

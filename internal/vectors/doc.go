@@ -1,3 +1,3 @@
-// Package vectors proves the test vectors of the specification: a codec with one wrong decision
-// does not survive them.
+// Package vectors tests the test vectors of the specification: they detect each codec with one
+// wrong decision.
 package vectors

@@ -2,7 +2,7 @@ package vectors
 
 const costFile = "codec/message/cost.go"
 
-// costs breaks the rules for what messages cost.
+// costs breaks the rules for the costs of messages.
 func costs() []mutant {
 	list := []mutant{
 		{"costs: params are free", costFile, `uint64(len(m.Params)) + uint64(strings)`, `uint64(strings)`},

@@ -5,7 +5,7 @@ const (
 	entriesFile = "codec/message/entries.go"
 )
 
-// encoders write what must not be written.
+// encoders write invalid frames.
 func encoders() []mutant {
 	list := []mutant{
 		{"3-encoding: the length of a text is that of its characters", appendFile, `append(AppendHead(dst, Text, uint64(len(s))), s...)`, `append(AppendHead(dst, Text, uint64(len([]rune(s)))), s...)`},

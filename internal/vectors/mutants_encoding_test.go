@@ -78,7 +78,7 @@ func encoding() []mutant {
 	return append(list, utf8s()...)
 }
 
-// utf8s let text pass that is not UTF-8.
+// utf8s accept text that is not UTF-8.
 func utf8s() (list []mutant) {
 	const check = "b := r.str(what, Text)\n\tif !utf8.Valid(b) {"
 	for _, text := range [][2]string{

@@ -5,7 +5,7 @@ const (
 	roundedFile = "codec/jsonrounded.go"
 )
 
-// integers rounds integers, or takes them for others.
+// integers rounds integers, or reads them as other integers.
 func integers() []mutant {
 	return []mutant{
 		{"7-handshake: an integer of 64 bits wraps around", plainFile, `if !ok || u > math.MaxInt64 || major > item.Negative {`, `if !ok || major > item.Negative {`},

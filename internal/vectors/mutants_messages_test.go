@@ -2,7 +2,7 @@ package vectors
 
 import "strings"
 
-// messages breaks the rules for the fields of messages, and what is said of arrays and meta.
+// messages breaks the rules for the fields of messages, for arrays and for the meta.
 func messages() []mutant {
 	list := []mutant{
 		{"3-encoding: elements behind those that are listed are ignored", frameFile,
@@ -89,7 +89,7 @@ func arities() (list []mutant) {
 	return list
 }
 
-// meanings gives keys of the meta a meaning where they have none.
+// meanings gives a meaning to keys of the meta that have none.
 func meanings() (list []mutant) {
 	for _, k := range []struct{ name, old, kind string }{
 		{"a loss rate", `key == lossKey && t == BlockType`, "an Open"}, {"a skipped count", `key == skippedKey && t == BlockType`, "an Open"},

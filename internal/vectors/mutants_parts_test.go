@@ -2,7 +2,7 @@ package vectors
 
 const partsFile = "internal/carrier/parts.go"
 
-// parts breaks the rules for messages that cross in parts.
+// parts breaks the rules for messages in parts.
 func parts() []mutant {
 	return []mutant{
 		{"parts: a first part says less than it holds", partFile, `r.UintFrom("whole", uint64(len(m.Bytes)), MaxPipe)`, `r.UintFrom("whole", 1, MaxPipe)`},

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// place is where one item of a frame is read. What is between the guillemets reads it.
+// place is the code that reads one item of a frame. The text between the guillemets reads the item.
 type place struct{ section, what, file, text string }
 
 const (
@@ -96,7 +96,7 @@ var (
 	bounds   = regexp.MustCompile(`^(r\.\w+)\(("[^"]*"|what), (?:(.+), )?(.+)\)$`)
 )
 
-// places lets each item pass in a form that it must not have, and moves the ends of its range.
+// places accepts each item in an invalid form, and moves the ends of its range.
 func places() (list []mutant) {
 	for _, p := range allPlaces {
 		before, call, _ := strings.Cut(p.text, "«")
@@ -120,10 +120,10 @@ func places() (list []mutant) {
 	return list
 }
 
-// unreachable are ends that a frame cannot get to, or that are checked once more behind.
+// unreachable contains bounds that a frame cannot reach, or that are checked again later.
 var unreachable = []string{"longestMetadata", "uint64(PartType)", "uint64(len(m.Bytes))"}
 
-// boundedBehind is what another number of the same message bounds as well.
+// boundedBehind names an item that another number of the same message bounds as well.
 const boundedBehind = "what is sent before an Ask"
 
 // moved moves the ends of a range by one.

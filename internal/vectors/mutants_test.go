@@ -22,9 +22,9 @@ import (
 
 var every = flag.Bool("mutants", false, "run the mutants, and do not only apply them")
 
-// mutant is our codec with one wrong decision: new stands in the place of old.
+// mutant is this codec with one wrong decision: new replaces old.
 type mutant struct {
-	name     string // the section of the specification that it breaks, and what it does
+	name     string // the section of the specification that it breaks, and its effect
 	file     string
 	old, new string
 }
@@ -34,8 +34,8 @@ func all() []mutant {
 	return slices.Concat(encoding(), values(), places(), messages(), handshake(), parts(), metadata(), costs(), encoders(), integers())
 }
 
-// programs are the packages whose tests of the vectors a mutant of a package has to fail, one of
-// them at least.
+// programs contains, for each package, the packages with tests of the vectors. A mutant of the
+// package has to fail at least one of them.
 var programs = map[string][]string{
 	"internal/item":    {"codec/message", "internal/carrier"},
 	"codec/message":    {"codec/message", "internal/carrier"},
@@ -61,8 +61,7 @@ func TestEachMutantIsAnotherDecisionOfTheCodec(t *testing.T) {
 	}
 }
 
-// The vectors alone have to tell: our other tests do not run, and other implementations do not have
-// them.
+// Only the vectors count: other tests do not run, since other implementations do not have them.
 func TestNoMutantSurvivesTheVectors(t *testing.T) {
 	mutants := all()
 	dir, file := t.TempDir(), overlay(t, mutants)
@@ -101,7 +100,8 @@ func TestNoMutantSurvivesTheVectors(t *testing.T) {
 
 func program(dir, pkg string) string { return filepath.Join(dir, path.Base(pkg)+".test") }
 
-// run runs the tests of the vectors that a package has, as the mutant of a number; 0: as it is.
+// run runs the tests of the vectors of a package, with the mutant of the given number; 0: without a
+// mutant.
 func run(ctx context.Context, dir, pkg string, number int) (out []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

@@ -1,6 +1,6 @@
 package vectors
 
-// values breaks the rules for values that are ignored.
+// values breaks the rules for ignored values.
 func values() []mutant {
 	const head = "major, n := r.Head()\n\tswitch major {"
 	lenient := func(f string) string { return "r." + f + "()\n\t" + head }
@@ -43,7 +43,7 @@ func values() []mutant {
 	return list
 }
 
-// ordered looks at the keys k of a map that is ignored, and refuses those of a condition.
+// ordered checks the keys k of an ignored map, and rejects those that satisfy a condition.
 func ordered(condition string) string {
 	return `before, probe := "", *r
 		for i := 0; i < int(n) && probe.Err == nil; i++ {

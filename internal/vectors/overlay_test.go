@@ -15,10 +15,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// which is the variable of the environment that names the mutant that runs, by its number.
+// which is the environment variable with the number of the active mutant.
 const which = "ASTERISQUE_MUTANT"
 
-// decision is put into each package that has mutants.
+// decision is added to each package with mutants.
 const decision = `package %s
 
 import (
@@ -29,8 +29,8 @@ import (
 var mutant, _ = strconv.Atoi(os.Getenv("` + which + `"))
 `
 
-// overlay writes the file for -overlay with which all mutants are compiled at once. A function
-// stands there as often as it has mutants, besides as it is, and begins with what chooses.
+// overlay writes the file for -overlay with which all mutants are compiled at once. It contains
+// each function once per mutant, and in its original form, which begins with the choice.
 func overlay(t *testing.T, mutants []mutant) (file string) {
 	dir := t.TempDir()
 	root, err := os.Getwd()
@@ -64,7 +64,7 @@ func read(t *testing.T, name string) string {
 	return string(data)
 }
 
-// withMutants returns the text of a file with the mutants of those numbers in it.
+// withMutants returns the text of a file together with the mutants of the given numbers.
 func withMutants(t *testing.T, text string, mutants []mutant, numbers []int) string {
 	was := functions(t, text)
 	choices := make([]strings.Builder, len(was)) // by function
@@ -95,7 +95,7 @@ func withMutants(t *testing.T, text string, mutants []mutant, numbers []int) str
 type function struct {
 	name, text string
 	nameAt     int // in text
-	body       int // in the file: behind the brace
+	body       int // in the file: after the brace
 	call       func(name string) string
 }
 
@@ -117,7 +117,7 @@ func functions(t *testing.T, text string) (list []function) {
 	return list
 }
 
-// callOf returns the statement by which f hands over to a function of the same shape.
+// callOf returns the statement by which f calls a function with the same signature.
 func callOf(f *ast.FuncDecl, name string) string {
 	if f.Recv != nil {
 		name = f.Recv.List[0].Names[0].Name + "." + name

@@ -14,7 +14,7 @@ var (
 	dropped = regexp.MustCompile(`[^a-z0-9 -]`)
 )
 
-// slugs are the anchors that the headings of the specification have.
+// slugs are the anchors of the headings of the specification.
 func slugs(t *testing.T) (list []string) {
 	for _, h := range heading.FindAllStringSubmatch(read(t, "spec/protocol.md"), -1) {
 		list = append(list, strings.ReplaceAll(dropped.ReplaceAllString(strings.ToLower(h[1]), ""), " ", "-"))

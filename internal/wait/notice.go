@@ -2,13 +2,13 @@ package wait
 
 import "sync"
 
-// Notice wakes whoever waits for a change. The zero value is ready to use.
+// Notice wakes goroutines that wait for a change. The zero value is ready for use.
 type Notice struct {
 	mu      sync.Mutex
-	changed chan struct{} // guarded by mu; closed with the next change; nil: nobody waits
+	changed chan struct{} // guarded by mu; closed at the next change; nil while no goroutine waits
 }
 
-// Next returns a channel that is closed with the next change.
+// Next returns a channel that is closed at the next change.
 func (n *Notice) Next() <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -18,7 +18,7 @@ func (n *Notice) Next() <-chan struct{} {
 	return n.changed
 }
 
-// Signal wakes all who wait.
+// Signal wakes all waiting goroutines.
 func (n *Notice) Signal() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

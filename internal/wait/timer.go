@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// parts is in how many parts a Timer waits.
+// parts is the number of parts of a Timer's wait.
 const parts = 8
 
-// Late reports whether so much time has passed since a timer was set for d that this process has
-// not run meanwhile: it was stopped, or its machine was, or others had the processor.
+// Late reports whether a timer for d is so late, with the time passed, that this process cannot
+// have run meanwhile: the process or its machine was stopped, or other processes had the processor.
 func Late(passed, d time.Duration) bool { return passed > d+d/2 }
 
-// Timer calls a function when this process has run for a time. It is for times that judge a peer:
-// what has come while the process did not run is read before the time is over.
+// Timer calls a function when this process has run for a given time. It is for timeouts of a peer:
+// frames that arrive while the process does not run are read before the timeout.
 type Timer struct {
 	f func()
 
 	mu    sync.Mutex
 	timer *time.Timer   // of the present part; guarded by mu, as all below
-	left  time.Duration // with the present part
+	left  time.Duration // time left, with the present part
 	part  time.Duration
 	since time.Time // when the present part began
 	over  bool
@@ -45,8 +45,8 @@ func (t *Timer) waitLocked() {
 	}
 }
 
-// look is called when a part is over, which counts as no more than it was to be. If it was late, it
-// is not the last one.
+// look is called at the end of a part. A part counts with its planned duration at most. A late part
+// is never the last one.
 func (t *Timer) look() {
 	if t.next() {
 		t.f()
@@ -72,7 +72,7 @@ func (t *Timer) next() (over bool) {
 	return false
 }
 
-// Stop prevents the call, and reports false if that has begun or was prevented before.
+// Stop prevents the call. It returns false if the call has begun, or was prevented before.
 func (t *Timer) Stop() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -84,9 +84,9 @@ func (t *Timer) Stop() bool {
 	return true
 }
 
-// WithTimeout is [context.WithTimeoutCause] with a [Timer]. The error of the context is
-// [context.DeadlineExceeded] when the time is over, and that of contexts derived from it
-// [context.Canceled], with the same cause. Its deadline is that of a process which always runs.
+// WithTimeout is [context.WithTimeoutCause] with a [Timer]. After the timeout, the error of the
+// context is [context.DeadlineExceeded], and that of derived contexts is [context.Canceled] with
+// the same cause. Its deadline is that of a process that always runs.
 func WithTimeout(parent context.Context, d time.Duration, cause error) (context.Context, context.CancelFunc) {
 	inner, cancel := context.WithCancelCause(parent)
 	ctx := &timed{inner, time.Now().Add(d), cause}
@@ -101,7 +101,7 @@ func WithTimeout(parent context.Context, d time.Duration, cause error) (context.
 type timed struct {
 	context.Context
 	until time.Time
-	cause error // of the end of its time
+	cause error // at the timeout
 }
 
 func (c *timed) Deadline() (time.Time, bool) { return c.until, true }

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stand lets the present part of t look as if the process had not run for d since it began.
+// stand makes the present part of t look as if the process had not run for d since its start.
 func (t *Timer) stand(d time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -33,7 +33,7 @@ func TestTimer_DoesNotCountTimeInWhichTheProcessStood(t *testing.T) {
 		const d = 8 * time.Second
 		begin, fired := time.Now(), make(chan struct{})
 		timer := AfterFunc(d, func() { close(fired) })
-		for range parts { // whenever it looks, an hour has passed
+		for range parts { // at each look, an hour has passed
 			timer.stand(time.Hour)
 			time.Sleep(d/parts + 1) // of the bubble
 			synctest.Wait()

@@ -1,5 +1,5 @@
-// Package wait has what goroutines wait with: notices of a change, and times that the end of a
-// context cuts short.
+// Package wait provides waits for goroutines: notices of a change, and timers that the end of a
+// context ends early.
 package wait
 
 import (
@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// HoldOff waits, and reports false if ctx ends before.
+// HoldOff waits for d. It returns false if ctx ends before.
 func HoldOff(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

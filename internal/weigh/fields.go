@@ -6,22 +6,22 @@ import (
 	"slices"
 )
 
-// field is one that a struct may be decoded into.
+// field is a field that a codec may decode.
 type field struct {
 	Name
 	t     reflect.Type
 	index []int
-	twice bool // two have the same name at this depth, and neither is decoded
+	twice bool // two fields at this depth have the same name, and neither is decoded
 }
 
-// key is what fields must not share.
+// key is the identity of a field.
 type key struct {
 	name   string
 	number bool
 }
 
-// fields fills in the fields of the struct type t. Of those with one name the least deep counts,
-// and of several of these the one that is named by a tag.
+// fields fills in the fields of the struct type t. Among fields with the same name the least deep
+// one counts, and among several of these the one named by a tag.
 func (b *builder) fields(t reflect.Type, p *Plan) {
 	found := make(map[key]*field)
 	seen := make(map[reflect.Type]bool)
@@ -44,7 +44,7 @@ func (b *builder) fields(t reflect.Type, p *Plan) {
 	b.set(found, p)
 }
 
-// level adds the fields of one struct to here, and returns the structs that are embedded in it.
+// level adds the fields of one struct to here, and returns its embedded structs.
 func (b *builder) level(in field, here map[key]*field, p *Plan) (embedded []field) {
 	for i := range in.t.NumField() {
 		sf := in.t.Field(i)
@@ -75,7 +75,7 @@ func (b *builder) level(in field, here map[key]*field, p *Plan) (embedded []fiel
 	return embedded
 }
 
-// set makes the plans of the fields that were found.
+// set makes the plans of the fields found.
 func (b *builder) set(found map[key]*field, p *Plan) {
 	var fields []*field
 	for _, f := range found {
@@ -87,7 +87,7 @@ func (b *builder) set(found map[key]*field, p *Plan) {
 	p.Fields, p.Numbers = make(map[string]*Plan), make(map[int64]*Plan)
 	for _, f := range fields {
 		plan := b.plan(f.t)
-		if f.Quoted { // which is for plain types: their plans are whole
+		if f.Quoted { // only for plain types, whose plans are complete
 			own := *plan
 			own.Quoted = true
 			plan = &own
@@ -103,8 +103,8 @@ func (b *builder) set(found map[key]*field, p *Plan) {
 	}
 }
 
-// Field returns the plan of the field that a codec finds by name: in the same letters, or else in
-// letters of any case.
+// Field returns the plan of the field with the given name, or else of one that differs only in
+// case.
 func (p *Plan) Field(name []byte) *Plan {
 	if f := p.Fields[string(name)]; f != nil {
 		return f

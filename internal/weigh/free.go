@@ -5,14 +5,15 @@ import (
 	"reflect"
 )
 
-// small is how many bytes of data are not weighed for a type whose values hold not much more than
-// the data, whatever that is.
+// small is the size of data, in bytes, that is not weighed for a type whose values never need much
+// more memory than their data.
 const small = 256
 
-// Free returns how many bytes of data a value of type t may have without being worth weighing: it
-// holds not much more than those. For numbers, strings and bytes, and arrays of them, that is any
-// number. A struct or a pointer of such adds what it is itself; but codecs that look for fields
-// which come twice hold the names of unknown ones for a while. For everything else it is 0.
+// Free returns the size of data, in bytes, that need not be weighed for type t, because a value
+// needs not much more memory than that. For numbers, strings and bytes, and arrays of them, any
+// size is free. For a struct or a pointer of such types the size is small, since they add their own
+// memory, and codecs that check for duplicate fields hold the names of unknown fields for a while.
+// For all other types it is 0.
 func Free(t reflect.Type) int { return free(t, nil) }
 
 func free(t reflect.Type, within []reflect.Type) int {
@@ -40,11 +41,11 @@ func free(t reflect.Type, within []reflect.Type) int {
 	return math.MaxInt
 }
 
-// freeWithin is free of a type that t refers to.
+// freeWithin is free for a type that t refers to.
 func freeWithin(of, t reflect.Type, within []reflect.Type) int {
 	for _, w := range within {
 		if w == t {
-			return 0 // as deep as the data wants
+			return 0 // nested as deep as the data
 		}
 	}
 	return free(of, append(within, t))

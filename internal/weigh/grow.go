@@ -2,12 +2,13 @@ package weigh
 
 import "math/bits"
 
-// GrowingSlice follows a slice to which a decoder appends, as the runtime grows it.
+// GrowingSlice tracks the memory of a slice to which a decoder appends, as the runtime grows it.
 type GrowingSlice struct {
 	n, room, bytes int
 }
 
-// Append counts one more element of so many bytes. While the elements move, both arrays are held.
+// Append counts one more element of size bytes. While the elements are copied, both arrays are
+// counted.
 func (s *GrowingSlice) Append(t *Tally, size int) {
 	if s.n++; s.n <= s.room || size == 0 {
 		return
@@ -25,26 +26,26 @@ func (s *GrowingSlice) Append(t *Tally, size int) {
 	t.Drop(before)
 }
 
-// MapSize is what a map is besides its entries.
+// MapSize is the size of a map besides its entries.
 const MapSize = 48
 
 const (
 	group    = 8    // entries that are allocated together
-	wholeMap = 1024 // entries beyond which a map is divided, and its parts grow one by one
+	wholeMap = 1024 // entries beyond which a map is divided into parts that grow one by one
 )
 
-// GrowingMap follows a map as the runtime grows it.
+// GrowingMap tracks the memory of a map as the runtime grows it.
 type GrowingMap struct {
 	n, slots, bytes int
 }
 
-// Make counts a map that is made for n entries of so many bytes.
+// Make counts a map made for n entries of the given size.
 func (m *GrowingMap) Make(t *Tally, n, entry int) {
 	if n <= group {
-		return // it begins with the first entry
+		return // allocated with the first entry
 	}
 	want := n + (n+6)/7
-	m.slots = above(want) // as many parts as there are times wholeMap in it
+	m.slots = above(want) // as many parts as multiples of wholeMap
 	if n > m.load() {
 		m.slots *= 2
 	}
@@ -60,7 +61,7 @@ func (m *GrowingMap) Put(t *Tally, entry int) {
 	before := m.bytes
 	m.slots = max(group, 2*m.slots)
 	m.bytes = m.size(entry)
-	if m.slots > wholeMap { // most of it stays where it is
+	if m.slots > wholeMap { // most entries stay in place
 		t.Add(m.bytes - before)
 		return
 	}
@@ -68,11 +69,10 @@ func (m *GrowingMap) Put(t *Tally, entry int) {
 	t.Drop(before)
 }
 
-// Bytes returns what the entries hold.
+// Bytes returns the memory of the entries.
 func (m *GrowingMap) Bytes() int { return m.bytes }
 
-// load returns how many entries there is room for. The parts of a large map are not all equally
-// full.
+// load returns the number of entries that fit. The parts of a large map are not equally full.
 func (m *GrowingMap) load() int {
 	switch {
 	case m.slots <= group:
@@ -84,7 +84,7 @@ func (m *GrowingMap) load() int {
 }
 
 func (m *GrowingMap) size(entry int) int {
-	const table = 64 // what one is besides its entries
+	const table = 64 // size of a table besides its entries
 	slots, parts := min(m.slots, wholeMap), max(1, m.slots/wholeMap)
 	n := Alloc(Times(slots/group, 8+group*entry))
 	if m.slots > group {

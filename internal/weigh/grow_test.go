@@ -11,11 +11,11 @@ import (
 	"github.com/asterisque-go/asterisque/internal/weightest"
 )
 
-// made keeps what allocated returns on the heap.
+// made keeps the results of allocated on the heap.
 var made any
 
-// allocated returns how many bytes f allocates: the least of some times, because others allocate,
-// too.
+// allocated returns the bytes that f allocates: the minimum of some runs, because other goroutines
+// allocate, too.
 func allocated(f func() any) int {
 	least := math.MaxInt
 	for range 5 {

@@ -5,15 +5,15 @@ import (
 	"sync"
 )
 
-// Kind says what becomes of a value that is decoded as some type.
+// Kind is the way in which values of a type are decoded.
 type Kind uint8
 
 // The kinds of a Plan.
 const (
-	// it holds what it is and no more, whatever comes: a number, or what cannot be decoded
+	// its memory is fixed: a number, or a value that cannot be decoded
 	Nothing Kind = iota
 	Text         // a string
-	Any          // an any, or what is as free
+	Any          // an any, or a value of any kind
 	Slice        // of Elem
 	Array        // of Len times Elem
 	Map          // of Key to Elem
@@ -24,67 +24,67 @@ const (
 	Number       // a big.Int
 )
 
-// Plan is how values of one type are weighed. It refers to itself where its type does. It does not
-// change once it is made.
+// Plan describes how to weigh the values of one type. A plan of a recursive type refers to itself.
+// It does not change once it is made.
 type Plan struct {
 	Kind      Kind
-	Type      reflect.Type // nil of what has none
-	Quoted    bool         // a field that is in a string
-	Size      int          // of a value, in the place where it is
+	Type      reflect.Type // nil without a type
+	Quoted    bool         // a field encoded in a string
+	Size      int          // of a value in its place
 	Len       int
 	Elem, Key *Plan
-	Entry     int // bytes of an entry of a map, in its place
-	Aside     int // bytes of an entry that are allocated apart
+	Entry     int // bytes of a map entry in its place
+	Aside     int // bytes of a map entry that are allocated separately
 
 	Fields  map[string]*Plan // by name
 	Numbers map[int64]*Plan  // by number
 	Order   []*Plan
 	Places  [][]int  // of Order, in the struct
-	Labels  []string // of Order: the names, and the numbers in digits
+	Labels  []string // of Order: the names, or the numbers in digits
 	Names   [][]byte // of Fields, in their order
 	Longest int      // of Names
-	Extra   int      // bytes of embedded structs that are pointed to
+	Extra   int      // bytes of embedded structs behind pointers
 	Tagged  string   // the tag of a blank field
 }
 
-// NothingPlan is for what is skipped.
+// NothingPlan is the plan of skipped values.
 var NothingPlan = &Plan{}
 
-// AnyPlan is for what is decoded without a type, and the two others for what that may become.
+// AnyPlan is the plan of values decoded without a type, and SlicePlan that of lists among them.
 var (
 	AnyPlan   = &Plan{Kind: Any, Size: Iface}
 	SlicePlan = &Plan{Kind: Slice, Size: Header, Elem: AnyPlan}
 )
 
-// MapPlan returns the plan of a map that is made without a type, whose keys have a plan.
+// MapPlan returns the plan of a map decoded without a type, with the plan of its keys.
 func MapPlan(key *Plan) *Plan {
 	return &Plan{Kind: Map, Size: Word, Key: key, Elem: AnyPlan, Entry: key.Size + Iface}
 }
 
-// Rules are how a codec reads Go types.
+// Rules describe the view of a codec on Go types.
 type Rules struct {
-	Kind  func(t reflect.Type) (k Kind, ok bool)           // what t is, if not what it looks like
-	Field func(f reflect.StructField) (name Name, ok bool) // ok: it is decoded
-	// key of the tag that a blank field may have
+	Kind  func(t reflect.Type) (k Kind, ok bool)           // the kind of t, if it differs from the kind of its Go type
+	Field func(f reflect.StructField) (name Name, ok bool) // ok: the field is decoded
+	// key in the tag of a blank field
 	Blank string
 }
 
-// Name is how a codec names a field.
+// Name is the name of a field in a codec.
 type Name struct {
 	Name     string
 	Number   int64
 	IsNumber bool
-	Tagged   bool // it is named by a tag
-	Quoted   bool // a string holds it
-	Embedded bool // its fields count as those of the struct that it is in
+	Tagged   bool // the name comes from a tag
+	Quoted   bool // the value is encoded in a string
+	Embedded bool // its fields count as those of the enclosing struct
 }
 
-// Plans makes plans by the rules of a codec, and keeps them.
+// Plans makes plans by the rules of a codec, and caches them.
 type Plans struct {
 	Rules Rules
 	made  sync.Map // of *Plan, by reflect.Type
 
-	mu sync.Mutex // guards the making of plans, of which one may need others
+	mu sync.Mutex // guards the making of plans, which may need further plans
 }
 
 // Of returns the plan of t.
@@ -96,7 +96,7 @@ func (p *Plans) Of(t reflect.Type) *Plan {
 	defer p.mu.Unlock()
 	b := builder{p, make(map[reflect.Type]*Plan)}
 	plan := b.plan(t)
-	for t, plan := range b.made { // now they are whole
+	for t, plan := range b.made { // they are complete now
 		p.made.Store(t, plan)
 	}
 	return plan
@@ -144,11 +144,11 @@ func (b *builder) plan(t reflect.Type) *Plan {
 	return p
 }
 
-// mostInline is the size of a key or an element, in bytes, beyond which an entry of a map only
-// points to it.
+// mostInline is the size of a key or an element, in bytes, beyond which a map entry contains only a
+// pointer to it.
 const mostInline = 128
 
-// entry fills in what an entry of the map type t takes.
+// entry sets the size of an entry of the map type t.
 func (p *Plan) entry(t reflect.Type) {
 	for _, part := range []reflect.Type{t.Key(), t.Elem()} {
 		size, align := int(part.Size()), part.Align()
@@ -158,5 +158,5 @@ func (p *Plan) entry(t reflect.Type) {
 		}
 		p.Entry = (p.Entry+align-1)/align*align + size
 	}
-	p.Entry = (p.Entry + Word) / Word * Word // an element of no size takes some
+	p.Entry = (p.Entry + Word) / Word * Word // an element of size zero takes some bytes
 }

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Reach knows whether values of a type can hold what a plan is for that Want wants. Its fields do
-// not change.
+// Reach determines whether values of a type can contain a value whose plan Want selects. Its fields
+// do not change.
 type Reach struct {
 	Plans *Plans
 	Want  func(*Plan) bool
@@ -14,7 +14,7 @@ type Reach struct {
 	known sync.Map // of bool, by reflect.Type
 }
 
-// From reports whether the plan of t is wanted, or leads to one that is.
+// From reports whether Want selects the plan of t, or a plan that it leads to.
 func (r *Reach) From(t reflect.Type) bool {
 	if reaches, ok := r.known.Load(t); ok {
 		return reaches.(bool)
@@ -24,7 +24,7 @@ func (r *Reach) From(t reflect.Type) bool {
 	return reaches
 }
 
-// from is From of a plan. seen has those that were looked at.
+// from is From for a plan. seen contains the plans visited before.
 func (r *Reach) from(p *Plan, seen map[*Plan]bool) bool {
 	if p == nil || seen[p] {
 		return false

@@ -1,6 +1,5 @@
-// Package weigh estimates what a value takes in memory once it is decoded, from its bytes and its
-// type, before anything is allocated. The codecs walk the bytes, each its own format, and say here
-// what they meet.
+// Package weigh estimates the memory of a decoded value from its bytes and its type, before
+// anything is allocated. Each codec walks the bytes of its own format, and reports the items here.
 package weigh
 
 import (
@@ -10,15 +9,15 @@ import (
 	"github.com/asterisque-go/asterisque/internal/buffer"
 )
 
-// most is beyond everything that can be allocated; sums stop there, and do not overflow.
+// most exceeds everything that can be allocated. Sums stop there and do not overflow.
 const most = math.MaxInt / 4
 
-// Tally adds up what decoding holds.
+// Tally adds up the memory of decoding.
 type Tally struct {
 	limit, now, peak int
 }
 
-// NewTally returns a Tally that is over beyond limit.
+// NewTally returns a Tally with a limit.
 func NewTally(limit int) Tally { return Tally{limit: limit} }
 
 // Add counts n bytes.
@@ -27,51 +26,51 @@ func (t *Tally) Add(n int) {
 	t.peak = max(t.peak, t.now)
 }
 
-// Drop takes back n bytes that nothing refers to any more.
+// Drop subtracts n bytes to which nothing refers any more.
 func (t *Tally) Drop(n int) { t.now -= n }
 
-// Now returns what is held now.
+// Now returns the bytes held now.
 func (t *Tally) Now() int { return t.now }
 
-// Over reports whether the limit is passed.
+// Over reports whether the limit was exceeded.
 func (t *Tally) Over() bool { return t.peak > t.limit }
 
-// Bytes returns the most that was held at once.
+// Bytes returns the highest number of bytes held at once.
 func (t *Tally) Bytes() int { return t.peak }
 
-// Text counts a string or bytes whose encoding takes n bytes.
+// Text counts a string or bytes with an encoding of n bytes.
 func (t *Tally) Text(n int) { t.Add(Alloc(n)) }
 
-// Decoders go as deep as the data does, each level in the memory of the stack, which grows with
-// them and stays for a while. That of the first levels is there anyway.
+// Decoders recurse as deep as the data is nested. Each level uses memory of the stack, which grows,
+// and stays large for a while. The stack of the first levels exists anyway.
 const (
 	shallow = 32
-	level   = 3 << 10 // with what is copied while it grows
+	level   = 3 << 10 // including the copies while it grows
 )
 
-// Enter counts what it takes to go from a value that stands depth deep to those in it, and Leave
-// takes it back.
+// Enter counts the memory of a level of recursion from a value at the given depth, and Leave
+// subtracts it.
 func (t *Tally) Enter(depth int) {
 	if depth >= shallow {
 		t.Add(level)
 	}
 }
 
-// Leave is called when all values in one that stands depth deep have been weighed.
+// Leave is called when all values within one at the given depth have been weighed.
 func (t *Tally) Leave(depth int) {
 	if depth >= shallow {
 		t.Drop(level)
 	}
 }
 
-// Objects with pointers have a header, if they are neither small nor whole pages.
+// Objects with pointers have a header, unless they are small or take whole pages.
 const (
 	header     = 8
 	headerFrom = 512
 	pagesFrom  = 32<<10 - header
 )
 
-// Alloc returns what the allocator gives for n bytes, which may contain pointers.
+// Alloc returns the size of an allocation for n bytes, which may contain pointers.
 func Alloc(n int) int {
 	switch {
 	case n > most/2:
@@ -90,8 +89,8 @@ func Times(n, size int) int {
 	return n * size
 }
 
-// Replaced returns how many bytes text has in which every byte that is not UTF-8 is replaced by
-// three.
+// Replaced returns the size of text after the replacement of each byte that is not UTF-8 by three
+// bytes.
 func Replaced(text []byte) int {
 	if utf8.Valid(text) {
 		return len(text)
@@ -99,17 +98,17 @@ func Replaced(text []byte) int {
 	n := 0
 	for len(text) > 0 {
 		_, size := utf8.DecodeRune(text)
-		n += max(size, 3) // of one byte, it may be one that is replaced
+		n += max(size, 3) // a size of one may be that of a replaced byte
 		text = text[size:]
 	}
 	return n
 }
 
-// Sizes of what a decoder makes for an any.
+// Sizes of the values that a decoder makes for an any.
 const (
 	Word   = 8   // a number
-	String = 16  // what a string is besides its bytes
-	Header = 24  // what a slice is besides its elements
+	String = 16  // a string besides its bytes
+	Header = 24  // a slice besides its elements
 	Iface  = 16  // an any
 	Zone   = 176 // a time.Time with a zone of its own
 )

@@ -60,7 +60,8 @@ func TestATallyStopsBeforeItOverflows(t *testing.T) {
 	require.Positive(t, tally.Bytes())
 }
 
-// TestReplacedIsWhatTheStandardLibraryMakes compares it with what ranging over a string replaces.
+// TestReplacedIsWhatTheStandardLibraryMakes compares with the replacements in a range over a
+// string.
 func TestReplacedIsWhatTheStandardLibraryMakes(t *testing.T) {
 	for _, s := range []string{"", "abc", "\xff\xff", "a\xe4b", "日本", "日\xe6\x97", "\xed\xa0\x80"} {
 		require.GreaterOrEqual(t, weigh.Replaced([]byte(s)), len(string([]rune(s))), "%q", s)

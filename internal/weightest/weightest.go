@@ -1,5 +1,5 @@
-// Package weightest measures what values hold, for tests of what is estimated beforehand, and of
-// what is left when it should have been let go.
+// Package weightest measures the memory of values, to test estimates, and to test that memory is
+// released.
 package weightest
 
 import (
@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Grown returns by how many bytes the heap has grown for what f returns.
+// Grown returns the growth of the heap by the result of f.
 func Grown(f func() any) int {
 	before := Heap()
 	v := f()
@@ -19,12 +19,11 @@ func Grown(f func() any) int {
 	return n
 }
 
-// GrownAtMost is GrownWithin with no least.
+// GrownAtMost is GrownWithin without a lower bound.
 func GrownAtMost(most int, f func() any) int { return GrownWithin(math.MinInt, most, f) }
 
-// GrownWithin is Grown, which it repeats a few times while that is less than least or more than
-// most: what others allocate or let go meanwhile comes once, what f returns holds its memory each
-// time.
+// GrownWithin is Grown, repeated a few times while the result is outside of least to most.
+// Concurrent allocations affect one result, but the result of f holds its memory each time.
 func GrownWithin(least, most int, f func() any) (n int) {
 	for range 5 {
 		if n = Grown(f); least <= n && n <= most {
@@ -34,8 +33,8 @@ func GrownWithin(least, most int, f func() any) (n int) {
 	return n
 }
 
-// Allocated returns how many bytes are allocated while f runs, also what is garbage at its end, and
-// what others allocate.
+// Allocated returns the bytes allocated while f runs, including garbage and the allocations of
+// other goroutines.
 func Allocated(f func()) int {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -44,8 +43,8 @@ func Allocated(f func()) int {
 	return int(after.TotalAlloc - before.TotalAlloc)
 }
 
-// AllocatedAtMost is Allocated, which it repeats a few times while that is more than most: what
-// others allocate comes once, what f allocates each time.
+// AllocatedAtMost is Allocated, repeated a few times while the result exceeds most. Other
+// goroutines affect one result, but f allocates each time.
 func AllocatedAtMost(most int, f func()) (n int) {
 	for range 5 {
 		if n = Allocated(f); n <= most {
@@ -55,9 +54,9 @@ func AllocatedAtMost(most int, f func()) (n int) {
 	return n
 }
 
-// HeldSince returns by how many bytes the heap has grown since it was before. It looks again for a
-// minute while that is more than most: a leak is there at each look, while a buffer that is about
-// to be freed is not. A busy machine takes its time to free it.
+// HeldSince returns the growth of the heap since it was before. It measures again for up to a
+// minute while the growth exceeds most: a leak persists, while a buffer that is about to be freed
+// does not. A busy machine frees it late.
 func HeldSince(before, most int) (grown int) {
 	for end := time.Now().Add(time.Minute); ; <-time.After(20 * time.Millisecond) {
 		if grown = Heap() - before; grown <= most || time.Now().After(end) {
@@ -69,16 +68,16 @@ func HeldSince(before, most int) (grown int) {
 // Heap returns the bytes of live objects.
 func Heap() int {
 	runtime.GC()
-	runtime.GC() // the first one only moves what pools hold
+	runtime.GC() // the first one only moves the contents of pools
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int(m.HeapAlloc)
 }
 
-// Stack returns how large the stack of a goroutine that calls f becomes.
+// Stack returns the size that the stack of a goroutine reaches when it calls f.
 func Stack(f func()) int {
 	var before, after runtime.MemStats
-	runtime.GC() // shrinks those of others
+	runtime.GC() // shrinks the stacks of other goroutines
 	runtime.ReadMemStats(&before)
 	done := make(chan struct{})
 	go func() { // ends with f
@@ -90,8 +89,8 @@ func Stack(f func()) int {
 	return int(after.StackInuse) - int(before.StackInuse)
 }
 
-// Held returns at least how many bytes v refers to, which has no cycles: the content of slices,
-// strings and maps, and what is behind pointers and in interfaces.
+// Held returns a lower bound of the bytes that v, which has no cycles, refers to: the content of
+// slices, strings and maps, and the values behind pointers and in interfaces.
 func Held(v reflect.Value) (n int) {
 	switch v.Type() {
 	case reflect.TypeFor[time.Time]():
@@ -130,7 +129,8 @@ func Held(v reflect.Value) (n int) {
 	return n
 }
 
-// boxed returns what a value in an interface holds. Numbers of one byte are there already.
+// boxed returns the memory of a value in an interface. The runtime has preallocated numbers of one
+// byte.
 func boxed(v reflect.Value) int {
 	switch {
 	case v.Kind() == reflect.Pointer || v.Kind() == reflect.Map:
