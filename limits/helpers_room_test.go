@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// small is a plan with few windows: 2 MiB for 4 workers, whose windows are 16.5 KiB each.
+// small is a plan with few windows: 2 MiB for 4 workers, and windows of 16.5 KiB.
 func small(t testing.TB) limits.Plan {
 	p := newPlan(t, limits.Amount{Bytes: 2 * mib}, 256*kib, 4)
 	require.Equal(t, 16*kib+512, p.Window)

@@ -104,7 +104,7 @@ func checkPlan(t testing.TB, p limits.Plan) {
 	}
 }
 
-// upTo returns a number below n whose order of magnitude is random.
+// upTo returns a number below n with a random order of magnitude.
 func upTo(rnd *rand.Rand, n int) int { return rnd.IntN(1 + rnd.IntN(1+rnd.IntN(n))) }
 
 var number = regexp.MustCompile(`\d+`)

@@ -120,8 +120,8 @@ func (r *Room) Late(c *Claim) bool {
 	return true
 }
 
-// Lend is Begin for a stream whose guarantee is not from this Room. Its window may grow like any
-// other.
+// Lend is Begin for a stream with a guarantee from another source than this Room. Its window may
+// grow like any other.
 func (r *Room) Lend(h *Hold) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -246,7 +246,7 @@ func (r *Room) Grow(h *Hold, want, least uint64) []*Claim {
 	return r.growLocked(h, want, least, (max(r.spare, 0)+int(h.Extra))/8)
 }
 
-// Follow is Grow for the window of a stream whose path is long, so that a full window is in flight.
+// Follow is Grow for the window of a stream over a long path, so that a full window is in flight.
 // Its limit is four fifths instead of an eighth: one such stream may use nearly all of the spare
 // room, and many share it evenly.
 func (r *Room) Follow(h *Hold, want, least uint64) []*Claim {
@@ -272,8 +272,8 @@ func (r *Room) growLocked(h *Hold, want, least uint64, share int) []*Claim {
 }
 
 // Fit enlarges the window to want bytes and reports true, if the spare room suffices. For a fresh
-// window, half of the spare room has to suffice. Fit is for a Block that was granted room by Allow
-// and whose receiver does not wait any more.
+// window, half of the spare room has to suffice. Fit is for a Block that was granted room by Allow,
+// after its receiver has stopped waiting.
 func (r *Room) Fit(h *Hold, want uint64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -69,7 +69,7 @@ func (h *modelHold) ofSpare() int {
 
 type modelClaim struct {
 	limits.Claim
-	source  limits.Source // of what was granted
+	source  limits.Source // of the granted claim
 	granted int           // how often Granted was called
 }
 
@@ -284,7 +284,7 @@ func (m *modelRoom) drain() {
 	}
 }
 
-// TestRoomAgreesWithTheModel lets sessions with limits of all kinds take random steps. After each
+// TestRoomAgreesWithTheModel has sessions with limits of all kinds take random steps. After each
 // step it checks the granted room, its holders, and the waiting claims.
 func TestRoomAgreesWithTheModel(t *testing.T) {
 	const each = 2000

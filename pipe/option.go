@@ -14,7 +14,7 @@ type SendOption func(*outgoing)
 type outgoing piping.Outgoing
 
 // WithTTL limits the time from Send until the Block reaches the application of the peer. A Block
-// whose time expires while it waits on either side is dropped and counted: see [Block.Skipped].
+// that expires while it waits on either side is dropped and counted: see [Block.Skipped].
 //
 // The clocks of the two sides need not agree. The time counts on the sending side until the Block
 // leaves, and on the receiving side from the moment at which the session has read the Block. Time

@@ -24,7 +24,7 @@ import (
 )
 
 var (
-	// ErrClosed is the error of an operation on a pipe whose call has ended without an error.
+	// ErrClosed is the error of an operation on a pipe after its call has ended without an error.
 	ErrClosed = piping.ErrClosed
 
 	// ErrEnded is returned by Send, Post and CloseSend after CloseSend.

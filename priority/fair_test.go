@@ -109,7 +109,7 @@ func TestQueue_EqualFlowsGetEqualBytes(t *testing.T) {
 			name := fmt.Sprintf("%d flows with messages of %d bytes, %d at a time", flows, size, most)
 			require.Greater(t, jain(b.got), 0.98, name)
 			for _, n := range b.waits {
-				// and once the bytes that the first flow gets before others arrive
+				// and once the bytes that the first flow gets before the other ones arrive
 				require.LessOrEqual(t, n, (flows-1)*(turn+min(size, most))+quantum, "%s: a turn of each of the others", name)
 			}
 		})
@@ -134,8 +134,8 @@ func TestQueue_MixedMessagesGetEqualBytes(t *testing.T) {
 	}
 }
 
-// Flows whose messages are sent whole wait for one turn of each other flow, and not for the end of
-// a message in parts.
+// Flows with messages that are sent whole wait for one turn of each other flow, and not for the end
+// of a message in parts.
 func TestQueue_SmallMessagesWaitForOneRound(t *testing.T) {
 	each(func(flows, most int) {
 		b := newBacklog(t, flows, func(flow int) int {

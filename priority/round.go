@@ -1,8 +1,8 @@
 package priority
 
 // round is the lines of one priority. At most one message in parts is sent at a time: that of the
-// holder. Lines whose next message is also sent in parts are parked until they become the holder.
-// The turn of the holder is as large as those of all parked lines together.
+// holder. A line is parked while its next message is also sent in parts, until it becomes the
+// holder. The turn of the holder is as large as those of all parked lines together.
 //
 // The holder and each parked line have an account. With every turn of the holder, each account
 // earns the bytes of one turn. A line pays for its bytes from its account. The next holder is a

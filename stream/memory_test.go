@@ -49,8 +49,8 @@ func TestALargeCopyNeedsLittleMemory(t *testing.T) {
 	require.Less(t, int64(most)-int64(idle), int64(mostOfBoth))
 }
 
-// sinkOverTCP returns a session whose peer offers function 1, which reads a stream to its end and
-// returns its length. Everything ends with the test.
+// sinkOverTCP returns a session with a peer that offers function 1, which reads a stream to its end
+// and returns its length. Everything ends with the test.
 func sinkOverTCP(t *testing.T) *asterisque.Session {
 	svc := asterisque.NewService()
 	svc.Handle(1, "sink", func(_ context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {

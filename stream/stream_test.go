@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { leak.Main(m) }
 
 var background = context.Background()
 
-// open returns the pipe of a call whose handler is h, on a node with opts. Everything ends with the
+// open returns the pipe of a call with the handler h, on a node with opts. Everything ends with the
 // test.
 func open(t *testing.T, h func(ctx context.Context, p *pipe.Pipe) error, opts ...asterisque.Option) *pipe.Pipe {
 	t.Helper()

@@ -40,7 +40,8 @@ func (p *port) Close([]byte, *codec.Abort)                 {}
 func (p *port) Ask()                                       { p.asks++ }
 func (p *port) Skip(uint64)                                {}
 
-// narrow returns a pipe whose peer grants credit up to limit, but more than early only on request.
+// narrow returns a pipe with a peer that grants credit up to limit, but more than early only on
+// request.
 func narrow(early, limit uint64) (*pipe.Pipe, *port) {
 	p, to := new(pipe.Pipe), new(port)
 	(*piping.End)(p).Init(piping.Config{Port: to, SendLimit: limit, Granted: piping.Unlimited,

@@ -59,12 +59,12 @@ const (
 	// Now writes at once as much as the Wire accepts without blocking. A goroutine writes the rest.
 	Now When = iota
 
-	// WithNext lets a small Block wait for the next Blocks if a stream of them is likely: no frame
+	// WithNext makes a small Block wait for the next Blocks if a stream of them is likely: no frame
 	// of the peer has arrived since the previous one. A Control waits for the next message of its
 	// sender, which has to follow.
 	WithNext
 
-	// AfterReading lets the reader write the message together with all other replies to the frames
+	// AfterReading has the reader write the message together with all other replies to the frames
 	// that have arrived. It is for the reader.
 	AfterReading
 )

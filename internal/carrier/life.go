@@ -148,8 +148,8 @@ func (c *Carrier) finish() {
 // Settle waits until a concurrent End has ended all running calls.
 func (c *Carrier) Settle() { c.ending.Do(func() {}) }
 
-// Wait waits until the Carrier, whose session has ended, has released everything. It does not wait
-// for application code on the goroutine of the reader, because that code may be the caller.
+// Wait waits until the Carrier has released everything. The session must have ended. It does not
+// wait for application code on the goroutine of the reader, because that code may be the caller.
 func (c *Carrier) Wait() {
 	if !c.meter.inside() {
 		<-c.gone.fired()

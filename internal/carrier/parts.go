@@ -218,6 +218,6 @@ func (p *parts) end() {
 }
 
 // countedByLimits reports whether messages of type t are Opens or Blocks. All other types pass a
-// session whose reader has stopped: results do not queue behind requests, and Controls show that
-// the peer lives.
+// session with a stopped reader: results do not queue behind requests, and Controls show that the
+// peer lives.
 func countedByLimits(t message.Type) bool { return t == message.OpenType || t == message.BlockType }

@@ -36,7 +36,7 @@ func (r *rest) take() (was uint32) {
 	}
 }
 
-// wakeable is a Wire whose reader can be woken and can then resume.
+// wakeable is a Wire with a reader that can be woken and can then resume.
 type wakeable interface{ SetReadDeadline(t time.Time) error }
 
 // look is called from time to time with the number of frames that have arrived over w. It wakes the

@@ -13,8 +13,8 @@ type Rules struct {
 	Plans *weigh.Plans // the view of the codec on Go types when it encodes them
 	Depth int          // the maximum depth of nested values
 
-	// Special returns the fault of a value whose plan is a Time, a Number or its Own, or nil, and
-	// the number of levels that the value adds itself.
+	// Special returns the fault of a value with the plan of a Time, a Number or its Own, or nil,
+	// and the number of levels that the value adds itself.
 	Special func(p *weigh.Plan, v reflect.Value) (levels int, f *Fault)
 
 	// Encode returns the encoding of a value, or of the value it points to.
@@ -223,8 +223,8 @@ func (w *walker) structure(p *weigh.Plan, v reflect.Value, depth int) *Fault {
 	return nil
 }
 
-// fieldOf returns a field of v. ok is false if the field is in an embedded struct whose pointer is
-// nil.
+// fieldOf returns a field of v. ok is false if the field is in an embedded struct behind a nil
+// pointer.
 func fieldOf(v reflect.Value, place []int) (field reflect.Value, ok bool) {
 	for i, at := range place {
 		if i > 0 && v.Kind() == reflect.Pointer {

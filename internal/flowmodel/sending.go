@@ -158,8 +158,8 @@ func (s *session) placeAsk(e *end, d *direction) {
 	s.count(e, message{kind: askMessage, c: d.c, d: d, held: heldMessage, size: 24})
 }
 
-// asking fills in the content of the Ask whose place is reached. It returns false if no Ask is to
-// be sent: the last place stands for all places before it.
+// asking fills in the content of the Ask at the reached place. It returns false if no Ask is to be
+// sent: the last place stands for all places before it.
 func (s *session) asking(d *direction, m *message) bool {
 	d.asksPlaced--
 	if d.asks && d.asked == 0 && d.departed+d.need <= d.limit && !s.broken.StaleAsks {
@@ -189,7 +189,7 @@ func (s *session) giveBackAllow(e *end, d *direction) {
 	s.placeAsk(e, d)
 }
 
-// giveUp ends a Send whose context has ended.
+// giveUp ends a Send after the end of its context.
 func (s *session) giveUp(e *end, d *direction) {
 	switch {
 	case d.admitted:

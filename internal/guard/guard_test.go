@@ -49,7 +49,7 @@ func TestMisbehavedIsAnErrorOfThePanic(t *testing.T) {
 	require.Equal(t, "tracer panicked", a.Message)
 }
 
-// panics is a Wire whose methods panic.
+// panics is a Wire with methods that panic.
 type panics struct{ wire.Wire }
 
 func (panics) RemoteAddr() net.Addr { panic("oops") }

@@ -92,7 +92,7 @@ func (r *Reader) argument(first byte) uint64 {
 	return n
 }
 
-// badLength describes a first byte whose low bits are 28 to 31.
+// badLength describes a first byte with low bits of 28 to 31.
 func badLength(first byte) string {
 	switch {
 	case first&31 < 31:

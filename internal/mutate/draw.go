@@ -25,8 +25,8 @@ type mutant struct {
 	place  uint64 // in the order of the draw
 }
 
-// draw returns all mutants of the files whose path begins with only, in an order determined by
-// seed.
+// draw returns all mutants of the files with a path that begins with only, in an order determined
+// by seed.
 func draw(all []folder, seed uint64, only string) ([]*mutant, error) {
 	var drawn []*mutant
 	for _, f := range all {

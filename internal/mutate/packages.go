@@ -15,7 +15,7 @@ import (
 // module is the import path of the root package.
 const module = "github.com/asterisque-go/asterisque"
 
-// changed contains the packages whose code is mutated, together with their subpackages.
+// changed contains the packages to mutate, together with their subpackages.
 var changed = []string{".", "pipe", "stream", "internal", "limits", "priority", "codec"}
 
 // blackBox is the folder of the black-box tests of the root.
@@ -45,7 +45,7 @@ type listed struct {
 	Imports, TestImports, XTestImports []string
 }
 
-// folders returns the packages whose code is mutated, the lowest first.
+// folders returns the packages to mutate, the lowest first.
 func folders() ([]folder, error) {
 	out, err := exec.Command("go", "list", "-json", module+"/...").Output()
 	if err != nil {
@@ -92,7 +92,7 @@ func (f folder) counts() bool {
 	return top == blackBox || slices.Contains(changed, top)
 }
 
-// suites returns the packages whose tests should detect a change of the package at p: its own
+// suites returns the packages with tests that should detect a change of the package at p: its own
 // tests, then those of its importers, and those of the root last.
 func suites(all []folder, p string) []folder {
 	var own, importers, root []folder

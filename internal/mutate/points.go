@@ -85,7 +85,8 @@ func (f *finder) source(n ast.Node) string {
 	return f.src[f.file.Offset(n.Pos()):f.file.Offset(n.End())]
 }
 
-// visit adds the points of one node. It returns false for code whose result only human readers see.
+// visit adds the points of one node. It returns false for code with a result for human readers
+// only.
 func (f *finder) visit(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.IfStmt:

@@ -67,7 +67,7 @@ func (b *batch) add(m *Message, s stamp, lend bool) {
 	m.free()
 }
 
-// lend is add for a message whose payload is not copied.
+// lend is add for a message with a payload that is not copied.
 func (b *batch) lend(m *Message, s stamp) {
 	b.frames = grow(b.frames, lengthSize+HeadSize+m.size()-len(m.Payload))
 	at := len(b.frames)

@@ -5,8 +5,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/fifo"
 )
 
-// controls are the queued Controls. Of the kinds that describe a current state only the newest
-// Control is kept, so that a peer that does not read cannot make the queue grow. These are encoded
+// controls are the queued Controls. Only the newest Control is kept of each kind that describes a
+// current state, so that a peer that does not read cannot make the queue grow. These are encoded
 // when they are sent, and not while there is no Wire.
 type controls struct {
 	pong      message.Pong

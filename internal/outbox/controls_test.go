@@ -260,7 +260,7 @@ func TestJudgeCountsWithWhatIsJudgedElsewhere(t *testing.T) {
 	}
 }
 
-// A peer whose call is rejected because of a Drain has to receive the Drain first. Otherwise it
+// If a call is rejected because of a Drain, its peer has to receive the Drain first. Otherwise it
 // would take the rejection for one of that call alone.
 func TestNothingThatIsPutAfterADrainDepartsBeforeIt(t *testing.T) {
 	b := newBox(t)

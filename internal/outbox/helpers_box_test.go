@@ -155,7 +155,7 @@ func (b *box) control(c message.Control) {
 	require.NoError(b.t, err)
 }
 
-// announcer has a Control whose limit is the number of its calls.
+// announcer has a Control with the number of its calls as the limit.
 type announcer struct{ pipe, asked uint64 }
 
 func (a *announcer) Controls(put func(message.Control)) {

@@ -3,8 +3,8 @@ package outbox
 import "github.com/asterisque-go/asterisque/codec/message"
 
 // PutControl accepts a Control. The Control is not counted, and waits for no message outside of the
-// departing batch. Of several Pongs only the newest is sent, and of Credits for Opens the one with
-// the highest limit. No message put after a Drain is sent before it. The errors are ErrClosed and
+// departing batch. Only the newest of several Pongs is sent, and only the Credit for Opens with the
+// highest limit. No message put after a Drain is sent before it. The errors are ErrClosed and
 // ErrFlood.
 func (o *Outbox) PutControl(c message.Control) (write bool, err error) {
 	o.mu.Lock()

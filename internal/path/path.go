@@ -72,7 +72,7 @@ type Model struct {
 	lastAt time.Duration
 	cutAt  time.Duration // when marks were late twice
 
-	ramp int // limit of the bytes in flight after a probe: half the capacity, plus the bytes read since
+	ramp int // limit of the bytes in flight after a probe: half the capacity, plus bytes read
 
 	full int     // consecutive rounds without a growing rate
 	best float64 // the rate against which growth is measured

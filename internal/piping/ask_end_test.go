@@ -197,7 +197,7 @@ func TestAnAllowWhoseReceiverHasLeftGoesElsewhere(t *testing.T) {
 	})
 }
 
-// shelter sends a Block to an end whose application asks for it and stops waiting.
+// shelter sends a Block to an end. The application there asks for the Block and stops waiting.
 func shelter(s *stream, from, to *end) {
 	to.s.shelter = large
 	from.send(large)
@@ -234,8 +234,8 @@ func TestABlockThatWasShelteredCountsAfterTheCallUntilItIsTaken(t *testing.T) {
 	})
 }
 
-// answered is a call whose handler has sent Blocks and then its result. The caller has received
-// none of them.
+// answered is a call with a handler that has sent Blocks and then its result. The caller has
+// received none of them.
 func answered(t *testing.T, blocks int) *stream {
 	s := newStream(t, plan)
 	for range blocks {

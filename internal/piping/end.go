@@ -36,8 +36,8 @@ var (
 	ErrEnded = errors.New("pipe: sending has been ended by CloseSend")
 )
 
-// errNoShelter ends a call whose application has asked for a Block, has stopped waiting for it, and
-// has no other room for it.
+// errNoShelter ends a call if the application has asked for a Block and has stopped waiting, and
+// there is no other room for the Block.
 var errNoShelter = codec.ErrStalled.Withf("the application gave up waiting for a Block that had been asked for, and nothing else has room for it: receive without a deadline, or lower the number of streams")
 
 // Config configures an End at the start of its pipe.

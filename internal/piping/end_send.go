@@ -255,8 +255,8 @@ func (e *End) giveUpAsk() {
 	}
 }
 
-// Asking returns the content of the Ask whose place is reached. sent is the cost that has departed
-// in this direction, the low bits. ok is false if no Ask is to be sent.
+// Asking returns the content of the Ask at the reached place. sent is the cost that has departed in
+// this direction, the low bits. ok is false if no Ask is to be sent.
 func (e *End) Asking(sent uint32) (departed, total uint64, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

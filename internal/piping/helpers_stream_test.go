@@ -23,7 +23,7 @@ type stream struct {
 // large Block.
 var plan = limits.Plan{Window: early, Workers: 1, Callers: 1, Large: 100_000 + overhead}
 
-// newStream returns a stream whose sides divide their room by plan. It is called in a bubble.
+// newStream returns a stream with sides that divide their room by plan. It is called in a bubble.
 func newStream(t *testing.T, plan limits.Plan) *stream {
 	a, _ := newSides(t, plan, 512<<10)
 	s := &stream{t: t}

@@ -6,8 +6,9 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// leftover is the untaken Blocks of a pipe whose call has ended without an error. It holds its room
-// until the Blocks are taken, or until they are unreachable: then the garbage collector calls end.
+// leftover is the untaken Blocks of a pipe after its call has ended without an error. It holds its
+// room until the Blocks are taken, or until they are unreachable: then the garbage collector calls
+// end.
 type leftover struct {
 	terms           *Terms
 	messages, bytes int

@@ -26,7 +26,7 @@ var (
 	firstSeed = flag.Uint64("seed", 0, "of the first schedule")
 )
 
-// schedule is two sides whose pipes share very little room, and applications that take random
+// schedule is two sides with pipes that share very little room, and applications that take random
 // steps, one after the other.
 type schedule struct {
 	shelters                                bool // for Blocks for which no receiver waits any more

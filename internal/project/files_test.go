@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// filesThat returns the files of the repository whose path ends in suffix, except for hidden
+// filesThat returns the files of the repository with a path that ends in suffix, except for hidden
 // folders and test data.
 func filesThat(t *testing.T, suffix string) (files []string) {
 	t.Helper()

@@ -13,13 +13,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// insideFolders contains the folders whose locks, goroutines and drawings docs/inside.md describes
-// one by one.
+// insideFolders contains the folders covered by docs/inside.md, which describes their locks,
+// goroutines and drawings one by one.
 var insideFolders = []string{".", "internal/carrier", "internal/outbox", "internal/path", "internal/piping", "limits", "priority"}
 
 // source is the declarations of the library, without tests.
 type source struct {
-	files map[string][]string // files that declare a name, such as f, T, T.method, p.f or p.T.method
+	files map[string][]string // that declare a name, such as f, T, T.method, p.f or p.T.method
 	// of insideFolders: the type of each lock, the function that starts each goroutine, and the
 	// drawing in the comment of each type that has one
 	locks, starts []declared

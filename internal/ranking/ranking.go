@@ -1,5 +1,5 @@
-// Package ranking provides the first of many elements whose ranks may change at any time. It is a
-// heap whose elements know their places.
+// Package ranking provides the first of many elements with ranks that may change at any time. It is
+// a heap of elements that know their places.
 package ranking
 
 // Ranking holds elements, each at most once. It is not safe for concurrent use.

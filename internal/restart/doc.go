@@ -1,3 +1,3 @@
-// Package restart has tests only: of servers that are replaced by others while they are called.
-// Each server is a process, for it is the sockets and the ends of processes that they are about.
+// Package restart only contains tests, of servers that are replaced while clients call them. Each
+// server is a process, because the tests are about sockets and the ends of processes.
 package restart

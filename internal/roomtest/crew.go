@@ -144,7 +144,7 @@ func number(b []byte) int { return int(binary.BigEndian.Uint32(b)) }
 // runs counts the executions of each of a number of calls.
 type runs []atomic.Int64
 
-// note counts an execution of the call whose parameters begin with its number.
+// note counts an execution of a call. params begin with the number of the call.
 func (r runs) note(params []byte) { r[number(params)].Add(1) }
 
 // once checks that each call ran exactly once.

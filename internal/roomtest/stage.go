@@ -137,7 +137,7 @@ func (s *stage) end() {
 	})
 }
 
-// waitForCrews waits for all goroutines of the stage, whose context has ended.
+// waitForCrews waits for all goroutines of the stage after the end of its context.
 func (s *stage) waitForCrews() {
 	ended := make(chan struct{})
 	go func() { s.crews.Wait(); close(ended) }()

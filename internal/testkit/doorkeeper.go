@@ -12,7 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec/message"
 )
 
-// Doorkeeper is a node whose Access.Accept returns a configurable answer.
+// Doorkeeper is a node with an Access.Accept that returns a configurable answer.
 type Doorkeeper struct {
 	Node   *asterisque.Node
 	Answer atomic.Pointer[func(asterisque.Peer) (*asterisque.Grant, error)]

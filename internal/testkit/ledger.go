@@ -15,7 +15,7 @@ type Ledger struct {
 	Svc   *asterisque.Service
 }
 
-// NewLedger returns a Ledger whose calls run serve.
+// NewLedger returns a Ledger that runs serve for each call.
 func NewLedger(serve func(ctx context.Context, n int) (int, error)) *Ledger {
 	l := &Ledger{Svc: asterisque.NewService()}
 	Work.Handle(l.Svc, func(ctx context.Context, n int) (int, error) {
@@ -42,8 +42,8 @@ func UpTo(n int) (list []int) {
 	return list
 }
 
-// Dreamers is a service whose calls of Work run until their contexts end. running is the number of
-// running calls.
+// Dreamers is a service with calls of Work that run until their contexts end. running is the number
+// of running calls.
 func Dreamers() (svc *asterisque.Service, running *atomic.Int64) {
 	running = new(atomic.Int64)
 	l := NewLedger(func(ctx context.Context, n int) (int, error) {

@@ -148,8 +148,8 @@ func TwoNodes(t *testing.T, svc *asterisque.Service, opts ...asterisque.Option) 
 	return here, there, dialled, accepted
 }
 
-// Congest fills the wire of a session whose peer does not read, so that later messages wait in the
-// queue of the session.
+// Congest fills the wire of a session with a peer that does not read, so that later messages wait
+// in the queue of the session.
 func Congest(t *testing.T, s *asterisque.Session) {
 	t.Helper()
 	p, err := s.Open(Background, 1, nil)

@@ -191,7 +191,7 @@ func (n *PartedNodes) service(server int) *asterisque.Service {
 	return svc
 }
 
-// Relayed returns a session whose peer forwards function 5 to the servers.
+// Relayed returns a session with a peer that forwards function 5 to the servers.
 func (n *PartedNodes) Relayed() *asterisque.Session {
 	svc := asterisque.NewService()
 	svc.Handle(5, "passes on", func(ctx context.Context, _ *pipe.Pipe, params []byte) ([]byte, error) {

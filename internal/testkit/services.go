@@ -175,7 +175,7 @@ func (h *Holder) Order() (list []string) {
 	return list
 }
 
-// NewHolder returns a Holder whose calls run until End.
+// NewHolder returns a Holder. Its calls run until End.
 func NewHolder() *Holder { return &Holder{Began: make(chan string, 100_000), End: make(chan struct{})} }
 
 // HoldService offers Held, with options, and Echo.
@@ -215,7 +215,7 @@ func Discard(_ context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
 	return nil, err
 }
 
-// Held is a function whose calls run until their Holder ends them.
+// Held is a function. Its calls run until their Holder ends them.
 var Held = asterisque.Func[string, string](60, "held")
 
 // raise makes most at least n.

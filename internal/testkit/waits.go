@@ -1,5 +1,5 @@
-// Package testkit has shared helpers for the tests of the library: nodes and sessions, peers whose
-// frames a test writes itself, services, wires that can be cut, and waits.
+// Package testkit has shared helpers for the tests of the library: nodes and sessions, peers played
+// by a test frame by frame, services, wires that can be cut, and waits.
 package testkit
 
 import (

@@ -5,8 +5,8 @@ import (
 	"reflect"
 )
 
-// small is the size of data, in bytes, that is not weighed for a type whose values never need much
-// more memory than their data.
+// small is the size of data, in bytes, that is not weighed for a type with values that never need
+// much more memory than their data.
 const small = 256
 
 // Free returns the size of data, in bytes, that need not be weighed for type t, because a value

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Reach determines whether values of a type can contain a value whose plan Want selects. Its fields
-// do not change.
+// Reach determines whether values of a type can contain a value with a plan that Want selects. Its
+// fields do not change.
 type Reach struct {
 	Plans *Plans
 	Want  func(*Plan) bool
