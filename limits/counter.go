@@ -195,7 +195,7 @@ func (c *Counter) settle(now uint64) State {
 	return s
 }
 
-// raise makes most at least n.
+// raise raises most to n if it is lower.
 func raise(most *atomic.Uint64, n int) {
 	for old := most.Load(); uint64(n) > old; old = most.Load() {
 		if most.CompareAndSwap(old, uint64(n)) {

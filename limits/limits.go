@@ -80,16 +80,13 @@ func checkMarks(unit string, soft, low, hard, most int) (int, error) {
 
 // State is the fill level of one direction of a session.
 //
-// Ready ◄──────► Congested the transport blocks, or accepts again
-//
-//	│  ▲            │  ▲
-//
-// ▼ │ ▼ │ the soft limit is reached; the count falls to the low mark
-//
-//	└──┴─── Soft ───┴──┘
-//	         │
-//	         ▼
-//	        Hard               beyond the hard limit, from any state, and for good
+//	Ready ◄──────► Congested    the transport takes no more, or does again
+//	 │  ▲            │  ▲
+//	 ▼  │            ▼  │       the soft limit is reached; what waits falls to the low mark
+//	 └──┴─── Soft ───┴──┘
+//	          │
+//	          ▼
+//	         Hard               beyond the hard limit, from any state, and for good
 type State uint8
 
 const (

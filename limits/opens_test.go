@@ -12,7 +12,7 @@ import (
 // unary is the cost of a call with parameters of 64 bytes.
 const unary = 64 + limits.LeastOverhead
 
-// newOpens returns the share of Opens in p.
+// newOpens returns an Opens with its share of p.
 func newOpens(p limits.Plan) *limits.Opens {
 	o := limits.NewOpens(&p)
 	return &o

@@ -59,7 +59,7 @@ type modelHold struct {
 	fresh bool
 }
 
-// ofSpare returns what h holds of the spare room.
+// ofSpare returns the bytes of the spare room that h holds.
 func (h *modelHold) ofSpare() int {
 	if h.Source == limits.Spare {
 		return int(h.Base + h.Extra)
@@ -130,7 +130,8 @@ func first(line []*modelClaim) *modelClaim {
 	return slices.MinFunc(line, func(a, b *modelClaim) int { return int(b.Priority) - int(a.Priority) })
 }
 
-// wouldOpen returns where a window for a stream of this side would be from: Elsewhere if nowhere.
+// wouldOpen returns the source of a window for a stream of this side, or Elsewhere if there is
+// none.
 func (m *modelRoom) wouldOpen() limits.Source {
 	s := m.sums()
 	switch n := m.plan.Window; {
@@ -146,7 +147,7 @@ func (m *modelRoom) wouldOpen() limits.Source {
 
 func (m *modelRoom) wouldAllow(bytes int) bool { return m.sums().large+bytes <= m.plan.Large }
 
-// opened notes that c got a window.
+// opened records that c got a window.
 func (m *modelRoom) opened(c *modelClaim) {
 	c.source = m.wouldOpen()
 	m.claims = append(m.claims, c)

@@ -41,7 +41,7 @@ func TestResizeKeepsToWhatThePeerWasTold(t *testing.T) {
 	}
 }
 
-// TestResizeToTheSameChangesNothing is about plans of all kinds.
+// TestResizeToTheSameChangesNothing covers plans of all kinds.
 func TestResizeToTheSameChangesNothing(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 5))
 	for range 50_000 {

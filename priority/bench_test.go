@@ -30,7 +30,7 @@ func BenchmarkLines(b *testing.B) {
 	}
 }
 
-// large is a message as a session has them.
+// large has the size of a message of a session.
 type large [21]int
 
 // BenchmarkFlows pushes messages of some flows, and pops them all.

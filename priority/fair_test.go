@@ -99,7 +99,7 @@ func each(test func(flows, most int)) {
 	}
 }
 
-// A turn is as large as a message at least, of which one at a time is under way.
+// A turn covers at least one message, and one message at a time is being sent.
 func TestQueue_EqualFlowsGetEqualBytes(t *testing.T) {
 	for _, size := range []int{kib, 8 * kib, 64 * kib, 1024 * kib} {
 		each(func(flows, most int) {

@@ -23,7 +23,7 @@ func (r *ring[T]) insert(n, before *line[T]) {
 	}
 }
 
-// remove takes n out.
+// remove removes n.
 func (r *ring[T]) remove(n *line[T]) {
 	n.prev.next, n.next.prev = n.next, n.prev
 	switch {

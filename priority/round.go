@@ -102,7 +102,7 @@ func (r *round[T]) left(n *line[T], most int) {
 	}
 }
 
-// remove takes n out.
+// remove removes n.
 func (r *round[T]) remove(n *line[T]) {
 	if n.parked {
 		r.pool -= max(r.account(n), 0)

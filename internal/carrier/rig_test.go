@@ -243,7 +243,7 @@ func (r *rig) sends(id uint64, when carrier.When) error {
 // resumable is a change for newRig: the session can resume.
 func resumable(cfg *carrier.Config) { cfg.Resumes, cfg.KeptControls = true, 1<<20 }
 
-// an Open as a peer sends it.
+// open returns an Open of the peer.
 func open(id uint64) *message.Open { return &message.Open{Pipe: id, Function: 1} }
 
 var errNo = errors.New("no")

@@ -15,7 +15,7 @@ const (
 	buckets = subs + subs*(32-subBits) // 32 bits of microseconds: 71 minutes
 )
 
-// Histogram is safe for concurrent use. The zero Histogram is empty.
+// Histogram counts durations. It is safe for concurrent use. The zero Histogram is empty.
 type Histogram struct {
 	counts [buckets]atomic.Uint32
 }

@@ -4,9 +4,8 @@
 // the methods and fields of a type, and the lines of files and functions.
 //
 //	go run ./internal/knot              checks the bounds in bounds.txt, as CI does
-//
-// go run ./internal/knot -lower writes the reached values into bounds.txt go run ./internal/knot .
-// ./pipe describes packages: the cycle, the pairs, the methods
+//	go run ./internal/knot -lower       writes the reached values into bounds.txt
+//	go run ./internal/knot . ./pipe     describes packages: the cycle, the pairs, the methods
 //
 // A figure must not exceed the reached value in bounds.txt, and the reached value must fall to the
 // bound. The option -lower never raises a value.

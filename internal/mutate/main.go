@@ -4,8 +4,7 @@
 //
 //	go run ./internal/mutate -n 60 -journal /tmp/m.jsonl
 //	go run ./internal/mutate -n 20 -only internal/outbox -journal /tmp/o.jsonl
-//
-// go run ./internal/mutate -again -journal /tmp/m.jsonl the mutants that no test has caught
+//	go run ./internal/mutate -again -journal /tmp/m.jsonl     the mutants that no test has caught
 //
 // The sources stay as they are: the compiler sees the change through an overlay. Each result is
 // appended to the journal at once. The same command continues an existing journal.

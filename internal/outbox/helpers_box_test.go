@@ -26,7 +26,7 @@ func (o *opening) Depart(id uint64) { o.ids = append(o.ids, id) }
 
 func (o *opening) Discard(outbox.Reason, bool) { o.discarded++ }
 
-// overhead is what a Block costs the peer besides its payload.
+// overhead is the cost of a Block to the peer besides its payload.
 const overhead = 512
 
 // box is an Outbox and the amounts it has reported as written.

@@ -157,7 +157,7 @@ func (p *program) cut(frames, batch []byte) {
 	p.Resent()
 }
 
-// any does something but take.
+// any takes a random step other than take.
 func (p *program) any() {
 	switch p.rnd.IntN(12) {
 	case 0:

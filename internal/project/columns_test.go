@@ -84,8 +84,8 @@ func TestWideProseIsFound(t *testing.T) {
 	}
 }
 
-// wideComments returns the comment lines of a Go file that are wider than columns, but for those
-// with code, with a link alone, for a tool, and with the output of an example.
+// wideComments returns the comment lines of a Go file that are wider than columns, except for code,
+// links, directives, and the output of examples.
 func wideComments(t *testing.T, file, source string) (wide []string) {
 	t.Helper()
 	fset := token.NewFileSet()
@@ -109,7 +109,7 @@ func wideComments(t *testing.T, file, source string) (wide []string) {
 	return wide
 }
 
-// outputs returns the comments of the examples of f that say what is printed.
+// outputs returns the comments of the examples of f that contain the output.
 func outputs(f *ast.File) map[*ast.CommentGroup]bool {
 	found := make(map[*ast.CommentGroup]bool)
 	for _, d := range f.Decls {
@@ -127,8 +127,8 @@ func outputs(f *ast.File) map[*ast.CommentGroup]bool {
 	return found
 }
 
-// wideProse returns the lines of a Markdown file that are wider than columns, but for tables, code
-// and links alone.
+// wideProse returns the lines of a Markdown file that are wider than columns, except for tables,
+// code and links.
 func wideProse(file, source string) (wide []string) {
 	fence := ""
 	for n, line := range strings.Split(source, "\n") {

@@ -1,2 +1,2 @@
-// Package project holds the tests of what this project asks of its own files, in all modules.
+// Package project tests the rules of this project for its own files, in all modules.
 package project

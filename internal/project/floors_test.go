@@ -43,7 +43,7 @@ var floors = map[string]int{
 	"wire":               1,
 	"wire/classicwire":   2, // above codec/classic
 	"internal/guard":     2,
-	"internal/piping":    1, // it knows nothing of wire, and pipe is a face of it
+	"internal/piping":    1, // does not import wire; pipe wraps it
 	"internal/outbox":    2,
 	"internal/carrier":   3,
 	"internal/relay":     3,

@@ -218,7 +218,7 @@ func Discard(_ context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
 // Held is a function. Its calls run until their Holder ends them.
 var Held = asterisque.Func[string, string](60, "held")
 
-// raise makes most at least n.
+// raise raises most to n if it is lower.
 func raise(most *atomic.Int64, n int64) {
 	for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
 	}

@@ -63,7 +63,7 @@ func MapPlan(key *Plan) *Plan {
 
 // Rules describe the view of a codec on Go types.
 type Rules struct {
-	Kind  func(t reflect.Type) (k Kind, ok bool)           // the kind of t, if not that of its Go type
+	Kind  func(t reflect.Type) (k Kind, ok bool)           // the kind of t, if it is special
 	Field func(f reflect.StructField) (name Name, ok bool) // ok: the field is decoded
 	// key in the tag of a blank field
 	Blank string
