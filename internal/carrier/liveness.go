@@ -200,7 +200,7 @@ func (l *liveness) tooSlow(receiving bool, received, sent uint64, now time.Durat
 	if grace := l.WriteTimeout; !leaves {
 		c.out = crossing{}
 	} else if took, n := c.out.passed(batch, sent, now); late(took, grace, n) {
-		return slowPeer("it has taken %d bytes of what is being written within %v", n, took, grace)
+		return slowPeer("it has taken %d bytes of the batch being written within %v", n, took, grace)
 	}
 	return nil
 }

@@ -7,7 +7,7 @@ func (s *session) onAsk(e *end, d *direction, sent, total int) {
 	if d.c.over[e.index] || d.stopped || d.eof || s.unknownCall(e, d) {
 		return
 	}
-	s.check(sent == d.received, "an Ask does not say what has arrived")
+	s.check(sent == d.received, "an Ask differs from the received cost")
 	s.forgetAsk(e, d) // and takes back an Allow, unless its Block has arrived since
 	if total > sent && total > d.granted {
 		d.wish = total

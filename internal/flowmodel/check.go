@@ -122,12 +122,12 @@ func (s *session) compare(e *end, have *sums) {
 		s.check(load.Windows == have.windows, "windows are miscounted")
 		s.check(load.Large == have.large, "large Blocks are miscounted")
 	}
-	s.check(held.Messages == have.inMessages && held.Bytes == have.inBytes, "what waits is miscounted")
-	s.check(e.prepaid == have.prepaid, "what came before handlers is miscounted")
+	s.check(held.Messages == have.inMessages && held.Bytes == have.inBytes, "inbound messages are miscounted")
+	s.check(e.prepaid == have.prepaid, "Blocks before handlers are miscounted")
 	s.check(have.within <= e.plan.NestedOwn, "the windows of streams within calls have no room")
 	s.check(s.broken.ReturnEarly || e.opens.Held()-e.awayCost == have.opens, "Opens are miscounted")
 	s.check(e.away > 0 || e.inner == have.inner && e.nested == have.nested, "calls within calls are miscounted")
-	s.check(e.away > 0 || e.holding == have.holding, "what running calls hold is miscounted")
+	s.check(e.away > 0 || e.holding == have.holding, "the memory of running calls is miscounted")
 }
 
 // leftovers describes the resources that are still held after everything has ended, or returns "".

@@ -185,7 +185,7 @@ func (s *session) answerAway(e *end, c *call, counted bool) {
 	}
 	if counted && !c.nested {
 		e.awayCost += c.cost
-		s.check(e.awayCost <= e.plan.Opens, "the answers that wait are more than what was promised")
+		s.check(e.awayCost <= e.plan.Opens, "the waiting answers exceed the granted credit")
 	}
 	put := func() {
 		c.callee = calleeEnded

@@ -68,7 +68,7 @@ func (s *session) play() {
 	}
 	s.run()
 	if n := s.waiting(); n > 0 {
-		s.check(false, fmt.Sprintf("it stands still after those who slept were cancelled, and %d calls wait", n))
+		s.check(false, fmt.Sprintf("it stands still after the sleepers were cancelled, and %d calls wait", n))
 	}
 	s.recount()
 	if left := s.leftovers(); left != "" {

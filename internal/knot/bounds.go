@@ -51,7 +51,7 @@ func parseRow(words []string) (r row, err error) {
 		return r, err
 	}
 	if r.reached, err = strconv.Atoi(words[3]); err == nil && r.reached < r.bound {
-		err = errors.New("what is reached is never below the bound: write the bound")
+		err = errors.New("the reached value is never below the bound: write the bound")
 	}
 	return r, err
 }
@@ -83,7 +83,7 @@ func check(w io.Writer, rows []row, figures []figure) error {
 		fmt.Fprintln(w, "the table can be lowered: go run ./internal/knot -lower")
 	}
 	if above > 0 {
-		return fmt.Errorf("%d numbers are above what was reached", above)
+		return fmt.Errorf("%d numbers are above the reached values", above)
 	}
 	return nil
 }

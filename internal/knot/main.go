@@ -23,8 +23,8 @@ import (
 func main() {
 	log.SetFlags(0)
 	log.SetPrefix("knot: ")
-	typ := flag.String("type", "Session", "whose methods and fields are told")
-	lower := flag.Bool("lower", false, "write what is reached today into the table of bounds")
+	typ := flag.String("type", "Session", "the type for methods and fields")
+	lower := flag.Bool("lower", false, "write the reached values into the table of bounds")
 	flag.Parse()
 	var err error
 	if flag.NArg() > 0 {

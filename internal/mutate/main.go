@@ -38,7 +38,7 @@ func main() {
 	var s settings
 	flag.Uint64Var(&s.seed, "seed", 1, "decides which changes are drawn, and in which order")
 	flag.IntVar(&s.n, "n", 60, "how many changes that compile are to be in the journal")
-	flag.StringVar(&s.only, "only", "", "draw from files whose path begins with this")
+	flag.StringVar(&s.only, "only", "", "draw from files with a path that begins with this")
 	flag.StringVar(&s.journal, "journal", "", "the file for results, one JSON object a line")
 	flag.BoolVar(&s.again, "again", false, "try those of the journal again that no test has caught, and draw none")
 	flag.IntVar(&s.parallel, "parallel", 2, "how many changes are tried at the same time")

@@ -144,7 +144,7 @@ func (s *stage) waitForCrews() {
 	select {
 	case <-ended:
 	case <-time.After(patience):
-		s.Errorf("calls go on after the end of their context, and of their session")
+		s.Errorf("calls continue after the end of their context and of their session")
 	}
 }
 

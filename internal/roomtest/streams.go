@@ -173,7 +173,7 @@ func (d *dormitory) wake(half int) {
 	d.Helper()
 	d.cancel[half]()
 	d.finish(d.senders[half])
-	d.until("handlers that were told of the cancellation", d.half(), func() int { return int(d.told[half].Load()) })
+	d.until("handlers that have seen the cancellation", d.half(), func() int { return int(d.told[half].Load()) })
 }
 
 // sleeping has handlers that receive nothing, and callers that send without end.

@@ -324,7 +324,7 @@ func TestAttackByReadingALittleNowAndThenIsCutOff(t *testing.T) {
 			conns[0].Read(some) // an error is that of the end
 		}
 		require.ErrorIs(t, sessions[0].Err(), asterisque.ErrUnavailable)
-		require.ErrorContains(t, sessions[0].Err(), "of what is being written")
+		require.ErrorContains(t, sessions[0].Err(), "of the batch being written")
 		require.InDelta(t, 330, time.Since(begin).Seconds(), 30)
 		time.Sleep(20 * time.Second) // until nobody pings any more
 	})
