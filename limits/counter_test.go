@@ -49,7 +49,7 @@ func TestStateFollowsTheCountWithHysteresis(t *testing.T) {
 	require.Equal(t, limits.Ready, c.State(), "five is at the low mark")
 	require.Equal(t, limits.Amount{Messages: 5, Bytes: 500}, c.Held())
 	require.Equal(t, limits.Amount{Messages: 10, Bytes: 1000}, c.Peak())
-	require.EqualValues(t, 2, c.Relieved(), "the tenth and what was taken out above the low mark")
+	require.EqualValues(t, 2, c.Relieved(), "the tenth, and the removals above the low mark")
 	require.Equal(t, []limits.State{limits.Soft, limits.Ready}, r.got)
 }
 
@@ -124,7 +124,7 @@ func TestReserveLetsOneMessagePassTheSoftLimitAndNoneTheHardOne(t *testing.T) {
 		{"past the soft limit, from below", []int{999}, 1001, true},
 		{"to the hard limit", nil, 2000, true},
 		{"beyond the hard limit", nil, 2001, false},
-		{"beyond the hard limit, with what is held", []int{999}, 1002, false},
+		{"beyond the hard limit, with the held bytes", []int{999}, 1002, false},
 		{"at the soft limit", []int{1000}, 0, false},
 		{"above the soft limit", []int{1500}, 1, false},
 		{"to the number of the hard limit", []int{1, 1}, 1, true},

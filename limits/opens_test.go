@@ -29,7 +29,7 @@ func TestCreditForOpensIsHeldBackAtLowLoad(t *testing.T) {
 			require.EqualValues(t, o.Received()+uint64(p.Opens), total, "then all is granted at once")
 			break
 		}
-		require.Equal(t, p.Opens-(calls+1)*unary, o.Promised(), "what was returned is promised no more")
+		require.Equal(t, p.Opens-(calls+1)*unary, o.Promised(), "returned cost is not promised any more")
 		require.GreaterOrEqual(t, o.Promised(), p.LargestOpen()+p.Opens/8, "no call has to wait")
 	}
 	require.Equal(t, (p.Opens-p.LargestOpen()-p.Opens/8)/unary, calls, "with one more, the largest would have too little")
@@ -111,7 +111,7 @@ func TestAnyNumberOfOpensIsPromisedByTheZeroValue(t *testing.T) {
 		require.True(t, o.Arrive(1<<20))
 	}
 	o.Return(1 << 20)
-	require.Zero(t, o.Grant(true), "nobody counts")
+	require.Zero(t, o.Grant(true), "not counted")
 	require.Zero(t, o.Room())
 	require.Equal(t, 99<<20, o.Held())
 	require.Equal(t, 99<<20, o.Promised())

@@ -38,7 +38,7 @@ func (m *modelRoom) checkFirst(h *modelHold, source limits.Source, before sums, 
 		extra = 0
 	}
 	if h.Source != source || int(h.Base) != m.plan.Window || int(h.Extra) != extra {
-		m.fail("a stream begins with %+v from %d, and has %d bytes more than what is guaranteed", h.Hold, source, extra)
+		m.fail("a stream begins with %+v from %d, and has %d bytes more than its guarantee", h.Hold, source, extra)
 	}
 }
 
@@ -213,7 +213,7 @@ func (m *modelRoom) end() {
 	}
 	granted := m.room.End(&h.Hold)
 	if h.Hold != (limits.Hold{}) {
-		m.fail("what has ended holds %+v", h.Hold)
+		m.fail("an ended stream holds %+v", h.Hold)
 	}
 	m.granted(granted)
 }
@@ -233,7 +233,7 @@ func (m *modelRoom) resize() {
 	}
 	old.Room, old.Opens, old.Spare = p.Room, p.Opens, p.Spare
 	if *p != old {
-		m.fail("what the peer was told does not stand: it was %+v", old)
+		m.fail("granted credit does not stand: it was %+v", old)
 	}
 	m.over = m.excess(m.sums())
 	m.seen.add("resize", m.over == excess{})

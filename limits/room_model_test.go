@@ -172,7 +172,7 @@ func (m *modelRoom) granted(got []*limits.Claim) {
 			m.asking = remove(m.asking, c)
 			m.allowed = append(m.allowed, c.Bytes)
 		} else {
-			m.fail("somebody was granted room whose turn it is not, at priority %d", g.Priority)
+			m.fail("a claim was granted out of turn, at priority %d", g.Priority)
 		}
 		if c.granted != 1 {
 			m.fail("a claim was granted %d times", c.granted)
@@ -209,9 +209,9 @@ func (m *modelRoom) check() {
 	case over.windows > m.over.windows:
 		m.fail("%d bytes are promised to streams, and there is room for %d", promised, room)
 	case over.spare > m.over.spare:
-		m.fail("windows have grown by %d bytes into what is guaranteed to others", over.spare)
+		m.fail("windows have grown by %d bytes into other guarantees", over.spare)
 	case over.fresh > m.over.fresh:
-		m.fail("those who have taken nothing hold %d bytes more than five eighths of what is spare", over.fresh)
+		m.fail("fresh windows hold %d bytes more than five eighths of the spare room", over.fresh)
 	case s.workers > m.plan.Workers || s.callers > m.plan.Callers:
 		m.fail("more windows are guaranteed than there are")
 	case s.large > m.plan.Large:

@@ -75,7 +75,7 @@ func TestAfterLimitsBecameSmallerNewPromisesWaitUntilTheyFit(t *testing.T) {
 	before := r.Load().Windows
 	smaller, granted := r.Resize(16 * mib)
 	require.Empty(t, granted)
-	require.Equal(t, before, r.Load().Windows, "what was promised stands")
+	require.Equal(t, before, r.Load().Windows, "granted credit stands")
 	require.Greater(t, before, (p.Workers+p.Callers)*p.Window+smaller.Spare, "and is more than there is room for")
 
 	var h limits.Hold
@@ -86,7 +86,7 @@ func TestAfterLimitsBecameSmallerNewPromisesWaitUntilTheyFit(t *testing.T) {
 	large, _ := claims(p.Large, 0)
 	require.True(t, r.Allow(large[0]), "a large Block has a place of its own")
 	r.Lend(&h)
-	require.EqualValues(t, p.Window, h.Bytes(), "what was paid elsewhere can be had, and no more")
+	require.EqualValues(t, p.Window, h.Bytes(), "the room paid elsewhere is available, and no more")
 
 	limits.Grant(r.End(big))
 	require.Equal(t, []int{0}, opened())

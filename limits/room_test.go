@@ -39,7 +39,7 @@ func TestHandlersBeginWithMoreWhileHalfOfTheSpareRoomIsFree(t *testing.T) {
 			require.Zero(t, h.Extra)
 		}
 	}
-	require.Equal(t, p.Spare/2/(64*kib), grown, "nothing was taken: they have half of what is spare in all")
+	require.Equal(t, p.Spare/2/(64*kib), grown, "nothing was taken: they have half of the spare room in all")
 	require.Equal(t, p.Workers*p.Window+grown*64*kib, r.Load().Windows)
 
 	r, grown = limits.NewRoom(&p), 0
@@ -67,7 +67,7 @@ func TestAWindowFromElsewhereGrowsAllTheSame(t *testing.T) {
 	require.Equal(t, limits.Elsewhere, h.Source)
 	require.EqualValues(t, p.Window, h.Base)
 	require.EqualValues(t, 64*kib, h.Extra)
-	require.Equal(t, 64*kib, r.Load().Windows, "what is guaranteed is not from this room")
+	require.Equal(t, 64*kib, r.Load().Windows, "the guarantee is not from this room")
 	r.Took(&h)
 	r.Grow(&h, 85*kib, 0)
 	require.EqualValues(t, 85*kib, h.Bytes())
@@ -97,7 +97,7 @@ func TestTheFirstStreamsOfThisSideHaveLargerWindows(t *testing.T) {
 			large++
 		}
 	}
-	require.Equal(t, p.Spare/8/(64*kib), large, "which leaves most of the spare room for others")
+	require.Equal(t, p.Spare/8/(64*kib), large, "which leaves most of the spare room to other streams")
 }
 
 func TestLargerFirstWindowsLeaveRoomForAsManyStreams(t *testing.T) {
@@ -255,18 +255,18 @@ func TestWindowsGrowByTheirShareOfWhatIsFree(t *testing.T) {
 		bytes       uint64
 	}{
 		{"nothing is wanted", 0, 0, 0, 0, w},
-		{"what is wanted fits", 0, 0, w + 1000, 0, w + 1000},
+		{"the wanted size fits", 0, 0, w + 1000, 0, w + 1000},
 		{"for a start, more than an eighth", p.Spare/2 - 1, 0, w + 64*kib, 0, w + 64*kib},
-		{"an eighth of what is free", 0, 0, 10 * mib, 0, w + uint64(p.Spare/8)},
+		{"an eighth of the free room", 0, 0, 10 * mib, 0, w + uint64(p.Spare/8)},
 		{"half is taken", p.Spare / 2, 0, w + 64*kib, 0, w + uint64((p.Spare-p.Spare/2)/8)},
 		{"nothing is free", p.Spare, 0, 10 * mib, 0, w},
 		{"its own counts as free", p.Spare - 80_000, 80_000, 10 * mib, 0, w + 10_000},
-		{"others need the room", p.Spare - 80_000, 80_000, w + 80_000, 0, w + 10_000},
-		{"what was promised stands", p.Spare - 80_000, 80_000, w + 80_000, w + 60_000, w + 60_000},
+		{"other streams need the room", p.Spare - 80_000, 80_000, w + 80_000, 0, w + 10_000},
+		{"granted credit stands", p.Spare - 80_000, 80_000, w + 80_000, w + 60_000, w + 60_000},
 		{"it stays as it is", 0, 40_000, w + 40_000, 0, w + 40_000},
 		{"less is wanted", 0, 40_000, w + 10_000, 0, w + 10_000},
 		{"less is wanted than was promised", 0, 40_000, w, w + 30_000, w + 30_000},
-		{"no less than what is guaranteed", 0, 40_000, 1, 1, w},
+		{"no less than the guarantee", 0, 40_000, 1, 1, w},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := limits.NewRoom(&p)
@@ -305,14 +305,14 @@ func TestWhatNobodyHasTakenFromHasHalfOfTheSpareRoomInAll(t *testing.T) {
 		holds = append(holds, h)
 	}
 	require.Equal(t, p.Spare/2, r.Load().Windows)
-	require.False(t, r.Fit(holds[0], holds[0].Bytes()+1), "nor does a Block that nobody waits for get there")
+	require.False(t, r.Fit(holds[0], holds[0].Bytes()+1), "nor does a Block without a waiting receiver get there")
 	require.True(t, r.Fit(holds[0], holds[0].Bytes()))
 	r.Took(holds[0])
 	r.Took(holds[0]) // a second call has no effect
 	require.True(t, r.Fit(holds[0], holds[0].Bytes()+1))
 	require.Zero(t, holds[49].Extra)
 	r.Grow(holds[49], 512*kib, 0)
-	require.Positive(t, holds[49].Extra, "there is room for others again")
+	require.Positive(t, holds[49].Extra, "there is room for other streams again")
 }
 
 func TestFitTakesAllOrNothing(t *testing.T) {
@@ -350,7 +350,7 @@ func TestWindowsShrinkToWhatIsNeeded(t *testing.T) {
 	require.Equal(t, []int{0}, granted())
 	limits.Grant(r.Shrink(h, 0))
 	require.Equal(t, []int{1}, granted())
-	require.EqualValues(t, p.Window, h.Bytes(), "no less than what is guaranteed")
+	require.EqualValues(t, p.Window, h.Bytes(), "no less than the guarantee")
 	require.Nil(t, r.Shrink(h, 0))
 }
 

@@ -42,7 +42,7 @@ func TestATallyAddsUpWhatCountersHold(t *testing.T) {
 		c.Add(1 << 20)
 		c.Remove(1, 1<<20)
 	}
-	require.Zero(t, all.Held(), "who has ended tells nothing any more")
+	require.Zero(t, all.Held(), "an ended Part reports nothing any more")
 	require.Zero(t, one.Held())
 }
 
@@ -76,7 +76,7 @@ func TestWindowsShrinkWhileATallyIsPressed(t *testing.T) {
 	r.Took(&h)
 	t1.Add(51)
 	r.Grow(&h, 1<<20, first)
-	require.Equal(t, first, h.Bytes(), "what was promised stands")
+	require.Equal(t, first, h.Bytes(), "granted credit stands")
 	r.Grow(&h, 1<<20, 0)
 	require.EqualValues(t, p.Window, h.Bytes())
 	r.End(&h)

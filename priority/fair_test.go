@@ -110,7 +110,7 @@ func TestQueue_EqualFlowsGetEqualBytes(t *testing.T) {
 			require.Greater(t, jain(b.got), 0.98, name)
 			for _, n := range b.waits {
 				// and once the bytes that the first flow gets before the other ones arrive
-				require.LessOrEqual(t, n, (flows-1)*(turn+min(size, most))+quantum, "%s: a turn of each of the others", name)
+				require.LessOrEqual(t, n, (flows-1)*(turn+min(size, most))+quantum, "%s: a turn of each other flow", name)
 			}
 		})
 	}

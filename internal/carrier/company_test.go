@@ -17,7 +17,7 @@ func TestWriterWaitsForCompanyAsLongAsThatPaysOrIsShort(t *testing.T) {
 		after  company
 	}{
 		{"short and in vain", company{}, short, false, company{}},
-		{"long, and somebody came", company{}, long, true, company{}},
+		{"long, and a sender came", company{}, long, true, company{}},
 		{"long and in vain", company{}, long, false, company{vain: 1, skip: 3}},
 		{"once more", company{vain: 1}, long, false, company{vain: 2, skip: 15}},
 		{"and again", company{vain: 2}, long, false, company{vain: 3, skip: 63}},

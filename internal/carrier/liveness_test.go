@@ -70,7 +70,7 @@ func TestOfManyPingsAHundredASecondAreAnsweredAtOnce(t *testing.T) {
 		time.Sleep(time.Second)
 		m, err := message.ParseControl((<-r.wire.writes)[0])
 		require.NoError(t, err)
-		require.Equal(t, message.Pong{N: 300}, m, "the others are answered by the Pong of the newest")
+		require.Equal(t, message.Pong{N: 300}, m, "the Pong of the newest answers all other Pings")
 		require.Empty(t, r.wire.writes)
 	})
 }

@@ -39,7 +39,7 @@ func (r *rig) over(received uint64, change func(*carrier.Comeback)) error {
 
 func TestWhatThePeerLacksIsSentAgainBeforeAnythingElse(t *testing.T) {
 	r := away(t)
-	require.NoError(t, r.sends(5, carrier.Now), "what is put meanwhile waits")
+	require.NoError(t, r.sends(5, carrier.Now), "a message put meanwhile waits")
 	settled := make(chan struct{})
 	require.NoError(t, r.over(1, func(b *carrier.Comeback) {
 		b.Confirm = func(received uint64, missing int) error {
@@ -69,7 +69,7 @@ func TestAResumeThatIsRefusedLeavesTheCarrierAway(t *testing.T) {
 	r := away(t)
 	require.ErrorIs(t, r.over(1, func(b *carrier.Comeback) { b.Check = func() error { return errNo } }), errNo)
 	require.ErrorIs(t, r.over(1, func(b *carrier.Comeback) { b.Confirm = func(uint64, int) error { return errNo } }), errNo)
-	require.Error(t, r.over(100, nil), "so many were never sent")
+	require.Error(t, r.over(100, nil), "more than were sent")
 	require.Panics(t, func() {
 		r.over(1, func(b *carrier.Comeback) { b.Confirm = func(uint64, int) error { panic("oops") } })
 	})

@@ -70,7 +70,7 @@ func TestStanding_JudgesNoPeer(t *testing.T) {
 						return
 					}
 					time.Sleep(c.rest) // of the bubble
-					require.ErrorIs(t, context.Cause(r.ctx), codec.ErrUnavailable, "a dead peer is given up all the same")
+					require.ErrorIs(t, context.Cause(r.ctx), codec.ErrUnavailable, "a dead peer is still lost")
 				})
 			})
 		}

@@ -93,7 +93,7 @@ func TestAnEmptyQueueHoldsAChunkAtMost(t *testing.T) {
 			grown := weightest.HeldSince(before, queues*most+noise)
 			require.LessOrEqual(t, grown, queues*most+noise)
 			held := qs[0].Held() - int(unsafe.Sizeof(qs[0]))
-			require.InDelta(t, grown, queues*held, queues*chunk/50+noise, "Held tells")
+			require.InDelta(t, grown, queues*held, queues*chunk/50+noise, "Held returns")
 			runtime.KeepAlive(&qs)
 		})
 	}

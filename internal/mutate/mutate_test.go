@@ -132,7 +132,7 @@ func TestAJournalGoesOn(t *testing.T) {
 	require.NoError(t, j.file.Close())
 	j, err = open(name)
 	require.NoError(t, err)
-	require.Equal(t, 1, j.count(), "what does not compile does not count")
+	require.Equal(t, 1, j.count(), "a mutant that does not compile does not count")
 	res, ok := j.of("a")
 	require.True(t, ok)
 	require.Equal(t, assertion, res.Verdict, "the last one")

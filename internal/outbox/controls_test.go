@@ -188,7 +188,7 @@ func TestAnAskIsDroppedWithItsPipe(t *testing.T) {
 	b.Cancel(f, outbox.Ended)
 	require.Equal(t, []string{"Open 0", "Block 0 xxxxxxxx"}, b.drain())
 	require.Empty(t, s.sent)
-	require.Empty(t, s.dropped, "nobody is there any more")
+	require.Empty(t, s.dropped, "there is no caller any more")
 	require.Equal(t, 4, b.messages)
 }
 
@@ -222,7 +222,7 @@ func TestJudgeDropsAsMuchAsTheLossRateAllows(t *testing.T) {
 	require.Equal(t, outbox.Thinned, b.drops[0].Reason)
 	require.Zero(t, b.messages, "it was never counted")
 	b.block(&f, []byte("next"))
-	require.EqualValues(t, 64, b.blocks(1)[0].Meta.Skipped, "the next one tells")
+	require.EqualValues(t, 64, b.blocks(1)[0].Meta.Skipped, "the next one reports it")
 }
 
 func TestJudgeSparesWhatMayNotBeLostAndLeavesAloneWhatIsOver(t *testing.T) {
@@ -277,7 +277,7 @@ func TestWhatIsPutAheadWaitsForWhatFollows(t *testing.T) {
 	require.NoError(t, b.PutAhead(message.Drain{None: true}))
 	write, err := b.PutControl(message.Ping{N: 1})
 	require.NoError(t, err)
-	require.True(t, write, "nobody has become the writer before")
+	require.True(t, write, "there was no writer before")
 	require.Equal(t, []string{"message.Drain", "message.Ping"}, b.drain())
 	b.Close(nil)
 	require.Equal(t, outbox.ErrClosed, b.PutAhead(message.Drain{None: true}))
@@ -293,5 +293,5 @@ func TestASkipGrowsWhatCountsAsDeparted(t *testing.T) {
 	b.ask(f, s)
 	b.skip(f, s, 4096)
 	require.Equal(t, []string{"Open 0", "Block 0 xxxxxxxx", "message.Skip", "Block 0 123", "message.Ask"}, b.drain())
-	require.Equal(t, []uint32{sent, 4096, sent + 103 + overhead, sent + 103 + overhead, 4096}, s.sent, "the low bits of what has departed")
+	require.Equal(t, []uint32{sent, 4096, sent + 103 + overhead, sent + 103 + overhead, 4096}, s.sent, "the low bits of the departed cost")
 }

@@ -26,7 +26,7 @@ func TestAnOpenWhoseTimeIsUpNeverLeaves(t *testing.T) {
 		require.Equal(t, 1, o.discarded)
 		require.Empty(t, o.ids)
 		require.Equal(t, []outbox.Drop{{Open: true, Reason: outbox.Expired, Marker: "mine"}, {Reason: outbox.Expired}}, b.drops)
-		require.Equal(t, 4, b.messages, "what was dropped no longer counts")
+		require.Equal(t, 4, b.messages, "dropped messages no longer count")
 		_, err = b.Put(&f, &outbox.Message{Type: message.BlockType})
 		require.ErrorIs(t, err, outbox.ErrEnded)
 	})

@@ -59,7 +59,7 @@ func TestFlowStateKeepsItsPromises(t *testing.T) {
 			if !ok {
 				f := Flow{state: from}
 				f.apply(e)
-				require.Equal(t, from, f.state, "%s, %s: what is not allowed changes nothing", name, event)
+				require.Equal(t, from, f.state, "%s, %s: a forbidden event changes nothing", name, event)
 				continue
 			}
 			what := fmt.Sprintf("%s, %s", name, event)
@@ -70,7 +70,7 @@ func TestFlowStateKeepsItsPromises(t *testing.T) {
 				if e == openDeparts && put == putOpen {
 					continue
 				}
-				require.False(t, after && !before, "%s: what may not follow, never may", what)
+				require.False(t, after && !before, "%s: a forbidden event stays forbidden", what)
 			}
 		}
 	}

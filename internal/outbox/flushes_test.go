@@ -57,7 +57,7 @@ func TestFlushCoversControls(t *testing.T) {
 		busy := b.Flush()
 		b.Written(batch)
 		require.True(t, isClosed(idle), name)
-		require.False(t, isClosed(busy), "%s that waits while somebody writes", name)
+		require.False(t, isClosed(busy), "%s that waits for the writer", name)
 		b.drain()
 		require.True(t, isClosed(busy), name)
 	}

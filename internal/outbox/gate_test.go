@@ -58,7 +58,7 @@ func TestNoMoreIsInFlightThanTheBound(t *testing.T) {
 	waiting := b.Waiting()
 	write, err := b.PutControl(message.Credit{Pipe: 0, Limit: 1})
 	require.NoError(t, err)
-	require.True(t, write, "who has a Control does")
+	require.True(t, write, "the sender of a Control does")
 	require.Equal(t, []string{"message.Credit"}, b.drain())
 	require.Equal(t, waiting, b.Waiting())
 
@@ -203,7 +203,7 @@ func TestAnotherWireHasNoBound(t *testing.T) {
 	b.drain()
 	waiting := b.Waiting()
 	require.NotZero(t, waiting)
-	require.True(t, b.Halt(), "nobody writes while the gate is shut")
+	require.True(t, b.Halt(), "there is no writer while the gate is shut")
 	_, err := b.Resume(0)
 	require.NoError(t, err)
 	b.Resent()

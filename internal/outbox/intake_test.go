@@ -71,7 +71,7 @@ func TestATooLargeOpenDoesNotEnter(t *testing.T) {
 func TestWhatEntersAfterTheEndIsDiscarded(t *testing.T) {
 	b := newBox(t)
 	_, before, _ := b.enter(0, "before")
-	require.False(t, b.Close(nil), "who entered is to write")
+	require.False(t, b.Close(nil), "the caller of Enter is to write")
 	_, after, write := b.enter(0, "after")
 	require.False(t, write)
 	for _, o := range []*opening{before, after} {
@@ -86,7 +86,7 @@ func TestWhatEntersWithoutAWireCanBeTakenBack(t *testing.T) {
 	b := newBox(t)
 	b.Keep(func() uint64 { return 0 }, 1<<20)
 	_, early, _ := b.enter(0, "")
-	require.False(t, b.Halt(), "who entered is to write")
+	require.False(t, b.Halt(), "the caller of Enter is to write")
 	f, late, write := b.enter(1, "")
 	require.False(t, write)
 	_, kept, _ := b.enter(0, "")
@@ -104,7 +104,7 @@ func TestWhatEntersWithoutAWireCanBeTakenBack(t *testing.T) {
 	require.Equal(t, []uint64{0}, early.ids)
 	require.Equal(t, []uint64{2}, kept.ids)
 	require.Empty(t, late.ids)
-	require.Zero(t, late.discarded, "Cancel has told")
+	require.Zero(t, late.discarded, "Cancel has reported")
 }
 
 func TestCancelTellsWhetherAnOpenThatEnteredMayBeKnown(t *testing.T) {
@@ -200,5 +200,5 @@ func TestOpensThatComeAfterTheirEnd(t *testing.T) {
 	require.ErrorIs(t, err, outbox.ErrNoOpens)
 	accepted := outbox.AcceptedFlow(0, 1)
 	b.put(&accepted, outbox.Message{Type: message.CloseType})
-	require.Equal(t, []string{"Close 1"}, b.drain(), "all else goes on")
+	require.Equal(t, []string{"Close 1"}, b.drain(), "other messages are accepted")
 }

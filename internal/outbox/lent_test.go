@@ -38,13 +38,13 @@ func TestALargePayloadIsLentWhileSomebodyWrites(t *testing.T) {
 	b.block(f, payload)
 	payload[0] = 'x' // the caller owns it
 	b.block(f, []byte("small"))
-	require.Nil(t, b.Segments(), "of what is being written")
+	require.Nil(t, b.Segments(), "of the batch being written")
 	b.Written(first)
 
 	batch, _ := b.Take()
 	require.Less(t, len(batch), 100, "the payload is apart")
 	s := b.Segments()
-	require.Len(t, s, 3, "what is before it, the payload, and what is behind it")
+	require.Len(t, s, 3, "the bytes before it, the payload, and the bytes after it")
 	require.Equal(t, byte('l'), s[1][0])
 	require.Len(t, s[1], 30_000)
 	b.Written(batch)
@@ -98,7 +98,7 @@ func TestALonePayloadIsWrittenInOnePiece(t *testing.T) {
 	b.drain()
 	b.block(f, make([]byte, 64<<10))
 	_, pieces := takeAll(b.Outbox)
-	require.Zero(t, pieces, "whoever sends it writes it, at once and without another goroutine")
+	require.Zero(t, pieces, "the sender writes it, at once and without another goroutine")
 }
 
 // TestWhatIsLentIsWhatWouldHaveBeenCopied drives two Outboxes, one of which lends, with the same

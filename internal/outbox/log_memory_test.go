@@ -25,6 +25,6 @@ func TestWhatIsKeptTakesLittleMoreThanItsBytes(t *testing.T) {
 	require.Greater(t, held, blocks*size, "all of it is kept")
 	require.Less(t, held, blocks*size*3/2)
 	require.True(t, k.Ack(k.received+1+blocks))
-	require.Less(t, weightest.HeldSince(before, 1<<20), 1<<20, "and nothing of what is acknowledged")
+	require.Less(t, weightest.HeldSince(before, 1<<20), 1<<20, "and no acknowledged frame")
 	k.Close(nil)
 }

@@ -137,7 +137,7 @@ func (k *keeper) lose() {
 		require.Equal(k.t, outbox.Halted, end)
 		if k.acked > 0 {
 			_, err := k.Resume(k.acked - 1)
-			require.ErrorContains(k.t, err, "it has acknowledged", "what is not here any more")
+			require.ErrorContains(k.t, err, "it has acknowledged", "a frame that is not here any more")
 		}
 		_, err := k.Resume(1 << 40)
 		require.ErrorContains(k.t, err, "were sent", "what never was")
@@ -233,7 +233,7 @@ func TestTheEndForgetsWhatIsKept(t *testing.T) {
 	k.drain()
 	k.Close(nil)
 	require.Equal(t, 4, k.messages, "and gives it back")
-	require.True(t, k.Ack(4), "nobody cares any more")
+	require.True(t, k.Ack(4), "no error any more")
 	_, err := k.Resume(0)
 	require.ErrorIs(t, err, outbox.ErrClosed)
 }
@@ -275,7 +275,7 @@ func TestAnAckGoesAlongWithWhatIsSent(t *testing.T) {
 	require.False(t, k.PutAck(1), "it has been said")
 	k.here = 7
 	require.False(t, k.PutAck(3), "too little")
-	require.False(t, k.PutAck(2), "there is a writer, who will")
+	require.False(t, k.PutAck(2), "there is a writer, which will")
 	_, frames = k.take()
 	require.Equal(t, []string{"message.Ack"}, frames)
 }
@@ -316,6 +316,6 @@ func TestAnOutboxWithoutAWireHoldsNoBatch(t *testing.T) {
 		require.Equal(t, outbox.Halted, end)
 		boxes = append(boxes, b)
 	}
-	require.Less(t, weightest.HeldSince(before, n*most)/n, most, "the 72 KiB of what is kept, and no more")
+	require.Less(t, weightest.HeldSince(before, n*most)/n, most, "the 72 KiB of the kept frames, and no more")
 	require.Len(t, boxes, n)
 }

@@ -128,7 +128,7 @@ func TestCancelBeforeTheOpenWasPutRefusesIt(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, b.drain())
 	require.Empty(t, o.ids)
-	require.Zero(t, o.discarded, "Cancel has told")
+	require.Zero(t, o.discarded, "Cancel has reported")
 	require.Equal(t, 1, b.messages, "and it counts no longer")
 }
 
@@ -197,7 +197,7 @@ func TestWhoeverIsTheWriterStaysItWithoutAWireAndAfterTheEnd(t *testing.T) {
 	b.Keep(func() uint64 { return 0 }, 1<<20)
 	f, _ := b.open(0)
 	b.drain()
-	require.True(t, b.Halt(), "nobody was the writer")
+	require.True(t, b.Halt(), "there was no writer")
 	for range 2 {
 		require.False(t, b.block(f, nil))
 		_, e := b.Take()

@@ -54,13 +54,13 @@ func TestWriterStateKeepsItsPromises(t *testing.T) {
 			next, ok := from.next(e)
 			what := fmt.Sprintf("%s, event %d", writerStateNames[from], e)
 			require.False(t, from.present() && !next.present() && e != dry && e != shuts, "%s: the writer alone says that it writes no more", what)
-			require.False(t, from.closed() && !next.closed(), "%s: what is closed stays closed", what)
+			require.False(t, from.closed() && !next.closed(), "%s: a closed state stays closed", what)
 			require.False(t, from.halted() && !next.halted() && e != resume, "%s: only another Wire ends a halt", what)
 			if e == wake {
 				require.Equal(t, !from.present(), ok, "%s: one becomes the writer where there is none", what)
 			}
 		}
-		require.False(t, (from.halted() || from.closed()) && !from.present(), "%s: nobody can become the writer", writerStateNames[from])
+		require.False(t, (from.halted() || from.closed()) && !from.present(), "%s: no caller can become the writer", writerStateNames[from])
 	}
 }
 

@@ -105,7 +105,7 @@ func TestLessRateIsNoticedWithinTwoRoundTrips(t *testing.T) {
 	s.rate /= 2
 	queued := 75 * ms // the bytes in flight, at the new rate
 	s.run(2 * queued)
-	require.Less(t, s.m.Limit(), before/2, "what is in flight drains")
+	require.Less(t, s.m.Limit(), before/2, "the bytes in flight drain")
 }
 
 func TestJitterCostsLittle(t *testing.T) {
@@ -135,7 +135,7 @@ func TestWhoSendsLittleIsNotTakenForASlowPath(t *testing.T) {
 	known := s.m.Rate()
 	s.offered = 1 * mbit
 	s.run(30 * time.Second)
-	require.InEpsilon(t, known, s.m.Rate(), 0.1, "what is known stays known")
+	require.InEpsilon(t, known, s.m.Rate(), 0.1, "the known rate stays known")
 	s.offered = 0
 	require.Greater(t, s.throughput(time.Second), 0.85)
 }

@@ -93,7 +93,7 @@ func TestTheOutcomeIsSeenOnceHoweverTheCallEnds(t *testing.T) {
 						way.end(end)
 					}
 					synctest.Wait()
-					require.Equal(t, 1, seen, "whether or not anybody asks")
+					require.Equal(t, 1, seen, "whether or not the application asks")
 					end.Abort(codec.ErrPanicked)
 					p.Abort(nil)
 					<-p.Done()
@@ -147,7 +147,7 @@ func testTheApplicationWaits(t *testing.T, abort *codec.Abort, before error) {
 			require.False(t, w.isDone(), i)
 		}
 		messages, _ := end.Waiting()
-		require.Zero(t, messages, "what has come can be taken before")
+		require.Zero(t, messages, "received Blocks can be taken before")
 		require.NoError(t, p.Err())
 		_, err := p.Post(nil)
 		require.ErrorIs(t, err, before, "it does not wait")
@@ -225,7 +225,7 @@ func TestAnOutcomeThatIsNotReturnedIsAPanic(t *testing.T) {
 			end.CloseArrived([]byte("r"), nil)
 			_, err := p.Result(background)
 			require.ErrorIs(t, err, codec.ErrPanicked)
-			require.Equal(t, 2, seen, "the others are told")
+			require.Equal(t, 2, seen, "the outer interceptors see the panic")
 			require.Len(t, port.lost, 2)
 			require.Empty(t, port.sent, "the call was over")
 		})

@@ -150,7 +150,7 @@ func TestABlockThatBecomesTooLargeIsNotSent(t *testing.T) {
 		require.ErrorIs(t, err, codec.ErrTooLarge)
 		require.ErrorContains(t, err, "a Block of 1 bytes has become one of 1048577 before it was sent, and the peer takes 1048576")
 		require.Len(t, port.sent, 1)
-		require.NoError(t, end.Err(), "the pipe goes on")
+		require.NoError(t, end.Err(), "the pipe remains usable")
 	})
 }
 
@@ -179,7 +179,7 @@ func TestAnErrorAroundAPipeIsWhatTheApplicationSees(t *testing.T) {
 		b, err := p.Recv(background)
 		require.NoError(t, err)
 		require.Equal(t, "good", string(b.Payload))
-		require.EqualValues(t, 5, b.Skipped, "nobody was told of the first three")
+		require.EqualValues(t, 5, b.Skipped, "the first three are not reported")
 		require.Equal(t, 2, port.taken)
 	})
 }
@@ -234,14 +234,14 @@ func TestGivenMemoryIsNotSentWithOtherBytes(t *testing.T) {
 		refuse              error
 		passed, releasedToo bool
 	}{
-		"the same bytes":             {send: same, passed: true},
-		"fewer of them":              {send: func(b []byte) ([]byte, error) { return b[:1], nil }, releasedToo: true},
-		"the last of them":           {send: func(b []byte) ([]byte, error) { return b[1:], nil }, releasedToo: true},
-		"as many others":             {send: func(b []byte) ([]byte, error) { return bytes.Clone(b), nil }, releasedToo: true},
-		"others":                     {send: marking("!").Send, releasedToo: true},
-		"none":                       {send: func([]byte) ([]byte, error) { return nil, nil }, releasedToo: true},
-		"others, which are refused":  {send: marking("!").Send, refuse: codec.ErrOverloaded},
-		"the same, which is refused": {send: same, refuse: codec.ErrOverloaded, passed: true},
+		"the same bytes":                 {send: same, passed: true},
+		"fewer of them":                  {send: func(b []byte) ([]byte, error) { return b[:1], nil }, releasedToo: true},
+		"the last of them":               {send: func(b []byte) ([]byte, error) { return b[1:], nil }, releasedToo: true},
+		"as many other bytes":            {send: func(b []byte) ([]byte, error) { return bytes.Clone(b), nil }, releasedToo: true},
+		"others":                         {send: marking("!").Send, releasedToo: true},
+		"none":                           {send: func([]byte) ([]byte, error) { return nil, nil }, releasedToo: true},
+		"other bytes, which are refused": {send: marking("!").Send, refuse: codec.ErrOverloaded},
+		"the same, which is refused":     {send: same, refuse: codec.ErrOverloaded, passed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			released := 0

@@ -45,7 +45,7 @@ func TestTheEndReturnsWhatWasAllowed(t *testing.T) {
 					s.there.Unpause()
 					s.run()
 					require.Zero(t, s.load().Large)
-					require.Zero(t, s.there.s.overrun, "what was allowed may come although nobody wants it any more")
+					require.Zero(t, s.there.s.overrun, "the allowed Block may arrive, and is discarded")
 					s.finish()
 				})
 			})
@@ -97,7 +97,7 @@ func TestABlockThatIsTakenAfterTheEndOfItsDirectionHoldsNoRoom(t *testing.T) {
 		s.there.Unpause()
 		synctest.Wait()
 		require.Len(t, r.block.Payload, large)
-		require.Zero(t, s.load().Large, "the handler has taken it, and goes on")
+		require.Zero(t, s.load().Large, "the handler has taken it, and continues")
 		s.finish()
 	})
 }
@@ -110,7 +110,7 @@ func TestAnAllowWhoseReceiverHasLeftGoesElsewhere(t *testing.T) {
 		r.cancel()
 		<-r.done
 		require.ErrorIs(t, r.err, codec.ErrCanceled)
-		require.Zero(t, s.load().Large, "so that others may have the room")
+		require.Zero(t, s.load().Large, "so that other pipes may have the room")
 	}
 	arrives := func(t *testing.T, s *stream, b *doing) {
 		s.run()
@@ -176,7 +176,7 @@ func TestAnAllowWhoseReceiverHasLeftGoesElsewhere(t *testing.T) {
 			s.finish()
 		})
 	})
-	t.Run("nowhere, and the peer was not told", func(t *testing.T) {
+	t.Run("nowhere, and the Allow was not sent", func(t *testing.T) {
 		bubble(t, plan, func(t *testing.T, s *stream) {
 			b := s.here.send(large)
 			s.run()
@@ -190,7 +190,7 @@ func TestAnAllowWhoseReceiverHasLeftGoesElsewhere(t *testing.T) {
 			require.False(t, b.isDone(), "nothing was allowed")
 			r = s.there.recv()
 			s.run()
-			require.True(t, b.isDone(), "and is when somebody waits again")
+			require.True(t, b.isDone(), "and is when a receiver waits again")
 			require.Len(t, r.block.Payload, large)
 			s.finish()
 		})

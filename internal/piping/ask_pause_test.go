@@ -73,7 +73,7 @@ func TestAPauseEndsWithTheCall(t *testing.T) {
 		require.False(t, r.isDone())
 		s.there.end().Close(nil)
 		s.run()
-		require.NoError(t, r.err, "what has come before the end is not lost")
+		require.NoError(t, r.err, "Blocks before the end are not lost")
 		require.Equal(t, "last", string(r.block.Payload))
 		s.finish()
 	})

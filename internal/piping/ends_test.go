@@ -199,14 +199,14 @@ func (e *end) depart() bool {
 			e.asks++
 		}
 		e.mu.Unlock()
-		e.s.send(func() { require.True(e.s.t, to.end().AskArrived(sent, total), "an Ask after what has arrived") })
+		e.s.send(func() { require.True(e.s.t, to.end().AskArrived(sent, total), "an Ask after the received cost") })
 		return true
 	case skip:
 		total, ok := e.end().Skipping(e.sent, m.stays)
 		if ok {
 			e.sent = uint32(total)
 			e.skips++
-			e.s.send(func() { require.True(e.s.t, to.end().SkipArrived(total), "a Skip of what was granted") })
+			e.s.send(func() { require.True(e.s.t, to.end().SkipArrived(total), "a Skip within the granted credit") })
 		}
 		e.mu.Unlock()
 		return true

@@ -62,7 +62,7 @@ func TestSkip_IsNotSentWhenThePipeIsInUseAgain(t *testing.T) {
 	_, ok = end.Skipping(uint32(total), early)
 	require.False(t, ok, "nothing is left to be handed back")
 	_, err := p.Post(make([]byte, early))
-	require.ErrorIs(t, err, codec.ErrOverloaded, "what was handed back is gone")
+	require.ErrorIs(t, err, codec.ErrOverloaded, "the returned credit is gone")
 	require.NoError(t, p.Send(background, make([]byte, early-overhead)), "and what stays is not")
 }
 
@@ -75,7 +75,7 @@ func TestSkip_FreesTheRoomOfItsWindow(t *testing.T) {
 	require.Equal(t, early+64<<10, room.Load().Windows)
 
 	require.True(t, end.SkipArrived(granted-2*early))
-	require.Equal(t, 2*early+100+overhead, room.Load().Windows, "what stays, and what waits to be taken")
+	require.Equal(t, 2*early+100+overhead, room.Load().Windows, "the credit that stays, and the Blocks in the inbox")
 	_, err := p.Recv(background)
 	require.NoError(t, err)
 	require.Equal(t, granted, end.Account().Granted, "a limit is never lowered")
@@ -91,7 +91,7 @@ func TestSkip_ThatHandsBackWhatItHasNotIsRefused(t *testing.T) {
 		ok   bool
 	}{
 		"less than has come":         {func(*piping.End) {}, overhead + 99, false},
-		"what has come":              {func(*piping.End) {}, overhead + 100, true},
+		"the received Blocks":        {func(*piping.End) {}, overhead + 100, true},
 		"all that was granted":       {func(*piping.End) {}, early + 64<<10, true},
 		"more than was granted":      {func(*piping.End) {}, early + 64<<10 + 1, false},
 		"behind the end":             {func(e *piping.End) { e.EndArrived(0) }, 0, true},

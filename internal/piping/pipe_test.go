@@ -58,7 +58,7 @@ func TestEachDirectionEndsByItself(t *testing.T) {
 	_, err := p.Post(nil)
 	require.ErrorIs(t, err, pipe.ErrEnded)
 	require.ErrorIs(t, p.CloseSend(), pipe.ErrEnded)
-	require.Equal(t, piping.Accepted, end.BlockArrived(sized(0)), "the peer goes on")
+	require.Equal(t, piping.Accepted, end.BlockArrived(sized(0)), "the peer may still send")
 	require.Equal(t, []string{"end"}, port.sent)
 }
 
@@ -174,7 +174,7 @@ func TestARefusedBlockGivesItsCreditBack(t *testing.T) {
 	port.refuse = codec.ErrTooLarge
 	require.ErrorIs(t, p.Send(background, make([]byte, 100)), codec.ErrTooLarge)
 	port.refuse = nil
-	require.NoError(t, p.Send(background, make([]byte, 100)), "the pipe goes on")
+	require.NoError(t, p.Send(background, make([]byte, 100)), "the pipe remains usable")
 	require.ErrorIs(t, contextual(p, 0), codec.ErrExpired)
 }
 
@@ -265,9 +265,9 @@ func TestAReceiverThatStopsWakesTheSendersAndDiscards(t *testing.T) {
 		_, err := p.Recv(background)
 		require.ErrorIs(t, err, codec.ErrStopped)
 		require.Equal(t, piping.Late, end.BlockArrived(sized(0)), "what still comes is ignored")
-		require.Equal(t, []string{"", "end", "stop"}, port.sent, "the peer is told once")
+		require.Equal(t, []string{"", "end", "stop"}, port.sent, "the Stop is sent once")
 		require.Equal(t, 1, port.taken)
-		require.NoError(t, p.Err(), "the call goes on")
+		require.NoError(t, p.Err(), "the call continues")
 	})
 }
 
@@ -286,7 +286,7 @@ func TestReceiversShareTheBlocks(t *testing.T) {
 		require.Len(t, got, 3, "each Block goes to one of them")
 		end.EndArrived(0)
 		synctest.Wait()
-		require.Len(t, got, 5, "the end goes to all the others")
+		require.Len(t, got, 5, "the end goes to all other receivers")
 	})
 }
 
@@ -299,7 +299,7 @@ func TestTheContextEndsOnlyTheWait(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	_, err = p.Result(ctx)
 	require.ErrorIs(t, err, context.Canceled)
-	require.Empty(t, port.sent, "the pipe goes on")
+	require.Empty(t, port.sent, "the pipe remains usable")
 	require.Equal(t, piping.Accepted, end.BlockArrived(sized(0)))
 }
 
@@ -318,7 +318,7 @@ func TestBlocksWhoseTimeIsUpArePassedOverAndCounted(t *testing.T) {
 		require.EqualValues(t, 2, b.Skipped, "one on the way, and one here")
 		_, err = p.Recv(background)
 		require.Equal(t, io.EOF, err)
-		require.EqualValues(t, 2+1+3, p.Skipped(), "what is missing at the end")
+		require.EqualValues(t, 2+1+3, p.Skipped(), "Blocks missing at the end")
 		require.Equal(t, 3, port.taken)
 	})
 }

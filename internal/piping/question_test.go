@@ -57,7 +57,7 @@ func TestARefundIsDueOnce(t *testing.T) {
 	a.places--
 	total, ok = a.reach(50, 60)
 	require.True(t, ok)
-	require.EqualValues(t, 50, total, "what has departed, and no more")
+	require.EqualValues(t, 50, total, "the departed cost, and no more")
 	_, ok = a.reach(50, 60)
 	require.False(t, ok, "nothing is left to be said")
 }

@@ -135,7 +135,7 @@ func (s *schedule) settle() {
 		case o.err == nil, o.err == io.EOF, errors.Is(o.err, pipe.ErrEnded), errors.Is(o.err, pipe.ErrClosed):
 		default:
 			require.ErrorAs(s.t, o.err, &a)
-			require.NotEqual(s.t, codec.ErrWindow.Code, a.Code, "an honest peer is not told that it exceeded its window")
+			require.NotEqual(s.t, codec.ErrWindow.Code, a.Code, "an honest peer never exceeds its window")
 		}
 		return true
 	})
@@ -165,11 +165,11 @@ func (s *schedule) check() {
 				place += early
 			}
 			if a.Inbox > place {
-				require.Fail(s.t, "what waits has no place", "call %d, side %d: %+v", n, i, a)
+				require.Fail(s.t, "waiting Blocks have no room", "call %d, side %d: %+v", n, i, a)
 			}
 			granting := !a.Over && !a.EndedThere && !a.Stopped && (caller || c.begun)
 			if granting && a.Granted > a.Taken+a.Hold {
-				require.Fail(s.t, "what was promised has no place", "call %d, side %d: %+v", n, i, a)
+				require.Fail(s.t, "granted credit has no room", "call %d, side %d: %+v", n, i, a)
 			}
 		}
 		load := side.room.Load()
@@ -218,7 +218,7 @@ func (s *schedule) stands(i int, side *side) {
 		a := s.endOf(c, side).end().Account()
 		held = held || a.Debt > 0
 		if a.Waiting && !a.Paused && (a.Debt > 0 || a.Inbox > 0) {
-			require.Fail(s.t, "an Allow that nobody uses, or a Block that nobody takes", "call %d, side %d: %+v", n, i, a)
+			require.Fail(s.t, "an Allow that is not used, or a Block that is not taken", "call %d, side %d: %+v", n, i, a)
 		}
 	}
 	if !held && side.room.Load().Asking > 0 {
@@ -229,7 +229,7 @@ func (s *schedule) stands(i int, side *side) {
 		a := to.end().Account()
 		for _, o := range s.ops {
 			if o.e == to.other && o.kind != "recv" && a.Waiting && !a.Paused && !held {
-				require.Fail(s.t, "what could go on stands still", "call %d, side %d: %s of %d bytes: from %+v to %+v",
+				require.Fail(s.t, "a call that could continue stands still", "call %d, side %d: %s of %d bytes: from %+v to %+v",
 					n, i, o.kind, o.n, to.other.end().Account(), a)
 			}
 		}

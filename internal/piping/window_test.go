@@ -50,7 +50,7 @@ func TestTheWindowShrinksToWhatIsGuaranteedWhileThereIsNoSpareRoom(t *testing.T)
 	const block = 1024 - overhead
 	room := limits.NewRoom(&limits.Plan{Window: 2 << 10, Workers: 1, Callers: 1, Spare: 48 << 10})
 	p, end, _ := running(t, room)
-	require.Equal(t, []message.Control{message.Credit{Limit: 8 << 10}}, told(end), "an eighth of what is spare more than is guaranteed")
+	require.Equal(t, []message.Control{message.Credit{Limit: 8 << 10}}, told(end), "an eighth of the spare room more than is guaranteed")
 	var others limits.Hold
 	require.True(t, room.Fit(&others, 42<<10), "all that is left")
 	for range 8 {
@@ -65,7 +65,7 @@ func TestTheWindowShrinksToWhatIsGuaranteedWhileThereIsNoSpareRoom(t *testing.T)
 	}
 	granted := told(end)[0].(message.Credit).Limit
 	require.GreaterOrEqual(t, granted, uint64(10<<10), "never less than is guaranteed")
-	require.Less(t, granted, uint64(11<<10), "and no more than an eighth of what was free besides")
+	require.Less(t, granted, uint64(11<<10), "and no more than an eighth of the free room besides")
 	room.End(&others)
 	for range 2 {
 		require.Equal(t, piping.Accepted, end.BlockArrived(sized(block)))

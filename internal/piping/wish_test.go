@@ -36,7 +36,7 @@ func TestEveryStepOfAnAllowance(t *testing.T) {
 	w.allow()
 	require.Equal(t, allowDue, w.allowance)
 	require.Zero(t, w.total, "it is answered")
-	require.Zero(t, w.use(), "the peer has not been told")
+	require.Zero(t, w.use(), "the Allow has not been sent")
 	require.True(t, w.depart())
 	require.False(t, w.depart(), "once")
 	require.EqualValues(t, 7, w.use())

@@ -67,7 +67,7 @@ var forTests = []string{"internal/attack", "internal/callbench", "internal/flowm
 func TestPackagesImportOnlyFromFloorsBelow(t *testing.T) {
 	imports := importsByFolder(t)
 	require.Contains(t, imports, ".")
-	require.Contains(t, imports["."], "pipe", "the search finds what is there")
+	require.Contains(t, imports["."], "pipe", "the search finds all packages")
 	for folder, targets := range imports {
 		if _, ok := floor(folder); !ok && !isForTests(folder) {
 			t.Errorf("%s has no floor: give it one here", name(folder))

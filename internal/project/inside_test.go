@@ -39,7 +39,7 @@ func TestWhatThePageOfTheInsideNamesIsThere(t *testing.T) {
 			}
 		}
 	}
-	require.Greater(t, named, 300, "the search finds what is there")
+	require.Greater(t, named, 300, "the search finds the names")
 }
 
 func TestThePageOfTheInsideHasEveryLockAndEveryGoroutine(t *testing.T) {

@@ -42,7 +42,7 @@ func TestEveryLinkOfThePagesLeadsSomewhere(t *testing.T) {
 			links++
 		}
 	}
-	require.Greater(t, links, 50, "the search finds what is there")
+	require.Greater(t, links, 50, "the search finds the links")
 }
 
 // bodyOf returns the body of a function without its indentation.

@@ -138,7 +138,7 @@ func TestASideThatDoesNotReadHoldsUpTheOtherOne(t *testing.T) {
 		defer func() { last = n }()
 		return n == last
 	}, time.Minute, 300*time.Millisecond, "it stands")
-	require.Less(t, written.Load(), int64(256), "sockets alone hold what was written")
+	require.Less(t, written.Load(), int64(256), "only sockets hold the written bytes")
 	for range written.Load() + 1 {
 		_, err := b.ReadFrame(largest)
 		require.NoError(t, err, "nothing is lost")
@@ -190,7 +190,7 @@ func TestASideThatTakesNothingEndsTheRelayInTheEnd(t *testing.T) {
 		}() // ends with a Wire
 		full := make([]byte, 128<<10)
 		require.NoError(t, b.WriteFrames([][]byte{full}))
-		require.NoError(t, b.Close(), "which nobody reads")
+		require.NoError(t, b.Close(), "which is not read")
 		require.ErrorContains(t, <-end, "takes nothing")
 		require.Equal(t, time.Minute+8*time.Second, time.Since(begin))
 		require.NoError(t, a.Close())

@@ -62,7 +62,7 @@ func (v *visits) await(t *testing.T, pid int) {
 		select {
 		case <-changed:
 		case <-patience:
-			require.FailNow(t, "nobody visits the server")
+			require.FailNow(t, "no client visits the server")
 		}
 	}
 }

@@ -68,5 +68,5 @@ func (p *process) signal(s syscall.Signal) {
 func (p *process) leaves(s syscall.Signal) {
 	p.t.Helper()
 	p.signal(s)
-	require.NoError(p.t, p.cmd.Wait(), "it ends in good order")
+	require.NoError(p.t, p.cmd.Wait(), "a graceful shutdown")
 }

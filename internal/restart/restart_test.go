@@ -115,7 +115,7 @@ func TestAStreamGoesOnToItsEndOnTheServerThatLeaves(t *testing.T) {
 	pid, err := stream.Result(ctx)
 	require.NoError(t, err)
 	require.Equal(t, old.pid, pid)
-	require.NoError(t, old.cmd.Wait(), "it ends in good order, after the stream")
+	require.NoError(t, old.cmd.Wait(), "a graceful shutdown, after the stream")
 }
 
 func TestOnlyCallsThatRanOnAServerThatIsKilledFail(t *testing.T) {
