@@ -37,7 +37,7 @@ func newCounter(t *testing.T, l limits.Limits) (*limits.Counter, *recorder) {
 
 var tenTwenty = limits.Limits{Soft: limits.Amount{Messages: 10}, Hard: limits.Amount{Messages: 20}}
 
-func TestStateFollowsTheCountWithHysteresis(t *testing.T) {
+func TestCounter_Hysteresis(t *testing.T) {
 	c, r := newCounter(t, tenTwenty)
 	for range 9 {
 		require.Equal(t, limits.Ready, c.Add(100))
@@ -53,7 +53,7 @@ func TestStateFollowsTheCountWithHysteresis(t *testing.T) {
 	require.Equal(t, []limits.State{limits.Soft, limits.Ready}, r.got)
 }
 
-func TestBytesReachTheLimitsAsMessagesDo(t *testing.T) {
+func TestCounter_BytesAndMessages(t *testing.T) {
 	c, r := newCounter(t, limits.Limits{Soft: limits.Amount{Messages: 100, Bytes: 1000}, Hard: limits.Amount{Bytes: 2000}})
 	require.Equal(t, limits.Ready, c.Add(999))
 	require.Equal(t, limits.Soft, c.Add(1))
@@ -66,7 +66,7 @@ func TestBytesReachTheLimitsAsMessagesDo(t *testing.T) {
 	require.Equal(t, []limits.State{limits.Soft, limits.Ready, limits.Hard}, r.got)
 }
 
-func TestNothingIsAddedToWhatTheCallerNames(t *testing.T) {
+func TestCounter_AddsNoOverhead(t *testing.T) {
 	c, _ := newCounter(t, limits.Limits{Soft: limits.Amount{Bytes: 10}})
 	for range 1000 {
 		require.Equal(t, limits.Ready, c.Add(0), "only bytes are limited, and there are none")
@@ -78,7 +78,7 @@ func TestNothingIsAddedToWhatTheCallerNames(t *testing.T) {
 	require.Zero(t, c.Held())
 }
 
-func TestHardIsBeyondTheLimitAndFinal(t *testing.T) {
+func TestCounter_HardIsFinal(t *testing.T) {
 	c, r := newCounter(t, tenTwenty)
 	for range 20 {
 		require.NotEqual(t, limits.Hard, c.Add(0), "exactly at the hard limit is allowed")
@@ -89,7 +89,7 @@ func TestHardIsBeyondTheLimitAndFinal(t *testing.T) {
 	require.Equal(t, []limits.State{limits.Soft, limits.Hard}, r.got)
 }
 
-func TestReserveRefusesFromTheSoftLimitOnToTheResumeMark(t *testing.T) {
+func TestReserve_RefusesUntilLow(t *testing.T) {
 	c, _ := newCounter(t, tenTwenty)
 	for range 10 {
 		require.True(t, c.Reserve(0))
@@ -111,7 +111,7 @@ func TestReserveRefusesFromTheSoftLimitOnToTheResumeMark(t *testing.T) {
 	require.True(t, c.Reserve(0))
 }
 
-func TestReserveLetsOneMessagePassTheSoftLimitAndNoneTheHardOne(t *testing.T) {
+func TestReserve_AtTheLimits(t *testing.T) {
 	l := limits.Limits{Soft: limits.Amount{Bytes: 1000}, Hard: limits.Amount{Messages: 3, Bytes: 2000}}
 	for _, c := range []struct {
 		name  string
@@ -145,7 +145,7 @@ func TestReserveLetsOneMessagePassTheSoftLimitAndNoneTheHardOne(t *testing.T) {
 	}
 }
 
-func TestNeverIsAboutTheHardLimitAlone(t *testing.T) {
+func TestNever_IsTheHardLimit(t *testing.T) {
 	c, _ := newCounter(t, limits.Limits{Soft: limits.Amount{Bytes: 1000}, Hard: limits.Amount{Bytes: 2000}})
 	c.Add(1500)
 	require.False(t, c.Never(2000), "it fits when the rest has gone")
@@ -154,7 +154,7 @@ func TestNeverIsAboutTheHardLimitAlone(t *testing.T) {
 	require.False(t, c.Never(limits.MaxBytes), "there is no limit of bytes")
 }
 
-func TestWhatIsCountedMayGrowAndShrink(t *testing.T) {
+func TestGrow_BothWays(t *testing.T) {
 	c, r := newCounter(t, limits.Limits{Soft: limits.Amount{Bytes: 1000}, Hard: limits.Amount{Bytes: 2000}})
 	c.Add(100)
 	c.Grow(900)
@@ -169,7 +169,7 @@ func TestWhatIsCountedMayGrowAndShrink(t *testing.T) {
 	require.Equal(t, []limits.State{limits.Soft, limits.Ready, limits.Hard}, r.got)
 }
 
-func TestFullIsClosedWhenTheSoftLimitIsReached(t *testing.T) {
+func TestFull_ClosedAtSoft(t *testing.T) {
 	c, _ := newCounter(t, tenTwenty)
 	full := c.Full()
 	for range 9 {
@@ -185,7 +185,7 @@ func TestFullIsClosedWhenTheSoftLimitIsReached(t *testing.T) {
 	require.Nil(t, c.Full())
 }
 
-func TestCongestedShowsOnlyBelowSoft(t *testing.T) {
+func TestCongested_OnlyBelowSoft(t *testing.T) {
 	c, r := newCounter(t, tenTwenty)
 	c.SetCongested(true)
 	for range 10 {
@@ -197,7 +197,7 @@ func TestCongestedShowsOnlyBelowSoft(t *testing.T) {
 	require.Equal(t, []limits.State{limits.Congested, limits.Soft, limits.Congested, limits.Ready}, r.got)
 }
 
-func TestLimitsChangeOnTheLivingCounter(t *testing.T) {
+func TestSetLimits_OnLiveCounter(t *testing.T) {
 	c, r := newCounter(t, limits.Limits{})
 	for range 12 {
 		c.Add(0)
@@ -212,10 +212,10 @@ func TestLimitsChangeOnTheLivingCounter(t *testing.T) {
 	require.Equal(t, []limits.State{limits.Soft, limits.Ready}, r.got)
 }
 
-// TestManyGoroutinesAgreeWithTheModel changes a counter from many goroutines. In any order, no
-// change is lost, the reports form a chain without repeats, reservations keep to the soft limit,
-// and the last report equals the final state.
-func TestManyGoroutinesAgreeWithTheModel(t *testing.T) {
+// TestCounter_ConcurrentModel changes a counter from many goroutines. In any order, no change is
+// lost, the reports form a chain without repeats, reservations keep to the soft limit, and the last
+// report equals the final state.
+func TestCounter_ConcurrentModel(t *testing.T) {
 	const goroutines, steps = 8, 5000
 	c, r := newCounter(t, limits.Limits{Soft: limits.Amount{Messages: 40, Bytes: 40 * 100}})
 	var held, bytes atomic.Int64

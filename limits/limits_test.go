@@ -12,13 +12,13 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-func TestCheckFillsInTheResumeMark(t *testing.T) {
+func TestCheck_FillsInLow(t *testing.T) {
 	l, err := limits.Limits{Soft: limits.Amount{Messages: 10, Bytes: 1000}, Low: limits.Amount{Bytes: 900}}.Check()
 	require.NoError(t, err)
 	require.Equal(t, limits.Amount{Messages: 5, Bytes: 900}, l.Low, "half of soft where none is given")
 }
 
-func TestCheckNamesTheMarkThatDoesNotFit(t *testing.T) {
+func TestCheck_NamesInvalidMark(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		l    limits.Limits
@@ -46,11 +46,11 @@ func TestCheckNamesTheMarkThatDoesNotFit(t *testing.T) {
 	}
 }
 
-func TestStatesHaveNames(t *testing.T) {
+func TestState_Names(t *testing.T) {
 	require.Equal(t, "ready congested soft hard state 9", fmt.Sprint(limits.Ready, " ", limits.Congested, " ", limits.Soft, " ", limits.Hard, " ", limits.State(9)))
 }
 
-func TestAmountsNameTheUnitsThatCount(t *testing.T) {
+func TestAmount_String(t *testing.T) {
 	require.Equal(t, "2 messages, 3 bytes", limits.Amount{Messages: 2, Bytes: 3}.String())
 	require.Equal(t, "2 messages", limits.Amount{Messages: 2}.String())
 	require.Equal(t, "3 bytes", limits.Amount{Bytes: 3}.String())

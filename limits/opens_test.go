@@ -18,7 +18,7 @@ func newOpens(p limits.Plan) *limits.Opens {
 	return &o
 }
 
-func TestCreditForOpensIsHeldBackAtLowLoad(t *testing.T) {
+func TestOpens_HoldsCreditBack(t *testing.T) {
 	p := defaults(t)
 	o := newOpens(p)
 	calls := 0
@@ -36,7 +36,7 @@ func TestCreditForOpensIsHeldBackAtLowLoad(t *testing.T) {
 	require.InDelta(t, 5_450, calls, 10)
 }
 
-func TestUnderLoadThereIsOneCreditForHalfOfTheRoom(t *testing.T) {
+func TestOpens_CreditUnderLoad(t *testing.T) {
 	p := defaults(t)
 	o := newOpens(p)
 	const calls, wait = 100_000, 5000
@@ -58,7 +58,7 @@ func TestUnderLoadThereIsOneCreditForHalfOfTheRoom(t *testing.T) {
 	require.Equal(t, wait*unary, o.Held())
 }
 
-func TestCreditForOpensIsDue(t *testing.T) {
+func TestOpens_CreditIsDue(t *testing.T) {
 	p := defaults(t)
 	reserve := p.LargestOpen() + p.Opens/8
 	for _, c := range []struct {
@@ -91,7 +91,7 @@ func TestCreditForOpensIsDue(t *testing.T) {
 	}
 }
 
-func TestWhatWasNotPromisedIsNotCounted(t *testing.T) {
+func TestOpens_RejectUnpromised(t *testing.T) {
 	p := defaults(t)
 	o := newOpens(p)
 	require.True(t, o.Arrive(uint64(p.Opens)-1))
@@ -105,7 +105,7 @@ func TestWhatWasNotPromisedIsNotCounted(t *testing.T) {
 	require.True(t, o.Arrive(uint64(p.Opens)))
 }
 
-func TestAnyNumberOfOpensIsPromisedByTheZeroValue(t *testing.T) {
+func TestOpens_ZeroIsUnlimited(t *testing.T) {
 	var o limits.Opens
 	for range 100 {
 		require.True(t, o.Arrive(1<<20))
@@ -117,7 +117,7 @@ func TestAnyNumberOfOpensIsPromisedByTheZeroValue(t *testing.T) {
 	require.Equal(t, 99<<20, o.Promised())
 }
 
-func TestOpensKeepWhatWasPromisedWhenThePlanChanges(t *testing.T) {
+func TestOpens_SetPlanKeepsPromises(t *testing.T) {
 	p := newPlan(t, limits.Amount{Bytes: 32 * mib}, 64*kib, 64)
 	o, room := newOpens(p), limits.NewRoom(&p)
 	smaller, _ := room.Resize(16 * mib)
@@ -145,9 +145,9 @@ func TestOpensKeepWhatWasPromisedWhenThePlanChanges(t *testing.T) {
 // for urgent calls.
 type openPeer struct{ limit, used, urgent uint64 }
 
-// TestOpensAgreeWithTheModel sends, takes and grants at random. After each step it checks the
-// granted total and that the peer can continue.
-func TestOpensAgreeWithTheModel(t *testing.T) {
+// TestOpens_Model sends, takes and grants at random. After each step it checks the granted total
+// and that the peer can continue.
+func TestOpens_Model(t *testing.T) {
 	const each = 2000
 	for seed := range max(1, *steps/each) {
 		rnd := rand.New(rand.NewPCG(uint64(seed), 4))

@@ -31,7 +31,7 @@ func defaults(t testing.TB) limits.Plan {
 	return newPlan(t, limits.Amount{Messages: 65_536, Bytes: 32 * mib}, 4*mib, 1024)
 }
 
-func TestThePlanOfTheDefaults(t *testing.T) {
+func TestPlan_Defaults(t *testing.T) {
 	p := defaults(t)
 	require.Equal(t, 32*mib, p.Room)
 	require.Equal(t, 512, p.Overhead)
@@ -47,7 +47,7 @@ func TestThePlanOfTheDefaults(t *testing.T) {
 	require.Equal(t, 4*mib+kib+512+4096, p.LargestOpen())
 }
 
-func TestPlansFollowTheLimits(t *testing.T) {
+func TestPlan_FollowsLimits(t *testing.T) {
 	for _, c := range []struct {
 		name             string
 		soft             limits.Amount
@@ -119,9 +119,9 @@ func named(t testing.TB, err error) (numbers []int) {
 	return numbers
 }
 
-// TestSharesAreTheRoomInEveryPlan draws limits at random. For each of them NewPlan returns a plan
-// that adds up, or an error that names numbers that do.
-func TestSharesAreTheRoomInEveryPlan(t *testing.T) {
+// TestPlan_SharesAddUp draws limits at random. For each of them NewPlan returns a plan that adds
+// up, or an error that names numbers that do.
+func TestPlan_SharesAddUp(t *testing.T) {
 	plans := 50_000
 	if race.Enabled { // they have one goroutine
 		plans = 2_000
@@ -175,7 +175,7 @@ func TestSharesAreTheRoomInEveryPlan(t *testing.T) {
 	require.Greater(t, tooMany, plans/20)
 }
 
-func TestPlansThatDoNotFitNameWhatWould(t *testing.T) {
+func TestPlan_ErrorNamesRemedy(t *testing.T) {
 	for _, c := range []struct {
 		name             string
 		soft             limits.Amount
@@ -199,7 +199,7 @@ func TestPlansThatDoNotFitNameWhatWould(t *testing.T) {
 	}
 }
 
-func TestMostWorkersIsWhatNewPlanAccepts(t *testing.T) {
+func TestMostWorkers_MatchesNewPlan(t *testing.T) {
 	for _, soft := range []limits.Amount{{Messages: 65_536, Bytes: 32 * mib}, {Messages: 64, Bytes: 64 * kib}, {Messages: 1, Bytes: 1}, {Messages: 1000, Bytes: 32 * mib}} {
 		most := limits.MostWorkers(soft.Bytes, soft.Messages)
 		newPlan(t, soft, kib, most)

@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestManyGoroutinesShareARoom has many streams begin, open, ask, grow, wait, withdraw and end
-// concurrently. The Room never grants more than it has, grants no claim twice, and gets everything
-// back in the end.
-func TestManyGoroutinesShareARoom(t *testing.T) {
+// TestRoom_Concurrent has many streams begin, open, ask, grow, wait, withdraw and end concurrently.
+// The Room never grants more than it has, grants no claim twice, and gets everything back in the
+// end.
+func TestRoom_Concurrent(t *testing.T) {
 	const goroutines, rounds = 16, 2000
 	p := newPlan(t, limits.Amount{Bytes: mib}, 64*kib, 4)
 	r := limits.NewRoom(&p)

@@ -285,9 +285,9 @@ func (m *modelRoom) drain() {
 	}
 }
 
-// TestRoomAgreesWithTheModel has sessions with limits of all kinds take random steps. After each
-// step it checks the granted room, its holders, and the waiting claims.
-func TestRoomAgreesWithTheModel(t *testing.T) {
+// TestRoom_Model has sessions with limits of all kinds take random steps. After each step it checks
+// the granted room, its holders, and the waiting claims.
+func TestRoom_Model(t *testing.T) {
 	const each = 2000
 	seen := events{}
 	schedules := max(1, *steps/each)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestResizeKeepsToWhatThePeerWasTold(t *testing.T) {
+func TestResize_KeepsPromises(t *testing.T) {
 	for _, c := range []struct {
 		name             string
 		soft             limits.Amount
@@ -41,8 +41,8 @@ func TestResizeKeepsToWhatThePeerWasTold(t *testing.T) {
 	}
 }
 
-// TestResizeToTheSameChangesNothing covers plans of all kinds.
-func TestResizeToTheSameChangesNothing(t *testing.T) {
+// TestResize_ToSameSize covers plans of all kinds.
+func TestResize_ToSameSize(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 5))
 	for range 50_000 {
 		soft := limits.Amount{Messages: upTo(rnd, 1<<20), Bytes: 1 + upTo(rnd, 1<<30)}
@@ -61,7 +61,7 @@ func TestResizeToTheSameChangesNothing(t *testing.T) {
 	}
 }
 
-func TestAfterLimitsBecameSmallerNewPromisesWaitUntilTheyFit(t *testing.T) {
+func TestResize_SmallerWaits(t *testing.T) {
 	p := newPlan(t, limits.Amount{Bytes: 32 * mib}, 64*kib, 64)
 	r := limits.NewRoom(&p)
 	big := fillSpare(t, r, 0)
@@ -96,7 +96,7 @@ func TestAfterLimitsBecameSmallerNewPromisesWaitUntilTheyFit(t *testing.T) {
 	}
 }
 
-func TestAHandlerThatCameTooLateIsToldOfItsWindow(t *testing.T) {
+func TestLate_GrantsWindow(t *testing.T) {
 	p := small(t)
 	r := limits.NewRoom(&p)
 	late, told := claims(0, 0, 0)
@@ -112,7 +112,7 @@ func TestAHandlerThatCameTooLateIsToldOfItsWindow(t *testing.T) {
 	require.Equal(t, []int{1}, told(), "once")
 }
 
-func TestStreamsWithinCallsHaveAShareOfTheirOwn(t *testing.T) {
+func TestNest_HasItsOwnShare(t *testing.T) {
 	p := small(t)
 	r := limits.NewRoom(&p)
 	fillSpare(t, r, 0)
@@ -130,7 +130,7 @@ func TestStreamsWithinCallsHaveAShareOfTheirOwn(t *testing.T) {
 	require.True(t, r.Nest(&more))
 }
 
-func TestLargerLimitsLetThoseWhoWaitGoOn(t *testing.T) {
+func TestResize_LargerGrants(t *testing.T) {
 	p := small(t)
 	r := limits.NewRoom(&p)
 	fillSpare(t, r, 0)
@@ -144,9 +144,9 @@ func TestLargerLimitsLetThoseWhoWaitGoOn(t *testing.T) {
 	require.Equal(t, []int{0}, granted())
 }
 
-// TestNobodyWaitsForEverInASmallerRoom makes the room as small as possible. Without other grants,
-// one of each kind still finds room.
-func TestNobodyWaitsForEverInASmallerRoom(t *testing.T) {
+// TestResize_WaitsEnd makes the room as small as possible. Without other grants, one of each kind
+// still finds room.
+func TestResize_WaitsEnd(t *testing.T) {
 	for _, p := range []limits.Plan{
 		newPlan(t, limits.Amount{Bytes: 32 * mib}, kib, 1),
 		newPlan(t, limits.Amount{Bytes: 32 * mib}, kib, 1024),

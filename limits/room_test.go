@@ -8,7 +8,7 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-func TestEveryWorkerHasItsWindow(t *testing.T) {
+func TestBegin_WindowPerWorker(t *testing.T) {
 	p := small(t)
 	r := limits.NewRoom(&p)
 	fillSpare(t, r, 0)
@@ -27,7 +27,7 @@ func TestEveryWorkerHasItsWindow(t *testing.T) {
 	begin(t, r)
 }
 
-func TestHandlersBeginWithMoreWhileHalfOfTheSpareRoomIsFree(t *testing.T) {
+func TestBegin_FirstGrowth(t *testing.T) {
 	p := defaults(t)
 	r := limits.NewRoom(&p)
 	grown := 0
@@ -53,13 +53,13 @@ func TestHandlersBeginWithMoreWhileHalfOfTheSpareRoomIsFree(t *testing.T) {
 	require.Equal(t, p.Spare/2/(64*kib)+1, grown, "until no more than half is free")
 }
 
-func TestFirstGrowthIsAtMostAnEighthOfWhatIsSpare(t *testing.T) {
+func TestBegin_FirstGrowthLimit(t *testing.T) {
 	p := newPlan(t, limits.Amount{Bytes: 64 * kib}, kib, 2)
 	r := limits.NewRoom(&p)
 	require.EqualValues(t, p.Spare/8, begin(t, r).Extra)
 }
 
-func TestAWindowFromElsewhereGrowsAllTheSame(t *testing.T) {
+func TestLend_Grows(t *testing.T) {
 	p := small(t)
 	r := limits.NewRoom(&p)
 	var h limits.Hold
@@ -84,7 +84,7 @@ func TestAWindowFromElsewhereGrowsAllTheSame(t *testing.T) {
 	require.Equal(t, p.Workers*(p.Window+64*kib), r.Load().Windows, "of the four that have begun")
 }
 
-func TestTheFirstStreamsOfThisSideHaveLargerWindows(t *testing.T) {
+func TestOpen_FirstWindowsLarger(t *testing.T) {
 	p := defaults(t)
 	r := limits.NewRoom(&p)
 	large := 0
@@ -100,7 +100,7 @@ func TestTheFirstStreamsOfThisSideHaveLargerWindows(t *testing.T) {
 	require.Equal(t, p.Spare/8/(64*kib), large, "which leaves most of the spare room to other streams")
 }
 
-func TestLargerFirstWindowsLeaveRoomForAsManyStreams(t *testing.T) {
+func TestOpen_NumberOfStreams(t *testing.T) {
 	p := defaults(t)
 	r := limits.NewRoom(&p)
 	for range p.Callers + p.Spare/2/p.Window {
@@ -111,7 +111,7 @@ func TestLargerFirstWindowsLeaveRoomForAsManyStreams(t *testing.T) {
 	}
 }
 
-func TestStreamsOfThisSideHaveTheirWindowsAndFiveEighthsOfWhatIsSpare(t *testing.T) {
+func TestOpen_Share(t *testing.T) {
 	p := small(t)
 	r := limits.NewRoom(&p)
 	spare := (p.Spare/2 + p.Spare/8) / p.Window
@@ -135,7 +135,7 @@ func TestStreamsOfThisSideHaveTheirWindowsAndFiveEighthsOfWhatIsSpare(t *testing
 	require.Equal(t, limits.Spare, h.Source)
 }
 
-func TestStreamsThatWaitAreOpenedByPriorityAndThenInTheirOrder(t *testing.T) {
+func TestOpen_OrderOfWaiting(t *testing.T) {
 	p := small(t)
 	r := limits.NewRoom(&p)
 	fillSpare(t, r, 0)
@@ -158,7 +158,7 @@ func TestStreamsThatWaitAreOpenedByPriorityAndThenInTheirOrder(t *testing.T) {
 	require.Zero(t, r.Load().Opening)
 }
 
-func TestNothingOfItsPriorityOrBelowPassesTheFirstThatWaits(t *testing.T) {
+func TestOpen_NoOvertaking(t *testing.T) {
 	p := small(t)
 	r := limits.NewRoom(&p)
 	all, granted := claims(p.Large/2+1, 0, 0)
@@ -174,7 +174,7 @@ func TestNothingOfItsPriorityOrBelowPassesTheFirstThatWaits(t *testing.T) {
 	require.Zero(t, r.Load().Asking)
 }
 
-func TestLargeBlocksAreAllowedAsLongAsTheyFitTogether(t *testing.T) {
+func TestAllow_LargeBlocks(t *testing.T) {
 	p := small(t)
 	r := limits.NewRoom(&p)
 	all, granted := claims(p.Large/4, 0, 0, 0, 0, 0, 0)
@@ -193,7 +193,7 @@ func TestLargeBlocksAreAllowedAsLongAsTheyFitTogether(t *testing.T) {
 	require.Zero(t, r.Load())
 }
 
-func TestAClaimIsWithdrawnFromTheLineInWhichItWaits(t *testing.T) {
+func TestWithdraw_FromItsLine(t *testing.T) {
 	p := small(t)
 	r := limits.NewRoom(&p)
 	fillSpare(t, r, 0)
@@ -229,7 +229,7 @@ func TestAClaimIsWithdrawnFromTheLineInWhichItWaits(t *testing.T) {
 	require.Equal(t, limits.Load{Windows: r.Load().Windows, Large: 1}, r.Load())
 }
 
-func TestWhoIsWithdrawnLetsThoseBehindGo(t *testing.T) {
+func TestWithdraw_FreesThoseBehind(t *testing.T) {
 	p := small(t)
 	r := limits.NewRoom(&p)
 	first, _ := claims(p.Large, 0, 1)
@@ -244,7 +244,7 @@ func TestWhoIsWithdrawnLetsThoseBehindGo(t *testing.T) {
 	require.Equal(t, []int{0, 1}, granted())
 }
 
-func TestWindowsGrowByTheirShareOfWhatIsFree(t *testing.T) {
+func TestGrow_ByShare(t *testing.T) {
 	p := small(t)
 	w := uint64(p.Window)
 	for _, c := range []struct {
@@ -281,7 +281,7 @@ func TestWindowsGrowByTheirShareOfWhatIsFree(t *testing.T) {
 	}
 }
 
-func TestManyWindowsThatGrowLeaveSomeRoom(t *testing.T) {
+func TestGrow_LeavesRoom(t *testing.T) {
 	p := defaults(t)
 	r := limits.NewRoom(&p)
 	for range 200 {
@@ -294,7 +294,7 @@ func TestManyWindowsThatGrowLeaveSomeRoom(t *testing.T) {
 	require.Greater(t, r.Load().Windows, p.Spare*9/10)
 }
 
-func TestWhatNobodyHasTakenFromHasHalfOfTheSpareRoomInAll(t *testing.T) {
+func TestFresh_HalfOfSpareRoom(t *testing.T) {
 	p := small(t)
 	r := limits.NewRoom(&p)
 	var holds []*limits.Hold
@@ -315,7 +315,7 @@ func TestWhatNobodyHasTakenFromHasHalfOfTheSpareRoomInAll(t *testing.T) {
 	require.Positive(t, holds[49].Extra, "there is room for other streams again")
 }
 
-func TestFitTakesAllOrNothing(t *testing.T) {
+func TestFit_AllOrNothing(t *testing.T) {
 	p := small(t)
 	r := limits.NewRoom(&p)
 	busy := fillSpare(t, r, 1000)
@@ -331,7 +331,7 @@ func TestFitTakesAllOrNothing(t *testing.T) {
 	require.Equal(t, p.Window+1000, r.Load().Windows)
 }
 
-func TestWindowsShrinkToWhatIsNeeded(t *testing.T) {
+func TestShrink_ToNeeded(t *testing.T) {
 	p := small(t)
 	r := limits.NewRoom(&p)
 	h := fillSpare(t, r, 0)
@@ -354,7 +354,7 @@ func TestWindowsShrinkToWhatIsNeeded(t *testing.T) {
 	require.Nil(t, r.Shrink(h, 0))
 }
 
-func TestEndGivesBackAllOfAWindow(t *testing.T) {
+func TestEnd_ReturnsWindow(t *testing.T) {
 	p := small(t)
 	for _, c := range []struct {
 		name string

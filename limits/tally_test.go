@@ -10,7 +10,7 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-func TestATallyAddsUpWhatCountersHold(t *testing.T) {
+func TestTally_AddsUp(t *testing.T) {
 	all := limits.NewTally(1 << 20)
 	var one, other limits.Tally
 	one.Within(all)
@@ -46,7 +46,7 @@ func TestATallyAddsUpWhatCountersHold(t *testing.T) {
 	require.Zero(t, one.Held())
 }
 
-func TestATallyIsPressedAtHalfAndOverAboveAll(t *testing.T) {
+func TestTally_PressedAndOver(t *testing.T) {
 	all := limits.NewTally(100)
 	part := new(limits.Tally)
 	part.Within(all)
@@ -64,7 +64,7 @@ func TestATallyIsPressedAtHalfAndOverAboveAll(t *testing.T) {
 	require.Equal(t, 100, all.Most())
 }
 
-func TestWindowsShrinkWhileATallyIsPressed(t *testing.T) {
+func TestTally_PressedShrinksWindows(t *testing.T) {
 	p := limits.Plan{Window: 4 << 10, Workers: 1, Spare: 1 << 20, Large: 1 << 20}
 	t1 := limits.NewTally(100)
 	r := limits.NewRoom(&p)
@@ -88,9 +88,9 @@ func TestWindowsShrinkWhileATallyIsPressed(t *testing.T) {
 	require.Greater(t, h.Bytes(), uint64(p.Window))
 }
 
-// TestATallyKnowsWhatACounterHoldsThatHasComeToRest changes a counter from many goroutines, so that
-// their reports reach the Tally out of order.
-func TestATallyKnowsWhatACounterHoldsThatHasComeToRest(t *testing.T) {
+// TestTally_ConcurrentTell changes a counter from many goroutines, so that their reports reach the
+// Tally out of order.
+func TestTally_ConcurrentTell(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(32))
 	for range 100 {
 		all := limits.NewTally(0)

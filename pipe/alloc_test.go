@@ -10,14 +10,14 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-func TestABlockThatFitsIsSentWithoutAnAllocation(t *testing.T) {
+func TestSend_AllocatesNothing(t *testing.T) {
 	p := new(pipe.Pipe)
 	(*piping.End)(p).Init(piping.Config{Port: silent{}, Terms: new(piping.Terms), SendLimit: 1 << 50, Granted: piping.Unlimited})
 	payload := make([]byte, 100)
 	require.Zero(t, testing.AllocsPerRun(1000, func() { p.Send(background, payload) }))
 }
 
-func TestWhatStandsAroundAPipeCostsABlockNoAllocation(t *testing.T) {
+func TestAround_AllocatesNothing(t *testing.T) {
 	p := new(pipe.Pipe)
 	end := (*piping.End)(p)
 	end.Init(piping.Config{Port: silent{}, Terms: &piping.Terms{Ledger: silent{}}, SendLimit: 1 << 50, Granted: piping.Unlimited})
@@ -31,6 +31,6 @@ func TestWhatStandsAroundAPipeCostsABlockNoAllocation(t *testing.T) {
 	}))
 }
 
-func TestAPipeIsNoLargerThanItsEnd(t *testing.T) {
+func TestPipe_Size(t *testing.T) {
 	require.Equal(t, unsafe.Sizeof(piping.End{}), unsafe.Sizeof(pipe.Pipe{}))
 }

@@ -64,7 +64,7 @@ func newPipe() (*pipe.Pipe, *piping.End, *recorder) {
 	return p, end, port
 }
 
-func TestWhatThePeerSendsIsReceived(t *testing.T) {
+func TestRecv_FromPeer(t *testing.T) {
 	p, end, _ := newPipe()
 	require.EqualValues(t, 7, p.Function())
 	require.EqualValues(t, 3, p.Priority())
@@ -96,7 +96,7 @@ func TestWhatThePeerSendsIsReceived(t *testing.T) {
 	require.ErrorIs(t, p.Send(background, nil), pipe.ErrClosed)
 }
 
-func TestAPausedPipeHoldsRecvBack(t *testing.T) {
+func TestPause_BlocksRecv(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, end, _ := newPipe()
 		p.Pause()
@@ -113,7 +113,7 @@ func TestAPausedPipeHoldsRecvBack(t *testing.T) {
 	})
 }
 
-func TestEitherSideEndsThePipe(t *testing.T) {
+func TestPipe_EndedByEitherSide(t *testing.T) {
 	p, _, _ := newPipe()
 	fits, err := p.AwaitCredit(background)
 	require.NoError(t, err)
@@ -127,7 +127,7 @@ func TestEitherSideEndsThePipe(t *testing.T) {
 	require.ErrorIs(t, p.Err(), codec.ErrCanceled)
 }
 
-func TestOptionsSayWhatIsSent(t *testing.T) {
+func TestSendOptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := time.Now()
 		for _, c := range []struct {

@@ -57,8 +57,8 @@ func BenchmarkFlows(b *testing.B) {
 	}
 }
 
-// BenchmarkFlowsTakeTurns pushes messages of many flows while some wait.
-func BenchmarkFlowsTakeTurns(b *testing.B) {
+// BenchmarkFlows_TakeTurns pushes messages of many flows while some wait.
+func BenchmarkFlows_TakeTurns(b *testing.B) {
 	for _, waits := range []int{1, 100, 900} {
 		b.Run(fmt.Sprint(waits), func(b *testing.B) {
 			var q priority.Queue[large]

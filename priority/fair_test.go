@@ -100,7 +100,7 @@ func each(test func(flows, most int)) {
 }
 
 // A turn covers at least one message, and one message at a time is being sent.
-func TestQueue_EqualFlowsGetEqualBytes(t *testing.T) {
+func TestQueue_EqualFlows(t *testing.T) {
 	for _, size := range []int{kib, 8 * kib, 64 * kib, 1024 * kib} {
 		each(func(flows, most int) {
 			b := newBacklog(t, flows, func(int) int { return size })
@@ -116,7 +116,7 @@ func TestQueue_EqualFlowsGetEqualBytes(t *testing.T) {
 	}
 }
 
-func TestQueue_MixedMessagesGetEqualBytes(t *testing.T) {
+func TestQueue_MixedMessages(t *testing.T) {
 	any := func(rnd *rand.Rand) int { return 1 + rnd.IntN(512<<rnd.IntN(8)) }
 	for name, size := range map[string]func(rnd *rand.Rand, flow int) int{
 		"from flow to flow":       func(_ *rand.Rand, flow int) int { return 512 << (flow % 8) },
@@ -136,7 +136,7 @@ func TestQueue_MixedMessagesGetEqualBytes(t *testing.T) {
 
 // Flows with messages that are sent whole wait for one turn of each other flow, and not for the end
 // of a message in parts.
-func TestQueue_SmallMessagesWaitForOneRound(t *testing.T) {
+func TestQueue_SmallWaitOneRound(t *testing.T) {
 	each(func(flows, most int) {
 		b := newBacklog(t, flows, func(flow int) int {
 			if flow%2 == 0 {
@@ -151,8 +151,8 @@ func TestQueue_SmallMessagesWaitForOneRound(t *testing.T) {
 	})
 }
 
-// TestQueue_IsFairAfterAnything adds and removes flows, with parts of any size, before it counts.
-func TestQueue_IsFairAfterAnything(t *testing.T) {
+// TestQueue_FairAfterAnything adds and removes flows, with parts of any size, before it counts.
+func TestQueue_FairAfterAnything(t *testing.T) {
 	for seed := range uint64(20) {
 		rnd := rand.New(rand.NewPCG(seed, 3))
 		b := newBacklog(t, 20, func(int) int { return 1 + rnd.IntN(512<<rnd.IntN(8)) })

@@ -10,9 +10,9 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// TestFlowsThatComeAndGoAgreeWithTheModel has few priorities, so that rounds are long and flows
-// leave them at the front, in the middle and at the end.
-func TestFlowsThatComeAndGoAgreeWithTheModel(t *testing.T) {
+// TestFlow_MatchesModel has few priorities, so that rounds are long and flows leave them at the
+// front, in the middle and at the end.
+func TestFlow_MatchesModel(t *testing.T) {
 	for _, spread := range []int{1, 4, 256} {
 		rnd := rand.New(rand.NewPCG(7, uint64(spread)))
 		var q priority.Queue[message]
@@ -64,7 +64,7 @@ func TestFlowsThatComeAndGoAgreeWithTheModel(t *testing.T) {
 	}
 }
 
-func TestAFlowThatWasClearedHasItsNextTurnLast(t *testing.T) {
+func TestClear_NextTurnIsLast(t *testing.T) {
 	var q priority.Queue[message]
 	fs := flows(0, 0, 0)
 	for i, f := range fs {
@@ -79,7 +79,7 @@ func TestAFlowThatWasClearedHasItsNextTurnLast(t *testing.T) {
 	require.Equal(t, []int{1, 2, 0}, order)
 }
 
-func TestWhatIsDroppedMayBeReplaced(t *testing.T) {
+func TestFilter_ThenReplace(t *testing.T) {
 	var q priority.Queue[message]
 	f := flows(0)[0]
 	for i := range 3 {

@@ -10,8 +10,8 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// TestLinesAgreeWithTheModelFromBothEnds takes from the front, from the end and from the middle.
-func TestLinesAgreeWithTheModelFromBothEnds(t *testing.T) {
+// TestLines_MatchModelBothEnds takes from the front, from the end and from the middle.
+func TestLines_MatchModelBothEnds(t *testing.T) {
 	type item struct {
 		p priority.Priority
 		v int
@@ -58,7 +58,7 @@ func TestLinesAgreeWithTheModelFromBothEnds(t *testing.T) {
 	}
 }
 
-func TestPopLastTakesTheLatestOfTheLowestBelowItsBound(t *testing.T) {
+func TestPopLast_BelowItsBound(t *testing.T) {
 	var l priority.Lines[string]
 	_, ok := l.PopLast(priority.Max)
 	require.False(t, ok, "nothing waits")

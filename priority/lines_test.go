@@ -9,7 +9,7 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-func TestLinesAgreeWithTheModel(t *testing.T) {
+func TestLines_MatchModel(t *testing.T) {
 	var l priority.Lines[int]
 	var model []struct {
 		p priority.Priority

@@ -20,7 +20,7 @@ func all(f func(p priority.Priority)) {
 	}
 }
 
-func TestLinesThatHeldALotHoldLittle(t *testing.T) {
+func TestLines_MemoryWhenEmptied(t *testing.T) {
 	for name, c := range map[string]struct {
 		each  int // values of each priority
 		empty func(l *priority.Lines[int32])
@@ -58,7 +58,7 @@ func TestLinesThatHeldALotHoldLittle(t *testing.T) {
 	}
 }
 
-func TestQueueThatHeldALotHoldsLittle(t *testing.T) {
+func TestQueue_MemoryWhenEmptied(t *testing.T) {
 	for name, empty := range map[string]func(q *priority.Queue[int], fs []*priority.Flow[int]){
 		"Pop": func(q *priority.Queue[int], _ []*priority.Flow[int]) {
 			for q.Len() > 0 {
@@ -107,8 +107,8 @@ func leftOf(t *testing.T, empty func(q *priority.Queue[int], fs []*priority.Flow
 	return grown
 }
 
-// TestWhatComesAndGoesAllocatesNothing has one or more values wait, at few priorities.
-func TestWhatComesAndGoesAllocatesNothing(t *testing.T) {
+// TestQueue_SteadyAllocatesNothing has one or more values wait, at few priorities.
+func TestQueue_SteadyAllocatesNothing(t *testing.T) {
 	for _, n := range []int{1, 16} {
 		for _, levels := range []int{1, 2, 7} {
 			var l priority.Lines[*int]

@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-func TestUpAndDownStayInRange(t *testing.T) {
+func TestPriority_UpAndDown(t *testing.T) {
 	require.Equal(t, priority.Priority(1), priority.Normal.Up())
 	require.Equal(t, priority.Priority(-1), priority.Normal.Down())
 	require.Equal(t, priority.Max, priority.Max.Up())

@@ -29,7 +29,7 @@ func pop(t *testing.T, q *priority.Queue[message]) message {
 	return m
 }
 
-func TestHighestPriorityLeavesFirst(t *testing.T) {
+func TestQueue_HighestFirst(t *testing.T) {
 	var q priority.Queue[message]
 	fs := flows(0, priority.Min, 3, priority.Max, -5)
 	for i, f := range fs {
@@ -44,7 +44,7 @@ func TestHighestPriorityLeavesFirst(t *testing.T) {
 	require.False(t, ok, "an empty queue has nothing")
 }
 
-func TestFlowsOfOnePriorityShareByBytes(t *testing.T) {
+func TestQueue_SharesByBytes(t *testing.T) {
 	var q priority.Queue[message]
 	fs := flows(0, 0, 0)
 	sizes := []int{64 << 10, 1 << 10, 100}
@@ -65,7 +65,7 @@ func TestFlowsOfOnePriorityShareByBytes(t *testing.T) {
 	}
 }
 
-func TestGuardGivesLowerPrioritiesTheirShare(t *testing.T) {
+func TestGuard_Share(t *testing.T) {
 	for _, share := range []float64{0, 0.05, 0.25} {
 		t.Run(fmt.Sprint(share), func(t *testing.T) {
 			var q priority.Queue[message]
@@ -86,7 +86,7 @@ func TestGuardGivesLowerPrioritiesTheirShare(t *testing.T) {
 	}
 }
 
-func TestClearDropsOneFlowAndNoOther(t *testing.T) {
+func TestClear_OneFlow(t *testing.T) {
 	var q priority.Queue[message]
 	fs := flows(0, 0)
 	for i := range 3 {
@@ -105,9 +105,9 @@ func TestClearDropsOneFlowAndNoOther(t *testing.T) {
 	require.ElementsMatch(t, []message{{1, 0, 0}, {1, 1, 0}, {1, 2, 0}, {0, 9, 0}}, left)
 }
 
-// TestQueueAgreesWithTheModel drives a queue with random steps. No message is lost, duplicated or
+// TestQueue_MatchesModel drives a queue with random steps. No message is lost, duplicated or
 // overtaken within its flow. Without a guard, no message is sent before one of a higher priority.
-func TestQueueAgreesWithTheModel(t *testing.T) {
+func TestQueue_MatchesModel(t *testing.T) {
 	for seed := range uint64(10) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
 		var q priority.Queue[message]
@@ -183,9 +183,9 @@ func BenchmarkQueue(b *testing.B) {
 	}
 }
 
-// TestLargeMessagesThatWaitForEachOtherHaveTheirShare has many flows with large messages, of which
-// one is sent at a time, and many flows with small messages.
-func TestLargeMessagesThatWaitForEachOtherHaveTheirShare(t *testing.T) {
+// TestQueue_LargeMessagesShare has many flows with large messages, of which one is sent at a time,
+// and many flows with small messages.
+func TestQueue_LargeMessagesShare(t *testing.T) {
 	const large, small, most = 60, 40, 16 << 10
 	var q priority.Queue[message]
 	var fs []*priority.Flow[message]

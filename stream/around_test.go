@@ -38,7 +38,7 @@ func sealed() piping.Around {
 	}
 }
 
-func TestAllBytesPassWhatStandsAroundTheirPipe(t *testing.T) {
+func TestAround_SeesAllBytes(t *testing.T) {
 	content := noise(1 << 20)
 	whole := func(w *stream.Writer) error { _, err := w.Write(content); return err }
 	small := func(w *stream.Writer) error {

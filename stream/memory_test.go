@@ -24,10 +24,9 @@ import (
 
 var soak = flag.Bool("soak", false, "copy 1 GiB instead of 256 MiB in the test of memory")
 
-// TestALargeCopyNeedsLittleMemory bounds the growth of the heap, over that of the idle session,
-// while a large stream passes: 8 MiB a side. Both sides are in this process, so the bound is for
-// their sum.
-func TestALargeCopyNeedsLittleMemory(t *testing.T) {
+// TestCopy_Memory bounds the growth of the heap, over that of the idle session, while a large
+// stream passes: 8 MiB a side. Both sides are in this process, so the bound is for their sum.
+func TestCopy_Memory(t *testing.T) {
 	const mostOfBoth = 2 * 8 << 20
 	size := int64(256 << 20)
 	if *soak {

@@ -62,7 +62,7 @@ func send(content []byte, size int) func(context.Context, *pipe.Pipe) error {
 	}
 }
 
-func TestTheReaderIsAReader(t *testing.T) {
+func TestReader_ReadsLikeIOTest(t *testing.T) {
 	content := noise(10_000)
 	for _, size := range []int{0, 1, 777, 1 << 20} {
 		require.NoError(t, iotest.TestReader(stream.NewReader(open(t, send(content, size))), content))
@@ -74,7 +74,7 @@ func TestTheReaderIsAReader(t *testing.T) {
 	}
 }
 
-func TestCopyGoesBothWaysThroughReadFromAndWriteTo(t *testing.T) {
+func TestCopy_BothWays(t *testing.T) {
 	content := noise(3 << 20)
 	p := open(t, func(_ context.Context, p *pipe.Pipe) error { // echo
 		w := stream.NewWriter(p)
@@ -96,7 +96,7 @@ func TestCopyGoesBothWaysThroughReadFromAndWriteTo(t *testing.T) {
 	require.True(t, bytes.Equal(content, got.Bytes()))
 }
 
-func TestWritesTravelInBlocksOfABoundedSize(t *testing.T) {
+func TestWriter_BlockSize(t *testing.T) {
 	for _, c := range []struct{ size, most int }{{0, stream.DefaultSize}, {100, 100}, {1 << 20, stream.MaxSize}} {
 		p := open(t, func(_ context.Context, p *pipe.Pipe) error {
 			w := stream.NewWriterSize(p, c.size)
@@ -117,7 +117,7 @@ func TestWritesTravelInBlocksOfABoundedSize(t *testing.T) {
 	}
 }
 
-func TestSmallWritesWaitForFlush(t *testing.T) {
+func TestFlush_SendsSmallWrites(t *testing.T) {
 	flush, flushed := make(chan struct{}), make(chan struct{})
 	p := open(t, func(_ context.Context, p *pipe.Pipe) error {
 		w := stream.NewWriter(p)
@@ -143,7 +143,7 @@ func TestSmallWritesWaitForFlush(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestNothingIsWrittenAfterClose(t *testing.T) {
+func TestWriter_AfterClose(t *testing.T) {
 	p := open(t, func(ctx context.Context, p *pipe.Pipe) error { <-ctx.Done(); return nil })
 	w := stream.NewWriter(p)
 	require.NoError(t, w.Close())
@@ -154,7 +154,7 @@ func TestNothingIsWrittenAfterClose(t *testing.T) {
 	require.ErrorIs(t, w.Flush(), pipe.ErrEnded)
 }
 
-func TestCloseAfterTheCallHasEndedWellIsNoError(t *testing.T) {
+func TestClose_AfterCallEnded(t *testing.T) {
 	p := open(t, func(ctx context.Context, p *pipe.Pipe) error {
 		_, err := p.Recv(ctx)
 		return err
@@ -171,7 +171,7 @@ func TestCloseAfterTheCallHasEndedWellIsNoError(t *testing.T) {
 	require.ErrorIs(t, err, pipe.ErrEnded)
 }
 
-func TestClosingTheReaderStopsTheWriter(t *testing.T) {
+func TestReader_CloseStopsWriter(t *testing.T) {
 	p := open(t, func(_ context.Context, p *pipe.Pipe) error {
 		r := stream.NewReader(p)
 		if _, err := r.Read(make([]byte, 1)); err != nil {
@@ -193,7 +193,7 @@ func TestClosingTheReaderStopsTheWriter(t *testing.T) {
 	require.ErrorIs(t, w.Close(), asterisque.ErrStopped)
 }
 
-func TestADeadlineEndsOneCallAndNotTheStream(t *testing.T) {
+func TestDeadline_EndsOneCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		read := make(chan struct{})
 		p := open(t, func(ctx context.Context, p *pipe.Pipe) error {
@@ -220,7 +220,7 @@ func TestADeadlineEndsOneCallAndNotTheStream(t *testing.T) {
 	})
 }
 
-func TestDeadlinesLoseDoubleAndReorderNothing(t *testing.T) {
+func TestDeadline_KeepsAllBytes(t *testing.T) {
 	for _, size := range []int{0, 1, 700, 1000, 2500} { // bytes of each Write; 0 is ReadFrom
 		synctest.Test(t, func(t *testing.T) {
 			content := noise(200_000)
@@ -265,7 +265,7 @@ func TestDeadlinesLoseDoubleAndReorderNothing(t *testing.T) {
 	}
 }
 
-func TestAWriterKeepsNothingForAPeerThatTakesNothing(t *testing.T) {
+func TestWriter_KeepsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := open(t, func(ctx context.Context, _ *pipe.Pipe) error { <-ctx.Done(); return nil })
 		w := stream.NewWriter(p)
@@ -277,7 +277,7 @@ func TestAWriterKeepsNothingForAPeerThatTakesNothing(t *testing.T) {
 	})
 }
 
-func TestAnAbortComesThroughWithItsCode(t *testing.T) {
+func TestAbort_KeepsItsCode(t *testing.T) {
 	p := open(t, func(context.Context, *pipe.Pipe) error { return &asterisque.Abort{Code: 1001, Message: "disk full"} })
 	<-p.Done()
 	_, err := stream.NewReader(p).Read(make([]byte, 1))
@@ -288,7 +288,7 @@ func TestAnAbortComesThroughWithItsCode(t *testing.T) {
 	require.ErrorAs(t, err, &a)
 }
 
-func TestFailuresOfTheOtherEndOfACopyAreReturned(t *testing.T) {
+func TestCopy_ReturnsFailures(t *testing.T) {
 	boom := errors.New("boom")
 	p := open(t, send(noise(1000), 0))
 	n, err := stream.NewReader(p).WriteTo(failingWriter{boom})
@@ -306,7 +306,7 @@ type failingWriter struct{ err error }
 
 func (w failingWriter) Write([]byte) (int, error) { return 10, w.err }
 
-func TestBlocksAreNoLargerThanThePeerTakes(t *testing.T) {
+func TestWriter_PeerMaxBlock(t *testing.T) {
 	content := noise(100_000)
 	var got []byte
 	largest := 0

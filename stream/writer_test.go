@@ -49,7 +49,7 @@ func narrow(early, limit uint64) (*pipe.Pipe, *port) {
 	return p, to
 }
 
-func TestAWriterSendsWhatFitsAndNeverAsks(t *testing.T) {
+func TestWriter_NeverAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, to := narrow(2048, 5000)
 		w := stream.NewWriter(p)
@@ -81,7 +81,7 @@ func TestAWriterSendsWhatFitsAndNeverAsks(t *testing.T) {
 	})
 }
 
-func TestAWriterAsksAPeerThatKeepsNothingReady(t *testing.T) {
+func TestWriter_AsksWithoutCredit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, to := narrow(0, 0)
 		end := (*piping.End)(p)

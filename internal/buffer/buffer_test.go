@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-func TestABufferIsLargeEnoughAndNotMuchLarger(t *testing.T) {
+func TestTake_FitsClosely(t *testing.T) {
 	for _, size := range []int{1, buffer.Least - 1, buffer.Least, buffer.Least + 1, 40_000, 4 << 20, buffer.Most, buffer.Most + 1} {
 		for range 2 { // new, and used before
 			b := buffer.Take(size)
@@ -35,7 +35,7 @@ func TestFilled(t *testing.T) {
 	require.False(t, b.Filled(56<<10))
 }
 
-func TestACopyFillsItsBuffer(t *testing.T) {
+func TestCopied_FillsItsBuffer(t *testing.T) {
 	for size := buffer.Least; size <= buffer.Most; size += 1 + size/1000 {
 		require.True(t, buffer.Snug(size))
 		require.True(t, buffer.Fills(size, size), "%d", size)
@@ -50,13 +50,13 @@ func TestFills(t *testing.T) {
 	require.True(t, buffer.Fills(32<<10+5, 32<<10+17), "would hold as much")
 }
 
-func TestABufferHoldsWhatTheAllocatorGave(t *testing.T) {
+func TestHeld_IsTheAllocation(t *testing.T) {
 	require.Equal(t, 24+40<<10, buffer.Take(33_000).Held())
 	require.Equal(t, 24+64<<10, buffer.Copied(63<<10))
 	require.Equal(t, 1024, buffer.Copied(1000), "no buffer is snug")
 }
 
-func TestMemoryOfOtherSizesIsNotTakenBack(t *testing.T) {
+func TestRelease_OfOtherSizes(t *testing.T) {
 	for range 100 {
 		(&buffer.Buffer{B: make([]byte, 5000)}).Release()
 		require.GreaterOrEqual(t, len(buffer.Take(5000).B), 5000)

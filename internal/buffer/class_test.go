@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAllocatedIsWhatTheAllocatorGives fails if another version of Go has other sizes.
-func TestAllocatedIsWhatTheAllocatorGives(t *testing.T) {
+// TestAllocated_MatchesRuntime fails if another version of Go has other sizes.
+func TestAllocated_MatchesRuntime(t *testing.T) {
 	require.Zero(t, Allocated(0))
 	all := make([]byte, 80<<10)
 	for n := 1; n < len(all); n += 1 + n/500 {
@@ -20,7 +20,7 @@ func TestAllocatedIsWhatTheAllocatorGives(t *testing.T) {
 	}
 }
 
-func TestEveryClassIsForWhatTheOneBeforeHasNoRoomFor(t *testing.T) {
+func TestClass_IsTheSmallestThatFits(t *testing.T) {
 	require.Equal(t, Least, classSize(0))
 	require.Equal(t, Most, classSize(classes-1))
 	for i := 1; i < classes; i++ {

@@ -53,9 +53,9 @@ func (r *rig) wrote() (pings []uint64, others int) {
 	}
 }
 
-// TestAttackAPongAnswersTheMarksBeforeItsPing stalls a path until the silence causes a Ping. Then
-// all sent frames arrive together, and the peer answers only the newest Ping.
-func TestAttackAPongAnswersTheMarksBeforeItsPing(t *testing.T) {
+// TestAttack_PongAnswersEarlierMarks stalls a path until the silence causes a Ping. Then all sent
+// frames arrive together, and the peer answers only the newest Ping.
+func TestAttack_PongAnswersEarlierMarks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := marked(t, pinging)
 		r.knowsPath()
@@ -77,9 +77,9 @@ func TestAttackAPongAnswersTheMarksBeforeItsPing(t *testing.T) {
 	})
 }
 
-// TestAttackWithoutPongsTheWireDecides answers the first marks, and then none. A side that waited
-// for the marks would keep messages back for much longer than the write timeout.
-func TestAttackWithoutPongsTheWireDecides(t *testing.T) {
+// TestAttack_NoPongs answers the first marks, and then none. A side that waited for the marks would
+// keep messages back for much longer than the write timeout.
+func TestAttack_NoPongs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := marked(t, nil)
 		r.knowsPath()

@@ -15,13 +15,13 @@ import (
 	"github.com/asterisque-go/asterisque/internal/outbox"
 )
 
-func TestFramesGoUpInTheirOrder(t *testing.T) {
+func TestReader_KeepsFrameOrder(t *testing.T) {
 	r := newRig(t, nil).run()
 	r.wire.says(open(1), &message.Block{Pipe: 1, End: true}, message.Ping{N: 1}, &message.Close{Pipe: 1})
 	r.wantStory("Open", "Block", "Control", "Close")
 }
 
-func TestWhoPutsAMessageSaysWhenItGoes(t *testing.T) {
+func TestPut_When(t *testing.T) {
 	r := newRig(t, nil)
 	r.up.receive = func(kind message.Type, frame []byte) error {
 		m, err := message.ParseOpen(frame)
@@ -38,7 +38,7 @@ func TestWhoPutsAMessageSaysWhenItGoes(t *testing.T) {
 	require.Len(t, <-r.wire.writes, 1)
 }
 
-func TestAMessageOfTheReaderGoesBeforeItIsHeldUp(t *testing.T) {
+func TestReader_WritesBeforeItStops(t *testing.T) {
 	r := newRig(t, nil)
 	r.up.receive = func(_ message.Type, frame []byte) error {
 		m, err := message.ParseOpen(frame)
@@ -54,7 +54,7 @@ func TestAMessageOfTheReaderGoesBeforeItIsHeldUp(t *testing.T) {
 	require.Len(t, <-r.wire.writes, 1)
 }
 
-func TestAtTheSoftLimitAnswersAndControlsPass(t *testing.T) {
+func TestSoftLimit_PassesAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil)
 		r.inbound.Add(1)
@@ -72,7 +72,7 @@ func TestAtTheSoftLimitAnswersAndControlsPass(t *testing.T) {
 	})
 }
 
-func TestAPausedReaderReadsOnWhenItIsUnpaused(t *testing.T) {
+func TestPause_ThenUnpause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil)
 		r.Pause()
@@ -85,7 +85,7 @@ func TestAPausedReaderReadsOnWhenItIsUnpaused(t *testing.T) {
 	})
 }
 
-func TestAReaderThatIsHeldUpLetsAFramePassNowAndThen(t *testing.T) {
+func TestSoftLimit_PassesProbeFrames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, func(cfg *carrier.Config) {
 			cfg.PingInterval, cfg.PingTimeout, cfg.Pings.Dialled = 10*time.Second, 30*time.Second, true
@@ -99,7 +99,7 @@ func TestAReaderThatIsHeldUpLetsAFramePassNowAndThen(t *testing.T) {
 	})
 }
 
-func TestWithoutResumeTheSessionEndsWithItsWire(t *testing.T) {
+func TestWireLoss_WithoutResume(t *testing.T) {
 	r := newRig(t, nil).run()
 	close(r.wire.in)
 	r.wantStory("ended", "finished")
@@ -107,7 +107,7 @@ func TestWithoutResumeTheSessionEndsWithItsWire(t *testing.T) {
 	require.Equal(t, carrier.Closed, r.State())
 }
 
-func TestTheEndIsToldBehindAllThatWasPut(t *testing.T) {
+func TestEnd_GoodbyeIsLast(t *testing.T) {
 	r := newRig(t, nil)
 	r.up.ended = func(cause *codec.Abort) {
 		require.ErrorIs(t, r.sends(9, carrier.Now), outbox.ErrClosed, "nothing departs any more when calls are aborted")
@@ -125,7 +125,7 @@ func TestTheEndIsToldBehindAllThatWasPut(t *testing.T) {
 	r.wantStory("ended", "finished")
 }
 
-func TestAPeerThatDoesNotCloseIsGivenASecondToHearWhy(t *testing.T) {
+func TestEnd_LingersASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil).run()
 		begin := time.Now()
@@ -136,7 +136,7 @@ func TestAPeerThatDoesNotCloseIsGivenASecondToHearWhy(t *testing.T) {
 	})
 }
 
-func TestTheGoodbyeIsWaitedForByWhoFinishes(t *testing.T) {
+func TestFinish_WaitsForGoodbye(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil)
 		writes := make(chan struct{})
@@ -151,7 +151,7 @@ func TestTheGoodbyeIsWaitedForByWhoFinishes(t *testing.T) {
 	})
 }
 
-func TestWhoLearnsOfTheEndMayWaitForItAtOnce(t *testing.T) {
+func TestWait_FromEnded(t *testing.T) {
 	for range 50 {
 		r := newRig(t, nil).run()
 		stop := context.AfterFunc(r.ctx, func() { r.wire.Close(); r.Wait() })
@@ -162,7 +162,7 @@ func TestWhoLearnsOfTheEndMayWaitForItAtOnce(t *testing.T) {
 	}
 }
 
-func TestABrokenProtocolEndsTheSession(t *testing.T) {
+func TestProtocol_ViolationEndsSession(t *testing.T) {
 	r := newRig(t, nil)
 	r.up.receive = func(message.Type, []byte) error { return errNo }
 	r.run()
@@ -172,7 +172,7 @@ func TestABrokenProtocolEndsTheSession(t *testing.T) {
 	require.Equal(t, message.SessionClose{Code: codec.Protocol, Message: "no"}, bye)
 }
 
-func TestAWireThatPanicsEndsItsSessionOnly(t *testing.T) {
+func TestWire_Panics(t *testing.T) {
 	for name, end := range map[string]func(){"panics": func() { panic("oops") }, "ends the goroutine": runtime.Goexit} {
 		t.Run(name+" while it reads", func(t *testing.T) {
 			r := newRig(t, nil)
@@ -192,7 +192,7 @@ func TestAWireThatPanicsEndsItsSessionOnly(t *testing.T) {
 	}
 }
 
-func TestCodeThatEndsTheGoroutineOfTheReaderEndsTheSession(t *testing.T) {
+func TestReader_GoroutineEnded(t *testing.T) {
 	r := newRig(t, nil)
 	r.up.receive = func(message.Type, []byte) error {
 		r.EnterCode()
@@ -206,7 +206,7 @@ func TestCodeThatEndsTheGoroutineOfTheReaderEndsTheSession(t *testing.T) {
 	require.ErrorIs(t, context.Cause(r.ctx), codec.ErrPanicked)
 }
 
-func TestAPipeIsForgottenAfterItsLastMessageWasPutAndBeforeThatIsWritten(t *testing.T) {
+func TestPutLast_ForgetsBeforeWrite(t *testing.T) {
 	r := newRig(t, nil)
 	var written, forgotten bool
 	r.wire.write = func() { require.True(t, forgotten); written = true }

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestWriterWaitsForCompanyAsLongAsThatPaysOrIsShort(t *testing.T) {
+func TestCompany_WhileItPays(t *testing.T) {
 	const long, short = longTurn, longTurn - 1
 	for _, c := range []struct {
 		name   string
@@ -29,7 +29,7 @@ func TestWriterWaitsForCompanyAsLongAsThatPaysOrIsShort(t *testing.T) {
 	}
 }
 
-func TestBatchOfManyFramesIsCompany(t *testing.T) {
+func TestCompany_ManyFrames(t *testing.T) {
 	require.False(t, manyFrames([]byte{0, 0, 0, 2, 'a', 'b'}))
 	require.True(t, manyFrames([]byte{0, 0, 0, 1, 'a', 0, 0, 0, 0}))
 	require.True(t, manyFrames([]byte{0, 1, 0, 0, 'a'}), "its payload is beside it")

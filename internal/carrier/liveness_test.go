@@ -18,7 +18,7 @@ func pinging(cfg *carrier.Config) {
 	cfg.PingInterval, cfg.PingTimeout, cfg.Pings.Dialled = 8*time.Second, 24*time.Second, true
 }
 
-func TestAPeerThatIsSilentIsAskedAndThenGivenUp(t *testing.T) {
+func TestLiveness_SilentPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, pinging).run()
 		begin := time.Now()
@@ -32,7 +32,7 @@ func TestAPeerThatIsSilentIsAskedAndThenGivenUp(t *testing.T) {
 	})
 }
 
-func TestAPongTellsTheRoundTrip(t *testing.T) {
+func TestPong_MeasuresRoundTrip(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, pinging)
 		r.up.receive = func(_ message.Type, f []byte) error {
@@ -50,7 +50,7 @@ func TestAPongTellsTheRoundTrip(t *testing.T) {
 	})
 }
 
-func TestOfManyPingsAHundredASecondAreAnsweredAtOnce(t *testing.T) {
+func TestPing_RateOfAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil)
 		r.up.receive = func(_ message.Type, f []byte) error {
@@ -75,7 +75,7 @@ func TestOfManyPingsAHundredASecondAreAnsweredAtOnce(t *testing.T) {
 	})
 }
 
-func TestAPeerThatTakesNothingIsGivenUp(t *testing.T) {
+func TestLiveness_BlockedWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil)
 		r.wire.write = func() { <-r.wire.closed }
@@ -88,7 +88,7 @@ func TestAPeerThatTakesNothingIsGivenUp(t *testing.T) {
 	})
 }
 
-func TestASessionThatTakesNothingAtItsLimitIsStalled(t *testing.T) {
+func TestStall_EndsSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, pinging)
 		r.wire.says(message.Ping{N: 1})

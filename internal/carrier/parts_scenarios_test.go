@@ -58,7 +58,7 @@ func (p *pipes) stray(pipe uint64) error {
 	return nil
 }
 
-func TestScenariosComeToWhatTheVectorsSay(t *testing.T) {
+func TestParts_Vectors(t *testing.T) {
 	data, err := os.ReadFile("../../spec/vectors.json")
 	require.NoError(t, err)
 	var file struct {

@@ -35,7 +35,7 @@ func resultOf(pipe uint64, n int) *message.Close {
 	return &message.Close{Pipe: pipe, Result: make([]byte, n)}
 }
 
-func TestPartsOfSeveralPipesArePutTogether(t *testing.T) {
+func TestParts_OfSeveralPipes(t *testing.T) {
 	r := newRig(t, nil)
 	var got [][]byte
 	r.up.receive = func(_ message.Type, frame []byte) error {
@@ -50,7 +50,7 @@ func TestPartsOfSeveralPipesArePutTogether(t *testing.T) {
 	require.Zero(t, r.Receiving())
 }
 
-func TestWhatIsUnfinishedIsCountedAsWhatItWillBe(t *testing.T) {
+func TestParts_CountAsWhole(t *testing.T) {
 	r := newRig(t, nil)
 	var others []carrier.Unfinished
 	r.up.admit = func(_ message.Head, o carrier.Unfinished) (carrier.Admission, priority.Priority, error) {
@@ -74,7 +74,7 @@ func TestWhatIsUnfinishedIsCountedAsWhatItWillBe(t *testing.T) {
 	require.Zero(t, r.Receiving())
 }
 
-func TestPartsThatNobodyWantsHoldNothing(t *testing.T) {
+func TestParts_IgnoredHoldNothing(t *testing.T) {
 	for use, last := range map[carrier.Admission][]string{carrier.Ignored: nil, carrier.Late: {"stray", "stray"}} {
 		r := newRig(t, nil)
 		r.up.admit = func(message.Head, carrier.Unfinished) (carrier.Admission, priority.Priority, error) {
@@ -91,7 +91,7 @@ func TestPartsThatNobodyWantsHoldNothing(t *testing.T) {
 	}
 }
 
-func TestPartsThatBreakARuleEndTheSession(t *testing.T) {
+func TestParts_Violations(t *testing.T) {
 	two := inParts(1, 1024, blockOf(1, 2000))
 	three := inParts(1, 1024, blockOf(1, 3000))
 	long := inParts(1, 1024, blockOf(1, 2000))[1]
@@ -120,7 +120,7 @@ func TestPartsThatBreakARuleEndTheSession(t *testing.T) {
 	}
 }
 
-func TestWhatIsUnfinishedGoesOnOverAnotherWire(t *testing.T) {
+func TestParts_ContinueAfterResume(t *testing.T) {
 	r := newRig(t, resumable).run()
 	parts := inParts(1, 1024, blockOf(1, 3000))
 	r.wire.says(parts[0], parts[1])
@@ -139,7 +139,7 @@ func TestWhatIsUnfinishedGoesOnOverAnotherWire(t *testing.T) {
 }
 
 // The Wire does not meter bytes: a frame counts as 16 KiB.
-func TestAPeerThatDoesNotGoOnWithAMessageIsLost(t *testing.T) {
+func TestParts_PeerStopsSending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, func(cfg *carrier.Config) { cfg.PingInterval, cfg.PingTimeout = time.Second, 10*time.Second })
 		cause := make(chan *codec.Abort, 1)
@@ -156,7 +156,7 @@ func TestAPeerThatDoesNotGoOnWithAMessageIsLost(t *testing.T) {
 	})
 }
 
-func TestAMessageInPartsMayBeOvertakenForLong(t *testing.T) {
+func TestParts_OvertakenForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, func(cfg *carrier.Config) { cfg.PingInterval, cfg.PingTimeout = time.Second, 10*time.Second }).run()
 		parts := inParts(1, 1024, blockOf(1, 2000))

@@ -11,9 +11,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// TestRest_LooksWhileTheReaderIsWoken looks at a reader repeatedly, even while the reader is being
-// woken.
-func TestRest_LooksWhileTheReaderIsWoken(t *testing.T) {
+// TestRest_LookDuringWake looks at a reader repeatedly, even while the reader is being woken.
+func TestRest_LookDuringWake(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer ln.Close()

@@ -37,7 +37,7 @@ func (r *rig) over(received uint64, change func(*carrier.Comeback)) error {
 	return r.Resume(context.Background(), b)
 }
 
-func TestWhatThePeerLacksIsSentAgainBeforeAnythingElse(t *testing.T) {
+func TestResume_ResendsFirst(t *testing.T) {
 	r := away(t)
 	require.NoError(t, r.sends(5, carrier.Now), "a message put meanwhile waits")
 	settled := make(chan struct{})
@@ -65,7 +65,7 @@ func TestWhatThePeerLacksIsSentAgainBeforeAnythingElse(t *testing.T) {
 	require.EqualValues(t, 1, r.Received())
 }
 
-func TestAResumeThatIsRefusedLeavesTheCarrierAway(t *testing.T) {
+func TestResume_Refused(t *testing.T) {
 	r := away(t)
 	require.ErrorIs(t, r.over(1, func(b *carrier.Comeback) { b.Check = func() error { return errNo } }), errNo)
 	require.ErrorIs(t, r.over(1, func(b *carrier.Comeback) { b.Confirm = func(uint64, int) error { return errNo } }), errNo)
@@ -78,7 +78,7 @@ func TestAResumeThatIsRefusedLeavesTheCarrierAway(t *testing.T) {
 	r.wantStory("away", "back")
 }
 
-func TestOfTwoThatComeBackAtOnceOneHasTheCarrier(t *testing.T) {
+func TestResume_TwiceAtOnce(t *testing.T) {
 	r := away(t)
 	claimed, goOn := make(chan struct{}), make(chan struct{})
 	first := make(chan error)
@@ -98,7 +98,7 @@ func TestOfTwoThatComeBackAtOnceOneHasTheCarrier(t *testing.T) {
 	require.NoError(t, r.over(1, nil), "and then it is the other one's")
 }
 
-func TestACarrierThatIsAwayForTooLongEnds(t *testing.T) {
+func TestAway_Expires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := away(t)
 		begin := time.Now()
@@ -109,7 +109,7 @@ func TestACarrierThatIsAwayForTooLongEnds(t *testing.T) {
 	})
 }
 
-func TestACarrierThatIsAwayHasNoGoroutineAndEndsAtOnce(t *testing.T) {
+func TestAway_HasNoGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := away(t)
 		begin := time.Now()
@@ -121,7 +121,7 @@ func TestACarrierThatIsAwayHasNoGoroutineAndEndsAtOnce(t *testing.T) {
 	})
 }
 
-func TestWhatEndsWhileItComesBackEnds(t *testing.T) {
+func TestResume_EndMeanwhile(t *testing.T) {
 	r := away(t)
 	err := r.over(1, func(b *carrier.Comeback) {
 		b.Confirm = func(uint64, int) error { r.End(codec.ErrStalled); return errNo }
@@ -131,7 +131,7 @@ func TestWhatEndsWhileItComesBackEnds(t *testing.T) {
 	r.wantStory("away", "ended", "finished")
 }
 
-func TestAnEndByThePeerIsNoLossOfTheWire(t *testing.T) {
+func TestPeerClose_IsNoWireLoss(t *testing.T) {
 	r := newRig(t, resumable)
 	r.up.receive = func(_ message.Type, f []byte) error {
 		m, err := message.ParseControl(f)

@@ -14,9 +14,9 @@ import (
 	"github.com/asterisque-go/asterisque/internal/carrier"
 )
 
-// TestStanding_JudgesNoPeer stops a process for an hour, shortly before it would consider its peer
+// TestStanding_SparesPeer stops a process for an hour, shortly before it would consider its peer
 // lost. When the process runs again, it reads the frames that the peer has sent meanwhile.
-func TestStanding_JudgesNoPeer(t *testing.T) {
+func TestStanding_SparesPeer(t *testing.T) {
 	var takes chan struct{} // closed when the peer reads
 	for name, c := range map[string]struct {
 		change func(*carrier.Config)
@@ -77,9 +77,9 @@ func TestStanding_JudgesNoPeer(t *testing.T) {
 	}
 }
 
-// TestStanding_LeavesThePeerTheRestOfItsTime has a peer that is silent for 10 of 24 seconds before
-// the process stops.
-func TestStanding_LeavesThePeerTheRestOfItsTime(t *testing.T) {
+// TestStanding_KeepsRemainingTime has a peer that is silent for 10 of 24 seconds before the process
+// stops.
+func TestStanding_KeepsRemainingTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var stood atomic.Int64
 		r := newRig(t, func(cfg *carrier.Config) {
@@ -96,9 +96,9 @@ func TestStanding_LeavesThePeerTheRestOfItsTime(t *testing.T) {
 	})
 }
 
-// TestStanding_JudgesNoApplication has an application that takes nothing at the soft limit for
-// nearly as long as permitted.
-func TestStanding_JudgesNoApplication(t *testing.T) {
+// TestStanding_SparesApplication has an application that takes nothing at the soft limit for nearly
+// as long as permitted.
+func TestStanding_SparesApplication(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var stood atomic.Int64
 		r := newRig(t, func(cfg *carrier.Config) {

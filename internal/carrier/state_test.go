@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTheStatesOfACarrier(t *testing.T) {
+func TestState_Transitions(t *testing.T) {
 	const none = State(255)
 	table := map[State]map[event]State{
 		Attached:  {lost: Losing, ended: Closing, claimed: none, resent: none},
@@ -39,7 +39,7 @@ func TestTheStatesOfACarrier(t *testing.T) {
 	}
 }
 
-func TestASignalCostsNothingUntilSomebodyWaits(t *testing.T) {
+func TestSignal_AllocatesLazily(t *testing.T) {
 	var early, late signal
 	waits := early.fired()
 	select {

@@ -18,10 +18,10 @@ func (w eager) WriteBatch(batch []byte) error { return w.WriteFrames([][]byte{ba
 
 func (w eager) TryWriteBatch(batch []byte) (int, error) { return len(batch), w.WriteBatch(batch) }
 
-// TestSmallBlocksWaitForEachOtherOnlyBehindAnotherOne puts Blocks that may be written with the next
-// ones. The first Block after a received frame is written at once by its caller, because the peer
-// may wait for it. The Blocks after it may belong to a stream.
-func TestSmallBlocksWaitForEachOtherOnlyBehindAnotherOne(t *testing.T) {
+// TestStreaming_SmallBlocks puts Blocks that may be written with the next ones. The first Block
+// after a received frame is written at once by its caller, because the peer may wait for it. The
+// Blocks after it may belong to a stream.
+func TestStreaming_SmallBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w *scripted
 		r := newRig(t, func(cfg *carrier.Config) {

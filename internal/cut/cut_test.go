@@ -8,7 +8,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/cut"
 )
 
-func TestATextIsCutBetweenCharacters(t *testing.T) {
+func TestText_CutsBetweenCharacters(t *testing.T) {
 	for _, c := range []struct {
 		text string
 		most int

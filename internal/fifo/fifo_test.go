@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-func TestQueueAgreesWithASlice(t *testing.T) {
+func TestQueue_MatchesSlice(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	var q fifo.Queue[int]
 	var model []int
@@ -33,7 +33,7 @@ func TestQueueAgreesWithASlice(t *testing.T) {
 	}
 }
 
-func TestAnEmptiedQueueHoldsNoReferences(t *testing.T) {
+func TestQueue_DropsReferences(t *testing.T) {
 	var q fifo.Queue[*int]
 	for range 3 {
 		q.Push(new(int))
@@ -43,7 +43,7 @@ func TestAnEmptiedQueueHoldsNoReferences(t *testing.T) {
 	require.Nil(t, *first, "a popped slot keeps nothing alive")
 }
 
-func TestFilterKeepsTheOrder(t *testing.T) {
+func TestFilter_KeepsOrder(t *testing.T) {
 	var q fifo.Queue[int]
 	for i := range 100 {
 		q.Push(i)

@@ -9,7 +9,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/fifo"
 )
 
-func TestQueueAgreesWithASliceFromBothEnds(t *testing.T) {
+func TestQueue_MatchesSliceBothEnds(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	var q fifo.Queue[int]
 	var model []int
@@ -40,7 +40,7 @@ func TestQueueAgreesWithASliceFromBothEnds(t *testing.T) {
 	}
 }
 
-func TestWhatWasTakenFromTheEndIsNotKept(t *testing.T) {
+func TestPopLast_DropsReference(t *testing.T) {
 	var q fifo.Queue[*int]
 	for range 4 {
 		q.Push(new(int))

@@ -16,8 +16,8 @@ const (
 	noise = 16 << 10 // other allocations meanwhile
 )
 
-// TestAQueueHoldsWhatWaits bounds the memory of a Queue at each length, regardless of its history.
-func TestAQueueHoldsWhatWaits(t *testing.T) {
+// TestQueue_Memory bounds the memory of a Queue at each length, regardless of its history.
+func TestQueue_Memory(t *testing.T) {
 	const n = 100_000
 	size := int(unsafe.Sizeof(value{}))
 	var q fifo.Queue[value]
@@ -57,7 +57,7 @@ func TestAQueueHoldsWhatWaits(t *testing.T) {
 	runtime.KeepAlive(&q)
 }
 
-func TestAnEmptyQueueHoldsAChunkAtMost(t *testing.T) {
+func TestQueue_MemoryWhenEmpty(t *testing.T) {
 	const queues, n = 200, 1000
 	for name, empty := range map[string]func(q *fifo.Queue[value]){
 		"Pop": func(q *fifo.Queue[value]) {
@@ -102,9 +102,8 @@ func TestAnEmptyQueueHoldsAChunkAtMost(t *testing.T) {
 	})
 }
 
-// TestAQueueThatStaysAsLongAllocatesNothing includes the lengths at which chunks are added and
-// removed.
-func TestAQueueThatStaysAsLongAllocatesNothing(t *testing.T) {
+// TestQueue_SteadyAllocatesNothing includes the lengths at which chunks are added and removed.
+func TestQueue_SteadyAllocatesNothing(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 16, 40, 62, 63, 64, 125, 126, 127, 10_000} {
 		var q fifo.Queue[value]
 		fill(&q, n, func(int) value { return value{} })

@@ -9,9 +9,9 @@ import (
 	"github.com/asterisque-go/asterisque/internal/fifo"
 )
 
-// TestQueueOfAnySizeAgreesWithASlice uses all methods, with values of which many, few or one fit
-// into a chunk.
-func TestQueueOfAnySizeAgreesWithASlice(t *testing.T) {
+// TestQueue_AllMethodsMatchSlice uses all methods, with values of which many, few or one fit into a
+// chunk.
+func TestQueue_AllMethodsMatchSlice(t *testing.T) {
 	t.Run("2B", func(t *testing.T) { agrees(t, 400, func(n int) int16 { return int16(n) }) })
 	t.Run("pointer", func(t *testing.T) { agrees(t, 400, func(n int) *int { return &n }) })
 	t.Run("64B", func(t *testing.T) { agrees(t, 400, func(n int) [8]int { return [8]int{7: n} }) })
@@ -83,7 +83,7 @@ func same[T comparable](t *testing.T, want, got T) {
 	}
 }
 
-func TestNothingIsKeptOfWhatLeft(t *testing.T) {
+func TestQueue_KeepsNoPopped(t *testing.T) {
 	const n = 2000 // some chunks
 	for name, empty := range map[string]func(q *fifo.Queue[*int]){
 		"Pop": func(q *fifo.Queue[*int]) {

@@ -42,7 +42,7 @@ var without = []struct {
 // failure.
 const enough = 2000
 
-func TestWithoutAnyRuleSomeSessionFails(t *testing.T) {
+func TestBroken_EachRuleIsNeeded(t *testing.T) {
 	all := reflect.TypeFor[broken]()
 	require.Len(t, without, all.NumField(), "each rule has its session")
 	for i, c := range without {

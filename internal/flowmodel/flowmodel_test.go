@@ -23,7 +23,7 @@ func defaultSteps() int {
 	return 1_500_000
 }
 
-func TestHonestSessionsKeepTheirPromisesAndNeverStandStill(t *testing.T) {
+func TestPlay_HonestSessions(t *testing.T) {
 	var sum flowmodel.Counts
 	sessions := 0
 	for seed := *first; sum.Steps < *steps; seed++ {

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-func TestRunReportsWhetherTheCodeHasReturned(t *testing.T) {
+func TestRun_ReportsReturn(t *testing.T) {
 	var text bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&text, nil))
 	require.True(t, guard.Run(log, "callback", func() {}))
@@ -29,7 +29,7 @@ func TestRunReportsWhetherTheCodeHasReturned(t *testing.T) {
 	require.Contains(t, text.String(), "guard_test.go", "the log has the stack")
 }
 
-func TestRunDoesNotReturnWhereTheGoroutineEnds(t *testing.T) {
+func TestRun_GoexitDoesNotReturn(t *testing.T) {
 	var text bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&text, nil))
 	over, returned := make(chan struct{}), false
@@ -43,7 +43,7 @@ func TestRunDoesNotReturnWhereTheGoroutineEnds(t *testing.T) {
 	require.Contains(t, text.String(), "callback ended its goroutine")
 }
 
-func TestMisbehavedIsAnErrorOfThePanic(t *testing.T) {
+func TestMisbehaved_IsErrPanicked(t *testing.T) {
 	a := guard.Misbehaved(slog.New(slog.DiscardHandler), "tracer", "oops")
 	require.ErrorIs(t, a, codec.ErrPanicked)
 	require.Equal(t, "tracer panicked", a.Message)
@@ -55,7 +55,7 @@ type panics struct{ wire.Wire }
 func (panics) RemoteAddr() net.Addr { panic("oops") }
 func (panics) Close() error         { panic("oops") }
 
-func TestAWireThatPanicsCostsOnlyItsAnswer(t *testing.T) {
+func TestRemoteOf_PanickingWire(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	w := panics{}
 	require.False(t, guard.IsSocket(w))

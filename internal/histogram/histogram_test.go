@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-func TestPercentilesAreWithinAnEighthOfTheTruth(t *testing.T) {
+func TestPercentiles_Precision(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	var h Histogram
 	var all []time.Duration
@@ -33,7 +33,7 @@ func TestPercentilesAreWithinAnEighthOfTheTruth(t *testing.T) {
 	}
 }
 
-func TestEveryBucketHoldsWhatIsBelowItsEnd(t *testing.T) {
+func TestBucket_Bounds(t *testing.T) {
 	for i := range buckets {
 		require.Equal(t, i, bucket(upper(i)-time.Nanosecond), i)
 		if i < buckets-1 {
@@ -42,7 +42,7 @@ func TestEveryBucketHoldsWhatIsBelowItsEnd(t *testing.T) {
 	}
 }
 
-func TestDurationsOutOfRangeAreCountedAtTheEnds(t *testing.T) {
+func TestAdd_OutOfRange(t *testing.T) {
 	var h Histogram
 	h.Add(-time.Second)
 	h.Add(1000 * time.Hour)
@@ -51,7 +51,7 @@ func TestDurationsOutOfRangeAreCountedAtTheEnds(t *testing.T) {
 	require.Equal(t, []time.Duration{time.Microsecond, upper(buckets - 1)}, at)
 }
 
-func TestAnEmptyHistogramKnowsNothing(t *testing.T) {
+func TestHistogram_Empty(t *testing.T) {
 	at, n := new(Histogram).Percentiles(0.5, 0.99)
 	require.Zero(t, n)
 	require.Equal(t, []time.Duration{0, 0}, at)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestFilesOfACycle(t *testing.T) {
+func TestUses_Cycle(t *testing.T) {
 	packages, err := load([]string{"testdata/tied"})
 	require.NoError(t, err)
 	p := packages[0]
@@ -26,7 +26,7 @@ func TestFilesOfACycle(t *testing.T) {
 	require.Equal(t, []use{{"a.go", "b.go"}, {"b.go", "c.go"}}, mutual(edges))
 }
 
-func TestMembersOfAType(t *testing.T) {
+func TestMembers_OfType(t *testing.T) {
 	packages, err := load([]string{"testdata/tied"})
 	require.NoError(t, err)
 	p := packages[0]
@@ -59,7 +59,7 @@ func TestLargestCycle(t *testing.T) {
 	}
 }
 
-func TestLinesOfFilesAndFunctions(t *testing.T) {
+func TestLines_FilesAndFunctions(t *testing.T) {
 	library, tests, err := lines("testdata/tied")
 	require.NoError(t, err)
 	require.Empty(t, tests)
@@ -87,7 +87,7 @@ pipe   cycle   3   -
 wire   cycle   3   -
 `
 
-func TestWhatIsReachedNeverGrows(t *testing.T) {
+func TestCheck_ReachedNeverGrows(t *testing.T) {
 	rows, err := parseRows(before)
 	require.NoError(t, err)
 	for _, c := range []struct {
@@ -111,7 +111,7 @@ func TestWhatIsReachedNeverGrows(t *testing.T) {
 	}
 }
 
-func TestTheTableIsOnlyLowered(t *testing.T) {
+func TestTable_IsOnlyLowered(t *testing.T) {
 	rows, err := parseRows(before)
 	require.NoError(t, err)
 	after, err := parseRows(lowered(before, rows, numbers(8, 4, 2, absent)))
@@ -121,14 +121,14 @@ func TestTheTableIsOnlyLowered(t *testing.T) {
 	require.True(t, strings.HasPrefix(lowered(before, rows, numbers(8, 4, 2, absent)), "# a remark\n"))
 }
 
-func TestRowsThatAreNone(t *testing.T) {
+func TestRows_Invalid(t *testing.T) {
 	for _, text := range []string{". cycle 6", ". cycle six 7", ". cycle 6 seven", ". cycle 6 5"} {
 		_, err := parseRows(text)
 		require.ErrorContains(t, err, "bounds.txt:1")
 	}
 }
 
-func TestWhatIsGoneIsAnError(t *testing.T) {
+func TestMeasure_MissingIsError(t *testing.T) {
 	_, err := measure([]row{{of: "testdata/gone", what: "cycle", bound: 3, reached: 3}})
 	require.Error(t, err)
 	figures, err := measure([]row{{of: "testdata/gone", what: "cycle", bound: 3, reached: absent}})

@@ -18,19 +18,19 @@ func seen() string {
 	return strings.Join(<-list, "\n\n")
 }
 
-func TestTheWatchSeesTheTestThatRuns(t *testing.T) {
-	require.Contains(t, seen(), "TestTheWatchSeesTheTestThatRuns(")
+func TestWatch_SeesRunningTest(t *testing.T) {
+	require.Contains(t, seen(), "TestWatch_SeesRunningTest(")
 	t.Run("part", func(t *testing.T) {
-		require.Contains(t, seen(), "TestTheWatchSeesTheTestThatRuns.func1(")
-		require.NotContains(t, seen(), "TestTheWatchSeesTheTestThatRuns(", "it waits for its part, and only the part counts")
+		require.Contains(t, seen(), "TestWatch_SeesRunningTest.func1(")
+		require.NotContains(t, seen(), "TestWatch_SeesRunningTest(", "it waits for its part, and only the part counts")
 	})
 }
 
-func TestTheWatchSeesATestThatCleansUp(t *testing.T) {
-	t.Cleanup(func() { require.Contains(t, seen(), "TestTheWatchSeesATestThatCleansUp.func1(") })
+func TestWatch_SeesCleanup(t *testing.T) {
+	t.Cleanup(func() { require.Contains(t, seen(), "TestWatch_SeesCleanup.func1(") })
 }
 
-func TestATestIsOverdueOnceItHasBeenThereForLongerThanTheLimit(t *testing.T) {
+func TestOverdue_BeyondLimit(t *testing.T) {
 	const limit = time.Minute
 	begin := time.Now()
 	since := map[string]time.Time{}

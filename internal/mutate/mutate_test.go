@@ -45,7 +45,7 @@ func changes(t *testing.T, src string) []string {
 	return texts
 }
 
-func TestEachPlaceIsChangedByItself(t *testing.T) {
+func TestMutants_OnePlaceEach(t *testing.T) {
 	require.ElementsMatch(t, []string{
 		"condition: if q.n < limit && ok { -> if !(q.n < limit && ok) {",
 		"logic: if q.n < limit && ok { -> if q.n < limit || ok {",
@@ -60,7 +60,7 @@ func TestEachPlaceIsChangedByItself(t *testing.T) {
 		"what only people read stays as it is")
 }
 
-func TestADrawIsTheSameForASeedAndStaysWhenOtherFunctionsChange(t *testing.T) {
+func TestDraw_IsStableForASeed(t *testing.T) {
 	order := func(seed uint64, src string) []string {
 		dir := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "p.go"), []byte(src), 0o600))
@@ -81,7 +81,7 @@ func TestADrawIsTheSameForASeedAndStaysWhenOtherFunctionsChange(t *testing.T) {
 	require.Equal(t, before, slices.DeleteFunc(after, func(id string) bool { return !slices.Contains(before, id) }))
 }
 
-func TestTestsOfTheLowestPackagesComeFirst(t *testing.T) {
+func TestSuites_LowestFirst(t *testing.T) {
 	all := []folder{
 		{path: ".", tested: true, imports: []string{"pipe"}},
 		{path: "codec", tested: true},
@@ -97,7 +97,7 @@ func TestTestsOfTheLowestPackagesComeFirst(t *testing.T) {
 	require.Equal(t, []string{"internal/piping", "pipe", ".", "test/calls"}, paths)
 }
 
-func TestVerdicts(t *testing.T) {
+func TestVerdict_OfOutput(t *testing.T) {
 	for output, want := range map[string]verdict{
 		"--- FAIL: TestX (0.00s)\n    x_test.go:1: no":                       assertion,
 		"goroutines left behind by the tests:":                               assertion,
@@ -116,14 +116,14 @@ func TestVerdicts(t *testing.T) {
 	require.Equal(t, []string{"TestX", "TestX/part"}, failed("--- FAIL: TestX (0s)\n    --- FAIL: TestX/part (0s)"))
 }
 
-func TestQuickTestsComeFirst(t *testing.T) {
+func TestPace_QuickTestsFirst(t *testing.T) {
 	p := paceOf("--- PASS: TestA (0.10s)\n--- PASS: TestB (3.00s)\n    --- PASS: TestB/part (3.00s)\n--- PASS: TestC (0.21s)\n", time.Second)
 	require.Equal(t, []string{"-test.skip=^(TestB|TestC)$", "-test.run=^(TestB|TestC)$"}, p.parts())
 	require.Equal(t, time.Second, p.all, "some were parallel")
 	require.Equal(t, []string{"-test.run=."}, paceOf("--- PASS: TestA (0.10s)\n", time.Second).parts())
 }
 
-func TestAJournalGoesOn(t *testing.T) {
+func TestJournal_Continues(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "journal")
 	j, err := open(name)
 	require.NoError(t, err)

@@ -13,7 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/outbox"
 )
 
-func TestOfPongsAndCreditsForOpensOnlyTheNewestDeparts(t *testing.T) {
+func TestControls_OnlyNewestDeparts(t *testing.T) {
 	b := newBox(t)
 	for n := range uint64(3) {
 		b.control(message.Pong{N: n})
@@ -29,7 +29,7 @@ func TestOfPongsAndCreditsForOpensOnlyTheNewestDeparts(t *testing.T) {
 	require.Zero(t, b.messages, "they are not counted")
 }
 
-func TestWhoeverPutsAControlWritesIfNobodyDoes(t *testing.T) {
+func TestPutControl_BecomesWriter(t *testing.T) {
 	b := newBox(t)
 	for _, put := range []func() (bool, error){
 		func() (bool, error) { return b.PutControl(message.Pong{}) },
@@ -47,7 +47,7 @@ func TestWhoeverPutsAControlWritesIfNobodyDoes(t *testing.T) {
 	}
 }
 
-func TestAnAnnouncerIsAskedWhenItsControlsDepart(t *testing.T) {
+func TestAnnounce_AskedOnDeparture(t *testing.T) {
 	b := newBox(t)
 	f := b.fill()
 	b.block(f, []byte("waits"))
@@ -70,7 +70,7 @@ type nothing struct{}
 
 func (nothing) Controls(func(message.Control)) {}
 
-func TestAnAnnouncerMayHaveNothingToSayAnyMore(t *testing.T) {
+func TestAnnounce_NothingLeft(t *testing.T) {
 	b := newBox(t)
 	write, err := b.Announce(nothing{})
 	require.NoError(t, err)
@@ -80,7 +80,7 @@ func TestAnAnnouncerMayHaveNothingToSayAnyMore(t *testing.T) {
 	require.Equal(t, outbox.Idle, end)
 }
 
-func TestNothingIsEncodedWhileThereIsNoWire(t *testing.T) {
+func TestControls_NoneWithoutWire(t *testing.T) {
 	b := newBox(t)
 	b.Keep(func() uint64 { return 0 }, 1<<20)
 	f, _ := b.open(0)
@@ -111,7 +111,7 @@ func TestNothingIsEncodedWhileThereIsNoWire(t *testing.T) {
 	}, b.controls())
 }
 
-func TestAnAskSaysWhatHasDepartedBeforeIt(t *testing.T) {
+func TestAsk_SaysDepartedCost(t *testing.T) {
 	b := newBox(t)
 	f := b.fill()
 	sent := uint32(63<<10 - 10 + overhead)
@@ -130,7 +130,7 @@ func TestAnAskSaysWhatHasDepartedBeforeIt(t *testing.T) {
 	require.Equal(t, 8, b.messages, "Asks are counted as the Blocks are")
 }
 
-func TestWhatIsDroppedBeforeAnAskDoesNotCount(t *testing.T) {
+func TestAsk_IgnoresDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBox(t)
 		f := b.fill()
@@ -147,7 +147,7 @@ func TestWhatIsDroppedBeforeAnAskDoesNotCount(t *testing.T) {
 	})
 }
 
-func TestAnAskThatIsOfNoUseVanishes(t *testing.T) {
+func TestAsk_Vanishes(t *testing.T) {
 	b := newBox(t)
 	f := b.fill()
 	s := new(asker)
@@ -166,7 +166,7 @@ func TestAnAskThatIsOfNoUseVanishes(t *testing.T) {
 	require.Equal(t, before+100, b.bytes)
 }
 
-func TestAnAskThatVanishesAloneLeavesNothingToWrite(t *testing.T) {
+func TestAsk_VanishesAlone(t *testing.T) {
 	b := newBox(t)
 	f, _ := b.open(0)
 	b.drain()
@@ -179,7 +179,7 @@ func TestAnAskThatVanishesAloneLeavesNothingToWrite(t *testing.T) {
 	require.Equal(t, outbox.Idle, end)
 }
 
-func TestAnAskIsDroppedWithItsPipe(t *testing.T) {
+func TestAsk_DroppedWithPipe(t *testing.T) {
 	b := newBox(t)
 	f := b.fill()
 	s := &asker{wants: 9}
@@ -192,7 +192,7 @@ func TestAnAskIsDroppedWithItsPipe(t *testing.T) {
 	require.Equal(t, 4, b.messages)
 }
 
-func TestTheEndForgetsControls(t *testing.T) {
+func TestClose_DropsControls(t *testing.T) {
 	b := newBox(t)
 	b.control(message.Pong{N: 1})
 	a := new(announcer)
@@ -205,7 +205,7 @@ func TestTheEndForgetsControls(t *testing.T) {
 	require.ErrorIs(t, err, outbox.ErrClosed)
 }
 
-func TestJudgeDropsAsMuchAsTheLossRateAllows(t *testing.T) {
+func TestJudge_DropsByLossRate(t *testing.T) {
 	b := newBox(t)
 	f := outbox.AcceptedFlow(0, 1)
 	dropped := 0
@@ -225,7 +225,7 @@ func TestJudgeDropsAsMuchAsTheLossRateAllows(t *testing.T) {
 	require.EqualValues(t, 64, b.blocks(1)[0].Meta.Skipped, "the next one reports it")
 }
 
-func TestJudgeSparesWhatMayNotBeLostAndLeavesAloneWhatIsOver(t *testing.T) {
+func TestJudge_Spares(t *testing.T) {
 	b := newBox(t)
 	f := outbox.AcceptedFlow(0, 1)
 	for _, m := range []outbox.Message{{Type: message.BlockType}, {Type: message.BlockType, End: true, Loss: 127}} {
@@ -241,7 +241,7 @@ func TestJudgeSparesWhatMayNotBeLostAndLeavesAloneWhatIsOver(t *testing.T) {
 	require.Empty(t, b.drops)
 }
 
-func TestJudgeCountsWithWhatIsJudgedElsewhere(t *testing.T) {
+func TestJudge_SharesTheDebt(t *testing.T) {
 	for _, rate := range []uint8{1, 64, 126} {
 		b := newBox(t)
 		f := outbox.AcceptedFlow(0, 1)
@@ -262,7 +262,7 @@ func TestJudgeCountsWithWhatIsJudgedElsewhere(t *testing.T) {
 
 // If a call is rejected because of a Drain, its peer has to receive the Drain first. Otherwise it
 // would take the rejection for one of that call alone.
-func TestNothingThatIsPutAfterADrainDepartsBeforeIt(t *testing.T) {
+func TestDrain_DepartsFirst(t *testing.T) {
 	b := newBox(t)
 	b.control(message.Ping{N: 1})
 	f := outbox.AcceptedFlow(0, 1)
@@ -272,7 +272,7 @@ func TestNothingThatIsPutAfterADrainDepartsBeforeIt(t *testing.T) {
 	require.Equal(t, []string{"message.Drain", "Close 1", "message.Ping"}, b.drain())
 }
 
-func TestWhatIsPutAheadWaitsForWhatFollows(t *testing.T) {
+func TestPutAhead_WaitsForNext(t *testing.T) {
 	b := newBox(t)
 	require.NoError(t, b.PutAhead(message.Drain{None: true}))
 	write, err := b.PutControl(message.Ping{N: 1})
@@ -283,7 +283,7 @@ func TestWhatIsPutAheadWaitsForWhatFollows(t *testing.T) {
 	require.Equal(t, outbox.ErrClosed, b.PutAhead(message.Drain{None: true}))
 }
 
-func TestASkipGrowsWhatCountsAsDeparted(t *testing.T) {
+func TestSkip_RaisesDepartedCost(t *testing.T) {
 	b := newBox(t)
 	f := b.fill()
 	sent := uint32(63<<10 - 10 + overhead)

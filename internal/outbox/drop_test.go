@@ -13,7 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-func TestAnOpenWhoseTimeIsUpNeverLeaves(t *testing.T) {
+func TestExpiry_OpenNeverLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBox(t)
 		b.fill()
@@ -32,7 +32,7 @@ func TestAnOpenWhoseTimeIsUpNeverLeaves(t *testing.T) {
 	})
 }
 
-func TestTheTimeThatIsLeftTravels(t *testing.T) {
+func TestTTL_IsTheRemainingTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBox(t)
 		f := b.fill()
@@ -43,7 +43,7 @@ func TestTheTimeThatIsLeftTravels(t *testing.T) {
 	})
 }
 
-func TestADroppedBlockIsTold(t *testing.T) {
+func TestDrop_IsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, c := range map[string]struct {
 			after outbox.Message
@@ -69,9 +69,9 @@ func TestADroppedBlockIsTold(t *testing.T) {
 	})
 }
 
-// TestThePartThatIsDroppedNeverExceedsTheLossRate judges Blocks of random loss rates. After each
-// Block it compares the number of drops with the permitted number.
-func TestThePartThatIsDroppedNeverExceedsTheLossRate(t *testing.T) {
+// TestThin_KeepsToLossRate judges Blocks of random loss rates. After each Block it compares the
+// number of drops with the permitted number.
+func TestThin_KeepsToLossRate(t *testing.T) {
 	for _, rate := range []int{0, 1, 64, 126, 127, -1} { // -1: random
 		rnd := rand.New(rand.NewPCG(1, 1))
 		b := newBox(t)
@@ -104,7 +104,7 @@ func TestThePartThatIsDroppedNeverExceedsTheLossRate(t *testing.T) {
 	}
 }
 
-func TestWithoutPressureNothingIsThinnedAndTheLossRateTravels(t *testing.T) {
+func TestThin_OnlyUnderPressure(t *testing.T) {
 	b := newBox(t)
 	f := outbox.AcceptedFlow(0, 1)
 	for range 100 {
@@ -115,7 +115,7 @@ func TestWithoutPressureNothingIsThinnedAndTheLossRateTravels(t *testing.T) {
 	require.EqualValues(t, 100, got[50].Meta.Loss)
 }
 
-func TestThinJudgesTheQueueOnceAndSparesWhatMayNotBeLost(t *testing.T) {
+func TestThin_JudgesOnce(t *testing.T) {
 	b := newBox(t)
 	f := b.fill()
 	for range 100 {
@@ -140,7 +140,7 @@ func TestThinJudgesTheQueueOnceAndSparesWhatMayNotBeLost(t *testing.T) {
 	require.True(t, got[len(got)-1].End)
 }
 
-func TestTheGapIsToldWhereItIs(t *testing.T) {
+func TestGap_IsReportedInPlace(t *testing.T) {
 	for name, drop := range map[string]func(b *box, f *outbox.Flow){
 		"dropped on arrival": func(b *box, f *outbox.Flow) {
 			b.send(f, outbox.Message{Payload: []byte("b"), Loss: 127, Pressed: true})

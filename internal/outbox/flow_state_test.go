@@ -20,7 +20,7 @@ var (
 	}
 )
 
-func TestFlowState(t *testing.T) {
+func TestFlowState_Transitions(t *testing.T) {
 	// the next state, by event; "-" is not allowed
 	table := []struct {
 		from flowState
@@ -52,7 +52,7 @@ func TestFlowState(t *testing.T) {
 	}
 }
 
-func TestFlowStateKeepsItsPromises(t *testing.T) {
+func TestFlowState_Invariants(t *testing.T) {
 	for from, name := range allStates {
 		for e, event := range allEvents {
 			next, ok := from.next(e)
@@ -76,7 +76,7 @@ func TestFlowStateKeepsItsPromises(t *testing.T) {
 	}
 }
 
-func TestAFlowBeginsUnsentAndOneOfThePeerOpen(t *testing.T) {
+func TestFlow_InitialStates(t *testing.T) {
 	here, there := NewFlow(priority.Max), AcceptedFlow(priority.Min, 7)
 	require.Equal(t, unsent, here.state)
 	require.Equal(t, open, there.state)

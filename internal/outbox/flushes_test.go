@@ -12,7 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/outbox"
 )
 
-func TestFlushWaitsForWhatWasPutBeforeAndNothingElse(t *testing.T) {
+func TestFlush_WaitsForEarlier(t *testing.T) {
 	b := newBox(t)
 	done := func(c <-chan struct{}) bool {
 		select {
@@ -42,7 +42,7 @@ func TestFlushWaitsForWhatWasPutBeforeAndNothingElse(t *testing.T) {
 	require.True(t, done(flushed))
 }
 
-func TestFlushCoversControls(t *testing.T) {
+func TestFlush_CoversControls(t *testing.T) {
 	b := newBox(t)
 	for name, put := range map[string]func(){
 		"a Pong":          func() { b.control(message.Pong{}) },
@@ -63,7 +63,7 @@ func TestFlushCoversControls(t *testing.T) {
 	}
 }
 
-func TestFlushDoesNotWaitForWhatVanishes(t *testing.T) {
+func TestFlush_IgnoresVanished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, m := range map[string]outbox.Message{
 			"an Ask":  {Type: message.ControlType, Control: outbox.Ask, Sender: new(asker)},

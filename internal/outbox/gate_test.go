@@ -43,7 +43,7 @@ func pings(frames []string) (n int) {
 	return n
 }
 
-func TestNoMoreIsInFlightThanTheBound(t *testing.T) {
+func TestGate_Bound(t *testing.T) {
 	b, f, m := gated(t, outbox.Bound{Ceiling: 100 * kib, Part: 8 * kib, Spacing: 1 << 30})
 	for range 300 {
 		b.block(f, make([]byte, kib))
@@ -69,7 +69,7 @@ func TestNoMoreIsInFlightThanTheBound(t *testing.T) {
 	require.InDelta(t, 200*kib, written, 8*kib)
 }
 
-func TestFewUrgentMessagesPassTheGate(t *testing.T) {
+func TestGate_PassesFewUrgent(t *testing.T) {
 	b, f, _ := gated(t, outbox.Bound{Ceiling: 20 * kib, Part: 4 * kib, Spacing: 1 << 30})
 	for range 40 {
 		b.block(f, make([]byte, kib))
@@ -90,7 +90,7 @@ func TestFewUrgentMessagesPassTheGate(t *testing.T) {
 	require.Len(t, b.drain(), 8)
 }
 
-func TestUrgentMessagesPassTheGateUpToTheirSizes(t *testing.T) {
+func TestGate_UrgentSizes(t *testing.T) {
 	b, f, _ := gated(t, outbox.Bound{Ceiling: 20 * kib, Part: 4 * kib, Spacing: 1 << 30})
 	for range 40 {
 		b.block(f, make([]byte, kib))
@@ -109,7 +109,7 @@ func TestUrgentMessagesPassTheGateUpToTheirSizes(t *testing.T) {
 	require.Empty(t, b.drain(), "one byte too large")
 }
 
-func TestWhereAllAreEquallyUrgentNonePassesTheGate(t *testing.T) {
+func TestGate_EqualPriorities(t *testing.T) {
 	b, f, _ := gated(t, outbox.Bound{Ceiling: 20 * kib, Part: 4 * kib, Spacing: 1 << 30})
 	other, _ := b.open(0)
 	for range 100 {
@@ -123,7 +123,7 @@ func TestWhereAllAreEquallyUrgentNonePassesTheGate(t *testing.T) {
 	require.Empty(t, b.drain())
 }
 
-func TestWhatDepartsTogetherIsNoMoreThanAPart(t *testing.T) {
+func TestGate_BatchSize(t *testing.T) {
 	b, f, _ := gated(t, outbox.Bound{Ceiling: 1 << 40, Part: 4 * kib, Spacing: 1 << 30})
 	for range 64 {
 		b.block(f, make([]byte, kib))
@@ -138,7 +138,7 @@ func TestWhatDepartsTogetherIsNoMoreThanAPart(t *testing.T) {
 	}
 }
 
-func TestMarksGoAlongWithMuchThatIsWritten(t *testing.T) {
+func TestMarks_Spacing(t *testing.T) {
 	b, f, m := gated(t, outbox.Bound{Ceiling: 1 << 40, Spacing: 64 * kib})
 	sent := 0
 	var frames []string
@@ -157,7 +157,7 @@ func TestMarksGoAlongWithMuchThatIsWritten(t *testing.T) {
 	require.True(t, m.short[1], "everything was sent between the marks")
 }
 
-func TestWithoutAMarkerThereIsNoGate(t *testing.T) {
+func TestGate_WithoutMarker(t *testing.T) {
 	b := newBox(t)
 	f, _ := b.open(0)
 	for range 1000 {
@@ -169,7 +169,7 @@ func TestWithoutAMarkerThereIsNoGate(t *testing.T) {
 	require.False(t, full)
 }
 
-func TestAPeerThatAnswersNoMarksIsSentALittle(t *testing.T) {
+func TestNudge_SendsALittle(t *testing.T) {
 	b, f, m := gated(t, outbox.Bound{Ceiling: 20 * kib, Part: 4 * kib, Spacing: 1 << 30})
 	m.never = true
 	b.block(f, bytes.Repeat([]byte{1}, 200*kib)) // one that does not fit may pass alone
@@ -190,7 +190,7 @@ func TestAPeerThatAnswersNoMarksIsSentALittle(t *testing.T) {
 	}
 }
 
-func TestAnotherWireHasNoBound(t *testing.T) {
+func TestGate_ResetByResume(t *testing.T) {
 	b, m := newBox(t), new(marks)
 	b.Mark(m)
 	b.Keep(func() uint64 { return 0 }, 1<<20)
@@ -213,9 +213,9 @@ func TestAnotherWireHasNoBound(t *testing.T) {
 	require.False(t, full)
 }
 
-// TestAttackAFlushEndsThoughNoMarkComesBack drops the messages of a Flush while the gate is closed
-// and there is no writer.
-func TestAttackAFlushEndsThoughNoMarkComesBack(t *testing.T) {
+// TestAttack_FlushWithoutMarks drops the messages of a Flush while the gate is closed and there is
+// no writer.
+func TestAttack_FlushWithoutMarks(t *testing.T) {
 	for name, drop := range map[string]func(b *box, f *outbox.Flow){
 		"canceled": func(b *box, f *outbox.Flow) { b.Cancel(f, outbox.Ended) },
 		"finished": func(b *box, f *outbox.Flow) { b.Finish(f, outbox.Ended) },

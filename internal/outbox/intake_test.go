@@ -11,7 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/outbox"
 )
 
-func TestWhoeverEntersFirstWritesForAllWhoCameMeanwhile(t *testing.T) {
+func TestEnter_FirstWritesForAll(t *testing.T) {
 	b := newBox(t)
 	for range 3 {
 		var opened []*opening
@@ -33,7 +33,7 @@ func TestWhoeverEntersFirstWritesForAllWhoCameMeanwhile(t *testing.T) {
 	require.Equal(t, 12, b.messages)
 }
 
-func TestWhatEnteredGoesBeforeWhatIsPutLater(t *testing.T) {
+func TestEnter_BeforeLaterPut(t *testing.T) {
 	b := newBox(t)
 	first, _ := b.open(0)
 	b.drain()
@@ -43,7 +43,7 @@ func TestWhatEnteredGoesBeforeWhatIsPutLater(t *testing.T) {
 	require.Equal(t, []string{"Open 2", "Block 0 later"}, b.drain())
 }
 
-func TestAnUrgentOpenOvertakesThoseThatWait(t *testing.T) {
+func TestEnter_UrgentOvertakes(t *testing.T) {
 	b := newBox(t)
 	var normal []*opening
 	for range 3 {
@@ -58,7 +58,7 @@ func TestAnUrgentOpenOvertakesThoseThatWait(t *testing.T) {
 	require.Equal(t, []uint64{6}, normal[2].ids)
 }
 
-func TestATooLargeOpenDoesNotEnter(t *testing.T) {
+func TestEnter_TooLarge(t *testing.T) {
 	b := newBox(t)
 	f := outbox.NewFlow(0)
 	write, err := b.Enter(&f, &outbox.Message{Type: message.OpenType, Payload: make([]byte, 1<<20), Departer: new(opening)})
@@ -68,7 +68,7 @@ func TestATooLargeOpenDoesNotEnter(t *testing.T) {
 	require.Empty(t, b.drain())
 }
 
-func TestWhatEntersAfterTheEndIsDiscarded(t *testing.T) {
+func TestEnter_AfterClose(t *testing.T) {
 	b := newBox(t)
 	_, before, _ := b.enter(0, "before")
 	require.False(t, b.Close(nil), "the caller of Enter is to write")
@@ -82,7 +82,7 @@ func TestWhatEntersAfterTheEndIsDiscarded(t *testing.T) {
 	require.Equal(t, []outbox.Drop{{Open: true}, {Open: true}}, b.drops)
 }
 
-func TestWhatEntersWithoutAWireCanBeTakenBack(t *testing.T) {
+func TestEnter_WithoutWireIsCancelable(t *testing.T) {
 	b := newBox(t)
 	b.Keep(func() uint64 { return 0 }, 1<<20)
 	_, early, _ := b.enter(0, "")
@@ -107,7 +107,7 @@ func TestWhatEntersWithoutAWireCanBeTakenBack(t *testing.T) {
 	require.Zero(t, late.discarded, "Cancel has reported")
 }
 
-func TestCancelTellsWhetherAnOpenThatEnteredMayBeKnown(t *testing.T) {
+func TestCancel_OfEnteredOpen(t *testing.T) {
 	b := newBox(t)
 	f, o, _ := b.enter(0, "")
 	departed, unsent := b.Cancel(f, outbox.Ended)
@@ -116,7 +116,7 @@ func TestCancelTellsWhetherAnOpenThatEnteredMayBeKnown(t *testing.T) {
 	require.Len(t, o.ids, 1)
 }
 
-func TestFlushCoversWhatHasEntered(t *testing.T) {
+func TestFlush_CoversEntered(t *testing.T) {
 	b := newBox(t)
 	b.enter(0, "")
 	done := b.Flush()
@@ -135,7 +135,7 @@ type oneEnd struct{ departed, discarded atomic.Int32 }
 func (o *oneEnd) Depart(uint64)               { o.departed.Add(1) }
 func (o *oneEnd) Discard(outbox.Reason, bool) { o.discarded.Add(1) }
 
-func TestEveryOpenThatEntersIsToldOnceWhatBecomesOfIt(t *testing.T) {
+func TestEnter_OneOutcome(t *testing.T) {
 	const callers, each = 8, 2_000
 	var gone atomic.Int64
 	var lasts atomic.Int32
@@ -187,7 +187,7 @@ func TestEveryOpenThatEntersIsToldOnceWhatBecomesOfIt(t *testing.T) {
 	t.Log(departed, "departed,", discarded, "were discarded")
 }
 
-func TestOpensThatComeAfterTheirEnd(t *testing.T) {
+func TestEndOpens_RejectsLater(t *testing.T) {
 	b := newBox(t)
 	_, _, _ = b.enter(0, "before")
 	b.EndOpens()

@@ -29,7 +29,7 @@ func takeAll(o *outbox.Outbox) (batch []byte, pieces int) {
 	return batch, len(s)
 }
 
-func TestALargePayloadIsLentWhileSomebodyWrites(t *testing.T) {
+func TestLend_LargePayload(t *testing.T) {
 	b := newBox(t)
 	b.Lend()
 	f, _ := b.open(0)
@@ -59,7 +59,7 @@ func give(m *outbox.Message) {
 	m.Payload = m.Memory.B[:copy(m.Memory.B, m.Payload)]
 }
 
-func TestMemoryThatIsGivenAwayIsLentAtOnce(t *testing.T) {
+func TestLend_GivenMemory(t *testing.T) {
 	b := newBox(t)
 	b.Lend()
 	f, _ := b.open(0)
@@ -75,7 +75,7 @@ func TestMemoryThatIsGivenAwayIsLentAtOnce(t *testing.T) {
 	b.Written(batch)
 }
 
-func TestMemoryStaysItsOwnersIfThereIsAnError(t *testing.T) {
+func TestMemory_KeptOnError(t *testing.T) {
 	b := newBox(t)
 	f, _ := b.open(0)
 	_, err := b.Put(f, &outbox.Message{Type: message.BlockType, End: true})
@@ -91,7 +91,7 @@ func TestMemoryStaysItsOwnersIfThereIsAnError(t *testing.T) {
 	require.NotNil(t, m.Memory)
 }
 
-func TestALonePayloadIsWrittenInOnePiece(t *testing.T) {
+func TestLend_LonePayload(t *testing.T) {
 	b := newBox(t)
 	b.Lend()
 	f, _ := b.open(0)
@@ -101,9 +101,8 @@ func TestALonePayloadIsWrittenInOnePiece(t *testing.T) {
 	require.Zero(t, pieces, "the sender writes it, at once and without another goroutine")
 }
 
-// TestWhatIsLentIsWhatWouldHaveBeenCopied drives two Outboxes, one of which lends, with the same
-// messages and drops.
-func TestWhatIsLentIsWhatWouldHaveBeenCopied(t *testing.T) {
+// TestLend_MatchesCopy drives two Outboxes, one of which lends, with the same messages and drops.
+func TestLend_MatchesCopy(t *testing.T) {
 	sizes := []int{0, 10, 1_000, 8 << 10, 20_000, 32 << 10, 64 << 10, 100_000}
 	for seed := range uint64(20) {
 		rnd := rand.New(rand.NewPCG(seed, 1))

@@ -8,8 +8,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/weightest"
 )
 
-// TestWhatIsKeptTakesLittleMoreThanItsBytes has a peer that acknowledges nothing for a while.
-func TestWhatIsKeptTakesLittleMoreThanItsBytes(t *testing.T) {
+// TestLog_Memory has a peer that acknowledges nothing for a while.
+func TestLog_Memory(t *testing.T) {
 	const blocks, size = 1000, 3000
 	k := newKeeper(t, 0)
 	k.drain()

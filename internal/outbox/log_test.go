@@ -164,7 +164,7 @@ func (k *keeper) lose() {
 	}
 }
 
-func TestWhatTheLogKeepsIsWhatThePeerLacks(t *testing.T) {
+func TestLog_HasWhatPeerLacks(t *testing.T) {
 	for seed := range uint64(40) {
 		k := newKeeper(t, seed)
 		for range 300 {
@@ -204,7 +204,7 @@ func TestWhatTheLogKeepsIsWhatThePeerLacks(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotAcknowledgedIsNotYetWritten(t *testing.T) {
+func TestLog_UnacknowledgedCounts(t *testing.T) {
 	k := newKeeper(t, 0)
 	k.drain()
 	require.Zero(t, k.messages)
@@ -223,7 +223,7 @@ func TestWhatIsNotAcknowledgedIsNotYetWritten(t *testing.T) {
 	require.False(t, k.Ack(5))
 }
 
-func TestTheEndForgetsWhatIsKept(t *testing.T) {
+func TestLog_ClearedByClose(t *testing.T) {
 	k := newKeeper(t, 0)
 	k.drain()
 	k.writing = false
@@ -238,9 +238,9 @@ func TestTheEndForgetsWhatIsKept(t *testing.T) {
 	require.ErrorIs(t, err, outbox.ErrClosed)
 }
 
-// TestAnIdleSessionKeepsNothing sends Pings and Pongs for years. They are not countable, so they
-// are not acknowledged, and are never sent again.
-func TestAnIdleSessionKeepsNothing(t *testing.T) {
+// TestLog_IdleKeepsNothing sends Pings and Pongs for years. They are not countable, so they are not
+// acknowledged, and are never sent again.
+func TestLog_IdleKeepsNothing(t *testing.T) {
 	for _, pending := range []bool{false, true} {
 		t.Run(fmt.Sprint("with something to acknowledge: ", pending), func(t *testing.T) {
 			k := newKeeper(t, 0)
@@ -263,7 +263,7 @@ func TestAnIdleSessionKeepsNothing(t *testing.T) {
 	}
 }
 
-func TestAnAckGoesAlongWithWhatIsSent(t *testing.T) {
+func TestAck_JoinsTheBatch(t *testing.T) {
 	k := newKeeper(t, 0)
 	k.drain()
 	k.writing = false
@@ -280,7 +280,7 @@ func TestAnAckGoesAlongWithWhatIsSent(t *testing.T) {
 	require.Equal(t, []string{"message.Ack"}, frames)
 }
 
-func TestCountableFramesAreThoseOfTheSpecification(t *testing.T) {
+func TestCountable_BySpecification(t *testing.T) {
 	for want, list := range map[bool][]interface{ AppendTo([]byte) []byte }{
 		true: {&message.Open{}, &message.Open{Pipe: 1 << 40, Meta: message.Meta{TTL: 1, Key: []byte("k")}}, &message.Block{}, &message.Block{End: true}, &message.Close{}, &message.Close{Abort: codec.ErrCanceled},
 			message.Credit{}, message.Credit{Opens: true, Limit: 1 << 40}, message.Drain{}, message.Drain{None: true}, message.Stop{Pipe: 300},
@@ -300,7 +300,7 @@ func TestCountableFramesAreThoseOfTheSpecification(t *testing.T) {
 	require.False(t, message.Countable(long))
 }
 
-func TestAnOutboxWithoutAWireHoldsNoBatch(t *testing.T) {
+func TestHalt_FreesTheBatch(t *testing.T) {
 	const n, most = 100, 100 << 10
 	var boxes []*box
 	before := weightest.Heap()

@@ -20,7 +20,7 @@ var (
 	another = outbox.Message{Type: message.BlockType, Payload: []byte("another")}
 )
 
-func TestOthersAreToldWithoutTheLock(t *testing.T) {
+func TestReports_WithoutLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var o *outbox.Outbox
 		var told []string
@@ -47,7 +47,7 @@ func (toldSender) Asking(uint32) (departed, total uint64, ok bool) { return 0, 0
 func (toldSender) Skipping(uint32, uint64) (total uint64, ok bool) { return 0, false }
 func (s toldSender) Dropped(int)                                   { s() }
 
-func TestADepartingOpenIsToldBeforeAByteOfItIsTaken(t *testing.T) {
+func TestDepart_BeforeTake(t *testing.T) {
 	b := newBox(t)
 	b.fill()
 	_, put := b.open(0)
@@ -67,7 +67,7 @@ func TestADepartingOpenIsToldBeforeAByteOfItIsTaken(t *testing.T) {
 	require.Len(t, entered.ids, 1)
 }
 
-func TestAnEndAndACloseWaitBehindTheirOpen(t *testing.T) {
+func TestOpen_PrecedesEndAndClose(t *testing.T) {
 	b := newBox(t)
 	b.fill()
 	f, o := b.open(0)
@@ -84,13 +84,13 @@ func TestAnEndAndACloseWaitBehindTheirOpen(t *testing.T) {
 	b.refuses(f, closes)
 }
 
-func TestAPipeIsOpenedOnce(t *testing.T) {
+func TestOpen_Once(t *testing.T) {
 	b := newBox(t)
 	f, _ := b.open(0)
 	b.refuses(f, outbox.Message{Type: message.OpenType, Departer: new(opening)})
 }
 
-func TestCancelDropsAnOpenWithItsClose(t *testing.T) {
+func TestCancel_DropsOpenAndClose(t *testing.T) {
 	b := newBox(t)
 	b.fill()
 	f, o := b.open(0)
@@ -105,7 +105,7 @@ func TestCancelDropsAnOpenWithItsClose(t *testing.T) {
 	require.Empty(t, o.ids)
 }
 
-func TestCancelDropsNothingOnceTheCloseOfADepartedPipeWasPut(t *testing.T) {
+func TestCancel_AfterClose(t *testing.T) {
 	b := newBox(t)
 	f := b.fill()
 	b.block(f, []byte("waits"))
@@ -116,7 +116,7 @@ func TestCancelDropsNothingOnceTheCloseOfADepartedPipeWasPut(t *testing.T) {
 	require.Equal(t, []string{"Open 0", "Block 0 xxxxxxxx", "Block 0 waits", "Close 0"}, b.drain())
 }
 
-func TestCancelBeforeTheOpenWasPutRefusesIt(t *testing.T) {
+func TestCancel_BeforeOpen(t *testing.T) {
 	b := newBox(t)
 	f := outbox.NewFlow(0)
 	departed, unsent := b.Cancel(&f, outbox.Ended)
@@ -132,7 +132,7 @@ func TestCancelBeforeTheOpenWasPutRefusesIt(t *testing.T) {
 	require.Equal(t, 1, b.messages, "and it counts no longer")
 }
 
-func TestWhatThePeerHasClosedIsOver(t *testing.T) {
+func TestFinish_EndsPipe(t *testing.T) {
 	b := newBox(t)
 	f := b.fill()
 	b.block(f, []byte("waits"))
@@ -147,7 +147,7 @@ func TestWhatThePeerHasClosedIsOver(t *testing.T) {
 	require.Equal(t, []string{"Open 0", "Block 0 xxxxxxxx"}, b.drain())
 }
 
-func TestNoBlockFollowsAnOpenThatEnteredAndWasDropped(t *testing.T) {
+func TestEnter_DroppedEndsPipe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBox(t)
 		f, o := outbox.NewFlow(0), new(opening)
@@ -159,7 +159,7 @@ func TestNoBlockFollowsAnOpenThatEnteredAndWasDropped(t *testing.T) {
 	})
 }
 
-func TestAnEndOfStreamNeverExpires(t *testing.T) {
+func TestExpiry_SparesEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBox(t)
 		f := b.fill()
@@ -173,7 +173,7 @@ func TestAnEndOfStreamNeverExpires(t *testing.T) {
 	})
 }
 
-func TestTheGapIsToldByABlockAndNotByAControl(t *testing.T) {
+func TestGap_NotByControl(t *testing.T) {
 	b := newBox(t)
 	f := b.fill()
 	b.send(f, outbox.Message{Loss: 127})
@@ -192,7 +192,7 @@ func TestTheGapIsToldByABlockAndNotByAControl(t *testing.T) {
 	require.Equal(t, []uint64{2, 1}, skipped)
 }
 
-func TestWhoeverIsTheWriterStaysItWithoutAWireAndAfterTheEnd(t *testing.T) {
+func TestWriter_StaysWriter(t *testing.T) {
 	b := newBox(t)
 	b.Keep(func() uint64 { return 0 }, 1<<20)
 	f, _ := b.open(0)
@@ -219,7 +219,7 @@ func TestWhoeverIsTheWriterStaysItWithoutAWireAndAfterTheEnd(t *testing.T) {
 	require.False(t, b.Claim())
 }
 
-func TestWhoeverWaitsForRoomLearnsOfTheEndElsewhere(t *testing.T) {
+func TestRoom_NotClosedByClose(t *testing.T) {
 	b := newBox(t)
 	f := b.fill()
 	for range 2 {
@@ -233,7 +233,7 @@ func TestWhoeverWaitsForRoomLearnsOfTheEndElsewhere(t *testing.T) {
 	require.False(t, isClosed(flushed), "it was not written")
 }
 
-func TestWhatIsSentAgainStaysAsItIsUntilThatIsOver(t *testing.T) {
+func TestResume_FramesAreStable(t *testing.T) {
 	b := newBox(t)
 	b.Keep(func() uint64 { return 0 }, 1<<20)
 	f, _ := b.open(0)
@@ -255,7 +255,7 @@ func TestWhatIsSentAgainStaysAsItIsUntilThatIsOver(t *testing.T) {
 	b.Resent()
 }
 
-func TestAnOpenThatEnteredWithoutAWireWaitsByItsPriority(t *testing.T) {
+func TestEnter_WithoutWireByPriority(t *testing.T) {
 	b := newBox(t)
 	b.Keep(func() uint64 { return 0 }, 1<<20)
 	b.Halt()

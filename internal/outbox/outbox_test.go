@@ -12,7 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/race"
 )
 
-func TestMessagesLeaveInOneBatchInTheirOrder(t *testing.T) {
+func TestTake_OneBatchInOrder(t *testing.T) {
 	b := newBox(t)
 	f, _ := b.open(0)
 	b.block(f, []byte("a"))
@@ -25,7 +25,7 @@ func TestMessagesLeaveInOneBatchInTheirOrder(t *testing.T) {
 	require.Equal(t, 2, b.bytes)
 }
 
-func TestOneCallerIsToldToWrite(t *testing.T) {
+func TestPut_OneWriter(t *testing.T) {
 	b := newBox(t)
 	f := outbox.AcceptedFlow(0, 1)
 	require.True(t, b.block(&f, nil), "there is no writer yet")
@@ -37,7 +37,7 @@ func TestOneCallerIsToldToWrite(t *testing.T) {
 	require.True(t, b.block(&f, nil), "the writer has gone")
 }
 
-func TestAnUrgentMessageOvertakesWhatWaitsButNotTheBatch(t *testing.T) {
+func TestPriority_OvertakesQueue(t *testing.T) {
 	b := newBox(t)
 	f := b.fill()
 	b.block(f, []byte("slow"))
@@ -47,7 +47,7 @@ func TestAnUrgentMessageOvertakesWhatWaitsButNotTheBatch(t *testing.T) {
 	require.Equal(t, []string{"Open 0", "Block 0 xxxxxxxx", "Open 2", "Block 2 fast", "Block 0 slow"}, b.drain())
 }
 
-func TestALargeMessageDoesNotHoldUpAnUrgentOneThatGoesBeforeIt(t *testing.T) {
+func TestPriority_BeforeLarge(t *testing.T) {
 	b := newBox(t)
 	f := b.fill()
 	b.block(f, bytes.Repeat([]byte("l"), 63<<10))
@@ -64,7 +64,7 @@ func TestALargeMessageDoesNotHoldUpAnUrgentOneThatGoesBeforeIt(t *testing.T) {
 	require.Equal(t, []string{"message.Ping", "Block 0 llllllll"}, frames, "Controls, of which there may always be some, do not hold up a large one")
 }
 
-func TestIdsAreGivenInTheOrderOfDeparture(t *testing.T) {
+func TestIDs_ByDeparture(t *testing.T) {
 	b := newBox(t)
 	b.fill()
 	_, low := b.open(-1)
@@ -75,7 +75,7 @@ func TestIdsAreGivenInTheOrderOfDeparture(t *testing.T) {
 	require.Equal(t, []uint64{4}, low.ids)
 }
 
-func TestCancelKeepsAnOpenFromEverLeaving(t *testing.T) {
+func TestCancel_UnsentOpen(t *testing.T) {
 	b := newBox(t)
 	f := b.fill()
 	waiting, o := b.open(0)
@@ -91,7 +91,7 @@ func TestCancelKeepsAnOpenFromEverLeaving(t *testing.T) {
 	require.Empty(t, o.ids)
 }
 
-func TestCancelOfADepartedPipeDropsItsBlocks(t *testing.T) {
+func TestCancel_DropsBlocks(t *testing.T) {
 	b := newBox(t)
 	f := b.fill()
 	b.block(f, []byte("dropped"))
@@ -103,7 +103,7 @@ func TestCancelOfADepartedPipeDropsItsBlocks(t *testing.T) {
 	require.Equal(t, []string{"Open 0", "Block 0 xxxxxxxx", "Close 0"}, b.drain())
 }
 
-func TestNothingFollowsTheEndOfAPipe(t *testing.T) {
+func TestPut_AfterPipeEnd(t *testing.T) {
 	b := newBox(t)
 	f, _ := b.open(0)
 	_, err := b.Put(f, &outbox.Message{Type: message.BlockType, End: true})
@@ -116,7 +116,7 @@ func TestNothingFollowsTheEndOfAPipe(t *testing.T) {
 	require.ErrorIs(t, err, outbox.ErrEnded, "once")
 }
 
-func TestATooLargeMessageIsRefusedAndThePipeGoesOn(t *testing.T) {
+func TestPut_TooLarge(t *testing.T) {
 	b := &box{t: t, Outbox: outbox.New(0, 1000, 0, 0, func(int, int) {}, nil)}
 	f, _ := b.open(0)
 	_, err := b.Put(f, &outbox.Message{Type: message.BlockType, Payload: make([]byte, 1000)})
@@ -128,7 +128,7 @@ func TestATooLargeMessageIsRefusedAndThePipeGoesOn(t *testing.T) {
 	require.Equal(t, []string{"Open 0", "Block 0 small"}, b.drain())
 }
 
-func TestTheCallersSliceIsItsOwnAgain(t *testing.T) {
+func TestPut_CopiesPayload(t *testing.T) {
 	for _, full := range []bool{false, true} {
 		b := newBox(t)
 		f, _ := b.open(0)
@@ -142,7 +142,7 @@ func TestTheCallersSliceIsItsOwnAgain(t *testing.T) {
 	}
 }
 
-func TestAPipeWithMuchInTheQueueIsAskedToWait(t *testing.T) {
+func TestRoom_FullPipe(t *testing.T) {
 	b := newBox(t)
 	f := b.fill()
 	room, alone := b.Room(f)
@@ -177,7 +177,7 @@ func TestAPipeWithMuchInTheQueueIsAskedToWait(t *testing.T) {
 	<-room
 }
 
-func TestControlsGoBeforeWhatWaits(t *testing.T) {
+func TestControls_PrecedeQueue(t *testing.T) {
 	b := newBox(t)
 	f := b.fill()
 	b.block(f, []byte("waits"))
@@ -187,7 +187,7 @@ func TestControlsGoBeforeWhatWaits(t *testing.T) {
 	require.Equal(t, 3, b.messages, "Controls are not counted")
 }
 
-func TestALargeMessageInTheBatchIsNotTakenForControls(t *testing.T) {
+func TestControls_LargeInBatch(t *testing.T) {
 	o := outbox.New(0, 4<<20, 0, 0, func(int, int) {}, nil)
 	f := outbox.NewFlow(0)
 	_, err := o.Put(&f, &outbox.Message{Type: message.OpenType, Departer: new(opening), Payload: make([]byte, 2<<20)})
@@ -196,7 +196,7 @@ func TestALargeMessageInTheBatchIsNotTakenForControls(t *testing.T) {
 	require.NoError(t, err, "the batch is full of something else")
 }
 
-func TestControlsThatNobodyReadsMakeNothingGrow(t *testing.T) {
+func TestControls_UnreadDoNotGrow(t *testing.T) {
 	b := newBox(t)
 	for n := range uint64(100_000) {
 		_, err := b.PutControl(message.Pong{N: n})
@@ -209,7 +209,7 @@ func TestControlsThatNobodyReadsMakeNothingGrow(t *testing.T) {
 	require.Less(t, len(batch), 30)
 }
 
-func TestControlsThatAreNotAcknowledgedAreAnError(t *testing.T) {
+func TestControls_Flood(t *testing.T) {
 	b := newBox(t)
 	b.Keep(func() uint64 { return 0 }, 1<<20)
 	for n := range uint64(1 << 20) {
@@ -225,7 +225,7 @@ func TestControlsThatAreNotAcknowledgedAreAnError(t *testing.T) {
 	t.Fatal("a million Controls were kept")
 }
 
-func TestSmallBlocksWaitForEachOtherWhileNobodyWrites(t *testing.T) {
+func TestPutMore_SmallBlocksWait(t *testing.T) {
 	b := newBox(t)
 	f, _ := b.open(0)
 	b.drain()
@@ -270,7 +270,7 @@ func TestSmallBlocksWaitForEachOtherWhileNobodyWrites(t *testing.T) {
 	require.ErrorIs(t, err, outbox.ErrClosed)
 }
 
-func TestCloseSaysTheLastWordAndDiscardsTheQueue(t *testing.T) {
+func TestClose_DiscardsQueue(t *testing.T) {
 	b := newBox(t)
 	f := b.fill()
 	_, o := b.open(0)
@@ -289,7 +289,7 @@ func TestCloseSaysTheLastWordAndDiscardsTheQueue(t *testing.T) {
 	require.Equal(t, outbox.Last, last)
 }
 
-func TestAnIdleOutboxHoldsNoLargeBuffer(t *testing.T) {
+func TestOutbox_IdleHoldsNoBuffer(t *testing.T) {
 	b := newBox(t)
 	f := b.fill()
 	b.drain()

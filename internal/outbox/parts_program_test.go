@@ -181,9 +181,9 @@ func (p *program) drains() {
 	}
 }
 
-// TestNothingIsLostDoubledOrReorderedInParts plays programs of random puts, cancels, expiries and
-// lost Wires between frames.
-func TestNothingIsLostDoubledOrReorderedInParts(t *testing.T) {
+// TestParts_RandomPrograms plays programs of random puts, cancels, expiries and lost Wires between
+// frames.
+func TestParts_RandomPrograms(t *testing.T) {
 	for seed := range uint64(40) {
 		synctest.Test(t, func(t *testing.T) {
 			p := newProgram(t, seed)

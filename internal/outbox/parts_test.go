@@ -103,7 +103,7 @@ func large(n int) outbox.Message {
 	return outbox.Message{Type: message.BlockType, Payload: bytes.Repeat([]byte("L"), n), Held: uint32(n)}
 }
 
-func TestALargeMessageLeavesInParts(t *testing.T) {
+func TestParts_LargeMessage(t *testing.T) {
 	for name, c := range map[string]struct {
 		size int
 		want []string
@@ -137,7 +137,7 @@ func repeated(s string, n int) (all []string) {
 	return all
 }
 
-func TestUrgentMessagesGoBetweenParts(t *testing.T) {
+func TestParts_UrgentBetween(t *testing.T) {
 	b, r := newDivided(t, 64*kib)
 	low, _ := b.open(-1)
 	r.all(b.Outbox)
@@ -151,7 +151,7 @@ func TestUrgentMessagesGoBetweenParts(t *testing.T) {
 	require.Equal(t, []string{"+0", "Open 2", "Block 2 now", "+0", "Block 2 again", "+0", "+0", "Block 0 LLLLLLLL"}, r.all(b.Outbox))
 }
 
-func TestOfEachPriorityOneMessageAtATimeIsUnderWay(t *testing.T) {
+func TestParts_OnePerPriority(t *testing.T) {
 	b, r := newDivided(t, 64*kib)
 	var flows []*outbox.Flow
 	for _, p := range []priority.Priority{0, 0, 0, 1} {
@@ -181,7 +181,7 @@ func (b *box) asks(f *outbox.Flow, r *receiver) int {
 }
 
 // Events of a Block of three parts after some parts were sent.
-func TestEventsBetweenParts(t *testing.T) {
+func TestParts_EventsBetween(t *testing.T) {
 	for left := range 4 {
 		for event, c := range map[string]struct {
 			do       func(b *box, f *outbox.Flow)
@@ -253,7 +253,7 @@ func TestEventsBetweenParts(t *testing.T) {
 	}
 }
 
-func TestAnOpenThatIsGivenUpBetweenItsPartsCountsAsUnsent(t *testing.T) {
+func TestParts_OpenGivenUp(t *testing.T) {
 	b, r := newDivided(t, 64*kib)
 	f, o, _ := b.enter(0, string(make([]byte, 100*kib)))
 	r.batch(b.Outbox)
@@ -275,7 +275,7 @@ func TestAnOpenThatIsGivenUpBetweenItsPartsCountsAsUnsent(t *testing.T) {
 	require.Empty(t, r.all(b.Outbox), "nothing follows the end of the session")
 }
 
-func TestAnAbortIsInPartsOnlyIfItHasToBe(t *testing.T) {
+func TestParts_Abort(t *testing.T) {
 	b, r := newDivided(t, 4*kib)
 	for _, n := range []int{60 * kib, 70 * kib} {
 		f := outbox.AcceptedFlow(0, 1)
@@ -284,7 +284,7 @@ func TestAnAbortIsInPartsOnlyIfItHasToBe(t *testing.T) {
 	require.Equal(t, append(append([]string{"Close 1"}, repeated("+1", 18)...), "Close 1"), r.all(b.Outbox))
 }
 
-func TestAFlushWaitsForTheLastPart(t *testing.T) {
+func TestFlush_WaitsForLastPart(t *testing.T) {
 	b, r := newDivided(t, 64*kib)
 	f, _ := b.open(0)
 	b.put(f, large(100*kib))
@@ -297,7 +297,7 @@ func TestAFlushWaitsForTheLastPart(t *testing.T) {
 }
 
 // The guard of low priorities counts the bytes of parts.
-func TestLowPrioritiesGetTheirShareOfPartsToo(t *testing.T) {
+func TestParts_GuardCountsBytes(t *testing.T) {
 	b, r := newDivided(t, 64*kib)
 	*b.Outbox = *outbox.New(0, 64<<20, overhead, 0.05, func(int, int) {}, nil)
 	b.Divide(64 * kib)

@@ -14,7 +14,7 @@ import (
 
 var writerStateNames = []string{"asleep", "announced", "shut", "awake", "awakeEarly", "parked", "ending", "ended"}
 
-func TestWriterState(t *testing.T) {
+func TestWriterState_Transitions(t *testing.T) {
 	// the next state, by event; "-" has no effect
 	table := []struct {
 		from writerState
@@ -48,7 +48,7 @@ func TestWriterState(t *testing.T) {
 	}
 }
 
-func TestWriterStateKeepsItsPromises(t *testing.T) {
+func TestWriterState_Invariants(t *testing.T) {
 	for from := range writerStates {
 		for e := range writerEvents {
 			next, ok := from.next(e)
@@ -64,7 +64,7 @@ func TestWriterStateKeepsItsPromises(t *testing.T) {
 	}
 }
 
-func TestOneOfManyBecomesTheWriter(t *testing.T) {
+func TestWriter_OneOfMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, from := range []writerState{asleep, announced} {
 			var w writer
@@ -87,7 +87,7 @@ func TestOneOfManyBecomesTheWriter(t *testing.T) {
 	})
 }
 
-func TestWhoWasAnnouncedComesAlthoughAnotherWritesFirst(t *testing.T) {
+func TestWriter_AnnouncedComes(t *testing.T) {
 	o := New(0, 1<<20, 0, 0, func(int, int) {}, nil)
 	f := AcceptedFlow(0, 1)
 	more := func() (write, later bool) {

@@ -10,9 +10,9 @@ import (
 	"github.com/asterisque-go/asterisque/internal/path"
 )
 
-// TestAttackMarksThatReturnAsAPeerLikes returns marks early, late, twice, in any order or never.
-// The results stay within their bounds.
-func TestAttackMarksThatReturnAsAPeerLikes(t *testing.T) {
+// TestAttack_ArbitraryMarks returns marks early, late, twice, in any order or never. The results
+// stay within their bounds.
+func TestAttack_ArbitraryMarks(t *testing.T) {
 	for seed := range uint64(30) {
 		dice := rand.New(rand.NewPCG(seed, 1))
 		var m path.Model
@@ -54,9 +54,8 @@ func TestAttackMarksThatReturnAsAPeerLikes(t *testing.T) {
 	}
 }
 
-// TestAttackASlowPathIsNotTakenForALongOne has queues of half a minute. No mark returns before the
-// round trip is old.
-func TestAttackASlowPathIsNotTakenForALongOne(t *testing.T) {
+// TestAttack_SlowPath has queues of half a minute. No mark returns before the round trip is old.
+func TestAttack_SlowPath(t *testing.T) {
 	for _, trip := range []time.Duration{2 * time.Second, 4 * time.Second, 10 * time.Second} {
 		t.Run(trip.String(), func(t *testing.T) {
 			s := newSim(8000, trip)

@@ -9,8 +9,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/path"
 )
 
-// TestNoMoreMarksAreOnTheirWayThanTheModelRemembers sends marks while there is room.
-func TestNoMoreMarksAreOnTheirWayThanTheModelRemembers(t *testing.T) {
+// TestMarks_Limit sends marks while there is room.
+func TestMarks_Limit(t *testing.T) {
 	var m path.Model
 	var sent uint64
 	for m.Room() && sent < 1000 {

@@ -31,7 +31,7 @@ func (s *sim) wantEstimates(t *testing.T, part float64) {
 	require.InEpsilon(t, 2*s.delay, s.m.RoundTrip(), part, "round trip")
 }
 
-func TestAFullPathIsKnownAfterSomeRoundTrips(t *testing.T) {
+func TestModel_FullPath(t *testing.T) {
 	for _, c := range []struct {
 		rate float64
 		trip time.Duration
@@ -53,8 +53,8 @@ func TestAFullPathIsKnownAfterSomeRoundTrips(t *testing.T) {
 	}
 }
 
-// TestModel_PathsAreUsed includes some measurements of the round trip if the path is long.
-func TestModel_PathsAreUsed(t *testing.T) {
+// TestModel_UsesPaths includes some measurements of the round trip if the path is long.
+func TestModel_UsesPaths(t *testing.T) {
 	for _, rate := range []float64{1e5, 1e6, 1e7, 1e8} {
 		for _, trip := range []time.Duration{ms, 20 * ms, 200 * ms, time.Second} {
 			s := newSim(rate, trip)
@@ -64,7 +64,7 @@ func TestModel_PathsAreUsed(t *testing.T) {
 	}
 }
 
-func TestAPathThatChangesIsKnownAnew(t *testing.T) {
+func TestModel_PathChanges(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*sim)
 		soon   time.Duration // after which the estimates are right again
@@ -89,7 +89,7 @@ func TestAPathThatChangesIsKnownAnew(t *testing.T) {
 	}
 }
 
-func TestAShorterWayIsKnownAtOnceOrWhenItIsLookedFor(t *testing.T) {
+func TestModel_ShorterPath(t *testing.T) {
 	s := newSim(100*mbit, 50*ms)
 	s.run(5 * time.Second)
 	s.delay /= 4
@@ -98,7 +98,7 @@ func TestAShorterWayIsKnownAtOnceOrWhenItIsLookedFor(t *testing.T) {
 	s.wantEstimates(t, 0.1)
 }
 
-func TestLessRateIsNoticedWithinTwoRoundTrips(t *testing.T) {
+func TestModel_RateDrops(t *testing.T) {
 	s := newSim(100*mbit, 50*ms)
 	s.run(5 * time.Second)
 	before := s.m.Limit()
@@ -108,7 +108,7 @@ func TestLessRateIsNoticedWithinTwoRoundTrips(t *testing.T) {
 	require.Less(t, s.m.Limit(), before/2, "the bytes in flight drain")
 }
 
-func TestJitterCostsLittle(t *testing.T) {
+func TestModel_Jitter(t *testing.T) {
 	for _, jitter := range []time.Duration{5 * ms, 10 * ms, 20 * ms} {
 		t.Run(jitter.String(), func(t *testing.T) {
 			s := newSim(100*mbit, 50*ms)
@@ -122,14 +122,14 @@ func TestJitterCostsLittle(t *testing.T) {
 	}
 }
 
-func TestAPolicedPathIsUsedAtItsRate(t *testing.T) {
+func TestModel_Policer(t *testing.T) {
 	s := newSim(10*mbit, 50*ms)
 	s.burst = 1 << 20
 	require.Greater(t, s.throughput(10*time.Second), 0.9)
 	require.InEpsilon(t, s.rate, s.m.Rate(), 0.5, "the burst is forgotten")
 }
 
-func TestWhoSendsLittleIsNotTakenForASlowPath(t *testing.T) {
+func TestModel_LittleTraffic(t *testing.T) {
 	s := newSim(100*mbit, 50*ms)
 	s.run(3 * time.Second)
 	known := s.m.Rate()
@@ -140,7 +140,7 @@ func TestWhoSendsLittleIsNotTakenForASlowPath(t *testing.T) {
 	require.Greater(t, s.throughput(time.Second), 0.85)
 }
 
-func TestAPauseForgetsNothing(t *testing.T) {
+func TestModel_Pause(t *testing.T) {
 	s := newSim(100*mbit, 50*ms)
 	s.run(3 * time.Second)
 	s.offered = 1e-9
@@ -150,7 +150,7 @@ func TestAPauseForgetsNothing(t *testing.T) {
 	s.wantEstimates(t, 0.1)
 }
 
-func TestAMarkThatNobodyHasSentSaysNothing(t *testing.T) {
+func TestReturns_UnknownMark(t *testing.T) {
 	s := newSim(10*mbit, 50*ms)
 	s.run(time.Second)
 	before := s.m
@@ -158,7 +158,7 @@ func TestAMarkThatNobodyHasSentSaysNothing(t *testing.T) {
 	require.Equal(t, before, s.m)
 }
 
-func TestBeforeAnythingIsKnownALittleIsInFlight(t *testing.T) {
+func TestLimit_Initial(t *testing.T) {
 	s := newSim(10*mbit, time.Hour)
 	s.run(time.Minute)
 	require.Zero(t, s.m.RoundTrip())

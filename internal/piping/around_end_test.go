@@ -34,7 +34,7 @@ func apart(f func()) {
 	<-done
 }
 
-func TestCodeAroundAPipeThatDoesNotReturnAbortsItsCall(t *testing.T) {
+func TestAround_NoReturnAborts(t *testing.T) {
 	for how, misbehave := range misbehaviours {
 		bad := func([]byte) ([]byte, error) { misbehave(); return nil, nil }
 		ways := map[string]func(*pipe.Pipe) error{"Recv": func(p *pipe.Pipe) error { _, err := p.Recv(background); return err }}
@@ -77,7 +77,7 @@ var ways = map[string]struct {
 	"under a lock":      {func(e *piping.End) { e.Closing(codec.ErrUnavailable)() }, "", codec.ErrUnavailable},
 }
 
-func TestTheOutcomeIsSeenOnceHoweverTheCallEnds(t *testing.T) {
+func TestOutcome_SeenOnce(t *testing.T) {
 	for name, way := range ways {
 		for _, late := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
@@ -113,7 +113,7 @@ func TestTheOutcomeIsSeenOnceHoweverTheCallEnds(t *testing.T) {
 	}
 }
 
-func TestTheApplicationWaitsUntilTheOutcomeHasBeenSeen(t *testing.T) {
+func TestOutcome_ApplicationWaits(t *testing.T) {
 	for name, c := range map[string]struct {
 		abort  *codec.Abort
 		before error // the error of callers that do not wait
@@ -171,7 +171,7 @@ func testTheApplicationWaits(t *testing.T, abort *codec.Abort, before error) {
 	})
 }
 
-func TestAFailureMayBecomeASuccess(t *testing.T) {
+func TestOutcome_FailureToSuccess(t *testing.T) {
 	p, end, _ := wrapped(piping.Around{End: func([]byte, error) ([]byte, error) { return []byte("all the same"), nil }})
 	end.CloseArrived(nil, codec.ErrStalled)
 	result, err := p.Result(background)
@@ -183,7 +183,7 @@ func TestAFailureMayBecomeASuccess(t *testing.T) {
 	require.ErrorIs(t, p.Send(background, nil), pipe.ErrClosed)
 }
 
-func TestAnErrorOfTheOutcomeBecomesAnAbort(t *testing.T) {
+func TestOutcome_ErrorToAbort(t *testing.T) {
 	oops := errors.New("oops")
 	var outer error
 	p, end, _ := wrapped(
@@ -206,7 +206,7 @@ type bad struct{}
 
 func (bad) Error() string { panic("oops") }
 
-func TestAnOutcomeThatIsNotReturnedIsAPanic(t *testing.T) {
+func TestOutcome_NotReturned(t *testing.T) {
 	ends := map[string]func(){"returns an error that panics": nil}
 	for how, misbehave := range misbehaviours {
 		ends[how] = misbehave
@@ -232,7 +232,7 @@ func TestAnOutcomeThatIsNotReturnedIsAPanic(t *testing.T) {
 	}
 }
 
-func TestAPanicIsWhatTheSenderSeesWhateverTheOutcomeBecomes(t *testing.T) {
+func TestAround_SenderSeesPanic(t *testing.T) {
 	panics := func([]byte) ([]byte, error) { panic("oops") }
 	p, end, _ := wrapped(piping.Around{Send: panics, Recv: panics, End: func([]byte, error) ([]byte, error) { return nil, nil }})
 	end.BlockArrived(block("b"))
@@ -241,8 +241,8 @@ func TestAPanicIsWhatTheSenderSeesWhateverTheOutcomeBecomes(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestACallMayEndWhileItIsWrapped runs everything concurrently, for the race detector.
-func TestACallMayEndWhileItIsWrapped(t *testing.T) {
+// TestWrap_DuringEnd runs everything concurrently, for the race detector.
+func TestWrap_DuringEnd(t *testing.T) {
 	for name, way := range ways {
 		t.Run(name, func(t *testing.T) {
 			for range 200 {
@@ -269,7 +269,7 @@ func TestACallMayEndWhileItIsWrapped(t *testing.T) {
 	}
 }
 
-func TestAWrappedCallThatNobodyHoldsIsGarbage(t *testing.T) {
+func TestWrap_Garbage(t *testing.T) {
 	here, _ := newSides(t, plan, 0)
 	taken := make(chan int, 1)
 	here.taken = taken

@@ -58,7 +58,7 @@ func eachSend(t *testing.T, test func(t *testing.T, send func(*pipe.Pipe, []byte
 	}
 }
 
-func TestTheFirstAroundAPipeIsTheOutermost(t *testing.T) {
+func TestAround_FirstIsOutermost(t *testing.T) {
 	eachSend(t, func(t *testing.T, send func(*pipe.Pipe, []byte) error) {
 		p, end, port := wrapped(marking("1"), piping.Around{}, marking("2"))
 		payload := []byte("b")
@@ -83,7 +83,7 @@ func TestTheFirstAroundAPipeIsTheOutermost(t *testing.T) {
 	})
 }
 
-func TestNothingAroundAPipeChangesNothing(t *testing.T) {
+func TestAround_Empty(t *testing.T) {
 	for _, all := range [][]piping.Around{nil, {{}, {}}} {
 		_, over, _ := newPipe(piping.Config{})
 		over.Abort(codec.ErrStopped)
@@ -107,7 +107,7 @@ func TestNothingAroundAPipeChangesNothing(t *testing.T) {
 	}
 }
 
-func TestWindowsCountWhatIsReallySent(t *testing.T) {
+func TestAround_WindowCountsSent(t *testing.T) {
 	eachSend(t, func(t *testing.T, send func(*pipe.Pipe, []byte) error) {
 		p, end, _ := newPipe(piping.Config{SendLimit: 10_000})
 		end.Wrap(piping.Around{Send: func([]byte) ([]byte, error) { return make([]byte, 100), nil }})
@@ -118,7 +118,7 @@ func TestWindowsCountWhatIsReallySent(t *testing.T) {
 	})
 }
 
-func TestTheWindowIsAskedForWhatIsReallySent(t *testing.T) {
+func TestAround_AsksForSent(t *testing.T) {
 	p, end, _ := newPipe(piping.Config{SendLimit: overhead + 99})
 	end.Wrap(piping.Around{Send: func([]byte) ([]byte, error) { return make([]byte, 100), nil }})
 	_, err := p.Post(nil)
@@ -128,7 +128,7 @@ func TestTheWindowIsAskedForWhatIsReallySent(t *testing.T) {
 	require.NoError(t, p.Send(background, nil))
 }
 
-func TestWindowsCountWhatHasReallyCome(t *testing.T) {
+func TestAround_WindowCountsReceived(t *testing.T) {
 	room := limits.NewRoom(&plan)
 	p, end, port := running(t, room)
 	end.Wrap(piping.Around{Recv: func([]byte) ([]byte, error) { return make([]byte, 5000), nil }})
@@ -140,7 +140,7 @@ func TestWindowsCountWhatHasReallyCome(t *testing.T) {
 	require.Equal(t, 1, port.taken)
 }
 
-func TestABlockThatBecomesTooLargeIsNotSent(t *testing.T) {
+func TestAround_BecomesTooLarge(t *testing.T) {
 	eachSend(t, func(t *testing.T, send func(*pipe.Pipe, []byte) error) {
 		extra := 0
 		p, end, port := wrapped(piping.Around{Send: func(b []byte) ([]byte, error) { return make([]byte, 1<<20+extra), nil }})
@@ -154,7 +154,7 @@ func TestABlockThatBecomesTooLargeIsNotSent(t *testing.T) {
 	})
 }
 
-func TestAnErrorAroundAPipeIsWhatTheApplicationSees(t *testing.T) {
+func TestAround_Error(t *testing.T) {
 	oops := errors.New("oops")
 	refuse := func(b []byte) ([]byte, error) {
 		if string(b) == "bad" {
@@ -184,7 +184,7 @@ func TestAnErrorAroundAPipeIsWhatTheApplicationSees(t *testing.T) {
 	})
 }
 
-func TestNobodyIsAskedForABlockThatCannotBeSent(t *testing.T) {
+func TestAround_NotAfterEnd(t *testing.T) {
 	eachSend(t, func(t *testing.T, send func(*pipe.Pipe, []byte) error) {
 		asked := 0
 		count := piping.Around{Send: func(b []byte) ([]byte, error) { asked++; return b, nil }}
@@ -200,7 +200,7 @@ func TestNobodyIsAskedForABlockThatCannotBeSent(t *testing.T) {
 	})
 }
 
-func TestABlockThatTheSessionRefusesIsNotCounted(t *testing.T) {
+func TestAround_RefusedBlock(t *testing.T) {
 	eachSend(t, func(t *testing.T, send func(*pipe.Pipe, []byte) error) {
 		p, end, port := newPipe(piping.Config{SendLimit: 10_000})
 		end.Wrap(marking("longer"))
@@ -225,9 +225,9 @@ func (g *given) Post(b piping.Outgoing) (limits.State, error) {
 	return limits.Ready, g.Send(background, b)
 }
 
-// TestGivenMemoryIsNotSentWithOtherBytes takes a reused buffer as the sign of its release. Pools
-// may lose a buffer now and then.
-func TestGivenMemoryIsNotSentWithOtherBytes(t *testing.T) {
+// TestAround_GivenMemory takes a reused buffer as the sign of its release. Pools may lose a buffer
+// now and then.
+func TestAround_GivenMemory(t *testing.T) {
 	same := func(b []byte) ([]byte, error) { return b, nil }
 	for name, c := range map[string]struct {
 		send                func([]byte) ([]byte, error)
@@ -278,7 +278,7 @@ func TestGivenMemoryIsNotSentWithOtherBytes(t *testing.T) {
 	}
 }
 
-func TestABlockReleasesItsOwnMemoryWhateverIsSeenOfIt(t *testing.T) {
+func TestAround_ReleasesMemory(t *testing.T) {
 	for name, recv := range map[string]func([]byte) ([]byte, error){
 		"other bytes": marking("!").Recv,
 		"some of it":  func(b []byte) ([]byte, error) { return b[1:2], nil },
@@ -305,7 +305,7 @@ func TestABlockReleasesItsOwnMemoryWhateverIsSeenOfIt(t *testing.T) {
 	}
 }
 
-func TestExpiredBlocksAreNotSeen(t *testing.T) {
+func TestAround_ExpiredBlocks(t *testing.T) {
 	var seen strings.Builder
 	p, end, _ := wrapped(piping.Around{Recv: func(b []byte) ([]byte, error) { seen.Write(b); return b, nil }})
 	end.BlockArrived(piping.NewBlock([]byte("old"), nil, 0, time.Now().Add(-time.Second)))

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTheEndReturnsWhatWasAllowed(t *testing.T) {
+func TestAllow_ReturnedAtEnd(t *testing.T) {
 	for name, f := range map[string]func(s *stream){
 		"the receiver stops":            func(s *stream) { s.there.Stop() },
 		"the receiver aborts":           func(s *stream) { s.there.Abort(nil) },
@@ -53,7 +53,7 @@ func TestTheEndReturnsWhatWasAllowed(t *testing.T) {
 	}
 }
 
-func TestTheEndTakesAClaimOutOfItsLine(t *testing.T) {
+func TestClaim_WithdrawnAtEnd(t *testing.T) {
 	two := plan
 	two.Workers, two.Callers = 2, 2
 	for name, f := range map[string]func(s *stream){
@@ -82,7 +82,7 @@ func TestTheEndTakesAClaimOutOfItsLine(t *testing.T) {
 	}
 }
 
-func TestABlockThatIsTakenAfterTheEndOfItsDirectionHoldsNoRoom(t *testing.T) {
+func TestAllow_TakenAfterEnd(t *testing.T) {
 	bubble(t, plan, func(t *testing.T, s *stream) {
 		b := s.here.send(large)
 		s.run()
@@ -102,7 +102,7 @@ func TestABlockThatIsTakenAfterTheEndOfItsDirectionHoldsNoRoom(t *testing.T) {
 	})
 }
 
-func TestAnAllowWhoseReceiverHasLeftGoesElsewhere(t *testing.T) {
+func TestAllow_ReceiverLeft(t *testing.T) {
 	leaves := func(t *testing.T, s *stream) {
 		r := s.there.recv()
 		synctest.Wait()
@@ -210,7 +210,7 @@ func shelter(s *stream, from, to *end) {
 	require.Less(s.t, to.s.shelter, large)
 }
 
-func TestABlockThatWasShelteredCountsUntilTheCallEnds(t *testing.T) {
+func TestShelter_UntilCallEnds(t *testing.T) {
 	bubble(t, plan, func(t *testing.T, s *stream) {
 		shelter(s, s.here, s.there)
 		s.here.Abort(nil)
@@ -220,7 +220,7 @@ func TestABlockThatWasShelteredCountsUntilTheCallEnds(t *testing.T) {
 	})
 }
 
-func TestABlockThatWasShelteredCountsAfterTheCallUntilItIsTaken(t *testing.T) {
+func TestShelter_UntilTaken(t *testing.T) {
 	bubble(t, plan, func(t *testing.T, s *stream) {
 		shelter(s, s.there, s.here)
 		s.there.end().Close(nil)
@@ -252,7 +252,7 @@ func answered(t *testing.T, blocks int) *stream {
 	return s
 }
 
-func TestWhatIsLeftOfACallHoldsItsRoomUntil(t *testing.T) {
+func TestLeftover_HoldsRoomUntil(t *testing.T) {
 	for name, f := range map[string]func(s *stream){
 		"it is taken": func(s *stream) {
 			for i := range 2 {
@@ -292,7 +292,7 @@ func TestWhatIsLeftOfACallHoldsItsRoomUntil(t *testing.T) {
 	}
 }
 
-func TestWhatIsLeftOfACallThatNobodyHoldsIsGarbage(t *testing.T) {
+func TestLeftover_Garbage(t *testing.T) {
 	here, there := newSides(t, plan, 0)
 	taken := make(chan int, 1)
 	here.taken = taken
@@ -312,7 +312,7 @@ func TestWhatIsLeftOfACallThatNobodyHoldsIsGarbage(t *testing.T) {
 	require.Eventually(t, free, 2*time.Minute, time.Millisecond)
 }
 
-func TestStopAfterThePeersLastBlockGivesTheRoomBack(t *testing.T) {
+func TestStop_AfterLastBlock(t *testing.T) {
 	bubble(t, plan, func(t *testing.T, s *stream) {
 		s.here.send(large)
 		s.run()

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestSeveralSendersAndReceiversAllGoOn(t *testing.T) {
+func TestAsk_ManySendersAndReceivers(t *testing.T) {
 	bubble(t, plan, func(t *testing.T, s *stream) {
 		var all []*doing
 		for _, n := range []int{large, 0, 2 * large, 100, 1, large - 1, early - overhead, early, 700, 3 * early} {
@@ -33,7 +33,7 @@ func TestSeveralSendersAndReceiversAllGoOn(t *testing.T) {
 	})
 }
 
-func TestWhoWaitsBehindAnAskGoesOnWhenItIsGivenUp(t *testing.T) {
+func TestAsk_GivenUpFreesOthers(t *testing.T) {
 	bubble(t, plan, func(t *testing.T, s *stream) {
 		first := s.here.send(large)
 		s.run()
@@ -58,7 +58,7 @@ func TestWhoWaitsBehindAnAskGoesOnWhenItIsGivenUp(t *testing.T) {
 	})
 }
 
-func TestWhoSendsAgainAfterGivingUpUsesTheAskThatStands(t *testing.T) {
+func TestAsk_ReusedAfterGivingUp(t *testing.T) {
 	bubble(t, plan, func(t *testing.T, s *stream) {
 		b := s.here.send(large)
 		s.run()
@@ -78,7 +78,7 @@ func TestWhoSendsAgainAfterGivingUpUsesTheAskThatStands(t *testing.T) {
 	})
 }
 
-func TestAnAskThatIsFollowedByABlockIsNotAnsweredForTheNext(t *testing.T) {
+func TestAsk_FollowedByBlock(t *testing.T) {
 	bubble(t, plan, func(t *testing.T, s *stream) {
 		first := s.here.send(large)
 		s.run()
@@ -99,7 +99,7 @@ func TestAnAskThatIsFollowedByABlockIsNotAnsweredForTheNext(t *testing.T) {
 	})
 }
 
-func TestAnAskIsAnsweredWhoseAllowIsOvertakenByABlock(t *testing.T) {
+func TestAsk_AllowOvertaken(t *testing.T) {
 	bubble(t, plan, func(t *testing.T, s *stream) {
 		first := s.here.send(large)
 		s.run()
@@ -121,7 +121,7 @@ func TestAnAskIsAnsweredWhoseAllowIsOvertakenByABlock(t *testing.T) {
 	})
 }
 
-func TestWhatWasAllowedHoldsNoRoomForBlocksBehindIt(t *testing.T) {
+func TestAllow_NotForLaterBlocks(t *testing.T) {
 	bubble(t, plan, func(t *testing.T, s *stream) {
 		b := s.here.send(large)
 		s.run()
@@ -146,7 +146,7 @@ func TestWhatWasAllowedHoldsNoRoomForBlocksBehindIt(t *testing.T) {
 	})
 }
 
-func TestTheFirstBlockUsesUpWhatWasAllowed(t *testing.T) {
+func TestAllow_UsedByFirstBlock(t *testing.T) {
 	room := limits.NewRoom(&plan)
 	p, end, _ := running(t, room)
 	require.True(t, end.AskArrived(0, 10_000))
@@ -161,7 +161,7 @@ func TestTheFirstBlockUsesUpWhatWasAllowed(t *testing.T) {
 	require.Zero(t, room.Load().Large)
 }
 
-func TestAnAskAfterSomethingElseThanHasArrivedIsNotAccepted(t *testing.T) {
+func TestAsk_WrongSentTotal(t *testing.T) {
 	_, end, _ := running(t, limits.NewRoom(&plan))
 	require.Equal(t, piping.Accepted, end.BlockArrived(sized(10)))
 	require.False(t, end.AskArrived(0, 10_000))
@@ -169,7 +169,7 @@ func TestAnAskAfterSomethingElseThanHasArrivedIsNotAccepted(t *testing.T) {
 	require.True(t, end.AskArrived(overhead+10, 10_000))
 }
 
-func TestAnAskForMoreThanThereEverIsHoldsNobodyUp(t *testing.T) {
+func TestAsk_MoreThanEver(t *testing.T) {
 	two := plan
 	two.Workers = 2
 	synctest.Test(t, func(t *testing.T) {

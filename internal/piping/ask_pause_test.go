@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAPausedPipeIsAllowedNothing(t *testing.T) {
+func TestPause_AllowsNothing(t *testing.T) {
 	bubble(t, plan, func(t *testing.T, s *stream) {
 		s.there.Pause()
 		r := s.there.recv()
@@ -24,7 +24,7 @@ func TestAPausedPipeIsAllowedNothing(t *testing.T) {
 	})
 }
 
-func TestAPauseKeepsWhatWasAllowed(t *testing.T) {
+func TestPause_KeepsAllow(t *testing.T) {
 	bubble(t, plan, func(t *testing.T, s *stream) {
 		b := s.here.send(large)
 		s.run()
@@ -43,7 +43,7 @@ func TestAPauseKeepsWhatWasAllowed(t *testing.T) {
 	})
 }
 
-func TestARequestThatIsPausedInLineLetsOthersGo(t *testing.T) {
+func TestPause_InLine(t *testing.T) {
 	bubble(t, plan, func(t *testing.T, s *stream) {
 		var others limits.Claim
 		others.Bytes, others.Granted = plan.Large, func() {}
@@ -64,7 +64,7 @@ func TestARequestThatIsPausedInLineLetsOthersGo(t *testing.T) {
 	})
 }
 
-func TestAPauseEndsWithTheCall(t *testing.T) {
+func TestPause_EndsWithCall(t *testing.T) {
 	bubble(t, plan, func(t *testing.T, s *stream) {
 		require.NoError(t, s.there.Send(background, []byte("last")))
 		s.here.Pause()

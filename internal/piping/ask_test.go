@@ -21,7 +21,7 @@ func bubble(t *testing.T, plan limits.Plan, f func(t *testing.T, s *stream)) {
 
 const large = 50_000
 
-func TestABlockThatDoesNotFitIsAllowedWhenTheReceiverWaitsAndHasTakenAllBefore(t *testing.T) {
+func TestAllow_WhenReceiverWaits(t *testing.T) {
 	bubble(t, plan, func(t *testing.T, s *stream) {
 		require.NoError(t, s.here.Send(background, []byte("before")))
 		b := s.here.send(large)
@@ -50,7 +50,7 @@ func TestABlockThatDoesNotFitIsAllowedWhenTheReceiverWaitsAndHasTakenAllBefore(t
 	})
 }
 
-func TestTheWindowGrowsInsteadOfAnAllowWhereItCan(t *testing.T) {
+func TestWindow_GrowsBeforeAllow(t *testing.T) {
 	wide := plan
 	wide.Spare = 1 << 20
 	bubble(t, wide, func(t *testing.T, s *stream) {
@@ -66,7 +66,7 @@ func TestTheWindowGrowsInsteadOfAnAllowWhereItCan(t *testing.T) {
 	})
 }
 
-func TestAnAllowOfAnotherTotalThanThatOfTheAskIsNoAnswer(t *testing.T) {
+func TestAllow_WrongTotal(t *testing.T) {
 	bubble(t, plan, func(t *testing.T, s *stream) {
 		b := s.here.send(large)
 		s.run()
@@ -83,7 +83,7 @@ func TestAnAllowOfAnotherTotalThanThatOfTheAskIsNoAnswer(t *testing.T) {
 	})
 }
 
-func TestASenderThatGivesUpBeforeItsAskHasLeftAsksNothing(t *testing.T) {
+func TestAsk_GivenUpBeforeDeparture(t *testing.T) {
 	bubble(t, plan, func(t *testing.T, s *stream) {
 		b := s.here.send(large)
 		synctest.Wait()
@@ -104,7 +104,7 @@ func TestASenderThatGivesUpBeforeItsAskHasLeftAsksNothing(t *testing.T) {
 	})
 }
 
-func TestASenderThatGivesUpAfterItsAskHasLeftGivesTheAllowBack(t *testing.T) {
+func TestAsk_GivenUpAfterDeparture(t *testing.T) {
 	bubble(t, plan, func(t *testing.T, s *stream) {
 		b := s.here.send(large)
 		s.run()
@@ -125,7 +125,7 @@ func TestASenderThatGivesUpAfterItsAskHasLeftGivesTheAllowBack(t *testing.T) {
 	})
 }
 
-func TestASenderThatGivesUpAsTheAllowComesUsesItOrGivesItBack(t *testing.T) {
+func TestAsk_GivenUpAtAllow(t *testing.T) {
 	for range 50 {
 		bubble(t, plan, func(t *testing.T, s *stream) {
 			b := s.here.send(large)
@@ -147,7 +147,7 @@ func TestASenderThatGivesUpAsTheAllowComesUsesItOrGivesItBack(t *testing.T) {
 	}
 }
 
-func TestABlockThatWasAllowedAndIsNotSentGivesTheAllowBack(t *testing.T) {
+func TestAllow_UnsentBlock(t *testing.T) {
 	for name, lose := range map[string]func(s *stream, b *doing){
 		"the session refuses it": func(s *stream, b *doing) {
 			s.here.s.crossing[0].on <- codec.ErrTooLarge
@@ -211,7 +211,7 @@ func (e *end) drop(i int) {
 	e.end().Dropped(len(b.Payload))
 }
 
-func TestNobodyAsksBeforeABlockThatWasAllowedIsOnItsWay(t *testing.T) {
+func TestAsk_WaitsForAllowedBlock(t *testing.T) {
 	bubble(t, plan, func(t *testing.T, s *stream) {
 		s.here.s.cross = func() bool { return true }
 		first := s.here.send(large)
@@ -233,7 +233,7 @@ func TestNobodyAsksBeforeABlockThatWasAllowedIsOnItsWay(t *testing.T) {
 	})
 }
 
-func TestACreditMayCrossAnAsk(t *testing.T) {
+func TestAsk_CrossedByCredit(t *testing.T) {
 	bubble(t, plan, func(t *testing.T, s *stream) {
 		require.NoError(t, s.here.Send(background, make([]byte, early-overhead)))
 		require.True(t, s.here.depart())
@@ -256,7 +256,7 @@ func TestACreditMayCrossAnAsk(t *testing.T) {
 	})
 }
 
-func TestACreditThatIsEnoughAnswersTheAskThatItCrosses(t *testing.T) {
+func TestAsk_AnsweredByCredit(t *testing.T) {
 	for name, departs := range map[string]bool{"which has left": true, "which has not": false} {
 		t.Run(name, func(t *testing.T) {
 			wide := plan
@@ -288,7 +288,7 @@ func TestACreditThatIsEnoughAnswersTheAskThatItCrosses(t *testing.T) {
 	}
 }
 
-func TestPostAndAwaitCreditNeverAsk(t *testing.T) {
+func TestPost_NeverAsks(t *testing.T) {
 	bubble(t, plan, func(t *testing.T, s *stream) {
 		_, err := s.here.Post(make([]byte, large))
 		require.ErrorIs(t, err, codec.ErrOverloaded)
@@ -310,7 +310,7 @@ func TestPostAndAwaitCreditNeverAsk(t *testing.T) {
 	})
 }
 
-func TestAUsedUpWindowIsPressureForBlocksThatMayBeLost(t *testing.T) {
+func TestWindow_UsedUpIsPressure(t *testing.T) {
 	bubble(t, plan, func(t *testing.T, s *stream) {
 		judged := 0
 		s.here.s.judge = func() bool { judged++; return judged == 1 }

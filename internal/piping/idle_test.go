@@ -12,7 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-func TestIdle_HandsBackWhatIsBeyondWhatStays(t *testing.T) {
+func TestIdle_ReturnsSpareCredit(t *testing.T) {
 	const stays = 4 * early
 	handedBack := fmt.Sprint("skip ", stays)
 	for name, c := range map[string]struct {
@@ -50,7 +50,7 @@ func TestIdle_HandsBackWhatIsBeyondWhatStays(t *testing.T) {
 	}
 }
 
-func TestSkip_IsNotSentWhenThePipeIsInUseAgain(t *testing.T) {
+func TestSkip_NotInUse(t *testing.T) {
 	p, end, _ := newPipe(piping.Config{SendLimit: 10 * early})
 	require.NoError(t, p.Send(background, make([]byte, 10)))
 	const sent = 10 + overhead
@@ -66,7 +66,7 @@ func TestSkip_IsNotSentWhenThePipeIsInUseAgain(t *testing.T) {
 	require.NoError(t, p.Send(background, make([]byte, early-overhead)), "and what stays is not")
 }
 
-func TestSkip_FreesTheRoomOfItsWindow(t *testing.T) {
+func TestSkip_FreesRoom(t *testing.T) {
 	room := limits.NewRoom(&limits.Plan{Window: early, Workers: 1, Spare: 1 << 20})
 	p, end, _ := running(t, room)
 	granted := end.Account().Granted
@@ -84,7 +84,7 @@ func TestSkip_FreesTheRoomOfItsWindow(t *testing.T) {
 	require.Equal(t, piping.Overrun, end.BlockArrived(sized(0)), "and nothing more")
 }
 
-func TestSkip_ThatHandsBackWhatItHasNotIsRefused(t *testing.T) {
+func TestSkip_BeyondCredit(t *testing.T) {
 	for name, c := range map[string]struct {
 		do   func(p *piping.End)
 		sent uint64
@@ -110,7 +110,7 @@ func TestSkip_ThatHandsBackWhatItHasNotIsRefused(t *testing.T) {
 	}
 }
 
-func TestSkip_IsNotSentWhileABlockAsks(t *testing.T) {
+func TestSkip_NotDuringAsk(t *testing.T) {
 	wide := plan
 	wide.Spare = 4 << 10
 	bubble(t, wide, func(t *testing.T, s *stream) {
@@ -128,9 +128,9 @@ func TestSkip_IsNotSentWhileABlockAsks(t *testing.T) {
 	})
 }
 
-// TestSkip_BesideAnAllowFreesNothing has a peer that breaks the rules for senders: its Allow refers
-// to the former size of the window.
-func TestSkip_BesideAnAllowFreesNothing(t *testing.T) {
+// TestSkip_BesideAllow has a peer that breaks the rules for senders: its Allow refers to the former
+// size of the window.
+func TestSkip_BesideAllow(t *testing.T) {
 	wide := plan
 	wide.Spare = 64 << 10
 	bubble(t, wide, func(t *testing.T, s *stream) {

@@ -27,7 +27,7 @@ const (
 	early    = overhead + 1024
 )
 
-func TestBlocksComeInTheirOrderAndThenTheEnd(t *testing.T) {
+func TestRecv_InOrderThenEnd(t *testing.T) {
 	p, end, port := newPipe(piping.Config{})
 	for _, b := range []string{"a", "", "c"} {
 		require.Equal(t, piping.Accepted, end.BlockArrived(piping.NewBlock([]byte(b), nil, 1, time.Time{})))
@@ -51,7 +51,7 @@ func TestBlocksComeInTheirOrderAndThenTheEnd(t *testing.T) {
 	require.Equal(t, piping.Violation, end.EndArrived(0), "a second end")
 }
 
-func TestEachDirectionEndsByItself(t *testing.T) {
+func TestDirections_EndSeparately(t *testing.T) {
 	p, end, port := newPipe(piping.Config{})
 	require.NoError(t, p.CloseSend())
 	require.ErrorIs(t, p.Send(background, nil), pipe.ErrEnded)
@@ -62,7 +62,7 @@ func TestEachDirectionEndsByItself(t *testing.T) {
 	require.Equal(t, []string{"end"}, port.sent)
 }
 
-func TestACloseWithResultLeavesWhatHasArrived(t *testing.T) {
+func TestClose_KeepsArrivedBlocks(t *testing.T) {
 	p, end, port := newPipe(piping.Config{Function: 7, Priority: 3})
 	end.BlockArrived(block("last"))
 	require.True(t, end.CloseArrived([]byte("result"), nil))
@@ -88,7 +88,7 @@ func TestACloseWithResultLeavesWhatHasArrived(t *testing.T) {
 	require.EqualValues(t, 3, p.Priority())
 }
 
-func TestAnAbortDiscardsWhatHasArrived(t *testing.T) {
+func TestAbort_DiscardsBlocks(t *testing.T) {
 	p, end, port := newPipe(piping.Config{})
 	end.BlockArrived(block("lost"))
 	end.CloseArrived(nil, codec.ErrUnavailable)
@@ -101,7 +101,7 @@ func TestAnAbortDiscardsWhatHasArrived(t *testing.T) {
 	require.Equal(t, 1, port.taken, "discarded Blocks no longer wait")
 }
 
-func TestAbortTellsThePeerOnce(t *testing.T) {
+func TestAbort_SentOnce(t *testing.T) {
 	p, end, port := newPipe(piping.Config{})
 	p.Abort(nil)
 	p.Abort(errors.New("again"))
@@ -111,13 +111,13 @@ func TestAbortTellsThePeerOnce(t *testing.T) {
 	require.ErrorIs(t, p.Err(), codec.ErrCanceled)
 }
 
-func TestCloseSendsTheResult(t *testing.T) {
+func TestClose_SendsResult(t *testing.T) {
 	_, end, port := newPipe(piping.Config{})
 	end.Close([]byte("done"))
 	require.Equal(t, []string{"close done"}, port.sent)
 }
 
-func TestSendingWaitsForTheWindow(t *testing.T) {
+func TestSend_WaitsForWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, end, port := newPipe(piping.Config{SendLimit: 2*(overhead+1) + overhead})
 		require.NoError(t, p.Send(background, []byte("1")))
@@ -140,7 +140,7 @@ func TestSendingWaitsForTheWindow(t *testing.T) {
 	})
 }
 
-func TestAwaitCreditWaitsForTheWindowAndSendsNothing(t *testing.T) {
+func TestAwaitCredit_SendsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, end, port := newPipe(piping.Config{SendLimit: early + 1})
 		fits, err := p.AwaitCredit(background)
@@ -169,7 +169,7 @@ func TestAwaitCreditWaitsForTheWindowAndSendsNothing(t *testing.T) {
 	})
 }
 
-func TestARefusedBlockGivesItsCreditBack(t *testing.T) {
+func TestCredit_OfRefusedBlock(t *testing.T) {
 	p, _, port := newPipe(piping.Config{SendLimit: overhead + 100})
 	port.refuse = codec.ErrTooLarge
 	require.ErrorIs(t, p.Send(background, make([]byte, 100)), codec.ErrTooLarge)
@@ -178,7 +178,7 @@ func TestARefusedBlockGivesItsCreditBack(t *testing.T) {
 	require.ErrorIs(t, contextual(p, 0), codec.ErrExpired)
 }
 
-func TestADroppedBlockGivesItsCreditBack(t *testing.T) {
+func TestCredit_OfDroppedBlock(t *testing.T) {
 	p, end, _ := newPipe(piping.Config{SendLimit: overhead + 100})
 	require.NoError(t, p.Send(background, make([]byte, 100)))
 	end.Dropped(100)
@@ -186,7 +186,7 @@ func TestADroppedBlockGivesItsCreditBack(t *testing.T) {
 	require.ErrorIs(t, contextual(p, 0), codec.ErrExpired)
 }
 
-func TestABlockGivenAwayCostsAndWaitsAsOneThatIsSent(t *testing.T) {
+func TestGive_CostsAsSend(t *testing.T) {
 	p, end, port := newPipe(piping.Config{SendLimit: overhead + 5})
 	mem := buffer.Take(100)
 	port.refuse = codec.ErrTooLarge
@@ -197,7 +197,7 @@ func TestABlockGivenAwayCostsAndWaitsAsOneThatIsSent(t *testing.T) {
 	require.Equal(t, []string{"given"}, port.sent)
 }
 
-func TestEveryoneWhoWaitsWakesWhenThePipeEnds(t *testing.T) {
+func TestEnd_WakesAllWaiters(t *testing.T) {
 	for name, finish := range map[string]func(*pipe.Pipe, *piping.End){
 		"abort here":  func(p *pipe.Pipe, _ *piping.End) { p.Abort(codec.ErrUnavailable) },
 		"abort there": func(_ *pipe.Pipe, e *piping.End) { e.CloseArrived(nil, codec.ErrUnavailable) },
@@ -228,7 +228,7 @@ func TestEveryoneWhoWaitsWakesWhenThePipeEnds(t *testing.T) {
 	}
 }
 
-func TestSendersThatWaitLearnOfCloseSend(t *testing.T) {
+func TestCloseSend_WakesSenders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, _, _ := newPipe(piping.Config{SendLimit: overhead})
 		require.NoError(t, p.Send(background, nil))
@@ -244,7 +244,7 @@ func TestSendersThatWaitLearnOfCloseSend(t *testing.T) {
 	})
 }
 
-func TestAReceiverThatStopsWakesTheSendersAndDiscards(t *testing.T) {
+func TestStop_WakesSenders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, end, port := newPipe(piping.Config{SendLimit: overhead})
 		require.NoError(t, p.Send(background, nil))
@@ -271,7 +271,7 @@ func TestAReceiverThatStopsWakesTheSendersAndDiscards(t *testing.T) {
 	})
 }
 
-func TestReceiversShareTheBlocks(t *testing.T) {
+func TestRecv_ReceiversShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, end, _ := newPipe(piping.Config{})
 		got := make(chan error, 5)
@@ -290,7 +290,7 @@ func TestReceiversShareTheBlocks(t *testing.T) {
 	})
 }
 
-func TestTheContextEndsOnlyTheWait(t *testing.T) {
+func TestContext_EndsOnlyTheWait(t *testing.T) {
 	ctx, cancel := context.WithCancel(background)
 	cancel()
 	p, end, port := newPipe(piping.Config{})
@@ -303,7 +303,7 @@ func TestTheContextEndsOnlyTheWait(t *testing.T) {
 	require.Equal(t, piping.Accepted, end.BlockArrived(sized(0)))
 }
 
-func TestBlocksWhoseTimeIsUpArePassedOverAndCounted(t *testing.T) {
+func TestExpiry_SkipsAndCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, end, port := newPipe(piping.Config{})
 		soon := time.Now().Add(time.Second)

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEveryStepOfAQuestion lists the result of each step for each question. no is not possible.
-func TestEveryStepOfAQuestion(t *testing.T) {
+// TestQuestion_Transitions lists the result of each step for each question. no is not possible.
+func TestQuestion_Transitions(t *testing.T) {
 	const no = question(99)
 	steps := []step{askerComes, placeTaken, placeSkipped, askDeparts, creditComes, allowComes, allowDeclined, blockSent, askerLeaves}
 	for _, row := range []struct {
@@ -38,9 +38,9 @@ func TestEveryStepOfAQuestion(t *testing.T) {
 	require.False(t, ok, "an unknown step")
 }
 
-// TestARefundIsDueOnce checks the refund of an Allow that was not used, or was used for a dropped
+// TestRefund_DueOnce checks the refund of an Allow that was not used, or was used for a dropped
 // Block.
-func TestARefundIsDueOnce(t *testing.T) {
+func TestRefund_DueOnce(t *testing.T) {
 	var a asking
 	var u underWay
 	a.begin(100)
@@ -62,7 +62,7 @@ func TestARefundIsDueOnce(t *testing.T) {
 	require.False(t, ok, "nothing is left to be said")
 }
 
-func TestAnAskWaitsForWhatIsUnderWay(t *testing.T) {
+func TestAsk_WaitsForUnderWay(t *testing.T) {
 	var a asking
 	var u underWay
 	a.begin(100)

@@ -56,10 +56,10 @@ type op struct {
 	n    int
 }
 
-// TestNothingStandsStillAndNothingIsLost runs random schedules. After each step, sent Blocks are
-// within their granted credit, and the used room equals the sum over the pipes. When no message can
-// move any more, no caller waits that could continue. At the end all room is free again.
-func TestNothingStandsStillAndNothingIsLost(t *testing.T) {
+// TestSchedule_Random runs random schedules. After each step, sent Blocks are within their granted
+// credit, and the used room equals the sum over the pipes. When no message can move any more, no
+// caller waits that could continue. At the end all room is free again.
+func TestSchedule_Random(t *testing.T) {
 	var all schedule
 	for i := range uint64(*schedules) {
 		seed := *firstSeed + i
@@ -261,9 +261,9 @@ func (s *schedule) end() {
 	}
 }
 
-// TestManyApplicationsAtOnceAllGoOn has senders and receivers of several streams, with contexts
-// that end, while their messages move.
-func TestManyApplicationsAtOnceAllGoOn(t *testing.T) {
+// TestSchedule_Concurrent has senders and receivers of several streams, with contexts that end,
+// while their messages move.
+func TestSchedule_Concurrent(t *testing.T) {
 	const streams, senders, blocks = 3, 4, 150
 	least := limits.Plan{Window: early, Workers: streams, Callers: streams, Spare: 4_000, Large: 8_000 + overhead}
 	a, b := newSides(t, least, 16_000)

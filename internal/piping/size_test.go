@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAPipeIsNoLargerThanItHasToBe(t *testing.T) {
+func TestEnd_Size(t *testing.T) {
 	if unsafe.Sizeof(uintptr(0)) < 8 {
 		t.Skip("pointers are smaller here")
 	}

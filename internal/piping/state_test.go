@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEveryStepOfThePipesLife lists the result of each event for each state. -1 is not allowed.
-func TestEveryStepOfThePipesLife(t *testing.T) {
+// TestState_Transitions lists the result of each event for each state. -1 is not allowed.
+func TestState_Transitions(t *testing.T) {
 	const no = -1
 	events := []event{sendBlock, recvBlock, sendEnd, recvEnd, sendStop, recvStop, sendClose, recvClose}
 	const both = endedHere | endedThere

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestWindowGrantsHalfAtATimeAndGrowsWhileTheReaderKeepsUp(t *testing.T) {
+func TestWindow_GrowsWithReader(t *testing.T) {
 	const block = 1024 - overhead
 	room := limits.NewRoom(&limits.Plan{Window: 8 << 10, Workers: 1, Spare: 1 << 20, Large: 1 << 20})
 	p, end, port := newPipe(piping.Config{Granted: early, Terms: &piping.Terms{Room: room, Usual: 16 << 10}})
@@ -34,7 +34,7 @@ func TestWindowGrantsHalfAtATimeAndGrowsWhileTheReaderKeepsUp(t *testing.T) {
 	require.Equal(t, 3, port.news, "each time it was announced once")
 }
 
-func TestCreditThatWasNotFetchedIsAnnouncedOnceAndTheNewestCounts(t *testing.T) {
+func TestCredit_AnnouncedOnce(t *testing.T) {
 	const block = 1024 - overhead
 	room := limits.NewRoom(&limits.Plan{Window: 4 << 10, Workers: 1})
 	p, end, port := running(t, room)
@@ -46,7 +46,7 @@ func TestCreditThatWasNotFetchedIsAnnouncedOnceAndTheNewestCounts(t *testing.T) 
 	require.Equal(t, []message.Control{message.Credit{Limit: 8<<10 + 3<<10 + 511}}, told(end), "whole Blocks, and less than comes by itself")
 }
 
-func TestTheWindowShrinksToWhatIsGuaranteedWhileThereIsNoSpareRoom(t *testing.T) {
+func TestWindow_ShrinksToGuarantee(t *testing.T) {
 	const block = 1024 - overhead
 	room := limits.NewRoom(&limits.Plan{Window: 2 << 10, Workers: 1, Callers: 1, Spare: 48 << 10})
 	p, end, _ := running(t, room)
@@ -74,7 +74,7 @@ func TestTheWindowShrinksToWhatIsGuaranteedWhileThereIsNoSpareRoom(t *testing.T)
 	require.Greater(t, told(end)[0].(message.Credit).Limit, uint64(13<<10), "and more again when there is room")
 }
 
-func TestWithoutAWindowNothingIsGrantedOrRefused(t *testing.T) {
+func TestWindow_None(t *testing.T) {
 	p, end, port := newPipe(piping.Config{})
 	for range 1000 {
 		require.Equal(t, piping.Accepted, end.BlockArrived(sized(1024)))
@@ -90,9 +90,9 @@ func TestWithoutAWindowNothingIsGrantedOrRefused(t *testing.T) {
 	require.Zero(t, port.news)
 }
 
-// TestWindow_GrowsWithThePathAlthoughCreditIsDueBetweenBlocks makes credit fall due while Blocks
-// wait in the inbox, as happens when several small Blocks arrive together.
-func TestWindow_GrowsWithThePathAlthoughCreditIsDueBetweenBlocks(t *testing.T) {
+// TestWindow_GrowsWithPath makes credit fall due while Blocks wait in the inbox, as happens when
+// several small Blocks arrive together.
+func TestWindow_GrowsWithPath(t *testing.T) {
 	const block = 1024 - overhead
 	room := limits.NewRoom(&limits.Plan{Window: 8 << 10, Workers: 1, Spare: 1 << 20, Large: 1 << 20})
 	terms := &piping.Terms{Room: room, Usual: 8 << 10, Most: 1 << 20}

@@ -8,8 +8,8 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// TestEveryStepOfAnAllowance lists the result of each step for each allowance.
-func TestEveryStepOfAnAllowance(t *testing.T) {
+// TestAllowance_Transitions lists the result of each step for each allowance.
+func TestAllowance_Transitions(t *testing.T) {
 	room := limits.NewRoom(&limits.Plan{Large: 1000})
 	steps := []func(*wish){
 		func(w *wish) { w.depart() },

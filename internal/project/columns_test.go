@@ -17,7 +17,7 @@ import (
 // as four.
 const columns = 100
 
-func TestCommentsKeepTheColumns(t *testing.T) {
+func TestColumns_OfComments(t *testing.T) {
 	for _, file := range filesThat(t, ".go") {
 		for _, wide := range wideComments(t, file, text(t, file)) {
 			t.Error(wide)
@@ -25,7 +25,7 @@ func TestCommentsKeepTheColumns(t *testing.T) {
 	}
 }
 
-func TestMarkdownKeepsTheColumns(t *testing.T) {
+func TestColumns_OfMarkdown(t *testing.T) {
 	for _, file := range filesThat(t, ".md") {
 		for _, wide := range wideProse(file, text(t, file)) {
 			t.Error(wide)
@@ -33,7 +33,7 @@ func TestMarkdownKeepsTheColumns(t *testing.T) {
 	}
 }
 
-func TestWideCommentsAreFound(t *testing.T) {
+func TestColumns_FindWideComments(t *testing.T) {
 	words := strings.Repeat("word ", 20) // 100 columns with the space at its end
 	link := "https://example.com/" + strings.Repeat("x", 100)
 	for comment, want := range map[string]int{
@@ -60,7 +60,7 @@ func TestWideCommentsAreFound(t *testing.T) {
 	}
 }
 
-func TestWideProseIsFound(t *testing.T) {
+func TestColumns_FindWideProse(t *testing.T) {
 	words := strings.Repeat("word ", 20)
 	link := "https://example.com/" + strings.Repeat("x", 100)
 	for prose, want := range map[string]int{

@@ -10,7 +10,7 @@ import (
 
 var quoted = regexp.MustCompile("`([a-z]+)`")
 
-func TestContributingNamesEveryCheck(t *testing.T) {
+func TestContributing_NamesAllChecks(t *testing.T) {
 	_, rest, ok := strings.Cut(text(t, ".ci/run"), "readonly steps='\n")
 	require.True(t, ok)
 	list, _, ok := strings.Cut(rest, "'\n")

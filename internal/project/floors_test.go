@@ -64,7 +64,7 @@ var floors = map[string]int{
 // forTests contains folders of packages that only tests import. They may import any package.
 var forTests = []string{"internal/attack", "internal/callbench", "internal/flowmodel", "internal/leak", "internal/project", "internal/race", "internal/restart", "internal/roomtest", "internal/testkit", "internal/testtls", "internal/valuetest", "internal/vectors", "internal/weightest", "wire/wiretest"}
 
-func TestPackagesImportOnlyFromFloorsBelow(t *testing.T) {
+func TestFloors_ImportsGoDown(t *testing.T) {
 	imports := importsByFolder(t)
 	require.Contains(t, imports, ".")
 	require.Contains(t, imports["."], "pipe", "the search finds all packages")
@@ -80,7 +80,7 @@ func TestPackagesImportOnlyFromFloorsBelow(t *testing.T) {
 	}
 }
 
-func TestTheRuleOfFloorsFindsWhatLooksUp(t *testing.T) {
+func TestFloors_FindUpwardImports(t *testing.T) {
 	for _, c := range []struct{ from, to, want string }{
 		{".", "pipe", ""},
 		{"examples/greeting", ".", ""},

@@ -22,7 +22,7 @@ var (
 	drawing = regexp.MustCompile("(?m)^(.*):\n\n```text\n((?s:.*?))\n```\n")
 )
 
-func TestWhatThePageOfTheInsideNamesIsThere(t *testing.T) {
+func TestInside_NamesExist(t *testing.T) {
 	s := sources(t)
 	named := 0
 	for _, unit := range units(text(t, insidePage)) {
@@ -42,7 +42,7 @@ func TestWhatThePageOfTheInsideNamesIsThere(t *testing.T) {
 	require.Greater(t, named, 300, "the search finds the names")
 }
 
-func TestThePageOfTheInsideHasEveryLockAndEveryGoroutine(t *testing.T) {
+func TestInside_LocksAndGoroutines(t *testing.T) {
 	s := sources(t)
 	require.NotEmpty(t, s.locks)
 	require.NotEmpty(t, s.starts)
@@ -61,7 +61,7 @@ func TestThePageOfTheInsideHasEveryLockAndEveryGoroutine(t *testing.T) {
 	}
 }
 
-func TestThePageOfTheInsideHasTheDrawingsOfTheComments(t *testing.T) {
+func TestInside_Drawings(t *testing.T) {
 	s := sources(t)
 	page := text(t, insidePage)
 	drawn := map[declared]string{}
@@ -75,7 +75,7 @@ func TestThePageOfTheInsideHasTheDrawingsOfTheComments(t *testing.T) {
 	require.Equal(t, s.drawings, drawn, "take them from the comments of the types")
 }
 
-func TestWhatThePageOfTheInsideMayNotName(t *testing.T) {
+func TestInside_FindsWrongNames(t *testing.T) {
 	s := sources(t)
 	for _, c := range []struct {
 		name  string
@@ -148,7 +148,7 @@ func (s *source) lacks(name string, files []string) string {
 	return ""
 }
 
-func TestThePageOfTheInsideHasEveryPackage(t *testing.T) {
+func TestInside_Packages(t *testing.T) {
 	page := text(t, insidePage)
 	folders := slices.Concat(slices.Collect(maps.Keys(floors)), forTests)
 	for _, folder := range folders {

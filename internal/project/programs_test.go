@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNoBuiltProgramLiesAmongTheSources finds binaries that go build leaves in the folder of a
-// module with one program, and that are easily committed.
-func TestNoBuiltProgramLiesAmongTheSources(t *testing.T) {
+// TestBinaries_NoneCommitted finds binaries that go build leaves in the folder of a module with one
+// program, and that are easily committed.
+func TestBinaries_NoneCommitted(t *testing.T) {
 	for _, file := range filesThat(t, "") {
 		if filepath.Ext(file) == "" && !strings.HasPrefix(file, "bin/") {
 			require.False(t, isProgram(file), "%s: remove it, and build with -o /dev/null, or into bin", file)
@@ -22,7 +22,7 @@ func TestNoBuiltProgramLiesAmongTheSources(t *testing.T) {
 	}
 }
 
-func TestAProgramIsTold(t *testing.T) {
+func TestBinaries_AreRecognized(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	require.True(t, isProgram(self))

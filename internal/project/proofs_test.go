@@ -15,9 +15,9 @@ var unproved = map[string]string{
 	"dividing-the-room": "how a side comes to its numbers no other side can tell",
 }
 
-// TestEachSectionOfTheSpecificationIsProved lists the sections with rules that neither a vector nor
-// a scenario claims to prove, and the claimed names that are no section.
-func TestEachSectionOfTheSpecificationIsProved(t *testing.T) {
+// TestSpecification_IsProved lists the sections with rules that neither a vector nor a scenario
+// claims to prove, and the claimed names that are no section.
+func TestSpecification_IsProved(t *testing.T) {
 	sections := rules(text(t, "spec/protocol.md"))
 	require.Contains(t, sections, "3-encoding")
 	proofs := make(map[string]int)

@@ -21,7 +21,7 @@ var (
 	absolute = regexp.MustCompile(`^([a-z]+:|#)`)
 )
 
-func TestTheREADMEShowsTheExamplesAsTheyAre(t *testing.T) {
+func TestREADME_ShowsExamples(t *testing.T) {
 	blocks := goBlock.FindAllStringSubmatch(text(t, "README.md"), -1)
 	require.Len(t, blocks, 3)
 	require.Equal(t, bodyOf(t, "example_test.go", "Example"), blocks[0][1])
@@ -29,7 +29,7 @@ func TestTheREADMEShowsTheExamplesAsTheyAre(t *testing.T) {
 	require.Equal(t, bodyOf(t, "cluster/example_test.go", "Example"), blocks[2][1])
 }
 
-func TestEveryLinkOfThePagesLeadsSomewhere(t *testing.T) {
+func TestLinks_LeadSomewhere(t *testing.T) {
 	links := 0
 	for _, page := range filesThat(t, ".md") {
 		for _, l := range target.FindAllStringSubmatch(code.ReplaceAllString(text(t, page), ""), -1) {

@@ -14,7 +14,7 @@ import (
 
 // A test that sleeps by the real clock is slow, and depends on the speed of the machine. In a
 // bubble of synctest, time costs nothing.
-func TestSleepsAreInBubblesOrSayWhatTheyWaitFor(t *testing.T) {
+func TestSleeps_AreExplained(t *testing.T) {
 	folders := make(map[string]map[string]string)
 	for _, file := range filesThat(t, ".go") {
 		dir := filepath.Dir(file)
@@ -34,7 +34,7 @@ func TestSleepsAreInBubblesOrSayWhatTheyWaitFor(t *testing.T) {
 	}
 }
 
-func TestSleepsAreFound(t *testing.T) {
+func TestSleeps_AreFound(t *testing.T) {
 	for body, want := range map[string]int{
 		"time.Sleep(1)":                                                            1,
 		"<-time.After(1)":                                                          1,

@@ -18,8 +18,8 @@ func newRanking() ranking.Ranking[element] {
 	return ranking.New(func(a, b *element) bool { return a.rank > b.rank }, func(e *element) *ranking.Place { return &e.place })
 }
 
-// TestTheFirstIsNotBehindAnyOther compares with a linear search.
-func TestTheFirstIsNotBehindAnyOther(t *testing.T) {
+// TestFirst_IsAheadOfAll compares with a linear search.
+func TestFirst_IsAheadOfAll(t *testing.T) {
 	r := newRanking()
 	all := make([]element, 40)
 	for range 20_000 {
@@ -45,7 +45,7 @@ func TestTheFirstIsNotBehindAnyOther(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotThereCanBeRemoved(t *testing.T) {
+func TestRemove_Absent(t *testing.T) {
 	r := newRanking()
 	r.Remove(&element{rank: 1})
 	require.Zero(t, r.Len())

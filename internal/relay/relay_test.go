@@ -60,7 +60,7 @@ func between(t *testing.T, first, second string) (a, b wire.Wire, end <-chan err
 // bare is a Wire with only the five methods of the interface.
 type bare struct{ wire.Wire }
 
-func TestFramesArriveWholeAndInOrderBothWays(t *testing.T) {
+func TestRelay_FramesBothWays(t *testing.T) {
 	for _, schemes := range [][2]string{
 		{"tcp://127.0.0.1:0", "tcp://127.0.0.1:0"}, {"mem://relay-a", "tcp://127.0.0.1:0"}, {"tcp://127.0.0.1:0", "mem://relay-b"},
 	} {
@@ -76,7 +76,7 @@ func TestFramesArriveWholeAndInOrderBothWays(t *testing.T) {
 	}
 }
 
-func TestWiresWithNothingButTheFiveMethodsAreRelayed(t *testing.T) {
+func TestRelay_BareWires(t *testing.T) {
 	a, near := connected(t, "tcp://127.0.0.1:0")
 	far, b := connected(t, "tcp://127.0.0.1:0")
 	end := make(chan error, 1)
@@ -118,7 +118,7 @@ func requireFrames(t *testing.T, from, to wire.Wire) {
 	require.NoError(t, <-written)
 }
 
-func TestASideThatDoesNotReadHoldsUpTheOtherOne(t *testing.T) {
+func TestRelay_BackPressure(t *testing.T) {
 	a, b, end := between(t, "tcp://127.0.0.1:0", "tcp://127.0.0.1:0")
 	frame := [][]byte{make([]byte, largest)}
 	var written atomic.Int64
@@ -149,7 +149,7 @@ func TestASideThatDoesNotReadHoldsUpTheOtherOne(t *testing.T) {
 	<-end
 }
 
-func TestAFrameBeyondTheLimitEndsBothWires(t *testing.T) {
+func TestRelay_FrameTooLarge(t *testing.T) {
 	a, b, end := between(t, "tcp://127.0.0.1:0", "tcp://127.0.0.1:0")
 	require.NoError(t, a.WriteFrames([][]byte{[]byte("before")}))
 	got, err := b.ReadFrame(largest)
@@ -163,7 +163,7 @@ func TestAFrameBeyondTheLimitEndsBothWires(t *testing.T) {
 	}
 }
 
-func TestTheEndOfEitherWireEndsTheOther(t *testing.T) {
+func TestRelay_EndsBoth(t *testing.T) {
 	for name, end := range map[string]func(a, b wire.Wire) wire.Wire{
 		"the first":  func(a, b wire.Wire) wire.Wire { a.Close(); return b },
 		"the second": func(a, b wire.Wire) wire.Wire { b.Close(); return a },
@@ -180,7 +180,7 @@ func TestTheEndOfEitherWireEndsTheOther(t *testing.T) {
 	}
 }
 
-func TestASideThatTakesNothingEndsTheRelayInTheEnd(t *testing.T) {
+func TestRelay_BlockedSide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, near := wire.Pipe()
 		far, b := wire.Pipe()
@@ -197,7 +197,7 @@ func TestASideThatTakesNothingEndsTheRelayInTheEnd(t *testing.T) {
 	})
 }
 
-func TestARelayThatIsSilentGoesOn(t *testing.T) {
+func TestRelay_SilentContinues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, near := wire.Pipe()
 		far, b := wire.Pipe()
@@ -223,7 +223,7 @@ type quits struct{ wire.Wire }
 
 func (quits) ReadFrame(int) ([]byte, error) { runtime.Goexit(); return nil, nil }
 
-func TestAWireThatEndsItsGoroutineEndsTheRelay(t *testing.T) {
+func TestRelay_WireEndsGoroutine(t *testing.T) {
 	a, near := wire.Pipe()
 	far, b := wire.Pipe()
 	log := slog.New(slog.DiscardHandler)

@@ -67,7 +67,7 @@ func (v *visits) await(t *testing.T, pid int) {
 	}
 }
 
-func TestWhoConnectsWhileAServerIsReplacedIsNotTurnedAway(t *testing.T) {
+func TestRestart_NewConnections(t *testing.T) {
 	file, handed := socket(t)
 	ln, err := wire.Listen(t.Context(), "tcp://127.0.0.1:0", wire.Options{ReusePort: true})
 	require.NoError(t, err)

@@ -31,7 +31,7 @@ func socket(t *testing.T) (file *os.File, url string) {
 // replacements is the number of times that a server is replaced.
 const replacements = 3
 
-func TestNobodyNoticesThatAServerIsReplacedBehindItsSocket(t *testing.T) {
+func TestRestart_BehindItsSocket(t *testing.T) {
 	file, url := socket(t)
 	server := start(t, inherited, file)
 	l := begin(t, connect(t, url))
@@ -45,7 +45,7 @@ func TestNobodyNoticesThatAServerIsReplacedBehindItsSocket(t *testing.T) {
 	l.requireNoneFailed()
 }
 
-func TestNobodyNoticesThatAServerIsAwayForAMoment(t *testing.T) {
+func TestRestart_ShortAbsence(t *testing.T) {
 	file, url := socket(t)
 	server := start(t, inherited, file)
 	l := begin(t, connect(t, url))
@@ -58,7 +58,7 @@ func TestNobodyNoticesThatAServerIsAwayForAMoment(t *testing.T) {
 	l.requireNoneFailed()
 }
 
-func TestNobodyNoticesThatAServerHandsItsSocketOver(t *testing.T) {
+func TestRestart_HandsSocketOver(t *testing.T) {
 	file, url := socket(t)
 	first := start(t, inherited, file)
 	require.NoError(t, file.Close(), "only the servers have it")
@@ -72,7 +72,7 @@ func TestNobodyNoticesThatAServerHandsItsSocketOver(t *testing.T) {
 	l.requireNoneFailed()
 }
 
-func TestNobodyNoticesThatServersOverlapAtOnePort(t *testing.T) {
+func TestRestart_ServersOverlap(t *testing.T) {
 	ln, err := wire.Listen(t.Context(), "tcp://127.0.0.1:0", wire.Options{ReusePort: true})
 	require.NoError(t, err)
 	url := ln.URL()
@@ -89,7 +89,7 @@ func TestNobodyNoticesThatServersOverlapAtOnePort(t *testing.T) {
 	l.requireNoneFailed()
 }
 
-func TestAStreamGoesOnToItsEndOnTheServerThatLeaves(t *testing.T) {
+func TestShutdown_StreamFinishes(t *testing.T) {
 	file, url := socket(t)
 	old := start(t, inherited, file)
 	conn := connect(t, url)
@@ -118,7 +118,7 @@ func TestAStreamGoesOnToItsEndOnTheServerThatLeaves(t *testing.T) {
 	require.NoError(t, old.cmd.Wait(), "a graceful shutdown, after the stream")
 }
 
-func TestOnlyCallsThatRanOnAServerThatIsKilledFail(t *testing.T) {
+func TestKill_FailsItsCallsOnly(t *testing.T) {
 	file, url := socket(t)
 	first := start(t, inherited, file)
 	l := begin(t, connect(t, url))

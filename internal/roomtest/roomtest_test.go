@@ -13,7 +13,7 @@ var soak = flag.Bool("soak", false, "run all there is, which takes minutes")
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-func TestHonestProgramsNeverStandStill(t *testing.T) {
+func TestScenarios_NeverStandStill(t *testing.T) {
 	extent := roomtest.Brief
 	if *soak {
 		extent = roomtest.Soak
@@ -29,7 +29,7 @@ func TestHonestProgramsNeverStandStill(t *testing.T) {
 	}
 }
 
-func TestHonestProgramsNeverStandStillWhileTheirWiresAreCut(t *testing.T) {
+func TestScenarios_WithCutWires(t *testing.T) {
 	if !*soak {
 		t.Skip("takes minutes: see -soak")
 	}

@@ -43,7 +43,7 @@ var programs = map[string][]string{
 	"codec":            {"codec"},
 }
 
-func TestEachMutantIsAnotherDecisionOfTheCodec(t *testing.T) {
+func TestMutants_AreDistinct(t *testing.T) {
 	there := slugs(t)
 	names, texts := map[string]bool{}, map[string]string{}
 	for _, m := range all() {
@@ -62,7 +62,7 @@ func TestEachMutantIsAnotherDecisionOfTheCodec(t *testing.T) {
 }
 
 // Only the vectors count: other tests do not run, since other implementations do not have them.
-func TestNoMutantSurvivesTheVectors(t *testing.T) {
+func TestMutants_NoneSurvives(t *testing.T) {
 	mutants := all()
 	dir, file := t.TempDir(), overlay(t, mutants)
 	if !*every {

@@ -22,7 +22,7 @@ func slugs(t *testing.T) (list []string) {
 	return list
 }
 
-func TestEachVectorNamesASectionOfTheSpecification(t *testing.T) {
+func TestVectors_NameSections(t *testing.T) {
 	var file map[string]json.RawMessage
 	require.NoError(t, json.Unmarshal([]byte(read(t, "spec/vectors.json")), &file))
 	there := slugs(t)

@@ -17,7 +17,7 @@ func (t *Timer) stand(d time.Duration) {
 	t.since = t.since.Add(-d)
 }
 
-func TestTimer_FiresInTimeInAProcessThatRuns(t *testing.T) {
+func TestTimer_FiresInTime(t *testing.T) {
 	for _, d := range []time.Duration{0, 1, 7, 8, time.Millisecond, 5 * time.Second, 999_999_999} {
 		synctest.Test(t, func(t *testing.T) {
 			begin, fired := time.Now(), make(chan struct{})
@@ -28,7 +28,7 @@ func TestTimer_FiresInTimeInAProcessThatRuns(t *testing.T) {
 	}
 }
 
-func TestTimer_DoesNotCountTimeInWhichTheProcessStood(t *testing.T) {
+func TestTimer_IgnoresStoppedTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const d = 8 * time.Second
 		begin, fired := time.Now(), make(chan struct{})
@@ -48,7 +48,7 @@ func TestTimer_DoesNotCountTimeInWhichTheProcessStood(t *testing.T) {
 	})
 }
 
-func TestTimer_StopPreventsTheCall(t *testing.T) {
+func TestTimer_Stop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		timer := AfterFunc(time.Second, func() { t.Error("called") })
 		time.Sleep(time.Second / 2) // of the bubble
@@ -58,7 +58,7 @@ func TestTimer_StopPreventsTheCall(t *testing.T) {
 	})
 }
 
-func TestWithTimeout_IsAsThatOfThePackageContext(t *testing.T) {
+func TestWithTimeout_MatchesContext(t *testing.T) {
 	cause := errors.New("too slow")
 	for name, c := range map[string]struct {
 		end        func(cancel, parent context.CancelFunc)

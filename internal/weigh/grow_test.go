@@ -24,7 +24,7 @@ func allocated(f func() any) int {
 	return least
 }
 
-func TestAMapTakesWhatTheRuntimeAllocatesForIt(t *testing.T) {
+func TestGrowingMap_MatchesRuntime(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector adds to each object")
 	}
@@ -41,7 +41,7 @@ func TestAMapTakesWhatTheRuntimeAllocatesForIt(t *testing.T) {
 	}
 }
 
-func TestAMapThatGrowsHoldsWhatOneMadeForAsManyDoes(t *testing.T) {
+func TestGrowingMap_MatchesMake(t *testing.T) {
 	const entry = 16
 	for _, n := range []int{9, 14, 15, 28, 29, 100, 896, 1000, 5000} {
 		tally := weigh.NewTally(math.MaxInt)

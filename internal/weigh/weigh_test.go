@@ -26,7 +26,7 @@ type (
 	}
 )
 
-func TestOnlyWhatCannotBecomeMuchIsFree(t *testing.T) {
+func TestFree_OnlyBoundedTypes(t *testing.T) {
 	const small = 256
 	for want, types := range map[int][]reflect.Type{
 		math.MaxInt: {
@@ -45,7 +45,7 @@ func TestOnlyWhatCannotBecomeMuchIsFree(t *testing.T) {
 	}
 }
 
-func TestATallyStopsBeforeItOverflows(t *testing.T) {
+func TestTally_Saturates(t *testing.T) {
 	tally := weigh.NewTally(100)
 	tally.Add(60)
 	tally.Drop(50)
@@ -60,9 +60,8 @@ func TestATallyStopsBeforeItOverflows(t *testing.T) {
 	require.Positive(t, tally.Bytes())
 }
 
-// TestReplacedIsWhatTheStandardLibraryMakes compares with the replacements in a range over a
-// string.
-func TestReplacedIsWhatTheStandardLibraryMakes(t *testing.T) {
+// TestReplaced_MatchesRange compares with the replacements in a range over a string.
+func TestReplaced_MatchesRange(t *testing.T) {
 	for _, s := range []string{"", "abc", "\xff\xff", "a\xe4b", "日本", "日\xe6\x97", "\xed\xa0\x80"} {
 		require.GreaterOrEqual(t, weigh.Replaced([]byte(s)), len(string([]rune(s))), "%q", s)
 		require.LessOrEqual(t, weigh.Replaced([]byte(s)), 3*len(s), "%q", s)
