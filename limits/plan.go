@@ -85,9 +85,9 @@ func NewPlan(soft Amount, largest, workers int) (Plan, error) {
 // sent the numbers of p. Therefore only Opens and Spare change. Spare may become negative: then not
 // all guaranteed shares can be used at the same time.
 //
-// Every wait must be able to end. So the room is never smaller than the largest message needs, and
-// holds at least one of each: the largest Open beside the credit that the peer keeps for urgent
-// ones, a large Block, a window of either kind, and all nested calls.
+// Every wait must be able to end. So the room is never smaller than the largest message needs. It
+// has room for the largest Open beside the credit that the peer keeps for urgent ones, and also for
+// a large Block, a window of either kind, and all nested calls.
 func (p Plan) resized(bytes int) Plan {
 	if bytes == 0 {
 		bytes = defaultRoom

@@ -288,7 +288,7 @@ func (r *Room) Fit(h *Hold, want uint64) bool {
 	return true
 }
 
-// Shrink returns the bytes of the window beyond least.
+// Shrink releases the bytes of the window beyond least.
 func (r *Room) Shrink(h *Hold, least uint64) []*Claim {
 	if h.Extra == 0 || h.Bytes() <= least {
 		return nil
@@ -312,7 +312,7 @@ func (r *Room) setLocked(h *Hold, extra int) []*Claim {
 	return r.grantLocked(nil)
 }
 
-// End returns all room that h holds.
+// End releases all room that h holds.
 func (r *Room) End(h *Hold) []*Claim {
 	if *h == (Hold{}) {
 		return nil
@@ -354,7 +354,7 @@ func (r *Room) allowLocked(c *Claim) bool {
 	return true
 }
 
-// Disallow returns bytes that Allow has reserved.
+// Disallow releases bytes that Allow has reserved.
 func (r *Room) Disallow(bytes int) []*Claim {
 	if bytes == 0 {
 		return nil

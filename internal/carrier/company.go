@@ -7,9 +7,9 @@ import (
 
 // company decides whether a writer yields the processor before it takes a batch. Senders of its
 // session that are about to send then share the system call. In a session with one caller no other
-// sender exists, and the caller has waited for all other sessions of the process in vain. Therefore
+// sender exists, and the caller has waited in vain for all other sessions of the process. Therefore
 // each yield in a row that was both long and in vain raises the number of batches that are taken
-// without one.
+// without a yield.
 //
 // A yield is short while no other goroutine is ready to run. Then the yield keeps a thread of Go's
 // scheduler awake, which makes the call faster.

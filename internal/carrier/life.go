@@ -118,7 +118,7 @@ func lingerTime(cause *codec.Abort) time.Duration {
 }
 
 // finish waits for the writer and releases everything. The owner of the Carrier calls it once,
-// after the session has ended and reading has stopped for good.
+// after the session has ended and reading has ended.
 func (c *Carrier) finish() {
 	if !c.writer.none {
 		select {

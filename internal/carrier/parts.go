@@ -207,7 +207,7 @@ func (p *parts) oldest() (number uint64) {
 	return number
 }
 
-// end releases everything, for good.
+// end releases everything, and keeps no further parts.
 func (p *parts) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -79,7 +79,7 @@ func (s *session) settle(e *end, d *direction) {
 	}
 }
 
-// disallow takes an Allow back, and returns its room.
+// disallow takes an Allow back, and releases its room.
 func (s *session) disallow(e *end, d *direction) {
 	s.vacate(e, d)
 	d.allowed, d.allowDue, d.used = 0, false, false
@@ -92,7 +92,7 @@ func (s *session) recall(e *end, d *direction) {
 	d.wish = wish
 }
 
-// vacate returns the room of an Allow.
+// vacate releases the room of an Allow.
 func (s *session) vacate(e *end, d *direction) {
 	e.grant(e.room.Disallow(d.debt))
 	e.holding -= d.sheltered

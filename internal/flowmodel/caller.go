@@ -136,7 +136,7 @@ func (s *session) cancel(e *end, c *call) {
 	s.endCaller(e, c)
 }
 
-// unsent returns the cost of an Open that is never sent.
+// unsent releases the credit of an Open that is never sent.
 func (s *session) unsent(e *end, c *call) {
 	if !c.nested {
 		e.credit.used -= c.cost

@@ -56,7 +56,7 @@ func (n *nesting) enter(c *call, peer, own *limits.Plan) bool {
 	return true
 }
 
-// leave returns the place of an answered call, if it has one.
+// leave releases the place of an answered call, if it has one.
 func (n *nesting) leave(c *call) {
 	if !c.entered {
 		return
@@ -66,7 +66,7 @@ func (n *nesting) leave(c *call) {
 	n.cost -= c.cost
 }
 
-// drop returns the window of a stream of which no Block is left.
+// drop releases the window of a stream of which no Block is left.
 func (n *nesting) drop(c *call) {
 	n.sizes -= c.within
 	c.within = 0

@@ -54,7 +54,7 @@ func (e *end) arrive(c *call) bool {
 	return true
 }
 
-// giveBack returns the room of an Open that does not need it any more.
+// giveBack releases the room of an Open that does not need it any more.
 func (s *session) giveBack(e *end, c *call) {
 	if c.nested {
 		e.nested--

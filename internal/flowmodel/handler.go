@@ -68,7 +68,7 @@ func (s *session) cancelHandler(c *call) {
 	}
 }
 
-// endHandler returns the resources of a call after the return of its handler.
+// endHandler releases the resources of a call after the return of its handler.
 func (s *session) endHandler(e *end, c *call) {
 	c.callee = calleeEnded
 	s.over(e, c, false)

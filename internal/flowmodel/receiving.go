@@ -274,7 +274,7 @@ func (s *session) dropPrepaid(e *end, d *direction) {
 	d.prepaid = 0
 }
 
-// release returns all the room of a direction.
+// release releases all the room of a direction.
 func (s *session) release(e *end, d *direction) {
 	s.forgetAsk(e, d)
 	s.vacate(e, d)

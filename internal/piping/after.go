@@ -7,7 +7,7 @@ type after struct {
 	claims          []*limits.Claim // that were granted
 	announce        bool            // there are Controls for the peer
 	messages, bytes int             // taken by the application
-	shelter         int             // bytes of shelter to return
+	shelter         int             // bytes of shelter to release
 	abort           bool            // there is no room for a Block that the peer was allowed
 	show            bool            // interceptors are to see the outcome
 	begins, ends    *leftover

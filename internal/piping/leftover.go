@@ -27,7 +27,7 @@ func (l *leftover) begin() {
 	l.settle()
 }
 
-// end returns the room of l.
+// end releases the room of l.
 func (l *leftover) end() {
 	l.settle()
 	l.terms.Left.Add(-1)

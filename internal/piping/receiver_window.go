@@ -139,7 +139,7 @@ func (r *receiver) begin(s state, t *Terms, h limits.Hold, a *after) {
 	r.raise(t, 0, a)
 }
 
-// settle returns the room for Blocks that cannot arrive any more, and keeps the room of the
+// settle releases the room for Blocks that cannot arrive any more, and keeps the room of the
 // received ones.
 func (r *receiver) settle(s state, t *Terms, a *after) {
 	if !r.windowed() {
@@ -149,7 +149,7 @@ func (r *receiver) settle(s state, t *Terms, a *after) {
 	a.grant(t.Room.Shrink(&r.hold, r.received(t)-r.taken))
 }
 
-// release returns the whole room of the window, for Blocks that will not be taken.
+// release releases the whole room of the window, for Blocks that will not be taken.
 func (r *receiver) release(s state, t *Terms, a *after) {
 	if !r.windowed() {
 		return

@@ -54,6 +54,6 @@ type Ledger interface {
 	Taken(messages, bytes int)
 
 	// Shelter reserves bytes for a Block that was asked for, and for which no receiver waits any
-	// more. It returns false if there is no room. A negative number returns bytes.
+	// more. It returns false if there is no room. A negative number releases bytes.
 	Shelter(bytes int) bool
 }

@@ -68,7 +68,7 @@ func (w *wish) withdraw(room *limits.Room, a *after) {
 	a.grant(claims)
 }
 
-// disallow takes an Allow back, and returns its room.
+// disallow takes an Allow back, and releases its room.
 func (w *wish) disallow(room *limits.Room, a *after) {
 	w.vacate(room, a)
 	w.allowance, w.allowed = notAllowed, 0
@@ -81,14 +81,14 @@ func (w *wish) recall(room *limits.Room, a *after) {
 	w.total = total
 }
 
-// vacate returns the room of an Allow.
+// vacate releases the room of an Allow.
 func (w *wish) vacate(room *limits.Room, a *after) {
 	a.grant(room.Disallow(w.debt))
 	a.shelter += w.sheltered
 	w.debt, w.sheltered = 0, 0
 }
 
-// shelter returns the room of an Allow that has a shelter instead.
+// shelter releases the room of an Allow, which has a shelter instead.
 func (w *wish) shelter(room *limits.Room, a *after) {
 	a.grant(room.Disallow(w.debt))
 	w.sheltered, w.debt = w.debt, 0

@@ -85,7 +85,7 @@ func (g *partGate) pass(parts int) {
 	}
 }
 
-// GoOn opens the gate for good.
+// GoOn opens the gate permanently.
 func (g *partGate) GoOn(last func()) {
 	g.mu.Lock()
 	g.opened, g.last = true, last
