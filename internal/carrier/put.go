@@ -43,8 +43,8 @@ func (c *Carrier) Enter(f *outbox.Flow, m *outbox.Message) error {
 	return err
 }
 
-// Control sends a Control. If a peer without acknowledgements makes too many Controls wait, the
-// session ends.
+// Control sends a Control. If the peer does not acknowledge frames and too many Controls are kept,
+// the session ends.
 func (c *Carrier) Control(m message.Control, when When) {
 	c.writer.control(m, when)
 }

@@ -4,7 +4,7 @@ package fifo
 import "unsafe"
 
 // chunkSize is the largest size, in bytes, of a chunk: together with the overhead of the allocator
-// it is half a page of 8 KiB.
+// it takes a page of memory, 4 KiB.
 const chunkSize = 4<<10 - 8
 
 // fewValues is the length up to which a full first chunk grows. Beyond it, the values are moved to

@@ -7,9 +7,9 @@ import (
 // leastPart is the smallest size of parts, in bytes.
 const leastPart = 4 << 10
 
-// Divide makes messages of more than most bytes be sent in parts of that size, between which other
-// messages may be sent. most is clamped to the range from 4 KiB to the 64 KiB that a part may have.
-// Divide may be called again.
+// Divide sets the size of parts. Messages of more than most bytes are sent in parts of that size,
+// and other messages may be sent between the parts. most is clamped to the range from 4 KiB to the
+// 64 KiB that a part may have. Divide may be called again.
 func (o *Outbox) Divide(most int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
