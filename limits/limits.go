@@ -1,9 +1,9 @@
 // Package limits bounds the messages that one direction of a session holds.
 //
 // A [Counter] compares the count of held messages with a soft and a hard limit. It can be used
-// alone. The other types implement flow control of a session: a [Plan] divides the soft limit into
-// shares, a [Room] and [Opens] grant these shares to the peer, and a [Tally] adds up the memory of
-// many sessions.
+// alone. The other types implement flow control of a session. A [Plan] divides the soft limit into
+// shares. A [Room] and [Opens] grant these shares to the peer. A [Tally] adds up the memory of many
+// sessions.
 package limits
 
 import (

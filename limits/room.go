@@ -129,9 +129,9 @@ func (r *Room) Lend(h *Hold) {
 	r.firstGrowthLocked(h, r.plan.Spare/2)
 }
 
-// firstGrowthLocked enlarges a new window while more than half of the spare room is free, as long
-// as the fresh windows, from which the application has taken nothing yet, hold no more than most
-// bytes of the spare room in all.
+// firstGrowthLocked enlarges a new window while more than half of the spare room is free. The
+// application has taken nothing yet from fresh windows. Together they hold no more than most bytes
+// of the spare room.
 func (r *Room) firstGrowthLocked(h *Hold, most int) {
 	h.fresh = true
 	n := min(firstGrowth, r.plan.Spare/8)

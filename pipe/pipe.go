@@ -57,9 +57,12 @@ func (p *Pipe) MaxBlock() int { return p.end().MaxBlock() }
 //
 // A nil error means that the Block has been accepted for sending. It does not mean that the peer
 // has received the Block. After an error no part of the Block is sent. The errors are [ErrEnded],
-// [ErrClosed] when the call ended without an error, and otherwise a *[codec.Abort]: ErrTooLarge,
-// after which the pipe remains usable; ErrStopped when the peer accepts no more Blocks; ErrCanceled
-// and ErrExpired from ctx; or the reason why the call was aborted.
+// [ErrClosed] when the call has ended without an error, and otherwise a *[codec.Abort]:
+//
+//   - ErrTooLarge, after which the pipe remains usable
+//   - ErrStopped when the peer accepts no more Blocks
+//   - ErrCanceled and ErrExpired from ctx
+//   - the reason why the call was aborted
 func (p *Pipe) Send(ctx context.Context, payload []byte, opts ...SendOption) error {
 	return p.end().Send(ctx, newOutgoing(payload, p.end().Loss(), opts))
 }
