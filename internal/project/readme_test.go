@@ -27,6 +27,8 @@ func TestREADME_ShowsExamples(t *testing.T) {
 	require.Equal(t, bodyOf(t, "example_test.go", "Example"), blocks[0][1])
 	require.Equal(t, bodyOf(t, "pool/example_test.go", "Example"), blocks[1][1])
 	require.Equal(t, bodyOf(t, "cluster/example_test.go", "Example"), blocks[2][1])
+	shown := strings.ReplaceAll(text(t, "README.md"), "\n\t", "\n")
+	require.Contains(t, shown, bodyOf(t, "pool/example_test.go", "listen"))
 }
 
 func TestLinks_LeadSomewhere(t *testing.T) {
