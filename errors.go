@@ -10,79 +10,81 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// Abort is the error of a call, a pipe or a session that ended without a result, on whichever side
-// of the wire it is met. Branch on it with [errors.Is] and the values below, or on its Code. Return
-// one from a handler to choose the code, the message and the detail that the caller gets.
+// Abort is the error of a call, a pipe or a session that ended without a result, on either side of
+// the wire. Branch on it with [errors.Is] and the values below, or on its Code. A handler returns
+// an Abort to choose the code, the message and the detail that the caller receives.
 type Abort = codec.Abort
 
-// Code says what an [Abort] means. 1..999 belong to the library; applications use numbers from 1000
-// on.
+// Code is the meaning of an [Abort]. 1..999 belong to the library; applications use numbers from
+// 1000 on.
 type Code = codec.Code
 
-// The values to compare an error with, by [errors.Is]. All but the last two are an *[Abort]. See
-// package codec for what each means and what to do next.
+// Errors to compare with, by [errors.Is]. All but the last two are an *[Abort]. Package codec
+// documents the meaning and the remedy of each.
 var (
-	// The caller gave up, or its context was canceled.
+	// The caller canceled, or its context was canceled.
 	ErrCanceled = codec.ErrCanceled
 	// The deadline or the time to live passed.
 	ErrExpired = codec.ErrExpired
 	// The peer offers no function of this number.
 	ErrNoFunction = codec.ErrNoFunction
-	// The function takes parameters of another type, or they would become too much.
+	// The parameters do not match the function's type, or exceed [Limits].Expansion.
 	ErrBadParams = codec.ErrBadParams
-	// A result or a Block is of another type, would become too much, or could not be encoded.
+	// A result or a Block does not match its type, exceeds [Limits].Expansion, or could not be
+	// encoded.
 	ErrBadResult = codec.ErrBadResult
-	// The message exceeds what the peer accepts, or can hold, or the hard limit of this side; send
-	// less, or in Blocks.
+	// The message exceeds a limit of the peer, or the hard limit of this side; send less, or in
+	// Blocks.
 	ErrTooLarge = codec.ErrTooLarge
-	// Too much waits or runs already; try again later.
+	// Too many calls wait or run already; try again later.
 	ErrOverloaded = codec.ErrOverloaded
-	// A side is going away; call on another session.
+	// A side shuts down or is lost; call on another session.
 	ErrUnavailable = codec.ErrUnavailable
-	// The handler panicked, or what encodes a value; its log says where.
+	// The handler panicked, or the encoding of a value; the callee's log has the location.
 	ErrPanicked = codec.ErrPanicked
 	// One side broke the protocol, and the session ended.
 	ErrProtocol = codec.ErrProtocol
-	// The session was closed, or its Wire died.
+	// The session was closed, or its Wire failed.
 	ErrSessionClosed = codec.ErrSessionClosed
-	// The session exceeded its hard limit and was closed by force.
+	// The session exceeded its hard limit and ended.
 	ErrHardLimit = codec.ErrHardLimit
-	// The session stood still at its soft limit for too long, or nobody takes what a call had asked
-	// for.
+	// The session stayed at its soft limit for too long, or the application did not take the
+	// messages that a call had requested.
 	ErrStalled = codec.ErrStalled
-	// The peer speaks something else, or too slowly.
+	// The peer speaks another protocol, or is too slow.
 	ErrHandshake = codec.ErrHandshake
 	// A side sent more Blocks or calls than it was granted.
 	ErrWindow = codec.ErrWindow
-	// This peer may not do that.
+	// The peer lacks the permission.
 	ErrUnauthorized = codec.ErrUnauthorized
-	// The receiver wants no more of the stream.
+	// The receiver stopped the stream.
 	ErrStopped = codec.ErrStopped
-	// The call of this pipe or stream has ended well.
+	// The call of this pipe or stream has succeeded.
 	ErrPipeClosed = pipe.ErrClosed
 	// This side has ended its stream already, by CloseSend.
 	ErrEnded = pipe.ErrEnded
 )
 
-// Repeatable reports whether the call that failed with err certainly did not run, so that it can be
-// made again, here or on another session, without running twice. It is true of calls that never
-// left this side and of those that the peer refused.
+// Repeatable reports whether the call that failed with err certainly did not run. Then it can be
+// made again, here or on another session, without running twice. Repeatable is true for calls that
+// never left this side and for calls that the peer rejected.
 func Repeatable(err error) bool { return codec.Repeatable(err) }
 
-// RetryAfter returns how long to wait before the call that failed with err is made again, if err is
-// an ErrOverloaded whose side said so: an hour at most, whatever it said. See [Retry].
+// RetryAfter returns the advised delay before the call that failed with err is made again. It
+// returns ok only for an ErrOverloaded that has an advice. The delay is an hour at most, even if
+// the peer advised more. See [Retry].
 func RetryAfter(err error) (d time.Duration, ok bool) { return codec.RetryAfter(err) }
 
-// neverSent returns a copy of what err is as an Abort, marked as that of a call which never left
-// this side.
+// neverSent returns a copy of err as an Abort, marked as the error of a call that never left this
+// side.
 func neverSent(err error) *Abort {
 	a := *abortOf(err)
 	a.Ran = codec.NeverSent
 	return &a
 }
 
-// abortOf is [codec.AbortOf] for an error that may be the application's, and panic when it is asked
-// what it says.
+// abortOf is [codec.AbortOf] for an error that may be the application's, and may panic in its
+// methods.
 func abortOf(err error) (a *Abort) {
 	defer func() {
 		if recover() != nil {
@@ -92,22 +94,21 @@ func abortOf(err error) (a *Abort) {
 	return codec.AbortOf(err)
 }
 
-// violation returns the error of a peer that broke the protocol.
+// violation returns the error for a peer that broke the protocol.
 func violation(format string, args ...any) *Abort {
 	return &Abort{Code: codec.Protocol, Message: fmt.Sprintf(format, args...)}
 }
 
-// contextError is AbortOf(ctx.Err()), which must not be nil, with the cause that the application
-// gave.
+// contextError is AbortOf(ctx.Err()), which must not be nil, with the application's cause.
 func contextError(ctx context.Context) *Abort {
 	a := *codec.AbortOf(ctx.Err())
 	if cause := context.Cause(ctx); cause != nil && cause != ctx.Err() {
-		a.Message = fmt.Sprint(cause) // which survives an error that panics
+		a.Message = fmt.Sprint(cause) // Sprint survives an error that panics
 	}
 	return &a
 }
 
-// remote returns a copy of what a Close of the peer said, whose slices are valid only for the
+// remote returns a copy of the Abort in a Close of the peer. The slices of a are valid only for the
 // moment.
 func remote(a *codec.Abort) *Abort {
 	c := *a
