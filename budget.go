@@ -11,30 +11,30 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// budget bounds what a node holds for all its peers together. Each session keeps to its own limits;
-// what many of them hold is another matter. From half of the budget on windows grow no more, and
-// what they have grown by is taken back. Above it sessions and calls are refused of the owners who
-// hold most: of each who holds more than its fair share. Above nine eighths no session begins.
-// Nobody is cut off who keeps to what was promised.
+// budget bounds the memory that a node holds for all its peers together. Each session has limits of
+// its own, but their sum may be too large. From half of the budget on, windows stop growing, and
+// shrink to their guaranteed size. Above the budget, sessions and calls of each owner that holds
+// more than its fair share are rejected. Above nine eighths no session begins. A peer that keeps to
+// its grants is never cut off.
 type budget struct {
 	*limits.Tally
 	owners *owners // fixed
 
 	mu   sync.Mutex
-	next time.Time // guarded by mu, as fair: when the fair share is found out anew
-	fair int       // what an owner may hold
+	next time.Time // guarded by mu, as fair: time of the next computation of fair
+	fair int       // share of an owner
 }
 
-// heldSession is what an idle session counts for.
+// heldSession is the cost of an idle session.
 const heldSession = 16 << 10
 
-// fairFor is how long a fair share is good for: finding it out looks at all owners.
+// fairFor is the validity of a fair share: computing it looks at all owners.
 const fairFor = 100 * time.Millisecond
 
-// crowdedFor is when a peer may come back that was refused for the budget.
+// crowdedFor is the advised delay for a peer that was rejected because of the budget.
 const crowdedFor = time.Second
 
-// refusesCall returns why a call of w is refused, or nil.
+// refusesCall returns the reason to reject a call of w, or nil.
 func (b *budget) refusesCall(w *owner) *Abort {
 	if !b.Over() || w.tally.Held() <= b.fairShare() {
 		return nil
@@ -42,8 +42,8 @@ func (b *budget) refusesCall(w *owner) *Abort {
 	return codec.OverloadedFor(crowdedFor, "the sessions of this peer hold more than their share of all that is held here: see Limits.Budget")
 }
 
-// refusesSession returns why no session begins of a peer, or nil. Whoever holds little has some
-// more room than there is, so that nobody is kept out by what others hold.
+// refusesSession returns the reason to reject a session of a peer, or nil. Owners below their share
+// may exceed the budget by an eighth, so that large owners do not lock them out.
 func (b *budget) refusesSession(p *Peer) error {
 	if !b.Over() || b.owners.heldBy(p) <= b.fairShare() && b.Held() <= b.Most()+b.Most()/8 {
 		return nil
@@ -51,8 +51,8 @@ func (b *budget) refusesSession(p *Peer) error {
 	return codec.OverloadedFor(crowdedFor, "too much is held here for others: see Limits.Budget")
 }
 
-// fairShare returns how much an owner may hold so that seven eighths of the budget are enough for
-// all: who holds less is not touched (max-min fairness).
+// fairShare returns the share of an owner such that seven eighths of the budget are enough for all:
+// owners below it are not restricted (max-min fairness).
 func (b *budget) fairShare() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -62,7 +62,7 @@ func (b *budget) fairShare() int {
 	return b.fair
 }
 
-// fairShare returns how much each may have so that all together have no more than total.
+// fairShare returns the share of each such that the total is at most total.
 func fairShare(held []int, total int) int {
 	slices.Sort(held)
 	for i, h := range held {
@@ -87,5 +87,5 @@ func defaultBudget() int {
 	return int(min(most/4, math.MaxInt))
 }
 
-// unknownMemory stands for the memory of a machine that does not tell.
+// unknownMemory stands for the memory of a machine that does not report it.
 const unknownMemory = 4 << 30

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// machineMemory returns the bytes of memory that this process may have at most: what the machine
-// has, or its control group if that is less. 0 says that it is not known.
+// machineMemory returns the maximum memory of this process in bytes: that of the machine, or of its
+// control group if that is less. 0 means unknown.
 func machineMemory() int64 {
 	var info syscall.Sysinfo_t
 	if syscall.Sysinfo(&info) != nil {

@@ -2,5 +2,5 @@
 
 package asterisque
 
-// machineMemory returns 0: how much memory the machine has is not known without further means.
+// machineMemory returns 0: the memory of the machine is unknown on this system.
 func machineMemory() int64 { return 0 }

@@ -13,12 +13,12 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// Node is a program's endpoint: what it calls itself, the functions it offers, the sessions it
-// holds. It dials and listens, as often as it likes, and the sessions of either kind are equal. It
-// is safe for concurrent use. [NewNode] makes one; a zero Node says so wherever it is used.
+// Node is the endpoint of a program: its name, the functions that it offers, and its sessions. It
+// dials and listens any number of times, and the sessions of either kind are equal. A Node is safe
+// for concurrent use. [NewNode] makes one; the methods of a zero Node return an error.
 type Node struct {
 	cfg     config // these are fixed
-	invalid error  // what is wrong with cfg
+	invalid error  // error of cfg
 
 	shared      // these lock themselves
 	admission   *admission
@@ -35,11 +35,11 @@ type Node struct {
 
 	// of sessions, those that the peer may resume
 	resumable map[SessionID]*Session
-	// sessions that will be among them in a moment; closed then
+	// sessions that join resumable in a moment; closed then
 	beginning map[SessionID]chan struct{}
 }
 
-// NewNode returns a Node. It never fails: of options whose values do not fit, [Node.Check] tells.
+// NewNode returns a Node. It never fails: [Node.Check] reports invalid options.
 func NewNode(opts ...Option) *Node {
 	n := &Node{
 		sessions: make(map[*Session]struct{}), resumable: make(map[SessionID]*Session), beginning: make(map[SessionID]chan struct{}),
@@ -51,8 +51,8 @@ func NewNode(opts ...Option) *Node {
 	return n
 }
 
-// Check returns an error that names every option whose value does not fit, or nil. Every method
-// that connects, listens or accepts returns the same error.
+// Check returns an error that names every invalid option, or nil. Every method that connects,
+// listens or accepts returns the same error.
 func (n *Node) Check() error {
 	if n.isZero() {
 		return errZeroNode
@@ -60,12 +60,12 @@ func (n *Node) Check() error {
 	return n.invalid
 }
 
-// isZero reports whether NewNode has not made the node.
+// isZero reports whether the node was not made by NewNode.
 func (n *Node) isZero() bool { return n == nil || n.admission == nil }
 
 var errZeroNode error = neverSent(codec.ErrUnavailable.Withf("the Node is nil or zero: make it with NewNode"))
 
-// ready returns why the node does not connect, listen or accept.
+// ready returns an error if the node cannot connect, listen or accept.
 func (n *Node) ready() error {
 	if err := n.Check(); err != nil {
 		return err
@@ -77,9 +77,9 @@ func (n *Node) ready() error {
 }
 
 // Dial connects to the node that listens at a URL such as "tcp://127.0.0.1:5330" and returns the
-// session once the handshake is complete. start bounds that, beside the handshake timeout;
-// afterwards it has no effect on the session. Errors of the handshake are *[Abort]: ErrHandshake,
-// ErrUnauthorized; those of the transport are its own.
+// session once the handshake is complete. start and the handshake timeout bound the operation;
+// afterwards start has no effect on the session. Errors of the handshake are an *[Abort]:
+// ErrHandshake or ErrUnauthorized. Errors of the transport are returned unchanged.
 func (n *Node) Dial(start context.Context, url string) (*Session, error) {
 	if err := n.ready(); err != nil {
 		return nil, err
@@ -91,9 +91,9 @@ func (n *Node) Dial(start context.Context, url string) (*Session, error) {
 	return n.Attach(start, w)
 }
 
-// Attach makes a session of a Wire that this side has connected, and takes the Wire over: it is
-// closed with the session, and also on error. The other side has to Accept. See Dial for start and
-// errors.
+// Attach makes a session of a Wire that this side has connected, and takes ownership of the Wire:
+// it is closed with the session, and also on error. The other side has to Accept. See Dial for
+// start and errors.
 func (n *Node) Attach(start context.Context, w wire.Wire) (*Session, error) {
 	if err := n.Check(); err != nil {
 		w.Close()
@@ -104,7 +104,7 @@ func (n *Node) Attach(start context.Context, w wire.Wire) (*Session, error) {
 	err := h.guarded(func() error {
 		h.cfg = n.configFor(w)
 		if h.place = placeAt(w); h.place != nil {
-			// the other side has connected, and this one speaks first
+			// the other side has connected, and this one sends first
 			if refused := h.place.carry(); refused != nil {
 				return h.refuse(refused)
 			}
@@ -122,19 +122,18 @@ func (n *Node) Attach(start context.Context, w wire.Wire) (*Session, error) {
 }
 
 // Accept makes a session of a Wire that the other side has connected, or returns the session that
-// goes on over it: see [WithResume]. The Wire needs a place, as one of Serve does (see
-// [Admission].HalfOpen); if there is none, the error is ErrOverloaded. If the session goes on at
-// another node (Resume.Elsewhere) it is ErrElsewhere, and the Wire belongs to the relay. Otherwise
-// it is as Attach.
+// is resumed over the Wire: see [WithResume]. Like a Wire of Serve it needs a place (see
+// [Admission].HalfOpen); without a place the error is ErrOverloaded. If the session continues at
+// another node (Resume.Elsewhere) the error is ErrElsewhere, and the Wire belongs to the relay.
+// Otherwise Accept is as Attach.
 func (n *Node) Accept(start context.Context, w wire.Wire) (*Session, error) {
 	return n.accept(start, w, false)
 }
 
-// AcceptRelayed is Accept for a Wire on which another node relays a peer that wants to go on with a
-// session of this one: see Resume.Elsewhere. It begins no session: if there is none to go on with,
-// peer and caller get ErrUnavailable. What the Wire tells of the peer (RemoteAddr, and
-// [wire.Secure], which proves who that is) is believed, so whoever makes it has to know that the
-// other node is one to be believed.
+// AcceptRelayed is Accept for a Wire on which another node relays a peer that resumes a session of
+// this node: see Resume.Elsewhere. It begins no new session: if there is no session to resume, peer
+// and caller receive ErrUnavailable. The peer's address and identity are those of the Wire
+// (RemoteAddr and [wire.Secure]), so the caller has to make sure that the other node is trusted.
 func (n *Node) AcceptRelayed(start context.Context, w wire.Wire) (*Session, error) {
 	return n.accept(start, w, true)
 }
@@ -152,8 +151,8 @@ func (n *Node) accept(start context.Context, w wire.Wire, relayed bool) (*Sessio
 	return n.shake(start, h)
 }
 
-// enter returns the handshake over a Wire that the other side has connected, or why there is no
-// place for it. It is followed by shake.
+// enter returns the handshake over a Wire that the other side has connected, or the reason for its
+// rejection. shake follows it.
 func (n *Node) enter(w wire.Wire) (*handshake, *Abort) {
 	h := &handshake{w: w, open: &n.handshakes, log: n.cfg.log}
 	refused := codec.ErrUnavailable.Withf("the wire panicked: the log says why")
@@ -168,21 +167,21 @@ func (n *Node) enter(w wire.Wire) (*handshake, *Abort) {
 	return h, nil
 }
 
-// turnAway closes a Wire for which there is no place. The peer is told if that needs no wait.
+// turnAway closes a Wire that was rejected. It sends the reason if that does not block.
 func turnAway(w wire.Wire, refused *Abort) {
 	if t, ok := w.(wire.TryWriter); ok {
 		frame := message.SessionClose{Code: refused.Code, Message: refused.Message}.AppendTo(make([]byte, 4, likelySync))
 		binary.BigEndian.PutUint32(frame, uint32(len(frame)-4))
-		t.TryWriteBatch(frame) // an error is that of a Wire which is given up anyway
+		t.TryWriteBatch(frame) // an error does not matter: the Wire is closed anyway
 	}
 	w.Close()
 }
 
-// shake makes a session of what has entered.
+// shake completes the handshake h and returns its session.
 func (n *Node) shake(ctx context.Context, h *handshake) (s *Session, err error) {
 	defer n.drain.shakes()()
 	defer func() {
-		if s == nil && err != ErrElsewhere { // else the relay has the place
+		if s == nil && err != ErrElsewhere { // otherwise the relay has the place
 			h.place.Leave()
 		}
 	}()
@@ -208,13 +207,13 @@ func (n *Node) configFor(w wire.Wire) *config {
 	}
 	c := n.cfg
 	c.windowless = true
-	c.plan, _ = c.planFor(c.inbound) // without windows every one fits
+	c.plan, _ = c.planFor(c.inbound) // without windows every limit is valid
 	return &c
 }
 
-// ownGrant is what a peer gets that this side has dialled.
+// ownGrant is the grant for a peer that this side has dialled.
 func (n *Node) ownGrant() (g Grant) {
-	n.cfg.fillIn(&g) // which fits: NewNode has checked it
+	n.cfg.fillIn(&g) // valid: NewNode has checked it
 	return g
 }
 
@@ -227,7 +226,7 @@ func (n *Node) begin(h *handshake, a agreement, g Grant, dialled bool, holder se
 	closed := n.sessions == nil
 	if !closed {
 		n.sessions[s] = struct{}{}
-		(*watched)(s).begun() // before anybody else finds it
+		(*watched)(s).begun() // before any caller can find s
 		if s.res != nil && !dialled {
 			n.resumable[s.id] = s
 		}
@@ -248,12 +247,12 @@ func (n *Node) begin(h *handshake, a agreement, g Grant, dialled bool, holder se
 	return s, nil
 }
 
-// errAnywhere is what a peer is told whose session another node may have. It comes again.
+// errAnywhere is the error for a peer if another node may have its session. The peer retries.
 var errAnywhere = codec.ErrUnavailable.Withf("it could not be found out which node has the session")
 
-// relay carries frames between the peer of a handshake and the node that goes on with its session,
-// until that ends, and gives the place back. The error is ErrElsewhere, or that of a node which is
-// about to go.
+// relay carries frames between the peer of a handshake and the node that resumes its session, until
+// that ends, and then releases the place. The error is ErrElsewhere, or that of a node that is
+// closed.
 func (n *Node) relay(h *handshake, a *accepted) error {
 	r := newRelaying(h.cfg, h.w, a)
 	n.mu.Lock()
@@ -275,7 +274,7 @@ func (n *Node) relay(h *handshake, a *accepted) error {
 	return ErrElsewhere
 }
 
-// expect implements resumer. The session begins before begun is called, or never will.
+// expect implements resumer. The session begins before begun is called, or never.
 func (n *Node) expect(ctx context.Context, a *accepted) {
 	n.mu.Lock()
 	n.beginning[a.session] = make(chan struct{})
@@ -284,7 +283,7 @@ func (n *Node) expect(ctx context.Context, a *accepted) {
 	e.record(ctx, time.Time{})
 }
 
-// begun is called when a session that was expected has begun, or will not: then it is nil.
+// begun is called when an expected session has begun, or with nil if it will not begin.
 func (n *Node) begun(id SessionID, s *Session) {
 	n.mu.Lock()
 	c := n.beginning[id]
@@ -304,7 +303,7 @@ func (n *Node) sessionChanged() {}
 
 // sessionEnded implements sessionHolder.
 func (n *Node) sessionEnded(s *Session) {
-	var past Stats // of which there is one: the reader has a small stack
+	var past Stats // one per session: the reader has a small stack
 	past.load(s)
 	past.end()
 	n.mu.Lock()
@@ -314,16 +313,16 @@ func (n *Node) sessionEnded(s *Session) {
 	n.mu.Unlock()
 }
 
-// Logger returns what the node logs with, for transports and handlers that belong to it: the logger
-// of [WithLogger], bounded. Of records of one level and text it lets 10 through in a second; the
-// first one after others were held back says in the attribute more how many. Texts, and errors in
-// attributes, are cut after 1,024 bytes. It does not panic, even if the handler below does.
+// Logger returns the logger of the node, for its transports and handlers: the logger of
+// [WithLogger], bounded. It passes 10 records of one level and text in a second. The first record
+// after suppressed ones has their number in the attribute more. Texts, and errors in attributes,
+// are cut after 1,024 bytes. The logger does not panic, even if the handler below it does.
 func (n *Node) Logger() *slog.Logger { return n.cfg.log }
 
-// ID returns what [WithID] has named the node, or "".
+// ID returns the name set by [WithID], or "".
 func (n *Node) ID() string { return n.cfg.id }
 
-// Sessions returns the sessions that are up.
+// Sessions returns the sessions that have not ended.
 func (n *Node) Sessions() []*Session {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -334,7 +333,7 @@ func (n *Node) Sessions() []*Session {
 	return list
 }
 
-// closeDoors ends all that is no session yet, or none of this node.
+// closeDoors ends listeners, handshakes and relays.
 func (n *Node) closeDoors() {
 	n.drain.begin()
 	for _, h := range n.handshakes.close() {
@@ -347,8 +346,8 @@ func (n *Node) closeDoors() {
 }
 
 // Close stops listening and closes all sessions; see [Session.Close]. The node cannot be used
-// afterwards. Repeated calls return nil. Handlers and callbacks may call it: it waits for none of
-// them, but Delete of a [Repository].
+// afterwards. Repeated calls return nil. Handlers and callbacks may call Close: it waits for none
+// of them but Delete of a [Repository].
 func (n *Node) Close() error {
 	if n.isZero() {
 		return errZeroNode

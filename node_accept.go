@@ -11,7 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// authorise asks the application about the peer.
+// authorise calls Access.Accept for the peer.
 func (c *config) authorise(ctx context.Context, p Peer) (g Grant, err error) {
 	if len(p.Credential) > 0 && p.TLS == nil && !c.plainCredentials {
 		return g, codec.ErrUnauthorized.Withf("a credential came over a wire without encryption: use tls://, or allow it with Access.PlainCredentials")
@@ -31,7 +31,7 @@ func (c *config) authorise(ctx context.Context, p Peer) (g Grant, err error) {
 	return g, c.fillIn(&g)
 }
 
-// refusal returns err, for which the application does not accept the peer, as an Abort.
+// refusal returns err, with which the application rejects the peer, as an Abort.
 func (c *config) refusal(p *Peer, err error) error {
 	var own *Abort
 	switch {
@@ -43,8 +43,7 @@ func (c *config) refusal(p *Peer, err error) error {
 	return unaccepted(c.log, p, err)
 }
 
-// unaccepted returns what a peer is told about which the application could not decide because of
-// err.
+// unaccepted returns the error for a peer on which the application could not decide because of err.
 func unaccepted(log *slog.Logger, p *Peer, err error) *Abort {
 	id := errorID()
 	log.Warn("peer could not be checked", "id", id, "addr", p.RemoteAddr, "error", err)
@@ -53,7 +52,7 @@ func unaccepted(log *slog.Logger, p *Peer, err error) *Abort {
 	return a
 }
 
-// fillIn lets g have what the node has for all where it says nothing itself.
+// fillIn replaces the zero fields of g by the defaults of the node.
 func (c *config) fillIn(g *Grant) (err error) {
 	if g.Service == nil {
 		g.Service = c.service
@@ -79,7 +78,7 @@ func (c *config) fillIn(g *Grant) (err error) {
 	return nil
 }
 
-// ownInbound fills in what follows from inbound limits for this peer.
+// ownInbound derives the plan from the inbound limits of this peer.
 func (c *config) ownInbound(g *Grant) error {
 	own, err := g.Inbound.Check()
 	if err != nil {
@@ -90,7 +89,7 @@ func (c *config) ownInbound(g *Grant) error {
 	return err
 }
 
-// reach returns a Wire to the node that has the session of r, or nil if there is none.
+// reach returns a Wire to the node that has the session of r, or nil if there is no such node.
 func (c *config) reach(ctx context.Context, r SessionRecord, p Peer) (wire.Wire, error) {
 	if c.elsewhere == nil {
 		return nil, nil
@@ -113,7 +112,7 @@ func (c *config) reach(ctx context.Context, r SessionRecord, p Peer) (wire.Wire,
 	return nil, told
 }
 
-// credentialFor returns what convinces a peer.
+// credentialFor returns the credential for a peer.
 func (c *config) credentialFor(ctx context.Context, p Peer) ([]byte, error) {
 	if p.TLS == nil && !c.plainCredentials {
 		return nil, codec.ErrUnauthorized.Withf("the credential is not sent over a wire without encryption: use tls://, or allow it with Access.PlainCredentials")

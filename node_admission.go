@@ -14,17 +14,18 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// admission is the door of a node: it bounds what peers cost that carry no session yet, and how
-// many sessions there are, in all and from one address. Each connection takes a place when its
-// first packet is taken, and keeps it until it carries a session, or is closed. When places run
-// out, the address that has most of them gives its oldest up: so many silent peers of one address
-// keep nobody else out, and hardly each other, because an honest one needs a moment only.
+// admission bounds the cost of connections without a session, and the number of sessions, in all
+// and from one address. Each connection takes a place with its first packet, and keeps it until it
+// carries a session, or is closed. When no place is left, the address that has most of them loses
+// its oldest. Silent peers of one address therefore do not displace other addresses, and rarely
+// each other, because an honest peer needs its place for a moment only.
 type admission struct {
 	doorBounds // fixed
 
 	mu    sync.Mutex
 	hosts map[hostName]*host // guarded by mu, as all below; those with a place or a session
-	// those of hosts with places; the first one has most, and of those with as many the oldest
+	// hosts with places; the host with most is the first, and among equals that with the oldest
+	// place
 	crowds  ranking.Ranking[host]
 	open    int // places
 	carried int // sessions
@@ -35,18 +36,18 @@ type doorBounds struct {
 	halfOpen   int           // places; 0: any number
 	sessions   int           // of the node; 0: any number
 	perAddress int           // sessions and places of an address; 0: any number
-	everywhere bool          // that is also for addresses of this machine
-	resumes    bool          // sessions may be, so that only carry knows who begins one
+	everywhere bool          // perAddress also holds for addresses of this machine
+	resumes    bool          // sessions can be resumed: only carry knows which are new
 	time       time.Duration // for a connection to carry a session
 }
 
-// hostName tells where connections come from; see hostOf.
+// hostName is the origin of connections; see hostOf.
 type hostName struct {
 	host  netip.Prefix
 	where string
 }
 
-// host is what an address has.
+// host is the state of an address.
 type host struct {
 	name     hostName
 	open     list.List // its places, as *entry; the oldest is the first
@@ -54,30 +55,30 @@ type host struct {
 	crowd    ranking.Place // among the crowds
 }
 
-// mostWithin is how many wires of one connection may have places at once while half of all are
-// taken.
+// mostWithin is how many wires of one connection may have places at once while half of all places
+// are taken.
 const mostWithin = 16
 
-// mostTried is how many wires a peer may open on one connection, in the time for a handshake, while
-// no session comes of any.
+// mostTried is how many wires a peer may open on one connection, in the time for a handshake,
+// without beginning a session.
 const mostTried = 1024
 
 // entry implements transport.Place.
 type entry struct {
 	door   *admission
 	host   *host
-	within *entry // that of the connection, if it is one of a Wire there
-	other  *entry // that the Wire has at the door of another node, which let it in first
+	within *entry // place of the connection, if this is one of a Wire there
+	other  *entry // place that the Wire has at another node, which admitted it first
 
 	// These are guarded by the lock of door.
-	expires  time.Time     // when it is lost
+	expires  time.Time     // time at which the place is lost
 	waits    *list.Element // among the places of its host; nil if it has none now
 	lost     func()        // nil once it was called, or will not be
-	timer    *wait.Timer   // calls lost in time; nil if its holder does
+	timer    *wait.Timer   // calls lost at expires; nil if the holder does
 	children int           // places within it
-	sessions int           // that the connection carries
+	sessions int           // sessions carried by the connection
 	tried    int           // wires since the last session began, or since the time below
-	again    time.Time     // when tried begins at 0 again
+	again    time.Time     // time at which tried begins at 0 again
 	carries  bool          // it carries a session by itself
 	gone     bool
 }
@@ -92,7 +93,7 @@ func (p *entry) Enter(lost func()) (transport.Place, error) {
 	return child, nil
 }
 
-// newAdmission returns a door without anybody.
+// newAdmission returns an admission without places and sessions.
 func newAdmission(b doorBounds) *admission {
 	return &admission{
 		doorBounds: b,
@@ -101,8 +102,8 @@ func newAdmission(b doorBounds) *admission {
 	}
 }
 
-// admit returns the place of a Wire from an address. It is followed by takeOver. What another node
-// has let in needs a place here as well, and a session over it counts at both doors.
+// admit returns the place of a Wire from an address. takeOver follows it. A Wire that another node
+// has admitted needs a place here as well, and a session over it counts at both nodes.
 func (a *admission) admit(w wire.Wire, from net.Addr) (*entry, *Abort) {
 	other := placeAt(w)
 	if other != nil && other.door == a {
@@ -115,7 +116,7 @@ func (a *admission) admit(w wire.Wire, from net.Addr) (*entry, *Abort) {
 	return p, refused
 }
 
-// placeAt returns the place that w has at the door of a node, or nil.
+// placeAt returns the place that w has at a node, or nil.
 func placeAt(w wire.Wire) *entry {
 	if admitted, ok := w.(transport.Admitted); ok {
 		p, _ := admitted.Place().(*entry)
@@ -153,7 +154,7 @@ func (a *admission) enter(from net.Addr, within *entry, lost func()) (*entry, *A
 	return p, nil
 }
 
-// triesLocked counts one more Wire of the connection, and returns how many there were.
+// triesLocked counts one more Wire of the connection, and returns their number.
 func (p *entry) triesLocked() int {
 	if now := time.Now(); now.After(p.again) {
 		p.tried, p.again = 0, now.Add(p.door.time)
@@ -171,19 +172,19 @@ func (a *admission) hostLocked(name hostName) *host {
 	return h
 }
 
-// forgetLocked forgets h if it has nothing any more. It may have been forgotten already, and its
-// name be that of another one.
+// forgetLocked removes h if it has neither places nor sessions. h may have been removed before, and
+// its name may belong to another host.
 func (a *admission) forgetLocked(h *host) {
 	if h.open.Len() == 0 && h.sessions == 0 && a.hosts[h.name] == h {
 		delete(a.hosts, h.name)
 	}
 }
 
-// refusesLocked returns why p does not get in, or nil.
+// refusesLocked returns the reason for which p is rejected, or nil.
 func (a *admission) refusesLocked(p *entry) *Abort {
 	from := p.host.name.host
 	switch {
-	case p.within != nil && p.within.lost == nil: // it was told, or has left
+	case p.within != nil && p.within.lost == nil: // lost was called, or the connection has left
 		return codec.ErrUnavailable.Withf("the connection is closed")
 	case a.sessions > 0 && a.carried >= a.sessions && !a.resumes:
 		return a.fullHere()
@@ -205,15 +206,15 @@ func (a *admission) fullFrom(from netip.Prefix) *Abort {
 
 // bounds reports whether the sessions from an address are bounded.
 func (a *admission) bounds(from netip.Prefix) bool {
-	// ::/64, which has ::1
+	// ::/64 contains ::1
 	here := from.Addr().IsLoopback() || from.Addr() == netip.IPv6Unspecified()
 	return a.perAddress > 0 && from.IsValid() && (a.everywhere || !here)
 }
 
-// fullLocked reports whether the address has, or is about to have, as many sessions as it may. The
-// place of a connection says nothing beside those of its wires, and that of the connection which p
-// is on none. Where sessions are resumed, p may be to go on with one that is there: its old Wire
-// looks alive still.
+// fullLocked reports whether the sessions and places of the address have reached most. The place of
+// a connection with wires does not count beside theirs, nor does the connection of p. If sessions
+// can be resumed, only places count: p may resume a session while the old Wire of that still seems
+// alive.
 func (p *entry) fullLocked(most int) bool {
 	n := p.host.open.Len()
 	if !p.door.resumes {
@@ -227,7 +228,7 @@ func (p *entry) fullLocked(most int) bool {
 	return n >= most
 }
 
-// openLocked lets p be one of those that carry no session. If there are too many, one is lost.
+// openLocked adds p to the places without a session. If there are too many, one of them is lost.
 func (a *admission) openLocked(p *entry) {
 	p.waits = p.host.open.PushBack(p)
 	a.open++
@@ -237,16 +238,16 @@ func (a *admission) openLocked(p *entry) {
 	}
 }
 
-// loseLocked takes p out of those that carry no session, and tells its holder.
+// loseLocked removes p from the places without a session, and notifies its holder.
 func (a *admission) loseLocked(p *entry) {
 	a.closeLocked(p)
 	if lost := p.lost; lost != nil {
 		p.lost = nil
-		go lost() // which may take a moment to close a connection, and ends by itself
+		go lost() // closing a connection may take a moment; ends by itself
 	}
 }
 
-// closeLocked takes p out of those that carry no session.
+// closeLocked removes p from the places without a session.
 func (a *admission) closeLocked(p *entry) {
 	if p.timer != nil {
 		p.timer.Stop()
@@ -260,7 +261,7 @@ func (a *admission) closeLocked(p *entry) {
 	a.rankLocked(p.host)
 }
 
-// rankLocked is called when the places of h have changed.
+// rankLocked updates the rank of h after a change of its places.
 func (a *admission) rankLocked(h *host) {
 	if h.open.Len() == 0 {
 		a.crowds.Remove(h)
@@ -269,7 +270,7 @@ func (a *admission) rankLocked(h *host) {
 	}
 }
 
-// crowds reports whether h has more places than o, or as many and an older one.
+// crowds reports whether h has more places than o, or the same number and an older one.
 func (h *host) crowds(o *host) bool {
 	if n := h.open.Len(); n != o.open.Len() {
 		return n > o.open.Len()
@@ -277,7 +278,7 @@ func (h *host) crowds(o *host) bool {
 	return h.open.Front().Value.(*entry).expires.Before(o.open.Front().Value.(*entry).expires)
 }
 
-// watch lets p be lost when its time is over.
+// watch starts the timer after which p is lost.
 func (p *entry) watch() {
 	p.door.mu.Lock()
 	defer p.door.mu.Unlock()
@@ -290,7 +291,7 @@ func (p *entry) watchLocked() {
 	}
 }
 
-// expire is called when the time of p is over.
+// expire is called when the timer of p fires.
 func (p *entry) expire() {
 	p.door.mu.Lock()
 	defer p.door.mu.Unlock()
@@ -299,8 +300,8 @@ func (p *entry) expire() {
 	}
 }
 
-// takeOver lets lost be called from now on instead, when another connection needs the place;
-// whoever has taken it over looks at the time.
+// takeOver replaces the function that is called when another connection needs the place. The new
+// holder enforces the deadline.
 func (p *entry) takeOver(lost func()) *Abort {
 	if p.other != nil {
 		if refused := p.other.takeOver(lost); refused != nil {
@@ -322,7 +323,8 @@ func (p *entry) takeOver(lost func()) *Abort {
 
 var errPlaceLost = codec.ErrOverloaded.Withf("the connection carries no session, and its time is over, or others need its place: see Timeouts.Handshake and Admission.HalfOpen")
 
-// carry says that what holds the place carries a session from now on, or why it must not.
+// carry records that the holder of the place carries a session from now on, or returns the reason
+// for a rejection.
 func (p *entry) carry() *Abort {
 	if p.other != nil {
 		if refused := p.other.carry(); refused != nil {
@@ -380,7 +382,7 @@ func (p *entry) Leave() {
 	a.forgetLocked(p.host)
 }
 
-// idleLocked lets the connection have a place of its own again if it carries no session any more.
+// idleLocked gives the connection a place of its own again if it carries no more sessions.
 func (p *entry) idleLocked() {
 	if p.sessions > 0 || p.gone || p.lost == nil {
 		return

@@ -10,13 +10,13 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// What two sides say in a handshake, and what follows from that. Nothing here reads or writes.
+// The announcements of both sides in a handshake, and the agreement. No code here reads or writes.
 
-// minFrame is the least that a peer must accept, in bytes of a frame.
+// minFrame is the minimum, in bytes of a frame, that a peer must accept.
 const minFrame = 1 << 10
 
-// helloOf returns what this side says of itself, and promises by a plan. resumes says whether it
-// can resume the session.
+// helloOf returns the announcement of this side, with the grants of a plan. resumes reports whether
+// this side can resume the session.
 func helloOf(cfg *config, p *limits.Plan, resumes bool) message.Sync {
 	features := uint64(message.FeatureMetadata)
 	if resumes {
@@ -31,7 +31,7 @@ func helloOf(cfg *config, p *limits.Plan, resumes bool) message.Sync {
 		NestedCalls: uint64(p.NestedCalls),
 	}
 	if s.Ping > 0 {
-		s.Timeout = cfg.pingTimeout // without Pings no peer is given up for its silence
+		s.Timeout = cfg.pingTimeout // without Pings no timeout applies to the peer
 	}
 	if !cfg.windowless {
 		s.Window, s.Opens, s.Overhead, s.NestedRoom = uint64(p.Window), uint64(p.Opens), uint64(p.Overhead), uint64(p.Nested)
@@ -39,21 +39,21 @@ func helloOf(cfg *config, p *limits.Plan, resumes bool) message.Sync {
 	return s
 }
 
-// answerTo chooses what the side that was connected to has to choose: it turns the hello of the
-// peer into what both agree on, with that id for a session.
+// answerTo makes the choices of the accepting side: it turns the peer's hello into the common
+// agreement, with id as the id of the session.
 func answerTo(hello *message.Sync, id []byte, values []*valueCodec, about Peer, resumes bool) (a agreement, err error) {
 	chosen := choose(values, hello.Codecs)
 	if chosen == nil {
 		return a, codec.ErrHandshake.Withf("no common value codec: the peer offers %s, this side %s", strings.Join(hello.Codecs, ", "), strings.Join(codecNames(values), ", "))
 	}
-	hello.Version = min(hello.Version, message.Version) // the lower one is spoken
+	hello.Version = min(hello.Version, message.Version) // the lower version is used
 	hello.Codecs = []string{chosen.codec.Name()}
 	hello.Session = id
 	return agreeOn(hello, values, about, resumes)
 }
 
-// agreeOn takes what matters of the peer's Sync, in which the session id and one codec have been
-// chosen.
+// agreeOn returns the agreement in a Sync of the peer, in which the session id and one codec have
+// been chosen.
 func agreeOn(s *message.Sync, values []*valueCodec, about Peer, resumes bool) (a agreement, err error) {
 	switch {
 	case s.Version != message.Version:
@@ -78,7 +78,7 @@ func agreeOn(s *message.Sync, values []*valueCodec, about Peer, resumes bool) (a
 	return a, nil
 }
 
-// choose returns the codec with the first of names that is there, or nil.
+// choose returns the codec with the first matching name, or nil.
 func choose(values []*valueCodec, names []string) *valueCodec {
 	for _, name := range names {
 		if i := slices.IndexFunc(values, func(v *valueCodec) bool { return v.codec.Name() == name }); i >= 0 {
@@ -96,14 +96,14 @@ func codecNames(values []*valueCodec) []string {
 	return names
 }
 
-// former is what the connecting side shows of a session that it wants to resume.
+// former is the proof of the connecting side for a session that it wants to resume.
 type former struct {
 	session  SessionID
 	secret   [message.SecretSize]byte
-	received uint64 // counted frames that have arrived here
+	received uint64 // counted frames that have arrived on the connecting side
 }
 
-// formerOf returns what the peer has shown of a session.
+// formerOf returns the proof in a hello.
 func formerOf(hello *message.Sync) former {
 	was := former{received: hello.Received}
 	copy(was.session[:], hello.Session)

@@ -15,12 +15,12 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// config is what the options of a node fill in; it does not change after NewNode.
+// config is the result of the options of a node; it does not change after NewNode.
 type config struct {
 	sessionConfig
 
 	id         string
-	made       string // where NewNode was called in the program
+	made       string // call site of NewNode in the program
 	service    *Service
 	accept     func(context.Context, Peer) (*Grant, error)
 	credential func(context.Context, Peer) ([]byte, error)
@@ -31,18 +31,18 @@ type config struct {
 	values     []*valueCodec // of codecs
 	tls        *tls.Config
 	reusePort  bool // for listening
-	// around calls of the node, and of its peers
+	// interceptors of calls that the node makes, and that it serves
 	around, aroundServed []Interceptor
 	expansion            expansion
-	maxMessage           int // 0: as there is room for
+	maxMessage           int // 0: derived from the limits
 	maxPart              int // bytes of the largest part of a message; 0: as the protocol allows
 	inbound              limits.Limits
 	outbound             limits.Limits
-	// whether they were set; others follow from them
+	// whether they were set; other values are derived from these
 	set struct{ inbound, outbound, perAddress, noService, noLogger bool }
-	// what peers are promised
+	// granted to peers
 	plan       limits.Plan
-	workers    int // 0: as there is room for
+	workers    int // 0: derived from the limits
 	maxWaiting int
 
 	nodeWorkers int
@@ -91,17 +91,17 @@ func (c *config) complete() {
 	c.asks.elsewhere = newQuestion(c.log, "elsewhere", "Resume.Elsewhere", mostAsked)
 }
 
-// mostLogged is how many bytes of a text are logged.
+// mostLogged is the number of bytes of a text that are logged.
 const mostLogged = 1 << 10
 
-// The least durations of options. What is shorter is a number without its unit, which a timer takes
-// for nanoseconds, and burns a core.
+// Minimum durations of options. A shorter value is a number without a unit, which a timer takes for
+// nanoseconds, and which would busy a core.
 const (
-	leastTimeout = 10 * time.Millisecond // of what a peer is given
-	leastWait    = time.Millisecond      // of what this side waits
+	leastTimeout = 10 * time.Millisecond // for a peer
+	leastWait    = time.Millisecond      // for waits of this side
 )
 
-// What is there by default, as far as it fits what is set.
+// Defaults, reduced to the limits that are set.
 const (
 	defaultMessage = 4 << 20
 	defaultRoom    = 32 << 20
@@ -109,7 +109,7 @@ const (
 	leastMessage   = 1 << 10
 )
 
-// begin prepares what the sessions of a node share.
+// begin prepares the state that the sessions of a node share.
 func (c *config) begin(sh *shared) {
 	sh.born = time.Now()
 	sh.workers.limit, sh.staff.most = c.nodeWorkers, c.maxWaiting
@@ -139,8 +139,8 @@ func (c *config) begin(sh *shared) {
 	}, &sh.owners)
 }
 
-// nestedReserve returns how many calls within calls the node runs for all peers: for two of them
-// what either may have.
+// nestedReserve returns how many nested calls the node runs for all peers: twice the number of one
+// peer.
 func (c *config) nestedReserve() int64 {
 	workers := c.plan.Workers
 	if c.nodeWorkers > 0 {
@@ -149,7 +149,7 @@ func (c *config) nestedReserve() int64 {
 	return 2 * int64(limits.NestedCalls(workers))
 }
 
-// limitsFor returns the default limits for messages of a size: at least eight of them have room.
+// limitsFor returns the default limits for messages of a size: at least eight of them fit.
 func limitsFor(maxMessage int) limits.Limits {
 	soft := limits.Amount{Bytes: min(max(defaultRoom, 8*maxMessage), limits.MaxBytes/4)}
 	soft.Messages = min(soft.Bytes/limits.LeastOverhead, limits.MaxMessages/4)
@@ -159,7 +159,7 @@ func limitsFor(maxMessage int) limits.Limits {
 	}
 }
 
-// door returns the bounds for those who connect.
+// door returns the bounds for connecting peers.
 func (c *config) door() doorBounds {
 	return doorBounds{
 		halfOpen: c.halfOpen, sessions: c.sessions, perAddress: c.perAddress, everywhere: c.set.perAddress,
@@ -167,7 +167,7 @@ func (c *config) door() doorBounds {
 	}
 }
 
-// planFor returns what a peer is promised with such inbound limits.
+// planFor returns the budgets that a peer is granted with such inbound limits.
 func (c *config) planFor(inbound limits.Limits) (p limits.Plan, err error) {
 	soft, maxMessage, workers := inbound.Soft, c.maxMessage, c.workers
 	bytes := soft.Bytes
@@ -190,7 +190,7 @@ func (c *config) planFor(inbound limits.Limits) (p limits.Plan, err error) {
 			workers = min(workers, limits.MostWorkers(bytes, messages))
 		}
 	}
-	if c.windowless { // nothing is promised
+	if c.windowless { // no grants
 		return limits.Plan{Room: bytes, Largest: maxMessage, Workers: workers, NestedCalls: limits.NestedCalls(workers)}, nil
 	}
 	if p, err = limits.NewPlan(soft, maxMessage, workers); err != nil {

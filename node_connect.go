@@ -6,23 +6,23 @@ import (
 )
 
 // Connect connects to the node that listens at a URL, waits for the first session (unless
-// Reconnection.Background says otherwise), and from then on keeps one, until Close, or until life
-// ends, which governs the Connection as long as it lives. Attempts that fail are repeated, the
-// first ones as well, unless their error is final, which these are:
+// Reconnection.Background is set), and from then on maintains a session, until Close or the end of
+// life. life governs the whole Connection. Failed attempts are repeated, the first ones as well,
+// unless their error is final. Final errors are:
 //
 //   - The URL can never be used ([wire.ErrURL]), or this node is closed.
-//   - The application of either side refuses the other one, with ErrUnauthorized or ErrHandshake
+//   - The application of either side rejects the other one, with ErrUnauthorized or ErrHandshake
 //     ([Access].Accept, [Access].Credential).
-//   - What the two nodes say of themselves does not fit: the version of the protocol, or the value
+//   - The announcements of the two nodes do not match: the version of the protocol, or the value
 //     codecs (ErrHandshake).
 //
-// A final error ends the Connection at once, also later: its state is Lost then, its Err that
-// error, and Reconnection.OnState is told. With Reconnection.Persist only the first kind is final.
-// Everything else may be mended while this program runs, and is repeated: no error of TLS is final,
-// be it an alert or a certificate, because either side may renew certificates and authorities; nor
-// is a peer that speaks something else, as a balancer without a server does. [Connection.Outage]
-// and the node's log say meanwhile what is wrong; Reconnection.GiveUp and life bound how long it is
-// tried. The page [about reconnecting] has a table of errors.
+// A final error ends the Connection at once, also later: its state becomes Lost, Err returns the
+// error, and Reconnection.OnState is called. With Reconnection.Persist only the first kind is
+// final. Any other error may be temporary, and is retried. No error of TLS is final, neither an
+// alert nor a certificate error, because either side may renew certificates and authorities. A peer
+// with another protocol is not final either, as it may be a load balancer without a server.
+// [Connection.Outage] and the node's log report the current error; Reconnection.GiveUp and life
+// bound the time of the attempts. The page [about reconnecting] has a table of errors.
 //
 // [about reconnecting]: https://github.com/asterisque-go/asterisque/blob/main/docs/reconnecting.md
 func (n *Node) Connect(life context.Context, url string, how Reconnection) (*Connection, error) {

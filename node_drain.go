@@ -5,20 +5,20 @@ import (
 	"sync/atomic"
 )
 
-// nodeDrain says whether a node has begun to go away.
+// nodeDrain records whether a node is shutting down.
 type nodeDrain struct {
 	once  sync.Once
-	begun chan struct{} // closed when it has; fixed
+	begun chan struct{} // closed when the shutdown begins; fixed
 
-	told atomic.Bool // a Shutdown tells the hooks of its progress: there is one to tell
+	told atomic.Bool // a Shutdown reports its progress to the hooks: at most one does
 
 	mu sync.Mutex
-	// guarded by mu, as none: handshakes with who has connected, until their session has begun
+	// guarded by mu, as none: inbound handshakes, until their sessions begin
 	shaking int
-	none    chan struct{} // closed when there are none; nil while nobody waits
+	none    chan struct{} // closed when shaking is 0; nil without a waiter
 }
 
-// hasBegun reports whether the node has begun to go away.
+// hasBegun reports whether the node is shutting down.
 func (d *nodeDrain) hasBegun() bool {
 	select {
 	case <-d.begun:
@@ -30,7 +30,7 @@ func (d *nodeDrain) hasBegun() bool {
 
 func (d *nodeDrain) begin() { d.once.Do(func() { close(d.begun) }) }
 
-// shakes notes that a handshake begins, until the function that it returns is called.
+// shakes counts a handshake until the returned function is called.
 func (d *nodeDrain) shakes() (over func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -45,8 +45,8 @@ func (d *nodeDrain) shakes() (over func()) {
 	}
 }
 
-// shaken returns a channel that is closed when no handshake is under way, for a single Shutdown or
-// several.
+// shaken returns a channel that is closed when no handshake is under way, for any number of
+// Shutdowns.
 func (d *nodeDrain) shaken() <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()

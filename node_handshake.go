@@ -20,38 +20,38 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// maxSync is the largest frame, in bytes, that is read before the peer has shown that it speaks the
+// maxSync is the largest frame, in bytes, that is read before the peer has proved to use the
 // protocol.
 const maxSync = 8 << 10
 
-// likelySync is the size, in bytes, that most Syncs fit in; for others the buffer grows.
+// likelySync is the size, in bytes, of most Syncs; the buffer grows for larger ones.
 const likelySync = 192
 
-// handshake exchanges Syncs over a Wire that nothing else uses yet. Until it is done, a peer costs
-// one frame of at most maxSync bytes.
+// handshake exchanges Syncs over a Wire that has no session yet. Until its end, a peer costs one
+// frame of at most maxSync bytes.
 type handshake struct {
 	w    wire.Wire // these are fixed
 	cfg  *config
-	open *kept[*handshake] // those of the node; it stops them when it is closed
+	open *kept[*handshake] // handshakes of the node, which stops them when it is closed
 	log  *slog.Logger
 
 	from  net.Addr // the peer's; nil on the side that connected
-	once  bool     // nobody will connect again to resume the session
+	once  bool     // this side will not reconnect to resume the session
 	place *entry   // that of w; nil on the side that connected, as a rule
 
-	relayed bool   // another node relays the peer, which is to go on with a session
+	relayed bool   // another node relays the peer, which resumes a session
 	hello   []byte // the peer's first frame, until the next is read
 
-	ctx    context.Context // bounds it
+	ctx    context.Context // bounds the handshake
 	end    context.CancelFunc
 	gaveUp chan struct{} // closed when giveUp has returned
 
 	handshakeStatus            // locks itself
-	writing         sync.Mutex // held by whoever writes w
+	writing         sync.Mutex // held by the writer of w
 }
 
-// propose is the handshake of the side that connected: it speaks first. If was is not nil, that is
-// to be resumed; it is, if the session of the agreement is the same.
+// propose is the handshake of the connecting side, which sends first. If was is not nil, propose
+// asks to resume that session; the peer has agreed if the agreement has the same session.
 func (h *handshake) propose(ctx context.Context, was *former) (a agreement, err error) {
 	ctx, done := h.begin(ctx, time.Now().Add(h.cfg.handshake))
 	defer done()
@@ -85,8 +85,8 @@ func (h *handshake) propose(ctx context.Context, was *former) (a agreement, err 
 	return a, nil
 }
 
-// guarded calls f, the handshake and what follows from it: the Wire, and what is asked about it,
-// may be the application's. The Wire is closed unless f returns.
+// guarded calls f, which does the handshake and its consequences: the Wire and the callbacks may be
+// the application's. The Wire is closed unless f returns.
 func (h *handshake) guarded(f func() error) (err error) {
 	ok := false
 	defer func() {
@@ -104,8 +104,8 @@ func (h *handshake) guarded(f func() error) (err error) {
 	return err
 }
 
-// begin bounds the handshake in time, until done is called. When the time, or the node, ends before
-// that, the Wire is closed, and the peer is told why.
+// begin bounds the time of the handshake until done is called. If the time or the node ends before
+// that, the Wire is closed, and the peer receives the reason.
 func (h *handshake) begin(ctx context.Context, until time.Time) (_ context.Context, done func()) {
 	h.ctx, h.end = wait.WithTimeout(ctx, time.Until(until), errTooSlow)
 	h.gaveUp = make(chan struct{})
@@ -120,25 +120,25 @@ func (h *handshake) begin(ctx context.Context, until time.Time) (_ context.Conte
 	}
 }
 
-// stop ends the handshake before its time.
+// stop ends the handshake early.
 func (h *handshake) stop(why handshakeEvent) {
 	h.move(why)
 	h.end()
 }
 
-// cut ends the handshake because others need its place.
+// cut ends the handshake because another connection needs its place.
 func (h *handshake) cut() { h.stop(placeLost) }
 
 // giveUp is called when the context of the handshake has ended.
 func (h *handshake) giveUp() {
 	defer close(h.gaveUp)
-	h.move(timeOver) // if that is why
+	h.move(timeOver) // unless the handshake has ended for another reason
 	s := h.now()
 	switch {
 	case s == agreed:
-		return // the Wire is that of the session
+		return // the session owns the Wire
 	case s != timedOut && s != abandoned, !h.writing.TryLock():
-		// others need the place, or the handshake is stuck in writing: the peer does not read
+		// the place is needed, or the peer does not read and blocks the writer
 		guard.Apart(h.log, h.w, func() { h.w.Close() })
 		return
 	}
@@ -152,8 +152,8 @@ func (h *handshake) giveUp() {
 	guard.Run(h.log, "wire", func() { h.w.WriteFrames([][]byte{bye.AppendTo(nil)}) })
 }
 
-// exposed returns why this side can resume no session over the Wire although it is to: somebody
-// else who reads the handshake would have the secret.
+// exposed returns an error if this side is to resume sessions but the Wire is not private: a reader
+// of the handshake would have the secret.
 func (h *handshake) exposed() error {
 	if !h.resumes() || h.cfg.plainCredentials || wire.IsPrivate(h.w) {
 		return nil
@@ -167,7 +167,7 @@ func (h *handshake) resumes() bool {
 	return h.cfg.resumeFor > 0 && !h.once && !foreign
 }
 
-// peer returns what the Wire tells of the other side.
+// peer returns the Wire's description of the other side.
 func (h *handshake) peer() Peer {
 	p := Peer{LocalAddr: h.w.LocalAddr(), RemoteAddr: h.w.RemoteAddr()}
 	if secure, ok := h.w.(wire.Secure); ok {
@@ -193,8 +193,8 @@ func (h *handshake) send(c message.Control) error {
 
 func frameOf(c message.Control) []byte { return c.AppendTo(make([]byte, 0, likelySync)) }
 
-// answer sends the answer, in time: after that the handshake does not end any more because its time
-// is over.
+// answer sends the answer if the handshake has not expired. From then on, expiry does not end the
+// handshake.
 func (h *handshake) answer(frame []byte) error {
 	h.writing.Lock()
 	defer h.writing.Unlock()
@@ -231,10 +231,10 @@ func (h *handshake) receive() (s message.Sync, err error) {
 	return s, h.refuse(passing(nil, "the peer's first message is not a Sync"))
 }
 
-// refuse tells the peer why there will be no session, and returns it.
+// refuse sends the reason for the rejection to the peer, and returns it.
 func (h *handshake) refuse(err error) error {
 	if h.ctx.Err() != nil {
-		<-h.gaveUp // which has told the peer, or closed the Wire
+		<-h.gaveUp // giveUp has notified the peer, or closed the Wire
 	}
 	h.move(rejects)
 	a := codec.AbortOf(err)
@@ -245,13 +245,13 @@ func (h *handshake) refuse(err error) error {
 	case abandoned:
 		a = errNodeClosed
 	}
-	// giveUp bounds the time, and the error is that of a Wire which is given up anyway
+	// giveUp bounds the time; a write error does not matter, as the Wire is closed anyway
 	h.send(message.SessionClose{Code: a.Code, Message: cut.Text(a.Message, minFrame-outbox.HeadSize)})
 	h.w.Close()
 	return neverSent(a)
 }
 
-// silence says what it may mean that nothing has come from a peer that connected.
+// silence returns the likely reason why a connected peer has sent nothing.
 func (h *handshake) silence() string {
 	if h.from == nil || h.hello != nil {
 		return ""
@@ -259,7 +259,7 @@ func (h *handshake) silence() string {
 	return "; it sent nothing, as a side does that accepts, and one of the two has to dial (Dial, Attach)"
 }
 
-// failed returns the error of a handshake that reading or writing ended.
+// failed returns the error of a handshake that ended in reading or writing.
 func (h *handshake) failed(ctx context.Context, err error) error {
 	h.move(rejects)
 	a := new(Abort)
@@ -278,7 +278,7 @@ func (h *handshake) failed(ctx context.Context, err error) error {
 	default:
 		a = passing(err, "the wire failed: %v", err)
 	}
-	h.writing.Lock() // giveUp may still be telling the peer
+	h.writing.Lock() // giveUp may still be writing to the peer
 	defer h.writing.Unlock()
 	h.w.Close()
 	return neverSent(a)

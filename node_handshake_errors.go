@@ -7,7 +7,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// beyondEOF returns what err says beside that the wire has ended.
+// beyondEOF returns the text of err, unless err only reports the end of the wire.
 func beyondEOF(err error) string {
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
 		return ""
@@ -15,7 +15,7 @@ func beyondEOF(err error) string {
 	return ": " + err.Error()
 }
 
-// passing returns ErrHandshake for what may have been an accident, so that another attempt may
+// passing returns ErrHandshake for a cause that may be temporary, so that another attempt may
 // succeed.
 func passing(err error, format string, args ...any) *Abort {
 	a := codec.ErrHandshake.Withf(format, args...)
@@ -24,7 +24,7 @@ func passing(err error, format string, args ...any) *Abort {
 }
 
 type passingError struct {
-	text string // that of the Abort, which says it once
+	text string // text of the Abort, which has it once
 	err  error
 }
 
@@ -36,7 +36,7 @@ var errPassing = errors.New("this may pass")
 
 var errNodeClosed = neverSent(codec.ErrUnavailable.Withf("the node is closed"))
 
-// mayPass reports whether the application may let in later whom it has not let in because of err.
+// mayPass reports whether err is temporary: the application may accept the peer later.
 func mayPass(err error) bool {
 	switch codec.AbortOf(err).Code {
 	case codec.Unavailable, codec.Overloaded, codec.Expired, codec.Canceled:
@@ -50,8 +50,7 @@ var (
 	errTooLate = errors.New("the handshake has been given up")
 )
 
-// exposed returns why no session can be resumed over what is at an address: somebody else can read
-// it.
+// exposed returns the error for sessions that cannot be resumed over an address without encryption.
 func exposed(at any) *Abort {
 	return codec.ErrUnauthorized.Withf("WithResume: what crosses %v is not encrypted, and whoever reads it could take sessions over: use tls://, or allow it with Access.PlainCredentials", at)
 }

@@ -10,40 +10,40 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// resumer is what a handshake needs of the node.
+// resumer is the interface of the node for handshakes.
 type resumer interface {
-	// former returns the session that a peer wants to resume, if it has its secret and its
-	// identity, or the record that says which other node has it. The error says that another node
-	// may have it.
+	// former returns the session that a peer wants to resume, if the peer has its secret and its
+	// identity, or the record that names another node as its owner. An error means that another
+	// node may have the session.
 	former(ctx context.Context, was *former, p *Peer) (s *Session, elsewhere *SessionRecord, err error)
 
-	// refusesSession returns why no session begins of a peer, or nil.
+	// refusesSession returns the reason for which no session of a peer begins, or nil.
 	refusesSession(p *Peer) error
 
-	// expect notes that the peer is about to know of a session. The peer may lose the Wire at once,
-	// and come back to another node, so the record of the session is there before.
+	// expect records that the peer is about to receive the id of a session. The peer may lose the
+	// Wire at once, and reconnect to another node, so the record of the session is stored before.
 	expect(ctx context.Context, a *accepted)
 }
 
-// accepted is what comes of a handshake on the side that was connected to.
+// accepted is the result of a handshake on the accepting side.
 type accepted struct {
 	agreement
 	grant   Grant
-	resumed *Session // has taken the Wire over, and goes on; nil: a session is to begin
+	resumed *Session // resumed session, which has taken the Wire; nil: a session is to begin
 
-	elsewhere wire.Wire // to the node that goes on with the session; nil: it is this one
-	largest   int       // bytes of a frame that it takes
+	elsewhere wire.Wire // to the node that has the session; nil: this node
+	largest   int       // bytes of the largest frame that it accepts
 }
 
 var errNotHere = codec.ErrUnavailable.Withf("the session that was relayed here cannot be resumed, and no other one begins this way")
 
-// respond is the handshake of the side that was connected to. It also decides what is offered to
-// the peer. On an error the agreement has the session's id, if that is expected.
+// respond is the handshake of the accepting side. It also obtains the grant for the peer. On error
+// the agreement has the session's id if the session is expected.
 func (h *handshake) respond(ctx context.Context, r resumer) (a accepted, err error) {
 	ctx, done := h.begin(ctx, h.place.expires)
 	defer done()
 	if refused := h.place.takeOver(h.cut); refused != nil {
-		h.cut() // nothing is written: a session may have the Wire
+		h.cut() // no write: a session may have the Wire
 		return a, h.refuse(refused)
 	}
 	hello, err := h.receive()
@@ -79,15 +79,15 @@ func (h *handshake) respond(ctx context.Context, r resumer) (a accepted, err err
 	return a, h.begins(ctx, r, &a, &hello)
 }
 
-// newSessionID returns the id of another session, drawn by chance.
+// newSessionID returns a new random session id.
 func newSessionID() []byte {
 	id := make([]byte, message.SessionSize)
 	rand.Read(id) // never fails
 	return id
 }
 
-// goOn lets s go on over the Wire, and reports whether that is the end of the handshake: otherwise
-// a session is to begin.
+// goOn resumes s over the Wire, and reports whether that ends the handshake: otherwise a session is
+// to begin.
 func (h *handshake) goOn(ctx context.Context, s *Session, a *accepted, was *former) (over bool, err error) {
 	switch err := h.resume(ctx, s, a, was); {
 	case err == nil:
@@ -96,20 +96,20 @@ func (h *handshake) goOn(ctx context.Context, s *Session, a *accepted, was *form
 	case h.now() != exchanging || ctx.Err() != nil:
 		return true, h.failed(ctx, err)
 	case err == error(errResumedOften):
-		return true, h.refuse(err) // it may come back to its session later
+		return true, h.refuse(err) // the peer may resume its session later
 	}
 	return false, nil
 }
 
-// find returns the session that the peer may resume, or nil. If another node has it, it fills in
-// the Wire to that.
+// find returns the session that the peer may resume, or nil. If another node has the session, find
+// sets the Wire to that node.
 func (h *handshake) find(ctx context.Context, r resumer, a *accepted, was *former) (found *Session, err error) {
 	if !a.resume {
 		return nil, nil
 	}
 	switch err := h.exposed(); {
 	case err != nil && h.relayed:
-		return nil, errNotHere // it is no fault of the peer, whose own Wire may be private
+		return nil, errNotHere // not an error of the peer, whose own Wire may be private
 	case err != nil:
 		return nil, err
 	}
@@ -122,13 +122,13 @@ func (h *handshake) find(ctx context.Context, r resumer, a *accepted, was *forme
 	return found, err
 }
 
-// authorised asks the application about the peer, which may resume the session that was found, if
-// that is not nil, and fills in what that grants.
+// authorised calls Access.Accept for the peer, which may resume the session found, if that is not
+// nil, and sets the grant.
 func (h *handshake) authorised(ctx context.Context, a *accepted, found *Session, credential []byte) (err error) {
 	a.about.Credential = credential
 	if a.grant, err = h.cfg.authorise(ctx, a.about); err != nil {
 		if found != nil && !mayPass(err) {
-			found.fail(codec.AbortOf(err)) // who is not let in any more has no session either
+			found.fail(codec.AbortOf(err)) // a rejected peer loses its session, too
 		}
 		return err
 	}
@@ -136,7 +136,7 @@ func (h *handshake) authorised(ctx context.Context, a *accepted, found *Session,
 	return nil
 }
 
-// resume lets s go on over the Wire.
+// resume resumes s over the Wire.
 func (h *handshake) resume(ctx context.Context, s *Session, a *accepted, was *former) error {
 	if refused := s.res.pace(ctx); refused != nil {
 		return refused
@@ -156,7 +156,7 @@ func (h *handshake) resume(ctx context.Context, s *Session, a *accepted, was *fo
 	return s.comeBack(ctx, &c)
 }
 
-// begins answers a peer whose session is to begin. hello is what the two have agreed on.
+// begins answers a peer if a new session is to begin. hello is the agreement of both sides.
 func (h *handshake) begins(ctx context.Context, r resumer, a *accepted, hello *message.Sync) error {
 	if err := r.refusesSession(&a.about); err != nil {
 		return h.refuse(err)
@@ -178,7 +178,7 @@ func (h *handshake) begins(ctx context.Context, r resumer, a *accepted, hello *m
 	return nil
 }
 
-// passOn lets the other node read what the peer has said, and the peer what that answers.
+// passOn forwards the peer's hello to the other node, and the answer to the peer.
 func (h *handshake) passOn(ctx context.Context, a *accepted) (err error) {
 	defer func() {
 		if err != nil {
@@ -193,7 +193,7 @@ func (h *handshake) passOn(ctx context.Context, a *accepted) (err error) {
 		return h.refuse(codec.ErrUnavailable.Withf("the node that has the session cannot be reached: %v", err))
 	}
 	if m, err := message.ParseControl(reply); err == nil {
-		if s, ok := m.(message.Sync); ok { // else it does not take the peer, which is told
+		if s, ok := m.(message.Sync); ok { // otherwise the node rejects the peer
 			a.largest = promisesOf(&s).maxFrame
 		}
 	}
@@ -203,7 +203,7 @@ func (h *handshake) passOn(ctx context.Context, a *accepted) (err error) {
 	return nil
 }
 
-// consult returns what the other node answers to what the peer has said.
+// consult returns the answer of the other node to the peer's hello.
 func (h *handshake) consult(ctx context.Context, other wire.Wire) (reply []byte, err error) {
 	stop := context.AfterFunc(ctx, func() { guard.Run(h.log, "wire", func() { other.Close() }) })
 	if err = other.WriteFrames([][]byte{h.hello}); err == nil {

@@ -2,8 +2,8 @@ package asterisque
 
 import "sync/atomic"
 
-// handshakeState is how far a handshake has come. Its end is decided once: whoever moves it there
-// sees to what follows, and the others find out.
+// handshakeState is the progress of a handshake. Exactly one goroutine moves it to a final state,
+// and handles the consequences.
 //
 //	              answers            agrees
 //	exchanging ------------> answering ------> agreed
@@ -17,30 +17,30 @@ import "sync/atomic"
 type handshakeState uint32
 
 const (
-	exchanging handshakeState = iota // it is open whether there will be a session
-	answering                        // this side says that there will be; the peer may know already
-	agreed                           // both sides know: the Wire is the session's
-	rejected                         // there will be none; the peer is told why, if it can be
-	timedOut                         // the same, because the time was over
-	// the same, because others need the place; the peer is not told
+	exchanging handshakeState = iota // no side has decided yet
+	answering                        // this side accepts the session; the peer may know already
+	agreed                           // both sides know: the session owns the Wire
+	rejected                         // no session; the peer receives the reason, if possible
+	timedOut                         // no session, because the time is over
+	// no session, because another connection needs the place; the peer is not notified
 	displaced
-	abandoned // the same, because the node is closed
+	abandoned // no session, because the node is closed
 )
 
-// handshakeEvent is what happens to a handshake.
+// handshakeEvent is an event of a handshake.
 type handshakeEvent uint8
 
 const (
 	answers    handshakeEvent = iota // the answer is about to be written
-	agrees                           // the answer was written, or has come
-	rejects                          // this side rejects the peer, or cannot go on
+	agrees                           // the answer was written, or has arrived
+	rejects                          // this side rejects the peer, or fails
 	timeOver                         // the context has ended
 	placeLost                        // the place was lost
 	nodeCloses                       // the node was closed
-	nodeDrains                       // the node is about to go, and waits for what goes on
+	nodeDrains                       // the node shuts down, and waits for running calls
 )
 
-// next returns the state after e. It reports false, and returns s, if e comes too late.
+// next returns the state after e. It returns s and false if e comes too late.
 func (s handshakeState) next(e handshakeEvent) (_ handshakeState, ok bool) {
 	switch {
 	case s == exchanging && e == answers:
@@ -58,7 +58,7 @@ type handshakeStatus struct{ state atomic.Uint32 }
 
 func (h *handshakeStatus) now() handshakeState { return handshakeState(h.state.Load()) }
 
-// move reports whether e has come in time.
+// move applies e, and reports whether it came in time.
 func (h *handshakeStatus) move(e handshakeEvent) bool {
 	for {
 		s := h.now()

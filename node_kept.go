@@ -7,16 +7,16 @@ import (
 	"sync"
 )
 
-// nodeConnection is a connection, as far as its node needs to know it.
+// nodeConnection is the interface of a connection for its node.
 type nodeConnection interface {
-	// Shutdown ends it in good order.
+	// Shutdown ends the connection gracefully.
 	Shutdown(ctx context.Context) error
 
-	// closeFor ends it because of cause, and waits until nothing of it is left.
+	// closeFor ends the connection with cause, and waits for the end of its goroutines.
 	closeFor(cause error)
 }
 
-// kept is a set of what a node has to end when it is closed. It locks itself.
+// kept is a set of objects that a node ends when it is closed. It locks itself.
 type kept[T comparable] struct {
 	mu     sync.Mutex
 	all    map[T]struct{} // guarded by mu, as closed
@@ -37,28 +37,28 @@ func (k *kept[T]) add(v T) bool {
 	return true
 }
 
-// isClosed reports whether nothing more can be added.
+// isClosed reports whether the set is closed.
 func (k *kept[T]) isClosed() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.closed
 }
 
-// remove takes v out, if it is there.
+// remove removes v, if it is present.
 func (k *kept[T]) remove(v T) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.all, v)
 }
 
-// list returns what is there.
+// list returns the elements.
 func (k *kept[T]) list() []T {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return slices.Collect(maps.Keys(k.all))
 }
 
-// close lets nothing more be added, and returns what is there.
+// close closes the set to further elements, and returns the present ones.
 func (k *kept[T]) close() []T {
 	k.mu.Lock()
 	k.closed = true

@@ -11,11 +11,10 @@ import (
 	"github.com/asterisque-go/asterisque/internal/piping"
 )
 
-// misfits are the values of options that do not fit, each an error that begins with the name of its
-// option.
+// misfits are the errors of invalid options, each of which begins with the name of its option.
 type misfits []error
 
-// unless notes a misfit unless it fits, which it returns.
+// unless records an error if fits is false. It returns fits.
 func (m *misfits) unless(fits bool, format string, args ...any) bool {
 	if !fits {
 		m.add(fmt.Errorf(format, args...))
@@ -25,7 +24,7 @@ func (m *misfits) unless(fits bool, format string, args ...any) bool {
 
 func (m *misfits) add(err error) { *m = append(*m, err) }
 
-// asError returns m as one error, or nil if everything fits.
+// asError returns m as one error, or nil if every option is valid.
 func (m misfits) asError() error {
 	if len(m) == 0 {
 		return nil
@@ -33,7 +32,7 @@ func (m misfits) asError() error {
 	return &optionsError{m}
 }
 
-// optionsError names every option of a node whose value does not fit.
+// optionsError names every invalid option of a node.
 type optionsError struct{ misfits misfits }
 
 func (e *optionsError) Error() string {
@@ -46,7 +45,7 @@ func (e *optionsError) Error() string {
 
 func (e *optionsError) Unwrap() []error { return e.misfits }
 
-// check notes every option whose value does not fit, and fills in what follows from others.
+// check records every invalid option, and derives the values that depend on other ones.
 func (c *config) check(m *misfits) {
 	m.unless(len(c.id) <= message.MaxNode, "WithID: %d bytes exceed the limit of %d", len(c.id), message.MaxNode)
 	m.unless(!c.set.noService, "WithService: the Service is nil: leave the option out to offer nothing")
@@ -63,7 +62,7 @@ func (c *config) check(m *misfits) {
 	c.checkLimits(m)
 }
 
-// checkInterceptors notes each interceptor that is none.
+// checkInterceptors records each interceptor that is nil.
 func (c *config) checkInterceptors(m *misfits) {
 	for i, f := range c.around {
 		m.unless(f != nil, "WithMadeInterceptors: interceptor %d of %d is nil: leave it out", i+1, len(c.around))
@@ -73,12 +72,12 @@ func (c *config) checkInterceptors(m *misfits) {
 	}
 }
 
-// checkTimes notes each time that does not fit.
+// checkTimes records each invalid duration.
 func (c *config) checkTimes(m *misfits) {
 	for _, t := range []struct {
 		name         string
 		value, least time.Duration
-		none         bool // 0 stands for that
+		none         bool // 0 is valid and disables it
 	}{
 		{"Timeouts.Handshake", c.handshake, leastTimeout, false}, {"Timeouts.Ping", c.pingInterval, leastTimeout, true},
 		{"Timeouts.Silence", c.pingTimeout, leastTimeout, false}, {"Timeouts.Write", c.writeTimeout, leastTimeout, false},
@@ -95,7 +94,7 @@ func (c *config) checkTimes(m *misfits) {
 	}
 }
 
-// atLeast notes a duration, which is positive, that is below the least one.
+// atLeast records an error if d, which is positive, is below least.
 func (m *misfits) atLeast(name string, d, least time.Duration) {
 	unit := ""
 	switch {
@@ -107,7 +106,7 @@ func (m *misfits) atLeast(name string, d, least time.Duration) {
 	m.unless(d >= least, "%s is %v, less than %v%s", name, d, least, unit)
 }
 
-// checkLimits notes each limit that does not fit, and if each fits alone whether they fit together.
+// checkLimits records each invalid limit. If each is valid alone, it checks their combination.
 func (c *config) checkLimits(m *misfits) {
 	before := len(*m)
 	m.unless(c.workers >= 0, "Workers.Session: %d is below 1", c.workers)
@@ -127,8 +126,8 @@ func (c *config) checkLimits(m *misfits) {
 	}
 }
 
-// checkCodecs notes each codec that is missing or has a name which another one has,
-// and makes what the sessions use of the others.
+// checkCodecs records each codec that is missing or has the name of an earlier one, and converts
+// the remaining ones for the sessions.
 func (c *config) checkCodecs(m *misfits) {
 	n := len(c.codecs)
 	m.unless(n > 0 && n <= message.MaxCodecs, "WithCodecs: %d codecs are outside 1..%d", n, message.MaxCodecs)
@@ -146,7 +145,7 @@ func (c *config) checkCodecs(m *misfits) {
 	}
 }
 
-// fit lets what was not set follow from what was, and notes what does not fit each other.
+// fit derives the limits that were not set from those that were, and records conflicts.
 func (c *config) fit(m *misfits) {
 	if !c.set.inbound {
 		c.inbound = limitsFor(c.maxMessage)

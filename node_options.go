@@ -11,65 +11,65 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// Option sets one property of a [Node], or several that belong together, by a struct. Of such a
-// struct, a field that is zero leaves what an earlier option has set, or else the default. A
-// negative number stands for none: no bound, or nothing of the kind; fields that say nothing of
-// that need a positive one. A duration that is too short for any purpose, as a number without a
-// unit is, does not fit: below 10 ms in [Timeouts], and below 1 ms for Timeouts.Drain, Resume.For
-// and DurableAnswers.For. Of values that do not fit, [Node.Check] tells.
+// Option sets one property of a [Node], or several related ones, by a struct. A zero field of such
+// a struct keeps the value of an earlier option, or else the default. A negative number removes a
+// bound or disables a feature; fields that do not document this must be positive. A duration too
+// short for any purpose, such as a number without a unit, is invalid: below 10 ms in [Timeouts],
+// and below 1 ms for Timeouts.Drain, Resume.For and DurableAnswers.For. [Node.Check] reports
+// invalid options.
 type Option func(*config)
 
 // WithID names the node to its peers, for logs and statistics; at most 64 bytes, empty by default.
-// It proves nothing.
+// The name proves nothing.
 func WithID(id string) Option { return func(c *config) { c.id = id } }
 
-// WithService offers svc to every peer. By default a node offers nothing, and only calls. Functions
-// are registered at svc before the node dials, accepts or listens for the first time.
+// WithService offers svc to every peer. By default a node offers no functions and only makes calls.
+// Functions are registered at svc before the node first dials, accepts or listens.
 func WithService(svc *Service) Option {
 	return func(c *config) { c.service, c.set.noService = svc, svc == nil }
 }
 
-// WithLogger logs what happens to sessions: at level Info their begin and end, at Warn violations
-// by peers, at Error code of the application that panics, or ends its goroutine, with its stack. By
-// default nothing is logged. What is logged is bounded, so that peers cannot fill a disk: see
-// [Node.Logger]. A panic of its handler ends nothing.
+// WithLogger logs events of sessions: at level Info their begin and end, at Warn violations by
+// peers, at Error application code that panics or ends its goroutine, with its stack. By default
+// the node logs nothing. The volume of the log is bounded, so that peers cannot fill a disk: see
+// [Node.Logger]. A panic of the log's handler has no effect on the session.
 func WithLogger(log *slog.Logger) Option {
 	return func(c *config) { c.log, c.set.noLogger = log, log == nil }
 }
 
-// WithHooks lets h know what becomes of sessions.
+// WithHooks adds h to the hooks of the node, which report changes of its sessions.
 func WithHooks(h Hooks) Option { return func(c *config) { c.hooks.add(h) } }
 
-// WithMadeInterceptors puts interceptors around all calls that the node makes, the first one
-// outermost: see [Interceptor] for who else may stand around them.
+// WithMadeInterceptors wraps all calls that the node makes in interceptors, the first one
+// outermost. [Interceptor] lists the other places for interceptors.
 func WithMadeInterceptors(around ...Interceptor) Option {
 	return func(c *config) { c.around = append(c.around, around...) }
 }
 
-// WithServedInterceptors puts interceptors around all calls that the node serves, the first one
-// outermost: see [Interceptor] for who else may stand around them.
+// WithServedInterceptors wraps all calls that the node serves in interceptors, the first one
+// outermost. [Interceptor] lists the other places for interceptors.
 func WithServedInterceptors(around ...Interceptor) Option {
 	return func(c *config) { c.aroundServed = append(c.aroundServed, around...) }
 }
 
-// WithCodecs sets the value codecs of the node in the order of its preference; the dialling side's
-// order decides. The default is CBOR, JSON, Raw.
+// WithCodecs sets the value codecs of the node in the order of preference; the order of the
+// dialling side decides. The default is CBOR, JSON, Raw.
 func WithCodecs(codecs ...codec.Values) Option { return func(c *config) { c.codecs = codecs } }
 
-// WithTLS sets the TLS configuration of the tls:// scheme, for dialling and listening. It is
-// cloned.
+// WithTLS sets the TLS configuration of the tls:// scheme, for dialling and listening. The
+// configuration is cloned.
 func WithTLS(cfg *tls.Config) Option { return func(c *config) { c.tls = cfg } }
 
-// WithReusePort lets [Node.ListenAndServe] listen at a TCP port at which another process listens
-// that does the same, so that a new process begins before the old one ends: ReusePort of
-// [wire.Options] says what becomes of connections meanwhile, and where that works. A socket that is
-// handed over, as by [wire.Inherited], goes to [Node.Serve] and needs no option.
+// WithReusePort allows [Node.ListenAndServe] to share a TCP port with another process that has the
+// same option, so that a new process can start before the old one ends. ReusePort of [wire.Options]
+// documents the effect on connections and the supported systems. A socket that is handed over, as
+// by [wire.Inherited], goes to [Node.Serve] and needs no option.
 func WithReusePort() Option { return func(c *config) { c.reusePort = true } }
 
-// WithCallWindow sets how many calls of a function this side may have made to one peer that are not
-// answered yet. Further ones wait on this side, by priority ([WithPriority]) and then in the order
-// in which they came, and hold up no other function. The wait ends with the context of the call.
-// See [Session.Outstanding]. By default there is no such window.
+// WithCallWindow sets how many calls of a function this side may have outstanding at one peer.
+// Further calls wait on this side, by priority ([WithPriority]) and then in order of arrival, and
+// do not delay other functions. The wait ends with the context of the call. See
+// [Session.Outstanding]. By default there is no such window.
 func WithCallWindow(function uint16, calls int) Option {
 	return func(c *config) {
 		if c.windows == nil {
@@ -79,14 +79,14 @@ func WithCallWindow(function uint16, calls int) Option {
 	}
 }
 
-// WithPrivateErrors keeps the texts of errors that handlers return, or abort a pipe with, from the
-// peers, unless they are an *[Abort]. Of any other error the peer gets "internal error, id
-// 1a2b3c4d", with code Failed, or Canceled or Expired if the error is one of a context. The log has
-// the same id, the function and the text at level Warn, for as many errors as are logged
-// ([WithLogger]). By default the text crosses, as it does with other libraries for remote calls.
+// WithPrivateErrors hides the texts of errors from peers that a handler returns, or aborts a pipe
+// with, unless the error is an *[Abort]. For any other error the peer receives "internal error, id
+// 1a2b3c4d", with code Failed, or with Canceled or Expired if the error is one of a context. The
+// log has the same id, the function and the text at level Warn, within the bounds of the log
+// ([WithLogger]). By default the peer receives the text, as in other RPC libraries.
 func WithPrivateErrors() Option { return func(c *config) { c.private = true } }
 
-// newConfig returns what options say, and what they leave to the defaults.
+// newConfig returns the configuration that opts set, with defaults for the rest.
 func newConfig(opts []Option) (config, error) {
 	c := config{
 		sessionConfig: sessionConfig{
@@ -123,7 +123,7 @@ func newConfig(opts []Option) (config, error) {
 	return c, m.asError()
 }
 
-// setField lets the field of a struct of options count, unless it is zero.
+// setField sets to, unless field is zero.
 func setField[T comparable](to *T, field T) {
 	var zero T
 	if field != zero {
@@ -131,7 +131,7 @@ func setField[T comparable](to *T, field T) {
 	}
 }
 
-// setBound lets a field count of which a negative value stands for none, which is 0 within.
+// setBound sets to. A negative field removes the bound, which the configuration stores as 0.
 func setBound[T ~int | ~int64 | ~float64](to *T, field T) {
 	if field < 0 {
 		*to = 0

@@ -7,46 +7,48 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// Access says who may do what; see [WithAccess].
+// Access controls the admission of peers; see [WithAccess].
 type Access struct {
-	// Accept is asked about every peer that connects, after its handshake has arrived and before
-	// it is answered: until then it can call nothing, and has cost one small frame. What Accept
-	// returns is what this peer gets, nil being what the node has for all, and so is the default,
-	// without Accept. An error refuses the peer. An *[Abort] it gets as it is:
-	// ErrUnauthorized.Withf("…") turns it away for good. Of any other error, such as that of a
-	// database that does not answer, it gets ErrUnavailable with an id, and the node's log has the
-	// same id and the text ([WithLogger]). A peer proves who it is by a TLS certificate
-	// ([Peer.Certificate]; ask for one with ClientAuth of [WithTLS]) or by a credential
-	// (Peer.Credential). Accept may be called concurrently; its context ends with
-	// Timeouts.Handshake. It is asked again when a session is to be resumed: see [WithResume].
+	// Accept decides on every peer that connects, after its handshake has arrived and before the
+	// answer: until then the peer can call nothing, and has cost one small frame. The returned
+	// Grant holds for this peer; nil, as without Accept, is the node's default for all peers. A
+	// peer proves its identity by a TLS certificate ([Peer.Certificate]; request one with
+	// ClientAuth of [WithTLS]) or by a credential (Peer.Credential).
 	//
-	// Each call of Accept has a goroutine of its own, and nobody waits for it longer than its
-	// context: it may block, and close the node. At most as many as Admission.HalfOpen says have
-	// not returned; then further peers are refused with ErrOverloaded. A panic refuses that peer
-	// with ErrUnavailable.
+	// An error rejects the peer. The peer receives an *[Abort] unchanged:
+	// ErrUnauthorized.Withf("…") rejects it for good. For any other error, such as a failure of a
+	// database, the peer receives ErrUnavailable with an id, and the node's log has the same id and
+	// the text ([WithLogger]). A panic rejects the peer with ErrUnavailable.
+	//
+	// Accept may be called concurrently; its context expires after Timeouts.Handshake. Each call
+	// runs on its own goroutine, and the handshake does not wait longer than the context: Accept
+	// may block, and close the node. At most Admission.HalfOpen calls run at once; further peers
+	// are rejected with ErrOverloaded. Accept is called again when a session is resumed: see
+	// [WithResume].
 	Accept func(context.Context, Peer) (*Grant, error)
 
-	// Credential returns what every peer is shown, in the handshake, that this side dials, at most
-	// 4,096 bytes; by default nothing. It is asked after TLS has proved who the peer is. Over a
-	// wire without TLS it is an error, here and on the other side, unless PlainCredentials allows
-	// it.
+	// Credential returns the credential, at most 4,096 bytes, that the handshake presents to every
+	// peer that this side dials; by default none. It is called after TLS has authenticated the
+	// peer. Over a wire without TLS a credential is an error, on both sides, unless
+	// PlainCredentials allows it.
 	//
-	// Each call of Credential has a goroutine of its own, at most 1,024 at once, and nobody waits
-	// for it longer than its context. A panic fails that handshake with ErrUnavailable.
+	// Each call of Credential runs on its own goroutine, at most 1,024 at once, and the handshake
+	// does not wait longer than the context. A panic fails the handshake with ErrUnavailable.
 	Credential func(ctx context.Context, p Peer) ([]byte, error)
 
-	// PlainCredentials lets credentials be shown, and accepted, over wires without TLS: fit for
-	// Unix sockets and wires within a program, and for networks where nobody listens. It lets
-	// sessions be resumed over any wire, too: see [WithResume].
+	// PlainCredentials allows credentials over wires without TLS, sent and received. It suits Unix
+	// sockets, wires within a program, and networks without eavesdroppers. It also allows sessions
+	// to be resumed over any wire: see [WithResume].
 	PlainCredentials bool
 
-	// OutlivedCertificates lets sessions go on when the certificate of their peer expires. By
-	// default they end then, with ErrUnauthorized, unless the peer has shown a newer one meanwhile,
-	// on resuming the session.
+	// OutlivedCertificates keeps sessions after the certificate of their peer has expired. By
+	// default they end then, with ErrUnauthorized, unless the peer has presented a newer one
+	// meanwhile, by resuming the session.
 	OutlivedCertificates bool
 }
 
-// WithAccess says who may do what. By default everybody may call what the node offers to all.
+// WithAccess controls the admission of peers. By default every peer may call all functions that the
+// node offers.
 func WithAccess(a Access) Option {
 	return func(c *config) {
 		if a.Accept != nil {
@@ -60,34 +62,36 @@ func WithAccess(a Access) Option {
 	}
 }
 
-// Admission bounds how many peers there are, and how many try to be; see [WithAdmission].
+// Admission bounds the number of peers and of handshakes; see [WithAdmission].
 type Admission struct {
-	// HalfOpen is how many connections may be there at once that carry no session yet, from their
-	// first packet on: before TLS, HTTP or a transport with many wires on one connection, and until
-	// the handshake is over or the connection is closed, with one deadline for all of that
-	// (Timeouts.Handshake). When there are more, the address that has most of them gives its oldest
-	// up, which is cut off. 1,024 by default; negative: any number. Each may cost 12 KiB, while TLS
-	// is being set up 50, and with smux 220. With smux and QUIC the connection has a place, and
-	// each Wire on it that waits, so 2 is the least there. No more calls of Access.Accept run at
-	// once. Where the process has fewer descriptors (ulimit -n), silent peers can take them all
-	// until their deadline, and others wait in the queue of the system: set less then.
+	// HalfOpen is the number of connections without a session at once. A connection counts from its
+	// first packet, before TLS, HTTP or a transport with many wires on one connection, until the
+	// handshake is over or the connection is closed; one deadline holds for all of that
+	// (Timeouts.Handshake). Above the bound, the oldest connection of the address that has most of
+	// them is closed. 1,024 by default; negative: any number.
+	//
+	// Each connection may cost 12 KiB, during the TLS handshake 50, and with smux 220. With smux
+	// and QUIC the connection takes one place, and so does each of its Wires that waits: there 2 is
+	// the minimum. HalfOpen also bounds the concurrent calls of Access.Accept. If the process has
+	// fewer descriptors (ulimit -n), silent peers can take all of them until their deadline, while
+	// other connections wait in the queue of the system: set a lower number then.
 	HalfOpen int
 
-	// Sessions is how many sessions peers may have with the node that have connected to it, over
-	// [Node.Serve] and [Node.Accept]; further connections are closed at once, and told
-	// ErrOverloaded where that needs no wait. 100,000 by default; negative: any number. Sessions
-	// that are away are bounded as said at [WithResume]; with that, this bound and the next let
-	// everybody say first which session it goes on with.
+	// Sessions is the number of sessions with peers that have connected to the node, over
+	// [Node.Serve] and [Node.Accept]. Further connections are closed at once; the peer receives
+	// ErrOverloaded if that needs no wait. 100,000 by default; negative: any number. [WithResume]
+	// has the bounds for suspended sessions. With WithResume, Sessions and PerAddress are applied
+	// after the peer has said which session it resumes.
 	Sessions int
 
-	// PerAddress is the same for one address of a network, of IPv6 one /64, handshakes included.
-	// The default is 10,000, as many agents may sit behind one router, and does not hold for
-	// loopback addresses: a proxy on this machine may speak for everybody. What is set holds for
-	// these too; wires that do not cross a network have no such bound. Negative: any number.
+	// PerAddress is the same for one network address, of IPv6 one /64, handshakes included. The
+	// default is 10,000, as many agents may share one router, and does not apply to loopback
+	// addresses, which may belong to a proxy for all peers. A value that is set applies to loopback
+	// too. Wires that do not cross a network have no such bound. Negative: any number.
 	PerAddress int
 }
 
-// WithAdmission bounds how many peers there are, and how many try to be.
+// WithAdmission bounds the number of peers and of handshakes.
 func WithAdmission(a Admission) Option {
 	return func(c *config) {
 		setBound(&c.halfOpen, a.HalfOpen)
@@ -97,47 +101,47 @@ func WithAdmission(a Admission) Option {
 	}
 }
 
-// Resume says how sessions outlive their Wire; see [WithResume].
+// Resume configures how sessions outlive their Wire; see [WithResume].
 type Resume struct {
-	// For is for how long a session waits for its peer. By default, and if it is negative, not at
-	// all: that costs nothing.
+	// For is how long a suspended session waits for its peer. By default, and if For is negative,
+	// sessions do not wait, at no cost.
 	For time.Duration
 
-	// Records is where the node keeps the records of sessions that may be resumed: by default in
-	// its memory.
+	// Records stores the records of resumable sessions; by default in the memory of the node.
 	Records Repository
 
-	// Elsewhere lets a peer come back to any of the nodes that share Records, as behind one
-	// address: it is called when a peer wants to go on with a session of which the record names
-	// another node, and returns a Wire to that, which has to take it with [Node.AcceptRelayed].
-	// From then on this node carries the frames of the session between the two Wires, until one of
-	// them ends or this node shuts down; it counts as a session in Admission.
+	// Elsewhere allows a peer to resume its session through any of the nodes that share Records, as
+	// behind one address. It is called when a peer resumes a session and the record names another
+	// node. It returns a Wire to that node, which has to accept it with [Node.AcceptRelayed]. This
+	// node then relays the frames of the session between the two Wires, until either Wire ends or
+	// this node shuts down. The relay counts as a session in Admission.
 	//
-	// No Wire and no error say that there is no such node any more: then a new session begins
-	// here. For an error the peer is refused, and comes again if that may pass, as ErrUnavailable
-	// does. Access.Accept has not been asked about that peer: the other node does. It runs on a
-	// goroutine of its own, and has the time of its context, that of the handshake. Each node needs
-	// an id of its own ([WithID]). Nil: sessions are resumed at the node that has them.
+	// A nil Wire with a nil error means that the other node no longer exists: a new session begins
+	// here. An error rejects the peer, which retries if the error is temporary, as ErrUnavailable
+	// is. The other node calls its Access.Accept for the peer; this node does not. Elsewhere runs
+	// on its own goroutine, until the context of the handshake ends. Each node needs its own id
+	// ([WithID]). If Elsewhere is nil, sessions are resumed only at their own node.
 	Elsewhere func(ctx context.Context, r SessionRecord, p Peer) (wire.Wire, error)
 }
 
-// WithResume lets sessions outlive their Wire for up to r.For, if the peer's node has this option
-// as well and connects by [Node.Connect]: when the Wire is lost, calls and streams wait until the
-// peer is back over another one, and go on with nothing lost, doubled or reordered. What was sent
-// is kept until the peer acknowledges it, and counts as outbound until then (see Limits.Outbound).
+// WithResume allows sessions to outlive their Wire for up to r.For, if the peer's node has this
+// option as well and connects by [Node.Connect]. When the Wire is lost, calls and streams wait for
+// the peer to reconnect, and continue with no message lost, duplicated or reordered. Sent messages
+// are kept until the peer acknowledges them, and count as outbound until then (see
+// Limits.Outbound).
 //
-// A secret in the handshake entitles to a resume, another one each time. So the wire has to be
-// private ([wire.IsPrivate]): over one that is not, connecting, serving and accepting such peers
-// fail with ErrUnauthorized, unless Access.PlainCredentials allows it. Access.Accept is asked at
-// each resume: another Subject has a session of its own, what is granted holds from then on, and a
-// refusal ends the session, unless it may pass: ErrUnavailable, which is also any error but an
-// *[Abort], or ErrOverloaded.
+// A secret from the handshake, a new one each time, entitles the peer to resume. The wire therefore
+// has to be private ([wire.IsPrivate]): over any other wire, connecting, serving and accepting such
+// peers fail with ErrUnauthorized, unless Access.PlainCredentials allows it. Access.Accept is
+// called at each resume: a peer with another Subject gets its own session, the new Grant holds from
+// then on, and a rejection ends the session, unless it is temporary: ErrUnavailable, also for any
+// error but an *[Abort], or ErrOverloaded.
 //
-// Sessions that wait for peers which had connected to this node are at most a quarter as many as
-// Admission.Sessions says, and of one peer as many as Admission.PerAddress says, loopback or not;
-// they hold at most a quarter of Limits.Budget, and those of one peer an eighth. Beyond that the
-// oldest one ends of the peer that has most. What is sent again for one session is at most 16 MiB a
-// second, 64 MiB at once; a peer that comes back sooner waits.
+// Suspended sessions of peers that had connected to this node number at most a quarter of
+// Admission.Sessions, and those of one peer at most Admission.PerAddress, loopback or not. They
+// hold at most a quarter of Limits.Budget, and those of one peer an eighth. Beyond that, the oldest
+// session of the peer that has most ends. One session retransmits at most 16 MiB a second, 64 MiB
+// at once; a peer that reconnects sooner waits.
 func WithResume(r Resume) Option {
 	return func(c *config) {
 		setBound(&c.resumeFor, r.For)

@@ -6,80 +6,83 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// Limits bounds what the sessions of a node take and hold; see [WithLimits]. The page
-// docs/limits.md of the repository says how all these belong together, and what a session holds at
-// most.
+// Limits bounds the memory of a node's sessions; see [WithLimits]. The page docs/limits.md of the
+// repository explains how the limits depend on each other, and the most that a session holds.
 type Limits struct {
-	// Inbound bounds what has been received and not yet been taken by the application, for each
-	// session. What the peer may send without asking has its place in the soft limit: a quarter for
-	// calls that wait for a worker, a quarter for calls within calls, and half for Blocks. Running
-	// calls may hold as much once more: their parameters, and answers that wait to be sent. A peer
-	// that keeps to what it was promised never brings a session to its soft limit. With another one
-	// the session stops reading there, and beyond the hard limit it ends with ErrHardLimit.
+	// Inbound bounds the received messages that the application has not taken, for each session.
+	// The soft limit covers every byte that a peer may send without asking: a quarter for calls
+	// that wait for a worker, a quarter for nested calls, and half for Blocks. Running calls may
+	// hold the same amount once more: their parameters, and answers that wait to be sent. A peer
+	// that keeps to its grants never brings a session to the soft limit. With any other peer the
+	// session stops reading at the soft limit, and ends with ErrHardLimit beyond the hard limit.
 	//
 	// The default soft limit is 32 MiB and 65,536 messages, or eight of the largest messages if
-	// that is more; the hard limit is four times that. Of a soft limit that is set, the bytes
-	// matter: it needs eight of the largest messages, and an eighth of it a window of 1.5 KiB for
-	// each worker (Workers.Session). With fewer than one message for each 512 bytes, every message
-	// counts for more. Below 64 KiB or 64 messages promises do not follow.
+	// that is more; the default hard limit is four times the soft limit. The bytes of a soft limit
+	// have a minimum: eight of the largest messages, and eight windows of 1.5 KiB for each worker
+	// (Workers.Session). With fewer than one message for each 512 bytes, every message counts for
+	// more bytes. Grants do not shrink further below 64 KiB or 64 messages.
 	Inbound limits.Limits
 
-	// Outbound bounds what has been sent and not yet been given to the Wire, for each session. At
-	// the soft limit senders wait, by priority, and so do the answers of handlers, whose workers go
-	// on to other sessions. One message may pass it as the last one. Beyond the hard limit, where
-	// only Post can get, the session ends with ErrHardLimit; what exceeds that by itself is refused
-	// with ErrTooLarge. The default is that of Inbound.
+	// Outbound bounds the sent messages that have not been given to the Wire, for each session. At
+	// the soft limit senders wait, by priority. Answers of handlers wait too, while their workers
+	// serve other sessions. One message may pass the soft limit as the last one. Beyond the hard
+	// limit, which only Post can reach, the session ends with ErrHardLimit; a message larger than
+	// the hard limit is rejected with ErrTooLarge. The default is that of Inbound.
 	Outbound limits.Limits
 
 	// MaxMessage is the largest payload, in bytes, that this side accepts in one message:
-	// parameters, result or Block. The peer learns it in the handshake, and refuses to send more,
-	// with ErrTooLarge. 1 KiB..1 GiB, 4 MiB by default, and no more than an eighth of the inbound
-	// soft limit: limits that are not set grow with it, and with limits that are set, the default
-	// follows them. What is set and does not fit is an error, which says what would.
+	// parameters, result or Block. The handshake announces it to the peer, which rejects larger
+	// ones at the sender, with ErrTooLarge. The range is 1 KiB..1 GiB, at most an eighth of the
+	// inbound soft limit; the default is 4 MiB. Limits that are not set grow with MaxMessage, and
+	// the default of MaxMessage follows limits that are set. The error for an invalid value names a
+	// valid one.
 	MaxMessage int
 
-	// Window is how far the window of a stream may grow, in bytes: what a peer may send before the
-	// application takes some. Every stream has a small window that is guaranteed. It grows while
-	// the application keeps up and the path has use for more: to 1 MiB, by at most an eighth of
-	// what is spare of the inbound soft limit, and over a long path to twice what the path holds,
-	// by at most four fifths of that. A Block that does not fit into its window passes when the
+	// Window bounds the growth of the window of a stream, in bytes: the amount that a peer may send
+	// before the application takes some. Every stream has a small guaranteed window. The window
+	// grows while the application keeps up and the path can use it: to 1 MiB, by at most an eighth
+	// of the spare inbound soft limit, and over a long path to twice the bandwidth-delay product,
+	// by at most four fifths of the spare. A Block larger than its window passes when the
 	// application waits for it. By default there is no other bound; at most 4 GiB - 1. Negative:
-	// there are no windows, and peers are promised nothing: they send what they like, and the
-	// session stops reading at its inbound soft limit.
+	// there are no windows and no grants. Peers send freely, and the session stops reading at its
+	// inbound soft limit.
 	Window int
 
-	// Expansion bounds what values that arrive become in memory when they are decoded.
+	// Expansion bounds the memory of decoded values.
 	Expansion Expansion
 
-	// Budget is how many bytes the node may hold for all its peers together: what waits in either
-	// direction, what running calls hold, remembered answers, and 16 KiB for each session. From
-	// half of it on the windows of streams shrink to what is guaranteed. Above it sessions and
-	// calls of the peers that hold most are refused, with ErrOverloaded; those of peers that hold
-	// less than their share begin and go on, and so does everything that has begun. Above nine
-	// eighths no session begins. A peer has one share, however many sessions it has: peers are told
-	// apart as for DurableAnswers.Share. The default is a quarter of GOMEMLIMIT, if that is set, or
-	// else of the machine's memory, or of 4 GiB where that is not known. Negative: any number.
+	// Budget is the number of bytes that the node may hold for all its peers together: queued
+	// messages of both directions, the memory of running calls, remembered answers, and 16 KiB for
+	// each session. From half of the budget on, the windows of streams shrink to their guaranteed
+	// size. Above the budget, new sessions and calls of the peers that hold most are rejected with
+	// ErrOverloaded. Peers that hold less than their share may begin sessions and calls, and all
+	// running ones continue. Above nine eighths no session begins. A peer has one share for all its
+	// sessions; DurableAnswers.Share documents how peers are identified. The default is a quarter
+	// of GOMEMLIMIT, if that is set, or else of the machine's memory, or of 4 GiB if that is
+	// unknown. Negative: no bound.
 	//
-	// It is no wall: what peers were promised before may still come, up to the inbound soft limit
-	// of each session.
+	// The node can exceed the budget: earlier grants to peers remain valid, up to the inbound soft
+	// limit of each session.
 	Budget int
 }
 
-// Expansion says what encoded values may become: so many times the bytes that have come, and so
-// many bytes more. A few bytes may stand for much: a null in a list of structs is one byte, and
-// takes a whole struct. It is estimated before anything is allocated. Parameters beyond the bound
-// are refused with ErrBadParams, and have not run. Results and elements of streams are ErrBadResult
-// at the caller that receives them, and elements ErrBadParams at a handler. What parameters become
-// counts as what running calls hold, and so such a call waits until it fits; one that never does
-// runs while no other large one does. It is for the codecs of this module, and for others that are
-// a [codec.Weigher]; what types that decode themselves make of their bytes is theirs to bound.
+// Expansion bounds the memory of a decoded value, as a multiple of its encoded bytes plus a
+// constant. A few bytes may encode a large value: a null in a list of structs is one byte, and
+// takes a whole struct. The size is estimated before any memory is allocated. Parameters beyond the
+// bound are rejected with ErrBadParams, and their call has not run. Results and elements of streams
+// fail with ErrBadResult at a receiving caller, and elements with ErrBadParams at a receiving
+// handler.
+//
+// Decoded parameters count as memory of running calls, so a call waits until they fit; a call that
+// never fits runs while no other large one does. Expansion applies to the codecs of this module and
+// to each [codec.Weigher]; types that decode themselves have to bound their own memory.
 type Expansion struct {
 	Times int // 32 by default
 	Plus  int // bytes; 64 KiB by default; negative: none
 }
 
-// WithLimits bounds what the sessions of the node take and hold. A zero limits.Limits is the
-// default; of another one, a zero Amount is no limit.
+// WithLimits bounds the memory of the node's sessions. A zero limits.Limits is the default; a zero
+// Amount in any other one means no limit.
 func WithLimits(l Limits) Option {
 	return func(c *config) {
 		if l.Inbound != (limits.Limits{}) {
@@ -96,29 +99,29 @@ func WithLimits(l Limits) Option {
 	}
 }
 
-// DurableAnswers says how the answers to durable calls of peers are remembered; see [WithDurable]
-// and [WithDurableAnswers].
+// DurableAnswers bounds the memory for answers to durable calls of peers; see [WithDurable] and
+// [WithDurableAnswers].
 type DurableAnswers struct {
-	// For is for how long: 5 minutes by default. A durable call whose session has ended runs on for
-	// as long, or for its time to live if that is shorter; then its context ends. With Workers.Node
-	// at most half of those do so at once, and beyond that the context of the one which has been
-	// without a session for the longest time ends.
+	// For is how long an answer is kept: 5 minutes by default. After the end of its session a
+	// durable call runs for the same time, or for its time to live if that is shorter; then its
+	// context ends. With Workers.Node at most half of the workers run such calls; beyond that, the
+	// context of the call that has been without a session for the longest time ends.
 	For time.Duration
 
-	// Calls and Bytes are how many calls, and how many bytes of their answers, are remembered:
-	// 65,536 and 64 MiB by default; negative: any number. When that is used up, further durable
-	// calls are refused with ErrOverloaded before they run, and [RetryAfter] says when something
-	// will be forgotten. An answer for which there is no room is not kept: a repetition of its call
-	// fails with ErrOverloaded, and is not [Repeatable], because the call ran.
+	// Calls and Bytes bound the number of remembered calls, and the bytes of their answers: 65,536
+	// and 64 MiB by default; negative: no bound. At the bound, further durable calls are rejected
+	// with ErrOverloaded before they run, and [RetryAfter] returns when the next answer expires. An
+	// answer that exceeds the bound is not kept: a repetition of its call fails with ErrOverloaded,
+	// and is not [Repeatable], because the call ran.
 	Calls, Bytes int
 
-	// Share is which part of Calls and Bytes the durable calls of one peer may use, over all its
-	// sessions: at most 1, and an eighth by default. Peers are told apart by the Subject that
+	// Share is the part of Calls and Bytes that the durable calls of one peer may use, over all its
+	// sessions: at most 1, and an eighth by default. Peers are identified by the Subject that
 	// Access.Accept grants, else by their TLS certificates, else by their addresses.
 	Share float64
 }
 
-// WithDurableAnswers says how the answers to durable calls of peers are remembered.
+// WithDurableAnswers bounds the memory for answers to durable calls of peers.
 func WithDurableAnswers(a DurableAnswers) Option {
 	return func(c *config) {
 		setField(&c.remember, a.For)

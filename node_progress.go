@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// progressPace is how often the hooks are told of the progress of a Shutdown, at most.
+// progressPace is the minimum interval between reports of the progress of a Shutdown.
 const progressPace = 100 * time.Millisecond
 
-// progress is what the hooks are told of a Shutdown of a node.
+// progress reports a Shutdown of a node to the hooks.
 type progress struct {
 	node  *Node            // these are fixed
-	until time.Time        // when what still runs is cut; zero: never
-	last  ShutdownProgress // that was told; belongs to whoever tells
+	until time.Time        // time at which running calls are cut; zero: never
+	last  ShutdownProgress // last report; owned by the reporting goroutine
 }
 
 // logged implements observed.
 func (p *progress) logged() []any { return []any{"node", p.node.cfg.id} }
 
-// closed implements observed: it is never.
+// closed implements observed: it is never closed.
 func (p *progress) closed() *bool { return new(bool) }
 
-// tellProgress lets the hooks know how a Shutdown with ctx goes on, until the returned function is
-// called: with the first Shutdown of the node, since others only wait for the same.
+// tellProgress reports the progress of a Shutdown with ctx to the hooks, until the returned
+// function is called. Only the first Shutdown of the node reports.
 func (n *Node) tellProgress(ctx context.Context) (end func()) {
 	if len(n.cfg.hooks.shutdown) == 0 || n.drain.told.Swap(true) {
 		return func() {}
@@ -44,7 +44,7 @@ func (n *Node) tellProgress(ctx context.Context) (end func()) {
 	}
 }
 
-// watch tells what changes until over is closed.
+// watch reports changes until over is closed.
 func (p *progress) watch(over <-chan struct{}, ended chan<- struct{}) {
 	defer close(ended)
 	t := time.NewTicker(progressPace)
@@ -59,7 +59,7 @@ func (p *progress) watch(over <-chan struct{}, ended chan<- struct{}) {
 	}
 }
 
-// look tells how many sessions and calls are left, if that has changed, or always.
+// look reports the remaining sessions and calls, if they have changed or always is true.
 func (p *progress) look(always bool) {
 	now := ShutdownProgress{Left: -1}
 	for _, s := range p.node.Sessions() {

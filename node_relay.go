@@ -11,15 +11,15 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// ErrElsewhere is what [Node.Accept] returns when the session of a Wire goes on at another node, to
+// ErrElsewhere is the error of [Node.Accept] if the session of a Wire continues at another node, to
 // which this one relays it: see Resume.Elsewhere.
 var ErrElsewhere error = codec.ErrUnavailable.Withf("the session goes on at another node, to which its wire is relayed")
 
-// relaying is the two Wires of a session that goes on at another node.
+// relaying holds the two Wires of a session that continues at another node.
 type relaying struct { // fixed
 	near, far relay.Side // the peer's, and the other node's
 	session   SessionID
-	patience  time.Duration // with a side that takes nothing
+	patience  time.Duration // bounds the time in which a side takes nothing
 	log       *slog.Logger
 }
 
@@ -31,7 +31,7 @@ func newRelaying(cfg *config, peer wire.Wire, a *accepted) *relaying {
 	}
 }
 
-// run carries frames between the two until either ends, or end is called.
+// run relays frames between the two Wires until either ends, or end is called.
 func (r *relaying) run() {
 	log := r.log.With("session", r.session.short(), "addr", guard.RemoteOf(r.log, r.near.Wire))
 	log.Info("session is relayed")
@@ -39,14 +39,14 @@ func (r *relaying) run() {
 	log.Info("session is relayed no more", "error", err)
 }
 
-// end ends the relay soon. The peer comes back, to a node that is there.
+// end closes both Wires. The peer reconnects, to a running node.
 func (r *relaying) end() {
 	for _, w := range []wire.Wire{r.near.Wire, r.far.Wire} {
 		guard.Apart(r.log, w, func() { w.Close() })
 	}
 }
 
-// endRelays ends them all at the same time: a Wire may take a moment to close.
+// endRelays ends all relays at the same time: a Wire may take a moment to close.
 func endRelays(list []*relaying) {
 	var all sync.WaitGroup
 	for _, r := range list {

@@ -24,12 +24,12 @@ func (n *Node) former(ctx context.Context, was *former, p *Peer) (_ *Session, el
 	case s == nil && r.Node != n.cfg.id:
 		return nil, &r, nil
 	case s == nil || !s.res.entitles(was.secret) || s.res.identity != p.identity():
-		return nil, nil, nil // which the session knows best: the record may be older
+		return nil, nil, nil // the session decides: the record may be older
 	}
 	return s, nil, nil
 }
 
-// awaitBegin waits for the begin of a session whose peer may have lost the Wire already.
+// awaitBegin waits for the begin of a session. Its peer may have lost the Wire already.
 func (n *Node) awaitBegin(ctx context.Context, id SessionID) {
 	n.mu.Lock()
 	begins := n.beginning[id]
@@ -43,7 +43,7 @@ func (n *Node) awaitBegin(ctx context.Context, id SessionID) {
 	}
 }
 
-// refusesSession implements resumer. Shutdown waits for handshakes that are not refused here.
+// refusesSession implements resumer. Shutdown waits for handshakes that are not rejected here.
 func (n *Node) refusesSession(p *Peer) error {
 	if n.drain.hasBegun() {
 		return errNodeClosed
@@ -51,8 +51,8 @@ func (n *Node) refusesSession(p *Peer) error {
 	return n.budget.refusesSession(p)
 }
 
-// IsResumable reports whether the node has a session with this id that the peer, which has
-// connected to it, may go on with; see [WithResume].
+// IsResumable reports whether the node has a session with this id that the connecting peer may
+// resume; see [WithResume].
 func (n *Node) IsResumable(id SessionID) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

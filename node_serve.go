@@ -12,8 +12,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// ListenAndServe listens at a URL such as "tcp://127.0.0.1:5330" and serves who connects. It is
-// wire.Listen and Serve, both as long as life.
+// ListenAndServe listens at a URL such as "tcp://127.0.0.1:5330" and serves the peers that connect.
+// It combines wire.Listen and Serve, both until life ends.
 func (n *Node) ListenAndServe(life context.Context, url string) error {
 	if err := n.ready(); err != nil {
 		return err
@@ -26,13 +26,13 @@ func (n *Node) ListenAndServe(life context.Context, url string) error {
 }
 
 // Serve accepts sessions from ln until life ends or the node is closed, and then closes ln and
-// returns nil. Sessions stay; see Shutdown and Close. The error is that of a listener which failed.
-// A connection that fails its handshake is logged, and does no harm to others.
+// returns nil. The sessions remain; see Shutdown and Close. The error is that of a failed listener.
+// A connection that fails its handshake is logged, and has no effect on other connections.
 //
-// Serve goes on where the process, or the system, has no descriptor or memory for another
-// connection (EMFILE, ENFILE, ENOBUFS, ENOMEM): it logs that, and tries again after 5 milliseconds,
-// later after a second. New connections wait in the queue of the system meanwhile, and sessions go
-// on. See Admission.HalfOpen for connections that are silent.
+// Serve retries if the process, or the system, has no descriptor or memory for another connection
+// (EMFILE, ENFILE, ENOBUFS, ENOMEM). It logs the error, and tries again after 5 milliseconds, later
+// after a second. New connections wait in the queue of the system meanwhile, and sessions continue.
+// See Admission.HalfOpen for silent connections.
 func (n *Node) Serve(life context.Context, ln wire.Listener) error {
 	if err := n.ready(); err != nil {
 		ln.Close()
@@ -41,7 +41,7 @@ func (n *Node) Serve(life context.Context, ln wire.Listener) error {
 	return n.serveAt(life, ln, ln.URL())
 }
 
-// serveAt is Serve. The url was listened at, and the errors of ln may name it.
+// serveAt is Serve for a listener at url, which the errors of ln may contain.
 func (n *Node) serveAt(ctx context.Context, ln wire.Listener, url string) error {
 	if p, ok := ln.(wire.Private); ok && !p.Private() && n.cfg.resumeFor > 0 && !n.cfg.plainCredentials {
 		ln.Close()
@@ -67,7 +67,7 @@ func (n *Node) serveAt(ctx context.Context, ln wire.Listener, url string) error 
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return nil
-		case err != nil: // it may pass: too many open files, for example
+		case err != nil: // may be temporary: too many open files, for example
 			err = transport.HideURL(transport.HideURL(err, url), ln.URL())
 			if !passes(err) {
 				return err
@@ -83,8 +83,8 @@ func (n *Node) serveAt(ctx context.Context, ln wire.Listener, url string) error 
 	}
 }
 
-// shakeApart does the handshake over a Wire that Serve has accepted, on a goroutine of its own, for
-// which Close waits. Without a place it costs none. It reports false if the node is closed.
+// shakeApart runs the handshake over a Wire that Serve has accepted, on a goroutine for which Close
+// waits. A rejected Wire needs no goroutine. shakeApart returns false if the node is closed.
 func (n *Node) shakeApart(ctx context.Context, w wire.Wire) bool {
 	h, refused := n.enter(w)
 	if refused != nil {
@@ -104,7 +104,7 @@ func (n *Node) shakeApart(ctx context.Context, w wire.Wire) bool {
 	return !closed
 }
 
-// Enter implements transport.Door, for listeners and handlers that ask before there is a Wire.
+// Enter implements transport.Door, for listeners and handlers that need a place before the Wire.
 func (n *Node) Enter(from net.Addr, lost func()) (transport.Place, error) {
 	p, refused := n.admission.enter(from, nil, func() {
 		n.cfg.log.Warn("handshake failed", "addr", from, "error", errPlaceLost)
@@ -118,12 +118,12 @@ func (n *Node) Enter(from net.Addr, lost func()) (transport.Place, error) {
 	return p, nil
 }
 
-// passes reports whether an error of Accept is one after which a later Accept may succeed.
+// passes reports whether a later Accept may succeed after err.
 func passes(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.ECONNABORTED)
 }
 
-// shakeAndLog is shake for Serve, which goes on whatever comes of it.
+// shakeAndLog is shake for Serve, which logs the error.
 func (n *Node) shakeAndLog(ctx context.Context, h *handshake) {
 	if _, err := n.shake(ctx, h); err != nil && err != ErrElsewhere {
 		n.cfg.log.Warn("handshake failed", "addr", h.from, "error", err)

@@ -7,18 +7,18 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Draining returns a channel that is closed when [Node.Shutdown] or [Node.Close] is called: the
-// node takes nothing new from then on. It is for what is told to the outside, as package healthpage
-// does; a handler looks at [Draining].
+// Draining returns a channel that is closed when [Node.Shutdown] or [Node.Close] is called: from
+// then on the node accepts no calls. The channel is for reports to the outside, such as those of
+// package healthpage; a handler uses [Draining].
 func (n *Node) Draining() <-chan struct{} { return n.drain.begun }
 
-// Shutdown stops listening and shuts down all sessions, at the same time; see [Session.Shutdown].
-// Then it closes the node. Running calls get the time of ctx, but no more than that of
-// [Timeouts].Drain, 30 seconds by default. [Hooks].Shutdown tells meanwhile how many still run.
+// Shutdown stops listening, shuts down all sessions at the same time (see [Session.Shutdown]), and
+// then closes the node. Running calls may finish until ctx ends, but no longer than
+// [Timeouts].Drain, 30 seconds by default. [Hooks].Shutdown reports the progress.
 //
-// The error is that of ctx, if it ended before the running calls did, or ErrUnavailable if some
-// were cut because the time of Timeouts.Drain was over. With the context of a handler that the node
-// runs, it does not wait.
+// The error is that of ctx, if ctx ended before the running calls, or ErrUnavailable if calls were
+// cut after Timeouts.Drain. Called with the context of a handler that the node runs, Shutdown does
+// not wait.
 func (n *Node) Shutdown(ctx context.Context) error {
 	if n.isZero() {
 		return errZeroNode
@@ -46,12 +46,12 @@ func (n *Node) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// mostShaking is how long Shutdown waits for handshakes that this side has answered. That takes
-// longer only where the answer cannot be written.
+// mostShaking bounds how long Shutdown waits for handshakes that this side has answered. A
+// handshake takes longer only if the answer cannot be written.
 const mostShaking = time.Second
 
-// awaitHandshakes refuses whose handshake has not been answered, and waits for the sessions of the
-// others: they may have been called on already, so that to cut them off would fail those calls.
+// awaitHandshakes rejects unanswered handshakes, and waits for the sessions of answered ones: the
+// peer may have made calls on those already, and a cut would fail these calls.
 func (n *Node) awaitHandshakes(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, mostShaking)
 	defer cancel()

@@ -10,27 +10,26 @@ import (
 // program's variables.
 type NodeStats struct {
 	ID       string `json:"id,omitempty"`
-	Sessions int    `json:"sessions"` // that are up
-	// the sums over them, those that have ended included in what is counted since the beginning;
-	// what is at its highest is the highest of them, and so is a state; a share without a bound
-	// adds nothing to Room
+	Sessions int    `json:"sessions"` // that have not ended
+	// sums over all sessions; counters include ended sessions; maxima and states are the highest of
+	// all sessions; a share without a bound adds nothing to Room
 	Total Stats `json:"total"`
-	// bytes that count for the budget, to within 48 KiB for each session
+	// bytes that count towards the budget, to within 48 KiB for each session
 	Held   int `json:"held"`
 	Budget int `json:"budget"` // of bytes; see Limits.Budget
-	Busy   int `json:"busy"`   // workers at work
-	// of those, how many are lent to calls within calls, and to those of WatchHealth
+	Busy   int `json:"busy"`   // workers that run handlers
+	// of those, the ones lent to nested calls, and to calls of WatchHealth
 	Lent        int `json:"lent"`
-	MostBusy    int `json:"most_busy"`    // Busy at its highest
+	MostBusy    int `json:"most_busy"`    // maximum of Busy
 	IdleWorkers int `json:"idle_workers"` // kept for the next call
 	// sessions that wait for workers of the node; see Workers.Node
 	Crowded int `json:"crowded"`
-	// of the node's own service; see Service.Stats for others
+	// of the node's own service; see Service.Stats for further services
 	Functions []FunctionStats `json:"functions"`
 }
 
-// Stats returns what the node holds now. The numbers are read one after the other, not in one
-// instant.
+// Stats returns the current statistics of the node. The numbers are read one after the other, not
+// in one instant.
 func (n *Node) Stats() NodeStats {
 	if n.isZero() {
 		return NodeStats{}
@@ -54,7 +53,7 @@ func (n *Node) Stats() NodeStats {
 func (st NodeStats) String() string {
 	b, err := json.Marshal(st)
 	if err != nil {
-		return err.Error() // which cannot happen: there is nothing in it that has no JSON
+		return err.Error() // impossible: every field has a JSON form
 	}
 	return string(b)
 }

@@ -10,15 +10,15 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// Transports that may be the application's: its Wires and Listeners, what dials them, and what TLS
-// asks it.
+// Calls of transports that may be the application's: Wires, Listeners, dialling, and callbacks of
+// TLS.
 
 // closeListener closes ln.
 func closeListener(log *slog.Logger, ln wire.Listener) {
 	guard.Run(log, "listener", func() { ln.Close() })
 }
 
-// dialURL returns a Wire to whoever listens at url.
+// dialURL returns a Wire to the listener at url.
 func dialURL(ctx context.Context, log *slog.Logger, url string, secure *tls.Config) (w wire.Wire, err error) {
 	err = codec.ErrUnavailable.Withf("dialling panicked: the log says why")
 	guard.Run(log, "dialler", func() {

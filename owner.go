@@ -9,37 +9,37 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// owner is whom the shares of a node belong to: who a peer has proved to be, or the address that it
-// comes from. All its sessions have one share together.
+// owner is the identity to which a share of a node belongs: the proved identity of a peer, or its
+// address. All sessions of an owner have one share together.
 type owner struct {
 	name    ownerName // these are fixed
-	subject string    // as Access.Accept has found out
+	subject string    // granted by Access.Accept
 
-	tally  limits.Tally // of what its sessions hold, and what is remembered for it
-	nested atomic.Int64 // calls within calls that run for its sessions
+	tally  limits.Tally // memory of its sessions, and of answers remembered for it
+	nested atomic.Int64 // nested calls that run for its sessions
 
-	refs int // sessions and durable calls that know it; guarded by the lock of its owners
+	refs int // its sessions and durable calls; guarded by the lock of its owners
 }
 
-// ownerName tells an owner from others.
+// ownerName identifies an owner.
 type ownerName struct {
-	proof string       // what it has proved to be; empty: nothing
-	host  netip.Prefix // else where it comes from
-	where string       // the same, if that is no address of a network
+	proof string       // proved identity; empty: none
+	host  netip.Prefix // otherwise the host
+	where string       // the same, if the address is not one of a network
 }
 
-// proved reports whether Access.Accept has found a Subject, or TLS an identity.
+// proved reports whether the owner has a Subject, or an identity by TLS.
 func (w *owner) proved() bool { return w.name.proof != "" }
 
-// owners are those of a node, by name.
+// owners are all owners of a node, by name.
 type owners struct {
-	total *limits.Tally // of what all hold; fixed
+	total *limits.Tally // memory of all; fixed
 
 	mu  sync.Mutex
 	all map[ownerName]*owner // guarded by mu
 }
 
-// join returns the owner of a session with p, until release.
+// join returns the owner of a session with p. A release follows.
 func (o *owners) join(p *Peer) *owner {
 	name := nameOwner(p)
 	o.mu.Lock()
@@ -57,14 +57,14 @@ func (o *owners) join(p *Peer) *owner {
 	return w
 }
 
-// retain lets w be known for longer: each retain is followed by a release.
+// retain adds a reference to w. A release follows.
 func (o *owners) retain(w *owner) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	w.refs++
 }
 
-// release says that one of those who know w knows it no more.
+// release removes a reference to w.
 func (o *owners) release(w *owner) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -72,7 +72,7 @@ func (o *owners) release(w *owner) {
 	o.forgetLocked(w)
 }
 
-// forget is called when w has nothing any more that outlives its sessions.
+// forget is called when the last state of w that outlives its sessions is gone.
 func (o *owners) forget(w *owner) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -85,7 +85,7 @@ func (o *owners) forgetLocked(w *owner) {
 	}
 }
 
-// held returns what each owner holds.
+// held returns the bytes that each owner holds.
 func (o *owners) held() (held []int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -95,9 +95,9 @@ func (o *owners) held() (held []int) {
 	return held
 }
 
-// heldBy returns what the owner holds that a session with p would belong to.
+// heldBy returns the bytes held by the owner to which a session with p would belong.
 func (o *owners) heldBy(p *Peer) int {
-	name := nameOwner(p) // without the lock, as in join
+	name := nameOwner(p) // computed without the lock, as in join
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if w := o.all[name]; w != nil {
@@ -118,11 +118,11 @@ func nameOwner(p *Peer) (n ownerName) {
 	return n
 }
 
-// hostOf returns what tells an address from others: for one of a network the host, without its
-// port, and of IPv6 the /64 of which a household or a machine has all. Where no network is crossed
-// all are one.
+// hostOf returns the origin of an address: for a network address the host, without its port, and of
+// IPv6 the /64, all of which belongs to one household or machine. Addresses that are not of a
+// network have an origin by their text.
 func hostOf(a net.Addr) (host netip.Prefix, where string) {
-	if a == nil { // a Wire that does not say
+	if a == nil { // the Wire has no address
 		return host, "nowhere"
 	}
 	var at netip.AddrPort
@@ -136,13 +136,13 @@ func hostOf(a net.Addr) (host netip.Prefix, where string) {
 	case addr.Is4():
 		return netip.PrefixFrom(addr, 32), ""
 	case addr.Is6():
-		host, _ = addr.Prefix(64) // 64 is never too many
+		host, _ = addr.Prefix(64) // 64 is always valid
 		return host, ""
 	}
 	return host, a.Network() + " " + a.String()
 }
 
-// shown returns an address as people write it.
+// shown formats an address for people.
 func shown(from netip.Prefix) string {
 	if from.IsSingleIP() {
 		return from.Addr().String()

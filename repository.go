@@ -8,48 +8,49 @@ import (
 	"time"
 )
 
-// Repository holds a record of every session that its peer may resume; see [WithResume]. The
-// session itself, with what it holds, stays in the memory of the node that began it. So a
-// Repository which several nodes share can tell any of them which one to send the peer to, but not
-// move a session. Without a record a session cannot be resumed. Who may is up to the session: a
-// record may be older than that.
+// Repository stores a record of every session that its peer may resume; see [WithResume]. The
+// session itself, with its state, stays in the memory of the node that began it. A Repository that
+// several nodes share can therefore name the node that has a session, but cannot move the session.
+// A session without a record cannot be resumed. The session itself checks the secret: a record may
+// be outdated.
 //
-// Methods are called concurrently, each call on a goroutine of its own, at most 1,024 at once for a
-// node. Nobody waits for one beyond the end of its context, which is no later than the time of
-// [Timeouts].Handshake; so a method may block, and call the node. Those that fail, or panic, cost
-// the peer its resume, and nothing else; with Resume.Elsewhere a Get that fails costs it no more
-// than another attempt. The context of a Put ends with its session, and that of the first one with
-// the handshake; Delete may come before that is called, and it stores nothing then. Node.Close
-// waits for Delete, and so Delete had better not call it.
+// Methods are called concurrently, each call on its own goroutine, at most 1,024 at once for a
+// node. A call is not awaited beyond the end of its context, which is at most Handshake of
+// [Timeouts]; so a method may block, and call the node. A method that fails, or panics, costs the
+// peer only its resume; with Resume.Elsewhere a Get that fails costs only another attempt. The
+// context of a Put ends with its session, and the context of the first Put with the handshake.
+// Delete may be called before such a Put is; the Put then stores nothing. Node.Close waits for
+// Delete, so Delete must not call it.
 type Repository interface {
-	// Put stores r, in place of any earlier record of the same session: before the peer knows of
-	// the session, when it goes away (Expires is set then) and when it is resumed.
+	// Put stores r, in place of any earlier record of the same session. It is called before the
+	// peer knows the session, when the session is suspended (Expires is set then), and when the
+	// session is resumed.
 	Put(ctx context.Context, r SessionRecord) error
 
 	// Get returns the record of a session. ok is false if there is none, or if it has expired.
 	Get(ctx context.Context, session SessionID) (r SessionRecord, ok bool, err error)
 
-	// Delete removes the record of a session that has ended. It is no error if there is none.
+	// Delete removes the record of a session that has ended. A missing record is not an error.
 	Delete(ctx context.Context, session SessionID) error
 }
 
-// SessionRecord is what a [Repository] stores of a session. All of it can be written as JSON.
+// SessionRecord is the record of a session in a [Repository]. It can be encoded as JSON.
 type SessionRecord struct {
-	Session SessionID `json:"session"` // its id
-	// SHA-256 of the secret that entitles to resume it, which is another one after each resume
+	Session SessionID `json:"session"` // id of the session
+	// SHA-256 of the secret that entitles to resume; a resume replaces the secret
 	Secret [32]byte `json:"secret"`
-	// the same of the one before, as long as the peer may not have got the next; zero without
+	// the same of the previous secret, until the peer is known to have the next; otherwise zero
 	Former [32]byte `json:"former"`
-	// of the peer, if a TLS client certificate proved one: SHA-256 of the certificate's public key,
-	// in hexadecimal
+	// SHA-256 of the public key of the peer's TLS client certificate, in hexadecimal; empty without
+	// one
 	Identity string `json:"identity"`
 	Node     string `json:"node"` // id of the node that holds the session; see WithID
-	// until when it waits for its peer; zero while it has a Wire
+	// time until which a suspended session waits for its peer; zero while it has a Wire
 	Expires time.Time `json:"expires"`
 }
 
-// NewRepository returns a Repository in memory, which is what every node has by default. Expired
-// records are removed as others are stored.
+// NewRepository returns a Repository in memory, the default of every node. Storing records removes
+// expired ones.
 func NewRepository() Repository { return &memoryRepository{records: make(map[SessionID]SessionRecord)} }
 
 type memoryRepository struct {
@@ -58,7 +59,7 @@ type memoryRepository struct {
 	swept   time.Time                   // guarded by mu
 }
 
-// sweepEvery is how often expired records are looked for, at most.
+// sweepEvery is the minimum interval between searches for expired records.
 const sweepEvery = 10 * time.Second
 
 func (m *memoryRepository) Put(_ context.Context, r SessionRecord) error {
@@ -97,16 +98,16 @@ func (r *SessionRecord) expired(now time.Time) bool {
 	return !r.Expires.IsZero() && !now.Before(r.Expires)
 }
 
-// records are those of a node's sessions, in its Repository. Failures of that are logged.
+// records accesses the records of a node's sessions in its Repository, and logs failures.
 type records struct {
-	node       string // that is in the records; these are fixed
+	node       string // id of the node, for the records; these are fixed
 	repository Repository
-	calls      question      // how that is called
-	patience   time.Duration // for how long it is waited for, at most
+	calls      question      // calls of the repository
+	patience   time.Duration // bounds each call
 	log        *slog.Logger
 }
 
-// put stores r, as that of this node.
+// put stores r, as a record of this node.
 func (rs *records) put(ctx context.Context, r SessionRecord) {
 	r.Node = rs.node
 	_, err := consult(ctx, rs, func(ctx context.Context) (any, error) { return nil, rs.repository.Put(ctx, r) })
@@ -141,9 +142,9 @@ func (rs *records) logError(err error, session [16]byte) {
 	}
 }
 
-// consult calls f, which calls the repository, and waits for that no longer than its patience, and
-// than three quarters of the time of ctx: a handshake can go on without an answer. What a node has
-// by itself, which is memory, is called at once.
+// consult calls f, which calls the repository, and waits at most for patience, and at most for
+// three quarters of the time of ctx: a handshake can continue without an answer. The default
+// Repository, in memory, is called at once.
 func consult[T any](ctx context.Context, rs *records, f func(context.Context) (T, error)) (T, error) {
 	if _, own := rs.repository.(*memoryRepository); own {
 		return f(ctx)

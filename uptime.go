@@ -2,13 +2,13 @@ package asterisque
 
 import "time"
 
-// uptime tells the time of a node, which is counted from its birth: a call that has to remember a
-// moment needs a third of the memory of a time.Time for it.
+// uptime is the clock of a node. It counts from the birth of the node: a duration needs a third of
+// the memory of a time.Time.
 type uptime struct {
 	born time.Time // fixed
 }
 
-// now returns how long the node has been there. It is positive, and does not jump.
+// now returns the age of the node. It is positive and monotonic.
 func (u *uptime) now() time.Duration { return time.Since(u.born) + 1 }
 
 // timeAt returns the time at which now returns d.
