@@ -11,18 +11,16 @@ import (
 	"github.com/asterisque-go/asterisque/internal/guard"
 )
 
-// mostAsked is how many calls of one callback that answers questions may be under way at once,
-// where no option says so.
+// mostAsked bounds the concurrent calls of one callback of type question without an option for it.
 const mostAsked = 1024
 
-// question is a callback that answers questions of this side: whether a peer is accepted, for
-// example. It may block, panic or end its goroutine: whoever asks waits for no more than the answer
-// and its own context.
+// question is a callback with a result, which decides on a peer, for example. It may block, panic
+// or end its goroutine: callers wait for no more than the answer and their own context.
 type question struct {
 	log    *slog.Logger  // these are fixed
-	what   string        // it is, for logs and errors
-	option string        // that bounds how many calls of it run at once
-	places chan struct{} // holds one for each call that has not returned; nil: any number may run
+	what   string        // name of the callback, for logs and errors
+	option string        // option that bounds its concurrent calls
+	places chan struct{} // holds one for each call that has not returned; nil: no bound
 }
 
 func newQuestion(log *slog.Logger, what, option string, most int) question {
@@ -43,7 +41,7 @@ func (q *question) enter(ctx context.Context) error {
 		return nil
 	default:
 	}
-	if end, ok := ctx.Deadline(); ok { // a moment is left to tell the peer
+	if end, ok := ctx.Deadline(); ok { // leaves time to notify the peer
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Until(end)*7/8)
 		defer cancel()
@@ -63,7 +61,7 @@ func (q *question) exit() {
 	}
 }
 
-// unanswered returns the error for a question whose answer has not come before the end of ctx.
+// unanswered returns the error for a question that was not answered before the end of ctx.
 func (q *question) unanswered(ctx context.Context) error {
 	var why *Abort
 	if errors.As(context.Cause(ctx), &why) {
@@ -74,15 +72,15 @@ func (q *question) unanswered(ctx context.Context) error {
 	return &a
 }
 
-// answer is what a question was answered with.
+// answer is the answer to a question.
 type answer[T any] struct {
 	value T
 	err   error
 }
 
-// ask returns what f returns, which calls q, or ErrUnavailable if it does not return. f runs on a
-// goroutine of its own, and nobody waits for it when ctx ends: what it returns after that goes to
-// late, unless that is nil.
+// ask returns the results of f, which calls q, or ErrUnavailable if f does not return normally. f
+// runs on a goroutine of its own, for which ask does not wait after the end of ctx: late then
+// receives the value, unless late is nil.
 func ask[T any](
 	ctx context.Context, q *question, f func() (T, error), late func(T),
 ) (value T, err error) {

@@ -8,32 +8,32 @@ import (
 	"github.com/asterisque-go/asterisque/internal/guard"
 )
 
-// mostReports is how many reports on one session or connection may wait for their callback, beside
-// what one event causes, which waits as a whole. They take some 100 bytes each.
+// mostReports bounds the queued reports of one session or connection, in calls of callbacks. A
+// single event is queued as a whole. Each call takes about 100 bytes.
 const mostReports = 16 << 10
 
-// The kinds of reports: of some the newest is told in any case, because it says how things are.
+// The kinds of reports: the newest report of a kind is never lost, because it has the present
+// state.
 const (
 	noKind    = -1
 	keepLimit = 0 // and 1, by direction
 	keepAway  = 2
 	keepState = 3 // of a connection, or of a Shutdown
-	keepEnded = 4 // the last one of all
+	keepEnded = 4 // always the last one
 	kinds     = 5
 )
 
 // observed is a session, a connection or a Shutdown.
 type observed interface {
-	// logged returns what a log says of it.
+	// logged returns the attributes for logs.
 	logged() []any
-	// closed points to whether nothing is told of it any more. It is guarded by the reports.
+	// closed points to the flag that ends the reports. It is guarded by the reports.
 	closed() *bool
 }
 
-// reports are told to callbacks that only observe: one after the other for each session and each
-// connection, in their order, on a goroutine that exists only while there are some. So these
-// callbacks may block, and nothing waits for them. What they do not keep up with is counted, and
-// logged.
+// reports calls callbacks that only observe, one after the other for each session and each
+// connection, in order, on a goroutine that exists only while reports are queued. These callbacks
+// may therefore block, and no operation waits for them. Lost reports are counted and logged.
 type reports struct {
 	log *slog.Logger // fixed
 
@@ -41,30 +41,30 @@ type reports struct {
 	of map[observed]*reporting // guarded by mu, like what is in it
 }
 
-// reporting is what is to be told of one session or connection.
+// reporting is the queue of one session or connection.
 type reporting struct {
 	waiting fifo.Queue[report]
 	n       int            // reports in waiting
 	last    [kinds]*report // the newest of each kind that found no place; nil without
-	lost    int            // how many have found no place, and were given up
+	lost    int            // number of reports that found no place, and were dropped
 }
 
-// report is what one event causes: several calls of callbacks.
+// report is one event: several calls of callbacks.
 type report struct {
 	what  string // the callback
 	kind  int
 	tell  func(i int)
-	at, n int // the next of how many
+	at, n int // the next call, and their number
 }
 
-// add lets p be told of a session or connection, unless that is closed.
+// add queues p for a session or connection, unless that is closed.
 func (r *reports) add(of observed, p report) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.addLocked(of, p)
 }
 
-// close lets p be told of a session or connection as the last thing of all.
+// close queues p as the last report of a session or connection.
 func (r *reports) close(of observed, p report) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,7 +106,7 @@ func (q *reporting) put(p report) {
 	}
 }
 
-// run tells what waits. If a callback ends the goroutine, another one goes on.
+// run makes the queued calls. If a callback ends the goroutine, another one takes over.
 func (r *reports) run(of observed, q *reporting) {
 	returned := false
 	defer func() {
@@ -120,7 +120,7 @@ func (r *reports) run(of observed, q *reporting) {
 	returned = true
 }
 
-// next returns what is to be told next. It reports false, and forgets q, if there is nothing.
+// next returns the next call. If there is none, it removes q and returns false.
 func (r *reports) next(of observed, q *reporting) (p report, ok bool) {
 	r.mu.Lock()
 	p, ok = q.next()

@@ -9,8 +9,7 @@ import (
 
 // Session is the conversation of two nodes over a Wire. Both sides may call functions of the other,
 // at the same time. All methods are safe for concurrent use. A nil *Session, as [SessionOf] and
-// [Connection.Session] may return, is one that is over: what would use it fails with
-// ErrUnavailable.
+// [Connection.Session] may return, has ended: operations on it fail with ErrUnavailable.
 type Session struct {
 	id     SessionID // these are fixed once the handshake is over
 	shared *shared
@@ -25,13 +24,13 @@ type Session struct {
 	res    *resumption   // nil unless the session can be resumed; fixed
 	holder sessionHolder // fixed
 
-	expiry certificateExpiry // of what the peer has shown last; belongs to whoever reads
+	expiry certificateExpiry // of the latest certificate of the peer; owned by the reader
 }
 
-// errNoSession is what a nil *Session returns.
+// errNoSession is the error of a nil *Session.
 var errNoSession error = neverSent(codec.ErrUnavailable.Withf("there is no session: SessionOf found none in this context, or the Connection has none"))
 
-// sessionHolder is who has made a session, and is told what becomes of it.
+// sessionHolder is notified by the session that it has made.
 type sessionHolder interface {
 	// sessionChanged is called when a session has lost its Wire, and when its peer drains it.
 	sessionChanged()
@@ -40,7 +39,7 @@ type sessionHolder interface {
 	sessionEnded(s *Session)
 }
 
-// String returns the beginning of the ID, as logs have it.
+// String returns the beginning of the ID, in the form used by logs.
 func (s *Session) String() string {
 	if s == nil {
 		return "no session"
@@ -48,7 +47,7 @@ func (s *Session) String() string {
 	return s.id.short()
 }
 
-// ID returns what names the session on both sides, for logs.
+// ID returns the identifier of the session, the same on both sides, for logs.
 func (s *Session) ID() SessionID {
 	if s == nil {
 		return SessionID{}
@@ -56,7 +55,7 @@ func (s *Session) ID() SessionID {
 	return s.id
 }
 
-// Peer returns what is known of the other side.
+// Peer returns a description of the other side.
 func (s *Session) Peer() Peer {
 	if s == nil {
 		return Peer{}
@@ -73,8 +72,7 @@ func (s *Session) Done() <-chan struct{} {
 	return s.ctx.Done()
 }
 
-// Err returns nil while the session is up, and then why it ended: ErrSessionClosed, or the *Abort
-// of what went wrong.
+// Err returns nil until the session ends, and then the cause: ErrSessionClosed, or another *Abort.
 func (s *Session) Err() error {
 	if s == nil {
 		return errNoSession

@@ -10,8 +10,8 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// Admit implements carrier.Upper: it checks of a message in parts, before anything of that is kept,
-// what the head tells.
+// Admit implements carrier.Upper: it checks the head of a message in parts, before any part is
+// kept.
 func (u *upper) Admit(h message.Head, whole int, others carrier.Unfinished) (use carrier.Admission, p priority.Priority, err error) {
 	switch h.Type {
 	case message.OpenType:
@@ -28,7 +28,7 @@ func (u *upper) Admit(h message.Head, whole int, others carrier.Unfinished) (use
 	return use, 0, err
 }
 
-// admitOpen knows no more of the cost of an Open than that of its parameters.
+// admitOpen checks the cost of an Open, of which only that of its parameters is known.
 func (u *upper) admitOpen(h message.Head, others carrier.Unfinished) (carrier.Admission, error) {
 	ok, err := u.table.begin(h.Pipe, priority.Priority(h.Priority))
 	if err != nil {
@@ -42,13 +42,13 @@ func (u *upper) admitOpen(h message.Head, others carrier.Unfinished) (carrier.Ad
 		}
 		refused = errOpensWindow
 	}
-	if !ok || u.table.refuseBegun(h.Pipe) { // otherwise announceEnd has refused it
+	if !ok || u.table.refuseBegun(h.Pipe) { // otherwise announceEnd has rejected it
 		u.turnAwayUnfinished(h.Pipe, priority.Priority(h.Priority), refused)
 	}
 	return carrier.Late, nil
 }
 
-// turnAwayUnfinished refuses an Open of which not all parts have come.
+// turnAwayUnfinished rejects an Open of which not all parts have arrived.
 func (x *exchange) turnAwayUnfinished(id uint64, p priority.Priority, a *Abort) {
 	x.carrier.Forget(id)
 	x.turnAway(&message.Open{Pipe: id, Priority: int8(p)}, a, 0)
@@ -64,7 +64,7 @@ func (u *upper) admitBlock(h message.Head) (carrier.Admission, error) {
 	}
 	to := e.untyped()
 	if to == nil {
-		// which says what it thinks of Blocks
+		// the endpoint decides about Blocks
 		return carrier.Ignored, e.block(message.Block{Pipe: h.Pipe})
 	}
 	switch (*piping.End)(to).Admits(h.Content) {
@@ -87,7 +87,7 @@ func (u *upper) admitClose(h message.Head) (carrier.Admission, priority.Priority
 	return carrier.Admitted, p, err
 }
 
-// Stray implements carrier.Upper: what comes for a pipe that is over is late.
+// Stray implements carrier.Upper: a part for a pipe that has ended is late.
 func (u *upper) Stray(pipe uint64) error {
 	e, err := u.table.find(pipe)
 	if e != nil {
@@ -96,12 +96,13 @@ func (u *upper) Stray(pipe uint64) error {
 	return err
 }
 
-// overtakes returns the error for what must not come before the last part of an unfinished message.
+// overtakes returns the error for a message that must not arrive before the last part of an
+// unfinished one.
 func overtakes(what string, pipe uint64) error {
 	return violation("%s for pipe %d, of which a message is unfinished", what, pipe)
 }
 
-// grow takes off a TTL what has passed since the first part of its message came.
+// grow reduces a TTL by the time since the first part of its message arrived.
 func grow(m *message.Meta, age time.Duration) {
 	if age > 0 && m.TTL > 0 {
 		m.TTL = uint32(max(1, int64(m.TTL)-age.Milliseconds()))

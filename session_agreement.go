@@ -7,8 +7,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec/message"
 )
 
-// agreement is what two sides found in a handshake, as far as it is not this side's own
-// configuration.
+// agreement is the result of a handshake, without this side's own configuration.
 type agreement struct {
 	session SessionID
 	about   Peer
@@ -16,29 +15,29 @@ type agreement struct {
 	promises
 
 	resume   bool                     // both sides can resume the session
-	secret   [message.SecretSize]byte // that entitles to it
-	received uint64                   // in answer to a resume: how many counted frames the peer has
+	secret   [message.SecretSize]byte // entitles to resume
+	received uint64                   // counted frames of the peer, in answer to a resume
 }
 
-// promises is what a side has said in its Sync that holds for the whole session.
+// promises is the part of a side's Sync that holds for the whole session.
 type promises struct {
 	maxFrame int // bytes of the largest frame that the peer accepts
-	// what the Blocks of a stream that this side opens may cost at first, as it is paid with its
-	// Open; 0: the peer has no windows
+	// initial cost limit for the Blocks of a stream that this side opens, paid with its Open; 0:
+	// the peer has no windows
 	early    uint64
-	overhead uint64 // what a message to the peer costs besides its content
-	opens    uint64 // what calls may cost that are sent at first; 0: any number
+	overhead uint64 // cost of a message to the peer besides its content
+	opens    uint64 // initial cost limit for calls; 0: no limit
 
-	metadata bool // the peer knows that of calls
+	metadata bool // the peer supports metadata of calls
 
-	// how many calls within calls the peer runs, and what they may cost; 0: any number
+	// number of nested calls that the peer runs, and their cost limit; 0: no limit
 	nestedCalls, nestedRoom int
 
-	ping    time.Duration // the peer's ping interval; 0: it sends none
-	timeout time.Duration // after which silence the peer gives this side up; 0: never
+	ping    time.Duration // the peer's ping interval; 0: it sends no Pings
+	timeout time.Duration // silence after which the peer considers this side lost; 0: never
 }
 
-// promisesOf returns what the peer has said in its Sync for the whole session.
+// promisesOf returns the promises in a Sync of the peer.
 func promisesOf(s *message.Sync) promises {
 	return promises{
 		maxFrame: int(min(s.MaxMessage, 1<<31-1)),

@@ -8,22 +8,22 @@ import (
 	"github.com/asterisque-go/asterisque/internal/ranking"
 )
 
-// aways are the sessions of a node, of those that peers have begun, that have lost their Wire and
-// wait for another one. They are bounded for each owner and in all, in number and in bytes: when
-// there are too many, the oldest one ends of the owner who has most.
+// aways are the suspended sessions of a node that its peers have begun: those that have lost their
+// Wire and wait for another one. Their number and their bytes are bounded, for each owner and in
+// all. Above a bound, the oldest session of the owner with most ends.
 type aways struct {
 	most, mostOfOwner amountAway // fixed; 0: any number
 
 	mu     sync.Mutex
 	total  amountAway             // guarded by mu, as all below
-	owners map[*owner]*ownersAway // those who have some
+	owners map[*owner]*ownersAway // owners with suspended sessions
 
-	// the same owners; the first one has most, and is asked for by each session that is too many,
-	// while there may be tens of thousands
+	// the same owners; the owner with most is the first, and is needed for each session above the
+	// bound, while there may be tens of thousands
 	bySessions, byBytes ranking.Ranking[ownersAway]
 }
 
-// amountAway is how many sessions are away, and the bytes that they hold.
+// amountAway is a number of suspended sessions, and the bytes that they hold.
 type amountAway struct{ sessions, bytes int }
 
 // exceeds reports whether a is more than most.
@@ -31,30 +31,30 @@ func (a amountAway) exceeds(most amountAway) bool {
 	return most.sessions > 0 && a.sessions > most.sessions || most.bytes > 0 && a.bytes > most.bytes
 }
 
-// ownersAway are the sessions of one owner.
+// ownersAway are the suspended sessions of one owner.
 type ownersAway struct {
 	oldest list.List // of *away
 	amountAway
 	bySessions, byBytes ranking.Place
 }
 
-// away is one of them, or a session that may become one.
+// away is the list entry of a session that is, or may become, suspended.
 type away struct {
-	// fixed, as owner; nil if this side has dialled: it decides how many there are
+	// fixed, as owner; nil if this side has dialled, which bounds the number itself
 	session awaySession
 	owner   *owner
 
-	of      *ownersAway // guarded by the lock of aways, as all below; nil: it is not away
+	of      *ownersAway // guarded by the lock of aways, as all below; nil: not suspended
 	element *list.Element
 	bytes   int
 }
 
-// awaySession is a session, as far as aways need to know it.
+// awaySession is the interface of a session for aways.
 type awaySession interface {
-	// holds returns how many bytes it holds.
+	// holds returns the number of bytes that the session holds.
 	holds() int
 
-	// fail ends it.
+	// fail ends the session.
 	fail(*Abort)
 }
 
@@ -70,7 +70,7 @@ func (w *aways) init(most, mostOfOwner amountAway) {
 		func(of *ownersAway) *ranking.Place { return &of.byBytes })
 }
 
-// add notes that a is away. Others may have to end for it.
+// add records that a is suspended. It may end other sessions.
 func (w *aways) add(a *away) {
 	if a.session == nil {
 		return
@@ -97,7 +97,7 @@ func failAway(ends []awaySession) {
 
 var errTooManyAway = codec.ErrUnavailable.Withf("too many sessions wait for their peers, and of this one's peer it has waited longest: see Resume.For")
 
-// changeLocked adds to what is counted for a.
+// changeLocked adds to the amounts of a and its owner.
 func (w *aways) changeLocked(a *away, sessions, bytes int) {
 	a.bytes += bytes
 	a.of.sessions += sessions
@@ -107,7 +107,7 @@ func (w *aways) changeLocked(a *away, sessions, bytes int) {
 	w.rankLocked(a.of)
 }
 
-// rankLocked is called when what an owner has away has changed.
+// rankLocked updates the rank of an owner.
 func (w *aways) rankLocked(of *ownersAway) {
 	if of.sessions == 0 {
 		w.bySessions.Remove(of)
@@ -118,8 +118,8 @@ func (w *aways) rankLocked(of *ownersAway) {
 	w.byBytes.Put(of)
 }
 
-// exceedLocked returns the sessions that have to end because of what was added to those of an
-// owner.
+// exceedLocked removes and returns the sessions that have to end after an increase of an owner's
+// amount.
 func (w *aways) exceedLocked(of *ownersAway) (ends []awaySession) {
 	for of.exceeds(w.mostOfOwner) && of.sessions > 0 {
 		ends = append(ends, w.endOldestLocked(of))
@@ -130,7 +130,8 @@ func (w *aways) exceedLocked(of *ownersAway) (ends []awaySession) {
 	return ends
 }
 
-// largestLocked returns the sessions of who has most: of what there is too much.
+// largestLocked returns the sessions of the owner with most sessions, or most bytes, depending on
+// the bound that is exceeded.
 func (w *aways) largestLocked() *ownersAway {
 	if w.most.sessions > 0 && w.total.sessions > w.most.sessions {
 		return w.bySessions.First()
@@ -144,7 +145,7 @@ func (w *aways) endOldestLocked(of *ownersAway) awaySession {
 	return a.session
 }
 
-// remove is called when a is away no more.
+// remove records that a is no longer suspended.
 func (w *aways) remove(a *away) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -163,7 +164,7 @@ func (w *aways) removeLocked(a *away) {
 	}
 }
 
-// look finds out again what a holds, which grows with what the application sends, if it is away.
+// look updates the bytes of a, which grow as the application sends, if it is suspended.
 func (w *aways) look(a *away) {
 	if a.session == nil {
 		return

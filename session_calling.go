@@ -7,15 +7,14 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// Call calls a function of the peer with params as they are, and waits for its result, which
-// belongs to the caller. It keeps no part of params. The wait ends with ctx, which also ends the
-// handler's context, and with the session. Every error is an *[Abort]; [Repeatable] tells whether
-// the call can safely be made again.
+// Call calls a function of the peer with params as they are, and blocks until its result arrives.
+// The caller owns the result. Call does not retain params. The wait ends with the session and with
+// ctx; the end of ctx also ends the handler's context. Every error is an *[Abort]; [Repeatable]
+// reports whether repeating the call is safe.
 //
-// A call waits before it is sent while the peer has no room for it, and while the session is at its
-// outbound soft limit. One that a handler makes with its context, on the session that it was called
-// on, waits for no room of the peer: it fails with ErrOverloaded if there is none for calls within
-// calls.
+// Before it is sent, a call waits for budget of the peer, and while the session is at its outbound
+// soft limit. A nested call, made with a handler's context on the handler's session, does not wait
+// for the peer: it fails with ErrOverloaded if the budget for nested calls is exhausted.
 func (s *Session) Call(ctx context.Context, function uint16, params []byte, opts ...CallOption) ([]byte, error) {
 	cfg := newCallConfig(opts)
 	if plainOn(s, cfg) {
@@ -25,13 +24,12 @@ func (s *Session) Call(ctx context.Context, function uint16, params []byte, opts
 }
 
 // Open calls a function of the peer and returns the pipe of the running call, which carries Blocks
-// both ways until the call ends. It keeps no part of params. life governs the whole call: when it
-// ends, the call is aborted, and the handler's context ends. Open waits for room: here for the
-// Blocks of the callee, at the peer for one call more, and while the session is at its outbound
-// soft limit. Every error is an *[Abort].
+// both ways until the call ends. Open does not retain params. life governs the whole call: when it
+// ends, the call is aborted, and the handler's context ends. Open waits for budget: on this side
+// for the Blocks of the callee, at the peer for one more call, and while the session is at its
+// outbound soft limit. Every error is an *[Abort].
 //
-// A pipe occupies memory on both sides until it comes to its end: by itself, by Abort or through
-// life.
+// A pipe occupies memory on both sides until it ends: by itself, by Abort or through life.
 func (s *Session) Open(life context.Context, function uint16, params []byte, opts ...CallOption) (*pipe.Pipe, error) {
 	cfg := newCallConfig(opts)
 	if !plainOn(s, cfg) {
@@ -44,11 +42,11 @@ func (s *Session) Open(life context.Context, function uint16, params []byte, opt
 	return p, nil
 }
 
-// plainOn reports whether nothing stands around a call on s, which may be nil, with such options.
+// plainOn reports whether a call on s, which may be nil, with such options has no interceptors.
 func plainOn(s *Session, cfg *callConfig) bool { return s != nil && s.plain(cfg) }
 
-// Outstanding tells how much of the window of a function is used, so that a caller can find out
-// before it prepares an expensive call.
+// Outstanding returns the use of the window of a function, so that a caller can check it before it
+// prepares an expensive call.
 func (s *Session) Outstanding(function uint16) Outstanding {
 	if s == nil {
 		return Outstanding{}
@@ -56,7 +54,8 @@ func (s *Session) Outstanding(function uint16) Outstanding {
 	return s.windows[function].used()
 }
 
-// Invoke implements [Caller]: it makes c at the peer. See [Session.Call] and [Session.Open].
+// Invoke implements [Caller]: it makes the call c at the peer. See [Session.Call] and
+// [Session.Open].
 func (s *Session) Invoke(ctx context.Context, c *Call) error {
 	m, a := makingOf(c)
 	switch {

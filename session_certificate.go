@@ -7,12 +7,12 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// certificateExpiry ends what a certificate entitles to when that expires. It does not lock itself.
+// certificateExpiry ends a session when a certificate expires. It does not lock itself.
 type certificateExpiry struct {
 	timer *time.Timer // nil before the first certificate
 }
 
-// start calls end when cert expires, and not when an earlier one does.
+// start calls end when cert expires, and cancels an earlier start.
 func (e *certificateExpiry) start(cert *x509.Certificate, end func(*Abort)) {
 	e.stop()
 	e.timer = time.AfterFunc(time.Until(cert.NotAfter), func() {

@@ -8,27 +8,27 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// sessionConfig is what the options of a node say of each session. It does not change.
+// sessionConfig is the part of a node's options for each session. It does not change.
 type sessionConfig struct {
 	log        *slog.Logger
 	share      float64        // of lower priorities
 	window     int            // bytes of the largest window
-	windowless bool           // there are none
-	windows    map[uint16]int // of functions: calls that are not answered
-	private    bool           // errors of handlers stay on this side
+	windowless bool           // no windows
+	windows    map[uint16]int // by function: outstanding calls
+	private    bool           // keeps errors of handlers on this side
 	resumeFor  time.Duration
-	drain      time.Duration // for running calls, when the session is shut down; 0: any time
+	drain      time.Duration // for running calls, at shutdown; 0: no limit
 
 	outliveCertificates bool
 
 	hooks hooks
 }
 
-// sessionStart is what a session begins with.
+// sessionStart holds the parameters of a new session.
 type sessionStart struct {
 	cfg     *sessionConfig
 	wire    wire.Wire
-	place   transport.Place // of the Wire; nil without
+	place   transport.Place // of the Wire; nil without one
 	agreed  agreement
 	grant   Grant
 	dialled bool // by this side

@@ -2,11 +2,10 @@ package asterisque
 
 import "context"
 
-// Draining returns a channel that is closed when the session begins to drain on which the call of a
-// handler is served: this side shuts it down ([Session.Shutdown], [Node.Shutdown]), closes it, or
-// the peer shuts it down. Calls that run may finish then, and are cut when the time of
-// [Timeouts].Drain is over. So a handler that would run for ever, such as that of a stream of news,
-// looks at the channel and ends by itself:
+// Draining returns a channel that is closed when the session of a handler's call begins to drain:
+// this side shuts it down ([Session.Shutdown], [Node.Shutdown]) or closes it, or the peer shuts it
+// down. Running calls may finish then, and are cut after [Timeouts].Drain. A handler that would run
+// forever, such as the handler of a stream of events, watches the channel and ends by itself:
 //
 //	for {
 //		select {
@@ -19,10 +18,10 @@ import "context"
 //		}
 //	}
 //
-// It stays open when the session is lost: that ends ctx. Contexts derived from that of a handler
-// are as good. For any other context the channel is nil, from which nothing ever comes. Draining
-// does not wait, may be called from several goroutines, and costs only sessions in which it is
-// called.
+// The channel stays open when the session is lost: that ends ctx. Contexts derived from a handler's
+// context work as well. For any other context the channel is nil, and receiving from it blocks
+// forever. Draining does not block, is safe for concurrent use, and costs memory only for sessions
+// in which it is called.
 func Draining(ctx context.Context) <-chan struct{} {
 	by, _ := carriedBy(ctx)
 	if c, ok := by.(*served); ok {

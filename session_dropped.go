@@ -6,20 +6,20 @@ import (
 	"github.com/asterisque-go/asterisque/internal/outbox"
 )
 
-// DropReason says why a message was dropped.
+// DropReason is the reason for which a message was dropped.
 type DropReason uint8
 
 const (
 	DropSessionLost DropReason = iota // the session ended before it left
-	// its time to live, or that of its call, or the deadline of that, was over before it left
+	// its time to live, or the time to live or deadline of its call, expired before it left
 	DropExpired
 	DropThinned    // the session was under pressure, and the loss rate allowed it
 	DropNoFunction // the peer does not have the function that was called
-	DropDraining   // the peer shuts the session down, and did not take the call
+	DropDraining   // the peer shuts the session down, and did not accept the call
 	DropEnded      // the call ended before it left, for any other reason
 )
 
-// dropReasonOf says what the reasons of the outbox mean to applications.
+// dropReasonOf maps the reasons of the outbox.
 var dropReasonOf = [...]DropReason{
 	outbox.Closed:     DropSessionLost,
 	outbox.Expired:    DropExpired,
@@ -45,9 +45,9 @@ func (r DropReason) String() string {
 	return fmt.Sprintf("reason %d", uint8(r))
 }
 
-// Drop tells of a message that this side sent and that was dropped.
+// Drop describes a message that this side sent and that was dropped.
 type Drop struct {
 	Open   bool // a call, and not a Block
 	Reason DropReason
-	Marker any // what pipe.WithMarker gave the Block; nil without
+	Marker any // value of pipe.WithMarker for the Block; nil without
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// Close ends the session at once: running calls of both sides end with ErrSessionClosed, and so do
-// all that wait, except for calls of the peer that have not begun, which are refused with
-// ErrUnavailable, as far as the Wire takes that without waiting. What has been given to the Wire,
-// or is about to be, still arrives if the peer reads within a second. Close returns when the Wire
-// is closed and the session's own goroutines have ended; handlers that ignore their context may run
-// on. Repeated calls wait as well.
+// Close ends the session at once. Running calls of both sides, and all waits, end with
+// ErrSessionClosed. Calls of the peer that have not begun are rejected with ErrUnavailable, as far
+// as the Wire takes the rejections without blocking. Messages that have been given to the Wire, or
+// are about to be, still arrive if the peer reads within a second. Close returns when the Wire is
+// closed and the session's own goroutines have ended; handlers that ignore their context may still
+// run. Repeated calls wait as well.
 //
-// Handlers and callbacks may call it. While the goroutine that reads the session runs code of the
-// application, an inline handler or the function of [WithKey], Close does not wait for that.
+// Handlers and callbacks may call Close. While the goroutine that reads the session runs code of
+// the application (an inline handler, or the function of [WithKey]), Close does not wait for it.
 func (s *Session) Close() error {
 	if s == nil {
 		return errNoSession
@@ -26,37 +26,37 @@ func (s *Session) Close() error {
 	return nil
 }
 
-// closeFor is Close because of a.
+// closeFor is Close with the cause a.
 func (s *Session) closeFor(a *Abort) {
-	s.announceEndWhen(carrier.WithNext) // which is what is refused, or the goodbye
+	s.announceEndWhen(carrier.WithNext) // next are the rejections, or the SessionClose
 	s.refuseWaiting()
 	s.fail(a)
 	s.carrier.Wait()
 }
 
-// Shutdown ends the session in good order: new calls of either side are refused with
-// ErrUnavailable, running ones may finish, and then it closes. Handlers that would run for ever
-// learn of it by [Draining]. If ctx ends first, the session is closed as by Close, and the error is
-// that of ctx.
+// Shutdown ends the session gracefully: new calls of either side are rejected with ErrUnavailable,
+// running ones may finish, and then the session closes. Handlers that would run forever notice it
+// by [Draining]. If ctx ends first, the session is closed as by Close, and the error is that of
+// ctx.
 //
-// Whatever ctx says, the time of [Timeouts].Drain is the most that running calls get, 30 seconds by
-// default. Those that still run are cut then, of both sides: they end with ErrUnavailable, which
-// says so, on both sides, and are not [Repeatable], as they may have run. The contexts of their
-// handlers end, and [Session.Err] tells a handler why ([SessionOf]); those of durable calls go on
+// Running calls have at most the time of [Timeouts].Drain, 30 seconds by default, even if ctx
+// allows more. Calls of both sides that still run then are cut: on both sides they end with an
+// ErrUnavailable that names the cut, and are not [Repeatable], as they may have run. The contexts
+// of their handlers end, and [Session.Err] of [SessionOf] has the reason. Durable calls continue
 // without the session, as after any end of it (see [WithDurable]). The session ends with the same
-// error, and so does Shutdown.
+// error, which Shutdown returns.
 //
-// A call of the peer that had not arrived before, or that is refused, certainly did not run, and
-// [Repeatable] says so there. Of one that had arrived, and whose answer or refusal the peer does
-// not get, it says that it may have run, even if it was still waiting here when ctx ended.
+// A call of the peer that has not arrived, or is rejected, certainly did not run, and is
+// [Repeatable] at the peer. A call that has arrived, without its answer or rejection reaching the
+// peer, may have run as far as the peer knows, even if it was still waiting here when ctx ended.
 //
-// With the context of a handler that the session runs, it cannot wait for the end of that. Then it
-// returns nil at once, and the session goes on by itself to the end of its running calls, or of the
-// time of Timeouts.Drain. With another context, called by a handler, it waits for that handler,
-// until the context ends, or that time.
+// Shutdown cannot wait for the handler that calls it. With the context of a handler of the session
+// it returns nil at once, and the session ends after its running calls, or after Timeouts.Drain. If
+// a handler calls it with another context, Shutdown waits for that handler, until that context
+// ends, or that time.
 //
-// New calls on a [Connection] are refused as well, until the session has ended: with
-// [Session.Retire] the Connection takes another one for them.
+// New calls on a [Connection] are rejected as well, until the session has ended: with
+// [Session.Retire] the Connection opens another session for them.
 func (s *Session) Shutdown(ctx context.Context) error {
 	if s == nil {
 		return errNoSession
@@ -75,17 +75,18 @@ func (s *Session) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// Retire lets this side make no new call on the session, as if the peer had announced to shut it
-// down: such a call is refused with ErrUnavailable, and certainly did not run. A [Connection] that
-// has the session takes another one for new calls, and ends this one when those that run are over.
-// It is for who knows that the Wire will not last. Retire does not wait; repeated calls do nothing.
+// Retire ends the use of the session for new calls of this side, as if the peer had announced a
+// shutdown: a new call is rejected with ErrUnavailable, and certainly did not run. A [Connection]
+// that has the session opens another one for new calls, and ends this one after its running calls.
+// Retire is for applications that know that the Wire will be lost. It does not block; repeated
+// calls have no effect.
 func (s *Session) Retire() {
 	if s != nil && s.outgoing.drain() {
 		s.holder.sessionChanged()
 	}
 }
 
-// calledBy returns the session of the running call whose handler has ctx, or nil.
+// calledBy returns the session of the running call with the handler's context ctx, or nil.
 func calledBy(ctx context.Context) *Session {
 	if ctx.Err() != nil {
 		return nil
@@ -93,14 +94,14 @@ func calledBy(ctx context.Context) *Session {
 	return SessionOf(ctx)
 }
 
-// announceEnd tells the peer which of its calls will still run: those that have arrived. Those of
-// which only some parts have come are refused. What is refused reaches the peer after the Drain, so
-// that it knows why.
+// announceEnd announces to the peer which of its calls will still run: those that have arrived.
+// Calls with missing parts are rejected. Rejections are sent after the Drain, so that the peer
+// knows the reason.
 func (s *Session) announceEnd() { s.announceEndWhen(carrier.Now) }
 
 func (s *Session) announceEndWhen(when carrier.When) {
 	if !s.draining.Load() {
-		// also if somebody else is about to: what the caller refuses has to come after it
+		// repeated by concurrent callers, as rejections of the caller have to follow the Drain
 		d, begun := s.table.drainHere()
 		s.carrier.Control(d, when)
 		for id, p := range begun {
@@ -110,8 +111,8 @@ func (s *Session) announceEndWhen(when carrier.When) {
 	}
 }
 
-// refuseWaiting refuses the calls of the peer that have not begun, as far as the outbound soft
-// limit allows. What the Wire does not take at once is lost with the session.
+// refuseWaiting rejects the calls of the peer that have not begun, as far as the outbound soft
+// limit allows. Rejections that the Wire does not take at once are lost with the session.
 func (s *Session) refuseWaiting() {
 	_, endpoints := s.table.infos()
 	for _, e := range endpoints {
@@ -125,9 +126,9 @@ func (s *Session) refuseWaiting() {
 }
 
 // drain waits until no call runs and all answers have been given to the Wire, or the session has
-// ended. The error is that of ctx, or an *Abort when the time for it is over.
+// ended. The error is that of ctx, or an *Abort after Timeouts.Drain.
 func (s *Session) drain(ctx context.Context) error {
-	var over <-chan time.Time // never, without a limit
+	var over <-chan time.Time // never fires without a limit
 	limit := s.cfg.drain
 	if limit > 0 {
 		t := time.NewTimer(limit)
@@ -150,21 +151,21 @@ func (s *Session) drain(ctx context.Context) error {
 	return nil
 }
 
-// errCut returns why a session ends when its calls have had so much time to finish. The peer is
-// told the same.
+// errCut returns the error of a session after its calls have exceeded limit at a shutdown. The peer
+// receives the same error.
 func errCut(limit time.Duration) *Abort {
 	return codec.ErrUnavailable.Withf("the session was cut after %v of drain, with calls that still ran: "+
 		"see Timeouts.Drain of the side that shut it down", limit)
 }
 
-// Flush waits until everything sent before has been given to the Wire; that the peer has it, it
-// does not say. The error is that of ctx, as an *[Abort], or why the session ended.
+// Flush waits until all earlier messages have been given to the Wire; the peer may not have
+// received them. The error is that of ctx, as an *[Abort], or the cause of the session's end.
 func (s *Session) Flush(ctx context.Context) error {
 	if s == nil {
 		return errNoSession
 	}
 	if s.ctx.Err() != nil {
-		return s.cause() // what waited at the end was dropped
+		return s.cause() // waiting messages were dropped at the end
 	}
 	select {
 	case <-s.carrier.Flush():
@@ -176,8 +177,8 @@ func (s *Session) Flush(ctx context.Context) error {
 	}
 }
 
-// drained returns the error of a call that the Drain of the peer has refused, when the session ends
-// because of a before the peer's answer has come.
+// drained returns the error of a call that the peer's Drain has rejected, if the session ends with
+// a before the peer's answer arrives.
 func drained(a *Abort) *Abort {
 	return &Abort{Code: codec.Unavailable, Message: "the peer shut the session down before the call arrived", Remote: true, Ran: codec.Refused, Cause: a}
 }

@@ -11,21 +11,21 @@ import (
 	"github.com/asterisque-go/asterisque/codec/message"
 )
 
-// entitlement says who may resume a session.
+// entitlement holds the secrets that entitle a peer to resume a session.
 type entitlement struct {
 	session  SessionID // these are fixed
-	records  *records  // nil on the side that connected, which has none
-	identity string    // what the peer has proved, which is the same over all Wires
+	records  *records  // nil on the side that connected
+	identity string    // proved by the peer, and the same over all Wires
 
 	mu     sync.Mutex
 	secret [message.SecretSize]byte // guarded by mu, as all below; entitles to the next resume
-	// these do so, too, until the peer is known to have the latest one
+	// valid too, until the peer is known to have the latest one
 	former formerSecrets
 }
 
-// formerSecrets are those that a peer may have that has not got the latest one: the one that it has
-// used, and the one that it was sent before, if it came back without that, or if two of its
-// handshakes have overtaken each other. Zero ones entitle to nothing.
+// formerSecrets are the secrets of a peer that does not have the latest one: the secret that it has
+// used, and the one that it was sent before, if the peer reconnected without it, or if two of its
+// handshakes have overtaken each other. Zero secrets entitle to nothing.
 type formerSecrets [2][message.SecretSize]byte
 
 // entitles reports whether secret entitles to the next resume.
@@ -39,9 +39,9 @@ func (e *entitlement) entitles(secret [message.SecretSize]byte) bool {
 	return ok
 }
 
-// replace makes next the secret. The one that the peer has used is good until the peer is known to
-// have next, and so is the one that it was sent before: which of its handshakes the peer goes on
-// with is not known either.
+// replace makes next the secret. The secret used by the peer stays valid until the peer is known to
+// have next. So does the one sent before, as it is unknown with which of its handshakes the peer
+// continues.
 func (e *entitlement) replace(used, next [message.SecretSize]byte) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -52,7 +52,7 @@ func (e *entitlement) replace(used, next [message.SecretSize]byte) {
 	e.secret = next
 }
 
-// settle is called when something has come over a Wire: its peer has the secret that it was sent.
+// settle is called when a frame has arrived over a Wire: its peer has the secret that it was sent.
 func (e *entitlement) settle() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -66,13 +66,13 @@ func (e *entitlement) latest() [message.SecretSize]byte {
 	return e.secret
 }
 
-// newSecret returns what will entitle the peer to resume.
+// newSecret returns a new random secret.
 func newSecret() (secret [message.SecretSize]byte) {
 	rand.Read(secret[:]) // never fails
 	return secret
 }
 
-// record stores what entitles the peer to the next resume. expires is zero while there is a Wire.
+// record stores the entitlement to the next resume. expires is zero while there is a Wire.
 func (e *entitlement) record(ctx context.Context, expires time.Time) {
 	if e.records == nil {
 		return
@@ -82,14 +82,14 @@ func (e *entitlement) record(ctx context.Context, expires time.Time) {
 	e.records.put(ctx, r)
 }
 
-// forget lets nobody find the session any more.
+// forget removes the record of the session.
 func (e *entitlement) forget() {
 	if e.records != nil {
 		e.records.remove(e.session)
 	}
 }
 
-// sums returns what a record has of the secrets.
+// sums returns the hashes of the secrets for a record.
 func (e *entitlement) sums() (secret, former [sha256.Size]byte) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -5,26 +5,25 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// Grant is what the accepting side allows one peer; see [Access].Accept. A zero field is as the
-// node has it for all.
+// Grant is the permission for one peer; see [Access].Accept. A zero field keeps the node's default.
 type Grant struct {
-	// who the peer turned out to be, for logs and for handlers: see Peer.Subject
+	// identity of the peer, for logs and for handlers: see Peer.Subject
 	Subject     string
-	Service     *Service           // what it is offered
-	Describe    bool               // it may call Describe, if the Service has that by WithGrantOnly
-	Health      bool               // the same of CheckHealth and WatchHealth
-	Inbound     limits.Limits      // of what it sends and the application has not taken
-	Outbound    limits.Limits      // of what it is sent and has not been given to the Wire
-	MaxPriority *priority.Priority // the highest that its calls get
+	Service     *Service           // offered to the peer
+	Describe    bool               // permits Describe, if the Service restricts it by WithGrantOnly
+	Health      bool               // the same for CheckHealth and WatchHealth
+	Inbound     limits.Limits      // for messages that the application has not taken
+	Outbound    limits.Limits      // for messages that have not been given to the Wire
+	MaxPriority *priority.Priority // the highest priority of the peer's calls
 
-	inbound, outbound *limits.Limits // what is in force; shared by many, as plan
-	plan              *limits.Plan   // what is promised to it
+	inbound, outbound *limits.Limits // in force; shared by many sessions, as plan
+	plan              *limits.Plan   // granted to the peer
 }
 
-// limits returns those in force.
+// limits returns the limits in force.
 func (g *Grant) limits() grantedLimits { return grantedLimits{*g.inbound, *g.outbound} }
 
-// standards returns the standard functions that a peer may call which are only for some.
+// standards returns the restricted standard functions that the peer may call.
 func (g *Grant) standards() (granted standards) {
 	if g.Describe {
 		granted |= grantDescribe
@@ -35,5 +34,5 @@ func (g *Grant) standards() (granted standards) {
 	return granted
 }
 
-// grantedLimits are the limits that a Grant has set.
+// grantedLimits are the limits in force for a peer.
 type grantedLimits struct{ inbound, outbound limits.Limits }

@@ -6,7 +6,7 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// reporter returns what a counter calls when the state of its direction changes.
+// reporter returns the function that a counter calls when the state of its direction changes.
 func (s *Session) reporter(d Direction) func(limits.State) {
 	return func(state limits.State) {
 		if state >= limits.Soft {
@@ -22,11 +22,10 @@ func (s *Session) reporter(d Direction) func(limits.State) {
 	}
 }
 
-// SetLimits replaces the limits of both directions, from now on. A direction that is beyond its new
-// soft limit behaves as if it had just reached it. The error names the mark that does not fit, and
-// then nothing has changed. What the peer was promised stands; what it is promised from now on
-// keeps to the new inbound soft limit, as far as that is at least eight times as large as the
-// largest message.
+// SetLimits replaces the limits of both directions. A direction that is beyond its new soft limit
+// behaves as if it had just reached the limit. The error names the invalid mark; on error the
+// limits do not change. Existing grants to the peer remain; new grants keep to the new inbound soft
+// limit, if that is at least eight times the largest message.
 func (s *Session) SetLimits(inbound, outbound limits.Limits) error {
 	if s == nil {
 		return errNoSession
@@ -50,14 +49,14 @@ func (s *Session) SetLimits(inbound, outbound limits.Limits) error {
 	return nil
 }
 
-// resize lets what is promised from now on keep to a soft limit.
+// resize applies a soft limit to new grants.
 func (s *Session) resize(soft limits.Amount) {
 	if s.terms.Room == nil {
 		return
 	}
 	bytes := soft.Bytes
 	if most := soft.Messages * int(s.terms.Overhead); most > 0 && (bytes == 0 || most < bytes) {
-		bytes = most // each message costs so much at least
+		bytes = most // minimum cost of a message
 	}
 	p, granted := s.terms.Room.Resize(bytes)
 	limits.Grant(granted)
@@ -65,24 +64,23 @@ func (s *Session) resize(soft limits.Amount) {
 }
 
 // Pause stops reading the Wire after the frame that is being read, until Unpause. The transport
-// then holds up the peer, and calls of either side wait. A session that was paused by its
-// application is not taken for stalled. Once in each ping interval a frame passes all the same, as
-// long as the inbound hard limit is far: otherwise a peer that is gone would not be noticed behind
-// what it has left.
+// then holds up the peer, and calls of either side wait. A paused session does not count as
+// stalled. One frame in each ping interval still passes, unless the inbound hard limit is near:
+// otherwise a lost peer would not be noticed behind its unread messages.
 func (s *Session) Pause() {
 	if s != nil {
 		s.carrier.Pause()
 	}
 }
 
-// Unpause goes on with reading after Pause.
+// Unpause resumes reading after Pause.
 func (s *Session) Unpause() {
 	if s != nil {
 		s.carrier.Unpause()
 	}
 }
 
-// Limits returns the limits of a direction that are in force.
+// Limits returns the limits in force for a direction.
 func (s *Session) Limits(d Direction) limits.Limits {
 	switch {
 	case s == nil:

@@ -9,12 +9,12 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// newSession makes a session of what the handshake agreed on. The caller lets its carrier run.
+// newSession makes a session of the result of a handshake. The caller runs its carrier.
 func newSession(sh *shared, holder sessionHolder, b *sessionStart) *Session {
 	cfg, w, a, g := b.cfg, b.wire, &b.agreed, &b.grant
 	maxBlock := a.maxFrame - outbox.HeadSize
 	if l, ok := w.(wire.Foreign); ok {
-		// which may panic, and so is asked before anything is counted
+		// called before anything is counted, as it may panic
 		maxBlock = min(maxBlock, l.MaxBlock())
 	}
 	s := &Session{
@@ -44,7 +44,7 @@ func newSession(sh *shared, holder sessionHolder, b *sessionStart) *Session {
 			s.res.away = away{session: (*upper)(s), owner: s.owner}
 		}
 	}
-	_, foreign := w.(wire.Foreign) // which need not answer Pings, and takes no keys
+	_, foreign := w.(wire.Foreign) // a foreign wire may not answer Pings, and takes no keys
 	s.opens.keyless = foreign
 	s.carrier.Init(&carrier.Config{
 		Settings: &sh.carriers, Context: ctx, End: end, Upper: (*upper)(s), Wire: w, TLS: a.about.TLS, Place: b.place,
@@ -57,12 +57,11 @@ func newSession(sh *shared, holder sessionHolder, b *sessionStart) *Session {
 	return s
 }
 
-// usualWindow is how far the window of a stream grows, in bytes, while the path is not known to
-// hold more. Over a short path larger ones leave the processor's cache.
+// usualWindow bounds the window of a stream, in bytes, until the path is known to hold more. Over a
+// short path, larger windows exceed the cache of the processor.
 const usualWindow = 1 << 20
 
-// promise sets up what this side has promised its peer, by its plan, and what the peer has
-// promised.
+// promise sets up the grants of this side, by its plan, and those of the peer.
 func (s *Session) promise(a *agreement, p *limits.Plan) {
 	s.terms.Ledger = outlets{&s.exchange}
 	s.terms.Overhead, s.terms.Early = uint64(p.Overhead), uint64(p.Window)

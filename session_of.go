@@ -2,9 +2,9 @@ package asterisque
 
 import "context"
 
-// SessionOf returns the session that a handler's context belongs to, through which the handler can
-// call its caller back, or nil for other contexts: calls on that fail with ErrUnavailable. Contexts
-// derived from the handler's are as good.
+// SessionOf returns the session of a handler's context, on which the handler can call its caller
+// back. Contexts derived from the handler's work as well. For other contexts SessionOf returns nil,
+// on which calls fail with ErrUnavailable.
 func SessionOf(ctx context.Context) *Session {
 	by, _ := carriedBy(ctx)
 	if c, ok := by.(*served); ok {
@@ -13,8 +13,9 @@ func SessionOf(ctx context.Context) *Session {
 	return nil
 }
 
-// Session returns the session that the call is served on, or made on. On the calling side that is
-// nil as long as none is known, as around a [Connection]; otherwise it is that of the last attempt.
+// Session returns the session on which the call is served or made. On the calling side it is nil
+// until a session is chosen, as in interceptors above a [Connection]; later it is the session of
+// the last attempt.
 func (c *Call) Session() *Session {
 	x := c.side.codecOf()
 	if x == nil {

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// Path is what a session knows of the path that its present Wire takes to the peer, in the
-// direction in which this side sends. It learns that from marks: Pings that go along with much that
-// is sent, and whose answers say that it has been read. The estimates are those of BBR (Cardwell et
-// al. 2016). A session that says little knows only the round trip.
+// Path is the estimate of a session for the path over its present Wire to the peer, in the outbound
+// direction. The session measures with marks: Pings within large transfers. The answer to a mark
+// confirms that the bytes before it have been read. The estimates are those of BBR (Cardwell et al.
+// 2016). A session that sends little knows only the round trip.
 type Path struct {
-	RoundTrip time.Duration `json:"round_trip_ns"` // the smallest of some ten seconds; 0: unknown
-	Rate      float64       `json:"rate"`          // bytes a second that are delivered; 0: unknown
+	RoundTrip time.Duration `json:"round_trip_ns"` // minimum of about ten seconds; 0: unknown
+	Rate      float64       `json:"rate"`          // delivered bytes a second; 0: unknown
 	// bytes that were sent and are not known to have been read
 	InFlight int `json:"in_flight"`
 	Limit    int `json:"limit"` // bytes that may be in flight; 0: no limit yet
-	// what keeps the session from sending more, at the moment
+	// present bound of the sending rate
 	Bound PathBound `json:"bound"`
 }
 
@@ -34,15 +34,15 @@ func (p Path) LogValue() slog.Value {
 	)
 }
 
-// PathBound is what keeps a session from sending more.
+// PathBound is the bound of a session's sending rate.
 type PathBound uint8
 
 const (
 	BoundByApplication PathBound = iota // nothing waits: the application sends no more
-	// streams wait until the peer's application has taken some of what was sent
+	// streams wait until the peer's application has taken earlier Blocks
 	BoundByWindow
-	BoundByRoom // calls wait for room at the peer, or streams for room here
-	BoundByPath // messages wait until the path has taken what is in flight
+	BoundByRoom // calls wait for budget of the peer, or streams for budget here
+	BoundByPath // messages wait until the bytes in flight have been read
 	BoundByPeer // as BoundByPath, but the peer has not read for long
 )
 
@@ -59,7 +59,7 @@ func (b PathBound) String() string {
 // MarshalText implements encoding.TextMarshaler.
 func (b PathBound) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
 
-// UnmarshalText implements encoding.TextUnmarshaler. The error names what is no PathBound.
+// UnmarshalText implements encoding.TextUnmarshaler. The error names an invalid text.
 func (b *PathBound) UnmarshalText(text []byte) error {
 	i := slices.Index(pathBounds[:], string(text))
 	if i < 0 {
@@ -69,7 +69,7 @@ func (b *PathBound) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Path returns what is known of the path to the peer now. It does not wait.
+// Path returns the present estimate of the path to the peer. It does not block.
 func (s *Session) Path() Path {
 	if s == nil {
 		return Path{}

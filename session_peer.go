@@ -11,19 +11,19 @@ import (
 	"strings"
 )
 
-// Peer is what is known of the other side of a session.
+// Peer describes the other side of a session.
 type Peer struct {
-	ID         string   // as it calls itself: proves nothing
+	ID         string   // name given by the peer: proves nothing
 	LocalAddr  net.Addr // of the Wire
 	RemoteAddr net.Addr
 	// of the Wire; nil if that is not encrypted by TLS; see Certificate
 	TLS        *tls.ConnectionState
-	Credential []byte // what the peer showed, for Access.Accept only; see Access.Credential
-	// who the peer is, as Access.Accept found out; empty on the side that dialled
+	Credential []byte // presented by the peer, for Access.Accept only; see Access.Credential
+	// identity of the peer, granted by Access.Accept; empty on the side that dialled
 	Subject string
 }
 
-// String says who the peer is, for logs: without its credential, and what TLS knows.
+// String returns the identity of the peer, for logs, without its credential and its TLS state.
 func (p Peer) String() string {
 	parts := []string{fmt.Sprintf("%q", p.ID)}
 	if p.Subject != "" {
@@ -38,7 +38,7 @@ func (p Peer) GoString() string { return "asterisque.Peer{" + p.String() + "}" }
 // LogValue implements slog.LogValuer.
 func (p Peer) LogValue() slog.Value { return slog.StringValue(p.String()) }
 
-// Certificate returns the certificate by which TLS has proved who the peer is, or nil if it has
+// Certificate returns the certificate by which TLS has authenticated the peer, or nil if it has
 // not.
 func (p Peer) Certificate() *x509.Certificate {
 	if p.TLS == nil || len(p.TLS.VerifiedChains) == 0 {
@@ -47,7 +47,7 @@ func (p Peer) Certificate() *x509.Certificate {
 	return p.TLS.VerifiedChains[0][0]
 }
 
-// identity returns what a verified TLS client certificate proves, or nothing.
+// identity returns the identity proved by a verified TLS client certificate, or "".
 func (p Peer) identity() string {
 	if p.TLS == nil || len(p.TLS.VerifiedChains) == 0 {
 		return ""

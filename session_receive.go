@@ -11,8 +11,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
-// Receive does what one frame, a message of type t, says. age is how long ago the first part of it
-// came, or 0. An error ends the session.
+// Receive processes one frame, a message of type t. age is the time since its first part arrived,
+// or 0. An error ends the session.
 func (u *upper) Receive(t message.Type, frame []byte, age time.Duration) error {
 	switch t {
 	case message.OpenType:
@@ -44,7 +44,8 @@ func (u *upper) Receive(t message.Type, frame []byte, age time.Duration) error {
 	}
 }
 
-// receiveOpen takes an Open. begun says that it has come in parts, and was checked when it began.
+// receiveOpen processes an Open. begun reports that it has arrived in parts, and was checked at its
+// first one.
 func (u *upper) receiveOpen(m *message.Open, begun bool) error {
 	var within *outer
 	if m.Meta.Nested {
@@ -67,7 +68,7 @@ func (u *upper) receiveOpen(m *message.Open, begun bool) error {
 	}
 	if begun {
 		if !u.table.refuseBegun(m.Pipe) {
-			return nil // announceEnd has refused it
+			return nil // announceEnd has rejected it
 		}
 	} else if err := u.table.check(m.Pipe); err != nil {
 		return err
@@ -80,8 +81,8 @@ func (u *upper) receiveOpen(m *message.Open, begun bool) error {
 	return nil
 }
 
-// refuses returns why a call is not even made, or nil. h is its function, and within the call from
-// this side that it is made within; both may be nil.
+// refuses returns the reason to reject a call before it is created, or nil. h is its function, and
+// within the call of this side around it; both may be nil.
 func (u *upper) refuses(m *message.Open, h *handler, within *outer) *Abort {
 	switch {
 	case h == nil:
@@ -107,7 +108,7 @@ func (u *upper) receiveBlock(m message.Block) error {
 	}
 	e, err := u.table.find(m.Pipe)
 	if e == nil {
-		return err // nil if the pipe is over: Blocks may cross its Close
+		return err // nil if the pipe has ended: Blocks may cross its Close
 	}
 	return e.block(m)
 }
@@ -179,7 +180,7 @@ func (u *upper) receiveControl(m message.Control) error {
 	case message.Sync:
 		return violation("a second Sync")
 	}
-	return nil // an unknown Control is to be ignored
+	return nil // unknown Controls are ignored
 }
 
 func (u *upper) receiveCredit(c message.Credit) error {
@@ -195,7 +196,7 @@ func (u *upper) receiveCredit(c message.Credit) error {
 	})
 }
 
-// toPipe hands the pipe of a Control to f, if that carries Blocks and is not over.
+// toPipe calls f with the pipe of a Control, if the pipe carries Blocks and has not ended.
 func (u *upper) toPipe(id uint64, f func(*piping.End) error) error {
 	e, err := u.table.find(id)
 	if e == nil {
@@ -207,7 +208,7 @@ func (u *upper) toPipe(id uint64, f func(*piping.End) error) error {
 	return nil
 }
 
-// gaveUp is called when the peer has given a call up, and waits if it does that too often.
+// gaveUp is called when the peer has canceled a call, and blocks if the peer does so too often.
 func (u *upper) gaveUp() {
 	if d := u.serving.pace.pause(u.common.now()); d > 0 {
 		wait.HoldOff(u.ctx, d)

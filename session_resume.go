@@ -11,37 +11,37 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// Who may resume a session, and what that costs. How the session leaves a Wire and goes on over the
-// next one is package carrier's.
+// The entitlement to resume a session, and its cost. Package carrier moves the session from one
+// Wire to the next.
 
-// comeback is another Wire for a session that is away.
+// comeback is a new Wire for a suspended session.
 type comeback struct {
 	wire     wire.Wire
 	place    transport.Place // of the Wire; nil on the side that connected
-	about    Peer            // what the handshake over it has told
-	received uint64          // how many countable frames the peer has
-	// what the peer gets from now on; nil on the side that connected
+	about    Peer            // from the handshake over the Wire
+	received uint64          // number of countable frames that the peer has
+	// new grant for the peer; nil on the side that connected
 	grant *Grant
-	used  [message.SecretSize]byte // the secret that the peer has shown; for confirm
-	// tells the peer how many this side has; nil on the side that connected
+	used  [message.SecretSize]byte // the secret that the peer has presented; for confirm
+	// sends the number of frames that this side has to the peer; nil on the side that connected
 	confirm func(received uint64) error
 }
 
-// Away reports whether the session has lost its Wire and waits for another one; see [WithResume].
+// Away reports whether the session is suspended: it has lost its Wire and waits for another one;
+// see [WithResume].
 func (s *Session) Away() bool { return s != nil && s.carrier.Away() }
 
-// Resumable reports whether both sides have agreed that the session goes on over another Wire when
-// it loses the one that it has; see [WithResume].
+// Resumable reports whether both sides have agreed to resume the session over another Wire when it
+// loses its present one; see [WithResume].
 func (s *Session) Resumable() bool { return s != nil && s.res != nil }
 
-// goesOnFor reports whether a peer with the right secret and identity may resume the session: it is
-// still the same to the application, it repeats what it has promised, and what it lacks is still
-// there.
+// goesOnFor reports whether a peer with a valid secret and identity may resume the session: its
+// Subject is the same, it repeats its promises, and the frames that it lacks are still kept.
 func (s *Session) goesOnFor(a *agreement, g *Grant, codecs []string, received uint64) bool {
 	return g.Subject == s.owner.subject && a.promises == s.res.agreed && slices.Contains(codecs, s.codec.Name()) && s.carrier.Has(received)
 }
 
-// comeBack lets the session go on over another Wire, when it has lost its old one, which is closed.
+// comeBack resumes the session over another Wire after the loss of the old one, which is closed.
 // The caller has made all checks of the peer.
 func (s *Session) comeBack(ctx context.Context, b *comeback) error {
 	over := carrier.Comeback{
@@ -67,19 +67,19 @@ func (s *Session) comeBack(ctx context.Context, b *comeback) error {
 	return err
 }
 
-// errOvertaken is why a peer is not entitled any more: another handshake of it has overtaken that.
+// errOvertaken is the error for a peer if its handshake was overtaken by a later one.
 var errOvertaken = codec.ErrUnavailable.Withf("the peer has come back over another wire")
 
-// renew is called when the session has another Wire, and nobody reads or writes.
+// renew is called when the session has another Wire, and no goroutine reads or writes.
 func (s *Session) renew(b *comeback) {
-	(*upper)(s).watchCertificate() // which may be another one now
+	(*upper)(s).watchCertificate() // the certificate may have changed
 	if b.grant != nil {
 		s.heed(b.grant)
 	}
 	s.cfg.log.Info("session goes on", "session", s, "addr", b.about.RemoteAddr)
 }
 
-// heed lets what the application has granted at a resume hold from now on.
+// heed applies the Grant of a resume.
 func (s *Session) heed(g *Grant) {
 	s.service, s.highest, s.granted = g.Service, *g.MaxPriority, g.standards()
 	granted := g.limits()
@@ -88,7 +88,7 @@ func (s *Session) heed(g *Grant) {
 	s.res.granted = granted
 	s.res.mu.Unlock()
 	if !same {
-		// which fit: they were checked with the Grant
+		// valid: they were checked with the Grant
 		s.SetLimits(granted.inbound, granted.outbound)
 	}
 }

@@ -10,29 +10,29 @@ import (
 )
 
 const (
-	// leastKeptControls is how many bytes of Controls are kept at least for a peer that does not
-	// acknowledge them. With more room there are more streams, and more of them.
+	// leastKeptControls is the minimum number of bytes of Controls that are kept for a peer that
+	// does not acknowledge them. With more budget there are more streams, and more Controls.
 	leastKeptControls = 1 << 20
 
-	// A resume costs what is sent again, and so many bytes. Those of one session cost so many bytes
-	// a second, and may be ahead of that for so long: 1,024 without anything to send again, one of
-	// 64 MiB.
+	// A resume costs the bytes that are sent again, and resumeCost. A session may spend resumeRate
+	// bytes a second, and be ahead of that by resumeAhead: 1,024 resumes without retransmission, or
+	// one of 64 MiB.
 	resumeCost  = 64 << 10
 	resumeRate  = 16 << 20
 	resumeAhead = 4 * time.Second
 )
 
-// resumption is what a session has that can be resumed.
+// resumption is the state of a session that can be resumed.
 type resumption struct {
-	agreed promises     // what the peer promised when the session began; these are fixed
-	plan   *limits.Plan // what it was promised
+	agreed promises     // granted by the peer when the session began; these are fixed
+	plan   *limits.Plan // granted to the peer
 
 	entitlement // these lock themselves
 	away        away
 
 	mu      sync.Mutex
 	granted grantedLimits // by the last Grant; guarded by mu, as paced
-	paced   time.Time     // until when what the resumes so far have cost is paid
+	paced   time.Time     // time until which the cost of the resumes so far is paid
 }
 
 // pace waits until the session may be resumed once more.
@@ -50,8 +50,7 @@ func (r *resumption) pace(ctx context.Context) *Abort {
 
 var errResumedOften = codec.ErrOverloaded.Withf("the session is resumed too often: what was sent again for it is more than %d bytes a second", resumeRate)
 
-// paces counts what a resume has cost, in bytes, and returns for how long what was counted is ahead
-// of its rate.
+// paces counts the cost of a resume, in bytes, and returns how far the total is ahead of its rate.
 func (r *resumption) paces(cost int) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()

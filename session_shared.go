@@ -4,8 +4,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/carrier"
 )
 
-// shared is what the sessions of a node have in common. The node makes it once, and no session
-// knows more of its node than this.
+// shared is the common state of the sessions of a node. The node makes it once, and sessions have
+// no other access to their node.
 type shared struct {
 	carriers carrier.Settings // these are fixed
 	records  records

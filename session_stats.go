@@ -8,66 +8,67 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// Stats is a snapshot of a session. As JSON it suits expvar, as a slog.LogValuer logs.
+// Stats is a snapshot of a session. It can be encoded as JSON for expvar, and is a slog.LogValuer.
 type Stats struct {
 	Pipes   int `json:"pipes"`   // running calls of both sides
-	Waiting int `json:"waiting"` // calls of the peer that nobody has taken yet
-	// calls of the peer whose handlers run, inline ones apart
+	Waiting int `json:"waiting"` // calls of the peer that wait for a worker
+	// running calls of the peer, without inline ones
 	Running     int    `json:"running"`
-	MostWaiting int    `json:"most_waiting"` // Waiting at its highest
-	MostRunning int    `json:"most_running"` // Running at its highest
+	MostWaiting int    `json:"most_waiting"` // maximum of Waiting
+	MostRunning int    `json:"most_running"` // maximum of Running
 	Made        uint64 `json:"made"`         // calls of this side since the beginning
-	// calls of the peer since the beginning, refused ones included
+	// calls of the peer since the beginning, including rejected ones
 	Served uint64 `json:"served"`
 
-	// received and not yet taken by the application
+	// received, and not yet taken by the application
 	Inbound  limits.Amount `json:"inbound"`
-	Outbound limits.Amount `json:"outbound"` // sent and not yet given to the Wire
-	// the most messages, and the most bytes, at any time
+	Outbound limits.Amount `json:"outbound"` // sent, and not yet given to the Wire
+	// maxima of messages and of bytes
 	MostInbound   limits.Amount `json:"most_inbound"`
 	MostOutbound  limits.Amount `json:"most_outbound"`
 	InboundState  limits.State  `json:"inbound_state"`
 	OutboundState limits.State  `json:"outbound_state"`
 
-	// how often reading had to stop at the inbound soft limit: never with peers that keep to what
-	// they were promised
+	// how often reading stopped at the inbound soft limit: never with peers that keep to their
+	// grants
 	Stops   uint64        `json:"stops"`
-	Stopped time.Duration `json:"stopped_ns"` // for how long in all
+	Stopped time.Duration `json:"stopped_ns"` // total time
 
-	// answers that wait to be sent, which count among Running if their calls had a worker
+	// answers that wait to be sent; they count in Running if their calls had a worker
 	Parked int `json:"parked"`
-	// bytes that running calls hold: parameters, what these become when they are decoded (as
-	// estimated before), what the calls are themselves, and answers that wait
+	// bytes of running calls: parameters, their decoded form (estimated beforehand), the calls
+	// themselves, and answers that wait
 	Holding int `json:"holding"`
 
-	// bytes that are set aside for a message of which a part has arrived; 0 if the Wire does not
-	// tell: see wire.Meter
+	// bytes reserved for a message of which a part has arrived; 0 if the Wire does not report it:
+	// see wire.Meter
 	Receiving int `json:"receiving"`
 
-	// what peers were promised for calls that wait for a worker, in bytes of cost
+	// grants to the peer for calls that wait for a worker, in bytes of cost
 	Opens  Share `json:"opens"`
-	Nested Share `json:"nested"` // for calls within calls
-	Blocks Share `json:"blocks"` // for the Blocks of streams; Held is what windows hold
-	Large  Share `json:"large"`  // for Blocks that do not fit into their windows
+	Nested Share `json:"nested"` // for nested calls
+	Blocks Share `json:"blocks"` // for the Blocks of streams; Held is the total of the windows
+	Large  Share `json:"large"`  // for Blocks that are larger than their windows
 
-	// streams of this side that waited for room here for a window
+	// streams of this side that waited for budget here for a window
 	WaitWindow Wait `json:"wait_window"`
-	WaitOpens  Wait `json:"wait_opens"` // calls of this side that waited for room at the peer
-	// what waited at the outbound soft limit, answers aside
+	WaitOpens  Wait `json:"wait_opens"` // calls of this side that waited for budget of the peer
+	// messages that waited at the outbound soft limit, without answers
 	WaitOutbound Wait `json:"wait_outbound"`
-	// pipes that wait for room for a large Block, and whose applications wait for it
+	// pipes with an application that waits for a large Block, which waits for budget
 	Asking int `json:"asking"`
 
-	// what is known of the way to the peer; of one session only, and zero where many are added up
+	// estimate of the path to the peer; zero in sums of several sessions
 	Path Path `json:"path"`
 }
 
-// Share is one part of the room of a session: see docs/limits.md.
+// Share is one part of the inbound budget of a session: see docs/limits.md.
 type Share struct {
-	Room int `json:"room"` // all of it, in bytes of cost; 0 is no bound
-	// what the peer may send without asking, and what it has sent and still holds room
+	Room int `json:"room"` // the whole part, in bytes of cost; 0: no bound
+	// bytes that the peer may send without asking, and those that it has sent and that are still
+	// held
 	Promised int `json:"promised"`
-	Held     int `json:"held"` // of that, what has come
+	Held     int `json:"held"` // bytes that have arrived, of Promised
 }
 
 // String returns s for logs.
@@ -75,7 +76,7 @@ func (s Share) String() string {
 	return fmt.Sprintf("%d bytes held, %d promised, of %d", s.Held, s.Promised, s.Room)
 }
 
-// loadRoom fills in what is promised, and who waits.
+// loadRoom sets the grants and the waits.
 func (st *Stats) loadRoom(o *outgoing) {
 	st.WaitWindow, st.WaitOpens, st.WaitOutbound = o.waits.load(waitWindow), o.waits.load(waitOpens), o.waits.load(waitOutbound)
 	if o.terms.Room == nil {
@@ -87,7 +88,7 @@ func (st *Stats) loadRoom(o *outgoing) {
 	st.Asking = l.Asking
 }
 
-// loadWork fills in what is known of the calls of the peer.
+// loadWork sets the numbers of the peer's calls.
 func (st *Stats) loadWork(d *dispatcher) {
 	w := d.load()
 	st.Waiting, st.Running, st.MostWaiting, st.MostRunning = w.waiting, w.running, w.mostWaiting, w.mostRunning
@@ -97,8 +98,8 @@ func (st *Stats) loadWork(d *dispatcher) {
 	st.Nested = Share{Room: w.most, Promised: w.most, Held: w.nested}
 }
 
-// Stats returns what the session holds now. The numbers are read one after the other, not in one
-// instant.
+// Stats returns the current statistics of the session. The numbers are read one after the other,
+// not in one instant.
 func (s *Session) Stats() Stats {
 	var st Stats
 	if s == nil {
@@ -109,7 +110,7 @@ func (s *Session) Stats() Stats {
 	return st
 }
 
-// load fills in what s holds, but for what the Wire has to say, which may be the application's.
+// load sets the numbers of s, but for those of the Wire, which may be the application's.
 func (st *Stats) load(s *Session) {
 	st.Pipes, st.Made = s.table.len(), s.table.opened()
 	st.Inbound, st.MostInbound, st.InboundState = s.inbound.Held(), s.inbound.Peak(), s.inbound.State()
@@ -134,7 +135,7 @@ func (st Stats) LogValue() slog.Value {
 	)
 }
 
-// end leaves those numbers of a session that has ended which count since the beginning.
+// end keeps the cumulative numbers of a session that has ended, and clears all other ones.
 func (st *Stats) end() {
 	*st = Stats{
 		Made: st.Made, Served: st.Served, Stops: st.Stops, Stopped: st.Stopped,

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// upper is a session as its carrier sees it: see carrier.Upper.
+// upper is the view of a session for its carrier: see carrier.Upper.
 type upper Session
 
 // LogValue implements slog.LogValuer.
@@ -22,7 +22,7 @@ func (u *upper) Ended(cause *Abort) {
 	}
 }
 
-// Away notes that the session waits for another Wire.
+// Away records that the session waits for another Wire.
 func (u *upper) Away(cause *Abort) {
 	s := (*Session)(u)
 	s.cfg.log.Info("session is away", "session", s, "cause", cause)
@@ -32,11 +32,11 @@ func (u *upper) Away(cause *Abort) {
 	s.shared.aways.add(&s.res.away)
 }
 
-// StillAway tells what the session holds, which grows with what the application sends.
+// StillAway updates the bytes that the session holds, which grow as the application sends.
 func (u *upper) StillAway() { u.shared.aways.look(&u.res.away) }
 
-// Back notes that the session goes on over another Wire. The peer has been told, and waits for no
-// Repository.
+// Back records that the session has resumed over another Wire. The peer has its answer, and does
+// not wait for the Repository.
 func (u *upper) Back() {
 	s := (*Session)(u)
 	s.shared.aways.remove(&s.res.away)
@@ -44,7 +44,7 @@ func (u *upper) Back() {
 	(*watched)(u).back()
 }
 
-// Finished lets go of all that the session has.
+// Finished releases all state of the session.
 func (u *upper) Finished() {
 	s := (*Session)(u)
 	s.expiry.stop()
@@ -68,8 +68,8 @@ func (u *upper) holds() int {
 // fail implements awaySession.
 func (u *upper) fail(a *Abort) { (*Session)(u).fail(a) }
 
-// watchCertificate lets the session end when the certificate that its peer has shown last expires.
-// It is called while nobody reads.
+// watchCertificate ends the session when the latest certificate of its peer expires. It is called
+// while no goroutine reads.
 func (u *upper) watchCertificate() {
 	u.expiry.stop()
 	_, secure := u.carrier.Wire()
@@ -78,7 +78,7 @@ func (u *upper) watchCertificate() {
 	}
 }
 
-// endTelling takes what the session has told its owner that it holds back.
+// endTelling subtracts the session's bytes from the tally of its owner.
 func (u *upper) endTelling() {
 	u.inbound.EndTelling()
 	u.outbound.EndTelling()

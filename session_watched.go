@@ -7,7 +7,7 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// watched is a session as the hooks of the application watch it. Each method returns at once.
+// watched is the view of a session for the application's hooks. Each method returns at once.
 type watched Session
 
 // logged implements observed.
@@ -16,17 +16,17 @@ func (w *watched) logged() []any { return []any{"session", (*Session)(w)} }
 // closed implements observed.
 func (w *watched) closed() *bool { return &w.told }
 
-// tell lets n hooks know, by their numbers.
+// tell reports an event to n hooks, by their numbers.
 func (w *watched) tell(what string, kind int, n int, f func(i int)) {
 	if n > 0 {
 		w.shared.reports.add(w, report{what: what, kind: kind, n: n, tell: f})
 	}
 }
 
-// mostQuiet is how long the handlers of a session wait for SessionBegun.
+// mostQuiet bounds how long the handlers of a session wait for SessionBegun.
 const mostQuiet = time.Second
 
-// begun is called before anything else can happen to the session, and anybody else has it.
+// begun is called before any other event of the session, and before any caller can have it.
 func (w *watched) begun() {
 	f := w.cfg.hooks.begun
 	if len(f) == 0 {
@@ -41,7 +41,7 @@ func (w *watched) begun() {
 	})
 	w.tell("SessionBegun", noKind, len(f), func(i int) {
 		if i == len(f)-1 {
-			defer func() { // whatever becomes of the last hook
+			defer func() { // also if the last hook panics
 				if late.Stop() {
 					w.calls.letGo()
 				}
@@ -61,12 +61,12 @@ func (w *watched) back() {
 	w.tell("SessionBack", keepAway, len(f), func(i int) { f[i]((*Session)(w)) })
 }
 
-// ended is called when nobody reads or writes any more. Nothing is told after it.
+// ended is called when no goroutine reads or writes any more. No event follows it.
 func (w *watched) ended() {
 	f := w.cfg.hooks.ended
 	w.shared.reports.close(w, report{what: "SessionEnded", kind: keepEnded, n: len(f), tell: func(i int) {
 		s := (*Session)(w)
-		s.carrier.Wait() // who is about to end
+		s.carrier.Wait() // the carrier is about to end
 		f[i](s, s.Err())
 	}})
 }
@@ -74,12 +74,12 @@ func (w *watched) ended() {
 func (w *watched) limitChanged(d Direction, state limits.State) {
 	f := w.cfg.hooks.limitChanged
 	if len(f) == 0 {
-		return // without the allocation of what follows: states change often
+		return // avoids the allocation below: states change often
 	}
 	w.tell("LimitChanged", keepLimit+int(d), len(f), func(i int) { f[i]((*Session)(w), d, state) })
 }
 
-// dropped tells of drops, which stay as they are.
+// dropped reports drops, which are not modified.
 func (w *watched) dropped(drops []outbox.Drop) {
 	f := w.cfg.hooks.dropped
 	w.tell("Dropped", noKind, len(f)*len(drops), func(i int) {
@@ -88,7 +88,7 @@ func (w *watched) dropped(drops []outbox.Drop) {
 	})
 }
 
-// dropReporter returns what the outbox calls with drops, or nil if nobody wants to know.
+// dropReporter returns the function that the outbox calls with drops, or nil without such hooks.
 func (w *watched) dropReporter() func([]outbox.Drop) {
 	if len(w.cfg.hooks.dropped) == 0 {
 		return nil
