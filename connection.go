@@ -11,104 +11,104 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// Reconnection says how a [Connection] connects again. The zero Reconnection is ready to use.
+// Reconnection configures how a [Connection] reconnects. The zero Reconnection is ready to use.
 type Reconnection struct {
-	// First and Most are the waits between attempts: when a session is lost, or its peer shuts it
-	// down, the first attempt is made after up to half of First, by chance, so that the clients of
-	// a server that goes do not come all at once; the next after First, and then after twice as
-	// long each time, at most Most. Each of these waits is by chance up to a half shorter. A
-	// session that is lost within its first second counts as an attempt that failed, unless its
-	// peer shuts it down after a call. 0 stands for 1 s and 5 s. While a session waits to be
-	// resumed, a wait is cut if it would last longer than that can be done. One of less than 1 ms,
-	// as of GiveUp, is an error.
+	// First and Most are the waits between attempts; 0 stands for 1 s and 5 s. When a session is
+	// lost, or its peer shuts it down, the first attempt follows after a random time of at most
+	// half of First, so that the clients of a restarting server do not reconnect all at once. The
+	// next one follows after First, and then after twice as long each time, at most Most. Each of
+	// these waits is randomly shortened by up to a half. A session that is lost within its first
+	// second counts as a failed attempt, unless its peer shuts it down after a call. While a
+	// suspended session can be resumed, a wait ends before its time is over. A wait below 1 ms is
+	// an error, as for GiveUp.
 	First, Most time.Duration
 
-	// GiveUp is after how long without a connection it is given up; 0 is never.
+	// GiveUp is the time without a connection after which the Connection ends; 0 is never.
 	GiveUp time.Duration
 
-	// Persist lets the connection go on trying after most of the errors that are final by default,
-	// which [Node.Connect] lists: a version or codec that does not fit, a peer that refuses this
-	// side. It is for programs that nobody restarts, while somebody may mend the other side. A URL
-	// that nothing can be made of is final nevertheless.
+	// Persist continues the attempts after most errors that are final by default, as listed at
+	// [Node.Connect]: a version or codec that does not match, a peer that rejects this side. It is
+	// for programs that are not restarted while their peer may be repaired. An invalid URL is still
+	// final.
 	Persist bool
 
-	// Background lets [Node.Connect] return before there is a session. Calls wait for it.
+	// Background makes [Node.Connect] return before there is a session. Calls wait for it.
 	Background bool
 
-	// ServerName is the name that the certificate of the peer has to prove, if that is not the host
-	// of the URL. A Dial of the program does not see it. It may be empty.
+	// ServerName is the name that the certificate of the peer has to prove, if it is not the host
+	// of the URL. A Dial function does not receive it. It may be empty.
 	ServerName string
 
-	// PeerID is what the peer has to call itself ([WithID]): where another node has come to listen,
-	// an attempt fails. It proves nothing. Empty lets every peer do.
+	// PeerID is the required name of the peer ([WithID]): an attempt fails if another node listens
+	// there. It proves nothing. With an empty PeerID every peer is accepted.
 	PeerID string
 
-	// Durable is how many calls made with [WithDurable] may be under way at most; 0 stands for
+	// Durable is the maximum number of concurrent calls made with [WithDurable]; 0 stands for
 	// 1,024.
 	Durable int
 
-	// OnState is called with each change of state, one after the other, for Lost and Reconnecting
-	// with the reason: the Wire is lost, the session is over, or the peer shuts it down. It runs on
-	// a goroutine of its own: it may block, and use or close the connection, which may have gone on
-	// meanwhile. If it does not keep up with 16,384 changes, some are left out, and logged, but
-	// never the last one. It may be nil.
+	// OnState is called for each change of state, one after the other. For Lost and Reconnecting,
+	// err is the reason: the Wire is lost, the session has ended, or the peer shuts it down.
+	// OnState runs on a goroutine of its own: it may block, and may use or close the connection.
+	// The state may have changed meanwhile. Beyond 16,384 pending changes, some are skipped and
+	// logged, but never the last one. It may be nil.
 	OnState func(c *Connection, state ConnectionState, err error)
 
-	// Dial makes the Wire, instead of a URL. It runs on a goroutine of its own, and has the time of
-	// its context: a Wire that it returns later is closed. While 8 calls of it have not returned
-	// there are no more. If it panics, that attempt has failed. It may be nil.
+	// Dial makes the Wire, in place of a URL. It runs on a goroutine of its own, until its context
+	// ends: a Wire that it returns later is closed. At most 8 calls of Dial run at once. If Dial
+	// panics, the attempt has failed. It may be nil.
 	Dial func(ctx context.Context) (wire.Wire, error)
 }
 
-// Connection keeps a session with one node: when its Wire is lost, it connects again. If both nodes
-// have [WithResume] the session goes on, with its calls and streams; otherwise, or when the peer
-// does not have the session any more, these end with ErrUnavailable or ErrSessionClosed, and calls
-// go to a new session.
+// Connection maintains a session with one node: when its Wire is lost, it reconnects. If both nodes
+// have [WithResume] the session is resumed, with its calls and streams. Otherwise, or when the peer
+// no longer has the session, its calls and streams end with ErrUnavailable or ErrSessionClosed, and
+// calls go to a new session.
 //
-// A call waits for a session, within its context and its time to live, unless [WithFailFast] says
-// otherwise. One that certainly did not run, because its session ended before it was sent, or
-// because the peer was shutting that down, is made again on the next session. So a peer which is
-// replaced by another one in good order costs no call. The error of a call that has waited in vain
-// has an [Outage], which says since when there is no session, and why.
+// A call waits for a session, within its context and its time to live, unless [WithFailFast] is
+// set. A call that certainly did not run, because its session ended before it was sent, or because
+// the peer was shutting the session down, is repeated on the next session. A graceful restart of
+// the peer therefore fails no call. The error of a call that found no session has an [Outage], with
+// the begin and the cause of the outage.
 //
-// When the peer shuts the session down ([Session.Shutdown]), the connection connects again within
-// half of Reconnection.First, and calls go to the new session. What runs on the old session,
-// streams included, goes on to its end, and what the peer calls back within it is run; then this
-// side closes the old session. Should that lose its Wire meanwhile, it is not resumed. OnState sees
-// Reconnecting, and then Connected. At most 16 old sessions go on at once: before there are more,
-// the connection waits until one has ended.
+// When the peer shuts the session down ([Session.Shutdown]), the connection reconnects within half
+// of Reconnection.First, and calls go to the new session. Running calls on the old session, streams
+// included, continue to their end, and nested calls of the peer within them are run; then this side
+// closes the old session. If the old session loses its Wire meanwhile, it is not resumed. OnState
+// reports Reconnecting, and then Connected. At most 16 old sessions exist at once: above that the
+// connection waits until one of them has ended.
 //
 // Only the errors that [Node.Connect] lists as final end a Connection by themselves.
 //
-// All methods are safe for concurrent use. A nil *Connection, as [Node.Connect] returns beside an
-// error, is one that is over: what would use it fails with ErrUnavailable.
+// All methods are safe for concurrent use. A nil *Connection, as [Node.Connect] returns with an
+// error, has ended: operations on it fail with ErrUnavailable.
 type Connection struct {
 	node *Node // these are fixed
 	url  string
 	how  Reconnection
-	ctx  context.Context // ends with the connection; its cause is why
+	ctx  context.Context // ends with the connection, with its cause
 	end  context.CancelCauseFunc
 
 	dials question // how.Dial; fixed
 
-	over chan struct{} // closed when nothing of it is left; fixed
+	over chan struct{} // closed when its sessions and goroutines have ended; fixed
 
-	finishing atomic.Bool // Shutdown was called: when the session ends, the connection does
+	finishing atomic.Bool // Shutdown was called: the end of the session ends the connection
 
-	// current, for those who choose it for each call: many of them would wait for mu
+	// current, for choices per call, which would contend for mu
 	chosen atomic.Pointer[Session]
 
 	mu      sync.Mutex
 	current *Session // guarded by mu, as all below; nil without
 	state   ConnectionState
-	// closed when either changes, a session loses its Wire or drains, or one has retired
+	// closed when either changes, a session loses its Wire or drains, or a retired one has ended
 	changed chan struct{}
-	retired int    // sessions that go on until their calls are over
-	outage  Outage // while nothing takes new calls; its Since is zero otherwise
+	retired int    // sessions that continue until their calls have ended
+	outage  Outage // while no session takes new calls; its Since is zero otherwise
 	durable durables
 }
 
-// errNoConnection is what a nil *Connection returns.
+// errNoConnection is the error of a nil *Connection.
 var errNoConnection error = neverSent(codec.ErrUnavailable.Withf("there is no connection: the *Connection is nil, as beside an error of Node.Connect"))
 
 // Close closes the connection and its sessions, old ones included. It returns when all have ended.
@@ -126,9 +126,9 @@ func (c *Connection) closeFor(cause error) {
 	<-c.over
 }
 
-// Shutdown shuts the session down, as [Session.Shutdown] does, waits for old ones that the peer has
-// shut down, and closes the connection. If ctx ends first, all are closed at once. With the context
-// of a handler of one of these sessions, it does not wait.
+// Shutdown shuts the session down, as [Session.Shutdown] does, waits for old sessions that the peer
+// has shut down, and closes the connection. If ctx ends first, all are closed at once. Called with
+// the context of a handler of one of these sessions, Shutdown does not wait.
 func (c *Connection) Shutdown(ctx context.Context) error {
 	if c == nil {
 		return errNoConnection
@@ -155,7 +155,7 @@ func (c *Connection) Shutdown(ctx context.Context) error {
 // logged implements observed.
 func (c *Connection) logged() []any { return nil }
 
-// closed implements observed: it is never.
+// closed implements observed: it is never closed.
 func (c *Connection) closed() *bool { return new(bool) }
 
 // State returns the present state.
@@ -168,8 +168,8 @@ func (c *Connection) State() ConnectionState {
 	return c.state
 }
 
-// Session returns the present session, or nil if there is none. One that can be resumed stays while
-// the connection is being made again, one that the peer has shut down does not.
+// Session returns the present session, or nil if there is none. A session that can be resumed stays
+// present while the connection reconnects; a session that the peer has shut down does not.
 func (c *Connection) Session() *Session {
 	if c == nil {
 		return nil
@@ -179,7 +179,7 @@ func (c *Connection) Session() *Session {
 	return c.current
 }
 
-// Done returns a channel that is closed when the connection is over: Lost, or closed.
+// Done returns a channel that is closed when the connection has ended: Lost, or closed.
 func (c *Connection) Done() <-chan struct{} {
 	if c == nil {
 		return closedChan
@@ -187,7 +187,7 @@ func (c *Connection) Done() <-chan struct{} {
 	return c.ctx.Done()
 }
 
-// Err returns nil, and when the connection is over why.
+// Err returns nil until the connection has ended, and then the cause.
 func (c *Connection) Err() error {
 	if c == nil {
 		return errNoConnection
@@ -195,7 +195,7 @@ func (c *Connection) Err() error {
 	return context.Cause(c.ctx)
 }
 
-// wait waits for a session that is up, or away and to be resumed.
+// wait waits for a session that is up, or suspended and to be resumed.
 func (c *Connection) wait(ctx context.Context) (*Session, *Abort) {
 	for {
 		c.mu.Lock()
@@ -214,7 +214,7 @@ func (c *Connection) wait(ctx context.Context) (*Session, *Abort) {
 	}
 }
 
-// set notes the session, and what has happened because of err.
+// set records the session, and the event e with its cause err.
 func (c *Connection) set(s *Session, e connectionEvent, err error) {
 	c.mu.Lock()
 	state, changed := c.state.next(e)
@@ -231,7 +231,7 @@ func (c *Connection) set(s *Session, e connectionEvent, err error) {
 	}
 }
 
-// name is for errors.
+// name returns the peer's URL without secrets, for errors.
 func (c *Connection) name() string {
 	if c.url == "" {
 		return "the peer"
@@ -244,7 +244,7 @@ func takesCalls(s *Session) bool {
 	return s != nil && s.ctx.Err() == nil && !s.peerDraining.Load()
 }
 
-// awaitRetired waits until at most n sessions retire, or ctx ends.
+// awaitRetired waits until at most n sessions are retired, or ctx ends.
 func (c *Connection) awaitRetired(ctx context.Context, n int) {
 	for {
 		c.mu.Lock()
@@ -261,7 +261,7 @@ func (c *Connection) awaitRetired(ctx context.Context, n int) {
 	}
 }
 
-// sessionChanged implements sessionHolder: it wakes whoever waits for that.
+// sessionChanged implements sessionHolder: it wakes all waiters.
 func (c *Connection) sessionChanged() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -276,7 +276,7 @@ func (c *Connection) signalLocked() {
 	c.changed = make(chan struct{})
 }
 
-// changes returns a channel that is closed when something changes.
+// changes returns a channel that is closed at the next change.
 func (c *Connection) changes() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,14 +16,14 @@ func (c *Connection) Open(life context.Context, function uint16, params []byte, 
 	return OpenOn(life, c, function, params, opts...)
 }
 
-// session returns the session to call on.
+// session returns the session for a call.
 func (c *Connection) session(ctx context.Context, m *making) (*Session, *Abort) {
 	c.mu.Lock()
 	s, state := c.current, c.state
 	c.mu.Unlock()
 	switch {
 	case takesCalls(s) && (!s.Away() || state == Connected && !m.cfg.failFast):
-		// one that has just come back is up, whatever state says yet
+		// a session that has just resumed is up, even if state is behind
 		return s, nil
 	case c.ctx.Err() != nil:
 		return nil, neverSent(c.Err())
@@ -38,9 +38,9 @@ func (c *Connection) session(ctx context.Context, m *making) (*Session, *Abort) 
 	return c.wait(ctx)
 }
 
-// Invoke implements [Caller]: it makes call on the present session, for which it waits. If that
-// ends meanwhile, and call certainly did not run, it makes it on the next one; a durable one
-// ([WithDurable]) on one session after the other until it is answered.
+// Invoke implements [Caller]: it makes call on the present session, for which it waits. If the
+// session ends meanwhile, and call certainly did not run, Invoke makes it on the next one. A
+// durable call ([WithDurable]) is made on one session after the other until it is answered.
 func (c *Connection) Invoke(ctx context.Context, call *Call) error {
 	m, a := makingOf(call)
 	switch {
@@ -65,8 +65,8 @@ func (c *Connection) Invoke(ctx context.Context, call *Call) error {
 	}
 }
 
-// Ready reports whether there is a session for new calls whose Wire is up, so that a call is sent
-// without waiting for one.
+// Ready reports whether there is a session for new calls with a connected Wire, so that a call is
+// sent without waiting for one.
 func (c *Connection) Ready() bool {
 	_, ok := c.Choose()
 	return ok

@@ -10,8 +10,8 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// overtaken reports whether a call failed with err on s only because s has ended meanwhile, or a
-// Drain of the peer has come: it certainly did not run, and the next session may take it.
+// overtaken reports whether a call failed with err on s only because s has ended meanwhile, or
+// because of a Drain of the peer: the call certainly did not run, and the next session may take it.
 func overtaken(s *Session, err error) bool {
 	if takesCalls(s) || !Repeatable(err) {
 		return false
@@ -19,7 +19,7 @@ func overtaken(s *Session, err error) bool {
 	return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrSessionClosed) || s.ctx.Err() != nil && codec.AbortOf(err).Ran == codec.NeverSent
 }
 
-// durably makes a call until it is answered, on one session after the other.
+// durably makes a call on one session after the other until it is answered.
 func (c *Connection) durably(ctx context.Context, m *making) error {
 	e := c.durable.add()
 	if e == nil {
@@ -52,8 +52,8 @@ func (c *Connection) durably(ctx context.Context, m *making) error {
 	}
 }
 
-// endedWith returns the error of a durable call whose last attempt failed with err on s. If s has
-// ended, that is no outcome of such a call: it ends with ctx.
+// endedWith returns the error of a durable call after its last attempt has failed with err on s.
+// The end of s is not an outcome of such a call: it ends with ctx.
 func (m *making) endedWith(ctx context.Context, s *Session, err error) error {
 	if err == nil || ctx.Err() == nil || s.Err() == nil {
 		return err
@@ -68,7 +68,7 @@ func (m *making) endedWith(ctx context.Context, s *Session, err error) error {
 	return a
 }
 
-// turn returns the session that a durable call is to be sent on, when those before it have been.
+// turn returns the session for a durable call, when the calls before it have been sent.
 func (c *Connection) turn(ctx context.Context, e *list.Element) (*Session, *Abort) {
 	for {
 		s, a := c.wait(ctx)
@@ -85,24 +85,24 @@ func (c *Connection) turn(ctx context.Context, e *list.Element) (*Session, *Abor
 }
 
 const (
-	// A durable call that may have run is repeated after so long when it is refused.
+	// A durable call that may have run is repeated after these waits when it is rejected.
 	refusedFirst = 100 * time.Millisecond
 	refusedMost  = 2 * time.Second
 )
 
-// isOpen reports whether a call that was refused with err, for now, may have run before that, so
-// that only its repetition tells what has become of it.
+// isOpen reports whether a call that was rejected with err, a temporary error, may have run before,
+// so that only a repetition returns its outcome.
 func (m *making) isOpen(err error) bool {
 	return m.mayHaveRun() > 0 && worthRetrying(err)
 }
 
-// pause reports whether neither ctx nor the connection has ended after d.
+// pause waits for d, and reports whether neither ctx nor the connection has ended.
 func (c *Connection) pause(ctx context.Context, d time.Duration) bool {
 	return sleep(ctx, d) && c.ctx.Err() == nil
 }
 
-// repeats waits, if a call failed with err because s is ending, until it has ended or takes no new
-// calls, and reports whether the call is to be made on another session.
+// repeats reports whether a call that failed with err is to be made on another session. If s is
+// ending, it first waits until s has ended or takes no new calls.
 func (c *Connection) repeats(ctx context.Context, s *Session, err error) bool {
 	if err == nil || ctx.Err() != nil || c.ctx.Err() != nil {
 		return false

@@ -6,22 +6,22 @@ import (
 	"sync"
 )
 
-// durables are the durable calls of a connection that are under way, in their order. On every
-// session they are sent in that order: each waits until the one before it has been sent. Those that
-// a peer which drains has taken stay where they are.
+// durables are the running durable calls of a connection, in order. On every session they are sent
+// in that order: each waits until the one before it has been sent. Calls that a draining peer has
+// accepted stay on their session.
 type durables struct {
 	most int // fixed
 
 	mu    sync.Mutex
 	calls list.List // guarded by mu, like what is in it; of *durableCall
-	on    *Session  // the present one; nil before the first
+	on    *Session  // the present session; nil before the first
 }
 
-// durableCall is one of them.
+// durableCall is one durable call.
 type durableCall struct {
-	sent *Session // on which it was sent last
-	// closed when the one before it has been sent, or there is another session; nil while nobody
-	// waits
+	sent *Session // the session on which the call was sent last
+	// closed when the call before this one has been sent, or the session changes; nil without a
+	// waiter
 	turn chan struct{}
 }
 
@@ -32,7 +32,7 @@ func (d *durables) init(most int) {
 	d.most = most
 }
 
-// moveTo lets all calls be sent again on another session, in their order.
+// moveTo makes all calls be sent again on another session, in order.
 func (d *durables) moveTo(s *Session) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -42,8 +42,8 @@ func (d *durables) moveTo(s *Session) {
 	}
 }
 
-// stays reports whether the call waits for its answer on a session whose peer takes no new ones:
-// then it holds up nobody.
+// stays reports whether the call waits for its answer on a session that takes no new calls: then it
+// does not delay other calls.
 func (c *durableCall) stays() bool {
 	return c.sent != nil && c.sent.peerDraining.Load() && c.sent.ctx.Err() == nil
 }
@@ -56,7 +56,7 @@ func before(e *list.Element) *list.Element {
 	return e
 }
 
-// wakeAfter wakes those that may have waited for e alone.
+// wakeAfter wakes the calls that may have waited for e alone.
 func wakeAfter(e *list.Element) {
 	for e = e.Next(); e != nil; e = e.Next() {
 		c := e.Value.(*durableCall)
@@ -83,7 +83,7 @@ func (d *durables) add() *list.Element {
 	return d.calls.PushBack(new(durableCall))
 }
 
-// remove takes a call out that is over.
+// remove removes a call that has ended.
 func (d *durables) remove(e *list.Element) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -91,8 +91,8 @@ func (d *durables) remove(e *list.Element) {
 	d.calls.Remove(e)
 }
 
-// wait waits until the call before e has been sent on s. It reports false if there is another
-// session meanwhile. The error is that of ctx.
+// wait waits until the call before e has been sent on s. It returns false if the session changes
+// meanwhile. The error is that of ctx.
 func (d *durables) wait(ctx context.Context, e *list.Element, s *Session) (ok bool, err error) {
 	for {
 		d.mu.Lock()
@@ -112,7 +112,7 @@ func (d *durables) wait(ctx context.Context, e *list.Element, s *Session) (ok bo
 	}
 }
 
-// sent notes that e has been sent on s, or on none if that is nil.
+// sent records that e has been sent on s, or on no session if s is nil.
 func (d *durables) sent(e *list.Element, s *Session) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// newConnection returns a connection that has no session yet. The caller lets it run.
+// newConnection returns a connection without a session. The caller runs it.
 func newConnection(n *Node, life context.Context, url string, how Reconnection) *Connection {
 	c := &Connection{node: n, url: url, how: how, over: make(chan struct{}), changed: make(chan struct{})}
 	c.dials = newQuestion(n.cfg.log, "Reconnection.Dial", "Reconnection.Dial", mostDials)
@@ -20,7 +20,7 @@ func newConnection(n *Node, life context.Context, url string, how Reconnection) 
 	return c
 }
 
-// run keeps a session until the connection is over.
+// run maintains a session until the connection ends.
 func (c *Connection) run() {
 	returned := false
 	defer func() {
@@ -33,7 +33,7 @@ func (c *Connection) run() {
 	c.conclude(s)
 }
 
-// conclude ends all that the connection has, s included, unless that is nil.
+// conclude ends all sessions of the connection, s included, unless that is nil.
 func (c *Connection) conclude(s *Session) {
 	defer close(c.over)
 	defer c.node.connections.remove(c)
@@ -46,10 +46,10 @@ func (c *Connection) conclude(s *Session) {
 	c.set(nil, connectionOver, c.Err())
 }
 
-// keepSession keeps a session until the connection ends. It returns the last one, or nil if that is
-// over.
+// keepSession maintains a session until the connection ends. It returns the last one, or nil if
+// that has ended.
 func (c *Connection) keepSession() (s *Session) {
-	var until time.Time // when s cannot be resumed any more; zero without s
+	var until time.Time // time until which s can be resumed; zero without s
 	back := backoff{first: c.how.First, most: c.how.Most}
 	for c.ctx.Err() == nil {
 		next, err := c.connect(s, until, &back)
@@ -78,12 +78,12 @@ func (c *Connection) keepSession() (s *Session) {
 	return s
 }
 
-// leastSteady is how long a connection has to hold for its loss to be another matter than those
-// before, unless the peer shuts down a session on which it has done something. Without that, a peer
-// that accepts and closes would keep both sides busy.
+// leastSteady is the minimum duration of a connection after which its loss begins a new series of
+// attempts, unless the peer shuts down a session on which it has finished a call. Without a
+// minimum, a peer that accepts and closes would keep both sides busy.
 const leastSteady = time.Second
 
-// rest waits, but not beyond the end of the connection.
+// rest waits for d, or until the connection ends.
 func (c *Connection) rest(d time.Duration) {
 	c.nextAttempt(d, nil)
 	t := time.NewTimer(d)
@@ -94,8 +94,8 @@ func (c *Connection) rest(d time.Duration) {
 	}
 }
 
-// watch returns why s takes no new calls any more: its Wire is lost, it is over, or its peer shuts
-// it down.
+// watch waits until s takes no more new calls, and returns the reason: its Wire is lost, it has
+// ended, or its peer shuts it down.
 func (c *Connection) watch(s *Session) error {
 	for {
 		changed := c.changes()
@@ -115,8 +115,8 @@ func (c *Connection) watch(s *Session) error {
 	}
 }
 
-// resumable returns s, which takes no new calls any more, if it can be resumed, and until when.
-// Otherwise s is over, or retires.
+// resumable returns s, which takes no more new calls, and the time until which it can be resumed.
+// Otherwise s has ended, or is retired, and resumable returns nil.
 func (c *Connection) resumable(s *Session) (*Session, time.Time) {
 	switch {
 	case s.ctx.Err() != nil:

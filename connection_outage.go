@@ -8,17 +8,17 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// Outage says why a [Connection] has no session for new calls. The error of a call that has waited
-// for one in vain, or with [WithFailFast] did not wait, has it as its cause: find it by
-// [errors.As]. It is no error of the network itself: that is Why.
+// Outage is the reason why a [Connection] has no session for new calls. It is the cause of the
+// error of a call that waited for a session in vain, or did not wait because of [WithFailFast];
+// find it by [errors.As]. The error of the network itself is Why.
 type Outage struct {
 	Peer  string    // the URL without its secrets, or "the peer"
-	Since time.Time // there is no session
-	Why   error     // how the session, or the last attempt, ended; nil before the first attempt has
-	Next  time.Time // when the next attempt is made, or was; zero: the first is under way
+	Since time.Time // begin of the time without a session
+	Why   error     // error of the session, or of the last attempt; nil until the first has failed
+	Next  time.Time // time of the next attempt, or of the current one; zero: the first is under way
 }
 
-// Error returns all of it, times as those of a clock on this machine.
+// Error returns all fields as text, with times of the local clock.
 func (o *Outage) Error() string {
 	const clock = "15:04:05.000"
 	text := fmt.Sprintf("there is no session with %s since %s", o.Peer, o.Since.Format(clock))
@@ -31,7 +31,7 @@ func (o *Outage) Error() string {
 	return text
 }
 
-// note notes what has happened to the connection.
+// note records an event of the connection.
 func (o *Outage) note(e connectionEvent, err error) {
 	switch {
 	case e == sessionUp:
@@ -43,7 +43,7 @@ func (o *Outage) note(e connectionEvent, err error) {
 	}
 }
 
-// Outage returns why there is no session for new calls, and nil if there is one.
+// Outage returns the reason why there is no session for new calls, or nil if there is one.
 func (c *Connection) Outage() *Outage {
 	if c == nil {
 		return nil
@@ -57,7 +57,8 @@ func (c *Connection) Outage() *Outage {
 	return &o
 }
 
-// nextAttempt notes when there will be one, and how the last one ended, unless err is nil.
+// nextAttempt records the time of the next attempt, and the error of the last one, unless err is
+// nil.
 func (c *Connection) nextAttempt(wait time.Duration, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,7 +68,7 @@ func (c *Connection) nextAttempt(wait time.Duration, err error) {
 	c.outage.Next = time.Now().Add(wait)
 }
 
-// waitedInVain returns the error of a call whose context ended before there was a session.
+// waitedInVain returns the error of a call if its context ended before there was a session.
 func (c *Connection) waitedInVain(ctx context.Context) *Abort {
 	return c.because(waitedFor(ctx, "a session"))
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// mostDials is how many calls of Dial a connection may have under way: all but one have missed
-// their time.
+// mostDials bounds the concurrent calls of Dial of a connection: all but one have missed their
+// deadline.
 const mostDials = 8
 
-// connect tries until there is a session: s, if that can be resumed, which it can until then, or a
-// new one.
+// connect makes attempts until there is a session: s, if it is not nil and is resumed before until,
+// or a new one.
 func (c *Connection) connect(s *Session, until time.Time, back *backoff) (*Session, error) {
 	ctx := c.ctx
 	if c.how.GiveUp > 0 {
@@ -37,7 +37,7 @@ func (c *Connection) connect(s *Session, until time.Time, back *backoff) (*Sessi
 		case over:
 			return nil, err
 		case s != nil && s.ctx.Err() != nil:
-			s, until = nil, time.Time{} // it was not resumed in time
+			s, until = nil, time.Time{} // s was not resumed in time
 		}
 		c.node.cfg.log.Info("connecting failed", "url", transport.ShowURL(c.url), "error", err)
 		wait := back.nextBefore(until)
@@ -51,19 +51,18 @@ func (c *Connection) connect(s *Session, until time.Time, back *backoff) (*Sessi
 	}
 }
 
-// late returns the error of connecting until ctx left no time for another attempt, of which the
-// last one failed with err.
+// late returns the error of connecting when ctx left no time for another attempt. err is the error
+// of the last attempt.
 func (c *Connection) late(ctx context.Context, err error) *Abort {
 	a := &Abort{Code: codec.Unavailable, Message: fmt.Sprintf("no connection with %s within the time for it", c.name()), Cause: err}
 	end, _ := ctx.Deadline()
 	if own, ok := c.ctx.Deadline(); ok && !own.After(end) {
-		a.Code = codec.Expired // that of the context which the application gave, and not GiveUp
+		a.Code = codec.Expired // deadline of the application's context, not GiveUp
 	}
 	return a
 }
 
-// try is attempt. It also reports whether to connect again would fail in the same way. Wires and
-// errors may be the application's.
+// try is attempt. It also reports whether err is final. Wires and errors may be the application's.
 func (c *Connection) try(ctx context.Context, s *Session) (next *Session, over bool, err error) {
 	err = codec.ErrUnavailable.Withf("connecting panicked: the log says why")
 	guard.Run(c.node.cfg.log, "connecting", func() {
@@ -102,7 +101,7 @@ func (c *Connection) attempt(ctx context.Context, s *Session) (*Session, error) 
 	return next, err
 }
 
-// meant returns an error if a peer is not the one that was to be reached.
+// meant returns an error if the peer is not the required one.
 func (c *Connection) meant(p Peer) error {
 	if c.how.PeerID == "" || p.ID == c.how.PeerID {
 		return nil
@@ -110,7 +109,7 @@ func (c *Connection) meant(p Peer) error {
 	return codec.ErrUnavailable.Withf("the node there calls itself %q, and not %q", p.ID, c.how.PeerID)
 }
 
-// goOn returns the session that the handshake has agreed on: s, or a new one.
+// goOn returns the session on which the handshake has agreed: s, or a new one.
 func (c *Connection) goOn(ctx context.Context, h *handshake, a agreement, s *Session) (*Session, error) {
 	w := h.w
 	if s != nil && a.session == s.id {
@@ -129,8 +128,8 @@ func (c *Connection) goOn(ctx context.Context, h *handshake, a agreement, s *Ses
 	return c.node.begin(h, a, c.node.ownGrant(), true, c)
 }
 
-// goOnOver lets s go on over a Wire to a peer that has agreed to that. It has the next secret as
-// soon as the peer knows of it. Its errors are not final: a new session may begin.
+// goOnOver resumes s over a Wire to a peer that has agreed. The next secret is stored as soon as
+// the peer has it. The errors are not final: a new session may begin.
 func goOnOver(ctx context.Context, s *Session, w wire.Wire, a *agreement) error {
 	if a.promises != s.res.agreed || a.values != s.valueCodec {
 		return passing(nil, "the peer resumes the session, but does not repeat what was agreed on")
@@ -147,7 +146,7 @@ func (c *Connection) dial(ctx context.Context) (wire.Wire, error) {
 	dial := c.how.Dial
 	if dial == nil {
 		dial = func(ctx context.Context) (wire.Wire, error) {
-			// which may be the application's, too
+			// the URL may be one of the application's scheme, too
 			return wire.Dial(ctx, c.url, wire.Options{TLS: c.tls()})
 		}
 	}
@@ -161,7 +160,7 @@ func (c *Connection) dial(ctx context.Context) (wire.Wire, error) {
 	return w, transport.HideURL(err, c.url)
 }
 
-// tls returns what governs TLS when this connection dials; nil stands for the defaults.
+// tls returns the TLS configuration for dialling; nil stands for the defaults.
 func (c *Connection) tls() *tls.Config {
 	own := c.node.cfg.tls
 	if c.how.ServerName == "" {
@@ -175,13 +174,13 @@ func (c *Connection) tls() *tls.Config {
 	return own
 }
 
-// final reports whether err, of an attempt, ends the connection: see [Node.Connect], which lists
-// such errors, and why all others are none.
+// final reports whether err, of an attempt, ends the connection. [Node.Connect] lists such errors,
+// and explains the other ones.
 func (c *Connection) final(err error) bool {
 	switch {
 	case errors.Is(err, wire.ErrURL), err == error(errNodeClosed):
-		return true // Persist mends neither
-	case c.how.Persist, errors.Is(err, errPassing): // whose code says less
+		return true // Persist does not change these
+	case c.how.Persist, errors.Is(err, errPassing): // an errPassing has a final code
 		return false
 	}
 	return errors.Is(err, ErrUnauthorized) || errors.Is(err, ErrHandshake)

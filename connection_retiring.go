@@ -7,22 +7,22 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// When the peer of a connection's session announces the end (Drain), the connection takes another
-// session for new calls, and the old one retires: it goes on until its calls are over, and is then
-// closed.
+// When the peer of a connection's session announces a shutdown (Drain), the connection opens
+// another session for new calls, and the old one is retired: it continues until its calls have
+// ended, and is then closed.
 
 const (
-	// mostRetired is how many sessions of a connection may retire at once; before there is another
-	// one too many, no new session is made. A peer that announces the end again and again, and lets
-	// calls run for ever, holds no more than these.
+	// mostRetired bounds the retired sessions of a connection; above it, no new session is made. A
+	// peer that announces shutdowns repeatedly, with calls that run forever, occupies no more than
+	// these.
 	mostRetired = 16
 
-	// lateCalls is how long the peer's calls may go on in a session that retires when this side has
-	// none there any more.
+	// lateCalls is the time for the peer's calls in a retired session after the last call of this
+	// side.
 	lateCalls = time.Minute
 )
 
-// retire lets s go on until its calls are over.
+// retire keeps s until its calls have ended.
 func (c *Connection) retire(s *Session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -36,10 +36,10 @@ func (c *Connection) retire(s *Session) {
 	}()
 }
 
-// seeOff waits for the end of a session that retires, and sees to it. Calls of this side have the
-// time they need, and so have those that the peer makes within them; the others of the peer have
-// lateCalls after that. If the Wire is lost, the session ends: its peer is about to go, and durable
-// calls have another one.
+// seeOff waits for the end of a retired session, or ends it. Calls of this side have unlimited
+// time, and so have nested calls of the peer within them; other calls of the peer have lateCalls
+// after that. If the Wire is lost, the session ends: its peer shuts down, and durable calls have
+// another session.
 func (c *Connection) seeOff(s *Session) {
 	answered := s.table.answered()
 	for {

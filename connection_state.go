@@ -2,7 +2,7 @@ package asterisque
 
 import "fmt"
 
-// ConnectionState says whether a [Connection] has a session for new calls.
+// ConnectionState reports whether a [Connection] has a session for new calls.
 //
 //	connecting --sessionUp--> Connected --sessionDown--> Reconnecting
 //	    |                      |     ^                     |     |
@@ -18,9 +18,9 @@ const connecting ConnectionState = 0
 
 const (
 	Connected ConnectionState = 1
-	// there is no session for new calls: they wait, or fail at once, see WithFailFast
+	// no session for new calls: they wait, or fail at once, see WithFailFast
 	Reconnecting ConnectionState = 2
-	Lost         ConnectionState = 3 // for good
+	Lost         ConnectionState = 3 // final
 )
 
 func (s ConnectionState) String() string {
@@ -37,16 +37,16 @@ func (s ConnectionState) String() string {
 	return fmt.Sprintf("state %d", uint8(s))
 }
 
-// connectionEvent is what happens to a connection.
+// connectionEvent is an event of a connection.
 type connectionEvent uint8
 
 const (
 	sessionUp      connectionEvent = iota // there is a session for new calls
-	sessionDown                           // its Wire is lost, it is over, or its peer shuts it down
-	connectionOver                        // it was closed, or nothing will come of connecting again
+	sessionDown                           // it is lost, has ended, or is shut down
+	connectionOver                        // the connection was closed, or has failed for good
 )
 
-// next returns the state after e. It reports false, and returns s, where e cannot be.
+// next returns the state after e. It returns s and false for an impossible e.
 func (s ConnectionState) next(e connectionEvent) (_ ConnectionState, ok bool) {
 	switch {
 	case s == Lost:
