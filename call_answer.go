@@ -12,33 +12,33 @@ import (
 )
 
 // smallDetail is the size of an abort's detail, in bytes, up to which the abort of a call that has
-// run waits for no room: it is one for each pipe.
+// run does not wait for budget: there is one for each pipe.
 const smallDetail = 64
 
-// answerer is what the answer to a call of the peer needs.
+// answerer is the interface for the answer to a call of the peer.
 type answerer interface {
-	// putAnswer hands the answer to the outbox, which has been counted. parked says that it has
-	// waited for room, and that the caller may be anybody.
+	// putAnswer hands the answer, which has been counted, to the outbox. parked reports that the
+	// answer has waited, and that the caller may be any goroutine.
 	putAnswer(result []byte, abort *Abort, held uint32, parked bool)
 
-	// body returns how many bytes are held until the answer has left, besides what it is.
+	// body returns the bytes that are held until the answer has left, besides the answer itself.
 	body() int
 
-	// shares reports whether the result is remembered, and so need not be copied until it leaves.
+	// shares reports whether the result is remembered, and so needs no copy until it leaves.
 	shares() bool
 }
 
 // sendAnswer sends the answer to a call as soon as the session may send: at the outbound soft limit
-// it is parked with the session, and nobody waits with it.
+// the answer is parked with the session, and no goroutine waits.
 func (x *exchange) sendAnswer(to answerer, p priority.Priority, result []byte, abort *Abort, by answeredBy) {
 	abort = x.sent(abort)
 	held := heldClose(to.body(), result, abort)
 	switch {
 	case by == beyond:
-		// nothing else bounds them but the hard limit, which ends a session whose peer goes on
+		// bounded only by the hard limit, which ends the session of a persistent peer
 		x.count(held)
 	case x.terms.Room == nil || abort != nil && by != byReader && len(abort.Detail) <= smallDetail:
-		x.count(held) // a peer without windows is held up before calls are taken: see waitOutbound
+		x.count(held) // a peer without windows waits before its calls: see waitOutbound
 	case !x.outbound.queued.Load() && x.outbound.Reserve(int(held)):
 	case x.outbound.Never(int(held)):
 		abort := x.outbound.never(int(held))
@@ -55,14 +55,14 @@ func (x *exchange) sendAnswer(to answerer, p priority.Priority, result []byte, a
 	to.putAnswer(result, abort, held, false)
 }
 
-// park lets an answer wait for room. It holds its result, unless that is shared.
+// park queues an answer until it may be sent. The queue holds its result, unless that is shared.
 func (x *exchange) park(to answerer, p priority.Priority, result []byte, abort *Abort, held uint32, by answeredBy) {
 	parked := heldParked + to.body()
-	if !to.shares() { // otherwise it is counted where it is remembered
+	if !to.shares() { // a shared result is counted where it is remembered
 		parked += buffer.Allocated(len(result)) + heldByAbort(abort)
 	}
 	if _, ok := to.(*served); ok {
-		parked += heldPlace // it is in the table until then
+		parked += heldPlace // in the table until then
 	}
 	x.serving.calls.park(parked, by)
 	put := func() {
@@ -74,10 +74,10 @@ func (x *exchange) park(to answerer, p priority.Priority, result []byte, abort *
 	}
 }
 
-// refusal is the answer to a call of which nothing else is known.
+// refusal is the rejection of a call without further state.
 type refusal struct {
 	port
-	cost   uint64 // that its Open has held; 0: none
+	cost   uint64 // held by its Open; 0: none
 	nested bool
 }
 
@@ -86,7 +86,7 @@ func (r *refusal) putAnswer(_ []byte, abort *Abort, held uint32, _ bool) {
 	if r.cost > 0 {
 		r.x.serving.calls.giveBack(r.cost, r.nested)
 	}
-	// an error means that there is nobody left to tell
+	// an error means that the peer is lost
 	r.put(&outbox.Message{Type: message.CloseType, Abort: abort, Held: held}, carrier.Now)
 	r.x.table.refused()
 }
@@ -97,8 +97,8 @@ func (r *refusal) body() int { return heldRefusal }
 // shares implements answerer.
 func (r *refusal) shares() bool { return false }
 
-// turnAway refuses a call of which nothing is kept, and which the table counts as being refused. It
-// has a flow of its own. What its Open has cost is given back when the refusal leaves.
+// turnAway rejects a call without an endpoint, which the table counts in refusing. The rejection
+// has a flow of its own. The cost of the Open is released when the rejection leaves.
 func (x *exchange) turnAway(m *message.Open, a *Abort, cost uint64) {
 	own := *a
 	own.Ran = codec.Refused

@@ -5,10 +5,10 @@ import (
 	"github.com/asterisque-go/asterisque/internal/guard"
 )
 
-// What becomes of a call of the peer on the goroutine of the reader.
+// The arrival of a call of the peer, on the goroutine of the reader.
 
-// arrive lets c run: here if it is inline, and else as soon as it is its turn. It is in the table
-// already, so that the end of the session may end it meanwhile.
+// arrive starts c, which is in the table already, so that the end of the session may end it
+// meanwhile. An inline call runs here, any other one in its turn.
 func (c *served) arrive() {
 	if err := c.weigh(); err != nil {
 		c.turnBack(codec.AbortOf(err))
@@ -31,7 +31,7 @@ func (c *served) arrive() {
 	}
 }
 
-// turnBack refuses c, which has only just arrived. Its caller gets its room back when the refusal
+// turnBack rejects c, which has just arrived. Its caller's budget is released when the rejection
 // has left.
 func (c *served) turnBack(a *Abort) {
 	c.freeParams()
@@ -45,8 +45,7 @@ func (c *served) turnBack(a *Abort) {
 	c.refuse(a)
 }
 
-// enqueue lets c run as soon as it is its turn. An error is why it cannot; refuse is as for
-// examine.
+// enqueue queues c for its turn. On error c cannot run; refuse is as for examine.
 func (c *served) enqueue(refuse refusing) error {
 	if c.handler.key != nil {
 		if err := c.examine("key", refuse, c.nameKey); err != nil {
@@ -58,9 +57,9 @@ func (c *served) enqueue(refuse refusing) error {
 	return nil
 }
 
-// Code of the application that runs on the goroutine of the reader: inline handlers, and what is
-// asked about a call before it can wait. Close, called there, does not wait for the reader; and if
-// such code ends the goroutine, another one ends the session: see package carrier.
+// Application code that runs on the goroutine of the reader: inline handlers, and functions that
+// are called before a call can wait. Close, called there, does not wait for the reader. If such
+// code ends the goroutine, another goroutine ends the session: see package carrier.
 
 // runInline runs c on the goroutine of the reader.
 func (c *served) runInline() {
@@ -73,13 +72,13 @@ func (c *served) runInline() {
 		}
 	}()
 	if c.x.ctx.Err() != nil {
-		c.x.carrier.Settle() // whoever ended the session has to have ended c
+		c.x.carrier.Settle() // the end of the session includes the end of c
 	}
 	ok, refused := c.x.serving.calls.beginInline(c)
 	switch {
 	case refused == errCrowded:
 		c.x.arrived(c.held())
-		c.x.serving.calls.put(c) // a worker runs it; keys have no meaning for it
+		c.x.serving.calls.put(c) // a worker runs it; keys do not apply to it
 		return
 	case refused != nil:
 		c.freeParams()
@@ -99,14 +98,14 @@ func (c *served) runInline() {
 	c.run(c.x.serving.inline)
 }
 
-// refusing refuses a call that has only just arrived.
+// refusing rejects a call that has just arrived.
 type refusing = func(*served, *Abort)
 
-// errShutDown is why a call is refused that arrives while the session ends.
+// errShutDown is the error of a call that arrives while the session ends.
 var errShutDown = codec.ErrUnavailable.Withf("the session is being shut down")
 
-// examine calls f, which asks code of the application about c before c can wait. If that panics,
-// the error says so. If it ends the goroutine, refuse is called, because examine does not return.
+// examine calls f, application code that is needed before c can wait. If f panics, examine returns
+// an error. If f ends the goroutine, examine does not return, but calls refuse.
 func (c *served) examine(what string, refuse refusing, f func() error) (err error) {
 	c.x.carrier.EnterCode()
 	returned := false
@@ -123,22 +122,22 @@ func (c *served) examine(what string, refuse refusing, f func() error) (err erro
 			refuse(c, a)
 		}
 	}()
-	if err = errShutDown; c.x.ctx.Err() == nil { // otherwise nobody waits for it any more
+	if err = errShutDown; c.x.ctx.Err() == nil { // otherwise no caller waits any more
 		err = f()
 	}
 	returned = true
 	return err
 }
 
-// weigh finds out what the parameters of c become, once for all who decode them as what the handler
-// takes.
+// weigh estimates the decoded size of c's parameters as the handler's type, once for all uses of
+// that type.
 func (c *served) weigh() error {
 	h := c.handler
 	switch {
 	case h.params == nil:
 		return nil
 	case len(c.params) <= h.free:
-		if c.intercepted() { // who may look at them later, so that they stay beside their value
+		if c.intercepted() { // interceptors may read them later: kept beside their value
 			c.work.becomes = roughly(len(c.params))
 		}
 		return nil
@@ -161,7 +160,7 @@ func (c *served) takeOver(params []byte) {
 		c.work.size, c.rare.returned = uint32(len(params)), uint32(len(params))
 	}
 	if c.handler.key != nil {
-		// as its key may block, or end the goroutine, which is that of somebody else; it ends by
+		// the key function may block, or end the goroutine, which belongs to another call; ends by
 		// itself
 		go c.runInPlace()
 		return
@@ -169,14 +168,14 @@ func (c *served) takeOver(params []byte) {
 	c.runInPlace()
 }
 
-// runInPlace lets c run in the place of another one, which did not.
+// runInPlace runs c in place of another call, which did not run.
 func (c *served) runInPlace() {
 	if err := c.enqueue((*served).turnBackNext); err != nil {
 		c.turnBackNext(codec.AbortOf(err))
 	}
 }
 
-// turnBackNext refuses c, which was about to run in the place of another one.
+// turnBackNext rejects c, which was about to run in place of another call.
 func (c *served) turnBackNext(a *Abort) {
 	c.x.serving.calls.giveBack(c.cost(), c.work.nested)
 	c.refuse(a)

@@ -2,21 +2,21 @@ package asterisque
 
 import "context"
 
-// What a context says of the calls that are made with it stands under one key, so that a call looks
-// it up once: which handler has the context, and the metadata that travels along.
+// A context holds the handler's call and the metadata for nested calls under one key, so that a
+// call looks both up at once.
 
-// handledKey is the key under which the context of a handler has its call, which is a handled, and
-// a context with metadata has a *carried.
+// handledKey is the key of that value: a handler's context has its call, a handled, and a context
+// with metadata has a *carried.
 type handledKey struct{}
 
-// carried is what [ContextWithMetadata] puts into a context.
+// carried is the value of [ContextWithMetadata] in a context.
 type carried struct {
-	by       handled // of the contexts below; nil: no handler has them; fixed, as metadata
+	by       handled // of the contexts below; nil: none is a handler's; fixed, as metadata
 	metadata Metadata
 }
 
-// carriedBy returns the call of the handler that has ctx, nil if none has, and the metadata that
-// calls made with ctx get.
+// carriedBy returns the call of the handler with the context ctx, or nil, and the metadata for
+// calls made with ctx.
 func carriedBy(ctx context.Context) (handled, Metadata) {
 	switch v := ctx.Value(handledKey{}).(type) {
 	case *carried:
@@ -27,12 +27,12 @@ func carriedBy(ctx context.Context) (handled, Metadata) {
 	return nil, nil
 }
 
-// ContextWithMetadata returns a context that lets m travel with all calls that are made with it, or
-// with contexts derived from it, on whatever session. It goes over what ctx says already, each key
-// by itself, and [WithMetadata] goes over both. See [Metadata] for what m may hold.
+// ContextWithMetadata returns a context that adds m to all calls made with it, or with contexts
+// derived from it, on any session. For each key, m takes precedence over metadata in ctx, and
+// [WithMetadata] over both. [Metadata] documents the limits of m.
 //
-// Whoever serves such a call gets m, and no one further: what a handler is called with has no
-// effect on the calls that it makes, unless it says so with ContextWithMetadata and [MetadataOf].
+// m reaches only the handler of such a call. Calls of that handler do not inherit the metadata; a
+// handler passes it on with ContextWithMetadata and [MetadataOf].
 func ContextWithMetadata(ctx context.Context, m Metadata) context.Context {
 	if len(m) == 0 {
 		return ctx

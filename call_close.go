@@ -6,9 +6,9 @@ import (
 	"github.com/asterisque-go/asterisque/internal/piping"
 )
 
-// How a served call is answered.
+// The answer to a served call.
 
-// answer ends the call with result or a. It does nothing if the call is over.
+// answer ends the call with result or a. It does nothing if the call has ended.
 func (c *served) answer(result []byte, a *Abort) {
 	c.handler.meter.ended(a)
 	if m := c.firstOf(); m != nil {
@@ -25,7 +25,7 @@ func (c *served) reply(result []byte, a *Abort) {
 	case a == nil:
 		(*piping.End)(c.pipe).Close(result)
 	default:
-		c.pipe.Abort(c.x.sent(a)) // it keeps that until the Close has left
+		c.pipe.Abort(c.x.sent(a)) // the pipe keeps a until the Close has left
 	}
 }
 
@@ -36,7 +36,7 @@ func (c *served) Close(result []byte, abort *Abort) {
 		abort = c.toldAborting(abort)
 	}
 	if abort != nil {
-		c.x.carrier.Cancel(&c.flow, givenUp(abort)) // it overtakes Blocks that wait
+		c.x.carrier.Cancel(&c.flow, givenUp(abort)) // the Close overtakes waiting Blocks
 	}
 	by := byWorker
 	switch refused := abort != nil && abort.Ran == codec.Refused; {
@@ -51,7 +51,7 @@ func (c *served) Close(result []byte, abort *Abort) {
 	c.end(canceled)
 }
 
-// refuse ends a call whose handler will not run.
+// refuse ends a call that will not run.
 func (c *served) refuse(a *Abort) {
 	c.handler.meter.ended(a)
 	if m := c.firstOf(); m != nil {
@@ -60,7 +60,7 @@ func (c *served) refuse(a *Abort) {
 	r := *c.x.sent(a)
 	r.Ran = codec.Refused
 	if c.pipe != nil {
-		// Blocks may have come already: nobody will take them
+		// Blocks may have arrived already, and will not be taken
 		(*piping.End)(c.pipe).CloseArrived(nil, &r)
 	}
 	c.Close(nil, &r)
@@ -70,11 +70,11 @@ func (c *served) refuse(a *Abort) {
 func (c *served) putAnswer(result []byte, abort *Abort, held uint32, parked bool) {
 	when := carrier.Now
 	if c.work.byReader && !parked && !c.x.outbound.queued.Load() {
-		when = carrier.AfterReading // the answers to all that has arrived go together
+		when = carrier.AfterReading // answers to all calls that have arrived leave together
 	}
 	c.putClose(result, abort, held, when)
 	if c.work.byReader {
-		// only now, so that what waits to leave is bounded by what was promised
+		// not earlier, so that grants bound the waiting answers
 		c.x.serving.calls.giveBack(c.cost(), c.work.nested)
 	}
 }

@@ -61,8 +61,8 @@ func (c *served) watchLocked() *watch {
 	return c.watch
 }
 
-// AfterFunc calls f in a goroutine of its own when c ends, unless stop is called before. With this
-// method, contexts derived from c need no goroutine to watch it.
+// AfterFunc calls f in a goroutine of its own when c ends, unless stop is called before. Because of
+// this method, contexts derived from c need no goroutine that watches c.
 func (c *served) AfterFunc(f func()) (stop func() bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

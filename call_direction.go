@@ -5,7 +5,7 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// Direction is one of the two ways of a session's messages, seen from this side.
+// Direction is a direction of a session's messages, seen from this side.
 type Direction uint8
 
 const (
@@ -20,7 +20,7 @@ func (d Direction) String() string {
 	return "outbound"
 }
 
-// hardLimit returns why a session ends in which c has counted too much.
+// hardLimit returns the error of a session in which c has exceeded its hard limit.
 func hardLimit(d Direction, c *limits.Counter) *Abort {
 	return codec.ErrHardLimit.Withf("%v: %v wait, and the limit is %v", d, c.Held(), c.Limits().Hard)
 }

@@ -1,7 +1,7 @@
 package asterisque
 
-// beginDurable reports whether c, which has an idempotency key, is to run. Otherwise it is answered
-// with what became of the first one, at once or later.
+// beginDurable reports whether c, which has an idempotency key, is to run. Otherwise c is answered
+// with the result of the first call, at once or later.
 func (c *served) beginDurable() (run bool) {
 	m, refused := c.x.serving.calls.staff.durable.enter(durableOpen{
 		owner: c.x.serving.calls.ownedBy(), function: c.function(), stream: c.work.windowed, key: c.rare.key,
@@ -14,22 +14,22 @@ func (c *served) beginDurable() (run bool) {
 	case m == nil:
 		return true
 	case !c.awaitAnswer(m):
-		c.work.byReader = true // it is the reader's goroutine
+		c.work.byReader = true // on the goroutine of the reader
 		c.rare.durable.shared = true
 		c.reply(m.result, m.abort)
 	}
 	return false
 }
 
-// awaitAnswer lets c, a repetition, wait for the answer to m: without its parameters, and no longer
-// than its caller does. It reports false if the answer is there.
+// awaitAnswer queues c, a repetition, for the answer to m, without its parameters, and no longer
+// than its caller waits. It returns false if the answer is present.
 func (c *served) awaitAnswer(m *durableAnswer) bool {
 	if !c.work.nested {
-		c.x.serving.calls.giveBack(uint64(c.work.size), false) // nobody needs its parameters
+		c.x.serving.calls.giveBack(uint64(c.work.size), false) // its parameters are not needed
 		c.work.size = 0
 	}
 	c.freeParams()
-	c.x.arrived(c.held()) // before others may answer it
+	c.x.arrived(c.held()) // before another goroutine may answer it
 	waits, displaced := c.x.serving.calls.staff.durable.await(m, c)
 	if !waits {
 		c.countOut()
@@ -38,20 +38,20 @@ func (c *served) awaitAnswer(m *durableAnswer) bool {
 	if displaced != nil {
 		displaced.awaited(nil, errDisplaced)
 	}
-	if c.x.ctx.Err() != nil { // whoever ended the session may have looked before
+	if c.x.ctx.Err() != nil { // the end of the session may have missed c
 		c.endAwaiting()
 	}
 	return true
 }
 
-// endAwaiting is called when the caller of c, which has a key, gives up, or its session ends.
+// endAwaiting is called when the caller of c, which has a key, cancels, or its session ends.
 func (c *served) endAwaiting() {
 	if c.x.serving.calls.staff.durable.withdraw(c) {
 		c.noLongerAwaits()
 	}
 }
 
-// noLongerAwaits gives back what a repetition has held while it waited.
+// noLongerAwaits releases the budget that a repetition has held while it waited.
 func (c *served) noLongerAwaits() {
 	c.countOut()
 	c.x.serving.calls.giveBack(c.cost(), c.work.nested)

@@ -8,47 +8,47 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// endpoint is this side of a running call: who gets what arrives for its pipe. Its methods are
-// called without a lock.
+// endpoint is this side of a running call, which receives the messages for its pipe. Its methods
+// are called without a lock.
 type endpoint interface {
-	// block takes a Block, whose payload is valid only during the call. An error ends the session.
+	// block receives a Block. Its payload is valid only during the call. An error ends the session.
 	block(b message.Block) error
 
-	// closed takes the peer's Close, whose slices are valid only during the call. The endpoint has
+	// closed receives the peer's Close. Its slices are valid only during the call. The endpoint has
 	// left the table. An error ends the session.
 	closed(c message.Close) error
 
 	// fail ends the call because the session ended. The endpoint has left the table.
 	fail(a *Abort)
 
-	// outer returns what the call is to those within it, or nil if there can be none. It is called
-	// with the lock of the table held.
+	// outer returns the call as the parent of nested calls, or nil if there can be none. It is
+	// called with the lock of the table held.
 	outer() *outer
 
 	// untyped returns the pipe, or nil if the call takes no Blocks here.
 	untyped() *pipe.Pipe
 
-	// info tells what is fixed about the call. It is called with the lock of the table held: a
-	// unary call that has left is used again.
+	// info returns the fixed properties of the call. It is called with the lock of the table held:
+	// a unary call that has left the table is reused.
 	info() PipeInfo
 
-	// queued reports whether it is a call of the peer whose handler has not begun.
+	// queued reports whether this is a call of the peer that has not begun.
 	queued() bool
 }
 
-// PipeInfo tells of one running call what it holds up.
+// PipeInfo describes a running call.
 type PipeInfo struct {
-	Pipe     uint64 // the id, which both sides know
-	Function uint16 // the called function's number
-	// that the service here gives the function; empty for calls of this side
+	Pipe     uint64 // the id, the same on both sides
+	Function uint16 // number of the called function
+	// name of the function in this side's service; empty for calls of this side
 	Name     string
 	Made     bool              // by this side
-	Queued   bool              // a call of the peer whose handler has not begun
+	Queued   bool              // a call of the peer that has not begun
 	Priority priority.Priority // of all its messages
-	Waiting  limits.Amount     // Blocks that have arrived and were not taken
+	Waiting  limits.Amount     // Blocks that have arrived and have not been taken
 }
 
-// waiting returns what has arrived for e and was not taken.
+// waiting returns the amount that has arrived for e and has not been taken.
 func waiting(e endpoint) limits.Amount {
 	p := e.untyped()
 	if p == nil {

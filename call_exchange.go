@@ -15,43 +15,42 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// exchange is what all calls of a session have in common, those that this side makes and those that
-// it serves. A call knows no more of its session than this.
+// exchange is the common state of all calls of a session, made and served. Calls have no other
+// access to their session.
 type exchange struct {
 	values          // these are fixed
-	maxBlock uint32 // bytes of the largest payload that the peer takes in a Block
-	// the end of the session is told, and nothing after it; guarded by the reports of the node, and
-	// here because it costs no memory beside maxBlock
+	maxBlock uint32 // bytes of the largest payload that the peer accepts in a Block
+	// the end of the session was reported, and no event follows; guarded by the reports of the
+	// node, and here because it costs no memory beside maxBlock
 	told bool
 
-	carrier carrier.Carrier // these lock themselves; takes what leaves
+	carrier carrier.Carrier // these lock themselves; sends messages
 	outgoing
 	table   table
-	inbound *limits.Counter // what has arrived, and waits for the application
+	inbound *limits.Counter // messages that have arrived, and wait for the application
 
-	serving *serving // what the calls of the peer have in common; fixed
+	serving *serving // common state of the peer's calls; fixed
 }
 
-// plain reports whether nothing stands around a call of this side with such options.
+// plain reports whether a call of this side with such options has no interceptors.
 func (x *exchange) plain(cfg *callConfig) bool {
 	return x.common.outward == nil && !cfg.durable && cfg.around == nil
 }
 
-// cause returns why the session ended, which it must have.
+// cause returns the cause of the end of the session, which must have ended.
 func (x *exchange) cause() *Abort { return codec.AbortOf(context.Cause(x.ctx)) }
 
-// fail ends the session because of a; only the first cause is kept.
+// fail ends the session with a; only the first cause is kept.
 func (x *exchange) fail(a *Abort) { x.carrier.End(a) }
 
-// foreign reports whether the peer speaks another protocol, behind the Wire.
+// foreign reports whether the peer uses another protocol, behind the Wire.
 func (x *exchange) foreign() bool {
 	w, _ := x.carrier.Wire()
 	_, ok := w.(wire.Foreign)
 	return ok
 }
 
-// remove takes a call out of the table, with what is unfinished of its pipe. It reports whether the
-// call was there.
+// remove removes a call and its unfinished messages. It reports whether the call was in the table.
 func (x *exchange) remove(id uint64) bool {
 	there := x.table.remove(id)
 	x.carrier.Forget(id)
@@ -65,7 +64,7 @@ func (x *exchange) arrived(held int) {
 	}
 }
 
-// count counts a message that is about to be sent, without waiting.
+// count counts a message that is about to be sent, without blocking.
 func (x *exchange) count(held uint32) limits.State {
 	state := x.outbound.Add(int(held))
 	if state == limits.Hard {
@@ -74,7 +73,7 @@ func (x *exchange) count(held uint32) limits.State {
 	return state
 }
 
-// sendError makes an error for the application of one of the outbox: the message was not sent.
+// sendError converts an error of the outbox for the application: the message was not sent.
 func (x *exchange) sendError(err error) error {
 	var large *outbox.TooLargeError
 	switch {
@@ -89,19 +88,19 @@ func (x *exchange) sendError(err error) error {
 	}
 }
 
-// sent returns of a what is sent, so that an answer holds no more than that while it waits. What an
-// error was caused by may hold all that could not be decoded. The code gets through to every peer:
-// a detail that does not fit what it takes is left out, since a part of it would say something
-// else, and the message has the room that the detail leaves.
+// sent returns the part of a that is sent, so that a waiting answer holds no more: the cause of an
+// error may hold all data that could not be decoded. The code reaches every peer. A detail that
+// exceeds the peer's limit is left out, since a part of it would have another meaning, and the
+// message has the remaining bytes.
 func (x *exchange) sent(a *Abort) *Abort { return sentWithin(a, x.carrier.MaxSize()) }
 
-// sentByOpener is sent for a Close of the side that has opened the pipe, which never crosses in
+// sentByOpener is sent for a Close of the side that has opened the pipe, which is never sent in
 // parts.
 func (x *exchange) sentByOpener(a *Abort) *Abort {
 	return sentWithin(a, min(x.carrier.MaxSize(), message.MaxPart))
 }
 
-// sentWithin returns of a what fits into room bytes.
+// sentWithin returns the part of a that fits into room bytes.
 func sentWithin(a *Abort, room int) *Abort {
 	if a == nil {
 		return nil

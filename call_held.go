@@ -5,28 +5,27 @@ import (
 	"github.com/asterisque-go/asterisque/internal/outbox"
 )
 
-// What the limits and the statistics count is what is really held: content, and what it takes to
-// keep it. These are the bytes for each kind besides its content, as TestWhatIsCountedIsHeld finds
-// them.
+// Limits and statistics count the memory that is really held: content and overhead. These are the
+// bytes of overhead for each kind, as measured by TestWhatIsCountedIsHeld.
 const (
 	heldMessage uint32 = uint32(outbox.Size) // a message that waits to be sent
-	// what an Open or a Close has besides, which is mostly alone in the queue of its pipe
+	// addition for an Open or a Close, which is mostly alone in the queue of its pipe
 	heldAlone   = 112
 	heldMeta    = 112 // the meta of an Open that waits to be sent
 	heldAbort   = 80  // an abort besides its texts
 	heldUnary   = 208 // a call of the peer
-	heldStream  = 368 // one with Blocks
-	heldRefusal = 96  // one of which nothing else is kept
-	// of a call that waits: in the queue and in the table, which is half full to full
+	heldStream  = 368 // a stream of the peer
+	heldRefusal = 96  // a rejected call without further state
+	// a waiting call, in the queue and in the table, which is half full to full
 	heldPlace    = 52
-	heldExtra    = 112 // what few calls have besides
+	heldExtra    = 112 // optional state of few calls
 	heldTurn     = 72  // of a call with a key
 	heldKeyed    = 80  // of a durable call
 	heldParked   = 108 // an answer that waits for room to be sent
 	heldRemember = 184 // a durable call that is remembered, besides its key
 )
 
-// heldOpen returns what an Open holds while it waits to be sent.
+// heldOpen returns the bytes that an Open holds while it waits to be sent.
 func heldOpen(m *outbox.Message) uint32 {
 	n := int(heldMessage) + heldAlone + buffer.Copied(len(m.Payload))
 	if m.Meta != nil {
@@ -35,13 +34,13 @@ func heldOpen(m *outbox.Message) uint32 {
 	return uint32(n)
 }
 
-// heldClose returns what an answer holds while it waits to be sent, and with it the call, of so
-// many bytes.
+// heldClose returns the bytes that an answer holds while it waits to be sent, including those of
+// its call.
 func heldClose(call int, result []byte, a *Abort) uint32 {
 	return uint32(int(heldMessage) + heldAlone + call + buffer.Copied(len(result)) + heldByAbort(a))
 }
 
-// heldByAbort returns what a holds, which may be nil.
+// heldByAbort returns the bytes of a, which may be nil.
 func heldByAbort(a *Abort) int {
 	if a == nil {
 		return 0
@@ -49,8 +48,8 @@ func heldByAbort(a *Abort) int {
 	return heldAbort + buffer.Allocated(len(a.Message)) + buffer.Allocated(len(a.Detail))
 }
 
-// heldBlock returns what a Block holds while it waits to be sent, alone in the queue of its pipe or
-// not.
+// heldBlock returns the bytes that a Block holds while it waits to be sent. alone reports that it
+// is the only one in the queue of its pipe.
 func heldBlock(payload int, mem *buffer.Buffer, alone bool) uint32 {
 	n := int(heldMessage)
 	if alone {

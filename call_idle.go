@@ -7,22 +7,22 @@ import (
 )
 
 const (
-	// idleAfter is for how long nothing is sent in a direction of a stream before the credit goes
-	// back that it has no use for.
+	// idleAfter is the idle time of a direction of a stream after which its spare credit is
+	// returned.
 	idleAfter = time.Second
-	// idleCredit stays where there are few streams, so that the next Blocks need no round trip.
+	// idleCredit remains if there are few streams, so that the next Blocks need no round trip.
 	idleCredit = 64 << 10
 	fewStreams = 32
-	// mostQueued messages that wait to be sent let no credit go back: a peer that grants more and
-	// reads nothing would add to them for ever.
+	// mostQueued waiting messages stop the return of credit: a peer that grants more and reads
+	// nothing would add to them without a bound.
 	mostQueued = 1024
 )
 
-// watchIdle has streams looked for that are idle, soon and then again while one has credit to
-// spare: what they hold of the peer's room others may need.
+// watchIdle schedules searches for idle streams, as long as one has credit to spare: other streams
+// may need the peer's budget that it holds.
 func (x *exchange) watchIdle() { x.watchIdleAfter(nil) }
 
-// watchIdleAfter is watchIdle after a look that has seen how much had been sent by streams that may
+// watchIdleAfter is watchIdle after a search that has recorded the sent bytes of streams that may
 // be idle.
 func (x *exchange) watchIdleAfter(seen map[*piping.End]uint64) {
 	if x.table.watch() {
@@ -30,7 +30,7 @@ func (x *exchange) watchIdleAfter(seen map[*piping.End]uint64) {
 	}
 }
 
-// lookForIdle hands back the credit of streams that nothing was sent on since the look before.
+// lookForIdle returns the credit of streams that have sent nothing since the previous search.
 func (x *exchange) lookForIdle(before map[*piping.End]uint64) {
 	streams := x.table.watched()
 	if x.outbound.Held().Messages >= mostQueued {
@@ -45,7 +45,7 @@ func (x *exchange) lookForIdle(before map[*piping.End]uint64) {
 	for _, e := range streams {
 		last, ok := before[e]
 		if !ok {
-			last = piping.Unlimited // in use, for all that is known
+			last = piping.Unlimited // not known to be idle
 		}
 		if sent, again := e.Idle(last, stays); again {
 			seen[e] = sent
@@ -56,7 +56,7 @@ func (x *exchange) lookForIdle(before map[*piping.End]uint64) {
 	}
 }
 
-// watch notes that a look for idle streams is due, and reports whether none was.
+// watch records that a search for idle streams is scheduled, and reports whether none was.
 func (t *table) watch() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -67,7 +67,7 @@ func (t *table) watch() bool {
 	return true
 }
 
-// watched notes that no look is due, and returns the pipes that carry Blocks.
+// watched records that no search is scheduled, and returns the pipes that carry Blocks.
 func (t *table) watched() (all []*piping.End) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

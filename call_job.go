@@ -7,14 +7,14 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// What the dispatcher has to know of a served call: see job.
+// The view of a served call for the dispatcher: see job.
 
 // task implements job.
 func (c *served) task() *task { return &c.work }
 
-// gate implements job: it returns the gate of its function, or else that of its owner, if it is
-// durable. One within another call of the same function waits for nobody, and one within any call
-// for neither owner nor worker.
+// gate implements job: it returns the gate of its function, or else that of its owner, if the call
+// is durable. A call nested within the same function waits for no gate, and a nested call waits for
+// neither owner nor worker.
 func (c *served) gate() *gate {
 	g := c.handler.gate
 	switch {
@@ -37,8 +37,8 @@ func (c *served) turn() (*keys, *turn) {
 	return &c.handler.key.keys, c.rare.turn
 }
 
-// withinSame reports whether c is made within another call of the same function; if key is not nil,
-// of the same function and key.
+// withinSame reports whether c is nested within a call of the same function; if key is not nil, of
+// the same function and key.
 func (c *served) withinSame(key *uint64) bool {
 	var by *served
 	for o := c.within; o != nil && o.by != nil; o = by.within {
@@ -85,7 +85,7 @@ func (c *served) shift() shift {
 	return &c.x.serving.calls
 }
 
-// lentShift is the shift of a worker that is lent to one call.
+// lentShift is the work of a worker that is lent to one call.
 type lentShift struct{ c *served }
 
 // lent implements shift.
@@ -106,7 +106,7 @@ func (l lentShift) workerLost(*workspace) (again bool) {
 	return false
 }
 
-// begin implements job: the Open does not wait any more, and the Blocks have a window of their own.
+// begin implements job: the Open no longer waits, and the Blocks have a window of their own.
 func (c *served) begin(h limits.Hold) {
 	c.countOut()
 	if c.pipe != nil {
@@ -114,7 +114,7 @@ func (c *served) begin(h limits.Hold) {
 	}
 }
 
-// countOut notes that the Open waits no more.
+// countOut subtracts the waiting Open.
 func (c *served) countOut() { c.x.inbound.Remove(1, c.held()) }
 
 // unlist implements job.

@@ -5,7 +5,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/buffer"
 )
 
-// nameKey finds out the key of c, whose function has one. An error refuses the call.
+// nameKey computes the key of c for a function with keys. An error rejects the call.
 func (c *served) nameKey() error {
 	k := c.handler.key
 	held, err := c.weighForKey()
@@ -33,17 +33,17 @@ func (c *served) nameKey() error {
 	return nil
 }
 
-// keepsForKey reports whether the value that was decoded for the key is kept for the handler of c,
-// so that it need not be decoded again: if it is of the same type, and holds no more than the
-// parameters that it replaces, which nobody else needs.
+// keepsForKey reports whether the value decoded for the key is kept for the handler of c, so that
+// it is not decoded again. It has to be of the same type, and hold no more than the parameters that
+// it replaces, which must have no other use.
 func (c *served) keepsForKey() bool {
 	k := c.handler.key
 	return k.params != nil && k.params == c.handler.params && c.x.lender == nil && !c.intercepted() && (c.rare == nil || c.rare.key == nil) &&
 		(len(c.params) <= k.free || c.work.becomes.bytes() <= max(c.heldParams(), len(unaryCall{}.small)))
 }
 
-// weighForKey returns what the parameters of c become for their key. As what the handler takes they
-// have been weighed.
+// weighForKey returns the decoded size of c's parameters for their key. For the handler's type it
+// is known already.
 func (c *served) weighForKey() (n int, err error) {
 	k := c.handler.key
 	switch {

@@ -11,21 +11,21 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// madeCall is a unary call from this side: the endpoint that waits for a Close and needs no inbox,
+// madeCall is a unary call from this side: an endpoint that waits for a Close and has no inbox,
 // no window and no state. The goroutine that takes the call out of the session's table, or out of
 // the outbox, ends the call and wakes the caller. An [outbox.Pool] reuses calls. Only a caller that
 // was woken returns its call to the Pool: no other goroutine has the call then.
 type madeCall struct {
 	port
 	priority priority.Priority
-	reserved reservation    // what the call holds until its end
+	reserved reservation    // held until the end of the call
 	open     outbox.Message // belongs to the outbox until it has departed
 	done     chan struct{}  // holds one token once result or abort is set
 	abort    *Abort
-	result   []byte // before done: where it is to be put if own is set
-	own      bool   // the result goes to the application, and is not in buf
-	sent     bool   // it was put into the outbox, and its caller was not woken yet
-	// of a typed call: its parameters, and unless own is set its result; kept for the next call
+	result   []byte // before done: destination if own is set
+	own      bool   // the application owns the result, which is not in buf
+	sent     bool   // put into the outbox, and the caller was not woken yet
+	// of a typed call: parameters, and unless own is set the result; kept for the next call
 	buf      []byte
 	operands any // of a typed call; see operandsFor
 }
@@ -43,8 +43,8 @@ func (x *exchange) call(ctx context.Context, function uint16, params []byte, cfg
 	return c.result, nil
 }
 
-// newCall returns a call whose result is the application's, as it came, if own is set, and may be
-// put into the buffer of cfg then.
+// newCall returns a call. If own is set, the application owns the result, unmodified, and it may be
+// put into the buffer of cfg.
 func (x *exchange) newCall(cfg *callConfig, own bool) *madeCall {
 	c, ok := x.common.spares.Get().(*madeCall)
 	if !ok {
@@ -56,13 +56,13 @@ func (x *exchange) newCall(cfg *callConfig, own bool) *madeCall {
 	return c
 }
 
-// free ends c and gives it back. The result is gone then, unless it is the application's.
+// free ends c and returns it to the pool. The result is lost, unless the application owns it.
 func (c *madeCall) free() {
 	x := c.x
-	if c.sent { // a Wire, say, has ended the goroutine of the caller
+	if c.sent { // the caller's goroutine is ending, because of a Wire, say
 		c.leave()
 		x.giveBack(&c.reserved)
-		return // it is not used again: somebody may be about to wake its caller
+		return // not reused: another goroutine may be about to wake its caller
 	}
 	x.giveBack(&c.reserved)
 	x.common.spares.Put(&x.carrier, c)
@@ -77,10 +77,10 @@ func (c *madeCall) Reset() {
 	}
 }
 
-// do makes the call, as soon as it may, and waits for its end.
+// do makes the call, as soon as the limits allow, and waits for its end.
 //
-// Many goroutines wait here at a time, each with its stack, which goes from processor to processor:
-// so what the common case needs is in one function, with few variables.
+// Many goroutines wait here at a time, each with its stack, which moves between processors: so the
+// common case is in one function, with few variables.
 func (c *madeCall) do(ctx context.Context, function uint16, params []byte, cfg *callConfig) *Abort {
 	if cfg.ttl > 0 {
 		return c.doWithin(ctx, function, params, cfg)
@@ -129,7 +129,7 @@ func (c *madeCall) doWithin(ctx context.Context, function uint16, params []byte,
 	return c.do(ctx, function, params, &own)
 }
 
-// giveUp ends the call because of a, unless it has ended by itself.
+// giveUp cancels the call with a, unless it has ended already.
 func (c *madeCall) giveUp(a *Abort) *Abort {
 	departed, unsent, there := c.cancel(a)
 	switch {
@@ -140,7 +140,7 @@ func (c *madeCall) giveUp(a *Abort) *Abort {
 		default:
 		}
 	case !there:
-		<-c.done // somebody else has taken it out of the table, and is about to say so
+		<-c.done // another goroutine has taken it out of the table, and is about to signal
 		if a = c.abort; a == nil {
 			return nil
 		}
@@ -151,12 +151,12 @@ func (c *madeCall) giveUp(a *Abort) *Abort {
 	return a
 }
 
-// leave is giveUp for a caller whose goroutine ends: nobody waits for the call any more.
+// leave is giveUp at the end of the caller's goroutine: no goroutine waits for the call any more.
 func (c *madeCall) leave() { c.cancel(codec.ErrCanceled) }
 
-// cancel takes the call back from the outbox and out of the table, and tells the peer of a if it
-// knows of the call. departed and unsent are as for [outbox.Outbox.Cancel]. there says that the
-// call was in the table, so that nobody wakes the caller.
+// cancel removes the call from the outbox and the table, and sends a to the peer if the peer knows
+// the call. departed and unsent are as for [outbox.Outbox.Cancel]. there reports that the call was
+// in the table, so that no other goroutine wakes the caller.
 func (c *madeCall) cancel(a *Abort) (departed, unsent, there bool) {
 	departed, unsent = c.x.carrier.Cancel(&c.flow, givenUp(a))
 	if unsent {
@@ -168,14 +168,14 @@ func (c *madeCall) cancel(a *Abort) (departed, unsent, there bool) {
 	return departed, unsent, there
 }
 
-// abort tells the peer that a call of this side is given up. It has a flow of its own: the call may
-// be used for another one while the Close waits.
+// abort sends the cancellation of a call of this side to the peer. It has a flow of its own: the
+// call may be reused while the Close waits.
 func (x *exchange) abort(id uint64, p priority.Priority, a *Abort) {
 	a = x.sentByOpener(a)
 	held := heldClose(heldRefusal, nil, a)
 	x.count(held)
 	one := port{x: x, flow: outbox.AcceptedFlow(p, id)}
-	// an error means that there is nobody left to tell
+	// an error means that the peer is lost
 	one.put(&outbox.Message{Type: message.CloseType, Abort: a, Held: held}, carrier.Now)
 }
 
@@ -187,13 +187,13 @@ func (c *madeCall) Depart(id uint64) {
 // Discard implements outbox.Departer: the call was not sent.
 func (c *madeCall) Discard(why outbox.Reason, begun bool) {
 	if begun && !c.x.table.remove(c.id()) {
-		return // somebody else is about to wake the caller
+		return // another goroutine is about to wake the caller
 	}
 	c.abort = c.x.discarded(c.reserved.outer, c.reserved.cost, why)
 	c.done <- struct{}{}
 }
 
-// block implements endpoint. A unary call has no use for Blocks.
+// block implements endpoint. A unary call ignores Blocks.
 func (c *madeCall) block(message.Block) error { return nil }
 
 // closed implements endpoint.

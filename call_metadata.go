@@ -2,24 +2,23 @@ package asterisque
 
 import "maps"
 
-// Metadata is what a call says beside its parameters, to its handler and to all that stands between
-// the two: an id of the request, the language of the user, a token. Values are strings or []byte,
-// and a []byte may be empty. A map may have at most 32 entries and 4 KiB (4096 bytes), which is the
-// sum of the lengths of all keys and values; keys have at least one byte, and keys and strings are
-// valid UTF-8. A call with other metadata fails with ErrBadParams before it is sent, and the error
-// names the entry.
+// Metadata travels with a call beside its parameters, to its handler and all interceptors between:
+// the id of a request, the language of a user, a token. Values are strings or []byte, and a []byte
+// may be empty. A map may have at most 32 entries and 4 KiB (4096 bytes), the sum of the lengths of
+// all keys and values. Keys have at least one byte; keys and strings are valid UTF-8. A call with
+// other metadata fails with ErrBadParams before it is sent, and the error names the entry.
 //
-// A caller gives it by [WithMetadata], or by [ContextWithMetadata] to all calls of a context; a
-// handler has it from [MetadataOf]. It travels unencrypted but for what the Wire does, its bytes
-// count towards the room that the peer has for calls ([Session.Call]) and towards its largest
-// message, and it never goes further by itself: calls that a handler makes have their own. A peer
-// that knows no metadata, an older one or one of the classic protocol, gets the call without.
+// A caller sets metadata by [WithMetadata], or by [ContextWithMetadata] for all calls of a context;
+// a handler reads it by [MetadataOf]. Metadata is encrypted only by the Wire. Its bytes count
+// towards the peer's budget for calls ([Session.Call]) and towards its largest message. Calls that
+// a handler makes do not inherit it. A peer without metadata, with an older version or the classic
+// protocol, receives the call without it.
 //
-// The functions that take a Metadata keep it until the calls that carry it are over, as it is: do
-// not change it, nor the bytes in it, before.
+// Functions that take a Metadata keep it, without a copy, until the calls that carry it have ended:
+// do not change it, nor its bytes, before.
 type Metadata map[string]any
 
-// Text returns the value of key as text, "" if there is none.
+// Text returns the value of key as text, or "" if there is none.
 func (m Metadata) Text(key string) string {
 	switch v := m[key].(type) {
 	case string:
@@ -30,8 +29,8 @@ func (m Metadata) Text(key string) string {
 	return ""
 }
 
-// Bytes returns the value of key as bytes, nil if there is none. A value that is []byte is returned
-// itself, and a string as a copy.
+// Bytes returns the value of key as bytes, or nil if there is none. A []byte is returned itself,
+// and a string as a copy.
 func (m Metadata) Bytes(key string) []byte {
 	switch v := m[key].(type) {
 	case string:
@@ -42,15 +41,14 @@ func (m Metadata) Bytes(key string) []byte {
 	return nil
 }
 
-// WithMetadata lets m travel with the call. It goes over what the context says by
-// [ContextWithMetadata], and a later WithMetadata over an earlier one, each key by itself. The
-// option may be made once and used by many calls at a time, as m may.
+// WithMetadata adds m to the call. For each key it takes precedence over [ContextWithMetadata], and
+// a later WithMetadata over an earlier one. The option, and m, may be used by many calls at a time.
 func WithMetadata(m Metadata) CallOption {
 	return CallOption{func(c *callConfig, _ int64) { c.metadata = merged(c.metadata, m) }, 0}
 }
 
-// merged returns what under and over say together; over counts where both have a key. The result is
-// one of them if that says all.
+// merged returns the union of under and over; over takes precedence. The result may be one of the
+// two.
 func merged(under, over Metadata) Metadata {
 	switch {
 	case len(over) == 0:

@@ -6,9 +6,9 @@ import (
 	"github.com/asterisque-go/asterisque/codec/message"
 )
 
-// MetadataOf returns what travels with the call that a handler serves, whose context ctx is, or is
-// derived from. It is nil if that is nothing, and for all other contexts. Each call of MetadataOf
-// decodes it anew, and what it returns belongs to whoever calls it.
+// MetadataOf returns the metadata of the call that a handler serves. ctx is the handler's context,
+// or derived from it. MetadataOf returns nil if there is no metadata, and for all other contexts.
+// Each call decodes the metadata again, and the caller owns the result.
 func MetadataOf(ctx context.Context) Metadata {
 	by, _ := carriedBy(ctx)
 	if c, ok := by.(*served); ok {
@@ -17,12 +17,12 @@ func MetadataOf(ctx context.Context) Metadata {
 	return nil
 }
 
-// metadata returns what travels with c, decoded anew each time, or nil.
+// metadata returns the metadata of c, decoded again each time, or nil.
 func (c *served) metadata() Metadata {
 	if c.rare == nil || c.rare.metadata == "" {
 		return nil
 	}
-	// it was checked when it came
+	// checked on arrival
 	m, _ := message.ParseMetadata([]byte(c.rare.metadata))
 	return m
 }

@@ -7,32 +7,32 @@ import (
 	"github.com/asterisque-go/asterisque/codec/message"
 )
 
-// A handler may call its caller back, and that one may call again, and so on: calls within calls.
-// The outer ones wait for the inner ones, so these wait for nothing that an outer one may hold: no
-// room, no window, no worker. They have room of their own, in bytes and in number, and are refused
-// beyond it.
+// A handler may call its caller back, the handler of that call may call again, and so on: nested
+// calls. The outer calls wait for the inner ones, so an inner call waits for nothing that an outer
+// one may hold: no budget, no window, no worker. Nested calls have a budget of their own, in bytes
+// and in number, and are rejected beyond it.
 
-// deepest is how deep calls may be within calls.
+// deepest bounds the depth of nested calls.
 const deepest = 64
 
-// handled is a call of the peer whose handler runs, as the calls that this handler makes see it.
-// See carriedBy for how they find it.
+// handled is a running call of the peer, as the parent of calls that the handler makes. See
+// carriedBy for the lookup.
 type handled interface {
 	id() uint64        // of its pipe
-	nesting() *nesting // counts the calls that are made to its caller
-	depth() int        // within how many calls it is
-	callsBack() error  // nil, or why its handler cannot call its caller
+	nesting() *nesting // counts nested calls to its caller
+	depth() int        // number of calls around it
+	callsBack() error  // error if the handler cannot call its caller back
 }
 
-// outer is a call from this side, as the calls of the peer that are made within it see it.
+// outer is a call from this side, as the parent of nested calls of the peer.
 type outer struct {
-	by       handled // the call whose handler made it; nil: no handler did; fixed, as all
+	by       handled // the call whose handler made it; nil: none; fixed, as all
 	function uint16
-	depth    int32 // within how many calls it is
+	depth    int32 // number of calls around it
 }
 
-// outerOf returns what a call from this side is to those within it: known, or if that is nil a call
-// that no handler made.
+// outerOf returns a call from this side as a parent: known, or if that is nil a call that no
+// handler made.
 func outerOf(known *outer, function uint16) *outer {
 	if known == nil {
 		return &outer{function: function}
@@ -40,8 +40,8 @@ func outerOf(known *outer, function uint16) *outer {
 	return known
 }
 
-// meta returns what an Open says besides: the call it is made within, whether it is a stream's,
-// metadata, and what cfg has for it. It returns nil if that is nothing.
+// meta returns the optional part of an Open: the parent call, the properties of a stream, metadata,
+// and those of cfg. It returns nil if there are none.
 func (r *outer) meta(cfg *callConfig, metadata []byte, stream *message.Meta) *message.Meta {
 	m := stream
 	switch {
@@ -61,17 +61,16 @@ func (r *outer) meta(cfg *callConfig, metadata []byte, stream *message.Meta) *me
 	return m
 }
 
-// nesting counts the calls of this side that are made within calls of the peer, and are not
-// answered.
+// nesting counts the unanswered calls of this side that are nested within calls of the peer.
 type nesting struct {
-	calls, room int32 // how many the peer runs, and what they may cost; 0: any number; fixed
+	calls, room int32 // number that the peer runs, and their cost limit; 0: none; fixed
 
 	mu   sync.Mutex
 	made int32 // guarded by mu, as all below
-	cost int64 // what they cost the peer
+	cost int64 // their cost at the peer
 }
 
-// reserve lets a call go out at once, or says that there is no room for it.
+// reserve admits a nested call at once, or returns an error if the budget is exhausted.
 func (n *nesting) reserve(depth int32, cost int64) *Abort {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -90,7 +89,7 @@ func (n *nesting) reserve(depth int32, cost int64) *Abort {
 	return nil
 }
 
-// giveBack is called when a call is over.
+// giveBack is called when a call has ended.
 func (n *nesting) giveBack(cost int64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -9,46 +9,46 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// openCredit is the sender's side of the room for Opens: what more of them the peer is ready to
-// take, by their cost. Calls that find too little wait by priority, and among equals in their
-// order. The last eighth of the room is kept for calls with a priority above normal, so that these
-// need not wait for the peer as well.
+// openCredit is the sender's side of the budget for Opens: the cost of further Opens that the peer
+// accepts. Calls without sufficient credit wait by priority, and among equals in order. The last
+// eighth of the budget is reserved for calls with a priority above normal, so that they need not
+// wait for the peer as well.
 //
-// While nobody waits, a call takes what it needs without a lock, which a thousand callers would
-// pass around. Whoever takes part in waiting sets queued before it looks at left, and whoever adds
-// to left looks at queued after that: one of the two sees the other.
+// While no call waits, a call takes its credit without a lock, which would be contended by a
+// thousand callers. A waiter sets queued before it reads left, and a goroutine that adds to left
+// reads queued afterwards: one of the two sees the other.
 type openCredit struct {
-	// cost of the Opens that may follow before the last eighth is touched; negative while that is
-	// in use
+	// cost of the Opens that may follow before the last eighth is used; negative while that is in
+	// use
 	left  atomic.Int64
-	spare int64 // what is kept for urgent calls; fixed, as room
-	room  int64 // all that the peer has; 0: any number
+	spare int64 // reserved for urgent calls; fixed, as room
+	room  int64 // the peer's whole budget; 0: no limit
 
-	queued  atomic.Bool // somebody waits; written with mu held
-	gone    int32       // of waiting, how many have given up; guarded by mu, as all below
+	queued  atomic.Bool // a call waits; written with mu held
+	gone    int32       // canceled waiters in waiting; guarded by mu, as all below
 	mu      sync.Mutex
 	limit   int64 // total granted
-	drained bool  // the peer takes no calls any more, and nobody waits
-	// the peer knows the metadata of calls; fixed, and here because it costs no memory beside
+	drained bool  // the peer accepts no more calls, and no call waits
+	// the peer supports metadata of calls; fixed, and here because it costs no memory beside
 	// drained
 	metadata bool
-	keyless  bool                         // likewise: it takes no idempotency keys
-	waiting  *priority.Lines[*openWaiter] // nil until somebody waits
+	keyless  bool                         // likewise: it accepts no idempotency keys
+	waiting  *priority.Lines[*openWaiter] // nil until a call waits
 }
 
 // openWaiter is a call that waits.
 type openWaiter struct {
-	turn    chan struct{} // closed when it has credit, or is refused
+	turn    chan struct{} // closed when it has credit, or is rejected
 	cost    int64         // fixed
 	gone    bool          // guarded by the lock of its openCredit
-	refused bool          // the peer takes no calls any more; fixed once turn is closed
+	refused bool          // the peer accepts no more calls; fixed once turn is closed
 }
 
-// endless is credit that lasts for all times.
+// endless is unlimited credit.
 const endless = math.MaxInt64
 
-// init prepares o for a peer that has so much room, 0 being any, and whose largest Open costs
-// largest.
+// init prepares o for a peer with the budget room, 0 meaning no limit, and with largest as the cost
+// of its largest Open.
 func (o *openCredit) init(room, largest uint64) {
 	o.room = int64(min(room, message.MaxPipe))
 	o.limit, o.spare = o.room, max(0, min(o.room/8, o.room-int64(largest)))
@@ -58,7 +58,7 @@ func (o *openCredit) init(room, largest uint64) {
 	}
 }
 
-// reserve uses cost, or returns a place to wait at.
+// reserve takes credit for cost, or returns a waiter.
 func (o *openCredit) reserve(p priority.Priority, cost int64) *openWaiter {
 	if o.room == 0 || !o.queued.Load() && o.take(p, cost) {
 		return nil
@@ -88,7 +88,7 @@ func (w *openWaiter) refuse() {
 	close(w.turn)
 }
 
-// drain refuses all who wait, and all who would: the peer takes no calls any more.
+// drain rejects all waiting and all later calls: the peer accepts no more.
 func (o *openCredit) drain() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -103,7 +103,7 @@ func (o *openCredit) drain() {
 	o.gone = 0
 }
 
-// take uses cost if there is so much for a call of this priority.
+// take takes credit for cost if there is enough for a call of this priority.
 func (o *openCredit) take(p priority.Priority, cost int64) bool {
 	var least int64
 	if p > priority.Normal {
@@ -120,8 +120,8 @@ func (o *openCredit) take(p priority.Priority, cost int64) bool {
 	}
 }
 
-// abandon is called for a waiter that waits no longer. What it may have got meanwhile goes to
-// another one.
+// abandon is called for a waiter that was canceled. Credit that it has got meanwhile goes to
+// another waiter.
 func (o *openCredit) abandon(w *openWaiter) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -139,7 +139,7 @@ func (o *openCredit) abandon(w *openWaiter) {
 		o.waiting.Filter(func(w *openWaiter) bool { return !w.gone })
 		o.gone = 0
 	}
-	o.wakeLocked() // it may have kept others waiting
+	o.wakeLocked() // it may have blocked other waiters
 }
 
 // giveBack returns the cost of an Open that was never sent.
@@ -155,7 +155,7 @@ func (o *openCredit) giveBack(cost int64) {
 	}
 }
 
-// grant takes the peer's Credit. A total below an earlier one changes nothing.
+// grant applies the peer's Credit. A total below an earlier one has no effect.
 func (o *openCredit) grant(total uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -166,7 +166,7 @@ func (o *openCredit) grant(total uint64) {
 	}
 }
 
-// wakeLocked gives credit to those who wait, as far as it goes.
+// wakeLocked gives credit to waiters, as far as there is enough.
 func (o *openCredit) wakeLocked() {
 	for o.waiting != nil {
 		p, w, ok := o.waiting.Peek()
@@ -185,7 +185,7 @@ func (o *openCredit) wakeLocked() {
 	}
 }
 
-// used returns what of the peer's room is used, and how large that is.
+// used returns the used part of the peer's budget, and the budget.
 func (o *openCredit) used() (used, room int) {
 	if o.room == 0 {
 		return 0, 0

@@ -2,7 +2,7 @@ package asterisque
 
 import "github.com/asterisque-go/asterisque/codec"
 
-// What a handler asks of its call: see handledCall.
+// The view of a call for its handler: see handledCall.
 
 // rawParams implements handledCall.
 func (c *served) rawParams() []byte { return c.params }
@@ -23,7 +23,7 @@ func (c *served) decodeParams(v any) error {
 	if err := c.x.decode(c.params, v); err != nil {
 		return c.badParams(err)
 	}
-	if c.x.lender == nil && !c.intercepted() { // interceptors may look at them later
+	if c.x.lender == nil && !c.intercepted() { // interceptors may read them later
 		c.freeParams()
 	}
 	return nil

@@ -9,43 +9,42 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// outbound counts what is outbound in a session, and knows who waits because that is at its soft
-// limit. Messages wait by priority, with a share for the lower ones as in the outbox, and among
-// equals in their order: none overtakes an earlier one of the same priority or a higher one.
+// outbound counts the outbound messages of a session, and queues senders at the soft limit.
+// Messages wait by priority, with a share for lower ones as in the outbox, and among equals in
+// order: no message overtakes an earlier one of the same priority or a higher one.
 //
-// While nobody waits, counting takes no lock. Whoever takes part in waiting sets queued before it
-// looks at the count, and whoever lowers the count looks at queued after that: one of the two sees
-// the other.
+// While no sender waits, counting takes no lock. A waiter sets queued before it reads the count,
+// and a goroutine that lowers the count reads queued afterwards: one of the two sees the other.
 type outbound struct {
 	*limits.Counter
 	share float64 // of lower priorities; fixed
 
-	queued  atomic.Bool // somebody waits; written with mu held
+	queued  atomic.Bool // a sender waits; written with mu held
 	mu      sync.Mutex
-	ended   bool        // guarded by mu, as all below: nothing leaves any more, and nobody waits
+	ended   bool        // guarded by mu, as all below: no more messages, and no waits
 	admits  bool        // a goroutine is in admit
-	again   bool        // somebody else would be, and that goroutine has to look once more
-	waiting *departures // nil until somebody waits
+	again   bool        // a second goroutine has asked for a repetition of admit
+	waiting *departures // nil until a sender waits
 }
 
-// departures are those who wait.
+// departures is the queue of waiting messages.
 type departures struct {
 	queue priority.Queue[*departure]
 	flows map[priority.Priority]*priority.Flow[*departure] // one for each priority
-	gone  int                                              // of queue, how many have given up
+	gone  int                                              // canceled entries of queue
 }
 
-// departure is a message that waits.
+// departure is a waiting message.
 type departure struct {
 	held    int
-	gone    bool   // its sender has given up; guarded by the lock of its outbound, as counted
-	counted bool   // it need not wait any more
-	waits   bool   // its sender does, so that proceed is to be called
-	proceed func() // is called when it is counted, without a lock; fixed
+	gone    bool   // its sender was canceled; guarded by the lock of its outbound, as counted
+	counted bool   // it no longer waits
+	waits   bool   // its sender waits, so that proceed is to be called
+	proceed func() // called without a lock when it is counted; fixed
 }
 
-// reserve counts a message that holds so many bytes if it may be sent now. Otherwise it returns a
-// place to wait at, and calls proceed when the message has been counted.
+// reserve counts a message that holds held bytes if it may be sent now. Otherwise it returns a
+// place in the queue, and calls proceed when the message has been counted.
 func (o *outbound) reserve(p priority.Priority, held int, proceed func()) *departure {
 	if !o.queued.Load() && o.Reserve(held) {
 		return nil
@@ -55,14 +54,14 @@ func (o *outbound) reserve(p priority.Priority, held int, proceed func()) *depar
 	o.admit()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if d.counted { // which is what it would have been without waiting
+	if d.counted { // counted at once, as without a queue
 		return nil
 	}
 	d.waits = true
 	return d
 }
 
-// queue puts d behind those of its priority.
+// queue puts d behind the messages of its priority.
 func (o *outbound) queue(p priority.Priority, d *departure) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -80,15 +79,15 @@ func (o *outbound) queue(p priority.Priority, d *departure) {
 	w.queue.Push(f, d, d.held)
 }
 
-// Remove takes messages that hold so many bytes in all out of the count, and lets others go.
+// Remove subtracts messages with bytes in all from the count, and admits waiting ones.
 func (o *outbound) Remove(messages, bytes int) {
 	o.Counter.Remove(messages, bytes)
 	o.admit()
 }
 
-// admit lets those go for whom there is room. One goroutine at a time does so. It counts without
-// the lock: the Counter reports on that goroutine that a limit is reached, and then messages may be
-// dropped, which are removed from the count here.
+// admit counts waiting messages, as far as the limit allows. One goroutine at a time does so,
+// without the lock while it counts: the Counter reports a limit on that goroutine, and then
+// messages may be dropped, which are removed from the count here.
 func (o *outbound) admit() {
 	if !o.queued.Load() {
 		return
@@ -109,8 +108,8 @@ func (o *outbound) admit() {
 	over = true
 }
 
-// begin returns who waits first, unless somebody else is in admit already, or nobody waits. anyway
-// says that there need not be room.
+// begin returns the first waiting message, unless another goroutine is in admit already, or no
+// message waits. anyway reports that the limit does not apply.
 func (o *outbound) begin() (d *departure, anyway bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -122,8 +121,8 @@ func (o *outbound) begin() (d *departure, anyway bool) {
 	return o.nextLocked(), o.ended
 }
 
-// next is begin for whoever is in admit. ok says that there was room for the last one: if there was
-// none, and nobody has asked to look again, the others wait on.
+// next is begin for the goroutine in admit. ok reports that the last message was counted: if it was
+// not, and no other goroutine has asked for a repetition, the rest keep waiting.
 func (o *outbound) next(ok bool) (d *departure, anyway bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -134,7 +133,7 @@ func (o *outbound) next(ok bool) (d *departure, anyway bool) {
 	return o.nextLocked(), o.ended
 }
 
-// nextLocked returns who waits first, or nil if nobody does, and then nobody is in admit any more.
+// nextLocked returns the first waiting message. If there is none, it returns nil and ends admit.
 func (o *outbound) nextLocked() (first *departure) {
 	o.again = false
 	w := o.waiting
@@ -157,8 +156,8 @@ func (o *outbound) stop() {
 	o.admits = false
 }
 
-// count counts a message that holds so many bytes if it may be sent now, or anyway. It is called
-// without the lock.
+// count counts a message that holds held bytes if it may be sent now, or anyway is set. It is
+// called without the lock.
 func (o *outbound) count(held int, anyway bool) bool {
 	if anyway {
 		o.Add(held)
@@ -167,8 +166,8 @@ func (o *outbound) count(held int, anyway bool) bool {
 	return o.Reserve(held)
 }
 
-// letGo lets d go, which has been counted. It reports false if d is not the first any more, or was
-// given up.
+// letGo releases d, which has been counted. It returns false if d is no longer the first, or was
+// canceled.
 func (o *outbound) letGo(d *departure) bool {
 	o.mu.Lock()
 	_, ok := o.waiting.queue.PopIf(func(first **departure, _ int) bool { return *first == d && !d.gone })
@@ -181,8 +180,7 @@ func (o *outbound) letGo(d *departure) bool {
 	return ok
 }
 
-// end lets all go who wait, and everybody who comes later: nothing leaves any more, whatever is
-// counted.
+// end releases all present and later waiters: no message leaves any more, whatever is counted.
 func (o *outbound) end() {
 	o.mu.Lock()
 	o.ended = true
@@ -190,12 +188,12 @@ func (o *outbound) end() {
 	o.admit()
 }
 
-// abandon ends the wait of d, and reports false if it has been counted.
+// abandon ends the wait of d, and returns false if d has been counted.
 func (o *outbound) abandon(d *departure) bool {
 	if !o.giveUp(d) {
 		return false
 	}
-	o.admit() // it may have kept others waiting
+	o.admit() // it may have blocked other messages
 	return true
 }
 
@@ -214,7 +212,7 @@ func (o *outbound) giveUp(d *departure) bool {
 	return true
 }
 
-// never returns an error for a message that is beyond the hard limit by itself.
+// never returns an error for a message that exceeds the hard limit alone.
 func (o *outbound) never(held int) *Abort {
 	if !o.Never(held) {
 		return nil

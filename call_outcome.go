@@ -17,12 +17,12 @@ func (c *served) panicked(how string) *Abort {
 	return codec.ErrPanicked.Withf("the handler of function %d %q %s", c.function(), c.handler.name, how)
 }
 
-// failed returns err as the Abort of this call. If it tells how far another call got, which the
-// handler made, that is not true of this one.
+// failed returns err as the Abort of this call. The progress in an error of another call, which the
+// handler made, does not apply to this one.
 func (c *served) failed(err error) *Abort {
 	of, ok := err.(*Abort)
 	plain := false
-	if !ok || of == nil { // its methods are the application's
+	if !ok || of == nil { // methods of err are the application's
 		ok = c.guard("error of a handler", func() { of, plain = codec.AbortOf(err), isPlain(err) })
 	}
 	if !ok {
@@ -38,7 +38,7 @@ func (c *served) failed(err error) *Abort {
 	return &a
 }
 
-// guard calls f, a part of the application that belongs to the call.
+// guard calls f, application code that belongs to the call.
 func (c *served) guard(what string, f func()) (ok bool) {
 	return guard.Run(c.x.log, what, f, "function", c.function(), "name", c.handler.name)
 }

@@ -10,13 +10,12 @@ import (
 	"github.com/asterisque-go/asterisque/internal/piping"
 )
 
-// outgoing is what calls from this side of a session have to heed before they are sent: whether
-// they are sent at all, and the room that each needs, here and at the peer. See reservation for
-// what a call holds of it.
+// outgoing holds the conditions for calls from this side of a session: whether they may be sent at
+// all, and the budgets that each needs, here and at the peer. reservation is the part of one call.
 type outgoing struct {
-	ctx     context.Context // ends with the session; its cause is why; these are fixed
+	ctx     context.Context // ends with the session and its cause; these are fixed
 	common  *common
-	terms   piping.Terms           // what the two sides have promised each other
+	terms   piping.Terms           // grants of both sides
 	windows map[uint16]*callWindow // of the functions of the peer that have one
 
 	outbound outbound // these lock themselves
@@ -24,23 +23,23 @@ type outgoing struct {
 	nesting  nesting
 	waits    waits
 
-	draining     atomic.Bool // Shutdown was called here: the peer's new calls are refused
-	peerDraining atomic.Bool // the peer refuses new calls
+	draining     atomic.Bool // Shutdown was called here: new calls of the peer are rejected
+	peerDraining atomic.Bool // the peer rejects new calls
 }
 
-// common is what the calls of all sessions of a node have in common.
+// common is the common state of the calls of all sessions of a node.
 type common struct {
 	uptime
-	// through the interceptors of the node, for calls of this side and for those of the peer; nil
+	// call through the interceptors of the node, for calls of this side and of the peer; nil
 	// without; fixed
 	outward, inward Next
-	// handle runs the handler of a call with interceptors around it; fixed
+	// handle runs the handler of a call through its interceptors; fixed
 	handle func(c handledCall, w *workspace) (result []byte, err error)
 	// not global, because the channels of calls belong to the bubble of a synctest as the node does
 	spares outbox.Pool // of *madeCall
 }
 
-// setWindows makes the windows of functions, which have so many calls each.
+// setWindows makes the windows of functions, with their numbers of calls.
 func (o *outgoing) setWindows(calls map[uint16]int) {
 	if len(calls) == 0 {
 		return
@@ -51,7 +50,7 @@ func (o *outgoing) setWindows(calls map[uint16]int) {
 	}
 }
 
-// lifetime returns when a new call is no longer worth running, or why it cannot be made.
+// lifetime returns the time at which a new call expires, or the reason why it cannot be made.
 func (o *outgoing) lifetime(ctx context.Context, ttl time.Duration) (expires time.Time, a *Abort) {
 	switch {
 	case o.ctx.Err() != nil:
@@ -70,7 +69,7 @@ func (o *outgoing) lifetime(ctx context.Context, ttl time.Duration) (expires tim
 	return expires, nil
 }
 
-// firstWindow returns what the Blocks of a stream that this side opens may cost at first.
+// firstWindow returns the initial cost limit for the Blocks of a stream that this side opens.
 func (o *outgoing) firstWindow() uint64 {
 	if o.terms.PeerEarly == 0 {
 		return piping.Unlimited
@@ -81,7 +80,7 @@ func (o *outgoing) firstWindow() uint64 {
 // ended returns the error of a call that was not sent because the session has ended.
 func (o *outgoing) ended() *Abort { return neverSent(context.Cause(o.ctx)) }
 
-// errDrains returns why a call is not sent on a session that is being shut down.
+// errDrains returns the error of a call on a session that is being shut down.
 func (o *outgoing) errDrains() *Abort {
 	who := "the peer"
 	if o.draining.Load() {
@@ -90,7 +89,7 @@ func (o *outgoing) errDrains() *Abort {
 	return neverSent(codec.ErrUnavailable.Withf("%s shuts the session down", who))
 }
 
-// drain is called when no more calls are made: the peer takes none, or the session retires. It
+// drain is called when no more calls are made: the peer accepts none, or the session is retired. It
 // reports whether that is new.
 func (o *outgoing) drain() (first bool) {
 	if o.peerDraining.Swap(true) {

@@ -8,11 +8,11 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// What a call from this side may have to wait for before it is sent: room in the window of its
-// function, room at the peer, room for a window of its own, and the outbound soft limit.
+// The waits of a call from this side before it is sent: for the window of its function, for budget
+// of the peer, for budget for a window of its own, and at the outbound soft limit.
 
-// waitForWindow waits for room in the window of a function, if there is one, and returns it. It is
-// not for calls within others, which may be waited for by one that holds its room.
+// waitForWindow waits for the window of a function, if there is one, and returns it. Nested calls
+// do not use it, since a call in the window may wait for them.
 func (o *outgoing) waitForWindow(ctx context.Context, function uint16, p priority.Priority) (*callWindow, *Abort) {
 	w := o.windows[function]
 	if w == nil {
@@ -24,8 +24,7 @@ func (o *outgoing) waitForWindow(ctx context.Context, function uint16, p priorit
 	return w, nil
 }
 
-// waitForOpens waits until an Open of this cost may be sent, as far as the peer's room for Opens
-// goes.
+// waitForOpens waits until the peer's budget for Opens allows an Open of this cost.
 func (o *outgoing) waitForOpens(ctx context.Context, cost int64, p priority.Priority) *Abort {
 	if o.opens.room > 0 && cost > o.opens.room {
 		return neverSent(codec.ErrTooLarge.Withf("the call costs %d bytes, and the peer has room for %d", cost, o.opens.room))
@@ -103,7 +102,7 @@ func (o *outgoing) waitToSend(ctx context.Context, p priority.Priority, held uin
 	return a
 }
 
-// dropHold gives back a window that no Open has promised to the peer.
+// dropHold releases a window that no Open has granted to the peer.
 func (o *outgoing) dropHold(h *limits.Hold) {
 	if o.terms.Room != nil {
 		limits.Grant(o.terms.Room.End(h))

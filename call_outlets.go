@@ -6,7 +6,7 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// outlets is how the dispatcher of a session, and the Blocks of its calls, reach the session.
+// outlets is the session as the outlet of its dispatcher, and of the Blocks of its calls.
 type outlets struct{ *exchange }
 
 // grant implements outlet.
@@ -15,9 +15,9 @@ func (o outlets) grant(total uint64) {
 }
 
 // waitOutbound implements outlet: it holds a worker back while the session is at its outbound soft
-// limit, so that results do not pile up. At the inbound soft limit it does not: there the calls
-// that wait have to be taken before reading can go on, and two peers that wait for each other's
-// reading would wait for ever.
+// limit, so that results do not pile up. It returns at the inbound soft limit: there the waiting
+// calls have to be taken before reading can resume, and two peers that wait for each other's
+// reading would deadlock.
 func (o outlets) waitOutbound() {
 	for room := o.outbound.Room(); room != nil; room = o.outbound.Room() {
 		full := o.inbound.Full()

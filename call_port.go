@@ -15,16 +15,15 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// port joins one call to the exchange of its session: it sends what the call has to say, and takes
-// what arrives for its pipe. It is the [piping.Port] of pipes and part of calls that need none.
+// port connects one call to the exchange of its session: it sends the messages of the call, and
+// receives those for its pipe. It is the [piping.Port] of pipes, and part of calls without one.
 type port struct {
 	x    *exchange
 	flow outbox.Flow // guarded by the outbox
-	pipe *pipe.Pipe  // nil if the call takes no Blocks here; fixed
+	pipe *pipe.Pipe  // nil if the call has no Blocks here; fixed
 }
 
-// id returns the id of the pipe, which it has from the moment in which it is in the session's
-// table.
+// id returns the id of the pipe, which is valid once the pipe is in the session's table.
 func (p *port) id() uint64 { return p.flow.ID() }
 
 // Send implements piping.Port.
@@ -41,8 +40,8 @@ func (p *port) Send(ctx context.Context, b piping.Outgoing) error {
 	return p.put(&m, carrier.WithNext)
 }
 
-// waitForRoom waits while more of the pipe is in the queue than its share. Alone says that nothing
-// of it is.
+// waitForRoom waits while the queue holds more of the pipe than its share. alone reports that it
+// holds nothing of the pipe.
 func (p *port) waitForRoom(ctx context.Context) (alone bool, a *Abort) {
 	for {
 		room, alone := p.x.carrier.Room(&p.flow)
@@ -79,7 +78,7 @@ func (p *port) Thin(b *piping.Outgoing) (dropped bool) {
 	return dropped
 }
 
-// message returns b, for which held bytes are counted, to be sent in a state of the session.
+// message returns b, for which held bytes are counted, as a message in a state of the session.
 func (p *port) message(b *piping.Outgoing, held uint32, state limits.State) outbox.Message {
 	return outbox.Message{
 		Type: message.BlockType, Payload: b.Payload, Memory: b.Memory, Held: held, Loss: b.Loss,
@@ -93,7 +92,7 @@ func (p *port) CloseSend() error {
 	return p.put(&outbox.Message{Type: message.BlockType, End: true, Held: heldMessage}, carrier.Now)
 }
 
-// givenUp returns why what waits of a call is dropped that this side ends with a.
+// givenUp returns the reason for dropping waiting messages of a call that this side ends with a.
 func givenUp(a *Abort) outbox.Reason {
 	if a.Code == codec.Expired {
 		return outbox.Expired
@@ -104,9 +103,9 @@ func givenUp(a *Abort) outbox.Reason {
 // Flow implements outbox.Pooled.
 func (p *port) Flow() *outbox.Flow { return &p.flow }
 
-// closedBy drops what waits of the pipe because the peer has closed it: nobody would take it. The
-// pipe has to know that first, so that a sender learns why nothing may follow. unsent says that the
-// Open was dropped, of which some parts have left.
+// closedBy drops the waiting messages of the pipe because the peer has closed it. The pipe has to
+// know the Close before, so that a sender gets its error. unsent reports that an Open was dropped
+// of which some parts have left.
 func (p *port) closedBy(abort *codec.Abort) (unsent bool) {
 	why := outbox.Ended
 	switch {
@@ -120,8 +119,8 @@ func (p *port) closedBy(abort *codec.Abort) (unsent bool) {
 	return p.x.carrier.Finish(&p.flow, why)
 }
 
-// closedUnsent returns why a call ended whose peer has closed it before all of its Open had left:
-// it has not run, whatever the peer says. err is not nil if the peer must not say that.
+// closedUnsent returns the error of a call that the peer has closed before all of its Open had
+// left: it has not run, whatever the peer reports. err is not nil if the peer must not report that.
 func (p *port) closedUnsent(abort *Abort) (a *Abort, err error) {
 	if abort == nil {
 		v := violation("a result for pipe %d, whose Open is unfinished", p.id())
@@ -133,7 +132,7 @@ func (p *port) closedUnsent(abort *Abort) (a *Abort, err error) {
 	return abort, nil
 }
 
-// discarded returns the error of a call whose Open was discarded by the outbox.
+// discarded returns the error of a call after the outbox has discarded its Open.
 func (x *exchange) discarded(outer *outer, cost int64, why outbox.Reason) *Abort {
 	switch why {
 	case outbox.Expired:
@@ -146,7 +145,7 @@ func (x *exchange) discarded(outer *outer, cost int64, why outbox.Reason) *Abort
 	return neverSent(x.cause())
 }
 
-// errTimeUp is why a call was not sent whose time to live has passed.
+// errTimeUp is the error of a call that expired before it was sent.
 var errTimeUp = codec.ErrExpired.Withf("its time was up before it could be sent")
 
 // Announce implements piping.Port.
@@ -161,20 +160,20 @@ func (p *port) Controls(put func(message.Control)) { (*piping.End)(p.pipe).Contr
 func (p *port) Ask() {
 	m := outbox.Message{Type: message.ControlType, Control: outbox.Ask, Sender: (*piping.End)(p.pipe), Held: heldMessage}
 	p.x.count(heldMessage)
-	p.put(&m, carrier.Now) // an error means that there is nobody left to ask
+	p.put(&m, carrier.Now) // an error means that the peer is lost
 }
 
 // Skip implements piping.Port.
 func (p *port) Skip(stays uint64) {
 	m := outbox.Message{Type: message.ControlType, Control: outbox.Skip, Skipped: stays, Sender: (*piping.End)(p.pipe), Held: heldMessage}
 	p.x.count(heldMessage)
-	p.put(&m, carrier.Now) // an error means that there is nobody left to hand it back to
+	p.put(&m, carrier.Now) // an error means that the peer is lost
 }
 
 // Stop implements piping.Port.
 func (p *port) Stop() {
 	p.x.count(heldMessage)
-	// an error means that there is nobody left to tell
+	// an error means that the peer is lost
 	p.put(&outbox.Message{Type: message.ControlType, Held: heldMessage}, carrier.Now)
 }
 
@@ -186,12 +185,12 @@ func (p *port) Misbehaved(v any) *Abort {
 	return guard.Misbehaved(p.x.log, "interceptor", v, "function", p.pipe.Function())
 }
 
-// put sends m, which has been counted, when it says. It never waits.
+// put sends m, which has been counted, at the time when. It never blocks.
 func (p *port) put(m *outbox.Message, when carrier.When) error {
 	return p.handed(m, p.x.carrier.Put(&p.flow, m, when))
 }
 
-// putClose sends a Close, which has been counted, and takes the call out of the table.
+// putClose sends a Close, which has been counted, and removes the call from the table.
 func (p *port) putClose(result []byte, abort *Abort, held uint32, when carrier.When) {
 	err := p.putLast(&outbox.Message{Type: message.CloseType, Payload: result, Abort: abort, Held: held}, when)
 	if errors.Is(err, codec.ErrTooLarge) {
@@ -211,7 +210,7 @@ func (p *port) putLast(m *outbox.Message, when carrier.When) error {
 	return p.handed(m, p.x.carrier.PutLast(&p.flow, m, when, func() { p.x.remove(p.id()) }))
 }
 
-// handed returns the error of the outbox for m as the pipe should see it.
+// handed converts the error of the outbox for m for the pipe.
 func (p *port) handed(m *outbox.Message, err error) error {
 	if err == nil {
 		return nil
@@ -220,8 +219,8 @@ func (p *port) handed(m *outbox.Message, err error) error {
 	return p.x.sendError(err)
 }
 
-// deadline returns when a message that has arrived with a TTL of so many milliseconds is no longer
-// worth taking. Only durations cross the wire, so that clocks need not agree.
+// deadline returns the expiry of a message that has arrived with a TTL of ttl milliseconds. Only
+// durations cross the wire, so that clocks need not agree.
 func deadline(ttl uint32) time.Time {
 	if ttl == 0 {
 		return time.Time{}
@@ -229,7 +228,7 @@ func deadline(ttl uint32) time.Time {
 	return time.Now().Add(time.Duration(ttl) * time.Millisecond)
 }
 
-// deliver hands m to the pipe that it belongs to.
+// deliver hands m to its pipe.
 func (p *port) deliver(to *pipe.Pipe, m message.Block) error {
 	end := (*piping.End)(to)
 	var verdict piping.Verdict

@@ -9,8 +9,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/guard"
 )
 
-// What an error of the application tells may be nobody else's business. Of such an error the peer
-// gets an id, by which whoever has the log finds the text.
+// The text of an application's error may be confidential. For such an error the peer receives an
+// id, with which a reader of the log finds the text.
 
 // errorID returns 8 random hexadecimal digits.
 func errorID() string {
@@ -19,7 +19,7 @@ func errorID() string {
 	return hex.EncodeToString(id[:])
 }
 
-// told returns what the peer is told of err, which is plain, and which a has been made of.
+// told returns the error for the peer in place of err, which is plain, and the cause of a.
 func (c *served) told(err error, a *Abort) *Abort {
 	if !c.x.serving.private {
 		return a
@@ -31,9 +31,9 @@ func (c *served) told(err error, a *Abort) *Abort {
 	return &b
 }
 
-// toldAborting returns what the peer is told if the handler has aborted the pipe with a.
+// toldAborting returns the error for the peer if the handler has aborted the pipe with a.
 func (c *served) toldAborting(a *Abort) *Abort {
-	plain := true // unless it says something else: its methods are the application's
+	plain := true // default if a method of the application's error fails
 	guard.Run(c.x.log, "error of a handler", func() { plain = a.Cause.Error() == a.Message && isPlain(a.Cause) },
 		"function", c.function(), "name", c.handler.name)
 	if plain {
@@ -42,7 +42,7 @@ func (c *served) toldAborting(a *Abort) *Abort {
 	return a
 }
 
-// isPlain reports whether err is no Abort, and says more than that a context has ended.
+// isPlain reports whether err is neither an Abort nor just the error of a context.
 func isPlain(err error) bool {
 	var a *Abort
 	return !errors.As(err, &a) && err != context.Canceled && err != context.DeadlineExceeded

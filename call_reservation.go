@@ -11,17 +11,17 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// reservation is what a call from this side holds of the room of others until its end.
+// reservation is the state that a call from this side holds until its end.
 type reservation struct {
-	outer  *outer      // what the call is to those within it; nil unless a handler made it
+	outer  *outer      // the call as a parent; nil unless a handler made it
 	window *callWindow // of its function; nil without
 	cost   int64       // of its Open
 }
 
-// reserve waits until a call from this side may be sent: nothing forbids it, the window of its
-// function has room, and so have the peer and this session. It fills in what its Open says besides
-// function and parameters. stream is what the Open says of Blocks, or nil. A call within another
-// one waits for nothing but this session's outbound limit.
+// reserve waits until a call from this side may be sent: the session accepts it, and the window of
+// its function, the peer's budget and this session's limit allow it. It sets the optional part of
+// the Open. stream describes the Blocks, or is nil. A nested call waits only for this session's
+// outbound limit.
 func (o *outgoing) reserve(ctx context.Context, open *outbox.Message, cfg *callConfig, stream *message.Meta) (r reservation, a *Abort) {
 	if open.Expires, a = o.lifetime(ctx, cfg.ttl); a != nil {
 		return r, a
@@ -52,11 +52,11 @@ func (o *outgoing) reserve(ctx context.Context, open *outbox.Message, cfg *callC
 	return r, nil
 }
 
-// errKeyless is why a durable call is not sent to a peer of another protocol.
+// errKeyless is the error of a durable call to a peer of another protocol.
 var errKeyless = neverSent(codec.ErrBadParams.Withf("the protocol of the peer carries no idempotency key, so that the call may run twice after a cut: where that does no harm, make it without WithDurable and WithIdempotencyKey, and make it again"))
 
-// handledIn returns the call that a handler with ctx serves, or nil if no handler of this session
-// has ctx.
+// handledIn returns the call that a handler with ctx serves, or nil if ctx belongs to no handler of
+// this session.
 func (o *outgoing) handledIn(ctx context.Context) handled {
 	if c, _ := carriedBy(ctx); o.serves(c) {
 		return c
@@ -67,9 +67,8 @@ func (o *outgoing) handledIn(ctx context.Context) handled {
 // serves reports whether c is a call of this session; it may be nil.
 func (o *outgoing) serves(c handled) bool { return c != nil && c.nesting() == &o.nesting }
 
-// surroundings returns what a call that is made with ctx is to those within it, or nil if no
-// handler of this session makes it, and the metadata that travels with it, encoded, or nil. It
-// looks into ctx once for both.
+// surroundings returns a call made with ctx as a parent, or nil if no handler of this session makes
+// it, and its encoded metadata, or nil. It looks ctx up once for both.
 func (o *outgoing) surroundings(ctx context.Context, function uint16, cfg *callConfig) (r *outer, metadata []byte, a *Abort) {
 	c, m := carriedBy(ctx)
 	if o.serves(c) {
@@ -91,7 +90,7 @@ func (o *outgoing) surroundings(ctx context.Context, function uint16, cfg *callC
 	return r, metadata, nil
 }
 
-// waitForRoom waits for the window of the function, and for room at the peer.
+// waitForRoom waits for the window of the function, and for budget of the peer.
 func (o *outgoing) waitForRoom(ctx context.Context, r *reservation, function uint16, cfg *callConfig) (a *Abort) {
 	if r.window, a = o.waitForWindow(ctx, function, cfg.priority); a != nil {
 		return a
@@ -102,15 +101,15 @@ func (o *outgoing) waitForRoom(ctx context.Context, r *reservation, function uin
 	return a
 }
 
-// unsent gives back what the Open of a call, which is made within no other if outer is nil, would
-// have used of the peer's room.
+// unsent releases the peer's budget that the Open of a call would have used. The call is not nested
+// if outer is nil.
 func (o *outgoing) unsent(outer *outer, cost int64) {
 	if outer == nil {
 		o.opens.giveBack(cost)
 	}
 }
 
-// giveBack gives back what a call has held until its end.
+// giveBack releases the state that a call has held until its end.
 func (o *outgoing) giveBack(r *reservation) {
 	r.window.giveBack()
 	if r.outer != nil {
@@ -118,7 +117,7 @@ func (o *outgoing) giveBack(r *reservation) {
 	}
 }
 
-// costOf returns what open costs the peer.
+// costOf returns the cost of open at the peer.
 func (o *outgoing) costOf(open *outbox.Message) int64 {
 	cost := uint64(len(open.Payload)) + o.terms.PeerOverhead
 	if m := open.Meta; m != nil {
@@ -130,10 +129,9 @@ func (o *outgoing) costOf(open *outbox.Message) int64 {
 	return int64(cost)
 }
 
-// holdWindow sets a window for the Blocks of the callee aside, before the Open of a stream may
-// leave, so that it holds up no other. It waits for that, but not for a call within another one,
-// whose window is from the room for these. The call that waits holds bytes of
-// parameters.
+// holdWindow reserves a window for the Blocks of the callee, before the Open of a stream may leave,
+// so that the stream blocks no other. It waits for budget, but not for a nested call: those windows
+// have a budget of their own. The waiting call holds bytes of parameters.
 func (o *outgoing) holdWindow(ctx context.Context, p int8, bytes int) (h limits.Hold, granted uint64, a *Abort) {
 	room := o.terms.Room
 	if room == nil {
@@ -149,7 +147,7 @@ func (o *outgoing) holdWindow(ctx context.Context, p int8, bytes int) (h limits.
 	c := &limits.Claim{Priority: p, Granted: func() { close(turn) }}
 	if !room.Open(c) {
 		if o.terms.Left.Load() > 0 {
-			runtime.GC() // what nobody can read any more may hold all of it
+			runtime.GC() // unreachable streams may hold all of it
 		}
 		if a := o.waitForHold(ctx, c, turn, bytes); a != nil {
 			return h, 0, a

@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// Retry makes calls again that failed because a side was overloaded or going away, and that
-// certainly did not run (see [Repeatable]). Between two attempts it waits: twice as long each time,
-// by chance up to a half less so that callers do not come back all at once, and what the overloaded
-// side advised besides ([RetryAfter]), but never longer than Most. The zero Retry is ready to use;
-// it is safe for concurrent use, and meant to be shared.
+// Retry repeats calls that failed because a side was overloaded or unavailable, and that certainly
+// did not run (see [Repeatable]). The wait between two attempts doubles each time, is randomly
+// shortened by up to a half, so that callers do not return all at once, and is extended by the
+// delay that the overloaded side advised ([RetryAfter]), but never longer than Most. The zero Retry
+// is ready to use. A Retry is safe for concurrent use, and meant to be shared.
 type Retry struct {
-	Attempts int           // at most, the first one included; 0 is 4
+	Attempts int           // maximum, including the first one; 0 is 4
 	First    time.Duration // the wait before the second attempt; 0 is 50 ms
-	Most     time.Duration // the longest wait, whatever the overloaded side advised; 0 is 5 s
-	Budget   *RetryBudget  // bounds the share of repeated calls; nil is no bound
+	Most     time.Duration // maximum wait, whatever the overloaded side advised; 0 is 5 s
+	Budget   *RetryBudget  // bounds the share of repeated calls; nil: no bound
 }
 
-// Do calls call until it succeeds, fails in a way that repeating does not mend, or is not to be
-// repeated any more, and returns its last error. The waits end with ctx; then the error is still
-// that of the last call, which says more.
+// Do calls call until it succeeds, fails with an error that is not to be retried, or may not be
+// repeated any more, and returns its last error. The end of ctx ends the waits; the error is still
+// that of the last call, which is more specific.
 func (r *Retry) Do(ctx context.Context, call func(ctx context.Context) error) error {
 	attempts := r.Attempts
 	if attempts < 1 {
@@ -47,7 +47,7 @@ func worthRetrying(err error) bool {
 	return Repeatable(err) && (errors.Is(err, ErrOverloaded) || errors.Is(err, ErrUnavailable))
 }
 
-// sleep waits, and reports false if ctx ended, or would end, before d is over.
+// sleep waits for d. It returns false if ctx ended, or would end, before d is over.
 func sleep(ctx context.Context, d time.Duration) bool {
 	if at, ok := ctx.Deadline(); ok && time.Until(at) <= d {
 		return false
@@ -62,15 +62,15 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// RetryBudget bounds which part of all calls may be repetitions, so that a peer which is overloaded
-// is not given still more to do. It is safe for concurrent use.
+// RetryBudget bounds the share of repetitions among all calls, so that retries do not add to the
+// load of an overloaded peer. It is safe for concurrent use.
 type RetryBudget struct {
 	share, most float64 // fixed
 
-	full atomic.Bool // saved is most: many earn, and few spend
+	full atomic.Bool // saved is most: most callers earn, and few spend
 
 	mu    sync.Mutex
-	saved float64 // guarded by mu: how many repetitions are left
+	saved float64 // guarded by mu: number of repetitions left
 }
 
 // NewRetryBudget returns a budget that allows share repetitions for each call, 0.1 being one for
@@ -79,7 +79,7 @@ func NewRetryBudget(share float64, reserve int) *RetryBudget {
 	return &RetryBudget{share: share, most: float64(reserve), saved: float64(reserve)}
 }
 
-// Earn notes a call, which allows its share of a repetition. A nil budget needs none.
+// Earn counts a call, which allows its share of a repetition. Earn of a nil budget does nothing.
 func (b *RetryBudget) Earn() {
 	if b == nil || b.full.Load() {
 		return
@@ -90,7 +90,7 @@ func (b *RetryBudget) Earn() {
 	b.full.Store(b.saved == b.most)
 }
 
-// Spend reports whether one more repetition is allowed, and takes it off. A nil budget allows all.
+// Spend reports whether one more repetition is allowed, and consumes it. A nil budget allows all.
 func (b *RetryBudget) Spend() bool {
 	if b == nil {
 		return true
@@ -105,8 +105,8 @@ func (b *RetryBudget) Spend() bool {
 	return true
 }
 
-// backoff is how long to wait between attempts: exponential, with jitter. It is a dozen lines here
-// because the core of the library has no dependency for it.
+// backoff computes the waits between attempts: exponential, with jitter. It is implemented here to
+// spare the core of the library a dependency.
 type backoff struct {
 	first, most time.Duration // 0: 50 ms and 5 s
 	step        time.Duration // the last wait without jitter; 0 at the beginning
@@ -121,7 +121,7 @@ func (b *backoff) next() time.Duration {
 	return b.step/2 + rand.N(b.step/2+1)
 }
 
-// soon begins anew with a wait of up to half of the first one, by chance.
+// soon resets b and returns a random wait of up to half of the first one.
 func (b *backoff) soon() time.Duration {
 	b.step = 0
 	return rand.N(b.shortest()/2 + 1)
@@ -143,11 +143,10 @@ func (b *backoff) longest() time.Duration {
 	return b.most
 }
 
-// leastAttempt is how much time an attempt needs at least, to connect and to resume a session.
+// leastAttempt is the minimum time for an attempt to connect and to resume a session.
 const leastAttempt = 10 * time.Millisecond
 
-// nextBefore is next, but cut as by cutBefore. A wait that is cut does not make the next ones
-// longer.
+// nextBefore is next, but cut as by cutBefore. A wait that is cut does not lengthen the next ones.
 func (b *backoff) nextBefore(until time.Time) time.Duration {
 	step := b.step
 	wait := b.next()
@@ -158,8 +157,8 @@ func (b *backoff) nextBefore(until time.Time) time.Duration {
 	return cut
 }
 
-// cutBefore returns wait, cut so that one more attempt can be made before until, which is zero if
-// nothing depends on that.
+// cutBefore returns wait, cut so that one more attempt can be made before until, unless until is
+// zero.
 func cutBefore(wait time.Duration, until time.Time) time.Duration {
 	if until.IsZero() {
 		return wait

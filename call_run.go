@@ -7,15 +7,15 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// What becomes of a call whose handler does not return: it panics, and its call fails; or it ends
-// its goroutine, and then what is deferred here answers the call, and another goroutine takes the
-// place of the one that is gone: see workers and package carrier.
+// A handler may not return: if it panics, its call fails; if it ends its goroutine, the deferred
+// functions here answer the call, and another goroutine takes over: see workers and package
+// carrier.
 
 // run runs the handler and answers.
 func (c *served) run(k *workspace) {
 	defer c.afterRun(k)
 
-	if err := c.Err(); err != nil { // given up, or expired, while it waited
+	if err := c.Err(); err != nil { // canceled, or expired, while it waited
 		c.leaveNested()
 		c.refuse(codec.AbortOf(err))
 		return
@@ -46,15 +46,15 @@ func (c *served) run(k *workspace) {
 	}
 }
 
-// leaveNested gives back the place of a call within another one. It is called before the answer is
-// put, whose receiver may make the next one at once.
+// leaveNested releases the place of a nested call. It is called before the answer is put, as the
+// receiver of the answer may make the next call at once.
 func (c *served) leaveNested() {
 	if c.work.nested && !c.work.byReader {
 		c.x.serving.calls.giveBack(c.cost(), true)
 	}
 }
 
-// serve calls the handler, and what stands around it.
+// serve calls the handler through its interceptors.
 func (c *served) serve(k *workspace) (result []byte, err error) {
 	if c.intercepted() {
 		return c.x.common.handle(c, k)
@@ -62,7 +62,7 @@ func (c *served) serve(k *workspace) (result []byte, err error) {
 	return c.invoke(c, c, k)
 }
 
-// invoke calls the handler, for which the call is as, and turns a panic into an error.
+// invoke calls the handler, for which the call is as, and converts a panic into an error.
 func (c *served) invoke(ctx context.Context, as handledCall, k *workspace) (result []byte, err error) {
 	returned := false
 	defer func() {
@@ -83,7 +83,7 @@ func (c *served) afterRun(k *workspace) {
 	c.freeParams() // not earlier: the result may be a part of them
 }
 
-// answerLost answers c, whose goroutine is being ended.
+// answerLost answers c at the end of its goroutine.
 func (c *served) answerLost(a *Abort) {
 	c.work.serving = false
 	c.leaveNested()

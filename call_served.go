@@ -13,38 +13,38 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// served is a call that the peer made: the endpoint of its pipe on this side, and at the same
-// time the context of its handler, so that a call costs one object.
+// served is a call of the peer: the endpoint of its pipe on this side, and also the context of its
+// handler, so that a call costs one object.
 //
-// As a context it makes its channel and its timer only for a handler that asks for them.
+// As a context it makes its channel and its timer only on demand.
 type served struct {
 	port
 	work    task
 	handler *handler      // fixed, as expires
-	expires time.Duration // when its time is up, by the node's clock; 0: never
-	params  []byte        // the handler's from the moment it runs
-	rare    *rareParts    // what few calls have; nil without
-	within  *outer        // the call of this side that it is made within; mostly nil; fixed
+	expires time.Duration // expiry by the node's clock; 0: never
+	params  []byte        // owned by the handler once it runs
+	rare    *rareParts    // optional state; nil without
+	within  *outer        // the call of this side around it; mostly nil; fixed
 
 	mu    sync.Mutex
-	watch *watch // guarded by mu; nil until it has ended, or somebody wants to be told
+	watch *watch // guarded by mu; nil until the call has ended or has a watcher
 }
 
-// A call and what most of its kind have besides are one object.
+// A call and the optional state of most calls of its kind are one object.
 type (
 	unaryCall struct {
 		served
-		// parameters, if they fit; with them the object fills what is allocated for it
+		// parameters, if they fit; they fill the allocation of the object
 		small [64]byte
 	}
 	pipeCall struct {
 		served
-		whole pipe.Pipe // what port.pipe points to
+		whole pipe.Pipe // target of port.pipe
 	}
 )
 
-// newServed copies what it needs of m, whose slices are valid only for the moment. within is the
-// call from this side that it is made within, or nil.
+// newServed copies the needed parts of m. The slices of m are valid only for the moment. within is
+// the call from this side around it, or nil.
 func newServed(x *exchange, m *message.Open, h *handler, within *outer) (c *served) {
 	p := min(priority.Priority(m.Priority), x.serving.highest)
 	if h.blocks {
@@ -88,7 +88,7 @@ func newServed(x *exchange, m *message.Open, h *handler, within *outer) (c *serv
 	return c
 }
 
-// earlyLimit returns what a peer may send at first on a stream that it opens.
+// earlyLimit returns the initial send limit of a peer on a stream that it opens.
 func earlyLimit(t *piping.Terms) uint64 {
 	if t.Room == nil {
 		return piping.Unlimited
@@ -96,8 +96,8 @@ func earlyLimit(t *piping.Terms) uint64 {
 	return t.Early
 }
 
-// sendLimit returns what this side may send at first on a stream whose Open announces a window. Of
-// a peer that has no windows it says nothing, whatever it is.
+// sendLimit returns the initial send limit of this side on a stream with a window announced by its
+// Open. The announcement of a peer without windows has no meaning.
 func sendLimit(t *piping.Terms, announced uint64) uint64 {
 	if t.PeerEarly == 0 || announced >= message.MaxPipe {
 		return piping.Unlimited
@@ -105,20 +105,20 @@ func sendLimit(t *piping.Terms, announced uint64) uint64 {
 	return announced
 }
 
-// takeParams copies params to where c.params has room for them, or to new memory. What the handler
-// only borrows stays in the memory in which it came, if it can, or is copied to a buffer.
+// takeParams copies params to c.params, if its capacity is sufficient, or to new memory. Parameters
+// that the handler only borrows stay in their memory, if possible, or are copied to a buffer.
 func (c *served) takeParams(params []byte) {
 	if own, mem := c.borrowed(params); mem != nil {
 		c.params, c.makeRare().params, c.makeRare().kept = own, mem, mem.Held()
 		return
 	}
 	if len(params) > cap(c.params) {
-		c.params = nil // to grow it would take more than there is need of
+		c.params = nil // growing it would allocate more than necessary
 	}
 	c.params = append(c.params, params...)
 }
 
-// borrowed returns params in a buffer, and nil if the handler does not only borrow them, a
+// borrowed returns params in a buffer. It returns nil if the handler keeps its parameters, a
 // repetition of the call may need them, or there is no buffer of about their size.
 func (c *served) borrowed(params []byte) (own []byte, mem *buffer.Buffer) {
 	lends := c.handler.borrows || c.handler.params != nil && c.x.lender == nil
@@ -133,7 +133,7 @@ func (c *served) borrowed(params []byte) (own []byte, mem *buffer.Buffer) {
 	return own[:len(own):len(own)], mem
 }
 
-// freeParams is called when nobody needs the parameters any more.
+// freeParams is called when the parameters are no longer needed.
 func (c *served) freeParams() {
 	c.params = nil
 	if c.rare != nil && c.rare.params != nil {
@@ -142,8 +142,8 @@ func (c *served) freeParams() {
 	}
 }
 
-// function returns the number of the function that is called. One handler may serve several, of
-// which then the pipe knows.
+// function returns the number of the called function. One handler may serve several functions, and
+// then the pipe has the number.
 func (c *served) function() uint16 {
 	if c.pipe != nil {
 		return c.pipe.Function()
@@ -151,13 +151,13 @@ func (c *served) function() uint16 {
 	return c.handler.number
 }
 
-// timed reports whether the statistics want to know how long the call waits and runs.
+// timed reports whether the statistics include the times of the call.
 func (c *served) timed() bool { return c.rare != nil && c.rare.arrived > 0 }
 
-// intercepted reports whether interceptors stand around the handler.
+// intercepted reports whether the handler has interceptors.
 func (c *served) intercepted() bool { return c.x.common.inward != nil || c.handler.around != nil }
 
-// makeRare returns the rare parts of c, which it makes if there are none.
+// makeRare returns the optional state of c, which it makes if necessary.
 func (c *served) makeRare() *rareParts {
 	if c.rare == nil {
 		c.rare = new(rareParts)
@@ -165,10 +165,10 @@ func (c *served) makeRare() *rareParts {
 	return c.rare
 }
 
-// shares reports whether the result of c is in memory that does not change.
+// shares reports whether the memory of c's result does not change.
 func (c *served) shares() bool { return c.rare != nil && c.rare.durable.shared }
 
-// firstOf returns the answer that c is the first call of, or nil.
+// firstOf returns the durable answer of which c is the first call, or nil.
 func (c *served) firstOf() *durableAnswer {
 	if c.rare == nil {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// A served call as the table of its session sees it: see endpoint.
+// The view of a served call for the table of its session: see endpoint.
 
 // block implements endpoint.
 func (c *served) block(b message.Block) error {
@@ -24,7 +24,7 @@ func (c *served) block(b message.Block) error {
 	return nil
 }
 
-// closed implements endpoint: the caller gave up.
+// closed implements endpoint: the caller has canceled.
 func (c *served) closed(m message.Close) error {
 	a := codec.ErrCanceled
 	if m.Abort != nil {
@@ -51,7 +51,7 @@ func (c *served) fail(a *Abort) {
 		(*piping.End)(c.pipe).CloseArrived(nil, a)
 	}
 	if before == taskArriving {
-		c.end(canceled) // the reader sees to the rest
+		c.end(canceled) // the reader handles the rest
 		return
 	}
 	if m := c.firstOf(); m != nil {

@@ -4,15 +4,14 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// serving is what the calls of the peer have in common that a session serves, besides what all its
-// calls have.
+// serving is the common state of the peer's calls that a session serves, in addition to exchange.
 type serving struct {
-	private bool // the texts of errors stay here; fixed
+	private bool // keeps the texts of errors on this side; fixed
 
-	highest priority.Priority // that the peer's calls get; the reader's, as the next four
-	granted standards         // the standard functions that its Grant has
-	pace    pace              // of calls that it gives up
-	service *Service          // what the peer may call
+	highest priority.Priority // cap of the peer's priorities; owned by the reader, as the next four
+	granted standards         // the standard functions permitted by its Grant
+	pace    pace              // of calls that the peer cancels
+	service *Service          // offered to the peer
 	inline  *workspace        // nil until there is an inline call
 
 	calls dispatcher // locks itself

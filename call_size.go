@@ -5,7 +5,7 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// body returns what c holds as long as anybody knows of it, parameters apart.
+// body returns the bytes that c holds while it is referenced, without its parameters.
 func (c *served) body() int {
 	n := heldUnary
 	if c.pipe != nil {
@@ -23,7 +23,7 @@ func (c *served) body() int {
 	return n
 }
 
-// heldMetadata returns what the metadata of c holds, encoded.
+// heldMetadata returns the bytes of c's encoded metadata.
 func (c *served) heldMetadata() int {
 	if c.rare == nil {
 		return 0
@@ -31,7 +31,7 @@ func (c *served) heldMetadata() int {
 	return buffer.Allocated(len(c.rare.metadata))
 }
 
-// heldParams returns what the parameters of c hold that do not fit into its object.
+// heldParams returns the bytes of c's parameters outside of its object.
 func (c *served) heldParams() int {
 	switch {
 	case c.rare != nil && c.rare.kept > 0:
@@ -42,7 +42,7 @@ func (c *served) heldParams() int {
 	return buffer.Allocated(int(c.work.size))
 }
 
-// held returns for how many bytes c counts while it waits: for what it holds, within
+// held returns the bytes for which c counts while it waits: those that it holds, at most
 // [limits.MostHeld].
 func (c *served) held() int {
 	held, content := heldPlace+c.body()+c.heldParams(), int(c.work.size)

@@ -1,13 +1,13 @@
 package asterisque
 
-// slots finds endpoints by the ids of their pipes, which grow: those that are open at a time are
-// mostly neighbours. So an id has its place in a ring, next to that of the one before, and only an
-// id whose place is still taken, by a pipe that has stayed open for long, goes into a map. Compared
-// with a map for all, a burst of calls touches a fraction of the memory.
+// slots finds endpoints by the ids of their pipes, which increase: pipes that are open at the same
+// time are mostly neighbours. An id therefore has its place in a ring, next to that of the previous
+// one. An id is stored in a map only if its place is still taken, by a long-lived pipe. Compared
+// with a map for all ids, a burst of calls touches a fraction of the memory.
 //
 // The zero slots is empty. It is not safe for concurrent use.
 type slots struct {
-	ring  []slot // as many as a power of two, or none
+	ring  []slot // length is a power of two, or zero
 	taken int    // of ring
 	rest  map[uint64]endpoint
 }
@@ -19,10 +19,10 @@ type slot struct {
 
 const (
 	leastSlots = 4
-	spareSlots = 256 // how many are kept when none is taken
+	spareSlots = 256 // number that is kept when none is taken
 )
 
-// place returns where id belongs. There must be a ring.
+// place returns the place of id. There must be a ring.
 func (s *slots) place(id uint64) *slot { return &s.ring[id>>1&uint64(len(s.ring)-1)] }
 
 func (s *slots) len() int { return s.taken + len(s.rest) }
@@ -38,7 +38,7 @@ func (s *slots) get(id uint64) endpoint {
 	return s.rest[id]
 }
 
-// put adds e, whose id is new.
+// put adds e under a new id.
 func (s *slots) put(id uint64, e endpoint) {
 	for {
 		if len(s.ring) > 0 {
@@ -78,7 +78,8 @@ func (s *slots) remove(id uint64) endpoint {
 	return e
 }
 
-// resize gives the ring n places. Those that were apart in a smaller one are so in a larger one.
+// resize gives the ring n places. Ids with different places in a smaller ring have different places
+// in a larger one.
 func (s *slots) resize(n int) {
 	old := s.ring
 	s.ring = make([]slot, n)

@@ -17,10 +17,10 @@ import (
 // madeStream is a call from this side that carries Blocks: a pipe and its port.
 type madeStream struct {
 	port
-	asOuter *outer    // what it is to calls within it; nil unless a handler made it; fixed, as cost
+	asOuter *outer    // as a parent; nil unless a handler made it; fixed, as cost
 	cost    int64     // of its Open
-	whole   pipe.Pipe // what port.pipe points to
-	after   func()    // is called, perhaps more than once, when the call is over; may be nil
+	whole   pipe.Pipe // target of port.pipe
+	after   func()    // called at the end of the call, perhaps more than once; may be nil
 }
 
 // open is [Session.Open].
@@ -39,7 +39,7 @@ func (x *exchange) open(ctx context.Context, function uint16, params []byte, cfg
 		return nil, a
 	}
 	if own.window != nil || own.outer != nil {
-		held := own // in memory of its own, which others need not have
+		held := own // separate memory, for few calls only
 		s.after = sync.OnceFunc(func() { x.giveBack(&held) })
 	}
 	s.watch(ctx, cfg, m.Expires)
@@ -56,8 +56,8 @@ func (x *exchange) open(ctx context.Context, function uint16, params []byte, cfg
 	return s.pipe, nil
 }
 
-// newStream returns the endpoint of a stream, as soon as that may be opened, its Open, and what it
-// holds until its end.
+// newStream waits until a stream may be opened, and returns its endpoint, its Open, and its
+// reservation.
 func (x *exchange) newStream(ctx context.Context, function uint16, params []byte, cfg *callConfig) (s *madeStream, m *outbox.Message, own reservation, a *Abort) {
 	hold, granted, a := x.holdWindow(ctx, int8(cfg.priority), len(params))
 	if a != nil {
@@ -75,7 +75,7 @@ func (x *exchange) newStream(ctx context.Context, function uint16, params []byte
 	return s, m, own, nil
 }
 
-// watch aborts the pipe when ctx ends or the time to live has passed.
+// watch aborts the pipe when ctx ends or the time to live has expired.
 func (s *madeStream) watch(ctx context.Context, cfg *callConfig, expires time.Time) {
 	var cancel context.CancelFunc
 	switch {
@@ -91,11 +91,11 @@ func (s *madeStream) watch(ctx context.Context, cfg *callConfig, expires time.Ti
 	} else {
 		s.after = cancel
 	}
-	// after the end of the call it does nothing
+	// has no effect after the end of the call
 	context.AfterFunc(ctx, func() { (*piping.End)(s.pipe).Abort(contextError(ctx)) })
 }
 
-// release gives back what the call held. It is called at its end, perhaps more than once.
+// release releases the reservation of the call. It is called at its end, perhaps more than once.
 func (s *madeStream) release() {
 	if s.after != nil {
 		s.after()
@@ -114,7 +114,7 @@ func (s *madeStream) Close(result []byte, abort *codec.Abort) {
 		}
 		if !departed || unsent {
 			s.release()
-			return // the peer never hears of the pipe, or has heard that the Open was given up
+			return // the peer does not know the pipe, or knows that the Open was canceled
 		}
 	}
 	abort = s.x.sentByOpener(abort)
@@ -130,7 +130,7 @@ func (s *madeStream) Depart(id uint64) {
 }
 
 // Discard implements outbox.Departer: the Open was not sent. The pipe ends at once, so that a
-// sender learns why. A goroutine, which ends by itself, does the rest: the caller holds a lock.
+// sender gets the error. A goroutine, which ends by itself, does the rest: the caller holds a lock.
 func (s *madeStream) Discard(why outbox.Reason, begun bool) {
 	if begun && !s.x.table.remove(s.id()) {
 		return // the peer has closed it

@@ -10,37 +10,37 @@ import (
 )
 
 // table finds the endpoint of a pipe by its id. Ids of this side and of the peer differ in their
-// lowest bit, and each side's grow.
+// lowest bit, and the ids of each side increase.
 //
 // Its lock may be taken with that of the outbox held, and no lock is taken while it is held.
 type table struct {
 	odd uint8 // lowest bit of the ids of pipes that this side opens; fixed
 
 	mu sync.Mutex
-	// guarded by mu, as all below: the session has ended, and nothing is added
+	// guarded by mu, as all below: the session has ended, and no pipe is added
 	ended    bool
-	watching bool // streams are about to be looked at: see watchIdle
-	// what this side has announced its end with: no pipe of the peer is added; nil until then
+	watching bool // a search for idle streams is scheduled: see watchIdle
+	// the Drain of this side: no pipe of the peer is added; nil until then
 	announced *message.Drain
 	pipes     [2]slots // by the lowest bit of their ids
-	// the Opens of the peer of which not all parts have come; nil until there are some
+	// Opens of the peer with missing parts; nil without any
 	begun      map[uint64]priority.Priority
-	refusing   int            // Opens of the peer that are being refused
-	drain      *message.Drain // with which the peer has; nil until then
+	refusing   int            // Opens of the peer that are being rejected
+	drain      *message.Drain // Drain of the peer; nil until then
 	lastOpened uint64         // highest id of this side that departed, +1; 0: none
 	lastSeen   uint64         // highest id of the peer, +1; 0: none
-	waits      *tableWaits    // nil until somebody waits
+	waits      *tableWaits    // nil until a goroutine waits
 }
 
-// tableWaits is what somebody waits for.
+// tableWaits holds the channels of waiting goroutines.
 type tableWaits struct {
-	// closed when no pipe is left, and none is to be refused; nil while nobody waits
+	// closed when no pipe is left, and no Open is being rejected; nil without a waiter
 	empty chan struct{}
-	none  chan struct{} // the same of the pipes that this side has opened
-	drain chan struct{} // closed when either side drains the session; nil until somebody asks
+	none  chan struct{} // the same for the pipes that this side has opened
+	drain chan struct{} // closed when either side drains the session; nil without a waiter
 }
 
-// depart adds e, whose Open is about to leave.
+// depart adds e when its Open is about to leave.
 func (t *table) depart(id uint64, e endpoint) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -50,8 +50,8 @@ func (t *table) depart(id uint64, e endpoint) {
 	}
 }
 
-// check returns an error unless the peer may open a pipe as id now, and notes that it has. The
-// caller refuses the Open.
+// check returns an error unless the peer may open a pipe with this id now, and records the id. The
+// caller rejects the Open.
 func (t *table) check(id uint64) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -73,9 +73,10 @@ func (t *table) checkLocked(id uint64) error {
 	return nil
 }
 
-// begin is check for an Open that comes in parts, which is begun until one of accept, refuseBegun,
-// endBegun, take and drainHere removes it: that one decides what becomes of it. begin reports false
-// if the session takes no calls any more: the caller refuses the Open, which is not begun.
+// begin is check for an Open that arrives in parts. The Open is in begun until one of accept,
+// refuseBegun, endBegun, take and drainHere removes it, which decides its outcome. begin returns
+// false if the session accepts no more calls: then the Open is not in begun, and the caller rejects
+// it.
 func (t *table) begin(id uint64, p priority.Priority) (ok bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -93,7 +94,7 @@ func (t *table) begin(id uint64, p priority.Priority) (ok bool, err error) {
 	return true, nil
 }
 
-// refuseBegun removes an Open that is begun, and reports whether it was: then the caller refuses
+// refuseBegun removes an Open from begun, and reports whether it was there: then the caller rejects
 // it.
 func (t *table) refuseBegun(id uint64) bool {
 	t.mu.Lock()
@@ -106,15 +107,15 @@ func (t *table) refuseBegun(id uint64) bool {
 	return true
 }
 
-// endBegun removes an Open that is begun, and that the peer has given up.
+// endBegun removes an Open from begun that the peer has canceled.
 func (t *table) endBegun(id uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.begun, id)
 }
 
-// refused notes that a refusal has been put. Until then the table counts as not drained: an answer
-// may wait for the outbound soft limit.
+// refused records that a rejection has been put. Until then the table is not drained: an answer may
+// wait for the outbound soft limit.
 func (t *table) refused() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -122,8 +123,8 @@ func (t *table) refused() {
 	t.signalLocked()
 }
 
-// accept is check, unless the Open has begun, and adds the endpoint of the pipe. It reports false,
-// and changes nothing, if the session takes no calls any more.
+// accept is check, unless the Open is begun, and adds the endpoint of the pipe. It returns false,
+// and changes nothing, if the session accepts no more calls.
 func (t *table) accept(id uint64, e endpoint, begun bool) (ok bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -139,8 +140,8 @@ func (t *table) accept(id uint64, e endpoint, begun bool) (ok bool, err error) {
 	return true, nil
 }
 
-// find returns the endpoint of a pipe, or nil if it is over. A pipe that was never opened is an
-// error.
+// find returns the endpoint of a pipe, or nil if the pipe has ended. A pipe that was never opened
+// is an error.
 func (t *table) find(id uint64) (endpoint, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -151,8 +152,8 @@ func (t *table) find(id uint64) (endpoint, error) {
 	return e, nil
 }
 
-// made is find for a Close, which may come in parts for a call that this side has made, and not
-// for others. It returns the priority of that call, and found == false if it is over.
+// made is find for a Close, which may arrive in parts only for a call that this side has made. It
+// returns the priority of that call, and found == false if the call has ended.
 func (t *table) made(id uint64) (p priority.Priority, found bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -168,7 +169,7 @@ func (t *table) made(id uint64) (p priority.Priority, found bool, err error) {
 	return e.info().Priority, true, nil
 }
 
-// outer returns what a call from this side is to those within it, or nil if it is over.
+// outer returns a call from this side as a parent of nested calls, or nil if it has ended.
 func (t *table) outer(id uint64) *outer {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -178,7 +179,7 @@ func (t *table) outer(id uint64) *outer {
 	return nil
 }
 
-// take is find, and removes what it finds.
+// take is find, and removes the endpoint.
 func (t *table) take(id uint64) (endpoint, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -190,15 +191,15 @@ func (t *table) take(id uint64) (endpoint, error) {
 	return e, nil
 }
 
-// remove reports whether the pipe was there.
+// remove removes a pipe, and reports whether it was in the table.
 func (t *table) remove(id uint64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.removeLocked(id) != nil
 }
 
-// end empties the table for good and returns what was in it: apart from the others the calls of
-// this side which the peer has said that it will not run.
+// end empties the table for good and returns its endpoints: refused has the calls of this side that
+// the peer has announced not to run.
 func (t *table) end() (open, refused []endpoint) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -214,7 +215,7 @@ func (t *table) end() (open, refused []endpoint) {
 	return open, refused
 }
 
-// refusedLocked reports whether the Drain of the peer has refused a call.
+// refusedLocked reports whether the Drain of the peer has rejected a call.
 func (t *table) refusedLocked(i PipeInfo) bool {
 	return t.drain != nil && i.Made && (t.drain.None || i.Pipe > t.drain.Last)
 }
@@ -227,8 +228,8 @@ func (t *table) allLocked() []endpoint {
 	return all
 }
 
-// drainHere lets no more pipes of the peer be accepted, and returns what tells the peer so: the
-// same each time. The caller refuses the Opens that were begun, of which the Drain does not tell.
+// drainHere stops accepting pipes of the peer, and returns the Drain for the peer, the same each
+// time. The caller rejects the Opens that were begun, which the Drain does not cover.
 func (t *table) drainHere() (d message.Drain, begun map[uint64]priority.Priority) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -244,7 +245,7 @@ func (t *table) drainHere() (d message.Drain, begun map[uint64]priority.Priority
 	return *t.announced, begun
 }
 
-// drainThere notes the Drain of the peer. Only the first one counts.
+// drainThere records the Drain of the peer. Only the first one counts.
 func (t *table) drainThere(d message.Drain) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -278,8 +279,7 @@ func (t *table) drainsHere() bool {
 // drainsLocked reports whether either side drains the session.
 func (t *table) drainsLocked() bool { return t.announced != nil || t.drain != nil }
 
-// tellDrainLocked tells whoever wants to know that a side has begun to drain the session, once for
-// each side.
+// tellDrainLocked signals, once for each side, that it has begun to drain the session.
 func (t *table) tellDrainLocked() {
 	if w := t.waits; w != nil && w.drain != nil {
 		close(w.drain)
@@ -307,7 +307,7 @@ func (t *table) drained() <-chan struct{} {
 	return c
 }
 
-// concluded reports whether a call of this side is over.
+// concluded reports whether a call of this side has ended.
 func (t *table) concluded() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -327,8 +327,8 @@ func (t *table) answered() <-chan struct{} {
 	return c
 }
 
-// infos returns what is fixed about each call, and the endpoints in the same order. Of those, only
-// what does not change may be looked at.
+// infos returns the fixed properties of each call, and the endpoints in the same order. Only their
+// immutable state may be read.
 func (t *table) infos() ([]PipeInfo, []endpoint) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -371,7 +371,7 @@ func (t *table) removeLocked(id uint64) endpoint {
 	return e
 }
 
-// waitsLocked returns what somebody waits for, for something to be added.
+// waitsLocked returns the channels of waiting goroutines, to add one.
 func (t *table) waitsLocked() *tableWaits {
 	if t.waits == nil {
 		t.waits = new(tableWaits)

@@ -11,19 +11,19 @@ import (
 	"github.com/asterisque-go/asterisque/internal/guard"
 )
 
-// values encodes and decodes what the calls of a session carry.
+// values encodes and decodes the values of a session's calls.
 type values struct {
 	*valueCodec
-	session slog.LogValuer // whose calls these are, for logs
+	session slog.LogValuer // session of the calls, for logs
 }
 
-// valueCodec is a codec as the sessions of a node that have agreed on it use it. It does not
-// change.
+// valueCodec is a codec in the form used by the sessions of a node that have agreed on it. It does
+// not change.
 type valueCodec struct {
 	codec   codec.Values
-	lender  codec.Lender  // codec, or nil if it lends nothing
-	weigher codec.Weigher // codec, or nil if it cannot tell what values become
-	most    expansion     // what they may become
+	lender  codec.Lender  // codec, or nil if it is no Lender
+	weigher codec.Weigher // codec, or nil if it cannot estimate decoded sizes
+	most    expansion     // bound of decoded values
 	log     *slog.Logger
 }
 
@@ -34,15 +34,15 @@ func newValueCodec(c codec.Values, most expansion, log *slog.Logger) *valueCodec
 	return v
 }
 
-// encode encodes what v points to behind dst, for whoever calls; handlers are guarded as a whole.
-// If lend is true and v is its own encoding, that is returned, and lent says so.
+// encode appends the encoding of v, which v points to, to dst, for a caller; handlers are guarded
+// as a whole. If lend is true and v is its own encoding, encode returns that, and lent is true.
 func (c *values) encode(dst []byte, v any, lend bool) (b []byte, lent bool, err error) {
 	returned := false
 	defer func() {
 		if returned {
 			return
 		}
-		if v := recover(); v != nil { // else it is the caller's own goroutine that ends
+		if v := recover(); v != nil { // otherwise the caller's own goroutine ends
 			b, lent, err = dst, false, guard.Misbehaved(c.log, "encoding a value", v, "session", c.session)
 		}
 	}()
@@ -56,7 +56,7 @@ func (c *values) encode(dst []byte, v any, lend bool) (b []byte, lent bool, err 
 	return b, lent, err
 }
 
-// decode decodes data, which nobody else will use if the codec is a Lender.
+// decode decodes data, which has no other user if the codec is a Lender.
 func (c *values) decode(data []byte, v any) error {
 	if c.lender != nil {
 		return c.lender.Keep(data, v)
@@ -64,8 +64,8 @@ func (c *values) decode(data []byte, v any) error {
 	return c.codec.Decode(data, v)
 }
 
-// decodeWithin decodes data into v, a pointer to a t, for whoever calls, unless it becomes too
-// much. Up to free bytes never do. If keep is true, nobody else will use data, and v may keep it.
+// decodeWithin decodes data into v, a pointer to a t, for a caller, unless the value exceeds the
+// bound. Up to free bytes never do. If keep is true, data has no other user, and v may keep it.
 func (c *values) decodeWithin(data []byte, v any, free int, t reflect.Type, keep bool) (err error) {
 	returned := false
 	defer func() {
@@ -91,8 +91,8 @@ func (c *values) decodeWithin(data []byte, v any, free int, t reflect.Type, keep
 	return err
 }
 
-// weigh returns what data becomes when it is decoded as a t, besides that t itself, or why it is
-// not decoded. With a codec that cannot tell it is 0.
+// weigh returns the decoded size of data as a t, without that t itself, or an error if the size
+// exceeds the bound. With a codec that cannot estimate, the size is 0.
 func (c *values) weigh(data []byte, t reflect.Type) (n int, err error) {
 	if c.weigher == nil {
 		return 0, nil
@@ -104,8 +104,7 @@ func (c *values) weigh(data []byte, t reflect.Type) (n int, err error) {
 	return n, nil
 }
 
-// expansion bounds what values become when they are decoded: so many bytes for each of theirs, and
-// so many more.
+// expansion bounds the size of decoded values: a multiple of the encoded bytes, plus a constant.
 type expansion struct {
 	times, plus int
 }
@@ -118,20 +117,20 @@ func (e expansion) of(n int) int {
 	return e.times*n + e.plus
 }
 
-// codecError returns the Abort for a value that could not be encoded or decoded, whose message
-// crosses to the peer: it names the function, the place in the value, what was expected there and
-// what came, and nothing of Go's. What Go says is its Cause.
+// codecError returns the Abort for a value that could not be encoded or decoded. Its message is
+// sent to the peer: it names the function, the place in the value, the expected and the actual
+// type, and nothing of Go. The error of Go is its Cause.
 func codecError(code Code, number uint16, name, what string, err error) *Abort {
 	if errors.Is(err, ErrPanicked) {
-		code = codec.Panicked // what encodes or decodes it did
+		code = codec.Panicked // the encoding or decoding code panicked
 	}
 	if what += ": "; code == codec.BadParams && what == "parameters: " {
-		what = "" // the code says it already
+		what = "" // the code implies it
 	}
 	return &Abort{Code: code, Message: fmt.Sprintf("function %d %q: %s%s", number, name, what, plainly(err)), Cause: err}
 }
 
-// plainly returns what a codec says in its own terms about err.
+// plainly returns the text of err in the terms of a codec.
 func plainly(err error) string {
 	var value interface{ Text() string } // a *codec.TypeError or *codec.ValueError
 	var a *Abort

@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// waitKind is what somebody waits for.
+// waitKind is the resource of a wait.
 type waitKind uint8
 
 const (
-	waitWindow   waitKind = iota // room here for the window of a stream that this side opens
-	waitOpens                    // room at the peer for calls
+	waitWindow   waitKind = iota // budget here for the window of a stream that this side opens
+	waitOpens                    // budget of the peer for calls
 	waitOutbound                 // the outbound soft limit
 	waitKinds
 )
 
-// Wait tells how often something had to wait for one thing.
+// Wait counts the waits for one resource.
 type Wait struct {
-	Now   int           `json:"now"`    // that wait
-	Bytes int           `json:"bytes"`  // that these hold: what they send is encoded
-	Times uint64        `json:"times"`  // since the beginning
-	For   time.Duration `json:"for_ns"` // in all, of those that wait no longer
+	Now   int           `json:"now"`    // present waits
+	Bytes int           `json:"bytes"`  // bytes that these hold: their messages are encoded
+	Times uint64        `json:"times"`  // waits since the beginning
+	For   time.Duration `json:"for_ns"` // total time of waits that have ended
 }
 
 // String returns w for logs.
@@ -30,7 +30,7 @@ func (w Wait) String() string {
 	return fmt.Sprintf("%d now with %d bytes, %d times, %v", w.Now, w.Bytes, w.Times, w.For)
 }
 
-// ended returns what is left of w when nobody waits any more.
+// ended returns the part of w that remains when no goroutine waits any more.
 func (w Wait) ended() Wait { return Wait{Times: w.Times, For: w.For} }
 
 func (w *Wait) add(o Wait) {
@@ -40,7 +40,7 @@ func (w *Wait) add(o Wait) {
 	w.For += o.For
 }
 
-// waits count who waits. Sessions in which nobody has waited have none of it.
+// waits counts waits. Sessions without a wait allocate no counters.
 type waits struct {
 	counts atomic.Pointer[[waitKinds]waitCount]
 }
@@ -52,7 +52,7 @@ type waitCount struct {
 	elapsed atomic.Int64 // in nanoseconds
 }
 
-// begin notes that a caller waits with bytes of what it sends, until the returned function is
+// begin counts a caller that waits with bytes of encoded data, until the returned function is
 // called. clock measures the wait.
 func (w *waits) begin(clock *uptime, kind waitKind, bytes int) (end func()) {
 	c := w.counts.Load()
@@ -71,7 +71,7 @@ func (w *waits) begin(clock *uptime, kind waitKind, bytes int) (end func()) {
 	}
 }
 
-// load returns what is known of one kind.
+// load returns the counts of one kind.
 func (w *waits) load(kind waitKind) Wait {
 	c := w.counts.Load()
 	if c == nil {
@@ -80,7 +80,7 @@ func (w *waits) load(kind waitKind) Wait {
 	return Wait{Now: int(c[kind].now.Load()), Bytes: int(c[kind].bytes.Load()), Times: c[kind].times.Load(), For: time.Duration(c[kind].elapsed.Load())}
 }
 
-// waitedFor is contextError, which says what the wait was for.
+// waitedFor is contextError with the resource of the wait.
 func waitedFor(ctx context.Context, format string, args ...any) *Abort {
 	a := contextError(ctx)
 	a.Message = fmt.Sprintf("%s, waiting for "+format, append([]any{a.Message}, args...)...)

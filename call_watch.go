@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// watch is what a context needs to tell others of its end.
+// watch is the state of a context with watchers of its end.
 type watch struct {
 	done   chan struct{}
 	ended  ending
@@ -13,7 +13,7 @@ type watch struct {
 	afters map[*after]struct{}
 }
 
-// ending says how a context has ended.
+// ending is how a context has ended.
 type ending uint8
 
 const (
@@ -32,17 +32,18 @@ func (e ending) err() error {
 	return nil
 }
 
-// closedChan stands for the end of what has ended.
+// closedChan is the Done channel of ended objects.
 var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// endedUnwatched are the watches of all contexts that have ended before anybody wanted to be told.
-// They do not change.
+// endedUnwatched are the watches of all contexts that have ended without a watcher. They do not
+// change.
 var endedUnwatched = [...]*watch{canceled: {done: closedChan, ended: canceled}, expired: {done: closedChan, ended: expired}}
 
 // after is one registration of AfterFunc.
 type after struct{ f func() }
 
-// end notes how the context has ended, and tells everybody. The caller holds the lock of the call.
+// end records how the context has ended, and notifies all watchers. The caller holds the lock of
+// the call.
 func (w *watch) end(how ending) {
 	w.ended = how
 	close(w.done)
@@ -50,7 +51,7 @@ func (w *watch) end(how ending) {
 		w.timer.Stop()
 	}
 	for a := range w.afters {
-		go a.f() // by the contract of context.AfterFunc; f ends it
+		go a.f() // as context.AfterFunc requires; ends with f
 	}
 	w.afters = nil
 }

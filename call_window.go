@@ -8,9 +8,8 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// callWindow bounds how many calls of one function are outstanding towards one peer. Calls beyond
-// it wait by priority, and among equals in the order in which they came, and hold up no other
-// function.
+// callWindow bounds the outstanding calls of one function at one peer. Further calls wait by
+// priority, and among equals in order of arrival, and do not delay other functions.
 type callWindow struct {
 	size int // fixed
 
@@ -19,8 +18,8 @@ type callWindow struct {
 	queue windowQueue
 }
 
-// windowQueue is the calls that wait for a window, by priority: each a channel that is closed when
-// the call may be made. No line is empty.
+// windowQueue holds the calls that wait for a window, by priority: each is a channel that is closed
+// when the call may be made. No line is empty.
 type windowQueue struct {
 	lines map[priority.Priority]*list.List
 	len   int
@@ -49,7 +48,7 @@ func (q *windowQueue) remove(p priority.Priority, e *list.Element) chan struct{}
 	return turn
 }
 
-// pop removes the one whose turn it is; it returns nil if none waits.
+// pop removes the next call; it returns nil if none waits.
 func (q *windowQueue) pop() chan struct{} {
 	if q.len == 0 {
 		return nil
@@ -61,7 +60,7 @@ func (q *windowQueue) pop() chan struct{} {
 	return q.remove(highest, q.lines[highest].Front())
 }
 
-// wait waits for room until ctx or over, the context of the session, ends.
+// wait waits for a place in the window until ctx or over, the context of the session, ends.
 func (w *callWindow) wait(ctx, over context.Context, p priority.Priority) *Abort {
 	w.mu.Lock()
 	if w.calls < w.size {
@@ -92,7 +91,7 @@ func (w *callWindow) wait(ctx, over context.Context, p priority.Priority) *Abort
 	return a
 }
 
-// giveBack is called when a call is over. The next one goes at once. Without a window it does
+// giveBack is called when a call has ended. The next one starts at once. Without a window it does
 // nothing.
 func (w *callWindow) giveBack() {
 	if w == nil {
@@ -112,7 +111,7 @@ func (w *callWindow) giveBackLocked() {
 	close(next)
 }
 
-// used tells how much of the window is used.
+// used returns the use of the window.
 func (w *callWindow) used() Outstanding {
 	if w == nil {
 		return Outstanding{}
@@ -122,12 +121,12 @@ func (w *callWindow) used() Outstanding {
 	return Outstanding{Window: w.size, Calls: w.calls, Waiting: w.queue.len}
 }
 
-// Outstanding tells how much of the window of a function is used; see [WithCallWindow].
+// Outstanding is the use of the window of a function; see [WithCallWindow].
 type Outstanding struct {
-	// how many calls may be outstanding; 0: any number, and then the others are not counted
+	// maximum of outstanding calls; 0: no limit, and then the other fields are not counted
 	Window  int
 	Calls   int // made, and not answered
-	Waiting int // that wait for the window
+	Waiting int // calls that wait for the window
 }
 
 // Full reports whether another call would have to wait.

@@ -8,56 +8,58 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// Caller is what calls are made on: a [Session]; a [Connection], which finds one; or what a program
-// makes of them, a wrapper, a choice among several, a recorder, a fake. Typed functions ([Func],
+// Caller makes calls. Callers are a [Session], a [Connection], which chooses a session, and types
+// of the application: a wrapper, a load balancer, a recorder, a fake. Typed functions ([Func],
 // [Stream]) can be called on each, untyped ones by [CallOn] and [OpenOn].
 type Caller interface {
-	// Invoke makes c, mostly by the Invoke of another Caller, and returns its outcome: for a call
-	// that carries Blocks when its pipe is open, for others when c is over. Without another Caller
-	// it answers c: by an error, or by a result ([Call.SetResult]) and nil; pipes are made by
-	// sessions only. ctx governs the call, and the whole life of a pipe. Invoke may be called
-	// concurrently for different calls; for one call it may be called again once it has returned,
-	// and the last outcome counts. After it has returned it does not use c any more. What it
-	// changes of the parameters, and puts around Blocks, stays for whoever calls on again: a Caller
-	// that does so has an interceptor for it ([Intercept]). Errors that are no *[Abort] become the
-	// cause of one.
+	// Invoke makes the call c, usually by the Invoke of another Caller, and returns its outcome:
+	// for a call that carries Blocks when its pipe is open, otherwise when c has ended. Without
+	// another Caller it answers c by an error, or by a result ([Call.SetResult]) and nil; only
+	// sessions can make pipes. ctx governs the call, and the whole life of a pipe.
+	//
+	// Invoke may be called concurrently for different calls. For one call it may be called again
+	// after it has returned, and the last outcome counts. Invoke does not use c after it has
+	// returned. Changes of the parameters, and wrappers of Blocks, remain for repetitions of the
+	// call: a Caller with such changes uses an interceptor ([Intercept]). An error that is not an
+	// *[Abort] becomes the cause of one.
 	Invoke(ctx context.Context, c *Call) error
 }
 
-// Chooser is a [Caller] that only chooses the session on which a call is made, as a [Connection]
-// does, and package pool. Calls that carry no Blocks, and have no options that somebody on their
-// way has to see, are made on that session directly, without a [Call]: that saves a third of what
-// they cost. All others go through Invoke, and so do all when there is nothing to choose. It may be
-// called concurrently.
+// Chooser is a [Caller] that only chooses the session of a call, as a [Connection] and package pool
+// do. A call without Blocks, and without options that interceptors or Callers have to see, is made
+// directly on the chosen session, without a [Call]: that saves a third of its cost. All other calls
+// go through Invoke, and so do all calls while Choose returns false. A Chooser may be called
+// concurrently.
 type Chooser interface {
 	Caller
 
-	// Choose returns the session for one call. It does not wait: without a session that takes calls
-	// now it reports false.
+	// Choose returns the session for one call. It does not block: it returns false if no session
+	// takes calls at present.
 	Choose() (c Choice, ok bool)
 
-	// Chosen is told the outcome of the call for which c was chosen, exactly once. If that
-	// certainly did not run, and is to be made again, it returns the Caller for that, or else nil.
+	// Chosen receives the outcome of the call for which c was chosen, exactly once. If the call
+	// certainly did not run, and is to be repeated, Chosen returns the Caller for the repetition,
+	// otherwise nil.
 	Chosen(c Choice, err error) (again Caller)
 }
 
-// Choice is what a [Chooser] has chosen. All but the session is for itself.
+// Choice is the result of a [Chooser]. All fields but Session are for the Chooser itself.
 type Choice struct {
 	Session *Session
-	Of      any       // what the session belongs to
-	At      time.Time // when it was chosen
+	Of      any       // owner of the session
+	At      time.Time // time of the choice
 }
 
-// choosable reports whether a call with such options can be made on whatever session is chosen.
+// choosable reports whether a call with such options can be made on any chosen session.
 func (c *callConfig) choosable() bool {
 	return !c.durable && c.around == nil && c.metadata == nil && c.ttl <= 0
 }
 
-// errLost is the outcome of a call whose goroutine was ended.
+// errLost is the outcome of a call after the end of its goroutine.
 var errLost = codec.ErrPanicked.Withf("code of the application has ended the goroutine of the call")
 
-// callChosen makes a call on the session that on chooses, by call. Unless that was done, and the
-// call is over, it returns the Caller that the call is to be made on by Invoke.
+// callChosen makes a call, by the function call, on the session that on chooses. Unless the call
+// was made and has ended, callChosen returns the Caller that has to make it by Invoke.
 func callChosen[R any](on Caller, cfg *callConfig, call func(s *Session) (R, error)) (result R, left Caller, over bool, err error) {
 	by, ok := on.(Chooser)
 	if !ok || !cfg.choosable() {
@@ -76,8 +78,9 @@ func callChosen[R any](on Caller, cfg *callConfig, call func(s *Session) (R, err
 	return result, nil, true, err
 }
 
-// Intercept returns a Caller that makes calls on on with interceptors around each, the first one
-// outermost. It panics if one of them, or on, is nil. See [Interceptor] for those of a node.
+// Intercept returns a Caller that makes calls on on, each wrapped in the interceptors, the first
+// one outermost. It panics if on or an interceptor is nil. [Interceptor] lists the interceptors of
+// a node.
 func Intercept(on Caller, around ...Interceptor) Caller {
 	checkInterceptors("Intercept", around)
 	if on == nil {
@@ -88,13 +91,13 @@ func Intercept(on Caller, around ...Interceptor) Caller {
 
 type interceptedCaller struct { // fixed
 	next Next
-	on   Caller // what is called on
+	on   Caller // the wrapped Caller
 }
 
 // Invoke implements Caller.
 func (i *interceptedCaller) Invoke(ctx context.Context, c *Call) error { return i.next(ctx, c) }
 
-// CallOn calls a function with params as they are on any Caller, and waits for its result, as
+// CallOn calls a function on any Caller with params as they are, and waits for its result, as
 // [Session.Call] does.
 func CallOn(ctx context.Context, on Caller, function uint16, params []byte, opts ...CallOption) ([]byte, error) {
 	result, left, over, err := callChosen(on, newCallConfig(opts), func(s *Session) ([]byte, error) {
@@ -110,7 +113,7 @@ func CallOn(ctx context.Context, on Caller, function uint16, params []byte, opts
 	return m.result.raw, nil
 }
 
-// OpenOn calls a function with params as they are on any Caller, and returns the pipe of the
+// OpenOn calls a function on any Caller with params as they are, and returns the pipe of the
 // running call, as [Session.Open] does.
 func OpenOn(life context.Context, on Caller, function uint16, params []byte, opts ...CallOption) (*pipe.Pipe, error) {
 	m := untypedCall(function, params, opts)
@@ -128,7 +131,7 @@ func untypedCall(function uint16, params []byte, opts []CallOption) *making {
 	return m
 }
 
-// knownSession returns the session that calls on on are made on, if that is known already, or nil.
+// knownSession returns the session for calls on on, if it is known already, or nil.
 func knownSession(on Caller) *Session {
 	switch on := on.(type) {
 	case *Session:
