@@ -8,13 +8,13 @@ import (
 	"github.com/asterisque-go/asterisque/internal/weigh"
 )
 
-// Function is a function that takes P and returns R, known to both sides by its number. Declared
-// once in a package that both import, it is the whole contract, and the compiler checks it. It is a
-// small value, safe for concurrent use.
+// Function is a function that takes P and returns R, identified on both sides by its number. A
+// declaration in a package that both sides import is the whole contract, checked by the compiler. A
+// Function is a small value, safe for concurrent use.
 type Function[P, R any] struct {
 	number         uint16
 	name           string
-	params, result int // bytes of encoded ones that need not be weighed: see weigh.Free
+	params, result int // bytes of encoded ones that need no estimate: see weigh.Free
 }
 
 // Func declares a function. name is for people: errors, logs and statistics. Numbers from 65,280 on
@@ -29,10 +29,10 @@ func (f Function[P, R]) Number() uint16 { return f.number }
 // Name returns the function's name.
 func (f Function[P, R]) Name() string { return f.name }
 
-// Handle registers h as the function's handler. See [Service.Handle] for its context, errors and
-// panics, and for what cannot be registered; parameters that do not decode as P, or would become
-// too much (see [Limits].Expansion), fail the call with ErrBadParams, which names the place in
-// them, before h runs.
+// Handle registers h as the function's handler. [Service.Handle] documents the context, errors and
+// panics of h, and invalid registrations. Parameters that do not decode as P, or exceed
+// [Limits].Expansion, fail the call with ErrBadParams before h runs; the error names the place in
+// the parameters.
 func (f Function[P, R]) Handle(svc *Service, h func(ctx context.Context, params P) (R, error), opts ...HandlerOption) {
 	checkHandler(f.number, f.name, h == nil)
 	svc.set(f.number, opts, &handler{
@@ -58,8 +58,8 @@ func (f Function[P, R]) Handle(svc *Service, h func(ctx context.Context, params 
 }
 
 // Call calls the function at the peer of a session, or on any other [Caller], and waits for the
-// result. The wait ends with ctx, which also ends the handler's context, and with the session.
-// Every error is an *[Abort]; [Repeatable] tells whether the call can safely be made again.
+// result. The wait ends with the session and with ctx; the end of ctx also ends the handler's
+// context. Every error is an *[Abort]; [Repeatable] reports whether repeating the call is safe.
 func (f Function[P, R]) Call(ctx context.Context, on Caller, params P, opts ...CallOption) (result R, err error) {
 	cfg := newCallConfig(opts)
 	if s, ok := on.(*Session); ok && plainOn(s, cfg) {
@@ -86,7 +86,7 @@ func (f Function[P, R]) callOn(ctx context.Context, on Caller, params P, cfg *ca
 	return c.out.v, nil
 }
 
-// callPlain is Call with nothing around it.
+// callPlain is Call without interceptors.
 func (f Function[P, R]) callPlain(ctx context.Context, s *Session, params P, cfg *callConfig) (result R, err error) {
 	c := s.newCall(cfg, s.lender != nil)
 	defer c.free()
@@ -110,21 +110,21 @@ func (f Function[P, R]) callPlain(ctx context.Context, s *Session, params P, cfg
 func (c *madeCall) encodeParams(v any) (encoded []byte, err error) {
 	encoded, lent, err := c.x.encode(c.buf[:0], v, true)
 	if !lent {
-		// the buffer that may hold the result holds the parameters until they have been sent
+		// the buffer for the result holds the parameters until they have been sent
 		c.buf = encoded
 	}
 	return encoded, err
 }
 
-// operands is where the values of a call are while a codec, which takes pointers, works on them. It
-// is kept from call to call: otherwise both would be allocated each time.
+// operands holds the values of a call for a codec, which takes pointers. It is kept from call to
+// call to avoid allocations.
 type operands[P, R any] struct {
 	params P
 	result R
 }
 
-// operandsFor returns those that were kept for the last call, if that was one of the same types,
-// and else new ones, which are kept.
+// operandsFor returns the operands kept from the last call, if the types match, or new ones, which
+// are kept.
 func operandsFor[P, R any](kept *any) *operands[P, R] {
 	b, ok := (*kept).(*operands[P, R])
 	if !ok {
@@ -134,5 +134,5 @@ func operandsFor[P, R any](kept *any) *operands[P, R] {
 	return b
 }
 
-// empty lets go of what the values refer to.
+// empty clears the values.
 func (b *operands[P, R]) empty() { *b = operands[P, R]{} }

@@ -6,21 +6,21 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// Describe is the function by which tools learn what a service offers. It is there only for
-// services that chose so with [Service.Describe]. An answer that is larger than the caller takes
-// ([Limits].MaxMessage) fails with ErrTooLarge: then ask for less.
+// Describe is the function by which tools list the functions of a service. It exists only for
+// services that offer it with [Service.Describe]. An answer that exceeds the caller's
+// [Limits].MaxMessage fails with ErrTooLarge: then ask for less.
 var Describe = Func[DescribeQuery, []FunctionInfo](65_535, "describe")
 
-// DescribeQuery says what [Describe] is asked for. Its zero value asks for everything.
+// DescribeQuery selects the answer of [Describe]. Its zero value asks for everything.
 type DescribeQuery struct {
-	// these functions, of which some may not be there; if there are none, all
+	// numbers, of which some may be unknown; if empty, all functions
 	Functions []uint16 `cbor:"1,keyasint,omitempty" json:"functions,omitempty"`
 	NoSchemas bool     `cbor:"2,keyasint,omitempty" json:"no_schemas,omitempty"`
 }
 
-// Describe lets peers ask, with [Describe] (function 65,535), for the list of functions: all peers
-// to which the service is offered, unless [WithGrantOnly] keeps it for some. It panics as
-// [Service.Handle] does, and if [WithSchemas] finds a type that has none.
+// Describe offers [Describe] (function 65,535), the list of functions, to all peers of the service,
+// or only to some with [WithGrantOnly]. It panics as [Service.Handle] does, and if [WithSchemas]
+// finds a type without a schema.
 func (s *Service) Describe(opts ...StandardOption) {
 	o := newOffer(opts)
 	Describe.Handle(s, s.answerDescribe, standard, o.to(grantDescribe))
@@ -29,19 +29,19 @@ func (s *Service) Describe(opts ...StandardOption) {
 	}
 }
 
-// WithSchemas, for [Service.Describe], lets [Describe] tell the schemas of what functions carry,
-// apart from the untyped ones of [Service.Handle]. Each is made once: by Service.Describe of the
-// functions that are there, and when one is registered of those that come later. If one has no
-// schema, that panics. Sessions with another codec than codec.CBOR are told none, because their
-// values look different.
+// WithSchemas, for [Service.Describe], adds schemas to the answer of [Describe], except for the
+// untyped functions of [Service.Handle]. Each schema is made once: by Service.Describe for the
+// present functions, and at registration for later ones. A type without a schema causes a panic.
+// Sessions with another codec than codec.CBOR get no schemas, because the encoding of their values
+// differs.
 func WithSchemas(s Schemas) StandardOption { return func(o *offer) { o.schemas = s } }
 
 // answerDescribe is the handler of Describe.
 func (s *Service) answerDescribe(ctx context.Context, q DescribeQuery) ([]FunctionInfo, error) {
-	by := SessionOf(ctx) // nil if an interceptor has put another context in place
+	by := SessionOf(ctx) // nil if an interceptor has replaced the context
 	bare := q.NoSchemas || by == nil || by.codec.Name() != codec.CBOR.Name()
 	asked := make(map[uint16]bool)
-	for _, n := range q.Functions { // which may be many, and come twice
+	for _, n := range q.Functions { // may be long, with duplicates
 		asked[n] = true
 	}
 	list := []FunctionInfo{}
@@ -57,8 +57,8 @@ func (s *Service) answerDescribe(ctx context.Context, q DescribeQuery) ([]Functi
 	return list, nil
 }
 
-// describe makes the schemas of the functions that are there. Those that come later find the wish.
-// No lock is held meanwhile, since the application makes them.
+// describe makes the schemas of the present functions. Later functions find s.wish. No lock is held
+// while the application makes schemas.
 func (s *Service) describe(w schemaWish) {
 	var before handlers
 	s.change(func(m handlers) { s.wish, before = w, m })

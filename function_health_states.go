@@ -11,19 +11,19 @@ import (
 	"github.com/asterisque-go/asterisque/internal/cut"
 )
 
-// What a Health holds at most.
+// Limits of a Health.
 const (
 	mostParts    = 1024
 	mostPartName = 128 // bytes
 )
 
-// HealthState says whether a part of a program can do its work. It crosses the wire as its number.
+// HealthState reports whether a part of a program can do its work. Its number is sent to peers.
 type HealthState uint8
 
 const (
-	HealthUnknown    HealthState = iota // nobody has said
-	HealthServing                       // it can
-	HealthNotServing                    // it cannot: callers turn to others
+	HealthUnknown    HealthState = iota // not set
+	HealthServing                       // the part can do its work
+	HealthNotServing                    // the part cannot: callers use another node
 )
 
 var healthStates = [...]string{HealthUnknown: "unknown", HealthServing: "serving", HealthNotServing: "not serving"}
@@ -36,34 +36,34 @@ func (s HealthState) String() string {
 	return fmt.Sprintf("state %d", uint8(s))
 }
 
-// Health holds the states of the parts of a program, by their names, for peers ([Service.Health])
-// and for package healthpage. The part "" is the program as a whole. It is safe for concurrent use,
+// Health holds the states of the parts of a program, by name, for peers ([Service.Health]) and for
+// package healthpage. The part "" is the program as a whole. A Health is safe for concurrent use,
 // and may be used before, while and after it is served.
 type Health struct {
-	mu  sync.Mutex // held by those who change now
+	mu  sync.Mutex // held by writers of now
 	now atomic.Pointer[healthNow]
 }
 
-// healthNow is what is so until the next change.
+// healthNow is the state until the next change.
 type healthNow struct {
-	states map[string]HealthState // of parts that are known; does not change
-	next   chan struct{}          // closed when there is something newer
+	states map[string]HealthState // of known parts; does not change
+	next   chan struct{}          // closed at the next change
 }
 
-// NewHealth returns a Health in which the program as a whole, the part "", is serving, and nothing
-// else is known.
+// NewHealth returns a Health in which the program as a whole, the part "", is serving, and no other
+// part is known.
 func NewHealth() *Health {
 	h := new(Health)
 	h.now.Store(&healthNow{map[string]HealthState{"": HealthServing}, make(chan struct{})})
 	return h
 }
 
-// Set notes the state of a part, and tells it to all who watch. HealthUnknown forgets the part. It
-// does not wait.
+// Set sets the state of a part, and notifies all watchers. HealthUnknown removes the part. Set does
+// not block.
 //
-// At most 1,024 parts are held; another one is ErrTooLarge, until one is forgotten. A name that has
-// more than 128 bytes, or is no UTF-8, and a state that is none are ErrBadParams. With an error
-// nothing has changed.
+// A Health has at most 1,024 parts; above that Set returns ErrTooLarge, until a part is removed.
+// Set returns ErrBadParams for a name of more than 128 bytes, a name that is not UTF-8, and an
+// invalid state. On error the Health does not change.
 func (h *Health) Set(part string, state HealthState) error {
 	switch {
 	case len(part) > mostPartName:
@@ -93,12 +93,12 @@ func (h *Health) Set(part string, state HealthState) error {
 	return nil
 }
 
-// States returns the states of the parts that are known, in a map that is the caller's. That a node
-// shuts down is not among them: see [Node.Draining].
+// States returns the states of the known parts, in a map that the caller owns. A shutdown of a node
+// does not change them: see [Node.Draining].
 func (h *Health) States() map[string]HealthState { return maps.Clone(h.now.Load().states) }
 
-// told returns the states of those parts, or of all that are known if there are none. drains says
-// that the program as a whole is about to go.
+// told returns the states of parts, or of all known parts if there are none. drains reports that
+// the node shuts down.
 func (n *healthNow) told(parts []string, drains bool) map[string]HealthState {
 	told := make(map[string]HealthState, max(len(parts), 1))
 	for _, part := range parts {

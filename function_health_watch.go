@@ -6,16 +6,16 @@ import (
 
 // healthWatch is one call of WatchHealth.
 type healthWatch struct {
-	of    *Health // these are fixed
+	of    *Health // fixed, as the next two
 	parts []string
 	to    *Pipe[map[string]HealthState, struct{}]
 	table *table // of the session
 	drain <-chan struct{}
 
-	told map[string]HealthState // belongs to the handler; nil: nothing yet
+	told map[string]HealthState // states sent so far; owned by the handler; nil: none
 }
 
-// run tells what changes until the session drains.
+// run sends changes until the session drains.
 func (w *healthWatch) run(ctx context.Context) error {
 	for {
 		over := closed(w.drain)
@@ -29,7 +29,7 @@ func (w *healthWatch) run(ctx context.Context) error {
 		select {
 		case <-now.next:
 		case <-w.drain:
-		case <-w.to.p.Done(): // also if an interceptor has put another context in place
+		case <-w.to.p.Done(): // also if an interceptor has replaced the context
 			return w.to.p.Err()
 		case <-ctx.Done():
 			return ctx.Err()
@@ -37,8 +37,8 @@ func (w *healthWatch) run(ctx context.Context) error {
 	}
 }
 
-// tell sends what is new in states, which it keeps. If that would have to wait, it waits until the
-// session drains, or does not if last is set.
+// tell sends the changes to states, and keeps states. If the pipe is full, it waits until the
+// session drains, or fails if last is set.
 func (w *healthWatch) tell(states map[string]HealthState, last bool) error {
 	news := states
 	if w.told != nil {
@@ -58,7 +58,7 @@ func (w *healthWatch) tell(states map[string]HealthState, last bool) error {
 	return err
 }
 
-// newsOf returns the states that are other than they were. Parts that are absent are unknown.
+// newsOf returns the states that have changed. Absent parts are unknown.
 func newsOf(were, are map[string]HealthState) map[string]HealthState {
 	news := make(map[string]HealthState)
 	for part, state := range are {
@@ -74,8 +74,8 @@ func newsOf(were, are map[string]HealthState) map[string]HealthState {
 	return news
 }
 
-// untilDrain is a context that ends when a session drains. It ends no later than the call: that
-// ends what waits on a pipe in any case.
+// untilDrain is a context that ends when a session drains. The end of the call does not end it, but
+// ends all waits on the pipe.
 type untilDrain struct {
 	context.Context
 	drain <-chan struct{}
@@ -92,7 +92,7 @@ func (c untilDrain) Err() error {
 	return nil
 }
 
-// closed reports whether a channel that nothing is sent on is closed.
+// closed reports whether a channel without values is closed.
 func closed(c <-chan struct{}) bool {
 	select {
 	case <-c:

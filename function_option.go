@@ -11,54 +11,55 @@ import (
 // HandlerOption sets one property of a function that is registered at a [Service].
 type HandlerOption func(*handler)
 
-// WithInline runs the function on the goroutine that reads the session's Wire, which spares a call
-// the way to a worker. The handler must be short and must not block: nothing else of the session is
-// read meanwhile. It cannot call its caller back, which fails with ErrUnavailable; WithKey and
-// WithConcurrency have no meaning for it, and [Workers].Session does not count it. It may close its
-// session. If it ends its goroutine ([runtime.Goexit]) the session ends as well. It pays for
-// functions that carry no Blocks ([Func]): their answers to all that has arrived are written
-// together.
+// WithInline runs the function on the goroutine that reads the session's Wire, which saves the
+// switch to a worker. The handler must be short and must not block: no other message of the session
+// is read meanwhile. It cannot call its caller back, which fails with ErrUnavailable. WithKey and
+// WithConcurrency have no effect, and [Workers].Session does not count the call. The handler may
+// close its session. If it ends its goroutine ([runtime.Goexit]) the session ends as well. The
+// option is worthwhile for functions without Blocks ([Func]): the answers to all calls that have
+// arrived are written together.
 func WithInline() HandlerOption { return func(h *handler) { h.inline = true } }
 
-// WithBorrowedParams only lends the parameters to the handler: as soon as it has returned, what
-// comes next is read into their memory, and whoever still looks at them, or at a part of them, sees
-// that instead. The result may be a part of them. It spares a call with 1 KiB of parameters and
-// more an allocation, and one with 8 KiB and more mostly a copy as well, which is a quarter of the
-// time of a call with 4 KiB or 64 KiB. It is for handlers that get bytes as they came: those of
-// [Service.Handle], and those of [Func] whose P is []byte while the session uses [codec.Raw]. What
-// is decoded is the handler's own in any case.
+// WithBorrowedParams only lends the parameters to the handler: after it has returned, their memory
+// is reused for later messages, so no reference to them, or to a part of them, may remain. The
+// result may be a part of them. The option saves a call with 1 KiB of parameters and more an
+// allocation, and one with 8 KiB and more usually a copy as well, which is a quarter of the time of
+// a call with 4 KiB or 64 KiB. It applies to handlers of plain bytes: those of [Service.Handle],
+// and those of [Func] with the P []byte while the session uses [codec.Raw]. Decoded parameters
+// always belong to the handler.
 func WithBorrowedParams() HandlerOption { return func(h *handler) { h.borrows = true } }
 
-// WithFunctionInterceptors puts interceptors around the calls of the function, the first one
-// outermost. It panics if one of them is nil. See [Interceptor] for who else may stand around them.
+// WithFunctionInterceptors wraps the calls of the function in interceptors, the first one
+// outermost. It panics if an interceptor is nil. [Interceptor] lists the other places for
+// interceptors.
 func WithFunctionInterceptors(around ...Interceptor) HandlerOption {
 	checkInterceptors("WithFunctionInterceptors", around)
 	return func(h *handler) { h.interceptors = append(h.interceptors, around...) }
 }
 
-// WithConcurrency bounds how many calls of the function run at once, over all sessions of the
-// service. Others wait without keeping a worker, sessions in turn, the calls of one session by
-// priority and arrival; as long as they wait they count for the limits of their session and for the
-// window that its peer has for calls, which the peer can keep free by [WithCallWindow]. A call that
-// is made within another one of the same function does not wait. Less than 1 counts as 1.
+// WithConcurrency bounds the calls of the function that run at once, over all sessions of the
+// service. Further calls wait without a worker: sessions in turn, the calls of one session by
+// priority and arrival. Waiting calls count for the limits of their session and for the peer's
+// budget for calls; the peer can avoid that by [WithCallWindow]. A call nested within another one
+// of the same function does not wait. Less than 1 counts as 1.
 func WithConcurrency(calls int) HandlerOption {
 	return func(h *handler) { h.gate = &gate{free: max(calls, 1)} }
 }
 
-// WithKey names a key of each call by its parameters, of type P as those of the function: calls of
-// one key run one at a time, in the order of their arrival, over all sessions of the service; calls
-// of different keys run in parallel. A call that is made within another one with the same key does
-// not wait for that one.
+// WithKey computes a key of each call from its parameters, of type P as those of the function.
+// Calls of one key run one at a time, in the order of their arrival, over all sessions of the
+// service; calls of different keys run in parallel. A call nested within another one with the same
+// key does not wait for it.
 //
-// key runs on the goroutine that reads the session's Wire and must be short; a panic refuses the
-// call with ErrPanicked, and the end of the goroutine ends the session too. Keys are compared by a
-// hash of 64 bits: should two collide, their calls take turns. P is decoded for the key within the
-// bounds of Limits.Expansion. If it is the P of the function, and holds no more than the parameters
-// did, the handler gets that value; otherwise they are decoded once more: declare a P with fewer
-// fields than the parameters have if they are large.
+// key runs on the goroutine that reads the session's Wire and must be short. A panic rejects the
+// call with ErrPanicked, and the end of the goroutine also ends the session. Keys are compared by a
+// hash of 64 bits: calls with colliding keys take turns. P is decoded for the key within the bounds
+// of Limits.Expansion. If it is the P of the function, and the value holds no more memory than the
+// parameters did, the handler gets the same value; otherwise the parameters are decoded once more:
+// for large parameters, declare a P with fewer fields.
 //
-// If P is []byte, and not the P of the function, key gets the parameters as they came, encoded, and
-// must not keep them.
+// If P is []byte, and not the P of the function, key gets the encoded parameters, and must not keep
+// them.
 func WithKey[P any, K comparable](key func(params P) K) HandlerOption {
 	checkKey("WithKey", key == nil)
 	t := reflect.TypeFor[P]()
@@ -83,8 +84,8 @@ func WithKey[P any, K comparable](key func(params P) K) HandlerOption {
 	}
 }
 
-// newKeys returns what makes keys of parameters that are decoded as a t, of which up to free bytes
-// need not be weighed; or of those that are not decoded, if t is nil.
+// newKeys returns a constructor of keys for parameters that are decoded as a t, of which up to free
+// bytes need no estimate. If t is nil, parameters are not decoded.
 func newKeys[K comparable](t reflect.Type, free int, of func(codec.Values, []byte) (K, any, error)) func() *keyed {
 	seed := maphash.MakeSeed()
 	return func() *keyed {

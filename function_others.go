@@ -7,11 +7,11 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// HandleOthers registers h for all functions that have no handler of their own, but for the numbers
-// of standard functions (from 65,280 on): a relay hands their calls on, a fake complains of them.
-// p.Function says which function is called. Options, such as [WithConcurrency], count for all of
-// them together; [Service.Functions] and [Service.Stats] do not list them. For the rest it is as
-// [Service.Handle], and panics as that does.
+// HandleOthers registers h for all functions without a handler of their own, except for the numbers
+// of standard functions (from 65,280 on). A relay forwards such calls, a fake reports them.
+// p.Function is the number of the called function. Options, such as [WithConcurrency], apply to all
+// of them together. [Service.Functions] and [Service.Stats] do not list them. Otherwise
+// HandleOthers is as [Service.Handle], and panics in the same cases.
 func (s *Service) HandleOthers(h func(ctx context.Context, p *pipe.Pipe, params []byte) (result []byte, err error), opts ...HandlerOption) {
 	if h == nil {
 		panic(fmt.Sprintf("asterisque: HandleOthers at %s has a nil handler: register a function that runs the calls", here()))
@@ -32,10 +32,10 @@ func (s *Service) HandleOthers(h func(ctx context.Context, p *pipe.Pipe, params 
 	s.others.Store(o)
 }
 
-// nameOfOthers is what a function is called that HandleOthers serves.
+// nameOfOthers is the name of functions that HandleOthers serves.
 const nameOfOthers = "others"
 
-// other returns the handler of a function that has none of its own, or nil.
+// other returns the handler of a function without a handler of its own, or nil.
 func (s *Service) other(function uint16) *handler {
 	if function >= firstStandard {
 		return nil

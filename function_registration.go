@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Two functions of one number are a mistake of the program, and so is a function that comes, or
-// goes, while peers call it. As with the patterns of net/http it panics where it is made, with both
-// of its places.
+// Two functions of one number are a programming error, and so is a function that is registered or
+// removed while peers call it. As with the patterns of net/http, registration panics, with both
+// places.
 
-// here returns the place, as file:line, at which the program has called this package.
+// here returns the place, as file:line, of the program's call of this package.
 func here() string {
 	var pcs [16]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
@@ -24,40 +24,40 @@ func here() string {
 	}
 }
 
-// library is the directory of this package. The names of functions would not tell: a closure of a
-// function that was inlined is named after who calls that.
+// library is the directory of this package. The names of functions are not sufficient: a closure of
+// an inlined function has the name of the caller.
 var library = func() string {
 	_, file, _, _ := runtime.Caller(0)
 	return path.Dir(file)
 }()
 
-// below is how the names of functions begin that belong to packages below this one, which may be in
-// other directories: some are modules of their own.
+// below is the common prefix of function names in packages below this one, which may be in other
+// directories: some are modules of their own.
 const below = "github.com/asterisque-go/asterisque/"
 
-// isLibrary reports whether f runs code of this package, or of one below it that calls this one for
-// a program. Tests are programs.
+// isLibrary reports whether f runs code of this package, or of one below it that calls this one on
+// behalf of a program. Tests are programs.
 func isLibrary(f runtime.Frame) bool {
 	ours := path.Dir(f.File) == library || strings.HasPrefix(f.Function, below)
 	return ours && !strings.HasSuffix(f.File, "_test.go")
 }
 
-// beginOf returns where a function begins, as file:line.
+// beginOf returns the begin of a function, as file:line.
 func beginOf(function any) string {
 	pc := reflect.ValueOf(function).Pointer()
 	file, line := runtime.FuncForPC(pc).FileLine(pc)
 	return fmt.Sprintf("%s:%d", file, line)
 }
 
-// firstStandard is the first of the numbers that belong to the standard functions, which are the
-// same for all programs: section 15 of spec/protocol.md lists them.
+// firstStandard is the first number of the standard functions, which are the same for all programs:
+// section 15 of spec/protocol.md lists them.
 const firstStandard = 65_280
 
-// standard is an option of those functions, and of no other.
+// standard is an option of the standard functions only.
 func standard(h *handler) { h.standard = true }
 
-// checkNumber panics if h's number is for standard functions and h is none, or if old, the function
-// of that number, is there.
+// checkNumber panics if h has the number of a standard function without being one, or if the number
+// is taken by old.
 func checkNumber(function uint16, h, old *handler) {
 	if function >= firstStandard && !h.standard {
 		panic(fmt.Sprintf("asterisque: function %d %q is registered at %s, and numbers from %d on belong to the "+
@@ -69,7 +69,7 @@ func checkNumber(function uint16, h, old *handler) {
 	}
 }
 
-// checkKey panics if missing: an option has no function that names keys.
+// checkKey panics if missing: an option has no key function.
 func checkKey(option string, missing bool) {
 	if missing {
 		panic(fmt.Sprintf("asterisque: %s of nil at %s: name a key, or leave the option out", option, here()))

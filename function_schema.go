@@ -6,42 +6,42 @@ import (
 	"reflect"
 )
 
-// Schema is a JSON Schema, draft 2020-12, as JSON text; empty, there is none. In JSON it is not a
-// text, but the schema itself.
+// Schema is a JSON Schema, draft 2020-12, as JSON text; "" means none. A Schema is encoded in JSON
+// as the schema itself, not as a text.
 type Schema string
 
 // MarshalJSON returns the schema.
 func (s Schema) MarshalJSON() ([]byte, error) { return []byte(s), nil }
 
-// UnmarshalJSON stores the schema that text is.
+// UnmarshalJSON stores text as the schema.
 func (s *Schema) UnmarshalJSON(text []byte) error {
 	*s = Schema(text)
 	return nil
 }
 
 // Schemas makes schemas of Go types, for values as codec.CBOR encodes them; see [WithSchemas].
-// Package schema, a module of its own, has one. A type that has no schema is an error, which should
-// name the part of the type that is the reason, and the way out.
+// Package schema, a module of its own, has an implementation. The error for a type without a schema
+// should name the part of the type that is the reason, and a remedy.
 type Schemas interface {
-	// Input returns the schema of what is decoded as a t: parameters, and Blocks of the caller.
+	// Input returns the schema of values decoded as a t: parameters, and Blocks of the caller.
 	Input(t reflect.Type) (Schema, error)
 
-	// Output returns the schema of what is encoded of a t: results, and Blocks of the callee.
+	// Output returns the schema of encoded values of a t: results, and Blocks of the callee.
 	Output(t reflect.Type) (Schema, error)
 }
 
-// schemaWish is a program's wish for schemas.
+// schemaWish is a program's request for schemas.
 type schemaWish struct {
-	schemas Schemas // nil: none are wanted
-	place   string  // where Service.Describe was called
+	schemas Schemas // nil: no request
+	place   string  // call site of Service.Describe
 }
 
-// FunctionInfo describes one function of a service. The schemas are there if the service was told
-// to make them: see [WithSchemas].
+// FunctionInfo describes one function of a service. It has schemas if the service makes them: see
+// [WithSchemas].
 type FunctionInfo struct {
 	Number uint16 `cbor:"1,keyasint" json:"number"`
 	Name   string `cbor:"2,keyasint" json:"name"`
-	// in Go's words, such as "func(string) int"
+	// in Go syntax, such as "func(string) int"
 	Signature string `cbor:"3,keyasint" json:"signature"`
 
 	Params Schema `cbor:"4,keyasint,omitempty" json:"params,omitempty"`
@@ -51,11 +51,11 @@ type FunctionInfo struct {
 	Received Schema `cbor:"7,keyasint,omitempty" json:"received,omitempty"`
 }
 
-// signature has the types of what a function carries, as its caller sees them: nil where it carries
-// nothing, or bytes.
+// signature has the types of a function's values, from the view of its caller: nil for missing
+// values and for bytes.
 type signature struct{ params, result, sent, received reflect.Type }
 
-// String returns them in Go's words.
+// String returns the types in Go syntax.
 func (s *signature) String() string {
 	switch {
 	case s.params == nil:
@@ -66,8 +66,8 @@ func (s *signature) String() string {
 	return fmt.Sprintf("func(%v) %v, caller sends %v, callee sends %v", s.params, s.result, s.sent, s.received)
 }
 
-// describe fills the schemas of s in. It returns an error if there is none of a type, and says what
-// that is the type of.
+// describe sets the schemas of s in info. If a type has no schema, it returns an error, and the
+// part with that type.
 func (s *signature) describe(by Schemas, info *FunctionInfo) (of string, err error) {
 	for _, part := range []struct {
 		name string

@@ -13,28 +13,27 @@ import (
 
 // Service is a set of functions, by number, that a node offers to its peers. Its functions are
 // registered, or removed, before it is served: before its node dials, accepts or listens for the
-// first time, or before [Access].Accept grants it for the first time. Later it is a mistake of the
-// program, which panics where it is made, and so are two functions of one number and a nil handler;
-// the panic names both places. To offer something else from some moment on, make another Service
-// and grant it. It is safe for concurrent use, and several nodes may serve it. The zero Service has
-// no functions yet.
+// first time, or before [Access].Accept grants it for the first time. A later change is a
+// programming error and panics, and so are two functions of one number and a nil handler; the panic
+// names both places. To offer other functions later, make another Service and grant that. A Service
+// is safe for concurrent use, and several nodes may serve it. The zero Service has no functions.
 type Service struct {
 	mu       sync.Mutex               // held by writers
 	handlers atomic.Pointer[handlers] // nil without
-	others   atomic.Pointer[handler]  // of the functions that handlers does not have; nil without
-	served   string                   // guarded by mu; who serves it and where; empty: nobody yet
-	wish     schemaWish               // guarded by mu; of what Describe tells
-	around   []Interceptor            // guarded by mu; around all functions
+	others   atomic.Pointer[handler]  // of functions that are not in handlers; nil without
+	served   string                   // guarded by mu; first node and its place; empty: not served
+	wish     schemaWish               // guarded by mu; for Describe
+	around   []Interceptor            // guarded by mu; of all functions
 }
 
-// handlers has functions by their numbers. Each call looks for one, and Go finds keys of 32 bits
+// handlers has functions by their numbers. Each call needs a lookup, and Go finds keys of 32 bits
 // twice as fast as those of 16.
 type handlers map[uint32]*handler
 
 // NewService returns a Service without functions.
 func NewService() *Service { return new(Service) }
 
-// all returns the functions. Nobody changes them.
+// all returns the functions. The map must not be modified.
 func (s *Service) all() handlers {
 	if m := s.handlers.Load(); m != nil {
 		return *m
@@ -43,16 +42,18 @@ func (s *Service) all() handlers {
 }
 
 // Handle registers h for the function number function, under a name for people. It is the untyped
-// way, beside [Func] and [Stream]. It panics if the number is taken, if h is nil, and while the
-// service is served: see [Service]. h gets the parameters as they came, and may send and receive
-// Blocks on p until it returns. What it returns ends the call: result, which h must not change
-// afterwards, or an error, of which the caller gets code, message and detail if it is an *[Abort],
-// and otherwise the text with code Failed, unless [WithPrivateErrors] keeps it. Of the message at
-// most 1,024 bytes cross; a detail that the caller does not take in one message with it
-// ([Limits].MaxMessage) is left out, and the code always crosses.
+// alternative to [Func] and [Stream]. Handle panics if the number is taken, if h is nil, and while
+// the service is served: see [Service]. h gets the parameters as they arrived, and may send and
+// receive Blocks on p until it returns.
 //
-// ctx ends when the caller gives up, its deadline passes, or the session ends. Every call runs h on
-// a goroutine of its own; [SessionOf] finds the session, to call back on. A panic fails the call
+// The return of h ends the call, with result, which h must not change afterwards, or with an error.
+// The caller gets code, message and detail of an *[Abort]. For any other error it gets the text
+// with code Failed, unless [WithPrivateErrors] hides the text. At most 1,024 bytes of the message
+// are sent; a detail that exceeds the caller's [Limits].MaxMessage together with the message is
+// left out; the code is always sent.
+//
+// ctx ends when the caller cancels, its deadline expires, or the session ends. Every call runs h on
+// a goroutine of its own; [SessionOf] returns the session, to call back on. A panic fails the call
 // with ErrPanicked, and so does a handler that ends its goroutine, as t.FailNow does.
 func (s *Service) Handle(function uint16, name string, h func(ctx context.Context, p *pipe.Pipe, params []byte) (result []byte, err error), opts ...HandlerOption) {
 	checkHandler(function, name, h == nil)
@@ -69,9 +70,9 @@ func untypedHandler(name string, h func(ctx context.Context, p *pipe.Pipe, param
 	}
 }
 
-// Intercept puts interceptors around the calls of all functions of the service, registered before
-// or after, the first one outermost. It panics if one of them is nil, and while the service is
-// served: see [Service]. See [Interceptor] for who else may stand around them.
+// Intercept wraps the calls of all functions of the service, registered before or after, in
+// interceptors, the first one outermost. It panics if an interceptor is nil, and while the service
+// is served: see [Service]. [Interceptor] lists the other places for interceptors.
 func (s *Service) Intercept(around ...Interceptor) {
 	checkInterceptors("Service.Intercept", around)
 	s.mu.Lock()
@@ -82,8 +83,7 @@ func (s *Service) Intercept(around ...Interceptor) {
 	s.around = append(s.around, around...)
 }
 
-// Remove removes a function, of which there need not be one. It panics while the service is served:
-// see [Service].
+// Remove removes a function, if it exists. It panics while the service is served: see [Service].
 func (s *Service) Remove(function uint16) {
 	s.change(func(m handlers) {
 		name := ""
@@ -110,7 +110,7 @@ func (s *Service) set(function uint16, opts []HandlerOption, h *handler) {
 	}
 }
 
-// register adds h, unless it has first to be described as w says.
+// register adds h, unless its schemas have to be made first, by w.
 func (s *Service) register(h *handler) (w schemaWish, ok bool) {
 	s.change(func(m handlers) {
 		s.checkUnserved(h.number, h.name, "registered")
@@ -123,7 +123,7 @@ func (s *Service) register(h *handler) (w schemaWish, ok bool) {
 	return w, ok
 }
 
-// change changes a copy of the functions, for those who look at them meanwhile. f may panic.
+// change replaces the functions by a changed copy, for concurrent readers. f may panic.
 func (s *Service) change(f func(handlers)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,7 +141,7 @@ func (s *Service) find(function uint16) *handler {
 	return s.other(function)
 }
 
-// Functions lists what the service offers, by number.
+// Functions lists the functions of the service, by number.
 func (s *Service) Functions() []FunctionInfo {
 	m := s.all()
 	list := make([]FunctionInfo, 0, len(m))
@@ -151,7 +151,7 @@ func (s *Service) Functions() []FunctionInfo {
 	return list
 }
 
-// Stats tells of each function, by number, how its calls went. It costs the calls nothing.
+// Stats returns the outcomes of each function's calls, by number. It does not slow calls down.
 func (s *Service) Stats() []FunctionStats {
 	m := s.all()
 	list := make([]FunctionStats, 0, len(m))
@@ -161,7 +161,7 @@ func (s *Service) Stats() []FunctionStats {
 	return list
 }
 
-// checkUnserved panics if the service has begun to be served. what happens to the function now.
+// checkUnserved panics if the service is served. what names the attempted change of the function.
 func (s *Service) checkUnserved(function uint16, name, what string) {
 	if s.served != "" {
 		panic(fmt.Sprintf("asterisque: function %d %q is %s at %s, while its Service is served, %s: "+
@@ -170,8 +170,8 @@ func (s *Service) checkUnserved(function uint16, name, what string) {
 	}
 }
 
-// serve notes that sessions use the service from now on, so that it changes no more. by says who
-// serves it, and where.
+// serve records that sessions use the service from now on, so that it can no longer change. by and
+// place describe its first user.
 func (s *Service) serve(by, place string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,15 +1,15 @@
 package asterisque
 
-// What the standard functions have in common, which a service has only if it chose so:
-// Service.Describe and Service.Health.
+// Options of the standard functions, which a service has only if it offers them: Service.Describe
+// and Service.Health.
 
-// StandardOption sets what [Service.Describe] or [Service.Health] offers, or to whom.
+// StandardOption configures [Service.Describe] or [Service.Health].
 type StandardOption func(*offer)
 
-// offer is what the program has said of a standard function.
+// offer is the configuration of a standard function.
 type offer struct {
-	granted bool    // to some peers only
-	schemas Schemas // of Describe; nil: without
+	granted bool    // only to peers with a grant
+	schemas Schemas // of Describe; nil: none
 }
 
 func newOffer(opts []StandardOption) (o offer) {
@@ -19,13 +19,13 @@ func newOffer(opts []StandardOption) (o offer) {
 	return o
 }
 
-// WithGrantOnly keeps standard functions for peers whose [Grant] says so: [Describe] for those with
-// Grant.Describe, [CheckHealth] and [WatchHealth] for those with Grant.Health. For all others there
-// are no such functions: those to which Access.Accept has granted nothing, or that this side has
-// dialled, among them.
+// WithGrantOnly restricts standard functions to peers with a [Grant] for them: [Describe] to those
+// with Grant.Describe, [CheckHealth] and [WatchHealth] to those with Grant.Health. For all other
+// peers, including those without a Grant and those that this side has dialled, the functions do not
+// exist.
 func WithGrantOnly() StandardOption { return func(o *offer) { o.granted = true } }
 
-// to sets whom a function is there for: if for some only, for those whose Grant has all of need.
+// to restricts a function, if granted is set, to peers with a Grant of all of need.
 func (o *offer) to(need standards) HandlerOption {
 	return func(h *handler) {
 		if o.granted {

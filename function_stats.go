@@ -40,25 +40,25 @@ func (m *functionMeter) ended(a *Abort) {
 	}
 }
 
-// FunctionStats tells how the calls of one function went that this side served, over all sessions
-// of its [Service].
+// FunctionStats has the outcomes of the calls of one function that this side served, over all
+// sessions of its [Service].
 type FunctionStats struct {
 	Number uint16 `json:"number"`
 	Name   string `json:"name"`
-	Calls  uint64 `json:"calls"` // that arrived
-	// by the meaning of the code; "application" for codes of applications
+	Calls  uint64 `json:"calls"` // calls that arrived
+	// by the name of the code; "application" for codes of applications
 	Failed map[string]uint64 `json:"failed,omitempty"`
-	Queued Latency           `json:"queued"` // from arrival until a worker took them
-	Ran    Latency           `json:"ran"`    // from then until the handler returned
+	Queued Latency           `json:"queued"` // from arrival to the begin on a worker
+	Ran    Latency           `json:"ran"`    // from then to the return of the handler
 }
 
-// Latency holds percentiles of the calls that were timed: the first 64 of a function, and then
-// every sixteenth. Each is at most an eighth above the truth.
+// Latency holds percentiles of the timed calls: the first 64 of a function, and then every
+// sixteenth. Each is at most an eighth above the exact value.
 type Latency struct {
 	P50   time.Duration `json:"p50_ns"`
 	P95   time.Duration `json:"p95_ns"`
 	P99   time.Duration `json:"p99_ns"`
-	Timed uint64        `json:"timed"` // calls
+	Timed uint64        `json:"timed"` // number of timed calls
 }
 
 func latency(h *histogram.Histogram) Latency {

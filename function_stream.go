@@ -22,14 +22,13 @@ type StreamFunction[P, S, R, T any] struct {
 	free   streamFree
 }
 
-// streamFree has, for each of the types of a stream, up to how many bytes need not be weighed: see
-// weigh.Free.
+// streamFree has, for each type of a stream, the bytes that need no estimate: see weigh.Free.
 type streamFree struct {
-	params, sent, received, result int // as the caller sees them
+	params, sent, received, result int // from the view of the caller
 }
 
-// Stream declares a function that carries Blocks: parameters, what the caller sends, what the
-// callee sends, result.
+// Stream declares a function that carries Blocks, with the types of the parameters, the caller's
+// Blocks, the callee's Blocks, and the result.
 func Stream[P, S, R, T any](number uint16, name string) StreamFunction[P, S, R, T] {
 	return StreamFunction[P, S, R, T]{number, name, streamFree{
 		weigh.Free(reflect.TypeFor[P]()), weigh.Free(reflect.TypeFor[S]()), weigh.Free(reflect.TypeFor[R]()), weigh.Free(reflect.TypeFor[T]()),
@@ -42,8 +41,8 @@ func (f StreamFunction[P, S, R, T]) Number() uint16 { return f.number }
 // Name returns the function's name.
 func (f StreamFunction[P, S, R, T]) Name() string { return f.name }
 
-// Handle registers h as the function's handler. h may send and receive on p until it returns; see
-// [Service.Handle] for its context, errors and panics, and for what cannot be registered.
+// Handle registers h as the function's handler. h may send and receive on p until it returns.
+// [Service.Handle] documents the context, errors and panics of h, and invalid registrations.
 func (f StreamFunction[P, S, R, T]) Handle(svc *Service, h func(ctx context.Context, params P, p *Pipe[R, S]) (T, error), opts ...HandlerOption) {
 	checkHandler(f.number, f.name, h == nil)
 	svc.set(f.number, opts, &handler{
@@ -84,11 +83,11 @@ func (f StreamFunction[P, S, R, T]) Open(life context.Context, on Caller, params
 // StreamCall is a running call of a [StreamFunction], on the caller's side.
 type StreamCall[S, R, T any] struct {
 	Pipe[S, R]
-	result int // bytes that need not be weighed
+	result int // bytes that need no estimate
 }
 
-// Result waits for the end of the call and returns its result. Blocks that have come and were not
-// received stay. The errors are those of [pipe.Pipe.Result], and ErrBadResult.
+// Result waits for the end of the call and returns its result. Blocks that have arrived and have
+// not been received remain available. The errors are those of [pipe.Pipe.Result], and ErrBadResult.
 func (c *StreamCall[S, R, T]) Result(ctx context.Context) (result T, err error) {
 	b, err := c.p.Result(ctx)
 	if err != nil {
@@ -100,13 +99,13 @@ func (c *StreamCall[S, R, T]) Result(ctx context.Context) (result T, err error) 
 	return result, nil
 }
 
-// Abort ends the call from this side, and the handler's context with it. A nil err stands for
-// ErrCanceled. It does nothing once the call is over.
+// Abort ends the call from this side, and with it the handler's context. A nil err stands for
+// ErrCanceled. Abort has no effect after the end of the call.
 func (c *StreamCall[S, R, T]) Abort(err error) { c.p.Abort(err) }
 
-// All is [Pipe.All] that ends the call when the loop is left before its last value: Abort is called
-// then, and the handler's context ends. To take some values, and others or the result later, use
-// Recv.
+// All is [Pipe.All], and ends the call when the loop is left before its last value: it calls Abort,
+// and the handler's context ends. Use Recv to receive some values, and further ones or the result
+// later.
 func (c *StreamCall[S, R, T]) All(ctx context.Context) iter.Seq2[R, error] {
 	return func(yield func(R, error) bool) {
 		left := false
@@ -132,23 +131,23 @@ type Pipe[S, R any] struct {
 	p      *pipe.Pipe
 	values *values
 	name   string
-	free   int // bytes of a received value that need not be weighed
-	// what a Block is that does not decode: for a handler as wrong as parameters, for a caller as
-	// a result
+	free   int // bytes of a received value that need no estimate
+	// code for a Block that does not decode: that of wrong parameters for a handler, of a wrong
+	// result for a caller
 	undecoded codec.Code
 
 	skipped atomic.Uint64 // values that are missing before those that Recv has returned
 }
 
-// Untyped returns the pipe below, whose Blocks are encoded values.
+// Untyped returns the underlying pipe. Its Blocks are encoded values.
 func (p *Pipe[S, R]) Untyped() *pipe.Pipe { return p.p }
 
-// blockBuffers holds what values are encoded into on their way to a Block.
+// blockBuffers holds buffers for the encoding of values.
 var blockBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// Send sends v as one Block. It waits while the window of the pipe is used up or the session is at
-// its soft limit. The errors are those of [pipe.Pipe.Send], ErrBadResult for a value that cannot be
-// encoded, and ErrPanicked for one whose encoding panics.
+// Send sends v as one Block. It waits while the window of the pipe is exhausted or the session is
+// at its outbound soft limit. The errors are those of [pipe.Pipe.Send], ErrBadResult for a value
+// that cannot be encoded, and ErrPanicked if encoding panics.
 func (p *Pipe[S, R]) Send(ctx context.Context, v S) error {
 	buf := blockBuffers.Get().(*[]byte)
 	defer blockBuffers.Put(buf)
@@ -162,7 +161,7 @@ func (p *Pipe[S, R]) Send(ctx context.Context, v S) error {
 	return p.p.Send(ctx, b)
 }
 
-// post is Send that never waits: what would have to wait is refused with ErrOverloaded.
+// post is Send without waiting: it fails with ErrOverloaded if Send would wait.
 func (p *Pipe[S, R]) post(v S) error {
 	b, _, err := p.values.encode(nil, &v, false)
 	if err != nil {
@@ -173,13 +172,13 @@ func (p *Pipe[S, R]) post(v S) error {
 }
 
 // CloseSend ends this side's values: the peer's Recv returns io.EOF after the last of them. It does
-// not wait.
+// not block.
 func (p *Pipe[S, R]) CloseSend() error { return p.p.CloseSend() }
 
 // Recv waits for the next value. After the last one it returns io.EOF. The errors are those of
-// [pipe.Pipe.Recv], and, for a Block that does not decode as R, or would become too much (see
-// [Limits].Expansion), ErrBadResult at the caller and ErrBadParams in a handler, or ErrPanicked if
-// decoding it panics, after which the next one may.
+// [pipe.Pipe.Recv], and for a Block that does not decode as R, or exceeds [Limits].Expansion,
+// ErrBadResult at the caller and ErrBadParams in a handler. If decoding panics the error is
+// ErrPanicked. Later values can be received after such errors.
 func (p *Pipe[S, R]) Recv(ctx context.Context) (v R, err error) {
 	b, err := p.p.Recv(ctx)
 	if err != nil {
@@ -193,15 +192,15 @@ func (p *Pipe[S, R]) Recv(ctx context.Context) (v R, err error) {
 	return v, nil
 }
 
-// Skipped returns how many of the peer's values were dropped on the way in all: before the one that
-// Recv has returned last, and, once it has returned io.EOF, at the end as well. How many were
-// dropped since an earlier moment is the difference to what it returned then. Blocks that were
-// received from the pipe below do not count.
+// Skipped returns the total number of the peer's values that were dropped on the way: before the
+// value that Recv has returned last, and, once it has returned io.EOF, at the end as well. The
+// difference of two results is the number between the two moments. Blocks received from the
+// underlying pipe do not count.
 func (p *Pipe[S, R]) Skipped() uint64 { return p.skipped.Load() + p.p.Skipped() }
 
-// All returns the values still to come, until the last one or the first error, which is the second
-// of the pair. A loop that is left before that ends nothing: the values after it stay. That of a
-// caller is [StreamCall.All].
+// All returns the remaining values, until the last one or the first error, which is the second
+// element of the pair. Leaving the loop earlier does not end the call: later values remain
+// available. Callers use [StreamCall.All].
 func (p *Pipe[S, R]) All(ctx context.Context) iter.Seq2[R, error] {
 	return func(yield func(R, error) bool) {
 		for {

@@ -13,34 +13,34 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// Call is one call, as those see it that stand around it: every [Interceptor], and whoever
-// implements [Caller]. It is theirs until they return, on one goroutine at a time.
+// Call is one call, as seen by each [Interceptor] and [Caller]. It belongs to them until they
+// return, on one goroutine at a time.
 //
-// Parameters and result are there as bytes, and for a typed function as values. What is not asked
-// for is not made: to look at the other form costs its encoding or decoding.
+// Parameters and result are available as bytes, and for a typed function as values. The second form
+// is made on demand: access to it costs an encoding or decoding.
 type Call struct {
-	name     string // these are fixed
+	name     string // fixed, as the next three
 	side     callSide
 	function uint16
 	blocks   bool
 
-	lost           bool // code around it has ended its goroutine; of whoever has the call, as below
+	lost           bool // an interceptor has ended its goroutine; owned by the caller, as below
 	params, result callValue
-	inside         int // how many interceptors are around what runs now
+	inside         int // number of interceptors around the running one
 	wraps          wraps
 
 	mu    sync.Mutex // held while the call is carried out
-	begun bool       // it was carried out; guarded by mu, as ran and over
-	ran   int        // how many attempts may have run
-	over  bool       // nothing may be carried out any more
+	begun bool       // carryOut was called; guarded by mu, as ran and over
+	ran   int        // number of attempts that may have run
+	over  bool       // carryOut must not be called any more
 }
 
-// callSide is what differs between a call that this side makes and one that it serves.
+// callSide is the interface for the differences of calls that this side makes and serves.
 type callSide interface {
 	// carryOut makes the call at the peer, or runs its handler.
 	carryOut(ctx context.Context) error
 
-	// codecOf returns what encodes and decodes, or nil as long as no session is known.
+	// codecOf returns the codec, or nil while no session is known.
 	codecOf() *values
 
 	served() bool
@@ -51,30 +51,30 @@ type callSide interface {
 	owner() string
 	forgetAnswer()
 	failFast() bool
-	expiry() time.Time // when the time to live is up of a call that carries Blocks; zero: not set
+	expiry() time.Time // end of the time to live of a call that carries Blocks; zero: not set
 	metadata(ctx context.Context) Metadata
 	trace() []byte
 	setTrace(trace []byte) error
 
-	// spared reports whether err, from carryOut, says that the call certainly did not run.
+	// spared reports whether err, from carryOut, implies that the call certainly did not run.
 	spared(err error) bool
 
-	// fill sees to it that a typed call has places for its values.
+	// fill makes the places of a typed call's values, if necessary.
 	fill(c *Call)
 
 	// untyped returns the pipe, or nil.
 	untyped() *pipe.Pipe
 
-	// mayWrap returns nil, or why nothing can be put around the Blocks of the call any more.
+	// mayWrap returns an error if the Blocks of the call can no longer be wrapped.
 	mayWrap() error
 
-	// again ends the pipe of an earlier attempt, if there is one, around which all stands.
+	// again ends the pipe of an earlier attempt, if there is one, with the wrappers in all.
 	again(all []piping.Around)
 
-	// notBegun says how far a call has got that ends now, without having begun.
+	// notBegun returns the progress of a call that ends now, without having begun.
 	notBegun() codec.Ran
 
-	// misbehaved logs that code around the call did not return, and returns the error for it.
+	// misbehaved logs that an interceptor did not return, and returns the error for it.
 	misbehaved(v any) error
 }
 
@@ -82,22 +82,21 @@ type callSide interface {
 func (c *Call) Function() uint16 { return c.function }
 
 // Name returns the name of the function, for people. It is empty for an untyped call that this side
-// makes, as nobody here knows it.
+// makes, as the name is not known here.
 func (c *Call) Name() string { return c.name }
 
-// Served reports whether the peer makes the call and this side serves it; otherwise this side makes
-// it.
+// Served reports whether this side serves the call of the peer; otherwise this side makes the call.
 func (c *Call) Served() bool { return c.side.served() }
 
-// Blocks reports whether the call carries Blocks: that of a [Stream], or an untyped one that was
+// Blocks reports whether the call carries Blocks: a call of a [Stream], or an untyped one that was
 // opened, or that is served.
 func (c *Call) Blocks() bool { return c.blocks }
 
 // Priority returns the priority of the call.
 func (c *Call) Priority() priority.Priority { return c.side.priority() }
 
-// Typed reports whether the function is typed, so that parameters and result are there as values,
-// too.
+// Typed reports whether the function is typed, so that parameters and result are also available as
+// values.
 func (c *Call) Typed() bool {
 	c.side.fill(c)
 	return c.params.place != nil
@@ -106,15 +105,15 @@ func (c *Call) Typed() bool {
 // Durable reports whether the call was made with [WithDurable].
 func (c *Call) Durable() bool { return c.side.durable() }
 
-// IdempotencyKey returns the key of a durable call, which is not to be changed: of a served one the
-// one that has come with it, of one that this side makes the one that it was given, by
-// [WithIdempotencyKey] or SetIdempotencyKey. It is nil otherwise: a Connection draws keys for
-// itself.
+// IdempotencyKey returns the key of a durable call, which must not be changed: for a served call
+// the key that has arrived with it, for a call that this side makes the key set by
+// [WithIdempotencyKey] or SetIdempotencyKey. It is nil otherwise: keys that a Connection draws are
+// not visible.
 func (c *Call) IdempotencyKey() []byte { return c.side.idempotencyKey() }
 
-// SetIdempotencyKey is as [WithIdempotencyKey] for a call that this side makes, for whoever makes
-// it on several Connections. It fails for served calls, for those that carry Blocks, and for keys
-// of no length or more than 64 bytes.
+// SetIdempotencyKey is [WithIdempotencyKey] for a call that this side makes, for Callers that make
+// it on several Connections. It fails for served calls, for calls that carry Blocks, and for keys
+// that are empty or longer than 64 bytes.
 func (c *Call) SetIdempotencyKey(key []byte) error {
 	switch {
 	case c.blocks:
@@ -125,23 +124,22 @@ func (c *Call) SetIdempotencyKey(key []byte) error {
 	return c.side.setIdempotencyKey(key)
 }
 
-// Owner names whose idempotency key that of a served durable call is: who the peer has proved to
-// be, by the Subject of its [Grant] or by its TLS certificate. It is empty if the peer has proved
-// nothing, and then the key alone tells its call from those of others; and it is empty for calls
-// that this side makes.
+// Owner returns the owner of a served durable call's idempotency key: the identity that the peer
+// has proved, by the Subject of its [Grant] or by its TLS certificate. It is empty without a proof,
+// and then the key alone identifies the call; it is also empty for calls that this side makes.
 func (c *Call) Owner() string { return c.side.owner() }
 
-// ForgetAnswer lets this node not remember the error with which a served durable call ends, though
-// it may have run: its repetitions come to the interceptors again. It is for those that remember
-// answers elsewhere, and have none yet. Whoever waits for this one here gets the error. It has no
-// effect on results, and on other calls.
+// ForgetAnswer makes this node forget the error with which a served durable call ends, even if it
+// may have run: repetitions reach the interceptors again. It is for interceptors that remember
+// answers elsewhere, and have none yet. Repetitions that wait here get the error. ForgetAnswer has
+// no effect on results, and on other calls.
 func (c *Call) ForgetAnswer() { c.side.forgetAnswer() }
 
 // FailFast reports whether the call was made with [WithFailFast]. It is false for served calls.
 func (c *Call) FailFast() bool { return c.side.failFast() }
 
-// Deadline returns when the call expires, if it does: by ctx, its context, or, if it carries
-// Blocks, by [WithTTL], which does not bound the context of the pipe.
+// Deadline returns the deadline of the call, if it has one: that of ctx, its context, or, for a
+// call that carries Blocks, of [WithTTL], which does not bound the context of the pipe.
 func (c *Call) Deadline(ctx context.Context) (at time.Time, ok bool) {
 	at, ok = ctx.Deadline()
 	if own := c.side.expiry(); !own.IsZero() && (!ok || own.Before(at)) {
@@ -150,17 +148,16 @@ func (c *Call) Deadline(ctx context.Context) (at time.Time, ok bool) {
 	return at, ok
 }
 
-// Metadata returns what travels with the call, whose context ctx is: of a served one what came with
-// it, as [MetadataOf] does; of one that this side makes what ctx and options say, which is not to
-// be changed. To add to that, pass on a context that says so: see [ContextWithMetadata].
+// Metadata returns the metadata of the call. ctx is the context of the call. For a served call it
+// is as [MetadataOf]. For a call that this side makes it is that of ctx and of the options, which
+// must not be changed. To add metadata, pass a derived context to next: see [ContextWithMetadata].
 func (c *Call) Metadata(ctx context.Context) Metadata { return c.side.metadata(ctx) }
 
-// Trace returns the trace context that travels with the call, nil if there is none. It is not to be
-// changed.
+// Trace returns the trace context of the call, or nil if there is none. It must not be changed.
 func (c *Call) Trace() []byte { return c.side.trace() }
 
-// SetTrace lets trace travel with a call that this side makes, at most 512 bytes. They are not to
-// be changed until the call is over.
+// SetTrace sets the trace context of a call that this side makes, at most 512 bytes. They must not
+// be changed until the call has ended.
 func (c *Call) SetTrace(trace []byte) error {
 	if len(trace) > message.MaxTrace {
 		return fmt.Errorf("asterisque: a trace context of %d bytes exceeds the limit of %d", len(trace), message.MaxTrace)
@@ -169,39 +166,40 @@ func (c *Call) SetTrace(trace []byte) error {
 }
 
 // Pipe returns the pipe of a call that carries Blocks: on the serving side always, on the calling
-// side once next has returned. It is nil for other calls. What is put around Blocks takes its place
-// when the handler begins, or the caller has the pipe: an interceptor that sends or receives on the
-// pipe itself, before that, does so past all of it, and has ended by then.
+// side once next has returned. It is nil for other calls. Wrappers of Blocks take effect when the
+// handler begins, or the caller has the pipe. An interceptor that itself sends or receives on the
+// pipe before bypasses them, and must have finished by then.
 func (c *Call) Pipe() *pipe.Pipe { return c.side.untyped() }
 
-// Blocks is what an [Interceptor] puts around the Blocks of a call on its own side. Each function
-// may be nil. They are called concurrently where the application sends or receives concurrently.
-// What was put there first is the outermost: the first for what is sent, the last for what is
-// received and for the outcome. They must not ask the pipe for its outcome. One that panics, or
-// ends its goroutine, is logged, and aborts its call with ErrPanicked.
+// Blocks wraps the Blocks of a call on the side of its [Interceptor]. Each function may be nil. The
+// functions are called concurrently if the application sends or receives concurrently. The first
+// wrapper is the outermost: it is the first for sent Blocks, and the last for received ones and for
+// the outcome. The functions must not wait for the outcome of the pipe. One that panics, or ends
+// its goroutine, is logged, and aborts its call with ErrPanicked.
 type Blocks struct {
 	// Send gets the payload of each Block before it is sent, on the goroutine of the sender, and
-	// returns what is sent in its place, which is what windows and limits count. The payload is the
-	// application's: Send neither changes nor keeps it, and nobody changes what it returns until
-	// the Block has been accepted. An error is what the sender gets: nothing of the Block is sent,
-	// and the call goes on. A Block that Send has seen may still be dropped.
+	// returns its replacement, which windows and limits count. The application owns the payload:
+	// Send must neither change nor keep it. The replacement must not change until the Block has
+	// been accepted. The sender gets an error of Send: then the Block is not sent, and the call
+	// continues. A Block may still be dropped after Send.
 	Send func(payload []byte) ([]byte, error)
 
 	// Recv gets the payload of each Block that the application takes, on the goroutine of the
-	// receiver, and returns what that sees in its place. It may change the payload, and does not
-	// keep it. An error is what the receiver gets in place of the Block; the call goes on.
+	// receiver, and returns its replacement. It may change the payload, and must not keep it. The
+	// receiver gets an error of Recv in place of the Block; the call continues.
 	Recv func(payload []byte) ([]byte, error)
 
-	// End gets the outcome of a call that this side has made, exactly once, also if nobody asks for
-	// it, on a goroutine of its own, and returns the outcome that the application sees. Until then
-	// that sees a call that is not over. The result is End's to change and to keep; beside an error
-	// there is none. On the serving side it is not called: the interceptor is told by next. Nor is
-	// it if there is no pipe ([Call.Pipe]) when the interceptor returns.
+	// End gets the outcome of a call that this side has made, and returns the outcome for the
+	// application. It is called exactly once, even if the application does not wait for the
+	// outcome, on a goroutine of its own. Until it returns the call has not ended for the
+	// application. End owns the result, which is empty if err is not nil. End is not called on the
+	// serving side, where next returns the outcome, nor if there is no pipe ([Call.Pipe]) when the
+	// interceptor returns.
 	End func(result []byte, err error) ([]byte, error)
 }
 
-// WrapBlocks puts b around the Blocks of the call. It fails for a call that carries none, and on
-// the serving side once its handler has begun.
+// WrapBlocks adds b around the Blocks of the call. It fails for a call without Blocks, and on the
+// serving side after the begin of the handler.
 func (c *Call) WrapBlocks(b Blocks) error {
 	if !c.blocks {
 		return c.errorf("it carries no Blocks")
@@ -213,18 +211,16 @@ func (c *Call) WrapBlocks(b Blocks) error {
 	return nil
 }
 
-// Params returns the parameters, a value of the type that the function declares, and not a copy of
-// what that refers to. It is nil if the function is untyped, and if the bytes do not decode: the
-// call fails for that when an interceptor calls on.
+// Params returns the parameters as a value of the function's type, which is not a deep copy. It is
+// nil if the function is untyped, and if the bytes do not decode: then the call fails in next.
 func (c *Call) Params() any { return c.valueOf(&c.params) }
 
-// RawParams returns the parameters as they came, or as they will be sent. They are not to be
-// changed, and to be used until the call is over, or made again. It fails if they cannot be
-// encoded, and for a typed call as long as no session has been found for it, whose codec is not
-// known then.
+// RawParams returns the encoded parameters, as they arrived or will be sent. They must not be
+// changed, and are valid until the call has ended, or is repeated. RawParams fails if the value
+// cannot be encoded, and for a typed call while no session, and so no codec, is known.
 func (c *Call) RawParams() ([]byte, error) { return c.rawOf(&c.params, "parameters", codec.BadParams) }
 
-// SetParams replaces the parameters. It fails unless v is of the type that the function declares.
+// SetParams replaces the parameters. It fails unless v has the type that the function declares.
 func (c *Call) SetParams(v any) error {
 	c.side.fill(c)
 	to := c.params
@@ -236,36 +232,34 @@ func (c *Call) SetParams(v any) error {
 	return nil
 }
 
-// SetRawParams replaces the parameters by bytes, which are the call's from then on.
+// SetRawParams replaces the parameters by bytes, which the call owns from then on.
 func (c *Call) SetRawParams(raw []byte) {
 	c.params.renew()
 	c.params.setRaw(raw)
 }
 
-// Result returns the result once there is one, as [Call.Params] does the parameters. On the calling
-// side a call that carries Blocks has none here: see [Blocks].
+// Result returns the result once there is one, as [Call.Params] does for the parameters. On the
+// calling side a call that carries Blocks has no result here: see [Blocks].
 func (c *Call) Result() any { return c.valueOf(&c.result) }
 
-// RawResult is to the result as [Call.RawParams] is to the parameters.
+// RawResult is for the result as [Call.RawParams] for the parameters.
 func (c *Call) RawResult() ([]byte, error) { return c.rawOf(&c.result, "result", codec.BadResult) }
 
-// SetResult sets the result, or replaces it. It fails unless v is of the type that the function
-// declares.
+// SetResult sets or replaces the result. It fails unless v has the type that the function declares.
 func (c *Call) SetResult(v any) error {
 	if err := c.set(&c.result, "result", v); err != nil || !c.Served() {
 		return err
 	}
-	_, err := c.RawResult() // what cannot be sent is better known here than when it is sent
+	_, err := c.RawResult() // an invalid result is reported now
 	return err
 }
 
-// SetRawResult sets the result, or replaces it, by bytes, which are the call's from then on.
+// SetRawResult sets or replaces the result by bytes, which the call owns from then on.
 func (c *Call) SetRawResult(raw []byte) { c.result.setRaw(raw) }
 
-// Refuse returns err as an error with which a call ends that did not run: as long as nobody has
-// called on, or all who did have learnt that nothing has run, it tells the caller that the call
-// certainly did not ([Repeatable]), and the idempotency key, if it has one, is as if it had not
-// been used. Otherwise Refuse returns err.
+// Refuse returns err as the error of a call that did not run. If no attempt has begun, or all
+// attempts certainly did not run, the error is [Repeatable] for the caller, and an idempotency key
+// of the call counts as unused. Otherwise Refuse returns err unchanged.
 func (c *Call) Refuse(err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -290,7 +284,7 @@ func (c *Call) carryOut(ctx context.Context) error {
 		return c.errorf("an interceptor calls on again: a handler runs once")
 	}
 	c.begun = true
-	c.ran++ // unless it returns, and says otherwise
+	c.ran++ // until it returns with another outcome
 	err := c.side.carryOut(ctx)
 	if c.side.spared(err) {
 		c.ran--
@@ -298,15 +292,15 @@ func (c *Call) carryOut(ctx context.Context) error {
 	return err
 }
 
-// mayHaveRun returns how many attempts may have run.
+// mayHaveRun returns the number of attempts that may have run.
 func (c *Call) mayHaveRun() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.ran
 }
 
-// withRan returns a as the outcome of the call, once nothing of it is carried out any more: if that
-// may have run, a does not say otherwise, whichever call or attempt it is from.
+// withRan returns a as the outcome of the call, after the last carryOut. If the call may have run,
+// the outcome implies that, even if a is the error of another call or attempt.
 func (c *Call) withRan(a *Abort) *Abort {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -318,9 +312,9 @@ func (c *Call) withRan(a *Abort) *Abort {
 	return &b
 }
 
-// end waits until nothing of the call is carried out any more, and lets nothing begin.
+// end waits until carryOut has returned, and prevents later calls of it.
 func (c *Call) end() {
-	if c.over { // which only whoever calls end sets
+	if c.over { // set only by the caller's goroutine
 		return
 	}
 	c.mu.Lock()
@@ -338,10 +332,10 @@ func (c *Call) errorf(format string, args ...any) error {
 	return &Abort{Code: codec.Failed, Message: fmt.Sprintf("function %d %q: %s", c.function, c.name, fmt.Sprintf(format, args...))}
 }
 
-// An interceptor, or a Connection, may call on again: what those within have changed for one
-// attempt must not be there at the next, as they change it again.
+// An interceptor, or a Connection, may repeat a call: changes that inner interceptors have made for
+// one attempt are undone before the next, as they make them again.
 
-// enter is called before an interceptor has c. It returns the parameters that this one gets.
+// enter is called before an interceptor gets c. It returns the parameters for this interceptor.
 func (c *Call) enter() callValue {
 	c.inside++
 	if c.blocks {
@@ -350,7 +344,8 @@ func (c *Call) enter() callValue {
 	return c.params
 }
 
-// leave is called when it has returned: those around it have what they have passed on.
+// leave is called when the interceptor has returned: outer ones have the parameters that they
+// passed on.
 func (c *Call) leave(params callValue) {
 	c.inside--
 	if c.params.sets != params.sets {

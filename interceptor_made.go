@@ -13,12 +13,12 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// making is a call that this side makes, through whatever stands around it.
+// making is a call that this side makes, through all its interceptors and Callers.
 type making struct {
 	Call
 	cfg     *callConfig
-	expires time.Time  // of a call that carries Blocks and has a time to live, when that is up
-	x       *exchange  // of the session that it is made on; nil as long as none is known
+	expires time.Time  // end of the time to live of a call that carries Blocks
+	x       *exchange  // of the session of the call; nil while none is known
 	unary   *madeCall  // the last attempt of a unary call, which has the result; nil before
 	pipe    *pipe.Pipe // the last attempt of one that carries Blocks
 }
@@ -38,13 +38,13 @@ func newTypedCall[P, R any](number uint16, name string, params P, freeResult int
 	return t
 }
 
-// begin prepares m, to which cfg belongs from then on, unless that is noOptions.
+// begin prepares m, which owns cfg from then on, unless that is noOptions.
 func (m *making) begin(number uint16, name string, cfg *callConfig) {
 	m.cfg = cfg
 	m.function, m.name, m.side = number, name, m
 }
 
-// own returns the options of the call, to be changed.
+// own returns the options of the call for modification.
 func (m *making) own() *callConfig {
 	if m.cfg == &noOptions {
 		m.cfg = new(callConfig)
@@ -64,19 +64,19 @@ func (m *making) make(ctx context.Context, on Caller) *Abort {
 	}
 	switch {
 	case m.cfg.ttl <= 0:
-	case m.blocks: // ctx is that of the pipe, which goes on
+	case m.blocks: // ctx is the life of the pipe, which outlives make
 		m.expires = time.Now().Add(m.cfg.ttl)
 	default:
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, m.cfg.ttl)
 		defer cancel()
-		m.cfg.ttl = 0 // it is its own
+		m.cfg.ttl = 0 // ctx has it
 	}
 	if s := knownSession(on); s != nil {
 		m.x = &s.exchange
 	}
 	if m.cfg.metadata != nil {
-		// from here on the context says it, for those around the call to see, and to add to
+		// the context has it from here on, for interceptors to read and to extend
 		ctx, m.cfg.metadata = ContextWithMetadata(ctx, m.cfg.metadata), nil
 	}
 	var err error
@@ -93,7 +93,7 @@ func (m *making) make(ctx context.Context, on Caller) *Abort {
 	return m.abortOf(err)
 }
 
-// checkKey returns why the idempotency key of the call cannot be sent, or nil.
+// checkKey returns an error if the idempotency key of the call is invalid.
 func (m *making) checkKey() *Abort {
 	switch {
 	case m.cfg.key == nil:
@@ -106,7 +106,7 @@ func (m *making) checkKey() *Abort {
 	return nil
 }
 
-// outcome is err, or why there is no result though err is nil.
+// outcome returns err, or an error if there is no result although err is nil.
 func (m *making) outcome(err error) error {
 	switch {
 	case err != nil:
@@ -122,7 +122,7 @@ func (m *making) outcome(err error) error {
 	return m.decodeResult(false)
 }
 
-// decodeResult decodes the result of a typed call, unless that was done.
+// decodeResult decodes the result of a typed call, if necessary.
 func (m *making) decodeResult(keep bool) error {
 	if m.x == nil {
 		return nil
@@ -136,14 +136,14 @@ func (m *making) decodeResult(keep bool) error {
 // abortOf returns err, which may be the application's, as an Abort.
 func (m *making) abortOf(err error) (a *Abort) {
 	defer func() {
-		if v := recover(); v != nil { // what err says is the application's
+		if v := recover(); v != nil { // methods of err are the application's
 			a = codec.AbortOf(m.misbehaved(v))
 		}
 	}()
 	return m.withRan(codec.AbortOf(err))
 }
 
-// finish lets nothing of the call go on, unless it is a pipe that somebody gets.
+// finish ends all attempts of the call. If pipe is true, the caller gets the last pipe.
 func (m *making) finish(pipe bool) {
 	m.end()
 	m.free()
@@ -156,15 +156,15 @@ func (m *making) finish(pipe bool) {
 	}
 }
 
-// makeOn lets x be that of the session that the next attempt is made on.
+// makeOn sets the exchange of the session for the next attempt.
 func (m *making) makeOn(x *exchange) {
 	if m.x != nil && m.x.valueCodec != x.valueCodec && m.params.hasValue {
-		m.params.raw, m.params.hasRaw = nil, false // which another codec has made
+		m.params.raw, m.params.hasRaw = nil, false // encoded by another codec
 	}
 	m.x = x
 }
 
-// spend takes the time that has passed off the time to live of a call that carries Blocks. It
+// spend reduces the time to live of a call that carries Blocks by the time that has passed. It
 // returns an error if none is left.
 func (m *making) spend() error {
 	if m.expires.IsZero() {
@@ -176,12 +176,12 @@ func (m *making) spend() error {
 	return nil
 }
 
-// free gives back what the last attempt has held.
+// free releases the last attempt.
 func (m *making) free() {
 	if m.unary == nil {
 		return
 	}
-	if !m.unary.own { // the result is in memory that others get
+	if !m.unary.own { // the memory of the result will be reused
 		m.result.raw, m.result.hasRaw = nil, false
 	}
 	m.unary.free()
@@ -291,7 +291,7 @@ func (m *making) setTrace(trace []byte) error {
 // spared implements callSide.
 func (m *making) spared(err error) bool { return err != nil && Repeatable(err) }
 
-// fill implements callSide: there are the places already.
+// fill implements callSide: the places are present already.
 func (m *making) fill(*Call) {}
 
 // untyped implements callSide.
@@ -313,12 +313,12 @@ func (m *making) again(all []piping.Around) {
 // notBegun implements callSide.
 func (m *making) notBegun() codec.Ran { return codec.NeverSent }
 
-// misbehaved implements callSide. The goroutine is the caller's, so that its end needs no word.
+// misbehaved implements callSide. The goroutine is the caller's, so its end is no error.
 func (m *making) misbehaved(v any) error {
 	switch {
 	case v == nil:
 		return nil
-	case m.x == nil: // nobody has a log yet
+	case m.x == nil: // no log is known yet
 		a := codec.ErrPanicked.Withf("an interceptor of function %d %q panicked", m.function, m.name)
 		a.Cause = fmt.Errorf("%v", v)
 		return a
@@ -326,7 +326,7 @@ func (m *making) misbehaved(v any) error {
 	return guard.Misbehaved(m.x.log, "interceptor", v, "function", m.function, "name", m.name)
 }
 
-// makingOf returns what c is if this side makes it.
+// makingOf returns c as a making if this side makes the call.
 func makingOf(c *Call) (*making, *Abort) {
 	if c != nil && c.side != nil {
 		if m, ok := c.side.(*making); ok {

@@ -11,17 +11,17 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// handling is a call of the peer on its way to its handler, as the interceptors around that have
-// it, and with what they have changed as the handler has it.
+// handling is a call of the peer as seen by its interceptors, and with their changes as seen by its
+// handler.
 type handling struct {
 	Call
 	c    *served
 	work *workspace
-	// what the handler gets the parameters from, if an interceptor has asked for their value
+	// source of the handler's parameters, if an interceptor has used their value
 	value any
 }
 
-// handle runs the handler of a served call with the interceptors around it.
+// handle runs the handler of a served call through its interceptors.
 func handle(call handledCall, w *workspace) (result []byte, err error) {
 	c := call.(*served)
 	h := &handling{c: c, work: w}
@@ -43,8 +43,8 @@ func handle(call handledCall, w *workspace) (result []byte, err error) {
 	return h.RawResult()
 }
 
-// outcome is err, which an interceptor has returned, and which does not say that the call did not
-// run if it did.
+// outcome returns err, the error of an interceptor. If the call may have run, the returned error
+// implies that.
 func (h *handling) outcome(err error) error {
 	if h.mayHaveRun() == 0 {
 		return err
@@ -55,7 +55,7 @@ func (h *handling) outcome(err error) error {
 	return err
 }
 
-// handleWithin is the end of the interceptors of a node: those of the function are within them.
+// handleWithin is the end of a node's interceptors: it calls those of the function.
 func handleWithin(ctx context.Context, c *Call) error {
 	h, ok := c.side.(*handling)
 	if !ok || h.c.handler.around == nil {
@@ -66,17 +66,17 @@ func handleWithin(ctx context.Context, c *Call) error {
 
 // carryOut implements callSide.
 func (h *handling) carryOut(ctx context.Context) error {
-	if err := h.params.encoded(h.codecOf()); err == nil { // else the handler takes the value
+	if err := h.params.encoded(h.codecOf()); err == nil { // otherwise the handler takes the value
 		h.c.params = h.params.raw
 	}
 	if h.c.pipe != nil {
 		all := h.wraps.take(0)
 		for i := range all {
-			all[i].End = nil // who calls on knows the outcome
+			all[i].End = nil // next returns the outcome
 		}
 		(*piping.End)(h.c.pipe).Wrap(all...)
 	}
-	h.lost = true // unless it returns
+	h.lost = true // until it returns
 	result, err := h.c.invoke(ctx, h, h.work)
 	h.lost = false
 	if err != nil {
@@ -94,7 +94,7 @@ func (h *handling) rawParams() []byte { return h.c.params }
 
 // decodeParams implements handledCall.
 func (h *handling) decodeParams(v any) error {
-	if h.params.sets > 0 { // what has come was weighed, and not what an interceptor has made of it
+	if h.params.sets > 0 { // only the original parameters were checked on arrival
 		if _, err := h.c.x.weigh(h.c.params, h.c.handler.params); err != nil {
 			return h.c.badParams(err)
 		}
@@ -170,7 +170,7 @@ func (h *handling) setTrace([]byte) error {
 	return h.errorf("its trace context has come with it, and cannot be set")
 }
 
-// spared implements callSide. What a call says that the handler made is not true of this one.
+// spared implements callSide. Errors of calls that the handler made do not count.
 func (h *handling) spared(err error) bool {
 	a, ok := err.(*Abort)
 	return ok && a != nil && a.Ran == codec.Refused && !a.Remote

@@ -5,17 +5,16 @@ import (
 	"reflect"
 )
 
-// callValue is what a call carries one way, its parameters or its result: as bytes, as the value
-// that they stand for, or as both.
+// callValue is the parameters or the result of a call: as bytes, as a value, or as both.
 type callValue struct {
 	place place // nil if the function is untyped
 	raw   []byte
-	// which of the two there are
+	// forms that are present
 	hasRaw, hasValue bool
-	sets             uint // how often it was changed
+	sets             uint // number of changes
 }
 
-// place is where a value is.
+// place holds a value.
 type place interface {
 	// at returns a pointer to the value.
 	at() any
@@ -23,23 +22,23 @@ type place interface {
 	// get returns the value.
 	get() any
 
-	// set sets it, and reports false if v is of another type.
+	// set sets the value. It returns false if v is of another type.
 	set(v any) bool
 
-	// decode decodes raw into it. If keep is true, nobody else will use raw.
+	// decode decodes raw into the value. If keep is true, raw has no other user.
 	decode(x *values, raw []byte, keep bool) error
 
 	// of returns the type of the value.
 	of() reflect.Type
 
-	// another returns another place for such values.
+	// another returns another place of the same type.
 	another() place
 }
 
 // placeOf is the place of a T.
 type placeOf[T any] struct {
 	v    T
-	free int // bytes of encoded ones that need not be weighed
+	free int // bytes of encoded ones that need no estimate
 }
 
 func (s *placeOf[T]) at() any { return &s.v }
@@ -64,13 +63,12 @@ func (s *placeOf[T]) of() reflect.Type { return reflect.TypeFor[T]() }
 
 func (s *placeOf[T]) another() place { return &placeOf[T]{free: s.free} }
 
-// setRaw replaces what is carried by raw.
+// setRaw replaces the content by raw.
 func (c *callValue) setRaw(raw []byte) {
 	c.raw, c.hasRaw, c.hasValue = raw, true, false
 }
 
-// renew is called before c is changed, of which somebody has a copy: the value stays where it is
-// for that.
+// renew is called before a change of c. Another copy of c keeps the old place with its value.
 func (c *callValue) renew() {
 	if c.hasValue {
 		c.place = c.place.another()
@@ -78,7 +76,7 @@ func (c *callValue) renew() {
 	c.sets++
 }
 
-// set replaces what is carried by v.
+// set replaces the content by the value v.
 func (c *callValue) set(v any) error {
 	if c.place == nil {
 		return fmt.Errorf("it is untyped: set the bytes")
@@ -90,7 +88,8 @@ func (c *callValue) set(v any) error {
 	return nil
 }
 
-// decoded sees to it that there is the value. If keep is true, it may keep what it is decoded from.
+// decoded makes the value from the bytes, if necessary. If keep is true, the value may keep the
+// bytes.
 func (c *callValue) decoded(x *values, keep bool) error {
 	if c.hasValue || c.place == nil || !c.hasRaw {
 		return nil
@@ -100,7 +99,7 @@ func (c *callValue) decoded(x *values, keep bool) error {
 	return err
 }
 
-// encoded sees to it that there are the bytes.
+// encoded makes the bytes from the value, if necessary.
 func (c *callValue) encoded(x *values) error {
 	if c.hasRaw || !c.hasValue {
 		return nil

@@ -6,16 +6,16 @@ import (
 	"github.com/asterisque-go/asterisque/internal/piping"
 )
 
-// wraps are what is to be put around the Blocks of a call.
+// wraps are the wrappers of a call's Blocks.
 type wraps []wrap
 
-// wrap is one of them, and inside of how many interceptors it was put there.
+// wrap is one wrapper, and the number of interceptors around the one that has added it.
 type wrap struct {
 	piping.Around
 	inside int
 }
 
-// take takes out what was put there inside of so many interceptors, or more.
+// take removes and returns the wrappers added inside of at least that number of interceptors.
 func (w *wraps) take(inside int) (taken []piping.Around) {
 	*w = slices.DeleteFunc(*w, func(one wrap) bool {
 		if one.inside >= inside {
