@@ -8,73 +8,74 @@ import (
 )
 
 // dispatcher runs the calls of one session: at most as many at once as there are workers in its
-// plan, the others by priority, and in the order of their arrival.
+// plan, by priority, and in the order of their arrival.
 //
-// A worker that takes a call wakes the next one if more wait, and the reader wakes none while one
-// is waking already. So a burst of short calls is run by as many workers as there are processors
-// instead of one goroutine switch each, while calls that block never hold up others.
+// A worker that takes a call wakes the next one if more calls wait, and the reader wakes none while
+// one is waking already. A burst of short calls is therefore run by as many workers as there are
+// processors, instead of one goroutine switch for each call, while blocking calls never delay other
+// calls.
 //
-// A call waits in one place at a time: in the order of its key, until it is its turn (see keys);
-// here, until a worker is free; and for a function that must not run too often at once, until
-// another call of it has ended (see gate). Wherever it waits, it leaves at once when its caller
-// gives up. A call that is made within another one waits for no worker: one is lent to it.
+// A call waits in one place at a time: in the order of its key, until its turn (see keys); here,
+// until a worker is free; and for a function with a limit, until another call of the function has
+// ended (see gate). It leaves each of these places at once when its caller cancels. A nested call
+// does not wait for a worker: it borrows one.
 type dispatcher struct {
 	staff   *staff       // these are fixed
 	outlet  outlet       // of the session
 	windows *limits.Room // for the Blocks of streams; nil for a peer without windows
-	plan    *limits.Plan // what was promised at first, by which all that runs is bounded
+	plan    *limits.Plan // grants at the begin of the session; bounds all running calls
 
-	lastWait atomic.Int64 // how long a call waited that was taken recently, in nanoseconds
+	lastWait atomic.Int64 // recent time of a call in the queue, in nanoseconds
 
 	mu    sync.Mutex
 	ready jobQueue // guarded by mu, as all below: calls that wait for a worker
-	// those whose turn it was, and for what they hold there was no room; nil until there is one
+	// calls in their turn that wait for memory; nil until there is one
 	large   *jobQueue
 	gated   map[*gate]*gatedJobs // calls that wait for their function
 	room    openRoom
 	holding holding
 	served  uint64 // calls that have arrived
-	waiting int32  // calls that nobody has taken yet, wherever they wait
-	running int32  // calls that workers have taken, and those whose answers wait to leave
+	waiting int32  // calls that no worker has taken yet, in any place
+	running int32  // calls that workers have taken, and calls with answers that wait to leave
 	parked  parkedAnswers
-	streams int32 // of those, how many carry Blocks
+	streams int32 // running calls that carry Blocks
 	active  int32 // workers here, running or waking
 	waking  bool  // one of them has yet to take its first call
-	quiet   bool  // no call begins yet, but those that are lent a worker
-	apart   uint8 // calls that run on workers beyond those, at most mostApart
+	quiet   bool  // no call begins yet, except on a lent worker
+	apart   uint8 // calls that run on additional workers, at most mostApart
 
-	mostWaiting, mostRunning int32 // waiting and running at their highest
+	mostWaiting, mostRunning int32 // maxima of waiting and running
 }
 
-// mostApart is how many calls of a session that only wait, as [WatchHealth] does, run beside its
-// workers. Further ones need a worker as all others do. Without that, one that is watched could do
-// nothing else with a single worker.
+// mostApart is the number of calls of a session that only wait, as [WatchHealth] does, and run on
+// additional workers. Further ones need a worker as all other calls. Without additional workers, a
+// watched session with a single worker could run no other call.
 const mostApart = 4
 
-// staff is what the sessions of a node share that run calls.
+// staff is the common state of a node's sessions for running calls.
 type staff struct {
 	workers workers
-	nested  reserve // places for calls within calls
-	most    int     // how many calls of a session may wait; 0: any number; fixed
+	nested  reserve // places for nested calls
+	most    int     // bound of waiting calls of a session; 0: none; fixed
 	durable durableAnswers
 }
 
-// outlet is how a dispatcher reaches the peer.
+// outlet is the interface of a dispatcher to the peer.
 type outlet interface {
-	// grant tells the peer how much it may open in all.
+	// grant sends the total that the peer may open.
 	grant(total uint64)
 
-	// waitOutbound holds a worker back while answers would only pile up.
+	// waitOutbound blocks a worker while answers would only pile up.
 	waitOutbound()
 
-	// mustWaitOutbound reports whether waitOutbound would wait.
+	// mustWaitOutbound reports whether waitOutbound would block.
 	mustWaitOutbound() bool
 }
 
 // gatedJobs are the calls of a session that wait for one gate.
 type gatedJobs struct {
 	gateCrowd
-	jobs jobQueue // empty only while the gate forgets them
+	jobs jobQueue // empty only while the gate removes them
 }
 
 // waits reports whether j waits to be run.
@@ -84,7 +85,7 @@ func (d *dispatcher) waits(j job) bool {
 	return j.task().state.waits()
 }
 
-// beginLocked notes that a worker is about to run j; e says which.
+// beginLocked records that a worker is about to run j, by the event e.
 func (d *dispatcher) beginLocked(j job, e taskEvent) {
 	t := j.task()
 	t.moveLocked(e)
@@ -100,7 +101,7 @@ func (d *dispatcher) beginLocked(j job, e taskEvent) {
 	}
 }
 
-// endLocked notes that the handler of j has returned.
+// endLocked records that the handler of j has returned.
 func (d *dispatcher) endLocked(j job) {
 	t := j.task()
 	if t.apartLocked() {
@@ -117,7 +118,7 @@ func (d *dispatcher) endLocked(j job) {
 	}
 }
 
-// poke is called when a call may run that had no room.
+// poke is called when a call that waited for memory may run.
 func (d *dispatcher) poke() {
 	d.mu.Lock()
 	wake := d.pokeLocked()
@@ -125,7 +126,7 @@ func (d *dispatcher) poke() {
 	d.staff.workers.start(wake)
 }
 
-// letGo lets workers take calls from now on: see quiet.
+// letGo permits calls to begin: see quiet.
 func (d *dispatcher) letGo() {
 	d.mu.Lock()
 	d.quiet = false
@@ -133,8 +134,8 @@ func (d *dispatcher) letGo() {
 	d.poke()
 }
 
-// pokeLocked notes that one more worker is coming, if one has something to do. It returns the shift
-// for that, or nil.
+// pokeLocked counts one more worker as active, if there is a call for it. It returns the shift for
+// the worker, or nil.
 func (d *dispatcher) pokeLocked() shift {
 	if d.ready.len() == 0 {
 		j := d.large.first()
@@ -145,7 +146,7 @@ func (d *dispatcher) pokeLocked() shift {
 	return d.wakeLocked()
 }
 
-// wakeLocked is pokeLocked if something is known to wait.
+// wakeLocked is pokeLocked if a call is known to wait.
 func (d *dispatcher) wakeLocked() shift {
 	if d.quiet || d.waking || d.occupiedLocked() >= d.plan.Workers {
 		return nil
@@ -155,13 +156,13 @@ func (d *dispatcher) wakeLocked() shift {
 	return d
 }
 
-// occupiedLocked returns how many of the workers that the plan has are here, or are as good as
-// here: their answers wait to leave.
+// occupiedLocked returns the number of the plan's workers in use: active ones, and those with
+// answers that wait to leave.
 func (d *dispatcher) occupiedLocked() int { return int(d.active + d.parked.running) }
 
 // parkedAnswers counts answers that wait to leave.
 type parkedAnswers struct {
-	running int32 // of calls that had a worker of their own: they count as running calls
-	lent    int32 // of calls within calls
+	running int32 // of calls with a worker of their own: they count as running calls
+	lent    int32 // of nested calls
 	away    int32 // of calls that were answered by the reader
 }

@@ -10,32 +10,32 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// durableAnswers remember the durable calls of all peers by their idempotency keys, so that each of
-// them runs once however often it arrives: a repetition waits for the first one, and gets its
+// durableAnswers remembers the durable calls of all peers by their idempotency keys, so that each
+// of them runs once however often it arrives: a repetition waits for the first call, and gets its
 // answer.
 //
-// Nothing of that is for free, so each owner has a share of what is remembered, and may have so
-// many durable calls run as a session has workers, those included whose sessions have ended.
+// Memory and workers are bounded: each owner has a share of the remembered answers, and of running
+// durable calls as many as a session has workers, including calls without a session.
 type durableAnswers struct {
 	owners   *owners       // these are fixed
-	lifetime time.Duration // how long an answer is remembered, and a call runs on without a session
-	running  int           // how many durable calls of one owner run at once
+	lifetime time.Duration // of an answer, and of a call without a session
+	running  int           // bound of running durable calls of one owner
 
 	mu      sync.Mutex
 	calls   map[string]*durableAnswer // guarded by mu, as all below
 	shares  map[*owner]*durableShare
 	room    durableRoom
 	orphans orphans
-	timer   *time.Timer // forgets; nil while nothing is answered
+	timer   *time.Timer // removes expired answers; nil without answers
 	ended   bool
 }
 
-// durablePlan says how much is remembered of durable calls.
+// durablePlan holds the bounds for durable calls.
 type durablePlan struct {
 	lifetime time.Duration
 	most     limits.Amount
-	share    float64 // of that, for each owner
-	running  int     // how many durable calls of one owner run at once
+	share    float64 // of most, for each owner
+	running  int     // bound of running durable calls of one owner
 	workers  int     // of the node; 0: any number
 }
 
@@ -46,42 +46,41 @@ func (o *durableAnswers) init(p durablePlan, owners *owners) {
 	o.orphans.lifetime, o.orphans.mostOfOwner = p.lifetime, p.running
 	o.orphans.most = ownersWithin * p.running
 	if p.workers > 0 {
-		o.orphans.most = max(p.workers/2, 1) // the other half is for those who are there
+		o.orphans.most = max(p.workers/2, 1) // the other half is for calls with a session
 	}
 }
 
-// ownersWithin is how many owners may have all of what is theirs at once.
+// ownersWithin is the number of owners that may use their whole share at once.
 const ownersWithin = 8
 
-// What a key is refused for.
+// Errors that reject a key.
 var (
 	errKeyStream = codec.ErrBadParams.Withf("a stream cannot be repeated, and so has no idempotency key")
 	errKeySize   = codec.ErrBadParams.Withf("the idempotency key of a caller that has not proved who it is has %d random bytes", keySize)
 	errKeyUsed   = codec.ErrBadParams.Withf("the idempotency key was used for another call, or with another value codec: draw a key for each call, and repeat it with the same codec")
 )
 
-// keySize is that of an idempotency key, in bytes: enough that nobody guesses one.
+// keySize is the size of an idempotency key, in bytes, that cannot be guessed.
 const keySize = 16
 
-// What a repetition is told that does not get the answer. None of it says that the call can be made
-// again.
+// Errors of a repetition that does not get the answer. None of them is Repeatable.
 var (
 	errDisplaced = codec.ErrOverloaded.Withf("the call runs, and %d later repetitions wait for its answer", mostRepetitions)
 	errNotKept   = codec.ErrOverloaded.Withf("the call ran, and there was no room to remember its answer: see DurableAnswers")
 )
 
-// durableOpen is what tells one durable call from others.
+// durableOpen identifies a durable call.
 type durableOpen struct {
 	owner    *owner
 	function uint16
 	stream   bool
 	key      []byte
-	codec    string // by its name
+	codec    string // name of the codec
 	params   []byte
 }
 
-// name returns the name under which the call is known: the keys of others are not the owner's, and
-// without a proof of who it is the key is all there is.
+// name returns the name of the call. Each owner with a proved identity has keys of its own;
+// otherwise the key alone is the name.
 func (c *durableOpen) name() string {
 	if c.owner.proved() {
 		return c.owner.name.proof + "\x00" + string(c.key)
@@ -89,16 +88,17 @@ func (c *durableOpen) name() string {
 	return string(c.key)
 }
 
-// digest returns a digest of the parameters: the same bytes are others in another codec.
+// digest returns a digest of codec and parameters: in another codec, equal bytes are other
+// parameters.
 func (c *durableOpen) digest() (d [16]byte) {
 	h := sha256.New()
-	h.Write(append([]byte{byte(len(c.codec))}, c.codec...)) // which has at most 32 bytes
+	h.Write(append([]byte{byte(len(c.codec))}, c.codec...)) // at most 32 bytes
 	h.Write(c.params)
 	copy(d[:], h.Sum(nil))
 	return d
 }
 
-// enter returns the call that c repeats, or nil if it is the first of its key, or why it is
+// enter returns the call that c repeats, or nil if c is the first of its key, or an error if it is
 // neither.
 func (o *durableAnswers) enter(open durableOpen, c durableJob) (*durableAnswer, *Abort) {
 	switch {
@@ -133,7 +133,7 @@ func (o *durableAnswers) shareLocked(w *owner) *durableShare {
 	return s
 }
 
-// addLocked remembers m, whose first call is c, or returns why there is no room for it.
+// addLocked remembers m, with c as its first call, or returns an error if a bound is reached.
 func (o *durableAnswers) addLocked(m *durableAnswer, c durableJob, now time.Time) *Abort {
 	m.size = heldRemember + buffer.Allocated(len(m.key))
 	if refused := o.room.refusal(m.share, m.size, now); refused != nil {
@@ -149,8 +149,8 @@ func (o *durableAnswers) addLocked(m *durableAnswer, c durableJob, now time.Time
 	return nil
 }
 
-// begin notes that the first call runs: from now on no answer to the key says that it can be
-// repeated, unless what stands around the handler refuses it.
+// begin records that the first call runs: from now on no answer to the key is Repeatable, unless an
+// interceptor rejects the call.
 func (o *durableAnswers) begin(m *durableAnswer) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -158,7 +158,7 @@ func (o *durableAnswers) begin(m *durableAnswer) {
 	m.pending.params = nil
 }
 
-// answer notes what became of a call that has run, and answers the repetitions that wait for it.
+// answer records the outcome of a call that has run, and answers the repetitions that wait for it.
 func (o *durableAnswers) answer(m *durableAnswer, result []byte, a *Abort) {
 	o.mu.Lock()
 	if m.pending == nil {
@@ -175,7 +175,7 @@ func (o *durableAnswers) answer(m *durableAnswer, result []byte, a *Abort) {
 	}
 	o.mu.Unlock()
 	for i, c := range waiting {
-		if !kept && i == len(waiting)-1 { // the last one is most likely to be waited for
+		if !kept && i == len(waiting)-1 { // the last one most likely has a waiting caller
 			c.awaited(result, a)
 		} else {
 			c.awaited(m.result, m.abort)
@@ -183,8 +183,8 @@ func (o *durableAnswers) answer(m *durableAnswer, result []byte, a *Abort) {
 	}
 }
 
-// endLocked notes what became of a call, and reports whether the answer is kept: an error is not if
-// what stands around the handler did not let it run, or wants it so.
+// endLocked records the outcome of a call, and reports whether the answer is kept. An error is not
+// kept if an interceptor has rejected the call, or has called ForgetAnswer.
 func (o *durableAnswers) endLocked(m *durableAnswer, result []byte, a *Abort, open bool) (kept bool) {
 	if a != nil && (open || a.Ran == codec.Refused) {
 		m.moveLocked(durableDropped)
@@ -196,14 +196,14 @@ func (o *durableAnswers) endLocked(m *durableAnswer, result []byte, a *Abort, op
 	return o.rememberLocked(m, result, a)
 }
 
-// forgetAnswer lets the outcome of c not be remembered, if it is an error.
+// forgetAnswer makes the outcome of c be forgotten if it is an error.
 func (o *durableAnswers) forgetAnswer(c durableJob) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	c.role().open = true
 }
 
-// rememberLocked keeps an answer, if there is room for it.
+// rememberLocked keeps an answer, if the bounds allow it.
 func (o *durableAnswers) rememberLocked(m *durableAnswer, result []byte, a *Abort) (kept bool) {
 	bytes := weightOf(result, a)
 	if kept = o.room.fitsAnswer(m.share, bytes); kept {
@@ -219,7 +219,7 @@ func (o *durableAnswers) rememberLocked(m *durableAnswer, result []byte, a *Abor
 	return kept
 }
 
-// handOn forgets a call that did not run. If a repetition waits, that runs in its place.
+// handOn removes a call that did not run. If a repetition waits, that runs in its place.
 func (o *durableAnswers) handOn(m *durableAnswer) {
 	o.mu.Lock()
 	o.orphans.remove(m)
@@ -238,8 +238,8 @@ func (o *durableAnswers) handOn(m *durableAnswer) {
 	next.takeOver(params)
 }
 
-// await lets c, a repetition, wait for the answer to m. It reports false if that is there. One that
-// finds no place any more is returned.
+// await queues c, a repetition, for the answer to m. It returns false if the answer is present.
+// displaced is a repetition that lost its place.
 func (o *durableAnswers) await(m *durableAnswer, c durableJob) (waits bool, displaced durableJob) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -249,8 +249,8 @@ func (o *durableAnswers) await(m *durableAnswer, c durableJob) (waits bool, disp
 	return true, m.pending.addLocked(c)
 }
 
-// withdraw takes c out, if it is a repetition that waits, because its caller gave up or its session
-// ended. It reports whether it is one.
+// withdraw removes c, if it is a waiting repetition, because its caller has canceled or its session
+// has ended. It reports whether it is one.
 func (o *durableAnswers) withdraw(c durableJob) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -262,7 +262,7 @@ func (o *durableAnswers) withdraw(c durableJob) bool {
 	return true
 }
 
-// runOn lets a call that runs go on although its session has ended.
+// runOn keeps a running call after the end of its session.
 func (o *durableAnswers) runOn(m *durableAnswer) {
 	o.mu.Lock()
 	c := o.orphans.add(m, o.ended)
@@ -272,7 +272,7 @@ func (o *durableAnswers) runOn(m *durableAnswer) {
 	}
 }
 
-// dropLocked forgets m.
+// dropLocked removes m.
 func (o *durableAnswers) dropLocked(m *durableAnswer) {
 	delete(o.calls, m.key)
 	o.room.count(m, -1, -m.size)
@@ -282,7 +282,7 @@ func (o *durableAnswers) dropLocked(m *durableAnswer) {
 	o.owners.release(m.share.owner)
 }
 
-// forgetLocked forgets those whose time is up.
+// forgetLocked removes the expired answers.
 func (o *durableAnswers) forgetLocked(now time.Time) {
 	for m := o.room.lapsed(now); m != nil; m = o.room.lapsed(now) {
 		m.moveLocked(durableLapses)
@@ -290,7 +290,7 @@ func (o *durableAnswers) forgetLocked(now time.Time) {
 	}
 }
 
-// scheduleLocked sees to it that the answers are forgotten in time.
+// scheduleLocked starts the timer that removes expired answers.
 func (o *durableAnswers) scheduleLocked() {
 	if o.timer != nil || o.ended || o.room.answered.Len() == 0 {
 		return
@@ -304,7 +304,7 @@ func (o *durableAnswers) scheduleLocked() {
 	})
 }
 
-// end ends the contexts of the calls that run: they outlive their sessions, but not the node.
+// end cancels the running calls: they outlive their sessions, but not the node.
 func (o *durableAnswers) end() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -11,69 +11,69 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// durableJob is a durable call of a peer, as those see it who remember its answer.
+// durableJob is the interface of a peer's durable call for the durableAnswers.
 type durableJob interface {
-	// role returns what the call is to the answer of its key.
+	// role returns the relation of the call to the answer of its key.
 	role() *durableRole
 
-	// weight returns how many bytes it holds while it runs.
+	// weight returns the number of bytes that the call holds while it runs.
 	weight() int
 
-	// cancel ends its context.
+	// cancel ends the context of the call.
 	cancel()
 
-	// takeOver lets it run, a repetition, in the place of the first call, which did not; params are
-	// the parameters.
+	// takeOver runs the call, a repetition, in place of the first call, which did not run. params
+	// are the parameters.
 	takeOver(params []byte)
 
-	// awaited answers it, a repetition that has waited.
+	// awaited answers the call, a repetition that has waited.
 	awaited(result []byte, a *Abort)
 }
 
-// durableRole is what a call is to the answer of its key. It is guarded by the lock of the
+// durableRole is the relation of a call to the answer of its key. It is guarded by the lock of the
 // durableAnswers.
 type durableRole struct {
 	first   *durableAnswer // of the call that is the first of its key
-	repeats *pendingAnswer // of a repetition that waits
-	shared  bool           // the answer that the call gets is remembered, and need not be copied
-	open    bool           // an error of it is not to be remembered
+	repeats *pendingAnswer // of a waiting repetition
+	shared  bool           // the answer for the call is remembered, and needs no copy
+	open    bool           // an error of the call is not remembered
 }
 
-// durableAnswer is what is known of one durable call.
+// durableAnswer is the state of one durable call.
 type durableAnswer struct {
 	key      string // these are fixed
 	share    *durableShare
 	function uint16
-	digest   [16]byte // of the codec and the parameters
+	digest   [16]byte // of codec and parameters
 
 	state   durableState // guarded by the lock of the durableAnswers, as all below
-	size    int          // bytes that it holds
+	size    int          // bytes held
 	result  []byte
 	abort   *Abort
-	until   time.Time      // then it is forgotten
-	pending *pendingAnswer // nil once it is answered, or forgotten
+	until   time.Time      // time of expiry
+	pending *pendingAnswer // nil once the call is answered or removed
 }
 
-// pendingAnswer is what is known of a durable call only until it is answered.
+// pendingAnswer is the state of a durable call until it is answered.
 type pendingAnswer struct {
-	call    durableJob    // that waits to run, or runs
-	params  []byte        // of it, until it runs
+	call    durableJob    // waits to run, or runs
+	params  []byte        // of call, until it runs
 	waiting []durableJob  // repetitions, the oldest first
-	alone   *list.Element // of the orphans; nil while it has its session
-	lapse   *time.Timer   // ends the context of one that is alone
+	alone   *list.Element // in the list of orphans; nil while the call has its session
+	lapse   *time.Timer   // cancels a call without a session
 }
 
-// durableShare is what is remembered of one owner.
+// durableShare is the share of one owner.
 type durableShare struct {
 	owner *owner // fixed
-	gate  *gate  // through which its durable calls run; fixed
+	gate  *gate  // limits its running durable calls; fixed
 
 	held     limits.Amount              // guarded by the lock of the durableAnswers, as all below
-	answered fifo.Queue[*durableAnswer] // in their order
-	alone    int                        // how many of its calls run on without a session
+	answered fifo.Queue[*durableAnswer] // in the order of the answers
+	alone    int                        // number of its calls that run without a session
 }
 
-// durableState says how far the answer to a durable call has got.
+// durableState is the state of the answer to a durable call.
 //
 //	waiting ── begins ──▶ running ── ends alone ──▶ alone
 //	  │ ▲ │                 │ ▲                      │ │
@@ -86,30 +86,30 @@ type durableState uint8
 
 const (
 	durableWaiting   durableState = iota // its call waits to run
-	durableRunning                       // no answer says any more that it can be repeated
+	durableRunning                       // no answer is Repeatable any more
 	durableAlone                         // its call runs, and the session has ended
 	durableAnswered                      // repetitions get the answer
 	durableForgotten                     // the next call with its key is the first
 )
 
-// durableEvent is what may happen to a durable answer.
+// durableEvent is an event of a durable answer.
 type durableEvent uint8
 
 const (
 	durableBegins   durableEvent = iota // its call begins
 	durableOutlives                     // its call runs when the session ends
-	durableCancel                       // its call is canceled, because too many run on alone
+	durableCancel                       // its call is canceled, as too many run without a session
 	durableEnds                         // its call has run
 	durablePasses                       // its call did not run, and a repetition takes its place
-	durableDropped                      // its call did not run, and nobody repeats it
-	durableLapses                       // it has been remembered for long enough
+	durableDropped                      // its call did not run, and is not repeated
+	durableLapses                       // it has expired
 )
 
-// next returns the state after e, or ok == false if e cannot happen in s.
+// next returns the state after e. It returns ok == false for an e that is impossible in s.
 func (s durableState) next(e durableEvent) (_ durableState, ok bool) {
 	switch e {
 	case durableBegins:
-		if s == durableAlone { // the session has ended on the way to the handler
+		if s == durableAlone { // the session has ended before the handler began
 			return s, true
 		}
 		return durableRunning, s == durableWaiting
@@ -129,7 +129,7 @@ func (s durableState) next(e durableEvent) (_ durableState, ok bool) {
 	return s, false
 }
 
-// moveLocked lets e happen to m, or reports false if it cannot happen now.
+// moveLocked applies e, or returns false if e is impossible now.
 func (m *durableAnswer) moveLocked(e durableEvent) (ok bool) {
 	next, ok := m.state.next(e)
 	if ok {
@@ -138,7 +138,7 @@ func (m *durableAnswer) moveLocked(e durableEvent) (ok bool) {
 	return ok
 }
 
-// weightOf returns what an answer holds.
+// weightOf returns the bytes of an answer.
 func weightOf(result []byte, a *Abort) int { return buffer.Allocated(len(result)) + heldByAbort(a) }
 
 // keepLocked keeps an answer.
@@ -149,10 +149,10 @@ func (m *durableAnswer) keepLocked(result []byte, a *Abort) {
 	}
 }
 
-// mostRepetitions is how many may wait for one call.
+// mostRepetitions bounds the repetitions that wait for one call.
 const mostRepetitions = 8
 
-// addLocked lets c, a repetition, wait. It returns the one that finds no place any more, or nil.
+// addLocked queues c, a repetition. It returns the one that loses its place, or nil.
 func (p *pendingAnswer) addLocked(c durableJob) (displaced durableJob) {
 	c.role().repeats = p
 	p.waiting = append(p.waiting, c)
@@ -163,7 +163,7 @@ func (p *pendingAnswer) addLocked(c durableJob) (displaced durableJob) {
 	return displaced
 }
 
-// removeLocked takes a repetition out that waits.
+// removeLocked removes a waiting repetition.
 func (p *pendingAnswer) removeLocked(c durableJob) {
 	c.role().repeats = nil
 	p.waiting = slices.DeleteFunc(p.waiting, func(o durableJob) bool { return o == c })

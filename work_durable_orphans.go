@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// orphans are the durable calls that run on although their sessions have ended: their answers are
-// for the next ones. They are guarded by the lock of the durableAnswers.
+// orphans are the durable calls that still run after the end of their sessions: their answers are
+// for later sessions. They are guarded by the lock of the durableAnswers.
 type orphans struct {
-	most, mostOfOwner int           // how many there may be, and of one owner; fixed, as the next
-	lifetime          time.Duration // how long each may run on
+	most, mostOfOwner int           // bounds, in all and of one owner; fixed, as the next
+	lifetime          time.Duration // bounds the time without a session
 	list              list.List     // of *durableAnswer, the oldest first
 }
 
-// add lets the call of m run on, for as long as its answer would be remembered. If too many of its
-// owner do, or too many of all, or if closed is true, it returns one that is to be canceled, which
-// is no orphan any more.
+// add adds the call of m, for as long as its answer would be remembered. If there are too many of
+// its owner, or too many in all, or if closed is true, it removes and returns a call that is to be
+// canceled.
 func (o *orphans) add(m *durableAnswer, closed bool) (canceled durableJob) {
 	p := m.pending
 	if p == nil || p.alone != nil || !m.moveLocked(durableOutlives) {
@@ -24,7 +24,7 @@ func (o *orphans) add(m *durableAnswer, closed bool) (canceled durableJob) {
 	c := p.call
 	p.alone = o.list.PushBack(m)
 	m.share.alone++
-	m.share.owner.tally.Add(c.weight()) // of which the session tells no more
+	m.share.owner.tally.Add(c.weight()) // the session no longer counts it
 	p.lapse = time.AfterFunc(o.lifetime, c.cancel)
 	one := m
 	switch {
@@ -42,7 +42,7 @@ func (o *orphans) add(m *durableAnswer, closed bool) (canceled durableJob) {
 	return canceled
 }
 
-// dispensable returns which of them is to end: of the owner who has most of them, the oldest.
+// dispensable returns the call to be canceled: the oldest of the owner with most orphans.
 func (o *orphans) dispensable() (one *durableAnswer) {
 	for e := o.list.Front(); e != nil; e = e.Next() {
 		m := e.Value.(*durableAnswer)
@@ -53,7 +53,7 @@ func (o *orphans) dispensable() (one *durableAnswer) {
 	return one
 }
 
-// oldest returns the oldest of one owner, who must have one.
+// oldest returns the oldest of one owner, which must have one.
 func (o *orphans) oldest(s *durableShare) *durableAnswer {
 	for e := o.list.Front(); ; e = e.Next() {
 		if m := e.Value.(*durableAnswer); m.share == s {
@@ -62,7 +62,7 @@ func (o *orphans) oldest(s *durableShare) *durableAnswer {
 	}
 }
 
-// remove takes m out, if it is one of them.
+// remove removes m, if it is an orphan.
 func (o *orphans) remove(m *durableAnswer) {
 	p := m.pending
 	if p == nil || p.alone == nil {

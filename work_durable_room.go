@@ -8,16 +8,16 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// durableRoom is how much may be remembered of durable calls, of each owner and in all. It is
-// guarded by the lock of the durableAnswers.
+// durableRoom bounds the memory for durable calls, of each owner and in all. It is guarded by the
+// lock of the durableAnswers.
 type durableRoom struct {
-	most     limits.Amount // of what is remembered; 0: any number; fixed, as the next
-	share    float64       // of that, for each owner
+	most     limits.Amount // bound; 0: none; fixed, as the next
+	share    float64       // of most, for each owner
 	held     limits.Amount
-	answered fifo.Queue[*durableAnswer] // in the order in which they were
+	answered fifo.Queue[*durableAnswer] // in the order of the answers
 }
 
-// refusal returns why there is no room for one more call of an owner that holds size bytes, or nil.
+// refusal returns an error if one more call of an owner, with size bytes, exceeds a bound, or nil.
 func (r *durableRoom) refusal(own *durableShare, size int, now time.Time) *Abort {
 	more := limits.Amount{Messages: 1, Bytes: size}
 	switch {
@@ -29,27 +29,27 @@ func (r *durableRoom) refusal(own *durableShare, size int, now time.Time) *Abort
 	return nil
 }
 
-// fits reports whether more than what is held fits into a share of what may be remembered.
+// fits reports whether held and more together fit into a share of the bound.
 func (r *durableRoom) fits(held, more limits.Amount, share float64) bool {
 	return (r.most.Messages == 0 || held.Messages+more.Messages <= max(int(share*float64(r.most.Messages)), 1)) &&
 		(r.most.Bytes == 0 || held.Bytes+more.Bytes <= int(share*float64(r.most.Bytes)))
 }
 
-// fitsAnswer reports whether there is room for the answer to a call of an owner.
+// fitsAnswer reports whether the answer to a call of an owner fits.
 func (r *durableRoom) fitsAnswer(own *durableShare, bytes int) bool {
 	more := limits.Amount{Bytes: bytes}
 	return bytes == 0 || r.fits(own.held, more, r.share) && r.fits(r.held, more, 1)
 }
 
-// untilForgotten returns how long it is until something of q will be forgotten.
+// untilForgotten returns the time until the next answer in q expires.
 func untilForgotten(q *fifo.Queue[*durableAnswer], now time.Time) time.Duration {
 	if q.Len() == 0 {
-		return time.Second // all of them run, and may end at any moment
+		return time.Second // all calls run, and may end at any moment
 	}
 	return max((*q.Peek()).until.Sub(now), minRetryAfter)
 }
 
-// count counts what m holds more.
+// count adds to the amounts of m's owner and of all.
 func (r *durableRoom) count(m *durableAnswer, messages, bytes int) {
 	for _, held := range []*limits.Amount{&r.held, &m.share.held} {
 		held.Messages += messages
@@ -58,18 +58,18 @@ func (r *durableRoom) count(m *durableAnswer, messages, bytes int) {
 	m.share.owner.tally.Add(bytes)
 }
 
-// queue lets m, which is answered, be forgotten at its time.
+// queue adds m, which is answered, to the order of expiry.
 func (r *durableRoom) queue(m *durableAnswer) {
 	r.answered.Push(m)
 	m.share.answered.Push(m)
 }
 
-// lapsed removes and returns one whose time is up, or nil.
+// lapsed removes and returns an expired answer, or nil.
 func (r *durableRoom) lapsed(now time.Time) *durableAnswer {
 	if r.answered.Len() == 0 || now.Before((*r.answered.Peek()).until) {
 		return nil
 	}
 	m := r.answered.Pop()
-	m.share.answered.Pop() // which is the same: both are in one order
+	m.share.answered.Pop() // the same answer: both queues are in one order
 	return m
 }

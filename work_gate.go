@@ -6,40 +6,40 @@ import (
 	"sync"
 )
 
-// gate bounds how many calls of one function run at once, over all sessions. Owners whose calls
-// wait have their turn one after the other, and so have the sessions of each.
+// gate bounds the calls of one function that run at once, over all sessions. Owners with waiting
+// calls take turns, and so do the sessions of each.
 //
 // Its lock may be taken with that of a dispatcher held, not the other way round.
 type gate struct {
-	// it bounds the durable calls of an owner, for whom they are a share of the workers, so that an
-	// urgent one waits here no more than for a worker; fixed
+	// the gate bounds the durable calls of an owner to a share of the workers, so that an urgent
+	// call waits here no more than for a worker; fixed
 	ofOwner bool
 
 	mu    sync.Mutex
 	free  int                 // guarded by mu, as all below
 	queue turns[*gateCrowd]   // each once
-	idle  map[waiter]struct{} // calls that have a place here, and wait for a worker or for room
-	// calls that wait for a place, and for which a worker would be lent
+	idle  map[waiter]struct{} // calls with a place here that wait for a worker or for memory
+	// urgent calls that wait for a place
 	urgent int
 }
 
-// gateCrowd stands for the calls of one session that wait for one gate.
+// gateCrowd is the calls of one session that wait for one gate.
 type gateCrowd struct {
 	owner *owner // these are fixed
 	at    admitter
 
-	queued bool // guarded by the lock of the gate: it is in the queue
+	queued bool // guarded by the lock of the gate: in the queue
 }
 
-// admitter has the calls that wait for a gate.
+// admitter holds the calls that wait for a gate.
 type admitter interface {
-	// admit lets the next call of c go on, with the place at g that another one has left. It
-	// reports false if none waits. another says that it has got one more place, if more calls wait,
-	// because others left at the same time.
+	// admit continues the next call of c, with the place at g that another one has left. It returns
+	// false if none waits. another reports that c got one more place, for further waiting calls, as
+	// more places became free at the same time.
 	admit(g *gate, c *gateCrowd) (ok, another bool)
 }
 
-// enter takes a free place, or reports that there is none.
+// enter takes a free place, and reports whether there was one.
 func (g *gate) enter() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -54,8 +54,8 @@ func (g *gate) enterLocked() bool {
 	return true
 }
 
-// enterOrQueue is enter, and if there is no free place, c is in the queue from then on. A call is
-// to be added to it, which is urgent or not.
+// enterOrQueue is enter; if there is no free place, it puts c into the queue. The caller then adds
+// a call to c, which is urgent or not.
 func (g *gate) enterOrQueue(c *gateCrowd, urgent bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -69,7 +69,7 @@ func (g *gate) enterOrQueue(c *gateCrowd, urgent bool) bool {
 	return false
 }
 
-// enterAgain puts c, one call of which has got a place, at the end of the queue. It reports true if
+// enterAgain puts c, one call of which has got a place, at the end of the queue. It returns true if
 // c has got another place, which has become free while c was not in the queue.
 func (g *gate) enterAgain(c *gateCrowd) bool {
 	g.mu.Lock()
@@ -85,7 +85,7 @@ func (g *gate) queueLocked(c *gateCrowd) {
 	}
 }
 
-// dequeue takes c out of the queue: all its calls gave up.
+// dequeue removes c from the queue: all its calls were canceled.
 func (g *gate) dequeue(c *gateCrowd) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -95,8 +95,8 @@ func (g *gate) dequeue(c *gateCrowd) {
 	}
 }
 
-// waitsInside notes that a call which has a place waits for a worker or for room, unless it reports
-// false: an urgent call waits behind it, so that it must not wait.
+// waitsInside records that a call with a place waits for a worker or for memory. It returns false
+// if the call must not wait, as an urgent call waits behind it.
 func (g *gate) waitsInside(w waiter) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -107,8 +107,8 @@ func (g *gate) waitsInside(w waiter) bool {
 	return true
 }
 
-// passed notes that w, which has waited here, has got a place, and waits for a worker now; urgent
-// says that it is urgent. It reports whether an urgent call waits behind it.
+// passed records that w, which has waited here, has got a place, and waits for a worker now. urgent
+// reports whether w is urgent. passed reports whether an urgent call waits behind it.
 func (g *gate) passed(w waiter, urgent bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -126,22 +126,22 @@ func (g *gate) idleLocked(w waiter) {
 	g.idle[w] = struct{}{}
 }
 
-// waitsNoMore notes that w waits for neither worker nor room any more.
+// waitsNoMore records that w no longer waits for a worker or for memory.
 func (g *gate) waitsNoMore(w waiter) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.idle, w)
 }
 
-// countUrgent notes that n calls more wait for a place, or less, that are urgent.
+// countUrgent adds n, which may be negative, to the urgent calls that wait for a place.
 func (g *gate) countUrgent(n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.urgent += n
 }
 
-// lend lends workers to the calls that have a place and wait for one, while an urgent one waits for
-// a place.
+// lend lends workers to the calls that have a place and wait for one, while an urgent call waits
+// for a place.
 func (g *gate) lend() {
 	g.mu.Lock()
 	var idle []waiter
@@ -154,7 +154,7 @@ func (g *gate) lend() {
 	}
 }
 
-// vacate gives a place back, to a call that waits if there is one.
+// vacate releases a place, to a waiting call if there is one.
 func (g *gate) vacate() {
 	for c := g.next(); c != nil; c = g.next() {
 		if ok, another := c.at.admit(g, c); ok && !another {
@@ -163,8 +163,8 @@ func (g *gate) vacate() {
 	}
 }
 
-// next returns the crowd whose turn it is to get the place of a call that has left. If none waits
-// the place is free, and it returns nil.
+// next returns the crowd that gets the place of a call that has left. If no call waits, the place
+// becomes free, and next returns nil.
 func (g *gate) next() *gateCrowd {
 	g.mu.Lock()
 	defer g.mu.Unlock()

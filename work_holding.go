@@ -5,28 +5,27 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// holding counts the bytes that running calls hold besides what they are: parameters and what these
-// become when they are decoded, answers that wait to leave, and Blocks that nobody waits for any
-// more. A call is taken only when there is room for what it brings. It is guarded by the lock of
-// its dispatcher.
+// holding counts the bytes of running calls besides the calls themselves: parameters and their
+// decoded form, answers that wait to leave, and Blocks without a receiver. A call is taken only
+// when its bytes fit. It is guarded by the lock of its dispatcher.
 type holding struct {
 	bytes int
-	// of those, what calls hold that exceed the room by themselves, beyond what counts of them
+	// part of bytes: the excess of calls that exceed the budget alone
 	beyond int
 	bulky  int         // running calls that are not small
-	inside int         // bytes that the parameters of running calls within calls become
-	part   limits.Part // bytes, for the owner of the session
+	inside int         // decoded bytes of the parameters of running nested calls
+	part   limits.Part // bytes, reported to the owner of the session
 }
 
-// add counts bytes more.
+// add adds to the bytes.
 func (h *holding) add(bytes int) {
 	h.bytes += bytes
 	h.part.Tell(h.bytes)
 }
 
-// fits reports whether there is room for what j holds while it runs. One always fits; and one that
-// exceeds the room by itself does as soon as no other large one runs, and leaves the last eighth to
-// small ones.
+// fits reports whether the bytes of j, while it runs, fit. One call always fits. A call that
+// exceeds the budget alone fits as soon as no other large one runs. Large calls leave the last
+// eighth to small ones.
 func (h *holding) fits(j job, room int) bool {
 	weight, most, held, small := j.weight(), room, h.bytes-h.beyond, j.task().small()
 	if !small {
@@ -41,10 +40,10 @@ func (h *holding) fits(j job, room int) bool {
 	return held+weight <= most
 }
 
-// mostLarge returns what calls that are not small may hold.
+// mostLarge returns the budget of calls that are not small.
 func mostLarge(room int) int { return room - room/8 }
 
-// carry counts n times what j holds while it runs.
+// carry adds the bytes of j, while it runs, n times.
 func (h *holding) carry(j job, room, n int) {
 	weight, t := j.weight(), j.task()
 	h.add(n * weight)
@@ -57,8 +56,8 @@ func (h *holding) carry(j job, room, n int) {
 	}
 }
 
-// refusal returns why a call is refused, if it is made within another one and so waits for no room,
-// and its parameters become more than there is room for.
+// refusal returns an error for a nested call, which does not wait for memory, if its decoded
+// parameters exceed the budget.
 func (h *holding) refusal(t *task, room int) *Abort {
 	if n := t.becomes.bytes(); t.nested && n > 0 && h.inside+n > room {
 		return codec.ErrOverloaded.Withf("the parameters would become %d bytes, and those of calls within calls hold %d of %d here", n, h.inside, room)
@@ -66,5 +65,5 @@ func (h *holding) refusal(t *task, room int) *Abort {
 	return nil
 }
 
-// exceeds reports whether bytes more would be beyond the room.
+// exceeds reports whether bytes more would exceed the budget.
 func (h *holding) exceeds(bytes, room int) bool { return h.bytes-h.beyond+bytes > room }

@@ -8,73 +8,73 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// job is a call of the peer that is to be run, as the dispatcher and the workers know it. What it
-// returns about itself is fixed once it waits.
+// job is the interface of a peer's call for the dispatcher and the workers. Its properties are
+// fixed once it waits.
 type job interface {
 	waiter
 
-	// task returns what is kept of it here.
+	// task returns the dispatcher's state of the call.
 	task() *task
 
-	// gate returns what bounds how many calls like it run at once, or nil: it need not wait there.
+	// gate returns the gate that bounds similar calls, or nil if there is none.
 	gate() *gate
 
-	// onlyWaits reports whether it does nothing but wait, and so needs no worker of the session.
+	// onlyWaits reports whether the handler only waits, and so needs no worker of the session.
 	onlyWaits() bool
 
-	// turn returns its place in the order of its key, or nil if it has none.
+	// turn returns the call's place in the order of its key, or nil if it has none.
 	turn() (*keys, *turn)
 
-	// weight returns how many bytes it holds while it runs: its parameters, and what they become.
+	// weight returns the bytes that the call holds while it runs: its parameters and their decoded
+	// form.
 	weight() int
 
-	// cost returns what its Open has cost of the room for Opens.
+	// cost returns the cost of its Open.
 	cost() uint64
 
-	// shift returns that in which it runs.
+	// shift returns the shift in which the call runs.
 	shift() shift
 
-	// begin is called when a worker is about to run it. Its Blocks have the window h.
+	// begin is called when a worker is about to run the call. Its Blocks have the window h.
 	begin(h limits.Hold)
 
-	// run runs it, and answers.
+	// run runs the call, and answers it.
 	run(w *workspace)
 
-	// unlist is called when it waits no more, and will not run.
+	// unlist is called when the call no longer waits, and will not run.
 	unlist()
 
-	// refuse answers one that will not run.
+	// refuse answers a call that will not run.
 	refuse(a *codec.Abort)
 
-	// abandon is called in place of refuse if nobody waits for an answer: the session has ended.
+	// abandon is called in place of refuse if no caller waits for an answer: the session has ended.
 	abandon()
 }
 
-// workspace is what a worker, or the reader, keeps from one call to the next.
+// workspace is the memory that a worker, or the reader, keeps from one call to the next.
 type workspace struct {
-	result   []byte // where typed handlers put their results
-	operands any    // where a typed handler has its parameters and its result; see operandsFor
-	job      job    // that a worker has taken last; nil while it is idle
+	result   []byte // buffer for the results of typed handlers
+	operands any    // parameters and result of a typed handler; see operandsFor
+	job      job    // the last call of a worker; nil while it is idle
 }
 
-// shift is what a worker comes for: the calls that wait at a dispatcher, or the one call that it is
-// lent to.
+// shift is the work of a worker: the calls that wait at a dispatcher, or the one call to which it
+// is lent.
 type shift interface {
-	// lent reports whether the shift is beyond the limit: it is what a worker at its work waits
-	// for.
+	// lent reports whether the shift is beyond the limit, because a running call waits for it.
 	lent() bool
 
-	// work runs calls until none waits. It returns true when the worker has to give way to others
-	// first; crowded says that they wait.
+	// work runs calls until none waits. It returns true when the worker has to give way to other
+	// shifts first; crowded reports that they wait.
 	work(w *workspace, crowded *atomic.Bool) (again bool)
 
-	// workerLost is called when the goroutine of a worker was ended by the call that it had taken.
-	// It reports whether the shift is to be done again, by another one.
+	// workerLost is called when the goroutine of a worker was ended by its call. It reports whether
+	// another worker is to repeat the shift.
 	workerLost(w *workspace) (again bool)
 
-	// ownedBy returns to whom the calls belong.
+	// ownedBy returns the owner of the calls.
 	ownedBy() *owner
 }
 
-// minRetryAfter is the least that a refused caller is advised to wait.
+// minRetryAfter is the minimum delay that a rejected caller is advised.
 const minRetryAfter = 10 * time.Millisecond

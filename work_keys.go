@@ -3,31 +3,31 @@ package asterisque
 import "sync"
 
 // keys is the order per key of one function, over all sessions: of the calls with the same key, one
-// at a time runs or waits for a worker, and the others wait here in the order of their arrival. A
-// key costs memory only while calls have it, and no goroutine.
+// at a time runs or waits for a worker, and all later ones wait here in the order of their arrival.
+// A key costs memory only while it has calls, and no goroutine.
 type keys struct {
 	mu     sync.Mutex
-	last   map[uint64]*turn // guarded by mu, like the turns: which came last, by key
-	nested int              // guarded by mu; calls within calls that are in the lines
+	last   map[uint64]*turn // guarded by mu, like the turns: the latest, by key
+	nested int              // guarded by mu; nested calls in the lines
 }
 
 // turn is the place of a call in the order of its key.
 type turn struct {
 	key    uint64 // these are fixed
 	of     waiter
-	nested bool // it is of a call within another one
+	nested bool // of a nested call
 
 	state turnState // guarded by the lock of the keys, as before and next
 
-	// these belong to whoever has the call: the decoded parameters, in place of the others, and the
-	// bytes of what they point to; nil if the handler decodes them
+	// owned by the goroutine of the call: the decoded parameters, in place of the encoded ones, and
+	// their bytes; nil if the handler decodes them
 	held  uint32
 	value any
 
-	before, next *turn // before is nil for the one whose turn it is
+	before, next *turn // before is nil for the first
 }
 
-// turnState says how far a turn has got.
+// turnState is the state of a turn.
 //
 //	outside ── enters ──▶ waiting ── begins ──▶ first
 //	   │ └─────── begins ──────────────────────▶  │
@@ -36,22 +36,22 @@ type turn struct {
 type turnState uint8
 
 const (
-	turnOutside turnState = iota // its call has yet to come
-	turnWaiting                  // for the one before
-	turnFirst                    // its call runs, or may
-	turnLeft                     // its call is over, or was given up
+	turnOutside turnState = iota // its call has not arrived
+	turnWaiting                  // for the turn before it
+	turnFirst                    // its call runs, or may run
+	turnLeft                     // its call has ended, or was canceled
 )
 
-// turnEvent is what may happen to a turn.
+// turnEvent is an event of a turn.
 type turnEvent uint8
 
 const (
 	turnEnters turnEvent = iota // behind another one
-	turnBegins                  // nobody is before it, or nobody any more
+	turnBegins                  // no turn is before it any more
 	turnLeaves
 )
 
-// next returns the state after e, or ok == false if e cannot happen in s.
+// next returns the state after e. It returns ok == false for an e that is impossible in s.
 func (s turnState) next(e turnEvent) (_ turnState, ok bool) {
 	switch e {
 	case turnEnters:
@@ -72,9 +72,9 @@ func (t *turn) moveLocked(e turnEvent) (ok bool) {
 	return ok
 }
 
-// enter reports whether it is the turn t. Otherwise its call waits for that: leave will return it.
-// If t is of a call within another one, holder is the one whose turn it is, for whose end that
-// other call waits now.
+// enter reports whether t is the first turn of its key. Otherwise its call waits until leave
+// returns it. If t is of a nested call, holder is the first turn's call, which the nested call
+// waits for.
 func (k *keys) enter(t *turn) (first bool, holder waiter) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -84,7 +84,7 @@ func (k *keys) enter(t *turn) (first bool, holder waiter) {
 		e = turnBegins
 	}
 	if !t.moveLocked(e) {
-		return false, nil // its call has been given up
+		return false, nil // its call has been canceled
 	}
 	t.before, k.last[t.key] = before, t
 	if t.nested {
@@ -103,13 +103,13 @@ func (k *keys) enter(t *turn) (first bool, holder waiter) {
 	return false, nil
 }
 
-// leave takes t out of the order of its key. If it was its turn, it returns the call whose turn it
-// is now, or nil, and whether a call within another one waits behind that.
+// leave removes t from the order of its key. If it was the first turn, leave returns the call of
+// the next one, or nil, and whether a nested call waits behind that.
 func (k *keys) leave(t *turn) (next waiter, behind bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	was := t.state
-	if !t.moveLocked(turnLeaves) || was == turnOutside { // and now it will never enter
+	if !t.moveLocked(turnLeaves) || was == turnOutside { // and it cannot enter from now on
 		return nil, false
 	}
 	if t.nested {

@@ -7,23 +7,22 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// openRoom is the room for Opens, as the side sees it that receives them: see [limits.Opens], and
-// for the sender openCredit. Calls within calls have room of their own. It is guarded by the lock
-// of its dispatcher.
+// openRoom is the budget for Opens on the receiving side: see [limits.Opens], and for the sender
+// openCredit. Nested calls have a budget of their own. It is guarded by the lock of its dispatcher.
 type openRoom struct {
 	owner *owner // fixed
 
 	opens   limits.Opens
-	nested  int32 // calls within calls that are here
-	urged   int32 // calls to which a worker is lent because one of those waits for their end
-	inner   int   // what those cost that are within calls
-	answers int   // bytes that answers to them hold, which wait to leave
+	nested  int32 // nested calls that are here
+	urged   int32 // calls with a lent worker, as a nested call waits for their end
+	inner   int   // cost of the nested calls
+	answers int   // bytes of answers to them that wait to leave
 }
 
 var errOpensWindow = codec.ErrWindow.Withf("more calls than there is room for")
 
-// arrive counts an Open, and returns why it has to be refused if it has. all are the places of the
-// node for calls within calls.
+// arrive counts an Open, or returns an error if it is to be rejected. all has the places of the
+// node for nested calls.
 func (r *openRoom) arrive(p *limits.Plan, all *reserve, cost uint64, nested bool) *Abort {
 	switch {
 	case !nested:
@@ -43,8 +42,8 @@ func (r *openRoom) arrive(p *limits.Plan, all *reserve, cost uint64, nested bool
 	return nil
 }
 
-// urge counts a call for whose end one within another call waits: it is lent a worker as that is,
-// and takes a place as that does. It returns why there is none for it.
+// urge counts a call that a nested call waits for: it borrows a worker, and takes a place, as
+// nested calls do. It returns an error if no place is free.
 func (r *openRoom) urge(p *limits.Plan, all *reserve) *Abort {
 	if r.fullOf(p) || !all.enter(r.owner) {
 		return codec.ErrOverloaded.Withf("calls within calls, and those for whose end they wait, hold all places for them here")
@@ -53,26 +52,26 @@ func (r *openRoom) urge(p *limits.Plan, all *reserve) *Abort {
 	return nil
 }
 
-// urgeNoMore gives the place of such a call back.
+// urgeNoMore releases the place of such a call.
 func (r *openRoom) urgeNoMore(all *reserve) {
 	all.leave(r.owner)
 	r.urged--
 }
 
-// fullOf reports whether calls that are lent workers have all places of the session.
+// fullOf reports whether calls with lent workers have all places of the session.
 func (r *openRoom) fullOf(p *limits.Plan) bool {
 	return p.NestedCalls > 0 && int(r.nested+r.urged) >= p.NestedCalls
 }
 
-// fits reports whether Opens were promised that cost so much together and have not arrived, among
-// the others or within calls. The maker of a nested call that it has given up counts that no more,
-// though its function may still run here: so all of the room for nested calls may be on its way.
+// fits reports whether Opens of this total cost may still arrive, nested or not. The peer releases
+// the budget of a nested call when it cancels the call, while its function may still run here: so
+// the whole budget for nested calls may be on its way.
 func (r *openRoom) fits(p *limits.Plan, cost uint64) bool {
 	nested := uint64(p.Nested)
 	return nested == 0 || cost <= nested || r.opens.Fits(cost-nested)
 }
 
-// giveBack returns the room of an Open that nobody needs any more.
+// giveBack releases the budget of an Open.
 func (r *openRoom) giveBack(all *reserve, cost uint64, nested bool) {
 	if !nested {
 		r.opens.Return(cost)
@@ -83,16 +82,16 @@ func (r *openRoom) giveBack(all *reserve, cost uint64, nested bool) {
 	r.inner -= int(cost)
 }
 
-// reserve bounds how many calls within calls a node runs for all its peers together. One owner may
-// have as many as are left, so that there is always something left for another (dynamic thresholds,
-// as for windows).
+// reserve bounds the nested calls that a node runs for all its peers together. One owner may have
+// as many as are left, so that there is always a remainder for another (dynamic thresholds, as for
+// windows).
 type reserve struct {
 	owners *owners // fixed, as most
 	most   int64
 	held   atomic.Int64
 }
 
-// enter takes a place for a call of w, or reports that there is none.
+// enter takes a place for a call of w, and reports whether there was one.
 func (r *reserve) enter(w *owner) bool {
 	own := w.nested.Add(1)
 	if own+r.held.Add(1) <= r.most {
@@ -102,7 +101,7 @@ func (r *reserve) enter(w *owner) bool {
 	return false
 }
 
-// leave gives a place back. An owner with places is known as long as it has them.
+// leave releases a place. An owner is kept while it has places.
 func (r *reserve) leave(w *owner) {
 	r.held.Add(-1)
 	if w.nested.Add(-1) == 0 {

@@ -2,27 +2,27 @@ package asterisque
 
 import "github.com/asterisque-go/asterisque/priority"
 
-// jobQueue is where calls wait: by priority, and among equals in the order of their arrival. A call
-// that leaves is only counted, and removed together with others, so that leaving takes constant
-// time on average however many wait. A queue is guarded by the lock of the dispatcher to which its
-// calls belong.
+// jobQueue is a queue of calls, by priority, and among equals in the order of their arrival. A call
+// that leaves is only counted, and removed together with other ones, so that leaving takes constant
+// time on average, for any number of calls. A queue is guarded by the lock of the dispatcher of its
+// calls.
 type jobQueue struct {
-	enter taskEvent // what happens to a call that is pushed; fixed, as the next
-	state taskState // of those that wait here
-	gone  int32     // of jobs, how many have left
+	enter taskEvent // event of a call that is pushed; fixed, as the next
+	state taskState // of the waiting calls
+	gone  int32     // number of jobs that have left
 	jobs  priority.Lines[job]
 }
 
-// tolerated is how many that have left may stay at least.
+// tolerated is the minimum number of entries that have left before a queue is cleaned.
 const tolerated = 32
 
-// newJobQueue returns an empty queue into which calls get by enter.
+// newJobQueue returns an empty queue that calls enter by the event enter.
 func newJobQueue(enter taskEvent) jobQueue {
 	state, _ := taskForKey.next(enter)
 	return jobQueue{enter: enter, state: state}
 }
 
-// len returns the number of calls that wait. A nil queue is empty.
+// len returns the number of waiting calls. A nil queue is empty.
 func (q *jobQueue) len() int {
 	if q == nil {
 		return 0
@@ -36,7 +36,7 @@ func (q *jobQueue) push(j job) {
 	q.jobs.Push(t.priority, j)
 }
 
-// first is peek, and quick for a queue that is mostly empty or nil.
+// first is peek, and fast for a queue that is mostly empty or nil.
 func (q *jobQueue) first() job {
 	if q == nil || q.jobs.Len() == 0 {
 		return nil
@@ -44,7 +44,7 @@ func (q *jobQueue) first() job {
 	return q.peek()
 }
 
-// peek returns the call whose turn it is, or nil if none waits.
+// peek returns the first call, or nil if none waits.
 func (q *jobQueue) peek() job {
 	for {
 		_, j, ok := q.jobs.Peek()
@@ -65,7 +65,7 @@ func (q *jobQueue) above(p priority.Priority) bool {
 	return j != nil && j.task().priority > p
 }
 
-// pop removes and returns the call whose turn it is, or nil if none waits.
+// pop removes and returns the first call, or nil if none waits.
 func (q *jobQueue) pop() job {
 	for {
 		j, ok := q.jobs.Pop()
@@ -78,8 +78,8 @@ func (q *jobQueue) pop() job {
 	}
 }
 
-// lessUrgent removes and returns, of the calls with the lowest priority, the one that came last, if
-// that priority is lower than p.
+// lessUrgent removes and returns the latest of the calls with the lowest priority, if that priority
+// is below p.
 func (q *jobQueue) lessUrgent(p priority.Priority) job {
 	for {
 		j, ok := q.jobs.PopLast(p)
@@ -92,7 +92,7 @@ func (q *jobQueue) lessUrgent(p priority.Priority) job {
 	}
 }
 
-// take reports whether j, which has been removed, had not left before.
+// take reports whether j, which was removed from jobs, had not left before.
 func (q *jobQueue) take(j job) bool {
 	t := j.task()
 	if t.state != q.state {
@@ -102,7 +102,7 @@ func (q *jobQueue) take(j job) bool {
 	return t.moveLocked(taskTaken)
 }
 
-// noteGone notes that one of the calls has left.
+// noteGone records that a call has left.
 func (q *jobQueue) noteGone() {
 	if q.gone++; q.gone > tolerated && int(q.gone) > q.jobs.Len()/2 {
 		q.jobs.Filter(func(j job) bool { return j.task().state == q.state })

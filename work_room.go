@@ -4,10 +4,10 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// What a dispatcher promises the peer, and what is held for calls that do not run: the room for
-// Opens, answers that wait to leave, and Blocks that nobody waits for any more.
+// Grants of a dispatcher to the peer, and memory of calls that do not run: the budget for Opens,
+// answers that wait to leave, and Blocks without a receiver.
 
-// arrive counts an Open, and returns why it has to be refused if it has.
+// arrive counts an Open, or returns an error if it is to be rejected.
 func (d *dispatcher) arrive(cost uint64, nested bool) *Abort {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -19,14 +19,14 @@ func (d *dispatcher) arriveLocked(cost uint64, nested bool) *Abort {
 	return d.room.arrive(d.plan, &d.staff.nested, cost, nested)
 }
 
-// fits reports whether Opens were promised that cost so much together and have not arrived.
+// fits reports whether Opens of this total cost may still arrive.
 func (d *dispatcher) fits(cost uint64) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.room.fits(d.plan, cost)
 }
 
-// giveBack returns the room of an Open that nobody needs any more.
+// giveBack releases the budget of an Open.
 func (d *dispatcher) giveBack(cost uint64, nested bool) {
 	d.mu.Lock()
 	grant := d.giveBackLocked(cost, nested)
@@ -50,9 +50,9 @@ func (d *dispatcher) giveBackCountedLocked(j job) (grant uint64) {
 	return 0
 }
 
-// dueLocked returns what the peer is to be granted. Credit is held back only while something is
-// here that brings another chance: a call that waits for a worker, or an answer. One that waits for
-// its key or its function may do so for as long as others of them like.
+// dueLocked returns the total to be granted to the peer. Credit is held back only while a later
+// event will release it: the start of a call that waits for a worker, or an answer. A call that
+// waits for its key or its function may do so for any time.
 func (d *dispatcher) dueLocked() (grant uint64) {
 	return d.room.opens.Grant(d.ready.len()+d.large.len() == 0 && d.parked.away == 0)
 }
@@ -63,7 +63,7 @@ func (d *dispatcher) grant(total uint64) {
 	}
 }
 
-// resize changes the room for Opens.
+// resize changes the budget for Opens.
 func (d *dispatcher) resize(p *limits.Plan) {
 	d.mu.Lock()
 	d.room.opens.SetPlan(p)
@@ -74,17 +74,17 @@ func (d *dispatcher) resize(p *limits.Plan) {
 	d.staff.workers.start(wake)
 }
 
-// answeredBy says who has answered a call.
+// answeredBy is the goroutine that has answered a call.
 type answeredBy uint8
 
 const (
 	byWorker answeredBy = iota
-	byLent              // a worker beyond the limit, which was lent to a call within another one
-	byReader            // that it has not run, or inline
-	beyond              // that it was more than had been promised
+	byLent              // a worker beyond the limit, lent to a nested call
+	byReader            // the reader, which rejects a call, or runs it inline
+	beyond              // the reader, for a call that exceeds the grant
 )
 
-// park notes that an answer, which holds so many bytes, waits to leave.
+// park counts an answer that waits to leave, and its bytes.
 func (d *dispatcher) park(held int, by answeredBy) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -95,14 +95,14 @@ func (d *dispatcher) park(held int, by answeredBy) {
 func (d *dispatcher) unpark(held int, by answeredBy) {
 	d.mu.Lock()
 	d.parkLocked(-1, -held, by)
-	grant := d.dueLocked() // what the call has cost may have been given back before
+	grant := d.dueLocked() // the cost of the call may have been released before
 	wake := d.pokeLocked()
 	d.mu.Unlock()
 	d.grant(grant)
 	d.staff.workers.start(wake)
 }
 
-// parkLocked counts n answers that hold so many bytes.
+// parkLocked counts n answers and their bytes.
 func (d *dispatcher) parkLocked(n, held int, by answeredBy) {
 	d.holding.add(held)
 	switch by {
@@ -117,7 +117,7 @@ func (d *dispatcher) parkLocked(n, held int, by answeredBy) {
 	}
 }
 
-// hold counts bytes that are held for calls that do not run; bytes below 0 are held no more.
+// hold adds bytes of calls that do not run; bytes may be negative.
 func (d *dispatcher) hold(bytes int) {
 	if bytes == 0 {
 		return
@@ -130,7 +130,7 @@ func (d *dispatcher) hold(bytes int) {
 	}
 }
 
-// shelter sets bytes of the room for running calls aside, or gives them back; see piping.Ledger.
+// shelter reserves bytes of the budget for running calls, or releases them; see piping.Ledger.
 func (d *dispatcher) shelter(bytes int) bool {
 	d.mu.Lock()
 	if bytes > 0 && d.holding.exceeds(bytes, d.plan.Room) {
@@ -145,24 +145,24 @@ func (d *dispatcher) shelter(bytes int) bool {
 	return true
 }
 
-// held returns how many bytes running calls hold.
+// held returns the bytes of running calls.
 func (d *dispatcher) held() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.holding.bytes
 }
 
-// workLoad is what the statistics of a session want to know of its dispatcher.
+// workLoad is the part of a session's statistics from its dispatcher.
 type workLoad struct {
 	waiting, running, mostWaiting, mostRunning int
 
 	served       uint64
 	parked       int
-	held         int // bytes of running calls, besides what the calls are
-	unparked     int // running calls whose answers do not wait
+	held         int // bytes of running calls, without the calls themselves
+	unparked     int // running calls without a waiting answer
 	streams      int
 	opens        limits.Opens
-	nested, most int // bytes that calls within calls cost, and may
+	nested, most int // cost of nested calls, and its bound
 }
 
 func (d *dispatcher) load() workLoad {

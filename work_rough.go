@@ -2,8 +2,8 @@ package asterisque
 
 import "math/bits"
 
-// rough is a number of bytes, rounded up by at most a thousandth: eleven bits, and how far they are
-// shifted. It is for where there are two bytes left.
+// rough is a number of bytes, rounded up by at most a thousandth: eleven bits, and their shift. It
+// takes two bytes.
 type rough uint16
 
 const roughBits = 11

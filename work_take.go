@@ -6,15 +6,15 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// What workers do at a dispatcher: they come when they are woken, take calls, run them, and leave
+// The workers of a dispatcher: a worker starts when it is woken, takes calls, runs them, and leaves
 // when none waits.
 
-// found is a call that a worker has taken.
+// found is the result of take.
 type found struct {
 	job   job         // nil if none waits, and then the worker has left
 	hold  limits.Hold // the window of its Blocks
-	wake  shift       // of another worker that is to be woken; nil: none
-	grant uint64      // what the peer is to be granted
+	wake  shift       // for another worker that is to be woken; nil: none
+	grant uint64      // total to be granted to the peer
 }
 
 // ownedBy implements shift.
@@ -54,20 +54,20 @@ func (d *dispatcher) work(w *workspace, crowded *atomic.Bool) (again bool) {
 	}
 }
 
-// othersWaitFor reports whether others may wait for the end of j.
+// othersWaitFor reports whether other calls may wait for the end of j.
 func othersWaitFor(j job) bool {
 	_, t := j.turn()
 	return t != nil || j.gate() != nil
 }
 
-// runLent runs one call on a worker that was lent to it.
+// runLent runs one call on a lent worker.
 func (d *dispatcher) runLent(w *workspace, j job) {
 	var h limits.Hold
 	t := j.task()
 	if t.blocks && d.windows != nil {
 		d.windows.Lend(&h)
 	}
-	if !t.nested { // its worker is lent, but its Open was not
+	if !t.nested { // the worker is lent, but the Open was counted
 		d.giveBack(j.cost(), false)
 	}
 	w.job = j
@@ -83,9 +83,9 @@ func (d *dispatcher) workerLost(w *workspace) (again bool) {
 }
 
 // standBack is called for a worker that gives way to other sessions. It reports whether the shift
-// is to be done again when its turn comes. Otherwise the worker has left: no call waits, or a shift
-// that is coming takes care of them. So a session waits in one place only among the others, however
-// many calls it has, and however long they are all busy.
+// is to be repeated when its turn comes. Otherwise the worker has left: no call waits, or an
+// arriving shift will run them. A session therefore has one place in the queue of sessions, for any
+// number of calls.
 func (d *dispatcher) standBack() (again bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -97,8 +97,9 @@ func (d *dispatcher) standBack() (again bool) {
 	return true
 }
 
-// waitElsewhere lets a worker go that the node needs for other sessions, and another one come when
-// this session may send again. woken says that nobody else is coming, last is as for take.
+// waitElsewhere releases a worker that the node needs for other sessions, and starts another one
+// when this session may send again. woken reports that no other worker is waking; last is as for
+// take.
 func (d *dispatcher) waitElsewhere(woken bool, last job) {
 	if last != nil {
 		d.done(last)
@@ -112,7 +113,7 @@ func (d *dispatcher) waitElsewhere(woken bool, last job) {
 	}()
 }
 
-// take returns the next call. last is the call that the worker has run before, or nil.
+// take returns the next call. last is the previous call of the worker, or nil.
 func (d *dispatcher) take(woken bool, last job) (f found) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -148,7 +149,7 @@ func (d *dispatcher) nextLocked(h *limits.Hold) job {
 		case !d.passLocked(j):
 		case !d.behindLocked(j.task()) && d.roomLocked(j, h):
 			return j
-		case j.task().gated && !j.gate().waitsInside(j): // as if a worker were lent
+		case j.task().gated && !j.gate().waitsInside(j): // as with a lent worker
 			if j.task().blocks && d.windows != nil {
 				d.windows.Lend(h)
 			}
@@ -159,7 +160,7 @@ func (d *dispatcher) nextLocked(h *limits.Hold) job {
 	}
 }
 
-// largeLocked returns the queue for a call that has to wait for room.
+// largeLocked returns the queue for calls that wait for memory.
 func (d *dispatcher) largeLocked() *jobQueue {
 	if d.large == nil {
 		q := newJobQueue(taskToRoom)
@@ -169,14 +170,14 @@ func (d *dispatcher) largeLocked() *jobQueue {
 }
 
 // behindLocked reports whether a call that is not small has to wait behind another one that waits
-// for room: that one may need all of it.
+// for memory, and that may need all of it.
 func (d *dispatcher) behindLocked(t *task) bool {
 	first := d.large.first()
 	return first != nil && first.task().priority >= t.priority && !t.small()
 }
 
-// roomLocked reports whether there is room for what j holds while it runs, and takes the window of
-// its Blocks.
+// roomLocked reports whether the bytes of j, while it runs, fit, and takes the window of its
+// Blocks.
 func (d *dispatcher) roomLocked(j job, h *limits.Hold) bool {
 	if !d.holding.fits(j, d.plan.Room) {
 		return false
@@ -185,7 +186,7 @@ func (d *dispatcher) roomLocked(j job, h *limits.Hold) bool {
 	if !t.blocks || !t.windowed || d.windows == nil {
 		return true
 	}
-	for !d.windows.Begin(h) { // limits became smaller than what was promised
+	for !d.windows.Begin(h) { // limits became smaller than the grants
 		if d.running == 0 {
 			d.windows.Lend(h)
 			return true
@@ -204,7 +205,7 @@ func (d *dispatcher) done(j job) {
 	lent, gated := t.state == taskLent, t.gated
 	d.endLocked(j)
 	var wake shift
-	if lent { // otherwise its worker looks for the next call
+	if lent { // otherwise its worker takes the next call
 		wake = d.pokeLocked()
 	}
 	d.mu.Unlock()

@@ -2,18 +2,18 @@ package asterisque
 
 import "github.com/asterisque-go/asterisque/internal/fifo"
 
-// turns is a queue in which owners have their turn one after the other, and what is of one owner in
-// its order. The zero turns is empty. It is not safe for concurrent use.
+// turns is a queue in which owners take turns, and the elements of one owner are in order. The zero
+// turns is empty. It is not safe for concurrent use.
 type turns[T any] struct {
-	next    fifo.Queue[*owner] // those of whom something waits, each once
+	next    fifo.Queue[*owner] // owners with elements, each once
 	waiting map[*owner]*fifo.Queue[T]
 	n       int
 }
 
-// len returns how much waits.
+// len returns the number of elements.
 func (t *turns[T]) len() int { return t.n }
 
-// push appends v to what waits of w.
+// push appends v to the elements of w.
 func (t *turns[T]) push(w *owner, v T) {
 	q := t.waiting[w]
 	if q == nil {
@@ -28,8 +28,7 @@ func (t *turns[T]) push(w *owner, v T) {
 	t.n++
 }
 
-// pop removes and returns what has waited longest of the owner whose turn it is. There must be
-// something.
+// pop removes and returns the oldest element of the next owner. There must be an element.
 func (t *turns[T]) pop() T {
 	w := t.next.Pop()
 	q := t.waiting[w]
@@ -43,7 +42,7 @@ func (t *turns[T]) pop() T {
 	return v
 }
 
-// remove removes what waits of w and is not to be kept.
+// remove removes the elements of w for which keep is false.
 func (t *turns[T]) remove(w *owner, keep func(*T) bool) {
 	q := t.waiting[w]
 	if q == nil {

@@ -6,14 +6,15 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// How calls come to a dispatcher, where they wait, and how they leave before they have begun.
+// How calls enter a dispatcher, where they wait, and how they leave before they have begun.
 
-// errCrowded is why the reader does not run an inline function: answers that wait hold all the room
-// for running calls, and a worker takes the call when they have left; or the session is quiet.
+// errCrowded is the reason why the reader does not run an inline function: waiting answers hold the
+// whole budget for running calls, and a worker takes the call when they have left; or the session
+// is quiet.
 var errCrowded = codec.ErrOverloaded.Withf("answers wait to be sent")
 
-// beginInline notes that the reader is about to run j, or returns why it is not: it has to be
-// refused, or nil if it ended meanwhile, with the session.
+// beginInline records that the reader is about to run j. If not, it returns an error to reject j,
+// or nil if j has ended meanwhile, with the session.
 func (d *dispatcher) beginInline(j job) (ok bool, refused *Abort) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -34,7 +35,7 @@ func (d *dispatcher) beginInline(j job) (ok bool, refused *Abort) {
 	return t.moveLocked(taskBegunInline), nil
 }
 
-// put takes over j, which has just arrived. If too many calls wait already, it refuses the least
+// put takes over j, which has just arrived. If too many calls wait already, it rejects the least
 // urgent one, which may be j.
 func (d *dispatcher) put(j job) {
 	d.mu.Lock()
@@ -73,8 +74,8 @@ func (d *dispatcher) put(j job) {
 	}
 }
 
-// acceptLocked counts j, which has arrived, and lets it wait. It reports false if it is refused, or
-// was given up before.
+// acceptLocked counts j, which has arrived, as waiting. It returns false if j is rejected, or was
+// canceled before.
 func (d *dispatcher) acceptLocked(j job) (refused *Abort, ok bool) {
 	t := j.task()
 	if t.state != taskArriving {
@@ -91,7 +92,7 @@ func (d *dispatcher) acceptLocked(j job) (refused *Abort, ok bool) {
 	return nil, t.moveLocked(taskAccepted)
 }
 
-// turnAway lets go of j, which has only just arrived, and will not run.
+// turnAway releases j, which has just arrived, and will not run.
 func (d *dispatcher) turnAway(j job, grant uint64, refused *Abort) {
 	d.grant(grant)
 	j.unlist()
@@ -102,7 +103,7 @@ func (d *dispatcher) turnAway(j job, grant uint64, refused *Abort) {
 	}
 }
 
-// enterTurn lets j wait for its turn, and then for a worker.
+// enterTurn queues j for its turn, and then for a worker.
 func (d *dispatcher) enterTurn(j job, k *keys, t *turn) {
 	first, holder := k.enter(t)
 	switch {
@@ -113,12 +114,11 @@ func (d *dispatcher) enterTurn(j job, k *keys, t *turn) {
 	}
 }
 
-// excessLocked returns the call that has to be refused for j to find room, j itself if all others
-// are as urgent, and nil if there is room.
+// excessLocked returns the call to be rejected in favour of j, or j itself if all other calls are
+// as urgent, or nil if the bound is not reached.
 func (d *dispatcher) excessLocked(j job) job {
 	if d.staff.most == 0 || int(d.waiting) < d.staff.most || j.task().nested {
-		// a call that is made within another one waits for nobody, and that one would be in vain
-		// without it
+		// a nested call waits for no worker, and its parent call cannot end without it
 		return nil
 	}
 	if other := d.ready.lessUrgent(j.task().priority); other != nil {
@@ -127,14 +127,14 @@ func (d *dispatcher) excessLocked(j job) job {
 	return j
 }
 
-// refuseExcess refuses j, which waits, because there are too many.
+// refuseExcess rejects j, which waits, because too many calls wait.
 func (d *dispatcher) refuseExcess(j job) {
 	if d.withdraw(j).waits() {
 		j.refuse(codec.OverloadedFor(max(time.Duration(d.lastWait.Load()), minRetryAfter), "too many calls wait here"))
 	}
 }
 
-// queue lets j, whose turn has come as far as its key goes, wait for a worker.
+// queue queues j, which has passed its key, for a worker.
 func (d *dispatcher) queue(j job) {
 	d.mu.Lock()
 	wake := d.queueLocked(j)
@@ -147,7 +147,7 @@ func (d *dispatcher) queue(j job) {
 	}
 }
 
-// queueLocked is queue. It returns the shift that is to be started, or nil.
+// queueLocked is queue. It returns the shift to be started, or nil.
 func (d *dispatcher) queueLocked(j job) (wake shift) {
 	switch t := j.task(); {
 	case !t.state.waits():
@@ -164,8 +164,8 @@ func (d *dispatcher) queueLocked(j job) (wake shift) {
 	return d.wakeLocked()
 }
 
-// lend lends a worker to j, for whose end a call within another one waits, as soon as j waits for
-// nothing else. If there are too many of those already, j is refused: then nobody waits for it.
+// lend lends a worker to j, which a nested call waits for, as soon as j waits for nothing else. If
+// there are too many such calls already, lend rejects j, which ends that wait.
 func (d *dispatcher) lend(j job) {
 	d.mu.Lock()
 	t := j.task()
@@ -184,7 +184,7 @@ func (d *dispatcher) lend(j job) {
 	var wake shift
 	atGate := false
 	switch in, g := d.queueOfLocked(j), j.gate(); {
-	case in == nil: // somebody is about to queue it
+	case in == nil: // another goroutine is about to queue it
 	case t.state == taskForGate && !g.ofOwner:
 		g.countUrgent(1)
 		atGate = true
@@ -197,7 +197,7 @@ func (d *dispatcher) lend(j job) {
 	d.mu.Unlock()
 	d.staff.workers.start(wake)
 	if atGate {
-		j.gate().lend() // those whose places it waits for may wait for a worker as well
+		j.gate().lend() // calls whose places it needs may wait for a worker as well
 	}
 }
 
@@ -214,7 +214,7 @@ func (d *dispatcher) queueOfLocked(j job) *jobQueue {
 	return nil
 }
 
-// lendLocked lets j run on a worker beyond the limit, if its function allows it now.
+// lendLocked starts j on a worker beyond the limit, if its function allows it now.
 func (d *dispatcher) lendLocked(j job) (wake shift) {
 	if !j.task().state.waits() || !d.passLocked(j) {
 		return nil
@@ -223,14 +223,13 @@ func (d *dispatcher) lendLocked(j job) (wake shift) {
 	return j.shift()
 }
 
-// passLocked reports whether j may run as far as the gate of its function goes. Otherwise it waits
-// there.
+// passLocked reports whether j has passed the gate of its function. Otherwise j waits there.
 func (d *dispatcher) passLocked(j job) bool {
 	g, t := j.gate(), j.task()
 	if g == nil || t.gated {
 		return true
 	}
-	if g.ofOwner && t.urgentLocked() { // it passes, with a place only if there is one
+	if g.ofOwner && t.urgentLocked() { // it passes without waiting, with a place if there is one
 		t.gated = g.enter()
 		return true
 	}
@@ -258,7 +257,7 @@ func (d *dispatcher) admit(g *gate, c *gateCrowd) (ok, another bool) {
 	jobs := d.gated[g]
 	if jobs == nil || &jobs.gateCrowd != c {
 		d.mu.Unlock()
-		return false, false // all of them gave up
+		return false, false // all of them were canceled
 	}
 	j := jobs.jobs.pop()
 	if j == nil {
@@ -281,7 +280,7 @@ func (d *dispatcher) admit(g *gate, c *gateCrowd) (ok, another bool) {
 	return true, another
 }
 
-// leaveGateLocked forgets the crowd of the session at g if none of its calls waits there any more.
+// leaveGateLocked removes the crowd of the session at g if none of its calls waits there any more.
 func (d *dispatcher) leaveGateLocked(g *gate) {
 	if jobs := d.gated[g]; jobs != nil && jobs.jobs.len() == 0 {
 		delete(d.gated, g)
@@ -289,9 +288,9 @@ func (d *dispatcher) leaveGateLocked(g *gate) {
 	}
 }
 
-// withdraw takes j out of wherever it waits, because its caller gave up, the session ended, or too
-// many wait. What it held is free then. It returns how far j had got before; if j did not wait, it
-// does nothing but keep one that arrives from getting further.
+// withdraw removes j from the place where it waits, because its caller has canceled, the session
+// has ended, or too many calls wait. It releases the budget of j, and returns the previous state.
+// If j did not wait, withdraw only stops a j that is arriving.
 func (d *dispatcher) withdraw(j job) (before taskState) {
 	d.mu.Lock()
 	t := j.task()
@@ -323,8 +322,7 @@ func (d *dispatcher) withdraw(j job) (before taskState) {
 	return before
 }
 
-// release gives back what j, which is over, held: its place at the gate of its function, and its
-// turn.
+// release releases the place of j, which has ended, at the gate of its function, and its turn.
 func (d *dispatcher) release(j job, gated bool) {
 	if gated {
 		g := j.gate()

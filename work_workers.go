@@ -6,26 +6,26 @@ import (
 	"time"
 )
 
-// idleTime is how long a worker without work is kept, at least.
+// idleTime is the minimum time for which an idle worker is kept.
 const idleTime = 10 * time.Second
 
-// mostIdle is how many workers without work are kept.
+// mostIdle bounds the idle workers that are kept.
 const mostIdle = 1024
 
-// workers are the goroutines on which a node runs handlers. They are kept for the next call, of
-// whichever session, because their stacks have grown to what handlers need. If the node has a limit
-// for them, owners have their turn one after the other, and so have the sessions of each.
+// workers are the goroutines on which a node runs handlers. They are kept for later calls, of any
+// session, because their stacks have grown to the needs of handlers. If the node has a limit for
+// them, owners take turns, and so do the sessions of each.
 type workers struct {
 	limit   int         // fixed before the first call; 0: none
 	crowded atomic.Bool // shifts are in the queue; written with mu held
 
 	mu     sync.Mutex
-	busy   int          // guarded by mu, as all below; shifts at work, lent ones apart
-	lent   int          // those
-	most   int          // both together at their highest
-	queue  turns[shift] // those that wait for the limit
+	busy   int          // guarded by mu, as all below; running shifts, without lent ones
+	lent   int          // running lent shifts
+	most   int          // maximum of both together
+	queue  turns[shift] // shifts that wait for the limit
 	idle   []*worker    // the last one is the warmest
-	fewest int          // length of idle at its shortest since the last trim
+	fewest int          // minimum length of idle since the last trim
 	timer  *time.Timer
 	ended  bool
 }
@@ -37,22 +37,22 @@ type worker struct {
 	workspace workspace
 }
 
-// start lets a worker do s as soon as the limit allows. It does nothing if s is nil.
+// start runs s on a worker as soon as the limit allows. It does nothing if s is nil.
 func (w *workers) start(s shift) {
 	if s == nil {
 		return
 	}
 	if k, ok := w.take(s); !ok {
-		return // it waits
+		return // s waits
 	} else if k != nil {
 		k.shifts <- s
 	} else {
-		go new(worker).loop(w, s) // ends as its comment says
+		go new(worker).loop(w, s) // ends as documented
 	}
 }
 
-// take returns a worker for s, or nil if a new one is to begin. It reports false if s waits for the
-// limit.
+// take returns a worker for s, or nil if a new one is to be started. It returns false if s waits
+// for the limit.
 func (w *workers) take(s shift) (k *worker, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -78,7 +78,7 @@ func (w *workers) take(s shift) (k *worker, ok bool) {
 	return k, true
 }
 
-// loop does one shift after the other.
+// loop runs one shift after the other.
 func (k *worker) loop(w *workers, s shift) {
 	defer k.goroutineEnds(w)
 	for ok := true; ok; {
@@ -87,10 +87,10 @@ func (k *worker) loop(w *workers, s shift) {
 	}
 }
 
-// following ends s, and returns the next shift, for which it waits. It reports false if the worker
-// is to end.
+// following ends s, waits for the next shift, and returns it. It returns false if the worker is to
+// end.
 func (k *worker) following(w *workers, s shift, again bool) (next shift, ok bool) {
-	k.workspace.job = nil // which would keep their session
+	k.workspace.job = nil // would keep its session in memory
 	next, ok, end := w.next(k, s, again)
 	if !ok && !end {
 		next, ok = <-k.shifts
@@ -98,8 +98,8 @@ func (k *worker) following(w *workers, s shift, again bool) (next shift, ok bool
 	return next, ok
 }
 
-// goroutineEnds is called when the goroutine of k ends. If a call has ended it, another one goes
-// on.
+// goroutineEnds is called when the goroutine of k ends. If a call has ended it, another goroutine
+// takes over.
 func (k *worker) goroutineEnds(w *workers) {
 	j := k.workspace.job
 	if j == nil {
@@ -115,8 +115,8 @@ func (k *worker) goroutineEnds(w *workers) {
 	}()
 }
 
-// next ends s, or lets it wait if it is to go on, and returns the shift whose turn it is. If ok is
-// false there is none, and k has become idle, or is to end.
+// next ends s, or queues it if it is to be repeated, and returns the next shift. If ok is false
+// there is none, and k has become idle, or is to end.
 func (w *workers) next(k *worker, s shift, again bool) (next shift, ok, end bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -147,8 +147,8 @@ func (w *workers) next(k *worker, s shift, again bool) (next shift, ok, end bool
 	return next, false, false
 }
 
-// trim ends the workers that nobody needed since the last time. It runs from time to time while
-// there are idle workers.
+// trim ends the workers that were not needed since the last time. It runs periodically while there
+// are idle workers.
 func (w *workers) trim() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -164,7 +164,7 @@ func (w *workers) trim() {
 	w.timer.Reset(idleTime)
 }
 
-// end lets all workers end, the busy ones when they are done.
+// end ends all workers, the busy ones after their calls.
 func (w *workers) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -179,7 +179,7 @@ func (w *workers) end() {
 	}
 }
 
-// crew tells how many workers there are.
+// crew counts the workers.
 type crew struct {
 	busy, lent, most, idle int
 	waiting                int // shifts that wait for the limit
