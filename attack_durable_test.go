@@ -104,8 +104,8 @@ func TestAttackRepetitionsHoldNoParameters(t *testing.T) {
 	runtime.KeepAlive(params)
 }
 
-// TestAttackAWireThatIsCutAgainAndAgainRunsNothingTwice cuts it under one call, more often than
-// repetitions may wait.
+// TestAttackAWireThatIsCutAgainAndAgainRunsNothingTwice cuts the wire during one call, more often
+// than repetitions may wait.
 func TestAttackAWireThatIsCutAgainAndAgainRunsNothingTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := testkit.NewLedger(func(_ context.Context, n int) (int, error) {
@@ -200,10 +200,10 @@ func TestAttackManyDurableCallsFillOneShareOnly(t *testing.T) {
 func TestAttackAKeyOfAnotherPeerIsOfNoUse(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		first  string // who makes the first call
-		second string // and who repeats it
+		first  string // peer of the first call
+		second string // peer of the repetition
 		open   func(*message.Open)
-		want   codec.Code // 0: it gets the answer of a call
+		want   codec.Code // 0: the answer of a call
 		runs   int
 	}{
 		{"by itself", "alice", "alice", func(*message.Open) {}, 0, 1},
@@ -246,8 +246,8 @@ func TestAttackAKeyOfAnotherPeerIsOfNoUse(t *testing.T) {
 	}
 }
 
-// TestAttackADurableCallWithinAnotherOneEndsWithItsSession answers a call with calls that would run
-// on.
+// TestAttackADurableCallWithinAnotherOneEndsWithItsSession answers a call with durable calls that
+// would continue without their session.
 func TestAttackADurableCallWithinAnotherOneEndsWithItsSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, running := testkit.Dreamers()
@@ -271,7 +271,7 @@ func TestAttackADurableCallWithinAnotherOneEndsWithItsSession(t *testing.T) {
 	})
 }
 
-// TestAttackRepetitionsOfALargeAnswerShareIt asks for it again and again, and reads nothing.
+// TestAttackRepetitionsOfALargeAnswerShareIt repeats the call many times, and reads no answer.
 func TestAttackRepetitionsOfALargeAnswerShareIt(t *testing.T) {
 	testkit.SkipRace(t)
 	const size, times = 512 << 10, 300
@@ -327,7 +327,7 @@ func TestAttackDurable_KeysWithTheSameBytes(t *testing.T) {
 		for j, second := range callers {
 			key := fmt.Sprint("key ", i, " ", j)
 			alone, failed := call(second, key+" alone")
-			_, unrun := call(first, key) // raw bytes are no number
+			_, unrun := call(first, key) // raw bytes are not a number
 			before := runs.Load()
 			got, err := call(second, key)
 			if unrun == nil && first.subject == second.subject && first != second {

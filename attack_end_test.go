@@ -19,8 +19,8 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// TestAttackABlockForADurableCallThatWaits sends one where none may come: what waits must not be
-// answered, and then begin.
+// TestAttackABlockForADurableCallThatWaits sends a Block that violates the protocol: a waiting call
+// must not be answered, and then begin.
 func TestAttackABlockForADurableCallThatWaits(t *testing.T) {
 	for _, b := range []*message.Block{{Pipe: 2, Payload: []byte("x")}, {Pipe: 2, End: true}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -41,8 +41,8 @@ func TestAttackABlockForADurableCallThatWaits(t *testing.T) {
 	}
 }
 
-// TestAttackRefusalsThatNeverLeaveHoldNoPlacesOfOthers lets calls within a call be refused, reads
-// none of it, and breaks the hard limit then: what waits to leave never will.
+// TestAttackRefusalsThatNeverLeaveHoldNoPlacesOfOthers makes nested calls be rejected, reads no
+// rejection, and then exceeds the hard limit: the waiting rejections never leave.
 func TestAttackRefusalsThatNeverLeaveHoldNoPlacesOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := testkit.CallsBack()
@@ -63,7 +63,7 @@ func TestAttackRefusalsThatNeverLeaveHoldNoPlacesOfOthers(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, 100, asterisque.PlacesWithin(node))
 		s := node.Sessions()[0]
-		for i := uint64(2000); s.Err() == nil; i += 2 { // more than there is room for
+		for i := uint64(2000); s.Err() == nil; i += 2 { // more than the budget allows
 			p.Send(testkit.Within(&message.Open{Pipe: i, Function: 72, Params: make([]byte, 100)}, back.Pipe))
 		}
 		require.ErrorIs(t, s.Err(), asterisque.ErrHardLimit)
@@ -75,8 +75,8 @@ func TestAttackRefusalsThatNeverLeaveHoldNoPlacesOfOthers(t *testing.T) {
 	})
 }
 
-// TestAttackTheHardLimitWhileRepetitionsWait ends a session with repetitions of its own that take
-// the place of what ends with it.
+// TestAttackTheHardLimitWhileRepetitionsWait ends a session while its own repetitions replace the
+// calls that end with it.
 func TestAttackTheHardLimitWhileRepetitionsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, _ := testkit.Dreamers()
@@ -94,7 +94,7 @@ func TestAttackTheHardLimitWhileRepetitionsWait(t *testing.T) {
 	})
 }
 
-// TestAttackInlineCallsWithinACallWhenTheSessionEnds has durable ones arrive just then.
+// TestAttackInlineCallsWithinACallWhenTheSessionEnds sends durable inline calls at that moment.
 func TestAttackInlineCallsWithinACallWhenTheSessionEnds(t *testing.T) {
 	svc := testkit.CallsBack()
 	svc.Handle(62, "inline", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return nil, nil }, asterisque.WithInline())

@@ -18,7 +18,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// crowd are peers that come back to each other's sessions, with right and wrong secrets, in any
+// crowd is a group of peers that resume each other's sessions, with right and wrong secrets, in any
 // order.
 type crowd struct {
 	node *Node
@@ -27,7 +27,7 @@ type crowd struct {
 	known []message.Sync // answers of the node; guarded by mu
 }
 
-// remember notes an answer.
+// remember stores an answer.
 func (c *crowd) remember(s message.Sync) {
 	s.Session, s.Secret = slices.Clone(s.Session), slices.Clone(s.Secret)
 	c.mu.Lock()
@@ -38,7 +38,7 @@ func (c *crowd) remember(s message.Sync) {
 	c.known = append(c.known, s)
 }
 
-// some returns an answer, mostly one of the last.
+// some returns an answer, mostly a recent one.
 func (c *crowd) some() (s message.Sync) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -53,7 +53,7 @@ func (c *crowd) some() (s message.Sync) {
 	return s
 }
 
-// slowWire takes its time to write, or fails.
+// slowWire delays its writes, or fails.
 type slowWire struct{ wire.Wire }
 
 func (w *slowWire) WriteFrames(frames [][]byte) error {
@@ -66,7 +66,7 @@ func (w *slowWire) WriteFrames(frames [][]byte) error {
 	return w.Wire.WriteFrames(frames)
 }
 
-// visit connects once, and does something.
+// visit connects once, and acts at random.
 func (c *crowd) visit(ctx context.Context) {
 	a, b := wire.Pipe()
 	defer a.Close()
@@ -103,7 +103,7 @@ func parseSync(f []byte) (message.Sync, bool) {
 	return s, ok && err == nil
 }
 
-// talk says something over a Wire, which ends in any way.
+// talk sends something over a Wire, which ends in a random way.
 func (c *crowd) talk(a wire.Wire) {
 	read := make(chan struct{})
 	go func() { // ends with the Wire
@@ -127,12 +127,12 @@ func (c *crowd) talk(a wire.Wire) {
 	case 2:
 		a.WriteFrames([][]byte{message.Ack{Count: 1 << 30}.AppendTo(nil)})
 	default:
-		// when it is cut, is left to chance
+		// the time of the cut is random
 		time.Sleep(time.Duration(mathrand.N(3000)) * time.Microsecond)
 	}
 }
 
-// disturb ends some session of the node in some way.
+// disturb ends a random session of the node in a random way.
 func (c *crowd) disturb() {
 	all := c.node.Sessions()
 	if len(all) == 0 {
@@ -157,10 +157,10 @@ func (c *crowd) disturb() {
 	}
 }
 
-// letIn is a Access.Accept that decides by chance.
+// letIn is an Access.Accept that decides at random.
 func letIn(ctx context.Context, p Peer) (*Grant, error) {
 	if mathrand.N(3) == 0 {
-		time.Sleep(time.Duration(mathrand.N(2000)) * time.Microsecond) // a database that is asked
+		time.Sleep(time.Duration(mathrand.N(2000)) * time.Microsecond) // a query of a database
 	}
 	g := &Grant{Subject: p.ID}
 	switch mathrand.N(60) {
@@ -206,7 +206,7 @@ func TestAttackSessionsThatEndWhileTheirPeersComeBack(t *testing.T) {
 		all.Go(func() {
 			for ctx.Err() == nil {
 				c.disturb()
-				time.Sleep(200 * time.Microsecond) // lets the visitors work
+				time.Sleep(200 * time.Microsecond) // leaves time for the visitors
 			}
 		})
 		<-ctx.Done()
@@ -218,11 +218,11 @@ func TestAttackSessionsThatEndWhileTheirPeersComeBack(t *testing.T) {
 	}
 }
 
-// nothingIsLeft checks that the node holds nothing of the sessions that it had.
+// nothingIsLeft checks that the node holds no state of its former sessions.
 func (c *crowd) nothingIsLeft(t *testing.T) {
 	n := c.node
 	require.Empty(t, n.Sessions())
-	require.Eventually(t, func() bool { // what the handlers had ends after the sessions
+	require.Eventually(t, func() bool { // state of handlers ends after the sessions
 		n.owners.mu.Lock()
 		defer n.owners.mu.Unlock()
 		return len(n.owners.all) == 0 && n.owners.total.Held() == 0

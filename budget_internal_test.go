@@ -10,14 +10,14 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// TestWhoHoldsNothingGetsInUpToNineEighthsOfTheBudget, and who holds more than its share only up to
-// the budget.
+// TestWhoHoldsNothingGetsInUpToNineEighthsOfTheBudget has a second peer above its share, which is
+// admitted only up to the budget.
 func TestWhoHoldsNothingGetsInUpToNineEighthsOfTheBudget(t *testing.T) {
 	const most = 800
 	peer := func(ip byte) *Peer { return &Peer{RemoteAddr: &net.TCPAddr{IP: net.IPv4(192, 0, 2, ip)}} }
 	for _, c := range []struct {
 		held            int
-		greedy, another bool // who gets in
+		greedy, another bool // admitted
 	}{
 		{most, true, true},
 		{most + 1, false, true},

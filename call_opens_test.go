@@ -10,8 +10,8 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// TestCreditIsNeitherLostNorInvented has many callers take, wait for, give up and give back while
-// the peer grants, and counts.
+// TestCreditIsNeitherLostNorInvented has many callers take, wait for, abandon and give back credit
+// while the peer grants more, and adds everything up.
 func TestCreditIsNeitherLostNorInvented(t *testing.T) {
 	const callers, each, window = 8, 3_000, 64
 	var o openCredit
@@ -22,7 +22,7 @@ func TestCreditIsNeitherLostNorInvented(t *testing.T) {
 	var wg sync.WaitGroup
 	for c := range callers {
 		wg.Go(func() {
-			p := priority.Priority(c % 2) // every other one is urgent
+			p := priority.Priority(c % 2) // every second one is urgent
 			for i := range each {
 				if w := o.reserve(p, 1); w != nil {
 					if i%5 == 0 {
@@ -88,7 +88,7 @@ func TestWithoutAWindowCreditHasNoEnd(t *testing.T) {
 		require.Nil(t, o.reserve(priority.Min, 1))
 	}
 	o.giveBack(1)
-	o.grant(5) // a Credit that was never agreed on changes nothing
+	o.grant(5) // an unexpected Credit has no effect
 	require.Nil(t, o.reserve(priority.Min, 1))
 }
 

@@ -28,7 +28,7 @@ func TestWhatIsDroppedWhenOneWhoHasWaitedReachesTheSoftLimitIsTakenOutOfTheCount
 		o = newOutbound(t, func(s limits.State) {
 			if s == limits.Soft && dropped == 0 {
 				dropped++
-				o.Remove(1, 10) // as Thin does, with what it drops
+				o.Remove(1, 10) // as Thin does when it drops messages
 			}
 		})
 		o.Add(10)
@@ -77,7 +77,7 @@ func TestEverybodyWhoWaitsGoesOnceOrGivesUp(t *testing.T) {
 				if d != nil {
 					<-turn
 				}
-				runtime.Gosched() // so that others find it counted
+				runtime.Gosched() // other goroutines find it counted
 				o.Remove(1, held)
 			}
 		})

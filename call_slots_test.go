@@ -8,11 +8,11 @@ import (
 )
 
 // TestSlotsAgreeWithAMap opens and closes pipes as calls do: most of them soon, a few late or
-// never, and some ids are left out.
+// never, and some ids are skipped.
 func TestSlotsAgreeWithAMap(t *testing.T) {
 	for _, c := range []struct {
 		name       string
-		most, stay int // how many are open at a time; one of so many stays open
+		most, stay int // pipes open at a time; one of stay stays open
 		gap        uint64
 	}{
 		{"one at a time", 1, 1 << 30, 1},

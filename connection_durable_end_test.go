@@ -13,7 +13,7 @@ import (
 )
 
 // TestDurable_CanceledWithItsSession ends the session of a durable call and the call's context, in
-// all orders and at once. The call would have outlived the session: it ends with its context.
+// both orders and at once. The call would have outlived the session: it ends with its context.
 func TestDurable_CanceledWithItsSession(t *testing.T) {
 	ends := map[string]struct {
 		wait   bool // between the ends
@@ -52,7 +52,7 @@ func TestDurable_CanceledWithItsSession(t *testing.T) {
 	}
 }
 
-// TestDurable_ExpiredWithItsSession is a durable call without a session when its time is up.
+// TestDurable_ExpiredWithItsSession has a durable call without a session at its deadline.
 func TestDurable_ExpiredWithItsSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := testkit.NewLedger(func(ctx context.Context, _ int) (int, error) { <-ctx.Done(); return 0, ctx.Err() })
@@ -70,8 +70,8 @@ func TestDurable_ExpiredWithItsSession(t *testing.T) {
 	})
 }
 
-// TestDurable_AnsweredWhenAllEnds is a durable call whose answer has come when its context and its
-// session end: it has succeeded.
+// TestDurable_AnsweredWhenAllEnds ends the context and the session of a durable call after its
+// answer has arrived: the call has succeeded.
 func TestDurable_AnsweredWhenAllEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := testkit.NewLedger(func(_ context.Context, n int) (int, error) { return 2 * n, nil })

@@ -18,8 +18,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/testkit"
 )
 
-// TestDurableCallsRunOnceAndInOrder cuts the wire at random, each time with a new session
-// afterwards.
+// TestDurableCallsRunOnceAndInOrder cuts the wire at random times. A new session follows each cut.
 func TestDurableCallsRunOnceAndInOrder(t *testing.T) {
 	calls := 500
 	for seed := range uint64(10) {
@@ -47,7 +46,7 @@ func TestDurableCallsRunOnceAndInOrder(t *testing.T) {
 							t.Errorf("call %d: %d, %v", n, got, err)
 						}
 					})
-					synctest.Wait() // so that the calls are made in their order
+					synctest.Wait() // keeps the order of the calls
 					switch rnd.IntN(20) {
 					case 0:
 						wires.Cut()
@@ -111,7 +110,7 @@ func TestDurableCallsWaitWhileThePeerIsAwayAlsoForAnotherNode(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 1, got)
 		wires.FailWith(testkit.ErrBroken)
-		there.Close() // the program is started anew
+		there.Close() // the program is restarted
 		synctest.Wait()
 		results := make([]int, 10)
 		var all sync.WaitGroup
@@ -132,8 +131,8 @@ func TestDurableCallsWaitWhileThePeerIsAwayAlsoForAnotherNode(t *testing.T) {
 	})
 }
 
-// TestWhenTheSessionIsGoneItsPipesEndOnBothSides has a node at the same address that knows nothing
-// of the session.
+// TestWhenTheSessionIsGoneItsPipesEndOnBothSides replaces the node at the address by another one,
+// which does not have the session.
 func TestWhenTheSessionIsGoneItsPipesEndOnBothSides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, started, ended := testkit.BlockService()
@@ -263,8 +262,8 @@ func TestRepetitionsOfACallThatRunsWaitForIt(t *testing.T) {
 	})
 }
 
-// TestARepetitionRunsIfTheFirstOneNeverBegan has a session that ends while a call of it waits for a
-// worker, with the repetition waiting on the next session already.
+// TestARepetitionRunsIfTheFirstOneNeverBegan ends a session while a call of it waits for a worker.
+// The repetition of the call waits on the next session already.
 func TestARepetitionRunsIfTheFirstOneNeverBegan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
@@ -278,7 +277,7 @@ func TestARepetitionRunsIfTheFirstOneNeverBegan(t *testing.T) {
 		p.Send(testkit.Keyed(0, "waits"), testkit.Keyed(2, "waits"))
 		synctest.Wait()
 		require.Equal(t, []int{5}, l.List())
-		old.W.Close() // only now the node learns that the old session is over
+		old.W.Close() // the node notices the end of the old session only now
 		synctest.Wait()
 		close(gate)
 		require.Equal(t, []byte{5}, p.Answer().Result)
@@ -336,12 +335,11 @@ func TestADurableCallEndsWithItsTimeOrTheConnection(t *testing.T) {
 		synctest.Wait()
 		conn.Close()
 		require.ErrorIs(t, <-call, asterisque.ErrSessionClosed)
-		there.Close() // which ends the handlers
+		there.Close() // ends the handlers
 	})
 }
 
-// TestACloseOfTheNodeEndsTheHandlersOfDurableCalls has one that goes on although its session is
-// gone.
+// TestACloseOfTheNodeEndsTheHandlersOfDurableCalls has a durable call that outlives its session.
 func TestACloseOfTheNodeEndsTheHandlersOfDurableCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := make(chan error, 1)

@@ -52,8 +52,8 @@ func Example() {
 	// Output: hello, *asterisk* <nil>
 }
 
-// A function that carries a stream each way while it runs: it takes numbers, sends the sum after
-// each, and returns how many there were.
+// A function with a stream in each direction: it receives numbers, sends the sum after each, and
+// returns their count.
 func ExampleStream() {
 	sum := asterisque.Stream[struct{}, int, int, int](20, "sum")
 	svc := asterisque.NewService()
@@ -74,7 +74,7 @@ func ExampleStream() {
 	defer closeNodes()
 
 	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel() // ends the call, should this function return early
+	defer cancel() // ends the call if this function returns early
 	call, err := sum.Open(ctx, sess, struct{}{})
 	if err != nil {
 		log.Panic(err)
@@ -97,7 +97,7 @@ func ExampleStream() {
 	// 3 numbers <nil>
 }
 
-// Untyped: parameters, Blocks and result are bytes, which the library does not look at.
+// An untyped call: parameters, Blocks and result are bytes that the library does not interpret.
 func ExampleSession_Open() {
 	svc := asterisque.NewService()
 	svc.Handle(30, "upper", func(ctx context.Context, p *pipe.Pipe, params []byte) ([]byte, error) {
@@ -122,7 +122,7 @@ func ExampleSession_Open() {
 	if err != nil {
 		log.Panic(err)
 	}
-	defer p.Abort(nil) // does nothing once the call is over
+	defer p.Abort(nil) // no effect after the end of the call
 	for _, s := range []string{"one", "two"} {
 		if err := p.Send(ctx, []byte(s)); err != nil {
 			log.Panic(err)
@@ -150,8 +150,7 @@ func (w countingWire) WriteFrames(frames [][]byte) error {
 	return w.Wire.WriteFrames(frames)
 }
 
-// A session runs over anything that carries frames: here over an in-process pipe inside a Wire of
-// our own.
+// A session runs over any transport of frames: here over an in-process pipe inside an own Wire.
 func ExampleNode_Attach() {
 	svc := asterisque.NewService()
 	double := asterisque.Func[int, int](40, "double")
@@ -175,7 +174,7 @@ func ExampleNode_Attach() {
 	// 2 frames: the handshake and the call
 }
 
-// The accepting side decides what each peer is offered, or turns it away.
+// The accepting side decides which functions it offers to a peer, or rejects the peer.
 func ExampleWithAccess() {
 	secret := asterisque.Func[string, string](50, "secret")
 	all := asterisque.NewService()
@@ -188,7 +187,7 @@ func ExampleWithAccess() {
 				return nil, asterisque.ErrUnauthorized.Withf("say who you are")
 			case p.Certificate() == nil:
 				return &asterisque.Grant{Service: nothing}, nil
-			default: // its certificate proves who it is
+			default: // the certificate proves its identity
 				return nil, nil // the node's own service
 			}
 		}}))
@@ -212,8 +211,8 @@ func ExampleWithAccess() {
 	// asterisque: no such function: function 50 (said by the peer)
 }
 
-// An error tells what happened, on whichever side, and whether the call can be made again without
-// running twice.
+// An error reports the cause, on either side, and whether the call can be repeated without running
+// twice.
 func ExampleRepeatable() {
 	const soldOut asterisque.Code = 1000 // codes from 1000 on are the application's
 	order := asterisque.Func[int, string](60, "order")
@@ -235,7 +234,7 @@ func ExampleRepeatable() {
 	// true true
 }
 
-// Shutdown lets the calls that run finish.
+// Shutdown waits for running calls.
 func ExampleSession_Shutdown() {
 	started, finish := make(chan struct{}), make(chan struct{})
 	brew := asterisque.Func[string, string](70, "brew")
@@ -267,7 +266,7 @@ func ExampleSession_Shutdown() {
 	// asterisque: session closed: closed by the application - repeatable: true
 }
 
-// What belongs to a call and is no parameter travels beside it.
+// Metadata of a call travels beside its parameters.
 func ExampleWithMetadata() {
 	greet := asterisque.Func[string, string](10, "greet")
 	svc := asterisque.NewService()
@@ -284,7 +283,8 @@ func ExampleWithMetadata() {
 	// Output: hello, asterisk, request 4711 <nil>
 }
 
-// The statistics of a node are one of the program's variables, which package expvar serves as JSON.
+// The statistics of a node can be published as a variable of the program, which package expvar
+// serves as JSON.
 func ExampleNodeStats() {
 	svc := asterisque.NewService()
 	greet := asterisque.Func[string, string](10, "greet")
@@ -297,7 +297,7 @@ func ExampleNodeStats() {
 		greet.Call(context.Background(), sess, "asterisk")
 	}
 
-	// a program says expvar.Publish("asterisque", stats)
+	// a program calls expvar.Publish("asterisque", stats)
 	stats := expvar.Func(func() any { return here.Stats() })
 	var seen struct {
 		ID        string
@@ -311,8 +311,8 @@ func ExampleNodeStats() {
 	// Output: {ID:here Functions:[{Name:greet Calls:3}]}
 }
 
-// dialService returns a session with a node in this program that offers svc, and what closes both
-// nodes.
+// dialService returns a session with a node in this program that offers svc, and a function that
+// closes both nodes.
 func dialService(svc *asterisque.Service) (sess *asterisque.Session, closeNodes func()) {
 	here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc))
 	near, far := wire.Pipe()

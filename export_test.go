@@ -1,28 +1,27 @@
 package asterisque
 
-// Remembered returns the bytes that are counted for the durable calls which n remembers.
+// Remembered returns the bytes that n counts for remembered durable calls.
 func Remembered(n *Node) int {
 	n.durable.mu.Lock()
 	defer n.durable.mu.Unlock()
 	return n.durable.room.held.Bytes
 }
 
-// RememberedCall is what a call counts for whose answer is one byte.
+// RememberedCall is the cost of a remembered call with an answer of one byte.
 const RememberedCall = heldRemember + keySize + 8
 
-// PlacesWithin returns how many calls within calls hold a place of those that n has for all its
-// peers.
+// PlacesWithin returns the number of nested calls that hold a place at n, for all its peers.
 func PlacesWithin(n *Node) int { return int(n.staff.nested.held.Load()) }
 
-// Owners returns how many owners n knows.
+// Owners returns the number of owners that n knows.
 func Owners(n *Node) int {
 	n.owners.mu.Lock()
 	defer n.owners.mu.Unlock()
 	return len(n.owners.all)
 }
 
-// Occupied returns how many keys of a function calls have, and how many calls wait at its gate, or
-// hold one of its places.
+// Occupied returns the number of keys in use by calls of a function, plus the calls that wait at
+// its gate or hold one of its places.
 func Occupied(svc *Service, function uint16, places int) (n int) {
 	h := svc.find(function)
 	if h.key != nil {

@@ -26,7 +26,7 @@ import (
 
 func at(address string) net.Addr { return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(address)) }
 
-// requireEmpty waits until nothing has a place or a session at the door.
+// requireEmpty waits until the admission has neither places nor sessions.
 func requireEmpty(t *testing.T, a *admission) {
 	t.Helper()
 	counts := func() []int {
@@ -40,7 +40,7 @@ func requireEmpty(t *testing.T, a *admission) {
 	require.Equal(t, make([]int, 4), counts(), "places, sessions, addresses, and those with places")
 }
 
-// model is what there should be at a door, in the order in which it came.
+// model is the expected content of an admission, in the order of arrival.
 type model struct {
 	places []*entry
 	most   int
@@ -55,8 +55,8 @@ func (m *model) of(h *host) (n int) {
 	return n
 }
 
-// add lets p in, and returns who has to go: the oldest of the address that has most; of those with
-// as many, the oldest of all.
+// add adds p, and returns the entry that is lost: the oldest of the address with most entries, or
+// the oldest of all such addresses.
 func (m *model) add(p *entry) (lost *entry) {
 	if m.places = append(m.places, p); len(m.places) <= m.most {
 		return nil
@@ -152,14 +152,14 @@ func TestOnAConnectionThatIsLostNothingBegins(t *testing.T) {
 	requireEmpty(t, a)
 }
 
-// quietNode is a node that logs nothing.
+// quietNode is a node without logs.
 func quietNode(t *testing.T, opts ...Option) *Node {
 	n := NewNode(append(opts, WithLogger(slog.New(slog.DiscardHandler)))...)
 	t.Cleanup(func() { n.Close() })
 	return n
 }
 
-// oddWire is a Wire with a place, which may be of another node, that panics when it is asked to.
+// oddWire is a Wire with a place, perhaps of another node, that panics on demand.
 type oddWire struct {
 	wire.Wire
 	place  transport.Place
@@ -229,7 +229,7 @@ func TestAWireThatPanicsWhenItIsAskedForItsAddressCostsNobodyElse(t *testing.T) 
 	requireEmpty(t, n.admission)
 }
 
-// What peers do in any order, at once, gives all places back in the end.
+// Random actions of peers, all at once, release all places in the end.
 func TestAttackAllPlacesComeBack(t *testing.T) {
 	t.Parallel()
 	for _, half := range []int{1, 2, 8} {
@@ -280,17 +280,17 @@ func allPlacesComeBack(t *testing.T, half int) {
 	requireEmpty(t, other.admission)
 }
 
-// stew does one thing that a peer, or the application, may do.
+// stew performs one random action of a peer, or of the application.
 func stew(n, other, peer *Node, urls []string, random *rand.Rand) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(random.IntN(30))*time.Millisecond)
 	defer cancel()
 	url := urls[random.IntN(len(urls))]
 	switch random.IntN(5) {
-	case 0: // a session, for a moment
+	case 0: // a short session
 		if s, err := peer.Dial(ctx, url); err == nil {
 			s.Close()
 		}
-	case 1: // something that nobody speaks, silence, or half a Sync
+	case 1: // an unknown protocol, silence, or half a Sync
 		c, err := net.Dial("tcp", url[len(url)-len("127.0.0.1:12345"):])
 		if err != nil {
 			return
@@ -358,7 +358,7 @@ func stewWithPlace(ctx context.Context, n, other *Node, random *rand.Rand) {
 	}
 }
 
-// Each sends a byte, or a frame that says nothing, every 2 ms: no place is kept longer for that.
+// Each connection sends a byte, or an empty frame, every 2 ms: that does not extend its time.
 func TestAttackDripsKeepNoPlaceBeyondTheDeadline(t *testing.T) {
 	t.Parallel()
 	server, _ := testtls.Configs(t)
@@ -383,7 +383,7 @@ func TestAttackDripsKeepNoPlaceBeyondTheDeadline(t *testing.T) {
 		require.NoError(t, err)
 		drips := 0
 		for _, err = conn.Write(c.first); err == nil && drips < 5000; drips++ {
-			time.Sleep(2 * time.Millisecond) // it is the attack
+			time.Sleep(2 * time.Millisecond) // the attack
 			_, err = conn.Write(c.then)
 		}
 		conn.Close()

@@ -9,10 +9,10 @@ import (
 
 func TestTheStatesOfAHandshake(t *testing.T) {
 	events := []handshakeEvent{answers, agrees, rejects, timeOver, placeLost, nodeCloses}
-	// nothing follows any of these
+	// final states
 	over := []handshakeState{agreed, rejected, timedOut, displaced, abandoned}
 	const never = handshakeState(99)
-	table := map[handshakeState][]handshakeState{ // by event; never: it comes too late
+	table := map[handshakeState][]handshakeState{ // by event; never: the event comes too late
 		exchanging: {answering, agreed, rejected, timedOut, displaced, abandoned},
 		answering:  {never, agreed, rejected, timedOut, displaced, abandoned},
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// carriedFrom lets n sessions begin from an address, and returns how many got in.
+// carriedFrom begins n sessions from an address, and returns how many were admitted.
 func (a *admission) carriedFrom(address string, n int) (in int) {
 	at := net.TCPAddrFromAddrPort(netip.MustParseAddrPort(address))
 	for range n {

@@ -19,11 +19,11 @@ func numbers(v reflect.Value, path string, f func(path string, n reflect.Value))
 	}
 }
 
-// TestTheTotalOfANodeLeavesNothingOut fills in every number that a session has.
+// TestTheTotalOfANodeLeavesNothingOut sets every number of a session.
 func TestTheTotalOfANodeLeavesNothingOut(t *testing.T) {
 	var one, total Stats
 	numbers(reflect.ValueOf(&one).Elem(), "", func(_ string, n reflect.Value) { n.Set(reflect.ValueOf(3).Convert(n.Type())) })
-	one.Path = Path{} // a node has many
+	one.Path = Path{} // a node has many paths
 	total.add(&one)
 	require.Equal(t, one, total, "the sum over one session")
 	total.add(&one)

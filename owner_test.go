@@ -29,7 +29,7 @@ func TestOwnersAreToldApartByProofAndElseByAddress(t *testing.T) {
 		name   string
 		a, b   Peer
 		same   bool
-		proved bool // of a
+		proved bool // of the owner of a
 	}{
 		{"two ports of one address", at("192.0.2.1:1000"), at("192.0.2.1:2000"), true, false},
 		{"two addresses", at("192.0.2.1:1000"), at("192.0.2.2:1000"), false, false},

@@ -21,7 +21,7 @@ func TestPace_PausesWhatComesTooOften(t *testing.T) {
 		waited += d
 	}
 	require.InDelta(t, more*givenUpEach, waited, float64(givenUpPause), "at the rate")
-	now += 1000 * time.Hour // in which it wraps
+	now += 1000 * time.Hour // due wraps meanwhile
 	for range givenUpBurst {
 		require.Zero(t, p.pause(now), "as many at once again, and no more for a longer rest")
 	}

@@ -14,24 +14,24 @@ type way struct {
 	blocks   int
 	most     int           // bytes of a Block
 	echo     bool          // each Block is sent when one of the other direction has been taken
-	stream   bool          // they are the pieces of a stream of bytes
-	slow     time.Duration // between two Blocks that are taken
-	paced    time.Duration // between two that are sent
-	stopAt   int           // after so many the receiver wants no more; -1: never
-	pauseAt  int           // after so many it pauses the pipe; -1: never
-	sleepAt  int           // after so many it sleeps until the end; -1: never
+	stream   bool          // the Blocks are the pieces of a stream of bytes
+	slow     time.Duration // pause between two Blocks that are taken
+	paced    time.Duration // pause between two that are sent
+	stopAt   int           // number of Blocks after which the receiver stops the stream; -1: never
+	pauseAt  int           // number after which it pauses the pipe; -1: never
+	sleepAt  int           // number after which it sleeps until the end; -1: never
 	sendless int           // likewise, for the sender
-	hurried  int           // how often it gives up waiting for a Block, and tries again
-	hurries  int           // how many of these there have been; the receiver's
-	giveUps  int           // one Block in so many is given up when it has to wait; 0: none
+	hurried  int           // number of attempts to receive with a short deadline
+	hurries  int           // number of such attempts so far; the receiver's
+	giveUps  int           // one in giveUps Blocks is canceled when it has to wait; 0: none
 	posts    bool
 	loss     uint8
 	ttl      time.Duration
 
-	transit // what has happened
+	transit // progress
 }
 
-// errand is a call with all that its two ends do.
+// errand is a call with all actions of its two ends.
 type errand struct {
 	p      *program
 	number uint32
@@ -44,24 +44,24 @@ type errand struct {
 	level    int // of the next key or gate that may be taken within it
 	priority priority.Priority
 	depth    int
-	deepest  int // to which it calls back
+	deepest  int // depth of the nested calls
 	stream   bool
 	durable  bool
 	params   int // bytes
 	result   int
 
-	kids      int      // calls back that are made
-	seeds     []uint64 // of these
+	kids      int      // number of nested calls
+	seeds     []uint64 // of the nested calls
 	together  bool     // all at once
 	kidsFirst bool     // before the Blocks
-	hasty     bool     // the handler leaves before it has taken all Blocks
+	hasty     bool     // the handler returns before it has taken all Blocks
 	stubborn  time.Duration
-	late      time.Duration // the caller takes the Blocks so long after the result
+	late      time.Duration // time from the result until the caller takes the Blocks
 
-	sleepy bool // somebody in the tree sleeps until it is cancelled
+	sleepy bool // an end in the tree sleeps until it is canceled
 	asleep bool // the handler does
 
-	giveUp   time.Duration // the caller does, after so long; 0: it does not
+	giveUp   time.Duration // time after which the caller cancels; 0: never
 	deadline time.Duration
 	ttl      time.Duration
 
@@ -71,7 +71,7 @@ type errand struct {
 	ran            int // guarded by the lock of the program
 }
 
-// The functions of both services. Those with keys and gates are one for each level.
+// The functions of both services. Functions with keys and gates exist once for each level.
 const (
 	calledPlain uint16 = iota + 1
 	calledAsleep
@@ -85,11 +85,11 @@ const (
 	calledBoth
 )
 
-// levels is how many keys or gates a chain of calls may hold. Who holds one of them waits only for
-// higher ones.
+// levels is the number of keys or gates that a chain of calls may hold. A holder of one of them
+// waits only for higher ones.
 const levels = 8
 
-// outermost draws a call that no handler makes.
+// outermost draws a call that is not nested.
 func (p *program) outermost(from int, l lots) *errand {
 	e := p.errand(from, nil, l)
 	if l.oneIn(p.nestEvery) {
@@ -102,7 +102,7 @@ func (p *program) outermost(from int, l lots) *errand {
 	return e
 }
 
-// errand returns a call of which little is drawn.
+// errand returns a call with few properties drawn.
 func (p *program) errand(from int, within *errand, l lots) *errand {
 	e := &errand{p: p, from: from, within: within, lots: l, function: calledPlain, stream: !l.oneIn(3)}
 	e.priority = priority.Priority(l.IntN(p.priorities) - p.priorities/2)
@@ -120,7 +120,7 @@ func (p *program) errand(from int, within *errand, l lots) *errand {
 	return e
 }
 
-// size draws that of a message to a side.
+// size draws the size of a message to a side.
 func (e *errand) size(to int) int {
 	largest := e.p.sides[to].plan.Largest - 64 // a codec and the meta may add a little
 	if e.lots.oneIn(16) {
@@ -129,7 +129,7 @@ func (e *errand) size(to int) int {
 	return e.lots.skewed(0, min(largest, e.p.mostBytes))
 }
 
-// draw draws the rest.
+// draw draws the remaining properties.
 func (e *errand) draw() {
 	l := e.lots
 	if !e.sleepy {
@@ -167,12 +167,12 @@ func (e *errand) draw() {
 		e.fallAsleep()
 	} else if e.stream && l.oneIn(12) {
 		e.late = l.upTo(20*time.Millisecond) + 1
-		// which waits for nobody
+		// it waits for no other end
 		e.down = way{e: e, lots: e.down.lots, blocks: 1, most: 200, stopAt: -1, pauseAt: -1, sleepAt: -1, sendless: -1}
 	}
 }
 
-// leaf reports whether the function calls nobody back.
+// leaf reports whether the function makes no nested calls.
 func (e *errand) leaf() bool {
 	switch e.function {
 	case calledInline, calledInlineTyped, calledTyped, calledUnknown:
@@ -195,12 +195,12 @@ func (e *errand) drawFunction() {
 	e.durable = e.within == nil && !e.stream && e.from == 0 && e.p.resumes && l.oneIn(4)
 }
 
-// drawOrder lets the call be one of those that run in order, or not all at once.
+// drawOrder draws a function with a key or a gate.
 func (e *errand) drawOrder() {
 	l := e.lots
 	for up := e.within; up != nil; up = up.within {
 		if up.from == e.from && up.function >= calledKeyed && l.oneIn(3) {
-			// for which it need not wait
+			// the call need not wait for these
 			e.function, e.key = up.function, up.key
 			return
 		}
@@ -242,7 +242,7 @@ func (w *way) draw(e *errand, to int) {
 	w.drawManners()
 }
 
-// drawManners draws what is not possible with a stream of bytes.
+// drawManners draws properties that a stream of bytes cannot have.
 func (w *way) drawManners() {
 	l := w.e.lots
 	if l.oneIn(10) {
@@ -263,7 +263,7 @@ func (w *way) drawManners() {
 	}
 }
 
-// fallAsleep lets somebody sleep until the call is cancelled.
+// fallAsleep makes ends of the call sleep until it is canceled.
 func (e *errand) fallAsleep() {
 	l := e.lots
 	if e.depth > 0 && !l.oneIn(3) {
@@ -287,8 +287,8 @@ func (e *errand) fallAsleep() {
 	}
 }
 
-// maySleep reports whether a tree may hold a sleeper: what its root would hold until the end must
-// leave the others a worker, a window for either kind of stream, and room for parameters.
+// maySleep reports whether a tree may contain a sleeper: the resources that its root would hold
+// until the end must leave a worker, a window for either kind of stream, and budget for parameters.
 func (p *program) maySleep(e *errand) bool {
 	here, there := &p.sleepers[e.from], &p.sleepers[1-e.from]
 	plan, s := &p.sides[1-e.from].plan, &p.sides[1-e.from]
@@ -310,5 +310,5 @@ func (p *program) maySleep(e *errand) bool {
 	return true
 }
 
-// sleepers are what those hold at one side who sleep until the end.
+// sleepers counts the resources of sleepers at one side.
 type sleepers struct{ running, callers, params int }

@@ -9,14 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// These are the faults of the library that a test plants in a program.
+// Faults of the library that a test plants in a program.
 const (
 	aBlock  = "a Block" // is not given to the application
 	theRest = "the rest of the Blocks"
 )
 
 // loses reports whether the planted fault loses something of this direction now: once in a program,
-// of a direction that has no excuse.
+// in a direction without an excuse.
 func (w *way) loses(what string) bool {
 	p := w.e.p
 	if p.losing != what || w.mayBeLeft() || w.e.mayBeGivenUp() {
@@ -31,12 +31,12 @@ func (w *way) loses(what string) bool {
 	return false
 }
 
-// TestPrograms_PlantedLoss plays programs that lose Blocks, and each of them has to be found out.
+// TestPrograms_PlantedLoss plays programs that lose Blocks. Each of them has to be detected.
 func TestPrograms_PlantedLoss(t *testing.T) {
 	matter() // before the bubbles
 	for what, sees := range map[string]string{aBlock: "a Block of", theRest: "its Blocks ended early"} {
 		t.Run(what, func(t *testing.T) {
-			var lost []string // the verdicts of programs that have lost something
+			var lost []string // verdicts of programs that have lost something
 			for seed := uint64(1); len(lost) < 10; seed++ {
 				require.Less(t, seed, uint64(200), "a loss has no place in these programs")
 				p := drawProgram(seed)
@@ -58,7 +58,7 @@ func TestPrograms_PlantedLoss(t *testing.T) {
 }
 
 // TestPrograms_FailureWithGoroutinesLeft fails a program that cannot end. Its bubble panics, and
-// the test says the failure all the same. The goroutine that is left behind ends with a process.
+// the test still reports the failure. The remaining goroutine ends with a process.
 func TestPrograms_FailureWithGoroutinesLeft(t *testing.T) {
 	matter() // before the bubble
 	const inside = "ASTERISQUE_PROGRAM_THAT_FAILS"
@@ -80,5 +80,5 @@ func TestPrograms_FailureWithGoroutinesLeft(t *testing.T) {
 	require.Contains(t, verdict, "a planted failure")
 	require.Contains(t, verdict, "-program 1 ")
 	require.Contains(t, verdict, "deadlock")
-	os.Exit(0) // with the goroutine that is left
+	os.Exit(0) // with the remaining goroutine
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// doing is what one end of a call is doing.
+// doing is the present action of one end of a call.
 type doing struct {
 	mu   sync.Mutex
 	what string // guarded by mu, as at
@@ -34,18 +34,18 @@ func (d *doing) String() string {
 	return fmt.Sprintf("%s %d", d.what, d.at)
 }
 
-// transit is what has happened to one direction of Blocks.
+// transit is the progress of one direction of Blocks.
 type transit struct {
 	sender, receiver doing
 
 	mu sync.Mutex
 	// guarded by mu, as all below; of the Blocks that were sent, and of one that is being sent
 	sizes []int
-	sent  int  // that Send has accepted
-	ended bool // in good order
+	sent  int  // accepted by Send
+	ended bool // by CloseSend
 }
 
-// matter is what all messages consist of: a part of it that the sender and the receiver know.
+// matter is the content of all messages: the sender and the receiver know it.
 var matter = sync.OnceValue(func() []byte {
 	b := make([]byte, 4<<20+4*kib)
 	rand.NewChaCha8([32]byte{7}).Read(b)
@@ -55,7 +55,7 @@ var matter = sync.OnceValue(func() []byte {
 // content returns the content of a message.
 func content(n, size int) []byte { return matter()[n%1021:][:size:size] }
 
-// header is the length of what parameters begin with.
+// header is the length of the head of parameters.
 const header = 12
 
 // payload returns the parameters of the call.
@@ -95,7 +95,7 @@ func (p *program) service(of int) *asterisque.Service {
 	return svc
 }
 
-// find returns the call that has these parameters, and notes that it runs.
+// find returns the call that has these parameters, and records that it runs.
 func (p *program) find(params []byte) *errand {
 	number := binary.BigEndian.Uint32(params)
 	p.mu.Lock()
@@ -107,7 +107,7 @@ func (p *program) find(params []byte) *errand {
 	return e
 }
 
-// answer is the handler of the functions that do nothing else.
+// answer is the handler of the functions without further actions.
 func (p *program) answer(params []byte) ([]byte, error) {
 	e := p.find(params)
 	e.check(params)
@@ -121,7 +121,7 @@ func (e *errand) check(params []byte) {
 	}
 }
 
-// serve is the handler of the other ones.
+// serve is the handler of the other functions.
 func (p *program) serve(ctx context.Context, pp *pipe.Pipe, params []byte) ([]byte, error) {
 	e := p.find(params)
 	defer e.callee.set("has returned", 0)
@@ -159,7 +159,7 @@ func (p *program) serve(ctx context.Context, pp *pipe.Pipe, params []byte) ([]by
 	return content(int(e.number)+1, e.result), ctx.Err()
 }
 
-// callBack makes the calls within this one.
+// callBack makes the nested calls.
 func (e *errand) callBack(ctx context.Context) {
 	var kids sync.WaitGroup
 	for i := range e.kids {
@@ -178,7 +178,7 @@ func (e *errand) callBack(ctx context.Context) {
 	kids.Wait()
 }
 
-// run makes the call, and returns when it is over for this side.
+// run makes the call, and returns when it has ended for this side.
 func (e *errand) run(ctx context.Context) {
 	defer e.p.tick()
 	defer e.caller.set("is over", 0)
@@ -240,7 +240,7 @@ func (e *errand) callStream(ctx context.Context, s *asterisque.Session, opts []a
 	}
 	e.caller.set("waits for its sender", 0)
 	sender.Wait()
-	pp.Abort(nil) // lets go of what nobody has taken
+	pp.Abort(nil) // releases Blocks that were not taken
 	return result, err
 }
 
@@ -270,11 +270,11 @@ func (e *errand) hasRun() bool {
 	return e.ran > 0
 }
 
-// mayEndWith reports whether a is what the application asked for, or has to expect.
+// mayEndWith reports whether the application has requested, or has to expect, a.
 func (e *errand) mayEndWith(a *asterisque.Abort) bool {
 	switch a.Code {
 	case codec.Unavailable, codec.SessionClosed:
-		return e.p.mayEnd() // settle looks at the session
+		return e.p.mayEnd() // settle checks the session
 	case codec.NoFunction:
 		return e.function == calledUnknown
 	case codec.Canceled, codec.Expired:
@@ -296,7 +296,7 @@ func (p *program) mayEnd() bool { return p.ending != unending || p.resizes > 0 }
 // ended reports whether a session has ended.
 func (p *program) ended() bool { return p.sessions[0].Err() != nil || p.sessions[1].Err() != nil }
 
-// mayBeGivenUp reports whether the caller may end the call before it is over.
+// mayBeGivenUp reports whether the caller may cancel the call.
 func (e *errand) mayBeGivenUp() bool {
 	for ; e != nil; e = e.within {
 		if e.sleepy || e.giveUp > 0 || e.deadline > 0 || e.ttl > 0 || e.up.hurried > 0 || e.down.hurried > 0 {
@@ -306,7 +306,7 @@ func (e *errand) mayBeGivenUp() bool {
 	return false
 }
 
-// judgeBlocks is called when the call has ended well.
+// judgeBlocks is called when the call has succeeded.
 func (e *errand) judgeBlocks() {
 	for _, w := range []*way{&e.up, &e.down} {
 		w.mu.Lock()

@@ -12,17 +12,17 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// round is how long all that a program waits for by itself takes less than.
+// round is longer than any wait of a program by itself.
 const round = 3 * time.Second
 
-// mostStalled is how many minutes a session may stand at a soft limit that was moved below what it
-// had promised. In each ping interval one frame passes, so that the application may take something,
-// and the session need not end within one minute.
+// mostStalled is how many minutes a session may stay at a soft limit that was reduced below its
+// grants. In each ping interval one frame passes, so that the application may take a message, and
+// the session need not end within one minute.
 const mostStalled = 60
 
-// settle waits until the calls of which that is demanded are over, for both sides, and fails when
-// nobody gets on. Where limits change it may happen that a session reaches a soft limit which was
-// moved below what it had promised, and ends because of that.
+// settle waits until the calls for which of returns true have ended, for both sides, and fails when
+// no call makes progress. If limits change, a session may reach a soft limit that was reduced below
+// its grants, and may end because of that.
 func (p *program) settle(demand string, of func(*errand) bool) (stalled bool) {
 	for {
 		before := p.ticks.Load()
@@ -37,7 +37,7 @@ func (p *program) settle(demand string, of func(*errand) bool) (stalled bool) {
 		case p.ticks.Load() > before:
 		case p.ending != unending && p.cuts > 0 && !p.awaited:
 			p.awaited = true
-			time.Sleep(time.Minute) // of the bubble: a side awaits a peer that does not come back
+			time.Sleep(time.Minute) // of the bubble: a side waits for a lost peer
 			p.ticks.Add(1)
 		case p.resizes > 0 && p.stalled < mostStalled && (p.atSoftLimit(0) || p.atSoftLimit(1)):
 			p.stalled++
@@ -53,7 +53,7 @@ func (p *program) atSoftLimit(side int) bool {
 	return p.sessions[side].Stats().InboundState >= limits.Soft
 }
 
-// wantRight fails if anything went wrong.
+// wantRight fails if an error was recorded.
 func (p *program) wantRight() {
 	p.mu.Lock()
 	wrong := p.wrong
@@ -68,7 +68,7 @@ func (p *program) wantRight() {
 	}
 }
 
-// left returns how many calls are to end, and have not.
+// left returns the number of calls that have to end, and have not.
 func (p *program) left(of func(*errand) bool) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,16 +92,16 @@ func (e *errand) over() bool {
 	return e.caller.String() == "is over 0" && (callee == " 0" || callee == "has returned 0")
 }
 
-// wantNothing fails if anything is held.
+// wantNothing fails if a side holds anything.
 func (p *program) wantNothing() {
 	time.Sleep(round) // of the bubble
 	if p.ending != unending && p.cuts > 0 {
-		time.Sleep(time.Minute) // of the bubble: a side awaits a peer that does not come back
+		time.Sleep(time.Minute) // of the bubble: a side waits for a lost peer
 	}
 	synctest.Wait()
 	p.wantRight()
 	for i, s := range p.sessions {
-		if s.Err() != nil { // what was being written at the end still counts
+		if s.Err() != nil { // messages that were being written at the end still count
 			if st := s.Stats(); st.Pipes+st.Waiting+st.Running > 0 {
 				p.fatal("the session has ended, and side %d holds %d pipes", i, st.Pipes)
 			}
@@ -113,7 +113,7 @@ func (p *program) wantNothing() {
 	}
 }
 
-// probe makes a last few calls that need all of the room, so that none of it is lost unseen.
+// probe makes a few final calls that need the whole budget, so that a lost part of it is detected.
 func (p *program) probe() {
 	for from := range p.sides {
 		for n := range 3 {
@@ -134,12 +134,12 @@ func (p *program) probe() {
 	p.settle("the last calls have to end", func(*errand) bool { return true })
 }
 
-// plain lets one Block of a size be sent without further ado.
+// plain makes the direction a single Block of a size.
 func (w *way) plain(size int) {
 	*w = way{e: w.e, lots: w.lots, blocks: 1, most: size, stopAt: -1, pauseAt: -1, sleepAt: -1, sendless: -1}
 }
 
-// report tells what is going on.
+// report describes the state of the program.
 func (p *program) report() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n\nrepeat it with: go test -run %s -program %d -count 100 .\n%v", "TestPrograms", p.seed, p)

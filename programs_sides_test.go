@@ -10,7 +10,7 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// lots draws what a program does.
+// lots draws the actions of a program.
 type lots struct{ *rand.Rand }
 
 func lotsOf(seed, number uint64) lots {
@@ -67,7 +67,7 @@ func (l lots) inbound() (in limits.Limits) {
 	return in
 }
 
-// outbound draws the limits of a side whose peer takes messages of at most largest bytes.
+// outbound draws the limits of a side. Its peer accepts messages of at most largest bytes.
 func (l lots) outbound(largest int, posts bool) (out limits.Limits) {
 	out.Soft.Bytes = l.skewed(kib, 32<<20)
 	if l.oneIn(2) {
@@ -115,16 +115,16 @@ func (l lots) habits() habits {
 	if l.oneIn(6) {
 		h.pauses = l.within(1, 4)
 	}
-	if l.oneIn(6) { // then what sleepers have been promised may be all that there is room for
+	if l.oneIn(6) { // grants to sleepers may exhaust the budget then
 		h.resizes, h.sleepEvery, h.resumes, h.cuts = l.within(1, 4), never, false, 0
 	}
 	return h
 }
 
-// side is what is drawn for the node of one end.
+// side is the configuration drawn for the node of one end.
 type side struct {
 	in, out     limits.Limits
-	largest     int // message; 0: what follows from in
+	largest     int // message; 0: derived from in
 	workers     int
 	nodeWorkers int // 0: any number
 	maxWaiting  int // likewise
@@ -134,12 +134,12 @@ type side struct {
 	gate        int // places of gated functions
 	pings       bool
 
-	plan limits.Plan // what its peer is promised
+	plan limits.Plan // granted to its peer
 }
 
 const kib = 1 << 10
 
-// rare draws what few nodes have.
+// rare draws rare properties of nodes.
 func (s *side) rare(l lots) {
 	if l.oneIn(6) {
 		s.nodeWorkers = l.within(1, s.workers)
@@ -187,13 +187,13 @@ func (s *side) options() []asterisque.Option {
 	return opts
 }
 
-// String says what of a side is not the default.
+// String returns the properties of a side that are not the default.
 func (s side) String() string {
 	return fmt.Sprintf("in %v (hard %v), out %v (hard %v), messages of %d, workers %d of %d, waiting %d, call window %d, window %d, share %v, gates of %d",
 		s.in.Soft, s.in.Hard, s.out.Soft, s.out.Hard, s.plan.Largest, s.workers, s.nodeWorkers, s.maxWaiting, s.callWindow, s.window, s.share, s.gate)
 }
 
-// takes returns how many workers there are.
+// takes returns the number of workers.
 func (s *side) takes() int {
 	if s.nodeWorkers > 0 {
 		return min(s.workers, s.nodeWorkers)
@@ -201,27 +201,27 @@ func (s *side) takes() int {
 	return s.workers
 }
 
-// habits are what all of a program's calls have in common.
+// habits are the common properties of all calls of a program.
 type habits struct {
 	threads    int  // at each side
 	calls      int  // of each thread, one after the other
 	mostBlocks int  // of a direction
 	mostBytes  int  // of a message, mostly
-	nestEvery  int  // one call in so many calls back
-	sleepEvery int  // one call in so many sleeps until it is cancelled
-	giveUps    int  // one call in so many is given up
+	nestEvery  int  // one call in nestEvery calls back
+	sleepEvery int  // one call in sleepEvery sleeps until it is canceled
+	giveUps    int  // one call in giveUps is canceled
 	priorities int  // that are used
 	posts      bool // some Blocks are sent without waiting
 	resumes    bool // the session outlives its wires
-	cuts       int  // how often they are lost
+	cuts       int  // losses of the wire
 	pauses     int  // of the session
-	resizes    int  // how often limits change
+	resizes    int  // changes of limits
 
 	partLen     int // bytes of the largest part of a message; 0: as the protocol allows
 	ending      ending
 	endAt       time.Duration
 	endOf       int  // the side that ends the session
-	intercepted bool // interceptors stand around all calls, and pass them on
+	intercepted bool // interceptors wrap all calls, and pass them on
 }
 
 // ending says how a program ends its session while calls are made.
@@ -234,7 +234,7 @@ const (
 )
 
 // drawEnding draws how messages are divided, and how the session ends. It has lots of its own, so
-// that it changes nothing else of the program of a seed.
+// that the rest of the program of a seed does not change.
 func (h *habits) drawEnding(l lots) {
 	if l.oneIn(2) {
 		h.partLen = 4 * kib << l.IntN(4)
@@ -248,10 +248,10 @@ func (h *habits) drawEnding(l lots) {
 		h.ending = closes
 	}
 	h.sleepEvery, h.resizes, h.posts = never, 0, false
-	if l.oneIn(2) { // large messages, and many
+	if l.oneIn(2) { // many large messages
 		h.mostBytes = max(h.mostBytes, 64*kib)
 	}
 }
 
-// never is for one in so many.
+// never is the n of oneIn for an event that does not happen.
 const never = 1 << 30

@@ -24,9 +24,9 @@ import (
 
 var onlyProgram = flag.Uint64("program", 0, "run only the program that is drawn from this seed")
 
-// TestProgramsOfHonestApplicationsNeverStandStill draws what two applications do with each other,
-// and plays it: of whatever may go on, all does, whoever sleeps beside it; nothing promised is
-// beyond the room for it; the reader never waits; and in the end nothing is held.
+// TestProgramsOfHonestApplicationsNeverStandStill draws the actions of two applications, and plays
+// them. Every action completes, in spite of sleepers. Grants never exceed their budget, the reader
+// never blocks, and at the end no side holds anything.
 func TestProgramsOfHonestApplicationsNeverStandStill(t *testing.T) {
 	first, programs := uint64(501), uint64(500) // 827 once failed
 	switch {
@@ -51,7 +51,7 @@ func TestProgramsOfHonestApplicationsNeverStandStill(t *testing.T) {
 	}
 }
 
-// playProgramOf plays the program that is drawn from a seed, and returns how its calls ended.
+// playProgramOf plays the program that is drawn from a seed, and returns the outcomes of its calls.
 func playProgramOf(t *testing.T, seed uint64) *outcomes {
 	matter() // before the bubble
 	late := time.AfterFunc(2*time.Minute, func() {
@@ -67,8 +67,8 @@ func playProgramOf(t *testing.T, seed uint64) *outcomes {
 	return &p.outcomes
 }
 
-// failure runs play in a bubble, and returns why the program failed. A failed program may leave
-// goroutines behind, with which the bubble panics: the panic tells less than the failure.
+// failure runs play in a bubble, and returns the reason for which the program failed. A failed
+// program may leave goroutines behind, which make the bubble panic: the panic is less specific.
 func (p *program) failure(t *testing.T, play func()) (failure string) {
 	defer func() {
 		if left := recover(); left != nil {
@@ -92,7 +92,7 @@ func (p *program) fatal(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// outcomes count how calls ended.
+// outcomes counts the outcomes of calls.
 type outcomes struct {
 	mu     sync.Mutex
 	counts map[string]int // guarded by mu
@@ -126,7 +126,7 @@ func (o *outcomes) String() string {
 	return strings.Join(list, ", ")
 }
 
-// program is what two applications do over one session.
+// program is the actions of two applications over one session.
 type program struct {
 	habits
 	seed    uint64 // these are fixed
@@ -142,20 +142,20 @@ type program struct {
 	wake     context.CancelFunc // ends all sleepers
 	actors   sync.WaitGroup
 
-	ticks    atomic.Int64 // whenever anybody gets on
+	ticks    atomic.Int64 // progress of any call
 	outcomes outcomes
 
-	losing  string // what a planted fault loses, if anything; fixed while it is played
-	verdict string // why the program has failed; belongs to the goroutine of play, as all below
+	losing  string // target of the planted fault; fixed while it is played
+	verdict string // reason of the failure; owned by the goroutine of play, as all below
 	awaited bool   // a side has waited for its peer in vain
-	// minutes in which a session has stood at its soft limit, and ends
+	// minutes for which a session has stayed at its soft limit, and ends
 	stalled int
 
 	mu       sync.Mutex
 	errands  []*errand // guarded by mu, as all below
 	sleepers [2]sleepers
-	wrong    string // the first thing that went wrong
-	lost     *way   // of which the planted fault has lost something
+	wrong    string // the first error
+	lost     *way   // direction in which the planted fault has lost something
 }
 
 // thread makes one call after the other.
@@ -212,7 +212,7 @@ func (p *program) play() {
 	p.wantNothing()
 }
 
-// end ends all that is still going on.
+// end ends all remaining activity.
 func (p *program) end() {
 	p.wake()
 	if p.conn != nil {
@@ -262,7 +262,7 @@ func (p *program) connect() {
 	p.sessions = [2]*asterisque.Session{<-begun[0], <-begun[1]}
 }
 
-// caller returns on what a call is made.
+// caller returns the Caller of a call.
 func (p *program) caller(e *errand) asterisque.Caller {
 	if e.durable {
 		return p.conn
@@ -283,7 +283,7 @@ func (p *program) run(sleeping context.Context, th thread) {
 	}
 }
 
-// disturb lets happen what the calls do not.
+// disturb schedules cuts, pauses, changes of limits, and the end of the session.
 func (p *program) disturb() {
 	var times [3][]time.Duration
 	for i, n := range []int{p.cuts, p.pauses, p.resizes} {
@@ -323,8 +323,7 @@ func (p *program) disturb() {
 	}
 }
 
-// resize changes the limits of a side after some time. If somebody sleeps they are as they were in
-// the end.
+// resize changes the limits of a side after some time, and restores them later.
 func (p *program) resize(after time.Duration) {
 	i := p.lots.IntN(2)
 	s, in, out := p.sessions[i], p.lots.inbound(), p.lots.outbound(p.sides[1-i].plan.Largest, p.posts)
@@ -342,7 +341,7 @@ func (p *program) resize(after time.Duration) {
 	})
 }
 
-// tick notes that somebody has got on, and checks from time to time what holds at any moment.
+// tick records progress, and from time to time checks the invariants.
 func (p *program) tick() {
 	if p.ticks.Add(1)%8 == 0 {
 		p.check()
@@ -358,7 +357,7 @@ func (p *program) count(err error) {
 	p.outcomes.note(outcome, 1)
 }
 
-// check fails the program if more is promised than there is room for, or if a reader had to wait.
+// check fails the program if grants exceed their budget, or if a reader had to wait.
 func (p *program) check() {
 	if p.resizes > 0 {
 		return

@@ -48,14 +48,14 @@ func (w *way) close(pp *pipe.Pipe) {
 	}
 }
 
-// sendBlock sends one Block, and reports false if no more are wanted.
+// sendBlock sends one Block, and returns false if no more are wanted.
 func (w *way) sendBlock(ctx context.Context, pp *pipe.Pipe, size int) bool {
 	n := w.next(size)
 	w.sender.set("sends", n)
 	err := w.try(ctx, pp, content(n, size))
 	if errors.Is(err, asterisque.ErrExpired) && ctx.Err() == nil && pp.Err() == nil {
 		w.e.p.tick()
-		return true // given up, and nothing of it was sent
+		return true // canceled, and not sent
 	}
 	if err != nil {
 		w.excuse(err)
@@ -66,7 +66,7 @@ func (w *way) sendBlock(ctx context.Context, pp *pipe.Pipe, size int) bool {
 	return true
 }
 
-// next notes what is about to be sent, and returns its number.
+// next records the Block that is about to be sent, and returns its number.
 func (w *way) next(size int) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -104,7 +104,7 @@ func (w *way) try(ctx context.Context, pp *pipe.Pipe, b []byte) error {
 	return pp.Send(ctx, b, opts...)
 }
 
-// excuse fails the program if err is not what a sender has to expect.
+// excuse fails the program if a sender has no reason to expect err.
 func (w *way) excuse(err error) {
 	var a *asterisque.Abort
 	switch {
@@ -118,7 +118,7 @@ func (w *way) excuse(err error) {
 	w.e.p.fail("%v: sending failed: %v: %v", w.e, err, w)
 }
 
-// total returns how many bytes a stream of bytes has.
+// total returns the number of bytes of a stream.
 func (w *way) total() int { return min(w.blocks*w.most, 1<<20) }
 
 // write sends the direction as a stream of bytes.
@@ -146,7 +146,7 @@ func (w *way) write(pp *pipe.Pipe) {
 	}
 }
 
-// read takes it.
+// read receives the direction as a stream of bytes.
 func (w *way) read(ctx context.Context, pp *pipe.Pipe) {
 	in, rest := stream.NewReader(pp), content(0, w.total())
 	b := make([]byte, 1+min(w.most, 64*kib))
@@ -178,7 +178,7 @@ func (w *way) read(ctx context.Context, pp *pipe.Pipe) {
 	}
 }
 
-// leaves does what the receiver does instead of taking Block n, and reports whether it takes no
+// leaves performs the receiver's action in place of taking Block n, and reports whether it takes no
 // more.
 func (w *way) leaves(ctx context.Context, pp *pipe.Pipe, n int) bool {
 	switch n {
@@ -242,7 +242,7 @@ func (w *way) receive(ctx context.Context, pp *pipe.Pipe) {
 	}
 }
 
-// recv receives a Block, in a hurry as often as that is drawn.
+// recv receives a Block, with short deadlines as often as drawn.
 func (w *way) recv(ctx context.Context, pp *pipe.Pipe) (pipe.Block, error) {
 	for ; w.hurries < w.hurried; w.hurries++ {
 		short, cancel := context.WithTimeout(ctx, time.Duration(w.hurried-w.hurries)*200*time.Microsecond)
@@ -255,7 +255,7 @@ func (w *way) recv(ctx context.Context, pp *pipe.Pipe) (pipe.Block, error) {
 	return pp.Recv(ctx)
 }
 
-// judgeBlock fails the program if a Block is not the one that was sent as number seq.
+// judgeBlock fails the program unless a Block is the one that was sent as number seq.
 func (w *way) judgeBlock(seq int, payload []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -289,7 +289,7 @@ func (w *way) finished() {
 	w.mu.Unlock()
 }
 
-// excuseReceiver fails the program if err is not what a receiver has to expect.
+// excuseReceiver fails the program if a receiver has no reason to expect err.
 func (w *way) excuseReceiver(err error) {
 	var a *asterisque.Abort
 	if !errors.As(err, &a) || !w.e.mayEndWith(a) {

@@ -13,17 +13,17 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
 
-// cable is what the wires of a program are like.
+// cable is the kind and the properties of a program's wires.
 type cable struct {
 	kind cableKind
-	// of a hose: bytes that are under way in each direction; 0: a write waits for its read
+	// of a hose: bytes in flight in each direction; 0: a write waits for its read
 	room  int
-	piece int           // bytes that it gives away at once
-	pause time.Duration // after each piece, unless there is less room than for one
+	piece int           // bytes that a read returns at once
+	pause time.Duration // after each piece, unless room is smaller than a piece
 
 	delay wiretest.Direction // of a slow cable
 
-	lostAfter []int // after how many bytes one hose after the other is lost
+	lostAfter []int // bytes after which one hose after the other is lost
 }
 
 type cableKind uint8
@@ -43,7 +43,7 @@ type progDialer struct {
 
 	mu   sync.Mutex
 	lose func()        // guarded by mu, as all below; loses the present wire
-	made int           // how many wires there were
+	made int           // number of wires so far
 	held chan struct{} // dialling waits until it is closed; may be nil
 }
 
@@ -75,7 +75,7 @@ func (d *progDialer) cut() {
 	lose()
 }
 
-// away loses the present wire, and lets nobody dial for so long.
+// away loses the present wire, and blocks dialling for length.
 func (d *progDialer) away(length time.Duration) {
 	held := make(chan struct{})
 	d.mu.Lock()
@@ -89,7 +89,7 @@ func (d *progDialer) away(length time.Duration) {
 	close(held)
 }
 
-// wires returns two connected wires, the nth ones, and what loses them.
+// wires returns two connected wires, the nth ones, and a function that loses them.
 func (c *cable) wires(n int) (a, b wire.Wire, lose func()) {
 	if c.kind == hoses {
 		there, back := newHose(c), newHose(c)
@@ -115,13 +115,13 @@ type hose struct {
 	lost        func() // loses both directions
 
 	mu      sync.Mutex
-	changed sync.Cond // uses mu; told about every change of what follows
+	changed sync.Cond // uses mu; broadcast at every change of the fields below
 
 	bytes   []byte
-	reading bool  // somebody waits for bytes
-	left    int   // bytes until the connection is lost; below 0: it is not
-	err     error // of who writes
-	end     error // of who has read what there is
+	reading bool  // a reader waits for bytes
+	left    int   // bytes until the connection is lost; below 0: never
+	err     error // of writers
+	end     error // of readers, after the remaining bytes
 }
 
 func newHose(c *cable) *hose {
@@ -187,7 +187,7 @@ func (h *hose) write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// lose ends the hose, with all that is in it.
+// lose ends the hose, with all bytes in it.
 func (h *hose) lose() { h.over(syscall.ECONNRESET, syscall.ECONNRESET, true) }
 
 // over ends the hose with these errors, unless it has ended.

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheFirstOfThoseAwayHasMost compares with looking at all.
+// TestTheFirstOfThoseAwayHasMost compares with a search of all owners.
 func TestTheFirstOfThoseAwayHasMost(t *testing.T) {
 	var w aways
 	w.init(amountAway{}, amountAway{})
@@ -31,7 +31,8 @@ func TestTheFirstOfThoseAwayHasMost(t *testing.T) {
 	}
 }
 
-// TestSessionsThatAreAwayHaveAQuarterOfTheNode, and those of one peer an eighth of its bytes.
+// TestSessionsThatAreAwayHaveAQuarterOfTheNode also checks that one peer has an eighth of the
+// bytes.
 func TestSessionsThatAreAwayHaveAQuarterOfTheNode(t *testing.T) {
 	n := NewNode(WithLimits(Limits{Budget: 80 << 20}), WithAdmission(Admission{Sessions: 41, PerAddress: 7}))
 	defer n.Close()

@@ -13,7 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// leaving is a session that shuts down and the Wire of its peer, which does everything by itself.
+// leaving is a session that shuts down, and the Wire of its peer, which the test writes itself.
 type leaving struct {
 	t    *testing.T
 	s    *Session
@@ -49,7 +49,7 @@ func (d *leaving) write(m interface{ AppendTo([]byte) []byte }) {
 	require.NoError(d.t, d.peer.WriteFrames([][]byte{m.AppendTo(nil)}))
 }
 
-// wantDrainBefore reads until the Drain, and wants no Close of that pipe before it.
+// wantDrainBefore reads until the Drain, and rejects a Close of that pipe before it.
 func (d *leaving) wantDrainBefore(pipe uint64, want message.Drain) {
 	d.t.Helper()
 	for {
@@ -66,7 +66,7 @@ func (d *leaving) wantDrainBefore(pipe uint64, want message.Drain) {
 	}
 }
 
-// A call arrives when Shutdown has begun to refuse calls, and has not said so yet.
+// A call arrives when Shutdown has begun to reject calls, before the Drain is sent.
 func TestTheEndIsAnnouncedBeforeACallIsRefusedForIt(t *testing.T) {
 	d := newLeaving(t)
 	d.s.table.drainHere()
@@ -74,7 +74,8 @@ func TestTheEndIsAnnouncedBeforeACallIsRefusedForIt(t *testing.T) {
 	d.wantDrainBefore(0, message.Drain{None: true})
 }
 
-// The writer waits for a peer that does not read, so that the Drain and the refusal leave together.
+// The writer waits for a peer that does not read, so that the Drain and the rejection leave
+// together.
 func TestTheDrainLeavesBeforeARefusalThatLeavesWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newLeaving(t)
@@ -89,7 +90,7 @@ func TestTheDrainLeavesBeforeARefusalThatLeavesWithIt(t *testing.T) {
 	})
 }
 
-// Two that shut down at the same time: of one the Drain is not in the outbox yet.
+// Two shutdowns at the same time: the Drain of the first is not in the outbox yet.
 func TestWhoClosesWhileTheEndIsBeingAnnouncedAnnouncesItToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newLeaving(t)

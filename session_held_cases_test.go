@@ -15,18 +15,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// heldCase makes one kind of messages wait.
+// heldCase makes messages of one kind wait.
 type heldCase struct {
 	name  string
 	n     int
 	opts  []asterisque.Option
-	stuck bool               // the peer reads nothing, and neither does the Wire hold much
-	add   func(*heldRig)     // adds what the peer sends
-	open  func(*heldRig)     // is called before anything is measured
-	fill  func(*heldRig)     // is called instead of sending
-	until func(*heldRig) int // how many wait; n are awaited
-	once  bool               // what is remembered counts as well
-	end   func(*heldRig)     // is called at the end
+	stuck bool               // the peer reads nothing, and the Wire has a small buffer
+	add   func(*heldRig)     // adds messages of the peer
+	open  func(*heldRig)     // called before the measurement
+	fill  func(*heldRig)     // called instead of sending
+	until func(*heldRig) int // number of waiting messages; n are awaited
+	once  bool               // remembered answers count as well
+	end   func(*heldRig)     // called at the end
 }
 
 func heldCases() (cases []heldCase) {
@@ -354,7 +354,7 @@ func heldParams(i, size int) []byte {
 	return b
 }
 
-// withUnknown returns the frame f, which has no meta, with one that has an unknown string.
+// withUnknown returns the frame f, which has no meta, with a meta that has an unknown string.
 func withUnknown(f []byte, size int) []byte {
 	f[0]++
 	f = append(f, 0xa1, 0x18, 100)
@@ -370,7 +370,7 @@ func inboundMessages(r *heldRig) int { return r.s.Stats().Inbound.Messages }
 
 func outboundMessages(r *heldRig) int { return r.s.Stats().Outbound.Messages }
 
-// looks is one that looks at the parameters.
+// looks is an interceptor that reads the parameters.
 func looks(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 	c.Params()
 	return next(ctx, c)

@@ -22,8 +22,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// heldRig is a session of which one kind of messages is made to wait, and its other side, whose
-// bytes were made before.
+// heldRig is a session that makes messages of one kind wait, and its other side, with bytes made
+// beforehand.
 type heldRig struct {
 	t       *testing.T
 	n       int
@@ -31,10 +31,10 @@ type heldRig struct {
 	s       *asterisque.Session
 	peer    wire.Wire
 	release chan struct{} // closed when handlers may return
-	made    []byte        // what the peer sends
-	first   []byte        // what it sends before anything is measured
-	apart   int           // bytes that are the application's
-	keep    []any         // what the application holds on to
+	made    []byte        // messages of the peer
+	first   []byte        // sent before the measurement
+	apart   int           // bytes of the application
+	keep    []any         // references of the application
 }
 
 // The functions of a heldRig.
@@ -78,7 +78,7 @@ func (r *heldRig) service() *asterisque.Service {
 	return svc
 }
 
-// add adds a frame to what the peer sends.
+// add adds a frame to the messages of the peer.
 func (r *heldRig) add(m interface{ AppendTo([]byte) []byte }) { r.addFrame(m.AppendTo(nil)) }
 
 func (r *heldRig) addFrame(f []byte) {
@@ -87,7 +87,7 @@ func (r *heldRig) addFrame(f []byte) {
 	}
 }
 
-// before lets what was added until now be sent before anything is measured.
+// before moves the messages added so far to before the measurement.
 func (r *heldRig) before() { r.first, r.made = append(r.first, r.made...), r.made[:0] }
 
 // open adds an Open with parameters that are size bytes of CBOR.
@@ -95,7 +95,7 @@ func (r *heldRig) open(i int, function uint16, size int, meta message.Meta) {
 	r.add(&message.Open{Pipe: uint64(2 * i), Function: function, Params: heldParams(i, size), Meta: meta})
 }
 
-// worker is how many bytes the node has for each worker, its goroutine apart.
+// worker is the number of bytes of a node for each worker, without its goroutine.
 const worker = 128
 
 // begin connects both sides.
@@ -130,7 +130,7 @@ func (r *heldRig) begin(c *heldCase) {
 	require.NotNil(r.t, r.s)
 }
 
-// drain reads all that comes.
+// drain reads all messages.
 func (r *heldRig) drain() {
 	for {
 		if _, err := r.peer.ReadFrame(8 << 20); err != nil {
@@ -149,14 +149,14 @@ func (r *heldRig) counted(c *heldCase) int {
 	return n
 }
 
-// TestWhatIsCountedIsHeld makes one kind of messages after the other wait, and compares what the
-// statistics count with what the heap grows by. The heap also grows by what is kept for later, such
-// as goroutines that have ended; it does so once, and not when the same is measured again.
+// TestWhatIsCountedIsHeld makes messages of one kind after the other wait, and compares the
+// statistics with the growth of the heap. The heap also grows by memory kept for later, such as
+// ended goroutines, but only at the first measurement.
 func TestWhatIsCountedIsHeld(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector holds more")
 	}
-	testkit.Goroutine() // for workers, which are used again
+	testkit.Goroutine() // for workers, which are reused
 	room := make([]byte, 0, 26<<20)
 	for _, c := range heldCases() {
 		t.Run(c.name, func(t *testing.T) {
@@ -171,8 +171,8 @@ func TestWhatIsCountedIsHeld(t *testing.T) {
 	}
 }
 
-// measure returns how many bytes are counted for each that is held, while the messages wait that c
-// makes. What the peer sends stands in room, which is there before anything is measured.
+// measure returns the ratio of counted to held bytes, while the messages of c wait. The messages of
+// the peer are in room, which is allocated before the measurement.
 func (c *heldCase) measure(t *testing.T, room []byte) float64 {
 	r := &heldRig{t: t, n: c.n, release: make(chan struct{}), made: room[:0]}
 	r.begin(c)

@@ -11,7 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// A secret is no good any more as soon as its peer has come back, also if that has nothing to say.
+// A secret becomes void as soon as its peer has resumed, even if the peer sends nothing.
 func TestAFormerSecretIsVoidAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := NewNode(WithResume(Resume{For: time.Minute}), WithTimeouts(Timeouts{Ping: -1})), NewNode(WithResume(Resume{For: time.Minute}), WithTimeouts(Timeouts{Ping: -1}))

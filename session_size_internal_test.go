@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestASessionFitsItsClass bounds what every session has, used or not. With its header of 8 bytes a
-// Session has the 1,408 of a class of Go's allocator; the next one has 1,536.
+// TestASessionFitsItsClass bounds the memory of every session, used or not. With its header of 8
+// bytes a Session has the 1,408 of a class of Go's allocator; the next class has 1,536.
 func TestASessionFitsItsClass(t *testing.T) {
 	if bits.UintSize < 64 {
 		t.Skip("pointers are smaller here")

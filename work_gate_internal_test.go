@@ -9,10 +9,10 @@ import (
 )
 
 // TestAPlaceThatBecomesFreeBetweenTwoTurnsIsTaken has two calls leave at the same time, the second
-// one while nobody is in the queue because the first one's turn is being taken.
+// one while the queue is empty because the first one's turn is being taken.
 func TestAPlaceThatBecomesFreeBetweenTwoTurnsIsTaken(t *testing.T) {
 	g := &gate{free: 2}
-	// without workers: what is admitted stays in its queue
+	// without workers: admitted calls stay in their queue
 	s := &Session{shared: new(shared)}
 	d := &s.calls
 	d.plan, d.staff, d.ready = new(limits.Plan), new(staff), newJobQueue(taskToWorker)
@@ -36,7 +36,7 @@ func TestAPlaceThatBecomesFreeBetweenTwoTurnsIsTaken(t *testing.T) {
 	require.Equal(t, 1, d.gated[g].jobs.len())
 }
 
-// TestACallWithinAnotherOneCountsOnceAtItsGate has another one wait for its end.
+// TestACallWithinAnotherOneCountsOnceAtItsGate has another call wait for its end.
 func TestACallWithinAnotherOneCountsOnceAtItsGate(t *testing.T) {
 	g := new(gate)
 	s := &Session{shared: new(shared)}
@@ -57,8 +57,8 @@ type loan int
 func (l *loan) queue() {}
 func (l *loan) lend()  { *l++ }
 
-// TestWhoeverHasAPlaceAndWaitsIsLentAWorkerForTheUrgentCallBehind, whether it has waited for the
-// place or not, and as long as it waits.
+// TestWhoeverHasAPlaceAndWaitsIsLentAWorkerForTheUrgentCallBehind has calls that waited for the
+// place, and calls that did not.
 func TestWhoeverHasAPlaceAndWaitsIsLentAWorkerForTheUrgentCallBehind(t *testing.T) {
 	g := new(gate)
 	var never, has loan

@@ -15,8 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// TestKeysThatWereUsedCostNothing makes calls with as many different keys, of which none is to be
-// remembered.
+// TestKeysThatWereUsedCostNothing makes calls with different keys, of which none is remembered.
 func TestKeysThatWereUsedCostNothing(t *testing.T) {
 	distinct := 30_000
 	if f := flag.Lookup("soak"); f != nil && f.Value.String() == "true" {
@@ -51,11 +50,11 @@ func TestKeysThatWereUsedCostNothing(t *testing.T) {
 	use(0, 5000)
 	before, goroutines := weightest.Heap(), runtime.NumGoroutine()
 	use(5000, distinct)
-	// what other tests have left may go meanwhile
+	// memory of other tests may be released meanwhile
 	require.LessOrEqual(t, weightest.HeldSince(before, 512<<10), 512<<10)
 	require.InDelta(t, goroutines, runtime.NumGoroutine(), callers)
 
-	here.Close() // after which no call runs any more
+	here.Close() // no call runs afterwards
 	there.Close()
 	h := svc.find(1)
 	require.Eventually(t, func() bool { h.key.keys.mu.Lock(); defer h.key.keys.mu.Unlock(); return len(h.key.keys.last) == 0 }, waitForWorkers, tick)

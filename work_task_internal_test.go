@@ -6,11 +6,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// steps are the states that follow on one state, by what happens; whatever is missing cannot
-// happen.
+// steps are the states that follow one state, by event; missing events are impossible.
 type steps[S, E comparable] map[S]map[E]S
 
-// check compares next with the steps, for all states and events below the given ones.
+// check compares next with the steps, for all states and events.
 func (want steps[S, E]) check(t *testing.T, states []S, events []E, next func(S, E) (S, bool)) {
 	t.Helper()
 	for _, s := range states {
@@ -80,8 +79,8 @@ func TestStatesOfADurableAnswer(t *testing.T) {
 	}.check(t, upTo(durableForgotten), upTo(durableLapses), durableState.next)
 }
 
-// TestATurnThatIsLeftBeforeItIsEnteredHoldsUpNobody has the caller give up while the key of its
-// call is being named.
+// TestATurnThatIsLeftBeforeItIsEnteredHoldsUpNobody has the caller cancel while the key of its call
+// is being computed.
 func TestATurnThatIsLeftBeforeItIsEnteredHoldsUpNobody(t *testing.T) {
 	k := keys{last: make(map[uint64]*turn)}
 	early, late := &turn{key: 1}, &turn{key: 1}
@@ -95,8 +94,8 @@ func TestATurnThatIsLeftBeforeItIsEnteredHoldsUpNobody(t *testing.T) {
 	require.Empty(t, k.last)
 }
 
-// TestACallThatLeavesItsQueueIsPassedOver lends a worker to a call that waits: its entry stays, and
-// is passed over.
+// TestACallThatLeavesItsQueueIsPassedOver lends a worker to a waiting call: its entry stays in the
+// queue, and is skipped.
 func TestACallThatLeavesItsQueueIsPassedOver(t *testing.T) {
 	q := newJobQueue(taskToWorker)
 	gone, stays := &served{work: task{state: taskForKey}}, &served{work: task{state: taskForKey}}

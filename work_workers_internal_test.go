@@ -7,14 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// How long a test waits at most for workers to be done, and how often it looks.
+// The longest wait of a test for workers, and the interval of its checks.
 const (
 	waitForWorkers = 2 * time.Minute
 	tick           = time.Millisecond
 )
 
-// TestWorkersEndAlsoAtTheMomentOfATrim ends them when the timer has fired, and its function has yet
-// to begin.
+// TestWorkersEndAlsoAtTheMomentOfATrim ends the workers when the timer has fired, before its
+// function begins.
 func TestWorkersEndAlsoAtTheMomentOfATrim(t *testing.T) {
 	w := new(workers)
 	for range 3 {
