@@ -48,7 +48,7 @@ func (b *budget) refusesSession(p *Peer) error {
 	if !b.Over() || b.owners.heldBy(p) <= b.fairShare() && b.Held() <= b.Most()+b.Most()/8 {
 		return nil
 	}
-	return codec.OverloadedFor(crowdedFor, "too much is held here for others: see Limits.Budget")
+	return codec.OverloadedFor(crowdedFor, "too much memory is held here: see Limits.Budget")
 }
 
 // fairShare returns the share of an owner such that seven eighths of the budget are enough for all:

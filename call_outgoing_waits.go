@@ -43,7 +43,7 @@ func (o *outgoing) waitForOpens(ctx context.Context, cost int64, p priority.Prio
 	case <-ctx.Done():
 		o.opens.abandon(w)
 		used, room := o.opens.used()
-		return neverSent(waitedFor(ctx, "room for calls at the peer, whose workers have to take some first: %d bytes of %d are used", used, room))
+		return neverSent(waitedFor(ctx, "room for calls at the peer: its workers have to take some first, and %d bytes of %d are used", used, room))
 	case <-o.ctx.Done():
 		return o.ended()
 	}

@@ -139,7 +139,7 @@ func (o *outgoing) holdWindow(ctx context.Context, p int8, bytes int) (h limits.
 	}
 	if o.handledIn(ctx) != nil {
 		if !room.Nest(&h) {
-			return h, 0, neverSent(codec.ErrOverloaded.Withf("the windows of streams within calls hold all of their room, %d bytes", room.Plan().NestedOwn))
+			return h, 0, neverSent(codec.ErrOverloaded.Withf("the windows of nested streams hold all of their room, %d bytes", room.Plan().NestedOwn))
 		}
 		return h, h.Bytes(), nil
 	}

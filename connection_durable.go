@@ -61,7 +61,7 @@ func (m *making) endedWith(ctx context.Context, s *Session, err error) error {
 	if a := codec.AbortOf(err); a.Remote && a.Code != codec.AbortOf(s.Err()).Code {
 		return err // an answer
 	}
-	a := waitedFor(ctx, "the answer to a durable call, whose session has ended")
+	a := waitedFor(ctx, "the answer to a durable call, after the end of its session")
 	if m.mayHaveRun() == 0 {
 		a = neverSent(a)
 	}

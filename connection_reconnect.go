@@ -132,7 +132,7 @@ func (c *Connection) goOn(ctx context.Context, h *handshake, a agreement, s *Ses
 // the peer has it. The errors are not final: a new session may begin.
 func goOnOver(ctx context.Context, s *Session, w wire.Wire, a *agreement) error {
 	if a.promises != s.res.agreed || a.values != s.valueCodec {
-		return passing(nil, "the peer resumes the session, but does not repeat what was agreed on")
+		return passing(nil, "the peer resumes the session, but does not repeat the agreement")
 	}
 	if a.secret != [message.SecretSize]byte{} {
 		s.res.replace(s.res.latest(), a.secret)

@@ -88,7 +88,7 @@ func neverSent(err error) *Abort {
 func abortOf(err error) (a *Abort) {
 	defer func() {
 		if recover() != nil {
-			a = &Abort{Code: codec.Failed, Message: "for a reason that cannot be told: its error panics"}
+			a = &Abort{Code: codec.Failed, Message: "for an unknown reason: its error panics"}
 		}
 	}()
 	return codec.AbortOf(err)

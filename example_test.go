@@ -184,7 +184,7 @@ func ExampleWithAccess() {
 		asterisque.WithAccess(asterisque.Access{Accept: func(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) {
 			switch {
 			case p.ID == "": // a name proves nothing, but is good for logs
-				return nil, asterisque.ErrUnauthorized.Withf("say who you are")
+				return nil, asterisque.ErrUnauthorized.Withf("a name is required")
 			case p.Certificate() == nil:
 				return &asterisque.Grant{Service: nothing}, nil
 			default: // the certificate proves its identity
@@ -207,7 +207,7 @@ func ExampleWithAccess() {
 		fmt.Println(err)
 	}
 	// Output:
-	// asterisque: unauthorized: say who you are (said by the peer)
+	// asterisque: unauthorized: a name is required (said by the peer)
 	// asterisque: no such function: function 50 (said by the peer)
 }
 

@@ -85,7 +85,7 @@ func (s *signature) describe(by Schemas, info *FunctionInfo) (of string, err err
 		}
 		*part.to, err = part.make(part.of)
 		if err == nil && *part.to != "" && !json.Valid([]byte(*part.to)) {
-			err = fmt.Errorf("what was made of %v is no JSON", part.of)
+			err = fmt.Errorf("the schema of %v is not JSON", part.of)
 		}
 		if err != nil {
 			return part.name, err

@@ -370,7 +370,7 @@ func (c *Call) rawOf(v *callValue, what string, code Code) ([]byte, error) {
 	}
 	x := c.side.codecOf()
 	if x == nil {
-		return nil, c.errorf("the %s have no bytes before there is a session, whose codec makes them: intercept the calls of the node, or use the value", what)
+		return nil, c.errorf("the %s have no bytes before there is a session with a codec: intercept the calls of the node, or use the value", what)
 	}
 	if err := v.encoded(x); err != nil {
 		return nil, codecError(code, c.function, c.name, what, err)

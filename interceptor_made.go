@@ -117,7 +117,7 @@ func (m *making) outcome(err error) error {
 		return m.unanswered()
 	}
 	if m.x == nil && !m.result.hasValue && m.result.place != nil {
-		return m.errorf("the result is set as bytes, and no session was found whose codec decodes them: set the value")
+		return m.errorf("the result is set as bytes, and no session was found with a codec for them: set the value")
 	}
 	return m.decodeResult(false)
 }

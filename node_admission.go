@@ -321,7 +321,7 @@ func (p *entry) takeOver(lost func()) *Abort {
 	return nil
 }
 
-var errPlaceLost = codec.ErrOverloaded.Withf("the connection carries no session, and its time is over, or others need its place: see Timeouts.Handshake and Admission.HalfOpen")
+var errPlaceLost = codec.ErrOverloaded.Withf("the connection carries no session, and its time is over, or another connection needs its place: see Timeouts.Handshake and Admission.HalfOpen")
 
 // carry records that the holder of the place carries a session from now on, or returns the reason
 // for a rejection.

@@ -52,5 +52,5 @@ var (
 
 // exposed returns the error for sessions that cannot be resumed over an address without encryption.
 func exposed(at any) *Abort {
-	return codec.ErrUnauthorized.Withf("WithResume: what crosses %v is not encrypted, and whoever reads it could take sessions over: use tls://, or allow it with Access.PlainCredentials", at)
+	return codec.ErrUnauthorized.Withf("WithResume: the traffic with %v is not encrypted, and its readers could take sessions over: use tls://, or allow it with Access.PlainCredentials", at)
 }

@@ -88,9 +88,9 @@ func (u *upper) refuses(m *message.Open, h *handler, within *outer) *Abort {
 	case h == nil:
 		return codec.ErrNoFunction.Withf("function %d", m.Function)
 	case m.Meta.Nested && within == nil:
-		return codec.ErrCanceled.Withf("the call that it is made within is over")
+		return codec.ErrCanceled.Withf("the call that it is nested in has ended")
 	case within != nil && within.depth >= deepest:
-		return codec.ErrOverloaded.Withf("the call is the %dth within each other, and %d is the deepest", within.depth+1, deepest)
+		return codec.ErrOverloaded.Withf("the call is nested %d deep, and %d is the limit", within.depth+1, deepest)
 	case len(m.Meta.Metadata) > 0:
 		if err := message.CheckMetadata(m.Meta.Metadata); err != nil {
 			return codec.AbortOf(err)

@@ -48,7 +48,7 @@ func (r *resumption) pace(ctx context.Context) *Abort {
 	}
 }
 
-var errResumedOften = codec.ErrOverloaded.Withf("the session is resumed too often: what was sent again for it is more than %d bytes a second", resumeRate)
+var errResumedOften = codec.ErrOverloaded.Withf("the session is resumed too often: more than %d bytes a second were sent again for it", resumeRate)
 
 // paces counts the cost of a resume, in bytes, and returns how far the total is ahead of its rate.
 func (r *resumption) paces(cost int) time.Duration {

@@ -56,7 +56,7 @@ const ownersWithin = 8
 // Errors that reject a key.
 var (
 	errKeyStream = codec.ErrBadParams.Withf("a stream cannot be repeated, and so has no idempotency key")
-	errKeySize   = codec.ErrBadParams.Withf("the idempotency key of a caller that has not proved who it is has %d random bytes", keySize)
+	errKeySize   = codec.ErrBadParams.Withf("the idempotency key of a caller without a proved identity has %d random bytes", keySize)
 	errKeyUsed   = codec.ErrBadParams.Withf("the idempotency key was used for another call, or with another value codec: draw a key for each call, and repeat it with the same codec")
 )
 

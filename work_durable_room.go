@@ -22,7 +22,7 @@ func (r *durableRoom) refusal(own *durableShare, size int, now time.Time) *Abort
 	more := limits.Amount{Messages: 1, Bytes: size}
 	switch {
 	case !r.fits(own.held, more, r.share):
-		return codec.OverloadedFor(untilForgotten(&own.answered, now), "the durable calls of this peer fill its share of what is remembered here: see DurableAnswers")
+		return codec.OverloadedFor(untilForgotten(&own.answered, now), "the durable calls of this peer fill its share of the remembered calls here: see DurableAnswers")
 	case !r.fits(r.held, more, 1):
 		return codec.OverloadedFor(untilForgotten(&r.answered, now), "too many durable calls are remembered here: see DurableAnswers")
 	}

@@ -60,7 +60,7 @@ func (h *holding) carry(j job, room, n int) {
 // parameters exceed the budget.
 func (h *holding) refusal(t *task, room int) *Abort {
 	if n := t.becomes.bytes(); t.nested && n > 0 && h.inside+n > room {
-		return codec.ErrOverloaded.Withf("the parameters would become %d bytes, and those of calls within calls hold %d of %d here", n, h.inside, room)
+		return codec.ErrOverloaded.Withf("the parameters would become %d bytes, and those of nested calls hold %d of %d here", n, h.inside, room)
 	}
 	return nil
 }

@@ -31,11 +31,11 @@ func (r *openRoom) arrive(p *limits.Plan, all *reserve, cost uint64, nested bool
 		}
 		return nil
 	case r.fullOf(p), p.Nested > 0 && r.inner+int(cost) > p.Nested:
-		return codec.ErrOverloaded.Withf("%d calls run within calls here, which cost %d bytes, and %d for whose end such calls wait, and there is no room for more", r.nested, r.inner, r.urged)
+		return codec.ErrOverloaded.Withf("%d nested calls run here, which cost %d bytes, and %d calls that nested calls wait for, and there is no room for more", r.nested, r.inner, r.urged)
 	case r.answers > p.Room:
-		return codec.ErrOverloaded.Withf("answers to calls within calls hold %d bytes here, and the peer does not read them", r.answers)
+		return codec.ErrOverloaded.Withf("answers to nested calls hold %d bytes here, and the peer does not read them", r.answers)
 	case !all.enter(r.owner):
-		return codec.ErrOverloaded.Withf("calls within calls of all sessions hold the places for them here")
+		return codec.ErrOverloaded.Withf("the nested calls of all sessions hold the places for them here")
 	}
 	r.nested++
 	r.inner += int(cost)
@@ -46,7 +46,7 @@ func (r *openRoom) arrive(p *limits.Plan, all *reserve, cost uint64, nested bool
 // nested calls do. It returns an error if no place is free.
 func (r *openRoom) urge(p *limits.Plan, all *reserve) *Abort {
 	if r.fullOf(p) || !all.enter(r.owner) {
-		return codec.ErrOverloaded.Withf("calls within calls, and those for whose end they wait, hold all places for them here")
+		return codec.ErrOverloaded.Withf("nested calls, and calls that nested calls wait for, hold all places for them here")
 	}
 	r.urged++
 	return nil

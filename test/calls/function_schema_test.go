@@ -172,7 +172,7 @@ func TestATypeWithoutASchemaPanicsWhereTheProgramAsksForIt(t *testing.T) {
 		{"of a Block of the callee", "what its callee sends", "there is none, make it a list", func(svc *asterisque.Service) {
 			asterisque.Stream[int, int, chan int, int](20, "odd").Handle(svc, func(context.Context, int, *asterisque.Pipe[chan int, int]) (int, error) { return 0, nil })
 		}},
-		{"of which something else is made", "its parameters", "what was made of complex64 is no JSON", func(svc *asterisque.Service) {
+		{"of which something else is made", "its parameters", "the schema of complex64 is not JSON", func(svc *asterisque.Service) {
 			asterisque.Func[complex64, int](20, "odd").Handle(svc, func(context.Context, complex64) (int, error) { return 0, nil })
 		}},
 	} {

@@ -113,7 +113,7 @@ func TestACallerMayAnswerByItself(t *testing.T) {
 	_, err = testkit.Work.Call(testkit.Background, invoker(func(_ context.Context, c *asterisque.Call) error { return c.SetResult("x") }), 1)
 	require.ErrorContains(t, err, "the result cannot be set: it is a int, and not a string")
 	_, err = testkit.Work.Call(testkit.Background, invoker(func(_ context.Context, c *asterisque.Call) error { c.SetRawResult([]byte{1}); return nil }), 1)
-	require.ErrorContains(t, err, "no session was found whose codec decodes them: set the value")
+	require.ErrorContains(t, err, "no session was found with a codec for them: set the value")
 	_, err = testkit.Sums.Open(testkit.Background, invoker(func(context.Context, *asterisque.Call) error { return nil }), testkit.Window{N: 1})
 	require.ErrorContains(t, err, "neither called on, nor set a result")
 }
