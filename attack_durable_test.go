@@ -21,7 +21,9 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-func TestAttackDurableCallsThatHangUpLeaveHalfOfTheWorkersToOthers(t *testing.T) {
+// TestAttackDurable_HalfTheWorkers hangs up with durable calls that run: they keep at most half of
+// the workers from other peers.
+func TestAttackDurable_HalfTheWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, running := testkit.Dreamers()
 		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Node: 4}), asterisque.WithDurableAnswers(asterisque.DurableAnswers{For: time.Minute, Calls: -1, Bytes: -1}))
@@ -45,7 +47,9 @@ func TestAttackDurableCallsThatHangUpLeaveHalfOfTheWorkersToOthers(t *testing.T)
 	})
 }
 
-func TestAttackDurableCallsOfManySessionsAreThoseOfOnePeer(t *testing.T) {
+// TestAttackDurable_ManySessions makes durable calls in many sessions: together they run as the
+// calls of one peer.
+func TestAttackDurable_ManySessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		workers := testkit.Long(20, 1024)
 		svc, running := testkit.Dreamers()
@@ -79,8 +83,9 @@ func TestAttackDurableCallsOfManySessionsAreThoseOfOnePeer(t *testing.T) {
 	})
 }
 
-// TestAttackRepetitionsHoldNoParameters sends each call nine times, with 1 MiB of parameters.
-func TestAttackRepetitionsHoldNoParameters(t *testing.T) {
+// TestAttackDurable_Repetitions sends each call nine times, with 1 MiB of parameters: repetitions
+// hold no parameters.
+func TestAttackDurable_Repetitions(t *testing.T) {
 	svc, _ := testkit.Dreamers()
 	svc.Handle(60, "sleep", testkit.WaitForContext)
 	p, s := testkit.DialRaw(t, asterisque.WithService(svc))
@@ -104,9 +109,9 @@ func TestAttackRepetitionsHoldNoParameters(t *testing.T) {
 	runtime.KeepAlive(params)
 }
 
-// TestAttackAWireThatIsCutAgainAndAgainRunsNothingTwice cuts the wire during one call, more often
-// than repetitions may wait.
-func TestAttackAWireThatIsCutAgainAndAgainRunsNothingTwice(t *testing.T) {
+// TestAttackDurable_WireCuts cuts the wire during one call, more often than repetitions may wait:
+// the call runs once.
+func TestAttackDurable_WireCuts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := testkit.NewLedger(func(_ context.Context, n int) (int, error) {
 			time.Sleep(8 * time.Second) // of the bubble
@@ -133,7 +138,9 @@ func TestAttackAWireThatIsCutAgainAndAgainRunsNothingTwice(t *testing.T) {
 	})
 }
 
-func TestAttackLargeAnswersAreRememberedWithinAShare(t *testing.T) {
+// TestAttackDurable_LargeAnswers has large answers and errors, of which the node remembers one
+// share.
+func TestAttackDurable_LargeAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const share, size, calls = 1 << 20, 64 << 10, 40
 		ran := 0
@@ -169,7 +176,9 @@ func TestAttackLargeAnswersAreRememberedWithinAShare(t *testing.T) {
 	})
 }
 
-func TestAttackManyDurableCallsFillOneShareOnly(t *testing.T) {
+// TestAttackDurable_ManyCalls makes many durable calls in several sessions: they fill the share of
+// one peer only.
+func TestAttackDurable_ManyCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := testkit.NewLedger(func(_ context.Context, n int) (int, error) { return n, nil })
 		node := asterisque.NewNode(asterisque.WithService(l.Svc), testkit.Named(), asterisque.WithDurableAnswers(asterisque.DurableAnswers{For: time.Minute, Calls: 800}))
@@ -197,7 +206,9 @@ func TestAttackManyDurableCallsFillOneShareOnly(t *testing.T) {
 	})
 }
 
-func TestAttackAKeyOfAnotherPeerIsOfNoUse(t *testing.T) {
+// TestAttackDurable_ForeignKey repeats a key, by the same and by other peers, and with other
+// contents: only the same call gets the answer.
+func TestAttackDurable_ForeignKey(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		first  string // peer of the first call
@@ -209,12 +220,12 @@ func TestAttackAKeyOfAnotherPeerIsOfNoUse(t *testing.T) {
 		{"by itself", "alice", "alice", func(*message.Open) {}, 0, 1},
 		{"with other parameters", "alice", "alice", func(o *message.Open) { o.Params = []byte{6} }, codec.BadParams, 1},
 		{"of another function", "alice", "alice", func(o *message.Open) { o.Function = testkit.Echo.Number() }, codec.BadParams, 1},
-		{"by somebody else, whose key it is then", "alice", "mallory", func(*message.Open) {}, 0, 2},
-		{"by nobody", "alice", "", func(*message.Open) {}, 0, 2},
-		{"from nobody to nobody, since the key is the proof", "", "", func(*message.Open) {}, 0, 1},
-		{"from nobody to nobody, with other parameters", "", "", func(o *message.Open) { o.Params = []byte{6} }, codec.BadParams, 1},
-		{"a short key by nobody", "", "", func(o *message.Open) { o.Meta.Key = []byte("k") }, codec.BadParams, 1},
-		{"a short key by somebody", "", "alice", func(o *message.Open) { o.Meta.Key = []byte("k") }, 0, 2},
+		{"by another peer, with keys of its own", "alice", "mallory", func(*message.Open) {}, 0, 2},
+		{"without a proof", "alice", "", func(*message.Open) {}, 0, 2},
+		{"twice without a proof, since the key is one", "", "", func(*message.Open) {}, 0, 1},
+		{"twice without a proof, with other parameters", "", "", func(o *message.Open) { o.Params = []byte{6} }, codec.BadParams, 1},
+		{"a short key without a proof", "", "", func(o *message.Open) { o.Meta.Key = []byte("k") }, codec.BadParams, 1},
+		{"a short key with a proof", "", "alice", func(o *message.Open) { o.Meta.Key = []byte("k") }, 0, 2},
 		{"a stream", "alice", "alice", func(o *message.Open) { o.Meta.Stream = true }, codec.BadParams, 1},
 		{"a new key for a stream", "alice", "alice", func(o *message.Open) { o.Meta.Stream, o.Meta.Key = true, []byte("k") }, codec.BadParams, 1},
 	} {
@@ -246,9 +257,9 @@ func TestAttackAKeyOfAnotherPeerIsOfNoUse(t *testing.T) {
 	}
 }
 
-// TestAttackADurableCallWithinAnotherOneEndsWithItsSession answers a call with durable calls that
-// would continue without their session.
-func TestAttackADurableCallWithinAnotherOneEndsWithItsSession(t *testing.T) {
+// TestAttackDurable_Nested answers a call with durable calls that would continue without their
+// session: nested ones end with it.
+func TestAttackDurable_Nested(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, running := testkit.Dreamers()
 		node := asterisque.NewNode(asterisque.WithService(svc))
@@ -271,8 +282,9 @@ func TestAttackADurableCallWithinAnotherOneEndsWithItsSession(t *testing.T) {
 	})
 }
 
-// TestAttackRepetitionsOfALargeAnswerShareIt repeats the call many times, and reads no answer.
-func TestAttackRepetitionsOfALargeAnswerShareIt(t *testing.T) {
+// TestAttackDurable_SharedAnswer repeats the call many times, and reads no answer: the waiting
+// answers share their memory.
+func TestAttackDurable_SharedAnswer(t *testing.T) {
 	testkit.SkipRace(t)
 	const size, times = 512 << 10, 300
 	svc := asterisque.NewService()
@@ -294,9 +306,9 @@ func TestAttackRepetitionsOfALargeAnswerShareIt(t *testing.T) {
 	testkit.WantIdle(t, s)
 }
 
-// TestAttackDurable_KeysWithTheSameBytes has callers of several codecs and identities use one key
-// for the same bytes, which are another call in each codec: JSON has 1 where CBOR has -18.
-func TestAttackDurable_KeysWithTheSameBytes(t *testing.T) {
+// TestAttackDurable_SameBytes has callers of several codecs and identities use one key for the same
+// bytes, which are another call in each codec: JSON has 1 where CBOR has -18.
+func TestAttackDurable_SameBytes(t *testing.T) {
 	type caller struct {
 		values   codec.Values
 		subject  string

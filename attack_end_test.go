@@ -19,9 +19,9 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// TestAttackABlockForADurableCallThatWaits sends a Block that violates the protocol: a waiting call
-// must not be answered, and then begin.
-func TestAttackABlockForADurableCallThatWaits(t *testing.T) {
+// TestAttackDurable_Block sends a Block that violates the protocol: a waiting call must not be
+// answered, and then begin.
+func TestAttackDurable_Block(t *testing.T) {
 	for _, b := range []*message.Block{{Pipe: 2, Payload: []byte("x")}, {Pipe: 2, End: true}} {
 		synctest.Test(t, func(t *testing.T) {
 			gate := make(chan struct{})
@@ -41,9 +41,9 @@ func TestAttackABlockForADurableCallThatWaits(t *testing.T) {
 	}
 }
 
-// TestAttackRefusalsThatNeverLeaveHoldNoPlacesOfOthers makes nested calls be rejected, reads no
-// rejection, and then exceeds the hard limit: the waiting rejections never leave.
-func TestAttackRefusalsThatNeverLeaveHoldNoPlacesOfOthers(t *testing.T) {
+// TestAttackNested_UnsentRejections makes nested calls be rejected, reads no rejection, and then
+// exceeds the hard limit: the waiting rejections never leave, and keep no places.
+func TestAttackNested_UnsentRejections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := testkit.CallsBack()
 		svc.Handle(61, "large", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return make([]byte, 32<<10), nil })
@@ -75,9 +75,9 @@ func TestAttackRefusalsThatNeverLeaveHoldNoPlacesOfOthers(t *testing.T) {
 	})
 }
 
-// TestAttackTheHardLimitWhileRepetitionsWait ends a session while its own repetitions replace the
-// calls that end with it.
-func TestAttackTheHardLimitWhileRepetitionsWait(t *testing.T) {
+// TestAttackHardLimit_Repetitions ends a session while its own repetitions replace the calls that
+// end with it.
+func TestAttackHardLimit_Repetitions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, _ := testkit.Dreamers()
 		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
@@ -94,8 +94,8 @@ func TestAttackTheHardLimitWhileRepetitionsWait(t *testing.T) {
 	})
 }
 
-// TestAttackInlineCallsWithinACallWhenTheSessionEnds sends durable inline calls at that moment.
-func TestAttackInlineCallsWithinACallWhenTheSessionEnds(t *testing.T) {
+// TestAttackInline_SessionEnd sends durable inline calls, nested in a call, when the session ends.
+func TestAttackInline_SessionEnd(t *testing.T) {
 	svc := testkit.CallsBack()
 	svc.Handle(62, "inline", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return nil, nil }, asterisque.WithInline())
 	for round := range testkit.Long(200, 20_000) {

@@ -176,7 +176,8 @@ func letIn(ctx context.Context, p Peer) (*Grant, error) {
 	return g, nil
 }
 
-func TestAttackSessionsThatEndWhileTheirPeersComeBack(t *testing.T) {
+// TestAttackResume_SessionEnd ends sessions in all ways while their peers resume them.
+func TestAttackResume_SessionEnd(t *testing.T) {
 	t.Parallel()
 	rounds, length := 4, 150*time.Millisecond
 	for range rounds {

@@ -10,9 +10,9 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// TestWhoHoldsNothingGetsInUpToNineEighthsOfTheBudget has a second peer above its share, which is
-// admitted only up to the budget.
-func TestWhoHoldsNothingGetsInUpToNineEighthsOfTheBudget(t *testing.T) {
+// TestBudget_NineEighths admits a peer that holds nothing up to nine eighths of the budget, and a
+// peer above its share only up to the budget.
+func TestBudget_NineEighths(t *testing.T) {
 	const most = 800
 	peer := func(ip byte) *Peer { return &Peer{RemoteAddr: &net.TCPAddr{IP: net.IPv4(192, 0, 2, ip)}} }
 	for _, c := range []struct {

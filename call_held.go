@@ -6,7 +6,7 @@ import (
 )
 
 // Limits and statistics count the memory that is really held: content and overhead. These are the
-// bytes of overhead for each kind, as measured by TestWhatIsCountedIsHeld.
+// bytes of overhead for each kind, as measured by TestHeld_CountedIsHeld.
 const (
 	heldMessage uint32 = uint32(outbox.Size) // a message that waits to be sent
 	// addition for an Open or a Close, which is mostly alone in the queue of its pipe

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAValueOfMetadataIsReadAsTextOrAsBytes(t *testing.T) {
+// TestMetadata_TextOrBytes reads each value as text and as bytes.
+func TestMetadata_TextOrBytes(t *testing.T) {
 	m := Metadata{"text": "schön", "bytes": []byte{0xff, 0}, "empty": "", "none": []byte{}, "number": 1}
 	for key, want := range map[string]string{"text": "schön", "bytes": "\xff\x00", "empty": "", "none": "", "number": "", "absent": ""} {
 		require.Equal(t, want, m.Text(key), key)
@@ -20,7 +21,8 @@ func TestAValueOfMetadataIsReadAsTextOrAsBytes(t *testing.T) {
 	require.Empty(t, Metadata(nil).Text("absent"))
 }
 
-func TestLaterMetadataGoesOverEarlierKeyByKey(t *testing.T) {
+// TestMetadata_MergedByKey checks the precedence of contexts and options, key by key.
+func TestMetadata_MergedByKey(t *testing.T) {
 	a, b, c := Metadata{"1": "a", "2": "a", "3": "a"}, Metadata{"2": "b", "3": "b"}, Metadata{"3": "c", "4": "c"}
 	all := Metadata{"1": "a", "2": "b", "3": "c", "4": "c"}
 	none := func(ctx context.Context, _ Metadata) context.Context { return ctx }
@@ -42,7 +44,9 @@ func TestLaterMetadataGoesOverEarlierKeyByKey(t *testing.T) {
 	require.Equal(t, Metadata{"2": "b", "3": "b"}, b, "nobody changes what callers hand over")
 }
 
-func TestAContextThatNobodyServesHasNoMetadata(t *testing.T) {
+// TestMetadata_UnservedContext has a context for calls: it is not the context of a handler, which
+// has metadata.
+func TestMetadata_UnservedContext(t *testing.T) {
 	ctx := ContextWithMetadata(t.Context(), Metadata{"k": "v"})
 	require.Nil(t, MetadataOf(t.Context()))
 	require.Nil(t, MetadataOf(ctx), "that is for calls made with it")

@@ -10,9 +10,9 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// TestCreditIsNeitherLostNorInvented has many callers take, wait for, abandon and give back credit
-// while the peer grants more, and adds everything up.
-func TestCreditIsNeitherLostNorInvented(t *testing.T) {
+// TestOpenCredit_Conserved has many callers take, wait for, abandon and give back credit while the
+// peer grants more, and adds everything up.
+func TestOpenCredit_Conserved(t *testing.T) {
 	const callers, each, window = 8, 3_000, 64
 	var o openCredit
 	o.init(window, 1)
@@ -50,7 +50,8 @@ func TestCreditIsNeitherLostNorInvented(t *testing.T) {
 	require.EqualValues(t, granted.Load()-taken.Load()-window/8, o.left.Load())
 }
 
-func TestTheLastEighthOfTheCreditIsForUrgentCalls(t *testing.T) {
+// TestOpenCredit_LastEighth checks that the last eighth of the credit is for urgent calls.
+func TestOpenCredit_LastEighth(t *testing.T) {
 	var o openCredit
 	o.init(16, 1)
 	for range 14 {
@@ -81,7 +82,8 @@ func TestTheLastEighthOfTheCreditIsForUrgentCalls(t *testing.T) {
 	require.True(t, has(second))
 }
 
-func TestWithoutAWindowCreditHasNoEnd(t *testing.T) {
+// TestOpenCredit_Unlimited has a peer without windows: credit has no limit.
+func TestOpenCredit_Unlimited(t *testing.T) {
 	var o openCredit
 	o.init(0, 1)
 	for range 100_000 {
@@ -92,7 +94,8 @@ func TestWithoutAWindowCreditHasNoEnd(t *testing.T) {
 	require.Nil(t, o.reserve(priority.Min, 1))
 }
 
-func TestADrainRefusesThoseWhoWaitForCredit(t *testing.T) {
+// TestOpenCredit_Drain drains while calls wait: these and all later calls are rejected.
+func TestOpenCredit_Drain(t *testing.T) {
 	var o openCredit
 	o.init(16, 1)
 	for range 14 {

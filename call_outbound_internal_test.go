@@ -21,7 +21,9 @@ func newOutbound(t *testing.T, report func(limits.State)) *outbound {
 	return &outbound{Counter: limits.NewCounter(&l, report)}
 }
 
-func TestWhatIsDroppedWhenOneWhoHasWaitedReachesTheSoftLimitIsTakenOutOfTheCount(t *testing.T) {
+// TestOutbound_DropsUncounted drops a message when a waiting one reaches the soft limit: the
+// dropped one is not counted any more.
+func TestOutbound_DropsUncounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var o *outbound
 		dropped := 0
@@ -44,7 +46,8 @@ func TestWhatIsDroppedWhenOneWhoHasWaitedReachesTheSoftLimitIsTakenOutOfTheCount
 	})
 }
 
-func TestAReportThatEndsItsGoroutineKeepsNobodyWaiting(t *testing.T) {
+// TestOutbound_ReportExits has a report that panics in admit: later senders are still released.
+func TestOutbound_ReportExits(t *testing.T) {
 	panics := true
 	o := newOutbound(t, func(s limits.State) {
 		if s == limits.Soft && panics {
@@ -60,7 +63,8 @@ func TestAReportThatEndsItsGoroutineKeepsNobodyWaiting(t *testing.T) {
 	require.Equal(t, 1, went)
 }
 
-func TestEverybodyWhoWaitsGoesOnceOrGivesUp(t *testing.T) {
+// TestOutbound_ReleasedOnce has many senders: each is released once, or abandons its wait.
+func TestOutbound_ReleasedOnce(t *testing.T) {
 	const senders, each = 8, 500
 	o := newOutbound(t, nil)
 	var wg sync.WaitGroup

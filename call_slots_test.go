@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSlotsAgreeWithAMap opens and closes pipes as calls do: most of them soon, a few late or
+// TestSlots_AgreeWithMap opens and closes pipes as calls do: most of them soon, a few late or
 // never, and some ids are skipped.
-func TestSlotsAgreeWithAMap(t *testing.T) {
+func TestSlots_AgreeWithMap(t *testing.T) {
 	for _, c := range []struct {
 		name       string
 		most, stay int // pipes open at a time; one of stay stays open
@@ -64,7 +64,8 @@ func TestSlotsAgreeWithAMap(t *testing.T) {
 	}
 }
 
-func TestSlotsKeepLittleForAPeerThatSkipsIDs(t *testing.T) {
+// TestSlots_SkippedIDs has a peer that skips ids, which must not enlarge the ring.
+func TestSlots_SkippedIDs(t *testing.T) {
 	var s slots
 	for i := range uint64(10_000) {
 		s.put(i<<20, new(madeCall))
@@ -73,7 +74,8 @@ func TestSlotsKeepLittleForAPeerThatSkipsIDs(t *testing.T) {
 	require.LessOrEqual(t, len(s.ring), leastSlots, "a ring for ids so far apart would be empty")
 }
 
-func TestSlotsLetGoOfTheirMemory(t *testing.T) {
+// TestSlots_ReleaseMemory checks that the ring shrinks after a burst of calls.
+func TestSlots_ReleaseMemory(t *testing.T) {
 	var s slots
 	const many = 10_000
 	for i := range uint64(many) {

@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestReportsAreToldInOrderAndTheLastStateInAnyCase(t *testing.T) {
+// TestReports_LastStates checks the order of reports, and that the last state is always reported.
+func TestReports_LastStates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		r := reports{log: slog.New(slog.NewTextHandler(&log, nil))}
@@ -45,7 +46,8 @@ func TestReportsAreToldInOrderAndTheLastStateInAnyCase(t *testing.T) {
 	})
 }
 
-func TestWhatOneEventCausesIsReportedAsAWhole(t *testing.T) {
+// TestReports_WholeEvents reports an event as a whole, even beyond mostReports.
+func TestReports_WholeEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		r := reports{log: slog.New(slog.NewTextHandler(&log, nil))}

@@ -12,9 +12,9 @@ import (
 	"github.com/asterisque-go/asterisque/internal/testkit"
 )
 
-// TestDurable_CanceledWithItsSession ends the session of a durable call and the call's context, in
-// both orders and at once. The call would have outlived the session: it ends with its context.
-func TestDurable_CanceledWithItsSession(t *testing.T) {
+// TestDurable_Canceled ends the session of a durable call and the call's context, in both orders
+// and at once. The call would have outlived the session: it ends with its context.
+func TestDurable_Canceled(t *testing.T) {
 	ends := map[string]struct {
 		wait   bool // between the ends
 		cancel bool // first
@@ -52,8 +52,8 @@ func TestDurable_CanceledWithItsSession(t *testing.T) {
 	}
 }
 
-// TestDurable_ExpiredWithItsSession has a durable call without a session at its deadline.
-func TestDurable_ExpiredWithItsSession(t *testing.T) {
+// TestDurable_Expired has a durable call without a session at its deadline.
+func TestDurable_Expired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := testkit.NewLedger(func(ctx context.Context, _ int) (int, error) { <-ctx.Done(); return 0, ctx.Err() })
 		conn, wires, _, _ := testkit.Link(t, l.Svc, asterisque.Reconnection{First: time.Minute})
@@ -70,9 +70,9 @@ func TestDurable_ExpiredWithItsSession(t *testing.T) {
 	})
 }
 
-// TestDurable_AnsweredWhenAllEnds ends the context and the session of a durable call after its
-// answer has arrived: the call has succeeded.
-func TestDurable_AnsweredWhenAllEnds(t *testing.T) {
+// TestDurable_AnsweredAtEnd ends the context and the session of a durable call after its answer has
+// arrived: the call has succeeded.
+func TestDurable_AnsweredAtEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := testkit.NewLedger(func(_ context.Context, n int) (int, error) { return 2 * n, nil })
 		var ends func()

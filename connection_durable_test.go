@@ -18,8 +18,9 @@ import (
 	"github.com/asterisque-go/asterisque/internal/testkit"
 )
 
-// TestDurableCallsRunOnceAndInOrder cuts the wire at random times. A new session follows each cut.
-func TestDurableCallsRunOnceAndInOrder(t *testing.T) {
+// TestDurable_OnceAndInOrder cuts the wire at random times, with a new session after each cut: each
+// call runs once, and in order.
+func TestDurable_OnceAndInOrder(t *testing.T) {
 	calls := 500
 	for seed := range uint64(10) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -65,7 +66,8 @@ func TestDurableCallsRunOnceAndInOrder(t *testing.T) {
 	}
 }
 
-func TestADurableCallOutlivesItsSession(t *testing.T) {
+// TestDurable_OutlivesSession loses the wire several times during one call: its handler continues.
+func TestDurable_OutlivesSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
 		var ended atomic.Bool
@@ -102,7 +104,8 @@ func TestADurableCallOutlivesItsSession(t *testing.T) {
 	})
 }
 
-func TestDurableCallsWaitWhileThePeerIsAwayAlsoForAnotherNode(t *testing.T) {
+// TestDurable_WaitsForNode has calls that wait during an outage, after which another node answers.
+func TestDurable_WaitsForNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second := testkit.NewLedger(func(context.Context, int) (int, error) { return 1, nil }), testkit.NewLedger(func(context.Context, int) (int, error) { return 2, nil })
 		conn, wires, _, there := testkit.Link(t, first.Svc, asterisque.Reconnection{}, asterisque.WithResume(asterisque.Resume{For: time.Hour}), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
@@ -131,9 +134,9 @@ func TestDurableCallsWaitWhileThePeerIsAwayAlsoForAnotherNode(t *testing.T) {
 	})
 }
 
-// TestWhenTheSessionIsGoneItsPipesEndOnBothSides replaces the node at the address by another one,
-// which does not have the session.
-func TestWhenTheSessionIsGoneItsPipesEndOnBothSides(t *testing.T) {
+// TestResume_SessionGone replaces the node at the address by another one, which does not have the
+// session: the pipes end on both sides.
+func TestResume_SessionGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, started, ended := testkit.BlockService()
 		conn, wires, _, there := testkit.Link(t, svc, asterisque.Reconnection{}, asterisque.WithResume(asterisque.Resume{For: time.Minute}))
@@ -166,7 +169,8 @@ func TestWhenTheSessionIsGoneItsPipesEndOnBothSides(t *testing.T) {
 	})
 }
 
-func TestARepetitionGetsTheAnswerOfTheFirstOneForAWhile(t *testing.T) {
+// TestDurable_Remembered gets the same answer for a repetition until the answer expires.
+func TestDurable_Remembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs := 0
 		l := testkit.NewLedger(func(context.Context, int) (int, error) { runs++; return runs, nil })
@@ -192,7 +196,8 @@ func TestARepetitionGetsTheAnswerOfTheFirstOneForAWhile(t *testing.T) {
 	})
 }
 
-func TestAFailureIsAnAnswerToo(t *testing.T) {
+// TestDurable_FailureIsAnswer checks that the error of a handler is an answer, and is not repeated.
+func TestDurable_FailureIsAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, answer := range []error{errors.New("no"), asterisque.ErrUnavailable.Withf("the depot is closed"), asterisque.ErrOverloaded} {
 			l := testkit.NewLedger(func(context.Context, int) (int, error) { return 0, answer })
@@ -210,7 +215,9 @@ func TestAFailureIsAnAnswerToo(t *testing.T) {
 	})
 }
 
-func TestWhenMemoryIsFullDurableCallsAreRefusedBeforeTheyRun(t *testing.T) {
+// TestDurable_MemoryFull checks that durable calls are rejected before they run if the memory for
+// answers is full.
+func TestDurable_MemoryFull(t *testing.T) {
 	for name, most := range map[string]asterisque.DurableAnswers{"calls": {Calls: 3}, "bytes": {Bytes: 3 * asterisque.RememberedCall}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -236,7 +243,8 @@ func TestWhenMemoryIsFullDurableCallsAreRefusedBeforeTheyRun(t *testing.T) {
 	}
 }
 
-func TestRepetitionsOfACallThatRunsWaitForIt(t *testing.T) {
+// TestDurable_RepetitionsWait has repetitions that wait for the running call and get its answer.
+func TestDurable_RepetitionsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
 		l := testkit.NewLedger(func(context.Context, int) (int, error) { <-gate; return 7, nil })
@@ -262,9 +270,9 @@ func TestRepetitionsOfACallThatRunsWaitForIt(t *testing.T) {
 	})
 }
 
-// TestARepetitionRunsIfTheFirstOneNeverBegan ends a session while a call of it waits for a worker.
-// The repetition of the call waits on the next session already.
-func TestARepetitionRunsIfTheFirstOneNeverBegan(t *testing.T) {
+// TestDurable_RepetitionRuns ends a session while a call of it waits for a worker. The repetition
+// of the call waits on the next session already, and runs.
+func TestDurable_RepetitionRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
 		l := testkit.NewLedger(func(_ context.Context, n int) (int, error) { <-gate; return n, nil })
@@ -286,7 +294,8 @@ func TestARepetitionRunsIfTheFirstOneNeverBegan(t *testing.T) {
 	})
 }
 
-func TestDurableCallsAreBounded(t *testing.T) {
+// TestDurable_Bounded checks Reconnection.Durable.
+func TestDurable_Bounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := testkit.NewLedger(func(_ context.Context, n int) (int, error) { return n, nil })
 		conn, wires, _, _ := testkit.Link(t, l.Svc, asterisque.Reconnection{Durable: 3}, asterisque.WithWorkers(asterisque.Workers{Session: 1}))
@@ -309,7 +318,8 @@ func TestDurableCallsAreBounded(t *testing.T) {
 	})
 }
 
-func TestADurableCallEndsWithItsTimeOrTheConnection(t *testing.T) {
+// TestDurable_Ends checks that a durable call ends with its time to live, and with its connection.
+func TestDurable_Ends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := testkit.NewLedger(func(ctx context.Context, n int) (int, error) { <-ctx.Done(); return 0, ctx.Err() })
 		conn, wires, _, there := testkit.Link(t, l.Svc, asterisque.Reconnection{})
@@ -339,8 +349,9 @@ func TestADurableCallEndsWithItsTimeOrTheConnection(t *testing.T) {
 	})
 }
 
-// TestACloseOfTheNodeEndsTheHandlersOfDurableCalls has a durable call that outlives its session.
-func TestACloseOfTheNodeEndsTheHandlersOfDurableCalls(t *testing.T) {
+// TestDurable_NodeCloses has a durable call that outlives its session: its context ends with the
+// node.
+func TestDurable_NodeCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := make(chan error, 1)
 		l := testkit.NewLedger(func(ctx context.Context, _ int) (int, error) { <-ctx.Done(); ended <- ctx.Err(); return 0, ctx.Err() })

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTheStatesOfAConnection(t *testing.T) {
+// TestConnection_States compares the transitions with a table.
+func TestConnection_States(t *testing.T) {
 	events := []connectionEvent{sessionUp, sessionDown, connectionOver}
 	const never = ConnectionState(99)
 	table := map[ConnectionState][]ConnectionState{ // by event

@@ -79,7 +79,8 @@ func (m *model) remove(p *entry) bool {
 	return i >= 0
 }
 
-func TestWhoLosesItsPlaceIsAsInASimpleModel(t *testing.T) {
+// TestAdmission_AgreesWithModel compares lost places with a simple model.
+func TestAdmission_AgreesWithModel(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		a := newAdmission(doorBounds{halfOpen: 1 + random.IntN(12), time: time.Hour})
@@ -118,7 +119,9 @@ func TestWhoLosesItsPlaceIsAsInASimpleModel(t *testing.T) {
 	}
 }
 
-func TestAnAddressHasOneNameAlsoWhenItsPlacesWereLost(t *testing.T) {
+// TestAdmission_OneHostAnAddress checks that an address has one host, even after the loss of its
+// places.
+func TestAdmission_OneHostAnAddress(t *testing.T) {
 	a := newAdmission(doorBounds{halfOpen: 1, perAddress: 1, time: time.Hour})
 	enter := func(from string) *entry {
 		p, refused := a.enter(at(from), nil, func() {})
@@ -139,7 +142,8 @@ func TestAnAddressHasOneNameAlsoWhenItsPlacesWereLost(t *testing.T) {
 	requireEmpty(t, a)
 }
 
-func TestOnAConnectionThatIsLostNothingBegins(t *testing.T) {
+// TestAdmission_LostConnection checks that a lost connection admits no further Wire.
+func TestAdmission_LostConnection(t *testing.T) {
 	a := newAdmission(doorBounds{halfOpen: 1, time: time.Hour})
 	connection, refused := a.enter(at("192.0.2.1:1"), nil, func() {})
 	require.Nil(t, refused)
@@ -189,7 +193,8 @@ func syncFrame() []byte {
 	return message.Sync{Version: message.Version, Node: []byte("soup"), Codecs: []string{"cbor"}, MaxMessage: 1 << 20}.AppendTo(nil)
 }
 
-func TestASessionKeepsTheWireThatAnotherNodeLetIn(t *testing.T) {
+// TestAdmission_TwoNodes has a session over a Wire with a place at another node: it counts at both.
+func TestAdmission_TwoNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, speaksFirst := range []bool{false, true} {
 			door, node := quietNode(t, WithTimeouts(Timeouts{Handshake: 50 * time.Millisecond})), quietNode(t)
@@ -217,7 +222,8 @@ func TestASessionKeepsTheWireThatAnotherNodeLetIn(t *testing.T) {
 	})
 }
 
-func TestAWireThatPanicsWhenItIsAskedForItsAddressCostsNobodyElse(t *testing.T) {
+// TestAdmission_WirePanics has a Wire that panics in RemoteAddr: only its own handshake fails.
+func TestAdmission_WirePanics(t *testing.T) {
 	n := quietNode(t)
 	here, there := wire.Pipe()
 	_, err := n.Accept(context.Background(), oddWire{Wire: there, panics: "address"})
@@ -230,7 +236,7 @@ func TestAWireThatPanicsWhenItIsAskedForItsAddressCostsNobodyElse(t *testing.T) 
 }
 
 // Random actions of peers, all at once, release all places in the end.
-func TestAttackAllPlacesComeBack(t *testing.T) {
+func TestAttackAdmission_Places(t *testing.T) {
 	t.Parallel()
 	for _, half := range []int{1, 2, 8} {
 		t.Run(fmt.Sprint(half), func(t *testing.T) {
@@ -359,7 +365,7 @@ func stewWithPlace(ctx context.Context, n, other *Node, random *rand.Rand) {
 }
 
 // Each connection sends a byte, or an empty frame, every 2 ms: that does not extend its time.
-func TestAttackDripsKeepNoPlaceBeyondTheDeadline(t *testing.T) {
+func TestAttackAdmission_Drips(t *testing.T) {
 	t.Parallel()
 	server, _ := testtls.Configs(t)
 	hello := binary.BigEndian.AppendUint32(nil, 1<<10)      // of a frame with a Sync

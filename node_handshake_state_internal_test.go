@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTheStatesOfAHandshake(t *testing.T) {
+// TestHandshake_States compares the transitions with a table.
+func TestHandshake_States(t *testing.T) {
 	events := []handshakeEvent{answers, agrees, rejects, timeOver, placeLost, nodeCloses}
 	// final states
 	over := []handshakeState{agreed, rejected, timedOut, displaced, abandoned}

@@ -6,7 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestNothingIsKeptByWhatIsClosed(t *testing.T) {
+// TestKept_Closed checks that a closed set accepts no elements.
+func TestKept_Closed(t *testing.T) {
 	var k kept[int]
 	require.Empty(t, k.list())
 	require.True(t, k.add(1))

@@ -19,7 +19,8 @@ func (a *admission) carriedFrom(address string, n int) (in int) {
 	return in
 }
 
-func TestSessionsAreBoundedByDefault(t *testing.T) {
+// TestAdmission_Defaults checks the default bounds of sessions, of an address and in all.
+func TestAdmission_Defaults(t *testing.T) {
 	cfg, err := newConfig(nil)
 	require.NoError(t, err)
 	a := newAdmission(cfg.door())

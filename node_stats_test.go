@@ -19,8 +19,8 @@ func numbers(v reflect.Value, path string, f func(path string, n reflect.Value))
 	}
 }
 
-// TestTheTotalOfANodeLeavesNothingOut sets every number of a session.
-func TestTheTotalOfANodeLeavesNothingOut(t *testing.T) {
+// TestNodeStats_TotalComplete sets every number of a session, and looks for it in the total.
+func TestNodeStats_TotalComplete(t *testing.T) {
 	var one, total Stats
 	numbers(reflect.ValueOf(&one).Elem(), "", func(_ string, n reflect.Value) { n.Set(reflect.ValueOf(3).Convert(n.Type())) })
 	one.Path = Path{} // a node has many paths

@@ -10,7 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestOwnersAreToldApartByProofAndElseByAddress(t *testing.T) {
+// TestOwner_ProofOrAddress checks that owners are distinguished by their proof, or else by their
+// address.
+func TestOwner_ProofOrAddress(t *testing.T) {
 	at := func(addr string) Peer {
 		a, err := net.ResolveTCPAddr("tcp", addr)
 		require.NoError(t, err)
@@ -59,7 +61,8 @@ func TestOwnersAreToldApartByProofAndElseByAddress(t *testing.T) {
 	}
 }
 
-func TestAFairShareIsWhatIsLeftForThoseWhoHoldMost(t *testing.T) {
+// TestBudget_FairShare compares fair shares with a table (max-min fairness).
+func TestBudget_FairShare(t *testing.T) {
 	for _, c := range []struct {
 		held        []int
 		total, want int
@@ -76,7 +79,8 @@ func TestAFairShareIsWhatIsLeftForThoseWhoHoldMost(t *testing.T) {
 	}
 }
 
-func TestOwnersHaveTheirTurnOneAfterTheOther(t *testing.T) {
+// TestTurns_OwnersAlternate checks that owners take turns.
+func TestTurns_OwnersAlternate(t *testing.T) {
 	var q turns[int]
 	a, b, c := new(owner), new(owner), new(owner)
 	for i := range 4 {
@@ -101,7 +105,8 @@ func TestOwnersHaveTheirTurnOneAfterTheOther(t *testing.T) {
 	require.Empty(t, q.waiting)
 }
 
-func TestTheReserveLeavesAsMuchAsOneOwnerHas(t *testing.T) {
+// TestReserve_Threshold checks that a remainder is left, as large as the places of one owner.
+func TestReserve_Threshold(t *testing.T) {
 	var all owners
 	r := reserve{most: 100, owners: &all}
 	a := all.join(&Peer{Subject: "a"})
@@ -130,7 +135,8 @@ func TestTheReserveLeavesAsMuchAsOneOwnerHas(t *testing.T) {
 	require.Len(t, all.all, 1)
 }
 
-func TestTheDefaultBudgetIsAPartOfTheMemory(t *testing.T) {
+// TestBudget_Default checks that the default is a part of the memory.
+func TestBudget_Default(t *testing.T) {
 	require.Positive(t, defaultBudget())
 	if m := machineMemory(); m > 0 {
 		require.LessOrEqual(t, int64(defaultBudget()), m/4)

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestPace_PausesWhatComesTooOften(t *testing.T) {
+// TestPace_PausesAboveRate pauses only events above the rate.
+func TestPace_PausesAboveRate(t *testing.T) {
 	var p pace
 	now := time.Second
 	for range givenUpBurst {

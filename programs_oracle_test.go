@@ -57,9 +57,9 @@ func TestPrograms_PlantedLoss(t *testing.T) {
 	}
 }
 
-// TestPrograms_FailureWithGoroutinesLeft fails a program that cannot end. Its bubble panics, and
-// the test still reports the failure. The remaining goroutine ends with a process.
-func TestPrograms_FailureWithGoroutinesLeft(t *testing.T) {
+// TestPrograms_GoroutinesLeft fails a program that cannot end. Its bubble panics, and the test
+// still reports the failure. The remaining goroutine ends with a process.
+func TestPrograms_GoroutinesLeft(t *testing.T) {
 	matter() // before the bubble
 	const inside = "ASTERISQUE_PROGRAM_THAT_FAILS"
 	if os.Getenv(inside) == "" {

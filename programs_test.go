@@ -24,10 +24,10 @@ import (
 
 var onlyProgram = flag.Uint64("program", 0, "run only the program that is drawn from this seed")
 
-// TestProgramsOfHonestApplicationsNeverStandStill draws the actions of two applications, and plays
-// them. Every action completes, in spite of sleepers. Grants never exceed their budget, the reader
-// never blocks, and at the end no side holds anything.
-func TestProgramsOfHonestApplicationsNeverStandStill(t *testing.T) {
+// TestPrograms_MakeProgress draws the actions of two applications, and plays them. Every action
+// completes, in spite of sleepers. Grants never exceed their budget, the reader never blocks, and
+// at the end no side holds anything.
+func TestPrograms_MakeProgress(t *testing.T) {
 	first, programs := uint64(501), uint64(500) // 827 once failed
 	switch {
 	case *onlyProgram > 0:

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheFirstOfThoseAwayHasMost compares with a search of all owners.
-func TestTheFirstOfThoseAwayHasMost(t *testing.T) {
+// TestAways_FirstHasMost compares the first owner of the ranking with a search of all owners.
+func TestAways_FirstHasMost(t *testing.T) {
 	var w aways
 	w.init(amountAway{}, amountAway{})
 	owners := make([]ownersAway, 40)
@@ -31,9 +31,9 @@ func TestTheFirstOfThoseAwayHasMost(t *testing.T) {
 	}
 }
 
-// TestSessionsThatAreAwayHaveAQuarterOfTheNode also checks that one peer has an eighth of the
-// bytes.
-func TestSessionsThatAreAwayHaveAQuarterOfTheNode(t *testing.T) {
+// TestAways_Quarter checks that suspended sessions have a quarter of the node's bounds, and those
+// of one peer an eighth of the bytes.
+func TestAways_Quarter(t *testing.T) {
 	n := NewNode(WithLimits(Limits{Budget: 80 << 20}), WithAdmission(Admission{Sessions: 41, PerAddress: 7}))
 	defer n.Close()
 	require.Equal(t, amountAway{sessions: 11, bytes: 20 << 20}, n.aways.most, "rounded up")

@@ -67,7 +67,7 @@ func (d *leaving) wantDrainBefore(pipe uint64, want message.Drain) {
 }
 
 // A call arrives when Shutdown has begun to reject calls, before the Drain is sent.
-func TestTheEndIsAnnouncedBeforeACallIsRefusedForIt(t *testing.T) {
+func TestDrain_BeforeRejection(t *testing.T) {
 	d := newLeaving(t)
 	d.s.table.drainHere()
 	d.write(&message.Open{Pipe: 0, Function: 10})
@@ -76,7 +76,7 @@ func TestTheEndIsAnnouncedBeforeACallIsRefusedForIt(t *testing.T) {
 
 // The writer waits for a peer that does not read, so that the Drain and the rejection leave
 // together.
-func TestTheDrainLeavesBeforeARefusalThatLeavesWithIt(t *testing.T) {
+func TestDrain_LeavesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newLeaving(t)
 		params, err := codec.CBOR.Append(nil, bytes.Repeat([]byte("x"), 60<<10))
@@ -91,7 +91,7 @@ func TestTheDrainLeavesBeforeARefusalThatLeavesWithIt(t *testing.T) {
 }
 
 // Two shutdowns at the same time: the Drain of the first is not in the outbox yet.
-func TestWhoClosesWhileTheEndIsBeingAnnouncedAnnouncesItToo(t *testing.T) {
+func TestDrain_ConcurrentClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newLeaving(t)
 		none, err := codec.CBOR.Append(nil, []byte{})

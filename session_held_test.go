@@ -149,10 +149,10 @@ func (r *heldRig) counted(c *heldCase) int {
 	return n
 }
 
-// TestWhatIsCountedIsHeld makes messages of one kind after the other wait, and compares the
+// TestHeld_CountedIsHeld makes messages of one kind after the other wait, and compares the
 // statistics with the growth of the heap. The heap also grows by memory kept for later, such as
 // ended goroutines, but only at the first measurement.
-func TestWhatIsCountedIsHeld(t *testing.T) {
+func TestHeld_CountedIsHeld(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector holds more")
 	}

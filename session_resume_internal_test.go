@@ -12,7 +12,7 @@ import (
 )
 
 // A secret becomes void as soon as its peer has resumed, even if the peer sends nothing.
-func TestAFormerSecretIsVoidAtOnce(t *testing.T) {
+func TestResume_FormerSecretVoid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := NewNode(WithResume(Resume{For: time.Minute}), WithTimeouts(Timeouts{Ping: -1})), NewNode(WithResume(Resume{For: time.Minute}), WithTimeouts(Timeouts{Ping: -1}))
 		defer here.Close()

@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestASessionFitsItsClass bounds the memory of every session, used or not. With its header of 8
-// bytes a Session has the 1,408 of a class of Go's allocator; the next class has 1,536.
-func TestASessionFitsItsClass(t *testing.T) {
+// TestSession_SizeClass bounds the memory of every session, used or not. With its header of 8 bytes
+// a Session has the 1,408 of a class of Go's allocator; the next class has 1,536.
+func TestSession_SizeClass(t *testing.T) {
 	if bits.UintSize < 64 {
 		t.Skip("pointers are smaller here")
 	}

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAMomentOfTheUptimeIsThatOfTheClock(t *testing.T) {
+// TestUptime_AgreesWithClock converts moments of the uptime to times of the clock.
+func TestUptime_AgreesWithClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := uptime{born: time.Now()}
 		require.Positive(t, u.now(), "also at once")

@@ -8,9 +8,9 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// TestAPlaceThatBecomesFreeBetweenTwoTurnsIsTaken has two calls leave at the same time, the second
-// one while the queue is empty because the first one's turn is being taken.
-func TestAPlaceThatBecomesFreeBetweenTwoTurnsIsTaken(t *testing.T) {
+// TestGate_PlaceBetweenTurns has two calls leave at the same time, the second one while the queue
+// is empty because the first one's turn is being taken: its place is not lost.
+func TestGate_PlaceBetweenTurns(t *testing.T) {
 	g := &gate{free: 2}
 	// without workers: admitted calls stay in their queue
 	s := &Session{shared: new(shared)}
@@ -36,8 +36,9 @@ func TestAPlaceThatBecomesFreeBetweenTwoTurnsIsTaken(t *testing.T) {
 	require.Equal(t, 1, d.gated[g].jobs.len())
 }
 
-// TestACallWithinAnotherOneCountsOnceAtItsGate has another call wait for its end.
-func TestACallWithinAnotherOneCountsOnceAtItsGate(t *testing.T) {
+// TestGate_NestedCountsOnce has another call wait for the end of a nested call, which counts once
+// at its gate.
+func TestGate_NestedCountsOnce(t *testing.T) {
 	g := new(gate)
 	s := &Session{shared: new(shared)}
 	d := &s.calls
@@ -57,9 +58,9 @@ type loan int
 func (l *loan) queue() {}
 func (l *loan) lend()  { *l++ }
 
-// TestWhoeverHasAPlaceAndWaitsIsLentAWorkerForTheUrgentCallBehind has calls that waited for the
-// place, and calls that did not.
-func TestWhoeverHasAPlaceAndWaitsIsLentAWorkerForTheUrgentCallBehind(t *testing.T) {
+// TestGate_LendsForUrgent checks that calls with a place that wait get a lent worker while an
+// urgent call waits behind them, whether they waited for the place or not.
+func TestGate_LendsForUrgent(t *testing.T) {
 	g := new(gate)
 	var never, has loan
 	require.True(t, g.waitsInside(&never))

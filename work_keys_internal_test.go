@@ -15,8 +15,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// TestKeysThatWereUsedCostNothing makes calls with different keys, of which none is remembered.
-func TestKeysThatWereUsedCostNothing(t *testing.T) {
+// TestKeys_CostNothingAfterUse makes calls with different keys, of which none is remembered.
+func TestKeys_CostNothingAfterUse(t *testing.T) {
 	distinct := 30_000
 	if f := flag.Lookup("soak"); f != nil && f.Value.String() == "true" {
 		distinct = 2_000_000

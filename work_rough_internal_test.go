@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestARoughNumberIsHardlyMore(t *testing.T) {
+// TestRough_Precision bounds the error of rounding by a thousandth.
+func TestRough_Precision(t *testing.T) {
 	for n := 0; n < 1<<30; n += 1 + n/777 {
 		got := roughly(n).bytes()
 		require.GreaterOrEqual(t, got, n)
@@ -17,7 +18,8 @@ func TestARoughNumberIsHardlyMore(t *testing.T) {
 	require.Zero(t, roughly(-1).bytes())
 }
 
-func TestABoundDoesNotOverflow(t *testing.T) {
+// TestExpansion_NoOverflow has bounds beyond the range of an int of 32 bits.
+func TestExpansion_NoOverflow(t *testing.T) {
 	e := expansion{times: 1 << 30, plus: 1 << 20}
 	require.Equal(t, 1<<20, e.of(0))
 	require.Positive(t, e.of(1<<30))

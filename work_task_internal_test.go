@@ -32,7 +32,8 @@ func upTo[T ~uint8](last T) (all []T) {
 	return all
 }
 
-func TestStatesOfATask(t *testing.T) {
+// TestTask_States compares the transitions with a table.
+func TestTask_States(t *testing.T) {
 	queued := map[taskEvent]taskState{
 		taskToGate: taskForGate, taskTaken: taskForKey, taskBegunLent: taskLent, taskWithdrawn: taskOver,
 	}
@@ -53,7 +54,8 @@ func TestStatesOfATask(t *testing.T) {
 	}
 }
 
-func TestStatesOfATurn(t *testing.T) {
+// TestTurn_States compares the transitions with a table.
+func TestTurn_States(t *testing.T) {
 	steps[turnState, turnEvent]{
 		turnOutside: {turnEnters: turnWaiting, turnBegins: turnFirst, turnLeaves: turnLeft},
 		turnWaiting: {turnBegins: turnFirst, turnLeaves: turnLeft},
@@ -61,7 +63,8 @@ func TestStatesOfATurn(t *testing.T) {
 	}.check(t, upTo(turnLeft), upTo(turnLeaves), turnState.next)
 }
 
-func TestStatesOfADurableAnswer(t *testing.T) {
+// TestDurableAnswer_States compares the transitions with a table.
+func TestDurableAnswer_States(t *testing.T) {
 	steps[durableState, durableEvent]{
 		durableWaiting: {
 			durableBegins: durableRunning, durableOutlives: durableAlone, durableEnds: durableAnswered,
@@ -79,9 +82,9 @@ func TestStatesOfADurableAnswer(t *testing.T) {
 	}.check(t, upTo(durableForgotten), upTo(durableLapses), durableState.next)
 }
 
-// TestATurnThatIsLeftBeforeItIsEnteredHoldsUpNobody has the caller cancel while the key of its call
-// is being computed.
-func TestATurnThatIsLeftBeforeItIsEnteredHoldsUpNobody(t *testing.T) {
+// TestTurn_LeftBeforeEntered has the caller cancel while the key of its call is being computed:
+// later calls of the key are not blocked.
+func TestTurn_LeftBeforeEntered(t *testing.T) {
 	k := keys{last: make(map[uint64]*turn)}
 	early, late := &turn{key: 1}, &turn{key: 1}
 	next, _ := k.leave(early)
@@ -94,9 +97,9 @@ func TestATurnThatIsLeftBeforeItIsEnteredHoldsUpNobody(t *testing.T) {
 	require.Empty(t, k.last)
 }
 
-// TestACallThatLeavesItsQueueIsPassedOver lends a worker to a waiting call: its entry stays in the
-// queue, and is skipped.
-func TestACallThatLeavesItsQueueIsPassedOver(t *testing.T) {
+// TestJobQueue_SkipsLeft lends a worker to a waiting call: its entry stays in the queue, and is
+// skipped.
+func TestJobQueue_SkipsLeft(t *testing.T) {
 	q := newJobQueue(taskToWorker)
 	gone, stays := &served{work: task{state: taskForKey}}, &served{work: task{state: taskForKey}}
 	q.push(gone)

@@ -13,9 +13,8 @@ const (
 	tick           = time.Millisecond
 )
 
-// TestWorkersEndAlsoAtTheMomentOfATrim ends the workers when the timer has fired, before its
-// function begins.
-func TestWorkersEndAlsoAtTheMomentOfATrim(t *testing.T) {
+// TestWorkers_EndDuringTrim ends the workers when the timer has fired, before its function begins.
+func TestWorkers_EndDuringTrim(t *testing.T) {
 	w := new(workers)
 	for range 3 {
 		w.idle = append(w.idle, &worker{shifts: make(chan shift, 1)})
