@@ -61,19 +61,6 @@ func TestInside_LocksAndGoroutines(t *testing.T) {
 	}
 }
 
-func TestInside_Drawings(t *testing.T) {
-	s := sources(t)
-	page := text(t, insidePage)
-	drawn := map[declared]string{}
-	for _, m := range drawing.FindAllStringSubmatch(page, -1) {
-		files, names := namedIn(t, m[1])
-		require.Len(t, files, 1, "%q says where one type is", m[1])
-		require.Len(t, names, 1, "%q says where one type is", m[1])
-		drawn[declared{names[0], files[0]}] = m[2]
-	}
-	require.Equal(t, strings.Count(page, "```text"), len(drawn))
-	require.Equal(t, s.drawings, drawn, "take them from the comments of the types")
-}
 
 func TestInside_FindsWrongNames(t *testing.T) {
 	s := sources(t)
