@@ -61,7 +61,6 @@ func TestInside_LocksAndGoroutines(t *testing.T) {
 	}
 }
 
-
 func TestInside_FindsWrongNames(t *testing.T) {
 	s := sources(t)
 	for _, c := range []struct {

@@ -1,4 +1,4 @@
-package asterisque_test
+package limits
 
 import (
 	"context"

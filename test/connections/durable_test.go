@@ -1,4 +1,4 @@
-package asterisque_test
+package connections
 
 import (
 	"context"
@@ -215,10 +215,13 @@ func TestDurable_FailureIsAnswer(t *testing.T) {
 	})
 }
 
+// rememberedCall is what a call counts for whose answer is one byte.
+const rememberedCall = 208
+
 // TestDurable_MemoryFull checks that durable calls are rejected before they run if the memory for
 // answers is full.
 func TestDurable_MemoryFull(t *testing.T) {
-	for name, most := range map[string]asterisque.DurableAnswers{"calls": {Calls: 3}, "bytes": {Bytes: 3 * asterisque.RememberedCall}} {
+	for name, most := range map[string]asterisque.DurableAnswers{"calls": {Calls: 3}, "bytes": {Bytes: 3 * rememberedCall}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := testkit.NewLedger(func(_ context.Context, n int) (int, error) { return 0, nil })

@@ -1,4 +1,4 @@
-package asterisque_test
+package connections
 
 import (
 	"context"

@@ -1,0 +1,266 @@
+package asterisque
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"math/bits"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// leaving is a session that shuts down, and the Wire of its peer, which the test writes itself.
+type leaving struct {
+	t    *testing.T
+	s    *Session
+	peer wire.Wire
+}
+
+// newLeaving has function 10, which returns its parameters, and 11, which runs until its context
+// ends. There is one worker.
+func newLeaving(t *testing.T) *leaving {
+	svc := NewService()
+	Func[[]byte, []byte](10, "f").Handle(svc, func(_ context.Context, b []byte) ([]byte, error) { return b, nil })
+	Func[[]byte, []byte](11, "g").Handle(svc, func(ctx context.Context, _ []byte) ([]byte, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	node := NewNode(WithService(svc), WithWorkers(Workers{Session: 1}))
+	a, b := wire.Pipe()
+	t.Cleanup(func() { a.Close(); node.Close() })
+	sessions := make(chan *Session, 1)
+	go func() { // ends with the handshake
+		s, _ := node.Accept(context.Background(), b)
+		sessions <- s
+	}()
+	d := &leaving{t: t, peer: a}
+	d.write(message.Sync{Version: message.Version, MaxMessage: 1 << 20, Codecs: []string{"cbor"}})
+	_, err := a.ReadFrame(1 << 10)
+	require.NoError(t, err)
+	d.s = <-sessions
+	return d
+}
+
+func (d *leaving) write(m interface{ AppendTo([]byte) []byte }) {
+	require.NoError(d.t, d.peer.WriteFrames([][]byte{m.AppendTo(nil)}))
+}
+
+// wantDrainBefore reads until the Drain, and rejects a Close of that pipe before it.
+func (d *leaving) wantDrainBefore(pipe uint64, want message.Drain) {
+	d.t.Helper()
+	for {
+		frame, err := d.peer.ReadFrame(1 << 20)
+		require.NoError(d.t, err)
+		if c, err := message.ParseControl(frame); err == nil {
+			if drain, ok := c.(message.Drain); ok {
+				require.Equal(d.t, want, drain)
+				return
+			}
+		} else if c, err := message.ParseClose(frame); err == nil {
+			require.NotEqual(d.t, pipe, c.Pipe, "not the refusal, of which the peer would not know why")
+		}
+	}
+}
+
+// A call arrives when Shutdown has begun to reject calls, before the Drain is sent.
+func TestDrain_BeforeRejection(t *testing.T) {
+	d := newLeaving(t)
+	d.s.table.drainHere()
+	d.write(&message.Open{Pipe: 0, Function: 10})
+	d.wantDrainBefore(0, message.Drain{None: true})
+}
+
+// The writer waits for a peer that does not read, so that the Drain and the rejection leave
+// together.
+func TestDrain_LeavesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newLeaving(t)
+		params, err := codec.CBOR.Append(nil, bytes.Repeat([]byte("x"), 60<<10))
+		require.NoError(t, err)
+		d.write(&message.Open{Pipe: 0, Function: 10, Params: params})
+		synctest.Wait()
+		d.s.announceEnd()
+		d.write(&message.Open{Pipe: 2, Function: 10})
+		synctest.Wait()
+		d.wantDrainBefore(2, message.Drain{Last: 0})
+	})
+}
+
+// Two shutdowns at the same time: the Drain of the first is not in the outbox yet.
+func TestDrain_ConcurrentClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newLeaving(t)
+		none, err := codec.CBOR.Append(nil, []byte{})
+		require.NoError(t, err)
+		d.write(&message.Open{Pipe: 0, Function: 11, Params: none})
+		d.write(&message.Open{Pipe: 2, Function: 11, Params: none})
+		synctest.Wait()
+		want, _ := d.s.table.drainHere()
+		go d.s.Close() // ends when the peer has read
+		d.wantDrainBefore(2, want)
+	})
+}
+
+// TestSession_SizeClass bounds the memory of every session, used or not. With its header of 8 bytes
+// a Session has the 1,408 of a class of Go's allocator; the next class has 1,536.
+func TestSession_SizeClass(t *testing.T) {
+	if bits.UintSize < 64 {
+		t.Skip("pointers are smaller here")
+	}
+	require.LessOrEqual(t, int(unsafe.Sizeof(Session{})), 1400, "what only some need is better allocated when they do")
+}
+
+// A secret becomes void as soon as its peer has resumed, even if the peer sends nothing.
+func TestResume_FormerSecretVoid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := NewNode(WithResume(Resume{For: time.Minute}), WithTimeouts(Timeouts{Ping: -1})), NewNode(WithResume(Resume{For: time.Minute}), WithTimeouts(Timeouts{Ping: -1}))
+		defer here.Close()
+		defer there.Close()
+		var last wire.Wire
+		conn, err := here.Connect(context.Background(), "", Reconnection{Dial: func(context.Context) (wire.Wire, error) {
+			a, b := wire.Pipe()
+			go there.Accept(context.Background(), b) // ends with the handshake
+			last = a
+			return a, nil
+		}})
+		require.NoError(t, err)
+		defer conn.Close()
+		synctest.Wait()
+		s := there.Sessions()[0]
+		before := s.res.latest()
+		last.Close()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.False(t, s.Away())
+		require.NotEqual(t, before, s.res.latest())
+		require.False(t, s.res.entitles(before))
+		require.True(t, s.res.entitles(s.res.latest()))
+	})
+}
+
+// TestAways_FirstHasMost compares the first owner of the ranking with a search of all owners.
+func TestAways_FirstHasMost(t *testing.T) {
+	var w aways
+	w.init(amountAway{}, amountAway{})
+	owners := make([]ownersAway, 40)
+	for range 5000 {
+		of := &owners[rand.N(len(owners))]
+		of.sessions, of.bytes = rand.N(4), rand.N(1000)
+		w.rankLocked(of)
+		n, sessions, bytes := 0, 0, 0
+		for i := range owners {
+			if o := &owners[i]; o.sessions > 0 {
+				n, sessions, bytes = n+1, max(sessions, o.sessions), max(bytes, o.bytes)
+			}
+		}
+		require.Equal(t, n, w.bySessions.Len())
+		require.Equal(t, n, w.byBytes.Len())
+		if n > 0 {
+			require.Equal(t, bytes, w.byBytes.First().bytes)
+			require.Equal(t, sessions, w.bySessions.First().sessions)
+		}
+	}
+}
+
+// TestAways_Quarter checks that suspended sessions have a quarter of the node's bounds, and those
+// of one peer an eighth of the bytes.
+func TestAways_Quarter(t *testing.T) {
+	n := NewNode(WithLimits(Limits{Budget: 80 << 20}), WithAdmission(Admission{Sessions: 41, PerAddress: 7}))
+	defer n.Close()
+	require.Equal(t, amountAway{sessions: 11, bytes: 20 << 20}, n.aways.most, "rounded up")
+	require.Equal(t, amountAway{sessions: 7, bytes: 10 << 20}, n.aways.mostOfOwner)
+}
+
+// TestReports_LastStates checks the order of reports, and that the last state is always reported.
+func TestReports_LastStates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		r := reports{log: slog.New(slog.NewTextHandler(&log, nil))}
+		s, goOn := new(watched), make(chan struct{})
+		var told []int
+		tell := func(kind, i int) { r.add(s, report{kind: kind, n: 1, tell: func(int) { told = append(told, i) }}) }
+		r.add(s, report{kind: noKind, n: 1, tell: func(int) { <-goOn }})
+		synctest.Wait()
+		for i := range mostReports {
+			tell(keepLimit, i)
+		}
+		tell(noKind, -1) // finds no place, as all that follow
+		r.add(s, report{kind: noKind, n: 10, tell: func(int) { told = append(told, -1) }})
+		for i := range 3 {
+			tell(keepLimit, mostReports+i)
+			tell(keepLimit+1, 2*mostReports+i)
+		}
+		r.close(s, report{kind: keepEnded, n: 2, tell: func(i int) { told = append(told, -10-i) }})
+		tell(keepLimit, -1)
+		close(goOn)
+		synctest.Wait()
+		require.Equal(t, []int{-10, -11}, told[len(told)-2:], "all callbacks of the end, which is the last thing")
+		told = told[:len(told)-2]
+		require.Len(t, told, mostReports+2)
+		for i := range mostReports {
+			require.Equal(t, i, told[i])
+		}
+		require.Equal(t, []int{mostReports + 2, 2*mostReports + 2}, told[mostReports:], "the newest of each kind")
+		require.Equal(t, 1, bytes.Count(log.Bytes(), []byte("did not keep up")))
+		require.Contains(t, log.String(), "lost=15", "one, ten, and two older ones of each kind")
+		require.Empty(t, r.of, "nothing is kept")
+	})
+}
+
+// TestReports_WholeEvents reports an event as a whole, even beyond mostReports.
+func TestReports_WholeEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		r := reports{log: slog.New(slog.NewTextHandler(&log, nil))}
+		var told []int
+		r.add(new(watched), report{kind: noKind, n: 2 * mostReports, tell: func(i int) {
+			told = append(told, i)
+			switch {
+			case i == 5:
+				panic("five")
+			case i == 7:
+				runtime.Goexit()
+			}
+		}})
+		synctest.Wait()
+		require.Len(t, told, 2*mostReports)
+		require.Equal(t, 2, bytes.Count(log.Bytes(), []byte("stack=")))
+	})
+}
+
+// TestConnection_States compares the transitions with a table.
+func TestConnection_States(t *testing.T) {
+	events := []connectionEvent{sessionUp, sessionDown, connectionOver}
+	const never = ConnectionState(99)
+	table := map[ConnectionState][]ConnectionState{ // by event
+		connecting:   {Connected, never, Lost},
+		Connected:    {never, Reconnecting, Lost},
+		Reconnecting: {Connected, never, Lost},
+		Lost:         {never, never, never},
+	}
+	for from, row := range table {
+		for i, e := range events {
+			t.Run(fmt.Sprint(from, " ", e), func(t *testing.T) {
+				want, may := row[i], row[i] != never
+				if !may {
+					want = from
+				}
+				got, ok := from.next(e)
+				require.Equal(t, may, ok)
+				require.Equal(t, want, got)
+			})
+		}
+	}
+	require.Equal(t, "state 7", ConnectionState(7).String())
+}
