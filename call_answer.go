@@ -84,7 +84,7 @@ type refusal struct {
 // putAnswer implements answerer.
 func (r *refusal) putAnswer(_ []byte, abort *Abort, held uint32, _ bool) {
 	if r.cost > 0 {
-		r.x.serving.calls.giveBack(r.cost, r.nested)
+		r.x.dispatcher().giveBack(r.cost, r.nested)
 	}
 	// an error means that the peer is lost
 	r.put(&outbox.Message{Type: message.CloseType, Abort: abort, Held: held}, carrier.Now)

@@ -15,7 +15,7 @@ func (c *served) arrive() {
 		return
 	}
 	if c.rare != nil && c.rare.key != nil {
-		if refused := c.x.serving.calls.arrive(c.cost(), c.work.nested); refused != nil {
+		if refused := c.x.dispatcher().arrive(c.cost(), c.work.nested); refused != nil {
 			c.refuse(refused)
 			return
 		}
@@ -36,7 +36,7 @@ func (c *served) arrive() {
 func (c *served) turnBack(a *Abort) {
 	c.freeParams()
 	if !c.work.counted {
-		if beyond := c.x.serving.calls.arrive(c.cost(), c.work.nested); beyond != nil {
+		if beyond := c.x.dispatcher().arrive(c.cost(), c.work.nested); beyond != nil {
 			c.refuse(beyond)
 			return
 		}
@@ -53,7 +53,7 @@ func (c *served) enqueue(refuse refusing) error {
 		}
 	}
 	c.x.arrived(c.held())
-	c.x.serving.calls.put(c)
+	c.x.dispatcher().put(c)
 	return nil
 }
 
@@ -68,17 +68,17 @@ func (c *served) runInline() {
 	defer func() {
 		c.x.carrier.LeaveCode()
 		if began && !c.work.byReader && !c.work.nested {
-			c.x.serving.calls.giveBack(c.cost(), false)
+			c.x.dispatcher().giveBack(c.cost(), false)
 		}
 	}()
 	if c.x.ctx.Err() != nil {
 		c.x.carrier.Settle() // the end of the session includes the end of c
 	}
-	ok, refused := c.x.serving.calls.beginInline(c)
+	ok, refused := c.x.dispatcher().beginInline(c)
 	switch {
 	case refused == errCrowded:
 		c.x.arrived(c.held())
-		c.x.serving.calls.put(c) // a worker runs it; keys do not apply to it
+		c.x.dispatcher().put(c) // a worker runs it; keys do not apply to it
 		return
 	case refused != nil:
 		c.freeParams()
@@ -86,7 +86,7 @@ func (c *served) runInline() {
 		return
 	case !ok:
 		if c.work.counted {
-			c.x.serving.calls.giveBack(c.cost(), c.work.nested)
+			c.x.dispatcher().giveBack(c.cost(), c.work.nested)
 		}
 		c.abandon()
 		return
@@ -177,6 +177,6 @@ func (c *served) runInPlace() {
 
 // turnBackNext rejects c, which was about to run in place of another call.
 func (c *served) turnBackNext(a *Abort) {
-	c.x.serving.calls.giveBack(c.cost(), c.work.nested)
+	c.x.dispatcher().giveBack(c.cost(), c.work.nested)
 	c.refuse(a)
 }

@@ -12,7 +12,7 @@ import (
 func (c *served) answer(result []byte, a *Abort) {
 	c.handler.meter.ended(a)
 	if m := c.firstOf(); m != nil {
-		c.x.serving.calls.staff.durable.answer(m, result, a)
+		c.x.durable().answer(m, result, a)
 	}
 	c.reply(result, a)
 }
@@ -55,7 +55,7 @@ func (c *served) Close(result []byte, abort *Abort) {
 func (c *served) refuse(a *Abort) {
 	c.handler.meter.ended(a)
 	if m := c.firstOf(); m != nil {
-		c.x.serving.calls.staff.durable.handOn(m)
+		c.x.durable().handOn(m)
 	}
 	r := *c.x.sent(a)
 	r.Ran = codec.Refused
@@ -75,6 +75,6 @@ func (c *served) putAnswer(result []byte, abort *Abort, held uint32, parked bool
 	c.putClose(result, abort, held, when)
 	if c.work.byReader {
 		// not earlier, so that grants bound the waiting answers
-		c.x.serving.calls.giveBack(c.cost(), c.work.nested)
+		c.x.dispatcher().giveBack(c.cost(), c.work.nested)
 	}
 }

@@ -3,13 +3,13 @@ package asterisque
 // beginDurable reports whether c, which has an idempotency key, is to run. Otherwise c is answered
 // with the result of the first call, at once or later.
 func (c *served) beginDurable() (run bool) {
-	m, refused := c.x.serving.calls.staff.durable.enter(durableOpen{
-		owner: c.x.serving.calls.ownedBy(), function: c.function(), stream: c.work.windowed, key: c.rare.key,
+	m, refused := c.x.durable().enter(durableOpen{
+		owner: c.x.dispatcher().ownedBy(), function: c.function(), stream: c.work.windowed, key: c.rare.key,
 		codec: c.x.codec.Name(), params: c.params,
 	}, c)
 	switch {
 	case refused != nil:
-		c.x.serving.calls.giveBack(c.cost(), c.work.nested)
+		c.x.dispatcher().giveBack(c.cost(), c.work.nested)
 		c.refuse(refused)
 	case m == nil:
 		return true
@@ -25,12 +25,12 @@ func (c *served) beginDurable() (run bool) {
 // than its caller waits. It returns false if the answer is present.
 func (c *served) awaitAnswer(m *durableAnswer) bool {
 	if !c.work.nested {
-		c.x.serving.calls.giveBack(uint64(c.work.size), false) // its parameters are not needed
+		c.x.dispatcher().giveBack(uint64(c.work.size), false) // its parameters are not needed
 		c.work.size = 0
 	}
 	c.freeParams()
 	c.x.arrived(c.held()) // before another goroutine may answer it
-	waits, displaced := c.x.serving.calls.staff.durable.await(m, c)
+	waits, displaced := c.x.durable().await(m, c)
 	if !waits {
 		c.countOut()
 		return false
@@ -46,7 +46,7 @@ func (c *served) awaitAnswer(m *durableAnswer) bool {
 
 // endAwaiting is called when the caller of c, which has a key, cancels, or its session ends.
 func (c *served) endAwaiting() {
-	if c.x.serving.calls.staff.durable.withdraw(c) {
+	if c.x.durable().withdraw(c) {
 		c.noLongerAwaits()
 	}
 }
@@ -54,7 +54,7 @@ func (c *served) endAwaiting() {
 // noLongerAwaits releases the budget that a repetition has held while it waited.
 func (c *served) noLongerAwaits() {
 	c.countOut()
-	c.x.serving.calls.giveBack(c.cost(), c.work.nested)
+	c.x.dispatcher().giveBack(c.cost(), c.work.nested)
 }
 
 // role implements durableJob.

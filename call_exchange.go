@@ -32,6 +32,12 @@ type exchange struct {
 	serving *serving // common state of the peer's calls; fixed
 }
 
+// dispatcher runs the calls of the peer.
+func (x *exchange) dispatcher() *dispatcher { return &x.serving.calls }
+
+// durable remembers answers to durable calls of the peer.
+func (x *exchange) durable() *durableAnswers { return &x.serving.calls.staff.durable }
+
 // plain reports whether a call of this side with such options has no interceptors.
 func (x *exchange) plain(cfg *callConfig) bool {
 	return x.common.outward == nil && !cfg.durable && cfg.around == nil

@@ -72,17 +72,17 @@ func (c *served) cost() uint64 {
 }
 
 // queue implements waiter.
-func (c *served) queue() { c.x.serving.calls.queue(c) }
+func (c *served) queue() { c.x.dispatcher().queue(c) }
 
 // lend implements waiter.
-func (c *served) lend() { c.x.serving.calls.lend(c) }
+func (c *served) lend() { c.x.dispatcher().lend(c) }
 
 // shift implements job.
 func (c *served) shift() shift {
 	if c.work.state == taskLent {
 		return lentShift{c}
 	}
-	return &c.x.serving.calls
+	return c.x.dispatcher()
 }
 
 // lentShift is the work of a worker that is lent to one call.
@@ -92,17 +92,17 @@ type lentShift struct{ c *served }
 func (lentShift) lent() bool { return true }
 
 // ownedBy implements shift.
-func (l lentShift) ownedBy() *owner { return l.c.x.serving.calls.ownedBy() }
+func (l lentShift) ownedBy() *owner { return l.c.x.dispatcher().ownedBy() }
 
 // work implements shift.
 func (l lentShift) work(w *workspace, _ *atomic.Bool) (again bool) {
-	l.c.x.serving.calls.runLent(w, l.c)
+	l.c.x.dispatcher().runLent(w, l.c)
 	return false
 }
 
 // workerLost implements shift.
 func (l lentShift) workerLost(*workspace) (again bool) {
-	l.c.x.serving.calls.done(l.c)
+	l.c.x.dispatcher().done(l.c)
 	return false
 }
 
@@ -126,6 +126,6 @@ func (c *served) unlist() {
 // abandon implements job.
 func (c *served) abandon() {
 	if m := c.firstOf(); m != nil {
-		c.x.serving.calls.staff.durable.handOn(m)
+		c.x.durable().handOn(m)
 	}
 }

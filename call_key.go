@@ -12,8 +12,8 @@ func (c *served) nameKey() error {
 	if err != nil {
 		return err
 	}
-	c.x.serving.calls.hold(held)
-	defer c.x.serving.calls.hold(-held)
+	c.x.dispatcher().hold(held)
+	defer c.x.dispatcher().hold(-held)
 	key, value, err := k.of(c.x.codec, c.params)
 	if err != nil {
 		return codecError(codec.BadParams, c.function(), c.handler.name, "parameters", err)

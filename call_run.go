@@ -21,12 +21,12 @@ func (c *served) run(k *workspace) {
 		return
 	}
 	if m := c.firstOf(); m != nil {
-		c.x.serving.calls.staff.durable.begin(m)
+		c.x.durable().begin(m)
 	}
 	var began time.Duration
 	if c.timed() {
 		began = c.x.common.now()
-		c.x.serving.calls.lastWait.Store(int64(began - c.rare.arrived))
+		c.x.dispatcher().lastWait.Store(int64(began - c.rare.arrived))
 		c.handler.meter.queued.Add(began - c.rare.arrived)
 	}
 	c.work.serving = true
@@ -50,7 +50,7 @@ func (c *served) run(k *workspace) {
 // receiver of the answer may make the next call at once.
 func (c *served) leaveNested() {
 	if c.work.nested && !c.work.byReader {
-		c.x.serving.calls.giveBack(c.cost(), true)
+		c.x.dispatcher().giveBack(c.cost(), true)
 	}
 }
 

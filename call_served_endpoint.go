@@ -43,7 +43,7 @@ func (c *served) fail(a *Abort) {
 	if c.rare != nil && c.rare.key != nil {
 		c.endAwaiting()
 	}
-	before := c.x.serving.calls.withdraw(c)
+	before := c.x.dispatcher().withdraw(c)
 	if before.waits() {
 		c.handler.meter.ended(a)
 	}
@@ -56,10 +56,10 @@ func (c *served) fail(a *Abort) {
 	}
 	if m := c.firstOf(); m != nil {
 		if before.waits() {
-			c.x.serving.calls.staff.durable.handOn(m)
+			c.x.durable().handOn(m)
 		} else if c.x.ctx.Err() != nil && !c.work.nested {
 			// the session has ended, and the answer is for the next one
-			c.x.serving.calls.staff.durable.runOn(m)
+			c.x.durable().runOn(m)
 			return
 		}
 	}
@@ -101,4 +101,4 @@ func (c *served) info() PipeInfo {
 }
 
 // queued implements endpoint.
-func (c *served) queued() bool { return c.x.serving.calls.waits(c) }
+func (c *served) queued() bool { return c.x.dispatcher().waits(c) }

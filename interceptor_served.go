@@ -140,12 +140,12 @@ func (h *handling) setIdempotencyKey([]byte) error {
 }
 
 // owner implements callSide.
-func (h *handling) owner() string { return h.c.x.serving.calls.ownedBy().name.proof }
+func (h *handling) owner() string { return h.c.x.dispatcher().ownedBy().name.proof }
 
 // forgetAnswer implements callSide.
 func (h *handling) forgetAnswer() {
 	if h.c.rare != nil && h.c.rare.key != nil {
-		h.c.x.serving.calls.staff.durable.forgetAnswer(h.c)
+		h.c.x.durable().forgetAnswer(h.c)
 	}
 }
 

@@ -73,6 +73,9 @@ type durableShare struct {
 	alone    int                        // number of its calls that run without a session
 }
 
+// tally adds to the memory that is counted for the owner.
+func (s *durableShare) tally(bytes int) { s.owner.tally.Add(bytes) }
+
 // durableState is the state of the answer to a durable call.
 //
 //	waiting ── begins ──▶ running ── ends alone ──▶ alone

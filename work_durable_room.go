@@ -55,7 +55,7 @@ func (r *durableRoom) count(m *durableAnswer, messages, bytes int) {
 		held.Messages += messages
 		held.Bytes += bytes
 	}
-	m.share.owner.tally.Add(bytes)
+	m.share.tally(bytes)
 }
 
 // queue adds m, which is answered, to the order of expiry.

@@ -12,6 +12,12 @@ type byLevel[V any] struct {
 // at returns the value of a used level. The pointer is valid until a level is added or removed.
 func (b *byLevel[V]) at(l int) *V { return &b.values[b.used.below(l)] }
 
+// highest returns the highest used level below the level under, or -1.
+func (b *byLevel[V]) highest(under int) int { return b.used.highest(under) }
+
+// lowest returns the lowest used level, or -1.
+func (b *byLevel[V]) lowest() int { return b.used.lowest() }
+
 // add returns the value of a level, which is the zero V if the level was not used.
 func (b *byLevel[V]) add(l int) *V {
 	i := b.used.below(l)

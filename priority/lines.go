@@ -102,7 +102,7 @@ func (l *Lines[T]) Filter(keep func(T) bool) {
 func (l *Lines[T]) highest(under int) int {
 	n := -1
 	if l.others != nil {
-		n = l.others.lines.used.highest(under)
+		n = l.others.lines.highest(under)
 	}
 	if normal := level(Normal); n < normal && normal < under && l.normal.Len() > 0 {
 		return normal
@@ -114,7 +114,7 @@ func (l *Lines[T]) highest(under int) int {
 func (l *Lines[T]) lowest() int {
 	n := -1
 	if l.others != nil {
-		n = l.others.lines.used.lowest()
+		n = l.others.lines.lowest()
 	}
 	if normal := level(Normal); (n < 0 || n > normal) && l.normal.Len() > 0 {
 		return normal

@@ -141,17 +141,19 @@ func (e *End) refusal(ctx context.Context, r *around, err error) error {
 // unseenLocked returns the interceptors of e if some of them have not seen the outcome yet, and nil
 // otherwise.
 func (e *End) unseenLocked() *around {
-	if e.in.special == nil || e.in.special.around == nil || !e.in.special.around.unseen {
+	s := e.in.special
+	if s == nil || s.around == nil || !s.around.unseen {
 		return nil
 	}
-	return e.in.special.around
+	return s.around
 }
 
 // show passes the outcome, which is fixed, to the interceptors. It does not block: a goroutine,
 // which ends after the last interceptor, does the work.
 func (e *End) show() {
 	e.mu.Lock()
-	o := &outcome{result: e.result, abort: e.abort, yet: e.in.special.around.all}
+	s := e.in.special
+	o := &outcome{result: e.result, abort: e.abort, yet: s.around.all}
 	e.mu.Unlock()
 	go e.showAll(o)
 }

@@ -161,7 +161,7 @@ func (e *End) AllowArrived(total uint64) {
 		e.mu.Unlock()
 		return
 	}
-	back := e.out.queue.asking.allow(e.out.sent, total)
+	back := e.out.asks().allow(e.out.sent, total)
 	e.wakeLocked()
 	e.mu.Unlock()
 	if back {

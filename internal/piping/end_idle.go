@@ -33,7 +33,7 @@ func (e *End) Idle(seen, stays uint64) (sent uint64, again bool) {
 func (e *End) Skipping(sent uint32, stays uint64) (total uint64, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	asks := e.out.queue != nil && !e.out.queue.asking.rests()
+	asks := e.out.queue != nil && !e.out.asks().rests()
 	if e.spareLocked() == 0 || e.out.limit <= e.out.sent+stays || uint32(e.out.sent) != sent || asks {
 		return 0, false
 	}

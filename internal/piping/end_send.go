@@ -247,7 +247,7 @@ func (e *End) Dropped(payload int) { e.undo(e.terms.peerCost(payload)) }
 // giveUpAsk is called by an asker that does not send.
 func (e *End) giveUpAsk() {
 	e.mu.Lock()
-	back := e.out.queue.asking.end()
+	back := e.out.asks().end()
 	e.wakeLocked()
 	e.mu.Unlock()
 	if back {

@@ -15,6 +15,9 @@ type queue struct {
 	asking asking // of the sender whose Block is too large to get credit without asking
 }
 
+// asks returns the Ask of s, which must have a queue.
+func (s *sender) asks() *asking { return &s.queue.asking }
+
 // waiters returns the queue of s, creating it if necessary.
 func (s *sender) waiters() *queue {
 	if s.queue == nil {
@@ -39,15 +42,15 @@ func (s *sender) room(overhead uint64) int {
 // that of the asker. Other senders wait behind the asker.
 func (s *sender) admit(n uint64, asker bool) bool {
 	switch {
-	case s.queue != nil && s.queue.asking.question.hasAsker() && !asker:
+	case s.queue != nil && s.asks().question.hasAsker() && !asker:
 		return false
 	case s.fits(n):
-	case asker && s.sent+n <= s.queue.asking.grant:
+	case asker && s.sent+n <= s.asks().grant:
 	default:
 		return false
 	}
 	if asker {
-		s.queue.asking.use()
+		s.asks().use()
 	}
 	s.sent += n
 	if asker || s.sent < s.limit {
@@ -63,32 +66,32 @@ func (s *sender) raise(total uint64) bool {
 	}
 	s.limit = total
 	if s.hasAsked(total) {
-		s.queue.asking.credit()
+		s.asks().credit()
 	}
 	return true
 }
 
 // hasAsked reports whether an Ask has departed that a grant of total answers.
 func (s *sender) hasAsked(total uint64) bool {
-	return s.queue != nil && s.queue.asking.question.departed() && total >= s.queue.asking.asked
+	return s.queue != nil && s.asks().question.departed() && total >= s.asks().asked
 }
 
 // hasAskedFor reports whether an Ask for exactly that total has departed and is not answered yet.
 func (s *sender) hasAskedFor(total uint64) bool {
-	return s.hasAsked(total) && total == s.queue.asking.asked
+	return s.hasAsked(total) && total == s.asks().asked
 }
 
 // undo reverts admit, for a Block that was not sent. It reports whether a place for an Ask has to
 // be reserved.
 func (s *sender) undo(n uint64) bool {
 	s.sent -= n
-	return s.queue != nil && s.queue.asking.drop()
+	return s.queue != nil && s.asks().drop()
 }
 
 // wake wakes the sender that may continue next.
 func (s *sender) wake() {
-	if s.queue != nil && s.queue.asking.question.hasAsker() {
-		s.queue.asking.answer.set()
+	if s.queue != nil && s.asks().question.hasAsker() {
+		s.asks().answer.set()
 	} else {
 		s.pass()
 	}
@@ -105,6 +108,6 @@ func (s *sender) pass() {
 func (s *sender) end() {
 	if s.queue != nil {
 		s.queue.credit.end()
-		s.queue.asking.answer.end()
+		s.asks().answer.end()
 	}
 }
