@@ -1,23 +1,25 @@
-// Package debugpage shows what nodes hold at the moment, in a browser or on a terminal: sessions
-// and the states of their limits, what waits in them, what is known of the paths to their peers,
-// what they have promised and who waits for room, the calls that run, and how the calls of each
-// function went. It is an http.Handler for either end of a session:
+// Package debugpage shows the current state of nodes in a browser or on a terminal: sessions and
+// the states of their limits, queued messages, path estimates, promised room and waits for room,
+// running calls, and the statistics of each function. It is an http.Handler for either end of a
+// session:
 //
 //	mux.Handle("/debug/asterisque", debugpage.Handler(node))
 //
-// The page is plain text for people, and JSON for programs, which ask for it with ?format=json or
-// with the header Accept: application/json. Durations in JSON are nanoseconds, and a session is
-// named by the hexadecimal digits of its id, of which the text shows the first eight, as logs do.
+// The page is plain text by default. Programs get JSON if they ask for it with ?format=json or with
+// the header Accept: application/json. Durations in JSON are nanoseconds. JSON names a session by
+// the hexadecimal digits of its id. The text shows the first eight of them, as logs do.
 //
-// A page is bounded, whatever the nodes hold: it shows 1,000 sessions, those at their limits and
-// those that hold the most first; 100 calls of each session and 10,000 in all, those with the most
-// Blocks waiting and then the oldest first; and 1,000 functions of each node, those called most. It
-// says how many it left out. To make it takes a look at every session, and at every call of those
-// it shows: it is meant for people who look, and for a scrape each few seconds.
+// A page is bounded, however much the nodes hold. It shows 1,000 sessions: those at their limits
+// first, then those that hold the most. It shows 100 calls of each session and 10,000 in all: those
+// with the most Blocks waiting first, then the oldest. It shows 1,000 functions of each node, those
+// called most first. It says how many entries it left out. A page inspects every session, and every
+// call of the sessions that it shows. It is meant for manual inspection, and for a scrape every few
+// seconds.
 //
-// With a [Recent] it says what became of sessions, too: that they ended, and why.
+// With a [Recent] the page also lists recent session events, such as the end of a session with its
+// cause.
 //
-// The page names peers and their addresses. Serve it only to those who may know them.
+// The page names peers and their addresses. Restrict access to users that may know them.
 package debugpage
 
 import (
@@ -32,9 +34,9 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// Handler returns a handler that shows nodes, in this order. It answers GET and HEAD, at any path,
-// is safe for concurrent use, never waits for a peer, and goes on to show a node that has been
-// closed, which holds nothing. [Recent.Handler] shows what became of sessions as well.
+// Handler returns a handler that shows nodes in the given order. It answers GET and HEAD at any
+// path. It is safe for concurrent use and never waits for a peer. A closed node is still shown, and
+// holds nothing. [Recent.Handler] shows recent session events as well.
 func Handler(nodes ...*asterisque.Node) http.Handler { return newHandler(nodes) }
 
 func newHandler(nodes []*asterisque.Node) *handler {
@@ -42,7 +44,7 @@ func newHandler(nodes []*asterisque.Node) *handler {
 }
 
 type handler struct {
-	nodes  []*asterisque.Node // these are fixed
+	nodes  []*asterisque.Node // fixed, as most is
 	most   bounds
 	recent *Recent // nil without
 }
@@ -64,7 +66,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("Cache-Control", "no-store")
 	header.Set("Vary", "Accept")
-	// what peers call themselves is on the page: no browser shall take it for HTML
+	// the page contains names that peers chose: a browser must not interpret it as HTML
 	header.Set("X-Content-Type-Options", "nosniff")
 	var b bytes.Buffer
 	if asJSON {
@@ -76,15 +78,15 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		header.Set("Content-Type", "text/plain; charset=utf-8")
 		p.print(&b)
 	}
-	if err != nil { // which cannot happen: there is nothing in it that has no JSON
+	if err != nil { // cannot happen: every value has a JSON form
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	w.Write(b.Bytes()) // an error means that nobody looks any more
+	w.Write(b.Bytes()) // an error means that the client has disconnected
 }
 
-// wantsJSON tells which of the two formats a request asks for. The parameter counts before the
-// header.
+// wantsJSON reports whether a request asks for JSON instead of text. The parameter has precedence
+// over the header.
 func wantsJSON(r *http.Request) (bool, error) {
 	switch f := r.URL.Query().Get("format"); f {
 	case "json":
@@ -96,7 +98,7 @@ func wantsJSON(r *http.Request) (bool, error) {
 		return false, fmt.Errorf("format=%q is neither text nor json", f)
 	}
 	for _, accepted := range strings.Split(strings.Join(r.Header.Values("Accept"), ","), ",") {
-		// A browser, which asks for text/html and whatever else there is, gets text.
+		// A browser, which accepts text/html and any other type, gets text.
 		if t, _, err := mime.ParseMediaType(accepted); err == nil && t == "application/json" {
 			return true, nil
 		}

@@ -11,15 +11,15 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// mostRecent is how many events a Recent remembers, and longestText how many bytes of a text.
+// mostRecent is how many events a Recent keeps, and longestText the maximum bytes of a text.
 const (
 	mostRecent  = 100
 	longestText = 256
 )
 
-// Recent remembers the last 100 things that became of sessions, for pages: those that have begun
-// and ended, were away and came back, have reached a limit, or have dropped something. The zero
-// Recent is ready to use, for any number of nodes, and safe for concurrent use:
+// Recent keeps the last 100 session events for pages: a session has begun or ended, was suspended
+// or resumed, has reached a limit, or has dropped a message. The zero Recent is ready to use for
+// any number of nodes, and is safe for concurrent use:
 //
 //	recent := new(debugpage.Recent)
 //	node := asterisque.NewNode(asterisque.WithHooks(recent.Hooks()))
@@ -29,16 +29,16 @@ type Recent struct {
 	events []event // guarded by mu, the oldest first
 }
 
-// event is one thing that became of a session.
+// event is one event of a session.
 type event struct {
 	Time    time.Time `json:"time"`
 	Session string    `json:"session"` // its id
-	Peer    string    `json:"peer"`    // as it calls itself
+	Peer    string    `json:"peer"`    // the id that the peer gave itself
 	What    string    `json:"what"`
 	Why     string    `json:"why,omitempty"`
 }
 
-// Hooks returns what [asterisque.WithHooks] takes.
+// Hooks returns the hooks that record events, for [asterisque.WithHooks].
 func (r *Recent) Hooks() asterisque.Hooks {
 	return asterisque.Hooks{
 		SessionBegun: func(s *asterisque.Session) { r.add(s, "begun", "") },
@@ -54,7 +54,7 @@ func (r *Recent) Hooks() asterisque.Hooks {
 	}
 }
 
-// Handler is the function [Handler], whose pages show what is remembered as well, the newest first.
+// Handler is like the function [Handler], and also shows the recorded events, the newest first.
 func (r *Recent) Handler(nodes ...*asterisque.Node) http.Handler {
 	h := newHandler(nodes)
 	h.recent = r
@@ -71,7 +71,7 @@ func (r *Recent) add(s *asterisque.Session, what, why string) {
 	r.events = append(r.events, e)
 }
 
-// list returns what is remembered, the newest first. r may be nil.
+// list returns the recorded events, the newest first. r may be nil.
 func (r *Recent) list() []event {
 	if r == nil {
 		return nil
@@ -83,7 +83,7 @@ func (r *Recent) list() []event {
 	return list
 }
 
-// printRecent writes what became of sessions.
+// printRecent writes the recorded events.
 func printRecent(b *bytes.Buffer, list []event) {
 	if len(list) == 0 {
 		return

@@ -9,7 +9,7 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// bounds is how much a page shows at most.
+// bounds limits the size of a page.
 type bounds struct {
 	sessions  int // of each node
 	pipes     int // of each session
@@ -17,12 +17,12 @@ type bounds struct {
 	functions int // of each node
 }
 
-// page is what there is to show. It is built whole before anything is written, so that a slow
-// reader of the page holds up nobody.
+// page is the content of a page. It is complete before the first byte is written, so that a slow
+// reader of the page blocks no other request.
 type page struct {
 	Time  time.Time `json:"time"`
 	Nodes []node    `json:"nodes"`
-	// what became of sessions, the newest first
+	// session events, the newest first
 	Recent []event `json:"recent,omitempty"`
 }
 
@@ -35,7 +35,7 @@ type node struct {
 
 type session struct {
 	ID           string           `json:"id"`
-	Peer         string           `json:"peer"` // as it calls itself
+	Peer         string           `json:"peer"` // the id that the peer gave itself
 	LocalAddr    string           `json:"local_addr"`
 	RemoteAddr   string           `json:"remote_addr"`
 	Stats        asterisque.Stats `json:"stats"`
@@ -52,10 +52,10 @@ type call struct {
 	Made     bool          `json:"made"`           // by this side
 	Queued   bool          `json:"queued"`         // the handler has not begun
 	Priority int           `json:"priority"`
-	Waiting  limits.Amount `json:"waiting"` // Blocks that have arrived and were not taken
+	Waiting  limits.Amount `json:"waiting"` // Blocks that have arrived and were not read
 }
 
-// take looks at nodes.
+// take takes a snapshot of nodes.
 func take(nodes []*asterisque.Node, most bounds) page {
 	p := page{Time: time.Now(), Nodes: make([]node, len(nodes))}
 	for i, n := range nodes {
@@ -93,12 +93,12 @@ func moreToSay(a, b session) int {
 	)
 }
 
-// look fills in the rest of a session that is shown.
+// look fills in the other fields of a session that is shown.
 func (s *session) look(most *bounds) {
 	about := s.from.Peer()
 	s.Peer, s.LocalAddr, s.RemoteAddr = about.ID, about.LocalAddr.String(), about.RemoteAddr.String()
 	infos := s.from.Pipes()
-	// they come by age
+	// infos is ordered by age
 	slices.SortStableFunc(infos, func(a, b asterisque.PipeInfo) int { return cmp.Compare(b.Waiting.Bytes, a.Waiting.Bytes) })
 	infos, s.PipesLeftOut = first(infos, min(most.pipes, most.allPipes))
 	most.allPipes -= len(infos)
@@ -108,7 +108,7 @@ func (s *session) look(most *bounds) {
 	}
 }
 
-// first returns at most n of list, and how many it left out.
+// first returns at most n elements of list, and the number of elements left out.
 func first[T any](list []T, n int) (shown []T, leftOut int) {
 	if len(list) <= n {
 		return list, 0

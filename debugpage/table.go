@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// table aligns cells in columns: to the right those that hold numbers, and to the left the others.
+// table aligns cells in columns. Columns of numbers are aligned right, all other columns left.
 type table struct {
 	groups []group
-	rows   [][]string // the first one is the head
+	rows   [][]string // the first row is the header
 	right  []bool     // by column
 }
 
@@ -72,10 +72,10 @@ func (t *table) print(b *bytes.Buffer) {
 	}
 }
 
-// gap is what lies between two columns.
+// gap is the number of spaces between two columns.
 const gap = 2
 
-// width returns that of the columns of g together.
+// width returns the total width of the columns of g.
 func (g *group) width(widths []int) int {
 	w := gap * (g.last - g.first)
 	for _, n := range widths[g.first : g.last+1] {

@@ -15,7 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// print writes p for people.
+// print writes p as plain text.
 func (p *page) print(b *bytes.Buffer) {
 	fmt.Fprintf(b, "asterisque, %s\n", p.Time.UTC().Format("2006-01-02 15:04:05.000 MST"))
 	for i := range p.Nodes {
@@ -67,7 +67,7 @@ func printSessions(b *bytes.Buffer, list []session) {
 	t.print(b)
 }
 
-// printPaths writes what sessions know of the paths to their peers.
+// printPaths writes the path estimates of sessions.
 func printPaths(b *bytes.Buffer, list []session) {
 	t := newTable("session", "peer", "round trip", "delivers", "in flight", "at most", "bound by")
 	for _, s := range list {
@@ -85,7 +85,7 @@ func printPaths(b *bytes.Buffer, list []session) {
 	b.WriteString("  (what is known of the path on which this side sends, - being not yet; in flight is what was sent and not yet read; bound by is what keeps it from sending more, which is the application when nothing waits)\n")
 }
 
-// printRoom writes what of their room sessions have promised, and what of that is held.
+// printRoom writes how much of their room sessions have promised, and how much of that is held.
 func printRoom(b *bytes.Buffer, list []session) {
 	t := newTable("session", "peer", "held", "promised", "room", "held", "room", "promised", "room", "promised", "room", "held", "answers")
 	t.group(" calls that wait ", 2, 4)
@@ -103,7 +103,7 @@ func printRoom(b *bytes.Buffer, list []session) {
 	b.WriteString("  (promised is what the peer may send without being asked first, and what it has sent and holds room; answers are those that wait to leave)\n")
 }
 
-// printWaits writes which sessions have had to wait for room, and which wait now.
+// printWaits writes which sessions have waited for room, and which wait now.
 func printWaits(b *bytes.Buffer, list []session) {
 	const columns = 3
 	t := newTable("session", "peer", "now", "times", "in all", "now", "times", "in all", "now", "times", "in all", "now", "times", "in all")
@@ -133,7 +133,7 @@ func printWaits(b *bytes.Buffer, list []session) {
 	b.WriteString("  (calls wait for room at the peer, streams for room here for their windows, and all that is sent at the outbound limit)\n")
 }
 
-// waited reports whether something of a session has had to wait for room.
+// waited reports whether a session has waited for room.
 func waited(st *asterisque.Stats) bool {
 	return st.WaitOpens.Times+st.WaitWindow.Times+st.WaitOutbound.Times+st.Stops > 0 || st.Asking > 0
 }
@@ -165,7 +165,7 @@ func leftOut(b *bytes.Buffer, n int, what string) {
 	}
 }
 
-// count returns n with its word: one, or many, which is one with an s if it is not given.
+// count returns n with its noun in the singular or plural. The default plural is one with an s.
 func count(n int, one string, many ...string) string {
 	switch {
 	case n == 1:
@@ -188,10 +188,10 @@ func failures(failed map[string]uint64) string {
 	return strings.Join(list, ", ")
 }
 
-// longest is how many characters of a text are shown.
+// longest is the maximum number of characters shown of a text.
 const longest = 64
 
-// plain returns text that may come from anyone so that it cannot do anything to a terminal.
+// plain returns untrusted text in a form that cannot control a terminal.
 func plain(text string) string {
 	if text == "" {
 		return "-"
@@ -205,7 +205,7 @@ func plain(text string) string {
 	return text
 }
 
-// duration returns d with three digits or so.
+// duration returns d with about three digits.
 func duration(d time.Duration) number {
 	for _, step := range []struct{ below, to time.Duration }{
 		{10 * time.Microsecond, 10 * time.Nanosecond}, {10 * time.Millisecond, 10 * time.Microsecond}, {10 * time.Second, 10 * time.Millisecond},
@@ -217,10 +217,10 @@ func duration(d time.Duration) number {
 	return number(d.Round(time.Second).String())
 }
 
-// amount returns the bytes of a as a person would say it.
+// amount returns the bytes of a in a readable unit.
 func amount(a limits.Amount) number { return bytesOf(a.Bytes) }
 
-// bytesOf returns n bytes as a person would say it.
+// bytesOf returns n bytes in a readable unit.
 func bytesOf(n int) number {
 	switch {
 	case n < 10<<10:
@@ -232,7 +232,7 @@ func bytesOf(n int) number {
 	}
 }
 
-// bound returns a bound of n bytes, of which 0 is none.
+// bound returns a bound of n bytes. Zero means no bound.
 func bound(n int) number {
 	if n == 0 {
 		return "any"

@@ -1,15 +1,14 @@
-// Package healthpage answers the probes by which orchestrators find out over HTTP whether a program
-// lives, and whether it is to get work:
+// Package healthpage answers the HTTP probes of orchestrators for liveness and readiness:
 //
 //	probes := healthpage.Handler(node, health)
 //	mux.Handle("/healthz", probes) // 200 as long as the program can answer
 //	mux.Handle("/readyz", probes)  // 503 while a part does not serve, or the node shuts down
 //
-// Peers of the node learn the same over their sessions: see asterisque.Service.Health.
+// Peers of the node get the same information over their sessions: see asterisque.Service.Health.
 //
-// Readiness ends when a Shutdown of the node begins, and not when it is over, so that no new peer
-// is sent to a node that refuses it. Where an orchestrator looks only every few seconds, a program
-// lets the part "" not serve for as long before it calls Shutdown.
+// Readiness ends when a Shutdown of the node begins, not when it is complete, so that no new peer
+// is sent to a node that rejects it. If the orchestrator probes only every few seconds, set the
+// part "" to not serving for that long before the call of Shutdown.
 package healthpage
 
 import (
@@ -23,15 +22,15 @@ import (
 )
 
 // Handler returns a handler that answers GET and HEAD of paths whose last element is healthz or
-// readyz, in any folder, and has no other pages. Its answers are small JSON objects.
+// readyz, in any folder. All other paths are not found. Its answers are small JSON objects.
 //
-// healthz is 200, always: a program that stands still does not answer. readyz is 200 as well, or
-// 503 if the node shuts down or has been closed, if a part in h is HealthNotServing, or if options
-// of the node do not fit (asterisque.Node.Check); then it says which: see [Readiness]. Parts that
-// are unknown hold nobody up. h may be nil, which stands for no parts; a nil node panics.
+// healthz is always 200: a program that hangs does not answer. readyz is 503 if the node shuts down
+// or has been closed, if a part in h is HealthNotServing, or if options of the node conflict
+// (asterisque.Node.Check). Otherwise it is 200. The answer names the reason: see [Readiness]. Parts
+// in an unknown state do not affect readiness. A nil h stands for no parts; a nil node panics.
 //
-// It is safe for concurrent use, waits for nothing, and may be served to anybody who may know the
-// names of the parts.
+// The handler is safe for concurrent use and never blocks. It may be served to all clients that may
+// know the names of the parts.
 func Handler(node *asterisque.Node, h *asterisque.Health) http.Handler {
 	if node == nil {
 		panic("healthpage: Handler of a nil Node: make one with asterisque.NewNode")
@@ -39,7 +38,7 @@ func Handler(node *asterisque.Node, h *asterisque.Health) http.Handler {
 	return &handler{node, h}
 }
 
-// Readiness is what readyz answers, as JSON.
+// Readiness is the JSON answer of readyz.
 type Readiness struct {
 	Ready      bool     `json:"ready"`
 	Draining   bool     `json:"draining"`        // the node shuts down, or has been closed
@@ -48,7 +47,7 @@ type Readiness struct {
 }
 
 type handler struct {
-	node   *asterisque.Node // these are fixed
+	node   *asterisque.Node // fixed, as health is
 	health *asterisque.Health
 }
 
@@ -75,7 +74,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// readiness tells how things are now.
+// readiness returns the present state.
 func (h *handler) readiness() Readiness {
 	is := Readiness{NotServing: []string{}}
 	select {
@@ -101,7 +100,7 @@ func (h *handler) readiness() Readiness {
 // answer writes v as JSON.
 func answer(w http.ResponseWriter, status int, v any) {
 	b, err := json.Marshal(v)
-	if err != nil { // which cannot happen: there is nothing in it that has no JSON
+	if err != nil { // cannot happen: every value has a JSON form
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
@@ -110,5 +109,5 @@ func answer(w http.ResponseWriter, status int, v any) {
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	w.Write(append(b, '\n')) // an error means that nobody asks any more
+	w.Write(append(b, '\n')) // an error means that the client has disconnected
 }

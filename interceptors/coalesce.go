@@ -9,44 +9,45 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// Coalesce makes equal calls that come while one of them runs only once, and gives all of them its
-// outcome, for both sides. It is for functions whose result does not depend on who asks, and that
-// lead to no equal call of themselves: that would wait for its own end.
+// Coalesce runs one of several equal concurrent calls and gives its outcome to all of them, on both
+// sides. It is for functions whose result does not depend on the caller. The function must not make
+// an equal call itself, which would wait for its own end.
 //
-// Equal are calls of one function, with one handler, on one session with the same parameters, as
-// bytes, the same priority and the same metadata: an id of the request there keeps calls apart. A
-// call that gives up, or whose time is over, gives up only itself: if it was the one that ran, the
-// next of those that wait runs. One that has waited twice in vain runs by itself, so that whoever
-// gives up again and again holds nobody up. Trace contexts need not be the same; who follows the
-// calls sees each, and one of them go on. On the serving side calls that wait keep their workers.
+// Calls are equal if they have the same function, handler, session, parameter bytes, priority and
+// metadata: a request id in the metadata keeps calls apart. A call that is canceled or expires ends
+// alone: if it was the running one, one of the waiting calls runs next. A call that has waited
+// twice in vain runs by itself, so that repeated cancels cannot block other calls. Trace contexts
+// may differ: a tracing interceptor sees each call, and only one of them continue. On the serving
+// side, waiting calls occupy their workers.
 //
-// Calls that carry Blocks, as all untyped ones do that are served, and durable ones pass as they
-// are, and so do those around a Connection, which do not know their session.
+// Calls that carry Blocks pass unchanged, which includes all untyped served calls. So do durable
+// calls, and calls around a Connection, whose session is not known.
 func Coalesce() asterisque.Interceptor { return newCoalescer(false).intercept }
 
-// CoalesceAcrossPeers is [Coalesce], but on the serving side calls of different sessions may be
-// equal as well, if they have the same value codec, node and handler: a peer gets what the handler
-// has answered to another one, error or result. The function must not look at who calls it, and
-// what is to keep calls apart has to be in their parameters or their metadata.
+// CoalesceAcrossPeers is like [Coalesce], but on the serving side calls of different sessions may
+// be equal as well, if they have the same value codec, node and handler. A peer then gets the
+// result or error that the handler has returned to another peer. The function must not depend on
+// the identity of its caller. A value that must keep calls apart has to be in their parameters or
+// their metadata.
 func CoalesceAcrossPeers() asterisque.Interceptor { return newCoalescer(true).intercept }
 
 type coalescer struct {
 	across bool // fixed
 
 	mu      sync.Mutex
-	running map[callKey]*flight // guarded by mu, as what it points to, until that is over
+	running map[callKey]*flight // guarded by mu, as each flight until it is over
 }
 
-// flight is a call that runs, for others as well.
+// flight is one running call, whose outcome other calls may share.
 type flight struct {
-	others bool          // somebody waits
-	over   chan struct{} // closed at its end; the rest is fixed then
-	lost   bool          // it has ended for a reason that is nobody else's
+	others bool          // another call waits
+	over   chan struct{} // closed at the end; the other fields are fixed then
+	lost   bool          // it ended for a reason that concerns only its own caller
 	result []byte
 	err    error
 }
 
-// mostInVain bounds how often a call waits for one that then gives up.
+// mostInVain bounds how often a call waits for a flight that is then lost.
 const mostInVain = 2
 
 func newCoalescer(across bool) *coalescer {
@@ -59,7 +60,7 @@ func (g *coalescer) intercept(ctx context.Context, c *asterisque.Call, next aste
 	}
 	params, err := c.RawParams()
 	if err != nil {
-		return next(ctx, c) // which says why
+		return next(ctx, c) // next reports the error
 	}
 	key := keyOf(ctx, c, params, g.across)
 	for range mostInVain {
@@ -84,8 +85,8 @@ func (g *coalescer) intercept(ctx context.Context, c *asterisque.Call, next aste
 	return next(ctx, c)
 }
 
-// join returns the call of that key that runs. If there is none, first is true, and it is up to the
-// caller to fly.
+// join returns the running call of that key. If there is none, first is true, and the caller has to
+// call fly.
 func (g *coalescer) join(key callKey) (f *flight, first bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -99,7 +100,7 @@ func (g *coalescer) join(key callKey) (f *flight, first bool) {
 	return f, true
 }
 
-// fly makes the call that f is.
+// fly runs the call of f.
 func (g *coalescer) fly(ctx context.Context, c *asterisque.Call, next asterisque.Next, key callKey, f *flight) (err error) {
 	defer close(f.over)
 	returned := false
@@ -113,7 +114,7 @@ func (g *coalescer) fly(ctx context.Context, c *asterisque.Call, next asterisque
 	return err
 }
 
-// leave lets nobody join f any more, and reports whether somebody has.
+// leave removes f, so that no more calls join it, and reports whether a call has joined.
 func (g *coalescer) leave(key callKey, f *flight) (others bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -121,7 +122,7 @@ func (g *coalescer) leave(key callKey, f *flight) (others bool) {
 	return f.others
 }
 
-// land leaves the outcome of c to the others, unless it is nobody else's.
+// land stores the outcome of c for the waiting calls, unless it concerns only its own caller.
 func (f *flight) land(ctx context.Context, c *asterisque.Call, err error) {
 	_, timed := ctx.Deadline()
 	if err != nil && (ctx.Err() != nil || timed && errors.Is(err, asterisque.ErrExpired)) {

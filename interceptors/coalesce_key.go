@@ -12,18 +12,18 @@ import (
 	"github.com/asterisque-go/asterisque/internal/sharing"
 )
 
-// callKey is what equal calls have in common.
+// callKey identifies equal calls.
 type callKey struct {
 	session *asterisque.Session // nil: any
 	basis   sharing.Basis       // of a served call
 	rest    [sha256.Size]byte
 }
 
-// keyOf returns what c, with these parameters, has in common with calls that are equal to it. If
-// across is true, served ones may be on different sessions, of one codec and with one handler.
+// keyOf returns the key of c with these parameters. If across is true, served calls of different
+// sessions may have equal keys, if they have the same codec, node and handler.
 func keyOf(ctx context.Context, c *asterisque.Call, params []byte, across bool) (k callKey) {
 	known := false
-	if c.Served() { // the session decides for those that are made
+	if c.Served() { // for an outbound call the session decides
 		k.basis, known = sharing.Of(ctx)
 	}
 	if !across || !known {
@@ -45,7 +45,7 @@ func keyOf(ctx context.Context, c *asterisque.Call, params []byte, across bool) 
 	return k
 }
 
-// put adds b, of that kind, to h: with its length, so that different lists add different bytes.
+// put adds b, of that kind, to h, with its length, so that different lists add different bytes.
 func put(h hash.Hash, kind byte, b []byte) {
 	h.Write(binary.AppendUvarint([]byte{kind}, uint64(len(b))))
 	h.Write(b)

@@ -1,7 +1,6 @@
-// Package interceptors has [asterisque.Interceptor] values for what many programs want around their
-// calls: a log, bounds for how many calls a peer may make, timeouts, calls that are made once where
-// several want the same, and calls that are made again. It is a module of its own, so that the
-// library itself needs none of what they are made with:
+// Package interceptors has [asterisque.Interceptor] values for common needs: a log, rate limits per
+// peer and per function, timeouts, coalescing of equal calls, and retries. It is a module of its
+// own, so that the library itself does not need its dependencies:
 //
 //	node := asterisque.NewNode(
 //		asterisque.WithServedInterceptors(
@@ -12,12 +11,13 @@
 //		asterisque.WithMadeInterceptors(interceptors.Timeout(10*time.Second)),
 //	)
 //
-// Each says which sides of a call it is for. They may be put around a node, a service, a function,
-// a Caller or a single call: see [asterisque.Interceptor] for where, and in which order. What is
-// refused by one that stands outside costs those within nothing, so that a bound stands outside of
-// what it protects, and a log outside of all whose outcome it is to tell.
+// Each interceptor documents the sides of a call that it supports. It may be put around a node, a
+// service, a function, a Caller or a single call: see [asterisque.Interceptor] for the places and
+// the order. A call rejected by an outer interceptor never reaches the inner ones. So put a rate
+// limit outside of the code that it protects, and a log outside of all interceptors whose outcome
+// it should record.
 //
-// One interceptor may serve any number of nodes and functions, which share its counts and bounds
-// then. All are safe for concurrent use. What they are given is checked at once: they panic where
-// it makes no sense.
+// One interceptor may serve any number of nodes and functions, which then share its counts and
+// limits. All are safe for concurrent use. Constructors check their arguments at once, and panic if
+// an argument makes no sense.
 package interceptors

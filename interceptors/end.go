@@ -7,13 +7,14 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// errLost is the outcome of a call as long as next has not returned: it may never do so, if its
-// goroutine ends.
+// errLost is the outcome of a call until next has returned. If the goroutine of the call ends, next
+// never returns.
 var errLost error = asterisque.ErrPanicked.Withf("the goroutine of the call has ended")
 
-// toTheEnd calls on, and done, once, when the call is over. A call of this side that carries Blocks
-// is over long after its pipe was opened: there done runs on a goroutine of its own. Of a pipe that
-// was opened, and that nobody gets, both the error and the end are told.
+// toTheEnd calls next, and calls done once, when the call is over. An outbound call that carries
+// Blocks is over long after its pipe was opened: done then runs on a goroutine of its own. If the
+// pipe was opened but next returns an error, both the error and the end of the pipe report; the
+// first one counts.
 func toTheEnd(ctx context.Context, c *asterisque.Call, next asterisque.Next, done func(error)) error {
 	opens := c.Blocks() && !c.Served()
 	if opens {

@@ -14,15 +14,17 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// Log writes one line for each call, at its end, for both sides; that of a stream when the stream
-// ends. Of the calls that succeed one in every is at level Info, the first one included, and the
-// others are at Debug; 0 is none at Info. Those that fail are at Warn with their error, but ten in
-// a second at most, so that peers cannot fill a disk, and the others at Debug; the next Warn says
-// how many those were (more). It panics if log is nil or every negative.
+// Log writes one line for each call at its end, on both sides. The line of a stream is written when
+// the stream ends. One in every successful calls is at level Info, the first one included; the
+// remaining successes are at Debug. If every is 0, no success is at Info. Failed calls are at Warn
+// with their error, at most ten in a second, so that peers cannot fill a disk. Further failures are
+// at Debug, and the next Warn has their number (more). Log panics if log is nil or every is
+// negative.
 //
-// The attributes are function, the number, and name; side, "made" or "served"; subject, who the
-// peer is, if [asterisque.Access].Accept has said so, and address, where it is; took; and outcome,
-// "ok" or what the code of the error means. Calls around a Connection do not know their peer.
+// The attributes are function (the number), name, side ("made" or "served"), subject, address, took
+// and outcome. The subject is the identity of the peer, if [asterisque.Access].Accept has set one.
+// The address is that of the peer. The outcome is "ok" or the meaning of the error code. Calls
+// around a Connection do not know their peer.
 func Log(log *slog.Logger, every int) asterisque.Interceptor {
 	switch {
 	case log == nil:
@@ -43,17 +45,17 @@ const (
 	longestError = 1 << 10 // bytes of the text of an error, which may be the peer's
 )
 
-// callLog logs what becomes of calls.
+// callLog logs the outcomes of calls.
 type callLog struct {
-	log   *slog.Logger // fixed, as every
+	log   *slog.Logger // fixed, as every is
 	every uint64
-	warn  *rate.Limiter // these lock themselves
+	warn  *rate.Limiter // these have their own locks
 
 	good atomic.Uint64 // calls that succeeded
-	left atomic.Uint64 // failures since the last one that was at Warn
+	left atomic.Uint64 // failures since the last one at Warn
 }
 
-// describe returns what is known of a call before its end.
+// describe returns the attributes of a call that are known before its end.
 func describe(c *asterisque.Call) []slog.Attr {
 	side := "made"
 	if c.Served() {
@@ -72,7 +74,7 @@ func describe(c *asterisque.Call) []slog.Attr {
 	return about
 }
 
-// end logs a call. A handler of the log that panics costs the call nothing.
+// end logs a call. It recovers from a panic of the log's handler, which does not affect the call.
 func (l *callLog) end(ctx context.Context, about []slog.Attr, took time.Duration, err error) {
 	defer func() { _ = recover() }()
 	level, more := l.level(err)
@@ -90,8 +92,8 @@ func (l *callLog) end(ctx context.Context, about []slog.Attr, took time.Duration
 	l.log.LogAttrs(ctx, level, "call", about...)
 }
 
-// level returns the level for an outcome, and how many failures were not at Warn since the last
-// one.
+// level returns the level for an outcome, and the number of failures below Warn since the last
+// Warn.
 func (l *callLog) level(err error) (level slog.Level, more uint64) {
 	switch {
 	case err == nil && l.every > 0 && (l.good.Add(1)-1)%l.every == 0:

@@ -7,7 +7,8 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// nameOf returns what tells the peer of a session from others, and whether it has proved that.
+// nameOf returns the name that identifies the peer of a session, and whether the peer has proved
+// it.
 func nameOf(s *asterisque.Session) (name string, proven bool) {
 	if s == nil {
 		return "", false
@@ -22,8 +23,8 @@ func nameOf(s *asterisque.Session) (name string, proven bool) {
 	return hostOf(p.RemoteAddr), false
 }
 
-// hostOf returns the host of an address without its port, of IPv6 the /64 of which a household or a
-// machine has all. Where no network is crossed all are one.
+// hostOf returns the host of an address without its port. For IPv6 it is the /64 prefix, all of
+// which one household or machine may have. Addresses without a network share one host.
 func hostOf(a net.Addr) string {
 	if a == nil {
 		return ""

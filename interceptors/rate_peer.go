@@ -11,18 +11,18 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// RatePerPeer bounds how many calls of each peer are served, or how many are made to each peer, in
-// a second, on the side or sides that it stands on; otherwise it is as [RatePerFunction]. Around a
-// function it bounds how often each peer may call that.
+// RatePerPeer limits the calls per second that are served for each peer, or made to each peer, on
+// the side or sides that it stands on. Otherwise it is like [RatePerFunction]. Around a function it
+// limits how often each peer may call that function.
 //
-// All sessions of one peer count together. A peer is who has proved to be the same: by the Subject
-// of [asterisque.Access].Accept, or else by the key of a verified TLS certificate. Those that prove
-// nothing are one for each IP address, of IPv6 for each /64, and one where there is none; how they
-// call themselves does not count. Around a Connection the peer is not known, and all are one: put
-// it around the node.
+// All sessions of one peer count together. A peer is identified by the Subject of
+// [asterisque.Access].Accept, or else by the key of a verified TLS certificate. Peers without such
+// a proof count together for each IP address, or each /64 of IPv6; those without an IP address
+// count as one peer. The id that a peer gave itself does not count. Around a Connection the peer is
+// not known, and all peers count as one: use RatePerPeer around the node instead.
 //
-// It remembers up to 4096 peers with a proof and as many without, each as long as it has not made
-// up for its last calls. Beyond that those that come new share one rate.
+// It remembers up to 4096 peers with a proof and 4096 without, each until its burst is available
+// again in full. Beyond that number, new peers share one rate.
 func RatePerPeer(limit rate.Limit, burst int) asterisque.Interceptor {
 	checkRate("RatePerPeer", limit, burst)
 	proven, others := newPeerRates(limit, burst), newPeerRates(limit, burst)
@@ -43,19 +43,19 @@ func RatePerPeer(limit rate.Limit, burst int) asterisque.Interceptor {
 	}
 }
 
-// mostPeers bounds how many peers of a kind are remembered.
+// mostPeers bounds the number of remembered peers of each kind.
 const mostPeers = 4096
 
-// peerRates has the rates of peers.
+// peerRates holds the rates of peers.
 type peerRates struct {
-	limit rate.Limit // these are fixed
+	limit rate.Limit // fixed, as burst and idle are
 	burst int
-	idle  time.Duration // after which a rate is as good as new
-	rest  *rate.Limiter // of those for whom there is no place; locks itself
+	idle  time.Duration // after that time a rate equals a new one
+	rest  *rate.Limiter // shared by the peers beyond mostPeers; has its own lock
 
 	mu    sync.Mutex
 	all   map[string]*list.Element // guarded by mu, as order
-	order list.List                // of *peerRate, the one that was used last first
+	order list.List                // of *peerRate, the most recently used first
 }
 
 type peerRate struct {
@@ -91,7 +91,7 @@ func (p *peerRates) of(name string, now time.Time) *rate.Limiter {
 	return r.limiter
 }
 
-// forgetLocked forgets those that are as good as new.
+// forgetLocked removes the rates that equal a new one.
 func (p *peerRates) forgetLocked(now time.Time) {
 	for e := p.order.Back(); e != nil; e = p.order.Back() {
 		r := e.Value.(*peerRate)

@@ -8,14 +8,13 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// Timeout gives calls that have no deadline a time of d, for both sides. On the calling side it
-// travels with the call, as a deadline of the caller's context does. When it is over the context
-// ends, of the call or of the handler, and the caller gets ErrExpired. It panics unless d is
-// positive.
+// Timeout gives calls without a deadline a time of d, on both sides. On the calling side it travels
+// with the call, like a deadline of the caller's context. When it expires, the context of the call
+// or of the handler ends, and the caller gets ErrExpired. It panics unless d is positive.
 //
-// A call that carries Blocks has that time for its whole life, on either side: where streams live
-// long, put Timeout around the functions that do not, instead of the node. A stream that was opened
-// with [asterisque.WithTTL] has the earlier of the two.
+// The time of a call that carries Blocks includes the whole life of its pipe, on either side. If a
+// node has long streams, put Timeout around the other functions instead of the node. A stream that
+// was opened with [asterisque.WithTTL] has the earlier of the two deadlines.
 func Timeout(d time.Duration) asterisque.Interceptor {
 	if d <= 0 {
 		panic(fmt.Sprintf("interceptors: Timeout(%v): a time has to be positive", d))

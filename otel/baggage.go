@@ -12,11 +12,11 @@ import (
 	"github.com/asterisque-go/asterisque/codec/message"
 )
 
-// baggageKey is the key of the metadata that has the baggage, as the header of W3C Baggage.
+// baggageKey is the metadata key of the baggage, the same as the header of W3C Baggage.
 const baggageKey = "baggage"
 
-// withBaggage returns ctx with its baggage in the metadata of a call that is made, as much as there
-// is room for. What the metadata says of baggage already stays.
+// withBaggage returns ctx with its baggage in the metadata of an outbound call, as far as there is
+// room. A baggage entry that the metadata already has stays.
 func withBaggage(ctx context.Context, c *asterisque.Call) context.Context {
 	bag := baggage.FromContext(ctx)
 	if bag.Len() == 0 {
@@ -33,7 +33,7 @@ func withBaggage(ctx context.Context, c *asterisque.Call) context.Context {
 	return asterisque.ContextWithMetadata(ctx, asterisque.Metadata{baggageKey: text})
 }
 
-// roomBeside returns how many bytes baggage may have beside other metadata.
+// roomBeside returns how many bytes baggage may have next to other metadata.
 func roomBeside(others asterisque.Metadata) int {
 	if len(others) >= message.MaxMetadataEntries {
 		return 0
@@ -51,16 +51,16 @@ func roomBeside(others asterisque.Metadata) int {
 	return room
 }
 
-// pack returns bag as W3C Baggage, in the order of its keys. If that has more bytes than there is
-// room for, whole members are left out: the largest first, so that as many as possible are there.
+// pack returns bag as W3C Baggage, ordered by key. If it exceeds room, whole members are left out,
+// the largest first, so that as many members as possible remain.
 func pack(bag baggage.Baggage, room int) string {
 	members := make([]string, 0, bag.Len())
 	for _, m := range bag.Members() {
-		if text := m.String(); text != "" { // a key that is no token
+		if text := m.String(); text != "" { // empty for a key that is no token
 			members = append(members, text)
 		}
 	}
-	// by size, and by key where that is the same, so that equal baggage loses the same members
+	// by size, then by key, so that equal baggage loses the same members
 	slices.SortFunc(members, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) })
 	size, fit := -1, 0
 	for _, m := range members {
@@ -74,8 +74,8 @@ func pack(bag baggage.Baggage, room int) string {
 	return strings.Join(members, ",")
 }
 
-// unpack returns ctx with the baggage that came with a call, or ctx itself if there is none. What
-// is no member of a baggage is left out.
+// unpack returns ctx with the baggage that came with a call, or ctx itself if there is none.
+// Invalid members are left out.
 func unpack(ctx context.Context, sent string) context.Context {
 	bag, _ := baggage.Parse(sent)
 	if bag.Len() == 0 {

@@ -12,9 +12,10 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// Hooks returns what [asterisque.WithHooks] takes, and lets meter count what becomes of sessions,
-// also of those that begin and end between two collections. One may serve any number of nodes. The
-// attributes attrs are those of everything. An error says which instrument the meter refused.
+// Hooks returns hooks for [asterisque.WithHooks] that count session events with meter. The counts
+// include sessions that begin and end between two collections. One Hooks value may serve any number
+// of nodes. Each measurement has the attributes attrs. An error names the instrument that the meter
+// rejected.
 //
 //	asterisque.session.begun           sessions that have begun
 //	asterisque.session.ended           sessions that have ended, by error.type
@@ -43,13 +44,13 @@ func Hooks(meter metric.Meter, attrs ...attribute.KeyValue) (asterisque.Hooks, e
 	}, nil
 }
 
-// counters do not change.
+// counters is immutable.
 type counters struct {
 	attrs                                      []attribute.KeyValue
 	begun, ended, away, back, reached, dropped metric.Int64Counter
 }
 
-// instruments makes all of them.
+// instruments creates all counters.
 func (c *counters) instruments(meter metric.Meter) (err error) {
 	for _, i := range []struct {
 		to                *metric.Int64Counter
@@ -73,5 +74,5 @@ func (c *counters) count(of metric.Int64Counter, attrs ...attribute.KeyValue) {
 	of.Add(context.Background(), 1, metric.WithAttributes(c.attrs...), metric.WithAttributes(attrs...))
 }
 
-// errorType returns why something failed, which has few values whatever the peer does.
+// errorType returns the class of an error, which has few values regardless of the peer.
 func errorType(err error) attribute.KeyValue { return semconv.ErrorTypeKey.String(class(err)) }

@@ -39,23 +39,24 @@ type config struct {
 	trust   func(asterisque.Peer) bool
 }
 
-// WithTracerProvider sets where spans go. The default is the global one of OpenTelemetry.
+// WithTracerProvider sets the destination of spans. The default is the global provider of
+// OpenTelemetry.
 func WithTracerProvider(p trace.TracerProvider) Option { return func(c *config) { c.traces = p } }
 
-// WithMeterProvider sets where the durations of calls go. The default is the global one of
+// WithMeterProvider sets the destination of call durations. The default is the global provider of
 // OpenTelemetry.
 func WithMeterProvider(p metric.MeterProvider) Option { return func(c *config) { c.metrics = p } }
 
-// Interceptor returns an interceptor for calls that are made and for calls that are served: it
-// makes a span of each, and measures how long it took. It stands around all calls of a node:
+// Interceptor returns an interceptor for outbound and served calls that creates a span for each
+// call and measures its duration. Use it around all calls of a node:
 //
 //	traced := asterisqueotel.Interceptor()
 //	node := asterisque.NewNode(asterisque.WithMadeInterceptors(traced), asterisque.WithServedInterceptors(traced))
 //
-// Those that stand around it see no span, and on a Connection it makes a span of each attempt; it
-// may stand elsewhere as well, see [asterisque.Interceptor] for where. One may serve any number of
-// nodes; it is safe for concurrent use. What the providers refuse is reported to the error handler
-// of OpenTelemetry, and then not measured.
+// Interceptors outside of this one see no span. On a Connection it creates a span for each attempt.
+// See [asterisque.Interceptor] for other places. One Interceptor may serve any number of nodes and
+// is safe for concurrent use. An instrument that a provider rejects is reported to the error
+// handler of OpenTelemetry, and then not measured.
 func Interceptor(opts ...Option) asterisque.Interceptor {
 	c := config{traces: otel.GetTracerProvider(), metrics: otel.GetMeterProvider(), trust: proven}
 	for _, o := range opts {
@@ -73,7 +74,7 @@ func Interceptor(opts ...Option) asterisque.Interceptor {
 	return t.intercept
 }
 
-// instrumentation does not change.
+// instrumentation is immutable.
 type instrumentation struct {
 	spans  trace.Tracer
 	trust  func(asterisque.Peer) bool
@@ -81,7 +82,7 @@ type instrumentation struct {
 	served rpcconv.ServerCallDuration
 }
 
-// intercept is an [asterisque.Interceptor].
+// intercept implements [asterisque.Interceptor].
 func (t *instrumentation) intercept(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 	if c.Served() {
 		inner, how := t.parent(ctx, c)
@@ -90,7 +91,7 @@ func (t *instrumentation) intercept(ctx context.Context, c *asterisque.Call, nex
 	}
 	ctx, done := t.follow(ctx, c, trace.SpanKindClient, t.made.Record)
 	if sent := inject(ctx); sent != nil {
-		c.SetTrace(sent) // which fits
+		c.SetTrace(sent) // which always fits
 	}
 	if c.Blocks() {
 		return opening(withBaggage(ctx, c), c, next, done)
@@ -101,7 +102,7 @@ func (t *instrumentation) intercept(ctx context.Context, c *asterisque.Call, nex
 // recording is the Record of a histogram of rpcconv.
 type recording func(ctx context.Context, val float64, systemName rpcconv.SystemNameAttr, attrs ...attribute.KeyValue)
 
-// follow begins the span of a call. done, which is called once, ends it; c need not be there then.
+// follow begins the span of a call. done, which is called once, ends it; c may be invalid by then.
 func (t *instrumentation) follow(ctx context.Context, c *asterisque.Call, kind trace.SpanKind, record recording, how ...trace.SpanStartOption) (inner context.Context, done func(error)) {
 	begin, name := time.Now(), c.Name()
 	inner, span := t.start(ctx, c, kind, how...)
@@ -111,11 +112,11 @@ func (t *instrumentation) follow(ctx context.Context, c *asterisque.Call, kind t
 	}
 }
 
-// errLost is the outcome of a call as long as next has not returned: it may never do so, if its
-// goroutine ends.
+// errLost is the outcome of a call until next has returned. If the goroutine of the call ends, next
+// never returns.
 var errLost error = asterisque.ErrPanicked.Withf("the goroutine of the call has ended")
 
-// during calls on, and done when the call is over.
+// during calls next, and calls done when the call is over.
 func during(ctx context.Context, c *asterisque.Call, next asterisque.Next, done func(error)) error {
 	err := errLost
 	defer func() { done(err) }()
@@ -123,9 +124,9 @@ func during(ctx context.Context, c *asterisque.Call, next asterisque.Next, done 
 	return err
 }
 
-// opening calls on for a call of this side that carries Blocks, and done when it is over: that may
-// be long after its pipe was opened. Of a pipe that was opened, and that nobody gets, both the
-// error and the end are told.
+// opening calls next for an outbound call that carries Blocks, and calls done when the call is
+// over, which may be long after its pipe was opened. If the pipe was opened but next returns an
+// error, both the error and the end of the pipe report; the first one counts.
 func opening(ctx context.Context, c *asterisque.Call, next asterisque.Next, done func(error)) error {
 	var once sync.Once
 	over := func(err error) { once.Do(func() { done(err) }) }
@@ -155,7 +156,7 @@ func (t *instrumentation) start(ctx context.Context, c *asterisque.Call, kind tr
 		title = "function " + number
 	}
 	ctx, span := t.spans.Start(ctx, title, append(how, trace.WithSpanKind(kind), trace.WithAttributes(
-		// which samplers may look at
+		// available to samplers
 		semconv.RPCSystemNameKey.String(system), method(name), functionKey.Int(int(c.Function())),
 	))...)
 	if !span.IsRecording() {
@@ -170,7 +171,7 @@ func (t *instrumentation) start(ctx context.Context, c *asterisque.Call, kind tr
 	return ctx, span
 }
 
-// locate tells where the peer is.
+// locate sets the address of the peer.
 func locate(span trace.Span, peer net.Addr) {
 	switch a := peer.(type) {
 	case *net.TCPAddr:
@@ -180,7 +181,8 @@ func locate(span trace.Span, peer net.Addr) {
 	}
 }
 
-// longestMessage is how many bytes of the text of an error a span keeps: it may come from the peer.
+// longestMessage is how many bytes of an error's text a span keeps: the text may come from the
+// peer.
 const longestMessage = 1 << 10
 
 // end ends the span of a call.
@@ -194,7 +196,7 @@ func end(span trace.Span, err error) {
 	span.End()
 }
 
-// statusCode returns what a code means, or its number if it is one of the application.
+// statusCode returns the meaning of a code, or its number if the application defined it.
 func statusCode(c asterisque.Code) string {
 	if isOfTheLibrary(c) {
 		return c.String()
@@ -204,8 +206,8 @@ func statusCode(c asterisque.Code) string {
 
 func isOfTheLibrary(c asterisque.Code) bool { return c > 0 && c <= codec.Stopped }
 
-// outcome returns the attributes of a metric, which have few values whatever the peer does: so the
-// codes of applications are not told apart.
+// outcome returns the attributes of a metric, which have few values regardless of the peer: the
+// codes of applications are not distinguished.
 func outcome(name string, err error) []attribute.KeyValue {
 	if err == nil {
 		return []attribute.KeyValue{method(name)}
@@ -217,7 +219,8 @@ func outcome(name string, err error) []attribute.KeyValue {
 	return about
 }
 
-// class returns what the code of an error means, if it is one of the library.
+// class returns the meaning of an error's code if the library defines it, and "application"
+// otherwise.
 func class(err error) string {
 	if c := codec.AbortOf(err).Code; isOfTheLibrary(c) {
 		return c.String()
@@ -232,8 +235,8 @@ func method(name string) attribute.KeyValue {
 	return semconv.RPCMethod(name)
 }
 
-// keepAfterFunc returns inner, which is derived from outer, with outer's AfterFunc: it spares each
-// context that a handler derives a goroutine.
+// keepAfterFunc returns inner, which is derived from outer, with the AfterFunc of outer. It saves a
+// goroutine for each context that a handler derives.
 func keepAfterFunc(inner, outer context.Context) context.Context {
 	if a, ok := outer.(afterFuncer); ok {
 		return handlerContext{inner, a}
@@ -241,7 +244,7 @@ func keepAfterFunc(inner, outer context.Context) context.Context {
 	return inner
 }
 
-// afterFuncer is what package context looks for.
+// afterFuncer is the interface that package context looks for.
 type afterFuncer interface {
 	AfterFunc(f func()) (stop func() bool)
 }
@@ -251,5 +254,5 @@ type handlerContext struct {
 	outer afterFuncer
 }
 
-// AfterFunc is as context.AfterFunc.
+// AfterFunc is like context.AfterFunc.
 func (c handlerContext) AfterFunc(f func()) (stop func() bool) { return c.outer.AfterFunc(f) }

@@ -13,7 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// The attributes of what a node holds, each with few values.
+// Attributes of a node's metrics, each with few values.
 const (
 	directionKey = attribute.Key("asterisque.direction") // inbound, outbound
 	// of limits: ready, congested, soft, hard; of workers: busy, idle
@@ -21,45 +21,45 @@ const (
 	quantileKey = attribute.Key("asterisque.quantile") // 0.5, 0.95, 0.99
 	// of the room: opens, nested, blocks, large; of what is held: running as well
 	shareKey = attribute.Key("asterisque.share")
-	// of a wait: window, opens, outbound; large where it waits now, reader where it has; of a drop
-	// why
+	// of a wait: window, opens, outbound; large for current waits, reader for past ones; of a drop:
+	// its cause
 	reasonKey = attribute.Key("asterisque.reason")
 )
 
-// Observe lets meter collect what node holds, until unregister is called, which the end of the node
-// does not replace. Each collection looks at every session. The attributes attrs are those of
-// everything: they keep several nodes of a program apart, which otherwise overwrite each other. An
-// error says which instrument the meter refused, and then nothing is registered.
+// Observe registers the metrics of node with meter, until the caller calls unregister. The end of
+// the node does not unregister them. Each collection inspects every session. Each measurement has
+// the attributes attrs. They keep several nodes of a program apart, which otherwise overwrite each
+// other. An error names the instrument that the meter rejected, and then no metric is registered.
 //
 //	asterisque.sessions           sessions that are up
 //	asterisque.session.limits     sessions by asterisque.direction and asterisque.state of their limits
 //	asterisque.pipes              running calls of both sides
-//	asterisque.calls.waiting      calls of peers that nobody has taken yet
+//	asterisque.calls.waiting      calls of peers that wait for a worker
 //	asterisque.calls.running      calls of peers whose handlers run
-//	asterisque.held.messages      what waits, by asterisque.direction
+//	asterisque.held.messages      queued messages, by asterisque.direction
 //	asterisque.held.bytes         the same, in bytes
-//	asterisque.room.size          bytes that sessions have for what peers may send, by asterisque.share; see [asterisque.Stats]
-//	asterisque.room.promised      of these, what peers were promised, the same
-//	asterisque.room.held          of these, what is held, the same; and what running calls hold besides
+//	asterisque.room.size          bytes that sessions have for messages of peers, by asterisque.share; see [asterisque.Stats]
+//	asterisque.room.promised      of these, the bytes promised to peers, by the same
+//	asterisque.room.held          of these, the bytes held, by the same; also those held by running calls
 //	asterisque.answers.parked     answers of handlers that wait to be sent
-//	asterisque.waiting            what waits for room now, by asterisque.reason
-//	asterisque.waits              how often something had to wait, and the reader had to stop, the same
-//	asterisque.waited             for how long in all, in seconds, the same
+//	asterisque.waiting            current waits for room, by asterisque.reason
+//	asterisque.waits              number of waits so far, and of stops of the reader, by the same
+//	asterisque.waited             total time of the waits, in seconds, by the same
 //	asterisque.workers            goroutines for handlers, by asterisque.state: busy or idle
 //	asterisque.budget.held        bytes that count for the budget of the node
-//	asterisque.budget.size        bytes that it is
+//	asterisque.budget.size        size of the budget, in bytes
 //	asterisque.workers.wanted     sessions that wait for a worker of the node
-//	asterisque.path.sessions      sessions by asterisque.bound, what keeps them from sending more; see [asterisque.Path]
+//	asterisque.path.sessions      sessions by asterisque.bound, the limit of their rate; see [asterisque.Path]
 //	asterisque.path.in_flight     bytes that were sent and are not known to have been read
-//	asterisque.path.rate          bytes a second that the paths of all sessions deliver, as far as that is known
-//	asterisque.path.round_trip    round trips to the peers that are known, in seconds, by asterisque.quantile
+//	asterisque.path.rate          bytes a second that the paths of all sessions deliver, as far as known
+//	asterisque.path.round_trip    known round trips to the peers, in seconds, by asterisque.quantile
 //	asterisque.function.calls     calls of peers that arrived, since the beginning
-//	asterisque.function.failures  those that failed, by error.type
-//	asterisque.function.queued    how long they waited for a worker, in seconds, by asterisque.quantile
-//	asterisque.function.ran       how long their handlers took, the same
+//	asterisque.function.failures  failed calls of peers, by error.type
+//	asterisque.function.queued    time that calls waited for a worker, in seconds, by asterisque.quantile
+//	asterisque.function.ran       run time of handlers, in seconds, by asterisque.quantile
 //
-// The last four have the attributes asterisque.function, the number, and rpc.method, the name, and
-// tell of the node's own service; see [asterisque.Service.Stats].
+// The last four have the attributes asterisque.function (the number) and rpc.method (the name).
+// They describe the node's own service; see [asterisque.Service.Stats].
 func Observe(meter metric.Meter, node *asterisque.Node, attrs ...attribute.KeyValue) (unregister func() error, err error) {
 	o := observer{node: node, attrs: slices.Clone(attrs)}
 	all, err := o.instruments(meter)
@@ -76,7 +76,7 @@ func Observe(meter metric.Meter, node *asterisque.Node, attrs ...attribute.KeyVa
 	return r.Unregister, nil
 }
 
-// observer does not change.
+// observer is immutable.
 type observer struct {
 	node  *asterisque.Node
 	attrs []attribute.KeyValue
@@ -90,7 +90,7 @@ type observer struct {
 	paths pathInstruments
 }
 
-// instruments makes all of them.
+// instruments creates all instruments.
 func (o *observer) instruments(meter metric.Meter) (all []metric.Observable, err error) {
 	all, err = o.paths.instruments(meter)
 	for _, i := range []struct {
@@ -147,7 +147,7 @@ func (o *observer) instruments(meter metric.Meter) (all []metric.Observable, err
 	return all, err
 }
 
-// observe tells what the node holds now.
+// observe reports the present state of the node.
 func (o *observer) observe(to metric.Observer) {
 	st := o.node.Stats()
 	total := &st.Total
@@ -172,7 +172,7 @@ func (o *observer) observe(to metric.Observer) {
 	}
 }
 
-// observeRoom tells what the room of all sessions is used for.
+// observeRoom reports the use of the room of all sessions.
 func (o *observer) observeRoom(to metric.Observer, total *asterisque.Stats) {
 	for name, share := range map[string]asterisque.Share{"opens": total.Opens, "nested": total.Nested, "blocks": total.Blocks, "large": total.Large} {
 		with := o.with(shareKey.String(name))
@@ -184,7 +184,7 @@ func (o *observer) observeRoom(to metric.Observer, total *asterisque.Stats) {
 	to.ObserveInt64(o.parked, int64(total.Parked), o.with())
 }
 
-// observeWaits tells what waits for room, and has waited.
+// observeWaits reports current and past waits for room.
 func (o *observer) observeWaits(to metric.Observer, total *asterisque.Stats) {
 	for reason, w := range map[string]asterisque.Wait{"window": total.WaitWindow, "opens": total.WaitOpens, "outbound": total.WaitOutbound} {
 		with := o.with(reasonKey.String(reason))
@@ -197,8 +197,8 @@ func (o *observer) observeWaits(to metric.Observer, total *asterisque.Stats) {
 	to.ObserveFloat64(o.waited, total.Stopped.Seconds(), o.with(reasonKey.String("reader")))
 }
 
-// observeSessions tells what cannot be added up by the node: how many sessions are in which state,
-// and what is known of their paths.
+// observeSessions reports values that the node does not add up: the number of sessions in each
+// state, and their path estimates.
 func (o *observer) observeSessions(to metric.Observer) {
 	var in, out [limits.Hard + 1]int64
 	var p paths
@@ -234,7 +234,7 @@ func (o *observer) observeFunction(to metric.Observer, f *asterisque.FunctionSta
 	}
 }
 
-// with returns an observation's attributes.
+// with returns the attributes of an observation.
 func (o *observer) with(attrs ...attribute.KeyValue) metric.ObserveOption {
 	return metric.WithAttributes(append(attrs, o.attrs...)...)
 }

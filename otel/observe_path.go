@@ -11,16 +11,16 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// boundKey is what keeps sessions from sending more: application, window, room, path, peer.
+// boundKey is the limit of a session's rate: application, window, room, path, peer.
 const boundKey = attribute.Key("asterisque.bound")
 
-// pathInstruments tell of the paths to the peers. They do not change.
+// pathInstruments are the instruments of the paths to the peers. It is immutable.
 type pathInstruments struct {
 	sessions, inFlight metric.Int64ObservableUpDownCounter
 	rate, roundTrip    metric.Float64ObservableGauge
 }
 
-// instruments makes all of them.
+// instruments creates all instruments.
 func (i *pathInstruments) instruments(meter metric.Meter) (all []metric.Observable, err error) {
 	errs := make([]error, 4)
 	i.sessions, errs[0] = meter.Int64ObservableUpDownCounter("asterisque.path.sessions", metric.WithUnit("{session}"), metric.WithDescription("Sessions by what keeps them from sending more."))
@@ -30,12 +30,12 @@ func (i *pathInstruments) instruments(meter metric.Meter) (all []metric.Observab
 	return []metric.Observable{i.sessions, i.inFlight, i.rate, i.roundTrip}, errors.Join(errs...)
 }
 
-// paths are those of all sessions added up.
+// paths is the sum of the paths of all sessions.
 type paths struct {
 	bound    [asterisque.BoundByPeer + 1]int64
 	inFlight int64
 	rate     float64
-	trips    []time.Duration // those that are known
+	trips    []time.Duration // known round trips
 }
 
 func (p *paths) add(path asterisque.Path) {
@@ -47,12 +47,13 @@ func (p *paths) add(path asterisque.Path) {
 	}
 }
 
-// quantile returns the smallest round trip that so many of a hundred do not exceed. There is one.
+// quantile returns the smallest round trip that at least percent of a hundred do not exceed. At
+// least one round trip is known.
 func (p *paths) quantile(percent int) time.Duration {
 	return p.trips[(len(p.trips)*percent+99)/100-1]
 }
 
-// observePaths tells what is known of the paths to the peers.
+// observePaths reports the path estimates.
 func (o *observer) observePaths(to metric.Observer, p *paths) {
 	for bound, n := range p.bound {
 		to.ObserveInt64(o.paths.sessions, n, o.with(boundKey.String(asterisque.PathBound(bound).String())))

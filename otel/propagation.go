@@ -17,7 +17,7 @@ const (
 
 var w3c propagation.TraceContext // has no state
 
-// inject returns the trace context of ctx as it travels, or nil if ctx has none.
+// inject returns the trace context of ctx in its wire format, or nil if ctx has none.
 func inject(ctx context.Context) []byte {
 	headers := propagation.MapCarrier{}
 	w3c.Inject(ctx, headers)
@@ -32,7 +32,8 @@ func inject(ctx context.Context) []byte {
 	return []byte(parent + "\n" + state)
 }
 
-// extract returns ctx with the trace context that came with a call, or ctx itself if that is none.
+// extract returns ctx with the trace context that came with a call, or ctx itself if sent is
+// invalid.
 func extract(ctx context.Context, sent []byte) context.Context {
 	if len(sent) == 0 {
 		return ctx
@@ -41,10 +42,10 @@ func extract(ctx context.Context, sent []byte) context.Context {
 	return w3c.Extract(ctx, propagation.MapCarrier{traceparent: parent, tracestate: state})
 }
 
-// longMember is the length above which W3C Trace Context lets go of a member first.
+// longMember is the length above which W3C Trace Context removes a member first.
 const longMember = 128
 
-// fit returns as many members of a tracestate as fit into so many bytes.
+// fit returns the members of a tracestate that fit into most bytes.
 func fit(state string, most int) string {
 	if len(state) <= most {
 		return state
