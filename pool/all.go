@@ -9,26 +9,27 @@ import (
 	"github.com/asterisque-go/asterisque/internal/guard"
 )
 
-// Result is what one server has answered.
+// Result is the answer of one server.
 type Result[R any] struct {
-	URL   string // of the server, as the Resolver names it
+	URL   string // of the server, as yielded by the Resolver
 	Value R
-	Err   error // nil if Value counts
+	Err   error // nil if Value is valid
 }
 
-// mostAtOnce is how many servers [All] calls at the same time.
+// mostAtOnce is the maximum number of servers that [All] calls at the same time.
 const mostAtOnce = 100
 
-// All makes one call on each server that the Resolver names, at most 100 at the same time, and
-// returns all results in the order of their URLs. call is given a Caller for one server, as
-// [Pool.At] returns it, on a goroutine of its own:
+// All makes one call on each server of the Resolver's set, at most 100 at the same time, and
+// returns all results in the order of their URLs. All runs each call on a goroutine of its own,
+// with a Caller for one server as returned by [Pool.At]:
 //
 //	pool.All(ctx, p, func(ctx context.Context, on asterisque.Caller) (Stats, error) {
 //		return stats.Call(ctx, on, query)
 //	})
 //
-// All waits until call has returned for every server: a server that is away takes as long as ctx,
-// or with [asterisque.WithFailFast] no time. An error of one server ends none of the others.
+// All blocks until call has returned for every server. The call of an unreachable server blocks
+// until ctx ends, or fails at once with [asterisque.WithFailFast]. An error of one server does not
+// end the calls of other servers.
 func All[R any](ctx context.Context, p *Pool, call func(ctx context.Context, on asterisque.Caller) (R, error)) []Result[R] {
 	urls := p.members.sorted()
 	results := make([]Result[R], len(urls))
@@ -48,5 +49,5 @@ func All[R any](ctx context.Context, p *Pool, call func(ctx context.Context, on 
 	return results
 }
 
-// errMisbehaved is the result of a call that has panicked, or ended its goroutine.
+// errMisbehaved is the result of a call function that has panicked, or ended its goroutine.
 var errMisbehaved = asterisque.ErrPanicked.Withf("the function given to pool.All did not return: the log says why")

@@ -9,9 +9,9 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// caller makes calls on servers of a pool that it chooses itself.
+// caller makes calls on the servers that choose selects.
 type caller struct {
-	pool   *Pool // fixed, as choose
+	pool   *Pool // fixed, as choose is
 	choose chooser
 }
 
@@ -20,9 +20,10 @@ func (c *caller) Invoke(ctx context.Context, call *asterisque.Call) error {
 	return c.pool.invoke(ctx, call, c.choose)
 }
 
-// At returns a Caller for one server, as the Resolver names it. Calls wait for that server, and go
-// to no other one. It may be outside of Config.Subset: the first call connects to it, and the
-// connection stays. Calls for a URL that the Resolver does not name fail with ErrUnavailable.
+// At returns a Caller for one server, by the URL that the Resolver yielded. Its calls wait for that
+// server and never use another one. The server may be outside of Config.Subset: the first call
+// connects to it, and the connection stays. Calls for a URL that is not in the set fail with
+// ErrUnavailable.
 func (p *Pool) At(url string) asterisque.Caller { return &at{p, url} }
 
 type at struct { // fixed
@@ -33,7 +34,7 @@ type at struct { // fixed
 // Invoke implements [asterisque.Caller].
 func (a *at) Invoke(ctx context.Context, call *asterisque.Call) error {
 	return a.pool.invoke(ctx, call, func(tried []*server) (_ *server, ready bool, err error) {
-		s, err := a.pool.join(a.url) // each time: it may leave, and come back
+		s, err := a.pool.join(a.url) // joins each time, because the server may leave and return
 		switch {
 		case err != nil || !s.takes():
 			return nil, false, err
@@ -44,16 +45,17 @@ func (a *at) Invoke(ctx context.Context, call *asterisque.Call) error {
 	})
 }
 
-// keyPatience is how long the calls of a key wait for a server that is away, before they go to the
-// next one: long enough for a restart in good order.
+// keyPatience is how long the calls of a key wait for an unreachable server before they use the
+// next one. It is long enough for a graceful restart.
 const keyPatience = 2 * time.Second
 
-// ByKey returns a Caller for calls that belong together: all clients with the same set of servers
-// send those with one key to the same server, and when that leaves the set only its keys go to
-// others, evenly (rendezvous hashing). While it is away for more than two seconds, or says that it
-// does not serve, they go to the next one in the order of that key, which has two seconds as well;
-// and so does a call that it refuses. Config.Subset does not matter: the server is connected to
-// when it is needed first. ByKey costs little, and need not be kept.
+// ByKey returns a Caller for calls that share a key. All clients with the same set of servers send
+// the calls of one key to the same server (rendezvous hashing). When that server leaves the set,
+// only its keys move, evenly, to the remaining servers. If the server is unreachable for more than
+// two seconds, or reports that it does not serve, the calls use the next server in the order of
+// that key, which gets two seconds as well. A call that the server rejects also uses the next one.
+// Config.Subset does not apply: the pool connects to the server at first use. ByKey is cheap, and
+// its Caller need not be kept.
 func (p *Pool) ByKey(key string) asterisque.Caller {
 	return &caller{p, func(tried []*server) (*server, bool, error) {
 		s, ready := p.byKey(key, tried)
@@ -63,7 +65,7 @@ func (p *Pool) ByKey(key string) asterisque.Caller {
 
 func (p *Pool) byKey(key string, tried []*server) (_ *server, ready bool) {
 	urls, now := p.members.known(), time.Now()
-	if best := rendezvous(key, urls); best >= 0 { // mostly this one, without sorting
+	if best := rendezvous(key, urls); best >= 0 { // the usual case, without sorting
 		if s, err := p.join(urls[best]); err == nil && s.takes() && !slices.Contains(tried, s) {
 			return s, true
 		}
@@ -83,25 +85,25 @@ func (p *Pool) byKey(key string, tried []*server) (_ *server, ready bool) {
 	return nil, ready
 }
 
-// awaited reports whether the server has been away for so short a time that it may be back at once.
+// awaited reports whether the server's outage is so short that it may be back soon.
 func (s *server) awaited(now time.Time) bool {
-	if s.conn.Err() != nil || s.conn.Ready() && s.unwell.Load() { // who goes is unwell, too
+	if s.conn.Err() != nil || s.conn.Ready() && s.unwell.Load() { // also while it shuts down
 		return false
 	}
 	o := s.conn.Outage() // nil: its session is about to end
 	return o == nil || now.Sub(o.Since) < keyPatience
 }
 
-// Sticky returns a Caller whose calls all go to one server: the one that took the first of them, as
-// long as it takes calls; then another one, which they stay with. It is for what a server remembers
-// of a client.
+// Sticky returns a Caller whose calls all use one server: the first call selects it, and later
+// calls use it as long as it takes calls. Then the next call selects another server in the same
+// way. Sticky is for servers that keep state of a client.
 func (p *Pool) Sticky() asterisque.Caller {
 	var (
 		mu   sync.Mutex
 		last *server // guarded by mu
 	)
 	return &caller{p, func(tried []*server) (*server, bool, error) {
-		mu.Lock() // so that calls that begin at once agree
+		mu.Lock() // so that concurrent first calls agree
 		defer mu.Unlock()
 		if s := last; s != nil && s.takes() && p.has(s) && !slices.Contains(tried, s) {
 			return s, true, nil
@@ -114,5 +116,5 @@ func (p *Pool) Sticky() asterisque.Caller {
 	}}
 }
 
-// has reports whether calls are spread over s.
+// has reports whether calls are balanced over s.
 func (p *Pool) has(s *server) bool { return slices.Contains(p.spread.Load().servers, s) }

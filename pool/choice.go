@@ -12,12 +12,12 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// lookAgain is how often a call that waits looks for what nobody tells.
+// lookAgain is the interval at which a waiting call polls for changes without a notification.
 const lookAgain = 50 * time.Millisecond
 
 const neverSent = codec.NeverSent
 
-// Invoke implements [asterisque.Caller]: it makes c on one of the servers.
+// Invoke implements [asterisque.Caller]. It makes c on one of the servers.
 func (p *Pool) Invoke(ctx context.Context, c *asterisque.Call) error {
 	return p.invoke(ctx, c, p.anyOne)
 }
@@ -28,17 +28,18 @@ func (p *Pool) anyOne(tried []*server) (s *server, ready bool, err error) {
 	return s, ready, nil
 }
 
-// chooser returns a server that takes calls now and is none of tried, or nil. ready says whether
-// any takes calls, tried ones included, and err that there is none to wait for.
+// chooser returns a server that takes calls now and is not in tried, or nil. ready reports whether
+// any server takes calls, tried ones included. err is set if there is no server to wait for.
 type chooser func(tried []*server) (s *server, ready bool, err error)
 
-// invoke makes a call on servers that choose returns, one after the other, until one has taken it.
+// invoke makes a call on the servers that choose returns, one after the other, until one accepts
+// it.
 func (p *Pool) invoke(ctx context.Context, c *asterisque.Call, choose chooser) error {
 	p.how.Budget.Earn()
 	return p.goOn(ctx, c, choose, nil, nil)
 }
 
-// goOn is invoke after servers have refused the call, the last one with last.
+// goOn continues invoke after the servers in tried have rejected the call. The last error was last.
 func (p *Pool) goOn(ctx context.Context, c *asterisque.Call, choose chooser, tried []*server, last error) error {
 	var d durable
 	for {
@@ -65,22 +66,22 @@ func (p *Pool) goOn(ctx context.Context, c *asterisque.Call, choose chooser, tri
 	}
 }
 
-// verdict is what is to be done after a call.
+// verdict is the next step after a call.
 type verdict uint8
 
 const (
-	over      verdict = iota // it is the outcome
-	anywhere                 // the call is made again, on whatever server
-	elsewhere                // on another one
+	over      verdict = iota // the outcome is final
+	anywhere                 // the call is retried on any server
+	elsewhere                // the call is retried on another server
 )
 
-// after returns what is to be done after a call on a session of s that ended with err.
+// after returns the next step after a call on a session of s that ended with err.
 func (p *Pool) after(s *server, on *asterisque.Session, err error) verdict {
 	switch {
 	case err == nil || !asterisque.Repeatable(err):
 		return over
 	case !s.stillOn(on) && sessionOver(err):
-		return anywhere // once for each session, so this needs no budget
+		return anywhere // at most once for each session, so it needs no budget
 	case !errors.Is(err, asterisque.ErrUnavailable) && !errors.Is(err, asterisque.ErrOverloaded):
 		return over
 	case !p.how.Budget.Spend():
@@ -89,19 +90,19 @@ func (p *Pool) after(s *server, on *asterisque.Session, err error) verdict {
 	return elsewhere
 }
 
-// sessionOver reports whether a call that certainly did not run failed because its session was
-// over.
+// sessionOver reports whether a call that certainly did not run failed because its session had
+// ended.
 func sessionOver(err error) bool {
 	var a *asterisque.Abort
 	return errors.Is(err, asterisque.ErrUnavailable) || errors.Is(err, asterisque.ErrSessionClosed) || errors.As(err, &a) && a.Ran == neverSent
 }
 
-// await returns a server for a call, for which it waits unless those that take calls have all been
-// tried: then the error is the last one.
+// await returns a server for a call. It waits for one, unless all servers that take calls have been
+// tried: then it returns last.
 func (p *Pool) await(ctx context.Context, c *asterisque.Call, choose chooser, tried []*server, last error) (*server, error) {
 	if !p.shut.Load() {
 		if s, _, _ := choose(tried); s != nil {
-			return s, nil // without what follows
+			return s, nil // the fast path
 		}
 	}
 	if at, ok := c.Deadline(ctx); ok {
@@ -109,7 +110,7 @@ func (p *Pool) await(ctx context.Context, c *asterisque.Call, choose chooser, tr
 		ctx, cancel = context.WithDeadline(ctx, at)
 		defer cancel()
 	}
-	again := time.NewTicker(lookAgain) // what only time changes
+	again := time.NewTicker(lookAgain) // polls for changes without a notification
 	defer again.Stop()
 	for {
 		changed := p.change.Next()
@@ -141,10 +142,10 @@ func (p *Pool) await(ctx context.Context, c *asterisque.Call, choose chooser, tr
 	}
 }
 
-// any chooses among the servers that calls are spread over.
+// any chooses among the servers that calls are balanced over.
 func (p *Pool) any(tried []*server) (_ *server, ready bool) {
 	all := p.spread.Load()
-	if len(all.servers) == 1 && len(tried) == 0 { // a choice without a clock
+	if len(all.servers) == 1 && len(tried) == 0 { // a choice that needs no clock
 		s := all.servers[0]
 		if s.takes() {
 			return s, true
@@ -158,23 +159,22 @@ func (p *Pool) any(tried []*server) (_ *server, ready bool) {
 	return all.search(tried, now)
 }
 
-// spread is the servers that calls are spread over.
+// spread is the set of servers that calls are balanced over.
 type spread struct {
 	servers []*server // fixed
 
-	// best was the lightest one known when a server was chosen last: Mitzenmacher, Prabhakar and
-	// Shah, Load Balancing with Memory (2002). Two slow or silent servers of a few are often both
-	// candidates, and then neither should get the call.
+	// best was the lightest known server at the last choice: Mitzenmacher, Prabhakar and Shah, Load
+	// Balancing with Memory (2002). In a small set, both candidates are often slow or silent, and
+	// then neither should get the call.
 	best atomic.Pointer[server]
 }
 
-// outlier is how many times heavier than the best server the lighter of two candidates is when the
-// best one gets the call in its place. Among servers that are about equal the best one must have no
-// privilege, since a slightly shorter latency would draw most calls.
+// outlier is the factor by which the best server has to be lighter than the lighter of two
+// candidates to get the call instead. Among servers of about equal weight the best one must have no
+// privilege, since a slightly shorter latency would attract most calls.
 const outlier = 10
 
-// two chooses between two servers taken by chance, and returns nil unless that is as easy as
-// mostly.
+// two chooses between two random servers. It returns nil if the choice needs search instead.
 func (p *spread) two(tried []*server, now time.Time) *server {
 	if len(p.servers) < 2 || len(tried) > 0 {
 		return nil
@@ -186,7 +186,7 @@ func (p *spread) two(tried []*server, now time.Time) *server {
 	return p.lighter(a, b, tried, now)
 }
 
-// distinct returns two of at least two servers by chance.
+// distinct returns two random servers of at least two.
 func distinct(servers []*server) (a, b *server) {
 	i := rand.IntN(len(servers))
 	j := rand.IntN(len(servers) - 1)
@@ -196,7 +196,8 @@ func distinct(servers []*server) (a, b *server) {
 	return servers[i], servers[j]
 }
 
-// lighter returns the lighter of two candidates, or the best server if that is far lighter.
+// lighter returns the lighter of two candidates, or the best server if that is lighter by the
+// factor outlier.
 func (p *spread) lighter(a, b *server, tried []*server, now time.Time) *server {
 	s, own := a, a.load.weigh(now)
 	if other := b.load.weigh(now); other.lighter(own, 1) {
@@ -218,8 +219,9 @@ func (p *spread) lighter(a, b *server, tried []*server, now time.Time) *server {
 	return s
 }
 
-// search is two among those that take calls, do not rest and were not tried. A server that has
-// rested long enough gets a call first, on trial. While all rest, none does.
+// search chooses between two random servers of those that take calls, do not rest and were not
+// tried. A server that has rested long enough gets a call first, as its trial. If all servers rest,
+// the choice ignores the rests.
 func (p *spread) search(tried []*server, now time.Time) (_ *server, ready bool) {
 	var fit, rest []*server
 	for _, s := range p.servers {
@@ -250,7 +252,7 @@ func (p *spread) search(tried []*server, now time.Time) (_ *server, ready bool) 
 	return p.lighter(a, b, tried, now), true
 }
 
-// lost reports whether all connections are over, which without the end of the pool only happens
+// lost reports whether all connections have ended. Unless the pool has ended, this only happens
 // when its node is closed.
 func (p *Pool) lost() bool {
 	servers := p.spread.Load().servers

@@ -8,9 +8,8 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// Most calls go directly to the session that the pool chooses: see [asterisque.Chooser]. Only those
-// that have to wait, that carry Blocks or have options, or that a server has not run, take the way
-// of Invoke.
+// Most calls use the session that the pool chooses directly: see [asterisque.Chooser]. Calls that
+// have to wait, that carry Blocks or have options, or that a server has not run, use Invoke.
 
 // Choose implements [asterisque.Chooser].
 func (p *Pool) Choose() (c asterisque.Choice, ok bool) {
@@ -29,8 +28,8 @@ func (p *Pool) Choose() (c asterisque.Choice, ok bool) {
 	}
 	p.how.Budget.Earn()
 	c.Of = s
-	// beside no other server the latency is for people: to look at the clock twice for each call
-	// costs more than all else here
+	// With a single server the latency is only informational. Two clock readings for each call
+	// would cost more than the rest of Choose.
 	if len(servers) > 1 || rand.Uint32()%16 == 0 {
 		c.At = time.Now()
 	}
@@ -55,7 +54,7 @@ func (p *Pool) Chosen(c asterisque.Choice, err error) (again asterisque.Caller) 
 	return nil
 }
 
-// attempted makes a call that one server has not run.
+// attempted is the Caller for a call that one server has rejected.
 type attempted struct { // fixed
 	pool  *Pool
 	tried []*server

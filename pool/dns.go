@@ -12,25 +12,26 @@ import (
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
-// DNSConfig says how [DNS] looks names up.
+// DNSConfig configures the lookups of [DNS].
 type DNSConfig struct {
-	// Every is how long an answer holds until the name is looked up again while servers serve, less
-	// a random part of up to a fifth, so that clients do not ask all at once. 0 is 30 seconds, and
-	// less than a second counts as a second. The TTL of the answer is not known here: that is for
-	// the cache of whoever is asked.
+	// Every is the time between two lookups of the name while servers serve, less a random part of
+	// up to a fifth, so that clients do not query all at once. 0 is 30 seconds, and less than a
+	// second counts as a second. The TTL of an answer is not known here: the cache of the resolver
+	// in use handles it.
 	Every time.Duration
 
 	// Network is "ip4" for IPv4 addresses alone, "ip6" for IPv6, and "ip" or empty for both. A
-	// server that has one of each is two servers to [DNS], unless it is told which to use.
+	// server with an address of each kind is two servers to [DNS], unless Network selects one kind.
 	Network string
 
-	// Lookup is asked; nil is [net.DefaultResolver]. It is used by one goroutine for each sequence
-	// of the Resolver.
+	// Lookup resolves names; nil is [net.DefaultResolver]. One goroutine for each sequence of the
+	// Resolver uses it.
 	Lookup Lookup
 }
 
-// Lookup is what [DNS] asks: a *[net.Resolver] is one. Each question has 5 seconds, then its
-// context ends; a Lookup that goes on nevertheless keeps the Resolver from returning.
+// Lookup is the resolver interface of [DNS], which *[net.Resolver] implements. The context of each
+// query expires after 5 seconds. A Lookup that ignores its context keeps the Resolver from
+// returning.
 type Lookup interface {
 	// LookupNetIP returns the addresses of a host, as [net.Resolver.LookupNetIP].
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
@@ -39,31 +40,33 @@ type Lookup interface {
 	LookupSRV(ctx context.Context, service, proto, name string) (cname string, records []*net.SRV, err error)
 }
 
-// DNS is the Resolver of servers that DNS knows by a name. The port decides what is looked up:
+// DNS is a Resolver for servers that are registered in DNS. The port of the URL decides the kind of
+// lookup:
 //
-//   - "tls://orders.example.com:5330" has one: the A and AAAA records of the name are the servers,
-//     all at that port.
-//   - "tls://orders.example.com" has none: the SRV records of _asterisque._tcp.orders.example.com
-//     say hosts and ports, whatever the transport. "tls://_rpc._udp.orders.example.com" names the
-//     records in full. A transport that could do without the port, such as "wss", needs it here.
-//   - "tls://10.0.0.7:5330" is no name, but the address itself, and nothing is looked up.
+//   - "tls://orders.example.com:5330" has a port: the A and AAAA records of the name are the
+//     servers, all at that port.
+//   - "tls://orders.example.com" has no port: the SRV records of
+//     _asterisque._tcp.orders.example.com provide hosts and ports, for every transport.
+//     "tls://_rpc._udp.orders.example.com" names the records in full. A transport with a default
+//     port, such as "wss", needs a port here.
+//   - "tls://10.0.0.7:5330" is an address and needs no lookup.
 //
-// Of SRV records only those of the lowest priority count; others are not used even if no server of
-// these answers. Their weight is ignored: all servers are equal. The host of a record is one
-// server, whose address is looked up when it is dialled.
+// Only the SRV records of the lowest priority count. The remaining records are not used even if no
+// server of these answers. DNS ignores the weights: all servers are equal. The host of a record is
+// one server, whose address is looked up when it is dialled.
 //
-// Whatever DNS says, the certificates of the servers have to prove the name in the URL, without the
-// labels that begin with '_': it is their ServerName. With TLS, who forges answers can thus keep
-// clients from the servers, but not take their place. All else in the URL, such as its path, is the
-// same for all servers.
+// The certificates of the servers have to prove the name in the URL without the labels that begin
+// with '_', regardless of the answers: the name is their ServerName. With TLS, forged answers can
+// thus block clients from the servers, but cannot impersonate them. The remaining parts of the URL,
+// such as its path, are the same for all servers.
 //
-// The name is looked up again and again (see [DNSConfig].Every), and at once when all servers of
-// the Pool refuse its calls, rest or are away: then a second after the last time at the earliest,
-// as long as calls are made. A set that is as before is not yielded again. What fails is an error
-// that wraps that of the Lookup, and is tried again after a second, then after ever longer, at most
-// Every: no answer, a name that is not known (any more), an answer without addresses or with more
-// than 1,024, or with one that is no server's, such as 0.0.0.0. A URL that cannot work, or a wrong
-// Network, is an error that ends the sequence.
+// DNS repeats the lookup at intervals (see [DNSConfig].Every), and at once when all servers of the
+// Pool reject its calls, rest or are unreachable: then at the earliest a second after the last
+// lookup, as long as calls are made. A set that has not changed is not yielded again. A failed
+// lookup is yielded as an error that wraps that of the Lookup, and is retried after a second, then
+// after increasing delays up to Every. Failures are: no answer, an unknown name, an answer without
+// addresses or with more than 1,024, and an answer with an address that no server can have, such as
+// 0.0.0.0. A URL that cannot work, or a wrong Network, is an error that ends the sequence.
 func DNS(url string, how DNSConfig) Resolver {
 	return func(ctx context.Context) iter.Seq2[[]Address, error] {
 		return func(yield func([]Address, error) bool) {
@@ -81,7 +84,7 @@ func DNS(url string, how DNSConfig) Resolver {
 }
 
 const (
-	lookupTime = 5 * time.Second // for one question
+	lookupTime = 5 * time.Second // for one query
 	leastWait  = time.Second
 )
 
@@ -92,14 +95,14 @@ func (c DNSConfig) every() time.Duration {
 	return max(c.Every, leastWait)
 }
 
-// watch looks the name up until ctx ends, or yield wants no more.
+// watch looks the name up until ctx ends or yield returns false.
 func (n *name) watch(ctx context.Context, every time.Duration, yield func([]Address, error) bool) {
 	var last []Address
 	var wait time.Duration
 	for {
 		set, err := n.lookUp(ctx)
 		if ctx.Err() != nil {
-			return // err is about that
+			return // err is caused by ctx
 		}
 		switch {
 		case err != nil:
@@ -121,8 +124,8 @@ func (n *name) watch(ctx context.Context, every time.Duration, yield func([]Addr
 	}
 }
 
-// retryAfter returns how long to wait after another failure, at the most: a second, and then twice
-// the last wait, which is 0 for the first one, up to every.
+// retryAfter returns the maximum delay after another failure: a second at first, then twice the
+// last delay, up to every. The last delay is 0 for the first failure.
 func retryAfter(last, every time.Duration) time.Duration {
 	switch {
 	case last == 0:
@@ -133,11 +136,11 @@ func retryAfter(last, every time.Duration) time.Duration {
 	return 2 * last
 }
 
-// seekKey is the key of the notice in the context of a Resolver by which its Pool seeks servers.
+// seekKey is the context key of the notice by which a Pool makes its Resolver seek servers.
 type seekKey struct{}
 
-// pause waits for d until a Resolver asks again, or for leastWait if its Pool seeks servers, and
-// reports whether ctx is still alive.
+// pause waits for d until the next lookup, or for leastWait if the Pool seeks servers. It reports
+// whether ctx has not ended.
 func pause(ctx context.Context, d time.Duration) bool {
 	var sought <-chan struct{}
 	if n, ok := ctx.Value(seekKey{}).(*wait.Notice); ok {

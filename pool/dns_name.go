@@ -18,9 +18,9 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// name is a URL whose host DNS knows, and how to look it up.
+// name is a URL with a host name, and the configuration of its lookup.
 type name struct {
-	url     *url.URL // whose host each server replaces by its own
+	url     *url.URL // each server replaces its host
 	shown   string   // the URL without its secrets
 	host    string
 	port    string // empty for SRV records
@@ -28,7 +28,7 @@ type name struct {
 	lookup  Lookup
 }
 
-// newName returns what to look up for a URL, or an error if that can never work.
+// newName returns the name of a URL, or an error if the URL can never work.
 func newName(rawURL string, how DNSConfig) (*name, error) {
 	if err := wire.CheckURL(rawURL); err != nil {
 		return nil, failed(err, "DNS has no use for this URL")
@@ -53,7 +53,7 @@ func newName(rawURL string, how DNSConfig) (*name, error) {
 	return n, nil
 }
 
-// misfit says why the URL can never work, or nothing.
+// misfit returns the reason why the URL can never work, or "".
 func (n *name) misfit() string {
 	port, err := strconv.ParseUint(n.port, 10, 16)
 	switch {
@@ -69,13 +69,13 @@ func (n *name) misfit() string {
 	return ""
 }
 
-// isAddress reports whether there is nothing to look up.
+// isAddress reports whether the host is an IP address, which needs no lookup.
 func (n *name) isAddress() bool {
 	_, err := netip.ParseAddr(n.host)
 	return err == nil
 }
 
-// serverName is what certificates have to prove: the name without "_service._proto".
+// serverName returns the name that certificates have to prove: the host without "_service._proto".
 func (n *name) serverName() string {
 	host := strings.TrimSuffix(n.host, ".")
 	for strings.HasPrefix(host, "_") {
@@ -84,7 +84,7 @@ func (n *name) serverName() string {
 	return host
 }
 
-// lookUp asks once, and returns a set in an order that depends on nothing but the set.
+// lookUp does one lookup, and returns a set whose order depends only on its elements.
 func (n *name) lookUp(ctx context.Context) ([]Address, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTime)
 	defer cancel()
@@ -136,7 +136,7 @@ func (n *name) lookUpHosts(ctx context.Context) (servers []string, err error) {
 func (n *name) lookUpRecords(ctx context.Context) (servers []string, err error) {
 	service, proto := "asterisque", "tcp"
 	if strings.HasPrefix(n.host, "_") {
-		service, proto = "", "" // the name has them
+		service, proto = "", "" // the name contains them
 	}
 	_, records, err := n.lookup.LookupSRV(ctx, service, proto, n.host)
 	if err != nil {

@@ -10,18 +10,18 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// durable is what is known of a durable call whose server shares its answers with others. Without
-// such a server it is the zero value, and says nothing.
+// durable is the state of a durable call whose server shares its answers with other servers.
+// Otherwise it stays the zero value, without effect.
 type durable struct {
-	answers string // of the servers that the call may go to
-	open    bool   // it may have run
+	answers string // the Answers of the servers that the call may use
+	open    bool   // the call may have run
 }
 
-// keySize is that of an idempotency key which nobody can guess, in bytes.
+// keySize is the size in bytes of an idempotency key that cannot be guessed.
 const keySize = 16
 
-// keep gives a durable call a key, as soon as there is a server that shares its answers, and lets
-// choose find only those that do.
+// keep gives a durable call a key as soon as a server that shares its answers is chosen. From then
+// on the returned chooser selects only servers with the same Answers.
 func (d *durable) keep(c *asterisque.Call, s *server, choose chooser) chooser {
 	if d.answers != "" || s.address.Answers == "" || !c.Durable() {
 		return choose
@@ -30,7 +30,7 @@ func (d *durable) keep(c *asterisque.Call, s *server, choose chooser) chooser {
 	if c.IdempotencyKey() == nil {
 		key := make([]byte, keySize)
 		rand.Read(key)           // never fails
-		c.SetIdempotencyKey(key) // which fits
+		c.SetIdempotencyKey(key) // which always fits
 	}
 	return func(tried []*server) (*server, bool, error) {
 		for {
@@ -43,18 +43,18 @@ func (d *durable) keep(c *asterisque.Call, s *server, choose chooser) chooser {
 	}
 }
 
-// refusedAgain is after how long a durable call that may have run goes out again when a server has
-// refused it.
+// refusedAgain is the delay before the retry of a durable call that may have run and that a server
+// has rejected.
 const refusedAgain = 200 * time.Millisecond
 
-// after is Pool.after, for a durable call: one that has lost its session goes to another server,
-// which knows whether it has run; and one that may have run is not given up for a refusal, which
-// tells nothing of that.
+// after is like Pool.after, for a durable call. A call that has lost its session is retried on
+// another server, which knows whether it has run. A call that may have run is retried after a
+// rejection, which does not say whether it has run.
 func (d *durable) after(ctx context.Context, p *Pool, s *server, on *asterisque.Session, err error) verdict {
 	v := p.after(s, on, err)
 	switch {
 	case d.answers == "":
-	case !asterisque.Repeatable(err) && !s.stillOn(on): // an answer it gets once more
+	case !asterisque.Repeatable(err) && !s.stillOn(on): // the answer will be sent once more
 		d.open = true
 		return anywhere
 	case d.open && refusedForNow(err):
@@ -65,7 +65,7 @@ func (d *durable) after(ctx context.Context, p *Pool, s *server, on *asterisque.
 }
 
 // outcome returns the error of a call that failed with err on a session when ctx had ended. If the
-// session has ended too, a durable call ends with ctx: another server would have gone on with it.
+// session has ended too, a durable call ends with ctx: another server would have continued it.
 func (d *durable) outcome(ctx context.Context, on *asterisque.Session, err error) error {
 	var a *asterisque.Abort
 	if d.answers == "" || on != nil && on.Err() == nil || !errors.As(err, &a) {
@@ -73,19 +73,19 @@ func (d *durable) outcome(ctx context.Context, on *asterisque.Session, err error
 	}
 	var why *asterisque.Abort
 	if a.Remote && !(errors.As(on.Err(), &why) && why.Code == a.Code) {
-		return err // an answer
+		return err // a final answer
 	}
 	end := endOf(ctx)
 	end.Ran = a.Ran
 	return end
 }
 
-// refusedForNow reports whether a call was refused with err for a reason that may pass.
+// refusedForNow reports whether a call was rejected with err for a temporary reason.
 func refusedForNow(err error) bool {
 	return asterisque.Repeatable(err) && (errors.Is(err, asterisque.ErrUnavailable) || errors.Is(err, asterisque.ErrOverloaded))
 }
 
-// sleep waits for d, and not beyond the end of ctx or of the pool.
+// sleep waits for d, or until ctx or the pool ends.
 func (p *Pool) sleep(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()

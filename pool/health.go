@@ -8,9 +8,9 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// heed follows what the server says of its health, on one session after the other, until the
-// connection ends. Until the first answer of a session, and where none is offered, the server
-// counts as serving.
+// heed watches the health of the server, on one session after the other, until the connection ends.
+// Until the first report of a session the server counts as serving. So does a server without a
+// health service.
 func (s *server) heed() {
 	ctx := s.pool.ctx
 	for times := 0; s.conn.Err() == nil; times++ {
@@ -22,11 +22,11 @@ func (s *server) heed() {
 		err := s.watch(ctx, session)
 		if errors.Is(err, asterisque.ErrNoFunction) || errors.Is(err, asterisque.ErrUnauthorized) {
 			s.setUnwell(false)
-			s.until(session.Done(), 0) // the next server there may offer it
+			s.until(session.Done(), 0) // the server of the next session may have a health service
 		}
 		if !s.stillOn(session) {
 			s.setUnwell(false)
-			times = -1 // the next session is another matter, and comes no sooner than that may
+			times = -1 // a new session is independent, and the connection already limits its rate
 			continue
 		}
 		if time.Since(begin) >= longestTrial {
@@ -36,7 +36,7 @@ func (s *server) heed() {
 	}
 }
 
-// watch follows what the server says on one session.
+// watch follows the health reports on one session.
 func (s *server) watch(ctx context.Context, session *asterisque.Session) error {
 	call, err := asterisque.WatchHealth.Open(ctx, session, asterisque.HealthQuery{Parts: s.pool.how.Health})
 	if err != nil {
@@ -77,14 +77,14 @@ func (s *server) awaitSession() *asterisque.Session {
 		}
 		select {
 		case <-changed:
-		case <-time.After(lookAgain): // OnState may hold up what tells
+		case <-time.After(lookAgain): // OnState may block the notification
 		case <-s.conn.Done():
 			return nil
 		}
 	}
 }
 
-// until waits for c, or for d unless that is 0, but not beyond the end of the connection.
+// until waits for c, or for d unless that is 0, or until the connection ends.
 func (s *server) until(c <-chan struct{}, d time.Duration) {
 	var over <-chan time.Time
 	if d > 0 {

@@ -7,29 +7,29 @@ import (
 	"time"
 )
 
-// load is how much a server has to do for this client, and how long that takes it.
+// load is the load of a server from this client, and the latency of its calls.
 type load struct {
-	outstanding atomic.Int64 // calls and streams under way
+	outstanding atomic.Int64 // running calls and streams
 
 	mu       sync.Mutex
-	latency  time.Duration // of calls, as a moving average; guarded by mu, as all below; 0: unknown
-	at       time.Time     // when the last of these ended
-	answered time.Time     // when the last answer came
-	expired  time.Time     // when the last call began that ended with its time
-	overdue  float64       // the share of such calls among the last ten or so
+	latency  time.Duration // moving average over calls; guarded by mu, as all below; 0: unknown
+	at       time.Time     // end of the last call in the average
+	answered time.Time     // time of the last answer
+	expired  time.Time     // begin of the last call that expired
+	overdue  float64       // share of expired calls among about the last ten
 }
 
 const (
 	// sample is the weight of one call in the moving average: about ten calls of another duration
-	// make it another one, and a single slow one does not.
+	// change it, and a single slow call does not.
 	sample = 0.1
 
-	// ages is after how long without a call the latency counts for half. A server that was slow
-	// gets a call again after some time, and nothing else would tell that it has become fast.
+	// ages is the idle time after which the latency counts for half. A server that was slow then
+	// gets a call again, without which the pool would not notice that it has become fast.
 	ages = 10 * time.Second
 )
 
-// note notes the duration of a call, and whether it was answered.
+// note records the duration of a call, and whether the server answered it.
 func (l *load) note(began, now time.Time, answered bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -38,7 +38,7 @@ func (l *load) note(began, now time.Time, answered bool) {
 		l.overdue *= 1 - sample
 	}
 	took := max(now.Sub(began), time.Microsecond)
-	kept := 0.0 // of the latency until now
+	kept := 0.0 // weight of the present latency
 	if l.latency > 0 {
 		kept = (1 - sample) * l.agedLocked(now)
 	}
@@ -46,7 +46,7 @@ func (l *load) note(began, now time.Time, answered bool) {
 	l.at = now
 }
 
-// answer notes an answer whose duration does not count.
+// answer records an answer whose duration does not count.
 func (l *load) answer(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,9 +60,9 @@ func (l *load) forget() {
 	l.latency = 0
 }
 
-// expire notes that a call ended with its time, and returns when the one before it began. ok is
-// false unless that ended so, too, and no answer came since: one call, or several that began at
-// once, say nothing of the server.
+// expire records that a call expired, and returns the begin of the expired call before it. ok is
+// false unless the earlier call began before this one and the server has not answered since. One
+// call, or several that began at once, say nothing about the server.
 func (l *load) expire(began time.Time) (since time.Time, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -71,22 +71,22 @@ func (l *load) expire(began time.Time) (since time.Time, ok bool) {
 	return since, since.After(l.answered) && since.Before(began)
 }
 
-// answers reports whether a call was answered after a time, and hardly any of late ended with its
-// time.
+// answers reports whether the server answered a call after that time, with hardly any expired calls
+// of late.
 func (l *load) answers(after time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.answered.After(after) && l.overdue < sample
 }
 
-// expected returns the latency as of now, and 0 if nothing is known.
+// expected returns the latency as of now, or 0 if it is unknown.
 func (l *load) expected(now time.Time) float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return float64(l.latency) * l.agedLocked(now)
 }
 
-// agedLocked returns how much the latency still counts.
+// agedLocked returns the present weight of the latency.
 func (l *load) agedLocked(now time.Time) float64 {
 	idle := now.Sub(l.at)
 	if idle < ages/10 {
@@ -95,9 +95,9 @@ func (l *load) agedLocked(now time.Time) float64 {
 	return math.Exp2(-float64(idle) / float64(ages))
 }
 
-// burden is how long calls are expected to take on a server.
+// burden is the expected time of calls on a server.
 type burden struct {
-	calls   float64 // those under way and one more
+	calls   float64 // running calls and one more
 	latency float64 // 0: unknown
 }
 
@@ -105,9 +105,9 @@ func (l *load) weigh(now time.Time) burden {
 	return burden{float64(l.outstanding.Load() + 1), l.expected(now)}
 }
 
-// lighter reports whether b is less than o divided by times, as far as that is known: as long as
-// the latency of one is unknown only the calls count, and with equal calls that one is lighter, so
-// that its latency gets known.
+// lighter reports whether b is less than o divided by times. While one of the latencies is unknown,
+// only the calls count. With equal calls the burden without a latency is lighter, so that its
+// latency becomes known.
 func (b burden) lighter(o burden, times float64) bool {
 	switch {
 	case b.latency > 0 && o.latency > 0:

@@ -13,16 +13,16 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// members are the servers that the Resolver has named last, and the connections to some of them:
-// those of the subset, and those that somebody has asked for.
+// members are the servers of the last set, and the connections to some of them: those of the
+// subset, and those that a call has used by URL or key.
 type members struct {
 	mu        sync.Mutex
-	closed    bool               // guarded by mu, as all below: nobody joins any more
+	closed    bool               // guarded by mu, as all below: no server may join
 	named     map[string]Address // by URL
 	urls      []string           // of named
-	connected map[string]*server // by URL
+	connected map[string]*server // servers no longer in the set whose calls still run
 	leaving   map[*server]bool   // those no longer named, while calls run there
-	since     time.Time          // when the first set was waited for, or came
+	since     time.Time          // when the pool began
 	failure   error              // of the Resolver, since its last set; nil: none
 }
 
@@ -31,7 +31,7 @@ func (m *members) init() {
 	m.leaving = make(map[*server]bool)
 }
 
-// close lets nobody join, and returns all that are connected, or leaving.
+// close rejects further servers, and returns all that are connected or leaving.
 func (m *members) close() (left []*server) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -45,15 +45,15 @@ func (m *members) close() (left []*server) {
 	return left
 }
 
-// known returns the URLs of all servers. Nobody changes the slice.
+// known returns the URLs of all servers. The slice is immutable.
 func (m *members) known() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.urls
 }
 
-// follow takes the sets of the Resolver, until the pool is over. The first set, or error, goes to
-// first. A Resolver that panics, or ends after an error, is called again later.
+// follow applies the sets of the Resolver until the pool ends. It sends the first outcome, nil or
+// an error, to first. A Resolver that panics, or ends after an error, is called again later.
 func (p *Pool) follow(resolve Resolver, first chan<- error) {
 	told := false
 	tell := func(err error) {
@@ -80,8 +80,8 @@ func (p *Pool) follow(resolve Resolver, first chan<- error) {
 	}
 }
 
-// resolve runs the Resolver to its end, and returns its last error, if nothing came after it, and
-// whether a set has come.
+// resolve runs the Resolver to its end. It returns the Resolver's last error, unless a set followed
+// it, and whether a valid set was yielded.
 func (p *Pool) resolve(ctx context.Context, resolve Resolver, tell func(error)) (last error, good bool) {
 	returned := false
 	defer func() {
@@ -101,8 +101,8 @@ func (p *Pool) resolve(ctx context.Context, resolve Resolver, tell func(error)) 
 	return last, good
 }
 
-// seek lets the Resolver look for other servers at once if all that calls are spread over refuse
-// them, or are among tried. A Resolver of others does not see it.
+// seek makes the Resolver look for other servers at once, if all servers that calls are balanced
+// over reject calls or are in tried. Only [DNS], or a Resolver in its retry delay, responds to it.
 func (p *Pool) seek(tried []*server) {
 	now := time.Now()
 	if last := p.soughtAt.Load(); last != nil && now.Sub(*last) < lookAgain {
@@ -117,10 +117,10 @@ func (p *Pool) seek(tried []*server) {
 	p.sought.Signal()
 }
 
-// jitter returns a part of d by chance.
+// jitter returns a random part of d.
 func jitter(d time.Duration) time.Duration { return rand.N(d + 1) }
 
-// failed notes an error of the Resolver.
+// failed records an error of the Resolver.
 func (p *Pool) failed(err error) {
 	p.node.Logger().Warn("pool: the servers cannot be looked up, the last ones stay", "error", err)
 	p.members.mu.Lock()
@@ -129,7 +129,7 @@ func (p *Pool) failed(err error) {
 	p.change.Signal()
 }
 
-// take takes what a Resolver has yielded, and returns what is wrong with it.
+// take applies a set that a Resolver has yielded, or returns the error.
 func (p *Pool) take(set []Address, err error) error {
 	if err == nil {
 		set, err = checkAs(set, p.fits)
@@ -144,14 +144,14 @@ func (p *Pool) take(set []Address, err error) error {
 	}
 	if err := p.spreadOver(set, p.members.replace(set)); err != nil && !p.shut.Load() {
 		err = failed(err, "the node of the pool connects to nothing")
-		p.end(err) // nothing mends that
+		p.end(err) // it cannot recover
 		return err
 	}
 	p.change.Signal()
 	return nil
 }
 
-// fits says what is wrong with a URL, unless it is only a name.
+// fits returns an error if the pool cannot use the URL. With Config.Dial the URL is only a name.
 func (p *Pool) fits(url string) error {
 	if p.how.Dial != nil && url != "" {
 		return nil
@@ -159,8 +159,8 @@ func (p *Pool) fits(url string) error {
 	return wire.CheckURL(url)
 }
 
-// replace takes a set in place of the last one, and returns the servers that have left. Once the
-// pool is closed, nothing changes.
+// replace replaces the set, and returns the servers that have left. Once the pool is closed, it
+// does nothing.
 func (m *members) replace(set []Address) (gone []*server) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -182,8 +182,8 @@ func (m *members) replace(set []Address) (gone []*server) {
 	return gone
 }
 
-// spreadOver lets calls be spread over the servers of a set that are of the subset, and sees off
-// those that have left. Its error is that of a node which connects to nothing any more.
+// spreadOver balances calls over the servers of the subset, and drains the servers that have left.
+// It returns the error of a node that makes no more connections.
 func (p *Pool) spreadOver(set []Address, gone []*server) (err error) {
 	chosen := set
 	if n := p.how.Subset; n > 0 && n < len(set) {
@@ -212,7 +212,7 @@ func (p *Pool) spreadOver(set []Address, gone []*server) (err error) {
 	return err
 }
 
-// join returns a server of the last set, to which it lets the pool connect, unless it has.
+// join returns a server of the last set, and connects to it unless it is connected.
 func (p *Pool) join(url string) (*server, error) {
 	m := &p.members
 	m.mu.Lock()
@@ -228,7 +228,7 @@ func (p *Pool) join(url string) (*server, error) {
 		return nil, asterisque.ErrUnavailable.Withf("the server %s is not in the pool: Pool.Servers lists those that are", transport.ShowURL(url))
 	}
 	s := newServer(p, a)
-	// in the background: it waits for nothing
+	// in the background: it does not block
 	conn, err := p.node.Connect(p.ctx, url, s.reconnection())
 	if err != nil {
 		return nil, err
@@ -241,8 +241,8 @@ func (p *Pool) join(url string) (*server, error) {
 	return s, nil
 }
 
-// seeOff ends the connection to a server that has left the set, when what runs there has ended.
-// Once the pool is closed, or shut down, that has done so.
+// seeOff ends the connection to a server that has left the set, once its calls have ended. Once the
+// pool is closed or shut down, the pool itself ends that connection.
 func (p *Pool) seeOff(s *server) {
 	m := &p.members
 	m.mu.Lock()
@@ -250,7 +250,7 @@ func (p *Pool) seeOff(s *server) {
 	if m.closed {
 		return
 	}
-	p.running.Go(func() { // ends with the calls, or the pool
+	p.running.Go(func() { // ends with the calls, or with the pool
 		s.conn.Shutdown(p.ctx)
 		m.mu.Lock()
 		defer m.mu.Unlock()

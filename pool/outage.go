@@ -9,12 +9,12 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// inVain returns the error of a call whose context ended before a server took it.
+// inVain returns the error of a call whose context ended before a server accepted it.
 func (p *Pool) inVain(ctx context.Context) error {
 	return unsent(endOf(ctx), p.outage())
 }
 
-// endOf returns the error of a call that ctx has ended before another server was there.
+// endOf returns the error of a call whose context ended while it waited for a server.
 func endOf(ctx context.Context) *asterisque.Abort {
 	a := *asterisque.ErrExpired
 	if errors.Is(ctx.Err(), context.Canceled) {
@@ -24,7 +24,8 @@ func endOf(ctx context.Context) *asterisque.Abort {
 	return &a
 }
 
-// unsent returns err as that of a call that was never sent, because of why, unless that is nil.
+// unsent returns err as the error of a call that was never sent. Its cause is why, unless that is
+// nil.
 func unsent(err error, why *asterisque.Outage) error {
 	var a *asterisque.Abort
 	if !errors.As(err, &a) {
@@ -38,8 +39,8 @@ func unsent(err error, why *asterisque.Outage) error {
 	return &own
 }
 
-// outage says why no server takes calls: since the last one was lost, until the next attempt, with
-// the reasons of some. It returns nil if one takes calls.
+// outage describes why no server takes calls: since the last session was lost, until the next
+// attempt, with some causes. It returns nil if a server takes calls.
 func (p *Pool) outage() *asterisque.Outage {
 	p.members.mu.Lock()
 	n, since, failure := len(p.members.urls), p.members.since, p.members.failure
@@ -80,10 +81,10 @@ func (p *Pool) outage() *asterisque.Outage {
 	return o
 }
 
-// mostReasons is how many reasons a text has.
+// mostReasons is the maximum number of causes in a text.
 const mostReasons = 3
 
-// few joins some errors.
+// few joins errors, at most mostReasons in full.
 func few(errs []error) error {
 	if more := len(errs) - mostReasons; more > 0 {
 		errs = append(errs[:mostReasons:mostReasons], fmt.Errorf("and %d more", more))
@@ -91,7 +92,7 @@ func few(errs []error) error {
 	return listed(errs).orNil()
 }
 
-// listed are several errors in one line.
+// listed is a list of errors, printed in one line.
 type listed []error
 
 func (l listed) orNil() error {

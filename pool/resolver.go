@@ -12,40 +12,40 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// Address is where one server listens.
+// Address is the address of one server.
 type Address struct {
-	// URL is what is dialled, such as "tls://10.0.0.7:5330": see [wire.Dial].
+	// URL is the address to dial, such as "tls://10.0.0.7:5330": see [wire.Dial].
 	URL string
 
-	// ServerName is the name that the certificate of the server has to prove, where that is not the
-	// host of the URL: an IP address that was looked up has the name for which it was. It is empty
-	// otherwise, and means nothing without TLS.
+	// ServerName is the name that the certificate of the server has to prove, if that is not the
+	// host of the URL: an IP address from a lookup has the name that was looked up. Otherwise it is
+	// empty. It has no effect without TLS.
 	ServerName string
 
-	// ID is what the server has to call itself ([asterisque.WithID]), so that another one which has
-	// come to listen there is not taken for it. It proves nothing. Empty lets every server do.
+	// ID is the id that the server has to present ([asterisque.WithID]). It detects another server
+	// that has taken over the address, and proves nothing. If it is empty, any id is accepted.
 	ID string
 
-	// Answers names where the server keeps the answers to durable calls, if it does so together
-	// with others: then a durable call goes on to any server with the same Answers when its own is
-	// gone. Empty: it alone knows them.
+	// Answers names the store of the server's answers to durable calls, if several servers share
+	// one. When its server is gone, a durable call continues on any server with the same Answers.
+	// If it is empty, only the server itself has its answers.
 	Answers string
 }
 
-// Resolver yields where the servers of a service are, as often as that changes. Each set takes the
-// place of the one before it; its order means nothing. An error is yielded as (nil, err): the last
-// set stays in use, and the Resolver goes on. When the sequence ends before ctx does, as that of a
-// fixed list, the last set stays for good.
+// Resolver yields the addresses of the servers of a service, each time they change. Each set
+// replaces the one before it; the order within a set has no effect. An error is yielded as (nil,
+// err): the last set stays in use, and the Resolver continues. If the sequence ends before ctx
+// does, like that of a fixed list, the last set stays permanently.
 //
-// A set has 1 to 1,024 addresses, and no URL twice; one that does not is an error, too. Who has
-// yielded a set does not change it afterwards.
+// A set has 1 to 1,024 addresses, and no URL twice. An invalid set is an error, too. The Resolver
+// must not change a set that it has yielded.
 //
-// A Resolver runs on one goroutine, which is its own: it may wait, and has to return soon when ctx
-// ends. It may be called more than once, also concurrently.
+// A Resolver runs on a goroutine of its own: it may block, and has to return soon after ctx ends.
+// It may be called more than once, also concurrently.
 type Resolver func(ctx context.Context) iter.Seq2[[]Address, error]
 
-// Fixed is the Resolver of servers that never change. An empty list, a URL that cannot be used, and
-// one that is there twice are errors, which whoever uses the Resolver gets from it.
+// Fixed is the Resolver of a constant set of servers. It yields an error for an empty list, an
+// unusable URL, or a duplicate URL.
 func Fixed(urls ...string) Resolver {
 	set := make([]Address, len(urls))
 	for i, u := range urls {
@@ -58,13 +58,13 @@ func Fixed(urls ...string) Resolver {
 	}
 }
 
-// mostAddresses is how many addresses a set may have: each may become a connection.
+// mostAddresses is the maximum number of addresses in a set: each may become a connection.
 const mostAddresses = 1024
 
-// check returns a copy of a set that can be used, or an ErrUnavailable that says why it cannot.
+// check returns a copy of a valid set, or an ErrUnavailable with the reason why it is invalid.
 func check(set []Address) ([]Address, error) { return checkAs(set, wire.CheckURL) }
 
-// checkAs is check with another opinion of what URL can be used.
+// checkAs is check with another rule for valid URLs.
 func checkAs(set []Address, fits func(url string) error) ([]Address, error) {
 	switch {
 	case len(set) == 0:
@@ -86,7 +86,8 @@ func checkAs(set []Address, fits func(url string) error) ([]Address, error) {
 	return slices.Clone(set), nil
 }
 
-// canonical returns a URL, which can be parsed, in a form that is equal for equal hosts.
+// canonical returns a URL in a form that is equal for equal hosts. A URL that cannot be parsed
+// stays unchanged.
 func canonical(rawURL string) string {
 	u, err := url.Parse(rawURL)
 	if err != nil {
@@ -96,7 +97,7 @@ func canonical(rawURL string) string {
 	return u.String()
 }
 
-// failed returns an ErrUnavailable with a message and what led to it.
+// failed returns an ErrUnavailable with a message and a cause.
 func failed(cause error, format string, args ...any) error {
 	a := asterisque.ErrUnavailable.Withf(format, args...)
 	a.Cause = cause

@@ -9,34 +9,34 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// rests decides when a server gets no calls because it has failed, refused or not answered too
-// many.
+// rests decides whether a server gets no calls because too many calls in a row have failed, or were
+// rejected or not answered.
 //
 //	serving --5 failures--> resting --time is up--> on trial --a call succeeds--> serving
 //	                           ^                       |
 //	                           +-----it fails, longer--+
 type rests struct {
-	failures atomic.Int32 // since the last call that was good
-	busy     atomic.Bool  // it rests, or is on trial; what follows matters only then
+	failures atomic.Int32 // since the last good call
+	busy     atomic.Bool  // resting or on trial; the fields below matter only then
 
 	mu    sync.Mutex
-	times int       // that it has rested since it last served; guarded by mu, as all below
-	until time.Time // it rests
-	trial time.Time // when the one call of its trial has begun; zero: not yet
+	times int       // rests since it last served; guarded by mu, as all below
+	until time.Time // end of the rest
+	trial time.Time // begin of the call of its trial; zero: not yet
 }
 
 const (
-	// mostFailures is how many calls fail one after the other before a server rests.
+	// mostFailures is the number of failed calls in a row after which a server rests.
 	mostFailures = 5
 
 	firstRest, longestRest = time.Second, time.Minute
 
-	// longestTrial is how long the call of a trial keeps others away. A call that ends without
-	// telling anything, such as one that is canceled, or a long stream, must not do so for ever.
+	// longestTrial is how long the call of a trial blocks other calls. A call that ends without a
+	// result for the pool, such as a canceled one or a long stream, must not block them for ever.
 	longestTrial = 10 * time.Second
 )
 
-// good notes that a call was answered.
+// good records that the server answered a call.
 func (r *rests) good() {
 	if r.failures.Load() != 0 {
 		r.failures.Store(0)
@@ -49,7 +49,7 @@ func (r *rests) good() {
 	}
 }
 
-// fail notes that a call failed, and reports whether the server rests from now on.
+// fail records that a call failed, and reports whether the server rests from now on.
 func (r *rests) fail(now time.Time) (begins bool) {
 	if r.failures.Add(1) < mostFailures {
 		return false
@@ -57,7 +57,7 @@ func (r *rests) fail(now time.Time) (begins bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.busy.Load() && now.Before(r.until) {
-		return false // a call of before
+		return false // the call began before the rest
 	}
 	r.busy.Store(true)
 	r.until = now.Add(growing(r.times, firstRest, longestRest))
@@ -66,8 +66,8 @@ func (r *rests) fail(now time.Time) (begins bool) {
 	return true
 }
 
-// good reports whether err, of a call, says that the server does its work: it has answered, be it
-// with an error of its own.
+// good reports whether err, of a call, shows that the server works: it has answered, possibly with
+// an error of its own.
 func good(err error) bool {
 	if err == nil {
 		return true
@@ -79,8 +79,8 @@ func good(err error) bool {
 	return !errors.Is(err, asterisque.ErrCanceled) && !errors.Is(err, asterisque.ErrExpired)
 }
 
-// failing reports whether err says that the server is in a bad state, rather than what it thinks of
-// one call.
+// failing reports whether err shows that the server is in a bad state, and not a problem of one
+// call.
 func failing(err error) bool {
 	for _, bad := range []error{asterisque.ErrUnavailable, asterisque.ErrOverloaded, asterisque.ErrSessionClosed, asterisque.ErrStalled, asterisque.ErrHardLimit, asterisque.ErrProtocol} {
 		if errors.Is(err, bad) {
@@ -90,7 +90,7 @@ func failing(err error) bool {
 	return false
 }
 
-// resting reports whether the server gets no calls now. It changes nothing.
+// resting reports whether the server gets no calls now. It has no side effects.
 func (r *rests) resting(now time.Time) bool {
 	if !r.busy.Load() {
 		return false
@@ -104,7 +104,7 @@ func (r *rests) restingLocked(now time.Time) bool {
 	return r.busy.Load() && (now.Before(r.until) || now.Before(r.trial.Add(longestTrial)))
 }
 
-// enter reports whether a call may go to the server, which if it is on trial only one may.
+// enter reports whether a call may use the server. A server on trial accepts only one call.
 func (r *rests) enter(now time.Time) bool {
 	if !r.busy.Load() {
 		return true
@@ -120,7 +120,7 @@ func (r *rests) enter(now time.Time) bool {
 	return true
 }
 
-// rested returns until when the server rests, and the zero time if it does not.
+// rested returns the end of the server's rest, or the zero time if it does not rest.
 func (r *rests) rested(now time.Time) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,20 +10,20 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// server is one of a pool, and what is known of it.
+// server is the state of one server of a pool.
 type server struct {
-	pool    *Pool // these are fixed
+	pool    *Pool // fixed, as address and conn are
 	address Address
 	conn    *asterisque.Connection
 
 	load   load
 	rests  rests
-	unwell atomic.Bool // it has said that it does not serve
+	unwell atomic.Bool // it has reported that it does not serve
 }
 
 func newServer(p *Pool, a Address) *server { return &server{pool: p, address: a} }
 
-// reconnection returns how to connect to the server.
+// reconnection returns the configuration of the connection to the server.
 func (s *server) reconnection() asterisque.Reconnection {
 	how := s.pool.how.Connection
 	how.Dial, how.Background, how.Persist, how.GiveUp = nil, true, true, 0
@@ -47,8 +47,8 @@ func (s *server) takes() bool { return !s.unwell.Load() && s.conn.Ready() }
 // serves reports whether the server takes calls and neither rests nor is on trial.
 func (s *server) serves() bool { return s.takes() && !s.rests.busy.Load() }
 
-// refuses reports whether the server is known not to take calls now: it rests, says that it does
-// not serve, or an attempt to connect to it has failed.
+// refuses reports whether the server is known not to take calls now: it rests, it has reported that
+// it does not serve, or an attempt to connect to it has failed.
 func (s *server) refuses(now time.Time) bool {
 	if s.unwell.Load() || s.rests.resting(now) {
 		return true
@@ -57,21 +57,21 @@ func (s *server) refuses(now time.Time) bool {
 	return o != nil && o.Why != nil && !s.conn.Ready()
 }
 
-// stillOn reports whether a session, which may be nil, is still the one for calls.
+// stillOn reports whether session, which may be nil, is still the present one.
 func (s *server) stillOn(session *asterisque.Session) bool {
 	return s.conn.Ready() && s.conn.Session() == session
 }
 
-// invoke makes a call on the session that the server has, or had, and notes what comes of it.
+// invoke makes a call on session, and records the outcome.
 func (s *server) invoke(ctx context.Context, c *asterisque.Call, session *asterisque.Session) (err error) {
 	began := time.Now()
 	s.load.outstanding.Add(1)
-	var over atomic.Bool // with what comes first of the End of a stream and an error
+	var over atomic.Bool // set by the first of the End of a stream and an error
 	returned := false
 	defer func() {
 		switch {
 		case returned && err == nil && c.Blocks(), over.Swap(true):
-			return // its End tells
+			return // its End reports
 		}
 		s.load.outstanding.Add(-1)
 		if returned && measures(err) {
@@ -105,7 +105,7 @@ func (s *server) invoke(ctx context.Context, c *asterisque.Call, session *asteri
 	return err
 }
 
-// streamed notes how a stream has ended, whose duration says nothing.
+// streamed records the end of a stream, whose duration does not count.
 func (s *server) streamed(err error) {
 	s.load.outstanding.Add(-1)
 	if good(err) {
@@ -114,7 +114,8 @@ func (s *server) streamed(err error) {
 	s.note(time.Time{}, err)
 }
 
-// note notes how a call ended that began then; zero: how long it took says nothing.
+// note records the outcome of a call that began at that time. The zero time means that its duration
+// does not count.
 func (s *server) note(began time.Time, err error) {
 	switch {
 	case good(err):
@@ -122,19 +123,20 @@ func (s *server) note(began time.Time, err error) {
 		return
 	case failing(err):
 	case began.IsZero() || !errors.Is(err, asterisque.ErrExpired) || !s.silent(began):
-		return // it tells nothing
+		return // no information about the server
 	}
 	if s.rests.fail(time.Now()) {
-		s.load.forget() // what it then takes for the call on trial is what counts
+		s.load.forget() // only the latency of the trial counts from now on
 	}
 	if s.rests.busy.Load() {
 		s.pool.seek(nil)
 	}
 }
 
-// silent reports whether a call whose time is over now says that the server does not answer: it has
-// answered nothing since an earlier one, while another server answered calls of which hardly any
-// were overdue. When all servers are slow, or callers allow too little time, none is to blame.
+// silent reports whether the expiry of a call shows that the server does not answer: the server has
+// not answered since an earlier expired call, while another server answered calls of which hardly
+// any expired. If all servers are slow, or callers allow too little time, the server is not at
+// fault.
 func (s *server) silent(began time.Time) bool {
 	since, ok := s.load.expire(began)
 	if !ok {
@@ -148,10 +150,10 @@ func (s *server) silent(began time.Time) bool {
 	return false
 }
 
-// errGone is for a call whose server has lost its session since it was chosen.
+// errGone is the error of a call whose server has lost its session since it was chosen.
 var errGone = &asterisque.Abort{Code: asterisque.ErrSessionClosed.Code, Message: "the session is over", Ran: neverSent}
 
-// measures reports whether the time until err came says how long calls take.
+// measures reports whether the duration of a call with outcome err counts for the latency.
 func measures(err error) bool {
 	return err == nil || errors.Is(err, asterisque.ErrExpired) || !asterisque.Repeatable(err)
 }

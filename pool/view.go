@@ -9,19 +9,19 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// Server says what the Pool knows of one server. As a slog.LogValuer it logs.
+// Server describes the state of one server in a Pool. It implements slog.LogValuer.
 type Server struct {
-	URL         string             // as the Resolver names it: it may have a password
-	Connected   bool               // there is a connection, or one is being made
+	URL         string             // as yielded by the Resolver: it may contain a password
+	Connected   bool               // there is a connection, or an attempt to make one
 	Ready       bool               // it takes calls
-	Serving     bool               // it has not said that it does not serve: see Config.Health
-	Outstanding int                // calls and streams under way there
-	Latency     time.Duration      // how long some calls have taken of late; 0: unknown
-	RestsUntil  time.Time          // when it gets a call again; zero if it does not rest
+	Serving     bool               // it has not reported that it does not serve: see Config.Health
+	Outstanding int                // running calls and streams on it
+	Latency     time.Duration      // recent latency of calls; 0: unknown
+	RestsUntil  time.Time          // end of its rest; zero if it does not rest
 	Outage      *asterisque.Outage // why there is no session; nil if there is one
 }
 
-// Servers returns all servers that the Resolver names, in the order of their URLs.
+// Servers returns all servers of the Resolver's set, in the order of their URLs.
 func (p *Pool) Servers() []Server {
 	m, now := &p.members, time.Now()
 	urls := m.sorted()
@@ -38,7 +38,7 @@ func (p *Pool) Servers() []Server {
 	return list
 }
 
-// fill fills in what is known of a server with a connection.
+// fill sets the fields of a server with a connection.
 func (s *server) fill(v *Server, now time.Time) {
 	v.Connected, v.Ready, v.Serving = true, s.takes(), !s.unwell.Load()
 	v.Outstanding, v.Latency = int(s.load.outstanding.Load()), time.Duration(s.load.expected(now))
@@ -51,12 +51,12 @@ func (s Server) LogValue() slog.Value {
 		slog.Bool("serving", s.Serving), slog.Int("outstanding", s.Outstanding), slog.Duration("latency", s.Latency))
 }
 
-// sorted returns the URLs of all servers in their order.
+// sorted returns the URLs of all servers in order.
 func (m *members) sorted() []string {
 	urls := slices.Clone(m.known())
 	slices.Sort(urls)
 	return urls
 }
 
-// name is for people.
+// name returns the URL of the server without its password.
 func (s *server) name() string { return transport.ShowURL(s.address.URL) }

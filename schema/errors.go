@@ -5,18 +5,18 @@ import (
 	"reflect"
 )
 
-// Error says that a type has no schema, because of which part, and what to do about it.
+// Error reports that a type has no schema, the part that is the reason, and a way out.
 type Error struct {
-	Type reflect.Type // that was asked for
-	// to the part that is the reason, in Go's words: ".Window.Done", ".List[]" for elements,
-	// ".Table[key]" for keys; empty: it is Type itself
+	Type reflect.Type // the requested type
+	// The path to the part that is the reason, in Go's terms: ".Window.Done", ".List[]" for
+	// elements, ".Table[key]" for keys. Empty: the reason is Type itself.
 	Path   string
 	Part   reflect.Type // the type of the part
 	Reason string
 	WayOut string
 }
 
-// Error says all of it.
+// Error implements error.
 func (e *Error) Error() string {
 	part := fmt.Sprintf("%s, of type %v,", e.Path, e.Part)
 	if e.Path == "" {

@@ -8,30 +8,30 @@ import (
 	"strings"
 )
 
-// field is one that the codec encodes and decodes.
+// field is a struct field that the codec encodes and decodes.
 type field struct {
 	name     string // in JSON
 	isNumber bool   // the name is an integer in CBOR
 	goName   string
 	typ      reflect.Type
 	doc      string
-	optional bool // it may be left out when the struct is encoded
-	unset    bool // it cannot be decoded: it is behind a nil pointer that nobody can set
+	optional bool // the encoder may omit it
+	unset    bool // it cannot be decoded: it is behind a nil pointer of an unexported type
 
 	index  []int
 	tagged bool
 }
 
-// embedding is a struct whose fields count as those of another one.
+// embedding is a struct whose fields are promoted to another one.
 type embedding struct {
 	t               reflect.Type
 	index           []int
-	optional, unset bool // as those of its fields
+	optional, unset bool // as in its fields
 }
 
-// fields returns the fields of a struct in the order in which the codec has them, and whether they
-// are a list. Of several with one name that counts which is the least deep, and of several of these
-// the one that has its name of a tag; if that does not decide, none does.
+// fields returns the fields of a struct in the order of the codec, and whether they are encoded as
+// a list. Of several fields with one name, the least deep one counts, and of several of those, the
+// one whose name comes from a tag. Otherwise none counts.
 func (m *maker) fields(t reflect.Type) (list []field, isList bool, err error) {
 	seen := map[reflect.Type]bool{}
 	for level := []embedding{{t: t}}; len(level) > 0; {
@@ -60,7 +60,7 @@ func (m *maker) fields(t reflect.Type) (list []field, isList bool, err error) {
 	return list, isList, err
 }
 
-// countOf returns how often a type is embedded.
+// countOf returns the number of times a type is embedded.
 func countOf(in []embedding, t reflect.Type) (n int) {
 	for _, e := range in {
 		if e.t == t {
@@ -70,7 +70,7 @@ func countOf(in []embedding, t reflect.Type) (n int) {
 	return n
 }
 
-// ownFields returns what one struct has itself, and what is embedded in it.
+// ownFields returns the fields of one struct itself, and the structs embedded in it.
 func (m *maker) ownFields(e embedding) (own []field, embedded []embedding, err error) {
 	for i := range e.t.NumField() {
 		f := e.t.Field(i)
@@ -109,7 +109,7 @@ func (m *maker) ownFields(e embedding) (own []field, embedded []embedding, err e
 	return own, embedded, nil
 }
 
-// visible returns the fields that count.
+// visible returns the fields that are not hidden by another one.
 func visible(all []field) (list []field) {
 	for _, f := range all {
 		hidden := slices.ContainsFunc(all, func(g field) bool {
@@ -124,7 +124,7 @@ func visible(all []field) (list []field) {
 	return list
 }
 
-// distinct returns an error if two fields would be one property.
+// distinct returns an error if two fields would be the same property.
 func (m *maker) distinct(t reflect.Type, list []field) error {
 	names := map[string]bool{}
 	for _, f := range list {

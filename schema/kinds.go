@@ -10,7 +10,7 @@ import (
 	"github.com/invopop/jsonschema"
 )
 
-// kind returns the schema of a type as its kind says.
+// kind returns the schema of a type by its kind.
 func (m *maker) kind(t reflect.Type) (*jsonschema.Schema, error) {
 	switch t.Kind() {
 	case reflect.Bool:
@@ -41,7 +41,7 @@ func (m *maker) kind(t reflect.Type) (*jsonschema.Schema, error) {
 	return nil, m.failed(t, "has no form in CBOR", "carry something else, or leave a field out with the tag `cbor:\"-\"`")
 }
 
-// bounds returns the least and the largest integer of a type.
+// bounds returns the smallest and the largest integer of a type.
 func bounds(t reflect.Type) (least, most string) {
 	switch t.Kind() {
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
@@ -60,8 +60,7 @@ func (m *maker) float(t reflect.Type) *jsonschema.Schema {
 	return s
 }
 
-// longest is how many elements an array may have that is no slice: its schema has one part for
-// each.
+// longest is the maximum length of an array type: its schema has one part for each element.
 const longest = 4096
 
 // list returns the schema of a slice or an array.
@@ -80,11 +79,11 @@ func (m *maker) list(t reflect.Type) (*jsonschema.Schema, error) {
 	return s, err
 }
 
-// elements returns the schema of a CBOR array, of which elem is that of an element.
+// elements returns the schema of a CBOR array whose elements have the schema elem.
 func (m *maker) elements(t reflect.Type, elem *jsonschema.Schema) (*jsonschema.Schema, error) {
 	switch {
 	case t.Kind() == reflect.Slice:
-		s := typed(false, "array") // a nil one is null
+		s := typed(false, "array") // a nil slice is null
 		s.Items = elem
 		return s, nil
 	case m.output:
@@ -99,7 +98,7 @@ func (m *maker) elements(t reflect.Type, elem *jsonschema.Schema) (*jsonschema.S
 			return nil, err
 		}
 	}
-	// what is missing is zero, and what there is too much is not looked at
+	// missing elements are zero, and excess elements are ignored
 	s := typed(false, "array")
 	for range t.Len() {
 		s.PrefixItems = append(s.PrefixItems, elem)

@@ -11,15 +11,15 @@ import (
 
 // maker makes the schema of one type.
 type maker struct {
-	own    map[reflect.Type]string // schemas that the program has given
+	own    map[reflect.Type]string // schemas provided by the program
 	typ    reflect.Type
-	output bool // of what is encoded; else of what is decoded
+	output bool // the schema is for encoded values; otherwise for decoded ones
 
-	path []string // to the part of typ that is looked at
+	path []string // to the present part of typ
 
-	defs  jsonschema.Definitions  // what others refer to, by name
+	defs  jsonschema.Definitions  // shared schemas by name
 	names map[reflect.Type]string // of the types in defs
-	uses  map[string]int          // how many references there are to a name
+	uses  map[string]int          // number of references to a name
 }
 
 func newMaker(own map[reflect.Type]string, t reflect.Type, output bool) *maker {
@@ -29,21 +29,21 @@ func newMaker(own map[reflect.Type]string, t reflect.Type, output bool) *maker {
 	}
 }
 
-// root returns the whole schema.
+// root returns the complete schema.
 func (m *maker) root() (*jsonschema.Schema, error) {
 	s, err := m.part(m.typ)
 	if err != nil {
 		return nil, err
 	}
 	if name, ok := m.names[m.typ]; ok && m.uses[name] == 1 {
-		s = m.defs[name] // that nothing else refers to
+		s = m.defs[name] // nothing else refers to it
 		delete(m.defs, name)
 	}
 	s.Definitions = m.defs
 	return s, nil
 }
 
-// part returns the schema of a type as it stands in a larger one.
+// part returns the schema of a type as a part of a larger one.
 func (m *maker) part(t reflect.Type) (*jsonschema.Schema, error) {
 	to, pointed, err := m.pointedTo(t)
 	if err != nil {
@@ -51,12 +51,13 @@ func (m *maker) part(t reflect.Type) (*jsonschema.Schema, error) {
 	}
 	s, err := m.value(to)
 	if _, given := m.own[to]; err == nil && pointed && (given || m.output) {
-		s = orNull(s) // all others that are decoded may be null as it is
+		s = orNull(s) // every other decoded schema allows null already
 	}
 	return s, err
 }
 
-// pointedTo returns the type that t points to, however often, and whether it does.
+// pointedTo returns the type that t points to, through any number of pointers, and whether t is a
+// pointer.
 func (m *maker) pointedTo(t reflect.Type) (to reflect.Type, pointed bool, err error) {
 	to = t
 	for range 100 { // a type can point to itself
@@ -82,19 +83,19 @@ func (m *maker) value(t reflect.Type) (*jsonschema.Schema, error) {
 	return m.kind(t)
 }
 
-// isComposed reports whether types of a kind have parts, and so may have themselves as a part.
+// isComposed reports whether types of a kind have parts, and may thus contain themselves.
 func isComposed(k reflect.Kind) bool {
 	return k == reflect.Struct || k == reflect.Slice || k == reflect.Array || k == reflect.Map
 }
 
-// named returns a reference to the schema of a type with a name.
+// named returns a reference to the schema of a named type.
 func (m *maker) named(t reflect.Type) (*jsonschema.Schema, error) {
 	base, _, _ := strings.Cut(t.Name(), "[") // without type arguments
 	return m.shared(t, base, func() (*jsonschema.Schema, error) { return m.kind(t) })
 }
 
-// shared returns a reference to the schema that make returns of t, and that stands in defs under
-// the name base, or one like that.
+// shared returns a reference to the schema of t, which make returns. The schema is stored in defs
+// under the name base, or a similar one.
 func (m *maker) shared(t reflect.Type, base string, make func() (*jsonschema.Schema, error)) (*jsonschema.Schema, error) {
 	name, ok := m.names[t]
 	if !ok {
@@ -110,7 +111,7 @@ func (m *maker) shared(t reflect.Type, base string, make func() (*jsonschema.Sch
 	return &jsonschema.Schema{Ref: "#/$defs/" + url.PathEscape(name)}, nil
 }
 
-// freeName returns base, with a number behind it if something in defs has that name.
+// freeName returns base, with a number appended if defs already has that name.
 func (m *maker) freeName(base string) string {
 	name := base
 	for n := 2; ; n++ {
@@ -121,14 +122,14 @@ func (m *maker) freeName(base string) string {
 	}
 }
 
-// within calls make while the part with that name is looked at.
+// within calls make with name added to the path.
 func (m *maker) within(name string, make func() (*jsonschema.Schema, error)) (*jsonschema.Schema, error) {
 	m.path = append(m.path, name)
 	defer func() { m.path = m.path[:len(m.path)-1] }()
 	return make()
 }
 
-// failed returns the error for the part that is looked at, which is a t.
+// failed returns the error for the present part, of type t.
 func (m *maker) failed(t reflect.Type, reason, wayOut string) error {
 	return &Error{Type: m.typ, Path: strings.Join(m.path, ""), Part: t, Reason: reason, WayOut: wayOut}
 }

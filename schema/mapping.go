@@ -8,7 +8,7 @@ import (
 	"github.com/invopop/jsonschema"
 )
 
-// keyword says of a property, or in propertyNames of all, that its name is an integer in CBOR.
+// keyword marks a property, or with propertyNames all properties, whose name is an integer in CBOR.
 const keyword = "x-cbor-key"
 
 // mapping returns the schema of a map.
@@ -21,12 +21,12 @@ func (m *maker) mapping(t reflect.Type) (*jsonschema.Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := typed(false, "object") // a nil one is null
+	s := typed(false, "object") // a nil map is null
 	s.PropertyNames, s.AdditionalProperties = names, elem
 	return s, nil
 }
 
-// keys returns the schema of the keys of a map, or nil if they are any texts.
+// keys returns the schema of the keys of a map, or nil if any text is valid.
 func (m *maker) keys(t reflect.Type) (*jsonschema.Schema, error) {
 	if s, err := m.special(t); s != nil || err != nil {
 		if err == nil {
@@ -50,7 +50,7 @@ func (m *maker) notAKey(t reflect.Type) error {
 	return m.failed(t, "is the key of a map, and no name in JSON", "use keys that are texts or integers")
 }
 
-// between returns the pattern of the integers from least, which is not above 0, to most.
+// between returns a pattern for the integers from least, which is at most 0, to most.
 func between(least, most string) string {
 	alternatives := append([]string{"0"}, upTo(most)...)
 	if below, ok := strings.CutPrefix(least, "-"); ok {
@@ -59,7 +59,7 @@ func between(least, most string) string {
 	return "^(" + strings.Join(alternatives, "|") + ")$"
 }
 
-// upTo returns patterns of the integers from 1 to most.
+// upTo returns patterns for the integers from 1 to most.
 func upTo(most string) (alternatives []string) {
 	digits := func(n int) string {
 		if n == 0 {
@@ -67,10 +67,10 @@ func upTo(most string) (alternatives []string) {
 		}
 		return "[0-9]{" + strconv.Itoa(n) + "}"
 	}
-	if rest := len(most) - 2; rest >= 0 { // those with fewer digits
+	if rest := len(most) - 2; rest >= 0 { // integers with fewer digits
 		alternatives = append(alternatives, "[1-9][0-9]{0,"+strconv.Itoa(rest)+"}")
 	}
-	for i := range most { // those that are equal before digit i, and lower there
+	for i := range most { // integers equal to most before digit i, and lower there
 		first, last := byte('0'), most[i]-1
 		if i == 0 {
 			first = '1'

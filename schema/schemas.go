@@ -8,14 +8,14 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// Schemas makes schemas of Go types. It does not change, and is safe for concurrent use.
+// Schemas makes schemas of Go types. It is immutable and safe for concurrent use.
 type Schemas struct {
-	own map[reflect.Type]string // of types with a form of their own
+	own map[reflect.Type]string // schemas of types that encode themselves
 }
 
 var _ asterisque.Schemas = (*Schemas)(nil)
 
-// New returns what makes schemas.
+// New returns Schemas with the given options.
 func New(opts ...Option) *Schemas {
 	s := &Schemas{own: make(map[reflect.Type]string)}
 	for _, o := range opts {
@@ -27,22 +27,22 @@ func New(opts ...Option) *Schemas {
 // Option sets one property of [Schemas].
 type Option func(*Schemas)
 
-// As says what the schema of a T is, wherever one is, for a type that has a form of its own: it
-// encodes and decodes itself (MarshalCBOR, UnmarshalCBOR, MarshalBinary, UnmarshalBinary). schema
-// is a JSON object, and has to hold for what the methods of T take and return.
+// As sets the schema of T, for a type that encodes and decodes itself (MarshalCBOR, UnmarshalCBOR,
+// MarshalBinary, UnmarshalBinary). schema is a JSON object. It has to be valid for the values that
+// the methods of T accept and return.
 func As[T any](schema string) Option {
 	return func(s *Schemas) { s.own[reflect.TypeFor[T]()] = schema }
 }
 
-// Input returns the schema of what is decoded as a t: it allows all that the codec takes, and
-// nothing else. An error is an [*Error].
+// Input returns the schema of values that are decoded as a t: it allows exactly the values that the
+// codec accepts. An error is an [*Error].
 func (s *Schemas) Input(t reflect.Type) (asterisque.Schema, error) { return s.make(t, false) }
 
-// Output returns the schema of what is encoded of a t: it allows all that the codec makes of one.
-// An error is an [*Error].
+// Output returns the schema of encoded values of type t: it allows every value that the codec
+// makes. An error is an [*Error].
 func (s *Schemas) Output(t reflect.Type) (asterisque.Schema, error) { return s.make(t, true) }
 
-// draft is what the schemas keep to.
+// draft is the JSON Schema version of the schemas.
 const draft = "https://json-schema.org/draft/2020-12/schema"
 
 func (s *Schemas) make(t reflect.Type, output bool) (asterisque.Schema, error) {

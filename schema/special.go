@@ -13,7 +13,7 @@ import (
 	"github.com/invopop/jsonschema"
 )
 
-// special returns the schema of a type whose kind does not tell how it is encoded, or nil.
+// special returns the schema of a type whose encoding does not follow from its kind, or nil.
 func (m *maker) special(t reflect.Type) (*jsonschema.Schema, error) {
 	switch t {
 	case reflect.TypeFor[time.Time]():
@@ -22,7 +22,7 @@ func (m *maker) special(t reflect.Type) (*jsonschema.Schema, error) {
 		if m.output {
 			return typed(true, "integer"), nil
 		}
-		return typed(false, "integer", "object"), nil // it is a struct as well, without fields
+		return typed(false, "integer", "object"), nil // also a struct without fields
 	case reflect.TypeFor[cbor.RawMessage]():
 		return new(jsonschema.Schema), nil
 	case reflect.TypeFor[cbor.ByteString]():
@@ -36,7 +36,7 @@ func (m *maker) special(t reflect.Type) (*jsonschema.Schema, error) {
 	return nil, nil
 }
 
-// ownMethod returns the name of the method by which a type encodes, or decodes, itself, or "".
+// ownMethod returns the name of the method by which a type encodes or decodes itself, or "".
 func (m *maker) ownMethod(t reflect.Type) string {
 	p := reflect.PointerTo(t)
 	for _, own := range []struct {
@@ -56,7 +56,7 @@ func (m *maker) ownMethod(t reflect.Type) string {
 	return ""
 }
 
-// given returns the schema that the program has given.
+// given returns the schema that the program has provided.
 func (m *maker) given(t reflect.Type, text string) (*jsonschema.Schema, error) {
 	s := new(jsonschema.Schema)
 	d := json.NewDecoder(strings.NewReader(text))
@@ -64,14 +64,14 @@ func (m *maker) given(t reflect.Type, text string) (*jsonschema.Schema, error) {
 	if err := d.Decode(&s.Extras); err != nil || s.Extras == nil || d.More() {
 		return nil, m.failed(t, "was given a schema that is no JSON object", "correct that of schema.As")
 	}
-	delete(s.Extras, "$schema") // which stands at the top
+	delete(s.Extras, "$schema") // only the root has it
 	return s, nil
 }
 
-// base64Text is what a byte string is in JSON.
+// base64Text is the pattern of a byte string in JSON.
 const base64Text = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 
-// encoded lets the strings that s allows be byte strings.
+// encoded makes the strings of s represent byte strings.
 func (m *maker) encoded(s *jsonschema.Schema) *jsonschema.Schema {
 	s.ContentEncoding = "base64"
 	if !m.output {
@@ -80,10 +80,10 @@ func (m *maker) encoded(s *jsonschema.Schema) *jsonschema.Schema {
 	return s
 }
 
-// bytes returns the schema of bytes, of which list would be that as a list.
+// bytes returns the schema of bytes. list is the schema of the same type as a list.
 func (m *maker) bytes(t reflect.Type, list *jsonschema.Schema) *jsonschema.Schema {
 	switch {
-	case !m.output: // a CBOR array of integers is taken as well
+	case !m.output: // a CBOR array of integers is accepted as well
 		setTypes(list, []string{"string", "array", "null"})
 		return m.encoded(list)
 	case t.Kind() == reflect.Slice:
@@ -95,8 +95,8 @@ func (m *maker) bytes(t reflect.Type, list *jsonschema.Schema) *jsonschema.Schem
 	return s
 }
 
-// dateTime is the texts that are taken as a time. They are a few more than those of RFC 3339: Go
-// takes an hour of one digit, a comma, and offsets of 24 hours and of 60 minutes.
+// dateTime is the pattern of texts that decode as a time. It allows slightly more than RFC 3339: Go
+// accepts an hour of one digit, a comma, and offsets of 24 hours and of 60 minutes.
 const dateTime = "^(" + commonDay + "|" + leapDay + ")T([01]?[0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.,][0-9]+)?" +
 	"(Z|[+-]([01][0-9]|2[0-4]):([0-5][0-9]|60))$"
 
@@ -105,8 +105,8 @@ const (
 	leapDay   = "([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29"
 )
 
-// time returns the schema of a time.Time. Seconds since 1970 are taken as well. One that is zero is
-// null.
+// time returns the schema of a time.Time. Decoding also accepts seconds since 1970. The zero time
+// is null.
 func (m *maker) time() (*jsonschema.Schema, error) {
 	if m.output {
 		s := typed(false, "string")

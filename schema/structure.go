@@ -39,7 +39,7 @@ func (m *maker) structure(t reflect.Type) (*jsonschema.Schema, error) {
 	return s, nil
 }
 
-// docTag is the tag of a field with what is said of it for people.
+// docTag is the tag of a field with its description.
 const docTag = "doc"
 
 // field returns the schema of a field.
@@ -53,7 +53,7 @@ func (m *maker) field(f *field) (*jsonschema.Schema, error) {
 		return nil, err
 	}
 	if s.Description = f.doc; f.doc != "" {
-		delete(s.Extras, "description") // which the program has given with a schema
+		delete(s.Extras, "description") // which the program has provided with a schema
 	}
 	if f.isNumber {
 		setExtra(s, keyword, "integer")

@@ -16,7 +16,7 @@ func typed(only bool, types ...string) *jsonschema.Schema {
 	return s
 }
 
-// setTypes sets the types of values that s allows. The library has a place for one only.
+// setTypes sets the types of values that s allows. The library's field holds one type only.
 func setTypes(s *jsonschema.Schema, types []string) {
 	if len(types) == 1 {
 		s.Type = types[0]
@@ -33,7 +33,7 @@ func setExtra(s *jsonschema.Schema, key string, value any) {
 	s.Extras[key] = value
 }
 
-// orNull returns a schema that allows null besides what s does.
+// orNull returns a schema that allows null in addition to the values of s.
 func orNull(s *jsonschema.Schema) *jsonschema.Schema {
 	types, several := s.Extras["type"].([]string)
 	switch {
