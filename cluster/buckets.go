@@ -13,11 +13,13 @@ import (
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
-// buckets are where a cluster keeps what its nodes know of each other.
+// buckets are the JetStream buckets in which the nodes of a cluster store their information for
+// each other.
 //
-// A node has an entry in nodes, which changes when the node does, so that whoever watches a name
-// hears of changes alone; and one in alive, which it puts again and again, and which goes by itself
-// when it stops. Were these one, each sign of life would go to everybody who watches the name.
+// A node has an entry in nodes, which it updates only when the node changes, so that watchers of a
+// name receive only changes. It has another entry in alive, which it renews periodically, and which
+// expires when the node stops. With a single entry, every sign of life would go to all watchers of
+// the name.
 type buckets struct { // fixed
 	js                   jetstream.JetStream
 	nodes, alive, claims jetstream.KeyValue
@@ -29,8 +31,8 @@ const (
 	mostBucket = 64 << 20 // bytes of a bucket: JetStream reserves them
 )
 
-// openBuckets returns the buckets of a cluster, which it makes if they are not there. Who joins
-// checks their limits; who is there goes on with those that an operator has changed.
+// openBuckets opens the buckets of a cluster, and creates missing ones. A node that joins checks
+// their limits. A node that has joined keeps using buckets whose limits an operator has changed.
 func openBuckets(ctx context.Context, nc *nats.Conn, cfg *Config, check bool) (b buckets, err error) {
 	before := nc.LastError()
 	if b.js, err = jetstream.New(nc); err != nil {
@@ -52,11 +54,11 @@ func openBuckets(ctx context.Context, nc *nats.Conn, cfg *Config, check bool) (b
 // namedBucket is one of the buckets.
 type namedBucket struct {
 	name string
-	life time.Duration // of its entries; 0: for good
+	life time.Duration // life of its entries; 0: unlimited
 	kv   *jetstream.KeyValue
 }
 
-// config returns what it has to be.
+// config returns the required configuration of the bucket.
 func (b namedBucket) config(cfg *Config) jetstream.KeyValueConfig {
 	want := jetstream.KeyValueConfig{
 		Bucket:       bucketName(cfg.Prefix, b.name),
@@ -70,12 +72,12 @@ func (b namedBucket) config(cfg *Config) jetstream.KeyValueConfig {
 		Metadata:     map[string]string{clusterKey: cfg.Cluster},
 	}
 	if b.name == "alive" {
-		want.Storage = jetstream.MemoryStorage // no sign of life survives a restart
+		want.Storage = jetstream.MemoryStorage // signs of life need not survive a restart
 	}
 	return want
 }
 
-// list returns those that a node with a configuration needs.
+// list returns the buckets that a node with this configuration needs.
 func (b *buckets) list(cfg *Config) []namedBucket {
 	list := []namedBucket{{"nodes", 0, &b.nodes}, {"alive", cfg.times.life, &b.alive}, {"claims", cfg.times.life, &b.claims}}
 	if cfg.ResumeAnywhere {
@@ -93,8 +95,8 @@ func (c *Cluster) awaitBuckets(start context.Context) (b buckets, err error) {
 	return b, err
 }
 
-// insist lets a node that joins open what it needs. It goes on while the servers of NATS have yet
-// to find each other, or to agree on who leads them. Of many that join at once not all ask at once.
+// insist retries open for a node that joins, while the NATS servers have yet to find each other or
+// to elect a leader. A random delay spreads the requests of many nodes that join at once.
 func insist(start context.Context, open func(ctx context.Context) error) error {
 	for {
 		ctx, cancel := context.WithTimeout(start, patience)
@@ -106,30 +108,30 @@ func insist(start context.Context, open func(ctx context.Context) error) error {
 	}
 }
 
-// passes reports whether JetStream may do later what it has not done.
+// passes reports whether err is temporary, so that a later attempt may succeed.
 func passes(err error) bool {
 	var api *jetstream.APIError
 	return !errors.Is(err, ErrNoJetStream) && (errors.Is(err, context.DeadlineExceeded) || errors.As(err, &api) && api.Code == 503)
 }
 
-// comes reports whether a bucket that could not be opened, or a stream, may be there later: passes,
-// or it was made a moment ago, perhaps by another node, and not all servers know of it.
+// comes reports whether a bucket or stream that could not be opened may exist later: passes(err),
+// or another node has created it just now, and not all servers know of it.
 func comes(err error) bool {
 	return passes(err) || errors.Is(err, jetstream.ErrBucketNotFound) || errors.Is(err, jetstream.ErrStreamNotFound)
 }
 
-// clusterKey is where the metadata of a bucket has the name of its cluster.
+// clusterKey is the metadata key of a bucket for the name of its cluster.
 const clusterKey = "asterisque.cluster"
 
 func bucketName(prefix, what string) string { return "asterisque_" + prefix + "_" + what }
 
-// openBucket returns a bucket, which it makes if it is not there. That it is mostly there already
-// saves its nodes the permission to make one.
+// openBucket opens a bucket, and creates it if it does not exist. Opening first spares most nodes
+// the permission to create one.
 func openBucket(ctx context.Context, js jetstream.JetStream, want jetstream.KeyValueConfig) (jetstream.KeyValue, error) {
 	kv, err := js.KeyValue(ctx, want.Bucket)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
 		kv, err = js.CreateKeyValue(ctx, want)
-		if errors.Is(err, jetstream.ErrBucketExists) { // somebody was faster, with other limits
+		if errors.Is(err, jetstream.ErrBucketExists) { // created meanwhile, with other limits
 			kv, err = js.KeyValue(ctx, want.Bucket)
 		}
 	}
@@ -139,7 +141,7 @@ func openBucket(ctx context.Context, js jetstream.JetStream, want jetstream.KeyV
 	return kv, nil
 }
 
-// checkBucket returns what is wrong with a bucket.
+// checkBucket returns an error if a bucket's configuration differs from want.
 func checkBucket(ctx context.Context, kv jetstream.KeyValue, want jetstream.KeyValueConfig) error {
 	s, err := kv.Status(ctx)
 	if err != nil {
@@ -156,7 +158,7 @@ func checkBucket(ctx context.Context, kv jetstream.KeyValue, want jetstream.KeyV
 		limit{"largest value", atLeast(mostEntry, int64(have.MaxValueSize)), number(have.MaxValueSize)})
 }
 
-// otherCluster returns the error of a bucket that is another cluster's.
+// otherCluster returns the error for a bucket of another cluster.
 func otherCluster(bucket, other, this string) error {
 	return fmt.Errorf("%w: it is that of the cluster %q, and this node is to join %q (bucket %s); set Config.Prefix, or Config.Cluster", ErrOtherCluster, other, this, bucket)
 }

@@ -6,44 +6,43 @@ import (
 	"time"
 )
 
-// Claim is a key that this node holds, and no other one, as long as the claim is not over: see
-// [Claim.Done]. All methods are safe for concurrent use.
+// Claim is a key that this node holds exclusively until the claim ends: see [Claim.Done]. All
+// methods are safe for concurrent use.
 //
-// Behind it is a lease in NATS, which this node renews several times before it would run out. So a
-// claim survives servers of NATS that are away for a moment, and is lost if none answers for
-// longer, or if this process stands still: it knows that by its own clock, before another node can
-// find the key free. Only a takeover does not wait for that: then, for the moment until this node
-// is told, two nodes believe that they hold the key. Where even that does harm, make calls in the
-// role of the holder by [Claim.Caller], so that peers refuse the older one, or hand [Claim.Epoch]
-// to whatever stores the outcome, to do so.
+// A claim is a lease in NATS, which this node renews several times within its duration. So a claim
+// survives a brief outage of NATS. It is lost if no server answers for longer, or if this process
+// is suspended: the node detects this by its own clock, before another node can acquire the key.
+// Only a takeover does not wait for this: until this node is notified, two nodes hold the key. If
+// even that is harmful, make the calls of the holder with [Claim.Caller], so that peers reject the
+// older holder. Or pass [Claim.Epoch] to the store of the outcome, which can reject older epochs.
 type Claim struct {
-	claims  *claims // these are fixed
+	claims  *claims // fixed, as all up to stopped
 	key     string
 	epoch   uint64
-	ctx     context.Context // ends with the claim; its cause is why
+	ctx     context.Context // ends with the claim; its cause is the reason
 	end     context.CancelCauseFunc
-	stopped chan struct{} // closed when nothing renews the claim any more
+	stopped chan struct{} // closed when the renewals have ended
 
 	mu       sync.Mutex
-	revision uint64    // guarded by mu, as all below: of the entry
-	renewed  time.Time // when the last renewal that succeeded began
-	trouble  error     // what renewals have failed with since; nil: nothing
+	revision uint64    // of the entry; guarded by mu, as all below
+	renewed  time.Time // begin of the last successful renewal
+	trouble  error     // error of the renewals since; nil: none
 }
 
 // Key returns the key.
 func (c *Claim) Key() string { return c.key }
 
-// Epoch returns a number that tells this claim from all others of the key: each is higher than
-// those before, whichever node had them.
+// Epoch returns the epoch of this claim. It is higher than the epochs of all earlier claims of the
+// key, on any node.
 func (c *Claim) Epoch() uint64 { return c.epoch }
 
-// Done returns a channel that is closed when the claim is over; Err tells why. A process that has
-// stood still may run for a moment before it is: ask Err before a step that must not be taken
-// then.
+// Done returns a channel that is closed when the claim ends; Err returns the reason. After a
+// suspension, a process may run for a moment before the channel is closed. Call Err before a step
+// that requires the claim.
 func (c *Claim) Done() <-chan struct{} { return c.ctx.Done() }
 
 // Err returns nil as long as the key is held; then [ErrReleased], or a [*LostError], which is an
-// [ErrLost]. It looks at the clock, and asks nobody.
+// [ErrLost]. It uses the local clock and sends no request.
 func (c *Claim) Err() error {
 	if c.ctx.Err() == nil && c.left() <= 0 {
 		c.runOut()
@@ -51,7 +50,7 @@ func (c *Claim) Err() error {
 	return c.why()
 }
 
-// why returns why the claim is over, nil as long as it is not known to be.
+// why returns the reason why the claim has ended, or nil while it is not known to have ended.
 func (c *Claim) why() error {
 	switch cause := context.Cause(c.ctx); {
 	case cause == nil || c.ctx.Err() == nil:
@@ -62,16 +61,17 @@ func (c *Claim) why() error {
 		if lost, ok := cause.(*LostError); ok {
 			return lost
 		}
-		return c.lost(claimEntry{}, cause) // the life of all claims is over
+		return c.lost(claimEntry{}, cause) // the lifetime of all claims has ended
 	}
 }
 
-// Release gives the key up, so that others can claim it at once: the claim is over before NATS is
-// asked. The wait for NATS ends with ctx, and each request after two seconds. With an error others
-// may have to wait until the lease has run out; Release may be called again then. It returns nil if
-// the claim was released before, and what [Claim.Err] does if it was lost.
+// Release releases the key, so that another node can claim it at once. The claim ends before the
+// request to NATS is sent. The wait for NATS ends with ctx, and each request after two seconds.
+// After an error, other nodes may have to wait until the lease expires; Release may be retried
+// then. It returns nil if the claim was released before, and the error of [Claim.Err] if it was
+// lost.
 func (c *Claim) Release(ctx context.Context) error {
-	c.Err() // a lease that ran out was lost
+	c.Err() // ends a claim whose lease has expired
 	c.end(ErrReleased)
 	if err := c.why(); err != ErrReleased {
 		return err
@@ -83,11 +83,11 @@ func (c *Claim) Release(ctx context.Context) error {
 	return nil
 }
 
-// mostConflicts bounds how often a release looks for an entry that has changed meanwhile: once for
-// a renewal that was under way.
+// mostConflicts bounds the attempts of a release after the entry has changed: once for a renewal in
+// flight.
 const mostConflicts = 3
 
-// remove deletes the entry, if it is still that of the claim.
+// remove deletes the entry, if it still belongs to the claim.
 func (c *Claim) remove(ctx context.Context) error {
 	revision, _, _ := c.state()
 	for range mostConflicts {
@@ -101,17 +101,17 @@ func (c *Claim) remove(ctx context.Context) error {
 		}
 		revision = e.revision
 	}
-	return nil // a renewal of before cannot come in again and again: the entry is not ours
+	return nil // a late renewal cannot conflict each time: the entry belongs to another claim
 }
 
-// state returns what renewals have come to.
+// state returns the result of the renewals.
 func (c *Claim) state() (revision uint64, renewed time.Time, trouble error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.revision, c.renewed, c.trouble
 }
 
-// left returns how much is left of the lease; it may be negative.
+// left returns the remaining time of the lease; it may be negative.
 func (c *Claim) left() time.Duration {
 	_, renewed, _ := c.state()
 	return c.claims.lease() - c.claims.since(renewed)

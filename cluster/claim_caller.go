@@ -9,16 +9,16 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// These are keys of the metadata of calls. A value is an epoch in decimal, a space, and a key.
+// Metadata keys of calls. A value is an epoch in decimal, a space, and a key.
 const (
-	asHolder = "asterisque.as" // the call is one of the holder of the key
+	asHolder = "asterisque.as" // the caller is the holder of the key
 	toHolder = "asterisque.to" // the call is for the holder of the key
 )
 
-// claimMark returns the value of metadata for a key that is held with epoch.
+// claimMark returns the metadata value for a key that is held with epoch.
 func claimMark(key string, epoch uint64) string { return strconv.FormatUint(epoch, 10) + " " + key }
 
-// parseClaimMark returns what claimMark was given. The error names the key of the metadata.
+// parseClaimMark is the inverse of claimMark. The error contains the metadata key, name.
 func parseClaimMark(name, value string) (key string, epoch uint64, err error) {
 	number, key, _ := strings.Cut(value, " ")
 	epoch, err = strconv.ParseUint(number, 10, 64)
@@ -28,11 +28,11 @@ func parseClaimMark(name, value string) (key string, epoch uint64, err error) {
 	return key, epoch, nil
 }
 
-// Caller returns a Caller for calls on on in the role of the holder of the key: nodes of the
-// cluster refuse them, with ErrUnauthorized, when they know that somebody has held the key since.
-// Once the claim is over they fail before they are sent, with ErrUnauthorized as well, and those
-// that are under way are canceled, streams too. Such an error is caused by that of [Claim.Err]; one
-// of a peer that refuses is not. Peers outside of the cluster take them as any other call.
+// Caller returns a Caller for calls on on in the role of the holder of the key. Nodes of the
+// cluster reject them with ErrUnauthorized if they know of a later claim of the key. Once the claim
+// has ended, such calls fail before they are sent, with ErrUnauthorized as well, and running ones
+// are canceled, streams too. The cause of these errors is that of [Claim.Err]; a rejection by a
+// peer has no such cause. Peers outside of the cluster ignore the role.
 func (c *Claim) Caller(on asterisque.Caller) asterisque.Caller {
 	says := asterisque.Metadata{asHolder: claimMark(c.key, c.epoch)}
 	return asterisque.Intercept(on, func(ctx context.Context, call *asterisque.Call, next asterisque.Next) error {
@@ -53,12 +53,12 @@ func (c *Claim) around(ctx context.Context, call *asterisque.Call, next asterisq
 	}
 	err := next(bound, call)
 	if err != nil || !call.Blocks() {
-		unbind() // otherwise its end does
+		unbind() // otherwise the end of the pipe does
 	}
 	return c.outcome(ctx, err)
 }
 
-// bind returns a context that ends with the claim, or by unbind.
+// bind returns a context that ends with the claim, or when unbind is called.
 func (c *Claim) bind(ctx context.Context) (bound context.Context, unbind func()) {
 	bound, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(c.ctx, func() { cancel(c.why()) })
@@ -68,8 +68,8 @@ func (c *Claim) bind(ctx context.Context) (bound context.Context, unbind func())
 	}
 }
 
-// outcome returns err, the outcome of a call with the context ctx, with the end of the claim as its
-// cause if that has canceled the call.
+// outcome returns err, the outcome of a call with the context ctx. If the end of the claim has
+// canceled the call, it is the cause.
 func (c *Claim) outcome(ctx context.Context, err error) error {
 	var a *asterisque.Abort
 	why := c.why()

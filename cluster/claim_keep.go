@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// keep renews the claim until that is over.
+// keep renews the claim until it ends.
 func (c *Claim) keep() {
 	defer close(c.stopped)
 	defer c.claims.forget(c)
@@ -26,16 +26,16 @@ func (c *Claim) keep() {
 	}
 }
 
-// interval returns a third of ttl, or a little less by chance, so that many claims that were made
-// at once are not renewed at once for ever.
+// interval returns a third of ttl, or up to a fifteenth less at random, so that claims of the same
+// time are not renewed at the same time for ever.
 func (c *Claim) interval() time.Duration {
 	return c.claims.ttl/3 - rand.N(c.claims.ttl/15+1)
 }
 
-// soon is when a renewal that has failed is tried again.
+// soon is the delay before the retry of a failed renewal.
 func (c *Claim) soon() time.Duration { return c.claims.ttl / 15 }
 
-// renew writes the entry anew, and returns when to do so again.
+// renew writes the entry again, and returns the delay until the next renewal.
 func (c *Claim) renew() (again time.Duration) {
 	begin := c.claims.now()
 	revision, _, _ := c.state()
@@ -54,7 +54,7 @@ func (c *Claim) renew() (again time.Duration) {
 	}
 }
 
-// lookAt looks for what is there now in place of the entry with the revision, which is not.
+// lookAt reads the present entry after a conflict: the revision in the bucket is not revision.
 func (c *Claim) lookAt(revision uint64) (again time.Duration) {
 	ctx, cancel := context.WithTimeout(c.ctx, c.claims.ttl/5)
 	defer cancel()
@@ -67,7 +67,7 @@ func (c *Claim) lookAt(revision uint64) (again time.Duration) {
 		c.fail(fmt.Errorf("it says that its entry is not revision %d, and that it is %d", revision, e.revision))
 		return c.soon()
 	case e.is(c.claims.self, c.epoch):
-		// a renewal whose answer was lost: since when it counts is not known, another one follows
+		// the answer of a renewal was lost: its begin is unknown, so renew at once
 		c.adopt(e.revision)
 		return 0
 	}
@@ -75,29 +75,28 @@ func (c *Claim) lookAt(revision uint64) (again time.Duration) {
 	return 0
 }
 
-// note is called when a renewal that began at begin has written a revision. A claim that is over by
-// then stays so.
+// note records a successful renewal that began at begin. It does not revive a claim that has ended.
 func (c *Claim) note(revision uint64, begin time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.revision, c.renewed, c.trouble = revision, begin, nil
 }
 
-// adopt goes on with the revision of a renewal whose answer was lost.
+// adopt records the revision of a renewal whose answer was lost.
 func (c *Claim) adopt(revision uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.revision = revision
 }
 
-// fail notes why a renewal has failed.
+// fail records the error of a renewal.
 func (c *Claim) fail(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.trouble = err
 }
 
-// runOut ends a claim whose lease has run out.
+// runOut ends a claim whose lease has expired.
 func (c *Claim) runOut() {
 	_, _, trouble := c.state()
 	if trouble == nil {
@@ -107,18 +106,18 @@ func (c *Claim) runOut() {
 	c.end(c.lost(claimEntry{}, &unrenewedError{trouble}))
 }
 
-// verify asks NATS whether the entry is still there, as somebody says that it is not.
+// verify reads the entry after a hint that it has changed.
 func (c *Claim) verify() {
 	ctx, cancel := context.WithTimeout(c.ctx, c.claims.ttl/5)
 	defer cancel()
 	e, err := c.claims.store.read(ctx, c.key)
 	if err != nil || e.is(c.claims.self, c.epoch) || e.isBefore(c.epoch) {
-		return // the next renewal tells, at the latest
+		return // the next renewal detects a loss, at the latest
 	}
 	c.end(c.lost(e, nil))
 }
 
-// lost returns the error of a claim in whose place is e.
+// lost returns the error of a claim that e has replaced.
 func (c *Claim) lost(e claimEntry, cause error) error {
 	if cause == nil && !e.held {
 		cause = errGone

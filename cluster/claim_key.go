@@ -6,13 +6,14 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// maxKey is the longest key in bytes. With its subject it stays far below what NATS accepts.
+// maxKey is the maximum length of a key in bytes. With its subject it stays far below the limit of
+// NATS.
 const maxKey = 200
 
-// keyBytes is what keys may consist of, as in all buckets of NATS.
+// keyBytes are the valid bytes of a key, as in all NATS buckets.
 const keyBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-/_=."
 
-// checkKey returns what is wrong with a key that is to be claimed.
+// checkKey returns an error if a key cannot be claimed.
 func checkKey(key string) error {
 	fault := ""
 	switch {

@@ -12,40 +12,40 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// maxClaims bounds how many keys one node may hold.
+// maxClaims bounds the number of keys that one node may hold.
 const maxClaims = 1 << 16
 
-// claims are what a node holds. The methods are safe for concurrent use.
+// claims are the claims of a node. The methods are safe for concurrent use.
 //
-// A key is held by whom its entry in the bucket names, as long as that is there: the bucket drops
-// it when it is ttl old. A holder writes it anew each third of that, and counts from the moment
-// before it sent what was written last: ttl less a margin later, without another write, it holds
-// the key no more, whatever it hears later. So it has given up before others find the key free,
-// without a common clock. The margin, a fifth of ttl, is for clocks that run at different speeds,
-// and for a leader of the stream that follows another whose clock was behind.
+// The holder of a key is the owner named in its entry, as long as the bucket has the entry: the
+// bucket drops it when it is ttl old. The holder writes the entry again each third of ttl. The
+// lease counts from the moment before the last successful write was sent, and ends ttl less a
+// margin later, regardless of later answers. So the holder has given the key up before other nodes
+// can find it free, without a common clock. The margin, a fifth of ttl, covers clocks of different
+// speed, and a new stream leader whose predecessor's clock was behind.
 type claims struct {
-	nc     *nats.Conn // these are fixed
+	nc     *nats.Conn // fixed, as all up to hinted
 	store  *claimStore
 	self   owner
-	hints  string // subject prefix: the id of a node follows
+	hints  string // subject prefix of hints; the id of a node follows
 	ttl    time.Duration
 	log    *slog.Logger
 	now    func() time.Time
-	ctx    context.Context // ends with the life, and after close
+	ctx    context.Context // ends with life, and after close
 	end    context.CancelCauseFunc
-	hinted chan string // keys that are said to have been taken over
+	hinted chan string // keys with a hint that they were taken over
 
-	running sync.WaitGroup // those of held; one is added with mu held, and none once closed
+	running sync.WaitGroup // goroutines of held; incremented with mu held, and never once closed
 
 	mu     sync.Mutex
-	closed bool                     // guarded by mu, as all below: nothing is claimed any more
+	closed bool                     // guarded by mu, as all below: no more keys are claimed
 	held   map[string]*Claim        // by key
-	busy   map[string]chan struct{} // keys that are being claimed; closed when that is over
+	busy   map[string]chan struct{} // keys being claimed; each channel is closed afterwards
 }
 
-// newClaims returns the claims of self, without any. They end with life, which loses all that are
-// held then: close releases them before. kv is their bucket, whose TTL is ttl. Hints to this node
-// arrive at the subject that is the prefix hints, a dot, and its id.
+// newClaims returns empty claims of self. They end with life, which loses all keys held then; close
+// releases them before. kv is their bucket, with the TTL ttl. Hints to this node arrive at the
+// subject hints + "." + its id.
 func newClaims(life context.Context, nc *nats.Conn, kv jetstream.KeyValue, self owner, hints string, ttl time.Duration, log *slog.Logger) (*claims, error) {
 	store, err := newClaimStore(nc, kv)
 	if err != nil {
@@ -61,19 +61,19 @@ func newClaims(life context.Context, nc *nats.Conn, kv jetstream.KeyValue, self 
 	return c, nil
 }
 
-// lease is how long a claim is held after the beginning of its last renewal.
+// lease is the duration of a claim from the begin of its last renewal.
 func (c *claims) lease() time.Duration { return c.ttl - c.ttl/5 }
 
-// since returns how long ago begin was: by the monotonic clock, or by the one on the wall if that
-// says more, as the first one stands still while a machine is suspended. So a wall clock that is
-// set forward loses claims; one that is set back does nothing.
+// since returns the time since begin. It is the larger one of the monotonic and the wall clock's,
+// since the monotonic clock stops while a machine is suspended. So a wall clock that is set forward
+// loses claims. One that is set back has no effect.
 func (c *claims) since(begin time.Time) time.Duration {
 	now := c.now()
 	return max(now.Sub(begin), now.Round(0).Sub(begin.Round(0)))
 }
 
-// reserve lets the caller alone claim a key in this node, until it calls done. It waits for
-// another one who does.
+// reserve gives the caller the exclusive right to claim a key within this node, until the caller
+// calls done. It blocks while another caller has that right.
 func (c *claims) reserve(ctx context.Context, key string) (done func(), err error) {
 	for {
 		before, err := c.tryReserve(key)
@@ -91,10 +91,10 @@ func (c *claims) reserve(ctx context.Context, key string) (done func(), err erro
 	}
 }
 
-// tryReserve returns a channel that is closed when the one before is done.
+// tryReserve returns a channel that is closed when the caller before is done.
 func (c *claims) tryReserve(key string) (before <-chan struct{}, err error) {
 	if held := c.of(key); held != nil {
-		held.Err() // which ends it if its lease ran out
+		held.Err() // ends it if its lease has expired
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,8 +121,8 @@ func (c *claims) unreserve(key string) {
 	delete(c.busy, key)
 }
 
-// hold makes a claim of an entry that was written, and begins to renew it. It reports false once
-// claims are closed.
+// hold makes a claim of a written entry, and begins to renew it. It reports false once claims are
+// closed.
 func (c *claims) hold(key string, epoch, revision uint64, begin time.Time) (*Claim, bool) {
 	claim := &Claim{claims: c, key: key, epoch: epoch, revision: revision, renewed: begin, stopped: make(chan struct{})}
 	claim.ctx, claim.end = context.WithCancelCause(c.ctx)
@@ -137,14 +137,14 @@ func (c *claims) hold(key string, epoch, revision uint64, begin time.Time) (*Cla
 	return claim, true
 }
 
-// of returns the claim of a key, or nil. It may be over already.
+// of returns the claim of a key, or nil. The claim may have ended.
 func (c *claims) of(key string) *Claim {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.held[key]
 }
 
-// forget is called when a claim is over.
+// forget removes a claim that has ended.
 func (c *claims) forget(claim *Claim) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -153,7 +153,7 @@ func (c *claims) forget(claim *Claim) {
 	}
 }
 
-// holds reports whether this node holds a key with that epoch, by its clock as well.
+// holds reports whether this node holds a key with that epoch, also by the local clock.
 func (c *claims) holds(key string, epoch uint64) bool {
 	claim := c.of(key)
 	return claim != nil && claim.epoch == epoch && claim.Err() == nil

@@ -13,9 +13,9 @@ import (
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
-// await waits until nobody holds a key, and claims it: a lock, or an election. It goes on while
-// NATS does not answer, and ends with ctx, or with an error that waiting does not mend, as claim
-// has them. Of several nodes that wait one gets the key, and not necessarily the first.
+// await waits until a key is free, and claims it: a lock, or an election. It retries while NATS
+// does not answer. It ends with ctx, or with an error of claim that waiting cannot resolve. One of
+// several waiting nodes acquires the key, not necessarily the first.
 func (c *claims) await(ctx context.Context, key string) (*Claim, error) {
 	if err := checkKey(key); err != nil {
 		return nil, err
@@ -34,8 +34,8 @@ func (c *claims) await(ctx context.Context, key string) (*Claim, error) {
 	}
 }
 
-// awaitWatching is await with one watcher: it fails when that cannot be made, or NATS does not
-// answer.
+// awaitWatching is await with one watcher: it fails if the watcher cannot be created, or NATS does
+// not answer.
 func (c *claims) awaitWatching(ctx context.Context, key string) (*Claim, error) {
 	signs, err := c.watch(ctx, key)
 	if err != nil {
@@ -48,27 +48,27 @@ func (c *claims) awaitWatching(ctx context.Context, key string) (*Claim, error) 
 		if !errors.As(err, &held) {
 			return claim, err
 		}
-		signs.silence.Reset(c.ttl / 15) // unless there is a sign of life before
+		signs.silence.Reset(c.ttl / 15) // unless a sign of life arrives first
 		if err := signs.free(ctx); err != nil {
 			return nil, fmt.Errorf("%w: %w", err, held)
 		}
 	}
 }
 
-// claimSigns are the signs of life that the holder of a key gives.
+// claimSigns receives the signs of life of a key's holder.
 type claimSigns struct {
-	of      *claims // these are fixed
+	of      *claims // fixed, as watcher and back are
 	watcher jetstream.KeyWatcher
-	back    chan nats.Status // the connection came back, and the watcher may have been forgotten
+	back    chan nats.Status // reconnected: the server may have lost the watcher
 
-	silence *time.Timer // goes off when it has given none for long enough; of the one who waits
-	some    bool        // there was one; likewise
+	silence *time.Timer // fires after a time without a sign; only for the waiting goroutine
+	some    bool        // a sign has arrived; likewise
 }
 
-// watch begins to watch a key. Without an answer of NATS it gives up as requests do.
+// watch begins to watch a key. It has the timeout of other requests.
 func (c *claims) watch(ctx context.Context, key string) (*claimSigns, error) {
 	s := &claimSigns{of: c, silence: time.NewTimer(c.ttl)}
-	s.back = c.nc.StatusChanged(nats.CONNECTED) // before the watcher is there
+	s.back = c.nc.StatusChanged(nats.CONNECTED) // subscribed before the watcher exists
 	var err error
 	if s.watcher, err = watch(ctx, c.store.kv, natsPatience, key); err != nil {
 		s.stop()
@@ -85,8 +85,8 @@ func (s *claimSigns) stop() {
 	s.silence.Stop()
 }
 
-// free waits until the key may be free: its entry was deleted, or was not written anew for as long
-// as it takes to run out, which the watcher is not told.
+// free waits until the key may be free: its entry was deleted, or was not renewed for its whole
+// life. The watcher does not report the expiry of an entry.
 func (s *claimSigns) free(ctx context.Context) error {
 	for {
 		select {
@@ -111,8 +111,7 @@ func (s *claimSigns) free(ctx context.Context) error {
 
 var errStillHeld = errors.New("it is still held")
 
-// isFree takes a sign. The first that the watcher gives is the entry that was there, if any, and
-// then nil.
+// isFree processes a sign. The watcher first sends the present entry, if any, and then nil.
 func (s *claimSigns) isFree(e jetstream.KeyValueEntry) bool {
 	switch {
 	case e == nil:

@@ -7,12 +7,12 @@ import (
 	"sync"
 )
 
-// releasesAtOnce bounds how many claims are released at a time.
+// releasesAtOnce bounds the number of concurrent releases.
 const releasesAtOnce = 256
 
-// close releases all claims, and lets nothing be claimed any more. If ctx ends first, or NATS does
-// not answer, some entries stay until they run out, after ttl; that is the error. All claims are
-// over when it returns, in any case.
+// close releases all claims, and rejects new ones. If ctx ends first, or NATS does not answer, some
+// entries stay until they expire after ttl; close then returns the error. All claims have ended
+// when it returns, in any case.
 func (c *claims) close(ctx context.Context) error {
 	err := releaseAll(ctx, c.shut())
 	c.end(ErrReleased)
@@ -20,7 +20,7 @@ func (c *claims) close(ctx context.Context) error {
 	return err
 }
 
-// shut lets nothing be claimed any more, and returns what is held.
+// shut rejects new claims, and returns the held ones.
 func (c *claims) shut() (all []*Claim) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -38,10 +38,10 @@ func releaseAll(ctx context.Context, all []*Claim) error {
 
 		mu     sync.Mutex
 		failed int   // guarded by mu, as last
-		last   error // of those that failed
+		last   error // of the failed releases
 	)
 	for _, claim := range all {
-		claim.end(ErrReleased) // nobody waits for the others
+		claim.end(ErrReleased) // all claims end at once, before the first request
 	}
 	for _, claim := range all {
 		callables <- struct{}{}

@@ -4,10 +4,11 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// maxHints bounds how many hints wait. Others are dropped: a renewal finds out what they say.
+// maxHints bounds the queue of hints. Further hints are dropped: a renewal detects a takeover as
+// well.
 const maxHints = 1024
 
-// listen lets hints to this node arrive, and begins to look at them.
+// listen subscribes to hints for this node, and begins to process them.
 func (c *claims) listen() error {
 	c.hinted = make(chan string, maxHints)
 	before := c.nc.LastError()
@@ -30,8 +31,8 @@ func (c *claims) listen() error {
 	return nil
 }
 
-// heed looks at hints, one after the other. A hint is worth no more than a look at the entry of a
-// key that is held here: anybody may send it.
+// heed processes hints, one after the other. Any client may send a hint, so it only causes a read
+// of the entry of a key that is held here.
 func (c *claims) heed(sub *nats.Subscription) {
 	defer sub.Unsubscribe()
 	for {

@@ -6,14 +6,14 @@ import (
 
 // Holder is the node that holds a key.
 type Holder struct {
-	Name  string // empty if the node has none, and so cannot be called
+	Name  string // empty if the node has no name and thus cannot be called
 	Node  string // its id
 	Epoch uint64 // of its claim: see [Claim.Epoch]
 }
 
-// lookup asks NATS who holds a key. It reports false if nobody does, and fails with ErrBadParams if
-// there can be no such key, and otherwise if NATS does not answer within ctx. A holder that has
-// stopped, or cannot reach NATS, is still there for as long as a lease would last.
+// lookup reads the present holder of a key from NATS. It reports false without a holder. It fails
+// with ErrBadParams if the key is invalid, and otherwise if NATS does not answer within ctx. A
+// holder that has stopped, or cannot reach NATS, is still returned until its lease would expire.
 func (c *claims) lookup(ctx context.Context, key string) (Holder, bool, error) {
 	if err := checkKey(key); err != nil {
 		return Holder{}, false, err

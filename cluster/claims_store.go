@@ -13,29 +13,29 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// owner is a node, as others know it, in one life of it.
+// owner is a node, as seen by other nodes, in one run of it.
 type owner struct {
-	name     string // empty: it cannot be called
+	name     string // empty: the node cannot be called
 	node     string // its id
 	instance string // differs for each start of the node
 }
 
-// claimEntry is what the bucket has of a key.
+// claimEntry is the entry of a key in the bucket.
 type claimEntry struct {
-	revision uint64 // of the last message, a mark of deletion included; 0: there is none
-	held     bool   // the rest says by whom
+	revision uint64 // of the last message, a deletion marker included; 0: none
+	held     bool   // a node holds the key; the fields below describe its claim
 	by       owner
 	epoch    uint64
 }
 
-// is reports whether the entry is that of the claim of o with that epoch.
+// is reports whether the entry belongs to the claim of o with that epoch.
 func (e claimEntry) is(o owner, epoch uint64) bool { return e.held && e.by == o && e.epoch == epoch }
 
-// isBefore reports whether the entry is one of before the claim with that epoch: then a leader of
-// the stream has given it that is none any more.
+// isBefore reports whether the entry is older than the claim with that epoch: then a deposed leader
+// of the stream has returned it.
 func (e claimEntry) isBefore(epoch uint64) bool { return e.held && e.epoch < epoch }
 
-// claimValue is how a claimEntry stands in the bucket.
+// claimValue is the JSON form of a claimEntry.
 type claimValue struct {
 	Name     string `json:"name,omitempty"`
 	Node     string `json:"node"`
@@ -43,16 +43,16 @@ type claimValue struct {
 	Epoch    uint64 `json:"epoch"`
 }
 
-// natsPatience bounds each request to NATS. What is lost with a server is never answered, so that
-// asking again is better than to wait for long.
+// natsPatience is the timeout of each request to NATS. A request that is lost with a server is
+// never answered, so a retry is better than a long wait.
 const natsPatience = 2 * time.Second
 
-// claimStore is the bucket of the claims. Each method is a request, and bounded by natsPatience.
+// claimStore is the bucket of the claims. Each method is one request with the timeout natsPatience.
 type claimStore struct { // fixed
 	kv     jetstream.KeyValue
 	js     nats.JetStreamContext
-	stream string // below the bucket
-	before string // what stands before the keys in the subjects of the stream
+	stream string // of the bucket
+	before string // subject prefix of the keys in the stream
 }
 
 func newClaimStore(nc *nats.Conn, kv jetstream.KeyValue) (*claimStore, error) {
@@ -63,9 +63,9 @@ func newClaimStore(nc *nats.Conn, kv jetstream.KeyValue) (*claimStore, error) {
 	return &claimStore{kv, js, "KV_" + kv.Bucket(), "$KV." + kv.Bucket() + "."}, nil
 }
 
-// read returns what the bucket has of a key. It asks the leader of the stream: Get of the bucket
-// may ask any of its servers, and one that lags behind would give an old holder, or none, as the
-// present one. And it sees marks of deletion, whose revision Get keeps for itself.
+// read returns the entry of a key. It asks the leader of the stream. Get of the bucket may ask any
+// server, and a server that lags behind would return an old holder, or none. read also returns the
+// revisions of deletion markers, which Get does not.
 func (s *claimStore) read(ctx context.Context, key string) (e claimEntry, err error) {
 	ctx, cancel := context.WithTimeout(ctx, natsPatience)
 	defer cancel()
@@ -78,23 +78,24 @@ func (s *claimStore) read(ctx context.Context, key string) (e claimEntry, err er
 	}
 	e.revision = m.Sequence
 	if m.Header.Get("KV-Operation") != "" || m.Header.Get(jetstream.MarkerReasonHeader) != "" {
-		return e, nil // deleted, purged or run out
+		return e, nil // deleted, purged or expired
 	}
 	var v claimValue
 	if json.Unmarshal(m.Data, &v) != nil {
-		v = claimValue{} // somebody else's, which only a takeover replaces
+		v = claimValue{} // not an entry of this package: only a takeover replaces it
 	}
 	e.held, e.by, e.epoch = true, owner{v.Name, v.Node, v.Instance}, v.Epoch
 	return e, nil
 }
 
-// claimPosition is where the stream of the bucket is.
+// claimPosition is the position of the bucket's stream.
 type claimPosition struct {
 	created time.Time
-	last    uint64 // the sequence of the last message, 0 before the first
+	last    uint64 // sequence number of the last message; 0 before the first
 }
 
-// position asks the leader of the stream where it is. It fails unless entries run out after ttl.
+// position asks the leader of the stream for its position. It fails unless entries expire after
+// ttl.
 func (s *claimStore) position(ctx context.Context, ttl time.Duration) (p claimPosition, err error) {
 	ctx, cancel := context.WithTimeout(ctx, natsPatience)
 	defer cancel()
@@ -108,23 +109,23 @@ func (s *claimStore) position(ctx context.Context, ttl time.Duration) (p claimPo
 	return claimPosition{info.Created, info.State.LastSeq}, nil
 }
 
-// epoch returns the epoch of a claim that is written after p was seen.
+// epoch returns the epoch of a claim that is written after p was read.
 //
-// Epochs of a key strictly increase. Within one bucket: whoever takes a key has read its entry of
-// revision r, then the position, then writes only if the entry is still r (compare and swap). The
-// writes of the holders before have revisions up to r, and their epochs were not beyond these, as
-// the write comes after the position. p.last is at least r, and one more is beyond all of them.
-// Where there is no entry at all to compare with, that of a whole claim, made and gone again, could
-// lie between position and write. But it, or its mark of deletion, stays for ttl, and what took
-// longer than a lease, which is less, is no claim: see [claims.attempt].
+// Epochs of a key strictly increase. Within one bucket: a node that claims a key has read its entry
+// of revision r, then the position, and then writes only if the revision is still r (compare and
+// swap). The writes of earlier holders have revisions up to r, and their epochs do not exceed
+// these, as a write follows its position. p.last is at least r, so p.last + 1 exceeds all of them.
+// Without an entry, there is no revision to compare with: a whole claim could begin and end between
+// position and write. But that claim, or its deletion marker, stays for ttl, and an attempt that
+// takes longer than a lease, which is less, is no claim: see [claims.attempt].
 //
-// Across buckets: a bucket has had fewer messages than nanoseconds since it was made, so its epochs
-// are below the time, as nanoseconds, at which they were given, and those of one that is made later
-// are above it. The clocks of NATS servers have to agree to the time it takes to make a bucket
-// anew. The sum fits in 64 bits until the year 2554.
+// Across buckets: a bucket has had fewer messages than nanoseconds since its creation. So its
+// epochs are below the nanosecond time at which they were given, and the epochs of a bucket created
+// later are above it. The clocks of the NATS servers have to agree within the time it takes to
+// create a bucket again. The sum fits in 64 bits until the year 2554.
 func (p claimPosition) epoch() uint64 { return uint64(p.created.UnixNano()) + p.last + 1 }
 
-// write puts an entry in the place of that with the revision, 0 for none, and returns its own.
+// write replaces the entry with the revision, 0 for none, and returns the new revision.
 func (s *claimStore) write(ctx context.Context, key string, by owner, epoch, revision uint64) (uint64, error) {
 	value, err := json.Marshal(claimValue{by.name, by.node, by.instance, epoch})
 	if err != nil {
@@ -132,7 +133,7 @@ func (s *claimStore) write(ctx context.Context, key string, by owner, epoch, rev
 	}
 	ctx, cancel := context.WithTimeout(ctx, natsPatience)
 	defer cancel()
-	// not Create, which replaces a mark of deletion whatever its revision
+	// not Create, which replaces a deletion marker of any revision
 	return s.kv.Update(ctx, key, value, revision)
 }
 
@@ -146,7 +147,7 @@ func (s *claimStore) remove(ctx context.Context, key string, revision uint64) er
 // isConflict reports whether a write failed because the entry has another revision.
 func isConflict(err error) bool { return errors.Is(err, jetstream.ErrKeyRevisionMismatch) }
 
-// unanswered says what to make of an error of NATS. An Abort says so itself.
+// unanswered wraps an error of NATS. It returns an Abort as it is.
 func unanswered(what, key string, err error) error {
 	var a *asterisque.Abort
 	if errors.As(err, &a) {

@@ -10,16 +10,17 @@ import (
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
-// claim claims a key for this node. It fails with a *HeldError if a node holds it, this one or
-// another; with ErrBadParams if there can be no such key, with ErrOverloaded if this node holds
-// 65,536 keys, with ErrUnavailable if it has left, and otherwise if NATS does not answer within
-// ctx, or for two seconds. A claim whose answer is lost leaves an entry behind, for ttl: for this
-// node, the key is free nevertheless.
+// claim claims a key for this node. It fails with a *HeldError if a node, this one or another,
+// holds it; with ErrBadParams if the key is invalid; with ErrOverloaded if this node holds 65,536
+// keys; with ErrUnavailable if it has left; and otherwise if NATS does not answer within ctx, or
+// within two seconds. A claim whose answer is lost leaves an entry behind for ttl. For this node,
+// the key is free nevertheless.
 func (c *claims) claim(ctx context.Context, key string) (*Claim, error) {
 	return c.take(ctx, key, false)
 }
 
-// takeOver is claim, but takes the key from another node that holds it, which is told.
+// takeOver is like claim, but also takes the key from another node that holds it, and notifies that
+// node.
 func (c *claims) takeOver(ctx context.Context, key string) (*Claim, error) {
 	return c.take(ctx, key, true)
 }
@@ -47,14 +48,15 @@ func (c *claims) take(ctx context.Context, key string, force bool) (*Claim, erro
 	}
 }
 
-// attempt returns nothing at all if others have changed the entry meanwhile, or it took too long.
+// attempt makes one attempt to claim a key. It returns nil, nil if another node has changed the
+// entry meanwhile, or if it took too long.
 func (c *claims) attempt(ctx context.Context, key string, force bool) (*Claim, error) {
 	begin := c.now()
 	e, err := c.store.read(ctx, key)
 	if err != nil {
 		return nil, unanswered("claim", key, err)
 	}
-	// an entry of this instance, which holds no such claim, is left of one whose answer was lost
+	// an entry of this instance without a claim is the rest of a claim whose answer was lost
 	if e.held && e.by != c.self && !force {
 		return nil, &HeldError{key, e.by.node, e.epoch}
 	}
@@ -63,7 +65,7 @@ func (c *claims) attempt(ctx context.Context, key string, force bool) (*Claim, e
 		return nil, unanswered("claim", key, err)
 	}
 	if at.last < e.revision || at.epoch() <= e.epoch {
-		return nil, nil // of a leader that was deposed, or from before the bucket was made anew
+		return nil, nil // from a deposed leader, or from before the bucket was created again
 	}
 	revision, err := c.store.write(ctx, key, c.self, at.epoch(), e.revision)
 	switch {
@@ -76,15 +78,15 @@ func (c *claims) attempt(ctx context.Context, key string, force bool) (*Claim, e
 	}
 	claim, ok := c.hold(key, at.epoch(), revision, begin)
 	if !ok {
-		c.store.remove(ctx, key, revision) // or it runs out
+		c.store.remove(ctx, key, revision) // otherwise it expires
 		return nil, errClaimsOver
 	}
 	c.tell(key, e)
 	return claim, nil
 }
 
-// forbidden returns err, or what the NATS server has not allowed since before, if it has not
-// answered.
+// forbidden returns err, or the permission error of the NATS server since before, if the server has
+// not answered.
 func (c *claims) forbidden(before error, key string, err error) error {
 	why := permission(c.nc, before, c.store.kv.Bucket(), err)
 	if why == err || !errors.Is(err, context.DeadlineExceeded) {
@@ -93,7 +95,7 @@ func (c *claims) forbidden(before error, key string, err error) error {
 	return fmt.Errorf("cluster: claim %q: %w", key, why)
 }
 
-// tell tells the node that had an entry that its key was taken over. If that does not arrive, it
+// tell notifies the node of an entry that its key was taken over. If the message is lost, the node
 // finds out when it renews its claim.
 func (c *claims) tell(key string, had claimEntry) {
 	if !had.held || had.by == c.self || !token.MatchString(had.by.node) {

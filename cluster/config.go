@@ -18,117 +18,118 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// Config says how a node takes part in a cluster. The zero Config is that of a node which only
-// calls, in the cluster of this machine.
+// Config configures a node of a cluster. The zero Config is a node that only makes calls, in the
+// cluster of this machine.
 type Config struct {
-	// Name is what others call the node by, together with all others of that name: "orders". It has
-	// 1 to 64 letters, digits, '-' and '_'. Without a name the node calls others, and is neither
-	// listed nor called.
+	// Name is the name under which the node is called, together with all other nodes of that name:
+	// "orders". It has 1 to 64 letters, digits, '-' and '_'. A node without a name can call other
+	// nodes, and is neither listed nor called.
 	Name string
 
-	// ID tells the nodes of a cluster apart, and is what their peers see ([asterisque.WithID]); as
-	// Name, of 1 to 64 characters. A node that joins with the name and the id of one that is there
-	// takes its place. Empty is a random one.
+	// ID identifies the node in the cluster and to its peers ([asterisque.WithID]). It has 1 to 64
+	// characters, the same as in Name. A node that joins with the name and the id of a present node
+	// replaces it. An empty ID is replaced by a random one.
 	ID string
 
-	// NATS is where the NATS servers are, as nats.Connect takes it: one URL, or several of one
-	// cluster with commas between. Empty is the server of this machine, at 127.0.0.1:4222: if none
-	// is there, one is started within this program (see package broker), which serves others as
-	// well, and ends with it.
+	// NATS are the URLs of the NATS servers, in the format of nats.Connect: one URL, or several of
+	// one NATS cluster with commas between. Empty is the server of this machine, at 127.0.0.1:4222:
+	// if none is running, Join starts one within this program (see package broker), which serves
+	// other programs as well, and ends with it.
 	NATS string
 
-	// Options are for the connection to NATS in addition: nats.UserCredentials, nats.Nkey,
+	// Options are additional options of the connection to NATS: nats.UserCredentials, nats.Nkey,
 	// nats.RootCAs and so on.
 	Options []nats.Option
 
-	// Listen is where the node listens for sessions, such as "tls://10.0.0.7:0". Without, others
-	// reach it through NATS.
+	// Listen are the addresses at which the node listens for sessions, such as "tls://10.0.0.7:0".
+	// Without an address, other nodes reach it through NATS.
 	Listen []string
 
-	// Addresses are what others dial, in the order of preference, if that is not what the node
-	// listens at: behind a translation of addresses, or where Listen has no host. At most 8.
+	// Addresses are the addresses to dial, in the order of preference, if they differ from those of
+	// Listen: behind a network address translation, or if Listen has no host. At most 8.
 	Addresses []string
 
-	// TLS is for "tls://" addresses, and lets the two ends of a session through NATS do TLS with
-	// each other, so that the NATS servers need not be trusted. All nodes of a cluster have it, or
-	// none has. See Identity for the name in the certificates.
+	// TLS is the configuration for "tls://" addresses. With it, the two ends of a session through
+	// NATS do TLS with each other as well, so that the NATS servers need not be trusted. Either all
+	// nodes of a cluster have it, or none. See Identity for the name in the certificates.
 	TLS *tls.Config
 
-	// Identity is whose the name is: the name that the certificate of each node of this name has to
-	// prove. Empty is Name itself. A node cannot join with a name while nodes of another identity
-	// have it, which without TLS guards against mistakes only.
+	// Identity is the name that the certificate of each node of this name has to prove. Empty is
+	// Name itself. A node cannot join with a name while nodes of another identity use it. Without
+	// TLS this guards against mistakes only.
 	Identity string
 
-	// Region is where the node is, such as "eu-west", for [WithNear].
+	// Region is the region of the node, such as "eu-west", for [WithNear].
 	Region string
 
-	// Metadata is what else others may see of the node, in [Member].
+	// Metadata is further public information about the node, shown in [Member].
 	Metadata map[string]string
 
-	// Version is that of the program, a semantic version such as "1.4.2", for people and for the
-	// tools of NATS. It may be empty.
+	// Version is the semantic version of the program, such as "1.4.2", for operators and the tools
+	// of NATS. It may be empty.
 	Version string
 
-	// Service is what the node offers, and the tools of NATS list ("nats micro ls"). It may be nil.
-	// An option of Join ([asterisque.WithService]) takes its place for sessions.
+	// Service contains the functions of the node. The tools of NATS list them ("nats micro ls"). It
+	// may be nil. An option of Join ([asterisque.WithService]) replaces it for sessions.
 	Service *asterisque.Service
 
-	// Endpoints are functions of Service that programs without asterisque call through NATS.
+	// Endpoints are functions of Service that plain NATS clients can call.
 	Endpoints []Endpoint
 
-	// ResumeAnywhere lets a peer that has lost its wire go on with its session at any node of the
-	// name, as behind one address, and needs [asterisque.WithResume] among the options of Join.
-	// Each session has an entry in a bucket then, which says which node has it; the node that the
-	// peer comes back to relays it there through NATS. With TLS the certificates of the nodes have
-	// to be good for clients as well, since the two nodes prove to each other that they are of the
-	// name. If the node that has the session is gone, the session ends.
+	// ResumeAnywhere makes the nodes of a name act as one address for a resume: a peer that has
+	// lost its wire can resume its session at any of them. It needs [asterisque.WithResume] among
+	// the options of Join. A bucket entry records the node of each session. The node that the peer
+	// reconnects to relays the session there through NATS. With TLS the certificates of the nodes
+	// have to be valid for clients as well, since the two nodes prove to each other that they
+	// belong to the name. If the node of the session is gone, the session ends.
 	ResumeAnywhere bool
 
-	// Hidden lets the tools of NATS not see the node: for accounts that may not subscribe to
+	// Hidden hides the node from the tools of NATS: for accounts that may not subscribe to
 	// "$SRV.>".
 	Hidden bool
 
-	// Cluster names the cluster, such as "production", so that the nodes of another one do not join
-	// by accident. Empty is "asterisque".
+	// Cluster is the name of the cluster, such as "production", so that nodes of another cluster do
+	// not join by accident. Empty is "asterisque".
 	Cluster string
 
-	// Prefix is a part of all subjects and buckets of the cluster in NATS, as Name of 1 to 64
-	// characters. Clusters in one account of NATS need one each. Empty is "main".
+	// Prefix is part of all subjects and buckets of the cluster in NATS. It has 1 to 64 characters,
+	// the same as in Name. Clusters in one NATS account need different prefixes. Empty is "main".
 	Prefix string
 
-	// Durable lets the nodes of the name remember durable calls together. nil: each node remembers
-	// its own.
+	// Durable makes the nodes of the name share their records of durable calls. nil: each node
+	// keeps its own.
 	Durable *Durable
 
-	// Queue lets the node take calls that were posted to its name while nobody was there, and says
-	// how much of them is kept: see [Post]. nil: it takes none, and posts as with Queue{}.
+	// Queue makes the node take calls that were posted to its name while no node was there, and
+	// sets the limits of the queue: see [Post]. nil: the node takes none, and posts as with
+	// Queue{}.
 	Queue *Queue
 
-	// Replicas is how many NATS servers keep what the nodes of the cluster know of each other: 1,
-	// 3 or 5. All nodes have to say the same. 0 is 1.
+	// Replicas is the number of NATS servers that store the information about the nodes of the
+	// cluster: 1, 3 or 5. All nodes have to use the same number. 0 is 1.
 	Replicas int
 
-	takes bool // it takes posted calls
+	takes bool // the node takes posted calls
 
 	times times // for tests
 }
 
-// times are the periods of a cluster, and what else tests set.
+// times are the periods of a cluster, and other values that tests set.
 type times struct {
-	life  time.Duration // after which a node counts as lost that has given no sign of life
-	beat  time.Duration // between signs
+	life  time.Duration // time without a sign of life after which a node counts as lost
+	beat  time.Duration // interval of the signs of life
 	local string
 
-	queueRuns  int           // posted calls that run at once
+	queueRuns  int           // number of posted calls that run at once
 	queueAgain time.Duration // see there
 	queueLook  time.Duration // see there
 
-	record time.Duration // after which the record of a session goes that nobody has put again
+	record time.Duration // time after which an unrenewed session record expires
 
 	inMemory bool // streams and buckets do not outlive their server
 }
 
-// storage returns the storage type of streams and buckets, which is memory in tests alone.
+// storage returns the storage type of streams and buckets, which is memory only in tests.
 func (t *times) storage() jetstream.StorageType {
 	if t.inMemory {
 		return jetstream.MemoryStorage
@@ -140,7 +141,7 @@ const (
 	lifeTime   = 15 * time.Second
 	recordTime = time.Hour
 
-	// localServer is where the NATS server of this machine is.
+	// localServer is the address of the NATS server of this machine.
 	localServer = "127.0.0.1:4222"
 
 	mostAddresses = 8
@@ -149,7 +150,7 @@ const (
 
 var token = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// complete returns c with all that has a default, or what is wrong with it.
+// complete returns c with its defaults, or an error if c is invalid.
 func (c Config) complete() (Config, error) {
 	c.ID = defaulted(c.ID, strings.ToLower(rand.Text()[:16]))
 	c.Prefix = defaulted(c.Prefix, "main")
@@ -180,7 +181,7 @@ func (c Config) complete() (Config, error) {
 	return c, nil
 }
 
-// completeQueue sets the Queue to its defaults.
+// completeQueue sets the defaults of Queue.
 func (c *Config) completeQueue() error {
 	c.takes = c.Queue != nil && c.Name != ""
 	if c.takes && c.Durable == nil {
@@ -203,7 +204,7 @@ func defaulted[T comparable](v, other T) T {
 	return v
 }
 
-// check returns what is wrong with a complete Config.
+// check returns an error if a complete Config is invalid.
 func (c Config) check() error {
 	for what, text := range map[string]string{"Name": c.Name, "ID": c.ID, "Prefix": c.Prefix} {
 		if text != "" && !token.MatchString(text) {
@@ -244,7 +245,7 @@ func (c Config) checkAddresses() error {
 	return nil
 }
 
-// reachable returns why others cannot dial an address at which the node listens, or nil.
+// reachable returns an error if other nodes cannot dial an address of Listen.
 func reachable(address string) error {
 	u, err := url.Parse(address)
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/asterisque-go/asterisque/wire/natswire"
 )
 
-// leastPayload is what the NATS server has to take in one message: an entry, and its subject.
+// leastPayload is the minimum message size of the NATS server: an entry, and its subject.
 const leastPayload = mostEntry + 4<<10
 
-// connect connects to NATS, and starts a server before if there is to be one here.
+// connect connects to NATS, and starts a local server first if needed.
 func (c *Cluster) connect(start context.Context) error {
 	options := append([]nats.Option{
 		nats.Name("asterisque " + c.cfg.Name + " " + c.cfg.ID),
@@ -29,7 +29,7 @@ func (c *Cluster) connect(start context.Context) error {
 			return context.Cause(start)
 		case err == nil:
 		case errors.Is(err, nats.ErrTimeout), os.IsTimeout(err):
-			continue // it has much to do
+			continue // the server is busy
 		default:
 			return fmt.Errorf("cluster: connecting to NATS: %w", err)
 		}
@@ -41,7 +41,7 @@ func (c *Cluster) connect(start context.Context) error {
 	return nil
 }
 
-// noticeEvents is a nats.Option that leaves what the application may have set.
+// noticeEvents is a nats.Option that adds handlers to those of the application.
 func (c *Cluster) noticeEvents(o *nats.Options) error {
 	reconnected, failed := o.ReconnectedCB, o.AsyncErrorCB
 	o.ReconnectedCB = func(nc *nats.Conn) {
@@ -62,8 +62,8 @@ func (c *Cluster) noticeEvents(o *nats.Options) error {
 	return nil
 }
 
-// dialNATS connects to the servers of the configuration; without any to that of this machine, which
-// it starts if there is none.
+// dialNATS connects to the configured servers. Without any, it connects to the server of this
+// machine, and starts one if none is running.
 func (c *Cluster) dialNATS(options []nats.Option) (err error) {
 	if c.cfg.NATS != "" {
 		c.nc, err = nats.Connect(c.cfg.NATS, options...)
@@ -78,14 +78,14 @@ func (c *Cluster) dialNATS(options []nats.Option) (err error) {
 		here = own.URL()
 	}
 	if c.nc, err = nats.Connect(here, options...); err == nil {
-		return nil // another program was faster, if this one could not start it
+		return nil // another program has started one
 	}
 	return either(failed, err)
 }
 
-// Conn returns the connection to NATS, for what else a program says there. It stays the Cluster's,
-// and is closed with it.
+// Conn returns the connection to NATS for further use by the program. The Cluster owns it and
+// closes it.
 func (c *Cluster) Conn() *nats.Conn { return c.nc }
 
-// Prefix returns the part of all subjects of the cluster that is its own: see [Config].Prefix.
+// Prefix returns the part of the subjects that identifies the cluster: see [Config].Prefix.
 func (c *Cluster) Prefix() string { return c.cfg.Prefix }

@@ -15,29 +15,29 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// ways is how nodes are reached: by their addresses, or through NATS.
+// ways are the routes to nodes: by their addresses, or through NATS.
 type ways struct {
 	cluster  *Cluster // these are fixed
-	identity string   // which nodes have to prove; empty: the one that each says it has
+	identity string   // identity that nodes have to prove; empty: the one that each announces
 
 	mu  sync.Mutex
-	all map[string]way // by id; guarded by mu; those of nodes that are called
+	all map[string]way // by id, of nodes that are called; guarded by mu
 }
 
-// way is how a node was reached last, or not.
+// way is the last route to a node.
 type way struct {
 	instance string    // of the node
-	index    int       // of its addresses; NATS is behind the last one
-	at       time.Time // when that was; zero: not yet
-	nobody   time.Time // since when NATS says that nobody is there; zero: it does not
+	index    int       // of its addresses; the index after the last is NATS
+	at       time.Time // time of the last dial; zero: none
+	nobody   time.Time // time since which NATS reports no responder; zero: it does not
 }
 
 const (
-	// hasty is how soon a Wire is dialled again that was no good: somebody else may listen at that
-	// address by now, and then another way is taken.
+	// hasty is the time after a dial within which the next dial uses another route: the last Wire
+	// was useless, and another program may listen at that address by now.
 	hasty = 5 * time.Second
 
-	// doubt is how long a node without addresses is believed to connect to NATS again.
+	// doubt is the time within which a node without addresses may still reconnect to NATS.
 	doubt = 3 * time.Second
 )
 
@@ -61,7 +61,7 @@ func (ws *ways) dial(ctx context.Context, m Member) (wire.Wire, error) {
 	return nil, err
 }
 
-// first returns which way is to be taken first.
+// first returns the index of the route to try first.
 func (ws *ways) first(m Member) int {
 	w := ws.of(m)
 	if time.Since(w.at) < hasty {
@@ -70,7 +70,7 @@ func (ws *ways) first(m Member) int {
 	return 0
 }
 
-// of returns the way to a node, in this life of it.
+// of returns the last route to a node, for the present run of the node.
 func (ws *ways) of(m Member) way {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -87,15 +87,15 @@ func (ws *ways) note(m Member, w way) {
 	ws.all[m.ID] = w
 }
 
-// keep forgets the ways to others.
+// keep removes the routes to all other nodes.
 func (ws *ways) keep(members map[string]Member) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	maps.DeleteFunc(ws.all, func(id string, _ way) bool { _, ok := members[id]; return !ok })
 }
 
-// isLost reports whether a node is lost that nobody in NATS answers for: at once if it does not
-// answer at its addresses either.
+// isLost reports whether a node without a responder in NATS is lost. A node with addresses is lost
+// at once, as those do not answer either. A node without addresses is lost after doubt.
 func (ws *ways) isLost(m Member) bool {
 	w := ws.of(m)
 	if w.nobody.IsZero() {
@@ -105,7 +105,7 @@ func (ws *ways) isLost(m Member) bool {
 	return len(m.Addresses) > 0 || time.Since(w.nobody) >= doubt
 }
 
-// take takes one way. Unless it is the last one, it has half of the time that is left.
+// take tries one route. Unless it is the last one, it has half of the remaining time.
 func (ws *ways) take(ctx context.Context, m Member, k int, last bool) (wire.Wire, error) {
 	if at, ok := ctx.Deadline(); ok && !last {
 		var cancel context.CancelFunc
@@ -124,7 +124,7 @@ func (ws *ways) take(ctx context.Context, m Member, k int, last bool) (wire.Wire
 	return w, transport.HideURL(err, m.Addresses[k])
 }
 
-// tls returns what governs TLS with a node, in which it proves its identity; nil: there is none.
+// tls returns the TLS configuration for a node, by which the node proves its identity; nil: no TLS.
 func (ws *ways) tls(m Member) *tls.Config {
 	own := ws.cluster.cfg.TLS
 	if own == nil {
@@ -135,16 +135,16 @@ func (ws *ways) tls(m Member) *tls.Config {
 	return secure
 }
 
-// tell lets everybody know that a node is lost, of which NATS knows nothing and which cannot be
-// reached otherwise. A node that is there after all says so with its next sign of life: the last
-// is deleted first, so that it finds none, whatever becomes of the rest.
+// tell announces that a node is lost, which has no responder in NATS and cannot be reached at its
+// addresses. If the node is alive after all, it notices the missing entry at its next sign of life.
+// So its entry in alive is deleted first, regardless of the outcome of the rest.
 func (c *Cluster) tell(ctx context.Context, m Member) {
 	if m.revision == 0 || c.silent.Load() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Second) // somebody waits for a Wire
+	ctx, cancel := context.WithTimeout(ctx, time.Second) // a caller waits for a Wire
 	defer cancel()
-	if err := c.takeForLost(ctx, m); err != nil { // it is there, or the reaper finds it
+	if err := c.takeForLost(ctx, m); err != nil { // the node is alive, or the reaper will find it
 		for _, kv := range []jetstream.KeyValue{c.buckets.alive, c.buckets.nodes} {
 			subject := entrySubject(kv, m.key())
 			if denied(c.nc, subject) || denied(c.nc, "$JS.API.DIRECT.GET.KV_"+kv.Bucket()+"."+subject) {
@@ -156,7 +156,7 @@ func (c *Cluster) tell(ctx context.Context, m Member) {
 	c.node.Logger().Info("cluster: a node is lost", "node", m.key())
 }
 
-// takeForLost deletes the entries of a node, unless it is there by now.
+// takeForLost deletes the entries of a node, unless it has returned by now.
 func (c *Cluster) takeForLost(ctx context.Context, m Member) error {
 	last, err := c.buckets.alive.Get(ctx, m.key())
 	switch {
@@ -174,8 +174,8 @@ func (c *Cluster) takeForLost(ctx context.Context, m Member) error {
 	return c.buckets.nodes.Delete(ctx, m.key(), jetstream.LastRevision(m.revision))
 }
 
-// nobodyAt returns an error unless NATS still knows nothing of a node: it may have connected again
-// since it was dialled, and have given its sign of life before that was looked at.
+// nobodyAt returns an error unless NATS still has no responder for a node: the node may have
+// reconnected since the dial, and given its sign of life before the entry was read.
 func (c *Cluster) nobodyAt(ctx context.Context, m Member) error {
 	w, err := natswire.Dial(ctx, c.nc, c.meeting(m.Name, m.ID), nil)
 	switch {

@@ -1,5 +1,5 @@
-// Package cluster gives nodes names instead of addresses: a program joins as "orders", and others
-// call "orders", wherever its nodes are at the time, and however many there are.
+// Package cluster gives nodes names instead of addresses. A program joins as "orders", and other
+// programs call "orders", regardless of the number and the addresses of its nodes.
 //
 //	c, err := cluster.Join(ctx, cluster.Config{Name: "orders", Service: svc, Listen: []string{"tls://10.0.0.7:0"}, TLS: cfg})
 //	defer c.Close()
@@ -7,69 +7,68 @@
 //	stock, err := c.Caller(ctx, "stock") // a pool.Pool
 //	left, err := count.Call(ctx, stock, "pencil")
 //
-// It is built on NATS, as a server within the program (package broker), which is the default, or as
-// servers of yours. NATS carries names, presence, and what must survive; sessions go directly from
-// node to node where one of them can be dialled, and through NATS where none can
-// ([natswire]): so an agent behind a translation of addresses is called by name as any other node.
+// It is built on NATS: either a server within the program (package broker), which is the default,
+// or existing servers. NATS stores names, presence and persistent data. Sessions run directly from
+// node to node if one of them can be dialled, and otherwise through NATS ([natswire]). So an agent
+// behind a network address translation is called by name like any other node.
 //
 // # Names
 //
 // All nodes of a name are equal: [Cluster.Caller] is a [pool.Pool] over them, with its balancing,
-// keys, broadcast, health and draining. [Cluster.At] is one node, by its id, and [Cluster.Holder]
-// whoever holds a key such as "device/4711" at the time, which it has claimed ([Cluster.Claim]).
+// keys, broadcast, health and draining. [Cluster.At] is one node, by its id. [Cluster.Holder] is
+// the present holder of a key such as "device/4711", which a node has claimed ([Cluster.Claim]).
 //
 // # Presence
 //
-// [Cluster.Members] lists the nodes of a name, and [Cluster.Watch] tells how they change: joined,
+// [Cluster.Members] lists the nodes of a name, and [Cluster.Watch] reports their changes: joined,
 // changed, draining, left, lost. A node has an entry in a bucket of JetStream, which changes only
-// when the node does, and gives a sign of life each 5 seconds in another one, where it lasts for
-// 15. One of the nodes, whichever, removes those that give none. Who has a session with a node sees
-// its end at once: if then neither an address of the node answers nor anybody in NATS, the node is
-// lost for all. One that was taken for lost, and is not, is back within 5 seconds.
+// when the node does. It gives a sign of life every 5 seconds in another bucket, where it lasts for
+// 15. One of the nodes removes those without a sign. A peer with a session notices the end of a
+// node at once: if then neither an address of the node nor its subject in NATS answers, the node is
+// announced as lost. A node that was announced as lost by mistake is back within 5 seconds.
 //
-// A name is watched by the nodes that use it, and by no other one: what a node costs depends on how
-// many nodes have the names that it uses, and not on how many there are.
+// Only nodes that use a name watch it. So the cost of a node depends on the number of nodes of the
+// names that it uses, and not on the total number.
 //
 // # Durable calls
 //
-// With [Config].Durable the nodes of a name remember durable calls ([asterisque.WithDurable])
-// together, so that a call goes on at another node when the one that ran it is lost, and is run
-// once nevertheless. [The page for operators] says what exactly is promised.
+// With [Config].Durable the nodes of a name share their records of durable calls
+// ([asterisque.WithDurable]). So a call continues at another node when its node is lost, and is run
+// only once. [The page for operators] specifies the exact guarantees.
 //
-// # Calls that wait
+// # Posted calls
 //
-// With [Post] a call waits for a name of which nobody is there, until one of its nodes takes it
-// ([Config].Queue) or its deadline passes. Who has posted it asks for the outcome by a [Receipt],
-// also after a restart.
+// With [Post] a call to a name without nodes waits until one of its nodes takes it ([Config].Queue)
+// or its deadline passes. The poster gets the outcome by a [Receipt], also after a restart.
 //
-// # Sessions that go on at any node
+// # Resume at any node
 //
-// With [Config].ResumeAnywhere a peer that has lost its wire comes back to any node of the name, as
-// behind one address, and goes on with its session, which that node relays to the one that has it.
+// With [Config].ResumeAnywhere a peer that has lost its wire can resume its session at any node of
+// the name, as if they were one address. That node relays the session to the node that has it.
 //
-// # Who is who
+// # Identity
 //
-// What others read of a node is what that says of itself, and whoever may write into the buckets
-// may write for it. [The page for operators] has permissions of NATS that leave each name to its
-// own nodes; they guard against mistakes, and not against attacks. With [Config].TLS a node proves
-// by its certificate, to whoever calls it, that it is of the name; then NATS can keep nodes from
-// each other, and not let one pass for another.
+// A node writes its own entries, and any client with write access to the buckets can write entries
+// in its name. [The page for operators] has NATS permissions that reserve each name for its own
+// nodes. They guard against mistakes, and not against attacks. With [Config].TLS a node proves by
+// its certificate, to each caller, that it belongs to the name. Then NATS can block the connections
+// between nodes, but cannot impersonate one.
 //
-// # When NATS is away
+// # Outage of NATS
 //
-// Direct sessions go on, and the last addresses that were known serve; sessions through NATS fail,
-// and go on when it is back, where both nodes have [asterisque.WithResume]. Names that were not in
-// use cannot be looked up. Nodes join again by themselves, also when JetStream has lost all.
+// Direct sessions continue, and the last known addresses stay in use. Sessions through NATS fail,
+// and resume when NATS is back if both nodes have [asterisque.WithResume]. Names that were not in
+// use cannot be looked up. Nodes rejoin automatically, also when JetStream has lost all data.
 //
-// # Programs without asterisque
+// # Plain NATS clients
 //
-// The tools of NATS show nodes and their functions ("nats micro ls"), and an [Endpoint] lets every
-// client of NATS call a function, with JSON.
+// The tools of NATS show nodes and their functions ("nats micro ls"). An [Endpoint] makes a
+// function available to every NATS client, with JSON.
 //
 // # Operation
 //
-// [The page for operators] says what NATS has to allow, how much of it is needed, what to watch,
-// and what happens when something is away.
+// [The page for operators] describes the required NATS permissions and resources, monitoring, and
+// the effects of outages.
 //
 // [The page for operators]: https://github.com/asterisque-go/asterisque/blob/main/docs/cluster.md
 package cluster

@@ -17,50 +17,51 @@ import (
 	"github.com/asterisque-go/asterisque/internal/sharing"
 )
 
-// Durable lets all nodes of a name remember durable calls together ([asterisque.WithDurable],
-// [asterisque.WithIdempotencyKey]), in a bucket of JetStream: a call that is made again with its
-// key, at whichever of them, is not run again, but gets the answer of the first one, and waits for
-// it if that runs. All nodes of the name have to say the same, but for Share, Lease and Idempotent.
-// Each durable call costs two writes of JetStream, before and after it runs.
+// Durable makes all nodes of a name share their records of durable calls ([asterisque.WithDurable],
+// [asterisque.WithIdempotencyKey]), in a bucket of JetStream. A call that is repeated with its key,
+// at any of the nodes, is not run again: it gets the answer of the first call, and waits for it if
+// that still runs. All nodes of the name have to use the same values, except for Share, Lease and
+// Idempotent. Each durable call costs two writes of JetStream, before and after it runs.
 //
-// Where nobody knows whether a call has run to its end, since the node that ran it is lost, a
-// repetition gets an ErrUnavailable that is not [asterisque.Repeatable]. docs/cluster.md says what
-// exactly is promised.
+// If its node is lost and it is unknown whether the call has run to its end, a repetition gets an
+// ErrUnavailable that is not [asterisque.Repeatable]. docs/cluster.md specifies the exact
+// guarantees.
 //
-// A call is refused before it runs, and is Repeatable, with ErrUnavailable while JetStream does not
-// answer, with ErrOverloaded while the bucket is full, and with ErrBadParams if its key was used
-// for another function, other parameters or another value codec.
+// A call is rejected before it runs, and is Repeatable, with ErrUnavailable while JetStream does
+// not answer, with ErrOverloaded while the bucket is full, and with ErrBadParams if its key was
+// used for another function, other parameters or another value codec.
 type Durable struct {
-	// Remember is how long a call is remembered after its answer, or after the node that ran it
-	// gave the last sign of it: a minute to a month. 0 is an hour. Callers repeat only within that
-	// time.
+	// Remember is how long a call is recorded after its answer, or after the last renewal by the
+	// node that ran it: a minute to a month. 0 is an hour. Callers must repeat a call only within
+	// that time.
 	Remember time.Duration
 
-	// Calls is how many are remembered at most, of all callers; 0 is 65,536.
+	// Calls is the maximum number of recorded calls, of all callers; 0 is 65,536.
 	Calls int64
 
-	// Bytes is how many bytes these may have in all, with their answers and some 400 for each; 0 is
-	// 64 MiB, and the least is 1 MiB. JetStream reserves a quarter more, for the answers of what
-	// runs. An answer that does not fit into a message of NATS (max_payload) is not remembered: a
-	// repetition gets an ErrOverloaded that is not Repeatable.
+	// Bytes is the maximum size of all records with their answers, and about 400 bytes for each; 0
+	// is 64 MiB, and the minimum is 1 MiB. JetStream reserves a quarter more, for the answers of
+	// running calls. An answer that does not fit into a message of NATS (max_payload) is not
+	// recorded: a repetition gets an ErrOverloaded that is not Repeatable.
 	Bytes int64
 
-	// Share is which part of Calls and Bytes one caller may use at each node, at most 1; 0 is a
-	// quarter. Callers are told apart as by [asterisque.DurableAnswers], which have a share and
-	// bounds of their own, for what each node remembers itself; those of posted calls by the
-	// identity that has posted them.
+	// Share is the part of Calls and Bytes that one caller may use at each node, at most 1; 0 is a
+	// quarter. Callers are distinguished in the same way as by [asterisque.DurableAnswers], which
+	// has a share and bounds of its own, for the records of each node itself. Callers of posted
+	// calls are distinguished by the identity of the poster.
 	Share float64
 
-	// Lease is after how long without a sign of the node that runs a call nobody waits for it any
-	// more: 1 second to 10 minutes; 0 is 15 seconds. A node gives such a sign each third of it.
+	// Lease is the time without a sign of the node that runs a call after which repetitions stop
+	// waiting for it: 1 second to 10 minutes; 0 is 15 seconds. A node gives such a sign each third
+	// of it.
 	Lease time.Duration
 
-	// Idempotent are functions that may run more than once for one call. Where others tell that
-	// they may have run, they are run again.
+	// Idempotent are functions that may run more than once for one call. When other functions would
+	// report that they may have run, these run again.
 	Idempotent []uint16
 
-	// InMemory lets the servers of NATS keep the calls in memory, and forget them when they end:
-	// all of them, if Config.Replicas is 1.
+	// InMemory makes the NATS servers keep the records in memory, and lose them when they stop: all
+	// records, if Config.Replicas is 1.
 	InMemory bool
 }
 
@@ -75,7 +76,7 @@ const (
 	longestLease    = 10 * time.Minute
 )
 
-// complete returns d with all that has a default, or what is wrong with it.
+// complete returns d with its defaults, or an error if d is invalid.
 func (d Durable) complete() (Durable, error) {
 	d.Remember = defaulted(d.Remember, durableRemember)
 	d.Calls = defaulted(d.Calls, durableCalls)
@@ -98,16 +99,16 @@ func (d Durable) complete() (Durable, error) {
 	return d, nil
 }
 
-// durables remember the durable calls of the nodes of a name, together with the other nodes. They
-// stand around the calls that a node serves.
+// durables records the durable calls of the nodes of a name, together with the other nodes. It is
+// an interceptor around the calls that a node serves.
 type durables struct {
-	plan     Durable // these are fixed
+	plan     Durable // fixed, as all up to bucket
 	replicas int
 	by       owner // this node
 	mark     string
 	bucket   string
 
-	nc      *nats.Conn // these are fixed by begin, before the node serves anybody
+	nc      *nats.Conn // set by begin, before the node serves its first call
 	js      jetstream.JetStream
 	ctx     context.Context // of the Cluster
 	log     *slog.Logger
@@ -115,19 +116,19 @@ type durables struct {
 	room    *durableRoom
 	sights  *durableSights
 	shares  *durableShares
-	waiters chan struct{} // has one for each repetition that waits
+	waiters chan struct{} // semaphore of the waiting repetitions
 
-	takeBacks chan struct{} // has one for each claim that is being taken back
+	takeBacks chan struct{} // semaphore of the claims being taken back
 
-	running sync.WaitGroup // what takes claims back; added with mu held, and not once closed
-	quiet   chan struct{}  // closed when nothing runs any more, once closed
+	running sync.WaitGroup // takes claims back; incremented with mu held, never once closed
+	quiet   chan struct{}  // closed when no call runs, once closed is set
 
 	mu     sync.Mutex
-	runs   int  // calls that run; guarded by mu, as closed
-	closed bool // nothing begins any more
+	runs   int  // running calls; guarded by mu, as closed
+	closed bool // no more calls begin
 }
 
-// These bound what repetitions, and claims of which nothing is known, may cost a node.
+// Bounds for the cost of repetitions, and of claims in an unknown state.
 const (
 	durableWaiters   = 256
 	durableTakeBacks = 256
@@ -144,7 +145,7 @@ func newDurables(cfg *Config, instance string) *durables {
 	}
 }
 
-// enter counts a call that is to run. It reports false once nothing begins any more.
+// enter counts a call that is about to run. It reports false once durables are closed.
 func (d *durables) enter() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -163,10 +164,11 @@ func (d *durables) leave() {
 	}
 }
 
-// close lets nothing begin any more, and waits until what runs has put its outcome in, a second at
-// most: a handler may go on though its context has ended. The context of the cluster has.
+// close rejects further calls, and waits until the running ones have written their outcomes, at
+// most a second: a handler may ignore that its context has ended. The context of the cluster has
+// ended before.
 func (d *durables) close() {
-	if d == nil { // not switched on
+	if d == nil { // not configured
 		return
 	}
 	d.mu.Lock()
@@ -185,7 +187,7 @@ func (d *durables) close() {
 	}
 }
 
-// intercept is the [asterisque.Interceptor] of the durable calls. All others cost nothing.
+// intercept is the [asterisque.Interceptor] of the durable calls. All other calls pass unchanged.
 func (d *durables) intercept(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 	if !c.Served() || c.IdempotencyKey() == nil {
 		return next(ctx, c)
@@ -206,14 +208,14 @@ func (d *durables) intercept(ctx context.Context, c *asterisque.Call, next aster
 	return d.remember(ctx, c, call, next)
 }
 
-// remember lets a call run, unless it is known.
+// remember runs a call, unless there is a record of it.
 func (d *durables) remember(ctx context.Context, c *asterisque.Call, call durableCall, next asterisque.Next) error {
 	run, answer, err := d.admit(ctx, call)
 	switch {
 	case notRun(err):
 		return c.Refuse(err)
 	case err != nil:
-		c.ForgetAnswer() // the first call may give it yet
+		c.ForgetAnswer() // the first call may still deliver it
 		return err
 	case run == nil:
 		return answer.give(c)
@@ -221,10 +223,10 @@ func (d *durables) remember(ctx context.Context, c *asterisque.Call, call durabl
 	return run.carryOut(ctx, c, next)
 }
 
-// admit returns a run if the call is to run, or the answer of the one that it repeats, or why it
-// gets neither.
+// admit returns a run if the call is to run, the record with the answer of the call that it
+// repeats, or an error.
 func (d *durables) admit(ctx context.Context, call durableCall) (*durableRun, *durableRecord, error) {
-	var e durableEntry // as if there was none: mostly that is so, and else the claim fails
+	var e durableEntry // most calls are new, so begin without a read: otherwise the claim fails
 	if err := either(d.room.check(ctx), d.shares.check(call.caller)); err != nil {
 		if e, err = d.findOr(ctx, call, err); err != nil {
 			return nil, nil, err
@@ -249,7 +251,8 @@ func (d *durables) admit(ctx context.Context, call durableCall) (*durableRun, *d
 	}
 }
 
-// findOr returns what there is of a call for which there is no room, or none if it is new.
+// findOr returns the entry of a call for which there is no room. If the call is new, it returns the
+// error none.
 func (d *durables) findOr(ctx context.Context, call durableCall, none error) (durableEntry, error) {
 	e, err := d.store.read(ctx, call.name)
 	switch {
@@ -261,7 +264,7 @@ func (d *durables) findOr(ctx context.Context, call durableCall, none error) (du
 	return e, nil
 }
 
-// What a durable call is refused for, and what a repetition is told that gets no answer.
+// Errors for rejected durable calls, and for repetitions that get no answer.
 var (
 	errDurableUsed    = durableRefusal(codec.ErrBadParams.Withf("the idempotency key was used for another call, or with another value codec: draw a key for each call, and repeat it with the same codec"))
 	errDurableFull    = durableRefusal(codec.ErrOverloaded.Withf("too many durable calls are remembered in the cluster: make it again later"))
@@ -274,20 +277,20 @@ var (
 	errDurableNewer   = codec.ErrUnavailable.Withf("the call may have run: what the cluster remembers of it was written by a newer node")
 )
 
-// durableRefusal returns a as that of a call that did not run.
+// durableRefusal marks a as the error of a call that did not run.
 func durableRefusal(a *asterisque.Abort) *asterisque.Abort {
 	a.Ran = codec.Refused
 	return a
 }
 
-// durableAway returns why a call does not run while JetStream does not answer.
+// durableAway returns the error of a call that does not run because JetStream does not answer.
 func durableAway(err error) error {
 	a := codec.ErrUnavailable.Withf("durable calls are remembered in JetStream, which does not answer: make it again later")
 	a.Cause = err
 	return durableRefusal(a)
 }
 
-// notRun reports whether err is a refusal of a call that did not run.
+// notRun reports whether err rejects a call that did not run.
 func notRun(err error) bool {
 	var a *asterisque.Abort
 	return errors.As(err, &a) && a.Ran == codec.Refused && !a.Remote

@@ -7,7 +7,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// beginDurable lets durable calls be remembered from now on, if that is switched on.
+// beginDurable begins to record durable calls, if configured.
 func (c *Cluster) beginDurable(start context.Context) error {
 	if c.durable == nil {
 		return nil
@@ -17,7 +17,7 @@ func (c *Cluster) beginDurable(start context.Context) error {
 	return explain(c.nc, before, "opening the bucket "+c.durable.bucket, err)
 }
 
-// begin finds the bucket, or makes it. It goes on while the servers of NATS have yet to find each
+// begin opens the bucket, or creates it. It retries while the NATS servers have yet to find each
 // other.
 func (d *durables) begin(start context.Context, c *Cluster) error {
 	d.nc, d.js, d.ctx, d.log = c.nc, c.buckets.js, c.ctx, c.node.Logger()
@@ -38,7 +38,7 @@ func (d *durables) awaitBucket(start context.Context) (kv jetstream.KeyValue, er
 	return kv, err
 }
 
-// open returns the bucket, which it makes if it is not there. Who joins checks its limits.
+// open opens the bucket, and creates it if it does not exist. A node that joins checks its limits.
 func (d *durables) open(ctx context.Context, check bool) (jetstream.KeyValue, error) {
 	want := d.stream()
 	s, err := openStream(ctx, d.js, want)
@@ -51,8 +51,9 @@ func (d *durables) open(ctx context.Context, check bool) (jetstream.KeyValue, er
 	return d.js.KeyValue(ctx, d.bucket)
 }
 
-// stream returns the stream below the bucket, as package jetstream makes one for a bucket, but with
-// a limit of entries: what is beyond it is refused, and nothing is forgotten before its time.
+// stream returns the stream configuration of the bucket, as package jetstream makes one for a
+// bucket, but with a limit of entries: entries beyond it are rejected, and no entry is dropped
+// before its time.
 func (d *durables) stream() jetstream.StreamConfig {
 	c := bucketStream(d.bucket, "durable calls of asterisque nodes", d.plan.Remember, withReserve(d.plan.Bytes))
 	c.MaxMsgs = withReserve(d.plan.Calls)
@@ -64,7 +65,7 @@ func (d *durables) stream() jetstream.StreamConfig {
 	return c
 }
 
-// bucketStream returns the stream below a bucket that refuses what is beyond its limits.
+// bucketStream returns the stream configuration of a bucket that rejects writes beyond its limits.
 func bucketStream(bucket, description string, life time.Duration, most int64) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name:              "KV_" + bucket,
@@ -83,11 +84,11 @@ func bucketStream(bucket, description string, life time.Duration, most int64) je
 	}
 }
 
-// withReserve returns a limit of the bucket, which has room for the ends of what was let in up to
-// the limit of the configuration.
+// withReserve returns a limit of the bucket that leaves room for the outcomes of all calls admitted
+// up to the configured limit.
 func withReserve(limit int64) int64 { return limit + limit/4 + 16 }
 
-// checkStream returns what is wrong with the stream below a bucket.
+// checkStream returns an error if the stream of a bucket differs from the required configuration.
 func (d *durables) checkStream(have, want jetstream.StreamConfig) error {
 	if have.Metadata[clusterKey] != want.Metadata[clusterKey] {
 		return otherCluster(d.bucket, have.Metadata[clusterKey], want.Metadata[clusterKey])

@@ -10,13 +10,13 @@ import (
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
-// claim writes that a call runs here, in the place of e. It returns a run, or what others have
-// written meanwhile, or why neither is known.
+// claim replaces e by a record that the call runs here. It returns a run, or the entry that another
+// node has written meanwhile, or an error if neither is known.
 //
-// A write whose answer does not come is made again as it is: of two that expect the same revision
-// one takes place at most, so that the entry is that of this run in either case.
+// A write without an answer is repeated unchanged: of two writes that expect the same revision at
+// most one succeeds, so the entry is that of this run in either case.
 func (d *durables) claim(ctx context.Context, call durableCall, e durableEntry) (*durableRun, durableEntry, error) {
-	if !d.nc.IsConnected() { // the connection would keep the write, and send it when it is back
+	if !d.nc.IsConnected() { // the connection would buffer the write, and send it after a reconnect
 		return nil, e, durableAway(nats.ErrConnectionReconnecting)
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.plan.Lease/3)
@@ -38,8 +38,8 @@ func (d *durables) claim(ctx context.Context, call durableCall, e durableEntry) 
 	return nil, a.found, a.err
 }
 
-// count counts a call that was claimed, unless the bucket had something of it: what is refused each
-// time that it is made leaves one mark there.
+// count counts a claimed call, unless the bucket had an entry of it: a call that is rejected each
+// time leaves only one deletion marker.
 func (d *durables) count(a *durableAttempt) {
 	if a.place.revision == 0 {
 		d.room.take()
@@ -47,7 +47,7 @@ func (d *durables) count(a *durableAttempt) {
 	}
 }
 
-// durableSize is about what the bucket holds for a call beside its answer, in bytes.
+// durableSize is the approximate size of a record in bytes, without its answer.
 const durableSize = 400
 
 func (d *durables) newRun(call durableCall) *durableRun {
@@ -60,14 +60,14 @@ func (d *durables) newRun(call durableCall) *durableRun {
 // durableAttempt is an attempt to claim a call.
 type durableAttempt struct {
 	run    *durableRun
-	place  durableEntry // in whose place
-	held   bool         // it has succeeded
-	found  durableEntry // what others have written
-	err    error        // what the last try has failed with
-	unsure bool         // a write may take place yet
+	place  durableEntry // the entry to replace
+	held   bool         // the attempt has succeeded
+	found  durableEntry // an entry written by another node
+	err    error        // the error of the last try
+	unsure bool         // a write may still succeed
 }
 
-// try reports whether the attempt is over.
+// try makes one write, and reports whether the attempt is over.
 func (a *durableAttempt) try(ctx context.Context) (over bool) {
 	revision, err := a.run.write(ctx, a.run.record, a.place.revision)
 	switch a.err = nil; {
@@ -87,7 +87,7 @@ func (a *durableAttempt) try(ctx context.Context) (over bool) {
 	return false
 }
 
-// look looks for what is there in place of the entry that was there before.
+// look reads the present entry after a conflict.
 func (a *durableAttempt) look(ctx context.Context) (over bool) {
 	e, err := a.run.store.read(ctx, a.run.call.name)
 	switch {
@@ -101,13 +101,13 @@ func (a *durableAttempt) look(ctx context.Context) (over bool) {
 		a.found = e
 		return true
 	}
-	a.place.revision = e.revision // of a mark, or a leader is busy with another write
+	a.place.revision = e.revision // of a deletion marker, or a write is in flight at the leader
 	return false
 }
 
-// takeBack sees to it that a claim which may have taken place, of a call that does not run, is
-// there no more, so that nobody waits for its lease. If too many are, or JetStream does not answer
-// for a lease, that is what happens.
+// takeBack removes a claim that may still have been written, of a call that does not run, so that
+// no repetition waits for its lease. If too many are being removed, or JetStream does not answer
+// for a lease, repetitions have to wait.
 func (d *durables) takeBack(r *durableRun) {
 	select {
 	case d.takeBacks <- struct{}{}:
@@ -129,8 +129,8 @@ func (d *durables) takeBack(r *durableRun) {
 	})
 }
 
-// isGone removes the record of the run if it is there, and reports whether it cannot come any more:
-// as long as none is there, the write may be on its way.
+// isGone removes the record of the run if it is there, and reports whether it can no longer appear:
+// as long as there is no record, the write may be in flight.
 func (r *durableRun) isGone(ctx context.Context) bool {
 	e, err := r.store.read(ctx, r.call.name)
 	switch {

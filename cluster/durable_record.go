@@ -14,18 +14,18 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// durableCall is what tells one durable call from others.
+// durableCall identifies a durable call.
 type durableCall struct { // fixed
 	name     string // of its record
 	function uint16
 	digest   string // of the parameters
-	codec    string // of the session, by its name
+	codec    string // name of the session's codec
 	again    bool   // it may run more than once
-	caller   string // whose share it is of
+	caller   string // the caller whose share it counts for
 }
 
-// callOf returns a call. The name says neither whose it is, nor the key, which for those who have
-// proved nothing is the only proof.
+// callOf returns a durableCall. The name of its record reveals neither the owner nor the key: for
+// callers without a proven identity, the key is the only proof.
 func (d *durables) callOf(owner string, key []byte, function uint16, params []byte) durableCall {
 	named := binary.BigEndian.AppendUint64(nil, uint64(len(owner)))
 	name := sha256.Sum256(append(append(named, owner...), key...))
@@ -36,29 +36,30 @@ func (d *durables) callOf(owner string, key []byte, function uint16, params []by
 	}
 }
 
-// durableState says what became of a call. One that runs is answered, or unkept, when it ends; is
-// lost when its lease is over; and has no record any more if it did not run after all. What is lost
-// may be answered yet by its run, as long as nobody runs it again. All else stays.
+// durableState is the state of a recorded call. A running call becomes answered or unkept when it
+// ends, and lost when its lease expires. If it did not run after all, its record is removed. The
+// run of a lost call may still answer it, as long as it was not run again. Answered and unkept are
+// final.
 type durableState string
 
 const (
 	durableRuns     durableState = "running"
 	durableAnswered durableState = "answered"
-	durableUnkept   durableState = "unkept" // it ran, and its answer does not fit
-	durableLost     durableState = "lost"   // nobody has heard of its run for a lease
+	durableUnkept   durableState = "unkept" // it ran, and its answer is too large
+	durableLost     durableState = "lost"   // its run gave no sign for a lease
 )
 
-// durableRecord is what is remembered of a call. In the bucket it is a line of JSON, and after it
-// the result, or the detail of the abort, or padding.
+// durableRecord is the record of a call. In the bucket it is a line of JSON, followed by the
+// result, the detail of the abort, or padding.
 type durableRecord struct {
 	Version  int          `json:"v"`
 	State    durableState `json:"state"`
-	Node     string       `json:"node"` // that runs it, or has
+	Node     string       `json:"node"` // the node that runs it, or has run it
 	Instance string       `json:"instance"`
-	Run      string       `json:"run"` // another one for each time that it is run
+	Run      string       `json:"run"` // differs for each run of the call
 	Function uint16       `json:"function"`
 	Digest   string       `json:"digest"`
-	Codec    string       `json:"codec,omitempty"` // empty: of a node that does not write it yet
+	Codec    string       `json:"codec,omitempty"` // empty: written by an older version
 	Lease    int64        `json:"lease"`           // milliseconds
 	Aborted  bool         `json:"aborted,omitempty"`
 	Code     codec.Code   `json:"code,omitempty"`
@@ -67,7 +68,7 @@ type durableRecord struct {
 	body []byte
 }
 
-// durableVersion is that of the records which this node writes, and reads.
+// durableVersion is the version of the records that this node writes and reads.
 const durableVersion = 1
 
 func (r *durableRecord) encode() ([]byte, error) {
@@ -78,9 +79,9 @@ func (r *durableRecord) encode() ([]byte, error) {
 	return append(append(head, '\n'), r.body...), nil
 }
 
-// padding follows a record without an answer, which is written in the place of a revision. All such
-// records of a run are of one size, with the header that says the revision, so that one has room in
-// the place of another, however full the bucket is.
+// padding returns the bytes after a record without an answer that replaces a revision. All such
+// records of a run have the same size, together with the header for the revision, so that one fits
+// in the place of another, even in a full bucket.
 func (r *durableRecord) padding(revision uint64) []byte {
 	if r.State == durableAnswered {
 		return nil
@@ -89,7 +90,7 @@ func (r *durableRecord) padding(revision uint64) []byte {
 	return bytes.Repeat([]byte{' '}, longest-len(r.State)-len(strconv.FormatUint(revision, 10)))
 }
 
-// decodeDurable returns a record, or why nobody can tell what became of the call.
+// decodeDurable returns a record, or the error of a call whose record cannot be read.
 func decodeDurable(b []byte) (*durableRecord, *asterisque.Abort) {
 	head, body, _ := bytes.Cut(b, []byte{'\n'})
 	r := &durableRecord{body: body}
@@ -103,7 +104,7 @@ func decodeDurable(b []byte) (*durableRecord, *asterisque.Abort) {
 	return r, nil
 }
 
-// versionOf returns what a line of JSON says as its version, 0 if it says none.
+// versionOf returns the version in a line of JSON, or 0.
 func versionOf(head []byte) int {
 	var version struct {
 		V int `json:"v"`
@@ -131,7 +132,7 @@ func (r *durableRecord) answered(result []byte, a *asterisque.Abort) *durableRec
 	return other
 }
 
-// give lets a repetition have the answer.
+// give sets the answer of a repetition.
 func (r *durableRecord) give(c *asterisque.Call) error {
 	if !r.Aborted {
 		c.SetRawResult(r.body)
@@ -144,31 +145,31 @@ func (r *durableRecord) give(c *asterisque.Call) error {
 	return a
 }
 
-// lease returns for how long the record of a call that runs counts. What is written there may be
-// anybody's.
+// lease returns the lease of a running call, bounded because any client may have written the
+// record.
 func (r *durableRecord) lease() time.Duration {
 	return time.Duration(min(r.Lease, longestLease.Milliseconds())) * time.Millisecond
 }
 
-// durableEntry is what the bucket has of a call.
+// durableEntry is the entry of a call in the bucket.
 type durableEntry struct {
-	revision uint64 // of the last message, a mark of deletion included; 0: there is none
+	revision uint64 // of the last message, a deletion marker included; 0: none
 	there    bool
 	written  time.Time // by the clock of JetStream
 	record   *durableRecord
-	unread   *asterisque.Abort // why there is no record
-	lapsed   bool              // it runs, and its lease is over
+	unread   *asterisque.Abort // the error if record cannot be read
+	lapsed   bool              // the call runs, and its lease has expired
 }
 
-// isOf reports whether the entry is that of a run.
+// isOf reports whether the entry belongs to a run.
 func (e durableEntry) isOf(run string) bool { return e.record != nil && e.record.Run == run }
 
-// isEnd reports whether the entry is the end of its run, or the answer that was put in before that.
+// isEnd reports whether the entry is the outcome of its run, or the answer that was written before.
 func (e durableEntry) isEnd(end *durableRecord) bool {
 	return e.there && (e.record.State == end.State || e.record.State == durableAnswered)
 }
 
-// isFree reports whether a call may be claimed in the place of the entry.
+// isFree reports whether a claim of a call may replace the entry.
 func (e durableEntry) isFree(call durableCall) bool {
 	if !e.there {
 		return true
@@ -176,15 +177,15 @@ func (e durableEntry) isFree(call durableCall) bool {
 	return call.again && e.record != nil && e.isSame(call) && (e.lapsed || e.record.State == durableLost)
 }
 
-// isSame reports whether the entry is that of the same function with the same parameters, which are
-// others in another codec.
+// isSame reports whether the entry has the same function and the same parameters, in the same
+// codec: equal bytes in another codec are other parameters.
 func (e durableEntry) isSame(call durableCall) bool {
 	r := e.record
 	return r.Function == call.function && r.Digest == call.digest && (r.Codec == "" || r.Codec == call.codec)
 }
 
-// verdict returns the answer to a repetition, or why there is none; neither while the first one
-// runs.
+// verdict returns the answer to a repetition, or an error if there is none. It returns neither
+// while the first call runs.
 func (e durableEntry) verdict(call durableCall) (*durableRecord, error) {
 	switch {
 	case e.unread != nil:

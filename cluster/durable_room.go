@@ -10,24 +10,24 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// durableRoom says whether there is room for one more call. It looks at the bucket, for all calls
-// together, at most once a second. The bucket itself takes a quarter more, so that those that run
-// find room for their answers.
+// durableRoom reports whether there is room for one more call. It reads the state of the bucket,
+// for all calls together, at most once a second. The bucket itself accepts a quarter more, so that
+// running calls have room for their answers.
 type durableRoom struct {
 	calls, bytes int64 // these are fixed
 	look         func(ctx context.Context) (*jetstream.StreamInfo, error)
 
 	mu      sync.Mutex
-	looking bool      // guarded by mu, as all below
-	tried   time.Time // when somebody has looked last
-	at      time.Time // when that has succeeded last
-	clock   time.Time // of JetStream, then
+	looking bool      // a read is running; guarded by mu, as all below
+	tried   time.Time // end of the last read
+	at      time.Time // begin of the last successful read
+	clock   time.Time // JetStream's clock at that time
 	used    jetstream.StreamState
-	since   uint64 // calls that were claimed here since
+	since   uint64 // calls claimed on this node since
 }
 
-// check returns why there is no room for a call, or nil. If JetStream does not
-// answer it goes by what it has known last: that the call cannot be claimed it finds out anyway.
+// check returns an error if there is no room for a call. If JetStream does not answer, it uses the
+// last known state: the claim will fail in any case.
 func (r *durableRoom) check(ctx context.Context) error {
 	if r.isDue() {
 		begin := time.Now()
@@ -42,14 +42,14 @@ func (r *durableRoom) check(ctx context.Context) error {
 	return nil
 }
 
-// take counts a call that was claimed.
+// take counts a claimed call.
 func (r *durableRoom) take() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.since++
 }
 
-// isDue reports whether the caller is to look, which nobody else does then.
+// isDue reports whether the caller has to read the state. At most one caller reads at a time.
 func (r *durableRoom) isDue() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -60,7 +60,7 @@ func (r *durableRoom) isDue() bool {
 	return true
 }
 
-// note takes what somebody has seen who began to look then.
+// note records the result of a read that began at begin.
 func (r *durableRoom) note(info *jetstream.StreamInfo, err error, begin time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,7 +70,7 @@ func (r *durableRoom) note(info *jetstream.StreamInfo, err error, begin time.Tim
 	}
 }
 
-// age returns how old an entry is by the clock of JetStream alone, as far as that is known.
+// age returns the age of an entry by the clock of JetStream alone, or 0 if that is unknown.
 func (r *durableRoom) age(written time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -80,7 +80,8 @@ func (r *durableRoom) age(written time.Time) time.Duration {
 	return r.clock.Add(time.Since(r.at)).Sub(written)
 }
 
-// look asks the leader of the stream what is in the bucket, and makes it again if it is gone.
+// look reads the state of the bucket from the leader of the stream, and creates the bucket again if
+// it is gone.
 func (d *durables) look(ctx context.Context) (*jetstream.StreamInfo, error) {
 	if !d.nc.IsConnected() {
 		return nil, nats.ErrConnectionReconnecting

@@ -12,20 +12,19 @@ import (
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
-// durableRun is a call that this node runs, and has claimed.
+// durableRun is a call that this node has claimed and runs.
 type durableRun struct {
 	*durables
 	call   durableCall    // fixed
-	record *durableRecord // as it is while the call runs; fixed
+	record *durableRecord // its record while the call runs; fixed
 
-	// these are of the goroutine that keeps the lease while the call runs, and else of that of the
+	// used by the goroutine that keeps the lease while the call runs, and otherwise by that of the
 	// call
 	revision uint64
-	written  time.Time // when the last write that has succeeded began
+	written  time.Time // begin of the last successful write
 }
 
-// write puts a record in the place of the entry with the revision, and notes since when the lease
-// counts.
+// write replaces the entry with the revision by rec, and records the begin of the lease.
 func (r *durableRun) write(ctx context.Context, rec *durableRecord, revision uint64) (uint64, error) {
 	begin := time.Now()
 	revision, err := r.store.write(ctx, r.call.name, rec, revision)
@@ -35,7 +34,7 @@ func (r *durableRun) write(ctx context.Context, rec *durableRecord, revision uin
 	return revision, err
 }
 
-// carryOut lets the call run, and puts its outcome in before anybody gets it.
+// carryOut runs the call, and writes its outcome before returning it.
 func (r *durableRun) carryOut(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 	stop := r.keep()
 	defer stop() // if next does not return
@@ -57,7 +56,7 @@ func (r *durableRun) carryOut(ctx context.Context, c *asterisque.Call, next aste
 	return err
 }
 
-// isUnrun reports whether nothing of a call has run: an error alone may be that of another call.
+// isUnrun reports whether no part of the call has run: an error alone may be that of another call.
 func isUnrun(c *asterisque.Call) bool { return notRun(c.Refuse(codec.ErrUnavailable)) }
 
 // resultOf returns the result of a call that has ended with err.
@@ -71,13 +70,13 @@ func resultOf(c *asterisque.Call, err error) ([]byte, error) {
 // outcome returns the record of a call that has run.
 func (r *durableRun) outcome(result []byte, err error) *durableRecord {
 	if r.ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		return r.record.with(durableLost) // this node has ended it, and nobody else
+		return r.record.with(durableLost) // canceled by this node
 	}
 	return r.record.answered(result, codec.AbortOf(err))
 }
 
-// superseded returns what the caller gets of a call that others have taken for lost, and run again:
-// their answer, since a call has one.
+// superseded returns the outcome of a call that another node has taken for lost and run again. It
+// is the answer of that node, since a call has only one.
 func (r *durableRun) superseded(by durableEntry, c *asterisque.Call) error {
 	if by.unread == nil && by.isSame(r.call) && by.record.State == durableAnswered {
 		return by.record.give(c)
@@ -86,7 +85,7 @@ func (r *durableRun) superseded(by durableEntry, c *asterisque.Call) error {
 	return errDurableTaken
 }
 
-// report tells of an outcome that is not remembered.
+// report logs that an outcome was not recorded.
 func (r *durableRun) report(err error) {
 	if err != nil {
 		r.log.Warn("cluster: the answer to a durable call is not remembered; who repeats it learns that it may have run",
@@ -94,7 +93,7 @@ func (r *durableRun) report(err error) {
 	}
 }
 
-// keep renews the lease until stop, which may be called again, has returned.
+// keep renews the lease until stop has returned. stop may be called more than once.
 func (r *durableRun) keep() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	over := make(chan struct{})
@@ -110,7 +109,7 @@ func (r *durableRun) keep() (stop func()) {
 	}
 }
 
-// renew writes the record anew, and reports whether to do so again.
+// renew writes the record again, and reports whether to continue.
 func (r *durableRun) renew(ctx context.Context) (again bool) {
 	for {
 		revision, err := r.write(ctx, r.record, r.revision)
@@ -128,12 +127,12 @@ func (r *durableRun) renew(ctx context.Context) (again bool) {
 		case e.there && !e.isOf(r.record.Run):
 			return false
 		}
-		r.revision = e.revision // its answer was lost; or it is taken for lost, and is not
+		r.revision = e.revision // its answer was lost, or the run was marked as lost by mistake
 	}
 }
 
-// settle puts rec in the place of the record of the run, or removes that if rec is nil. It goes on
-// until the lease is over, and returns what others have put there if they have taken the call over.
+// settle replaces the record of the run by rec, or removes it if rec is nil. It retries until the
+// lease expires. If another node has taken the call over, it returns that node's entry.
 func (r *durableRun) settle(rec *durableRecord) (taken durableEntry, err error) {
 	until := r.written.Add(r.plan.Lease)
 	if least := time.Now().Add(natsPatience); until.Before(least) {
@@ -151,7 +150,7 @@ func (r *durableRun) settle(rec *durableRecord) (taken durableEntry, err error) 
 				return e, nil
 			}
 		case isUnfit(err) && rec != nil:
-			rec = r.record.with(durableUnkept) // for that there is room
+			rec = r.record.with(durableUnkept) // there is room for that record
 		}
 		if r.ctx.Err() != nil || !wait.HoldOff(ctx, holdOffTime(times)) {
 			return taken, err
@@ -168,8 +167,8 @@ func (r *durableRun) put(ctx context.Context, rec *durableRecord) error {
 	return err
 }
 
-// meet looks for what is there in place of the record of the run. It reports whether that is all:
-// the end of the run, whose answer was lost, or what others have made of the call.
+// meet reads the present entry after a conflict. It reports whether settle is done: the entry is
+// the outcome of the run, whose answer was lost, or another node has taken the call over.
 func (r *durableRun) meet(ctx context.Context, rec *durableRecord) (taken durableEntry, over bool) {
 	e, err := r.store.read(ctx, r.call.name)
 	switch {

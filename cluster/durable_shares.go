@@ -11,20 +11,20 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// durableShares bound what one caller may have remembered of this node's calls, so that the others
-// find room. What the other nodes have let in nobody counts here. It counts by whole periods, that
-// before included, so that something counts until it is forgotten, and for a while longer.
+// durableShares bounds the records that one caller may have of this node's calls, so that there is
+// room for other callers. Calls admitted by other nodes do not count. It counts in whole periods,
+// the previous one included, so that a record counts until it expires, and for a while longer.
 type durableShares struct {
-	most   durableAmount // of each caller; these are fixed
-	period time.Duration // after which a call is forgotten
+	most   durableAmount // of each caller; fixed, as period is
+	period time.Duration // lifetime of a record
 
 	mu      sync.Mutex
-	began   time.Time                // the present period; guarded by mu, as all below
-	present map[string]durableAmount // by caller; of no more calls than the bucket takes
+	began   time.Time                // begin of the present period; guarded by mu, as all below
+	present map[string]durableAmount // by caller; at most as many calls as the bucket accepts
 	before  map[string]durableAmount
 }
 
-// durableAmount is what the bucket has of some calls.
+// durableAmount is the space of some calls in the bucket.
 type durableAmount struct{ calls, bytes int64 }
 
 var errDurableShare = durableRefusal(codec.ErrOverloaded.Withf("the durable calls of this peer fill its share of what is remembered: make it again later"))
@@ -34,7 +34,7 @@ func newDurableShares(d Durable) *durableShares {
 	return &durableShares{most: durableAmount{part(d.Calls), part(d.Bytes)}, period: d.Remember}
 }
 
-// check returns why a caller may have no more calls remembered, or nil.
+// check returns an error if a caller may have no more records.
 func (s *durableShares) check(caller string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,7 +46,7 @@ func (s *durableShares) check(caller string) error {
 	return nil
 }
 
-// take counts what a caller has.
+// take adds to the amount of a caller.
 func (s *durableShares) take(caller string, calls, bytes int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,9 +64,9 @@ func (s *durableShares) turnLocked(now time.Time) {
 	}
 }
 
-// durableCaller tells callers apart as the node does: by what they have proved, and else by where
-// they come from: a host, and of IPv6 the /64, of which a household or a machine has all. Of a
-// posted call the caller is the identity that has posted it.
+// durableCaller distinguishes callers in the same way as the node: by their proven identity, or
+// else by their host. For IPv6 it is the /64 prefix, all of which one household or machine may
+// have. The caller of a posted call is the identity of the poster.
 func durableCaller(ctx context.Context, c *asterisque.Call) string {
 	if by, ok := posterAt(c.Session().Peer(), c.Metadata(ctx)); ok {
 		return "posted by " + by.Identity
@@ -81,7 +81,7 @@ func durableCaller(ctx context.Context, c *asterisque.Call) string {
 	return callerAt(at)
 }
 
-// callerAt names who comes from an address.
+// callerAt returns the name of a caller from an address.
 func callerAt(at net.Addr) string {
 	host, _, err := net.SplitHostPort(at.String())
 	if err != nil {

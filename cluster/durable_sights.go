@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// durableSights remembers since when this node has seen the entries of calls that run elsewhere, of
-// so many that were asked for last.
+// durableSights records when this node has first seen the entries of calls that run elsewhere, for
+// the most recently used ones.
 type durableSights struct {
 	most int // fixed
 
 	mu     sync.Mutex
-	byName map[string]*list.Element // guarded by mu, as order; of it
-	order  list.List                // of *durableSight; what was asked for last is in front
+	byName map[string]*list.Element // elements of order by name; guarded by mu, as order
+	order  list.List                // of *durableSight; the most recently used first
 }
 
 type durableSight struct {
@@ -26,7 +26,8 @@ func newDurableSights(most int) *durableSights {
 	return &durableSights{most: most, byName: make(map[string]*list.Element)}
 }
 
-// since returns since when the entry of a call is known with that revision: now, if it was not.
+// since returns the time since which the entry of a call is known with that revision: now, if it is
+// new.
 func (s *durableSights) since(name string, revision uint64) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
