@@ -14,7 +14,7 @@ import (
 // for all calls together, at most once a second. The bucket itself accepts a quarter more, so that
 // running calls have room for their answers.
 type durableRoom struct {
-	calls, bytes int64 // these are fixed
+	calls, bytes int64 // fixed, as look is
 	look         func(ctx context.Context) (*jetstream.StreamInfo, error)
 
 	mu      sync.Mutex

@@ -9,13 +9,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// durableStore is the bucket of the durable calls. Each method is a request, and bounded by
+// durableStore is the bucket of the durable calls. Each method is one request with the timeout
 // natsPatience.
 type durableStore struct { // fixed
 	kv     jetstream.KeyValue
 	js     nats.JetStreamContext
-	stream string // below the bucket
-	before string // what stands before the names in the subjects of the stream
+	stream string // of the bucket
+	before string // subject prefix of the names in the stream
 }
 
 func newDurableStore(nc *nats.Conn, kv jetstream.KeyValue) (*durableStore, error) {
@@ -26,7 +26,7 @@ func newDurableStore(nc *nats.Conn, kv jetstream.KeyValue) (*durableStore, error
 	return &durableStore{kv, js, "KV_" + kv.Bucket(), "$KV." + kv.Bucket() + "."}, nil
 }
 
-// read returns what the bucket has of a call. It asks the leader of the stream, as claims do: what
+// read returns the entry of a call. It asks the leader of the stream, as claims do: a server that
 // lags behind would show a call as new that has run.
 func (s *durableStore) read(ctx context.Context, name string) (e durableEntry, err error) {
 	ctx, cancel := context.WithTimeout(ctx, natsPatience)
@@ -47,7 +47,8 @@ func (s *durableStore) read(ctx context.Context, name string) (e durableEntry, e
 	return e, nil
 }
 
-// write puts a record in the place of the entry with the revision, 0 for none, and returns its own.
+// write replaces the entry with the revision, 0 for none, by a record, and returns the new
+// revision.
 func (s *durableStore) write(ctx context.Context, name string, r *durableRecord, revision uint64) (uint64, error) {
 	value, err := r.encode()
 	if err != nil {
@@ -65,21 +66,21 @@ func (s *durableStore) remove(ctx context.Context, name string, revision uint64)
 	return s.kv.Delete(ctx, name, jetstream.LastRevision(revision))
 }
 
-// fullCodes are those of JetStream for what is beyond a limit of the stream, of the memory and the
-// disks of its servers, or of the account.
+// fullCodes are the error codes of JetStream for writes beyond a limit of the stream, of the memory
+// and the disks of its servers, or of the account.
 var fullCodes = []jetstream.ErrorCode{10077, 10002, 10023, 10028, 10047}
 
-// isFull reports whether a write failed because there is no room for it.
+// isFull reports whether a write failed for lack of room.
 func isFull(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && slices.Contains(fullCodes, api.ErrorCode)
 }
 
-// isUnfit reports whether a write failed because there is no room for it, or because no message
-// takes so much.
+// isUnfit reports whether a write failed for lack of room, or because it exceeds the maximum
+// message size.
 func isUnfit(err error) bool { return isFull(err) || errors.Is(err, nats.ErrMaxPayload) }
 
-// isRejected reports whether a write certainly did not take place.
+// isRejected reports whether a write certainly failed.
 func isRejected(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) || errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders) ||

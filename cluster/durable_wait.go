@@ -9,12 +9,12 @@ import (
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
-// durableLook is how often a call that runs elsewhere is looked at, whatever its watch says: that
-// may have been lost with a server of NATS.
+// durableLook is the interval at which the entry of a call that runs elsewhere is read in addition
+// to its watch, which may have been lost with a NATS server.
 const durableLook = 3 * time.Second
 
-// await waits while a call runs elsewhere, and returns what becomes of it. Watching tells when to
-// ask again, and decides nothing.
+// await waits while a call runs elsewhere, and returns its next entry. The watch only triggers
+// reads, and decides nothing.
 func (d *durables) await(ctx context.Context, call durableCall, e durableEntry) (durableEntry, error) {
 	if d.remains(call, e) <= 0 {
 		return d.lapse(ctx, call, e)
@@ -28,7 +28,7 @@ func (d *durables) await(ctx context.Context, call durableCall, e durableEntry) 
 	}
 }
 
-// awaitEnd is await for who may wait.
+// awaitEnd is await after the semaphore was acquired.
 func (d *durables) awaitEnd(ctx context.Context, call durableCall, e durableEntry) (durableEntry, error) {
 	changes, stop := d.watch(call)
 	defer stop()
@@ -52,23 +52,24 @@ func (d *durables) awaitEnd(ctx context.Context, call durableCall, e durableEntr
 	}
 }
 
-// runs reports whether the entry is that of a call that runs.
+// runs reports whether the entry belongs to a running call.
 func (e durableEntry) runs() bool {
 	return e.there && e.unread == nil && e.record.State == durableRuns
 }
 
-// remains returns how long a call that runs elsewhere counts yet. The clocks of two machines are
-// not compared: either this node itself has seen the entry unchanged for a lease, or it is two
-// leases old by the clock of JetStream. Should servers of NATS disagree by more than that, nothing
-// worse comes of it than that somebody is told too early that the call may have run.
+// remains returns the remaining lease of a call that runs elsewhere. It does not compare the clocks
+// of two machines: the lease expires when this node has seen the entry unchanged for a lease, or
+// when the entry is two leases old by the clock of JetStream. If the clocks of NATS servers differ
+// by more than that, the only effect is that a repetition fails too early with the error that the
+// call may have run.
 func (d *durables) remains(call durableCall, e durableEntry) time.Duration {
 	lease := e.record.lease()
 	seen := time.Since(d.sights.since(call.name, e.revision))
 	return lease - max(seen, d.room.age(e.written)-lease)
 }
 
-// lapse notes that the lease of a call is over, unless there is something new of it. What may run
-// again is claimed in its place.
+// lapse marks the call as lost, unless its entry has changed. A call that may run again is claimed
+// instead.
 func (d *durables) lapse(ctx context.Context, call durableCall, e durableEntry) (durableEntry, error) {
 	if call.again {
 		e.lapsed = true
@@ -88,9 +89,9 @@ func (d *durables) lapse(ctx context.Context, call durableCall, e durableEntry) 
 	return e, errDurableRan
 }
 
-// watch returns what tells that the entry of a call has changed. It never does if NATS does not let
-// it be watched: then it is looked at now and then. A watch that is stopped before its context ends
-// is gone at once.
+// watch returns a channel that receives changes of a call's entry. The channel is nil if NATS
+// rejects the watch: then the entry is polled. A watch that is stopped before its context ends is
+// removed at once.
 func (d *durables) watch(call durableCall) (changes <-chan jetstream.KeyValueEntry, stop func()) {
 	w, err := watch(d.ctx, d.store.kv, natsPatience, call.name, jetstream.MetaOnly())
 	if err != nil {
@@ -100,7 +101,7 @@ func (d *durables) watch(call durableCall) (changes <-chan jetstream.KeyValueEnt
 	return w.Updates(), func() { stopWatch(w) }
 }
 
-// awaitChange waits until the entry is another one, or some time has passed.
+// awaitChange waits until the entry changes, or at most for most.
 func (d *durables) awaitChange(ctx context.Context, changes <-chan jetstream.KeyValueEntry, e durableEntry, most time.Duration) error {
 	late := time.NewTimer(most)
 	defer late.Stop()

@@ -12,85 +12,88 @@ import (
 )
 
 const (
-	// endpointTime is how long a request may take unless its Endpoint says otherwise.
+	// endpointTime is the default timeout of a request.
 	endpointTime = 10 * time.Second
-	// endpointCalls is how many requests of one endpoint run at once.
+	// endpointCalls is the maximum number of concurrent requests of one endpoint.
 	endpointCalls = 128
 )
 
-// Endpoint offers one function of a node to everybody who may publish to a subject of NATS, in any
-// language, without a session of asterisque: as an endpoint of a NATS micro service, which
-// `nats micro info` shows and `nats request` calls. The payload of a request is the parameters as
-// JSON; none at all stands for null. The payload of the reply is the result as JSON.
+// Endpoint makes one function of a node available to all clients that may publish to a subject of
+// NATS, in any language, without a session of asterisque. It is an endpoint of a NATS micro
+// service, which `nats micro info` shows and `nats request` calls. The payload of a request
+// contains the parameters as JSON; an empty payload stands for null. The payload of the reply is
+// the result as JSON.
 //
 //	nats request orders.price '{"article":"pencil"}'
 //
 // # Failures
 //
-// A call that fails has a reply without payload, with the headers of package micro: the number of
-// the code, such as 7 for ErrOverloaded, in Nats-Service-Error-Code, and the message in
-// Nats-Service-Error. A result that is larger than the max_payload of the server fails with
-// ErrTooLarge, when the call has been run.
+// A failed call has a reply without payload, with the headers of package micro: the number of the
+// code, such as 7 for ErrOverloaded, in Nats-Service-Error-Code, and the message in
+// Nats-Service-Error. A result that exceeds the max_payload of the server fails with ErrTooLarge
+// after the call has run.
 //
 // # Calls
 //
 // The node serves these calls like those of any peer, with its interceptors, limits, workers and
-// numbers. All endpoints of a node together are one peer, within the program, by the id "nats
-// endpoint" ([asterisque.Peer].ID), without TLS and credential. [asterisque.Access].Accept is asked
-// about it as about any peer, and may grant it a Service of its own. Other peers can call
-// themselves so, too, but the Network of its RemoteAddr is "mem", which only peers within the
-// program have. It is in [asterisque.Node.Sessions], has the codec JSON ([asterisque.WithCodecs]),
-// and offers no functions to call back. Who has sent a request is not known: NATS does not say. Of
-// its headers, "traceparent" and "tracestate" travel with the call as its trace, as package otel
-// reads it.
+// statistics. All endpoints of a node together are one peer within the program, with the id "nats
+// endpoint" ([asterisque.Peer].ID), without TLS and credential. [asterisque.Access].Accept is
+// called for it as for any peer, and may grant it a Service of its own. Other peers can use the
+// same id, but the Network of its RemoteAddr is "mem", which only peers within the program have.
+// The peer is in [asterisque.Node.Sessions], has the codec JSON ([asterisque.WithCodecs]), and
+// offers no functions to call back. The sender of a request is unknown, because NATS does not
+// provide it. The headers "traceparent" and "tracestate" travel with the call as its trace, in the
+// format of package otel.
 //
-// A function that carries a stream cannot be offered. One of [asterisque.Service.Handle] gets the
-// payload as it came, JSON or not, and its result is sent as it is.
+// A function that carries a stream cannot be an endpoint. A function of [asterisque.Service.Handle]
+// gets the raw payload, JSON or not, and its result is sent unchanged.
 //
 // # Limits
 //
-// A request runs for at most Timeout, because NATS tells of no deadline; then the context of the
-// handler ends, and the reply is ErrExpired. 128 requests of one endpoint run at once; others are
-// refused at once, with ErrOverloaded: nothing queues. So an endpoint holds no more than 128 times
-// the max_payload of the server, beside what the node lets a session hold. What comes while 512
-// requests wait for that answer, or more than 4 MiB or two of the largest messages, is dropped, as
-// NATS drops what a slow consumer does not take.
+// A request runs for at most Timeout, because a NATS request has no deadline. Then the context of
+// the handler ends, and the reply is ErrExpired. Up to 128 requests of one endpoint run at once.
+// Further requests are rejected at once with ErrOverloaded: there is no queue. So an endpoint holds
+// at most 128 times the max_payload of the server, in addition to the limits of a session. Requests
+// are dropped while 512 of them, or more than 4 MiB or two of the largest messages, wait for this
+// rejection, as NATS drops the messages of a slow consumer.
 //
-// A request without a reply subject is run, and its result dropped. One whose reply subject begins
-// with '$', as those of JetStream do, is dropped: it would let others publish with the permissions
-// of the node where only the server and its administrators should.
+// A request without a reply subject is run, and its result is dropped. A request whose reply
+// subject begins with '$', like those of JetStream, is dropped: otherwise any sender could publish
+// with the permissions of the node to subjects that are reserved for the server and its
+// administrators.
 //
-// # Who may do what
+// # Permissions
 //
-// Who may publish to the subject may call the function, and the permissions of the NATS server are
-// the only lock, unless an interceptor asks for more. The user of the node has to be allowed to
-// subscribe to the subject and to publish to the inboxes of callers, "_INBOX.>" or whatever their
-// prefix is; and better to nothing beyond what nodes need. For a request names the subject of its
-// reply, and the node publishes there what its function returns, whether or not the sender of the
-// request may do that. allow_responses of the server is no lock against it: it allows whatever a
-// request has named.
+// Every client that may publish to the subject can call the function. The permissions of the NATS
+// server are the only access control, unless an interceptor adds more. The user of the node needs
+// permission to subscribe to the subject and to publish to the inboxes of callers, "_INBOX.>" or
+// their own prefix. It should have no permissions beyond the needs of a node: a request names the
+// subject of its reply, and the node publishes the result there, whether or not the sender of the
+// request may publish there. allow_responses of the server does not protect against this: it allows
+// every subject that a request has named.
 type Endpoint struct {
-	// Function is the number of the function, which has to be in the Service of the node.
+	// Function is the number of a function in the Service of the node.
 	Function uint16
 
-	// Subject is where requests come to: a subject of NATS without wildcards that does not begin
-	// with '$'. Empty is "<name of the node>.<name of the function>", where '_' stands for
-	// whatever a name of package micro does not have: all but A-Z, a-z, 0-9, '-' and '_'. Different
-	// subjects may lead to one function, and one subject to one function.
+	// Subject is the subject for requests: a subject of NATS without wildcards that does not begin
+	// with '$'. Empty is "<name of the node>.<name of the function>", with '_' in place of all
+	// characters that names of package micro cannot have: all but A-Z, a-z, 0-9, '-' and '_'.
+	// Several subjects may lead to one function, but each subject leads to one function only.
 	Subject string
 
-	// Queue is the queue group: of all who have the same one at the subject, one gets each request.
+	// Queue is the queue group: NATS delivers each request to one member of a group at the subject.
 	// Empty is "q", as in package micro.
 	Queue string
 
-	// Timeout is how long a request may take, until its result is there. 0 is 10 seconds.
+	// Timeout is the maximum duration of a request, until its result is there. 0 is 10 seconds.
 	Timeout time.Duration
 }
 
-// endpointSubject is a subject without wildcards.
+// endpointSubject matches a subject without wildcards.
 var endpointSubject = regexp.MustCompile(`^[^\s.*>$][^\s.*>]*(\.[^\s.*>]+)*$`)
 
-// complete returns the endpoints with their defaults, or what of them cannot be offered.
+// complete returns the endpoints with their defaults, or an error for an endpoint that is not
+// possible.
 func complete(list []Endpoint, name string, svc *asterisque.Service) ([]Endpoint, error) {
 	functions := functionsOf(svc)
 	taken := make(map[string]uint16)
@@ -113,7 +116,7 @@ func complete(list []Endpoint, name string, svc *asterisque.Service) ([]Endpoint
 	return full, nil
 }
 
-// offeredFunction is a function, and what NATS's tools call it.
+// offeredFunction is a function, with its name for the tools of NATS.
 type offeredFunction struct {
 	asterisque.FunctionInfo
 	tool string
@@ -131,7 +134,7 @@ func functionsOf(svc *asterisque.Service) map[uint16]offeredFunction {
 	return all
 }
 
-// fillIn sets what is left to the defaults.
+// fillIn sets the defaults.
 func (e *Endpoint) fillIn(name, function string) {
 	if e.Subject == "" {
 		e.Subject = name + "." + function
@@ -158,8 +161,8 @@ func (e *Endpoint) check(f offeredFunction) error {
 	return nil
 }
 
-// carriesStream reports whether calls of a function carry Blocks of a type. The signature alone
-// tells, and has these words for such functions only.
+// carriesStream reports whether calls of a function carry Blocks of a type. Only the signatures of
+// such functions contain these words.
 func carriesStream(f asterisque.FunctionInfo) bool {
 	return strings.Contains(f.Signature, ", caller sends ")
 }

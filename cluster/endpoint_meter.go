@@ -10,16 +10,16 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// endpointMeter counts the requests of an endpoint, as package micro does.
+// endpointMeter counts the requests of an endpoint, like package micro.
 type endpointMeter struct {
 	mu       sync.Mutex
 	requests int           // guarded by mu
 	errors   int           // guarded by mu
-	took     time.Duration // guarded by mu: all together
-	last     string        // guarded by mu: the last error, with its code
+	took     time.Duration // total time; guarded by mu
+	last     string        // the last error, with its code; guarded by mu
 }
 
-// ended counts a request that took so long. failed is nil if it went well.
+// ended counts a request with its duration. failed is nil for a success.
 func (m *endpointMeter) ended(took time.Duration, failed *asterisque.Abort) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -31,7 +31,7 @@ func (m *endpointMeter) ended(took time.Duration, failed *asterisque.Abort) {
 	}
 }
 
-// fill fills the numbers in.
+// fill copies the counts to s.
 func (m *endpointMeter) fill(s *micro.EndpointStats) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

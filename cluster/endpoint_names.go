@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// endpointNames makes names that NATS's tools take, all different.
+// endpointNames makes distinct names that the tools of NATS accept.
 type endpointNames map[string]bool
 
-// pick returns a name for a function, as close as possible to what it is called.
+// pick returns a name for a function, as close as possible to called.
 func (n endpointNames) pick(called string, function uint16) string {
 	number := "_" + strconv.Itoa(int(function))
 	name := strings.Map(endpointRune, called)
@@ -22,7 +22,7 @@ func (n endpointNames) pick(called string, function uint16) string {
 	return name
 }
 
-// endpointRune returns r, or what stands for it if names of endpoints do not have it.
+// endpointRune returns r, or its replacement in names of endpoints.
 func endpointRune(r rune) rune {
 	switch {
 	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '-', r == '_':

@@ -11,25 +11,25 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// endpointPeerID is what the peer of a node calls itself that makes the calls of its endpoints.
+// endpointPeerID is the id of the peer of a node that makes the calls of its endpoints.
 const endpointPeerID = "nats endpoint"
 
-// peerAgain is how soon the peer connects again: there is no network that could be in trouble.
+// peerAgain is the delay before the peer reconnects. It is short, since no network is involved.
 const peerAgain = 10 * time.Millisecond
 
-// endpointPeer is a peer of a node, within the program, for calls that come through NATS.
+// endpointPeer is a peer of a node, within the program, for calls that arrive through NATS.
 type endpointPeer struct {
-	node *asterisque.Node // these are fixed: whose peer it is
+	node *asterisque.Node // the served node; fixed, as own and conn are
 	own  *asterisque.Node
 	conn *asterisque.Connection
 
-	life     context.Context // ends with the peer, or if the node does not want it in the beginning
+	life     context.Context // ends with the peer, or if the node rejects it at the start
 	end      context.CancelCauseFunc
-	starting atomic.Bool // life ends if the node refuses the peer
+	starting atomic.Bool // life ends if the node rejects the peer
 }
 
-// newPeer connects a peer with an id and a codec to a node. If the node refuses it, the error says
-// why.
+// newPeer connects a peer with an id and a codec to a node. If the node rejects it, the error has
+// the cause.
 func newPeer(ctx context.Context, node *asterisque.Node, id string, values codec.Values) (*endpointPeer, error) {
 	p := &endpointPeer{
 		node: node,
@@ -55,10 +55,10 @@ func newPeer(ctx context.Context, node *asterisque.Node, id string, values codec
 // dial makes a Wire to the node.
 func (p *endpointPeer) dial(context.Context) (wire.Wire, error) {
 	ours, theirs := wire.Pipe()
-	go func() { // ends with the handshake, for which the node has a time limit, or with life
+	go func() { // ends with the handshake, for which the node has a timeout, or with life
 		_, err := p.node.Accept(p.life, theirs)
 		if err != nil && p.starting.Load() {
-			p.end(err) // the connection itself would try again
+			p.end(err) // the connection itself would retry
 		}
 	}()
 	return ours, nil

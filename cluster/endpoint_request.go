@@ -12,16 +12,16 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// endpoint is a function that takes requests of NATS.
+// endpoint is a function that serves requests of NATS.
 type endpoint struct {
-	Endpoint // these are fixed; complete
+	Endpoint // fixed, as all up to running; with its defaults
 	nc       *nats.Conn
 	peer     *endpointPeer
 	sub      *nats.Subscription
-	drained  chan struct{} // closed when no request comes any more
-	running  chan struct{} // has an element for each request that runs
+	drained  chan struct{} // closed when no more requests arrive
+	running  chan struct{} // semaphore of the running requests
 
-	meter endpointMeter // locks itself
+	meter endpointMeter // has its own lock
 }
 
 func newEndpoint(nc *nats.Conn, of Endpoint, peer *endpointPeer) *endpoint {
@@ -39,7 +39,7 @@ func (e *endpoint) subscribe() (err error) {
 	return e.sub.SetPendingLimits(endpointPending, int(max(endpointPendingBytes, 2*e.nc.MaxPayload())))
 }
 
-// finished waits until no request comes and none runs any more.
+// finished waits until no request runs, and no more arrive.
 func (e *endpoint) finished(ctx context.Context) error {
 	select {
 	case <-e.drained:
@@ -63,7 +63,7 @@ var (
 	errReservedReply = codec.ErrUnauthorized.Withf("a request was dropped whose reply subject begins with '$'")
 )
 
-// arrived begins a request, or refuses it. Package nats calls it, one request after the other.
+// arrived begins a request, or rejects it. Package nats calls it for one request after the other.
 func (e *endpoint) arrived(m *nats.Msg) {
 	if reserved(m.Reply) {
 		e.meter.ended(0, errReservedReply)
@@ -71,7 +71,7 @@ func (e *endpoint) arrived(m *nats.Msg) {
 	}
 	select {
 	case e.running <- struct{}{}:
-		go e.serve(m) // ends with its call, which ends with its time or with the peer
+		go e.serve(m) // ends with its call, which ends with its timeout or with the peer
 	default:
 		e.answer(m, 0, nil, errManyRequests)
 	}
@@ -88,7 +88,7 @@ func (e *endpoint) serve(m *nats.Msg) {
 	e.answer(m, time.Since(begin), result, err)
 }
 
-// call calls the function.
+// call calls the function of a request.
 func (e *endpoint) call(m *nats.Msg) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(e.peer.life, e.Timeout)
 	defer cancel()
@@ -96,8 +96,8 @@ func (e *endpoint) call(m *nats.Msg) ([]byte, error) {
 	if len(params) == 0 {
 		params = []byte("null")
 	}
-	// To wait for the node while it refuses its peer would only hold requests up that others of the
-	// queue group could take.
+	// While the node rejects its peer, waiting would only delay requests that other members of the
+	// queue group could serve.
 	opts := []asterisque.CallOption{asterisque.WithFailFast()}
 	if trace := traceOf(m.Header); trace != nil {
 		opts = append(opts, asterisque.WithCallInterceptors(traced(trace)))
@@ -109,7 +109,7 @@ func (e *endpoint) call(m *nats.Msg) ([]byte, error) {
 	return result, err
 }
 
-// answer counts a request and replies to it, if somebody waits for that.
+// answer counts a request, and replies to it if it has a reply subject.
 func (e *endpoint) answer(m *nats.Msg, took time.Duration, result []byte, err error) {
 	reply := &nats.Msg{Subject: m.Reply, Data: result}
 	var failed *asterisque.Abort
@@ -123,11 +123,11 @@ func (e *endpoint) answer(m *nats.Msg, took time.Duration, result []byte, err er
 	}
 	e.meter.ended(took, failed)
 	if m.Reply != "" {
-		e.nc.PublishMsg(reply) // fails without a connection, which the caller notices by itself
+		e.nc.PublishMsg(reply) // fails without a connection, which the caller notices as well
 	}
 }
 
-// explanation returns what an error says. The header for it must not be empty.
+// explanation returns the text of an error. The header for it must not be empty.
 func explanation(a *asterisque.Abort) string {
 	if a.Message == "" {
 		return a.Code.String()

@@ -10,21 +10,20 @@ import (
 )
 
 const (
-	// what may wait of one endpoint for being begun, or refused
+	// limits of the messages of one endpoint that wait to be begun or rejected
 	endpointPending      = 512
 	endpointPendingBytes = 4 << 20
 )
 
-// endpoints are the functions of a node that take requests of NATS. nil has none.
+// endpoints are the functions of a node that serve requests of NATS. A nil *endpoints has none.
 type endpoints struct {
 	list []*endpoint   // these are fixed
 	peer *endpointPeer // makes their calls
 }
 
-// newEndpoints begins to serve the functions of a node, whose name is part of subjects. svc has
-// them. ctx ends the wait. The error names what of the list does not fit, or wraps that of the node
-// if it does not let the peer in which calls them, or nats.ErrPermissionViolation if the server
-// does not allow a subject.
+// newEndpoints begins to serve functions of svc, with the name of the node as part of subjects. ctx
+// bounds the wait. The error names an invalid endpoint, wraps the error of a node that rejects the
+// peer for the calls, or wraps nats.ErrPermissionViolation if the server does not allow a subject.
 func newEndpoints(ctx context.Context, nc *nats.Conn, name string, list []Endpoint, svc *asterisque.Service, node *asterisque.Node) (*endpoints, error) {
 	if len(list) == 0 {
 		return nil, nil
@@ -72,15 +71,15 @@ func (e *endpoints) of(function uint16) (list []*endpoint) {
 	return list
 }
 
-// close takes no more requests, and waits until those that have come are answered, or until ctx
-// ends, when what runs is cut. The error is that of ctx.
+// close stops receiving requests, and waits until the received ones are answered. If ctx ends
+// first, it ends the running ones and returns the error of ctx.
 func (e *endpoints) close(ctx context.Context) error {
 	if e == nil {
 		return nil
 	}
 	defer e.cut()
 	for _, s := range e.list {
-		s.sub.Drain() // fails if the connection is closed, and then nothing more comes
+		s.sub.Drain() // fails if the connection is closed, and then no more requests arrive
 	}
 	for _, s := range e.list {
 		if err := s.finished(ctx); err != nil {
@@ -90,10 +89,10 @@ func (e *endpoints) close(ctx context.Context) error {
 	return nil
 }
 
-// cut ends everything at once. Goroutines of calls may still be on their way out.
+// cut ends all requests at once. Goroutines of calls may still be returning.
 func (e *endpoints) cut() {
 	for _, s := range e.list {
-		s.sub.Unsubscribe() // fails if that is done, or if the connection is closed
+		s.sub.Unsubscribe() // fails if it has ended, or if the connection is closed
 	}
 	e.peer.close()
 }

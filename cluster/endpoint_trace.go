@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	mostTrace  = 512 // bytes that a call carries
+	mostTrace  = 512 // maximum bytes in a call
 	mostParent = 128
 )
 
-// traceOf returns the trace context of a request as a call carries it: a traceparent of W3C Trace
-// Context, and after a line feed the tracestate, if that fits. nil: there is none. It is not read:
-// whoever uses it has to do that anyway.
+// traceOf returns the trace context of a request in the format of a call: a traceparent of W3C
+// Trace Context, and after a line feed the tracestate, if it fits. nil: there is none. It is not
+// validated here, since its consumer does so anyway.
 func traceOf(h nats.Header) []byte {
 	parent, state := header(h, "traceparent", "Traceparent"), header(h, "tracestate", "Tracestate")
 	if parent == "" || len(parent) > mostParent {
@@ -27,8 +27,8 @@ func traceOf(h nats.Header) []byte {
 	return []byte(parent + "\n" + state)
 }
 
-// header returns the value of a header, which has several spellings: those of NATS keep their case,
-// and libraries that know HTTP write it as HTTP does.
+// header returns the value of a header with several spellings: NATS keeps the case of headers, and
+// HTTP libraries write them in the case of HTTP.
 func header(h nats.Header, spellings ...string) string {
 	for _, s := range spellings {
 		if v := h.Get(s); v != "" {
@@ -38,7 +38,7 @@ func header(h nats.Header, spellings ...string) string {
 	return ""
 }
 
-// traced lets a trace context travel with a call.
+// traced sets the trace context of a call.
 func traced(trace []byte) asterisque.Interceptor {
 	return func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 		if err := c.SetTrace(trace); err != nil {

@@ -7,34 +7,34 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// These bound what calls in the role of a holder may cost the one who is called.
+// Bounds for the cost of calls in the role of a holder.
 const (
-	fenceKeys     = 1 << 16         // of which the epoch is remembered
-	fenceLookups  = 16              // at a time
-	fencePatience = 2 * time.Second // until a lookup is over, with the wait for its turn
+	fenceKeys     = 1 << 16         // keys with a remembered epoch
+	fenceLookups  = 16              // at the same time
+	fencePatience = 2 * time.Second // for one lookup, including the wait for its turn
 )
 
-// fence keeps calls away whose key is held by somebody else by now. It stands around the calls that
-// a node serves.
+// fence rejects calls from earlier holders of a key. It is an interceptor around the calls that a
+// node serves.
 //
-// A call in the role of a holder ([Claim.Caller]) has an epoch. The fence remembers the highest one
-// of each key, lets calls with it in, and refuses all with a lower one. For a higher one, or a key
-// that it does not remember, it asks NATS who holds the key: it remembers what NATS says, and not
-// what the call says, so that nobody can lock a holder out by a number that is made up. If NATS
-// does not answer, such a call is refused, with ErrUnavailable: the alternative would be to let an
-// old holder in, which must never happen, and the holder loses its claim without NATS anyway. Calls
-// with an epoch that is known go on without NATS.
+// A call in the role of a holder ([Claim.Caller]) has an epoch. The fence remembers the highest
+// epoch of each key. It admits calls with that epoch, and rejects calls with a lower one. For a
+// higher epoch, or an unknown key, it looks up the holder in NATS. It remembers the epoch from
+// NATS, and not that of the call, so that a forged epoch cannot lock a holder out. If NATS does not
+// answer, the call is rejected with ErrUnavailable: the alternative would admit an earlier holder,
+// which must never happen, and the holder loses its claim without NATS anyway. Calls with a known
+// epoch do not depend on NATS.
 type fence struct {
 	claims  *claims       // fixed
-	memory  *fenceEpochs  // locks itself
-	lookups chan struct{} // has one for each that runs
+	memory  *fenceEpochs  // has its own lock
+	lookups chan struct{} // semaphore of the lookups
 }
 
 func newFence(c *claims) *fence {
 	return &fence{claims: c, memory: newFenceEpochs(fenceKeys), lookups: make(chan struct{}, fenceLookups)}
 }
 
-// intercept is the [asterisque.Interceptor] of the fence. Calls without metadata cost it nothing.
+// intercept is the [asterisque.Interceptor] of the fence. Calls without metadata pass unchanged.
 func (f *fence) intercept(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 	if m := c.Metadata(ctx); len(m) > 0 && c.Served() {
 		if err := f.check(ctx, m); err != nil {
@@ -44,7 +44,7 @@ func (f *fence) intercept(ctx context.Context, c *asterisque.Call, next asterisq
 	return next(ctx, c)
 }
 
-// check returns nil, or why a call is refused.
+// check returns an error if a call is rejected.
 func (f *fence) check(ctx context.Context, m asterisque.Metadata) error {
 	if _, said := m[asHolder]; said {
 		key, epoch, err := parseClaimMark(asHolder, m.Text(asHolder))
@@ -88,8 +88,8 @@ func tooOld(key string, epoch, known uint64) error {
 	return asterisque.ErrUnauthorized.Withf("a call of the holder of %q has epoch %d, and epoch %d has held it since: stop what the claim was for, and claim the key again", key, epoch, known)
 }
 
-// ask returns the epoch of the holder of a key, as NATS says, and remembers it; 0 if there is none.
-// It does not ask if epoch was found out while the call waited for its turn.
+// ask returns the epoch of the present holder of a key from NATS, and remembers it; 0 if there is
+// none. It does not ask if epoch became known while the call waited for its turn.
 func (f *fence) ask(ctx context.Context, key string, epoch uint64) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, fencePatience)
 	defer cancel()
@@ -109,11 +109,11 @@ func (f *fence) ask(ctx context.Context, key string, epoch uint64) (uint64, erro
 	return f.memory.note(key, h.Epoch), nil
 }
 
-// notHolder is the Detail of the refusal of a call that is for the holder of a key, by a node that
-// is not.
+// notHolder is the Detail of the error by which a node rejects a call for the holder of a key,
+// because it is not the holder.
 const notHolder = "asterisque.cluster: not the holder"
 
-// checkTo checks a call for the holder of a key: this node, now, with that very epoch.
+// checkTo checks a call for the holder of a key, which has to be this node, now, with that epoch.
 func (f *fence) checkTo(key string, epoch uint64) error {
 	if f.claims.holds(key, epoch) {
 		return nil

@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// fenceEpochs remembers the highest epoch of each of so many keys, those that were used last.
+// fenceEpochs remembers the highest epoch of each key, for the most recently used ones.
 type fenceEpochs struct {
 	most int // fixed
 
 	mu    sync.Mutex
-	byKey map[string]*list.Element // guarded by mu, as order; of it
-	order list.List                // of fenceEpoch; what was used last is in front
+	byKey map[string]*list.Element // elements of order by key; guarded by mu, as order
+	order list.List                // of *fenceEpoch; the most recently used first
 }
 
 type fenceEpoch struct {
@@ -23,7 +23,7 @@ func newFenceEpochs(most int) *fenceEpochs {
 	return &fenceEpochs{most: most, byKey: make(map[string]*list.Element)}
 }
 
-// of returns the highest epoch of a key, 0 if none is known.
+// of returns the highest known epoch of a key, or 0.
 func (e *fenceEpochs) of(key string) uint64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -9,28 +9,28 @@ import (
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
-// holder is a Caller for whoever holds a key. A call goes to the node that NATS names, which serves
-// it only if it holds the key at that moment, by its own clock as well. If it does not, or is not
-// there, the call goes to the next holder, as long as it certainly did not run
-// ([asterisque.Repeatable]): one that may have run is not repeated. Calls wait, within their
-// context and their time to live, as long as nobody holds the key, or its holder cannot be reached.
-// Those with [asterisque.WithFailFast] fail with ErrUnavailable instead. A durable call that a node
-// refuses stays refused, as that is its answer.
+// holder is a Caller for the present holder of a key. A call is sent to the node that NATS names,
+// which serves it only if it holds the key at that moment, also by its own clock. If it does not,
+// or cannot be reached, the call is retried on the next holder, as long as it certainly did not run
+// ([asterisque.Repeatable]). Calls block, within their context and their time to live, while there
+// is no holder or it cannot be reached. Calls with [asterisque.WithFailFast] fail with
+// ErrUnavailable instead. A durable call that a node rejects is not retried, as the rejection is
+// its answer.
 type holder struct {
-	claims *claims // these are fixed
+	claims *claims // fixed, as key and at are
 	key    string
 	at     func(ctx context.Context, h Holder) (asterisque.Caller, error)
 
-	holderSearch // locks itself
+	holderSearch // has its own lock
 }
 
-// newHolder returns a Caller for the holder of a key. at returns the Caller for the node with an
-// id, which is used beyond ctx, or an error: if that is an ErrUnavailable, calls try again later.
+// newHolder returns a Caller for the holder of a key. at returns the Caller for a node, which is
+// used beyond ctx, or an error. After an ErrUnavailable, calls retry later.
 func newHolder(c *claims, key string, at func(ctx context.Context, h Holder) (asterisque.Caller, error)) *holder {
 	return &holder{claims: c, key: key, at: at}
 }
 
-// holderTarget is a holder, and how to call it.
+// holderTarget is a holder, and the Caller for it.
 type holderTarget struct { // fixed
 	Holder
 	on   asterisque.Caller
@@ -67,8 +67,8 @@ func (h *holder) Invoke(ctx context.Context, c *asterisque.Call) error {
 	}
 }
 
-// isElsewhere reports whether a call that has failed with err is for another holder, or for the
-// same one later. One that must not wait is so only if its node says that it is not the holder.
+// isElsewhere reports whether a call that failed with err is to be retried on another holder, or
+// later on the same one. A fail-fast call is retried only if its node is not the holder.
 func isElsewhere(err error, failFast bool) bool {
 	var a *asterisque.Abort
 	switch {
@@ -80,8 +80,8 @@ func isElsewhere(err error, failFast bool) bool {
 	return !failFast && (errors.Is(err, asterisque.ErrUnavailable) || errors.Is(err, asterisque.ErrSessionClosed))
 }
 
-// unfound returns the error of a call for which no holder was found: last is how it has failed at
-// the one before, if there was one.
+// unfound returns the error of a call for which no holder was found. last is the error of its last
+// attempt, or nil.
 func (h *holder) unfound(patient context.Context, err, last error) error {
 	if last == nil {
 		last = err

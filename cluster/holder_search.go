@@ -11,18 +11,18 @@ import (
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
-// holderSearch is what a holder knows of the node that it calls: of those that look for that, one
-// asks NATS, and the others wait.
+// holderSearch stores the present target of a holder. One call at a time searches for it in NATS,
+// and concurrent calls wait for the result.
 type holderSearch struct {
 	mu    sync.Mutex
-	known *holderTarget // guarded by mu, as under; nil: not known
-	under chan struct{} // closed when the search that is under way ends; nil: there is none
+	known *holderTarget // nil: unknown; guarded by mu, as under
+	under chan struct{} // closed when the present search ends; nil: there is none
 }
 
-// errNobody is why there is no holder.
+// errNobody is the error of a key without a holder.
 var errNobody = errors.New("nobody holds it")
 
-// forget is called when a call has failed at to.
+// forget drops the target after a call on it has failed.
 func (s *holderSearch) forget(to *holderTarget) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -31,8 +31,8 @@ func (s *holderSearch) forget(to *holderTarget) {
 	}
 }
 
-// join returns the holder if it is known. Otherwise the caller is to search if first is true, and
-// else to wait until the search of another one ends.
+// join returns the target if it is known. Otherwise the caller has to search if first is true, and
+// to wait for under if not.
 func (s *holderSearch) join() (to *holderTarget, under <-chan struct{}, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,7 +43,7 @@ func (s *holderSearch) join() (to *holderTarget, under <-chan struct{}, first bo
 	return s.known, s.under, first
 }
 
-// leave ends a search, which has found to, or nothing.
+// leave ends a search with its result, which may be nil.
 func (s *holderSearch) leave(to *holderTarget) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,7 +51,7 @@ func (s *holderSearch) leave(to *holderTarget) {
 	s.known, s.under = to, nil
 }
 
-// find returns the holder. Unless it must not, it waits until there is one, or ctx ends.
+// find returns the target. It waits until there is one or ctx ends, unless failFast is set.
 func (h *holder) find(ctx context.Context, failFast bool) (*holderTarget, error) {
 	for {
 		to, under, first := h.join()
@@ -61,7 +61,7 @@ func (h *holder) find(ctx context.Context, failFast bool) (*holderTarget, error)
 		case first:
 			return h.lead(ctx, failFast)
 		case failFast:
-			return h.look(ctx) // the search of the others may take long
+			return h.look(ctx) // the search of another call may take long
 		}
 		select {
 		case <-under:
@@ -71,7 +71,7 @@ func (h *holder) find(ctx context.Context, failFast bool) (*holderTarget, error)
 	}
 }
 
-// lead searches for all.
+// lead searches for all waiting calls.
 func (h *holder) lead(ctx context.Context, failFast bool) (to *holderTarget, err error) {
 	defer func() { h.leave(to) }()
 	for times := 0; ; times++ {
@@ -79,7 +79,7 @@ func (h *holder) lead(ctx context.Context, failFast bool) (to *holderTarget, err
 		if to, why = h.look(ctx); to != nil {
 			return to, nil
 		}
-		if err == nil || ctx.Err() == nil { // else it was cut short, and the one before tells more
+		if err == nil || ctx.Err() == nil { // otherwise ctx has cut the attempt short
 			err = why
 		}
 		if failFast || isSearchOver(err) || !wait.HoldOff(ctx, holdOffTime(times)) {
@@ -88,14 +88,14 @@ func (h *holder) lead(ctx context.Context, failFast bool) (to *holderTarget, err
 	}
 }
 
-// isSearchOver reports whether a search that has failed with err will fail again. What is no Abort
-// is an error of NATS, or errNobody.
+// isSearchOver reports whether a search that failed with err would fail again. An error that is no
+// Abort is an error of NATS, or errNobody.
 func isSearchOver(err error) bool {
 	var a *asterisque.Abort
 	return errors.As(err, &a) && (a == errClaimsOver || a.Code != asterisque.ErrUnavailable.Code)
 }
 
-// look looks the holder up, once.
+// look makes one lookup.
 func (h *holder) look(ctx context.Context) (*holderTarget, error) {
 	if h.claims.ctx.Err() != nil {
 		return nil, errClaimsOver

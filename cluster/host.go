@@ -13,10 +13,10 @@ import (
 	"github.com/asterisque-go/asterisque/wire/natswire"
 )
 
-// Hosted is a node outside of the cluster that this side speaks for: others see it as a member, and
-// reach it through NATS. All methods are safe for concurrent use.
+// Hosted is a node outside of the cluster that this node represents. Other nodes see it as a
+// member, and reach it through NATS. All methods are safe for concurrent use.
 type Hosted struct {
-	cluster  *Cluster // these are fixed
+	cluster  *Cluster // fixed, as all up to draining
 	self     *presence
 	ln       wire.Listener
 	ctx      context.Context // ends with Close, with the Cluster, or when the node is replaced
@@ -28,23 +28,23 @@ type Hosted struct {
 	once    sync.Once      // Close
 }
 
-// hosts are all that a Cluster speaks for.
+// hosts are the nodes that a Cluster represents.
 type hosts struct {
 	mu     sync.Mutex
-	all    map[*Hosted]struct{} // guarded by mu, as closed; made by the first
-	closed bool                 // there will be no others
+	all    map[*Hosted]struct{} // created on first use; guarded by mu, as closed
+	closed bool                 // no more nodes are added
 }
 
-// Host lets others see and reach a node that cannot be in the cluster itself, such as one that
-// connects to this program some other way. Of m its Name, ID, Identity, Region, Version and
-// Metadata count, as those of [Config] do; it has no addresses. Wires that others dial to it are
-// given to accept, each on a goroutine of its own; they are accept's to close.
+// Host adds a node to the cluster that cannot join itself, such as one that connects to this
+// program in another way. The Name, ID, Identity, Region, Version and Metadata of m apply, like
+// those of [Config]; the node has no addresses. accept is called with each wire that other nodes
+// dial to it, on a goroutine of its own, and has to close the wire.
 //
 // With [Config].TLS this side does TLS for the node, and its certificate has to prove the Identity
 // of m.
 //
-// The node stays until Close, or that of the Cluster. start ends the wait for NATS. Errors are
-// [ErrNameTaken], [ErrClosed], those of NATS, and what is wrong with m.
+// The node stays until Close, or Close of the Cluster. start bounds the wait for NATS. Errors are
+// [ErrNameTaken], [ErrClosed], those of NATS, and those of an invalid m.
 func (c *Cluster) Host(start context.Context, m Member, accept func(wire.Wire)) (*Hosted, error) {
 	if err := c.Err(); err != nil {
 		return nil, err
@@ -67,10 +67,10 @@ func (c *Cluster) Host(start context.Context, m Member, accept func(wire.Wire)) 
 	return h, nil
 }
 
-// begin listens for the node, and lets others see it.
+// begin listens for the node, and then publishes its entry.
 func (h *Hosted) begin(start context.Context, accept func(wire.Wire)) (err error) {
 	c, m := h.cluster, h.self.self
-	if _, err := h.self.place(start); err != nil { // before what is for that node comes here
+	if _, err := h.self.place(start); err != nil { // before wires for that node arrive here
 		return explain(c.nc, c.nc.LastError(), "joining as "+m.Name, err)
 	}
 	h.ln, err = natswire.Listen(start, c.nc, c.meeting(m.Name, m.ID), c.cfg.TLS)
@@ -87,13 +87,13 @@ func (h *Hosted) begin(start context.Context, accept func(wire.Wire)) (err error
 	h.running.Go(func() { // ends with h.ctx
 		if err := h.self.keep(h.ctx, h.draining); err != nil {
 			h.end(err)
-			h.ln.Close() // others are to reach the one that has come
+			h.ln.Close() // wires go to the node that has replaced it
 		}
 	})
 	return nil
 }
 
-// serve hands over the wires that others dial.
+// serve passes the wires of the listener to accept.
 func (h *Hosted) serve(accept func(wire.Wire)) {
 	for {
 		w, err := h.ln.Accept()
@@ -103,22 +103,22 @@ func (h *Hosted) serve(accept func(wire.Wire)) {
 			}
 			return
 		}
-		go accept(w) // ends when accept does, which has the Wire
+		go accept(w) // ends when accept returns, which owns the Wire
 	}
 }
 
-// Drain lets others see that the node drains.
+// Drain announces that the node drains.
 func (h *Hosted) Drain() { h.drain.Do(func() { close(h.draining) }) }
 
-// Done returns a channel that is closed when the node is in the cluster no more: see Err.
+// Done returns a channel that is closed when the node has left the cluster: see Err.
 func (h *Hosted) Done() <-chan struct{} { return h.ctx.Done() }
 
-// Err returns nil while the node is in the cluster, and then why it is not: [ErrClosed],
-// [ErrReplaced], or what has become of NATS.
+// Err returns nil while the node is in the cluster, and then the reason why it is not: [ErrClosed],
+// [ErrReplaced], or an error of NATS.
 func (h *Hosted) Err() error { return context.Cause(h.ctx) }
 
-// Close lets the node leave. Wires that were accepted go on. It takes a second at most to tell the
-// others. Repeated calls return nil.
+// Close removes the node from the cluster. Accepted wires stay open. The announcement takes a
+// second at most. Repeated calls return nil.
 func (h *Hosted) Close() error {
 	h.once.Do(func() {
 		h.end(ErrClosed)
@@ -136,7 +136,7 @@ func (h *Hosted) Close() error {
 	return nil
 }
 
-// add takes a node, unless all are closed.
+// add adds a node, unless hosts are closed.
 func (hs *hosts) add(h *Hosted) bool {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -145,7 +145,7 @@ func (hs *hosts) add(h *Hosted) bool {
 	}
 	if hs.all == nil {
 		hs.all = make(map[*Hosted]struct{})
-		if c := h.cluster; c.self == nil { // who is there has to look for those that are lost
+		if c := h.cluster; c.self == nil { // a node with members has to look for lost ones
 			c.running.Go(func() { newReaper(c).run(c.ctx) }) // ends with c.ctx, after close
 		}
 	}
@@ -159,7 +159,7 @@ func (hs *hosts) remove(h *Hosted) {
 	delete(hs.all, h)
 }
 
-// close closes all, at the same time, and lets no other one begin.
+// close closes all nodes at the same time, and rejects further ones.
 func (hs *hosts) close() {
 	hs.mu.Lock()
 	hs.closed = true
@@ -171,9 +171,9 @@ func (hs *hosts) close() {
 	leaving.Wait()
 }
 
-// Dial makes a Wire to a node of the cluster, as [Cluster.Members] tells of it: by its addresses,
-// or through NATS. With [Config].TLS it has to prove the Identity of m. ctx ends the wait. Who
-// wants to call the node itself uses [Cluster.Caller]: this is for who passes the Wire on.
+// Dial makes a Wire to a node of the cluster, as returned by [Cluster.Members]: by its addresses,
+// or through NATS. With [Config].TLS the node has to prove the Identity of m. ctx bounds the wait.
+// Dial is for programs that forward the Wire. To call the node, use [Cluster.Caller].
 func (c *Cluster) Dial(ctx context.Context, m Member) (wire.Wire, error) {
 	if err := c.Err(); err != nil {
 		return nil, err
@@ -187,5 +187,5 @@ func (c *Cluster) Dial(ctx context.Context, m Member) (wire.Wire, error) {
 }
 
 // IsSecret reports whether the two ends of a Wire through NATS do TLS with each other, and nodes
-// thus prove who they are.
+// thus prove their identity.
 func (c *Cluster) IsSecret() bool { return c.cfg.TLS != nil }

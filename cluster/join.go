@@ -18,18 +18,18 @@ import (
 	"github.com/asterisque-go/asterisque/wire/natswire"
 )
 
-// Cluster is a cluster as one of its nodes sees it. All methods are safe for concurrent use.
+// Cluster is the view of one node on a cluster. All methods are safe for concurrent use.
 type Cluster struct {
-	cfg      Config // these are fixed
+	cfg      Config // fixed, as all up to end
 	node     *asterisque.Node
-	instance string          // another one each time
-	ctx      context.Context // ends with Close, or when the node is replaced; its cause is why
+	instance string          // differs for each run
+	ctx      context.Context // ends with Close, or when the node is replaced
 	end      context.CancelCauseFunc
 
-	own     *broker.Broker // nil: NATS is elsewhere
+	own     *broker.Broker // nil: an external NATS server
 	nc      *nats.Conn
 	buckets buckets
-	again   wait.Notice // NATS is there again
+	again   wait.Notice // NATS has reconnected
 	views   views
 	self    *presence // nil: the node has no name
 	offered *endpoints
@@ -37,30 +37,30 @@ type Cluster struct {
 	claims  *claims
 	resumes *resumes
 	fence   *fence
-	durable *durables // nil: each node remembers its own durable calls
+	durable *durables // nil: each node has its own records of durable calls
 	queues  queues
 	worker  *worker // nil: the node takes no posted calls
 	peers   *peers
 	hosts   hosts
-	refused atomic.Pointer[context.CancelCauseFunc] // what a refusal of NATS ends; nil: nothing
-	silent  atomic.Bool                             // NATS does not let this node remove lost ones
+	refused atomic.Pointer[context.CancelCauseFunc] // cancels a join that NATS forbids; nil: no join
+	silent  atomic.Bool                             // no permission to remove lost nodes
 
 	running sync.WaitGroup // the goroutines; all end with ctx
 	once    sync.Once      // Close
 }
 
-// Join makes a node with opts, joins it to a cluster, and lets it listen as cfg says; then others
-// find it by its name, and reach it. The node stays joined until Close, or Shutdown. start ends the
-// wait for NATS, which lasts for 30 seconds if it has no deadline, and has no effect on what is
-// returned.
+// Join makes a node with opts, joins it to a cluster, and listens at the addresses of cfg. Then
+// other nodes find it by its name, and can reach it. The node stays joined until Close, or
+// Shutdown. start bounds the wait for NATS, which is 30 seconds if it has no deadline. It has no
+// effect on the returned Cluster.
 //
 // With resumption ([asterisque.WithResume]) cfg needs a TLS configuration, or opts have to allow
-// plain credentials ([asterisque.Access]): through NATS others could read along.
+// plain credentials ([asterisque.Access]): other clients of NATS could read the traffic.
 //
-// Errors are [ErrNameTaken], [ErrNoJetStream], [ErrOtherCluster], a [*BucketError], one that wraps
-// [nats.ErrPermissionViolation] if the NATS server does not allow what a node needs, a
-// [*natswire.PayloadError] if it takes no messages large enough, those of listening, and what is
-// wrong with cfg.
+// Errors are [ErrNameTaken], [ErrNoJetStream], [ErrOtherCluster], a [*BucketError], an error that
+// wraps [nats.ErrPermissionViolation] if the NATS server does not allow an operation that a node
+// needs, a [*natswire.PayloadError] if its maximum message size is too small, those of listening,
+// and those of an invalid cfg.
 func Join(start context.Context, cfg Config, opts ...asterisque.Option) (*Cluster, error) {
 	cfg, err := cfg.complete()
 	if err != nil {
@@ -79,18 +79,18 @@ func Join(start context.Context, cfg Config, opts ...asterisque.Option) (*Cluste
 	return c, nil
 }
 
-// around returns what stands around the calls that the node serves.
+// around returns the interceptors of the calls that the node serves.
 func (c *Cluster) around() []asterisque.Interceptor {
 	if c.cfg.Durable == nil {
 		return []asterisque.Interceptor{c.fence.intercept}
 	}
 	c.durable = newDurables(&c.cfg, c.instance)
-	// in this order, so that what the fence refuses is not remembered
+	// in this order, so that calls rejected by the fence are not recorded
 	return []asterisque.Interceptor{c.fence.intercept, c.durable.intercept}
 }
 
-// refusalOr returns err, or what the NATS server does not allow if that has ended start: what has
-// waited meanwhile may say no more than that its time was over.
+// refusalOr returns err, or the permission violation that has ended start: err may only report that
+// the context has ended.
 func refusalOr(start context.Context, err error) error {
 	if why := context.Cause(start); errors.Is(why, nats.ErrPermissionViolation) && !errors.Is(err, why) {
 		return fmt.Errorf("cluster: %w", why)
@@ -98,12 +98,12 @@ func refusalOr(start context.Context, err error) error {
 	return err
 }
 
-// joinTime is how long joining may take unless its context says otherwise: when thousands of nodes
-// join at once, NATS needs some time for each answer.
+// joinTime is the default time limit for a join: when thousands of nodes join at once, NATS needs
+// some time for each answer.
 const joinTime = 30 * time.Second
 
-// joining returns the context of joining, which ends with the first refusal of the NATS server: of
-// what is not allowed there is no answer.
+// joining returns the context of a join, which ends with the first permission violation of the NATS
+// server: a forbidden request gets no answer.
 func (c *Cluster) joining(start context.Context) (context.Context, func()) {
 	cancel := context.CancelFunc(func() {})
 	if _, ok := start.Deadline(); !ok {
@@ -150,7 +150,7 @@ func (c *Cluster) join(start context.Context) (err error) {
 	return c.joinName(start)
 }
 
-// joinName lets others reach the node, and then see it.
+// joinName makes the node reachable, and then publishes its entry.
 func (c *Cluster) joinName(start context.Context) error {
 	addresses, err := c.listen(start)
 	if err != nil {
@@ -165,7 +165,8 @@ func (c *Cluster) joinName(start context.Context) error {
 	return c.appear(start, addresses)
 }
 
-// listen listens where the configuration says, and through NATS. It returns what others dial.
+// listen listens at the configured addresses, and through NATS. It returns the addresses for other
+// nodes.
 func (c *Cluster) listen(start context.Context) (addresses []string, err error) {
 	if addresses, err = c.listenDirectly(start); err != nil {
 		return nil, err
@@ -188,7 +189,7 @@ func (c *Cluster) listen(start context.Context) (addresses []string, err error) 
 	return addresses, c.resumes.begin(start)
 }
 
-// listenDirectly listens where the configuration says, and returns the URLs, with their ports.
+// listenDirectly listens at the configured addresses, and returns the URLs, with their ports.
 func (c *Cluster) listenDirectly(start context.Context) (urls []string, err error) {
 	for _, url := range c.cfg.Listen {
 		ln, err := wire.Listen(start, url, wire.Options{TLS: c.cfg.TLS})
@@ -203,11 +204,11 @@ func (c *Cluster) listenDirectly(start context.Context) (urls []string, err erro
 	return urls, nil
 }
 
-// meeting returns the name in NATS at which a node listens, which those of its name alone may be
-// allowed to.
+// meeting returns the subject at which a node listens in NATS. Permissions may reserve it for nodes
+// of its name.
 func (c *Cluster) meeting(name, id string) string { return c.cfg.Prefix + "." + name + "." + id }
 
-// appear lets the others see the node from now on.
+// appear publishes the entry of the node.
 func (c *Cluster) appear(start context.Context, addresses []string) error {
 	c.self = c.present(c.member(addresses))
 	if err := c.self.join(start); err != nil {
@@ -218,11 +219,11 @@ func (c *Cluster) appear(start context.Context, addresses []string) error {
 			c.end(err)
 		}
 	})
-	c.running.Go(func() { newReaper(c).run(c.ctx) }) // the same
+	c.running.Go(func() { newReaper(c).run(c.ctx) }) // likewise
 	return nil
 }
 
-// present returns what keeps the entries of a node.
+// present returns the presence of a node.
 func (c *Cluster) present(m Member) *presence {
 	return &presence{
 		nc: c.nc, b: c.buckets, again: &c.again, beat: c.cfg.times.beat, log: c.node.Logger(),
@@ -234,7 +235,7 @@ func (c *Cluster) present(m Member) *presence {
 	}
 }
 
-// member returns the node as others are to see it.
+// member returns the node as a Member.
 func (c *Cluster) member(addresses []string) Member {
 	return Member{
 		Name: c.cfg.Name, ID: c.cfg.ID, Instance: c.instance, State: Present,
@@ -244,39 +245,39 @@ func (c *Cluster) member(addresses []string) Member {
 	}
 }
 
-// Node returns the node, to make calls that name no one, to listen elsewhere, or to look at its
+// Node returns the node, for calls without a cluster name, for further listeners, or for its
 // sessions. It is closed with the Cluster.
 func (c *Cluster) Node() *asterisque.Node { return c.node }
 
 // ID returns the id of the node in the cluster.
 func (c *Cluster) ID() string { return c.cfg.ID }
 
-// NATS returns where the NATS server is to which this node is connected, as a URL without
-// credentials.
+// NATS returns the URL of the connected NATS server, without credentials.
 func (c *Cluster) NATS() string { return c.nc.ConnectedUrlRedacted() }
 
-// Done returns a channel that is closed when the node is in the cluster no more: see Err.
+// Done returns a channel that is closed when the node has left the cluster: see Err.
 func (c *Cluster) Done() <-chan struct{} { return c.ctx.Done() }
 
-// Err returns nil while the node is in the cluster, and then why it is not: [ErrClosed],
-// [ErrReplaced], or the error of a listener. Sessions go on until Close.
+// Err returns nil while the node is in the cluster, and then the reason why it is not: [ErrClosed],
+// [ErrReplaced], or the error of a listener. Sessions continue until Close.
 func (c *Cluster) Err() error { return context.Cause(c.ctx) }
 
-// Shutdown leaves the cluster in good order: others see that the node drains, and send their calls
-// elsewhere, what runs here goes on to its end ([asterisque.Node.Shutdown]), and then all is closed
-// as by Close. ctx ends the wait; its error is returned then.
+// Shutdown leaves the cluster gracefully. It announces that the node drains, so that other nodes
+// send their calls elsewhere, and running calls complete ([asterisque.Node.Shutdown]). Then
+// everything is closed as by Close. If ctx ends first, Shutdown stops waiting and returns its
+// error.
 func (c *Cluster) Shutdown(ctx context.Context) error {
 	var shown sync.WaitGroup
 	shown.Go(func() { c.hide(ctx) }) // ends with ctx
 	err := c.node.Shutdown(ctx)
-	c.worker.finish(ctx) // their outcomes are written
+	c.worker.finish(ctx) // writes their outcomes
 	shown.Wait()
 	c.Close()
 	return err
 }
 
-// Close leaves the cluster at once, and closes the node with its sessions. It takes a second at
-// most to tell the others. Repeated calls return nil.
+// Close leaves the cluster at once, and closes the node with its sessions. The announcement takes a
+// second at most. Repeated calls return nil.
 func (c *Cluster) Close() error {
 	c.once.Do(c.close)
 	return nil
@@ -303,7 +304,7 @@ func (c *Cluster) close() {
 	}
 }
 
-// disappear tells others that the node has left.
+// disappear announces that the node has left.
 func (c *Cluster) disappear() {
 	if c.self == nil || !c.nc.IsConnected() {
 		return

@@ -7,16 +7,16 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// beginClaims lets keys be claimed from now on, and the fence ask who holds them.
+// beginClaims enables claims of keys, and lookups of the fence.
 func (c *Cluster) beginClaims() (err error) {
 	before := c.nc.LastError()
 	self := owner{c.cfg.Name, c.cfg.ID, c.instance}
 	c.claims, err = newClaims(context.Background(), c.nc, c.buckets.claims, self, "asterisque.claim."+c.cfg.Prefix, c.cfg.times.life, c.node.Logger())
-	c.fence.claims = c.claims // before the node serves anybody
+	c.fence.claims = c.claims // before the node serves its first call
 	return explain(c.nc, before, "claims", err)
 }
 
-// releaseClaims gives up all keys. Those that NATS is not told of run out.
+// releaseClaims releases all keys. Claims that could not be released in NATS expire.
 func (c *Cluster) releaseClaims() {
 	if c.claims == nil {
 		return
@@ -28,35 +28,35 @@ func (c *Cluster) releaseClaims() {
 	}
 }
 
-// Claim lets this node be the holder of a key, such as "device/4711", until it releases the claim
-// or loses it: see [Claim]. A key has 1 to 200 of A-Z, a-z, 0-9 and "-_=./"; it neither begins nor
+// Claim makes this node the holder of a key, such as "device/4711", until it releases the claim or
+// loses it: see [Claim]. A key has 1 to 200 of A-Z, a-z, 0-9 and "-_=./"; it neither begins nor
 // ends with '.' or '/', and has no two dots in a row.
 //
-// It fails with a [*HeldError] if a node holds the key already, this one or another; see
-// [Cluster.AwaitClaim] and [Cluster.TakeOver]. Other errors are ErrBadParams for a key that cannot
-// be, ErrOverloaded when this node holds 65,536 keys, and those of NATS, which has two seconds for
-// each answer. ctx ends the wait, and has no effect on the claim.
+// It fails with a [*HeldError] if a node, this one or another, holds the key already; see
+// [Cluster.AwaitClaim] and [Cluster.TakeOver]. Other errors are ErrBadParams for an invalid key,
+// ErrOverloaded if this node holds 65,536 keys, and those of NATS, which has two seconds for each
+// answer. ctx bounds the wait, and has no effect on the claim.
 func (c *Cluster) Claim(ctx context.Context, key string) (*Claim, error) {
 	return c.claims.claim(ctx, key)
 }
 
-// TakeOver is [Cluster.Claim], but takes the key from the node that holds it, which is told: for a
-// device, for example, that has come to this node, and not through the other one any more. Until
-// the other node has heard of it both believe that they hold the key; what must not happen then,
-// fences keep from happening: see [Claim.Caller].
+// TakeOver is like [Cluster.Claim], but also takes the key from another node that holds it, and
+// notifies that node. An example is a device that has reconnected to this node. Until the other
+// node is notified, both nodes hold the key. Fences protect operations that must not happen then:
+// see [Claim.Caller].
 func (c *Cluster) TakeOver(ctx context.Context, key string) (*Claim, error) {
 	return c.claims.takeOver(ctx, key)
 }
 
-// AwaitClaim is [Cluster.Claim], but waits until nobody holds the key: as a lock, or to elect one
-// node of several. It goes on while NATS is away, until ctx ends. A holder that was lost keeps the
-// key for up to 15 seconds. Of several nodes that wait, one gets the key, whichever.
+// AwaitClaim is like [Cluster.Claim], but waits until the key is free: as a lock, or to elect one
+// of several nodes. It retries during an outage of NATS, until ctx ends. A lost holder keeps the
+// key for up to 15 seconds. Any one of several waiting nodes acquires the key.
 func (c *Cluster) AwaitClaim(ctx context.Context, key string) (*Claim, error) {
 	return c.claims.await(ctx, key)
 }
 
-// Lookup returns the node that holds a key, as NATS says it, which has two seconds for the answer;
-// held is false if there is none.
+// Lookup returns the node that holds a key from NATS, which has two seconds for the answer; held is
+// false if there is none.
 func (c *Cluster) Lookup(ctx context.Context, key string) (h Holder, held bool, err error) {
 	if err := checkKey(key); err != nil {
 		return h, false, err
@@ -64,13 +64,13 @@ func (c *Cluster) Lookup(ctx context.Context, key string) (h Holder, held bool, 
 	return c.claims.lookup(ctx, key)
 }
 
-// Holder returns a Caller for whoever holds a key at the time of a call. That node serves the call
-// only if it holds the key at that moment, with the epoch that was looked up, by its own clock as
-// well; otherwise the call goes to the next holder. Calls wait, within their contexts, while nobody
-// holds the key or the holder cannot be reached, unless [asterisque.WithFailFast] says otherwise;
-// one that may have run is not made again. Holder costs little; keep it for a key that is called
-// often, as it remembers the holder. Nodes are reached as by [Cluster.At], over one session for all
-// keys of a node; the last 1,024 that were called stay connected.
+// Holder returns a Caller for the present holder of a key. The holder serves a call only if it
+// holds the key at that moment, with the epoch of the lookup, also by its own clock; otherwise the
+// call is retried on the next holder. Calls block, within their contexts, while there is no holder
+// or it cannot be reached, unless they have [asterisque.WithFailFast]. A call that may have run is
+// not retried. Holder is cheap; keep its Caller for a key with frequent calls, as it caches the
+// holder. Nodes are reached as by [Cluster.At], over one session for all keys of a node. The 1,024
+// most recently called nodes stay connected.
 func (c *Cluster) Holder(key string) asterisque.Caller {
 	return newHolder(c.claims, key, func(_ context.Context, h Holder) (asterisque.Caller, error) {
 		return c.peers.at(c, h)

@@ -6,10 +6,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// limit is one of a bucket or a stream, as it has to be and as it is, in words.
+// limit is a limit of a bucket or a stream, as required and as it is, in words.
 type limit struct{ what, want, have string }
 
-// differing returns the error of the first limit that is another one than it has to be, or nil.
+// differing returns the error of the first limit that differs, or nil.
 func differing(bucket string, limits ...limit) error {
 	for _, l := range limits {
 		if l.want != l.have {
@@ -19,7 +19,7 @@ func differing(bucket string, limits ...limit) error {
 	return nil
 }
 
-// limitsOf returns those of a stream on which its nodes have to agree.
+// limitsOf returns the limits of a stream on which its nodes have to agree.
 func limitsOf(want, have jetstream.StreamConfig) []limit {
 	return []limit{
 		{"time to live", want.MaxAge.String(), have.MaxAge.String()},
@@ -31,7 +31,7 @@ func limitsOf(want, have jetstream.StreamConfig) []limit {
 
 func number[T int | int32 | int64](n T) string { return strconv.FormatInt(int64(n), 10) }
 
-// atLeast returns what is needed of a limit that may be larger, or be -1 for none.
+// atLeast returns the required text for a limit that may be larger, or -1 for none.
 func atLeast(need, have int64) string {
 	if have == -1 || have >= need {
 		return number(have)

@@ -8,32 +8,32 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// State says what a node of a cluster does.
+// State is the state of a node of a cluster.
 type State string
 
 const (
 	Present  State = "present"  // it takes calls
-	Draining State = "draining" // it goes, and finishes what it runs: [asterisque.Node.Shutdown]
+	Draining State = "draining" // it shuts down gracefully: [asterisque.Node.Shutdown]
 )
 
-// Member is a node of a cluster, as the others see it. All of it is what the node says of itself.
+// Member is a node of a cluster, as seen by other nodes. The node itself provides all of it.
 type Member struct {
 	Name      string            `json:"name"`
 	ID        string            `json:"id"`
-	Instance  string            `json:"instance"` // another one each time that the program starts
+	Instance  string            `json:"instance"` // differs for each start of the program
 	State     State             `json:"state"`
 	Since     time.Time         `json:"since"`
-	Addresses []string          `json:"addresses,omitempty"` // where it can be dialled directly
+	Addresses []string          `json:"addresses,omitempty"` // for direct connections
 	Identity  string            `json:"identity"`
 	Region    string            `json:"region,omitempty"`
 	Version   string            `json:"version,omitempty"`
-	Durable   bool              `json:"durable,omitempty"` // as Config.Durable
+	Durable   bool              `json:"durable,omitempty"` // Config.Durable is set
 	Metadata  map[string]string `json:"metadata,omitempty"`
 
 	revision uint64 // of its entry
 }
 
-// String names the node for people.
+// String returns the name and the id of the node.
 func (m Member) String() string { return m.Name + " " + m.ID }
 
 // key returns the key of the node in the buckets.
@@ -45,7 +45,7 @@ func (m *Member) encode() []byte {
 	return b
 }
 
-// decodeMember returns the node of an entry, which anybody may have written who may write there.
+// decodeMember returns the node of an entry. Any client with write access may have written it.
 func decodeMember(e jetstream.KeyValueEntry) (m Member, err error) {
 	if err := json.Unmarshal(e.Value(), &m); err != nil {
 		return m, fmt.Errorf("the entry %s is none of a node: %w", e.Key(), err)
@@ -57,19 +57,19 @@ func decodeMember(e jetstream.KeyValueEntry) (m Member, err error) {
 	return m, nil
 }
 
-// Kind is how the members of a name have changed.
+// Kind is the kind of a change in the members of a name.
 type Kind string
 
 const (
-	Joined  Kind = "joined"  // a node is there that was not, or its program was started again
-	Changed Kind = "changed" // it says something else of itself
+	Joined  Kind = "joined"  // a node has joined, or its program was restarted
+	Changed Kind = "changed" // its own information has changed
 	Drains  Kind = "draining"
-	Left    Kind = "left" // it has gone in good order
-	Lost    Kind = "lost" // it has gone otherwise, or cannot be reached through NATS
+	Left    Kind = "left" // it has left by Close or Shutdown
+	Lost    Kind = "lost" // it has ended otherwise, or cannot be reached through NATS
 )
 
 // Change is a change of the members of a name.
 type Change struct {
 	Kind   Kind
-	Member Member // as it is, or was
+	Member Member // the present or last state
 }

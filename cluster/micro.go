@@ -14,36 +14,37 @@ import (
 )
 
 const (
-	// What may wait of one subscription of tools: honest requests hold next to nothing. Package
-	// nats counts no headers, which can be as large as messages: so the number matters, too.
+	// Limits of the waiting messages of one subscription of tools: legitimate requests are tiny.
+	// Package nats does not count headers, which can be as large as messages, so the number
+	// matters, too.
 	toolsPending      = 64
 	toolsPendingBytes = 64 << 10
 )
 
-// tools answers what NATS's own tools ask of a node, as package micro does: `nats micro ls`,
-// `info`, `stats` and `ping` show the node, its functions and their numbers.
+// tools answers the requests of NATS's own tools to a node, like package micro: `nats micro ls`,
+// `info`, `stats` and `ping` show the node, its functions and their statistics.
 //
-// Nothing here ever reads such an answer. Who answers for the name of another node, which anybody
-// can who may subscribe to "$SRV.>" and publish to inboxes, deceives whoever looks at the tools,
-// and no node.
+// No node reads such an answer. A client that may subscribe to "$SRV.>" and publish to inboxes can
+// answer in the name of another node. This deceives the user of the tools, and no node.
 type tools struct {
-	nc      *nats.Conn // these are fixed
+	nc      *nats.Conn // fixed, as subs is
 	subs    []*nats.Subscription
 	answers toolsAnswers
 }
 
-// toolsInfo is what tools tells of a node.
+// toolsInfo is the information of tools about a node.
 type toolsInfo struct {
 	name, id    string            // tokens of a subject
 	version     string            // a semantic version; empty is 0.0.0
 	description string            // may be empty
 	metadata    map[string]string // may be nil
-	subject     string            // what is shown for functions that only sessions call
-	offered     *endpoints        // the functions that take requests of NATS; nil: none
+	subject     string            // shown as the subject of functions that only sessions call
+	offered     *endpoints        // the functions that serve requests of NATS; nil: none
 }
 
-// newTools begins to answer for a node. svc has its functions; if it is nil, the node has none. The
-// error wraps nats.ErrPermissionViolation, and names the subject, if the server does not allow it.
+// newTools begins to answer for a node. svc contains its functions; if it is nil, the node has
+// none. The error wraps nats.ErrPermissionViolation and names the subject if the server does not
+// allow it.
 func newTools(ctx context.Context, nc *nats.Conn, about toolsInfo, svc *asterisque.Service) (*tools, error) {
 	if about.version == "" {
 		about.version = "0.0.0"
@@ -60,14 +61,14 @@ func newTools(ctx context.Context, nc *nats.Conn, about toolsInfo, svc *asterisq
 	return t, nil
 }
 
-// semantic is what package micro, and what reads its answers, take for a version.
+// semantic matches the versions that package micro, and the readers of its answers, accept.
 var semantic = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)` +
 	`(-(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*)?` +
 	`(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?$`)
 
-// subscribe asks for the requests. Each verb comes with the name and the id of a node, with the
-// name alone, and without either: with a wildcard for the verb these are three subscriptions, each
-// with a goroutine of package nats, instead of nine.
+// subscribe subscribes to the requests. Each verb comes with the name and the id of a node, with
+// the name alone, and without either. With a wildcard for the verb these are three subscriptions,
+// each with a goroutine of package nats, instead of nine.
 func (t *tools) subscribe(ctx context.Context, about toolsInfo) error {
 	all := micro.APIPrefix + ".*"
 	before := t.nc.LastError()
@@ -94,13 +95,13 @@ func (t *tools) asked(m *nats.Msg) {
 	_, verb, _ := strings.Cut(m.Subject, ".")
 	verb, _, _ = strings.Cut(verb, ".")
 	if body := t.answers.of(verb, time.Now()); body != nil {
-		t.nc.Publish(m.Reply, body) // if that fails, whoever asked asks again
+		t.nc.Publish(m.Reply, body) // if it fails, the client retries
 	}
 }
 
-// close ends the answers.
+// close ends the subscriptions.
 func (t *tools) close() {
 	for _, sub := range t.subs {
-		sub.Unsubscribe() // fails if the connection is closed, and then that is done
+		sub.Unsubscribe() // fails if the connection is closed, which ends the subscription as well
 	}
 }

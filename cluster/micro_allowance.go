@@ -4,19 +4,19 @@ import "time"
 
 const (
 	allowancePerSecond = 1 << 20
-	allowanceLeast     = 1 << 10 // what sending anything counts as
+	allowanceLeast     = 1 << 10 // minimum cost of a message
 )
 
-// allowance bounds what is sent to those who ask: 1 MiB a second, where each message counts as 1
-// KiB at least. What is left of the last second may be sent at once. The zero allowance is full.
+// allowance limits the rate of answers to tools: 1 MiB a second, where each message counts at least
+// 1 KiB. The unused part of the last second may be sent at once. The zero allowance is full.
 type allowance struct {
-	paid time.Time // when what has been sent is paid for
+	paid time.Time // when the sent bytes are paid for
 }
 
-// any reports whether something, however large, may be sent now.
+// any reports whether a message of any size may be sent now.
 func (a *allowance) any(now time.Time) bool { return a.paid.Sub(now) < time.Second }
 
-// spend takes what n bytes cost.
+// spend takes the cost of n bytes.
 func (a *allowance) spend(now time.Time, n int) {
 	if a.paid.Before(now) {
 		a.paid = now

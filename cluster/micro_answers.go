@@ -14,30 +14,30 @@ import (
 )
 
 const (
-	// An answer is given again for as long as answerAge, and for answerShare times as long as it
-	// took to make: so that costs a tenth of a processor at most, whoever asks.
+	// An answer is reused for answerAge, and for answerShare times the time it took to make. So
+	// answers cost a tenth of a processor at most, for any number of requests.
 	answerAge   = 100 * time.Millisecond
 	answerShare = 10
 )
 
-// toolsAnswers makes the answers for tools, and gives each several times.
+// toolsAnswers makes the answers for tools, and reuses each several times.
 type toolsAnswers struct {
-	nc    *nats.Conn // these are fixed
+	nc    *nats.Conn // fixed, as all up to since
 	about toolsInfo
-	svc   *asterisque.Service // nil: there are no functions
+	svc   *asterisque.Service // nil: no functions
 	since time.Time
 
 	mu    sync.Mutex
-	spare allowance               // guarded by mu: for what is sent
-	kept  map[string]*toolsAnswer // guarded by mu: by verb
+	spare allowance               // for sent bytes; guarded by mu
+	kept  map[string]*toolsAnswer // by verb; guarded by mu
 }
 
 // toolsAnswer is the answer to one verb.
 type toolsAnswer struct {
-	// value returns it with so many of the endpoints
+	// value returns the answer with a part of the endpoints, and the number of all
 	value func(list []shownEndpoint, all int) any
 	body  []byte
-	until time.Time // when body is too old
+	until time.Time // when body expires
 }
 
 func (a *toolsAnswers) begin(nc *nats.Conn, about toolsInfo, svc *asterisque.Service) {
@@ -49,8 +49,8 @@ func (a *toolsAnswers) begin(nc *nats.Conn, about toolsInfo, svc *asterisque.Ser
 	}
 }
 
-// of returns the answer to a verb, or nil if there is none, or if too much has been answered. The
-// lock is held while an answer is made, so that each is made once.
+// of returns the answer to a verb, or nil if there is none or the allowance is used up. It holds
+// the lock while it makes an answer, so that each is made once.
 func (a *toolsAnswers) of(verb string, now time.Time) []byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -67,13 +67,13 @@ func (a *toolsAnswers) of(verb string, now time.Time) []byte {
 	return k.body
 }
 
-// encode returns an answer with as many of the endpoints as one message holds.
+// encode returns an answer with as many of the endpoints as fit into one message.
 func (a *toolsAnswers) encode(k *toolsAnswer) []byte {
 	list := shownEndpoints(a.svc, a.about)
 	for n := len(list); ; n /= 2 {
 		body, err := json.Marshal(k.value(list[:n], len(list)))
 		if err != nil || n == 0 || int64(len(body)) <= a.nc.MaxPayload() {
-			return body // an error is impossible: these are numbers and strings
+			return body // an error is impossible with numbers and strings
 		}
 	}
 }
@@ -108,7 +108,8 @@ func (a *toolsAnswers) stats(list []shownEndpoint, all int) any {
 	}
 }
 
-// identity says who answers, and how many endpoints the answer leaves out.
+// identity returns the identity of the node, with the number of endpoints that the answer leaves
+// out.
 func (a *toolsAnswers) identity(left int) micro.ServiceIdentity {
 	metadata := maps.Clone(a.about.metadata)
 	if metadata == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// shownEndpoint is one function of a node, as NATS's tools show it.
+// shownEndpoint is one function of a node in the answers for NATS's tools.
 type shownEndpoint struct {
 	name    string
 	subject string
@@ -18,8 +18,8 @@ type shownEndpoint struct {
 	served  *endpoint                // nil: only sessions call it
 }
 
-// shownEndpoints lists the functions of a service, by number: those that take requests of NATS as
-// often as they do.
+// shownEndpoints lists the functions of a service, by number. A function that serves requests of
+// NATS is listed once for each of its subjects.
 func shownEndpoints(svc *asterisque.Service, about toolsInfo) (list []shownEndpoint) {
 	if svc == nil {
 		return nil
@@ -27,7 +27,7 @@ func shownEndpoints(svc *asterisque.Service, about toolsInfo) (list []shownEndpo
 	names := endpointNames{}
 	functions := svc.Stats()
 	own := make([]string, len(functions))
-	for i, f := range functions { // first: a second subject of a function takes no name of another
+	for i, f := range functions { // first, before names of further subjects
 		own[i] = names.pick(f.Name, f.Number)
 	}
 	for i, f := range functions {
@@ -59,8 +59,8 @@ func (s shownEndpoint) info() micro.EndpointInfo {
 	return info
 }
 
-// stats returns the numbers of what came by the subject, if something can, or else of all calls.
-// Data has those of all calls either way.
+// stats returns the statistics of the requests at the subject, or of all calls if only sessions
+// call the function. Data contains the statistics of all calls in both cases.
 func (s shownEndpoint) stats() *micro.EndpointStats {
 	stats := &micro.EndpointStats{Name: s.name, Subject: s.subject}
 	stats.Data, _ = json.Marshal(s.total) // numbers and strings: there is no error
@@ -73,7 +73,7 @@ func (s shownEndpoint) stats() *micro.EndpointStats {
 	for _, n := range s.total.Failed {
 		stats.NumErrors += int(n)
 	}
-	// Percentiles are known, and no mean: the median stands for it.
+	// Only percentiles are known: the median replaces the mean.
 	stats.AverageProcessingTime = s.total.Ran.P50
 	stats.ProcessingTime = s.total.Ran.P50 * time.Duration(s.total.Calls)
 	return stats

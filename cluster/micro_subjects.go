@@ -10,17 +10,17 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// reserved reports whether a subject belongs to the NATS server: $JS, $KV, $SYS and so on. Such a
-// one is no place for an answer. A node may well publish to $JS.API.STREAM.DELETE.name or to a key
-// of a bucket, and would do so for anybody who may send it a request: the server does not ask
-// whether the sender of a request may publish where the answer is to go.
+// reserved reports whether a subject belongs to the NATS server: $JS, $KV, $SYS and so on. A reply
+// must not go to such a subject. A node may have permission to publish to
+// $JS.API.STREAM.DELETE.name or to a key of a bucket, and would do so for any sender of a request:
+// the server does not check whether the sender may publish to the reply subject.
 func reserved(subject string) bool { return strings.HasPrefix(subject, "$") }
 
-// subscribeTime is how long the server may take to say whether it allows a subscription.
+// subscribeTime is the time limit for the server to confirm a subscription.
 const subscribeTime = 5 * time.Second
 
-// subscribed waits until the server has seen subscriptions, and returns its error if it does not
-// allow one of their subjects. The last error of the connection was another one before.
+// subscribed waits until the server has processed subscriptions, and returns its error if it does
+// not allow one of their subjects. before was the last error of the connection before.
 func subscribed(ctx context.Context, nc *nats.Conn, before error, subjects ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, subscribeTime)
 	defer cancel()

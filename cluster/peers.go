@@ -10,9 +10,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// peers are the nodes that are called as those who hold some key: all keys of a node share one
-// session. Nobody watches these nodes, of which there may be many: when one is dialled, its entry
-// is read.
+// peers are the nodes that are called as holders of keys. All keys of a node share one session.
+// These nodes, which may be many, are not watched: when one is dialled, its entry is read.
 type peers struct {
 	mu  sync.Mutex
 	all map[string]*peer // by key in the buckets; guarded by mu
@@ -21,24 +20,24 @@ type peers struct {
 func newPeers() *peers { return &peers{all: make(map[string]*peer)} }
 
 const (
-	// mostPeers is how many nodes stay connected. Beyond, the one that was not looked up for
-	// longest goes.
+	// mostPeers is the maximum number of connected nodes. Beyond it, the least recently used one is
+	// closed.
 	mostPeers = 1024
 
-	// seeOff is how long the calls have that run on a node which goes.
+	// seeOff is the time limit for the running calls of a node that is closed.
 	seeOff = time.Minute
 
-	// comeBack is how long a call waits for a node that cannot be reached, before somebody else may
-	// hold the key.
+	// comeBack is how long a call waits for an unreachable node, before another node may hold the
+	// key.
 	comeBack = time.Second
 )
 
 // peer is a Caller for one node.
 type peer struct {
-	name Member // these are fixed: its name and id alone
+	name Member // fixed, as conn is; its name and id alone
 	conn *asterisque.Connection
 
-	used time.Time // guarded by mu of peers
+	used time.Time // guarded by peers.mu
 }
 
 // at returns the Caller for a node.
@@ -63,7 +62,7 @@ func (ps *peers) at(c *Cluster, h Holder) (asterisque.Caller, error) {
 	return p, nil
 }
 
-// connectTo returns a connection with a node, whose entry is read when it is dialled.
+// connectTo returns a connection to a node, whose entry is read when it is dialled.
 func (c *Cluster) connectTo(who Member) (*asterisque.Connection, error) {
 	ws := &ways{cluster: c, all: make(map[string]way)}
 	return c.node.Connect(c.ctx, "", asterisque.Reconnection{
@@ -82,7 +81,8 @@ func (c *Cluster) connectTo(who Member) (*asterisque.Connection, error) {
 	})
 }
 
-// boundLocked lets one node go if there are too many. Who still has its Caller looks it up again.
+// boundLocked closes one node if there are too many. A holder that still has its Caller looks the
+// key up again.
 func (ps *peers) boundLocked(c *Cluster) {
 	if len(ps.all) <= mostPeers {
 		return
@@ -101,10 +101,10 @@ func (ps *peers) boundLocked(c *Cluster) {
 	})
 }
 
-// Invoke implements asterisque.Caller. It does not wait for long until the node can be reached: the
-// key may be somebody else's soon.
+// Invoke implements asterisque.Caller. It waits only briefly until the node can be reached: another
+// node may hold the key soon.
 func (p *peer) Invoke(ctx context.Context, c *asterisque.Call) error {
-	if c.Durable() { // the connection knows when to send it again
+	if c.Durable() { // the connection resumes it
 		return p.conn.Invoke(ctx, c)
 	}
 	choice, err := p.choose(ctx, c)

@@ -16,24 +16,24 @@ import (
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
-// presence keeps the entries of this node.
-type presence struct { // all but self.State and the last four are fixed
+// presence maintains the entries of this node.
+type presence struct { // all but self.State and the last four are immutable
 	nc    *nats.Conn
 	b     buckets
-	reop  func(ctx context.Context) error // makes the buckets again, if they are gone
-	again *wait.Notice                    // NATS is there again
+	reop  func(ctx context.Context) error // creates missing buckets
+	again *wait.Notice                    // NATS has reconnected
 	beat  time.Duration
 	log   *slog.Logger
 	self  Member
 
-	before   error  // the last one of nc before join; one goroutine at a time uses it, as all below
+	before   error  // last error of nc before join; used by one goroutine at a time, as all below
 	revision uint64 // of the last sign of life
-	entry    uint64 // the revision of the entry, when it was put last
-	since    int    // how many signs were given since the entry was looked at
+	entry    uint64 // revision of the last write of the entry
+	since    int    // signs since the last check of the entry
 }
 
-// join puts the entries of the node. They have to be taken back if it fails, as when the name is
-// taken.
+// join writes the entries of the node. If it fails, for example because the name is taken, the
+// caller has to remove them.
 func (p *presence) join(ctx context.Context) error {
 	p.before = p.nc.LastError()
 	if err := p.putFirst(ctx); err != nil {
@@ -42,7 +42,7 @@ func (p *presence) join(ctx context.Context) error {
 	return p.ownName(ctx)
 }
 
-// put puts the entry of the node, which takes the place of one that is there, and a sign of life.
+// put writes the entry of the node, replacing any other, and a sign of life.
 func (p *presence) put(ctx context.Context) (err error) {
 	if p.entry, err = p.b.nodes.Put(ctx, p.self.key(), p.self.encode()); err != nil {
 		return err
@@ -51,7 +51,7 @@ func (p *presence) put(ctx context.Context) (err error) {
 	return err
 }
 
-// putFirst is put for a node that joins: in the place of none, or of one that it may replace.
+// putFirst is put for a node that joins: it replaces only an entry that it may replace.
 func (p *presence) putFirst(ctx context.Context) error {
 	for times := 0; ; times++ {
 		was, err := p.place(ctx)
@@ -59,7 +59,7 @@ func (p *presence) putFirst(ctx context.Context) error {
 			return err
 		}
 		p.entry, err = p.putOver(ctx, was)
-		// there is another one by now, or the server that was asked does not know of it yet
+		// the entry has changed, or the server that answered does not know of it yet
 		if (errors.Is(err, jetstream.ErrKeyExists) || isConflict(err)) && wait.HoldOff(ctx, holdOffTime(times)) {
 			continue
 		}
@@ -70,8 +70,8 @@ func (p *presence) putFirst(ctx context.Context) error {
 	}
 }
 
-// place returns the entry with the name and the id of this node, or nil. The error is ErrNameTaken
-// if a node of another identity lives there.
+// place returns the present entry with the name and the id of this node, or nil. The error is
+// ErrNameTaken if it belongs to a node of another identity.
 func (p *presence) place(ctx context.Context) (jetstream.KeyValueEntry, error) {
 	e, err := p.b.nodes.Get(ctx, p.self.key())
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
@@ -94,7 +94,7 @@ func (p *presence) place(ctx context.Context) (jetstream.KeyValueEntry, error) {
 	return nil, p.taken(m)
 }
 
-// putOver puts the entry in the place of another one, or where there is none, if that is still so.
+// putOver replaces the entry was, or creates the entry if was is nil. It fails if that has changed.
 func (p *presence) putOver(ctx context.Context, was jetstream.KeyValueEntry) (revision uint64, err error) {
 	if was == nil {
 		return p.b.nodes.Create(ctx, p.self.key(), p.self.encode())
@@ -102,18 +102,18 @@ func (p *presence) putOver(ctx context.Context, was jetstream.KeyValueEntry) (re
 	return p.b.nodes.Update(ctx, p.self.key(), p.self.encode(), was.Revision())
 }
 
-// taken returns the ErrNameTaken of a node that has the name.
+// taken returns the ErrNameTaken for a node that has the name.
 func (p *presence) taken(m Member) error {
 	return fmt.Errorf("%w: %s is that of %q, whose node %s is there since %s, and this node's Config.Identity is %q", ErrNameTaken, m.Name, m.Identity, m.ID, m.Since.Format(time.RFC3339), p.self.Identity)
 }
 
-// nameOwner is whose a name is. It is kept beside the nodes, under the name alone.
+// nameOwner is the owner of a name. Its entry is next to those of the nodes, under the name alone.
 type nameOwner struct {
 	Identity string `json:"identity"`
 }
 
-// ownName sees to it that the name is that of this node's identity. It comes after put, so that of
-// two identities which join at the same time one sees the other.
+// ownName ensures that the identity of this node owns the name. It comes after put, so that of two
+// identities that join at the same time one sees the other.
 func (p *presence) ownName(ctx context.Context) error {
 	own, _ := json.Marshal(nameOwner{p.self.Identity}) // a string can be encoded
 	for {
@@ -142,8 +142,8 @@ func (p *presence) ownName(ctx context.Context) error {
 	}
 }
 
-// takeName takes the name from an owner that has no nodes. One of these may have joined meanwhile,
-// and have found that the name is its own: then it stays so.
+// takeName takes the name from an owner that has no nodes. If one of its nodes has joined
+// meanwhile, and has found that it owns the name, takeName restores the entry.
 func (p *presence) takeName(ctx context.Context, has nameOwner, own []byte, e jetstream.KeyValueEntry) error {
 	revision, err := p.b.nodes.Update(ctx, p.self.Name, own, e.Revision())
 	if err != nil {
@@ -171,18 +171,18 @@ func (p *presence) vacant(ctx context.Context, has nameOwner) error {
 	return nil
 }
 
-// keep gives signs of life until ctx ends, and says so when the node drains. It returns when
-// another node has taken the place of this one, with ErrReplaced.
+// keep gives signs of life until ctx ends, and announces when the node drains. When another node
+// has replaced this one, it returns ErrReplaced.
 func (p *presence) keep(ctx context.Context, draining <-chan struct{}) error {
 	for ctx.Err() == nil {
 		again := p.again.Next()
-		wait := time.NewTimer(p.beat - rand.N(p.beat/5)) // not all at once
+		wait := time.NewTimer(p.beat - rand.N(p.beat/5)) // so that not all write at once
 		var err error
 		select {
 		case <-wait.C:
 			err = p.sign(ctx)
 		case <-again:
-			p.since = looksEach // it may be taken for lost
+			p.since = looksEach // other nodes may have taken it for lost
 			err = p.sign(ctx)
 		case <-draining:
 			draining = nil
@@ -201,12 +201,12 @@ func (p *presence) keep(ctx context.Context, draining <-chan struct{}) error {
 	return nil
 }
 
-// looksEach is how many signs of life are given between two looks at the entry, which somebody may
-// have written over.
+// looksEach is the number of signs of life between two checks of the entry, which another client
+// may have overwritten.
 const looksEach = 12
 
-// sign gives a sign of life. If the last one is no more, the others may believe that the node is
-// lost.
+// sign gives a sign of life. If the last sign has expired, other nodes may have taken the node for
+// lost, so its entry is checked as well.
 func (p *presence) sign(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -221,21 +221,21 @@ func (p *presence) sign(ctx context.Context) error {
 	if err == nil || errors.Is(err, ErrReplaced) {
 		return err
 	}
-	if err := p.reop(ctx); err != nil { // JetStream is away, or a bucket is
+	if err := p.reop(ctx); err != nil { // JetStream is unavailable, or a bucket is missing
 		return err
 	}
 	return p.renew(ctx)
 }
 
-// renew sees to it that the entry of the node is there as it is to be, unless another node has
-// taken its place, and gives a sign of life. If it fails, the next sign is another attempt.
+// renew restores the entry of the node if needed, unless another node has replaced it, and gives a
+// sign of life. If it fails, the next sign retries.
 func (p *presence) renew(ctx context.Context) error {
 	p.since = looksEach
 	e, err := p.b.nodes.Get(ctx, p.self.key())
 	switch {
 	case errors.Is(err, jetstream.ErrKeyNotFound):
 		err = p.put(ctx)
-		// JetStream may have lost all, and then whoever watches watches nothing
+		// JetStream may have lost all data, and with it all watchers
 		defer p.again.Signal()
 	case err != nil:
 	case bytes.Equal(e.Value(), p.self.encode()):
@@ -252,8 +252,8 @@ func (p *presence) renew(ctx context.Context) error {
 	return err
 }
 
-// replaced returns ErrReplaced if an entry is that of another node that has come after this one.
-// One from before may be given by a server that lags behind.
+// replaced returns ErrReplaced if an entry belongs to a later node. An older entry may come from a
+// server that lags behind.
 func (p *presence) replaced(e jetstream.KeyValueEntry) error {
 	m, err := decodeMember(e)
 	if err != nil || m.Instance == p.self.Instance || e.Revision() < p.entry {
@@ -262,8 +262,8 @@ func (p *presence) replaced(e jetstream.KeyValueEntry) error {
 	return fmt.Errorf("%w: %s %s, since %s", ErrReplaced, m.Name, m.ID, m.Since.Format(time.RFC3339))
 }
 
-// leave takes the entries back, if they are still this node's. What fails goes with the signs of
-// life that come no more.
+// leave removes the entries, if they still belong to this node. After a failure they expire with
+// the signs of life.
 func (p *presence) leave(ctx context.Context) {
 	e, err := p.b.nodes.Get(ctx, p.self.key())
 	if err != nil {
@@ -272,7 +272,7 @@ func (p *presence) leave(ctx context.Context) {
 	if m, err := decodeMember(e); err != nil || m.Instance != p.self.Instance {
 		return
 	}
-	// a Purge says that the node has left, a Delete that it is lost
+	// a Purge means that the node has left, a Delete that it is lost
 	p.b.nodes.Purge(ctx, p.self.key(), jetstream.LastRevision(e.Revision()))
 	p.b.alive.Delete(ctx, p.self.key(), jetstream.LastRevision(p.revision))
 }

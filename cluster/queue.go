@@ -9,25 +9,26 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Queue lets the nodes of a name take calls that wait for them in JetStream, where [Cluster.Post]
-// and [Post] put them while nobody of the name need be there. All who post to the name, and all its
-// nodes, have to say the same; who says nothing says Queue{}. A node without a Name takes no calls,
-// and only says what it posts with.
+// Queue configures how the nodes of a name take posted calls. [Cluster.Post] and [Post] store these
+// calls in JetStream, where they wait until a node of the name takes them. All posters to the name,
+// and all its nodes, have to use the same values; nil posts with Queue{}. A node without a Name
+// takes no calls, and uses the values only for its own posts.
 //
-// A node that takes calls needs Config.Durable too: a call may be handed out twice, and is run once
-// since the nodes remember it together. It runs them as calls of a peer within the program that
-// calls itself "queue", which [asterisque.Access] has to let in. A node runs 16 of them at once;
-// those that it refuses for now are handed out again after a second, or when it has said.
+// A node that takes calls needs Config.Durable too: a call may be delivered twice, and runs once
+// because the nodes share their records. It runs posted calls as calls of a peer within the program
+// with the id "queue", which [asterisque.Access] has to accept. A node runs 16 of them at once. A
+// call that it rejects for a temporary reason is delivered again after a second, or after the delay
+// of the rejection.
 type Queue struct {
-	// Calls is how many may wait at most; 0 is 65,536.
+	// Calls is the maximum number of waiting calls; 0 is 65,536.
 	Calls int64
 
-	// Bytes is how many bytes these may have in all, with some 400 for each; 0 is 64 MiB, and the
-	// least is 1 MiB. As much again is for the outcomes. JetStream reserves both.
+	// Bytes is the maximum size of the waiting calls, with about 400 bytes for each; 0 is 64 MiB,
+	// and the minimum is 1 MiB. The outcomes have the same limit. JetStream reserves both.
 	Bytes int64
 
-	// Longest is how long a call may wait and run at most: a second to a month. 0 is a day. Its
-	// outcome is kept for twice as long, and for an hour at least.
+	// Longest is the maximum time for a call to wait and run: a second to a month. 0 is a day. Its
+	// outcome is kept for twice that time, and for an hour at least.
 	Longest time.Duration
 }
 
@@ -37,7 +38,7 @@ const (
 	queueLongest = 24 * time.Hour
 )
 
-// complete returns q with all that has a default, or what is wrong with it.
+// complete returns q with its defaults, or an error if q is invalid.
 func (q Queue) complete() (Queue, error) {
 	q.Calls = defaulted(q.Calls, queueCalls)
 	q.Bytes = defaulted(q.Bytes, queueBytes)
@@ -53,26 +54,26 @@ func (q Queue) complete() (Queue, error) {
 	return q, nil
 }
 
-// kept returns for how long outcomes are.
+// kept returns the lifetime of outcomes.
 func (q Queue) kept() time.Duration { return max(2*q.Longest, time.Hour) }
 
-// queueClasses are those of urgency, of which the first is taken first.
+// queueClasses is the number of urgency classes; the first one is taken first.
 const queueClasses = 3
 
-// queue is that of a name, as JetStream has it.
+// queue is the queue of a name in JetStream.
 type queue struct { // fixed
 	name     string
-	subject  string // before the class
+	subject  string // prefix of the class
 	longest  time.Duration
 	stream   jetstream.Stream
 	outcomes jetstream.KeyValue
 	js       jetstream.JetStream
 }
 
-// queues are those that a Cluster has met, by name.
+// queues caches the queues that a Cluster has used, by name.
 type queues struct {
 	mu  sync.Mutex
-	all map[string]*queue // guarded by mu; made by the first
+	all map[string]*queue // created on first use; guarded by mu
 }
 
 func (qs *queues) find(name string) *queue {
@@ -90,7 +91,7 @@ func (qs *queues) keep(q *queue) {
 	qs.all[q.name] = q
 }
 
-// forget lets the queue be opened anew: JetStream may have lost it.
+// forget removes a queue, so that it is opened again: JetStream may have lost it.
 func (qs *queues) forget(q *queue) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
@@ -99,18 +100,18 @@ func (qs *queues) forget(q *queue) {
 	}
 }
 
-// queueOf returns the queue of a name, which it makes if it is not there.
+// queueOf returns the queue of a name, and creates it if it does not exist.
 func (c *Cluster) queueOf(ctx context.Context, name string) (*queue, error) {
 	return c.meetQueue(ctx, name, openStream)
 }
 
-// queueOfReceipt returns the queue of the name that a receipt says, but makes none, since anybody
-// may have written that: the error is jetstream.ErrStreamNotFound if it is not there.
+// queueOfReceipt returns the queue of the name in a receipt, but creates none, since the receipt
+// may be forged. If there is none, the error is jetstream.ErrStreamNotFound.
 func (c *Cluster) queueOfReceipt(ctx context.Context, r *receipt) (*queue, error) {
 	return c.meetQueue(ctx, r.Name, findStream)
 }
 
-// meetQueue returns the queue of a name, whose streams it gets from open.
+// meetQueue returns the queue of a name, with its streams from open.
 func (c *Cluster) meetQueue(ctx context.Context, name string, open streamOpener) (*queue, error) {
 	if q := c.queues.find(name); q != nil {
 		return q, nil

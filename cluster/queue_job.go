@@ -13,16 +13,16 @@ import (
 
 // job is a posted call that this node has taken.
 type job struct {
-	worker *worker // these are fixed
+	worker *worker // fixed, as queue and taken are
 	queue  *queue
 	taken  *taken
-	call   *posted // is set by do, which has the job
+	call   *posted // set by do, which owns the job
 }
 
-// queueLater is after how long a call is handed out again that a node could not take.
+// queueLater is the delay before the next delivery of a call that a node could not take.
 const queueLater = time.Second
 
-// do sees to it that the call is run, or handed back.
+// do runs the call, or returns it to the queue.
 func (j *job) do() {
 	call, err := decodePosted(j.taken.msg.Data)
 	if err != nil {
@@ -45,7 +45,8 @@ func (j *job) do() {
 	}
 }
 
-// unreadable leaves a message to a newer node, if such a one has written it, and else drops it.
+// unreadable returns a message of a newer version to the queue, and drops any other message that it
+// cannot decode.
 func (j *job) unreadable(err error) {
 	log, subject := j.worker.log, j.taken.msg.Subject
 	if errors.Is(err, errPostedNewer) {
@@ -57,7 +58,7 @@ func (j *job) unreadable(err error) {
 	j.taken.never()
 }
 
-// own returns what this node makes of a call of which nobody has made anything.
+// own returns this node's first outcome of a call without an outcome.
 func (j *job) own() *callOutcome {
 	o := &callOutcome{
 		Version: outcomeVersion, State: outcomeBegun, Owner: j.call.Owner, Node: j.worker.cluster.cfg.ID, Deadline: j.call.Deadline,
@@ -71,11 +72,11 @@ func (j *job) own() *callOutcome {
 // isLate reports whether the deadline of the call has passed.
 func (j *job) isLate() bool { return !time.Now().Before(j.call.deadline()) }
 
-// goOn sees to a call that was handed out before, and has begun then. Its node may run it yet, and
-// then the nodes remember that together. What they may have forgotten is not run again.
+// goOn handles a call that was delivered before, and has begun then. Its node may still run it,
+// which the shared records prevent here. A call whose record may have expired is not run again.
 func (j *job) goOn(ctx context.Context, there *callOutcome) {
 	if j.isLate() {
-		j.done() // its node may yet say how it ended; if not, who asks finds that it may have run
+		j.done() // its node may still write the outcome; otherwise it may have run
 		return
 	}
 	age, err := j.queue.age(ctx, there)
@@ -86,7 +87,7 @@ func (j *job) goOn(ctx context.Context, there *callOutcome) {
 	own := there.takenOver(j.worker.cluster.cfg.ID)
 	switch err := j.queue.replace(ctx, j.call.Key, own); {
 	case isConflict(err):
-		j.taken.back(queueLater) // something has become of it meanwhile
+		j.taken.back(queueLater) // its outcome has changed meanwhile
 	case err != nil:
 		j.unknown(err)
 	case age >= j.worker.cluster.cfg.Durable.Remember && !j.mayRunAgain():
@@ -100,7 +101,7 @@ func (j *job) mayRunAgain() bool {
 	return slices.Contains(j.worker.cluster.cfg.Durable.Idempotent, j.call.Function)
 }
 
-// unknown hands the call back, of which this node cannot write what becomes of it.
+// unknown returns the call to the queue after a failure to write its outcome.
 func (j *job) unknown(err error) {
 	if !errors.Is(err, context.Canceled) {
 		j.worker.log.Warn("cluster: a call that waits is handed back: what becomes of it cannot be written", "function", j.call.Function, "error", err)
@@ -108,31 +109,31 @@ func (j *job) unknown(err error) {
 	j.back(queueLater)
 }
 
-// back hands the call back for a while, in which it keeps its slot: else a node that can take
-// nothing would hand all calls back that wait, again and again.
+// back returns the call to the queue for d. The call keeps its slot for that time: otherwise a node
+// that can take nothing would return all waiting calls again and again.
 func (j *job) back(d time.Duration) {
 	j.taken.back(d)
 	j.worker.pause(min(d, queueLook))
 }
 
-// done lets the message go.
+// done removes the message from the queue.
 func (j *job) done() {
 	if err := j.taken.done(context.WithoutCancel(j.worker.cluster.ctx)); err != nil {
-		// if it is handed out again, it is met as one that is over
+		// a further delivery finds that the call is over
 		j.worker.log.Debug("cluster: JetStream has not said that a call waits no more", "error", err)
 	}
 }
 
-// run lets the node run the call, and writes its outcome before the message goes.
+// run runs the call on the node, and writes its outcome before it removes the message.
 func (j *job) run(ctx context.Context, o *callOutcome) {
 	stop := j.keep(ctx)
 	defer stop()
 	result, err := j.invoke(ctx)
 	switch {
 	case ctx.Err() != nil && err != nil:
-		j.taken.back(0) // this node leaves, and the others know what has become of the call
+		j.taken.back(0) // this node leaves, and the other nodes have the record of the call
 	case isCut(err):
-		j.back(queueLater) // this node knows that, too
+		j.back(queueLater) // this node has the record as well
 	case refusedForNow(err):
 		j.handBack(o, err)
 	default:
@@ -140,7 +141,7 @@ func (j *job) run(ctx context.Context, o *callOutcome) {
 	}
 }
 
-// invoke makes the call at the node.
+// invoke makes the call on the node.
 func (j *job) invoke(ctx context.Context) ([]byte, error) {
 	until := j.call.deadline()
 	if last := time.Now().Add(j.queue.longest); until.After(last) {
@@ -148,7 +149,7 @@ func (j *job) invoke(ctx context.Context) ([]byte, error) {
 	}
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
-	// A Connection would wait for its next session, which a node that drains does not begin.
+	// A Connection would wait for its next session, which a draining node rejects.
 	on := j.worker.peer.conn.Session()
 	if on == nil {
 		return nil, durableRefusal(codec.ErrUnavailable.Withf("the node takes no calls now"))
@@ -169,7 +170,7 @@ func isCut(err error) bool {
 	return errors.As(err, &a) && !a.Remote && errors.Is(a, asterisque.ErrSessionClosed) && !asterisque.Repeatable(err)
 }
 
-// keep tells JetStream that this node has the call, until stop is called.
+// keep reports to JetStream that this node still has the call, until stop is called.
 func (j *job) keep(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() { // ends with stop
@@ -180,8 +181,8 @@ func (j *job) keep(ctx context.Context) (stop func()) {
 	return cancel
 }
 
-// handBack hands back a call that the node has refused. It can be taken back, and expires, again,
-// unless another node has begun it before.
+// handBack returns a rejected call to the queue. Withdrawal and expiry are possible again, unless
+// another node has begun it before.
 func (j *job) handBack(o *callOutcome, refusal error) {
 	if o.Since == 0 {
 		if err := j.queue.undecide(context.WithoutCancel(j.worker.cluster.ctx), j.call.Key, o); err != nil {
@@ -197,9 +198,9 @@ func (j *job) handBack(o *callOutcome, refusal error) {
 
 var errOutcomeUnkept = codec.ErrOverloaded.Withf("the call ran, and its outcome was too large to be kept")
 
-// settle writes the outcome, and lets the message go. While NATS is away the outcome waits here,
-// until nobody asks for it any more. If it is not written then, or this node leaves, the message is
-// handed out again, and the nodes answer from what they remember.
+// settle writes the outcome, and removes the message. During an outage of NATS it retries, until no
+// poster asks for the outcome any more. If it is not written by then, or this node leaves, the
+// message is delivered again, and the nodes answer from their records.
 func (j *job) settle(o *callOutcome) {
 	ctx, cancel := context.WithDeadline(j.worker.cluster.ctx, j.call.deadline().Add(queueGrace))
 	defer cancel()

@@ -9,15 +9,15 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// queueKey is how many bytes the key of a posted call has, which nobody guesses.
+// queueKey is the size in bytes of a posted call's key, which cannot be guessed.
 const queueKey = 16
 
-// posted is a call that waits. As a message it is a line of JSON, and after it the parameters.
+// posted is a waiting call. Its message is a line of JSON, followed by the parameters.
 type posted struct {
 	Version  int               `json:"v"`
 	Key      []byte            `json:"key"`
-	Owner    string            `json:"owner,omitempty"` // the identity of who has posted it
-	Name     string            `json:"name,omitempty"`  // these are of the node that has
+	Owner    string            `json:"owner,omitempty"` // the identity of the poster
+	Name     string            `json:"name,omitempty"`  // of the poster's node, as ID
 	ID       string            `json:"id"`
 	Function uint16            `json:"function"`
 	Codec    string            `json:"codec"`
@@ -25,12 +25,12 @@ type posted struct {
 	Deadline int64             `json:"deadline"` // milliseconds since 1970
 
 	params []byte
-	at     time.Time // when it was posted; zero: elsewhere
+	at     time.Time // when it was posted; zero: on another node
 }
 
 const (
 	postedVersion = 1
-	mostPoster    = 255 // bytes of what each name of who has posted a call has
+	mostPoster    = 255 // maximum bytes of each name of a poster
 )
 
 func (p *posted) encode() []byte {
@@ -38,13 +38,14 @@ func (p *posted) encode() []byte {
 	return append(append(head, '\n'), p.params...)
 }
 
-// deadline returns from when on the call does not begin.
+// deadline returns the time after which the call no longer begins.
 func (p *posted) deadline() time.Time { return time.UnixMilli(p.Deadline) }
 
-// errPostedNewer is for a message that a newer node has written, which others may read.
+// errPostedNewer is the error of a message of a newer version, which other nodes may be able to
+// read.
 var errPostedNewer = errors.New("it was posted by a newer node")
 
-// decodePosted returns the call of a message, which anybody may have written who may post.
+// decodePosted returns the call of a message. Any client that may post may have written it.
 func decodePosted(b []byte) (*posted, error) {
 	head, params, _ := bytes.Cut(b, []byte{'\n'})
 	if versionOf(head) > postedVersion {
