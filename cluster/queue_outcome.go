@@ -16,14 +16,14 @@ import (
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
-// outcomeState says what became of a posted call. Whoever decides that first, writes it: one write
-// of several succeeds, so a call neither begins that was taken back, nor is taken back, or called
-// expired, once it has begun.
+// outcomeState is the state of a posted call. Each change is a compare-and-swap, of which one
+// succeeds. So a withdrawn call never begins, and a call that has begun is neither withdrawn nor
+// expired.
 //
 //	(nothing) ── a node begins it ──▶ begun ── it is over ──▶ answered
 //	   │  ▲                             │
-//	   │  └───── the node refuses it ───┘
-//	   ├── who posted takes it back ──▶ withdrawn
+//	   │  └───── the node rejects it ───┘
+//	   ├── the poster withdraws it ───▶ withdrawn
 //	   └── its deadline passes ───────▶ expired
 type outcomeState string
 
@@ -34,14 +34,14 @@ const (
 	outcomeExpired   outcomeState = "expired"
 )
 
-// callOutcome is what became of a posted call. In the bucket it is a line of JSON, and after it the
+// callOutcome is the outcome of a posted call. In the bucket it is a line of JSON, followed by the
 // result, or the detail of the abort.
 type callOutcome struct {
 	Version  int          `json:"v"`
 	State    outcomeState `json:"state"`
-	Owner    string       `json:"owner,omitempty"` // the identity of who has posted the call
-	Node     string       `json:"node,omitempty"`  // that has begun it
-	Since    int64        `json:"since,omitempty"` // when another node began it before, as written
+	Owner    string       `json:"owner,omitempty"` // the identity of the poster
+	Node     string       `json:"node,omitempty"`  // the node that has begun it
+	Since    int64        `json:"since,omitempty"` // the begin on an earlier node, as written
 	Aborted  bool         `json:"aborted,omitempty"`
 	Code     codec.Code   `json:"code,omitempty"`
 	Message  string       `json:"message,omitempty"`
@@ -49,7 +49,7 @@ type callOutcome struct {
 	Deadline int64        `json:"deadline"` // of the call, milliseconds since 1970
 
 	body     []byte
-	revision uint64    // in the bucket; 0: there is none
+	revision uint64    // in the bucket; 0: none
 	written  time.Time // by the clock of JetStream; zero: by this node
 }
 
@@ -71,7 +71,7 @@ func decodeOutcome(b []byte) (*callOutcome, error) {
 	return o, nil
 }
 
-// answered returns the outcome of a call that is over.
+// answered returns the outcome of a call that has ended.
 func (o *callOutcome) answered(result []byte, err error) *callOutcome {
 	other := *o
 	other.State, other.body = outcomeAnswered, result
@@ -82,12 +82,12 @@ func (o *callOutcome) answered(result []byte, err error) *callOutcome {
 	other.Aborted, other.Code, other.Ran, other.body = true, a.Code, a.Ran, a.Detail
 	other.Message = a.Message[:min(len(a.Message), codec.MaxReason)]
 	if o.Since != 0 {
-		other.Ran = codec.MaybeRan // this node has not run it, and the one before may have
+		other.Ran = codec.MaybeRan // this node has not run it, but the earlier one may have
 	}
 	return &other
 }
 
-// takenOver returns what is there as that of another node, which has got the call after it.
+// takenOver returns the outcome for a node to which the call was delivered again.
 func (o *callOutcome) takenOver(by string) *callOutcome {
 	other := *o
 	other.Node = by
@@ -109,14 +109,14 @@ func (o *callOutcome) give() ([]byte, error) {
 	return nil, a
 }
 
-// outcomeKey returns where the outcome of a call is: who may look into the bucket alone does not
-// learn the key.
+// outcomeKey returns the bucket key of a call's outcome. A client with read access to the bucket
+// does not learn the call's key from it.
 func outcomeKey(key []byte) string {
 	hash := sha256.Sum256(key)
 	return hex.EncodeToString(hash[:])
 }
 
-// outcome returns what became of a call, or nil if nothing has yet.
+// outcome returns the outcome of a call, or nil if there is none yet.
 func (q *queue) outcome(ctx context.Context, key []byte) (*callOutcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, natsPatience)
 	defer cancel()
@@ -134,7 +134,7 @@ func (q *queue) outcome(ctx context.Context, key []byte) (*callOutcome, error) {
 	return o, err
 }
 
-// state returns what the bucket of the outcomes has, and the time by the clock of JetStream.
+// state returns the state of the bucket of the outcomes, and the time by the clock of JetStream.
 func (q *queue) state(ctx context.Context) (*jetstream.StreamInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, natsPatience)
 	defer cancel()
@@ -145,7 +145,7 @@ func (q *queue) state(ctx context.Context) (*jetstream.StreamInfo, error) {
 	return s.CachedInfo(), nil
 }
 
-// age returns for how long a call has begun, by the clock of JetStream alone.
+// age returns the time since a call has begun, by the clock of JetStream alone.
 func (q *queue) age(ctx context.Context, o *callOutcome) (time.Duration, error) {
 	info, err := q.state(ctx)
 	if err != nil {
@@ -154,7 +154,7 @@ func (q *queue) age(ctx context.Context, o *callOutcome) (time.Duration, error) 
 	return info.TimeStamp.Sub(o.began()), nil
 }
 
-// began returns when the call has begun, by the clock of JetStream.
+// began returns the time when the call has begun, by the clock of JetStream.
 func (o *callOutcome) began() time.Time {
 	if o.Since != 0 {
 		return time.UnixMilli(o.Since)
@@ -162,33 +162,33 @@ func (o *callOutcome) began() time.Time {
 	return o.written
 }
 
-// decide writes o unless something was decided already, which it returns then. It may be o itself,
-// if the answer to an earlier write of it was lost.
+// decide writes o unless there is an outcome, which it returns then. That may be o itself, if the
+// answer to an earlier write of it was lost.
 func (q *queue) decide(ctx context.Context, key []byte, o *callOutcome) (there *callOutcome, err error) {
 	for times := 0; ; times++ {
 		o.revision, err = q.create(ctx, key, o)
 		if !errors.Is(err, jetstream.ErrKeyExists) {
 			return nil, err
 		}
-		// the server that answers may not have what the leader has
+		// the answering server may lag behind the leader
 		if there, err = q.outcome(ctx, key); there != nil || err != nil || !wait.HoldOff(ctx, holdOffTime(times)) {
 			return there, either(err, ctx.Err())
 		}
 	}
 }
 
-// settleTries is how often an outcome is written in the place of one that has changed meanwhile:
-// other nodes to which the call was handed out do not change it more often than that.
+// settleTries bounds the attempts to replace an outcome that changes meanwhile: other nodes that
+// get the call do not change it more often.
 const settleTries = 10
 
-// settle writes how a call has ended, unless somebody else has.
+// settle writes the end of a call, unless another client has written one.
 func (q *queue) settle(ctx context.Context, key []byte, o *callOutcome) (err error) {
 	for times := range settleTries {
 		switch err = q.replace(ctx, key, o); {
 		case isUnfit(err) && len(o.body)+len(o.Message) > len(errOutcomeUnkept.Message):
 			o = o.answered(nil, errOutcomeUnkept)
 		case isConflict(err):
-			// the server that answers may not have what the leader has
+			// the answering server may lag behind the leader
 			if !wait.HoldOff(ctx, holdOffTime(times)) {
 				return ctx.Err()
 			}
@@ -197,7 +197,7 @@ func (q *queue) settle(ctx context.Context, key []byte, o *callOutcome) (err err
 			case failed != nil || there != nil && there.State != outcomeBegun:
 				return failed
 			case there == nil:
-				o.revision = 0 // the bucket was made anew
+				o.revision = 0 // the bucket was created again
 			default:
 				o.revision = there.revision
 			}
@@ -208,14 +208,14 @@ func (q *queue) settle(ctx context.Context, key []byte, o *callOutcome) (err err
 	return err
 }
 
-// create writes o if there is nothing.
+// create writes o if there is no outcome.
 func (q *queue) create(ctx context.Context, key []byte, o *callOutcome) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, natsPatience)
 	defer cancel()
 	return q.outcomes.Create(ctx, outcomeKey(key), o.encode())
 }
 
-// replace puts another outcome in the place of one.
+// replace replaces an outcome by o, if it still has o.revision.
 func (q *queue) replace(ctx context.Context, key []byte, o *callOutcome) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, natsPatience)
 	defer cancel()

@@ -21,25 +21,25 @@ import (
 // queueCodec encodes the parameters and results of posted calls.
 var queueCodec = codec.CBOR
 
-// PostOption sets one property of a call that is posted.
+// PostOption sets one property of a posted call.
 type PostOption func(*posting)
 
-// posting is what the options of a call say.
+// posting is the result of the options.
 type posting struct {
-	deadline time.Time // zero: as late as may be
+	deadline time.Time // zero: the latest possible one
 	urgency  priority.Priority
 }
 
-// WithDeadline says until when the call may wait and run. Without, that is as long as the queue
-// allows (Queue.Longest).
+// WithDeadline sets the time until which the call may wait and run. The default is the maximum of
+// the queue (Queue.Longest).
 func WithDeadline(at time.Time) PostOption { return func(p *posting) { p.deadline = at } }
 
-// WithUrgency gives the call a priority: calls above 0 are taken before those of 0, and these
-// before those below. The call runs with it, too.
+// WithUrgency sets the priority of the call: nodes take calls above 0 before those of 0, and those
+// before calls below 0. The call runs with that priority, too.
 func WithUrgency(u priority.Priority) PostOption { return func(p *posting) { p.urgency = u } }
 
 // Post posts a call of a typed function: see [Cluster.Post]. Parameters are encoded by
-// [codec.CBOR]. Those that cannot be encoded are an ErrBadParams.
+// [codec.CBOR]. If they cannot be encoded, the error is an ErrBadParams.
 func Post[P, R any](ctx context.Context, c *Cluster, name string, f asterisque.Function[P, R], params P, opts ...PostOption) (Receipt, error) {
 	encoded, err := queueCodec.Append(nil, &params)
 	if err != nil {
@@ -48,21 +48,21 @@ func Post[P, R any](ctx context.Context, c *Cluster, name string, f asterisque.F
 	return c.Post(ctx, name, f.Number(), encoded, opts...)
 }
 
-// Post lets a call wait in JetStream until a node of a name comes that takes it ([Config].Queue),
-// or until its deadline: then it will not run any more. params are as a session with [codec.CBOR]
-// carries them. It returns when JetStream has the call, with the receipt for its outcome.
+// Post stores a call in JetStream, where it waits until a node of the name takes it
+// ([Config].Queue), or until its deadline, after which it will not run. params are encoded in the
+// same way as in a session with [codec.CBOR]. Post returns when JetStream has stored the call, with
+// the receipt for its outcome.
 //
 // Errors are an *[asterisque.Abort]: ErrOverloaded if the queue is full; ErrUnavailable if
-// JetStream does not take the call, or ctx has ended; ErrTooLarge beyond what NATS takes in a
-// message (its max_payload); ErrExpired for a deadline that has passed; ErrBadParams for a name or
-// a deadline that cannot be, and for parameters that cannot be encoded. An ErrUnavailable wraps why
-// the queue cannot be used: [ErrNoJetStream], [ErrOtherCluster], a [*BucketError],
+// JetStream does not accept the call, or ctx has ended; ErrTooLarge if it exceeds the maximum
+// message size of NATS (max_payload); ErrExpired for a deadline that has passed; ErrBadParams for
+// an invalid name or deadline, and for parameters that cannot be encoded. An ErrUnavailable wraps
+// the reason why the queue cannot be used: [ErrNoJetStream], [ErrOtherCluster], a [*BucketError],
 // nats.ErrPermissionViolation.
 //
-// An error that is [asterisque.Repeatable] says that the call was not posted. One that is not comes
-// with the receipt: JetStream has not said whether it has the call, and what became of it, the
-// receipt tells. While that is open, Post posts the call again, so that it is there once, until ctx
-// ends.
+// If the error is [asterisque.Repeatable], the call was not posted. Any other error comes with a
+// receipt: JetStream has not confirmed whether it has the call, and the receipt gives the outcome.
+// Until ctx ends, Post retries such a call, without duplicates.
 func (c *Cluster) Post(ctx context.Context, name string, function uint16, params []byte, opts ...PostOption) (Receipt, error) {
 	q, err := c.queueToPost(ctx, name)
 	if err != nil {
@@ -80,7 +80,7 @@ func (c *Cluster) Post(ctx context.Context, name string, function uint16, params
 	return r.encode(), err
 }
 
-// queueToPost returns the queue of a name, or why nothing can be posted to it.
+// queueToPost returns the queue of a name, or an error if no call can be posted to it.
 func (c *Cluster) queueToPost(ctx context.Context, name string) (*queue, error) {
 	if !token.MatchString(name) {
 		return nil, neverPosted(codec.ErrBadParams, nil, "%q is no name of nodes", name)
@@ -103,7 +103,7 @@ func (c *Cluster) posted(function uint16, params []byte) *posted {
 	}
 }
 
-// apply does what options say, or returns why it cannot.
+// apply applies options, or returns an error.
 func (p *posted) apply(opts []PostOption, longest time.Duration) error {
 	var how posting
 	for _, o := range opts {
@@ -135,13 +135,13 @@ func (p *posting) until(now time.Time, longest time.Duration) (time.Time, error)
 	return p.deadline, nil
 }
 
-// post publishes a call until JetStream says what has become of it, or ctx ends.
+// post publishes a call until JetStream confirms or rejects it, or ctx ends.
 func (c *Cluster) post(ctx context.Context, q *queue, m *posted) (uint64, error) {
 	msg := &nats.Msg{Subject: q.subject + "." + strconv.Itoa(classOf(m.Urgency)), Data: m.encode()}
 	opts := []jetstream.PublishOpt{
 		jetstream.WithMsgID(hex.EncodeToString(m.Key)), jetstream.WithMsgTTL(wholeSeconds(m.deadline().Sub(m.at))), jetstream.WithRetryAttempts(0),
 	}
-	open := false // an attempt may have come through
+	open := false // an attempt may have succeeded
 	for times := 0; ; times++ {
 		sequence, err := c.postOnce(ctx, q, msg, opts)
 		if err == nil {
@@ -157,14 +157,14 @@ func (c *Cluster) post(ctx context.Context, q *queue, m *posted) (uint64, error)
 	}
 }
 
-// postedPerhaps returns the error of a call that JetStream may have.
+// postedPerhaps returns the error of a call that JetStream may have stored.
 func postedPerhaps(cause error) error {
 	a := codec.ErrUnavailable.Withf("JetStream has not said whether it has the call: the receipt tells what becomes of it")
 	a.Cause = cause
 	return a
 }
 
-// postOnce publishes a call once.
+// postOnce makes one attempt to publish a call.
 func (c *Cluster) postOnce(ctx context.Context, q *queue, msg *nats.Msg, opts []jetstream.PublishOpt) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, natsPatience)
 	defer cancel()
@@ -175,7 +175,7 @@ func (c *Cluster) postOnce(ctx context.Context, q *queue, msg *nats.Msg, opts []
 	return ack.Sequence, nil
 }
 
-// notPosted returns the error of a call that JetStream certainly does not have.
+// notPosted returns the error of a call that JetStream certainly has not stored.
 func (c *Cluster) notPosted(q *queue, subject string, err error) error {
 	switch {
 	case isFull(err):
@@ -190,7 +190,7 @@ func (c *Cluster) notPosted(q *queue, subject string, err error) error {
 	return neverPosted(codec.ErrUnavailable, err, "JetStream does not take the call: post it again later")
 }
 
-// wholeSeconds returns a time to live as JetStream takes it, at least d.
+// wholeSeconds returns a time to live that JetStream accepts, at least d.
 func wholeSeconds(d time.Duration) time.Duration {
 	return max((d + time.Second - 1).Truncate(time.Second), time.Second)
 }

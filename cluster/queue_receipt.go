@@ -9,27 +9,27 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// Receipt is what [Post] gives for a call that waits. It is text to be written down, as long as the
-// outcome matters: by it another program of the same identity, or the same one after a restart,
-// asks for the outcome ([Cluster.Result]) or takes the call back ([Cluster.Withdraw]). It is a
-// secret as well: who may read the outcomes in NATS and has it can do both. All nodes without
-// Config.Identity and Config.Name are of one identity.
+// Receipt is the result of [Post] for a waiting call. It is text to be stored as long as the
+// outcome is needed: with it, any program of the same identity, also after a restart, can get the
+// outcome ([Cluster.Result]) or withdraw the call ([Cluster.Withdraw]). It is also a secret: a
+// client that has it and may read the outcomes in NATS can do both. All nodes without
+// Config.Identity and Config.Name share one identity.
 type Receipt string
 
-// receiptMark is what a Receipt begins with: its version.
+// receiptMark is the prefix of a Receipt: its version.
 const receiptMark = "asterisque-receipt-1."
 
-// mostReceipt is how many bytes a Receipt may have.
+// mostReceipt is the maximum size of a Receipt in bytes.
 const mostReceipt = 1 << 10
 
-// receipt is what a Receipt says.
+// receipt is the content of a Receipt.
 type receipt struct {
 	Name     string `json:"name"`
 	Key      []byte `json:"key"`
-	Sequence uint64 `json:"seq,omitempty"` // of the message; 0: JetStream has not told
+	Sequence uint64 `json:"seq,omitempty"` // of the message; 0: not confirmed by JetStream
 	Owner    string `json:"owner,omitempty"`
-	Posted   int64  `json:"posted"`   // these are milliseconds since 1970
-	Deadline int64  `json:"deadline"` // from when on it does not begin
+	Posted   int64  `json:"posted"`   // milliseconds since 1970, as Deadline
+	Deadline int64  `json:"deadline"` // after it the call does not begin
 }
 
 func (r *receipt) encode() Receipt {
@@ -37,13 +37,13 @@ func (r *receipt) encode() Receipt {
 	return Receipt(receiptMark + base64.RawURLEncoding.EncodeToString(b))
 }
 
-// deadline returns from when on the call does not begin.
+// deadline returns the time after which the call does not begin.
 func (r *receipt) deadline() time.Time { return time.UnixMilli(r.Deadline) }
 
-// errNoReceipt is for a Receipt that none is.
+// errNoReceipt is the error for an invalid Receipt.
 var errNoReceipt = codec.ErrBadParams.Withf("this is no receipt of a posted call: pass the text that Post returned, the whole of it")
 
-// parse returns what a Receipt says, or errNoReceipt.
+// parse returns the content of a Receipt, or errNoReceipt.
 func (r Receipt) parse() (*receipt, error) {
 	text, ok := strings.CutPrefix(string(r), receiptMark)
 	if !ok || len(r) > mostReceipt {

@@ -14,14 +14,14 @@ import (
 )
 
 var (
-	// ErrNotYours says that a receipt is that of a call which another identity has posted: see
+	// ErrNotYours reports that another identity has posted the call of a receipt: see
 	// Config.Identity. It is an [asterisque.ErrUnauthorized].
 	ErrNotYours error = codec.ErrUnauthorized.Withf("cluster: the receipt is that of another identity")
 
-	// ErrWithdrawn is the outcome of a call that was taken back, and did not run.
+	// ErrWithdrawn is the outcome of a call that was withdrawn, and did not run.
 	ErrWithdrawn = errors.New("cluster: the call was taken back before it began")
 
-	// ErrBegun says that a call cannot be taken back any more: it has begun, or is over.
+	// ErrBegun reports that a call can no longer be withdrawn: it has begun, or has ended.
 	ErrBegun = errors.New("cluster: the call has begun, and cannot be taken back: ask for its result")
 )
 
@@ -31,10 +31,10 @@ var (
 	errPostedForgotten = codec.ErrUnavailable.Withf("the call may have run: its outcome is not kept any more")
 )
 
-// queueGrace is for how long after its deadline the outcome of a call that has begun is waited for.
+// queueGrace is the time after its deadline to wait for the outcome of a call that has begun.
 const queueGrace = 2 * queueAgain
 
-// Result is [Cluster.Result] for a typed function, whose result it decodes. One that is none of R
+// Result is [Cluster.Result] for a typed function. It decodes the result. If that fails, the error
 // is an ErrBadResult.
 func Result[P, R any](ctx context.Context, c *Cluster, f asterisque.Function[P, R], of Receipt) (result R, err error) {
 	encoded, err := c.Result(ctx, of)
@@ -49,15 +49,15 @@ func Result[P, R any](ctx context.Context, c *Cluster, f asterisque.Function[P, 
 	return result, nil
 }
 
-// Result waits until a posted call is over, and returns its result, as often as it is asked. It may
-// be called by any node of the identity that has posted the call. The wait ends with ctx, whose
-// error is returned then; while NATS is away it goes on.
+// Result waits until a posted call has ended, and returns its result. It may be called repeatedly,
+// by any node of the identity that has posted the call. If ctx ends first, it returns the error of
+// ctx. It keeps waiting during an outage of NATS.
 //
-// Errors are the [asterisque.Abort] of the function; ErrExpired if the deadline passed, and it is
+// Errors are the [asterisque.Abort] of the function; ErrExpired if the deadline passed, which is
 // [asterisque.Repeatable] if the call did not run; [ErrWithdrawn]; [ErrNotYours]; ErrBadParams for
-// what is no receipt; those of opening the queue, as of [Cluster.Post]; and ErrUnavailable if the
-// call may have run, and nobody knows how it ended: its node was lost, or the outcome is not kept
-// any more (see Queue.Longest). An outcome that was returned stays as it is.
+// an invalid receipt; those of opening the queue, as of [Cluster.Post]; and ErrUnavailable if the
+// call may have run, and its outcome is unknown: its node was lost, or the outcome has expired (see
+// Queue.Longest). An outcome that was returned once does not change.
 func (c *Cluster) Result(ctx context.Context, of Receipt) ([]byte, error) {
 	r, err := c.receiptOf(of)
 	if err != nil {
@@ -77,13 +77,13 @@ func (c *Cluster) Result(ctx context.Context, of Receipt) ([]byte, error) {
 	}
 }
 
-// lookForOutcome returns what became of a call once it is over, and neither that nor an error
-// before. What it cannot use it opens anew next time.
+// lookForOutcome returns the outcome of a call once it has ended, and nil, nil before. It opens a
+// queue that is gone again at the next call.
 func (c *Cluster) lookForOutcome(ctx context.Context, r *receipt) (*callOutcome, error) {
 	q, err := c.queueOfReceipt(ctx, r)
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound) && time.Since(r.deadline()) <= queueGrace:
-		return nil, nil // who posts, and who takes, makes it again
+		return nil, nil // the poster, or a node that takes calls, creates it again
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return nil, errPostedForgotten
 	case err != nil:
@@ -96,14 +96,14 @@ func (c *Cluster) lookForOutcome(ctx context.Context, r *receipt) (*callOutcome,
 	return o, err
 }
 
-// isPassing reports whether NATS may answer later what it has not answered.
+// isPassing reports whether an error of NATS is temporary.
 func isPassing(err error) bool {
 	return passes(err) || isFull(err) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, nats.ErrDisconnected) ||
 		errors.Is(err, nats.ErrNoResponders) || errors.Is(err, nats.ErrReconnectBufExceeded) ||
-		errors.Is(err, jetstream.ErrNoStreamResponse) // a leader is elected
+		errors.Is(err, jetstream.ErrNoStreamResponse) // a leader is being elected
 }
 
-// receiptOf returns what a receipt says, if it is that of this identity.
+// receiptOf returns the content of a receipt, if it belongs to this identity.
 func (c *Cluster) receiptOf(of Receipt) (*receipt, error) {
 	if err := c.Err(); err != nil {
 		return nil, err
@@ -132,37 +132,36 @@ func (c *Cluster) outcomeOf(ctx context.Context, q *queue, r *receipt) (*callOut
 	case o.State != outcomeBegun:
 		return o, nil
 	case late > queueGrace:
-		// an answer that comes now is too late
+		// an answer after this is too late
 		return nil, q.settle(ctx, r.Key, o.answered(nil, errPostedRan))
 	}
 	return nil, nil
 }
 
-// outcomeless decides what becomes of a call of which nobody has decided anything, once its
-// deadline has passed.
+// outcomeless expires a call without an outcome, once its deadline has passed.
 func (q *queue) outcomeless(ctx context.Context, r *receipt, late time.Duration) error {
 	switch {
 	case q.hasForgotten(r):
 		return errPostedForgotten
 	case late > 0:
-		// a node that has the call yet finds it decided
+		// a node that still has the call finds this outcome
 		_, err := q.decide(ctx, r.Key, r.decided(outcomeExpired))
 		return err
 	}
 	return nil
 }
 
-// hasForgotten reports whether the outcome of a call may be kept no more.
+// hasForgotten reports whether the outcome of a call may have expired.
 func (q *queue) hasForgotten(r *receipt) bool {
 	return time.Since(time.UnixMilli(r.Posted)) > Queue{Longest: q.longest}.kept()
 }
 
-// decided returns the outcome of a call that does not begin.
+// decided returns the outcome of a call that will not begin.
 func (r *receipt) decided(s outcomeState) *callOutcome {
 	return &callOutcome{Version: outcomeVersion, State: s, Owner: r.Owner, Deadline: r.Deadline}
 }
 
-// answer returns what the caller gets of a call that is over.
+// answer returns the result or error of a call that has ended.
 func (o *callOutcome) answer() ([]byte, error) {
 	switch o.State {
 	case outcomeAnswered:
@@ -175,10 +174,10 @@ func (o *callOutcome) answer() ([]byte, error) {
 	return nil, errOutcomeAlien
 }
 
-// Withdraw takes a posted call back: once it returns nil the call will not run. It fails with
-// [ErrBegun] if the call has begun or is over, and else as [Cluster.Result] does; NATS has two
-// seconds for each answer, and after an error of it nobody knows: Withdraw may be called again.
-// A node that refuses the call lets it be taken back again.
+// Withdraw withdraws a posted call: once it returns nil the call will not run. It fails with
+// [ErrBegun] if the call has begun or has ended, and otherwise as [Cluster.Result] does. NATS has
+// two seconds for each answer. After an error of NATS the effect is unknown, and Withdraw may be
+// retried. A call that a node has rejected can be withdrawn again.
 func (c *Cluster) Withdraw(ctx context.Context, of Receipt) error {
 	r, err := c.receiptOf(of)
 	if err != nil {
@@ -200,7 +199,7 @@ func (c *Cluster) Withdraw(ctx context.Context, of Receipt) error {
 	return nil
 }
 
-// takeBack decides that a call does not begin, if it has not.
+// takeBack writes that a call will not begin, unless it has begun.
 func (c *Cluster) takeBack(ctx context.Context, q *queue, r *receipt) error {
 	there, err := q.decide(ctx, r.Key, r.decided(outcomeWithdrawn))
 	switch {
@@ -214,11 +213,11 @@ func (c *Cluster) takeBack(ctx context.Context, q *queue, r *receipt) error {
 	return nil
 }
 
-// remove deletes the message of a call, for its room alone: a node would let it go as well. The
-// number that the receipt says may be that of another one, since a queue that was made anew counts
-// from one again.
+// remove deletes the message of a call, only to free its room: a node would drop it as well. The
+// sequence number in the receipt may belong to another message, since a queue that was created
+// again counts from one.
 func (q *queue) remove(ctx context.Context, r *receipt) error {
-	if r.Sequence == 0 { // JetStream has not told
+	if r.Sequence == 0 { // JetStream has not confirmed it
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, natsPatience)

@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// openQueue gets the streams of a queue from open. A node that takes its calls checks the limits;
-// who posts takes them as they are.
+// openQueue gets the streams of a queue from open. A node that takes its calls checks the limits. A
+// poster accepts them as they are.
 func (c *Cluster) openQueue(ctx context.Context, name string, open streamOpener, check bool) (*queue, error) {
 	plan := *c.cfg.Queue
 	want := c.queueStream(name, plan)
@@ -42,13 +42,13 @@ func (c *Cluster) openOutcomes(ctx context.Context, q *queue, plan Queue, open s
 	return err
 }
 
-// queueSubject returns where the calls of a name are posted, without the class.
+// queueSubject returns the subject for calls to a name, without the class.
 func (c *Cluster) queueSubject(name string) string {
 	return "asterisque.queue." + c.cfg.Prefix + "." + name
 }
 
-// classSubjects returns where the calls of each class are posted. Nothing else gets into the
-// queue, where nobody would take it.
+// classSubjects returns the subjects for calls of each class. The queue accepts no other subjects,
+// whose messages no node would take.
 func (c *Cluster) classSubjects(name string) (subjects []string) {
 	for class := range queueClasses {
 		subjects = append(subjects, c.queueSubject(name)+"."+strconv.Itoa(class))
@@ -74,9 +74,10 @@ func (c *Cluster) queueStream(name string, plan Queue) jetstream.StreamConfig {
 	}
 }
 
-// outcomesStream returns the stream below the bucket of the outcomes, as package jetstream makes
-// one for a bucket, which for that needs one more permission. They are found by a hash of a key
-// that nobody guesses. It has room for the ends of calls that have begun while there was room.
+// outcomesStream returns the stream configuration of the bucket of the outcomes, as package
+// jetstream makes one for a bucket; creating a bucket would need one more permission. The keys are
+// hashes of a key that cannot be guessed. The bucket has room for the outcomes of all calls that
+// have begun while there was room.
 func (c *Cluster) outcomesStream(bucket string, plan Queue) jetstream.StreamConfig {
 	s := bucketStream(bucket, "outcomes of calls that waited for asterisque nodes", plan.kept(), withReserve(plan.Bytes))
 	s.Storage, s.Replicas = c.cfg.times.storage(), c.cfg.Replicas
@@ -87,24 +88,25 @@ func (c *Cluster) outcomesStream(bucket string, plan Queue) jetstream.StreamConf
 // streamOpener is openStream, or findStream.
 type streamOpener func(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (jetstream.Stream, error)
 
-// findStream returns a stream, or jetstream.ErrStreamNotFound.
+// findStream opens a stream. The error is jetstream.ErrStreamNotFound if it does not exist.
 func findStream(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (jetstream.Stream, error) {
 	return js.Stream(ctx, want.Name)
 }
 
-// openStream returns a stream, which it makes if it is not there.
+// openStream opens a stream, and creates it if it does not exist.
 func openStream(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (jetstream.Stream, error) {
 	s, err := js.Stream(ctx, want.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		s, err = js.CreateStream(ctx, want)
-		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // somebody was faster
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another node has created it
 			s, err = js.Stream(ctx, want.Name)
 		}
 	}
 	return s, err
 }
 
-// checkQueue returns what is wrong with the stream of a queue; its limits count only for some.
+// checkQueue returns an error if the stream of a queue differs from want. It checks the limits only
+// if limits is true.
 func (c *Cluster) checkQueue(have, want jetstream.StreamConfig, limits bool) error {
 	if other := have.Metadata[clusterKey]; other != c.cfg.Cluster {
 		return otherCluster(want.Name, other, c.cfg.Cluster)

@@ -13,13 +13,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// taken is a message that was handed out to this node, until it says what is to become of it.
+// taken is a message that was delivered to this node, and is not acknowledged yet.
 type taken struct {
-	nc  *nats.Conn // these are fixed
+	nc  *nats.Conn // fixed, as msg is
 	msg *nats.Msg
 }
 
-// take asks JetStream for a message of a class. It is nil if there is none now.
+// take requests a message of a class from JetStream. It returns nil if there is none now.
 func (q *queue) take(ctx context.Context, nc *nats.Conn, class int) (*taken, error) {
 	ctx, cancel := context.WithTimeout(ctx, natsPatience)
 	defer cancel()
@@ -32,7 +32,7 @@ func (q *queue) take(ctx context.Context, nc *nats.Conn, class int) (*taken, err
 		return &taken{nc, m}, nil
 	}
 	status := m.Header.Get("Status")
-	if status == "503" { // nobody answers
+	if status == "503" { // no responders
 		return nil, nats.ErrNoResponders
 	}
 	if status == "404" || status == "408" {
@@ -41,8 +41,8 @@ func (q *queue) take(ctx context.Context, nc *nats.Conn, class int) (*taken, err
 	return nil, fmt.Errorf("JetStream hands nothing out: %s %s", status, m.Header.Get("Description"))
 }
 
-// asked is nc.RequestWithContext, with an inbox of its own: a message that is handed out comes
-// under the subject at which it was posted, by which package nats does not find who has asked.
+// asked is nc.RequestWithContext with an inbox of its own: a delivered message arrives with the
+// subject of its post, by which package nats cannot find the requester.
 func asked(ctx context.Context, nc *nats.Conn, subject string, data []byte) (*nats.Msg, error) {
 	inbox := nc.NewInbox()
 	sub, err := nc.SubscribeSync(inbox)
@@ -56,7 +56,7 @@ func asked(ctx context.Context, nc *nats.Conn, subject string, data []byte) (*na
 	return sub.NextMsgWithContext(ctx)
 }
 
-// done says that the message is not needed any more. JetStream confirms it.
+// done acknowledges the message, and waits for the confirmation of JetStream.
 func (t *taken) done(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, natsPatience)
 	defer cancel()
@@ -64,11 +64,11 @@ func (t *taken) done(ctx context.Context) error {
 	return err
 }
 
-// goesOn says that this node still has the message.
-func (t *taken) goesOn() { t.nc.Publish(t.msg.Reply, []byte("+WPI")) } // what is lost is said again
+// goesOn reports that this node still has the message.
+func (t *taken) goesOn() { t.nc.Publish(t.msg.Reply, []byte("+WPI")) } // a lost report is repeated
 
-// back hands the message back, to be handed out again after a delay. If that is lost, it is handed
-// out again all the same, once queueAgain has passed.
+// back returns the message, to be delivered again after a delay. If this request is lost, the
+// message is delivered again after queueAgain.
 func (t *taken) back(delay time.Duration) {
 	text, _ := json.Marshal(struct { // a number can be encoded
 		Delay time.Duration `json:"delay"`
@@ -76,15 +76,15 @@ func (t *taken) back(delay time.Duration) {
 	t.nc.Publish(t.msg.Reply, append([]byte("-NAK "), text...))
 }
 
-// never says that the message is to be handed out to nobody again.
+// never reports that the message must not be delivered again.
 func (t *taken) never() { t.nc.Publish(t.msg.Reply, []byte("+TERM")) }
 
-// queueAgain is after how long a message is handed out again whose node gives no sign.
+// queueAgain is the time without a sign of its node after which a message is delivered again.
 const queueAgain = 15 * time.Second
 
 func queueConsumer(class int) string { return "class" + strconv.Itoa(class) }
 
-// consumers makes what hands messages out, one for each class.
+// consumers creates the JetStream consumers, one for each class.
 func (q *queue) consumers(ctx context.Context, again time.Duration, replicas int) error {
 	for class := range queueClasses {
 		want := jetstream.ConsumerConfig{

@@ -12,30 +12,30 @@ import (
 )
 
 const (
-	// queueRuns is how many posted calls a node runs at once.
+	// queueRuns is the maximum number of posted calls that a node runs at once.
 	queueRuns = 16
 
-	// queueLook is after how long a node looks for calls though nobody has told it of any: those
-	// that were handed back, or whose node is gone.
+	// queueLook is the interval at which a node polls for calls without a hint: calls that were
+	// returned, or whose node is gone.
 	queueLook = 5 * time.Second
 
-	// queuePeerID is what the peer of a node calls itself that makes the calls of its queue.
+	// queuePeerID is the id of the peer of a node that makes the calls of its queue.
 	queuePeerID = "queue"
 )
 
-// worker takes the posted calls of a name, and lets its node run them.
+// worker takes the posted calls of a name and runs them on its node.
 type worker struct {
-	cluster *Cluster // these are fixed
-	queue   *queue   // but this is of the goroutine that takes
+	cluster *Cluster // fixed, as all but queue are
+	queue   *queue   // used by the taking goroutine alone
 	peer    *endpointPeer
 	log     *slog.Logger
-	posted  chan struct{}      // has an element if something was posted
+	posted  chan struct{}      // has an element after a post
 	hint    *nats.Subscription // fills posted
-	slots   chan struct{}      // has an element for each call that runs
-	room    *durableRoom       // for outcomes
+	slots   chan struct{}      // semaphore of the running calls
+	room    *durableRoom       // room for outcomes
 }
 
-// beginQueue lets the node take posted calls from now on, if that is switched on.
+// beginQueue begins to take posted calls, if configured.
 func (c *Cluster) beginQueue(start context.Context) error {
 	if !c.cfg.takes {
 		return nil
@@ -67,7 +67,7 @@ func (w *worker) begin(start context.Context) (err error) {
 	return err
 }
 
-// open finds the queue, or makes it.
+// open opens the queue, and creates it if it does not exist.
 func (w *worker) open(ctx context.Context, check bool) error {
 	q, err := w.cluster.openQueue(ctx, w.cluster.cfg.Name, openStream, check)
 	if err == nil {
@@ -80,17 +80,17 @@ func (w *worker) open(ctx context.Context, check bool) error {
 	return err
 }
 
-// wake lets the worker look.
+// wake makes the worker look for calls.
 func (w *worker) wake() {
 	select {
 	case w.posted <- struct{}{}:
-	default: // it will look
+	default: // it will look anyway
 	}
 }
 
 // run takes calls, the most urgent ones first, until the node leaves or drains.
 func (w *worker) run() {
-	defer w.hint.Unsubscribe() // fails if the connection is closed, and then nothing more comes
+	defer w.hint.Unsubscribe() // fails if the connection is closed, and then no more hints arrive
 	for w.hasSlot() {
 		if t := w.next(); t != nil {
 			w.start(t)
@@ -103,7 +103,7 @@ func (w *worker) run() {
 	}
 }
 
-// start lets a call run, which has a slot until it is over.
+// start runs a call, which has a slot until it ends.
 func (w *worker) start(t *taken) {
 	j := &job{worker: w, queue: w.queue, taken: t}
 	w.cluster.running.Go(func() { // ends with its call, and with the node at the latest
@@ -112,7 +112,8 @@ func (w *worker) start(t *taken) {
 	})
 }
 
-// next takes the most urgent call that waits, or none: also if there is no room for its outcome.
+// next takes the most urgent waiting call. It returns nil without one, or if there is no room for
+// its outcome.
 func (w *worker) next() *taken {
 	if w.room.check(w.cluster.ctx) != nil {
 		w.log.Warn("cluster: no calls that wait are taken, since there is no room for their outcomes", "bucket", w.queue.outcomes.Bucket())
@@ -125,8 +126,8 @@ func (w *worker) next() *taken {
 	return t
 }
 
-// look asks what the bucket of the outcomes has, and makes it again if it is gone. It is for the
-// goroutine that takes.
+// look reads the state of the outcomes' bucket, and creates the bucket again if it is gone. Only
+// the taking goroutine may call it.
 func (w *worker) look(ctx context.Context) (*jetstream.StreamInfo, error) {
 	info, err := w.queue.state(ctx)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -135,7 +136,7 @@ func (w *worker) look(ctx context.Context) (*jetstream.StreamInfo, error) {
 	return info, err
 }
 
-// hasSlot waits for a slot, and reports false, without one, if the node leaves.
+// hasSlot waits for a slot. If the node leaves, it returns false, without one.
 func (w *worker) hasSlot() bool {
 	select {
 	case w.slots <- struct{}{}:
@@ -163,7 +164,7 @@ func (w *worker) isOver() bool {
 	}
 }
 
-// takeUrgent takes the most urgent call that waits, or none.
+// takeUrgent takes the most urgent waiting call, or none.
 func (w *worker) takeUrgent() (*taken, error) {
 	for class := range queueClasses {
 		t, err := w.queue.take(w.cluster.ctx, w.cluster.nc, class)
@@ -174,7 +175,7 @@ func (w *worker) takeUrgent() (*taken, error) {
 	return nil, nil
 }
 
-// reopen makes anew what JetStream may have lost.
+// reopen creates streams again that JetStream may have lost.
 func (w *worker) reopen(cause error) {
 	ctx, cancel := context.WithTimeout(w.cluster.ctx, patience)
 	defer cancel()
@@ -184,7 +185,7 @@ func (w *worker) reopen(cause error) {
 	w.log.Warn("cluster: calls that wait cannot be taken now", "error", cause)
 }
 
-// rests waits until there may be something to take, and reports false if the node leaves.
+// rests waits until there may be a call to take, and reports false if the node leaves.
 func (w *worker) rests() bool {
 	look := time.NewTimer(w.cluster.cfg.times.queueLook)
 	defer look.Stop()
@@ -198,7 +199,7 @@ func (w *worker) rests() bool {
 	return !w.isOver()
 }
 
-// pause waits until what was handed back is handed out again, or the node leaves.
+// pause waits until a returned call is delivered again, or the node leaves.
 func (w *worker) pause(d time.Duration) {
 	over := time.NewTimer(d)
 	defer over.Stop()
@@ -210,7 +211,7 @@ func (w *worker) pause(d time.Duration) {
 	}
 }
 
-// finish waits until no posted call runs any more, or ctx ends.
+// finish waits until no posted call runs, or ctx ends.
 func (w *worker) finish(ctx context.Context) {
 	if w == nil {
 		return
@@ -225,7 +226,7 @@ func (w *worker) finish(ctx context.Context) {
 	}
 }
 
-// close ends the calls that run.
+// close ends the running calls.
 func (w *worker) close() {
 	if w != nil {
 		w.peer.close()

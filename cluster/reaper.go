@@ -14,10 +14,10 @@ import (
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
-// reaper removes the nodes that give no signs of life. One node does that for all, so that nobody
-// else has to hear them: at a time the one that holds an entry beside the signs of life, which is
-// free again when it goes.
-type reaper struct { // fixed, but for the last two
+// reaper removes the nodes without signs of life. One node at a time does this for all, so that no
+// other node has to receive the signs: the one that holds the reaper entry in the bucket of the
+// signs, which is free again when that node goes.
+type reaper struct { // fixed, except for the last two
 	nc   *nats.Conn
 	b    buckets
 	id   string
@@ -25,23 +25,23 @@ type reaper struct { // fixed, but for the last two
 	beat time.Duration
 	log  *slog.Logger
 
-	held   uint64    // the revision of the entry, if it is this node's; else 0
-	stayed time.Time // when that was written
+	held   uint64    // revision of the entry while this node holds it; else 0
+	stayed time.Time // time of its last write
 }
 
-// reaperKey is the entry. Those of nodes have a dot.
+// reaperKey is the key of the reaper entry. Keys of nodes contain a dot.
 const reaperKey = "reaper"
 
-// tidyEvery is how often all entries are looked at: for those of nodes that were gone before their
-// first sign of life, and for the marks of those that have left, which else would fill the bucket.
+// tidyEvery is the interval of checks of all entries: for entries of nodes that ended before their
+// first sign of life, and for deletion markers, which would fill the bucket otherwise.
 const tidyEvery = time.Minute
 
 func newReaper(c *Cluster) *reaper {
 	return &reaper{nc: c.nc, b: c.buckets, id: c.cfg.ID, life: c.cfg.times.life, beat: c.cfg.times.beat, log: c.node.Logger()}
 }
 
-// run does the work whenever nobody else does, until ctx ends. It leaves it to the others if the
-// NATS server does not let this node do it: who finds lost nodes may write the entries of all.
+// run does the work whenever no other node does, until ctx ends. If the NATS server does not allow
+// it, run leaves it to other nodes: a reaper needs write access to the entries of all nodes.
 func (r *reaper) run(ctx context.Context) {
 	pause := r.beat
 	for {
@@ -60,7 +60,7 @@ func (r *reaper) run(ctx context.Context) {
 	}
 }
 
-// take reports whether it is this node's turn from now on.
+// take reports whether this node has become the reaper.
 func (r *reaper) take(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -69,7 +69,7 @@ func (r *reaper) take(ctx context.Context) bool {
 	return err == nil
 }
 
-// stay reports whether it still is.
+// stay returns nil if this node still is the reaper.
 func (r *reaper) stay(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -86,14 +86,14 @@ func (r *reaper) release() {
 	r.b.alive.Delete(ctx, reaperKey, jetstream.LastRevision(r.held))
 }
 
-// reap removes lost nodes until ctx ends, or another node does so.
+// reap removes lost nodes until ctx ends, or another node has become the reaper.
 func (r *reaper) reap(ctx context.Context) error {
 	w, err := watch(ctx, r.b.alive, patience, "*.*", jetstream.MetaOnly())
 	if err != nil {
 		return err
 	}
 	defer stopWatch(w)
-	heard := make(map[string]time.Time) // when a node was heard of last, by key
+	heard := make(map[string]time.Time) // time of the last sign of each node, by key
 	if _, err := r.list(ctx, heard); err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (r *reaper) reap(ctx context.Context) error {
 	return err
 }
 
-// hear notes a sign of life, or that a node has left by itself; nil is neither.
+// hear records a sign of life, or that a node has left by itself. It ignores nil.
 func hear(heard map[string]time.Time, e jetstream.KeyValueEntry) {
 	switch {
 	case e == nil:
@@ -132,7 +132,7 @@ func hear(heard map[string]time.Time, e jetstream.KeyValueEntry) {
 	}
 }
 
-// list adds the nodes that were never heard of, as if that had been now, and returns all entries.
+// list adds nodes without any sign yet, as if there had been one now, and returns all entries.
 func (r *reaper) list(ctx context.Context, heard map[string]time.Time) ([]jetstream.KeyValueEntry, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -145,7 +145,7 @@ func (r *reaper) list(ctx context.Context, heard map[string]time.Time) ([]jetstr
 	return all, err
 }
 
-// tidy is list, and removes marks of nodes that have gone a while ago.
+// tidy is list, and removes old deletion markers.
 func (r *reaper) tidy(ctx context.Context, heard map[string]time.Time) error {
 	all, err := r.list(ctx, heard)
 	if err != nil {
@@ -157,10 +157,11 @@ func (r *reaper) tidy(ctx context.Context, heard map[string]time.Time) error {
 	return r.stay(ctx)
 }
 
-// mostMarks is how many marks are removed at a time, each by a request.
+// mostMarks is the maximum number of markers removed at a time, each by a request.
 const mostMarks = 500
 
-// removeMarks takes its time, but not so much that this node loses its place.
+// removeMarks removes old deletion markers. It is bounded in time, so that this node stays the
+// reaper.
 func (r *reaper) removeMarks(ctx context.Context, all []jetstream.KeyValueEntry) error {
 	all = slices.DeleteFunc(all, func(e jetstream.KeyValueEntry) bool {
 		return e.Operation() == jetstream.KeyValuePut || time.Since(e.Created()) < tidyEvery
@@ -175,27 +176,27 @@ func (r *reaper) removeMarks(ctx context.Context, all []jetstream.KeyValueEntry)
 		if err != nil {
 			break
 		}
-		// not what the node has put since, if it is back
+		// keeps an entry that the node has written since, if it is back
 		err = stream.Purge(ctx, jetstream.WithPurgeSubject(entrySubject(r.b.nodes, e.Key())), jetstream.WithPurgeSequence(e.Revision()+1))
 	}
 	return err
 }
 
-// check removes the nodes that were not heard of for too long.
+// check removes the nodes without a sign for too long.
 func (r *reaper) check(ctx context.Context, heard map[string]time.Time) error {
 	for key, at := range heard {
 		if time.Since(at) < r.life {
 			continue
 		}
 		lost, err := r.remove(ctx, key)
-		if err == nil && time.Since(r.stayed) > r.beat { // many are lost
+		if err == nil && time.Since(r.stayed) > r.beat { // for the case of many lost nodes
 			err = r.stay(ctx)
 		}
 		if err != nil {
 			return err
 		}
 		if !lost {
-			heard[key] = time.Now() // it was heard of in this moment
+			heard[key] = time.Now() // a sign has arrived at this moment
 			continue
 		}
 		delete(heard, key)
@@ -214,7 +215,7 @@ func (r *reaper) remove(ctx context.Context, key string) (lost bool, err error) 
 	if err != nil {
 		return false, err
 	}
-	// in this order: a node that comes back meanwhile puts another revision
+	// in this order: a node that returns meanwhile writes another revision
 	if _, err := r.b.alive.Get(ctx, key); !errors.Is(err, jetstream.ErrKeyNotFound) {
 		return false, err
 	}

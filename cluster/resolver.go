@@ -13,10 +13,10 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// CallerOption says how a Caller for the nodes of a name chooses and reaches them.
+// CallerOption sets one property of a Caller for the nodes of a name.
 type CallerOption func(*calling)
 
-// calling is what options say.
+// calling is the result of the options.
 type calling struct {
 	pool     pool.Config
 	identity string
@@ -24,36 +24,35 @@ type calling struct {
 	only     func(Member) bool
 }
 
-// WithPool says how the [pool.Pool] behaves: its subset, budget, health and so on. Dial of it is
-// not used.
+// WithPool sets the configuration of the [pool.Pool]: its subset, budget, health and so on. Its
+// Dial is not used.
 func WithPool(how pool.Config) CallerOption { return func(c *calling) { c.pool = how } }
 
-// WithIdentity says what the certificates of the nodes have to prove, if that is not the name that
-// is called. Without [Config].TLS it means nothing.
+// WithIdentity sets the name that the certificates of the nodes have to prove, if it differs from
+// the called name. Without [Config].TLS it has no effect.
 func WithIdentity(identity string) CallerOption {
 	return func(c *calling) { c.identity = identity }
 }
 
-// WithNear lets only nodes of this node's region be called, as long as one of them takes calls.
+// WithNear restricts calls to nodes of this node's region, as long as one of them takes calls.
 func WithNear() CallerOption { return func(c *calling) { c.near = true } }
 
-// WithOnly lets only those nodes be called for which only returns true. It is called from one
-// goroutine at a time, again and again, and must not block.
+// WithOnly restricts calls to the nodes for which only returns true. It is called repeatedly, by
+// one goroutine at a time, and must not block.
 func WithOnly(only func(Member) bool) CallerOption { return func(c *calling) { c.only = only } }
 
-// Caller returns a Pool over the nodes that are joined with a name, whichever these are at the
-// time: calls are spread over them, go elsewhere when one drains or is lost, and wait, within their
-// contexts, while nobody is there. At of the Pool takes ids of nodes, and so does what else speaks
-// of URLs there.
+// Caller returns a Pool over the present nodes of a name. Calls are balanced over them, move to
+// other nodes when one drains or is lost, and block, within their contexts, while there is no node.
+// At of the Pool takes ids of nodes in place of URLs, and so do its other methods.
 //
-// A node that says where it can be dialled is dialled there, and through NATS otherwise, or when
-// none of its addresses answers. With [Config].TLS it has to prove that it is of the name. While
-// NATS is away the last nodes stay, and their direct sessions go on.
+// A node with addresses is dialled there. Without addresses, or if none answers, it is dialled
+// through NATS. With [Config].TLS it has to prove that it belongs to the name. During an outage of
+// NATS the last known nodes stay in use, and their direct sessions continue.
 //
-// Caller returns at once; life governs the Pool, which else lives until its Close, or that of the
-// Cluster. The nodes of a name are watched as long as a Pool, or [Cluster.Watch], needs them. Of
-// more than 1,024 nodes, a Pool takes as many, other ones in each node. The error says what is
-// wrong with the name.
+// Caller returns at once. life bounds the lifetime of the Pool, which otherwise lasts until its
+// Close, or that of the Cluster. The nodes of a name are watched as long as a Pool, or
+// [Cluster.Watch], needs them. Of more than 1,024 nodes, a Pool uses 1,024, a different selection
+// on each node. The error reports an invalid name.
 func (c *Cluster) Caller(life context.Context, name string, opts ...CallerOption) (*pool.Pool, error) {
 	v, leave, err := c.ofName(name)
 	if err != nil {
@@ -62,8 +61,9 @@ func (c *Cluster) Caller(life context.Context, name string, opts ...CallerOption
 	return c.callerOf(life, v, leave, slices.Concat([]CallerOption{WithIdentity(name)}, opts))
 }
 
-// At is [Cluster.Caller] for the one node with an id, whatever its name. Unless [WithIdentity] says
-// otherwise it has to prove the identity that it says it has, for the NATS servers to be trusted.
+// At is like [Cluster.Caller] for the one node with an id, under any name. Unless [WithIdentity] is
+// set, the node has to prove the identity that it has announced itself, so the NATS servers have to
+// be trusted.
 func (c *Cluster) At(life context.Context, id string, opts ...CallerOption) (*pool.Pool, error) {
 	if !token.MatchString(id) {
 		return nil, fmt.Errorf("cluster: no node can have the id %q: it has 1 to 64 letters, digits, '-' and '_'", id)
@@ -92,7 +92,8 @@ func (c *Cluster) callerOf(life context.Context, v *view, leave func(), opts []C
 	return p, err
 }
 
-// bind returns a context that ends with life, with this side's part in the cluster, or by unbind.
+// bind returns a context that ends with life, when this node leaves the cluster, or when unbind is
+// called.
 func (c *Cluster) bind(life context.Context) (bound context.Context, unbind func()) {
 	bound, end := context.WithCancelCause(life)
 	stop := context.AfterFunc(c.ctx, func() { end(c.Err()) })
@@ -102,13 +103,13 @@ func (c *Cluster) bind(life context.Context) (bound context.Context, unbind func
 	}
 }
 
-// route leads a Pool to the nodes of a view.
+// route connects a Pool to the nodes of a view.
 type route struct {
-	cluster *Cluster // these are fixed
+	cluster *Cluster // fixed, as all up to calling
 	view    *view
-	leave   func() // for when the view is needed no more
+	leave   func() // releases the view
 	calling calling
-	ways    ways // locks itself
+	ways    ways // has its own lock
 
 	mu      sync.Mutex
 	members map[string]Member // of the last set, by id; guarded by mu
@@ -120,15 +121,15 @@ func (r *route) dial(ctx context.Context, a pool.Address) (wire.Wire, error) {
 	m, ok := r.members[a.ID]
 	r.mu.Unlock()
 	if !ok {
-		return nil, ErrNoMember // it has left, and the Pool is about to know
+		return nil, ErrNoMember // it has left, and the next set will be without it
 	}
 	return r.ways.dial(ctx, m)
 }
 
-// mostMembers is how many nodes a Pool takes.
+// mostMembers is the maximum number of nodes of a Pool.
 const mostMembers = 1024
 
-// resolve is a pool.Resolver.
+// resolve is the pool.Resolver of a route.
 func (r *route) resolve(ctx context.Context) iter.Seq2[[]pool.Address, error] {
 	return func(yield func([]pool.Address, error) bool) {
 		defer func() {
@@ -151,7 +152,7 @@ func (r *route) resolve(ctx context.Context) iter.Seq2[[]pool.Address, error] {
 			select {
 			case <-changed:
 			case <-r.cluster.ctx.Done():
-				<-ctx.Done() // which follows
+				<-ctx.Done() // which ends next
 				return
 			case <-ctx.Done():
 				return
@@ -160,7 +161,7 @@ func (r *route) resolve(ctx context.Context) iter.Seq2[[]pool.Address, error] {
 	}
 }
 
-// set returns the nodes for calls, or why there are none; neither, if that is not known yet.
+// set returns the nodes for calls, or the reason why there are none; neither before the first look.
 func (r *route) set() ([]pool.Address, error) {
 	all, looked := r.view.all()
 	if !looked {
@@ -183,7 +184,7 @@ func (r *route) set() ([]pool.Address, error) {
 	return set, nil
 }
 
-// know takes what is known of the nodes of a set.
+// know stores the nodes of a set.
 func (r *route) know(members map[string]Member) {
 	r.mu.Lock()
 	r.members = members
@@ -191,7 +192,7 @@ func (r *route) know(members map[string]Member) {
 	r.ways.keep(members)
 }
 
-// choose returns the nodes to call: those that drain only if there is nobody else.
+// choose returns the nodes to call. Draining nodes are included only if there are no other nodes.
 func (r *route) choose(all []Member) []Member {
 	own := r.cluster.cfg
 	var members []Member
@@ -212,7 +213,7 @@ func (r *route) choose(all []Member) []Member {
 	return members
 }
 
-// preferred returns those that fit, or all if none does.
+// preferred returns the members that fit, or all if none does.
 func preferred(members []Member, fits func(Member) bool) []Member {
 	some := slices.DeleteFunc(slices.Clone(members), func(m Member) bool { return !fits(m) })
 	if len(some) == 0 {
@@ -221,7 +222,7 @@ func preferred(members []Member, fits func(Member) bool) []Member {
 	return some
 }
 
-// latest leaves one of each id, which two names may have: the one that came last.
+// latest keeps one node of each id, which two names may have: the one that joined last.
 func latest(members []Member) []Member {
 	at := make(map[string]int, len(members))
 	some := members[:0:0]
@@ -238,7 +239,7 @@ func latest(members []Member) []Member {
 	return some
 }
 
-// rank is by which each node takes other ones of too many.
+// rank is the order by which each node selects its own part of too many nodes.
 func rank(of, id string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(of + "." + id))

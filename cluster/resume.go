@@ -14,22 +14,21 @@ import (
 	"github.com/asterisque-go/asterisque/wire/natswire"
 )
 
-// resumes lets peers go on with their sessions at any node of the name: each session has a record
-// in a bucket, and the node to which its peer comes back relays it to the one that the record
-// names.
+// resumes implements the resume of sessions at any node of the name: each session has a record in a
+// bucket, and the node to which its peer reconnects relays it to the node in the record.
 type resumes struct {
 	cluster *Cluster // fixed
 	records *sessionRecords
 
 	mu     sync.Mutex
-	nobody map[string]time.Time // since when nobody is at a node, by its id; guarded by mu
+	nobody map[string]time.Time // since when a node has no responder, by its id; guarded by mu
 }
 
 func newResumes(c *Cluster) *resumes {
 	return &resumes{cluster: c, records: newSessionRecords(c), nobody: make(map[string]time.Time)}
 }
 
-// option is for the node. It says nothing of how long sessions wait for their peers.
+// option returns the option of the node. It does not set how long sessions wait for their peers.
 func (rs *resumes) option() asterisque.Option {
 	if !rs.cluster.cfg.ResumeAnywhere {
 		return asterisque.WithResume(asterisque.Resume{})
@@ -37,7 +36,7 @@ func (rs *resumes) option() asterisque.Option {
 	return asterisque.WithResume(asterisque.Resume{Records: rs.records, Elsewhere: rs.elsewhere})
 }
 
-// begin lets other nodes of the name relay peers to this one.
+// begin starts to accept peers that other nodes of the name relay to this one.
 func (rs *resumes) begin(start context.Context) error {
 	c := rs.cluster
 	if !c.cfg.ResumeAnywhere {
@@ -47,12 +46,12 @@ func (rs *resumes) begin(start context.Context) error {
 	return rs.listen(start)
 }
 
-// meeting is where a node of the name takes what others relay to it.
+// meeting returns the subject at which a node of the name accepts relayed peers.
 func (rs *resumes) meeting(id string) string {
 	return rs.cluster.meeting(rs.cluster.cfg.Name, id) + ".resume"
 }
 
-// elsewhere is for Resume.Elsewhere.
+// elsewhere implements Resume.Elsewhere.
 func (rs *resumes) elsewhere(ctx context.Context, r asterisque.SessionRecord, p asterisque.Peer) (wire.Wire, error) {
 	w, err := natswire.Dial(ctx, rs.cluster.nc, rs.meeting(r.Node), rs.dialTLS())
 	switch {
@@ -71,13 +70,13 @@ func (rs *resumes) isThere(id string) {
 	delete(rs.nobody, id)
 }
 
-// isGone reports whether a node is no more of which NATS knows nothing now: it may be about to
-// connect to NATS again, and then its sign of life is still there.
+// isGone reports whether a node without a responder in NATS is gone: it may be about to reconnect
+// to NATS, and then its sign of life still exists.
 func (rs *resumes) isGone(ctx context.Context, id string) bool {
 	rs.mu.Lock()
 	now, life := time.Now(), rs.cluster.cfg.times.life
 	maps.DeleteFunc(rs.nobody, func(_ string, at time.Time) bool {
-		return now.Sub(at) > life // it was back since, or its sign of life is there no more
+		return now.Sub(at) > life // it has returned since, or its sign of life has expired
 	})
 	since, known := rs.nobody[id]
 	if !known {
@@ -91,6 +90,6 @@ func (rs *resumes) isGone(ctx context.Context, id string) bool {
 			return false
 		}
 	}
-	rs.isThere(id) // or somebody else by that name, later
+	rs.isThere(id) // or a later node with that id
 	return true
 }

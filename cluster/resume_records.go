@@ -15,16 +15,16 @@ import (
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
-// sessionRecords implements asterisque.Repository: it has the records of this node's sessions, and
-// puts them where the other nodes of the name find them. There they run out unless they are put
-// again, so those of a node that was killed go by themselves.
+// sessionRecords implements asterisque.Repository. It stores the records of this node's sessions in
+// a bucket for the other nodes of the name. Records expire unless they are renewed, so those of a
+// killed node disappear.
 type sessionRecords struct {
 	cluster *Cluster // fixed
 
 	mu  sync.Mutex
-	own map[asterisque.SessionID]asterisque.SessionRecord // of sessions of this node; guarded by mu
+	own map[asterisque.SessionID]asterisque.SessionRecord // sessions of this node; guarded by mu
 
-	// those of own that the bucket may not have as they are; guarded by mu
+	// records of own that the bucket may lack; guarded by mu
 	missing map[asterisque.SessionID]struct{}
 }
 
@@ -34,12 +34,12 @@ func newSessionRecords(c *Cluster) *sessionRecords {
 	}
 }
 
-// key returns that of a session in the bucket.
+// key returns the bucket key of a session.
 func (s *sessionRecords) key(id asterisque.SessionID) string {
 	return s.cluster.cfg.Name + "." + id.String()
 }
 
-// Put implements asterisque.Repository. While NATS is away the record waits.
+// Put implements asterisque.Repository. During an outage of NATS the record is written later.
 func (s *sessionRecords) Put(ctx context.Context, r asterisque.SessionRecord) error {
 	if err := s.have(ctx, r); err != nil {
 		return err
@@ -50,8 +50,8 @@ func (s *sessionRecords) Put(ctx context.Context, r asterisque.SessionRecord) er
 	return s.put(ctx, r)
 }
 
-// have notes the record of a session, unless that has ended: then ctx has, and Delete may have come
-// before.
+// have stores the record of a session, unless the session has ended: then ctx has ended, and Delete
+// may have been called before.
 func (s *sessionRecords) have(ctx context.Context, r asterisque.SessionRecord) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,8 +81,8 @@ func (s *sessionRecords) put(ctx context.Context, r asterisque.SessionRecord) er
 	return nil
 }
 
-// Get implements asterisque.Repository. While NATS is away it waits, until ctx ends: who has the
-// session is known as soon as it is back.
+// Get implements asterisque.Repository. During an outage of NATS it blocks, until ctx ends: the
+// node of the session becomes known when NATS is back.
 func (s *sessionRecords) Get(ctx context.Context, id asterisque.SessionID) (r asterisque.SessionRecord, ok bool, err error) {
 	s.mu.Lock()
 	r, ok = s.own[id]
@@ -98,8 +98,8 @@ func (s *sessionRecords) Get(ctx context.Context, id asterisque.SessionID) (r as
 	}
 }
 
-// read asks the leader of the bucket, as claimStore.read does: one that lags behind may not have
-// the record yet. Whether the session still waits is known to its node, by the clock there.
+// read asks the leader of the bucket, as claimStore.read does: a server that lags behind may lack
+// the record. Only the node of the session knows by its clock whether the session still waits.
 func (s *sessionRecords) read(ctx context.Context, id asterisque.SessionID) (r asterisque.SessionRecord, ok bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, natsPatience)
 	defer cancel()
@@ -112,7 +112,7 @@ func (s *sessionRecords) read(ctx context.Context, id asterisque.SessionID) (r a
 		return r, false, err
 	}
 	if len(m.Data) == 0 || json.Unmarshal(m.Data, &r) != nil || r.Session != id || !token.MatchString(r.Node) {
-		return r, false, nil // deleted, or somebody else's
+		return r, false, nil // deleted, or not an entry of this package
 	}
 	return r, true, nil
 }
@@ -124,15 +124,15 @@ func (s *sessionRecords) Delete(ctx context.Context, id asterisque.SessionID) er
 	delete(s.missing, id)
 	s.mu.Unlock()
 	if !s.cluster.nc.IsConnected() {
-		return nil // it runs out
+		return nil // it expires
 	}
 	ctx, cancel := context.WithTimeout(ctx, natsPatience)
 	defer cancel()
 	return s.cluster.buckets.sessions.Delete(ctx, s.key(id))
 }
 
-// keep puts all records again, before they run out, and those that are missing when NATS is back,
-// where they may have been lost. It returns when ctx ends.
+// keep renews all records before they expire, and writes missing ones when NATS is back, which may
+// have lost them. It returns when ctx ends.
 func (s *sessionRecords) keep(ctx context.Context) {
 	every := time.NewTicker(s.cluster.cfg.times.record / 3)
 	defer every.Stop()
@@ -152,7 +152,7 @@ func (s *sessionRecords) keep(ctx context.Context) {
 	}
 }
 
-// missAll lets all records be put again.
+// missAll marks all records to be written again.
 func (s *sessionRecords) missAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,7 +161,7 @@ func (s *sessionRecords) missAll() {
 	}
 }
 
-// putMissing puts what is missing, until that fails.
+// putMissing writes the missing records, until a write fails.
 func (s *sessionRecords) putMissing(ctx context.Context) {
 	s.mu.Lock()
 	list := slices.Collect(maps.Keys(s.missing))
@@ -171,7 +171,7 @@ func (s *sessionRecords) putMissing(ctx context.Context) {
 		r, ok := s.own[id]
 		s.mu.Unlock()
 		if ok && s.put(ctx, r) != nil {
-			return // it is tried again in a second
+			return // retried in a second
 		}
 	}
 }

@@ -15,23 +15,24 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// What two nodes of a name say to each other before one relays a peer to the other: the first frame
-// says which session, and what is known of the peer, the second one whether that is there.
+// The protocol between two nodes of a name before one relays a peer to the other: the first frame
+// contains the session and the information about the peer, and the second one reports whether the
+// session is there.
 
 // relayed is the first frame, as JSON.
 type relayed struct {
 	Session asterisque.SessionID `json:"session"`
-	Network string               `json:"network"` // of Addr, which is the peer's
+	Network string               `json:"network"` // of Addr, the address of the peer
 	Addr    string               `json:"addr"`
 
-	// Secure says that the peer's Wire has TLS, and Chain is the certificate by which it has proved
-	// who it is, with those behind it: it has been verified. It is empty without such a proof.
+	// Secure reports that the peer's Wire has TLS. Chain is the verified certificate by which the
+	// peer has proved its identity, with the chain behind it. It is empty without such a proof.
 	Secure bool     `json:"secure,omitempty"`
 	Chain  [][]byte `json:"chain,omitempty"`
 }
 
 const (
-	mostRelayed = 64 << 10 // bytes of the first frame
+	mostRelayed = 64 << 10 // maximum bytes of the first frame
 	relayTime   = 10 * time.Second
 
 	isHere    = "here"
@@ -39,7 +40,7 @@ const (
 	mostReply = 64
 )
 
-// ask asks a node for the session of r, for p, over w, which it returns if the node has it.
+// ask asks a node over w for the session of r, for p. It returns w if the node has the session.
 func (rs *resumes) ask(ctx context.Context, w wire.Wire, r asterisque.SessionRecord, p asterisque.Peer) (wire.Wire, error) {
 	stop := context.AfterFunc(ctx, func() { w.Close() })
 	answer, err := rs.exchange(w, r, p)
@@ -74,7 +75,7 @@ func (rs *resumes) exchange(w wire.Wire, r asterisque.SessionRecord, p asterisqu
 	return string(reply), err
 }
 
-// listen takes what other nodes relay, until this one leaves the cluster.
+// listen accepts peers that other nodes relay, until this node leaves the cluster.
 func (rs *resumes) listen(start context.Context) error {
 	c := rs.cluster
 	ln, err := natswire.Listen(start, c.nc, rs.meeting(c.cfg.ID), rs.listenTLS())
@@ -91,13 +92,13 @@ func (rs *resumes) listen(start context.Context) error {
 			if err != nil {
 				return
 			}
-			c.running.Go(func() { rs.take(w) }) // ends in relayTime, and the handshake
+			c.running.Go(func() { rs.take(w) }) // ends after relayTime, and the handshake
 		}
 	})
 	return nil
 }
 
-// take lets the node go on with the session that another node relays over w.
+// take resumes the session that another node relays over w.
 func (rs *resumes) take(w wire.Wire) {
 	c := rs.cluster
 	ctx, cancel := context.WithTimeout(c.ctx, relayTime)
@@ -116,8 +117,8 @@ func (rs *resumes) take(w wire.Wire) {
 	}
 }
 
-// read returns the Wire of the peer that another node relays over w, or an error if this node does
-// not have its session, which the other one is told.
+// read returns the Wire of the peer that another node relays over w. If this node does not have its
+// session, read reports that to the other node and returns an error.
 func (rs *resumes) read(w wire.Wire) (wire.Wire, error) {
 	frame, err := w.ReadFrame(mostRelayed)
 	if err != nil {
@@ -135,9 +136,9 @@ func (rs *resumes) read(w wire.Wire) (wire.Wire, error) {
 	return peer, err
 }
 
-// peer returns the Wire of the peer that says tells of. A peer that has TLS with the other node
-// needs TLS between the two nodes: only so it has been proved that the other one is of the name,
-// and can be believed who the peer is.
+// peer returns the Wire of the peer in says. If the peer has TLS with the other node, the two nodes
+// need TLS as well: only then has the other node proved that it belongs to the name, and can be
+// trusted for the identity of the peer.
 func (rs *resumes) peer(w wire.Wire, says relayed) (wire.Wire, error) {
 	switch {
 	case !rs.cluster.node.IsResumable(says.Session):
@@ -161,7 +162,7 @@ func (rs *resumes) peer(w wire.Wire, says relayed) (wire.Wire, error) {
 	return &securePeerWire{*newPeerWire(w, says), state}, nil
 }
 
-// dialTLS returns what governs TLS with the node that is relayed to; nil: there is none.
+// dialTLS returns the TLS configuration for a node to relay to; nil: no TLS.
 func (rs *resumes) dialTLS() *tls.Config {
 	if rs.cluster.cfg.TLS == nil {
 		return nil
@@ -171,8 +172,8 @@ func (rs *resumes) dialTLS() *tls.Config {
 	return secure
 }
 
-// listenTLS returns what governs TLS with nodes that relay, which have to prove that they are of
-// the name; nil: there is none.
+// listenTLS returns the TLS configuration for nodes that relay to this one, which have to prove
+// that they belong to the name; nil: no TLS.
 func (rs *resumes) listenTLS() *tls.Config {
 	if rs.cluster.cfg.TLS == nil {
 		return nil
@@ -180,8 +181,8 @@ func (rs *resumes) listenTLS() *tls.Config {
 	return onlyOf(rs.cluster.cfg.Identity, rs.cluster.cfg.TLS)
 }
 
-// onlyOf returns a configuration as c, also where that chooses another one, by which a client has
-// to prove an identity.
+// onlyOf returns c, and all configurations that c may select, with the requirement that a client
+// proves an identity.
 func onlyOf(identity string, c *tls.Config) *tls.Config {
 	c = c.Clone()
 	c.ClientAuth = tls.RequireAndVerifyClientCert

@@ -8,7 +8,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// framed is what wires through NATS have.
+// framed is the interface of wires through NATS.
 type framed interface {
 	wire.Wire
 	wire.BatchWriter
@@ -17,21 +17,21 @@ type framed interface {
 	transport.Admitted
 }
 
-// peerWire is a Wire on which another node relays a peer: it tells of the peer, and not of the
-// node.
+// peerWire is a Wire on which another node relays a peer. Its address is that of the peer, and not
+// of the node.
 type peerWire struct {
 	framed
-	from    peerAddr // these are fixed
+	from    peerAddr // fixed, as private is
 	private bool
 }
 
-// securePeerWire is one of a peer that has TLS with the other node.
+// securePeerWire is the Wire of a peer that has TLS with the other node.
 type securePeerWire struct {
 	peerWire
 	state tls.ConnectionState // fixed
 }
 
-// peerAddr is the address of a peer, as another node sees it.
+// peerAddr is the address of a peer, as seen by another node.
 type peerAddr struct{ network, addr string } // fixed
 
 // Network implements net.Addr.
@@ -49,7 +49,7 @@ func (w *peerWire) Private() bool { return w.private }
 // ConnectionState implements wire.Secure.
 func (w *securePeerWire) ConnectionState() tls.ConnectionState { return w.state }
 
-// newPeerWire returns the Wire of a peer that is relayed over w, which is one through NATS.
+// newPeerWire returns the Wire of a peer that is relayed over w, a wire through NATS.
 func newPeerWire(w wire.Wire, says relayed) *peerWire {
 	return &peerWire{w.(framed), peerAddr{says.Network, says.Addr}, wire.IsPrivate(w)}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// serve serves a listener until this side leaves the cluster. It returns when that has begun, or
+// serve serves a listener until this node leaves the cluster. It returns once serving has begun, or
 // with the error of a node that does not serve it.
 func (c *Cluster) serve(ln wire.Listener) error {
 	s := &serving{Listener: ln, begun: make(chan struct{})}
@@ -30,7 +30,7 @@ func (c *Cluster) serve(ln wire.Listener) error {
 	}
 }
 
-// serving is a Listener that tells when it is served.
+// serving is a Listener that reports when it is first served.
 type serving struct {
 	wire.Listener
 	once  sync.Once

@@ -5,7 +5,7 @@ import (
 	"maps"
 )
 
-// show lets those see and call the node who speak NATS alone.
+// show exposes the node to plain NATS clients.
 func (c *Cluster) show(start context.Context) (err error) {
 	c.offered, err = newEndpoints(start, c.nc, c.cfg.Name, c.cfg.Endpoints, c.cfg.Service, c.node)
 	if err != nil || c.cfg.Hidden {
@@ -25,8 +25,8 @@ func (c *Cluster) show(start context.Context) (err error) {
 	return err
 }
 
-// hide ends what show has begun: no request is taken any more, and those that run have until ctx
-// ends.
+// hide ends the effects of show: no more requests are received, and running ones may complete until
+// ctx ends.
 func (c *Cluster) hide(ctx context.Context) {
 	if c.shown != nil {
 		c.shown.close()

@@ -9,8 +9,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// watch watches the entries that a filter matches, until ctx ends. The watch is to be stopped by
-// stopWatch. It has to begin within some time, since package jetstream waits for NATS to come back.
+// watch watches the entries that a filter matches, until ctx ends. The caller has to stop the watch
+// by stopWatch. The watch must begin within the given time, since package jetstream waits without a
+// limit for NATS to return.
 func watch(ctx context.Context, kv jetstream.KeyValue, within time.Duration, filter string, opts ...jetstream.WatchOpt) (jetstream.KeyWatcher, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	late := time.AfterFunc(within, func() { cancel(errLate) })
@@ -29,7 +30,7 @@ func watch(ctx context.Context, kv jetstream.KeyValue, within time.Duration, fil
 	return &cancelledWatch{w, func() { cancel(nil) }}, nil
 }
 
-// cancelledWatch is a watch with a context of its own, which ends with it.
+// cancelledWatch is a watch that cancels its own context at its end.
 type cancelledWatch struct {
 	jetstream.KeyWatcher
 	cancel func()
@@ -46,14 +47,14 @@ func (w *cancelledWatch) Stop() error {
 	return w.KeyWatcher.Stop()
 }
 
-// stopWatch ends a watch. What has come already is in its way, and is taken.
+// stopWatch ends a watch. It drains the received updates, which would block the watch.
 func stopWatch(w jetstream.KeyWatcher) {
 	w.Stop()
 	for range w.Updates() {
 	}
 }
 
-// snapshot returns the entries that a filter matches, and the marks of those that were deleted.
+// snapshot returns the entries that a filter matches, and the deletion markers.
 func snapshot(ctx context.Context, kv jetstream.KeyValue, filter string, opts ...jetstream.WatchOpt) (all []jetstream.KeyValueEntry, err error) {
 	w, err := watch(ctx, kv, patience, filter, opts...)
 	if err != nil {

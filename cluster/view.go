@@ -16,34 +16,34 @@ import (
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
-// view is who is there of those that a filter matches, kept current while somebody uses it.
+// view is the present set of members that a filter matches, kept current while it is in use.
 type view struct {
-	nc     *nats.Conn // these are fixed
+	nc     *nats.Conn // fixed, as all up to log
 	kv     jetstream.KeyValue
 	filter string        // of keys, "orders.*" or "*.4711"
-	life   time.Duration // for which those stay that a new look does not find
-	again  *wait.Notice  // NATS is there again
+	life   time.Duration // grace time of members that a new look does not find
+	again  *wait.Notice  // NATS has reconnected
 	log    *slog.Logger
 
 	changed wait.Notice
 
 	mu      sync.Mutex
 	members map[string]Member    // by key; guarded by mu, as all below
-	missing map[string]time.Time // members that the last look has not found: since when
-	gone    map[string]Kind      // how the last ones have gone, for at most mostGone
-	looked  bool                 // the first look is over
-	failure error                // of watching, until it succeeds
+	missing map[string]time.Time // members that the last look has not found, with the time since
+	gone    map[string]Kind      // kinds of the last removals, at most mostGone
+	looked  bool                 // the first look is complete
+	failure error                // of the watch, until it succeeds
 }
 
 const (
 	mostGone = 1024
 
-	// lookAgain is after how long all is looked at again, though NATS tells of each change: should
-	// that fail in some way, nobody is wrong for longer. It is longer for names of many nodes.
+	// lookAgain is the interval of complete looks, in addition to the changes that NATS reports: it
+	// bounds the time of an error after a lost change. It is longer for names of many nodes.
 	lookAgain = 5 * time.Minute
 )
 
-// untilNextLook returns when all is to be looked at again.
+// untilNextLook returns the time until the next complete look.
 func (v *view) untilNextLook() time.Duration {
 	members, _ := v.all()
 	d := lookAgain * time.Duration(1+len(members)/100)
@@ -70,14 +70,14 @@ func (v *view) follow(ctx context.Context) {
 		case <-again:
 		default:
 			if err == nil {
-				continue // it is time for another look, and nobody else's
+				continue // due for another look, without an outage
 			}
 		}
-		wait.HoldOff(ctx, rand.N(v.life/3)) // after an outage all would look at once
+		wait.HoldOff(ctx, rand.N(v.life/3)) // spreads the looks after an outage
 	}
 }
 
-// look takes all entries, and then each change, until it is time for another look.
+// look reads all entries, and then each change, until the next look is due.
 func (v *view) look(ctx context.Context, again <-chan struct{}) error {
 	before := v.nc.LastError()
 	w, err := watch(ctx, v.kv, patience, v.filter)
@@ -85,7 +85,7 @@ func (v *view) look(ctx context.Context, again <-chan struct{}) error {
 		return permission(v.nc, before, "."+v.filter, err)
 	}
 	defer stopWatch(w)
-	found := make(map[string]bool) // nil once all have come that are there
+	found := make(map[string]bool) // nil once all present entries have arrived
 	overdue, looked := time.NewTicker(v.life/4), time.Now()
 	defer overdue.Stop()
 	end := time.NewTimer(v.untilNextLook())
@@ -107,7 +107,7 @@ func (v *view) look(ctx context.Context, again <-chan struct{}) error {
 				}
 			}
 		case <-overdue.C:
-			// a late tick judges no member: the signs of life that came meanwhile are unread
+			// a late tick removes no member: signs of life received meanwhile are still unread
 			if !wait.Late(time.Since(looked), v.life/4) {
 				v.dropMissing(time.Now().Add(-v.life))
 			}
@@ -122,7 +122,7 @@ func (v *view) look(ctx context.Context, again <-chan struct{}) error {
 	}
 }
 
-// take takes an entry, or the mark of one that was deleted.
+// take processes an entry, or a deletion marker.
 func (v *view) take(e jetstream.KeyValueEntry) {
 	defer v.changed.Signal()
 	v.mu.Lock()
@@ -150,7 +150,7 @@ func (v *view) removeLocked(key string, how Kind) {
 		return
 	}
 	delete(v.members, key)
-	for other := range v.gone { // whichever
+	for other := range v.gone { // any one
 		if len(v.gone) < mostGone {
 			break
 		}
@@ -159,8 +159,8 @@ func (v *view) removeLocked(key string, how Kind) {
 	v.gone[key] = how
 }
 
-// lookedFor notes that these were found, and all others are missing. They may be back at once:
-// JetStream may have lost all that it had, and then everybody says anew that it is there.
+// lookedFor records that these members were found, and all other members are missing. They may
+// return at once: if JetStream has lost all data, all nodes announce themselves again.
 func (v *view) lookedFor(found map[string]bool) {
 	defer v.changed.Signal()
 	v.mu.Lock()
@@ -173,7 +173,7 @@ func (v *view) lookedFor(found map[string]bool) {
 	}
 }
 
-// dropMissing removes those that have been missing since before a time.
+// dropMissing removes the members that have been missing since before a time.
 func (v *view) dropMissing(since time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -196,7 +196,7 @@ func (v *view) fail(err error) {
 	v.changed.Signal()
 }
 
-// all returns the members in the order of their ids, once there was a first look.
+// all returns the members in the order of their ids, and whether there was a first look.
 func (v *view) all() (members []Member, looked bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -205,38 +205,38 @@ func (v *view) all() (members []Member, looked bool) {
 	return members, v.looked
 }
 
-// howGone returns how a node has gone that was a member.
+// howGone returns the kind of a member's removal.
 func (v *view) howGone(key string) Kind {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return defaulted(v.gone[key], Lost)
 }
 
-// err returns why the view is not current, or nil.
+// err returns the reason why the view is not current, or nil.
 func (v *view) err() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.failure
 }
 
-// views are the views that are in use, so that who uses one name twice watches it once.
+// views are the views in use, so that several users of a name share one watch.
 type views struct {
-	running sync.WaitGroup // what follows views; one is added with mu held, and none once closed
+	running sync.WaitGroup // follow views; incremented with mu held, never once closed
 
 	mu     sync.Mutex
-	all    map[string]*use // by filter; guarded by mu, as closed; made by the first
-	closed bool            // views are followed no more
+	all    map[string]*use // by filter, created on first use; guarded by mu, as closed
+	closed bool            // no more views are followed
 }
 
-// use is a view, and how many use it.
+// use is a view with its number of users.
 type use struct {
-	view  *view // these are fixed
+	view  *view // fixed, as all up to over
 	stop  context.CancelFunc
-	over  chan struct{} // closed when it is followed no more
+	over  chan struct{} // closed when it is no longer followed
 	users int           // guarded by mu of views
 }
 
-// close waits until no view is followed any more, once their context has ended.
+// close waits until no view is followed any more. Their context has to end first.
 func (vs *views) close() {
 	vs.mu.Lock()
 	vs.closed = true
@@ -244,8 +244,8 @@ func (vs *views) close() {
 	vs.running.Wait()
 }
 
-// join returns the view for a filter, made by open if nobody has it, and a function to call when it
-// is not needed any more.
+// join returns the view for a filter, opened by open if it is not in use, and a function that
+// releases it.
 func (vs *views) join(ctx context.Context, filter string, open func() *view) (v *view, leave func()) {
 	vs.mu.Lock()
 	defer vs.mu.Unlock()
@@ -261,13 +261,13 @@ func (vs *views) join(ctx context.Context, filter string, open func() *view) (v 
 	return u.view, sync.OnceFunc(func() { vs.leave(filter, u) })
 }
 
-// beginLocked lets a view be followed.
+// beginLocked begins to follow a view.
 func (vs *views) beginLocked(ctx context.Context, v *view) *use {
 	u := &use{view: v, over: make(chan struct{})}
 	ctx, u.stop = context.WithCancel(ctx)
 	follow := vs.running.Go
 	if vs.closed {
-		follow = func(f func()) { f() } // which sees that ctx has ended
+		follow = func(f func()) { f() } // returns at once, as ctx has ended
 	}
 	follow(func() { // ends with the last user, or with ctx
 		defer close(u.over)

@@ -6,7 +6,7 @@ import (
 	"iter"
 )
 
-// of returns the view of a filter of keys, and a function to call when it is not needed any more.
+// of returns the view of a filter of keys, and a function that releases it.
 func (c *Cluster) of(filter string) (v *view, leave func()) {
 	return c.views.join(c.ctx, filter, func() *view {
 		return newView(c.nc, c.buckets.nodes, filter, c.cfg.times.life, &c.again, c.node.Logger())
@@ -22,9 +22,9 @@ func (c *Cluster) ofName(name string) (v *view, leave func(), err error) {
 	return v, leave, nil
 }
 
-// Members returns the nodes that are joined with a name, in the order of their ids; none is no
-// error. It waits for NATS, 5 seconds and until ctx ends, unless the name is in use here already:
-// then it returns those that were there last, whatever becomes of NATS.
+// Members returns the nodes of a name, in the order of their ids. An empty result is not an error.
+// It waits for NATS, at most 5 seconds and until ctx ends, unless the name is already in use on
+// this node: then it returns the last known nodes, also during an outage of NATS.
 func (c *Cluster) Members(ctx context.Context, name string) ([]Member, error) {
 	v, leave, err := c.ofName(name)
 	if err != nil {
@@ -61,13 +61,13 @@ func either(a, b error) error {
 	return b
 }
 
-// Watch yields how the members of a name change, the ones that are there as Joined first, until ctx
-// ends or the node leaves the cluster. Whoever is slow sees less: a node that has come and gone
-// between two changes is left out, and of several changes of one node the last one counts. When
-// NATS cannot be asked, it yields an error with an empty Change, and goes on: the members stay as
-// they were.
+// Watch yields the changes of a name's members until ctx ends or the node leaves the cluster. The
+// present ones are yielded as Joined first. A slow consumer gets fewer changes: a node that has
+// joined and left between two changes is omitted, and only the last of several changes of one node
+// is yielded. If NATS cannot be asked, Watch yields an error with an empty Change, and continues
+// with the members unchanged.
 //
-// It runs while the loop does, and may be used again, also concurrently.
+// It runs as long as the loop does, and may be used again, also concurrently.
 func (c *Cluster) Watch(ctx context.Context, name string) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		v, leave, err := c.ofName(name)
@@ -93,14 +93,14 @@ func (c *Cluster) Watch(ctx context.Context, name string) iter.Seq2[Change, erro
 	}
 }
 
-// watcher turns what a view has become into changes.
+// watcher turns the state of a view into changes.
 type watcher struct {
 	view  *view
-	known map[string]Member // as they were told, by key
-	told  error             // the error that was told last
+	known map[string]Member // last yielded state, by key
+	told  error             // last yielded error
 }
 
-// tell yields what has changed since the last time, and reports whether to go on.
+// tell yields the changes since the last call, and reports whether to continue.
 func (w *watcher) tell(yield func(Change, error) bool) bool {
 	if err := w.view.err(); err != w.told {
 		if w.told = err; err != nil && !yield(Change{}, err) {
@@ -129,7 +129,7 @@ func (w *watcher) tell(yield func(Change, error) bool) bool {
 	return true
 }
 
-// changeOf returns how a node has changed, or "".
+// changeOf returns the kind of a node's change, or "".
 func changeOf(was Member, known bool, m Member) Kind {
 	switch {
 	case !known || was.Instance != m.Instance:
