@@ -1,7 +1,7 @@
-// Package broker is a NATS server within a program, with JetStream, as package cluster needs one:
-// for programs that run without any set-up, for examples and for tests. In production a NATS
-// cluster of its own, which outlives each program, is the better choice; several brokers that name
-// each other as [Config].Routes are one, too.
+// Package broker is a NATS server with JetStream within a program, for package cluster: for
+// programs without any set-up, for examples and for tests. In production a separate NATS cluster,
+// which outlives each program, is the better choice. Several brokers that list each other as
+// [Config].Routes form a NATS cluster, too.
 package broker
 
 import (
@@ -17,30 +17,31 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// Config says how a [Broker] runs. The zero value is a server on its own, at a free port of
-// 127.0.0.1, that forgets all when it is closed.
+// Config configures a [Broker]. The zero value is a single server at a free port of 127.0.0.1,
+// whose data is lost when it is closed.
 type Config struct {
-	// Addr is where programs connect to, as host:port. Empty is a free port of 127.0.0.1.
+	// Addr is the address for clients, as host:port. Empty is a free port of 127.0.0.1.
 	Addr string
 
-	// Dir is where JetStream keeps what has to outlive the server. It is made if it is not there,
-	// and belongs to one server at a time. Empty is a temporary folder, which Close removes.
+	// Dir is the folder for JetStream's persistent data. It is created if it does not exist, and
+	// belongs to one server at a time. Empty is a temporary folder, which Close removes.
 	Dir string
 
-	// Name tells the servers of a cluster apart. Empty is a random one.
+	// Name identifies the server within its NATS cluster. Empty is a random one.
 	Name string
 
-	// Routes is where the servers of the same cluster listen for each other, as host:port, this one
-	// included, which is At. A cluster has three or five, and works while more than half of them
-	// are there. They trust each other: At has to be out of reach for strangers.
+	// Routes are the addresses at which the servers of a NATS cluster listen for each other, as
+	// host:port, including At, the address of this one. A cluster has three or five servers, and
+	// works while more than half of them are up. They trust each other: At must not be reachable
+	// for untrusted clients.
 	Routes []string
 	At     string
 
-	// ConfigFile is a configuration file of nats-server, with accounts and permissions for example.
-	// What is set above takes the place of what stands there. It may be empty.
+	// ConfigFile is a configuration file of nats-server, for example with accounts and permissions.
+	// The fields above override its settings. It may be empty.
 	ConfigFile string
 
-	// Change may change the options of the server before it starts. It may be nil.
+	// Change, if not nil, may change the options of the server before it starts.
 	Change func(o *server.Options)
 }
 
@@ -51,13 +52,13 @@ type Broker struct {
 	close  sync.Once
 }
 
-// startTime is how long a server may take until it accepts connections. One of a cluster does not
-// wait for the others.
+// startTime is the time limit for the server to accept connections. A server of a NATS cluster does
+// not wait for the other servers.
 const startTime = 20 * time.Second
 
-// Start starts a server and waits until programs can connect to it; up to 20 seconds. In a cluster
-// JetStream works once more than half of the servers have met, which Start does not wait for. The
-// server ends with Close. The error says what of c does not fit, or why nothing can listen there.
+// Start starts a server and waits until it accepts connections, up to 20 seconds. In a NATS cluster
+// JetStream works once more than half of the servers are connected, which Start does not wait for.
+// The server ends with Close. The error reports an invalid c, or why the server cannot listen.
 func Start(c Config) (*Broker, error) {
 	b := new(Broker)
 	if err := b.start(c); err != nil {
@@ -118,13 +119,13 @@ func (b *Broker) start(c Config) error {
 	return fmt.Errorf("the server does not accept connections at %s", net.JoinHostPort(o.Host, strconv.Itoa(o.Port)))
 }
 
-// fatal is a logger that takes why the server cannot go on, which it says in its log alone.
+// fatal is a logger that receives the reason why the server fails, which the server only logs.
 type fatal chan error
 
 func (f fatal) Fatalf(format string, v ...any) {
 	select {
 	case f <- fmt.Errorf(format, v...):
-	default: // the first one tells
+	default: // the first reason counts
 	}
 }
 
@@ -134,7 +135,7 @@ func (fatal) Errorf(string, ...any)  {}
 func (fatal) Debugf(string, ...any)  {}
 func (fatal) Tracef(string, ...any)  {}
 
-// listenAt sets where programs connect to.
+// listenAt sets the address for clients.
 func (c Config) listenAt(o *server.Options) error {
 	addr := c.Addr
 	if addr == "" {
@@ -144,7 +145,7 @@ func (c Config) listenAt(o *server.Options) error {
 	if err != nil {
 		return err
 	}
-	// mostly this saves a start in vain
+	// avoids most failed starts
 	probe, err := net.Listen("tcp", addr)
 	if err != nil {
 		return err
@@ -157,7 +158,7 @@ func (c Config) listenAt(o *server.Options) error {
 	return nil
 }
 
-// join sets where the servers of a cluster meet.
+// join sets the addresses of the NATS cluster.
 func (c Config) join(o *server.Options) error {
 	if len(c.Routes) == 0 && c.At == "" {
 		return nil
@@ -190,14 +191,14 @@ func split(addr string) (host string, port int, err error) {
 	return host, port, nil
 }
 
-// URL returns where programs connect to, such as "nats://127.0.0.1:4222".
+// URL returns the URL for clients, such as "nats://127.0.0.1:4222".
 func (b *Broker) URL() string { return b.server.ClientURL() }
 
-// Server returns the server itself, for what package server can tell of it.
+// Server returns the underlying server of the nats-server library.
 func (b *Broker) Server() *server.Server { return b.server }
 
-// Close ends the server, and waits until that is done. What it keeps in Config.Dir stays. Repeated
-// calls do nothing.
+// Close stops the server, and waits until it has stopped. The data in Config.Dir stays. Repeated
+// calls have no effect.
 func (b *Broker) Close() error {
 	var err error
 	b.close.Do(func() {

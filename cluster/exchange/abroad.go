@@ -8,7 +8,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// follow keeps what is known of the nodes of a name that are in the cluster, until ctx ends.
+// follow watches the nodes of a name in the cluster, until ctx ends.
 func (x *Exchange) follow(ctx context.Context, name string, g *group) {
 	for change, err := range x.cfg.Cluster.Watch(ctx, name) {
 		switch {
@@ -30,12 +30,12 @@ func memberOf(m cluster.Member) outer.Member {
 	}
 }
 
-// setAbroad takes what is known of a node in the cluster, unless ctx has ended; nil: it is gone.
+// setAbroad stores the state of a node in the cluster, unless ctx has ended; nil: it is gone.
 func (n *nodes) setAbroad(ctx context.Context, g *group, id string, m *outer.Member) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if ctx.Err() != nil {
-		return // somebody else keeps it by now
+		return // another watch has replaced this one
 	}
 	if n.version++; m == nil {
 		delete(g.abroad, id)
@@ -65,7 +65,7 @@ func (x *Exchange) reachAbroad(ctx context.Context, from string, t outer.Target)
 	return nil, x.nobody(t)
 }
 
-// dialMember is reachAbroad once it is known who that is.
+// dialMember makes the Wire to a member of the cluster.
 func (x *Exchange) dialMember(ctx context.Context, from string, m cluster.Member, t outer.Target) (*far, error) {
 	if !x.policy.allows(from, m.Identity) {
 		return nil, x.nobody(t)

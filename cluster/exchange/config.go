@@ -12,43 +12,45 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
 )
 
-// Config says what an [Exchange] does. With the zero Config nobody may reach anybody.
+// Config configures an [Exchange]. The zero Config allows no node to reach another one.
 type Config struct {
-	// ID is what nodes see of the exchange. It has 1 to 64 letters, digits, '-' and '_'. Empty is a
-	// random one.
+	// ID is the id of the exchange, as seen by nodes. It has 1 to 64 letters, digits, '-' and '_'.
+	// Empty is a random one.
 	ID string
 
-	// Policy says who may reach whom. A node may reach those that one of the rules lets it reach,
-	// and no others.
+	// Policy decides which nodes may reach which. A node may reach exactly the nodes that one of
+	// the rules allows.
 	Policy []Rule
 
-	// Cluster lets the nodes of the exchange and those of a cluster reach each other, and those of
-	// other exchanges that have one: every node with a name is a member of it, unless the policy
-	// lets nobody there reach it. It stays yours: close the exchange first. Nil is an exchange by
-	// itself.
+	// Cluster connects the exchange to a cluster. The nodes of the exchange, those of the cluster,
+	// and those of other exchanges of the cluster can then reach each other. Every node with a name
+	// is a member of the cluster, unless the policy allows no node there to reach it. The caller
+	// keeps ownership of the Cluster, and has to close the exchange first. Nil is a standalone
+	// exchange.
 	//
 	// A node of the cluster, and so another exchange, has the identity that its certificate proves,
-	// if the cluster has TLS, and else none; what it is when it is reached is what it says there.
-	// With TLS the exchange speaks for its nodes: its certificate has to prove their identities.
+	// if the cluster has TLS, and otherwise none. When it is reached, its identity is the one that
+	// it announces there. With TLS the exchange does TLS for its nodes: its certificate has to
+	// prove their identities.
 	Cluster *cluster.Cluster
 
-	// Options are for the node that the exchange is to those which connect: [asterisque.WithTLS],
-	// [asterisque.WithAccess], [asterisque.WithAdmission] and so on. Its service and its workers
-	// are the exchange's own. Sessions are resumed for a minute, which over wires that others could
-	// read needs PlainCredentials of Access; [asterisque.WithResume] says otherwise.
+	// Options are options of the node that accepts connections: [asterisque.WithTLS],
+	// [asterisque.WithAccess], [asterisque.WithAdmission] and so on. The exchange sets its service
+	// and its workers. Sessions can be resumed for a minute, which needs PlainCredentials of Access
+	// over wires without encryption. [asterisque.WithResume] replaces this default.
 	Options []asterisque.Option
 
-	// PerNode is how many relayed sessions each node may have at once, whoever began them. 0 is
-	// 1,000; at most 2,500.
+	// PerNode is the maximum number of concurrent relayed sessions of each node, in both
+	// directions. 0 is 1,000; at most 2,500.
 	PerNode int
 
-	// Sessions is how many relayed sessions there may be at once. 0 is 100,000.
+	// Sessions is the maximum number of concurrent relayed sessions. 0 is 100,000.
 	Sessions int
 
-	// Answer is how long a node has to answer that it takes a session. 0 is 10 seconds.
+	// Answer is the time limit for a node to accept a session. 0 is 10 seconds.
 	Answer time.Duration
 
-	// Logger is for what goes wrong. Nil is slog.Default().
+	// Logger receives warnings and errors. Nil is slog.Default().
 	Logger *slog.Logger
 }
 
@@ -58,14 +60,14 @@ const (
 	defaultSessions = 100_000
 	defaultAnswer   = 10 * time.Second
 
-	// names is how many names a node may watch at once.
+	// names is the maximum number of names that a node may watch at once.
 	names = 64
 
-	// resumable is how long an exchange waits for a node that has lost its connection.
+	// resumable is how long an exchange waits for a resume by a node that has lost its connection.
 	resumable = time.Minute
 )
 
-// complete returns c with all that has a default, or what is wrong with it.
+// complete returns c with its defaults, or an error if c is invalid.
 func (c Config) complete() (Config, error) {
 	c.ID = defaulted(c.ID, strings.ToLower(rand.Text()[:16]))
 	c.PerNode = defaulted(c.PerNode, defaultPerNode)
@@ -104,7 +106,7 @@ func (c *Config) node(svc *asterisque.Service) []asterisque.Option {
 	opts := []asterisque.Option{asterisque.WithResume(asterisque.Resume{For: resumable})}
 	return append(append(opts, c.Options...),
 		asterisque.WithID(c.ID), asterisque.WithLogger(c.Logger), asterisque.WithService(svc),
-		// each relayed session takes a worker, and so do the registration and each name; the rest
-		// is for those that are refused
+		// one worker for each relayed session, for the registration and for each name, and some for
+		// rejected calls
 		asterisque.WithWorkers(asterisque.Workers{Session: c.PerNode + 2*names}))
 }

@@ -2,15 +2,15 @@ package exchange
 
 import "sync"
 
-// crew is the goroutines of an exchange that no call and no listener waits for.
+// crew tracks the goroutines of an exchange that do not belong to a call or a listener.
 type crew struct {
-	running sync.WaitGroup // one is added with mu held, and none once closed
+	running sync.WaitGroup // incremented with mu held, and never once closed
 
 	mu     sync.Mutex
 	closed bool // guarded by mu
 }
 
-// begin runs f on a goroutine, and reports whether it does: after wait none begins.
+// begin runs f on a goroutine. After wait it does not, and returns false.
 func (c *crew) begin(f func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -20,7 +20,7 @@ func (c *crew) begin(f func()) bool {
 	return !c.closed
 }
 
-// wait waits for all.
+// wait rejects further goroutines, and waits for the running ones.
 func (c *crew) wait() {
 	c.mu.Lock()
 	c.closed = true

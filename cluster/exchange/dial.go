@@ -37,18 +37,18 @@ func (x *Exchange) dial(ctx context.Context, t outer.Target, p *asterisque.Pipe[
 	return none, near.Wait(ctx)
 }
 
-// relayPatience is for how long a side of a relay may take nothing, as Timeouts.Write by default.
+// relayPatience is how long a side of a relay may block writes, like the default of Timeouts.Write.
 const relayPatience = 5 * time.Minute
 
-// relay carries frames between two Wires until either ends, and returns why, unless that was in
-// good order.
+// relay carries frames between two Wires until either ends, and returns the cause, or nil for a
+// regular end.
 func (x *Exchange) relay(near, far wire.Wire) error {
 	x.relayed.Add(1)
 	return relay.Between(x.cfg.Logger, relayPatience,
 		relay.Side{Wire: near, Largest: outer.Largest}, relay.Side{Wire: far, Largest: outer.Largest})
 }
 
-// enter takes the places of a relayed session that a node begins.
+// enter acquires the slots of a relayed session that a node begins.
 func (x *Exchange) enter(from *registrant) (leave func(), err error) {
 	switch {
 	case !from.relays.enter():
@@ -67,20 +67,21 @@ func (x *Exchange) enter(from *registrant) (leave func(), err error) {
 type far struct {
 	wire    wire.Wire
 	private bool
-	end     func() // sees it off, once the Wire is closed
+	end     func() // ends its call, once the Wire is closed
 }
 
-// leave lets go of the far side, also if nothing was relayed.
+// leave releases the far side, also if nothing was relayed.
 func (f *far) leave() {
 	f.wire.Close()
 	f.end()
 }
 
-// reach makes the Wire to the node that another one has dialled.
+// reach makes the Wire to a dialled node.
 func (x *Exchange) reach(ctx context.Context, from *registrant, t outer.Target) (*far, error) {
 	to := x.nodes.find(t.Name, t.ID)
 	if to == nil || !x.policy.allows(from.member.Identity, to.member.Identity) {
-		// one that must not be reached is looked for as one that is not here: nobody can tell them
+		// A node that the policy forbids is looked up in the cluster like an absent one, so that
+		// the caller cannot distinguish them.
 		return x.reachAbroad(ctx, from.member.Identity, t)
 	}
 	return x.visit(ctx, outer.Visitor{
@@ -89,13 +90,13 @@ func (x *Exchange) reach(ctx context.Context, from *registrant, t outer.Target) 
 	}, to)
 }
 
-// nobody says that there is no node that may be reached, for whichever reason.
+// nobody returns the error for a node that is absent or forbidden.
 func (x *Exchange) nobody(t outer.Target) error {
 	x.refused.Add(1)
 	return outer.ErrNoMember.Withf("no node %.64s %.64s is at the exchange that this node may reach", t.Name, t.ID)
 }
 
-// visit lets a node that is registered accept a Wire. It has some time to answer.
+// visit asks a registered node to accept a Wire, within the time limit.
 func (x *Exchange) visit(ctx context.Context, v outer.Visitor, to *registrant) (*far, error) {
 	if !to.relays.enter() {
 		return nil, full("the node %s %s has %d relayed sessions, and no more are allowed at once", to.member.Name, to.member.ID, to.relays.most)
@@ -116,14 +117,14 @@ func (x *Exchange) visit(ctx context.Context, v outer.Visitor, to *registrant) (
 	}, nil
 }
 
-// accepting is a call to a node that it accepts a Wire.
+// accepting is a call by which a node accepts a Wire.
 type accepting = asterisque.StreamCall[struct{}, outer.Answer, struct{}]
 
 // knock asks a node to accept a Wire, and waits for its answer. end ends the call.
 func (x *Exchange) knock(ctx context.Context, v outer.Visitor, to *registrant) (call *accepting, end context.CancelFunc, err error) {
 	ctx, late := context.WithTimeout(ctx, x.cfg.Answer)
 	defer late()
-	// not the context of the handler: this is no call within a call, which are bounded otherwise
+	// not the context of the handler: this is not a nested call, which has other limits
 	life, end := context.WithCancel(x.ctx)
 	inTime := context.AfterFunc(ctx, end)
 	call, err = outer.Accept.Open(life, to.session, v)
@@ -139,7 +140,7 @@ func (x *Exchange) knock(ctx context.Context, v outer.Visitor, to *registrant) (
 	return call, end, err
 }
 
-// awaitEnd waits for the end of a call, which takes the other side a moment, but not for long.
+// awaitEnd waits for the end of a call, at most for most.
 func awaitEnd(over <-chan struct{}, most time.Duration) {
 	late := time.NewTimer(most)
 	defer late.Stop()

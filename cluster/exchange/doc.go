@@ -1,25 +1,25 @@
-// Package exchange lets nodes reach each other that can only dial out, and that do not know each
-// other: machines behind translations of addresses, in plants and in homes, of several networks.
-// They connect to an exchange, with package agent, and are known there by a name, such as "orders",
-// and an id.
+// Package exchange connects nodes that can only dial out, and that do not know each other: machines
+// behind network address translation, in plants and in homes, of several networks. They connect to
+// an exchange, with package agent, and have a name there, such as "orders", and an id.
 //
 //	x, err := exchange.New(exchange.Config{Policy: []exchange.Rule{{From: "shop", To: "orders"}}})
 //	err = x.ListenAndServe(ctx, "tls://:5330")
 //
-// # What is relayed
+// # Relayed sessions
 //
 // The exchange relays sessions: frames, and not calls. Priorities, windows, loss, times to live and
-// cancellation are those of the two nodes, who also agree on codecs and limits with each other; the
-// exchange knows nothing of the functions. Each relayed session has a window of its own on the way:
-// one whose receiver does not read holds up its sender, and neither others nor the exchange.
+// cancellation work between the two nodes, which also negotiate codecs and limits with each other;
+// the exchange knows nothing of the functions. Each relayed session has a window of its own on the
+// way: a receiver that does not read blocks only its own sender, and neither other sessions nor the
+// exchange.
 //
-// A node has one connection with the exchange, over which all its sessions run. If that is lost,
-// both resume it; if the exchange is started again, nodes connect anew, and so do their sessions,
-// which go on where both nodes have [asterisque.WithResume].
+// A node has one connection with the exchange, which carries all its sessions. If the connection is
+// lost, both sides resume it. If the exchange is restarted, nodes connect again, and so do their
+// sessions, which are resumed if both nodes have [asterisque.WithResume].
 //
-// # Who may reach whom
+// # Policy
 //
-// [Config].Policy says it, by the identities that nodes have proved: as [asterisque.Access] of the
-// exchange has granted it (Grant.Subject), or by the certificate of the node. Without a rule nobody
-// may reach anybody, nor learn that somebody is there. The exchange can read what it relays.
+// [Config].Policy controls access between nodes by their proven identities: the Grant.Subject of
+// the exchange's [asterisque.Access], or the certificate of the node. Without a rule a node can
+// neither reach another node nor learn of its existence. The exchange can read the relayed data.
 package exchange

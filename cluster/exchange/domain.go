@@ -17,12 +17,12 @@ import (
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
-// ClaimedError says that another exchange with the same id runs, in the same domain of NATS or in
-// another one. Give each its own Config.ID, or end the other one.
+// ClaimedError reports that another exchange with the same id runs, in the same domain of NATS or
+// in another one. Give each its own Config.ID, or stop the other one.
 type ClaimedError struct {
-	ID     string // of both
-	Domain string // of JetStream, where this one would be; empty: it has no name
-	Other  string // where the other one is
+	ID     string // of both exchanges
+	Domain string // JetStream domain of this exchange; empty: it has no name
+	Other  string // domain of the other exchange
 }
 
 // Error implements error.
@@ -30,35 +30,35 @@ func (e *ClaimedError) Error() string {
 	return fmt.Sprintf("exchange: %s, of the domain %q, is there already, in the domain %q: give each exchange an id of its own", e.ID, e.Domain, e.Other)
 }
 
-// claimTime is how long an exchange waits for others that start at the same time.
+// claimTime is how long an exchange waits for other exchanges that start at the same time.
 const claimTime = 250 * time.Millisecond
 
-// domain is a domain of JetStream, whose nodes a cluster knows, as a part of what NATS reaches: one
-// of several sites that leaf nodes join. Exchanges of different domains ask each other.
+// domain is a JetStream domain with the nodes of one cluster, as a part of a NATS network: one of
+// several sites that are connected by leaf nodes. Exchanges query those of other domains.
 type domain struct {
-	cluster  *cluster.Cluster // these are fixed
+	cluster  *cluster.Cluster // fixed, as all up to instance
 	nc       *nats.Conn
 	name     string
 	id       string // of the exchange
-	instance string // another one for each exchange
+	instance string // differs for each exchange
 
-	subs []*nats.Subscription // set before anybody else knows of it
+	subs []*nats.Subscription // set before the domain is shared
 
-	claimed atomic.Pointer[ClaimedError] // the id is that of another exchange, too
+	claimed atomic.Pointer[ClaimedError] // not nil if another exchange has the same id
 }
 
-// askAgain is how often an exchange asks whether another one has its id: one that could not be
-// reached before.
+// askAgain is the interval of checks for another exchange with the same id, which may have been
+// unreachable before.
 const askAgain = 30 * time.Second
 
-// watchClaim asks again and again, until ctx ends.
+// watchClaim repeats the check, until ctx ends.
 func (d *domain) watchClaim(ctx context.Context, log *slog.Logger) {
 	for wait.HoldOff(ctx, askAgain) {
 		d.lookForOther(ctx, log)
 	}
 }
 
-// lookForOther asks once, and says what is new.
+// lookForOther makes one check, and logs a new conflict.
 func (d *domain) lookForOther(ctx context.Context, log *slog.Logger) {
 	var other *ClaimedError
 	if err := d.ask(ctx, d.subject("id."+d.id)); errors.As(err, &other) && d.claimed.Load() == nil {
@@ -67,13 +67,13 @@ func (d *domain) lookForOther(ctx context.Context, log *slog.Logger) {
 	d.claimed.Store(other)
 }
 
-// claim is what an exchange says of its id, and what it is asked.
+// claim is the message by which exchanges check an id, and its answer.
 type claim struct {
 	Instance string `json:"instance"`
 	Domain   string `json:"domain"`
 }
 
-// newDomain claims the id of an exchange, and finds out in which domain it is.
+// newDomain claims the id of an exchange, and determines its domain.
 func newDomain(ctx context.Context, c *cluster.Cluster, id string) (*domain, error) {
 	d := &domain{cluster: c, nc: c.Conn(), id: id, instance: rand.Text()}
 	js, err := jetstream.New(d.nc)
@@ -92,13 +92,13 @@ func newDomain(ctx context.Context, c *cluster.Cluster, id string) (*domain, err
 	return d, nil
 }
 
-// subject returns where exchanges of a cluster say something to each other.
+// subject returns the subject of a message between the exchanges of a cluster.
 func (d *domain) subject(what string) string {
 	return "asterisque.exchange." + d.cluster.Prefix() + "." + what
 }
 
-// claim asks whether another exchange has the id, and answers those who ask from now on. Of those
-// that ask at the same time one remains.
+// claim checks whether another exchange has the id, and answers the checks of other exchanges from
+// then on. If several exchanges check at the same time, one of them succeeds.
 func (d *domain) claim(ctx context.Context) error {
 	subject := d.subject("id." + d.id)
 	if err := d.ask(ctx, subject); err != nil {
@@ -121,7 +121,7 @@ func (d *domain) claim(ctx context.Context) error {
 	return d.answerAll(subject)
 }
 
-// answerAll lets everybody who asks for the id know that it is claimed.
+// answerAll answers all checks of the id from other exchanges.
 func (d *domain) answerAll(subject string) error {
 	return d.subscribe(subject, "", func(m *nats.Msg) {
 		var other claim
@@ -136,8 +136,8 @@ func (d *domain) encode() []byte {
 	return b
 }
 
-// ask returns a ClaimedError if another exchange answers for an id until ctx ends, or the first one
-// that is asked has had a second.
+// ask returns a ClaimedError if another exchange answers for an id within a second, or until ctx
+// ends.
 func (d *domain) ask(ctx context.Context, subject string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -155,8 +155,8 @@ func (d *domain) ask(ctx context.Context, subject string) error {
 	return &ClaimedError{ID: d.id, Domain: d.name, Other: other.Domain}
 }
 
-// subscribe lets f be called with what comes at a subject, and waits until NATS knows. Of those in
-// a group, which may be empty, one gets each message.
+// subscribe calls f with the messages at a subject, and waits until NATS has confirmed the
+// subscription. With a group, one member of the group gets each message.
 func (d *domain) subscribe(subject, group string, f nats.MsgHandler) (err error) {
 	var sub *nats.Subscription
 	if group == "" {
@@ -174,9 +174,9 @@ func (d *domain) subscribe(subject, group string, f nats.MsgHandler) (err error)
 	return nil
 }
 
-// close ends what was begun.
+// close ends the subscriptions.
 func (d *domain) close() {
 	for _, s := range d.subs {
-		s.Unsubscribe() // an error says that the connection is closed
+		s.Unsubscribe() // an error means that the connection is closed
 	}
 }

@@ -10,30 +10,30 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// ErrClosed says that the exchange was closed.
+// ErrClosed reports that the exchange was closed.
 var ErrClosed = errors.New("exchange: closed")
 
 // Exchange relays sessions between nodes that connect to it. All methods are safe for concurrent
 // use.
 type Exchange struct {
-	cfg    Config // these are fixed
+	cfg    Config // fixed, as all up to end but crew
 	policy policy
 	node   *asterisque.Node
 	nodes  *nodes
-	domain *domain // nil: there is no cluster
+	domain *domain // nil: no cluster
 	crew   crew
 	ctx    context.Context // ends with Close
 	end    context.CancelCauseFunc
 
-	answering room          // questions of other domains
-	sessions  room          // those that are relayed
-	relayed   atomic.Uint64 // those that ever were
-	refused   atomic.Uint64 // those to a node that is not there, or must not be reached
+	answering room          // running answers for other domains
+	sessions  room          // relayed sessions
+	relayed   atomic.Uint64 // total number of relayed sessions
+	refused   atomic.Uint64 // sessions to absent or forbidden nodes
 }
 
-// New returns an exchange that serves nobody yet: see [Exchange.Serve]. The error says what is
-// wrong with cfg; that of a rule names it. With a Cluster it may be a [*ClaimedError], or one of
-// NATS, which has 10 seconds.
+// New returns an exchange without listeners: see [Exchange.Serve]. The error reports an invalid
+// cfg, and names an invalid rule. With a Cluster it may be a [*ClaimedError], or one of NATS, which
+// has 10 seconds.
 func New(cfg Config) (*Exchange, error) {
 	cfg, err := cfg.complete()
 	if err != nil {
@@ -59,7 +59,7 @@ func New(cfg Config) (*Exchange, error) {
 	return x, nil
 }
 
-// join lets the exchange take part in its cluster.
+// join connects the exchange to its cluster.
 func (x *Exchange) join() (err error) {
 	ctx, cancel := context.WithTimeout(x.ctx, 2*patience)
 	defer cancel()
@@ -69,7 +69,7 @@ func (x *Exchange) join() (err error) {
 	x.answering.most = answering
 	x.nodes.follow = func(ctx context.Context, name string, g *group) {
 		x.crew.begin(func() { x.follow(ctx, name, g) }) // ends with ctx
-		x.crew.begin(func() { x.search(ctx, name, g) }) // the same
+		x.crew.begin(func() { x.search(ctx, name, g) }) // likewise
 	}
 	if err := x.findable(); err != nil {
 		x.domain.close()
@@ -79,12 +79,12 @@ func (x *Exchange) join() (err error) {
 	return nil
 }
 
-// ID returns what nodes see of the exchange.
+// ID returns the id of the exchange, as seen by nodes.
 func (x *Exchange) ID() string { return x.cfg.ID }
 
-// Serve lets nodes connect that ln accepts, until life ends or the exchange is closed, and then
-// closes ln and returns nil. The error is that of a listener that failed. Several listeners may be
-// served at once.
+// Serve accepts nodes from ln, until life ends or the exchange is closed, and then closes ln and
+// returns nil. The error is that of a listener that failed. Several listeners may be served at
+// once.
 func (x *Exchange) Serve(life context.Context, ln wire.Listener) error { return x.node.Serve(life, ln) }
 
 // ListenAndServe listens at a URL, such as "tls://:5330", and serves it as [Exchange.Serve] does.
@@ -92,19 +92,19 @@ func (x *Exchange) ListenAndServe(life context.Context, url string) error {
 	return x.node.ListenAndServe(life, url)
 }
 
-// Shutdown tells all nodes to connect to another exchange, and lets no new session begin. The nodes
-// then see off the sessions that are relayed: those that can be resumed go on through another
-// exchange, those that make no call end, and calls of the others may finish. Shutdown waits for
-// that, up to 30 seconds (Timeouts.Drain of the options) and until ctx ends; then all is closed.
-// The error is that of ctx, or says what was cut.
+// Shutdown makes all nodes connect to another exchange, and rejects new sessions. The nodes then
+// drain the relayed sessions: resumable ones continue through another exchange, those without calls
+// end, and the remaining ones complete their calls. Shutdown waits for this, up to 30 seconds
+// (Timeouts.Drain of the options) and until ctx ends; then everything is closed. The error is that
+// of ctx, or reports the interrupted sessions.
 func (x *Exchange) Shutdown(ctx context.Context) error {
 	err := x.node.Shutdown(ctx)
 	x.Close()
 	return err
 }
 
-// Close ends all at once. Nodes connect to another exchange, or to this one when it is started
-// again. Repeated calls return nil.
+// Close closes all sessions at once. Nodes connect to another exchange, or to this one when it is
+// restarted. Repeated calls return nil.
 func (x *Exchange) Close() error {
 	x.end(ErrClosed)
 	if x.domain != nil {
@@ -115,23 +115,23 @@ func (x *Exchange) Close() error {
 	return err
 }
 
-// Stats are the numbers of an exchange.
+// Stats are the statistics of an exchange.
 type Stats struct {
-	Nodes    int    `json:"nodes"`    // that are registered
-	Names    int    `json:"names"`    // that they have
-	Sessions int    `json:"sessions"` // that are relayed now
-	Relayed  uint64 `json:"relayed"`  // sessions that ever were
-	Refused  uint64 `json:"refused"`  // sessions to nodes that were not there, or not to be reached
+	Nodes    int    `json:"nodes"`    // registered nodes
+	Names    int    `json:"names"`    // names of the registered nodes
+	Sessions int    `json:"sessions"` // sessions relayed now
+	Relayed  uint64 `json:"relayed"`  // total number of relayed sessions
+	Refused  uint64 `json:"refused"`  // sessions to absent or forbidden nodes
 
-	// Claimed says that another exchange has the same id, which could not be reached when this one
-	// was made; nil: none is known. It is looked for twice a minute.
+	// Claimed reports that another exchange has the same id, which was unreachable when this one
+	// was made; nil: none is known. It is checked twice a minute.
 	Claimed *ClaimedError `json:"claimed,omitempty"`
 
-	// Node is what the node holds and carries that the exchange is to those which connect.
+	// Node are the statistics of the node that accepts connections.
 	Node asterisque.NodeStats `json:"node"`
 }
 
-// Stats returns the numbers of the exchange.
+// Stats returns the statistics of the exchange.
 func (x *Exchange) Stats() Stats {
 	s := Stats{
 		Sessions: int(x.sessions.used.Load()),

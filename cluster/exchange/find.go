@@ -14,34 +14,33 @@ import (
 )
 
 const (
-	// askEvery is how often other domains are asked for the nodes of a name that is in use.
+	// askEvery is the interval of queries to other domains for the nodes of a name in use.
 	askEvery = 2 * time.Second
 
-	// forgotten is for how long nodes stay of a domain that does not answer.
+	// forgotten is the time after which the nodes of a silent domain are removed.
 	forgotten = 4 * askEvery
 
-	// answering is how many questions of other domains are answered at once. Further ones come
-	// again.
+	// answering is the maximum number of concurrent answers to other domains. Dropped queries are
+	// repeated.
 	answering = 64
 )
 
-// question asks other domains for the nodes of a name.
+// question is a query to other domains for the nodes of a name.
 type question struct {
-	Domain string `json:"domain"` // that asks
+	Domain string `json:"domain"` // of the sender
 	Name   string `json:"name"`
 	Round  uint64 `json:"round"`
 }
 
-// found is an answer, or a part of one. Parts come in their order.
+// found is an answer, or a part of one. Parts arrive in their order.
 type found struct {
-	Domain  string           `json:"domain"` // that answers
+	Domain  string           `json:"domain"` // of the sender
 	Round   uint64           `json:"round"`
 	Members []cluster.Member `json:"members"`
 	Last    bool             `json:"last"`
 }
 
-// findable lets exchanges of other domains find the nodes of this one. One exchange of a domain
-// answers each question.
+// findable answers the queries of other domains. One exchange of a domain answers each query.
 func (x *Exchange) findable() error {
 	d := x.domain
 	return d.subscribe(d.subject("find"), "domain-"+d.name, func(m *nats.Msg) {
@@ -49,7 +48,7 @@ func (x *Exchange) findable() error {
 		if json.Unmarshal(m.Data, &q) != nil || q.Domain == d.name || !outer.IsToken(q.Name) || !x.answering.enter() {
 			return
 		}
-		if !x.crew.begin(func() { // ends with the answer of NATS, for which that has some seconds
+		if !x.crew.begin(func() { // ends with the answer of NATS, which has some seconds
 			defer x.answering.leave()
 			x.answer(m, q)
 		}) {
@@ -58,7 +57,7 @@ func (x *Exchange) findable() error {
 	})
 }
 
-// answer tells another domain of the nodes of a name.
+// answer sends the nodes of a name to another domain.
 func (x *Exchange) answer(m *nats.Msg, q question) {
 	members, err := x.cfg.Cluster.Members(x.ctx, q.Name)
 	if err != nil {
@@ -75,10 +74,10 @@ func (x *Exchange) answer(m *nats.Msg, q question) {
 	}
 }
 
-// perAnswer is how many nodes a message has, each of which has some 6 KiB at most.
+// perAnswer is the number of nodes in a message, each of at most about 6 KiB.
 const perAnswer = 8
 
-// search keeps what is known of the nodes of a name in other domains, until ctx ends.
+// search keeps the nodes of a name in other domains current, until ctx ends.
 func (x *Exchange) search(ctx context.Context, name string, g *group) {
 	answers := make(chan *nats.Msg, 256)
 	inbox := x.domain.nc.NewInbox()
@@ -93,7 +92,7 @@ func (x *Exchange) search(ctx context.Context, name string, g *group) {
 	defer again.Stop()
 	for round := uint64(1); ; round++ {
 		b, _ := json.Marshal(question{x.domain.name, name, round})     // strings can be encoded
-		x.domain.nc.PublishRequest(x.domain.subject("find"), inbox, b) // what fails is asked again
+		x.domain.nc.PublishRequest(x.domain.subject("find"), inbox, b) // a failed query is repeated
 		x.listen(ctx, name, g, &s, answers, again.C)
 		if ctx.Err() != nil {
 			return
@@ -101,7 +100,7 @@ func (x *Exchange) search(ctx context.Context, name string, g *group) {
 	}
 }
 
-// listen takes the answers to one question, until the next one or until ctx ends.
+// listen processes the answers to one query, until the next one or until ctx ends.
 func (x *Exchange) listen(ctx context.Context, name string, g *group, s *searched, answers <-chan *nats.Msg, next <-chan time.Time) {
 	changed := s.forget()
 	for {
@@ -119,29 +118,29 @@ func (x *Exchange) listen(ctx context.Context, name string, g *group, s *searche
 	}
 }
 
-// searched is what other domains have answered.
+// searched contains the answers of other domains.
 type searched struct {
 	domains map[string]*answered
 }
 
-// mostDomains is how many domains are listened to.
+// mostDomains is the maximum number of domains.
 const mostDomains = 256
 
 // answered is the answer of one domain.
 type answered struct {
 	round   uint64
-	at      time.Time                 // of the last whole round, or of the first part before that
-	coming  map[string]cluster.Member // by id; of the round
-	members map[string]cluster.Member // of the last round that is whole
+	at      time.Time                 // of the last complete round, or of a first part before
+	coming  map[string]cluster.Member // nodes of the round so far, by id
+	members map[string]cluster.Member // nodes of the last complete round
 }
 
-// takeMessage is take of what has come.
+// takeMessage is take for a message.
 func (s *searched) takeMessage(m *nats.Msg, name string) bool {
 	var f found
 	return json.Unmarshal(m.Data, &f) == nil && s.take(f, name)
 }
 
-// take takes a part of an answer, and reports whether that is whole now.
+// take adds a part of an answer, and reports whether the answer is complete.
 func (s *searched) take(f found, name string) bool {
 	a := s.domains[f.Domain]
 	switch {
@@ -162,18 +161,18 @@ func (s *searched) take(f found, name string) bool {
 	return true
 }
 
-// add adds nodes to those that are coming.
+// add adds nodes to the present round.
 func (a *answered) add(members []cluster.Member, name string) {
 	for _, m := range members {
 		there := memberOf(m)
 		if m.Name == name && there.Check() == nil && len(a.coming) < mostMembers {
-			m.Addresses = nil // they are of another network
+			m.Addresses = nil // of another network
 			a.coming[m.ID] = m
 		}
 	}
 }
 
-// forget forgets the domains that do not answer any more, and reports whether there are such.
+// forget removes silent domains, and reports whether there were any.
 func (s *searched) forget() bool {
 	before := len(s.domains)
 	for name, a := range s.domains {
@@ -184,7 +183,8 @@ func (s *searched) forget() bool {
 	return len(s.domains) < before
 }
 
-// all returns the nodes of all other domains, by id: of those with the same id always the same one.
+// all returns the nodes of all other domains, by id. The choice between nodes with the same id is
+// deterministic.
 func (s *searched) all() map[string]cluster.Member {
 	all := make(map[string]cluster.Member)
 	for _, domain := range slices.Backward(slices.Sorted(maps.Keys(s.domains))) {
@@ -193,7 +193,7 @@ func (s *searched) all() map[string]cluster.Member {
 	return all
 }
 
-// setForeign takes what is known of the nodes of a name in other domains, unless ctx has ended.
+// setForeign stores the nodes of a name in other domains, unless ctx has ended.
 func (n *nodes) setForeign(ctx context.Context, g *group, all map[string]cluster.Member) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

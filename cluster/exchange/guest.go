@@ -11,7 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// take relays a Wire that somebody in the cluster has dialled to a node here.
+// take relays a Wire from the cluster to a node here.
 func (x *Exchange) take(r *registrant, w wire.Wire) {
 	begun := x.crew.begin(func() { // ends with the Wire, which ends with x.ctx
 		defer context.AfterFunc(x.ctx, func() { w.Close() })()
@@ -25,7 +25,7 @@ func (x *Exchange) take(r *registrant, w wire.Wire) {
 	}
 }
 
-// relayGuest reads what comes first, before which nothing is known of the peer, and then relays.
+// relayGuest reads the first frame, before which the peer is unknown, and then relays.
 func (x *Exchange) relayGuest(r *registrant, w wire.Wire) error {
 	if !x.sessions.enter() {
 		return full("the exchange relays %d sessions, and no more are allowed at once", x.sessions.most)
@@ -46,7 +46,7 @@ func (x *Exchange) relayGuest(r *registrant, w wire.Wire) error {
 	return x.relay(w, far.wire)
 }
 
-// letIn lets a node accept a Wire of the cluster, if the policy does.
+// letIn makes a node accept a Wire of the cluster, if the policy allows it.
 func (x *Exchange) letIn(w wire.Wire, r *registrant) (*far, error) {
 	who, ok := x.guest(w, r.member.Identity)
 	if !ok {
@@ -56,7 +56,7 @@ func (x *Exchange) letIn(w wire.Wire, r *registrant) (*far, error) {
 	return x.visit(x.ctx, outer.Visitor{Identity: who, Private: wire.IsPrivate(w)}, r)
 }
 
-// firstFrame waits for the first frame of a Wire, but not for long.
+// firstFrame waits for the first frame of a Wire, at most for most.
 func firstFrame(w wire.Wire, most time.Duration) ([]byte, error) {
 	late := time.AfterFunc(most, func() { w.Close() })
 	defer late.Stop()
@@ -64,7 +64,7 @@ func firstFrame(w wire.Wire, most time.Duration) ([]byte, error) {
 	return bytes.Clone(frame), err
 }
 
-// guest returns the identity with which the peer of a Wire may reach another one.
+// guest returns the identity by which the peer of a Wire may reach another one.
 func (x *Exchange) guest(w wire.Wire, to string) (identity string, ok bool) {
 	if s, secure := w.(wire.Secure); secure {
 		if chains := s.ConnectionState().VerifiedChains; len(chains) > 0 {
@@ -74,13 +74,13 @@ func (x *Exchange) guest(w wire.Wire, to string) (identity string, ok bool) {
 	return "", x.policy.allows("", to)
 }
 
-// proves returns the identity that a certificate proves with which it may reach another one.
+// proves returns an identity in the certificate that may reach another one.
 func (p policy) proves(c *x509.Certificate, to string) (identity string, ok bool) {
 	for _, r := range p {
 		switch {
 		case r.To != Any && r.To != to:
 		case r.From == Any:
-			ok = true // another rule may tell more
+			ok = true // another rule may contain a specific identity
 		case c.VerifyHostname(r.From) == nil:
 			return r.From, true
 		}

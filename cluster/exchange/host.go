@@ -13,12 +13,12 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// patience is how long NATS has to show a node; then the node is registered without, and shown
-// later.
+// patience is the time limit for NATS to show a node. After it, the node is registered without
+// being shown, and is shown later.
 const patience = 5 * time.Second
 
-// show lets the cluster see a node that has registered, if nodes there may reach it, until hide is
-// called. The error is that of a name which others have.
+// show makes a node that has registered visible in the cluster, if nodes there may reach it, until
+// hide is called. It returns the error of a name that another identity has.
 func (x *Exchange) show(ctx context.Context, r *registrant) (hide func(), err error) {
 	r.awaitOusted(ctx)
 	if x.cfg.Cluster == nil || r.member.Name == "" || !x.shown(r.member.Identity) {
@@ -37,8 +37,8 @@ func (x *Exchange) show(ctx context.Context, r *registrant) (hide func(), err er
 	}, nil
 }
 
-// awaitOusted waits until those that have made way for a node are not shown any more: until then
-// the name is theirs in the cluster.
+// awaitOusted waits until the nodes that this one has displaced are hidden: until then the name is
+// theirs in the cluster.
 func (r *registrant) awaitOusted(ctx context.Context) {
 	for _, o := range r.ousted {
 		select {
@@ -47,11 +47,11 @@ func (r *registrant) awaitOusted(ctx context.Context) {
 			return
 		}
 	}
-	r.ousted = nil // nor are those kept for whom they have made way
+	r.ousted = nil // releases the chain of displaced nodes
 }
 
-// shown reports whether somebody in the cluster may reach a node of an identity. Without TLS nobody
-// there has proved anything.
+// shown reports whether a node in the cluster may reach a node of an identity. Without TLS no node
+// there has a proven identity.
 func (x *Exchange) shown(identity string) bool {
 	if !x.cfg.Cluster.IsSecret() {
 		return x.policy.allows("", identity)
@@ -59,11 +59,11 @@ func (x *Exchange) shown(identity string) bool {
 	return x.policy.reachable(identity)
 }
 
-// host shows a node in the cluster. If that fails, the log says why, and nil is returned with it.
+// host shows a node in the cluster. If that fails, it logs the error, and returns it with nil.
 func (x *Exchange) host(ctx context.Context, r *registrant) (*cluster.Hosted, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	m := &r.member // all but its state, which may change
+	m := &r.member // without its state, which may change
 	h, err := x.cfg.Cluster.Host(ctx, cluster.Member{
 		Name: m.Name, ID: m.ID, Identity: m.Identity, Region: m.Region, Version: m.Version, Metadata: m.Metadata,
 	}, func(w wire.Wire) { x.take(r, w) })
@@ -73,8 +73,8 @@ func (x *Exchange) host(ctx context.Context, r *registrant) (*cluster.Hosted, er
 	return h, err
 }
 
-// keepShown keeps a node in the cluster until ctx ends. One that has taken its place there, at
-// another exchange, ends its registration here.
+// keepShown keeps a node visible in the cluster until ctx ends. If another node replaces it there,
+// at another exchange, its registration here ends.
 func (x *Exchange) keepShown(ctx context.Context, r *registrant, h *cluster.Hosted) {
 	for h == nil {
 		if !wait.HoldOff(ctx, patience) {
@@ -102,7 +102,7 @@ func (x *Exchange) keepShown(ctx context.Context, r *registrant, h *cluster.Host
 	}
 }
 
-// replaced returns what a node is told whose place in the cluster is lost.
+// replaced returns the error for a node that has lost its place in the cluster.
 func replaced(err error) error {
 	if errors.Is(err, cluster.ErrReplaced) {
 		return outer.ErrReplaced.Withf("in the cluster: %v", err)

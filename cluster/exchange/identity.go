@@ -5,9 +5,9 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
 )
 
-// prove returns the identity that a node has proved, or an ErrUnproved if that is not the one which
-// it claims. Without a claim it is what was granted to it, or its name, if its certificate is for
-// that; or else none.
+// prove returns the identity that a node has proved, or an ErrUnproved if it claims another one.
+// Without a claim the identity is the granted Subject, or the node's name, if its certificate is
+// valid for it, or else empty.
 func prove(p asterisque.Peer, m *outer.Member) (string, error) {
 	if len(p.Subject) > mostIdentity || !isText(p.Subject) {
 		return "", outer.ErrUnproved.Withf("what was granted is no identity: it has up to %d bytes, all of which can be printed: %.80q", mostIdentity, p.Subject)

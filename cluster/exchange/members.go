@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// mostMembers is how many nodes of one name a node is told.
+	// mostMembers is the maximum number of nodes of one name that a node receives.
 	mostMembers = 1024
 
-	// atOnce is how many nodes a message has, each of which has some 5 KiB at most.
+	// atOnce is the number of nodes in a message, each of at most about 5 KiB.
 	atOnce = 64
 )
 
-// members tells a node who has a name, of those that it may reach, until it wants no more.
+// members sends the nodes of a name that the caller may reach, until the call ends.
 func (x *Exchange) members(ctx context.Context, name string, p *asterisque.Pipe[outer.Changes, struct{}]) (none struct{}, err error) {
 	r, err := x.registered(ctx)
 	if err != nil {
@@ -31,7 +31,7 @@ func (x *Exchange) members(ctx context.Context, name string, p *asterisque.Pipe[
 	return none, x.tellMembers(ctx, name, r, p)
 }
 
-// tellMembers tells a node who has a name, and each time that this changes.
+// tellMembers sends the nodes of a name, and each change.
 func (x *Exchange) tellMembers(ctx context.Context, name string, r *registrant, p *asterisque.Pipe[outer.Changes, struct{}]) error {
 	g, leave := x.nodes.use(name)
 	defer leave()
@@ -59,7 +59,7 @@ func (x *Exchange) registered(ctx context.Context) (*registrant, error) {
 	return nil, outer.ErrUnregistered
 }
 
-// reachable returns those nodes which an identity may reach.
+// reachable removes the nodes that an identity may not reach, and returns the rest.
 func (x *Exchange) reachable(from string, all map[string]versioned) map[string]versioned {
 	for id, m := range all {
 		if !x.policy.allows(from, m.Identity) {
@@ -69,15 +69,15 @@ func (x *Exchange) reachable(from string, all map[string]versioned) map[string]v
 	return all
 }
 
-// teller tells one node what has changed.
+// teller sends the changes of nodes to one node.
 type teller struct {
 	p     *asterisque.Pipe[outer.Changes, struct{}]
-	known map[string]uint64 // the version that was told, by id
-	begun bool              // something was told
+	known map[string]uint64 // the last sent version, by id
+	begun bool              // a message was sent
 }
 
-// tell tells how the nodes that are there differ from those that were told. If they do not, it is
-// silent, as when a node has come that the other side must not know of.
+// tell sends the differences between the present nodes and the last sent ones. Without a difference
+// it sends nothing, for example when a node has joined that the receiver may not reach.
 func (t *teller) tell(ctx context.Context, all map[string]versioned) error {
 	gone, there := t.gone(all), t.there(all)
 	if t.begun && len(gone)+len(there) == 0 {
@@ -94,7 +94,7 @@ func (t *teller) tell(ctx context.Context, all map[string]versioned) error {
 	}
 }
 
-// gone forgets the nodes that were told and are there no more, and returns their ids.
+// gone forgets sent nodes that are no longer present, and returns their ids.
 func (t *teller) gone(all map[string]versioned) (ids []string) {
 	for id := range t.known {
 		if _, ok := all[id]; !ok {
@@ -105,7 +105,7 @@ func (t *teller) gone(all map[string]versioned) (ids []string) {
 	return ids
 }
 
-// there notes the nodes that were not told as they are now, and returns them.
+// there records new and changed nodes as sent, and returns them.
 func (t *teller) there(all map[string]versioned) (news []outer.Member) {
 	for id, m := range all {
 		version, known := t.known[id]

@@ -10,24 +10,24 @@ import (
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
-// registrant is a node that is registered.
+// registrant is a registered node.
 type registrant struct {
-	session *asterisque.Session // these are fixed, as all of member but its state
+	session *asterisque.Session // fixed, as all of member but its state
 	end     context.CancelCauseFunc
-	relays  room // relayed sessions
-	watched room // names
+	relays  room // semaphore of its relayed sessions
+	watched room // semaphore of its watched names
 
 	draining chan struct{} // closed when the node drains
-	gone     chan struct{} // closed when it is registered no more, and not shown either
-	ousted   []*registrant // those that have made way for it; set by enter
+	gone     chan struct{} // closed when it is no longer registered or shown
+	ousted   []*registrant // nodes that it has displaced; set by enter
 
-	member  outer.Member // guarded by mu of nodes
-	version uint64       // of member; the same
+	member  outer.Member // guarded by nodes.mu, as version
+	version uint64       // of member
 }
 
-// nodes are those that are registered.
+// nodes are the registered nodes.
 type nodes struct {
-	// keeps abroad and foreign of a group until ctx ends; nil: there is neither; fixed
+	// keeps abroad and foreign of a group current until ctx ends; nil: without a cluster; fixed
 	follow func(ctx context.Context, name string, g *group)
 
 	mu        sync.Mutex
@@ -36,13 +36,13 @@ type nodes struct {
 	version   uint64                              // of the last change
 }
 
-// group is the nodes of one name, while there are any, or somebody watches.
+// group is the nodes of one name. It exists while it has nodes or watchers.
 type group struct {
-	members map[string]*registrant // by id; guarded by mu of nodes, as all but changed
-	abroad  map[string]versioned   // the same in the cluster, while there are uses
-	foreign map[string]versioned   // the same in other domains; replaced as a whole
-	uses    int                    // by those who watch
-	stop    context.CancelFunc     // ends what keeps these two
+	members map[string]*registrant // by id; guarded by nodes.mu, as all but changed
+	abroad  map[string]versioned   // those in the cluster, while there are uses
+	foreign map[string]versioned   // those in other domains; replaced as a whole
+	uses    int                    // number of watchers
+	stop    context.CancelFunc     // ends the updates of abroad and foreign
 	changed wait.Notice
 }
 
@@ -50,7 +50,7 @@ func newNodes() *nodes {
 	return &nodes{bySession: make(map[*asterisque.Session]*registrant), groups: make(map[string]*group)}
 }
 
-// enter registers a node, in the place of one of the same name, id and identity.
+// enter registers a node, replacing one of the same name, id and identity.
 func (n *nodes) enter(r *registrant) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -83,8 +83,8 @@ func (n *nodes) joinLocked(r *registrant) error {
 	return nil
 }
 
-// vacantFor returns an error if nodes of another identity have the name, unless they make way: else
-// anybody could keep a name from its nodes.
+// vacantFor returns an error if nodes of another identity have the name. Nodes with less right to
+// the name are displaced instead: otherwise any node could keep a name from its owners.
 func (g *group) vacantFor(r *registrant) error {
 	for _, m := range g.members {
 		if m.member.Identity != r.member.Identity && m.right() >= r.right() {
@@ -101,7 +101,8 @@ func (g *group) vacantFor(r *registrant) error {
 	return nil
 }
 
-// right returns how much right to its name a node has, which nodes of less right make way for.
+// right returns how strong the right of a node to its name is. A node displaces those with less
+// right.
 func (r *registrant) right() int {
 	switch r.member.Identity {
 	case "":
@@ -112,21 +113,21 @@ func (r *registrant) right() int {
 	return 1
 }
 
-// groupLocked makes the group of a name.
+// groupLocked creates the group of a name.
 func (n *nodes) groupLocked(name string) *group {
 	g := &group{members: make(map[string]*registrant), abroad: make(map[string]versioned), stop: func() {}}
 	n.groups[name] = g
 	return g
 }
 
-// changeLocked tells that a node is another one than before.
+// changeLocked records a change of a node.
 func (n *nodes) changeLocked(g *group, r *registrant) {
 	n.version++
 	r.version = n.version
 	g.changed.Signal()
 }
 
-// leave forgets a node.
+// leave removes a node.
 func (n *nodes) leave(r *registrant) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -140,14 +141,14 @@ func (n *nodes) leave(r *registrant) {
 	n.dropLocked(r.member.Name, g)
 }
 
-// dropLocked forgets a group that nobody needs.
+// dropLocked removes a group without nodes and watchers.
 func (n *nodes) dropLocked(name string, g *group) {
 	if g.uses == 0 && len(g.members) == 0 {
 		delete(n.groups, name)
 	}
 }
 
-// setState takes what a node does now.
+// setState sets the state of a node.
 func (n *nodes) setState(r *registrant, s outer.State) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -181,7 +182,7 @@ func (n *nodes) find(name, id string) *registrant {
 	return nil
 }
 
-// use returns the group of a name, and a function to call when it is not needed any more.
+// use returns the group of a name, and a function that releases it.
 func (n *nodes) use(name string) (g *group, leave func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -205,13 +206,13 @@ func (n *nodes) use(name string) (g *group, leave func()) {
 	}
 }
 
-// versioned is a node as it is at a time.
+// versioned is a version of a node.
 type versioned struct {
 	outer.Member
 	version uint64
 }
 
-// all returns the nodes of a group, by id; of one that is here what it says here.
+// all returns the nodes of a group, by id. The information of a local node has precedence.
 func (n *nodes) all(g *group) map[string]versioned {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -224,7 +225,7 @@ func (n *nodes) all(g *group) map[string]versioned {
 	return all
 }
 
-// count returns how many nodes there are, and how many names they have.
+// count returns the numbers of nodes and of names.
 func (n *nodes) count() (nodes, names int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

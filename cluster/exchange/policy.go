@@ -9,22 +9,22 @@ import (
 	"unicode/utf8"
 )
 
-// Any is every identity in a [Rule]: also that of a node which has proved none.
+// Any is every identity in a [Rule], including the empty one of nodes without a proof.
 const Any = "*"
 
-// Rule lets nodes that have proved the identity From reach nodes that have proved the identity To,
-// and learn who these are. The other way needs another rule; calls back within a session need none.
+// Rule allows nodes with the proven identity From to reach nodes with the proven identity To, and
+// to list them. The opposite direction needs another rule; calls back within a session need none.
 type Rule struct {
 	From, To string
 }
 
-// String returns the rule as people read it: "shop -> orders".
+// String returns the rule in the format of a policy: "shop -> orders".
 func (r Rule) String() string { return fmt.Sprintf("%q -> %q", r.From, r.To) }
 
-// mostIdentity is how many bytes an identity has at most.
+// mostIdentity is the maximum size of an identity in bytes.
 const mostIdentity = 255
 
-// check returns why a rule can never match.
+// check returns an error if the rule can never match.
 func (r Rule) check() error {
 	for _, identity := range []string{r.From, r.To} {
 		switch {
@@ -43,13 +43,13 @@ func (r Rule) check() error {
 	return nil
 }
 
-// isText reports whether people can read all of an identity.
+// isText reports whether an identity is printable text.
 func isText(identity string) bool {
 	return utf8.ValidString(identity) &&
 		!strings.ContainsFunc(identity, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// policy is who may reach whom.
+// policy is the list of rules.
 type policy []Rule
 
 // allows reports whether from may reach to.
@@ -59,7 +59,7 @@ func (p policy) allows(from, to string) bool {
 	})
 }
 
-// reachable reports whether somebody may reach to.
+// reachable reports whether any identity may reach to.
 func (p policy) reachable(to string) bool {
 	return slices.ContainsFunc(p, func(r Rule) bool { return r.To == Any || r.To == to })
 }

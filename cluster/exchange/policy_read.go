@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// ReadPolicy reads rules as people write them, one a line, with "#" before a comment:
+// ReadPolicy reads rules in text format, one a line, with "#" before a comment:
 //
 //	# tills order, and the office sees all
 //	till   -> orders
 //	office -> *
 //
-// The error says which line is none, or holds a rule that can never match, or is that of r.
+// The error names a line that is invalid, or whose rule can never match, or is the read error of r.
 func ReadPolicy(r io.Reader) (rules []Rule, err error) {
 	lines := bufio.NewScanner(r)
 	for n := 1; lines.Scan(); n++ {

@@ -44,7 +44,7 @@ func (x *Exchange) proved(p asterisque.Peer, m outer.Member) (_ outer.Member, er
 		x.cfg.Logger.Warn("exchange: a node is refused", "node", m.Name+" "+m.ID, "peer", p, "error", err)
 	}
 	m.Since = time.Now().UTC().Round(time.Millisecond)
-	m.Durable = false // that is said of nodes of the cluster alone
+	m.Durable = false // only nodes of the cluster have it
 	return m, err
 }
 
@@ -57,7 +57,7 @@ func (x *Exchange) newRegistrant(s *asterisque.Session, m outer.Member, end cont
 	return r
 }
 
-// attend takes the states of a node until it is registered no more, and returns why.
+// attend receives the states of a node until its registration ends, and returns the reason.
 func (x *Exchange) attend(ctx context.Context, r *registrant, p *asterisque.Pipe[outer.Welcome, outer.State]) error {
 	var reading sync.WaitGroup
 	defer reading.Wait()

@@ -7,13 +7,13 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// room counts what there may be a number of.
+// room is a counting semaphore.
 type room struct {
 	most int64 // fixed
 	used atomic.Int64
 }
 
-// enter takes a place, unless all are taken.
+// enter acquires a slot, unless all are taken.
 func (r *room) enter() bool {
 	if r.used.Add(1) <= r.most {
 		return true
@@ -24,7 +24,7 @@ func (r *room) enter() bool {
 
 func (r *room) leave() { r.used.Add(-1) }
 
-// full is the error of who finds no place. Nothing has run, so it is safe to try again.
+// full returns the error for a missing slot. Nothing has run, so a retry is safe.
 func full(format string, args ...any) error {
 	a := asterisque.ErrOverloaded.Withf(format, args...)
 	a.Ran = codec.Refused

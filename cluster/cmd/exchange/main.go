@@ -1,5 +1,5 @@
-// Exchange runs an exchange: nodes that can only dial out connect to it, and reach each other by
-// name, those of a cluster, and those of other exchanges. See package exchange.
+// Exchange runs an exchange. Nodes that can only dial out connect to it, and reach each other by
+// name, as well as the nodes of a cluster and of other exchanges. See package exchange.
 package main
 
 import (
@@ -34,7 +34,7 @@ func main() {
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	if err != nil {
-		// those of the package begin so, too
+		// errors of the package have that prefix, too
 		fmt.Fprintln(os.Stderr, "exchange:", strings.TrimPrefix(err.Error(), "exchange: "))
 		os.Exit(1)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// options are what the flags say.
+// options are the values of the flags.
 type options struct {
 	listen, policy, id string
 	nats, prefix       string
@@ -40,7 +40,7 @@ func (o *options) flags() *flag.FlagSet {
 	return flags
 }
 
-// check says what is wrong with what the flags say.
+// check returns an error if the options are invalid.
 func (o *options) check() error {
 	switch {
 	case (o.cert == "") != (o.key == ""):
@@ -57,7 +57,7 @@ func (o *options) check() error {
 	return wire.CheckURL(o.listen)
 }
 
-// rules returns what the policy says; nothing without one. One that says nothing is a mistake.
+// rules returns the rules of the policy, or none without a policy. An empty policy is an error.
 func (o *options) rules() ([]exchange.Rule, error) {
 	if o.policy == "" {
 		return nil, nil
@@ -74,7 +74,7 @@ func (o *options) rules() ([]exchange.Rule, error) {
 	return rules, err
 }
 
-// secure returns what governs TLS with nodes; nil: there is none. Those without a certificate may
+// secure returns the TLS configuration for nodes; nil: no TLS. Nodes without a certificate may
 // connect, and have no identity.
 func (o *options) secure() (*tls.Config, error) {
 	if o.cert == "" {

@@ -13,7 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// serve runs the exchange until ctx ends, and then lets go in good order what runs.
+// serve runs the exchange until ctx ends, and then shuts it down gracefully.
 func serve(ctx context.Context, o *options, stdout io.Writer, log *slog.Logger) error {
 	rules, err := o.rules()
 	if err != nil {
@@ -36,7 +36,7 @@ func serve(ctx context.Context, o *options, stdout io.Writer, log *slog.Logger) 
 	return serveWith(ctx, o, cfg, secure, stdout)
 }
 
-// serveWith is serve when all is known.
+// serveWith is serve with a complete configuration.
 func serveWith(ctx context.Context, o *options, cfg exchange.Config, secure *tls.Config, stdout io.Writer) error {
 	x, err := exchange.New(cfg)
 	if err != nil {
@@ -55,7 +55,7 @@ func serveWith(ctx context.Context, o *options, cfg exchange.Config, secure *tls
 	return x.Shutdown(context.WithoutCancel(ctx)) // which takes 30 seconds at most
 }
 
-// tell says what the exchange does, and above all what it does not.
+// tell prints the state of the exchange, in particular a missing policy.
 func tell(stdout io.Writer, id, url string, rules []exchange.Rule) {
 	fmt.Fprintf(stdout, "exchange: %s lets nodes connect at %s\n", id, url)
 	if len(rules) == 0 {

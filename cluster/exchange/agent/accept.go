@@ -9,7 +9,7 @@ import (
 	"github.com/asterisque-go/asterisque/tunnel"
 )
 
-// accept makes a session of a Wire from another node, and stays for as long as the Wire does.
+// accept makes a session of a Wire from another node, and returns when the Wire ends.
 func (a *Agent) accept(ctx context.Context, v outer.Visitor, p *asterisque.Pipe[outer.Answer, struct{}]) (none struct{}, err error) {
 	if a.sessions.Add(1) > int64(a.cfg.Sessions) {
 		a.sessions.Add(-1)
@@ -24,7 +24,7 @@ func (a *Agent) accept(ctx context.Context, v outer.Visitor, p *asterisque.Pipe[
 	conn := tunnel.NewConn(p.Untyped(), s)
 	w := newRelayed(conn, a.self(), Addr{Name: v.Name, ID: v.ID, Identity: v.Identity}, private && v.Private, func() {})
 	_, err = a.node.Accept(ctx, w)
-	if err != nil && err != asterisque.ErrElsewhere { // else the relay has the Wire
+	if err != nil && err != asterisque.ErrElsewhere { // after ErrElsewhere the relay owns the Wire
 		a.node.Logger().Warn("agent: a session has not begun", "peer", w.RemoteAddr(), "error", err)
 		w.Close()
 	}
@@ -33,7 +33,7 @@ func (a *Agent) accept(ctx context.Context, v outer.Visitor, p *asterisque.Pipe[
 
 func (a *Agent) self() Addr { return Addr{Name: a.cfg.Name, ID: a.cfg.ID, Identity: a.Identity()} }
 
-// full is the error of who finds no place.
+// full is the error for a session beyond the limit.
 func (a *Agent) full() error {
 	e := asterisque.ErrOverloaded.Withf("the node has %d sessions through the exchange, and no more are allowed at once: see Config.Sessions of the agent", a.cfg.Sessions)
 	e.Ran = codec.Refused

@@ -11,33 +11,33 @@ import (
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
-// Agent is a node at an exchange. All methods are safe for concurrent use.
+// Agent is a node connected to an exchange. All methods are safe for concurrent use.
 type Agent struct {
-	cfg    Config // these are fixed
+	cfg    Config // fixed, as all up to end
 	node   *asterisque.Node
-	outer  *asterisque.Node       // has the session with the exchange
-	conn   *asterisque.Connection // keeps that session; set by Join
+	outer  *asterisque.Node       // for the session with the exchange
+	conn   *asterisque.Connection // maintains that session; set by Join
 	urls   *urls
 	member outer.Member
-	ctx    context.Context // ends with Close, or when the node is replaced; its cause is why
+	ctx    context.Context // ends with Close, or when the node is replaced; its cause is the reason
 	end    context.CancelCauseFunc
 
-	states   wait.Notice // of conn: there is another one
+	states   wait.Notice // conn has entered another state
 	sessions atomic.Int64
 
-	registration registration // these lock themselves
+	registration registration // these have their own locks
 	watches      watches
 	running      sync.WaitGroup
 	once         sync.Once // Close
 }
 
-// Join makes a node with opts, connects to an exchange, and registers the node there: then others
-// reach it by its name, if the policy of the exchange lets them. It stays registered until Close,
-// or Shutdown, also when the exchange is away for a while. start ends the wait, which lasts for 30
-// seconds if it has no deadline, and has no effect on what is returned.
+// Join makes a node with opts, connects to an exchange, and registers the node there. Then other
+// nodes reach it by its name, if the policy of the exchange allows it. It stays registered until
+// Close, or Shutdown, and registers again after an outage of the exchange. start bounds the wait,
+// which is 30 seconds if it has no deadline. It has no effect on the returned Agent.
 //
-// Errors are [ErrNameTaken], [ErrUnproved], [asterisque.ErrUnauthorized] if the exchange does not
-// let this side in, those of connecting when start ends, and what is wrong with cfg or opts.
+// Errors are [ErrNameTaken], [ErrUnproved], [asterisque.ErrUnauthorized] if the exchange rejects
+// this side, those of connecting when start ends, and those of an invalid cfg or opts.
 func Join(start context.Context, cfg Config, opts ...asterisque.Option) (*Agent, error) {
 	cfg, err := cfg.complete()
 	if err != nil {
@@ -67,7 +67,7 @@ func (a *Agent) join(start context.Context) (err error) {
 			return err
 		}
 	}
-	// not with the cause of a.ctx: that may be what the exchange has said, which would then seem to
+	// without the cause of a.ctx: that may be an error of the exchange, which would then appear to
 	// have ended the session, too
 	life, end := context.WithCancel(context.Background())
 	context.AfterFunc(a.ctx, end)
@@ -87,28 +87,28 @@ func (a *Agent) join(start context.Context) (err error) {
 	return a.awaitRegistered(start)
 }
 
-// Node returns the node, to make calls that name no one, or to look at its sessions. It is closed
-// with the Agent.
+// Node returns the node, for calls without a name, or for its sessions. It is closed with the
+// Agent.
 func (a *Agent) Node() *asterisque.Node { return a.node }
 
 // ID returns the id of the node.
 func (a *Agent) ID() string { return a.cfg.ID }
 
-// Identity returns the identity that the node has proved to the exchange where it is registered, or
-// was last; empty is none.
+// Identity returns the identity that the node has proved at its present, or last, registration;
+// empty is none.
 func (a *Agent) Identity() string { return a.registration.identity() }
 
-// Done returns a channel that is closed when the node is at no exchange any more: see Err.
+// Done returns a channel that is closed when the node has left for good: see Err.
 func (a *Agent) Done() <-chan struct{} { return a.ctx.Done() }
 
-// Err returns nil as long as the node is at an exchange, or connects to one again, and then why it
-// does not: [ErrClosed], [ErrReplaced], [ErrNameTaken] or [ErrUnproved]. Sessions go on until
-// Close.
+// Err returns nil as long as the node is connected to an exchange, or reconnects, and then the
+// reason why it does not: [ErrClosed], [ErrReplaced], [ErrNameTaken] or [ErrUnproved]. Sessions
+// continue until Close.
 func (a *Agent) Err() error { return context.Cause(a.ctx) }
 
-// Shutdown leaves in good order: others see that the node drains, and send their calls elsewhere,
-// what runs here goes on to its end ([asterisque.Node.Shutdown]), and then all is closed as by
-// Close. ctx ends the wait; its error is returned then.
+// Shutdown leaves gracefully. It announces that the node drains, so that other nodes send their
+// calls elsewhere, and running calls complete ([asterisque.Node.Shutdown]). Then everything is
+// closed as by Close. If ctx ends first, Shutdown stops waiting and returns its error.
 func (a *Agent) Shutdown(ctx context.Context) error {
 	a.registration.drain()
 	err := a.node.Shutdown(ctx)

@@ -11,37 +11,37 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// CallerOption says how a Caller for the nodes of a name chooses them.
+// CallerOption sets one property of a Caller for the nodes of a name.
 type CallerOption func(*calling)
 
-// calling is what options say.
+// calling is the result of the options.
 type calling struct {
 	pool     pool.Config
 	identity string
 	only     func(Member) bool
 }
 
-// WithPool says how the [pool.Pool] behaves: its subset, budget, health and so on. Dial of it is
-// not used.
+// WithPool sets the configuration of the [pool.Pool]: its subset, budget, health and so on. Its
+// Dial is not used.
 func WithPool(how pool.Config) CallerOption { return func(c *calling) { c.pool = how } }
 
-// WithIdentity lets only nodes be called that have proved an identity to the exchange.
+// WithIdentity restricts calls to nodes that have proved an identity to the exchange.
 func WithIdentity(identity string) CallerOption { return func(c *calling) { c.identity = identity } }
 
-// WithOnly lets only those nodes be called for which only returns true. It is called from one
-// goroutine at a time, again and again, and must not block.
+// WithOnly restricts calls to the nodes for which only returns true. It is called repeatedly, by
+// one goroutine at a time, and must not block.
 func WithOnly(only func(Member) bool) CallerOption { return func(c *calling) { c.only = only } }
 
-// Caller returns a Pool over the nodes that have a name and that this node may reach, whichever
-// these are at the time: calls are spread over them, go elsewhere when one drains or is lost, and
-// wait, within their contexts, while nobody is there. At of the Pool takes ids of nodes, and so
-// does what else speaks of URLs there. Without [WithIdentity] every node of the name is called:
-// the exchange keeps a name for one identity at a time.
+// Caller returns a Pool over the present nodes of a name that this node may reach. Calls are
+// balanced over them, move to other nodes when one drains or is lost, and block, within their
+// contexts, while there is no node. At of the Pool takes ids of nodes in place of URLs, and so do
+// its other methods. Without [WithIdentity] every node of the name is called: the exchange reserves
+// a name for one identity at a time.
 //
-// Caller returns at once; life governs the Pool, which else lives until its Close, or that of the
-// Agent. While the exchange is away the last nodes stay, and calls wait. The Pools of an agent can
-// be for 64 names at once, with any number of Pools for each. The error says what is wrong with the
-// name.
+// Caller returns at once. life bounds the lifetime of the Pool, which otherwise lasts until its
+// Close, or that of the Agent. During an outage of the exchange the last known nodes stay in use,
+// and calls wait. The Pools of an agent can use 64 names at once, with any number of Pools for
+// each. The error reports an invalid name.
 func (a *Agent) Caller(life context.Context, name string, opts ...CallerOption) (*pool.Pool, error) {
 	if !outer.IsToken(name) {
 		return nil, fmt.Errorf("agent: no node can have the name %q: it has 1 to 64 letters, digits, '-' and '_'", name)
@@ -63,7 +63,7 @@ func (a *Agent) Caller(life context.Context, name string, opts ...CallerOption) 
 	return p, err
 }
 
-// At is [Agent.Caller] for the one node with a name and an id.
+// At is like [Agent.Caller] for the one node with a name and an id.
 func (a *Agent) At(life context.Context, name, id string, opts ...CallerOption) (*pool.Pool, error) {
 	if !outer.IsToken(id) {
 		return nil, fmt.Errorf("agent: no node can have the id %q: it has 1 to 64 letters, digits, '-' and '_'", id)
@@ -72,15 +72,15 @@ func (a *Agent) At(life context.Context, name, id string, opts ...CallerOption) 
 	return a.Caller(life, name, append(slices.Clip(opts), only)...)
 }
 
-// route leads a Pool to the nodes of a name.
+// route connects a Pool to the nodes of a name.
 type route struct {
-	agent   *Agent // these are fixed
+	agent   *Agent // fixed, as all below
 	name    string
 	calling calling
-	leave   func() // for when the Pool is closed
+	leave   func() // called when the Pool is closed
 }
 
-// how returns how the Pool behaves.
+// how returns the configuration of the Pool.
 func (r *route) how() pool.Config {
 	how := r.calling.pool
 	how.Connection.Background = true
@@ -90,7 +90,7 @@ func (r *route) how() pool.Config {
 	return how
 }
 
-// resolve is a pool.Resolver.
+// resolve is the pool.Resolver of a route.
 func (r *route) resolve(ctx context.Context) iter.Seq2[[]pool.Address, error] {
 	return func(yield func([]pool.Address, error) bool) {
 		defer func() {
@@ -114,7 +114,7 @@ func (r *route) resolve(ctx context.Context) iter.Seq2[[]pool.Address, error] {
 	}
 }
 
-// tell tells the Pool what is known, and reports whether it wants more.
+// tell yields the present nodes to the Pool, and reports whether to continue.
 func (r *route) tell(w *watch, yield func([]pool.Address, error) bool) bool {
 	members, known, err := w.now()
 	switch {
@@ -126,8 +126,8 @@ func (r *route) tell(w *watch, yield func([]pool.Address, error) bool) bool {
 	return true
 }
 
-// set returns the nodes for calls, or why there are none: those that drain only if there is nobody
-// else.
+// set returns the nodes for calls, or the reason why there are none. Draining nodes are included
+// only if there are no other nodes.
 func (r *route) set(members []Member) ([]pool.Address, error) {
 	fit := slices.DeleteFunc(slices.Clone(members), func(m Member) bool { return !r.fits(m) })
 	if some := slices.DeleteFunc(slices.Clone(fit), func(m Member) bool { return m.State == Draining }); len(some) > 0 {

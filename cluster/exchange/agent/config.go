@@ -15,52 +15,52 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// Config says how a node takes part in what an exchange joins.
+// Config configures a node that connects to an exchange.
 type Config struct {
-	// Exchange is where exchanges are that know of each other, or one, as URLs such as
-	// "tls://exchange.example.com:5330". The agent connects to one of them, the first that takes
+	// Exchange are the URLs of one exchange, or of several that know each other, such as
+	// "tls://exchange.example.com:5330". The agent connects to one of them, the first that accepts
 	// it.
 	Exchange []string
 
-	// Name is what others call the node by, together with all others of that name: "orders". It has
-	// 1 to 64 letters, digits, '-' and '_'. Without a name the node calls others, and is neither
-	// listed nor called.
+	// Name is the name under which the node is called, together with all other nodes of that name:
+	// "orders". It has 1 to 64 letters, digits, '-' and '_'. A node without a name can call other
+	// nodes, and is neither listed nor called.
 	Name string
 
-	// ID tells the nodes apart, and is what their peers see ([asterisque.WithID]); as Name, of 1 to
-	// 64 characters. A node that joins with the name and the id of one that is there takes its
-	// place. Empty is a random one.
+	// ID identifies the node at the exchange and to its peers ([asterisque.WithID]). It has 1 to 64
+	// characters, the same as in Name. A node that joins with the name and the id of a present node
+	// replaces it. An empty ID is replaced by a random one.
 	ID string
 
-	// Identity is who the node claims to be, which it has to prove to the exchange: by the
-	// certificate in TLS, or by the credential that an option of Options shows
-	// ([asterisque.Access]). Empty claims nothing: the node has the identity that it proves, or
-	// none.
+	// Identity is the identity that the node claims. It has to prove it to the exchange: by its TLS
+	// certificate, or by the credential of an option in Options ([asterisque.Access]). Empty claims
+	// nothing: the node has the identity that it proves, or none.
 	Identity string
 
-	// TLS is for the connection with the exchange.
+	// TLS is the configuration for the connection with the exchange.
 	TLS *tls.Config
 
-	// Region is where the node is, such as "eu-west".
+	// Region is the region of the node, such as "eu-west".
 	Region string
 
-	// Metadata is what else others may see of the node, in [Member]: 4 KiB with the keys.
+	// Metadata is further public information about the node, shown in [Member]: 4 KiB with the
+	// keys.
 	Metadata map[string]string
 
-	// Version is that of the program, for people. It may be empty.
+	// Version is the version of the program, for operators. It may be empty.
 	Version string
 
-	// Service is what the node offers. It may be nil. An option of Join ([asterisque.WithService])
-	// takes its place.
+	// Service contains the functions of the node. It may be nil. An option of Join
+	// ([asterisque.WithService]) replaces it.
 	Service *asterisque.Service
 
-	// Options are for the connection with the exchange, and not for the node: [asterisque.Access]
-	// with a credential, [asterisque.WithTimeouts] and so on. It is resumed for a minute, which
-	// over wires that others could read needs PlainCredentials of Access;
-	// [asterisque.WithResume] says otherwise.
+	// Options are options for the connection with the exchange, and not for the node:
+	// [asterisque.Access] with a credential, [asterisque.WithTimeouts] and so on. The connection
+	// can be resumed for a minute, which needs PlainCredentials of Access over wires without
+	// encryption. [asterisque.WithResume] replaces this default.
 	Options []asterisque.Option
 
-	// Sessions is how many sessions with other nodes there may be at once. 0 is 1,000; at most
+	// Sessions is the maximum number of concurrent sessions with other nodes. 0 is 1,000; at most
 	// 2,500.
 	Sessions int
 }
@@ -69,14 +69,14 @@ const (
 	defaultSessions = 1000
 	mostSessions    = 2500
 
-	// resumable is how long the connection with the exchange waits for another Wire.
+	// resumable is how long the connection with the exchange waits for a resume.
 	resumable = time.Minute
 
-	// joinTime is how long joining may take unless its context says otherwise.
+	// joinTime is the default time limit for a join.
 	joinTime = 30 * time.Second
 )
 
-// complete returns c with all that has a default, or what is wrong with it.
+// complete returns c with its defaults, or an error if c is invalid.
 func (c Config) complete() (Config, error) {
 	c.ID = defaulted(c.ID, strings.ToLower(rand.Text()[:16]))
 	c.Sessions = defaulted(c.Sessions, defaultSessions)
@@ -103,7 +103,7 @@ func (c Config) check() error {
 	return m.Check()
 }
 
-// member returns the node as others are to see it.
+// member returns the node as a Member.
 func (c Config) member() outer.Member {
 	return outer.Member{
 		Name: c.Name, ID: c.ID, Instance: rand.Text(), State: outer.Present, Identity: c.Identity,
@@ -129,7 +129,7 @@ func (c Config) inner(theirs []asterisque.Option) []asterisque.Option {
 	return append(append(opts, theirs...), asterisque.WithID(c.ID))
 }
 
-// outer returns the options of the node that has the session with the exchange, which offers svc.
+// outer returns the options of the node that has the session with the exchange, and offers svc.
 func (c Config) outer(svc *asterisque.Service, node *asterisque.Node) []asterisque.Option {
 	opts := []asterisque.Option{
 		asterisque.WithResume(asterisque.Resume{For: resumable}), asterisque.WithLogger(node.Logger()),
@@ -138,6 +138,6 @@ func (c Config) outer(svc *asterisque.Service, node *asterisque.Node) []asterisq
 		opts = append(opts, asterisque.WithTLS(c.TLS))
 	}
 	return append(append(opts, c.Options...), asterisque.WithID(c.ID), asterisque.WithService(svc),
-		// each session takes a worker; the rest is for those that are refused
+		// one worker for each session, and some for rejected ones
 		asterisque.WithWorkers(asterisque.Workers{Session: c.Sessions + 128}))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// dial makes the Wire to a node, once there is an exchange.
+// dial makes the Wire to a node, once an exchange is connected.
 func (a *Agent) dial(ctx context.Context, name, id string) (wire.Wire, error) {
 	s, err := a.await(ctx)
 	if err != nil {
@@ -32,10 +32,10 @@ func (a *Agent) dial(ctx context.Context, name, id string) (wire.Wire, error) {
 	return w, nil
 }
 
-// dialling is a call to an exchange that it relays a Wire.
+// dialling is the call by which an exchange relays a Wire.
 type dialling = asterisque.StreamCall[struct{}, outer.Answer, struct{}]
 
-// dialThrough asks an exchange for a Wire to a node. The call lives as long as the session then.
+// dialThrough asks an exchange for a Wire to a node. The call then lasts as long as the session.
 func dialThrough(ctx context.Context, s *asterisque.Session, t outer.Target) (call *dialling, answer outer.Answer, err error) {
 	life, end := context.WithCancel(context.Background())
 	inTime := context.AfterFunc(ctx, end)
@@ -52,7 +52,7 @@ func dialThrough(ctx context.Context, s *asterisque.Session, t outer.Target) (ca
 	return call, answer, err
 }
 
-// notReached returns why there is no Wire to a node.
+// notReached returns the error of a failed dial.
 func notReached(name, id string, err error) error {
 	why, _ := told(err)
 	return fmt.Errorf("agent: dialling %s %s through the exchange: %w", name, id, why)

@@ -9,13 +9,13 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// An exchange that shuts down relays the sessions that there are for as long as they last, but not
-// for ever, and cannot know what they do. So the nodes at both ends see to it.
+// An exchange that shuts down relays the present sessions until they end, within a time limit, and
+// does not know their calls. So the nodes at both ends drain them.
 
-// lookAgain is how often sessions are looked for whose handshake was under way.
+// lookAgain is the interval of searches for sessions whose handshake was not complete.
 const lookAgain = 200 * time.Millisecond
 
-// seeOff lets the sessions go that run through the exchange of s, until s ends.
+// seeOff drains the sessions that run through the exchange of s, until s ends.
 func (a *Agent) seeOff(s *asterisque.Session) {
 	var ending sync.WaitGroup
 	defer ending.Wait()
@@ -47,14 +47,14 @@ func (a *Agent) sessionsThrough(s *asterisque.Session) []*asterisque.Session {
 	})
 }
 
-// wireOf returns the Wire through an exchange that a session has now, or nil.
+// wireOf returns the present Wire of a session through an exchange, or nil.
 func wireOf(s *asterisque.Session) *relayed {
 	at, _ := s.Peer().RemoteAddr.(Addr)
 	return at.wire
 }
 
-// seeOff lets the session of a Wire go: one that can be resumed goes on over the next Wire, and any
-// other one ends when its calls are over. New calls have another one.
+// seeOff drains the session of a Wire. A resumable session continues over its next Wire. Any other
+// session ends when its calls have ended, and new calls use another session.
 func (r *relayed) seeOff(ctx context.Context, s *asterisque.Session, ending *sync.WaitGroup) {
 	switch {
 	case s.Resumable():

@@ -11,43 +11,43 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
 )
 
-// State says what a node does.
+// State is the state of a node.
 type State = string
 
 const (
 	Present  State = "present"  // it takes calls
-	Draining State = "draining" // it goes, and finishes what it runs
+	Draining State = "draining" // it shuts down, and completes its running calls
 )
 
-// Member is a node at the exchange, as others see it. All of it is what the node says of itself,
-// but for Identity and Since.
+// Member is a node at the exchange, as seen by other nodes. The node itself provides all of it,
+// except for Identity and Since.
 type Member struct {
 	Name     string
 	ID       string
-	Instance string // another one each time that the program starts
+	Instance string // differs for each start of the program
 	State    State
 	Since    time.Time // when it registered
-	Identity string    // that it has proved to the exchange; empty: none
+	Identity string    // proved to the exchange; empty: none
 	Region   string
 	Version  string
 	Metadata map[string]string
 
-	// Durable says that the nodes of the name remember durable calls together (Config.Durable of
-	// package cluster): one whose node is lost goes on to another one of them. It is false for a
-	// node at an exchange.
+	// Durable reports that the nodes of the name share their records of durable calls
+	// (Config.Durable of package cluster): a call whose node is lost continues at another one of
+	// them. It is false for a node at an exchange.
 	Durable bool
 }
 
-// String names the node for people.
+// String returns the name and the id of the node.
 func (m Member) String() string { return m.Name + " " + m.ID }
 
-// memberOf returns a member as it is told here.
+// memberOf converts a member of the protocol.
 func memberOf(m outer.Member) Member {
 	return Member{m.Name, m.ID, m.Instance, string(m.State), m.Since, m.Identity, m.Region, m.Version, m.Metadata, m.Durable}
 }
 
-// Members returns the nodes that have a name, and that this node may reach, in the order of their
-// ids; none is no error. It waits for the exchange, until ctx ends.
+// Members returns the nodes of a name that this node may reach, in the order of their ids. An empty
+// result is not an error. It waits for the exchange, until ctx ends.
 func (a *Agent) Members(ctx context.Context, name string) ([]Member, error) {
 	ctx, enough := context.WithCancel(ctx)
 	defer enough()
@@ -63,8 +63,8 @@ func (a *Agent) Members(ctx context.Context, name string) ([]Member, error) {
 	return nil, fmt.Errorf("agent: who is there as %s is not known: %w", name, err)
 }
 
-// watch calls yield with the nodes of a name, each time that they have changed, until that returns
-// false, or the exchange ends it, or ctx does.
+// watch calls yield with the nodes of a name after each change, until yield returns false, the
+// exchange ends the call, or ctx ends.
 func (a *Agent) watch(ctx context.Context, name string, yield func([]Member) bool) error {
 	s, err := a.await(ctx)
 	if err != nil {

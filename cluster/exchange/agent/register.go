@@ -13,15 +13,15 @@ import (
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
-// again is how long after a registration that has failed the next one is tried.
+// again is the delay after a failed registration before the next attempt.
 const again = 200 * time.Millisecond
 
-// registration is that of the node, while it has one.
+// registration is the present registration of the node.
 type registration struct {
 	changed wait.Notice
 
 	mu       sync.Mutex
-	session  *asterisque.Session // where the node is registered; guarded by mu, as all below
+	session  *asterisque.Session // session of the registration; guarded by mu, as all below
 	proved   string              // the identity there, or the last one
 	draining bool
 }
@@ -32,7 +32,7 @@ func (r *registration) identity() string {
 	return r.proved
 }
 
-// set notes where the node is registered; nil: nowhere.
+// set stores the session of the registration; nil: none.
 func (r *registration) set(s *asterisque.Session, w outer.Welcome) {
 	r.mu.Lock()
 	if r.session = s; s != nil {
@@ -42,7 +42,7 @@ func (r *registration) set(s *asterisque.Session, w outer.Welcome) {
 	r.changed.Signal()
 }
 
-// drain lets others see that the node drains.
+// drain announces that the node drains.
 func (r *registration) drain() {
 	r.mu.Lock()
 	r.draining = true
@@ -50,7 +50,7 @@ func (r *registration) drain() {
 	r.changed.Signal()
 }
 
-// state returns what the node does.
+// state returns the state of the node.
 func (r *registration) state() outer.State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -60,7 +60,7 @@ func (r *registration) state() outer.State {
 	return outer.Present
 }
 
-// await returns the session where the node is registered, once it is.
+// await returns the session in which the node is registered, once it is.
 func (a *Agent) await(ctx context.Context) (*asterisque.Session, error) {
 	r := &a.registration
 	for {
@@ -81,7 +81,7 @@ func (a *Agent) await(ctx context.Context) (*asterisque.Session, error) {
 	}
 }
 
-// away says that there is no exchange, and why.
+// away wraps the error of a missing exchange.
 func (a *Agent) away(err error) error {
 	if o := a.conn.Outage(); o != nil {
 		return fmt.Errorf("no exchange has taken the node yet: %w: %w", err, o)
@@ -89,10 +89,10 @@ func (a *Agent) away(err error) error {
 	return fmt.Errorf("no exchange has taken the node yet: %w", err)
 }
 
-// look is how often Join looks whether an exchange has refused this side.
+// look is the interval at which Join checks whether an exchange has rejected this side.
 const look = 20 * time.Millisecond
 
-// awaitRegistered waits until the node is registered for the first time, or is not let in.
+// awaitRegistered waits until the node is registered for the first time, or is rejected.
 func (a *Agent) awaitRegistered(start context.Context) error {
 	start, end := context.WithCancel(start)
 	defer end()
@@ -117,7 +117,7 @@ func (a *Agent) awaitRegistered(start context.Context) error {
 	}
 }
 
-// keepRegistered registers the node with each session that there is with an exchange.
+// keepRegistered registers the node in each new session with an exchange.
 func (a *Agent) keepRegistered() {
 	for a.ctx.Err() == nil {
 		changed := a.states.Next()
@@ -135,7 +135,7 @@ func (a *Agent) keepRegistered() {
 	}
 }
 
-// notRegistered is called when a registration is over because of err.
+// notRegistered handles the end of a registration with err.
 func (a *Agent) notRegistered(s *asterisque.Session, err error) {
 	if why, refused := told(err); refused {
 		a.end(why)
@@ -147,7 +147,7 @@ func (a *Agent) notRegistered(s *asterisque.Session, err error) {
 	a.node.Logger().Info("agent: registered no more", "exchange", s.Peer(), "error", err)
 }
 
-// register registers the node in a session for as long as that lasts, and returns why that was.
+// register registers the node in a session until the registration ends, and returns the reason.
 func (a *Agent) register(s *asterisque.Session) error {
 	m := a.member
 	m.State = a.registration.state()
@@ -174,7 +174,7 @@ func (a *Agent) register(s *asterisque.Session) error {
 	return a.tellStates(ctx, call, m.State)
 }
 
-// tellStates tells the exchange each time that the node does something else, until ctx ends.
+// tellStates sends each change of the node's state to the exchange, until ctx ends.
 func (a *Agent) tellStates(ctx context.Context, call *asterisque.StreamCall[outer.State, outer.Welcome, struct{}], last outer.State) error {
 	for {
 		changed := a.registration.changed.Next()

@@ -9,17 +9,18 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// urls are where exchanges are. The one that was connected last comes first, which has the session
-// that may be resumed, and the others in their order.
+// urls are the URLs of exchanges. The last connected one comes first, since it has the session that
+// may be resumed, and the remaining ones follow in their order.
 type urls struct {
-	all []string // these are fixed
+	all []string // fixed, as tls is
 	tls *tls.Config
 
 	mu    sync.Mutex
-	index int // of the one to dial next; guarded by mu
+	index int // of the next URL to dial; guarded by mu
 }
 
-// dial connects to the next one that answers. Each has its part of the time that is left.
+// dial connects to the next exchange that answers. Each attempt has its share of the remaining
+// time.
 func (u *urls) dial(ctx context.Context) (w wire.Wire, err error) {
 	for left := len(u.all); left > 0; left-- {
 		if w, err = u.dialNext(ctx, left); err == nil {
@@ -38,7 +39,7 @@ func (u *urls) dialNext(ctx context.Context, left int) (wire.Wire, error) {
 	return wire.Dial(ctx, u.next(), wire.Options{TLS: u.tls})
 }
 
-// next returns the one to dial, and moves on.
+// next returns the next URL to dial, and advances.
 func (u *urls) next() string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -47,7 +48,7 @@ func (u *urls) next() string {
 	return url
 }
 
-// good notes that there is a session with the one that was dialled last.
+// good records that the last dialled exchange has a session.
 func (u *urls) good() {
 	u.mu.Lock()
 	defer u.mu.Unlock()

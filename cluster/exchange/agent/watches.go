@@ -7,27 +7,27 @@ import (
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
-// watches are the names that are in use, each asked for once, whatever number of Pools there is.
+// watches are the watches of names in use, one for each name, shared by all Pools.
 type watches struct {
 	mu     sync.Mutex
 	of     map[string]*watch // by name; guarded by mu, as closed
-	closed bool              // there will be no others
+	closed bool              // no more watches are added
 }
 
-// watch is what is known of the nodes of a name.
+// watch is the state of the nodes of a name.
 type watch struct {
-	end  context.CancelFunc // ends what keeps it; fixed
-	uses int                // guarded by mu of watches
+	end  context.CancelFunc // ends its goroutine; fixed
+	uses int                // guarded by watches.mu
 
 	changed wait.Notice
 
 	mu      sync.Mutex
-	known   bool     // the exchange has told something; guarded by mu, as all below
-	members []Member // what it has told last
-	err     error    // why there is no news; nil: there are
+	known   bool     // the exchange has sent the nodes; guarded by mu, as all below
+	members []Member // as last sent
+	err     error    // why the members are not current; nil: they are
 }
 
-// use returns the watch of a name, and a function to call when it is not needed any more.
+// use returns the watch of a name, and a function that releases it.
 func (a *Agent) use(name string) (w *watch, leave func()) {
 	ws := &a.watches
 	ws.mu.Lock()
@@ -60,14 +60,14 @@ func (a *Agent) watchLocked(name string) *watch {
 	return w
 }
 
-// close lets no other watch begin. Those that there are end with the agent.
+// close rejects further watches. The present ones end with the agent.
 func (ws *watches) close() {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	ws.closed = true
 }
 
-// keep keeps what is known of the nodes of a name, until ctx ends.
+// keep keeps the watch of a name current, until ctx ends.
 func (a *Agent) keep(ctx context.Context, name string, w *watch) {
 	for ctx.Err() == nil {
 		err := a.watch(ctx, name, func(members []Member) bool {
@@ -79,7 +79,7 @@ func (a *Agent) keep(ctx context.Context, name string, w *watch) {
 	}
 }
 
-// set lets change change what is guarded, and wakes who waits for that.
+// set calls change with the lock held, and notifies waiting goroutines.
 func (w *watch) set(change func()) {
 	w.mu.Lock()
 	change()
@@ -87,7 +87,8 @@ func (w *watch) set(change func()) {
 	w.changed.Signal()
 }
 
-// now returns what is known; neither members nor err before the exchange has told anything.
+// now returns the present state. Before the exchange has sent any, known is false and err may be
+// nil.
 func (w *watch) now() (members []Member, known bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -9,16 +9,16 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// Addr is the address of a node at an exchange: RemoteAddr of [asterisque.Peer] for sessions that
-// come or go through one.
+// Addr is the address of a node at an exchange: the RemoteAddr of [asterisque.Peer] for sessions
+// through an exchange.
 type Addr struct {
-	Name, ID string // as the node calls itself
+	Name, ID string // as the node has registered
 
-	// Identity is what the exchange says that the node has proved to it; empty: nothing. It is
-	// known on the side that was dialled, so that Access.Accept of the node can go by it.
+	// Identity is the identity that the node has proved to the exchange; empty: none. It is known
+	// on the side that was dialled, so that Access.Accept of the node can use it.
 	Identity string
 
-	wire *relayed // that has the address; nil: it is that of this side
+	wire *relayed // the Wire to that address; nil: the address of this side
 }
 
 // Network returns "exchange".
@@ -38,7 +38,7 @@ type relayed struct {
 	ended func() // called by the first Close
 }
 
-// stream is what [wire.FromConn] returns of a connection.
+// stream is the type of the Wire that [wire.FromConn] returns for a connection.
 type stream interface {
 	wire.Wire
 	wire.BatchWriter
@@ -50,7 +50,7 @@ type stream interface {
 func newRelayed(c *tunnel.Conn, self, peer Addr, private bool, ended func()) *relayed {
 	r := &relayed{private: private, through: c.Session(), ended: ended}
 	peer.wire = r
-	r.stream = wire.FromConn(named{c, self, peer}).(stream) // as its doc says
+	r.stream = wire.FromConn(named{c, self, peer}).(stream) // as documented there
 	return r
 }
 

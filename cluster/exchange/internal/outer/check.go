@@ -3,17 +3,17 @@ package outer
 import "regexp"
 
 const (
-	mostText     = 255     // bytes of an identity, a region or a version
-	mostMetadata = 4 << 10 // bytes, with the keys
+	mostText     = 255     // maximum bytes of an identity, a region or a version
+	mostMetadata = 4 << 10 // maximum bytes, with the keys
 )
 
 var token = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// IsToken reports whether nodes can have a text as their name, or as their id.
+// IsToken reports whether a text is a valid name or id of a node.
 func IsToken(text string) bool { return token.MatchString(text) }
 
-// Check returns what is wrong with what a node says of itself: an ErrBadRegistration, or nil. A
-// node that is only to call others has no name.
+// Check returns an ErrBadRegistration if the information of a node is invalid. A node that only
+// calls other nodes has no name.
 func (m *Member) Check() error {
 	size := 0
 	for k, v := range m.Metadata {
