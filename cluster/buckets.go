@@ -32,7 +32,8 @@ const (
 )
 
 // openBuckets opens the buckets of a cluster, and creates missing ones. A node that joins checks
-// their limits. A node that has joined keeps using buckets whose limits an operator has changed.
+// their limits. A node that has joined keeps using buckets after an operator has changed their
+// limits.
 func openBuckets(ctx context.Context, nc *nats.Conn, cfg *Config, check bool) (b buckets, err error) {
 	before := nc.LastError()
 	if b.js, err = jetstream.New(nc); err != nil {

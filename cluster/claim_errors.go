@@ -63,7 +63,7 @@ var (
 	errGone       = errors.New("its entry in NATS is gone: the bucket was deleted or purged, or the entry ran out")
 )
 
-// unrenewedError is the cause of a claim whose lease expired while NATS did not renew it.
+// unrenewedError is the cause of a lost claim after its lease expired while NATS did not renew it.
 type unrenewedError struct{ last error }
 
 func (e *unrenewedError) Error() string {

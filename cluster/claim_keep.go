@@ -82,7 +82,7 @@ func (c *Claim) note(revision uint64, begin time.Time) {
 	c.revision, c.renewed, c.trouble = revision, begin, nil
 }
 
-// adopt records the revision of a renewal whose answer was lost.
+// adopt records the revision of a renewal after its answer was lost.
 func (c *Claim) adopt(revision uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,7 +96,7 @@ func (c *Claim) fail(err error) {
 	c.trouble = err
 }
 
-// runOut ends a claim whose lease has expired.
+// runOut ends a claim after its lease has expired.
 func (c *Claim) runOut() {
 	_, _, trouble := c.state()
 	if trouble == nil {

@@ -22,7 +22,7 @@ const maxClaims = 1 << 16
 // lease counts from the moment before the last successful write was sent, and ends ttl less a
 // margin later, regardless of later answers. So the holder has given the key up before other nodes
 // can find it free, without a common clock. The margin, a fifth of ttl, covers clocks of different
-// speed, and a new stream leader whose predecessor's clock was behind.
+// speed, and a new stream leader after one with a slow clock.
 type claims struct {
 	nc     *nats.Conn // fixed, as all up to hinted
 	store  *claimStore

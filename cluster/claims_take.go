@@ -13,7 +13,7 @@ import (
 // claim claims a key for this node. It fails with a *HeldError if a node, this one or another,
 // holds it; with ErrBadParams if the key is invalid; with ErrOverloaded if this node holds 65,536
 // keys; with ErrUnavailable if it has left; and otherwise if NATS does not answer within ctx, or
-// within two seconds. A claim whose answer is lost leaves an entry behind for ttl. For this node,
+// within two seconds. A claim that loses its answer leaves an entry behind for ttl. For this node,
 // the key is free nevertheless.
 func (c *claims) claim(ctx context.Context, key string) (*Claim, error) {
 	return c.take(ctx, key, false)
@@ -56,7 +56,7 @@ func (c *claims) attempt(ctx context.Context, key string, force bool) (*Claim, e
 	if err != nil {
 		return nil, unanswered("claim", key, err)
 	}
-	// an entry of this instance without a claim is the rest of a claim whose answer was lost
+	// an entry of this instance without a claim remains of a claim that lost its answer
 	if e.held && e.by != c.self && !force {
 		return nil, &HeldError{key, e.by.node, e.epoch}
 	}
@@ -95,8 +95,8 @@ func (c *claims) forbidden(before error, key string, err error) error {
 	return fmt.Errorf("cluster: claim %q: %w", key, why)
 }
 
-// tell notifies the node of an entry that its key was taken over. If the message is lost, the node
-// finds out when it renews its claim.
+// tell sends a hint to the node of an entry that its key was taken over. If the message is lost,
+// the node finds out when it renews its claim.
 func (c *claims) tell(key string, had claimEntry) {
 	if !had.held || had.by == c.self || !token.MatchString(had.by.node) {
 		return

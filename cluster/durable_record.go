@@ -90,7 +90,7 @@ func (r *durableRecord) padding(revision uint64) []byte {
 	return bytes.Repeat([]byte{' '}, longest-len(r.State)-len(strconv.FormatUint(revision, 10)))
 }
 
-// decodeDurable returns a record, or the error of a call whose record cannot be read.
+// decodeDurable returns a record, or the error of a call with an unreadable record.
 func decodeDurable(b []byte) (*durableRecord, *asterisque.Abort) {
 	head, body, _ := bytes.Cut(b, []byte{'\n'})
 	r := &durableRecord{body: body}

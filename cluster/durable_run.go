@@ -168,7 +168,7 @@ func (r *durableRun) put(ctx context.Context, rec *durableRecord) error {
 }
 
 // meet reads the present entry after a conflict. It reports whether settle is done: the entry is
-// the outcome of the run, whose answer was lost, or another node has taken the call over.
+// the outcome of the run, after a lost answer, or another node has taken the call over.
 func (r *durableRun) meet(ctx context.Context, rec *durableRecord) (taken durableEntry, over bool) {
 	e, err := r.store.read(ctx, r.call.name)
 	switch {

@@ -57,9 +57,9 @@ const (
 // are dropped while 512 of them, or more than 4 MiB or two of the largest messages, wait for this
 // rejection, as NATS drops the messages of a slow consumer.
 //
-// A request without a reply subject is run, and its result is dropped. A request whose reply
-// subject begins with '$', like those of JetStream, is dropped: otherwise any sender could publish
-// with the permissions of the node to subjects that are reserved for the server and its
+// A request without a reply subject is run, and its result is dropped. A request with a reply
+// subject that begins with '$', like those of JetStream, is dropped: otherwise any sender could
+// publish with the permissions of the node to subjects that are reserved for the server and its
 // administrators.
 //
 // # Permissions

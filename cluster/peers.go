@@ -62,7 +62,7 @@ func (ps *peers) at(c *Cluster, h Holder) (asterisque.Caller, error) {
 	return p, nil
 }
 
-// connectTo returns a connection to a node, whose entry is read when it is dialled.
+// connectTo returns a connection to a node. Each dial reads the node's entry.
 func (c *Cluster) connectTo(who Member) (*asterisque.Connection, error) {
 	ws := &ways{cluster: c, all: make(map[string]way)}
 	return c.node.Connect(c.ctx, "", asterisque.Reconnection{

@@ -73,7 +73,8 @@ func (j *job) own() *callOutcome {
 func (j *job) isLate() bool { return !time.Now().Before(j.call.deadline()) }
 
 // goOn handles a call that was delivered before, and has begun then. Its node may still run it,
-// which the shared records prevent here. A call whose record may have expired is not run again.
+// which the shared records prevent here. After its record may have expired, the call is not run
+// again.
 func (j *job) goOn(ctx context.Context, there *callOutcome) {
 	if j.isLate() {
 		j.done() // its node may still write the outcome; otherwise it may have run
@@ -164,7 +165,7 @@ func refusedForNow(err error) bool {
 	return passes && asterisque.Repeatable(err)
 }
 
-// isCut reports whether a call may have run whose session within the program has ended.
+// isCut reports whether a call lost its session within the program after it may have run.
 func isCut(err error) bool {
 	var a *asterisque.Abort
 	return errors.As(err, &a) && !a.Remote && errors.Is(a, asterisque.ErrSessionClosed) && !asterisque.Repeatable(err)

@@ -48,7 +48,7 @@ func (c *Cluster) queueSubject(name string) string {
 }
 
 // classSubjects returns the subjects for calls of each class. The queue accepts no other subjects,
-// whose messages no node would take.
+// since no node would take their messages.
 func (c *Cluster) classSubjects(name string) (subjects []string) {
 	for class := range queueClasses {
 		subjects = append(subjects, c.queueSubject(name)+"."+strconv.Itoa(class))

@@ -16,7 +16,7 @@ const (
 	queueRuns = 16
 
 	// queueLook is the interval at which a node polls for calls without a hint: calls that were
-	// returned, or whose node is gone.
+	// returned, or lost their node.
 	queueLook = 5 * time.Second
 
 	// queuePeerID is the id of the peer of a node that makes the calls of its queue.

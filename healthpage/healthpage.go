@@ -21,8 +21,8 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// Handler returns a handler that answers GET and HEAD of paths whose last element is healthz or
-// readyz, in any folder. All other paths are not found. Its answers are small JSON objects.
+// Handler returns a handler that answers GET and HEAD of paths that end in healthz or readyz, in
+// any folder. All other paths are not found. Its answers are small JSON objects.
 //
 // healthz is always 200: a program that hangs does not answer. readyz is 503 if the node shuts down
 // or has been closed, if a part in h is HealthNotServing, or if options of the node conflict

@@ -10,8 +10,8 @@ import (
 )
 
 // Coalesce runs one of several equal concurrent calls and gives its outcome to all of them, on both
-// sides. It is for functions whose result does not depend on the caller. The function must not make
-// an equal call itself, which would wait for its own end.
+// sides. It is for functions with a result that does not depend on the caller. The function must
+// not make an equal call itself, which would wait for its own end.
 //
 // Calls are equal if they have the same function, handler, session, parameter bytes, priority and
 // metadata: a request id in the metadata keeps calls apart. A call that is canceled or expires ends
@@ -21,7 +21,7 @@ import (
 // side, waiting calls occupy their workers.
 //
 // Calls that carry Blocks pass unchanged, which includes all untyped served calls. So do durable
-// calls, and calls around a Connection, whose session is not known.
+// calls, and calls around a Connection, where the session is not known.
 func Coalesce() asterisque.Interceptor { return newCoalescer(false).intercept }
 
 // CoalesceAcrossPeers is like [Coalesce], but on the serving side calls of different sessions may
@@ -38,7 +38,7 @@ type coalescer struct {
 	running map[callKey]*flight // guarded by mu, as each flight until it is over
 }
 
-// flight is one running call, whose outcome other calls may share.
+// flight is one running call. Other calls may share its outcome.
 type flight struct {
 	others bool          // another call waits
 	over   chan struct{} // closed at the end; the other fields are fixed then

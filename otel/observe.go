@@ -35,7 +35,7 @@ const (
 //	asterisque.session.limits     sessions by asterisque.direction and asterisque.state of their limits
 //	asterisque.pipes              running calls of both sides
 //	asterisque.calls.waiting      calls of peers that wait for a worker
-//	asterisque.calls.running      calls of peers whose handlers run
+//	asterisque.calls.running      calls of peers with a running handler
 //	asterisque.held.messages      queued messages, by asterisque.direction
 //	asterisque.held.bytes         the same, in bytes
 //	asterisque.room.size          bytes that sessions have for messages of peers, by asterisque.share; see [asterisque.Stats]

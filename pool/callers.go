@@ -94,7 +94,7 @@ func (s *server) awaited(now time.Time) bool {
 	return o == nil || now.Sub(o.Since) < keyPatience
 }
 
-// Sticky returns a Caller whose calls all use one server: the first call selects it, and later
+// Sticky returns a Caller with one server for all its calls: the first call selects it, and later
 // calls use it as long as it takes calls. Then the next call selects another server in the same
 // way. Sticky is for servers that keep state of a client.
 func (p *Pool) Sticky() asterisque.Caller {

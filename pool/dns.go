@@ -53,7 +53,7 @@ type Lookup interface {
 //
 // Only the SRV records of the lowest priority count. The remaining records are not used even if no
 // server of these answers. DNS ignores the weights: all servers are equal. The host of a record is
-// one server, whose address is looked up when it is dialled.
+// one server. Its address is looked up at each dial.
 //
 // The certificates of the servers have to prove the name in the URL without the labels that begin
 // with '_', regardless of the answers: the name is their ServerName. With TLS, forged answers can

@@ -84,7 +84,7 @@ func (n *name) serverName() string {
 	return host
 }
 
-// lookUp does one lookup, and returns a set whose order depends only on its elements.
+// lookUp does one lookup, and returns a set in an order that depends only on its elements.
 func (n *name) lookUp(ctx context.Context) ([]Address, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTime)
 	defer cancel()

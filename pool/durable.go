@@ -10,7 +10,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// durable is the state of a durable call whose server shares its answers with other servers.
+// durable is the state of a durable call on a server that shares its answers with other servers.
 // Otherwise it stays the zero value, without effect.
 type durable struct {
 	answers string // the Answers of the servers that the call may use

@@ -46,7 +46,7 @@ func (l *load) note(began, now time.Time, answered bool) {
 	l.at = now
 }
 
-// answer records an answer whose duration does not count.
+// answer records an answer without its duration.
 func (l *load) answer(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

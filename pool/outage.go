@@ -9,12 +9,12 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// inVain returns the error of a call whose context ended before a server accepted it.
+// inVain returns the error of a call that no server accepted before its context ended.
 func (p *Pool) inVain(ctx context.Context) error {
 	return unsent(endOf(ctx), p.outage())
 }
 
-// endOf returns the error of a call whose context ended while it waited for a server.
+// endOf returns the error of a call that waited for a server until its context ended.
 func endOf(ctx context.Context) *asterisque.Abort {
 	a := *asterisque.ErrExpired
 	if errors.Is(ctx.Err(), context.Canceled) {

@@ -42,9 +42,9 @@ type Config struct {
 	// at most once for each session that ends.
 	Budget *asterisque.RetryBudget
 
-	// Health names the parts of the servers whose health the Pool watches. A server that reports
-	// one of them as not serving gets no calls until it reports otherwise, or its session ends. ""
-	// is the server as a whole. A server without a report, or without a health service
+	// Health names the parts of the servers for which the Pool watches the health. A server that
+	// reports one of them as not serving gets no calls until it reports otherwise, or its session
+	// ends. "" is the server as a whole. A server without a report, or without a health service
 	// ([asterisque.Service.Health]), counts as serving. By default, without names, the Pool does
 	// not watch the health.
 	Health []string

@@ -105,7 +105,7 @@ func (s *server) invoke(ctx context.Context, c *asterisque.Call, session *asteri
 	return err
 }
 
-// streamed records the end of a stream, whose duration does not count.
+// streamed records the end of a stream, without its duration.
 func (s *server) streamed(err error) {
 	s.load.outstanding.Add(-1)
 	if good(err) {
@@ -150,7 +150,7 @@ func (s *server) silent(began time.Time) bool {
 	return false
 }
 
-// errGone is the error of a call whose server has lost its session since it was chosen.
+// errGone is the error of a call on a server that has lost its session since it was chosen.
 var errGone = &asterisque.Abort{Code: asterisque.ErrSessionClosed.Code, Message: "the session is over", Ran: neverSent}
 
 // measures reports whether the duration of a call with outcome err counts for the latency.

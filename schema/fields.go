@@ -22,7 +22,7 @@ type field struct {
 	tagged bool
 }
 
-// embedding is a struct whose fields are promoted to another one.
+// embedding is a struct that promotes its fields to another one.
 type embedding struct {
 	t               reflect.Type
 	index           []int
@@ -31,7 +31,7 @@ type embedding struct {
 
 // fields returns the fields of a struct in the order of the codec, and whether they are encoded as
 // a list. Of several fields with one name, the least deep one counts, and of several of those, the
-// one whose name comes from a tag. Otherwise none counts.
+// one with its name from a tag. Otherwise none counts.
 func (m *maker) fields(t reflect.Type) (list []field, isList bool, err error) {
 	seen := map[reflect.Type]bool{}
 	for level := []embedding{{t: t}}; len(level) > 0; {

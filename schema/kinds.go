@@ -79,7 +79,7 @@ func (m *maker) list(t reflect.Type) (*jsonschema.Schema, error) {
 	return s, err
 }
 
-// elements returns the schema of a CBOR array whose elements have the schema elem.
+// elements returns the schema of a CBOR array with elements of the schema elem.
 func (m *maker) elements(t reflect.Type, elem *jsonschema.Schema) (*jsonschema.Schema, error) {
 	switch {
 	case t.Kind() == reflect.Slice:

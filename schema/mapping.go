@@ -8,7 +8,7 @@ import (
 	"github.com/invopop/jsonschema"
 )
 
-// keyword marks a property, or with propertyNames all properties, whose name is an integer in CBOR.
+// keyword marks a property with an integer name in CBOR, or with propertyNames all properties.
 const keyword = "x-cbor-key"
 
 // mapping returns the schema of a map.

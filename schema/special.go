@@ -13,7 +13,7 @@ import (
 	"github.com/invopop/jsonschema"
 )
 
-// special returns the schema of a type whose encoding does not follow from its kind, or nil.
+// special returns the schema of a type that is not encoded by its kind, or nil.
 func (m *maker) special(t reflect.Type) (*jsonschema.Schema, error) {
 	switch t {
 	case reflect.TypeFor[time.Time]():

@@ -18,7 +18,7 @@ import (
 )
 
 // Config configures a [Broker]. The zero value is a single server at a free port of 127.0.0.1,
-// whose data is lost when it is closed.
+// which loses its data when it is closed.
 type Config struct {
 	// Addr is the address for clients, as host:port. Empty is a free port of 127.0.0.1.
 	Addr string

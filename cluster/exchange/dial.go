@@ -90,7 +90,7 @@ func (x *Exchange) reach(ctx context.Context, from *registrant, t outer.Target) 
 	}, to)
 }
 
-// nobody returns the error for a node that is absent or forbidden.
+// nobody returns the error for an absent or forbidden node.
 func (x *Exchange) nobody(t outer.Target) error {
 	x.refused.Add(1)
 	return outer.ErrNoMember.Withf("no node %.64s %.64s is at the exchange that this node may reach", t.Name, t.ID)

@@ -13,7 +13,7 @@ import (
 //	till   -> orders
 //	office -> *
 //
-// The error names a line that is invalid, or whose rule can never match, or is the read error of r.
+// The error names an invalid line, or a rule that can never match, or is the read error of r.
 func ReadPolicy(r io.Reader) (rules []Rule, err error) {
 	lines := bufio.NewScanner(r)
 	for n := 1; lines.Scan(); n++ {

@@ -12,7 +12,7 @@ import (
 // An exchange that shuts down relays the present sessions until they end, within a time limit, and
 // does not know their calls. So the nodes at both ends drain them.
 
-// lookAgain is the interval of searches for sessions whose handshake was not complete.
+// lookAgain is the interval of searches for sessions that were still in their handshake.
 const lookAgain = 200 * time.Millisecond
 
 // seeOff drains the sessions that run through the exchange of s, until s ends.

@@ -33,8 +33,8 @@ type Member struct {
 	Metadata map[string]string
 
 	// Durable reports that the nodes of the name share their records of durable calls
-	// (Config.Durable of package cluster): a call whose node is lost continues at another one of
-	// them. It is false for a node at an exchange.
+	// (Config.Durable of package cluster): after the loss of its node, a call continues at another
+	// one of them. It is false for a node at an exchange.
 	Durable bool
 }
 
