@@ -11,7 +11,8 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/broker"
 )
 
-// laggard is JetStream on a server that does not know for a while of buckets that others have made.
+// laggard is JetStream on a server that lags behind: for a while it does not know of buckets that
+// other nodes have created.
 type laggard struct {
 	jetstream.JetStream
 	asked atomic.Int64

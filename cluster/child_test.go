@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// childNATS names the NATS server to a process that is one of these tests again.
+// childNATS is the environment variable with the URL of the NATS server, for a process that runs
+// one of these tests again.
 const childNATS = "ASTERISQUE_TEST_CHILD_NATS"
 
 // inChild returns the URL of the NATS server if this process is a child, and skips the test if not.
@@ -24,10 +25,10 @@ func inChild(t *testing.T) (url string) {
 	return url
 }
 
-// say is how a child speaks.
+// say prints a line from a child to its parent.
 func say(format string, args ...any) { fmt.Printf("said: "+format+"\n", args...) }
 
-// child is a process of its own that is one of these tests again.
+// child is a process of its own that runs one of these tests again.
 type child struct {
 	*exec.Cmd
 	t     testing.TB
@@ -35,7 +36,7 @@ type child struct {
 	lines *bufio.Scanner
 }
 
-// startChild starts a test again. The process is killed when t is over.
+// startChild runs a test in a new process, which is killed when t ends.
 func startChild(t testing.TB, test, url string) *child {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run", "^"+test+"$", "-test.v")
@@ -57,14 +58,14 @@ func (c *child) kill() {
 	c.Wait()
 }
 
-// tell lets the process read a line.
+// tell writes a line to the process.
 func (c *child) tell(line string) {
 	c.t.Helper()
 	_, err := io.WriteString(c.in, line+"\n")
 	require.NoError(c.t, err)
 }
 
-// said returns what the process says next.
+// said returns the next line of the process.
 func (c *child) said() string {
 	c.t.Helper()
 	for c.lines.Scan() {

@@ -58,7 +58,7 @@ func TestCallsThatAreUnderWayAreCanceledWithTheClaim(t *testing.T) {
 	})
 }
 
-// One that its own caller gives up says so.
+// A call that its own caller cancels reports that.
 func TestACallThatIsGivenUpIsNotThatOfALostClaim(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestCallsSayWhatTheirContextSaysBesides(t *testing.T) {
 	})
 }
 
-// A claim that lives long holds nothing for the calls and streams that are over.
+// A claim with a long life keeps no memory of calls and streams that have ended.
 func TestCallsThatAreOverLeaveNothingWithTheClaim(t *testing.T) {
 	s := newClaimSite(t, longTTL)
 	a, peer := s.join("a"), s.join("peer")

@@ -25,7 +25,7 @@ func TestAClaimOutlivesItsTTL(t *testing.T) {
 	})
 }
 
-// The process is stopped for a while: its clock goes on, and nothing of it runs.
+// The process is stopped for a while: its clock advances, and no code of it runs.
 func TestAHolderThatStoodStillKnowsByItsClock(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestAHolderThatStoodStillKnowsByItsClock(t *testing.T) {
 	})
 }
 
-// The monotonic clock stands still while a machine is suspended.
+// The monotonic clock stops while a machine is suspended.
 func TestAHolderWhoseMachineWasSuspendedKnowsByTheWallClock(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
@@ -61,7 +61,8 @@ func TestAHolderWhoseMachineWasSuspendedKnowsByTheWallClock(t *testing.T) {
 	})
 }
 
-// A renewal is answered when the lease has run out, and somebody was told so.
+// The answer to a renewal arrives after the lease has expired, and after the claim has reported the
+// loss.
 func TestARenewalThatIsAnsweredTooLateMendsNothing(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
@@ -78,7 +79,7 @@ func TestARenewalThatIsAnsweredTooLateMendsNothing(t *testing.T) {
 	})
 }
 
-// Its lease counts from before it was sent.
+// A lease counts from before its request was sent.
 func TestARenewalCountsFromItsBeginning(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
@@ -93,7 +94,7 @@ func TestARenewalCountsFromItsBeginning(t *testing.T) {
 	})
 }
 
-// A claim counts from before it was made.
+// A claim counts from before its request was sent.
 func TestAClaimThatTakesTooLongIsNone(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
@@ -196,7 +197,7 @@ func TestARenewalFindsThatItsEntryIsGone(t *testing.T) {
 	})
 }
 
-// A server that lags behind says that the last revision is the one that another one says is not.
+// A server that lags behind returns a revision as the last one that another server has denied.
 func TestAnAnswerThatContradictsItselfIsNotBelieved(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {

@@ -16,8 +16,8 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/broker"
 )
 
-// TestThePausedProcess is the process that is paused: it claims a key, and for each line that it
-// reads says whether it believes that it holds it, and what becomes of a call in that role.
+// TestThePausedProcess is the process that is paused. It claims a key. For each line that it reads,
+// it prints whether its claim is valid, and the outcomes of two calls in that role.
 func TestThePausedProcess(t *testing.T) {
 	cfg := Config{Name: "hubs", ID: "paused", NATS: inChild(t)}
 	cfg.times.life = time.Second
@@ -27,7 +27,7 @@ func TestThePausedProcess(t *testing.T) {
 	require.NoError(t, err)
 	mark := asterisque.Metadata{asHolder: claimMark(claim.Key(), claim.Epoch())}
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
-		// the second call is one that was past all that this process itself knows
+		// the second call simulates one that had already passed the checks of this process
 		_, own := who.Call(t.Context(), claim.Caller(store), struct{}{})
 		_, raw := who.Call(t.Context(), store, struct{}{}, asterisque.WithMetadata(mark))
 		say("%v; %v; %v", claim.Err() == nil, own == nil, raw == nil)
@@ -41,7 +41,7 @@ func TestAProcessThatWasPausedDoesNotGoOnAsTheHolder(t *testing.T) {
 	c := joined(t, brief(config(b, "hubs", "next")))
 	store := callerOf(t, c, "store")
 	var paused *child
-	// one that says anything else was too slow to hold the key
+	// a process with another answer was too slow to keep the key
 	for said := ""; said != "true; true; true"; said = paused.said() {
 		if paused != nil {
 			paused.kill()

@@ -11,7 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/broker"
 )
 
-// awaits lets m wait for a key.
+// awaits starts await for a key in m.
 func (m *claimant) awaits(ctx context.Context, key string) (won <-chan *Claim, failed <-chan error) {
 	claims, errs := make(chan *Claim, 1), make(chan error, 1)
 	go func() { // ends with ctx, or the claims
@@ -25,7 +25,7 @@ func (m *claimant) awaits(ctx context.Context, key string) (won <-chan *Claim, f
 	return claims, errs
 }
 
-// requireWaiting waits until so many watch a key.
+// requireWaiting waits until a key has that number of watchers.
 func requireWaiting(t *testing.T, m *claimant, watchers int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -90,7 +90,7 @@ func TestTheWaitForAKeyEndsWithItsContext(t *testing.T) {
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorContains(t, err, `waiting for the key "k"`)
 		requireWaiting(t, a, 0)
-		for wait := claimTick; ; wait *= 2 { // until that is long enough to ask
+		for wait := claimTick; ; wait *= 2 { // until the context lasts long enough for a request
 			ctx, cancel := context.WithTimeout(t.Context(), wait)
 			_, err := b.await(ctx, "k")
 			cancel()
@@ -116,7 +116,7 @@ func TestTheWaitForAKeyEndsWithTheNode(t *testing.T) {
 	})
 }
 
-// The holder goes on, too: its lease is longer than the restart.
+// The holder keeps its claim, too: its lease is longer than the restart.
 func TestClaimsOutliveARestartOfTheBroker(t *testing.T) {
 	config := broker.Config{Dir: t.TempDir()}
 	first, err := broker.Start(config)

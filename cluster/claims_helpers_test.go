@@ -16,13 +16,13 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/broker"
 )
 
-// longTTL is a ttl beyond every test: nothing is renewed in it, or runs out, by itself.
+// longTTL is longer than every test, so that no renewal and no expiry happens by itself.
 const longTTL = 5 * time.Minute
 
-// claimTick is how often is looked for something.
+// claimTick is the polling interval of tests.
 const claimTick = 5 * time.Millisecond
 
-// claimTestTime bounds what is waited for, however slow all is.
+// claimTestTime is the time limit for conditions, for slow machines too.
 const claimTestTime = 2 * time.Minute
 
 // claimSite is a broker with a bucket of claims.
@@ -36,13 +36,13 @@ type claimSite struct {
 func newClaimSite(t testing.TB, ttl time.Duration) *claimSite {
 	t.Helper()
 	b := start(t, broker.Config{})
-	// in memory: the files of a bucket may stay for a while when it is said to be deleted
+	// in memory: the files of a bucket may stay for a while after its deletion
 	s := &claimSite{t: t, b: b, ttl: ttl, storage: jetstream.MemoryStorage}
 	s.makeBucket()
 	return s
 }
 
-// connect returns a connection until the test ends, which comes back soon when it was lost.
+// connect returns a connection until the test ends, which reconnects quickly.
 func (s *claimSite) connect() *nats.Conn {
 	s.t.Helper()
 	return connect(s.t, s.b, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
@@ -57,7 +57,7 @@ func (s *claimSite) jetStream(nc *nats.Conn) jetstream.JetStream {
 
 func (s *claimSite) makeBucket() {
 	s.t.Helper()
-	<-time.After(time.Millisecond) // one that is made again has another time
+	<-time.After(time.Millisecond) // a bucket that is created again needs another time
 	nc := s.connect()
 	defer nc.Close()
 	_, err := s.jetStream(nc).CreateKeyValue(s.t.Context(), jetstream.KeyValueConfig{Bucket: "claims", TTL: s.ttl, Storage: s.storage})
@@ -71,7 +71,7 @@ func (s *claimSite) deleteBucket() {
 	require.NoError(s.t, s.jetStream(nc).DeleteKeyValue(s.t.Context(), "claims"))
 }
 
-// claimant is a node with its claims, and what a test does to them.
+// claimant is a node with its claims, and with faults for tests.
 type claimant struct {
 	*claims
 	nc    *nats.Conn
@@ -92,7 +92,7 @@ func (s *claimSite) join(node string) *claimant {
 	m.now = m.clock.now
 	s.t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
-		cancel() // nobody waits for what has been released
+		cancel() // no wait for the releases
 		m.close(ctx)
 	})
 	require.NoError(s.t, flush(nc), "hints arrive from now on")
@@ -115,20 +115,20 @@ func (m *claimant) takes(t testing.TB, key string) *Claim {
 	return c
 }
 
-// setClock goes with the true one until it is set forward.
+// setClock follows the real clock until it is set forward.
 type setClock struct{ ahead atomic.Int64 }
 
 func (c *setClock) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
 
 func (c *setClock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
 
-// faultyKV is a bucket whose writes fail as a test says.
+// faultyKV is a bucket with write errors set by a test.
 type faultyKV struct {
 	jetstream.KeyValue
 
 	mu     sync.Mutex
-	before error  // guarded by mu, as all below: writes do not arrive
-	after  error  // they arrive, and their answers do not
+	before error  // error of writes that do not arrive; guarded by mu, as all below
+	after  error  // error of writes that arrive, but lose their answers
 	during func() // called before the next write
 }
 

@@ -10,14 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// requireReads waits until entries were read so often, which is counted by countReads.
+// requireReads waits until countReads has counted that number of reads.
 func requireReads(t *testing.T, reads *atomic.Int64, times int64, why string) {
 	t.Helper()
 	require.Eventually(t, func() bool { return reads.Load() >= times }, claimTestTime, claimTick)
 	require.Equal(t, times, reads.Load(), why)
 }
 
-// countReads counts how often entries are read, whoever does so.
+// countReads counts the reads of entries by all clients.
 func countReads(t *testing.T, s *claimSite) (reads *atomic.Int64) {
 	t.Helper()
 	nc, n := s.connect(), new(atomic.Int64)
@@ -59,7 +59,7 @@ func TestAFloodOfHintsIsDropped(t *testing.T) {
 		c := a.has(t, "k")
 		flood := make([]string, 5*maxHints)
 		for i := range flood {
-			flood[i] = fmt.Sprint("k", i%2*i) // every other one is of a key that is not held
+			flood[i] = fmt.Sprint("k", i%2*i) // every second key is not held
 		}
 		flood[0] = "k"
 		hint(t, s, a, flood...)

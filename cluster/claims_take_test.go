@@ -41,7 +41,7 @@ func TestATakeoverOfAFreeKeyIsAClaim(t *testing.T) {
 	})
 }
 
-// A process of the same name has begun anew: the claims of the one before are not its own.
+// A new process of the same name does not own the claims of the old one.
 func TestAnotherInstanceOfANodeIsAnotherHolder(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestAnotherInstanceOfANodeIsAnotherHolder(t *testing.T) {
 	})
 }
 
-// Epochs go on where those of the old bucket have ended.
+// Epochs continue where those of the old bucket have ended.
 func TestEpochsGrowAlsoWhenTheBucketIsLost(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestEpochsGrowAlsoWhenTheBucketIsLost(t *testing.T) {
 		a, b := s.join("a"), s.join("b")
 		var epochs []uint64
 		for i := range 5 {
-			for range 20 - 4*i { // each bucket gets less far than the one before
+			for range 20 - 4*i { // each bucket has fewer messages than the one before
 				c := a.has(t, "k")
 				epochs = append(epochs, c.Epoch())
 				require.NoError(t, c.Release(t.Context()))
@@ -112,8 +112,8 @@ func TestAClaimIsNotMadeWithAPositionOfBefore(t *testing.T) {
 	})
 }
 
-// Between the position and the write, the bucket is made anew, in which the key was held already,
-// and there is no entry again.
+// Between the position and the write, the bucket is created again. In the new bucket the key was
+// held already, and has no entry now.
 func TestAClaimIsNotMadeWithAPositionOfAnotherBucket(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
@@ -140,7 +140,7 @@ func requireGrowing(t *testing.T, epochs []uint64) {
 	}
 }
 
-// claimWinners notes the epochs of those who have won a key.
+// claimWinners records the epochs of the winners of a key.
 type claimWinners struct {
 	mu      sync.Mutex
 	highest uint64 // guarded by mu, as all below
@@ -155,8 +155,8 @@ func (w *claimWinners) known() uint64 {
 	return w.highest
 }
 
-// won is called by the winner, who has known before its attempt. exclusive says that nobody takes
-// a key over.
+// won is called by a winner. known is the highest epoch before its attempt. With exclusive there
+// are no takeovers.
 func (w *claimWinners) won(who string, c *Claim, known uint64, exclusive bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -179,7 +179,7 @@ func (w *claimWinners) left() {
 	w.inside--
 }
 
-// fight lets nodes fight for one key, each so many times, by try.
+// fight makes several nodes call try for one key, each in a number of rounds.
 func fight(t *testing.T, s *claimSite, exclusive bool, try func(m *claimant) (*Claim, error)) {
 	const nodes, rounds = 4, 25
 	w := &claimWinners{all: make(map[uint64]string)}

@@ -132,7 +132,7 @@ func TestAReleaseThatNATSDoesNotAnswerMayBeRepeated(t *testing.T) {
 	})
 }
 
-// Its entry has a revision that it has not heard of.
+// The entry has a revision that the claim has not received.
 func TestAReleaseFindsARenewalThatWasUnderWay(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
@@ -147,7 +147,7 @@ func TestAReleaseFindsARenewalThatWasUnderWay(t *testing.T) {
 	})
 }
 
-// The answer to the claim was lost: the entry is there, and nobody knows of it.
+// The answer to the claim was lost: there is an entry without a known claim.
 func TestAnEntryThatWasLeftBehindIsTheNodesOwn(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/attack"
 )
 
-// write writes whatever where the record of a call is.
+// write writes any value as the record of a call.
 func (r *replica) write(key []byte, value string) {
 	r.t.Helper()
 	_, err := r.kv.Put(r.t.Context(), r.durable.callOf("", key, 0, nil).name, []byte(value))
@@ -165,7 +165,7 @@ func TestAttackAThousandRepetitionsOfACallThatRunsElsewhereWaitOnce(t *testing.T
 			}()
 		}
 		b.awaitWaiters(1)
-		for range cap(out) - 100 { // but for those that wait at this very node
+		for range cap(out) - 100 { // without those that wait at this node
 			err := <-out
 			requireMayHaveRun(t, asterisque.ErrOverloaded, err)
 		}
@@ -176,7 +176,7 @@ func TestAttackAThousandRepetitionsOfACallThatRunsElsewhereWaitOnce(t *testing.T
 	})
 }
 
-// watches returns how many there are of the bucket.
+// watches returns the number of watches of the bucket.
 func (r *replica) watches() int {
 	s, err := r.durable.js.Stream(r.t.Context(), r.durable.store.stream)
 	require.NoError(r.t, err)
@@ -249,7 +249,7 @@ func TestARepetitionIsAnsweredWithoutAWatch(t *testing.T) {
 	})
 }
 
-// unwatched is a bucket that nobody may watch.
+// unwatched is a bucket that rejects watches.
 type unwatched struct{ jetstream.KeyValue }
 
 func (unwatched) Watch(context.Context, string, ...jetstream.WatchOpt) (jetstream.KeyWatcher, error) {

@@ -11,10 +11,11 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/broker"
 )
 
-// inFiles lets a bucket outlive its server.
+// inFiles makes a bucket survive its server.
 func inFiles(c *Config) { c.Durable.InMemory = false }
 
-// newLastingBookings are bookings whose server can be started again: it gives what does that.
+// newLastingBookings returns bookings with a server that can be restarted, and the configuration
+// for the restart.
 func newLastingBookings(t testing.TB) (*bookings, broker.Config) {
 	dir := t.TempDir()
 	b := start(t, broker.Config{Dir: dir})

@@ -14,7 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// fill writes what takes all the room of the bucket, which has had some writes before.
+// fill fills the bucket, which has had some writes before.
 func (r *replica) fill() {
 	r.t.Helper()
 	for _, size := range []int{100 << 10, 10 << 10, 1 << 10, 100, 1} {
@@ -28,7 +28,7 @@ func (r *replica) fill() {
 	}
 }
 
-// ages lets the bucket have had so many writes that their number has more digits.
+// ages makes many writes, so that the sequence number gets more digits.
 func (r *replica) ages() {
 	r.t.Helper()
 	for range 1000 {

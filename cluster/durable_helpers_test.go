@@ -13,29 +13,30 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/broker"
 )
 
-// book runs once for each call, as rebook may more often.
+// book runs once for each call. rebook may run more than once.
 var (
 	book   = asterisque.Func[int, string](20, "book")
 	rebook = asterisque.Func[int, string](21, "rebook")
 )
 
-// bookingTime bounds what is waited for, however slow all is: servers may have to agree who leads.
+// bookingTime is the time limit for conditions, on slow machines too: servers may have to elect a
+// leader.
 const bookingTime = 2 * time.Minute
 
-// bookings are replicas of a name that remember durable calls together.
+// bookings are replicas of a name that share their records of durable calls.
 type bookings struct {
 	t    testing.TB
 	b    *broker.Broker
-	runs atomic.Int64 // calls that have begun, at whichever replica
+	runs atomic.Int64 // calls that have begun, at any replica
 
-	within asterisque.Interceptor // what stands around the functions of the next replica; nil: none
+	within asterisque.Interceptor // interceptor of the functions of the next replica; nil: none
 }
 
 func newBookings(t testing.TB) *bookings {
 	return &bookings{t: t, b: start(t, broker.Config{})}
 }
 
-// replica is one of them, with a session of a caller.
+// replica is one replica, with a session of a caller.
 type replica struct {
 	*Cluster
 	t       testing.TB
@@ -43,14 +44,14 @@ type replica struct {
 	kv      *faultyKV // its bucket
 }
 
-// does is what a replica does for a call.
+// does is the handler of a replica.
 type does func(ctx context.Context, n int) (string, error)
 
 func answers(text string) does {
 	return func(context.Context, int) (string, error) { return text, nil }
 }
 
-// holds answers once it is told to, or when it is ended.
+// holds answers after release, or at the end of its context.
 func holds(text string) (f does, release func()) {
 	free := make(chan struct{})
 	f = func(ctx context.Context, _ int) (string, error) {
@@ -64,13 +65,13 @@ func holds(text string) (f does, release func()) {
 	return f, func() { close(free) }
 }
 
-// replica joins one.
+// replica joins a replica.
 func (s *bookings) replica(id string, f does, change ...func(*Config)) *replica {
 	s.t.Helper()
 	return s.replicaFor(id, f, nil, nil, change...)
 }
 
-// replicaFor is replica with options of it, and of its caller.
+// replicaFor is replica with options for it, and for its caller.
 func (s *bookings) replicaFor(id string, f does, opts, callers []asterisque.Option, change ...func(*Config)) *replica {
 	s.t.Helper()
 	cfg := listening(config(s.b, "orders", id))
@@ -88,7 +89,7 @@ func (s *bookings) replicaFor(id string, f does, opts, callers []asterisque.Opti
 	return r
 }
 
-// service lets a node run the functions by f, which is counted.
+// service returns an option by which a node runs the functions with f, and counts the calls.
 func (s *bookings) service(f does) asterisque.Option {
 	svc := asterisque.NewService()
 	if s.within != nil {
@@ -103,7 +104,7 @@ func (s *bookings) service(f does) asterisque.Option {
 	return asterisque.WithService(svc)
 }
 
-// dialled returns a session with the replica of a caller of its own.
+// dialled returns a session of a new caller with the replica.
 func (r *replica) dialled(opts ...asterisque.Option) *asterisque.Session {
 	r.t.Helper()
 	node := asterisque.NewNode(opts...)
@@ -118,7 +119,7 @@ func lease(d time.Duration) func(*Config) {
 	return func(c *Config) { c.Durable.Lease = d }
 }
 
-// aKey returns a key that nobody guesses.
+// aKey returns a random key.
 func aKey() []byte { return []byte(rand.Text()[:16]) }
 
 // books makes a call with a key.
@@ -128,13 +129,13 @@ func (r *replica) books(key []byte) (string, error) {
 	return book.Call(ctx, r.session, 1, asterisque.WithIdempotencyKey(key))
 }
 
-// outcome is that of a call that is made on another goroutine.
+// outcome is the outcome of a call on another goroutine.
 type outcome struct {
 	text string
 	err  error
 }
 
-// begins makes a call with a key, and returns once so many have begun in all.
+// begins makes a call with a key, and returns once that number of calls has begun in total.
 func (s *bookings) begins(r *replica, key []byte, runs int64) <-chan outcome {
 	s.t.Helper()
 	out := make(chan outcome, 1)
@@ -158,7 +159,7 @@ func requireText(t testing.TB, want string, out <-chan outcome) {
 	}
 }
 
-// booksAtLast books again while NATS is too busy to say what became of the call before.
+// booksAtLast repeats a call while NATS is too busy to report the outcome of the call before.
 func (r *replica) booksAtLast(key []byte) (text string, err error) {
 	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); {
 		if text, err = r.books(key); !asterisque.Repeatable(err) {
@@ -168,7 +169,7 @@ func (r *replica) booksAtLast(key []byte) (text string, err error) {
 	return text, err
 }
 
-// requireUnused expects that a call was refused before it ran.
+// requireUnused expects that a call was rejected before it ran.
 func requireUnused(t testing.TB, want error, err error) {
 	t.Helper()
 	require.ErrorIs(t, err, want)
@@ -182,7 +183,7 @@ func requireMayHaveRun(t testing.TB, want error, err error) {
 	require.False(t, asterisque.Repeatable(err), "%v", err)
 }
 
-// state returns that of the record of a call.
+// state returns the state of a call's record.
 func (r *replica) state(key []byte) durableState {
 	e, err := r.durable.store.read(context.Background(), r.durable.callOf("", key, 0, nil).name)
 	if err != nil || e.record == nil {
@@ -191,13 +192,13 @@ func (r *replica) state(key []byte) durableState {
 	return e.record.State
 }
 
-// awaitWaiters waits until so many repetitions wait.
+// awaitWaiters waits until n repetitions wait.
 func (r *replica) awaitWaiters(n int) {
 	r.t.Helper()
 	require.Eventually(r.t, func() bool { return len(r.durable.waiters) == n }, bookingTime, time.Millisecond)
 }
 
-// revision returns that of the record of a call.
+// revision returns the revision of a call's record.
 func (r *replica) revision(key []byte) uint64 {
 	e, err := r.durable.store.read(context.Background(), r.durable.callOf("", key, 0, nil).name)
 	if err != nil {
@@ -206,7 +207,7 @@ func (r *replica) revision(key []byte) uint64 {
 	return e.revision
 }
 
-// bySubject returns options of a replica that believes callers who they are, and of a caller.
+// bySubject returns options of a replica that trusts the identities of callers, and of a caller.
 func bySubject(name string) (replica, caller []asterisque.Option) {
 	return []asterisque.Option{asterisque.WithAccess(asterisque.Access{
 			PlainCredentials: true,
@@ -219,7 +220,7 @@ func bySubject(name string) (replica, caller []asterisque.Option) {
 		})}
 }
 
-// runsNow returns how many calls run, or wait for those that run elsewhere.
+// runsNow returns the number of calls that run, or wait for calls that run elsewhere.
 func (d *durables) runsNow() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// remembers bounds what replicas remember.
+// remembers limits the records of replicas.
 func remembers(calls, bytes int64) func(*Config) {
 	return func(c *Config) { c.Durable.Calls, c.Durable.Bytes = calls, bytes }
 }
@@ -173,7 +173,7 @@ func TestWhatIsWrongWithDurableIsSaid(t *testing.T) {
 	}
 }
 
-// lookLater lets calls be let in for a while by what is known of the bucket now.
+// lookLater makes the room use the present state of the bucket for a while.
 func (r *durableRoom) lookLater(d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

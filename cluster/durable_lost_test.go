@@ -68,7 +68,7 @@ func TestADurableCallLearnsFromAnotherNodeOfTheNameThatItMayHaveRun(t *testing.T
 	})
 }
 
-// lostUnderWay makes a call at whichever of two nodes, which is lost when it runs.
+// lostUnderWay makes a call on one of two nodes. The node is lost while it runs the call.
 func lostUnderWay(t *testing.T, f asterisque.Function[int, string]) (outcome, *bookings) {
 	s := newBookings(t)
 	does := func(ctx context.Context, _ int) (string, error) {
@@ -141,8 +141,8 @@ func TestTheLeaseOfALongCallIsRenewed(t *testing.T) {
 	})
 }
 
-// cutOff lets a replica believe that JetStream does not answer, until the lease of its call is over
-// for another one, where the call is made again.
+// cutOff makes JetStream appear unreachable to a replica, until the lease of its call has expired
+// for another replica, where the call is repeated.
 func (s *bookings) cutOff(a, b *replica, key []byte, f asterisque.Function[int, string]) outcome {
 	s.t.Helper()
 	a.kv.fail(errLostAnswer, nil)

@@ -15,8 +15,8 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// TestThePausedBooking is the process that is paused: a replica that says where it listens, and
-// that it runs a call, and runs it until it reads a line.
+// TestThePausedBooking is the process that is paused: a replica that prints its address, prints a
+// line when it runs a call, and runs the call until it reads a line.
 func TestThePausedBooking(t *testing.T) {
 	url, in := inChild(t), bufio.NewScanner(os.Stdin)
 	svc := asterisque.NewService()

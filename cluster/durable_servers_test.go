@@ -12,7 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/broker"
 )
 
-// threeBrokers starts three NATS servers that are a cluster, and returns all their URLs.
+// threeBrokers starts a NATS cluster of three servers, and returns all their URLs.
 func threeBrokers(t *testing.T) (all [3]*broker.Broker, urls string) {
 	routes := freeAddresses(t, len(all))
 	var at []string
@@ -23,7 +23,7 @@ func threeBrokers(t *testing.T) (all [3]*broker.Broker, urls string) {
 	return all, strings.Join(at, ",")
 }
 
-// freeAddresses returns addresses at which nobody listens.
+// freeAddresses returns addresses without a listener.
 func freeAddresses(t *testing.T, n int) (all []string) {
 	for range n {
 		ln, err := net.Listen("tcp", "127.0.0.1:0")

@@ -94,7 +94,7 @@ func TestAttackByGiantParameters(t *testing.T) {
 			require.NoError(t, stranger.PublishRequest("orders.greet", replies.Subject, giant))
 		}
 		requireFailed(t, replyIn(t, replies), codec.TooLarge, "max_payload")
-		// A request that finds more than endpointPendingBytes before it is dropped.
+		// A request is dropped if more than endpointPendingBytes wait before it.
 		require.Eventually(t, func() bool {
 			m, err := request(stranger, "orders.greet", []byte(`"you"`), time.Second)
 			return err == nil && m.Header == nil

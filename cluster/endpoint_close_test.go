@@ -12,7 +12,8 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// heldService has a function "held" whose calls wait until they are let go, or their context ends.
+// heldService has a function "held" with calls that wait until they are released, or their context
+// ends.
 func heldService() (svc *asterisque.Service, begun chan struct{}, letGo chan struct{}) {
 	svc, begun, letGo = asterisque.NewService(), make(chan struct{}, 1000), make(chan struct{})
 	asterisque.Func[int, int](10, "held").Handle(svc, func(ctx context.Context, n int) (int, error) {
@@ -27,7 +28,7 @@ func heldService() (svc *asterisque.Service, begun chan struct{}, letGo chan str
 	return svc, begun, letGo
 }
 
-// inbox returns where replies come to, until t ends.
+// inbox returns a subscription for replies, until t ends.
 func inbox(t *testing.T, nc *nats.Conn) *nats.Subscription {
 	t.Helper()
 	sub, err := nc.SubscribeSync(nc.NewRespInbox())

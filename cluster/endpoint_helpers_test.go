@@ -36,7 +36,7 @@ func requested(t *testing.T, nc *nats.Conn, subject, payload string) *nats.Msg {
 	return m
 }
 
-// requireFailed requires that a reply tells of a failure, as those of package micro do.
+// requireFailed requires that a reply reports an error in the format of package micro.
 func requireFailed(t *testing.T, m *nats.Msg, code codec.Code, message string) {
 	t.Helper()
 	require.Empty(t, m.Data)

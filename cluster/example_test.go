@@ -54,8 +54,8 @@ func Example() {
 	// Output: 6 <nil>
 }
 
-// Of several nodes one does the work of a key, and is called by it. When it goes, another one takes
-// over.
+// One of several nodes holds a key, does its work, and receives the calls for it. When that node
+// ends, another one takes over.
 func ExampleCluster_AwaitClaim() {
 	nats := startNATS()
 	defer nats.Close()
@@ -92,7 +92,7 @@ func ExampleCluster_AwaitClaim() {
 	// from b <nil>
 }
 
-// The nodes of a name, as they come and go.
+// The nodes of a name, with their changes.
 func ExampleCluster_Watch() {
 	nats := startNATS()
 	defer nats.Close()

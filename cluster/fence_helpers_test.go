@@ -10,13 +10,13 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// whoami answers with the name of its node. Given "wait" it waits until its context ends.
+// whoami answers with the name of its node. With "wait" it waits until its context ends.
 var whoami = asterisque.Func[string, string](1, "whoami")
 
 // ticks sends nothing, until its context ends.
 var ticks = asterisque.Stream[string, string, string, string](2, "ticks")
 
-// fenceService returns the service of a member, which has run as often as ran says.
+// fenceService returns the service of a member. ran counts its calls.
 func (m *claimant) fenceService() *asterisque.Service {
 	svc := asterisque.NewService()
 	whoami.Handle(svc, func(ctx context.Context, what string) (string, error) {
@@ -58,12 +58,12 @@ func fenceSessionTo(t testing.TB, opts ...asterisque.Option) *asterisque.Session
 	return s
 }
 
-// withMark returns a context whose calls say so.
+// withMark returns a context that adds a claim mark to calls.
 func withMark(ctx context.Context, name, value string) context.Context {
 	return asterisque.ContextWithMetadata(ctx, asterisque.Metadata{name: value})
 }
 
-// requireNotRun requires that the call that failed with err was refused, or not sent.
+// requireNotRun requires that a call that failed with err was rejected, or not sent.
 func requireNotRun(t testing.TB, m *claimant, ran int64, err error, is error) {
 	t.Helper()
 	require.ErrorIs(t, err, is)

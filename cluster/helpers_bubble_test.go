@@ -17,15 +17,15 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/broker"
 )
 
-// bubble runs a test in a bubble of synctest, in which leases, times to live and pauses cost no
-// time, and a slow machine delays nothing. The NATS servers that start there have no port, and are
-// reached within the program: see place.
+// bubble runs a test in a bubble of synctest, in which leases, times to live and pauses take no
+// real time, and a slow machine delays no test. The NATS servers that start there have no port, and
+// are reached within the program: see place.
 //
-// What such a server keeps in files does not grow older than the test is in truth, by a clock that
-// all servers of the program share. So a node keeps all in memory, but for a server with a Dir.
+// Files of such a server age by the real time of the test, by a clock that all servers of the
+// program share. So a node keeps all data in memory, except for a server with a Dir.
 func bubble(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
-	ats.Register() // that clock: its goroutine has to be outside
+	ats.Register() // starts that clock outside of the bubble, with its goroutine
 	t.Cleanup(ats.Unregister)
 	outer.begin()
 	t.Cleanup(outer.end)
@@ -46,7 +46,8 @@ func inBubble(t testing.TB) bool {
 	return ok
 }
 
-// place is where a NATS server of a bubble is: the one that was started there last.
+// place is the address of a NATS server in a bubble: that of the last server that was started
+// there.
 type place struct {
 	forgets bool // a restart loses all streams; fixed
 
@@ -60,7 +61,7 @@ func (p *place) leadTo(s *server.Server) {
 	p.server = s
 }
 
-// places has those of the servers in bubbles, by their names.
+// places has the places of the servers in bubbles, by name.
 var places sync.Map
 
 // InProcessConn implements nats.InProcessConnProvider.
@@ -71,8 +72,7 @@ func (p *place) InProcessConn() (net.Conn, error) {
 	return s.InProcessConn()
 }
 
-// inPlace binds the server that c describes to a place of the bubble. A server without a name gets
-// a new place.
+// inPlace binds the server of c to a place of the bubble. A server without a name gets a new place.
 func inPlace(t testing.TB, c broker.Config) (broker.Config, *place) {
 	if c.Name == "" {
 		c.Name = rand.Text()
@@ -82,7 +82,7 @@ func inPlace(t testing.TB, c broker.Config) (broker.Config, *place) {
 	before := c.Change
 	c.Change = func(o *server.Options) {
 		o.DontListen = true
-		// nobody dials it, and it can be told from others
+		// not dialled, but it distinguishes the server
 		o.Host, o.Port = bubbleHost, 4222
 		if before != nil {
 			before(o)
@@ -101,7 +101,7 @@ func reaching(b *broker.Broker) []nats.Option {
 	return nil
 }
 
-// forgets reports whether a server is in a bubble, and has no files to keep.
+// forgets reports whether a server is in a bubble, and stores no files.
 func forgets(b *broker.Broker) bool {
 	p, ok := places.Load(b.Server().Name())
 	return ok && p.(*place).forgets

@@ -19,7 +19,7 @@ import (
 // who answers with the id of the node.
 var who = asterisque.Func[struct{}, string](1, "who")
 
-// enough is how long something may take that happens soon.
+// enough is the time limit for an event that happens soon.
 const enough = 2 * time.Minute
 
 // start starts a NATS server, which ends with the test.
@@ -98,7 +98,7 @@ func ask(t testing.TB, on asterisque.Caller) string {
 	return id
 }
 
-// answering waits until calls on p are answered by these nodes, and by no other one.
+// answering waits until exactly these nodes answer calls on p.
 func answering(t testing.TB, p *pool.Pool, ids ...string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -115,7 +115,7 @@ func answering(t testing.TB, p *pool.Pool, ids ...string) {
 	}, enough, 10*time.Millisecond)
 }
 
-// vanish ends a node as a crash would: nobody is told anything.
+// vanish ends a node like a crash, without an announcement.
 func vanish(c *Cluster) {
 	c.nc.Close()
 	c.Close()
@@ -132,7 +132,7 @@ func wires(c *Cluster) (remote []string) {
 // hold runs until its caller ends it.
 var hold = asterisque.Stream[struct{}, struct{}, struct{}, struct{}](2, "hold")
 
-// js returns JetStream as a node sees it.
+// js returns JetStream on the connection of a node.
 func (c *Cluster) js(t testing.TB) jetstream.JetStream {
 	js, err := jetstream.New(c.nc)
 	require.NoError(t, err)

@@ -20,7 +20,7 @@ var outer timers
 
 type timers struct {
 	mu      sync.Mutex
-	bubbles int // that there are; guarded by mu, as all below
+	bubbles int // number of bubbles; guarded by mu, as all below
 	ask     chan struct{}
 	made    chan *time.Timer
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// callables says how nodes are called.
+// callables maps nodes to Callers.
 type callables struct {
 	mu   sync.Mutex
 	byID map[string]asterisque.Caller // guarded by mu, as err
-	err  error                        // for all others
+	err  error                        // for all other nodes
 }
 
 func (p *callables) at(_ context.Context, h Holder) (asterisque.Caller, error) {
@@ -174,7 +174,7 @@ func (s *holderSearch) searching() bool {
 	return s.under != nil
 }
 
-// Its entry stays until it has run out.
+// The entry of the holder stays until it expires.
 func TestCallsTryAHolderThatIsAwayAgain(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
@@ -205,7 +205,7 @@ func TestCallsTryAHolderThatIsAwayAgain(t *testing.T) {
 	})
 }
 
-// It says that it holds the key no more, and NATS still says that it does.
+// The node reports that it no longer holds the key, while NATS still has its entry.
 func TestCallsTryAHolderThatHasGivenUpAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// hosted lets a node be hosted that offers who, until the test ends.
+// hosted hosts a node with the function who, until the test ends.
 func hosted(t *testing.T, c *Cluster, name, id string) *Hosted {
 	t.Helper()
 	svc := asterisque.NewService()
@@ -40,7 +40,7 @@ func TestAHostedNodeIsReachedByItsName(t *testing.T) {
 		require.NoError(t, h.Close())
 		require.ErrorIs(t, h.Err(), ErrClosed)
 		var members []Member
-		require.Eventually(t, func() bool { // the others learn it a moment later
+		require.Eventually(t, func() bool { // the other nodes are notified a moment later
 			var err error
 			members, err = c.Members(t.Context(), "plc")
 			return err == nil && len(members) == 1

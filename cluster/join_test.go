@@ -78,7 +78,7 @@ func TestCallsWaitForANodeOfTheName(t *testing.T) {
 func TestCallersCall(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
-		// a node that only dials out is called through NATS, and calls back what it likes
+		// a node that only dials out is called through NATS, and can call back
 		b := start(t, broker.Config{})
 		svc := asterisque.NewService()
 		who.Handle(svc, func(ctx context.Context, _ struct{}) (string, error) {

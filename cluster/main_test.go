@@ -7,8 +7,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/leak"
 )
 
-// atOnce is how many tests run at the same time, unless -parallel says otherwise: those outside of
-// bubbles wait for NATS, which takes its time to notice things.
+// atOnce is the default of -parallel: tests outside of bubbles wait for NATS, which detects some
+// events slowly.
 const atOnce = "16"
 
 func TestMain(m *testing.M) {

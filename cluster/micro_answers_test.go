@@ -13,7 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// answersFor returns what tools would answer.
+// answersFor returns the answers of tools.
 func answersFor(t *testing.T, svc *asterisque.Service) *toolsAnswers {
 	t.Helper()
 	a := new(toolsAnswers)

@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// strangers are the users of a server of which one may only ask and answer, and touch no bucket.
+// strangers are two users of a server. One may only send and answer requests, and has no access to
+// buckets.
 const strangers = `{user: node, password: p},
 	{user: stranger, password: p, permissions: {publish: ["$SRV.>", "orders.>", "_INBOX.>"], subscribe: ["_INBOX.>", "$SRV.>"]}}`
 
@@ -33,7 +34,7 @@ func bucketOf(t *testing.T, nc *nats.Conn) jetstream.KeyValue {
 	return kv
 }
 
-// requireUntouched requires that a bucket is there and empty.
+// requireUntouched requires that a bucket exists and is empty.
 func requireUntouched(t *testing.T, kv jetstream.KeyValue) {
 	t.Helper()
 	status, err := kv.Status(t.Context())

@@ -17,10 +17,10 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/broker"
 )
 
-// soon is long enough for whatever has to happen.
+// soon is the time limit for an event that happens soon.
 const soon = 2 * time.Minute
 
-// microBroker returns a server, with users as a configuration file has them, if there are any.
+// microBroker returns a server, with users in the format of the configuration file, or none.
 func microBroker(t *testing.T, users string) *broker.Broker {
 	t.Helper()
 	var c broker.Config
@@ -44,7 +44,7 @@ var (
 	testCount = asterisque.Stream[int, int, int, int](12, "count")
 )
 
-// microService has a function that works and one that does not.
+// microService has a function that succeeds and one that fails.
 func microService() *asterisque.Service {
 	svc := asterisque.NewService()
 	testGreet.Handle(svc, func(_ context.Context, name string) (string, error) { return "hello, " + name, nil })
@@ -52,7 +52,7 @@ func microService() *asterisque.Service {
 	return svc
 }
 
-// aboutOrders tells of a node of the name orders.
+// aboutOrders returns the information of a node of the name orders.
 func aboutOrders(id string) toolsInfo {
 	return toolsInfo{name: "orders", id: id, description: "what is ordered", subject: "asterisque.wire.main." + id}
 }
@@ -66,7 +66,7 @@ func microTools(t *testing.T, nc *nats.Conn, about toolsInfo, svc *asterisque.Se
 	return tools
 }
 
-// gathered asks as natscli does, by a request with an empty object, and returns so many answers.
+// gathered sends a request like natscli, with an empty object, and returns n answers.
 func gathered[T any](t *testing.T, nc *nats.Conn, verb micro.Verb, name, id string, n int) (all []T) {
 	t.Helper()
 	subject, err := micro.ControlSubject(verb, name, id)

@@ -119,7 +119,7 @@ func TestToolsAnswerAgainWhenTheServerIsBack(t *testing.T) {
 	asking := microConn(t, b)
 	require.Eventually(t, func() bool {
 		_, err := request(asking, "$SRV.PING.orders.a", nil, soon)
-		return err == nil // before that: nobody is there
+		return err == nil // until then there is no responder
 	}, soon, 10*time.Millisecond)
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/broker"
 )
 
-// restarted returns what starts a server again where b is, and with what it keeps.
+// restarted returns the configuration of a server that replaces b, with its address and its files.
 func restarted(b *broker.Broker, dir string) broker.Config {
 	if at := b.Server().Addr(); at != nil {
 		return broker.Config{Addr: at.String(), Dir: dir}

@@ -11,7 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/broker"
 )
 
-// page is where operators read what a NATS server has to allow.
+// page is the page for operators, with the permissions of a NATS server.
 const page = "../docs/cluster.md"
 
 var accountBlock = regexp.MustCompile("(?s)```text\n(accounts {.*?)```")
@@ -26,7 +26,7 @@ func guarded(t *testing.T) *broker.Broker {
 	return start(t, broker.Config{ConfigFile: written(t, string(found[1]))})
 }
 
-// kept is guarded, with a node that keeps the cluster.
+// kept is guarded, with a node that may do the work of the reaper.
 func kept(t *testing.T) *broker.Broker {
 	t.Helper()
 	b := guarded(t)
@@ -34,12 +34,12 @@ func kept(t *testing.T) *broker.Broker {
 	return b
 }
 
-// credentials are the options of a user, whose inboxes nobody else can read.
+// credentials are the options of a user, with inboxes that no other user can read.
 func credentials(user string) []nats.Option {
 	return []nats.Option{nats.UserInfo(user, "secret"), nats.CustomInboxPrefix("_INBOX." + user)}
 }
 
-// as lets a node be that of a user.
+// as makes a node use the credentials of a user.
 func as(user string, cfg Config) Config {
 	cfg.Options = append(cfg.Options, credentials(user)...)
 	return cfg

@@ -54,7 +54,7 @@ func TestThePermissionsOfThePageSufficeForKeys(t *testing.T) {
 		_, err = second.TakeOver(t.Context(), "orders.4711")
 		require.NoError(t, err)
 		select {
-		case <-claim.Done(): // long before it would be renewed
+		case <-claim.Done(): // long before the next renewal
 		case <-time.After(lifeTime / 4):
 			t.Fatal("the first one is not told")
 		}
@@ -126,8 +126,8 @@ func TestThePermissionsOfThePageSufficeForSessionsThatGoOnAnywhere(t *testing.T)
 	})
 }
 
-// requireAllowed expects that the server has let a node do all that it needs. Only the keeper may
-// look for lost nodes.
+// requireAllowed expects that the server has rejected no operation that a node needs. Only the
+// keeper may look for lost nodes.
 func requireAllowed(t *testing.T, c *Cluster) {
 	t.Helper()
 	if err := c.nc.LastError(); err != nil {
@@ -135,7 +135,8 @@ func requireAllowed(t *testing.T, c *Cluster) {
 	}
 }
 
-// areThere reports whether the bucket has the records of all sessions, of which there is one.
+// areThere reports whether the bucket has the records of all sessions, of which there is at least
+// one.
 func (s *sessionRecords) areThere() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,7 +209,7 @@ func TestWhatJoinIsNotAllowedItSays(t *testing.T) {
 	}
 }
 
-// offeringAt lets a node offer a function at a subject.
+// offeringAt makes a node offer a function at a subject.
 func offeringAt(subject string, cfg Config) Config {
 	cfg.Service = asterisque.NewService()
 	who.Handle(cfg.Service, func(context.Context, struct{}) (string, error) { return "", nil })
@@ -226,7 +227,7 @@ func TestWatchIsToldWhatIsNotAllowed(t *testing.T) {
 	})
 }
 
-// record keeps what is logged.
+// record keeps the log.
 type record struct {
 	mu   sync.Mutex
 	text bytes.Buffer // guarded by mu
@@ -262,8 +263,8 @@ func TestANodeThatMayNotTellOfLostOnesGivesThatUp(t *testing.T) {
 	})
 }
 
-// Whoever may ask JetStream names the subject of the answer, and the server asks nobody whether he
-// may publish there. The page says so.
+// A client that may send requests to JetStream chooses the subject of the reply, and the server
+// does not check whether the client may publish there. The page warns of this.
 func TestPermissionsStopMistakesAndNoAttackers(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {

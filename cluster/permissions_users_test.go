@@ -68,7 +68,7 @@ func TestUsersCanDoNoMoreThanTheyHaveTo(t *testing.T) {
 	})
 }
 
-// refused expects that the NATS server does not let a user do something.
+// refused expects that the NATS server rejects an operation of a user.
 func refused(t *testing.T, b *broker.Broker, user, subject string, do func(nc *nats.Conn) error) {
 	t.Helper()
 	nc := connected(t, b, user)

@@ -12,7 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/broker"
 )
 
-// news gathers what Watch yields for a name.
+// news records the changes that Watch yields for a name.
 type news struct {
 	mu  sync.Mutex
 	all []string // guarded by mu
@@ -92,7 +92,7 @@ func TestANodeThatShutsDownDrains(t *testing.T) {
 func TestWhoeverLosesANodeTellsTheOthers(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{}) // where silence lasts 15 seconds
+		b := start(t, broker.Config{}) // a server with the default life of 15 seconds
 		n := watching(t, joined(t, config(b, "", "")), "orders")
 		a := joined(t, listening(config(b, "orders", "a")))
 		ask(t, callerOf(t, joined(t, config(b, "", "")), "orders"))
@@ -111,7 +111,7 @@ func TestANodeThatIsThereIsNotTakenForLost(t *testing.T) {
 		joined(t, brief(config(b, "orders", "a")))
 		members, err := c.Members(t.Context(), "orders")
 		require.NoError(t, err)
-		// whoever dialled it was there before it had connected to NATS again
+		// the dial was before the node had connected to NATS again
 		c.tell(t.Context(), members[0])
 		_, err = c.buckets.nodes.Get(t.Context(), members[0].key())
 		require.NoError(t, err)
@@ -126,7 +126,7 @@ func TestANodeThatIsTakenForLostComesBack(t *testing.T) {
 		n := watching(t, c, "orders")
 		joined(t, brief(config(b, "orders", "a")))
 		n.told(t, "joined a")
-		// as tell and the reaper do
+		// like tell and the reaper
 		require.NoError(t, c.buckets.alive.Delete(t.Context(), "orders.a"))
 		require.NoError(t, c.buckets.nodes.Delete(t.Context(), "orders.a"))
 		n.told(t, "joined a", "lost a", "joined a")

@@ -16,7 +16,7 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/broker"
 )
 
-// written returns a file of text, such as the configuration of a NATS server.
+// written returns a file with a text, such as the configuration of a NATS server.
 func written(t *testing.T, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "nats-server.conf")
@@ -24,7 +24,7 @@ func written(t *testing.T, text string) string {
 	return file
 }
 
-// perLook is how often tests look.
+// perLook is the polling interval of tests.
 const perLook = 10 * time.Millisecond
 
 func TestAnOutcomeThatIsTooLargeIsSaidToBe(t *testing.T) {
@@ -83,7 +83,7 @@ func TestCallsWaitWhileThereIsNoRoomForTheirOutcomes(t *testing.T) {
 	})
 }
 
-// forget lets the next check look.
+// forget makes the next check read the state.
 func (r *durableRoom) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// queueing lets a node take posted calls, and post with these limits.
+// queueing makes a node take posted calls, and post with these limits.
 func queueing(cfg Config) Config {
 	cfg.Queue = &Queue{Calls: 8, Bytes: 1 << 20, Longest: time.Hour}
 	if cfg.Name != "" {
@@ -24,7 +24,7 @@ func posts(t testing.TB, c *Cluster, n int, opts ...PostOption) Receipt {
 	return r
 }
 
-// waiting returns how many calls wait for orders.
+// waiting returns the number of calls that wait for orders.
 func waiting(t testing.TB, c *Cluster) uint64 {
 	t.Helper()
 	s, err := c.js(t).Stream(t.Context(), "asterisque_main_queue_orders")

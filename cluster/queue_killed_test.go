@@ -10,8 +10,8 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// TestTheKilledTaker is the process that is killed: a node that takes a posted call, says so, and
-// goes on with it until it is killed.
+// TestTheKilledTaker is the process that is killed: a node that takes a posted call, prints a line,
+// and runs the call until it is killed.
 func TestTheKilledTaker(t *testing.T) {
 	url := inChild(t)
 	runs := func(ctx context.Context, n int) (string, error) {
@@ -29,7 +29,7 @@ func TestTheKilledTaker(t *testing.T) {
 	<-t.Context().Done()
 }
 
-// brieflyLeased lets others learn soon that a node is gone.
+// brieflyLeased makes other nodes notice quickly that a node is gone.
 func brieflyLeased(cfg Config) Config {
 	cfg.Durable.Lease = time.Second
 	cfg.Durable.Idempotent = []uint16{rebook.Number()}
@@ -66,7 +66,7 @@ func TestAPostedCallThatMayRunAgainDoesWhenItsNodeIsKilled(t *testing.T) {
 	require.EqualValues(t, 1, s.runs.Load())
 }
 
-// killTaker lets a process take a call, and kills it while the call runs.
+// killTaker makes a process take a call, and kills it while the call runs.
 func (s *bookings) killTaker() {
 	taker := startChild(s.t, "TestTheKilledTaker", s.b.URL())
 	require.Equal(s.t, "runs", taker.said())

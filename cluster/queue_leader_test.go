@@ -11,7 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// leaderless is a bucket whose stream has no leader for one write.
+// leaderless is a bucket with a stream that has no leader for one write.
 type leaderless struct {
 	jetstream.KeyValue
 	refused bool

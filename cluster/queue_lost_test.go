@@ -13,13 +13,12 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/broker"
 )
 
-// handedOutSoon lets a message be handed out again soon whose node gives no sign.
+// handedOutSoon shortens the delay before a message without a sign of its node is delivered again.
 func handedOutSoon(c *Config) {
 	c.times.queueAgain, c.times.queueLook = time.Second, 100*time.Millisecond
 }
 
-// beginsPosted writes that a call has begun at another node, and puts its message into the queue
-// again.
+// beginsPosted writes that a call has begun at another node, and publishes its message again.
 func beginsPosted(t *testing.T, c *Cluster, m *posted) (*queue, *callOutcome) {
 	t.Helper()
 	q, err := c.queueOf(t.Context(), "orders")
@@ -175,7 +174,7 @@ func TestAQueueWhoseOutcomesAreGoneGoesOn(t *testing.T) {
 	})
 }
 
-// laggingKV reads for a while what a bucket had before.
+// laggingKV returns an old entry of a bucket for a while.
 type laggingKV struct {
 	jetstream.KeyValue
 	had   jetstream.KeyValueEntry

@@ -10,7 +10,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
-// lasting are bookings whose NATS server can be started again, with what does that.
+// lasting returns bookings with a NATS server that can be restarted, and the function for the
+// restart.
 func lasting(t *testing.T) (s *bookings, again func()) {
 	s, after := newLastingBookings(t)
 	return s, func() {
@@ -57,8 +58,7 @@ func TestNATSIsStartedAgainWhileCallsArePostedAndRun(t *testing.T) {
 	})
 }
 
-// postsAtLast posts a call as often as it is said that it was not posted. It returns nothing if the
-// test is over.
+// postsAtLast retries a post until it succeeds. It returns "" if the test has ended.
 func postsAtLast(t *testing.T, c *Cluster, n int) Receipt {
 	for times := 0; ; times++ {
 		r, _ := Post(t.Context(), c, "orders", book, n)

@@ -108,7 +108,7 @@ func TestOutcomesOfNonsenseAreSaidToBe(t *testing.T) {
 	})
 }
 
-// TestAReceiptMakesNoQueue matters where receipts come from strangers.
+// TestAReceiptMakesNoQueue covers receipts from untrusted peers.
 func TestAReceiptMakesNoQueue(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {

@@ -8,14 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// register counts how often a call was run for each number.
+// register counts the runs of each call by its number.
 type register struct {
 	mu   sync.Mutex
 	runs map[int]int    // guarded by mu, as by
 	by   map[string]int // calls of each node
 }
 
-// at returns what a node does that enters its calls.
+// at returns a handler that records the runs on a node.
 func (r *register) at(id string) does {
 	return func(_ context.Context, n int) (string, error) {
 		r.mu.Lock()
@@ -29,14 +29,14 @@ func (r *register) at(id string) does {
 	}
 }
 
-// times returns how often the call of a number was run.
+// times returns the number of runs of a call.
 func (r *register) times(n int) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.runs[n]
 }
 
-// requireOnce expects that each call below n ran once, and none else.
+// requireOnce expects that each call below n ran once, and no other call.
 func (r *register) requireOnce(t testing.TB, n int) {
 	t.Helper()
 	r.mu.Lock()

@@ -15,7 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// roomy lets many calls wait, and be remembered.
+// roomy increases the limits of waiting and recorded calls.
 func roomy(c *Config) {
 	c.Queue.Calls = 1000
 	if c.Durable != nil {
@@ -178,7 +178,7 @@ func TestACallThatANodeTakesAsItDrainsIsLeftToOthers(t *testing.T) {
 		over := make(chan struct{})
 		go func() { // ends when the call is handed back
 			defer close(over)
-			if taken != nil { // else the node itself was faster
+			if taken != nil { // otherwise the node itself was faster
 				(&job{worker: a.worker, queue: a.worker.queue, taken: taken}).do()
 			}
 		}()

@@ -13,7 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/broker"
 )
 
-// takes joins a node of orders that takes posted calls, as soon as it is there.
+// takes joins a node of orders that takes posted calls, from its start.
 func (s *bookings) takes(id string, f does, change ...func(*Config)) *Cluster {
 	s.t.Helper()
 	cfg := queueing(config(s.b, "orders", id))
@@ -231,7 +231,7 @@ func TestACallRunsOnceThoughItIsHandedOutAgain(t *testing.T) {
 		require.NoError(t, err)
 		o, err := q.outcome(t.Context(), p.Key)
 		require.NoError(t, err)
-		o.State, o.body = outcomeBegun, nil // as if the outcome had not been written
+		o.State, o.body = outcomeBegun, nil // simulates that the outcome was not written
 		require.NoError(t, q.replace(t.Context(), p.Key, o))
 		m := &posted{Version: postedVersion, Key: p.Key, Owner: p.Owner, Function: book.Number(), Codec: queueCodec.Name(), Deadline: p.Deadline}
 		m.params, err = queueCodec.Append(nil, 1)

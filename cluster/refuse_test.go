@@ -36,7 +36,7 @@ func TestANameIsThatOfOneIdentity(t *testing.T) {
 
 		joined(t, of("orders.example.org", "c")).Close()
 		require.NoError(t, a.Close())
-		joined(t, of("rogue.example.org", "b")) // nobody has the name any more
+		joined(t, of("rogue.example.org", "b")) // no node has the name any more
 		_, err = Join(t.Context(), of("orders.example.org", "a"))
 		require.ErrorIs(t, err, ErrNameTaken)
 	})
@@ -72,7 +72,7 @@ func TestOfTwoIdentitiesThatJoinAtOnceOneHasTheName(t *testing.T) {
 func TestWhatJoinCannotDoItSays(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		dials  bool // it needs addresses in truth
+		dials  bool // it needs real addresses
 		server func(o *server.Options)
 		config func(c *Config)
 		err    error  // nil: any

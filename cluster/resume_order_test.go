@@ -11,7 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/broker"
 )
 
-// crossing takes how many numbers each side sends, while the other one sends its own.
+// crossing takes the count of numbers that each side sends, while the other side sends its own.
 var crossing = asterisque.Stream[int, int, int, int](3, "crossing")
 
 // sends sends the numbers from 0.

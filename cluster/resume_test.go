@@ -21,12 +21,13 @@ import (
 	"github.com/asterisque-go/asterisque/wire/natswire"
 )
 
-// resuming are the options of both sides. Through NATS others could read the secrets.
+// resuming are the options of both sides. Without PlainCredentials, a session through NATS cannot
+// be resumed, as other clients could read the secrets.
 var resuming = []asterisque.Option{
 	asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithAccess(asterisque.Access{PlainCredentials: true}),
 }
 
-// anywhere lets a node take the sessions of its name, and listen.
+// anywhere makes a node resume the sessions of its name, and listen.
 func anywhere(cfg Config) Config {
 	cfg.ResumeAnywhere = true
 	cfg = listening(cfg)
@@ -63,7 +64,7 @@ func (b *balancer) dial(ctx context.Context) (wire.Wire, error) {
 	return w, nil
 }
 
-// lead cuts the connection, and lets the next one reach c.
+// lead cuts the connection, and directs the next one to c.
 func (b *balancer) lead(c *Cluster) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -73,7 +74,7 @@ func (b *balancer) lead(c *Cluster) {
 	}
 }
 
-// connect connects a node that is in no cluster to one of several.
+// connect connects a node outside of the cluster to one of several nodes.
 func (b *balancer) connect(t *testing.T, to *Cluster, opts ...asterisque.Option) *asterisque.Connection {
 	t.Helper()
 	node := asterisque.NewNode(append(resuming, opts...)...)
@@ -95,7 +96,7 @@ func running(t *testing.T, on asterisque.Caller) *asterisque.StreamCall[struct{}
 	return call
 }
 
-// soonAnswers waits until a node answers: calls of a session that cannot go on fail.
+// soonAnswers waits until a node answers: calls of a session that cannot be resumed fail.
 func soonAnswers(t *testing.T, on asterisque.Caller, id string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -195,7 +196,7 @@ func TestSessionsAreFoundThatNATSDidNotKnowOf(t *testing.T) {
 	t.Parallel()
 	for how, test := range map[string]struct {
 		dir    string
-		before bool // the session begins before NATS goes
+		before bool // the session begins before the outage of NATS
 	}{
 		"they begin while it is away": {t.TempDir(), false},
 		"it has lost all":             {"", true},
@@ -345,7 +346,7 @@ func TestACertificateIsNotBelievedWithoutTLSBetweenTheNodes(t *testing.T) {
 	t.Parallel()
 	a := testtls.NewAuthority(t)
 	b, balance := start(t, broker.Config{}), new(balancer)
-	// What the cluster does not know of.
+	// a listener unknown to the cluster
 	own := asterisque.WithTLS(proving(a, Config{}, "orders").TLS)
 	var nodes []*Cluster
 	for _, id := range []string{"a", "b"} {
@@ -360,7 +361,7 @@ func TestACertificateIsNotBelievedWithoutTLSBetweenTheNodes(t *testing.T) {
 	conn := balance.connect(t, nodes[0])
 	first := conn.Session()
 	balance.lead(nodes[1])
-	soonAnswers(t, conn, "b") // in a session of its own
+	soonAnswers(t, conn, "b") // in a new session
 	require.NotSame(t, first, conn.Session())
 }
 
@@ -380,7 +381,7 @@ func TestABucketOfSessionsWithOtherLimitsIsAnError(t *testing.T) {
 	})
 }
 
-// plainly returns a connection of somebody who may do all.
+// plainly returns a connection without restrictions.
 func plainly(t *testing.T, b *broker.Broker) *nats.Conn {
 	t.Helper()
 	return connect(t, b)

@@ -14,13 +14,13 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/broker"
 )
 
-// How many nodes join at once: go test -run Scale -v -nodes 1000
+// Number of nodes that join at once: go test -run Scale -v -nodes 1000
 var (
 	most  = flag.Int("nodes", 60, "how many nodes TestScale joins at most")
 	known = flag.Int("known", 5, "how many of these have the name that all of them have in use")
 )
 
-// crowd are nodes of which some are servers, whose name all others have in use.
+// crowd are nodes. Some are servers, and all nodes watch the name of these.
 type crowd struct {
 	*testing.T
 	broker  *broker.Broker
@@ -53,7 +53,7 @@ func (c *crowd) join(n int) {
 	require.False(c, c.Failed())
 }
 
-// watch lets each node keep the servers in view.
+// watch makes each node watch the servers.
 func (c *crowd) watch() {
 	for _, node := range c.all {
 		_, leave, err := node.ofName("orders")
@@ -62,7 +62,7 @@ func (c *crowd) watch() {
 	}
 }
 
-// agree waits until each node sees the servers that there are now.
+// agree waits until each node sees the present servers.
 func (c *crowd) agree() {
 	instances := make(map[string]string)
 	for _, node := range c.all[:c.servers] {
@@ -84,7 +84,7 @@ func (c *crowd) agree() {
 	}
 }
 
-// end ends all nodes at once, as a crash does, or in good order.
+// end ends all nodes at once, like a crash or gracefully.
 func (c *crowd) end(how func(node *Cluster)) {
 	for _, leave := range c.seen {
 		leave()
@@ -97,10 +97,10 @@ func (c *crowd) end(how func(node *Cluster)) {
 	ending.Wait()
 }
 
-// cost is what a NATS server has taken and given.
+// cost is the traffic of a NATS server.
 type cost struct{ messages, bytes int64 }
 
-// of returns what f costs, and logs it.
+// of returns the cost of f, and logs it.
 func (c *crowd) of(what string, f func()) cost {
 	before, begin := c.varz(), time.Now()
 	f()
@@ -117,8 +117,8 @@ func (c *crowd) varz() cost {
 	return cost{v.InMsgs + v.OutMsgs, v.InBytes + v.OutBytes}
 }
 
-// TestScale joins ever more nodes at once, lets them live for a while, and restarts them at once.
-// What each of them costs stays the same.
+// TestScale joins increasing numbers of nodes at once, keeps them for a while, and restarts them at
+// once. The cost of each node is constant.
 func TestScale(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
@@ -144,7 +144,7 @@ func messagesPerNode(t *testing.T) map[string][]float64 {
 	return perNode
 }
 
-// live waits for as long as a node counts as there that gives no sign of life.
+// live waits for the time after which a silent node counts as lost.
 func (c *crowd) live() {
 	select {
 	case <-time.After(c.life):

@@ -14,7 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/broker"
 )
 
-// visible lets a node offer who, to programs without asterisque as well.
+// visible makes a node offer who, to plain NATS clients as well.
 func visible(cfg Config) Config {
 	svc := asterisque.NewService()
 	who.Handle(svc, func(context.Context, struct{}) (string, error) { return cfg.ID, nil })

@@ -20,7 +20,7 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// get asks a server for a page, over a real connection.
+// get requests a page from a server, over a real connection.
 func get(t *testing.T, srv *httptest.Server, query string, header ...string) (*http.Response, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, srv.URL+"/debug/asterisque"+query, nil)
@@ -44,7 +44,7 @@ func serve(t *testing.T, h http.Handler) *httptest.Server {
 	return srv
 }
 
-// holder is a service whose calls stay until they are given up.
+// holder is a service with calls that run until they are canceled.
 func holder() (svc *asterisque.Service, began chan uint16) {
 	svc, began = asterisque.NewService(), make(chan uint16, 1000)
 	stay := func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
@@ -73,8 +73,7 @@ func eventually(t *testing.T, happened func() bool) {
 	require.Eventually(t, happened, 2*time.Minute, time.Millisecond)
 }
 
-// scene is a server that runs a call, lets another one wait, and has not taken the Blocks of a
-// third one.
+// scene is a server with a running call, a waiting call, and a call with unread Blocks.
 func scene(t *testing.T) (client, server *asterisque.Node) {
 	t.Helper()
 	svc, began := holder()
@@ -82,7 +81,7 @@ func scene(t *testing.T) (client, server *asterisque.Node) {
 	here, there := asterisquetest.ConnectNodes(t, client, server)
 	_, err := here.Call(t.Context(), 9, nil)
 	require.ErrorIs(t, err, asterisque.ErrUnauthorized)
-	// the answer may come before the call is over at the server
+	// the answer may arrive before the call ends at the server
 	eventually(t, func() bool { return len(there.Pipes()) == 0 })
 	open(t, here, there, 7, asterisque.WithPriority(3))
 	<-began
@@ -151,8 +150,8 @@ func TestThePageTellsWhoWaitsForRoomAndForWhat(t *testing.T) {
 		wg.Go(func() { here.Call(t.Context(), 8, make([]byte, 6<<10)) })
 	}
 	eventually(t, func() bool {
-		// one call runs, one or two wait there: whether its room has been given back when the
-		// second one departs is a matter of luck
+		// one call runs, and one or two wait there: whether its room has been returned when the
+		// second one departs depends on timing
 		st := there.Stats()
 		return st.Running == 1 && st.Waiting >= 1 && st.Waiting+here.Stats().WaitOpens.Now == 9
 	})
@@ -294,7 +293,7 @@ func TestEveryListHasItsBound(t *testing.T) {
 		here, there := asterisquetest.ConnectNodes(t, client, server)
 		for range 4 - i {
 			open(t, here, there, 8)
-			<-began // until then the session holds something
+			<-began // from then on the session holds the call
 		}
 	}
 	p := take([]*asterisque.Node{server, newNode(t)}, bounds{sessions: 3, pipes: 3, allPipes: 5, functions: 2})

@@ -14,7 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// events returns what and why, the newest first.
+// events returns the What and the Why of events, the newest first.
 func events(r *Recent) (list []string) {
 	for _, e := range r.list() {
 		list = append(list, strings.TrimSpace(e.What+" "+e.Why))

@@ -16,8 +16,8 @@ import (
 	"github.com/asterisque-go/asterisque/interceptors"
 )
 
-// fixint is the part of MessagePack that has one byte: integers up to 127, and byte strings as
-// they are.
+// fixint is a subset of MessagePack with one byte per value: integers up to 127, and byte strings
+// unchanged.
 type fixint struct{}
 
 func (fixint) Name() string { return "fixint" }
@@ -41,14 +41,15 @@ func (fixint) Decode(data []byte, v any) error {
 	return nil
 }
 
-// kind is all that decides the answer of deciding to a call besides its parameters.
+// kind contains all inputs that decide the answer of deciding besides the parameters of a call.
 type kind struct {
 	node, codec, subject string
 	function             uint16
 }
 
-// deciding returns services for peers that may do different things, whose functions answer, after a
-// second, with all that decides the answer. If named is false, they do not look at who calls.
+// deciding returns services for peers with different permissions. Their functions answer, after a
+// second, with all inputs that decide the answer. If named is false, the answer does not depend on
+// the caller.
 func deciding(named bool) map[string]*asterisque.Service {
 	offered := make(map[string]*asterisque.Service)
 	for _, granted := range []string{"few", "all"} {
@@ -68,7 +69,7 @@ func deciding(named bool) map[string]*asterisque.Service {
 	return offered
 }
 
-// decider returns a node that offers each peer its service, and adds its name to answers.
+// decider returns a node that grants each peer its service, and adds the node's name to answers.
 func decider(t *testing.T, name string, offered map[string]*asterisque.Service, around asterisque.Interceptor) *asterisque.Node {
 	accept := func(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) {
 		_, granted, _ := strings.Cut(p.ID, " of ")
@@ -87,7 +88,7 @@ func decider(t *testing.T, name string, offered map[string]*asterisque.Service, 
 }
 
 // TestAttackCoalesce_AnswersOfOthers has peers of each kind send the same bytes while such a call
-// of another kind runs: each has to get what it gets alone.
+// of another kind runs. Each has to get its own answer.
 func TestAttackCoalesce_AnswersOfOthers(t *testing.T) {
 	for name, c := range map[string]struct {
 		around asterisque.Interceptor // of two nodes

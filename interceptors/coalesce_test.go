@@ -19,7 +19,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// slowly answers after a second, and notes what has run.
+// slowly answers after a second, and records its calls.
 type slowly struct {
 	mu  sync.Mutex
 	ran []string
@@ -52,7 +52,7 @@ func (h *slowly) times() int {
 	return len(h.ran)
 }
 
-// coalescing runs f with a session whose calls are coalesced, on one side or the other.
+// coalescing runs f with a session with coalesced calls, on either side.
 func coalescing(t *testing.T, f func(t *testing.T, s *asterisque.Session, h *slowly)) {
 	for _, side := range []string{"made", "served"} {
 		t.Run(side, func(t *testing.T) {
@@ -68,7 +68,7 @@ func coalescing(t *testing.T, f func(t *testing.T, s *asterisque.Session, h *slo
 	}
 }
 
-// together makes all calls at the same time, the first one first, and returns what became of each.
+// together makes all calls at the same time, the first one first, and returns the outcome of each.
 func together(calls ...func() (string, error)) (said []string) {
 	said = make([]string, len(calls))
 	var wg sync.WaitGroup
@@ -125,7 +125,7 @@ func TestCallsThatAreNotEqualAreMadeEach(t *testing.T) {
 func TestACallThatGivesUpGivesUpOnlyItself(t *testing.T) {
 	for _, c := range []struct {
 		name        string
-		first, next time.Duration // when they give up; 0: never
+		first, next time.Duration // when they are canceled; 0: never
 		said        []string
 		ran         int
 	}{
@@ -156,8 +156,8 @@ func TestACallThatGivesUpGivesUpOnlyItself(t *testing.T) {
 	}
 }
 
-// TestAttackCallsThatAreGivenUpAgainAndAgain has a peer that makes the calls which others wait for,
-// and lets none come to its end.
+// TestAttackCallsThatAreGivenUpAgainAndAgain has a peer that makes the calls for which other calls
+// wait, and cancels each of them.
 func TestAttackCallsThatAreGivenUpAgainAndAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := new(slowly)
@@ -296,7 +296,7 @@ func TestTheEndOfTheSessionOfTheOneThatRunsIsNotThatOfOthers(t *testing.T) {
 	})
 }
 
-// TestEachCallHasAResultOfItsOwn lets each change what it gets at once.
+// TestEachCallHasAResultOfItsOwn makes each call change its result at once.
 func TestEachCallHasAResultOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := new(slowly)

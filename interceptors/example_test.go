@@ -29,7 +29,7 @@ func between(here, there *asterisque.Node) (s *asterisque.Session, end func()) {
 
 var greet = asterisque.Func[string, string](1, "greet")
 
-// greeting offers greet.
+// greeting is an option for a node with the function greet.
 func greeting(opts ...asterisque.HandlerOption) asterisque.Option {
 	svc := asterisque.NewService()
 	greet.Handle(svc, func(ctx context.Context, name string) (string, error) {
@@ -45,7 +45,7 @@ func greeting(opts ...asterisque.HandlerOption) asterisque.Option {
 func ExampleLog() {
 	how := &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		switch a.Key {
-		case slog.TimeKey, "took", "address": // which differ each time
+		case slog.TimeKey, "took", "address": // which differ in each run
 			return slog.Attr{}
 		}
 		return a
@@ -59,7 +59,7 @@ func ExampleLog() {
 	// level=INFO msg=call function=1 name=greet side=served outcome=ok
 }
 
-// Each peer may call twice in a minute, and both at once.
+// Each peer may make two calls a minute, and both at once.
 func ExampleRatePerPeer() {
 	limit := interceptors.RatePerPeer(rate.Every(30*time.Second), 2)
 	there := asterisque.NewNode(greeting(), asterisque.WithServedInterceptors(limit))
@@ -117,7 +117,7 @@ func ExampleRetry() {
 	// hello, asterisk <nil>
 }
 
-// A price is looked up once for all who ask for it at the same time, from whichever peer.
+// A price is looked up once for concurrent calls of several peers.
 func ExampleCoalesceAcrossPeers() {
 	price := asterisque.Func[string, int](2, "price")
 	svc := asterisque.NewService()

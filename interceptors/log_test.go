@@ -19,7 +19,7 @@ import (
 	"github.com/asterisque-go/asterisque/interceptors"
 )
 
-// lines is a log of which a test takes the lines, without their times.
+// lines is a log that returns its lines without their times.
 type lines struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -153,7 +153,7 @@ func TestAttackFailuresThatWouldFillADisk(t *testing.T) {
 
 func TestOfTheTextOfAnErrorALineHasOneKilobyte(t *testing.T) {
 	var said lines
-	long := errors.New("x" + strings.Repeat("é", 1<<10)) // which would be cut within a character
+	long := errors.New("x" + strings.Repeat("é", 1<<10)) // would be cut within a character
 	fails := func(context.Context, string) (string, error) { return "", long }
 	there := node(t, serving(fails), served(interceptors.Log(said.logger(slog.LevelInfo), 0)))
 	s := connect(t, node(t), there)
@@ -178,7 +178,7 @@ func TestALogThatPanicsCostsTheCallNothing(t *testing.T) {
 	}
 }
 
-// panics is a handler of a log that panics.
+// panics is a log handler that panics.
 type panics struct{}
 
 func (panics) Enabled(context.Context, slog.Level) bool  { return true }

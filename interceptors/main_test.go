@@ -24,7 +24,7 @@ var (
 	chat  = asterisque.Stream[string, string, string, string](12, "chat")
 )
 
-// serving is a service whose functions are all answered by h.
+// serving is a service with h as the handler of all functions.
 func serving(h func(ctx context.Context, s string) (string, error), opts ...asterisque.HandlerOption) asterisque.Option {
 	svc := asterisque.NewService()
 	echo.Handle(svc, h, opts...)
@@ -35,7 +35,7 @@ func serving(h func(ctx context.Context, s string) (string, error), opts ...aste
 	return asterisque.WithService(svc)
 }
 
-// says returns what it gets.
+// says returns its parameter.
 func says(_ context.Context, s string) (string, error) { return s, nil }
 
 // waits waits for the end of its context.
@@ -65,7 +65,7 @@ func connect(t testing.TB, here, there *asterisque.Node) *asterisque.Session {
 	return connectFrom(t, here, there, nil)
 }
 
-// connectFrom is connect for a here that is somewhere.
+// connectFrom is connect with an address for the node here.
 func connectFrom(t testing.TB, here, there *asterisque.Node, at net.Addr) *asterisque.Session {
 	t.Helper()
 	near, far := wire.Pipe()
@@ -83,7 +83,7 @@ func connectFrom(t testing.TB, here, there *asterisque.Node, at net.Addr) *aster
 	return s
 }
 
-// from is a Wire whose peer is somewhere.
+// from is a Wire with a given address of the peer.
 type from struct {
 	wire.Wire
 	addr net.Addr
@@ -91,7 +91,7 @@ type from struct {
 
 func (f from) RemoteAddr() net.Addr { return f.addr }
 
-// call calls echo, and stream chat for its result.
+// call calls echo. stream calls chat and returns its result.
 func call(ctx context.Context, on asterisque.Caller, s string) (string, error) {
 	return echo.Call(ctx, on, s)
 }
@@ -104,10 +104,10 @@ func stream(ctx context.Context, on asterisque.Caller, s string) (string, error)
 	return p.Result(background)
 }
 
-// kinds of calls that tests make in the same way.
+// kinds are the kinds of calls that tests make in the same way.
 var kinds = map[string]func(context.Context, asterisque.Caller, string) (string, error){"call": call, "stream": stream}
 
-// took returns how long f takes.
+// took returns the duration of f.
 func took(f func()) time.Duration {
 	begin := time.Now()
 	f()

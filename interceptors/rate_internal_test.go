@@ -8,10 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAttackPeersThatChangeWhoTheyAre makes no more rates than there is place for, and takes none
-// from those that are known.
+// TestAttackPeersThatChangeWhoTheyAre expects at most mostPeers rates, and none of a known peer
+// lost.
 func TestAttackPeersThatChangeWhoTheyAre(t *testing.T) {
-	p := newPeerRates(10, 5) // half a second until one is as good as new
+	p := newPeerRates(10, 5) // half a second until a rate equals a new one
 	now := time.Now()
 	known := p.of("known", now)
 	for i := range 2 * mostPeers {

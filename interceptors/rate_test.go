@@ -71,8 +71,8 @@ func TestFunctionsHaveRatesOfTheirOwn(t *testing.T) {
 	})
 }
 
-// TestAttackRefusedCallsCostOthersNothing has many calls refused at once: none takes what another
-// one would get.
+// TestAttackRefusedCallsCostOthersNothing has many calls rejected at once. No rejected call takes a
+// token from another call.
 func TestAttackRefusedCallsCostOthersNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := connect(t, node(t), node(t, serving(says), served(interceptors.RatePerPeer(1, 1))))
@@ -96,7 +96,7 @@ func TestAttackRefusedCallsCostOthersNothing(t *testing.T) {
 	})
 }
 
-// subjects grants peers the subject that they call themselves.
+// subjects grants each peer its own id as the subject.
 func subjects() asterisque.Option {
 	return asterisque.WithAccess(asterisque.Access{Accept: func(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) {
 		return &asterisque.Grant{Subject: p.ID}, nil

@@ -14,7 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/interceptors"
 )
 
-// refusing refuses the first calls, and counts all.
+// refusing rejects the first calls, and counts all.
 func refusing(first int64, err error, count *atomic.Int64) asterisque.Interceptor {
 	return func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 		if count.Add(1) <= first {
@@ -67,7 +67,7 @@ func TestACallIsMadeAgainWithinTheBudget(t *testing.T) {
 
 func TestWhatTheOwnSideRefusesIsMadeAgainToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		// five a second, and one at once: each of the others waits
+		// five a second, and one at once: each later call waits
 		s := connect(t, node(t, made(interceptors.Retry(&asterisque.Retry{First: time.Millisecond}), interceptors.RatePerPeer(5, 1))), node(t, serving(says)))
 		elapsed := took(func() {
 			for range 6 {

@@ -13,7 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/interceptors"
 )
 
-// after answers when so much time has passed, unless its context ends before.
+// after answers after d, unless its context ends before.
 func after(d time.Duration) func(context.Context, string) (string, error) {
 	return func(ctx context.Context, s string) (string, error) {
 		select {

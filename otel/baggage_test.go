@@ -21,7 +21,7 @@ func bagOf(t testing.TB, text string) context.Context {
 	return baggage.ContextWithBaggage(context.Background(), bag)
 }
 
-// telling is a service whose surround tells the baggage and the metadata that it has.
+// telling is a service whose surround records its baggage and metadata.
 func telling(said *[]string) asterisque.Option {
 	svc := asterisque.NewService()
 	surround.Handle(svc, func(ctx context.Context, s string) (string, error) {
@@ -63,7 +63,7 @@ func TestBaggageGoesOnWithTheCallsOfAHandler(t *testing.T) {
 	require.Equal(t, []string{"user=alice"}, said)
 }
 
-// has lets calls have this metadata, whatever else there is.
+// has adds metadata to all calls.
 func has(m asterisque.Metadata) asterisque.Option {
 	return asterisque.WithMadeInterceptors(func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 		return next(asterisque.ContextWithMetadata(ctx, m), c)
@@ -146,7 +146,7 @@ func TestBaggageThatDoesNotFitLosesWholeMembersTheLargestFirst(t *testing.T) {
 	}
 }
 
-// TestBaggageNeverMakesACallFail has calls whose own metadata is at its bounds, and beyond.
+// TestBaggageNeverMakesACallFail has calls with metadata at its bounds, and beyond.
 func TestBaggageNeverMakesACallFail(t *testing.T) {
 	b := newBackend(t)
 	var said []string
@@ -160,7 +160,7 @@ func TestBaggageNeverMakesACallFail(t *testing.T) {
 		return m
 	}
 	bytes := func(n int) asterisque.Metadata { return asterisque.Metadata{"k": strings.Repeat("v", n-1)} }
-	most := message.MaxMetadata - len(baggageKey) // for the others, and the value
+	most := message.MaxMetadata - len(baggageKey) // for the other metadata, and the value
 	for _, c := range []struct {
 		others asterisque.Metadata
 		want   string
@@ -181,7 +181,8 @@ func TestBaggageNeverMakesACallFail(t *testing.T) {
 	require.ErrorIs(t, err, asterisque.ErrBadParams)
 }
 
-// FuzzBaggage: whatever a peer sends, what goes on from it fits, and is the same from then on.
+// FuzzBaggage expects that any received baggage is sent on within the bounds, and does not change
+// after that.
 func FuzzBaggage(f *testing.F) {
 	for _, seed := range []string{"", "a=1", "a=1;p=2;q,b=%20", strings.Repeat("k=v,", 200), "ä=ö"} {
 		f.Add(seed)

@@ -14,13 +14,13 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// A call whose handler calls back is one trace, each span the child of the one before.
+// A call with a call back in its handler is one trace, with each span the child of the one before.
 func ExampleInterceptor() {
 	ctx := context.Background()
-	spans := tracetest.NewInMemoryExporter() // stands for the exporter of a program
+	spans := tracetest.NewInMemoryExporter() // in place of the exporter of a program
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
 	defer provider.Shutdown(ctx)
-	// both sides are ours, and prove nothing to each other
+	// both sides belong to the example, without proven identities
 	everybody := func(asterisque.Peer) bool { return true }
 	traced := asterisqueotel.Interceptor(asterisqueotel.WithTracerProvider(provider), asterisqueotel.WithTrust(everybody))
 

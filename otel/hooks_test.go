@@ -54,7 +54,7 @@ func TestEachHookCountsOneThing(t *testing.T) {
 	}
 }
 
-// refusingCounters refuses one instrument.
+// refusingCounters rejects one instrument.
 type refusingCounters struct {
 	metric.Meter
 	name string

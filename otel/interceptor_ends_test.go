@@ -17,7 +17,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// measured returns how many calls of a side were measured.
+// measured returns the number of measured calls of a side.
 func (b *backend) measured(t testing.TB, name string) (n uint64) {
 	t.Helper()
 	h, _ := b.collect(t)[name].(metricdata.Histogram[float64])
@@ -87,7 +87,7 @@ func TestTheEndOfAGoroutineEndsTheSpan(t *testing.T) {
 	}
 }
 
-// waiting is a stream that waits for its end.
+// waiting is a stream that runs until its context ends.
 func waiting() *asterisque.Service {
 	svc := asterisque.NewService()
 	svc.Handle(50, "waits", func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) {
@@ -179,7 +179,7 @@ func TestTwoAroundOneServedCallAreParentAndChild(t *testing.T) {
 	here, _ := connect(t, b.node(), b.node(asterisque.WithService(svc)))
 	_, err := surround.Call(t.Context(), here, "x")
 	require.NoError(t, err)
-	spans := b.ended(t, 3) // in the order in which they end, but for those of the two sides
+	spans := b.ended(t, 3) // in the order of their ends, except for spans of different sides
 	client := find(t, spans, trace.SpanKindClient, "surround").SpanContext
 	spans = slices.DeleteFunc(spans, func(s tracetest.SpanStub) bool { return s.SpanKind == trace.SpanKindClient })
 	inner, outer := spans[0], spans[1]

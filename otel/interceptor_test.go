@@ -28,8 +28,8 @@ var (
 	count    = asterisque.Stream[int, int, int, int](12, "count")
 )
 
-// ended waits until n spans have ended: that of a server ends at about the time at which the caller
-// has its answer.
+// ended waits until n spans have ended: the span of a server ends at about the time at which the
+// caller gets its answer.
 func (b *backend) ended(t testing.TB, n int) tracetest.SpanStubs {
 	t.Helper()
 	require.Eventually(t, func() bool { return len(b.spans.GetSpans()) >= n }, hangs, time.Millisecond)
@@ -38,7 +38,7 @@ func (b *backend) ended(t testing.TB, n int) tracetest.SpanStubs {
 	return spans
 }
 
-// find returns the span of one side of a function.
+// find returns the span of one side of a call.
 func find(t testing.TB, spans tracetest.SpanStubs, kind trace.SpanKind, name string) tracetest.SpanStub {
 	t.Helper()
 	for _, s := range spans {
@@ -58,7 +58,7 @@ func attributes(s tracetest.SpanStub) map[string]string {
 	return found
 }
 
-// greeting is a service whose greet calls its caller back.
+// greeting is a service with a greet that calls its caller back.
 func greeting() *asterisque.Service {
 	svc := asterisque.NewService()
 	greet.Handle(svc, func(ctx context.Context, name string) (string, error) {
@@ -293,15 +293,15 @@ func TestDurationsAreInSeconds(t *testing.T) {
 	}
 }
 
-// goroutines counts them while they stand still: runtime.NumGoroutine is far too high now and then
-// while some come and go.
+// goroutines counts the goroutines at one moment: runtime.NumGoroutine is sometimes far too high
+// while goroutines start and end.
 func goroutines() int {
 	n, _ := runtime.GoroutineProfile(make([]runtime.StackRecord, 1))
 	return n
 }
 
-// TestContextsOfAHandlerNeedNoGoroutine fails if the span's context hides that the handler's can be
-// watched without one.
+// TestContextsOfAHandlerNeedNoGoroutine fails if the span's context hides the AfterFunc of the
+// handler's context.
 func TestContextsOfAHandlerNeedNoGoroutine(t *testing.T) {
 	b := newBackend(t)
 	svc := asterisque.NewService()

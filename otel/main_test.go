@@ -17,10 +17,10 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// hangs is how long a test waits for an event before it fails: no machine is so slow.
+// hangs is the time limit for an event, long enough for slow machines.
 const hangs = 2 * time.Minute
 
-// backend is where the spans and metrics of a test go.
+// backend receives the spans and metrics of a test.
 type backend struct {
 	spans  *tracetest.InMemoryExporter
 	reader *sdkmetric.ManualReader
@@ -40,7 +40,7 @@ func newBackend(t testing.TB, opts ...sdktrace.TracerProviderOption) *backend {
 	return b
 }
 
-// node returns a node whose calls are followed, and that trusts every peer.
+// node returns a node with followed calls that trusts every peer.
 func (b *backend) node(opts ...asterisque.Option) *asterisque.Node {
 	return followed(b.trusting(), opts...)
 }
@@ -50,14 +50,14 @@ func (b *backend) trusting() asterisque.Interceptor {
 	return Interceptor(append(b.opts, WithTrust(everybody))...)
 }
 
-// followed returns a node whose calls are followed by i.
+// followed returns a node with i around its calls.
 func followed(i asterisque.Interceptor, opts ...asterisque.Option) *asterisque.Node {
 	return asterisque.NewNode(append(opts, asterisque.WithMadeInterceptors(i), asterisque.WithServedInterceptors(i))...)
 }
 
 func everybody(asterisque.Peer) bool { return true }
 
-// collect returns what all metrics are now, by name.
+// collect returns the present values of all metrics, by name.
 func (b *backend) collect(t testing.TB) map[string]metricdata.Aggregation {
 	t.Helper()
 	var all metricdata.ResourceMetrics

@@ -11,7 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// TestTheDurationsOfCallsAreAsTheConventionsSay has the name, the unit, the boundaries and the
+// TestTheDurationsOfCallsAreAsTheConventionsSay checks the name, the unit, the boundaries and the
 // attributes of both histograms, for calls and for streams.
 func TestTheDurationsOfCallsAreAsTheConventionsSay(t *testing.T) {
 	b := newBackend(t)

@@ -54,7 +54,7 @@ func TestARoundTripIsObservedOnceItIsKnown(t *testing.T) {
 		for i := range n {
 			p.add(asterisque.Path{RoundTrip: time.Duration(i + 1)})
 		}
-		p.add(asterisque.Path{}) // which does not know its own
+		p.add(asterisque.Path{}) // without a known round trip
 		require.Equal(t, want, [3]time.Duration{p.quantile(50), p.quantile(95), p.quantile(99)}, n)
 	}
 }

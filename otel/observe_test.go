@@ -151,7 +151,7 @@ func TestANodeTellsWhatWaitsForRoom(t *testing.T) {
 		wg.Go(func() { here.Call(context.Background(), 7, make([]byte, 6<<10)) })
 	}
 	require.Eventually(t, func() bool {
-		// what the running one has given back may have let one more go
+		// room that the running call has returned may have admitted one more call
 		waits := here.Stats().WaitOpens.Now
 		return there.Stats().Running == 1 && waits > 0 && waits+there.Stats().Waiting == 9 &&
 			slices.Contains(series(b.collect(t)["asterisque.waiting"]), fmt.Sprintf("asterisque.reason=opens %d", waits))
@@ -189,7 +189,7 @@ func TestAMeterThatRefusesIsAnError(t *testing.T) {
 
 var errRefused = errors.New("refused")
 
-// refuses is a meter that refuses some instruments, or callbacks.
+// refuses is a meter that rejects some instruments, or callbacks.
 type refuses struct {
 	noop.Meter
 	instruments bool

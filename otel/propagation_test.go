@@ -65,7 +65,8 @@ func TestTheLargestTraceContextFitsIntoAnOpen(t *testing.T) {
 	require.NoError(t, err, "what is left is a tracestate")
 }
 
-// FuzzTraceContext: whatever a peer sends, what goes on from it fits, and is the same from then on.
+// FuzzTraceContext expects that any received trace context is sent on within the bounds, and does
+// not change after that.
 func FuzzTraceContext(f *testing.F) {
 	for _, seed := range []string{"", parent, parent + "\na=1,b=2", "01" + parent[2:] + "-more\n", parent + "\n" + strings.Repeat("k=v,", 200)} {
 		f.Add([]byte(seed))

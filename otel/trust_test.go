@@ -14,7 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/testtls"
 )
 
-// says lets calls have this trace context.
+// says adds a trace context to all calls.
 func says(sent string) asterisque.Option {
 	return asterisque.WithMadeInterceptors(func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 		if err := c.SetTrace([]byte(sent)); err != nil {
@@ -29,8 +29,8 @@ const (
 	unsampled = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
 )
 
-// acquaintance is how a client and a server know each other, and whether the server has a proof of
-// who the client is.
+// acquaintance is the way in which a client and a server authenticate each other, and whether the
+// client is proven.
 type acquaintance struct {
 	client asterisque.Option
 	accept func(context.Context, asterisque.Peer) (*asterisque.Grant, error)
@@ -111,7 +111,7 @@ func TestOnlyPeersWithAProofDecideWhetherACallIsSampled(t *testing.T) {
 	}
 }
 
-// The id is what a sampler by ratio looks at: with the parent of a peer, the peer would choose.
+// A sampler by ratio decides by the trace id: with its own parent, the peer would choose.
 func TestAPeerWithoutAProofDoesNotChooseTheTraceID(t *testing.T) {
 	low := "00-00000000000000010000000000000001-b7ad6b7169203331-01" // sampled at any ratio
 	b := newBackend(t, sdktrace.WithSampler(sdktrace.TraceIDRatioBased(1e-9)))

@@ -11,8 +11,8 @@ import (
 	"github.com/asterisque-go/asterisque/pool"
 )
 
-// TestAHandlerMayEndThePoolThatItIsCalledThrough lets a server call back, and the handler end the
-// pool in different ways.
+// TestAHandlerMayEndThePoolThatItIsCalledThrough has a server that calls back, and a handler that
+// ends the pool in different ways.
 func TestAHandlerMayEndThePoolThatItIsCalledThrough(t *testing.T) {
 	back := asterisque.Func[string, string](3, "back")
 	leave := asterisque.Func[string, string](4, "leave")
@@ -60,8 +60,8 @@ func TestAHandlerMayEndThePoolThatItIsCalledThrough(t *testing.T) {
 	}
 }
 
-// TestThousandPoolsLeaveNothing begins and ends pools of servers that are there, and of one that is
-// not. What they leave is found at the end of the tests.
+// TestThousandPoolsLeaveNothing begins and ends pools of running servers, and of one that is gone.
+// The leak check at the end of the tests finds goroutines that are left.
 func TestThousandPoolsLeaveNothing(t *testing.T) {
 	s := newServer(t, "a")
 	gone := newServer(t, "b")
@@ -75,8 +75,8 @@ func TestThousandPoolsLeaveNothing(t *testing.T) {
 	}
 }
 
-// TestADurableCallStaysWithItsServer has one whose server is restarted while it runs, although
-// another one is there.
+// TestADurableCallStaysWithItsServer restarts the server of a durable call while it runs, although
+// another server is available.
 func TestADurableCallStaysWithItsServer(t *testing.T) {
 	inBubble(t, func(t testing.TB) {
 		servers, urls := three(t)

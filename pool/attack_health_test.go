@@ -13,7 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/pool"
 )
 
-// TestTheHealthOfARestartedServerIsHeededAtOnce has one that restarts again and again, each time
+// TestTheHealthOfARestartedServerIsHeededAtOnce has a server that restarts repeatedly, each time
 // with other states, while OnState does not return.
 func TestTheHealthOfARestartedServerIsHeededAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -40,10 +40,11 @@ func TestTheHealthOfARestartedServerIsHeededAtOnce(t *testing.T) {
 	})
 }
 
-// lookAgain is how soon the pool sees what nobody tells it.
+// lookAgain is the polling interval of the pool.
 const lookAgain = 50 * time.Millisecond
 
-// TestAServerThatEndsTheWatchOfItsHealthIsAskedLessAndLess has one that refuses it each time.
+// TestAServerThatEndsTheWatchOfItsHealthIsAskedLessAndLess has a server that rejects the watch each
+// time.
 func TestAServerThatEndsTheWatchOfItsHealthIsAskedLessAndLess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, asked := asterisque.NewService(), new(atomic.Int64)
@@ -65,7 +66,7 @@ func TestAServerThatEndsTheWatchOfItsHealthIsAskedLessAndLess(t *testing.T) {
 	})
 }
 
-// TestAServerThatShutsEverySessionDownIsCalledAtAPace has one that does so at once, beside nothing.
+// TestAServerThatShutsEverySessionDownIsCalledAtAPace has a single server that does so at once.
 func TestAServerThatShutsEverySessionDownIsCalledAtAPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sessions atomic.Int64

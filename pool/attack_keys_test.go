@@ -14,7 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/pool"
 )
 
-// TestStickyCallsThatBeginAtOnceAgree has the first calls of a Sticky at the same time.
+// TestStickyCallsThatBeginAtOnceAgree makes the first calls of a Sticky at the same time.
 func TestStickyCallsThatBeginAtOnceAgree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var urls []string
@@ -38,7 +38,7 @@ func TestStickyCallsThatBeginAtOnceAgree(t *testing.T) {
 	})
 }
 
-// TestTheCallsOfAKeyWaitForARestart replaces the server of a key in good order.
+// TestTheCallsOfAKeyWaitForARestart restarts the server of a key gracefully.
 func TestTheCallsOfAKeyWaitForARestart(t *testing.T) {
 	servers, urls := three(t)
 	p := newPool(t, urls, pool.Config{Connection: asterisque.Reconnection{First: 20 * time.Millisecond}})
@@ -58,8 +58,8 @@ func TestTheCallsOfAKeyWaitForARestart(t *testing.T) {
 	require.Len(t, c.answered, 1)
 }
 
-// TestAKeyWhoseServerIsAwayConnectsToTheNextAlone has 20 servers, of which one is the subset, and
-// calls with a key whose server is away.
+// TestAKeyWhoseServerIsAwayConnectsToTheNextAlone has 20 servers, a subset of one, and calls with
+// the key of an unreachable server.
 func TestAKeyWhoseServerIsAwayConnectsToTheNextAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var urls []string
@@ -109,7 +109,7 @@ func connected(p *pool.Pool) (urls []string) {
 	return urls
 }
 
-// TestAKeyWithoutAnyServerFailsInTime has servers that are away for long.
+// TestAKeyWithoutAnyServerFailsInTime has servers that are unreachable for long.
 func TestAKeyWithoutAnyServerFailsInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var urls []string
@@ -127,7 +127,7 @@ func TestAKeyWithoutAnyServerFailsInTime(t *testing.T) {
 	})
 }
 
-// TestARefusedCallOfAKeyGoesToTheNext has servers of which the one of the key refuses.
+// TestARefusedCallOfAKeyGoesToTheNext has two servers, and the server of the key rejects calls.
 func TestARefusedCallOfAKeyGoesToTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := newLagging(t, "attack-refuse-a", 0), newLagging(t, "attack-refuse-b", 0)

@@ -24,7 +24,7 @@ func called(on asterisque.Caller, opts ...asterisque.CallOption) <-chan error {
 	return ended
 }
 
-// TestACallThatWaitsForAServerEndsWhenThatLeaves has one server that is away, and leaves.
+// TestACallThatWaitsForAServerEndsWhenThatLeaves has an unreachable server that leaves the set.
 func TestACallThatWaitsForAServerEndsWhenThatLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newLagging(t, "attack-stays", 0)
@@ -43,7 +43,7 @@ func TestACallThatWaitsForAServerEndsWhenThatLeaves(t *testing.T) {
 	})
 }
 
-// TestACallThatWaitsForAServerOutlivesOtherSets has sets in which it stays.
+// TestACallThatWaitsForAServerOutlivesOtherSets has several sets with the same server.
 func TestACallThatWaitsForAServerOutlivesOtherSets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := "mem://attack-back"
@@ -63,7 +63,7 @@ func TestACallThatWaitsForAServerOutlivesOtherSets(t *testing.T) {
 	})
 }
 
-// TestSetsMayChangeAllTheTime has callers of all kinds while servers come and go.
+// TestSetsMayChangeAllTheTime has callers of all kinds while servers join and leave.
 func TestSetsMayChangeAllTheTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var urls []string
@@ -110,7 +110,7 @@ func TestSetsMayChangeAllTheTime(t *testing.T) {
 	})
 }
 
-// TestANodeThatConnectsToNothingEndsThePool has a node that is closed, and one with bad options.
+// TestANodeThatConnectsToNothingEndsThePool has a closed node, and one with invalid options.
 func TestANodeThatConnectsToNothingEndsThePool(t *testing.T) {
 	closed, invalid := asterisque.NewNode(), asterisque.NewNode(asterisque.WithCallWindow(1, -1))
 	closed.Close()
@@ -131,7 +131,7 @@ func TestANodeThatConnectsToNothingEndsThePool(t *testing.T) {
 	}
 }
 
-// TestAShutdownWaitsForServersThatHaveLeft has a call that runs on one.
+// TestAShutdownWaitsForServersThatHaveLeft has a running call on such a server.
 func TestAShutdownWaitsForServersThatHaveLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, other := newLagging(t, "attack-left", 3*time.Second), newLagging(t, "attack-came", 0)
@@ -168,6 +168,6 @@ func TestAShutdownIsAsLongAsItsContext(t *testing.T) {
 		require.ErrorIs(t, p.Shutdown(ctx), context.DeadlineExceeded)
 		require.Equal(t, time.Second, time.Since(begin))
 		require.Error(t, <-ended)
-		time.Sleep(time.Minute) // until the handler, which heeds no context, returns
+		time.Sleep(time.Minute) // until the handler, which ignores its context, returns
 	})
 }

@@ -15,10 +15,11 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// ticks yields numbers until its context ends, or refuses.
+// ticks yields numbers until its context ends, or rejects the call.
 var ticks = asterisque.Stream[int, struct{}, int, struct{}](2, "ticks")
 
-// inMemory starts a node on mem:// that offers svc, and ends it before the test's bubble does.
+// inMemory starts a node on mem:// with the service svc. The caller closes it before the test's
+// bubble ends.
 func inMemory(t *testing.T, name string, svc *asterisque.Service, opts ...asterisque.Option) (url string, node *asterisque.Node) {
 	node = asterisque.NewNode(append(opts, asterisque.WithService(svc))...)
 	ln, err := wire.Listen(background, "mem://"+name, wire.Options{})
@@ -27,13 +28,13 @@ func inMemory(t *testing.T, name string, svc *asterisque.Service, opts ...asteri
 	return "mem://" + name, node
 }
 
-// only returns what the pool knows of its only server.
+// only returns the state of the pool's only server.
 func only(t *testing.T, p *pool.Pool) pool.Server {
 	require.Len(t, p.Servers(), 1)
 	return p.Servers()[0]
 }
 
-// TestAStreamIsUnderWayUntilItsEnd ends one in different ways.
+// TestAStreamIsUnderWayUntilItsEnd ends a stream in different ways.
 func TestAStreamIsUnderWayUntilItsEnd(t *testing.T) {
 	type stream = asterisque.StreamCall[struct{}, int, struct{}]
 	for name, end := range map[string]func(s *stream, n *asterisque.Node, cancel func()){
@@ -66,8 +67,8 @@ func TestAStreamIsUnderWayUntilItsEnd(t *testing.T) {
 	}
 }
 
-// TestStreamsThatCannotBeOpenedAreNotUnderWay opens them without a server, and with a context that
-// is over.
+// TestStreamsThatCannotBeOpenedAreNotUnderWay opens streams without a server, and with a context
+// that has ended.
 func TestStreamsThatCannotBeOpenedAreNotUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		url, node := inMemory(t, "attack-no-stream", asterisque.NewService())
@@ -90,7 +91,7 @@ func TestStreamsThatCannotBeOpenedAreNotUnderWay(t *testing.T) {
 	})
 }
 
-// TestAServerThatRefusesStreamsRests has one of two that refuses all of them.
+// TestAServerThatRefusesStreamsRests has two servers, one of which rejects all streams.
 func TestAServerThatRefusesStreamsRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		good, bad := asterisque.NewService(), asterisque.NewService()
@@ -119,7 +120,8 @@ func TestAServerThatRefusesStreamsRests(t *testing.T) {
 	})
 }
 
-// TestAnErrorOfTheApplicationIsAnAnswer has a server that recovers, and knows no order.
+// TestAnErrorOfTheApplicationIsAnAnswer has a server that recovers, and whose answers are errors of
+// the application.
 func TestAnErrorOfTheApplicationIsAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, refuse, served := asterisque.NewService(), true, 0

@@ -14,15 +14,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fakeDNS is a Lookup whose answer the test decides.
+// fakeDNS is a Lookup with answers set by the test.
 type fakeDNS struct {
 	mu        sync.Mutex
 	addresses []netip.Addr // guarded by mu, as all below
 	records   []*net.SRV
 	err       error
-	wait      func(ctx context.Context) // what a question does first
+	wait      func(ctx context.Context) // called first for each query
 	questions []string
-	at        []time.Time // when each was asked
+	at        []time.Time // times of the queries
 }
 
 func (f *fakeDNS) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
@@ -50,7 +50,7 @@ func (f *fakeDNS) asked(ctx context.Context, question string) {
 	}
 }
 
-// answer lets all questions from now on be answered with these addresses.
+// answer makes all further queries return these addresses.
 func (f *fakeDNS) answer(addresses ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -60,14 +60,14 @@ func (f *fakeDNS) answer(addresses ...string) {
 	}
 }
 
-// fail lets all questions from now on fail.
+// fail makes all further queries fail.
 func (f *fakeDNS) fail(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.err, f.addresses = err, nil
 }
 
-// asks returns how long after each other the questions came.
+// asks returns the times between the queries.
 func (f *fakeDNS) asks() (waits []time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -77,14 +77,14 @@ func (f *fakeDNS) asks() (waits []time.Duration) {
 	return waits
 }
 
-// yielded is what a Resolver has yielded at once.
+// yielded is one pair that a Resolver has yielded.
 type yielded struct {
 	set []Address
 	err error
 }
 
-// follow returns what r yields next, each time it is called, and ends with the test. It takes place
-// in a bubble of synctest.
+// follow returns a function that returns the next pair of r, and ends with the test. It runs in a
+// bubble of synctest.
 func follow(t *testing.T, r Resolver) (next func() ([]Address, error)) {
 	pull, stop := iter.Pull2(r(t.Context()))
 	t.Cleanup(stop)
@@ -95,7 +95,7 @@ func follow(t *testing.T, r Resolver) (next func() ([]Address, error)) {
 	}
 }
 
-// only returns what r yields before it ends by itself.
+// only returns all pairs of r, which has to end by itself.
 func only(t *testing.T, r Resolver) (all []yielded) {
 	for set, err := range r(t.Context()) {
 		all = append(all, yielded{set, err})
@@ -104,7 +104,7 @@ func only(t *testing.T, r Resolver) (all []yielded) {
 	return all
 }
 
-// first returns what r yields first.
+// first returns the first pair of r.
 func first(t *testing.T, r Resolver) ([]Address, error) {
 	for set, err := range r(t.Context()) {
 		return set, err
@@ -121,7 +121,7 @@ func urlsOf(set []Address) (urls []string) {
 	return urls
 }
 
-// unknownName is what package net returns for a name that is not there.
+// unknownName returns the error of package net for an unknown name.
 func unknownName(name string) error {
 	return &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}
 }

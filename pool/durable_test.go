@@ -14,11 +14,11 @@ import (
 	"github.com/asterisque-go/asterisque/pool"
 )
 
-// keyLog notes the idempotency keys with which each server has been called.
+// keyLog records the idempotency keys of the calls on each server.
 type keyLog struct {
 	mu   sync.Mutex
 	keys map[string][]string // by server; guarded by mu, as all below
-	// how often each server refuses a call
+	// number of calls that each server rejects
 	refuses map[string]int
 }
 
@@ -36,7 +36,7 @@ func (l *keyLog) at(name string) asterisque.Option {
 	})
 }
 
-// all returns the keys of all calls, and who was called.
+// all returns the keys of all calls, and the names of their servers.
 func (l *keyLog) all() (keys, names []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -46,8 +46,8 @@ func (l *keyLog) all() (keys, names []string) {
 	return slices.Compact(slices.Sorted(slices.Values(keys))), names
 }
 
-// sharing starts servers of these names, those in capitals with answers of their own, and returns a
-// pool of them.
+// sharing starts servers of these names, and returns a pool of them. Servers with capital names
+// have answers of their own.
 func sharing(t testing.TB, names ...string) (map[string]*server, *pool.Pool, *keyLog) {
 	l := &keyLog{keys: make(map[string][]string), refuses: make(map[string]int)}
 	servers := make(map[string]*server)
@@ -131,8 +131,8 @@ func TestTheKeyOfTheApplicationIsThatOfAllAttempts(t *testing.T) {
 	require.Equal(t, []string{"sixteen bytes..."}, keys)
 }
 
-// TestDurable_EndsWithItsContextAndWithThePool ends the session of durable calls first, and the
-// context of one of them at once, or when the pool has no server any more.
+// TestDurable_EndsWithItsContextAndWithThePool first ends the session of durable calls. Then it
+// ends the context of one of them, at once or when the pool has no server left.
 func TestDurable_EndsWithItsContextAndWithThePool(t *testing.T) {
 	for _, wait := range []bool{false, true} {
 		for range 20 {

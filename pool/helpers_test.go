@@ -18,10 +18,10 @@ import (
 
 var background = context.Background()
 
-// hung is how long a test waits for something that comes in moments before it fails.
+// hung is the time limit for an event that happens in moments.
 const hung = 2 * time.Minute
 
-// who answers with the name of the server, after so many milliseconds.
+// who answers with the name of the server, after the given number of milliseconds.
 var who = asterisque.Func[int, string](1, "who")
 
 // server is a node that listens at one address, and can be replaced.
@@ -33,14 +33,14 @@ type server struct {
 	opts []asterisque.Option
 
 	node *asterisque.Node
-	over chan struct{} // closed when node listens no more
+	over chan struct{} // closed when node no longer listens
 }
 
-// bubbled is a test in a bubble of synctest, whose servers listen in memory.
+// bubbled is a test in a bubble of synctest, with servers that listen in memory.
 type bubbled struct{ testing.TB }
 
-// inBubble runs test with the clock of a bubble: waits of seconds cost nothing, and no other load
-// moves one time against another.
+// inBubble runs test with the clock of a bubble: waits of seconds take no real time, and load
+// cannot shift one time against another.
 func inBubble(t *testing.T, test func(t testing.TB)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { test(bubbled{t}) })
@@ -48,8 +48,8 @@ func inBubble(t *testing.T, test func(t testing.TB)) {
 
 var inMemoryServers atomic.Int64
 
-// newServer starts a server on TCP loopback, or in memory for a test in a bubble, that offers who
-// and ends with the test.
+// newServer starts a server with the function who, which ends with the test. It listens on TCP
+// loopback, or in memory for a test in a bubble.
 func newServer(t testing.TB, name string, opts ...asterisque.Option) *server {
 	s := &server{t: t, name: name, url: "tcp://127.0.0.1:0", svc: asterisque.NewService(), opts: opts}
 	if _, ok := t.(bubbled); ok {
@@ -82,13 +82,13 @@ func (s *server) start() {
 	}()
 }
 
-// kill ends the server without a word to those whose calls it runs.
+// kill ends the server without a shutdown.
 func (s *server) kill() {
 	s.node.Close()
 	<-s.over
 }
 
-// restart replaces the server in good order.
+// restart replaces the server gracefully.
 func (s *server) restart() {
 	ctx, cancel := context.WithTimeout(background, hung)
 	defer cancel()
@@ -134,7 +134,7 @@ func ready(t testing.TB, p *pool.Pool, n int) {
 	}, hung, time.Millisecond)
 }
 
-// tally counts which server has answered, and what has failed.
+// tally counts the answers of each server, and records errors.
 type tally struct {
 	mu       sync.Mutex
 	answered map[string]int // guarded by mu, as failed

@@ -13,7 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/pool"
 )
 
-// sets is a Resolver that yields what a test sends it.
+// sets is a Resolver that yields the sets that a test sends.
 type sets chan []string
 
 func (s sets) resolve(ctx context.Context) iter.Seq2[[]pool.Address, error] {
@@ -170,7 +170,7 @@ func TestASubsetIsStable(t *testing.T) {
 	}
 }
 
-// TestManyWhoAskForOneServerMakeOneConnection asks for a server that is outside of the subset.
+// TestManyWhoAskForOneServerMakeOneConnection calls a server outside of the subset.
 func TestManyWhoAskForOneServerMakeOneConnection(t *testing.T) {
 	servers, urls := three(t)
 	p := newPool(t, urls, pool.Config{Subset: 1})
@@ -194,7 +194,7 @@ func TestManyWhoAskForOneServerMakeOneConnection(t *testing.T) {
 	}
 }
 
-// TestServersComeAndGo lets the Resolver name other servers while calls are made.
+// TestServersComeAndGo changes the set of the Resolver while calls are made.
 func TestServersComeAndGo(t *testing.T) {
 	_, urls := three(t)
 	s := make(sets)
@@ -213,8 +213,7 @@ func TestServersComeAndGo(t *testing.T) {
 	require.Len(t, c.answered, 3)
 }
 
-// TestAServerThatLeavesEndsWhatItHasBegun has a call that runs on a server that the Resolver no
-// longer names.
+// TestAServerThatLeavesEndsWhatItHasBegun has a running call on a server that leaves the set.
 func TestAServerThatLeavesEndsWhatItHasBegun(t *testing.T) {
 	t.Parallel()
 	servers, urls := three(t)
@@ -242,7 +241,7 @@ func TestAServerThatLeavesEndsWhatItHasBegun(t *testing.T) {
 	require.Equal(t, "a", <-got)
 }
 
-// TestAnUnhealthyServerGetsNoCalls has servers that tell their health, and one that does not.
+// TestAnUnhealthyServerGetsNoCalls has servers with a health service, and one without.
 func TestAnUnhealthyServerGetsNoCalls(t *testing.T) {
 	a, b, c := newServer(t, "a"), newServer(t, "b"), newServer(t, "c")
 	healths := make([]*asterisque.Health, 2)

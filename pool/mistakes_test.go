@@ -15,7 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// yielding is a Resolver that yields these, one after the other, and ends.
+// yielding is a Resolver that yields these values, one after the other, and ends.
 func yielding(all ...any) pool.Resolver {
 	return func(context.Context) iter.Seq2[[]pool.Address, error] {
 		return func(yield func([]pool.Address, error) bool) {
@@ -67,7 +67,8 @@ func TestAPoolWithoutANodeIsAnError(t *testing.T) {
 	require.ErrorContains(t, err, "a pool needs a node")
 }
 
-// TestAnErrorOfTheResolverLeavesTheLastSet has one that fails after its first set, for good.
+// TestAnErrorOfTheResolverLeavesTheLastSet has a Resolver that fails permanently after its first
+// set.
 func TestAnErrorOfTheResolverLeavesTheLastSet(t *testing.T) {
 	s := newServer(t, "a")
 	failing := make(chan struct{})
@@ -89,7 +90,7 @@ func TestAnErrorOfTheResolverLeavesTheLastSet(t *testing.T) {
 	require.ErrorContains(t, err, "the set of servers is empty", "the last error is told, as it may be why")
 }
 
-// TestAPoolInTheBackgroundWaitsForItsResolver has one that fails at first.
+// TestAPoolInTheBackgroundWaitsForItsResolver has a Resolver that fails at first.
 func TestAPoolInTheBackgroundWaitsForItsResolver(t *testing.T) {
 	s := newServer(t, "a")
 	answer := make(chan struct{})
@@ -114,7 +115,7 @@ func TestAPoolInTheBackgroundWaitsForItsResolver(t *testing.T) {
 	require.Equal(t, "a", name)
 }
 
-// TestTheEndOfAPoolEndsItsCalls closes it in different ways while a call waits for a server.
+// TestTheEndOfAPoolEndsItsCalls ends a pool in different ways while a call waits for a server.
 func TestTheEndOfAPoolEndsItsCalls(t *testing.T) {
 	for name, end := range map[string]func(p *pool.Pool, n *asterisque.Node, cancel func()){
 		"Close":            func(p *pool.Pool, _ *asterisque.Node, _ func()) { p.Close() },
@@ -149,7 +150,7 @@ func TestTheEndOfAPoolEndsItsCalls(t *testing.T) {
 	}
 }
 
-// TestAResolverThatIgnoresItsContextHoldsNobodyUp has one that waits for ever.
+// TestAResolverThatIgnoresItsContextHoldsNobodyUp has a Resolver that blocks for ever.
 func TestAResolverThatIgnoresItsContextHoldsNobodyUp(t *testing.T) {
 	never := make(chan struct{})
 	defer close(never)

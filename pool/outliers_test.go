@@ -17,7 +17,7 @@ import (
 	"github.com/asterisque-go/asterisque/pool"
 )
 
-// never is how long a mute server takes.
+// never is the duration of calls on a mute server.
 const never = 1000 * time.Hour
 
 // fleet is a pool in a bubble of servers in memory, by their names.
@@ -26,7 +26,7 @@ type fleet struct {
 	servers map[string]*lagging
 }
 
-// newFleet starts servers that take so long for a call, and names others that are not there.
+// newFleet starts servers with these durations of calls, and adds names without a server.
 func newFleet(t *testing.T, takes map[string]time.Duration, dead ...string) *fleet {
 	f := &fleet{servers: make(map[string]*lagging)}
 	var urls []string
@@ -49,7 +49,7 @@ func (f *fleet) close() {
 	}
 }
 
-// served returns how many calls each server got.
+// served returns the number of calls of each server.
 func (f *fleet) served() map[string]int64 {
 	counts := make(map[string]int64)
 	for name, s := range f.servers {
@@ -68,8 +68,8 @@ func (f *fleet) rests(name string) bool {
 	return false
 }
 
-// load lets callers call for a while, with a time to live and with a deadline in turns, and returns
-// how many calls ended.
+// load makes callers call for a while, with a time to live and with a deadline in turns, and
+// returns the number of calls that ended.
 func (f *fleet) load(callers int, d, limit time.Duration) (calls int64) {
 	var all sync.WaitGroup
 	var mu sync.Mutex
@@ -95,8 +95,8 @@ func (f *fleet) load(callers int, d, limit time.Duration) (calls int64) {
 	return calls
 }
 
-// TestShares_SlowDeadAndMuteServers has a server that is 100 times slower, one that is not there
-// and one that never answers, in each combination, beside one to three good ones.
+// TestShares_SlowDeadAndMuteServers has a server that is 100 times slower, a missing server, and a
+// server that never answers, in each combination, with one to three good ones.
 func TestShares_SlowDeadAndMuteServers(t *testing.T) {
 	const ms = time.Millisecond
 	for _, by := range []struct {
@@ -144,7 +144,7 @@ func TestShares_SlowDeadAndMuteServers(t *testing.T) {
 	}
 }
 
-// TestRests_MuteServer has a server that stops to answer, and answers again later.
+// TestRests_MuteServer has a server that stops answering, and answers again later.
 func TestRests_MuteServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, map[string]time.Duration{"good": 10 * time.Millisecond, "other": 10 * time.Millisecond})
@@ -166,8 +166,8 @@ func TestRests_MuteServer(t *testing.T) {
 	})
 }
 
-// TestRests_MuteServerWithoutOthersAtTheSameTime has one caller, which calls a server of its choice
-// in turn with any.
+// TestRests_MuteServerWithoutOthersAtTheSameTime has one caller, which calls a chosen server and
+// any server in turns.
 func TestRests_MuteServerWithoutOthersAtTheSameTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, map[string]time.Duration{"good": time.Millisecond, "mute": never})
@@ -189,8 +189,8 @@ func TestRests_MuteServerWithoutOthersAtTheSameTime(t *testing.T) {
 	})
 }
 
-// TestRests_ServerThatAnswersOtherCalls has a server where some calls take too long, while it
-// answers others.
+// TestRests_ServerThatAnswersOtherCalls has a server with some calls that expire, while it answers
+// other calls.
 func TestRests_ServerThatAnswersOtherCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, map[string]time.Duration{"some": time.Millisecond, "all": time.Millisecond})
@@ -209,7 +209,7 @@ func TestRests_ServerThatAnswersOtherCalls(t *testing.T) {
 	})
 }
 
-// TestRests_CallsThatBlameNoServer has callers that give up, and servers that are slow together.
+// TestRests_CallsThatBlameNoServer has callers that cancel, and servers that are all slow.
 func TestRests_CallsThatBlameNoServer(t *testing.T) {
 	const ms = time.Millisecond
 	some := func(n int, d time.Duration) map[string]time.Duration {
@@ -223,11 +223,11 @@ func TestRests_CallsThatBlameNoServer(t *testing.T) {
 	for name, c := range map[string]struct {
 		callers int
 		limits  []time.Duration // of the calls, in turn
-		cancel  bool            // callers give up of themselves
+		cancel  bool            // callers cancel themselves
 		takes   map[string]time.Duration
 		then    map[string]time.Duration // after a second; nil: the same
-		more    int                      // milliseconds, at most, that a call takes beyond that
-		burst   int                      // calls each 100 ms at once that take too long
+		more    int                      // maximum of additional milliseconds of a call
+		burst   int                      // calls at once, each 100 ms, that take too long
 	}{
 		"callers that cancel":       {30, []time.Duration{20 * ms}, true, map[string]time.Duration{"a": 5 * ms, "b": never}, nil, 0, 0},
 		"one server":                {30, []time.Duration{20 * ms}, false, map[string]time.Duration{"a": never}, nil, 0, 0},

@@ -58,8 +58,8 @@ func TestCallsAreSpreadOverAllServers(t *testing.T) {
 	require.Len(t, c.answered, 3)
 }
 
-// TestAServerThatIsKilledFailsOnlyWhatRanThere has 50 callers on three servers, one of which ends
-// without a goodbye.
+// TestAServerThatIsKilledFailsOnlyWhatRanThere has 50 callers on three servers, one of which is
+// killed.
 func TestAServerThatIsKilledFailsOnlyWhatRanThere(t *testing.T) {
 	servers, urls := three(t)
 	p := newPool(t, urls, pool.Config{})
@@ -75,7 +75,7 @@ func TestAServerThatIsKilledFailsOnlyWhatRanThere(t *testing.T) {
 		}
 	}
 	servers[1].kill()
-	c.goOn(t, 50) // calls that were under way have ended by then
+	c.goOn(t, 50) // calls that ran on it have ended by then
 	c.mu.Lock()
 	failed := c.failed
 	c.mu.Unlock()
@@ -106,7 +106,7 @@ func TestARollingRestartFailsNoCall(t *testing.T) {
 	require.Empty(t, c.failed)
 }
 
-// TestCallsWaitForAServer has a pool whose only server comes later.
+// TestCallsWaitForAServer has a pool with a single server that starts later.
 func TestCallsWaitForAServer(t *testing.T) {
 	s := newServer(t, "late")
 	s.kill()

@@ -61,7 +61,7 @@ func TestRendezvousDoesNotDependOnTheOrderOfServers(t *testing.T) {
 }
 
 func TestRendezvousAgreesWithOtherPrograms(t *testing.T) {
-	// If one of these changes, clients of different versions disagree about who has which key.
+	// If one of these changes, clients of different versions disagree about the server of a key.
 	ids := serverIDs(5)
 	require.Equal(t, 0, rendezvous("", ids))
 	require.Equal(t, 4, rendezvous("a", ids))
@@ -137,7 +137,7 @@ func BenchmarkSubsetOfAThousandServers(b *testing.B) {
 	}
 }
 
-// serverIDs returns ids that differ as little as those of servers do.
+// serverIDs returns ids that differ as little as real ones.
 func serverIDs(n int) []string {
 	ids := make([]string, n)
 	for i := range ids {

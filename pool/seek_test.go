@@ -20,7 +20,7 @@ import (
 
 var greet = asterisque.Func[int, string](1, "greet")
 
-// greeter is a server in memory, at an address that DNS has, which may refuse its calls.
+// greeter is a server in memory, at an address of the fake DNS, which may reject its calls.
 type greeter struct {
 	*asterisque.Node
 	refuses atomic.Bool
@@ -41,7 +41,7 @@ func newGreeter(t *testing.T, address string) *greeter {
 	return g
 }
 
-// poolOf returns a pool in a bubble of servers in memory that resolve names by their addresses.
+// poolOf returns a pool in a bubble, of servers in memory that resolve yields by their addresses.
 func poolOf(t *testing.T, resolve Resolver, how Config) *Pool {
 	how.Dial = func(ctx context.Context, a Address) (wire.Wire, error) {
 		host := strings.TrimSuffix(strings.TrimPrefix(a.URL, "tls://"), ":5330")
@@ -52,8 +52,8 @@ func poolOf(t *testing.T, resolve Resolver, how Config) *Pool {
 	return p
 }
 
-// TestSeek_ServersThatRefuse has DNS name another server while the only one it knew fails in some
-// way: a call goes there long before the answer of DNS is too old.
+// TestSeek_ServersThatRefuse makes the only known server fail in some way, while DNS has another
+// server: a call gets there long before the DNS answer expires.
 func TestSeek_ServersThatRefuse(t *testing.T) {
 	for name, fail := range map[string]func(g *greeter){
 		"is away":  func(g *greeter) { g.Close() },
@@ -92,7 +92,7 @@ func TestSeek_ServersThatRefuse(t *testing.T) {
 	}
 }
 
-// TestSeek_LeastWait has calls wait for a minute for servers that are all away.
+// TestSeek_LeastWait has calls that wait for a minute for unreachable servers.
 func TestSeek_LeastWait(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer func(dns *fakeDNS)
@@ -129,7 +129,7 @@ func TestSeek_LeastWait(t *testing.T) {
 	}
 }
 
-// TestSeek_OneServerThatServes has one of two servers fail: DNS is not asked for that.
+// TestSeek_OneServerThatServes makes one of two servers fail: no DNS query follows.
 func TestSeek_OneServerThatServes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		good, bad := newGreeter(t, "10.0.0.1"), newGreeter(t, "10.0.0.2")
@@ -152,8 +152,8 @@ func TestSeek_OneServerThatServes(t *testing.T) {
 	})
 }
 
-// TestSeek_ResolverThatHasEnded has one that ends each time with an error, and is called again
-// after ever longer: at once where calls wait.
+// TestSeek_ResolverThatHasEnded has a Resolver that ends each time with an error, and is called
+// again after increasing delays, but at once while calls wait.
 func TestSeek_ResolverThatHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGreeter(t, "10.0.0.2")

@@ -18,8 +18,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// lagging is a server in memory whose calls take a given time, and so many milliseconds more. It
-// suits synctest.
+// lagging is a server in memory with a given duration of calls, plus the parameter in milliseconds.
+// It is suitable for synctest.
 type lagging struct {
 	url    string
 	node   *asterisque.Node
@@ -51,7 +51,7 @@ func newLagging(t *testing.T, name string, takes time.Duration) *lagging {
 	return l
 }
 
-// TestSharesFollowWhatServersAreAbleTo lets 50 callers call for a while.
+// TestSharesFollowWhatServersAreAbleTo makes 50 callers call for a while.
 func TestSharesFollowWhatServersAreAbleTo(t *testing.T) {
 	const ms = time.Millisecond
 	for name, c := range map[string]struct {
@@ -101,7 +101,8 @@ func TestSharesFollowWhatServersAreAbleTo(t *testing.T) {
 	}
 }
 
-// TestAServerThatRefusesAgainAndAgainRests has one of two that refuses all for a while.
+// TestAServerThatRefusesAgainAndAgainRests has two servers, one of which rejects all calls for a
+// while.
 func TestAServerThatRefusesAgainAndAgainRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		good, bad := newLagging(t, "rests-good", time.Millisecond), newLagging(t, "rests-bad", time.Millisecond)
@@ -137,7 +138,7 @@ func TestAServerThatRefusesAgainAndAgainRests(t *testing.T) {
 	})
 }
 
-// TestWhileAllServersRestNoneDoes has servers that refuse all.
+// TestWhileAllServersRestNoneDoes has servers that reject all calls.
 func TestWhileAllServersRestNoneDoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		only := newLagging(t, "rests-only", time.Millisecond)
@@ -156,7 +157,7 @@ func TestWhileAllServersRestNoneDoes(t *testing.T) {
 	})
 }
 
-// TestTheBudgetBoundsHowManyRefusedCallsAreMadeAgain has two servers that refuse all.
+// TestTheBudgetBoundsHowManyRefusedCallsAreMadeAgain has two servers that reject all calls.
 func TestTheBudgetBoundsHowManyRefusedCallsAreMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var urls []string

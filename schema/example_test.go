@@ -11,13 +11,13 @@ import (
 	"github.com/asterisque-go/asterisque/schema"
 )
 
-// Order is what the function of the example takes.
+// Order is the parameter of the example's function.
 type Order struct {
 	Item   string `cbor:"1,keyasint" doc:"what is ordered"`
 	Pieces uint8  `cbor:"2,keyasint,omitempty" doc:"how many; 0 is 1"`
 }
 
-// Receipt is what it returns.
+// Receipt is the result of the example's function.
 type Receipt struct {
 	ID    []byte `cbor:"id" doc:"names the order"`
 	Price int64  `cbor:"price,omitempty"`
@@ -25,7 +25,7 @@ type Receipt struct {
 
 var order = asterisque.Func[Order, Receipt](10, "order")
 
-// indented shows a schema.
+// indented formats a schema.
 func indented(s asterisque.Schema) string {
 	var text bytes.Buffer
 	if err := json.Indent(&text, []byte(s), "", " "); err != nil {
@@ -39,7 +39,7 @@ func Example() {
 	order.Handle(svc, func(context.Context, Order) (Receipt, error) { return Receipt{ID: []byte{1}}, nil })
 	svc.Describe(asterisque.WithSchemas(schema.New()))
 
-	// The same list is what a peer gets who calls asterisque.Describe.
+	// A peer gets the same list by asterisque.Describe.
 	f := svc.Functions()[0]
 	fmt.Println(f.Signature)
 	fmt.Println(indented(f.Params))
@@ -97,7 +97,7 @@ func Example() {
 	// }
 }
 
-// An address encodes itself, as a byte string. Which ones it takes only its schema can say.
+// An address encodes itself, as a byte string. Only its schema describes the valid ones.
 func ExampleAs() {
 	svc := asterisque.NewService()
 	lookup := asterisque.Func[netip.Addr, string](11, "lookup")

@@ -13,10 +13,10 @@ import (
 	"github.com/fxamacker/cbor/v2"
 )
 
-// document is a schema as JSON has it.
+// document is a decoded JSON schema.
 type document = map[string]any
 
-// converter makes CBOR of JSON, as the documentation of the package says. It knows nothing but the
+// converter converts JSON to CBOR, by the rules in the package documentation. It uses only the
 // schema.
 type converter struct{ defs document }
 
@@ -25,7 +25,7 @@ func newConverter(root document) *converter {
 	return &converter{defs}
 }
 
-// errNoForm says that a JSON value has no form in CBOR.
+// errNoForm is the error for a JSON value without a form in CBOR.
 var errNoForm = errors.New("the value has no form")
 
 // encode returns a JSON value as CBOR.
@@ -106,7 +106,7 @@ func (c *converter) object(s document, v document) (object map[any]any, err erro
 		if (own[keyword] == "integer" || names[keyword] == "integer") && decimal.MatchString(name) {
 			i, _ := new(big.Int).SetString(name, 10)
 			if !i.IsInt64() && !i.IsUint64() {
-				return nil, errNoForm // of keys there are 64 bits
+				return nil, errNoForm // keys have at most 64 bits
 			}
 			if key = i.Int64(); !i.IsInt64() {
 				key = i.Uint64()
@@ -119,8 +119,8 @@ func (c *converter) object(s document, v document) (object map[any]any, err erro
 	return object, nil
 }
 
-// number returns a number as an integer if it is one, and floating point otherwise. An integer
-// beyond 64 bits is one only where the schema allows integers.
+// number returns a number as an integer if it is one, and floating point otherwise. Beyond 64 bits
+// it is an integer only if the schema allows integers.
 func number(s document, v json.Number) (any, error) {
 	if r, ok := new(big.Rat).SetString(string(v)); ok && r.IsInt() {
 		i := new(big.Int).Set(r.Num())

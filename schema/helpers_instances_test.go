@@ -24,7 +24,7 @@ func newInstances(seed uint64, root document) *instances {
 	return &instances{rand.New(rand.NewPCG(seed, 1)), newConverter(root), root}
 }
 
-// mostDeep is how deep values are nested; the codec takes no more than 32.
+// mostDeep is the maximum nesting of values; the codec accepts at most 32.
 const mostDeep = 6
 
 func pick[T any](r *instances, list []T) T { return list[r.IntN(len(list))] }
@@ -70,7 +70,7 @@ func (r *instances) allowed(schema any, depth int) any {
 	return nil
 }
 
-// integer draws one between the bounds, which are drawn often.
+// integer draws an integer within the bounds, which it often draws themselves.
 func (r *instances) integer(s document) json.Number {
 	low, high := big.NewInt(-1<<40), big.NewInt(1<<40)
 	if s["minimum"] != nil {
@@ -104,7 +104,7 @@ func (r *instances) floating(s document) json.Number {
 	return pick(r, list)
 }
 
-// times are texts that Go takes as times, a few of which RFC 3339 does not allow.
+// times are texts that Go accepts as times, some of which RFC 3339 does not allow.
 var times = []string{
 	"2024-02-29T23:59:59Z", "1970-01-01T00:00:00.123456789+05:30", "2000-02-29T00:00:00-23:59", "0000-02-29T00:00:00Z",
 	"9999-12-31T12:00:00Z", "2023-04-30T1:02:03Z", "2023-10-31T10:00:00,5Z", "2023-10-31T10:00:00+24:60",
@@ -166,7 +166,7 @@ func (r *instances) object(s document, depth int) document {
 	return object
 }
 
-// texts are keys and other short texts: integers at the bounds of types, and others.
+// texts are keys and other short texts: integers at the bounds of types, and further texts.
 var texts = func() (list []string) {
 	for _, bits := range []uint{0, 7, 8, 15, 16, 31, 32, 63, 64} {
 		n := new(big.Int).Lsh(big.NewInt(1), bits)
@@ -272,7 +272,7 @@ func (r *instances) changed(v any, depth int) any {
 	return r.other(v, depth)
 }
 
-// other returns a value that is like v, or quite another one.
+// other returns a value that is similar to v, or a completely different one.
 func (r *instances) other(v any, depth int) any {
 	switch v := v.(type) {
 	case json.Number:
@@ -290,7 +290,7 @@ func (r *instances) other(v any, depth int) any {
 	return r.anything(depth)
 }
 
-// runeStart returns where the character of s begins that at is in.
+// runeStart returns the begin of the character of s at a position.
 func runeStart(s string, at int) int {
 	for at > 0 && at < len(s) && s[at]&0xc0 == 0x80 {
 		at--

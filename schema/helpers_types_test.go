@@ -11,7 +11,7 @@ import (
 	"github.com/fxamacker/cbor/v2"
 )
 
-// Types whose values cross in the tests, each with something of its own.
+// Types of the values in the tests, each with a special property.
 
 type (
 	myInt    int16
@@ -36,7 +36,7 @@ type (
 	größe struct{ Länge int }
 )
 
-// plain has what needs no tag.
+// plain has fields without tags.
 type plain struct {
 	Name   string
 	Count  int
@@ -87,7 +87,7 @@ type Base2 struct {
 	Same  string
 }
 
-// embeds has the fields of others.
+// embeds has the fields of embedded structs.
 type embeds struct {
 	base
 	*Base2
@@ -105,7 +105,7 @@ type shadow struct {
 }
 
 type levelOne struct {
-	N int8 // hidden by none, since that is called m
+	N int8 // not hidden, since the other field is named m
 	levelTwo
 }
 
@@ -114,7 +114,7 @@ type levelTwo struct {
 	M string `cbor:"deepest"`
 }
 
-// twice has one struct by two ways, whose fields count for nothing.
+// twice contains one struct on two paths, which hides its fields.
 type twice struct {
 	one
 	two
@@ -134,7 +134,7 @@ type listing struct {
 	Z bool
 }
 
-// special has types that JSON does not have.
+// special has types without a counterpart in JSON.
 type special struct {
 	Bytes   []byte
 	Hash    *[4]byte
@@ -151,10 +151,10 @@ type special struct {
 	Nothing struct{}
 }
 
-// celsius has a form of its own: a text such as "21C".
+// celsius has its own encoding: a text such as "21C".
 type celsius int
 
-// celsiusSchema is what celsius takes and gives.
+// celsiusSchema is the schema of celsius.
 const celsiusSchema = `{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"string","pattern":"^-?[0-9]{1,3}C$","description":"degrees"}`
 
 func (c celsius) MarshalCBOR() ([]byte, error) { return cbor.Marshal(strconv.Itoa(int(c)) + "C") }

@@ -22,7 +22,7 @@ type filler struct{ *rand.Rand }
 
 func (r filler) fill(v reflect.Value, depth int) {
 	if !v.CanSet() || r.IntN(8) == 0 {
-		return // it stays zero
+		return // stays zero
 	}
 	switch value := v.Addr().Interface().(type) {
 	case *time.Time:

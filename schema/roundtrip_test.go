@@ -20,7 +20,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// contract is a function that returns what it gets, of some type.
+// contract is a function that returns its parameter, of some type.
 type contract struct {
 	name    string
 	typ     reflect.Type
@@ -67,7 +67,7 @@ var contracts = []contract{
 	}]("struct of those"),
 }
 
-// offer returns a service with all contracts, which describes itself.
+// offer returns a service with all contracts and their descriptions.
 func offer() *asterisque.Service {
 	svc := asterisque.NewService()
 	for i, c := range contracts {
@@ -77,7 +77,7 @@ func offer() *asterisque.Service {
 	return svc
 }
 
-// connect returns the session of somebody who may call svc.
+// connect returns a session with a node that serves svc.
 func connect(t testing.TB, svc *asterisque.Service) *asterisque.Session {
 	t.Helper()
 	here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc))
@@ -94,7 +94,7 @@ func connect(t testing.TB, svc *asterisque.Service) *asterisque.Session {
 	return s
 }
 
-// parsed returns a schema as JSON has it, and what validates by it.
+// parsed returns a schema as a JSON value, and a validator for it.
 func parsed(t testing.TB, s asterisque.Schema) (document, *validator.Schema) {
 	t.Helper()
 	v, err := validator.UnmarshalJSON(strings.NewReader(string(s)))
@@ -107,7 +107,7 @@ func parsed(t testing.TB, s asterisque.Schema) (document, *validator.Schema) {
 	return v.(document), valid
 }
 
-// described returns what a service tells of its functions, by name.
+// described returns the descriptions of a service's functions, by name.
 func described(t testing.TB, s *asterisque.Session) map[string]asterisque.FunctionInfo {
 	t.Helper()
 	list, err := asterisque.Describe.Call(context.Background(), s, asterisque.DescribeQuery{})
@@ -120,7 +120,7 @@ func described(t testing.TB, s *asterisque.Session) map[string]asterisque.Functi
 	return by
 }
 
-// drawn is how many values of each kind are tried.
+// drawn is the number of values of each kind.
 var drawn = map[bool]int{false: 300, true: 50}[race.Enabled]
 
 func TestWhatASchemaAllowsDecodesAndNothingElse(t *testing.T) {
@@ -150,7 +150,7 @@ func TestWhatASchemaAllowsDecodesAndNothingElse(t *testing.T) {
 				allowed++
 				var back any
 				if c.anyYear && (errors.Is(err, asterisque.ErrBadResult) || err == nil && cbor.Unmarshal(answer, &back) != nil) {
-					return // it was decoded, and RFC 3339 has no such year
+					return // it was decoded, but RFC 3339 has no such year
 				}
 				require.NoError(t, err, "%s allows %s (%x)", f.Params, show(v), params)
 				require.NoError(t, cbor.Unmarshal(answer, &back))
@@ -171,7 +171,7 @@ func TestWhatASchemaAllowsDecodesAndNothingElse(t *testing.T) {
 	}
 }
 
-// inJSON returns what was decoded of CBOR as JSON, as the documentation of the package says.
+// inJSON converts a decoded CBOR value to JSON, by the rules in the package documentation.
 func inJSON(v any) any {
 	switch v := v.(type) {
 	case map[any]any:

@@ -101,7 +101,7 @@ func TestThreeBrokersAreACluster(t *testing.T) {
 	require.Eventually(t, kept, 2*time.Minute, 50*time.Millisecond)
 }
 
-// freeAddrs returns addresses at which nobody listens.
+// freeAddrs returns addresses without a listener.
 func freeAddrs(t *testing.T, n int) (addrs []string) {
 	for range n {
 		ln, err := net.Listen("tcp", "127.0.0.1:0")

@@ -11,7 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
 )
 
-// A node that dials and wants no answer.
+// A node dials and does not read the answer.
 func TestADialWhoseAnswerNobodyTakesLeavesNothing(t *testing.T) {
 	t.Parallel()
 	b := natsServer(t)
@@ -28,7 +28,7 @@ func TestADialWhoseAnswerNobodyTakesLeavesNothing(t *testing.T) {
 			call, err := outer.Dial.Open(t.Context(), s, to)
 			require.NoError(t, err)
 			call.Untyped().Stop()
-			call.CloseSend() // for when the answer was quicker; an error says that it was not
+			call.CloseSend() // in case the answer was faster; otherwise it is an error
 			call.Result(soon(t))
 		}
 	}

@@ -35,7 +35,7 @@ func TestAHandshakeThatIsNeverFinishedEnds(t *testing.T) {
 	require.Equal(t, "b", ask(t, callerOf(t, joined(t, url, "", "a"), "orders")))
 }
 
-// A node that dials itself, through one exchange and another one, whenever it is dialled.
+// A node dials itself each time that it is dialled, alternately through two exchanges.
 func TestSessionsInCirclesAreBounded(t *testing.T) {
 	t.Parallel()
 	const most = 20
@@ -85,7 +85,7 @@ func TestANodeThatReadsNothingAtAllHoldsUpThoseThatSendToItAlone(t *testing.T) {
 		require.NoError(t, err)
 		calls = append(calls, call)
 	}
-	mute.Pause() // not even its connection is read from now on
+	mute.Pause() // from now on its connection is not read
 	for _, call := range calls {
 		go func() { // ends with the call
 			for call.Untyped().Send(t.Context(), frame) == nil {
@@ -102,7 +102,7 @@ func TestANodeThatReadsNothingAtAllHoldsUpThoseThatSendToItAlone(t *testing.T) {
 	call.Abort(nil)
 }
 
-// A node that knows of the session of others, but has another secret.
+// A node knows the session of another node, but has another secret.
 func TestASessionOfOthersIsNotResumedThroughTheExchange(t *testing.T) {
 	t.Parallel()
 	_, url := started(t, exchange.Config{Policy: everybody})
@@ -138,7 +138,7 @@ func TestASessionOfOthersIsNotResumedThroughTheExchange(t *testing.T) {
 	call.Abort(nil)
 }
 
-// A relay that ends beneath a Pool whose node has gone is told as what it is.
+// The error of a relay that ends below a Pool after the loss of its node names the cause.
 func TestARelayWhoseFarEndIsGoneSaysSo(t *testing.T) {
 	t.Parallel()
 	_, url := started(t, exchange.Config{Policy: everybody})

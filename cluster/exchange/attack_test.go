@@ -16,7 +16,7 @@ import (
 	"github.com/asterisque-go/asterisque/pool"
 )
 
-// hostile is a session with an exchange whose other side does as it likes.
+// hostile is a session with an exchange, with a hostile other side.
 func hostile(t *testing.T, url string, accept func(context.Context, *asterisque.Pipe[outer.Answer, struct{}]) error) *asterisque.Session {
 	t.Helper()
 	svc := asterisque.NewService()
@@ -30,13 +30,13 @@ func hostile(t *testing.T, url string, accept func(context.Context, *asterisque.
 	return s
 }
 
-// never answers nobody.
+// never does not answer.
 func never(ctx context.Context, _ *asterisque.Pipe[outer.Answer, struct{}]) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
 
-// taken takes every session, and nothing of what comes in it.
+// taken accepts every session, and ignores its data.
 func taken(ctx context.Context, p *asterisque.Pipe[outer.Answer, struct{}]) error {
 	if err := p.Send(ctx, outer.Answer{}); err != nil {
 		return err
@@ -44,7 +44,7 @@ func taken(ctx context.Context, p *asterisque.Pipe[outer.Answer, struct{}]) erro
 	return never(ctx, p)
 }
 
-// register registers a node by hand.
+// register registers a node without an agent.
 func register(t *testing.T, s *asterisque.Session, name, id string) error {
 	t.Helper()
 	m := outer.Member{Name: name, ID: id, Instance: "i", State: outer.Present}
@@ -54,7 +54,7 @@ func register(t *testing.T, s *asterisque.Session, name, id string) error {
 	return err
 }
 
-// dial dials a node by hand.
+// dial dials a node without an agent.
 func dial(t *testing.T, s *asterisque.Session, name, id string) (*asterisque.StreamCall[struct{}, outer.Answer, struct{}], error) {
 	t.Helper()
 	call, err := outer.Dial.Open(t.Context(), s, outer.Target{Name: name, ID: id})
@@ -151,7 +151,7 @@ func TestANodeThatNeverAnswersIsGivenUp(t *testing.T) {
 	require.Eventually(t, func() bool { return x.Stats().Sessions == 0 }, enough, time.Millisecond)
 }
 
-// outageOf returns why the first server of a Pool is not connected.
+// outageOf returns the outage of the first server of a Pool.
 func outageOf(p *pool.Pool) *asterisque.Outage {
 	for _, s := range p.Servers() {
 		return s.Outage
@@ -169,7 +169,7 @@ func TestGarbageEndsTheSessionThatItIsIn(t *testing.T) {
 	require.NoError(t, register(t, s, "", "i"))
 	for _, garbage := range [][]byte{
 		{0xff, 0xff, 0xff, 0xff},              // a frame of 4 GiB
-		{0, 0, 0, 5, 'h', 'e', 'l', 'l', 'o'}, // one that is no message
+		{0, 0, 0, 5, 'h', 'e', 'l', 'l', 'o'}, // a frame that is no message
 		{0, 0, 0, 0},
 	} {
 		call, err := dial(t, s, "orders", "b")
@@ -209,7 +209,7 @@ func TestFramesThatNobodyTakesWaitAtTheirSender(t *testing.T) {
 
 func TestAnExchangeThatAnswersNobodyDoesNotHoldJoinUp(t *testing.T) {
 	t.Parallel()
-	mute := asterisque.NewNode(asterisque.WithLogger(silent)) // it offers nothing
+	mute := asterisque.NewNode(asterisque.WithLogger(silent)) // it has no functions
 	over := make(chan error, 1)
 	url := "mem://mute-exchange"
 	life, end := context.WithCancel(t.Context())

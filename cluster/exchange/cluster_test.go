@@ -35,7 +35,7 @@ func inCluster(t testing.TB, b *broker.Broker, cfg cluster.Config) *cluster.Clus
 	return c
 }
 
-// bridge starts an exchange that takes part in the cluster of b.
+// bridge starts an exchange that is connected to the cluster of b.
 func bridge(t testing.TB, b *broker.Broker, cfg exchange.Config) (*exchange.Exchange, string) {
 	t.Helper()
 	cfg.Cluster = inCluster(t, b, cluster.Config{})
@@ -88,7 +88,7 @@ func TestANodeMovesToAnotherExchange(t *testing.T) {
 	require.NoError(t, x.Close())
 	require.Eventually(t, func() bool {
 		id, err := who.Call(soon(t), p, struct{}{})
-		return err == nil && id == "a" // one that was sent may have run, and is not made again
+		return err == nil && id == "a" // a call that was sent may have run, and is not retried
 	}, enough, time.Millisecond)
 	require.NoError(t, a.Err())
 }
@@ -127,7 +127,7 @@ func TestTheCertificatesOfAClusterSayWhoMayReachANode(t *testing.T) {
 		}
 		return cfg
 	}
-	hub := inCluster(t, b, cluster.Config{TLS: proving("plc")}) // it speaks for these
+	hub := inCluster(t, b, cluster.Config{TLS: proving("plc")}) // it does TLS for its nodes
 	_, url := startedAt(t, exchange.Config{
 		Cluster: hub, Policy: []exchange.Rule{{From: "shop", To: "plc"}}, Options: secure(proving("exchange")),
 	}, "tls://127.0.0.1:0", wireTLS(proving("exchange")))

@@ -15,8 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/exchange"
 )
 
-// sites starts two NATS servers, each with a domain of JetStream of its own, that are joined as
-// leaf nodes.
+// sites starts two NATS servers with a JetStream domain each, connected as leaf nodes.
 func sites(t *testing.T) (hub, leaf *broker.Broker) {
 	t.Helper()
 	hub = site(t, "hub", func(o *server.Options) {
@@ -47,7 +46,7 @@ func site(t *testing.T, domain string, more func(o *server.Options)) *broker.Bro
 	return b
 }
 
-// leafPort returns where a server listens for leaf nodes.
+// leafPort returns the leaf node address of a server.
 func leafPort(t *testing.T, b *broker.Broker) int {
 	t.Helper()
 	v, err := b.Server().Varz(nil)

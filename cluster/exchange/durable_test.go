@@ -15,7 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/pool"
 )
 
-// TestADurableCallThroughAnExchangeGoesOnAtAnotherReplica ends the replica that runs it.
+// TestADurableCallThroughAnExchangeGoesOnAtAnotherReplica ends the replica that runs the call.
 func TestADurableCallThroughAnExchangeGoesOnAtAnotherReplica(t *testing.T) {
 	t.Parallel()
 	b := natsServer(t)

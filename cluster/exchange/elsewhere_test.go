@@ -15,7 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// replicas joins nodes that relay to each other the peers of each other's sessions.
+// replicas joins nodes that relay the peers of each other's sessions.
 func replicas(t *testing.T, url string, ids ...string) (asked *atomic.Int64) {
 	t.Helper()
 	asked = new(atomic.Int64)

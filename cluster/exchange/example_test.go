@@ -16,7 +16,7 @@ func Example() {
 	price := asterisque.Func[string, int](10, "price") // what nodes of the name "prices" offer
 	ctx := context.Background()
 
-	// An exchange, which anybody may use here.
+	// An exchange that all nodes may use.
 	x, err := exchange.New(exchange.Config{Policy: []exchange.Rule{{From: exchange.Any, To: exchange.Any}}})
 	if err != nil {
 		log.Panic(err)

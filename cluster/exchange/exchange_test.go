@@ -106,7 +106,7 @@ func TestPoolsForTheSameNameWatchItOnce(t *testing.T) {
 	for i := range 3 {
 		joined(t, url, "tills", fmt.Sprint("t", i))
 	}
-	for i := range 200 { // an exchange lets a node watch 64 names
+	for i := range 200 { // an exchange allows a node to watch 64 names
 		id := fmt.Sprint("t", i%3)
 		p, err := a.At(t.Context(), "tills", id)
 		require.NoError(t, err)

@@ -1,4 +1,4 @@
 package exchange
 
-// LookForOther looks at once whether another exchange has the id of x.
+// LookForOther checks at once whether another exchange has the id of x.
 func (x *Exchange) LookForOther() { x.domain.lookForOther(x.ctx, x.cfg.Logger) }

@@ -21,20 +21,21 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// aloneEnv says that this program is to be an exchange, at the URL that it has, and no test.
+// aloneEnv is the environment variable that makes this program an exchange at the URL in it, in
+// place of the tests.
 const aloneEnv = "ASTERISQUE_EXCHANGE_ALONE"
 
-// costs are what an exchange takes that has a process of its own.
+// costs are the resources of an exchange in a process of its own.
 type costs struct {
 	Live       int64 // bytes: live objects and stacks
-	RSS        int64 // bytes: what the operating system counts; 0: it does not say
+	RSS        int64 // as counted by the operating system; 0: unknown
 	Goroutines int64
 	Sessions   int64
 	Held       int64 // bytes: Stats.Node.Held
 }
 
-// runAlone is the whole program of an exchange that has a process of its own. It says where it
-// listens, and what it costs for each line that is read.
+// runAlone is the main function of an exchange in a process of its own. It prints its URL, and its
+// costs for each line that it reads.
 func runAlone(in io.Reader, out io.Writer) {
 	x, err := exchange.New(exchange.Config{Policy: everybody, PerNode: 2500, Logger: silent})
 	check(err)
@@ -66,7 +67,7 @@ func profileHeap(file string) {
 }
 
 func costsOf(x *exchange.Exchange) costs {
-	runtime.GC() // the second one frees what pools have kept over the first
+	runtime.GC() // the second collection frees objects that pools keep over the first
 	debug.FreeOSMemory()
 	read := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
 	metrics.Read(read)
@@ -77,7 +78,7 @@ func costsOf(x *exchange.Exchange) costs {
 	}
 }
 
-// resident returns what the operating system counts as the memory of this process, or 0.
+// resident returns the memory of this process as counted by the operating system, or 0.
 func resident() int64 {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -90,7 +91,7 @@ func resident() int64 {
 	return here * int64(os.Getpagesize())
 }
 
-// alone is an exchange that has a process of its own.
+// alone is an exchange in a process of its own.
 type alone struct {
 	url   string
 	cmd   *exec.Cmd
@@ -98,7 +99,7 @@ type alone struct {
 	lines *bufio.Reader
 }
 
-// startAlone starts an exchange that has a process of its own, at a URL, until the test ends.
+// startAlone starts an exchange in a process of its own, at a URL, until the test ends.
 func startAlone(t testing.TB, url string) *alone {
 	t.Helper()
 	x := &alone{cmd: exec.Command(os.Args[0])}
@@ -118,13 +119,14 @@ func startAlone(t testing.TB, url string) *alone {
 	return x
 }
 
-// kill ends it at once, without a word to anybody.
+// kill ends the exchange at once, without a shutdown.
 func (x *alone) kill() {
 	x.cmd.Process.Kill()
 	x.cmd.Wait()
 }
 
-// costs returns what the exchange costs now. A file that is named gets a profile of its heap.
+// costs returns the present costs of the exchange. If file is not empty, it writes a heap profile
+// there.
 func (x *alone) costs(t testing.TB, file string) (c costs) {
 	t.Helper()
 	_, err := fmt.Fprintln(x.ask, file)

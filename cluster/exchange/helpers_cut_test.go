@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// through returns the URL of a way to another one, with a function for each connection that cuts
-// it.
+// through returns the URL of a forwarder to another URL. For each connection it sends a function to
+// cut that cuts the connection.
 func through(t testing.TB, url string, cut chan<- func()) string {
 	t.Helper()
 	return "tcp://" + forwarded(t, func(near net.Conn) (net.Conn, error) {
@@ -24,7 +24,7 @@ func through(t testing.TB, url string, cut chan<- func()) string {
 	})
 }
 
-// gate returns an address that leads to another one while it is open.
+// gate returns an address that forwards to another one while it is open.
 func gate(t testing.TB, open *atomic.Bool, to string) (at string) {
 	t.Helper()
 	return forwarded(t, func(net.Conn) (net.Conn, error) {
@@ -35,7 +35,7 @@ func gate(t testing.TB, open *atomic.Bool, to string) (at string) {
 	})
 }
 
-// forwarded returns an address from which connections go on to where dial leads.
+// forwarded returns an address that forwards connections to those made by dial.
 func forwarded(t testing.TB, dial func(near net.Conn) (far net.Conn, err error)) (at string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

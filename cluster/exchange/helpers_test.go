@@ -16,15 +16,15 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// enough is how long something may take that happens soon.
+// enough is the time limit for an event that happens soon.
 const enough = 2 * time.Minute
 
 var (
-	// who answers with the id of the node, and back does, when it has asked the caller for its own.
+	// who answers with the id of the node. back calls who on its caller and answers with that.
 	who  = asterisque.Func[struct{}, string](1, "who")
 	back = asterisque.Func[struct{}, string](2, "back")
 
-	// hold runs until its caller ends it, or is gone.
+	// hold runs until its caller ends it, or is lost.
 	hold = asterisque.Stream[struct{}, []byte, []byte, struct{}](3, "hold")
 
 	everybody = []exchange.Rule{{From: exchange.Any, To: exchange.Any}}
@@ -55,7 +55,7 @@ func startedAt(t testing.TB, cfg exchange.Config, url string, o wire.Options) (*
 	return x, ln.URL()
 }
 
-// service offers what tests call.
+// service returns the functions for tests.
 func service(id string, ended chan<- error) *asterisque.Service {
 	svc := asterisque.NewService()
 	who.Handle(svc, func(context.Context, struct{}) (string, error) { return id, nil })
@@ -105,7 +105,7 @@ func callerOf(t testing.TB, a *agent.Agent, name string, opts ...agent.CallerOpt
 	return p
 }
 
-// soon returns a context for what happens soon.
+// soon returns a context for an event that happens soon.
 func soon(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), enough)
 	t.Cleanup(cancel)

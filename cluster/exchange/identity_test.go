@@ -23,7 +23,8 @@ func secure(c *tls.Config) []asterisque.Option {
 
 func wireTLS(c *tls.Config) wire.Options { return wire.Options{TLS: c} }
 
-// credentials lets an exchange believe whatever nodes say who they are, and nodes say it.
+// credentials returns options by which an exchange trusts every identity, and by which a node
+// presents one.
 func credentials(identity string) []asterisque.Option {
 	return []asterisque.Option{asterisque.WithAccess(asterisque.Access{
 		PlainCredentials: true,

@@ -17,7 +17,7 @@ import (
 
 const passing = 100 // sessions while the exchange is killed
 
-// mirror sends back what comes.
+// mirror sends each Block back.
 var mirror = asterisque.Stream[struct{}, []byte, []byte, struct{}](9, "mirror")
 
 func mirrors(svc *asterisque.Service) *asterisque.Service {
@@ -35,8 +35,8 @@ func mirrors(svc *asterisque.Service) *asterisque.Service {
 	return svc
 }
 
-// passingSessions returns a stream in each of many sessions, between two nodes that know two
-// exchanges.
+// passingSessions returns a stream in each of many sessions, between two nodes with two exchange
+// URLs.
 func passingSessions(t *testing.T, urls []string, opts ...asterisque.Option) []*asterisque.StreamCall[[]byte, []byte, struct{}] {
 	t.Helper()
 	join(t, agent.Config{Exchange: urls, Name: "orders", ID: "b", Service: mirrors(service("b", nil))}, opts...)
@@ -51,7 +51,7 @@ func passingSessions(t *testing.T, urls []string, opts ...asterisque.Option) []*
 	return all
 }
 
-// count sends numbers and wants them back, each once and in order.
+// count sends numbers and expects them back, each once and in order.
 func count(ctx context.Context, call *asterisque.StreamCall[[]byte, []byte, struct{}], from, to uint64) error {
 	for n := from; n < to; n++ {
 		if err := call.Send(ctx, binary.BigEndian.AppendUint64(nil, n)); err != nil {
@@ -68,7 +68,7 @@ func count(ctx context.Context, call *asterisque.StreamCall[[]byte, []byte, stru
 	return nil
 }
 
-// countAll counts on all, and calls between when they are about it.
+// countAll counts on all, and calls between while the counts run.
 func countAll(t *testing.T, all []*asterisque.StreamCall[[]byte, []byte, struct{}], between func()) []error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 6*enough)

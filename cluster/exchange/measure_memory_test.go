@@ -15,8 +15,8 @@ var (
 	heapTo  = flag.String("heap", "", "with -measure, write a profile of the heap of the exchange to a `FILE`")
 )
 
-// TestWhatAnIdleRelayedSessionCostsTheExchange has an exchange with a process of its own, and two
-// nodes with many sessions here.
+// TestWhatAnIdleRelayedSessionCostsTheExchange runs an exchange in a process of its own, and two
+// nodes with many sessions in this one.
 func TestWhatAnIdleRelayedSessionCostsTheExchange(t *testing.T) {
 	const most, mostGoroutines = 40 << 10, 4
 	sessions := 100
@@ -34,7 +34,7 @@ func TestWhatAnIdleRelayedSessionCostsTheExchange(t *testing.T) {
 			all = append(all, p)
 		}
 	}
-	begin(10) // what there is once
+	begin(10) // the fixed costs
 	before := x.costs(t, "")
 	begin(sessions)
 	after := x.costs(t, *heapTo)

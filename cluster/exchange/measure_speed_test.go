@@ -12,7 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/exchange/agent"
 )
 
-// taking returns how many bytes of a stream have come.
+// taking returns the number of received bytes of a stream.
 var taking = asterisque.Stream[struct{}, []byte, []byte, int](8, "taking")
 
 func takes(svc *asterisque.Service) *asterisque.Service {
@@ -28,8 +28,8 @@ func takes(svc *asterisque.Service) *asterisque.Service {
 	return svc
 }
 
-// TestHowFastRelayedSessionsAre compares sessions through an exchange that has a process of its own
-// with direct ones, both over TCP, in rounds by turns. With -measure it says the medians.
+// TestHowFastRelayedSessionsAre compares sessions through an exchange in a process of its own with
+// direct ones, both over TCP, in alternating rounds. With -measure it prints the medians.
 func TestHowFastRelayedSessionsAre(t *testing.T) {
 	rounds, blocks, calls := 1, 100, 100
 	if *measure {
@@ -58,7 +58,7 @@ func TestHowFastRelayedSessionsAre(t *testing.T) {
 	}
 }
 
-// streamed sends so many Blocks of 32 KiB, and returns how many MB a second arrived.
+// streamed sends a number of Blocks of 32 KiB, and returns the throughput in MB a second.
 func streamed(t *testing.T, on asterisque.Caller, blocks int) float64 {
 	block := make([]byte, 32<<10)
 	begin := time.Now()
@@ -74,7 +74,7 @@ func streamed(t *testing.T, on asterisque.Caller, blocks int) float64 {
 	return float64(n) / 1e6 / time.Since(begin).Seconds()
 }
 
-// called makes calls one after the other, and returns how long each took.
+// called makes calls one after the other, and returns the duration of each.
 func called(t *testing.T, on asterisque.Caller, calls int) (took []time.Duration) {
 	for range calls {
 		begin := time.Now()

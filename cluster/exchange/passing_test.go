@@ -16,13 +16,13 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// What the two nodes of a relayed session say to each other by more than calls.
+// Features of a relayed session beyond calls.
 
-// note runs in the order that priorities say, and tells what it was given.
+// note runs in the order of priorities, and records its parameters.
 var note = asterisque.Func[string, struct{}](10, "note")
 
-// oneWorker returns a Pool for a node that runs one call at a time, the node, and what note was
-// given there.
+// oneWorker returns a Pool for a node that runs one call at a time, the node, and the parameters of
+// note there.
 func oneWorker(t *testing.T) (p *pool.Pool, b *agent.Agent, notes chan string) {
 	t.Helper()
 	_, url := started(t, exchange.Config{Policy: everybody})

@@ -17,7 +17,7 @@ import (
 
 var accountBlock = regexp.MustCompile("(?s)```text\n(accounts {.*?)```")
 
-// guarded starts a NATS server with the account that the page for operators of a cluster shows.
+// guarded starts a NATS server with the account configuration of docs/cluster.md.
 func guarded(t *testing.T) *broker.Broker {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/cluster.md")

@@ -15,7 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/exchange/agent"
 )
 
-// pour sends on a call until it ends, and counts what has gone.
+// pour sends on a call until it ends, and counts the sent bytes.
 func pour(call *asterisque.StreamCall[[]byte, []byte, struct{}], sent *atomic.Int64) {
 	block := make([]byte, 32<<10)
 	for call.Send(context.Background(), block) == nil {
@@ -23,7 +23,7 @@ func pour(call *asterisque.StreamCall[[]byte, []byte, struct{}], sent *atomic.In
 	}
 }
 
-// stands waits until a number stays as it is.
+// stands waits until a number stops changing.
 func stands(t *testing.T, n *atomic.Int64) {
 	t.Helper()
 	last := int64(-1)
@@ -34,7 +34,7 @@ func stands(t *testing.T, n *atomic.Int64) {
 	}, enough, 200*time.Millisecond)
 }
 
-const mostHeld = 16 << 20 // bytes of the exchange for a few sessions that stand
+const mostHeld = 16 << 20 // maximum bytes of the exchange for a few blocked sessions
 
 func TestAReceiverThatDoesNotReadHoldsUpItsSenderAlone(t *testing.T) {
 	t.Parallel()

@@ -14,7 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/pool"
 )
 
-// twoExchanges returns an exchange, and the URLs of it and of another one.
+// twoExchanges returns an exchange, and the URLs of that and another one.
 func twoExchanges(t *testing.T) (first *exchange.Exchange, urls []string) {
 	t.Helper()
 	first, url := started(t, exchange.Config{Policy: everybody})
@@ -22,7 +22,7 @@ func twoExchanges(t *testing.T) (first *exchange.Exchange, urls []string) {
 	return first, []string{url, other}
 }
 
-// busy returns a Pool between two nodes at these exchanges, and a call of it that runs.
+// busy returns a Pool between two nodes at these exchanges, and a running call of it.
 func busy(t *testing.T, urls []string, opts ...asterisque.Option) (p *pool.Pool, call *asterisque.StreamCall[[]byte, []byte, struct{}], b *agent.Agent) {
 	t.Helper()
 	a := join(t, agent.Config{Exchange: urls, Name: "shop", ID: "a"}, opts...)
@@ -31,8 +31,8 @@ func busy(t *testing.T, urls []string, opts ...asterisque.Option) (p *pool.Pool,
 	return p, running(t, p), b
 }
 
-// shuttingDown shuts an exchange down, and returns its error, once it is over. The error says
-// whether something was cut, which is after 30 seconds.
+// shuttingDown starts the shutdown of an exchange, and returns its error once it is complete. The
+// error reports whether sessions were interrupted after 30 seconds.
 func shuttingDown(t *testing.T, x *exchange.Exchange) <-chan error {
 	over := make(chan error, 1)
 	go func() { over <- x.Shutdown(context.Background()) }() // ends in 30 seconds at most

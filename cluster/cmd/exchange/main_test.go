@@ -20,10 +20,10 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-// enough is how long something may take that happens soon.
+// enough is the time limit for an event that happens soon.
 const enough = 2 * time.Minute
 
-// screen is what a program prints.
+// screen is the output of a program.
 type screen struct {
 	mu   sync.Mutex
 	text bytes.Buffer // guarded by mu
@@ -41,7 +41,7 @@ func (s *screen) String() string {
 	return s.text.String()
 }
 
-// running runs the program until the test ends, and returns what it prints, and where it listens.
+// running runs the program until the test ends, and returns its output and the URL of its listener.
 func running(t *testing.T, args ...string) (out *screen, url string) {
 	t.Helper()
 	out = new(screen)

@@ -13,8 +13,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
 
-// between returns the two ends of a Wire over a session, without an exchange: that passes on whole
-// frames, and no larger ones than sessions have.
+// between returns the two ends of a Wire over a session, without an exchange: an exchange relays
+// whole frames, of at most the size that sessions have.
 func between(t *testing.T) (near, far wire.Wire) {
 	taken := make(chan wire.Wire, 1)
 	svc := asterisque.NewService()

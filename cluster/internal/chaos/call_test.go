@@ -13,7 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// outcome is what a caller knows of a call in the end.
+// outcome is the final outcome of a call, as known to its caller.
 type outcome string
 
 const (
@@ -24,21 +24,21 @@ const (
 	odd        outcome = "has an outcome that is not promised"
 )
 
-// call is a durable or posted call, with all that was done for it.
+// call is a durable or posted call, with its history.
 type call struct {
 	key    []byte // these are fixed
 	again  bool   // its function may run more than once
 	posted bool
-	single bool // it is not made again once it was refused
+	single bool // it is not retried after a rejection
 	work   work
 
 	mu       sync.Mutex
 	attempts []attempt // guarded by mu, as all below
 	outcome  outcome
-	text     string // the answer, or what is odd
+	text     string // the answer, or the unexpected error
 }
 
-// attempt is one that a caller has made to have the call run, or to learn what became of it.
+// attempt is one attempt of a caller to run the call, or to get its outcome.
 type attempt struct {
 	what     string
 	from, to time.Time
@@ -54,7 +54,7 @@ func (a attempt) String() string {
 
 func newCall() *call { return &call{key: []byte(rand.Text()[:16]), outcome: open} }
 
-// does makes an attempt, and notes it.
+// does makes an attempt, and records it.
 func (c *call) does(what string, f func() error) error {
 	from := time.Now()
 	err := f()
@@ -70,7 +70,7 @@ func (c *call) end(as outcome, text string) {
 	c.outcome, c.text = as, text
 }
 
-// compare compares the answer with one that was got later.
+// compare compares the answer with a later one.
 func (c *call) compare(text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,7 +88,7 @@ func (c *call) attempt(ctx context.Context, how string, p path) (text string, er
 	return text, err
 }
 
-// function returns the one that the call is of.
+// function returns the function of the call.
 func (c *call) function() asterisque.Function[work, string] {
 	if c.again {
 		return rebook
@@ -96,7 +96,7 @@ func (c *call) function() asterisque.Function[work, string] {
 	return book
 }
 
-// passes are errors after which a call is made again.
+// passes are errors after which a call is retried.
 var passes = []error{
 	asterisque.ErrUnavailable, asterisque.ErrOverloaded, asterisque.ErrSessionClosed, asterisque.ErrExpired, asterisque.ErrCanceled,
 }
@@ -111,7 +111,7 @@ func isPassing(err error) bool {
 	return false
 }
 
-// isVerdict reports whether a node has said that nobody knows whether the call has run.
+// isVerdict reports whether a node has answered that it is unknown whether the call has run.
 func isVerdict(err error) bool {
 	var a *asterisque.Abort
 	return errors.As(err, &a) && a.Remote && errors.Is(err, asterisque.ErrUnavailable) && !asterisque.Repeatable(err)

@@ -14,17 +14,17 @@ import (
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
-// callers make calls while there is trouble.
+// callers make calls during the faults.
 type callers struct {
 	paths     []path             // these are fixed
 	customers []*cluster.Cluster // nodes of one identity, that post
-	last      context.Context    // when it ends, calls that have no outcome have none
+	last      context.Context    // when it ends, calls without an outcome stay without one
 
 	mu  sync.Mutex
 	all []*call // guarded by mu; the numbers of calls begin with 1
 }
 
-// path is how calls reach the replicas.
+// path is a route of calls to the replicas.
 type path struct {
 	name string
 	on   asterisque.Caller
@@ -46,7 +46,7 @@ func (cs *callers) list() []*call {
 	return cs.all[:len(cs.all):len(cs.all)]
 }
 
-// drawn returns a call by chance.
+// drawn returns a random call.
 func (cs *callers) drawn(rng *rand.Rand, posted bool) *call {
 	c := newCall()
 	c.posted, c.again, c.single = posted, rng.IntN(4) == 0, rng.IntN(5) == 0
@@ -70,11 +70,11 @@ func (cs *callers) makeCalls(ctx context.Context, rng *rand.Rand, pace time.Dura
 	}
 }
 
-// verdicts is how often a caller is told that nobody knows before it believes that: who was paused
-// may yet put its answer in.
+// verdicts is the number of times a caller gets the answer that the outcome is unknown before it
+// accepts that: a paused replica may still write its answer.
 const verdicts = 3
 
-// carryOut makes a call until its outcome is known.
+// carryOut repeats a call until its outcome is known.
 func (cs *callers) carryOut(c *call, rng *rand.Rand) {
 	told := 0
 	for times := 0; wait.HoldOff(cs.last, holdOff(times, rng)); times++ {
@@ -99,7 +99,7 @@ func (cs *callers) carryOut(c *call, rng *rand.Rand) {
 	}
 }
 
-// holdOff returns how long a caller rests before it tries again.
+// holdOff returns the delay of a caller before a retry.
 func holdOff(times int, rng *rand.Rand) time.Duration {
 	if times == 0 {
 		return 0
@@ -107,7 +107,7 @@ func holdOff(times int, rng *rand.Rand) time.Duration {
 	return 10*time.Millisecond + upTo(rng, 20*time.Millisecond<<min(times, 4))
 }
 
-// attempt makes a call once, on a path by chance. Some callers soon lose patience.
+// attempt makes a call once, on a random path. Some callers have a short timeout.
 func (cs *callers) attempt(c *call, rng *rand.Rand) (text string, err error) {
 	p, ctx, how := cs.paths[rng.IntN(len(cs.paths))], cs.last, "makes it"
 	if rng.IntN(4) == 0 {
@@ -119,8 +119,8 @@ func (cs *callers) attempt(c *call, rng *rand.Rand) (text string, err error) {
 	return c.attempt(ctx, how, p)
 }
 
-// askAgain makes some calls once more that were answered: a call has one answer. Of one that may
-// run again the replica that ran it may have lost JetStream when it ended.
+// askAgain repeats some answered calls: a call has only one answer. Calls that may run again are
+// excluded, since the replica that ran them may have lost JetStream at the end.
 func (cs *callers) askAgain(c *call, rng *rand.Rand) {
 	if c.again || rng.IntN(5) > 0 {
 		return

@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// mostEnd is how long calls may take to end once all trouble is over: a posted one is handed
-	// out again 15 s after its replica was lost, or after a server has begun to lead. The rest is
-	// for slow machines.
+	// mostEnd is the time limit for the end of calls after the last fault: a posted call is
+	// delivered again 15 s after its replica was lost, or after a server has become the leader. The
+	// rest is for slow machines.
 	mostEnd = 90 * time.Second
 
-	// pace is how long a caller rests between two calls, on average.
+	// pace is the average pause of a caller between two calls.
 	pace = 250 * time.Millisecond
 
 	callerCount = 16
@@ -38,7 +38,7 @@ func TestNoCallIsDoubledOrLostWithOneServer(t *testing.T) {
 	chaos(t, 1)
 }
 
-// chaos lets calls be made while there is trouble, and then looks what became of each.
+// chaos makes calls during faults, and then checks the outcome of each.
 func chaos(t *testing.T, servers int) {
 	seed := *drawnFrom
 	if seed == 0 {
@@ -71,8 +71,8 @@ func chaos(t *testing.T, servers int) {
 	}
 }
 
-// requireWell expects that calls succeed on each path, and are remembered on all, and that posted
-// ones succeed, now that there is no trouble. A slow machine may need some of each.
+// requireWell expects that calls succeed on each path and are recorded on all, and that posted
+// calls succeed, after the last fault. A slow machine may need several attempts.
 func (w *world) requireWell(cs *callers) {
 	ctx, cancel := context.WithTimeout(cs.last, mostEnd)
 	defer cancel()
@@ -87,7 +87,7 @@ func (w *world) requireWell(cs *callers) {
 	}, "posted call succeeds")
 }
 
-// requireOne expects that one of a few succeeds.
+// requireOne expects that one of a few attempts succeeds.
 func (w *world) requireOne(succeeds func() bool, what string) {
 	for range 3 {
 		if succeeds() {
@@ -97,8 +97,8 @@ func (w *world) requireOne(succeeds func() bool, what string) {
 	w.t.Errorf("now that there is no trouble, no %s", what)
 }
 
-// isRemembered makes a call once, and then on all other paths, and reports whether it has the same
-// answer on all.
+// isRemembered makes a call once, repeats it on all other paths, and reports whether the answer is
+// the same on all.
 func (cs *callers) isRemembered(ctx context.Context, first path) bool {
 	c := cs.add(newCall())
 	text, err := c.attempt(ctx, "makes it", first)

@@ -8,22 +8,23 @@ import (
 	"time"
 )
 
-// events are what was done to the replicas, the servers and the wires.
+// events are the faults of replicas, servers and wires.
 type events struct {
 	mu     sync.Mutex
 	all    []*event       // guarded by mu
 	counts map[string]int // guarded by mu
 }
 
-// event is one of them.
+// event is one fault.
 type event struct {
 	what     string
-	from, to time.Time // to is zero while it lasts
+	from, to time.Time // to is zero until it ends
 }
 
 func newEvents() *events { return &events{counts: make(map[string]int)} }
 
-// begin notes that something begins; kind is what is counted. It ends with what begin returns.
+// begin records the begin of an event; kind is the key of its count. The returned function records
+// its end.
 func (es *events) begin(kind, to string) (end func()) {
 	e := &event{what: kind + " " + to, from: time.Now()}
 	es.mu.Lock()
@@ -37,7 +38,7 @@ func (es *events) begin(kind, to string) (end func()) {
 	}
 }
 
-// between returns what happened in a time.
+// between returns the events in a period.
 func (es *events) between(from, to time.Time) (lines []string) {
 	es.mu.Lock()
 	defer es.mu.Unlock()
@@ -49,7 +50,7 @@ func (es *events) between(from, to time.Time) (lines []string) {
 	return lines
 }
 
-// count returns how often each kind has happened.
+// count returns the number of events of each kind.
 func (es *events) count() map[string]int {
 	es.mu.Lock()
 	defer es.mu.Unlock()

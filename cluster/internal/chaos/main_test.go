@@ -17,7 +17,7 @@ var (
 	drawnFrom = flag.Uint64("chaos.seed", 0, "what the trouble is drawn from; 0: another number each time")
 )
 
-// TestMain runs the tests, or the part of them that this process is.
+// TestMain runs the tests, or the part that this process is.
 func TestMain(m *testing.M) {
 	if name := os.Getenv(partOf); name != "" {
 		os.Exit(runPart(name))

@@ -10,14 +10,13 @@ import (
 	"os"
 )
 
-// These are the variables of the environment that make a process a part of the tests: which part,
-// and its plan.
+// Environment variables that make a process a part of the tests: the kind of part, and its plan.
 const (
 	partOf   = "ASTERISQUE_CHAOS_PART"
 	partPlan = "ASTERISQUE_CHAOS_PLAN"
 )
 
-// parts are what a process may be. A part says ready once it works, and works until ctx ends.
+// parts are the kinds of parts. A part calls ready once it works, and works until ctx ends.
 var parts = map[string]func(ctx context.Context, plan []byte, ready func(string)) error{
 	"replica": planned(runReplica),
 	"server":  planned(runServer),
@@ -34,8 +33,8 @@ func planned[P any](run func(context.Context, P, func(string)) error) func(conte
 	}
 }
 
-// runPart runs a part until its standard input ends, that is with the test at the latest. It
-// returns the exit code of the process.
+// runPart runs a part until its standard input ends, at the latest with the test. It returns the
+// exit code of the process.
 func runPart(name string) int {
 	ctx, end := context.WithCancel(context.Background())
 	go func() { // ends with the process

@@ -13,12 +13,12 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// customer returns one by chance.
+// customer returns a random customer.
 func (cs *callers) customer(rng *rand.Rand) *cluster.Cluster {
 	return cs.customers[rng.IntN(len(cs.customers))]
 }
 
-// post posts a call, and learns its outcome.
+// post posts a call, and gets its outcome.
 func (cs *callers) post(c *call, rng *rand.Rand) {
 	r, err := cs.posting(c, rng)
 	switch {
@@ -30,7 +30,7 @@ func (cs *callers) post(c *call, rng *rand.Rand) {
 		c.end(odd, err.Error())
 		return
 	default:
-		return // the time of all is over
+		return // the time limit of all calls has passed
 	}
 	if rng.IntN(8) == 0 && cs.withdraw(c, rng, r) {
 		c.end(notRun, "")
@@ -39,7 +39,7 @@ func (cs *callers) post(c *call, rng *rand.Rand) {
 	cs.await(c, rng, r)
 }
 
-// posting posts a call until JetStream may have it. One that is made only once may be refused.
+// posting posts a call until JetStream may have it. A single call may be rejected.
 func (cs *callers) posting(c *call, rng *rand.Rand) (r cluster.Receipt, err error) {
 	for times := 0; wait.HoldOff(cs.last, holdOff(times, rng)); times++ {
 		opts := []cluster.PostOption{cluster.WithUrgency(priority.Priority(rng.IntN(3) - 1))}
@@ -58,13 +58,13 @@ func (cs *callers) posting(c *call, rng *rand.Rand) (r cluster.Receipt, err erro
 	return "", nil
 }
 
-// withdraw reports whether a call was taken back.
+// withdraw reports whether a call was withdrawn.
 func (cs *callers) withdraw(c *call, rng *rand.Rand, r cluster.Receipt) bool {
 	by := cs.customer(rng)
 	return c.does("takes it back", func() error { return by.Withdraw(cs.last, r) }) == nil
 }
 
-// await waits for the outcome of a call. Some ask for it once more.
+// await waits for the outcome of a call. Some customers get it twice.
 func (cs *callers) await(c *call, rng *rand.Rand, r cluster.Receipt) {
 	for times := 0; wait.HoldOff(cs.last, holdOff(times, rng)); times++ {
 		text, err := cs.result(c, rng, r)
@@ -94,7 +94,7 @@ func (cs *callers) result(c *call, rng *rand.Rand, r cluster.Receipt) (text stri
 	return text, err
 }
 
-// outcomeOf returns what a customer learns from what it is told.
+// outcomeOf returns the outcome that an error stands for.
 func outcomeOf(err error) outcome {
 	var a *asterisque.Abort
 	switch {

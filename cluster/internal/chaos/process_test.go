@@ -17,24 +17,24 @@ import (
 	"time"
 )
 
-// startTime is how long a part may take until it works, or to end: servers of NATS, which are
-// restarted meanwhile, may have to agree first.
+// startTime is the time limit for the start or the end of a part: NATS servers, which are restarted
+// meanwhile, may have to elect a leader first.
 const startTime = 2 * time.Minute
 
-// process is a part that runs.
+// process is a running part.
 type process struct {
 	name  string // these are fixed
 	cmd   *exec.Cmd
 	stdin io.Closer
-	ready chan string   // has its first line, once it works
-	over  chan struct{} // closed when it has ended; err is set before
+	ready chan string   // its first line, once it works
+	over  chan struct{} // closed at its end; err is set before
 	err   error
 
-	told atomic.Bool // it was told to end, or killed
+	told atomic.Bool // it was asked to end, or killed
 }
 
-// startPart starts a part, and waits until it works. What it says on its standard error is added to
-// a file in dir.
+// startPart starts a part, and waits until it works. Its standard error is appended to a file in
+// dir.
 func startPart(part, name, dir string, plan any) (p *process, said string, err error) {
 	text, err := json.Marshal(plan)
 	if err != nil {
@@ -66,7 +66,7 @@ func startPart(part, name, dir string, plan any) (p *process, said string, err e
 	return p, said, err
 }
 
-// follow reads what the process says until it ends.
+// follow reads the output of the process until it ends.
 func (p *process) follow(out io.Reader) {
 	in := bufio.NewReader(out)
 	if line, err := in.ReadString('\n'); err == nil {
@@ -90,14 +90,14 @@ func (p *process) awaitReady() (string, error) {
 	}
 }
 
-// kill kills the process, as kill -9 does, also when it is paused.
+// kill kills the process, as kill -9 does, also while it is paused.
 func (p *process) kill() {
 	p.told.Store(true)
 	p.cmd.Process.Kill() // fails if it has ended
 	<-p.over
 }
 
-// stop lets the process end in good order, or kills it if that takes too long.
+// stop ends the process gracefully, or kills it after a time limit.
 func (p *process) stop() error {
 	p.told.Store(true)
 	p.stdin.Close()
@@ -112,12 +112,12 @@ func (p *process) stop() error {
 	}
 }
 
-// pause lets the process stand still, until goOn.
+// pause suspends the process, until goOn.
 func (p *process) pause() error { return p.cmd.Process.Signal(syscall.SIGSTOP) }
 
 func (p *process) goOn() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
 
-// failed returns how the process has ended by itself, or nil.
+// failed returns an error if the process has ended by itself.
 func (p *process) failed() error {
 	select {
 	case <-p.over:

@@ -29,8 +29,7 @@ const (
 	ended = "ended"
 )
 
-// register says, beside a replica, what its functions have done. What was written survives the
-// process.
+// register records, next to a replica, the runs of its functions. The entries survive the process.
 type register struct {
 	file    *os.File // these are fixed
 	replica string
@@ -51,7 +50,7 @@ func (r *register) note(call int64, run, what string) error {
 	return err
 }
 
-// run is what became of a function that has begun.
+// run is one run of a function.
 type run struct {
 	id             string
 	replica        string
@@ -70,7 +69,7 @@ func (r run) String() string {
 // clock writes a time of the day.
 func clock(t time.Time) string { return t.Format("15:04:05.000") }
 
-// readRegisters returns what all registers in dir say, by the numbers of the calls.
+// readRegisters returns the entries of all registers in dir, by the numbers of the calls.
 func readRegisters(t testing.TB, dir string) map[int64][]*run {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*"+registerSuffix))

@@ -18,10 +18,10 @@ import (
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
-// work is what a call asks for.
+// work is the parameters of a call.
 type work struct {
-	Call  int64         // its number, which no other call has
-	Takes time.Duration // how long the function runs
+	Call  int64         // a unique number
+	Takes time.Duration // duration of the function
 }
 
 // book runs once for each call, and rebook may run more often. They answer with the id of the run.
@@ -30,23 +30,23 @@ var (
 	rebook = asterisque.Func[work, string](21, "rebook")
 )
 
-// theName is that of the replicas.
+// theName is the name of the replicas.
 const theName = "orders"
 
-// lease is how long a replica that runs a call may be silent.
+// lease is the time without a sign after which a replica loses its calls.
 const lease = time.Second
 
-// leaveTime is how long what runs has to come to its end when a replica is shut down. Sessions that
-// wait for their peers may need more, and are ended then.
+// leaveTime is the time limit for running calls when a replica is shut down. Sessions that wait for
+// their peers may need more, and are ended then.
 const leaveTime = 4 * lease
 
 // replicaPlan is the plan of a replica.
 type replicaPlan struct {
 	ID       string
-	NATS     string // where the servers are
-	Replicas int    // how many of them keep what is stored
-	Socket   string // where the replica listens
-	Address  string // where others dial it
+	NATS     string // URLs of the servers
+	Replicas int    // number of servers that store the data
+	Socket   string // listen address of the replica
+	Address  string // address for other nodes
 	Register string // the file
 }
 
@@ -75,14 +75,14 @@ func runReplica(ctx context.Context, plan replicaPlan, ready func(string)) error
 	return nil
 }
 
-// join joins the cluster, and tries again while NATS is away.
+// join joins the cluster, and retries during an outage of NATS.
 func (p replicaPlan) join(ctx context.Context, reg *register) (*cluster.Cluster, error) {
 	svc := asterisque.NewService()
 	book.Handle(svc, reg.run)
 	rebook.Handle(svc, reg.run)
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	for {
-		// of the process before
+		// left by the process before
 		if err := os.Remove(p.Socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
@@ -110,15 +110,15 @@ func (p replicaPlan) config() cluster.Config {
 	}
 }
 
-// queueing are the limits of all who post or take posted calls.
+// queueing is the Queue configuration of all posters and replicas.
 func queueing() *cluster.Queue { return &cluster.Queue{Longest: time.Hour} }
 
-// natsOptions let a node come back soon, and by no other way than those that are cut.
+// natsOptions make a node reconnect quickly, and only through the forwarders.
 func natsOptions() []nats.Option {
 	return []nats.Option{nats.ReconnectWait(50 * time.Millisecond), nats.IgnoreDiscoveredServers()}
 }
 
-// resuming are the options of both sides that let sessions survive their wires.
+// resuming are the options of both sides for the resume of sessions.
 func resuming() []asterisque.Option {
 	return []asterisque.Option{
 		asterisque.WithResume(asterisque.Resume{For: 10 * time.Second}),
@@ -126,7 +126,7 @@ func resuming() []asterisque.Option {
 	}
 }
 
-// run is the function. It goes on though its caller has gone.
+// run is the handler of the functions. It continues after the loss of its caller.
 func (r *register) run(_ context.Context, w work) (string, error) {
 	id := rand.Text()[:8]
 	if err := r.note(w.Call, id, begun); err != nil {

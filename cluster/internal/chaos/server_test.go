@@ -11,20 +11,20 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/broker"
 )
 
-// serverPlan is the plan of a server of NATS.
+// serverPlan is the plan of a NATS server.
 type serverPlan struct {
 	Name   string
 	Dir    string
-	Routes []string // the ways to the servers of the cluster, this one included; none: it is alone
+	Routes []string // forwarders to all servers, this one included; none: a single one
 	Own    string   // of these
 }
 
-// serverAddresses is what a server says once it works.
+// serverAddresses is the output of a server once it works.
 type serverAddresses struct {
-	Clients, Servers string // the latter is empty if it is alone
+	Clients, Servers string // Servers is empty for a single server
 }
 
-// runServer is a server of NATS until ctx ends.
+// runServer runs a NATS server until ctx ends.
 func runServer(ctx context.Context, plan serverPlan, ready func(string)) error {
 	cfg := broker.Config{Dir: plan.Dir, Name: plan.Name}
 	if len(plan.Routes) > 0 {
@@ -48,8 +48,8 @@ func runServer(ctx context.Context, plan serverPlan, ready func(string)) error {
 	return b.Close()
 }
 
-// behindWays lets the server listen at a free port, to which its way leads.
+// behindWays makes the server listen at a free port, to which its forwarder leads.
 func (p serverPlan) behindWays(o *server.Options) {
 	o.Cluster.Port, o.Cluster.Advertise = server.RANDOM_PORT, p.Own
-	o.Cluster.NoAdvertise = true // of its own clients
+	o.Cluster.NoAdvertise = true // of its client URLs
 }

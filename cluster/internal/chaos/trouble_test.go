@@ -13,11 +13,11 @@ import (
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
-// drawing returns where one of those who draw has its numbers from.
+// drawing returns the random source of one goroutine.
 func drawing(seed, who uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, who)) }
 
-// trouble lets all kinds of trouble happen for a while, at the same time. When it returns, all is
-// over, and everything runs.
+// trouble runs all kinds of faults concurrently for a while. When it returns, all faults are over,
+// and everything runs.
 func (w *world) trouble(seed uint64, d time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
@@ -30,10 +30,10 @@ func (w *world) trouble(seed uint64, d time.Duration) {
 	all.Wait()
 }
 
-// troubleReplica kills, pauses and stops a replica in turns, first in the way that first says.
+// troubleReplica kills, pauses and stops a replica in random order. first selects the first fault.
 func (w *world) troubleReplica(ctx context.Context, r *replica, first int, rng *rand.Rand) {
 	hows := []func(*replica, *rand.Rand){w.killReplica, w.pauseReplica, w.stopReplica, w.killReplica, w.pauseReplica}
-	until := context.Background() // the first trouble happens however slow the machine is
+	until := context.Background() // the first fault happens even on a slow machine
 	for how := first; wait.HoldOff(until, lease/4+upTo(rng, 3*lease)); how = rng.IntN(len(hows)) {
 		until = ctx
 		if err := r.now.failed(); err != nil {
@@ -60,7 +60,7 @@ func (w *world) stopReplica(r *replica, rng *rand.Rand) {
 	w.startAgain(r, rng)
 }
 
-// startAgain starts a replica, mostly at once.
+// startAgain restarts a replica, in most cases at once.
 func (w *world) startAgain(r *replica, rng *rand.Rand) {
 	if rng.IntN(3) == 0 {
 		wait.HoldOff(context.Background(), upTo(rng, lease))
@@ -68,8 +68,7 @@ func (w *world) startAgain(r *replica, rng *rand.Rand) {
 	w.startReplica(r)
 }
 
-// pauseReplica lets the process of a replica stand still, in two of three cases for longer than its
-// lease.
+// pauseReplica suspends the process of a replica, in two of three cases for longer than its lease.
 func (w *world) pauseReplica(r *replica, rng *rand.Rand) {
 	defer w.events.begin("pause", r.way.name)()
 	if err := r.now.pause(); err != nil {
@@ -81,7 +80,7 @@ func (w *world) pauseReplica(r *replica, rng *rand.Rand) {
 	}
 }
 
-// restartServers restarts the servers of NATS in turns.
+// restartServers restarts the NATS servers in turns.
 func (w *world) restartServers(ctx context.Context, rng *rand.Rand) {
 	for i := 0; wait.HoldOff(ctx, lease/2+upTo(rng, 2*lease)) && w.awaitCurrent(ctx); i++ {
 		s := w.servers[i%len(w.servers)]
@@ -109,8 +108,8 @@ func (w *world) restartServer(s *natsServer, rng *rand.Rand) {
 	w.startServer(s)
 }
 
-// awaitCurrent waits until each server has all that the others have, as one has to before the next
-// of three is restarted. It reports false if ctx ends before.
+// awaitCurrent waits until all servers are in sync, before the next of three is restarted. It
+// reports false if ctx ends before.
 func (w *world) awaitCurrent(ctx context.Context) bool {
 	for !w.isCurrent(ctx) {
 		if !wait.HoldOff(ctx, lease/20) {
@@ -127,7 +126,7 @@ func (w *world) isCurrent(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, lease)
 	defer cancel()
 	names := w.js.StreamNames(ctx)
-	for name := range names.Name() { // a list of streams has only those with a leader
+	for name := range names.Name() { // a list of streams contains only those with a leader
 		s, err := w.js.Stream(ctx, name)
 		if err != nil || !isComplete(s.CachedInfo().Cluster) {
 			return false
@@ -136,7 +135,7 @@ func (w *world) isCurrent(ctx context.Context) bool {
 	return names.Err() == nil
 }
 
-// isComplete reports whether a stream has a leader, and all others follow it.
+// isComplete reports whether a stream has a leader, and all other servers follow it.
 func isComplete(c *jetstream.ClusterInfo) bool {
 	if c == nil || c.Leader == "" {
 		return false
@@ -149,7 +148,7 @@ func isComplete(c *jetstream.ClusterInfo) bool {
 	return len(c.Replicas) > 0
 }
 
-// cutWires cuts wires by chance: those of callers, and those that lead to the servers.
+// cutWires cuts random wires: those of callers, and those that lead to the servers.
 func (w *world) cutWires(ctx context.Context, rng *rand.Rand) {
 	all := []*way{w.front}
 	for _, r := range w.replicas {
@@ -167,5 +166,5 @@ func (w *world) cutWires(ctx context.Context, rng *rand.Rand) {
 	}
 }
 
-// upTo returns a time below d by chance.
+// upTo returns a random time below d.
 func upTo(rng *rand.Rand, d time.Duration) time.Duration { return time.Duration(rng.Int64N(int64(d))) }

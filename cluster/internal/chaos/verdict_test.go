@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// wrong says what is wrong with a call, or nothing.
+// wrong returns a description of a call's violation, or "".
 func (c *call) wrong(runs []*run) string {
 	switch {
 	case !c.again && len(runs) > 1:
@@ -27,10 +27,10 @@ func (c *call) wrong(runs []*run) string {
 	return ""
 }
 
-// mostShown is how many calls are shown with which something is wrong.
+// mostShown is the maximum number of violations that are printed.
 const mostShown = 5
 
-// judge fails the test for each call with which something is wrong.
+// judge fails the test for each call with a violation.
 func judge(t testing.TB, calls []*call, runs map[int64][]*run, events *events) {
 	t.Helper()
 	bad := 0
@@ -53,10 +53,10 @@ func judge(t testing.TB, calls []*call, runs map[int64][]*run, events *events) {
 	}
 }
 
-// around is what is shown of the time before and after a call.
+// around is the time before and after a call for which events are printed.
 const around = 2 * time.Second
 
-// history tells what was done for a call, and what happened meanwhile.
+// history returns the attempts and runs of a call, and the events meanwhile.
 func (c *call) history(runs []*run, events *events) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,7 +71,7 @@ func (c *call) history(runs []*run, events *events) string {
 		from, to = earlier(from, r.began), later(to, later(r.began, r.stopped))
 	}
 	lines = append(lines, events.between(from.Add(-around), to.Add(around))...)
-	slices.Sort(lines) // by their times
+	slices.Sort(lines) // by time
 	head := fmt.Sprintf("it %s %s; key %s; may run again: %v; posted: %v; takes %v", c.outcome, c.text, c.key, c.again, c.posted, c.work.Takes)
 	return head + "\n" + strings.Join(lines, "\n")
 }
@@ -90,7 +90,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// summary says how many calls of each kind there were, and how they ended.
+// summary returns the number of calls of each kind and outcome.
 func summary(calls []*call, runs map[int64][]*run) string {
 	counts := make(map[string]int)
 	for _, c := range calls {
@@ -111,7 +111,7 @@ func summary(calls []*call, runs map[int64][]*run) string {
 	return listed(counts)
 }
 
-// listed writes numbers, in the order of what they count.
+// listed prints counts in the order of their keys.
 func listed(counts map[string]int) string {
 	var lines []string
 	for what, n := range counts {

@@ -12,19 +12,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// way carries connections from an address that stays to wherever a process is at the time, and can
-// cut them.
+// way is a forwarder. It carries connections from a fixed address to the present address of a
+// process, and can cut them.
 type way struct {
 	name string // these are fixed
 	ln   net.Listener
 	all  sync.WaitGroup // its goroutines
 
 	mu    sync.Mutex
-	to    func() address // where the next connection goes; guarded by mu, as all below
+	to    func() address // address for the next connection; guarded by mu, as all below
 	wires []*severable
 }
 
-// address is where a process listens.
+// address is the listen address of a process.
 type address struct{ network, at string }
 
 // severable is a connection that a way carries.
@@ -35,7 +35,7 @@ func (s *severable) cut() {
 	s.far.Close()
 }
 
-// newWay begins a way, which leads nowhere yet and ends with the test.
+// newWay starts a forwarder without a target, which ends with the test.
 func newWay(t testing.TB, name string) *way {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -45,17 +45,17 @@ func newWay(t testing.TB, name string) *way {
 	return w
 }
 
-// at returns the address that stays.
+// at returns the fixed address.
 func (w *way) at() string { return w.ln.Addr().String() }
 
-// lead lets connections go elsewhere from now on.
+// lead sets the target of new connections.
 func (w *way) lead(to func() address) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.to = to
 }
 
-// leadTo lets them go to one address.
+// leadTo sets a fixed target of new connections.
 func (w *way) leadTo(network, at string) {
 	w.lead(func() address { return address{network, at} })
 }
@@ -90,7 +90,7 @@ func (w *way) carry(near net.Conn) {
 	s := &severable{near, far}
 	w.keep(s)
 	var back sync.WaitGroup
-	back.Go(func() { // ends as carry does
+	back.Go(func() { // ends with carry
 		io.Copy(near, far)
 		s.cut()
 	})
@@ -128,7 +128,7 @@ func (w *way) cutOne(rng *rand.Rand) bool {
 	return true
 }
 
-// close ends the way, and all that it carries.
+// close ends the forwarder, and all its connections.
 func (w *way) close() {
 	w.ln.Close()
 	w.mu.Lock()

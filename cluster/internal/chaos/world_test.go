@@ -23,25 +23,25 @@ import (
 	"github.com/asterisque-go/asterisque/pool"
 )
 
-// world is all that there is of a test: servers of NATS, replicas behind ways, and callers.
+// world is the environment of a test: NATS servers, replicas behind forwarders, and callers.
 type world struct {
 	t        *testing.T // these are fixed
 	dir      string
 	servers  []*natsServer
 	replicas []*replica
-	front    *way // one address of all replicas
+	front    *way // one address for all replicas
 	events   *events
 	js       jetstream.JetStream
 }
 
-// natsServer is a server of NATS. Its process is that of who restarts it.
+// natsServer is a NATS server. Its process belongs to the goroutine that restarts it.
 type natsServer struct {
 	plan            serverPlan
 	clients, routes *way
 	now             *process
 }
 
-// replica is a replica. Its process is that of who troubles it.
+// replica is a replica. Its process belongs to the goroutine of its faults.
 type replica struct {
 	plan replicaPlan
 	way  *way
@@ -79,7 +79,7 @@ func newWorld(t *testing.T, servers int) *world {
 	return w
 }
 
-// planServers plans the servers, and returns where clients find them.
+// planServers plans the servers, and returns their client URLs.
 func (w *world) planServers(n int) (urls string) {
 	var clients, routes []string
 	for i := range n {
@@ -97,7 +97,7 @@ func (w *world) planServers(n int) (urls string) {
 	return strings.Join(clients, ",")
 }
 
-// startAll starts what there is, at once.
+// startAll starts all parts concurrently.
 func (w *world) startAll() {
 	var all sync.WaitGroup
 	for _, s := range w.servers {
@@ -113,7 +113,7 @@ func (w *world) startAll() {
 	}
 }
 
-// startServer starts a server, and lets its ways lead there.
+// startServer starts a server, and points its forwarders there.
 func (w *world) startServer(s *natsServer) {
 	p, said, err := startPart("server", s.plan.Name, w.dir, s.plan)
 	var at serverAddresses
@@ -137,7 +137,7 @@ func (w *world) startReplica(r *replica) {
 	}
 }
 
-// killAll ends what is left, and tells what the processes have said if the test has failed.
+// killAll kills the remaining processes, and prints their logs if the test has failed.
 func (w *world) killAll() {
 	for _, p := range w.processes() {
 		if p != nil {
@@ -155,7 +155,7 @@ func (w *world) killAll() {
 	}
 }
 
-// mostLog is how much is shown of what a process has said.
+// mostLog is the maximum printed size of a process log.
 const mostLog = 4 << 10
 
 func (w *world) processes() (all []*process) {
@@ -168,11 +168,11 @@ func (w *world) processes() (all []*process) {
 	return all
 }
 
-// stopReplicas lets all replicas end in good order, so that their registers are complete.
+// stopReplicas stops all replicas gracefully, so that their registers are complete.
 func (w *world) stopReplicas() {
 	for _, r := range w.replicas {
 		if r.now == nil {
-			continue // it was not started, which has been said
+			continue // it was not started, which has been reported
 		}
 		if err := r.now.failed(); err != nil {
 			w.t.Error(err)
@@ -182,7 +182,7 @@ func (w *world) stopReplicas() {
 	}
 }
 
-// callers returns those who call, by all paths.
+// callers returns callers on all paths.
 func (w *world) callers(last context.Context) *callers {
 	cs := &callers{last: last}
 	soon := asterisque.Reconnection{First: 20 * time.Millisecond, Most: 400 * time.Millisecond, Persist: true}
