@@ -17,7 +17,7 @@ import (
 
 // ways are the routes to nodes: by their addresses, or through NATS.
 type ways struct {
-	cluster  *Cluster // these are fixed
+	cluster  *Cluster // fixed, as identity is
 	identity string   // identity that nodes have to prove; empty: the one that each announces
 
 	mu  sync.Mutex

@@ -17,7 +17,7 @@ const (
 
 // endpoints are the functions of a node that serve requests of NATS. A nil *endpoints has none.
 type endpoints struct {
-	list []*endpoint   // these are fixed
+	list []*endpoint   // fixed, as peer is
 	peer *endpointPeer // makes their calls
 }
 

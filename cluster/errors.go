@@ -70,7 +70,7 @@ func explain(nc *nats.Conn, before error, what string, err error) error {
 
 // permission returns err, or the permission violation that the NATS server has reported since
 // before, at a subject that contains part. The server reports it asynchronously instead of an
-// answer. Of several reports only the last one is known.
+// answer. After several reports, only the last one is known.
 func permission(nc *nats.Conn, before error, part string, err error) error {
 	last := nc.LastError()
 	if last == before || !errors.Is(last, nats.ErrPermissionViolation) || !strings.Contains(last.Error(), part) {

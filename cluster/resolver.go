@@ -51,8 +51,8 @@ func WithOnly(only func(Member) bool) CallerOption { return func(c *calling) { c
 //
 // Caller returns at once. life bounds the lifetime of the Pool, which otherwise lasts until its
 // Close, or that of the Cluster. The nodes of a name are watched as long as a Pool, or
-// [Cluster.Watch], needs them. Of more than 1,024 nodes, a Pool uses 1,024, a different selection
-// on each node. The error reports an invalid name.
+// [Cluster.Watch], needs them. A Pool uses at most 1,024 nodes. Each node selects different ones.
+// The error reports an invalid name.
 func (c *Cluster) Caller(life context.Context, name string, opts ...CallerOption) (*pool.Pool, error) {
 	v, leave, err := c.ofName(name)
 	if err != nil {

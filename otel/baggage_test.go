@@ -21,7 +21,7 @@ func bagOf(t testing.TB, text string) context.Context {
 	return baggage.ContextWithBaggage(context.Background(), bag)
 }
 
-// telling is a service whose surround records its baggage and metadata.
+// telling is a service with a surround that records its baggage and metadata.
 func telling(said *[]string) asterisque.Option {
 	svc := asterisque.NewService()
 	surround.Handle(svc, func(ctx context.Context, s string) (string, error) {

@@ -19,7 +19,7 @@ const (
 	// of limits: ready, congested, soft, hard; of workers: busy, idle
 	stateKey    = attribute.Key("asterisque.state")
 	quantileKey = attribute.Key("asterisque.quantile") // 0.5, 0.95, 0.99
-	// of the room: opens, nested, blocks, large; of what is held: running as well
+	// of the room: opens, nested, blocks, large; of held bytes: running as well
 	shareKey = attribute.Key("asterisque.share")
 	// of a wait: window, opens, outbound; large for current waits, reader for past ones; of a drop:
 	// its cause

@@ -120,7 +120,7 @@ func TestAServerThatRefusesStreamsRests(t *testing.T) {
 	})
 }
 
-// TestAnErrorOfTheApplicationIsAnAnswer has a server that recovers, and whose answers are errors of
+// TestAnErrorOfTheApplicationIsAnAnswer has a server that recovers, and then answers with errors of
 // the application.
 func TestAnErrorOfTheApplicationIsAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

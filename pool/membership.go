@@ -21,7 +21,7 @@ type members struct {
 	named     map[string]Address // by URL
 	urls      []string           // of named
 	connected map[string]*server // servers no longer in the set whose calls still run
-	leaving   map[*server]bool   // those no longer named, while calls run there
+	leaving   map[*server]bool   // no longer in the set, with running calls
 	since     time.Time          // when the pool began
 	failure   error              // of the Resolver, since its last set; nil: none
 }

@@ -30,8 +30,8 @@ type embedding struct {
 }
 
 // fields returns the fields of a struct in the order of the codec, and whether they are encoded as
-// a list. Of several fields with one name, the least deep one counts, and of several of those, the
-// one with its name from a tag. Otherwise none counts.
+// a list. Among several fields with one name, the least deep one counts, and among those, the one
+// with its name from a tag. Otherwise none counts.
 func (m *maker) fields(t reflect.Type) (list []field, isList bool, err error) {
 	seen := map[reflect.Type]bool{}
 	for level := []embedding{{t: t}}; len(level) > 0; {
