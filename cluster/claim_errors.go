@@ -46,7 +46,7 @@ func (e *LostError) Error() string {
 	case e.Cause != nil:
 		text += ": " + e.Cause.Error()
 	}
-	return text + "; stop what it was for, and claim it again to go on"
+	return text + "; stop the work that needs it, and claim it again to continue"
 }
 
 // Unwrap returns ErrLost, and Cause if there is one.

@@ -174,7 +174,7 @@ func TestARenewalFindsThatTheKeyWasTaken(t *testing.T) {
 		c := a.has(t, "k")
 		b.hints = "nowhere"
 		next := b.takes(t, "k")
-		require.NoError(t, c.Err(), "nobody has told it")
+		require.NoError(t, c.Err(), "without a hint")
 		c.renew()
 		require.Equal(t, &LostError{Key: "k", Epoch: c.Epoch(), Holder: "b", HolderEpoch: next.Epoch()}, requireLost(t, c))
 	})
@@ -219,7 +219,7 @@ func TestALostErrorSaysWhatIsKnown(t *testing.T) {
 	t.Parallel()
 	lost := &LostError{Key: "k", Epoch: 7}
 	require.NotErrorIs(t, lost, context.Canceled)
-	require.EqualError(t, lost, `cluster: the claim is lost: "k" with epoch 7; stop what it was for, and claim it again to go on`)
+	require.EqualError(t, lost, `cluster: the claim is lost: "k" with epoch 7; stop the work that needs it, and claim it again to continue`)
 	lost.Cause = &unrenewedError{errors.New("timeout")}
 	require.ErrorContains(t, lost, "7: its lease ran out, as NATS did not renew it in time: timeout;")
 	lost.Holder, lost.HolderEpoch = "b", 8

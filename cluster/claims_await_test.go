@@ -145,6 +145,6 @@ func TestClaimsOutliveARestartOfTheBroker(t *testing.T) {
 	case next := <-won:
 		require.Greater(t, next.Epoch(), c.Epoch())
 	case <-time.After(claimTestTime):
-		t.Fatal("nobody tells the one who waits")
+		t.Fatal("the waiting node is not notified")
 	}
 }

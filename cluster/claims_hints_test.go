@@ -46,7 +46,7 @@ func TestAHintThatIsNotTrueCostsOneRead(t *testing.T) {
 		c := a.has(t, "k")
 		reads := countReads(t, s)
 		hint(t, s, a, "other", "", "*", string(bytes.Repeat([]byte("k"), 1<<20)), "k", "k", "k")
-		requireReads(t, reads, 3, "only for what is held")
+		requireReads(t, reads, 3, "only for held keys")
 		require.NoError(t, c.Err())
 	})
 }

@@ -102,6 +102,6 @@ func (c *claims) tell(key string, had claimEntry) {
 		return
 	}
 	if err := c.nc.Publish(c.hints+"."+had.by.node, []byte(key)); err != nil {
-		c.log.Debug("cluster: a node is not told that its claim was taken over", "node", had.by.node, "key", key, "error", err)
+		c.log.Debug("cluster: a node could not be notified of the takeover of its claim", "node", had.by.node, "key", key, "error", err)
 	}
 }

@@ -54,7 +54,7 @@ func TestAnotherInstanceOfANodeIsAnotherHolder(t *testing.T) {
 		require.Equal(t, "a", held.Holder)
 		next := after.takes(t, "k")
 		requireLost(t, c)
-		require.Never(t, func() bool { return next.Err() != nil }, 100*time.Millisecond, 10*time.Millisecond, "both are told")
+		require.Never(t, func() bool { return next.Err() != nil }, 100*time.Millisecond, 10*time.Millisecond, "both report it")
 	})
 }
 

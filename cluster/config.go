@@ -253,7 +253,7 @@ func reachable(address string) error {
 	}
 	switch u.Hostname() {
 	case "0.0.0.0", "::":
-		return fmt.Errorf("cluster: the node listens at %s, which others cannot dial: say in Config.Addresses how they reach it", address)
+		return fmt.Errorf("cluster: the node listens at %s, which other nodes cannot dial: set Config.Addresses to addresses that they can", address)
 	}
 	return nil
 }

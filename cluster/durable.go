@@ -271,7 +271,7 @@ var (
 	errDurableRan     = codec.ErrUnavailable.Withf("the call may have run: the node that ran it has given no sign of it since")
 	errDurableUnkept  = codec.ErrOverloaded.Withf("the call ran, and its answer was too large to be remembered")
 	errDurableWaiters = codec.ErrOverloaded.Withf("the call runs elsewhere, and too many repetitions wait here for answers: make it again later, with the same key")
-	errDurableTaken   = codec.ErrUnavailable.Withf("the call ran, and this node took so long that others count it as lost")
+	errDurableTaken   = codec.ErrUnavailable.Withf("the call ran, and this node took so long that other nodes count it as lost")
 	errDurableLeft    = codec.ErrUnavailable.Withf("the call runs elsewhere, and this node leaves the cluster: make it again elsewhere, with the same key")
 	errDurableAlien   = codec.ErrUnavailable.Withf("the call may have run: what the cluster remembers of it cannot be read")
 	errDurableNewer   = codec.ErrUnavailable.Withf("the call may have run: what the cluster remembers of it was written by a newer node")

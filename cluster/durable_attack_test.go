@@ -48,7 +48,7 @@ func TestAttackARecordOfNonsenseIsOneThatMayHaveRun(t *testing.T) {
 			require.ErrorContains(t, err, "the call may have run: what the cluster remembers of it", name)
 			e, err := a.durable.store.read(t.Context(), a.durable.callOf("", key, 0, nil).name)
 			require.NoError(t, err)
-			require.NotNil(t, e.unread, "nobody has touched it")
+			require.NotNil(t, e.unread, "the record is unchanged")
 		}
 		require.Zero(t, s.runs.Load())
 	})
@@ -88,7 +88,7 @@ func TestAttackManyKeysFillTheBucketAndNoMore(t *testing.T) {
 		require.NoError(t, err)
 		attack.Bounded(t, "records in the bucket", int(status.Values()), most)
 		text, err := a.books([]byte(fmt.Sprintf("key %012d", 0)))
-		require.NoError(t, err, "what is remembered is not forgotten for others")
+		require.NoError(t, err, "records stay in spite of other calls")
 		require.Equal(t, "at a", text)
 	})
 }

@@ -166,7 +166,7 @@ func TestANodeThatWasTakenForLostMayAnswerYet(t *testing.T) {
 		requireText(t, "at a", first)
 		for _, r := range []*replica{b, c} {
 			text, err := r.books(key)
-			require.NoError(t, err, "since nobody has run it again")
+			require.NoError(t, err, "since it was not run again")
 			require.Equal(t, "at a", text)
 		}
 		require.EqualValues(t, 1, s.runs.Load())

@@ -88,7 +88,7 @@ func (r *durableRun) superseded(by durableEntry, c *asterisque.Call) error {
 // report logs that an outcome was not recorded.
 func (r *durableRun) report(err error) {
 	if err != nil {
-		r.log.Warn("cluster: the answer to a durable call is not remembered; who repeats it learns that it may have run",
+		r.log.Warn("cluster: the answer to a durable call is not remembered; a repetition gets the error that it may have run",
 			"function", r.call.function, "error", err)
 	}
 }

@@ -27,7 +27,7 @@ type durableShares struct {
 // durableAmount is the space of some calls in the bucket.
 type durableAmount struct{ calls, bytes int64 }
 
-var errDurableShare = durableRefusal(codec.ErrOverloaded.Withf("the durable calls of this peer fill its share of what is remembered: make it again later"))
+var errDurableShare = durableRefusal(codec.ErrOverloaded.Withf("the durable calls of this peer use up its share of the records: make the call again later"))
 
 func newDurableShares(d Durable) *durableShares {
 	part := func(n int64) int64 { return max(int64(d.Share*float64(n)), 1) }

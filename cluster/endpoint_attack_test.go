@@ -28,7 +28,7 @@ func TestAttackOnBucketsByTheSubjectsOfRepliesOfEndpoints(t *testing.T) {
 		var stats micro.EndpointStats
 		e.list[0].meter.fill(&stats)
 		require.Equal(t, 1, stats.NumErrors)
-		require.Contains(t, stats.LastError, "dropped whose reply subject begins with '$'")
+		require.Contains(t, stats.LastError, "dropped: its reply subject begins with '$'")
 	})
 }
 

@@ -60,7 +60,7 @@ func (e *endpoint) finished(ctx context.Context) error {
 var (
 	errManyRequests  = codec.ErrOverloaded.Withf("%d requests of this endpoint run already: try again later", endpointCalls)
 	errLeaving       = codec.ErrUnavailable.Withf("the node leaves the cluster: the call may have run or not")
-	errReservedReply = codec.ErrUnauthorized.Withf("a request was dropped whose reply subject begins with '$'")
+	errReservedReply = codec.ErrUnauthorized.Withf("a request was dropped: its reply subject begins with '$'")
 )
 
 // arrived begins a request, or rejects it. Package nats calls it for one request after the other.

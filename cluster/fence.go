@@ -118,7 +118,7 @@ func (f *fence) checkTo(key string, epoch uint64) error {
 	if f.claims.holds(key, epoch) {
 		return nil
 	}
-	a := asterisque.ErrUnavailable.Withf("this node does not hold %q with epoch %d: look up who does, and make the call there", key, epoch)
+	a := asterisque.ErrUnavailable.Withf("this node does not hold %q with epoch %d: look up the present holder, and make the call there", key, epoch)
 	a.Detail = []byte(notHolder)
 	return a
 }

@@ -178,7 +178,7 @@ func TestTheEpochsOfKeysThatWereUsedLastAreRemembered(t *testing.T) {
 
 func TestTheFenceCostsOtherCallsNothing(t *testing.T) {
 	if race.Enabled {
-		t.Skip("the race detector drops what is kept for the next call")
+		t.Skip("the race detector drops pooled objects")
 	}
 	s := newClaimSite(t, longTTL)
 	a := s.join("a")

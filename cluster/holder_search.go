@@ -20,7 +20,7 @@ type holderSearch struct {
 }
 
 // errNobody is the error of a key without a holder.
-var errNobody = errors.New("nobody holds it")
+var errNobody = errors.New("no node holds it")
 
 // forget drops the target after a call on it has failed.
 func (s *holderSearch) forget(to *holderTarget) {
@@ -66,7 +66,7 @@ func (h *holder) find(ctx context.Context, failFast bool) (*holderTarget, error)
 		select {
 		case <-under:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("the search for it goes on: %w", ctx.Err())
+			return nil, fmt.Errorf("the search for it continues: %w", ctx.Err())
 		}
 	}
 }

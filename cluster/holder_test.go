@@ -60,7 +60,7 @@ func TestCallsGoToTheHolderOfAKey(t *testing.T) {
 		for range 10 {
 			requireServedBy(t, "a", on)
 		}
-		requireReads(t, reads, 1, "who holds it is remembered")
+		requireReads(t, reads, 1, "the holder is remembered")
 		second := b.takes(t, "k")
 		requireLost(t, first)
 		requireServedBy(t, "b", on)
@@ -122,7 +122,7 @@ func TestTheWaitForAHolderEndsWithTheCall(t *testing.T) {
 			err := test.call(t.Context())
 			requireNotRun(t, a, 0, err, test.want)
 			require.ErrorIs(t, err, errNobody, name)
-			require.ErrorContains(t, err, `a call for the holder of "k": nobody holds it`, name)
+			require.ErrorContains(t, err, `a call for the holder of "k": no node holds it`, name)
 		}
 	})
 }

@@ -52,7 +52,7 @@ func (c *Cluster) Host(start context.Context, m Member, accept func(wire.Wire)) 
 	cfg := Config{Name: m.Name, ID: m.ID, Identity: m.Identity, Region: m.Region, Version: m.Version, Metadata: m.Metadata, Replicas: 1}
 	switch err := cfg.check(); {
 	case m.Name == "" || m.ID == "":
-		return nil, errors.New("cluster: a node that others reach needs a name and an id")
+		return nil, errors.New("cluster: a hosted node needs a name and an id")
 	case err != nil:
 		return nil, fmt.Errorf("cluster: a node cannot be shown: %w", err)
 	}

@@ -183,7 +183,7 @@ func TestWhatIsAskedOfANodeThatHasLeftFails(t *testing.T) {
 		_, err = c.Members(t.Context(), "orders")
 		require.ErrorIs(t, err, ErrClosed)
 		for range c.Watch(t.Context(), "orders") {
-			t.Error("there is nothing to tell")
+			t.Error("there is no error")
 		}
 		_, err = who.Call(t.Context(), c.Holder("key"), struct{}{})
 		require.ErrorIs(t, err, asterisque.ErrUnavailable)

@@ -79,7 +79,7 @@ func TestNoMoreIsAnsweredThanTheAllowance(t *testing.T) {
 		now = now.Add(time.Second / 4)
 		require.InDelta(t, 256, answered(), 1)
 		now = now.Add(time.Hour)
-		require.InDelta(t, 1024, answered(), 1, "what was not used in an hour is not there")
+		require.InDelta(t, 1024, answered(), 1, "an unused hour does not add up")
 	})
 }
 

@@ -124,7 +124,7 @@ func TestAttackByAnswersInTheNameOfANode(t *testing.T) {
 		for _, i := range gathered[micro.Info](t, nc, micro.InfoVerb, "orders", "a", 2) {
 			versions = append(versions, i.Version)
 		}
-		require.ElementsMatch(t, []string{"0.0.0", "9.9.9"}, versions, "who looks at the tools sees both")
+		require.ElementsMatch(t, []string{"0.0.0", "9.9.9"}, versions, "the tools show both")
 		require.Equal(t, `"hello, you"`, string(requested(t, nc, "orders.greet", `"you"`).Data), "and calls go where they went")
 	})
 }

@@ -120,6 +120,6 @@ func TestWatchTellsThatNATSCannotBeAsked(t *testing.T) {
 		}
 		require.ErrorIs(t, told, errLate)
 		_, err := c.Members(t.Context(), "orders")
-		require.ErrorIs(t, err, errLate, "nobody has the name in use any more, and NATS cannot be asked")
+		require.ErrorIs(t, err, errLate, "the name is no longer in use, and NATS cannot be asked")
 	})
 }

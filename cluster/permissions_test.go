@@ -56,7 +56,7 @@ func TestThePermissionsOfThePageSufficeForKeys(t *testing.T) {
 		select {
 		case <-claim.Done(): // long before the next renewal
 		case <-time.After(lifeTime / 4):
-			t.Fatal("the first one is not told")
+			t.Fatal("the first one is not notified")
 		}
 
 		gateway := joined(t, as("gateway", config(b, "", "")))
@@ -190,12 +190,12 @@ func TestWhatJoinIsNotAllowedItSays(t *testing.T) {
 		change     func(Config) Config
 		subject    string
 	}{
-		"another name":                     {kept, "orders", "stock", same, `"asterisque.wire.main.stock.a"`},
-		"a name, of one that only calls":   {kept, "gateway", "orders", same, `"asterisque.wire.main.orders.a"`},
-		"a node, of one that joins none":   {kept, "agent", "", same, `"$JS.API.STREAM.INFO.KV_asterisque_main_nodes"`},
-		"inboxes of others":                {kept, "orders", "orders", others, `"_INBOX.gateway.`},
-		"before the buckets are there":     {guarded, "orders", "orders", same, `"$JS.API.STREAM.CREATE.KV_asterisque_main_nodes"`},
-		"endpoints at a subject of others": {kept, "orders", "orders", offers, `"stock.price"`},
+		"another name":                          {kept, "orders", "stock", same, `"asterisque.wire.main.stock.a"`},
+		"a name, of one that only calls":        {kept, "gateway", "orders", same, `"asterisque.wire.main.orders.a"`},
+		"a node, of one that joins none":        {kept, "agent", "", same, `"$JS.API.STREAM.INFO.KV_asterisque_main_nodes"`},
+		"inboxes of other users":                {kept, "orders", "orders", others, `"_INBOX.gateway.`},
+		"before the buckets are there":          {guarded, "orders", "orders", same, `"$JS.API.STREAM.CREATE.KV_asterisque_main_nodes"`},
+		"endpoints at a subject of other users": {kept, "orders", "orders", offers, `"stock.price"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -104,7 +104,7 @@ func (p *presence) putOver(ctx context.Context, was jetstream.KeyValueEntry) (re
 
 // taken returns the ErrNameTaken for a node that has the name.
 func (p *presence) taken(m Member) error {
-	return fmt.Errorf("%w: %s is that of %q, whose node %s is there since %s, and this node's Config.Identity is %q", ErrNameTaken, m.Name, m.Identity, m.ID, m.Since.Format(time.RFC3339), p.self.Identity)
+	return fmt.Errorf("%w: %s belongs to %q, which has the node %s since %s, and this node's Config.Identity is %q", ErrNameTaken, m.Name, m.Identity, m.ID, m.Since.Format(time.RFC3339), p.self.Identity)
 }
 
 // nameOwner is the owner of a name. Its entry is next to those of the nodes, under the name alone.
@@ -126,7 +126,7 @@ func (p *presence) ownName(ctx context.Context) error {
 			continue
 		}
 		if err != nil {
-			return explain(p.nc, p.before, "reading whose the name is", err)
+			return explain(p.nc, p.before, "reading the owner of the name", err)
 		}
 		var has nameOwner
 		if json.Unmarshal(e.Value(), &has) == nil && has.Identity == p.self.Identity {
@@ -160,7 +160,7 @@ func (p *presence) takeName(ctx context.Context, has nameOwner, own []byte, e je
 func (p *presence) vacant(ctx context.Context, has nameOwner) error {
 	there, err := snapshot(ctx, p.b.nodes, p.self.Name+".*")
 	if err != nil {
-		return explain(p.nc, p.before, "reading who has the name", err)
+		return explain(p.nc, p.before, "reading the nodes of the owner", err)
 	}
 	for _, e := range there {
 		m, err := decodeMember(e)

@@ -146,7 +146,7 @@ func TestANodeOfTheSameIDTakesThePlace(t *testing.T) {
 		case <-first.Done():
 			require.ErrorIs(t, first.Err(), ErrReplaced)
 		case <-time.After(enough):
-			t.Fatal("the first one is not told")
+			t.Fatal("the first one is not notified")
 		}
 		require.NoError(t, first.Close())
 		require.NoError(t, second.Err())

@@ -69,7 +69,7 @@ func TestCallsWaitWhileThereIsNoRoomForTheirOutcomes(t *testing.T) {
 			}
 			requireMayHaveRun(t, asterisque.ErrOverloaded, err)
 		}
-		require.Equal(t, 3, kept, "so many fit, with what is kept free")
+		require.Equal(t, 3, kept, "the limit, with the reserve")
 		a.worker.room.forget()
 		ran := s.runs.Load()
 		r := posts(t, c, 99)

@@ -139,7 +139,7 @@ func TestACallThatBeganAndIsNeverOverMayHaveRun(t *testing.T) {
 		p.Deadline = time.Now().Add(-queueGrace).UnixMilli()
 		_, err = results(t, c, p.encode())
 		requireMayHaveRun(t, asterisque.ErrUnavailable, err)
-		require.NoError(t, q.settle(t.Context(), m.Key, o.answered([]byte("late"), nil)), "who is late loses")
+		require.NoError(t, q.settle(t.Context(), m.Key, o.answered([]byte("late"), nil)), "the later write fails")
 		_, err = results(t, c, r)
 		requireMayHaveRun(t, asterisque.ErrUnavailable, err)
 	})

@@ -59,7 +59,7 @@ func decodePosted(b []byte) (*posted, error) {
 		return nil, errors.New("it is no posted call")
 	}
 	if max(len(p.Owner), len(p.Name), len(p.ID)) > mostPoster {
-		return nil, errors.New("who has posted it has too long a name")
+		return nil, errors.New("a name of its poster is too long")
 	}
 	return p, nil
 }

@@ -159,7 +159,7 @@ func (c *Cluster) post(ctx context.Context, q *queue, m *posted) (uint64, error)
 
 // postedPerhaps returns the error of a call that JetStream may have stored.
 func postedPerhaps(cause error) error {
-	a := codec.ErrUnavailable.Withf("JetStream has not said whether it has the call: the receipt tells what becomes of it")
+	a := codec.ErrUnavailable.Withf("JetStream has not confirmed whether it has the call: the receipt gives the outcome")
 	a.Cause = cause
 	return a
 }

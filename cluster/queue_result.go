@@ -26,7 +26,7 @@ var (
 )
 
 var (
-	errPostedExpired   = &asterisque.Abort{Code: codec.Expired, Message: "the deadline passed before anybody ran the call", Remote: true, Ran: codec.Refused}
+	errPostedExpired   = &asterisque.Abort{Code: codec.Expired, Message: "the deadline passed before a node ran the call", Remote: true, Ran: codec.Refused}
 	errPostedRan       = codec.ErrUnavailable.Withf("the call may have run: the node that began it has not said how it ended")
 	errPostedForgotten = codec.ErrUnavailable.Withf("the call may have run: its outcome is not kept any more")
 )

@@ -54,7 +54,7 @@ func (r *reaper) run(ctx context.Context) {
 			}
 			r.release()
 		} else if denied(r.nc, entrySubject(r.b.alive, reaperKey)) {
-			r.log.Info("cluster: this node is not allowed to look for lost ones, others have to")
+			r.log.Info("cluster: this node is not allowed to look for lost ones, other nodes have to")
 			return
 		}
 	}

@@ -28,7 +28,7 @@ func TestANameIsThatOfOneIdentity(t *testing.T) {
 		a := joined(t, of("orders.example.org", "a"))
 		_, err := Join(t.Context(), of("rogue.example.org", "b"))
 		require.ErrorIs(t, err, ErrNameTaken)
-		require.ErrorContains(t, err, `orders is that of "orders.example.org", whose node a is there since`)
+		require.ErrorContains(t, err, `orders belongs to "orders.example.org", which has the node a since`)
 		require.ErrorContains(t, err, `this node's Config.Identity is "rogue.example.org"`)
 		all, err := a.Members(t.Context(), "orders")
 		require.NoError(t, err)
@@ -91,7 +91,7 @@ func TestWhatJoinCannotDoItSays(t *testing.T) {
 		"no name, and an address":    {config: func(c *Config) { c.Name = ""; c.Listen = []string{"tcp://127.0.0.1:0"} }, text: "Config.Name is empty"},
 		"no such scheme":             {config: func(c *Config) { c.Addresses = []string{"pigeon://roof"} }, err: wire.ErrURL, text: "pigeon"},
 		"nine addresses":             {config: func(c *Config) { c.Addresses = make([]string, 9) }, text: "there are 9 addresses, and at most 8"},
-		"an address for nobody":      {dials: true, config: func(c *Config) { c.Listen = []string{"tcp://0.0.0.0:0"} }, text: "others cannot dial: say in Config.Addresses"},
+		"an unreachable address":     {dials: true, config: func(c *Config) { c.Listen = []string{"tcp://0.0.0.0:0"} }, text: "other nodes cannot dial: set Config.Addresses"},
 		"an address that is in use":  {dials: true, config: func(c *Config) { c.Listen = []string{strings.Replace(c.NATS, "nats:", "tcp:", 1)} }, text: "in use"},
 		"much metadata":              {config: func(c *Config) { c.Metadata = map[string]string{"k": strings.Repeat("v", mostMetadata)} }, text: "Config.Metadata has 4097 bytes, and 4096 are allowed"},
 	} {

@@ -113,7 +113,7 @@ func (rs *resumes) take(w wire.Wire) {
 		return
 	}
 	if _, err := c.node.AcceptRelayed(ctx, peer); err != nil {
-		c.node.Logger().Info("cluster: what another node relays does not go on", "addr", peer.RemoteAddr(), "error", err)
+		c.node.Logger().Info("cluster: a session that another node relays cannot be resumed", "addr", peer.RemoteAddr(), "error", err)
 	}
 }
 

@@ -286,7 +286,7 @@ func TestAttackByWhoRelaysAStranger(t *testing.T) {
 		require.True(t, err != nil || string(reply) == isNot, frame)
 		w.Close()
 	}
-	require.Equal(t, "a", ask(t, conn), "its session goes on")
+	require.Equal(t, "a", ask(t, conn), "its session continues")
 }
 
 func TestAttackByWhoRelaysAStrangerWhereTheConfigurationOfTLSIsChosen(t *testing.T) {

@@ -41,14 +41,14 @@ func (c *Cluster) Members(ctx context.Context, name string) ([]Member, error) {
 			return members, nil
 		}
 		if err := v.err(); err != nil {
-			return nil, fmt.Errorf("cluster: who is joined as %s is not known: %w", name, err)
+			return nil, fmt.Errorf("cluster: the nodes of the name %s are not known: %w", name, err)
 		}
 		select {
 		case <-changed:
 		case <-c.ctx.Done():
 			return nil, c.Err()
 		case <-ctx.Done():
-			return nil, fmt.Errorf("cluster: who is joined as %s is not known yet: %w", name, context.Cause(ctx))
+			return nil, fmt.Errorf("cluster: the nodes of the name %s are not known yet: %w", name, context.Cause(ctx))
 		}
 	}
 }

@@ -304,7 +304,7 @@ func TestEveryListHasItsBound(t *testing.T) {
 	require.Len(t, n.Sessions, 3)
 	require.Equal(t, 1, n.SessionsLeftOut)
 	for i, want := range []struct{ pipes, leftOut int }{{3, 1}, {2, 1}, {0, 2}} {
-		require.Len(t, n.Sessions[i].Pipes, want.pipes, "the sessions with the most calls come first, and use up what is for all of them")
+		require.Len(t, n.Sessions[i].Pipes, want.pipes, "the sessions with the most calls come first, and use up the total")
 		require.Equal(t, want.leftOut, n.Sessions[i].PipesLeftOut)
 	}
 	w := httptest.NewRecorder()

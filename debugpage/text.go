@@ -82,7 +82,7 @@ func printPaths(b *bytes.Buffer, list []session) {
 		t.row(s.ID[:8], plain(s.Peer), trip, rate, bytesOf(p.InFlight), bound(p.Limit), p.Bound)
 	}
 	t.print(b)
-	b.WriteString("  (what is known of the path on which this side sends, - being not yet; in flight is what was sent and not yet read; bound by is what keeps it from sending more, which is the application when nothing waits)\n")
+	b.WriteString("  (estimates of the path on which this side sends, - if unknown yet; in flight: bytes sent and not yet read; bound by: the limit of the rate, which is the application when no message waits)\n")
 }
 
 // printRoom writes how much of their room sessions have promised, and how much of that is held.

@@ -92,7 +92,7 @@ func TestEqualCallsAtTheSameTimeAreMadeOnce(t *testing.T) {
 			c := func() (string, error) { return call(background, s, "x") }
 			want := fmt.Sprint("x ", i+1)
 			require.Equal(t, time.Second, took(func() { require.Equal(t, []string{want, want, want}, together(c, c, c)) }))
-			require.Equal(t, i+1, h.times(), "what was answered is not kept")
+			require.Equal(t, i+1, h.times(), "answers are not cached")
 		}
 	})
 }

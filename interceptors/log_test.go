@@ -108,7 +108,7 @@ func TestTheLineOfAStreamIsWrittenWhenItEnds(t *testing.T) {
 		p.Abort(asterisque.ErrUnauthorized)
 		synctest.Wait()
 		said := here.take()
-		require.Len(t, said, 1, "though nobody has asked for its result")
+		require.Len(t, said, 1, "although no caller has asked for its result")
 		require.Contains(t, said[0], "took=1m0s outcome=unauthorized")
 	})
 }

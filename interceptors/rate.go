@@ -37,9 +37,9 @@ func RatePerFunction(limit rate.Limit, burst int) asterisque.Interceptor {
 func checkRate(what string, limit rate.Limit, burst int) {
 	switch {
 	case !(limit > 0): // rejects NaN, too
-		panic(fmt.Sprintf("interceptors: %s: a rate of %v calls in a second lets nothing through: it has to be positive", what, limit))
+		panic(fmt.Sprintf("interceptors: %s: a rate of %v calls in a second admits no call: it has to be positive", what, limit))
 	case burst < 1:
-		panic(fmt.Sprintf("interceptors: %s: a burst of %d calls lets nothing through: it has to be at least 1", what, burst))
+		panic(fmt.Sprintf("interceptors: %s: a burst of %d calls admits no call: it has to be at least 1", what, burst))
 	}
 }
 

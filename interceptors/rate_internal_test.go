@@ -23,7 +23,7 @@ func TestAttackPeersThatChangeWhoTheyAre(t *testing.T) {
 	require.Same(t, known, p.of("known", now))
 	require.Same(t, p.rest, p.of("one more", now.Add(p.idle-1)))
 	p.of("known", now.Add(p.idle-1))
-	require.NotSame(t, p.rest, p.of("one more", now.Add(p.idle)), "the others have made up for their calls")
+	require.NotSame(t, p.rest, p.of("one more", now.Add(p.idle)), "the other rates are full again")
 	require.Len(t, p.all, 2)
 	require.Same(t, known, p.of("known", now.Add(p.idle)), "it has not")
 }

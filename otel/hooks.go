@@ -59,7 +59,7 @@ func (c *counters) instruments(meter metric.Meter) (err error) {
 		{&c.begun, "asterisque.session.begun", "{session}", "Sessions that have begun."},
 		{&c.ended, "asterisque.session.ended", "{session}", "Sessions that have ended."},
 		{&c.away, "asterisque.session.away", "{loss}", "How often sessions have lost their wire and waited for another one."},
-		{&c.back, "asterisque.session.back", "{resume}", "How often sessions have gone on over another wire."},
+		{&c.back, "asterisque.session.back", "{resume}", "How often sessions have been resumed over another wire."},
 		{&c.reached, "asterisque.session.limits.reached", "{time}", "How often sessions have reached a limit."},
 		{&c.dropped, "asterisque.dropped", "{message}", "Calls and Blocks that were dropped before they left."},
 	} {

@@ -104,7 +104,7 @@ func TestAStreamEndsItsSpanOnceHoweverItEnds(t *testing.T) {
 		use    func(ctx context.Context, s *asterisque.Session)
 		want   string
 	}{
-		"it is aborted, and nobody asks": {use: func(ctx context.Context, s *asterisque.Session) {
+		"it is aborted, without a Result": {use: func(ctx context.Context, s *asterisque.Session) {
 			if p, err := s.Open(ctx, 50, nil); err == nil {
 				p.Abort(asterisque.ErrUnauthorized)
 			}

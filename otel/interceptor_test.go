@@ -89,7 +89,7 @@ func TestACallWithACallBackIsOneTraceOfFourSpans(t *testing.T) {
 	}{{trace.SpanKindClient, "greet"}, {trace.SpanKindServer, "greet"}, {trace.SpanKindClient, "surround"}, {trace.SpanKindServer, "surround"}} {
 		s := find(t, spans, want.kind, want.name)
 		require.Equal(t, parent.SpanID(), s.Parent.SpanID(), "each is the child of the one before, and the first has no parent: %v %s", want.kind, want.name)
-		require.Equal(t, want.kind == trace.SpanKindServer, s.Parent.IsRemote(), "what comes over the wire is remote")
+		require.Equal(t, want.kind == trace.SpanKindServer, s.Parent.IsRemote(), "a received parent is remote")
 		if parent.IsValid() {
 			require.Equal(t, parent.TraceID(), s.SpanContext.TraceID(), "all are one trace")
 		}

@@ -64,5 +64,5 @@ func TestTheDurationsOfCallsAreAsTheConventionsSay(t *testing.T) {
 		}
 		require.Equal(t, want, counts, m.Name)
 	}
-	require.Equal(t, map[string]bool{"rpc.client.call.duration": true, "rpc.server.call.duration": true}, found, "and no others")
+	require.Equal(t, map[string]bool{"rpc.client.call.duration": true, "rpc.server.call.duration": true}, found, "and no more")
 }

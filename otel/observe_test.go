@@ -60,7 +60,7 @@ func TestANodeTellsWhatItHolds(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{" 0"}, series(b.collect(t)["asterisque.sessions"]), "before there is anything")
 
-	here, there := connect(t, asterisque.NewNode(asterisque.WithID("who it is must not matter")), server)
+	here, there := connect(t, asterisque.NewNode(asterisque.WithID("it does not depend on the peer")), server)
 	for _, code := range []byte{15, 15, 20} {
 		_, err = here.Call(t.Context(), 9, []byte{code})
 		require.Error(t, err)
@@ -133,7 +133,7 @@ func TestANodeTellsWhatItHolds(t *testing.T) {
 	require.Len(t, found, len(want)+1, "and nothing else")
 
 	require.NoError(t, unregister())
-	require.Empty(t, series(b.collect(t)["asterisque.sessions"]), "nobody looks any more")
+	require.Empty(t, series(b.collect(t)["asterisque.sessions"]), "no more observations")
 	require.NoError(t, unregister(), "once more does nothing")
 }
 
@@ -160,7 +160,7 @@ func TestANodeTellsWhatWaitsForRoom(t *testing.T) {
 	wg.Wait()
 	found := b.collect(t)
 	require.Contains(t, series(found["asterisque.waiting"]), "asterisque.reason=opens 0")
-	require.NotContains(t, series(found["asterisque.waits"]), "asterisque.reason=opens 0", "what has been counted stays when the session has ended")
+	require.NotContains(t, series(found["asterisque.waits"]), "asterisque.reason=opens 0", "counts stay when the session has ended")
 	require.NotContains(t, series(found["asterisque.waited"]), "asterisque.reason=opens 0")
 }
 

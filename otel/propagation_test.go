@@ -62,7 +62,7 @@ func TestTheLargestTraceContextFitsIntoAnOpen(t *testing.T) {
 	require.Greater(t, len(sent), message.MaxTrace-34, "as much as fits is there")
 	require.Equal(t, parent, string(sent[:len(parent)]))
 	_, err := trace.ParseTraceState(string(sent[len(parent)+1:]))
-	require.NoError(t, err, "what is left is a tracestate")
+	require.NoError(t, err, "the rest is a tracestate")
 }
 
 // FuzzTraceContext expects that any received trace context is sent on within the bounds, and does

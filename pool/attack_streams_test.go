@@ -60,7 +60,7 @@ func TestAStreamIsUnderWayUntilItsEnd(t *testing.T) {
 				require.Equal(t, 1, only(t, p).Outstanding)
 				end(s, node, cancel)
 				synctest.Wait()
-				require.Zero(t, only(t, p).Outstanding, "though nobody asks for its outcome")
+				require.Zero(t, only(t, p).Outstanding, "although no caller asks for its outcome")
 				p.Close()
 			})
 		})

@@ -87,7 +87,7 @@ func TestAnErrorOfTheResolverLeavesTheLastSet(t *testing.T) {
 	require.Equal(t, "a", name)
 	s.kill()
 	_, err = who.Call(background, p, 0, asterisque.WithTTL(100*time.Millisecond))
-	require.ErrorContains(t, err, "the set of servers is empty", "the last error is told, as it may be why")
+	require.ErrorContains(t, err, "the set of servers is empty", "the error contains the last error of the Resolver")
 }
 
 // TestAPoolInTheBackgroundWaitsForItsResolver has a Resolver that fails at first.

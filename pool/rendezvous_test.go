@@ -21,7 +21,7 @@ func TestAServerThatLeavesMovesOnlyItsOwnKeys(t *testing.T) {
 		}
 		require.Equal(t, was, is, key)
 	}
-	require.Len(t, moved, 9, "they move to all others")
+	require.Len(t, moved, 9, "they move to all remaining servers")
 }
 
 func TestAServerThatComesTakesKeysAndMovesNoOther(t *testing.T) {

@@ -123,7 +123,7 @@ func TestSeek_LeastWait(t *testing.T) {
 				}
 				before := len(asks)
 				time.Sleep(10 * time.Minute) // of the bubble
-				require.LessOrEqual(t, len(dns.asks()), before+2, "nobody needs a server")
+				require.LessOrEqual(t, len(dns.asks()), before+2, "no call needs a server")
 			})
 		})
 	}

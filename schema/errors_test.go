@@ -59,12 +59,12 @@ func TestATypeWithoutASchemaIsAnErrorThatNamesThePartAndTheWayOut(t *testing.T) 
 		{reflect.TypeFor[loop](), "", "points to pointers without end", "carry a value"},
 		{reflect.TypeFor[[]*loop](), "[]", "points to pointers without end", "carry a value"},
 		{reflect.TypeFor[left](), "", "points to pointers without end", "carry a value"},
-		{reflect.TypeFor[cbor.Tag](), "", "has no form in JSON", "carry what is in it"},
-		{reflect.TypeFor[struct{ T cbor.RawTag }](), ".T", "has no form in JSON", "carry what is in it"},
-		{reflect.TypeFor[[]cbor.SimpleValue](), "[]", "has no form in JSON", "carry what is in it"},
+		{reflect.TypeFor[cbor.Tag](), "", "has no form in JSON", "carry its content"},
+		{reflect.TypeFor[struct{ T cbor.RawTag }](), ".T", "has no form in JSON", "carry its content"},
+		{reflect.TypeFor[[]cbor.SimpleValue](), "[]", "has no form in JSON", "carry its content"},
 		{reflect.TypeFor[struct {
 			N int `cbor:"one,keyasint"`
-		}](), "", `has a field N whose tag says keyasint, and "one" is no integer`, "correct the tag"},
+		}](), "", `has a field N with the tag keyasint, and "one" is no integer`, "correct the tag"},
 		{reflect.TypeFor[[]struct {
 			N int `cbor:"1,keyasint"`
 			M int `cbor:"1"`

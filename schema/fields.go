@@ -100,7 +100,7 @@ func (m *maker) ownFields(e embedding) (own []field, embedded []embedding, err e
 		if is.isNumber {
 			n, err := strconv.Atoi(is.name)
 			if err != nil {
-				return nil, nil, m.failed(e.t, "has a field "+f.Name+" whose tag says keyasint, and "+strconv.Quote(is.name)+" is no integer", "correct the tag")
+				return nil, nil, m.failed(e.t, "has a field "+f.Name+" with the tag keyasint, and "+strconv.Quote(is.name)+" is no integer", "correct the tag")
 			}
 			is.name = strconv.Itoa(n)
 		}

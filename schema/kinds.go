@@ -35,7 +35,7 @@ func (m *maker) kind(t reflect.Type) (*jsonschema.Schema, error) {
 		if t.NumMethod() == 0 {
 			return new(jsonschema.Schema), nil
 		}
-		return nil, m.failed(t, "is an interface with methods, and nobody knows what to make of a value that comes",
+		return nil, m.failed(t, "is an interface with methods, which no received value can become",
 			"carry a struct, any or cbor.RawMessage")
 	}
 	return nil, m.failed(t, "has no form in CBOR", "carry something else, or leave a field out with the tag `cbor:\"-\"`")

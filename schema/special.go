@@ -28,7 +28,7 @@ func (m *maker) special(t reflect.Type) (*jsonschema.Schema, error) {
 	case reflect.TypeFor[cbor.ByteString]():
 		return m.encoded(typed(m.output, "string")), nil
 	case reflect.TypeFor[cbor.Tag](), reflect.TypeFor[cbor.RawTag](), reflect.TypeFor[cbor.SimpleValue]():
-		return nil, m.failed(t, "has no form in JSON", "carry what is in it")
+		return nil, m.failed(t, "has no form in JSON", "carry its content")
 	}
 	if method := m.ownMethod(t); method != "" {
 		return nil, m.failed(t, "has a form of its own, of "+method, fmt.Sprintf("say which one with schema.As[%v]", t))

@@ -13,7 +13,7 @@ func (x *Exchange) follow(ctx context.Context, name string, g *group) {
 	for change, err := range x.cfg.Cluster.Watch(ctx, name) {
 		switch {
 		case err != nil:
-			x.cfg.Logger.Warn("exchange: who is in the cluster cannot be seen, the last ones stay", "name", name, "error", err)
+			x.cfg.Logger.Warn("exchange: the nodes in the cluster cannot be watched, the last ones stay", "name", name, "error", err)
 		case change.Kind == cluster.Left || change.Kind == cluster.Lost:
 			x.nodes.setAbroad(ctx, g, change.Member.ID, nil)
 		default:

@@ -64,7 +64,7 @@ func TestSessionsInCirclesAreBounded(t *testing.T) {
 		require.LessOrEqual(t, e.Stats().Sessions, 2*most)
 	}
 	joined(t, first, "orders", "o")
-	require.Equal(t, "o", ask(t, callerOf(t, joined(t, second, "", "a"), "orders")), "others are served")
+	require.Equal(t, "o", ask(t, callerOf(t, joined(t, second, "", "a"), "orders")), "other nodes are served")
 	here.Close()
 	there.Close()
 	require.Eventually(t, func() bool { return x.Stats().Sessions <= 1 && y.Stats().Sessions <= 1 }, enough, time.Millisecond)

@@ -31,7 +31,7 @@ func TestWhoMayNotReachANodeDoesNotLearnThatItComesAndGoes(t *testing.T) {
 		require.Eventually(t, func() bool { return x.Stats().Nodes == 1 }, enough, time.Millisecond)
 	}
 	require.NoError(t, x.Close())
-	require.Error(t, <-told, "nothing was told before the end")
+	require.Error(t, <-told, "no change was sent before the end")
 }
 
 func TestWhileNATSIsAwayWhatIsRefusedLooksLikeWhatIsNotThere(t *testing.T) {

@@ -146,11 +146,11 @@ func (d *domain) ask(ctx context.Context, subject string) error {
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, context.DeadlineExceeded):
 		return nil
 	case err != nil:
-		return fmt.Errorf("exchange: asking for others with the id %s: %w", d.id, err)
+		return fmt.Errorf("exchange: asking for other exchanges with the id %s: %w", d.id, err)
 	}
 	var other claim
 	if err := json.Unmarshal(m.Data, &other); err != nil {
-		return fmt.Errorf("exchange: what answers for the id %s is none: %w", d.id, err)
+		return fmt.Errorf("exchange: the answer for the id %s is invalid: %w", d.id, err)
 	}
 	return &ClaimedError{ID: d.id, Domain: d.name, Other: other.Domain}
 }

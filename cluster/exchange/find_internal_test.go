@@ -32,7 +32,7 @@ func TestAnAnswerThatIsNeverWholeIsForgotten(t *testing.T) {
 			require.False(t, s.take(found{Domain: string(rune('a' + i))}, "orders"))
 		}
 		whole := found{Domain: "north", Members: []cluster.Member{at("a", "north")}, Last: true}
-		require.False(t, s.take(whole, "orders"), "so many are listened to")
+		require.False(t, s.take(whole, "orders"), "at most this number of domains")
 		time.Sleep(forgotten + time.Second)
 		require.True(t, s.forget())
 		require.True(t, s.take(whole, "orders"))

@@ -10,7 +10,7 @@ import (
 // valid for it, or else empty.
 func prove(p asterisque.Peer, m *outer.Member) (string, error) {
 	if len(p.Subject) > mostIdentity || !isText(p.Subject) {
-		return "", outer.ErrUnproved.Withf("what was granted is no identity: it has up to %d bytes, all of which can be printed: %.80q", mostIdentity, p.Subject)
+		return "", outer.ErrUnproved.Withf("the granted Subject is no identity, which has up to %d bytes, all printable: %.80q", mostIdentity, p.Subject)
 	}
 	if p.Subject != "" {
 		if m.Identity != "" && m.Identity != p.Subject {

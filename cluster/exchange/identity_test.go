@@ -71,7 +71,7 @@ func TestWithoutAPolicyNobodyReachesAnybody(t *testing.T) {
 	require.NoError(t, register(t, s, "", "i"))
 	for _, name := range []string{"orders", "nobody"} {
 		_, err := dial(t, s, name, "b")
-		require.ErrorIs(t, err, outer.ErrNoMember, "who may not be reached is not told from who is not there")
+		require.ErrorIs(t, err, outer.ErrNoMember, "a forbidden node looks like an absent one")
 	}
 }
 
@@ -115,7 +115,7 @@ func TestAnIdentityThatIsNotProvedIsRefused(t *testing.T) {
 		require.ErrorIs(t, err, agent.ErrUnproved)
 		quickest = min(quickest, time.Since(begin))
 	}
-	require.Less(t, quickest, time.Second, "the end of its session waits for nobody")
+	require.Less(t, quickest, time.Second, "the end of its session does not block")
 }
 
 func TestWhatNobodyCanReadIsNoIdentity(t *testing.T) {
@@ -126,7 +126,7 @@ func TestWhatNobodyCanReadIsNoIdentity(t *testing.T) {
 		cfg.Options = credentials(granted)
 		_, err := agent.Join(soon(t), cfg)
 		require.ErrorIs(t, err, agent.ErrUnproved)
-		require.ErrorContains(t, err, "what was granted is no identity")
+		require.ErrorContains(t, err, "the granted Subject is no identity")
 	}
 }
 
@@ -171,7 +171,7 @@ func TestANameIsAboveAllForTheIdentityThatItNames(t *testing.T) {
 	cfg = being(url, "rogue", "r")
 	cfg.Name = "printer"
 	_, err := agent.Join(soon(t), cfg)
-	require.ErrorIs(t, err, agent.ErrNameTaken, "of two others the first one has it")
+	require.ErrorIs(t, err, agent.ErrNameTaken, "the first of two other identities has it")
 }
 
 func TestANodeTakesThePlaceOfOneOfTheSameNameAndID(t *testing.T) {

@@ -88,14 +88,14 @@ func (n *nodes) joinLocked(r *registrant) error {
 func (g *group) vacantFor(r *registrant) error {
 	for _, m := range g.members {
 		if m.member.Identity != r.member.Identity && m.right() >= r.right() {
-			return outer.ErrNameTaken.Withf("the name %s is that of another identity, whose nodes are there", r.member.Name)
+			return outer.ErrNameTaken.Withf("the name %s belongs to another identity, which has nodes here", r.member.Name)
 		}
 	}
 	for id, m := range g.members {
 		if m.member.Identity != r.member.Identity {
 			delete(g.members, id)
 			r.ousted = append(r.ousted, m)
-			m.end(outer.ErrNameTaken.Withf("a node has come that has proved to be %s, which has more right to the name %s", r.member.Identity, r.member.Name))
+			m.end(outer.ErrNameTaken.Withf("a node with the proven identity %s has registered, which has more right to the name %s", r.member.Identity, r.member.Name))
 		}
 	}
 	return nil

@@ -113,7 +113,7 @@ func TestLossRatesCross(t *testing.T) {
 	_, err = call.Post([]byte("may not"), pipe.WithLoss(0))
 	require.NoError(t, err)
 	far.Unpause()
-	require.EqualValues(t, blocks, <-missing, "the pressure has reached the sender, and what is missing is told")
+	require.EqualValues(t, blocks, <-missing, "the sender was blocked, and losses are reported")
 	for _, other := range others {
 		other.Abort(nil)
 	}

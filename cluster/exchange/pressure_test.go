@@ -78,7 +78,7 @@ func TestASessionThatStandsHoldsUpNoOtherOneOfTheSameNode(t *testing.T) {
 	require.NoError(t, err)
 	go pour(other, &passed) // ends with the call
 	require.Eventually(t, func() bool { return passed.Load() > 4<<20 }, enough, time.Millisecond)
-	require.Equal(t, "b", ask(t, callerOf(t, joined(t, url, "", "d"), "orders")), "the node takes others")
+	require.Equal(t, "b", ask(t, callerOf(t, joined(t, url, "", "d"), "orders")), "the node accepts other sessions")
 	paused.Unpause()
 	before := sent.Load()
 	require.Equal(t, "b", ask(t, p), "nothing is lost")

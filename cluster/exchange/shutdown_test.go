@@ -69,7 +69,7 @@ func TestSessionsThatCanBeResumedMoveToAnotherExchange(t *testing.T) {
 	require.NoError(t, <-shuttingDown(t, x), "nothing is cut")
 	require.Equal(t, "b", ask(t, p))
 	require.Same(t, session, b.Node().Sessions()[0])
-	require.NoError(t, call.Untyped().Err(), "it goes on there")
+	require.NoError(t, call.Untyped().Err(), "it continues there")
 	call.Abort(nil)
 }
 

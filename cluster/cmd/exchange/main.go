@@ -15,7 +15,7 @@ import (
 	"syscall"
 )
 
-const usage = `Exchange lets nodes reach each other that can only dial out. It runs until it is interrupted.
+const usage = `Exchange connects nodes that can only dial out. It runs until it is interrupted.
 
   exchange                                           for nodes of this machine, with its NATS server
   exchange -listen tls://:5330 -policy FILE -cert FILE -key FILE -ca FILE
@@ -23,8 +23,8 @@ const usage = `Exchange lets nodes reach each other that can only dial out. It r
 
 The policy has a rule a line, "from -> to": nodes that have proved the identity from may reach those
 that have proved the identity to; "*" is every identity, that of nodes without proof too. The rest
-of a line behind "#" is a comment. Without a policy nobody may reach anybody. A node proves its
-identity by a certificate of -ca, as one of the names that this is for.
+of a line behind "#" is a comment. Without a policy no node may reach another one. A node proves
+its identity by a certificate of -ca, as one of the names in the certificate.
 
 `
 

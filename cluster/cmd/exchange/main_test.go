@@ -53,7 +53,7 @@ func running(t *testing.T, args ...string) (out *screen, url string) {
 		stop()
 		require.NoError(t, <-over)
 	})
-	at := regexp.MustCompile(`connect at (\S+)`)
+	at := regexp.MustCompile(`accepts nodes at (\S+)`)
 	require.Eventually(t, func() bool {
 		m := at.FindStringSubmatch(out.String())
 		if m != nil {
@@ -67,7 +67,7 @@ func running(t *testing.T, args ...string) (out *screen, url string) {
 func TestWithoutAPolicyTheProgramSaysThatNobodyReachesAnybody(t *testing.T) {
 	out, url := running(t, "-alone", "-id", "plant")
 	require.Eventually(t, func() bool {
-		return regexp.MustCompile("plant lets nodes .*\n.*NOBODY may reach anybody").MatchString(out.String())
+		return regexp.MustCompile("plant accepts nodes .*\n.*NO NODE may reach another one").MatchString(out.String())
 	}, enough, time.Millisecond)
 	a, err := agent.Join(t.Context(), agent.Config{Exchange: []string{url}, Name: "orders"})
 	require.NoError(t, err)

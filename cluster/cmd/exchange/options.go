@@ -26,8 +26,8 @@ type options struct {
 func (o *options) flags() *flag.FlagSet {
 	flags := flag.NewFlagSet("exchange", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // the caller prints errors
-	flags.StringVar(&o.listen, "listen", "tcp://127.0.0.1:5330", "let nodes connect at `URL`: tcp://, tls:// or unix:")
-	flags.StringVar(&o.policy, "policy", "", "a `FILE` with the rules of who may reach whom")
+	flags.StringVar(&o.listen, "listen", "tcp://127.0.0.1:5330", "accept nodes at `URL`: tcp://, tls:// or unix:")
+	flags.StringVar(&o.policy, "policy", "", "a `FILE` with the rules: which nodes may reach which")
 	flags.StringVar(&o.id, "id", "", "the `ID` of the exchange, which no other one has; by default a random one")
 	flags.StringVar(&o.nats, "nats", "", "where the NATS servers are, a `URL`; by default that of this machine, which is started if none is there")
 	flags.StringVar(&o.prefix, "prefix", "main", "the part `P` of the subjects in NATS that is the cluster's own")
@@ -69,7 +69,7 @@ func (o *options) rules() ([]exchange.Rule, error) {
 	defer f.Close()
 	rules, err := exchange.ReadPolicy(f)
 	if err == nil && len(rules) == 0 {
-		err = fmt.Errorf("%s has no rule; without -policy nobody may reach anybody", o.policy)
+		err = fmt.Errorf("%s has no rule; without -policy no node may reach another one", o.policy)
 	}
 	return rules, err
 }

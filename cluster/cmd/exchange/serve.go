@@ -57,9 +57,9 @@ func serveWith(ctx context.Context, o *options, cfg exchange.Config, secure *tls
 
 // tell prints the state of the exchange, in particular a missing policy.
 func tell(stdout io.Writer, id, url string, rules []exchange.Rule) {
-	fmt.Fprintf(stdout, "exchange: %s lets nodes connect at %s\n", id, url)
+	fmt.Fprintf(stdout, "exchange: %s accepts nodes at %s\n", id, url)
 	if len(rules) == 0 {
-		fmt.Fprintln(stdout, "exchange: NOBODY may reach anybody: there is no policy; see -policy, and -h")
+		fmt.Fprintln(stdout, "exchange: NO NODE may reach another one: there is no policy; see -policy, and -h")
 		return
 	}
 	for _, r := range rules {

@@ -119,7 +119,7 @@ func (r *route) tell(w *watch, yield func([]pool.Address, error) bool) bool {
 	members, known, err := w.now()
 	switch {
 	case err != nil:
-		return yield(nil, fmt.Errorf("agent: who is there as %s is not known: %w", r.name, err))
+		return yield(nil, fmt.Errorf("agent: the nodes of the name %s are not known: %w", r.name, err))
 	case known:
 		return yield(r.set(members))
 	}

@@ -60,7 +60,7 @@ func (a *Agent) Members(ctx context.Context, name string) ([]Member, error) {
 	if over {
 		return found, nil
 	}
-	return nil, fmt.Errorf("agent: who is there as %s is not known: %w", name, err)
+	return nil, fmt.Errorf("agent: the nodes of the name %s are not known: %w", name, err)
 }
 
 // watch calls yield with the nodes of a name after each change, until yield returns false, the

@@ -49,7 +49,7 @@ func judge(t testing.TB, calls []*call, runs map[int64][]*run, events *events) {
 		t.Errorf("there are %d more calls with which something is wrong", bad-mostShown)
 	}
 	if len(runs) > len(calls) || runs[0] != nil {
-		t.Errorf("calls have run that nobody has made")
+		t.Errorf("calls have run that no caller has made")
 	}
 }
 
