@@ -25,7 +25,7 @@ func (l *laggard) KeyValue(ctx context.Context, bucket string) (jetstream.KeyVal
 	return l.JetStream.KeyValue(ctx, bucket)
 }
 
-func TestANodeWaitsForABucketThatWasMadeAMomentAgo(t *testing.T) {
+func TestBucket_JustCreated(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{})
@@ -42,7 +42,7 @@ func TestANodeWaitsForABucketThatWasMadeAMomentAgo(t *testing.T) {
 	})
 }
 
-func TestWhatMayComeLaterIsWaitedFor(t *testing.T) {
+func TestBucket_TemporaryErrors(t *testing.T) {
 	t.Parallel()
 	for _, err := range []error{
 		context.DeadlineExceeded, jetstream.ErrBucketNotFound, jetstream.ErrStreamNotFound, &jetstream.APIError{Code: 503},

@@ -10,7 +10,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-func TestCallsInTheRoleOfTheHolderEndWithTheClaim(t *testing.T) {
+func TestClaimCaller_EndsWithClaim(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
@@ -32,7 +32,7 @@ func TestCallsInTheRoleOfTheHolderEndWithTheClaim(t *testing.T) {
 	})
 }
 
-func TestCallsThatAreUnderWayAreCanceledWithTheClaim(t *testing.T) {
+func TestClaimCaller_CancelsCalls(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
@@ -59,7 +59,7 @@ func TestCallsThatAreUnderWayAreCanceledWithTheClaim(t *testing.T) {
 }
 
 // A call that its own caller cancels reports that.
-func TestACallThatIsGivenUpIsNotThatOfALostClaim(t *testing.T) {
+func TestClaimCaller_OwnCancel(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
@@ -80,7 +80,7 @@ func TestACallThatIsGivenUpIsNotThatOfALostClaim(t *testing.T) {
 	})
 }
 
-func TestCallsSayWhatTheirContextSaysBesides(t *testing.T) {
+func TestClaimCaller_KeepsMetadata(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
@@ -99,7 +99,7 @@ func TestCallsSayWhatTheirContextSaysBesides(t *testing.T) {
 }
 
 // A claim with a long life keeps no memory of calls and streams that have ended.
-func TestCallsThatAreOverLeaveNothingWithTheClaim(t *testing.T) {
+func TestClaimCaller_NoLeak(t *testing.T) {
 	s := newClaimSite(t, longTTL)
 	a, peer := s.join("a"), s.join("peer")
 	c := a.has(t, "k")

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAClaimOutlivesItsTTL(t *testing.T) {
+func TestRenew_OutlivesTTL(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, 2*time.Second)
@@ -26,7 +26,7 @@ func TestAClaimOutlivesItsTTL(t *testing.T) {
 }
 
 // The process is stopped for a while: its clock advances, and no code of it runs.
-func TestAHolderThatStoodStillKnowsByItsClock(t *testing.T) {
+func TestRenew_ProcessPaused(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
@@ -47,7 +47,7 @@ func TestAHolderThatStoodStillKnowsByItsClock(t *testing.T) {
 }
 
 // The monotonic clock stops while a machine is suspended.
-func TestAHolderWhoseMachineWasSuspendedKnowsByTheWallClock(t *testing.T) {
+func TestRenew_MachineSuspended(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
@@ -63,7 +63,7 @@ func TestAHolderWhoseMachineWasSuspendedKnowsByTheWallClock(t *testing.T) {
 
 // The answer to a renewal arrives after the lease has expired, and after the claim has reported the
 // loss.
-func TestARenewalThatIsAnsweredTooLateMendsNothing(t *testing.T) {
+func TestRenew_LateAnswer(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
@@ -80,7 +80,7 @@ func TestARenewalThatIsAnsweredTooLateMendsNothing(t *testing.T) {
 }
 
 // A lease counts from before its request was sent.
-func TestARenewalCountsFromItsBeginning(t *testing.T) {
+func TestRenew_CountsFromBegin(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
@@ -95,7 +95,7 @@ func TestARenewalCountsFromItsBeginning(t *testing.T) {
 }
 
 // A claim counts from before its request was sent.
-func TestAClaimThatTakesTooLongIsNone(t *testing.T) {
+func TestClaim_TooSlow(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
@@ -108,7 +108,7 @@ func TestAClaimThatTakesTooLongIsNone(t *testing.T) {
 	})
 }
 
-func TestARenewalWhoseAnswerIsLostIsFound(t *testing.T) {
+func TestRenew_LostAnswer(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
@@ -135,7 +135,7 @@ func TestARenewalWhoseAnswerIsLostIsFound(t *testing.T) {
 	})
 }
 
-func TestAHolderThatNATSDoesNotAnswerGivesUpBeforeOthersMayHaveTheKey(t *testing.T) {
+func TestRenew_LongOutage(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, time.Second)
@@ -151,7 +151,7 @@ func TestAHolderThatNATSDoesNotAnswerGivesUpBeforeOthersMayHaveTheKey(t *testing
 	})
 }
 
-func TestAClaimOutlivesAnOutageThatIsShorterThanItsLease(t *testing.T) {
+func TestRenew_ShortOutage(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, 4*time.Second)
@@ -166,7 +166,7 @@ func TestAClaimOutlivesAnOutageThatIsShorterThanItsLease(t *testing.T) {
 	})
 }
 
-func TestARenewalFindsThatTheKeyWasTaken(t *testing.T) {
+func TestRenew_KeyTaken(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
@@ -180,7 +180,7 @@ func TestARenewalFindsThatTheKeyWasTaken(t *testing.T) {
 	})
 }
 
-func TestARenewalFindsThatItsEntryIsGone(t *testing.T) {
+func TestRenew_EntryGone(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
@@ -198,7 +198,7 @@ func TestARenewalFindsThatItsEntryIsGone(t *testing.T) {
 }
 
 // A server that lags behind returns a revision as the last one that another server has denied.
-func TestAnAnswerThatContradictsItselfIsNotBelieved(t *testing.T) {
+func TestRenew_Contradiction(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
@@ -215,7 +215,7 @@ func TestAnAnswerThatContradictsItselfIsNotBelieved(t *testing.T) {
 	})
 }
 
-func TestALostErrorSaysWhatIsKnown(t *testing.T) {
+func TestLostError_Text(t *testing.T) {
 	t.Parallel()
 	lost := &LostError{Key: "k", Epoch: 7}
 	require.NotErrorIs(t, lost, context.Canceled)

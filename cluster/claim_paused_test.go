@@ -16,9 +16,9 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/broker"
 )
 
-// TestThePausedProcess is the process that is paused. It claims a key. For each line that it reads,
+// TestClaimPaused_Process is the process that is paused. It claims a key. For each line that it reads,
 // it prints whether its claim is valid, and the outcomes of two calls in that role.
-func TestThePausedProcess(t *testing.T) {
+func TestClaimPaused_Process(t *testing.T) {
 	cfg := Config{Name: "hubs", ID: "paused", NATS: inChild(t)}
 	cfg.times.life = time.Second
 	c := joined(t, cfg)
@@ -34,7 +34,7 @@ func TestThePausedProcess(t *testing.T) {
 	}
 }
 
-func TestAProcessThatWasPausedDoesNotGoOnAsTheHolder(t *testing.T) {
+func TestClaimPaused_LosesRole(t *testing.T) {
 	t.Parallel()
 	b := start(t, broker.Config{})
 	joined(t, brief(listening(config(b, "store", "s"))))
@@ -46,7 +46,7 @@ func TestAProcessThatWasPausedDoesNotGoOnAsTheHolder(t *testing.T) {
 		if paused != nil {
 			paused.kill()
 		}
-		paused = startChild(t, "TestThePausedProcess", b.URL())
+		paused = startChild(t, "TestClaimPaused_Process", b.URL())
 		paused.tell("say")
 	}
 

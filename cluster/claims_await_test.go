@@ -34,7 +34,7 @@ func requireWaiting(t *testing.T, m *claimant, watchers int) {
 	}, claimTestTime, claimTick)
 }
 
-func TestWhoWaitsForAKeyGetsItWhenItIsReleased(t *testing.T) {
+func TestAwaitClaim_Release(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
@@ -62,7 +62,7 @@ func TestWhoWaitsForAKeyGetsItWhenItIsReleased(t *testing.T) {
 	})
 }
 
-func TestWhoWaitsForAKeyGetsItWhenItsHolderHasDied(t *testing.T) {
+func TestAwaitClaim_HolderDies(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, time.Second)
@@ -76,7 +76,7 @@ func TestWhoWaitsForAKeyGetsItWhenItsHolderHasDied(t *testing.T) {
 	})
 }
 
-func TestTheWaitForAKeyEndsWithItsContext(t *testing.T) {
+func TestAwaitClaim_ContextEnds(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
@@ -103,7 +103,7 @@ func TestTheWaitForAKeyEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestTheWaitForAKeyEndsWithTheNode(t *testing.T) {
+func TestAwaitClaim_NodeLeaves(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
@@ -117,7 +117,7 @@ func TestTheWaitForAKeyEndsWithTheNode(t *testing.T) {
 }
 
 // The holder keeps its claim, too: its lease is longer than the restart.
-func TestClaimsOutliveARestartOfTheBroker(t *testing.T) {
+func TestAwaitClaim_BrokerRestart(t *testing.T) {
 	config := broker.Config{Dir: t.TempDir()}
 	first, err := broker.Start(config)
 	require.NoError(t, err)

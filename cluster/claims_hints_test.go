@@ -38,7 +38,7 @@ func hint(t *testing.T, s *claimSite, m *claimant, keys ...string) {
 	require.NoError(t, flush(m.nc))
 }
 
-func TestAHintThatIsNotTrueCostsOneRead(t *testing.T) {
+func TestHints_FalseCostsOneRead(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
@@ -51,7 +51,7 @@ func TestAHintThatIsNotTrueCostsOneRead(t *testing.T) {
 	})
 }
 
-func TestAFloodOfHintsIsDropped(t *testing.T) {
+func TestHints_FloodIsDropped(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
@@ -72,7 +72,7 @@ func TestAFloodOfHintsIsDropped(t *testing.T) {
 	})
 }
 
-func TestAHintWithoutNATSChangesNothing(t *testing.T) {
+func TestHints_WithoutNATS(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
@@ -84,7 +84,7 @@ func TestAHintWithoutNATSChangesNothing(t *testing.T) {
 	})
 }
 
-func TestAHintThatAKeyIsGoneIsChecked(t *testing.T) {
+func TestHints_GoneKeyIsChecked(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)

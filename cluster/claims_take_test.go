@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestATakeoverTellsTheLoserAtOnce(t *testing.T) {
+func TestTakeOver_NotifiesLoser(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
@@ -30,7 +30,7 @@ func TestATakeoverTellsTheLoserAtOnce(t *testing.T) {
 	})
 }
 
-func TestATakeoverOfAFreeKeyIsAClaim(t *testing.T) {
+func TestTakeOver_FreeKey(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
@@ -42,7 +42,7 @@ func TestATakeoverOfAFreeKeyIsAClaim(t *testing.T) {
 }
 
 // A new process of the same name does not own the claims of the old one.
-func TestAnotherInstanceOfANodeIsAnotherHolder(t *testing.T) {
+func TestClaim_OtherInstance(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
@@ -59,7 +59,7 @@ func TestAnotherInstanceOfANodeIsAnotherHolder(t *testing.T) {
 }
 
 // Epochs continue where those of the old bucket have ended.
-func TestEpochsGrowAlsoWhenTheBucketIsLost(t *testing.T) {
+func TestEpochs_BucketLost(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
@@ -84,7 +84,7 @@ func TestEpochsGrowAlsoWhenTheBucketIsLost(t *testing.T) {
 	})
 }
 
-func TestAClaimWhoseBucketIsLostIsLost(t *testing.T) {
+func TestClaim_BucketLost(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, time.Second)
@@ -98,7 +98,7 @@ func TestAClaimWhoseBucketIsLostIsLost(t *testing.T) {
 }
 
 // Between the position and the write, another node holds the key for a moment.
-func TestAClaimIsNotMadeWithAPositionOfBefore(t *testing.T) {
+func TestClaim_OldPosition(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
@@ -114,7 +114,7 @@ func TestAClaimIsNotMadeWithAPositionOfBefore(t *testing.T) {
 
 // Between the position and the write, the bucket is created again. In the new bucket the key was
 // held already, and has no entry now.
-func TestAClaimIsNotMadeWithAPositionOfAnotherBucket(t *testing.T) {
+func TestClaim_OtherBucket(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
@@ -207,7 +207,7 @@ func fight(t *testing.T, s *claimSite, exclusive bool, try func(m *claimant) (*C
 	require.Greater(t, len(w.all), rounds/4)
 }
 
-func TestEpochsGrowWhoeverFightsForAKey(t *testing.T) {
+func TestEpochs_ManyTakeovers(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
@@ -220,7 +220,7 @@ func TestEpochsGrowWhoeverFightsForAKey(t *testing.T) {
 	})
 }
 
-func TestNoTwoNodesHoldAKeyWithoutATakeover(t *testing.T) {
+func TestClaim_IsExclusive(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)

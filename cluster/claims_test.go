@@ -12,7 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-func TestAKeyIsHeldByOneNodeAtATime(t *testing.T) {
+func TestClaim_OneHolder(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
@@ -49,7 +49,7 @@ func TestAKeyIsHeldByOneNodeAtATime(t *testing.T) {
 	})
 }
 
-func TestOnlyKeysOfNATSCanBeClaimed(t *testing.T) {
+func TestClaim_ValidKeys(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
@@ -71,7 +71,7 @@ func TestOnlyKeysOfNATSCanBeClaimed(t *testing.T) {
 	})
 }
 
-func TestTheClaimsOfANodeAreBounded(t *testing.T) {
+func TestClaim_Limit(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
@@ -88,7 +88,7 @@ func TestTheClaimsOfANodeAreBounded(t *testing.T) {
 	})
 }
 
-func TestABucketWithAnotherTTLIsRefused(t *testing.T) {
+func TestClaim_OtherTTL(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
@@ -102,7 +102,7 @@ func TestABucketWithAnotherTTLIsRefused(t *testing.T) {
 	})
 }
 
-func TestTheEndOfTheLifeLosesAllClaims(t *testing.T) {
+func TestClaim_LifeEnds(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
@@ -115,7 +115,7 @@ func TestTheEndOfTheLifeLosesAllClaims(t *testing.T) {
 	})
 }
 
-func TestAReleaseThatNATSDoesNotAnswerMayBeRepeated(t *testing.T) {
+func TestRelease_Retry(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
@@ -133,7 +133,7 @@ func TestAReleaseThatNATSDoesNotAnswerMayBeRepeated(t *testing.T) {
 }
 
 // The entry has a revision that the claim has not received.
-func TestAReleaseFindsARenewalThatWasUnderWay(t *testing.T) {
+func TestRelease_DuringRenewal(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
@@ -148,7 +148,7 @@ func TestAReleaseFindsARenewalThatWasUnderWay(t *testing.T) {
 }
 
 // The answer to the claim was lost: there is an entry without a known claim.
-func TestAnEntryThatWasLeftBehindIsTheNodesOwn(t *testing.T) {
+func TestClaim_OwnLeftover(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
@@ -163,7 +163,7 @@ func TestAnEntryThatWasLeftBehindIsTheNodesOwn(t *testing.T) {
 	})
 }
 
-func TestAnEntryOfSomebodyElseIsHeldByNobodyKnown(t *testing.T) {
+func TestClaim_ForeignEntry(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
@@ -185,7 +185,7 @@ func TestAnEntryOfSomebodyElseIsHeldByNobodyKnown(t *testing.T) {
 }
 
 // Claims of one key in one node follow each other.
-func TestANodeClaimsAKeyOnceAtATime(t *testing.T) {
+func TestClaim_OncePerNode(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)

@@ -22,7 +22,7 @@ func (r *replica) write(key []byte, value string) {
 	require.NoError(r.t, err)
 }
 
-func TestAttackARecordOfNonsenseIsOneThatMayHaveRun(t *testing.T) {
+func TestAttackDurable_BadRecord(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -61,7 +61,7 @@ func encoded(t *testing.T, r *durableRecord) string {
 	return string(b)
 }
 
-func TestAttackALeaseOfAYearIsShorter(t *testing.T) {
+func TestAttackDurable_LongLease(t *testing.T) {
 	t.Parallel()
 	r := durableRecord{Lease: (365 * 24 * time.Hour).Milliseconds()}
 	require.Equal(t, longestLease, r.lease())
@@ -69,7 +69,7 @@ func TestAttackALeaseOfAYearIsShorter(t *testing.T) {
 	require.Equal(t, longestLease, r.lease())
 }
 
-func TestAttackManyKeysFillTheBucketAndNoMore(t *testing.T) {
+func TestAttackDurable_KeysFillBucket(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		const most = 100
@@ -93,7 +93,7 @@ func TestAttackManyKeysFillTheBucketAndNoMore(t *testing.T) {
 	})
 }
 
-func TestAttackManyKeysOfOneCallerLeaveRoomToOthers(t *testing.T) {
+func TestAttackDurable_KeysOfOneCaller(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -118,7 +118,7 @@ func TestAttackManyKeysOfOneCallerLeaveRoomToOthers(t *testing.T) {
 	})
 }
 
-func TestAShareIsFreeAgainWhenItsCallsAreForgotten(t *testing.T) {
+func TestDurableShare_Expires(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newDurableShares(Durable{Share: 0.5, Calls: 4, Bytes: 1000, Remember: time.Hour})
@@ -136,7 +136,7 @@ func TestAShareIsFreeAgainWhenItsCallsAreForgotten(t *testing.T) {
 	})
 }
 
-func TestAttackManyKeysOfCallsThatRunElsewhereAreForgotten(t *testing.T) {
+func TestAttackDurable_KeysAreForgotten(t *testing.T) {
 	t.Parallel()
 	s := newDurableSights(3)
 	first := s.since("a", 1)
@@ -149,7 +149,7 @@ func TestAttackManyKeysOfCallsThatRunElsewhereAreForgotten(t *testing.T) {
 	require.Equal(t, 3, s.order.Len())
 }
 
-func TestAttackAThousandRepetitionsOfACallThatRunsElsewhereWaitOnce(t *testing.T) {
+func TestAttackDurable_RepetitionsShareOneWatch(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -183,7 +183,7 @@ func (r *replica) watches() int {
 	return s.CachedInfo().State.Consumers
 }
 
-func TestAttackOnlySoManyRepetitionsWaitAtANode(t *testing.T) {
+func TestAttackDurable_WaiterLimit(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -205,7 +205,7 @@ func TestAttackOnlySoManyRepetitionsWaitAtANode(t *testing.T) {
 	})
 }
 
-func TestAttackARepetitionWaitsNoLongerThanItsCaller(t *testing.T) {
+func TestAttackDurable_CallerTimeout(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -232,7 +232,7 @@ func TestAttackARepetitionWaitsNoLongerThanItsCaller(t *testing.T) {
 	})
 }
 
-func TestARepetitionIsAnsweredWithoutAWatch(t *testing.T) {
+func TestDurable_WithoutWatch(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)

@@ -22,7 +22,7 @@ func newLastingBookings(t testing.TB) (*bookings, broker.Config) {
 	return &bookings{t: t, b: b}, restarted(b, dir)
 }
 
-func TestWithoutJetStreamADurableCallDoesNotRun(t *testing.T) {
+func TestDurable_WithoutJetStream(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s, again := newLastingBookings(t)
@@ -40,7 +40,7 @@ func TestWithoutJetStreamADurableCallDoesNotRun(t *testing.T) {
 	})
 }
 
-func TestJetStreamMayBeAwayWhileACallRuns(t *testing.T) {
+func TestDurable_OutageDuringCall(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s, again := newLastingBookings(t)
@@ -60,7 +60,7 @@ func TestJetStreamMayBeAwayWhileACallRuns(t *testing.T) {
 	})
 }
 
-func TestTheCallerGetsTheAnswerThoughJetStreamStaysAway(t *testing.T) {
+func TestDurable_OutageAfterCall(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -77,7 +77,7 @@ func TestTheCallerGetsTheAnswerThoughJetStreamStaysAway(t *testing.T) {
 	})
 }
 
-func TestAClaimWhoseAnswerIsLostIsFound(t *testing.T) {
+func TestDurableClaim_LostAnswer(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -92,7 +92,7 @@ func TestAClaimWhoseAnswerIsLostIsFound(t *testing.T) {
 	})
 }
 
-func TestAClaimOfWhichNothingIsKnownIsTakenBack(t *testing.T) {
+func TestDurableClaim_TakenBack(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -112,7 +112,7 @@ func TestAClaimOfWhichNothingIsKnownIsTakenBack(t *testing.T) {
 	})
 }
 
-func TestABucketThatIsGoneIsMadeAgain(t *testing.T) {
+func TestDurable_BucketGone(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)

@@ -38,7 +38,7 @@ func (r *replica) ages() {
 	require.NoError(r.t, err)
 }
 
-func TestInAFullBucketThereIsRoomToSayThatACallRan(t *testing.T) {
+func TestDurableFull_RoomForRan(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -57,7 +57,7 @@ func TestInAFullBucketThereIsRoomToSayThatACallRan(t *testing.T) {
 	})
 }
 
-func TestInAFullBucketTheLeaseOfACallIsRenewed(t *testing.T) {
+func TestDurableFull_LeaseRenewal(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -74,7 +74,7 @@ func TestInAFullBucketTheLeaseOfACallIsRenewed(t *testing.T) {
 	})
 }
 
-func TestAnErrorThatNoMessageTakesIsTheFirstCallersAlone(t *testing.T) {
+func TestDurable_ErrorTooLarge(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -88,7 +88,7 @@ func TestAnErrorThatNoMessageTakesIsTheFirstCallersAlone(t *testing.T) {
 	})
 }
 
-func TestALargeAnswerIsReadAsItWasWritten(t *testing.T) {
+func TestDurable_LargeAnswer(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -103,7 +103,7 @@ func TestALargeAnswerIsReadAsItWasWritten(t *testing.T) {
 	})
 }
 
-func TestAnAnswerThatWasPutInStaysThoughItsAcknowledgementIsLost(t *testing.T) {
+func TestDurable_LostAcknowledgement(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)

@@ -17,7 +17,7 @@ func remembers(calls, bytes int64) func(*Config) {
 	return func(c *Config) { c.Durable.Calls, c.Durable.Bytes = calls, bytes }
 }
 
-func TestWhenAsManyCallsAreRememberedAsMayBeOthersDoNotRun(t *testing.T) {
+func TestDurableFull_ByCalls(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -39,7 +39,7 @@ func TestWhenAsManyCallsAreRememberedAsMayBeOthersDoNotRun(t *testing.T) {
 	})
 }
 
-func TestAnAnswerIsPutInThoughTheBucketIsFull(t *testing.T) {
+func TestDurableFull_Answer(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -57,7 +57,7 @@ func TestAnAnswerIsPutInThoughTheBucketIsFull(t *testing.T) {
 	})
 }
 
-func TestTheBytesOfAnswersFillTheBucket(t *testing.T) {
+func TestDurableFull_ByBytes(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -84,7 +84,7 @@ func TestTheBytesOfAnswersFillTheBucket(t *testing.T) {
 	})
 }
 
-func TestAnAnswerThatNoMessageTakesIsTheFirstCallersAlone(t *testing.T) {
+func TestDurable_AnswerTooLarge(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -99,7 +99,7 @@ func TestAnAnswerThatNoMessageTakesIsTheFirstCallersAlone(t *testing.T) {
 	})
 }
 
-func TestABucketOfOtherLimitsIsRefused(t *testing.T) {
+func TestDurable_OtherLimits(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -121,7 +121,7 @@ func TestABucketOfOtherLimitsIsRefused(t *testing.T) {
 	})
 }
 
-func TestABucketThatForgetsTheOldestIsRefused(t *testing.T) {
+func TestDurable_DiscardOld(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -141,7 +141,7 @@ func TestABucketThatForgetsTheOldestIsRefused(t *testing.T) {
 	})
 }
 
-func TestAnotherClustersBucketIsRefused(t *testing.T) {
+func TestDurable_OtherCluster(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -157,7 +157,7 @@ func TestAnotherClustersBucketIsRefused(t *testing.T) {
 	})
 }
 
-func TestWhatIsWrongWithDurableIsSaid(t *testing.T) {
+func TestDurableConfig_Errors(t *testing.T) {
 	t.Parallel()
 	for text, d := range map[string]Durable{
 		"Durable.Lease is 1ms":    {Lease: 1e6},

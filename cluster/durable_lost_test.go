@@ -10,7 +10,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-func TestOfACallWhoseNodeIsLostARepetitionLearnsThatItMayHaveRun(t *testing.T) {
+func TestDurableLost_Repetition(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -28,7 +28,7 @@ func TestOfACallWhoseNodeIsLostARepetitionLearnsThatItMayHaveRun(t *testing.T) {
 	})
 }
 
-func TestACallThatMayRunAgainDoesWhenItsNodeIsLost(t *testing.T) {
+func TestDurableLost_Idempotent(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -49,7 +49,7 @@ func TestACallThatMayRunAgainDoesWhenItsNodeIsLost(t *testing.T) {
 	})
 }
 
-func TestADurableCallThatMayRunAgainGoesOnAtAnotherNodeOfTheName(t *testing.T) {
+func TestDurableLost_PoolRunsAgain(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		got, s := lostUnderWay(t, rebook)
@@ -59,7 +59,7 @@ func TestADurableCallThatMayRunAgainGoesOnAtAnotherNodeOfTheName(t *testing.T) {
 	})
 }
 
-func TestADurableCallLearnsFromAnotherNodeOfTheNameThatItMayHaveRun(t *testing.T) {
+func TestDurableLost_MayHaveRun(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		got, s := lostUnderWay(t, book)
@@ -93,7 +93,7 @@ func lostUnderWay(t *testing.T, f asterisque.Function[int, string]) (outcome, *b
 	return <-out, s
 }
 
-func TestTheAnswerOutlivesTheNodeThatRanTheCall(t *testing.T) {
+func TestDurableLost_AnswerStays(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -108,7 +108,7 @@ func TestTheAnswerOutlivesTheNodeThatRanTheCall(t *testing.T) {
 	})
 }
 
-func TestWhatANodeEndsByClosingNobodyWaitsFor(t *testing.T) {
+func TestDurableLost_NodeCloses(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -123,7 +123,7 @@ func TestWhatANodeEndsByClosingNobodyWaitsFor(t *testing.T) {
 	})
 }
 
-func TestTheLeaseOfALongCallIsRenewed(t *testing.T) {
+func TestDurable_LongCall(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -153,7 +153,7 @@ func (s *bookings) cutOff(a, b *replica, key []byte, f asterisque.Function[int, 
 	return outcome{text, err}
 }
 
-func TestANodeThatWasTakenForLostMayAnswerYet(t *testing.T) {
+func TestDurableLost_LateAnswer(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -173,7 +173,7 @@ func TestANodeThatWasTakenForLostMayAnswerYet(t *testing.T) {
 	})
 }
 
-func TestANodeThatWasTakenForLostIsWaitedForAgain(t *testing.T) {
+func TestDurableLost_WaitsAgain(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -191,7 +191,7 @@ func TestANodeThatWasTakenForLostIsWaitedForAgain(t *testing.T) {
 	})
 }
 
-func TestTheCallerOfANodeThatWasTakenForLostGetsTheAnswerOfTheOther(t *testing.T) {
+func TestDurableLost_OtherAnswer(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -212,7 +212,7 @@ func TestTheCallerOfANodeThatWasTakenForLostGetsTheAnswerOfTheOther(t *testing.T
 	})
 }
 
-func TestTheCallerOfANodeThatWasTakenForLostLearnsThatOthersRunTheCall(t *testing.T) {
+func TestDurableLost_OtherRun(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)

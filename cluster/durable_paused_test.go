@@ -15,9 +15,9 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// TestThePausedBooking is the process that is paused: a replica that prints its address, prints a
+// TestDurablePaused_Process is the process that is paused: a replica that prints its address, prints a
 // line when it runs a call, and runs the call until it reads a line.
-func TestThePausedBooking(t *testing.T) {
+func TestDurablePaused_Process(t *testing.T) {
 	url, in := inChild(t), bufio.NewScanner(os.Stdin)
 	svc := asterisque.NewService()
 	book.Handle(svc, func(context.Context, int) (string, error) {
@@ -34,7 +34,7 @@ func TestThePausedBooking(t *testing.T) {
 	<-t.Context().Done() // it is killed
 }
 
-func TestAProcessThatWasPausedDoesNotRunACallAgain(t *testing.T) {
+func TestDurablePaused_NoSecondRun(t *testing.T) {
 	t.Parallel()
 	s := newBookings(t)
 	b := s.replica("b", answers("at b"), lease(time.Second))
@@ -54,7 +54,7 @@ func TestAProcessThatWasPausedDoesNotRunACallAgain(t *testing.T) {
 	require.Zero(t, s.runs.Load())
 }
 
-func TestOfACallWhoseProcessIsKilledARepetitionLearnsThatItMayHaveRun(t *testing.T) {
+func TestDurablePaused_Killed(t *testing.T) {
 	t.Parallel()
 	s := newBookings(t)
 	b := s.replica("b", answers("at b"), lease(time.Second))
@@ -74,7 +74,7 @@ type pausedReplica struct {
 }
 
 func (s *bookings) pausedProcess() *pausedReplica {
-	p := startChild(s.t, "TestThePausedBooking", s.b.URL())
+	p := startChild(s.t, "TestDurablePaused_Process", s.b.URL())
 	node := asterisque.NewNode()
 	s.t.Cleanup(func() { node.Close() })
 	session, err := node.Dial(s.t.Context(), p.said())

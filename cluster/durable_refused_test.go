@@ -9,7 +9,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-func TestWhatAnInterceptorSaysOfACallThatRanIsRemembered(t *testing.T) {
+func TestDurableRefused_AfterRun(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -31,7 +31,7 @@ func TestWhatAnInterceptorSaysOfACallThatRanIsRemembered(t *testing.T) {
 	})
 }
 
-func TestAHandlerThatFailsSinceAPostedCallExpiredHasRun(t *testing.T) {
+func TestDurable_ErrorOfExpiredPost(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -48,7 +48,7 @@ func TestAHandlerThatFailsSinceAPostedCallExpiredHasRun(t *testing.T) {
 	})
 }
 
-func TestACallThatIsRefusedAgainAndAgainHasOnePlaceOfItsShare(t *testing.T) {
+func TestDurableRefused_OnePlace(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)

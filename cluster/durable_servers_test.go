@@ -34,7 +34,7 @@ func freeAddresses(t *testing.T, n int) (all []string) {
 	return all
 }
 
-func TestThreeServersRememberThoughOneOfThemIsLost(t *testing.T) {
+func TestDurable_ServerLost(t *testing.T) {
 	t.Parallel()
 	all, urls := threeBrokers(t)
 	s := &bookings{t: t, b: all[0]}

@@ -12,7 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-func TestARepetitionAtAnotherReplicaGetsTheAnswerOfTheFirstCall(t *testing.T) {
+func TestDurable_OtherReplica(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -30,7 +30,7 @@ func TestARepetitionAtAnotherReplicaGetsTheAnswerOfTheFirstCall(t *testing.T) {
 	})
 }
 
-func TestARepetitionGetsTheErrorOfTheFirstCall(t *testing.T) {
+func TestDurable_SameError(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -49,7 +49,7 @@ func TestARepetitionGetsTheErrorOfTheFirstCall(t *testing.T) {
 	})
 }
 
-func TestARepetitionWaitsForTheCallThatRunsElsewhere(t *testing.T) {
+func TestDurable_RepetitionWaits(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -69,7 +69,7 @@ func TestARepetitionWaitsForTheCallThatRunsElsewhere(t *testing.T) {
 	})
 }
 
-func TestAKeyStandsForOneCallAlone(t *testing.T) {
+func TestDurable_KeyReused(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -114,7 +114,7 @@ func TestDurable_SameBytesInAnotherCodec(t *testing.T) {
 	})
 }
 
-func TestWhatAnInterceptorRefusesIsNotRemembered(t *testing.T) {
+func TestDurable_InterceptorRefuses(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -132,7 +132,7 @@ func TestWhatAnInterceptorRefusesIsNotRemembered(t *testing.T) {
 	})
 }
 
-func TestCallersThatHaveProvedWhoTheyAreHaveKeysOfTheirOwn(t *testing.T) {
+func TestDurable_KeysPerSubject(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -153,7 +153,7 @@ func TestCallersThatHaveProvedWhoTheyAreHaveKeysOfTheirOwn(t *testing.T) {
 	})
 }
 
-func TestOtherCallsCostTheBucketNothing(t *testing.T) {
+func TestDurable_OtherCallsAreFree(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -166,7 +166,7 @@ func TestOtherCallsCostTheBucketNothing(t *testing.T) {
 	})
 }
 
-func TestTheRecordOfACallTellsNeitherOwnerNorKey(t *testing.T) {
+func TestDurableRecord_HidesKey(t *testing.T) {
 	t.Parallel()
 	d := &durables{}
 	require.Regexp(t, "^[0-9a-f]{64}$", d.callOf("subject alice", []byte("order 1"), 20, nil).name)
@@ -174,7 +174,7 @@ func TestTheRecordOfACallTellsNeitherOwnerNorKey(t *testing.T) {
 	require.NotEqual(t, d.callOf("", []byte("k"), 20, []byte("1")).digest, d.callOf("", []byte("k"), 20, []byte("2")).digest)
 }
 
-func TestRecordsAreReadAsTheyWereWritten(t *testing.T) {
+func TestDurableRecord_RoundTrip(t *testing.T) {
 	t.Parallel()
 	runs := &durableRecord{Version: durableVersion, State: durableRuns, Node: "a", Instance: "i", Run: "r", Function: 20, Digest: "d", Lease: 1000}
 	abort := &asterisque.Abort{Code: codec.Failed, Message: "two\nlines", Detail: []byte("{\n}")}
@@ -190,7 +190,7 @@ func TestRecordsAreReadAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-func TestRecordsWithoutAnAnswerAreOfOneSize(t *testing.T) {
+func TestDurableRecord_SameSize(t *testing.T) {
 	t.Parallel()
 	runs := &durableRecord{Version: durableVersion, State: durableRuns, Run: "r", Lease: 1000}
 	size := func(r *durableRecord, revision uint64) int {

@@ -13,7 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-func TestAttackOnBucketsByTheSubjectsOfRepliesOfEndpoints(t *testing.T) {
+func TestAttackEndpoint_ReplySubjects(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		nc, stranger := nodeAndStranger(t)
@@ -32,7 +32,7 @@ func TestAttackOnBucketsByTheSubjectsOfRepliesOfEndpoints(t *testing.T) {
 	})
 }
 
-func TestAttackByRequestsBeyondThoseThatRunAtOnce(t *testing.T) {
+func TestAttackEndpoint_ManyRequests(t *testing.T) {
 	nc, stranger := nodeAndStranger(t)
 	svc, begun, letGo := heldService()
 	offering(t, nc, svc, []Endpoint{{Function: 10}})
@@ -54,7 +54,7 @@ func TestAttackByRequestsBeyondThoseThatRunAtOnce(t *testing.T) {
 	require.Equal(t, "9", string(requested(t, stranger, "orders.held", "9").Data), "there is room again")
 }
 
-func TestAttackByOneEndpointDoesNotStopAnother(t *testing.T) {
+func TestAttackEndpoint_OthersServe(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		nc, stranger := nodeAndStranger(t)
@@ -70,7 +70,7 @@ func TestAttackByOneEndpointDoesNotStopAnother(t *testing.T) {
 	})
 }
 
-func TestRequestsWithoutAReplySubjectAreRun(t *testing.T) {
+func TestEndpoint_WithoutReplySubject(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		nc, stranger := nodeAndStranger(t)
@@ -83,7 +83,7 @@ func TestRequestsWithoutAReplySubjectAreRun(t *testing.T) {
 	})
 }
 
-func TestAttackByGiantParameters(t *testing.T) {
+func TestAttackEndpoint_GiantParameters(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		nc, stranger := nodeAndStranger(t)

@@ -45,7 +45,7 @@ func replyIn(t *testing.T, sub *nats.Subscription) *nats.Msg {
 	return m
 }
 
-func TestCloseAnswersWhatHasComeAndTakesNoMore(t *testing.T) {
+func TestEndpointClose_Drains(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
@@ -66,7 +66,7 @@ func TestCloseAnswersWhatHasComeAndTakesNoMore(t *testing.T) {
 	})
 }
 
-func TestCloseCutsWhatStillRunsWhenItsContextEnds(t *testing.T) {
+func TestEndpointClose_ContextEnds(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
@@ -82,7 +82,7 @@ func TestCloseCutsWhatStillRunsWhenItsContextEnds(t *testing.T) {
 	})
 }
 
-func TestCloseOfAConnectionThatIsClosedDoesNotWait(t *testing.T) {
+func TestEndpointClose_Disconnected(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))

@@ -15,7 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-func TestARequestCallsTheFunction(t *testing.T) {
+func TestEndpoint_Request(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
@@ -33,7 +33,7 @@ func TestARequestCallsTheFunction(t *testing.T) {
 	})
 }
 
-func TestACallThatFailsHasTheHeadersOfPackageMicro(t *testing.T) {
+func TestEndpoint_ErrorHeaders(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
@@ -54,7 +54,7 @@ func TestACallThatFailsHasTheHeadersOfPackageMicro(t *testing.T) {
 	})
 }
 
-func TestAResultThatIsLargerThanAMessageIsAnErrorThatSaysSo(t *testing.T) {
+func TestEndpoint_LargeResult(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
@@ -66,7 +66,7 @@ func TestAResultThatIsLargerThanAMessageIsAnErrorThatSaysSo(t *testing.T) {
 	})
 }
 
-func TestARequestThatTakesTooLongIsCut(t *testing.T) {
+func TestEndpoint_Timeout(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
@@ -83,7 +83,7 @@ func TestARequestThatTakesTooLongIsCut(t *testing.T) {
 	})
 }
 
-func TestTheTraceOfARequestTravelsWithTheCall(t *testing.T) {
+func TestEndpoint_Trace(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
@@ -109,7 +109,7 @@ func TestTheTraceOfARequestTravelsWithTheCall(t *testing.T) {
 	})
 }
 
-func TestToolsShowAnEndpointWithItsSubjectAndItsNumbers(t *testing.T) {
+func TestEndpoint_Tools(t *testing.T) {
 	t.Parallel()
 	nc := microConn(t, microBroker(t, ""))
 	svc := microService()
@@ -134,7 +134,7 @@ func TestToolsShowAnEndpointWithItsSubjectAndItsNumbers(t *testing.T) {
 	require.EqualValues(t, 1, total.Calls, "those of the function come by whatever way")
 }
 
-func TestNodesOfOneNameShareTheRequests(t *testing.T) {
+func TestEndpoint_QueueGroup(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
@@ -154,7 +154,7 @@ func TestNodesOfOneNameShareTheRequests(t *testing.T) {
 	})
 }
 
-func TestEndpointsGoOnWhenTheirSessionIsLost(t *testing.T) {
+func TestEndpoint_SessionLost(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
@@ -172,7 +172,7 @@ func TestEndpointsGoOnWhenTheirSessionIsLost(t *testing.T) {
 	})
 }
 
-func TestARequestToANodeThatIsClosedIsRefusedAtOnce(t *testing.T) {
+func TestEndpoint_ClosedNode(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))

@@ -14,7 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-func TestWhatCannotBeOfferedIsAnErrorThatSaysWhy(t *testing.T) {
+func TestEndpoint_Errors(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
@@ -44,7 +44,7 @@ func TestWhatCannotBeOfferedIsAnErrorThatSaysWhy(t *testing.T) {
 	})
 }
 
-func TestANodeThatRefusesThePeerOfItsEndpointsIsAnError(t *testing.T) {
+func TestEndpoint_PeerRefused(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		opt  asterisque.Option
@@ -74,7 +74,7 @@ func TestANodeThatRefusesThePeerOfItsEndpointsIsAnError(t *testing.T) {
 	}
 }
 
-func TestNothingWaitsForANodeBeyondTheContext(t *testing.T) {
+func TestEndpoint_ContextEnds(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		svc := microService()
@@ -92,7 +92,7 @@ func TestNothingWaitsForANodeBeyondTheContext(t *testing.T) {
 	})
 }
 
-func TestASubjectThatTheServerDoesNotAllowIsAnErrorThatNamesIt(t *testing.T) {
+func TestEndpoint_ForbiddenSubject(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, `{user: narrow, password: p, permissions: {subscribe: "orders.greet"}}`), nats.UserInfo("narrow", "p"))
@@ -106,7 +106,7 @@ func TestASubjectThatTheServerDoesNotAllowIsAnErrorThatNamesIt(t *testing.T) {
 	})
 }
 
-func TestNoEndpointsAreNone(t *testing.T) {
+func TestEndpoint_None(t *testing.T) {
 	t.Parallel()
 	e, err := newEndpoints(t.Context(), nil, "orders", nil, nil, nil)
 	require.NoError(t, err)
@@ -114,7 +114,7 @@ func TestNoEndpointsAreNone(t *testing.T) {
 	require.NoError(t, e.close(t.Context()))
 }
 
-func TestAnUntypedFunctionGetsThePayloadAsItIs(t *testing.T) {
+func TestEndpoint_UntypedFunction(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))

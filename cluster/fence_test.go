@@ -12,7 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/race"
 )
 
-func TestAPeerRefusesAHolderOfBefore(t *testing.T) {
+func TestFence_OldHolder(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
@@ -42,7 +42,7 @@ func TestAPeerRefusesAHolderOfBefore(t *testing.T) {
 	})
 }
 
-func TestAPeerThatKnowsNothingOfAKeyAsks(t *testing.T) {
+func TestFence_UnknownKey(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
@@ -63,7 +63,7 @@ func TestAPeerThatKnowsNothingOfAKeyAsks(t *testing.T) {
 	})
 }
 
-func TestAnEpochThatIsMadeUpIsRefusedAndForgotten(t *testing.T) {
+func TestFence_ForgedEpoch(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
@@ -80,7 +80,7 @@ func TestAnEpochThatIsMadeUpIsRefusedAndForgotten(t *testing.T) {
 	})
 }
 
-func TestWithoutNATSOnlyEpochsThatAreKnownGetIn(t *testing.T) {
+func TestFence_WithoutNATS(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
@@ -97,7 +97,7 @@ func TestWithoutNATSOnlyEpochsThatAreKnownGetIn(t *testing.T) {
 	})
 }
 
-func TestLookupsAreBounded(t *testing.T) {
+func TestFence_LookupLimit(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
@@ -116,7 +116,7 @@ func TestLookupsAreBounded(t *testing.T) {
 	})
 }
 
-func TestACallToTheHolderIsServedByTheHolderOnly(t *testing.T) {
+func TestFence_OnlyHolderServes(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
@@ -140,7 +140,7 @@ func TestACallToTheHolderIsServedByTheHolderOnly(t *testing.T) {
 	})
 }
 
-func TestMetadataOfClaimsThatIsMalformedIsNamed(t *testing.T) {
+func TestFence_BadMetadata(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
@@ -158,7 +158,7 @@ func TestMetadataOfClaimsThatIsMalformedIsNamed(t *testing.T) {
 	})
 }
 
-func TestTheEpochsOfKeysThatWereUsedLastAreRemembered(t *testing.T) {
+func TestFenceEpochs_LastUsed(t *testing.T) {
 	t.Parallel()
 	e := newFenceEpochs(2)
 	require.Zero(t, e.of("a"))
@@ -176,7 +176,7 @@ func TestTheEpochsOfKeysThatWereUsedLastAreRemembered(t *testing.T) {
 	require.Len(t, e.byKey, 2)
 }
 
-func TestTheFenceCostsOtherCallsNothing(t *testing.T) {
+func TestFence_OtherCallsAreFree(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector drops pooled objects")
 	}

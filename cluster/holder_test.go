@@ -51,7 +51,7 @@ func requireServedBy(t *testing.T, who string, on asterisque.Caller, opts ...ast
 	require.Equal(t, who, got)
 }
 
-func TestCallsGoToTheHolderOfAKey(t *testing.T) {
+func TestHolder_Call(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s, a, b, on, _ := holders(t)
@@ -74,7 +74,7 @@ func TestCallsGoToTheHolderOfAKey(t *testing.T) {
 	})
 }
 
-func TestCallsWaitAsLongAsNobodyHoldsAKey(t *testing.T) {
+func TestHolder_WaitsForClaim(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s, a, _, on, _ := holders(t)
@@ -96,7 +96,7 @@ func TestCallsWaitAsLongAsNobodyHoldsAKey(t *testing.T) {
 	})
 }
 
-func TestTheWaitForAHolderEndsWithTheCall(t *testing.T) {
+func TestHolder_ContextEnds(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		_, a, _, on, _ := holders(t)
@@ -127,7 +127,7 @@ func TestTheWaitForAHolderEndsWithTheCall(t *testing.T) {
 	})
 }
 
-func TestACallThatFailsFastWhileOthersWaitDoesSo(t *testing.T) {
+func TestHolder_FailFast(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		_, a, _, on, _ := holders(t)
@@ -146,7 +146,7 @@ func TestACallThatFailsFastWhileOthersWaitDoesSo(t *testing.T) {
 	})
 }
 
-func TestCallsGoOnWhenTheHolderIsReplaced(t *testing.T) {
+func TestHolder_Replaced(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		_, a, b, on, at := holders(t)
@@ -175,7 +175,7 @@ func (s *holderSearch) searching() bool {
 }
 
 // The entry of the holder stays until it expires.
-func TestCallsTryAHolderThatIsAwayAgain(t *testing.T) {
+func TestHolder_Unreachable(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		_, a, _, on, at := holders(t)
@@ -206,7 +206,7 @@ func TestCallsTryAHolderThatIsAwayAgain(t *testing.T) {
 }
 
 // The node reports that it no longer holds the key, while NATS still has its entry.
-func TestCallsTryAHolderThatHasGivenUpAgainAndAgain(t *testing.T) {
+func TestHolder_StaleEntry(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		_, a, b, on, _ := holders(t)
@@ -223,7 +223,7 @@ func TestCallsTryAHolderThatHasGivenUpAgainAndAgain(t *testing.T) {
 	})
 }
 
-func TestACallThatMayHaveRunIsNotRepeated(t *testing.T) {
+func TestHolder_MayHaveRun(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		_, a, b, on, at := holders(t)
@@ -245,7 +245,7 @@ func TestACallThatMayHaveRunIsNotRepeated(t *testing.T) {
 	})
 }
 
-func TestWhatWaitingDoesNotMendEndsACall(t *testing.T) {
+func TestHolder_FinalErrors(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		_, a, _, on, at := holders(t)
@@ -262,7 +262,7 @@ func TestWhatWaitingDoesNotMendEndsACall(t *testing.T) {
 	})
 }
 
-func TestAHolderMayCallAHolder(t *testing.T) {
+func TestHolder_Nested(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		_, a, b, on, _ := holders(t)

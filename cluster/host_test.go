@@ -27,7 +27,7 @@ func hosted(t *testing.T, c *Cluster, name, id string) *Hosted {
 	return h
 }
 
-func TestAHostedNodeIsReachedByItsName(t *testing.T) {
+func TestHost_CalledByName(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{})
@@ -51,7 +51,7 @@ func TestAHostedNodeIsReachedByItsName(t *testing.T) {
 	})
 }
 
-func TestAHostedNodeIsReplacedAndLeavesWithItsHost(t *testing.T) {
+func TestHost_ReplacedAndLeaves(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{})
@@ -71,7 +71,7 @@ func TestAHostedNodeIsReplacedAndLeavesWithItsHost(t *testing.T) {
 	})
 }
 
-func TestANameOfOthersCannotBeHosted(t *testing.T) {
+func TestHost_NameTaken(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{})

@@ -21,7 +21,7 @@ func proving(a *testtls.Authority, cfg Config, identity string) Config {
 	return cfg
 }
 
-func TestANodeProvesThatItIsOfTheName(t *testing.T) {
+func TestIdentity_Proof(t *testing.T) {
 	t.Parallel()
 	a := testtls.NewAuthority(t)
 	for how, secure := range map[string]func(Config) Config{
@@ -44,7 +44,7 @@ func TestANodeProvesThatItIsOfTheName(t *testing.T) {
 	}
 }
 
-func TestResumedSessionsOutliveNATSWithTLSBetweenTheEnds(t *testing.T) {
+func TestIdentity_ResumeThroughNATS(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		a, dir := testtls.NewAuthority(t), t.TempDir()

@@ -13,7 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/broker"
 )
 
-func TestNodesAreCalledByName(t *testing.T) {
+func TestJoin_CalledByName(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{})
@@ -25,7 +25,7 @@ func TestNodesAreCalledByName(t *testing.T) {
 	})
 }
 
-func TestASessionGoesDirectlyWhereAnAddressAnswers(t *testing.T) {
+func TestDial_AddressFirst(t *testing.T) {
 	t.Parallel()
 	b := start(t, broker.Config{})
 	joined(t, listening(config(b, "direct", "a")))
@@ -40,7 +40,7 @@ func TestASessionGoesDirectlyWhereAnAddressAnswers(t *testing.T) {
 	}
 }
 
-func TestANodeIsCalledByItsID(t *testing.T) {
+func TestJoin_CalledByID(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{})
@@ -60,7 +60,7 @@ func TestANodeIsCalledByItsID(t *testing.T) {
 	})
 }
 
-func TestCallsWaitForANodeOfTheName(t *testing.T) {
+func TestCaller_WaitsForNode(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{})
@@ -75,7 +75,7 @@ func TestCallsWaitForANodeOfTheName(t *testing.T) {
 	})
 }
 
-func TestCallersCall(t *testing.T) {
+func TestJoin_CallBack(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		// a node that only dials out is called through NATS, and can call back
@@ -90,7 +90,7 @@ func TestCallersCall(t *testing.T) {
 	})
 }
 
-func TestCallsStayInTheRegionWhileSomebodyIsThere(t *testing.T) {
+func TestCaller_Near(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{})
@@ -109,7 +109,7 @@ func TestCallsStayInTheRegionWhileSomebodyIsThere(t *testing.T) {
 	})
 }
 
-func TestTheNodesOfANameAreListed(t *testing.T) {
+func TestMembers_List(t *testing.T) {
 	t.Parallel()
 	b := start(t, broker.Config{})
 	cfg := listening(config(b, "orders", "a"))
@@ -131,7 +131,7 @@ func TestTheNodesOfANameAreListed(t *testing.T) {
 	require.Empty(t, none)
 }
 
-func TestTwoNodesOfOneIDHaveDifferentNames(t *testing.T) {
+func TestJoin_SameIDOtherNames(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{})
@@ -145,7 +145,7 @@ func TestTwoNodesOfOneIDHaveDifferentNames(t *testing.T) {
 	})
 }
 
-func TestANameIsWatchedWhileItIsInUse(t *testing.T) {
+func TestWatch_WhileInUse(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{})
@@ -167,7 +167,7 @@ func TestANameIsWatchedWhileItIsInUse(t *testing.T) {
 	})
 }
 
-func TestWhatIsAskedOfANodeThatHasLeftFails(t *testing.T) {
+func TestJoin_AfterClose(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{})
@@ -191,7 +191,7 @@ func TestWhatIsAskedOfANodeThatHasLeftFails(t *testing.T) {
 	})
 }
 
-func TestTheWaitForNATSEndsWithItsContext(t *testing.T) {
+func TestJoin_ContextEnds(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{})
@@ -202,7 +202,7 @@ func TestTheWaitForNATSEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestWithoutAURLTheFirstNodeStartsTheNATSServerOfThisMachine(t *testing.T) {
+func TestJoin_OwnServer(t *testing.T) {
 	t.Parallel()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -218,7 +218,7 @@ func TestWithoutAURLTheFirstNodeStartsTheNATSServerOfThisMachine(t *testing.T) {
 	answering(t, callerOf(t, c, "orders"), "a")
 }
 
-func TestAnAddressThatIsNoNATSServerIsAnErrorAndNotReplaced(t *testing.T) {
+func TestJoin_NotNATS(t *testing.T) {
 	t.Parallel()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -237,7 +237,7 @@ func TestAnAddressThatIsNoNATSServerIsAnErrorAndNotReplaced(t *testing.T) {
 	require.ErrorContains(t, err, "connecting to NATS")
 }
 
-func TestOfNodesThatStartAtOnceOneStartsTheNATSServer(t *testing.T) {
+func TestJoin_OneStartsServer(t *testing.T) {
 	t.Parallel()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -265,7 +265,7 @@ func TestOfNodesThatStartAtOnceOneStartsTheNATSServer(t *testing.T) {
 	require.Equal(t, 1, started)
 }
 
-func TestAPoolEndsWithItsNode(t *testing.T) {
+func TestJoin_PoolEnds(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{})

@@ -11,7 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/broker"
 )
 
-func TestAKeyLeadsToTheNodeThatHoldsIt(t *testing.T) {
+func TestKeys_HolderServes(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{})
@@ -42,7 +42,7 @@ func TestAKeyLeadsToTheNodeThatHoldsIt(t *testing.T) {
 	})
 }
 
-func TestACallForAKeyGoesToTheNextHolderWhenOneIsLost(t *testing.T) {
+func TestKeys_HolderLost(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{})
@@ -62,7 +62,7 @@ func TestACallForAKeyGoesToTheNextHolderWhenOneIsLost(t *testing.T) {
 	})
 }
 
-func TestNodesRefuseAnOlderHolder(t *testing.T) {
+func TestKeys_OldHolder(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{})
@@ -88,7 +88,7 @@ func TestNodesRefuseAnOlderHolder(t *testing.T) {
 	})
 }
 
-func TestTheKeysOfANodeThatLeavesAreFreeAtOnce(t *testing.T) {
+func TestKeys_NodeLeaves(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{})
@@ -106,7 +106,7 @@ func TestTheKeysOfANodeThatLeavesAreFreeAtOnce(t *testing.T) {
 	})
 }
 
-func TestOfTooManyNodesThatHoldKeysTheOldestGoes(t *testing.T) {
+func TestKeys_PeerLimit(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{})

@@ -21,7 +21,7 @@ func answersFor(t *testing.T, svc *asterisque.Service) *toolsAnswers {
 	return a
 }
 
-func TestAnAnswerIsGivenAgainForAWhile(t *testing.T) {
+func TestToolsAnswer_Reused(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		a := answersFor(t, microService())
@@ -34,7 +34,7 @@ func TestAnAnswerIsGivenAgainForAWhile(t *testing.T) {
 	})
 }
 
-func TestAnAnswerThatTakesLongIsGivenForLonger(t *testing.T) {
+func TestToolsAnswer_SlowToMake(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		a := answersFor(t, nil)
@@ -51,7 +51,7 @@ func TestAnAnswerThatTakesLongIsGivenForLonger(t *testing.T) {
 	})
 }
 
-func TestNothingAnswersAVerbThatIsNone(t *testing.T) {
+func TestToolsAnswer_UnknownVerb(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		a := answersFor(t, nil)
@@ -61,7 +61,7 @@ func TestNothingAnswersAVerbThatIsNone(t *testing.T) {
 	})
 }
 
-func TestNoMoreIsAnsweredThanTheAllowance(t *testing.T) {
+func TestToolsAnswer_Limit(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		a := answersFor(t, nil)
@@ -83,7 +83,7 @@ func TestNoMoreIsAnsweredThanTheAllowance(t *testing.T) {
 	})
 }
 
-func TestAnAllowanceIsNotLostToThoseWhoAskAllTheTime(t *testing.T) {
+func TestAllowance_ManyRequests(t *testing.T) {
 	t.Parallel()
 	a, now := new(allowance), time.Now()
 	sent := 0
@@ -96,7 +96,7 @@ func TestAnAllowanceIsNotLostToThoseWhoAskAllTheTime(t *testing.T) {
 	require.InDelta(t, 2*1024, sent, 1)
 }
 
-func TestAMessageBeyondTheAllowanceIsMadeUpFor(t *testing.T) {
+func TestAllowance_LargeMessage(t *testing.T) {
 	t.Parallel()
 	a, now := new(allowance), time.Now()
 	a.spend(now, 10<<20)
@@ -104,7 +104,7 @@ func TestAMessageBeyondTheAllowanceIsMadeUpFor(t *testing.T) {
 	require.True(t, a.any(now.Add(9*time.Second+1)))
 }
 
-func TestAnAnswerThatDoesNotFitLeavesEndpointsOutAndSaysSo(t *testing.T) {
+func TestToolsAnswer_TooLarge(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		svc := asterisque.NewService()

@@ -42,7 +42,7 @@ func requireUntouched(t *testing.T, kv jetstream.KeyValue) {
 	require.Zero(t, status.Values())
 }
 
-func TestAttackOnBucketsByTheSubjectsOfReplies(t *testing.T) {
+func TestAttackTools_ReplySubjects(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		nc, stranger := nodeAndStranger(t)
@@ -59,7 +59,7 @@ func TestAttackOnBucketsByTheSubjectsOfReplies(t *testing.T) {
 	})
 }
 
-func TestAttackByAFloodOfPings(t *testing.T) {
+func TestAttackTools_PingFlood(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		nc, stranger := nodeAndStranger(t)
@@ -79,7 +79,7 @@ func TestAttackByAFloodOfPings(t *testing.T) {
 	})
 }
 
-func TestAttackByRequestsThatAreNone(t *testing.T) {
+func TestAttackTools_BadRequests(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		nc, stranger := nodeAndStranger(t)
@@ -105,7 +105,7 @@ func TestAttackByRequestsThatAreNone(t *testing.T) {
 	})
 }
 
-func TestAttackByAnswersInTheNameOfANode(t *testing.T) {
+func TestAttackTools_ForgedAnswers(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		nc, stranger := nodeAndStranger(t)

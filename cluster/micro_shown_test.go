@@ -11,7 +11,7 @@ import (
 
 func nil0(context.Context, int) (int, error) { return 0, nil }
 
-func TestNamesOfEndpointsAreValidAndDifferent(t *testing.T) {
+func TestTools_EndpointNames(t *testing.T) {
 	t.Parallel()
 	svc := asterisque.NewService()
 	for number, name := range []string{"plain", "a.b", "a b", "a_b_2", "", "größe", "a.b", "$SRV.*.>"} {

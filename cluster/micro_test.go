@@ -14,7 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-func TestToolsFindTheNodesByNameAndByID(t *testing.T) {
+func TestTools_NameAndID(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := microBroker(t, "")
@@ -40,7 +40,7 @@ func TestToolsFindTheNodesByNameAndByID(t *testing.T) {
 	})
 }
 
-func TestToolsShowTheFunctionsOfANode(t *testing.T) {
+func TestTools_Functions(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
@@ -64,7 +64,7 @@ func TestToolsShowTheFunctionsOfANode(t *testing.T) {
 	})
 }
 
-func TestToolsShowTheNumbersOfTheFunctions(t *testing.T) {
+func TestTools_Stats(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
@@ -105,7 +105,7 @@ func sessionWith(t *testing.T, node *asterisque.Node) *asterisque.Session {
 	return s
 }
 
-func TestToolsAnswerAgainWhenTheServerIsBack(t *testing.T) {
+func TestTools_Reconnect(t *testing.T) {
 	b, err := broker.Start(broker.Config{})
 	require.NoError(t, err)
 	addr := b.Server().Addr().String()
@@ -123,7 +123,7 @@ func TestToolsAnswerAgainWhenTheServerIsBack(t *testing.T) {
 	}, soon, 10*time.Millisecond)
 }
 
-func TestAMistakenVersionIsAnError(t *testing.T) {
+func TestTools_BadVersion(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
@@ -134,7 +134,7 @@ func TestAMistakenVersionIsAnError(t *testing.T) {
 	})
 }
 
-func TestToolsSayWhichSubjectTheServerDoesNotAllow(t *testing.T) {
+func TestTools_ForbiddenSubject(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := microBroker(t, `{user: narrow, password: p, permissions: {subscribe: ["$SRV.*", "$SRV.*.orders", "_INBOX.>"]}}`)
@@ -146,7 +146,7 @@ func TestToolsSayWhichSubjectTheServerDoesNotAllow(t *testing.T) {
 	})
 }
 
-func TestToolsOfAConnectionThatIsClosedAreAnErrorAndEndInPeace(t *testing.T) {
+func TestTools_Disconnected(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
@@ -158,7 +158,7 @@ func TestToolsOfAConnectionThatIsClosedAreAnErrorAndEndInPeace(t *testing.T) {
 	})
 }
 
-func TestToolsDoNotWaitLongerThanTheirContext(t *testing.T) {
+func TestTools_ContextEnds(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))

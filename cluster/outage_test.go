@@ -18,7 +18,7 @@ func restarted(b *broker.Broker, dir string) broker.Config {
 	return broker.Config{Name: b.Server().Name(), Dir: dir}
 }
 
-func TestDirectSessionsAndTheLastAddressesServeWhileNATSIsAway(t *testing.T) {
+func TestOutage_DirectSessions(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -41,7 +41,7 @@ func TestDirectSessionsAndTheLastAddressesServeWhileNATSIsAway(t *testing.T) {
 	})
 }
 
-func TestSessionsThroughNATSAreMadeAnewWhenItIsBack(t *testing.T) {
+func TestOutage_SessionsThroughNATS(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -58,7 +58,7 @@ func TestSessionsThroughNATSAreMadeAnewWhenItIsBack(t *testing.T) {
 	})
 }
 
-func TestNodesSayAgainThatTheyAreThereWhenJetStreamHasLostAll(t *testing.T) {
+func TestOutage_JetStreamLostAll(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{})
@@ -83,7 +83,7 @@ func TestNodesSayAgainThatTheyAreThereWhenJetStreamHasLostAll(t *testing.T) {
 	})
 }
 
-func TestABucketThatWasDeletedIsMadeAgain(t *testing.T) {
+func TestOutage_BucketDeleted(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{})
@@ -102,7 +102,7 @@ func TestABucketThatWasDeletedIsMadeAgain(t *testing.T) {
 	})
 }
 
-func TestWatchTellsThatNATSCannotBeAsked(t *testing.T) {
+func TestOutage_Watch(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{})

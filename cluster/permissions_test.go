@@ -19,7 +19,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/natswire"
 )
 
-func TestThePermissionsOfThePageSuffice(t *testing.T) {
+func TestPermissions_Suffice(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := guarded(t)
@@ -42,7 +42,7 @@ func TestThePermissionsOfThePageSuffice(t *testing.T) {
 	})
 }
 
-func TestThePermissionsOfThePageSufficeForKeys(t *testing.T) {
+func TestPermissions_Keys(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := kept(t)
@@ -73,7 +73,7 @@ func TestThePermissionsOfThePageSufficeForKeys(t *testing.T) {
 	})
 }
 
-func TestThePermissionsOfThePageSufficeForDurableCalls(t *testing.T) {
+func TestPermissions_DurableCalls(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := &bookings{t: t, b: kept(t)}
@@ -91,7 +91,7 @@ func TestThePermissionsOfThePageSufficeForDurableCalls(t *testing.T) {
 	})
 }
 
-func TestThePermissionsOfThePageSufficeForCallsThatWait(t *testing.T) {
+func TestPermissions_PostedCalls(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := &bookings{t: t, b: kept(t)}
@@ -107,7 +107,7 @@ func TestThePermissionsOfThePageSufficeForCallsThatWait(t *testing.T) {
 	})
 }
 
-func TestThePermissionsOfThePageSufficeForSessionsThatGoOnAnywhere(t *testing.T) {
+func TestPermissions_ResumeAnywhere(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b, balance := kept(t), new(balancer)
@@ -143,7 +143,7 @@ func (s *sessionRecords) areThere() bool {
 	return len(s.own) > 0 && len(s.missing) == 0
 }
 
-func TestANodeLeavesLostOnesAndKeysToThoseWhoMayHaveThem(t *testing.T) {
+func TestPermissions_Reaper(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := guarded(t)
@@ -157,7 +157,7 @@ func TestANodeLeavesLostOnesAndKeysToThoseWhoMayHaveThem(t *testing.T) {
 	})
 }
 
-func TestProgramsThatJoinNoClusterMeetItsNodesAtAName(t *testing.T) {
+func TestPermissions_OutsideNodes(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := kept(t)
@@ -176,7 +176,7 @@ func TestProgramsThatJoinNoClusterMeetItsNodesAtAName(t *testing.T) {
 	})
 }
 
-func TestWhatJoinIsNotAllowedItSays(t *testing.T) {
+func TestPermissions_JoinError(t *testing.T) {
 	t.Parallel()
 	others := func(cfg Config) Config {
 		cfg.Options = append(cfg.Options, nats.CustomInboxPrefix("_INBOX.gateway"))
@@ -217,7 +217,7 @@ func offeringAt(subject string, cfg Config) Config {
 	return cfg
 }
 
-func TestWatchIsToldWhatIsNotAllowed(t *testing.T) {
+func TestPermissions_WatchError(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		c := joined(t, as("gateway", config(kept(t), "", "")))
@@ -248,7 +248,7 @@ func (r *record) has(t *testing.T, text string) {
 	}, enough, 10*time.Millisecond)
 }
 
-func TestANodeThatMayNotTellOfLostOnesGivesThatUp(t *testing.T) {
+func TestPermissions_LostNodes(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := kept(t)
@@ -265,7 +265,7 @@ func TestANodeThatMayNotTellOfLostOnesGivesThatUp(t *testing.T) {
 
 // A client that may send requests to JetStream chooses the subject of the reply, and the server
 // does not check whether the client may publish there. The page warns of this.
-func TestPermissionsStopMistakesAndNoAttackers(t *testing.T) {
+func TestPermissions_NoAttackers(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := kept(t)

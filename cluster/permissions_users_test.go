@@ -10,7 +10,7 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/broker"
 )
 
-func TestUsersCanDoNoMoreThanTheyHaveTo(t *testing.T) {
+func TestPermissions_Users(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := kept(t)

@@ -49,7 +49,7 @@ func (n *news) told(t *testing.T, want ...string) {
 	require.Equal(t, want, all)
 }
 
-func TestChangesOfANameAreTold(t *testing.T) {
+func TestPresence_Changes(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{})
@@ -67,7 +67,7 @@ func TestChangesOfANameAreTold(t *testing.T) {
 	})
 }
 
-func TestANodeThatShutsDownDrains(t *testing.T) {
+func TestPresence_Shutdown(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{})
@@ -89,7 +89,7 @@ func TestANodeThatShutsDownDrains(t *testing.T) {
 	})
 }
 
-func TestWhoeverLosesANodeTellsTheOthers(t *testing.T) {
+func TestPresence_LostByPeer(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{}) // a server with the default life of 15 seconds
@@ -103,7 +103,7 @@ func TestWhoeverLosesANodeTellsTheOthers(t *testing.T) {
 	})
 }
 
-func TestANodeThatIsThereIsNotTakenForLost(t *testing.T) {
+func TestPresence_AliveStays(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{})
@@ -118,7 +118,7 @@ func TestANodeThatIsThereIsNotTakenForLost(t *testing.T) {
 	})
 }
 
-func TestANodeThatIsTakenForLostComesBack(t *testing.T) {
+func TestPresence_BackAfterLost(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{})
@@ -133,7 +133,7 @@ func TestANodeThatIsTakenForLostComesBack(t *testing.T) {
 	})
 }
 
-func TestANodeOfTheSameIDTakesThePlace(t *testing.T) {
+func TestPresence_SameID(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{})
@@ -156,7 +156,7 @@ func TestANodeOfTheSameIDTakesThePlace(t *testing.T) {
 	})
 }
 
-func TestOneNodeFindsTheLostAndAnotherOneWhenThatIsLostItself(t *testing.T) {
+func TestReaper_OneAtATime(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{})
@@ -179,7 +179,7 @@ func TestOneNodeFindsTheLostAndAnotherOneWhenThatIsLostItself(t *testing.T) {
 	})
 }
 
-func TestTheReaperRemovesANodeThatNeverGaveASign(t *testing.T) {
+func TestReaper_NoSign(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{})

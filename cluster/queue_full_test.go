@@ -27,7 +27,7 @@ func written(t *testing.T, text string) string {
 // perLook is the polling interval of tests.
 const perLook = 10 * time.Millisecond
 
-func TestAnOutcomeThatIsTooLargeIsSaidToBe(t *testing.T) {
+func TestQueueFull_LargeOutcome(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -42,7 +42,7 @@ func TestAnOutcomeThatIsTooLargeIsSaidToBe(t *testing.T) {
 	})
 }
 
-func TestCallsWaitWhileThereIsNoRoomForTheirOutcomes(t *testing.T) {
+func TestQueueFull_NoRoom(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -90,7 +90,7 @@ func (r *durableRoom) forget() {
 	r.tried = time.Time{}
 }
 
-func TestOutcomesOfOtherLimitsAreFoundByWhoJoins(t *testing.T) {
+func TestQueue_OutcomeLimits(t *testing.T) {
 	t.Parallel()
 	for what, change := range map[string]func(*Config){
 		"number of bytes":    func(c *Config) { c.Queue.Bytes = 2 << 20 },
@@ -121,7 +121,7 @@ func TestOutcomesOfOtherLimitsAreFoundByWhoJoins(t *testing.T) {
 	}
 }
 
-func TestANodeDoesNotJoinWithOutcomesOfOtherLimits(t *testing.T) {
+func TestQueue_JoinOtherOutcomes(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -140,7 +140,7 @@ func TestANodeDoesNotJoinWithOutcomesOfOtherLimits(t *testing.T) {
 	})
 }
 
-func TestANodeThatTakesCallsDoesNotJoinWithoutJetStream(t *testing.T) {
+func TestQueue_WithoutJetStream(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{ConfigFile: written(t, "accounts { asterisque { users: [ { user: all, password: secret } ] } }\nno_auth_user: all")})
@@ -149,7 +149,7 @@ func TestANodeThatTakesCallsDoesNotJoinWithoutJetStream(t *testing.T) {
 	})
 }
 
-func TestANodeThatDoesNotLetItsQueueInDoesNotJoin(t *testing.T) {
+func TestQueue_PeerRefused(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -163,7 +163,7 @@ func TestANodeThatDoesNotLetItsQueueInDoesNotJoin(t *testing.T) {
 	})
 }
 
-func TestNothingGetsIntoTheQueueThatNobodyTakes(t *testing.T) {
+func TestQueue_UnknownClass(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)

@@ -10,9 +10,9 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// TestTheKilledTaker is the process that is killed: a node that takes a posted call, prints a line,
+// TestQueueKilled_Process is the process that is killed: a node that takes a posted call, prints a line,
 // and runs the call until it is killed.
-func TestTheKilledTaker(t *testing.T) {
+func TestQueueKilled_Process(t *testing.T) {
 	url := inChild(t)
 	runs := func(ctx context.Context, n int) (string, error) {
 		say("runs")
@@ -37,7 +37,7 @@ func brieflyLeased(cfg Config) Config {
 	return cfg
 }
 
-func TestOfAPostedCallWhoseNodeIsKilledNobodyKnowsWhetherItHasRun(t *testing.T) {
+func TestQueueKilled_MayHaveRun(t *testing.T) {
 	t.Parallel()
 	s := newBookings(t)
 	c := s.customer()
@@ -50,7 +50,7 @@ func TestOfAPostedCallWhoseNodeIsKilledNobodyKnowsWhetherItHasRun(t *testing.T) 
 	require.Zero(t, s.runs.Load())
 }
 
-func TestAPostedCallThatMayRunAgainDoesWhenItsNodeIsKilled(t *testing.T) {
+func TestQueueKilled_Idempotent(t *testing.T) {
 	t.Parallel()
 	s := newBookings(t)
 	c := s.customer()
@@ -68,7 +68,7 @@ func TestAPostedCallThatMayRunAgainDoesWhenItsNodeIsKilled(t *testing.T) {
 
 // killTaker makes a process take a call, and kills it while the call runs.
 func (s *bookings) killTaker() {
-	taker := startChild(s.t, "TestTheKilledTaker", s.b.URL())
+	taker := startChild(s.t, "TestQueueKilled_Process", s.b.URL())
 	require.Equal(s.t, "runs", taker.said())
 	taker.kill()
 }

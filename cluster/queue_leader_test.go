@@ -25,7 +25,7 @@ func (k *leaderless) Create(ctx context.Context, key string, value []byte, opts 
 	return k.KeyValue.Create(ctx, key, value, opts...)
 }
 
-func TestAResultIsWaitedForWhileAStreamHasNoLeader(t *testing.T) {
+func TestQueueResult_NoLeader(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		c := newBookings(t).customer()

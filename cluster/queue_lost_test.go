@@ -41,7 +41,7 @@ func bookingOf(t *testing.T, c *Cluster, function uint16) (*posted, Receipt) {
 	return m, r.encode()
 }
 
-func TestAnAcknowledgementThatIsLostRunsNoCallAgain(t *testing.T) {
+func TestQueueLost_Acknowledgement(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		deaf := func(c *Config) { c.Options = append(c.Options, nats.UserInfo("deaf", "secret")) }
@@ -68,7 +68,7 @@ func TestAnAcknowledgementThatIsLostRunsNoCallAgain(t *testing.T) {
 	})
 }
 
-func TestACallThatBeganElsewhereAndDidNotRunRuns(t *testing.T) {
+func TestQueueLost_RunsElsewhere(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -87,7 +87,7 @@ func TestACallThatBeganElsewhereAndDidNotRunRuns(t *testing.T) {
 	})
 }
 
-func TestACallThatTheNodesMayHaveForgottenDoesNotRunAgain(t *testing.T) {
+func TestQueueLost_RecordExpired(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -111,7 +111,7 @@ func TestACallThatTheNodesMayHaveForgottenDoesNotRunAgain(t *testing.T) {
 	})
 }
 
-func TestWhatRefusesACallThatBeganElsewhereDoesNotSayThatItDidNotRun(t *testing.T) {
+func TestQueueLost_Refusal(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -126,7 +126,7 @@ func TestWhatRefusesACallThatBeganElsewhereDoesNotSayThatItDidNotRun(t *testing.
 	})
 }
 
-func TestACallThatBeganAndIsNeverOverMayHaveRun(t *testing.T) {
+func TestQueueLost_MayHaveRun(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -145,7 +145,7 @@ func TestACallThatBeganAndIsNeverOverMayHaveRun(t *testing.T) {
 	})
 }
 
-func TestAnOutcomeReplacesThatOfANodeThatTookTheCallOver(t *testing.T) {
+func TestQueueLost_TakenOver(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -163,7 +163,7 @@ func TestAnOutcomeReplacesThatOfANodeThatTookTheCallOver(t *testing.T) {
 	})
 }
 
-func TestAQueueWhoseOutcomesAreGoneGoesOn(t *testing.T) {
+func TestQueueLost_OutcomesGone(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -188,7 +188,7 @@ func (k *laggingKV) Get(ctx context.Context, key string) (jetstream.KeyValueEntr
 	return k.KeyValue.Get(ctx, key)
 }
 
-func TestAnOutcomeIsWrittenThoughAServerLagsBehind(t *testing.T) {
+func TestQueueLost_LaggingServer(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)

@@ -20,7 +20,7 @@ func lasting(t *testing.T) (s *bookings, again func()) {
 	}
 }
 
-func TestNATSIsStartedAgainWhileCallsArePostedAndRun(t *testing.T) {
+func TestQueueOutage_PostAndRun(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		const calls = 200
@@ -68,7 +68,7 @@ func postsAtLast(t *testing.T, c *Cluster, n int) Receipt {
 	}
 }
 
-func TestNATSIsStartedAgainWhileAPostedCallRuns(t *testing.T) {
+func TestQueueOutage_DuringRun(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s, again := lasting(t)
@@ -85,7 +85,7 @@ func TestNATSIsStartedAgainWhileAPostedCallRuns(t *testing.T) {
 	})
 }
 
-func TestNATSIsAwayWhenAPostedCallAnswers(t *testing.T) {
+func TestQueueOutage_Answer(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s, after := newLastingBookings(t)
@@ -107,7 +107,7 @@ func TestNATSIsAwayWhenAPostedCallAnswers(t *testing.T) {
 	})
 }
 
-func TestTheOutcomeOfAPostedCallWaitsForNATS(t *testing.T) {
+func TestQueueOutage_Result(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s, after := newLastingBookings(t)
@@ -128,7 +128,7 @@ func TestTheOutcomeOfAPostedCallWaitsForNATS(t *testing.T) {
 	})
 }
 
-func TestCallsWaitAtThreeServersThoughOneOfThemIsLost(t *testing.T) {
+func TestQueueOutage_ServerLost(t *testing.T) {
 	t.Parallel()
 	all, urls := threeBrokers(t)
 	s := &bookings{t: t, b: all[0]}

@@ -12,7 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/broker"
 )
 
-func TestPostedCallsWaitThoughNobodyIsThere(t *testing.T) {
+func TestPost_WithoutNodes(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		c := joined(t, queueing(config(start(t, broker.Config{}), "", "")))
@@ -24,7 +24,7 @@ func TestPostedCallsWaitThoughNobodyIsThere(t *testing.T) {
 	})
 }
 
-func TestAFullQueueRefusesCalls(t *testing.T) {
+func TestPost_FullQueue(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		c := joined(t, queueing(config(start(t, broker.Config{}), "", "")))
@@ -37,7 +37,7 @@ func TestAFullQueueRefusesCalls(t *testing.T) {
 	})
 }
 
-func TestCallsGoWithTheirDeadline(t *testing.T) {
+func TestPost_DeadlineExpires(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		c := joined(t, queueing(config(start(t, broker.Config{}), "", "")))
@@ -46,7 +46,7 @@ func TestCallsGoWithTheirDeadline(t *testing.T) {
 	})
 }
 
-func TestWhatCannotBePostedIsSaid(t *testing.T) {
+func TestPost_Errors(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		c := joined(t, queueing(config(start(t, broker.Config{}), "", "")))
@@ -61,7 +61,7 @@ func TestWhatCannotBePostedIsSaid(t *testing.T) {
 	})
 }
 
-func TestNothingIsPostedWhileNATSIsAway(t *testing.T) {
+func TestPost_WithoutNATS(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{})
@@ -75,7 +75,7 @@ func TestNothingIsPostedWhileNATSIsAway(t *testing.T) {
 	})
 }
 
-func TestAQueueThatIsGoneIsMadeAnew(t *testing.T) {
+func TestQueue_CreatedAgain(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		c := joined(t, queueing(config(start(t, broker.Config{}), "", "")))
@@ -88,7 +88,7 @@ func TestAQueueThatIsGoneIsMadeAnew(t *testing.T) {
 	})
 }
 
-func TestTheSameCallIsInTheQueueOnce(t *testing.T) {
+func TestPost_Duplicate(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		c := joined(t, queueing(config(start(t, broker.Config{}), "", "")))
@@ -105,7 +105,7 @@ func TestTheSameCallIsInTheQueueOnce(t *testing.T) {
 	})
 }
 
-func TestQueuesOfOtherLimitsAreOnlyPostedTo(t *testing.T) {
+func TestPost_OtherLimits(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{})
@@ -124,7 +124,7 @@ func TestQueuesOfOtherLimitsAreOnlyPostedTo(t *testing.T) {
 	})
 }
 
-func TestAQueueNeedsLimitsThatCanBe(t *testing.T) {
+func TestQueue_Limits(t *testing.T) {
 	t.Parallel()
 	for _, q := range []Queue{{Calls: -1}, {Bytes: 1}, {Longest: time.Millisecond}, {Longest: 365 * 24 * time.Hour}} {
 		_, err := Join(context.Background(), Config{Queue: &q})
@@ -134,7 +134,7 @@ func TestAQueueNeedsLimitsThatCanBe(t *testing.T) {
 	require.ErrorContains(t, err, "Config.Durable")
 }
 
-func TestTextThatIsNoReceiptIsNone(t *testing.T) {
+func TestReceipt_Invalid(t *testing.T) {
 	t.Parallel()
 	r := receipt{Name: "orders", Key: newQueueKey(), Posted: 1, Deadline: 2}
 	good := r.encode()

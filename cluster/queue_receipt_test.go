@@ -10,7 +10,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-func TestAReceiptWhoseOutcomeIsNotKeptSaysSo(t *testing.T) {
+func TestResult_Forgotten(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -29,7 +29,7 @@ func TestAReceiptWhoseOutcomeIsNotKeptSaysSo(t *testing.T) {
 	})
 }
 
-func TestAnExpiredCallDidNotRun(t *testing.T) {
+func TestResult_Expired(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -41,7 +41,7 @@ func TestAnExpiredCallDidNotRun(t *testing.T) {
 	})
 }
 
-func TestACallWhoseDeadlinePassesWhileItRunsMayHaveRun(t *testing.T) {
+func TestResult_DeadlineWhileRunning(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -54,7 +54,7 @@ func TestACallWhoseDeadlinePassesWhileItRunsMayHaveRun(t *testing.T) {
 	})
 }
 
-func TestTheReceiptOfAProgramIsGoodAfterItsRestart(t *testing.T) {
+func TestReceipt_AfterRestart(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -74,7 +74,7 @@ func TestTheReceiptOfAProgramIsGoodAfterItsRestart(t *testing.T) {
 	})
 }
 
-func TestReceiptsOfOthersAreRefusedBeforeNATSIsAsked(t *testing.T) {
+func TestReceipt_OtherIdentity(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -88,7 +88,7 @@ func TestReceiptsOfOthersAreRefusedBeforeNATSIsAsked(t *testing.T) {
 	})
 }
 
-func TestOutcomesOfNonsenseAreSaidToBe(t *testing.T) {
+func TestResult_BadOutcomes(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -108,8 +108,8 @@ func TestOutcomesOfNonsenseAreSaidToBe(t *testing.T) {
 	})
 }
 
-// TestAReceiptMakesNoQueue covers receipts from untrusted peers.
-func TestAReceiptMakesNoQueue(t *testing.T) {
+// TestReceipt_MakesNoQueue covers receipts from untrusted peers.
+func TestReceipt_MakesNoQueue(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)

@@ -23,7 +23,7 @@ func roomy(c *Config) {
 	}
 }
 
-func TestTwoNodesShareTheCallsThatWait(t *testing.T) {
+func TestQueue_TwoNodes(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		const calls = 60
@@ -54,7 +54,7 @@ func TestTwoNodesShareTheCallsThatWait(t *testing.T) {
 	})
 }
 
-func TestACallThatIsTakenBackWhileItIsTakenEitherRunsOrDoesNot(t *testing.T) {
+func TestWithdraw_Race(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		const calls = 60
@@ -83,7 +83,7 @@ func TestACallThatIsTakenBackWhileItIsTakenEitherRunsOrDoesNot(t *testing.T) {
 	})
 }
 
-func TestACallThatANodeRefusesForNowIsMadeAgainLater(t *testing.T) {
+func TestQueue_RefusedForNow(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -113,7 +113,7 @@ func TestACallThatANodeRefusesForNowIsMadeAgainLater(t *testing.T) {
 	})
 }
 
-func TestTheCallsOfOnePosterLeaveRoomToThoseOfOthers(t *testing.T) {
+func TestQueue_SharePerPoster(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -128,7 +128,7 @@ func TestTheCallsOfOnePosterLeaveRoomToThoseOfOthers(t *testing.T) {
 	})
 }
 
-func TestAHandlerSeesWhoHasPostedItsCall(t *testing.T) {
+func TestPosterOf_Handler(t *testing.T) {
 	t.Parallel()
 	s := newBookings(t)
 	c := s.customer()
@@ -154,14 +154,14 @@ func TestAHandlerSeesWhoHasPostedItsCall(t *testing.T) {
 	require.False(t, ok)
 }
 
-func TestUrgencyHasThreeClasses(t *testing.T) {
+func TestQueue_UrgencyClasses(t *testing.T) {
 	t.Parallel()
 	for urgency, class := range map[int8]int{math.MaxInt8: 0, 1: 0, 0: 1, -1: 2, math.MinInt8: 2} {
 		require.Equal(t, class, classOf(priority.Priority(urgency)), urgency)
 	}
 }
 
-func TestACallThatANodeTakesAsItDrainsIsLeftToOthers(t *testing.T) {
+func TestQueue_TakenWhileDraining(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)

@@ -49,7 +49,7 @@ func requireResult(t testing.TB, want string, c *Cluster, r Receipt) {
 	require.Equal(t, want, text)
 }
 
-func TestCallsThatWaitRunWhenSomebodyComes(t *testing.T) {
+func TestQueue_RunsOnJoin(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -65,7 +65,7 @@ func TestCallsThatWaitRunWhenSomebodyComes(t *testing.T) {
 	})
 }
 
-func TestCallsThatArePostedToThoseWhoAreThereRunAtOnce(t *testing.T) {
+func TestQueue_RunsAtOnce(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -77,7 +77,7 @@ func TestCallsThatArePostedToThoseWhoAreThereRunAtOnce(t *testing.T) {
 	})
 }
 
-func TestTheAbortOfAFunctionIsTheOutcome(t *testing.T) {
+func TestResult_Abort(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -102,7 +102,7 @@ func TestTheAbortOfAFunctionIsTheOutcome(t *testing.T) {
 	})
 }
 
-func TestUrgentCallsAreTakenFirst(t *testing.T) {
+func TestQueue_UrgentFirst(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -127,7 +127,7 @@ func TestUrgentCallsAreTakenFirst(t *testing.T) {
 	})
 }
 
-func TestACallExpiresThatNobodyRuns(t *testing.T) {
+func TestQueue_Expires(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -140,7 +140,7 @@ func TestACallExpiresThatNobodyRuns(t *testing.T) {
 	})
 }
 
-func TestACallIsTakenBackUntilItBegins(t *testing.T) {
+func TestWithdraw_UntilBegin(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -163,7 +163,7 @@ func TestACallIsTakenBackUntilItBegins(t *testing.T) {
 	})
 }
 
-func TestOnlyTheIdentityThatPostedGetsTheResult(t *testing.T) {
+func TestResult_OtherIdentity(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -186,7 +186,7 @@ func TestOnlyTheIdentityThatPostedGetsTheResult(t *testing.T) {
 	})
 }
 
-func TestMessagesThatAreNoCallsAreDropped(t *testing.T) {
+func TestQueue_BadMessages(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -201,7 +201,7 @@ func TestMessagesThatAreNoCallsAreDropped(t *testing.T) {
 	})
 }
 
-func TestACallOfANewerNodeWaitsForANodeThatReadsIt(t *testing.T) {
+func TestQueue_NewerVersion(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -217,7 +217,7 @@ func TestACallOfANewerNodeWaitsForANodeThatReadsIt(t *testing.T) {
 	})
 }
 
-func TestACallRunsOnceThoughItIsHandedOutAgain(t *testing.T) {
+func TestQueue_DeliveredTwice(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -242,7 +242,7 @@ func TestACallRunsOnceThoughItIsHandedOutAgain(t *testing.T) {
 	})
 }
 
-func TestNATSIsStartedAgainWhileCallsWait(t *testing.T) {
+func TestQueueOutage_WhileWaiting(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -257,7 +257,7 @@ func TestNATSIsStartedAgainWhileCallsWait(t *testing.T) {
 	})
 }
 
-func TestANodeThatDrainsFinishesAndLeavesTheRest(t *testing.T) {
+func TestQueue_Drain(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)
@@ -277,7 +277,7 @@ func TestANodeThatDrainsFinishesAndLeavesTheRest(t *testing.T) {
 	})
 }
 
-func TestANodeDoesNotJoinAQueueOfOtherLimits(t *testing.T) {
+func TestQueue_JoinOtherLimits(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		s := newBookings(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/natswire"
 )
 
-func TestANameIsThatOfOneIdentity(t *testing.T) {
+func TestJoin_NameTaken(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{})
@@ -42,7 +42,7 @@ func TestANameIsThatOfOneIdentity(t *testing.T) {
 	})
 }
 
-func TestOfTwoIdentitiesThatJoinAtOnceOneHasTheName(t *testing.T) {
+func TestJoin_NameRace(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{})
@@ -69,7 +69,7 @@ func TestOfTwoIdentitiesThatJoinAtOnceOneHasTheName(t *testing.T) {
 	})
 }
 
-func TestWhatJoinCannotDoItSays(t *testing.T) {
+func TestJoin_Errors(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		dials  bool // it needs real addresses
@@ -117,7 +117,7 @@ func TestWhatJoinCannotDoItSays(t *testing.T) {
 	}
 }
 
-func TestAPayloadErrorSaysHowMuchIsNeeded(t *testing.T) {
+func TestJoin_PayloadError(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{Change: func(o *server.Options) { o.MaxPayload = 600 }})
@@ -128,7 +128,7 @@ func TestAPayloadErrorSaysHowMuchIsNeeded(t *testing.T) {
 	})
 }
 
-func TestABucketWithOtherLimitsIsAnError(t *testing.T) {
+func TestJoin_OtherLimits(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		change     func(c *jetstream.KeyValueConfig)
@@ -162,7 +162,7 @@ func prefixed(cfg Config, prefix string) Config {
 	return cfg
 }
 
-func TestTwoClustersDoNotShareAPrefixByAccident(t *testing.T) {
+func TestJoin_OtherCluster(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{})
@@ -176,7 +176,7 @@ func TestTwoClustersDoNotShareAPrefixByAccident(t *testing.T) {
 	})
 }
 
-func TestASessionThatMayBeResumedIsNotLetThroughNATSInTheOpen(t *testing.T) {
+func TestJoin_ResumeInPlain(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{})
@@ -189,7 +189,7 @@ func TestASessionThatMayBeResumedIsNotLetThroughNATSInTheOpen(t *testing.T) {
 	})
 }
 
-func TestEntriesOfSomebodyWhoWritesWhatHeLikesAreIgnored(t *testing.T) {
+func TestMembers_BadEntries(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{})

@@ -45,7 +45,7 @@ func crosses(ctx context.Context, n int, send func(context.Context, int) error, 
 	return either(expects(ctx, n, receive, each), <-sent)
 }
 
-func TestNothingIsLostDoubledOrReorderedWhileAPeerGoesFromNodeToNode(t *testing.T) {
+func TestResume_OrderAcrossNodes(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		const numbers, each = 5000, 250

@@ -105,7 +105,7 @@ func soonAnswers(t *testing.T, on asterisque.Caller, id string) {
 	}, enough, time.Millisecond)
 }
 
-func TestAPeerGoesOnWithItsSessionAtAnyNodeOfTheName(t *testing.T) {
+func TestResume_AnyNode(t *testing.T) {
 	t.Parallel()
 	a := testtls.NewAuthority(t)
 	for how, secure := range map[string]bool{"without TLS": false, "with TLS": true} {
@@ -137,7 +137,7 @@ func TestAPeerGoesOnWithItsSessionAtAnyNodeOfTheName(t *testing.T) {
 	}
 }
 
-func TestASessionWhoseNodeIsGoneEndsAtOnce(t *testing.T) {
+func TestResume_NodeGone(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b, balance := start(t, broker.Config{}), new(balancer)
@@ -154,7 +154,7 @@ func TestASessionWhoseNodeIsGoneEndsAtOnce(t *testing.T) {
 	})
 }
 
-func TestTheRecordOfAnEarlierLifeOfANodeIsNoHindrance(t *testing.T) {
+func TestResumeRecords_EarlierRun(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b, balance := start(t, broker.Config{}), new(balancer)
@@ -172,7 +172,7 @@ func TestTheRecordOfAnEarlierLifeOfANodeIsNoHindrance(t *testing.T) {
 	})
 }
 
-func TestAPeerThatComesBackWhileNATSIsAwayGoesOnWhenItIsBack(t *testing.T) {
+func TestResume_DuringOutage(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -192,7 +192,7 @@ func TestAPeerThatComesBackWhileNATSIsAwayGoesOnWhenItIsBack(t *testing.T) {
 	})
 }
 
-func TestSessionsAreFoundThatNATSDidNotKnowOf(t *testing.T) {
+func TestResumeRecords_AfterOutage(t *testing.T) {
 	t.Parallel()
 	for how, test := range map[string]struct {
 		dir    string
@@ -230,7 +230,7 @@ func TestSessionsAreFoundThatNATSDidNotKnowOf(t *testing.T) {
 	}
 }
 
-func TestRecordsOfSessionsArePutAgainBeforeTheyRunOut(t *testing.T) {
+func TestResumeRecords_Renewed(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b, balance := start(t, broker.Config{}), new(balancer)
@@ -251,7 +251,7 @@ func TestRecordsOfSessionsArePutAgainBeforeTheyRunOut(t *testing.T) {
 	})
 }
 
-func TestAttackByWhoRelaysAStranger(t *testing.T) {
+func TestAttackResume_ForgedPeer(t *testing.T) {
 	t.Parallel()
 	a := testtls.NewAuthority(t)
 	b, balance := start(t, broker.Config{}), new(balancer)
@@ -289,7 +289,7 @@ func TestAttackByWhoRelaysAStranger(t *testing.T) {
 	require.Equal(t, "a", ask(t, conn), "its session continues")
 }
 
-func TestAttackByWhoRelaysAStrangerWhereTheConfigurationOfTLSIsChosen(t *testing.T) {
+func TestAttackResume_ForgedPeerOwnTLS(t *testing.T) {
 	t.Parallel()
 	a := testtls.NewAuthority(t)
 	b, balance := start(t, broker.Config{}), new(balancer)
@@ -313,7 +313,7 @@ func TestAttackByWhoRelaysAStrangerWhereTheConfigurationOfTLSIsChosen(t *testing
 	}
 }
 
-func TestANodeIsBelievedToComeBackEachTimeThatItIsNotThere(t *testing.T) {
+func TestResume_AbsentNode(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{})
@@ -326,7 +326,7 @@ func TestANodeIsBelievedToComeBackEachTimeThatItIsNotThere(t *testing.T) {
 	})
 }
 
-func TestTheRecordOfASessionThatHasEndedIsNotPut(t *testing.T) {
+func TestResumeRecords_SessionEnded(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{})
@@ -342,7 +342,7 @@ func TestTheRecordOfASessionThatHasEndedIsNotPut(t *testing.T) {
 	})
 }
 
-func TestACertificateIsNotBelievedWithoutTLSBetweenTheNodes(t *testing.T) {
+func TestResume_UnverifiedCertificate(t *testing.T) {
 	t.Parallel()
 	a := testtls.NewAuthority(t)
 	b, balance := start(t, broker.Config{}), new(balancer)
@@ -365,7 +365,7 @@ func TestACertificateIsNotBelievedWithoutTLSBetweenTheNodes(t *testing.T) {
 	require.NotSame(t, first, conn.Session())
 }
 
-func TestABucketOfSessionsWithOtherLimitsIsAnError(t *testing.T) {
+func TestResume_OtherLimits(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{})

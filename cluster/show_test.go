@@ -23,7 +23,7 @@ func visible(cfg Config) Config {
 	return cfg
 }
 
-func TestTheToolsOfNATSSeeANode(t *testing.T) {
+func TestShow_Tools(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{})
@@ -50,7 +50,7 @@ func TestTheToolsOfNATSSeeANode(t *testing.T) {
 	})
 }
 
-func TestAHiddenNodeIsCalledAndNotShown(t *testing.T) {
+func TestShow_Hidden(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{})
@@ -64,7 +64,7 @@ func TestAHiddenNodeIsCalledAndNotShown(t *testing.T) {
 	})
 }
 
-func TestWhatCannotBeShownIsAnErrorOfJoin(t *testing.T) {
+func TestShow_JoinErrors(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{})

@@ -106,7 +106,7 @@ func rows(page string) string {
 	return b.String()
 }
 
-func TestThePageOfTheServerSaysWhatRunsAndWhatWaits(t *testing.T) {
+func TestPage_Server(t *testing.T) {
 	_, server := scene(t)
 	resp, page := get(t, serve(t, Handler(server)), "")
 	require.Equal(t, http.StatusOK, resp.StatusCode)
@@ -130,7 +130,7 @@ func TestThePageOfTheServerSaysWhatRunsAndWhatWaits(t *testing.T) {
 	require.NotContains(t, page, "left out")
 }
 
-func TestThePageOfTheClientSaysWhichCallsItMade(t *testing.T) {
+func TestPage_Client(t *testing.T) {
 	client, _ := scene(t)
 	_, page := get(t, serve(t, Handler(client)), "?format=text")
 	said := rows(page)
@@ -139,7 +139,7 @@ func TestThePageOfTheClientSaysWhichCallsItMade(t *testing.T) {
 	require.Contains(t, said, "2 7 - made here 3 0 0\n4 7 - made here -2 0 0\n6 8 - made here 0 0 0\n")
 }
 
-func TestThePageTellsWhoWaitsForRoomAndForWhat(t *testing.T) {
+func TestPage_Waits(t *testing.T) {
 	svc, _ := holder()
 	client, server := newNode(t), newNode(t, asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 1}), asterisque.WithLimits(asterisque.Limits{Inbound: limits.Limits{Soft: limits.Amount{Bytes: 64 << 10}}}))
 	here, there := asterisquetest.ConnectNodes(t, client, server)
@@ -163,13 +163,13 @@ func TestThePageTellsWhoWaitsForRoomAndForWhat(t *testing.T) {
 	require.Contains(t, page, "no session had to wait for room", "it is not the server that waits")
 }
 
-func TestNodesAreShownInTheirOrder(t *testing.T) {
+func TestPage_NodeOrder(t *testing.T) {
 	client, server := scene(t)
 	_, page := get(t, serve(t, Handler(client, server)), "")
 	require.Less(t, strings.Index(page, "NODE client"), strings.Index(page, "NODE server"))
 }
 
-func TestJSONHoldsTheSame(t *testing.T) {
+func TestPage_JSON(t *testing.T) {
 	client, server := scene(t)
 	resp, body := get(t, serve(t, Handler(server, client)), "?format=json")
 	require.Equal(t, "application/json", resp.Header.Get("Content-Type"))
@@ -220,7 +220,7 @@ func TestJSONHoldsTheSame(t *testing.T) {
 	}
 }
 
-func TestTheParameterAndThenTheHeaderChooseTheFormat(t *testing.T) {
+func TestPage_Format(t *testing.T) {
 	srv := serve(t, Handler(newNode(t)))
 	const browser = "text/html,application/xhtml+xml,application/xml;q=0.9,image/webp,*/*;q=0.8"
 	for _, c := range []struct {
@@ -248,7 +248,7 @@ func TestTheParameterAndThenTheHeaderChooseTheFormat(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeAnsweredIsRefused(t *testing.T) {
+func TestPage_BadRequests(t *testing.T) {
 	h := Handler(newNode(t))
 	for _, c := range []struct {
 		method, target string
@@ -268,7 +268,7 @@ func TestWhatCannotBeAnsweredIsRefused(t *testing.T) {
 	}
 }
 
-func TestTheHundredSlowestPipesOfASessionAreShown(t *testing.T) {
+func TestPage_SlowestPipes(t *testing.T) {
 	svc, began := holder()
 	client, server := newNode(t), newNode(t, asterisque.WithService(svc))
 	here, there := asterisquetest.ConnectNodes(t, client, server)
@@ -285,7 +285,7 @@ func TestTheHundredSlowestPipesOfASessionAreShown(t *testing.T) {
 	require.Contains(t, rows(page), "Blocks waiting\n258 8 upload runs here 0 86 1\n0 8 upload", "the one with Blocks comes first, though it is the youngest; then the oldest")
 }
 
-func TestEveryListHasItsBound(t *testing.T) {
+func TestPage_Bounds(t *testing.T) {
 	svc, began := holder()
 	server := newNode(t, asterisque.WithService(svc))
 	client := newNode(t)
@@ -314,7 +314,7 @@ func TestEveryListHasItsBound(t *testing.T) {
 	}
 }
 
-func TestSessionsAtTheirLimitsComeFirst(t *testing.T) {
+func TestPage_LimitsFirst(t *testing.T) {
 	with := func(id string, st asterisque.Stats) session { return session{ID: id, Stats: st} }
 	soft := with("soft", asterisque.Stats{OutboundState: limits.Soft})
 	full := with("full", asterisque.Stats{Inbound: limits.Amount{Bytes: 10}, Outbound: limits.Amount{Bytes: 10}})
@@ -329,7 +329,7 @@ func TestSessionsAtTheirLimitsComeFirst(t *testing.T) {
 	}
 }
 
-func TestWhatAPeerCallsItselfDoesNothingToATerminal(t *testing.T) {
+func TestPage_TerminalEscapes(t *testing.T) {
 	svc, _ := holder()
 	client, server := newNode(t, asterisque.WithID("\x1b[31m<script>\u202e\xff")), newNode(t, asterisque.WithService(svc))
 	here, there := asterisquetest.ConnectNodes(t, client, server)
@@ -342,7 +342,7 @@ func TestWhatAPeerCallsItselfDoesNothingToATerminal(t *testing.T) {
 	require.NotContains(t, page, "\x1b")
 }
 
-func TestNodesThatHoldNothingAreShown(t *testing.T) {
+func TestPage_EmptyNodes(t *testing.T) {
 	closed := asterisque.NewNode(asterisque.WithID("closed"))
 	closed.Close()
 	invalid := asterisque.NewNode(asterisque.WithID("invalid"), asterisque.WithWorkers(asterisque.Workers{Session: -1}))
@@ -355,8 +355,8 @@ func TestNodesThatHoldNothingAreShown(t *testing.T) {
 	require.Contains(t, page, `"nodes": []`)
 }
 
-// TestThePageMayBeLookedAtWhileEverythingMoves is for the race detector.
-func TestThePageMayBeLookedAtWhileEverythingMoves(t *testing.T) {
+// TestPage_Concurrent is for the race detector.
+func TestPage_Concurrent(t *testing.T) {
 	svc, _ := holder()
 	echo := asterisque.Func[string, string](10, "echo")
 	echo.Handle(svc, func(_ context.Context, s string) (string, error) { return s, nil })

@@ -22,7 +22,7 @@ func events(r *Recent) (list []string) {
 	return list
 }
 
-func TestThePageSaysWhatBecameOfSessions(t *testing.T) {
+func TestRecent_Page(t *testing.T) {
 	recent := new(Recent)
 	client, server := newNode(t, asterisque.WithID("client")), newNode(t, asterisque.WithHooks(recent.Hooks()))
 	here, there := asterisquetest.ConnectNodes(t, client, server)
@@ -39,7 +39,7 @@ func TestThePageSaysWhatBecameOfSessions(t *testing.T) {
 	require.Contains(t, page.Body.String(), `"what": "begun"`)
 }
 
-func TestEachHookIsRememberedAndOnlySoMany(t *testing.T) {
+func TestRecent_Hooks(t *testing.T) {
 	recent := new(Recent)
 	_, s := asterisquetest.ConnectNodes(t, newNode(t), newNode(t))
 	h := recent.Hooks()

@@ -12,7 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-func TestNumbersAreAlignedToTheRightAndTextToTheLeft(t *testing.T) {
+func TestTable_Alignment(t *testing.T) {
 	table := newTable("name", "n", "time", "last")
 	table.row("é", 7, duration(time.Second), "x")
 	table.row("long", 12345, duration(12*time.Millisecond), "-")
@@ -25,7 +25,7 @@ func TestNumbersAreAlignedToTheRightAndTextToTheLeft(t *testing.T) {
 `, b.String())
 }
 
-func TestGroupsAreNamedAboveTheirColumns(t *testing.T) {
+func TestTable_Groups(t *testing.T) {
 	table := newTable("name", "now", "times", "n", "left")
 	table.group(" waits ", 1, 2)
 	table.group(" a long name ", 3, 3)
@@ -39,11 +39,11 @@ func TestGroupsAreNamedAboveTheirColumns(t *testing.T) {
 `, b.String())
 }
 
-func TestARoomWithoutBoundIsAny(t *testing.T) {
+func TestText_NoBound(t *testing.T) {
 	require.Equal(t, []number{"any", "8192 KiB"}, []number{bound(0), bound(8 << 20)})
 }
 
-func TestDurationsAndAmountsAreShort(t *testing.T) {
+func TestText_Units(t *testing.T) {
 	for d, want := range map[time.Duration]number{
 		0: "0s", 1234: "1.23µs", 123_456: "120µs", 1_234_567: "1.23ms", 123_456_789: "120ms", 1_234_567_890: "1.23s", 83_500_000_000: "1m24s",
 	} {
@@ -54,7 +54,7 @@ func TestDurationsAndAmountsAreShort(t *testing.T) {
 	}
 }
 
-func TestPlainTextIsShortAndPrintable(t *testing.T) {
+func TestText_Plain(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "-", "node 7": "node 7", "ünï": "ünï", "a\tb": `"a\tb"`, "\x00": `"\x00"`, "a\u2066b": `"a\u2066b"`,
 		strings.Repeat("x", 64): strings.Repeat("x", 64),
@@ -64,7 +64,7 @@ func TestPlainTextIsShortAndPrintable(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotKnownOfAPathIsSaidSo(t *testing.T) {
+func TestText_UnknownPath(t *testing.T) {
 	known := asterisque.Path{RoundTrip: 50 * time.Millisecond, Rate: 1.25e6, InFlight: 70_000, Limit: 78_000, Bound: asterisque.BoundByPath}
 	var b bytes.Buffer
 	printPaths(&b, []session{

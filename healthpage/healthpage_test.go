@@ -32,7 +32,7 @@ func newNode(t *testing.T, opts ...asterisque.Option) *asterisque.Node {
 	return n
 }
 
-func TestReadinessNamesThePartsThatDoNotServe(t *testing.T) {
+func TestReadiness_Parts(t *testing.T) {
 	for name, c := range map[string]struct {
 		parts  map[string]asterisque.HealthState
 		status int
@@ -60,7 +60,7 @@ func TestReadinessNamesThePartsThatDoNotServe(t *testing.T) {
 	}
 }
 
-func TestReadinessEndsWhenAShutdownBegins(t *testing.T) {
+func TestReadiness_Shutdown(t *testing.T) {
 	svc, began, end := asterisque.NewService(), make(chan struct{}), make(chan struct{})
 	svc.Handle(1, "runs", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { close(began); <-end; return nil, nil })
 	here, there := newNode(t), newNode(t, asterisque.WithService(svc))
@@ -90,13 +90,13 @@ func TestReadinessEndsWhenAShutdownBegins(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestANodeWhoseOptionsDoNotFitIsNotReady(t *testing.T) {
+func TestReadiness_BadOptions(t *testing.T) {
 	status, body := get(healthpage.Handler(newNode(t, asterisque.WithCallWindow(1, 0)), nil), "/readyz")
 	require.Equal(t, 503, status)
 	require.Contains(t, body, "WithCallWindow")
 }
 
-func TestWhatIsNoProbeIsRefused(t *testing.T) {
+func TestProbes_BadRequests(t *testing.T) {
 	h := healthpage.Handler(newNode(t), asterisque.NewHealth())
 	for _, c := range []struct {
 		method, path string
@@ -113,7 +113,7 @@ func TestWhatIsNoProbeIsRefused(t *testing.T) {
 	require.Panics(t, func() { healthpage.Handler(nil, nil) })
 }
 
-func TestProbesAreAnsweredOverHTTP(t *testing.T) {
+func TestProbes_OverHTTP(t *testing.T) {
 	mux, probes := http.NewServeMux(), healthpage.Handler(newNode(t), asterisque.NewHealth())
 	mux.Handle("/healthz", probes)
 	mux.Handle("/readyz", probes)

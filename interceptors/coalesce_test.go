@@ -86,7 +86,7 @@ func together(calls ...func() (string, error)) (said []string) {
 	return said
 }
 
-func TestEqualCallsAtTheSameTimeAreMadeOnce(t *testing.T) {
+func TestCoalesce_RunsOnce(t *testing.T) {
 	coalescing(t, func(t *testing.T, s *asterisque.Session, h *slowly) {
 		for i := range 3 {
 			c := func() (string, error) { return call(background, s, "x") }
@@ -97,7 +97,7 @@ func TestEqualCallsAtTheSameTimeAreMadeOnce(t *testing.T) {
 	})
 }
 
-func TestAnErrorIsThatOfAllEqualCalls(t *testing.T) {
+func TestCoalesce_SharedError(t *testing.T) {
 	coalescing(t, func(t *testing.T, s *asterisque.Session, h *slowly) {
 		c := func() (string, error) { return call(background, s, "fails") }
 		require.Equal(t, []string{"error failure 1", "error failure 1"}, together(c, c))
@@ -105,7 +105,7 @@ func TestAnErrorIsThatOfAllEqualCalls(t *testing.T) {
 	})
 }
 
-func TestCallsThatAreNotEqualAreMadeEach(t *testing.T) {
+func TestCoalesce_DifferentCalls(t *testing.T) {
 	coalescing(t, func(t *testing.T, s *asterisque.Session, h *slowly) {
 		together(
 			func() (string, error) { return echo.Call(background, s, "x") },
@@ -122,7 +122,7 @@ func TestCallsThatAreNotEqualAreMadeEach(t *testing.T) {
 	})
 }
 
-func TestACallThatGivesUpGivesUpOnlyItself(t *testing.T) {
+func TestCoalesce_RunningIsCanceled(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		first, next time.Duration // when they are canceled; 0: never
@@ -156,9 +156,9 @@ func TestACallThatGivesUpGivesUpOnlyItself(t *testing.T) {
 	}
 }
 
-// TestAttackCallsThatAreGivenUpAgainAndAgain has a peer that makes the calls for which other calls
+// TestAttackCoalesce_RepeatedCancels has a peer that makes the calls for which other calls
 // wait, and cancels each of them.
-func TestAttackCallsThatAreGivenUpAgainAndAgain(t *testing.T) {
+func TestAttackCoalesce_RepeatedCancels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := new(slowly)
 		there := node(t, serving(h.handle), served(interceptors.CoalesceAcrossPeers()))
@@ -194,7 +194,7 @@ func TestAttackCallsThatAreGivenUpAgainAndAgain(t *testing.T) {
 	})
 }
 
-func TestATimeThatIsUpIsThatOfOneCallOnly(t *testing.T) {
+func TestCoalesce_OneExpires(t *testing.T) {
 	coalescing(t, func(t *testing.T, s *asterisque.Session, h *slowly) {
 		said := together(
 			func() (string, error) { return echo.Call(background, s, "x", asterisque.WithTTL(time.Second/2)) },
@@ -205,7 +205,7 @@ func TestATimeThatIsUpIsThatOfOneCallOnly(t *testing.T) {
 	})
 }
 
-func TestACallThatWaitsAndGivesUpHasNotRun(t *testing.T) {
+func TestCoalesce_WaitingIsCanceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := new(slowly)
 		s := connect(t, node(t, made(interceptors.Coalesce())), node(t, serving(h.handle)))
@@ -221,7 +221,7 @@ func TestACallThatWaitsAndGivesUpHasNotRun(t *testing.T) {
 	})
 }
 
-func TestAHandlerThatDoesNotReturnHoldsUpNobodyElse(t *testing.T) {
+func TestCoalesce_HandlerNeverReturns(t *testing.T) {
 	coalescing(t, func(t *testing.T, s *asterisque.Session, h *slowly) {
 		for _, how := range []string{"panics", "exits"} {
 			c := func() (string, error) { return call(background, s, how) }
@@ -234,7 +234,7 @@ func TestAHandlerThatDoesNotReturnHoldsUpNobodyElse(t *testing.T) {
 	})
 }
 
-func TestAnInterceptorThatEndsItsGoroutineHoldsUpNobodyElse(t *testing.T) {
+func TestCoalesce_GoroutineEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var once sync.Once
 		exits := func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
@@ -251,7 +251,7 @@ func TestAnInterceptorThatEndsItsGoroutineHoldsUpNobodyElse(t *testing.T) {
 	})
 }
 
-func TestPeersShareResultsOnlyIfThatIsAskedFor(t *testing.T) {
+func TestCoalesce_AcrossPeers(t *testing.T) {
 	for name, c := range map[string]struct {
 		around asterisque.Interceptor
 		ran    int
@@ -269,7 +269,7 @@ func TestPeersShareResultsOnlyIfThatIsAskedFor(t *testing.T) {
 	}
 }
 
-func TestCallsToTwoPeersAreNeverOne(t *testing.T) {
+func TestCoalesce_TwoPeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := new(slowly)
 		here := node(t, made(interceptors.CoalesceAcrossPeers()))
@@ -279,7 +279,7 @@ func TestCallsToTwoPeersAreNeverOne(t *testing.T) {
 	})
 }
 
-func TestTheEndOfTheSessionOfTheOneThatRunsIsNotThatOfOthers(t *testing.T) {
+func TestCoalesce_SessionEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := new(slowly)
 		there := node(t, serving(h.handle), served(interceptors.CoalesceAcrossPeers()))
@@ -296,8 +296,8 @@ func TestTheEndOfTheSessionOfTheOneThatRunsIsNotThatOfOthers(t *testing.T) {
 	})
 }
 
-// TestEachCallHasAResultOfItsOwn makes each call change its result at once.
-func TestEachCallHasAResultOfItsOwn(t *testing.T) {
+// TestCoalesce_OwnResults makes each call change its result at once.
+func TestCoalesce_OwnResults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := new(slowly)
 		s := connect(t, node(t, made(interceptors.Coalesce())), node(t, serving(h.handle)))
@@ -315,7 +315,7 @@ func TestEachCallHasAResultOfItsOwn(t *testing.T) {
 	})
 }
 
-func TestMetadataKeepsCallsApart(t *testing.T) {
+func TestCoalesce_Metadata(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := new(slowly)
 		s := connect(t, node(t, made(interceptors.Coalesce())), node(t, serving(h.handle)))
@@ -333,7 +333,7 @@ func TestMetadataKeepsCallsApart(t *testing.T) {
 	})
 }
 
-func TestCallsAroundAConnectionPassAsTheyAre(t *testing.T) {
+func TestCoalesce_AroundConnection(t *testing.T) {
 	h := new(slowly)
 	there := node(t, serving(h.handle))
 	ln, err := wire.Listen(background, "tcp://127.0.0.1:0", wire.Options{})

@@ -56,7 +56,7 @@ func levels(all []string) map[string]int {
 	return n
 }
 
-func TestACallIsOneLineOnEachSide(t *testing.T) {
+func TestLog_BothSides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var here, there lines
 		granted := asterisque.Access{Accept: func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {
@@ -96,7 +96,7 @@ func TestACallIsOneLineOnEachSide(t *testing.T) {
 	})
 }
 
-func TestTheLineOfAStreamIsWrittenWhenItEnds(t *testing.T) {
+func TestLog_Stream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var here lines
 		s := connect(t, node(t, made(interceptors.Log(here.logger(slog.LevelDebug), 0))), node(t, serving(waits)))
@@ -113,7 +113,7 @@ func TestTheLineOfAStreamIsWrittenWhenItEnds(t *testing.T) {
 	})
 }
 
-func TestOneInSoManyCallsIsAtLevelInfo(t *testing.T) {
+func TestLog_Every(t *testing.T) {
 	for every, want := range map[int]map[string]int{0: {"DEBUG": 10}, 1: {"INFO": 10}, 3: {"INFO": 4, "DEBUG": 6}, 10: {"INFO": 1, "DEBUG": 9}} {
 		t.Run(fmt.Sprint(every), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -129,7 +129,7 @@ func TestOneInSoManyCallsIsAtLevelInfo(t *testing.T) {
 	}
 }
 
-func TestAttackFailuresThatWouldFillADisk(t *testing.T) {
+func TestAttackLog_ManyFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var there lines
 		fails := func(context.Context, string) (string, error) { return "", errors.New("no") }
@@ -151,7 +151,7 @@ func TestAttackFailuresThatWouldFillADisk(t *testing.T) {
 	})
 }
 
-func TestOfTheTextOfAnErrorALineHasOneKilobyte(t *testing.T) {
+func TestLog_LongError(t *testing.T) {
 	var said lines
 	long := errors.New("x" + strings.Repeat("é", 1<<10)) // would be cut within a character
 	fails := func(context.Context, string) (string, error) { return "", long }
@@ -166,7 +166,7 @@ func TestOfTheTextOfAnErrorALineHasOneKilobyte(t *testing.T) {
 	require.NotContains(t, line[0], "\ufffd")
 }
 
-func TestALogThatPanicsCostsTheCallNothing(t *testing.T) {
+func TestLog_HandlerPanics(t *testing.T) {
 	for kind, make := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			log := interceptors.Log(slog.New(panics{}), 1)
@@ -186,7 +186,7 @@ func (panics) Handle(context.Context, slog.Record) error { panic("full") }
 func (p panics) WithAttrs([]slog.Attr) slog.Handler      { return p }
 func (p panics) WithGroup(string) slog.Handler           { return p }
 
-func TestTheEndOfAGoroutineIsLogged(t *testing.T) {
+func TestLog_GoroutineEnds(t *testing.T) {
 	for _, side := range []string{"made", "served"} {
 		for kind, make := range kinds {
 			t.Run(side+" "+kind, func(t *testing.T) {
@@ -210,7 +210,7 @@ func TestTheEndOfAGoroutineIsLogged(t *testing.T) {
 	}
 }
 
-func TestALogIsGivenWhatMakesSense(t *testing.T) {
+func TestLog_BadArguments(t *testing.T) {
 	require.PanicsWithValue(t, "interceptors: Log: the logger is nil: give it slog.Default(), or leave the interceptor out", func() { interceptors.Log(nil, 1) })
 	require.Panics(t, func() { interceptors.Log(slog.Default(), -1) })
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAttackPeersThatChangeWhoTheyAre expects at most mostPeers rates, and none of a known peer
+// TestAttackRatePerPeer_NewPeers expects at most mostPeers rates, and none of a known peer
 // lost.
-func TestAttackPeersThatChangeWhoTheyAre(t *testing.T) {
+func TestAttackRatePerPeer_NewPeers(t *testing.T) {
 	p := newPeerRates(10, 5) // half a second until a rate equals a new one
 	now := time.Now()
 	known := p.of("known", now)
@@ -28,7 +28,7 @@ func TestAttackPeersThatChangeWhoTheyAre(t *testing.T) {
 	require.Same(t, known, p.of("known", now.Add(p.idle)), "it has not")
 }
 
-func TestARateThatWasForgottenWasAsGoodAsNew(t *testing.T) {
+func TestRatePerPeer_Forgotten(t *testing.T) {
 	p := newPeerRates(10, 5)
 	now := time.Now()
 	l := p.of("x", now)
@@ -38,7 +38,7 @@ func TestARateThatWasForgottenWasAsGoodAsNew(t *testing.T) {
 	require.Equal(t, 5.0, l.TokensAt(now.Add(p.idle)))
 }
 
-func TestTheTimeOfARateIsBounded(t *testing.T) {
+func TestRatePerPeer_IdleBounds(t *testing.T) {
 	require.Positive(t, newPeerRates(1e-300, 1).idle)
 	require.Zero(t, newPeerRates(1e300, 1).idle)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/asterisque-go/asterisque/interceptors"
 )
 
-func TestMoreThanTheBurstIsRefusedUntilThereIsRoomAgain(t *testing.T) {
+func TestRate_Burst(t *testing.T) {
 	for by, limit := range map[string]func(rate.Limit, int) asterisque.Interceptor{"peer": interceptors.RatePerPeer, "function": interceptors.RatePerFunction} {
 		for _, side := range []string{"made", "served"} {
 			for kind, make := range kinds {
@@ -58,7 +58,7 @@ func TestMoreThanTheBurstIsRefusedUntilThereIsRoomAgain(t *testing.T) {
 	}
 }
 
-func TestFunctionsHaveRatesOfTheirOwn(t *testing.T) {
+func TestRatePerFunction_Separate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		there := node(t, serving(says), served(interceptors.RatePerFunction(1, 1)))
 		a, b := connect(t, node(t), there), connect(t, node(t), there)
@@ -71,9 +71,9 @@ func TestFunctionsHaveRatesOfTheirOwn(t *testing.T) {
 	})
 }
 
-// TestAttackRefusedCallsCostOthersNothing has many calls rejected at once. No rejected call takes a
+// TestAttackRate_RefusedAreFree has many calls rejected at once. No rejected call takes a
 // token from another call.
-func TestAttackRefusedCallsCostOthersNothing(t *testing.T) {
+func TestAttackRate_RefusedAreFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := connect(t, node(t), node(t, serving(says), served(interceptors.RatePerPeer(1, 1))))
 		flood := func() (ok int64) {
@@ -103,7 +103,7 @@ func subjects() asterisque.Option {
 	}})
 }
 
-func TestAPeerIsWhoHasProvedToBeTheSame(t *testing.T) {
+func TestRatePerPeer_Identity(t *testing.T) {
 	tcp := func(ip string, port int) net.Addr { return &net.TCPAddr{IP: net.ParseIP(ip), Port: port} }
 	type peer struct {
 		id string
@@ -142,7 +142,7 @@ type text string
 func (text) Network() string  { return "test" }
 func (a text) String() string { return string(a) }
 
-func TestOfTheCallingSideThePeerIsTheOneThatIsCalled(t *testing.T) {
+func TestRatePerPeer_CallingSide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limit := interceptors.RatePerPeer(1, 1)
 		here, there := node(t, made(limit)), node(t, serving(says))
@@ -157,7 +157,7 @@ func TestOfTheCallingSideThePeerIsTheOneThatIsCalled(t *testing.T) {
 	})
 }
 
-func TestARateLetsSomethingThrough(t *testing.T) {
+func TestRate_BadArguments(t *testing.T) {
 	for _, c := range []struct {
 		limit rate.Limit
 		burst int
@@ -183,7 +183,7 @@ func TestARateLetsSomethingThrough(t *testing.T) {
 	}
 }
 
-func TestACallThatThePeerRefusedStaysRepeatableWhereThisSideRefusesItThen(t *testing.T) {
+func TestRate_AfterPeerRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var attempts atomic.Int64
 		retry := interceptors.Retry(&asterisque.Retry{First: time.Millisecond})

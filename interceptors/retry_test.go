@@ -24,7 +24,7 @@ func refusing(first int64, err error, count *atomic.Int64) asterisque.Intercepto
 	}
 }
 
-func TestACallIsMadeAgainWithinTheBudget(t *testing.T) {
+func TestRetry_Budget(t *testing.T) {
 	advised := codec.OverloadedFor(time.Second, "later")
 	for kind, make := range kinds {
 		for _, c := range []struct {
@@ -65,7 +65,7 @@ func TestACallIsMadeAgainWithinTheBudget(t *testing.T) {
 	}
 }
 
-func TestWhatTheOwnSideRefusesIsMadeAgainToo(t *testing.T) {
+func TestRetry_OwnSideRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		// five a second, and one at once: each later call waits
 		s := connect(t, node(t, made(interceptors.Retry(&asterisque.Retry{First: time.Millisecond}), interceptors.RatePerPeer(5, 1))), node(t, serving(says)))
@@ -80,7 +80,7 @@ func TestWhatTheOwnSideRefusesIsMadeAgainToo(t *testing.T) {
 	})
 }
 
-func TestAStreamThatThePeerRefusesIsNotRepeated(t *testing.T) {
+func TestRetry_StreamRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var attempts atomic.Int64
 		s := connect(t, node(t, made(interceptors.Retry(new(asterisque.Retry)))), node(t, serving(says), served(refusing(1, asterisque.ErrOverloaded, &attempts))))
@@ -91,7 +91,7 @@ func TestAStreamThatThePeerRefusesIsNotRepeated(t *testing.T) {
 	})
 }
 
-func TestAServedCallIsNotRepeated(t *testing.T) {
+func TestRetry_ServedCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var attempts atomic.Int64
 		s := connect(t, node(t), node(t, serving(says), served(interceptors.Retry(new(asterisque.Retry)), refusing(1, asterisque.ErrOverloaded, &attempts))))
@@ -101,6 +101,6 @@ func TestAServedCallIsNotRepeated(t *testing.T) {
 	})
 }
 
-func TestARetryIsNotNil(t *testing.T) {
+func TestRetry_Nil(t *testing.T) {
 	require.Panics(t, func() { interceptors.Retry(nil) })
 }

@@ -25,7 +25,7 @@ func after(d time.Duration) func(context.Context, string) (string, error) {
 	}
 }
 
-func TestACallWithoutADeadlineGetsOne(t *testing.T) {
+func TestTimeout_Default(t *testing.T) {
 	const d = time.Minute
 	for side, of := range map[string]func(...asterisque.Interceptor) (here, there asterisque.Option){
 		"made":   func(i ...asterisque.Interceptor) (_, _ asterisque.Option) { return made(i...), served() },
@@ -65,7 +65,7 @@ func TestACallWithoutADeadlineGetsOne(t *testing.T) {
 	}
 }
 
-func TestADeadlineOfTheCallingSideTravels(t *testing.T) {
+func TestTimeout_Travels(t *testing.T) {
 	for kind, make := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestADeadlineOfTheCallingSideTravels(t *testing.T) {
 	}
 }
 
-func TestATimeToLiveIsADeadline(t *testing.T) {
+func TestTimeout_TTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := connect(t, node(t, made(interceptors.Timeout(time.Second))), node(t, serving(after(time.Minute))))
 		_, err := echo.Call(background, s, "x", asterisque.WithTTL(time.Hour))
@@ -91,7 +91,7 @@ func TestATimeToLiveIsADeadline(t *testing.T) {
 	})
 }
 
-func TestWhatATimeoutHoldsIsGivenBackAtTheEndOfTheCall(t *testing.T) {
+func TestTimeout_ReleasesContext(t *testing.T) {
 	for kind, make := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestWhatATimeoutHoldsIsGivenBackAtTheEndOfTheCall(t *testing.T) {
 	}
 }
 
-func TestTheContextOfAHandlerSaysThatTheTimeoutIsOver(t *testing.T) {
+func TestTimeout_Cause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := connect(t, node(t), node(t, served(interceptors.Timeout(3*time.Second)), serving(waits)))
 		_, err := call(background, s, "x")
@@ -123,7 +123,7 @@ func TestTheContextOfAHandlerSaysThatTheTimeoutIsOver(t *testing.T) {
 	})
 }
 
-func TestATimeoutHasToBePositive(t *testing.T) {
+func TestTimeout_BadArgument(t *testing.T) {
 	for _, d := range []time.Duration{0, -1} {
 		require.Panics(t, func() { interceptors.Timeout(d) })
 	}

@@ -35,7 +35,7 @@ func telling(said *[]string) asterisque.Option {
 	return asterisque.WithService(svc)
 }
 
-func TestBaggageTravelsWithCallsAndStreams(t *testing.T) {
+func TestBaggage_Travels(t *testing.T) {
 	const text = "user=alice;role=admin"
 	b := newBackend(t)
 	var said []string
@@ -54,7 +54,7 @@ func TestBaggageTravelsWithCallsAndStreams(t *testing.T) {
 	require.Equal(t, []string{text, text, ""}, said)
 }
 
-func TestBaggageGoesOnWithTheCallsOfAHandler(t *testing.T) {
+func TestBaggage_NestedCalls(t *testing.T) {
 	b := newBackend(t)
 	var said []string
 	here, _ := connect(t, b.node(telling(&said)), b.node(asterisque.WithService(greeting())))
@@ -70,7 +70,7 @@ func has(m asterisque.Metadata) asterisque.Option {
 	})
 }
 
-func TestOnlyBaggageOfPeersWithAProofIsTaken(t *testing.T) {
+func TestBaggage_OnlyTrusted(t *testing.T) {
 	for name, p := range acquaintances(t) {
 		for _, trace := range []string{"", sampled} {
 			t.Run(fmt.Sprintf("%s, trace %q", name, trace), func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestOnlyBaggageOfPeersWithAProofIsTaken(t *testing.T) {
 	}
 }
 
-func TestTheProgramIsAskedOnceForACallWhetherItTrustsThePeer(t *testing.T) {
+func TestTrust_AskedOnce(t *testing.T) {
 	b := newBackend(t)
 	asked := 0
 	i := Interceptor(append(b.opts, WithTrust(func(asterisque.Peer) bool { asked++; return true }))...)
@@ -105,7 +105,7 @@ func TestTheProgramIsAskedOnceForACallWhetherItTrustsThePeer(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoBaggageIsIgnored(t *testing.T) {
+func TestBaggage_Invalid(t *testing.T) {
 	for sent, want := range map[string]string{
 		"": "", " ": "", "=": "", "a": "", "a=1,b": "a=1", "\x00=1,a=1": "a=1", "a=%zz,b=2": "b=2", strings.Repeat("x", message.MaxMetadata): "",
 		",,,a=1,,,": "a=1",
@@ -114,7 +114,7 @@ func TestWhatIsNoBaggageIsIgnored(t *testing.T) {
 	}
 }
 
-func TestWhatTheProgramSaysOfBaggageStays(t *testing.T) {
+func TestBaggage_OfProgram(t *testing.T) {
 	b := newBackend(t)
 	var said []string
 	here, _ := connect(t, b.node(), b.node(telling(&said)))
@@ -126,7 +126,7 @@ func TestWhatTheProgramSaysOfBaggageStays(t *testing.T) {
 	require.Equal(t, "a=1", raw, "beside other metadata")
 }
 
-func TestBaggageThatDoesNotFitLosesWholeMembersTheLargestFirst(t *testing.T) {
+func TestBaggage_TooLarge(t *testing.T) {
 	for _, c := range []struct {
 		bag  string
 		room int
@@ -146,8 +146,8 @@ func TestBaggageThatDoesNotFitLosesWholeMembersTheLargestFirst(t *testing.T) {
 	}
 }
 
-// TestBaggageNeverMakesACallFail has calls with metadata at its bounds, and beyond.
-func TestBaggageNeverMakesACallFail(t *testing.T) {
+// TestBaggage_NeverFailsCalls has calls with metadata at its bounds, and beyond.
+func TestBaggage_NeverFailsCalls(t *testing.T) {
 	b := newBackend(t)
 	var said []string
 	here, _ := connect(t, b.node(), b.node(telling(&said)))
@@ -195,7 +195,7 @@ func FuzzBaggage(f *testing.F) {
 	})
 }
 
-func TestAMemberThatW3CCannotWriteIsLeftOut(t *testing.T) {
+func TestBaggage_BadMember(t *testing.T) {
 	odd, err := baggage.NewMemberRaw("größe", "1")
 	require.NoError(t, err)
 	even, err := baggage.NewMemberRaw("size", "größe")

@@ -15,7 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-func TestWhatBecomesOfSessionsIsCounted(t *testing.T) {
+func TestHooks_Sessions(t *testing.T) {
 	b := newBackend(t)
 	hooks, err := Hooks(b.meters.Meter("test"), attribute.String("node", "one"))
 	require.NoError(t, err)
@@ -32,7 +32,7 @@ func TestWhatBecomesOfSessionsIsCounted(t *testing.T) {
 	require.Empty(t, series(b.collect(t)["asterisque.session.away"]))
 }
 
-func TestEachHookCountsOneThing(t *testing.T) {
+func TestHooks_OneCountEach(t *testing.T) {
 	b := newBackend(t)
 	hooks, err := Hooks(b.meters.Meter("test"))
 	require.NoError(t, err)
@@ -67,7 +67,7 @@ func (r refusingCounters) Int64Counter(name string, opts ...metric.Int64CounterO
 	return r.Meter.Int64Counter(name, opts...)
 }
 
-func TestHooksSayWhichInstrumentWasRefused(t *testing.T) {
+func TestHooks_RefusedInstrument(t *testing.T) {
 	_, err := Hooks(refusingCounters{noop.NewMeterProvider().Meter("test"), "asterisque.dropped"})
 	require.EqualError(t, err, "no asterisque.dropped")
 }

@@ -37,7 +37,7 @@ func onGoroutine(f func()) {
 	<-over
 }
 
-func TestTheEndOfAGoroutineEndsTheSpan(t *testing.T) {
+func TestSpan_GoroutineEnds(t *testing.T) {
 	exits := func(context.Context, *asterisque.Call, asterisque.Next) error { runtime.Goexit(); return nil }
 	handled := func(h func() (string, error)) asterisque.Option {
 		svc := asterisque.NewService()
@@ -97,7 +97,7 @@ func waiting() *asterisque.Service {
 	return svc
 }
 
-func TestAStreamEndsItsSpanOnceHoweverItEnds(t *testing.T) {
+func TestSpan_StreamEndsOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		around []asterisque.Interceptor // around the span
 		within []asterisque.Interceptor
@@ -150,7 +150,7 @@ func TestAStreamEndsItsSpanOnceHoweverItEnds(t *testing.T) {
 	}
 }
 
-func TestASpanAroundAConnectionHasThatOfEachAttemptAsChild(t *testing.T) {
+func TestSpan_AroundConnection(t *testing.T) {
 	b := newBackend(t)
 	there := asterisque.NewNode(asterisque.WithService(surrounding()))
 	ln, err := wire.Listen(t.Context(), "tcp://127.0.0.1:0", wire.Options{})
@@ -172,7 +172,7 @@ func TestASpanAroundAConnectionHasThatOfEachAttemptAsChild(t *testing.T) {
 	require.Contains(t, attributes(inner), "network.peer.address")
 }
 
-func TestTwoAroundOneServedCallAreParentAndChild(t *testing.T) {
+func TestSpan_TwoInterceptors(t *testing.T) {
 	b := newBackend(t)
 	svc := asterisque.NewService()
 	surround.Handle(svc, func(_ context.Context, s string) (string, error) { return s, nil }, asterisque.WithFunctionInterceptors(b.trusting()))

@@ -74,7 +74,7 @@ func surrounding() *asterisque.Service {
 	return svc
 }
 
-func TestACallWithACallBackIsOneTraceOfFourSpans(t *testing.T) {
+func TestSpan_CallBack(t *testing.T) {
 	b := newBackend(t)
 	here, _ := connect(t, b.node(asterisque.WithService(surrounding())), b.node(asterisque.WithService(greeting())))
 	said, err := greet.Call(t.Context(), here, "asterisk")
@@ -106,7 +106,7 @@ func TestACallWithACallBackIsOneTraceOfFourSpans(t *testing.T) {
 	}
 }
 
-func TestASpanOfTheCallerIsTheParent(t *testing.T) {
+func TestSpan_Parent(t *testing.T) {
 	b := newBackend(t)
 	here, _ := connect(t, b.node(), asterisque.NewNode(asterisque.WithService(surrounding())))
 	ctx := trace.ContextWithSpanContext(t.Context(), trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled}))
@@ -117,7 +117,7 @@ func TestASpanOfTheCallerIsTheParent(t *testing.T) {
 	require.Equal(t, trace.SpanID{2}, s.Parent.SpanID())
 }
 
-func TestAPeerThatIsNotFollowedDoesNoHarm(t *testing.T) {
+func TestSpan_PlainPeer(t *testing.T) {
 	for name, madeHere := range map[string]bool{"calls made": true, "calls served": false} {
 		t.Run(name, func(t *testing.T) {
 			b := newBackend(t)
@@ -133,7 +133,7 @@ func TestAPeerThatIsNotFollowedDoesNoHarm(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotSampledIsNotSampledOnTheOtherSide(t *testing.T) {
+func TestSpan_NotSampled(t *testing.T) {
 	never, always := newBackend(t, sdktrace.WithSampler(sdktrace.NeverSample())), newBackend(t)
 	here, _ := connect(t, never.node(), always.node(asterisque.WithService(surrounding())))
 	_, err := surround.Call(t.Context(), here, "x")
@@ -144,7 +144,7 @@ func TestWhatIsNotSampledIsNotSampledOnTheOtherSide(t *testing.T) {
 	require.NotEmpty(t, never.collect(t), "it is measured nevertheless")
 }
 
-func TestTheSpanOfAStreamEndsWithIt(t *testing.T) {
+func TestSpan_Stream(t *testing.T) {
 	b := newBackend(t)
 	svc := asterisque.NewService()
 	count.Handle(svc, func(ctx context.Context, _ int, p *asterisque.Pipe[int, int]) (n int, err error) {
@@ -168,7 +168,7 @@ func TestTheSpanOfAStreamEndsWithIt(t *testing.T) {
 	require.Equal(t, find(t, spans, trace.SpanKindClient, "count").SpanContext.SpanID(), find(t, spans, trace.SpanKindServer, "count").Parent.SpanID())
 }
 
-func TestAnErrorIsRecordedWithItsCode(t *testing.T) {
+func TestSpan_Error(t *testing.T) {
 	long := strings.Repeat("é", longestMessage)
 	for _, c := range []struct {
 		err          error
@@ -205,7 +205,7 @@ func TestAnErrorIsRecordedWithItsCode(t *testing.T) {
 	}
 }
 
-func TestAPanicIsAnError(t *testing.T) {
+func TestSpan_Panic(t *testing.T) {
 	b := newBackend(t)
 	svc := asterisque.NewService()
 	greet.Handle(svc, func(context.Context, string) (string, error) { panic("no") })
@@ -215,7 +215,7 @@ func TestAPanicIsAnError(t *testing.T) {
 	require.Equal(t, "panicked", attributes(b.ended(t, 1)[0])["error.type"])
 }
 
-func TestACallThatIsNotSentHasASpan(t *testing.T) {
+func TestSpan_UnsentCall(t *testing.T) {
 	b := newBackend(t)
 	here, _ := connect(t, b.node(), asterisque.NewNode())
 	_, err := greet.Call(t.Context(), here, "x")
@@ -232,7 +232,7 @@ func TestACallThatIsNotSentHasASpan(t *testing.T) {
 	require.Equal(t, []string{"greet: no such function", "greet: session closed", "function 99: session closed"}, said)
 }
 
-func TestAFunctionWithoutANameHasItsNumber(t *testing.T) {
+func TestSpan_UnnamedFunction(t *testing.T) {
 	b := newBackend(t)
 	svc := asterisque.NewService()
 	svc.Handle(77, "", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return nil, nil })
@@ -246,7 +246,7 @@ func TestAFunctionWithoutANameHasItsNumber(t *testing.T) {
 	}
 }
 
-func TestAttributesOfMetricsHaveFewValuesWhateverPeersDo(t *testing.T) {
+func TestMetrics_FewValues(t *testing.T) {
 	b := newBackend(t)
 	svc := asterisque.NewService()
 	const calls = 200
@@ -276,7 +276,7 @@ func TestAttributesOfMetricsHaveFewValuesWhateverPeersDo(t *testing.T) {
 	require.ElementsMatch(t, []attribute.Set{of("application")}, sets("rpc.server.call.duration"))
 }
 
-func TestDurationsAreInSeconds(t *testing.T) {
+func TestMetrics_Seconds(t *testing.T) {
 	b := newBackend(t)
 	here, _ := connect(t, b.node(asterisque.WithService(surrounding())), b.node(asterisque.WithService(greeting())))
 	begin := time.Now()
@@ -300,9 +300,9 @@ func goroutines() int {
 	return n
 }
 
-// TestContextsOfAHandlerNeedNoGoroutine fails if the span's context hides the AfterFunc of the
+// TestSpan_NoGoroutines fails if the span's context hides the AfterFunc of the
 // handler's context.
-func TestContextsOfAHandlerNeedNoGoroutine(t *testing.T) {
+func TestSpan_NoGoroutines(t *testing.T) {
 	b := newBackend(t)
 	svc := asterisque.NewService()
 	began, ended := make(chan int), make(chan context.Context, 1)

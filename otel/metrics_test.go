@@ -11,9 +11,9 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// TestTheDurationsOfCallsAreAsTheConventionsSay checks the name, the unit, the boundaries and the
+// TestMetrics_Conventions checks the name, the unit, the boundaries and the
 // attributes of both histograms, for calls and for streams.
-func TestTheDurationsOfCallsAreAsTheConventionsSay(t *testing.T) {
+func TestMetrics_Conventions(t *testing.T) {
 	b := newBackend(t)
 	svc := asterisque.NewService()
 	greet.Handle(svc, func(_ context.Context, s string) (string, error) {

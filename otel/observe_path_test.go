@@ -14,7 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-func TestPathsOfManySessionsAreFewNumbers(t *testing.T) {
+func TestObservePath_ManySessions(t *testing.T) {
 	b := newBackend(t)
 	var o observer
 	all, err := o.paths.instruments(b.meters.Meter("test"))
@@ -48,7 +48,7 @@ func TestPathsOfManySessionsAreFewNumbers(t *testing.T) {
 	}, gauges)
 }
 
-func TestARoundTripIsObservedOnceItIsKnown(t *testing.T) {
+func TestObservePath_RoundTrip(t *testing.T) {
 	for n, want := range map[int][3]time.Duration{1: {1, 1, 1}, 2: {1, 2, 2}, 3: {2, 3, 3}, 20: {10, 19, 20}} {
 		var p paths
 		for i := range n {

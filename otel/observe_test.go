@@ -43,7 +43,7 @@ func series(a metricdata.Aggregation) (list []string) {
 	return list
 }
 
-func TestANodeTellsWhatItHolds(t *testing.T) {
+func TestObserve_Node(t *testing.T) {
 	b := newBackend(t)
 	svc := asterisque.NewService()
 	began := make(chan struct{}, 2)
@@ -137,7 +137,7 @@ func TestANodeTellsWhatItHolds(t *testing.T) {
 	require.NoError(t, unregister(), "once more does nothing")
 }
 
-func TestANodeTellsWhatWaitsForRoom(t *testing.T) {
+func TestObserve_Waits(t *testing.T) {
 	b := newBackend(t)
 	svc := asterisque.NewService()
 	svc.Handle(7, "stays", func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) { <-ctx.Done(); return nil, nil })
@@ -164,7 +164,7 @@ func TestANodeTellsWhatWaitsForRoom(t *testing.T) {
 	require.NotContains(t, series(found["asterisque.waited"]), "asterisque.reason=opens 0")
 }
 
-func TestAttributesKeepTheNodesOfAProgramApart(t *testing.T) {
+func TestObserve_Attributes(t *testing.T) {
 	b := newBackend(t)
 	here, there := asterisque.NewNode(), asterisque.NewNode()
 	connect(t, here, there)
@@ -177,7 +177,7 @@ func TestAttributesKeepTheNodesOfAProgramApart(t *testing.T) {
 	require.Equal(t, []string{"node=here 1", "node=there 1", "node=third 0"}, series(b.collect(t)["asterisque.sessions"]))
 }
 
-func TestAMeterThatRefusesIsAnError(t *testing.T) {
+func TestObserve_RefusedInstrument(t *testing.T) {
 	node := asterisque.NewNode()
 	defer node.Close()
 	for _, m := range []metric.Meter{refuses{instruments: true}, refuses{}} {

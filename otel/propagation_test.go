@@ -13,14 +13,14 @@ import (
 
 const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
-func TestATraceContextArrivesAsItWasSent(t *testing.T) {
+func TestTraceContext_Travels(t *testing.T) {
 	for _, sent := range []string{parent, parent + "\na=1", parent + "\na=1,b@c=2"} {
 		require.Equal(t, sent, string(inject(extract(t.Context(), []byte(sent)))))
 	}
 	require.Nil(t, inject(t.Context()), "no trace, no bytes")
 }
 
-func TestWhatIsNoTraceContextIsIgnored(t *testing.T) {
+func TestTraceContext_Invalid(t *testing.T) {
 	for _, sent := range []string{
 		"", "\n", "\x00", parent[:50], parent + "x", "ff" + parent[2:], strings.ToUpper(parent), "00-00000000000000000000000000000000-b7ad6b7169203331-01", "\n" + parent, strings.Repeat("x", message.MaxTrace),
 	} {
@@ -30,7 +30,7 @@ func TestWhatIsNoTraceContextIsIgnored(t *testing.T) {
 	require.Equal(t, parent, string(inject(ctx)), "a bad tracestate does not spoil the rest")
 }
 
-func TestATracestateThatDoesNotFitLosesWholeMembers(t *testing.T) {
+func TestTraceContext_LongTracestate(t *testing.T) {
 	long := "long=" + strings.Repeat("x", 130)
 	for _, c := range []struct {
 		state string
@@ -51,7 +51,7 @@ func TestATracestateThatDoesNotFitLosesWholeMembers(t *testing.T) {
 	}
 }
 
-func TestTheLargestTraceContextFitsIntoAnOpen(t *testing.T) {
+func TestTraceContext_Largest(t *testing.T) {
 	members := make([]string, 32) // as many as W3C allows
 	for i := range members {
 		members[i] = string(rune('a'+i%26)) + string(rune('a'+i/26)) + "=" + strings.Repeat("v", 30)

@@ -57,7 +57,7 @@ func acquaintances(t *testing.T) map[string]acquaintance {
 	}
 }
 
-func TestOnlyPeersWithAProofDecideWhetherACallIsSampled(t *testing.T) {
+func TestTrust_Sampling(t *testing.T) {
 	for name, p := range acquaintances(t) {
 		for _, own := range []struct {
 			sampler sdktrace.Sampler
@@ -112,7 +112,7 @@ func TestOnlyPeersWithAProofDecideWhetherACallIsSampled(t *testing.T) {
 }
 
 // A sampler by ratio decides by the trace id: with its own parent, the peer would choose.
-func TestAPeerWithoutAProofDoesNotChooseTheTraceID(t *testing.T) {
+func TestTrust_TraceID(t *testing.T) {
 	low := "00-00000000000000010000000000000001-b7ad6b7169203331-01" // sampled at any ratio
 	b := newBackend(t, sdktrace.WithSampler(sdktrace.TraceIDRatioBased(1e-9)))
 	there := followed(Interceptor(b.opts...), asterisque.WithService(surrounding()))
@@ -127,7 +127,7 @@ func TestAPeerWithoutAProofDoesNotChooseTheTraceID(t *testing.T) {
 	require.Empty(t, b.spans.GetSpans())
 }
 
-func TestTheProgramDecidesWhomItTrusts(t *testing.T) {
+func TestTrust_Option(t *testing.T) {
 	b := newBackend(t, sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.NeverSample())))
 	var asked []string
 	follow := Interceptor(append(b.opts, WithTrust(func(p asterisque.Peer) bool {

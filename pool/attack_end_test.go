@@ -11,9 +11,9 @@ import (
 	"github.com/asterisque-go/asterisque/pool"
 )
 
-// TestAHandlerMayEndThePoolThatItIsCalledThrough has a server that calls back, and a handler that
+// TestPool_EndedByHandler has a server that calls back, and a handler that
 // ends the pool in different ways.
-func TestAHandlerMayEndThePoolThatItIsCalledThrough(t *testing.T) {
+func TestPool_EndedByHandler(t *testing.T) {
 	back := asterisque.Func[string, string](3, "back")
 	leave := asterisque.Func[string, string](4, "leave")
 	for name, end := range map[string]func(ctx context.Context, p *pool.Pool){
@@ -60,9 +60,9 @@ func TestAHandlerMayEndThePoolThatItIsCalledThrough(t *testing.T) {
 	}
 }
 
-// TestThousandPoolsLeaveNothing begins and ends pools of running servers, and of one that is gone.
+// TestPool_NoLeak begins and ends pools of running servers, and of one that is gone.
 // The leak check at the end of the tests finds goroutines that are left.
-func TestThousandPoolsLeaveNothing(t *testing.T) {
+func TestPool_NoLeak(t *testing.T) {
 	s := newServer(t, "a")
 	gone := newServer(t, "b")
 	gone.kill()
@@ -75,9 +75,9 @@ func TestThousandPoolsLeaveNothing(t *testing.T) {
 	}
 }
 
-// TestADurableCallStaysWithItsServer restarts the server of a durable call while it runs, although
+// TestDurable_StaysOnServer restarts the server of a durable call while it runs, although
 // another server is available.
-func TestADurableCallStaysWithItsServer(t *testing.T) {
+func TestDurable_StaysOnServer(t *testing.T) {
 	inBubble(t, func(t testing.TB) {
 		servers, urls := three(t)
 		p := newPool(t, urls, pool.Config{})

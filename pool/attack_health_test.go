@@ -13,9 +13,9 @@ import (
 	"github.com/asterisque-go/asterisque/pool"
 )
 
-// TestTheHealthOfARestartedServerIsHeededAtOnce has a server that restarts repeatedly, each time
+// TestHealth_ServerRestarts has a server that restarts repeatedly, each time
 // with other states, while OnState does not return.
-func TestTheHealthOfARestartedServerIsHeededAtOnce(t *testing.T) {
+func TestHealth_ServerRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		never := make(chan struct{})
 		p := newPool(t, []string{"mem://attack-health"}, pool.Config{Health: []string{""}, Connection: asterisque.Reconnection{
@@ -43,9 +43,9 @@ func TestTheHealthOfARestartedServerIsHeededAtOnce(t *testing.T) {
 // lookAgain is the polling interval of the pool.
 const lookAgain = 50 * time.Millisecond
 
-// TestAServerThatEndsTheWatchOfItsHealthIsAskedLessAndLess has a server that rejects the watch each
+// TestHealth_WatchRefused has a server that rejects the watch each
 // time.
-func TestAServerThatEndsTheWatchOfItsHealthIsAskedLessAndLess(t *testing.T) {
+func TestHealth_WatchRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, asked := asterisque.NewService(), new(atomic.Int64)
 		svc.Health(asterisque.NewHealth())
@@ -66,8 +66,8 @@ func TestAServerThatEndsTheWatchOfItsHealthIsAskedLessAndLess(t *testing.T) {
 	})
 }
 
-// TestAServerThatShutsEverySessionDownIsCalledAtAPace has a single server that does so at once.
-func TestAServerThatShutsEverySessionDownIsCalledAtAPace(t *testing.T) {
+// TestPool_ServerEndsSessions has a single server that does so at once.
+func TestPool_ServerEndsSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sessions atomic.Int64
 		url, node := inMemory(t, "attack-drains", asterisque.NewService())

@@ -14,8 +14,8 @@ import (
 	"github.com/asterisque-go/asterisque/pool"
 )
 
-// TestStickyCallsThatBeginAtOnceAgree makes the first calls of a Sticky at the same time.
-func TestStickyCallsThatBeginAtOnceAgree(t *testing.T) {
+// TestSticky_ConcurrentFirstCalls makes the first calls of a Sticky at the same time.
+func TestSticky_ConcurrentFirstCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var urls []string
 		for i := range 5 {
@@ -38,8 +38,8 @@ func TestStickyCallsThatBeginAtOnceAgree(t *testing.T) {
 	})
 }
 
-// TestTheCallsOfAKeyWaitForARestart restarts the server of a key gracefully.
-func TestTheCallsOfAKeyWaitForARestart(t *testing.T) {
+// TestByKey_Restart restarts the server of a key gracefully.
+func TestByKey_Restart(t *testing.T) {
 	servers, urls := three(t)
 	p := newPool(t, urls, pool.Config{Connection: asterisque.Reconnection{First: 20 * time.Millisecond}})
 	ready(t, p, 3)
@@ -58,9 +58,9 @@ func TestTheCallsOfAKeyWaitForARestart(t *testing.T) {
 	require.Len(t, c.answered, 1)
 }
 
-// TestAKeyWhoseServerIsAwayConnectsToTheNextAlone has 20 servers, a subset of one, and calls with
+// TestByKey_ServerAway has 20 servers, a subset of one, and calls with
 // the key of an unreachable server.
-func TestAKeyWhoseServerIsAwayConnectsToTheNextAlone(t *testing.T) {
+func TestByKey_ServerAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var urls []string
 		byURL := make(map[string]*lagging)
@@ -109,8 +109,8 @@ func connected(p *pool.Pool) (urls []string) {
 	return urls
 }
 
-// TestAKeyWithoutAnyServerFailsInTime has servers that are unreachable for long.
-func TestAKeyWithoutAnyServerFailsInTime(t *testing.T) {
+// TestByKey_NoServer has servers that are unreachable for long.
+func TestByKey_NoServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var urls []string
 		for i := range 1024 {
@@ -127,8 +127,8 @@ func TestAKeyWithoutAnyServerFailsInTime(t *testing.T) {
 	})
 }
 
-// TestARefusedCallOfAKeyGoesToTheNext has two servers, and the server of the key rejects calls.
-func TestARefusedCallOfAKeyGoesToTheNext(t *testing.T) {
+// TestByKey_Refused has two servers, and the server of the key rejects calls.
+func TestByKey_Refused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := newLagging(t, "attack-refuse-a", 0), newLagging(t, "attack-refuse-b", 0)
 		defer a.node.Close()

@@ -24,8 +24,8 @@ func called(on asterisque.Caller, opts ...asterisque.CallOption) <-chan error {
 	return ended
 }
 
-// TestACallThatWaitsForAServerEndsWhenThatLeaves has an unreachable server that leaves the set.
-func TestACallThatWaitsForAServerEndsWhenThatLeaves(t *testing.T) {
+// TestSets_AwaitedServerLeaves has an unreachable server that leaves the set.
+func TestSets_AwaitedServerLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newLagging(t, "attack-stays", 0)
 		defer s.node.Close()
@@ -43,8 +43,8 @@ func TestACallThatWaitsForAServerEndsWhenThatLeaves(t *testing.T) {
 	})
 }
 
-// TestACallThatWaitsForAServerOutlivesOtherSets has several sets with the same server.
-func TestACallThatWaitsForAServerOutlivesOtherSets(t *testing.T) {
+// TestSets_AwaitedServerStays has several sets with the same server.
+func TestSets_AwaitedServerStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := "mem://attack-back"
 		resolve := make(sets)
@@ -63,8 +63,8 @@ func TestACallThatWaitsForAServerOutlivesOtherSets(t *testing.T) {
 	})
 }
 
-// TestSetsMayChangeAllTheTime has callers of all kinds while servers join and leave.
-func TestSetsMayChangeAllTheTime(t *testing.T) {
+// TestSets_ManyChanges has callers of all kinds while servers join and leave.
+func TestSets_ManyChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var urls []string
 		for i := range 4 {
@@ -110,8 +110,8 @@ func TestSetsMayChangeAllTheTime(t *testing.T) {
 	})
 }
 
-// TestANodeThatConnectsToNothingEndsThePool has a closed node, and one with invalid options.
-func TestANodeThatConnectsToNothingEndsThePool(t *testing.T) {
+// TestNew_NodeCannotConnect has a closed node, and one with invalid options.
+func TestNew_NodeCannotConnect(t *testing.T) {
 	closed, invalid := asterisque.NewNode(), asterisque.NewNode(asterisque.WithCallWindow(1, -1))
 	closed.Close()
 	defer invalid.Close()
@@ -131,8 +131,8 @@ func TestANodeThatConnectsToNothingEndsThePool(t *testing.T) {
 	}
 }
 
-// TestAShutdownWaitsForServersThatHaveLeft has a running call on such a server.
-func TestAShutdownWaitsForServersThatHaveLeft(t *testing.T) {
+// TestShutdown_LeavingServers has a running call on such a server.
+func TestShutdown_LeavingServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, other := newLagging(t, "attack-left", 3*time.Second), newLagging(t, "attack-came", 0)
 		defer s.node.Close()
@@ -154,8 +154,8 @@ func TestAShutdownWaitsForServersThatHaveLeft(t *testing.T) {
 	})
 }
 
-// TestAShutdownIsAsLongAsItsContext has a call that takes longer.
-func TestAShutdownIsAsLongAsItsContext(t *testing.T) {
+// TestShutdown_ContextEnds has a call that takes longer.
+func TestShutdown_ContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newLagging(t, "attack-long", time.Minute)
 		defer s.node.Close()

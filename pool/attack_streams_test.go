@@ -34,8 +34,8 @@ func only(t *testing.T, p *pool.Pool) pool.Server {
 	return p.Servers()[0]
 }
 
-// TestAStreamIsUnderWayUntilItsEnd ends a stream in different ways.
-func TestAStreamIsUnderWayUntilItsEnd(t *testing.T) {
+// TestStreams_Outstanding ends a stream in different ways.
+func TestStreams_Outstanding(t *testing.T) {
 	type stream = asterisque.StreamCall[struct{}, int, struct{}]
 	for name, end := range map[string]func(s *stream, n *asterisque.Node, cancel func()){
 		"aborted":               func(s *stream, _ *asterisque.Node, _ func()) { s.Abort(asterisque.ErrCanceled) },
@@ -67,9 +67,9 @@ func TestAStreamIsUnderWayUntilItsEnd(t *testing.T) {
 	}
 }
 
-// TestStreamsThatCannotBeOpenedAreNotUnderWay opens streams without a server, and with a context
+// TestStreams_OpenFails opens streams without a server, and with a context
 // that has ended.
-func TestStreamsThatCannotBeOpenedAreNotUnderWay(t *testing.T) {
+func TestStreams_OpenFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		url, node := inMemory(t, "attack-no-stream", asterisque.NewService())
 		defer node.Close()
@@ -91,8 +91,8 @@ func TestStreamsThatCannotBeOpenedAreNotUnderWay(t *testing.T) {
 	})
 }
 
-// TestAServerThatRefusesStreamsRests has two servers, one of which rejects all streams.
-func TestAServerThatRefusesStreamsRests(t *testing.T) {
+// TestRests_RefusedStreams has two servers, one of which rejects all streams.
+func TestRests_RefusedStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		good, bad := asterisque.NewService(), asterisque.NewService()
 		refused := 0
@@ -120,9 +120,9 @@ func TestAServerThatRefusesStreamsRests(t *testing.T) {
 	})
 }
 
-// TestAnErrorOfTheApplicationIsAnAnswer has a server that recovers, and then answers with errors of
+// TestRests_ApplicationErrors has a server that recovers, and then answers with errors of
 // the application.
-func TestAnErrorOfTheApplicationIsAnAnswer(t *testing.T) {
+func TestRests_ApplicationErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, refuse, served := asterisque.NewService(), true, 0
 		who.Handle(svc, func(context.Context, int) (string, error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-func TestAPoolMayDialItsServersItself(t *testing.T) {
+func TestConfig_Dial(t *testing.T) {
 	where := map[string]string{"server a": newServer(t, "a").url, "server b": newServer(t, "b").url}
 	set := []pool.Address{{URL: "server a"}, {URL: "server b"}}
 	p := newPoolOf(t, yielding(set), pool.Config{Dial: func(ctx context.Context, a pool.Address) (wire.Wire, error) {
@@ -24,7 +24,7 @@ func TestAPoolMayDialItsServersItself(t *testing.T) {
 	require.Equal(t, "b", name)
 }
 
-func TestNamesOfServersAreThereOnceAndNotEmpty(t *testing.T) {
+func TestDial_ServerNames(t *testing.T) {
 	dial := func(context.Context, pool.Address) (wire.Wire, error) { return nil, context.Canceled }
 	node := asterisque.NewNode()
 	defer node.Close()
@@ -42,7 +42,7 @@ func TestNamesOfServersAreThereOnceAndNotEmpty(t *testing.T) {
 	}
 }
 
-func TestAServerThatCallsItselfOtherwiseGetsNoCalls(t *testing.T) {
+func TestDial_OtherID(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, "a", asterisque.WithID("a"))
 	for id, want := range map[string]error{"a": nil, "b": asterisque.ErrExpired} {

@@ -12,7 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-func TestThePortDecidesWhatIsLookedUp(t *testing.T) {
+func TestDNS_Port(t *testing.T) {
 	for _, test := range []struct{ url, network, question, serverName string }{
 		{"tls://orders.example.com:5330", "", "ip orders.example.com", "orders.example.com"},
 		{"tls://orders.example.com:5330", "ip", "ip orders.example.com", "orders.example.com"},
@@ -31,7 +31,7 @@ func TestThePortDecidesWhatIsLookedUp(t *testing.T) {
 	}
 }
 
-func TestAddressesBecomeURLs(t *testing.T) {
+func TestDNS_Addresses(t *testing.T) {
 	for url, want := range map[string]map[string]string{
 		"tls://orders:5330": {
 			"10.0.0.7":              "tls://10.0.0.7:5330",
@@ -54,7 +54,7 @@ func TestAddressesBecomeURLs(t *testing.T) {
 	}
 }
 
-func TestOfSRVRecordsTheLowestPriorityCounts(t *testing.T) {
+func TestDNS_LowestPriority(t *testing.T) {
 	dns := &fakeDNS{records: []*net.SRV{
 		{Target: "spare.example.com.", Port: 5330, Priority: 20},
 		{Target: "B.example.com.", Port: 5331, Priority: 10, Weight: 1},
@@ -70,7 +70,7 @@ func TestOfSRVRecordsTheLowestPriorityCounts(t *testing.T) {
 	}, set)
 }
 
-func TestAnIPAddressIsNotLookedUp(t *testing.T) {
+func TestDNS_IPAddress(t *testing.T) {
 	for _, url := range []string{"tls://10.0.0.7:5330", "tls://[::1]:5330", "tls://[fe80::1%25eth0]:5330", "tls://[::ffff:10.0.0.7]:5330"} {
 		dns := &fakeDNS{}
 		all := only(t, DNS(url, DNSConfig{Lookup: dns}))
@@ -79,7 +79,7 @@ func TestAnIPAddressIsNotLookedUp(t *testing.T) {
 	}
 }
 
-func TestAURLThatCannotWorkEndsTheSequence(t *testing.T) {
+func TestDNS_BadURL(t *testing.T) {
 	for url, want := range map[string]string{
 		"":                           "no scheme",
 		"orders":                     "no scheme",
@@ -113,7 +113,7 @@ func TestAURLThatCannotWorkEndsTheSequence(t *testing.T) {
 	}
 }
 
-func TestAWrongNetworkEndsTheSequence(t *testing.T) {
+func TestDNS_BadNetwork(t *testing.T) {
 	for _, network := range []string{"tcp", "ip5", "IP4"} {
 		all := only(t, DNS(orders, DNSConfig{Lookup: &fakeDNS{}, Network: network}))
 		require.Len(t, all, 1)
@@ -122,7 +122,7 @@ func TestAWrongNetworkEndsTheSequence(t *testing.T) {
 	}
 }
 
-func TestAnAnswerWithoutServersIsAnError(t *testing.T) {
+func TestDNS_EmptyAnswer(t *testing.T) {
 	many := make([]netip.Addr, mostAddresses+1)
 	for i := range many {
 		many[i] = netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)})
@@ -156,7 +156,7 @@ func TestAnAnswerWithoutServersIsAnError(t *testing.T) {
 	}
 }
 
-func TestTheMostServersThatASetMayHave(t *testing.T) {
+func TestDNS_MostServers(t *testing.T) {
 	dns := &fakeDNS{}
 	for i := range mostAddresses {
 		dns.addresses = append(dns.addresses, netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}))

@@ -17,7 +17,7 @@ import (
 
 const orders = "tls://orders.example.com:5330"
 
-func TestANameIsLookedUpAgainAndAgain(t *testing.T) {
+func TestDNS_Repeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dns := &fakeDNS{}
 		dns.answer("10.0.0.1")
@@ -36,7 +36,7 @@ func TestANameIsLookedUpAgainAndAgain(t *testing.T) {
 	})
 }
 
-func TestASetThatIsAsBeforeIsNotYieldedAgain(t *testing.T) {
+func TestDNS_UnchangedSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dns := &fakeDNS{}
 		dns.answer("10.0.0.1", "10.0.0.2")
@@ -58,7 +58,7 @@ func TestASetThatIsAsBeforeIsNotYieldedAgain(t *testing.T) {
 	})
 }
 
-func TestWhoeverGetsASetMayChangeIt(t *testing.T) {
+func TestDNS_SetIsACopy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dns := &fakeDNS{}
 		dns.answer("10.0.0.1")
@@ -75,7 +75,7 @@ func TestWhoeverGetsASetMayChangeIt(t *testing.T) {
 	})
 }
 
-func TestANameThatVanishesIsAnErrorUntilItIsBack(t *testing.T) {
+func TestDNS_NameVanishes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dns := &fakeDNS{}
 		dns.answer("10.0.0.1")
@@ -98,7 +98,7 @@ func TestANameThatVanishesIsAnErrorUntilItIsBack(t *testing.T) {
 	})
 }
 
-func TestALookupThatFailsIsTriedAgainEverMoreSlowly(t *testing.T) {
+func TestDNS_RetryDelay(t *testing.T) {
 	for every, most := range map[time.Duration]time.Duration{0: 30 * time.Second, 7 * time.Second: 7 * time.Second, time.Nanosecond: time.Second, -1: time.Second, 1<<63 - 1: 512 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			dns := &fakeDNS{}
@@ -130,7 +130,7 @@ func TestALookupThatFailsIsTriedAgainEverMoreSlowly(t *testing.T) {
 	}
 }
 
-func TestAQuestionHasFiveSeconds(t *testing.T) {
+func TestDNS_QueryTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dns := &fakeDNS{}
 		dns.wait = func(ctx context.Context) { <-ctx.Done(); dns.fail(ctx.Err()) }
@@ -142,7 +142,7 @@ func TestAQuestionHasFiveSeconds(t *testing.T) {
 	})
 }
 
-func TestTheEndOfTheContextEndsTheSequenceWithoutAnError(t *testing.T) {
+func TestDNS_ContextEnds(t *testing.T) {
 	for name, dns := range map[string]*fakeDNS{
 		"while it asks":                 {wait: func(ctx context.Context) { <-ctx.Done() }, err: errServerFailure},
 		"while it waits":                {addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1")}},
@@ -170,7 +170,7 @@ func TestTheEndOfTheContextEndsTheSequenceWithoutAnError(t *testing.T) {
 	}
 }
 
-func TestAContextThatHasEndedAsksAtMostOnce(t *testing.T) {
+func TestDNS_ContextEnded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	dns := &fakeDNS{}
@@ -181,14 +181,14 @@ func TestAContextThatHasEndedAsksAtMostOnce(t *testing.T) {
 	require.LessOrEqual(t, len(dns.questions), 1)
 }
 
-func TestWhoeverWantsNoMoreEndsTheSequence(t *testing.T) {
+func TestDNS_YieldStops(t *testing.T) {
 	for _, dns := range []*fakeDNS{{addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1")}}, {err: errServerFailure}} {
 		_, _ = first(t, DNS(orders, DNSConfig{Lookup: dns}))
 		require.Len(t, dns.questions, 1)
 	}
 }
 
-func TestALookupThatPanicsIsForWhoeverRunsTheResolver(t *testing.T) {
+func TestDNS_LookupPanics(t *testing.T) {
 	dns := &fakeDNS{wait: func(context.Context) { panic("no mercy") }}
 	require.PanicsWithValue(t, "no mercy", func() { _, _ = first(t, DNS(orders, DNSConfig{Lookup: dns})) })
 	dns.wait = nil
@@ -197,7 +197,7 @@ func TestALookupThatPanicsIsForWhoeverRunsTheResolver(t *testing.T) {
 	require.NoError(t, err, "the Resolver can be run again")
 }
 
-func TestOneDNSServesSeveralPoolsAtOnce(t *testing.T) {
+func TestDNS_SeveralPools(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dns := &fakeDNS{}
 		dns.answer("10.0.0.1")
@@ -211,7 +211,7 @@ func TestOneDNSServesSeveralPoolsAtOnce(t *testing.T) {
 	})
 }
 
-func TestTheResolverOfTheSystemIsALookup(t *testing.T) {
+func TestDNS_SystemResolver(t *testing.T) {
 	unreachable := errors.New("there is no network in this test")
 	system := &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
 		return nil, unreachable

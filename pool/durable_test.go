@@ -68,7 +68,7 @@ func sharing(t testing.TB, names ...string) (map[string]*server, *pool.Pool, *ke
 	return servers, p, l
 }
 
-func TestADurableCallGoesOnToAServerThatSharesTheAnswers(t *testing.T) {
+func TestDurable_SharedAnswers(t *testing.T) {
 	inBubble(t, func(t testing.TB) {
 		servers, p, l := sharing(t, "a", "b", "A", "B")
 		answer := make(chan string, 1)
@@ -103,7 +103,7 @@ func TestADurableCallGoesOnToAServerThatSharesTheAnswers(t *testing.T) {
 	})
 }
 
-func TestADurableCallThatMayHaveRunIsNotGivenUpForARefusal(t *testing.T) {
+func TestDurable_RefusedAfterRun(t *testing.T) {
 	inBubble(t, func(t testing.TB) {
 		servers, p, l := sharing(t, "a", "b")
 		answer := make(chan error, 1)
@@ -121,7 +121,7 @@ func TestADurableCallThatMayHaveRunIsNotGivenUpForARefusal(t *testing.T) {
 	})
 }
 
-func TestTheKeyOfTheApplicationIsThatOfAllAttempts(t *testing.T) {
+func TestDurable_OwnKey(t *testing.T) {
 	_, p, l := sharing(t, "a", "b")
 	for range 5 {
 		_, err := who.Call(background, p, 0, asterisque.WithIdempotencyKey([]byte("sixteen bytes...")))

@@ -35,7 +35,7 @@ func (s sets) resolve(ctx context.Context) iter.Seq2[[]pool.Address, error] {
 	}
 }
 
-func TestCallsWithAKeyGoToTheSameServer(t *testing.T) {
+func TestByKey_SameServer(t *testing.T) {
 	inBubble(t, func(t testing.TB) {
 		servers, urls := three(t)
 		p, other := newPool(t, urls, pool.Config{}), newPool(t, []string{urls[2], urls[0], urls[1]}, pool.Config{})
@@ -70,7 +70,7 @@ func TestCallsWithAKeyGoToTheSameServer(t *testing.T) {
 	})
 }
 
-func TestACallForOneServerGoesToNoOther(t *testing.T) {
+func TestAt_OneServer(t *testing.T) {
 	t.Parallel()
 	servers, urls := three(t)
 	p := newPool(t, urls, pool.Config{})
@@ -96,7 +96,7 @@ func TestACallForOneServerGoesToNoOther(t *testing.T) {
 	require.True(t, asterisque.Repeatable(err))
 }
 
-func TestAllServersAreCalledAtOnce(t *testing.T) {
+func TestAll_Concurrent(t *testing.T) {
 	t.Parallel()
 	servers, urls := three(t)
 	servers[1].kill()
@@ -119,7 +119,7 @@ func TestAllServersAreCalledAtOnce(t *testing.T) {
 	}
 }
 
-func TestAStickyCallerStaysWithItsServer(t *testing.T) {
+func TestSticky_StaysOnServer(t *testing.T) {
 	servers, urls := three(t)
 	p := newPool(t, urls, pool.Config{})
 	ready(t, p, 3)
@@ -145,8 +145,8 @@ func TestAStickyCallerStaysWithItsServer(t *testing.T) {
 	}
 }
 
-// TestASubsetIsStable has clients that connect to two of three servers.
-func TestASubsetIsStable(t *testing.T) {
+// TestSubset_Stable has clients that connect to two of three servers.
+func TestSubset_Stable(t *testing.T) {
 	servers, urls := three(t)
 	node := asterisque.NewNode(asterisque.WithID("client 7"))
 	defer node.Close()
@@ -170,8 +170,8 @@ func TestASubsetIsStable(t *testing.T) {
 	}
 }
 
-// TestManyWhoAskForOneServerMakeOneConnection calls a server outside of the subset.
-func TestManyWhoAskForOneServerMakeOneConnection(t *testing.T) {
+// TestAt_OneConnection calls a server outside of the subset.
+func TestAt_OneConnection(t *testing.T) {
 	servers, urls := three(t)
 	p := newPool(t, urls, pool.Config{Subset: 1})
 	results := make(chan error, 50)
@@ -194,8 +194,8 @@ func TestManyWhoAskForOneServerMakeOneConnection(t *testing.T) {
 	}
 }
 
-// TestServersComeAndGo changes the set of the Resolver while calls are made.
-func TestServersComeAndGo(t *testing.T) {
+// TestSets_Change changes the set of the Resolver while calls are made.
+func TestSets_Change(t *testing.T) {
 	_, urls := three(t)
 	s := make(sets)
 	go func() { s <- urls[:1] }() // ends with New
@@ -213,8 +213,8 @@ func TestServersComeAndGo(t *testing.T) {
 	require.Len(t, c.answered, 3)
 }
 
-// TestAServerThatLeavesEndsWhatItHasBegun has a running call on a server that leaves the set.
-func TestAServerThatLeavesEndsWhatItHasBegun(t *testing.T) {
+// TestSets_LeavingServerDrains has a running call on a server that leaves the set.
+func TestSets_LeavingServerDrains(t *testing.T) {
 	t.Parallel()
 	servers, urls := three(t)
 	s := make(sets)
@@ -241,8 +241,8 @@ func TestAServerThatLeavesEndsWhatItHasBegun(t *testing.T) {
 	require.Equal(t, "a", <-got)
 }
 
-// TestAnUnhealthyServerGetsNoCalls has servers with a health service, and one without.
-func TestAnUnhealthyServerGetsNoCalls(t *testing.T) {
+// TestHealth_NotServing has servers with a health service, and one without.
+func TestHealth_NotServing(t *testing.T) {
 	a, b, c := newServer(t, "a"), newServer(t, "b"), newServer(t, "c")
 	healths := make([]*asterisque.Health, 2)
 	for i, s := range []*server{a, b} {

@@ -30,7 +30,7 @@ func yielding(all ...any) pool.Resolver {
 	}
 }
 
-func TestMistakesOfAResolverAreErrorsOfNew(t *testing.T) {
+func TestNew_ResolverErrors(t *testing.T) {
 	node := asterisque.NewNode()
 	defer node.Close()
 	away := errors.New("the registry is away")
@@ -62,14 +62,14 @@ func TestMistakesOfAResolverAreErrorsOfNew(t *testing.T) {
 	}
 }
 
-func TestAPoolWithoutANodeIsAnError(t *testing.T) {
+func TestNew_NilNode(t *testing.T) {
 	_, err := pool.New(background, nil, pool.Fixed("tcp://a:1"), pool.Config{})
 	require.ErrorContains(t, err, "a pool needs a node")
 }
 
-// TestAnErrorOfTheResolverLeavesTheLastSet has a Resolver that fails permanently after its first
+// TestResolver_ErrorKeepsSet has a Resolver that fails permanently after its first
 // set.
-func TestAnErrorOfTheResolverLeavesTheLastSet(t *testing.T) {
+func TestResolver_ErrorKeepsSet(t *testing.T) {
 	s := newServer(t, "a")
 	failing := make(chan struct{})
 	p := newPoolOf(t, func(ctx context.Context) iter.Seq2[[]pool.Address, error] {
@@ -90,8 +90,8 @@ func TestAnErrorOfTheResolverLeavesTheLastSet(t *testing.T) {
 	require.ErrorContains(t, err, "the set of servers is empty", "the error contains the last error of the Resolver")
 }
 
-// TestAPoolInTheBackgroundWaitsForItsResolver has a Resolver that fails at first.
-func TestAPoolInTheBackgroundWaitsForItsResolver(t *testing.T) {
+// TestNew_Background has a Resolver that fails at first.
+func TestNew_Background(t *testing.T) {
 	s := newServer(t, "a")
 	answer := make(chan struct{})
 	node := asterisque.NewNode()
@@ -115,8 +115,8 @@ func TestAPoolInTheBackgroundWaitsForItsResolver(t *testing.T) {
 	require.Equal(t, "a", name)
 }
 
-// TestTheEndOfAPoolEndsItsCalls ends a pool in different ways while a call waits for a server.
-func TestTheEndOfAPoolEndsItsCalls(t *testing.T) {
+// TestPool_EndsCalls ends a pool in different ways while a call waits for a server.
+func TestPool_EndsCalls(t *testing.T) {
 	for name, end := range map[string]func(p *pool.Pool, n *asterisque.Node, cancel func()){
 		"Close":            func(p *pool.Pool, _ *asterisque.Node, _ func()) { p.Close() },
 		"Shutdown":         func(p *pool.Pool, _ *asterisque.Node, _ func()) { p.Shutdown(background) },
@@ -150,8 +150,8 @@ func TestTheEndOfAPoolEndsItsCalls(t *testing.T) {
 	}
 }
 
-// TestAResolverThatIgnoresItsContextHoldsNobodyUp has a Resolver that blocks for ever.
-func TestAResolverThatIgnoresItsContextHoldsNobodyUp(t *testing.T) {
+// TestResolver_IgnoresContext has a Resolver that blocks for ever.
+func TestResolver_IgnoresContext(t *testing.T) {
 	never := make(chan struct{})
 	defer close(never)
 	node := asterisque.NewNode()

@@ -166,9 +166,9 @@ func TestRests_MuteServer(t *testing.T) {
 	})
 }
 
-// TestRests_MuteServerWithoutOthersAtTheSameTime has one caller, which calls a chosen server and
+// TestRests_MuteServerOneCaller has one caller, which calls a chosen server and
 // any server in turns.
-func TestRests_MuteServerWithoutOthersAtTheSameTime(t *testing.T) {
+func TestRests_MuteServerOneCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, map[string]time.Duration{"good": time.Millisecond, "mute": never})
 		defer f.close()

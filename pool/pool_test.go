@@ -46,7 +46,7 @@ func (c *callers) goOn(t testing.TB, n int) {
 	require.Eventually(t, func() bool { return c.total() >= before+n }, hung, time.Millisecond)
 }
 
-func TestCallsAreSpreadOverAllServers(t *testing.T) {
+func TestShares_Even(t *testing.T) {
 	_, urls := three(t)
 	p := newPool(t, urls, pool.Config{})
 	ready(t, p, 3)
@@ -58,9 +58,9 @@ func TestCallsAreSpreadOverAllServers(t *testing.T) {
 	require.Len(t, c.answered, 3)
 }
 
-// TestAServerThatIsKilledFailsOnlyWhatRanThere has 50 callers on three servers, one of which is
+// TestPool_KilledServer has 50 callers on three servers, one of which is
 // killed.
-func TestAServerThatIsKilledFailsOnlyWhatRanThere(t *testing.T) {
+func TestPool_KilledServer(t *testing.T) {
 	servers, urls := three(t)
 	p := newPool(t, urls, pool.Config{})
 	ready(t, p, 3)
@@ -88,8 +88,8 @@ func TestAServerThatIsKilledFailsOnlyWhatRanThere(t *testing.T) {
 	}
 }
 
-// TestARollingRestartFailsNoCall has ten rounds of graceful restarts of all three servers.
-func TestARollingRestartFailsNoCall(t *testing.T) {
+// TestPool_RollingRestart has ten rounds of graceful restarts of all three servers.
+func TestPool_RollingRestart(t *testing.T) {
 	t.Parallel()
 	servers, urls := three(t)
 	p := newPool(t, urls, pool.Config{})
@@ -106,8 +106,8 @@ func TestARollingRestartFailsNoCall(t *testing.T) {
 	require.Empty(t, c.failed)
 }
 
-// TestCallsWaitForAServer has a pool with a single server that starts later.
-func TestCallsWaitForAServer(t *testing.T) {
+// TestPool_WaitsForServer has a pool with a single server that starts later.
+func TestPool_WaitsForServer(t *testing.T) {
 	s := newServer(t, "late")
 	s.kill()
 	p := newPool(t, []string{s.url}, pool.Config{Connection: asterisque.Reconnection{First: 10 * time.Millisecond}})

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAServerThatLeavesMovesOnlyItsOwnKeys(t *testing.T) {
+func TestRendezvous_ServerLeaves(t *testing.T) {
 	before := serverIDs(10)
 	after := slices.Delete(slices.Clone(before), 3, 4)
 	moved := map[string]int{}
@@ -24,7 +24,7 @@ func TestAServerThatLeavesMovesOnlyItsOwnKeys(t *testing.T) {
 	require.Len(t, moved, 9, "they move to all remaining servers")
 }
 
-func TestAServerThatComesTakesKeysAndMovesNoOther(t *testing.T) {
+func TestRendezvous_ServerJoins(t *testing.T) {
 	after := serverIDs(10)
 	before := after[:9]
 	for _, key := range numbered("key", 10_000) {
@@ -34,7 +34,7 @@ func TestAServerThatComesTakesKeysAndMovesNoOther(t *testing.T) {
 	}
 }
 
-func TestServersHaveEqualSharesOfTheKeys(t *testing.T) {
+func TestRendezvous_EvenShares(t *testing.T) {
 	for _, n := range []int{2, 3, 5} {
 		ids := serverIDs(n)
 		shares := make([]int, n)
@@ -47,7 +47,7 @@ func TestServersHaveEqualSharesOfTheKeys(t *testing.T) {
 	}
 }
 
-func TestRendezvousDoesNotDependOnTheOrderOfServers(t *testing.T) {
+func TestRendezvous_AnyOrder(t *testing.T) {
 	ids := serverIDs(7)
 	other := slices.Clone(ids)
 	slices.Reverse(other)
@@ -60,7 +60,7 @@ func TestRendezvousDoesNotDependOnTheOrderOfServers(t *testing.T) {
 	}
 }
 
-func TestRendezvousAgreesWithOtherPrograms(t *testing.T) {
+func TestRendezvous_Constants(t *testing.T) {
 	// If one of these changes, clients of different versions disagree about the server of a key.
 	ids := serverIDs(5)
 	require.Equal(t, 0, rendezvous("", ids))
@@ -69,7 +69,7 @@ func TestRendezvousAgreesWithOtherPrograms(t *testing.T) {
 	require.Equal(t, []int{3, 1, 2, 4, 0}, subset("client", ids, 5))
 }
 
-func TestTheHashIsThatOfFNV(t *testing.T) {
+func TestHash_FNV(t *testing.T) {
 	for _, s := range []string{"", "a", "tls://10.0.0.7:5330", "\xff\x00"} {
 		f := fnv.New64a()
 		f.Write([]byte(s))
@@ -77,7 +77,7 @@ func TestTheHashIsThatOfFNV(t *testing.T) {
 	}
 }
 
-func TestASubsetIsTheFirstOfAllInTheOrderOfTheClient(t *testing.T) {
+func TestSubset_Order(t *testing.T) {
 	ids := serverIDs(6)
 	all := subset("client", ids, 6)
 	require.ElementsMatch(t, []int{0, 1, 2, 3, 4, 5}, all)
@@ -91,7 +91,7 @@ func TestASubsetIsTheFirstOfAllInTheOrderOfTheClient(t *testing.T) {
 	require.Equal(t, -1, rendezvous("key", nil))
 }
 
-func TestAServerThatLeavesChangesOneMemberOfASubset(t *testing.T) {
+func TestSubset_ServerLeaves(t *testing.T) {
 	before := serverIDs(20)
 	after := slices.Delete(slices.Clone(before), 8, 9)
 	for _, client := range numbered("client-", 1000) {
@@ -103,7 +103,7 @@ func TestAServerThatLeavesChangesOneMemberOfASubset(t *testing.T) {
 	}
 }
 
-func TestSubsetsOfManyClientsSpreadEvenly(t *testing.T) {
+func TestSubset_EvenSpread(t *testing.T) {
 	ids := serverIDs(20)
 	clients := make([]int, len(ids))
 	for _, client := range numbered("client-", 1000) {
@@ -116,12 +116,12 @@ func TestSubsetsOfManyClientsSpreadEvenly(t *testing.T) {
 	}
 }
 
-func TestServersWithTheSameIDAreOne(t *testing.T) {
+func TestRendezvous_SameID(t *testing.T) {
 	require.Equal(t, 0, rendezvous("key", []string{"a", "a", "a"}))
 	require.Equal(t, []int{0, 1}, subset("key", []string{"a", "a", "a"}, 2))
 }
 
-func BenchmarkRendezvousOfTenServers(b *testing.B) {
+func BenchmarkRendezvous_TenServers(b *testing.B) {
 	ids := serverIDs(10)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -129,7 +129,7 @@ func BenchmarkRendezvousOfTenServers(b *testing.B) {
 	}
 }
 
-func BenchmarkSubsetOfAThousandServers(b *testing.B) {
+func BenchmarkSubset_ThousandServers(b *testing.B) {
 	ids := serverIDs(1000)
 	b.ReportAllocs()
 	for b.Loop() {

@@ -10,7 +10,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-func TestFixedYieldsItsServersOnceAndEnds(t *testing.T) {
+func TestFixed_YieldsOnce(t *testing.T) {
 	urls := []string{"tcp://10.0.0.2:5330", "tcp://10.0.0.1:5330"}
 	r := Fixed(urls...)
 	urls[0] = "changed by the caller"
@@ -26,7 +26,7 @@ func TestFixedYieldsItsServersOnceAndEnds(t *testing.T) {
 	}
 }
 
-func TestAFixedListThatCannotBeUsedIsAnError(t *testing.T) {
+func TestFixed_Errors(t *testing.T) {
 	for _, urls := range [][]string{nil, {""}, {"tcp://a:1", "tcp://a:1"}} {
 		yields := 0
 		for set, err := range Fixed(urls...)(t.Context()) {
@@ -38,7 +38,7 @@ func TestAFixedListThatCannotBeUsedIsAnError(t *testing.T) {
 	}
 }
 
-func TestASetOfServersIsChecked(t *testing.T) {
+func TestCheck_Sets(t *testing.T) {
 	many := make([]Address, mostAddresses+1)
 	for i := range many {
 		many[i].URL = fmt.Sprintf("tcp://h%d:1", i)
@@ -76,7 +76,7 @@ func TestASetOfServersIsChecked(t *testing.T) {
 	}
 }
 
-func TestErrorsAboutServersShowNoSecrets(t *testing.T) {
+func TestCheck_NoSecrets(t *testing.T) {
 	for _, secret := range []string{"tcp://me:hunter22@a:1", "smoke://me:hunter22@a:1", "tcp://a:1?token=hunter22", "tcp://me:hunter22 @a:1"} {
 		_, err := check([]Address{{URL: secret}, {URL: secret}})
 		require.Error(t, err)
@@ -84,14 +84,14 @@ func TestErrorsAboutServersShowNoSecrets(t *testing.T) {
 	}
 }
 
-func TestAnAddressThatCanNeverBeUsedIsToldFromOneThatIsAway(t *testing.T) {
+func TestCheck_URLError(t *testing.T) {
 	_, err := check([]Address{{URL: "smoke://hill"}})
 	require.ErrorIs(t, err, wire.ErrURL)
 	_, err = check(nil)
 	require.NotErrorIs(t, err, wire.ErrURL)
 }
 
-func TestACheckedSetIsNoLongerThatOfTheResolver(t *testing.T) {
+func TestCheck_Copy(t *testing.T) {
 	set := []Address{{URL: "tcp://a:1"}}
 	got, err := check(set)
 	require.NoError(t, err)

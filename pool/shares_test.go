@@ -51,8 +51,8 @@ func newLagging(t *testing.T, name string, takes time.Duration) *lagging {
 	return l
 }
 
-// TestSharesFollowWhatServersAreAbleTo makes 50 callers call for a while.
-func TestSharesFollowWhatServersAreAbleTo(t *testing.T) {
+// TestShares_FollowLatency makes 50 callers call for a while.
+func TestShares_FollowLatency(t *testing.T) {
 	const ms = time.Millisecond
 	for name, c := range map[string]struct {
 		takes    []time.Duration
@@ -101,9 +101,9 @@ func TestSharesFollowWhatServersAreAbleTo(t *testing.T) {
 	}
 }
 
-// TestAServerThatRefusesAgainAndAgainRests has two servers, one of which rejects all calls for a
+// TestRests_RefusingServer has two servers, one of which rejects all calls for a
 // while.
-func TestAServerThatRefusesAgainAndAgainRests(t *testing.T) {
+func TestRests_RefusingServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		good, bad := newLagging(t, "rests-good", time.Millisecond), newLagging(t, "rests-bad", time.Millisecond)
 		defer good.node.Close()
@@ -138,8 +138,8 @@ func TestAServerThatRefusesAgainAndAgainRests(t *testing.T) {
 	})
 }
 
-// TestWhileAllServersRestNoneDoes has servers that reject all calls.
-func TestWhileAllServersRestNoneDoes(t *testing.T) {
+// TestRests_AllServers has servers that reject all calls.
+func TestRests_AllServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		only := newLagging(t, "rests-only", time.Millisecond)
 		defer only.node.Close()
@@ -157,8 +157,8 @@ func TestWhileAllServersRestNoneDoes(t *testing.T) {
 	})
 }
 
-// TestTheBudgetBoundsHowManyRefusedCallsAreMadeAgain has two servers that reject all calls.
-func TestTheBudgetBoundsHowManyRefusedCallsAreMadeAgain(t *testing.T) {
+// TestBudget_Retries has two servers that reject all calls.
+func TestBudget_Retries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var urls []string
 		var all []*lagging

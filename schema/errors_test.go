@@ -30,7 +30,7 @@ type (
 	}
 )
 
-func TestATypeWithoutASchemaIsAnErrorThatNamesThePartAndTheWayOut(t *testing.T) {
+func TestSchema_Errors(t *testing.T) {
 	nothing, leave := "has no form in CBOR", "leave a field out with the tag `cbor:\"-\"`"
 	key, texts := "is the key of a map, and no name in JSON", "use keys that are texts or integers"
 	for _, c := range []struct {
@@ -83,13 +83,13 @@ func TestATypeWithoutASchemaIsAnErrorThatNamesThePartAndTheWayOut(t *testing.T) 
 	}
 }
 
-func TestTheLongestArrayHasASchema(t *testing.T) {
+func TestSchema_LongestArray(t *testing.T) {
 	s, err := New().Input(reflect.TypeFor[[4096]string]())
 	require.NoError(t, err)
 	require.Less(t, len(s), 200<<10)
 }
 
-func TestWhatHasAFormOfItsOwnIsAnErrorInTheDirectionInWhichItHasOne(t *testing.T) {
+func TestSchema_SelfEncoding(t *testing.T) {
 	for _, c := range []struct {
 		of     reflect.Type
 		output bool
@@ -128,7 +128,7 @@ type onlyOut string
 
 func (onlyOut) MarshalBinary() ([]byte, error) { return []byte("out"), nil }
 
-func TestAGivenSchemaHasToBeAnObject(t *testing.T) {
+func TestAs_BadSchema(t *testing.T) {
 	for _, text := range []string{"", "true", "[]", `"string"`, "null", "{", "{} {}", `{"type":`} {
 		_, err := New(As[big.Int](text)).Input(reflect.TypeFor[[]big.Int]())
 		require.ErrorContains(t, err, "[], of type big.Int, was given a schema that is no JSON object: correct that of schema.As", text)
@@ -148,7 +148,7 @@ func TestAGivenSchemaHasToBeAnObject(t *testing.T) {
 	require.Equal(t, 1, strings.Count(string(s), "description"), "that of the field")
 }
 
-func TestDescribePanicsOfWhatHasNoSchema(t *testing.T) {
+func TestDescribe_Panics(t *testing.T) {
 	svc := asterisque.NewService()
 	asterisque.Stream[int, int, unusable, int](33, "broken").Handle(svc, func(context.Context, int, *asterisque.Pipe[unusable, int]) (int, error) { return 0, nil })
 	defer func() {

@@ -87,7 +87,7 @@ func (r filler) fillComposed(v reflect.Value, depth int) {
 	}
 }
 
-func TestWhatIsEncodedIsAllowedByBothSchemas(t *testing.T) {
+func TestOutput_Allowed(t *testing.T) {
 	s := New(As[celsius](celsiusSchema))
 	for i, c := range contracts {
 		t.Run(c.name, func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestWhatIsEncodedIsAllowedByBothSchemas(t *testing.T) {
 	}
 }
 
-func TestBlocksOfTheCallerAreWhatTheirSchemaSays(t *testing.T) {
+func TestOutput_CallerBlocks(t *testing.T) {
 	upload := asterisque.Stream[string, numbered, listed, int](20, "upload")
 	svc := asterisque.NewService()
 	upload.Handle(svc, func(ctx context.Context, _ string, p *asterisque.Pipe[listed, numbered]) (refused int, err error) {

@@ -123,7 +123,7 @@ func described(t testing.TB, s *asterisque.Session) map[string]asterisque.Functi
 // drawn is the number of values of each kind.
 var drawn = map[bool]int{false: 300, true: 50}[race.Enabled]
 
-func TestWhatASchemaAllowsDecodesAndNothingElse(t *testing.T) {
+func TestInput_Exact(t *testing.T) {
 	session := connect(t, offer())
 	functions := described(t, session)
 	for i, c := range contracts {

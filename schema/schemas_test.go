@@ -16,7 +16,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-func TestSchemasReadLikeTheirTypes(t *testing.T) {
+func TestSchema_Golden(t *testing.T) {
 	for _, c := range []struct {
 		of            reflect.Type
 		input, output string
@@ -63,7 +63,7 @@ func TestSchemasReadLikeTheirTypes(t *testing.T) {
 	}
 }
 
-func TestPatternsOfKeysAreTheIntegersOfAType(t *testing.T) {
+func TestKeys_Patterns(t *testing.T) {
 	for _, c := range []struct {
 		least, most int64
 	}{{0, 9}, {0, 10}, {-1, 1}, {math.MinInt8, math.MaxInt8}, {0, math.MaxUint8}, {-1000, 1099}, {math.MinInt16, math.MaxInt16}} {
@@ -95,7 +95,7 @@ func integer(s string) *big.Int {
 	return n
 }
 
-func TestSchemasAreTheSameEachTimeAndMadeByAnyNumberOfGoroutines(t *testing.T) {
+func TestSchema_Deterministic(t *testing.T) {
 	s := New(As[celsius](celsiusSchema))
 	want := make([]asterisque.Schema, len(contracts))
 	for i, c := range contracts {

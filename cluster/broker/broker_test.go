@@ -37,7 +37,7 @@ func jetStream(t *testing.T, url string) jetstream.JetStream {
 	return js
 }
 
-func TestABrokerHasJetStreamWithoutAnySetUp(t *testing.T) {
+func TestStart_JetStream(t *testing.T) {
 	b := start(t, broker.Config{})
 	kv, err := jetStream(t, b.URL()).CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "b"})
 	require.NoError(t, err)
@@ -45,7 +45,7 @@ func TestABrokerHasJetStreamWithoutAnySetUp(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestABrokerWithAFolderKeepsWhatItHas(t *testing.T) {
+func TestDir_KeepsData(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "made")
 	b := start(t, broker.Config{Dir: dir})
 	addr := b.Server().Addr().String()
@@ -65,7 +65,7 @@ func TestABrokerWithAFolderKeepsWhatItHas(t *testing.T) {
 	require.Equal(t, "value", string(e.Value()))
 }
 
-func TestABrokerWithoutAFolderLeavesNothing(t *testing.T) {
+func TestDir_TemporaryIsRemoved(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	b := start(t, broker.Config{})
 	left, err := os.ReadDir(os.TempDir())
@@ -77,7 +77,7 @@ func TestABrokerWithoutAFolderLeavesNothing(t *testing.T) {
 	require.Empty(t, left)
 }
 
-func TestThreeBrokersAreACluster(t *testing.T) {
+func TestRoutes_ThreeServers(t *testing.T) {
 	routes := freeAddrs(t, 3)
 	var all [3]*broker.Broker
 	for i := range all {
@@ -112,7 +112,7 @@ func freeAddrs(t *testing.T, n int) (addrs []string) {
 	return addrs
 }
 
-func TestABrokerThatCannotStartSaysWhy(t *testing.T) {
+func TestStart_Error(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer taken.Close()

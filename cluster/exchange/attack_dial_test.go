@@ -12,7 +12,7 @@ import (
 )
 
 // A node dials and does not read the answer.
-func TestADialWhoseAnswerNobodyTakesLeavesNothing(t *testing.T) {
+func TestAttackDial_UnreadAnswer(t *testing.T) {
 	t.Parallel()
 	b := natsServer(t)
 	x, url := bridge(t, b, exchange.Config{Policy: everybody})

@@ -9,7 +9,7 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/exchange/agent"
 )
 
-func TestTheIDOfANodeIsNotTakenByAnotherIdentityAtAnotherExchange(t *testing.T) {
+func TestAttackID_OtherIdentity(t *testing.T) {
 	t.Parallel()
 	b := natsServer(t)
 	_, first := bridge(t, b, exchange.Config{Policy: everybody, Options: credentials("")})

@@ -13,7 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
 )
 
-func TestASessionThatRegistersWithoutEndHasOneNode(t *testing.T) {
+func TestAttackRegister_Repeated(t *testing.T) {
 	t.Parallel()
 	x, url := started(t, exchange.Config{Policy: everybody})
 	s := hostile(t, url, never)
@@ -41,7 +41,7 @@ func TestASessionThatRegistersWithoutEndHasOneNode(t *testing.T) {
 	require.Equal(t, "b", ask(t, callerOf(t, joined(t, url, "", "a"), "orders")))
 }
 
-func TestNodesAreAsManyAsSessionsAreAllowed(t *testing.T) {
+func TestAttackRegister_ManyNodes(t *testing.T) {
 	t.Parallel()
 	x, url := started(t, exchange.Config{Policy: everybody, Options: []asterisque.Option{
 		asterisque.WithAdmission(asterisque.Admission{Sessions: 10}),

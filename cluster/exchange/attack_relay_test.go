@@ -17,7 +17,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-func TestAHandshakeThatIsNeverFinishedEnds(t *testing.T) {
+func TestAttackRelay_SlowHandshake(t *testing.T) {
 	t.Parallel()
 	x, url := started(t, exchange.Config{Policy: everybody})
 	joined(t, url, "orders", "b", asterisque.WithTimeouts(asterisque.Timeouts{Handshake: 200 * time.Millisecond}))
@@ -36,7 +36,7 @@ func TestAHandshakeThatIsNeverFinishedEnds(t *testing.T) {
 }
 
 // A node dials itself each time that it is dialled, alternately through two exchanges.
-func TestSessionsInCirclesAreBounded(t *testing.T) {
+func TestAttackRelay_Circles(t *testing.T) {
 	t.Parallel()
 	const most = 20
 	b := natsServer(t)
@@ -70,7 +70,7 @@ func TestSessionsInCirclesAreBounded(t *testing.T) {
 	require.Eventually(t, func() bool { return x.Stats().Sessions <= 1 && y.Stats().Sessions <= 1 }, enough, time.Millisecond)
 }
 
-func TestANodeThatReadsNothingAtAllHoldsUpThoseThatSendToItAlone(t *testing.T) {
+func TestAttackRelay_NodeReadsNothing(t *testing.T) {
 	t.Parallel()
 	x, url := started(t, exchange.Config{Policy: everybody})
 	mute := hostile(t, url, taken)
@@ -103,7 +103,7 @@ func TestANodeThatReadsNothingAtAllHoldsUpThoseThatSendToItAlone(t *testing.T) {
 }
 
 // A node knows the session of another node, but has another secret.
-func TestASessionOfOthersIsNotResumedThroughTheExchange(t *testing.T) {
+func TestAttackRelay_ForeignSession(t *testing.T) {
 	t.Parallel()
 	_, url := started(t, exchange.Config{Policy: everybody})
 	b := joined(t, url, "orders", "b", resume)
@@ -139,7 +139,7 @@ func TestASessionOfOthersIsNotResumedThroughTheExchange(t *testing.T) {
 }
 
 // The error of a relay that ends below a Pool after the loss of its node names the cause.
-func TestARelayWhoseFarEndIsGoneSaysSo(t *testing.T) {
+func TestRelay_FarEndGone(t *testing.T) {
 	t.Parallel()
 	_, url := started(t, exchange.Config{Policy: everybody})
 	far := hostile(t, url, taken)

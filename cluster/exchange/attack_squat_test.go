@@ -10,7 +10,7 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/exchange/agent"
 )
 
-func TestANodeOfLessRightToANameMakesWayInTheClusterToo(t *testing.T) {
+func TestAttackSquat_InCluster(t *testing.T) {
 	t.Parallel()
 	b := natsServer(t)
 	x, url := bridge(t, b, exchange.Config{Policy: everybody, Options: credentials("")})

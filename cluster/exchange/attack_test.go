@@ -63,7 +63,7 @@ func dial(t *testing.T, s *asterisque.Session, name, id string) (*asterisque.Str
 	return call, err
 }
 
-func TestASessionRegistersOneNode(t *testing.T) {
+func TestAttackRegister_SecondNode(t *testing.T) {
 	t.Parallel()
 	x, url := started(t, exchange.Config{Policy: everybody})
 	s := hostile(t, url, never)
@@ -75,7 +75,7 @@ func TestASessionRegistersOneNode(t *testing.T) {
 	}
 }
 
-func TestASessionThatHasNotRegisteredGetsNothing(t *testing.T) {
+func TestAttackRegister_Unregistered(t *testing.T) {
 	t.Parallel()
 	_, url := started(t, exchange.Config{Policy: everybody})
 	joined(t, url, "orders", "b")
@@ -88,7 +88,7 @@ func TestASessionThatHasNotRegisteredGetsNothing(t *testing.T) {
 	require.ErrorIs(t, err, outer.ErrUnregistered)
 }
 
-func TestRelayedSessionsAreBounded(t *testing.T) {
+func TestAttackRelay_SessionLimit(t *testing.T) {
 	t.Parallel()
 	x, url := started(t, exchange.Config{Policy: everybody, PerNode: 3, Sessions: 4})
 	joined(t, url, "orders", "b")
@@ -117,7 +117,7 @@ func TestRelayedSessionsAreBounded(t *testing.T) {
 	require.Eventually(t, func() bool { return x.Stats().Sessions == 1 }, enough, time.Millisecond)
 }
 
-func TestWatchedNamesAreBounded(t *testing.T) {
+func TestAttackMembers_NameLimit(t *testing.T) {
 	t.Parallel()
 	_, url := started(t, exchange.Config{Policy: everybody})
 	s := hostile(t, url, never)
@@ -134,7 +134,7 @@ func TestWatchedNamesAreBounded(t *testing.T) {
 	}
 }
 
-func TestANodeThatNeverAnswersIsGivenUp(t *testing.T) {
+func TestAttackDial_NoAnswer(t *testing.T) {
 	t.Parallel()
 	x, url := started(t, exchange.Config{Policy: everybody, Answer: 100 * time.Millisecond})
 	require.NoError(t, register(t, hostile(t, url, never), "orders", "b"))
@@ -159,7 +159,7 @@ func outageOf(p *pool.Pool) *asterisque.Outage {
 	return nil
 }
 
-func TestGarbageEndsTheSessionThatItIsIn(t *testing.T) {
+func TestAttackRelay_Garbage(t *testing.T) {
 	t.Parallel()
 	x, url := started(t, exchange.Config{Policy: everybody})
 	b := joined(t, url, "orders", "b")
@@ -182,7 +182,7 @@ func TestGarbageEndsTheSessionThatItIsIn(t *testing.T) {
 	require.Eventually(t, func() bool { return x.Stats().Sessions == 1 }, enough, time.Millisecond)
 }
 
-func TestFramesThatNobodyTakesWaitAtTheirSender(t *testing.T) {
+func TestAttackRelay_UnreadFrames(t *testing.T) {
 	t.Parallel()
 	x, url := started(t, exchange.Config{Policy: everybody})
 	far := hostile(t, url, taken)
@@ -207,7 +207,7 @@ func TestFramesThatNobodyTakesWaitAtTheirSender(t *testing.T) {
 	require.Equal(t, "c", ask(t, callerOf(t, joined(t, url, "", "d"), "stock")))
 }
 
-func TestAnExchangeThatAnswersNobodyDoesNotHoldJoinUp(t *testing.T) {
+func TestAttackJoin_SilentExchange(t *testing.T) {
 	t.Parallel()
 	mute := asterisque.NewNode(asterisque.WithLogger(silent)) // it has no functions
 	over := make(chan error, 1)
@@ -223,7 +223,7 @@ func TestAnExchangeThatAnswersNobodyDoesNotHoldJoinUp(t *testing.T) {
 	require.NoError(t, <-over)
 }
 
-func TestASessionThatNobodySeesOffDoesNotHoldUpShutdown(t *testing.T) {
+func TestAttackShutdown_SessionStays(t *testing.T) {
 	t.Parallel()
 	x, url := started(t, exchange.Config{Policy: everybody, Options: []asterisque.Option{
 		asterisque.WithTimeouts(asterisque.Timeouts{Drain: 200 * time.Millisecond}),

@@ -11,7 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
 )
 
-func TestWhoMayNotReachANodeDoesNotLearnThatItComesAndGoes(t *testing.T) {
+func TestAttackPolicy_ForbiddenMembers(t *testing.T) {
 	t.Parallel()
 	x, url := started(t, exchange.Config{})
 	s := hostile(t, url, never)
@@ -34,7 +34,7 @@ func TestWhoMayNotReachANodeDoesNotLearnThatItComesAndGoes(t *testing.T) {
 	require.Error(t, <-told, "no change was sent before the end")
 }
 
-func TestWhileNATSIsAwayWhatIsRefusedLooksLikeWhatIsNotThere(t *testing.T) {
+func TestAttackPolicy_NATSOutage(t *testing.T) {
 	t.Parallel()
 	b := natsServer(t)
 	_, url := bridge(t, b, exchange.Config{})

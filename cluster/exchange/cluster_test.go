@@ -42,7 +42,7 @@ func bridge(t testing.TB, b *broker.Broker, cfg exchange.Config) (*exchange.Exch
 	return started(t, cfg)
 }
 
-func TestNodesOfAnExchangeAndOfAClusterReachEachOther(t *testing.T) {
+func TestCluster_BothDirections(t *testing.T) {
 	t.Parallel()
 	b := natsServer(t)
 	x, url := bridge(t, b, exchange.Config{Policy: everybody})
@@ -64,7 +64,7 @@ func TestNodesOfAnExchangeAndOfAClusterReachEachOther(t *testing.T) {
 	}, enough, time.Millisecond)
 }
 
-func TestNodesOfTwoExchangesReachEachOther(t *testing.T) {
+func TestCluster_TwoExchanges(t *testing.T) {
 	t.Parallel()
 	b := natsServer(t)
 	_, first := bridge(t, b, exchange.Config{Policy: everybody})
@@ -77,7 +77,7 @@ func TestNodesOfTwoExchangesReachEachOther(t *testing.T) {
 	require.Len(t, members, 1)
 }
 
-func TestANodeMovesToAnotherExchange(t *testing.T) {
+func TestCluster_NodeMoves(t *testing.T) {
 	t.Parallel()
 	b := natsServer(t)
 	x, first := bridge(t, b, exchange.Config{Policy: everybody})
@@ -93,7 +93,7 @@ func TestANodeMovesToAnotherExchange(t *testing.T) {
 	require.NoError(t, a.Err())
 }
 
-func TestWhomNobodyInTheClusterMayReachIsNotSeenThere(t *testing.T) {
+func TestCluster_ForbiddenIsHidden(t *testing.T) {
 	t.Parallel()
 	b := natsServer(t)
 	x, url := bridge(t, b, exchange.Config{})
@@ -108,7 +108,7 @@ func TestWhomNobodyInTheClusterMayReachIsNotSeenThere(t *testing.T) {
 	require.Empty(t, seen)
 }
 
-func TestANameOfTheClusterIsNotGivenToAnotherIdentity(t *testing.T) {
+func TestCluster_NameOfCluster(t *testing.T) {
 	t.Parallel()
 	b := natsServer(t)
 	_, url := bridge(t, b, exchange.Config{Policy: everybody})
@@ -117,7 +117,7 @@ func TestANameOfTheClusterIsNotGivenToAnotherIdentity(t *testing.T) {
 	require.ErrorIs(t, err, agent.ErrNameTaken)
 }
 
-func TestTheCertificatesOfAClusterSayWhoMayReachANode(t *testing.T) {
+func TestCluster_Certificates(t *testing.T) {
 	t.Parallel()
 	b, ca := natsServer(t), testtls.NewAuthority(t)
 	proving := func(names ...string) *tls.Config {

@@ -54,7 +54,7 @@ func leafPort(t *testing.T, b *broker.Broker) int {
 	return v.LeafNode.Port
 }
 
-func TestNodesOfTwoDomainsReachEachOther(t *testing.T) {
+func TestDomain_NodesReachEachOther(t *testing.T) {
 	t.Parallel()
 	hub, leaf := sites(t)
 	_, first := bridge(t, hub, exchange.Config{Policy: everybody})
@@ -70,7 +70,7 @@ func TestNodesOfTwoDomainsReachEachOther(t *testing.T) {
 	require.Eventually(t, func() bool { return len(seen.Servers()) == 0 || !seen.Servers()[0].Ready }, enough, time.Millisecond)
 }
 
-func TestTheIDOfAnExchangeIsItsOwnInAllDomains(t *testing.T) {
+func TestDomain_SameID(t *testing.T) {
 	t.Parallel()
 	hub, leaf := sites(t)
 	x, _ := bridge(t, hub, exchange.Config{ID: "plant"})
@@ -84,7 +84,7 @@ func TestTheIDOfAnExchangeIsItsOwnInAllDomains(t *testing.T) {
 	bridge(t, leaf, exchange.Config{ID: "plant"})
 }
 
-func TestTwoExchangesWithOneIDAreFoundWhenTheirDomainsAreJoined(t *testing.T) {
+func TestDomain_SameIDAfterJoin(t *testing.T) {
 	t.Parallel()
 	hub := site(t, "hub", func(o *server.Options) {
 		o.LeafNode.Host, o.LeafNode.Port = "127.0.0.1", server.RANDOM_PORT

@@ -15,8 +15,8 @@ import (
 	"github.com/asterisque-go/asterisque/pool"
 )
 
-// TestADurableCallThroughAnExchangeGoesOnAtAnotherReplica ends the replica that runs the call.
-func TestADurableCallThroughAnExchangeGoesOnAtAnotherReplica(t *testing.T) {
+// TestDurable_OtherReplica ends the replica that runs the call.
+func TestDurable_OtherReplica(t *testing.T) {
 	t.Parallel()
 	b := natsServer(t)
 	_, url := bridge(t, b, exchange.Config{Policy: everybody})

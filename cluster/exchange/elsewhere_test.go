@@ -35,7 +35,7 @@ func replicas(t *testing.T, url string, ids ...string) (asked *atomic.Int64) {
 	return asked
 }
 
-func TestASessionThatGoesOnAtAnotherNodeIsRelayedByTheAgent(t *testing.T) {
+func TestResume_OtherNode(t *testing.T) {
 	t.Parallel()
 	_, url := started(t, exchange.Config{Policy: everybody})
 	asked := replicas(t, url, "b", "c")

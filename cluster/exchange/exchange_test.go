@@ -15,7 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-func TestTwoNodesThatOnlyDialOutCallEachOther(t *testing.T) {
+func TestAgent_CallsBothWays(t *testing.T) {
 	t.Parallel()
 	x, url := started(t, exchange.Config{Policy: everybody})
 	a, b := joined(t, url, "shop", "a"), joined(t, url, "orders", "b")
@@ -29,7 +29,7 @@ func TestTwoNodesThatOnlyDialOutCallEachOther(t *testing.T) {
 	require.Positive(t, x.Stats().Sessions)
 }
 
-func TestCallsAreSpreadOverTheNodesOfAName(t *testing.T) {
+func TestAgent_CallsAreBalanced(t *testing.T) {
 	t.Parallel()
 	_, url := started(t, exchange.Config{Policy: everybody})
 	a := joined(t, url, "", "caller")
@@ -51,7 +51,7 @@ func TestCallsAreSpreadOverTheNodesOfAName(t *testing.T) {
 	require.Equal(t, "orders b0", members[0].String())
 }
 
-func TestTheEndOfACallersContextEndsTheHandler(t *testing.T) {
+func TestAgent_CancelReachesHandler(t *testing.T) {
 	t.Parallel()
 	_, url := started(t, exchange.Config{Policy: everybody})
 	ended := make(chan error, 1)
@@ -66,7 +66,7 @@ func TestTheEndOfACallersContextEndsTheHandler(t *testing.T) {
 	require.ErrorIs(t, <-ended, context.Canceled)
 }
 
-func TestANodeThatLeavesIsSeenToLeave(t *testing.T) {
+func TestAgent_MemberLeaves(t *testing.T) {
 	t.Parallel()
 	x, url := started(t, exchange.Config{Policy: everybody})
 	a, b := joined(t, url, "", "a"), joined(t, url, "orders", "b")
@@ -83,7 +83,7 @@ func TestANodeThatLeavesIsSeenToLeave(t *testing.T) {
 	require.Equal(t, "c", ask(t, p))
 }
 
-func TestACallToANodeThatIsGoneSaysSo(t *testing.T) {
+func TestAgent_TargetGone(t *testing.T) {
 	t.Parallel()
 	_, url := started(t, exchange.Config{Policy: everybody})
 	a, b := joined(t, url, "", "a"), joined(t, url, "orders", "b")
@@ -99,7 +99,7 @@ func TestACallToANodeThatIsGoneSaysSo(t *testing.T) {
 	require.ErrorIs(t, err, asterisque.ErrUnavailable)
 }
 
-func TestPoolsForTheSameNameWatchItOnce(t *testing.T) {
+func TestAgent_PoolsShareWatch(t *testing.T) {
 	t.Parallel()
 	_, url := started(t, exchange.Config{Policy: everybody})
 	a := joined(t, url, "", "a")
@@ -118,7 +118,7 @@ func TestPoolsForTheSameNameWatchItOnce(t *testing.T) {
 	require.Eventually(t, func() bool { return len(p.Servers()) == 4 }, enough, time.Millisecond, "news reach all")
 }
 
-func TestNodesConnectOverAnyWire(t *testing.T) {
+func TestAgent_AnyWire(t *testing.T) {
 	t.Parallel()
 	x, url := started(t, exchange.Config{Policy: everybody})
 	joined(t, url, "orders", "b")

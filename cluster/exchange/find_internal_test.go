@@ -15,7 +15,7 @@ func at(id, region string) cluster.Member {
 	return cluster.Member{Name: "orders", ID: id, Instance: "1", State: cluster.Present, Region: region}
 }
 
-func TestOfNodesOfTwoDomainsWithOneIDAlwaysTheSameIsKnown(t *testing.T) {
+func TestFind_SameIDIsStable(t *testing.T) {
 	s := searched{domains: make(map[string]*answered)}
 	for _, domain := range []string{"south", "north", "west"} {
 		require.True(t, s.take(found{Domain: domain, Members: []cluster.Member{at("a", domain)}, Last: true}, "orders"))
@@ -25,7 +25,7 @@ func TestOfNodesOfTwoDomainsWithOneIDAlwaysTheSameIsKnown(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatIsNeverWholeIsForgotten(t *testing.T) {
+func TestFind_IncompleteAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := searched{domains: make(map[string]*answered)}
 		for i := range mostDomains {
@@ -40,7 +40,7 @@ func TestAnAnswerThatIsNeverWholeIsForgotten(t *testing.T) {
 	})
 }
 
-func TestWhatOtherDomainsSayOfNodesThatCannotBeIsIgnored(t *testing.T) {
+func TestFind_InvalidMembers(t *testing.T) {
 	s := searched{domains: make(map[string]*answered)}
 	large := at("large", "")
 	large.Metadata = map[string]string{"a": string(make([]byte, 1<<20))}

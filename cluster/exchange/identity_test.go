@@ -40,7 +40,7 @@ func being(url, identity, id string) agent.Config {
 	return agent.Config{Exchange: []string{url}, Name: identity, ID: id, Options: credentials(identity)}
 }
 
-func TestThePolicySaysWhoReachesWhom(t *testing.T) {
+func TestPolicy_Allows(t *testing.T) {
 	t.Parallel()
 	x, url := started(t, exchange.Config{Options: credentials(""), Policy: []exchange.Rule{{From: "shop", To: "orders"}}})
 	shop, orders, other := join(t, being(url, "shop", "s")), join(t, being(url, "orders", "o")), join(t, being(url, "other", "x"))
@@ -59,7 +59,7 @@ func TestThePolicySaysWhoReachesWhom(t *testing.T) {
 	require.Equal(t, 1, x.Stats().Sessions)
 }
 
-func TestWithoutAPolicyNobodyReachesAnybody(t *testing.T) {
+func TestPolicy_Empty(t *testing.T) {
 	t.Parallel()
 	_, url := started(t, exchange.Config{})
 	a := joined(t, url, "shop", "a")
@@ -75,7 +75,7 @@ func TestWithoutAPolicyNobodyReachesAnybody(t *testing.T) {
 	}
 }
 
-func TestARuleThatCannotMatchIsRefused(t *testing.T) {
+func TestPolicy_BadRule(t *testing.T) {
 	t.Parallel()
 	for _, r := range []exchange.Rule{{}, {From: "a"}, {To: "a"}, {From: "a*", To: "b"}, {From: "a", To: " b"}} {
 		_, err := exchange.New(exchange.Config{Policy: []exchange.Rule{{From: "a", To: "b"}, r}})
@@ -83,7 +83,7 @@ func TestARuleThatCannotMatchIsRefused(t *testing.T) {
 	}
 }
 
-func TestACertificateProvesTheIdentity(t *testing.T) {
+func TestIdentity_Certificate(t *testing.T) {
 	t.Parallel()
 	ca := testtls.NewAuthority(t)
 	server := ca.Server()
@@ -100,7 +100,7 @@ func TestACertificateProvesTheIdentity(t *testing.T) {
 	require.Empty(t, none.Identity(), "its certificate is not for its name, and it claims nothing")
 }
 
-func TestAnIdentityThatIsNotProvedIsRefused(t *testing.T) {
+func TestIdentity_Unproved(t *testing.T) {
 	t.Parallel()
 	_, url := started(t, exchange.Config{Options: credentials(""), Policy: everybody})
 	cfg := being(url, "shop", "s")
@@ -118,7 +118,7 @@ func TestAnIdentityThatIsNotProvedIsRefused(t *testing.T) {
 	require.Less(t, quickest, time.Second, "the end of its session does not block")
 }
 
-func TestWhatNobodyCanReadIsNoIdentity(t *testing.T) {
+func TestIdentity_Unprintable(t *testing.T) {
 	t.Parallel()
 	_, url := started(t, exchange.Config{Options: credentials(""), Policy: everybody})
 	for _, granted := range []string{"\xff", "a\x00b", "a\n", strings.Repeat("a", 256)} {
@@ -130,7 +130,7 @@ func TestWhatNobodyCanReadIsNoIdentity(t *testing.T) {
 	}
 }
 
-func TestANodeThatIsNotLetInIsToldAtOnce(t *testing.T) {
+func TestIdentity_Rejected(t *testing.T) {
 	t.Parallel()
 	_, url := started(t, exchange.Config{Policy: everybody, Options: []asterisque.Option{asterisque.WithAccess(asterisque.Access{
 		Accept: func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {
@@ -142,7 +142,7 @@ func TestANodeThatIsNotLetInIsToldAtOnce(t *testing.T) {
 	require.ErrorContains(t, err, "strangers have to stay outside")
 }
 
-func TestANameIsForOneIdentityAtATime(t *testing.T) {
+func TestIdentity_OnePerName(t *testing.T) {
 	t.Parallel()
 	_, url := started(t, exchange.Config{Options: credentials(""), Policy: everybody})
 	cfg := being(url, "rogue", "r")
@@ -156,7 +156,7 @@ func TestANameIsForOneIdentityAtATime(t *testing.T) {
 	require.ErrorIs(t, err, agent.ErrNameTaken)
 }
 
-func TestANameIsAboveAllForTheIdentityThatItNames(t *testing.T) {
+func TestIdentity_RightToName(t *testing.T) {
 	t.Parallel()
 	_, url := started(t, exchange.Config{Options: credentials(""), Policy: everybody})
 	cfg := being(url, "rogue", "r")
@@ -174,7 +174,7 @@ func TestANameIsAboveAllForTheIdentityThatItNames(t *testing.T) {
 	require.ErrorIs(t, err, agent.ErrNameTaken, "the first of two other identities has it")
 }
 
-func TestANodeTakesThePlaceOfOneOfTheSameNameAndID(t *testing.T) {
+func TestIdentity_ReplacesNode(t *testing.T) {
 	t.Parallel()
 	x, url := started(t, exchange.Config{Options: credentials(""), Policy: everybody})
 	first := join(t, being(url, "orders", "o"))
@@ -188,7 +188,7 @@ func TestANodeTakesThePlaceOfOneOfTheSameNameAndID(t *testing.T) {
 	require.ErrorIs(t, err, agent.ErrNameTaken)
 }
 
-func TestTheNodeThatIsReachedKnowsWhoHasCome(t *testing.T) {
+func TestIdentity_KnownToPeer(t *testing.T) {
 	t.Parallel()
 	_, url := started(t, exchange.Config{Options: credentials(""), Policy: everybody})
 	a := join(t, being(url, "shop", "s"))

@@ -92,7 +92,7 @@ func countAll(t *testing.T, all []*asterisque.StreamCall[[]byte, []byte, struct{
 	return errs
 }
 
-func TestNothingIsLostOrDoubledWhenTheExchangeIsKilled(t *testing.T) {
+func TestKilled_NoLoss(t *testing.T) {
 	t.Parallel()
 	killed := startAlone(t, "tcp://127.0.0.1:0")
 	x, other := started(t, exchange.Config{Policy: everybody})
@@ -104,7 +104,7 @@ func TestNothingIsLostOrDoubledWhenTheExchangeIsKilled(t *testing.T) {
 	require.Equal(t, passing, x.Stats().Sessions)
 }
 
-func TestBothEndsNoticeThatTheExchangeIsKilled(t *testing.T) {
+func TestKilled_BothEndsNotice(t *testing.T) {
 	t.Parallel()
 	brief := agent.Config{Options: []asterisque.Option{asterisque.WithResume(asterisque.Resume{For: -1})}}
 	killed := startAlone(t, "tcp://127.0.0.1:0")

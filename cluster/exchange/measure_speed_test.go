@@ -28,9 +28,9 @@ func takes(svc *asterisque.Service) *asterisque.Service {
 	return svc
 }
 
-// TestHowFastRelayedSessionsAre compares sessions through an exchange in a process of its own with
+// TestMeasure_HowFastSessionsAre compares sessions through an exchange in a process of its own with
 // direct ones, both over TCP, in alternating rounds. With -measure it prints the medians.
-func TestHowFastRelayedSessionsAre(t *testing.T) {
+func TestMeasure_HowFastSessionsAre(t *testing.T) {
 	rounds, blocks, calls := 1, 100, 100
 	if *measure {
 		rounds, blocks, calls = 15, 2000, 2000

@@ -40,7 +40,7 @@ func oneWorker(t *testing.T) (p *pool.Pool, b *agent.Agent, notes chan string) {
 	return callerOf(t, joined(t, url, "shop", "a"), "orders"), b, notes
 }
 
-func TestPrioritiesCross(t *testing.T) {
+func TestPassing_Priorities(t *testing.T) {
 	t.Parallel()
 	p, b, notes := oneWorker(t)
 	busy := running(t, p)
@@ -64,7 +64,7 @@ func TestPrioritiesCross(t *testing.T) {
 	require.Equal(t, "low", <-notes)
 }
 
-func TestTimesToLiveCross(t *testing.T) {
+func TestPassing_TimesToLive(t *testing.T) {
 	t.Parallel()
 	p, _, notes := oneWorker(t)
 	busy := running(t, p)
@@ -79,7 +79,7 @@ func TestTimesToLiveCross(t *testing.T) {
 	require.Equal(t, "soon, in time", <-notes)
 }
 
-func TestLossRatesCross(t *testing.T) {
+func TestPassing_LossRates(t *testing.T) {
 	t.Parallel()
 	const blocks = 100
 	_, url := started(t, exchange.Config{Policy: everybody})

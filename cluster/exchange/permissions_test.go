@@ -43,7 +43,7 @@ func as(t *testing.T, user string, b *broker.Broker, cfg cluster.Config) *cluste
 	return c
 }
 
-func TestThePermissionsOfThePageSufficeForAnExchange(t *testing.T) {
+func TestPermissions_Exchange(t *testing.T) {
 	t.Parallel()
 	b := guarded(t)
 	as(t, "keeper", b, cluster.Config{Name: "keeper"})

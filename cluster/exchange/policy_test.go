@@ -9,7 +9,7 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/exchange"
 )
 
-func TestAPolicyIsReadAsPeopleWriteIt(t *testing.T) {
+func TestPolicy_Read(t *testing.T) {
 	t.Parallel()
 	rules, err := exchange.ReadPolicy(strings.NewReader("# tills\ntill -> orders # only\n\n office->*\n"))
 	require.NoError(t, err)

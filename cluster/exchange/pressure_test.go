@@ -36,7 +36,7 @@ func stands(t *testing.T, n *atomic.Int64) {
 
 const mostHeld = 16 << 20 // maximum bytes of the exchange for a few blocked sessions
 
-func TestAReceiverThatDoesNotReadHoldsUpItsSenderAlone(t *testing.T) {
+func TestPressure_SlowReceiver(t *testing.T) {
 	t.Parallel()
 	x, url := started(t, exchange.Config{Policy: everybody})
 	a, b := joined(t, url, "shop", "a"), joined(t, url, "orders", "b")
@@ -53,7 +53,7 @@ func TestAReceiverThatDoesNotReadHoldsUpItsSenderAlone(t *testing.T) {
 	require.NoError(t, b.Err())
 }
 
-func TestASessionThatStandsHoldsUpNoOtherOneOfTheSameNode(t *testing.T) {
+func TestPressure_OtherSessions(t *testing.T) {
 	t.Parallel()
 	x, url := started(t, exchange.Config{Policy: everybody})
 	a, b := joined(t, url, "shop", "a"), joined(t, url, "orders", "b")
@@ -87,7 +87,7 @@ func TestASessionThatStandsHoldsUpNoOtherOneOfTheSameNode(t *testing.T) {
 	other.Abort(nil)
 }
 
-func TestAnUrgentCallIsNotBehindATransfer(t *testing.T) {
+func TestPressure_UrgentCall(t *testing.T) {
 	t.Parallel()
 	_, url := started(t, exchange.Config{Policy: everybody})
 	ended := make(chan error, 2)
@@ -105,7 +105,7 @@ func TestAnUrgentCallIsNotBehindATransfer(t *testing.T) {
 	require.ErrorIs(t, <-ended, context.Canceled)
 }
 
-func TestLargeMessagesCross(t *testing.T) {
+func TestPassing_LargeMessages(t *testing.T) {
 	t.Parallel()
 	_, url := started(t, exchange.Config{Policy: everybody})
 	echo := asterisque.Func[[]byte, []byte](9, "echo")

@@ -23,7 +23,7 @@ func running(t testing.TB, on asterisque.Caller) *asterisque.StreamCall[[]byte, 
 	return call
 }
 
-func TestSessionsGoOnWhenTheExchangeIsStartedAgain(t *testing.T) {
+func TestResume_ExchangeRestart(t *testing.T) {
 	t.Parallel()
 	x, url := started(t, exchange.Config{Policy: everybody})
 	a, b := joined(t, url, "shop", "a", resume), joined(t, url, "orders", "b", resume)
@@ -38,7 +38,7 @@ func TestSessionsGoOnWhenTheExchangeIsStartedAgain(t *testing.T) {
 	call.Abort(nil)
 }
 
-func TestTheConnectionWithTheExchangeIsResumed(t *testing.T) {
+func TestResume_Connection(t *testing.T) {
 	t.Parallel()
 	x, url := started(t, exchange.Config{Policy: everybody})
 	cut := make(chan func(), 10)

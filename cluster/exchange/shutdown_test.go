@@ -40,7 +40,7 @@ func shuttingDown(t *testing.T, x *exchange.Exchange) <-chan error {
 	return over
 }
 
-func TestAnExchangeThatShutsDownDoesNotWaitForSessionsWithoutCalls(t *testing.T) {
+func TestShutdown_IdleSessions(t *testing.T) {
 	t.Parallel()
 	x, urls := twoExchanges(t)
 	p, call, _ := busy(t, urls)
@@ -49,7 +49,7 @@ func TestAnExchangeThatShutsDownDoesNotWaitForSessionsWithoutCalls(t *testing.T)
 	require.Equal(t, "b", ask(t, p), "through the other one")
 }
 
-func TestAnExchangeThatShutsDownWaitsForCalls(t *testing.T) {
+func TestShutdown_WaitsForCalls(t *testing.T) {
 	t.Parallel()
 	x, urls := twoExchanges(t)
 	p, call, _ := busy(t, urls)
@@ -61,7 +61,7 @@ func TestAnExchangeThatShutsDownWaitsForCalls(t *testing.T) {
 	require.NoError(t, <-over, "nothing is cut")
 }
 
-func TestSessionsThatCanBeResumedMoveToAnotherExchange(t *testing.T) {
+func TestShutdown_ResumableMove(t *testing.T) {
 	t.Parallel()
 	x, urls := twoExchanges(t)
 	p, call, b := busy(t, urls, resume)
@@ -73,7 +73,7 @@ func TestSessionsThatCanBeResumedMoveToAnotherExchange(t *testing.T) {
 	call.Abort(nil)
 }
 
-func TestSessionsWithTheClusterAreSeenOffToo(t *testing.T) {
+func TestShutdown_ClusterSessions(t *testing.T) {
 	t.Parallel()
 	b := natsServer(t)
 	x, first := bridge(t, b, exchange.Config{Policy: everybody})

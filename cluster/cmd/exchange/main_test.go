@@ -64,7 +64,7 @@ func running(t *testing.T, args ...string) (out *screen, url string) {
 	return out, url
 }
 
-func TestWithoutAPolicyTheProgramSaysThatNobodyReachesAnybody(t *testing.T) {
+func TestRun_WithoutPolicy(t *testing.T) {
 	out, url := running(t, "-alone", "-id", "plant")
 	require.Eventually(t, func() bool {
 		return regexp.MustCompile("plant accepts nodes .*\n.*NO NODE may reach another one").MatchString(out.String())
@@ -74,7 +74,7 @@ func TestWithoutAPolicyTheProgramSaysThatNobodyReachesAnybody(t *testing.T) {
 	require.NoError(t, a.Close())
 }
 
-func TestTheProgramTakesPartInACluster(t *testing.T) {
+func TestRun_InCluster(t *testing.T) {
 	b, err := broker.Start(broker.Config{})
 	require.NoError(t, err)
 	t.Cleanup(func() { b.Close() })
@@ -86,7 +86,7 @@ func TestTheProgramTakesPartInACluster(t *testing.T) {
 	}, enough, time.Millisecond)
 }
 
-func TestWrongArgumentsAreExplained(t *testing.T) {
+func TestRun_WrongArguments(t *testing.T) {
 	file, none := filepath.Join(t.TempDir(), "policy"), filepath.Join(t.TempDir(), "none")
 	require.NoError(t, os.WriteFile(file, []byte("a to b\n"), 0o600))
 	require.NoError(t, os.WriteFile(none, []byte("# a -> b\n"), 0o600))

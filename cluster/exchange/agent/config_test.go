@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-func TestAConfigThatCannotWorkIsRefused(t *testing.T) {
+func TestConfig_Errors(t *testing.T) {
 	t.Parallel()
 	at := []string{"tcp://127.0.0.1:1"}
 	for want, c := range map[string]Config{
@@ -30,7 +30,7 @@ func TestAConfigThatCannotWorkIsRefused(t *testing.T) {
 	require.Error(t, err, "options are checked")
 }
 
-func TestExchangesAreDialledInTurn(t *testing.T) {
+func TestURLs_InTurn(t *testing.T) {
 	t.Parallel()
 	u := &urls{all: []string{"a", "b", "c"}}
 	require.Equal(t, "a", u.next())

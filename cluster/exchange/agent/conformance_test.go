@@ -35,7 +35,7 @@ func between(t *testing.T) (near, far wire.Wire) {
 	return near, <-taken
 }
 
-func TestAWireOverASessionIsAsGoodAsAnyOther(t *testing.T) {
+func TestWire_Conformance(t *testing.T) {
 	near, far := between(t)
 	require.True(t, wire.IsPrivate(near) && wire.IsPrivate(far))
 	require.Equal(t, "near/", far.RemoteAddr().String())

@@ -25,7 +25,7 @@ const (
 	posterCount = 8
 )
 
-func TestNoCallIsDoubledOrLostWithThreeServers(t *testing.T) {
+func TestChaos_ThreeServers(t *testing.T) {
 	if !*soak {
 		t.Skip("servers that elect leaders take their time: with -soak")
 	}
@@ -33,7 +33,7 @@ func TestNoCallIsDoubledOrLostWithThreeServers(t *testing.T) {
 	chaos(t, 3)
 }
 
-func TestNoCallIsDoubledOrLostWithOneServer(t *testing.T) {
+func TestChaos_OneServer(t *testing.T) {
 	t.Parallel()
 	chaos(t, 1)
 }

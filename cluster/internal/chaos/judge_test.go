@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestWhatIsWrongWithACallIsFound(t *testing.T) {
+func TestJudge_Wrong(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	begins := &run{id: "r", began: now}
@@ -39,7 +39,7 @@ func TestWhatIsWrongWithACallIsFound(t *testing.T) {
 	}
 }
 
-func TestACallIsAnsweredOnce(t *testing.T) {
+func TestJudge_OneAnswer(t *testing.T) {
 	t.Parallel()
 	c := &call{outcome: answered, text: "r"}
 	c.compare("r")
