@@ -25,7 +25,7 @@ type Claim struct {
 
 	mu       sync.Mutex
 	revision uint64    // of the entry; guarded by mu, as all below
-	renewed  time.Time // begin of the last successful renewal
+	renewed  time.Time // start of the last successful renewal
 	trouble  error     // error of the renewals since; nil: none
 }
 

@@ -67,7 +67,7 @@ func (c *Claim) lookAt(revision uint64) (again time.Duration) {
 		c.fail(fmt.Errorf("it says that its entry is not revision %d, and that it is %d", revision, e.revision))
 		return c.soon()
 	case e.is(c.claims.self, c.epoch):
-		// the answer of a renewal was lost: its begin is unknown, so renew at once
+		// the answer of a renewal was lost: its start is unknown, so renew at once
 		c.adopt(e.revision)
 		return 0
 	}

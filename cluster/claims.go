@@ -61,7 +61,7 @@ func newClaims(life context.Context, nc *nats.Conn, kv jetstream.KeyValue, self 
 	return c, nil
 }
 
-// lease is the duration of a claim from the begin of its last renewal.
+// lease is the duration of a claim from the start of its last renewal.
 func (c *claims) lease() time.Duration { return c.ttl - c.ttl/5 }
 
 // since returns the time since begin. It is the larger one of the monotonic and the wall clock's,

@@ -31,10 +31,10 @@ type Config struct {
 	// replaces it. An empty ID is replaced by a random one.
 	ID string
 
-	// NATS are the URLs of the NATS servers, in the format of nats.Connect: one URL, or several of
-	// one NATS cluster with commas between. Empty is the server of this machine, at 127.0.0.1:4222:
-	// if none is running, Join starts one within this program (see package broker), which serves
-	// other programs as well, and ends with it.
+	// NATS is the list of NATS server URLs, in the format of nats.Connect: one URL, or several of
+	// one NATS cluster, separated by commas. Empty is the server of this machine, at
+	// 127.0.0.1:4222: if none is running, Join starts one within this program (see package broker),
+	// which serves other programs as well, and ends with it.
 	NATS string
 
 	// Options are additional options of the connection to NATS: nats.UserCredentials, nats.Nkey,

@@ -20,7 +20,7 @@ type durableRoom struct {
 	mu      sync.Mutex
 	looking bool      // a read is running; guarded by mu, as all below
 	tried   time.Time // end of the last read
-	at      time.Time // begin of the last successful read
+	at      time.Time // start of the last successful read
 	clock   time.Time // JetStream's clock at that time
 	used    jetstream.StreamState
 	since   uint64 // calls claimed on this node since

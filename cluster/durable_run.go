@@ -21,10 +21,10 @@ type durableRun struct {
 	// used by the goroutine that keeps the lease while the call runs, and otherwise by that of the
 	// call
 	revision uint64
-	written  time.Time // begin of the last successful write
+	written  time.Time // start of the last successful write
 }
 
-// write replaces the entry with the revision by rec, and records the begin of the lease.
+// write replaces the entry with the revision by rec, and records the start of the lease.
 func (r *durableRun) write(ctx context.Context, rec *durableRecord, revision uint64) (uint64, error) {
 	begin := time.Now()
 	revision, err := r.store.write(ctx, r.call.name, rec, revision)

@@ -19,7 +19,7 @@ type durableShares struct {
 	period time.Duration // lifetime of a record
 
 	mu      sync.Mutex
-	began   time.Time                // begin of the present period; guarded by mu, as all below
+	began   time.Time                // start of the present period; guarded by mu, as all below
 	present map[string]durableAmount // by caller; at most as many calls as the bucket accepts
 	before  map[string]durableAmount
 }

@@ -41,7 +41,7 @@ type callOutcome struct {
 	State    outcomeState `json:"state"`
 	Owner    string       `json:"owner,omitempty"` // the identity of the poster
 	Node     string       `json:"node,omitempty"`  // the node that has begun it
-	Since    int64        `json:"since,omitempty"` // the begin on an earlier node, as written
+	Since    int64        `json:"since,omitempty"` // the start on an earlier node, as written
 	Aborted  bool         `json:"aborted,omitempty"`
 	Code     codec.Code   `json:"code,omitempty"`
 	Message  string       `json:"message,omitempty"`

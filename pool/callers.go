@@ -55,7 +55,7 @@ const keyPatience = 2 * time.Second
 // two seconds, or reports that it does not serve, the calls use the next server in the order of
 // that key, which gets two seconds as well. A call that the server rejects also uses the next one.
 // Config.Subset does not apply: the pool connects to the server at first use. ByKey is cheap, and
-// its Caller need not be kept.
+// the Caller need not be kept.
 func (p *Pool) ByKey(key string) asterisque.Caller {
 	return &caller{p, func(tried []*server) (*server, bool, error) {
 		s, ready := p.byKey(key, tried)

@@ -15,7 +15,7 @@ type load struct {
 	latency  time.Duration // moving average over calls; guarded by mu, as all below; 0: unknown
 	at       time.Time     // end of the last call in the average
 	answered time.Time     // time of the last answer
-	expired  time.Time     // begin of the last call that expired
+	expired  time.Time     // start of the last call that expired
 	overdue  float64       // share of expired calls among about the last ten
 }
 
@@ -60,7 +60,7 @@ func (l *load) forget() {
 	l.latency = 0
 }
 
-// expire records that a call expired, and returns the begin of the expired call before it. ok is
+// expire records that a call expired, and returns the start of the expired call before it. ok is
 // false unless the earlier call began before this one and the server has not answered since. One
 // call, or several that began at once, say nothing about the server.
 func (l *load) expire(began time.Time) (since time.Time, ok bool) {

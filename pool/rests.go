@@ -22,7 +22,7 @@ type rests struct {
 	mu    sync.Mutex
 	times int       // rests since it last served; guarded by mu, as all below
 	until time.Time // end of the rest
-	trial time.Time // begin of the call of its trial; zero: not yet
+	trial time.Time // start of the call of its trial; zero: not yet
 }
 
 const (

@@ -290,7 +290,7 @@ func (r *instances) other(v any, depth int) any {
 	return r.anything(depth)
 }
 
-// runeStart returns the begin of the character of s at a position.
+// runeStart returns the start of the character of s at a position.
 func runeStart(s string, at int) int {
 	for at > 0 && at < len(s) && s[at]&0xc0 == 0x80 {
 		at--

@@ -23,7 +23,7 @@ type event struct {
 
 func newEvents() *events { return &events{counts: make(map[string]int)} }
 
-// begin records the begin of an event; kind is the key of its count. The returned function records
+// begin records the start of an event; kind is the key of its count. The returned function records
 // its end.
 func (es *events) begin(kind, to string) (end func()) {
 	e := &event{what: kind + " " + to, from: time.Now()}
