@@ -12,9 +12,10 @@ import (
 // A claim is a lease in NATS, which this node renews several times within its duration. So a claim
 // survives a brief outage of NATS. It is lost if no server answers for longer, or if this process
 // is suspended: the node detects this by its own clock, before another node can acquire the key.
-// Only a takeover does not wait for this: until this node is notified, two nodes hold the key. If
-// even that is harmful, make the calls of the holder with [Claim.Caller], so that peers reject the
-// older holder. Or pass [Claim.Epoch] to the store of the outcome, which can reject older epochs.
+// Only a takeover does not wait for this: until this node is notified, two nodes consider
+// themselves the holder. If even that is harmful, make the calls of the holder with [Claim.Caller],
+// so that peers reject the older holder. Or pass [Claim.Epoch] to the store of the outcome, which
+// can reject older epochs.
 type Claim struct {
 	claims  *claims // fixed, as all up to stopped
 	key     string

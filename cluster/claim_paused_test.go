@@ -16,8 +16,8 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/broker"
 )
 
-// TestClaimPaused_Process is the process that is paused. It claims a key. For each line that it reads,
-// it prints whether its claim is valid, and the outcomes of two calls in that role.
+// TestClaimPaused_Process is the process that is paused. It claims a key. For each line that it
+// reads, it prints whether its claim is valid, and the outcomes of two calls in that role.
 func TestClaimPaused_Process(t *testing.T) {
 	cfg := Config{Name: "hubs", ID: "paused", NATS: inChild(t)}
 	cfg.times.life = time.Second

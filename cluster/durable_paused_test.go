@@ -15,8 +15,8 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// TestDurablePaused_Process is the process that is paused: a replica that prints its address, prints a
-// line when it runs a call, and runs the call until it reads a line.
+// TestDurablePaused_Process is the process that is paused: a replica that prints its address,
+// prints a line when it runs a call, and runs the call until it reads a line.
 func TestDurablePaused_Process(t *testing.T) {
 	url, in := inChild(t), bufio.NewScanner(os.Stdin)
 	svc := asterisque.NewService()

@@ -42,8 +42,8 @@ func (c *Cluster) Claim(ctx context.Context, key string) (*Claim, error) {
 
 // TakeOver is like [Cluster.Claim], but also takes the key from another node that holds it, and
 // notifies that node. An example is a device that has reconnected to this node. Until the other
-// node is notified, both nodes hold the key. Fences protect operations that must not happen then:
-// see [Claim.Caller].
+// node is notified, both nodes consider themselves the holder. Fences protect operations that must
+// not happen then: see [Claim.Caller].
 func (c *Cluster) TakeOver(ctx context.Context, key string) (*Claim, error) {
 	return c.claims.takeOver(ctx, key)
 }

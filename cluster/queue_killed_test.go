@@ -10,8 +10,8 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// TestQueueKilled_Process is the process that is killed: a node that takes a posted call, prints a line,
-// and runs the call until it is killed.
+// TestQueueKilled_Process is the process that is killed: a node that takes a posted call, prints a
+// line, and runs the call until it is killed.
 func TestQueueKilled_Process(t *testing.T) {
 	url := inChild(t)
 	runs := func(ctx context.Context, n int) (string, error) {

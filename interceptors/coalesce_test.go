@@ -156,8 +156,8 @@ func TestCoalesce_RunningIsCanceled(t *testing.T) {
 	}
 }
 
-// TestAttackCoalesce_RepeatedCancels has a peer that makes the calls for which other calls
-// wait, and cancels each of them.
+// TestAttackCoalesce_RepeatedCancels has a peer that makes the calls for which other calls wait,
+// and cancels each of them.
 func TestAttackCoalesce_RepeatedCancels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := new(slowly)

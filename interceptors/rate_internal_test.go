@@ -8,8 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAttackRatePerPeer_NewPeers expects at most mostPeers rates, and none of a known peer
-// lost.
+// TestAttackRatePerPeer_NewPeers expects at most mostPeers rates, and none of a known peer lost.
 func TestAttackRatePerPeer_NewPeers(t *testing.T) {
 	p := newPeerRates(10, 5) // half a second until a rate equals a new one
 	now := time.Now()

@@ -71,8 +71,8 @@ func TestRatePerFunction_Separate(t *testing.T) {
 	})
 }
 
-// TestAttackRate_RefusedAreFree has many calls rejected at once. No rejected call takes a
-// token from another call.
+// TestAttackRate_RefusedAreFree has many calls rejected at once. No rejected call takes a token
+// from another call.
 func TestAttackRate_RefusedAreFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := connect(t, node(t), node(t, serving(says), served(interceptors.RatePerPeer(1, 1))))

@@ -300,8 +300,7 @@ func goroutines() int {
 	return n
 }
 
-// TestSpan_NoGoroutines fails if the span's context hides the AfterFunc of the
-// handler's context.
+// TestSpan_NoGoroutines fails if the span's context hides the AfterFunc of the handler's context.
 func TestSpan_NoGoroutines(t *testing.T) {
 	b := newBackend(t)
 	svc := asterisque.NewService()

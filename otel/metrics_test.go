@@ -11,8 +11,8 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// TestMetrics_Conventions checks the name, the unit, the boundaries and the
-// attributes of both histograms, for calls and for streams.
+// TestMetrics_Conventions checks the name, the unit, the boundaries and the attributes of both
+// histograms, for calls and for streams.
 func TestMetrics_Conventions(t *testing.T) {
 	b := newBackend(t)
 	svc := asterisque.NewService()

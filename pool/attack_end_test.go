@@ -11,8 +11,8 @@ import (
 	"github.com/asterisque-go/asterisque/pool"
 )
 
-// TestPool_EndedByHandler has a server that calls back, and a handler that
-// ends the pool in different ways.
+// TestPool_EndedByHandler has a server that calls back, and a handler that ends the pool in
+// different ways.
 func TestPool_EndedByHandler(t *testing.T) {
 	back := asterisque.Func[string, string](3, "back")
 	leave := asterisque.Func[string, string](4, "leave")
@@ -60,8 +60,8 @@ func TestPool_EndedByHandler(t *testing.T) {
 	}
 }
 
-// TestPool_NoLeak begins and ends pools of running servers, and of one that is gone.
-// The leak check at the end of the tests finds goroutines that are left.
+// TestPool_NoLeak begins and ends pools of running servers, and of one that is gone. The leak check
+// at the end of the tests finds goroutines that are left.
 func TestPool_NoLeak(t *testing.T) {
 	s := newServer(t, "a")
 	gone := newServer(t, "b")
@@ -75,8 +75,8 @@ func TestPool_NoLeak(t *testing.T) {
 	}
 }
 
-// TestDurable_StaysOnServer restarts the server of a durable call while it runs, although
-// another server is available.
+// TestDurable_StaysOnServer restarts the server of a durable call while it runs, although another
+// server is available.
 func TestDurable_StaysOnServer(t *testing.T) {
 	inBubble(t, func(t testing.TB) {
 		servers, urls := three(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/asterisque-go/asterisque/pool"
 )
 
-// TestHealth_ServerRestarts has a server that restarts repeatedly, each time
-// with other states, while OnState does not return.
+// TestHealth_ServerRestarts has a server that restarts repeatedly, each time with other states,
+// while OnState does not return.
 func TestHealth_ServerRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		never := make(chan struct{})
@@ -43,8 +43,7 @@ func TestHealth_ServerRestarts(t *testing.T) {
 // lookAgain is the polling interval of the pool.
 const lookAgain = 50 * time.Millisecond
 
-// TestHealth_WatchRefused has a server that rejects the watch each
-// time.
+// TestHealth_WatchRefused has a server that rejects the watch each time.
 func TestHealth_WatchRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, asked := asterisque.NewService(), new(atomic.Int64)
@@ -66,7 +65,7 @@ func TestHealth_WatchRefused(t *testing.T) {
 	})
 }
 
-// TestPool_ServerEndsSessions has a single server that does so at once.
+// TestPool_ServerEndsSessions has a single server that shuts each session down at once.
 func TestPool_ServerEndsSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sessions atomic.Int64

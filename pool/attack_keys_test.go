@@ -58,8 +58,8 @@ func TestByKey_Restart(t *testing.T) {
 	require.Len(t, c.answered, 1)
 }
 
-// TestByKey_ServerAway has 20 servers, a subset of one, and calls with
-// the key of an unreachable server.
+// TestByKey_ServerAway has 20 servers, a subset of one, and calls with the key of an unreachable
+// server.
 func TestByKey_ServerAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var urls []string

@@ -131,7 +131,7 @@ func TestNew_NodeCannotConnect(t *testing.T) {
 	}
 }
 
-// TestShutdown_LeavingServers has a running call on such a server.
+// TestShutdown_LeavingServers has a running call on a server that has left the set.
 func TestShutdown_LeavingServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, other := newLagging(t, "attack-left", 3*time.Second), newLagging(t, "attack-came", 0)
@@ -154,7 +154,7 @@ func TestShutdown_LeavingServers(t *testing.T) {
 	})
 }
 
-// TestShutdown_ContextEnds has a call that takes longer.
+// TestShutdown_ContextEnds has a call that takes longer than the context of the Shutdown.
 func TestShutdown_ContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newLagging(t, "attack-long", time.Minute)

@@ -67,8 +67,7 @@ func TestStreams_Outstanding(t *testing.T) {
 	}
 }
 
-// TestStreams_OpenFails opens streams without a server, and with a context
-// that has ended.
+// TestStreams_OpenFails opens streams without a server, and with a context that has ended.
 func TestStreams_OpenFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		url, node := inMemory(t, "attack-no-stream", asterisque.NewService())
@@ -120,8 +119,8 @@ func TestRests_RefusedStreams(t *testing.T) {
 	})
 }
 
-// TestRests_ApplicationErrors has a server that recovers, and then answers with errors of
-// the application.
+// TestRests_ApplicationErrors has a server that recovers, and then answers with errors of the
+// application.
 func TestRests_ApplicationErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, refuse, served := asterisque.NewService(), true, 0

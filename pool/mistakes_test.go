@@ -67,8 +67,7 @@ func TestNew_NilNode(t *testing.T) {
 	require.ErrorContains(t, err, "a pool needs a node")
 }
 
-// TestResolver_ErrorKeepsSet has a Resolver that fails permanently after its first
-// set.
+// TestResolver_ErrorKeepsSet has a Resolver that fails permanently after its first set.
 func TestResolver_ErrorKeepsSet(t *testing.T) {
 	s := newServer(t, "a")
 	failing := make(chan struct{})

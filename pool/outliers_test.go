@@ -166,8 +166,8 @@ func TestRests_MuteServer(t *testing.T) {
 	})
 }
 
-// TestRests_MuteServerOneCaller has one caller, which calls a chosen server and
-// any server in turns.
+// TestRests_MuteServerOneCaller has one caller, which calls a chosen server and any server in
+// turns.
 func TestRests_MuteServerOneCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, map[string]time.Duration{"good": time.Millisecond, "mute": never})

@@ -58,8 +58,7 @@ func TestShares_Even(t *testing.T) {
 	require.Len(t, c.answered, 3)
 }
 
-// TestPool_KilledServer has 50 callers on three servers, one of which is
-// killed.
+// TestPool_KilledServer has 50 callers on three servers, one of which is killed.
 func TestPool_KilledServer(t *testing.T) {
 	servers, urls := three(t)
 	p := newPool(t, urls, pool.Config{})

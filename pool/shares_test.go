@@ -101,8 +101,7 @@ func TestShares_FollowLatency(t *testing.T) {
 	}
 }
 
-// TestRests_RefusingServer has two servers, one of which rejects all calls for a
-// while.
+// TestRests_RefusingServer has two servers, one of which rejects all calls for a while.
 func TestRests_RefusingServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		good, bad := newLagging(t, "rests-good", time.Millisecond), newLagging(t, "rests-bad", time.Millisecond)

@@ -15,8 +15,8 @@ var (
 	heapTo  = flag.String("heap", "", "with -measure, write a profile of the heap of the exchange to a `FILE`")
 )
 
-// TestMeasure_WhatAnIdleSessionCosts runs an exchange in a process of its own, and two
-// nodes with many sessions in this one.
+// TestMeasure_WhatAnIdleSessionCosts runs an exchange in a process of its own, and two nodes with
+// many sessions in this one.
 func TestMeasure_WhatAnIdleSessionCosts(t *testing.T) {
 	const most, mostGoroutines = 40 << 10, 4
 	sessions := 100
