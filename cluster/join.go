@@ -42,7 +42,7 @@ type Cluster struct {
 	worker  *worker // nil: the node takes no posted calls
 	peers   *peers
 	hosts   hosts
-	refused atomic.Pointer[context.CancelCauseFunc] // cancels a join that NATS forbids; nil: no join
+	refused atomic.Pointer[context.CancelCauseFunc] // cancels a join that NATS forbids; nil: none
 	silent  atomic.Bool                             // no permission to remove lost nodes
 
 	running sync.WaitGroup // the goroutines; all end with ctx

@@ -89,7 +89,7 @@ type Pool struct {
 	// the servers that calls are balanced over; replaced as a whole
 	spread   atomic.Pointer[spread]
 	change   wait.Notice               // a server may have become usable
-	sought   wait.Notice               // all servers reject calls: the Resolver has to look up others
+	sought   wait.Notice               // all servers reject calls, so look up others
 	soughtAt atomic.Pointer[time.Time] // of the last notice; nil: none yet
 }
 

@@ -14,8 +14,8 @@ import (
 const Largest = 128 << 10
 
 var (
-	// Register is called by a node, and lasts as long as the node is registered. The node sends each
-	// change of its state.
+	// Register is called by a node, and lasts as long as the node is registered. The node sends
+	// each change of its state.
 	Register = asterisque.Stream[Registration, State, Welcome, struct{}](1, "register")
 
 	// Members is called by a registered node with a name, and sends the nodes of that name.
