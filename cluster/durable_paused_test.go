@@ -82,8 +82,8 @@ func (s *bookings) pausedProcess() *pausedReplica {
 	return &pausedReplica{p, session}
 }
 
-// runs makes a call with a key, and returns once it runs. On a busy machine a lease can end before
-// its claim has been stored, and then the call has not run.
+// runs makes a call with a key, and returns once the call runs. On a busy machine a lease can
+// expire before its claim is stored, and then the call has not run.
 func (p *pausedReplica) runs(key []byte) <-chan outcome {
 	p.t.Helper()
 	ended := make(chan outcome, 1)
@@ -94,7 +94,7 @@ func (p *pausedReplica) runs(key []byte) <-chan outcome {
 				continue
 			}
 			if err != nil {
-				p.Process.Kill() // nothing waits for what it says any more
+				p.Process.Kill() // no more reads of its output follow
 			}
 			ended <- outcome{text, err}
 			return

@@ -120,7 +120,7 @@ func TestShares_SlowDeadAndMuteServers(t *testing.T) {
 					dead, names = []string{"dead"}, append(names, "dead")
 				}
 				if race.Enabled && (bad+good+by.callers)%6 != 0 {
-					continue // all run in one bubble after the other, and take minutes
+					continue // together they take minutes, one bubble after the other
 				}
 				name := fmt.Sprintf("%d callers of %v, %s", by.callers, by.limit, strings.Join(names, ", "))
 				t.Run(name, func(t *testing.T) {
