@@ -19,6 +19,9 @@ type job struct {
 	call   *posted // set by do, which owns the job
 }
 
+// cfg returns the configuration of the cluster.
+func (j *job) cfg() *Config { return &j.worker.cluster.cfg }
+
 // queueLater is the delay before the next delivery of a call that a node could not take.
 const queueLater = time.Second
 
@@ -61,7 +64,7 @@ func (j *job) unreadable(err error) {
 // own returns this node's first outcome of a call without an outcome.
 func (j *job) own() *callOutcome {
 	o := &callOutcome{
-		Version: outcomeVersion, State: outcomeBegun, Owner: j.call.Owner, Node: j.worker.cluster.cfg.ID, Deadline: j.call.Deadline,
+		Version: outcomeVersion, State: outcomeBegun, Owner: j.call.Owner, Node: j.cfg().ID, Deadline: j.call.Deadline,
 	}
 	if j.isLate() {
 		o.State = outcomeExpired
@@ -85,13 +88,13 @@ func (j *job) goOn(ctx context.Context, there *callOutcome) {
 		j.unknown(err)
 		return
 	}
-	own := there.takenOver(j.worker.cluster.cfg.ID)
+	own := there.takenOver(j.cfg().ID)
 	switch err := j.queue.replace(ctx, j.call.Key, own); {
 	case isConflict(err):
 		j.taken.back(queueLater) // its outcome has changed meanwhile
 	case err != nil:
 		j.unknown(err)
-	case age >= j.worker.cluster.cfg.Durable.Remember && !j.mayRunAgain():
+	case age >= j.cfg().Durable.Remember && !j.mayRunAgain():
 		j.settle(own.answered(nil, errPostedRan))
 	default:
 		j.run(ctx, own)
@@ -99,7 +102,7 @@ func (j *job) goOn(ctx context.Context, there *callOutcome) {
 }
 
 func (j *job) mayRunAgain() bool {
-	return slices.Contains(j.worker.cluster.cfg.Durable.Idempotent, j.call.Function)
+	return slices.Contains(j.cfg().Durable.Idempotent, j.call.Function)
 }
 
 // unknown returns the call to the queue after a failure to write its outcome.
@@ -175,7 +178,7 @@ func isCut(err error) bool {
 func (j *job) keep(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() { // ends with stop
-		for wait.HoldOff(ctx, j.worker.cluster.cfg.times.queueAgain/3) {
+		for wait.HoldOff(ctx, j.cfg().times.queueAgain/3) {
 			j.taken.goesOn()
 		}
 	}()

@@ -71,7 +71,7 @@ func (w *worker) begin(start context.Context) (err error) {
 func (w *worker) open(ctx context.Context, check bool) error {
 	q, err := w.cluster.openQueue(ctx, w.cluster.cfg.Name, openStream, check)
 	if err == nil {
-		err = q.consumers(ctx, w.cluster.cfg.times.queueAgain, w.cluster.cfg.Replicas)
+		err = q.consumers(ctx, w.cluster.periods().queueAgain, w.cluster.cfg.Replicas)
 	}
 	if err == nil {
 		w.queue = q
@@ -187,7 +187,7 @@ func (w *worker) reopen(cause error) {
 
 // rests waits until there may be a call to take, and reports false if the node leaves.
 func (w *worker) rests() bool {
-	look := time.NewTimer(w.cluster.cfg.times.queueLook)
+	look := time.NewTimer(w.cluster.periods().queueLook)
 	defer look.Stop()
 	select {
 	case <-w.posted:

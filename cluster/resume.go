@@ -74,7 +74,7 @@ func (rs *resumes) isThere(id string) {
 // to NATS, and then its sign of life still exists.
 func (rs *resumes) isGone(ctx context.Context, id string) bool {
 	rs.mu.Lock()
-	now, life := time.Now(), rs.cluster.cfg.times.life
+	now, life := time.Now(), rs.cluster.periods().life
 	maps.DeleteFunc(rs.nobody, func(_ string, at time.Time) bool {
 		return now.Sub(at) > life // it has returned since, or its sign of life has expired
 	})

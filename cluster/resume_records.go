@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/internal/wait"
@@ -33,6 +34,9 @@ func newSessionRecords(c *Cluster) *sessionRecords {
 		cluster: c, own: make(map[asterisque.SessionID]asterisque.SessionRecord), missing: make(map[asterisque.SessionID]struct{}),
 	}
 }
+
+// bucket returns the bucket of the records.
+func (s *sessionRecords) bucket() jetstream.KeyValue { return s.cluster.buckets.sessions }
 
 // key returns the bucket key of a session.
 func (s *sessionRecords) key(id asterisque.SessionID) string {
@@ -70,7 +74,7 @@ func (s *sessionRecords) put(ctx context.Context, r asterisque.SessionRecord) er
 	}
 	ctx, cancel := context.WithTimeout(ctx, natsPatience)
 	defer cancel()
-	if _, err = s.cluster.buckets.sessions.Put(ctx, s.key(r.Session), value); err != nil {
+	if _, err = s.bucket().Put(ctx, s.key(r.Session), value); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -103,8 +107,8 @@ func (s *sessionRecords) Get(ctx context.Context, id asterisque.SessionID) (r as
 func (s *sessionRecords) read(ctx context.Context, id asterisque.SessionID) (r asterisque.SessionRecord, ok bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, natsPatience)
 	defer cancel()
-	bucket := s.cluster.buckets.sessions.Bucket()
-	m, err := s.cluster.claims.store.js.GetLastMsg("KV_"+bucket, "$KV."+bucket+"."+s.key(id), nats.Context(ctx))
+	name := s.bucket().Bucket()
+	m, err := s.cluster.claims.store.js.GetLastMsg("KV_"+name, "$KV."+name+"."+s.key(id), nats.Context(ctx))
 	switch {
 	case errors.Is(err, nats.ErrMsgNotFound):
 		return r, false, nil
@@ -128,13 +132,13 @@ func (s *sessionRecords) Delete(ctx context.Context, id asterisque.SessionID) er
 	}
 	ctx, cancel := context.WithTimeout(ctx, natsPatience)
 	defer cancel()
-	return s.cluster.buckets.sessions.Delete(ctx, s.key(id))
+	return s.bucket().Delete(ctx, s.key(id))
 }
 
 // keep renews all records before they expire, and writes missing ones when NATS is back, which may
 // have lost them. It returns when ctx ends.
 func (s *sessionRecords) keep(ctx context.Context) {
-	every := time.NewTicker(s.cluster.cfg.times.record / 3)
+	every := time.NewTicker(s.cluster.periods().record / 3)
 	defer every.Stop()
 	soon := time.NewTicker(time.Second)
 	defer soon.Stop()
