@@ -26,8 +26,9 @@ func (c *served) run(k *workspace) {
 	var began time.Duration
 	if c.timed() {
 		began = c.x.common.now()
-		c.x.dispatcher().lastWait.Store(int64(began - c.rare.arrived))
-		c.handler.meter.queued.Add(began - c.rare.arrived)
+		waited, meter := began-c.rare.arrived, c.handler.meter
+		c.x.dispatcher().lastWait.Store(int64(waited))
+		meter.queued.Add(waited)
 	}
 	c.work.serving = true
 	result, err := c.serve(k)
@@ -37,7 +38,8 @@ func (c *served) run(k *workspace) {
 	}
 	c.work.serving = false
 	if c.timed() {
-		c.handler.meter.ran.Add(c.x.common.now() - began)
+		meter := c.handler.meter
+		meter.ran.Add(c.x.common.now() - began)
 	}
 	c.leaveNested()
 	c.answer(result, a)

@@ -39,7 +39,7 @@ func (c *Connection) connect(s *Session, until time.Time, back *backoff) (*Sessi
 		case s != nil && s.ctx.Err() != nil:
 			s, until = nil, time.Time{} // s was not resumed in time
 		}
-		c.node.cfg.log.Info("connecting failed", "url", transport.ShowURL(c.url), "error", err)
+		c.node.Logger().Info("connecting failed", "url", transport.ShowURL(c.url), "error", err)
 		wait := back.nextBefore(until)
 		c.nextAttempt(wait, err)
 		if !sleep(ctx, wait) {

@@ -73,6 +73,7 @@ func (p *progress) look(always bool) {
 	if !p.until.IsZero() {
 		now.Left = max(0, time.Until(p.until))
 	}
-	f := p.node.cfg.hooks.shutdown
+	hooks := &p.node.cfg.hooks
+	f := hooks.shutdown
 	p.node.reports.add(p, report{what: "Shutdown", kind: keepState, n: len(f), tell: func(i int) { f[i](now) }})
 }

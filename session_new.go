@@ -70,7 +70,7 @@ func (s *Session) promise(a *agreement, p *limits.Plan) {
 		staff: &s.shared.staff, outlet: outlets{&s.exchange}, plan: p,
 		ready: newJobQueue(taskToWorker), room: openRoom{owner: s.owner},
 	}
-	s.calls.holding.part.Begin(&s.owner.tally)
+	s.calls.holding.begin(s.owner)
 	s.opens.init(a.opens, uint64(a.maxFrame)+a.overhead+a.early)
 	s.opens.metadata = a.metadata
 	s.nesting.calls, s.nesting.room = int32(a.nestedCalls), int32(a.nestedRoom)

@@ -82,6 +82,6 @@ func (u *upper) watchCertificate() {
 func (u *upper) endTelling() {
 	u.inbound.EndTelling()
 	u.outbound.EndTelling()
-	u.calls.holding.part.End()
+	u.calls.holding.end()
 	u.owner.tally.Add(-heldSession)
 }

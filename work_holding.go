@@ -17,6 +17,12 @@ type holding struct {
 	part   limits.Part // bytes, reported to the owner of the session
 }
 
+// begin reports the bytes to the owner of the session from now on.
+func (h *holding) begin(o *owner) { h.part.Begin(&o.tally) }
+
+// end withdraws the bytes that were reported.
+func (h *holding) end() { h.part.End() }
+
 // add adds to the bytes.
 func (h *holding) add(bytes int) {
 	h.bytes += bytes
