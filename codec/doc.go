@@ -38,7 +38,9 @@
 // A type that has a method for it, such as UnmarshalJSON, UnmarshalText, UnmarshalCBOR,
 // UnmarshalMsg or UnmarshalBinary, gets at most the bytes of one message, which is well-formed. How
 // long it takes, and what it allocates, is its own to bound: it runs before the handler. A session
-// recovers its panics, and the call fails with [ErrPanicked].
+// recovers its panics, and the call fails with [ErrPanicked]. [JSON] bounds what package json reads
+// for it again and again. Digits that it makes a number of itself take a time that grows with the
+// square of their number.
 //
 // # Concurrency
 //

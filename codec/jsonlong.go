@@ -10,18 +10,62 @@ import (
 	"github.com/asterisque-go/asterisque/internal/weigh"
 )
 
-// bigTypes are those whose values hold numbers of package big, the ones in interfaces aside.
-var bigTypes = &weigh.Reach{Plans: jsonPlans, Want: func(p *weigh.Plan) bool { return p.Kind == weigh.Number }}
+// slowTypes are those whose values may hold numbers of package big, the ones in interfaces aside,
+// or decode themselves.
+var slowTypes = &weigh.Reach{Plans: jsonPlans, Want: func(p *weigh.Plan) bool { return p.Kind == weigh.Number || nests(p) }}
 
-// hasLongNumberJSON reports whether a number in data is too long for what it becomes in v.
-func hasLongNumberJSON(data []byte, v any) bool {
+// nests reports whether p is for a type that decodes itself and may do so with others in it. Such a
+// method mostly calls package json, which looks for the end of a value before it lets that decode
+// itself: so what is in it is read once more for each level.
+func nests(p *weigh.Plan) bool {
+	return p.Kind == weigh.Own && p.Type != rawMessage && reflect.PointerTo(p.Type).Implements(reflect.TypeFor[json.Unmarshaler]())
+}
+
+var rawMessage = reflect.TypeFor[json.RawMessage]() // it only copies
+
+// owned weighs a value that decodes itself, which begins with c.
+func (w *jsonWeigher) owned(p *weigh.Plan, c byte, depth int) {
+	if p.Type == rawMessage {
+		w.concrete(weigh.NothingPlan, c, depth)
+		return
+	}
+	w.own++
+	w.concrete(weigh.NothingPlan, c, depth)
+	w.own--
+}
+
+// These bound what is read again: so many times the data, and so many bytes besides.
+const rereadTimes, rereadPlus = 32, 16 << 20
+
+// again notes an array or an object of n bytes, which is read again if it is in such a type.
+func (w *jsonWeigher) again(n int) {
+	if w.own == 0 {
+		return
+	}
+	if w.reread += n; w.reread > rereadTimes*len(w.data)+rereadPlus {
+		w.deep = true
+		w.end()
+	}
+}
+
+// slowJSON returns why it would take too long to decode data into v, or nil.
+func slowJSON(data []byte, v any) error {
 	t := reflect.TypeOf(v)
-	if t == nil || t.Kind() != reflect.Pointer || !bigTypes.From(t.Elem()) {
-		return false
+	if t == nil || t.Kind() != reflect.Pointer || !slowTypes.From(t.Elem()) {
+		return nil
 	}
 	w := jsonWeigher{data: data, Tally: weigh.NewTally(math.MaxInt)}
 	w.value(jsonPlans.Of(t.Elem()), 0)
-	return w.long
+	switch {
+	case w.long:
+		return errLongJSON(data, v)
+	case w.deep:
+		return &ValueError{
+			Reason: fmt.Sprintf("values are nested too deeply for a type that decodes itself: each byte would be read %d times or more", rereadTimes),
+			Err:    fmt.Errorf("to be decoded into a %T: without a method UnmarshalJSON it would be read once", v),
+		}
+	}
+	return nil
 }
 
 func errLongJSON(data []byte, v any) error {

@@ -12,8 +12,9 @@ import (
 )
 
 // longestDigits is how many digits in a row a number has at the most that becomes a big.Int, a
-// big.Rat or a big.Float, and how large the exponent of a big.Rat is. To read digits takes a time
-// that grows with the square of their number, and an exponent of few digits stands for many.
+// big.Rat or a big.Float, and how large its exponent is. To read digits takes a time that grows
+// with the square of their number, and so does to write them. An exponent of few digits stands for
+// many.
 const longestDigits = 10_000
 
 // isBig reports whether t is one of the numbers of package big, or embeds one and reads itself as
@@ -82,7 +83,7 @@ func longNumber(p *weigh.Plan, item []byte) *TypeError {
 		return &TypeError{Want: want, Got: "one with escapes"}
 	case digits > longestDigits:
 		return &TypeError{Want: want, Got: fmt.Sprintf("one of %d", digits)}
-	case exponent > longestDigits && p.Type != reflect.TypeFor[big.Float]():
+	case exponent > longestDigits:
 		return &TypeError{Want: want, Got: fmt.Sprintf("one with the exponent %d", exponent)}
 	}
 	return nil

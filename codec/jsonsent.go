@@ -86,14 +86,33 @@ func digitsOf(n *big.Int) int {
 	return len(new(big.Int).Abs(n).String())
 }
 
-// floatFault returns the fault of a big.Float that 64 bits, which the peer reads, do not hold.
+// floatFault returns the fault of a big.Float that 64 bits, which the peer reads, do not hold, or
+// whose exponent the peer does not take. To write digits takes as long as to read them.
 func floatFault(n *big.Float) *encodable.Fault {
 	const bitsThere = 64
-	there, _, err := big.ParseFloat(n.Text('g', -1), 10, bitsThere, big.ToNearestEven)
-	if err == nil && there.Cmp(n) == 0 {
-		return nil
+	if about := float64(n.MantExp(nil)) * math.Log10(2); math.Abs(about) > 2*longestDigits {
+		return longExponent(int(about))
 	}
+	if n.MinPrec() > bitsThere {
+		return rounds()
+	}
+	text := n.Text('g', -1)
+	if _, exponent := lengths([]byte(text)); exponent > longestDigits {
+		return longExponent(exponent)
+	}
+	there, _, err := big.ParseFloat(text, 10, bitsThere, big.ToNearestEven)
+	if err != nil || there.Cmp(n) != 0 {
+		return rounds()
+	}
+	return nil
+}
+
+func rounds() *encodable.Fault {
 	return &encodable.Fault{Reason: "a floating-point number that is rounded where it arrives: send a fraction or a text"}
+}
+
+func longExponent(exponent int) *encodable.Fault {
+	return &encodable.Fault{Reason: fmt.Sprintf("a floating-point number with the exponent %d, and peers take %d", exponent, longestDigits)}
 }
 
 // addressed returns a pointer to v, or to a copy of it.

@@ -20,11 +20,13 @@ import (
 // An integer is refused by a Go type that does not hold it, and so also by any, which becomes a
 // float64, exact up to 2^53 only: use *big.Int, a json.Number or an integer type where larger ones
 // may come. What is declared as a float64 is the nearest one to any number. A big.Int, a big.Rat
-// and a big.Float are made of at most 10,000 digits in a row, and the exponent of a big.Rat is at
-// most 10,000: longer ones are refused before they are read, which takes a time that grows with the
-// square of their number. A json.Number has any length, and is read by the application.
+// and a big.Float are made of at most 10,000 digits in a row, with an exponent of at most 10,000:
+// longer ones are refused before they are read, which takes a time that grows with the square of
+// their number. A json.Number has any length, and is read by the application.
 //
-// Types that decode themselves have UnmarshalJSON or UnmarshalText.
+// Types that decode themselves have UnmarshalJSON or UnmarshalText. If an UnmarshalJSON decodes
+// what is in it by package json, each level of values that do so reads all of that again: data of
+// which the average byte would be read more than 32 times, and 16 MiB besides, is refused.
 var JSON Values = jsonValues{}
 
 type jsonValues struct{}
@@ -68,8 +70,8 @@ func (jsonValues) Decode(data []byte, v any) error {
 	if key, ok := keyTwice(data); ok {
 		return errKeyTwice(key)
 	}
-	if hasLongNumberJSON(data, v) {
-		return errLongJSON(data, v)
+	if err := slowJSON(data, v); err != nil {
+		return err
 	}
 	if err := json.Unmarshal(data, v); err != nil {
 		return jsonDecodeError(err, data, v)

@@ -76,6 +76,10 @@ type jsonWeigher struct {
 	at   int    // the next byte; len(data) once something is malformed
 	name []byte // of a field that was written with escapes
 	long bool   // a number came that would take too long to read
+
+	own    int  // types that decode themselves, within which it stands
+	reread int  // bytes in these, once for each array and object around them
+	deep   bool // they are too many
 }
 
 func (w *jsonWeigher) done() bool { return w.at >= len(w.data) || w.Over() }
@@ -113,7 +117,7 @@ func (w *jsonWeigher) value(p *weigh.Plan, depth int) {
 	from := w.at
 	switch p.Kind {
 	case weigh.Own:
-		w.concrete(weigh.NothingPlan, c, depth)
+		w.owned(p, c, depth)
 		w.Text(w.at - from)
 	case weigh.Number:
 		w.concrete(weigh.NothingPlan, c, depth)
@@ -130,15 +134,18 @@ func (w *jsonWeigher) value(p *weigh.Plan, depth int) {
 
 // concrete weighs a value that begins with c.
 func (w *jsonWeigher) concrete(p *weigh.Plan, c byte, depth int) {
+	from := w.at
 	switch c {
 	case '[':
 		w.Enter(depth)
 		w.array(p, depth+1)
 		w.Leave(depth)
+		w.again(w.at - from)
 	case '{':
 		w.Enter(depth)
 		w.object(p, depth+1)
 		w.Leave(depth)
+		w.again(w.at - from)
 	case '"':
 		w.text(p)
 	default:
@@ -173,10 +180,9 @@ func (w *jsonWeigher) dynamic(c byte, depth int) {
 func (w *jsonWeigher) number(p *weigh.Plan, item []byte) {
 	digits, exponent := lengths(item)
 	w.Text(len(item))
-	if p.Type == reflect.TypeFor[big.Float]() {
-		exponent = 0 // it stays one
+	if p.Type != reflect.TypeFor[big.Float]() { // of which it stays one
+		w.Text(min(exponent, longestDigits) / 2) // bytes of so many digits
 	}
-	w.Text(min(exponent, longestDigits) / 2) // bytes of so many digits
 	if max(digits, exponent) > longestDigits {
 		w.long = true
 		w.end()
