@@ -12,13 +12,13 @@ import (
 // of the peer, for budget for a window of its own, and at the outbound soft limit.
 
 // waitForWindow waits for the window of a function, if there is one, and returns it. Nested calls
-// do not use it, since a call in the window may wait for them.
-func (o *outgoing) waitForWindow(ctx context.Context, function uint16, p priority.Priority) (*callWindow, *Abort) {
+// do not use it, since a call in the window may wait for them. cost is that of the Open.
+func (o *outgoing) waitForWindow(ctx context.Context, function uint16, p priority.Priority, cost int64) (*callWindow, *Abort) {
 	w := o.windows[function]
 	if w == nil {
 		return nil, nil
 	}
-	if a := w.wait(ctx, o.ctx, p); a != nil {
+	if a := w.wait(ctx, o.ctx, p, int(cost)); a != nil {
 		return nil, a
 	}
 	return w, nil

@@ -92,7 +92,7 @@ func (o *outgoing) surroundings(ctx context.Context, function uint16, cfg *callC
 
 // waitForRoom waits for the window of the function, and for budget of the peer.
 func (o *outgoing) waitForRoom(ctx context.Context, r *reservation, function uint16, cfg *callConfig) (a *Abort) {
-	if r.window, a = o.waitForWindow(ctx, function, cfg.priority); a != nil {
+	if r.window, a = o.waitForWindow(ctx, function, cfg.priority, r.cost); a != nil {
 		return a
 	}
 	if a = o.waitForOpens(ctx, r.cost, cfg.priority); a != nil {

@@ -16,6 +16,7 @@ type callWindow struct {
 	mu    sync.Mutex
 	calls int // guarded by mu, as all below; outstanding
 	queue windowQueue
+	bytes int // held by waiting calls
 }
 
 // windowQueue holds the calls that wait for a window, by priority: each is a channel that is closed
@@ -60,8 +61,9 @@ func (q *windowQueue) pop() chan struct{} {
 	return q.remove(highest, q.lines[highest].Front())
 }
 
-// wait waits for a place in the window until ctx or over, the context of the session, ends.
-func (w *callWindow) wait(ctx, over context.Context, p priority.Priority) *Abort {
+// wait waits for a place in the window until ctx or over, the context of the session, ends. The
+// caller holds so many bytes meanwhile.
+func (w *callWindow) wait(ctx, over context.Context, p priority.Priority, bytes int) *Abort {
 	w.mu.Lock()
 	if w.calls < w.size {
 		w.calls++
@@ -70,11 +72,11 @@ func (w *callWindow) wait(ctx, over context.Context, p priority.Priority) *Abort
 	}
 	turn := make(chan struct{})
 	place := w.queue.push(p, turn)
+	w.bytes += bytes
 	w.mu.Unlock()
 	var a *Abort
 	select {
 	case <-turn:
-		return nil
 	case <-ctx.Done():
 		a = neverSent(contextError(ctx))
 	case <-over.Done():
@@ -82,6 +84,10 @@ func (w *callWindow) wait(ctx, over context.Context, p priority.Priority) *Abort
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.bytes -= bytes
+	if a == nil {
+		return nil
+	}
 	select {
 	case <-turn:
 		w.giveBackLocked() // its turn came at the same moment
@@ -118,7 +124,7 @@ func (w *callWindow) used() Outstanding {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return Outstanding{Window: w.size, Calls: w.calls, Waiting: w.queue.len}
+	return Outstanding{Window: w.size, Calls: w.calls, Waiting: w.queue.len, Bytes: w.bytes}
 }
 
 // Outstanding is the use of the window of a function; see [WithCallWindow].
@@ -127,6 +133,7 @@ type Outstanding struct {
 	Window  int
 	Calls   int // made, and not answered
 	Waiting int // calls that wait for the window
+	Bytes   int // held by these: their parameters are encoded
 }
 
 // Full reports whether another call would have to wait.

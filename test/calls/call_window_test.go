@@ -18,6 +18,31 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
+// TestCallWindow_BytesOfCallsThatWait has callers that wait with what they have encoded, until
+// their turn comes or they give up.
+func TestCallWindow_BytesOfCallsThatWait(t *testing.T) {
+	const callers, size = 100, 10_000
+	synctest.Test(t, func(t *testing.T) {
+		svc, h := testkit.HoldService()
+		dialled, _ := testkit.InMemory(t, svc, asterisque.WithCallWindow(testkit.Held.Number(), 1))
+		ctx, cancel := context.WithCancel(testkit.Background)
+		var wg sync.WaitGroup
+		testkit.Calls(&wg, callers, func(int) { testkit.Held.Call(ctx, dialled, strings.Repeat("x", size)) })
+		for waiting := callers - 1; waiting >= callers-3; waiting-- {
+			o := dialled.Outstanding(testkit.Held.Number())
+			require.Equal(t, waiting, o.Waiting)
+			require.GreaterOrEqual(t, o.Bytes, waiting*size)
+			require.Less(t, o.Bytes, waiting*(size+1000))
+			h.End <- struct{}{}
+			synctest.Wait()
+		}
+		cancel()
+		close(h.End)
+		wg.Wait()
+		require.Zero(t, dialled.Outstanding(testkit.Held.Number()).Bytes)
+	})
+}
+
 func TestCallsBeyondTheWindowOfTheirFunctionWaitInOrderAndHoldUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := testkit.HoldService()
@@ -25,7 +50,8 @@ func TestCallsBeyondTheWindowOfTheirFunctionWaitInOrderAndHoldUpNoOther(t *testi
 		var wg sync.WaitGroup
 		testkit.Calls(&wg, 6, func(i int) { testkit.Held.Call(testkit.Background, dialled, fmt.Sprint(i)) })
 		testkit.Calls(&wg, 1, func(int) { testkit.Held.Call(testkit.Background, dialled, "front", asterisque.WithPriority(1)) })
-		require.Equal(t, asterisque.Outstanding{Window: 2, Calls: 2, Waiting: 5}, dialled.Outstanding(testkit.Held.Number()))
+		o := dialled.Outstanding(testkit.Held.Number())
+		require.Equal(t, asterisque.Outstanding{Window: 2, Calls: 2, Waiting: 5, Bytes: o.Bytes}, o)
 		require.True(t, dialled.Outstanding(testkit.Held.Number()).Full())
 		require.Equal(t, 2, accepted.Stats().Running+accepted.Stats().Waiting, "what waits here has not been sent")
 		require.EqualValues(t, 2, dialled.Stats().Made)
