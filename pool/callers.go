@@ -22,8 +22,8 @@ func (c *caller) Invoke(ctx context.Context, call *asterisque.Call) error {
 
 // At returns a Caller for one server, by the URL that the Resolver yielded. Its calls wait for that
 // server and never use another one. The server may be outside of Config.Subset: the first call
-// connects to it, and the connection stays. Calls for a URL that is not in the set fail with
-// ErrUnavailable.
+// connects to it, and the connection stays. Calls for a URL that is not in the set, or that can
+// never be used, fail with ErrUnavailable.
 func (p *Pool) At(url string) asterisque.Caller { return &at{p, url} }
 
 type at struct { // fixed
@@ -36,8 +36,12 @@ func (a *at) Invoke(ctx context.Context, call *asterisque.Call) error {
 	return a.pool.invoke(ctx, call, func(tried []*server) (_ *server, ready bool, err error) {
 		s, err := a.pool.join(a.url) // joins each time, because the server may leave and return
 		switch {
-		case err != nil || !s.takes():
+		case err != nil:
 			return nil, false, err
+		case s.conn.Err() != nil:
+			return nil, false, failed(s.conn.Err(), "the pool connects to this server no more")
+		case !s.takes():
+			return nil, false, nil
 		case slices.Contains(tried, s):
 			return nil, true, nil
 		}

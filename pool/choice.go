@@ -125,10 +125,10 @@ func (p *Pool) await(ctx context.Context, c *asterisque.Call, choose chooser, tr
 			return nil, last
 		case p.shut.Load() || p.ctx.Err() != nil:
 			return nil, unsent(p.over(), nil)
-		case p.lost():
-			return nil, unsent(failed(p.Err(), "the node of the pool is closed"), nil)
 		case err != nil:
 			return nil, unsent(err, nil)
+		case p.lost() != nil:
+			return nil, unsent(p.lost(), nil)
 		case c.FailFast():
 			return nil, unsent(asterisque.ErrUnavailable.Withf("the call does not wait for a server"), p.outage())
 		}
@@ -252,14 +252,19 @@ func (p *spread) search(tried []*server, now time.Time) (_ *server, ready bool) 
 	return p.lighter(a, b, tried, now), true
 }
 
-// lost reports whether all connections have ended. Unless the pool has ended, this only happens
-// when its node is closed.
-func (p *Pool) lost() bool {
-	servers := p.spread.Load().servers
-	for _, s := range servers {
-		if s.conn.Err() == nil {
-			return false
+// lost returns why no server will ever take a call, or nil. Unless the pool has ended, this only
+// happens when its node is closed, or when no URL can be used.
+func (p *Pool) lost() error {
+	var why []error
+	for _, s := range p.spread.Load().servers {
+		err := s.conn.Err()
+		if err == nil {
+			return nil
 		}
+		why = append(why, err)
 	}
-	return len(servers) > 0
+	if why == nil {
+		return nil
+	}
+	return failed(few(why), "the pool connects to none of its servers any more")
 }

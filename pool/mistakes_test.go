@@ -163,3 +163,27 @@ func TestResolver_IgnoresContext(t *testing.T) {
 	require.ErrorIs(t, err, asterisque.ErrUnavailable)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
+
+// TestPool_UnusableURL has servers that can never be connected to: a call for these alone does not
+// wait for them.
+func TestPool_UnusableURL(t *testing.T) {
+	const bad, worse = "unix://run/app.sock", "tcp://127.0.0.1"
+	s := newServer(t, "a")
+	alone, beside := newPool(t, []string{bad, worse}, pool.Config{}), newPool(t, []string{bad, s.url}, pool.Config{})
+	for name, on := range map[string]asterisque.Caller{
+		"any of them": alone, "by a key": alone.ByKey("k"), "sticky": alone.Sticky(), "one of them": alone.At(bad), "one beside a good one": beside.At(bad),
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := who.Call(background, on, 0)
+			require.ErrorIs(t, err, asterisque.ErrUnavailable)
+			require.ErrorIs(t, err, wire.ErrURL)
+			require.ErrorContains(t, err, "unix:///run/app.sock", "how the URL should look")
+			require.True(t, asterisque.Repeatable(err))
+		})
+	}
+	for _, on := range []asterisque.Caller{beside, beside.ByKey("k"), beside.ByKey("l"), beside.Sticky()} {
+		name, err := who.Call(background, on, 0)
+		require.NoError(t, err)
+		require.Equal(t, "a", name)
+	}
+}

@@ -122,6 +122,11 @@ func nameIn(u *url.URL, host bool) (string, error) {
 	if why != "" {
 		return "", transport.BadURL(fmt.Errorf("%s; for example %s://127.0.0.1:4222/orders", why, u.Scheme))
 	}
+	if u.Port() != "" {
+		if _, err := transport.HostPort(&url.URL{Scheme: u.Scheme, Host: u.Host}, true); err != nil {
+			return "", err
+		}
+	}
 	_, err := subjectOf(name)
 	return name, err
 }

@@ -49,6 +49,11 @@ func TestURLsThatCanNeverBeUsedAreTold(t *testing.T) {
 			require.ErrorContains(t, err, "127.0.0.1:4222/orders", raw)
 		}
 	}
+	for _, raw := range []string{"nats://host:0/orders", "nats+tls://host:70000/orders"} {
+		_, err := wire.Dial(t.Context(), raw, wire.Options{})
+		require.ErrorIs(t, err, wire.ErrURL, raw)
+		require.ErrorContains(t, err, "there is no port")
+	}
 	_, err := wire.Listen(t.Context(), "nats://127.0.0.1:1/orders", wire.Options{ReusePort: true})
 	require.ErrorIs(t, err, errors.ErrUnsupported)
 	over := Transport{Conn: connectTo(t, broker(t))}

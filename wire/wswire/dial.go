@@ -71,6 +71,9 @@ func check(u *url.URL) error {
 		return fmt.Errorf("the host is missing; %s", example)
 	case u.Fragment != "":
 		return errors.New("a fragment has no meaning here")
+	case u.Port() != "":
+		_, err := transport.HostPort(&url.URL{Scheme: u.Scheme, Host: u.Host}, true)
+		return err
 	}
 	return nil
 }

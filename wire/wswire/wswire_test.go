@@ -173,6 +173,8 @@ func TestURLsThatCannotWorkSayWhyAndHowToDoBetter(t *testing.T) {
 	for _, test := range []struct{ op, url, want string }{
 		{both, "ws:127.0.0.1:80", "slashes"},
 		{both, "ws://127.0.0.1/rpc#a", "fragment"},
+		{dial, "ws://127.0.0.1:0/rpc", "no port 0"},
+		{dial, "wss://host:70000/rpc?a", "no port 70000"},
 		{dial, "ws:///rpc", "host is missing; for example ws://127.0.0.1:8080/rpc"},
 		{listen, "ws://127.0.0.1/rpc", "port is missing; for example ws://127.0.0.1:8080/rpc"},
 		{listen, "ws://me:secret@127.0.0.1:0/rpc", "user"},
