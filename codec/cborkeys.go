@@ -13,8 +13,21 @@ import (
 // The library behind CBOR finds a key that comes twice by the map that it makes. NaN is not equal
 // to itself, so that a Go map takes it any number of times: such keys are compared as bytes.
 
-// nanKey is what it takes to remember such a key.
+// nanKey is what it takes to remember such a key, of a few bytes.
 const nanKey = 64
+
+// remember weighs what is remembered of the key that begins at from, if it may be NaN or hold one.
+func (w *cborWeigher) remember(from int) {
+	if w.at-from < len("\xf9\x7e\x00") {
+		return
+	}
+	switch key := w.data[from:w.at]; key[0] &^ 31 {
+	case item.Array, item.Map, item.Tag, item.Other:
+		if mayHaveNaN(key) {
+			w.Add(nanKey + weigh.Alloc(len(key)))
+		}
+	}
+}
 
 // looseTypes are those whose values may hold a map with such keys, or a struct that is sent one.
 var looseTypes = &weigh.Reach{Plans: cborPlans, Want: func(p *weigh.Plan) bool {

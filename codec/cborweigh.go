@@ -247,10 +247,9 @@ func (w *cborWeigher) entries(p *weigh.Plan, n uint64, endless bool, depth int) 
 	for i := 0; w.more(i, n, endless); i++ {
 		m.Put(&w.Tally, p.Entry)
 		w.Add(p.Aside)
-		if w.nanNext() {
-			w.Add(nanKey)
-		}
+		from := w.at
 		w.value(p.Key, depth)
+		w.remember(from)
 		w.value(p.Elem, depth)
 	}
 }
@@ -296,10 +295,8 @@ func (w *cborWeigher) field(p *weigh.Plan, depth int) (f *weigh.Plan) {
 			w.Add(weigh.Word)
 		}
 	default:
-		if w.nanNext() {
-			w.Add(nanKey)
-		}
 		w.value(weigh.AnyPlan, depth)
+		w.remember(from)
 	}
 	return f
 }

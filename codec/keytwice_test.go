@@ -130,6 +130,30 @@ func TestAttackCBOR_ManyNaNKeys(t *testing.T) {
 	require.LessOrEqual(t, weightest.AllocatedAtMost(n, func() { var v any; _ = CBOR.Decode(same, &v) }), n, "it ends at the second")
 }
 
+// TestCBOR_KeysThatHoldNaNAreWeighed has keys in which NaN is: each is remembered as one that is
+// NaN.
+func TestCBOR_KeysThatHoldNaNAreWeighed(t *testing.T) {
+	const n = 1000
+	for before, as := range map[string]reflect.Type{
+		"": reflect.TypeFor[map[float32]int](), "\xd8\x64": reflect.TypeFor[map[float32]int](), "\x81": reflect.TypeFor[map[[1]float32]int](),
+		"\x81\x81": reflect.TypeFor[map[[1][1]float32]int](), "\xa1\x61A": reflect.TypeFor[map[struct{ A float32 }]int](), "\x80": nil,
+	} {
+		data := []byte{0xb9, n >> 8, n & 0xff}
+		for i := range n {
+			data = append(append(data, before...), 0xfa, 0x7f, 0xc0, byte(i>>8), byte(i), 0x01)
+		}
+		if as == nil { // none of these
+			data, as = []byte(strings.ReplaceAll(string(data), "\x80\xfa\x7f\xc0", "\x81\xfa\x00\x00")), reflect.TypeFor[map[[1]float32]int]()
+			require.Less(t, CBOR.(Weigher).Weigh(data, as, math.MaxInt), n*nanKey)
+			continue
+		}
+		v := reflect.New(as)
+		require.NoError(t, CBOR.Decode(data, v.Interface()), "%q", before)
+		require.Equal(t, n, v.Elem().Len())
+		require.GreaterOrEqual(t, CBOR.(Weigher).Weigh(data, as, math.MaxInt), n*nanKey, "%q", before)
+	}
+}
+
 func TestCBOR_ReceivedTextThatIsNotUTF8(t *testing.T) {
 	for _, into := range []any{new(string), new(any)} {
 		require.ErrorContains(t, CBOR.Decode([]byte("\x62a\xff"), into), "malformed CBOR: a text is not UTF-8")

@@ -47,3 +47,21 @@ func TestAttack_ManyNaNKeys(t *testing.T) {
 	same := append([]byte{0xdf, 0, 1, 0, 0}, strings.Repeat("\xca\x7f\xc0\x00\x00\x01", n)...)
 	require.ErrorContains(t, msgpack.Values.Decode(same, new(any)), "a map has a key twice")
 }
+
+// TestKeysThatHoldNaNAreWeighed has keys in which NaN is: each is remembered as one that is NaN.
+func TestKeysThatHoldNaNAreWeighed(t *testing.T) {
+	const n, least = 1000, 64
+	for before, as := range map[string]reflect.Type{
+		"": reflect.TypeFor[map[float32]int](), "\x91": reflect.TypeFor[map[[1]float32]int](),
+		"\x91\x91": reflect.TypeFor[map[[1][1]float32]int](), "\x81\xa1A": reflect.TypeFor[map[struct{ A float32 }]int](),
+	} {
+		data := []byte{0xde, n >> 8, n & 0xff}
+		for i := range n {
+			data = append(append(data, before...), 0xca, 0x7f, 0xc0, byte(i>>8), byte(i), 0x01)
+		}
+		v := reflect.New(as)
+		require.NoError(t, msgpack.Values.Decode(data, v.Interface()), "%q", before)
+		require.Equal(t, n, v.Elem().Len())
+		require.GreaterOrEqual(t, msgpack.Values.(codec.Weigher).Weigh(data, as, math.MaxInt), n*least, "%q", before)
+	}
+}

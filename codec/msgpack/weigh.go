@@ -1,6 +1,7 @@
 package msgpack
 
 import (
+	"bytes"
 	"math"
 	"reflect"
 
@@ -16,9 +17,12 @@ type weigher struct {
 const (
 	digitsOfBig = 48 // what a big.Int of 64 bits holds besides itself
 	sizeOfExt   = 32
-	sizeOfNaN   = 64           // a key that is remembered, for it may be NaN
+	sizeOfNaN   = 64           // a key of a few bytes that is remembered, for it may be NaN
 	stranger    = weigh.String // an entry in the set of the keys that no field of a struct has
 )
+
+// First bytes of items.
+const float32Head, float64Head = 0xca, 0xcb
 
 // end is called where data is malformed.
 func (w *weigher) end() { w.at = len(w.data) }
@@ -100,13 +104,25 @@ func (w *weigher) entries(p *weigh.Plan, h head, depth int) {
 	for range h.n {
 		m.Put(&w.Tally, p.Entry)
 		w.Add(p.Aside)
-		if k := w.peek(); k.kind == isFloat {
-			w.Add(sizeOfNaN)
-		}
+		from, key := w.at, w.peek()
 		w.value(p.Key, depth)
+		w.remember(key, from)
 		w.value(p.Elem, depth)
 	}
 	w.Drop(one)
+}
+
+// remember weighs what is remembered of a key with the head h, which begins at from, if it may be
+// NaN or hold one.
+func (w *weigher) remember(h head, from int) {
+	switch h.kind {
+	case isFloat:
+		w.Add(sizeOfNaN)
+	case isArray, isMap:
+		if key := w.data[from:w.at]; bytes.IndexByte(key, float32Head) >= 0 || bytes.IndexByte(key, float64Head) >= 0 {
+			w.Add(sizeOfNaN + weigh.Alloc(len(key)))
+		}
+	}
 }
 
 // structure weighs a map that becomes a struct.
