@@ -10,49 +10,53 @@ const (
 	// idleAfter is the idle time of a direction of a stream after which its spare credit is
 	// returned.
 	idleAfter = time.Second
-	// idleCredit remains if there are few streams, so that the next Blocks need no round trip.
+	// idleCredit remains for longIdle searches if there are few streams, so that the next Blocks
+	// need no round trip. Then it is returned as well: the peer may have a small budget.
 	idleCredit = 64 << 10
+	longIdle   = 10
 	fewStreams = 32
-	// mostQueued waiting messages stop the return of credit: a peer that grants more and reads
-	// nothing would add to them without a bound.
-	mostQueued = 1024
 )
+
+// idleness records what a search has found of a stream.
+type idleness struct {
+	sent  uint64 // cost, as its pipe counts it
+	looks int    // searches since sent has changed
+}
 
 // watchIdle schedules searches for idle streams, as long as one has credit to spare: other streams
 // may need the peer's budget that it holds.
-func (x *exchange) watchIdle() { x.watchIdleAfter(nil) }
-
-// watchIdleAfter is watchIdle after a search that has recorded the sent bytes of streams that may
-// be idle.
-func (x *exchange) watchIdleAfter(seen map[*piping.End]uint64) {
+func (x *exchange) watchIdle() {
 	if x.table.watch() {
-		time.AfterFunc(idleAfter, func() { x.lookForIdle(seen) })
+		x.lookLater(nil)
 	}
 }
 
+// lookLater schedules a search, which knows the streams that the previous one has seen.
+func (x *exchange) lookLater(seen map[*piping.End]idleness) {
+	time.AfterFunc(idleAfter, func() { x.lookForIdle(seen) })
+}
+
 // lookForIdle returns the credit of streams that have sent nothing since the previous search.
-func (x *exchange) lookForIdle(before map[*piping.End]uint64) {
+func (x *exchange) lookForIdle(before map[*piping.End]idleness) {
 	streams := x.table.watched()
-	if x.outbound.Held().Messages >= mostQueued {
-		x.watchIdleAfter(before)
-		return
-	}
-	stays := uint64(idleCredit)
-	if len(streams) > fewStreams {
-		stays = x.terms.PeerEarly
-	}
-	seen := make(map[*piping.End]uint64)
+	seen := make(map[*piping.End]idleness)
 	for _, e := range streams {
-		last, ok := before[e]
+		was, ok := before[e]
 		if !ok {
-			last = piping.Unlimited // not known to be idle
+			was.sent = piping.Unlimited // not known to be idle
 		}
-		if sent, again := e.Idle(last, stays); again {
-			seen[e] = sent
+		stays := uint64(idleCredit)
+		if len(streams) > fewStreams || was.looks >= longIdle {
+			stays = 0 // beyond the guaranteed credit
+		}
+		if sent, again := e.Idle(was.sent, stays); again && sent == was.sent {
+			seen[e] = idleness{sent, was.looks + 1}
+		} else if again {
+			seen[e] = idleness{sent: sent}
 		}
 	}
-	if len(seen) > 0 {
-		x.watchIdleAfter(seen)
+	if x.table.watchOn(len(seen) > 0) {
+		x.lookLater(seen)
 	}
 }
 
@@ -60,6 +64,7 @@ func (x *exchange) lookForIdle(before map[*piping.End]uint64) {
 func (t *table) watch() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.spare = true
 	if t.watching || t.ended {
 		return false
 	}
@@ -67,11 +72,11 @@ func (t *table) watch() bool {
 	return true
 }
 
-// watched records that no search is scheduled, and returns the pipes that carry Blocks.
+// watched begins a search, and returns the pipes that carry Blocks.
 func (t *table) watched() (all []*piping.End) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.watching = false
+	t.spare = false
 	for i := range t.pipes {
 		t.pipes[i].all(func(e endpoint) {
 			if p := e.untyped(); p != nil {
@@ -80,4 +85,13 @@ func (t *table) watched() (all []*piping.End) {
 		})
 	}
 	return all
+}
+
+// watchOn ends a search, and reports whether another one is due: more reports that it has found
+// credit to spare.
+func (t *table) watchOn(more bool) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.watching = (more || t.spare) && !t.ended
+	return t.watching
 }

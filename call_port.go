@@ -163,6 +163,9 @@ func (p *port) Ask() {
 	p.put(&m, carrier.Now) // an error means that the peer is lost
 }
 
+// Watch implements piping.Port.
+func (p *port) Watch() { p.x.watchIdle() }
+
 // Skip implements piping.Port.
 func (p *port) Skip(stays uint64) {
 	m := outbox.Message{Type: message.ControlType, Control: outbox.Skip, Skipped: stays, Sender: (*piping.End)(p.pipe), Held: heldMessage}

@@ -19,7 +19,8 @@ type table struct {
 	mu sync.Mutex
 	// guarded by mu, as all below: the session has ended, and no pipe is added
 	ended    bool
-	watching bool // a search for idle streams is scheduled: see watchIdle
+	watching bool // a search for idle streams is scheduled, or runs: see watchIdle
+	spare    bool // a stream may have got spare credit since that search began
 	// the Drain of this side: no pipe of the peer is added; nil until then
 	announced *message.Drain
 	pipes     [2]slots // by the lowest bit of their ids

@@ -188,12 +188,7 @@ func (u *upper) receiveCredit(c message.Credit) error {
 		u.opens.grant(c.Limit)
 		return nil
 	}
-	return u.toPipe(c.Pipe, func(p *piping.End) error {
-		if p.CreditArrived(c.Limit) {
-			u.watchIdle()
-		}
-		return nil
-	})
+	return u.toPipe(c.Pipe, func(p *piping.End) error { p.CreditArrived(c.Limit); return nil })
 }
 
 // toPipe calls f with the pipe of a Control, if the pipe carries Blocks and has not ended.

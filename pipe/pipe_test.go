@@ -30,6 +30,7 @@ func (silent) CloseSend() error                            { return nil }
 func (silent) Close([]byte, *codec.Abort)                  {}
 func (silent) Announce()                                   {}
 func (silent) Ask()                                        {}
+func (silent) Watch()                                      {}
 func (silent) Skip(uint64)                                 {}
 func (silent) Stop()                                       {}
 func (silent) MaxBlock() int                               { return 1 << 20 }

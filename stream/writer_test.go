@@ -38,6 +38,7 @@ func (p *port) Stop()                                      {}
 func (p *port) Announce()                                  {}
 func (p *port) Close([]byte, *codec.Abort)                 {}
 func (p *port) Ask()                                       { p.asks++ }
+func (p *port) Watch()                                     {}
 func (p *port) Skip(uint64)                                {}
 
 // narrow returns a pipe with a peer that grants credit up to limit, but more than early only on

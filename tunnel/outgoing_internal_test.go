@@ -50,6 +50,7 @@ func (p *port) Stop()                                      {}
 func (p *port) Announce()                                  {}
 func (p *port) Close([]byte, *codec.Abort)                 {}
 func (p *port) Ask()                                       { p.asks++ }
+func (p *port) Watch()                                     {}
 func (p *port) Skip(uint64)                                {}
 func (p *port) Misbehaved(any) *codec.Abort                { return codec.ErrPanicked }
 

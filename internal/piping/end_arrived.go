@@ -120,14 +120,17 @@ func (e *End) StopArrived() {
 }
 
 // CreditArrived processes the peer's Credit: the peer accepts a cost of total in all. A total below
-// an earlier one has no effect. It reports whether this side has spare credit from then on.
-func (e *End) CreditArrived(total uint64) (spare bool) {
+// an earlier one has no effect.
+func (e *End) CreditArrived(total uint64) {
 	e.mu.Lock()
-	defer e.mu.Unlock()
 	if e.out.raise(total) {
 		e.wakeLocked()
 	}
-	return e.spareLocked() > 0
+	spare := e.spareLocked() > 0
+	e.mu.Unlock()
+	if spare {
+		e.port.Watch()
+	}
 }
 
 // SkipArrived processes the peer's Skip, which returns its credit up to sent. It returns false if
@@ -166,5 +169,6 @@ func (e *End) AllowArrived(total uint64) {
 	e.mu.Unlock()
 	if back {
 		e.port.Ask()
+		e.port.Watch()
 	}
 }

@@ -1,30 +1,32 @@
 package piping
 
-// spareLocked returns the credit of this side beyond the credit that the peer always grants.
-func (e *End) spareLocked() uint64 {
-	_, ok := e.state.next(sendBlock)
-	if !ok || e.out.limit == Unlimited || e.out.limit <= e.out.sent+e.terms.PeerEarly {
-		return 0
+// asksLocked reports whether an Ask is under way, or an Allow to be returned. answer reports that
+// the peer has to answer first.
+func (e *End) asksLocked() (asks, answer bool) {
+	if e.out.queue == nil {
+		return false, false
 	}
-	return e.out.limit - e.out.sent - e.terms.PeerEarly
+	a := e.out.asks()
+	return !a.rests(), a.question.departed()
 }
 
 // Idle returns the credit beyond stays to the peer, if no Block was sent since the previous call,
-// which returned seen. again reports whether to call Idle again later: the pipe is in use and has
-// spare credit.
+// which returned seen. again reports whether to call Idle again later. Otherwise Port.Watch is
+// called when there is a reason to.
 func (e *End) Idle(seen, stays uint64) (sent uint64, again bool) {
+	stays = max(stays, e.terms.PeerEarly)
 	e.mu.Lock()
 	spare, sent := e.spareLocked(), e.out.sent
-	e.mu.Unlock()
-	switch {
-	case spare == 0:
-		return sent, false
-	case sent != seen:
-		return sent, true
-	case spare+e.terms.PeerEarly > stays:
-		e.port.Skip(max(stays, e.terms.PeerEarly))
+	asks, answer := e.asksLocked()
+	skip := !asks && e.state&skips == 0 && sent == seen && spare > 0 && spare+e.terms.PeerEarly > stays
+	if skip {
+		e.state |= skips
 	}
-	return sent, false
+	e.mu.Unlock()
+	if skip {
+		e.port.Skip(stays)
+	}
+	return sent, spare > 0 && !answer
 }
 
 // Skipping returns the total that counts as sent when the Skip departs: all granted credit but
@@ -33,7 +35,8 @@ func (e *End) Idle(seen, stays uint64) (sent uint64, again bool) {
 func (e *End) Skipping(sent uint32, stays uint64) (total uint64, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	asks := e.out.queue != nil && !e.out.asks().rests()
+	e.state &^= skips
+	asks, _ := e.asksLocked()
 	if e.spareLocked() == 0 || e.out.limit <= e.out.sent+stays || uint32(e.out.sent) != sent || asks {
 		return 0, false
 	}

@@ -232,11 +232,24 @@ func (e *End) fitsLocked(n uint64) error {
 func (e *End) undo(n uint64) {
 	e.mu.Lock()
 	back := e.out.undo(n)
+	spare := e.spareLocked() > 0
 	e.wakeLocked()
 	e.mu.Unlock()
 	if back {
 		e.port.Ask()
 	}
+	if spare {
+		e.port.Watch()
+	}
+}
+
+// spareLocked returns the credit of this side beyond the credit that the peer always grants.
+func (e *End) spareLocked() uint64 {
+	_, ok := e.state.next(sendBlock)
+	if !ok || e.out.limit == Unlimited || e.out.limit <= e.out.sent+e.terms.PeerEarly {
+		return 0
+	}
+	return e.out.limit - e.out.sent - e.terms.PeerEarly
 }
 
 // Dropped reverts the accounting of a Block with the given payload. Send or Post has accepted the
@@ -252,6 +265,7 @@ func (e *End) giveUpAsk() {
 	e.mu.Unlock()
 	if back {
 		e.port.Ask()
+		e.port.Watch()
 	}
 }
 

@@ -131,6 +131,7 @@ func (e *endPort) Thin(b *piping.Outgoing) bool {
 func (e *endPort) CloseSend() error { return (*end)(e).put("end") }
 func (e *endPort) Stop()            { (*end)(e).put("stop") }
 func (e *endPort) Ask()             { (*end)(e).put(ask{}) }
+func (e *endPort) Watch()           {}
 func (e *endPort) Skip(n uint64)    { (*end)(e).put(skip{n}) }
 func (e *endPort) MaxBlock() int    { return 1 << 20 }
 

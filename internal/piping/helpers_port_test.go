@@ -17,12 +17,13 @@ import (
 
 // port is a session that records the calls of a pipe.
 type port struct {
-	mu     sync.Mutex
-	sent   []string // Blocks, "end", "close", "abort" and "ask"
-	taken  int
-	news   int   // number of announcements
-	refuse error // what Send and Post return
-	lost   []any // arguments of Misbehaved
+	mu      sync.Mutex
+	sent    []string // Blocks, "end", "close", "abort" and "ask"
+	taken   int
+	news    int   // number of announcements
+	watched int   // number of calls of Watch
+	refuse  error // what Send and Post return
+	lost    []any // arguments of Misbehaved
 }
 
 func (p *port) note(s string) error {
@@ -59,6 +60,8 @@ func (p *port) Stop() { p.note("stop") }
 func (p *port) Announce() { p.mu.Lock(); p.news++; p.mu.Unlock() }
 
 func (p *port) Ask() { p.note("ask") }
+
+func (p *port) Watch() { p.mu.Lock(); p.watched++; p.mu.Unlock() }
 
 func (p *port) Skip(stays uint64) { p.note(fmt.Sprint("skip ", stays)) }
 

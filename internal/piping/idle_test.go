@@ -1,6 +1,8 @@
 package piping_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -21,9 +23,9 @@ func TestIdle_ReturnsSpareCredit(t *testing.T) {
 		again bool
 		skip  string
 	}{
-		"more than stays":                  {10 * early, func(*piping.End) {}, false, handedBack},
-		"as much as stays":                 {stays, func(*piping.End) {}, false, ""},
-		"more than is never kept from it":  {early + 1, func(*piping.End) {}, false, ""},
+		"more than stays":                  {10 * early, func(*piping.End) {}, true, handedBack},
+		"as much as stays":                 {stays, func(*piping.End) {}, true, ""},
+		"more than is never kept from it":  {early + 1, func(*piping.End) {}, true, ""},
 		"as much as is never kept from it": {early, func(*piping.End) {}, false, ""},
 		"without windows":                  {piping.Unlimited, func(*piping.End) {}, false, ""},
 		"in use meanwhile": {10 * early, func(e *piping.End) {
@@ -46,6 +48,72 @@ func TestIdle_ReturnsSpareCredit(t *testing.T) {
 			} else {
 				require.NotContains(t, port.sent, handedBack)
 			}
+		})
+	}
+}
+
+func TestIdle_PutsOneSkipAtATime(t *testing.T) {
+	_, end, port := newPipe(piping.Config{SendLimit: 10 * early})
+	for range 5 {
+		_, again := end.Idle(0, early)
+		require.True(t, again, "the Skip may be refused when it departs")
+	}
+	require.Len(t, port.sent, 1)
+	_, ok := end.Skipping(7, early)
+	require.False(t, ok, "a Block has departed that was counted as sent no more")
+	end.Idle(0, early)
+	require.Len(t, port.sent, 2)
+	_, ok = end.Skipping(0, early)
+	require.True(t, ok)
+	_, again := end.Idle(9*early, early)
+	require.False(t, again, "nothing is left to be handed back")
+}
+
+// TestWatch_IsCalledWhereverCreditComesFrom has a pipe whose credit is used up when it is looked
+// at, so that it is not looked at again.
+func TestWatch_IsCalledWhereverCreditComesFrom(t *testing.T) {
+	block := make([]byte, 9*early-overhead)
+	for name, c := range map[string]struct {
+		before, then func(end *piping.End, port *port)
+	}{
+		"a Block is dropped": {
+			func(end *piping.End, _ *port) { end.Send(background, piping.Outgoing{Payload: block}) },
+			func(end *piping.End, _ *port) { end.Dropped(len(block)) },
+		},
+		"a Block is refused": {
+			func(*piping.End, *port) {},
+			func(end *piping.End, p *port) {
+				p.refuse = errors.New("no")
+				require.Error(t, end.Send(background, piping.Outgoing{Payload: block}))
+			},
+		},
+		"the peer grants more": {
+			func(end *piping.End, _ *port) { end.Send(background, piping.Outgoing{Payload: block}) },
+			func(end *piping.End, _ *port) { end.CreditArrived(20 * early) },
+		},
+		"an Allow is for nobody": {
+			func(end *piping.End, _ *port) {
+				ctx, cancel := context.WithCancel(background)
+				go end.Send(ctx, piping.Outgoing{Payload: make([]byte, 20*early)})
+				synctest.Wait()
+				_, _, ok := end.Asking(0)
+				require.True(t, ok)
+				cancel()
+				synctest.Wait()
+				_, again := end.Idle(0, early)
+				require.False(t, again, "the peer has to answer first")
+			},
+			func(end *piping.End, _ *port) { end.AllowArrived(20*early + overhead) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, end, port := newPipe(piping.Config{SendLimit: 10 * early})
+				c.before(end, port)
+				require.Zero(t, port.watched)
+				c.then(end, port)
+				require.Equal(t, 1, port.watched)
+			})
 		})
 	}
 }

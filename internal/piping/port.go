@@ -34,6 +34,10 @@ type Port interface {
 	// Ask puts an Ask after all sent messages. The session calls End.Asking when the Ask departs.
 	Ask()
 
+	// Watch reports that the End has spare credit. The session then calls End.Idle from time to
+	// time, until that finds none.
+	Watch()
+
 	// Skip puts a Skip after all sent messages. The session calls End.Skipping with stays when the
 	// Skip departs.
 	Skip(stays uint64)

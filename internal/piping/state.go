@@ -17,6 +17,7 @@ const (
 	stoppedHere                    // this side has sent a Stop: it accepts no more Blocks
 	stoppedThere                   // the peer has
 	over                           // a Close was sent or received; nothing more is sent or accepted
+	skips                          // a Skip waits to depart, whatever else happens
 )
 
 // event is an event of a pipe.

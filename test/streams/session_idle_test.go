@@ -11,8 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/internal/race"
 	"github.com/asterisque-go/asterisque/internal/testkit"
+	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -108,9 +110,14 @@ func TestIdle_FewStreamsKeepAWindow(t *testing.T) {
 		after := there.Stats().Blocks.Promised
 		require.LessOrEqual(t, after, 64<<10)
 		require.Less(t, after, before)
+		require.Greater(t, after, 4<<10)
 		_, err = p.Post(make([]byte, 60_000))
 		require.NoError(t, err, "no round trip is needed for it")
+		_, err = p.Recv(testkit.Background)
+		require.NoError(t, err)
 		require.NoError(t, carry(p, 100, 15_000), "and it grows again")
+		time.Sleep(20 * time.Second) // of the bubble
+		require.LessOrEqual(t, there.Stats().Blocks.Promised, 4<<10, "not for ever")
 		here.Close()
 	})
 }
@@ -146,6 +153,97 @@ func TestIdle_CreditCrossesCuts(t *testing.T) {
 			conn.Close()
 		})
 	}
+}
+
+// TestIdle_LittleRoomIsLeftToOthers has as many streams as have room for the least window, one
+// after the other, and fewer than would hand all back at once.
+func TestIdle_LittleRoomIsLeftToOthers(t *testing.T) {
+	for name, c := range map[string]struct {
+		inbound, workers, streams int
+		later                     int // the soft limit of the second half
+	}{
+		"of 1 MiB":                    {1 << 20, 8, 14, 1 << 20},
+		"of 256 KiB":                  {256 << 10, 8, 14, 256 << 10},
+		"of 12 MiB, which were 32":    {32 << 20, 1024, 58, 12 << 20},
+		"of 12 MiB and large windows": {32 << 20, 8, 58, 12 << 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				here := testkit.NewNode(t, asterisque.WithWorkers(asterisque.Workers{Session: c.workers}), asterisque.WithLimits(asterisque.Limits{
+					Inbound: testkit.BytesOf(c.inbound, 8*c.inbound), MaxMessage: 32 << 10,
+				}))
+				s, _ := asterisquetest.ConnectNodes(t, here, testkit.NewNode(t, asterisque.WithService(mirrorService())))
+				for n := range c.streams {
+					if n == c.streams/2 {
+						require.NoError(t, s.SetLimits(testkit.BytesOf(c.later, 8*c.inbound), limits.Limits{}))
+					}
+					ctx, cancel := context.WithCancel(testkit.Background)
+					defer cancel()
+					late := time.AfterFunc(15*time.Second, cancel)
+					p, err := s.Open(ctx, mirror, nil)
+					require.NoError(t, err, "stream %d", n)
+					late.Stop()
+					require.NoError(t, carry(p, 50, 15_000))
+					time.Sleep(3 * time.Second) // of the bubble
+				}
+				here.Close()
+			})
+		})
+	}
+}
+
+// TestIdle_CreditOfBlocksThatWereNotSent has a stream whose Blocks use up all its credit, and
+// expire before they are sent: the peer does not read meanwhile.
+func TestIdle_CreditOfBlocksThatWereNotSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := testkit.InMemory(t, mirrorService())
+		p, err := here.Open(testkit.Background, mirror, nil)
+		require.NoError(t, err)
+		require.NoError(t, carry(p, 400, 15_000))
+		there.Pause()
+		for err == nil {
+			_, err = p.Post(make([]byte, 3000), pipe.WithTTL(5*time.Second))
+		}
+		time.Sleep(20 * time.Second) // of the bubble
+		there.Unpause()
+		time.Sleep(20 * time.Second) // of the bubble
+		require.LessOrEqual(t, there.Stats().Blocks.Promised, 256<<10, "little more than what waits there")
+		here.Close()
+	})
+}
+
+// TestIdle_BlockBehindASkip has a stream that is used once more while what would hand its credit
+// back waits for a peer that does not read.
+func TestIdle_BlockBehindASkip(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc := mirrorService()
+		svc.Handle(mirror+1, "waits", testkit.WaitForContext)
+		here, there := testkit.InMemory(t, svc)
+		p, err := here.Open(testkit.Background, mirror, nil)
+		require.NoError(t, err)
+		require.NoError(t, carry(p, 400, 15_000))
+		others := make([]*pipe.Pipe, 30)
+		for i := range others {
+			others[i], err = here.Open(testkit.Background, mirror+1, nil)
+			require.NoError(t, err)
+		}
+		time.Sleep(100 * time.Millisecond) // of the bubble, in which they get credit
+		there.Pause()
+		for _, q := range others {
+			for err := error(nil); err == nil; {
+				_, err = q.Post(make([]byte, 3000))
+			}
+		}
+		time.Sleep(3500 * time.Millisecond) // of the bubble
+		require.Positive(t, here.Stats().Outbound.Messages)
+		_, err = p.Post(make([]byte, 100))
+		require.NoError(t, err)
+		there.Unpause()
+		require.NoError(t, there.Err())
+		time.Sleep(20 * time.Second) // of the bubble
+		require.LessOrEqual(t, there.Stats().Blocks.Promised, len(others)*(4<<10+64<<10)+4<<10)
+		here.Close()
+	})
 }
 
 // fewStreams are as many as keep a window for themselves.
