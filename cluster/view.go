@@ -86,6 +86,7 @@ func (v *view) look(ctx context.Context, again <-chan struct{}) error {
 	}
 	defer stopWatch(w)
 	found := make(map[string]bool) // nil once all present entries have arrived
+	var looks wait.Looks
 	overdue, looked := time.NewTicker(v.life/4), time.Now()
 	defer overdue.Stop()
 	end := time.NewTimer(v.untilNextLook())
@@ -108,7 +109,7 @@ func (v *view) look(ctx context.Context, again <-chan struct{}) error {
 			}
 		case <-overdue.C:
 			// a late tick removes no member: signs of life received meanwhile are still unread
-			if !wait.Late(time.Since(looked), v.life/4) {
+			if !looks.Late(time.Since(looked), v.life/4) {
 				v.dropMissing(time.Now().Add(-v.life))
 			}
 			looked = time.Now()

@@ -157,18 +157,18 @@ func (c *Carrier) Wait() {
 }
 
 // lookAt implements watched.
-func (c *Carrier) lookAt(stood time.Duration, late bool) {
+func (c *Carrier) lookAt(now time.Duration, late bool) {
 	if c.Away() {
 		c.live.part.Tell(c.held()) // the frame that was arriving is lost with its Wire
 		c.up.StillAway()
-	} else if !guard.Run(c.Log, "wire", func() { c.look(stood, late) }, "session", c.up) {
+	} else if !guard.Run(c.Log, "wire", func() { c.look(now, late) }, "session", c.up) {
 		c.End(&codec.Abort{Code: codec.SessionClosed, Message: "the wire failed: it panicked"})
 	}
 }
 
 // look is lookAt while there is a Wire.
-func (c *Carrier) look(stood time.Duration, late bool) {
-	c.live.look(c.Now()-stood, late)
+func (c *Carrier) look(now time.Duration, late bool) {
+	c.live.look(now, late)
 	c.nudge(c.Now())
 	w, _ := c.way.present()
 	c.reader.rest.look(w, uint32(c.meter.frames.Load()))

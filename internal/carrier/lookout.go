@@ -25,10 +25,10 @@ type watched interface {
 	// every returns the interval of looks, which is constant.
 	every() time.Duration
 
-	// lookAt looks at the Carrier. stood is the time since its first look in which this process did
-	// not run, as far as looks show. late reports that the process did not run just now: then the
-	// peer must not be judged before the frames that came meanwhile are read.
-	lookAt(stood time.Duration, late bool)
+	// lookAt looks at the Carrier. now is the time by its clock, less the time without running, as
+	// far as looks show. late reports that the process did not run just now: then the peer must not
+	// be judged before the frames that came meanwhile are read.
+	lookAt(now time.Duration, late bool)
 
 	// clock returns the time of the node.
 	clock() time.Duration
@@ -43,7 +43,9 @@ type round struct {
 	timer    *time.Timer // calls lookAround
 	runs     bool        // set until the timer finds no Carrier
 
-	last, stood time.Duration // time of the last look, and time without running before it
+	last  time.Duration // time at which the timer was set, or the present look began
+	stood time.Duration // time without running before last
+	looks wait.Looks
 }
 
 // add starts the looks at c.
@@ -93,9 +95,9 @@ func (l *Lookout) End() {
 // lookAround looks at all Carriers of r, and repeats while there are any.
 func (l *Lookout) lookAround(r *round, every time.Duration) {
 	defer l.lookAgain(r, every) // also if a Wire panics or ends the goroutine
-	list, stood, late := l.of(r, every)
+	list, now, late := l.of(r, every)
 	for _, c := range list {
-		c.lookAt(stood, late)
+		c.lookAt(now, late)
 	}
 }
 
@@ -104,21 +106,25 @@ func (l *Lookout) lookAgain(r *round, every time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r.runs = len(r.carriers) > 0; r.runs {
+		now := r.carriers[0].clock() // the process may have stood between two Carriers
+		r.stood += max(now-r.last-every, 0)
+		r.last = now
 		r.timer.Reset(every)
 	}
 }
 
-// of returns the Carriers of r, the time without running, and whether the process did not run just
-// now.
-func (l *Lookout) of(r *round, every time.Duration) (list []watched, stood time.Duration, late bool) {
+// of returns the Carriers of r, the time less that without running, and whether the process did not
+// run just now.
+func (l *Lookout) of(r *round, every time.Duration) (list []watched, now time.Duration, late bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(r.carriers) > 0 {
-		now := r.carriers[0].clock()
-		if late = wait.Late(now-r.last, every); late {
-			r.stood += now - r.last - every
+		now = r.carriers[0].clock()
+		passed := now - r.last
+		if late = r.looks.Late(passed, every); wait.Late(passed, every) {
+			r.stood += passed - every
 		}
 		r.last = now
 	}
-	return slices.Clone(r.carriers), r.stood, late
+	return slices.Clone(r.carriers), now - r.stood, late
 }

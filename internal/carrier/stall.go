@@ -25,6 +25,7 @@ type standstill struct {
 	taken uint64        // Relieved of the counter as of the last look
 	idle  time.Duration // time without a message taken, while this process ran
 	since time.Duration // time of the last look, by the node's clock
+	looks wait.Looks
 }
 
 // probing is the interval of Pings at the soft limit, for a session that sends no Pings in silence.
@@ -64,7 +65,7 @@ func (w *stall) check(s *standstill) {
 		return
 	}
 	taken, now := w.inbound.Relieved(), w.Now()
-	late := wait.Late(now-s.since, w.period())
+	late := s.looks.Late(now-s.since, w.period())
 	s.idle, s.since = s.idle+min(now-s.since, w.period()), now
 	switch {
 	case s.taken != taken || w.live.hold.paused():

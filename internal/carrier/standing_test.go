@@ -115,3 +115,85 @@ func TestStanding_SparesApplication(t *testing.T) {
 		require.ErrorIs(t, context.Cause(r.ctx), codec.ErrStalled)
 	})
 }
+
+// lingering is a Wire that takes its time, or lets the process stand, whenever it is looked at.
+type lingering struct {
+	*scripted
+	looked func()
+}
+
+func (w *lingering) Progress() (received, sent uint64) { return 1, 1 }
+func (w *lingering) Receiving() int                    { w.looked(); return 0 }
+
+// wantEnd waits for the end of the session, for no longer than d.
+func (r *rig) wantEnd(d time.Duration) {
+	r.t.Helper()
+	select {
+	case <-r.ctx.Done():
+	case <-time.After(d):
+		require.Fail(r.t, "the peer is not given up")
+	}
+}
+
+// TestStanding_SlowLooksJudgeAllTheSame has a Wire that takes longer to be looked at than it is
+// between two looks, and whose peer is silent.
+func TestStanding_SlowLooksJudgeAllTheSame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		r := newRig(t, func(cfg *carrier.Config) {
+			pinging(cfg)
+			slow := func() { time.Sleep(1500 * time.Millisecond) } // of the bubble
+			cfg.Wire = &lingering{cfg.Wire.(*scripted), slow}
+		}).run()
+		r.wantEnd(5 * time.Minute)
+		require.InDelta(t, 30, time.Since(begin).Seconds(), 15)
+	})
+}
+
+// TestStanding_BetweenTwoLooks has a process that stands for an hour after it has looked at one of
+// two Wires, whose peers have been silent for a while.
+func TestStanding_BetweenTwoLooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var stood atomic.Int64
+		begin, stands := time.Now(), false
+		looked := func() {
+			if !stands && time.Since(begin) > 20*time.Second {
+				stands = true
+				stood.Add(int64(time.Hour))
+			}
+		}
+		first := newRig(t, nil).run()
+		var all []*rig
+		for range 2 {
+			all = append(all, newRig(t, func(cfg *carrier.Config) {
+				pinging(cfg)
+				cfg.Wire = &lingering{cfg.Wire.(*scripted), looked}
+				cfg.Settings.Lookout = &first.lookout
+				cfg.Settings.Now = func() time.Duration { return time.Since(begin) + 1 + time.Duration(stood.Load()) }
+			}).run())
+		}
+		time.Sleep(22 * time.Second) // of the bubble
+		require.NotZero(t, stood.Load())
+		for _, r := range all {
+			require.NoError(t, r.ctx.Err())
+		}
+		time.Sleep(5 * time.Second) // of the bubble
+		for _, r := range all {
+			require.Error(t, r.ctx.Err())
+		}
+	})
+}
+
+// TestStanding_ForEverJudgesAllTheSame has a process that never runs in time.
+func TestStanding_ForEverJudgesAllTheSame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		r := newRig(t, func(cfg *carrier.Config) {
+			pinging(cfg)
+			now := cfg.Now
+			cfg.Settings.Now = func() time.Duration { return 3 * now() }
+		}).run()
+		r.wantEnd(5 * time.Minute)
+		require.InDelta(t, 27, time.Since(begin).Seconds(), 9)
+	})
+}

@@ -13,6 +13,22 @@ const parts = 8
 // have run meanwhile: the process or its machine was stopped, or other processes had the processor.
 func Late(passed, d time.Duration) bool { return passed > d+d/2 }
 
+// Looks tells which looks come too late to judge a peer by them. Its owner guards it.
+type Looks struct {
+	late int // in a row
+}
+
+// Late is the function Late for the next look. At most parts looks in a row are late: otherwise a
+// process that never runs in time would never give up a peer.
+func (l *Looks) Late(passed, d time.Duration) bool {
+	if !Late(passed, d) {
+		l.late = 0
+		return false
+	}
+	l.late++
+	return l.late <= parts
+}
+
 // Timer calls a function when this process has run for a given time. It is for timeouts of a peer:
 // frames that arrive while the process does not run are read before the timeout.
 type Timer struct {
@@ -23,6 +39,7 @@ type Timer struct {
 	left  time.Duration // time left, with the present part
 	part  time.Duration
 	since time.Time // when the present part began
+	looks Looks
 	over  bool
 }
 
@@ -61,7 +78,7 @@ func (t *Timer) next() (over bool) {
 	}
 	d := min(t.part, t.left)
 	t.left -= d
-	if t.left <= 0 && Late(time.Since(t.since), d) {
+	if t.left <= 0 && t.looks.Late(time.Since(t.since), d) {
 		t.left = t.part
 	}
 	if t.left <= 0 {

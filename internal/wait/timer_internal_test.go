@@ -48,6 +48,21 @@ func TestTimer_IgnoresStoppedTime(t *testing.T) {
 	})
 }
 
+// TestTimer_AlwaysLate has an hour pass before each look.
+func TestTimer_AlwaysLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const d = 8 * time.Second
+		begin, fired := time.Now(), make(chan struct{})
+		timer := AfterFunc(d, func() { close(fired) })
+		for range 3 * parts {
+			timer.stand(time.Hour)
+			time.Sleep(d/parts + 1) // of the bubble
+		}
+		<-fired
+		require.Less(t, time.Since(begin), 3*d+d/parts)
+	})
+}
+
 func TestTimer_Stop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		timer := AfterFunc(time.Second, func() { t.Error("called") })

@@ -46,8 +46,9 @@ type conn struct {
 	pulse  *time.Timer        // calls beat; nil before the Wire is open and when it is over
 	heard  uint64             // hears at the last beat
 	quiet  int                // beats since a message was received
-	beaten time.Time          // when the last beat was
-	place  transport.Place    // nil: nobody was asked
+	beaten time.Time          // when pulse was set
+	looks  wait.Looks
+	place  transport.Place // nil: nobody was asked
 }
 
 // newConn returns an end of a Wire over l, whose peer is not known yet.
@@ -127,6 +128,7 @@ func (c *conn) beat() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.pulse != nil {
+		c.beaten = time.Now() // NATS may have let the message wait
 		c.pulse.Reset(c.link.beat)
 	}
 }
@@ -136,8 +138,7 @@ func (c *conn) alive() bool {
 	hears := c.hears.Load()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	late := wait.Late(time.Since(c.beaten), c.link.beat)
-	c.beaten = time.Now()
+	late := c.looks.Late(time.Since(c.beaten), c.link.beat)
 	if c.quiet++; hears != c.heard {
 		c.heard, c.quiet = hears, 0
 	}

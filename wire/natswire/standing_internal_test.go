@@ -14,5 +14,6 @@ func TestBeat_JudgesNoPeerRightAfterTheProcessStood(t *testing.T) {
 	}
 	c.beaten = c.beaten.Add(-time.Minute)
 	require.True(t, c.alive(), "what has come meanwhile is read first")
+	c.beaten = time.Now()
 	require.False(t, c.alive(), "and nothing has come")
 }
