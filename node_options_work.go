@@ -7,9 +7,9 @@ import (
 )
 
 // Timeouts sets how long a node waits for its peers; see [WithTimeouts]. Time in which this process
-// does not run does not count for Handshake, Silence, Write and Stall, whether the process is
-// stopped, its machine suspended or its processors busy: messages that have arrived meanwhile are
-// read before a peer is considered lost.
+// does not run does not count for Handshake, Silence, Write, Stall and Drain, whether the process
+// is stopped, its machine suspended or its processors busy: messages that have arrived meanwhile
+// are read before a peer is considered lost.
 type Timeouts struct {
 	// Handshake is the time for a peer to complete the handshake: 5 seconds by default.
 	Handshake time.Duration

@@ -6,6 +6,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/carrier"
+	"github.com/asterisque-go/asterisque/internal/wait"
 	"github.com/asterisque-go/asterisque/limits"
 )
 
@@ -128,18 +129,16 @@ func (s *Session) refuseWaiting() {
 // drain waits until no call runs and all answers have been given to the Wire, or the session has
 // ended. The error is that of ctx, or an *Abort after Timeouts.Drain.
 func (s *Session) drain(ctx context.Context) error {
-	var over <-chan time.Time // never fires without a limit
+	over := make(chan struct{}) // never closed without a limit
 	limit := s.cfg.drain
 	if limit > 0 {
-		t := time.NewTimer(limit)
-		defer t.Stop()
-		over = t.C
+		defer wait.AfterFunc(limit, func() { close(over) }).Stop()
 	}
 	// a call that found the session not draining yet may enter the outbox at any later time
 	lastOpens := func() <-chan struct{} { s.carrier.EndOpens(); return s.carrier.Flush() }
-	for _, wait := range []func() <-chan struct{}{s.carrier.Flush, lastOpens, s.table.drained, s.carrier.Flush} {
+	for _, next := range []func() <-chan struct{}{s.carrier.Flush, lastOpens, s.table.drained, s.carrier.Flush} {
 		select {
-		case <-wait():
+		case <-next():
 		case <-s.ctx.Done():
 			return nil
 		case <-ctx.Done():

@@ -4,7 +4,9 @@ package sessions
 
 import (
 	"bufio"
+	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -47,23 +49,7 @@ func TestStopped_ProcessKeepsItsSessions(t *testing.T) {
 		t.Skip("-soak runs it")
 	}
 	there := testkit.NewNode(t, asterisque.WithService(testkit.EchoService()))
-	url := testkit.Serve(t, there)
-	cmd := exec.Command(os.Args[0], "-test.run=^TestStopped_ProcessKeepsItsSessions$")
-	cmd.Env = append(os.Environ(), stopped+"="+url)
-	in, err := cmd.StdinPipe()
-	require.NoError(t, err)
-	stdout, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	out := bufio.NewScanner(stdout)
-	says := func(what string) {
-		for out.Scan() {
-			if strings.Contains(out.Text(), what) {
-				return
-			}
-		}
-		t.Fatalf("the child never said %q", what)
-	}
-	require.NoError(t, cmd.Start())
+	cmd, in, says := child(t, testkit.Serve(t, there))
 	says("ready")
 	for range 3 {
 		require.NoError(t, cmd.Process.Signal(syscall.SIGSTOP))
@@ -73,5 +59,67 @@ func TestStopped_ProcessKeepsItsSessions(t *testing.T) {
 	}
 	fmt.Fprintln(in)
 	says("all live")
+	require.NoError(t, cmd.Wait())
+}
+
+// child runs the present test once more, in a process of its own that finds told in its
+// environment. says waits until it has written a line.
+func child(t *testing.T, told string) (cmd *exec.Cmd, in io.Writer, says func(what string)) {
+	cmd = exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), stopped+"="+told)
+	in, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	out := bufio.NewScanner(stdout)
+	return cmd, in, func(what string) {
+		for out.Scan() {
+			if strings.Contains(out.Text(), what) {
+				return
+			}
+		}
+		t.Fatalf("the child never said %q", what)
+	}
+}
+
+// TestStopped_CallsHaveTheTimeToFinish stops a process that drains a session for longer than calls
+// have to finish. It is one of the long tests, too.
+func TestStopped_CallsHaveTheTimeToFinish(t *testing.T) {
+	if os.Getenv(stopped) != "" {
+		svc, began := asterisque.NewService(), make(chan struct{})
+		testkit.Echo.Handle(svc, func(ctx context.Context, s string) (string, error) {
+			close(began)
+			<-asterisque.Draining(ctx)
+			for n := range 50 {
+				select {
+				case <-time.After(10 * time.Millisecond): // while the process runs
+				case <-ctx.Done():
+					return "", ctx.Err()
+				}
+				if n == 10 {
+					fmt.Println("drains")
+				}
+			}
+			return s, nil
+		})
+		here, there := testkit.Connect(t, svc, testkit.DrainOf(2*time.Second))
+		called := make(chan error, 1)
+		go func() { _, err := testkit.Echo.Call(testkit.Background, here, "finishes"); called <- err }()
+		<-began
+		require.NoError(t, there.Shutdown(testkit.Background))
+		require.NoError(t, <-called)
+		fmt.Println("finished")
+		return
+	}
+	if !*testkit.Soak {
+		t.Skip("-soak runs it")
+	}
+	cmd, _, says := child(t, "drain")
+	says("drains")
+	require.NoError(t, cmd.Process.Signal(syscall.SIGSTOP))
+	<-time.After(4 * time.Second) // in which the child does not run
+	require.NoError(t, cmd.Process.Signal(syscall.SIGCONT))
+	says("finished")
 	require.NoError(t, cmd.Wait())
 }
