@@ -12,10 +12,10 @@ type connWire struct {
 	nc net.Conn
 }
 
-// SetReadDeadline is that of a net.Conn; see FromConn.
+// SetReadDeadline is the method of net.Conn; see FromConn.
 func (c *connWire) SetReadDeadline(t time.Time) error { return c.nc.SetReadDeadline(t) }
 
-// SetWriteDeadline is that of a net.Conn; see FromConn.
+// SetWriteDeadline is the method of net.Conn; see FromConn.
 func (c *connWire) SetWriteDeadline(t time.Time) error { return c.nc.SetWriteDeadline(t) }
 
 // tlsWire is the Wire over TLS.
@@ -27,14 +27,15 @@ type tlsWire struct {
 // ConnectionState implements Secure.
 func (t *tlsWire) ConnectionState() tls.ConnectionState { return t.tls.ConnectionState() }
 
-// farewell limits how long Close of a TLS connection waits to tell the peer. It waits only for a
-// peer that does not read.
+// farewell limits how long Close of a TLS connection blocks to send its close alert. Close blocks
+// only if the peer does not read.
 const farewell = 100 * time.Millisecond
 
 // hastyTLS is a TLS connection with a Close that does not wait for five seconds.
 type hastyTLS struct{ *tls.Conn }
 
-// Close closes the connection. An error could only say that the peer has not been told.
+// Close closes the connection. Its only possible error is that the close alert was not sent, which
+// is ignored.
 func (h hastyTLS) Close() error {
 	hurry := time.AfterFunc(farewell, func() { h.NetConn().Close() })
 	defer hurry.Stop()

@@ -38,7 +38,7 @@ func TestASocketThatIsHandedOverLosesNobody(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, first.Close())
 
-			waiting := dialPlain(t, first.URL()) // nobody accepts it
+			waiting := dialPlain(t, first.URL()) // a connection that is never accepted
 			second, err := wire.ListenFile(f, test.server)
 			require.NoError(t, err)
 			require.Equal(t, first.URL(), second.URL())

@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// ErrNotInherited is what errors of [Inherited] and [InheritedFile] wrap if this process was
-// started without sockets: a program that also runs without systemd listens itself then.
+// ErrNotInherited is wrapped by the errors of [Inherited] and [InheritedFile] if this process was
+// started without sockets. A program that also runs without systemd then listens itself.
 var ErrNotInherited = errors.New("no sockets were handed to this process")
 
 // Inherited makes a Listener of a socket that was handed to this process when it was started, as
 // systemd does for a service with a .socket unit (sd_listen_fds(3)). The socket stays open when the
-// process ends, so that peers which connect meanwhile wait for the next one:
+// process ends, so that a peer that connects in the meantime waits for the next process:
 //
 //	ln, err := wire.Inherited("", options)
 //	if errors.Is(err, wire.ErrNotInherited) {
@@ -26,18 +26,18 @@ var ErrNotInherited = errors.New("no sockets were handed to this process")
 // for the unit of that name. With an empty name there has to be one socket only. The options are
 // as for [ListenOn], and errors as those of [ListenFile].
 //
-// The process was started with the sockets from descriptor 3 on, LISTEN_FDS says how many there
-// are, LISTEN_PID for which process they are, and LISTEN_FDNAMES their names, with colons between.
-// A program that is not systemd does the same with the ExtraFiles of an [os/exec.Cmd], and a shell
-// that knows the process:
+// The process inherits the sockets from descriptor 3 on. LISTEN_FDS is their number, LISTEN_PID the
+// process that they are for, and LISTEN_FDNAMES their names, separated by colons. Another program
+// than systemd can do the same with the ExtraFiles of an [os/exec.Cmd], and a shell that knows the
+// process id:
 //
 //	cmd := exec.Command("/bin/sh", "-c", `LISTEN_PID=$$ exec "$0" "$@"`, program, arguments...)
 //	cmd.Env = append(os.Environ(), "LISTEN_FDS=1", "LISTEN_FDNAMES=rpc")
 //	cmd.ExtraFiles = []*os.File{file} // by ListenerFile
 //
-// Inherited can be called again, for the same socket too. The variables stay as they are, and the
-// descriptors open as long as the process lives: a Listener has a duplicate. Processes that this
-// one starts do not inherit them.
+// Inherited can be called again, for the same socket too. The variables stay set, and the
+// descriptors stay open for the life of the process: a Listener has a duplicate. Processes that
+// this one starts do not inherit them.
 func Inherited(name string, o Options) (Listener, error) {
 	f, err := InheritedFile(name)
 	if err != nil {
@@ -47,9 +47,9 @@ func Inherited(name string, o Options) (Listener, error) {
 	return ListenFile(f, o)
 }
 
-// InheritedFile is [Inherited] for those who need the socket itself: [net.FileListener] makes a
-// net.Listener of it, for the http.Server of WebSockets or for smux. The file is a duplicate, which
-// the caller closes.
+// InheritedFile is [Inherited] for programs that need the socket itself: [net.FileListener] makes a
+// net.Listener of it, for the http.Server of WebSockets or for smux. The file is a duplicate; the
+// caller closes it.
 func InheritedFile(name string) (*os.File, error) {
 	fd, err := inheritedFD(name)
 	if err != nil {
@@ -96,7 +96,7 @@ func inheritedFD(name string) (int, error) {
 	return firstInherited + i, nil
 }
 
-// mostInherited is how many sockets there may be: more than any system lets a process have.
+// mostInherited is the maximum number of sockets, more than any system allows a process.
 const mostInherited = 1 << 30
 
 // inheritedCount returns how many sockets were handed to this process, one at least.

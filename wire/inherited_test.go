@@ -62,9 +62,9 @@ func TestSocketsThatAreNotThereSayWhyAndWhatToDo(t *testing.T) {
 	}
 }
 
-// inheritor is what the test program does instead of tests if the variable of this name is set: it
-// is handed sockets of these names, and tells on each who it is to whoever connects. It ends with
-// its standard input.
+// inheritor names an environment variable. If it is set, the test program runs no tests: it
+// inherits sockets of the names in the variable, and sends its identity to each peer that connects
+// to one. It ends with its standard input.
 const inheritor = "WIRE_TEST_INHERITOR"
 
 // inherit is the program of the inheritor. It says what it does on its standard output.
@@ -72,7 +72,7 @@ func inherit(names []string) {
 	// as the shell does, which becomes the program
 	os.Setenv("LISTEN_PID", strconv.Itoa(os.Getpid()))
 	for _, name := range names {
-		for range 2 { // whoever inherits twice has the same socket twice
+		for range 2 { // inheriting twice returns the same socket twice
 			ln, err := wire.Inherited(name, wire.Options{})
 			if err != nil {
 				fmt.Println(err)

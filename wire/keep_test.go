@@ -56,8 +56,8 @@ func TestALargeFrameThatIsAloneIsLeftToItsReader(t *testing.T) {
 	}
 }
 
-// TestWhatIsKeptStaysAsItWas reads frames of all sizes, keeps those it may, gives some back, and
-// looks at the others later.
+// TestWhatIsKeptStaysAsItWas reads frames of all sizes, keeps those it may, releases some, and
+// checks the remaining ones later.
 func TestWhatIsKeptStaysAsItWas(t *testing.T) {
 	type kept struct {
 		frame []byte

@@ -14,7 +14,7 @@ import (
 // connListener makes a Listener of a net.Listener.
 type connListener struct {
 	net.Listener              // these are fixed
-	socket       net.Listener // what is below TLS, or the same
+	socket       net.Listener // the listener below TLS, or the same
 	url          string
 	private      bool
 
@@ -58,7 +58,7 @@ func (l *connListener) Close() error {
 		return nil
 	}
 	if file != nil {
-		file.remove() // while its socket listens, so that nobody takes it for a stale one
+		file.remove() // while its socket listens, so that no process takes it for a stale one
 	}
 	return l.Listener.Close()
 }

@@ -7,15 +7,15 @@ import (
 	"os"
 )
 
-// ListenFile makes a Listener of a socket that listens already, which another process has handed
-// over: as one of the ExtraFiles of an [os/exec.Cmd], for which the new process calls
-// [os.NewFile](3, "socket"), or in a message on a Unix socket. See [Inherited] for the sockets of
-// systemd. The options are as for [ListenOn].
+// ListenFile makes a Listener of a listening socket that another process has handed over: as one of
+// the ExtraFiles of an [os/exec.Cmd], for which the new process calls [os.NewFile](3, "socket"), or
+// in a message on a Unix socket. See [Inherited] for the sockets of systemd. The options are as for
+// [ListenOn].
 //
-// The Listener has a duplicate of f, which stays yours; close it when you need it no more. Sockets
-// that are duplicates of each other, in whichever process, have one queue: each connection is
-// accepted by one of them, and none is lost as long as one is open. If nobody accepts, peers wait.
-// Close leaves the path of a Unix socket, for others may listen there.
+// The Listener has a duplicate of f. The caller keeps f, and closes it when it is no longer needed.
+// Sockets that are duplicates of each other, in whichever process, have one queue: each connection
+// is accepted by one of them, and none is lost as long as one is open. Peers wait while no process
+// accepts. Close leaves the path of a Unix socket, because another process may listen there.
 //
 // The error says why f cannot be served: it is nil or closed, no socket, a connection, one for
 // packets such as UDP; or the system cannot do it ([errors.ErrUnsupported]), as Windows.
@@ -47,13 +47,13 @@ func listenFile(f *os.File, o Options) (Listener, error) {
 }
 
 // ListenerFile returns the socket of a Listener, to hand it over to another process, which calls
-// [ListenFile] or [Inherited]. It is a duplicate, which the caller closes when the other process
-// has started; until then, connections may wait in it that nobody accepts. From now on Close of the
-// Listener leaves the path of a Unix socket.
+// [ListenFile] or [Inherited]. The file is a duplicate. The caller closes it when the other process
+// has started; until then, it may queue connections that no process accepts. After ListenerFile,
+// Close of the Listener leaves the path of a Unix socket.
 //
-// It is for the listeners of this package for TCP, TLS and Unix sockets, for those of [ListenOn]
-// whose net.Listener has the method File of [net.TCPListener], and for others that have it
-// themselves, such as those of smux. Others fail, and so do all on Windows, with
+// ListenerFile supports the listeners of this package for TCP, TLS and Unix sockets, those of
+// [ListenOn] if the net.Listener has the method File of [net.TCPListener], and any other Listener
+// with such a method, such as that of smux. For the rest, and for all on Windows, it fails with
 // [errors.ErrUnsupported]. After Close the error wraps [net.ErrClosed].
 func ListenerFile(l Listener) (*os.File, error) {
 	if l == nil {

@@ -8,14 +8,15 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// ListenOn makes a Listener of a net.Listener of your own, of which each connection becomes a Wire,
-// as by [FromConn]. If [Options].TLS is not nil, there is TLS on them, which needs a certificate;
-// as everywhere, a Unix socket has none. The other options say how to begin to listen, and are
-// ignored.
+// ListenOn makes a Listener of a net.Listener of the application. Each connection becomes a Wire,
+// as by [FromConn]. If [Options].TLS is not nil, the wires use TLS, which needs a certificate; a
+// Unix socket never uses TLS. The other options configure how to start listening, and are ignored.
 //
-// ln belongs to the Listener, whose Close closes it; after an error it stays yours. Close removes
-// the path of a Unix socket if ln does so: see [net.UnixListener.SetUnlinkOnClose]. URL has the
-// address of ln behind "tcp://", "tls://" or "unix:", or else behind the name of its network.
+// The Listener owns ln, and its Close closes ln; after an error, the caller keeps ln.
+//
+// Close removes the path of a Unix socket if ln does so: see [net.UnixListener.SetUnlinkOnClose].
+// URL has the address of ln behind "tcp://", "tls://" or "unix:", or else behind the name of its
+// network.
 //
 // The error says why ln cannot be served: it is nil or closed, it is not for streams, or there is
 // no certificate.
@@ -33,7 +34,7 @@ func ListenOn(ln net.Listener, o Options) (Listener, error) {
 	return l, nil
 }
 
-// isNil also finds what is returned beside an error that nobody has looked at.
+// isNil also finds a typed nil, which a caller gets beside an error that it has ignored.
 func isNil(ln net.Listener) bool {
 	switch ln := ln.(type) {
 	case nil:

@@ -21,8 +21,8 @@ const (
 	lockTime   = 10 * time.Second     // for all; a program that is not stopped needs a moment
 )
 
-// lockPath keeps other programs from listening at a path until unlock is called. There is a file
-// beside the path meanwhile: a lock of the folder would be anybody's who may read it.
+// lockPath keeps other programs from listening at a path until unlock is called. The lock is a file
+// beside the path: any program that may read the folder could hold a lock of the folder.
 func lockPath(ctx context.Context, path string) (unlock func(), err error) {
 	if abstract(path) {
 		return func() {}, nil

@@ -11,9 +11,9 @@ import (
 )
 
 // Pipe returns the two ends of a Wire within this program. Each direction holds up to 64 KiB.
-// Writing waits while it is full, and a larger frame passes piece by piece while the other end
-// reads. After Close of one end, the other reads what had been written, and then [io.EOF]; its
-// writes fail.
+// Writing blocks while it is full, and a larger frame passes piece by piece while the other end
+// reads. After Close of one end, the other end reads the frames written before, and then [io.EOF];
+// its writes fail.
 //
 // All waits are on a [sync.Cond], so Pipe suits tests with [testing/synctest]. Each end is a
 // [BatchWriter], a [TryWriter], [Buffered] and a [Meter].
@@ -69,13 +69,13 @@ const channelSize = 64 << 10
 // channel is one direction of a Pipe: a bounded queue of bytes.
 type channel struct {
 	mu      sync.Mutex
-	changed sync.Cond // uses mu; told about every change of what follows
+	changed sync.Cond // uses mu; signals each change of the fields below
 
 	mem       *buffer.Buffer // guarded by mu, like all below; a ring; nil while it is empty
 	at        int            // where the oldest byte is in mem
 	held      int            // how many bytes there are
 	ended     bool           // the writing end was closed: no more comes
-	abandoned bool           // the reading end was closed: nobody wants more
+	abandoned bool           // the reading end was closed: the content is discarded
 }
 
 // read waits for bytes and moves them to p.

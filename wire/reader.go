@@ -26,7 +26,7 @@ const prefix = 4
 // reader cuts a byte stream into frames. It belongs to the goroutine that reads the Wire.
 type reader struct {
 	src  source
-	mem  *buffer.Buffer // holds what has arrived; nil if nothing has
+	mem  *buffer.Buffer // the received bytes; nil if there are none
 	at   int            // mem.B[at:end] has arrived and was not returned
 	end  int
 	last int   // bytes of the latest frame and its length; the next one is likely to be similar
@@ -58,7 +58,7 @@ func (r *reader) frame(max int) ([]byte, error) {
 			r.err = r.src.fill(r, need)
 			r.received.Add(uint64(r.end - r.at - before))
 		case errors.Is(r.err, os.ErrDeadlineExceeded):
-			// nothing is lost: the caller may go on with another deadline
+			// nothing is lost: the caller may continue with another deadline
 			err, r.err = r.err, nil
 			return nil, err
 		case errors.Is(r.err, io.EOF):
@@ -92,8 +92,8 @@ func (r *reader) next(max int) (frame []byte, need int, err error) {
 	return unread[prefix:need:need], 0, nil
 }
 
-// asText says what stands where a frame should, if that is text: it names another protocol, or what
-// a proxy has to say. Of a longer one it shows the beginning.
+// asText returns the bytes in place of a frame if they are text: they name another protocol, or are
+// the message of a proxy. A longer text is truncated.
 func asText(bytes []byte) string {
 	const most = 64
 	printable := func(b byte) bool { return b >= ' ' && b <= '~' }
@@ -122,7 +122,7 @@ func (r *reader) unread() []byte {
 
 func (r *reader) empty() bool { return r.at == r.end }
 
-// fail ends the stream with err and lets go of the memory. Repeated calls find the same error.
+// fail ends the stream with err and releases the memory. Repeated calls find the same error.
 func (r *reader) fail(err error) error {
 	r.err = err
 	r.release()
@@ -151,10 +151,10 @@ func (r *reader) release() {
 // likely returns a buffer size that suits a frame like the one before.
 func (r *reader) likely() int { return min(max(r.last, chunk), buffer.Most) }
 
-// room returns free memory for bytes to come, of which need are wanted together with those that
-// have arrived. With nothing buffered it is in a buffer of about size bytes; otherwise in one of at
-// least size bytes. It grows with what has arrived, not with need, which a peer can claim at no
-// cost.
+// room returns free memory for further bytes; need is the size of the frame, including the bytes
+// received. With nothing buffered it is in a buffer of about size bytes; otherwise in one of at
+// least size bytes. It grows with the received bytes, not with need, which a peer can announce at
+// no cost.
 func (r *reader) room(need, size int) []byte {
 	if r.empty() {
 		r.at, r.end = 0, 0
@@ -173,8 +173,8 @@ func (r *reader) room(need, size int) []byte {
 	return r.mem.B[r.end:]
 }
 
-// bound returns the part of room that is to be filled at once. For a large frame that is what is
-// missing of it. Where no frame has begun, it is as much as the last one had, if that was large.
+// bound returns the part of room that is to be filled at once. For a large frame, that is its
+// missing part. Before a frame begins, it is the size of the previous one, if that was large.
 func (r *reader) bound(room []byte, need int) []byte {
 	frame := need
 	if r.empty() {
@@ -186,8 +186,8 @@ func (r *reader) bound(room []byte, need int) []byte {
 	return room
 }
 
-// keep gives away the memory of the frame that was returned last. It returns nil if the frame
-// shares the memory with others, or does not fill it.
+// keep transfers the memory of the frame that was returned last. It returns nil if the frame shares
+// the memory with other frames, or does not fill it.
 func (r *reader) keep() (mem *buffer.Buffer) {
 	if r.last < large || r.at != r.last || r.end != r.at || !r.mem.Filled(r.last) {
 		return nil
@@ -197,8 +197,8 @@ func (r *reader) keep() (mem *buffer.Buffer) {
 	return mem
 }
 
-// shrink keeps no more memory than what is unread needs: a peer that sends half a frame and then
-// nothing must not hold a large buffer.
+// shrink reduces the memory to the size that the unread bytes need: a peer that sends half a frame
+// and then nothing must not hold a large buffer.
 func (r *reader) shrink() {
 	if n := len(r.unread()); n == 0 {
 		r.release()
@@ -208,8 +208,8 @@ func (r *reader) shrink() {
 	}
 }
 
-// note tells how much memory is held for a frame of which a part is here, before the reader waits
-// for the rest.
+// note records how much memory is held for a partly received frame, before the reader waits for the
+// rest.
 func (r *reader) note() {
 	if r.empty() {
 		return
@@ -219,7 +219,7 @@ func (r *reader) note() {
 	}
 }
 
-// move takes what is unread to another buffer.
+// move copies the unread bytes to another buffer.
 func (r *reader) move(to *buffer.Buffer) {
 	n := copy(to.B, r.unread())
 	r.release()
@@ -230,8 +230,8 @@ func (r *reader) move(to *buffer.Buffer) {
 const idleRead = buffer.Least * 9 / 8
 
 // plainSource reads a stream that can only be waited for in Read, which needs memory meanwhile.
-// With nothing buffered it gives Read little memory, whatever came before: it may be long until
-// more comes. Once a frame has begun, it gives more.
+// With nothing buffered it gives Read little memory, whatever the size of earlier frames, because
+// the wait may be long. Once a frame has begun, it gives more.
 type plainSource struct {
 	r    io.Reader
 	more bool // the last Read used all the memory it was given

@@ -112,7 +112,7 @@ func (s *socketSource) fill(_ *reader, need int) error {
 	return s.err
 }
 
-// tryRead reads what has arrived. While there is nothing, it holds no buffer, and the runtime waits
+// tryRead reads available bytes. While there are none, it holds no buffer, and the runtime waits
 // for the socket.
 func (s *socketSource) tryRead(fd uintptr) (done bool) {
 	r := &s.wire.in

@@ -32,7 +32,7 @@ func newStreamWire(c io.ReadWriteCloser) *streamWire {
 
 // ReadFrame implements Wire.
 func (s *streamWire) ReadFrame(max int) ([]byte, error) {
-	if s.closed.Load() { // what has arrived already is not delivered any more either
+	if s.closed.Load() { // frames that have arrived are not delivered any more either
 		return nil, s.in.fail(errReadClosed)
 	}
 	frame, err := s.in.frame(max)
@@ -47,7 +47,7 @@ var errReadClosed = fmt.Errorf("wire: read: %w", net.ErrClosed)
 func (s *streamWire) readError(err error) error {
 	switch {
 	case s.closed.Load():
-		return errReadClosed // whatever a closed conn says
+		return errReadClosed // instead of the error of a closed conn
 	case err == io.EOF, errors.Is(err, ErrFrameTooLarge):
 		return err
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// script is a conn whose Read follows a script, and whose Write is told what to do.
+// script is a conn with a scripted Read, and a function as Write.
 type script struct {
 	io.Reader
 	write func(p []byte) (int, error)
@@ -125,7 +125,7 @@ func (b broken) Read([]byte) (int, error) { return int(b), nil }
 func TestTooLargeIsKnownFromTheLengthAlone(t *testing.T) {
 	for announced, max := range map[uint32]int{11: 10, 1: 0, 0: -1, math.MaxUint32: math.MaxInt32} {
 		length := binary.BigEndian.AppendUint32(nil, announced)
-		a, b := net.Pipe() // it stays open, so nothing but the length tells
+		a, b := net.Pipe() // it stays open, so only the length reveals the error
 		go a.Write(length)
 		w := wire.FromConn(b)
 		_, err := w.ReadFrame(max)

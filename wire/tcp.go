@@ -8,8 +8,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// tcpTransport is for "tcp://host:port". Go's defaults are what is wanted: no delay, keep-alive,
-// happy eyeballs.
+// tcpTransport is for "tcp://host:port". Go's defaults are suitable: no delay, keep-alive, happy
+// eyeballs.
 type tcpTransport struct{}
 
 func (tcpTransport) Dial(ctx context.Context, u *url.URL, _ Options) (Wire, error) {

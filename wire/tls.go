@@ -11,8 +11,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// alpn is the application protocol that both sides of a TLS connection agree on, so that nobody
-// talks to something else by mistake.
+// alpn is the application protocol that both sides of a TLS connection agree on. It prevents
+// accidental connections to other protocols.
 const alpn = "asterisque/1"
 
 // tlsTransport is for "tls://host:port".

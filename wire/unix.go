@@ -79,8 +79,7 @@ func (f *socketFile) remove() {
 	}
 }
 
-// stale reports whether path is a socket that nobody listens at. Another kind of file is never
-// stale.
+// stale reports whether path is a socket without a listener. Another kind of file is never stale.
 func stale(ctx context.Context, path string) bool {
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode()&os.ModeSocket == 0 {

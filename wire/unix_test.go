@@ -77,9 +77,9 @@ func TestListen_StalePathGoesToOneGoroutine(t *testing.T) {
 	require.Empty(t, left, "no lock is left behind")
 }
 
-// contender is what the test program does instead of tests if the variable of this name is set. Of
-// its standard input each line that is not empty is a path to listen at, and an empty one says that
-// the listener is to be closed. It answers "listening", "in use" or "closed".
+// contender names an environment variable. If it is set, the test program runs no tests. Each
+// non-empty line of its standard input is a path to listen at; an empty line closes the listener.
+// It answers "listening", "in use" or "closed".
 const contender = "WIRE_TEST_CONTENDER"
 
 func contend() {

@@ -12,8 +12,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// ErrURL is what errors of [Dial] and [Listen] wrap if the URL can never be used: it is no URL, its
-// scheme is unknown, or it lacks what its scheme needs.
+// ErrURL is wrapped by the errors of [Dial] and [Listen] if the URL can never be used: it is no
+// URL, its scheme is unknown, or a part that its scheme needs is missing.
 var ErrURL = transport.ErrURL
 
 // schemes is the registry of transports.
@@ -27,9 +27,9 @@ var schemes = struct {
 	"unix": unixTransport{},
 }}
 
-// Register makes [Dial] and [Listen] use t for URLs that start with scheme and "://". A program
-// does so when it starts, for the schemes "tcp", "tls", "unix" and "mem" are there already. A
-// scheme has lower-case letters, digits, '+', '-' and '.', and can be registered once.
+// Register makes [Dial] and [Listen] use t for URLs that start with scheme and "://". Programs call
+// it at start. The schemes "tcp", "tls", "unix" and "mem" are always registered. A scheme has
+// lower-case letters, digits, '+', '-' and '.', and can be registered once.
 func Register(scheme string, t Transport) error {
 	if u, err := url.Parse(scheme + "://host"); err != nil || u.Scheme != scheme || scheme == "" {
 		return fmt.Errorf("wire: register %q: not a scheme: it needs lower-case letters, digits, '+', '-' or '.', a letter first", scheme)
@@ -53,11 +53,11 @@ func Register(scheme string, t Transport) error {
 //   - "unix:///path/of.sock", or "unix:relative.sock"; "unix:@name" is in the abstract name space
 //     of Linux
 //   - "mem://name", within this program
-//   - what has been added with [Register]
+//   - a scheme that was added with [Register]
 //
 // It waits until the connection is made, TLS handshake included; start ends the wait, and has no
-// effect on the Wire that is returned. The error shows the URL as [transport.ShowURL] does, and
-// what the transport says without its secrets, as [transport.HideURL].
+// effect on the Wire that is returned. The error shows the URL as [transport.ShowURL] does, and the
+// transport's error without secrets of the URL, as [transport.HideURL].
 func Dial(start context.Context, rawURL string, o Options) (Wire, error) {
 	u, t, err := parse(rawURL)
 	if err != nil {
@@ -70,20 +70,20 @@ func Dial(start context.Context, rawURL string, o Options) (Wire, error) {
 	return w, nil
 }
 
-// Listen listens at a URL as for [Dial]. Port 0 lets the system choose one, which [Listener].URL
-// tells; without a host, as in "tcp://:5330", it listens at all addresses. start governs only the
-// beginning; the Listener has to be closed. Errors are as those of Dial.
+// Listen listens at a URL as for [Dial]. With port 0 the system chooses a port; [Listener].URL
+// returns it. Without a host, as in "tcp://:5330", it listens at all addresses. start governs only
+// the beginning; the Listener has to be closed. Errors are as those of Dial.
 //
 // Close removes the file of a Unix socket, unless the socket was handed over ([ListenerFile]), or
-// another file has its path now. On Unix systems a socket file that a dead process has left is
-// replaced; of several programs that find the same one, one does that, and the others fail with
-// EADDRINUSE, as where somebody listens. While a socket file is made, a file beside it, whose name
-// has ".asterisque-lock" behind that of the socket, keeps other programs from it; Listen waits 10
-// seconds for it at most. So the folder has to be writable, and should be so for those only who may
-// take the place of this program. The path has at most 107 bytes on Linux and Windows, 103 on macOS
-// and the BSDs.
+// another file has replaced it. On Unix systems a socket file that a dead process has left is
+// replaced. If several programs find the same one, one of them replaces it, and the rest fail with
+// EADDRINUSE, as they do if another program listens there. While a socket file is created, a lock
+// file beside it, with the suffix ".asterisque-lock", excludes other programs; Listen waits for it
+// for at most 10 seconds. So the folder has to be writable, but only for users with permission to
+// replace this program. The path has at most 107 bytes on Linux and Windows, 103 on macOS and the
+// BSDs.
 //
-// Connections that nobody has accepted yet wait in the queue of the system, as many as it allows
+// Connections that are not accepted yet wait in the queue of the system, as many as it allows
 // (sysctl net.core.somaxconn on Linux).
 func Listen(start context.Context, rawURL string, o Options) (Listener, error) {
 	u, t, err := parse(rawURL)
@@ -97,9 +97,9 @@ func Listen(start context.Context, rawURL string, o Options) (Listener, error) {
 	return l, nil
 }
 
-// CheckURL returns the error that [Dial] and [Listen] have for a URL that cannot be parsed, or
-// whose scheme is unknown, without trying to reach anybody. It wraps [ErrURL]. What the transport
-// demands of the URL, such as a port, is not checked: Dial says that.
+// CheckURL returns the error of [Dial] and [Listen] for a URL that cannot be parsed, or has an
+// unknown scheme, without any connection. It wraps [ErrURL]. It does not check the requirements of
+// the transport, such as a port: Dial does.
 func CheckURL(rawURL string) error {
 	_, _, err := parse(rawURL)
 	return err

@@ -87,7 +87,7 @@ func (w *writer) vector(pieces [][]byte) error {
 	return nil
 }
 
-// cut appends the first n bytes of pieces to dst, and returns what is left of them.
+// cut appends the first n bytes of pieces to dst, and returns the rest of pieces.
 func cut(dst, pieces [][]byte, n int) (first, rest [][]byte) {
 	for n > 0 {
 		k := min(n, len(pieces[0]))
@@ -147,8 +147,8 @@ func (w *writer) wrote(n int64, err error, want int) error {
 	return nil
 }
 
-// boundFrom is how many bytes are sent before what waits in the kernel is bounded: connections that
-// carry less do without the system call.
+// boundFrom is how many bytes are sent before the unsent bytes in the kernel are bounded:
+// connections that carry less save the system call.
 const boundFrom = 16 << 10
 
 // count counts n bytes that were sent.
@@ -173,7 +173,7 @@ var errWriteClosed = fmt.Errorf("wire: write: %w", net.ErrClosed)
 // failed ends writing: the peer may have got part of a frame.
 func (w *writer) failed(err error) error {
 	if w.closed.Load() {
-		return errWriteClosed // whatever a closed conn says
+		return errWriteClosed // instead of the error of a closed conn
 	}
 	w.err = fmt.Errorf("wire: write: %w", err)
 	return w.err

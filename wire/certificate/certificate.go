@@ -1,4 +1,4 @@
-// Package certificate reads certificates from files, and reads them again when they were renewed.
+// Package certificate reads certificates from files, and reads them again after a renewal.
 //
 //	files, err := certificate.Load("cert.pem", "key.pem")
 //	…
@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// Files is a certificate in two PEM files. It is read again when the files have changed, so that it
-// can be renewed while sessions go on: sessions keep the certificate that they began with. Its
-// methods are for the fields GetCertificate and GetClientCertificate of a [tls.Config]. They may be
-// called concurrently.
+// Files is a certificate in two PEM files. Files reads them again when they have changed, so that a
+// certificate can be renewed while sessions are open. Open sessions keep the certificate that they
+// started with. Its methods are for the fields GetCertificate and GetClientCertificate of a
+// [tls.Config]. They may be called concurrently.
 type Files struct {
 	certFile, keyFile string // fixed
 
@@ -25,8 +25,8 @@ type Files struct {
 	changed [2]time.Time     // when the files had changed last, as of when they were read
 }
 
-// Load reads a certificate and its key. In certFile, the certificates that lead to its root stand
-// behind it.
+// Load reads a certificate and its key. certFile holds the certificate, followed by the
+// intermediate certificates that lead to its root.
 func Load(certFile, keyFile string) (*Files, error) {
 	c := &Files{certFile: certFile, keyFile: keyFile}
 	if _, err := c.load(); err != nil {
@@ -35,13 +35,14 @@ func Load(certFile, keyFile string) (*Files, error) {
 	return c, nil
 }
 
-// GetCertificate returns the certificate as it is now. If the files have changed, and cannot be
-// read or do not fit each other, it returns the one before: two files are seldom replaced at once.
+// GetCertificate returns the current certificate. If the files have changed, and cannot be read or
+// do not match each other, it returns the previous certificate: two files are rarely replaced at
+// the same moment.
 func (f *Files) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return f.load()
 }
 
-// GetClientCertificate is GetCertificate for the side that dials.
+// GetClientCertificate is GetCertificate for the dialling side.
 func (f *Files) GetClientCertificate(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	return f.load()
 }

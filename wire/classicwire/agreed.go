@@ -7,19 +7,19 @@ import (
 	"github.com/asterisque-go/asterisque/codec/classic"
 )
 
-// agreed is the codec of the connection, which whoever speaks first decides on: a client by what
-// its session offers, and a server by what its client has said. It locks itself.
+// agreed is the codec of the connection. The first side that sends decides it: a client by the
+// codecs that its session offers, a server by the first bytes of its client. agreed locks itself.
 type agreed struct {
-	codec atomic.Int32 // 0: nobody has spoken; otherwise one more than the codec
+	codec atomic.Int32 // 0: undecided; otherwise one more than the codec
 }
 
-// is reports whether the codec is c, which it is from now on if nobody has spoken.
+// is reports whether the codec is c. An undecided connection is set to c.
 func (a *agreed) is(c classic.Codec) bool {
 	a.codec.CompareAndSwap(0, int32(c)+1)
 	return a.of() == c
 }
 
-// of returns the codec, or the original's default as long as nobody has spoken.
+// of returns the codec. While the connection is undecided, it returns the original's default.
 func (a *agreed) of() classic.Codec {
 	if n := a.codec.Load(); n > 0 {
 		return classic.Codec(n - 1)
@@ -27,8 +27,8 @@ func (a *agreed) of() classic.Codec {
 	return classic.MessagePack
 }
 
-// among reports whether the codec is one of those that a session offers by their names, the first
-// of which it is from now on if nobody has spoken.
+// among reports whether the codec is one of names, the codecs that a session offers. An undecided
+// connection is set to the first of them.
 func (a *agreed) among(names []string) bool {
 	for _, name := range names {
 		for _, c := range []classic.Codec{classic.MessagePack, classic.Simple} {

@@ -55,8 +55,8 @@ func control(code byte, data ...byte) *classic.Control {
 }
 
 // TestAServerTreatsAPeerAsTheOriginalDid replays what raw clients sent to the original. The names
-// are those of its records. Where the answer here is another one, the reason stands beside it;
-// texts of errors are this library's own.
+// are those of its records. A comment gives the reason for each answer that differs here; the texts
+// of errors are this library's own.
 func TestAServerTreatsAPeerAsTheOriginalDid(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		for _, c := range []struct {

@@ -72,7 +72,7 @@ func TestAPeerWithTheOtherCodecIsToldInItsOwn(t *testing.T) {
 		p, done = rawServer(t, form, newNode(t, form, originals(form)))
 		p.wantSync()
 		p.form = other(form)
-		p.sendPart(7, compact(serverSync)) // enough to tell
+		p.sendPart(7, compact(serverSync)) // enough to recognize the codec
 		o = <-done
 		require.ErrorIs(t, o.err, asterisque.ErrHandshake)
 		require.ErrorContains(t, o.err, "the peer has the "+other(form).String()+" of the classic protocol, and this side the "+form.String())

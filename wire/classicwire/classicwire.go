@@ -1,5 +1,5 @@
-// Package classicwire lets a session talk to a program of the classic asterisque, protocol 0.1, as
-// if it spoke protocol 1: it is a Wire that translates. Importing it adds the scheme
+// Package classicwire connects a session of protocol 1 with a program of the classic asterisque,
+// protocol 0.1: its Wire translates between the two. An import of the package adds the scheme
 // "classic://host:port", over TCP, to [wire.Dial] and [wire.Listen]; [Client] and [Server] make a
 // Wire of any other connection.
 //
@@ -11,18 +11,18 @@
 // # The codec
 //
 // Both ends need the same codec of the original: [classic.MessagePack], which is its default, or
-// [classic.Simple]. A node says by WithCodecs which of them it has. The one that connects speaks
-// the first of them. The one that was connected to sees by the first bytes which one its peer has,
-// and speaks that: with WithCodecs(classic.MessagePack, classic.Simple) it serves both kinds. A
-// handshake without a common codec fails with an error that names both, and the peer is told in its
-// own codec. Only a server of the original with the other codec cannot be told apart from one that
-// is silent or has gone: with MessagePackCodec it closes the connection, with SimpleCodec it waits
-// for more, so that the handshake times out.
+// [classic.Simple]. WithCodecs names the codecs that a node has. The dialling side sends in the
+// first of them. The accepting side recognizes the codec of its peer by the first bytes, and uses
+// the same one: with WithCodecs(classic.MessagePack, classic.Simple) it serves both kinds. A
+// handshake without a common codec fails with an error that names both codecs; the peer receives an
+// error in its own codec. A server of the original with the other codec looks like one that is
+// silent or lost: with MessagePackCodec it closes the connection; with SimpleCodec it waits for
+// more bytes, so that the handshake times out.
 //
-// A classic peer knows no windows, and the session has none: what waits is bounded by its soft and
-// hard limits alone.
+// A classic peer has no windows, and neither has the session: only the soft and the hard limit of
+// the session bound queued Blocks.
 //
-// # What is translated
+// # Translation
 //
 //	protocol 1                 classic
 //	Sync                       Control Q, SyncConfig. A node id that is a uuid is sent as it is, any other as a hash, none as a random uuid
@@ -33,33 +33,33 @@
 //	Credit, Stop, Drain, Ack   nothing. After Stop the peer sends on, and the session discards; after Drain the session refuses new calls by itself
 //	Ping                       an EOF for a pipe that never was. The original answers it with a Close, and that is the Pong: the peer lives, and reads
 //
-// Classic messages have no place for time to live, for the number of skipped Blocks, trace
-// context, metadata, the call that a call is nested in, an Abort's detail, and whether a call
-// was refused before it ran: these stay here, and the call goes without. Nor have they one for
-// an idempotency key: a durable call fails with ErrBadParams before it is sent, as it could run
-// twice. An error of the peer is never repeatable, but those that this side makes up are: no
-// pipe id is free, the parameters are not classic values.
+// Classic messages have no fields for time to live, the number of skipped Blocks, trace context,
+// metadata, the parent of a nested call, the detail of an Abort, or whether a call was refused
+// before it ran. The Wire drops these, and the call is sent without them. Nor is there a field for
+// an idempotency key: a durable call could run twice, so it fails with ErrBadParams before it is
+// sent. An error from the peer is never repeatable (see asterisque.Repeatable). Errors of this side
+// are repeatable: no pipe id is free, or the parameters are not classic values.
 //
-// # What does not fit
+// # Unexpected messages
 //
-// An Open with an id in use and a Block for a pipe that never was are answered as the original
-// does, but for what a peer sends beyond 1,024 of them without reading the answers. Late Blocks of
-// a pipe that is over are not: the original answers those, too, which may end the next call with
-// the same id. Blocks that nobody reads are dropped, and the call goes on. The original keeps the
-// pipe of a function that threw an exception instead of returning a future; it is closed before its
-// id is used again. A peer that breaks the protocol is sent a Control C also where the original
-// says nothing, for its client connects again for ever otherwise. Where a function here fails, the
-// peer is told why; the original says "unexpected error". Parameters are not converted, as from 5
-// to "5".
+// An Open with an id in use, and a Block for an unknown pipe, are answered as the original does,
+// except for those beyond 1,024 that a peer sends without reading the answers. A late Block of a
+// closed pipe is not answered: the original answers it too, which may end the next call with the
+// same id. Blocks without a reader are dropped, and the call continues. The original keeps the pipe
+// of a function that threw an exception instead of returning a future; it is closed before its id
+// is used again. A peer that breaks the protocol is sent a Control C also where the original says
+// nothing, for its client connects again for ever otherwise. If a function here fails, the peer
+// receives the error text; the original sends "unexpected error". Parameters are not converted, for
+// example from 5 to "5".
 //
 // # Limits
 //
-// A message has at most [classic.MaxMessage] bytes, either way; larger ones are refused with
+// A message has at most [classic.MaxMessage] bytes in either direction; larger ones fail with
 // ErrTooLarge. So with Simple a text of 65,496 bytes is the largest single parameter, and one of
 // 65,500 the largest result; with MessagePack that depends on the numbers in the head. Lists, maps
 // and structs of any type nest [classic.MaxDepth] deep, within Limits.Expansion. A Block has at
-// most [classic.MaxPayload]; one that is a little larger, so that the session lets it pass, ends
-// its call with ErrTooLarge on both sides.
+// most [classic.MaxPayload] bytes. A Block that is slightly larger, but within the limit of the
+// session, ends its call with ErrTooLarge on both sides.
 //
 // Pipe ids have 16 bits. Each side can have [MaxPipes] calls open at once; one more fails with
 // ErrOverloaded, and did not run. The id of a call that this side has aborted is used again only
@@ -68,10 +68,10 @@
 //
 // # Liveness
 //
-// The original never pings, and its silence means nothing. So a session is told that its peer sends
-// no pings, and neither sends any nor gives up a silent peer: one that vanished without a word is
-// noticed by the keep-alive of TCP. A Ping that is sent all the same is answered by the peer
-// itself. Sessions cannot be resumed.
+// The original never sends a Ping, and its silence carries no information. So a session that learns
+// from the Wire that its peer sends no pings sends none itself, and never considers a silent peer
+// lost: the keep-alive of TCP detects a peer that has vanished. A Ping that is sent nevertheless is
+// answered by the peer itself. Sessions cannot be resumed.
 package classicwire
 
 import (
@@ -92,19 +92,19 @@ import (
 // the scheme before keeps that.
 func init() { wire.Register("classic", classicTransport{}) }
 
-// Client returns a Wire over c, which this side has connected and the Wire owns from now on. The
-// other end is a classic server.
+// Client returns a Wire over c, a connection that this side has dialled. The Wire owns c. The other
+// end is a classic server.
 //
-// Of c the same is required as by [wire.FromConn]. The Wire carries the frames of one session of
-// protocol 1 and nothing else. It is [wire.Foreign], a [wire.BatchWriter] and a
-// [wire.Meter], and [wire.Secure] if c is a [*tls.Conn].
+// c has to meet the requirements of [wire.FromConn]. The Wire carries the frames of one session of
+// protocol 1 and nothing else. It is [wire.Foreign], a [wire.BatchWriter] and a [wire.Meter], and
+// [wire.Secure] if c is a [*tls.Conn].
 func Client(c io.ReadWriteCloser) wire.Wire { return secure(newClassicWire(c, false), c) }
 
-// Server is Client for the side that was connected to.
+// Server is Client for the accepting side.
 func Server(c io.ReadWriteCloser) wire.Wire { return secure(newClassicWire(c, true), c) }
 
-// MaxBlock implements wire.Foreign. It returns what a Block of the classic protocol can hold, so
-// that streams are cut accordingly.
+// MaxBlock implements wire.Foreign. It returns the largest payload of a classic Block, so that
+// streams are split accordingly.
 func (w *classicWire) MaxBlock() int { return classic.MaxPayload }
 
 // secureWire is a Wire over TLS.

@@ -25,8 +25,8 @@ func eachCodec(t *testing.T, test func(t *testing.T, form classic.Codec)) {
 	}
 }
 
-// recodeAll returns the messages of b, which are in one codec, in another one, up to what is no
-// message, which stays as it is.
+// recodeAll translates the messages at the start of b from one codec to another. Bytes after the
+// last valid message stay as they are.
 func recodeAll(t testing.TB, from, to classic.Codec, b []byte) (all []byte) {
 	if from == to {
 		return b

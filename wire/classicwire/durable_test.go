@@ -14,7 +14,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// TestDurable_IsNotSentToClassicPeers makes calls whose key cannot cross.
+// TestDurable_IsNotSentToClassicPeers makes calls with a key, which has no place in the classic
+// protocol.
 func TestDurable_IsNotSentToClassicPeers(t *testing.T) {
 	var ran atomic.Int32
 	svc := asterisque.NewService()

@@ -13,14 +13,14 @@ import (
 	"github.com/asterisque-go/asterisque/wire/classicwire"
 )
 
-// recorded is a connection whose peer has said everything already, and reads nothing.
+// recorded is a connection to a peer that has already sent everything, and reads nothing.
 type recorded struct{ io.Reader }
 
 func (recorded) Write(b []byte) (int, error) { return len(b), nil }
 func (recorded) Close() error                { return nil }
 
-// FuzzPeer lets a peer say anything: what the session gets are frames of protocol 1 that break none
-// of its rules.
+// FuzzPeer feeds arbitrary bytes of a peer. The session receives only frames of protocol 1 that
+// break none of its rules.
 func FuzzPeer(f *testing.F) {
 	for _, m := range []string{
 		msg(open(1, 10, "x"), block(1, "y"), eof(1), eof(1), result(1, nil)), msg(open(1, 10), open(1, 10), block(2, "z"), abort(3, "w"), control('C')),

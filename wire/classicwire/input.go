@@ -73,8 +73,8 @@ func (in *input) next(limit int) (classic.Message, error) {
 	return m, nil
 }
 
-// orNothing returns why there is no message: what is wrong with it, that more is needed, or that
-// nothing more will come.
+// orNothing returns the reason why there is no message: the message is invalid, it is incomplete,
+// or the connection has ended.
 func (in *input) orNothing(err error) error {
 	switch {
 	case err != classic.ErrIncomplete:
@@ -127,8 +127,8 @@ func (in *input) wait(other <-chan struct{}) error {
 	return nil
 }
 
-// room returns free memory behind the unread bytes. It grows with what has come, not with what is
-// announced.
+// room returns free memory behind the unread bytes. It grows with the bytes received, not with the
+// announced length.
 func (in *input) room() []byte {
 	unread := in.unread()
 	size := idleRead
@@ -153,7 +153,7 @@ func (in *input) room() []byte {
 	return in.mem.B[in.end:]
 }
 
-// note tells how much memory the message has that is about to be waited for, if a part is here.
+// note records how much memory is set aside for a partly received message.
 func (in *input) note() {
 	held := 0
 	if in.end > 0 {

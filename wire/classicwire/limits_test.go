@@ -100,8 +100,8 @@ func TestTheHardLimitEndsTheSession(t *testing.T) {
 	})
 }
 
-// TestClose_ResultTooLargeForItsHead has a pipe id of three bytes, with which a result that the
-// session lets pass is too long.
+// TestClose_ResultTooLargeForItsHead uses a pipe id of three bytes. With it, a result within the
+// limit of the session is too long for a classic message.
 func TestClose_ResultTooLargeForItsHead(t *testing.T) {
 	svc := offer()
 	asterisque.Func[int32, string](70, "sized").Handle(svc, func(_ context.Context, n int32) (string, error) {

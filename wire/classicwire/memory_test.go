@@ -14,7 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/classicwire"
 )
 
-// offering is a connection that tells how much memory each Read is given.
+// offering is a connection that records the size of the buffer of each Read.
 type offering struct {
 	net.Conn
 	last *atomic.Int64

@@ -44,7 +44,7 @@ func rawClient(t *testing.T, form classic.Codec, n *asterisque.Node) (*rawPeer, 
 	return newRawPeer(t, form, here), done
 }
 
-// rawServer lets a node connect to a rawPeer.
+// rawServer connects a node to a rawPeer.
 func rawServer(t *testing.T, form classic.Codec, n *asterisque.Node) (*rawPeer, <-chan outcome) {
 	here, there := testkit.TCPPair(t)
 	done := make(chan outcome, 1)
@@ -60,8 +60,8 @@ func newRawPeer(t *testing.T, form classic.Codec, c net.Conn) *rawPeer {
 	return &rawPeer{t: t, form: form, conn: c}
 }
 
-// send writes messages, given as hexadecimal digits of Simple, in one segment. From what is no
-// message of Simple on, it writes the bytes as they are.
+// send writes messages, given as hexadecimal digits of Simple, in one segment. Bytes after the last
+// valid message of Simple are written as they are.
 func (p *rawPeer) send(messages ...string) {
 	p.t.Helper()
 	b, err := hex.DecodeString(compact(strings.Join(messages, "")))

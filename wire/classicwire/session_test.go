@@ -75,7 +75,7 @@ func offer() *asterisque.Service {
 }
 
 // The classic protocol has no place for metadata: the call goes without, as it does to a peer that
-// does not know it. What cannot be metadata is refused all the same.
+// does not know it. Invalid metadata is rejected nevertheless.
 func TestACallWithMetadataGoesWithoutIt(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		svc := asterisque.NewService()
@@ -267,7 +267,7 @@ func TestTheLargestMessagesPassAndLargerOnesAreRefused(t *testing.T) {
 		require.ErrorIs(t, err, asterisque.ErrTooLarge)
 		require.ErrorContains(t, err, "a classic message of 65508 bytes, and 65507 is the limit")
 		require.True(t, asterisque.Repeatable(err))
-		for range 3 { // whose ids are free again
+		for range 3 { // calls with reused ids
 			_, err = echo.Call(background, s, largest+"x")
 			require.ErrorIs(t, err, asterisque.ErrTooLarge)
 		}

@@ -13,7 +13,7 @@ const (
 	// of its half, each side keeps this id free, to ask with it whether the peer lives
 	probe = 0x7fff
 
-	// MaxPipes is how many calls of one side can be open at once.
+	// MaxPipes is the maximum number of concurrently open calls of one side.
 	MaxPipes = probe - 1
 )
 
@@ -258,7 +258,7 @@ func (t *table) answer() (ping uint64, pinged bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.probes.Len() == 0 {
-		return 0, false // nobody has asked
+		return 0, false // no probe is open
 	}
 	q := t.probes.Pop()
 	for t.returned < q.abortions {

@@ -13,7 +13,8 @@ import (
 	"github.com/asterisque-go/asterisque/codec/message"
 )
 
-// What the original's client asks for, in seconds, and what its server grants.
+// The timings that the original's client requests, in seconds, and the range that its server
+// grants.
 const (
 	askPing, minPing, maxPing          = 3, 1, 60
 	askTimeout, minTimeout, maxTimeout = 1800, 60, 3600
@@ -49,8 +50,8 @@ func (t *translator) first(dst []byte, m classic.Message) ([]byte, error) {
 	return hello.AppendTo(dst), nil
 }
 
-// stranger returns the error for a peer whose first bytes are not of the classic protocol: what
-// begins reports is whether they begin with a text.
+// stranger returns the error for first bytes that are not of the classic protocol. begins reports
+// whether those bytes begin with a text.
 func (t *translator) stranger(err error, begins func(string) bool) error {
 	t.part(goodbye(t.codec.of()))
 	var abort *codec.Abort
@@ -66,8 +67,7 @@ func (t *translator) stranger(err error, begins func(string) bool) error {
 	return fmt.Errorf("the peer does not speak the classic protocol: %w", err)
 }
 
-// otherCodec returns the error for a peer whose first bytes are in the codec c, and not in that of
-// this side.
+// otherCodec returns the error for first bytes in codec c, while this side uses the other codec.
 func (t *translator) otherCodec(c classic.Codec) error {
 	t.part(goodbye(c)) // which it understands
 	return codec.ErrHandshake.Withf("the peer has the %v of the classic protocol, and this side the %v: give both the same, here by the order of WithCodecs", c, t.codec.of())

@@ -6,9 +6,9 @@ import (
 	"github.com/asterisque-go/asterisque/codec/classic"
 )
 
-// translator makes of messages of one protocol those of the other. What it does with messages of
-// the peer (in) belongs to the reading goroutine, and with those of the session (out) to the one
-// that writes.
+// translator converts messages of one protocol to the other. The reading goroutine owns its state
+// for messages of the peer (in); the writing goroutine owns the state for messages of the session
+// (out).
 type translator struct {
 	server bool // fixed
 
@@ -24,7 +24,7 @@ type translator struct {
 	parting bool // belongs to the writing goroutine: the end of the session was translated
 
 	mu sync.Mutex
-	// guarded by mu; what Close tells the peer, if it was not told yet; nil: nothing
+	// guarded by mu; the bytes that Close still sends to the peer, or nil
 	farewell []byte
 }
 
@@ -40,14 +40,14 @@ func goodbye(c classic.Codec) []byte {
 	return b
 }
 
-// part sets what Close tells the peer.
+// part sets the bytes that Close sends to the peer.
 func (t *translator) part(words []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.farewell = words
 }
 
-// parts returns what Close tells the peer, or nil.
+// parts returns the bytes that Close sends to the peer, or nil.
 func (t *translator) parts() []byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -51,8 +51,8 @@ func (w *classicWire) closed() bool {
 	}
 }
 
-// ReadFrame implements wire.Wire. Beside the errors that a Wire has there are those of a peer that
-// breaks the classic protocol: they wrap codec.ErrProtocol, and in the handshake they are a
+// ReadFrame implements wire.Wire. Beside the errors of every Wire, it returns those of a peer that
+// breaks the classic protocol. They wrap codec.ErrProtocol; in the handshake they are a
 // *codec.Abort.
 func (w *classicWire) ReadFrame(max int) ([]byte, error) {
 	w.rest()
@@ -85,8 +85,8 @@ func (w *classicWire) ReadFrame(max int) ([]byte, error) {
 	}
 }
 
-// next returns the next message of the peer, or errNothing. What comes in another codec than that
-// of the connection is none.
+// next returns the next message of the peer, or errNothing. A message in another codec than that of
+// the connection is an error.
 func (w *classicWire) next(limit int) (classic.Message, error) {
 	m, err := w.in.next(limit)
 	if !w.synced && w.in.detected && !w.codec.is(w.in.find.Codec) {
@@ -95,8 +95,8 @@ func (w *classicWire) next(limit int) (classic.Message, error) {
 	return m, err
 }
 
-// rest lets go of a large frame, and of large parameters, which the session no longer needs: it may
-// be long until the next.
+// rest releases the memory of a large frame, and of large parameters, that the session no longer
+// needs: the next frame may be long in coming.
 func (w *classicWire) rest() {
 	if cap(w.frame) > idleRead && w.in.empty() {
 		w.frame = nil
@@ -118,9 +118,9 @@ func (w *classicWire) readError(err error) error {
 	var long *classic.SizeError
 	switch {
 	case w.closed():
-		return errReadClosed // whatever a closed conn says
+		return errReadClosed // instead of the error of a closed conn
 	case err == io.EOF:
-		w.part(nil) // nobody is there to be told anything
+		w.part(nil) // the peer is gone: send no farewell
 		return io.EOF
 	case !w.synced && (errors.Is(err, codec.ErrProtocol) || errors.Is(err, codec.ErrTooLarge)):
 		return w.stranger(err, w.in.begins)
@@ -143,8 +143,8 @@ func (w *classicWire) WriteFrames(frames [][]byte) error {
 	})
 }
 
-// Close implements wire.Wire. If the session ends without a word, it tells the peer, so that the
-// original does not connect again.
+// Close implements wire.Wire. If the session ends without a final message, Close sends one, so that
+// the original does not reconnect.
 func (w *classicWire) Close() (err error) {
 	w.once.Do(func() {
 		close(w.done)
@@ -166,7 +166,7 @@ const farewellTime = 100 * time.Millisecond
 
 // cut closes the connection without waiting for anything.
 func (w *classicWire) cut() {
-	if t, ok := w.conn.(*tls.Conn); ok { // whose Close waits
+	if t, ok := w.conn.(*tls.Conn); ok { // Close of a tls.Conn blocks
 		t.NetConn().Close()
 		return
 	}

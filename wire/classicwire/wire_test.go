@@ -24,7 +24,7 @@ import (
 
 const most = 1 << 20
 
-// synced returns a Wire whose handshake is done, and its peer.
+// synced returns a Wire after its handshake, and the peer.
 func synced(t *testing.T, form classic.Codec) (wire.Wire, *rawPeer) {
 	here, there := testkit.TCPPair(t)
 	w, p := classicwire.Client(here), newRawPeer(t, form, there)
@@ -47,7 +47,7 @@ func opens(first, end uint64) (list []appender) {
 	return list
 }
 
-// takesOpens lets w write such Opens, and reads as many messages.
+// takesOpens writes Opens to w, and reads the same number of messages.
 func (p *rawPeer) takesOpens(w wire.Wire, first, end uint64) {
 	p.t.Helper()
 	written := make(chan struct{})
@@ -297,7 +297,7 @@ func TestCloseEndsReadingAndWriting(t *testing.T) {
 			results <- err
 		}()
 		go func() {
-			// nobody reads
+			// the peer does not read
 			results <- w.WriteFrames([][]byte{message.Sync{Version: 1, Codecs: []string{form.Name()}}.AppendTo(nil)})
 		}()
 		b.Read(make([]byte, 1)) // the writer is in the middle of the message
@@ -373,7 +373,7 @@ func TestLateBlocksAreNotAnswered(t *testing.T) {
 			require.NoError(t, err)
 		}
 		p.next()
-		// what answers to the others would be, could hit a new pipe
+		// an answer to any of the other messages could hit a new pipe
 		wantAnswer(t, w, p, abort(2, "unknown pipe-id specified: 2"))
 		write(t, w, message.Pong{}, &message.Open{Pipe: 2})
 		p.want("2800020000000000")

@@ -66,7 +66,7 @@ func TestAttackAPeerThatIgnoresTheWindowIsCutOffAndHoldsNoMore(t *testing.T) {
 	there, err := ln.Accept()
 	require.NoError(t, err)
 	defer there.Close()
-	// one frame, of which no byte is taken while nobody reads
+	// one frame; the peer takes no byte of it while the Wire is not read
 	for range window/largest + 1 {
 		r.send(kindData, strings.Repeat("x", largest-headerSize))
 	}

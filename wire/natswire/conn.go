@@ -48,10 +48,10 @@ type conn struct {
 	quiet  int                // beats since a message was received
 	beaten time.Time          // when pulse was set
 	looks  wait.Looks
-	place  transport.Place // nil: nobody was asked
+	place  transport.Place // nil: there are no admission limits
 }
 
-// newConn returns an end of a Wire over l, whose peer is not known yet.
+// newConn returns an end of a Wire over l. Its peer is still unknown.
 func newConn(l *link, remote string) *conn {
 	c := &conn{
 		link: l, local: transport.Addr("nats", l.nc.ConnectedAddr()), remote: transport.Addr("nats", remote),
@@ -69,7 +69,7 @@ func (c *conn) subscribe() error {
 	if err != nil {
 		return err
 	}
-	// beyond what a peer may send; what is more is lost, which the numbers tell
+	// beyond the limit of a peer; the sequence numbers reveal any loss
 	sub.SetPendingLimits(2*window/overhead, 2*window)
 	c.mu.Lock()
 	c.sub = sub
@@ -93,7 +93,7 @@ func (c *conn) open(to string, g greeting) {
 func (c *conn) Read(p []byte) (int, error) {
 	n, emptied, err := c.in.read(p)
 	if emptied && c.in.taken.Load()-c.out.told.Load() >= window/4 {
-		c.out.send(kindState, nil, &c.in.taken) // an error shows in what follows
+		c.out.send(kindState, nil, &c.in.taken) // the next operation reports an error
 	}
 	return n, err
 }
@@ -115,7 +115,7 @@ func (c *conn) Write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// beat tells the peer that this end lives, and gives up a peer that says nothing.
+// beat sends a keepalive, and considers a silent peer lost.
 func (c *conn) beat() {
 	if !c.alive() {
 		c.fail(fmt.Errorf("%w: nothing was heard from it for %v", ErrPeerGone, silence*c.link.beat))
@@ -142,10 +142,10 @@ func (c *conn) alive() bool {
 	if c.quiet++; hears != c.heard {
 		c.heard, c.quiet = hears, 0
 	}
-	return c.quiet < silence || late // then what has come is read first
+	return c.quiet < silence || late // then the messages that have arrived are read first
 }
 
-// fail ends the Wire for err, and tells the peer. Only the first reason counts.
+// fail ends the Wire for err, and sends err to the peer. Only the first reason counts.
 func (c *conn) fail(err error) {
 	c.finish(err, err, func() { c.out.send(kindEnd, short(err.Error()), &c.in.taken) })
 }
@@ -162,7 +162,7 @@ func (c *conn) finish(in, out error, goodbye func()) {
 		}
 		sub := c.sub
 		c.mu.Unlock()
-		c.credit.end(out) // first: who has read the end may write no more
+		c.credit.end(out) // first: after a Read that has returned the end, a Write must fail
 		c.in.end(in)
 		close(c.ended)
 		go func() {

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// credit is what may be sent before the peer has taken what was sent already.
+// credit counts the bytes that may be sent before the peer has taken those sent already.
 type credit struct {
 	mu       sync.Mutex
-	changed  sync.Cond // uses mu; told about every change of what follows
+	changed  sync.Cond // uses mu; signals each change of the fields below
 	limit    uint64    // guarded by mu, as all below: the peer's window
 	sent     uint64    // what all costs that was sent
 	taken    uint64    // what of it the peer has taken

@@ -15,8 +15,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// operated lets a server trust an operator, with one account, and returns a creds file of a user of
-// that account.
+// operated configures a server to trust an operator with one account, and returns a creds file of a
+// user of that account.
 func operated(t *testing.T) (trust func(o *server.Options), creds string) {
 	operator, err := nkeys.CreateOperator()
 	require.NoError(t, err)

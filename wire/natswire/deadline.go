@@ -13,7 +13,7 @@ type deadline struct {
 }
 
 // setLocked replaces the deadline; the zero time stands for none. The caller holds the lock of
-// changed, whose waiters look at errLocked again when the deadline has passed.
+// changed. When the deadline has passed, the waiters on changed check errLocked again.
 func (d *deadline) setLocked(t time.Time, changed *sync.Cond) {
 	if d.timer != nil {
 		d.timer.Stop()
@@ -34,7 +34,7 @@ func (d *deadline) setLocked(t time.Time, changed *sync.Cond) {
 	d.timer = timer
 }
 
-// errLocked returns why nobody may wait, or nil.
+// errLocked returns the error for a wait after the deadline, or nil.
 func (d *deadline) errLocked() error {
 	if d.passed {
 		return os.ErrDeadlineExceeded

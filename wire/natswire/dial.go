@@ -20,19 +20,19 @@ const alpn = "asterisque/1"
 // patience is how long a dial waits for a listener, TLS included.
 const patience = 5 * time.Second
 
-// Dial opens a Wire to one of those who listen at a name, over a connection to NATS of yours, which
-// stays yours: it may have other users, and has to stay open as long as the Wire. The options of
-// package nats say how to connect: nats.UserInfo, nats.Token, nats.Nkey, nats.UserCredentials,
+// Dial opens a Wire to one of the listeners at a name, over a NATS connection of the caller. The
+// caller keeps nc, which may have other users and has to stay open as long as the Wire. The options
+// of package nats say how to connect: nats.UserInfo, nats.Token, nats.Nkey, nats.UserCredentials,
 // nats.Secure and so on.
 //
 // If c is not nil, both ends do TLS through NATS, as [wire.Options].TLS says, and the listener has
 // to do the same. Unless c names a server, the certificate of the listener has to be for the name.
 //
-// start ends the wait, and has no effect on the Wire that is returned. Without an answer Dial fails
-// after 5 seconds. The error wraps [ErrNobody], at once, if nobody listens, [ErrRefused] if a
-// listener does not want to, [nats.ErrPermissionViolation] if the server does not allow it, a
-// [*PayloadError] if it takes no messages large enough, and [wire.ErrURL] if no subject can have
-// the name.
+// start ends the wait of Dial, and has no effect on the Wire that is returned. Without an answer
+// Dial fails after 5 seconds. The error wraps [ErrNobody], at once, if there is no listener;
+// [ErrRefused] if the listener refuses; [nats.ErrPermissionViolation] if the server does not allow
+// it; a [*PayloadError] if the server's messages are too small; and [wire.ErrURL] if no subject can
+// have the name.
 func Dial(start context.Context, nc *nats.Conn, name string, c *tls.Config) (wire.Wire, error) {
 	w, err := dial(start, newLink(nc, false), name, c)
 	if err != nil {
@@ -128,8 +128,8 @@ func checkPayload(nc *nats.Conn) error {
 	return nil
 }
 
-// allowed waits until the server has seen what was sent to it, and returns its error if it did not
-// allow one of the subjects. The error of the connection was another one before.
+// allowed waits until the server has processed the preceding messages, and returns its error if it
+// has not allowed one of the subjects. before is the error of the connection before these messages.
 func allowed(ctx context.Context, nc *nats.Conn, before error, subjects ...string) error {
 	if err := nc.FlushWithContext(ctx); err != nil {
 		return inTime(ctx, err)

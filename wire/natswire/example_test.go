@@ -92,7 +92,7 @@ func ExampleDial() {
 	// [echo]
 }
 
-// A scheme of its own has credentials that no URL can have, and lets nodes connect again.
+// A custom scheme has credentials that no URL can hold, and reconnects to nodes.
 func ExampleTransport() {
 	ctx := context.Background()
 	s := startServer()
@@ -102,7 +102,7 @@ func ExampleTransport() {
 		log.Panic(err)
 	}
 	_, err := wire.Dial(ctx, "orders://"+s.Addr().String()+"/eu", wire.Options{})
-	fmt.Println(err != nil) // nobody listens there
+	fmt.Println(err != nil) // there is no listener
 	// Output: true
 }
 

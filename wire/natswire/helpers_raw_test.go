@@ -17,7 +17,7 @@ type raw struct {
 	next uint64             // number
 }
 
-// rawFor returns an end that nobody knows.
+// rawFor returns an end that no peer knows.
 func rawFor(t testing.TB, nc *nats.Conn) *raw {
 	t.Helper()
 	sub, err := nc.SubscribeSync(newInbox(nc))
@@ -43,7 +43,7 @@ func (r *raw) receive() *nats.Msg {
 	return m
 }
 
-// until returns what follows the header of the next message of a kind.
+// until returns the bytes behind the header of the next message of a kind.
 func (r *raw) until(k kind) string {
 	r.t.Helper()
 	for {
@@ -95,7 +95,7 @@ func (r *raw) welcome() {
 	r.nc.PublishRequest(r.to, r.sub.Subject, b)
 }
 
-// hasty is a link whose ends say often that they live.
+// hasty is a link with a short keepalive interval.
 func hasty(nc *nats.Conn) *link {
 	l := newLink(nc, false)
 	l.beat = 10 * time.Millisecond

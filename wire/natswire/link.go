@@ -13,14 +13,14 @@ type user interface {
 	disconnected(err error, forGood bool)
 }
 
-// link is a connection to NATS that wires, and at most one listener, share. It tells them when the
-// connection is lost, and closes one of its own with the last of them.
+// link is a connection to NATS that is shared by wires and at most one listener. It notifies them
+// when the connection is lost. A link that owns its connection closes it with the last user.
 type link struct {
 	nc   *nats.Conn // these are fixed
-	own  bool       // nobody else uses nc
+	own  bool       // the link is the only user of nc
 	beat time.Duration
 
-	lost, shut chan nats.Status // package nats tells of a connection that is lost, or closed
+	lost, shut chan nats.Status // package nats reports a lost, or closed, connection
 	done       chan struct{}    // closed with the last user
 
 	mu    sync.Mutex
@@ -39,7 +39,7 @@ func newLink(nc *nats.Conn, own bool) *link {
 	return l
 }
 
-// watch tells the users when the connection is lost.
+// watch notifies the users when the connection is lost.
 func (l *link) watch() {
 	for {
 		select {
@@ -73,7 +73,7 @@ func (l *link) tell(forGood bool) {
 	}
 }
 
-// add lets u use the link.
+// add registers u as a user of the link.
 func (l *link) add(u user) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -92,7 +92,7 @@ func (l *link) remove(u user) {
 	l.release()
 }
 
-// release ends the link if nobody uses it.
+// release ends the link if it has no users.
 func (l *link) release() {
 	l.mu.Lock()
 	over := l.users != nil && len(l.users) == 0
@@ -107,6 +107,6 @@ func (l *link) release() {
 	l.nc.RemoveStatusListener(l.lost)
 	l.nc.RemoveStatusListener(l.shut)
 	if l.own {
-		l.nc.Close() // which sends what waits
+		l.nc.Close() // Close sends queued messages first
 	}
 }

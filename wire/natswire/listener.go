@@ -20,10 +20,10 @@ const (
 	asks    = 256 << 10 // bytes that they hold together
 )
 
-// Listen listens at a name over a connection to NATS of yours, which stays yours: it may have other
-// users, and has to stay open as long as the Listener and its wires. If it is lost, the wires fail;
-// when package nats has connected again, the Listener goes on. If it is closed, Accept fails. c is
-// as for [Dial], and needs a certificate.
+// Listen listens at a name over a NATS connection of the caller. The caller keeps nc, which may
+// have other users and has to stay open as long as the Listener and its wires. If the connection is
+// lost, the wires fail; when package nats has connected again, the Listener continues. If it is
+// closed, Accept fails. c is as for [Dial], and needs a certificate.
 //
 // Several can listen at one name, in one process or several: each Wire goes to one of them. start
 // governs only the beginning. Errors are as those of Dial.
@@ -35,7 +35,7 @@ func Listen(start context.Context, nc *nats.Conn, name string, c *tls.Config) (w
 	return ln, nil
 }
 
-// listener answers those who ask at a name.
+// listener answers requests at a name.
 type listener struct {
 	link    *link // these are fixed
 	url     string
@@ -48,7 +48,7 @@ type listener struct {
 
 	start   sync.Once
 	started chan struct{}  // closed by Guard
-	door    transport.Door // nil: nobody is asked; fixed once started is closed
+	door    transport.Door // nil: there is no door; fixed once started is closed
 
 	mu  sync.Mutex
 	sub *nats.Subscription // guarded by mu: of the requests
@@ -116,7 +116,7 @@ func (ln *listener) asked(m *nats.Msg) {
 		return
 	}
 	if checkInbox(m.Reply) != nil {
-		return // whoever asks this way gets no answer
+		return // a request of this form gets no answer
 	}
 	c := newConn(ln.link, ln.address)
 	c.out.begin(m.Reply)
@@ -126,7 +126,7 @@ func (ln *listener) asked(m *nats.Msg) {
 	}
 }
 
-// take opens a Wire for who asks. The error says why not.
+// take opens a Wire for a request. The error is the reason for a refusal.
 func (ln *listener) take(c *conn, m *nats.Msg) error {
 	g, err := parseGreeting(m.Data)
 	switch {
@@ -136,7 +136,7 @@ func (ln *listener) take(c *conn, m *nats.Msg) error {
 		return errors.New("the ends of this wire do no TLS here; dial without")
 	case !g.tls && ln.tls != nil:
 		return errors.New("the ends of this wire do TLS here; dial with nats+tls:// or a TLS configuration")
-	case len(ln.waiting) == backlog: // nobody else adds one
+	case len(ln.waiting) == backlog: // only this goroutine adds one
 		return fmt.Errorf("%d wires wait to be accepted already", backlog)
 	}
 	if err := ln.admit(c); err != nil {
@@ -169,7 +169,7 @@ func (ln *listener) admit(c *conn) error {
 	return nil
 }
 
-// queue lets a Wire wait for Accept.
+// queue puts a Wire into the queue for Accept.
 func (ln *listener) queue(c *conn) {
 	w := wire.Wire(nil)
 	if ln.tls == nil {
@@ -190,7 +190,7 @@ func (ln *listener) Accept() (wire.Wire, error) {
 	select {
 	case <-ln.closed:
 	default:
-		ln.Guard(nil) // nobody has
+		ln.Guard(nil) // unless it was called before
 		select {
 		case w := <-ln.waiting:
 			return w, nil
@@ -215,7 +215,7 @@ func (ln *listener) Close() error {
 	return nil
 }
 
-// end closes the listener, and the wires that nobody has accepted. Only the first reason counts.
+// end closes the listener, and the wires that are not accepted yet. Only the first reason counts.
 func (ln *listener) end(why error) {
 	ln.once.Do(func() {
 		ln.mu.Lock()
@@ -239,7 +239,7 @@ func (ln *listener) end(why error) {
 	})
 }
 
-// Private implements wire.Private: without TLS whoever runs NATS reads along.
+// Private implements wire.Private: without TLS, the operator of the NATS server can read the wires.
 func (ln *listener) Private() bool { return ln.tls != nil }
 
 // URL implements wire.Listener.

@@ -43,7 +43,7 @@ func stop(s *server.Server) {
 	s.WaitForShutdown()
 }
 
-// restart stops a server, and returns what lets another one listen where that one did.
+// restart stops a server, and returns an option for the next one to listen at the same port.
 func restart(s *server.Server) func(o *server.Options) {
 	port := s.Addr().(*net.TCPAddr).Port
 	stop(s)
@@ -72,7 +72,7 @@ func listenAt(t testing.TB, url string, o wire.Options) wire.Listener {
 	return listening(t, ln)
 }
 
-// listening closes a listener when t ends, and lets it take wires before there is an Accept.
+// listening closes a listener when t ends, and makes it accept wires before the first Accept.
 func listening(t testing.TB, ln wire.Listener) wire.Listener {
 	t.Helper()
 	t.Cleanup(func() { ln.Close() })

@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// A Wire over NATS is two subjects, one for each direction. What is published to them are messages
-// that begin with a header, and have the numbers 0, 1, 2 and so on in each direction.
+// A Wire over NATS is two subjects, one for each direction. The messages of a direction begin with
+// a header, and have the numbers 0, 1, 2 and so on.
 
-// kind says what follows the header of a message.
+// kind is the type of the body behind the header of a message.
 type kind byte
 
 const (
@@ -35,7 +35,7 @@ func (h header) appendTo(dst []byte) []byte {
 	return binary.BigEndian.AppendUint64(dst, h.taken)
 }
 
-// parseHeader returns the header of a message and what follows, which aliases b.
+// parseHeader returns the header of a message and the rest, which aliases b.
 func parseHeader(b []byte) (h header, rest []byte, err error) {
 	if len(b) < headerSize {
 		return h, nil, fmt.Errorf("%w: %d bytes are no header", ErrForeign, len(b))
@@ -47,7 +47,7 @@ func parseHeader(b []byte) (h header, rest []byte, err error) {
 	return h, b[headerSize:], nil
 }
 
-// greeting is what each end tells the other first.
+// greeting is the first message of each end.
 type greeting struct {
 	tls    bool // the ends do TLS
 	window uint32
@@ -100,5 +100,5 @@ const (
 	overhead = 256
 )
 
-// cost returns what a message of data with so many bytes costs.
+// cost returns the credit that a data message of n bytes takes.
 func cost(n int) uint64 { return uint64(n + headerSize + overhead) }

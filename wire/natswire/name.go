@@ -51,8 +51,8 @@ func unfit(name string) string {
 // secretSize is the length of the secret at the end of an inbox: 130 bits in base 32.
 const secretSize = 26
 
-// newInbox returns a subject that nobody can guess, below the prefix for inboxes of nc. That of
-// package nats itself differs from the next one of the same program by a few steps of a generator.
+// newInbox returns an unguessable subject below the prefix for inboxes of nc. An inbox of package
+// nats would differ from the next one of the same program by only a few steps of a generator.
 func newInbox(nc *nats.Conn) string {
 	prefix := nc.Opts.InboxPrefix
 	if prefix == "" {
@@ -61,8 +61,8 @@ func newInbox(nc *nats.Conn) string {
 	return prefix + "." + rand.Text()
 }
 
-// checkInbox returns why a peer's subject is no inbox of this package: nobody may be made to write
-// to a subject that others use.
+// checkInbox returns an error for a peer's subject that is no inbox of this package: a peer must
+// not direct messages to subjects of other programs.
 func checkInbox(subject string) error {
 	at := strings.LastIndexByte(subject, '.')
 	if at <= 0 || len(subject) > maxName || strings.ContainsAny(subject, "*> \t\r\n") || subject[0] == '$' {

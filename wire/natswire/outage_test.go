@@ -183,7 +183,7 @@ func TestMessagesThatASlowConsumerLosesEndTheWire(t *testing.T) {
 }
 
 func TestAServerThatDropsASlowClientEndsTheWires(t *testing.T) {
-	// which cuts off who has more to read
+	// the server disconnects a client with more unread bytes
 	s := broker(t, func(o *server.Options) { o.MaxPayload, o.MaxPending = 512, 512 })
 	ln := listenAt(t, s.ClientURL()+"/name", wire.Options{})
 	here, there := pairAt(t, ln, wire.Options{})

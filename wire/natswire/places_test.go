@@ -11,7 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// openDoor lets everybody in, and counts.
+// openDoor admits each Wire, and counts.
 type openDoor struct {
 	mu            sync.Mutex
 	entered, left int      // guarded by mu, as all below

@@ -14,7 +14,7 @@ func (c *conn) receive(m *nats.Msg) {
 	}
 }
 
-// take looks at a message. The error says why the Wire cannot go on.
+// take processes a message. The error is the reason why the Wire fails.
 func (c *conn) take(m *nats.Msg) error {
 	if len(m.Data) == 0 && m.Header.Get("Status") == "503" {
 		return c.nobody()
@@ -37,7 +37,7 @@ func (c *conn) take(m *nats.Msg) error {
 	return c.arrived(h.kind, body)
 }
 
-// nobody returns what it means that nobody has received a message.
+// nobody returns the error for a message without a receiver.
 func (c *conn) nobody() error {
 	if c.isOpen() {
 		return fmt.Errorf("%w: the NATS server knows nobody who reads there", ErrPeerGone)

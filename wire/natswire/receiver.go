@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// receiver holds what has arrived until the reader takes it.
+// receiver holds the received bytes until the reader takes them.
 type receiver struct {
 	taken atomic.Uint64 // what all costs that the reader has taken; it grows
 	left  []byte        // belongs to the reader: of the message that it takes
 	costs uint64        // belongs to the reader: what that message costs
 
 	mu        sync.Mutex
-	changed   sync.Cond // uses mu; told about every change of what follows
+	changed   sync.Cond // uses mu; signals each change of the fields below
 	queue     [][]byte  // guarded by mu, as all below: what each message carries
 	arrived   uint64    // what all messages cost that have arrived
-	err       error     // what comes behind the queue
-	abandoned bool      // the reader was closed: nobody wants the queue
+	err       error     // the error behind the queue
+	abandoned bool      // the reader was closed: the queue is discarded
 	deadline  deadline
 }
 
@@ -79,7 +79,7 @@ func (r *receiver) next() ([]byte, error) {
 	}
 }
 
-// end says that nothing comes behind what has arrived, but err. The first one counts.
+// end puts err behind the received bytes. Only the first error counts.
 func (r *receiver) end(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,7 +89,7 @@ func (r *receiver) end(err error) {
 	r.changed.Broadcast()
 }
 
-// abandon lets go of what has arrived.
+// abandon discards the received bytes.
 func (r *receiver) abandon() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -67,7 +67,7 @@ func TestAListenerWhoseQueueIsFullRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "128 wires wait")
 }
 
-// closedDoor lets nobody in.
+// closedDoor admits no Wire.
 type closedDoor struct{}
 
 // Enter implements transport.Door.
@@ -112,7 +112,7 @@ func TestAServerThatTakesTooLittleInOneMessageIsNamedWithTheWayOut(t *testing.T)
 	}
 }
 
-// users lets a server take those of a list, each with permissions.
+// users configures the users of a server, each with permissions.
 func users(all ...*server.User) func(o *server.Options) {
 	return func(o *server.Options) { o.Users = all }
 }
@@ -183,7 +183,7 @@ func TestWhereNoNATSServerIsIsTold(t *testing.T) {
 }
 
 func TestADialThatIsGivenUpReturnsAtOnce(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // where nobody says that it is a NATS server
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // a server that never answers as NATS does
 	require.NoError(t, err)
 	defer silent.Close()
 	ctx, cancel := context.WithCancelCause(t.Context())

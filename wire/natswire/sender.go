@@ -12,12 +12,12 @@ import (
 // sender numbers and publishes the messages of one end.
 type sender struct {
 	nc    *nats.Conn // these two are fixed
-	inbox string     // where the NATS server says that nobody reads
+	inbox string     // the NATS server reports missing readers here
 
-	told atomic.Uint64 // what the peer was told that was taken here
+	told atomic.Uint64 // the last value of taken sent to the peer
 
-	// mu is held while a message is published, which waits while the socket to the NATS server is
-	// full: what has the next number has to be published next.
+	// mu is held while a message is published, which blocks while the socket to the NATS server is
+	// full: messages have to be published in the order of their numbers.
 	mu   sync.Mutex
 	to   string // guarded by mu, as all below: the peer's inbox
 	next uint64 // number
@@ -31,8 +31,8 @@ func (s *sender) begin(to string) {
 	s.to = to
 }
 
-// send publishes one message, and tells what was taken meanwhile. The error says that the
-// connection is lost, or that nothing may be sent any more.
+// send publishes one message, with the count of taken bytes. It fails if the connection is lost, or
+// if the sender has ended.
 func (s *sender) send(k kind, body []byte, taken *atomic.Uint64) error {
 	mem := transport.TakeBuffer(headerSize + len(body))
 	defer mem.Release()
@@ -45,7 +45,7 @@ func (s *sender) send(k kind, body []byte, taken *atomic.Uint64) error {
 	s.told.Store(h.taken)
 	s.next++
 	if k == kindEnd || k == kindRefusal {
-		s.err = errPeerClosed // nothing may follow; who asks was told another reason before
+		s.err = errPeerClosed // nothing may follow; Write returns the error of credit first
 	}
 	if err := s.publish(k, append(h.appendTo(mem.B[:0]), body...)); err != nil {
 		return disconnected(err)
@@ -53,7 +53,8 @@ func (s *sender) send(k kind, body []byte, taken *atomic.Uint64) error {
 	return nil
 }
 
-// publish publishes a message. The NATS server says whether nobody reads what need not be soon.
+// publish publishes a message. For messages that may arrive late, it asks the NATS server to report
+// a missing reader.
 func (s *sender) publish(k kind, msg []byte) error {
 	if k == kindState || k == kindWelcome {
 		return s.nc.PublishRequest(s.to, s.inbox, msg)

@@ -26,27 +26,28 @@ func init() {
 	wire.Register(secretScheme, Transport{TLS: true})
 }
 
-// Transport is a [wire.Transport] over NATS, for a scheme of your own where those of this package
-// do not suffice: with other credentials than a URL can have, or over a connection that is there.
+// Transport is a [wire.Transport] over NATS, for a custom scheme where those of this package do not
+// suffice: with credentials that a URL cannot hold, or over an existing connection.
 //
 //	wire.Register("orders", natswire.Transport{Options: []nats.Option{nats.UserCredentials("me.creds")}})
 //	node.Dial(ctx, "orders://nats.example.org/eu")
 //
 // It may not be changed once it is used. The zero value is that of "nats://".
 type Transport struct {
-	// Conn is a connection to NATS for all wires and listeners. It stays yours, and has to stay
-	// open as long as they. URLs then have no host: "scheme:///name". If it is nil, each Wire that
-	// is dialled has a connection of its own, and each Listener has one with its wires.
+	// Conn is a NATS connection for all wires and listeners. The application keeps it, and leaves
+	// it open as long as they are open. URLs then have no host: "scheme:///name". If it is nil,
+	// each Wire that is dialled has a connection of its own, and each Listener has one with its
+	// wires.
 	Conn *nats.Conn
 
-	// Options say how to connect where Conn is nil, in addition to the URL: nats.UserInfo,
-	// nats.Token, nats.Nkey, nats.UserCredentials, nats.RootCAs, nats.Secure and so on. They may
-	// also replace what this package sets: that dialled wires are not connected again, and
-	// listeners always; that nothing is printed; and that each write goes out at once.
+	// Options configure the connection where Conn is nil, in addition to the URL: nats.UserInfo,
+	// nats.Token, nats.Nkey, nats.UserCredentials, nats.RootCAs, nats.Secure and so on. They can
+	// also override the defaults of this package: dialled wires do not reconnect, listeners always
+	// do; nothing is logged; and each write is flushed at once.
 	Options []nats.Option
 
-	// TLS lets the ends of wires do TLS with each other, through NATS, as [wire.Options].TLS says.
-	// That is another TLS than the one between a program and its NATS server.
+	// TLS makes the ends of wires use TLS with each other, through NATS, as [wire.Options].TLS
+	// configures. It is independent of TLS between a program and its NATS server.
 	TLS bool
 }
 

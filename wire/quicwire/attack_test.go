@@ -61,7 +61,8 @@ func (v *victim) call(node *asterisque.Node) error {
 	return err
 }
 
-// initial returns the first packet of a connection as it looks to whoever cannot decrypt it yet.
+// initial returns the first packet of a connection, in the form in which a receiver sees it before
+// decryption.
 func initial() []byte {
 	p := make([]byte, 1200)
 	rand.Read(p)
@@ -75,7 +76,7 @@ func initial() []byte {
 	return p
 }
 
-// forge sends first packets from so many addresses that never answer.
+// forge sends first packets from addresses that never answer, up to the given number of them.
 func (v *victim) forge(ctx context.Context, addresses int) (sent int) {
 	to, err := net.ResolveUDPAddr("udp", v.address)
 	require.NoError(v.t, err)
@@ -97,10 +98,10 @@ func (v *victim) forge(ctx context.Context, addresses int) (sent int) {
 	return sent
 }
 
-// catchUp waits until the victim has read what was sent before. It answers a packet of a version
-// that it does not know, unless it has many of those to answer. A machine that cannot read 8,000
-// packets a second would lose those of honest peers: that is a matter of the network, not of what a
-// handshake costs.
+// catchUp waits until the victim has read the packets sent before. The victim answers a packet of
+// an unknown version, unless too many such answers are pending. A machine that cannot read 8,000
+// packets a second would lose those of honest peers: that is a property of the network, not of the
+// cost of a handshake.
 func (v *victim) catchUp(ctx context.Context) {
 	c, err := net.Dial("udp", v.address)
 	require.NoError(v.t, err)
@@ -267,7 +268,7 @@ func TestHandshakesThatStopAtTheFirstPacketAreBoundedAlsoForOneAddress(t *testin
 	require.Empty(t, h.unreadOf)
 }
 
-// TestHandshakes_EndBeforeItIsTold has connections that end before quic-go tells of them.
+// TestHandshakes_EndBeforeItIsTold uses connections that end before quic-go reports them.
 func TestHandshakes_EndBeforeItIsTold(t *testing.T) {
 	var h handshakes
 	for range 2 {

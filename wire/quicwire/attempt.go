@@ -16,7 +16,7 @@ import (
 type attempt struct {
 	from       net.Addr // these are fixed
 	to         net.Addr
-	place      transport.Place  // nil: nobody was asked
+	place      transport.Place  // nil: there is no door
 	handshakes *handshakes      // of the listener
 	failed     chan<- wire.Wire // gets a handshake that failed, if there is room
 
@@ -55,8 +55,8 @@ func (a *attempt) complete() {
 	}
 }
 
-// cut is called when the place is lost. Before quic-go tells of the connection, nothing can close
-// it but the time limit of the handshake.
+// cut is called when the place is lost. Before quic-go has reported the connection, only the time
+// limit of the handshake can close it.
 func (a *attempt) cut() {
 	a.mu.Lock()
 	a.lost = true

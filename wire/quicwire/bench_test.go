@@ -62,7 +62,7 @@ func overEach(b *testing.B, run func(b *testing.B, sess *asterisque.Session)) {
 	}
 }
 
-// BenchmarkCall is a 64-byte echo by so many callers at once, both ends in this process.
+// BenchmarkCall is a 64-byte echo by concurrent callers, with both ends in this process.
 func BenchmarkCall(b *testing.B) {
 	for _, callers := range []int{1, 64, 1024} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
@@ -137,7 +137,8 @@ func BenchmarkCallsBesideBulkOverALossyPath(b *testing.B) {
 	}
 }
 
-// overPath returns so many sessions of one connection over a path with a round trip of 20 ms.
+// overPath returns sessions, one per stream of a single connection, over a path with a round trip
+// of 20 ms.
 func overPath(b *testing.B, loss float64, streams int) (sessions []*asterisque.Session, end func()) {
 	b.Helper()
 	l, here, client := serve(b, "quic://127.0.0.1:0")

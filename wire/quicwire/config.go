@@ -8,8 +8,8 @@ import (
 	"github.com/quic-go/quic-go"
 )
 
-// alpn is the application protocol that both sides agree on, so that nobody talks to something else
-// by mistake.
+// alpn is the application protocol that both sides agree on. It prevents accidental connections to
+// other protocols.
 const alpn = "asterisque/1"
 
 const scheme = "quic"
@@ -31,13 +31,13 @@ const (
 )
 
 // The codes with which this package ends a connection or one direction of a stream, for the peer's
-// error and for tools. 0 is an end in good order.
+// error and for tools. 0 is a graceful end.
 const (
 	codeClosed quic.StreamErrorCode      = 1 // the Wire was closed, and reads no more
-	codeUnused quic.ApplicationErrorCode = 2 // nobody opened a session
+	codeUnused quic.ApplicationErrorCode = 2 // the peer opened no session
 )
 
-// config is for connections on which the peer may open so many sessions.
+// config is for connections on which the peer may open up to incoming sessions.
 func config(incoming int64) *quic.Config {
 	return &quic.Config{
 		HandshakeIdleTimeout:           handshakeTime,
@@ -52,7 +52,7 @@ func config(incoming int64) *quic.Config {
 	}
 }
 
-// clientTLS returns a copy of c with what is missing filled in.
+// clientTLS returns a copy of c with unset fields filled in.
 func clientTLS(c *tls.Config, host string) *tls.Config {
 	c = withProtocol(c)
 	if c.ServerName == "" {
@@ -61,7 +61,7 @@ func clientTLS(c *tls.Config, host string) *tls.Config {
 	return c
 }
 
-// serverTLS returns a copy of c with what is missing filled in.
+// serverTLS returns a copy of c with unset fields filled in.
 func serverTLS(c *tls.Config) (*tls.Config, error) {
 	c = withProtocol(c)
 	if len(c.Certificates) == 0 && c.GetCertificate == nil && c.GetConfigForClient == nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// Conn is a connection that this side has dialled, for several sessions. It is safe for concurrent
-// use.
+// Conn is a connection that this side has dialled. It can carry several sessions. It is safe for
+// concurrent use.
 type Conn struct {
 	quic *quic.Conn // this is fixed
 
@@ -27,9 +27,10 @@ type Conn struct {
 	open   map[*streamConn]struct{} // guarded by mu: the streams that are not over
 }
 
-// Dial connects to a listener at "host:port". c is for TLS, as [wire.Options].TLS: it is copied,
-// and nil stands for verification by the roots of the system. start ends the wait, and has no
-// effect on the connection that is returned; without an answer Dial fails after 5 seconds.
+// Dial connects to a listener at "host:port". c configures TLS, as [wire.Options].TLS: it is
+// copied, and nil stands for verification by the roots of the system. start ends the wait of Dial,
+// and has no effect on the connection that is returned; without an answer Dial fails after 5
+// seconds.
 //
 // A connection without a session is closed by the listener after 30 seconds, or, if a node serves
 // it, after the time that a handshake may take: see Timeouts.Handshake there.
@@ -67,8 +68,8 @@ func dial(ctx context.Context, address string, c *tls.Config) (*Conn, error) {
 	return nil, first
 }
 
-// resolve returns the addresses of a host, those first that are likely to answer: without an answer
-// there is nothing but the handshake timeout to tell.
+// resolve returns the addresses of a host, with the most likely to answer first: an address that
+// does not answer costs the whole handshake timeout.
 func resolve(ctx context.Context, address string) ([]netip.AddrPort, error) {
 	host, service, err := net.SplitHostPort(address)
 	if err != nil {
@@ -93,9 +94,10 @@ func resolve(ctx context.Context, address string) ([]netip.AddrPort, error) {
 	return slices.Concat(v4, v6), nil
 }
 
-// dialOne connects from a socket of its own, which is closed with the connection. Because it is its
-// own, QUIC can do without an id in what the listener sends; with ids, a client whose address
-// changes thrice in a second could use up those that it has handed out, and be lost.
+// dialOne connects from a new socket, which is closed with the connection. Because no other
+// connection uses the socket, the listener's packets need no QUIC connection id; with ids, a client
+// could use up those that it has issued, and be lost, if its address changes three times in a
+// second.
 func dialOne(ctx context.Context, peer netip.AddrPort, c *tls.Config) (*quic.Conn, error) {
 	socket, err := new(net.ListenConfig).ListenPacket(ctx, "udp", ":0")
 	if err != nil {
@@ -117,7 +119,7 @@ func dialOne(ctx context.Context, peer netip.AddrPort, c *tls.Config) (*quic.Con
 }
 
 // Open returns the Wire of a new session, which the listener accepts as soon as something has been
-// written to it, or to one that was opened later. It does not wait; the error says that the
+// written to it, or to one that was opened later. It does not block. The error says that the
 // connection is closed, wrapping [net.ErrClosed], or why it failed, or that it has as many sessions
 // as the listener allows.
 func (c *Conn) Open() (wire.Wire, error) {
@@ -178,5 +180,6 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// ConnectionState says how the connection is protected and who the peer is.
+// ConnectionState returns the TLS state of the connection: its encryption and the certificates of
+// the peer.
 func (c *Conn) ConnectionState() tls.ConnectionState { return c.quic.ConnectionState().TLS }

@@ -8,12 +8,12 @@ import (
 
 const (
 	fewHandshakes = 16 // may be open before addresses have to prove themselves
-	// connections that quic-go has not told of, since it waits for more of the first message
+	// connections that quic-go has not reported yet, because their first message is incomplete
 	mostUnread   = 1024
 	mostUnreadOf = 64 // of one address
 )
 
-// handshakes counts connections whose handshake is not complete. Its methods may be called
+// handshakes counts connections with an incomplete handshake. Its methods may be called
 // concurrently.
 type handshakes struct {
 	mu       sync.Mutex

@@ -30,7 +30,7 @@ type listener struct {
 	done   chan struct{}  // closed by Close
 
 	start   sync.Once
-	door    transport.Door // nil: nobody is asked; fixed once started is closed
+	door    transport.Door // nil: there is no door; fixed once started is closed
 	started chan struct{}  // closed by Guard
 
 	handshakes handshakes
@@ -89,9 +89,9 @@ func (l *listener) await() {
 	}
 }
 
-// admit takes a connection, or refuses it, when its first packet is here and its address is known
-// or may be trusted. It watches over the handshake: if that fails, or the peer breaks the protocol
-// before a session has begun, Accept tells.
+// admit accepts or rejects a connection, when its first packet has arrived and its address is known
+// or may be trusted. If the handshake fails, or the peer breaks the protocol before a session has
+// begun, Accept returns the error.
 func (l *listener) admit(ctx context.Context, peer *quic.ClientInfo) (context.Context, error) {
 	l.await()
 	a := &attempt{from: peer.RemoteAddr, to: l.from.Conn.LocalAddr(), handshakes: &l.handshakes, failed: l.failed, open: true}
@@ -111,7 +111,8 @@ func (l *listener) admit(ctx context.Context, peer *quic.ClientInfo) (context.Co
 
 var errCrowd = errors.New("too many handshakes have stopped at their first packet")
 
-// run takes the connections whose handshake has got so far that they can be closed.
+// run accepts the connections that have reached the point of the handshake from which they can be
+// closed.
 func (l *listener) run() {
 	for {
 		c, err := l.quic.Accept(context.Background())
@@ -163,7 +164,7 @@ func (l *listener) Accept() (wire.Wire, error) {
 	select {
 	case <-l.done: // even if a Wire waits, too
 	default:
-		l.Guard(nil) // nobody has
+		l.Guard(nil) // unless it was called before
 		select {
 		case w := <-l.wires:
 			return w, nil
@@ -175,7 +176,8 @@ func (l *listener) Accept() (wire.Wire, error) {
 	return nil, fmt.Errorf("quicwire: accept: %w", net.ErrClosed)
 }
 
-// Close implements wire.Listener. Connections without a session are closed; the others go on.
+// Close implements wire.Listener. Connections without a session are closed; all other connections
+// stay open.
 func (l *listener) Close() error {
 	l.mu.Lock()
 	if l.closed {

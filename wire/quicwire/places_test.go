@@ -16,7 +16,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// countingDoor lets most in, some for a moment only, and counts their places and those on them.
+// countingDoor admits most connections, some only briefly, and counts their places and the places
+// on them.
 type countingDoor struct {
 	mu            sync.Mutex
 	entered, left int // guarded by mu

@@ -26,7 +26,7 @@ type relay struct {
 
 	mu     sync.Mutex
 	random *rand.Rand   // guarded by mu
-	client net.Addr     // guarded by mu: who has sent last
+	client net.Addr     // guarded by mu: the latest sender
 	back   *net.UDPConn // guarded by mu: what the server sees
 }
 
@@ -69,8 +69,7 @@ func endAll(l wire.Listener) {
 
 func (r *relay) address() string { return r.front.LocalAddr().String() }
 
-// rebind lets the server see another address from now on. What the server sends to the old one is
-// lost.
+// rebind changes the address that the server sees. Packets to the old address are lost.
 func (r *relay) rebind(t testing.TB) {
 	t.Helper()
 	back, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -90,7 +89,7 @@ func (r *relay) rebind(t testing.TB) {
 	})
 }
 
-// carry passes on what arrives at a socket until that is closed.
+// carry forwards the packets of a socket until it is closed.
 func (r *relay) carry(socket *net.UDPConn, on func(p []byte, from net.Addr)) {
 	type packet struct {
 		p    []byte

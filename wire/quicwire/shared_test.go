@@ -120,7 +120,7 @@ func TestAConnectionBoundsWhatAllItsSessionsBufferTogether(t *testing.T) {
 	t.Logf("%d bytes", filled.Load())
 	require.Less(t, filled.Load(), int64(most+80*32<<10))
 
-	for _, w := range readers { // whoever takes what is there makes room for the others
+	for _, w := range readers { // reading one wire makes room for all of them
 		filling.Go(func() { w.Close() })
 	}
 	filling.Wait()

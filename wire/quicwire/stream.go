@@ -18,7 +18,7 @@ const (
 	// how long Close waits for the peer to close as well, and how long the peer's writes are still
 	// taken
 	farewell = 100 * time.Millisecond
-	// how long a peer that has not closed may read what was written before Close
+	// the time for a peer that has not closed to read the data written before Close
 	lingers = 4 * time.Second
 )
 
@@ -46,24 +46,24 @@ func (w *quicWire) ConnectionState() tls.ConnectionState { return w.stream.conn.
 // Place implements transport.Admitted.
 func (w *quicWire) Place() transport.Place { return w.stream.placed() }
 
-// streamConn makes a net.Conn of a QUIC stream, whose own Close ends one direction only and must
-// not meet a Write.
+// streamConn makes a net.Conn of a QUIC stream. Close of the stream itself ends one direction only,
+// and must not run during a Write.
 //
-// Both sides end as TCP does: each says that it writes no more, and reads until the other says so
-// too. Only then is the stream over, and the connection may be closed by the side that dialled;
-// closing it sooner would take from the peer what it has received and not read. A peer that goes on
-// writing instead of closing is told after a moment that nobody reads, which ends its writes; that
-// this side then learns of its Close by the end of the connection only is the price.
+// Both sides end as TCP does: each ends its own direction, and reads until the other side has
+// ended too. Only then is the stream over, and the dialling side may close the connection; closing
+// it sooner would discard data that the peer has received and not read. A peer that continues to
+// write instead of closing gets a stop after a moment, which ends its writes. In that case, this
+// side learns of the peer's Close only by the end of the connection.
 type streamConn struct {
 	conn *quic.Conn // these are fixed
 	quic *quic.Stream
-	over func() // called once, when nobody needs the stream any more
+	over func() // called once, when the stream has no user any more
 
 	reading, writing sync.Mutex // held during Read and Write, and then by Close
 
 	mu     sync.Mutex
 	closed bool            // guarded by mu; no deadline is set once it is true but those of Close
-	place  transport.Place // guarded by mu; nil: nobody was asked
+	place  transport.Place // guarded by mu; nil: there is no door
 }
 
 // Read implements net.Conn.
@@ -94,7 +94,7 @@ func (s *streamConn) isClosed() bool {
 	return s.closed
 }
 
-// Close implements net.Conn. It waits for the peer's Close for a moment.
+// Close implements net.Conn. It blocks briefly for the peer's Close.
 func (s *streamConn) Close() error {
 	defer func() { leave(s.placed()) }()
 	s.mu.Lock()
@@ -141,7 +141,7 @@ func (s *streamConn) drain() bool {
 	}
 }
 
-// linger lets the peer read until it closes, or the time is up.
+// linger gives the peer time to read, until it closes or the time limit expires.
 func (s *streamConn) linger() {
 	defer s.over()
 	s.quic.SetReadDeadline(time.Now().Add(lingers))

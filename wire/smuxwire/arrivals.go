@@ -9,9 +9,8 @@ import (
 // perFrame is how many bytes a frame that waits costs besides its payload, for the library.
 const perFrame = 64
 
-// arrivals is what has arrived on a stream and was not read. The library counts payloads only, and
-// leaves it to the sender to keep to its window. What is counted in all is modulo 2^32, as on the
-// wire.
+// arrivals is the unread content of a stream. The library counts payloads only, and relies on the
+// sender to keep to its window. Totals are modulo 2^32, as on the wire.
 type arrivals struct {
 	granted uint32             // bytes that the peer may send in all
 	bytes   uint32             // that it has sent
@@ -29,7 +28,7 @@ func (a *arrivals) arrived(bytes int, c *crowd) {
 // excess returns how many bytes the peer has sent that it may not.
 func (a *arrivals) excess() int { return max(int(int32(a.bytes-a.granted)), 0) }
 
-// taken counts so many bytes that were read.
+// taken counts bytes that were read.
 func (a *arrivals) taken(bytes int, c *crowd) {
 	for bytes > 0 && a.sizes.Len() > 0 {
 		left := int(*a.sizes.Peek()) - a.read
@@ -74,7 +73,7 @@ func newCrowd(most, mostOfOne int) *crowd {
 // full reports whether there are as many frames as there may be.
 func (c *crowd) full() bool { return c.frames.Load() >= int64(c.most) || c.crowded.Load() > 0 }
 
-// joined counts one more frame of a stream that has so many now.
+// joined counts one more frame of a stream, which has now frames in total.
 func (c *crowd) joined(now int) {
 	c.frames.Add(1)
 	if now == c.mostOfOne {

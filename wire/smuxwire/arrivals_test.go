@@ -18,7 +18,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// raw is a peer that sends smux frames as it likes. Of what comes to it, it keeps the windows.
+// raw is a peer that sends arbitrary smux frames. From its received frames, it keeps only the
+// windows.
 type raw struct {
 	t       *testing.T
 	version byte
@@ -69,7 +70,7 @@ func (r *raw) listen() {
 	}
 }
 
-// limit waits until the peer may send so many bytes on a stream.
+// limit waits until the window of a stream reaches the given number of bytes.
 func (r *raw) limit(id, bytes uint32) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -143,7 +144,7 @@ func TestAPeerThatSendsBeyondItsWindowIsCutOff(t *testing.T) {
 		_, err := w.ReadFrame(0)
 		require.NoError(t, err)
 	}
-	r.limit(1, initialWindow*3/2) // the library tells after each half
+	r.limit(1, initialWindow*3/2) // the library sends an update after each half
 	for range initialWindow / 2 / len(piece) {
 		require.NoError(t, r.send(commandData, 1, piece))
 	}

@@ -53,8 +53,8 @@ func (v *victim) dial(from string) (net.Conn, error) {
 	return attack.DialFrom(from, v.address)
 }
 
-// honest makes 20 sessions, four at a time, on connections whose packets take 50 ms, and returns
-// how many could call.
+// honest makes 20 sessions, four at a time, on connections with a delay of 50 ms, and returns the
+// number of successful calls.
 func (v *victim) honest(from string) int {
 	node := asterisque.NewNode()
 	defer node.Close()

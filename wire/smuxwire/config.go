@@ -25,15 +25,15 @@ type config struct {
 }
 
 // WithWires sets how many wires a Mux can have at once, whichever side opened them: 1 or more, 128
-// by default. What the peer opens beyond that is closed at once. The product with the window must
-// be less than 2 GiB.
+// by default. A further Wire of the peer is closed at once. The product with the window must be
+// less than 2 GiB.
 func WithWires(n int) Option {
 	return func(c *config) { c.wires = n }
 }
 
 // WithWindow sets how many bytes of a Wire the peer may send before they are read: 256 KiB, the
-// least and the default, or more. A Wire moves at most a window per round trip, so long ways with
-// much bandwidth need a larger one.
+// minimum and the default, or more. A Wire transfers at most a window per round trip, so a path
+// with a long round trip and much bandwidth needs a larger one.
 func WithWindow(bytes int) Option {
 	return func(c *config) { c.window = bytes }
 }
@@ -61,10 +61,10 @@ func newConfig(opts []Option) (config, error) {
 // about windows come through.
 const spare = 64 << 10
 
-// smux returns the settings for the library. Version 1 has no windows: there the buffer of the
-// connection, which all streams share, is filled by one slow reader, and then nobody gets anything.
-// Version 2 has a window for each stream, but the library still has the common buffer; so it has to
-// be as large as all windows together.
+// smux returns the settings for the library. Version 1 has no windows: there one slow reader fills
+// the buffer of the connection, which all streams share, and then blocks all of them. Version 2 has
+// a window for each stream, but the library still has the common buffer; so it has to be as large
+// as all windows together.
 func (c config) smux() *smux.Config {
 	s := smux.DefaultConfig()
 	s.Version = c.version

@@ -27,7 +27,7 @@ const (
 	commandUpdate = 4 // UPD: how much was read, and the window; 4 bytes each
 )
 
-// events is told about frames before the library gets them, and before they are sent.
+// events receives frames before the library gets them, and before they are sent.
 type events interface {
 	opened(id uint32) error          // by the peer
 	closed(id uint32)                // by the peer
@@ -36,13 +36,12 @@ type events interface {
 	granted(id, limit uint32)        // to the peer: how many bytes it may send in all
 }
 
-// conn is the connection below smux. It reads ahead, for the library reads each header and each
-// payload by itself, and it looks at the headers to tell what the library does not: that the peer
-// has closed a stream (its writer would wait for ever), and what is wrong with a peer that speaks
-// something else.
+// conn is the connection below smux. It reads ahead, because the library reads each header and each
+// payload separately. It inspects the headers to report events that the library does not: the peer
+// has closed a stream (its writer would wait for ever), or the peer uses another protocol.
 //
-// It also looks at what the library leaves to the peer: to send no more than a window admits, and
-// no crowd of small frames. While the crowd is full, it does not read.
+// It also enforces limits that the library leaves to the peer: to send no more than a window
+// allows, and no crowd of small frames. While the crowd is full, it does not read.
 type conn struct {
 	io.ReadWriteCloser // these are fixed
 	version            byte
@@ -59,7 +58,7 @@ type conn struct {
 	closed  chan struct{} // closed by Close
 	once    sync.Once     // closes ReadWriteCloser
 
-	place transport.Place // of the connection; nil: nobody was asked; fixed
+	place transport.Place // of the connection; nil: there is no door; fixed
 }
 
 func newConn(c io.ReadWriteCloser, version byte, on events) *conn {
@@ -185,8 +184,8 @@ func (c *conn) stranger() error {
 const farewell = time.Second
 
 // Close implements io.Closer. It ends writing at once. Reading ends when the peer has closed as
-// well, or after farewell: what is still coming must be taken from the system, which would
-// otherwise reset the connection and lose what the peer has not read yet.
+// well, or after farewell: bytes that still arrive must be read from the system, which would
+// otherwise reset the connection and lose data that the peer has not read yet.
 func (c *conn) Close() error {
 	if c.closing.Swap(true) {
 		return nil

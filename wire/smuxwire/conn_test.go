@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// log keeps what it is told.
+// log keeps the events that it receives.
 type log []string
 
 func (l *log) opened(id uint32) error { *l = append(*l, fmt.Sprint("opened ", id)); return nil }
@@ -77,7 +77,7 @@ func FuzzStrangers(f *testing.F) {
 		p.SetWriteDeadline(time.Now().Add(10 * time.Second))
 		p.Write(sent)
 		p.Close()
-		for { // every Wire ends, whatever was sent
+		for { // every Wire ends, regardless of the frames sent
 			w, err := m.Accept()
 			if err != nil {
 				break

@@ -13,7 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// listener is a Listener whose connections carry many wires.
+// listener is a Listener on connections that carry many wires.
 type listener struct {
 	ln   net.Listener // these are fixed
 	url  string
@@ -31,17 +31,17 @@ type result struct {
 	err error
 }
 
-// Listen makes a Listener of ln, which it owns from now on: each connection becomes a [Mux], and
-// Accept returns the wires that the peers open on any of them. url is what its URL returns. The
-// options have been checked if an earlier [Server] with the same ones has succeeded; wrong ones are
-// the error of Accept.
+// Listen makes a Listener of ln. The Listener owns ln. Each connection becomes a [Mux], and Accept
+// returns the wires that the peers open on any of them. url is the value that its URL returns. The
+// options have been checked if an earlier [Server] with the same ones has succeeded; invalid ones
+// are the error of Accept.
 //
 // ln may be a socket that another process has handed over, as [net.FileListener] makes one of
 // [wire.InheritedFile]. For peers that dial "smux+tls://" there is a [tls.NewListener] around it,
 // with the application protocol (ALPN) "asterisque.smux/1".
 //
-// The Listener is [transport.Guarded]: a node that serves it admits each connection before anything
-// is spent on it, and each Wire.
+// The Listener is [transport.Guarded]: a node that serves it admits each connection before it
+// spends resources on it, and each Wire.
 func Listen(ln net.Listener, url string, opts ...Option) wire.Listener {
 	return &listener{ln: ln, url: url, opts: opts, waiting: make(chan result), closed: make(chan struct{})}
 }
@@ -67,7 +67,7 @@ func (l *listener) acceptLoop(d transport.Door) {
 	}
 }
 
-// take makes a Mux of a connection, if d lets it in.
+// take makes a Mux of a connection, if d admits it.
 func (l *listener) take(c net.Conn, d transport.Door) {
 	var up atomic.Pointer[Mux]
 	place, err := enter(d, c, func() {
@@ -119,7 +119,7 @@ func (l *listener) serve(m *Mux) {
 			m.leave()
 			m.closeWaiting()
 		case none && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, net.ErrClosed):
-			// nobody would learn of it otherwise
+			// the failure would stay hidden otherwise
 			l.put(result{wire.FromConn(failed{m.conn, m.Err()}), nil})
 		}
 		return
@@ -154,7 +154,7 @@ func (l *listener) Accept() (wire.Wire, error) {
 	select {
 	case <-l.closed:
 	default:
-		l.Guard(nil) // nobody has
+		l.Guard(nil) // unless it was called before
 		select {
 		case r := <-l.waiting:
 			return r.w, r.err

@@ -22,7 +22,7 @@ type Mux struct {
 	conn  *conn
 	odd   uint32          // 1: the streams of this side have odd numbers
 	tls   *tls.Conn       // nil without TLS
-	place transport.Place // of the connection; nil: nobody was asked
+	place transport.Place // of the connection; nil: there is no door
 
 	accepted chan wire.Wire
 	opens    chan struct{} // has room for one: streams are opened one at a time
@@ -44,7 +44,7 @@ func (m *Mux) Done() <-chan struct{} { return m.ctx.Done() }
 // Err returns nil while the Mux is up, and then why it ended.
 func (m *Mux) Err() error { return context.Cause(m.ctx) }
 
-// Close closes all wires, and then the connection. What has been written still arrives. Repeated
+// Close closes all wires, and then the connection. Data written before still arrives. Repeated
 // calls return nil.
 func (m *Mux) Close() error {
 	m.end(errMuxClosed)
@@ -70,8 +70,7 @@ func (m *Mux) fail(cause error) {
 	m.sess.Close() // an error could only say that it was closed already
 }
 
-// leave lets the Mux end with its last Wire, which it does at once if there is none, and accept no
-// more.
+// leave ends the Mux with its last Wire, at once if there is none. The Mux accepts no more wires.
 func (m *Mux) leave() {
 	m.mu.Lock()
 	m.leaving = true

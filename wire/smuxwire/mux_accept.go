@@ -10,8 +10,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// acceptLoop takes the streams that the peer opens, so that the library never waits for somebody to
-// do so.
+// acceptLoop takes the streams that the peer opens, so that the library never waits for an
+// AcceptStream.
 func (m *Mux) acceptLoop() {
 	for tries, refused := 0, 0; ; {
 		opened, err := m.sess.AcceptStream()
@@ -37,7 +37,7 @@ func (m *Mux) acceptLoop() {
 // mostRefused is how many streams a peer may open in a row that there is no room for.
 const mostRefused = 1024
 
-// take lets a stream that the peer has opened wait for Accept. It reports false if there is no room
+// take queues a stream that the peer has opened for Accept. It reports false if there is no room
 // for it.
 func (m *Mux) take(opened *smux.Stream) bool {
 	s, room := m.begin(opened)
@@ -96,8 +96,8 @@ func (m *Mux) begin(opened *smux.Stream) (s *stream, room bool) {
 // peer has closed already.
 const closing = 4
 
-// hasRoomLocked reports whether there are no more wires than there may be. Those that the peer has
-// closed do not count, unless they are far too many: it may open others instead before this side
+// hasRoomLocked reports whether the number of wires is within the limit. Wires that the peer has
+// closed do not count, unless they are far too many: the peer may open new ones before this side
 // has closed them too.
 func (m *Mux) hasRoomLocked() bool {
 	switch {
@@ -159,7 +159,7 @@ func (m *Mux) next(stop <-chan struct{}) (wire.Wire, error) {
 	}
 }
 
-// closeWaiting closes the wires that nobody will accept.
+// closeWaiting closes the wires that are not accepted yet.
 func (m *Mux) closeWaiting() {
 	for {
 		select {

@@ -2,8 +2,8 @@ package smuxwire
 
 import "fmt"
 
-// arriving implements events. The library would throw away what arrives for a stream before it has
-// finished opening it, so that waits.
+// arriving implements events. The library would discard frames for a stream that it has not
+// finished opening, so they wait here.
 func (m *Mux) arriving(id uint32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

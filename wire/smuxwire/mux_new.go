@@ -13,13 +13,13 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// Client makes a Mux of a connection that this side has made. It owns c from now on. Of c are
-// required: bytes arrive in order and without loss; one Read and one Write may run at the same
-// time, and Close at any time, which ends both. The error is that of an option.
+// Client makes a Mux of a connection that this side has dialled. The Mux owns c. c has to carry
+// bytes in order and without loss; one Read and one Write may run at the same time, and Close at
+// any time, which ends both. The error is that of an option.
 func Client(c io.ReadWriteCloser, opts ...Option) (*Mux, error) { return newMux(c, true, nil, opts) }
 
-// Server makes a Mux of a connection that the other side has made. Otherwise it is as [Client];
-// that the two differ is all that matters.
+// Server makes a Mux of a connection that the other side has dialled. Otherwise it is as [Client];
+// one end has to be a Client and the other a Server.
 func Server(c io.ReadWriteCloser, opts ...Option) (*Mux, error) { return newMux(c, false, nil, opts) }
 
 // newMux makes a Mux that leaves place when its connection has been closed.

@@ -8,7 +8,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// Open opens a Wire. It needs no answer, and waits only while the connection is full; ctx ends the
+// Open opens a Wire. It needs no answer, and blocks only while the connection is full; ctx ends the
 // wait. The peer gets the Wire from Accept. Errors: [ErrFull]; that of ctx; why the Mux has ended.
 func (m *Mux) Open(ctx context.Context) (wire.Wire, error) {
 	type result struct {

@@ -55,7 +55,7 @@ func TestAPeerOfAnotherVersionIsToldApartQuickly(t *testing.T) {
 	})
 }
 
-// dialTo dials somebody who does not speak smux, and requires an error with these parts.
+// dialTo dials a peer that does not use smux, and requires an error with these parts.
 func dialTo(t *testing.T, peer func(net.Conn), parts ...string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -224,7 +224,7 @@ func TestAnAcceptedWireNeedsNoReferenceOfTheLibrary(t *testing.T) {
 	client, server := muxes(t)
 	a, b := open(t, client, server)
 	for range 3 {
-		runtime.GC() // the library closes accepted streams that nobody refers to
+		runtime.GC() // the library closes accepted streams without references
 	}
 	pingPong(t, a, b)
 }

@@ -1,9 +1,9 @@
 // Package smuxwire carries many sessions over one connection, with smux version 2: each Wire is a
-// stream of it, opened in no time, with a window of its own. So a session whose reader is slow
-// holds up itself and none of the others, which the limits of each session and the window of each
-// stream see to together.
+// stream of it, opened without a round trip, with its own window. So a session with a slow reader
+// delays only itself: the limits of each session and the window of each stream ensure that
+// together.
 //
-// Importing the package registers the schemes "smux", over TCP, and "smux+tls" with
+// An import of the package registers the schemes "smux", over TCP, and "smux+tls" with
 // [wire.Register]:
 //
 //	import _ "github.com/asterisque-go/asterisque/wire/smuxwire"
@@ -13,50 +13,49 @@
 //
 // Wires that are dialled to the same address, with the same *tls.Config, share one connection,
 // which is closed when the last of them is. [Client] and [Server] make a [Mux] of any connection,
-// for programs that decide for themselves what shares what. Either side can open wires.
+// for applications that assign wires to connections themselves. Either side can open wires.
 //
 // # When to use it
 //
-// One session runs any number of calls at once; it needs no second one for speed, nor for its
-// streams. Several are for what has to be apart: users behind a gateway, each with limits, services
-// and an end of its own. Every message crosses two more goroutines than over TCP, and all wires
-// share the connection's fate and its order of arrival.
+// One session runs any number of calls at once; a second one improves neither speed nor streams.
+// Several sessions are for users that have to be kept apart: users behind a gateway, each with its
+// own limits, services and end. Every message crosses two more goroutines than over TCP, and all
+// wires share the fate of the connection and its order of delivery.
 //
 // # Concurrency and errors
 //
 // The methods of a Mux may be called concurrently. When its connection fails, or the peer does not
-// speak version 2 of smux, all its wires fail with the reason; in good order, with io.EOF, ends
-// only a Wire that the peer has closed.
+// use version 2 of smux, all its wires fail with the reason. Only a Wire that the peer has closed
+// ends gracefully, with io.EOF.
 //
 // # Limits
 //
-// A Mux holds at most [WithWires] wires, and for each of them at most [WithWindow] bytes that have
-// arrived and were not read. To send more than a window admits breaks the protocol, and ends the
-// connection.
+// A Mux holds at most [WithWires] wires, and for each of them at most [WithWindow] unread bytes.
+// A peer that exceeds a window breaks the protocol, which ends the connection.
 //
-// A frame of smux takes memory besides its payload, and a peer that keeps to its windows may send
-// as many small ones as they have bytes. So a Wire may have one for each 64 bytes of its window
-// that was not read, 4,096 by default. While one has as many, the connection is not read, and none
-// of its wires gets anything: a slow reader holds up the others if its peer sends less than 64
-// bytes at a time. A session is no slow reader, but for one that stands still, and ends for it.
+// A frame of smux takes memory besides its payload, and a peer within its windows may send up to
+// one frame per byte. So a Wire may have one unread frame for each 64 bytes of its window, 4,096 by
+// default. At that limit, the connection is not read, and all its wires block: a slow reader delays
+// all wires if its peer sends less than 64 bytes at a time. A session is no slow reader, except one
+// that is blocked, which ends for that reason.
 //
-// In all these are wires × window bytes of payloads, and as much once more for frames: 64 MiB by
-// default, and up to twice that in memory, since the library rounds up what it takes. Besides, a
-// connection has some 200 KiB, and an idle Wire 2 KiB, and up to 128 KiB if it once had many
-// frames.
+// In total, a Mux holds up to wires × window bytes of payloads, and the same amount again for
+// frames: 64 MiB by default, and up to twice that in memory, since the library rounds up its
+// allocations. In addition, a connection takes some 200 KiB, and an idle Wire 2 KiB, or up to 128
+// KiB if it once had many frames.
 //
-// Both sides send a few bytes every 10 seconds, and give up a connection from which nothing has
-// come for 30.
+// Both sides send a few bytes every 10 seconds, and consider a connection lost from which nothing
+// has arrived for 30.
 //
-// A node that serves a listener lets each connection in before anything is spent on it, and closes
-// it when it has carried no session for the time that a handshake may take. Of the wires on one
-// connection, 16 may be in their handshake while half of the node's places are taken; further ones
-// are closed at once, so a program that begins many sessions at the same time tries again then. A
-// peer that opens 1,024 in that time, while no session comes of any, is cut off, as is one that
-// opens 1,024 in a row which there is no room for.
+// A node that serves a listener admits each connection before it spends resources on it, and
+// closes it when it has carried no session for the time limit of a handshake. On one connection, 16
+// wires may be in their handshake while half of the node's places are taken. Further wires are
+// closed at once, so a program that starts many sessions at the same time then has to retry. A peer
+// that opens 1,024 in that time, without a session on any, is disconnected; so is one that opens
+// 1,024 in a row beyond the limit.
 //
-// With TLS, the application protocol (ALPN) is "asterisque.smux/1", so that "tls" and "smux+tls" do
-// not talk to each other by mistake.
+// With TLS, the application protocol (ALPN) is "asterisque.smux/1", so that "tls" and "smux+tls"
+// do not connect to each other by mistake.
 package smuxwire
 
 import (

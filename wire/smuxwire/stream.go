@@ -28,7 +28,7 @@ type stream struct {
 	mu    sync.Mutex      // also guards the write deadline, and smux until it is set
 	ended bool            // guarded by mu; the peer has closed, and all that it sent has arrived
 	in    arrivals        // guarded by mu
-	place transport.Place // guarded by mu; nil: nobody was asked
+	place transport.Place // guarded by mu; nil: there is no door
 }
 
 // owner is what a stream knows of its Mux.
@@ -58,8 +58,8 @@ func (s *stream) begin(opened *smux.Stream) {
 	}
 }
 
-// end is called when the peer has closed the stream. Since the library lets a writer wait on, its
-// deadline ends that.
+// end is called when the peer has closed the stream. The library does not wake a waiting writer, so
+// end sets its deadline.
 func (s *stream) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,8 +81,8 @@ func (s *stream) hasEnded() bool {
 func (s *stream) Read(p []byte) (int, error) {
 	n, err := s.read(p)
 	if err == nil || n > 0 {
-		// an error beside bytes only says that the peer could not be told of them; if it matters,
-		// the next Read says so
+		// an error beside bytes only means that the window update failed; if it matters, the next
+		// Read returns it
 		return n, nil
 	}
 	if errors.Is(err, smux.ErrTimeout) {
@@ -90,7 +90,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	}
 	ended := s.hasEnded()
 	if n, _ := s.read(p); n > 0 {
-		// the library may tell the end of the connection before it gives the last bytes
+		// the library may report the end of the connection before the last bytes
 		return n, nil
 	}
 	switch {
@@ -122,11 +122,11 @@ func (s *stream) forget() {
 
 var errCut = fmt.Errorf("the connection below, which carries other wires too, has ended: %w", io.ErrUnexpectedEOF)
 
-// pieces holds buffers of frameSize bytes that nobody uses.
+// pieces holds unused buffers of frameSize bytes.
 var pieces = sync.Pool{New: func() any { return new([frameSize]byte) }}
 
-// Write implements net.Conn. It copies p, because the library keeps what it could not write in
-// time, and sends it later, whatever is in it by then.
+// Write implements net.Conn. It copies p, because the library keeps bytes that it could not write
+// in time, and sends them later with whatever content they have then.
 func (s *stream) Write(p []byte) (int, error) {
 	written := 0
 	for written < len(p) {
@@ -159,15 +159,15 @@ func (s *stream) writeError(err error) error {
 	return err
 }
 
-// Close implements net.Conn. It wakes all who wait at once; that the peer has to be told, it waits
-// for only briefly.
+// Close implements net.Conn. It wakes all waiting goroutines at once, and blocks only briefly for
+// the notification of the peer.
 func (s *stream) Close() error {
 	told := make(chan struct{})
 	go func() {
-		// ends when the peer is told, or with the Mux; at the latest after the library's time limit
-		// of 30 seconds
+		// ends when the peer is notified, or with the Mux; at the latest after the library's time
+		// limit of 30 seconds
 		defer close(told)
-		s.smux.Close() // an error could only say that the peer was not told
+		s.smux.Close() // its only error is that the peer was not notified
 		s.mux.remove(s)
 	}()
 	timer := time.NewTimer(farewell / 10)
@@ -180,10 +180,10 @@ func (s *stream) Close() error {
 	return nil
 }
 
-// refuse closes a stream that there is no room for. It waits until the peer is told: a peer that
-// opens streams and does not read is not read either.
+// refuse closes a stream beyond the limit. It blocks until the peer is notified: a peer that opens
+// streams and does not read is not read either.
 func (s *stream) refuse() {
-	s.smux.Close() // an error could only say that the peer was not told
+	s.smux.Close() // its only error is that the peer was not notified
 	s.mux.remove(s)
 	leave(s.placed())
 }

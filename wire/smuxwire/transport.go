@@ -68,8 +68,8 @@ func (t *smuxTransport) Dial(ctx context.Context, u *url.URL, o wire.Options) (w
 	}
 }
 
-// make makes the connection of d, and opens the first Wire before anybody shares it: it might end
-// with the Wire of another one otherwise. If that fails, d is found no more.
+// make makes the connection of d, and opens the first Wire before d is shared: the connection could
+// end with another caller's Wire otherwise. If that fails, d is removed.
 func (t *smuxTransport) make(ctx context.Context, k key, d *dialled) (w wire.Wire, err error) {
 	defer func() {
 		if d.err != nil {
@@ -77,7 +77,7 @@ func (t *smuxTransport) make(ctx context.Context, k key, d *dialled) (w wire.Wir
 		}
 		close(d.made)
 	}()
-	d.err = context.Canceled // stays if a callback of TLS panics: the others try by themselves
+	d.err = context.Canceled // stays if a callback of TLS panics: waiting callers retry
 	d.mux, err = t.connect(ctx, k)
 	if err == nil {
 		w, err = d.mux.Open(ctx)
@@ -120,7 +120,7 @@ func (t *smuxTransport) connect(ctx context.Context, k key) (*Mux, error) {
 		return nil, err
 	}
 	transport.BoundUnsent(c)
-	return Client(c, func(c *config) { c.waiting = 0 }) // nobody would accept
+	return Client(c, func(c *config) { c.waiting = 0 }) // there is no Accept
 }
 
 // Listen implements wire.Transport.
@@ -148,7 +148,7 @@ func (t *smuxTransport) Listen(ctx context.Context, u *url.URL, o wire.Options) 
 	return &knownListener{Listen(ln, found).(*listener), socket, private}, nil
 }
 
-// knownListener is a listener of which is known what is below.
+// knownListener is a listener with a known socket below it.
 type knownListener struct {
 	*listener
 	socket  *net.TCPListener // these are fixed

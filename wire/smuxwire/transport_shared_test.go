@@ -32,7 +32,7 @@ func (l *counting) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// acceptAll accepts what comes until l is closed, and closes it then.
+// acceptAll accepts wires until l is closed, and then closes them.
 func acceptAll(t *testing.T, l wire.Listener) {
 	over := make(chan struct{})
 	go func() { // ends with l

@@ -89,8 +89,8 @@ func (c *child) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// died returns why the child has ended, which it is expected to do now. It returns nil for a child
-// that goes on, or has ended well.
+// died waits a moment for the child to end, and returns the reason. It returns nil if the child
+// continues, or has ended with exit status 0.
 func (c *child) died() error {
 	timer := time.NewTimer(moment)
 	defer timer.Stop()
@@ -180,8 +180,8 @@ func (w *childWire) Close() error {
 	return err
 }
 
-// ReadFrame implements wire.Wire. Where the child has printed instead of speaking the protocol, the
-// error says so.
+// ReadFrame implements wire.Wire. If the child has printed text instead of frames, the error quotes
+// it.
 func (w *childWire) ReadFrame(max int) ([]byte, error) {
 	frame, err := w.framed.ReadFrame(max)
 	if err == nil || errors.Is(err, net.ErrClosed) {
@@ -192,7 +192,7 @@ func (w *childWire) ReadFrame(max int) ([]byte, error) {
 		return nil, err
 	case errors.Is(err, wire.ErrFrameTooLarge):
 		return nil, fmt.Errorf("%w: %s", err, printedError(printed))
-	default: // what was cut is not a frame
+	default: // truncated text is not a frame
 		return nil, fmt.Errorf("%w (%v)", printedError(printed), err)
 	}
 }

@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// replace makes fd stand for what is behind by.
+// replace makes fd refer to the file of by.
 func replace(by, fd int) error { return os.NewSyscallError("dup2", syscall.Dup2(by, fd)) }

@@ -20,12 +20,12 @@ type config struct {
 	grace time.Duration
 }
 
-// WithLogger sets where the lines of the child's standard error go, if its Cmd has no Stderr; the
-// default is slog.Default(). They have level Info.
+// WithLogger sets the logger for the lines of the child's standard error, if its Cmd has no Stderr;
+// the default is slog.Default(). They have level Info.
 func WithLogger(l *slog.Logger) Option { return func(c *config) { c.log = l } }
 
 // WithGrace sets how long Close waits for the child to end before it kills it, 5 seconds by
-// default. 0 kills it at once.
+// default. With 0, Close kills it at once.
 func WithGrace(d time.Duration) Option { return func(c *config) { c.grace = d } }
 
 func newConfig(opts []Option) (config, error) {
@@ -42,10 +42,10 @@ func newConfig(opts []Option) (config, error) {
 	return c, nil
 }
 
-// Start starts cmd and returns the Wire to it, which owns cmd from now on. cmd must have neither
-// Stdin nor Stdout. If it has a Stderr, that gets the lines of the child's standard error, one by
-// each Write, with their ends; otherwise they are logged. The Wire must be closed, also when the
-// child has ended.
+// Start starts cmd and returns the Wire to it. The Wire owns cmd. cmd must have neither Stdin nor
+// Stdout. A Stderr of cmd receives the lines of the child's standard error, one by each Write, with
+// their line ends; without one they are logged. The Wire must be closed, also when the child has
+// ended.
 //
 // If cmd was made by [exec.CommandContext], the child also ends with that context.
 func Start(cmd *exec.Cmd, opts ...Option) (wire.Wire, error) {
@@ -87,8 +87,8 @@ func start(cmd *exec.Cmd, opts []Option) (wire.Wire, error) {
 	return &childWire{wire.FromConn(c).(framed), c}, nil
 }
 
-// pipes are the three pipes to a child. They are files, so that the end of the child does not
-// depend on who else has them open, as it does with exec's own.
+// pipes are the three pipes to a child. They are files, so that the end of the child is visible
+// even if another process has them open, unlike with the pipes of package exec.
 type pipes struct {
 	in, out, err                *os.File // the parent's ends
 	childIn, childOut, childErr *os.File

@@ -11,20 +11,20 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// Stdio returns the Wire to the parent, over this program's standard input and output, which belong
-// to the Wire from now on. What the program prints to standard output goes to standard error, and
-// its standard input is empty. It is to be called once, before anything is printed. The error says
-// that standard input or output is not a pipe: the program was started by hand, or by a parent that
-// does not speak this protocol, or Stdio was called before.
+// Stdio returns the Wire to the parent, over this program's standard input and output. The Wire
+// owns both. After the call, prints to standard output go to standard error, and standard input is
+// empty. Call it once, before any output. The error says that standard input or output is not a
+// pipe: the program was started by hand, or by a parent that does not use this protocol, or Stdio
+// was called before.
 //
 // The Wire ends, with io.EOF, when the parent closes it, or dies. The program should end then; the
-// parent waits a while for that.
+// parent waits for a grace period.
 //
-// Standard output and standard error lead nowhere when the parent has died. A Go program that
-// writes there is killed by SIGPIPE (see [os/signal]), and so would be one that logs a line before
-// it cleans up. Stdio takes that signal, as [signal.Notify] does, for as long as the program runs,
-// so that such a write is an error (EPIPE) and nothing more. [signal.Reset] would undo that.
-// Programs that this one starts are still killed by the signal.
+// When the parent has died, standard output and standard error have no reader. A Go program that
+// writes to them is killed by SIGPIPE (see [os/signal]), even by a log line before it cleans up.
+// Stdio catches that signal, as [signal.Notify] does, for as long as the program runs, so that such
+// a write only returns an error (EPIPE). [signal.Reset] would undo that. Programs that this one
+// starts are still killed by the signal.
 func Stdio() (wire.Wire, error) {
 	for _, f := range []*os.File{os.Stdin, os.Stdout} {
 		if info, err := f.Stat(); err != nil || info.Mode()&(os.ModeNamedPipe|os.ModeSocket) == 0 {

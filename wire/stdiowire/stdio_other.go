@@ -4,8 +4,8 @@ package stdiowire
 
 import "os"
 
-// take returns standard input and output, and lets the variables of package os stand for something
-// harmless.
+// take returns standard input and output, and replaces the variables of package os by harmless
+// files.
 func take() (in, out *os.File, err error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {

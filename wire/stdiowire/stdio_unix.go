@@ -24,8 +24,7 @@ func take() (in, out *os.File, err error) {
 	return in, out, nil
 }
 
-// move returns what is behind fd as a file of its own, and puts what is behind other into its
-// place.
+// move returns the file of fd under a new descriptor, and makes fd refer to the file of other.
 func move(fd, other int, name string) (*os.File, error) {
 	syscall.ForkLock.RLock() // so that no process started meanwhile keeps the pipe open
 	own, err := syscall.Dup(fd)

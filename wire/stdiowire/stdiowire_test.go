@@ -48,7 +48,7 @@ func TestTheWireOfAParent(t *testing.T) {
 	wiretest.Run(t, func(t *testing.T) (a, b wire.Wire) { return relayed(t) })
 }
 
-// relayed returns the Wire to a child that only passes on, and what is behind it.
+// relayed returns the Wire to a child that only relays, and the Wire behind it.
 func relayed(t *testing.T) (parent, behind wire.Wire) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

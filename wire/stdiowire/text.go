@@ -47,7 +47,7 @@ func (w logWriter) Write(line []byte) (int, error) {
 // taken for one: a length of four letters would be above 150 MB.
 type quoted struct {
 	first []byte
-	done  bool // what comes does not matter
+	done  bool // further text is ignored
 }
 
 func (q *quoted) add(p []byte) {

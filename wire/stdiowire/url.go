@@ -20,8 +20,8 @@ const scheme = "stdio"
 //   - "stdio:plugin", with a program that is looked up in PATH
 //
 // as Start does with these options. The context of Dial has no effect on the child. It is for
-// programs whose URLs come from people who may run programs. [wire.Listen] does not know the
-// scheme: see [Stdio]. A second call is an error.
+// applications that take URLs only from users with permission to run programs. [wire.Listen] does
+// not support the scheme: see [Stdio]. A second call is an error.
 func Register(opts ...Option) error {
 	if _, err := newConfig(opts); err != nil {
 		return fmt.Errorf("stdiowire: register: %w", err)

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 )
 
-// Addr returns the address of an end that has none in a network.
+// Addr returns the address of an end outside of IP networks.
 func Addr(network, name string) net.Addr { return addr{network, name} }
 
 type addr struct{ network, name string }
@@ -16,8 +16,8 @@ func (a addr) Network() string { return a.network }
 // String implements net.Addr.
 func (a addr) String() string { return a.name }
 
-// Addrs returns the addresses of the ends of c, as [net.Conn] has them. Where c does not know them,
-// they are "local" and "remote" in the network.
+// Addrs returns the addresses of the ends of c, as [net.Conn] has them. For a missing one, it
+// returns "local" or "remote" in the network.
 func Addrs(c any, network string) (local, remote net.Addr) {
 	if n, ok := c.(interface{ LocalAddr() net.Addr }); ok {
 		local = n.LocalAddr()
@@ -34,8 +34,8 @@ func Addrs(c any, network string) (local, remote net.Addr) {
 	return local, remote
 }
 
-// IsHere reports whether an address is on this machine: it is a loopback address, or in none of the
-// networks that others have part in ("unix", "mem", "pipe", "stdio"). It is false for nil.
+// IsHere reports whether an address is on this machine: it is a loopback address, or of a local
+// network type ("unix", "mem", "pipe", "stdio"). It is false for nil.
 func IsHere(a net.Addr) bool {
 	if a == nil {
 		return false

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// sharePort lets other sockets be bound to the port of a socket that is about to be bound.
+// sharePort permits other sockets to bind the port of a socket before its own bind.
 func sharePort(raw syscall.RawConn) (err error) {
 	failed := raw.Control(func(fd uintptr) {
 		err = os.NewSyscallError("setsockopt", syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_REUSEPORT, 1))

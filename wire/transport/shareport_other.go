@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// sharePort says that there is no such thing here. What Windows calls SO_REUSEADDR would let
-// anybody take connections away.
+// sharePort fails: this system has no equivalent. SO_REUSEADDR of Windows would permit any program
+// to take over connections.
 func sharePort(syscall.RawConn) error {
 	return fmt.Errorf("%w: Options.ReusePort: %s has no sockets that share a port; listen without it", errors.ErrUnsupported, runtime.GOOS)
 }

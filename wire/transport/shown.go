@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// ShowURL returns what of a URL may stand in a log or in an error: its scheme, host and path. User
-// info, query and fragment may be secrets, and are left out; "?…" says that there was a query or a
-// fragment. Of a text that is no URL, whatever stands before its last '@' is left out, too. A text
-// without any of these, such as "host:port", is returned as it is.
+// ShowURL returns the parts of a URL that may appear in a log or in an error: its scheme, host and
+// path. User info, query and fragment may be secrets, and are left out; "?…" says that there was a
+// query or a fragment. In a text that is no URL, everything before the last '@' is left out, too. A
+// text without any of these, such as "host:port", is returned as it is.
 func ShowURL(rawURL string) string {
 	p := splitURL(rawURL)
 	if p.tail != "" {
@@ -24,13 +24,13 @@ func ShowURL(rawURL string) string {
 	return p.scheme + p.place
 }
 
-// HideURL returns err with a text that has none of the secrets of the URL: its user info, and the
-// values of its query and its fragment. [errors.Is] and [errors.As] look into err, but not
+// HideURL returns err with a text from which the secrets of the URL are removed: its user info, and
+// the values of its query and its fragment. [errors.Is] and [errors.As] look into err, but not
 // [errors.Unwrap]; so an error that errors.As finds, such as a *[url.Error], may still have the
 // secrets in its own text. It returns err itself if the URL has no secrets, and nil for nil.
 //
-// A secret of less than 4 bytes is only replaced where the URL as a whole, its user info or its
-// query stands in the text: everywhere else it may be a part of something else.
+// A secret of less than 4 bytes is replaced only where the URL as a whole, its user info or its
+// query appears in the text: everywhere else it may be a part of something else.
 func HideURL(err error, rawURL string) error {
 	p := splitURL(rawURL)
 	if err == nil || p.user == "" && p.tail == "" {
@@ -51,7 +51,7 @@ func (h hidden) As(target any) bool   { return errors.As(h.cause, target) }
 
 // parts are those of a text that should be a URL.
 type parts struct {
-	scheme string // with what is between it and the place
+	scheme string // with the characters between it and the place
 	user   string // without the '@'
 	place  string // host and path
 	tail   string // query and fragment
@@ -71,7 +71,7 @@ func splitURL(rawURL string) (p parts) {
 	case p.scheme != "":
 		end = indexOr(p.place, "/?#", end)
 	case strings.HasPrefix(rawURL, "unix:"):
-		end = 0 // what follows is a path, such as @name
+		end = 0 // the rest is a path, such as @name
 	default:
 		end = indexOr(p.place, "?#", end)
 	}

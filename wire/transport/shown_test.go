@@ -113,7 +113,7 @@ var secretURLs = []string{
 	"me:s3cret@127.0.0.1:1", "t0ken@127.0.0.1:1", "/path?t=t0ken", "///path?t=t0ken",
 }
 
-// talkative is a Transport whose errors have all that it was given.
+// talkative is a Transport that repeats all its arguments in errors.
 type talkative struct{}
 
 func (talkative) fail(u *url.URL) error {

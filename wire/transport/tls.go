@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// TLSConfig returns a copy of c, which may be nil, with what wire.Options promises filled in: TLS
+// TLSConfig returns a copy of c, which may be nil, with the defaults of wire.Options filled in: TLS
 // 1.3, and protocol as the application protocol (ALPN), unless c names others.
 func TLSConfig(c *tls.Config, protocol string) *tls.Config {
 	if c == nil {

@@ -9,14 +9,14 @@ import (
 // tcpNotSentLowat is TCP_NOTSENT_LOWAT of tcp(7), which package syscall does not name.
 const tcpNotSentLowat = 25
 
-// maxNotSent is how many bytes a TCP socket takes before they can be sent. What waits in the kernel
-// can no longer be overtaken by anything urgent, and a socket's send buffer may hold megabytes;
-// what has been sent and is not acknowledged does not count, so that the throughput stays.
+// maxNotSent is how many unsent bytes a TCP socket accepts. Urgent messages cannot overtake bytes
+// that are queued in the kernel, and a socket's send buffer may hold megabytes. Bytes that were
+// sent and are not acknowledged do not count, so that the throughput stays.
 const maxNotSent = 32 << 10
 
-// BoundUnsent bounds what waits to be sent in the kernel, where that is possible, so that an urgent
-// call need not wait behind it: on Linux, for a TCP socket, which may be below a [*tls.Conn]. It is
-// for transports that do not use [FromConn], and best effort.
+// BoundUnsent bounds the unsent bytes that the kernel queues, so that an urgent call need not wait
+// behind them. It works on Linux, for a TCP socket, which may be below a [*tls.Conn]. It is for
+// transports that do not use [FromConn], and best effort.
 func BoundUnsent(c net.Conn) {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()

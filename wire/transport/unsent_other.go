@@ -4,6 +4,6 @@ package transport
 
 import "net"
 
-// BoundUnsent does nothing where the system has no bound for what waits in the kernel, or package
-// syscall does not reach it.
+// BoundUnsent does nothing: the system has no bound for the unsent bytes in the kernel, or package
+// syscall does not support it.
 func BoundUnsent(net.Conn) {}

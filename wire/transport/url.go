@@ -11,7 +11,7 @@ import (
 // ErrURL is wire.ErrURL: errors about a URL that can never be used wrap it.
 var ErrURL = errors.New("wire: the URL cannot be used")
 
-// BadURL returns err as one that wraps [ErrURL]. Whoever dials does not try such a URL again.
+// BadURL returns err as one that wraps [ErrURL]. A dialler does not retry such a URL.
 func BadURL(err error) error { return urlError{err} }
 
 type urlError struct{ error }
@@ -33,8 +33,8 @@ func ParseURL(rawURL string) (*url.URL, error) {
 	return nil, BadURL(fmt.Errorf("%q is no URL: %w", shown, why))
 }
 
-// HostPort returns what package net calls an address. u has to consist of a scheme, a host and a
-// port; unless needHost is set, the host may be missing. The error wraps [ErrURL].
+// HostPort returns the address of u in the form of package net. u has to consist of a scheme, a
+// host and a port; unless needHost is set, the host may be missing. The error wraps [ErrURL].
 func HostPort(u *url.URL, needHost bool) (string, error) {
 	if err := checkHostPort(u, needHost); err != nil {
 		return "", BadURL(fmt.Errorf("%w; for example %s://127.0.0.1:5330", err, u.Scheme))
@@ -74,8 +74,8 @@ func AddrURL(scheme string, a net.Addr) string {
 	return (&url.URL{Scheme: scheme, Host: at}).String()
 }
 
-// Bare returns an error if u has parts that a transport without a use for them would ignore: a
-// user, a query or a fragment.
+// Bare returns an error if u has parts that a transport does not support and would ignore: a user,
+// a query or a fragment.
 func Bare(u *url.URL) error {
 	switch {
 	case u.User != nil:

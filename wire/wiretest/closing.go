@@ -51,7 +51,8 @@ func closeEndsWrite(method string, write floodBy) func(r *rig) {
 	}
 }
 
-// othersDoNotWait calls what may be called at any time while an end reads and writes in vain.
+// othersDoNotWait calls the methods that are allowed at any time while a ReadFrame and a
+// WriteFrames of one end block.
 func othersDoNotWait(r *rig) {
 	const meanwhile = " while a ReadFrame and a WriteFrames wait"
 	read := start("ReadFrame that waited, as WriteFrames did, when Close was called", func() error {

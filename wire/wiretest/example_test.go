@@ -12,7 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
 
-// What an application sees when the connection is lost while a call runs.
+// The application's view of a connection that is lost during a call.
 func ExampleFaulty() {
 	var (
 		greet  = asterisque.Func[string, string](10, "greet")
@@ -60,7 +60,7 @@ func ExampleFaulty() {
 	// the next call: true - safe to repeat: true
 }
 
-// What a call costs beyond a slow and long path.
+// The cost of a call over a path with low bandwidth and high latency.
 func ExampleLink() {
 	greet := asterisque.Func[string, string](10, "greet")
 	svc := asterisque.NewService()

@@ -5,58 +5,56 @@ import (
 	"time"
 )
 
-// Faults are what goes wrong with a connection, as seen from the end that is made faulty. The zero
-// value is a connection without faults.
+// Faults are injected into a connection at the faulty end. The zero value is a connection without
+// faults.
 //
-// Faults depend on nothing but these values and the bytes: the same bytes meet the same faults at
-// the same places, however they are divided into writes. What the application does when it is told
-// may differ all the same.
+// Faults depend only on these values and the bytes: the same bytes meet the same faults at the same
+// places, however they are divided into writes. The reaction of the application may differ
+// nevertheless.
 type Faults struct {
-	// Seed chooses what is left to chance: how long each jitter is, and which bit is flipped. Any
-	// value will do.
+	// Seed seeds the random choices: how long each jitter is, and which bit is flipped. Any value
+	// is valid.
 	Seed uint64
 
-	// Out is for what this end writes, In for what it reads.
+	// Out is for the bytes that this end writes, In for those that it reads.
 	Out, In Direction
 }
 
-// Direction is what goes wrong in one direction of a connection. Zero and negative values stand for
+// Direction has the faults of one direction of a connection. Zero and negative values stand for
 // "not at all".
 //
-// Places are numbers of bytes since the connection began, of the byte stream: with [FaultyConn] the
-// bytes of the connection, with [Faulty] those that [wire.FromConn] would send, which are each
-// frame behind 4 bytes of length.
+// Positions count the bytes of the stream since the connection began: with [FaultyConn] the bytes
+// of the connection, with [Faulty] those that [wire.FromConn] would send, which are each frame
+// behind 4 bytes of length.
 type Direction struct {
-	// Delay is how long every byte is under way. Up to 1 MiB is under way at a time; then writing
-	// waits.
+	// Delay is the latency of every byte. Up to 1 MiB is in flight at a time; beyond that, writing
+	// blocks.
 	Delay time.Duration
 
-	// Jitter is up to how much longer than Delay each KiB is under way. Nothing overtakes what was
-	// written before it.
+	// Jitter is the maximum additional latency of each KiB. Bytes stay in order.
 	Jitter time.Duration
 
-	// Bandwidth is how many bytes pass in a second. There is no queue before it but what Delay
-	// holds: [Link] is for paths that are slow, long or both, and that nothing goes wrong with.
+	// Bandwidth is the number of bytes per second. It has no queue except the bytes in flight of
+	// Delay: [Link] is for paths with low bandwidth, high latency or both, and without faults.
 	Bandwidth int
 
-	// CorruptAt flips one bit of that byte; 1 is the first.
+	// CorruptAt flips one bit of the byte at that position; 1 is the first.
 	CorruptAt int64
 
-	// CutAfter loses the connection, in both directions, when that many bytes have passed. It is
-	// like [Conn.Cut], but for the bytes before, which arrive.
+	// CutAfter loses the connection, in both directions, after that many bytes. It is like
+	// [Conn.Cut], except that the bytes before it arrive.
 	CutAfter int64
 
-	// TruncateAfter ends the connection, in both directions, as though the sender had closed it in
-	// good order when that many bytes have passed: this end reads [io.EOF], and its writes fail
-	// with an error that wraps [syscall.EPIPE]. Inside a frame, ReadFrame of a Wire says
-	// [io.ErrUnexpectedEOF].
+	// TruncateAfter ends the connection, in both directions, after that many bytes, as by a
+	// graceful close of the sender: this end reads [io.EOF], and its writes fail with an error that
+	// wraps [syscall.EPIPE]. Inside a frame, ReadFrame of a Wire returns [io.ErrUnexpectedEOF].
 	TruncateAfter int64
 
-	// StallAfter lets nothing more pass when that many bytes have passed, until Heal.
+	// StallAfter stalls the direction after that many bytes, until Heal.
 	StallAfter int64
 
-	// VanishAfter loses every byte after that many, without a word: writing goes on to succeed, and
-	// reading waits. In both directions this is a connection that is half-open.
+	// VanishAfter silently loses every byte after that many: writing still succeeds, and reading
+	// blocks. Set in both directions, it makes a half-open connection.
 	VanishAfter int64
 }
 

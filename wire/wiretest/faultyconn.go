@@ -11,8 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// Conn is one end of a connection on which things go wrong. It is a [net.Conn], and safe for
-// concurrent use.
+// Conn is one end of a connection with faults. It is a [net.Conn], and safe for concurrent use.
 type Conn struct {
 	under         io.ReadWriteCloser // these are fixed
 	local, remote net.Addr
@@ -20,31 +19,33 @@ type Conn struct {
 	once sync.Once // closes under
 
 	mu      sync.Mutex
-	changed sync.Cond // uses mu; told about every change of what follows
+	changed sync.Cond // uses mu; signals each change of the fields below
 
 	out, in line // guarded by mu
 	closed  bool // guarded by mu; Close was called
 	cut     bool // guarded by mu; the connection was lost before Close was called
 }
 
-// farewell is how long Close waits for the other end to read what has arrived there.
+// farewell is how long Close waits for the other end to read the bytes that have arrived.
 const farewell = time.Second
 
-// What a Conn says when it is over.
+// The errors of a Conn after its end.
 var (
 	errHungUp = fmt.Errorf("wiretest: the connection was truncated: %w", syscall.EPIPE)
 	errClosed = fmt.Errorf("wiretest: %w", net.ErrClosed)
 )
 
-// FaultyConn returns c with faults; [wire.FromConn] makes a Wire of it. It owns c from now on. One
-// end of a connection is enough: Faults has both directions.
+// FaultyConn returns c with faults; [wire.FromConn] makes a Wire of it. The Conn owns c. One end of
+// a connection is enough: Faults has both directions.
 //
-// Of c is required what wire.FromConn requires. Without a delay, Write returns when c has taken the
-// bytes, and Read reads at most 32 KiB ahead. With a delay, what goes wrong with c during a Write
-// is the error of a later one. Deadlines work over any c.
+// c has to meet the requirements of wire.FromConn.
 //
-// The Conn has to be closed: its two goroutines end with that. All waits are on a [sync.Cond] and
-// on timers, so it suits tests with [testing/synctest].
+// Without a delay, Write returns when c has taken the bytes, and Read reads at most 32 KiB ahead.
+// With a delay, an error of c during a Write is returned by a later Write. Deadlines work over any
+// c.
+//
+// The Conn has to be closed, which ends its two goroutines. All waits are on a [sync.Cond] and on
+// timers, so it suits tests with [testing/synctest].
 func FaultyConn(c io.ReadWriteCloser, f Faults) *Conn {
 	conn := &Conn{under: c}
 	conn.local, conn.remote = transport.Addrs(c, "faulty")
@@ -64,7 +65,7 @@ func (c *Conn) line(d Direction, dice dice) line {
 	return l
 }
 
-// send writes what comes out of the outgoing line, to its end.
+// send writes the bytes from the outgoing line, to its end.
 func (c *Conn) send() {
 	b := make([]byte, chunk)
 	for {
@@ -82,7 +83,7 @@ func (c *Conn) send() {
 	}
 }
 
-// fail ends writing, unless nobody is to know.
+// fail ends writing, unless the loss is to stay hidden.
 func (c *Conn) fail(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,7 +92,7 @@ func (c *Conn) fail(err error) {
 	}
 }
 
-// receive reads what goes into the incoming line, to its end.
+// receive reads the bytes for the incoming line, to its end.
 func (c *Conn) receive() {
 	b := make([]byte, chunk)
 	for {
@@ -129,9 +130,9 @@ func (c *Conn) Read(p []byte) (int, error) {
 // other end has closed those of the connection below.
 func (c *Conn) Write(b []byte) (int, error) { return c.out.put(b) }
 
-// Close implements net.Conn. It ends Read and Write. With a delay it waits until what is under way
-// has arrived, for at most a second if the other end does not read; what stands still is lost. The
-// connection below is closed in any case, also if it is half-open.
+// Close implements net.Conn. It ends Read and Write. With a delay it waits until the bytes in
+// flight have arrived, for at most a second if the other end does not read; stalled bytes are lost.
+// The connection below is closed in any case, also if it is half-open.
 func (c *Conn) Close() error {
 	c.mu.Lock()
 	if c.closed {
@@ -140,14 +141,14 @@ func (c *Conn) Close() error {
 	}
 	c.closed = true
 	c.in.failLocked(errClosed, errClosed)
-	c.in.takeErr, c.out.putErr = errClosed, errClosed // whatever they were
+	c.in.takeErr, c.out.putErr = errClosed, errClosed // in place of any earlier errors
 	c.leaveLocked()
 	c.out.failLocked(errClosed, errClosed)
 	c.mu.Unlock()
 	return c.closeUnder()
 }
 
-// leaveLocked waits until what is under way has arrived, or cannot.
+// leaveLocked waits until the bytes in flight have arrived, or cannot.
 func (c *Conn) leaveLocked() {
 	o := &c.out
 	accepted := o.sent
@@ -194,9 +195,9 @@ func (c *Conn) closeUnder() (err error) {
 	return err
 }
 
-// Cut loses the connection, with all that is under way. Read and Write fail with an error that
-// wraps [syscall.ECONNRESET]. The connection below is closed, and so that the other end sees a
-// reset too if it is TCP.
+// Cut loses the connection, with all bytes in flight. Read and Write fail with an error that wraps
+// [syscall.ECONNRESET]. The connection below is closed; if it is TCP, the other end receives a
+// reset too.
 func (c *Conn) Cut() {
 	if t, ok := c.under.(*net.TCPConn); ok {
 		reset(t)
@@ -204,10 +205,10 @@ func (c *Conn) Cut() {
 	c.down(errCut, errCut)
 }
 
-// reset lets Close of c tell the other end that the connection is lost.
+// reset makes Close of c send a reset to the other end.
 func reset(c *net.TCPConn) { c.SetLinger(0) }
 
-// Stall lets nothing more pass in either direction until Heal: writing and reading wait.
+// Stall stops both directions until Heal: writing and reading block.
 func (c *Conn) Stall() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -215,7 +216,7 @@ func (c *Conn) Stall() {
 	c.changed.Broadcast()
 }
 
-// Heal ends what Stall or [Direction.StallAfter] began. Nothing is lost by a stall.
+// Heal ends a stall by Stall or [Direction.StallAfter]. Nothing is lost by a stall.
 func (c *Conn) Heal() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -223,9 +224,8 @@ func (c *Conn) Heal() {
 	c.in.resumeLocked()
 }
 
-// HalfOpen loses what is under way and all that is sent from now on, in both directions and without
-// a word: Write goes on to succeed, Read waits for ever, and neither end is closed. There is no way
-// back but Cut and Close.
+// HalfOpen silently loses the bytes in flight and all later ones, in both directions: Write still
+// succeeds, Read blocks for ever, and neither end is closed. Only Cut and Close end this state.
 func (c *Conn) HalfOpen() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -247,7 +247,7 @@ func (c *Conn) progress() (in, out uint64) {
 	return uint64(c.in.passed), uint64(c.out.passed)
 }
 
-// waitUntilClear waits until what is sent passes, or the connection is lost or closed.
+// waitUntilClear waits until the connection is neither stalled nor half-open, or is lost or closed.
 func (c *Conn) waitUntilClear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -262,8 +262,8 @@ func (c *Conn) SetDeadline(t time.Time) error { return c.setDeadlines(&t, &t) }
 // SetReadDeadline implements net.Conn.
 func (c *Conn) SetReadDeadline(t time.Time) error { return c.setDeadlines(&t, nil) }
 
-// SetWriteDeadline implements net.Conn. A Write that ends so tells how many bytes cannot be taken
-// back.
+// SetWriteDeadline implements net.Conn. A Write that times out returns how many bytes cannot be
+// recalled.
 func (c *Conn) SetWriteDeadline(t time.Time) error { return c.setDeadlines(nil, &t) }
 
 func (c *Conn) setDeadlines(read, write *time.Time) error {

@@ -42,8 +42,8 @@ func TestAFaultyConnPassesTheSuite(t *testing.T) {
 	})
 }
 
-// skipRace skips what takes ten times as long with the race detector, and whose goroutines do no
-// more than those of other tests.
+// skipRace skips tests that take ten times as long with the race detector, if other tests cover
+// their goroutines.
 func skipRace(t *testing.T) {
 	t.Helper()
 	if race.Enabled {

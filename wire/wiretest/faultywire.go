@@ -9,19 +9,19 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// Wire is one end of a Wire on which things go wrong. Beside the five methods it is a
-// [wire.BatchWriter], [wire.Buffered] and a [wire.Meter], and has deadlines.
+// Wire is one end of a Wire with faults. Beside the five methods it is a [wire.BatchWriter],
+// [wire.Buffered] and a [wire.Meter], and has deadlines.
 type Wire struct {
 	wire.Wire // over conn
 	conn      *Conn
 }
 
-// Faulty returns w with faults. It owns w from now on, and has to be closed. One end of a
-// connection is enough: Faults has both directions.
+// Faulty returns w with faults. The result owns w, and has to be closed. One end of a connection is
+// enough: Faults has both directions.
 //
-// This end behaves as one over [FaultyConn] does. The other end gets whole frames, and so does not
-// see that a frame was truncated, or cut: for it the Wire ends before that frame. A test of how
-// that end reads half a frame is for FaultyConn. No frame may be larger than 16 MiB.
+// This end behaves as one over [FaultyConn] does. The other end gets only whole frames, and so does
+// not notice that a frame was truncated or cut: for it the Wire ends before that frame. To test how
+// that end reads half a frame, use FaultyConn. No frame may be larger than 16 MiB.
 func Faulty(w wire.Wire, f Faults) *Wire {
 	conn := FaultyConn(&frameStream{Wire: w}, f)
 	return &Wire{wire.FromConn(conn), conn}
@@ -30,13 +30,13 @@ func Faulty(w wire.Wire, f Faults) *Wire {
 // Cut loses the Wire; see [Conn.Cut].
 func (w *Wire) Cut() { w.conn.Cut() }
 
-// Stall lets nothing more pass until Heal; see [Conn.Stall].
+// Stall stops both directions until Heal; see [Conn.Stall].
 func (w *Wire) Stall() { w.conn.Stall() }
 
-// Heal ends what Stall or [Direction.StallAfter] began; see [Conn.Heal].
+// Heal ends a stall by Stall or [Direction.StallAfter]; see [Conn.Heal].
 func (w *Wire) Heal() { w.conn.Heal() }
 
-// HalfOpen loses all that is sent from now on, without a word; see [Conn.HalfOpen].
+// HalfOpen silently loses all later bytes; see [Conn.HalfOpen].
 func (w *Wire) HalfOpen() { w.conn.HalfOpen() }
 
 // WriteBatch implements wire.BatchWriter.
@@ -55,10 +55,10 @@ func (w *Wire) Receiving() int { return w.Wire.(wire.Meter).Receiving() }
 // vanish do not count.
 func (w *Wire) Progress() (received, sent uint64) { return w.conn.progress() }
 
-// SetReadDeadline is that of a net.Conn; see [wire.FromConn].
+// SetReadDeadline is the method of net.Conn; see [wire.FromConn].
 func (w *Wire) SetReadDeadline(t time.Time) error { return w.conn.SetReadDeadline(t) }
 
-// SetWriteDeadline is that of a net.Conn; see [wire.FromConn].
+// SetWriteDeadline is the method of net.Conn; see [wire.FromConn].
 func (w *Wire) SetWriteDeadline(t time.Time) error { return w.conn.SetWriteDeadline(t) }
 
 // largest is how large a frame may be. A length that has been corrupted is likely to be larger, and
@@ -72,8 +72,8 @@ const prefix = 4
 type frameStream struct {
 	wire.Wire
 
-	in  []byte // belongs to the reading goroutine; what is left of the frame that was read last
-	out []byte // belongs to the writing goroutine; what is there of the next frame
+	in  []byte // belongs to the reading goroutine; the rest of the last frame
+	out []byte // belongs to the writing goroutine; the received part of the next frame
 }
 
 // Read implements io.Reader.
@@ -90,7 +90,7 @@ func (s *frameStream) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Write implements io.Writer. It writes what are whole frames, and keeps the rest.
+// Write implements io.Writer. It writes complete frames, and keeps the rest.
 func (s *frameStream) Write(p []byte) (int, error) {
 	s.out = append(s.out, p...)
 	var frames [][]byte

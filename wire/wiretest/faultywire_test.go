@@ -40,7 +40,7 @@ func TestAFaultyWireWithoutFaultsPassesTheSuite(t *testing.T) {
 	})
 }
 
-// wires runs test under synctest over a wire whose one end is faulty.
+// wires runs test under synctest over a Wire with one faulty end.
 func wires(t *testing.T, faults wiretest.Faults, test func(t *testing.T, f *wiretest.Wire, peer wire.Wire)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestAFaultyWireIsControlledWhileItRuns(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, want, frame)
 		}
-		synctest.Wait() // what is sent late counts when it has gone, which the peer may see before
+		synctest.Wait() // delayed bytes count when they were sent, which the peer may see before
 		received, sent := f.Progress()
 		require.EqualValues(t, []uint64{0, 18}, []uint64{received, sent})
 

@@ -7,8 +7,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// flood is a writer that goes on until it cannot, or until it is told to stop and writes an empty
-// frame as the last.
+// flood is a writer that runs until it blocks for good, or until stop is set; then it writes an
+// empty frame as the last.
 type flood struct {
 	task
 	stop   atomic.Bool
@@ -31,8 +31,8 @@ func byVector(w wire.Wire, frame []byte) error {
 	return w.(wire.VectorWriter).WriteVector(pieces(batch(frame)))
 }
 
-// startFlood floods w, whose peer must not read, and returns when the writer seems to be stuck. A
-// wrong guess makes the check weaker, never wrong.
+// startFlood floods w, and returns when the writer seems to be stuck. The peer of w must not read.
+// A wrong guess makes the check weaker, never wrong.
 func (r *rig) startFlood(w wire.Wire, write floodBy, what string) *flood {
 	r.Helper()
 	f := new(flood)

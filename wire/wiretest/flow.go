@@ -9,7 +9,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/fifo"
 )
 
-// A sender is stopped when so many bytes have arrived and are not read, or were sent and are not.
+// The limits of a sender: bytes that have arrived and are not read, and bytes that were sent and
+// are not read.
 const (
 	mostUnread = 1 << 20
 	mostAway   = 64 << 20
@@ -20,13 +21,13 @@ const (
 type flow struct {
 	lane    *lane // these are fixed
 	buffer  int   // how many bytes may wait for room in the queue
-	packets bool  // what is put together is taken together
+	packets bool  // bytes that are put together are taken together
 
 	changed sync.Cond // uses the mutex of the lane
 
 	bytes   ring                // guarded by that, as all below; all that was put and not taken
 	backlog int                 // the last of bytes, which wait for room in the queue
-	away    fifo.Queue[arrival] // what is in the queue or under way
+	away    fifo.Queue[arrival] // the parts in the queue or in flight
 	arrived int                 // the first of bytes, which can be taken
 	sizes   fifo.Queue[int]     // of the packets that have arrived
 	calm    time.Duration       // no segment is lost before, because one has been
@@ -42,7 +43,7 @@ type flow struct {
 	taking  int                 // how many wait to take
 }
 
-// arrival is what arrives at one time: bytes, or the end if they are none.
+// arrival is the number of bytes that arrive at one time; 0 is the end.
 type arrival struct {
 	n   int
 	due time.Duration
@@ -138,7 +139,7 @@ func (f *flow) endLocked(at time.Duration) {
 	}
 }
 
-// deafen drops what was not taken, and all that will come. Taking fails from now on with err.
+// deafen drops all bytes, queued and future. Later takes fail with err.
 func (f *flow) deafen(err error) {
 	f.lane.mu.Lock()
 	defer f.lane.mu.Unlock()
@@ -166,7 +167,7 @@ func (f *flow) departLocked(n int, due time.Duration) {
 	f.away.Push(arrival{n, due})
 }
 
-// landLocked lets arrive what is due, and not behind something that is not.
+// landLocked moves due arrivals to the received bytes, in order.
 func (f *flow) landLocked(now time.Duration) {
 	for f.away.Len() > 0 && f.away.Peek().due <= now {
 		n := f.away.Pop().n
@@ -203,7 +204,7 @@ func (f *flow) take(p []byte) (int, error) {
 	}
 }
 
-// moveLocked moves what has arrived to p.
+// moveLocked moves received bytes to p.
 func (f *flow) moveLocked(p []byte, now time.Duration) int {
 	full := f.fullLocked()
 	n := min(f.arrived, len(p))
@@ -247,7 +248,7 @@ func (f *flow) setDeadline(where *time.Duration, t time.Time) {
 	f.changed.Broadcast()
 }
 
-// waitToPutLocked waits for a change, or until put may go on.
+// waitToPutLocked waits for a change, or until put may continue.
 func (f *flow) waitToPutLocked() {
 	now := f.lane.now()
 	f.lane.setAlarmLocked(f.putAtLocked(now), now)
@@ -256,7 +257,7 @@ func (f *flow) waitToPutLocked() {
 	f.putting--
 }
 
-// waitToTakeLocked waits for a change, or until take may go on.
+// waitToTakeLocked waits for a change, or until take may continue.
 func (f *flow) waitToTakeLocked() {
 	now := f.lane.now()
 	f.lane.setAlarmLocked(f.takeAtLocked(now), now)
@@ -265,7 +266,7 @@ func (f *flow) waitToTakeLocked() {
 	f.taking--
 }
 
-// wakeLocked returns when one of those who wait may go on, at the earliest.
+// wakeLocked returns the earliest time at which a waiting goroutine may continue.
 func (f *flow) wakeLocked(now time.Duration) time.Duration {
 	at := never
 	if f.putting > 0 {
@@ -277,7 +278,7 @@ func (f *flow) wakeLocked(now time.Duration) time.Duration {
 	return at
 }
 
-// putAtLocked returns when put may go on, at the earliest.
+// putAtLocked returns the earliest time at which put may continue.
 func (f *flow) putAtLocked(now time.Duration) time.Duration {
 	if f.backlog < f.buffer {
 		return now
@@ -285,7 +286,7 @@ func (f *flow) putAtLocked(now time.Duration) time.Duration {
 	return min(f.putBy, f.lane.nextLocked())
 }
 
-// takeAtLocked returns when take may go on, at the earliest.
+// takeAtLocked returns the earliest time at which take may continue.
 func (f *flow) takeAtLocked(now time.Duration) time.Duration {
 	f.landLocked(now)
 	switch {

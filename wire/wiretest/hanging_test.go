@@ -79,7 +79,8 @@ var defects = map[string]struct {
 
 const defect = "WIRETEST_DEFECT"
 
-// TestARunEndsThoughAMethodHangs lets a process that runs this test with a defective Wire fail.
+// TestARunEndsThoughAMethodHangs starts a process that runs this test with a defective Wire, and
+// expects its failure.
 func TestARunEndsThoughAMethodHangs(t *testing.T) {
 	if d, ok := defects[os.Getenv(defect)]; ok {
 		runAll(t, func(*testing.T) (a, b wire.Wire) {

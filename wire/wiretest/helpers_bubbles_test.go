@@ -8,8 +8,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// spins has the checks that ask again and again without a wait, which leaves the clock of a bubble
-// no moment to go on.
+// spins has the checks that poll without a wait, so that the clock of a bubble never advances.
 var spins = map[string]bool{
 	"TryWriteBatch never waits":               true,
 	"Receiving tells what half a frame holds": true,

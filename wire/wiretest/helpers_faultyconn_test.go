@@ -55,9 +55,9 @@ type transfer struct {
 	so outcome // guarded by mu
 }
 
-// outcome is what has come of a transfer.
+// outcome is the result of a transfer.
 type outcome struct {
-	data []byte // what was read
+	data []byte // the bytes read
 	n    int    // how many bytes were written
 	err  error
 	took time.Duration // since the bed was made

@@ -27,7 +27,7 @@ type linkBed struct {
 	ends  []net.Conn
 }
 
-// alike is a Link whose directions are the same.
+// alike is the LinkConfig of a Link with the same Lane in both directions.
 func alike(l wiretest.Lane) wiretest.LinkConfig { return wiretest.LinkConfig{Out: l, In: l} }
 
 func overLink(t *testing.T, cfg wiretest.LinkConfig, test func(b *linkBed)) {

@@ -94,7 +94,7 @@ type lax struct{ plain }
 
 func (l lax) ReadFrame(int) ([]byte, error) { return l.plain.ReadFrame(1 << 30) }
 
-// mute does not say what is wrong.
+// mute hides the reason of an error.
 type mute struct{ plain }
 
 func (m mute) ReadFrame(max int) ([]byte, error) {
@@ -156,7 +156,7 @@ func (r *readsAhead) ReadFrame(max int) ([]byte, error) {
 	return r.mem[:n], err
 }
 
-// unbounded takes whatever it is given.
+// unbounded ignores the limit of ReadFrame.
 type unbounded struct{ plain }
 
 func (u *unbounded) WriteFrames([][]byte) error { return nil }

@@ -9,8 +9,8 @@ import (
 )
 
 // lane is one direction of a Link: the queue of the bottleneck and the flows that share it. All
-// times are since it began. What happens between two calls is made up for by the later one, with
-// the times at which it was to happen.
+// times are relative to its start. Each call first processes the events since the previous call,
+// with the times at which they were due.
 type lane struct {
 	plan  schedule // these are fixed
 	back  schedule // of the other direction
@@ -20,15 +20,15 @@ type lane struct {
 	dice  dice
 
 	mu      sync.Mutex
-	queue   fifo.Queue[passing] // guarded by mu, as all below; what waits or is passing
+	queue   fifo.Queue[passing] // guarded by mu, as all below; segments that wait or are passing
 	free    time.Duration       // when all in the queue will have passed
 	sent    uint64              // how many segments have entered the queue
 	done    LaneStats
 	flows   []*flow
-	turn    int           // whose turn it is to send, of flows
+	turn    int           // the next of flows to send
 	grain   time.Duration // how long after a wake-up by time the next one is, at least
 	woken   time.Duration // when the last one was
-	alarm   *time.Timer   // wakes whoever waits for a time; nil before anybody has
+	alarm   *time.Timer   // wakes waiting goroutines at a time; nil before the first wait
 	alarmAt time.Duration // when, or never
 }
 
@@ -60,7 +60,7 @@ func (l *lane) newFlow(buffer int, packets bool) *flow {
 	return f
 }
 
-// setGrain lets who waits wake up only now and then while much passes.
+// setGrain limits how often waiting goroutines wake up while there is much traffic.
 func (l *lane) setGrain(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -81,7 +81,7 @@ func (l *lane) stats() LaneStats {
 	return l.done
 }
 
-// advanceLocked lets everything happen that was to happen until now.
+// advanceLocked processes all events that are due.
 func (l *lane) advanceLocked(now time.Duration) {
 	for at := l.nextLocked(); at <= now; at = l.nextLocked() {
 		for l.queue.Len() > 0 && l.queue.Peek().end <= at {
@@ -103,7 +103,7 @@ func (l *lane) nextLocked() time.Duration {
 	return l.queue.Peek().end
 }
 
-// admitLocked lets flows put segments into the queue in turn, as long as there is room.
+// admitLocked moves segments of the flows into the queue in turn, as long as there is room.
 func (l *lane) admitLocked(at time.Duration) {
 	for idle := 0; idle < len(l.flows); {
 		f := l.flows[l.turn%len(l.flows)]
@@ -116,7 +116,7 @@ func (l *lane) admitLocked(at time.Duration) {
 			f.endLocked(at)
 			idle = 0
 		case !l.drop:
-			return // whose turn it is waits for room
+			return // the next flow waits for room
 		case at < f.calm:
 			idle++
 		default:
@@ -169,8 +169,8 @@ func (l *lane) loseLocked(f *flow, n int, at time.Duration) {
 	l.queue.Push(passing{n: n, end: l.free, again: true})
 }
 
-// touchLocked wakes who waits for what has happened to f, or sees to it that he is woken in time.
-// Nothing that happens to one flow lets another one go on earlier than it was to.
+// touchLocked wakes the goroutines that can continue after a change of f, or sets the alarm for
+// them. A change of one flow never moves the wake-up time of another flow forward.
 func (l *lane) touchLocked(f *flow, now time.Duration) {
 	if at := f.wakeLocked(now); at <= now {
 		f.changed.Broadcast()
@@ -192,7 +192,7 @@ func (l *lane) setAlarmLocked(at, now time.Duration) {
 	l.alarm.Reset(at - now)
 }
 
-// ring is called when somebody may have to be woken.
+// ring is called when a waiting goroutine may be due.
 func (l *lane) ring() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

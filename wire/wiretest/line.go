@@ -14,7 +14,7 @@ const (
 	underWay = 1 << 20 // bytes that a line with a delay holds before writing waits
 )
 
-// errCut and errTruncated are what becomes of a line at a place of its faults.
+// errCut and errTruncated are the errors of a line that ends at a position of its faults.
 var (
 	errCut       = fmt.Errorf("wiretest: the connection was cut: %w", syscall.ECONNRESET)
 	errTruncated = errors.New("wiretest: the connection was truncated")
@@ -28,9 +28,9 @@ type line struct {
 	room   int64 // how many bytes may be under way when put returns
 
 	mu      *sync.Mutex // these are of the connection, and lock themselves
-	changed *sync.Cond  // uses mu; told about every change of what follows
+	changed *sync.Cond  // uses mu; signals each change of the fields below
 
-	queue  []packet  // guarded by mu, as all below; what is under way
+	queue  []packet  // guarded by mu, as all below; the packets in flight
 	sent   int64     // how many bytes have been put
 	taken  int64     // how many of them have been taken
 	passed int64     // how many of these have arrived where the taker took them to
@@ -46,10 +46,10 @@ type line struct {
 	putBy, takeBy   time.Time
 }
 
-// packet is a part of what is under way, or the end behind it.
+// packet is a part of the bytes in flight, or the end behind them.
 type packet struct {
 	b   []byte
-	due time.Time // it arrives then, or behind what was sent before
+	due time.Time // it arrives then, or after earlier packets
 	end error     // what the taker finds here for good
 }
 
@@ -100,11 +100,11 @@ func (l *line) sendLocked(b []byte) {
 	l.changed.Broadcast()
 }
 
-// dueLocked returns when what is sent now arrives.
+// dueLocked returns the arrival time of bytes sent now.
 func (l *line) dueLocked() time.Time { return time.Now().Add(l.faults.latency(l.dice, l.sent/kib)) }
 
-// recallLocked takes back what the put under way has sent and nobody has taken, and returns how
-// much of it is gone.
+// recallLocked takes back the bytes of the current put that were not taken, and returns how many
+// cannot be taken back.
 func (l *line) recallLocked() int {
 	keep := max(l.begin, l.taken)
 	for extra := l.sent - keep; extra > 0 && len(l.queue) > 0; {
@@ -213,7 +213,7 @@ func (l *line) arrived() {
 	l.changed.Broadcast()
 }
 
-// vanishLocked loses what is under way, and all that will be.
+// vanishLocked loses the bytes in flight, and all later ones.
 func (l *line) vanishLocked() {
 	l.vanished = true
 	l.queue = nil
@@ -233,7 +233,8 @@ func (l *line) resumeLocked() {
 	}
 }
 
-// failLocked ends both ends of the line, unless that has been done, and drops what is under way.
+// failLocked sets the errors of both ends of the line, unless they are set, and drops the bytes in
+// flight.
 func (l *line) failLocked(putErr, takeErr error) {
 	if l.putErr == nil {
 		l.putErr = putErr

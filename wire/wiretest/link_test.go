@@ -234,6 +234,6 @@ func TestALinkPassesTheSuite(t *testing.T) {
 	}
 }
 
-// swallows is the check in which a Link takes without a wait what nobody will read, until the news
-// of the Close has crossed it: no clock of a bubble goes on meanwhile.
+// swallows is the check in which a Link accepts bytes without a wait after the reader has stopped,
+// until the Close has crossed the Link: the clock of a bubble does not advance meanwhile.
 const swallows = "the peer's Close ends a WriteFrames that waits"

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// LinkProxy stands between clients and a server, with a [Link] in between. It is safe for
+// LinkProxy forwards connections between clients and a server through a [Link]. It is safe for
 // concurrent use, and has to be closed.
 type LinkProxy struct {
 	link    *Link // these are fixed
@@ -24,8 +24,8 @@ type LinkProxy struct {
 }
 
 const (
-	// coarse is how far apart a proxy wakes up at least while much passes. What is due meanwhile
-	// passes together, with the rate that it is to have.
+	// coarse is the minimum interval between wake-ups of a proxy under much traffic. Bytes due in
+	// the interval pass together, at the configured rate.
 	coarse = 500 * time.Microsecond
 
 	proxyWrite = 256 << 10 // bytes that a proxy writes at once, at most
@@ -35,15 +35,15 @@ const (
 // address target, such as "127.0.0.1:5330". The error is that of listening; a target that cannot be
 // reached resets the connection of the client.
 //
-// A sender feels a full queue as it feels a peer that reads slowly: nothing is lost unless
-// [Lane.Drop] says so. Besides the queue, a connection has in each direction a read of what passes
-// in 2 ms, which is between 4 and 64 KiB, and in the sockets of the proxy four times that for
-// reading and as much for writing, at least 16 KiB; Linux doubles these. The sockets of the client
-// and the server are their own affair, and their TCP sees the round trip of the loopback interface:
-// its congestion control learns nothing of the Link.
+// For a sender, a full queue looks like a peer that reads slowly: nothing is lost unless
+// [Lane.Drop] is set. Besides the queue, a connection buffers in each direction one read of up to 2
+// ms of traffic, between 4 and 64 KiB, and in the sockets of the proxy four times that for reading
+// and the same for writing, at least 16 KiB; Linux doubles these. The proxy does not configure the
+// sockets of the client and the server. Their TCP sees the round trip of the loopback interface:
+// its congestion control does not see the Link.
 //
-// While much passes, the proxy wakes up each half of a millisecond, so that the rate is exact and a
-// delay may be a millisecond more, as timers are.
+// Under much traffic, the proxy wakes up every half millisecond, so that the rate is exact, while a
+// delay may be a millisecond longer, as timers are.
 func (l *Link) Proxy(target string) (*LinkProxy, error) {
 	listen := net.ListenConfig{Control: smallWindow(l.out.plan.socket())}
 	ln, err := listen.Listen(context.Background(), "tcp", "127.0.0.1:0")
@@ -65,7 +65,7 @@ func (l *Link) newProxy(addr net.Addr) *LinkProxy {
 	return p
 }
 
-// Addr returns where clients reach the proxy, as host:port.
+// Addr returns the address of the proxy for clients, as host:port.
 func (p *LinkProxy) Addr() string { return p.addr.String() }
 
 // Close stops listening, resets all connections, and waits for the goroutines of the proxy.
@@ -134,11 +134,11 @@ func (j *joint) run() {
 	sides.Go(func() { j.send(j.server, j.down) })
 	sides.Go(func() { j.receive(j.down, j.client) })
 	sides.Wait()
-	j.client.Close() // in good order, unless Close was faster
+	j.client.Close() // gracefully, unless Close was faster
 	j.server.Close()
 }
 
-// Close ends the connection at once. Whoever has not closed his side is told that it was reset.
+// Close ends the connection at once. A side that has not closed sees a reset.
 func (j *joint) Close() error {
 	reset(j.client)
 	reset(j.server)
@@ -147,7 +147,7 @@ func (j *joint) Close() error {
 	return errors.Join(j.client.Close(), j.server.Close())
 }
 
-// send moves what comes from c into f.
+// send moves bytes from c into f.
 func (j *joint) send(c *net.TCPConn, f *flow) {
 	b := make([]byte, f.lane.plan.read())
 	for {
@@ -163,7 +163,7 @@ func (j *joint) send(c *net.TCPConn, f *flow) {
 	}
 }
 
-// receive moves what has crossed f to c.
+// receive moves bytes that have crossed f to c.
 func (j *joint) receive(f *flow, c *net.TCPConn) {
 	b := make([]byte, proxyWrite)
 	c.SetWriteBuffer(f.lane.plan.socket())

@@ -14,7 +14,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
 
-// behindLink is a server whose connections the test holds, and a proxy through a Link before it.
+// behindLink is a server with connections in the hands of the test, and a proxy through a Link
+// before it.
 type behindLink struct {
 	*testing.T
 	link   *wiretest.Link

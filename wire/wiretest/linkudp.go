@@ -13,9 +13,9 @@ const (
 )
 
 // ProxyUDP listens at a free UDP port of 127.0.0.1, and forwards the packets of every client
-// through l to the UDP address target, such as "127.0.0.1:5330", each client from a port of its
-// own. What finds the queue of l full is lost. Packets keep their order. The error is that of
-// listening, or of an address that makes no sense.
+// through l to the UDP address target, such as "127.0.0.1:5330", each client from a separate port.
+// Packets that find the queue of l full are lost. Packets keep their order. The error is that of
+// listening, or of an invalid address.
 func (l *Link) ProxyUDP(target string) (*LinkProxy, error) {
 	to, err := net.ResolveUDPAddr("udp", target)
 	if err != nil {
@@ -60,7 +60,7 @@ func (p *LinkProxy) packets(c *net.UDPConn, target *net.UDPAddr) {
 	}
 }
 
-// udpClient is one of those who send packets.
+// udpClient is one client of a UDP proxy.
 type udpClient struct {
 	near     *net.UDPConn // these are fixed; of the proxy
 	addr     netip.AddrPort
@@ -90,7 +90,7 @@ func (p *LinkProxy) newClient(near *net.UDPConn, addr netip.AddrPort, target *ne
 	return u
 }
 
-// deliver passes on what has crossed f.
+// deliver forwards packets that have crossed f.
 func deliver(f *flow, write func(b []byte) error) {
 	b := make([]byte, largestPacket)
 	for {
@@ -112,13 +112,13 @@ func (u *udpClient) answers() {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err == nil { // otherwise, for example, nobody listens there yet
+		if err == nil { // a write fails, for example, while no server listens there yet
 			u.down.offer(b[:n])
 		}
 	}
 }
 
-// Close forgets the client.
+// Close removes the client.
 func (u *udpClient) Close() error {
 	u.up.deafen(errClosed)
 	u.down.deafen(errClosed)

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// many is how many numbered frames go in each direction. A Wire that loses each 20,000th frame
-	// loses one of these wherever it begins to count, and others follow that one.
+	// many is the number of numbered frames in each direction. A Wire that loses each 20,000th
+	// frame loses one of these wherever its count starts, and more frames follow that one.
 	many = 21_000
 
 	// strays is within how many frames one that comes late is looked for.
@@ -80,7 +80,7 @@ func readNumbered(w wire.Wire, from byte) (int, error) {
 	return int(n), nil
 }
 
-// outOfTurn says what is wrong, where another frame came in the place of frame want.
+// outOfTurn returns the error for a wrong frame in the place of frame want.
 func outOfTurn(w wire.Wire, from byte, want, got int) error {
 	if got < want {
 		return fmt.Errorf("frame %d came twice, the second time behind frame %d", got, want-1)

@@ -98,7 +98,7 @@ var (
 	alter   = every(func(_ *everyNth, f []byte) bool { f[0]++; return true })
 )
 
-// delays lets others overtake a frame.
+// delays makes a frame arrive behind the given number of later frames.
 func delays(others int) func(w wire.Wire) wire.Wire {
 	return every(func(e *everyNth, f []byte) bool { e.hold(f, others); return false })
 }

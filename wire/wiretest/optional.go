@@ -183,11 +183,10 @@ func (r *rig) wholly(has, want reflect.Type) {
 	}
 }
 
-// receiving writes large frames until somebody who asks meanwhile has found memory set aside for
-// one.
+// receiving writes large frames until a concurrent Receiving has reported memory set aside for one.
 func receiving(r *rig) {
 	const size = 2 << 20
-	const most = 2*size + 64<<10 // since it grows with what has arrived
+	const most = 2*size + 64<<10 // since it grows with the received bytes
 	w, want := r.b.(wire.Meter), frame(1, size)
 	for deadline := time.Now().Add(r.carry); ; {
 		n, between := r.aside(w, want), 0
@@ -222,7 +221,7 @@ func (r *rig) aside(w wire.Meter, frame []byte) (largest int) {
 	return largest
 }
 
-// deadliner is a Wire whose waits can be limited in time, as that over a net.Conn.
+// deadliner is a Wire with deadlines, as one over a net.Conn has.
 type deadliner interface {
 	SetReadDeadline(t time.Time) error
 	SetWriteDeadline(t time.Time) error
@@ -256,7 +255,7 @@ func (r *rig) deadline(what string, set func(time.Time) error, at time.Time) {
 	r.ok(r.atOnce(what, func() error { return set(at) }), what)
 }
 
-// expired fails the check unless t ends as a deadline lets it end.
+// expired fails the check unless t ends with the error of a deadline.
 func (r *rig) expired(t task) {
 	r.Helper()
 	if err := r.awaitEnd(t); !errors.Is(err, os.ErrDeadlineExceeded) {

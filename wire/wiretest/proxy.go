@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// Proxy stands between TCP clients and a server, and lets things go wrong with the connections
-// through it. It is safe for concurrent use.
+// Proxy forwards TCP connections between clients and a server, and injects faults into them. It is
+// safe for concurrent use.
 //
-// The end of a connection on one side ends it on the other, once what was sent before has arrived
-// there. There is no closing of one direction only.
+// The end of a connection on one side ends it on the other side, after all earlier bytes have
+// arrived there. A direction cannot be closed separately.
 type Proxy struct {
 	listener net.Listener // these are fixed
 	target   string
@@ -31,10 +31,10 @@ type Proxy struct {
 }
 
 // NewProxy listens at a free port of 127.0.0.1 and forwards every connection to the TCP address
-// target, such as "127.0.0.1:5330". Out of f is what clients send, In what the server sends. Each
-// connection has the faults of f, and a seed of its own, which follows from that of f and how many
-// came before. The Proxy has to be closed. The error is that of listening; a target that cannot be
-// reached ends the connection of the client.
+// target, such as "127.0.0.1:5330". Out of f applies to bytes from clients, In to bytes from the
+// server. Each connection has the faults of f, with its own seed, which is derived from that of f
+// and the number of earlier connections. The Proxy has to be closed. The error is that of
+// listening; a target that cannot be reached ends the connection of the client.
 func NewProxy(target string, f Faults) (*Proxy, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -46,26 +46,24 @@ func NewProxy(target string, f Faults) (*Proxy, error) {
 	return p, nil
 }
 
-// Addr returns where the Proxy listens, as host:port.
+// Addr returns the address of the Proxy, as host:port.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// Cut loses all connections that are there, for both sides. New ones are accepted. See [Conn.Cut].
+// Cut loses all open connections, for both sides. New ones are accepted. See [Conn.Cut].
 func (p *Proxy) Cut() { p.each((*Conn).Cut) }
 
-// Stall lets nothing more pass through the connections that are there, until Heal. New ones are
-// accepted. See [Conn.Stall].
+// Stall stops all open connections until Heal. New ones are accepted. See [Conn.Stall].
 func (p *Proxy) Stall() { p.each((*Conn).Stall) }
 
-// HalfOpen loses all that is sent through the connections that are there, from now on and without a
-// word; when one side closes, the other does not learn of it. New ones are accepted. See
-// [Conn.HalfOpen].
+// HalfOpen silently loses all later bytes of the open connections; when one side closes, the other
+// is not notified. New ones are accepted. See [Conn.HalfOpen].
 func (p *Proxy) HalfOpen() { p.each((*Conn).HalfOpen) }
 
-// Refuse ends every new connection at once, until Heal. Those that are there go on.
+// Refuse ends every new connection at once, until Heal. Open connections continue.
 func (p *Proxy) Refuse() { p.setRefuse(true) }
 
-// Heal ends what Stall, [Direction.StallAfter] and Refuse began. What was cut or is half-open
-// remains so.
+// Heal ends the effects of Stall, [Direction.StallAfter] and Refuse. A connection that was cut or
+// is half-open stays so.
 func (p *Proxy) Heal() {
 	p.setRefuse(false)
 	p.each((*Conn).Heal)

@@ -17,7 +17,7 @@ import (
 // moment is how long nothing has to happen to be believed.
 const moment = 50 * time.Millisecond
 
-// behindProxy is a server whose connections the test holds, and a Proxy before it.
+// behindProxy is a server with connections in the hands of the test, and a Proxy before it.
 type behindProxy struct {
 	*testing.T
 	*wiretest.Proxy

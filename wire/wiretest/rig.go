@@ -14,8 +14,8 @@ import (
 // most is the limit with which frames are read where the limit is not the point.
 const most = 4 << 20
 
-// rig is where one check works on the two ends of a connection. Only the goroutine of the check may
-// call what can fail it; others return their errors to it.
+// rig runs one check on the two ends of a connection. Only the goroutine of the check may call
+// methods that can fail it; other goroutines return their errors to it.
 type rig struct {
 	T
 	a, b wire.Wire
@@ -26,7 +26,7 @@ type rig struct {
 // patience is how long a check waits before it takes something to hang.
 type patience struct {
 	carry time.Duration // for what carries frames
-	end   time.Duration // for what may not wait, and for what Close or a deadline ends
+	end   time.Duration // for methods that may not block, or that Close or a deadline ends
 }
 
 // fail ends the check.
@@ -68,7 +68,7 @@ func (r *rig) await(t task) error {
 	return r.within(r.carry, t)
 }
 
-// awaitEnd is await for what may not wait, or waits no more.
+// awaitEnd is await for tasks that may not block, or no longer.
 func (r *rig) awaitEnd(t task) error {
 	r.Helper()
 	return r.within(r.end, t)
@@ -113,8 +113,8 @@ func (r *rig) closeBoth() {
 	}
 }
 
-// must waits for all tasks. It fails the check as soon as one has failed, which may be why others
-// hang.
+// must waits for all tasks. It fails the check as soon as one has failed, because that failure may
+// be why other tasks hang.
 func (r *rig) must(tasks ...task) {
 	r.Helper()
 	type result struct {
@@ -144,7 +144,7 @@ func (r *rig) do(what string, f func() error) error {
 	return r.await(start(what, f))
 }
 
-// atOnce is do for what may not wait.
+// atOnce is do for functions that may not block.
 func (r *rig) atOnce(what string, f func() error) error {
 	r.Helper()
 	return r.awaitEnd(start(what, f))
@@ -167,7 +167,7 @@ func writeAll(w wire.Wire, frames [][]byte) task {
 	return start("WriteFrames", func() error { return w.WriteFrames(frames) })
 }
 
-// expect starts to read, and compares what comes with frames.
+// expect starts to read, and compares the frames received with frames.
 func expect(w wire.Wire, frames ...[]byte) task {
 	return start("ReadFrame of what was written", func() error {
 		for i, want := range frames {
@@ -212,7 +212,7 @@ func (r *rig) closed(t task) {
 	}
 }
 
-// T is what a check needs of [testing.T].
+// T has the methods of [testing.T] that a check needs.
 type T interface {
 	Helper()
 	Errorf(format string, args ...any)

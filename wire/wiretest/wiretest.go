@@ -1,18 +1,18 @@
-// Package wiretest tests implementations of [wire.Wire]. The author of one writes
+// Package wiretest tests implementations of [wire.Wire]. The author of a Wire writes
 //
 //	func TestWire(t *testing.T) {
 //		wiretest.Run(t, func(t *testing.T) (a, b wire.Wire) {
-//			… // connect two wires, and register with t.Cleanup what has to be closed beside them
+//		… // connect two wires, and register further cleanup with t.Cleanup
 //		})
 //	}
 //
-// and knows, when that passes (with -race, too), that a session can rely on the Wire: every frame
-// arrives, whole and in its turn, and what has to return returns. A failure says what is wrong:
-// "frame 20000 is missing", or which method has not returned, with the stack of its goroutine.
+// If the test passes (with -race, too), a session can rely on the Wire: every frame arrives, whole
+// and in order, and no method blocks longer than it should. A failure names the fault: "frame 20000
+// is missing", or the method that has not returned, with the stack of its goroutine.
 //
-// The author of a program learns what it does when a connection fails: [Faulty] makes any Wire
-// slow, cuts, truncates, corrupts, stalls or half-opens it, [FaultyConn] does so with the stream of
-// bytes below a Wire, and a [Proxy] with TCP connections between programs as they are.
+// Application authors can test connection failures: [Faulty] makes any Wire slow, cuts, truncates,
+// corrupts, stalls or half-opens it, [FaultyConn] does so with the stream of bytes below a Wire,
+// and a [Proxy] with TCP connections between unmodified programs.
 package wiretest
 
 import (
@@ -24,18 +24,18 @@ import (
 )
 
 // Run tests a Wire. It calls pair once per subtest for the two ends of a new connection, and closes
-// both ends after the subtest. The optional interfaces that an end has ([wire.BatchWriter],
+// both ends after the subtest. The optional interfaces of an end ([wire.BatchWriter],
 // [wire.VectorWriter], [wire.TryWriter], [wire.Buffered], [wire.Meter]) are tested as well, and so
-// are the deadlines of a [net.Conn] where an end has them. A method of one of these interfaces
-// without the others is reported: a session would not find it.
+// are the deadlines of a [net.Conn] if an end has them. An end with only some methods of such an
+// interface is reported: a session would not use them.
 //
-// A subtest fails if a goroutine is there afterwards that was not there before; so nothing else
-// should be running, such as parallel tests.
+// A subtest fails if it leaves a goroutine behind; so nothing else should be running, such as
+// parallel tests.
 //
-// A Wire that hangs fails. A method that may not wait, or that Close has to wake, has ten seconds
-// to return, and whatever carries frames thirty. The failure says which method has not returned,
-// with the stack of its goroutine; Run leaves out what follows then, and returns. It does not wait
-// for pair and what that registers: neither should depend on a Close that returns.
+// A Wire that hangs fails. A method that may not block, or that Close has to wake, has ten seconds
+// to return; one that carries frames has thirty. The failure names the method that has not
+// returned, with the stack of its goroutine; Run then skips the remaining checks, and returns. It
+// does not wait for pair and its cleanups: neither should depend on a Close that returns.
 func Run(t *testing.T, pair func(t *testing.T) (a, b wire.Wire)) {
 	runAll(t, pair, usual)
 }
@@ -64,8 +64,8 @@ func (c check) over(t *testing.T, pair func(t *testing.T) (a, b wire.Wire), p pa
 	c.run(r)
 }
 
-// unless is a test whose cleanups are left out where something hangs: its goroutines stay, which
-// was told already.
+// unless is a test that skips its cleanups if a method hangs: its goroutines remain, which was
+// reported already.
 type unless struct {
 	testing.TB
 	hung *bool

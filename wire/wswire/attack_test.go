@@ -45,7 +45,7 @@ func newVictim(t *testing.T, opts ...asterisque.Option) (*victim, *asterisque.No
 	return v, node
 }
 
-// serveVictim returns a victim whose node serves a listener.
+// serveVictim returns a victim with a node that serves a listener.
 func serveVictim(t *testing.T, scheme string, opts ...asterisque.Option) *victim {
 	v, node := newVictim(t, opts...)
 	var o wire.Options
@@ -97,8 +97,8 @@ func (v *victim) carry(c net.Conn, from string) {
 	io.Copy(there, c)
 }
 
-// honest makes 20 sessions, four at a time, on connections whose packets take 50 ms, and returns
-// how many could call.
+// honest makes 20 sessions, four at a time, on connections with a delay of 50 ms, and returns the
+// number of successful calls.
 func (v *victim) honest(from string) int {
 	node := asterisque.NewNode(asterisque.WithTLS(v.client))
 	defer node.Close()
@@ -128,7 +128,7 @@ func TestAttackPipelinedRequestsWhoseAnswersNobodyReads(t *testing.T) {
 	}
 }
 
-// besidePipelines lets honest peers in while others send requests on 100 connections.
+// besidePipelines requires that honest peers are admitted while 100 connections send requests.
 func besidePipelines(t *testing.T, requests []byte) {
 	v := serveVictim(t, "ws", asterisque.WithTimeouts(asterisque.Timeouts{Handshake: hangs}))
 	conns, wait := v.pipeline(requests)
@@ -236,7 +236,7 @@ func TestAttackWebSocketsThatSayNothing(t *testing.T) {
 	})
 }
 
-// sayNothing makes 200 WebSockets to a victim that gives each so much time for its handshake.
+// sayNothing makes 200 WebSockets to a victim with the given time limit for handshakes.
 func sayNothing(t *testing.T, limit time.Duration) (v *victim, all []net.Conn) {
 	v, node := newVictim(t, asterisque.WithTimeouts(asterisque.Timeouts{Handshake: limit}))
 	s := httptest.NewServer(wswire.Handler(node))
@@ -254,7 +254,7 @@ func sayNothing(t *testing.T, limit time.Duration) (v *victim, all []net.Conn) {
 	return v, all
 }
 
-// Anybody can send requests, as long as the header may be.
+// Requests need no authentication, and may be as long as the limit for headers.
 func TestAttackWrongRequestsDoNotFillTheLog(t *testing.T) {
 	const requests = 1000
 	long := strings.Repeat("x", 15<<10)
@@ -269,7 +269,7 @@ func TestAttackWrongRequestsDoNotFillTheLog(t *testing.T) {
 	} {
 		var own, set strings.Builder
 		logger := func(b *strings.Builder) *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }
-		silent := talkative{log: logger(&own)} // whose logger is not that of a node
+		silent := talkative{log: logger(&own)} // its logger is not that of a node
 		for b, h := range map[*strings.Builder]http.Handler{&own: wswire.Handler(silent), &set: wswire.Handler(acceptor(nil), wswire.WithLogger(logger(&set)))} {
 			begin := time.Now()
 			for range requests {
@@ -287,7 +287,7 @@ func TestAttackWrongRequestsDoNotFillTheLog(t *testing.T) {
 	}
 }
 
-// crowdedDoor lets nobody in.
+// crowdedDoor admits no connection.
 type crowdedDoor struct{ acceptor }
 
 func (crowdedDoor) Enter(net.Addr, func()) (transport.Place, error) {

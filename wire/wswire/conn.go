@@ -12,8 +12,8 @@ import (
 // Write. The writer of data frames holds the conn meanwhile. The library gives up on a control
 // frame, and on the whole connection, if it takes five seconds, which says only that the peer does
 // not read. So a control frame that finds the conn held is left for the holder, which writes it
-// between two messages. Of several the conn keeps only the latest, which RFC 6455, section 5.5.3,
-// allows for answers to pings.
+// between two messages. If several are left, the conn keeps only the latest, which RFC 6455,
+// section 5.5.3, allows for answers to pings.
 type conn struct {
 	net.Conn // fixed
 
@@ -28,9 +28,9 @@ type conn struct {
 	left []byte // guarded by mu; a control frame for the holder of writing; nil: none
 }
 
-// Read implements net.Conn. The library takes the end of the connection inside a message for the
-// end of the message, if it falls between two of its reads. So it is noted here, and not told
-// together with bytes, so that it is known that more was wanted.
+// Read implements net.Conn. The library mistakes the end of the connection inside a message for the
+// end of the message, if it falls between two of its reads. So Read records the end, and does not
+// return it together with bytes, so that an incomplete message is detected.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.received.Add(uint64(n))
@@ -70,7 +70,7 @@ func (h holder) Write(p []byte) (written int, err error) {
 	return written, err
 }
 
-// hold waits until nobody else writes.
+// hold waits until no other goroutine writes.
 func (c *conn) hold() { c.writing.Lock() }
 
 // letGo ends hold.
@@ -96,7 +96,7 @@ func (c *conn) hasLeft() bool {
 	return c.left != nil
 }
 
-// leave leaves p, or nothing, and returns what was there.
+// leave stores p, or nil, and returns the value stored before.
 func (c *conn) leave(p []byte) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// recorder is a connection that keeps what is written.
+// recorder is a connection that records the bytes written.
 type recorder struct {
 	net.Conn
 	bytes.Buffer

@@ -41,8 +41,8 @@ func WithHeader(h http.Header) DialOption {
 //
 // Give the Wire to a node with Attach. An error that wraps [wire.ErrURL] says that the URL can
 // never be used. If the server answers with an HTTP error, its status and first lines are in the
-// error of Dial. An error shows none of the secrets of the URL, as [transport.HideURL] says. What
-// the server answers may still have those of a header, if it says what it was sent.
+// error of Dial. An error shows none of the secrets of the URL, as [transport.HideURL] says. The
+// answer of the server may still contain those of a header, if it repeats the request.
 func Dial(start context.Context, rawURL string, opts ...DialOption) (wire.Wire, error) {
 	u, err := transport.ParseURL(rawURL)
 	if err != nil {

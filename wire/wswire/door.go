@@ -19,7 +19,7 @@ import (
 // not let in.
 type entrance struct {
 	net.Listener                // these are fixed
-	door         transport.Door // nil: nobody is asked
+	door         transport.Door // nil: there is no door
 }
 
 // Accept implements net.Listener.
@@ -68,7 +68,7 @@ func withPlace(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// loggerOf returns where whoever accepts wires logs, or nil.
+// loggerOf returns the logger of an acceptor, or nil.
 func loggerOf(acceptor any) *slog.Logger {
 	if l, ok := acceptor.(interface{ Logger() *slog.Logger }); ok {
 		return l.Logger()
@@ -86,7 +86,7 @@ func (c complaints) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// visit is what has a place at the door while a request becomes a Wire.
+// visit holds a place at the door while a request becomes a Wire.
 type visit struct {
 	mu    sync.Mutex
 	taken net.Conn // guarded by mu, as lost; nil before the server has given it away
@@ -113,8 +113,8 @@ func (v *visit) took(c net.Conn) {
 	}
 }
 
-// addrOf returns the address that a request came from. What stands before a Handler may have put
-// another one there.
+// addrOf returns the address that a request came from. Middleware before a Handler may have
+// replaced it.
 func addrOf(r *http.Request) net.Addr {
 	if at, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
 		return net.TCPAddrFromAddrPort(at)

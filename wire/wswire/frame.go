@@ -25,7 +25,7 @@ const (
 // chunk is how many bytes are read or written at once; they stay in the processor's cache.
 const chunk = 32 << 10
 
-// chunks holds buffers of chunk bytes that nobody uses.
+// chunks holds unused buffers of chunk bytes.
 var chunks = sync.Pool{New: func() any { return new([chunk]byte) }}
 
 // maxHeader is the largest number of bytes in front of the payload of a frame.
@@ -68,7 +68,7 @@ func mask(b []byte, key uint32) {
 type encoder struct {
 	w      io.Writer
 	client bool
-	out    *[chunk]byte // lent to the encoder; what waits is out[:n]
+	out    *[chunk]byte // lent to the encoder; unwritten bytes are out[:n]
 	n      int
 }
 
@@ -105,7 +105,7 @@ func (e *encoder) message(p []byte) error {
 	return nil
 }
 
-// flush writes what waits.
+// flush writes the buffered bytes.
 func (e *encoder) flush() error {
 	if e.n == 0 {
 		return nil

@@ -22,8 +22,8 @@ import (
 // Acceptor makes something, such as a session, of a Wire that the other side has connected. A
 // *asterisque.Node is one.
 type Acceptor[S any] interface {
-	// Accept takes w over, and closes it if it returns an error. ctx bounds Accept itself, and not
-	// what it returns.
+	// Accept takes over w, and closes it if it returns an error. ctx bounds Accept itself, and not
+	// its result.
 	Accept(ctx context.Context, w wire.Wire) (S, error)
 }
 
@@ -43,12 +43,12 @@ func WithOrigins(patterns ...string) Option {
 	return func(c *config) { c.origins = append(c.origins, patterns...) }
 }
 
-// WithLogger sets where it is logged, as a warning, that somebody could not be accepted: a wrong
-// request, or an error of Accept. The default is the logger of the Acceptor, if it has a method
-// Logger() *slog.Logger, else slog.Default(), when Handler is called.
+// WithLogger sets the logger for connections that could not be accepted, because of an invalid
+// request or an error of Accept. The level is Warn. The default is the logger of the Acceptor, if
+// it has a method Logger() *slog.Logger, else slog.Default(), when Handler is called.
 //
-// Anybody can have such a line logged, so there are 10 of one kind in a second, and then their
-// number, with up to 256 bytes of each text in them.
+// Unauthenticated peers can cause such log lines. So at most 10 of one kind are logged in a second,
+// and then their number, with up to 256 bytes of each text in them.
 func WithLogger(l *slog.Logger) Option {
 	return func(c *config) { c.log = l }
 }
@@ -58,20 +58,20 @@ func WithLogger(l *slog.Logger) Option {
 //
 //	mux.Handle("/rpc", wswire.Handler(node))
 //
-// What is not a WebSocket, comes from another origin, or does not offer [Subprotocol] is answered
-// with an HTTP error that says so.
+// A request that is not a WebSocket, comes from another origin, or does not offer [Subprotocol] is
+// answered with an HTTP error that gives the reason.
 //
-// Each Accept runs on the goroutine of its request, with the context of the request; what
-// middleware has put there can be found. The Wire outlives both: the time limits of the server end
-// with the request, and neither Shutdown nor Close of an http.Server know of the Wire. So close the
-// node as well.
+// Each Accept runs on the goroutine of its request, with the context of the request, including the
+// values that middleware has added. The Wire outlives both: the time limits of the server end with
+// the request, and neither Shutdown nor Close of an http.Server affects the Wire. So close the node
+// as well.
 //
 // If a is a [transport.Door], as a node is, each request needs a place there before it becomes a
-// WebSocket. Without one it is answered with 503 and Retry-After. What a client costs before its
-// request is there is up to the http.Server, whose own time limits are none: set ReadHeaderTimeout
-// and WriteTimeout to some seconds, IdleTimeout to a minute or so, and MaxHeaderBytes to 16 KiB.
-// The place is that of http.Request.RemoteAddr: behind a proxy, let middleware put the client's
-// address there.
+// WebSocket. Without a place it is answered with 503 and Retry-After. The cost of a client before
+// its request is complete depends on the http.Server, which has no time limits by default: set
+// ReadHeaderTimeout and WriteTimeout to some seconds, IdleTimeout to a minute or so, and
+// MaxHeaderBytes to 16 KiB. The place is assigned to http.Request.RemoteAddr: behind a proxy, use
+// middleware that sets it to the client's address.
 func Handler[S any](a Acceptor[S], opts ...Option) http.Handler {
 	h := newHandler(append([]Option{WithLogger(loggerOf(a))}, opts...))
 	h.door, _ = any(a).(transport.Door)
@@ -94,7 +94,8 @@ func newHandler(opts []Option) *handler {
 // mostLogged is how many bytes of a text are logged, which a request may choose.
 const mostLogged = 256
 
-// logTo lets h log to l, or else to the default, as much as anybody may have logged.
+// logTo makes h log to l, or by default to slog.Default(), with the limits for unauthenticated
+// peers.
 func (h *handler) logTo(l *slog.Logger) {
 	if l == nil {
 		l = slog.Default()
@@ -104,7 +105,7 @@ func (h *handler) logTo(l *slog.Logger) {
 
 type handler struct { // all fixed once it serves
 	config
-	door   transport.Door // nil: nobody is asked, or somebody was when the connection was made
+	door   transport.Door // nil: there is no door, or it was asked when the connection was made
 	accept func(ctx context.Context, w wire.Wire) error
 }
 
@@ -126,7 +127,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	ws, err := websocket.Accept(hijack, r, &websocket.AcceptOptions{Subprotocols: []string{Subprotocol}, OriginPatterns: h.origins})
-	if err != nil { // the peer has been told
+	if err != nil { // the peer has received the error
 		h.log.Warn("WebSocket not accepted", "addr", r.RemoteAddr, "path", r.URL.Path, "error", err)
 		h.leave(place)
 		return
@@ -136,8 +137,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// hand gives s to who accepts, which may be the application's: if that does not return, s is
-// closed, because a server that recovers from the panic has given the connection away.
+// hand passes s to accept, which may be the application's. If that panics, s is closed, because a
+// server that recovers from the panic has given the connection away.
 func (h *handler) hand(ctx context.Context, s wire.Wire) error {
 	returned := false
 	defer func() {
@@ -151,7 +152,7 @@ func (h *handler) hand(ctx context.Context, s wire.Wire) error {
 }
 
 // enter returns the place of a request: that of its connection, or one of its own. It is nil if
-// nobody is asked.
+// there is no door.
 func (h *handler) enter(r *http.Request, lost func()) (transport.Place, error) {
 	if h.door == nil {
 		p, _ := r.Context().Value(placeKey{}).(transport.Place)

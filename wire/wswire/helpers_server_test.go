@@ -69,7 +69,7 @@ func rawUpgrade(t *testing.T, url string) net.Conn {
 	return c
 }
 
-// lines receives what is logged.
+// lines receives log lines.
 type lines chan string
 
 func (l lines) Write(p []byte) (int, error) {
@@ -77,7 +77,7 @@ func (l lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// refuser accepts nobody.
+// refuser accepts no Wire.
 type refuser struct{}
 
 func (refuser) Accept(_ context.Context, w wire.Wire) (any, error) {

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	patience = 10 * time.Second // for the whole request of who connects, and for the answer
+	patience = 10 * time.Second // for the whole request of a peer, and for the answer
 	backlog  = 128              // wires that can wait to be accepted
 	maxHead  = 16 << 10         // bytes of a request's header
 )
@@ -134,7 +134,7 @@ type refuser interface {
 	refuse(code websocket.StatusCode, reason string)
 }
 
-// queue lets w wait for Accept. It does not wait itself, so that nobody can pile up requests.
+// queue puts w into the queue for Accept. It does not block, so that peers cannot pile up requests.
 func (l *listener) queue(_ context.Context, w wire.Wire) error {
 	select {
 	case l.waiting <- w:
@@ -157,7 +157,7 @@ func (l *listener) Accept() (wire.Wire, error) {
 	select {
 	case <-l.closed:
 	default:
-		l.Guard(nil) // nobody has
+		l.Guard(nil) // unless it was called before
 		select {
 		case w := <-l.waiting:
 			return w, nil

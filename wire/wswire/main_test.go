@@ -18,7 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// the tests provoke what is logged
+	// the tests provoke log lines
 	slog.SetDefault(slog.New(slog.NewTextHandler(io.Discard, nil)))
 	leak.Main(m)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// masked returns the head of a binary message from a client, whose payload is masked with zeros.
+// masked returns the head of a binary message from a client, with a payload masked with zeros.
 func masked(size int) []byte {
 	b := binary.BigEndian.AppendUint64([]byte{0x82, 0xff}, uint64(size))
 	return append(b, 0, 0, 0, 0)

@@ -29,12 +29,12 @@ const (
 	perUnread = 256
 	// mostUnsent is how many bytes the host may keep before a writer waits.
 	mostUnsent = 1 << 20
-	// look is how often a writer that waits looks: no event tells that bytes have left.
+	// look is the polling interval of a waiting writer: there is no event for sent bytes.
 	look = 5 * time.Millisecond
 )
 
 // page is the Wire over a WebSocket of JavaScript, as a web page or Node.js has it. The host reads
-// and writes whole messages by itself. It tells of them by events, which must not wait.
+// and writes whole messages by itself. It reports them by events. Their handlers must not block.
 type page struct {
 	ws      js.Value // these are fixed
 	remote  net.Addr
@@ -113,8 +113,8 @@ func (p *page) onClose(event js.Value) {
 	p.deafen()
 }
 
-// onError hears of what has failed, and not why. If the connection was there, a close event follows
-// and says more.
+// onError receives failures, without their cause. If the connection was there, a close event
+// follows and says more.
 func (p *page) onError(js.Value) {
 	select {
 	case <-p.open:
@@ -124,7 +124,7 @@ func (p *page) onError(js.Value) {
 	}
 }
 
-// deafen lets go of the functions that hear events.
+// deafen releases the event handlers.
 func (p *page) deafen() {
 	p.mu.Lock()
 	events := p.events
@@ -156,7 +156,7 @@ func (p *page) Receiving() int { return 0 }
 // ReadFrame implements wire.Wire.
 func (p *page) ReadFrame(max int) ([]byte, error) {
 	for {
-		over := p.life.Err() != nil // whatever arrived before is there
+		over := p.life.Err() != nil // frames that arrived before are still returned
 		if p.closed.Load() {
 			return nil, errReadClosed
 		}
@@ -193,7 +193,7 @@ func (p *page) next() (data js.Value, ok bool) {
 	return data, true
 }
 
-// tooLarge ends the reading, of what waits as well.
+// tooLarge ends the reading, and discards queued messages.
 func (p *page) tooLarge(max int) error {
 	p.refuse(websocket.StatusMessageTooBig, fmt.Sprintf("a message of more than %d bytes", max))
 	p.mu.Lock()
@@ -203,7 +203,7 @@ func (p *page) tooLarge(max int) error {
 	return context.Cause(p.life)
 }
 
-// refuse lets Close tell the peer what was wrong.
+// refuse sets the code and reason that Close sends to the peer.
 func (p *page) refuse(code websocket.StatusCode, reason string) {
 	p.refused.Store(&websocket.CloseError{Code: code, Reason: reason})
 }
@@ -253,7 +253,7 @@ func (p *page) send(frame []byte) error {
 	return nil
 }
 
-// up reports whether what is sent can get through.
+// up reports whether sent messages can get through.
 func (p *page) up() bool { return p.ws.Get("readyState").Int() == 1 }
 
 // unsent returns how many bytes the host keeps.
@@ -276,8 +276,8 @@ func (p *page) Close() error {
 	return nil
 }
 
-// shut closes the WebSocket. JavaScript may say of itself only codes from 3000 on: what was wrong
-// has the standard's code, and 3000 more.
+// shut closes the WebSocket. JavaScript may send only codes from 3000 on: an error has the
+// standard's code, plus 3000.
 func (p *page) shut() {
 	code, reason := int(websocket.StatusNormalClosure), ""
 	if r := p.refused.Load(); r != nil {

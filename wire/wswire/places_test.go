@@ -26,7 +26,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wswire"
 )
 
-// countingDoor lets everybody in, but each third one for a moment only, and counts.
+// countingDoor admits each connection, but each third one only briefly, and counts.
 type countingDoor struct {
 	mu            sync.Mutex
 	entered, left int // guarded by mu
@@ -153,7 +153,7 @@ func TestAttackAllPlacesOfAHandlerComeBack(t *testing.T) {
 	door.requireEmpty(t)
 }
 
-// What the HTTP server says of each connection is another text, and texts are what is bounded.
+// The HTTP server logs a different text for each connection, and the bound is per text.
 func TestAttackFailedTLSHandshakesDoNotFillTheLog(t *testing.T) {
 	var mu sync.Mutex
 	var log bytes.Buffer

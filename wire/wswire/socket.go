@@ -33,7 +33,7 @@ type socket struct {
 	conn          *conn           // below ws
 	client        bool            // this side dialled; its frames have to be masked
 	local, remote net.Addr
-	place         transport.Place // nil: nobody was asked
+	place         transport.Place // nil: there is no door
 
 	closed  atomic.Bool                          // Close was called
 	refused atomic.Pointer[websocket.CloseError] // what Close complains of; nil: of nothing
@@ -47,11 +47,11 @@ type socket struct {
 	// writes it.
 	aside atomic.Int64
 
-	writeErr error // belongs to whoever holds conn; why nothing can be written any more
+	writeErr error // belongs to the holder of conn; the error of further writes
 }
 
-// newSocket returns the Wire over ws. state says how it is protected; nil: not by TLS. place is
-// what it has at a door; nil: nobody was asked.
+// newSocket returns the Wire over ws. state is its TLS state; nil: not TLS. place is its place at a
+// door; nil: there is no door.
 func newSocket(ws *websocket.Conn, conn *conn, client bool, state *tls.ConnectionState, place transport.Place) wire.Wire {
 	ws.SetReadLimit(-1) // ReadFrame has its own
 	s := &socket{ws: ws, conn: conn, client: client, local: conn.LocalAddr(), remote: conn.RemoteAddr(), place: place}
@@ -101,7 +101,7 @@ func (s *socket) ReadFrame(max int) ([]byte, error) {
 	case err == nil:
 		return frame, nil
 	case s.closed.Load():
-		err = errReadClosed // whatever a closed connection says
+		err = errReadClosed // instead of the error of a closed connection
 	case !errors.Is(err, wire.ErrFrameTooLarge) && !errors.Is(err, errText):
 		err = readError(err)
 	}
@@ -134,7 +134,7 @@ func (s *socket) message(max int) ([]byte, error) {
 	defer s.aside.Store(0)
 	for {
 		if n == len(mem) {
-			larger := make([]byte, 2*n) // as much again as has arrived, whatever is announced
+			larger := make([]byte, 2*n) // regardless of the announced length
 			copy(larger, mem)
 			s.letGo()
 			mem = larger
@@ -156,8 +156,8 @@ func (s *socket) message(max int) ([]byte, error) {
 	}
 }
 
-// refuse lets Close tell the peer what was wrong. Until then this side may write, so that a session
-// can give its reason in its own words.
+// refuse sets the code and reason that Close sends to the peer. Until then this side may write, so
+// that a session can send its own reason.
 func (s *socket) refuse(code websocket.StatusCode, reason string) {
 	s.refused.Store(&websocket.CloseError{Code: code, Reason: reason})
 }
@@ -205,7 +205,7 @@ func (s *socket) write(all func(e *encoder) error) error {
 	case err == nil:
 		return nil
 	case s.closed.Load():
-		return errWriteClosed // whatever a closed connection says
+		return errWriteClosed // instead of the error of a closed connection
 	case errors.Is(err, net.ErrClosed):
 		// not by Close: the library closes the connection when the peer has closed the WebSocket
 		err = syscall.EPIPE
@@ -214,8 +214,8 @@ func (s *socket) write(all func(e *encoder) error) error {
 	return s.writeErr
 }
 
-// Close implements wire.Wire. It tells the peer, unless a writer is in the middle of a message, and
-// does not wait for the answer.
+// Close implements wire.Wire. It notifies the peer, unless a writer is in the middle of a message,
+// and does not wait for the answer.
 func (s *socket) Close() error {
 	if s.closed.Swap(true) {
 		return nil
@@ -231,8 +231,8 @@ func (s *socket) Close() error {
 	return nil
 }
 
-// goodbye sends the Close frame. The library's own Close would wait for the peer's one, for which
-// somebody has to read.
+// goodbye sends the Close frame. The library's own Close would wait for the peer's Close frame,
+// which needs a reader.
 func (s *socket) goodbye() {
 	say, refused := websocket.CloseError{Code: websocket.StatusNormalClosure}, s.refused.Load()
 	if refused != nil {
@@ -242,8 +242,8 @@ func (s *socket) goodbye() {
 	if _, err := s.conn.Conn.Write(closeFrame(say, s.client)); err != nil || refused == nil {
 		return
 	}
-	// What the peer is still sending must be taken from the system, which would otherwise reset the
-	// connection and lose what the peer is being told.
+	// Bytes that the peer still sends must be read from the system, which would otherwise reset the
+	// connection and lose the Close frame.
 	s.conn.SetReadDeadline(time.Now().Add(farewell))
 	io.Copy(io.Discard, s.conn.Conn)
 }

@@ -94,7 +94,7 @@ func TestAWireOutlivesItsRequestAndTheServersTimeLimits(t *testing.T) {
 	}
 }
 
-// watched tells the deadlines of its first connection.
+// watched reports the deadlines of its first connection.
 type watched struct {
 	net.Listener
 	conns chan *deadlines
@@ -236,7 +236,7 @@ func TestOneWireMoreThanCanWaitIsRefused(t *testing.T) {
 			ended <- err
 		}()
 	}
-	err := <-ended // all others wait
+	err := <-ended // all other connections wait
 	require.ErrorContains(t, err, "code 1013")
 	require.ErrorContains(t, err, "128 connections wait to be accepted already")
 	require.NoError(t, l.Close())
