@@ -8,10 +8,10 @@ import (
 )
 
 // Abort is the error that ends a call, a pipe or a session without a result. Code, Message and
-// Detail cross the wire, and so does Ran where the call was refused. So both sides branch with
+// Detail cross the wire, and so does Ran if the call was refused. So both sides branch with
 // errors.Is on the same values, such as [ErrOverloaded].
 //
-// Nobody changes an Abort that was returned as an error: several goroutines may hold it.
+// An Abort that was returned as an error is never modified, because several goroutines may hold it.
 type Abort struct {
 	Code    Code
 	Message string // for people: no program should read it
@@ -21,8 +21,8 @@ type Abort struct {
 	Cause   error  // what led to it on this side, or nil; it does not cross the wire
 }
 
-// Error returns the meaning of the code, the message, the cause if the message does not tell it
-// already, and whether the peer said so.
+// Error returns the meaning of the code, the message, the cause if the message does not contain it
+// already, and whether the Abort is from the peer.
 func (a *Abort) Error() string {
 	if a == nil { // as an error it is not nil: AbortOf's result, returned as an error, gets here
 		return "asterisque: nil Abort"
@@ -61,9 +61,9 @@ func (a *Abort) Unwrap() error {
 	return a.Cause
 }
 
-// Is reports whether target is an Abort with the same code, whatever else they hold. A Canceled is
-// also a context.Canceled, an Expired is also a context.DeadlineExceeded, on both sides of the
-// wire.
+// Is reports whether target is an Abort with the same code, regardless of the other fields. A
+// Canceled is also a context.Canceled, an Expired is also a context.DeadlineExceeded, on both sides
+// of the wire.
 func (a *Abort) Is(target error) bool {
 	if a == nil {
 		return false
@@ -86,15 +86,15 @@ func (a *Abort) Withf(format string, args ...any) *Abort {
 	return &b
 }
 
-// MaxReason is the largest number of bytes of a Message that is sent; longer ones are cut. A longer
-// one that arrives is accepted, and cut then.
+// MaxReason is the largest number of bytes of a Message that is sent; longer ones are truncated. A
+// longer Message of the peer is accepted, and truncated then.
 const MaxReason = 1024
 
-// AbortOf turns any error into the Abort that tells the peer about it. It returns nil for nil; look
+// AbortOf turns any error into the Abort that is sent to the peer. It returns nil for nil; check
 // for that before the result becomes an error. If there is an Abort in err's chain, AbortOf returns
 // that one, and no copy. Otherwise err becomes the Cause, and its text the Message, which the peer
 // reads. The Code is Canceled for [context.Canceled], Expired for [context.DeadlineExceeded],
-// Protocol for what is an [ErrProtocol], and Failed for everything else.
+// Protocol for an [ErrProtocol], and Failed for everything else.
 func AbortOf(err error) *Abort {
 	if err == nil {
 		return nil
@@ -119,7 +119,7 @@ func codeOf(err error) Code {
 	}
 }
 
-// Ran says how far a call got before it ended with an Abort.
+// Ran reports how far a call got before it ended with an Abort.
 type Ran uint8
 
 // How far a call got.
@@ -131,7 +131,7 @@ const (
 
 var ranNames = [...]string{"may have run", "never sent", "refused"}
 
-// String says it in words.
+// String returns the description of r.
 func (r Ran) String() string {
 	if int(r) < len(ranNames) {
 		return ranNames[r]
@@ -139,8 +139,8 @@ func (r Ran) String() string {
 	return fmt.Sprintf("Ran(%d)", uint8(r))
 }
 
-// Repeatable reports whether err says that the call certainly did not run. Then it can be made
-// again without running twice. Repeatable is false for nil, and for an error without an Abort.
+// Repeatable reports whether err shows that the call certainly did not run. Then it can be repeated
+// without running twice. Repeatable is false for nil, and for an error without an Abort.
 func Repeatable(err error) bool {
 	var a *Abort
 	return errors.As(err, &a) && a != nil && a.Ran != MaybeRan

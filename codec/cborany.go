@@ -10,7 +10,7 @@ import (
 // anyMap is what a map becomes without a type.
 var anyMap = weigh.MapPlan(weigh.AnyPlan)
 
-// any weighs an item that is decoded without a type, behind so many tags.
+// any weighs an item that is decoded without a type, behind the given number of tags.
 func (w *cborWeigher) any(first uint64, tags, depth int) {
 	w.Add(tags * (weigh.Header + weigh.Iface)) // each of which is a value
 	major, from := w.data[w.at]&^31, w.at
@@ -54,7 +54,7 @@ func (w *cborWeigher) dynamic(major byte, depth int) {
 	}
 }
 
-// Plans of what is made without a type.
+// Plans of values that are decoded without a type.
 var (
 	textPlan = &weigh.Plan{Kind: weigh.Text}
 	timePlan = &weigh.Plan{Kind: weigh.Time}

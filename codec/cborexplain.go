@@ -154,7 +154,7 @@ func cborMismatch(p *weigh.Plan, data []byte) *TypeError {
 	return mismatch(want, got)
 }
 
-// cborWant names what is expected for p.
+// cborWant names the item expected for p.
 func cborWant(p *weigh.Plan) string {
 	t := p.Type
 	if _, ok := whole(t); ok && p.Kind != weigh.Own {

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzValues holds the paths without reflection against the library: whatever the bytes or the
-// value, the outcome is the same.
+// FuzzValues compares the paths without reflection with the library: for any bytes and any value,
+// the outcome is the same.
 func FuzzValues(f *testing.F) {
 	for _, v := range []any{"", "ß", []byte("bytes"), true, 23, 24, -25, 1 << 30, int64(math.MinInt64), uint64(math.MaxUint64), 1.5, math.NaN(), math.Inf(-1), nil} {
 		data, err := CBOR.Append(nil, v)
@@ -55,7 +55,8 @@ func requireAppendsAsLibrary(t *testing.T, v any) {
 	require.Equal(t, append([]byte("before"), want...), got, "%T", v)
 }
 
-// show makes values comparable: it tells nil from empty, and finds two NaN of the same bits equal.
+// show makes values comparable: it distinguishes nil from empty, and treats two NaN of the same
+// bits as equal.
 func show(p any) string {
 	if f, ok := p.(*float64); ok {
 		return fmt.Sprintf("%x", math.Float64bits(*f))

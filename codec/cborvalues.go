@@ -14,11 +14,12 @@ import (
 
 // CBOR is the default codec: RFC 8949, with the struct tags and defaults of the module
 // github.com/fxamacker/cbor. It sends a time.Time as a tagged RFC 3339 string in UTC, to the
-// nanosecond, and the zero time as null. It refuses maps with a key twice, and values that are
-// nested more than 32 deep; the package comment says what else its sender refuses. A field of a
-// struct has to come under exactly its name; one that the struct does not have is ignored. Values
-// of the types string, []byte, bool, int, int64, uint64 and float64, and pointers to them, take a
-// path without reflection. Types that decode themselves have UnmarshalCBOR or UnmarshalBinary.
+// nanosecond, and the zero time as null. It rejects maps with duplicate keys, and values that are
+// nested more than 32 deep; the package comment lists the other values that its sender rejects. A
+// field of a struct is matched only by its exact name; a field that the struct does not have is
+// ignored. Values of the types string, []byte, bool, int, int64, uint64 and float64, and pointers
+// to them, take a path without reflection. Types that decode themselves have UnmarshalCBOR or
+// UnmarshalBinary.
 var CBOR Values = newCBORValues()
 
 type cborValues struct {

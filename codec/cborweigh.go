@@ -237,7 +237,7 @@ func (w *cborWeigher) mapping(p *weigh.Plan, n uint64, endless bool, depth int) 
 	}
 }
 
-// entries weighs what becomes a map.
+// entries weighs an item that is decoded as a map.
 func (w *cborWeigher) entries(p *weigh.Plan, n uint64, endless bool, depth int) {
 	var m weigh.GrowingMap
 	w.Add(weigh.MapSize)

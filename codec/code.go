@@ -2,8 +2,8 @@ package codec
 
 import "strconv"
 
-// Code says why something was aborted. 1 to 999 belong to the library; from 1000 on, and below 0,
-// to applications.
+// Code is the reason of an abort. 1 to 999 belong to the library; from 1000 on, and below 0, to
+// applications.
 type Code int32
 
 // The library's codes, which are those of the protocol.
@@ -51,7 +51,7 @@ var codeNames = [...]string{
 	Stopped:         "stopped",
 }
 
-// String returns what the code means, or its number if the library gives it no meaning.
+// String returns the meaning of the code, or its number if the library gives it no meaning.
 func (c Code) String() string {
 	if c > 0 && int(c) < len(codeNames) {
 		return codeNames[c]

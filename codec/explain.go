@@ -80,7 +80,7 @@ func isBytes(t reflect.Type) bool {
 	return (t.Kind() == reflect.Slice || t.Kind() == reflect.Array) && t.Elem().Kind() == reflect.Uint8
 }
 
-// skipped is the plan of what is passed by.
+// skipped is the plan of an ignored item.
 var skipped = weigh.NothingPlan
 
 // pointedTo returns the plan of what p points to, however often.

@@ -131,7 +131,7 @@ var intos = []reflect.Type{
 	reflect.TypeFor[cbor.ByteString](), reflect.TypeFor[time.Duration](), reflect.TypeFor[struct{ F func() }](), reflect.TypeFor[[]error](), reflect.TypeFor[map[string]chan int](), reflect.TypeFor[big.Int](), reflect.TypeFor[*big.Float](),
 }
 
-// ofGo is what the peer is not told.
+// ofGo matches text that must not be sent to the peer.
 var ofGo = regexp.MustCompile(`struct|interface|u?int(8|16|32|64|ptr)\b|float(32|64)|\bfunc\b|\bchan\b|\*|map\[|\[\]|json:|cbor:|Unmarshal|main\.|codec\.|asterisque\.|big\.|time\.|reflect|span|request|picky|listed|byNumber|embedding`)
 
 // TestPeersAreToldNothingOfGo decodes every sample as every type, and encodes what cannot be
@@ -200,7 +200,7 @@ func TestAPlaceIsFoundOnlyWhereSomethingDoesNotFit(t *testing.T) {
 	}
 }
 
-// FuzzExplain looks for what does not fit in anything. It ends, and panics as little as the
+// FuzzExplain explains bytes that match no type. The function ends, and panics no more than the
 // libraries.
 func FuzzExplain(f *testing.F) {
 	for _, v := range samples {
@@ -223,8 +223,7 @@ func FuzzExplain(f *testing.F) {
 	})
 }
 
-// TestToExplainIsBounded counts what is allocated for a value of which too much would have to be
-// tried.
+// TestToExplainIsBounded counts allocations for a value that would need too many attempts.
 func TestToExplainIsBounded(t *testing.T) {
 	var v []request
 	long := func(n int) []byte {

@@ -32,7 +32,7 @@ func TestIntegersAreWhatTheVectorsSayInEveryTypeThatHoldsThem(t *testing.T) {
 	list := vectors.Integers
 	require.GreaterOrEqual(t, len(list), 30)
 	for _, v := range list {
-		if v.Codec == "msgpack" { // whose own module tests it
+		if v.Codec == "msgpack" { // its own module tests it
 			continue
 		}
 		t.Run(v.Name, func(t *testing.T) {

@@ -72,8 +72,8 @@ func (x *jsonExplainer) value(p *weigh.Plan, depth int) *TypeError {
 	return jsonMismatch(p, item)
 }
 
-// unquoted returns what is in a string that holds a number or the like, as the option string of a
-// tag wants it, or nil if it is something else.
+// unquoted returns the value inside a string, for the option string of a tag: a number or the like.
+// For anything else it returns nil.
 func unquoted(item []byte) []byte {
 	var s string
 	if json.Unmarshal(item, &s) != nil || !json.Valid([]byte(s)) {
@@ -157,7 +157,7 @@ func jsonMismatch(p *weigh.Plan, item []byte) *TypeError {
 	return mismatch(jsonWant(p), got)
 }
 
-// jsonWant names what is expected for p.
+// jsonWant names the item expected for p.
 func jsonWant(p *weigh.Plan) string {
 	t := p.Type
 	kind := t.Kind()

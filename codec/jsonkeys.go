@@ -12,8 +12,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/cut"
 )
 
-// A key that an object has twice is refused: of its values encoding/json takes the last one, and
-// others the first. Package json says nothing of it, and so the keys are looked at before.
+// An object with a duplicate key is refused: encoding/json takes the last of its values, other
+// decoders the first. Package json does not report it, so the keys are checked before.
 
 // jsonKey is a key of an object. keySize bounds what it takes.
 type jsonKey struct {
@@ -30,7 +30,7 @@ type keyFinder struct {
 
 const inArray = -1
 
-const mostKept = 1024 // entries of slices that are kept for others
+const mostKept = 1024 // capacity of slices that are kept for reuse
 
 var (
 	keySeed    = maphash.MakeSeed()

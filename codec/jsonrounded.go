@@ -14,8 +14,8 @@ import (
 // fewestRounded is how many characters an integer has at least that a float64 may not hold.
 const fewestRounded = 16
 
-// mayBeRounded reports whether there are so many digits in a row, of which one stands at a multiple
-// of their number.
+// mayBeRounded reports whether data has a run of at least fewestRounded digits. Such a run covers
+// at least one of the positions that the loop visits.
 func mayBeRounded(data []byte) bool {
 	for i := fewestRounded - 1; i < len(data); i += fewestRounded {
 		from, to := i, i

@@ -11,11 +11,11 @@ import (
 	"github.com/asterisque-go/asterisque/internal/weigh"
 )
 
-// JSON is encoding/json: for peers that have nothing better, and for reading along. HTML characters
-// are not escaped. It has no byte strings of its own: a []byte becomes base64 text. What is no
-// UTF-8 is refused, as RFC 8259 demands: encoding/json would put three bytes for each that is none.
-// The package comment says what else its sender refuses. An object that has a key twice is refused,
-// of which encoding/json would take the last one.
+// JSON is encoding/json: for peers without a better codec, and for readable messages. HTML
+// characters are not escaped. It has no byte strings of its own: a []byte becomes base64 text.
+// Invalid UTF-8 is refused, as RFC 8259 demands: encoding/json would write three bytes for each
+// invalid one. The package comment lists the other values that its sender refuses. An object with a
+// duplicate key is refused; encoding/json would take the last value.
 //
 // An integer is refused by a Go type that does not hold it, and so also by any, which becomes a
 // float64, exact up to 2^53 only: use *big.Int, a json.Number or an integer type where larger ones

@@ -16,7 +16,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/weigh"
 )
 
-// jsonDepth is how deep encoding/json lets values be nested.
+// jsonDepth is the maximum nesting of values in encoding/json.
 const jsonDepth = 10_000
 
 var jsonPlans = &weigh.Plans{Rules: weigh.Rules{Kind: jsonKind, Field: jsonField}}
@@ -207,7 +207,7 @@ func (w *jsonWeigher) literal() (size int) {
 	return w.at - from
 }
 
-// quoted takes a string and returns what is between its quotes.
+// quoted reads a string and returns the bytes between its quotes.
 func (w *jsonWeigher) quoted() (raw []byte, escaped bool) {
 	w.at++
 	for from := w.at; w.at < len(w.data); w.at++ {
@@ -327,7 +327,7 @@ func (w *jsonWeigher) key() []byte {
 	return w.name
 }
 
-// longestName bounds what is unescaped.
+// longestName bounds the names that are unescaped.
 const longestName = 256
 
 // unescape appends what raw says without its escapes. It keeps to what a name may be.

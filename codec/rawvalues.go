@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Raw sends bytes as they are. Append takes []byte, string, pointers to them and
+// Raw sends bytes unchanged. Append takes []byte, string, pointers to them and
 // encoding.BinaryMarshaler; Decode takes *[]byte, *string and encoding.BinaryUnmarshaler. Every
 // other type, and a nil pointer, is a *TypeError.
 var Raw Values = rawValues{}

@@ -8,7 +8,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/item"
 )
 
-// OverloadedFor returns ErrOverloaded with the advice to try again after d. It travels as the
+// OverloadedFor returns ErrOverloaded with the advice to retry after d. The advice is sent as the
 // Detail, one CBOR unsigned integer: whole milliseconds, rounded up.
 func OverloadedFor(d time.Duration, message string) *Abort {
 	return &Abort{Code: Overloaded, Message: message, Detail: item.AppendUint(nil, millis(d))}
@@ -27,9 +27,9 @@ func millis(d time.Duration) uint64 {
 // long as a peer likes.
 const mostRetryAfter = time.Hour
 
-// RetryAfter returns how long to wait before the call that failed with err is made again, if the
-// side that was overloaded said so: an hour at most, whatever it said. It is false for every other
-// error.
+// RetryAfter returns the advised wait before the call that failed with err is retried, if the
+// overloaded side sent one; the maximum is an hour, whatever the advice. It is false for every
+// other error.
 func RetryAfter(err error) (d time.Duration, ok bool) {
 	var a *Abort
 	if !errors.As(err, &a) || a == nil || a.Code != Overloaded || len(a.Detail) == 0 {

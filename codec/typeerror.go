@@ -2,23 +2,23 @@ package codec
 
 import "github.com/asterisque-go/asterisque/internal/cut"
 
-// TypeError says that a value does not fit: Append has no encoding for it, or Decode found a value
-// of another type in the bytes than it should store. What it says crosses to the peer, so it is in
-// the terms of the codec, and names no Go type. What a Go program wants to know besides is in Err.
+// TypeError reports a value of the wrong type: Append has no encoding for it, or Decode found a
+// value of another type in the bytes than it should store. Its text crosses to the peer, so it is
+// in the terms of the codec, and names no Go type. Further information for Go programs is in Err.
 type TypeError struct {
-	// to the place in the value, ".window.n", "[3]" or `["a key"]`; empty: the whole value, or
-	// nobody knows
+	// to the place in the value, ".window.n", "[3]" or `["a key"]`; empty: the whole value, or an
+	// unknown place
 	Path string
-	Want string // what was expected there: "an integer", "an object"
+	Want string // expected item: "an integer", "an object"
 	Got  string // what came: "a text string"
 	Err  error  // in Go's terms, or nil: it does not cross the wire
 }
 
-// Within notes that the place is within a part of this name, such as ".window" or "[3]". The
+// Within adds a part with this name, such as ".window" or "[3]", to the front of Path. The
 // beginning of a long path is left out.
 func (e *TypeError) Within(name string) { e.Path = cut.Path(name, e.Path) }
 
-// Text says where it is, what was expected, and what came.
+// Text returns the place, the expected type and the actual one.
 func (e *TypeError) Text() string {
 	s := e.Want + " was expected, and " + e.Got + " came"
 	if e.Path != "" {
@@ -27,13 +27,13 @@ func (e *TypeError) Text() string {
 	return s
 }
 
-// Error returns the Text, and what Err says.
+// Error returns the Text, and the text of Err.
 func (e *TypeError) Error() string { return withCause(e.Text(), e.Err) }
 
 // Unwrap returns Err.
 func (e *TypeError) Unwrap() error { return e.Err }
 
-// ValueError says why a value could not be encoded or decoded, where it is not for its type: the
+// ValueError is the reason why a value could not be encoded or decoded, other than its type: the
 // bytes are malformed, for example. As with a TypeError, Reason crosses to the peer, and Err does
 // not.
 type ValueError struct {
@@ -44,7 +44,7 @@ type ValueError struct {
 // Text returns Reason.
 func (e *ValueError) Text() string { return e.Reason }
 
-// Error returns the Reason, and what Err says.
+// Error returns the Reason, and the text of Err.
 func (e *ValueError) Error() string { return withCause(e.Reason, e.Err) }
 
 // Unwrap returns Err.

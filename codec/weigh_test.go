@@ -339,7 +339,8 @@ func TestWeighingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestOnlyNumbersBeyondAByteTakeMemory where no type is asked for: Go has the others at hand.
+// TestOnlyNumbersBeyondAByteTakeMemory decodes without a type: Go has the smaller numbers
+// preallocated.
 func TestOnlyNumbersBeyondAByteTakeMemory(t *testing.T) {
 	weighs := func(data string) int {
 		return CBOR.(Weigher).Weigh([]byte(data), reflect.TypeFor[any](), math.MaxInt)

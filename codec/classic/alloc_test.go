@@ -9,8 +9,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/race"
 )
 
-// What is between a session and its wire takes no memory of its own: only a message that was found
-// does, and what a value is decoded into.
+// The path between a session and its wire allocates nothing itself: only a decoded message and a
+// decoded value take memory.
 func TestWritingAndSplittingAllocateNothing(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates")

@@ -2,7 +2,7 @@ package classic
 
 import "github.com/asterisque-go/asterisque/codec"
 
-// Codes of an Abort that mean something to the original; all others are the application's.
+// Codes of an Abort with a meaning in the original; all other codes belong to the application.
 const (
 	Unexpected     = -1 // the function failed, or is not there
 	SessionClosing = -2 // the session ends, or takes no new calls
@@ -12,10 +12,10 @@ const (
 // library.
 const shifted = -10_000
 
-// Code returns what the code of an Abort of a classic peer is in this library: codec.Failed for
-// Unexpected, codec.SessionClosed for SessionClosing, -10000-n for n in 0..999, and n for every
-// other n. So a program finds the code 404 of its peer with err.Code == classic.Code(404), and a
-// handler answers with it by &codec.Abort{Code: classic.Code(404)}.
+// Code returns the code in this library for the code of an Abort of a classic peer: codec.Failed
+// for Unexpected, codec.SessionClosed for SessionClosing, -10000-n for n in 0..999, and n for every
+// other n. So an application compares a code 404 of its peer by err.Code == classic.Code(404), and
+// a handler returns it with &codec.Abort{Code: classic.Code(404)}.
 func Code(n int32) codec.Code {
 	switch {
 	case n == Unexpected:
@@ -28,9 +28,10 @@ func Code(n int32) codec.Code {
 	return codec.Code(n)
 }
 
-// AbortOf returns a as a classic peer gets it. The library's own codes become Unexpected, or
-// SessionClosing, with their meaning in front of the message; the application's are sent by the
-// reverse of Code. Detail, and whether the call was refused, cannot be sent.
+// AbortOf returns a in the form that a classic peer receives. The library's own codes become
+// Unexpected, or SessionClosing, with their meaning in front of the message; the codes of the
+// application are converted by the reverse of Code. Detail cannot be sent, nor whether the call was
+// refused.
 func AbortOf(a *codec.Abort) *Abort {
 	switch c := a.Code; {
 	case c == codec.SessionClosed, c == codec.Unavailable:

@@ -1,8 +1,8 @@
 package classic
 
-// Codec is one of the two ways in which the original writes messages and values as bytes. Both ends
-// of a connection have to have the same one. Each is a value codec for sessions as well, a
-// codec.Values and a codec.Weigher; the package comment has its table of types.
+// Codec is one of the two encodings of messages and values in the original. Both ends of a
+// connection have to use the same one. Each is also a value codec for sessions, a codec.Values and
+// a codec.Weigher; the package comment has its table of types.
 type Codec uint8
 
 // The codecs of the original. MessagePack is its default, and takes fewer bytes in most cases.
@@ -19,7 +19,7 @@ func (c Codec) Name() string {
 	return "classic-messagepack"
 }
 
-// String returns what the original calls the codec.
+// String returns the name of the codec in the original.
 func (c Codec) String() string {
 	if c == Simple {
 		return "SimpleCodec"

@@ -35,13 +35,13 @@ func recoded[B string | []byte](form classic.Codec, value B) []byte {
 // Tags of the format.
 const list, mapping, params = "\x20", "\x21", "("
 
-// counted returns what has a tag and n items of the same form.
+// counted returns an encoding of a tag and n items of the same form.
 func counted(form classic.Codec, tag string, n int, item string) string {
 	head := form.JoinParams(nil, &classic.Open{Count: uint16(n)}) // its tag before a count
 	return tag + string(head[1:]) + strings.Repeat(item, n)
 }
 
-// sized returns what has a tag, and content behind its length.
+// sized returns an encoding of a tag, and content behind its length.
 func sized(form classic.Codec, tag, content string) string {
 	control, err := (&classic.Control{Data: []byte(content)}).AppendTo(nil, form)
 	if err != nil {

@@ -89,7 +89,7 @@ func (d *decoder) setLoose(to reflect.Value, depth int) {
 
 func tooDeep() error { return codec.ErrTooLarge.Withf("values nested deeper than %d", MaxDepth) }
 
-// typed reads what follows tag into to, which is neither a pointer nor an interface.
+// typed reads the value behind tag into to, which is neither a pointer nor an interface.
 func (d *decoder) typed(to reflect.Value, tag byte, depth int) {
 	kind := to.Kind()
 	switch tag {

@@ -1,7 +1,7 @@
 package classic
 
-// Decoder finds the messages in a stream of bytes, which has no marks between them. It remembers
-// how far it has looked, so that bytes which arrive one by one cost no more than those that arrive
+// Decoder finds the messages in a stream of bytes, which has no separators between them. It
+// remembers its position, so that bytes which arrive one by one cost no more than those that arrive
 // together. The zero value is ready, for MessagePack.
 type Decoder struct {
 	Codec Codec // of the stream. It must not change in the middle of a message
@@ -10,13 +10,14 @@ type Decoder struct {
 	pending int64 // values that begin there, one behind the other
 }
 
-// Next returns the message at the beginning of data and the number of its bytes. What it returns
-// shares memory with data, but for texts.
+// Next returns the message at the beginning of data and the number of its bytes. The message shares
+// memory with data, except for its texts.
 //
-// If the message goes on beyond data, the error is ErrIncomplete: call Next again with the same
-// bytes and more behind them. As soon as it is clear that the message has more than limit bytes,
-// the error is a *SizeError, and for everything that is not a message, a *FormatError; the stream
-// cannot be read any further then.
+// If the message is incomplete, the error is ErrIncomplete: call Next again with the same bytes and
+// more behind them.
+//
+// As soon as it is known that the message has more than limit bytes, the error is a *SizeError, and
+// for everything that is not a message, a *FormatError; the stream cannot be read any further then.
 func (d *Decoder) Next(data []byte, limit int) (m Message, n int, err error) {
 	r := reader{form: d.Codec.form(), data: data, limit: limit}
 	m = d.message(&r)
@@ -33,7 +34,7 @@ func (c Codec) Parse(data []byte, limit int) (m Message, n int, err error) {
 	return d.Next(data, limit)
 }
 
-// message reads a message. What it returns counts only if the reader has not failed.
+// message reads a message. Its result is valid only if the reader has not failed.
 func (d *Decoder) message(r *reader) Message {
 	switch tag := r.tag(); {
 	case r.err != nil:
@@ -58,7 +59,7 @@ func (d *Decoder) open(r *reader) Message {
 	if !done(r, m.Pipe) {
 		return nil
 	}
-	found := m // only what is whole is allocated
+	found := m // only complete messages are allocated
 	return &found
 }
 

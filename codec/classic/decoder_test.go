@@ -82,7 +82,7 @@ func TestADecoderGoesOnWhereItWas(t *testing.T) {
 				t.Fatal(i, err)
 			}
 			if i > 16 { // behind the head
-				broken[i] = 0xff // what has been looked at is not looked at again
+				broken[i] = 0xff // bytes before the position are not read again
 			}
 		}
 	})

@@ -1,7 +1,8 @@
 package classic
 
-// Detect returns the codec of a stream of messages, which it tells by the first three bytes. The
-// error is ErrIncomplete if it needs more of them, and a *FormatError where no message begins.
+// Detect returns the codec of a stream of messages, which its first three bytes identify. The error
+// is ErrIncomplete if it needs more of them, and a *FormatError if data is not the start of a
+// message.
 func Detect(data []byte) (Codec, error) {
 	if len(data) == 0 {
 		return MessagePack, ErrIncomplete

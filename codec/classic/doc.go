@@ -1,7 +1,7 @@
-// Package classic speaks the message format of the classic asterisque, protocol 0.1, with either of
-// its codecs: [Open], [Block], [Close] and [Control] as bytes, the handshake [Sync], and the typed
-// values that calls carry. Package wire/classicwire joins it to sessions; a program uses the two
-// like this:
+// Package classic implements the message format of the classic asterisque, protocol 0.1, with
+// either of its codecs: the encoding of [Open], [Block], [Close] and [Control], the handshake
+// [Sync], and the typed values that calls carry. Package wire/classicwire connects it to sessions;
+// an application uses the two like this:
 //
 //	import _ "github.com/asterisque-go/asterisque/wire/classicwire" // adds classic://host:port
 //
@@ -16,19 +16,19 @@
 //	[MessagePack]  MessagePackCodec, the default
 //	[Simple]       SimpleCodec
 //
-// The two write the same items in the same order, and differ in how numbers, texts and uuids are
-// bytes. Simple gives every number a fixed size. MessagePack packs each in the fewest bytes, and
-// casts counts to signed numbers before: 40,000 elements are written as -25,536, and 40,000 itself
-// is refused. There are no arrays and maps of MessagePack. Texts and binaries are the raw bytes of
-// msgpack 0.6; those of later versions are read as well, but never written. A number is read in any
-// form that fits its type, a tag only as the one byte that the original writes.
+// Both write the same items in the same order; they differ in the encoding of numbers, texts and
+// uuids. Simple gives every number a fixed size. MessagePack encodes each in the fewest bytes, and
+// converts counts to signed numbers before: 40,000 elements are written as -25,536, and 40,000
+// itself is refused. It does not use the arrays and maps of MessagePack. Texts and binaries are the
+// raw bytes of msgpack 0.6; those of later versions are read as well, but never written. A number
+// is read in any form that fits its type, a tag only as the one byte that the original writes.
 //
 // # Values
 //
 // A [Codec] maps Go types to the types of the format, and back:
 //
 //	Go                                       classic
-//	nil, a nil pointer or interface          null; it is the zero value of whatever Go type it is decoded as
+//	nil, a nil pointer or interface          null; it is decoded as the zero value of any Go type
 //	bool                                     bool
 //	int8, int16, int32, int64                the same
 //	int                                      int64
@@ -45,7 +45,7 @@
 //	Struct, Map                              struct and map of any types
 //	pointers, interfaces                     what they hold
 //
-// Append refuses a value that would not arrive as it was, and its error names the place: text that
+// Append rejects a value that would not arrive unchanged, and its error names the place: text that
 // is not UTF-8, two NaN keys of a map with the same bits, and values nested more than [MaxDepth]
 // deep. The default of Limits.Expansion allows lists of any 1,000 levels and recursive Go types
 // some 50, since a typed value takes more memory for each level.
@@ -63,14 +63,14 @@
 //		Memo string        `classic:"-"`
 //	}
 //
-// A Go struct takes a classic one with as many fields, and with its schema if it has one. So a
-// struct{} takes null and every struct without fields, such as the struct "void" by which a program
-// of the original can say Unit as well ([Struct] sends that). A type that is not in the table, such
-// as time.Time or a channel, is a *codec.TypeError.
+// A Go struct accepts a classic one with the same number of fields, and with its schema if it has
+// one. So a struct{} accepts null and every struct without fields, such as the struct "void", with
+// which a program of the original can also encode Unit ([Struct] sends that). A type that is not in
+// the table, such as time.Time or a channel, is a *codec.TypeError.
 //
 // # Parameters
 //
-// A classic call has a list of parameters, a function here has one, P:
+// A classic call has a list of parameters; a function here has one, P:
 //
 //	P                            parameters
 //	struct{}                     none
@@ -88,8 +88,8 @@
 //
 // # Errors
 //
-// What is malformed is a [*FormatError], for which errors.Is(err, codec.ErrProtocol) holds; a
-// message that is longer than allowed is a [*SizeError], for which errors.Is(err,
-// codec.ErrTooLarge) holds. No input makes a function here panic, or allocate more than a fixed
-// multiple of its length.
+// Malformed input is a [*FormatError], for which errors.Is(err, codec.ErrProtocol) holds; a message
+// that is longer than allowed is a [*SizeError], for which errors.Is(err, codec.ErrTooLarge) holds.
+// For any input, functions of this package neither panic nor allocate more than a fixed multiple of
+// its length.
 package classic

@@ -91,7 +91,7 @@ func (e *encoder) value(v reflect.Value, depth int) {
 	}
 }
 
-// number appends v, whose kind decides on the type, and not how large it is.
+// number appends v. Its kind determines the type, not its magnitude.
 func (e *encoder) number(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Int8:
@@ -193,7 +193,7 @@ func (e *encoder) elements(tag byte, v reflect.Value, depth int) {
 	}
 }
 
-// counted appends a tag and the number of what follows, if there are not too many.
+// counted appends a tag and the number of the items behind it, unless there are too many.
 func (e *encoder) counted(tag byte, what string, n int) bool {
 	if n > MaxCount {
 		e.tooLarge(what, n, MaxCount)

@@ -10,8 +10,8 @@ import (
 // ErrIncomplete is returned by a Decoder for the beginning of a message: try again with more bytes.
 var ErrIncomplete = errors.New("classic: the message goes on")
 
-// FormatError says why bytes are not a message or a value of the classic format, or why the format
-// cannot say what it should. errors.Is(err, codec.ErrProtocol) holds.
+// FormatError is the reason why bytes are not a message or a value of the classic format, or why a
+// value has no encoding in the format. errors.Is(err, codec.ErrProtocol) holds.
 type FormatError struct {
 	Offset int    // where in the bytes the offending item starts
 	Reason string // for people
@@ -22,7 +22,7 @@ func (e *FormatError) Error() string {
 	return fmt.Sprintf("classic: bad format at byte %d: %s", e.Offset, e.Reason)
 }
 
-// Text returns what the peer is told.
+// Text returns the text that is sent to the peer.
 func (e *FormatError) Text() string {
 	return fmt.Sprintf("bad format at byte %d: %s", e.Offset, e.Reason)
 }
@@ -37,7 +37,7 @@ func malformed(at int, format string, args ...any) error {
 	return &FormatError{Offset: at, Reason: fmt.Sprintf(format, args...)}
 }
 
-// SizeError says that a message has more bytes than allowed. errors.Is(err, codec.ErrTooLarge)
+// SizeError reports that a message has more bytes than allowed. errors.Is(err, codec.ErrTooLarge)
 // holds.
 type SizeError struct {
 	Size  int // bytes that the message has, or at least has

@@ -14,7 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/valuetest"
 )
 
-// lists returns a value in so many lists.
+// lists returns a value nested in lists of the given depth.
 func lists(depth int, v any) any {
 	for range depth {
 		v = []any{v}

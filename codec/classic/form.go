@@ -2,11 +2,11 @@ package classic
 
 import "encoding/binary"
 
-// form is all that the codecs differ in: how numbers, texts and uuids are bytes. Which of them
-// follow each other is the same in both. A tag is one byte in either.
+// form has all differences of the two codecs: the encoding of numbers, texts and uuids. The order
+// of items is the same in both. A tag is one byte in either.
 //
-// The methods that read return what is at the beginning of data, and of how many bytes it is. Their
-// error is ErrIncomplete where data ends too early, or a *FormatError.
+// The methods that read return the item at the beginning of data, and its size in bytes. Their
+// error is ErrIncomplete if data ends too early, or a *FormatError.
 type form interface {
 	// appendInteger appends n, which fits width bytes, signed.
 	appendInteger(dst []byte, n int64, width int) []byte

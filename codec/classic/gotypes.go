@@ -2,7 +2,7 @@ package classic
 
 import "reflect"
 
-// MaxDepth is how deep values may be nested. The original comes to about 2,000.
+// MaxDepth is the maximum nesting of values. The original reaches about 2,000.
 const MaxDepth = 1024
 
 // fields returns the schema that a Go struct's tag gives, and the indexes of the fields that are

@@ -62,7 +62,7 @@ func (d *decoder) loose(depth int) any {
 	}
 }
 
-// begin reads a value, or the head of one with others in it.
+// begin reads a value, or the head of a value that contains others.
 func (d *decoder) begin() (v any, f frame, isOpen bool) {
 	switch tag := d.tag(); tag {
 	case trueTag, falseTag:
@@ -91,7 +91,7 @@ func (d *decoder) begin() (v any, f frame, isOpen bool) {
 	return v, f, false
 }
 
-// open reads the head of a value with others in it, which is whole if there are none.
+// open reads the head of a value that contains others; it is complete if there are none.
 func (d *decoder) open(tag byte) (v any, f frame, isOpen bool) {
 	n := 0
 	switch tag {
@@ -139,8 +139,8 @@ func (d *decoder) put(f *frame, part any) (v any, isWhole bool) {
 	return v, isWhole
 }
 
-// putEntry adds a key or a value. Of entries with equal keys, the last one counts, in the place of
-// the first.
+// putEntry adds a key or a value. If several entries have equal keys, the last one counts, in the
+// place of the first.
 func (d *decoder) putEntry(m *openMore, part any) (isWhole bool) {
 	if m.hasKey = !m.hasKey; m.hasKey {
 		m.key, m.place = part, int32(m.seen.add(d.input[m.from:d.reader.at], cap(m.Map)))
@@ -165,7 +165,8 @@ type keys struct {
 
 var keySeed = maphash.MakeSeed()
 
-// add returns the place of a key, of most, which is behind all others if it is new.
+// add returns the place of a key, which is behind all others if it is new. most is the number of
+// entries.
 func (k *keys) add(key []byte, most int) int {
 	if k.place == nil {
 		k.place = make(map[uint64]int, most)

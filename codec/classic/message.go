@@ -30,7 +30,8 @@ const eofStatus = -0x80
 type Message interface {
 	// AppendTo appends the bytes of the message, by codec c, to dst and returns the longer slice;
 	// after an error, dst as it was. It keeps no part of the message. The error is a *FormatError
-	// for what the format cannot say, and a *SizeError for a message of more than MaxMessage bytes.
+	// for a message that the format cannot encode, and a *SizeError for one of more than MaxMessage
+	// bytes.
 	AppendTo(dst []byte, c Codec) ([]byte, error)
 }
 
@@ -58,19 +59,19 @@ type Close struct {
 	Abort  *Abort // nil: success
 }
 
-// Abort says why a pipe ended without a result.
+// Abort is the reason why a pipe ended without a result.
 type Abort struct {
 	Code    int32
 	Message string // at most MaxString bytes
 }
 
-// Control speaks about the session.
+// Control is a message about the session.
 type Control struct {
 	Code byte
 	Data []byte // at most MaxString bytes
 }
 
-// AppendTo implements Message. Params are not looked at.
+// AppendTo implements Message. It does not check Params.
 func (m *Open) AppendTo(dst []byte, c Codec) ([]byte, error) {
 	f := c.form()
 	b := appendCount(append(dst, openTag), f, m.Pipe)
@@ -79,7 +80,7 @@ func (m *Open) AppendTo(dst []byte, c Codec) ([]byte, error) {
 	return finish(dst, append(b, m.Params...), m.Pipe)
 }
 
-// AppendTo implements Message. Result is not looked at.
+// AppendTo implements Message. It does not check Result.
 func (m *Close) AppendTo(dst []byte, c Codec) ([]byte, error) {
 	f := c.form()
 	b := appendCount(append(dst, closeTag), f, m.Pipe)

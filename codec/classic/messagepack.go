@@ -30,7 +30,7 @@ const (
 	packedRaw32   = 0xdb
 	packedNegs    = 0xe0 // to 0xff: the integers -32 to -1
 	smallest      = -32
-	shortest      = 32 // bytes of a text whose length is not in the code
+	shortest      = 32 // bytes of a text with its length outside of the code
 )
 
 func (messagePack) appendInteger(dst []byte, n int64, _ int) []byte {
@@ -56,8 +56,8 @@ func (messagePack) appendInteger(dst []byte, n int64, _ int) []byte {
 	return order.AppendUint64(append(dst, packedInt64), uint64(n))
 }
 
-// integer reads an integer of any length whose value fits width bytes, signed: a count of 40,000 is
-// the negative number that it is cast to.
+// integer reads an integer of any length if its value fits width bytes, signed: a count of 40,000
+// is the negative number that it is converted to.
 func (messagePack) integer(data []byte, width int) (n int64, size int, err error) {
 	switch {
 	case len(data) == 0:

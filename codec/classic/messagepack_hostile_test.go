@@ -15,7 +15,7 @@ import (
 // inOpen is the head of an Open with one parameter.
 const inOpen = "\x28\x01\x00\x0a\x01"
 
-// hostile are messages of a peer that wants harm, and what is said of them.
+// hostile are messages of a malicious peer, and the errors for them.
 var hostile = []struct {
 	name, bytes string
 	err         error

@@ -186,7 +186,7 @@ func TestTheFirstBytesTellTheCodec(t *testing.T) {
 	for _, form := range codecs {
 		for _, v := range readVectors(t, validFiles[form]) {
 			if len(v.Hex) == 0 || v.Message.Kind != "control" && v.Message.Pipe != 1 && v.Message.Pipe != -32768 {
-				continue // nobody begins with such a pipe
+				continue // no peer begins with such a pipe
 			}
 			if v.Name == "control/code-0x80" {
 				continue // nor with an unknown code

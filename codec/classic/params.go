@@ -13,7 +13,7 @@ func (c Codec) JoinParams(dst []byte, m *Open) []byte {
 	return append(appendCount(append(dst, paramsTag), c.form(), m.Count), m.Params...)
 }
 
-// SplitParams makes of encoded, which is what Append wrote for the parameter of a function, the
+// SplitParams converts encoded, the output of Append for the parameter of a function, into the
 // parameters of an Open. params is a part of encoded. No bytes at all are no parameters. The error
 // is a *FormatError.
 func (c Codec) SplitParams(encoded []byte) (count uint16, params []byte, err error) {
@@ -49,8 +49,8 @@ func (r *reader) params() (count int, err error) {
 	return 0, malformed(r.limit, "ends in the middle of the parameters")
 }
 
-// ResultOf makes of encoded, which is what Append wrote for a result, the result of a Close, and
-// may change encoded for that. No bytes at all are null. The error is a *FormatError.
+// ResultOf converts encoded, the output of Append for a result, into the result of a Close. It may
+// change encoded for that. No bytes at all are null. The error is a *FormatError.
 func (c Codec) ResultOf(encoded []byte) ([]byte, error) {
 	if len(encoded) == 0 {
 		return []byte{nullTag}, nil

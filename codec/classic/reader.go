@@ -5,7 +5,7 @@ import "math"
 // reader reads items, one behind the other. Behind the first error it finds nothing more.
 type reader struct {
 	form  form
-	data  []byte // what was not read
+	data  []byte // the unread bytes
 	at    int    // how many bytes were
 	limit int    // of these
 	err   error
@@ -23,7 +23,7 @@ func (r *reader) fail(err error) {
 	r.data = nil
 }
 
-// step goes on behind an item, or fails.
+// step moves behind an item, or fails.
 func (r *reader) step(size int, err error) {
 	if err != nil {
 		if f, ok := err.(*FormatError); ok {
@@ -93,8 +93,8 @@ func (r *reader) raw() []byte {
 	return r.take(n)
 }
 
-// skip steps over what follows a value's tag, without the values inside it, and returns how many of
-// those follow.
+// skip moves behind the content of a value with this tag, without the values inside it, and returns
+// the number of those values.
 func (r *reader) skip(tag byte) (inside int) {
 	switch tag {
 	case nullTag, trueTag, falseTag:

@@ -30,7 +30,7 @@ func (s *Sync) AppendTo(dst []byte, c Codec) []byte {
 }
 
 // ParseSync reads the data of a Control with SyncCode, which is the same in both codecs. Bytes
-// behind those it knows are ignored. The error is a *FormatError.
+// behind the known fields are ignored. The error is a *FormatError.
 func ParseSync(data []byte) (Sync, error) {
 	if len(data) < syncSize {
 		return Sync{}, malformed(len(data), "a SyncConfig has %d bytes, this one %d", syncSize, len(data))

@@ -7,8 +7,8 @@ import (
 
 const replacement = "\uFFFD"
 
-// text returns b as the original reads it: U+FFFD stands for every sequence that begins like UTF-8
-// and does not go on like it.
+// text returns b as the original reads it: U+FFFD replaces every sequence that begins as valid
+// UTF-8 and becomes invalid.
 func text(b []byte) string {
 	if utf8.Valid(b) {
 		return string(b)

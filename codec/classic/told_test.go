@@ -40,7 +40,7 @@ func TestWhatDoesNotFitIsNamedWithItsPlace(t *testing.T) {
 	})
 }
 
-// ofGo is what the peer is not told. The format has a struct of its own.
+// ofGo matches text that must not be sent to the peer. The format itself has a struct.
 var ofGo = regexp.MustCompile(`interface|u?int(8|16|32|64|ptr)\b|float(32|64)|\bfunc\b|\bchan\b|\*|map\[|\[\][a-z]|main\.|classic[._]|asterisque|reflect|tagged|pair`)
 
 func TestPeersAreToldNothingOfGo(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// Append implements codec.Values. It refuses what the original cannot hold, such as a string of
-// more than MaxString bytes, and what is nested deeper than MaxDepth, with an error for which
+// Append implements codec.Values. It refuses values that the original cannot hold, such as a string
+// of more than MaxString bytes, and values nested deeper than MaxDepth, with an error for which
 // errors.Is(err, codec.ErrTooLarge) holds.
 func (c Codec) Append(dst []byte, v any) ([]byte, error) {
 	e := encoder{form: c.form(), b: dst}
@@ -42,7 +42,7 @@ func paramsIn(v any) (Params, bool) {
 	return nil, false
 }
 
-// Decode implements codec.Values. It refuses what is nested deeper than MaxDepth as Append does.
+// Decode implements codec.Values. It refuses values nested deeper than MaxDepth as Append does.
 func (c Codec) Decode(data []byte, v any) error {
 	to := reflect.ValueOf(v)
 	if to.Kind() != reflect.Pointer || to.IsNil() {

@@ -5,7 +5,7 @@ import (
 	"reflect"
 )
 
-// wanted names what is stored in a t.
+// wanted names the classic type that is stored in a t.
 func wanted(t reflect.Type) string {
 	switch {
 	case isUUID(t):
@@ -34,7 +34,7 @@ func wanted(t reflect.Type) string {
 	return "nothing"
 }
 
-// listOf names what is stored in a slice or an array.
+// listOf names the classic type that is stored in a slice or an array.
 func listOf(t reflect.Type) string {
 	name, unit := "a list", "values"
 	if t.Elem().Kind() == reflect.Uint8 {

@@ -27,7 +27,7 @@ func kindOf(t reflect.Type) (k weigh.Kind, ok bool) {
 	return 0, false
 }
 
-// fieldOf tells what fields does.
+// fieldOf selects the same fields as fields does.
 func fieldOf(f reflect.StructField) (n weigh.Name, ok bool) {
 	return weigh.Name{Name: f.Name}, f.IsExported() && f.Tag.Get("classic") != "-"
 }
@@ -131,7 +131,7 @@ func (w *weigher) dynamic(tag byte) *weigh.Plan {
 	return weigh.NothingPlan
 }
 
-// text weighs a string or bytes. What is no UTF-8 becomes longer.
+// text weighs a string or bytes. Invalid UTF-8 becomes longer.
 func (w *weigher) text(p *weigh.Plan, b []byte) {
 	if p.Kind == weigh.Nothing || p.Kind == weigh.Array {
 		return
@@ -187,8 +187,8 @@ func (w *weigher) mapping(p *weigh.Plan, n, depth int) {
 	}
 }
 
-// places weighs what it takes to find keys that come twice, until the map is whole, and returns how
-// much that is.
+// places weighs the memory for finding duplicate keys, which is needed until the map is complete,
+// and returns its size.
 func (w *weigher) places(n int) int {
 	const place, key = 16, 2 * weigh.Header // the keys are in a slice that grows
 	before := w.Now()

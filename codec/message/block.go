@@ -20,8 +20,8 @@ func (m *Block) AppendTo(dst []byte) []byte {
 	return m.Meta.appendTo(dst, BlockType)
 }
 
-// AppendAround appends the frame of m without Payload, and returns the longer slice and the place
-// in it where Payload belongs. End must not be set.
+// AppendAround appends the frame of m without Payload, and returns the longer slice and the
+// position of Payload in it. End must not be set.
 func (m *Block) AppendAround(dst []byte) (around []byte, at int) {
 	dst = appendStart(dst, BlockType, blockFields, m.Pipe, &m.Meta)
 	dst = item.AppendHead(dst, item.Bytes, uint64(len(m.Payload)))

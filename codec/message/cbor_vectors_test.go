@@ -17,7 +17,7 @@ var cborReason = regexp.MustCompile(`non-shortest|indefinite length|reserved len
 // emptyArray ends in the middle of the message, and is CBOR.
 const emptyArray = "empty array"
 
-// withoutTags takes what a frame may hold, but for what is ignored.
+// withoutTags accepts all valid frames, except for ignored tags.
 var withoutTags = func() cbor.DecMode {
 	mode, err := cbor.DecOptions{DupMapKey: cbor.DupMapKeyEnforcedAPF, IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden}.DecMode()
 	if err != nil {

@@ -13,15 +13,15 @@ type Close struct {
 	Abort  *codec.Abort // nil: success
 }
 
-// AppendTo appends the frame of m to dst and returns the longer slice. It copies Result and all it
-// sends of Abort: Code, Message, Detail (absent if nil), and whether Ran is Refused.
+// AppendTo appends the frame of m to dst and returns the longer slice. It copies Result and the
+// sent fields of Abort: Code, Message, Detail (absent if nil), and whether Ran is Refused.
 func (m *Close) AppendTo(dst []byte) []byte {
 	dst = appendStart(dst, CloseType, m.count(), m.Pipe, &Meta{})
 	return m.appendFields(dst)
 }
 
-// AppendAround appends the frame of m without Result, and returns the longer slice and the place in
-// it where Result belongs. Abort must be nil.
+// AppendAround appends the frame of m without Result, and returns the longer slice and the position
+// of Result in it. Abort must be nil.
 func (m *Close) AppendAround(dst []byte) (around []byte, at int) {
 	dst = appendStart(dst, CloseType, m.count(), m.Pipe, &Meta{})
 	dst = item.AppendHead(append(dst, item.True), item.Bytes, uint64(len(m.Result)))
@@ -57,9 +57,9 @@ func (m *Close) appendFields(dst []byte) []byte {
 	return dst
 }
 
-// ParseClose reads the frame of a Close. Result and Detail are parts of frame, an Abort's Message
-// is not, and is cut to codec.MaxReason bytes. An Abort is marked as Remote, and its Ran tells
-// Refused from MaybeRan. The error is a *FrameError.
+// ParseClose reads the frame of a Close. Result and Detail are parts of frame; the Message of an
+// Abort is a copy, truncated to codec.MaxReason bytes. An Abort is marked as Remote, and its Ran is
+// Refused or MaybeRan. The error is a *FrameError.
 func ParseClose(frame []byte) (Close, error) {
 	r := item.Reader{Data: frame}
 	n := start(&r, CloseType, 4, 6)

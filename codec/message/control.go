@@ -16,7 +16,7 @@ type Control interface {
 	control()
 }
 
-// Control codes. Those from 64 to 127 are never assigned, so that tests of what is ignored have
+// Control codes. Codes from 64 to 127 are never assigned, so that tests of ignored Controls have
 // codes that stay unknown.
 const (
 	syncCode = iota + 1
@@ -32,8 +32,8 @@ const (
 	skipCode
 )
 
-// Ping asks the peer whether it lives. One that goes along with much else is a mark: what was
-// written before it has been read when its Pong comes.
+// Ping asks the peer for a sign of life. A Ping behind other frames is also a mark: the peer has
+// read all earlier frames when its Pong arrives.
 type Ping struct {
 	N     uint64 // comes back in the Pong
 	Holds uint64 // bytes that the path to the receiver holds; 0: not known, and not sent
@@ -44,20 +44,20 @@ type Pong struct {
 	N uint64 // that of the Ping
 }
 
-// Credit says how much the receiver of this message may send. It is a total since the beginning, so
-// that a Credit that arrives twice does no harm; it never shrinks.
+// Credit grants the receiver of this message the right to send. It is a total since the beginning,
+// so that a duplicate Credit has no effect; it never shrinks.
 type Credit struct {
-	Pipe  uint64 // whose Blocks, in the direction against this message
+	Pipe  uint64 // the pipe of the Blocks, in the direction against this message
 	Opens bool   // the session's Opens instead; Pipe is not sent
 	Limit uint64 // cost of the Blocks since the pipe's birth, or of the Opens since the session's
 }
 
-// Ack says how many messages have arrived, so that the sender need not keep them for a resume.
+// Ack reports how many messages have arrived, so that the sender need not keep them for a resume.
 type Ack struct {
 	Count uint64
 }
 
-// Drain says that no more Opens will be run than those up to a pipe; what runs will be finished.
+// Drain announces that no Opens after a certain pipe will be run; calls up to it will be completed.
 type Drain struct {
 	Last uint64 // the last pipe that will be run
 	None bool   // none will be run; Last is not sent
@@ -69,38 +69,38 @@ type SessionClose struct {
 	Message string // for people; cut after codec.MaxReason bytes
 }
 
-// Stop says that the sender of this message wants no more Blocks of a pipe. The call goes on, and
-// so does the other direction.
+// Stop announces that the sender of this message wants no more Blocks of a pipe. The call
+// continues, and so does the other direction.
 type Stop struct {
 	Pipe uint64
 }
 
-// Ask asks the receiver of Blocks for room for the next one, which its window does not let through:
-// a Credit of at least Total answers it, or an Allow of Total. An Ask whose Total is Sent gives
-// back an Allow that its sender does not want any more.
+// Ask requests room from the receiver of Blocks for the next one, which exceeds its window: a
+// Credit of at least Total answers it, or an Allow of Total. An Ask with Total equal to Sent
+// returns an Allow that its sender does not need any more.
 type Ask struct {
 	Pipe  uint64
 	Sent  uint64 // cost of the Blocks that have been sent in this direction since the pipe's birth
 	Total uint64 // the same with the next Block, or Sent; the peer refuses less
 }
 
-// Allow answers an Ask: the next Block may bring what has been sent up to Total. It is for that one
-// Block, and does not raise the limit of the window.
+// Allow answers an Ask: the next Block may raise the cost to Total. It is for that one Block, and
+// does not raise the limit of the window.
 type Allow struct {
 	Pipe  uint64
 	Total uint64 // that of the Ask
 }
 
-// Skip hands back credit that its sender has no use for: the cost of Blocks since the pipe's birth
-// is Sent from now on, though no Block has come for the difference. The receiver counts that as
-// received and taken, and grants it no more.
+// Skip returns unused credit: Sent is the new cost of Blocks since the start of the pipe, though no
+// Block was sent for the difference. The receiver counts the difference as received and consumed,
+// and does not grant it again.
 type Skip struct {
 	Pipe uint64
-	Sent uint64 // no more than what was granted
+	Sent uint64 // at most the granted amount
 }
 
-// UnknownControl is a Control of a later version. What it said is gone; it is to be ignored. Codes
-// from 64 to 127 are unknown to all versions.
+// UnknownControl is a Control of a later version. It is to be ignored; its content is not kept.
+// Codes from 64 to 127 are unknown to all versions.
 type UnknownControl struct {
 	Code uint64
 }
@@ -196,8 +196,8 @@ func appendOrNull(dst []byte, n uint64, isNull bool) []byte {
 }
 
 // ParseControl reads the frame of a Control. Byte slices of a Sync are parts of frame, strings are
-// not. The message of a SessionClose is cut to codec.MaxReason bytes. The error is a *FrameError. A
-// code that this version does not know is no error, if the rest of the frame is well-formed.
+// not. The message of a SessionClose is truncated to codec.MaxReason bytes. The error is a
+// *FrameError. An unknown code is no error, if the rest of the frame is well-formed.
 func ParseControl(frame []byte) (Control, error) {
 	r := item.Reader{Data: frame}
 	n := start(&r, ControlType, 2, math.MaxInt)

@@ -1,8 +1,9 @@
 package message
 
-// Cost returns what m uses up of the room that its receiver has promised: its parameters, the
-// strings of its meta, and the overhead that the receiver announces. A stream also pays its early
-// credit in advance. The cost of an Open that is to be sent is that of what ParseOpen makes of it.
+// Cost returns the part of the receiver's promised room that m uses: its parameters, the strings of
+// its meta, and the overhead that the receiver announces. A stream also pays its early credit in
+// advance. The cost of an Open that is to be sent is that of the Open that ParseOpen returns for
+// it.
 func (m *Open) Cost(overhead, early uint64) uint64 {
 	// Strings is 0 before it is sent
 	strings := max(m.Meta.Strings, m.Meta.sent())
@@ -16,7 +17,7 @@ func (m *Open) Cost(overhead, early uint64) uint64 {
 // sent returns what m has in byte strings when it is sent with an Open.
 func (m *Meta) sent() int { return len(m.Trace) + len(m.Key) + len(m.Metadata) }
 
-// Cost returns what m uses up of its window: its payload, and the overhead that the receiver
+// Cost returns the part of its window that m uses: its payload, and the overhead that the receiver
 // announces. The end of a stream costs nothing.
 func (m *Block) Cost(overhead uint64) uint64 {
 	if m.End {

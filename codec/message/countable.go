@@ -2,12 +2,11 @@ package message
 
 import "github.com/asterisque-go/asterisque/internal/item"
 
-// longest is the head of the longest array whose number of elements is in the same byte.
+// longest is the head of the longest array with the number of its elements in the same byte.
 const longest = item.Array | 23
 
-// Countable reports whether frame, which is well-formed, is one of those that are numbered for a
-// resume: Open, Block, Close, Part, and of the Controls Credit, Drain, Stop, Ask, Allow and
-// Skip.
+// Countable reports whether frame, which is well-formed, is numbered for a resume: Open, Block,
+// Close, Part, and the Controls Credit, Drain, Stop, Ask, Allow and Skip.
 func Countable(frame []byte) bool {
 	if len(frame) < 3 || frame[0] > longest {
 		return false // of a Control that this version does not know

@@ -1,19 +1,21 @@
-// Package message turns the messages of protocol 1 into bytes and back.
+// Package message encodes and decodes the messages of protocol 1.
 //
 // [Open] starts a pipe (one running call), [Block] carries a piece of one of its two streams,
-// [Close] ends it, and a [Control] speaks about the session as a whole. A [Part] is a piece of the
-// frame of one of the first three that is too long to cross at once. Each is one frame: a single
-// CBOR array of definite length. The specification is in the spec folder of the repository.
+// [Close] ends it, and a [Control] concerns the session as a whole.
 //
-// The package is for programs that speak the protocol themselves: a Wire to peers of another
-// protocol, such as package classicwire, a proxy, or a test. Programs that call and serve functions
-// need none of it.
+// A [Part] is a piece of a frame of these three types that is too long to be sent at once. Each is
+// one frame: a single CBOR array of definite length. The specification is in the spec folder of the
+// repository.
+//
+// The package is for programs that implement the protocol themselves: a Wire to peers of another
+// protocol, such as package classicwire, a proxy, or a test. Programs that only call and serve
+// functions do not need it.
 //
 // # Ownership
 //
-// AppendTo copies all it is given. What a Parse function returns shares memory with the frame it
-// was given, so it is good for as long as the frame is left alone; the Message of an Abort and the
-// names of codecs are copies.
+// AppendTo copies all its input. The result of a Parse function shares memory with its frame, so it
+// is valid as long as the frame is not changed; the Message of an Abort and the names of codecs are
+// copies.
 //
 // # Concurrency
 //

@@ -151,7 +151,7 @@ func controlElements(c Control) []any {
 	return nil
 }
 
-// withMap appends what is left of m without its zero values, if anything is.
+// withMap appends the non-zero values of m, if there are any.
 func withMap(list []any, m map[uint64]any) []any {
 	if m = nonZero(m); len(m) > 0 {
 		list = append(list, m)

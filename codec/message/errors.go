@@ -6,8 +6,8 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// FrameError says why a frame is not one of protocol 1. errors.Is(err, [codec.ErrProtocol]) holds
-// for it.
+// FrameError is the reason why a frame is not one of protocol 1. errors.Is(err,
+// [codec.ErrProtocol]) holds for it.
 type FrameError struct {
 	Offset int    // where in the frame the offending item starts
 	Reason string // for people

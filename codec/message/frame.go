@@ -40,7 +40,7 @@ func arity(r *item.Reader, n, lo, hi int, what string) {
 	}
 }
 
-// end returns the error if there was one or if the frame goes on.
+// end returns the error of the reader, or one for trailing bytes.
 func end(r *item.Reader) error {
 	if err := r.End(); err != nil {
 		return (*FrameError)(err)

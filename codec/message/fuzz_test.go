@@ -34,8 +34,8 @@ func parse(frame []byte) (appender, error) {
 	return parseAs([...]string{"control", "open", "block", "close", "part"}[t], frame)
 }
 
-// Frames of any bytes are read with few allocations and without a panic; what is read, is written
-// as the same message, and in the same bytes if nothing in them was ignored.
+// Arbitrary frames are read with few allocations and without a panic. A message that was read is
+// written as the same message, and in the same bytes if none of them were ignored.
 func FuzzDecode(f *testing.F) {
 	addVectors(f)
 	f.Fuzz(func(t *testing.T, frame []byte) {
@@ -59,8 +59,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// A frame that is accepted holds the same for a strict CBOR library: without what is to be ignored,
-// it is what that library and this package write.
+// An accepted frame holds the same for a strict CBOR library: without the ignored items, it is
+// identical to the output of that library and of this package.
 func FuzzAgreesWithCBOR(f *testing.F) {
 	addVectors(f)
 	f.Fuzz(func(t *testing.T, frame []byte) {
@@ -96,8 +96,7 @@ func decodeStrictly(t *testing.T, data []byte, v any) {
 	require.NoError(t, err)
 }
 
-// withoutIgnored returns what is left of a frame's elements after all that a receiver ignores is
-// taken out.
+// withoutIgnored returns the elements of a frame without those that a receiver ignores.
 func withoutIgnored(t *testing.T, list []cbor.RawMessage, m appender) []any {
 	var keep []any
 	for _, e := range list {
@@ -186,7 +185,7 @@ func FuzzRoundTrip(f *testing.F) {
 	})
 }
 
-// delivered is what becomes of s on the way.
+// delivered returns s as a receiver gets it.
 func delivered(t *testing.T, s string) string {
 	c, err := ParseControl(SessionClose{Message: s}.AppendTo(nil))
 	require.NoError(t, err)

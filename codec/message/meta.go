@@ -14,13 +14,13 @@ const (
 	MaxKey   = 64            // bytes
 )
 
-// Meta is what an Open or a Block may say besides its own fields. A zero field is not sent.
+// Meta has the optional fields of an Open or a Block. A zero field is not sent.
 //
-// TTL, Loss and Skipped beyond their limit are sent as that limit. A longer Trace or Key is sent as
-// it is, and refused by the peer as a violation of the protocol: check the length of one that comes
-// from a user.
+// TTL, Loss and Skipped beyond their limit are sent as that limit. A longer Trace or Key is sent
+// unchanged, and refused by the peer as a violation of the protocol: check the length of one that
+// comes from a user.
 type Meta struct {
-	// milliseconds left in which delivery is worth while, 1..MaxTTL; 0: no end. Open and Block
+	// milliseconds left for a useful delivery, 1..MaxTTL; 0: no end. Open and Block
 	TTL  uint32
 	Loss uint8 // loss rate, 0..MaxLoss. Block only
 	// the call is made by the handler of another call of this session, namely Within. Open only
@@ -29,20 +29,21 @@ type Meta struct {
 	Skipped uint64 // how many Blocks are missing before this one, at most 2^53-1. Block only
 	Trace   []byte // trace context, at most MaxTrace bytes. Open only
 	Key     []byte // idempotency key, at most MaxKey bytes. Open only
-	// what AppendMetadata returns; ParseOpen does not look into it: see CheckMetadata. Open only
+	// the result of AppendMetadata; ParseOpen does not check it: see CheckMetadata. Open only
 	Metadata []byte
 	// pipe id of a call that the receiver of this message made. Not sent unless Nested
 	Within uint64
-	// what the Blocks of the callee may cost before a Credit, 0 too is sent. Not sent unless Stream
+	// the Blocks of the callee may cost this much before a Credit; 0 too is sent. Not sent unless
+	// Stream
 	Window uint64
 
-	// Strings is how many bytes are in the byte and text strings that are values of the map
-	// themselves, those of unknown keys included: what they cost. Strings inside arrays, maps and
-	// tags are free. It is set only by ParseOpen, and not sent.
+	// Strings is the number of bytes in the byte and text strings that are direct values of the
+	// map, those of unknown keys included: they count for the cost. Strings inside arrays, maps and
+	// tags are free. Only ParseOpen sets it, and it is not sent.
 	Strings int
 }
 
-// IsZero reports whether m says nothing.
+// IsZero reports whether m has no field to send.
 func (m *Meta) IsZero() bool {
 	return !m.on(OpenType) && !m.on(BlockType)
 }
@@ -59,7 +60,8 @@ const (
 	metadataKey
 )
 
-// longestMetadata is what fits into a frame, in bytes: of more than it may have the call is told.
+// longestMetadata is the number of bytes that fit into a frame: metadata above its own limit is
+// reported to the call.
 const longestMetadata = 65 << 10
 
 // maxMetaEntries bounds a Meta that comes from the peer, keys that this version does not know

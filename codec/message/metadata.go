@@ -18,7 +18,7 @@ const (
 	MaxMetadata        = 4 << 10 // bytes of all keys and values together
 )
 
-// AppendMetadata appends m as [Meta].Metadata has it, and returns the longer slice; of a map
+// AppendMetadata appends m in the form of [Meta].Metadata, and returns the longer slice; for a map
 // without entries it appends nothing. Values are strings or []byte. The error is an
 // [codec.ErrBadParams] that names the entry: keys must not be empty, keys and strings are UTF-8,
 // and there are at most [MaxMetadataEntries] entries and [MaxMetadata] bytes.
@@ -49,8 +49,8 @@ func AppendMetadata(dst []byte, m map[string]any) ([]byte, error) {
 	return dst, nil
 }
 
-// checkValues looks for what is wrong with the entries of m, in the order of keys, and returns how
-// many bytes they have as a map.
+// checkValues validates the entries of m, in the order of keys, and returns their size as an
+// encoded map.
 func checkValues(m map[string]any, keys []string) (size int, err error) {
 	var c metadataCount
 	size = item.HeadSize(uint64(len(keys)))
@@ -77,10 +77,10 @@ func checkValues(m map[string]any, keys []string) (size int, err error) {
 	return size, nil
 }
 
-// CheckMetadata returns the error that ParseMetadata has for b, or nil.
+// CheckMetadata returns the error of ParseMetadata for b, or nil.
 func CheckMetadata(b []byte) error { return readMetadata(b, nil) }
 
-// ParseMetadata reads what AppendMetadata writes, and nothing else but a map without entries. The
+// ParseMetadata parses the output of AppendMetadata, and otherwise only a map without entries. The
 // result shares no memory with b. The error is an [codec.ErrBadParams] that names the entry.
 func ParseMetadata(b []byte) (map[string]any, error) {
 	m := make(map[string]any)
@@ -126,8 +126,7 @@ func readMetadata(b []byte, into map[string]any) error {
 	return nil
 }
 
-// compareKeys compares keys by their place among the others: the shorter one goes first, as that of
-// the smaller encoding does.
+// compareKeys compares keys by the order of their encoding: a shorter key comes first.
 func compareKeys(a, b []byte) int { return cmp.Or(cmp.Compare(len(a), len(b)), bytes.Compare(a, b)) }
 
 func valueOf(value []byte, text bool) any {
@@ -140,8 +139,8 @@ func valueOf(value []byte, text bool) any {
 // metadataCount counts entries, and the bytes of their keys and values.
 type metadataCount struct{ entries, bytes int }
 
-// add counts an entry by the lengths of its key and its value. It returns what is wrong with it, or
-// "".
+// add counts an entry by the lengths of its key and its value. It returns the reason why the entry
+// is invalid, or "".
 func (c *metadataCount) add(key, value int) (wrong string) {
 	c.entries++
 	c.bytes += key + value

@@ -79,7 +79,7 @@ func agrees(t *testing.T, m map[any]any, data []byte) bool {
 	return string(canonical) == string(data)
 }
 
-// Any map within the bounds arrives as it was sent, and what is not within them is not sent.
+// Any map within the bounds arrives unchanged, and one outside of them is not sent.
 func FuzzMetadataRoundTrip(f *testing.F) {
 	f.Add("k", "v", []byte{1, 0xff}, uint8(1))
 	f.Add("", "", []byte(nil), uint8(0))

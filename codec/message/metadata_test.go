@@ -148,7 +148,7 @@ func TestMetadataThatIsNotAsItHasToBeIsRefused(t *testing.T) {
 }
 
 func TestTheLargestMetadataFitsBesideTheParametersOfAnOpenInParts(t *testing.T) {
-	m := make(map[string]any) // whose heads are as long as they get
+	m := make(map[string]any) // with the longest possible heads
 	for i := range MaxMetadataEntries {
 		m[fmt.Sprintf("%024d", i)] = make([]byte, 24)
 	}

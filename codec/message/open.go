@@ -6,14 +6,14 @@ import (
 	"github.com/asterisque-go/asterisque/internal/item"
 )
 
-// Open asks the peer to run a function: it starts a pipe.
+// Open requests that the peer runs a function: it starts a pipe.
 type Open struct {
 	Pipe     uint64 // at most MaxPipe; even from the connecting side, odd from the accepting side
 	Function uint16
 	Priority int8   // relative to the other pipes of the session; 0 is normal
 	Params   []byte // encoded parameters; nil is sent as empty
-	// TTL, Trace, Key, Metadata, Nested and Stream are sent, with Within and Window; the rest is
-	// not
+	// TTL, Trace, Key, Metadata, Nested and Stream are sent, with Within and Window; the other
+	// fields are not
 	Meta Meta
 }
 
@@ -30,8 +30,8 @@ func (m *Open) AppendTo(dst []byte) []byte {
 	return m.Meta.appendTo(dst, OpenType)
 }
 
-// AppendAround appends the frame of m without Params, and returns the longer slice and the place in
-// it where Params belong.
+// AppendAround appends the frame of m without Params, and returns the longer slice and the position
+// of Params in it.
 func (m *Open) AppendAround(dst []byte) (around []byte, at int) {
 	dst = appendStart(dst, OpenType, openFields, m.Pipe, &m.Meta)
 	dst = m.appendParamsHead(dst)
@@ -42,7 +42,7 @@ func (m *Open) appendFields(dst []byte) []byte {
 	return append(m.appendParamsHead(dst), m.Params...)
 }
 
-// appendParamsHead appends what comes before the bytes of Params.
+// appendParamsHead appends the items before the bytes of Params.
 func (m *Open) appendParamsHead(dst []byte) []byte {
 	dst = item.AppendUint(dst, uint64(m.Function))
 	dst = item.AppendInt(dst, int64(m.Priority))

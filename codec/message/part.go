@@ -4,26 +4,27 @@ import "github.com/asterisque-go/asterisque/internal/item"
 
 // Bounds of what crosses in parts, in bytes.
 const (
-	// MaxFrame is the largest frame on a wire: an Open, a Block or a Close whose frame would be
-	// longer crosses in parts.
+	// MaxFrame is the largest frame on a wire: a longer frame of an Open, a Block or a Close is
+	// sent in parts.
 	MaxFrame = 65 << 10
-	// MaxPart and LeastPart bound what one part holds of a frame. The last part may hold less.
+	// MaxPart and LeastPart bound the bytes of a frame in one part. The last part may hold less.
 	MaxPart   = 64 << 10
 	LeastPart = 1 << 10
-	// MaxAround is the most that a frame in parts may hold besides payload or result, and
-	// MaxAroundOpen besides params. A Close with an abort has no such bound.
+	// MaxAround is the most bytes of a frame in parts besides payload or result, and MaxAroundOpen
+	// besides params. A Close with an abort has no such bound.
 	MaxAround     = 1 << 10
 	MaxAroundOpen = 6 << 10
 )
 
-// Part is a part of the frame of an Open, a Block or a Close. The parts of a frame, put together,
-// are the frame. Those of other pipes may come between them.
+// Part is a part of the frame of an Open, a Block or a Close. The concatenated parts of a frame are
+// the frame. Parts of other pipes may come between them.
 type Part struct {
 	Pipe uint64 // at most MaxPipe
-	// 1 to MaxPart bytes of the frame, and at least LeastPart unless the frame ends with them
+	// 1 to MaxPart bytes of the frame, and at least LeastPart except in the last part
 	Bytes []byte
 	Whole uint64 // of the first part: how many bytes the frame has; 0: not the first part
-	// the parts that have come are of no use: there will be no more. Bytes and Whole are not sent
+	// the parts received so far are to be discarded: there will be no more. Bytes and Whole are not
+	// sent
 	GivenUp bool
 }
 
@@ -38,8 +39,8 @@ func (m *Part) AppendTo(dst []byte) []byte {
 	return item.AppendNumber(item.AppendBytes(m.appendStart(dst, 4), m.Bytes), m.Whole)
 }
 
-// AppendAround appends the frame of m without Bytes, of which there are size, and returns the
-// longer slice and the place in it where they belong. GivenUp must not be set.
+// AppendAround appends the frame of m without its size Bytes, and returns the longer slice and the
+// position of Bytes in it. GivenUp must not be set.
 func (m *Part) AppendAround(dst []byte, size int) (around []byte, at int) {
 	n := 3
 	if m.Whole > 0 {
@@ -82,7 +83,7 @@ func ParsePart(frame []byte) (Part, error) {
 	return m, nil
 }
 
-// Head is what the first part of a frame tells of the message.
+// Head has the fields of a message that the first part of its frame contains.
 type Head struct {
 	Type     Type // OpenType, BlockType or CloseType
 	Abort    bool // of a Close: there is no result
@@ -91,9 +92,9 @@ type Head struct {
 	Content  int // bytes of params, payload or result; 0 of an abort
 }
 
-// ParseHead reads the head of the frame that m is the first part of. It checks what it reads, and
-// that the frame holds its content and not too much more: see [MaxAround]. The rest of the frame
-// may still be malformed. The error is a *FrameError.
+// ParseHead reads the head of a frame; m is the first part of it. It validates the head, and that
+// the frame holds its content and not too much more: see [MaxAround]. The rest of the frame may
+// still be malformed. The error is a *FrameError.
 func ParseHead(m *Part) (Head, error) {
 	r := item.Reader{Data: m.Bytes}
 	n := r.Array("the message")

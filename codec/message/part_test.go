@@ -57,7 +57,7 @@ func TestAFirstPartThatNoMessageBeginsWithIsRefused(t *testing.T) {
 	}
 }
 
-// A first part of any bytes is looked at without a panic, and tells the same as the whole frame.
+// ParseHead of arbitrary bytes does not panic, and returns the same as a parser of the whole frame.
 func FuzzHead(f *testing.F) {
 	for _, v := range readVectors(f).Valid {
 		f.Add([]byte(v.Hex), uint16(len(v.Hex)))
@@ -86,7 +86,7 @@ func FuzzHead(f *testing.F) {
 		}
 		switch {
 		case err != nil || want.Type == ControlType || end:
-			// what is no message may begin like one
+			// an invalid message may have a valid head
 		case !want.Abort && len(frame)-want.Content > most:
 			require.Error(t, headErr)
 		default:

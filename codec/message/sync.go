@@ -7,7 +7,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/item"
 )
 
-// Version is the version of the protocol that this package speaks.
+// Version is the protocol version of this package.
 const Version = 1
 
 // Limits of what a Sync can carry.
@@ -21,18 +21,18 @@ const (
 	MinOverhead   = 512  // the least that a message costs besides its content
 )
 
-// FeatureResume is the bit of [Sync].Features that says: this side can resume a session over
-// another wire.
+// FeatureResume is the bit of [Sync].Features for the ability to resume a session over another
+// wire.
 const FeatureResume = 1
 
-// FeatureMetadata is the bit of [Sync].Features that says: this side knows the metadata of calls.
-// It is sent only to a side that does, see [Meta].Metadata.
+// FeatureMetadata is the bit of [Sync].Features for the metadata of calls. Metadata is sent only to
+// a side that has set it, see [Meta].Metadata.
 const FeatureMetadata = 2
 
 // Sync is the handshake: each side sends one, before anything else. A zero field is not sent.
 //
-// The lengths of byte strings and names, and Overhead, are not checked on the way out; the peer
-// refuses what is beyond the limits.
+// AppendTo does not check the lengths of byte strings and names, nor Overhead; the peer rejects
+// values beyond the limits.
 type Sync struct {
 	Version    uint64 // of the protocol
 	Node       []byte // node id, at most MaxNode bytes
@@ -46,27 +46,27 @@ type Sync struct {
 	// number
 	Opens uint64
 
-	// after how long without a message a Ping is sent; whole milliseconds, rounded up
+	// a Ping is sent after this time without a message; whole milliseconds, rounded up
 	Ping time.Duration
-	// after how long without a message the peer is lost; whole milliseconds, rounded up
+	// the peer is considered lost after this time without a message; whole milliseconds, rounded up
 	Timeout time.Duration
 
 	// names of value codecs, in order of preference; the accepting side names the chosen one
 	Codecs     []string
-	Credential []byte // whatever convinces the peer, at most MaxCredential bytes
+	Credential []byte // authenticates this side, at most MaxCredential bytes
 
-	// what entitles to resume the session, SecretSize bytes or none; the accepting side gives it
-	// out, the connecting one shows it
+	// the secret for resuming the session, SecretSize bytes or none; the accepting side issues it,
+	// the connecting one presents it
 	Secret []byte
-	// how many countable frames of the session have arrived at the sender of this message, for a
+	// number of countable frames of the session that the sender of this message has received, for a
 	// resume
 	Received uint64
 
-	// what a message to this side costs besides its content, at least MinOverhead; 0: MinOverhead
+	// overhead of a message to this side besides its content, at least MinOverhead; 0: MinOverhead
 	Overhead uint64
-	// cost of the nested Opens of the peer that are not answered, at most; 0: any number
+	// maximum cost of the unanswered nested Opens of the peer; 0: no limit
 	NestedRoom uint64
-	// number of the nested Opens of the peer that are not answered, at most; 0: any number
+	// maximum number of the unanswered nested Opens of the peer; 0: no limit
 	NestedCalls uint64
 }
 
@@ -127,7 +127,7 @@ func millis(d time.Duration) uint64 {
 	return uint64(min(max(ms, 0), maxMillis))
 }
 
-// readSync reads what follows the code of a Sync.
+// readSync reads the fields behind the code of a Sync.
 func readSync(r *item.Reader) Sync {
 	c := Sync{Version: r.Uint("version", MaxPipe)}
 	var key uint64

@@ -7,10 +7,10 @@ import (
 )
 
 // MaxPipe is the largest pipe id, and the largest of all other unsigned numbers in a frame: every
-// language can hold it, those that know only floating point included.
+// language can represent it, even those with floating point only.
 const MaxPipe = item.MaxNumber
 
-// Type tells the messages apart; it is the first element of every frame.
+// Type distinguishes the messages; it is the first element of every frame.
 type Type uint8
 
 // The messages.
@@ -32,7 +32,7 @@ func (t Type) String() string {
 	return "Type(" + strconv.Itoa(int(t)) + ")"
 }
 
-// TypeOf returns which message a frame holds. It reads no more than that: the frame may still be
+// TypeOf returns the type of the message in a frame. It reads only the type: the frame may still be
 // malformed.
 func TypeOf(frame []byte) (Type, error) {
 	r := item.Reader{Data: frame}

@@ -141,7 +141,7 @@ func TestAttackMalformedValuesLeaveNothingBehind(t *testing.T) {
 			}
 		}
 	}
-	play(1000) // what is made once is made
+	play(1000) // fill the caches first
 	grown := weightest.GrownAtMost(256<<10, func() any { play(5000); return dialled })
 	attack.Bounded(t, "held after 5,000 calls with values that are wrong", grown, 256<<10)
 	before := calls.Load()

@@ -49,7 +49,7 @@ func (r *reader) value(p *plan, v reflect.Value, depth int) error {
 	return r.one(p, h, v)
 }
 
-// one stores an item without others in it.
+// one stores an item that contains no others.
 func (r *reader) one(p *plan, h head, v reflect.Value) error {
 	switch {
 	case p.form == asBool && h.kind == isBool:
@@ -122,7 +122,7 @@ func (r *reader) integer(p *plan, h head, v reflect.Value) error {
 	return nil
 }
 
-// own lets v decode itself.
+// own calls the decoding method of v.
 func (r *reader) own(p *plan, h head, v reflect.Value, depth int) error {
 	from := r.at
 	if err := r.skip(depth); err != nil {

@@ -86,7 +86,7 @@ func float32Of(v reflect.Value) float32 {
 	return v.Convert(reflect.TypeFor[float32]()).Interface().(float32)
 }
 
-// special appends what is not what it looks like, and bytes.
+// special appends bytes, and values of types with a special encoding.
 func (e *encoder) special(p *plan, v reflect.Value) (err error) {
 	switch p.out {
 	case asBytes, asByteArray:
@@ -138,7 +138,7 @@ func (e *encoder) big(n *big.Int) error {
 	return nil
 }
 
-// several appends an array or a map, whose items stand depth deep.
+// several appends an array or a map. Its items are nested depth deep.
 func (e *encoder) several(p *plan, v reflect.Value, depth int) error {
 	if p.out == asStruct {
 		return e.structure(p, v, depth)

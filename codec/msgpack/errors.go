@@ -18,7 +18,7 @@ var (
 	errTime    = malformed("a timestamp is none")
 )
 
-// reason says what is malformed, in the terms of the codec.
+// reason is the description of a malformed item, in the terms of the codec.
 type reason string
 
 func (r reason) Error() string { return string(r) }

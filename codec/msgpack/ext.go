@@ -6,9 +6,9 @@ import (
 	"github.com/tinylib/msgp/msgp"
 )
 
-// Ext is a value of an extension type that means something to the application alone. It takes every
-// extension type, the timestamp included where it is declared; without a declared type all but the
-// timestamp become an Ext.
+// Ext is a value of an extension type with a meaning only for the application. A declared Ext
+// accepts every extension type, even the timestamp; without a declared type all but the timestamp
+// become an Ext.
 type Ext struct {
 	Type int8   // of 0 to 127; the format keeps those below 0
 	Data []byte // as it came
@@ -29,7 +29,7 @@ func appendExt(dst []byte, e *Ext) ([]byte, error) {
 	return msgp.AppendExtension(dst, extension{e})
 }
 
-// extOf returns an item, whose head is h, as an Ext.
+// extOf returns an item with the head h as an Ext.
 func extOf(h head, content []byte) Ext {
 	return Ext{Type: h.ext, Data: append([]byte{}, content...)}
 }

@@ -22,7 +22,7 @@ type structField struct {
 // weights has the plans for weighing, and knows which fields a struct has.
 var weights = &weigh.Plans{Rules: weigh.Rules{Kind: weighAs, Field: named}}
 
-// weighAs returns what is weighed as something else than it looks like.
+// weighAs returns the kind of a type that is weighed differently from its structure.
 func weighAs(t reflect.Type) (k weigh.Kind, ok bool) {
 	f, ok := special(t, ownReader, binaryReader)
 	switch f {

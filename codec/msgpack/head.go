@@ -2,7 +2,7 @@ package msgpack
 
 import "unicode/utf8"
 
-// kind is what an item is.
+// kind is the type of an item.
 type kind uint8
 
 const (
@@ -112,7 +112,7 @@ func (r *reader) long(c row, left int) head {
 	return h
 }
 
-// within returns h with n, if that fits into what is left.
+// within returns h with n, if n items fit into the rest of the input.
 func (h head) within(left int, n int64) head {
 	need := n
 	if h.kind == isMap {
@@ -160,7 +160,7 @@ func (r *reader) skip(depth int) error {
 	return r.skipAll(items, depth+1)
 }
 
-// skipAll goes behind so many items.
+// skipAll skips items.
 func (r *reader) skipAll(items, depth int) error {
 	for range items {
 		if err := r.skip(depth); err != nil {

@@ -50,8 +50,8 @@ func TestIntegersKeepTheirValueInEveryTypeThatHoldsThem(t *testing.T) {
 	require.GreaterOrEqual(t, seen, 20)
 }
 
-// requireInteger requires that data, behind what is before it, is read as want and written from it,
-// or refused if want's type does not hold it.
+// requireInteger requires that data, behind the bytes before it, is read as want and written from
+// it, or rejected if want's type cannot hold it.
 func requireInteger[T any](t *testing.T, data []byte, want T, fits bool, before ...byte) {
 	t.Helper()
 	data = append(before, data...)

@@ -6,17 +6,17 @@
 //   - Integers cross exactly. One that a type does not hold is refused, and so is a big.Int of more
 //     than 64 bits, for which MessagePack has no type. Without a declared type an integer becomes
 //     an int64, and a uint64 beyond that.
-//   - A float32 and a float64 stay what they are. A type of floating point takes integers, too, and
-//     holds the nearest number; a type of integers takes no floating point.
-//   - A string is a str, which has to be UTF-8, and a []byte is a bin. Neither is taken for the
+//   - A float32 and a float64 keep their type. A floating-point type also accepts integers, and
+//     holds the nearest number; an integer type accepts no floating point.
+//   - A string is a str, which has to be UTF-8, and a []byte is a bin. Neither is accepted as the
 //     other.
 //   - A time.Time is the extension type -1, a timestamp, of which all three forms are read. It
 //     arrives in UTC. Every other extension type is an [Ext].
 //   - A struct is a map by the names of its fields, or those in the tag msgpack (`msgpack:"name"`,
-//     with the options omitempty and omitzero; "-" leaves a field out), or without one in the tag
-//     json. Tags of cbor are not looked at: a struct that has only these travels under the names of
-//     its fields, and its keyasint and toarray say nothing here. A field has to come under exactly
-//     its name; one that the struct does not have is ignored.
+//     with the options omitempty and omitzero; "-" leaves a field out), or without such a tag,
+//     those in the tag json. Tags of cbor have no effect: a struct with only these is encoded under
+//     the names of its fields, without keyasint and toarray. A field is matched only by its exact
+//     name; one that the struct does not have is ignored.
 //   - Without a declared type an array becomes a []any, and a map a map[any]any, as with CBOR.
 //   - nil is a nil pointer, slice, map or interface, and leaves everything else as it is.
 //   - A type with the methods that github.com/tinylib/msgp generates (MarshalMsg, UnmarshalMsg)
@@ -24,19 +24,19 @@
 //
 // # Limits
 //
-// Values are nested at most 32 deep. A map that has a key twice is refused, of which two that are
-// NaN are one if their bytes are, and so are bytes behind the value. Append refuses what would not
-// arrive as it was, and names the place: package codec says what that is, and what holds for types
-// that decode themselves. A time.Time of any year is exact. No memory is set aside for a length
-// that the bytes do not cover, and Values is a codec.Weigher, so a session refuses what would
-// become too much before it is decoded.
+// Values are nested at most 32 deep. A map with a duplicate key is rejected (two NaN are duplicates
+// if their bytes are equal), and so are bytes behind the value. Append rejects values that would
+// not arrive unchanged, and names the place: package codec has the rules, also for types that
+// decode themselves. A time.Time of any year is exact. No memory is allocated for a length that
+// exceeds the bytes, and Values is a codec.Weigher, so a session rejects values that would take too
+// much memory before it decodes them.
 //
-// # The library behind it
+// # The underlying library
 //
-// The bytes are those of github.com/tinylib/msgp, which is kept well. What maps them to Go types is
-// here, because the libraries that do that by reflection (vmihailenco/msgpack, ugorji/go/codec,
-// shamaton/msgpack, hashicorp/go-msgpack) break the rules of the protocol: each makes -1 of 2^64-1
-// without a word, and takes invalid UTF-8, a bin for a str, and a key twice.
+// The encoding is that of github.com/tinylib/msgp, which is well maintained. The mapping to Go
+// types is in this package, because the libraries that do that by reflection (vmihailenco/msgpack,
+// ugorji/go/codec, shamaton/msgpack, hashicorp/go-msgpack) break the rules of the protocol: each
+// silently converts 2^64-1 to -1, and accepts invalid UTF-8, a bin for a str, and a duplicate key.
 package msgpack
 
 import (

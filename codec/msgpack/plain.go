@@ -8,8 +8,8 @@ import (
 	"github.com/tinylib/msgp/msgp"
 )
 
-// The paths without reflection. What they do not take is left to the other ones, all errors
-// included.
+// The paths without reflection. All other values, and all errors, are left to the paths with
+// reflection.
 
 func appendNil(dst []byte) []byte { return msgp.AppendNil(dst) }
 

@@ -60,7 +60,7 @@ var (
 var (
 	plans sync.Map // of *plan, by reflect.Type
 
-	planning sync.Mutex // guards the making of plans, of which one may need others
+	planning sync.Mutex // guards the creation of plans; one may need others
 )
 
 // planOf returns the plan of t.
@@ -152,7 +152,7 @@ func formOf(t reflect.Type) form {
 	return f
 }
 
-// wants is what is expected for each form.
+// wants names the expected item of each form.
 var wants = [...]string{
 	asNothing: "nothing", asBool: names[isBool], asInteger: names[isInteger], asUnsigned: names[isInteger], asFloat: names[isFloat],
 	asText: names[isText], asBytes: names[isBytes], asByteArray: names[isBytes], asSlice: names[isArray], asArray: names[isArray],
@@ -160,5 +160,5 @@ var wants = [...]string{
 	asBig: names[isInteger], asExt: names[isExt], asOwn: "a value in a form of its own", asBinary: names[isBytes],
 }
 
-// want names what is expected for p.
+// want names the item expected for p.
 func (p *plan) want() string { return wants[p.form] }

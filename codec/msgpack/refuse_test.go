@@ -20,7 +20,7 @@ import (
 
 type unknown struct{ A int }
 
-// onlyAsValues is what is wrong only where it becomes a value.
+// onlyAsValues are errors that occur only when the item is decoded as a value.
 var onlyAsValues = map[string]bool{"a key twice": true, "the key of a map": true, "a timestamp is none": true}
 
 func TestMalformedDataIsAValueError(t *testing.T) {
@@ -156,7 +156,7 @@ func TestWhatDoesNotFitIsNamedWithItsPlace(t *testing.T) {
 	}
 }
 
-// ofGo is what the peer is not told.
+// ofGo matches text that must not be sent to the peer.
 var ofGo = regexp.MustCompile(`struct|interface|u?int(8|16|32|64|ptr)\b|float(32|64)|\bfunc\b|\bchan\b|\*|map\[|\[\]|msgp\b|Unmarshal|main\.|codec\.|asterisque\.|big\.|time\.|reflect|span|request|picky`)
 
 var samples = []any{

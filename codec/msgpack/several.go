@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// several stores an array or a map, whose items stand depth deep.
+// several stores an array or a map. Its items are nested depth deep.
 func (r *reader) several(p *plan, h head, v reflect.Value, depth int) error {
 	switch {
 	case p.form == asSlice && h.kind == isArray:
@@ -33,7 +33,7 @@ func (r *reader) list(p *plan, h head, to reflect.Value, depth int) error {
 	return nil
 }
 
-// entries stores a map. What v has besides stays there.
+// entries stores a map. Other entries of v stay.
 func (r *reader) entries(p *plan, h head, v reflect.Value, depth int) error {
 	r.item(h)
 	m := reflect.MakeMapWithSize(p.t, h.n)

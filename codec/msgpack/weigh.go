@@ -69,7 +69,7 @@ func (w *weigher) value(p *weigh.Plan, depth int) {
 	}
 }
 
-// several weighs an array or a map, whose items stand depth deep.
+// several weighs an array or a map. Its items are nested depth deep.
 func (w *weigher) several(p *weigh.Plan, h head, depth int) {
 	switch {
 	case h.kind == isArray && p.Kind == weigh.Slice && !isBytesPlan(p):
@@ -94,7 +94,7 @@ func isBytesPlan(p *weigh.Plan) bool {
 	return p.Elem.Type != nil && p.Elem.Type.Kind() == reflect.Uint8
 }
 
-// entries weighs what becomes a map.
+// entries weighs an item that is decoded as a map.
 func (w *weigher) entries(p *weigh.Plan, h head, depth int) {
 	w.item(h)
 	one := weigh.Alloc(p.Key.Size) + weigh.Alloc(p.Elem.Size) // an entry before it is in the map

@@ -173,8 +173,8 @@ func TestWeighIsWhatTheHeapGrowsBy(t *testing.T) {
 	}
 }
 
-// FuzzWeigh decodes any bytes as many types: it does not panic, and what they become never holds
-// more than was estimated. What an any takes is written and read again as the same.
+// FuzzWeigh decodes arbitrary bytes as many types: it does not panic, and the decoded values never
+// hold more than the estimate. A value decoded as any is encoded and decoded again as the same.
 func FuzzWeigh(f *testing.F) {
 	types := map[reflect.Type]bool{}
 	var list []reflect.Type
