@@ -16,7 +16,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// What follows are Callers as programs write them, and what is called on them.
+// The Callers below are written as in applications, with the calls on them.
 
 // pool makes its calls on its members in turn.
 type pool struct {
@@ -40,7 +40,7 @@ func (f failover) Invoke(ctx context.Context, c *asterisque.Call) (err error) {
 	return c.Refuse(fmt.Errorf("each of %d has failed: %w", len(f), err))
 }
 
-// tenant adds to each call who makes it, and keeps functions away.
+// tenant adds the name of its tenant to each call, and denies functions.
 type tenant struct {
 	on     asterisque.Caller
 	name   string

@@ -5,11 +5,11 @@ import (
 	"testing"
 )
 
-// complaints tells a test what goes wrong on goroutines that it does not wait for.
+// complaints reports errors to a test from goroutines that the test does not wait for.
 type complaints struct {
 	t testing.TB
 
-	mu   sync.Mutex // held while the test is told, so that it has not ended
+	mu   sync.Mutex // held during a report, so that the test has not ended
 	n    int        // guarded by mu, as over
 	over bool
 }

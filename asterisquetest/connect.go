@@ -11,7 +11,7 @@ import (
 )
 
 // Connect returns both ends of a session between two new nodes. The node there offers svc, if that
-// is not nil; opts are for both nodes. See [Pair] for all that it does.
+// is not nil; opts are for both nodes. See [Pair] for the details.
 func Connect(t testing.TB, svc *asterisque.Service, opts ...asterisque.Option) (here, there *asterisque.Session) {
 	t.Helper()
 	p := Pair{Here: opts, There: opts}
@@ -21,25 +21,25 @@ func Connect(t testing.TB, svc *asterisque.Service, opts ...asterisque.Option) (
 	return p.Connect(t)
 }
 
-// Pair is what two nodes are made of that are to be connected. The zero value will do.
+// Pair configures two nodes that are to be connected. The zero value is valid.
 type Pair struct {
 	Here, There []asterisque.Option // of the node that connects, and of the one that accepts
 
-	// Wire returns both ends of the Wire between them. By default it is [wire.Pipe]; one that is
-	// slow, or breaks, is in package wiretest.
+	// Wire returns both ends of the Wire between them. The default is [wire.Pipe]; package wiretest
+	// has one that is slow, or breaks.
 	Wire func() (here, there wire.Wire)
 }
 
 // Connect returns both ends of a session between two new nodes, which call each other "here" and
 // "there" unless an option says otherwise. It fails the test at once if they do not connect.
 //
-// At the end of the test, when what the test has registered later with Cleanup is done, it waits up
-// to 5 seconds until no call runs any more on either side: neither one that was made, stream or
-// not, nor a handler, even of a call that was given up. Calls that are left fail the test, which
-// says what they are, where in the program they were made, and how long ago. Then the nodes are
-// closed. If the test has failed before, or was skipped, they are closed at once.
+// At the end of the test, after the functions that the test has registered later with Cleanup, it
+// waits up to 5 seconds until no call runs any more on either side: neither an outbound one, stream
+// or not, nor a handler, even of a cancelled call. Remaining calls fail the test; the error lists
+// them, with the place in the program that made them, and their age. Then the nodes are closed. If
+// the test has failed before, or was skipped, they are closed at once.
 //
-// To know the calls, the nodes have interceptors around them, outside those of the options.
+// To observe the calls, the nodes have interceptors outside those of the options.
 func (p Pair) Connect(t testing.TB) (here, there *asterisque.Session) {
 	t.Helper()
 	w := new(watch)
@@ -58,8 +58,8 @@ func (p Pair) Connect(t testing.TB) (here, there *asterisque.Session) {
 }
 
 // ConnectNodes returns both ends of a session between two nodes that the test has made, over a Wire
-// in memory. The session is closed with the test. The test closes the nodes, and nobody looks for
-// calls that still run. It fails the test at once if the nodes do not connect.
+// in memory. The session is closed with the test. The test closes the nodes, and running calls are
+// not reported. It fails the test at once if the nodes do not connect.
 func ConnectNodes(t testing.TB, here, there *asterisque.Node) (dialled, accepted *asterisque.Session) {
 	t.Helper()
 	a, b := wire.Pipe()

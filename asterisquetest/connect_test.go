@@ -111,7 +111,7 @@ func TestNodesThatDoNotConnectFailTheTest(t *testing.T) {
 	}
 }
 
-// at returns the place of its caller, so many lines below.
+// at returns the source position the given number of lines below its caller.
 func at(below int) string {
 	_, file, line, _ := runtime.Caller(1)
 	return fmt.Sprintf("%s:%d", filepath.ToSlash(file), line+below)

@@ -23,8 +23,8 @@ func test(body func(t testing.TB)) {
 	}
 }
 
-// Both ends of a session, in one line. Where this has test, your tests are a func TestGreeting(t
-// *testing.T), or a synctest.Test within that.
+// Both ends of a session, in one line. In a real test, a func TestGreeting(t *testing.T), or a
+// synctest.Test within it, takes the place of test.
 func ExampleConnect() {
 	test(func(t testing.TB) {
 		svc := asterisque.NewService()
@@ -66,7 +66,7 @@ func ExamplePeer() {
 		fmt.Println(welcome(t.Context(), peer, "Alice", "Bob"))
 		fmt.Println(calls, "calls")
 
-		// What is not expected fails the test. A program that dials does so at peer.URL().
+		// An unexpected call fails the test. A program that dials uses peer.URL().
 		_, err := Bye.Call(t.Context(), peer, "Alice")
 		fmt.Println(err)
 	})
@@ -77,7 +77,7 @@ func ExamplePeer() {
 	// asterisquetest: the program has called function 11, for which its peer has no handler, with "Alice"
 }
 
-// What becomes of the program when its session is lost while a call runs.
+// The reaction of the program to the loss of its session during a call.
 func ExampleFake() {
 	test(func(t testing.TB) {
 		fake := asterisquetest.NewFake(t)

@@ -9,15 +9,15 @@ import (
 )
 
 // Fake is a Caller without a session. It answers calls by functions of the test, on the goroutine
-// of the caller and with the values themselves: no codec, no wire, no limit stands between. So an
-// answer may be any error as it is, that of a session that was lost, or of a call that certainly
-// did not run ([asterisque.Abort].Ran). Everything else, streams and untyped calls included, goes
-// to Otherwise; without that, it fails the test and the call.
+// of the caller and with the values themselves, without a codec, a wire or limits. So an answer may
+// be any error, unchanged, such as that of a lost session, or of a call that certainly did not run
+// ([asterisque.Abort].Ran). All other calls, streams and untyped calls included, go to Otherwise;
+// without that, they fail the test and the call.
 //
-// A [Peer] answers streams and untyped calls, and encodes what it answers.
+// A [Peer] also answers streams and untyped calls, and encodes its answers.
 type Fake struct {
-	// Otherwise makes the calls that have no answer here, such as a session or a [Peer]. It is set
-	// before the first call.
+	// Otherwise makes the calls without an answer here, for example on a session or a [Peer]. It is
+	// set before the first call.
 	Otherwise asterisque.Caller
 
 	complaints *complaints
@@ -29,13 +29,13 @@ type Fake struct {
 // answer answers a call, or reports that it is for calls of another kind.
 type answer func(ctx context.Context, c *asterisque.Call) (ok bool, err error)
 
-// NewFake returns a Fake that answers nothing.
+// NewFake returns a Fake without answers.
 func NewFake(t testing.TB) *Fake {
 	return &Fake{complaints: newComplaints(t), answers: map[uint16]answer{}}
 }
 
-// Answer lets calls of f on fake be answered by with, from now on, in place of an earlier answer.
-// with may be called by several goroutines at the same time.
+// Answer sets the function that answers calls of f on fake, in place of an earlier answer. with may
+// be called by several goroutines at the same time.
 func Answer[P, R any](fake *Fake, f asterisque.Function[P, R], with func(ctx context.Context, params P) (R, error)) {
 	fake.set(f.Number(), func(ctx context.Context, c *asterisque.Call) (bool, error) {
 		params, ok := paramsOf[P](c)
@@ -50,9 +50,9 @@ func Answer[P, R any](fake *Fake, f asterisque.Function[P, R], with func(ctx con
 	})
 }
 
-// Fail lets all calls of a function, streams and untyped ones included, end with err from now on:
-// with err itself if it is an *[asterisque.Abort], else with one whose cause it is. A nil err takes
-// the answer away that there was.
+// Fail makes all calls of a function, streams and untyped ones included, end with err: with err
+// itself if it is an *[asterisque.Abort], else with one that has it as the cause. A nil err removes
+// the answer.
 func (f *Fake) Fail(function Numbered, err error) {
 	if err == nil {
 		f.set(function.Number(), nil)
@@ -70,7 +70,7 @@ func (f *Fake) set(function uint16, a answer) {
 	f.answers[function] = a
 }
 
-// Invoke implements [asterisque.Caller]. A call whose context has ended is not answered.
+// Invoke implements [asterisque.Caller]. A call with an ended context is not answered.
 func (f *Fake) Invoke(ctx context.Context, c *asterisque.Call) error {
 	if err := ctx.Err(); err != nil {
 		return c.Refuse(err)
@@ -111,7 +111,7 @@ func given(c *asterisque.Call) string {
 	return value(nil, raw)
 }
 
-// paramsOf returns the parameters of a typed call, or reports false if it has others.
+// paramsOf returns the parameters of a typed call, or reports false if they are of another type.
 func paramsOf[P any](c *asterisque.Call) (params P, ok bool) {
 	if !c.Typed() {
 		return params, false

@@ -10,7 +10,7 @@ import (
 
 // fakeT stands for the test of a program.
 type fakeT struct {
-	testing.TB // nil: what is not here is not used
+	testing.TB // nil: all other methods are unused
 
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -27,7 +27,7 @@ func newT() *fakeT {
 	return t
 }
 
-// end does what follows the function of a test, and returns what the test has failed with.
+// end runs the cleanups of a test, and returns its failures.
 func (t *fakeT) end() []string {
 	t.cancel()
 	for {

@@ -12,16 +12,16 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// Peer is the other side of the program under test: a node whose functions are written in the test.
-// The test registers them in Service, and then lets the program
+// Peer is the other side of the program under test: a node with functions that are written in the
+// test. The test registers them in Service. Then the program can
 //
-//   - dial it, at [Peer.URL], as often as it likes,
-//   - have a session with it, by [Peer.Connect], or
-//   - make calls on it: a Peer is a Caller, with a session of a node behind it that offers nothing.
+//   - dial it, at [Peer.URL], any number of times,
+//   - get a session with it, by [Peer.Connect], or
+//   - make calls on it: a Peer is a Caller, over a session with an empty node.
 //
-// A call of a function that is not there gets ErrNoFunction, as from any node, and fails the test,
-// which says what the program has called with which parameters. Calls that still run at the end of
-// the test are told as those of [Pair] are.
+// A call of a missing function fails with ErrNoFunction, as on any node, and fails the test, with
+// the function and the parameters in the error. Calls that still run at the end of the test are
+// reported as those of [Pair] are.
 type Peer struct {
 	// Service has the functions of the peer. They are registered before the program connects or
 	// calls; HandleOthers is the peer's.
@@ -43,8 +43,8 @@ type Peer struct {
 	begun    chan struct{}         // guarded by mu; closed, and made anew, when one begins
 }
 
-// NewPeer returns a peer that ends with the test. opts are for its node, whose ID is "peer" unless
-// they say otherwise, and whose service is that of the peer whatever they say.
+// NewPeer returns a peer that ends with the test. opts are for its node. The default ID is "peer",
+// and the service is always that of the peer.
 func NewPeer(t testing.TB, opts ...asterisque.Option) *Peer {
 	p := &Peer{Service: asterisque.NewService(), t: t, complaints: newComplaints(t), begun: make(chan struct{})}
 	p.Service.HandleOthers(p.unexpected)
@@ -58,12 +58,12 @@ func NewPeer(t testing.TB, opts ...asterisque.Option) *Peer {
 	return p
 }
 
-// Node returns the node of the peer, for whatever else a test does with one. It is closed at the
-// end of the test.
+// Node returns the node of the peer, for any other use in a test. It is closed at the end of the
+// test.
 func (p *Peer) Node() *asterisque.Node { return p.node }
 
-// URL returns where the peer listens, in this program: the program under test dials it. It fails
-// the test at once if the node of the peer cannot listen.
+// URL returns the URL at which the peer listens, in this program: the program under test dials it.
+// It fails the test at once if the node of the peer cannot listen.
 func (p *Peer) URL() string {
 	p.t.Helper()
 	p.listen.Do(func() {
@@ -121,7 +121,7 @@ func (p *Peer) note(s *asterisque.Session) {
 	p.begun = make(chan struct{})
 }
 
-// Invoke implements [asterisque.Caller]: the peer is called over a session of its own.
+// Invoke implements [asterisque.Caller]: the peer is called over a separate session.
 func (p *Peer) Invoke(ctx context.Context, c *asterisque.Call) error {
 	p.attach.Do(func() {
 		a, b := wire.Pipe()

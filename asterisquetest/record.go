@@ -9,15 +9,15 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// Record is one call, as a [Recorder] has seen it.
+// Record is one call, as recorded by a [Recorder].
 type Record struct {
 	Function uint16
 	Name     string // for people; empty for an untyped call that was made
 	Served   bool   // it was served; otherwise it was made
 	Blocks   bool   // it carries Blocks, or may do so
 
-	// What it was made with. The value is of the type that the function declares, and not a copy;
-	// an untyped call has a copy of the bytes instead.
+	// The parameters. Params is of the type that the function declares, and not a copy; an untyped
+	// call has a copy of the bytes in RawParams instead.
 	Params    any
 	RawParams []byte
 
@@ -27,8 +27,8 @@ type Record struct {
 	FailFast bool
 	Began    time.Time
 
-	// How it ended, once it is over. A stream that was made is over when its result has come, of
-	// which there are the bytes only; other typed calls have the value.
+	// The outcome, once the call is over. An outbound stream is over when its result has arrived,
+	// which is recorded as bytes only; other typed calls have the value.
 	Over      bool
 	Took      time.Duration
 	Result    any

@@ -10,17 +10,16 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// Recorder keeps which calls were made with what, and how they ended. Its Intercept stands around
-// calls wherever an interceptor may: around those on one Caller ([asterisque.Intercept]), around
-// those that a node makes or serves ([asterisque.WithMadeInterceptors],
-// [asterisque.WithServedInterceptors]), or around a single one. It changes nothing. The zero value
-// is ready. It keeps all calls until Reset.
+// Recorder records calls, their parameters, and their outcome. Its Intercept can be used for the
+// calls on one Caller ([asterisque.Intercept]), for those that a node makes or serves
+// ([asterisque.WithMadeInterceptors], [asterisque.WithServedInterceptors]), or for a single one. It
+// does not change the calls. The zero value is ready. It keeps all calls until Reset.
 type Recorder struct {
 	mu      sync.Mutex
 	calls   []*recording  // in the order in which they began; guarded by mu, with what they hold
 	over    int           // guarded by mu; how many of them are over
 	epoch   int           // guarded by mu; how often Reset was called
-	changed chan struct{} // guarded by mu; closed when a call is over; nil while nobody waits
+	changed chan struct{} // guarded by mu; closed when a call is over; nil without a waiter
 }
 
 // recording is a call that a recorder keeps, or has forgotten.
@@ -54,7 +53,7 @@ func (r *Recorder) Intercept(ctx context.Context, c *asterisque.Call, next aster
 	switch {
 	case err != nil:
 		r.end(rec, nil, nil, err)
-	case !pipes: // others end later
+	case !pipes: // streams end later
 		r.end(rec, c.Result(), rawResult(c), nil)
 	}
 	return err
@@ -67,7 +66,8 @@ func (r *Recorder) begin(rec *recording) {
 	r.calls = append(r.calls, rec)
 }
 
-// end notes the outcome of a call. Of one that is made again within Intercept, the last one counts.
+// end records the outcome of a call. If a call is retried within Intercept, the last outcome
+// counts.
 func (r *Recorder) end(rec *recording, result any, raw []byte, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -85,7 +85,7 @@ func (r *Recorder) end(rec *recording, result any, raw []byte, err error) {
 }
 
 // Calls returns the calls so far, in the order in which they began. Those that are not over yet
-// have no outcome. The list is the caller's, what values refer to is not.
+// have no outcome. The list belongs to the caller; values that it refers to do not.
 func (r *Recorder) Calls() []Record {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -100,7 +100,7 @@ func (r *Recorder) callsLocked() []Record {
 	return list
 }
 
-// Of returns those of Calls that are of one function.
+// Of returns the calls of one function, as Calls.
 func (r *Recorder) Of(function Numbered) []Record {
 	return slices.DeleteFunc(r.Calls(), func(c Record) bool { return c.Function != function.Number() })
 }
@@ -126,7 +126,7 @@ func (r *Recorder) Await(ctx context.Context, n int) ([]Record, error) {
 	}
 }
 
-// Reset forgets all calls, those that still run included.
+// Reset removes all calls, those that still run included.
 func (r *Recorder) Reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -134,8 +134,8 @@ func (r *Recorder) Reset() {
 	r.epoch++
 }
 
-// ParamsOf returns with what the calls of f were made, in the order in which they began. It fails
-// the test if there is one that was untyped, whose parameters are no P.
+// ParamsOf returns the parameters of the calls of f, in the order in which they began. It fails the
+// test if one of them was untyped, because its parameters are no P.
 func ParamsOf[P, R any](t testing.TB, r *Recorder, f asterisque.Function[P, R]) []P {
 	t.Helper()
 	return listOf[P](t, r.Of(f))

@@ -143,7 +143,7 @@ func TestAStreamIsOverWhenItsResultHasCome(t *testing.T) {
 		synctest.Wait()
 		require.False(t, rec.Calls()[0].Over)
 		require.NoError(t, c.CloseSend())
-		calls, err := rec.Await(background, 1) // though nobody asks for the result
+		calls, err := rec.Await(background, 1) // without a use of the result
 		require.NoError(t, err)
 		require.Equal(t, []byte{1}, calls[0].RawResult)
 	})

@@ -12,7 +12,7 @@ import (
 // mostShown is how many bytes of a value a test is shown.
 const mostShown = 400
 
-// shown returns what bytes stand for, as far as that can be told without their type.
+// shown returns a readable form of encoded bytes, as far as possible without their type.
 func shown(raw []byte) string {
 	var v any
 	switch {

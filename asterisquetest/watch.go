@@ -18,7 +18,7 @@ const (
 	// patience is how long calls may take to end after their test.
 	patience = 5 * time.Second
 
-	// mostTold is how many calls, or other things that are wrong, a test is told of one by one.
+	// mostTold is how many calls, or other errors, are reported to a test one by one.
 	mostTold = 20
 )
 
@@ -48,7 +48,7 @@ func (w *watch) node(name string, opts []asterisque.Option) []asterisque.Option 
 	return append(watched, opts...)
 }
 
-// around returns what follows the calls of a node.
+// around returns an interceptor that follows the calls of a node.
 func (w *watch) around(node string) asterisque.Interceptor {
 	return func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 		r := w.begin(node, c)
@@ -136,7 +136,7 @@ func (w *watch) closeAtEnd(t testing.TB, nodes ...*asterisque.Node) {
 	})
 }
 
-// told says which calls are left.
+// told returns the text that lists the remaining calls.
 func told(left []*running) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d still running %v after the end of the test: wait for results, cancel contexts, abort pipes", len(left), patience)

@@ -10,8 +10,8 @@ import (
 // network is what Addr returns as its network, and what errors name.
 const network = "asterisque"
 
-// Addr is the number of a function, as the address of what has no other one: a [Listener], and a
-// [Conn] whose session is not known.
+// Addr is the number of a function, in the place of a network address: of a [Listener], and of a
+// [Conn] with an unknown session.
 type Addr uint16
 
 // Network returns "asterisque".

@@ -23,8 +23,8 @@ func goroutines() int {
 	return n
 }
 
-// TestAttackManyConnections has a peer that opens connections as fast as it can, and says nothing
-// on them, while nobody accepts.
+// TestAttackManyConnections uses a peer that opens connections as fast as it can, and sends nothing
+// on them, while there is no Accept.
 func TestAttackManyConnections(t *testing.T) {
 	const backlog = 50
 	synctest.Test(t, func(t *testing.T) {
@@ -52,8 +52,8 @@ func TestAttackManyConnections(t *testing.T) {
 	})
 }
 
-// TestAttackConnectionsThatAreNeverClosed has a peer that keeps what it has got: it cannot have
-// more than workers, and others are accepted.
+// TestAttackConnectionsThatAreNeverClosed uses a peer that keeps all its connections: it cannot
+// have more than workers, and other connections are accepted.
 func TestAttackConnectionsThatAreNeverClosed(t *testing.T) {
 	const workers = 20
 	synctest.Test(t, func(t *testing.T) {

@@ -62,7 +62,7 @@ type streamed struct {
 	*stream.Writer
 }
 
-// Close ends what is sent.
+// Close ends the stream.
 func (s streamed) Close() error { return s.Writer.Close() }
 
 // writes writes size bytes n times.

@@ -12,15 +12,14 @@ import (
 )
 
 // Conn is a pipe as a [net.Conn], on either side of the call. All methods may be called
-// concurrently: of several Reads each gets other bytes, and of several Writes each stays in one
-// piece.
+// concurrently: several Reads get different bytes, and each Write stays in one piece.
 //
-// An error of Read, Write and the like is io.EOF, or a *[net.OpError] with what has happened: one
-// that is [os.ErrDeadlineExceeded] and a timeout of [net.Error]; [net.ErrClosed] after Close;
+// An error of Read, Write and similar methods is io.EOF, or a *[net.OpError] with the cause:
+// [os.ErrDeadlineExceeded], which is a timeout of [net.Error]; [net.ErrClosed] after Close;
 // [pipe.ErrEnded] for a Write after CloseWrite; [asterisque.ErrStopped] or [pipe.ErrClosed] for a
-// Write when the peer reads no more, or has closed; [ErrMissing]; an error of the io.Reader or
-// io.Writer of ReadFrom and WriteTo, as it is; and otherwise the [asterisque.Abort] that has ended
-// the call or the session.
+// Write when the peer does not read any more, or has closed; [ErrMissing]; an error of the
+// io.Reader or io.Writer of ReadFrom and WriteTo, unchanged; and otherwise the [asterisque.Abort]
+// that has ended the call or the session.
 type Conn struct {
 	pipe          *pipe.Pipe // these are fixed
 	session       *asterisque.Session
@@ -32,8 +31,8 @@ type Conn struct {
 	out     outgoing
 }
 
-// NewConn returns a connection over p, on which nobody may send or receive besides. s is the
-// session of p, which is asked for the addresses. It may be nil. NewConn panics if p is nil.
+// NewConn returns a connection over p. Nothing else may send or receive on p. s is the session of
+// p, for the addresses; it may be nil. NewConn panics if p is nil.
 //
 // On the side that has opened the pipe, the call ends when its handler returns. A handler that
 // makes a Conn of its pipe returns after [Conn.Wait].
@@ -48,16 +47,16 @@ func NewConn(p *pipe.Pipe, s *asterisque.Session) *Conn {
 	return c
 }
 
-// Session returns the session that the connection runs through, so that one that was accepted tells
-// whose it is: Session().Peer(). It is nil where it is not known: after NewConn without one, and of
-// connections that were dialled on what is no [asterisque.Session].
+// Session returns the session below the connection, for example to identify the peer of an accepted
+// connection: Session().Peer(). It is nil if the session is unknown: after NewConn without one, and
+// for connections that were dialled on a Caller other than an [asterisque.Session].
 func (c *Conn) Session() *asterisque.Session { return c.session }
 
-// LocalAddr returns the address of this side of the Wire, as it was at first, and an [Addr] if the
-// session is not known. All connections of a session have the same.
+// LocalAddr returns the address of this side of the first Wire of the session, and an [Addr] if the
+// session is unknown. All connections of a session have the same.
 func (c *Conn) LocalAddr() net.Addr { return c.local }
 
-// RemoteAddr returns that of the other side.
+// RemoteAddr returns the address of the other side, as LocalAddr.
 func (c *Conn) RemoteAddr() net.Addr { return c.remote }
 
 // Read waits for bytes, and returns those of at most one Block. After the last one, when the peer
@@ -67,9 +66,9 @@ func (c *Conn) Read(b []byte) (int, error) {
 	return n, c.failed("read", err)
 }
 
-// WriteTo writes what comes to w, with a Write for each Block, until the end of the stream. It
-// returns the number of bytes written, and the first error of either side but io.EOF. What w has
-// refused is lost. No deadline ends a Write of w.
+// WriteTo writes the received bytes to w, with a Write for each Block, until the end of the stream.
+// It returns the number of bytes written, and the first error of either side but io.EOF. Bytes that
+// w has not accepted are lost. No deadline ends a Write of w.
 func (c *Conn) WriteTo(w io.Writer) (n int64, err error) {
 	for {
 		b, payload, err := c.in.next()
@@ -91,17 +90,17 @@ func (c *Conn) WriteTo(w io.Writer) (n int64, err error) {
 	}
 }
 
-// Write sends b, and keeps no part of it. It waits for the window of the connection and for the
-// limits of the session. When it returns, b has been accepted, not yet received. Of an error, n
-// says how much of b will be received. b leaves at once, but for the end of a Write of 32 KiB or
-// more: that waits for the next Write, if there is one without delay.
+// Write sends b, and keeps no part of it. It blocks for the window of the connection and for the
+// limits of the session. When it returns, b has been accepted, not yet received. After an error, n
+// is how much of b will be received. b is sent at once, except for the end of a Write of 32 KiB or
+// more, which may be sent with the next Write if that follows without delay.
 func (c *Conn) Write(b []byte) (n int, err error) {
 	n, err = c.out.write(b)
 	return n, c.failed("write", err)
 }
 
-// ReadFrom writes what r returns until its end, with a Write for each Read, so that nothing is held
-// back while r has no more. It returns the number of bytes written, and the first error of either
+// ReadFrom writes the bytes of r until its end, with a Write for each Read, so that bytes are not
+// held back while r blocks. It returns the number of bytes written, and the first error of either
 // side but io.EOF. No deadline ends a Read of r.
 func (c *Conn) ReadFrom(r io.Reader) (n int64, err error) {
 	mem := buffers.Get().(*buffer)
@@ -125,7 +124,7 @@ func (c *Conn) ReadFrom(r io.Reader) (n int64, err error) {
 }
 
 // CloseWrite ends this direction: the peer's Read returns io.EOF after the last byte, and a Write
-// that waits here fails. The other direction goes on. CloseWrite does not wait; repeated calls
+// that blocks here fails. The other direction stays open. CloseWrite does not block; repeated calls
 // return nil.
 func (c *Conn) CloseWrite() error {
 	if c.isClosed() {
@@ -135,9 +134,9 @@ func (c *Conn) CloseWrite() error {
 	return nil
 }
 
-// CloseRead says that no more is wanted: what waits is discarded, Read returns io.EOF, and the
-// peer's Write fails with [asterisque.ErrStopped]. The other direction goes on. CloseRead does not
-// wait; repeated calls return nil.
+// CloseRead stops reading: unread bytes are discarded, Read returns io.EOF, and the peer's Write
+// fails with [asterisque.ErrStopped]. The other direction stays open. CloseRead does not block;
+// repeated calls return nil.
 func (c *Conn) CloseRead() error {
 	if c.isClosed() {
 		return c.failed("close", net.ErrClosed)
@@ -146,9 +145,9 @@ func (c *Conn) CloseRead() error {
 	return nil
 }
 
-// Close ends both directions. What was written still arrives, as long as the session lasts. Reads
-// and Writes that wait fail with net.ErrClosed. The call is over when the other side has closed,
-// too. Close does not wait; repeated calls return nil.
+// Close ends both directions. Bytes written before still arrive, as long as the session lasts.
+// Reads and Writes that block fail with net.ErrClosed. The call ends when the other side has
+// closed, too. Close does not block; repeated calls return nil.
 func (c *Conn) Close() error {
 	c.closing.Do(func() {
 		close(c.closed)
@@ -158,9 +157,9 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// Wait waits until the connection is closed on this side, and all that was written is with the
-// session: a handler that has made the connection of its pipe returns then, and nothing is lost. It
-// returns nil, or the error of ctx, which ends the wait.
+// Wait blocks until the connection is closed on this side, and the session has accepted all written
+// bytes: a handler with a connection on its pipe can then return without losing bytes. It returns
+// nil, or the error of ctx, which ends the wait.
 func (c *Conn) Wait(ctx context.Context) error {
 	// the first may come by CloseWrite
 	for _, over := range []<-chan struct{}{c.out.over, c.closed} {
@@ -178,12 +177,12 @@ func (c *Conn) SetDeadline(t time.Time) error {
 	return c.setDeadlines(t, &c.in.deadline, &c.out.deadline)
 }
 
-// SetReadDeadline bounds Reads: those that wait, and those that begin later. One that reaches its
-// deadline fails with os.ErrDeadlineExceeded, and loses nothing; later ones do so at once, until
-// another deadline is set. The zero time is none.
+// SetReadDeadline bounds Reads: those that block, and later ones. A Read that reaches its deadline
+// fails with os.ErrDeadlineExceeded, and loses nothing; later Reads do so at once, until another
+// deadline is set. The zero time means no deadline.
 func (c *Conn) SetReadDeadline(t time.Time) error { return c.setDeadlines(t, &c.in.deadline) }
 
-// SetWriteDeadline does the same for Writes. What a Write has accepted is sent nevertheless.
+// SetWriteDeadline does the same for Writes. Bytes that a Write has accepted are sent nevertheless.
 func (c *Conn) SetWriteDeadline(t time.Time) error { return c.setDeadlines(t, &c.out.deadline) }
 
 func (c *Conn) setDeadlines(t time.Time, all ...*deadline) error {

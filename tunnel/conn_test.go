@@ -90,7 +90,7 @@ func TestTheEndOfALargeWriteLeavesWithoutAnotherOne(t *testing.T) {
 	for _, size := range []int{32<<10 - 1, 32 << 10, 63 << 10, 63<<10 + 1, 64 << 10, 1 << 20} {
 		both(t, func(t *testing.T, here, there *tunnel.Conn) {
 			content := noise(size)
-			go here.Write(content) // ends with what is read
+			go here.Write(content) // ends with the read
 			got := make([]byte, size)
 			_, err := io.ReadFull(there, got)
 			require.NoError(t, err)
@@ -205,7 +205,7 @@ func TestFailuresOfTheOtherEndOfACopyAreReturned(t *testing.T) {
 	})
 }
 
-// outcome runs f, and returns with what it has panicked, if it has.
+// outcome runs f, and returns the value of its panic, or nil.
 func outcome(f func()) (v any) {
 	done := make(chan any)
 	go func() {

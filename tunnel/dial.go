@@ -10,17 +10,17 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// Dial opens a connection, a [Conn], to a function of the peer of on, mostly a [Listener] there.
-// ctx governs only the dial. Its values go along: what a handler dials with its context is a call
-// within a call.
+// Dial opens a connection, a [Conn], to a function of the peer of on, usually a [Listener] there.
+// ctx governs only the dial. Its values are used: a dial with the context of a handler is a nested
+// call.
 //
-// Dial waits for room like [asterisque.Session.Open], and not for the peer: if that offers no such
-// function, or accepts no more connections, the first Read says so. The error of such a Read, and
-// that of Dial, is a *[net.OpError] with an [asterisque.Abort], of which [asterisque.Repeatable]
-// says whether it is safe to dial again.
+// Dial waits for room like [asterisque.Session.Open], and not for the peer: if the peer has no such
+// function, or accepts no more connections, the first Read returns the error. The error of such a
+// Read, and that of Dial, is a *[net.OpError] with an [asterisque.Abort]; [asterisque.Repeatable]
+// reports whether it is safe to dial again.
 //
-// With opts the connection gets its priority. [asterisque.WithTTL] bounds its life. A loss rate is
-// overruled: all bytes arrive.
+// opts set the priority of the connection. [asterisque.WithTTL] bounds its life. A loss rate is
+// ignored: all bytes arrive.
 func Dial(ctx context.Context, on asterisque.Caller, function uint16, opts ...asterisque.CallOption) (net.Conn, error) {
 	c, err := dial(ctx, on, function, opts)
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// ErrMissing is returned by Read, and by each that follows, when the peer has let Blocks be dropped
-// on the way: what comes after them does not continue what came before. It ends the call. The peer
-// has to send without a loss rate and without a time to live, as a [Conn] does.
+// ErrMissing is returned by Read, and by each later one, when the peer has dropped Blocks of the
+// stream: the bytes after them do not continue the bytes before. It ends the call. The peer has to
+// send without a loss rate and without a time to live, as a [Conn] does.
 var ErrMissing = errors.New("tunnel: bytes are missing: the peer sends with a loss rate, or with a time to live")
 
 // refused returns why a call becomes no connection. Its caller learns that it may dial again.
@@ -27,8 +27,8 @@ func neverSent(a *asterisque.Abort) *asterisque.Abort {
 	return &b
 }
 
-// gaveUp returns the error of a dial whose context has ended with cause, and that has failed with
-// failed because of it.
+// gaveUp returns the error of a dial with a context that has ended with cause, and that has failed
+// with failed because of it.
 func gaveUp(cause error, failed *asterisque.Abort) error {
 	a := *codec.AbortOf(cause)
 	a.Message, a.Ran = failed.Message, failed.Ran
@@ -38,7 +38,7 @@ func gaveUp(cause error, failed *asterisque.Abort) error {
 	return &a
 }
 
-// late is the error of a dial whose time was up. As in package net it is a timeout.
+// late is the error of a dial after its deadline. As in package net it is a timeout.
 type late struct{ *asterisque.Abort }
 
 // Timeout implements net.Error.

@@ -13,8 +13,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// A machine that nobody can connect to serves HTTP to a public one, through the session that it has
-// dialled itself.
+// A machine that accepts no connections serves HTTP to a public one, through the session that it
+// has dialled itself.
 func Example() {
 	ctx := context.Background()
 

@@ -11,9 +11,9 @@ type incoming struct {
 	pipe     *pipe.Pipe // fixed
 	deadline deadline   // locks itself
 
-	turn  turn       // of those who read
-	block pipe.Block // belongs to who has the turn, as all below; received last
-	rest  []byte     // of its payload, what nobody has read
+	turn  turn       // of the readers
+	block pipe.Block // belongs to the holder of turn, as all below; the last one received
+	rest  []byte     // the unread part of its payload
 	err   error      // why nothing more comes
 }
 

@@ -14,20 +14,20 @@ import (
 // defaultBacklog is the Backlog of a ListenConfig that has none.
 const defaultBacklog = 128
 
-// ListenConfig says how a [Listener] listens. The zero ListenConfig is ready to use.
+// ListenConfig configures a [Listener]. The zero ListenConfig is ready to use.
 type ListenConfig struct {
 	// Backlog is how many connections of all peers together may wait for Accept; one more is
-	// refused with ErrOverloaded. 0 stands for 128. Negative is none: whoever finds nobody in
-	// Accept is refused.
+	// refused with ErrOverloaded. 0 stands for 128. A negative value means none: a connection
+	// without a waiting Accept is refused.
 	Backlog int
 }
 
-// Listen registers a function at svc, under a name for people, and returns the listener whose
-// Accept returns the calls of it as connections. It panics where [asterisque.Service.Handle] does:
-// if the number is taken, or while svc is served; and if svc is nil.
+// Listen registers a function at svc, under a descriptive name, and returns a listener for its
+// calls: Accept returns them as connections. It panics if [asterisque.Service.Handle] does: if the
+// number is taken, or while svc is served; and if svc is nil.
 //
-// opts are for the function. [asterisque.WithConcurrency] bounds how many connections there are,
-// those that wait for Accept included. [asterisque.WithInline] must not be among them.
+// opts are for the function. [asterisque.WithConcurrency] bounds the number of connections, those
+// that wait for Accept included. [asterisque.WithInline] must not be among them.
 func Listen(svc *asterisque.Service, function uint16, name string, opts ...asterisque.HandlerOption) *Listener {
 	return ListenConfig{}.Listen(svc, function, name, opts...)
 }
@@ -45,7 +45,7 @@ func (c ListenConfig) Listen(svc *asterisque.Service, function uint16, name stri
 	return l
 }
 
-// Listener is a [net.Listener] whose connections are the calls of one function. Its methods may be
+// Listener is a [net.Listener] for the calls of one function as connections. Its methods may be
 // called concurrently. It may be used before its service is served, and while it is, by any number
 // of sessions.
 type Listener struct {
@@ -64,8 +64,8 @@ type arrival struct {
 	waited bool // and is to be counted as one that waits no longer
 }
 
-// Accept waits for the next connection, which is a [Conn] that knows its session, and until Close.
-// Then the error is a [net.ErrClosed].
+// Accept waits for the next connection, a [Conn] with a known session. After Close the error is a
+// [net.ErrClosed].
 func (l *Listener) Accept() (net.Conn, error) {
 	select {
 	case <-l.closed:
@@ -83,9 +83,9 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends Accept. Connections that wait for it are refused with ErrUnavailable, and so are those
-// that come later: the function stays in its Service. Those that were accepted go on. Repeated
-// calls return nil.
+// Close ends Accept. Connections that wait for it are refused with ErrUnavailable, and so are later
+// ones: the function stays in its Service. Accepted connections stay open. Repeated calls return
+// nil.
 func (l *Listener) Close() error {
 	l.closing.Do(func() { close(l.closed) })
 	return nil
@@ -112,7 +112,7 @@ func (l *Listener) offer(ctx context.Context, c *Conn) error {
 	select {
 	case <-l.closed:
 		return l.refuseClosed()
-	case l.arrivals <- arrival{conn: c}: // somebody is in Accept
+	case l.arrivals <- arrival{conn: c}: // Accept is waiting
 		return nil
 	default:
 	}

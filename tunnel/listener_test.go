@@ -86,7 +86,7 @@ func TestConnectionsBeyondTheBacklogAreRefused(t *testing.T) {
 			for range 2 {
 				wantRefused(t, dial(t, s, ""), asterisque.ErrOverloaded)
 			}
-			if c.want > 0 { // what is accepted leaves its place at once
+			if c.want > 0 { // an accepted connection leaves its place at once
 				wantRead(t, accept(t, ln), "0")
 				dial(t, s, "in its place")
 				synctest.Wait()

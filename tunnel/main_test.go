@@ -26,7 +26,7 @@ const hangs = 2 * time.Minute
 // number is the function that tests listen at.
 const number = 80
 
-// silent is a logger for tests that provoke what is logged.
+// silent is a logger for tests that provoke log lines.
 var silent = asterisque.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil)))
 
 // sessions returns both ends of a session over two connected wires. The accepting side offers svc;

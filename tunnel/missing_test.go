@@ -13,7 +13,8 @@ import (
 	"github.com/asterisque-go/asterisque/tunnel"
 )
 
-// TestAReaderFailsWhereBytesAreMissing has a foreign peer whose Blocks expire before they are read.
+// TestAReaderFailsWhereBytesAreMissing uses a foreign peer that sends Blocks with a short time to
+// live.
 func TestAReaderFailsWhereBytesAreMissing(t *testing.T) {
 	brief := pipe.WithTTL(time.Millisecond)
 	for name, last := range map[string]func(p *pipe.Pipe) error{

@@ -9,14 +9,14 @@ import (
 	"github.com/asterisque-go/asterisque/stream"
 )
 
-// large is the size, in bytes, of a Write whose end may be kept for a moment: as much as costs less
-// to wait for than to send by itself.
+// large is the size, in bytes, of a Write from which its end may be kept for a moment: below it,
+// waiting costs more than a separate send.
 const large = 32 << 10
 
 // buffer is room for a Block.
 type buffer [stream.DefaultSize]byte
 
-// buffers holds those that nobody uses.
+// buffers holds unused buffers.
 var buffers = sync.Pool{New: func() any { return new(buffer) }}
 
 // outgoing is the direction in which a Conn sends.
@@ -30,12 +30,12 @@ type outgoing struct {
 	most     int        // bytes in a Block
 	deadline deadline   // locks itself
 
-	turn turn    // of those who send
-	kept int     // bytes in mem; belongs to who has the turn, as all below
+	turn turn    // of the writers
+	kept int     // bytes in mem; belongs to the holder of turn, as all below
 	mem  *buffer // nil if nothing is kept
 	err  error   // why something that was kept could not be sent
 
-	soon atomic.Bool // a goroutine is about to send what is kept
+	soon atomic.Bool // a goroutine is about to send the kept bytes
 
 	ending sync.Once
 	over   chan struct{} // is closed when nothing will be sent any more
@@ -63,8 +63,8 @@ func (o *outgoing) write(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// pass gives the turn back. If something is kept, and nobody takes it along at once, a goroutine
-// sends it, which ends with that, or with the session.
+// pass releases the turn. If bytes are kept, and no other Write sends them at once, a goroutine
+// sends them; it ends after that, or with the session.
 func (o *outgoing) pass() {
 	left := o.kept > 0
 	o.turn.pass()
@@ -73,8 +73,7 @@ func (o *outgoing) pass() {
 	}
 }
 
-// sendKept sends what is kept. If somebody else has the turn, that one takes it along, or calls
-// pass.
+// sendKept sends the kept bytes. If another goroutine has the turn, it sends them, or calls pass.
 func (o *outgoing) sendKept() {
 	o.soon.Store(false)
 	if o.turn.try() {
@@ -129,7 +128,8 @@ func (o *outgoing) sendNext(bound *bound, b []byte) (n int, err error) {
 	return n, nil
 }
 
-// sendJoined sends what is kept, for which the window has room, and as much of b as it takes along.
+// sendJoined sends the kept bytes, for which the window has room, together with as much of b as
+// fits.
 func (o *outgoing) sendJoined(bound *bound, b []byte) (n int, err error) {
 	n = copy(o.mem[o.kept:o.most], b[:min(len(b), max(o.fits()-o.kept, 0))])
 	if err := o.pipe.Send(bound, o.mem[:o.kept+n]); err != nil {
@@ -147,13 +147,13 @@ func (o *outgoing) keep(b []byte) {
 	o.kept += copy(o.mem[o.kept:], b)
 }
 
-// forget is called when what was kept is not needed any more.
+// forget is called when the kept bytes are not needed any more.
 func (o *outgoing) forget() {
 	buffers.Put(o.mem)
 	o.mem, o.kept = nil, 0
 }
 
-// flush sends what is kept. It waits for the limits of the session.
+// flush sends the kept bytes. It blocks for the limits of the session.
 func (o *outgoing) flush() {
 	if o.kept == 0 {
 		return
@@ -162,13 +162,13 @@ func (o *outgoing) flush() {
 	o.forget()
 }
 
-// end ends the direction, with the cause of what is written later. It does not wait: if it cannot
-// go at once, a goroutine sends what is kept, which ends with that, or with the session.
+// end ends the direction; cause is the error of later writes. It does not block: if the end cannot
+// be sent at once, a goroutine sends the kept bytes first; it ends after that, or with the session.
 func (o *outgoing) end(cause error) {
 	o.deadline.end(cause)
 	o.ending.Do(func() {
 		switch {
-		case !o.turn.try(): // who has it is awake, or sends what was kept
+		case !o.turn.try(): // the holder is awake, or sends kept bytes
 			go func() { o.turn.await(); o.finish() }()
 		case o.kept > 0:
 			go o.finish()

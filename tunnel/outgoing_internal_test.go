@@ -65,8 +65,8 @@ func (p *port) sizes() (all []int) {
 // sent returns all bytes.
 func (p *port) sent() []byte { return bytes.Join(p.blocks, nil) }
 
-// narrow returns a connection whose peer grants credit up to limit, and more than early only if it
-// is asked, and the pipe below it.
+// narrow returns a connection and the pipe below it. The peer grants credit up to limit, and more
+// than early only after an Ask.
 func narrow(early, limit uint64) (*Conn, *port, *piping.End) {
 	p, to := new(pipe.Pipe), new(port)
 	end := (*piping.End)(p)
@@ -75,7 +75,7 @@ func narrow(early, limit uint64) (*Conn, *port, *piping.End) {
 	return NewConn(p, nil), to, end
 }
 
-// busy says that a goroutine is about to send what is kept, and so keeps others from being started.
+// busy marks that a goroutine is about to send the kept bytes, so that no other is started.
 func busy(c *Conn) *Conn {
 	c.out.soon.Store(true)
 	return c

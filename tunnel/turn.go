@@ -1,7 +1,7 @@
 package tunnel
 
-// turn is the lock of one direction of a Conn. Who has it may wait, for the peer or the session,
-// and whoever waits for it does so until its bound ends.
+// turn is the lock of one direction of a Conn. Its holder may block, for the peer or the session. A
+// goroutine that waits for the turn does so until its bound ends.
 type turn chan struct{}
 
 func newTurn() turn { return make(turn, 1) }
@@ -19,7 +19,7 @@ func (t turn) take(bound *bound) error {
 	}
 }
 
-// try takes the turn if nobody has it.
+// try takes the turn if it is free.
 func (t turn) try() bool {
 	select {
 	case t <- struct{}{}:

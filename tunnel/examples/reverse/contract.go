@@ -11,6 +11,6 @@ var (
 	leave = asterisque.Func[struct{}, struct{}](11, "leave")
 )
 
-// web is the function of a machine whose calls are connections of HTTP. What runs through them is
-// no business of asterisque.
+// web is a function of the machine. Its calls are HTTP connections, and asterisque does not
+// interpret their content.
 const web = 80

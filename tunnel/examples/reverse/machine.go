@@ -11,7 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/tunnel"
 )
 
-// goodbye is how long what runs may take to finish when a side stops.
+// goodbye is the time limit for running requests when a side stops.
 const goodbye = 5 * time.Second
 
 // machine is behind NAT: it listens nowhere, and only dials out.
@@ -23,7 +23,7 @@ type machine struct {
 	ready func(address string)
 }
 
-// serve connects to the public node at url, and serves the visitors that it lets through, until ctx
+// serve connects to the public node at url, and serves the visitors that it forwards, until ctx
 // ends.
 func (m *machine) serve(ctx context.Context, url string) error {
 	service := asterisque.NewService()
@@ -56,7 +56,7 @@ func (m *machine) serve(ctx context.Context, url string) error {
 	return errors.Join(err, stop(ctx, server, served), node.Close())
 }
 
-// stop lets a server finish what it is at.
+// stop shuts a server down after its running requests.
 func stop(ctx context.Context, server *http.Server, served <-chan error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
 	defer cancel()

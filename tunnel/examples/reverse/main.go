@@ -1,4 +1,4 @@
-// Reverse lets a machine that nobody can connect to serve HTTP: it dials out, and a public node
+// Reverse makes a machine that accepts no connections serve HTTP: it dials out, and a public node
 // forwards visitors through the session. By default the machine, the public node and a visitor are
 // in this process, with TCP connections between them; with -public and -behind each is a program of
 // its own.

@@ -129,7 +129,7 @@ func TestAVisitorIsNotContentWithLess(t *testing.T) {
 	}
 }
 
-// get returns what is at an address, where it has one of the statuses.
+// get returns the content at an address, and requires one of the statuses.
 func get(t *testing.T, address string, statuses ...int) string {
 	t.Helper()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
@@ -186,7 +186,7 @@ func (p *program) await(t *testing.T, what string) string {
 	}
 }
 
-// transcript is what was printed.
+// transcript is the printed text.
 type transcript struct {
 	changed chan struct{} // gets a token with each change; may be nil
 
@@ -218,7 +218,7 @@ var (
 	number   = regexp.MustCompile(`[\d.:]+(µs|ms|s)?$`)
 )
 
-// told returns what was told, without times and addresses.
+// told returns the printed messages, without times and addresses.
 func (o *transcript) told() string {
 	var b strings.Builder
 	for _, m := range line.FindAllStringSubmatch(o.String(), -1) {

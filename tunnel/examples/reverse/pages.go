@@ -14,7 +14,7 @@ import (
 // strokes is how often the clock strikes.
 const strokes = 5
 
-// pages is what the machine serves unless it is told another folder.
+// pages is the default content of the machine, unless a folder is configured.
 func pages(name string) http.Handler {
 	m := http.NewServeMux()
 	m.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {

@@ -95,7 +95,7 @@ func split(path string) (name, rest string) {
 	return name, "/" + rest
 }
 
-// serve lets machines connect at ln, and visitors at front, until ctx ends.
+// serve accepts machines at ln, and visitors at front, until ctx ends.
 func (g *gateway) serve(ctx context.Context, ln wire.Listener, front net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -113,8 +113,8 @@ func (g *gateway) serve(ctx context.Context, ln wire.Listener, front net.Listene
 	return errors.Join(err, stop(ctx, server, served), node.Close())
 }
 
-// service is what machines call. Whoever can connect can register here: a program that is meant for
-// more than this process asks for certificates, or credentials, in [asterisque.Access].
+// service has the functions for machines. Any peer that can connect can register here: a program
+// for more than this process should require certificates, or credentials, in [asterisque.Access].
 func (g *gateway) service() *asterisque.Service {
 	s := asterisque.NewService()
 	register.Handle(s, func(ctx context.Context, name string) (address string, err error) {

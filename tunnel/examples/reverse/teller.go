@@ -22,7 +22,7 @@ type teller struct {
 	out io.Writer // guarded by mu
 }
 
-// tell prints one line: when, who, and what.
+// tell prints one line: the time, the party, and the event.
 func (t *teller) tell(who, format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// visitor is somebody with a browser, who knows the address of the public node and nothing else.
+// visitor is a user with a browser, and only the address of the public node.
 type visitor struct {
 	address string
 	client  *http.Client
@@ -170,7 +170,7 @@ func (v *visitor) download(ctx context.Context, volumes int) error {
 	return nil
 }
 
-// knockInVain wants nobody to be there.
+// knockInVain requires that the machine does not answer.
 func (v *visitor) knockInVain(ctx context.Context) error {
 	defer v.client.CloseIdleConnections()
 	_, _, err := v.page(ctx, "")
