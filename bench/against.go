@@ -19,8 +19,8 @@ const (
 	mostRounds  = 1000
 )
 
-// against compares this build with the older one that o names. The error says what is WORSE, and
-// what this build failed to do.
+// against compares this build with the older one that o names. The error has the WORSE figures, and
+// the failures of this build.
 func against(ctx context.Context, o options, stdout, stderr io.Writer, impls []*impl) error {
 	old, err := exec.LookPath(o.against)
 	if err != nil {
@@ -54,8 +54,9 @@ type match struct {
 
 // run measures and prints.
 //
-// Among a hundred figures of the same code there is nearly always one whose interval lies beside 1
-// by chance. So a cell with a figure that is WORSE is measured again: what is WORSE is so twice.
+// Among a hundred figures of the same code there is nearly always one with an interval beside 1 by
+// chance. So a cell with a WORSE figure is measured again: a figure counts as WORSE only if both
+// measurements agree.
 func (d *duel) run(ctx context.Context, list []cell, stdout io.Writer) error {
 	if len(list) == 0 {
 		return errNothing
@@ -106,7 +107,7 @@ func (d *duel) measure(ctx context.Context, list []cell) []*match {
 	return matches
 }
 
-// round measures a cell once by both builds, and returns what to tell of it.
+// round measures a cell once by both builds, and returns the progress report.
 func (d *duel) round(ctx context.Context, m *match, newFirst bool) string {
 	var old, new row
 	turns := []func(){
@@ -220,8 +221,8 @@ type verdicts struct {
 	broken  []string // the cells that the new build failed
 }
 
-// newVerdicts returns what the matches say. Where there is a second one of a cell it counts, and
-// what is WORSE there has to have been so in the first.
+// newVerdicts returns the verdicts of the matches. A second match of a cell replaces the first, and
+// its WORSE figures count only if they were WORSE in the first.
 func newVerdicts(matches []*match, second map[string]*match) *verdicts {
 	v := &verdicts{}
 	for _, first := range matches {

@@ -13,8 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// canned writes a program that stands for a build of this command: it answers -cell with what is
-// canned for the cell, and notes each call in a file beside itself. It returns the program's file.
+// canned writes a program in the place of a build of this command: it answers -cell with the canned
+// answer for the cell, and records each call in a file beside itself. It returns the program's
+// file.
 func canned(t *testing.T, folder, name string, answers map[string]string) string {
 	if runtime.GOOS == "windows" {
 		t.Skip("the programs that stand for the builds are shell scripts")

@@ -111,7 +111,7 @@ func astThrough(p *path, url string) (string, error) {
 	return "tcp://" + addr, err
 }
 
-// astURL returns where to listen, and what is to be called afterwards.
+// astURL returns a URL to listen at, and a function for the cleanup.
 func astURL(scheme string) (url string, clean func(), err error) {
 	switch scheme {
 	case "unix":

@@ -18,7 +18,7 @@ func overCodec(c codec.Values) *impl {
 	}
 }
 
-// structHost is a host whose links can do no more than a structLink.
+// structHost is a host with links that support only the methods of a structLink.
 type structHost struct{ host }
 
 func (h structHost) dial(ctx context.Context) (link, error) {

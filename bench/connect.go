@@ -125,8 +125,7 @@ func connectSink(_ context.Context, s *connectStream) (*connect.Response[[]byte]
 	return connect.NewResponse(&count), s.Err()
 }
 
-// dial returns a client whose connection is made with the first call; it refuses to make a second
-// one.
+// dial returns a client that connects at the first call; it refuses to connect a second time.
 func (h *connectHost) dial(context.Context) (link, error) {
 	l := &connectLink{url: "http://" + h.addr}
 	l.transport = &http.Transport{

@@ -63,7 +63,7 @@ func firstByte(r io.Reader, begin time.Time, n int) (first time.Duration, err er
 	return first, err
 }
 
-// copyFloor returns a bare TCP connection whose accepting side reads as fast as it can. Several
+// copyFloor returns a bare TCP connection. Its accepting side reads as fast as it can. Several
 // streams are several goroutines that write to it in turn.
 func copyFloor() *impl {
 	return &impl{name: "floor-copy", link: (*copyLink)(nil), kinds: []streamKind{bulk}, paths: true, listen: func(_ context.Context, needs needs) (host, error) {
@@ -99,7 +99,7 @@ func (l *copyLink) open(streamKind) (sender, error) {
 	return (*copySender)(l), nil
 }
 
-// copySender is one of those who write to the connection.
+// copySender is one of the writers to the connection.
 type copySender copyLink
 
 func (s *copySender) send(b []byte) error {
@@ -109,8 +109,8 @@ func (s *copySender) send(b []byte) error {
 	return err
 }
 
-// finish closes the connection with the last of the senders, who returns what has been received in
-// all.
+// finish closes the connection with the last of the senders, and then returns the total of received
+// bytes.
 func (s *copySender) finish() (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

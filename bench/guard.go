@@ -8,11 +8,12 @@ import (
 const guardTries = 3
 
 // guard checks that this library's 1,024 callers make at least least times the calls of a bare
-// ping-pong, in the best of three tries. What it compares it measures in one run, so that a slow
-// machine, or a busy one, is slow for both.
+// ping-pong, in the best of three tries. It measures all compared cells in one run, so that a slow
+// machine, or a busy one, is slow for all.
 //
-// There are machines on which a ping-pong is so cheap that bare frames of 1,024 callers, the least
-// that calls can be, do not make twice as many as asked. There, half of what these make is enough.
+// On some machines a ping-pong is so cheap that bare frames of 1,024 callers, the lower bound for
+// calls, do not reach twice the required number. There, half of the number of bare frames is
+// enough.
 func guard(least float64, measure func(cell) row, stdout, stderr io.Writer, impls []*impl) error {
 	var cells []cell
 	for _, name := range []string{"call-64B/1/floor-pingpong", "call-64B/1024/" + thisLibrary, "call-64B/1024/floor-pipelined"} {

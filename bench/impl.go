@@ -12,7 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec/msgpack"
 )
 
-// impl is one thing that is measured. What it can do is told by the methods of its links: see
+// impl is one measured implementation. The methods of its links determine its abilities: see
 // caller, structCaller, backCaller and streamer.
 type impl struct {
 	name    string
@@ -46,7 +46,7 @@ func implementations() []*impl {
 	}
 }
 
-// needs is what a workload tells an implementation before it listens.
+// needs has the parameters of a workload for an implementation before it listens.
 type needs struct {
 	typed bool // calls carry structs instead of bytes
 	pipes int  // that will be open at once, if they are more than usual
@@ -55,7 +55,7 @@ type needs struct {
 	message int    // how large messages may be, in bytes, if that is more than usual
 	ask     int    // how many bytes an asker sends
 	path    *path  // between both ends; nil is the loopback interface
-	meter   *meter // counts what arrives on streams of the kind bulk; nil if nobody looks
+	meter   *meter // counts bytes on streams of the kind bulk; nil if they are not needed
 }
 
 // host is the accepting side of an implementation, and what its links share.
@@ -74,7 +74,7 @@ type link interface{ close() }
 // op is one operation, which is repeated. It is for one goroutine at a time.
 type op func() error
 
-// caller is a link whose dialling side can call the accepting one.
+// caller is a link with calls from the dialling side to the accepting one.
 type caller interface {
 	// newCaller returns a call that sends request and has it sent back. urgent calls go first, if
 	// the implementation has priorities.
@@ -84,13 +84,13 @@ type caller interface {
 // structCaller is a link that can do the same with a struct.
 type structCaller interface{ newStructCaller() (op, error) }
 
-// backCaller is a link whose accepting side can call the dialling one.
+// backCaller is a link with calls from the accepting side to the dialling one.
 type backCaller interface {
 	newBackCaller(request []byte) (op, error)
 }
 
-// asker is a link whose dialling side can open a stream, on which the accepting side sends as many
-// bytes as needs.ask says, once it has received as many.
+// asker is a link with streams from the dialling side, on which the accepting side sends needs.ask
+// bytes, once it has received the same number.
 type asker interface {
 	// ask sends request and receives the answer. It returns how long the first byte of that took.
 	ask(request []byte) (first time.Duration, err error)
@@ -110,7 +110,7 @@ const (
 	idle streamKind = 'i'
 )
 
-// streamer is a link whose dialling side can send a stream to the accepting one.
+// streamer is a link with streams from the dialling side to the accepting one.
 type streamer interface {
 	open(kind streamKind) (sender, error)
 }
@@ -152,7 +152,7 @@ func (i *impl) mostCallers(n int) int {
 	return min(n, i.callers)
 }
 
-// echoed returns an error unless reply is request, as far as a glance tells.
+// echoed returns an error unless reply seems to be request, by a quick comparison.
 func echoed(reply, request []byte) error {
 	if len(reply) == len(request) && bytes.HasPrefix(reply, request[:min(8, len(request))]) && bytes.HasSuffix(reply, request[max(0, len(request)-8):]) {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// soak lets some tests run as long as their figures ask for.
+// soak makes some tests run for the full time of their figures.
 var soak = flag.Bool("soak", false, "run the long versions of the tests that have one")
 
 // TestEveryImplementationPassesEachWorkloadThatItSupports runs all cells, for a moment each and
@@ -40,14 +40,15 @@ func TestEveryImplementationPassesEachWorkloadThatItSupports(t *testing.T) {
 			require.Empty(t, r.Error)
 			require.True(t, c.workload.headline(&r).known())
 			if c.workload.unit != "B/pipe" && c.workload.unit != "B/session" && c.workload.path == nil {
-				// so few are lost in the noise, and what arrives in so short a time is left to luck
+				// these few are lost in the noise, and the number that arrives in this short time
+				// is random
 				require.Positive(t, float64(c.workload.headline(&r)))
 			}
 		})
 	}
 }
 
-// overShortPath returns a workload whose path makes no test wait.
+// overShortPath returns a workload with a path that does not slow tests down.
 func overShortPath(w *workload) *workload {
 	short := *w
 	short.path = &pathSpec{roundTrip: time.Millisecond, rate: 1000 * mbit}

@@ -68,8 +68,8 @@ type comparison struct {
 	verdict   verdict
 }
 
-// compareFigure compares what two builds have shown round by round. less tells that a smaller
-// figure is the better one. What is closer than blur is the same.
+// compareFigure compares the figures of two builds round by round. less is set if a smaller figure
+// is better. A difference below blur counts as none.
 func compareFigure(old, new []float64, less bool, blur float64) comparison {
 	ratios := make([]float64, len(old))
 	for i := range ratios {

@@ -45,7 +45,7 @@ func TestAnIntervalHoldsTheMedianAsOftenAsItSays(t *testing.T) {
 	values, held := make([]float64, 10), 0
 	for range tries {
 		for i := range values {
-			values[i] = random.ExpFloat64() // of a crooked distribution, whose median is ln 2
+			values[i] = random.ExpFloat64() // of a skewed distribution, with the median ln 2
 		}
 		if low, high, _ := medianInterval(values); low <= math.Ln2 && math.Ln2 <= high {
 			held++

@@ -10,8 +10,8 @@ import (
 )
 
 // libp2pImpl returns libp2p's yamux as libp2p itself configures it: windows grow to 16 MiB, and the
-// number of streams is left to others. It has a larger buffer for reading, because here nothing
-// below has one.
+// number of streams is not limited here. It has a larger buffer for reading, because no layer below
+// it has one here.
 func libp2pImpl() *impl {
 	cfg := yamux.DefaultConfig()
 	cfg.MaxStreamWindowSize = 16 << 20

@@ -1,14 +1,15 @@
 // Command bench measures this library beside its peers and beside the floor below all of them, a
 // bare TCP connection: the same work, over one connection on the loopback interface, client and
-// server in one process. README.md tells how, and what the figures mean.
+// server in one process. README.md explains the method, and the meaning of the figures.
 //
 //	go run . -quick         # this library and the floors, in less than a minute
-//	go run .                # everybody
+//	go run .                # all implementations
 //	go run . -against OLD   # this library beside an older build of this command
-//	go run . -h             # what else there is
+//	go run . -h             # all flags
 //
-// Each cell, which is one workload by one implementation, runs in a process of its own: its memory
-// and its processor time are its own, and one that hangs is ended without harm to the others.
+// Each cell, which is one workload by one implementation, runs in a separate process: its memory
+// and its processor time are measured separately, and one that hangs is killed without harm to the
+// rest.
 package main
 
 import (

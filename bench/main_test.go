@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	leak.Main(m)
 }
 
-// fakes are implementations that call nobody.
+// fakes are implementations without a peer.
 func fakes() []*impl {
 	quick := func() error { return nil }
 	// The work of an operation.

@@ -9,8 +9,8 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Of many operations at once, one in sampled is timed: that is still thousands, and to time all
-// would cost a tenth of what a short call does.
+// With many concurrent operations, one in sampled is timed: that is still thousands, and to time
+// all would cost a tenth of a short call.
 const (
 	manyOps = 64
 	sampled = 8

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// meter counts what arrives on each stream while it does. A nil meter counts nothing.
+// meter counts received bytes per stream, as they arrive. A nil meter counts nothing.
 type meter struct {
 	mu     sync.Mutex
 	counts []*atomic.Int64 // guarded by mu
@@ -23,7 +23,7 @@ func (m *meter) stream() *atomic.Int64 {
 	return n
 }
 
-// reader returns r, and counts what is read from it.
+// reader returns r, and counts the bytes read from it.
 func (m *meter) reader(r io.Reader) io.Reader {
 	if m == nil {
 		return r

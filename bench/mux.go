@@ -85,10 +85,10 @@ func (h *muxHost) serve(s muxSession) {
 	}
 }
 
-// What only muxHost has.
+// Kinds of streams of muxHost only.
 const (
 	echoStream streamKind = 'e' // each message is sent back
-	answer     streamKind = 'a' // so many bytes are sent back, once they are all there
+	answer     streamKind = 'a' // as many bytes are sent back, once all have arrived
 )
 
 // preambleSize is the length of what a stream begins with: what it is for, and its number.
@@ -124,7 +124,7 @@ func (h *muxHost) take(c io.ReadWriteCloser) {
 	}
 }
 
-// echoFrames sends back what comes.
+// echoFrames sends back all frames.
 func echoFrames(c io.ReadWriter) {
 	r := bufio.NewReader(c)
 	var buf []byte
@@ -230,8 +230,8 @@ func (h *muxHost) newCaller(s muxSession, request []byte) (op, error) {
 	}, nil
 }
 
-// preamble returns what a stream begins with. Whoever reads the stream sends to tally, unless it is
-// nil, what he has counted.
+// preamble returns the first bytes of a stream. The reader of the stream sends its count to tally,
+// unless that is nil.
 func (h *muxHost) preamble(kind streamKind, tally chan int64) []byte {
 	n := h.streams.Add(1)
 	if tally != nil {

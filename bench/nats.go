@@ -13,11 +13,11 @@ import (
 )
 
 // natsImpl returns NATS by itself, with its server in this process, as it is for this library over
-// NATS: a call is a request and its reply, and a stream is what is published to a subject with one
-// subscriber. NATS has no flow control, and what does not fit would be thrown away: so its server
-// and the subscriber have no limits here, and the subscriber, which is in the same process, lets
-// the sender have 8 MiB under way. Each message passes a server, which is why NATS is measured only
-// if -impl asks for it.
+// NATS: a call is a request and its reply, and a stream is a series of messages to a subject with
+// one subscriber. NATS has no flow control, and drops messages beyond its limits: so its server and
+// the subscriber have no limits here, and the subscriber, which is in the same process, allows the
+// sender 8 MiB in flight. Each message passes a server, which is why NATS is measured only if -impl
+// asks for it.
 func natsImpl() *impl {
 	return &impl{name: "nats", extra: true, link: (*natsLink)(nil), kinds: []streamKind{messages, bulk}, listen: natsListen}
 }
@@ -97,7 +97,7 @@ func (l *natsLink) newCaller(request []byte, _ bool) (op, error) {
 // natsUnderWay is how many bytes a sender has under way.
 const natsUnderWay = 8 << 20
 
-// open lets the accepting side count what comes at a subject, until a message asks for the sum.
+// open makes the accepting side count the bytes at a subject, until a message asks for the sum.
 func (l *natsLink) open(kind streamKind) (sender, error) {
 	places := natsUnderWay / bulkWrite
 	if kind == messages {

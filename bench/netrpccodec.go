@@ -8,14 +8,14 @@ import (
 	"net/rpc"
 )
 
-// rawConn is what both sides of a codec for net/rpc share whose bodies are bytes. A message is a
-// sequence number (8 bytes), the length of a text (1), the length of the body (4), the text and the
-// body. The text is the method of a request and the error of a response.
+// rawConn is the common part of both sides of a codec for net/rpc with bytes as bodies. A message
+// is a sequence number (8 bytes), the length of a text (1), the length of the body (4), the text
+// and the body. The text is the method of a request and the error of a response.
 type rawConn struct {
 	c    io.Closer
 	r    *bufio.Reader
 	w    *bufio.Writer
-	head [rawHead]byte // of what is written
+	head [rawHead]byte // of outgoing messages
 	body int           // length of the one that is to be read next
 	text []byte
 }
@@ -41,7 +41,7 @@ func (c *rawConn) write(seq uint64, text string, body []byte) error {
 	return c.w.Flush()
 }
 
-// readHead reads what is before the body.
+// readHead reads the fields before the body.
 func (c *rawConn) readHead() (seq uint64, text string, err error) {
 	head, err := c.r.Peek(rawHead)
 	if err != nil {

@@ -43,8 +43,8 @@ statistics of the sign test), and a verdict:
 
 `
 
-// parseOptions returns the options in args. What is wrong with them has been written to stderr when
-// it returns an error.
+// parseOptions returns the options in args. Before it returns an error, it has written the reason
+// to stderr.
 func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(stderr)
@@ -79,7 +79,7 @@ func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 // choose "asterisque-tls" too.
 func whole(pattern string) (*regexp.Regexp, error) { return regexp.Compile("^(?:" + pattern + ")$") }
 
-// check fills in defaults, and returns an error that names the flag whose value does not fit.
+// check fills in defaults, and returns an error that names a flag with an invalid value.
 func (o *options) check(rest []string) error {
 	short := o.quick || o.guard > 0
 	if o.rounds == 0 {

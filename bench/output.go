@@ -43,8 +43,8 @@ func (o *options) report(rows []row) string {
 		table(rows), runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0), congestionControl(), o.rounds, o.time)
 }
 
-// congestionControl returns which one TCP uses, where that can be found out: bbr sends at a pace of
-// its own even here, which makes what is bulk two to four times as expensive for some patterns of
+// congestionControl returns the congestion control of TCP, if the system reports it: bbr paces its
+// packets even here, which makes bulk transfers two to four times as expensive for some patterns of
 // writes.
 func congestionControl() string {
 	name, err := os.ReadFile("/proc/sys/net/ipv4/tcp_congestion_control")

@@ -35,7 +35,7 @@ func TestTheRateOfAPathIsHalvedAndDoubled(t *testing.T) {
 	})
 }
 
-// after returns a time so many seconds after p began.
+// after returns the time that is the given number of seconds after the start of p.
 func (p *path) after(seconds float64) time.Time {
 	return p.begin.Add(time.Duration(seconds * float64(time.Second)))
 }

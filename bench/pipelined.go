@@ -10,10 +10,10 @@ import (
 	"sync"
 )
 
-// pipelinedFloor returns the least that calls of many callers over one connection need: frames of a
-// length (4 bytes), a type (1), a caller (4) and a payload. What callers have to send while one of
-// them writes goes out together, with the next write; the other side answers all that it has read
-// with one.
+// pipelinedFloor returns the minimum for calls of many callers over one connection: frames of a
+// length (4 bytes), a type (1), a caller (4) and a payload. Frames that queue while a caller writes
+// are sent together, with the next write; the other side answers all frames that it has read with
+// one write.
 func pipelinedFloor() *impl {
 	return &impl{
 		name: "floor-pipelined", link: (*pipelinedLink)(nil), kinds: []streamKind{messages}, paths: true, without: []string{"sessions-64B", "connect", "idle-sessions"},
@@ -25,7 +25,7 @@ func pipelinedFloor() *impl {
 
 const (
 	frameHead = 4 + 5
-	frameRead = 64 << 10 // what is read at once
+	frameRead = 64 << 10 // size of a read
 
 	frameCall    = 1
 	frameMessage = 2
@@ -119,7 +119,7 @@ func (l *pipelinedLink) close() {
 	<-l.done
 }
 
-// read gives each answer to the caller who waits for it.
+// read delivers each answer to its waiting caller.
 func (l *pipelinedLink) read() {
 	defer close(l.done)
 	eachPipelined(l.c, func(_ byte, from uint32, payload []byte) {
@@ -153,8 +153,8 @@ func (l *pipelinedLink) newCaller(request []byte, _ bool) (op, error) {
 	}, nil
 }
 
-// write puts a frame into the next write. Whoever finds nobody writing does it, for all who come
-// meanwhile.
+// write puts a frame into the next write. If no write is in progress, it writes all queued frames
+// itself.
 func (l *pipelinedLink) write(id uint32, payload []byte) error {
 	l.mu.Lock()
 	l.out = appendPipelined(l.out, frameCall, id, payload)
@@ -164,7 +164,7 @@ func (l *pipelinedLink) write(id uint32, payload []byte) error {
 	}
 	l.writing = true
 	l.mu.Unlock()
-	runtime.Gosched() // others who are about to call come along
+	runtime.Gosched() // other goroutines that are about to call add their frames
 	for {
 		l.mu.Lock()
 		batch := l.out

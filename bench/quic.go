@@ -9,9 +9,9 @@ import (
 	"github.com/quic-go/quic-go"
 )
 
-// quicImpl returns quic-go: UDP and always encrypted, so that it does more work than the others.
-// All connections of one side share a socket, as its documentation advises; windows begin at their
-// maximum rather than to be learned.
+// quicImpl returns quic-go: UDP and always encrypted, so that it does more work than the other
+// implementations. All connections of one side share a socket, as its documentation advises;
+// windows begin at their maximum instead of growing.
 func quicImpl() *impl { return quicOf("quic", 6<<20, 15<<20) }
 
 // quicWideImpl returns it with windows that no path fills.
@@ -105,7 +105,7 @@ func (s quicSession) accept() (io.ReadWriteCloser, error) {
 
 func (s quicSession) close() { s.c.CloseWithError(0, "") }
 
-// quicStream is a stream whose Close ends both directions.
+// quicStream is a stream with a Close for both directions.
 type quicStream struct{ *quic.Stream }
 
 func (s quicStream) Close() error {

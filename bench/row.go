@@ -31,7 +31,7 @@ func (f *figure) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*float64)(f))
 }
 
-// row is what is known of one cell. What a figure means depends on the workload in part; see
+// row has the results of one cell. The meaning of some figures depends on the workload; see
 // README.md.
 type row struct {
 	Workload string `json:"workload"`

@@ -29,7 +29,7 @@ func measureAll(ctx context.Context, o options, stdout, stderr io.Writer, impls 
 	p := progress{w: stderr, total: len(list) * o.rounds, begin: time.Now()}
 	var rows []row
 	for len(list) > 0 && ctx.Err() == nil {
-		n := 1 // cells of one workload with so many callers: their rounds interleave
+		n := 1 // cells of one workload with equal callers: their rounds interleave
 		for n < len(list) && list[n].workload == list[0].workload && list[n].callers == list[0].callers {
 			n++
 		}
@@ -55,7 +55,8 @@ func measureAll(ctx context.Context, o options, stdout, stderr io.Writer, impls 
 	return failures(rows)
 }
 
-// chooses reports whether a workload with so many callers by an implementation is to be measured.
+// chooses reports whether a workload with this number of callers by an implementation is to be
+// measured.
 func (o *options) chooses(w *workload, callers int, i *impl) bool {
 	if o.only != nil && !o.only.MatchString(w.name) && !o.only.MatchString(fmt.Sprintf("%s/%d", w.name, callers)) {
 		return false
@@ -101,7 +102,7 @@ func measureApart(ctx context.Context, c cell, d, patience time.Duration) row {
 	return measureBy(ctx, exe, c, d, patience)
 }
 
-// measureBy measures a cell in a process of the build whose file is exe. It is ended if it takes
+// measureBy measures a cell in a process of the build in the file exe. It is ended if it takes
 // longer than the time of its measuring and patience.
 func measureBy(ctx context.Context, exe string, c cell, d, patience time.Duration) row {
 	limit, cancel := context.WithTimeout(ctx, 3*d+patience)
@@ -187,7 +188,7 @@ func within(d time.Duration, f func()) {
 	}
 }
 
-// progress tells how far the measuring has come.
+// progress reports the progress of the measurements.
 type progress struct {
 	w     io.Writer
 	n     int
@@ -201,7 +202,7 @@ func (p *progress) done(c cell, result string) {
 	fmt.Fprintf(p.w, "%3d/%d  %-40s %s  (%v left)\n", p.n, p.total, c, result, left.Round(time.Second))
 }
 
-// outcome returns what progress tells of a row.
+// outcome returns the report of progress for a row.
 func outcome(c cell, r row) string {
 	if r.Error != "" {
 		return "failed: " + r.Error

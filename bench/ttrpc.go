@@ -13,8 +13,8 @@ import (
 )
 
 // ttrpcImpl returns containerd/ttrpc. It has no choice of codecs: bytes travel in protobuf's
-// smallest message for them. Its streams have no flow control: when a reader takes nothing for a
-// second, what comes is thrown away, so that there is nothing to measure beside a stuck one.
+// smallest message for them. Its streams have no flow control: when a reader stops for a second,
+// messages are dropped, so a workload beside a stuck stream cannot be measured.
 func ttrpcImpl() *impl {
 	return &impl{name: "ttrpc", link: (*ttrpcLink)(nil), kinds: []streamKind{messages, bulk, background, idle}, listen: ttrpcListen}
 }

@@ -12,10 +12,10 @@ type cellRun struct {
 	time time.Duration
 	row  row
 	path *path    // that connect has made; nil if the workload has none
-	ends []func() // what is left to be closed, in this order
+	ends []func() // to be closed, in this order
 }
 
-// measureCell measures a cell in this process. end closes what is still open, also after an error;
+// measureCell measures a cell in this process. end closes all open resources, also after an error;
 // with some peers and many streams that takes long.
 func measureCell(c cell, d time.Duration) (result row, end func(), err error) {
 	r := &cellRun{cell: c, time: d, row: newRow(c)}
@@ -50,7 +50,7 @@ func (r *cellRun) connect(n needs) (link, error) {
 	return l, useOnce(l, n)
 }
 
-// useOnce makes a call, so that what is done with the first one is done.
+// useOnce makes a call, to complete the work that only a first call has.
 func useOnce(l link, n needs) error {
 	c, ok := l.(caller)
 	if !ok {

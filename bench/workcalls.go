@@ -2,7 +2,7 @@ package main
 
 import "context"
 
-// calls has callers call with so many bytes.
+// calls makes callers send requests of size bytes.
 func calls(size int) func(*cellRun) error {
 	return func(r *cellRun) error {
 		l, err := r.connect(needs{})

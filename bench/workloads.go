@@ -14,7 +14,7 @@ type workload struct {
 	less     bool                      // a smaller figure is the better one
 	can      func(i *impl, n int) bool // reports whether i can do it with n callers
 	run      func(r *cellRun) (failure error)
-	path     *pathSpec // what is between both ends; nil is the loopback interface
+	path     *pathSpec // between both ends; nil is the loopback interface
 }
 
 func opsPerS(r *row) figure  { return r.OpsPerS }
@@ -64,7 +64,7 @@ func canCallBeside(kind streamKind) func(*impl, int) bool {
 	return func(i *impl, n int) bool { return i.calls(n) && i.has(kind, 1) && i.streams != 1 }
 }
 
-// cell is one workload by one implementation with so many callers.
+// cell is one workload by one implementation with a number of callers.
 type cell struct {
 	workload *workload
 	callers  int
@@ -76,8 +76,8 @@ func (c cell) String() string {
 	return fmt.Sprintf("%s/%d/%s", c.workload.name, c.callers, c.impl.name)
 }
 
-// cells returns what there is to measure in the order of the table; the implementations of one
-// workload with so many callers are neighbours. chosen says which.
+// cells returns the cells that chosen selects, in the order of the table; the implementations of
+// one workload with the same number of callers are neighbours.
 func cells(impls []*impl, chosen func(w *workload, callers int, i *impl) bool) []cell {
 	var list []cell
 	for _, w := range workloads() {

@@ -12,8 +12,8 @@ import (
 // given up.
 const unbounded = 256 << 20
 
-// stuckReader has one caller call beside a stream whose reader takes nothing, and looks at what
-// that stream holds.
+// stuckReader makes one caller call beside a stream with a reader that has stopped, and measures
+// the memory that this stream holds.
 func stuckReader(r *cellRun) error {
 	l, err := r.connect(needs{})
 	if err != nil {

@@ -12,11 +12,11 @@ func (r *cellRun) pathWarmUp() time.Duration {
 	return max(r.time/2, min(20*r.workload.path.roundTrip, 2*r.time))
 }
 
-// wait lets what goes on beside go on for some time.
+// wait waits while the background traffic continues.
 func wait(d time.Duration) { <-time.After(d) }
 
-// pathStreams sends over streams through a link in writes of so many bytes. What counts is what has
-// arrived meanwhile.
+// pathStreams sends over streams through a link in writes of size bytes. It counts the bytes that
+// arrive meanwhile.
 func pathStreams(size int, times time.Duration) func(*cellRun) error {
 	return func(r *cellRun) error {
 		m := new(meter)
@@ -63,8 +63,8 @@ func firstFailure(floods []*flood) error {
 	return nil
 }
 
-// pathUrgent has a call each 20 ms, whether the others are back or not, beside a stream that takes
-// all there is, in writes of so many bytes.
+// pathUrgent makes a call each 20 ms, whether earlier ones are answered or not, beside a stream
+// that uses the whole link, in writes of size bytes.
 func pathUrgent(kind streamKind, size int, times float64) func(*cellRun) error {
 	const every = 20 * time.Millisecond
 	return func(r *cellRun) error {
@@ -199,7 +199,7 @@ func (p *paced) finish(patience time.Duration) ([]pacedCall, error) {
 	return p.done, p.err
 }
 
-// pathCalls has callers call with so many bytes through a link.
+// pathCalls makes callers send requests of size bytes through a link.
 func pathCalls(size int) func(*cellRun) error {
 	return func(r *cellRun) error {
 		if err := calls(size)(r); err != nil {
@@ -214,8 +214,8 @@ func pathCalls(size int) func(*cellRun) error {
 	}
 }
 
-// pathFirst opens streams through a link, one after the other, sends so many bytes and has as many
-// sent back, and looks when the first of these is there.
+// pathFirst opens streams through a link, one after the other, sends size bytes and receives as
+// many, and measures the time to the first of these.
 func pathFirst(size int) func(*cellRun) error {
 	return func(r *cellRun) error {
 		l, err := r.connect(needs{ask: size})

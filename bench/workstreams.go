@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// streams sends pieces of so many bytes over streams of a kind. The time is over when all has been
-// received.
+// streams sends pieces of size bytes over streams of a kind. The measurement ends when all have
+// been received.
 func streams(kind streamKind, size int) func(*cellRun) error {
 	return func(r *cellRun) error {
 		l, err := r.connect(needs{})
@@ -99,8 +99,8 @@ type flood struct {
 	sending sync.WaitGroup
 }
 
-// startFlood sends b to a stream of a kind, over and over, on a goroutine that ends with the link,
-// or when so much was sent that nothing bounds it.
+// startFlood sends b to a stream of a kind, repeatedly, on a goroutine that ends with the link, or
+// after an amount that shows that nothing bounds it.
 func startFlood(l link, kind streamKind, b []byte) (*flood, error) {
 	s, err := l.(streamer).open(kind)
 	if err != nil {

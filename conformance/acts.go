@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// act does a step. The peer has so much time for what it has to do.
+// act performs a step. within is the time limit for the actions of the peer.
 type act func(p *player, ctx context.Context, within time.Duration, st step) error
 
 // acts are the steps of spec/scenarios.md, by the key that names them. It is filled by init, since
@@ -90,8 +90,8 @@ func (p *player) doUntil(ctx context.Context, within time.Duration, st step) err
 	return p.await(ctx, within, []any{st["until"]}, true)
 }
 
-// await waits for a frame that fits one of the patterns. What else comes is a failure, unless it is
-// tolerated or anything may come before.
+// await waits for a frame that matches one of the patterns. Any other frame is a failure, unless it
+// is tolerated or anything is set.
 func (p *player) await(ctx context.Context, within time.Duration, patterns []any, anything bool) error {
 	_, err := p.awaitAny(ctx, within, patterns, anything)
 	return err
@@ -169,8 +169,7 @@ func (p *player) doAll(ctx context.Context, within time.Duration, st step) error
 	return nil
 }
 
-// doCloses waits for the Close of the session, with one of the codes. What was sent before it is
-// not looked at.
+// doCloses waits for the Close of the session, with one of the codes. Frames before it are ignored.
 func (p *player) doCloses(ctx context.Context, within time.Duration, st step) error {
 	codes := asList(st["closes"])
 	if codes == nil {
@@ -216,8 +215,8 @@ func (p *player) doEnds(ctx context.Context, within time.Duration, _ step) error
 	}
 }
 
-// doAlive sends a Ping, and waits for its Pong. Nothing comes before it but what may come at any
-// time.
+// doAlive sends a Ping, and waits for its Pong. Before it, only frames that are always allowed may
+// arrive.
 func (p *player) doAlive(ctx context.Context, within time.Duration, _ step) error {
 	p.pings++
 	n := 900_000 + p.pings
@@ -227,7 +226,8 @@ func (p *player) doAlive(ctx context.Context, within time.Duration, _ step) erro
 	return p.await(ctx, within, []any{[]any{int64(0), int64(3), fmt.Sprintf("=%d", n)}}, false)
 }
 
-// doSilent waits for so many milliseconds. Nothing comes but what may come at any time.
+// doSilent waits for the given number of milliseconds. Only frames that are always allowed may
+// arrive.
 func (p *player) doSilent(ctx context.Context, _ time.Duration, st step) error {
 	ms, err := number(st["silent"], p.names)
 	if err != nil {

@@ -46,7 +46,7 @@ func (p *player) doLet(_ context.Context, _ time.Duration, st step) error {
 	return nil
 }
 
-// doRepeat plays steps so many times; the name i counts from 0.
+// doRepeat plays steps the given number of times; the name i counts from 0.
 func (p *player) doRepeat(ctx context.Context, _ time.Duration, st step) error {
 	n, err := number(st["repeat"], p.names)
 	if err != nil {
@@ -94,7 +94,8 @@ func (p *player) doCheck(_ context.Context, _ time.Duration, st step) error {
 	return err
 }
 
-// doWait lets so many milliseconds pass. What comes meanwhile is for the next step.
+// doWait waits for the given number of milliseconds. Frames that arrive meanwhile are left to the
+// next step.
 func (p *player) doWait(ctx context.Context, _ time.Duration, st step) error {
 	ms, err := number(st["wait"], p.names)
 	if err != nil {

@@ -70,7 +70,7 @@ func TestWhatIsBrokenOnPurposeIsNamed(t *testing.T) {
 	}
 }
 
-// overlay returns what has go build take a changed copy of a file.
+// overlay returns a file with which go build uses a changed copy of a source file.
 func overlay(t *testing.T, file, was, is string) string {
 	path, err := filepath.Abs(filepath.Join("..", file))
 	require.NoError(t, err)

@@ -24,7 +24,7 @@ func calculate(text string, names map[string]any) (int64, error) {
 	return v.Int64(), nil
 }
 
-// expression is what is left of one to be read.
+// expression is the unread rest of an expression.
 type expression struct {
 	rest  string
 	names map[string]any
@@ -131,7 +131,7 @@ func (e *expression) operand() (*big.Int, error) {
 	}
 }
 
-// length reads what follows on "len".
+// length reads the argument of "len".
 func (e *expression) length() (*big.Int, error) {
 	open, name, closing := e.next(), e.next(), e.next()
 	b, ok := e.names[name].([]byte)

@@ -49,8 +49,8 @@ func ours(t *testing.T, args ...string) fixture {
 // inTime are the scenarios that are about what a peer does in some time.
 const inTime = "takes too long|without an answer|nothing for the timeout|sign of life|acknowledged soon|sends an Ack at once|gives up soon"
 
-// patient lets the fixture, too, give up nothing within minutes: no machine is so slow. It is
-// without the haste that some scenarios are about then.
+// patient gives the fixture, too, time limits of minutes: no machine is that slow. It excludes the
+// scenarios about short time limits.
 func (f fixture) patient() fixture {
 	f.command = append(f.command[:len(f.command):len(f.command)], "-patient")
 	f.without += ",haste"
@@ -86,8 +86,8 @@ func (f fixture) start(t *testing.T, args ...string) (url string) {
 	return url
 }
 
-// playAgainst plays the scenarios that expr finds in both roles, and returns what was printed, and
-// which scenarios have failed.
+// playAgainst plays the scenarios that match expr in both roles, and returns the output, and the
+// failed scenarios.
 func (f fixture) playAgainst(t *testing.T, scheme, expr string, connecting bool) (out string, failed []string) {
 	t.Helper()
 	args := []string{"-quiet", "-without", f.without, "-run", expr, "-patience", f.patience.String()}
@@ -109,12 +109,12 @@ func (f fixture) playAgainst(t *testing.T, scheme, expr string, connecting bool)
 	return out, failed
 }
 
-// told runs the program, and calls listening when that says where it listens.
+// told runs the program, and calls listening when the program reports its URL.
 func (f fixture) told(t *testing.T, args []string, listening func(url string)) string {
 	r, w := io.Pipe()
 	var playing sync.WaitGroup
 	playing.Go(func() {
-		run(t.Context(), args, w) // what it returns, the output tells
+		run(t.Context(), args, w) // the output has the result
 		w.Close()
 	})
 	defer playing.Wait()
@@ -203,14 +203,14 @@ func (f fixture) requirePassesTLS(t *testing.T) {
 	require.NotContains(t, out, "FAILED  ")
 	require.Regexp(t, `(?m)^\d{3} ok, 0 FAILED`, out)
 	cert, key := pair(t)
-	// a peer that connects knows who the player is
+	// a peer that connects authenticates the player
 	args := []string{"-quiet", "-without", "anonymity" + f.without, "-patience", f.patience.String(), "-listen", "tls://127.0.0.1:0", "-cert", cert, "-key", key}
 	out = f.told(t, args, func(url string) { f.start(t, "-dial", url, "-cert", cert) })
 	require.NotContains(t, out, "FAILED  ")
 	require.Regexp(t, `(?m)^\d{3} ok, 0 FAILED`, out)
 }
 
-// pair returns the files of a certificate, which whoever trusts it accepts, and of its key.
+// pair returns the files of a certificate, which any side that trusts it accepts, and of its key.
 func pair(t *testing.T) (cert, key string) {
 	issued := testtls.NewAuthority(t).Issue("player", time.Hour)
 	der, err := x509.MarshalPKCS8PrivateKey(issued.PrivateKey)

@@ -157,7 +157,7 @@ func (f flags) play(ctx context.Context, s *suite, list []scenario, stdout io.Wr
 	return nil
 }
 
-// isTerminal tells whether somebody looks at it, who has not asked for no colors.
+// isTerminal reports whether the output is a terminal, without a request for no colors.
 func isTerminal(out io.Writer) bool {
 	file, ok := out.(*os.File)
 	if !ok || os.Getenv("NO_COLOR") != "" {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// match tells whether what came fits a pattern of spec/scenarios.md. It adds the names that the
-// pattern gives to bound; those in names have values, which have to come again.
+// match reports whether a received value matches a pattern of spec/scenarios.md. It adds the names
+// that the pattern binds to bound; names in names have values, which have to be received again.
 func match(pattern, came any, names, bound map[string]any) (bool, error) {
 	switch p := pattern.(type) {
 	case string:

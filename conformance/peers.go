@@ -65,7 +65,7 @@ func (a *accepted) serve() {
 	}
 }
 
-// sort hands a connection to whom it belongs, if somebody comes for it in time.
+// sort hands a connection to its owner, if that asks for it in time.
 func (a *accepted) sort(l *link) {
 	ctx, cancel := context.WithTimeout(context.Background(), a.fresh)
 	defer cancel()

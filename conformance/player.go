@@ -112,7 +112,8 @@ func (p *player) setSync(fields map[string]any) error {
 	return err
 }
 
-// needs tells, by the peer's Sync, whether it has what a scenario needs.
+// needs returns an error if the peer, by its Sync, does not have the features that a scenario
+// needs.
 func (p *player) needs(sc scenario) error {
 	has := map[string]string{
 		"resume": "features - features / 2 * 2 > 0", "metadata": "features / 2 - features / 4 * 2 > 0",
@@ -224,12 +225,12 @@ func kind(list []any) string {
 	return ""
 }
 
-// countable tells whether a frame is one of section 14 that is counted.
+// countable reports whether a frame is one of section 14 that is counted.
 func countable(list []any) bool {
 	return slices.Contains([]string{"1", "2", "3", "4", "0 4", "0 6", "0 8", "0 9", "0 10", "0 11"}, kind(list))
 }
 
-// tolerate tells whether a peer may send this at any time. It answers a Ping.
+// tolerate reports whether a peer may send this at any time. It answers a Ping.
 func (p *player) tolerate(ctx context.Context, list []any) (bool, error) {
 	switch kind(list) {
 	case "0 2":

@@ -15,7 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// scripted is a peer that sends fixed frames, whatever it gets.
+// scripted is a peer that sends fixed frames, independent of its input.
 type scripted struct {
 	frames []string // in hexadecimal
 	peers  sync.WaitGroup
@@ -40,7 +40,7 @@ func (s *scripted) next(context.Context, []byte) (*link, error) {
 
 func (s *scripted) close() { s.peers.Wait() }
 
-// played returns what becomes of a scenario without a handshake.
+// played returns the outcome of a scenario without a handshake.
 func played(t *testing.T, frames []string, steps string) error {
 	t.Helper()
 	s, err := load([]byte(`{"version": 1, "scenarios": [{"name": "a", "section": "s", "handshake": false, "steps": [` + steps + `]}]}`))

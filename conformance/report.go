@@ -28,7 +28,7 @@ type printer interface {
 type lines struct {
 	out    io.Writer
 	colors bool
-	quiet  bool // only what is not ok
+	quiet  bool // only failures
 }
 
 func (l lines) begin(int) {}

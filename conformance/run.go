@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// longestScenario bounds one scenario with the usual patience, whatever its steps say.
+// longestScenario bounds one scenario with the usual patience, regardless of its steps.
 const longestScenario = 60 * time.Second
 
 // how says how scenarios are played.
@@ -18,7 +18,7 @@ type how struct {
 	patience   time.Duration
 }
 
-// playAll plays scenarios, several at a time, and tells of each in their order.
+// playAll plays scenarios, several at a time, and calls tell for each in their order.
 func playAll(ctx context.Context, s *suite, list []scenario, from peers, h how, tell func(outcome)) []outcome {
 	done := make([]chan outcome, len(list))
 	places := make(chan struct{}, h.parallel)

@@ -30,8 +30,8 @@ type scenario struct {
 	Steps     []step `json:"steps"`
 }
 
-// step is one act of the player, or one thing that the peer has to do. It has one key that says
-// what, and may have others.
+// step is one act of the player, or one required act of the peer. It has one key for the kind of
+// act, and may have further ones.
 type step map[string]any
 
 // load reads a suite, and finds the mistakes that can be found without playing it.

@@ -76,7 +76,7 @@ func (a *agent) work(until context.Context) {
 	both.Wait()
 }
 
-// reports tells a server again and again how the agent is: the Pool chooses which.
+// reports calls a server repeatedly with the state of the agent: the Pool chooses the server.
 func (a *agent) reports(until context.Context) {
 	for rest(until, reportEach/2+rand.N(reportEach)) == nil {
 		ctx, done := patience(until)
@@ -107,7 +107,7 @@ func (a *agent) followNews(until context.Context) {
 	}
 }
 
-// stop ends the sessions in good order.
+// stop shuts the sessions down gracefully.
 func (a *agent) stop(ctx context.Context) error {
 	return errors.Join(a.servers.Shutdown(ctx), a.node.Close())
 }

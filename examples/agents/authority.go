@@ -71,7 +71,7 @@ func (a *authority) config(name string, usage x509.ExtKeyUsage) (*tls.Config, er
 	return mutual(&tls.Config{Certificates: []tls.Certificate{cert}}, roots), nil
 }
 
-// mutual lets both sides ask for a certificate of the same authority.
+// mutual makes both sides require a certificate of the same authority.
 func mutual(c *tls.Config, roots *x509.CertPool) *tls.Config {
 	c.RootCAs, c.ClientCAs, c.ClientAuth = roots, roots, tls.RequireAndVerifyClientCert
 	return c

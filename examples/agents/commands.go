@@ -22,7 +22,7 @@ const (
 	mostLines = 100_000
 )
 
-// env tells what the agent runs on, and ends at once.
+// env sends facts about the agent's machine, and ends at once.
 func env(_ context.Context, _ command, send func(string) error) error {
 	for _, line := range []string{"GOOS=" + runtime.GOOS, "GOARCH=" + runtime.GOARCH, fmt.Sprint("CPUS=", runtime.NumCPU())} {
 		if err := send(line); err != nil {
@@ -32,7 +32,7 @@ func env(_ context.Context, _ command, send func(string) error) error {
 	return nil
 }
 
-// count takes its time. It goes on while the session drains, since it ends by itself.
+// count runs for a while. It continues while the session drains, since it ends by itself.
 func count(ctx context.Context, c command, send func(string) error) error {
 	if c.Lines < 0 || c.Lines > mostLines {
 		return asterisque.ErrBadParams.Withf("%d lines are outside 0..%d", c.Lines, mostLines)
@@ -48,8 +48,8 @@ func count(ctx context.Context, c command, send func(string) error) error {
 	return nil
 }
 
-// watch would run for ever. So it ends when the session drains, and whoever wants more of it calls
-// again, through another server.
+// watch would run for ever. So it ends when the session drains, and the caller can call again,
+// through another server.
 func watch(ctx context.Context, _ command, send func(string) error) error {
 	return pulse(ctx, func(n int) error { return send(fmt.Sprint("pulse ", n)) })
 }

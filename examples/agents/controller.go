@@ -33,8 +33,8 @@ func (r *reach) leave() {
 }
 
 // Invoke implements [asterisque.Caller]: it makes the call on the session that the agent has made
-// to one of the servers. What a server that goes away has refused certainly did not run, and is
-// called through another one.
+// to one of the servers. A call that a draining server has refused certainly did not run, and is
+// made through another one.
 func (r *reach) Invoke(ctx context.Context, call *asterisque.Call) error {
 	servers := r.controller.servers
 	for first := rand.IntN(len(servers)); ; first++ {
@@ -67,7 +67,7 @@ func (c *controller) employ(until context.Context, agent string) {
 	}
 }
 
-// round asks an agent what it is, lets it run commands, and cancels one of them.
+// round asks an agent for its description, runs commands on it, and cancels one of them.
 func (c *controller) round(until context.Context, agent string) {
 	ctx, done := patience(until)
 	defer done()
@@ -116,7 +116,7 @@ func (c *controller) watch(until context.Context, agent string) {
 	}
 }
 
-// execute lets an agent run a command, and follows it. A command that a server has not taken is run
+// execute runs a command on an agent, and follows it. A command that a server has refused is run
 // through another one.
 func (c *controller) execute(ctx context.Context, agent string, what command, each func(n int)) (int, error) {
 	for {

@@ -44,8 +44,8 @@ func nameOf(c *tls.Config) (string, error) {
 	return leaf.Subject.CommonName, nil
 }
 
-// writeSet writes the certificates of a server and of so many agents to a folder, which it makes if
-// need be.
+// writeSet writes the certificates of a server and of the given number of agents to a folder, which
+// it creates if needed.
 func writeSet(dir string, agents int) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err

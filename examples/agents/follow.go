@@ -10,7 +10,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// lines is a running call that sends lines, and whose result is how many they were.
+// lines is a running call that sends lines; its result is their number.
 type lines = *asterisque.StreamCall[struct{}, string, int]
 
 // follow begins a call and receives its lines to the end; the lines that it has not are an error.
@@ -54,7 +54,7 @@ const (
 	goodbye = 3 * time.Second  // that it may take when the program is to end
 )
 
-// patience returns a context for what has begun, and is to be finished even if until ends.
+// patience returns a context for work that has begun, and is to be finished even if until ends.
 func patience(until context.Context) (context.Context, context.CancelFunc) {
 	ctx, end := context.WithTimeout(context.WithoutCancel(until), longest)
 	stop := context.AfterFunc(until, func() { rest(ctx, goodbye); end() }) // ends with ctx

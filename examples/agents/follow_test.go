@@ -13,7 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/asterisquetest"
 )
 
-// runOn lets the peer of a session run a command, and follows it.
+// runOn runs a command on the peer of a session, and follows it.
 func runOn(ctx context.Context, on asterisque.Caller, c command, each func(int)) (int, error) {
 	return follow(ctx, func(ctx context.Context) (lines, error) { return execute.Open(ctx, on, c) }, each)
 }

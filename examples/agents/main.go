@@ -1,8 +1,7 @@
 // Agents is a controller with three servers, and fifty agents that can only dial out. Each agent
-// keeps a session with every server, by mutual TLS and a pool.Pool, and calls whichever is well;
-// the controller calls the agents back over these sessions, lets them run commands, follows what
-// they print and cancels some. Meanwhile the servers are restarted one after the other, and no call
-// fails.
+// keeps a session with every server, by mutual TLS and a pool.Pool, and calls any healthy one; the
+// controller calls the agents back over these sessions, runs commands on them, follows their output
+// and cancels some. Meanwhile the servers are restarted one after the other, and no call fails.
 //
 // Read contract.go first, then agent.go, server.go, roster.go and controller.go. The file show.go
 // is the order of events; separate.go runs a server or an agent as a program of its own.
@@ -66,7 +65,7 @@ func (o *options) flags() *flag.FlagSet {
 	return flags
 }
 
-// check says what is wrong with what the flags say.
+// check returns an error for invalid flags.
 func (o *options) check() error {
 	separate := o.server != "" || o.agent
 	named := o.files.cert != "" && o.files.key != "" && o.files.ca != ""
@@ -115,7 +114,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if o.server == "" && !o.agent {
 		return runAll(ctx, &o, sc, logger(stderr, slog.LevelError))
 	}
-	log := logger(stderr, slog.LevelWarn) // who is refused, and why
+	log := logger(stderr, slog.LevelWarn) // refused peers, with the reason
 	secure, err := o.files.config()
 	switch {
 	case err != nil:

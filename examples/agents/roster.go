@@ -16,8 +16,8 @@ type roster struct {
 
 func newRoster() *roster { return &roster{sessions: make(map[string]*asterisque.Session)} }
 
-// hooks lets a node keep the roster. An agent that comes back may do so before its session of
-// before has ended: the new one counts.
+// hooks returns the hooks with which a node keeps the roster. An agent that reconnects may do so
+// before its previous session has ended: the new one counts.
 func (r *roster) hooks() asterisque.Hooks {
 	return asterisque.Hooks{
 		SessionBegun: func(s *asterisque.Session) {

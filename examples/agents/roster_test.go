@@ -14,7 +14,7 @@ import (
 func TestAnAgentThatCameBackIsReachedOnItsNewSession(t *testing.T) {
 	r := newRoster()
 	over := make(chan struct{}, 2)
-	server := asterisque.NewNode(asterisque.WithHooks(r.hooks()), // told before what follows
+	server := asterisque.NewNode(asterisque.WithHooks(r.hooks()), // called before Accept returns
 		asterisque.WithHooks(asterisque.Hooks{SessionEnded: func(*asterisque.Session, error) { over <- struct{}{} }}),
 		asterisque.WithAccess(asterisque.Access{Accept: func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {
 			return &asterisque.Grant{Subject: "agent-01"}, nil

@@ -33,7 +33,7 @@ func newScreen(out io.Writer) *screen {
 	return &screen{out: out, terminal: isTerminal(out), begin: time.Now()}
 }
 
-// isTerminal reports whether what is written to out can be drawn over.
+// isTerminal reports whether the output can be overwritten.
 func isTerminal(out io.Writer) bool {
 	f, ok := out.(*os.File)
 	if !ok || os.Getenv("TERM") == "dumb" || os.Getenv("CI") != "" {
@@ -62,7 +62,7 @@ func (s *screen) follow(ctx context.Context) {
 	}
 }
 
-// say tells what happens.
+// say reports an event.
 func (s *screen) say(format string, args ...any) {
 	line := fmt.Sprintf("%5.1f s  %s", time.Since(s.begin).Seconds(), fmt.Sprintf(format, args...))
 	s.mu.Lock()
@@ -108,7 +108,7 @@ func (s *screen) draw() {
 	io.WriteString(s.out, b.String())
 }
 
-// summary tells what has come of it all, without what there was none of.
+// summary prints the totals of the run, without those that are 0.
 func (s *screen) summary() {
 	t := s.tally
 	fmt.Fprintln(s.out)

@@ -16,7 +16,7 @@ import (
 // roundEach is how often a server that is a program of its own gives work to its agents.
 const roundEach = time.Second
 
-// runServer serves at an address until ctx ends, and then lets what runs finish.
+// runServer serves at an address until ctx ends, and then waits for running calls.
 func runServer(ctx context.Context, addr string, secure *tls.Config, sc *screen, log *slog.Logger) error {
 	srv := newServer("server", "tls://"+addr, secure, log)
 	sc.servers, sc.tally = []*server{srv}, new(tally)
@@ -76,7 +76,7 @@ func runAgent(ctx context.Context, servers string, secure *tls.Config, sc *scree
 	return errors.Join(a.stop(ending), sc.tally.err())
 }
 
-// tell says when servers come and go.
+// tell reports when servers come and go.
 func (a *agent) tell(until context.Context, sc *screen) {
 	var last []string
 	for {

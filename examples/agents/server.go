@@ -29,7 +29,7 @@ type server struct {
 	url     string           // guarded by mu, as all below; the real port once it listens
 	state   string           // for people
 	node    *asterisque.Node // nil: it is away
-	roster  *roster          // who is connected to node
+	roster  *roster          // the agents connected to node
 	serving *errgroup.Group  // what accepts for node
 	reports map[string]int   // by agent
 }
@@ -38,7 +38,7 @@ func newServer(name, url string, secure *tls.Config, log *slog.Logger) *server {
 	return &server{name: name, url: url, secure: secure, log: log, health: asterisque.NewHealth(), state: "away", roster: newRoster(), reports: make(map[string]int)}
 }
 
-// start lets a new node listen.
+// start starts a new node that listens.
 func (s *server) start(ctx context.Context) error {
 	ln, err := wire.Listen(ctx, s.address(), wire.Options{TLS: s.secure})
 	if err != nil {
@@ -55,7 +55,7 @@ func (s *server) start(ctx context.Context) error {
 	return s.health.Set("", asterisque.HealthServing)
 }
 
-// admit lets an agent in, whose name is what its certificate says. TLS has verified that before.
+// admit admits an agent under the name in its certificate. TLS has verified that before.
 func admit(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) {
 	c := p.Certificate()
 	if c == nil || c.Subject.CommonName == "" {
@@ -64,7 +64,7 @@ func admit(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) {
 	return &asterisque.Grant{Subject: c.Subject.CommonName}, nil
 }
 
-// stop lets what runs finish, and takes nothing new.
+// stop drains the server: running calls finish, and new ones are refused.
 func (s *server) stop(ctx context.Context) error {
 	s.mu.Lock()
 	node, serving := s.node, s.serving
@@ -129,14 +129,14 @@ func (s *server) session(agent string) *asterisque.Session {
 	return r.session(agent)
 }
 
-// doing returns what the server does, and who is connected.
+// doing returns the state of the server, and the connected agents.
 func (s *server) doing() (state string, r *roster) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.state, s.roster
 }
 
-// await waits until so many agents are connected.
+// await waits until the given number of agents is connected.
 func (s *server) await(ctx context.Context, agents int) error {
 	ctx, done := context.WithTimeout(ctx, longest)
 	defer done()

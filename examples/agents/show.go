@@ -57,8 +57,8 @@ func newShow(life context.Context, howLong time.Duration, agents int, sc *screen
 	return s, nil
 }
 
-// run lets them work, restarts the servers one after the other meanwhile, and ends all in good
-// order. An interrupt ends it sooner.
+// run starts the work, restarts the servers one after the other meanwhile, and ends with a graceful
+// shutdown. An interrupt ends it sooner.
 func (s *show) run(ctx context.Context) error {
 	if err := s.complete(ctx); err != nil {
 		return err
@@ -107,7 +107,7 @@ func (s *show) direct(ctx context.Context) error {
 	return rest(ctx, time.Until(begin.Add(s.howLong)))
 }
 
-// restart replaces one server by a new one at the same address, in good order, and waits until all
+// restart gracefully replaces one server by a new one at the same address, and waits until all
 // agents are back.
 func (s *show) restart(ctx context.Context, srv *server) error {
 	begin := time.Now()

@@ -13,7 +13,7 @@ type tally struct {
 	runs      atomic.Int64 // commands that were followed to their last line
 	cancelled atomic.Int64 // commands
 	streams   atomic.Int64 // that were begun, commands included
-	moved     atomic.Int64 // streams that went on with another server
+	moved     atomic.Int64 // streams that continued with another server
 	elsewhere atomic.Int64 // calls that a server going away has refused, so that another made them
 	restarts  atomic.Int64
 	failed    atomic.Int64

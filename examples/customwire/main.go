@@ -2,29 +2,29 @@
 // serial line, or of a pair of named pipes. By default both are in this process; with -in and -out
 // each is a process of its own.
 //
-// Read wire.go first: it is the whole Wire, and says what each of its five methods has to take care
-// of. wire_test.go is the one line that shows it sound.
+// Read wire.go first: it is the whole Wire, and describes the obligations of each of its five
+// methods. wire_test.go is the one line that tests it.
 //
 // # The short way
 //
 // A transport that is a stream of bytes needs none of this: wire.FromConn makes a Wire of any
 // io.ReadWriteCloser, with the same lengths before the frames (so both ends of this program could
-// use it instead), and it is faster. Write your own where frames exist already: over messages,
-// packets, shared memory.
+// use it instead), and it is faster. A Wire of your own is for transports that have frames already:
+// messages, packets, shared memory.
 //
-// # From here on
+// # Further steps
 //
 // A name: wire.Register("line", t), where t is a wire.Transport with Dial and Listen, and every
 // node can Dial and ListenAndServe "line:///dev/ttyS0".
 //
 // Speed: a session uses more if the Wire has it. A wire.BatchWriter takes many frames in one piece
-// of memory, as they go over a stream; a wire.TryWriter tells what goes without waiting, which
-// saves a switch between goroutines for every small call; wire.Buffered tells of frames that are
-// there already. Package wire has a table of all of these, and the suite in package wiretest tests
-// them as soon as they are there.
+// of memory, as they are sent over a stream; a wire.TryWriter writes the part that does not block,
+// which saves a switch between goroutines for every small call; wire.Buffered reports frames that
+// have arrived already. Package wire has a table of all of these, and the suite in package wiretest
+// tests those that the Wire has.
 //
-// Trouble: wiretest.Faulty makes any Wire slow, cuts it, stalls it, and shows what your program
-// does then.
+// Faults: wiretest.Faulty makes any Wire slow, cuts it, stalls it, and shows the reaction of your
+// program.
 package main
 
 import (

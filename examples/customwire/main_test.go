@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-// transcript is what was printed. The program locks it.
+// transcript is the printed text. The program locks it.
 type transcript struct{ bytes.Buffer }
 
 func TestOneProcessShowsTheConversationAndItsFrames(t *testing.T) {

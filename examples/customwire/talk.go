@@ -10,8 +10,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// What the two sides say to each other is beside the point: a session neither knows nor cares what
-// its Wire is. So it is the same as over any other.
+// The content of the conversation does not matter: a session does not depend on the kind of its
+// Wire. So it is the same as over any other.
 var (
 	morse = asterisque.Func[string, string](10, "morse")
 	// offered by the caller, for the answerer to call back
@@ -48,7 +48,7 @@ func answer(ctx context.Context, w wire.Wire) error {
 	}
 }
 
-// call makes a session over w, uses it, and ends it in good order.
+// call makes a session over w, uses it, and shuts it down gracefully.
 func call(ctx context.Context, w wire.Wire, out io.Writer) error {
 	svc := asterisque.NewService()
 	beep.Handle(svc, func(_ context.Context, signs string) (bool, error) {

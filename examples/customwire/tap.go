@@ -43,7 +43,7 @@ func begin(frame []byte) string {
 	return fmt.Sprintf("% x …", frame[:some])
 }
 
-// together lets several goroutines write to one io.Writer.
+// together makes an io.Writer safe for several goroutines.
 type together struct {
 	mu  sync.Mutex
 	out io.Writer // guarded by mu

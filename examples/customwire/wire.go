@@ -16,14 +16,14 @@ import (
 // lineWire is a complete Wire over two streams of bytes, one for each direction: named pipes, a
 // serial line, the standard input and output of another program.
 //
-// A Wire has one task: to carry frames. A frame is some bytes, and must come out as it went in:
-// whole, once, in order. What is in it is the session's business, and so are calls, streams, flow
-// control and errors. Five methods do, and they follow in the order in which they are easiest to
+// A Wire has one task: to carry frames. A frame is a sequence of bytes, and must arrive as it was
+// sent: whole, once, in order. The content belongs to the session, and so do calls, streams, flow
+// control and errors. Five methods suffice. They follow in the order in which they are easiest to
 // understand.
 //
 // A session reads from one goroutine and writes from one goroutine at a time. So there is no lock
-// here: one half of the struct belongs to each. Only Close comes from anywhere, at any time, and so
-// closed is atomic.
+// here: one half of the struct belongs to each. Only Close is called from any goroutine, at any
+// time, so closed is atomic.
 type lineWire struct {
 	name     string // for the addresses
 	from, to io.Closer
@@ -62,11 +62,11 @@ func (l *lineWire) WriteFrames(frames [][]byte) error {
 	return nil
 }
 
-// ReadFrame waits for the next frame. The slice is valid until the next ReadFrame, so one piece of
-// memory will do for all frames.
+// ReadFrame waits for the next frame. The slice is valid until the next ReadFrame, so one buffer
+// suffices for all frames.
 //
-// After an error there is no way to tell where the next frame begins. So the error stays, and the
-// session will close the Wire.
+// After an error the start of the next frame is unknown. So the error stays, and the session will
+// close the Wire.
 func (l *lineWire) ReadFrame(max int) ([]byte, error) {
 	if l.readErr == nil && !l.closed.Load() {
 		if l.readErr = l.next(max); l.readErr == nil {
@@ -76,10 +76,10 @@ func (l *lineWire) ReadFrame(max int) ([]byte, error) {
 	return nil, l.reason("read", l.readErr)
 }
 
-// next reads a frame. Three things are to be told apart. When the peer has closed between two
-// frames, that is io.EOF, a good end. In the middle of one it is io.ErrUnexpectedEOF: something is
-// lost. And a frame of more than max bytes is refused by its length alone: a peer that announces 4
-// GB costs no memory.
+// next reads a frame. It distinguishes three cases. When the peer has closed between two frames,
+// the error is io.EOF, a graceful end. Inside a frame it is io.ErrUnexpectedEOF: data is lost. A
+// frame of more than max bytes is refused by its length alone: a peer that announces 4 GB costs no
+// memory.
 func (l *lineWire) next(max int) error {
 	var length [4]byte
 	if _, err := io.ReadFull(l.in, length[:]); err != nil {
@@ -100,8 +100,8 @@ func (l *lineWire) next(max int) error {
 	return err
 }
 
-// reason says that the Wire was closed on this side, if so: whatever error a closed stream has, the
-// session asks with errors.Is for net.ErrClosed.
+// reason wraps net.ErrClosed if the Wire was closed on this side: the session checks for it with
+// errors.Is, and errors of closed streams differ.
 func (l *lineWire) reason(op string, err error) error {
 	if l.closed.Load() {
 		return fmt.Errorf("line: %s: %w", op, net.ErrClosed)
@@ -112,9 +112,9 @@ func (l *lineWire) reason(op string, err error) error {
 	return fmt.Errorf("line: %s: %w", op, err)
 }
 
-// Close ends a ReadFrame and a WriteFrames that wait: closing the streams does that, which is why
-// from must be one whose Close ends its Read. What WriteFrames has accepted still goes out, since
-// it was flushed. The session may call Close twice; the second time there is nothing to do.
+// Close ends a ReadFrame and a WriteFrames that block: closing the streams does that, provided that
+// Close of from ends its Read. Frames that WriteFrames has accepted are still sent, since they were
+// flushed. The session may call Close twice; the second time there is nothing to do.
 func (l *lineWire) Close() error {
 	if l.closed.Swap(true) {
 		return nil
@@ -122,7 +122,7 @@ func (l *lineWire) Close() error {
 	return errors.Join(l.to.Close(), l.from.Close())
 }
 
-// LocalAddr and RemoteAddr are for logs, and never nil: people want to know who failed.
+// LocalAddr and RemoteAddr are for logs, to identify the failed end, and never nil.
 func (l *lineWire) LocalAddr() net.Addr  { return place(l.name) }
 func (l *lineWire) RemoteAddr() net.Addr { return place(l.name + " (peer)") }
 

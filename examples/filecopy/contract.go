@@ -9,8 +9,8 @@ import (
 // put copies one file. The messages of a call, in their order:
 //
 //	sender → receiver   parameters   Offer: the file's name and size
-//	sender ← receiver   Block        Have: what is there of it from an earlier attempt
-//	sender → receiver   Block        From: where the sender goes on
+//	sender ← receiver   Block        Have: the part of it from an earlier attempt
+//	sender → receiver   Block        From: the position at which the sender continues
 //	sender → receiver   Blocks       the bytes from there to the end, and then the SHA-256 of the whole file
 //	sender ← receiver   result       the file is there, under its name
 var put = asterisque.Stream[Offer, From, Have, struct{}](10, "put")
@@ -33,8 +33,7 @@ type From struct {
 	Offset int64 `cbor:"1,keyasint"`
 }
 
-// What the receiver may answer beside the library's own errors. Codes from 1000 on are the
-// application's.
+// The receiver's own errors, beside those of the library. Codes from 1000 on are the application's.
 var (
 	errRefused = &asterisque.Abort{Code: 1000, Message: "the receiver does not want that"}
 	errDamaged = &asterisque.Abort{Code: 1001, Message: "the checksum does not match"}

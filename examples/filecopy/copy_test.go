@@ -71,7 +71,7 @@ func random(seed byte, n int) []byte {
 	return b
 }
 
-// send sends what is at path, and returns what the progress was at last.
+// send sends the file or folder at path, and returns the last state of the progress.
 func send(t *testing.T, sess *asterisque.Session, path string) (*progress, error) {
 	t.Helper()
 	src, err := openSource(path)
@@ -167,7 +167,7 @@ func TestAFileThatShrinksWhileItIsReadIsNotCompleted(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(dir, "f"))
 }
 
-// offer begins a call and answers with where to go on, as a sender does.
+// offer begins a call and answers with the position to continue at, as a sender does.
 func offer(t *testing.T, sess *asterisque.Session, o Offer, from int64) (*asterisque.StreamCall[From, Have, struct{}], error) {
 	t.Helper()
 	call, err := put.Open(soon(t), sess, o)

@@ -1,7 +1,7 @@
-// Filecopy copies files and folders over a session, and shows how bytes travel as a stream, and how
-// a copy that was interrupted goes on where it was. By default it makes up some files and copies
-// them within this process, over a TCP connection; with -listen and -dial the two sides are
-// programs of their own.
+// Filecopy copies files and folders over a session. It shows the transfer of bytes as a stream, and
+// the continuation of an interrupted copy. By default it makes up some files and copies them within
+// this process, over a TCP connection; with -listen and -dial the two sides are programs of their
+// own.
 //
 // Read contract.go first, then sender.go and receiver.go.
 package main
@@ -85,7 +85,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 }
 
-// receiveAt receives files from whoever connects until ctx ends.
+// receiveAt receives files from all peers that connect until ctx ends.
 func receiveAt(ctx context.Context, url, dir string, stdout, stderr io.Writer) error {
 	ln, err := wire.Listen(ctx, url, wire.Options{})
 	if err != nil {
@@ -111,7 +111,7 @@ func receiveFrom(ctx context.Context, ln wire.Listener, dir string, stdout, stde
 	return node.Serve(ctx, ln)
 }
 
-// sendTo sends what is at path to the receiver at url.
+// sendTo sends the file or folder at path to the receiver at url.
 func sendTo(ctx context.Context, url, path string, stdout, stderr io.Writer) error {
 	src, err := openSource(path)
 	if err != nil {

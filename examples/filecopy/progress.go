@@ -42,7 +42,7 @@ func newProgress(out io.Writer, size int64) *progress {
 	return p
 }
 
-// isTerminal reports whether a person looks at what is written to w.
+// isTerminal reports whether w is a terminal.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
@@ -75,12 +75,12 @@ func (p *progress) begin(sess *asterisque.Session, o Offer, from int64) {
 	p.begun = time.Now()
 	p.shown = p.begun
 	if p.bar != nil && from > 0 {
-		// so that the rate is that of what is really sent
+		// so that the rate counts only the bytes that are sent
 		p.bar.ChangeMax64(p.bar.GetMax64() - from)
 	}
 }
 
-// Write counts what is being sent.
+// Write counts the bytes sent.
 func (p *progress) Write(b []byte) (int, error) {
 	p.done += int64(len(b))
 	p.sent += int64(len(b))
@@ -130,7 +130,7 @@ func (p *progress) stop() {
 	}
 }
 
-// summary tells how it was, once it is over.
+// summary prints the totals at the end.
 func (p *progress) summary(elapsed time.Duration) {
 	fmt.Fprintf(p.out, "  %-24s %10s  %s, in %v; the session was congested %d times, and at its soft limit %d times\n",
 		"sent in all", amount(p.sent), rate(p.sent, elapsed), elapsed.Round(time.Millisecond), p.states[limits.Congested].Load(), p.states[limits.Soft].Load())

@@ -20,8 +20,9 @@ import (
 // partSuffix marks a file that is not complete.
 const partSuffix = ".part"
 
-// receiver writes what peers send into one folder. What a peer calls a file is never trusted: root
-// resolves every name, and lets none lead out of the folder, be it by ".." or by a symbolic link.
+// receiver writes what peers send into one folder. A file name from a peer is never trusted: root
+// resolves every name, and rejects those that lead out of the folder, by ".." or by a symbolic
+// link.
 type receiver struct {
 	root *os.Root    // these lock themselves
 	log  *log.Logger //
@@ -92,8 +93,8 @@ func localName(o Offer) (string, error) {
 	return name, nil
 }
 
-// claim waits until nobody else writes the file called name: an earlier attempt may not have
-// noticed yet that it has failed.
+// claim waits until no other call writes the file called name: an earlier attempt may not have
+// noticed its failure yet.
 func (r *receiver) claim(ctx context.Context, name string) (release func(), err error) {
 	// where names that differ only in case mean the same file, they have to wait too
 	key := strings.ToLower(name)
@@ -140,8 +141,8 @@ func nothing() beginning { return beginning{sum: sha256.New()} }
 
 func (b beginning) have() Have { return Have{Size: b.size, Sum: [sha256.Size]byte(b.sum.Sum(nil))} }
 
-// look returns what is there of a file that is to have size bytes: the part that an interrupted
-// attempt has left, or else a file of that name, which may be the same.
+// look returns the existing part of a file that is to have size bytes: the rest of an interrupted
+// attempt, or else a file of that name, which may be the same.
 func (r *receiver) look(name string, size int64) (beginning, error) {
 	for _, path := range []string{name + partSuffix, name} {
 		info, err := r.root.Stat(path)
@@ -171,9 +172,9 @@ func (r *receiver) hash(sum hash.Hash, path string) (int64, error) {
 	return io.Copy(sum, file)
 }
 
-// store writes what comes behind what is there, up to size bytes. If the checksum after that is
-// right, it gives the file its name, and otherwise removes it. If fewer bytes come, those stay for
-// the next attempt.
+// store writes the received bytes behind the existing ones, up to size bytes. If the checksum after
+// that is right, it gives the file its name, and otherwise removes it. If fewer bytes arrive, those
+// stay for the next attempt.
 func (r *receiver) store(name string, size int64, there beginning, from io.Reader) error {
 	part := name + partSuffix
 	if !there.whole {
@@ -197,8 +198,8 @@ func (r *receiver) store(name string, size int64, there beginning, from io.Reade
 	return errDamaged
 }
 
-// extend writes what comes behind what is there of a part, until it has size bytes, and adds it to
-// the hash.
+// extend writes the received bytes behind the existing ones of a part, until it has size bytes, and
+// adds them to the hash.
 func (r *receiver) extend(part string, size int64, there beginning, from io.Reader) (err error) {
 	if err := r.root.MkdirAll(filepath.Dir(part), 0o755); err != nil {
 		return err

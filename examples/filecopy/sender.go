@@ -15,20 +15,20 @@ import (
 	"github.com/asterisque-go/asterisque/stream"
 )
 
-// source is what is to be sent: one file, or all in a folder and below.
+// source is the data to send: one file, or all in a folder and below.
 type source struct {
 	root    *os.Root // the folder above it
 	files   []Offer
 	size    int64    // of all files
-	skipped []string // what is neither a file nor a folder
+	skipped []string // neither files nor folders
 }
 
-// openSource lists what is at path, so that the sender knows how much there is before it begins.
-// Empty folders, modes and times are not carried.
+// openSource lists the files at path, so that the sender knows the total size before it begins.
+// Empty folders, modes and times are not transferred.
 func openSource(path string) (*source, error) {
 	path, err := filepath.Abs(path)
 	if err == nil {
-		// what was asked for by name is sent, while links below it are not followed
+		// a link given as path is followed, while links below it are not
 		path, err = filepath.EvalSymlinks(path)
 	}
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *source) add(name string, entry fs.DirEntry, err error) error {
 	return nil
 }
 
-// send sends all files, one after the other, and tells p how it goes.
+// send sends all files, one after the other, and reports the progress to p.
 func (s *source) send(ctx context.Context, sess *asterisque.Session, p *progress) error {
 	for _, o := range s.files {
 		if err := s.sendFile(ctx, sess, o, p); err != nil {

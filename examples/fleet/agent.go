@@ -59,7 +59,7 @@ func (a *agent) service() *asterisque.Service {
 	return svc
 }
 
-// join joins the cluster, where others reach the agent through NATS.
+// join joins the cluster. The other members reach the agent there through NATS.
 func (a *agent) join(ctx context.Context, o *options, log *slog.Logger, opts ...asterisque.Option) (*cluster.Cluster, error) {
 	opts = append(opts, asterisque.WithService(a.service()), asterisque.WithLogger(log))
 	c, err := cluster.Join(ctx, o.config(agentsName, a.id), opts...)
@@ -70,8 +70,8 @@ func (a *agent) join(ctx context.Context, o *options, log *slog.Logger, opts ...
 	return c, nil
 }
 
-// joinCluster lets the agent find the replicas by their name. Sessions whose wires are cut end, and
-// durable calls go on at another replica.
+// joinCluster makes the agent find the replicas by their name. Sessions end when their wires are
+// cut, and durable calls continue at another replica.
 func (a *agent) joinCluster(ctx context.Context, o *options, log *slog.Logger) error {
 	c, err := a.join(ctx, o, log)
 	if err != nil {
@@ -81,7 +81,7 @@ func (a *agent) joinCluster(ctx context.Context, o *options, log *slog.Logger) e
 	return a.use(p, err)
 }
 
-// use lets the agent place orders at the replicas of a Pool, unless that could not be made.
+// use makes the agent place orders at the replicas of a Pool, unless err is set.
 func (a *agent) use(p *pool.Pool, err error) error {
 	if err != nil {
 		return err
@@ -91,8 +91,8 @@ func (a *agent) use(p *pool.Pool, err error) error {
 	return nil
 }
 
-// goThroughDoor lets the agent reach all replicas at one address. A session whose wire is cut goes
-// on, over whichever replica the next wire leads to.
+// goThroughDoor makes the agent reach all replicas at one address. A session survives when its wire
+// is cut, over any replica that the next wire leads to.
 func (a *agent) goThroughDoor(ctx context.Context, o *options, log *slog.Logger) error {
 	c, err := a.join(ctx, o, log, resuming()...)
 	if err != nil {
@@ -114,8 +114,8 @@ func (a *agent) goThroughDoor(ctx context.Context, o *options, log *slog.Logger)
 	return nil
 }
 
-// joinExchange lets the agent do no more than dial out to the exchange, which has no part in its
-// calls: it carries sessions. All go over one wire, which is resumed.
+// joinExchange makes the agent only dial out to the exchange, which takes no part in its calls: it
+// carries sessions. All go over one wire, which is resumed.
 func (a *agent) joinExchange(ctx context.Context, o *options, log *slog.Logger) error {
 	a.way = throughExchange
 	back := asterisque.WithHooks(asterisque.Hooks{SessionBack: func(*asterisque.Session) { a.ledger.note(number{a.id, 1}, resumedAtExchange) }})

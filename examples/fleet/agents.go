@@ -13,8 +13,8 @@ import (
 
 const mostJoining = 10 // agents at the same time
 
-// runAgents lets agents work until ctx ends. They are in a depot, a node of its own, which the
-// control can ask for all of them.
+// runAgents runs agents until ctx ends. They are in a depot, a separate node, which the control can
+// ask for all of them.
 func runAgents(ctx context.Context, o *options, sc *screen, log *slog.Logger) error {
 	j, err := openJournal(o.journal())
 	if err != nil {

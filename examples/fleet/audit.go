@@ -17,7 +17,7 @@ type audited struct {
 	lines    []string
 }
 
-// auditAll stops all processes from making calls, gathers their journals, and lets them go on.
+// auditAll pauses the calls of all processes, gathers their journals, and resumes the calls.
 func auditAll(ctx context.Context, parts []part) (*books, error) {
 	all := make([]*audited, len(parts))
 	ctx, cancel := context.WithCancel(ctx)
@@ -79,7 +79,7 @@ func (a *audited) gather(ctx context.Context) error {
 	}
 }
 
-// end lets the process go on.
+// end resumes the calls of the process.
 func (a *audited) end(ctx context.Context) error {
 	if err := a.call.CloseSend(); err != nil {
 		return err

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// board is what was seen of each process, in the order in which they were seen first. It is for one
-// goroutine.
+// board has the latest figures of each process, in the order of their first appearance. It is for
+// one goroutine.
 type board struct {
 	all []*seen
 }
 
-// seen is what was seen of one process.
+// seen has the latest figures of one process.
 type seen struct {
 	name, id string // these are fixed
 	instance string // another one is a process that was started again
@@ -45,7 +45,7 @@ func (b *board) take(now time.Time, answers []answer) {
 	}
 }
 
-// of returns what was seen of a process.
+// of returns the entry of a process.
 func (b *board) of(p part) *seen {
 	for _, s := range b.all {
 		if s.name == p.name && s.id == p.id {

@@ -22,7 +22,7 @@ const (
 // books are the fates of all calls, by caller and number.
 type books struct {
 	fates map[string][]fate
-	of    map[string]string         // who made them, by caller: a name in the cluster
+	of    map[string]string         // by caller: its name in the cluster
 	why   map[string]map[string]int // how many have failed, by the same name and by why
 	noted map[string]int            // how often, by what
 }
@@ -61,7 +61,7 @@ func (b *books) take(name, line string) error {
 	return nil
 }
 
-// enter adds what has happened to a call to its fate. It reports false if that cannot happen.
+// enter adds an event of a call to its fate. It reports false if that event is impossible.
 func (b *books) enter(name string, e entry, at *fate) bool {
 	if e.why == throughExchange {
 		*at |= wentThroughExchange
@@ -96,18 +96,18 @@ func (b *books) count(name, why string) {
 	b.why[name][why]++
 }
 
-// balance is what has become of the calls of those with one name.
+// balance sums up the calls of all callers with one name.
 type balance struct {
 	made, answered int
 	exchanged      int            // of the answered ones, those that went through the exchange
 	failed         map[string]int // by why
 	doubled        int            // they ran more than once
 	lost           int            // they were answered and did not run, or never ended
-	untrue         int            // they ran, and their callers were told that they did not
+	untrue         int            // they ran, and their callers got an error that says they did not
 }
 
-// balance closes the books for the calls of those with a name. Calls that have run and that nobody
-// has made are lost as well: their callers' journal is.
+// balance closes the books for the calls of all callers with a name. Calls that have run without a
+// record of being made count as lost as well: their callers' journal is lost.
 func (b *books) balance(name string) balance {
 	sum := balance{failed: b.why[name]}
 	for caller, fates := range b.fates {
@@ -140,7 +140,7 @@ func (s *balance) add(f fate) {
 // leastAnswered is how many of 100 calls have to be answered.
 const leastAnswered = 95
 
-// check returns what is wrong with a balance.
+// check returns an error for a balance that is wrong.
 func (s *balance) check(whose string) error {
 	switch {
 	case s.doubled > 0:

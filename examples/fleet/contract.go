@@ -31,7 +31,7 @@ const (
 	depotsName = "depots" // the processes in which agents are
 )
 
-// number is that of one call. No other one has it, whatever is started again.
+// number is the unique number of one call. It stays unique across restarts.
 type number struct {
 	Caller string // the id of a node
 	N      uint64 // from 1

@@ -17,8 +17,8 @@ import (
 	"github.com/asterisque-go/asterisque/pool"
 )
 
-// control is a node without a name. It asks each process what it does, over direct sessions, which
-// go on while NATS is away.
+// control is a node without a name. It asks each process for its figures, over direct sessions,
+// which survive an outage of NATS.
 type control struct {
 	cluster *cluster.Cluster      // these are fixed
 	pools   map[string]*pool.Pool // by name
@@ -123,7 +123,7 @@ func (c *control) follow(ctx context.Context, sc *screen) {
 	}
 }
 
-// tell says who comes and goes of the replicas, until ctx ends.
+// tell reports changes among the replicas, until ctx ends.
 func (c *control) tell(ctx context.Context, sc *screen) {
 	for change, err := range c.cluster.Watch(ctx, ordersName) {
 		if err == nil {
@@ -132,13 +132,13 @@ func (c *control) tell(ctx context.Context, sc *screen) {
 	}
 }
 
-// wanted is what is there when all call each other.
+// wanted is the complete fleet, in which all members call each other.
 type wanted struct {
 	replicas, agents int
 	sessions         int // of agents with replicas
 }
 
-// well returns what is still missing until all call each other.
+// well returns an error with the members that are missing until all call each other.
 func (c *control) well(ctx context.Context, w wanted) error {
 	answers, err := c.ask(ctx, wellTime, false)
 	if err != nil {
@@ -180,7 +180,7 @@ func (c *control) await(ctx context.Context, w wanted) (time.Duration, error) {
 	}
 }
 
-// audit audits the calls of all, and shows what has become of them. cut is how many wires were cut.
+// audit audits all calls, and shows the result. cut is how many wires were cut.
 func (c *control) audit(ctx context.Context, sc *screen, cut int) error {
 	ctx, cancel := context.WithTimeout(ctx, mostAudit)
 	defer cancel()

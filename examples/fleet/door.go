@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// door is an address in front of others: whoever connects there is carried to one of them. It
-// stands for whatever is between two programs: routers, balancers of load, the air.
+// door is an address in front of several targets: each connection to it is forwarded to one of
+// them. It represents any network between two programs: routers, load balancers, radio.
 type door struct {
 	addr  string // these are fixed
 	to    []string
@@ -29,7 +29,7 @@ func newDoor(w *wires, to ...string) (*door, error) {
 	return d, nil
 }
 
-// open lets others connect.
+// open starts to accept connections.
 func (d *door) open() (err error) {
 	if d.ln, err = net.Listen("tcp", d.addr); err != nil {
 		return err
@@ -47,7 +47,7 @@ func (d *door) open() (err error) {
 	return nil
 }
 
-// shut lets nobody connect any more, as if the machine behind the door was switched off.
+// shut stops accepting connections, as if the machine behind the door was switched off.
 func (d *door) shut() error {
 	if d.ln == nil {
 		return nil
@@ -57,10 +57,10 @@ func (d *door) shut() error {
 	return err
 }
 
-// url is where others connect to.
+// url is the URL of the door.
 func (d *door) url() string { return "tcp://" + d.addr }
 
-// carry carries what comes to one of those behind the door, and back, until either ends.
+// carry forwards bytes between near and one of the targets, in both directions, until either ends.
 func (d *door) carry(near net.Conn) {
 	far, err := d.dial()
 	if err != nil {
@@ -95,7 +95,7 @@ func (d *door) dial() (net.Conn, error) {
 // cuttable is a wire that goes through a door.
 type cuttable struct{ near, far net.Conn } // fixed
 
-// copy carries what comes from one end to the other one, until the wire is over.
+// copy forwards bytes from one end to the other one, until the wire is over.
 func (w *cuttable) copy(to, from net.Conn) {
 	io.Copy(to, from)
 	w.close()
@@ -106,7 +106,7 @@ func (w *cuttable) close() {
 	w.far.Close()
 }
 
-// cut cuts the wire: what is under way is lost, also what an end has said to be sent.
+// cut cuts the wire: bytes in flight are lost, even those that an end has reported as sent.
 func (w *cuttable) cut() {
 	for _, c := range []net.Conn{w.near, w.far} {
 		c.(*net.TCPConn).SetLinger(0)

@@ -12,7 +12,7 @@ import (
 // enough is how long a test waits for what happens soon: no machine is so slow.
 const enough = 2 * time.Minute
 
-// echo returns where somebody listens who sends back what comes.
+// echo returns the address of a server that sends back all bytes.
 func echo(t *testing.T) string {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -54,7 +54,7 @@ func through(t *testing.T, d *door) net.Conn {
 	return c
 }
 
-// carries returns an error if what is sent does not come back.
+// carries returns an error if sent bytes do not come back.
 func carries(c net.Conn) error {
 	if _, err := c.Write([]byte("there?")); err != nil {
 		return err

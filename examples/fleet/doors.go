@@ -12,7 +12,8 @@ type doors struct {
 	behind []string // where the replicas listen, and last the exchange
 }
 
-// openDoors opens doors in front of so many replicas, and of an exchange, which are not there yet.
+// openDoors opens doors in front of the given number of replicas, and of an exchange, which are not
+// started yet.
 func openDoors(replicas int) (ds *doors, err error) {
 	ds = &doors{wires: newWires()}
 	if ds.behind, err = freeAddrs(replicas + 1); err != nil {
@@ -32,7 +33,7 @@ func openDoors(replicas int) (ds *doors, err error) {
 	return ds, err
 }
 
-// close shuts all doors, and ends what goes through them.
+// close shuts all doors, and ends all wires through them.
 func (ds *doors) close() (err error) {
 	if ds == nil {
 		return nil

@@ -17,7 +17,7 @@ const (
 	againSoon = 100 * time.Millisecond // after the first one, and after twice as long each time
 	againMost = time.Second
 
-	mostTold = 3 // so often a caller lets replicas say that nobody knows whether its call has run
+	mostTold = 3 // maximum number of replicas' reports that a call may or may not have run
 )
 
 // durably makes a call that runs once, however often it is made: with the same key each time, at
@@ -40,7 +40,7 @@ func (l *ledger) durably(ctx context.Context, call number, try func(ctx context.
 	}
 }
 
-// attempts are what is known of a durable call so far.
+// attempts is the state of a durable call so far.
 type attempts struct {
 	open error // of the last attempt that may have run
 	told int   // so often a replica has said that the one that ran it was lost
@@ -73,7 +73,7 @@ func attempt(ctx context.Context, key asterisque.CallOption, try func(ctx contex
 	return try(ctx, key)
 }
 
-// newKey returns a key that nobody can guess: whoever has proved nothing needs 16 such bytes.
+// newKey returns an unguessable key: an unauthenticated caller needs 16 such bytes.
 func newKey() []byte {
 	key := make([]byte, 16)
 	rand.Read(key) // never fails

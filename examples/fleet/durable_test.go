@@ -18,8 +18,8 @@ var (
 	mayRun = with(asterisque.ErrSessionClosed, codec.MaybeRan, nil)
 )
 
-// tries makes a durable call whose attempts end with these errors, the last one again and again,
-// and returns how many attempts there were, what the journal has of it, and its error.
+// tries makes a durable call with attempts that end with these errors, the last one repeatedly, and
+// returns the number of attempts, the lines in the journal, and its error.
 func tries(t *testing.T, outcomes ...error) (n int, lines []string, err error) {
 	j, err := openJournal(filepath.Join(t.TempDir(), "a.journal"))
 	require.NoError(t, err)

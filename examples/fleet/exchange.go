@@ -12,8 +12,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// policy says who may reach whom through the exchange, by what they have proved. What comes from
-// the cluster has proved nothing there, as that has no TLS, and so is matched by "*" alone.
+// policy defines which nodes may reach which through the exchange, by their proven subjects. Calls
+// from the cluster have no proof there, because it has no TLS, and so are matched by "*" alone.
 const policy = `
 	agents -> orders # they place orders
 	*      -> agents # who is in the cluster asks them
@@ -46,8 +46,8 @@ func runExchange(ctx context.Context, o *options, sc *screen, log *slog.Logger) 
 	return x.Serve(ctx, ln)
 }
 
-// provenBy lets those into the exchange who have a secret: they have proved to be agents. In
-// earnest each has a certificate, or a secret of its own.
+// provenBy admits nodes with a secret to the exchange: they have proved to be agents. In production
+// each has a certificate, or its own secret.
 func provenBy(secret string) asterisque.Access {
 	return asterisque.Access{
 		PlainCredentials: true,

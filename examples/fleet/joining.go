@@ -19,9 +19,9 @@ func (o *options) config(name, id string) cluster.Config {
 	}
 }
 
-// replicaConfig returns how a replica joins the cluster. What it promises to its callers stands
-// here: a durable call runs once, whichever replicas it comes to, and a session goes on over
-// whichever replica its peer comes back to.
+// replicaConfig returns the cluster configuration of a replica. It has the guarantees for callers:
+// a durable call runs once, even if its attempts reach several replicas, and a session continues
+// over any replica to which its peer reconnects.
 func (o *options) replicaConfig() cluster.Config {
 	cfg := o.config(ordersName, o.id)
 	cfg.Listen = []string{"tcp://" + o.listen}
@@ -38,7 +38,7 @@ func (o *options) replicaConfig() cluster.Config {
 }
 
 const (
-	// remember is how long durable calls are remembered: longer than anybody repeats them.
+	// remember is how long durable calls are remembered: longer than callers retry them.
 	remember       = time.Minute
 	mostRemembered = 1 << 18
 
@@ -49,8 +49,9 @@ const (
 // answers is the same for what each replica remembers itself.
 var answers = asterisque.WithDurableAnswers(asterisque.DurableAnswers{For: remember, Calls: mostRemembered, Share: 1})
 
-// resuming returns opts, and with them what lets the sessions of a node outlive their wires. What
-// entitles to that travels as plain text here, as all does: a fleet in earnest has TLS instead.
+// resuming returns opts, with the options that make the sessions of a node outlive their wires. The
+// secret for that is sent as plain text here, like everything else: in production, a fleet has TLS
+// instead.
 func resuming(opts ...asterisque.Option) []asterisque.Option {
 	return append(opts,
 		asterisque.WithResume(asterisque.Resume{For: mostAway}),

@@ -32,7 +32,7 @@ const (
 	noted    event = "noted"    // something else, of which the end says how often it happened
 )
 
-// What is noted, of calls and of sessions.
+// Events of calls and of sessions in the journal.
 const (
 	madeAgain         = "made again with the same key, since they may have run"
 	fromAnother       = "answered by another replica than ran them, from the record"
@@ -50,24 +50,24 @@ type entry struct {
 }
 
 const (
-	// throughExchange is said of calls of and to those who are at the exchange.
+	// throughExchange marks calls from and to nodes at the exchange.
 	throughExchange = "through the exchange"
 
-	// withItsCaller is why calls failed whose caller was killed.
+	// withItsCaller is the reason for the failure of a call with a killed caller.
 	withItsCaller = "its caller was killed"
 
 	// atOnce is how many lines are sent together.
 	atOnce = 500
 )
 
-// openJournal opens the journal of a process, which may have been there before. What the process
-// had called when it was killed has failed with it.
+// openJournal opens the journal of a process, which may exist from an earlier run. Calls that were
+// open when the process was killed have failed with it.
 func openJournal(name string) (*journal, error) {
 	before, err := os.ReadFile(name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	before = before[:bytes.LastIndexByte(before, '\n')+1] // nobody has acted on half a line
+	before = before[:bytes.LastIndexByte(before, '\n')+1] // half a line had no effect
 	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err

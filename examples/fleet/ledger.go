@@ -36,8 +36,8 @@ type errand struct {
 const (
 	patience = 4 * time.Second
 
-	// lastWait is how long calls that have begun may go on when their process ends: those whom they
-	// wait for may have gone before.
+	// lastWait is how long running calls may continue when their process ends: their callees may
+	// have ended before.
 	lastWait = time.Second
 
 	// How long a call runs at most.
@@ -52,8 +52,8 @@ func newLedger(j *journal) *ledger {
 	return &ledger{journal: j, calls: semaphore.NewWeighted(mostCalls)}
 }
 
-// call makes a call of a node to one of its peers, and notes what becomes of it. The error is that
-// of the journal. A call that has begun when ctx ends goes on for lastWait.
+// call makes a call of a node to one of its peers, and records the outcome. The error is that of
+// the journal. A call that has begun when ctx ends may continue for lastWait.
 func (l *ledger) call(ctx context.Context, e errand, do func(ctx context.Context, call number) error) error {
 	if err := l.calls.Acquire(ctx, 1); err != nil {
 		return nil // it is over
@@ -85,8 +85,8 @@ func (l *ledger) took(d time.Duration) {
 	}
 }
 
-// run notes that a call has run whose answer is about to be sent. It takes a while, as if there was
-// something to do: whoever ends in the middle of it has not run it.
+// run records that a call has run, before its answer is sent. It takes a while, to simulate work: a
+// call that ends in the middle of it has not run.
 func (l *ledger) run(ctx context.Context, call number, way string, most time.Duration) error {
 	if err := rest(ctx, most/5+rand.N(most*4/5)); err != nil {
 		return err
@@ -99,8 +99,8 @@ func (l *ledger) run(ctx context.Context, call number, way string, most time.Dur
 // written ends the process with the next call.
 func (l *ledger) note(of number, what string) { l.journal.write(entry{noted, of, what}) }
 
-// offer adds to a service what the control asks for. sessions tells on how many sessions the
-// process may call now.
+// offer adds the functions for the control to a service. sessions returns the number of sessions on
+// which the process may call now.
 func (l *ledger) offer(svc *asterisque.Service, sessions func() int) {
 	look.Handle(svc, func(_ context.Context, anew bool) (figures, error) {
 		return figures{
@@ -151,7 +151,7 @@ func (l *ledger) audit(ctx context.Context, _ struct{}, p *asterisque.Pipe[[]str
 	if err := p.Send(ctx, nil); err != nil {
 		return 0, err
 	}
-	if _, err := p.Recv(ctx); err != io.EOF { // others may still be asked
+	if _, err := p.Recv(ctx); err != io.EOF { // other processes may still be asked
 		return 0, err
 	}
 	return len(lines), nil

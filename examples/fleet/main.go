@@ -1,15 +1,14 @@
 // Fleet is a service with three replicas and a hundred agents without addresses, which find each
 // other by their names in a cluster. Some of the agents can only dial out, to an exchange. All call
-// each other all the time, while replicas are killed and started again, NATS goes away and comes
-// back, and wires are cut at random. At the end an audit of all calls tells that none was lost, and
+// each other all the time, while replicas are killed and started again, NATS fails and comes back,
+// and wires are cut at random. At the end an audit of all calls verifies that none was lost, and
 // that none ran twice.
 //
-// Read contract.go first, then replica.go and agent.go: both call by name, and have nothing in them
-// about who is where. joining.go has what the nodes promise to each other, durable.go how a call is
-// made again until it is answered, and exchange.go who may reach whom there. ledger.go and
-// journal.go write down what happens to each call, and audit.go compares. The file show.go is the
-// order of events, process.go what starts processes and kills them, and door.go what is in front of
-// them so that wires can be cut.
+// Read contract.go first, then replica.go and agent.go: both call by name, without any addresses.
+// joining.go has the guarantees of the nodes, durable.go the retries of a call until it is
+// answered, and exchange.go the policy of the exchange. ledger.go and journal.go record the events
+// of each call, and audit.go compares them. The file show.go is the order of events, process.go
+// starts and kills processes, and door.go is in front of them so that wires can be cut.
 package main
 
 import (

@@ -66,7 +66,7 @@ func TestHelpExplainsEveryFlag(t *testing.T) {
 	}
 }
 
-// private lets all temporary folders of a test be in one that nobody else has, and returns that.
+// private puts all temporary folders of a test into a separate one, and returns that.
 func private(t *testing.T) string {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)

@@ -75,7 +75,7 @@ var fitting = map[string][]string{
 
 var idPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,60}$`) // an agent has a number besides
 
-// check says what is wrong with what the flags say.
+// check returns an error for invalid flags.
 func (o *options) check(flags *flag.FlagSet) error {
 	fit, known := fitting[o.part]
 	if !known {
@@ -112,7 +112,7 @@ func (o *options) with() string {
 	return "with -part " + o.part
 }
 
-// checkPlaces says what is wrong with where something is.
+// checkPlaces returns an error for an invalid address.
 func (o *options) checkPlaces() error {
 	if err := o.checkNeeds(); err != nil {
 		return err
@@ -138,7 +138,7 @@ var likeURL = map[string]string{
 	"nats": "nats://127.0.0.1:4222", "exchange": "tcp://127.0.0.1:5330", "door": "tcp://127.0.0.1:5331",
 }
 
-// checkNeeds says what is missing.
+// checkNeeds returns an error for a missing flag.
 func (o *options) checkNeeds() error {
 	isNATS := o.part == "nats"
 	switch {
@@ -160,7 +160,7 @@ func (o *options) checkNeeds() error {
 
 func (o *options) routeList() []string { return splitList(o.routes) }
 
-// splitList returns what is between the commas of a list.
+// splitList returns the elements of a list with commas.
 func splitList(list string) []string {
 	if list == "" {
 		return nil
@@ -168,7 +168,7 @@ func splitList(list string) []string {
 	return strings.Split(list, ",")
 }
 
-// complete gives what has no value one. forget removes a temporary folder.
+// complete sets defaults for missing values. forget removes a temporary folder.
 func (o *options) complete() (forget func() error, err error) {
 	if o.id == "" {
 		switch o.part {
@@ -188,8 +188,8 @@ func (o *options) complete() (forget func() error, err error) {
 // journal returns where the journal of the part is.
 func (o *options) journal() string { return filepath.Join(o.dir, o.id+".journal") }
 
-// ways returns how many agents are at the exchange, and how many go through the door. The others
-// reach the replicas by their name.
+// ways returns how many agents are at the exchange, and how many go through the door. The remaining
+// agents reach the replicas by their name.
 func (o *options) ways() (outside, atDoor int) {
 	if o.exchange != "" {
 		outside = (o.agents + 4) / 5
@@ -200,7 +200,7 @@ func (o *options) ways() (outside, atDoor int) {
 	return outside, atDoor
 }
 
-// wanted returns what is there when all call each other.
+// wanted returns the complete fleet.
 func (o *options) wanted() wanted {
 	_, atDoor := o.ways()
 	return wanted{replicas: o.replicas, agents: o.agents, sessions: (o.agents-atDoor)*o.replicas + atDoor}

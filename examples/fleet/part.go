@@ -9,7 +9,7 @@ type part struct {
 	at                 asterisque.Caller
 }
 
-// answer is what a process has said, if it has.
+// answer is the answer of a process, or an error.
 type answer struct {
 	part
 	figures figures

@@ -18,8 +18,8 @@ import (
 const startedBy = "FLEET_STARTED"
 
 // started returns the context of such a part. It ends also with the standard input, that is with
-// the process which has started the part, whatever becomes of that. An interrupt of the terminal is
-// for that one alone.
+// the process that has started the part, even if that was killed. Only that process reacts to an
+// interrupt of the terminal.
 func started(ctx context.Context) context.Context {
 	signal.Ignore(os.Interrupt)
 	ctx, end := context.WithCancel(ctx)
@@ -39,11 +39,11 @@ type process struct {
 	over  chan struct{} // closed when the process has ended; err is set before
 	err   error
 
-	told atomic.Bool // it was told to end, or killed
+	told atomic.Bool // it is to end, or was killed
 }
 
-// startProcess starts a part with flags, and waits until it is ready: when it says its first line.
-// fail is called if it ends without being told.
+// startProcess starts a part with flags, and waits for its first line of output, which reports that
+// it is ready. fail is called if it ends unexpectedly.
 func startProcess(ctx context.Context, name string, fail func(error), flags ...string) (*process, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -109,8 +109,8 @@ func (p *process) kill() {
 	<-p.over
 }
 
-// stop lets the process end in good order, and tells if it did not. If ctx ends first it is killed.
-// Of one that has ended before there is nothing to tell any more.
+// stop ends the process gracefully, and returns an error if it failed. If ctx ends first it is
+// killed. For a process that has ended before, stop returns nil.
 func (p *process) stop(ctx context.Context) error {
 	select {
 	case <-p.over:

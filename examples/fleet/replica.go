@@ -21,14 +21,14 @@ type replica struct {
 	id      string // these are fixed
 	ledger  *ledger
 	cluster *cluster.Cluster
-	agents  atomic.Pointer[pool.Pool] // nil until it is there: others may look before
+	agents  atomic.Pointer[pool.Pool] // nil until it is created: other goroutines may look before
 }
 
 const (
 	askers  = 20 // each of them waits for its answer
 	askEach = 300 * time.Millisecond
 
-	// mostEnd is how long the end in good order may take.
+	// mostEnd is the time limit for a graceful shutdown.
 	mostEnd = time.Minute
 )
 
@@ -104,7 +104,7 @@ func (r *replica) asker(ctx context.Context) error {
 	for rest(ctx, askEach/2+rand.N(askEach)) == nil {
 		members, err := r.cluster.Members(ctx, agentsName)
 		if err != nil || len(members) == 0 {
-			continue // nobody is known yet
+			continue // no agent is known yet
 		}
 		agent := members[rand.IntN(len(members))].ID
 		err = r.ledger.call(ctx, errand{r.id, "agent", "", patience}, func(ctx context.Context, call number) error {
@@ -121,8 +121,8 @@ func (r *replica) asker(ctx context.Context) error {
 	return nil
 }
 
-// untilOver lets a node work until ctx ends, or it is in the cluster no more, and lets what runs
-// finish.
+// untilOver runs the work of a node until ctx ends, or it has left the cluster, and then waits for
+// running calls.
 func untilOver(ctx context.Context, c member, work func(ctx context.Context) error) error {
 	both, working := errgroup.WithContext(ctx)
 	both.Go(func() error { return work(working) })

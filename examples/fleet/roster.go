@@ -37,7 +37,7 @@ func (r *roster) take(change cluster.Change) {
 	}
 }
 
-// of returns how many are of a depot, whose id theirs begin with.
+// of returns the number of agents of a depot. The id of the depot is a prefix of theirs.
 func (r *roster) of(depot string) (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

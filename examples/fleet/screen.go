@@ -31,7 +31,7 @@ func newScreen(out io.Writer) *screen {
 	return &screen{out: out, terminal: isTerminal(out), begin: time.Now()}
 }
 
-// isTerminal reports whether what is written to out can be drawn over.
+// isTerminal reports whether the output can be overwritten.
 func isTerminal(out io.Writer) bool {
 	f, ok := out.(*os.File)
 	if !ok || os.Getenv("TERM") == "dumb" || os.Getenv("CI") != "" {
@@ -49,7 +49,7 @@ func (s *screen) each() time.Duration {
 	return tableEach
 }
 
-// say tells what happens.
+// say reports an event.
 func (s *screen) say(format string, args ...any) {
 	line := fmt.Sprintf("%5.1f s  %s", time.Since(s.begin).Seconds(), fmt.Sprintf(format, args...))
 	s.mu.Lock()
@@ -76,7 +76,7 @@ const (
 	line    = "%-14s %-7s %10s %8s %8s %8d %7d  %s"
 )
 
-// drawLocked writes the table and, on a terminal, the events below, over what was there.
+// drawLocked writes the table and, on a terminal, the events below, over the previous output.
 func (s *screen) drawLocked() {
 	lines := []string{fmt.Sprintf(heading, "", "", "answers/s", "calls/s", "p99", "waiting", "failed", "sessions")}
 	for _, r := range s.last {

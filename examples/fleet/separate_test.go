@@ -44,7 +44,7 @@ func thePartsArePrograms(t *testing.T) {
 	said, stopExchange := start(t, `the exchange is at (.*)`, "-part", "exchange", "-nats", nats, "-secret", "open")
 	_, stopAgents := start(t, `3 agents are there, berlin-000 to berlin-002`, "-part", "agents", "-nats", nats, "-id", "berlin", "-agents", "3",
 		"-exchange", said[1], "-secret", "open", "-door", "tcp://"+at[0])
-	for range 2 { // the audit lets all go on
+	for range 2 { // calls resume after the audit
 		var out bytes.Buffer
 		require.NoError(t, run(t.Context(), []string{"-part", "control", "-nats", nats, "-for", "2s"}, &out, io.Discard), &out)
 		require.Regexp(t, `(?m)^calls made +[1-9][\d,]* +[1-9][\d,]*$`, out.String())

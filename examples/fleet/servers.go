@@ -16,7 +16,7 @@ import (
 type servers interface {
 	fmt.Stringer
 
-	// trouble returns what goes wrong with them.
+	// trouble returns their simulated faults.
 	trouble(lasts time.Duration) trouble
 	close(ctx context.Context) error
 }
@@ -134,8 +134,7 @@ func (s *threeServers) String() string {
 	return "NATS is three processes, at " + strings.Join(s.listen, ", ")
 }
 
-// freeAddrs returns addresses at which nobody listens: the servers have to know those of each other
-// before they start.
+// freeAddrs returns free addresses: the servers have to know those of each other before they start.
 func freeAddrs(n int) (addrs []string, err error) {
 	for range n {
 		ln, err := net.Listen("tcp", "127.0.0.1:0")

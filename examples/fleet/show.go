@@ -13,7 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/cluster"
 )
 
-// show is all on this machine: NATS, the replicas, the agents, and what goes wrong with them.
+// show has all parts on this machine: NATS, the replicas, the agents, and their faults.
 type show struct {
 	o      *options // these are fixed
 	screen *screen
@@ -30,10 +30,10 @@ type show struct {
 // startTime is how long the start of a process may take.
 const startTime = 2 * time.Minute
 
-// runShow runs the show until its time is over, or ctx ends, and tells what has become of all
-// calls. The processes end with it.
+// runShow runs the show until its time is over, or ctx ends, and prints the outcome of all calls.
+// The processes end with it.
 func runShow(ctx context.Context, o *options, sc *screen, log *slog.Logger) error {
-	// an interrupt lets all come to a good end, the end of a process does not
+	// an interrupt ends everything gracefully, the end of a process does not
 	life, fail := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer fail(nil)
 	ctx, stop := context.WithCancel(ctx)
@@ -204,8 +204,8 @@ func (s *show) endure(ctx, life context.Context, t trouble) (interrupted, err er
 	return interrupted, errors.Join(err, t.mend(starting))
 }
 
-// close ends all that is there: those first that others wait for, so that sessions end in good
-// order, instead of waiting for a wire.
+// close ends all parts, in an order in which sessions end gracefully, instead of waiting for a
+// wire.
 func (s *show) close() (err error) {
 	for _, some := range [][]*process{{s.agents}, s.replicas, {s.exchange}} {
 		err = errors.Join(err, stopAll(some))

@@ -7,8 +7,7 @@ const (
 	wireLine = "%-64s %16s\n"
 )
 
-// summary tells what has become of all calls, and what was noted besides. cut is how many wires
-// were cut.
+// summary prints the outcome of all calls, and further events. cut is how many wires were cut.
 func (s *screen) summary(ofAgents, ofReplicas balance, noted map[string]int, cut int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

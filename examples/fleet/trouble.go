@@ -13,7 +13,7 @@ type trouble struct {
 	meanwhile    []trouble // within that time, one after the other
 }
 
-// pause returns how long nothing else goes wrong before, between and after what does meanwhile.
+// pause returns the time without other faults before, between and after those that occur meanwhile.
 func (t *trouble) pause() time.Duration {
 	left := t.lasts
 	for _, m := range t.meanwhile {

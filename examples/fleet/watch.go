@@ -7,7 +7,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// What a replica notes for people, beside what it does.
+// Events that a replica records for the report, beside its work.
 
 // watch is an interceptor around what remembers the orders: one that is answered, and has run at
 // another replica, was answered from the record of that.

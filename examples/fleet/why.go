@@ -57,14 +57,14 @@ func whyFailed(peer string, err error) string {
 	return codeOf(err)
 }
 
-// wasLost reports whether a peer says of a durable call that nobody knows whether it has run, since
-// another one that ran it was lost.
+// wasLost reports whether the error of a peer means that a durable call may or may not have run,
+// since the replica that ran it was lost.
 func wasLost(err error) bool {
 	var abort *asterisque.Abort
 	return errors.As(err, &abort) && abort.Remote && abort.Code == codec.Unavailable && abort.Ran == codec.MaybeRan
 }
 
-// codeOf returns what there is to say of what nobody expects here.
+// codeOf returns the text for an unexpected error.
 func codeOf(err error) string {
 	var abort *asterisque.Abort
 	if errors.As(err, &abort) {

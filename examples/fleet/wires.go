@@ -79,8 +79,7 @@ func (ws *wires) close() {
 	}
 }
 
-// trouble returns what goes wrong with the wires: they are cut at random. Other things go wrong
-// meanwhile.
+// trouble returns the faults of the wires: they are cut at random. Other faults occur meanwhile.
 func (ws *wires) trouble(lasts time.Duration, meanwhile ...trouble) trouble {
 	var cutting sync.WaitGroup
 	stop := func() {}

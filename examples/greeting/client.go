@@ -23,7 +23,7 @@ func clientService() *asterisque.Service {
 	return svc
 }
 
-// visit connects to a server, shows what a session can do, and leaves in good order.
+// visit connects to a server, shows the abilities of a session, and shuts down gracefully.
 func visit(ctx context.Context, url string, t *teller) error {
 	node := asterisque.NewNode(asterisque.WithID("client"), asterisque.WithService(clientService()))
 	defer node.Close()
@@ -104,8 +104,7 @@ func showStream(ctx context.Context, sess *asterisque.Session, t *teller) error 
 	return nil
 }
 
-// showError calls what is not there. The error tells what happened, and whether to try again is
-// safe.
+// showError calls a missing function. The error has the reason, and whether a retry is safe.
 func showError(ctx context.Context, sess *asterisque.Session, t *teller) error {
 	t.tell(toServer, "sing(%q)", "la la la")
 	_, err := sing.Call(ctx, sess, "la la la")
@@ -140,7 +139,7 @@ func repeatable(err error) string {
 	return "it may have run: not safe to repeat"
 }
 
-// name returns enough of the session's id to tell it from others; both sides see the same.
+// name returns a prefix of the session's id that identifies it here; both sides have the same.
 func name(sess *asterisque.Session) string { return sess.ID().String()[:8] }
 
 func list(numbers []int) string { return strings.Trim(fmt.Sprint(numbers), "[]") }

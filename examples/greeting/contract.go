@@ -18,6 +18,6 @@ var (
 	// Offered by the client, for the server to call back.
 	surround = asterisque.Func[string, string](11, "surround")
 
-	// Offered by nobody.
+	// A function that neither side offers.
 	sing = asterisque.Func[string, string](99, "sing")
 )

@@ -16,8 +16,8 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-// What a run prints, with an X for all that differs from one run to the next, such as which side
-// notices first that time is up.
+// The output of a run, with an X for everything that differs between runs, such as which side first
+// notices the deadline.
 const (
 	wantServer = `server | listens at tcp://127.0.0.1:X
 server ← client | "client" connects
@@ -120,11 +120,11 @@ func listen(t *testing.T, ctx context.Context, args ...string) (url string, wait
 	require.NoError(t, err)
 	_, url, ok := strings.Cut(strings.TrimSpace(line), "listens at ")
 	require.True(t, ok, line)
-	r.Close() // from now on only out gets what is printed: MultiWriter writes to it first
+	r.Close() // only out gets further output: MultiWriter writes to it first
 	return url, func() (*transcript, error) { return &out, <-ended }
 }
 
-// transcript is what was printed.
+// transcript is the printed text.
 type transcript struct {
 	mu  sync.Mutex
 	all strings.Builder // guarded by mu
@@ -147,8 +147,8 @@ var (
 	variable = regexp.MustCompile(`(127\.0\.0\.1:|after |session )([0-9a-f]{8}\b|[\d.]+(µs|ms|s)?)|(expired).*`)
 )
 
-// of returns what side told. It leaves out the server's line about pondering: on a very busy
-// machine the time may be up before the call arrives.
+// of returns the lines of a side. It leaves out the server's line about pondering: on a very busy
+// machine the deadline may expire before the call arrives.
 func (o *transcript) of(side string) string {
 	var b strings.Builder
 	for _, m := range line.FindAllStringSubmatch(o.String(), -1) {

@@ -56,7 +56,7 @@ func serverService(t *teller) *asterisque.Service {
 // goodbye is how long calls that run may take to finish when the program stops.
 const goodbye = 5 * time.Second
 
-// serve serves whoever connects until ctx ends, or one session to its end.
+// serve serves all peers that connect until ctx ends, or one session to its end.
 func serve(ctx context.Context, ln wire.Listener, once bool, t *teller) error {
 	node := asterisque.NewNode(
 		asterisque.WithID("server"),

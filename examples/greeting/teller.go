@@ -15,7 +15,8 @@ type teller struct {
 	out io.Writer // guarded by mu
 }
 
-// tell prints one line: when, who to whom, and what. Who tells comes first in who.
+// tell prints one line: the time, the direction, and the event. In who, the reporting side comes
+// first.
 func (t *teller) tell(who, format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -231,7 +231,7 @@ func ping(ctx context.Context, c *caller) error {
 	return nil
 }
 
-// drain lets the other side end the session in good order, while a call runs.
+// drain makes the other side shut the session down gracefully, while a call runs.
 func drain(ctx context.Context, c *caller) error {
 	call, err := chat.Open(ctx, c, "finished")
 	if err != nil {

@@ -27,20 +27,20 @@ var (
 	// fails without a code, and with its parameter as the message
 	broken = asterisque.Func[string, string](11, "broken")
 	crash  = asterisque.Func[string, string](12, "crash") // panics
-	// returns text of so many bytes
+	// returns text of the given number of bytes
 	inflate = asterisque.Func[string, string](13, "inflate")
 	// returns what no codec can encode
 	odd = asterisque.Func[string, any](14, "odd")
-	// ends the session in good order, from the callee's side
+	// shuts the session down gracefully, from the callee's side
 	leave = asterisque.Func[string, string](15, "leave")
 	// takes three Blocks, and then wants no more; returns after release
 	sip = asterisque.Stream[string, string, struct{}, string](16, "sip")
-	// lets the sip of that name return
+	// makes the sip of that name return
 	release = asterisque.Func[string, string](17, "release")
-	// tells what travels beside it under the key that is its parameter, without the spaces at the
-	// end; behind a "<", what its caller then tells of a call back
+	// returns its metadata under the key that is its parameter, without the spaces at the end;
+	// behind a "<", it returns the result of a call back with the rest
 	beside = asterisque.Func[string, string](18, "beside")
-	// lets the part of that name serve no more, for those who ask for the health
+	// makes the part of that name report that it is not serving
 	falter = asterisque.Func[string, string](19, "falter")
 	// counts its runs of that name, and returns how many there have been
 	tally = asterisque.Func[string, string](20, "tally")

@@ -144,7 +144,7 @@ func overload(ctx context.Context, c *caller) error {
 	if d, ok := asterisque.RetryAfter(refused); !ok || d <= 0 {
 		return fmt.Errorf("no advice when to try again: %w", refused)
 	}
-	retry := &asterisque.Retry{Attempts: 20} // what was given up may take a moment to end
+	retry := &asterisque.Retry{Attempts: 20} // cancelled calls may take a moment to end
 	return retry.Do(ctx, func(ctx context.Context) error {
 		return returns("the session goes on")(echo.Call(ctx, c, "the session goes on"))
 	})

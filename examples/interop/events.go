@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// events are things that happen once, each with a word about it, and that others wait for. They are
-// kept for ever, which is fine for a test. Safe for concurrent use.
+// events are things that happen once, each with a word about it, and that goroutines can wait for.
+// They are kept for ever, which is fine for a test. Safe for concurrent use.
 type events struct {
 	mu  sync.Mutex
 	all map[string]*event // guarded by mu; by name
@@ -29,7 +29,7 @@ func (e *events) of(name string) *event {
 	return e.all[name]
 }
 
-// happen lets an event happen, unless it has.
+// happen makes an event happen, unless it has.
 func (e *events) happen(name, word string) {
 	ev := e.of(name)
 	ev.once.Do(func() {

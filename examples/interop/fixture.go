@@ -62,7 +62,7 @@ func runFixture(ctx context.Context, f flags) error {
 }
 
 // fixtureDialer dials for one connection: for its first session, and then only to resume that. A
-// connection whose peer drains begins another session at once, which would be that of another
+// connection starts another session as soon as its peer drains; that one would belong to another
 // scenario.
 type fixtureDialer struct {
 	url     string // these are fixed
@@ -155,7 +155,7 @@ func serveErrand(ctx context.Context, order string) (string, error) {
 	return told(asterisque.Func[string, string](uint16(function), "").Call(apart, asterisque.SessionOf(ctx), text))
 }
 
-// apartFrom returns a context whose calls are not nested in the one of ctx, and which ends with it.
+// apartFrom returns a context for calls that are not nested in the one of ctx. It ends with ctx.
 func apartFrom(ctx context.Context) (context.Context, func()) {
 	apart, cancel := context.WithCancel(context.Background())
 	stop := context.AfterFunc(ctx, cancel)
@@ -192,7 +192,7 @@ func sendBlocks(order string, send func(text string) error) error {
 	return nil
 }
 
-// told returns the end of a call as text.
+// told returns the outcome of a call as text.
 func told(result string, err error) (string, error) {
 	var abort *asterisque.Abort
 	switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// health asks for a part that nobody knows, and sees how it serves no more.
+// health asks for an unknown part, and sees its change to not serving.
 func health(ctx context.Context, c *caller) error {
 	part := rand.Text()
 	q := asterisque.HealthQuery{Parts: []string{"", part}}
@@ -35,8 +35,8 @@ func health(ctx context.Context, c *caller) error {
 	return returns(asterisque.HealthNotServing)(all[part], err)
 }
 
-// watchLeave watches the health of a peer until that has left. The returned function says what has
-// come.
+// watchLeave watches the health of a peer until that has left. The returned function checks the
+// reports.
 func watchLeave(ctx context.Context, c *caller) (left func() error, err error) {
 	if c.codec == "raw" {
 		return func() error { return nil }, nil

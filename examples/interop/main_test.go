@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	leak.Main(m)
 }
 
-// soak lets some tests run as long as their figures ask for.
+// soak makes some tests run for the full time of their figures.
 var soak = flag.Bool("soak", false, "run the long versions of the tests that have one")
 
 // hangs is how long a test waits for an event before it fails: no machine is so slow.
@@ -46,8 +46,8 @@ func few() int {
 	return 300
 }
 
-// sampled reports whether row n of a table is run whose rows have the same goroutines: with the
-// race detector, which makes them ten times as long, each third one.
+// sampled reports whether row n of a table is to be run, if all rows have the same goroutines: each
+// third one with the race detector, which makes them ten times as long.
 func sampled(n int) bool { return !race.Enabled || *soak || n%3 == 0 }
 
 func TestTheMatrixPassesOverEveryScheme(t *testing.T) {
@@ -220,7 +220,7 @@ func start(t *testing.T, ctx context.Context, args ...string) (url string, wait 
 	return listening(t, r, func() error { return <-ended })
 }
 
-// listening reads where a program listens, and goes on reading what it prints until its end.
+// listening reads the URL at which a program listens, and reads its output until its end.
 func listening(t *testing.T, r io.Reader, end func() error) (url string, wait func() string) {
 	t.Helper()
 	out := bufio.NewReader(r)

@@ -67,7 +67,7 @@ type caller struct {
 	classic bool // over the classic protocol, which has one code for all errors of the library
 }
 
-// runMatrix runs all cases over a session, one after the other, and tells of each.
+// runMatrix runs all cases over a session, one after the other, and reports each.
 func runMatrix(ctx context.Context, c *caller, calls int, tell func(result)) (failed int) {
 	for _, tc := range cases(calls) {
 		r := result{name: tc.name}

@@ -60,8 +60,8 @@ func TestHonestProgramsNeverStandStillWhileTheirWiresAreCut(t *testing.T) {
 // frames on to the address in it.
 const relayTo = "ASTERISQUE_TEST_RELAY_TO"
 
-// throughAChild is wires over the standard input and output of a child, which passes on what comes,
-// over TCP, to the Listener.
+// throughAChild has wires over the standard input and output of a child, which relays frames, over
+// TCP, to the Listener.
 func throughAChild(t testing.TB) roomtest.Wires {
 	l, err := wire.Listen(context.Background(), "tcp://127.0.0.1:0", wire.Options{})
 	require.NoError(t, err)
@@ -86,7 +86,7 @@ func init() {
 	os.Exit(0)
 }
 
-// relay passes frames on between the parent and whoever listens at url, until one of them ends.
+// relay forwards frames between the parent and a listener at url, until one of them ends.
 func relay(url string) error {
 	parent, err := stdiowire.Stdio()
 	if err != nil {

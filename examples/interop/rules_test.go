@@ -17,15 +17,15 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// The rules of the protocol for what is not to be sent, as frames; both programs have to keep to
-// them in the same way. Numbers in names are sections of spec/protocol.md.
+// The rules of the protocol for frames that must not be sent; both programs have to keep to them in
+// the same way. Numbers in names are sections of spec/protocol.md.
 
 // Frames in hexadecimal; pipe 0 is a chat, and pipe 2 was one that is over.
 const (
 	// max message 1 MiB, an early credit of 1 byte, cbor
 	syncFrame = "84000101a3041a001000000501098164" + "63626f72"
 	openChat  = "860100050042" + "6161" + "a10700"
-	// to a thousand million, which goes on as long as the window of 0 bytes stays shut
+	// to a thousand million, which runs as long as the window of 0 bytes stays closed
 	openCount  = "860100040045" + "1a3b9aca00" + "a10700"
 	openAndEnd = "850102050042" + "6161" + " 840302f540"
 	firstPing  = "8300020c"
@@ -273,8 +273,8 @@ func (c *raw) read() any {
 	return m
 }
 
-// sessionClose returns the code with which the other side closes the session, after whatever else
-// it sends.
+// sessionClose returns the code with which the other side closes the session, and skips all earlier
+// messages.
 func (c *raw) sessionClose() codec.Code {
 	for {
 		if m, ok := c.read().(message.SessionClose); ok {

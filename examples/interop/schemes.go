@@ -26,8 +26,8 @@ import (
 // schemes are what the program runs over by itself, in this order.
 var schemes = []string{"tcp", "tls", "unix", "ws", "wss", "quic", "smux", "smux+tls", "nats", "nats+tls", "mem", "classic"}
 
-// localURL returns where to listen for a scheme, and what is to be called afterwards. A Unix socket
-// is made in dir. The certificate of who listens behind NATS has to be for the name there.
+// localURL returns a URL to listen at for a scheme, and a function for the cleanup. A Unix socket
+// is created in dir. The certificate of a listener behind NATS has to be for the name there.
 func localURL(scheme, dir string) (url string, end func(), err error) {
 	switch scheme {
 	case "unix":
@@ -45,7 +45,7 @@ func localURL(scheme, dir string) (url string, end func(), err error) {
 	return url, func() {}, nil
 }
 
-// isClassic tells whether a URL is for the classic protocol.
+// isClassic reports whether a URL is for the classic protocol.
 func isClassic(url string) bool { return strings.HasPrefix(url, "classic:") }
 
 // selfMade returns TLS configurations for a side that listens at this computer, with a certificate
@@ -77,7 +77,7 @@ func selfMade() (server, client *tls.Config, certificate []byte, err error) {
 	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, client, certificate, err
 }
 
-// trusting returns the configuration of a side that trusts the certificates in pem and no others.
+// trusting returns the configuration of a side that trusts only the certificates in pem.
 func trusting(pem []byte) (*tls.Config, error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(pem) {

@@ -49,7 +49,7 @@ func serveNest(ctx context.Context, text string) (string, error) {
 	return inner + text[:1], err
 }
 
-// serveBeside tells of the metadata of its call. A call back has its own, which is none.
+// serveBeside returns metadata of its call. A call back has its own metadata, which is empty.
 func serveBeside(ctx context.Context, key string) (string, error) {
 	if back, ok := strings.CutPrefix(key, "<"); ok {
 		return beside.Call(ctx, asterisque.SessionOf(ctx), back)
@@ -70,7 +70,7 @@ func serveLeave(ctx context.Context, text string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
 	go func() {
 		defer cancel()
-		sess.Shutdown(ctx) // what it returns, the session's own error tells too
+		sess.Shutdown(ctx) // the session has the same error as the result
 	}()
 	return text, nil
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// What both sides allow the other, little enough for the cases to reach it.
+// Limits of both sides, low enough for the cases to reach them.
 const (
 	workers = 64
 	waiting = 192 // calls, beyond which more are refused

@@ -12,21 +12,21 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// Calls are offered by the clock, whether earlier ones have been answered or not, as users do who
-// know nothing of each other. So how long a call takes counts from the moment at which it was due.
-// What a client has under way is bounded, as it is in any sane program: a call that finds all
-// callers busy is not made, and counts as lost. Urgent calls have callers of their own.
+// Calls are offered by the clock, whether earlier ones have been answered or not, as independent
+// users do. So the duration of a call counts from the moment at which it was due. The number of
+// concurrent calls of a client is bounded, as in any real program: a call that finds all callers
+// busy is not made, and counts as lost. Urgent calls have separate callers.
 const (
 	normalCallers = 512 // of each session, at once
 	urgentCallers = 128
-	urgentEvery   = 32                     // one call in so many is urgent, about 3 in 100
+	urgentEvery   = 32                     // one call in 32 is urgent, about 3 in 100
 	beat          = 500 * time.Microsecond // between two looks at the clock
 )
 
 // priorities are those of normal calls and of urgent ones.
 var priorities = [2]priority.Priority{priority.Normal, 10}
 
-// load is what is offered to a stage, and what became of it.
+// load is the load offered to a stage, and its outcome.
 type load struct {
 	stage    *stage
 	reaction *reaction
@@ -84,7 +84,7 @@ func (l *load) generate(ctx context.Context, s *asterisque.Session, n int) {
 	}
 }
 
-// offer lets a caller make the call that is due, if one is free.
+// offer makes a free caller make the call that is due, if there is one.
 func (l *load) offer(ctx context.Context, s *asterisque.Session, due time.Time, class int, free chan struct{}) {
 	counts := l.counts(due)
 	if counts {

@@ -10,7 +10,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// What the server can do is defined by how long a call takes, and by how many run at once.
+// The duration of a call, and the number of concurrent calls, define the capacity of the server.
 const (
 	workers = 8
 	takes   = 2 * time.Millisecond
@@ -20,12 +20,12 @@ const (
 // clients is how many sessions the load comes from.
 const clients = 4
 
-// maxWaiting is how many calls of each session a server lets wait that refuses the others: enough
-// to keep the workers busy until the next calls come.
+// maxWaiting is the length of the queue of each session in a server that refuses further calls:
+// enough to keep the workers busy until the next calls arrive.
 const maxWaiting = 32
 
-// work is what is called. It takes its time without needing the processor, as one does that waits
-// for a disk or a database.
+// work is the called function. It takes its time without using the processor, as one does that
+// waits for a disk or a database.
 var work = asterisque.Func[int, int](10, "work")
 
 // reaction is one way to meet more calls than can be run.

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// parts is how many times something is measured: they are what -seconds is divided by, and a little
-// is left for what comes between.
+// parts is the number of measurements: -seconds is divided by it, and a little time is left between
+// them.
 const parts = 12
 
 // overloads are the multiples of its capacity that the server is offered.
@@ -137,7 +137,7 @@ func peak(stop <-chan struct{}) (most uint64) {
 	}
 }
 
-// head prints what the columns are.
+// head prints the names of the columns.
 func (s *show) head() {
 	s.say("%-15s %7s  %9s %9s  %10s %10s  %9s %9s  %8s %8s", "", "", "", "", "p99 of", "p99 of", "refused", "not made", "waiting,", "memory,")
 	s.say("%-15s %7s  %9s %9s  %10s %10s  %9s %9s  %8s %8s", "reaction", "offered", "answered", "of all", "urgent", "normal", "by server", "by client", "at most", "at most")

@@ -34,7 +34,7 @@ type client struct {
 
 func newClient() *client { return &client{last: time.Now()} }
 
-// changed is told when the connection is lost, and when it is back.
+// changed is called when the connection is lost, and when it is back.
 func (c *client) changed(conn *asterisque.Connection, state asterisque.ConnectionState, _ error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -53,8 +53,8 @@ func (c *client) changed(conn *asterisque.Connection, state asterisque.Connectio
 	}
 }
 
-// call lets all callers begin. over stops them, waits for what they have asked, and returns the
-// first error of a call.
+// call starts all callers. over stops them, waits for their open calls, and returns the first error
+// of a call.
 func (c *client) call(ctx context.Context, conn *asterisque.Connection) (over func() error) {
 	until, stop := context.WithCancel(ctx)
 	// answers are waited for, also after an interrupt

@@ -1,9 +1,9 @@
 // Resilient shows a session that outlives its connections: a client calls a server all the time,
-// and between the two somebody cuts the connection, holds it up, lets it swallow what is sent, and
-// refuses new ones. No call is lost, and none runs twice.
+// and between the two a proxy cuts the connection, stalls it, loses bytes silently, and refuses new
+// ones. No call is lost, and none runs twice.
 //
-// Read server.go and client.go first: both have nothing in them about reconnecting but the options
-// of their nodes. trouble.go is what goes wrong, table.go is what you see of it.
+// Read server.go and client.go first: they contain nothing about reconnecting except the options of
+// their nodes. trouble.go has the faults, table.go the output.
 package main
 
 import (
@@ -39,8 +39,8 @@ func main() {
 	}
 }
 
-// What both nodes have. The times are short, so that there is something to see: by default a Ping
-// comes after 15 seconds of silence, and a peer is given up after 45.
+// The options of both nodes. The times are short, to make the effects visible: by default a Ping is
+// sent after 15 seconds of silence, and a peer is considered lost after 45.
 var lasting = []asterisque.Option{
 	asterisque.WithTimeouts(asterisque.Timeouts{Ping: 50 * time.Millisecond, Silence: 250 * time.Millisecond}),
 	asterisque.WithResume(asterisque.Resume{For: time.Minute}),
@@ -69,8 +69,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return show(ctx, *howLong, &table{out: stdout, begin: time.Now()}, slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelError})))
 }
 
-// show joins a server, the connection, and a client, and lets things go wrong until the time is
-// over.
+// show connects a server and a client, and injects faults until the time is over.
 func show(ctx context.Context, howLong time.Duration, t *table, log *slog.Logger) error {
 	options := append([]asterisque.Option{asterisque.WithLogger(log)}, lasting...)
 	srv := new(server)

@@ -11,7 +11,7 @@ import (
 type table struct {
 	out   io.Writer
 	begin time.Time
-	seen  int64 // answers that earlier lines have told of
+	seen  int64 // answers counted in earlier lines
 }
 
 const row = "%8s  %-30s  %12s  %12s  %10s\n"
@@ -20,7 +20,7 @@ func (t *table) head() {
 	fmt.Fprintf(t.out, row, "time", "the connection", "away for", "longest gap", "answers")
 }
 
-// line tells what happened since the line before.
+// line prints the events since the line before.
 func (t *table) line(event string, c *client) {
 	away, gap, connected := c.report()
 	answered := c.answered.Load()

@@ -14,7 +14,7 @@ type trouble struct {
 	lasts int // percent of the time until the next one; 0: it does not end by itself
 }
 
-// Whatever stands still is held up for shorter than the peer's timeout, and then for longer.
+// A stall is first shorter than the peer's timeout, and later longer.
 var troubles = []trouble{
 	{"cut", (*wiretest.Proxy).Cut, 0},
 	{"stands still for a moment", (*wiretest.Proxy).Stall, 10},

@@ -40,7 +40,7 @@ func (c *caller) run(ctx context.Context, sess *asterisque.Session) {
 	}
 }
 
-// look returns what was noted since the last time.
+// look returns the latencies recorded since the last call.
 func (c *caller) look() latencies {
 	c.mu.Lock()
 	defer c.mu.Unlock()

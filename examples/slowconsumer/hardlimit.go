@@ -13,15 +13,15 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// Between two lines so many Blocks are posted, so many at once, as fill the connection and all
-// limits within a few lines.
+// Blocks posted between two lines, and at once: enough to fill the connection and all limits within
+// a few lines.
 const (
 	postings        = 50
 	blocksOfPosting = 4
 )
 
-// showHardLimit lets a sender post without looking. Its session is closed by force, all that wait
-// get told why, and the other session of the same node goes on.
+// showHardLimit makes a sender post without waiting. Its session is aborted, all waiting calls get
+// the reason, and the other session of the same node continues.
 func showHardLimit(ctx context.Context, t *table, log *slog.Logger) error {
 	wakeUp, told := make(chan struct{}), make(chan error, 1)
 	sleeper := func(ctx context.Context, s *stage, p *pipe.Pipe) error {
@@ -102,7 +102,7 @@ func (s *stage) postWithoutLooking(p *pipe.Pipe) error {
 	}
 }
 
-// tell prints what everyone gets told, and returns an error if that is not so.
+// tell prints the errors of all parties, and returns an error if one is wrong.
 func (s *stage) tell(posted, result error, told <-chan error) error {
 	s.table.say("Everyone gets told:")
 	s.table.say("  the sender, by Post:        %v", posted)

@@ -31,11 +31,11 @@ const inboundSoft = 4 << 20
 // waits when it has 64 KiB in the queue.
 const streams = 32
 
-// showSoftLimit lets the consumer take nothing for a while. Its session stops reading at the soft
-// limit, the connection fills up, and the sender's Send waits, until the consumer takes some.
+// showSoftLimit pauses the consumer for a while. Its session stops reading at the soft limit, the
+// connection fills up, and the sender's Send blocks, until the consumer takes some.
 func showSoftLimit(ctx context.Context, t *table, log *slog.Logger) error {
 	wakeUp := make(chan struct{})
-	tick := time.NewTicker(t.beat / 100) // so many Blocks a line
+	tick := time.NewTicker(t.beat / 100) // about 100 Blocks a line
 	defer tick.Stop()
 	sleeper := func(ctx context.Context, s *stage, p *pipe.Pipe) error {
 		select {

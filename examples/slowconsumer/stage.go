@@ -19,8 +19,8 @@ const (
 	block = 32 << 10 // bytes in each Block of it
 )
 
-// stage is what each part of the show needs: a sender and a consumer that hold a session, and what
-// is measured of it.
+// stage is the common part of all demonstrations: a sender and a consumer with a session, and its
+// measurements.
 type stage struct {
 	table    *table // these are fixed
 	ctx      context.Context
@@ -107,14 +107,14 @@ func count(d asterisque.Direction, n *atomic.Int64) func(*asterisque.Session, as
 	}
 }
 
-// callAlong makes calls beside what else goes on, over sess.
+// callAlong makes calls beside the other traffic, over sess.
 func (s *stage) callAlong(sess *asterisque.Session) {
 	s.workers.Go(func() { s.calls.run(s.ctx, sess) })
 }
 
-// flood opens so many pipes, and then sends Blocks into them as fast as Send lets it, until the
-// stage or the session ends. Not before all are open: once the session is at its soft limit, Open
-// waits too.
+// flood opens the given number of pipes, and then sends Blocks into them as fast as Send accepts
+// them, until the stage or the session ends. It opens all of them first: once the session is at its
+// soft limit, Open blocks too.
 func (s *stage) flood(pipes int) error {
 	open := make([]*pipe.Pipe, pipes)
 	for i := range open {
@@ -163,8 +163,8 @@ func (s *stage) takeSlowly(ctx context.Context, p *pipe.Pipe, tick <-chan time.T
 // patience bounds what should come soon.
 const patience = 10 * time.Second
 
-// watch prints a row each beat: n of them, and more until one is printed after what is awaited has
-// come.
+// watch prints a row each beat: at least n of them, and until one is printed after the awaited
+// event.
 func (s *stage) watch(n int, awaited string, come func() bool) error {
 	tick := time.NewTicker(s.table.beat)
 	defer tick.Stop()
@@ -184,10 +184,10 @@ func (s *stage) watch(n int, awaited string, come func() bool) error {
 	return nil
 }
 
-// nothing is awaited by who wants rows only.
+// nothing is awaited by callers that only print rows.
 func nothing() bool { return true }
 
-// look returns what is to be seen now.
+// look returns the current figures.
 func (s *stage) look() row {
 	near, far := s.near.Stats(), s.far.Stats()
 	r := row{

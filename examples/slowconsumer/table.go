@@ -26,13 +26,13 @@ func (t *table) title(format string, args ...any) {
 	t.say("\n"+format, args...)
 }
 
-// head prints what the columns are.
+// head prints the names of the columns.
 func (t *table) head() {
 	t.say("\n%7s  %8s  %8s  %-20s  %-20s  %-12s  %5s  %6s  %6s  %8s",
 		"time", "sent", "taken", "sender holds", "consumer holds", "slowest pipe", "calls", "p50", "p99", "heap")
 }
 
-// row is one line: what there is at the moment, and what has happened since the last one.
+// row is one line: the current state, and the events since the last one.
 type row struct {
 	sent, taken      int64 // bytes of Blocks, from the beginning
 	sender, consumer held

@@ -16,8 +16,8 @@ const window = 512 << 10
 // pace is how long the slow consumer of this part ponders over a Block.
 const pace = 10 * time.Millisecond
 
-// showWindows lets a fast sender meet a slow consumer. The window of their pipe holds up the
-// sender, and nobody else.
+// showWindows runs a fast sender with a slow consumer. The window of their pipe blocks only that
+// sender.
 func showWindows(ctx context.Context, t *table, log *slog.Logger) error {
 	tick := time.NewTicker(pace)
 	defer tick.Stop()

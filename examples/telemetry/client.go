@@ -29,8 +29,8 @@ type client struct {
 	answers answers
 }
 
-// run sends until the time is up, and then waits for what is on its way. The first failure ends
-// everything.
+// run sends until the time is up, and then waits for calls and Blocks in flight. The first failure
+// ends everything.
 func (c *client) run(ctx context.Context, last time.Duration) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -93,7 +93,8 @@ func (c *client) post(p *pipe.Pipe) error {
 // way.
 const uploadBlock = 4 << 10
 
-// upload sends random bytes with what is left of the link. Writing waits while there is no room.
+// upload sends random bytes with the rest of the link's rate. Writing blocks while there is no
+// room.
 func (c *client) upload(ctx, until context.Context) error {
 	call, err := upload.Open(ctx, c.sess, struct{}{}, asterisque.WithPriority(low))
 	if err != nil {

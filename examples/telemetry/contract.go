@@ -21,7 +21,7 @@ var (
 	command = asterisque.Func[[]byte, []byte](3, "command")
 )
 
-// What goes first.
+// The priorities.
 const (
 	urgent = priority.Priority(100)
 	normal = priority.Normal

@@ -15,15 +15,14 @@ const piece = 1 << 10
 // slack is how late a timer may be without a loss of bandwidth.
 const slack = 5 * time.Millisecond
 
-// link is a connection on which what is written leaves at a certain rate. Reading is not slowed
-// down.
+// link is a connection with a limited rate for sending. Reading is not limited.
 type link struct {
 	net.Conn         // these are fixed
 	rate     float64 // bytes a second
 	closed   chan struct{}
 	once     sync.Once // closes closed
 
-	free time.Time // when all that was written will have left; belongs to whoever writes
+	free time.Time // the time when all written bytes will have left; belongs to the writer
 }
 
 // Write sends b in small pieces. It waits before each until the one before has left, or until
@@ -62,7 +61,7 @@ func (l *link) wait() bool {
 // busy notes that n bytes are leaving.
 func (l *link) busy(n int) {
 	if earliest := time.Now().Add(-slack); l.free.Before(earliest) {
-		l.free = earliest // time that nobody used is gone
+		l.free = earliest // unused time is lost
 	}
 	l.free = l.free.Add(time.Duration(float64(n) / l.rate * float64(time.Second)))
 }

@@ -1,9 +1,9 @@
-// Telemetry lets a sensor, an upload and urgent commands share one session over a link that is too
-// slow for all of them. The commands go first, the sensor's readings are thinned, and dropped when
-// they are too old, the upload gets the rest; and every reading that was left out is accounted for.
-// Both sides are in this process, with a throttled TCP connection between them.
+// Telemetry shares one session between a sensor, an upload and urgent commands, over a link that is
+// too slow for all of them. The commands go first, the sensor's readings are thinned, and dropped
+// when they are too old, the upload gets the rest; and every reading that was left out is accounted
+// for. Both sides are in this process, with a throttled TCP connection between them.
 //
-// Read contract.go first, then client.go and server.go; link.go is what throttles.
+// Read contract.go first, then client.go and server.go; link.go limits the rate.
 package main
 
 import (

@@ -55,7 +55,7 @@ func (a *answers) note(d time.Duration) {
 	a.all = append(a.all, d)
 }
 
-// since returns what was noted after the first n, the shortest first.
+// since returns the latencies recorded after the first n, in ascending order.
 func (a *answers) since(n int) latencies {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -93,13 +93,13 @@ type seen struct {
 	answered                     int
 }
 
-// head prints what the columns are.
+// head prints the names of the columns.
 func (r *report) head() {
 	fmt.Fprintf(r.out, "%6s | %-21s | %-9s | %-24s | %-9s | %s\n", "", "sensor, per second", "upload", "commands", "session", "dropped so far, and why")
 	fmt.Fprintf(r.out, "%6s | %10s %10s | %9s | %6s %8s %8s | %-9s |\n", "time", "delivered", "skipped", "MB/s", "done", "p50", "p99", "")
 }
 
-// print prints what has happened since the last line.
+// print prints the figures since the last line.
 func (r *report) print() {
 	now := seen{at: time.Since(r.begin), delivered: r.server.delivered.Load(), skipped: r.server.skipped.Load(), uploaded: r.server.uploaded.Load()}
 	took := r.client.answers.since(r.last.answered)

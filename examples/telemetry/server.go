@@ -13,7 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/stream"
 )
 
-// server counts what arrives.
+// server counts received readings and bytes.
 type server struct {
 	delivered, skipped atomic.Int64 // readings
 	uploaded           atomic.Int64 // bytes

@@ -93,7 +93,7 @@ func TestAttackBytesOfSessionsThatAreAway(t *testing.T) {
 	})
 }
 
-// What is sent again for a session is at a rate, however often its peer comes back.
+// Frames are sent again for a session at a limited rate, however often its peer comes back.
 func TestAttackResumesOneAfterTheOther(t *testing.T) {
 	testkit.SkipRace(t)
 	const size, seconds = 1 << 20, 10

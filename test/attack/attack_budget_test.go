@@ -115,7 +115,7 @@ func TestAboveHalfOfTheBudgetWindowsAreSmall(t *testing.T) {
 	})
 }
 
-// TestAttackManySessionsHaveOneTurn lets one peer with ten sessions and one with a single one wait
+// TestAttackManySessionsHaveOneTurn makes one peer with ten sessions and one with a single one wait
 // for the only worker.
 func TestAttackManySessionsHaveOneTurn(t *testing.T) {
 	for _, c := range []struct {
@@ -169,7 +169,7 @@ func TestAttackManySessionsHaveOneTurn(t *testing.T) {
 	}
 }
 
-// refusedHandshake returns what a peer is told that is not let in.
+// refusedHandshake returns the message to a peer that is not admitted.
 func refusedHandshake(t *testing.T, n *asterisque.Node, hello message.Sync) message.SessionClose {
 	t.Helper()
 	p := testkit.PipeTo(t, n)

@@ -16,8 +16,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/testkit"
 )
 
-// TestAttackAKeyHoldsUpNoOtherSession lets a repetition take the place of a call whose session
-// ends, with a key that blocks, or ends its goroutine. The session ends all the same.
+// TestAttackAKeyHoldsUpNoOtherSession makes a repetition take the place of a call after the end of
+// its session, with a key that blocks, or ends its goroutine. The session ends nevertheless.
 func TestAttackAKeyHoldsUpNoOtherSession(t *testing.T) {
 	for name, exits := range map[string]bool{"blocks": false, "exits": true} {
 		t.Run(name, func(t *testing.T) {

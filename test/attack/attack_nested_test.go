@@ -17,7 +17,7 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// TestAttackEachCallBackIsAnsweredWithACallWithinIt goes as deep as the other side lets it.
+// TestAttackEachCallBackIsAnsweredWithACallWithinIt nests calls as deep as the other side permits.
 func TestAttackEachCallBackIsAnsweredWithACallWithinIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode(asterisque.WithService(testkit.CallsBack()), asterisque.WithWorkers(asterisque.Workers{Session: 16}))
@@ -125,8 +125,8 @@ func TestAttackWorkersThatSleptDoNotStay(t *testing.T) {
 	})
 }
 
-// TestAttackACallWithinOneBehindEachCall lets a worker be lent to as many calls as it can: each of
-// them has a key of its own, and is waited for by a call within another one that is given up then.
+// TestAttackACallWithinOneBehindEachCall makes a worker be lent to the maximum number of calls:
+// each of them has a separate key, and a nested call waits for it and is then cancelled.
 func TestAttackACallWithinOneBehindEachCall(t *testing.T) {
 	for name, meta := range map[string]func(int) message.Meta{
 		"plain":   func(int) message.Meta { return message.Meta{} },
@@ -145,7 +145,7 @@ func TestAttackACallWithinOneBehindEachCall(t *testing.T) {
 				p, _ := testkit.RawTo(t, node, testkit.Hello())
 				p.Send(&message.Open{Pipe: 0, Function: 70})
 				back := p.Open()
-				var refused atomic.Int64 // of the calls that the others wait for
+				var refused atomic.Int64 // of the calls that the nested ones wait for
 				go func() {              // ends with the wire
 					for f, err := p.W.ReadFrame(message.MaxFrame); err == nil; f, err = p.W.ReadFrame(message.MaxFrame) {
 						if c, err := message.ParseClose(f); err == nil && c.Abort != nil && c.Abort.Code == codec.Overloaded && c.Pipe%4 == 0 {
@@ -153,7 +153,7 @@ func TestAttackACallWithinOneBehindEachCall(t *testing.T) {
 						}
 					}
 				}()
-				for round := range 2 { // what is over keeps no place
+				for round := range 2 { // a call that is over keeps no place
 					begin := round * 3 * most
 					for i := begin; i < begin+3*most; i++ {
 						at, params := 4*uint64(i)+4, fmt.Append(nil, i)
@@ -178,8 +178,8 @@ func TestAttackACallWithinOneBehindEachCall(t *testing.T) {
 	}
 }
 
-// TestParts_NestedOpenBesideOneGivenUp has a peer give up nested calls whose handlers go on, and
-// make the next ones in parts, as it may: they are not said to be more than was granted.
+// TestParts_NestedOpenBesideOneGivenUp uses a peer that cancels nested calls with handlers that
+// continue, and makes the next ones in parts, as it may: they do not exceed the granted room.
 func TestParts_NestedOpenBesideOneGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, leave := asterisque.NewService(), make(chan struct{})

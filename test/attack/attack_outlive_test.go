@@ -16,7 +16,7 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// TestAttackDurableCallsThatRunOnEndNoneOfOthers lets more of them run on than the node has room
+// TestAttackDurableCallsThatRunOnEndNoneOfOthers makes more of them continue than the node has room
 // for.
 func TestAttackDurableCallsThatRunOnEndNoneOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -42,8 +42,7 @@ func absurdHello(r *rand.Rand) message.Sync {
 	return h
 }
 
-// nonsense answers an Open, if that is one: with what may be said of its pipe, and more or less
-// never is.
+// nonsense answers an Open: with credits for its pipe, more and less than is ever sent.
 func nonsense(r *rand.Rand, frame []byte, own *uint64) (b []byte) {
 	if m, err := message.ParseBlock(frame); err == nil {
 		return testkit.Frames(message.Credit{Pipe: m.Pipe, Limit: anyOfThem(r)}, message.Allow{Pipe: m.Pipe, Total: anyOfThem(r)})
@@ -79,8 +78,8 @@ func nonsense(r *rand.Rand, frame []byte, own *uint64) (b []byte) {
 	return b
 }
 
-// TestAttackByAServerWithAbsurdNumbers dials servers that announce, grant and ask for whatever they
-// like.
+// TestAttackByAServerWithAbsurdNumbers dials servers that announce, grant and ask for arbitrary
+// numbers.
 func TestAttackByAServerWithAbsurdNumbers(t *testing.T) {
 	for seed := range uint64(testkit.Long(60, 3000)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

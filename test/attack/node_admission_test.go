@@ -170,8 +170,8 @@ func TestAttackSilentDials_BesideHonestOnes(t *testing.T) {
 	}
 }
 
-// honestDials makes 20 connections, one after the other, whose packets take 50 ms, and returns how
-// many became sessions that can call.
+// honestDials makes 20 connections, one after the other, with a delay of 50 ms, and returns how
+// many became working sessions.
 func honestDials(t *testing.T, from, to string) (in int) {
 	here := testkit.NewNode(t)
 	return attack.Honest(t, 20, 1, func() error {
@@ -247,7 +247,7 @@ func TestAttackHandshakesThatAreCompletedTogether(t *testing.T) {
 	require.Equal(t, 3, in)
 }
 
-// The old Wire is dead, and looks alive: it counts until its session goes on over another one.
+// The old Wire is dead, and seems alive: it counts until its session continues over another one.
 func TestASessionIsResumedAlsoWhereNoMoreAreAllowed(t *testing.T) {
 	for name, bound := range map[string]asterisque.Option{"of an address": asterisque.WithAdmission(asterisque.Admission{PerAddress: 1}), "of a node": asterisque.WithAdmission(asterisque.Admission{Sessions: 1})} {
 		t.Run(name, func(t *testing.T) {

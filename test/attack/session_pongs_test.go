@@ -18,8 +18,8 @@ import (
 )
 
 // rawOverNet connects a rawPeer to a node over a connection without a buffer, on which the node's
-// reader finds together what is written together. Every message of the node goes to the returned
-// channel.
+// reader finds frames together that were written together. Every message of the node goes to the
+// returned channel.
 func rawOverNet(t *testing.T, node *asterisque.Node) (c net.Conn, heard chan []byte) {
 	t.Helper()
 	here, there := net.Pipe()

@@ -24,7 +24,7 @@ func TestWatchesOfHealthLeaveTheOnlyWorkerToOthers(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := asterisque.NewHealth()
 				_, _, dialled, accepted := testkit.TwoNodes(t, healthy(h), asterisque.WithWorkers(workers))
-				for range 20 { // whoever goes gives the place back
+				for range 20 { // a call that ends releases its place
 					var watches []*watching
 					for range 4 {
 						w := watchHealth(t, dialled)

@@ -57,7 +57,7 @@ func TestAttackErrorsThatWaitHoldNoMoreThanIsSent(t *testing.T) {
 	}
 }
 
-// TestAttackWithDeepValuesIsRefused has calls of a few bytes whose decoding takes much stack.
+// TestAttackWithDeepValuesIsRefused makes calls of a few bytes that need much stack to decode.
 func TestAttackWithDeepValuesIsRefused(t *testing.T) {
 	var calls atomic.Int64
 	svc := asterisque.NewService()

@@ -13,8 +13,8 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// TestAnswersThatNobodyReadsAreBounded has a peer call and read nothing. What waits is what running
-// calls may hold, and the answers to what was let in before that.
+// TestAnswersThatNobodyReadsAreBounded uses a peer that calls and reads nothing. The queued answers
+// are those of running calls, up to their limit, and those of calls admitted before that.
 func TestAnswersThatNobodyReadsAreBounded(t *testing.T) {
 	const room, result = 1 << 20, 16 << 10
 	for name, c := range map[string]struct {

@@ -27,8 +27,8 @@ func intact(b []byte) bool {
 	return bytes.Equal(sum[:], want)
 }
 
-// TestBorrowedParamsAreTheHandlersUntilItReturns has many calls with parameters of all sizes run
-// beside each other, whose handlers and callers look at every byte.
+// TestBorrowedParamsAreTheHandlersUntilItReturns runs many concurrent calls with parameters of all
+// sizes. Their handlers and callers check every byte.
 func TestBorrowedParamsAreTheHandlersUntilItReturns(t *testing.T) {
 	check := func(params []byte) ([]byte, error) {
 		for range 3 {

@@ -66,8 +66,8 @@ func TestARepetitionThatRunsInstead(t *testing.T) {
 	}
 }
 
-// TestOfAnAnswerThatIsNotKeptOneRepetitionLearns, the last that came: the others would need it to
-// be kept, and are told that there was no room.
+// TestOfAnAnswerThatIsNotKeptOneRepetitionLearns: the last repetition gets the answer. Earlier ones
+// would need it to be kept, and fail because there was no room.
 func TestOfAnAnswerThatIsNotKeptOneRepetitionLearns(t *testing.T) {
 	for name, c := range map[string]struct {
 		size int
@@ -118,8 +118,8 @@ func countedOnce(ran *int) *asterisque.Service {
 	return svc
 }
 
-// TestADurableCallThatWasRefusedRunsWhenItIsRepeated has an interceptor refuse the first one and
-// whoever waits for it: they have not used the key.
+// TestADurableCallThatWasRefusedRunsWhenItIsRepeated uses an interceptor that refuses the first
+// call and those that wait for it: they have not used the key.
 func TestADurableCallThatWasRefusedRunsWhenItIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goOn, ran := make(chan struct{}), 0

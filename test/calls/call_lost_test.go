@@ -16,7 +16,7 @@ import (
 var manyLost = flag.Int("lost", 150, "how many calls of each kind TestWhateverEndsAHandlerGivesAllBack makes")
 
 // TestWhateverEndsAHandlerGivesAllBack ends handlers of every kind by a panic, a nil panic and
-// Goexit, while others wait for what they hold. Afterwards everything is back.
+// Goexit, while other calls wait for their resources. Afterwards all resources are released.
 func TestWhateverEndsAHandlerGivesAllBack(t *testing.T) {
 	ends := map[string]func(){"panics": func() { panic("x") }, "panics with nil": func() { panic(nil) }, "exits": runtime.Goexit}
 	for _, workers := range []int{1, 4} {
@@ -96,8 +96,7 @@ func playLost(t *testing.T, workers int, inline bool, end func()) {
 	})
 }
 
-// exitingError ends the goroutine that asks what it says, exitingTracer the one that tells it the
-// end.
+// exitingError ends the goroutine that calls Error, exitingTracer the one that reports the end.
 type exitingError struct{}
 
 func (exitingError) Error() string { runtime.Goexit(); return "" }

@@ -141,7 +141,7 @@ func TestAttackMetadataThatBreaksARuleCostsItsCallAlone(t *testing.T) {
 	}
 }
 
-// A nested call whose metadata is refused leaves its place to the next one.
+// A nested call with refused metadata leaves its place to the next one.
 func TestMetadataThatIsRefusedHoldsNoPlaceWithinCalls(t *testing.T) {
 	svc := testkit.CallsBackService()
 	tells.Handle(svc, func(ctx context.Context, _ string) (map[string]any, error) { return asterisque.MetadataOf(ctx), nil })

@@ -12,7 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/testkit"
 )
 
-// What a running call holds of metadata counts beside its parameters, until it is over.
+// Metadata of a running call counts beside its parameters, until the call is over.
 func TestMetadataOfARunningCallCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, started, _ := testkit.BlockService()
@@ -35,8 +35,8 @@ func TestMetadataOfARunningCallCounts(t *testing.T) {
 	})
 }
 
-// A repetition is known by its key, its function and its parameters: whatever else travels with it,
-// the call runs once, with what the first one had.
+// A repetition is identified by its key, its function and its parameters. With other metadata, the
+// call still runs once, with the metadata of the first one.
 func TestARepetitionWithOtherMetadataIsTheSameCall(t *testing.T) {
 	var n notes
 	svc := asterisque.NewService()
@@ -56,8 +56,8 @@ func TestARepetitionWithOtherMetadataIsTheSameCall(t *testing.T) {
 	require.Equal(t, []asterisque.Metadata{{"k": "first"}}, n.all())
 }
 
-// What goes beyond the largest message of the peer with its metadata is not sent, and not without
-// it either.
+// A call that exceeds the largest message of the peer with its metadata is not sent, and not
+// without it either.
 func TestMetadataCountsTowardsTheLargestMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := helloMetadata()
@@ -79,7 +79,7 @@ func TestMetadataCountsTowardsTheLargestMessage(t *testing.T) {
 	})
 }
 
-// A caller that gives up, or whose time is up, while metadata waits to be sent leaves nothing.
+// A caller that cancels, or reaches its deadline, while metadata waits to be sent leaves nothing.
 func TestMetadataOfACallThatIsGivenUpIsGoneWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := helloMetadata()

@@ -17,13 +17,13 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// tells is a function that answers with what travels with its call.
+// tells is a function that returns the metadata of its call.
 var tells = asterisque.Func[string, map[string]any](40, "tells")
 
-// asks is a function that calls tells back, as its parameters say.
+// asks is a function that calls tells back, as its parameters specify.
 var asks = asterisque.Func[string, map[string]any](41, "asks")
 
-// teller offers tells, its stream 42, and asks. Each tells as well what it was called with.
+// teller offers tells, its stream 42, and asks. Each also reports the metadata of its call.
 func teller(told func(asterisque.Metadata), opts ...asterisque.HandlerOption) *asterisque.Service {
 	svc := asterisque.NewService()
 	tells.Handle(svc, func(ctx context.Context, _ string) (map[string]any, error) {
@@ -149,7 +149,7 @@ func TestACallBackHasItsOwnMetadata(t *testing.T) {
 	}
 }
 
-// Whoever puts metadata into the context of a handler still calls back within that call.
+// A handler that puts metadata into its context still makes calls back nested in its call.
 func TestAContextWithMetadataIsStillThatOfItsHandler(t *testing.T) {
 	svc := asterisque.NewService()
 	outer := make(chan *asterisque.Session, 1)
@@ -239,7 +239,7 @@ func TestARepeatedCallKeepsItsMetadata(t *testing.T) {
 	})
 }
 
-// asked counts what is looked up in a context.
+// asked counts lookups in a context.
 type asked struct {
 	context.Context
 	n int

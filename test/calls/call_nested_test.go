@@ -143,8 +143,8 @@ func TestWithinOneCallBackCallsRunSideBySide(t *testing.T) {
 	})
 }
 
-// TestCallsWithinACallBackRunUpToTheirNumber: each is lent a worker, and beyond what was announced
-// they are refused.
+// TestCallsWithinACallBackRunUpToTheirNumber: each is lent a worker, and beyond the announced
+// number they are refused.
 func TestCallsWithinACallBackRunUpToTheirNumber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most = 256

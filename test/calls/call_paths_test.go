@@ -286,7 +286,7 @@ func TestNoWayToEndACallLeavesAnythingBehind(t *testing.T) {
 				defer p.there.Close()
 				p.dialled, p.accepted = asterisquetest.ConnectNodes(t, p.here, p.there)
 				c.run(p)
-				synctest.Wait() // before what runs may end by itself
+				synctest.Wait() // before a running call may end by itself
 				close(p.h.End)
 				p.wg.Wait()
 				synctest.Wait()
@@ -305,7 +305,7 @@ func (p *paths) wantUsable() {
 	ctx, cancel := context.WithTimeout(testkit.Background, time.Minute) // of the bubble
 	defer cancel()
 	for _, fn := range []asterisque.Function[string, string]{testkit.Held, gatedFn, keyedFn, bothFn, inlineFn} {
-		for range 6 { // more than any of them lets run at once
+		for range 6 { // more than any of them runs at once
 			_, err := fn.Call(ctx, again, "k")
 			require.NoError(p.t, err, fn.Name())
 		}

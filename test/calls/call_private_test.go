@@ -20,8 +20,8 @@ import (
 
 var errDatabase = errors.New("dial 10.1.2.3:5432: no route")
 
-// failsAs is a service whose functions, unary 30, stream 31 and one that aborts its pipe 32, fail
-// with err.
+// failsAs is a service with functions that fail with err: unary 30, stream 31, and 32, which aborts
+// its pipe.
 func failsAs(err error) *asterisque.Service {
 	svc := asterisque.NewService()
 	asterisque.Func[int, int](30, "unary").Handle(svc, func(context.Context, int) (int, error) { return 0, err })
@@ -150,8 +150,8 @@ func TestAPeerIsToldOnlyWhatWithAcceptDecided(t *testing.T) {
 	}
 }
 
-// TestACodeGetsThroughToAPeerThatTakesLittle sends errors whose message, detail or both are too
-// long for a peer that takes 1,024 bytes a message.
+// TestACodeGetsThroughToAPeerThatTakesLittle sends errors with a message, a detail or both that are
+// too long for a peer that accepts 1,024 bytes a message.
 func TestACodeGetsThroughToAPeerThatTakesLittle(t *testing.T) {
 	const takes = 1 << 10
 	long := strings.Repeat("ß", 3000)

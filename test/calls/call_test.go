@@ -269,7 +269,7 @@ func TestCallsWorkWithEveryValueCodec(t *testing.T) {
 }
 
 // TestCallsThatAreGivenUpWhileTheWireIsFullAreCanceledThere cancels many running calls whose Closes
-// have to wait, while their place is used for other calls.
+// have to wait, while their place is used for later calls.
 func TestCallsThatAreGivenUpWhileTheWireIsFullAreCanceledThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peer, s := testkit.StuckPeer(t)

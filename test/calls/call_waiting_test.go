@@ -34,7 +34,7 @@ func TestWhoWaitsInVainLearnsForWhat(t *testing.T) {
 		"room for a window here": {
 			[]asterisque.Option{asterisque.WithLimits(asterisque.Limits{Inbound: testkit.BytesOf(64<<10, 1<<20)})},
 			func(_ context.Context, s *asterisque.Session) (err error) {
-				for i := 0; err == nil; i++ { // who waits is the first to give up
+				for i := 0; err == nil; i++ { // the waiting call is the first to give up
 					ctx, cancel := context.WithTimeout(testkit.Background, time.Hour-time.Duration(i)*time.Minute)
 					defer cancel()
 					_, err = s.Open(ctx, 50, nil)

@@ -92,12 +92,12 @@ func TestAttackDecodingIsRefusedBeforeItAllocates(t *testing.T) {
 	}
 }
 
-// smallNode has 1 MiB for what runs, and messages of 128 KiB.
+// smallNode has 1 MiB for running calls, and messages of 128 KiB.
 func smallNode(opts ...asterisque.Option) []asterisque.Option {
 	return append(opts, asterisque.WithLimits(asterisque.Limits{Inbound: limits.Limits{Soft: limits.Amount{Bytes: 1 << 20}}}))
 }
 
-// stage runs handlers until it lets each of them go.
+// stage runs handlers until it releases each of them.
 type stage struct {
 	began chan int // the length of their list
 	leave chan struct{}
@@ -270,7 +270,7 @@ func TestACallThatIsTurnedBackGivesItsRoomBack(t *testing.T) {
 	require.Zero(t, accepted.Stats().Opens.Held)
 }
 
-// plainCBOR is a user's codec, which cannot tell what values become.
+// plainCBOR is a user's codec without a Weigher.
 type plainCBOR struct{ codec.Values }
 
 func TestACodecThatIsNoWeigherIsNotBounded(t *testing.T) {
@@ -332,8 +332,8 @@ func TestCallsThatAreWeighedAllocateNoMoreForIt(t *testing.T) {
 	require.LessOrEqual(t, allocs(bounded), allocs(free)+0.5)
 }
 
-// TestAttackDecodingWithinCallsIsRefusedBeyondTheRoom lets a peer call back, with what becomes more
-// than there is room for, although calls back wait for none.
+// TestAttackDecodingWithinCallsIsRefusedBeyondTheRoom uses a peer that calls back, with values that
+// exceed the room when decoded, although calls back wait for none.
 func TestAttackDecodingWithinCallsIsRefusedBeyondTheRoom(t *testing.T) {
 	const n, fit = 7 << 10, 2 // of 64 bytes each, of a room of 1 MiB
 	s := emptyStage()

@@ -50,7 +50,7 @@ func TestSpecificationHasTheKeysOfDescribe(t *testing.T) {
 	}
 }
 
-// described is a service that describes itself to whom it is granted.
+// described is a service that describes itself to peers with a grant.
 func described() *asterisque.Service {
 	svc := testkit.EchoService()
 	svc.Describe(asterisque.WithGrantOnly())

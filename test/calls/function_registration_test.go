@@ -15,7 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// line returns the place that is so many lines below that of its caller.
+// line returns the source position the given number of lines below its caller.
 func line(below int) string {
 	_, file, at, _ := runtime.Caller(1)
 	return fmt.Sprintf("%s:%d", file, at+below)
@@ -93,7 +93,7 @@ func TestAServiceDoesNotChangeWhileItIsServed(t *testing.T) {
 	svc := testkit.EchoService()
 	made := line(1)
 	there := asterisque.NewNode(asterisque.WithService(svc))
-	// nobody is served yet
+	// no session is served yet
 	testkit.Block.Handle(svc, func(_ context.Context, s string) (string, error) { return s, nil })
 	here := asterisque.NewNode()
 	t.Cleanup(func() { here.Close(); there.Close() })

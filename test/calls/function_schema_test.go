@@ -19,7 +19,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/testkit"
 )
 
-// namer makes schemas that say only what was asked for, except of channels.
+// namer makes schemas that only name the requested type, except for channels.
 type namer struct {
 	mu   sync.Mutex
 	made map[string]int // guarded by mu; how often

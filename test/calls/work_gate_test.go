@@ -124,8 +124,8 @@ func TestAPlaceAtAGateIsFreeOnlyWhenTheHandlerHasReturned(t *testing.T) {
 	})
 }
 
-// TestNoPlaceAtAGateIsLost lets calls meet in pairs: a gate for two that lets only one run would
-// end that.
+// TestNoPlaceAtAGateIsLost makes calls meet in pairs: a gate for two that runs only one at a time
+// would end that.
 func TestNoPlaceAtAGateIsLost(t *testing.T) {
 	svc := asterisque.NewService()
 	meet := make(chan struct{})
@@ -143,7 +143,7 @@ func TestNoPlaceAtAGateIsLost(t *testing.T) {
 	ctx, cancel := context.WithTimeout(testkit.Background, testkit.Patience)
 	defer cancel()
 	var left atomic.Int64
-	left.Store(10_000) // an even number, for all together: nobody remains alone
+	left.Store(10_000) // an even number, for all together: no call remains alone
 	var wg sync.WaitGroup
 	for range 2 {
 		s, _ := testkit.ConnectNodes(t, here, there)

@@ -248,9 +248,9 @@ func TestNestedCallsOfTheSameKeyRunAtOnce(t *testing.T) {
 	})
 }
 
-// TestKeysKeepTheirOrderWhateverHappens lets many callers of two sessions call with random keys and
-// priorities and give up at random. Every handler checks that it is alone with its key, and that of
-// the calls of one caller with one key none comes before an earlier one.
+// TestKeysKeepTheirOrderWhateverHappens runs many callers of two sessions with random keys and
+// priorities and random cancellation. Every handler checks that it is alone with its key, and that
+// of the calls of one caller with one key none comes before an earlier one.
 func TestKeysKeepTheirOrderWhateverHappens(t *testing.T) {
 	const keys, callers, each = 8, 32, 80
 	type visit struct{ Key, Caller, Number int }
@@ -266,7 +266,7 @@ func TestKeysKeepTheirOrderWhateverHappens(t *testing.T) {
 		if before := last[v.Key][v.Caller].Swap(int64(v.Number)); before >= int64(v.Number) {
 			t.Errorf("caller %d, key %d: call %d came after call %d", v.Caller, v.Key, v.Number, before)
 		}
-		if v.Number%5 == 0 { // long enough for others to give up meanwhile
+		if v.Number%5 == 0 { // long enough for cancellations meanwhile
 			_, err := testkit.Echo.Call(ctx, asterisque.SessionOf(ctx), "")
 			return v.Number, err
 		}
@@ -321,7 +321,7 @@ func TestKeysKeepTheirOrderWhateverHappens(t *testing.T) {
 	require.NotZero(t, ran.Load())
 	testkit.WantIdle(t, sessions...)
 	require.Eventually(t, func() bool { st := there.Stats(); return st.Busy == 0 && st.Crowded == 0 }, testkit.Patience, time.Millisecond)
-	for key := range keys { // none is held by anybody
+	for key := range keys { // no key is held
 		_, err := visitFn.Call(testkit.Background, sessions[0], visit{key, 0, each + 1})
 		require.NoError(t, err)
 	}

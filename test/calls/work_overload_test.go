@@ -122,8 +122,8 @@ func TestByDefaultNobodyIsRefused(t *testing.T) {
 	})
 }
 
-// TestACallThatOthersNeedIsNotRefused has a handler call back, whose answer needs a call to this
-// side, while too much waits here.
+// TestACallThatOthersNeedIsNotRefused uses a handler that calls back, with an answer that needs a
+// call to this side, while the queue here is too long.
 func TestACallThatOthersNeedIsNotRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := testkit.HoldService()

@@ -102,8 +102,8 @@ func TestNoMoreHandlersRunAtOnceThanANodeHasWorkers(t *testing.T) {
 	})
 }
 
-// TestSessionsTakeTurnsForTheWorkersOfTheirNode lets a session call that has little to ask, beside
-// one with thousands of calls that wait.
+// TestSessionsTakeTurnsForTheWorkersOfTheirNode makes a few calls on one session, beside another
+// session with thousands of waiting calls.
 func TestSessionsTakeTurnsForTheWorkersOfTheirNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := testkit.HoldService()

@@ -153,7 +153,7 @@ func TestWhatNothingCanBeMadeOfIsFinalForAPersistentConnection(t *testing.T) {
 	require.Nil(t, conn)
 }
 
-// TestOnlyARefusalThatSaysSoIsFinal has 50 agents whose server cannot decide for a moment.
+// TestOnlyARefusalThatSaysSoIsFinal uses 50 agents with a server that cannot decide for a moment.
 func TestOnlyARefusalThatSaysSoIsFinal(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -44,7 +44,7 @@ func (r *restartable) start() {
 	}()
 }
 
-// restart replaces the server in good order: the old one goes first.
+// restart replaces the server gracefully: the old one shuts down first.
 func (r *restartable) restart() {
 	ctx, cancel := context.WithTimeout(testkit.Background, testkit.Patience)
 	defer cancel()
@@ -78,7 +78,7 @@ func TestTenRestartsInGoodOrderFailNoCall(t *testing.T) {
 	callers.Wait()
 }
 
-// callersOn lets n goroutines call until stop is called. A call that fails fails the test.
+// callersOn makes n goroutines call until stop is called. A call that fails fails the test.
 func callersOn(t *testing.T, n int, call func() error) (callers *sync.WaitGroup, stop func()) {
 	callers = new(sync.WaitGroup)
 	var over atomic.Bool
@@ -258,8 +258,8 @@ func (h *herd) most() int {
 	return most
 }
 
-// TestCallsThatWereNotSentGoToTheNextSession has calls that wait for room at a peer whose wire is
-// lost.
+// TestCallsThatWereNotSentGoToTheNextSession makes calls wait for room at a peer with a wire that
+// is then lost.
 func TestCallsThatWereNotSentGoToTheNextSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var blocks atomic.Bool

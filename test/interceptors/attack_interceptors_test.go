@@ -31,7 +31,7 @@ func misbehave() error {
 	return nil
 }
 
-// mute is an error that does not say what it is.
+// mute is an error without a useful text.
 type mute struct{}
 
 func (mute) Error() string {

@@ -17,7 +17,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/testkit"
 )
 
-// bitwise is code around a pipe that flips all bits, so that nobody understands it who does not.
+// bitwise is code around a pipe that flips all bits, so that only a peer with the same code
+// understands it.
 func bitwise() piping.Around {
 	flip := func(b []byte) ([]byte, error) {
 		b = bytes.Clone(b)

@@ -260,7 +260,7 @@ func TestACallIsRepeatableOnlyIfNoAttemptMayHaveRun(t *testing.T) {
 	require.False(t, asterisque.Repeatable(err))
 }
 
-// TestAPipeThatNobodyGetsEnds is for whoever opens one, and does not return it.
+// TestAPipeThatNobodyGetsEnds covers interceptors that open a pipe, and do not return it.
 func TestAPipeThatNobodyGetsEnds(t *testing.T) {
 	dialled, accepted := testkit.Connect(t, testkit.SumService())
 	ended := make(chan error, 1)

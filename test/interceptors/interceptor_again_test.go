@@ -17,7 +17,7 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// again calls on until there are so many attempts, whatever comes of them.
+// again calls next for the given number of attempts, regardless of their outcome.
 func again(attempts int) asterisque.Interceptor {
 	return func(ctx context.Context, c *asterisque.Call, next asterisque.Next) (err error) {
 		for range attempts {
@@ -235,8 +235,8 @@ func isCode(err error, code asterisque.Code) bool {
 	return testkit.AsAbort(err, &a) && a.Code == code
 }
 
-// TestARefusalOfADurableCallIsItsAnswer is for interceptors that refuse with ErrUnavailable, on
-// either side, while nobody shuts anything down.
+// TestARefusalOfADurableCallIsItsAnswer covers interceptors that refuse with ErrUnavailable, on
+// either side, without a shutdown.
 func TestARefusalOfADurableCallIsItsAnswer(t *testing.T) {
 	refuses := func(_ context.Context, c *asterisque.Call, _ asterisque.Next) error {
 		return c.Refuse(asterisque.ErrUnavailable.Withf("maintenance"))

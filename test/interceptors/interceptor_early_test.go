@@ -77,7 +77,7 @@ func TestParametersOfAnInterceptorHaveTheBoundOfThoseThatCome(t *testing.T) {
 	lists.Handle(svc, func(_ context.Context, l [][]string) (int, error) { return len(l), nil })
 	for _, looks := range []bool{false, true} {
 		unpacks := func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
-			empty := strings.Repeat("\x80", 0xffff) // so many lists
+			empty := strings.Repeat("\x80", 0xffff) // 0xffff lists
 			c.SetRawParams(append([]byte("\x99\xff\xff"), empty...))
 			if looks {
 				require.Nil(t, c.Params())

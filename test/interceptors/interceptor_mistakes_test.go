@@ -38,8 +38,8 @@ func TestNothingIsCarriedOutAfterTheEndOfACall(t *testing.T) {
 	}
 }
 
-// TestACallEndsWhenWhatItStillCarriesOutHasReturned lets an interceptor return while it calls on,
-// on another goroutine.
+// TestACallEndsWhenWhatItStillCarriesOutHasReturned uses an interceptor that returns while it makes
+// a call on another goroutine.
 func TestACallEndsWhenWhatItStillCarriesOutHasReturned(t *testing.T) {
 	svc, h := testkit.HoldService()
 	early := func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {

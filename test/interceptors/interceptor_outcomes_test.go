@@ -84,8 +84,8 @@ func (r *recorder) served(ctx context.Context, c *asterisque.Call, next asterisq
 	return next(context.WithValue(ctx, spanKey{}, string(c.Trace())), c)
 }
 
-// take returns what was noted since the last time, sorted, and fails if a done is still to come, or
-// came twice.
+// take returns the events recorded since the last call, sorted, and fails if a done is still
+// missing, or came twice.
 func (r *recorder) take(t *testing.T) []string {
 	t.Helper()
 	r.mu.Lock()
@@ -227,8 +227,8 @@ func TestATraceContextTravelsUpToItsLimit(t *testing.T) {
 	}
 }
 
-// TestWhatFollowsTheEndOfACallHoldsUpNoOther blocks everything of the application's that is told of
-// the end of a call.
+// TestWhatFollowsTheEndOfACallHoldsUpNoOther blocks every callback of the application for the end
+// of a call.
 func TestWhatFollowsTheEndOfACallHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := testkit.HoldService()

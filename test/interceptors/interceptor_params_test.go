@@ -13,8 +13,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/testkit"
 )
 
-// TestWhatAnInterceptorLooksAtStaysUntilTheEndOfTheCall has calls of every size whose parameters
-// are in memory that is used again, or lent, or part of the call, or were decoded for a key.
+// TestWhatAnInterceptorLooksAtStaysUntilTheEndOfTheCall makes calls of every size with parameters
+// in memory that is reused, or lent, or part of the call, or were decoded for a key.
 func TestWhatAnInterceptorLooksAtStaysUntilTheEndOfTheCall(t *testing.T) {
 	options := map[string][]asterisque.HandlerOption{
 		"plain":    nil,

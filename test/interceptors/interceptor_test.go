@@ -35,7 +35,7 @@ func (t *trail) take() string {
 	return strings.Join(t.steps, " ")
 }
 
-// around notes what goes in and out through it.
+// around records the calls that pass it.
 func (t *trail) around(name string) asterisque.Interceptor {
 	return func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 		t.note(name + ">")
@@ -169,7 +169,7 @@ func TestAnInterceptorMayChangeWhatACallCarries(t *testing.T) {
 	cases := []struct {
 		what string
 		do   intercepts
-		want int // what comes of work(5), which adds 1; 0: an error
+		want int // result of work(5), which adds 1; 0: an error
 		err  error
 	}{
 		{"nothing", testkit.Passes, 6, nil},

@@ -66,8 +66,8 @@ func urgent(b *testing.B, s *asterisque.Session, streams, calls int, every time.
 }
 
 // BenchmarkUrgentOverSlowLink is the same beside sixteen bulk streams, over a link of 10 Mbit/s
-// behind a socket buffer of 1 MiB. What waits there can no longer be overtaken; on Linux the wire
-// bounds it.
+// behind a socket buffer of 1 MiB. Urgent frames can no longer overtake frames queued there; on
+// Linux the wire bounds that queue.
 func BenchmarkUrgentOverSlowLink(b *testing.B) {
 	svc := testkit.EchoService()
 	svc.Handle(1, "sink", testkit.Discard)
@@ -81,8 +81,8 @@ func BenchmarkUrgentOverSlowLink(b *testing.B) {
 	}
 }
 
-// slowLink returns two ends of a connection. What near writes goes through a socket whose send
-// buffer has so many bytes, and then passes at so many bytes a second.
+// slowLink returns two ends of a connection. Bytes from near pass a socket with a send buffer of
+// the given size, and then a link of the given rate in bytes a second.
 func slowLink(b *testing.B, rate float64, buffer int) (near, far net.Conn) {
 	near, in := testkit.TCPPair(b)
 	out, far := testkit.TCPPair(b)

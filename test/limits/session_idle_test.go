@@ -14,7 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/weightest"
 )
 
-// idlePairs returns so many sessions over wires within the program, dialled sides first.
+// idlePairs returns n sessions over wires within the program, dialling nodes first.
 func idlePairs(t testing.TB, n int, opts ...asterisque.Option) (here, there *asterisque.Node) {
 	here, there = asterisque.NewNode(opts...), asterisque.NewNode(opts...)
 	t.Cleanup(func() { here.Close(); there.Close() })
@@ -69,7 +69,7 @@ func TestTenThousandIdleSessionsCostNothing(t *testing.T) {
 		here, there := idlePairs(t, pairs, asterisque.WithTimeouts(asterisque.Timeouts{Ping: interval, Silence: 10 * time.Minute}))
 		weightest.Heap() // collected
 		begin, used := time.Now(), testkit.CPUTime(t)
-		<-time.After(max(10*time.Second, 2*interval)) // what is measured
+		<-time.After(max(10*time.Second, 2*interval)) // measured time
 		took := time.Since(begin)
 		t.Logf("%d pairs, ping interval %v: %.2f %% of a core over %v", pairs, interval, 100*float64(testkit.CPUTime(t)-used)/float64(took), took.Round(time.Second))
 		here.Close()
@@ -86,7 +86,7 @@ func BenchmarkIdleSessions(b *testing.B) {
 	b.ResetTimer()
 	begin, used := time.Now(), testkit.CPUTime(b)
 	for range b.N {
-		<-time.After(time.Second) // what is measured
+		<-time.After(time.Second) // measured time
 	}
 	b.ReportMetric(100*float64(testkit.CPUTime(b)-used)/float64(time.Since(begin)), "%core")
 	b.ReportMetric(0, "ns/op")

@@ -36,7 +36,7 @@ func latencies(t testing.TB, n int, call func() error, ticks ...<-chan time.Time
 }
 
 // BenchmarkStuckReader compares the latency of 64-byte calls on a session with and without a pipe
-// whose reader never reads, and reports what that pipe holds.
+// with a reader that never reads, and reports the memory that this pipe holds.
 func BenchmarkStuckReader(b *testing.B) {
 	svc := testkit.EchoService()
 	svc.Handle(50, "stream", testkit.WaitForContext)
@@ -127,9 +127,9 @@ func streamShares(t testing.TB) (shares []float64) {
 	return shares
 }
 
-// flood has a peer send calls as fast as it can, for some time, to a handler that takes a
+// flood makes a peer send calls as fast as it can, for some time, to a handler that takes a
 // millisecond for each. It returns how many calls per second are handled without and with the
-// flood, and what waits on either side.
+// flood, and the queues on either side.
 func flood(t testing.TB, limit limits.Limits, opens int, length time.Duration) (capacity, goodput float64, inbound, outbound int) {
 	const workers = 8
 	var handled atomic.Int64
@@ -146,7 +146,7 @@ func flood(t testing.TB, limit limits.Limits, opens int, length time.Duration) (
 
 	rate := func(d time.Duration) float64 {
 		begin, count := time.Now(), handled.Load()
-		<-time.After(d) // what is measured
+		<-time.After(d) // measured time
 		return float64(handled.Load()-count) / time.Since(begin).Seconds()
 	}
 	offer := func(callers int, call func(context.Context)) (stop func()) {

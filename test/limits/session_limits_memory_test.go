@@ -48,8 +48,8 @@ const (
 	fullSay               // sends Blocks until there is no more room
 )
 
-// fullService is what both sides offer. Nothing goes on before end is closed, and what answers
-// before go is.
+// fullService is the service of both sides. Its functions block until end is closed, and its
+// answering functions until go_ is.
 func fullService(data []byte, go_, end <-chan struct{}) *asterisque.Service {
 	svc := asterisque.NewService()
 	sleep := func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) {
@@ -120,8 +120,8 @@ func (f *full) stream(n, function int) {
 	}
 }
 
-// TestASessionAtAllItsLimitsHoldsNoMoreThanThePageSays has two programs that ask each other for
-// more than there is room for, in every way there is, and whose peers then do not read.
+// TestASessionAtAllItsLimitsHoldsNoMoreThanThePageSays uses two programs that ask each other for
+// more than there is room for, in every possible way, with peers that then do not read.
 func TestASessionAtAllItsLimitsHoldsNoMoreThanThePageSays(t *testing.T) {
 	page, err := os.ReadFile("../../docs/limits.md")
 	require.NoError(t, err)
@@ -132,7 +132,7 @@ func TestASessionAtAllItsLimitsHoldsNoMoreThanThePageSays(t *testing.T) {
 	synctest.Test(t, atAllLimits)
 }
 
-// atAllLimits lets two sessions reach all their limits.
+// atAllLimits makes two sessions reach all their limits.
 func atAllLimits(t *testing.T) {
 	const sleepers, streams, answerers, largest, answer = 6, 16, 40, 900 << 10, 64 << 10
 	b := bounds{inbound: 8 << 20, outbound: 1 << 20, message: 1 << 20, answers: answerers * answer}

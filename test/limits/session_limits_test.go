@@ -131,7 +131,7 @@ func TestAPeerThatFloodsRegardlessIsHeldUpByItsTransport(t *testing.T) {
 	}
 }
 
-// reading makes a Reader of a Wire, to discard what it has.
+// reading makes a Reader of a Wire, to discard its content.
 type reading struct{ wire.Wire }
 
 func (r reading) Read([]byte) (int, error) { _, err := r.ReadFrame(1 << 20); return 0, err }

@@ -105,7 +105,7 @@ func TestWhatIsNotLoggedCostsNothing(t *testing.T) {
 	require.ErrorContains(t, err, "WithLogger: the logger is nil")
 }
 
-// TestAttackLogsStaySmall lets peers say what is logged, as often and at such length as they can.
+// TestAttackLogsStaySmall uses peers that provoke log lines, as many and as long as they can.
 func TestAttackLogsStaySmall(t *testing.T) {
 	goodbye := func(size int) []byte {
 		frame, err := cbor.Marshal([]any{0, 7, 1, strings.Repeat("\x01", size)})

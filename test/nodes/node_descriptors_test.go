@@ -23,7 +23,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// crowded is a Listener in a process whose descriptors are used up until a time.
+// crowded is a Listener in a process without free descriptors until a time.
 type crowded struct {
 	until  time.Time
 	calls  int
@@ -35,7 +35,7 @@ func (l *crowded) Accept() (wire.Wire, error) {
 	l.calls++
 	switch {
 	case l.calls > 10_000:
-		return nil, net.ErrClosed // a busy loop would go on for ever
+		return nil, net.ErrClosed // a busy loop would never end
 	case time.Now().Before(l.until):
 		return nil, fmt.Errorf("wire: accept: %w", syscall.EMFILE)
 	}
@@ -82,8 +82,8 @@ func TestServe_GoesOnWhenDescriptorsAreFreeAgain(t *testing.T) {
 	}
 }
 
-// TestServe_DescriptorsUsedUp lets this process have no descriptor but one, which is that of
-// somebody outside.
+// TestServe_DescriptorsUsedUp leaves this process a single descriptor, which is that of a
+// connection from outside.
 func TestServe_DescriptorsUsedUp(t *testing.T) {
 	failed := make(chan struct{}, 1000)
 	log := slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
@@ -92,7 +92,7 @@ func TestServe_DescriptorsUsedUp(t *testing.T) {
 		}
 		return a
 	}}))
-	// nobody inside depends on how fast this machine is
+	// independent of the speed of this machine
 	patient := asterisque.WithTimeouts(asterisque.Timeouts{Handshake: 5 * time.Minute})
 	url := testkit.Serve(t, testkit.NewNode(t, asterisque.WithService(testkit.EchoService()), asterisque.WithLogger(log), patient))
 	here := testkit.NewNode(t, patient)

@@ -170,7 +170,8 @@ func TestTheContextEndsAHandshake(t *testing.T) {
 	})
 }
 
-// TestAPeerThatSaysNothingCostsLittle measures the heap of connections whose handshake never comes.
+// TestAPeerThatSaysNothingCostsLittle measures the heap of connections that never send their
+// handshake.
 func TestAPeerThatSaysNothingCostsLittle(t *testing.T) {
 	const peers, most = 200, 16 << 10
 	node := asterisque.NewNode()

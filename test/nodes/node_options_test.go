@@ -18,7 +18,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// unfitting are options whose values do not fit, by what is said of them.
+// unfitting are options with invalid values, by their error texts.
 func unfitting() map[string]asterisque.Option {
 	unfitting := map[string]asterisque.Option{
 		"option 1 of 1 is nil":                                                             nil,

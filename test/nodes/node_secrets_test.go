@@ -20,7 +20,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// talkative is a Transport and a Listener whose errors have all that they were given.
+// talkative is a Transport and a Listener that repeat all their arguments in errors.
 type talkative struct {
 	raw   string // of a Listener
 	err   error  // of Accept

@@ -31,7 +31,7 @@ func partsOf(m interface{ AppendTo([]byte) []byte }, size int) (parts []*message
 	return parts
 }
 
-// waitsForever is a service whose function 1 takes Blocks, and waits for the end of its call.
+// waitsForever is a service with a function 1 that takes Blocks, and waits for the end of its call.
 func waitsForever() asterisque.Option {
 	svc := asterisque.NewService()
 	svc.Handle(1, "waits", func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) { <-ctx.Done(); return nil, ctx.Err() })
@@ -76,7 +76,7 @@ func TestAttackWithPartsThatBreakARule(t *testing.T) {
 	}
 }
 
-// TestAttackWithBeginningsOfOpens begins as many as it can: what is unfinished has room, or is
+// TestAttackWithBeginningsOfOpens begins as many as it can: an unfinished one has room, or is
 // refused when it begins.
 func TestAttackWithBeginningsOfOpens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestAttackWithBeginningsOfOpens(t *testing.T) {
 		require.Positive(t, n)
 		require.Equal(t, opens-n, s.Stats().Receiving>>20)
 		attack.Bounded(t, "bytes of parameters that have begun to come, of the room for Opens and nested ones", s.Stats().Receiving, int(reply.Opens+reply.NestedRoom))
-		time.Sleep(10 * time.Second) // until somebody has looked
+		time.Sleep(10 * time.Second) // until the check has run
 		require.Greater(t, node.Stats().Held, s.Stats().Receiving)
 		for i := range uint64(opens) {
 			p.Send(&message.Part{Pipe: 2 * i, GivenUp: true})
@@ -236,8 +236,8 @@ func TestParts_OpenEndedByItsCalleeCostsNothing(t *testing.T) {
 	}
 }
 
-// TestAttackWithOpensThatBeginAndEnd begins Opens and ends them, in each way that the peer has. Of
-// none of them anything is kept.
+// TestAttackWithOpensThatBeginAndEnd begins Opens and ends them, in each way that the peer has.
+// None of them leaves anything behind.
 func TestAttackWithOpensThatBeginAndEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReceivedRig(t, false)

@@ -20,9 +20,9 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// nodesCall makes a call whose Open has parts, until its end.
+// nodesCall makes a call with an Open in parts, until its end.
 type nodesCall struct {
-	again bool // it goes on to another server, or comes back to its session
+	again bool // it continues at another server, or comes back to its session
 	back  bool // the server makes it
 
 	blocks bool // its parts are those of Blocks, and not of the Open
@@ -118,11 +118,11 @@ type nodesEnd struct {
 	do      func(n *testkit.PartedNodes, cancel context.CancelFunc)
 	last    func() // happens to the writer of the next part
 	resumes bool   // sessions do
-	drains  bool   // calls that have not run say so, and go on elsewhere
+	drains  bool   // calls that have not run report that, and continue elsewhere
 	nothing bool   // no call fails
 	cancels bool
 	unknown bool // what the call comes to
-	here    bool // this side drains its sessions: running calls go on, and new ones are refused
+	here    bool // this side drains its sessions: running calls continue, and new ones are refused
 }
 
 var nodesEnds = map[string]nodesEnd{
@@ -200,9 +200,9 @@ func pauseAll(n *asterisque.Node) {
 	}
 }
 
-// TestParts_CallBetweenNodes lets things happen to calls of all kinds when so many parts of their
-// Opens have crossed. A call that has not run says so wherever that can be known, and none does
-// that has run; where another server takes over, no call fails.
+// TestParts_CallBetweenNodes applies events to calls of all kinds after each number of parts of
+// their Opens. A call that has not run reports that wherever it can be known, and a call that has
+// run never does; if another server takes over, no call fails.
 func TestParts_CallBetweenNodes(t *testing.T) {
 	n := 0
 	for _, kind := range slices.Sorted(maps.Keys(nodesCalls)) {
@@ -224,8 +224,8 @@ func TestParts_CallBetweenNodes(t *testing.T) {
 	}
 }
 
-// TestParts_TwoEndsAtOnce lets each two of these things happen to a call of each kind, one right
-// after the other. Without -soak it tries one combination of 61, and with the race detector fewer.
+// TestParts_TwoEndsAtOnce applies each pair of these events to a call of each kind, one right after
+// the other. Without -soak it tries one combination of 61, and with the race detector fewer.
 func TestParts_TwoEndsAtOnce(t *testing.T) {
 	kinds, ends := slices.Sorted(maps.Keys(nodesCalls)), slices.Sorted(maps.Keys(nodesEnds))
 	n, every := 0, 61
@@ -256,8 +256,8 @@ func TestParts_TwoEndsAtOnce(t *testing.T) {
 	}
 }
 
-// then lets another end follow at once. What becomes of the call is not known then, but for what
-// holds of every call.
+// then applies another end at once. The outcome of the call is then unknown, except for the rules
+// of every call.
 func (e nodesEnd) then(other nodesEnd) nodesEnd {
 	last := e.last
 	if last == nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// partedRig is a session whose peer the test plays. The wire holds nothing: a session has written
-// the part that the peer reads next, or is writing it, and nothing behind that.
+// partedRig is a session with the test as its peer. The wire holds nothing: a session has written
+// the part that the peer reads next, or is writing it, and no frame behind that.
 type partedRig struct {
 	t     *testing.T
 	p     *testkit.RawPeer
@@ -28,7 +28,7 @@ type partedRig struct {
 	node  *asterisque.Node
 	s     *asterisque.Session
 
-	other *pipe.Pipe // a stream that goes on beside all
+	other *pipe.Pipe // a stream that continues beside all
 	plug  chan error // the outcome of a call that leaves before the message in parts
 	pipe  uint64     // of the message in parts; known when a part was read
 	parts int        // of the message, that were read
@@ -167,7 +167,7 @@ func (r *partedRig) outcome(of <-chan error) error {
 	}
 }
 
-// partedCall is a kind of call whose Open has four parts.
+// partedCall is a kind of call with an Open of four parts.
 type partedCall struct {
 	stream bool
 	made   func(ctx context.Context, s *asterisque.Session) error // until its end
@@ -278,8 +278,8 @@ func (r *partedRig) exceedHard() {
 }
 
 // TestParts_OpenThatEndsBetweenParts ends each kind of call in each way at each point of its Open:
-// before the peer has read anything, and when it has read so many parts. The call ends with the
-// error that its caller can act on, nothing of it stays behind, and the session goes on.
+// before the peer has read a frame, and after each number of parts. The call ends with the error
+// that its caller can act on, nothing of it stays behind, and the session continues.
 func TestParts_OpenThatEndsBetweenParts(t *testing.T) {
 	n := 0
 	for _, dials := range []bool{true, false} {
@@ -322,8 +322,8 @@ func (r *partedRig) endOpen(call partedCall, e partedEnd, read int) {
 	}
 }
 
-// end lets made send a message in parts, and does e when so many parts were read. It returns how
-// many had left then, and the outcome of made. The session must have ended, or go on.
+// end makes made send a message in parts, and applies e after the given number of parts. It returns
+// how many had left then, and the outcome of made. The session must have ended, or continue.
 func (r *partedRig) end(made func(context.Context, *asterisque.Session) error, e partedEnd, read int) (departed int, err error) {
 	t := r.t
 	r.stuff()

@@ -23,7 +23,7 @@ import (
 // receivedParts is a message of three parts that a node receives.
 type receivedParts struct {
 	open   bool
-	stream bool // there is a pipe, whose application may end it
+	stream bool // there is a pipe, and its application may end it
 	close  bool
 	none   bool // nothing waits for the application
 	// begin prepares the pipe, and returns the parts and, if the node has made the call, its
@@ -31,7 +31,7 @@ type receivedParts struct {
 	begin func(r *receivedRig) (parts []*message.Part, outcome <-chan error)
 }
 
-// receivedRig is a session whose peer sends a message in parts.
+// receivedRig is a session with a peer that sends a message in parts.
 type receivedRig struct {
 	*partedRig
 	end  chan func()        // what the handler does; it returns if that does
@@ -90,7 +90,7 @@ func (r *receivedRig) listen() {
 	}()
 }
 
-// calls lets the node make a call, and returns its pipe and its outcome.
+// calls makes the node call, and returns its pipe and its outcome.
 func (r *receivedRig) calls(call func(ctx context.Context) error) (id uint64, outcome <-chan error) {
 	done := make(chan error, 1)
 	go func() { done <- call(r.ctx) }()
@@ -153,7 +153,7 @@ func openAndWait(r *receivedRig) func(ctx context.Context) error {
 type receivedEnd struct {
 	do    func(r *receivedRig, m receivedParts, id uint64)
 	over  bool // the session ends
-	goes  bool // the message goes on, and arrives
+	goes  bool // the message continues, and arrives
 	last  bool // no part may follow
 	drain bool // the session ends when nothing runs any more
 
@@ -199,9 +199,9 @@ var receivedEnds = map[string]receivedEnd{
 	}},
 }
 
-// TestParts_MessageThatEndsAsItArrives ends each message that arrives in parts in each way, when so
-// many of its three parts have come. Nothing of it is kept, and an Open that was refused, canceled
-// or lost has not run.
+// TestParts_MessageThatEndsAsItArrives ends each message that arrives in parts in each way, after
+// each number of its three parts. Nothing of it is kept, and an Open that was refused, canceled or
+// lost has not run.
 func TestParts_MessageThatEndsAsItArrives(t *testing.T) {
 	for _, dials := range []bool{true, false} {
 		for _, name := range slices.Sorted(maps.Keys(receivedMessages)) {
@@ -247,7 +247,7 @@ func (r *receivedRig) play(m receivedParts, e receivedEnd, came int) {
 		require.ErrorIs(t, refusal.Abort, codec.ErrUnavailable)
 		require.Equal(t, codec.Refused, refusal.Abort.Ran)
 	}
-	for _, p := range all[came:] { // late, or what goes on
+	for _, p := range all[came:] { // late, or the rest
 		if !e.last {
 			r.say(p)
 		}

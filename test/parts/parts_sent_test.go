@@ -44,7 +44,7 @@ func partedService() (svc *asterisque.Service, done chan error) {
 	return svc, done
 }
 
-// answered lets the peer make a call whose answer, or Block, has parts.
+// answered makes the peer call, with an answer, or Block, in parts.
 func answered(function uint16) partedMessage {
 	return partedMessage{called: true, made: func(r *partedRig) func(context.Context, *asterisque.Session) error {
 		return func(context.Context, *asterisque.Session) error {
@@ -54,7 +54,7 @@ func answered(function uint16) partedMessage {
 	}}
 }
 
-// sent opens a stream before anything else, and lets f send on it.
+// sent opens a stream before anything else, and makes f send on it.
 func sent(f func(ctx context.Context, p *pipe.Pipe) error) partedMessage {
 	return partedMessage{made: func(r *partedRig) func(context.Context, *asterisque.Session) error {
 		life, end := context.WithCancel(testkit.Background)

@@ -16,9 +16,9 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// FuzzSession plays a peer that does anything: data is a program of messages, most of them
-// plausible. Whatever it says, the session lives on or ends with an Abort, never panics, counts
-// nothing that is not there, and leaves no goroutine behind, which synctest checks.
+// FuzzSession plays an arbitrary peer: data is a program of messages, most of them plausible. In
+// every case, the session continues or ends with an Abort, never panics, counts nothing that does
+// not exist, and leaves no goroutine behind, which synctest checks.
 func FuzzSession(f *testing.F) {
 	f.Add([]byte{0, 0, 10, 1, 0, 5, 2, 0, 1, 3, 0, 0})
 	f.Add([]byte{0, 2, 50, 1, 2, 200, 1, 2, 100, 2, 2, 0, 3, 2, 1})

@@ -22,7 +22,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// restarted is a server that is replaced again and again, and counts what runs.
+// restarted is a server that is replaced repeatedly, and counts its calls.
 type restarted struct {
 	t    *testing.T
 	ran  sync.Map // of the numbers of calls
@@ -60,7 +60,7 @@ func (r *restarted) dial(ctx context.Context) (wire.Wire, error) {
 	return wire.Dial(ctx, url, wire.Options{})
 }
 
-// call makes one call with so many bytes of parameters, and returns its number.
+// call makes one call with size bytes of parameters, and returns its number.
 func (r *restarted) call(on asterisque.Caller, size int, stream bool) (n uint64, err error) {
 	n = r.made.Add(1)
 	params := make([]byte, max(size, 8))
@@ -77,9 +77,9 @@ func (r *restarted) call(on asterisque.Caller, size int, stream bool) (n uint64,
 	return n, err
 }
 
-// TestShutdown_CallsOfAnySizeAcrossRestarts replaces a server in good order while calls of all
-// sizes are made: those that have not run say so. On a Connection and a Pool no unary one fails,
-// and no stream that has run.
+// TestShutdown_CallsOfAnySizeAcrossRestarts gracefully replaces a server while calls of all sizes
+// are made: those that have not run report that. On a Connection and a Pool no unary one fails, and
+// no stream that has run.
 func TestShutdown_CallsOfAnySizeAcrossRestarts(t *testing.T) {
 	restarts := testkit.Long(4, 10)
 	r := &restarted{t: t}

@@ -124,8 +124,7 @@ func TestAPeerThatHasToWaitTooLongKeepsItsSession(t *testing.T) {
 	})
 }
 
-// TestARefusalThatMayPassLeavesTheSession has an application that cannot say whether it lets the
-// peer in.
+// TestARefusalThatMayPassLeavesTheSession uses an application that cannot decide about the peer.
 func TestARefusalThatMayPassLeavesTheSession(t *testing.T) {
 	for name, refuse := range map[string]func(k *testkit.Doorkeeper){
 		"the database does not answer": func(k *testkit.Doorkeeper) { k.Grants(nil, testkit.ErrBroken) },
@@ -162,7 +161,7 @@ func TestARefusalThatMayPassLeavesTheSession(t *testing.T) {
 	}
 }
 
-// slowRepository is a Repository whose Put does not return for a while once it is told to.
+// slowRepository is a Repository with a Put that blocks while slow is set.
 type slowRepository struct {
 	asterisque.Repository
 	slow atomic.Bool
@@ -256,7 +255,7 @@ func TestAttackAWireThatBreaksWhileItsSessionGoesOn(t *testing.T) {
 	}
 }
 
-// panickingWire panics when it is asked who can read it.
+// panickingWire panics in its method Private.
 type panickingWire struct{ wire.Wire }
 
 func (panickingWire) Private() bool { panic("broken") }

@@ -27,7 +27,7 @@ type replicas struct {
 	urls    []string
 
 	mu    sync.Mutex
-	next  int   // who gets the next connection; guarded by mu, as fail
+	next  int   // replica of the next connection; guarded by mu, as fail
 	fail  error // what reaching another replica fails with
 	asked atomic.Int64
 }
@@ -68,7 +68,7 @@ func (rs *replicas) elsewhere(_ context.Context, r asterisque.SessionRecord, _ a
 	return a, nil
 }
 
-// lead lets connections reach a replica from now on.
+// lead directs new connections to a replica.
 func (rs *replicas) lead(i int) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -109,7 +109,7 @@ func (rs *replicas) connect(t *testing.T) (*asterisque.Connection, *testkit.Cutt
 
 var whoServes = asterisque.Func[string, string](1, "who serves")
 
-// namedService tells which node runs a call, and holds those that ask for it.
+// namedService returns the name of the node that runs a call, and holds the calls that ask for it.
 func namedService(held chan string) *asterisque.Service {
 	svc := asterisque.NewService()
 	whoServes.Handle(svc, func(ctx context.Context, how string) (string, error) {

@@ -14,8 +14,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/testkit"
 )
 
-// heldRepository is a Repository that tells of each Put, and waits for goOn before it stores
-// something. It counts what it has.
+// heldRepository is a Repository that reports each Put, and waits for goOn before it stores
+// something. It counts its records.
 type heldRepository struct {
 	asterisque.Repository
 	puts chan asterisque.SessionID

@@ -51,7 +51,7 @@ func BenchmarkResume(b *testing.B) {
 			turn(without, calls)
 			var on, off time.Duration
 			b.ResetTimer()
-			for range b.N { // each operation is so many calls on both
+			for range b.N { // each operation is a number of calls on both
 				on += turn(with, calls)
 				off += turn(without, calls)
 			}

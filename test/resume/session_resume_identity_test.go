@@ -70,7 +70,7 @@ func TestWhoIsLetInNoMoreHasNoSessionEither(t *testing.T) {
 	}
 }
 
-// What does not fit begins a new session, and the old one goes on over the wire that it has.
+// A mismatch begins a new session, and the old one continues over its wire.
 func TestAResumeThatDoesNotFitLeavesTheOldWireAlone(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -160,7 +160,7 @@ func TestASecretIsGoodForOneResume(t *testing.T) {
 	}
 }
 
-// exposedWire is a Wire whose frames others can read, or that says that they cannot.
+// exposedWire is a Wire that reports whether its frames are hidden from third parties.
 type exposedWire struct {
 	wire.Wire
 	private bool
@@ -245,8 +245,8 @@ func TestResumeAtAnOpenAddressIsAnErrorByName(t *testing.T) {
 	require.NoError(t, allowed.ListenAndServe(ctx, "tcp://:0"))
 }
 
-// TestARelayThatOthersCouldReadIsNoFaultOfThePeer lets the peer come again: told that it must not,
-// it would give up for good.
+// TestARelayThatOthersCouldReadIsNoFaultOfThePeer permits the peer to retry: a refusal would make
+// it give up for good.
 func TestARelayThatOthersCouldReadIsNoFaultOfThePeer(t *testing.T) {
 	node := asterisque.NewNode(asterisque.WithID("a"), asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 	defer node.Close()

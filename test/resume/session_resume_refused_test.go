@@ -132,7 +132,7 @@ func TestWhatComesLateOverAnOldWireDoesNotExist(t *testing.T) {
 	})
 }
 
-// TestASessionIsResumedOnlyByWhoConnectsAgain has Dial, after which nobody does.
+// TestASessionIsResumedOnlyByWhoConnectsAgain uses Dial, which never reconnects.
 func TestASessionIsResumedOnlyByWhoConnectsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, started, _ := testkit.BlockService()

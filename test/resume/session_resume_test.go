@@ -62,8 +62,8 @@ func onceService() (svc *asterisque.Service, ran *sync.Map) {
 	return svc, ran
 }
 
-// requireOnceDespiteCuts makes many calls and streams while cut is called so many times, and
-// requires that each call ran once, and that the streams carried what they should.
+// requireOnceDespiteCuts makes many calls and streams while cut is called the given number of
+// times, and requires that each call ran once, and that the streams carried the right values.
 func requireOnceDespiteCuts(t *testing.T, conn *asterisque.Connection, ran *sync.Map, cut func(), cuts int) {
 	callers, streams := 1000, 10
 	ctx, stop := context.WithCancel(testkit.Background)

@@ -65,7 +65,7 @@ func TestOfTwoThatResumeAtOnceOneHasTheSession(t *testing.T) {
 	})
 }
 
-// heldWire is a Wire whose frames do not leave before held is closed.
+// heldWire is a Wire that holds its frames until held is closed.
 type heldWire struct {
 	wire.Wire
 	held chan struct{}

@@ -29,7 +29,7 @@ func pingAlong(c net.Conn, each time.Duration) {
 	}
 }
 
-// largeResults is a service whose function 1 returns 256 KiB.
+// largeResults is a service with a function 1 that returns 256 KiB.
 func largeResults() *asterisque.Service {
 	svc := asterisque.NewService()
 	svc.Handle(1, "large", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return make([]byte, 256<<10), nil })
@@ -326,6 +326,6 @@ func TestAttackByReadingALittleNowAndThenIsCutOff(t *testing.T) {
 		require.ErrorIs(t, sessions[0].Err(), asterisque.ErrUnavailable)
 		require.ErrorContains(t, sessions[0].Err(), "of the batch being written")
 		require.InDelta(t, 330, time.Since(begin).Seconds(), 30)
-		time.Sleep(20 * time.Second) // until nobody pings any more
+		time.Sleep(20 * time.Second) // until no side pings any more
 	})
 }

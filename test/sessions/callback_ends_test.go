@@ -15,8 +15,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// TestAHandlerThatEndsItsGoroutineKeepsNothing bounds everything to one, so that whatever such a
-// call kept would hold up the next.
+// TestAHandlerThatEndsItsGoroutineKeepsNothing sets every limit to one, so that a resource kept by
+// such a call would block the next.
 func TestAHandlerThatEndsItsGoroutineKeepsNothing(t *testing.T) {
 	exits := asterisque.Func[string, string](20, "exits")
 	for name, opts := range map[string][]asterisque.HandlerOption{
@@ -62,7 +62,8 @@ func TestANestedHandlerThatEndsItsGoroutineKeepsNothing(t *testing.T) {
 	})
 }
 
-// TestWhoEndsWhatItRunsInDoesNotWaitForItself lets handlers end their session, connection and node.
+// TestWhoEndsWhatItRunsInDoesNotWaitForItself uses handlers that end their session, connection and
+// node.
 func TestWhoEndsWhatItRunsInDoesNotWaitForItself(t *testing.T) {
 	ends := asterisque.Func[string, string](20, "ends")
 	for way, end := range map[string]func(ctx context.Context, n *asterisque.Node, c *asterisque.Connection, s *asterisque.Session) error{
@@ -122,14 +123,14 @@ func TestWhoEndsWhatItRunsInDoesNotWaitForItself(t *testing.T) {
 	}
 }
 
-// TestAsManyAcceptsRunAsHandshakes blocks so many, and lets them return.
+// TestAsManyAcceptsRunAsHandshakes blocks that number of them, and then lets them return.
 func TestAsManyAcceptsRunAsHandshakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goOn, running := make(chan struct{}), make(chan struct{}, 10)
 		node := asterisque.NewNode(asterisque.WithAdmission(asterisque.Admission{HalfOpen: 2}), asterisque.WithTimeouts(asterisque.Timeouts{Handshake: 300 * time.Millisecond}),
 			asterisque.WithAccess(asterisque.Access{Accept: func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {
 				running <- struct{}{}
-				<-goOn // whatever its context says
+				<-goOn // regardless of its context
 				return nil, nil
 			}}))
 		peer := asterisque.NewNode()

@@ -71,8 +71,8 @@ func odd(w wire.Wire, at string, how func()) wire.Wire {
 // oddPlaces are what an oddWire may be asked for.
 var oddPlaces = []string{"LocalAddr", "RemoteAddr", "no address", "Network", "String", "MaxBlock", "Private", "Close", "Progress", "Receiving"}
 
-// TestAWireThatPanicsWhenItIsAskedCostsOnlyItself plays both sides over such wires, with everything
-// on that asks them. Another session goes on.
+// TestAWireThatPanicsWhenItIsAskedCostsOnlyItself plays both sides over such wires, with all
+// features that call their methods. Another session continues.
 func TestAWireThatPanicsWhenItIsAskedCostsOnlyItself(t *testing.T) {
 	t.Parallel()
 	for _, at := range oddPlaces {

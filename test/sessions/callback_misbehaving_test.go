@@ -23,8 +23,8 @@ import (
 // misbehaving says in the environment of a test process which callback misbehaves in it.
 const misbehaving = "ASTERISQUE_MISBEHAVING"
 
-// TestACallbackThatMisbehavesCostsOnlyItsOwn lets every callback panic, end its goroutine, block
-// for ever, close its node and call back. Each callback has a process of its own, which has to
+// TestACallbackThatMisbehavesCostsOnlyItsOwn makes every callback panic, end its goroutine, block
+// for ever, close its node and call back. Each callback has a separate process, which has to
 // survive.
 func TestACallbackThatMisbehavesCostsOnlyItsOwn(t *testing.T) {
 	t.Parallel()
@@ -72,11 +72,11 @@ type callback struct {
 	// dials.
 	trigger func(m *misbehaviour) error
 
-	panics  string // the outcome when it panics, and of the others if they are not set
+	panics  string // the outcome when it panics, and the default for the other fields
 	exits   string // when it ends its goroutine
 	blocks  string // when it blocks: "never" is none
 	returns string // when it does what it should, or calls: by default ok
-	own     bool   // it ends the goroutine of who calls, which is no loss, and not logged
+	own     bool   // it ends the goroutine of its caller, which is no loss, and not logged
 	skips   string // how it is not played: a Wire must not do that
 }
 
@@ -272,7 +272,7 @@ func (m *misbehaviour) within(what string, f func()) {
 }
 
 func (m *misbehaviour) settles(what string, ok func() bool) {
-	// Polls: what settles are counters, and nothing tells of them.
+	// Polls: the state is in counters, without notification.
 	for end := time.Now().Add(testkit.Patience); !ok(); <-time.After(time.Millisecond) {
 		if time.Now().After(end) {
 			buf := make([]byte, 1<<20)
@@ -281,7 +281,7 @@ func (m *misbehaviour) settles(what string, ok func() bool) {
 	}
 }
 
-// serveAt lets n serve at the URL that is returned, until n is closed.
+// serveAt makes n serve at the URL that is returned, until n is closed.
 func serveAt(t *testing.T, n *asterisque.Node) (url string) {
 	ln, err := wire.Listen(testkit.Background, "tcp://127.0.0.1:0", wire.Options{})
 	require.NoError(t, err)

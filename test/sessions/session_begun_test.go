@@ -22,7 +22,7 @@ var (
 	single = asterisque.Func[string, string](43, "single")
 )
 
-// counting is a service whose handlers count how many of them have begun.
+// counting is a service with handlers that count their starts.
 func counting(begun *atomic.Int64) *asterisque.Service {
 	svc := testkit.EchoService()
 	handle := func(_ context.Context, text string) (string, error) { begun.Add(1); return text, nil }
@@ -33,7 +33,7 @@ func counting(begun *atomic.Int64) *asterisque.Service {
 	return svc
 }
 
-// callAll calls every function of counting, and returns a channel with what comes of each.
+// callAll calls every function of counting, and returns a channel with the outcome of each.
 func callAll(s *asterisque.Session) (results chan error) {
 	results = make(chan error, 8)
 	for _, f := range []asterisque.Function[string, string]{plain, inline, keyed, single} {

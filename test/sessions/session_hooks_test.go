@@ -23,7 +23,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// diary is what hooks are told, by session.
+// diary has the calls of hooks, by session.
 type diary struct {
 	mu      sync.Mutex
 	of      map[*asterisque.Session][]string // guarded by mu, as all below
@@ -69,14 +69,14 @@ func (d *diary) hooks() asterisque.Option {
 	})
 }
 
-// told returns what was told of a session.
+// told returns the calls of hooks for a session.
 func (d *diary) told(s *asterisque.Session) []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return append([]string(nil), d.of[s]...)
 }
 
-// lives returns what was told of a session but for its limits.
+// lives returns the calls of hooks for a session, except those about its limits.
 func (d *diary) lives(s *asterisque.Session) []string {
 	return slices.DeleteFunc(d.told(s), func(what string) bool {
 		return strings.HasPrefix(what, "inbound") || strings.HasPrefix(what, "outbound")
@@ -138,7 +138,7 @@ func TestTheBeginIsToldFirstAlsoOfASessionThatIsOverAtOnce(t *testing.T) {
 					s.Close()
 				}
 			}()
-			there.Accept(testkit.Background, b) // which may fail, and then nothing is told
+			there.Accept(testkit.Background, b) // which may fail, and then there are no calls
 		}
 		there.Close()
 		synctest.Wait()
@@ -227,7 +227,7 @@ func TestHooksOfASessionAreCalledOneAtATimeAndThoseOfOthersBeside(t *testing.T) 
 				s.SetLimits(limits.Limits{}, limits.Limits{})
 			}
 		}
-		first.Close() // nobody waits for a hook that blocks
+		first.Close() // a hook that blocks delays nothing else
 		second.Close()
 		synctest.Wait()
 		require.Equal(t, []string{"begun"}, d.lives(first), "one at a time")

@@ -128,7 +128,7 @@ func TestADeadPeerIsNoticedAndALivingOneIsNot(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p, s := join(t)
 				begin(p, s)
-				go func() { // ends with the wire: what is sent is lost
+				go func() { // ends with the wire: its frames are lost
 					for _, err := p.W.ReadFrame(1 << 20); err == nil; _, err = p.W.ReadFrame(1 << 20) {
 					}
 				}()
@@ -154,7 +154,7 @@ func TestADeadPeerIsNoticedAndALivingOneIsNot(t *testing.T) {
 	}
 }
 
-// TestADeadPeerIsNoticedOverTCP has a proxy that swallows what is sent.
+// TestADeadPeerIsNoticedOverTCP uses a proxy that silently loses all bytes.
 func TestADeadPeerIsNoticedOverTCP(t *testing.T) {
 	there := asterisque.NewNode(asterisque.WithService(testkit.EchoService()), asterisque.WithTimeouts(asterisque.Timeouts{Ping: 50 * time.Millisecond, Silence: 500 * time.Millisecond}))
 	here := asterisque.NewNode(asterisque.WithTimeouts(asterisque.Timeouts{Ping: 50 * time.Millisecond, Silence: 500 * time.Millisecond}))

@@ -168,7 +168,7 @@ func TestAnyByteThatArrivesIsASignOfLife(t *testing.T) {
 		defer p.W.Close()
 		defer node.Close()
 		go p.Send(testkit.HelloWith(15*time.Second, 45*time.Second))
-		go func() { // ends with the connection: what comes is of no interest
+		go func() { // ends with the connection: the frames are discarded
 			io.Copy(io.Discard, here)
 		}()
 		s, err := node.Accept(testkit.Background, wire.FromConn(there))
@@ -207,7 +207,7 @@ func TestAWriteThatStandsStillHasATimeOfItsOwn(t *testing.T) {
 func TestAWriteThatMovesALittleGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := net.Pipe()
-		// this Wire tells of its progress each 128 KiB
+		// this Wire reports its progress each 128 KiB
 		node := asterisque.NewNode(asterisque.WithTimeouts(asterisque.Timeouts{Write: 10 * time.Second}))
 		p := &testkit.RawPeer{T: t, W: wire.FromConn(here)}
 		defer p.W.Close()
@@ -234,8 +234,8 @@ func TestAWriteThatMovesALittleGoesOn(t *testing.T) {
 	})
 }
 
-// TestOnAnIdleSessionOneSidePings counts what leaves both sides. The wires count no bytes, so that
-// frames count as signs of life.
+// TestOnAnIdleSessionOneSidePings counts the frames of both sides. The wires count no bytes, so
+// that frames count as signs of life.
 func TestOnAnIdleSessionOneSidePings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := wire.Pipe()
@@ -253,7 +253,7 @@ func TestOnAnIdleSessionOneSidePings(t *testing.T) {
 	})
 }
 
-// controlCounter is a Wire with the five methods alone, and counts what is written.
+// controlCounter is a Wire with the five methods alone, and counts written frames.
 type controlCounter struct {
 	wire.Wire
 	pings, pongs, acks, others atomic.Int64

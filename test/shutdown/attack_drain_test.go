@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// drainer is a hostile server: it says Drain on each of its sessions after a while, and stays. It
+// drainer is a hostile server: it sends Drain on each of its sessions after a while, and stays. It
 // answers calls of function 1 at once, calls back for those of 3 before it answers, a minute later,
-// and never answers others.
+// and never answers calls of any other function.
 type drainer struct {
 	t     *testing.T
 	after time.Duration // after the handshake
@@ -44,7 +44,7 @@ func (d *drainer) sessions() int {
 }
 
 func (d *drainer) serve(w wire.Wire) {
-	var mu sync.Mutex // held by who writes
+	var mu sync.Mutex // held by the writer
 	write := func(m interface{ AppendTo([]byte) []byte }) error {
 		mu.Lock()
 		defer mu.Unlock()

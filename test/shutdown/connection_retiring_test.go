@@ -17,8 +17,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
 
-// TestAServerThatIsReplacedCostsNoCall shuts sessions down in good order under load, one server
-// after the other.
+// TestAServerThatIsReplacedCostsNoCall shuts sessions down gracefully under load, one server after
+// the other.
 func TestAServerThatIsReplacedCostsNoCall(t *testing.T) {
 	for name, resume := range map[string]time.Duration{"without resume": 0, "with resume": time.Minute} {
 		t.Run(name, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestAServerThatIsReplacedCostsNoCall(t *testing.T) {
 	}
 }
 
-// retirement is a connection whose first session retires while a stream and a call run there.
+// retirement is a connection with a first session that retires while a stream and a call run there.
 type retirement struct {
 	conn    *asterisque.Connection
 	links   *testkit.Links
@@ -80,10 +80,10 @@ type retirement struct {
 	wire    *wiretest.Wire // of that
 	stream  *pipe.Pipe
 	call    chan error
-	release chan struct{} // lets the call go on
+	release chan struct{} // ends the call
 }
 
-// retire lets the peer shut the session down.
+// retire makes the peer shut the session down.
 func retire(t *testing.T, opts ...asterisque.Option) *retirement {
 	return retireBy(t, func(there *asterisque.Node, _ *asterisque.Session) {
 		there.Sessions()[0].Shutdown(testkit.Background) // ends with the session
@@ -147,7 +147,7 @@ func TestASessionRetiresWhenThisSideWantsIt(t *testing.T) {
 	})
 }
 
-// requireGoesOn requires that what runs on a session that retires goes on to its end.
+// requireGoesOn requires that calls on a session that retires run to their end.
 func requireGoesOn(t *testing.T, retire func(t *testing.T, opts ...asterisque.Option) *retirement) {
 	synctest.Test(t, func(t *testing.T) {
 		r := retire(t, asterisque.WithService(testkit.EchoService()))

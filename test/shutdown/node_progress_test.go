@@ -18,7 +18,7 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// chronicle is what Hooks.Shutdown was told, and when.
+// chronicle has the calls of Hooks.Shutdown, and their times.
 type chronicle struct {
 	mu   sync.Mutex
 	told []asterisque.ShutdownProgress // guarded by mu, as at
@@ -33,7 +33,7 @@ func (c *chronicle) hook() asterisque.Option {
 	}})
 }
 
-// list returns what was told, without how much time is left.
+// list returns the calls, without the remaining time.
 func (c *chronicle) list() (all [][2]int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -43,7 +43,7 @@ func (c *chronicle) list() (all [][2]int) {
 	return all
 }
 
-// timed offers function 80, whose calls take the time of their parameter, in seconds.
+// timed offers function 80. Its calls take the time of their parameter, in seconds.
 func timed() *asterisque.Service {
 	svc := asterisque.NewService()
 	svc.Handle(80, "timed", func(_ context.Context, _ *pipe.Pipe, params []byte) ([]byte, error) {

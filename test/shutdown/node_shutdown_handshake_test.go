@@ -15,8 +15,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// stuck is a Wire whose first write takes until release is closed, although the peer has what was
-// written long before.
+// stuck is a Wire with a first write that blocks until release is closed, although the peer has
+// received it long before.
 type stuck struct {
 	wire.Wire
 	once    sync.Once
@@ -29,7 +29,7 @@ func (s *stuck) WriteFrames(frames [][]byte) error {
 	return err
 }
 
-// TestAShutdownDoesNotCutOffASessionThatItsPeerKnowsOf has a peer that is told of its session, and
+// TestAShutdownDoesNotCutOffASessionThatItsPeerKnowsOf uses a peer that knows of its session, and
 // calls, before the handshake has returned on this side, which shuts down just then.
 func TestAShutdownDoesNotCutOffASessionThatItsPeerKnowsOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -63,7 +63,8 @@ func TestAShutdownDoesNotCutOffASessionThatItsPeerKnowsOf(t *testing.T) {
 	})
 }
 
-// TestAShutdownRefusesWhoHasNotBeenAnswered has a peer whose handshake waits for the application.
+// TestAShutdownRefusesWhoHasNotBeenAnswered uses a peer with a handshake that waits for the
+// application.
 func TestAShutdownRefusesWhoHasNotBeenAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		there, here := asterisque.NewNode(asterisque.WithAccess(asterisque.Access{Accept: func(ctx context.Context, _ asterisque.Peer) (*asterisque.Grant, error) {

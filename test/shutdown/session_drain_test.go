@@ -154,7 +154,7 @@ func TestCallsThatHaveNotBegunWhenASessionIsClosedAreRefused(t *testing.T) {
 	}
 }
 
-// TestCallsThatWaitForRoomDoNotWaitForAPeerThatDrains has a server whose room for calls is used up.
+// TestCallsThatWaitForRoomDoNotWaitForAPeerThatDrains uses a server without free room for calls.
 func TestCallsThatWaitForRoomDoNotWaitForAPeerThatDrains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()

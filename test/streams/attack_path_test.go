@@ -22,7 +22,7 @@ import (
 // plainWire has no more than every Wire has.
 type plainWire struct{ wire.Wire }
 
-// sinks is a service whose function 1 takes all Blocks, and returns how many bytes that were.
+// sinks is a service with a function 1 that takes all Blocks, and returns their total size.
 func sinks(taken func(n int)) *asterisque.Service {
 	svc := testkit.EchoService()
 	svc.Handle(1, "sink", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
@@ -60,8 +60,8 @@ func TestAWireThatCountsNoBytesIsAsFast(t *testing.T) {
 	})
 }
 
-// TestAttackASlowLinkIsFoundOut has a round trip that is longer than the pauses after which marks
-// tell nothing, and a queue before anything is known.
+// TestAttackASlowLinkIsFoundOut uses a round trip that is longer than the pauses after which marks
+// carry no information, and a queue before anything is known.
 func TestAttackASlowLinkIsFoundOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const trip = 4 * time.Second

@@ -138,7 +138,7 @@ func TestAStopBeforeTheOpenHasLeftFollowsIt(t *testing.T) {
 	require.Contains(t, string(result), "stopped")
 }
 
-// TestBlocksStayForTheApplicationWhenTheCallHasEndedWell is about calls whose context could end:
+// TestBlocksStayForTheApplicationWhenTheCallHasEndedWell covers calls with a cancellable context:
 // the end of the call ends the watch over that.
 func TestBlocksStayForTheApplicationWhenTheCallHasEndedWell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// drops records what Hooks.Dropped is told.
+// drops records the calls of Hooks.Dropped.
 type drops struct {
 	mu  sync.Mutex
 	got []asterisque.Drop
@@ -294,7 +294,7 @@ func TestEveryDropHasItsReason(t *testing.T) {
 	}
 }
 
-// expiring returns option, which sets a time, and lets that pass. It is for a bubble.
+// expiring returns option, which sets a time, and waits until that has passed. It is for a bubble.
 func expiring[T any](option func(*T)) func(*T) {
 	return func(b *T) {
 		option(b)
@@ -326,7 +326,7 @@ func TestDroppedBlocksDoNotUseUpTheWindow(t *testing.T) {
 					}
 				}
 				if name == "expired" {
-					// what waits is dropped when it would leave, which takes a peer that reads
+					// a queued Block is dropped when it would leave, which takes a peer that reads
 					go read()
 				}
 				for range 1000 {

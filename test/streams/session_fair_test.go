@@ -63,7 +63,7 @@ func (s *shares) addLocked(frame []byte) {
 	}
 }
 
-// count waits until so many bytes more were written, and returns them by pipe.
+// count waits for the given number of further bytes, and returns them by pipe.
 func (s *shares) count(bytes int) map[uint64]int {
 	s.mu.Lock()
 	s.bytes, s.left, s.done = map[uint64]int{}, bytes, make(chan struct{})
@@ -133,9 +133,9 @@ func passed(l *wiretest.Link) int64 {
 	return out.Passed
 }
 
-// asks reports whether the receiver has no room for windows as large as their Blocks for all
-// streams, and the path holds so much that some windows grow to that: streams that have to ask for
-// each Block get less than those.
+// asks reports whether the receiver lacks room for windows of the size of their Blocks for all
+// streams, while the path holds enough for some windows to grow to that size: streams that have to
+// ask for each Block get less than those.
 func (c sharing) asks() bool {
 	return c.streams*c.size > 128<<20 && float64(c.rate)*c.trip.Seconds() > 1<<20
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// mirror is a function whose streams send back what they get, and then stay open.
+// mirror is a function with streams that send back their input, and then stay open.
 const mirror = 70
 
 func mirrorService() *asterisque.Service {
@@ -46,7 +46,7 @@ func carry(p *pipe.Pipe, blocks, size int) error {
 	sending.Go(func() {
 		for range blocks {
 			if p.Send(testkit.Background, make([]byte, size)) != nil {
-				return // Recv tells why
+				return // Recv returns the reason
 			}
 		}
 	})
@@ -122,8 +122,8 @@ func TestIdle_FewStreamsKeepAWindow(t *testing.T) {
 	})
 }
 
-// TestIdle_CreditCrossesCuts has streams whose credit goes back over a Wire that loses it, before
-// the session goes on over another one.
+// TestIdle_CreditCrossesCuts uses streams that return credit over a Wire that loses it, before the
+// session continues over another one.
 func TestIdle_CreditCrossesCuts(t *testing.T) {
 	every := 25 * time.Millisecond
 	if race.Enabled {

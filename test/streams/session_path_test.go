@@ -22,11 +22,11 @@ import (
 
 const (
 	sinkFn   = 81 // takes a stream
-	sleepyFn = 82 // takes a stream, when the test lets it
+	sleepyFn = 82 // takes a stream, when the test permits it
 	mbit     = 1_000_000 / 8
 )
 
-// far is a session over a link, and what has arrived of its streams.
+// far is a session over a link, with the bytes received on its streams.
 type far struct {
 	t       *testing.T
 	s       *asterisque.Session
@@ -36,8 +36,8 @@ type far struct {
 	arrived chan int
 }
 
-// overLink returns a session whose peer is behind a link with so many bytes a second in either
-// direction, and that round trip.
+// overLink returns a session with its peer behind a link of the given rate in bytes a second in
+// either direction, and that round trip.
 func overLink(t *testing.T, rate int, trip time.Duration, changes ...wiretest.Change) *far {
 	lane := wiretest.Lane{Rate: rate, Delay: trip / 2, Changes: changes}
 	f := &far{t: t, link: wiretest.NewLink(wiretest.LinkConfig{Out: lane, In: lane}), rate: rate, trip: trip, arrived: make(chan int, 1<<20)}
@@ -67,7 +67,7 @@ func (f *far) sink(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) 
 	}
 }
 
-// flood sends all it can over so many streams, until the session ends.
+// flood sends all it can over the given number of streams, until the session ends.
 func (f *far) flood(streams int, p priority.Priority) {
 	for range streams {
 		pp, err := f.s.Open(testkit.Background, sinkFn, nil, asterisque.WithPriority(p))
@@ -82,8 +82,7 @@ func (f *far) flood(streams int, p priority.Priority) {
 	}
 }
 
-// throughput lets so much time pass, and returns the part of the rate with which the streams have
-// arrived.
+// throughput waits for d, and returns the part of the link's rate that the streams have reached.
 func (f *far) throughput(d time.Duration) float64 {
 	f.count()
 	time.Sleep(d) // of the bubble
@@ -102,8 +101,8 @@ func (f *far) count() (sum int) {
 	}
 }
 
-// worst calls now and then for so much time, with a high priority, and returns how long the slowest
-// call has taken.
+// worst makes a call now and then for d, with a high priority, and returns the duration of the
+// slowest call.
 func (f *far) worst(d time.Duration) (worst time.Duration) {
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		time.Sleep(7 * time.Millisecond) // of the bubble

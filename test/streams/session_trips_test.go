@@ -37,7 +37,7 @@ func distant(t *testing.T, svc *asterisque.Service) *asterisque.Session {
 	return s
 }
 
-// pass is one end of a stream: it sends so many bytes, and receives to the end, in some way.
+// pass is one end of a stream: it sends a number of bytes, and receives to the end, in some way.
 type pass struct {
 	send func(p *pipe.Pipe, bytes int) error
 	// receive calls first when the first byte has come.
@@ -132,8 +132,8 @@ func TestAStreamOfSomeKiBTakesOneRoundTripMoreThanTheLeast(t *testing.T) {
 }
 
 // TestCallsOverDistanceTakeARoundTripEach has many callers, one call after the other each, which
-// begin together in groups. What lets their calls share frames and system calls holds none of them
-// up.
+// begin together in groups. The gathering of their calls into common frames and system calls delays
+// none of them.
 func TestCallsOverDistanceTakeARoundTripEach(t *testing.T) {
 	const callers, calls = 64, 20
 	synctest.Test(t, func(t *testing.T) {
