@@ -121,7 +121,7 @@ func callAll(t *testing.T, on asterisque.Caller) {
 	require.Equal(t, []byte{3}, raw)
 }
 
-func TestCallsOfEachKindAreMadeOnCallersOfPrograms(t *testing.T) {
+func TestCaller_EachKindOfCall(t *testing.T) {
 	sick := asterisquetest.NewFake(t)
 	for _, f := range []asterisquetest.Numbered{greet, sum} {
 		sick.Fail(f, &asterisque.Abort{Code: asterisque.ErrOverloaded.Code, Ran: codec.NeverSent})
@@ -147,7 +147,7 @@ func TestCallsOfEachKindAreMadeOnCallersOfPrograms(t *testing.T) {
 	require.Len(t, rec.Calls(), 2*2*4)
 }
 
-func TestAPoolTakesItsMembersInTurn(t *testing.T) {
+func TestPool_MembersInTurn(t *testing.T) {
 	var recs [2]asterisquetest.Recorder
 	var members []asterisque.Caller
 	for i := range recs {
@@ -171,7 +171,7 @@ func TestAPoolTakesItsMembersInTurn(t *testing.T) {
 	}
 }
 
-func TestAFailoverMakesACallAgainOnlyIfItDidNotRun(t *testing.T) {
+func TestFailover_OnlyIfNotRun(t *testing.T) {
 	never := &asterisque.Abort{Code: asterisque.ErrUnavailable.Code, Ran: codec.NeverSent}
 	maybe := &asterisque.Abort{Code: asterisque.ErrSessionClosed.Code}
 	for name, c := range map[string]struct {
@@ -204,7 +204,7 @@ func TestAFailoverMakesACallAgainOnlyIfItDidNotRun(t *testing.T) {
 	}
 }
 
-func TestAWrapperChangesWhatACallCarries(t *testing.T) {
+func TestWrapper_ChangesCall(t *testing.T) {
 	peer := newPeer(t)
 	got, err := greet.Call(background, upper{peer}, "x")
 	require.NoError(t, err)
@@ -221,7 +221,7 @@ func TestAWrapperChangesWhatACallCarries(t *testing.T) {
 	require.Equal(t, "acme", rec.Calls()[0].Metadata.Text("tenant"))
 }
 
-func TestACacheAnswersByItself(t *testing.T) {
+func TestCache_Answers(t *testing.T) {
 	var rec asterisquetest.Recorder
 	k := &cache{on: asterisque.Intercept(newPeer(t), rec.Intercept), known: map[string]any{}}
 	for range 3 {

@@ -25,7 +25,7 @@ func everywhere(t *testing.T, do func(t *testing.T)) {
 	t.Run("in a bubble", func(t *testing.T) { synctest.Test(t, do) })
 }
 
-func TestTwoNodesAreConnectedInOneLine(t *testing.T) {
+func TestConnect_OneLine(t *testing.T) {
 	everywhere(t, func(t *testing.T) {
 		var here, there *asterisque.Session
 		require.Empty(t, run(func(t2 *fakeT) {
@@ -46,7 +46,7 @@ func TestTwoNodesAreConnectedInOneLine(t *testing.T) {
 	})
 }
 
-func TestEachNodeHasItsOptionsAndTheWireMayBeAnother(t *testing.T) {
+func TestPair_OptionsAndWire(t *testing.T) {
 	var cut *wiretest.Wire
 	here, there := asterisquetest.Pair{
 		Here:  []asterisque.Option{asterisque.WithID("client"), asterisque.WithService(service())},
@@ -65,7 +65,7 @@ func TestEachNodeHasItsOptionsAndTheWireMayBeAnother(t *testing.T) {
 	<-here.Done()
 }
 
-func TestNodesOfTheTestAreConnectedAndStayItsOwn(t *testing.T) {
+func TestConnectNodes_StayOpen(t *testing.T) {
 	a, b := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(service()))
 	defer a.Close()
 	defer b.Close()
@@ -80,7 +80,7 @@ func TestNodesOfTheTestAreConnectedAndStayItsOwn(t *testing.T) {
 	}
 }
 
-func TestNodesThatDoNotConnectFailTheTest(t *testing.T) {
+func TestConnect_Failure(t *testing.T) {
 	refuses := asterisque.WithAccess(asterisque.Access{Accept: func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {
 		return nil, asterisque.ErrUnauthorized.Withf("not today")
 	}})
@@ -117,7 +117,7 @@ func at(below int) string {
 	return fmt.Sprintf("%s:%d", filepath.ToSlash(file), line+below)
 }
 
-func TestCallsThatAreLeftFailTheTest(t *testing.T) {
+func TestLeftCalls_FailTheTest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var place string
 		var here, there *asterisque.Session
@@ -185,7 +185,7 @@ func (w wrapper) Invoke(ctx context.Context, c *asterisque.Call) error { return 
 
 func around(ctx context.Context, c *asterisque.Call, next asterisque.Next) error { return next(ctx, c) }
 
-func TestAnyNumberOfCallsThatAreLeftIsToldShortly(t *testing.T) {
+func TestLeftCalls_ShortReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for n, more := range map[int]string{10: "", 11: "\n\tand 2 more"} {
 			said := run(func(t *fakeT) {
@@ -203,7 +203,7 @@ func TestAnyNumberOfCallsThatAreLeftIsToldShortly(t *testing.T) {
 	})
 }
 
-func TestCallsThatEndByThemselvesAreNotLeft(t *testing.T) {
+func TestLeftCalls_EndThemselves(t *testing.T) {
 	everywhere(t, func(t *testing.T) {
 		require.Empty(t, run(func(t2 *fakeT) {
 			here, there := asterisquetest.Connect(t2, service())
@@ -225,7 +225,7 @@ func TestCallsThatEndByThemselvesAreNotLeft(t *testing.T) {
 	})
 }
 
-func TestACallThatEndsWhileTheTestWaitsForItIsNotLeft(t *testing.T) {
+func TestLeftCalls_EndInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := time.Now().Add(4 * time.Second)
 		require.Empty(t, run(func(t *fakeT) {
@@ -237,7 +237,7 @@ func TestACallThatEndsWhileTheTestWaitsForItIsNotLeft(t *testing.T) {
 	})
 }
 
-func TestATestThatHasFailedOrWasSkippedIsNotToldOfCalls(t *testing.T) {
+func TestLeftCalls_FailedTest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		for name, end := range map[string]func(t *fakeT){
@@ -256,7 +256,7 @@ func TestATestThatHasFailedOrWasSkippedIsNotToldOfCalls(t *testing.T) {
 	})
 }
 
-func TestACallWhoseCodeDoesNotReturnIsOver(t *testing.T) {
+func TestLeftCalls_Goexit(t *testing.T) {
 	exits := func(context.Context, *asterisque.Call, asterisque.Next) error { runtime.Goexit(); return nil }
 	panics := func(context.Context, *asterisque.Call, asterisque.Next) error { panic("an interceptor") }
 	again := func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {

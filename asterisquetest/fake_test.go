@@ -11,7 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/asterisquetest"
 )
 
-func TestAFakeAnswersWithValuesAndErrorsAsTheyAre(t *testing.T) {
+func TestFake_ValuesAndErrors(t *testing.T) {
 	lost := &asterisque.Abort{Code: asterisque.ErrSessionClosed.Code, Message: "lost"}
 	mine := errors.New("mine")
 	deref := asterisque.Func[*int, *int](30, "deref") // values are not copied
@@ -63,7 +63,7 @@ func TestAFakeAnswersWithValuesAndErrorsAsTheyAre(t *testing.T) {
 	}))
 }
 
-func TestAFakeFailsAnyCallOfAFunction(t *testing.T) {
+func TestFake_Fail(t *testing.T) {
 	require.Empty(t, run(func(t2 *fakeT) {
 		fake := asterisquetest.NewFake(t2)
 		fake.Fail(greet, asterisque.ErrOverloaded)
@@ -83,7 +83,7 @@ func TestAFakeFailsAnyCallOfAFunction(t *testing.T) {
 	}))
 }
 
-func TestWhatAFakeDoesNotAnswerGoesElsewhere(t *testing.T) {
+func TestFake_Otherwise(t *testing.T) {
 	fake := asterisquetest.NewFake(t)
 	fake.Otherwise = newPeer(t)
 	asterisquetest.Answer(fake, greet, func(context.Context, string) (string, error) { return "from the fake", nil })
@@ -98,7 +98,7 @@ func TestWhatAFakeDoesNotAnswerGoesElsewhere(t *testing.T) {
 	require.Equal(t, 6, n)
 }
 
-func TestWhatNobodyAnswersFailsTheTest(t *testing.T) {
+func TestFake_NoAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
 		call func(on asterisque.Caller) error
 		want string

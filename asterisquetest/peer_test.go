@@ -28,7 +28,7 @@ func program(t testing.TB, opts ...asterisque.Option) *asterisque.Node {
 	return n
 }
 
-func TestAProgramReachesItsPeerInEachWay(t *testing.T) {
+func TestPeer_ReachedEachWay(t *testing.T) {
 	for name, reach := range map[string]func(t testing.TB, p *asterisquetest.Peer) asterisque.Caller{
 		"it dials": func(t testing.TB, p *asterisquetest.Peer) asterisque.Caller {
 			s, err := program(t).Dial(background, p.URL())
@@ -67,7 +67,7 @@ func TestAProgramReachesItsPeerInEachWay(t *testing.T) {
 	}
 }
 
-func TestAPeerCallsTheFunctionsOfTheProgram(t *testing.T) {
+func TestPeer_CallsProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := asterisquetest.NewPeer(t)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -104,7 +104,7 @@ func TestAPeerCallsTheFunctionsOfTheProgram(t *testing.T) {
 	})
 }
 
-func TestWhatThePeerDoesNotHaveFailsTheTest(t *testing.T) {
+func TestPeer_MissingFunction(t *testing.T) {
 	type order struct {
 		Item  string
 		Count int
@@ -156,7 +156,7 @@ func TestWhatThePeerDoesNotHaveFailsTheTest(t *testing.T) {
 	})
 }
 
-func TestOnlySoMuchThatIsUnexpectedIsTold(t *testing.T) {
+func TestPeer_UnexpectedIsBounded(t *testing.T) {
 	for n, want := range map[int]int{20: 20, 21: 21, 100: 21} {
 		said := run(func(t2 *fakeT) {
 			p := asterisquetest.NewPeer(t2)
@@ -171,7 +171,7 @@ func TestOnlySoMuchThatIsUnexpectedIsTold(t *testing.T) {
 	}
 }
 
-func TestACallThatThePeerIsLeftWithFailsTheTest(t *testing.T) {
+func TestPeer_LeftCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var place string
 		said := run(func(t2 *fakeT) {
@@ -187,7 +187,7 @@ func TestACallThatThePeerIsLeftWithFailsTheTest(t *testing.T) {
 	})
 }
 
-func TestAPeerThatCannotBeReachedFailsTheTest(t *testing.T) {
+func TestPeer_Unreachable(t *testing.T) {
 	invalid := asterisque.WithWorkers(asterisque.Workers{Session: -7})
 	for name, c := range map[string]struct {
 		use  func(t *fakeT, p *asterisquetest.Peer)
@@ -208,7 +208,7 @@ func TestAPeerThatCannotBeReachedFailsTheTest(t *testing.T) {
 	}), "a Caller may be called on any goroutine, and fails its calls")
 }
 
-func TestAfterTheTestAPeerIsNotToldOfAnything(t *testing.T) {
+func TestPeer_AfterTheTest(t *testing.T) {
 	var p *asterisquetest.Peer
 	require.Empty(t, run(func(t2 *fakeT) {
 		p = newPeer(t2)

@@ -23,7 +23,7 @@ func plain(c asterisquetest.Record) asterisquetest.Record {
 	return c
 }
 
-func TestARecordSaysWithWhatACallWasMadeAndHowItEnded(t *testing.T) {
+func TestRecord_ParamsAndOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var made, served, all asterisquetest.Recorder
 		svc := service()
@@ -115,7 +115,7 @@ func requireRecord(t *testing.T, want, got asterisquetest.Record, name string) {
 	require.Equal(t, want, plain(got), name)
 }
 
-func TestARecordSaysWhenACallBeganAndHowLongItTook(t *testing.T) {
+func TestRecord_Times(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var rec asterisquetest.Recorder
 		here, _ := asterisquetest.Connect(t, service(), asterisque.WithServedInterceptors(rec.Intercept))
@@ -134,7 +134,7 @@ func TestARecordSaysWhenACallBeganAndHowLongItTook(t *testing.T) {
 	})
 }
 
-func TestAStreamIsOverWhenItsResultHasCome(t *testing.T) {
+func TestRecord_StreamOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var rec asterisquetest.Recorder
 		here, _ := asterisquetest.Connect(t, service(), asterisque.WithMadeInterceptors(rec.Intercept))
@@ -149,7 +149,7 @@ func TestAStreamIsOverWhenItsResultHasCome(t *testing.T) {
 	})
 }
 
-func TestTheParametersOfOneFunctionAreThereWithTheirType(t *testing.T) {
+func TestParamsOf_Typed(t *testing.T) {
 	var rec asterisquetest.Recorder
 	here, _ := asterisquetest.Connect(t, service(), asterisque.WithMadeInterceptors(rec.Intercept))
 	for _, name := range []string{"a", "b", "c"} {
@@ -175,7 +175,7 @@ func TestTheParametersOfOneFunctionAreThereWithTheirType(t *testing.T) {
 	require.Contains(t, said[1], "are no int")
 }
 
-func TestNilParametersOfAnInterfaceAreNil(t *testing.T) {
+func TestParamsOf_NilInterface(t *testing.T) {
 	var rec asterisquetest.Recorder
 	anything := asterisque.Func[any, any](30, "anything")
 	fake := asterisquetest.NewFake(t)
@@ -186,7 +186,7 @@ func TestNilParametersOfAnInterfaceAreNil(t *testing.T) {
 	require.Equal(t, `made function 30 "anything" with <nil>: <nil>`, rec.Calls()[0].String())
 }
 
-func TestWhoeverAwaitsCallsIsToldWhenSoManyAreOver(t *testing.T) {
+func TestRecorder_Await(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var rec asterisquetest.Recorder
 		fake := asterisquetest.NewFake(t)
@@ -226,7 +226,7 @@ func TestWhoeverAwaitsCallsIsToldWhenSoManyAreOver(t *testing.T) {
 	})
 }
 
-func TestResetForgetsCallsThatRun(t *testing.T) {
+func TestReset_RunningCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var rec asterisquetest.Recorder
 		here, _ := asterisquetest.Connect(t, service(), asterisque.WithMadeInterceptors(rec.Intercept))
@@ -247,7 +247,7 @@ func TestResetForgetsCallsThatRun(t *testing.T) {
 	})
 }
 
-func TestACallWhoseCodeDoesNotReturnIsRecordedAsPanicked(t *testing.T) {
+func TestRecorder_Goexit(t *testing.T) {
 	for name, i := range map[string]asterisque.Interceptor{
 		"exits":  func(context.Context, *asterisque.Call, asterisque.Next) error { runtime.Goexit(); return nil },
 		"panics": func(context.Context, *asterisque.Call, asterisque.Next) error { panic("an interceptor") },
@@ -264,7 +264,7 @@ func TestACallWhoseCodeDoesNotReturnIsRecordedAsPanicked(t *testing.T) {
 	}
 }
 
-func TestARecorderIsSafeForManyAtOnce(t *testing.T) {
+func TestRecorder_Concurrent(t *testing.T) {
 	var rec asterisquetest.Recorder
 	here, there := asterisquetest.Connect(t, nil, asterisque.WithService(service()),
 		asterisque.WithMadeInterceptors(rec.Intercept), asterisque.WithServedInterceptors(rec.Intercept))

@@ -68,7 +68,7 @@ const (
 // shows returns a command that prints a row.
 func shows(row string) string { return "echo '" + row + "'" }
 
-func TestTwoBuildsAreMeasuredInTurn(t *testing.T) {
+func TestAgainst_InTurn(t *testing.T) {
 	answers := map[string]string{call: shows(`{"ops_per_s":100}`), idles: shows(`{"mem_bytes":100}`)}
 	f := fight(t, 10, []string{call, idles}, answers, answers)
 	require.NoError(t, f.err)
@@ -82,7 +82,7 @@ func TestTwoBuildsAreMeasuredInTurn(t *testing.T) {
 	require.Contains(t, f.progress, "old 100, new 100 calls/s")
 }
 
-func TestTheTableHasARowForEachFigureThatBothBuildsHave(t *testing.T) {
+func TestTable_FigureOfBoth(t *testing.T) {
 	f := fight(t, 10, []string{call, idles},
 		map[string]string{
 			call:  shows(`{"ops_per_s":1000,"mb_per_s":1,"p50_us":50,"p99_us":100,"allocs_per_op":2,"bytes_per_op":280,"cpu_us_per_op":null}`),
@@ -106,7 +106,7 @@ Medians of 10 rounds of 1s each;`), f.table)
 	require.Contains(t, f.table, "a confidence of 97.9 %")
 }
 
-func TestWhatIsMuchWorseIsMeasuredAgain(t *testing.T) {
+func TestWorse_MeasuredAgain(t *testing.T) {
 	f := fight(t, 10, []string{call, idles},
 		map[string]string{call: shows(`{"ops_per_s":100,"p50_us":10}`), idles: shows(`{"mem_bytes":100}`)},
 		map[string]string{call: shows(`{"ops_per_s":100,"p50_us":20}`), idles: shows(`{"mem_bytes":100}`)})
@@ -117,7 +117,7 @@ func TestWhatIsMuchWorseIsMeasuredAgain(t *testing.T) {
 	require.Contains(t, f.table, "| ops/s | 100 | 100 | 1.000 | 1.000 to 1.000 | same, measured again |")
 }
 
-func TestWhatIsMuchWorseOnlyOnceIsNotWORSE(t *testing.T) {
+func TestWorse_OnlyOnce(t *testing.T) {
 	// The new build's latency is bad in the first ten rounds, and its rate in the second ten.
 	changes := `if [ $(grep -c new "${0%/*}/calls") -gt 10 ]; then ` + shows(`{"ops_per_s":50,"p50_us":10}`) +
 		`; else ` + shows(`{"ops_per_s":100,"p50_us":20}`) + `; fi`
@@ -127,7 +127,7 @@ func TestWhatIsMuchWorseOnlyOnceIsNotWORSE(t *testing.T) {
 	require.Contains(t, f.table, "| ops/s | 100 | 50.0 | 0.500 | 0.500 to 0.500 | worse, measured again |")
 }
 
-func TestABuildThatFails(t *testing.T) {
+func TestAgainst_FailingBuild(t *testing.T) {
 	good, bad := map[string]string{call: shows(`{"ops_per_s":100}`), idles: shows(`{"mem_bytes":1}`)},
 		map[string]string{call: "echo 'bench: it broke | badly' >&2; exit 1", idles: shows(`{"mem_bytes":1}`)}
 
@@ -148,7 +148,7 @@ func TestABuildThatFails(t *testing.T) {
 	require.Contains(t, f.table, "its output makes no sense")
 }
 
-func TestAgainstComparesThisBuildWithTheOneThatItNames(t *testing.T) {
+func TestAgainst_ThisBuild(t *testing.T) {
 	old := canned(t, t.TempDir(), "old", map[string]string{call: shows(`{"ops_per_s":1e-3}`)})
 	code, stdout, stderr := bench(fakes(), "-against", old, "-only", "call-64B/64", "-time", "5ms")
 	require.Equal(t, 0, code, stderr)
@@ -170,7 +170,7 @@ func TestAgainstComparesThisBuildWithTheOneThatItNames(t *testing.T) {
 	require.Contains(t, stderr, "there is nothing to measure")
 }
 
-func TestAnInterruptEndsAComparison(t *testing.T) {
+func TestAgainst_Interrupt(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	o, err := parseOptions([]string{"-against", os.Args[0]}, t.Output())
@@ -178,7 +178,7 @@ func TestAnInterruptEndsAComparison(t *testing.T) {
 	require.EqualError(t, against(ctx, o, t.Output(), t.Output(), fakes()), "interrupted")
 }
 
-func TestDefaultsOfAgainst(t *testing.T) {
+func TestAgainst_Defaults(t *testing.T) {
 	o, err := parseOptions([]string{"-against", "old"}, t.Output())
 	require.NoError(t, err)
 	require.Equal(t, leastRounds, o.rounds)

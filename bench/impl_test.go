@@ -12,10 +12,10 @@ import (
 // soak makes some tests run for the full time of their figures.
 var soak = flag.Bool("soak", false, "run the long versions of the tests that have one")
 
-// TestEveryImplementationPassesEachWorkloadThatItSupports runs all cells, for a moment each and
-// with fewer callers, streams, sessions and pipes; those that differ in no more than that run once.
-// Streams check that all was received, and calls that the reply is the request.
-func TestEveryImplementationPassesEachWorkloadThatItSupports(t *testing.T) {
+// TestImpl_EachWorkload runs all cells, for a moment each and with fewer callers, streams, sessions
+// and pipes; those that differ in no more than that run once. Streams check that all was received,
+// and calls that the reply is the request.
+func TestImpl_EachWorkload(t *testing.T) {
 	all := func(*workload, int, *impl) bool { return true }
 	most, d := 8, 5*time.Millisecond
 	if *soak {
@@ -55,7 +55,7 @@ func overShortPath(w *workload) *workload {
 	return &short
 }
 
-func TestWhatAnImplementationCannotDoIsLeftOut(t *testing.T) {
+func TestImpl_UnsupportedLeftOut(t *testing.T) {
 	present := map[string]bool{}
 	for _, c := range cells(implementations(), func(*workload, int, *impl) bool { return true }) {
 		present[c.String()] = true
@@ -107,7 +107,7 @@ func TestWhatAnImplementationCannotDoIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestAWrongReplyIsNoticed(t *testing.T) {
+func TestEchoed_WrongReply(t *testing.T) {
 	request := payload(64)
 	require.NoError(t, echoed(payload(64), request))
 	require.Error(t, echoed(payload(63), request))
@@ -123,7 +123,7 @@ func TestAWrongReplyIsNoticed(t *testing.T) {
 	require.Error(t, checkField(0, "shipping_address"))
 }
 
-func TestBytesThatAreLostAreNoticed(t *testing.T) {
+func TestStreams_LostBytes(t *testing.T) {
 	require.NoError(t, finishAll([]sender{fakeSender{n: 2}, fakeSender{n: 3}}, 5))
 	require.ErrorContains(t, finishAll([]sender{fakeSender{n: 2}, fakeSender{n: 3}}, 6), "of 6 bytes sent, 5 were received")
 	require.ErrorContains(t, finishAll([]sender{fakeSender{n: 2}, fakeSender{err: errors.New("cut")}}, 2), "cut")

@@ -39,7 +39,7 @@ func TestMedianInterval(t *testing.T) {
 	}
 }
 
-func TestAnIntervalHoldsTheMedianAsOftenAsItSays(t *testing.T) {
+func TestMedianInterval_Coverage(t *testing.T) {
 	const tries = 20_000
 	random := rand.New(rand.NewPCG(1, 2))
 	values, held := make([]float64, 10), 0

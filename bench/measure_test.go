@@ -24,7 +24,7 @@ func TestPercentiles(t *testing.T) {
 	require.InEpsilon(t, 9990, float64(r.P999), 0.002)
 }
 
-func TestACallThatIsLateMakesThoseBehindItLate(t *testing.T) {
+func TestDrive_LateCalls(t *testing.T) {
 	l := newLatencies()
 	for range 990 {
 		l.recordPaced(100*time.Microsecond, time.Millisecond)
@@ -36,14 +36,14 @@ func TestACallThatIsLateMakesThoseBehindItLate(t *testing.T) {
 	require.InEpsilon(t, 9*time.Millisecond, p999, 0.002)
 }
 
-func TestTheSlowestOperationsCountAsTheSlowestThereIs(t *testing.T) {
+func TestPercentiles_Slowest(t *testing.T) {
 	l := newLatencies()
 	l.record(0, time.Hour)
 	_, _, p999 := l.quantiles()
 	require.InEpsilon(t, slowest, p999, 0.002)
 }
 
-func TestDriveRunsForItsTimeAndCounts(t *testing.T) {
+func TestDrive_TimeAndCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tick := func() error { <-time.After(10 * time.Millisecond); return nil }
 		begin, l := time.Now(), newLatencies()
@@ -57,7 +57,7 @@ func TestDriveRunsForItsTimeAndCounts(t *testing.T) {
 	})
 }
 
-func TestTheFirstFailureEndsTheDrive(t *testing.T) {
+func TestDrive_FirstFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin, calls := time.Now(), 0
 		n, err := drive([]op{
@@ -76,7 +76,7 @@ func TestTheFirstFailureEndsTheDrive(t *testing.T) {
 	})
 }
 
-func TestCostIsThatOfEachOperation(t *testing.T) {
+func TestCost_PerOperation(t *testing.T) {
 	var kept atomic.Pointer[[1000]byte]
 	begin := usageNow()
 	for range 10_000 {
@@ -89,7 +89,7 @@ func TestCostIsThatOfEachOperation(t *testing.T) {
 	require.InEpsilon(t, float64(r.OpsPerS)*64/1e6, float64(r.MBPerS), 1e-6)
 }
 
-func TestMedianAndSpreadOfRounds(t *testing.T) {
+func TestRounds_MedianAndSpread(t *testing.T) {
 	require.EqualValues(t, 2, median([]figure{3, 1, 2}))
 	require.EqualValues(t, 2.5, median([]figure{4, 1, 3, 2}))
 	require.False(t, median([]figure{1, absent, 3}).known())
@@ -116,8 +116,8 @@ func TestMedianAndSpreadOfRounds(t *testing.T) {
 	require.True(t, math.IsNaN(float64(m.OpsPerS)), "half of a result is none")
 }
 
-// TestEachOperationRunsOnce also where the time is up before its goroutine has begun.
-func TestEachOperationRunsOnce(t *testing.T) {
+// TestOperations_RunOnce also where the time is up before its goroutine has begun.
+func TestOperations_RunOnce(t *testing.T) {
 	lat := newLatencies()
 	var first, second int
 	n, err := drive([]op{func() error { first++; return nil }, func() error { second++; return nil }}, 0, lat)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestNumbersHaveThreeDigitsThatCount(t *testing.T) {
+func TestNumber_ThreeDigits(t *testing.T) {
 	for v, want := range map[figure]string{
 		0: "0", 0.001: "0", 0.126: "0.13", 1: "1.00", 9.876: "9.88", 12.34: "12.3", 123.4: "123", 1234: "1,230", 98_765: "98,800", 1_234_567: "1,230,000", -5: "-5.00",
 	} {
@@ -49,7 +49,7 @@ func TestTable(t *testing.T) {
 `, table(sampleRows(t)))
 }
 
-func TestUpdatePutsTheTableBetweenTheMarkers(t *testing.T) {
+func TestUpdate_BetweenMarkers(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "README.md")
 	require.NoError(t, os.WriteFile(file, []byte("before\n"+tableBegin+"old\n"+tableEnd+"after\n"), 0o600))
 	for range 2 { // the second time finds what the first has written
@@ -63,7 +63,7 @@ func TestUpdatePutsTheTableBetweenTheMarkers(t *testing.T) {
 	require.Error(t, update(filepath.Join(t.TempDir(), "none"), ""))
 }
 
-func TestTheReadmeHasAPlaceForTheTable(t *testing.T) {
+func TestUpdate_Readme(t *testing.T) {
 	b, err := os.ReadFile("README.md")
 	require.NoError(t, err)
 	require.Contains(t, string(b), tableBegin)
@@ -80,7 +80,7 @@ func TestTheReadmeHasAPlaceForTheTable(t *testing.T) {
 	}
 }
 
-func TestPlotDrawsABarForEachRow(t *testing.T) {
+func TestPlot_BarPerRow(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "bars.svg")
 	require.NoError(t, plotRows(sampleRows(t), file))
 	b, err := os.ReadFile(file)

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTheRateOfAPathIsHalvedAndDoubled(t *testing.T) {
+func TestPath_RateChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		spec := pathSpec{roundTrip: 50 * time.Millisecond, rate: 1000, halved: 5 * time.Second}
 		lane := spec.lane()
@@ -40,7 +40,7 @@ func (p *path) after(seconds float64) time.Time {
 	return p.begin.Add(time.Duration(seconds * float64(time.Second)))
 }
 
-func TestTheQueueOfAPathHoldsARoundTrip(t *testing.T) {
+func TestPath_Queue(t *testing.T) {
 	for _, c := range []struct {
 		spec pathSpec
 		want int
@@ -68,7 +68,7 @@ func TestJainsIndex(t *testing.T) {
 	}
 }
 
-func TestAMeterCountsEachStream(t *testing.T) {
+func TestMeter_EachStream(t *testing.T) {
 	m := new(meter)
 	io.Copy(io.Discard, m.reader(bytes.NewReader(make([]byte, 1000))))
 	m.stream().Add(7)
@@ -80,7 +80,7 @@ func TestAMeterCountsEachStream(t *testing.T) {
 	none.stream().Add(1)
 }
 
-func TestPacedCallsCountFromWhenTheyWereDue(t *testing.T) {
+func TestPaced_FromDueTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := func() error { <-time.After(35 * time.Millisecond); return nil }
 		p := newPaced([]op{slow, slow})
@@ -96,7 +96,7 @@ func TestPacedCallsCountFromWhenTheyWereDue(t *testing.T) {
 	})
 }
 
-func TestPacedCallsThatDoNotEndCountAsWell(t *testing.T) {
+func TestPaced_UnfinishedCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		end := make(chan struct{})
 		hangs := func() error { <-end; return nil }
@@ -110,7 +110,7 @@ func TestPacedCallsThatDoNotEndCountAsWell(t *testing.T) {
 	})
 }
 
-func TestPacedCallsThatFailAreAnError(t *testing.T) {
+func TestPaced_FailureIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPaced([]op{func() error { return errors.New("it broke") }})
 		p.run(20*time.Millisecond, 10*time.Millisecond)
@@ -119,7 +119,7 @@ func TestPacedCallsThatFailAreAnError(t *testing.T) {
 	})
 }
 
-func TestASingleCallerIsNotLateForWhatHeMissed(t *testing.T) {
+func TestPaced_SingleCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPaced([]op{func() error { <-time.After(35 * time.Millisecond); return nil }})
 		p.run(100*time.Millisecond, 10*time.Millisecond)

@@ -17,7 +17,7 @@ var keys = []string{
 	"workload", "impl", "callers", "ops_per_s", "mb_per_s", "p50_us", "p99_us", "p999_us", "allocs_per_op", "bytes_per_op", "cpu_us_per_op", "mem_bytes",
 }
 
-func TestJSONHasOneObjectForEachRow(t *testing.T) {
+func TestRun_JSON(t *testing.T) {
 	code, stdout, stderr := bench(fakes(), "-json", "-impl", thisLibrary, "-only", "call-4KiB|call-64KiB", "-time", "10ms", "-rounds", "2")
 	require.Equal(t, 0, code, stderr)
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
@@ -38,7 +38,7 @@ func TestJSONHasOneObjectForEachRow(t *testing.T) {
 	require.Contains(t, stderr, "4/4", "progress counts every round")
 }
 
-func TestTheTableSaysWhatFailed(t *testing.T) {
+func TestRun_FailureInTable(t *testing.T) {
 	code, stdout, stderr := bench(fakes(), "-impl", thisLibrary+"|broken|panics", "-only", "call-4KiB", "-time", "10ms", "-rounds", "1")
 	require.Equal(t, 1, code)
 	require.Contains(t, stdout, "| call-4KiB | 64 | **asterisque** |")
@@ -47,7 +47,7 @@ func TestTheTableSaysWhatFailed(t *testing.T) {
 	require.Contains(t, stderr, "2 of 3 rows failed: call-4KiB/64/broken, call-4KiB/64/panics")
 }
 
-func TestACellThatHangsIsEnded(t *testing.T) {
+func TestCell_Hangs(t *testing.T) {
 	c, err := findCell("call-64B/1/hangs", fakes())
 	require.NoError(t, err)
 	begin := time.Now()
@@ -56,7 +56,7 @@ func TestACellThatHangsIsEnded(t *testing.T) {
 	require.GreaterOrEqual(t, time.Since(begin), 500*time.Millisecond, "it had its time")
 }
 
-func TestWhatDoesNotCloseIsLeftToTheEndOfTheProcess(t *testing.T) {
+func TestCell_DoesNotClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin, closed := time.Now(), make(chan struct{})
 		within(closing, func() { <-closed })
@@ -67,7 +67,7 @@ func TestWhatDoesNotCloseIsLeftToTheEndOfTheProcess(t *testing.T) {
 	})
 }
 
-func TestAnInterruptEndsTheRun(t *testing.T) {
+func TestRun_Interrupt(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	o, err := parseOptions([]string{"-impl", "hangs"}, t.Output())
@@ -94,7 +94,7 @@ func set(names ...string) map[string]bool {
 	return s
 }
 
-func TestOnlyAndImplChoose(t *testing.T) {
+func TestOptions_OnlyAndImpl(t *testing.T) {
 	floors := []string{"floor-pingpong", "floor-pipelined", "floor-copy", "floor-two-sockets"}
 	peers := []string{"grpc", "ttrpc", "drpc", "netrpc", "connect-go", "yamux", "libp2p-yamux", "smux", "quic"}
 
@@ -127,7 +127,7 @@ func TestOnlyAndImplChoose(t *testing.T) {
 	require.Equal(t, set("asterisque-ws", "floor-copy"), impls)
 }
 
-func TestOnlyChoosesNumbersOfCallersToo(t *testing.T) {
+func TestOptions_OnlyCallers(t *testing.T) {
 	o, err := parseOptions([]string{"-impl", thisLibrary, "-only", "call-64B/(1|1024)|bulk-1|idle-pipes"}, t.Output())
 	require.NoError(t, err)
 	var names []string
@@ -137,7 +137,7 @@ func TestOnlyChoosesNumbersOfCallersToo(t *testing.T) {
 	require.Equal(t, []string{"call-64B/1/asterisque", "call-64B/1024/asterisque", "bulk-1/1/asterisque", "idle-pipes/10000/asterisque"}, names)
 }
 
-func TestFlagsThatMakeNoSense(t *testing.T) {
+func TestOptions_Invalid(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"-rounds -1", "-rounds -1: it has to be at least 1"},
 		{"-time 1ns", "-time 1ns: it has to be at least 1ms"},
@@ -166,7 +166,7 @@ func TestFlagsThatMakeNoSense(t *testing.T) {
 	}
 }
 
-func TestHelpNamesEveryFlag(t *testing.T) {
+func TestHelp_EveryFlag(t *testing.T) {
 	code, _, stderr := bench(fakes(), "-h")
 	require.Equal(t, 0, code)
 	for _, f := range []string{"-json", "-only", "-impl", "-quick", "-rounds", "-plot", "-guard", "-against", "-update", "-cell", "-time", "-cpuprofile"} {
@@ -189,7 +189,7 @@ func guardWith(t *testing.T, figures ...figure) (said string, taken int, err err
 	return stdout.String(), taken, err
 }
 
-func TestTheGuardTakesTheBestOfThreeTries(t *testing.T) {
+func TestGuard_BestOfThree(t *testing.T) {
 	said, taken, err := guardWith(t, 100, 600, 2000)
 	require.NoError(t, err)
 	require.Equal(t, 3, taken, "one try was enough")
@@ -205,7 +205,7 @@ func TestTheGuardTakesTheBestOfThreeTries(t *testing.T) {
 	require.Empty(t, said)
 }
 
-func TestTheGuardAsksForHalfOfWhatBareFramesMakeWhereThatIsLess(t *testing.T) {
+func TestGuard_BareFrames(t *testing.T) {
 	said, _, err := guardWith(t, 100, 250, 500)
 	require.NoError(t, err)
 	require.Contains(t, said, "2.5 are asked for")
@@ -214,7 +214,7 @@ func TestTheGuardAsksForHalfOfWhatBareFramesMakeWhereThatIsLess(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestTheGuardMeasuresInProcessesOfTheirOwn(t *testing.T) {
+func TestGuard_Processes(t *testing.T) {
 	code, stdout, stderr := bench(fakes(), "-guard", "6", "-time", "50ms")
 	require.Equal(t, 0, code, stderr)
 	require.Contains(t, stdout, "are asked for")

@@ -17,7 +17,7 @@ var sentinels = map[Code]*Abort{
 	WindowViolation: ErrWindow, Unauthorized: ErrUnauthorized, Stopped: ErrStopped,
 }
 
-func TestCodesHaveTheNumbersOfTheSpecification(t *testing.T) {
+func TestCode_Numbers(t *testing.T) {
 	codes := []Code{
 		Failed, Canceled, Expired, NoFunction, BadParams, BadResult, TooLarge, Overloaded, Unavailable, Panicked, Protocol,
 		SessionClosed, HardLimit, Stalled, Dropped, Handshake, WindowViolation, Unauthorized, Stopped,
@@ -29,11 +29,11 @@ func TestCodesHaveTheNumbersOfTheSpecification(t *testing.T) {
 	require.Len(t, codeNames, len(codes)+1)
 }
 
-func TestCodesWithoutANameShowTheirNumber(t *testing.T) {
+func TestCode_Unnamed(t *testing.T) {
 	require.Equal(t, "code 0, code 20, code 1000, code -5", fmt.Sprintf("%v, %v, %v, %v", Code(0), Code(20), Code(1000), Code(-5)))
 }
 
-func TestEachSentinelIsItsCodeAndNoOther(t *testing.T) {
+func TestErrors_MatchOneCode(t *testing.T) {
 	require.Len(t, sentinels, int(Stopped-Canceled), "Failed and Dropped have none")
 	for code := range sentinels {
 		err := fmt.Errorf("wrapped: %w", &Abort{Code: code, Message: "from somewhere", Remote: true, Ran: Refused})
@@ -43,7 +43,7 @@ func TestEachSentinelIsItsCodeAndNoOther(t *testing.T) {
 	}
 }
 
-func TestAbortsAreTheErrorsOfContexts(t *testing.T) {
+func TestAbort_IsContextError(t *testing.T) {
 	require.ErrorIs(t, ErrCanceled, context.Canceled)
 	require.ErrorIs(t, ErrExpired, context.DeadlineExceeded)
 	require.NotErrorIs(t, ErrCanceled, context.DeadlineExceeded)
@@ -51,7 +51,7 @@ func TestAbortsAreTheErrorsOfContexts(t *testing.T) {
 	require.NotErrorIs(t, ErrOverloaded, context.Canceled)
 }
 
-func TestAbortSaysAllItKnows(t *testing.T) {
+func TestAbort_Error(t *testing.T) {
 	for want, a := range map[string]*Abort{
 		"asterisque: expired":                                     {Code: Expired},
 		"asterisque: expired: 3 s were not enough":                {Code: Expired, Message: "3 s were not enough"},
@@ -67,12 +67,12 @@ func TestAbortSaysAllItKnows(t *testing.T) {
 	}
 }
 
-func TestAbortUnwrapsToItsCause(t *testing.T) {
+func TestAbort_Unwrap(t *testing.T) {
 	require.ErrorIs(t, &Abort{Code: Unavailable, Cause: io.EOF}, io.EOF)
 	require.NoError(t, ErrCanceled.Unwrap())
 }
 
-func TestWithfLeavesTheSentinelAlone(t *testing.T) {
+func TestWithf_KeepsSentinel(t *testing.T) {
 	a := ErrOverloaded.Withf("%d orders wait", 7)
 	a.Remote = true
 	require.EqualError(t, a, "asterisque: overloaded: 7 orders wait (said by the peer)")
@@ -86,7 +86,7 @@ type badFrame struct{}
 func (badFrame) Error() string        { return "bad frame" }
 func (badFrame) Is(target error) bool { return target == ErrProtocol }
 
-func TestAbortOfFindsTheCode(t *testing.T) {
+func TestAbortOf_Code(t *testing.T) {
 	boom := errors.New("boom")
 	timeout := fmt.Errorf("ask the bank: %w", context.DeadlineExceeded)
 	frame := badFrame{}
@@ -110,7 +110,7 @@ func TestAbortOfFindsTheCode(t *testing.T) {
 	require.Nil(t, AbortOf(nil))
 }
 
-func TestAbortOfSurvivesANilAbortAsAnError(t *testing.T) {
+func TestAbortOf_NilAbort(t *testing.T) {
 	none := error(AbortOf(nil))
 	require.Equal(t, &Abort{Code: Failed, Message: "asterisque: nil Abort", Cause: none}, AbortOf(none))
 	require.Equal(t, Failed, AbortOf(fmt.Errorf("in: %w", none)).Code)
@@ -118,7 +118,7 @@ func TestAbortOfSurvivesANilAbortAsAnError(t *testing.T) {
 	require.NotErrorIs(t, ErrExpired, none)
 }
 
-func TestOnlyCallsThatDidNotRunAreRepeatable(t *testing.T) {
+func TestRepeatable_NotRun(t *testing.T) {
 	for ran, want := range map[Ran]bool{MaybeRan: false, NeverSent: true, Refused: true} {
 		require.Equal(t, want, Repeatable(&Abort{Code: Unavailable, Ran: ran}), ran)
 		require.Equal(t, want, Repeatable(fmt.Errorf("in: %w", &Abort{Code: Unavailable, Ran: ran})), ran)
@@ -127,6 +127,6 @@ func TestOnlyCallsThatDidNotRunAreRepeatable(t *testing.T) {
 	require.False(t, Repeatable(io.EOF))
 }
 
-func TestRanSaysItInWords(t *testing.T) {
+func TestRan_String(t *testing.T) {
 	require.Equal(t, "may have run, never sent, refused, Ran(3)", fmt.Sprintf("%v, %v, %v, %v", MaybeRan, NeverSent, Refused, Ran(3)))
 }

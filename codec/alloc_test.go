@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestPlainValuesAreEncodedWithoutAllocation(t *testing.T) {
+func TestAppend_PlainAllocs(t *testing.T) {
 	s, b, n := "a string", []byte("bytes"), 1<<30
 	buf := make([]byte, 0, 64)
 	for _, v := range []any{s, &s, b, &b, true, n, &n, int64(n), uint64(n), 1.5} {
@@ -14,7 +14,7 @@ func TestPlainValuesAreEncodedWithoutAllocation(t *testing.T) {
 	}
 }
 
-func TestAStructNeedsNoAllocationButForItsStrings(t *testing.T) {
+func TestValues_StructAllocs(t *testing.T) {
 	type field struct {
 		Kind   int32  `cbor:"1,keyasint,omitempty"`
 		Name   string `cbor:"2,keyasint,omitempty"`
@@ -25,7 +25,7 @@ func TestAStructNeedsNoAllocationButForItsStrings(t *testing.T) {
 	require.Equal(t, 1.0, testing.AllocsPerRun(100, func() { _ = CBOR.Decode(buf, &v) }))
 }
 
-func TestPlainValuesAreDecodedWithNoAllocationButTheirOwn(t *testing.T) {
+func TestDecode_PlainAllocs(t *testing.T) {
 	var (
 		s string
 		b []byte

@@ -17,8 +17,8 @@ func number(n int, tags string) []byte {
 	return append(b, bytes.Repeat([]byte{0xab}, n)...)
 }
 
-// TestAttackALongNumberIsNotMadeIntoDigits would take a minute: their time grows with the square.
-func TestAttackALongNumberIsNotMadeIntoDigits(t *testing.T) {
+// TestAttackCBOR_LongNumber would take a minute: their time grows with the square.
+func TestAttackCBOR_LongNumber(t *testing.T) {
 	const size = 8 << 20
 	type fields struct{ N int }
 	for name, data := range map[string][]byte{
@@ -43,7 +43,7 @@ func TestAttackALongNumberIsNotMadeIntoDigits(t *testing.T) {
 	}
 }
 
-func TestALongNumberIsFineWhereItFits(t *testing.T) {
+func TestCBOR_LongNumberThatFits(t *testing.T) {
 	const size = 100 << 10
 	data := number(size, "\xc2")
 	var whole big.Int
@@ -67,7 +67,7 @@ func TestALongNumberIsFineWhereItFits(t *testing.T) {
 	require.Equal(t, "an integer of more than 256 bytes", mismatch.Got)
 }
 
-func TestTagsCountForWhatDecodesItself(t *testing.T) {
+func TestCBOR_TagsOfOwnDecoder(t *testing.T) {
 	data := bytes.Repeat([]byte("\xd8\x64"), 20)
 	require.GreaterOrEqual(t, CBOR.(Weigher).Weigh(append(data, 1), reflect.TypeFor[own](), 1<<20), len(data))
 }

@@ -52,7 +52,7 @@ func (p *picky) UnmarshalCBOR([]byte) error  { return errPicky }
 func (p picky) MarshalJSON() ([]byte, error) { return []byte(`"picky"`), nil }
 func (p picky) MarshalCBOR() ([]byte, error) { return []byte{0x65, 'p', 'i', 'c', 'k', 'y'}, nil }
 
-func TestWhatDoesNotFitIsNamedWithItsPlace(t *testing.T) {
+func TestMismatch_NamesPlace(t *testing.T) {
 	for _, c := range []struct {
 		codec Values
 		data  any // to be encoded by the library, or a string of JSON
@@ -100,7 +100,7 @@ func TestWhatDoesNotFitIsNamedWithItsPlace(t *testing.T) {
 	}
 }
 
-func TestALongPathLeavesRoomForWhatIsSaidOfThePlace(t *testing.T) {
+func TestMismatch_LongPath(t *testing.T) {
 	type deep []deep
 	var e *TypeError
 	data := strings.Repeat("[", 2000) + "1" + strings.Repeat("]", 2000)
@@ -109,7 +109,7 @@ func TestALongPathLeavesRoomForWhatIsSaidOfThePlace(t *testing.T) {
 	require.Regexp(t, `^at …\[0\](\[0\])*: an array was expected, and a number came$`, e.Text())
 }
 
-func TestLookingForThePlaceIsBounded(t *testing.T) {
+func TestMismatch_SearchBounded(t *testing.T) {
 	data := []byte("[" + strings.Repeat("1,", 100_000) + `"x"]`)
 	err := JSON.Decode(data, new([]int))
 	var e *TypeError
@@ -134,9 +134,8 @@ var intos = []reflect.Type{
 // ofGo matches text that must not be sent to the peer.
 var ofGo = regexp.MustCompile(`struct|interface|u?int(8|16|32|64|ptr)\b|float(32|64)|\bfunc\b|\bchan\b|\*|map\[|\[\]|json:|cbor:|Unmarshal|main\.|codec\.|asterisque\.|big\.|time\.|reflect|span|request|picky|listed|byNumber|embedding`)
 
-// TestPeersAreToldNothingOfGo decodes every sample as every type, and encodes what cannot be
-// encoded.
-func TestPeersAreToldNothingOfGo(t *testing.T) {
+// TestMismatch_NoGoTypes decodes every sample as every type, and encodes what cannot be encoded.
+func TestMismatch_NoGoTypes(t *testing.T) {
 	types := intos
 	for _, v := range samples[1:] {
 		types = append(types, reflect.TypeOf(v))
@@ -177,9 +176,8 @@ func TestPeersAreToldNothingOfGo(t *testing.T) {
 	require.Greater(t, failed, 2000)
 }
 
-// TestAPlaceIsFoundOnlyWhereSomethingDoesNotFit decodes every sample as every type, as the
-// libraries do.
-func TestAPlaceIsFoundOnlyWhereSomethingDoesNotFit(t *testing.T) {
+// TestMismatch_OnlyIfOne decodes every sample as every type, as the libraries do.
+func TestMismatch_OnlyIfOne(t *testing.T) {
 	types := intos
 	for _, v := range samples[1:] {
 		types = append(types, reflect.TypeOf(v))
@@ -223,8 +221,8 @@ func FuzzExplain(f *testing.F) {
 	})
 }
 
-// TestToExplainIsBounded counts allocations for a value that would need too many attempts.
-func TestToExplainIsBounded(t *testing.T) {
+// TestExplain_Bounded counts allocations for a value that would need too many attempts.
+func TestExplain_Bounded(t *testing.T) {
 	var v []request
 	long := func(n int) []byte {
 		return []byte(`[{` + strings.Repeat(`"quoted":"5",`, n) + `"quoted":"x"}]`)

@@ -24,7 +24,7 @@ func (h *hexBytes) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-func TestIntegersAreWhatTheVectorsSayInEveryTypeThatHoldsThem(t *testing.T) {
+func TestIntegers_Vectors(t *testing.T) {
 	var vectors struct{ Integers []integerVector }
 	data, err := os.ReadFile("../spec/vectors.json") // spec/protocol.md explains its form
 	require.NoError(t, err)

@@ -57,7 +57,7 @@ func TestAttackJSON_LongNumbers(t *testing.T) {
 	}
 }
 
-func TestJSON_NumbersWithinTheBound(t *testing.T) {
+func TestJSON_NumbersInBound(t *testing.T) {
 	most := strings.Repeat("9", longestDigits)
 	for data, into := range map[string]any{
 		most: new(big.Int), `"` + most + "/1" + most[1:] + `"`: new(big.Rat), `"1e-10000"`: new(big.Rat), `"1e10000"`: new(big.Float),

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestJSONRoundsNoIntegerWithoutAType(t *testing.T) {
+func TestJSON_RoundsNoInteger(t *testing.T) {
 	for data, place := range map[string]string{
 		`9007199254740993`:                              "9007199254740993 came",
 		`-9007199254740993`:                             "-9007199254740993 came",
@@ -37,7 +37,7 @@ func TestJSONRoundsNoIntegerWithoutAType(t *testing.T) {
 	require.ErrorContains(t, JSON.Decode([]byte(`{"more":{"n":9007199254740993}}`), &s), "json.Number")
 }
 
-func TestJSONTakesWhatAFloatHolds(t *testing.T) {
+func TestJSON_FloatHoldsIt(t *testing.T) {
 	for _, f := range []float64{0, math.Copysign(0, -1), 1 << 53, -(1 << 53), 1e18, 1e20, 1e21, 1e300, 0.1234567890123456789, math.MaxFloat64, math.SmallestNonzeroFloat64, 1234567890123456.5} {
 		data, err := JSON.Append(nil, f)
 		require.NoError(t, err)
@@ -47,8 +47,8 @@ func TestJSONTakesWhatAFloatHolds(t *testing.T) {
 	}
 }
 
-// TestEveryLongIntegerIsLookedAt puts one at every place.
-func TestEveryLongIntegerIsLookedAt(t *testing.T) {
+// TestJSON_EveryLongInteger puts one at every place.
+func TestJSON_EveryLongInteger(t *testing.T) {
 	for digits := fewestRounded; digits < 40; digits++ {
 		for before := range 40 {
 			data := fmt.Sprintf("%s9%s1%s", strings.Repeat(" ", before), strings.Repeat("0", digits-2), strings.Repeat(" ", before%3))

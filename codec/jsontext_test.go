@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAttackWithJSONThatIsNoUTF8 would make three bytes of each, which nothing counts.
-func TestAttackWithJSONThatIsNoUTF8(t *testing.T) {
+// TestAttackJSON_InvalidUTF8 would make three bytes of each, which nothing counts.
+func TestAttackJSON_InvalidUTF8(t *testing.T) {
 	for _, data := range []string{`"` + strings.Repeat("\xff", 1000) + `"`, "[\"\xc3\"]", "{\"a\xed\xa0\x80\":1}"} {
 		var loose any
 		require.ErrorContains(t, JSON.Decode([]byte(data), &loose), "no UTF-8")

@@ -23,7 +23,7 @@ func objectWith(n int, more string) string {
 	return b.String() + more + "}"
 }
 
-func TestJSON_KeyTwiceIsRefused(t *testing.T) {
+func TestJSON_DuplicateKey(t *testing.T) {
 	for data, key := range map[string]string{
 		`{"a":1,"a":2}`:                                    `"a"`,
 		`{"a":1,"b":{"a":1},"a":1}`:                        `"a"`,
@@ -45,7 +45,7 @@ func TestJSON_KeyTwiceIsRefused(t *testing.T) {
 	}
 }
 
-func TestJSON_KeysThatDifferAreTaken(t *testing.T) {
+func TestJSON_DifferentKeys(t *testing.T) {
 	for _, data := range []string{
 		`{"a":1,"A":2}`, `{"a":{"a":1},"b":{"a":1}}`, `[{"a":1},{"a":2}]`, `{"a":"a","b":["a","a","a"]}`, `{"a":"\"a\":1,\"a\":1"}`,
 		objectWith(1000, `"key":1`), `{"a\\":1,"a":2}`, `{}`, `{"a": "\\" , "b":1}`,
@@ -55,14 +55,14 @@ func TestJSON_KeysThatDifferAreTaken(t *testing.T) {
 	}
 }
 
-func TestJSON_MalformedKeysAreMalformed(t *testing.T) {
+func TestJSON_MalformedKeys(t *testing.T) {
 	for _, data := range []string{`{"a":1,"a`, `{"a":1,"a\`, `}{"a":1`, `]`, `{"a"`, `{"\u00":1,"\u00":2}`, strings.Repeat("[", 20_000), strings.Repeat(`{"a":`, 20_000)} {
 		var v any
 		require.ErrorContains(t, JSON.Decode([]byte(data), &v), "malformed JSON", "%.40s", data)
 	}
 }
 
-func TestJSON_KeysAreLookedAtWithoutAllocation(t *testing.T) {
+func TestJSON_KeysAllocs(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector makes pools forget")
 	}
@@ -92,7 +92,7 @@ func nans(keys ...string) string {
 	return b
 }
 
-func TestCBOR_SameNaNTwiceIsRefused(t *testing.T) {
+func TestCBOR_DuplicateNaN(t *testing.T) {
 	const half, double = "\xf9\x7e\x00", "\xfb\x7f\xf8\x00\x00\x00\x00\x00\x01"
 	const single, signalling = "\xfa\xff\xc0\x00\x00", "\xfb\x7f\xf0\x00\x00\x00\x00\x00\x01"
 	type pair struct{ A, B any }
@@ -114,8 +114,8 @@ func TestCBOR_SameNaNTwiceIsRefused(t *testing.T) {
 	require.ErrorContains(t, CBOR.Decode([]byte(nans("\x81"+half, "\x81"+half)), &arrays), "a map has a key twice")
 }
 
-// TestAttackCBOR_ManyNaNKeys takes no more than is weighed, of many that differ.
-func TestAttackCBOR_ManyNaNKeys(t *testing.T) {
+// TestAttackCBOR_NaNKeys takes no more than is weighed, of many that differ.
+func TestAttackCBOR_NaNKeys(t *testing.T) {
 	const n = 1 << 16
 	data := []byte{0xba, 0, 1, 0, 0}
 	for i := range n {

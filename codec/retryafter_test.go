@@ -12,7 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec/message"
 )
 
-func TestRetryAfterIsWhatTheOverloadedSideAdvised(t *testing.T) {
+func TestRetryAfter_Advised(t *testing.T) {
 	for _, d := range []time.Duration{0, time.Millisecond, 23 * time.Millisecond, time.Hour} {
 		a := codec.OverloadedFor(d, "busy")
 		c, err := message.ParseClose((&message.Close{Abort: a}).AppendTo(nil))
@@ -29,7 +29,7 @@ func TestRetryAfterIsWhatTheOverloadedSideAdvised(t *testing.T) {
 	require.Equal(t, time.Hour, got, "nobody should sleep for as long as a peer likes")
 }
 
-func TestRetryAfterIsUnknownIfNobodyAdvisedIt(t *testing.T) {
+func TestRetryAfter_NotAdvised(t *testing.T) {
 	for name, err := range map[string]error{
 		"nil":             nil,
 		"no Abort":        errors.New("busy"),

@@ -15,7 +15,7 @@ func readSpec(t *testing.T) string {
 	return string(data)
 }
 
-func TestSpecificationNamesEveryCode(t *testing.T) {
+func TestCode_InSpecification(t *testing.T) {
 	rows := regexp.MustCompile(`(?m)^\| (\d+) \| ([A-Z]\w+) \| `).FindAllStringSubmatch(readSpec(t), -1)
 	want := []string{
 		"Failed", "Canceled", "Expired", "NoFunction", "BadParams", "BadResult", "TooLarge", "Overloaded", "Unavailable", "Panicked",

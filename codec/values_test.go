@@ -19,7 +19,7 @@ type order struct {
 	At    time.Time      `json:"at" cbor:"at"`
 }
 
-func TestValuesArriveAsTheyWereSent(t *testing.T) {
+func TestValues_RoundTrip(t *testing.T) {
 	at := time.Date(2024, 2, 29, 12, 30, 1, 123456789, time.UTC)
 	for _, c := range []Values{CBOR, JSON} {
 		t.Run(c.Name(), func(t *testing.T) {
@@ -35,17 +35,17 @@ func TestValuesArriveAsTheyWereSent(t *testing.T) {
 	}
 }
 
-func TestNamesFitTheHandshake(t *testing.T) {
+func TestName_FitsHandshake(t *testing.T) {
 	require.Equal(t, []string{"cbor", "json", "raw"}, []string{CBOR.Name(), JSON.Name(), Raw.Name()})
 }
 
-func TestJSONIsPlain(t *testing.T) {
+func TestJSON_Plain(t *testing.T) {
 	data, err := JSON.Append(nil, "<a & b>")
 	require.NoError(t, err)
 	require.Equal(t, `"<a & b>"`, string(data), "neither escaped nor followed by a newline")
 }
 
-func TestDecodeKeepsNoPartOfTheData(t *testing.T) {
+func TestDecode_KeepsNoData(t *testing.T) {
 	type parts struct {
 		B []byte
 		S string
@@ -71,7 +71,7 @@ func TestDecodeKeepsNoPartOfTheData(t *testing.T) {
 	}
 }
 
-func TestValuesOfAnotherTypeAreATypeError(t *testing.T) {
+func TestDecode_OtherType(t *testing.T) {
 	var (
 		s string
 		n int8
@@ -110,7 +110,7 @@ func TestValuesOfAnotherTypeAreATypeError(t *testing.T) {
 	}
 }
 
-func TestMalformedDataIsNoTypeError(t *testing.T) {
+func TestDecode_Malformed(t *testing.T) {
 	for _, tt := range []struct {
 		codec Values
 		data  string
@@ -136,7 +136,7 @@ func TestMalformedDataIsNoTypeError(t *testing.T) {
 	}
 }
 
-func TestDecodeIntoNoPointerIsAnError(t *testing.T) {
+func TestDecode_NoPointer(t *testing.T) {
 	for _, c := range []Values{CBOR, JSON, Raw} {
 		data, err := c.Append(nil, "a")
 		require.NoError(t, err)
@@ -146,7 +146,7 @@ func TestDecodeIntoNoPointerIsAnError(t *testing.T) {
 	}
 }
 
-func TestAppendReturnsWhatWasThereAfterAnError(t *testing.T) {
+func TestAppend_AfterError(t *testing.T) {
 	for _, c := range []Values{CBOR, JSON, Raw} {
 		for _, v := range []any{make(chan int), []any{1, func() {}}} {
 			data, err := c.Append([]byte("before"), v)
@@ -174,7 +174,7 @@ type failing struct{}
 func (failing) MarshalBinary() ([]byte, error)  { return nil, errFailing }
 func (*failing) UnmarshalBinary(_ []byte) error { return errFailing }
 
-func TestRawSendsBytesAsTheyAre(t *testing.T) {
+func TestRaw_SendsBytes(t *testing.T) {
 	s, b := "bytes", []byte("bytes")
 	at := time.Unix(1, 2).UTC()
 	binary, err := at.MarshalBinary()
@@ -202,7 +202,7 @@ func TestRawSendsBytesAsTheyAre(t *testing.T) {
 	require.Equal(t, []byte{}, gotB, "no bytes are bytes")
 }
 
-func TestCBORDecodesWhatIsLongerThanTheDefaultsOfItsLibrary(t *testing.T) {
+func TestCBOR_BeyondDefaults(t *testing.T) {
 	want := make([]int, 200_000)
 	data, err := CBOR.Append(nil, want)
 	require.NoError(t, err)
@@ -211,7 +211,7 @@ func TestCBORDecodesWhatIsLongerThanTheDefaultsOfItsLibrary(t *testing.T) {
 	require.Equal(t, len(want), len(got))
 }
 
-func TestCBORFindsFieldsByExactlyTheirNames(t *testing.T) {
+func TestCBOR_ExactNames(t *testing.T) {
 	type point struct {
 		X int `cbor:"x"`
 		Y int

@@ -216,8 +216,8 @@ func jsonShapes() []shape {
 	}
 }
 
-// TestWeighIsWhatTheHeapGrowsBy compares the estimate with what decoded values really hold.
-func TestWeighIsWhatTheHeapGrowsBy(t *testing.T) {
+// TestWeigh_HeapGrowth compares the estimate with what decoded values really hold.
+func TestWeigh_HeapGrowth(t *testing.T) {
 	for _, c := range []struct {
 		values Values
 		shapes []shape
@@ -246,8 +246,8 @@ func checkWeight(t *testing.T, values Values, s shape) {
 	}
 }
 
-// TestAttackWithDeepValuesCountsTheStackOfTheirDecoder has values that take little heap.
-func TestAttackWithDeepValuesCountsTheStackOfTheirDecoder(t *testing.T) {
+// TestAttackWeigh_DeepValues has values that take little heap.
+func TestAttackWeigh_DeepValues(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector needs more of it")
 	}
@@ -327,8 +327,8 @@ func FuzzWeigh(f *testing.F) {
 	})
 }
 
-// TestWeighingAllocatesNothing weighs values of many elements.
-func TestWeighingAllocatesNothing(t *testing.T) {
+// TestWeigh_Allocs weighs values of many elements.
+func TestWeigh_Allocs(t *testing.T) {
 	for _, c := range []struct {
 		values Weigher
 		shapes []shape
@@ -339,9 +339,8 @@ func TestWeighingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestOnlyNumbersBeyondAByteTakeMemory decodes without a type: Go has the smaller numbers
-// preallocated.
-func TestOnlyNumbersBeyondAByteTakeMemory(t *testing.T) {
+// TestWeigh_NumbersInAny decodes without a type: Go has the smaller numbers preallocated.
+func TestWeigh_NumbersInAny(t *testing.T) {
 	weighs := func(data string) int {
 		return CBOR.(Weigher).Weigh([]byte(data), reflect.TypeFor[any](), math.MaxInt)
 	}

@@ -44,7 +44,7 @@ var breaks = []struct{ scenario, file, was, is string }{
 	{"behind a Drain no call is made", "session_receive.go", `if u.outgoing.drain() {`, `if false {`},
 }
 
-func TestWhatIsBrokenOnPurposeIsThereOnce(t *testing.T) {
+func TestBreaks_CodeIsThereOnce(t *testing.T) {
 	names := map[string]bool{}
 	for _, sc := range suiteOfTheSpecification(t).Scenarios {
 		names[sc.Name] = true
@@ -57,7 +57,7 @@ func TestWhatIsBrokenOnPurposeIsThereOnce(t *testing.T) {
 	}
 }
 
-func TestWhatIsBrokenOnPurposeIsNamed(t *testing.T) {
+func TestBreaks_AreFound(t *testing.T) {
 	if !*breaking {
 		t.Skip("-breaks is not given: it builds the library for each")
 	}

@@ -176,7 +176,7 @@ func (f fixture) requireInTime(t *testing.T, scheme string) {
 	}
 }
 
-func TestThisLibraryPassesEveryScenario(t *testing.T) {
+func TestScenarios_Library(t *testing.T) {
 	t.Parallel()
 	f := ours(t)
 	f.requirePasses(t, "tcp")
@@ -186,7 +186,7 @@ func TestThisLibraryPassesEveryScenario(t *testing.T) {
 	}
 }
 
-func TestThePeerInJavaScriptPassesEveryScenario(t *testing.T) {
+func TestScenarios_JavaScript(t *testing.T) {
 	t.Parallel()
 	needNode(t)
 	f := fixture{command: []string{"node", "peer.mjs"}, without: "keys", patience: patience}

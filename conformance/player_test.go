@@ -50,7 +50,7 @@ func played(t *testing.T, frames []string, steps string) error {
 	return playOne(t.Context(), s, s.Scenarios[0], from, how{connecting: true, patience: patience}).err
 }
 
-func TestWhatComesIsHeldAgainstThePattern(t *testing.T) {
+func TestMatch_Patterns(t *testing.T) {
 	result := "840302f5" + "4161" // [3, 2, true, h'61']
 	for name, tc := range map[string]struct {
 		frames []string
@@ -91,7 +91,7 @@ func TestWhatComesIsHeldAgainstThePattern(t *testing.T) {
 	}
 }
 
-func TestOutcomesAreToldInEachForm(t *testing.T) {
+func TestReport_EachForm(t *testing.T) {
 	all := []outcome{
 		{scenario: scenario{Name: "good", Section: "s"}},
 		{scenario: scenario{Name: "bad", Section: "s"}, err: os.ErrInvalid},

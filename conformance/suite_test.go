@@ -18,7 +18,7 @@ func suiteOfTheSpecification(t *testing.T) *suite {
 	return s
 }
 
-func TestEachScenarioNamesASectionThatExists(t *testing.T) {
+func TestSuite_Sections(t *testing.T) {
 	text, err := os.ReadFile("../spec/protocol.md")
 	require.NoError(t, err)
 	slugs := map[string]bool{}
@@ -33,7 +33,7 @@ func TestEachScenarioNamesASectionThatExists(t *testing.T) {
 	}
 }
 
-func TestEachStepIsOneThatIsDocumented(t *testing.T) {
+func TestSuite_Steps(t *testing.T) {
 	text, err := os.ReadFile("../spec/scenarios.md")
 	require.NoError(t, err)
 	for key := range acts {
@@ -47,7 +47,7 @@ func TestEachStepIsOneThatIsDocumented(t *testing.T) {
 	}
 }
 
-func TestMistakesInASuiteAreFound(t *testing.T) {
+func TestSuite_Mistakes(t *testing.T) {
 	for name, file := range map[string]string{
 		"no step":         `{"version": 1, "scenarios": [{"name": "a", "section": "s", "steps": [{"dance": 1}]}]}`,
 		"another version": `{"version": 2}`,
@@ -61,7 +61,7 @@ func TestMistakesInASuiteAreFound(t *testing.T) {
 	}
 }
 
-func TestExpressionsCount(t *testing.T) {
+func TestExpression(t *testing.T) {
 	names := map[string]any{"early": int64(4096), "one": int64(1), "b": []byte("abc")}
 	for text, want := range map[string]int64{
 		"1 + 2 * 3": 7, "(1 + 2) * 3": 9, "early - 96 / 2": 4048, "10 - 3 - 2": 5, "early >= 4096": 1, "early < 4096": 0, "len(b) + one": 4,
@@ -76,14 +76,14 @@ func TestExpressionsCount(t *testing.T) {
 	}
 }
 
-func TestTheListNamesEveryScenario(t *testing.T) {
+func TestSuite_List(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"-list", "-run", "coming-back"}, &out))
 	require.Contains(t, out.String(), "coming-back              a call goes on over another wire\n")
 	require.NotContains(t, out.String(), "handshake")
 }
 
-func TestWrongArgumentsAreRefused(t *testing.T) {
+func TestArguments_Invalid(t *testing.T) {
 	for _, args := range [][]string{{}, {"-dial", "a", "-listen", "b"}, {"-list", "x"}, {"-parallel", "0", "-list"}, {"-patience", "0s", "-list"}, {"-list", "-run", "("}} {
 		require.ErrorAs(t, run(t.Context(), args, new(bytes.Buffer)), new(usageError), "%q", args)
 	}

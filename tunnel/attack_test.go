@@ -23,9 +23,9 @@ func goroutines() int {
 	return n
 }
 
-// TestAttackManyConnections uses a peer that opens connections as fast as it can, and sends nothing
-// on them, while there is no Accept.
-func TestAttackManyConnections(t *testing.T) {
+// TestAttack_ManyConnections uses a peer that opens connections as fast as it can, and sends
+// nothing on them, while there is no Accept.
+func TestAttack_ManyConnections(t *testing.T) {
 	const backlog = 50
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
@@ -52,9 +52,9 @@ func TestAttackManyConnections(t *testing.T) {
 	})
 }
 
-// TestAttackConnectionsThatAreNeverClosed uses a peer that keeps all its connections: it cannot
-// have more than workers, and other connections are accepted.
-func TestAttackConnectionsThatAreNeverClosed(t *testing.T) {
+// TestAttack_NeverClosed uses a peer that keeps all its connections: it cannot have more than
+// workers, and other connections are accepted.
+func TestAttack_NeverClosed(t *testing.T) {
 	const workers = 20
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
@@ -84,8 +84,8 @@ func TestAttackConnectionsThatAreNeverClosed(t *testing.T) {
 	})
 }
 
-// TestAttackEmptyBlocks has a peer that sends Blocks without a byte, between some with one.
-func TestAttackEmptyBlocks(t *testing.T) {
+// TestAttack_EmptyBlocks has a peer that sends Blocks without a byte, between some with one.
+func TestAttack_EmptyBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
 		ln := tunnel.Listen(svc, number, "test")
@@ -106,9 +106,9 @@ func TestAttackEmptyBlocks(t *testing.T) {
 	})
 }
 
-// TestAttackAPeerThatNeverReads has connections that are closed here while their peer takes
-// nothing: they leave no goroutine, and end when the peer ends.
-func TestAttackAPeerThatNeverReads(t *testing.T) {
+// TestAttack_NeverReads has connections that are closed here while their peer takes nothing: they
+// leave no goroutine, and end when the peer ends.
+func TestAttack_NeverReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, leave := asterisque.NewService(), make(chan struct{})
 		svc.Handle(number, "sleeper", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { <-leave; return nil, nil })

@@ -16,7 +16,7 @@ import (
 	"github.com/asterisque-go/asterisque/tunnel"
 )
 
-func TestCloseWriteEndsOneDirection(t *testing.T) {
+func TestCloseWrite_OneDirection(t *testing.T) {
 	both(t, func(t *testing.T, here, there *tunnel.Conn) {
 		write(t, here, "that is all")
 		require.NoError(t, here.CloseWrite())
@@ -35,7 +35,7 @@ func TestCloseWriteEndsOneDirection(t *testing.T) {
 	})
 }
 
-func TestCloseWriteSendsTheEndOfALargeWrite(t *testing.T) {
+func TestCloseWrite_LargeWrite(t *testing.T) {
 	both(t, func(t *testing.T, here, there *tunnel.Conn) {
 		content := noise(300_000)
 		go func() {
@@ -48,7 +48,7 @@ func TestCloseWriteSendsTheEndOfALargeWrite(t *testing.T) {
 	})
 }
 
-func TestCloseWriteEndsAWriteThatWaits(t *testing.T) {
+func TestCloseWrite_WaitingWrite(t *testing.T) {
 	both(t, func(t *testing.T, here, there *tunnel.Conn) {
 		var n int
 		written := make(chan error)
@@ -66,7 +66,7 @@ func TestCloseWriteEndsAWriteThatWaits(t *testing.T) {
 	})
 }
 
-func TestCloseReadStopsThePeer(t *testing.T) {
+func TestCloseRead_StopsPeer(t *testing.T) {
 	both(t, func(t *testing.T, here, there *tunnel.Conn) {
 		write(t, there, "nobody wants that")
 		synctest.Wait()
@@ -81,7 +81,7 @@ func TestCloseReadStopsThePeer(t *testing.T) {
 	})
 }
 
-func TestWhatWasWrittenBeforeCloseArrives(t *testing.T) {
+func TestClose_WrittenArrives(t *testing.T) {
 	for _, size := range []int{1, 1000, 64 << 10, 3 << 20} {
 		both(t, func(t *testing.T, here, there *tunnel.Conn) {
 			content := noise(size)
@@ -96,7 +96,7 @@ func TestWhatWasWrittenBeforeCloseArrives(t *testing.T) {
 	}
 }
 
-func TestAClosedConnectionSaysSo(t *testing.T) {
+func TestClose_ErrorAfter(t *testing.T) {
 	both(t, func(t *testing.T, here, there *tunnel.Conn) {
 		write(t, there, "unread")
 		synctest.Wait()
@@ -124,7 +124,7 @@ func TestAClosedConnectionSaysSo(t *testing.T) {
 	})
 }
 
-func TestCloseEndsWhoWaits(t *testing.T) {
+func TestClose_WakesAll(t *testing.T) {
 	both(t, func(t *testing.T, here, _ *tunnel.Conn) {
 		errs := make(chan error)
 		for range 2 {
@@ -142,7 +142,7 @@ func TestCloseEndsWhoWaits(t *testing.T) {
 	})
 }
 
-func TestTheCallIsOverWhenBothHaveClosed(t *testing.T) {
+func TestClose_EndOfCall(t *testing.T) {
 	for _, first := range []string{"dialler", "acceptor"} {
 		synctest.Test(t, func(t *testing.T) {
 			svc := asterisque.NewService()

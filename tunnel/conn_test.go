@@ -75,7 +75,7 @@ func wantError(t *testing.T, want, err error) {
 	require.Equal(t, "asterisque", op.Net)
 }
 
-func TestASmallWriteLeavesAtOnce(t *testing.T) {
+func TestWrite_SmallAtOnce(t *testing.T) {
 	both(t, func(t *testing.T, here, there *tunnel.Conn) {
 		for range 3 {
 			write(t, here, "ping")
@@ -86,7 +86,7 @@ func TestASmallWriteLeavesAtOnce(t *testing.T) {
 	})
 }
 
-func TestTheEndOfALargeWriteLeavesWithoutAnotherOne(t *testing.T) {
+func TestWrite_EndOfLarge(t *testing.T) {
 	for _, size := range []int{32<<10 - 1, 32 << 10, 63 << 10, 63<<10 + 1, 64 << 10, 1 << 20} {
 		both(t, func(t *testing.T, here, there *tunnel.Conn) {
 			content := noise(size)
@@ -99,7 +99,7 @@ func TestTheEndOfALargeWriteLeavesWithoutAnotherOne(t *testing.T) {
 	}
 }
 
-func TestConcurrentWritesStayInOnePiece(t *testing.T) {
+func TestWrite_Concurrent(t *testing.T) {
 	both(t, func(t *testing.T, here, there *tunnel.Conn) {
 		const writers, rounds, size = 8, 5, 200_000
 		var wg sync.WaitGroup
@@ -129,7 +129,7 @@ func TestConcurrentWritesStayInOnePiece(t *testing.T) {
 	})
 }
 
-func TestConcurrentReadsGetAllBytesOnce(t *testing.T) {
+func TestRead_Concurrent(t *testing.T) {
 	both(t, func(t *testing.T, here, there *tunnel.Conn) {
 		const size = 1 << 20
 		go func() { here.Write(make([]byte, size)); here.Close() }()
@@ -154,7 +154,7 @@ func TestConcurrentReadsGetAllBytesOnce(t *testing.T) {
 	})
 }
 
-func TestCopyGoesBothWays(t *testing.T) {
+func TestCopy_BothWays(t *testing.T) {
 	both(t, func(t *testing.T, here, there *tunnel.Conn) {
 		content := noise(3 << 20)
 		go func() {
@@ -186,7 +186,7 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
 
-func TestFailuresOfTheOtherEndOfACopyAreReturned(t *testing.T) {
+func TestCopy_FailureReturned(t *testing.T) {
 	boom := errors.New("boom")
 	both(t, func(t *testing.T, here, there *tunnel.Conn) {
 		write(t, here, "twelve bytes")
@@ -215,7 +215,7 @@ func outcome(f func()) (v any) {
 	return <-done
 }
 
-func TestCodeBesideAConnectionThatBreaksCostsIt(t *testing.T) {
+func TestConn_Goexit(t *testing.T) {
 	both(t, func(t *testing.T, here, there *tunnel.Conn) {
 		for _, breaks := range []func(){func() { panic("broken") }, func() { panic(nil) }} {
 			write(t, here, "x")
@@ -227,7 +227,7 @@ func TestCodeBesideAConnectionThatBreaksCostsIt(t *testing.T) {
 	})
 }
 
-func TestAConnectionEndsWithItsSession(t *testing.T) {
+func TestConn_SessionEnds(t *testing.T) {
 	both(t, func(t *testing.T, here, there *tunnel.Conn) {
 		s := here.Session()
 		errs := make(chan error)
@@ -245,7 +245,7 @@ func TestAConnectionEndsWithItsSession(t *testing.T) {
 	})
 }
 
-func TestTheErrorOfAHandlerIsReadWithItsCode(t *testing.T) {
+func TestRead_HandlerError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
 		svc.Handle(number, "full", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) {
@@ -265,7 +265,7 @@ func TestTheErrorOfAHandlerIsReadWithItsCode(t *testing.T) {
 	})
 }
 
-func TestAddressesAreThoseOfTheWire(t *testing.T) {
+func TestConn_Addresses(t *testing.T) {
 	svc := asterisque.NewService()
 	ln := tunnel.Listen(svc, number, "test")
 	s, accepted := overTCP(t, svc)
@@ -288,6 +288,6 @@ func TestAddressesAreThoseOfTheWire(t *testing.T) {
 	require.Equal(t, "asterisque", c.RemoteAddr().Network())
 }
 
-func TestAConnIsOfAPipe(t *testing.T) {
+func TestNewConn_OfPipe(t *testing.T) {
 	require.PanicsWithValue(t, "tunnel: NewConn of a nil pipe: look at the error of Open first", func() { tunnel.NewConn(nil, nil) })
 }

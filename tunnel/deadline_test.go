@@ -28,7 +28,7 @@ func wantTimeout(t *testing.T, err error) {
 	require.True(t, timeout.Timeout())
 }
 
-func TestAPastDeadlineFailsAtOnce(t *testing.T) {
+func TestDeadline_Past(t *testing.T) {
 	both(t, func(t *testing.T, here, there *tunnel.Conn) {
 		write(t, there, "it waits")
 		synctest.Wait()
@@ -51,7 +51,7 @@ func TestAPastDeadlineFailsAtOnce(t *testing.T) {
 	})
 }
 
-func TestAFutureDeadlineEndsAWait(t *testing.T) {
+func TestDeadline_Future(t *testing.T) {
 	both(t, func(t *testing.T, here, there *tunnel.Conn) {
 		for _, after := range []time.Duration{time.Second, time.Minute} {
 			begin := time.Now()
@@ -71,7 +71,7 @@ func TestAFutureDeadlineEndsAWait(t *testing.T) {
 	})
 }
 
-func TestADeadlineMovesForThoseWhoWait(t *testing.T) {
+func TestDeadline_Moved(t *testing.T) {
 	both(t, func(t *testing.T, here, _ *tunnel.Conn) {
 		for name, c := range map[string]struct {
 			first, then, want time.Duration // 0: none
@@ -106,7 +106,7 @@ func TestADeadlineMovesForThoseWhoWait(t *testing.T) {
 	})
 }
 
-func TestADeadlineThatIsTakenBackEndsNothing(t *testing.T) {
+func TestDeadline_Removed(t *testing.T) {
 	both(t, func(t *testing.T, here, there *tunnel.Conn) {
 		require.NoError(t, here.SetDeadline(time.Now().Add(time.Second)))
 		read := make(chan error)
@@ -120,7 +120,7 @@ func TestADeadlineThatIsTakenBackEndsNothing(t *testing.T) {
 	})
 }
 
-func TestEachDirectionHasItsOwnDeadline(t *testing.T) {
+func TestDeadline_EachDirection(t *testing.T) {
 	both(t, func(t *testing.T, here, there *tunnel.Conn) {
 		require.NoError(t, here.SetReadDeadline(past))
 		write(t, here, "x")
@@ -132,7 +132,7 @@ func TestEachDirectionHasItsOwnDeadline(t *testing.T) {
 	})
 }
 
-func TestDeadlinesLoseDoubleAndReorderNothing(t *testing.T) {
+func TestDeadline_NothingLost(t *testing.T) {
 	for _, size := range []int{0, 1000, 31 << 10, 40 << 10, 100_000} { // 0 is ReadFrom
 		both(t, func(t *testing.T, here, there *tunnel.Conn) {
 			content := noise(1 << 20)

@@ -22,7 +22,7 @@ type caller func(ctx context.Context, c *asterisque.Call) error
 
 func (f caller) Invoke(ctx context.Context, c *asterisque.Call) error { return f(ctx, c) }
 
-func TestTheContextGovernsOnlyTheDial(t *testing.T) {
+func TestDial_Context(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
 		ln := tunnel.Listen(svc, number, "test")
@@ -38,7 +38,7 @@ func TestTheContextGovernsOnlyTheDial(t *testing.T) {
 	})
 }
 
-func TestADialThatWaitsEndsWithItsContext(t *testing.T) {
+func TestDial_ContextEndsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
 		tunnel.Listen(svc, number, "test")
@@ -75,7 +75,7 @@ func TestADialThatWaitsEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestADialWhoseContextEndsMeanwhileLeavesNothingBehind(t *testing.T) {
+func TestDial_ContextLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
 		tunnel.Listen(svc, number, "test")
@@ -94,7 +94,7 @@ func TestADialWhoseContextEndsMeanwhileLeavesNothingBehind(t *testing.T) {
 	})
 }
 
-func TestDialOnNothing(t *testing.T) {
+func TestDial_Nil(t *testing.T) {
 	for name, on := range map[string]asterisque.Caller{
 		"nothing": nil, "session": (*asterisque.Session)(nil), "connection": (*asterisque.Connection)(nil),
 	} {
@@ -106,7 +106,7 @@ func TestDialOnNothing(t *testing.T) {
 	}
 }
 
-func TestDialOnASessionThatHasEnded(t *testing.T) {
+func TestDial_EndedSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := inMemory(t, asterisque.NewService())
 		s.Close()
@@ -116,7 +116,7 @@ func TestDialOnASessionThatHasEnded(t *testing.T) {
 	})
 }
 
-func TestDialToNobody(t *testing.T) {
+func TestDial_NoListener(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := inMemory(t, asterisque.NewService())
 		c, err := tunnel.Dial(background, s, number)
@@ -128,7 +128,7 @@ func TestDialToNobody(t *testing.T) {
 	})
 }
 
-func TestDialOnAConnection(t *testing.T) {
+func TestDial_Connection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
 		ln := tunnel.Listen(svc, number, "test")
@@ -149,7 +149,7 @@ func TestDialOnAConnection(t *testing.T) {
 	})
 }
 
-func TestDialWithinAHandlerIsACallWithinACall(t *testing.T) {
+func TestDial_WithinHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		back := asterisque.NewService()
 		ln := tunnel.Listen(back, number, "back")
@@ -181,7 +181,7 @@ func TestDialWithinAHandlerIsACallWithinACall(t *testing.T) {
 	})
 }
 
-func TestDialTakesOptionsAndOverrulesALossRate(t *testing.T) {
+func TestDial_Options(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
 		ln := tunnel.Listen(svc, number, "test")
@@ -206,7 +206,7 @@ func TestDialTakesOptionsAndOverrulesALossRate(t *testing.T) {
 	})
 }
 
-func TestDialOnACallerThatDoesNotDial(t *testing.T) {
+func TestDial_CallerWithoutPipe(t *testing.T) {
 	s, _ := inMemory(t, asterisque.NewService(), silent)
 	for name, c := range map[string]struct {
 		invoke func(context.Context, *asterisque.Call) error

@@ -40,7 +40,7 @@ func wantRefused(t testing.TB, c net.Conn, want error) {
 	require.True(t, asterisque.Repeatable(err))
 }
 
-func TestConnectionsAreAcceptedInTheirOrder(t *testing.T) {
+func TestAccept_Order(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
 		ln := tunnel.Listen(svc, number, "test")
@@ -56,7 +56,7 @@ func TestConnectionsAreAcceptedInTheirOrder(t *testing.T) {
 	})
 }
 
-func TestConnectionsOfSeveralSessionsAreAccepted(t *testing.T) {
+func TestAccept_SeveralSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
 		ln := tunnel.Listen(svc, number, "test")
@@ -73,7 +73,7 @@ func TestConnectionsOfSeveralSessionsAreAccepted(t *testing.T) {
 	})
 }
 
-func TestConnectionsBeyondTheBacklogAreRefused(t *testing.T) {
+func TestBacklog_Refused(t *testing.T) {
 	for _, c := range []struct{ backlog, want int }{{0, 128}, {1, 1}, {5, 5}, {-1, 0}, {-100, 0}} {
 		synctest.Test(t, func(t *testing.T) {
 			svc := asterisque.NewService()
@@ -107,7 +107,7 @@ func TestConnectionsBeyondTheBacklogAreRefused(t *testing.T) {
 	}
 }
 
-func TestAClosedListenerAcceptsNothing(t *testing.T) {
+func TestListener_Closed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
 		ln := tunnel.Listen(svc, number, "test")
@@ -132,7 +132,7 @@ func TestAClosedListenerAcceptsNothing(t *testing.T) {
 	})
 }
 
-func TestWhoWaitsForAcceptIsRefusedByClose(t *testing.T) {
+func TestListener_CloseRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
 		ln := tunnel.Listen(svc, number, "test")
@@ -149,7 +149,7 @@ func TestWhoWaitsForAcceptIsRefusedByClose(t *testing.T) {
 	})
 }
 
-func TestAConnectionThatEndsLeavesTheQueue(t *testing.T) {
+func TestBacklog_EndedConnection(t *testing.T) {
 	for name, end := range map[string]func(s *asterisque.Session, cancel func()){
 		"session": func(s *asterisque.Session, _ func()) { s.Close() },
 		"life":    func(_ *asterisque.Session, cancel func()) { cancel() },
@@ -183,7 +183,7 @@ func attached(t testing.TB, here, there *asterisque.Node) *asterisque.Session {
 	return s
 }
 
-func TestAConnectionOccupiesAWorker(t *testing.T) {
+func TestWorker_PerConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
 		ln := tunnel.Listen(svc, number, "test")
@@ -204,7 +204,7 @@ func TestAConnectionOccupiesAWorker(t *testing.T) {
 	})
 }
 
-func TestAHalfClosedConnectionKeepsItsWorker(t *testing.T) {
+func TestWorker_HalfClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
 		ln := tunnel.Listen(svc, number, "test")
@@ -225,7 +225,7 @@ func TestAHalfClosedConnectionKeepsItsWorker(t *testing.T) {
 	})
 }
 
-func TestConcurrencyBoundsTheConnectionsOfAllPeers(t *testing.T) {
+func TestConcurrency_AllPeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
 		ln := tunnel.Listen(svc, number, "test", asterisque.WithConcurrency(2))
@@ -248,7 +248,7 @@ func TestConcurrencyBoundsTheConnectionsOfAllPeers(t *testing.T) {
 	})
 }
 
-func TestACallWithoutBlocksIsAConnectionThatHasEnded(t *testing.T) {
+func TestAccept_CallWithoutBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
 		ln := tunnel.Listen(svc, number, "test")
@@ -266,7 +266,7 @@ func TestACallWithoutBlocksIsAConnectionThatHasEnded(t *testing.T) {
 	})
 }
 
-func TestWhatCannotBeListenedAtPanicsWithItsPlaces(t *testing.T) {
+func TestListen_Panics(t *testing.T) {
 	require.PanicsWithValue(t, `tunnel: Listen for function 80 "web" of a nil Service: make one with asterisque.NewService`, func() { tunnel.Listen(nil, 80, "web") })
 
 	svc := asterisque.NewService()

@@ -15,7 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/tunnel"
 )
 
-func TestAnIdleConnectionHoldsLittle(t *testing.T) {
+func TestConn_IdleMemory(t *testing.T) {
 	const conns, most = 500, 16 << 10 // bytes: both ends, and the handler's goroutine
 	svc := asterisque.NewService()
 	ln := tunnel.Listen(svc, number, "test")

@@ -13,9 +13,8 @@ import (
 	"github.com/asterisque-go/asterisque/tunnel"
 )
 
-// TestAReaderFailsWhereBytesAreMissing uses a foreign peer that sends Blocks with a short time to
-// live.
-func TestAReaderFailsWhereBytesAreMissing(t *testing.T) {
+// TestRead_MissingBytes uses a foreign peer that sends Blocks with a short time to live.
+func TestRead_MissingBytes(t *testing.T) {
 	brief := pipe.WithTTL(time.Millisecond)
 	for name, last := range map[string]func(p *pipe.Pipe) error{
 		"before a Block": func(p *pipe.Pipe) error { return p.Send(background, []byte("last")) },

@@ -12,9 +12,9 @@ import (
 	"github.com/asterisque-go/asterisque/tunnel"
 )
 
-// TestAConnectionPassesTheSuiteOfNetConns runs golang.org/x/net/nettest over connections of one
-// session, from both ends, several times.
-func TestAConnectionPassesTheSuiteOfNetConns(t *testing.T) {
+// TestConn_NetTest runs golang.org/x/net/nettest over connections of one session, from both ends,
+// several times.
+func TestConn_NetTest(t *testing.T) {
 	for name, connect := range map[string]func(testing.TB, *asterisque.Service, ...asterisque.Option) (*asterisque.Session, *asterisque.Session){
 		"memory": inMemory, "TCP": overTCP,
 	} {
@@ -41,9 +41,8 @@ func TestAConnectionPassesTheSuiteOfNetConns(t *testing.T) {
 	}
 }
 
-// TestAConnectionOfAnyPipePassesTheSuite makes the Conns by hand, in a handler and of what it has
-// opened.
-func TestAConnectionOfAnyPipePassesTheSuite(t *testing.T) {
+// TestNewConn_NetTest makes the Conns by hand, in a handler and of what it has opened.
+func TestNewConn_NetTest(t *testing.T) {
 	svc := asterisque.NewService()
 	served := make(chan *tunnel.Conn)
 	svc.Handle(number, "conn", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {

@@ -90,7 +90,7 @@ func pattern(n int) []byte {
 	return b
 }
 
-func TestLargeWritesInARowAreSentInFullBlocks(t *testing.T) {
+func TestOutgoing_FullBlocks(t *testing.T) {
 	for _, size := range []int{32 << 10, 64 << 10, 100_000, 1 << 20} {
 		c, to, _ := narrow(4096, piping.Unlimited)
 		busy(c)
@@ -110,7 +110,7 @@ func TestLargeWritesInARowAreSentInFullBlocks(t *testing.T) {
 	}
 }
 
-func TestASmallWriteTakesAlongWhatIsKept(t *testing.T) {
+func TestOutgoing_SmallTakesKept(t *testing.T) {
 	c, to, _ := narrow(4096, piping.Unlimited)
 	busy(c).Write(pattern(64 << 10))
 	require.Equal(t, []int{63 << 10}, to.sizes())
@@ -121,7 +121,7 @@ func TestASmallWriteTakesAlongWhatIsKept(t *testing.T) {
 	require.Nil(t, c.out.mem)
 }
 
-func TestSmallWritesKeepNothing(t *testing.T) {
+func TestOutgoing_SmallKeepNothing(t *testing.T) {
 	c, to, _ := narrow(4096, piping.Unlimited)
 	for _, n := range []int{1, 1000, large - 1} {
 		_, err := busy(c).Write(make([]byte, n))
@@ -134,7 +134,7 @@ func TestSmallWritesKeepNothing(t *testing.T) {
 	require.Equal(t, large, c.out.kept)
 }
 
-func TestNothingIsKeptThatTheWindowHasNoRoomFor(t *testing.T) {
+func TestOutgoing_NoWindow(t *testing.T) {
 	const block = stream.DefaultSize + 512
 	synctest.Test(t, func(t *testing.T) {
 		c, to, end := narrow(2048, block+2047) // less than 2,048 is not worth a Block
@@ -154,7 +154,7 @@ func TestNothingIsKeptThatTheWindowHasNoRoomFor(t *testing.T) {
 	})
 }
 
-func TestWhatIsKeptTakesAlongOnlyWhatFits(t *testing.T) {
+func TestOutgoing_OnlyWhatFits(t *testing.T) {
 	const block = stream.DefaultSize + 512
 	synctest.Test(t, func(t *testing.T) {
 		c, to, end := narrow(2048, block+512+1700)
@@ -178,7 +178,7 @@ func TestWhatIsKeptTakesAlongOnlyWhatFits(t *testing.T) {
 	})
 }
 
-func TestAPeerThatKeepsNothingReadyIsAsked(t *testing.T) {
+func TestOutgoing_AsksPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, to, end := narrow(0, 0)
 		written := make(chan error)
@@ -201,7 +201,7 @@ func TestAPeerThatKeepsNothingReadyIsAsked(t *testing.T) {
 	})
 }
 
-func TestADeadlineCountsWhileSomethingKeptIsSent(t *testing.T) {
+func TestOutgoing_Deadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, to, _ := narrow(4096, piping.Unlimited)
 		content := pattern(64<<10 + 5)
@@ -221,7 +221,7 @@ func TestADeadlineCountsWhileSomethingKeptIsSent(t *testing.T) {
 	})
 }
 
-func TestWhatIsKeptIsKeptThroughADeadline(t *testing.T) {
+func TestOutgoing_KeptAfterDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, to, _ := narrow(4096, piping.Unlimited)
 		content := pattern(64<<10 + 5)
@@ -239,7 +239,7 @@ func TestWhatIsKeptIsKeptThroughADeadline(t *testing.T) {
 	})
 }
 
-func TestTheErrorOfWhatIsKeptIsThatOfTheNextWrite(t *testing.T) {
+func TestOutgoing_ErrorOfKept(t *testing.T) {
 	boom := errors.New("boom")
 	c, to, _ := narrow(4096, piping.Unlimited)
 	busy(c).Write(pattern(64 << 10))
@@ -254,7 +254,7 @@ func TestTheErrorOfWhatIsKeptIsThatOfTheNextWrite(t *testing.T) {
 	require.NoError(t, c.Close())
 }
 
-func TestCloseSendsWhatIsKeptWithoutWaiting(t *testing.T) {
+func TestOutgoing_CloseSendsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, end := range map[string]func(*Conn) error{"Close": (*Conn).Close, "CloseWrite": (*Conn).CloseWrite} {
 			for _, sending := range []bool{false, true} {

@@ -20,9 +20,9 @@ import (
 	"github.com/asterisque-go/asterisque/tunnel"
 )
 
-// TestHTTPRunsThroughASession has many requests at once through one session, which the serving side
-// has dialled: with connections that are kept, and with HTTP/2 over TLS within.
-func TestHTTPRunsThroughASession(t *testing.T) {
+// TestConn_HTTP has many requests at once through one session, which the serving side has dialled:
+// with connections that are kept, and with HTTP/2 over TLS within.
+func TestConn_HTTP(t *testing.T) {
 	server, client := testtls.Configs(t)
 	for _, c := range []struct {
 		scheme, proto string
@@ -81,7 +81,7 @@ type Doubler struct{}
 // Double doubles.
 func (Doubler) Double(n int, twice *int) error { *twice = 2 * n; return nil }
 
-func TestNetRPCRunsThroughASession(t *testing.T) {
+func TestConn_NetRPC(t *testing.T) {
 	svc := asterisque.NewService()
 	ln := tunnel.Listen(svc, number, "rpc")
 	s, _ := overTCP(t, svc)
@@ -101,8 +101,8 @@ func TestNetRPCRunsThroughASession(t *testing.T) {
 	all.Wait()
 }
 
-// TestAConnectionGoesOnOverAnotherWire cuts the Wire of a session that can be resumed.
-func TestAConnectionGoesOnOverAnotherWire(t *testing.T) {
+// TestConn_OtherWire cuts the Wire of a session that can be resumed.
+func TestConn_OtherWire(t *testing.T) {
 	svc := asterisque.NewService()
 	ln := tunnel.Listen(svc, number, "test")
 	resume := asterisque.WithResume(asterisque.Resume{For: time.Minute})

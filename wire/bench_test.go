@@ -161,8 +161,8 @@ func BenchmarkPingPong(b *testing.B) {
 	}
 }
 
-// TestNoAllocationPerFrame does a ping-pong as the benchmark does.
-func TestNoAllocationPerFrame(t *testing.T) {
+// TestFrame_Allocs does a ping-pong as the benchmark does.
+func TestFrame_Allocs(t *testing.T) {
 	for _, s := range benchSizes {
 		t.Run(s.name, func(t *testing.T) {
 			p, q := tcpPair(t)

@@ -92,8 +92,8 @@ func FuzzReadFrame(f *testing.F) {
 	})
 }
 
-// TestReadFrameFindsWhatASimpleParserFinds has larger streams than the fuzzer likes.
-func TestReadFrameFindsWhatASimpleParserFinds(t *testing.T) {
+// TestReadFrame_SimpleParser has larger streams than the fuzzer likes.
+func TestReadFrame_SimpleParser(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
 		var frames []string

@@ -20,7 +20,7 @@ func needHandover(t *testing.T) {
 	}
 }
 
-func TestASocketThatIsHandedOverLosesNobody(t *testing.T) {
+func TestHandover_NoneLost(t *testing.T) {
 	needHandover(t)
 	server, client := tlsOptions(t)
 	path := "unix://" + strings.ReplaceAll(socket(t), " ", "%20")
@@ -75,7 +75,7 @@ func dialPlain(t *testing.T, url string) net.Conn {
 	return c
 }
 
-func TestFilesThatAreNoListeningSocketsSayWhy(t *testing.T) {
+func TestListenFile_Unusable(t *testing.T) {
 	needHandover(t)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -129,7 +129,7 @@ func fileOf(t *testing.T, of any) *os.File {
 	return f
 }
 
-func TestListenersWithoutASocketSayThatTheyHaveNone(t *testing.T) {
+func TestListenerFile_NoSocket(t *testing.T) {
 	_, err := wire.ListenerFile(nil)
 	require.ErrorContains(t, err, "nil Listener")
 	_, err = wire.ListenerFile(listen(t, "mem://nofile", wire.Options{}))
@@ -150,7 +150,7 @@ func TestListenersWithoutASocketSayThatTheyHaveNone(t *testing.T) {
 	}
 }
 
-func TestClosingAndHandingOverAtOnceIsOneOrTheOther(t *testing.T) {
+func TestHandover_WhileClosing(t *testing.T) {
 	needHandover(t)
 	path := socket(t)
 	for range 50 {

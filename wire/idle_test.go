@@ -14,7 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-func TestAWireWaitsInLittleMemoryWhateverCameBefore(t *testing.T) {
+func TestIdle_LittleMemory(t *testing.T) {
 	const idle = 1<<10 + 128
 	fill := func(n int) string { return strings.Repeat("x", n-4) } // n bytes with its length
 	for name, frames := range map[string][]string{
@@ -46,7 +46,7 @@ func TestAWireWaitsInLittleMemoryWhateverCameBefore(t *testing.T) {
 	}
 }
 
-func TestIdleWiresHoldLittleAfterLargeFrames(t *testing.T) {
+func TestIdle_AfterLargeFrames(t *testing.T) {
 	server, client := tlsOptions(t)
 	for _, c := range []struct {
 		name string

@@ -16,7 +16,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-func TestSocketsThatAreNotThereSayWhyAndWhatToDo(t *testing.T) {
+func TestInherited_Missing(t *testing.T) {
 	const none = "unset"
 	self, other := strconv.Itoa(os.Getpid()), strconv.Itoa(os.Getppid())
 	for _, test := range []struct {
@@ -120,7 +120,7 @@ func startInheritor(t *testing.T, names string, files ...*os.File) []string {
 	return said
 }
 
-func TestAProcessInheritsSocketsByName(t *testing.T) {
+func TestInherited_ByName(t *testing.T) {
 	needHandover(t)
 	var files []*os.File
 	var want []string
@@ -152,7 +152,7 @@ func TestAProcessInheritsSocketsByName(t *testing.T) {
 	}
 }
 
-func TestAProcessInheritsTheOnlySocketWithoutAName(t *testing.T) {
+func TestInherited_OnlyOne(t *testing.T) {
 	needHandover(t)
 	ln := listen(t, "tcp://127.0.0.1:0", wire.Options{})
 	f, err := wire.ListenerFile(ln)

@@ -14,7 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-func TestALargeFrameThatIsAloneIsLeftToItsReader(t *testing.T) {
+func TestKeep_LargeFrame(t *testing.T) {
 	frame := func(n int) string { return string(bytes.Repeat([]byte{byte(n)}, n)) }
 	for _, c := range []struct {
 		name  string
@@ -56,9 +56,9 @@ func TestALargeFrameThatIsAloneIsLeftToItsReader(t *testing.T) {
 	}
 }
 
-// TestWhatIsKeptStaysAsItWas reads frames of all sizes, keeps those it may, releases some, and
-// checks the remaining ones later.
-func TestWhatIsKeptStaysAsItWas(t *testing.T) {
+// TestKeep_StaysUnchanged reads frames of all sizes, keeps those it may, releases some, and checks
+// the remaining ones later.
+func TestKeep_StaysUnchanged(t *testing.T) {
 	type kept struct {
 		frame []byte
 		sum   uint64
@@ -128,7 +128,7 @@ func TestWhatIsKeptStaysAsItWas(t *testing.T) {
 	require.Empty(t, sums, "all have come")
 }
 
-func TestAVectorArrivesAsOneStream(t *testing.T) {
+func TestWriteVector_OneStream(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer ln.Close()

@@ -28,7 +28,7 @@ func (l fakeListener) Addr() net.Addr {
 	return transport.Addr("fake", "somewhere")
 }
 
-func TestListenOnMakesWiresOfTheConnectionsOfAListener(t *testing.T) {
+func TestListenOn(t *testing.T) {
 	server, client := tlsOptions(t)
 	path := socket(t)
 	at := "unix://" + strings.ReplaceAll(path, " ", "%20")
@@ -69,7 +69,7 @@ func TestListenOnMakesWiresOfTheConnectionsOfAListener(t *testing.T) {
 	require.NoFileExists(t, path, "as net.Listen has it")
 }
 
-func TestListenersThatCannotBeServedSayWhy(t *testing.T) {
+func TestListenOn_Unusable(t *testing.T) {
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, closed.Close())
@@ -102,7 +102,7 @@ func TestListenersThatCannotBeServedSayWhy(t *testing.T) {
 	require.NoError(t, plain.Close(), "after an error it is still its owner's")
 }
 
-func TestAListenerOfAnotherNetworkIsServed(t *testing.T) {
+func TestListenOn_OtherNetwork(t *testing.T) {
 	p, q := net.Pipe()
 	defer q.Close()
 	ln, err := wire.ListenOn(fakeListener{conn: p}, wire.Options{})
@@ -137,7 +137,7 @@ func (zoned) Addr() net.Addr {
 	return &net.TCPAddr{IP: net.ParseIP("fe80::1"), Port: 5330, Zone: "eth0"}
 }
 
-func TestTwoListenAtOnePortIfBothSaySo(t *testing.T) {
+func TestReusePort_Two(t *testing.T) {
 	server, client := tlsOptions(t)
 	for _, test := range []struct {
 		url            string
@@ -161,7 +161,7 @@ func TestTwoListenAtOnePortIfBothSaySo(t *testing.T) {
 	}
 }
 
-func TestWhatHasNoPortCannotShareIt(t *testing.T) {
+func TestReusePort_Unsupported(t *testing.T) {
 	for _, url := range []string{"unix://" + strings.ReplaceAll(socket(t), " ", "%20"), "mem://shared"} {
 		_, err := wire.Listen(t.Context(), url, wire.Options{ReusePort: true})
 		requireParts(t, err, []string{"listen at " + url, "Options.ReusePort", "listen without it"})

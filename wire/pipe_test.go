@@ -12,7 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-func TestPipeHolds64KiBAndThenWaits(t *testing.T) {
+func TestPipe_Holds64KiB(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := wire.Pipe()
 		frame := make([]byte, 1<<10-4)
@@ -38,7 +38,7 @@ func TestPipeHolds64KiBAndThenWaits(t *testing.T) {
 	})
 }
 
-func TestPipeDeliversWhatWasWrittenBeforeClose(t *testing.T) {
+func TestPipe_ReadAfterClose(t *testing.T) {
 	a, b := wire.Pipe()
 	require.NoError(t, a.WriteFrames([][]byte{[]byte("first"), []byte("second")}))
 	n, err := a.(wire.TryWriter).TryWriteBatch(stream("third")[:6])
@@ -55,7 +55,7 @@ func TestPipeDeliversWhatWasWrittenBeforeClose(t *testing.T) {
 	require.ErrorIs(t, b.WriteFrames([][]byte{nil}), io.ErrClosedPipe)
 }
 
-func TestPipeTakesWhatFits(t *testing.T) {
+func TestPipe_TryWriteBatch(t *testing.T) {
 	a, b := wire.Pipe()
 	w := a.(wire.TryWriter)
 	data := stream(string(make([]byte, 100<<10)))
@@ -73,7 +73,7 @@ func TestPipeTakesWhatFits(t *testing.T) {
 	require.ErrorIs(t, err, net.ErrClosed)
 }
 
-func TestPipeKeepsBytesInOrderAroundTheEndOfItsRing(t *testing.T) {
+func TestPipe_RingOrder(t *testing.T) {
 	a, b := wire.Pipe()
 	frame := make([]byte, 9973)
 	write := func(i int) {

@@ -59,7 +59,7 @@ func receivers(t *testing.T) map[string]func() (wire.Wire, io.Writer) {
 	}
 }
 
-func TestReceivingIsTheMemoryOfHalfAFrame(t *testing.T) {
+func TestReceiving_HalfFrame(t *testing.T) {
 	const size, chunk = 1 << 20, 32 << 10
 	for name, pair := range receivers(t) {
 		t.Run(name, func(t *testing.T) {

@@ -49,7 +49,7 @@ func readAll(w wire.Wire, max int) (frames []string, err error) {
 	}
 }
 
-func TestFramesAreFoundHoweverReadSplitsThem(t *testing.T) {
+func TestStream_AnySplit(t *testing.T) {
 	want := []string{"a", "", "frame", strings.Repeat("x", 5000), strings.Repeat("y", 100_000), "", "end"}
 	data := stream(want...)
 	readers := map[string]io.Reader{
@@ -82,7 +82,7 @@ func (l *lazy) Read(p []byte) (int, error) {
 	return l.r.Read(p)
 }
 
-func TestAStreamThatEndsInsideAFrameIsUnexpected(t *testing.T) {
+func TestStream_EndInsideFrame(t *testing.T) {
 	data := stream("one", "", "three")
 	// frames before a stream of this length, if it ends between frames
 	ends := map[int]int{0: 0, 7: 1, 11: 2, len(data): 3}
@@ -100,7 +100,7 @@ func TestAStreamThatEndsInsideAFrameIsUnexpected(t *testing.T) {
 	}
 }
 
-func TestReadErrorKeepsItsCauseAndDeliversFramesBefore(t *testing.T) {
+func TestStream_ReadError(t *testing.T) {
 	cause := errors.New("cable cut")
 	w := wire.FromConn(script{Reader: io.MultiReader(bytes.NewReader(stream("last")), iotest.ErrReader(cause))})
 	frames, err := readAll(w, 100)
@@ -109,7 +109,7 @@ func TestReadErrorKeepsItsCauseAndDeliversFramesBefore(t *testing.T) {
 	require.EqualError(t, err, "wire: read: cable cut")
 }
 
-func TestReadersThatBreakTheirContractAreErrors(t *testing.T) {
+func TestStream_BadReaders(t *testing.T) {
 	for name, n := range map[string]int{"too much": 1 << 20, "negative": -1, "nothing, for ever": 0} {
 		t.Run(name, func(t *testing.T) {
 			_, err := wire.FromConn(script{Reader: broken(n)}).ReadFrame(100)
@@ -122,7 +122,7 @@ type broken int
 
 func (b broken) Read([]byte) (int, error) { return int(b), nil }
 
-func TestTooLargeIsKnownFromTheLengthAlone(t *testing.T) {
+func TestStream_TooLarge(t *testing.T) {
 	for announced, max := range map[uint32]int{11: 10, 1: 0, 0: -1, math.MaxUint32: math.MaxInt32} {
 		length := binary.BigEndian.AppendUint32(nil, announced)
 		a, b := net.Pipe() // it stays open, so only the length reveals the error
@@ -137,7 +137,7 @@ func TestTooLargeIsKnownFromTheLengthAlone(t *testing.T) {
 	}
 }
 
-func TestAnAnnouncedLengthCostsNothing(t *testing.T) {
+func TestStream_AnnouncedLength(t *testing.T) {
 	// a frame of 512 MiB, of which nothing comes before the peer closes
 	costs := func(most int, connect func() wire.Wire) {
 		spent := weightest.AllocatedAtMost(most, func() {
@@ -185,7 +185,7 @@ func tcpPair(t testing.TB) (a, b net.Conn) {
 	return a, b
 }
 
-func TestAnIdleTCPWireHoldsNoBuffer(t *testing.T) {
+func TestStream_IdleTCP(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("a socket cannot be waited for without a buffer")
 	}
@@ -231,7 +231,7 @@ func TestAnIdleTCPWireHoldsNoBuffer(t *testing.T) {
 	require.Less(t, (idle-weightest.Heap())/n, 1<<10, "bytes for each wire that waits")
 }
 
-func TestFramesShareOneWrite(t *testing.T) {
+func TestStream_OneWrite(t *testing.T) {
 	var writes [][]byte
 	w := wire.FromConn(script{write: func(p []byte) (int, error) {
 		writes = append(writes, slices.Clone(p))
@@ -253,7 +253,7 @@ func TestFramesShareOneWrite(t *testing.T) {
 	require.Empty(t, writes, "nothing to write")
 }
 
-func TestAFailedWriteEndsWriting(t *testing.T) {
+func TestStream_FailedWrite(t *testing.T) {
 	cause := errors.New("cable cut")
 	for name, write := range map[string]func(p []byte) (int, error){
 		"with an error":    func(p []byte) (int, error) { return 1, cause },
@@ -276,7 +276,7 @@ func TestAFailedWriteEndsWriting(t *testing.T) {
 	}
 }
 
-func TestOptionalInterfacesSayWhatTheConnCan(t *testing.T) {
+func TestFromConn_Interfaces(t *testing.T) {
 	tcp, _ := tcpPair(t)
 	inProcess, _ := net.Pipe()
 	for name, test := range map[string]struct {
@@ -300,7 +300,7 @@ func TestOptionalInterfacesSayWhatTheConnCan(t *testing.T) {
 	}
 }
 
-func TestAReadDeadlineInsideAFrameLosesNothing(t *testing.T) {
+func TestDeadline_InsideFrame(t *testing.T) {
 	a, b := tcpPair(t)
 	w := wire.FromConn(b)
 	d := w.(deadliner)
@@ -320,7 +320,7 @@ func TestAReadDeadlineInsideAFrameLosesNothing(t *testing.T) {
 	require.Equal(t, "a frame in two parts", string(frame))
 }
 
-func TestAResetNamesTheOperationAndTheEnds(t *testing.T) {
+func TestStream_ResetError(t *testing.T) {
 	a, b := tcpPair(t)
 	require.NoError(t, a.(*net.TCPConn).SetLinger(0))
 	a.Close()
@@ -330,7 +330,7 @@ func TestAResetNamesTheOperationAndTheEnds(t *testing.T) {
 	require.ErrorContains(t, err, "wire: read: read tcp "+b.LocalAddr().String()+"->"+b.RemoteAddr().String())
 }
 
-func TestAnyOtherConnIsWaitedForWithLittleMemory(t *testing.T) {
+func TestStream_OtherConn(t *testing.T) {
 	const idle, busy, frame = 1<<10 + 128, 32 << 10, 4 + 20_000
 	a, b := net.Pipe()
 	defer a.Close()
@@ -366,7 +366,7 @@ type readFunc func(p []byte) (int, error)
 
 func (f readFunc) Read(p []byte) (int, error) { return f(p) }
 
-func TestTryWriteBatchNoticesAPeerThatIsGone(t *testing.T) {
+func TestTryWriteBatch_PeerGone(t *testing.T) {
 	a, b := tcpPair(t)
 	w, ok := wire.FromConn(b).(wire.TryWriter)
 	if !ok {

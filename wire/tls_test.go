@@ -15,7 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-func TestTLSAgreesOnTheProtocolAndTellsAboutIt(t *testing.T) {
+func TestTLS_Protocol(t *testing.T) {
 	server, client := tlsOptions(t)
 	a, b := connect(t, listen(t, "tls://127.0.0.1:0", server), client)
 	for _, w := range []wire.Wire{a, b} {
@@ -28,7 +28,7 @@ func TestTLSAgreesOnTheProtocolAndTellsAboutIt(t *testing.T) {
 	require.Empty(t, client.TLS.NextProtos)
 }
 
-func TestTLSErrorsAreClear(t *testing.T) {
+func TestTLS_Errors(t *testing.T) {
 	server, client := tlsOptions(t)
 	l := listen(t, "tls://127.0.0.1:0", server)
 	go func() { // ends with l
@@ -70,7 +70,7 @@ func TestTLSErrorsAreClear(t *testing.T) {
 	})
 }
 
-func TestAFailedTLSHandshakeHurtsOnlyItsOwnWire(t *testing.T) {
+func TestTLS_FailedHandshake(t *testing.T) {
 	server, client := tlsOptions(t)
 	l := listen(t, "tls://127.0.0.1:0", server)
 	silent, err := net.Dial("tcp", strings.TrimPrefix(l.URL(), "tls://"))
@@ -89,7 +89,7 @@ func TestAFailedTLSHandshakeHurtsOnlyItsOwnWire(t *testing.T) {
 	require.Error(t, first.WriteFrames([][]byte{nil}))
 }
 
-func TestCloseOfTLSDoesNotWaitForAPeerThatDoesNotRead(t *testing.T) {
+func TestTLS_ClosePeerNotReading(t *testing.T) {
 	server, client := tlsOptions(t)
 	client.TLS.ServerName = "127.0.0.1"
 	now := time.Now() // the certificates are of no use in the year of a bubble
@@ -109,7 +109,7 @@ func TestCloseOfTLSDoesNotWaitForAPeerThatDoesNotRead(t *testing.T) {
 	})
 }
 
-func TestNothingIsLostWhenATLSClientClosesWithoutHavingRead(t *testing.T) {
+func TestTLS_CloseUnreadTickets(t *testing.T) {
 	server, client := tlsOptions(t)
 	// without it the server sends no session tickets anyway
 	client.TLS.ClientSessionCache = tls.NewLRUClientSessionCache(1)

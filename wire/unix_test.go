@@ -47,7 +47,7 @@ func requireReached(t *testing.T, l wire.Listener, why string) {
 	require.ErrorIs(t, err, syscall.EADDRINUSE, why)
 }
 
-func TestListen_StalePathGoesToOneGoroutine(t *testing.T) {
+func TestListen_StaleGoroutines(t *testing.T) {
 	const rounds, contenders = 300, 8
 	path := socket(t)
 	for round := range rounds {
@@ -142,7 +142,7 @@ func ask(t *testing.T, all []contending, line string) map[string]int {
 	return answers
 }
 
-func TestListen_StalePathGoesToOneProcess(t *testing.T) {
+func TestListen_StaleProcesses(t *testing.T) {
 	const rounds, contenders = 100, 4
 	path := socket(t)
 	var all []contending
@@ -160,7 +160,7 @@ func TestListen_StalePathGoesToOneProcess(t *testing.T) {
 	}
 }
 
-func TestClose_LeavesTheSocketFileOfAnother(t *testing.T) {
+func TestClose_OtherSocketFile(t *testing.T) {
 	path := socket(t)
 	first := listen(t, unixURL(path), wire.Options{})
 	require.NoError(t, os.Remove(path), "somebody tidies up")
@@ -173,7 +173,7 @@ func TestClose_LeavesTheSocketFileOfAnother(t *testing.T) {
 	require.NoError(t, listen(t, unixURL(path), wire.Options{}).Close(), "there may be another for ever")
 }
 
-func TestListen_UnixPathLockedByAnother(t *testing.T) {
+func TestListen_LockedPath(t *testing.T) {
 	path := socket(t)
 	lock := path + ".asterisque-lock"
 	f, err := os.Create(lock)
@@ -192,13 +192,13 @@ func TestListen_UnixPathLockedByAnother(t *testing.T) {
 	require.NoFileExists(t, lock)
 }
 
-func TestListen_UnixFolderMissing(t *testing.T) {
+func TestListen_MissingFolder(t *testing.T) {
 	_, err := wire.Listen(t.Context(), "unix:///nowhere/app.sock", wire.Options{})
 	requireParts(t, err, []string{"listen at unix:///nowhere/app.sock", "no such file"})
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-func TestUnixPath_Longest(t *testing.T) {
+func TestListen_LongestPath(t *testing.T) {
 	most := 103
 	if runtime.GOOS == "linux" {
 		most = 107

@@ -10,7 +10,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-func TestWhatWaitsInTheKernelIsBoundedOnceMuchIsSent(t *testing.T) {
+func TestUnsent_Bounded(t *testing.T) {
 	const notSentLowat = 25 // TCP_NOTSENT_LOWAT
 	for name, write := range map[string]func(w wire.Wire, frame []byte) error{
 		"frames":  func(w wire.Wire, frame []byte) error { return w.WriteFrames([][]byte{frame}) },

@@ -17,7 +17,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-func TestURLsThatCannotWorkSayWhyAndHowToDoBetter(t *testing.T) {
+func TestURL_Invalid(t *testing.T) {
 	const both, dial, listen = "both", "dial", "listen"
 	tests := []struct {
 		op, url string
@@ -65,7 +65,7 @@ func TestURLsThatCannotWorkSayWhyAndHowToDoBetter(t *testing.T) {
 	}
 }
 
-func TestScheme_NotLinkedInNamesItsImport(t *testing.T) {
+func TestScheme_NotImported(t *testing.T) {
 	const root = `"github.com/asterisque-go/asterisque/wire/`
 	for scheme, want := range map[string]string{
 		"ws":       `import _ ` + root + `wswire"`,
@@ -91,7 +91,7 @@ func TestScheme_NotLinkedInNamesItsImport(t *testing.T) {
 	}
 }
 
-func TestCheckURLKnowsWhatNoTransportTakes(t *testing.T) {
+func TestCheckURL(t *testing.T) {
 	for _, good := range []string{"tcp://127.0.0.1:5330", "tls://[::1]:5330", "unix:app.sock", "mem://nobody", "tcp://no.port"} {
 		require.NoError(t, wire.CheckURL(good), good)
 	}
@@ -126,7 +126,7 @@ func socket(t *testing.T) string {
 	return filepath.Join(dir, "a socket")
 }
 
-func TestListenersAreReachedAtTheirURL(t *testing.T) {
+func TestListener_URL(t *testing.T) {
 	server, client := tlsOptions(t)
 	path := socket(t)
 	t.Chdir(filepath.Dir(path))
@@ -161,7 +161,7 @@ func TestListenersAreReachedAtTheirURL(t *testing.T) {
 	}
 }
 
-func TestCloseEndsAnAcceptThatWaits(t *testing.T) {
+func TestListener_CloseEndsAccept(t *testing.T) {
 	for _, url := range []string{"tcp://127.0.0.1:0", "mem://name"} {
 		l := listen(t, url, wire.Options{})
 		accepted := make(chan error)
@@ -174,7 +174,7 @@ func TestCloseEndsAnAcceptThatWaits(t *testing.T) {
 	}
 }
 
-func TestDialEndsWithItsContext(t *testing.T) {
+func TestDial_Context(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections but does no handshake
 	require.NoError(t, err)
 	defer silent.Close()
@@ -196,7 +196,7 @@ func TestDialEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestASocketFileIsRemovedByCloseAndReplacedOnlyWhenStale(t *testing.T) {
+func TestListen_SocketFile(t *testing.T) {
 	path := socket(t)
 	url := "unix://" + strings.ReplaceAll(path, " ", "%20")
 
@@ -217,7 +217,7 @@ func TestASocketFileIsRemovedByCloseAndReplacedOnlyWhenStale(t *testing.T) {
 	require.FileExists(t, path)
 }
 
-func TestMemIsRefusedWhereNobodyAccepts(t *testing.T) {
+func TestMem_NoAccept(t *testing.T) {
 	l := listen(t, "mem://once", wire.Options{})
 	_, err := wire.Listen(t.Context(), "mem://once", wire.Options{})
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
@@ -255,7 +255,7 @@ func (l loop) Listen(context.Context, *url.URL, wire.Options) (wire.Listener, er
 	return nil, errNoListening
 }
 
-func TestRegisterAddsASchemeOnce(t *testing.T) {
+func TestRegister_Once(t *testing.T) {
 	a, _ := wire.Pipe()
 	// the registry outlives the test, which may run again
 	scheme := "x-" + strings.ToLower(rand.Text())

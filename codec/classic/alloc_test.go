@@ -11,7 +11,7 @@ import (
 
 // The path between a session and its wire allocates nothing itself: only a decoded message and a
 // decoded value take memory.
-func TestWritingAndSplittingAllocateNothing(t *testing.T) {
+func TestMessages_Allocs(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}

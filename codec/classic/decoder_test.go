@@ -14,7 +14,7 @@ import (
 
 func errorIs(err, target error) bool { return errors.Is(err, target) }
 
-func TestAMessageTooLongIsRefusedAsSoonAsThatIsClear(t *testing.T) {
+func TestDecoder_TooLarge(t *testing.T) {
 	const form = classic.Simple
 	for name, b := range map[string]string{
 		"announced by a Control": "\x2a\x51\x10\x00",
@@ -39,7 +39,7 @@ func TestAMessageTooLongIsRefusedAsSoonAsThatIsClear(t *testing.T) {
 	require.EqualError(t, err, "classic: message of 106 bytes or more exceeds the limit of 105")
 }
 
-func TestDecodingAllocatesNoMoreThanAFewTimesTheInput(t *testing.T) {
+func TestDecoder_AllocsBounded(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		deep := "\x00" // each map is the second key of the one around it
 		for range 1000 {
@@ -65,7 +65,7 @@ func TestDecodingAllocatesNoMoreThanAFewTimesTheInput(t *testing.T) {
 
 // A message that arrives byte by byte is looked at once: its 60,000 values are not counted again
 // with every byte.
-func TestADecoderGoesOnWhereItWas(t *testing.T) {
+func TestDecoder_Continues(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		b, err := (&classic.Open{Pipe: 1, Count: 60_000, Params: make([]byte, 60_000)}).AppendTo(nil, form)
 		require.NoError(t, err)
@@ -89,7 +89,7 @@ func TestADecoderGoesOnWhereItWas(t *testing.T) {
 }
 
 // All vectors, as one stream that arrives in pieces of seven bytes.
-func TestADecoderFindsOneMessageAfterAnother(t *testing.T) {
+func TestDecoder_Sequence(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		var stream []byte
 		var want []string

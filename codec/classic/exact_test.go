@@ -22,7 +22,7 @@ func lists(depth int, v any) any {
 	return v
 }
 
-func TestAppend_RefusedWithThePlace(t *testing.T) {
+func TestAppend_RefusedWithPlace(t *testing.T) {
 	const bad, says = "a\xffb", "a text is not UTF-8"
 	type inner struct{ Names []string }
 	type outer struct {

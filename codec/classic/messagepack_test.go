@@ -36,7 +36,7 @@ func parsed(t *testing.T, digits string) (classic.Message, error) {
 	return m, err
 }
 
-func TestMessagePackCountsAreCastToSigned(t *testing.T) {
+func TestMessagePack_Counts(t *testing.T) {
 	require.Equal(t, "20d19c40", packed(t, make([]any, 40_000))[:8])
 	require.Equal(t, "21d19c40", packed(t, make(classic.Map, 40_000))[:8])
 	require.Equal(t, "20ff", packed(t, make([]any, 65_535))[:4])
@@ -57,7 +57,7 @@ func TestMessagePackCountsAreCastToSigned(t *testing.T) {
 	require.Equal(t, open, again)
 }
 
-func TestMessagePackTheStatusOfAnEOFIsSigned(t *testing.T) {
+func TestMessagePack_EOFStatus(t *testing.T) {
 	b, err := (&classic.Block{Pipe: 1, EOF: true}).AppendTo(nil, classic.MessagePack)
 	require.NoError(t, err)
 	require.Equal(t, "2301d080", hex.EncodeToString(b))
@@ -66,7 +66,7 @@ func TestMessagePackTheStatusOfAnEOFIsSigned(t *testing.T) {
 	require.Equal(t, &classic.Block{Pipe: 1, Loss: 100, Payload: []byte("x")}, m)
 }
 
-func TestMessagePackNumbersBeyondTheSignedRangeAreRefused(t *testing.T) {
+func TestMessagePack_BeyondSigned(t *testing.T) {
 	for name, digits := range map[string]string{
 		"pipe 0x8000":      "28cd8000000a00",
 		"EOF":              "2301cc80",
@@ -96,7 +96,7 @@ func TestMessagePackNumbersBeyondTheSignedRangeAreRefused(t *testing.T) {
 	}
 }
 
-func TestMessagePackIntegersAreWrittenInTheFewestBytes(t *testing.T) {
+func TestMessagePack_FewestBytes(t *testing.T) {
 	for want, n := range map[string]int64{
 		"0600": 0, "067f": 127, "06cc80": 128, "06ccff": 255, "06cd0100": 256, "06cdffff": 65535, "06ce00010000": 65536, "06ceffffffff": math.MaxUint32,
 		"06cf0000000100000000": math.MaxUint32 + 1, "06cf7fffffffffffffff": math.MaxInt64, "06ff": -1, "06e0": -32, "06d0df": -33, "06d080": -128, "06d1ff7f": -129,
@@ -106,7 +106,7 @@ func TestMessagePackIntegersAreWrittenInTheFewestBytes(t *testing.T) {
 	}
 }
 
-func TestMessagePackIntegersAreReadInAnyFormThatFits(t *testing.T) {
+func TestMessagePack_AnyForm(t *testing.T) {
 	for _, digits := range []string{"0305", "03cc05", "03cd0005", "03ce00000005", "03cf0000000000000005", "03d005", "03d10005", "03d200000005", "03d30000000000000005"} {
 		v, err := unpacked(t, digits)
 		require.NoError(t, err, digits)
@@ -117,7 +117,7 @@ func TestMessagePackIntegersAreReadInAnyFormThatFits(t *testing.T) {
 	require.Equal(t, []any{int8(-128), int16(-1)}, v)
 }
 
-func TestMessagePackTagsAreOneByte(t *testing.T) {
+func TestMessagePack_Tags(t *testing.T) {
 	_, err := parsed(t, "cc2801000a00")
 	require.ErrorContains(t, err, "unexpected message tag cc")
 	_, err = unpacked(t, "d000")
@@ -126,14 +126,14 @@ func TestMessagePackTagsAreOneByte(t *testing.T) {
 	require.ErrorContains(t, err, "unexpected boolean c3")
 }
 
-func TestMessagePackStr8AndBinAreNeverWritten(t *testing.T) {
+func TestMessagePack_Str8Unwritten(t *testing.T) {
 	for size, want := range map[int]string{0: "a0", 31: "bf", 32: "da0020", 128: "da0080", 255: "da00ff", 256: "da0100", 65_535: "daffff"} {
 		require.Equal(t, "0b"+want, packed(t, string(make([]byte, size)))[:2+len(want)])
 		require.Equal(t, "0a"+want, packed(t, make([]byte, size))[:2+len(want)])
 	}
 }
 
-func TestMessagePackStr8AndBinAreRead(t *testing.T) {
+func TestMessagePack_Str8Read(t *testing.T) {
 	for _, head := range []string{"a1", "d901", "da0001", "db00000001", "c401", "c50001", "c600000001"} {
 		v, err := unpacked(t, "0b"+head+"78")
 		require.NoError(t, err, head)
@@ -144,7 +144,7 @@ func TestMessagePackStr8AndBinAreRead(t *testing.T) {
 	}
 }
 
-func TestMessagePackFloatsAreReadInTheirOwnWidth(t *testing.T) {
+func TestMessagePack_FloatWidth(t *testing.T) {
 	require.Equal(t, "07ca3fc00000", packed(t, float32(1.5)))
 	require.Equal(t, "08cb3ff8000000000000", packed(t, 1.5))
 	for _, digits := range []string{"07cb3ff8000000000000", "08ca3fc00000", "0705", "0805"} {
@@ -153,7 +153,7 @@ func TestMessagePackFloatsAreReadInTheirOwnWidth(t *testing.T) {
 	}
 }
 
-func TestMessagePackAUUIDIsTwoIntegers(t *testing.T) {
+func TestMessagePack_UUID(t *testing.T) {
 	for want, u := range map[string]classic.UUID{
 		"0c0000":        {},
 		"0c01cc80":      {7: 1, 15: 128},
@@ -167,7 +167,7 @@ func TestMessagePackAUUIDIsTwoIntegers(t *testing.T) {
 	}
 }
 
-func TestMessagePackHasNoArraysAndMaps(t *testing.T) {
+func TestMessagePack_NoContainers(t *testing.T) {
 	require.Equal(t, "2002"+"0301"+"0302", packed(t, []int8{1, 2}))
 	require.Equal(t, "2101"+"0ba161"+"0301", packed(t, map[string]int8{"a": 1}))
 	for _, digits := range []string{"209101", "20dc0001", "218101", "21de0001", "22a091"} {
@@ -176,13 +176,13 @@ func TestMessagePackHasNoArraysAndMaps(t *testing.T) {
 	}
 }
 
-func TestMessagePackASyncHasTheSameDataAsInSimple(t *testing.T) {
+func TestMessagePack_Sync(t *testing.T) {
 	s := classic.Sync{Version: 1, Node: classic.UUID{1}, Time: time.UnixMilli(1), Ping: 3, Timeout: 1800}
 	require.Equal(t, s.AppendTo(nil, classic.Simple)[4:], s.AppendTo(nil, classic.MessagePack)[5:])
 	require.Equal(t, "2a51da0032", hex.EncodeToString(s.AppendTo(nil, classic.MessagePack)[:5]))
 }
 
-func TestTheFirstBytesTellTheCodec(t *testing.T) {
+func TestDetect_FirstBytes(t *testing.T) {
 	for _, form := range codecs {
 		for _, v := range readVectors(t, validFiles[form]) {
 			if len(v.Hex) == 0 || v.Message.Kind != "control" && v.Message.Pipe != 1 && v.Message.Pipe != -32768 {

@@ -29,7 +29,7 @@ func requireCall[T any](t testing.TB, form classic.Codec, v T, want uint16) {
 	require.Equal(t, want, count)
 }
 
-func TestHowAParameterBecomesParameters(t *testing.T) {
+func TestSplitParams(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		requireCall(t, form, void{}, 0)
 		requireCall(t, form, struct{}{}, 0)
@@ -74,7 +74,7 @@ func TestHowAParameterBecomesParameters(t *testing.T) {
 	})
 }
 
-func TestAResultOfNothingIsTheNullOfTheOriginal(t *testing.T) {
+func TestResultOf_Nothing(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		for name, v := range map[string]any{"struct{}": struct{}{}, "of a name": void{}, "a pointer": &void{}, "nil": nil, "a nil pointer": (*void)(nil)} {
 			b, err := form.Append(nil, v)

@@ -11,7 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec/classic"
 )
 
-func TestWhatDoesNotFitIsNamedWithItsPlace(t *testing.T) {
+func TestMismatch_NamesPlace(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		for want, c := range map[string]struct{ v, into any }{
 			"at [1][0]: a string was expected, and the integer 5 came":                  {[]any{[]string{"a"}, []int8{5}}, new([][]string)},
@@ -43,7 +43,7 @@ func TestWhatDoesNotFitIsNamedWithItsPlace(t *testing.T) {
 // ofGo matches text that must not be sent to the peer. The format itself has a struct.
 var ofGo = regexp.MustCompile(`interface|u?int(8|16|32|64|ptr)\b|float(32|64)|\bfunc\b|\bchan\b|\*|map\[|\[\][a-z]|main\.|classic[._]|asterisque|reflect|tagged|pair`)
 
-func TestPeersAreToldNothingOfGo(t *testing.T) {
+func TestMismatch_NoGoTypes(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		values := []any{nil, true, int8(5), 300, int64(1 << 40), float32(1), 1e300, "x", []byte("ab"), classic.UUID{1}, []any{1, "a"}, map[string]int{"a": 1}, classic.Map{{Key: []int{1}, Value: 1}}, classic.Struct{Schema: "S", Fields: []any{1}}, pair{1, 2}, tagged{}, classic.Params{1, "x"}}
 		types := []reflect.Type{reflect.TypeFor[int8](), reflect.TypeFor[uint64](), reflect.TypeFor[float32](), reflect.TypeFor[error](), reflect.TypeFor[chan int](), reflect.TypeFor[[4]byte](), reflect.TypeFor[[]pair](), reflect.TypeFor[map[any]any](), reflect.TypeFor[map[int8]tagged](), reflect.TypeFor[func()]()}

@@ -56,7 +56,7 @@ func requireSame[T any](t testing.TB, form classic.Codec, v T, simple string) {
 	require.Equal(t, b, again, "a pointer is what it points to")
 }
 
-func TestTheTableOfTypes(t *testing.T) {
+func TestValues_Types(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		requireSame[any](t, form, nil, "00")
 		requireSame[*int](t, form, nil, "00")
@@ -100,7 +100,7 @@ func TestTheTableOfTypes(t *testing.T) {
 	})
 }
 
-func TestNilsAndNonsense(t *testing.T) {
+func TestValues_NilAndInvalid(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		_, b := roundTrip[[]string](t, form, []string(nil))
 		require.Equal(t, recoded(form, "\x20\x00\x00"), b, "an empty list")
@@ -129,7 +129,7 @@ func TestNilsAndNonsense(t *testing.T) {
 	})
 }
 
-func TestNumbersAreDecodedAsWhateverHoldsThem(t *testing.T) {
+func TestDecode_Numbers(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		for _, c := range []struct {
 			v    any
@@ -194,7 +194,7 @@ func as[T any](form classic.Codec, b []byte) (any, error) {
 	return v, err
 }
 
-func TestWhatTheFormatCannotHoldIsRefused(t *testing.T) {
+func TestAppend_Refused(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		type loop struct{ Next *loop }
 		endless := &loop{}
@@ -215,7 +215,7 @@ func TestWhatTheFormatCannotHoldIsRefused(t *testing.T) {
 	})
 }
 
-func TestWhatIsNoValueIsRefused(t *testing.T) {
+func TestDecode_NoValue(t *testing.T) {
 	for form, malformed := range map[classic.Codec][]string{
 		classic.Simple:      {"", "\x03", "\x09", "\x00\x00", "\x20\x00\x02\x00", "\x21\x00\x01\x00", "\x22\x00\x00\x01", "\x28", "\x28\x00\x01", "\x28\x00\x00\x00"},
 		classic.MessagePack: {"", "\x03", "\x09", "\x00\x00", "\x20\x02\x00", "\x21\x01\x00", "\x22\xa0\x01", "\x28", "\x28\x01", "\x28\x00\x00", "\x28\xc0"},
@@ -232,7 +232,7 @@ func TestWhatIsNoValueIsRefused(t *testing.T) {
 	}
 }
 
-func TestValuesAreNestedAsDeepAsAllowed(t *testing.T) {
+func TestValues_Depth(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		list := func(depth int) []byte { return append(bytes.Repeat([]byte(counted(form, list, 1, "")), depth), 0) }
 		var v any
@@ -246,7 +246,7 @@ func TestValuesAreNestedAsDeepAsAllowed(t *testing.T) {
 	})
 }
 
-func TestOfEqualKeysTheLastOneCounts(t *testing.T) {
+func TestDecode_EqualKeys(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		a := string(recoded(form, "\x0b\x00\x01a"))
 		twice := []byte(counted(form, mapping, 3, "") + a + "\x03\x01" + "\x00\x03\x05" + a + "\x03\x02")
@@ -259,7 +259,7 @@ func TestOfEqualKeysTheLastOneCounts(t *testing.T) {
 	})
 }
 
-func TestBadUTF8IsReplacedAsTheOriginalDoes(t *testing.T) {
+func TestDecode_InvalidUTF8(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		for in, want := range map[string]int{ // how many U+FFFD
 			"\xc0\xaf\xff": 3, "\xe6\x97": 1, "\xed\xa0\x80": 1, "\xe0\x80\x80": 3, "\xf0\x9f\x98": 1, "\xf0\x80\x80\x80": 4, "\xf4\x90\x80\x80": 4, "\xf8": 1, "\xc3": 1, "\x80": 1,
@@ -271,7 +271,7 @@ func TestBadUTF8IsReplacedAsTheOriginalDoes(t *testing.T) {
 	})
 }
 
-func TestCodes(t *testing.T) {
+func TestCode(t *testing.T) {
 	for n, want := range map[int32]codec.Code{
 		-1: codec.Failed, -2: codec.SessionClosed, 0: -10_000, 2: -10_002, 404: -10_404, 999: -10_999, 1000: 1000, -3: -3, math.MinInt32: math.MinInt32,
 	} {
@@ -284,7 +284,7 @@ func TestCodes(t *testing.T) {
 	require.EqualValues(t, classic.Unexpected, classic.AbortOf(&codec.Abort{Code: 500}).Code)
 }
 
-func TestUUIDs(t *testing.T) {
+func TestUUID(t *testing.T) {
 	const s = "01234567-89ab-cdef-fedc-ba9876543210"
 	u, err := classic.ParseUUID(strings.ToUpper(s))
 	require.NoError(t, err)
@@ -295,7 +295,7 @@ func TestUUIDs(t *testing.T) {
 	}
 }
 
-func TestSyncs(t *testing.T) {
+func TestSync(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		want := classic.Sync{Version: 1, Node: classic.UUID{1}, Session: classic.UUID{2}, Time: time.UnixMilli(1400000000123).UTC(), Ping: -1, Timeout: 1800}
 		m, _, err := form.Parse(want.AppendTo(nil, form), classic.MaxMessage)

@@ -46,7 +46,7 @@ func (v vector) bytes(t testing.TB) (b []byte) {
 	return b
 }
 
-func TestEveryInvalidVectorIsReadAsTheOriginalDoes(t *testing.T) {
+func TestVectorInvalid_Read(t *testing.T) {
 	const form = classic.Simple
 	const most = 1 << 20 // the original's decoder has no limit
 	for _, v := range readVectors(t, invalidFile) {
@@ -99,7 +99,7 @@ func (m message) requireLike(t testing.TB, form classic.Codec, got classic.Messa
 	}
 }
 
-func TestWhatTheOriginalRefusesToWriteIsRefused(t *testing.T) {
+func TestVectorUnwritable_Refused(t *testing.T) {
 	const form = classic.Simple
 	open := func(values ...any) func() error {
 		return func() error {

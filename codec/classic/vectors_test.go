@@ -199,7 +199,7 @@ func (m message) message(t testing.TB, form classic.Codec) classic.Message {
 	return &classic.Control{Code: byte(m.Code), Data: *m.Data}
 }
 
-func TestEveryValidVectorIsWrittenAndReadAsTheOriginalDoes(t *testing.T) {
+func TestVectorValid_RoundTrip(t *testing.T) {
 	eachCodec(t, everyValidVectorIsWrittenAndRead)
 }
 

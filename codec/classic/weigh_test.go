@@ -74,8 +74,8 @@ func chained(form classic.Codec, n int) string {
 	return strings.Repeat(sized(form, "\x22", "chain")+"\x03\x03\x01", n) + "\x00" + strings.Repeat("\x00", n)
 }
 
-// TestAttackWithDeepValuesCountsTheStackOfTheirDecoder has values that take little heap.
-func TestAttackWithDeepValuesCountsTheStackOfTheirDecoder(t *testing.T) {
+// TestAttackWeigh_DeepValues has values that take little heap.
+func TestAttackWeigh_DeepValues(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector needs more of it")
 	}
@@ -98,8 +98,8 @@ func deepValuesCountTheStackOfTheirDecoder(t *testing.T, form classic.Codec) {
 	}
 }
 
-// TestWeighIsWhatTheHeapGrowsBy compares the estimate with what decoded values really hold.
-func TestWeighIsWhatTheHeapGrowsBy(t *testing.T) {
+// TestWeigh_HeapGrowth compares the estimate with what decoded values really hold.
+func TestWeigh_HeapGrowth(t *testing.T) {
 	eachCodec(t, weighIsWhatTheHeapGrowsBy)
 }
 
@@ -126,8 +126,8 @@ func weighIsWhatTheHeapGrowsBy(t *testing.T, form classic.Codec) {
 	}
 }
 
-// TestKeysThatComeTwiceAreLookedForInMemoryThatCounts has a map of many small entries.
-func TestKeysThatComeTwiceAreLookedForInMemoryThatCounts(t *testing.T) {
+// TestWeigh_DuplicateKeys has a map of many small entries.
+func TestWeigh_DuplicateKeys(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		const n = 4000
 		data := counted(form, mapping, n, "")

@@ -11,7 +11,7 @@ import (
 
 var meta = Meta{TTL: 1000, Loss: 1, Skipped: 2, Trace: make([]byte, 55), Key: make([]byte, 16), Metadata: make([]byte, 80), Stream: true, Window: 1 << 16}
 
-func TestMessagesAreWrittenAndReadWithoutAllocation(t *testing.T) {
+func TestMessages_Allocs(t *testing.T) {
 	var (
 		buf     = make([]byte, 0, 1024)
 		open    = Open{Pipe: 1 << 20, Function: 300, Priority: -3, Params: make([]byte, 64), Meta: meta}
@@ -42,7 +42,7 @@ func TestMessagesAreWrittenAndReadWithoutAllocation(t *testing.T) {
 }
 
 // However many entries it has.
-func TestMetadataIsWrittenAndCheckedWithoutAllocation(t *testing.T) {
+func TestMetadata_Allocs(t *testing.T) {
 	m := atTheBound()
 	buf, err := AppendMetadata(nil, m)
 	require.NoError(t, err)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAFrameAroundItsPayloadIsTheFrame(t *testing.T) {
+func TestAppendAround_SameFrame(t *testing.T) {
 	type around interface {
 		appender
 		AppendAround(dst []byte) ([]byte, int)

@@ -37,7 +37,7 @@ func canonicalFrame(frame []byte) bool {
 	return err == nil && bytes.Equal(again, frame)
 }
 
-func TestALibraryReadsTheElementsOfValidVectors(t *testing.T) {
+func TestVectorsValid_CBORReads(t *testing.T) {
 	for _, v := range readVectors(t).Valid {
 		require.NoError(t, strictMode.Wellformed(v.Hex), v.Name)
 		if v.Oneway {
@@ -51,7 +51,7 @@ func TestALibraryReadsTheElementsOfValidVectors(t *testing.T) {
 	}
 }
 
-func TestALibraryRefusesWhatIsInvalidForItsCBOR(t *testing.T) {
+func TestCBOR_RefusesInvalid(t *testing.T) {
 	seen := 0
 	for _, v := range readVectors(t).Invalid {
 		if cborReason.MatchString(v.Reason) && v.Name != emptyArray {

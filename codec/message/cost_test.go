@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAnOpenCostsTheSameOnBothSides(t *testing.T) {
+func TestOpen_CostOnBothSides(t *testing.T) {
 	const overhead, early = 600, 4096
 	params := make([]byte, 1000)
 	for name, tt := range map[string]struct {
@@ -32,7 +32,7 @@ func TestAnOpenCostsTheSameOnBothSides(t *testing.T) {
 
 // A peer may put what it likes under keys that are unknown here; what that keeps in memory is paid
 // for.
-func TestStringsOfUnknownKeysCount(t *testing.T) {
+func TestOpen_CostOfUnknownKeys(t *testing.T) {
 	for name, tt := range map[string]struct {
 		value any
 		want  int
@@ -60,7 +60,7 @@ func TestStringsOfUnknownKeysCount(t *testing.T) {
 	require.Zero(t, b.Meta.Strings)
 }
 
-func TestABlockCostsItsPayloadAndTheOverhead(t *testing.T) {
+func TestBlock_Cost(t *testing.T) {
 	require.EqualValues(t, 512, (&Block{}).Cost(512))
 	require.EqualValues(t, 1512, (&Block{Payload: make([]byte, 1000), Meta: Meta{TTL: 1, Loss: 1, Skipped: 1}}).Cost(512))
 	require.Zero(t, (&Block{End: true}).Cost(512), "the end of a stream is free")

@@ -14,7 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/weightest"
 )
 
-func TestTypeOfLooksAtTheFirstElementOnly(t *testing.T) {
+func TestTypeOf_FirstElement(t *testing.T) {
 	for typ, frame := range map[Type][]byte{
 		ControlType: {item.Array | 1, 0}, OpenType: {item.Array | 1, 1}, BlockType: {item.Array | 2, 2, 0xff}, CloseType: {item.Array | 3, 3, 0xff, 0xff},
 		PartType: {item.Array | 2, 4, 0xff},
@@ -29,12 +29,12 @@ func TestTypeOfLooksAtTheFirstElementOnly(t *testing.T) {
 	}
 }
 
-func TestTypesHaveTheNamesOfTheMessages(t *testing.T) {
+func TestType_Names(t *testing.T) {
 	require.Equal(t, "Control Open Block Close Part Type(5)",
 		strings.Join([]string{ControlType.String(), OpenType.String(), BlockType.String(), CloseType.String(), PartType.String(), Type(5).String()}, " "))
 }
 
-func TestParsedSlicesAreFencedPartsOfTheFrame(t *testing.T) {
+func TestParse_SlicesOfTheFrame(t *testing.T) {
 	frame := (&Open{Params: []byte("params"), Meta: Meta{Trace: []byte("trace")}}).AppendTo(nil)
 	m, err := ParseOpen(frame)
 	require.NoError(t, err)
@@ -46,7 +46,7 @@ func TestParsedSlicesAreFencedPartsOfTheFrame(t *testing.T) {
 	require.Equal(t, make([]byte, 6), m.Params, "no copy was made")
 }
 
-func TestMetaIsSentOnlyWhereItHasAMeaning(t *testing.T) {
+func TestMeta_SentWhereValid(t *testing.T) {
 	meta := Meta{TTL: 1, Loss: 2, Skipped: 3, Trace: []byte("t"), Key: []byte("k"), Metadata: []byte("m"), Stream: true, Window: 4}
 	open, err := ParseOpen((&Open{Meta: meta}).AppendTo(nil))
 	require.NoError(t, err)
@@ -59,14 +59,14 @@ func TestMetaIsSentOnlyWhereItHasAMeaning(t *testing.T) {
 	require.Equal(t, (&Block{}).AppendTo(nil), (&Block{Meta: Meta{Trace: []byte("t"), Key: []byte("k"), Metadata: []byte("m"), Nested: true, Stream: true, Strings: 9}}).AppendTo(nil))
 }
 
-func TestMetaIsZeroIfItSaysNothing(t *testing.T) {
+func TestMeta_IsZero(t *testing.T) {
 	require.True(t, (&Meta{Trace: []byte{}, Key: []byte{}, Metadata: []byte{}, Within: 1, Window: 1, Strings: 1}).IsZero())
 	for _, m := range []Meta{{TTL: 1}, {Loss: 1}, {Skipped: 1}, {Trace: []byte{0}}, {Key: []byte{0}}, {Metadata: []byte{0}}, {Nested: true}, {Stream: true}} {
 		require.False(t, m.IsZero(), "%+v", m)
 	}
 }
 
-func TestNumbersBeyondTheirLimitAreSentAsTheLimit(t *testing.T) {
+func TestNumbers_BeyondLimit(t *testing.T) {
 	block, err := ParseBlock((&Block{Meta: Meta{TTL: math.MaxUint32, Loss: math.MaxUint8, Skipped: math.MaxUint64}}).AppendTo(nil))
 	require.NoError(t, err)
 	require.Equal(t, Meta{TTL: MaxTTL, Loss: MaxLoss, Skipped: MaxPipe}, block.Meta)
@@ -84,7 +84,7 @@ func TestNumbersBeyondTheirLimitAreSentAsTheLimit(t *testing.T) {
 	require.Equal(t, Meta{Stream: true, Window: MaxPipe}, open.Meta)
 }
 
-func TestAWindowOfZeroIsNotNoWindow(t *testing.T) {
+func TestWindow_Zero(t *testing.T) {
 	unary, stream := &Open{}, &Open{Meta: Meta{Stream: true}}
 	require.NotEqual(t, unary.AppendTo(nil), stream.AppendTo(nil))
 	for _, m := range []*Open{unary, stream} {
@@ -94,7 +94,7 @@ func TestAWindowOfZeroIsNotNoWindow(t *testing.T) {
 	}
 }
 
-func TestAnAskForLessThanWasSentIsRefused(t *testing.T) {
+func TestAsk_LessThanSent(t *testing.T) {
 	_, err := ParseControl(Ask{Pipe: 1, Sent: 5, Total: 4}.AppendTo(nil))
 	require.EqualError(t, err, "asterisque: bad frame at byte 5: total 4 is not in 5 to 9007199254740991")
 	c, err := ParseControl(Ask{Pipe: 1, Sent: 5, Total: 5}.AppendTo(nil))
@@ -102,7 +102,7 @@ func TestAnAskForLessThanWasSentIsRefused(t *testing.T) {
 	require.Equal(t, Ask{Pipe: 1, Sent: 5, Total: 5}, c)
 }
 
-func TestCountableFramesAreThoseThatAResumeBringsBack(t *testing.T) {
+func TestCountable_ForResume(t *testing.T) {
 	for _, m := range []appender{
 		&Open{Pipe: 1 << 40, Meta: meta}, &Block{}, &Block{End: true}, &Close{}, &Close{Abort: codec.ErrCanceled},
 		Credit{Opens: true}, Credit{Pipe: 1 << 40}, Drain{None: true}, Stop{}, Ask{Pipe: 1 << 40}, Allow{Pipe: 1 << 40}, Skip{Pipe: 1 << 40},
@@ -116,7 +116,7 @@ func TestCountableFramesAreThoseThatAResumeBringsBack(t *testing.T) {
 	}
 }
 
-func TestDurationsAreSentInMillisecondsRoundedUp(t *testing.T) {
+func TestSync_Durations(t *testing.T) {
 	const longest = math.MaxInt32 * time.Millisecond
 	for sent, got := range map[time.Duration]time.Duration{
 		-time.Second: 0, 0: 0, 1: time.Millisecond, time.Millisecond: time.Millisecond, time.Millisecond + 1: 2 * time.Millisecond,
@@ -128,7 +128,7 @@ func TestDurationsAreSentInMillisecondsRoundedUp(t *testing.T) {
 	}
 }
 
-func TestLongMessagesAreCutBetweenRunes(t *testing.T) {
+func TestReason_CutBetweenRunes(t *testing.T) {
 	for _, tt := range []struct{ name, sent, got string }{
 		{"as long as may be", strings.Repeat("m", 1024), strings.Repeat("m", 1024)},
 		{"one byte too long", strings.Repeat("m", 1025), strings.Repeat("m", 1024)},
@@ -148,7 +148,7 @@ func TestLongMessagesAreCutBetweenRunes(t *testing.T) {
 	}
 }
 
-func TestCloseTellsOnlyWhatThePeerMayRelyOn(t *testing.T) {
+func TestClose_Ran(t *testing.T) {
 	for sent, got := range map[codec.Ran]codec.Ran{codec.MaybeRan: codec.MaybeRan, codec.NeverSent: codec.MaybeRan, codec.Refused: codec.Refused} {
 		m, err := ParseClose((&Close{Abort: &codec.Abort{Code: codec.Failed, Ran: sent, Cause: codec.ErrStalled}}).AppendTo(nil))
 		require.NoError(t, err)
@@ -156,7 +156,7 @@ func TestCloseTellsOnlyWhatThePeerMayRelyOn(t *testing.T) {
 	}
 }
 
-func TestFrameErrorNamesOffsetAndReason(t *testing.T) {
+func TestFrameError_Text(t *testing.T) {
 	_, err := ParseBlock([]byte{item.Array | 3, 2, 24, 23, item.Bytes})
 	require.EqualError(t, err, "asterisque: bad frame at byte 2: non-shortest integer or length")
 	var fe *FrameError
@@ -167,7 +167,7 @@ func TestFrameErrorNamesOffsetAndReason(t *testing.T) {
 }
 
 // A head may announce more than there is: nothing is sized by it.
-func TestHostileLengthsCostNoMemory(t *testing.T) {
+func TestParse_HostileLengths(t *testing.T) {
 	const runs, most = 100, 4 << 10
 	for _, v := range readVectors(t).Invalid {
 		spent := weightest.AllocatedAtMost(runs*most, func() {

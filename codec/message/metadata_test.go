@@ -35,7 +35,7 @@ func with(m map[string]any, key string, value any) map[string]any {
 	return m
 }
 
-func TestMetadataIsReadAsItWasWritten(t *testing.T) {
+func TestMetadata_RoundTrip(t *testing.T) {
 	for name, m := range map[string]map[string]any{
 		"text and bytes":            {"text": "schön", "bytes": []byte{0, 0xff}, "ключ": "значение"},
 		"empty values":              {"t": "", "b": []byte{}},
@@ -65,7 +65,7 @@ func TestMetadataIsReadAsItWasWritten(t *testing.T) {
 	require.Empty(t, m, "which is read all the same")
 }
 
-func TestMetadataBeyondItsBoundsIsNotWritten(t *testing.T) {
+func TestMetadata_BeyondBounds(t *testing.T) {
 	for name, test := range map[string]struct {
 		m      map[string]any
 		reason string
@@ -99,7 +99,7 @@ func entry(t testing.TB, key, value any) []byte {
 	return append(k, v...)
 }
 
-func TestMetadataThatIsNotAsItHasToBeIsRefused(t *testing.T) {
+func TestMetadata_Malformed(t *testing.T) {
 	entries := func(list ...[]byte) []byte {
 		return append(item.AppendHead(nil, item.Map, uint64(len(list))), slices.Concat(list...)...)
 	}
@@ -147,7 +147,7 @@ func TestMetadataThatIsNotAsItHasToBeIsRefused(t *testing.T) {
 	}
 }
 
-func TestTheLargestMetadataFitsBesideTheParametersOfAnOpenInParts(t *testing.T) {
+func TestMetadata_LargestInParts(t *testing.T) {
 	m := make(map[string]any) // with the longest possible heads
 	for i := range MaxMetadataEntries {
 		m[fmt.Sprintf("%024d", i)] = make([]byte, 24)
@@ -173,7 +173,7 @@ func TestTheLargestMetadataFitsBesideTheParametersOfAnOpenInParts(t *testing.T) 
 }
 
 // A peer that does not know the key skips it as any other, and counts it in the same way.
-func TestAnOlderPeerIgnoresMetadata(t *testing.T) {
+func TestMetadata_OlderPeer(t *testing.T) {
 	metadata, err := AppendMetadata(nil, map[string]any{"k": strings.Repeat("v", 300), "b": []byte{1}})
 	require.NoError(t, err)
 	with := Open{Pipe: 4, Function: 7, Params: []byte("params"), Meta: Meta{TTL: 9, Key: []byte("key"), Metadata: metadata}}

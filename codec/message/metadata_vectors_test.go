@@ -42,7 +42,7 @@ func (v *metadataVector) goMap() map[string]any {
 	return m
 }
 
-func TestMetadataIsWhatTheVectorsSay(t *testing.T) {
+func TestMetadata_Vectors(t *testing.T) {
 	read, refused := 0, 0
 	for _, v := range readMetadataVectors(t) {
 		t.Run(v.Name, func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestMetadataIsWhatTheVectorsSay(t *testing.T) {
 	require.GreaterOrEqual(t, refused, 20)
 }
 
-func TestARefusalOfMetadataNamesTheEntry(t *testing.T) {
+func TestMetadata_RefusalNames(t *testing.T) {
 	for _, v := range readMetadataVectors(t) {
 		if v.Refused {
 			err := CheckMetadata(v.Hex)

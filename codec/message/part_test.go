@@ -14,7 +14,7 @@ func firstOf(m appender, pipe uint64, n int) *Part {
 	return &Part{Pipe: pipe, Bytes: frame[:n], Whole: uint64(len(frame))}
 }
 
-func TestTheFirstPartTellsWhatTheMessageIs(t *testing.T) {
+func TestParseHead_FirstPart(t *testing.T) {
 	content := make([]byte, 100_000)
 	for name, test := range map[string]struct {
 		m    appender
@@ -32,7 +32,7 @@ func TestTheFirstPartTellsWhatTheMessageIs(t *testing.T) {
 	}
 }
 
-func TestAFirstPartThatNoMessageBeginsWithIsRefused(t *testing.T) {
+func TestParseHead_Refused(t *testing.T) {
 	block := &Block{Pipe: 8, Payload: make([]byte, 100_000)}
 	longer := firstOf(block, 8, LeastPart)
 	longer.Whole += MaxAround

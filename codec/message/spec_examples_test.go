@@ -21,7 +21,7 @@ func example(t *testing.T, from, to string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-func TestExampleOfMetadataIsReal(t *testing.T) {
+func TestExample_Metadata(t *testing.T) {
 	text := example(t, "Example: `{\"id\"", "cost of its Open")
 	found := regexp.MustCompile("`([0-9a-f]{10}[0-9a-f ]+)`, which is (\\d+) of the 4096 bytes, and adds the (\\d+)").FindStringSubmatch(text)
 	require.NotNil(t, found, text)
@@ -37,7 +37,7 @@ func TestExampleOfMetadataIsReal(t *testing.T) {
 	require.Equal(t, found[3], strconv.Itoa(len(encoded)))
 }
 
-func TestExampleOfPartsIsReal(t *testing.T) {
+func TestExample_Parts(t *testing.T) {
 	rows := regexp.MustCompile(`\[4, 2, (\d+) bytes(?:, (\d+))?\]`).FindAllStringSubmatch(readSpec(t), -1)
 	require.Len(t, rows, 3)
 	frame := (&Block{Pipe: 2, Payload: make([]byte, 2994)}).AppendTo(nil)
@@ -52,7 +52,7 @@ func TestExampleOfPartsIsReal(t *testing.T) {
 	require.Equal(t, len(frame), sum)
 }
 
-func TestExamplesOfCostsAreReal(t *testing.T) {
+func TestExample_Costs(t *testing.T) {
 	const overhead, early = 512, 4096
 	open := Open{Params: make([]byte, 100), Meta: Meta{Trace: make([]byte, 55)}}
 	unary := open.Cost(overhead, early)
@@ -63,9 +63,9 @@ func TestExamplesOfCostsAreReal(t *testing.T) {
 			unary, open.Cost(overhead, early), block.Cost(overhead), empty.Cost(overhead)))
 }
 
-// TestExampleOfAWindowIsReal reckons the last three columns of the example from what each row says
+// TestExample_Window reckons the last three columns of the example from what each row says
 // to have happened, by the rules above it.
-func TestExampleOfAWindowIsReal(t *testing.T) {
+func TestExample_Window(t *testing.T) {
 	const overhead, early, window = 512, 2048, 4096
 	cost := func(payload int) int { return int((&Block{Payload: make([]byte, payload)}).Cost(overhead)) }
 	_, table, ok := strings.Cut(readSpec(t), "| what happens | sent | limit | taken |\n| --- | --- | --- | --- |\n")
@@ -95,7 +95,7 @@ func TestExampleOfAWindowIsReal(t *testing.T) {
 	}
 }
 
-func TestExampleOfTheRoomForOpensIsReal(t *testing.T) {
+func TestExample_RoomForOpens(t *testing.T) {
 	const maxMessage, overhead, early, room = 16384, 512, 4096, 32768
 	text := example(t, "Example, with a max message of 16384", "### Nested calls")
 	largest := maxMessage + overhead + early
@@ -113,7 +113,7 @@ func TestExampleOfTheRoomForOpensIsReal(t *testing.T) {
 		n*cost, room-n*cost, room, n*cost, room+n*cost))
 }
 
-func TestExampleOfNestedCallsIsReal(t *testing.T) {
+func TestExample_NestedCalls(t *testing.T) {
 	const overhead, early, room, most = 512, 4096, 65536, 64
 	open := Open{Params: make([]byte, 100), Meta: Meta{Nested: true}}
 	unary := int(open.Cost(overhead, early))
@@ -125,9 +125,9 @@ func TestExampleOfNestedCallsIsReal(t *testing.T) {
 		stream, room/stream, room/stream*stream, room/stream+1))
 }
 
-// TestLengthsOfFramesAreAsTheSpecificationSays tries the formulas of its section 9 with lengths and
+// TestFrames_Lengths tries the formulas of its section 9 with lengths and
 // numbers on both sides of every size that CBOR knows.
-func TestLengthsOfFramesAreAsTheSpecificationSays(t *testing.T) {
+func TestFrames_Lengths(t *testing.T) {
 	n := func(x uint64) int {
 		switch {
 		case x < 24:

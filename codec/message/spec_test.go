@@ -16,7 +16,7 @@ func readSpec(t *testing.T) string {
 	return string(data)
 }
 
-func TestExampleOfTheSpecificationIsReal(t *testing.T) {
+func TestExample_Specification(t *testing.T) {
 	lines := regexp.MustCompile(`(?m)^[<>] ([0-9a-f]{8}) ([0-9a-f]+)  (.+)$`).FindAllStringSubmatch(readSpec(t), -1)
 	require.Greater(t, len(lines), 10)
 	for _, line := range lines {

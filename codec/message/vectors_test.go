@@ -212,7 +212,7 @@ func (m *vectorMessage) goControl() Control {
 	}
 }
 
-func TestValidVectorsParseToTheirMessage(t *testing.T) {
+func TestVectorsValid_Parse(t *testing.T) {
 	list := readVectors(t).Valid
 	require.GreaterOrEqual(t, len(list), 60)
 	for _, v := range list {
@@ -233,7 +233,7 @@ func (v *validVector) wanted() string {
 	return hex.EncodeToString(v.Hex)
 }
 
-func TestMessagesAreWrittenAsTheVectorsSay(t *testing.T) {
+func TestVectorsValid_Written(t *testing.T) {
 	for _, v := range readVectors(t).Valid {
 		t.Run(v.Name, func(t *testing.T) {
 			require.Equal(t, v.Oneway, v.Written != nil)
@@ -246,7 +246,7 @@ func TestMessagesAreWrittenAsTheVectorsSay(t *testing.T) {
 	}
 }
 
-func TestMessagesOfTheVectorsAreWhatAnotherEncoderWrites(t *testing.T) {
+func TestVectorsValid_OtherEncoder(t *testing.T) {
 	for _, v := range readVectors(t).Valid {
 		t.Run(v.Name, func(t *testing.T) {
 			v.Message.Message = cut.Text(v.Message.Message, codec.MaxReason)
@@ -255,7 +255,7 @@ func TestMessagesOfTheVectorsAreWhatAnotherEncoderWrites(t *testing.T) {
 	}
 }
 
-func TestInvalidVectorsAreRefused(t *testing.T) {
+func TestVectorsInvalid_Refused(t *testing.T) {
 	list := readVectors(t).Invalid
 	require.GreaterOrEqual(t, len(list), 60)
 	for _, v := range list {
@@ -266,7 +266,7 @@ func TestInvalidVectorsAreRefused(t *testing.T) {
 	}
 }
 
-func TestARefusalSaysWhatIsWrong(t *testing.T) {
+func TestFrameError_Reason(t *testing.T) {
 	for _, v := range readVectors(t).Invalid {
 		_, err := parseAs(v.Type, v.Hex)
 		require.ErrorContains(t, err, v.Reason, v.Name)
@@ -278,7 +278,7 @@ func TestARefusalSaysWhatIsWrong(t *testing.T) {
 }
 
 // The costs in the vectors are those for an overhead of 512 and an early credit of 4096.
-func TestMessagesCostWhatTheVectorsSay(t *testing.T) {
+func TestVectors_Cost(t *testing.T) {
 	checked := 0
 	for _, v := range readVectors(t).Valid {
 		if v.Cost == nil {
@@ -301,7 +301,7 @@ func TestMessagesCostWhatTheVectorsSay(t *testing.T) {
 	require.GreaterOrEqual(t, checked, 10)
 }
 
-func TestEveryFrameCutShortIsRefused(t *testing.T) {
+func TestParse_CutFrame(t *testing.T) {
 	for _, v := range readVectors(t).Valid {
 		for n := range v.Hex {
 			_, err := parseAs(v.Message.Type, v.Hex[:n])

@@ -20,8 +20,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/weightest"
 )
 
-// TestAttackLengthsThatTheBytesDoNotCoverAllocateNothing decodes them without a session.
-func TestAttackLengthsThatTheBytesDoNotCoverAllocateNothing(t *testing.T) {
+// TestAttack_LengthsAllocs decodes them without a session.
+func TestAttack_LengthsAllocs(t *testing.T) {
 	for name, data := range map[string]string{
 		"an array of 2^32-1":       "\xdd\xff\xff\xff\xff",
 		"a map of 2^32-1":          "\xdf\xff\xff\xff\xff",
@@ -41,9 +41,9 @@ func TestAttackLengthsThatTheBytesDoNotCoverAllocateNothing(t *testing.T) {
 	}
 }
 
-// TestAttackEqualKeysTakeLittleTime has as many keys as fit into a message, all the same or all
-// different, in maps of all kinds.
-func TestAttackEqualKeysTakeLittleTime(t *testing.T) {
+// TestAttack_EqualKeys has as many keys as fit into a message, all the same or all different, in
+// maps of all kinds.
+func TestAttack_EqualKeys(t *testing.T) {
 	const n = 100_000
 	equal := append([]byte{0xdf, 0, 1, 0x86, 0xa0}, strings.Repeat("\xa1a\x01", n)...)
 	for _, v := range []any{new(any), new(map[string]int), new(record), new(map[any]any)} {
@@ -79,8 +79,8 @@ func attacked(t *testing.T, opts ...asterisque.Option) (dialled, accepted *aster
 	return dialled, accepted, calls
 }
 
-// TestAttackDecodingIsRefusedBeforeItAllocates sends values of few bytes that would become large.
-func TestAttackDecodingIsRefusedBeforeItAllocates(t *testing.T) {
+// TestAttackDecoding_BeforeAlloc sends values of few bytes that would become large.
+func TestAttackDecoding_BeforeAlloc(t *testing.T) {
 	const size = 4<<20 - 64
 	dialled, accepted, calls := attacked(t, asterisque.WithCodecs(msgpack.Values))
 	for name, c := range map[string]struct {
@@ -119,9 +119,9 @@ func requireIdle(t *testing.T, s *asterisque.Session) {
 	}, hangs, time.Millisecond, "what the calls have held is given back")
 }
 
-// TestAttackMalformedValuesLeaveNothingBehind makes many calls with values that are wrong in all
-// ways, and an honest one among them now and then.
-func TestAttackMalformedValuesLeaveNothingBehind(t *testing.T) {
+// TestAttack_Malformed makes many calls with values that are wrong in all ways, and an honest one
+// among them now and then.
+func TestAttack_Malformed(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector adds to each object")
 	}

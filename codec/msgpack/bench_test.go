@@ -63,7 +63,7 @@ func BenchmarkAny(b *testing.B) {
 	}
 }
 
-func TestPlainValuesAreWrittenWithoutAllocationAndReadWithTheirOwn(t *testing.T) {
+func TestValues_PlainAllocs(t *testing.T) {
 	var (
 		s = "a string"
 		p = []byte("bytes")
@@ -82,7 +82,7 @@ func TestPlainValuesAreWrittenWithoutAllocationAndReadWithTheirOwn(t *testing.T)
 	}
 }
 
-func TestAStructNeedsNoAllocationButForItsStrings(t *testing.T) {
+func TestValues_StructAllocs(t *testing.T) {
 	v, buf := aSample, make([]byte, 0, 256)
 	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { buf, _ = msgpack.Values.Append(buf[:0], &v) }), 1.0, "the encoder")
 	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { _ = msgpack.Values.Decode(buf, &v) }), 5.0, "four strings and the reader")

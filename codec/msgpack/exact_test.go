@@ -7,4 +7,4 @@ import (
 	"github.com/asterisque-go/asterisque/internal/valuetest"
 )
 
-func TestValues_ExactOrRefusedBySender(t *testing.T) { valuetest.Check(t, msgpack.Values, 32) }
+func TestValues_ExactOrRefused(t *testing.T) { valuetest.Check(t, msgpack.Values, 32) }

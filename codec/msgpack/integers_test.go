@@ -13,8 +13,8 @@ import (
 	"github.com/asterisque-go/asterisque/codec/msgpack"
 )
 
-// TestIntegersKeepTheirValueInEveryTypeThatHoldsThem goes through the vectors of the specification.
-func TestIntegersKeepTheirValueInEveryTypeThatHoldsThem(t *testing.T) {
+// TestIntegers_KeepValue goes through the vectors of the specification.
+func TestIntegers_KeepValue(t *testing.T) {
 	var vectors struct {
 		Integers []struct{ Name, Codec, Value, Hex string }
 	}
@@ -69,7 +69,7 @@ func requireInteger[T any](t *testing.T, data []byte, want T, fits bool, before 
 	require.Equal(t, data, written, "%T", want)
 }
 
-func TestIntegersComeInEveryForm(t *testing.T) {
+func TestIntegers_EveryForm(t *testing.T) {
 	for _, data := range []string{"\x05", "\xcc\x05", "\xcd\x00\x05", "\xce\x00\x00\x00\x05", "\xcf\x00\x00\x00\x00\x00\x00\x00\x05", "\xd0\x05", "\xd1\x00\x05", "\xd2\x00\x00\x00\x05", "\xd3\x00\x00\x00\x00\x00\x00\x00\x05"} {
 		var (
 			signed   int8
@@ -87,7 +87,7 @@ func TestIntegersComeInEveryForm(t *testing.T) {
 	}
 }
 
-func TestFloatingPointIsNoInteger(t *testing.T) {
+func TestIntegers_FromFloat(t *testing.T) {
 	for _, data := range []string{"\xca\x3f\x80\x00\x00", "\xcb\x3f\xf0\x00\x00\x00\x00\x00\x00"} {
 		require.Error(t, msgpack.Values.Decode([]byte(data), new(int64)))
 		require.Error(t, msgpack.Values.Decode([]byte(data), new(big.Int)))

@@ -13,7 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/weightest"
 )
 
-func TestDecode_SameNaNTwiceIsRefused(t *testing.T) {
+func TestDecode_DuplicateNaN(t *testing.T) {
 	const short, long, other = "\xca\x7f\xc0\x00\x00", "\xcb\x7f\xf8\x00\x00\x00\x00\x00\x01", "\xcb\x7f\xf8\x00\x00\x00\x00\x00\x02"
 	twice := "\x82" + long + "\x01" + long + "\x01"
 	for _, into := range []any{new(any), new(map[float64]int), new(map[any]any), new(struct{ A int })} {
@@ -28,8 +28,8 @@ func TestDecode_SameNaNTwiceIsRefused(t *testing.T) {
 	}
 }
 
-// TestAttack_ManyNaNKeys takes no more than is weighed.
-func TestAttack_ManyNaNKeys(t *testing.T) {
+// TestAttack_NaNKeys takes no more than is weighed.
+func TestAttack_NaNKeys(t *testing.T) {
 	const n = 1 << 16
 	data := []byte{0xdf, 0, 1, 0, 0}
 	for i := range n {

@@ -23,7 +23,7 @@ type unknown struct{ A int }
 // onlyAsValues are errors that occur only when the item is decoded as a value.
 var onlyAsValues = map[string]bool{"a key twice": true, "the key of a map": true, "a timestamp is none": true}
 
-func TestMalformedDataIsAValueError(t *testing.T) {
+func TestDecode_Malformed(t *testing.T) {
 	deep := strings.Repeat("\x91", 33) + "\x01"
 	for _, tt := range []struct{ name, data, want string }{
 		{"nothing", "", "ends in the middle"},
@@ -69,7 +69,7 @@ func TestMalformedDataIsAValueError(t *testing.T) {
 	require.NoError(t, msgpack.Values.Decode([]byte(deep[1:]), new(any)), "32 deep")
 }
 
-func TestAKeyThatComesTwiceIsRefusedEverywhere(t *testing.T) {
+func TestDecode_DuplicateKey(t *testing.T) {
 	type two struct{ A, B int }
 	wide := reflect.New(reflect.StructOf(func() (f []reflect.StructField) {
 		for i := range 40 {
@@ -122,7 +122,7 @@ func encoded(t *testing.T, v any) []byte {
 	return b
 }
 
-func TestWhatDoesNotFitIsNamedWithItsPlace(t *testing.T) {
+func TestMismatch_NamesPlace(t *testing.T) {
 	for _, c := range []struct {
 		data, into any
 		want       string
@@ -173,8 +173,8 @@ var intos = []reflect.Type{
 	reflect.TypeFor[map[any]int](), reflect.TypeFor[big.Int](), reflect.TypeFor[*failing](), reflect.TypeFor[map[[1]any]int](),
 }
 
-// TestPeersAreToldNothingOfGo decodes every sample as every type.
-func TestPeersAreToldNothingOfGo(t *testing.T) {
+// TestMismatch_NoGoTypes decodes every sample as every type.
+func TestMismatch_NoGoTypes(t *testing.T) {
 	types := intos
 	for _, v := range samples {
 		types = append(types, reflect.TypeOf(v))
@@ -196,7 +196,7 @@ func TestPeersAreToldNothingOfGo(t *testing.T) {
 	require.Greater(t, failed, 500)
 }
 
-func TestALongPathLeavesRoomForWhatIsSaidOfThePlace(t *testing.T) {
+func TestMismatch_LongPath(t *testing.T) {
 	type deep map[string]deep
 	data := []byte("\x01")
 	for range 30 {

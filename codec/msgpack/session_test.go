@@ -68,7 +68,7 @@ func inTime(t *testing.T) context.Context {
 	return ctx
 }
 
-func TestTwoNodesAgreeOnMessagePack(t *testing.T) {
+func TestSession_AgreesOnCodec(t *testing.T) {
 	for _, c := range []struct {
 		name           string
 		dials, accepts []codec.Values
@@ -104,7 +104,7 @@ func TestTwoNodesAgreeOnMessagePack(t *testing.T) {
 	}
 }
 
-func TestNothingElseIsRefusedInTheHandshake(t *testing.T) {
+func TestSession_NoCommonCodec(t *testing.T) {
 	ln, err := wire.Listen(t.Context(), "tcp://127.0.0.1:0", wire.Options{})
 	require.NoError(t, err)
 	there := asterisque.NewNode()
@@ -124,7 +124,7 @@ func pair(t *testing.T, opts ...asterisque.Option) *asterisque.Session {
 	return dialled
 }
 
-func TestStreamsCarryNumbersExactly(t *testing.T) {
+func TestSession_StreamNumbers(t *testing.T) {
 	ctx, sess := inTime(t), pair(t)
 	call, err := total.Open(ctx, sess, "")
 	require.NoError(t, err)
@@ -140,7 +140,7 @@ func TestStreamsCarryNumbersExactly(t *testing.T) {
 	require.Equal(t, "9223372036854775807", sum.String())
 }
 
-func TestIntegersBeyond64BitsAreABadResult(t *testing.T) {
+func TestSession_BigIntegers(t *testing.T) {
 	ctx, sess := inTime(t), pair(t)
 	got, err := large.Call(ctx, sess, 63)
 	require.NoError(t, err)
@@ -150,7 +150,7 @@ func TestIntegersBeyond64BitsAreABadResult(t *testing.T) {
 	require.ErrorContains(t, err, "MessagePack has no type for an integer of more than 64 bits")
 }
 
-func TestThePlaceOfWhatDoesNotFitCrossesToTheCaller(t *testing.T) {
+func TestSession_MismatchPlace(t *testing.T) {
 	ctx, sess := inTime(t), pair(t)
 	bad := asterisque.Func[map[string]any, request](echo.Number(), "echo")
 	_, err := bad.Call(ctx, sess, map[string]any{"window": map[string]any{"n": 300}})
@@ -159,7 +159,7 @@ func TestThePlaceOfWhatDoesNotFitCrossesToTheCaller(t *testing.T) {
 	require.True(t, asterisque.Repeatable(err))
 }
 
-func TestStandardFunctionsSpeakMessagePack(t *testing.T) {
+func TestSession_StandardFuncs(t *testing.T) {
 	ctx, sess := inTime(t), pair(t)
 	list, err := asterisque.Describe.Call(ctx, sess, asterisque.DescribeQuery{Functions: []uint16{echo.Number(), large.Number()}})
 	require.NoError(t, err)

@@ -56,7 +56,7 @@ func roundTrip[T any](t *testing.T, want T) {
 	require.Equal(t, want, got, "it keeps no part of the data")
 }
 
-func TestValuesArriveAsTheyWereSent(t *testing.T) {
+func TestValues_RoundTrip(t *testing.T) {
 	note, at := "ß", time.Date(2024, 2, 29, 12, 30, 1, 123456789, time.UTC)
 	where, err := url.Parse("https://example.org/a?b")
 	require.NoError(t, err)
@@ -84,7 +84,7 @@ func TestValuesArriveAsTheyWereSent(t *testing.T) {
 	}
 }
 
-func TestPlainTypesTakeTheSameBytesOnBothPaths(t *testing.T) {
+func TestValues_BothPaths(t *testing.T) {
 	type (
 		text  string
 		bytes []byte
@@ -118,7 +118,7 @@ func TestPlainTypesTakeTheSameBytesOnBothPaths(t *testing.T) {
 	}
 }
 
-func TestTimesAreReadInAllThreeForms(t *testing.T) {
+func TestTime_ThreeForms(t *testing.T) {
 	for data, want := range map[string]time.Time{
 		"\xd6\xff\x00\x00\x00\x01":                                          time.Unix(1, 0),
 		"\xd7\xff\x00\x00\x00\x08\x00\x00\x00\x01":                          time.Unix(1, 2),
@@ -143,7 +143,7 @@ func TestTimesAreReadInAllThreeForms(t *testing.T) {
 	}
 }
 
-func TestNilLeavesWhatHasNoNil(t *testing.T) {
+func TestNil_LeavesValues(t *testing.T) {
 	n, p, s, m, free := 5, new(int), []int{1}, map[string]int{"a": 1}, any(1)
 	for _, v := range []any{&n, &p, &s, &m, &free} {
 		require.NoError(t, msgpack.Values.Decode([]byte{0xc0}, v))
@@ -155,13 +155,13 @@ func TestNilLeavesWhatHasNoNil(t *testing.T) {
 	require.Nil(t, free)
 }
 
-func TestMapsKeepWhatTheyHadBesides(t *testing.T) {
+func TestMap_KeepsEntries(t *testing.T) {
 	m := map[string]int{"a": 1, "b": 2}
 	require.NoError(t, msgpack.Values.Decode([]byte("\x81\xa1a\x07"), &m))
 	require.Equal(t, map[string]int{"a": 7, "b": 2}, m)
 }
 
-func TestFieldsComeUnderExactlyTheirNames(t *testing.T) {
+func TestStruct_ExactNames(t *testing.T) {
 	type point struct {
 		X int `msgpack:"x"`
 		Y int
@@ -173,7 +173,7 @@ func TestFieldsComeUnderExactlyTheirNames(t *testing.T) {
 	require.Equal(t, point{1, 2}, p)
 }
 
-func TestStructsWithTagsOfCBORTravelUnderTheNamesOfTheirFields(t *testing.T) {
+func TestStruct_CBORTags(t *testing.T) {
 	type both struct {
 		_ struct{} `cbor:",toarray"`
 		A int      `cbor:"1,keyasint"`
@@ -190,7 +190,7 @@ type failing struct{}
 func (failing) MarshalBinary() ([]byte, error)  { return nil, errFailing }
 func (*failing) UnmarshalBinary(_ []byte) error { return errFailing }
 
-func TestAppendReturnsWhatWasThereAfterAnError(t *testing.T) {
+func TestAppend_AfterError(t *testing.T) {
 	var cycle struct{ Next any }
 	cycle.Next = &cycle
 	for _, v := range []any{make(chan int), []any{1, func() {}}, struct{ C complex64 }{}} {
@@ -218,7 +218,7 @@ func TestAppendReturnsWhatWasThereAfterAnError(t *testing.T) {
 	require.ErrorIs(t, msgpack.Values.Decode([]byte("\xc4\x00"), &failing{}), errFailing)
 }
 
-func TestDecodeIntoNoPointerIsAnError(t *testing.T) {
+func TestDecode_NoPointer(t *testing.T) {
 	for _, v := range []any{nil, "string", 1, (*string)(nil), (*int)(nil), (*[]byte)(nil), (*order)(nil)} {
 		require.Error(t, msgpack.Values.Decode([]byte("\xa1a"), v), "%T", v)
 	}

@@ -144,8 +144,8 @@ func shapes() []shape {
 	}
 }
 
-// TestWeighIsWhatTheHeapGrowsBy compares the estimate with what decoded values really hold.
-func TestWeighIsWhatTheHeapGrowsBy(t *testing.T) {
+// TestWeigh_HeapGrowth compares the estimate with what decoded values really hold.
+func TestWeigh_HeapGrowth(t *testing.T) {
 	for _, s := range shapes() {
 		t.Run(s.name, func(t *testing.T) {
 			const slack = 4 << 10
@@ -231,8 +231,8 @@ func requireTheSameAgain(t *testing.T, v any) {
 	require.Equal(t, fmt.Sprintf("%#v", v), fmt.Sprintf("%#v", again)) // of NaN, too
 }
 
-// TestWeighingAllocatesNothing weighs values of many elements.
-func TestWeighingAllocatesNothing(t *testing.T) {
+// TestWeigh_Allocs weighs values of many elements.
+func TestWeigh_Allocs(t *testing.T) {
 	for _, s := range shapes() {
 		require.LessOrEqual(t, testing.AllocsPerRun(3, func() { msgpack.Values.(codec.Weigher).Weigh(s.data, s.as, math.MaxInt) }), 2.0, s.name)
 	}

@@ -41,7 +41,7 @@ func TestCommands(t *testing.T) {
 	require.Zero(t, a.running.Load())
 }
 
-func TestAWatchEndsWhenItsSessionDrains(t *testing.T) {
+func TestWatch_EndsWithDrain(t *testing.T) {
 	a := &agent{name: "agent-01", tally: new(tally)}
 	sess, _ := asterisquetest.Connect(t, a.service())
 	shut := make(chan error, 1)
@@ -55,7 +55,7 @@ func TestAWatchEndsWhenItsSessionDrains(t *testing.T) {
 	require.NoError(t, <-shut, "nothing was cut")
 }
 
-func TestALineThatIsMissingIsAFailure(t *testing.T) {
+func TestFollow_MissingLine(t *testing.T) {
 	svc := asterisque.NewService()
 	execute.Handle(svc, func(ctx context.Context, _ command, out *asterisque.Pipe[string, struct{}]) (int, error) {
 		return 3, out.Send(ctx, "one")
@@ -66,14 +66,14 @@ func TestALineThatIsMissingIsAFailure(t *testing.T) {
 	require.Equal(t, 1, n)
 }
 
-func TestACommandThatEndsBeforeItIsCancelledIsAFailure(t *testing.T) {
+func TestFollow_EndsTooEarly(t *testing.T) {
 	svc := asterisque.NewService()
 	execute.Handle(svc, func(context.Context, command, *asterisque.Pipe[string, struct{}]) (int, error) { return 0, nil })
 	c := &controller{servers: []*server{nodeWith(t, svc, "agent-01")}, tally: new(tally)}
 	require.ErrorContains(t, c.cancelOne(t.Context(), "agent-01"), "came to its end")
 }
 
-func TestOnlyWhatCertainlyDidNotRunGoesElsewhere(t *testing.T) {
+func TestGoesOn_OnlyIfNotRun(t *testing.T) {
 	for _, err := range []error{nil, io.EOF, errors.New("x"), asterisque.ErrBadParams, asterisque.ErrPanicked, asterisque.ErrNoFunction} {
 		require.False(t, goesOn(err), err)
 	}

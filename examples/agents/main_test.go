@@ -15,9 +15,9 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-// TestNoCallFailsWhileTheServersAreRestarted relies on the program to fail by itself when one does,
-// and looks at what people see of it.
-func TestNoCallFailsWhileTheServersAreRestarted(t *testing.T) {
+// TestAgents_Restarts relies on the program to fail by itself when one does, and looks at what
+// people see of it.
+func TestAgents_Restarts(t *testing.T) {
 	t.Parallel()
 	var out, warned bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"-for", "1s", "-agents", "10"}, &out, &warned), &out)
@@ -33,7 +33,7 @@ func TestNoCallFailsWhileTheServersAreRestarted(t *testing.T) {
 	}
 }
 
-func TestAnInterruptEndsItInGoodOrder(t *testing.T) {
+func TestAgents_Interrupt(t *testing.T) {
 	t.Parallel()
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer time.AfterFunc(300*time.Millisecond, interrupt).Stop()
@@ -42,7 +42,7 @@ func TestAnInterruptEndsItInGoodOrder(t *testing.T) {
 	require.Regexp(t, regexp.MustCompile(`(?m)^ +0 failed$`), out.String(), "what runs is finished")
 }
 
-func TestWhatIsWrongIsSaid(t *testing.T) {
+func TestFlags_Invalid(t *testing.T) {
 	named := []string{"-cert", "c", "-key", "k", "-ca", "a"}
 	for want, args := range map[string][]string{
 		"-x; -h explains":                 {"-x"},
@@ -61,7 +61,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 	}
 }
 
-func TestHelpExplainsEveryFlag(t *testing.T) {
+func TestHelp_EveryFlag(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"-h"}, &out, io.Discard))
 	for _, name := range []string{"-for DURATION", "-agents N", "-write-certs DIR", "-server ADDR", "-servers A,B,C", "-cert FILE", "-key FILE", "-ca FILE"} {

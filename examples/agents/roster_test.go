@@ -11,10 +11,10 @@ import (
 	"github.com/asterisque-go/asterisque/asterisquetest"
 )
 
-func TestAnAgentThatCameBackIsReachedOnItsNewSession(t *testing.T) {
+func TestRoster_Reconnected(t *testing.T) {
 	r := newRoster()
 	over := make(chan struct{}, 2)
-	server := asterisque.NewNode(asterisque.WithHooks(r.hooks()), // called before Accept returns
+	server := asterisque.NewNode(asterisque.WithHooks(r.hooks()), // called before the hooks below
 		asterisque.WithHooks(asterisque.Hooks{SessionEnded: func(*asterisque.Session, error) { over <- struct{}{} }}),
 		asterisque.WithAccess(asterisque.Access{Accept: func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {
 			return &asterisque.Grant{Subject: "agent-01"}, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestOnATerminalTheTableIsDrawnInPlace(t *testing.T) {
+func TestScreen_Terminal(t *testing.T) {
 	var out bytes.Buffer
 	sc := newScreen(&out)
 	require.False(t, sc.terminal, "what is no file is no terminal")
@@ -29,7 +29,7 @@ func TestOnATerminalTheTableIsDrawnInPlace(t *testing.T) {
 	require.Equal(t, 3+mostEvents, strings.Count(out.String(), "\n"), "older events leave")
 }
 
-func TestAFailureIsSaid(t *testing.T) {
+func TestScreen_Failure(t *testing.T) {
 	var out bytes.Buffer
 	sc := newScreen(&out)
 	sc.tally = new(tally)
@@ -42,7 +42,7 @@ func TestAFailureIsSaid(t *testing.T) {
 	require.ErrorContains(t, sc.tally.err(), "broken")
 }
 
-func TestNumbersAreForPeople(t *testing.T) {
+func TestFormat_Numbers(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 123456: "123,456", 1234567: "1,234,567"} {
 		require.Equal(t, want, thousands(n))
 	}

@@ -47,7 +47,7 @@ func start(t *testing.T, args []string) (find func(line string) []string, stop f
 	}
 }
 
-func TestServersAndAgentsAreProgramsOfTheirOwn(t *testing.T) {
+func TestSeparate_Programs(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "certs")
 	require.NoError(t, run(t.Context(), []string{"-write-certs", dir, "-agents", "1"}, io.Discard, io.Discard))
@@ -61,8 +61,8 @@ func TestServersAndAgentsAreProgramsOfTheirOwn(t *testing.T) {
 	require.NoError(t, stopAgent())
 }
 
-// TestOnlyAgentsOfTheAuthorityGetIn tries the doors.
-func TestOnlyAgentsOfTheAuthorityGetIn(t *testing.T) {
+// TestSeparate_Authority tries the doors.
+func TestSeparate_Authority(t *testing.T) {
 	ours, err := newAuthority()
 	require.NoError(t, err)
 	theirs, err := newAuthority()

@@ -24,7 +24,7 @@ func fifos(t *testing.T) (there, back string) {
 	return there, back
 }
 
-func TestLineWireOverNamedPipes(t *testing.T) {
+func TestLineWire_NamedPipes(t *testing.T) {
 	wiretest.Run(t, func(t *testing.T) (a, b wire.Wire) {
 		there, back := fifos(t)
 		opened := make(chan wire.Wire)
@@ -41,7 +41,7 @@ func TestLineWireOverNamedPipes(t *testing.T) {
 	})
 }
 
-func TestTwoProcessesMeetOverNamedPipes(t *testing.T) {
+func TestNamedPipes_Processes(t *testing.T) {
 	there, back := fifos(t)
 	ended := make(chan error)
 	var answerer transcript
@@ -53,7 +53,7 @@ func TestTwoProcessesMeetOverNamedPipes(t *testing.T) {
 	require.Contains(t, answerer.String(), "→ caller")
 }
 
-func TestWaitingForTheOtherProcessCanBeInterrupted(t *testing.T) {
+func TestNamedPipes_Interrupt(t *testing.T) {
 	there, back := fifos(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	ended := make(chan error)

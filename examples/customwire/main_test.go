@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { leak.Main(m) }
 // transcript is the printed text. The program locks it.
 type transcript struct{ bytes.Buffer }
 
-func TestOneProcessShowsTheConversationAndItsFrames(t *testing.T) {
+func TestOneProcess(t *testing.T) {
 	var out transcript
 	require.NoError(t, run(t.Context(), nil, &out))
 	requireConversation(t, out.String())
@@ -32,7 +32,7 @@ func requireConversation(t *testing.T, out string) {
 	require.NotContains(t, out, "?", "every frame is of a known kind")
 }
 
-func TestWhatIsWrongIsSaid(t *testing.T) {
+func TestFlags_Invalid(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
 	for want, args := range map[string][]string{
 		"-x; -h explains":       {"-x"},
@@ -48,7 +48,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 	require.Error(t, run(interrupted, nil, io.Discard))
 }
 
-func TestHelpExplainsEveryFlag(t *testing.T) {
+func TestHelp_EveryFlag(t *testing.T) {
 	var out transcript
 	require.NoError(t, run(t.Context(), []string{"-h"}, &out))
 	for _, name := range []string{"-in PATH", "-out PATH", "-answer", "mkfifo"} {
@@ -56,7 +56,7 @@ func TestHelpExplainsEveryFlag(t *testing.T) {
 	}
 }
 
-func TestAMessageIsKnownByItsSecondByte(t *testing.T) {
+func TestTap_MessageType(t *testing.T) {
 	for want, frame := range map[string][]byte{"Control": {0x82, 0}, "Open": {0x85, 1}, "Block": {0x83, 2}, "Close": {0x84, 3}, "?": {0x84}} {
 		require.Equal(t, want, kind(frame))
 	}

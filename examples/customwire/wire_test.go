@@ -19,7 +19,7 @@ func TestLineWire(t *testing.T) {
 
 // The suite has two sound ends, so this is for a faulty one: a peer that dies while it writes a
 // frame.
-func TestHalfAFrameIsNoGoodEnd(t *testing.T) {
+func TestLineWire_HalfFrame(t *testing.T) {
 	for after, want := range map[int64]error{2: io.ErrUnexpectedEOF, 4: io.ErrUnexpectedEOF, 7: io.ErrUnexpectedEOF, 9: io.EOF, 11: io.ErrUnexpectedEOF} {
 		here, there := net.Pipe()
 		faulty := wiretest.FaultyConn(there, wiretest.Faults{In: wiretest.Direction{TruncateAfter: after}})

@@ -97,7 +97,7 @@ func (c *budget) Write(b []byte) (int, error) {
 	return n, err
 }
 
-func TestACutCopyGoesOnWhereItWas(t *testing.T) {
+func TestCopy_Continues(t *testing.T) {
 	dir, url := startReceiver(t)
 	const size = 3 << 20
 	content := random(1, size)
@@ -122,7 +122,7 @@ func TestACutCopyGoesOnWhereItWas(t *testing.T) {
 	requireContent(t, filepath.Join(dir, "long.raw"), content)
 }
 
-func TestWhatIsThereIsUsedOnlyIfItIsTheSame(t *testing.T) {
+func TestCopy_OtherContent(t *testing.T) {
 	content := random(1, 300_000)
 	other := random(2, 300_000)
 	for _, c := range []struct {
@@ -156,7 +156,7 @@ func TestWhatIsThereIsUsedOnlyIfItIsTheSame(t *testing.T) {
 	}
 }
 
-func TestAFileThatShrinksWhileItIsReadIsNotCompleted(t *testing.T) {
+func TestCopy_ShrinkingFile(t *testing.T) {
 	dir, url := startReceiver(t)
 	path := write(t, "f", []byte("too short"))
 	src, err := openSource(path)
@@ -178,7 +178,7 @@ func offer(t *testing.T, sess *asterisque.Session, o Offer, from int64) (*asteri
 	return call, call.Send(background, From{from})
 }
 
-func TestAWrongChecksumLeavesNothing(t *testing.T) {
+func TestCopy_WrongChecksum(t *testing.T) {
 	dir, url := startReceiver(t)
 	call, err := offer(t, connect(t, url), Offer{"f", 5}, 0)
 	require.NoError(t, err)
@@ -191,7 +191,7 @@ func TestAWrongChecksumLeavesNothing(t *testing.T) {
 	require.Empty(t, names(t, dir))
 }
 
-func TestBytesThatAreNotThereCannotBeLeftOut(t *testing.T) {
+func TestCopy_MissingBytes(t *testing.T) {
 	_, url := startReceiver(t)
 	for _, offset := range []int64{3, -3} {
 		call, err := offer(t, connect(t, url), Offer{"f", 5}, offset)
@@ -201,7 +201,7 @@ func TestBytesThatAreNotThereCannotBeLeftOut(t *testing.T) {
 	}
 }
 
-func TestHostileOffersAreRefused(t *testing.T) {
+func TestOffer_Hostile(t *testing.T) {
 	dir, url := startReceiver(t)
 	outside := t.TempDir()
 	require.NoError(t, os.Symlink(outside, filepath.Join(dir, "link")))
@@ -228,7 +228,7 @@ func TestHostileOffersAreRefused(t *testing.T) {
 	requireContent(t, filepath.Join(outside, "file"), []byte("secret"))
 }
 
-func TestOneSenderAtATimeWritesAFile(t *testing.T) {
+func TestClaim_OneSender(t *testing.T) {
 	_, url := startReceiver(t)
 	first, err := offer(t, connect(t, url), Offer{"f", 5}, 0)
 	require.NoError(t, err)
@@ -245,7 +245,7 @@ func TestOneSenderAtATimeWritesAFile(t *testing.T) {
 	require.NoError(t, err, "and has its turn when the first has given up")
 }
 
-func TestABarIsForTerminals(t *testing.T) {
+func TestProgress_Terminal(t *testing.T) {
 	_, url := startReceiver(t)
 	src, err := openSource(write(t, "f", random(1, 1<<20)))
 	require.NoError(t, err)

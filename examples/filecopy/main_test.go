@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-func TestOneProcessCopiesWhatItMakesUp(t *testing.T) {
+func TestOneProcess(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
 	var out bytes.Buffer
@@ -27,7 +27,7 @@ func TestOneProcessCopiesWhatItMakesUp(t *testing.T) {
 	require.Empty(t, names(t, temp), "all is removed")
 }
 
-func TestTwoProcessesCopyAFolderAndAFile(t *testing.T) {
+func TestTwoProcesses(t *testing.T) {
 	from, to := t.TempDir(), filepath.Join(t.TempDir(), "made", "if", "need", "be")
 	village := filepath.Join(from, "village")
 	require.NoError(t, makeUp(village, 1<<20))
@@ -49,13 +49,13 @@ func TestTwoProcessesCopyAFolderAndAFile(t *testing.T) {
 	require.Equal(t, 6, strings.Count(log, "came now"), log)
 }
 
-func TestAnInterruptedProgramSaysSo(t *testing.T) {
+func TestRun_Interrupt(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	interrupt()
 	require.Error(t, run(ctx, []string{"-size", "1"}, io.Discard, io.Discard), "and the receiver ends too")
 }
 
-func TestWhatIsWrongIsSaid(t *testing.T) {
+func TestFlags_Invalid(t *testing.T) {
 	for want, args := range map[string][]string{
 		"-x; -h explains":               {"-x"},
 		`"hello" is not a flag`:         {"hello"},
@@ -71,7 +71,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 	}
 }
 
-func TestHelpExplainsEveryFlag(t *testing.T) {
+func TestHelp_EveryFlag(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"-h"}, &out, io.Discard))
 	for _, name := range []string{"-listen ADDR", "-dial ADDR", "-dir DIR", "-send PATH", "-size MIB"} {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTheBoardShowsWhatHasHappenedSinceTheLastLook(t *testing.T) {
+func TestBoard_SinceLastLook(t *testing.T) {
 	replica := part{name: ordersName, id: "orders-a", instance: "first"}
 	depot := part{name: depotsName, id: "agent", instance: "first", agents: 7}
 	var b board

@@ -63,7 +63,7 @@ func carries(c net.Conn) error {
 	return err
 }
 
-func TestADoorLeadsToWhoeverAnswers(t *testing.T) {
+func TestDoor_AnyTarget(t *testing.T) {
 	nobody, err := freeAddrs(1)
 	require.NoError(t, err)
 	d := doorTo(t, nobody[0], echo(t))
@@ -72,7 +72,7 @@ func TestADoorLeadsToWhoeverAnswers(t *testing.T) {
 	}
 }
 
-func TestADoorBehindWhichNobodyIsEndsConnections(t *testing.T) {
+func TestDoor_NoTarget(t *testing.T) {
 	nobody, err := freeAddrs(1)
 	require.NoError(t, err)
 	c, err := net.Dial("tcp", doorTo(t, nobody[0]).addr)
@@ -82,7 +82,7 @@ func TestADoorBehindWhichNobodyIsEndsConnections(t *testing.T) {
 	require.Error(t, carries(c))
 }
 
-func TestADoorThatIsShutLetsNobodyConnectUntilItIsOpened(t *testing.T) {
+func TestDoor_Shut(t *testing.T) {
 	d := doorTo(t, echo(t))
 	before := through(t, d)
 	require.NoError(t, d.shut())
@@ -94,7 +94,7 @@ func TestADoorThatIsShutLetsNobodyConnectUntilItIsOpened(t *testing.T) {
 	through(t, d)
 }
 
-func TestWiresAreCutOneAfterTheOther(t *testing.T) {
+func TestWires_CutInTurn(t *testing.T) {
 	d := doorTo(t, echo(t))
 	trouble := d.wires.trouble(time.Second)
 	require.NoError(t, trouble.begin(t.Context()))
@@ -113,7 +113,7 @@ func TestWiresAreCutOneAfterTheOther(t *testing.T) {
 	require.Equal(t, cut, d.wires.count())
 }
 
-func TestAWireThatComesTooLateEnds(t *testing.T) {
+func TestWires_LateWire(t *testing.T) {
 	d := doorTo(t, echo(t))
 	before := through(t, d)
 	d.wires.close()
@@ -125,7 +125,7 @@ func TestAWireThatComesTooLateEnds(t *testing.T) {
 	require.Error(t, carries(c))
 }
 
-func TestOtherTroublesAreSpreadOverOne(t *testing.T) {
+func TestWires_OtherTroubles(t *testing.T) {
 	all := trouble{lasts: 20 * time.Second, meanwhile: []trouble{{lasts: 4 * time.Second}, {lasts: time.Second}}}
 	require.Equal(t, 5*time.Second, all.pause())
 	all.lasts = time.Second

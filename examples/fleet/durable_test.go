@@ -39,34 +39,34 @@ func tries(t *testing.T, outcomes ...error) (n int, lines []string, err error) {
 	return n, lines, err
 }
 
-func TestADurableCallIsMadeAgainUntilItIsAnswered(t *testing.T) {
+func TestDurable_Retried(t *testing.T) {
 	n, lines, err := tries(t, notRun, mayRun, notRun, mayRun, nil)
 	require.NoError(t, err)
 	require.Equal(t, 5, n)
 	require.Equal(t, []string{"made a 1", "noted a 1 " + madeAgain, "answered a 1"}, lines)
 }
 
-func TestADurableCallThatWasOnlyRefusedHasNotRun(t *testing.T) {
+func TestDurable_OnlyRefused(t *testing.T) {
 	n, lines, err := tries(t, notRun)
 	require.True(t, asterisque.Repeatable(err))
 	require.Greater(t, n, 5)
 	require.Equal(t, []string{"made a 1", "refused a 1 the replica goes away"}, lines)
 }
 
-func TestADurableCallMayHaveRunIfOneOfItsAttemptsMay(t *testing.T) {
+func TestDurable_MayHaveRun(t *testing.T) {
 	_, lines, err := tries(t, notRun, mayRun, notRun)
 	require.False(t, asterisque.Repeatable(err))
 	require.Equal(t, []string{"made a 1", "noted a 1 " + madeAgain, "failed a 1 the session with the replica was lost"}, lines)
 }
 
-func TestADurableCallIsGivenUpOnceItsReplicaIsSaidToBeLost(t *testing.T) {
+func TestDurable_LostReplica(t *testing.T) {
 	n, lines, err := tries(t, mayRun, notRun, saysLost())
 	require.False(t, asterisque.Repeatable(err))
 	require.Equal(t, 2+mostTold, n)
 	require.Equal(t, "failed a 1 the replica that ran it was lost", lines[len(lines)-1])
 }
 
-func TestAnAttemptOfADurableCallIsGivenUpSoon(t *testing.T) {
+func TestDurable_AttemptTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
 		require.ErrorIs(t, attempt(t.Context(), asterisque.WithDurable(), func(ctx context.Context, _ asterisque.CallOption) error {
@@ -77,7 +77,7 @@ func TestAnAttemptOfADurableCallIsGivenUpSoon(t *testing.T) {
 	})
 }
 
-func TestNoTwoKeysAreTheSame(t *testing.T) {
+func TestNewKey_Unique(t *testing.T) {
 	require.Len(t, newKey(), 16)
 	require.NotEqual(t, newKey(), newKey())
 }

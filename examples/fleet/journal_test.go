@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAJournalIsOfAllProcessesThatHaveWrittenIt(t *testing.T) {
+func TestJournal_AllProcesses(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a.journal")
 	j, err := openJournal(name)
 	require.NoError(t, err)
@@ -33,7 +33,7 @@ func TestAJournalIsOfAllProcessesThatHaveWrittenIt(t *testing.T) {
 	require.Equal(t, []string{"made a 1", "answered a 1", "made a 2 through the exchange", "noted a 2 " + madeAgain, "failed a 2 its caller was killed", "made a 3"}, lines)
 }
 
-func TestWhatIsNoJournalIsLeftAlone(t *testing.T) {
+func TestJournal_OtherFile(t *testing.T) {
 	for text, want := range map[string]string{
 		"hello\n":       `"hello\n" is no line of a journal`,
 		"made a more\n": `"made a more\n" is no line of a journal: `,

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	leak.Main(m)
 }
 
-func TestWhatIsWrongIsSaid(t *testing.T) {
+func TestFlags_Invalid(t *testing.T) {
 	for want, args := range map[string][]string{
 		"-x; -h explains":                                     {"-x"},
 		`"hello" is not a flag`:                               {"hello"},
@@ -54,7 +54,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 	}
 }
 
-func TestHelpExplainsEveryFlag(t *testing.T) {
+func TestHelp_EveryFlag(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"-h"}, &out, io.Discard))
 	for _, name := range []string{

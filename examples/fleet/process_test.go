@@ -14,20 +14,20 @@ func startNATS(t *testing.T) (p *process, failed chan error) {
 	return p, failed
 }
 
-func TestAProcessThatEndsByItselfIsToldOf(t *testing.T) {
+func TestProcess_EndsItself(t *testing.T) {
 	p, failed := startNATS(t)
 	require.NoError(t, p.cmd.Process.Kill())
 	require.ErrorContains(t, <-failed, "nats has ended: ")
 	require.NoError(t, p.stop(t.Context()), "once is enough")
 }
 
-func TestAProcessEndsWithTheOneThatHasStartedIt(t *testing.T) {
+func TestProcess_EndsWithParent(t *testing.T) {
 	p, failed := startNATS(t)
 	require.NoError(t, p.stdin.Close()) // as the system does with all that is open
 	require.ErrorContains(t, <-failed, "nats has ended: exit status 0")
 }
 
-func TestAProcessThatIsToldToEndSaysNothing(t *testing.T) {
+func TestProcess_Stop(t *testing.T) {
 	stopped, failed := startNATS(t)
 	require.NoError(t, stopped.stop(t.Context()))
 	require.Empty(t, failed)
@@ -37,7 +37,7 @@ func TestAProcessThatIsToldToEndSaysNothing(t *testing.T) {
 	require.Empty(t, failed)
 }
 
-func TestAProcessThatCannotStartSaysWhy(t *testing.T) {
+func TestProcess_CannotStart(t *testing.T) {
 	_, err := startProcess(t.Context(), "control", func(error) {}, "-part", "control", "-nats", "nats://127.0.0.1:1")
 	require.ErrorContains(t, err, "control has ended: exit status 1\nfleet: cluster: connecting to NATS: ")
 }

@@ -57,7 +57,7 @@ func thePartsArePrograms(t *testing.T) {
 	require.NoError(t, stopNATS())
 }
 
-func TestTheExchangeLetsNobodyInWithoutTheSecret(t *testing.T) {
+func TestExchange_NoSecret(t *testing.T) {
 	said, stopNATS := start(t, `NATS is at (.*)`, "-part", "nats")
 	nats := said[1]
 	said, stopExchange := start(t, `the exchange is at (.*)`, "-part", "exchange", "-nats", nats, "-secret", "open")
@@ -67,7 +67,7 @@ func TestTheExchangeLetsNobodyInWithoutTheSecret(t *testing.T) {
 	require.NoError(t, stopNATS())
 }
 
-func TestThePlaceOfAReplicaIsTakenByOneOfItsID(t *testing.T) {
+func TestReplica_Replaced(t *testing.T) {
 	said, stopNATS := start(t, `NATS is at (.*)`, "-part", "nats")
 	replica := []string{"-part", "replica", "-nats", said[1], "-id", "orders-x"}
 	_, stopFirst := start(t, `orders-x takes orders`, replica...)

@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheWholeFleet runs the program as a whole. Most of that is waiting, and so all is done at the
-// same time.
-func TestTheWholeFleet(t *testing.T) {
+// TestFleet runs the program as a whole. Most of that is waiting, and so all is done at the same
+// time.
+func TestFleet(t *testing.T) {
 	dir := private(t)
 	t.Cleanup(func() { nothingIsLeft(t, dir) }) // behind all
 	for name, test := range map[string]func(t *testing.T){
@@ -77,7 +77,7 @@ func anInterruptMendsAll(t *testing.T) {
 	require.Regexp(t, `(?s)orders-b is started again.*all call each other again.*lost +0 +0\n`, out.String())
 }
 
-func TestAnInterruptOfTheStartLeavesNothing(t *testing.T) {
+func TestFleet_StartInterrupted(t *testing.T) {
 	dir := private(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	out := &alarm{text: "NATS is in this process", do: interrupt}

@@ -50,7 +50,7 @@ func newClient(t *testing.T) *asterisque.Node {
 	return n
 }
 
-func TestAnOrderThatIsPlacedAgainAtAnotherReplicaIsAnsweredFromTheRecord(t *testing.T) {
+func TestOrder_FromTheRecord(t *testing.T) {
 	nats := startBroker(t)
 	a, atA := joinReplica(t, nats, "orders-a")
 	b, atB := joinReplica(t, nats, "orders-b")
@@ -68,7 +68,7 @@ func TestAnOrderThatIsPlacedAgainAtAnotherReplicaIsAnsweredFromTheRecord(t *test
 	require.Equal(t, 1, says(t, b, "noted me 1 "+fromAnother))
 }
 
-func TestASessionIsResumedAtItsReplicaOrThroughAnother(t *testing.T) {
+func TestSession_ResumedAnywhere(t *testing.T) {
 	nats := startBroker(t)
 	a, atA := joinReplica(t, nats, "orders-a")
 	b, atB := joinReplica(t, nats, "orders-b")

@@ -26,7 +26,7 @@ func saysLost() error {
 	return &told
 }
 
-func TestAFailureSaysWhetherTheCallMayHaveRunAndWhy(t *testing.T) {
+func TestWhy_MayHaveRun(t *testing.T) {
 	away := func(why error) error { return &asterisque.Outage{Why: why} }
 	for want, err := range map[string]error{
 		"refused a 1 expired while NATS was away":              with(asterisque.ErrExpired, codec.NeverSent, away(natswire.ErrDisconnected)),

@@ -41,14 +41,14 @@ client → server | shuts down
 `
 )
 
-func TestOneProcessShowsBothSides(t *testing.T) {
+func TestOneProcess(t *testing.T) {
 	var out transcript
 	require.NoError(t, run(t.Context(), nil, &out))
 	require.Equal(t, wantServer, out.of("server"))
 	require.Equal(t, wantClient, out.of("client"))
 }
 
-func TestTwoProcessesMeetOverTCP(t *testing.T) {
+func TestTwoProcesses(t *testing.T) {
 	url, server := listen(t, t.Context(), "-listen", "127.0.0.1:0", "-once")
 	var client transcript
 	require.NoError(t, run(t.Context(), []string{"-dial", strings.TrimPrefix(url, "tcp://")}, &client))
@@ -58,7 +58,7 @@ func TestTwoProcessesMeetOverTCP(t *testing.T) {
 	require.Equal(t, wantClient, client.of("client"))
 }
 
-func TestTheListenerServesUntilItIsInterrupted(t *testing.T) {
+func TestListener_Interrupt(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	url, server := listen(t, ctx, "-listen", "tcp://127.0.0.1:0")
 	for range 2 {
@@ -73,7 +73,7 @@ func TestTheListenerServesUntilItIsInterrupted(t *testing.T) {
 	require.True(t, strings.HasSuffix(out.of("server"), "server | stops\n"), "it says that it stops")
 }
 
-func TestAListenerThatNobodyVisitsCanBeInterrupted(t *testing.T) {
+func TestListener_Unvisited(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	_, server := listen(t, ctx, "-listen", "127.0.0.1:0", "-once")
 	interrupt()
@@ -81,7 +81,7 @@ func TestAListenerThatNobodyVisitsCanBeInterrupted(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestWhatIsWrongIsSaid(t *testing.T) {
+func TestFlags_Invalid(t *testing.T) {
 	for want, args := range map[string][]string{
 		"-x; -h explains":                    {"-x"},
 		`"hello" is not a flag`:              {"hello"},
@@ -98,7 +98,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 	require.Error(t, run(interrupted, nil, io.Discard), "the client's failure ends the server too")
 }
 
-func TestHelpExplainsEveryFlag(t *testing.T) {
+func TestHelp_EveryFlag(t *testing.T) {
 	var out transcript
 	require.NoError(t, run(t.Context(), []string{"-h"}, &out))
 	for _, name := range []string{"-listen ADDR", "-dial ADDR", "-once", "unix:"} {

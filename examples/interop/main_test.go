@@ -50,7 +50,7 @@ func few() int {
 // third one with the race detector, which makes them ten times as long.
 func sampled(n int) bool { return !race.Enabled || *soak || n%3 == 0 }
 
-func TestTheMatrixPassesOverEveryScheme(t *testing.T) {
+func TestMatrix_Schemes(t *testing.T) {
 	for _, c := range columnsOf(schemes, "") {
 		t.Run(c.title, func(t *testing.T) {
 			t.Parallel()
@@ -59,7 +59,7 @@ func TestTheMatrixPassesOverEveryScheme(t *testing.T) {
 	}
 }
 
-func TestTheMatrixPassesWithEveryValueCodec(t *testing.T) {
+func TestMatrix_Codecs(t *testing.T) {
 	for n, name := range []string{"cbor", "json", "raw", "msgpack"} {
 		if !sampled(n) {
 			continue
@@ -91,7 +91,7 @@ func requirePasses(t *testing.T, scheme, codecName string, mayskip bool) {
 	require.GreaterOrEqual(t, ok, 10, "something is left to be checked")
 }
 
-func TestTwoProgramsMeet(t *testing.T) {
+func TestTwoProcesses(t *testing.T) {
 	for n, scheme := range schemes {
 		if !sampled(n) || scheme == "mem" || scheme == "unix" && runtime.GOOS == "windows" {
 			continue
@@ -115,7 +115,7 @@ func TestTwoProgramsMeet(t *testing.T) {
 	}
 }
 
-func TestTheListenerServesUntilItIsInterrupted(t *testing.T) {
+func TestListener_Interrupt(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	url, wait := start(t, ctx, "-listen", "tcp://127.0.0.1:0", "-codec", "json")
 	for _, codecName := range []string{"json", "json"} {
@@ -126,7 +126,7 @@ func TestTheListenerServesUntilItIsInterrupted(t *testing.T) {
 	require.Contains(t, wait(), "served echo ")
 }
 
-func TestWithoutArgumentsATableTellsAboutAllSchemes(t *testing.T) {
+func TestTable_AllSchemes(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, runAll(t.Context(), flags{calls: 10}, []string{"mem", "classic"}, &out))
 	lines := strings.Split(out.String(), "\n")
@@ -137,13 +137,13 @@ func TestWithoutArgumentsATableTellsAboutAllSchemes(t *testing.T) {
 	require.True(t, strings.HasSuffix(out.String(), "\nall ok\n"), out.String())
 }
 
-func TestACodecThatASchemeCannotCarryLeavesTheSchemeOut(t *testing.T) {
+func TestTable_CodecOfScheme(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, runAll(t.Context(), flags{calls: 10, codec: "json"}, []string{"mem", "classic"}, &out))
 	require.Equal(t, []string{"ms", "mem"}, strings.Fields(strings.SplitN(out.String(), "\n", 2)[0]))
 }
 
-func TestWhatFailsIsSaid(t *testing.T) {
+func TestMatrix_Failure(t *testing.T) {
 	ln, err := wire.Listen(t.Context(), "tcp://127.0.0.1:0", wire.Options{})
 	require.NoError(t, err)
 	svc := asterisque.NewService() // that has nothing but echo, and that wrong
@@ -169,7 +169,7 @@ func TestWhatFailsIsSaid(t *testing.T) {
 	require.Contains(t, out.String(), "FAILED  tcp, unary: unexpected EOF\n")
 }
 
-func TestWhatIsWrongIsSaid(t *testing.T) {
+func TestFlags_Invalid(t *testing.T) {
 	for want, args := range map[string][]string{
 		"-x; -h explains":                    {"-x"},
 		`"hello" is not a flag`:              {"hello"},
@@ -199,7 +199,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 	require.Error(t, run(interrupted, nil, io.Discard))
 }
 
-func TestHelpExplainsEveryFlag(t *testing.T) {
+func TestHelp_EveryFlag(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"-h"}, &out))
 	for _, name := range []string{"-listen URL", "-dial URL", "-once", "-patient", "-codec NAME", "-calls int", "-cert FILE"} {

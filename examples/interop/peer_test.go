@@ -25,14 +25,14 @@ func needNode(t *testing.T) {
 	}
 }
 
-func TestThePeerAgreesWithTheVectors(t *testing.T) {
+func TestPeer_Vectors(t *testing.T) {
 	needNode(t)
 	out, err := exec.CommandContext(t.Context(), "node", "peer.mjs", "-vectors", "../../spec/vectors.json").CombinedOutput()
 	require.NoError(t, err, string(out))
 	require.Regexp(t, `^\d{2,} valid and \d{3,} invalid vectors, \d{2,} integers, \d{2,} of metadata, \d{2,} scenarios, 0 failures\n$`, string(out))
 }
 
-func TestThePeerSeesAVectorFail(t *testing.T) {
+func TestPeer_FailingVector(t *testing.T) {
 	needNode(t)
 	file := t.TempDir() + "/vectors.json"
 	require.NoError(t, os.WriteFile(file, []byte(`{"version": 1,
@@ -54,9 +54,9 @@ func TestThePeerSeesAVectorFail(t *testing.T) {
 	require.Contains(t, string(out), "4 valid and 1 invalid vectors, 2 integers, 3 of metadata, 2 scenarios, 16 failures")
 }
 
-// TestNumbersBeyond2To53GoToThePeerAndBackUnchanged makes real calls of functions that return what
-// they decoded, or add it up. Bytes that come back as they went show that nothing was rounded.
-func TestNumbersBeyond2To53GoToThePeerAndBackUnchanged(t *testing.T) {
+// TestPeer_LargeNumbers makes real calls of functions that return what they decoded, or add it up.
+// Bytes that come back as they went show that nothing was rounded.
+func TestPeer_LargeNumbers(t *testing.T) {
 	needNode(t)
 	for _, codecName := range []string{"cbor", "json", "msgpack"} {
 		t.Run(codecName, func(t *testing.T) {
@@ -116,11 +116,11 @@ func unhex(t *testing.T, s string) []byte {
 	return b
 }
 
-// TestThePeerPassesTheMatrix runs each of the two programs against each, but this one against
-// itself, over both wires that the peer has. The wire does not care for the value codec. Calls in
-// one direction use all of a value codec, and the peer against itself is in the other language
-// alone: -soak tries that as well.
-func TestThePeerPassesTheMatrix(t *testing.T) {
+// TestPeer_Matrix runs each of the two programs against each, but this one against itself, over
+// both wires that the peer has. The wire does not care for the value codec. Calls in one direction
+// use all of a value codec, and the peer against itself is in the other language alone: -soak tries
+// that as well.
+func TestPeer_Matrix(t *testing.T) {
 	needNode(t)
 	for _, wire := range []struct {
 		name, url string

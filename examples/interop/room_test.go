@@ -34,7 +34,7 @@ func throughNATS(t testing.TB) roomtest.Wires {
 	return roomtest.URL(url)(t)
 }
 
-func TestHonestProgramsNeverStandStill(t *testing.T) {
+func TestRoom_NeverStandsStill(t *testing.T) {
 	if race.Enabled && !*soak {
 		t.Skip("it moves much, and has no goroutines that others have not: with the race detector only with -soak")
 	}
@@ -47,7 +47,7 @@ func TestHonestProgramsNeverStandStill(t *testing.T) {
 	}
 }
 
-func TestHonestProgramsNeverStandStillWhileTheirWiresAreCut(t *testing.T) {
+func TestRoom_WiresCut(t *testing.T) {
 	if !*soak {
 		t.Skip("takes minutes: see -soak")
 	}

@@ -31,7 +31,7 @@ const (
 	firstPing  = "8300020c"
 )
 
-func TestBothProgramsEndASessionThatBreaksTheProtocol(t *testing.T) {
+func TestRules_Violations(t *testing.T) {
 	againstBoth(t, func(t *testing.T, url string) {
 		for name, frames := range map[string]string{
 			"an empty frame (2)":                          "-",
@@ -63,7 +63,7 @@ func TestBothProgramsEndASessionThatBreaksTheProtocol(t *testing.T) {
 	})
 }
 
-func TestBothProgramsRefuseAHandshakeThatDoesNotFit(t *testing.T) {
+func TestRules_Handshake(t *testing.T) {
 	againstBoth(t, func(t *testing.T, url string) {
 		for name, frame := range map[string]string{
 			"another message":          firstPing,
@@ -85,7 +85,7 @@ func TestBothProgramsRefuseAHandshakeThatDoesNotFit(t *testing.T) {
 	})
 }
 
-func TestBothProgramsGoOnAfterWhatIsAllowed(t *testing.T) {
+func TestRules_Allowed(t *testing.T) {
 	againstBoth(t, func(t *testing.T, url string) {
 		for name, frames := range map[string]string{
 			"a late Block (6)":                       openAndEnd + " 8302024178",
@@ -119,7 +119,7 @@ func TestBothProgramsGoOnAfterWhatIsAllowed(t *testing.T) {
 	})
 }
 
-func TestBothProgramsRefuseACallForItsMetadataAlone(t *testing.T) {
+func TestRules_Metadata(t *testing.T) {
 	againstBoth(t, func(t *testing.T, url string) {
 		for name, metadata := range map[string]string{
 			"33 entries":                    "b821" + thirtyThree(),
@@ -161,7 +161,7 @@ func thirtyThree() (list string) {
 	return list
 }
 
-func TestBothProgramsEndACallThatIgnoresItsWindow(t *testing.T) {
+func TestRules_Window(t *testing.T) {
 	againstBoth(t, func(t *testing.T, url string) {
 		c := begin(t, url)
 		c.send(openCount) // which takes no Blocks

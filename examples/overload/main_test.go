@@ -17,9 +17,9 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-// TestTheFiguresAreReached runs the show by a clock that waits for everyone, so that they are those
-// of the library, and not of the machine.
-func TestTheFiguresAreReached(t *testing.T) {
+// TestShow_Figures runs the show by a clock that waits for everyone, so that they are those of the
+// library, and not of the machine.
+func TestShow_Figures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		s := &show{out: &out, url: "mem://overload", measure: 300 * time.Millisecond}
@@ -43,8 +43,8 @@ func TestTheFiguresAreReached(t *testing.T) {
 	})
 }
 
-// TestWhoMeasuresTooShortlyMeasuresAgain has less time than a call takes.
-func TestWhoMeasuresTooShortlyMeasuresAgain(t *testing.T) {
+// TestShow_MeasuresAgain has less time than a call takes.
+func TestShow_MeasuresAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &show{out: io.Discard, url: "mem://overload", measure: takes / 2}
 		require.NoError(t, s.calibrate(t.Context()))
@@ -52,9 +52,9 @@ func TestWhoMeasuresTooShortlyMeasuresAgain(t *testing.T) {
 	})
 }
 
-// TestTheShowGoesOnToItsEnd relies on the show to fail by itself when the library does what it must
-// not. On a machine that is busy it may miss its figures.
-func TestTheShowGoesOnToItsEnd(t *testing.T) {
+// TestShow_End relies on the show to fail by itself when the library does what it must not. On a
+// machine that is busy it may miss its figures.
+func TestShow_End(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"-seconds", "0.5"}, &out))
 	require.Len(t, rows(out.String()), 6, out.String())
@@ -66,7 +66,7 @@ func rows(text string) []string {
 	return regexp.MustCompile(`(?m)^[a-z, -]+ +\d+×  .*$`).FindAllString(text, -1)
 }
 
-func TestFiguresThatAreMissedAreSaid(t *testing.T) {
+func TestShow_MissedFigures(t *testing.T) {
 	slow := &load{measure: time.Second, inTime: 899, answered: [2]latencies{1: {time.Second}}}
 	good := &load{measure: time.Second, inTime: 900, answered: [2]latencies{1: {takes + 2*time.Millisecond}}}
 	var out bytes.Buffer
@@ -78,7 +78,7 @@ func TestFiguresThatAreMissedAreSaid(t *testing.T) {
 	require.Contains(t, out.String(), "The server did its work")
 }
 
-func TestWhatMustNotBeIsAnError(t *testing.T) {
+func TestShow_Impossible(t *testing.T) {
 	with := func(refused int64, r result) result {
 		r.load = new(load)
 		r.load.refused.Store(refused)
@@ -101,7 +101,7 @@ func TestWhatMustNotBeIsAnError(t *testing.T) {
 	}
 }
 
-func TestACallThatFailsEndsTheShow(t *testing.T) {
+func TestShow_FailedCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &reactions()[0]
 		st, err := newStage(t.Context(), "mem://overload", r)
@@ -113,13 +113,13 @@ func TestACallThatFailsEndsTheShow(t *testing.T) {
 	})
 }
 
-func TestAnInterruptedShowEndsAtOnce(t *testing.T) {
+func TestShow_Interrupt(t *testing.T) {
 	ctx, interrupt := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer interrupt()
 	require.ErrorIs(t, run(ctx, []string{"-seconds", "3600"}, io.Discard), context.DeadlineExceeded)
 }
 
-func TestWhatIsWrongIsSaid(t *testing.T) {
+func TestFlags_Invalid(t *testing.T) {
 	for want, args := range map[string][]string{
 		"-x; -h explains":             {"-x"},
 		`"hello" is not a flag`:       {"hello"},
@@ -131,14 +131,14 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 	}
 }
 
-func TestHelpExplainsEveryFlag(t *testing.T) {
+func TestHelp_EveryFlag(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"-h"}, &out))
 	require.Contains(t, out.String(), "-seconds N")
 	require.Contains(t, out.String(), "-strict")
 }
 
-func TestPercentilesAreThoseOfSortedTimes(t *testing.T) {
+func TestPercentiles(t *testing.T) {
 	var l latencies
 	require.Zero(t, l.percentile(99))
 	for i := range 100 {

@@ -15,9 +15,9 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-// TestNothingIsLostOrDoubled relies on the program to fail by itself when something is, and looks
-// at what people see of it.
-func TestNothingIsLostOrDoubled(t *testing.T) {
+// TestShow_NothingLost relies on the program to fail by itself when something is, and looks at what
+// people see of it.
+func TestShow_NothingLost(t *testing.T) {
 	var out, warned bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"-for", "4s"}, &out, &warned))
 	require.Empty(t, warned.String())
@@ -34,7 +34,7 @@ func TestNothingIsLostOrDoubled(t *testing.T) {
 	require.NotEqual(t, "0", totals[0][1])
 }
 
-func TestTheServerSeesWhatIsLostOrDoubled(t *testing.T) {
+func TestServer_LostOrDoubled(t *testing.T) {
 	s := new(server)
 	call := func(n uint64) error { _, err := s.count(t.Context(), order{Caller: 1, N: n}); return err }
 	require.NoError(t, call(1))
@@ -48,14 +48,14 @@ func TestTheServerSeesWhatIsLostOrDoubled(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestAnInterruptEndsIt(t *testing.T) {
+func TestShow_Interrupt(t *testing.T) {
 	ctx, interrupt := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer interrupt()
 	var out bytes.Buffer
 	require.ErrorIs(t, run(ctx, []string{"-for", "1h"}, &out, io.Discard), context.DeadlineExceeded)
 }
 
-func TestWhatIsWrongIsSaid(t *testing.T) {
+func TestFlags_Invalid(t *testing.T) {
 	for want, args := range map[string][]string{
 		"-x; -h explains":               {"-x"},
 		`"hello" is not a flag`:         {"hello"},
@@ -66,13 +66,13 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 	}
 }
 
-func TestHelpExplainsEveryFlag(t *testing.T) {
+func TestHelp_EveryFlag(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"-h"}, &out, io.Discard))
 	require.Contains(t, out.String(), "-for DURATION")
 }
 
-func TestNumbersAreForPeople(t *testing.T) {
+func TestFormat_Numbers(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000"} {
 		require.Equal(t, want, thousands(n))
 	}

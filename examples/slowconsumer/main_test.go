@@ -16,9 +16,9 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-// TestTheShowGoesOnToItsEnd relies on the show to fail by itself when a line of defence does not
-// hold, and looks at what people see of it.
-func TestTheShowGoesOnToItsEnd(t *testing.T) {
+// TestShow_End relies on the show to fail by itself when a line of defence does not hold, and looks
+// at what people see of it.
+func TestShow_End(t *testing.T) {
 	var out, warned bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"-seconds", "1"}, &out, &warned))
 	require.Empty(t, warned.String(), "nothing is out of order")
@@ -47,13 +47,13 @@ func rows(part string) []string {
 	return regexp.MustCompile(`(?m)^ *\d+\.\d\d s .*$`).FindAllString(part, -1)
 }
 
-func TestAnInterruptedShowEndsAtOnce(t *testing.T) {
+func TestShow_Interrupt(t *testing.T) {
 	ctx, interrupt := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer interrupt()
 	require.ErrorIs(t, run(ctx, []string{"-seconds", "3600"}, io.Discard, io.Discard), context.DeadlineExceeded)
 }
 
-func TestWhatIsWrongIsSaid(t *testing.T) {
+func TestFlags_Invalid(t *testing.T) {
 	for want, args := range map[string][]string{
 		"-x; -h explains":             {"-x"},
 		`"hello" is not a flag`:       {"hello"},
@@ -65,13 +65,13 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 	}
 }
 
-func TestHelpExplainsEveryFlag(t *testing.T) {
+func TestHelp_EveryFlag(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"-h"}, &out, io.Discard))
 	require.Contains(t, out.String(), "-seconds N")
 }
 
-func TestPercentilesAreThoseOfSortedTimes(t *testing.T) {
+func TestPercentiles(t *testing.T) {
 	var l latencies
 	require.Equal(t, "-", l.percentile(50))
 	for i := range 100 {

@@ -33,9 +33,9 @@ func facts(t *testing.T, expr, s string) (n []float64) {
 	return n
 }
 
-// TestEverythingIsAccountedForAtTheEnd relies on the program to fail by itself when something is
-// missing, and looks at what people see of it.
-func TestEverythingIsAccountedForAtTheEnd(t *testing.T) {
+// TestRun_AllAccountedFor relies on the program to fail by itself when something is missing, and
+// looks at what people see of it.
+func TestRun_AllAccountedFor(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"-seconds", "1.5"}, &out))
@@ -60,7 +60,7 @@ func TestEverythingIsAccountedForAtTheEnd(t *testing.T) {
 	require.Contains(t, out.String(), "Every reading is accounted for")
 }
 
-func TestReadingsExpireWhereTheLinkIsTooSlowForHalfOfThem(t *testing.T) {
+func TestReadings_Expire(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	for range 5 {
@@ -74,7 +74,7 @@ func TestReadingsExpireWhereTheLinkIsTooSlowForHalfOfThem(t *testing.T) {
 	require.Positive(t, facts(t, `: (\d+) expired, \d+ thinned`, out.String())[0])
 }
 
-func TestTheSummaryFailsWhenSomethingIsMissing(t *testing.T) {
+func TestSummary_Missing(t *testing.T) {
 	for want, spoil := range map[string]func(r *report){
 		"10 readings were sent, and 9 are accounted for":       func(r *report) { r.client.tally.Delivered-- },
 		"5 readings were dropped, and the receiver knows of 4": func(r *report) { r.drops.note(nil, asterisque.Drop{Reason: asterisque.DropThinned}) },
@@ -97,7 +97,7 @@ func TestTheSummaryFailsWhenSomethingIsMissing(t *testing.T) {
 	}
 }
 
-func TestAReadingOutOfOrderIsNoticed(t *testing.T) {
+func TestReadings_OutOfOrder(t *testing.T) {
 	five := make([]byte, readingSize)
 	binary.BigEndian.PutUint64(five, 5)
 	for _, next := range []uint64{0, 5} {
@@ -111,7 +111,7 @@ func TestAReadingOutOfOrderIsNoticed(t *testing.T) {
 	require.EqualError(t, err, "a reading has 0 bytes, want 512")
 }
 
-func TestALinkCarriesWhatItsRateAllows(t *testing.T) {
+func TestLink_Rate(t *testing.T) {
 	here, there := net.Pipe()
 	defer there.Close()
 	go io.Copy(io.Discard, there) // ends with the pipe
@@ -125,7 +125,7 @@ func TestALinkCarriesWhatItsRateAllows(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-func TestCloseEndsTheWaitOfALink(t *testing.T) {
+func TestLink_CloseEndsWait(t *testing.T) {
 	here, there := net.Pipe()
 	defer there.Close()
 	l := &link{Conn: here, rate: 1, closed: make(chan struct{}), free: time.Now().Add(time.Hour)}
@@ -138,13 +138,13 @@ func TestCloseEndsTheWaitOfALink(t *testing.T) {
 	require.ErrorIs(t, <-ended, net.ErrClosed)
 }
 
-func TestAnInterruptedRunEndsAtOnce(t *testing.T) {
+func TestRun_Interrupt(t *testing.T) {
 	ctx, interrupt := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer interrupt()
 	require.ErrorIs(t, run(ctx, []string{"-seconds", "3600"}, io.Discard), context.DeadlineExceeded)
 }
 
-func TestWhatIsWrongIsSaid(t *testing.T) {
+func TestFlags_Invalid(t *testing.T) {
 	for want, args := range map[string][]string{
 		"-x; -h explains":             {"-x"},
 		`"hello" is not a flag`:       {"hello"},
@@ -157,7 +157,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 	}
 }
 
-func TestHelpExplainsEveryFlag(t *testing.T) {
+func TestHelp_EveryFlag(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"-h"}, &out))
 	require.Contains(t, out.String(), "-seconds N")

@@ -38,7 +38,7 @@ func comesBack(t *testing.T, node *asterisque.Node, name string, first message.S
 	return bytes.Equal(first.Session, second.Session)
 }
 
-func TestAttackHandshakesThatAreCutAtOnce(t *testing.T) {
+func TestAttackResume_CutAtOnce(t *testing.T) {
 	const most = 50
 	cuts := testkit.Long(400, 20_000)
 	synctest.Test(t, func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestAttackHandshakesThatAreCutAtOnce(t *testing.T) {
 	})
 }
 
-func TestAttackHandshakesOfManyPeersThatAreCutAtOnce(t *testing.T) {
+func TestAttackResume_ManyPeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		// 20 away
 		node := asterisque.NewNode(testkit.Named(), asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithAdmission(asterisque.Admission{Sessions: 80}), asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}))
@@ -71,7 +71,7 @@ func TestAttackHandshakesOfManyPeersThatAreCutAtOnce(t *testing.T) {
 	})
 }
 
-func TestAttackBytesOfSessionsThatAreAway(t *testing.T) {
+func TestAttackAway_Bytes(t *testing.T) {
 	const budget, each = 64 << 20, 1 << 20
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
@@ -94,7 +94,7 @@ func TestAttackBytesOfSessionsThatAreAway(t *testing.T) {
 }
 
 // Frames are sent again for a session at a limited rate, however often its peer comes back.
-func TestAttackResumesOneAfterTheOther(t *testing.T) {
+func TestAttackResume_Repeated(t *testing.T) {
 	testkit.SkipRace(t)
 	const size, seconds = 1 << 20, 10
 	synctest.Test(t, func(t *testing.T) {
@@ -125,7 +125,7 @@ func TestAttackResumesOneAfterTheOther(t *testing.T) {
 	})
 }
 
-func TestAttackPingsBesideCallsAreNotKept(t *testing.T) {
+func TestAttackAway_Pings(t *testing.T) {
 	const calls, soft = 2_000, 32 << 20
 	node := asterisque.NewNode(asterisque.WithService(testkit.EchoService()), asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}))
 	defer node.Close()

@@ -17,9 +17,8 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// TestAttackManySessionsOfOnePeerHoldOneShareOfTheBudget fills the room for calls that wait in one
-// session after the other.
-func TestAttackManySessionsOfOnePeerHoldOneShareOfTheBudget(t *testing.T) {
+// TestAttackBudget_OneShare fills the room for calls that wait in one session after the other.
+func TestAttackBudget_OneShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const budget, size, room = 16 << 20, 64 << 10, 4 << 20
 		svc := testkit.CallsBack() // and has an echo
@@ -88,8 +87,8 @@ func waitingOf(n *asterisque.Node, name string) (calls int) {
 	return calls
 }
 
-// TestAboveHalfOfTheBudgetWindowsAreSmall compares what handlers have room for.
-func TestAboveHalfOfTheBudgetWindowsAreSmall(t *testing.T) {
+// TestBudget_SmallWindows compares what handlers have room for.
+func TestBudget_SmallWindows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode(asterisque.WithService(testkit.CallsBack()), testkit.Named(), asterisque.WithLimits(asterisque.Limits{Budget: 4 << 20}))
 		defer node.Close()
@@ -115,9 +114,9 @@ func TestAboveHalfOfTheBudgetWindowsAreSmall(t *testing.T) {
 	})
 }
 
-// TestAttackManySessionsHaveOneTurn makes one peer with ten sessions and one with a single one wait
-// for the only worker.
-func TestAttackManySessionsHaveOneTurn(t *testing.T) {
+// TestAttackBudget_OneTurn makes one peer with ten sessions and one with a single one wait for the
+// only worker.
+func TestAttackBudget_OneTurn(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		opts     []asterisque.Option
@@ -179,9 +178,8 @@ func refusedHandshake(t *testing.T, n *asterisque.Node, hello message.Sync) mess
 	return c
 }
 
-// TestAttackHalfMessagesCountForTheBudget has peers that begin with a message of 4 MiB and go no
-// further.
-func TestAttackHalfMessagesCountForTheBudget(t *testing.T) {
+// TestAttackBudget_HalfMessages has peers that begin with a message of 4 MiB and go no further.
+func TestAttackBudget_HalfMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const budget = 8 << 20
 		node := asterisque.NewNode(asterisque.WithLimits(asterisque.Limits{Budget: budget}))

@@ -13,9 +13,9 @@ import (
 	"github.com/asterisque-go/asterisque/internal/testkit"
 )
 
-// TestAttackIdle_CreditForAPeerThatDoesNotRead has a peer that grants credit to idle streams again
-// and again, which is handed back, and reads none of that.
-func TestAttackIdle_CreditForAPeerThatDoesNotRead(t *testing.T) {
+// TestAttackIdle_CreditUnread has a peer that grants credit to idle streams again and again, which
+// is handed back, and reads none of that.
+func TestAttackIdle_CreditUnread(t *testing.T) {
 	const streams = 40
 	synctest.Test(t, func(t *testing.T) {
 		a, b := testkit.Unbuffered()

@@ -16,9 +16,9 @@ import (
 	"github.com/asterisque-go/asterisque/internal/testkit"
 )
 
-// TestAttackAKeyHoldsUpNoOtherSession makes a repetition take the place of a call after the end of
-// its session, with a key that blocks, or ends its goroutine. The session ends nevertheless.
-func TestAttackAKeyHoldsUpNoOtherSession(t *testing.T) {
+// TestAttackKey_BlocksItself makes a repetition take the place of a call after the end of its
+// session, with a key that blocks, or ends its goroutine. The session ends nevertheless.
+func TestAttackKey_BlocksItself(t *testing.T) {
 	for name, exits := range map[string]bool{"blocks": false, "exits": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -17,8 +17,8 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// TestAttackEachCallBackIsAnsweredWithACallWithinIt nests calls as deep as the other side permits.
-func TestAttackEachCallBackIsAnsweredWithACallWithinIt(t *testing.T) {
+// TestAttackNested_CallBacks nests calls as deep as the other side permits.
+func TestAttackNested_CallBacks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode(asterisque.WithService(testkit.CallsBack()), asterisque.WithWorkers(asterisque.Workers{Session: 16}))
 		defer node.Close()
@@ -46,8 +46,8 @@ func TestAttackEachCallBackIsAnsweredWithACallWithinIt(t *testing.T) {
 	})
 }
 
-// TestAttackManyCallsWithinOne sends as many as it can, on many sessions at once.
-func TestAttackManyCallsWithinOne(t *testing.T) {
+// TestAttackNested_InOneCall sends as many as it can, on many sessions at once.
+func TestAttackNested_InOneCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		workers := testkit.Long(16, 256)
 		most := 32 * workers
@@ -90,7 +90,7 @@ func TestAttackManyCallsWithinOne(t *testing.T) {
 	})
 }
 
-func TestAttackCallsWithinNothingHaveNoRoomOfTheirOwn(t *testing.T) {
+func TestAttackNested_InNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode(asterisque.WithService(testkit.CallsBack()), asterisque.WithWorkers(asterisque.Workers{Session: 4}))
 		defer node.Close()
@@ -105,7 +105,7 @@ func TestAttackCallsWithinNothingHaveNoRoomOfTheirOwn(t *testing.T) {
 	})
 }
 
-func TestAttackWorkersThatSleptDoNotStay(t *testing.T) {
+func TestAttackWorkers_Sleepers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode(asterisque.WithService(testkit.CallsBack()))
 		defer node.Close()
@@ -125,9 +125,9 @@ func TestAttackWorkersThatSleptDoNotStay(t *testing.T) {
 	})
 }
 
-// TestAttackACallWithinOneBehindEachCall makes a worker be lent to the maximum number of calls:
-// each of them has a separate key, and a nested call waits for it and is then cancelled.
-func TestAttackACallWithinOneBehindEachCall(t *testing.T) {
+// TestAttackNested_LentWorker makes a worker be lent to the maximum number of calls: each of them
+// has a separate key, and a nested call waits for it and is then cancelled.
+func TestAttackNested_LentWorker(t *testing.T) {
 	for name, meta := range map[string]func(int) message.Meta{
 		"plain":   func(int) message.Meta { return message.Meta{} },
 		"durable": func(i int) message.Meta { return message.Meta{Key: fmt.Appendf(nil, "%-16d", i)} },
@@ -178,9 +178,9 @@ func TestAttackACallWithinOneBehindEachCall(t *testing.T) {
 	}
 }
 
-// TestParts_NestedOpenBesideOneGivenUp uses a peer that cancels nested calls with handlers that
-// continue, and makes the next ones in parts, as it may: they do not exceed the granted room.
-func TestParts_NestedOpenBesideOneGivenUp(t *testing.T) {
+// TestParts_NestedBesideGivenUp uses a peer that cancels nested calls with handlers that continue,
+// and makes the next ones in parts, as it may: they do not exceed the granted room.
+func TestParts_NestedBesideGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, leave := asterisque.NewService(), make(chan struct{})
 		svc.Handle(2, "stubborn", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { <-leave; return nil, nil })

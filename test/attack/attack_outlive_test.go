@@ -16,9 +16,8 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// TestAttackDurableCallsThatRunOnEndNoneOfOthers makes more of them continue than the node has room
-// for.
-func TestAttackDurableCallsThatRunOnEndNoneOfOthers(t *testing.T) {
+// TestAttackDurable_OthersStay makes more of them continue than the node has room for.
+func TestAttackDurable_OthersStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, running := testkit.Dreamers()
 		node := asterisque.NewNode(asterisque.WithService(svc), testkit.Named(), asterisque.WithWorkers(asterisque.Workers{Node: 16}))
@@ -50,9 +49,8 @@ func TestAttackDurableCallsThatRunOnEndNoneOfOthers(t *testing.T) {
 	})
 }
 
-// TestAttackDurableCallsThatRunOnAreThoseOfOneSession has a function that many calls may run at
-// once.
-func TestAttackDurableCallsThatRunOnAreThoseOfOneSession(t *testing.T) {
+// TestAttackDurable_OneSession has a function that many calls may run at once.
+func TestAttackDurable_OneSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var running atomic.Int64
 		svc := asterisque.NewService()
@@ -76,8 +74,8 @@ func TestAttackDurableCallsThatRunOnAreThoseOfOneSession(t *testing.T) {
 	})
 }
 
-// TestAttackDurableCallsThatRunOnCountForTheBudget leaves their parameters behind.
-func TestAttackDurableCallsThatRunOnCountForTheBudget(t *testing.T) {
+// TestAttackDurable_Budget leaves their parameters behind.
+func TestAttackDurable_Budget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const budget, size = 4 << 20, 1 << 20
 		svc, _ := testkit.Dreamers()

@@ -78,9 +78,8 @@ func nonsense(r *rand.Rand, frame []byte, own *uint64) (b []byte) {
 	return b
 }
 
-// TestAttackByAServerWithAbsurdNumbers dials servers that announce, grant and ask for arbitrary
-// numbers.
-func TestAttackByAServerWithAbsurdNumbers(t *testing.T) {
+// TestAttackServer_Numbers dials servers that announce, grant and ask for arbitrary numbers.
+func TestAttackServer_Numbers(t *testing.T) {
 	for seed := range uint64(testkit.Long(60, 3000)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { playWithAbsurdServer(t, rand.New(rand.NewPCG(seed, 0))) })
@@ -141,9 +140,8 @@ func playWithAbsurdServer(t *testing.T, r *rand.Rand) {
 	require.Zero(t, node.Stats().Lent+node.Stats().Busy)
 }
 
-// TestAttackWithALongWordOfFarewell says why the session ends in 60 KiB, which would be
-// kept, and logged.
-func TestAttackWithALongWordOfFarewell(t *testing.T) {
+// TestAttackServer_Farewell says why the session ends in 60 KiB, which would be kept, and logged.
+func TestAttackServer_Farewell(t *testing.T) {
 	p, s := testkit.DialRaw(t)
 	const size = 60 << 10
 	// which AppendTo would cut

@@ -13,9 +13,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// TestAttackIdleSessionsThatNobodyAuthorised begins sessions of one address, which then say
-// nothing.
-func TestAttackIdleSessionsThatNobodyAuthorised(t *testing.T) {
+// TestAttackSessions_Idle begins sessions of one address, which then say nothing.
+func TestAttackSessions_Idle(t *testing.T) {
 	node := testkit.NewNode(t, asterisque.WithService(testkit.EchoService()))
 	address := testkit.Listen(t, node, "tcp://127.0.0.1:0", wire.Options{})[len("tcp://"):]
 	sessions, before := testkit.Long(1000, 10_000), weightest.Heap()

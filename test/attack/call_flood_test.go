@@ -35,9 +35,9 @@ func rawOn(t *testing.T, node *asterisque.Node) (*testkit.RawPeer, *asterisque.S
 	return p, <-sessions
 }
 
-// TestAFloodOfCallsThatAreGivenUpCostsLittle has a peer open calls and give them up at once, while
-// handlers that ignore their context keep all that they could run on.
-func TestAFloodOfCallsThatAreGivenUpCostsLittle(t *testing.T) {
+// TestFlood_GivenUpCalls has a peer open calls and give them up at once, while handlers that ignore
+// their context keep all that they could run on.
+func TestFlood_GivenUpCalls(t *testing.T) {
 	testkit.SkipRace(t)
 	const workers = 8
 	pairs, most := 10_000, 1<<20
@@ -109,9 +109,8 @@ func TestAFloodOfCallsThatAreGivenUpCostsLittle(t *testing.T) {
 	}
 }
 
-// TestAPeerThatGivesUpInAnyOrderLeavesNothing opens many calls first, and gives them up later, from
-// both ends of the line.
-func TestAPeerThatGivesUpInAnyOrderLeavesNothing(t *testing.T) {
+// TestGiveUp_AnyOrder opens many calls first, and gives them up later, from both ends of the line.
+func TestGiveUp_AnyOrder(t *testing.T) {
 	for name, opts := range map[string][]asterisque.HandlerOption{
 		"at workers": nil,
 		"at one key": {asterisque.WithKey(func([]byte) int { return 1 })},
@@ -140,9 +139,8 @@ func TestAPeerThatGivesUpInAnyOrderLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestAttackCallsThatAreGivenUp_AreSlowedDown has a peer that gives up each call that it opens, as
-// fast as it can.
-func TestAttackCallsThatAreGivenUp_AreSlowedDown(t *testing.T) {
+// TestAttackCalls_SlowedDown has a peer that gives up each call that it opens, as fast as it can.
+func TestAttackCalls_SlowedDown(t *testing.T) {
 	for name, c := range map[string]struct {
 		pairs       int
 		least, most time.Duration

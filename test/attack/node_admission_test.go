@@ -45,7 +45,7 @@ func from(t *testing.T, node *asterisque.Node, address string) (wire.Wire, <-cha
 	return here, accepted
 }
 
-func TestPlacesAreTakenFromTheAddressThatHasMost(t *testing.T) {
+func TestPlaces_BusiestAddress(t *testing.T) {
 	node := testkit.NewNode(t, asterisque.WithAdmission(asterisque.Admission{HalfOpen: 8}), asterisque.WithTimeouts(asterisque.Timeouts{Handshake: time.Minute}))
 	var crowd []<-chan error
 	for i := range 6 {
@@ -75,7 +75,7 @@ func TestPlacesAreTakenFromTheAddressThatHasMost(t *testing.T) {
 	}
 }
 
-func TestWhereSessionsAreBoundedByDefault(t *testing.T) {
+func TestPlaces_Defaults(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		opts    []asterisque.Option
@@ -115,7 +115,7 @@ func TestWhereSessionsAreBoundedByDefault(t *testing.T) {
 
 // Silent connections of one address, as fast as they can be made, and honest ones beside them that
 // take 50 ms for each step.
-func TestAttackSilentDialsKeepNobodyOut(t *testing.T) {
+func TestAttackDials_Silent(t *testing.T) {
 	t.Parallel()
 	for _, honest := range []string{"127.0.0.1", "127.0.0.2"} {
 		t.Run("honest ones at "+honest, func(t *testing.T) {
@@ -133,9 +133,9 @@ func TestAttackSilentDialsKeepNobodyOut(t *testing.T) {
 	}
 }
 
-// TestAttackSilentDials_BesideHonestOnes is the same in a bubble, where no handshake takes longer
-// than its packets: of fewer dials than there are places in that time, none harms an honest one.
-func TestAttackSilentDials_BesideHonestOnes(t *testing.T) {
+// TestAttackDials_HonestBeside is the same in a bubble, where no handshake takes longer than its
+// packets: of fewer dials than there are places in that time, none harms an honest one.
+func TestAttackDials_HonestBeside(t *testing.T) {
 	for _, honest := range []string{"192.0.2.1:1", "192.0.2.2:1"} {
 		t.Run("honest ones at "+honest, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -190,7 +190,7 @@ func honestDials(t *testing.T, from, to string) (in int) {
 	})
 }
 
-func TestNoMoreThanHalfOpenCallsOfAcceptRun(t *testing.T) {
+func TestAccept_HalfOpenBound(t *testing.T) {
 	var running, most atomic.Int64
 	node := testkit.NewNode(t, asterisque.WithAdmission(asterisque.Admission{HalfOpen: 4}), asterisque.WithTimeouts(asterisque.Timeouts{Handshake: time.Minute}), asterisque.WithAccess(asterisque.Access{Accept: func(ctx context.Context, _ asterisque.Peer) (*asterisque.Grant, error) {
 		n := running.Add(1)
@@ -224,7 +224,7 @@ func TestNoMoreThanHalfOpenCallsOfAcceptRun(t *testing.T) {
 	attack.Bounded(t, "calls of Access.Accept that run at once", int(most.Load()), 4)
 }
 
-func TestAttackHandshakesThatAreCompletedTogether(t *testing.T) {
+func TestAttackDials_Together(t *testing.T) {
 	node := testkit.NewNode(t, asterisque.WithAdmission(asterisque.Admission{Sessions: 3}), asterisque.WithTimeouts(asterisque.Timeouts{Handshake: time.Minute}))
 	var wires []wire.Wire
 	var all []<-chan error
@@ -248,7 +248,7 @@ func TestAttackHandshakesThatAreCompletedTogether(t *testing.T) {
 }
 
 // The old Wire is dead, and seems alive: it counts until its session continues over another one.
-func TestASessionIsResumedAlsoWhereNoMoreAreAllowed(t *testing.T) {
+func TestPlaces_ResumeBeyond(t *testing.T) {
 	for name, bound := range map[string]asterisque.Option{"of an address": asterisque.WithAdmission(asterisque.Admission{PerAddress: 1}), "of a node": asterisque.WithAdmission(asterisque.Admission{Sessions: 1})} {
 		t.Run(name, func(t *testing.T) {
 			node := testkit.NewNode(t, bound, asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithAccess(asterisque.Access{PlainCredentials: true}))
@@ -302,7 +302,7 @@ func sessionOn(t *testing.T, node *asterisque.Node, connection transport.Place) 
 	return s
 }
 
-func TestAPeerWhoseWiresComeToNothingIsCutOffAlsoBesideASession(t *testing.T) {
+func TestWires_UselessOnesCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := testkit.NewNode(t)
 		p, lost := onMany(t, node, "192.0.2.1:1")
@@ -320,7 +320,7 @@ func TestAPeerWhoseWiresComeToNothingIsCutOffAlsoBesideASession(t *testing.T) {
 	})
 }
 
-func TestASessionExcusesTheWiresBeforeIt(t *testing.T) {
+func TestWires_EarlierExcused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := testkit.NewNode(t, asterisque.WithTimeouts(asterisque.Timeouts{Handshake: time.Minute}))
 		p, _ := onMany(t, node, "192.0.2.1:1")
@@ -335,7 +335,7 @@ func TestASessionExcusesTheWiresBeforeIt(t *testing.T) {
 	})
 }
 
-func TestAConnectionWithManyWiresIsNoSessionOfItsAddressBesideThem(t *testing.T) {
+func TestConnection_ManyWires(t *testing.T) {
 	node := testkit.NewNode(t, asterisque.WithAdmission(asterisque.Admission{PerAddress: 2}))
 	one, _ := onMany(t, node, "192.0.2.1:1")
 	other, _ := onMany(t, node, "192.0.2.1:2")

@@ -63,7 +63,7 @@ func manyPings(from, n int) (b []byte) {
 	return b
 }
 
-func TestAttackWithPingsIsAnsweredNowAndThen(t *testing.T) {
+func TestAttackPings_AnsweredLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode(asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}))
 		defer node.Close()
@@ -95,7 +95,7 @@ func TestAttackWithPingsIsAnsweredNowAndThen(t *testing.T) {
 	})
 }
 
-func TestPingsThatComeTogetherAreAnsweredTogether(t *testing.T) {
+func TestPings_AnsweredTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode()
 		defer node.Close()
@@ -108,7 +108,7 @@ func TestPingsThatComeTogetherAreAnsweredTogether(t *testing.T) {
 	})
 }
 
-func TestPingsThatComeTogetherCostOneWriteOverTCP(t *testing.T) {
+func TestPings_OneWriteOverTCP(t *testing.T) {
 	p, _ := testkit.DialRaw(t)
 	require.NoError(t, p.W.(wire.BatchWriter).WriteBatch(manyPings(1, 50)))
 	for n := 0; ; n++ {
@@ -119,7 +119,7 @@ func TestPingsThatComeTogetherCostOneWriteOverTCP(t *testing.T) {
 	}
 }
 
-func TestAFewPingsAreAnsweredAtOnce(t *testing.T) {
+func TestPings_FewAtOnce(t *testing.T) {
 	p, _ := testkit.StuckPeer(t)
 	for n := range uint64(90) {
 		p.Send(message.Ping{N: 1<<53 - 90 + n})
@@ -127,8 +127,8 @@ func TestAFewPingsAreAnsweredAtOnce(t *testing.T) {
 	}
 }
 
-// TestPingsBesideMuchDataAreAnsweredAtOnce has one Ping for each 64 KiB.
-func TestPingsBesideMuchDataAreAnsweredAtOnce(t *testing.T) {
+// TestPings_BesideMuchData has one Ping for each 64 KiB.
+func TestPings_BesideMuchData(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
 		svc.Handle(1, "sink", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return nil, nil })
@@ -147,8 +147,8 @@ func TestPingsBesideMuchDataAreAnsweredAtOnce(t *testing.T) {
 	})
 }
 
-// TestAttackWithPingsAndNoReadingHoldsNothing has a peer that takes nothing.
-func TestAttackWithPingsAndNoReadingHoldsNothing(t *testing.T) {
+// TestAttackPings_NoReading has a peer that takes nothing.
+func TestAttackPings_NoReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode()
 		defer node.Close()
@@ -168,7 +168,7 @@ func TestAttackWithPingsAndNoReadingHoldsNothing(t *testing.T) {
 	})
 }
 
-func TestAttackWithControlsThatNobodyAskedFor(t *testing.T) {
+func TestAttackControls_Unasked(t *testing.T) {
 	for name, c := range map[string]struct {
 		say  []byte
 		ends bool
@@ -214,7 +214,7 @@ func TestAttackWithControlsThatNobodyAskedFor(t *testing.T) {
 	}
 }
 
-func TestAttackWithAWordOfFarewellInsteadOfASync(t *testing.T) {
+func TestAttackHandshake_Farewell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode()
 		defer node.Close()

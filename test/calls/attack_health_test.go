@@ -18,7 +18,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-func TestWatchesOfHealthLeaveTheOnlyWorkerToOthers(t *testing.T) {
+func TestHealth_WatchKeepsNoWorker(t *testing.T) {
 	for name, workers := range map[string]asterisque.Workers{"of the session": {Session: 1}, "of the node": {Node: 1}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -44,9 +44,9 @@ func TestWatchesOfHealthLeaveTheOnlyWorkerToOthers(t *testing.T) {
 	}
 }
 
-// TestAttackWithWatchesOfHealth has a peer that watches again and again: beyond a few, each needs a
+// TestAttackHealth_Watches has a peer that watches again and again: beyond a few, each needs a
 // worker as all calls do.
-func TestAttackWithWatchesOfHealth(t *testing.T) {
+func TestAttackHealth_Watches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const workers, watches = 2, 100
 		h := asterisque.NewHealth()
@@ -78,8 +78,8 @@ func TestAttackWithWatchesOfHealth(t *testing.T) {
 	})
 }
 
-// TestAttackWithStrangeWatchesOfHealth has Opens that no caller of this library sends.
-func TestAttackWithStrangeWatchesOfHealth(t *testing.T) {
+// TestAttackHealth_StrangeWatch has Opens that no caller of this library sends.
+func TestAttackHealth_StrangeWatch(t *testing.T) {
 	watch := func(pipe uint64, meta message.Meta, params ...byte) *message.Open {
 		if len(params) == 0 {
 			params = []byte{0xa0}
@@ -129,7 +129,7 @@ func TestAttackWithStrangeWatchesOfHealth(t *testing.T) {
 	}
 }
 
-func TestAQueryForTooManyPartsIsRefused(t *testing.T) {
+func TestHealth_TooManyParts(t *testing.T) {
 	dialled, _ := testkit.Connect(t, healthy(asterisque.NewHealth()))
 	q := asterisque.HealthQuery{Parts: make([]string, 65)}
 	_, err := asterisque.CheckHealth.Call(testkit.Background, dialled, q)
@@ -140,7 +140,7 @@ func TestAQueryForTooManyPartsIsRefused(t *testing.T) {
 	require.ErrorIs(t, err, asterisque.ErrBadParams)
 }
 
-func TestHealthThatACallerDoesNotTakeIsTooLarge(t *testing.T) {
+func TestHealth_CallerTakesLess(t *testing.T) {
 	h := asterisque.NewHealth()
 	for i := range 20 {
 		require.NoError(t, h.Set(fmt.Sprint(strings.Repeat("x", 100), i), serving))
@@ -156,7 +156,7 @@ func TestHealthThatACallerDoesNotTakeIsTooLarge(t *testing.T) {
 	wantNews(t, watchHealth(t, dialled, ""), health{"": serving})
 }
 
-func TestAnInterceptorThatHidesTheSessionHidesNeitherADrainNorTheEnd(t *testing.T) {
+func TestHealth_InterceptorHides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, _, dialled, accepted := testkit.TwoNodes(t, healthy(asterisque.NewHealth()), asterisque.WithServedInterceptors(
 			func(_ context.Context, c *asterisque.Call, next asterisque.Next) error {
@@ -178,7 +178,7 @@ func TestAnInterceptorThatHidesTheSessionHidesNeitherADrainNorTheEnd(t *testing.
 	})
 }
 
-func TestAWatchEndsWithItsSession(t *testing.T) {
+func TestHealth_EndsWithSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(healthy(asterisque.NewHealth())))
 		defer here.Close()

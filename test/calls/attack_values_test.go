@@ -21,9 +21,8 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// TestAttackErrorsThatWaitHoldNoMoreThanIsSent makes many calls that fail with long errors, and
-// reads nothing.
-func TestAttackErrorsThatWaitHoldNoMoreThanIsSent(t *testing.T) {
+// TestAttackErrors_Waiting makes many calls that fail with long errors, and reads nothing.
+func TestAttackErrors_Waiting(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector adds to each object")
 	}
@@ -57,8 +56,8 @@ func TestAttackErrorsThatWaitHoldNoMoreThanIsSent(t *testing.T) {
 	}
 }
 
-// TestAttackWithDeepValuesIsRefused makes calls of a few bytes that need much stack to decode.
-func TestAttackWithDeepValuesIsRefused(t *testing.T) {
+// TestAttackValues_Deep makes calls of a few bytes that need much stack to decode.
+func TestAttackValues_Deep(t *testing.T) {
 	var calls atomic.Int64
 	svc := asterisque.NewService()
 	anyOf.Handle(svc, count[any](&calls))

@@ -13,9 +13,9 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// TestAnswersThatNobodyReadsAreBounded uses a peer that calls and reads nothing. The queued answers
-// are those of running calls, up to their limit, and those of calls admitted before that.
-func TestAnswersThatNobodyReadsAreBounded(t *testing.T) {
+// TestAnswers_UnreadBounded uses a peer that calls and reads nothing. The queued answers are those
+// of running calls, up to their limit, and those of calls admitted before that.
+func TestAnswers_UnreadBounded(t *testing.T) {
 	const room, result = 1 << 20, 16 << 10
 	for name, c := range map[string]struct {
 		nested  bool

@@ -27,9 +27,9 @@ func intact(b []byte) bool {
 	return bytes.Equal(sum[:], want)
 }
 
-// TestBorrowedParamsAreTheHandlersUntilItReturns runs many concurrent calls with parameters of all
-// sizes. Their handlers and callers check every byte.
-func TestBorrowedParamsAreTheHandlersUntilItReturns(t *testing.T) {
+// TestBorrowed_UntilReturn runs many concurrent calls with parameters of all sizes. Their handlers
+// and callers check every byte.
+func TestBorrowed_UntilReturn(t *testing.T) {
 	check := func(params []byte) ([]byte, error) {
 		for range 3 {
 			if !intact(params) {
@@ -81,7 +81,7 @@ func TestBorrowedParamsAreTheHandlersUntilItReturns(t *testing.T) {
 	wg.Wait()
 }
 
-func TestParamsThatAreNotBorrowedAreTheHandlersForGood(t *testing.T) {
+func TestParams_NotBorrowed(t *testing.T) {
 	var kept [][]byte
 	svc := asterisque.NewService()
 	testkit.Raw.Handle(svc, func(_ context.Context, b []byte) ([]byte, error) { kept = append(kept, b); return nil, nil })
@@ -104,7 +104,7 @@ func TestParamsThatAreNotBorrowedAreTheHandlersForGood(t *testing.T) {
 	}
 }
 
-func TestLargeCallsNeedNoNewMemory(t *testing.T) {
+func TestCall_LargeReusesMemory(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector has pools forget")
 	}
@@ -128,7 +128,7 @@ func TestLargeCallsNeedNoNewMemory(t *testing.T) {
 	}
 }
 
-func TestAResultBufferIsUsedIfItHasRoom(t *testing.T) {
+func TestResultBuffer_Used(t *testing.T) {
 	svc := asterisque.NewService()
 	svc.Handle(5, "echo", func(_ context.Context, _ *pipe.Pipe, b []byte) ([]byte, error) { return b, nil })
 	dialled, _ := testkit.Connect(t, svc)
@@ -145,9 +145,9 @@ func TestAResultBufferIsUsedIfItHasRoom(t *testing.T) {
 	require.Equal(t, "result", string(buf[:6]), "it does not fit, and so nothing of it is there")
 }
 
-// TestAResultBufferIsTheCallersAgainAfterTheCall fails, under the race detector, if an answer is
-// still written into the buffer of a call that has been given up.
-func TestAResultBufferIsTheCallersAgainAfterTheCall(t *testing.T) {
+// TestResultBuffer_AfterCall fails, under the race detector, if an answer is still written into the
+// buffer of a call that has been given up.
+func TestResultBuffer_AfterCall(t *testing.T) {
 	svc := asterisque.NewService()
 	svc.Handle(5, "slow echo", func(ctx context.Context, _ *pipe.Pipe, b []byte) ([]byte, error) {
 		runtime.Gosched()

@@ -20,9 +20,9 @@ func keyedAt(pipe uint64) *message.Open {
 	return &message.Open{Pipe: pipe, Function: 61, Meta: message.Meta{Key: []byte(strings.Repeat("k", 16))}}
 }
 
-// TestARepetitionThatRunsInstead of its call, which was given up before a worker took it, is a call
+// TestDurable_RepetitionRuns of its call, which was given up before a worker took it, is a call
 // like any other from then on: it is answered, or canceled, and holds nothing afterwards.
-func TestARepetitionThatRunsInstead(t *testing.T) {
+func TestDurable_RepetitionRuns(t *testing.T) {
 	for name, giveUp := range map[string]bool{"is answered": false, "is canceled": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -66,9 +66,9 @@ func TestARepetitionThatRunsInstead(t *testing.T) {
 	}
 }
 
-// TestOfAnAnswerThatIsNotKeptOneRepetitionLearns: the last repetition gets the answer. Earlier ones
-// would need it to be kept, and fail because there was no room.
-func TestOfAnAnswerThatIsNotKeptOneRepetitionLearns(t *testing.T) {
+// TestDurable_UnkeptAnswer: the last repetition gets the answer. Earlier ones would need it to be
+// kept, and fail because there was no room.
+func TestDurable_UnkeptAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
 		size int
 		want []uint64 // the pipes of those that get the answer
@@ -118,9 +118,9 @@ func countedOnce(ran *int) *asterisque.Service {
 	return svc
 }
 
-// TestADurableCallThatWasRefusedRunsWhenItIsRepeated uses an interceptor that refuses the first
-// call and those that wait for it: they have not used the key.
-func TestADurableCallThatWasRefusedRunsWhenItIsRepeated(t *testing.T) {
+// TestDurable_RefusedRunsLater uses an interceptor that refuses the first call and those that wait
+// for it: they have not used the key.
+func TestDurable_RefusedRunsLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goOn, ran := make(chan struct{}), 0
 		svc := countedOnce(&ran)
@@ -156,7 +156,7 @@ func TestADurableCallThatWasRefusedRunsWhenItIsRepeated(t *testing.T) {
 	})
 }
 
-func TestAnErrorIsNotRememberedIfAnInterceptorWantsThat(t *testing.T) {
+func TestDurable_InterceptorForgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goOn, ran := make(chan struct{}), 0
 		svc := countedOnce(&ran)

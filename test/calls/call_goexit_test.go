@@ -30,10 +30,9 @@ func (w *endingWire) WriteBatch(batch []byte) error {
 	return w.Wire.(wire.BatchWriter).WriteBatch(batch)
 }
 
-// TestCall_GoroutineThatItsWireEnds has a Wire end the goroutine of a caller while its call is
-// being sent. The call is not used again: those that the node makes afterwards have answers of
-// their own.
-func TestCall_GoroutineThatItsWireEnds(t *testing.T) {
+// TestCall_GoexitOfWire has a Wire end the goroutine of a caller while its call is being sent. The
+// call is not used again: those that the node makes afterwards have answers of their own.
+func TestCall_GoexitOfWire(t *testing.T) {
 	here, there := testkit.NewNode(t), testkit.NewNode(t, asterisque.WithService(testkit.EchoService()))
 	attach := func() (*asterisque.Session, *endingWire) {
 		a, b := wire.Pipe()

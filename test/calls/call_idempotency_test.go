@@ -17,7 +17,7 @@ import (
 // sixteen are keys that a caller without a proof may use.
 var sixteen = []byte("sixteen bytes...")
 
-func TestCallsWithOneKeyRunOnceWhereverTheyAreMade(t *testing.T) {
+func TestIdempotency_RunsOnce(t *testing.T) {
 	l := testkit.NewLedger(func(_ context.Context, n int) (int, error) { return 2 * n, nil })
 	conn, _ := testkit.Lasting(t, l.Svc)
 	other, _ := testkit.Lasting(t, l.Svc)
@@ -37,7 +37,7 @@ func TestCallsWithOneKeyRunOnceWhereverTheyAreMade(t *testing.T) {
 	require.NoError(t, err, "another node remembers for itself")
 }
 
-func TestAnIdempotencyKeyThatCannotBeSentIsRefusedHere(t *testing.T) {
+func TestIdempotency_InvalidKey(t *testing.T) {
 	svc := testkit.EchoService()
 	dialled, _ := testkit.Connect(t, svc)
 	for _, n := range []int{0, 65} {
@@ -51,7 +51,7 @@ func TestAnIdempotencyKeyThatCannotBeSentIsRefusedHere(t *testing.T) {
 	require.ErrorContains(t, err, "a stream cannot be repeated")
 }
 
-func TestInterceptorsSeeTheIdempotencyKeyAndWhoseItIs(t *testing.T) {
+func TestIdempotency_Interceptors(t *testing.T) {
 	type seen struct {
 		key, owner string
 		durable    bool
@@ -81,7 +81,7 @@ func TestInterceptorsSeeTheIdempotencyKeyAndWhoseItIs(t *testing.T) {
 	require.Equal(t, seen{"", "subject anna", false}, served)
 }
 
-func TestAnInterceptorMayGiveACallAKey(t *testing.T) {
+func TestIdempotency_InterceptorKey(t *testing.T) {
 	var ran atomic.Int64
 	svc := asterisque.NewService()
 	testkit.Echo.Handle(svc, func(_ context.Context, text string) (string, error) { ran.Add(1); return text, nil })
@@ -109,9 +109,9 @@ func TestAnInterceptorMayGiveACallAKey(t *testing.T) {
 	require.ErrorContains(t, err, "it carries Blocks")
 }
 
-// TestADurableCallThatMayHaveRunIsNotGivenUpForARefusal has the second node refuse it for a while:
-// its caller would not know whether it has run.
-func TestADurableCallThatMayHaveRunIsNotGivenUpForARefusal(t *testing.T) {
+// TestDurable_RefusalIsNoEnd has the second node refuse it for a while: its caller would not know
+// whether it has run.
+func TestDurable_RefusalIsNoEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := testkit.NewLedger(func(ctx context.Context, n int) (int, error) {
 			<-ctx.Done()

@@ -13,11 +13,11 @@ import (
 	"github.com/asterisque-go/asterisque/internal/testkit"
 )
 
-var manyLost = flag.Int("lost", 150, "how many calls of each kind TestWhateverEndsAHandlerGivesAllBack makes")
+var manyLost = flag.Int("lost", 150, "how many calls of each kind TestHandler_EndReleasesAll makes")
 
-// TestWhateverEndsAHandlerGivesAllBack ends handlers of every kind by a panic, a nil panic and
-// Goexit, while other calls wait for their resources. Afterwards all resources are released.
-func TestWhateverEndsAHandlerGivesAllBack(t *testing.T) {
+// TestHandler_EndReleasesAll ends handlers of every kind by a panic, a nil panic and Goexit, while
+// other calls wait for their resources. Afterwards all resources are released.
+func TestHandler_EndReleasesAll(t *testing.T) {
 	ends := map[string]func(){"panics": func() { panic("x") }, "panics with nil": func() { panic(nil) }, "exits": runtime.Goexit}
 	for _, workers := range []int{1, 4} {
 		for how, end := range ends {
@@ -107,7 +107,7 @@ func exits(ctx context.Context, c *asterisque.Call, next asterisque.Next) error 
 	return nil
 }
 
-func TestACallIsAnsweredWhateverEndsTheGoroutineOnTheWay(t *testing.T) {
+func TestHandler_EndIsAnswered(t *testing.T) {
 	fails := asterisque.Func[string, string](20, "fails")
 	svc := asterisque.NewService()
 	fails.Handle(svc, func(context.Context, string) (string, error) { return "", exitingError{} })

@@ -38,7 +38,7 @@ func dialRawMetadata(t *testing.T, opts ...asterisque.Option) (*testkit.RawPeer,
 	return p, node.Sessions()[0]
 }
 
-func TestMetadataBeyondItsBoundsIsNeverSent(t *testing.T) {
+func TestMetadata_BeyondBounds(t *testing.T) {
 	many, large := fullMetadata(), fullMetadata()
 	many["99"] = ""
 	large["00"] = make([]byte, 127)
@@ -88,7 +88,7 @@ func TestMetadataBeyondItsBoundsIsNeverSent(t *testing.T) {
 	}
 }
 
-func TestAttackMetadataThatBreaksARuleCostsItsCallAlone(t *testing.T) {
+func TestAttackMetadata_BadRule(t *testing.T) {
 	const aMap = 0xa0 // and the number of its entries, in CBOR
 	one := append([]byte{aMap | 1}, "\x61k\x61v"...)
 	entries := func(n byte, list string) []byte {
@@ -142,7 +142,7 @@ func TestAttackMetadataThatBreaksARuleCostsItsCallAlone(t *testing.T) {
 }
 
 // A nested call with refused metadata leaves its place to the next one.
-func TestMetadataThatIsRefusedHoldsNoPlaceWithinCalls(t *testing.T) {
+func TestMetadata_RefusedNested(t *testing.T) {
 	svc := testkit.CallsBackService()
 	tells.Handle(svc, func(ctx context.Context, _ string) (map[string]any, error) { return asterisque.MetadataOf(ctx), nil })
 	p, s := dialRawMetadata(t, asterisque.WithService(svc))
@@ -161,7 +161,7 @@ func TestMetadataThatIsRefusedHoldsNoPlaceWithinCalls(t *testing.T) {
 	require.NoError(t, s.Err())
 }
 
-func TestAKeyOfTheMetaThatIsNoByteStringEndsTheSession(t *testing.T) {
+func TestMetaKey_EndsSession(t *testing.T) {
 	p, s := dialRawMetadata(t, asterisque.WithService(teller(ignore)))
 	p.SendFrame(testkit.Unhex(t, "86010018280040a108a0"))
 	p.WantSessionClose(codec.Protocol, "metadata is a map, not a byte string")
@@ -170,7 +170,7 @@ func TestAKeyOfTheMetaThatIsNoByteStringEndsTheSession(t *testing.T) {
 
 // A peer that does not say that it knows metadata is an older one: it gets the call without, as it
 // would ignore it; and what its parts may hold besides parameters is less.
-func TestAnOlderPeerGetsCallsWithoutMetadata(t *testing.T) {
+func TestMetadata_OlderPeer(t *testing.T) {
 	for name, old := range map[string]bool{"an older peer": true, "a peer that knows it": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -205,7 +205,7 @@ func TestAnOlderPeerGetsCallsWithoutMetadata(t *testing.T) {
 }
 
 // The room for Opens is used up by metadata as by parameters, on both sides.
-func TestMetadataCountsInTheCostOfItsOpen(t *testing.T) {
+func TestMetadata_CostOfOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := fullMetadata()
 		cost := (&message.Open{Meta: message.Meta{Metadata: encoded(t, m)}}).Cost(512, 0)

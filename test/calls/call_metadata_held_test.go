@@ -13,7 +13,7 @@ import (
 )
 
 // Metadata of a running call counts beside its parameters, until the call is over.
-func TestMetadataOfARunningCallCounts(t *testing.T) {
+func TestMetadata_RunningCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, started, _ := testkit.BlockService()
 		conn, _, _, there := testkit.Link(t, svc, asterisque.Reconnection{})
@@ -37,7 +37,7 @@ func TestMetadataOfARunningCallCounts(t *testing.T) {
 
 // A repetition is identified by its key, its function and its parameters. With other metadata, the
 // call still runs once, with the metadata of the first one.
-func TestARepetitionWithOtherMetadataIsTheSameCall(t *testing.T) {
+func TestMetadata_OfRepetition(t *testing.T) {
 	var n notes
 	svc := asterisque.NewService()
 	testkit.Work.Handle(svc, func(ctx context.Context, i int) (int, error) {
@@ -58,7 +58,7 @@ func TestARepetitionWithOtherMetadataIsTheSameCall(t *testing.T) {
 
 // A call that exceeds the largest message of the peer with its metadata is not sent, and not
 // without it either.
-func TestMetadataCountsTowardsTheLargestMessage(t *testing.T) {
+func TestMetadata_LargestMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := helloMetadata()
 		h.MaxMessage = 8 << 10
@@ -80,7 +80,7 @@ func TestMetadataCountsTowardsTheLargestMessage(t *testing.T) {
 }
 
 // A caller that cancels, or reaches its deadline, while metadata waits to be sent leaves nothing.
-func TestMetadataOfACallThatIsGivenUpIsGoneWithIt(t *testing.T) {
+func TestMetadata_GivenUpCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := helloMetadata()
 		h.Window, h.Opens, h.MaxMessage = 512, 6<<10, 5<<10
@@ -110,7 +110,7 @@ func TestMetadataOfACallThatIsGivenUpIsGoneWithIt(t *testing.T) {
 	})
 }
 
-func TestMetadataThatWaitsToBeSentCounts(t *testing.T) {
+func TestMetadata_WaitingToSend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode(asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}))
 		defer node.Close()

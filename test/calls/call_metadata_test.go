@@ -80,7 +80,7 @@ func fullMetadata() asterisque.Metadata {
 	return m
 }
 
-func TestMetadataTravelsWithACall(t *testing.T) {
+func TestMetadata_OfCall(t *testing.T) {
 	m := asterisque.Metadata{"tenant": "schön", "id": []byte{0, 0xff}, "none": ""}
 	for name, opts := range map[string][]asterisque.HandlerOption{"to a worker": nil, "to the reader": {asterisque.WithInline()}} {
 		t.Run(name, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestMetadataTravelsWithACall(t *testing.T) {
 	}
 }
 
-func TestMetadataTravelsWithAStream(t *testing.T) {
+func TestMetadata_OfStream(t *testing.T) {
 	var n notes
 	s, _ := testkit.Connect(t, teller(n.add))
 	for _, m := range []asterisque.Metadata{{"k": "v"}, fullMetadata()} {
@@ -115,7 +115,7 @@ func TestMetadataTravelsWithAStream(t *testing.T) {
 	require.Equal(t, []asterisque.Metadata{{"k": "v"}, fullMetadata()}, n.all())
 }
 
-func TestMetadataGoesAlongWithParametersThatCrossInParts(t *testing.T) {
+func TestMetadata_ParamsInParts(t *testing.T) {
 	var n notes
 	svc := asterisque.NewService()
 	svc.Handle(42, "tells", func(ctx context.Context, _ *pipe.Pipe, params []byte) ([]byte, error) {
@@ -131,7 +131,7 @@ func TestMetadataGoesAlongWithParametersThatCrossInParts(t *testing.T) {
 	}
 }
 
-func TestACallBackHasItsOwnMetadata(t *testing.T) {
+func TestMetadata_OfCallBack(t *testing.T) {
 	for how, want := range map[string]map[string]any{
 		"none": nil,
 		"all":  {"k": "v"},
@@ -150,7 +150,7 @@ func TestACallBackHasItsOwnMetadata(t *testing.T) {
 }
 
 // A handler that puts metadata into its context still makes calls back nested in its call.
-func TestAContextWithMetadataIsStillThatOfItsHandler(t *testing.T) {
+func TestMetadata_HandlerContext(t *testing.T) {
 	svc := asterisque.NewService()
 	outer := make(chan *asterisque.Session, 1)
 	svc.Handle(50, "back", func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) {
@@ -173,7 +173,7 @@ func TestAContextWithMetadataIsStillThatOfItsHandler(t *testing.T) {
 	require.Same(t, s, <-outer)
 }
 
-func TestWhatAHandlerDoesToItsMetadataIsItsOwnAffair(t *testing.T) {
+func TestMetadata_ChangedByHandler(t *testing.T) {
 	svc := asterisque.NewService()
 	tells.Handle(svc, func(ctx context.Context, _ string) (map[string]any, error) {
 		m := asterisque.MetadataOf(ctx)
@@ -190,7 +190,7 @@ func TestWhatAHandlerDoesToItsMetadataIsItsOwnAffair(t *testing.T) {
 }
 
 // A context outlives its call, and with it what travelled along.
-func TestMetadataIsThereAfterTheCall(t *testing.T) {
+func TestMetadata_AfterTheCall(t *testing.T) {
 	contexts := make(chan context.Context, 1)
 	svc := asterisque.NewService()
 	testkit.Echo.Handle(svc, func(ctx context.Context, s string) (string, error) { contexts <- ctx; return s, nil })
@@ -204,7 +204,7 @@ func TestMetadataIsThereAfterTheCall(t *testing.T) {
 }
 
 // The repetition comes to a node that has never heard of the call, and so runs it.
-func TestARepeatedCallKeepsItsMetadata(t *testing.T) {
+func TestMetadata_OfRetriedCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n notes
 		var first atomic.Bool
@@ -250,7 +250,7 @@ func (a *asked) Value(key any) any {
 	return a.Context.Value(key)
 }
 
-func TestACallLooksIntoItsContextOnce(t *testing.T) {
+func TestCall_ContextReadOnce(t *testing.T) {
 	s, _ := testkit.Connect(t, testkit.EchoService())
 	for name, ctx := range map[string]context.Context{
 		"without metadata": testkit.Background,

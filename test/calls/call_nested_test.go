@@ -29,9 +29,8 @@ func serialNode(opts ...asterisque.Option) *asterisque.Node {
 	return asterisque.NewNode(append([]asterisque.Option{asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 1})}, opts...)...)
 }
 
-// TestCallsBackThatAreDeeperThanThereAreWorkersFinish has one worker on each side, and one node
-// worker in some cases.
-func TestCallsBackThatAreDeeperThanThereAreWorkersFinish(t *testing.T) {
+// TestNested_DeeperThanWorkers has one worker on each side, and one node worker in some cases.
+func TestNested_DeeperThanWorkers(t *testing.T) {
 	type pair func(t testing.TB, here, there *asterisque.Node) (dialled, accepted *asterisque.Session)
 	for wireName, connected := range map[string]pair{
 		"over TCP": testkit.ConnectNodes,
@@ -69,9 +68,9 @@ func TestCallsBackThatAreDeeperThanThereAreWorkersFinish(t *testing.T) {
 	}
 }
 
-// TestChainsFromBothSidesWithOneWorkerEachFinish: a call back waits for no worker, so neither
-// side's only one waits for the other's.
-func TestChainsFromBothSidesWithOneWorkerEachFinish(t *testing.T) {
+// TestNested_ChainsBothSides: a call back waits for no worker, so neither side's only one waits for
+// the other's.
+func TestNested_ChainsBothSides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := serialNode(), serialNode()
 		defer here.Close()
@@ -92,9 +91,9 @@ func TestChainsFromBothSidesWithOneWorkerEachFinish(t *testing.T) {
 	})
 }
 
-// TestWithinOneCallBackCallsRunSideBySide has a stream stay open while another call is made beside
-// it, both of them within the same call back.
-func TestWithinOneCallBackCallsRunSideBySide(t *testing.T) {
+// TestNested_SideBySide has a stream stay open while another call is made beside it, both of them
+// within the same call back.
+func TestNested_SideBySide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := testkit.EchoService()
 		outer, back := asterisque.Func[string, string](70, "outer"), asterisque.Func[string, string](71, "back")
@@ -143,9 +142,8 @@ func TestWithinOneCallBackCallsRunSideBySide(t *testing.T) {
 	})
 }
 
-// TestCallsWithinACallBackRunUpToTheirNumber: each is lent a worker, and beyond the announced
-// number they are refused.
-func TestCallsWithinACallBackRunUpToTheirNumber(t *testing.T) {
+// TestNested_UpToNumber: each is lent a worker, and beyond the announced number they are refused.
+func TestNested_UpToNumber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most = 256
 		p, s := testkit.RawSession(t, asterisque.WithService(testkit.CallsBackService()), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
@@ -169,9 +167,8 @@ func TestCallsWithinACallBackRunUpToTheirNumber(t *testing.T) {
 	})
 }
 
-// TestACallWithinWhatIsOverOrNeverWasIsRefused: what a peer says of enclosing calls is not to be
-// trusted.
-func TestACallWithinWhatIsOverOrNeverWasIsRefused(t *testing.T) {
+// TestNested_NoEnclosingCall: what a peer says of enclosing calls is not to be trusted.
+func TestNested_NoEnclosingCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, s := testkit.RawSession(t, asterisque.WithService(testkit.CallsBackService()), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
 		for i, within := range []uint64{1, 0, 2, 1 << 40} {
@@ -190,9 +187,8 @@ func TestACallWithinWhatIsOverOrNeverWasIsRefused(t *testing.T) {
 	})
 }
 
-// TestAChainEndsWithItsOutermostCall cancels the outermost call of a chain while the innermost
-// handler waits.
-func TestAChainEndsWithItsOutermostCall(t *testing.T) {
+// TestNested_OutermostEnds cancels the outermost call of a chain while the innermost handler waits.
+func TestNested_OutermostEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		innermost := make(chan struct{})
 		newNode := func() *asterisque.Node {

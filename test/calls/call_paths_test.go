@@ -114,7 +114,7 @@ func (p *paths) wantWaiting(waiting, running int) {
 	require.Equal(p.t, []int{waiting, running}, []int{st.Waiting, st.Running}, "waiting, running")
 }
 
-func TestNoWayToEndACallLeavesAnythingBehind(t *testing.T) {
+func TestEnds_LeaveNothing(t *testing.T) {
 	closed := asterisque.ErrSessionClosed
 	one := asterisque.WithWorkers(asterisque.Workers{Session: 1})
 	for name, c := range map[string]struct {
@@ -320,9 +320,9 @@ func (p *paths) wantUsable() {
 	require.Zero(p.t, p.there.Stats().Busy)
 }
 
-// TestASessionThatDiesWhileTheKeyIsNamedCountsNothing closes a session at the worst moment: the
-// call has arrived, and is nowhere yet.
-func TestASessionThatDiesWhileTheKeyIsNamedCountsNothing(t *testing.T) {
+// TestKey_SessionDies closes a session at the worst moment: the call has arrived, and is nowhere
+// yet.
+func TestKey_SessionDies(t *testing.T) {
 	for name, panics := range map[string]bool{"and the key is found": false, "and the key panics": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

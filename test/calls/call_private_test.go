@@ -68,7 +68,7 @@ func callsOf(s *asterisque.Connection) map[string]func() error {
 	}
 }
 
-func TestErrorsOfHandlersCrossWithTheirText(t *testing.T) {
+func TestErrors_TextOfHandler(t *testing.T) {
 	dialled := connection(t, asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(failsAs(errDatabase))))
 	for kind, call := range callsOf(dialled) {
 		a := new(asterisque.Abort)
@@ -78,7 +78,7 @@ func TestErrorsOfHandlersCrossWithTheirText(t *testing.T) {
 	}
 }
 
-func TestPrivateErrorsStayInTheLog(t *testing.T) {
+func TestPrivate_StaysInLog(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
 		code asterisque.Code
@@ -103,7 +103,7 @@ func TestPrivateErrorsStayInTheLog(t *testing.T) {
 	}
 }
 
-func TestAbortsAndTheEndOfAContextAreNotPrivate(t *testing.T) {
+func TestPrivate_NotForAborts(t *testing.T) {
 	for want, err := range map[string]error{
 		"asterisque: code 1007: ask the doorman (said by the peer)": fmt.Errorf("within: %w", &asterisque.Abort{Code: 1007, Message: "ask the doorman", Cause: errDatabase}),
 		"asterisque: canceled: context canceled (said by the peer)": context.Canceled,
@@ -117,7 +117,7 @@ func TestAbortsAndTheEndOfAContextAreNotPrivate(t *testing.T) {
 	}
 }
 
-func TestAPeerIsToldOnlyWhatWithAcceptDecided(t *testing.T) {
+func TestPrivate_AcceptDecides(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
 		want asterisque.Code
@@ -150,9 +150,9 @@ func TestAPeerIsToldOnlyWhatWithAcceptDecided(t *testing.T) {
 	}
 }
 
-// TestACodeGetsThroughToAPeerThatTakesLittle sends errors with a message, a detail or both that are
-// too long for a peer that accepts 1,024 bytes a message.
-func TestACodeGetsThroughToAPeerThatTakesLittle(t *testing.T) {
+// TestErrors_SmallPeer sends errors with a message, a detail or both that are too long for a peer
+// that accepts 1,024 bytes a message.
+func TestErrors_SmallPeer(t *testing.T) {
 	const takes = 1 << 10
 	long := strings.Repeat("ß", 3000)
 	advice := asterisque.ErrOverloaded.Withf("%s", long)
@@ -191,9 +191,9 @@ func TestACodeGetsThroughToAPeerThatTakesLittle(t *testing.T) {
 	}
 }
 
-// TestASessionEndsWithItsCodeForAPeerThatTakesTheLeast refuses, and ends, the session of a peer
-// that takes frames of 1,024 bytes.
-func TestASessionEndsWithItsCodeForAPeerThatTakesTheLeast(t *testing.T) {
+// TestErrors_SessionSmallPeer refuses, and ends, the session of a peer that takes frames of 1,024
+// bytes.
+func TestErrors_SessionSmallPeer(t *testing.T) {
 	long := asterisque.ErrUnauthorized.Withf("%s", strings.Repeat("x", 3000))
 	node := asterisque.NewNode(asterisque.WithAccess(asterisque.Access{Accept: func(context.Context, asterisque.Peer) (*asterisque.Grant, error) { return nil, long }}))
 	defer node.Close()

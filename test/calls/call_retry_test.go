@@ -34,7 +34,7 @@ func attempts(ctx context.Context, r *asterisque.Retry, err func(n int) error) (
 
 func always(err error) func(int) error { return func(int) error { return err } }
 
-func TestRetryRepeatsOnlyWhatCertainlyDidNotRun(t *testing.T) {
+func TestRetry_OnlyNotRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		err   error
 		calls int
@@ -60,7 +60,7 @@ func TestRetryRepeatsOnlyWhatCertainlyDidNotRun(t *testing.T) {
 	}
 }
 
-func TestRetryWaitsTwiceAsLongEachTimeWithJitterUpToItsMost(t *testing.T) {
+func TestRetry_DoublesWaits(t *testing.T) {
 	const ms = time.Millisecond
 	for name, c := range map[string]struct {
 		retry asterisque.Retry
@@ -92,7 +92,7 @@ func TestRetryWaitsTwiceAsLongEachTimeWithJitterUpToItsMost(t *testing.T) {
 	}
 }
 
-func TestRetryWaitsAtLeastAsLongAsTheOverloadedSideAdvised(t *testing.T) {
+func TestRetry_AdvisedWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		advised := codec.OverloadedFor(7*time.Second, "")
 		advised.Ran = codec.Refused
@@ -105,7 +105,7 @@ func TestRetryWaitsAtLeastAsLongAsTheOverloadedSideAdvised(t *testing.T) {
 	})
 }
 
-func TestAttackWithAnAdviceToWaitForWeeks(t *testing.T) {
+func TestAttackRetry_LongAdvice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		advised := codec.OverloadedFor(24*24*time.Hour, "")
 		advised.Ran = codec.Refused
@@ -117,7 +117,7 @@ func TestAttackWithAnAdviceToWaitForWeeks(t *testing.T) {
 	})
 }
 
-func TestTheWaitsOfRetryEndWithTheContext(t *testing.T) {
+func TestRetry_ContextEndsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		err := refused(codec.Unavailable)
 		r := &asterisque.Retry{Attempts: 100, First: time.Second, Most: time.Second}
@@ -139,7 +139,7 @@ func TestTheWaitsOfRetryEndWithTheContext(t *testing.T) {
 	})
 }
 
-func TestRetryStopsWithTheFirstSuccess(t *testing.T) {
+func TestRetry_FirstSuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		waits, err := attempts(testkit.Background, new(asterisque.Retry), func(n int) error {
 			if n < 3 {
@@ -152,7 +152,7 @@ func TestRetryStopsWithTheFirstSuccess(t *testing.T) {
 	})
 }
 
-func TestABudgetBoundsTheShareOfRepetitions(t *testing.T) {
+func TestRetryBudget_Share(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &asterisque.Retry{Attempts: 10, Budget: asterisque.NewRetryBudget(0.125, 5)}
 		repeated := 0
@@ -173,7 +173,7 @@ func TestABudgetBoundsTheShareOfRepetitions(t *testing.T) {
 	})
 }
 
-func TestABudgetIsSharedByMany(t *testing.T) {
+func TestRetryBudget_Concurrent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &asterisque.Retry{Budget: asterisque.NewRetryBudget(0, 20)}
 		var mu sync.Mutex
@@ -194,9 +194,8 @@ func TestABudgetIsSharedByMany(t *testing.T) {
 	})
 }
 
-// TestRetryGetsThroughAnOverload makes more calls at once than may wait, all of which succeed in
-// the end.
-func TestRetryGetsThroughAnOverload(t *testing.T) {
+// TestRetry_Overload makes more calls at once than may wait, all of which succeed in the end.
+func TestRetry_Overload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
 		testkit.Held.Handle(svc, func(_ context.Context, s string) (string, error) {

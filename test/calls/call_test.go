@@ -21,7 +21,7 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-func TestBothSidesCallEachOtherAtTheSameTime(t *testing.T) {
+func TestCall_BothSides(t *testing.T) {
 	svc := testkit.EchoService()
 	dialled, accepted := testkit.Connect(t, svc, asterisque.WithService(svc))
 	var wg sync.WaitGroup
@@ -41,7 +41,7 @@ func TestBothSidesCallEachOtherAtTheSameTime(t *testing.T) {
 	wg.Wait()
 }
 
-func TestAHandlerCallsItsCallerBack(t *testing.T) {
+func TestCall_Back(t *testing.T) {
 	depth := asterisque.Func[int, int](20, "depth")
 	svc := asterisque.NewService()
 	depth.Handle(svc, func(ctx context.Context, n int) (int, error) {
@@ -58,7 +58,7 @@ func TestAHandlerCallsItsCallerBack(t *testing.T) {
 	require.Nil(t, asterisque.SessionOf(testkit.Background), "only a handler's context has a session")
 }
 
-func TestUntypedCallsCarryBytesAsTheyAre(t *testing.T) {
+func TestCall_UntypedBytes(t *testing.T) {
 	svc := asterisque.NewService()
 	svc.Handle(5, "reverse", func(_ context.Context, p *pipe.Pipe, params []byte) ([]byte, error) {
 		return append([]byte{byte(p.Priority())}, params...), nil
@@ -76,7 +76,7 @@ func TestUntypedCallsCarryBytesAsTheyAre(t *testing.T) {
 	}
 }
 
-func TestAHandlersErrorReachesTheCaller(t *testing.T) {
+func TestCall_HandlerError(t *testing.T) {
 	fail := asterisque.Func[string, string](30, "fail")
 	for _, c := range []struct {
 		name string
@@ -107,7 +107,7 @@ func TestAHandlersErrorReachesTheCaller(t *testing.T) {
 	}
 }
 
-func TestAPanicFailsItsCallAndNothingElse(t *testing.T) {
+func TestCall_Panic(t *testing.T) {
 	var log testkit.Logged
 	boom := asterisque.Func[string, string](31, "boom")
 	svc := testkit.EchoService()
@@ -122,7 +122,7 @@ func TestAPanicFailsItsCallAndNothingElse(t *testing.T) {
 	require.Contains(t, log.String(), "call_test.go", "the log has the stack")
 }
 
-func TestTheHandlersContextEndsWhenTheCallerGivesUp(t *testing.T) {
+func TestCall_CallerGivesUp(t *testing.T) {
 	svc, started, ended := testkit.BlockService()
 	dialled, _ := testkit.Connect(t, svc)
 	ctx, cancel := context.WithCancel(testkit.Background)
@@ -134,7 +134,7 @@ func TestTheHandlersContextEndsWhenTheCallerGivesUp(t *testing.T) {
 	require.Equal(t, context.Canceled, <-ended)
 }
 
-func TestADeadlineTravelsToTheHandler(t *testing.T) {
+func TestCall_Deadline(t *testing.T) {
 	for name, call := range map[string]func(*asterisque.Session) error{
 		"of the context": func(s *asterisque.Session) error {
 			ctx, cancel := context.WithTimeout(testkit.Background, 50*time.Millisecond)
@@ -169,7 +169,7 @@ func TestADeadlineTravelsToTheHandler(t *testing.T) {
 	}
 }
 
-func TestACallThatCannotBeSentSaysSo(t *testing.T) {
+func TestCall_CannotBeSent(t *testing.T) {
 	svc, _, _ := testkit.BlockService()
 	dialled, _ := testkit.Connect(t, svc)
 	canceled, cancel := context.WithCancel(testkit.Background)
@@ -188,7 +188,7 @@ func TestACallThatCannotBeSentSaysSo(t *testing.T) {
 	}
 }
 
-func TestAFunctionThatIsNotThereIsRefused(t *testing.T) {
+func TestCall_MissingFunction(t *testing.T) {
 	dialled, _ := testkit.Connect(t, testkit.EchoService())
 	_, err := testkit.Block.Call(testkit.Background, dialled, "")
 	require.ErrorIs(t, err, asterisque.ErrNoFunction)
@@ -196,7 +196,7 @@ func TestAFunctionThatIsNotThereIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "function 11")
 }
 
-func TestTypesThatDoNotFitAreNamed(t *testing.T) {
+func TestCall_TypeMismatch(t *testing.T) {
 	svc := testkit.EchoService()
 	asterisque.Func[string, chan int](12, "channel").Handle(svc, func(context.Context, string) (chan int, error) { return make(chan int), nil })
 	type span struct {
@@ -232,7 +232,7 @@ func TestTypesThatDoNotFitAreNamed(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestAMessageOverTheLimitIsRefusedWhereItIsSent(t *testing.T) {
+func TestCall_TooLarge(t *testing.T) {
 	svc, long := testkit.EchoService(), strings.Repeat("x", 20_000)
 	asterisque.Func[int, string](12, "long").Handle(svc, func(context.Context, int) (string, error) { return long, nil })
 	svc.Handle(13, "collect", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
@@ -257,7 +257,7 @@ func TestAMessageOverTheLimitIsRefusedWhereItIsSent(t *testing.T) {
 	require.Equal(t, "short", string(result))
 }
 
-func TestCallsWorkWithEveryValueCodec(t *testing.T) {
+func TestCall_EveryCodec(t *testing.T) {
 	for _, values := range []codec.Values{codec.CBOR, codec.JSON, codec.Raw} {
 		t.Run(values.Name(), func(t *testing.T) {
 			dialled, _ := testkit.Connect(t, testkit.EchoService(), asterisque.WithCodecs(values))
@@ -268,9 +268,9 @@ func TestCallsWorkWithEveryValueCodec(t *testing.T) {
 	}
 }
 
-// TestCallsThatAreGivenUpWhileTheWireIsFullAreCanceledThere cancels many running calls whose Closes
-// have to wait, while their place is used for later calls.
-func TestCallsThatAreGivenUpWhileTheWireIsFullAreCanceledThere(t *testing.T) {
+// TestCall_CanceledOnFullWire cancels many running calls whose Closes have to wait, while their
+// place is used for later calls.
+func TestCall_CanceledOnFullWire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peer, s := testkit.StuckPeer(t)
 		const calls = 50

@@ -14,9 +14,9 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// TestWhoWaitsInVainLearnsForWhat has each thing that a call or a Block may wait for keep it
-// waiting until its deadline.
-func TestWhoWaitsInVainLearnsForWhat(t *testing.T) {
+// TestWaiting_ErrorNamesCause has each thing that a call or a Block may wait for keep it waiting
+// until its deadline.
+func TestWaiting_ErrorNamesCause(t *testing.T) {
 	sleeper := func() *asterisque.Service {
 		svc := asterisque.NewService()
 		svc.Handle(50, "sleeps", testkit.WaitForContext)
@@ -85,8 +85,8 @@ func TestWhoWaitsInVainLearnsForWhat(t *testing.T) {
 	}
 }
 
-// TestWhoWaitsAtTheOutboundLimitLearnsForWhat has a peer that reads nothing.
-func TestWhoWaitsAtTheOutboundLimitLearnsForWhat(t *testing.T) {
+// TestWaiting_OutboundLimit has a peer that reads nothing.
+func TestWaiting_OutboundLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, s := testkit.StuckPeer(t, asterisque.WithLimits(asterisque.Limits{Outbound: testkit.BytesOf(100_000, 300_000)}))
 		ctx, cancel := context.WithTimeout(testkit.Background, time.Second)
@@ -102,9 +102,8 @@ func TestWhoWaitsAtTheOutboundLimitLearnsForWhat(t *testing.T) {
 	})
 }
 
-// TestAWindowThatIsUsedUpIsPressure: Blocks that may all be dropped never wait for a reader that
-// sleeps.
-func TestAWindowThatIsUsedUpIsPressure(t *testing.T) {
+// TestWaiting_UsedUpWindow: Blocks that may all be dropped never wait for a reader that sleeps.
+func TestWaiting_UsedUpWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
 		svc.Handle(50, "sleeps", testkit.WaitForContext)
@@ -130,9 +129,9 @@ func TestAWindowThatIsUsedUpIsPressure(t *testing.T) {
 	})
 }
 
-// TestTwoSessionsWithoutWindowsMoveOnAtTheirOutboundLimits has both sides answer each other with
-// more than both may hold, over a wire that holds nothing.
-func TestTwoSessionsWithoutWindowsMoveOnAtTheirOutboundLimits(t *testing.T) {
+// TestWaiting_NoWindows has both sides answer each other with more than both may hold, over a wire
+// that holds nothing.
+func TestWaiting_NoWindows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := func() *asterisque.Node {
 			svc := asterisque.NewService()
@@ -161,8 +160,8 @@ func TestTwoSessionsWithoutWindowsMoveOnAtTheirOutboundLimits(t *testing.T) {
 	})
 }
 
-// TestWhatCallersHoldThatWaitIsCounted has callers that wait with what they have encoded.
-func TestWhatCallersHoldThatWaitIsCounted(t *testing.T) {
+// TestWaiting_HeldIsCounted has callers that wait with what they have encoded.
+func TestWaiting_HeldIsCounted(t *testing.T) {
 	const callers, size = 100, 1000
 	svc := asterisque.NewService()
 	svc.Handle(50, "sleeps", testkit.WaitForContext)

@@ -55,7 +55,7 @@ func count[P any](calls *atomic.Int64) func(context.Context, P) (int, error) {
 	return func(context.Context, P) (int, error) { return int(calls.Add(1)), nil }
 }
 
-func TestAttackDecodingIsRefusedBeforeItAllocates(t *testing.T) {
+func TestAttackDecoding_BeforeAlloc(t *testing.T) {
 	const size = 4<<20 - 64
 	for name, c := range map[string]struct {
 		values   codec.Values
@@ -143,7 +143,7 @@ func (s *stage) call(t *testing.T, wg *sync.WaitGroup, dialled, accepted *asteri
 	require.Eventually(t, func() bool { return accepted.Stats().Served > before }, testkit.Patience, time.Millisecond)
 }
 
-func TestAttackDecodingRunsOneAtATimeWhereItIsAllowed(t *testing.T) {
+func TestAttackDecoding_OneAtATime(t *testing.T) {
 	const n, each = 30 << 10, 30 << 10 * 64
 	s, dialled, accepted := newStage(t, asterisque.WithLimits(asterisque.Limits{Expansion: asterisque.Expansion{Times: 128, Plus: -1}}))
 	var wg sync.WaitGroup
@@ -171,7 +171,7 @@ func TestAttackDecodingRunsOneAtATimeWhereItIsAllowed(t *testing.T) {
 	require.EqualValues(t, 1, s.most.Load())
 }
 
-func TestALargeCallIsNotOvertakenByOthersThatAreNotSmall(t *testing.T) {
+func TestWeigh_LargeNotOvertaken(t *testing.T) {
 	const half, all, some = 8 << 10, 30 << 10, 2 << 10 // 64 bytes each, of a room of 1 MiB
 	s, dialled, accepted := newStage(t, asterisque.WithLimits(asterisque.Limits{Expansion: asterisque.Expansion{Times: 128, Plus: -1}}))
 	var wg sync.WaitGroup
@@ -193,7 +193,7 @@ func TestALargeCallIsNotOvertakenByOthersThatAreNotSmall(t *testing.T) {
 	testkit.WantIdle(t, accepted)
 }
 
-func TestAttackDecodingResultsIsAnErrorOfTheCaller(t *testing.T) {
+func TestAttackDecoding_Results(t *testing.T) {
 	svc := asterisque.NewService()
 	hostile := asterisque.Func[int, []*struct{}](itemsOf.Number(), "hostile")
 	hostile.Handle(svc, func(_ context.Context, n int) ([]*struct{}, error) { return make([]*struct{}, n), nil })
@@ -207,7 +207,7 @@ func TestAttackDecodingResultsIsAnErrorOfTheCaller(t *testing.T) {
 	require.Len(t, list, 1000)
 }
 
-func TestAttackDecodingElementsIsAnErrorOfTheReceiver(t *testing.T) {
+func TestAttackDecoding_Elements(t *testing.T) {
 	const n = 60_000
 	svc := asterisque.NewService()
 	flowOf.Handle(svc, func(ctx context.Context, _ struct{}, p *asterisque.Pipe[[]item, []item]) (int, error) {
@@ -229,7 +229,7 @@ func TestAttackDecodingElementsIsAnErrorOfTheReceiver(t *testing.T) {
 	require.Equal(t, 3, got)
 }
 
-func TestAttackDecodingKeysIsRefused(t *testing.T) {
+func TestAttackDecoding_Keys(t *testing.T) {
 	var calls, keys atomic.Int64
 	svc := asterisque.NewService()
 	svc.Handle(listOf.Number(), "untyped", testkit.WaitForContext, asterisque.WithKey(func(p []item) int { return int(keys.Add(1)) }))
@@ -250,8 +250,8 @@ func TestAttackDecodingKeysIsRefused(t *testing.T) {
 	require.Zero(t, accepted.Stats().Holding)
 }
 
-// TestACallThatIsTurnedBackGivesItsRoomBack makes more such calls than there is room for.
-func TestACallThatIsTurnedBackGivesItsRoomBack(t *testing.T) {
+// TestWeigh_RefusedLeavesRoom makes more such calls than there is room for.
+func TestWeigh_RefusedLeavesRoom(t *testing.T) {
 	svc := testkit.EchoService()
 	var calls atomic.Int64
 	listOf.Handle(svc, count[[]item](&calls))
@@ -273,7 +273,7 @@ func TestACallThatIsTurnedBackGivesItsRoomBack(t *testing.T) {
 // plainCBOR is a user's codec without a Weigher.
 type plainCBOR struct{ codec.Values }
 
-func TestACodecThatIsNoWeigherIsNotBounded(t *testing.T) {
+func TestWeigh_NoWeigher(t *testing.T) {
 	var calls atomic.Int64
 	svc := asterisque.NewService()
 	listOf.Handle(svc, count[[]item](&calls))
@@ -283,8 +283,8 @@ func TestACodecThatIsNoWeigherIsNotBounded(t *testing.T) {
 	require.EqualValues(t, 1, calls.Load())
 }
 
-// TestOrdinaryListsOfStructsAreFine would fail if the default were too small for them.
-func TestOrdinaryListsOfStructsAreFine(t *testing.T) {
+// TestWeigh_OrdinaryLists would fail if the default were too small for them.
+func TestWeigh_OrdinaryLists(t *testing.T) {
 	type person struct {
 		Name  string            `json:"name"`
 		Age   int               `json:"age"`
@@ -315,8 +315,8 @@ func TestOrdinaryListsOfStructsAreFine(t *testing.T) {
 	}
 }
 
-// TestCallsThatAreWeighedAllocateNoMoreForIt would find allocations that weighing brings.
-func TestCallsThatAreWeighedAllocateNoMoreForIt(t *testing.T) {
+// TestWeigh_Allocs would find allocations that weighing brings.
+func TestWeigh_Allocs(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
@@ -332,9 +332,9 @@ func TestCallsThatAreWeighedAllocateNoMoreForIt(t *testing.T) {
 	require.LessOrEqual(t, allocs(bounded), allocs(free)+0.5)
 }
 
-// TestAttackDecodingWithinCallsIsRefusedBeyondTheRoom uses a peer that calls back, with values that
-// exceed the room when decoded, although calls back wait for none.
-func TestAttackDecodingWithinCallsIsRefusedBeyondTheRoom(t *testing.T) {
+// TestAttackDecoding_Nested uses a peer that calls back, with values that exceed the room when
+// decoded, although calls back wait for none.
+func TestAttackDecoding_Nested(t *testing.T) {
 	const n, fit = 7 << 10, 2 // of 64 bytes each, of a room of 1 MiB
 	s := emptyStage()
 	back := asterisque.Func[int, int](88, "calls back")

@@ -74,7 +74,7 @@ func TestCallsBeyondTheWindowOfTheirFunctionWaitInOrderAndHoldUpNoOther(t *testi
 	})
 }
 
-func TestEachSessionHasAWindowOfItsOwn(t *testing.T) {
+func TestWindow_PerSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := testkit.HoldService()
 		here, there := asterisque.NewNode(asterisque.WithCallWindow(testkit.Held.Number(), 1)), asterisque.NewNode(asterisque.WithService(svc))
@@ -95,7 +95,7 @@ func TestEachSessionHasAWindowOfItsOwn(t *testing.T) {
 	})
 }
 
-func TestTheWaitForTheWindowOfAFunctionEnds(t *testing.T) {
+func TestFunctionWindow_WaitEnds(t *testing.T) {
 	ways := map[string]func(ctx context.Context, s *asterisque.Session, opts ...asterisque.CallOption) error{
 		"Call": func(ctx context.Context, s *asterisque.Session, opts ...asterisque.CallOption) error {
 			_, err := s.Call(ctx, 60, nil, opts...)
@@ -153,9 +153,9 @@ func TestTheWaitForTheWindowOfAFunctionEnds(t *testing.T) {
 	}
 }
 
-// TestTheTimeToLiveOfAStreamRunsWhileItWaits counts the time for the window, and for that of the
-// session, as a part of the time to live.
-func TestTheTimeToLiveOfAStreamRunsWhileItWaits(t *testing.T) {
+// TestWindow_TTLWhileWaiting counts the time for the window, and for that of the session, as a part
+// of the time to live.
+func TestWindow_TTLWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
 		svc.Handle(50, "stream", testkit.WaitForContext)
@@ -173,7 +173,7 @@ func TestTheTimeToLiveOfAStreamRunsWhileItWaits(t *testing.T) {
 	})
 }
 
-func TestAStreamHoldsTheWindowOfItsFunctionUntilItsEnd(t *testing.T) {
+func TestFunctionWindow_OfStream(t *testing.T) {
 	for name, end := range map[string]func(*asterisque.Session, *pipe.Pipe, context.CancelFunc){
 		"by its result": func(_ *asterisque.Session, p *pipe.Pipe, _ context.CancelFunc) {
 			p.CloseSend()
@@ -216,7 +216,7 @@ func TestAStreamHoldsTheWindowOfItsFunctionUntilItsEnd(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeSentGivesTheWindowOfItsFunctionBack(t *testing.T) {
+func TestFunctionWindow_Unsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dialled, _ := testkit.InMemory(t, testkit.EchoService(), asterisque.WithCallWindow(testkit.Echo.Number(), 1))
 		for range 3 {
@@ -233,9 +233,8 @@ func TestWhatCannotBeSentGivesTheWindowOfItsFunctionBack(t *testing.T) {
 	})
 }
 
-// TestTheWindowOfAFunctionSurvivesRandomGivingUp cancels calls at every moment, that of their turn
-// among them.
-func TestTheWindowOfAFunctionSurvivesRandomGivingUp(t *testing.T) {
+// TestFunctionWindow_RandomEnds cancels calls at every moment, that of their turn among them.
+func TestFunctionWindow_RandomEnds(t *testing.T) {
 	const window = 3
 	svc, h := testkit.HoldService()
 	close(h.End)
@@ -264,7 +263,7 @@ func TestTheWindowOfAFunctionSurvivesRandomGivingUp(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestNestedCallsOfOneFunctionNeedNoWindowOfTheirOwn(t *testing.T) {
+func TestFunctionWindow_Nested(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
 		testkit.Nested.Handle(svc, nestedHandler)

@@ -18,7 +18,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/testkit"
 )
 
-func TestAServiceDescribesItselfIfItChoseTo(t *testing.T) {
+func TestDescribe_Chosen(t *testing.T) {
 	svc := testkit.EchoService()
 	dialled, _ := testkit.Connect(t, svc)
 	_, err := asterisque.Describe.Call(testkit.Background, dialled, asterisque.DescribeQuery{})
@@ -37,7 +37,7 @@ func TestAServiceDescribesItselfIfItChoseTo(t *testing.T) {
 	}, list)
 }
 
-func TestSpecificationHasTheKeysOfDescribe(t *testing.T) {
+func TestDescribe_KeysOfSpec(t *testing.T) {
 	text, err := os.ReadFile("../../spec/protocol.md")
 	require.NoError(t, err)
 	_, section, _ := strings.Cut(string(text), "\n## 15. Standard functions\n")
@@ -57,7 +57,7 @@ func described() *asterisque.Service {
 	return svc
 }
 
-func TestDescribeIsForThoseWhomItIsGranted(t *testing.T) {
+func TestDescribe_GrantOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		there := asterisque.NewNode(asterisque.WithService(described()), asterisque.WithAccess(asterisque.Access{
 			Accept: func(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) {
@@ -94,7 +94,7 @@ func TestDescribeIsForThoseWhomItIsGranted(t *testing.T) {
 	})
 }
 
-func TestAGrantOfDescribeIsOfNoUseWhereTheServiceHasNone(t *testing.T) {
+func TestDescribe_UselessGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		accept := func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {
 			return &asterisque.Grant{Describe: true}, nil
@@ -105,7 +105,7 @@ func TestAGrantOfDescribeIsOfNoUseWhereTheServiceHasNone(t *testing.T) {
 	})
 }
 
-func TestWhetherAPeerMayDescribeIsDecidedAgainAtAResume(t *testing.T) {
+func TestDescribe_Resume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := described()
 		k := testkit.NewDoorkeeper(t)

@@ -69,7 +69,7 @@ func wantNoNews(t *testing.T, w *watching) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
-func TestHealthIsThereOnlyIfAServiceChoseSo(t *testing.T) {
+func TestHealth_Chosen(t *testing.T) {
 	dialled, _ := testkit.Connect(t, testkit.EchoService())
 	_, err := asterisque.CheckHealth.Call(testkit.Background, dialled, asterisque.HealthQuery{})
 	require.ErrorIs(t, err, asterisque.ErrNoFunction)
@@ -78,7 +78,7 @@ func TestHealthIsThereOnlyIfAServiceChoseSo(t *testing.T) {
 	require.True(t, asterisque.Repeatable(err))
 }
 
-func TestHealthIsCheckedByPartsOrForAll(t *testing.T) {
+func TestHealth_PartsOrAll(t *testing.T) {
 	for _, c := range []struct {
 		held  health
 		parts []string
@@ -101,7 +101,7 @@ func TestHealthIsCheckedByPartsOrForAll(t *testing.T) {
 	}
 }
 
-func TestAWatchTellsAllAtOnceAndThenWhatChanges(t *testing.T) {
+func TestHealth_WatchChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := healthWith(t, health{"db": serving})
 		_, _, dialled, accepted := testkit.TwoNodes(t, healthy(h))
@@ -131,7 +131,7 @@ func TestAWatchTellsAllAtOnceAndThenWhatChanges(t *testing.T) {
 	})
 }
 
-func TestASlowWatcherGetsTheLatestStates(t *testing.T) {
+func TestHealth_SlowWatcher(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := asterisque.NewHealth()
 		_, _, dialled, accepted := testkit.TwoNodes(t, healthy(h))
@@ -160,7 +160,7 @@ func TestASlowWatcherGetsTheLatestStates(t *testing.T) {
 	})
 }
 
-func TestADrainIsToldToWhoeverWatchesAndHeldUpByNobody(t *testing.T) {
+func TestHealth_Drain(t *testing.T) {
 	for name, shutDown := range map[string]func(*asterisque.Session, *asterisque.Node) error{
 		"of the session": func(s *asterisque.Session, _ *asterisque.Node) error { return s.Shutdown(testkit.Background) },
 		"of the node":    func(_ *asterisque.Session, n *asterisque.Node) error { return n.Shutdown(testkit.Background) },
@@ -192,7 +192,7 @@ func TestADrainIsToldToWhoeverWatchesAndHeldUpByNobody(t *testing.T) {
 	}
 }
 
-func TestAWatchEndsWhenItsCallerShutsDown(t *testing.T) {
+func TestHealth_WatchShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, _, dialled, _ := testkit.TwoNodes(t, healthy(asterisque.NewHealth()))
 		w := watchHealth(t, dialled)
@@ -205,7 +205,7 @@ func TestAWatchEndsWhenItsCallerShutsDown(t *testing.T) {
 	})
 }
 
-func TestAWatcherThatDoesNotReadHoldsNoDrainUp(t *testing.T) {
+func TestHealth_WatcherNotReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := asterisque.NewHealth()
 		_, _, dialled, accepted := testkit.TwoNodes(t, healthy(h))
@@ -222,7 +222,7 @@ func TestAWatcherThatDoesNotReadHoldsNoDrainUp(t *testing.T) {
 	})
 }
 
-func TestHealthIsForThoseWhomItIsGranted(t *testing.T) {
+func TestHealth_GrantOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := healthy(asterisque.NewHealth(), asterisque.WithGrantOnly())
 		svc.Describe(asterisque.WithGrantOnly())
@@ -253,7 +253,7 @@ func TestHealthIsForThoseWhomItIsGranted(t *testing.T) {
 	})
 }
 
-func TestHealthHasNamesInJSONAndNumbersForStates(t *testing.T) {
+func TestHealth_JSON(t *testing.T) {
 	dialled, _ := testkit.Connect(t, healthy(healthWith(t, health{"db": notServing})), asterisque.WithCodecs(codec.JSON))
 	answer, err := dialled.Call(testkit.Background, asterisque.CheckHealth.Number(), []byte(`{"parts": ["db", "net"], "more": 1}`))
 	require.NoError(t, err)
@@ -261,7 +261,7 @@ func TestHealthHasNamesInJSONAndNumbersForStates(t *testing.T) {
 	wantNews(t, watchHealth(t, dialled), health{"": serving, "db": notServing})
 }
 
-func TestWhatAHealthHoldsIsBounded(t *testing.T) {
+func TestHealth_Bounded(t *testing.T) {
 	h := asterisque.NewHealth()
 	for name, c := range map[string]struct {
 		part  string
@@ -298,23 +298,23 @@ func TestWhatAHealthHoldsIsBounded(t *testing.T) {
 	require.NotContains(t, h.States(), "mine", "the map is the caller's")
 }
 
-func TestHealthThatIsNoneIsRefusedWhereItIsOffered(t *testing.T) {
+func TestHealth_Invalid(t *testing.T) {
 	defer func() {
 		require.Regexp(t, `Service.Health of nil at .*function_health_test.go:\d+: make a Health with NewHealth`, recover())
 	}()
 	asterisque.NewService().Health(nil)
 }
 
-func TestHealthIsOfferedOnce(t *testing.T) {
+func TestHealth_OfferedOnce(t *testing.T) {
 	svc := healthy(asterisque.NewHealth())
 	require.Panics(t, func() { svc.Health(asterisque.NewHealth()) }, "once is enough")
 }
 
-func TestHealthStatesHaveNames(t *testing.T) {
+func TestHealthState_Names(t *testing.T) {
 	require.Equal(t, "unknown, serving, not serving, state 7", fmt.Sprintf("%v, %v, %v, %v", unknown, serving, notServing, asterisque.HealthState(7)))
 }
 
-func TestHealthIsSetAndWatchedByMany(t *testing.T) {
+func TestHealth_Concurrent(t *testing.T) {
 	h := asterisque.NewHealth()
 	dialled, _ := testkit.Connect(t, healthy(h))
 	var all sync.WaitGroup
@@ -345,7 +345,7 @@ func TestHealthIsSetAndWatchedByMany(t *testing.T) {
 	all.Wait()
 }
 
-func TestSpecificationHasTheNumbersOfHealth(t *testing.T) {
+func TestHealth_NumbersOfSpec(t *testing.T) {
 	text, err := os.ReadFile("../../spec/protocol.md")
 	require.NoError(t, err)
 	_, section, _ := strings.Cut(string(text), "\n## 15. Standard functions\n")

@@ -13,7 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-func TestOneHandlerServesTheFunctionsThatHaveNone(t *testing.T) {
+func TestOthers_MissingFunctions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen []string
 		see := func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
@@ -78,7 +78,7 @@ func TestOneHandlerServesTheFunctionsThatHaveNone(t *testing.T) {
 	})
 }
 
-func TestOptionsOfTheHandlerOfOthersCountForAllOfThem(t *testing.T) {
+func TestOthers_Options(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		svc := asterisque.NewService()
@@ -96,7 +96,7 @@ func TestOptionsOfTheHandlerOfOthersCountForAllOfThem(t *testing.T) {
 	})
 }
 
-func TestTheHandlerOfOthersIsRegisteredOnceAndInTime(t *testing.T) {
+func TestOthers_RegisteredOnce(t *testing.T) {
 	svc := asterisque.NewService()
 	first := line(1)
 	svc.HandleOthers(noHandler)

@@ -23,7 +23,7 @@ func line(below int) string {
 
 func noHandler(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return nil, nil }
 
-func TestTwoFunctionsOfOneNumberPanicWithBothPlaces(t *testing.T) {
+func TestHandle_FunctionTwice(t *testing.T) {
 	svc := asterisque.NewService()
 	first := line(1)
 	testkit.Echo.Handle(svc, func(_ context.Context, s string) (string, error) { return s, nil })
@@ -52,7 +52,7 @@ func addStream(_ context.Context, n int, _ *asterisque.Pipe[int, int]) (int, err
 	return n + 1, nil
 }
 
-func TestANilHandlerPanicsWhereItIsRegistered(t *testing.T) {
+func TestHandle_Nil(t *testing.T) {
 	svc := asterisque.NewService()
 	for place, register := range map[string]func(){
 		line(0): func() { svc.Handle(1, "nothing", nil) },
@@ -66,7 +66,7 @@ func TestANilHandlerPanicsWhereItIsRegistered(t *testing.T) {
 	require.Empty(t, svc.Functions())
 }
 
-func TestNumbersOfStandardFunctionsAreTheLibrarysOnly(t *testing.T) {
+func TestHandle_StandardFunctions(t *testing.T) {
 	svc := asterisque.NewService()
 	for number, register := range map[uint16]func(){
 		65_280: func() { svc.Handle(65_280, "mine", noHandler) },
@@ -89,7 +89,7 @@ func TestNumbersOfStandardFunctionsAreTheLibrarysOnly(t *testing.T) {
 	require.Len(t, svc.Functions(), 2)
 }
 
-func TestAServiceDoesNotChangeWhileItIsServed(t *testing.T) {
+func TestService_FixedWhileServed(t *testing.T) {
 	svc := testkit.EchoService()
 	made := line(1)
 	there := asterisque.NewNode(asterisque.WithService(svc))
@@ -116,7 +116,7 @@ func TestAServiceDoesNotChangeWhileItIsServed(t *testing.T) {
 	require.Equal(t, "it goes on", got)
 }
 
-func TestAServiceIsServedAsSoonAsItsNodeListens(t *testing.T) {
+func TestService_FixedOnListen(t *testing.T) {
 	svc := testkit.EchoService()
 	node := asterisque.NewNode(asterisque.WithService(svc))
 	defer node.Close()
@@ -128,7 +128,7 @@ func TestAServiceIsServedAsSoonAsItsNodeListens(t *testing.T) {
 	require.Contains(t, testkit.PanicOf(t, func() { svc.Handle(12, "late", noHandler) }), "by the node that was made at ")
 }
 
-func TestAGrantedServiceDoesNotChange(t *testing.T) {
+func TestService_FixedOnGrant(t *testing.T) {
 	granted := testkit.EchoService()
 	accept := line(1)
 	there := asterisque.NewNode(asterisque.WithAccess(asterisque.Access{Accept: func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {

@@ -53,7 +53,7 @@ func handleMix(svc *asterisque.Service) {
 	mix.Handle(svc, func(context.Context, string, *asterisque.Pipe[float64, int]) (bool, error) { return true, nil })
 }
 
-func TestDescribeHasTheSchemasOfWhatFunctionsCarry(t *testing.T) {
+func TestSchema_OfFunctions(t *testing.T) {
 	for _, c := range []struct {
 		when string
 		make func(*asterisque.Service, func())
@@ -86,7 +86,7 @@ func TestDescribeHasTheSchemasOfWhatFunctionsCarry(t *testing.T) {
 	}
 }
 
-func TestDescribeTellsWhatItIsAskedFor(t *testing.T) {
+func TestDescribe_OnlyWhatIsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := testkit.EchoService()
 		handleMix(svc)
@@ -117,7 +117,7 @@ func TestDescribeTellsWhatItIsAskedFor(t *testing.T) {
 	})
 }
 
-func TestSchemasAreOfCBORAndToldOnlyWhereThatIsUsed(t *testing.T) {
+func TestSchema_OnlyOfCBOR(t *testing.T) {
 	for _, values := range []codec.Values{codec.CBOR, codec.JSON} {
 		synctest.Test(t, func(t *testing.T) {
 			svc := testkit.EchoService()
@@ -131,7 +131,7 @@ func TestSchemasAreOfCBORAndToldOnlyWhereThatIsUsed(t *testing.T) {
 	}
 }
 
-func TestADescriptionThatIsTooLargeCanBeAskedForInPieces(t *testing.T) {
+func TestDescribe_InPieces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
 		for n := range uint16(10) {
@@ -155,7 +155,7 @@ func TestADescriptionThatIsTooLargeCanBeAskedForInPieces(t *testing.T) {
 	})
 }
 
-func TestATypeWithoutASchemaPanicsWhereTheProgramAsksForIt(t *testing.T) {
+func TestSchema_Missing(t *testing.T) {
 	for _, c := range []struct {
 		name, part, why string
 		register        func(*asterisque.Service)
@@ -198,7 +198,7 @@ func TestATypeWithoutASchemaPanicsWhereTheProgramAsksForIt(t *testing.T) {
 	}
 }
 
-func TestFunctionsMayBeRegisteredWhileOthersAreDescribed(t *testing.T) {
+func TestDescribe_NewFunctions(t *testing.T) {
 	svc, made := asterisque.NewService(), new(namer)
 	var registering sync.WaitGroup
 	for n := range uint16(200) {
@@ -217,7 +217,7 @@ func TestFunctionsMayBeRegisteredWhileOthersAreDescribed(t *testing.T) {
 	}
 }
 
-func TestASchemaIsPartOfJSONAndNotAText(t *testing.T) {
+func TestSchema_InJSON(t *testing.T) {
 	f := asterisque.FunctionInfo{Number: 7, Name: "n", Params: `{"type": "string"}`}
 	text, err := json.Marshal(f)
 	require.NoError(t, err)
@@ -230,7 +230,7 @@ func TestASchemaIsPartOfJSONAndNotAText(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestDescribeAnswersAlsoWithinAContextOfAnInterceptor(t *testing.T) {
+func TestDescribe_InterceptorContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := testkit.EchoService()
 		svc.Describe(asterisque.WithSchemas(new(namer)))

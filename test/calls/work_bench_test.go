@@ -66,8 +66,8 @@ func BenchmarkNodeWorkers(b *testing.B) {
 	}
 }
 
-// TestWhatAFunctionAsksForAllocatesLittle bounds what keys and gates add to a call.
-func TestWhatAFunctionAsksForAllocatesLittle(t *testing.T) {
+// TestFunctionBounds_Allocs bounds what keys and gates add to a call.
+func TestFunctionBounds_Allocs(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}

@@ -30,7 +30,7 @@ func gateNodes(t testing.TB, calls int, opts ...asterisque.Option) (here, there 
 	return here, there, h
 }
 
-func TestAFunctionsBoundHoldsOverAllSessionsAndKeepsNoWorker(t *testing.T) {
+func TestGate_FunctionBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there, h := gateNodes(t, 2, asterisque.WithWorkers(asterisque.Workers{Session: 3}))
 		var wg sync.WaitGroup
@@ -58,7 +58,7 @@ func TestAFunctionsBoundHoldsOverAllSessionsAndKeepsNoWorker(t *testing.T) {
 	})
 }
 
-func TestAtAGateSessionsTakeTurnsAndPrioritiesCountWithinOne(t *testing.T) {
+func TestGate_TurnsAndPriorities(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there, h := gateNodes(t, 1)
 		greedy, _ := asterisquetest.ConnectNodes(t, here, there)
@@ -81,7 +81,7 @@ func TestAtAGateSessionsTakeTurnsAndPrioritiesCountWithinOne(t *testing.T) {
 	})
 }
 
-func TestWhoGivesUpAtAGateLeavesItsPlace(t *testing.T) {
+func TestGate_GivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there, h := gateNodes(t, 1)
 		a, _ := asterisquetest.ConnectNodes(t, here, there)
@@ -103,8 +103,8 @@ func TestWhoGivesUpAtAGateLeavesItsPlace(t *testing.T) {
 	})
 }
 
-// TestAPlaceAtAGateIsFreeOnlyWhenTheHandlerHasReturned has one that ignores its context.
-func TestAPlaceAtAGateIsFreeOnlyWhenTheHandlerHasReturned(t *testing.T) {
+// TestGate_UntilReturn has one that ignores its context.
+func TestGate_UntilReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, began, end := asterisque.NewService(), make(chan struct{}, 2), make(chan struct{})
 		svc.Handle(7, "stubborn", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { began <- struct{}{}; <-end; return nil, nil }, asterisque.WithConcurrency(1))
@@ -124,9 +124,9 @@ func TestAPlaceAtAGateIsFreeOnlyWhenTheHandlerHasReturned(t *testing.T) {
 	})
 }
 
-// TestNoPlaceAtAGateIsLost makes calls meet in pairs: a gate for two that runs only one at a time
+// TestGate_NoPlaceIsLost makes calls meet in pairs: a gate for two that runs only one at a time
 // would end that.
-func TestNoPlaceAtAGateIsLost(t *testing.T) {
+func TestGate_NoPlaceIsLost(t *testing.T) {
 	svc := asterisque.NewService()
 	meet := make(chan struct{})
 	svc.Handle(7, "meet", func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) {
@@ -161,9 +161,8 @@ func TestNoPlaceAtAGateIsLost(t *testing.T) {
 	wg.Wait()
 }
 
-// TestAGateKeepsNoSessionThatIsOver has sessions die while their calls wait for one that runs for
-// long.
-func TestAGateKeepsNoSessionThatIsOver(t *testing.T) {
+// TestGate_ClosedSession has sessions die while their calls wait for one that runs for long.
+func TestGate_ClosedSession(t *testing.T) {
 	here, there, h := gateNodes(t, 1)
 	s, _ := testkit.ConnectNodes(t, here, there)
 	var wg sync.WaitGroup
@@ -186,7 +185,7 @@ func TestAGateKeepsNoSessionThatIsOver(t *testing.T) {
 	wg.Wait()
 }
 
-func TestNestedCallsOfABoundedFunctionNeedNoPlaceOfTheirOwn(t *testing.T) {
+func TestGate_NestedOfFunction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
 		testkit.Nested.Handle(svc, nestedHandler, asterisque.WithConcurrency(1))
@@ -211,9 +210,9 @@ func TestNestedCallsOfABoundedFunctionNeedNoPlaceOfTheirOwn(t *testing.T) {
 	})
 }
 
-// TestADurableCallThatANestedOneWaitsForNeedsNoPlaceOfItsOwner has one durable call of the peer run
-// at a time. That one waits for a nested call, which waits behind a durable one of the same key.
-func TestADurableCallThatANestedOneWaitsForNeedsNoPlaceOfItsOwner(t *testing.T) {
+// TestGate_NestedDurable has one durable call of the peer run at a time. That one waits for a
+// nested call, which waits behind a durable one of the same key.
+func TestGate_NestedDurable(t *testing.T) {
 	const outer, inner = 1, 2
 	for name, sessions := range map[string]int{"and waits for a worker": 1, "and waits for that place": 2} {
 		t.Run(name, func(t *testing.T) {

@@ -22,7 +22,7 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-func TestCallsOfOneKeyRunInTheOrderOfTheirArrivalAndOthersBeside(t *testing.T) {
+func TestKeys_ArrivalOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := testkit.HoldService(asterisque.WithKey(firstLetter))
 		here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc))
@@ -51,9 +51,9 @@ func TestCallsOfOneKeyRunInTheOrderOfTheirArrivalAndOthersBeside(t *testing.T) {
 	})
 }
 
-// TestACallThatSleepsInTheLineOfItsKeyKeepsNoRoomFromOthers makes calls for which there is room
-// only if that of the ones before is given back at once.
-func TestACallThatSleepsInTheLineOfItsKeyKeepsNoRoomFromOthers(t *testing.T) {
+// TestKeys_SleeperKeepsNoRoom makes calls for which there is room only if that of the ones before
+// is given back at once.
+func TestKeys_SleeperKeepsNoRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := testkit.HoldService(asterisque.WithKey(firstLetter))
 		svc.Handle(50, "take", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return nil, nil })
@@ -77,7 +77,7 @@ func TestACallThatSleepsInTheLineOfItsKeyKeepsNoRoomFromOthers(t *testing.T) {
 	})
 }
 
-func TestACallThatGivesUpInTheLineOfItsKeyIsPassedOver(t *testing.T) {
+func TestKeys_GivenUpPassedOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := testkit.HoldService(asterisque.WithKey(firstLetter))
 		dialled, accepted := testkit.InMemory(t, svc)
@@ -108,7 +108,7 @@ func TestACallThatGivesUpInTheLineOfItsKeyIsPassedOver(t *testing.T) {
 	})
 }
 
-func TestAKeyIsPassedOnFromASessionThatDies(t *testing.T) {
+func TestKeys_SessionDies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := testkit.HoldService(asterisque.WithKey(firstLetter))
 		here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc))
@@ -135,7 +135,7 @@ func TestAKeyIsPassedOnFromASessionThatDies(t *testing.T) {
 	})
 }
 
-func TestAnyComparableTypeIsAKey(t *testing.T) {
+func TestKeys_ComparableTypes(t *testing.T) {
 	type order struct {
 		Shop   string `cbor:"shop" json:"shop"`
 		Number int    `cbor:"number" json:"number"`
@@ -179,7 +179,7 @@ func TestAnyComparableTypeIsAKey(t *testing.T) {
 	}
 }
 
-func TestAKeyOfBytesIsOfTheParametersAsTheyCameUnlessTheyAreBytes(t *testing.T) {
+func TestKeys_OfBytes(t *testing.T) {
 	bytes, number := asterisque.Func[[]byte, int](71, "bytes"), asterisque.Func[uint32, int](72, "number")
 	keys := make(chan string, 1)
 	key := asterisque.WithKey(func(params []byte) string {
@@ -202,7 +202,7 @@ func TestAKeyOfBytesIsOfTheParametersAsTheyCameUnlessTheyAreBytes(t *testing.T) 
 	require.Equal(t, "xyz", <-keys)
 }
 
-func TestAKeyThatCannotBeComparedRefusesTheCall(t *testing.T) {
+func TestKeys_NotComparable(t *testing.T) {
 	svc := asterisque.NewService()
 	// a slice in an interface
 	svc.Handle(7, "slices", testkit.WaitForContext, asterisque.WithKey(func(params []byte) any { return params }))
@@ -216,7 +216,7 @@ func TestAKeyThatCannotBeComparedRefusesTheCall(t *testing.T) {
 // keyedNested calls its caller back until the depth is zero, always with the same key.
 var keyedNested = asterisque.Func[[2]int, int](21, "keyed, nested")
 
-func TestNestedCallsOfTheSameKeyRunAtOnce(t *testing.T) {
+func TestKeys_NestedRunAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		newNode := func() *asterisque.Node {
 			svc := asterisque.NewService()
@@ -248,10 +248,10 @@ func TestNestedCallsOfTheSameKeyRunAtOnce(t *testing.T) {
 	})
 }
 
-// TestKeysKeepTheirOrderWhateverHappens runs many callers of two sessions with random keys and
-// priorities and random cancellation. Every handler checks that it is alone with its key, and that
-// of the calls of one caller with one key none comes before an earlier one.
-func TestKeysKeepTheirOrderWhateverHappens(t *testing.T) {
+// TestKeys_RandomCalls runs many callers of two sessions with random keys and priorities and random
+// cancellation. Every handler checks that it is alone with its key, and that of the calls of one
+// caller with one key none comes before an earlier one.
+func TestKeys_RandomCalls(t *testing.T) {
 	const keys, callers, each = 8, 32, 80
 	type visit struct{ Key, Caller, Number int }
 	var alone [keys]atomic.Int64
@@ -346,7 +346,7 @@ func (c *counted) UnmarshalCBOR(data []byte) error {
 
 func (c counted) MarshalCBOR() ([]byte, error) { return codec.CBOR.Append(nil, c.List) }
 
-func TestWhatWasDecodedForAKeyIsNotDecodedAgain(t *testing.T) {
+func TestKeys_DecodedOnce(t *testing.T) {
 	lengths := asterisque.Func[counted, int](80, "lengths")
 	for _, c := range []struct {
 		name string

@@ -35,7 +35,7 @@ func (o *overload) call(s *asterisque.Session, priorities ...int) {
 	}
 }
 
-func TestWhenTooManyWaitTheLeastUrgentAndLatestIsRefused(t *testing.T) {
+func TestOverload_LeastUrgent(t *testing.T) {
 	for name, c := range map[string]struct {
 		waiting int
 		arrive  []int // priorities; the first one runs
@@ -79,7 +79,7 @@ func TestWhenTooManyWaitTheLeastUrgentAndLatestIsRefused(t *testing.T) {
 	}
 }
 
-func TestTheAdviceWhenToTryAgainFollowsHowLongCallsWait(t *testing.T) {
+func TestOverload_Advice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := testkit.HoldService()
 		dialled, _ := testkit.InMemory(t, svc, asterisque.WithWorkers(asterisque.Workers{Session: 1, Waiting: 1}))
@@ -100,7 +100,7 @@ func TestTheAdviceWhenToTryAgainFollowsHowLongCallsWait(t *testing.T) {
 	})
 }
 
-func TestByDefaultNobodyIsRefused(t *testing.T) {
+func TestOverload_Default(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := testkit.HoldService()
 		dialled, accepted := testkit.InMemory(t, svc, asterisque.WithWorkers(asterisque.Workers{Session: 1}), testkit.LittleRoom())
@@ -122,9 +122,9 @@ func TestByDefaultNobodyIsRefused(t *testing.T) {
 	})
 }
 
-// TestACallThatOthersNeedIsNotRefused uses a handler that calls back, with an answer that needs a
-// call to this side, while the queue here is too long.
-func TestACallThatOthersNeedIsNotRefused(t *testing.T) {
+// TestOverload_NeededCall uses a handler that calls back, with an answer that needs a call to this
+// side, while the queue here is too long.
+func TestOverload_NeededCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := testkit.HoldService()
 		began, goOn := make(chan struct{}), make(chan struct{})
@@ -162,8 +162,8 @@ func TestACallThatOthersNeedIsNotRefused(t *testing.T) {
 	})
 }
 
-// TestWhatExpiresWhileItWaitsIsNotRun looks at the handler: its caller knows anyway.
-func TestWhatExpiresWhileItWaitsIsNotRun(t *testing.T) {
+// TestWaiting_ExpiredNotRun looks at the handler: its caller knows anyway.
+func TestWaiting_ExpiredNotRun(t *testing.T) {
 	for name, opt := range map[string]asterisque.HandlerOption{
 		"for a worker": func() asterisque.HandlerOption { return asterisque.WithConcurrency(100) }(),
 		"at a gate":    asterisque.WithConcurrency(1),

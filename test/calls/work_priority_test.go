@@ -15,7 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-func TestCallsThatWaitForAWorkerAreRunByPriorityAndThenArrival(t *testing.T) {
+func TestPriority_ThenArrival(t *testing.T) {
 	var mu sync.Mutex
 	var order []string
 	gate, running := make(chan struct{}), make(chan struct{}, 1)
@@ -59,7 +59,7 @@ func TestCallsThatWaitForAWorkerAreRunByPriorityAndThenArrival(t *testing.T) {
 	require.Equal(t, []string{"first", "urgent", "capped", "a", "b", "last"}, order)
 }
 
-func TestAPipesPriorityCountsBothWays(t *testing.T) {
+func TestPriority_BothWays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
 		answer := make(chan struct{})

@@ -20,7 +20,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-func TestNoMoreHandlersRunAtOnceThanASessionHasWorkers(t *testing.T) {
+func TestWorkers_OfSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := testkit.HoldService()
 		dialled, accepted := testkit.InMemory(t, svc, asterisque.WithWorkers(asterisque.Workers{Session: 3}))
@@ -45,7 +45,7 @@ func TestNoMoreHandlersRunAtOnceThanASessionHasWorkers(t *testing.T) {
 	})
 }
 
-func TestOneWorkerRunsEverythingInOrder(t *testing.T) {
+func TestWorkers_One(t *testing.T) {
 	var mu sync.Mutex
 	var order []uint64
 	svc := asterisque.NewService()
@@ -75,7 +75,7 @@ func TestOneWorkerRunsEverythingInOrder(t *testing.T) {
 	}
 }
 
-func TestNoMoreHandlersRunAtOnceThanANodeHasWorkers(t *testing.T) {
+func TestWorkers_OfNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := testkit.HoldService()
 		here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Node: 3}))
@@ -102,9 +102,9 @@ func TestNoMoreHandlersRunAtOnceThanANodeHasWorkers(t *testing.T) {
 	})
 }
 
-// TestSessionsTakeTurnsForTheWorkersOfTheirNode makes a few calls on one session, beside another
-// session with thousands of waiting calls.
-func TestSessionsTakeTurnsForTheWorkersOfTheirNode(t *testing.T) {
+// TestWorkers_SessionsTakeTurns makes a few calls on one session, beside another session with
+// thousands of waiting calls.
+func TestWorkers_SessionsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := testkit.HoldService()
 		here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Node: 1}))
@@ -137,8 +137,8 @@ func TestSessionsTakeTurnsForTheWorkersOfTheirNode(t *testing.T) {
 	})
 }
 
-// TestASessionWhosePeerReadsNothingKeepsNoWorkerOfItsNode has a session at its outbound soft limit.
-func TestASessionWhosePeerReadsNothingKeepsNoWorkerOfItsNode(t *testing.T) {
+// TestWorkers_PeerReadsNothing has a session at its outbound soft limit.
+func TestWorkers_PeerReadsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := testkit.EchoService()
 		svc.Handle(7, "large", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return make([]byte, 10_000), nil })
@@ -180,7 +180,7 @@ func TestASessionWhosePeerReadsNothingKeepsNoWorkerOfItsNode(t *testing.T) {
 	})
 }
 
-func TestWorkersAreKeptForTheNextCallAndEndWhenNobodyNeedsThem(t *testing.T) {
+func TestWorkers_KeptForNextCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := testkit.HoldService()
 		here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc))
@@ -212,7 +212,7 @@ func TestWorkersAreKeptForTheNextCallAndEndWhenNobodyNeedsThem(t *testing.T) {
 	})
 }
 
-func TestInlineFunctionsRunWhileAllWorkersAreBusy(t *testing.T) {
+func TestInlineFunctions_AllBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := testkit.HoldService()
 		var during asterisque.Stats
@@ -236,7 +236,7 @@ func TestInlineFunctionsRunWhileAllWorkersAreBusy(t *testing.T) {
 	})
 }
 
-func TestAnInlineHandlerThatCallsBackIsToldAtOnce(t *testing.T) {
+func TestInline_CallBackFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
 		inline := asterisque.Func[bool, string](61, "inline")

@@ -232,15 +232,14 @@ func TestConnection_FinalErrors(t *testing.T) {
 	}
 }
 
-func TestConnection_OtherTextThanClassicIsNotFinal(t *testing.T) {
+func TestConnection_ClassicText(t *testing.T) {
 	why, final := afterFailing(t, dialling("classic://"+listenRaw(t, says("HTTP/1.1 503 Service Unavailable\r\n\r\n")), nil), classic.MessagePack)
 	require.ErrorContains(t, why, "the peer does not speak the classic protocol")
 	require.False(t, final)
 }
 
-// TestConnection_AlertWhileReconnecting has a live session that is cut while its server has no
-// certificate.
-func TestConnection_AlertWhileReconnecting(t *testing.T) {
+// TestReconnect_TLSAlert has a live session that is cut while its server has no certificate.
+func TestReconnect_TLSAlert(t *testing.T) {
 	client := testtls.NewAuthority(t).Client()
 	alerting := dialling("tls://"+listenRaw(t, says(record(80))), client)
 	cutter := &testkit.Cutter{URL: testkit.Serve(t, testkit.NewNode(t, asterisque.WithService(testkit.EchoService())))}

@@ -15,8 +15,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// TestACallThatWaitedInVainSaysSinceWhenAndWhy has a server that is away for good.
-func TestACallThatWaitedInVainSaysSinceWhenAndWhy(t *testing.T) {
+// TestOutage_ErrorNamesCause has a server that is away for good.
+func TestOutage_ErrorNamesCause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn, l, _, _ := testkit.Link(t, asterisque.NewService(), asterisque.Reconnection{})
 		require.Nil(t, conn.Outage())
@@ -77,8 +77,8 @@ func TestACallThatWaitedInVainSaysSinceWhenAndWhy(t *testing.T) {
 	})
 }
 
-// TestConnectingInTheBackgroundLetsCallsWait has a server that comes later.
-func TestConnectingInTheBackgroundLetsCallsWait(t *testing.T) {
+// TestBackground_CallsWait has a server that comes later.
+func TestBackground_CallsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(testkit.EchoService()))
 		defer here.Close()
@@ -103,8 +103,8 @@ func TestConnectingInTheBackgroundLetsCallsWait(t *testing.T) {
 	})
 }
 
-// TestAPersistentConnectionGoesOnAfterARefusalForGood has a server that mends its list of users.
-func TestAPersistentConnectionGoesOnAfterARefusalForGood(t *testing.T) {
+// TestPersist_AfterRefusal has a server that mends its list of users.
+func TestPersist_AfterRefusal(t *testing.T) {
 	for name, persist := range map[string]bool{"by default it is lost": false, "persistent": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -147,14 +147,14 @@ func TestAPersistentConnectionGoesOnAfterARefusalForGood(t *testing.T) {
 	}
 }
 
-func TestWhatNothingCanBeMadeOfIsFinalForAPersistentConnection(t *testing.T) {
+func TestPersist_HopelessIsFinal(t *testing.T) {
 	conn, err := testkit.NewNode(t).Connect(testkit.Background, "carrier-pigeon://roof", asterisque.Reconnection{Persist: true})
 	require.ErrorIs(t, err, wire.ErrURL)
 	require.Nil(t, conn)
 }
 
-// TestOnlyARefusalThatSaysSoIsFinal uses 50 agents with a server that cannot decide for a moment.
-func TestOnlyARefusalThatSaysSoIsFinal(t *testing.T) {
+// TestRefusal_OnlyFinalOnes uses 50 agents with a server that cannot decide for a moment.
+func TestRefusal_OnlyFinalOnes(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		err  error

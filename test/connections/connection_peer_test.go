@@ -10,7 +10,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/testkit"
 )
 
-func TestAConnectionTakesNoOtherPeerThanTheOneThatIsMeant(t *testing.T) {
+func TestConnection_OtherPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, other, meant := asterisque.NewNode(), asterisque.NewNode(asterisque.WithID("b")), asterisque.NewNode(asterisque.WithID("a"))
 		for _, n := range []*asterisque.Node{here, other, meant} {

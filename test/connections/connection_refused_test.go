@@ -31,7 +31,7 @@ func connectTo(t *testing.T, n *asterisque.Node, url string) error {
 	return err
 }
 
-func TestWhatCannotSucceedIsNotTriedAgain(t *testing.T) {
+func TestConnect_HopelessNotRetried(t *testing.T) {
 	plain := testkit.Serve(t, testkit.NewNode(t, asterisque.WithService(testkit.EchoService())))
 	raw := testkit.Serve(t, testkit.NewNode(t, asterisque.WithCodecs(codec.Raw)))
 	refusing := testkit.Serve(t, testkit.NewNode(t, asterisque.WithAccess(asterisque.Access{Accept: func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {
@@ -57,7 +57,7 @@ func TestWhatCannotSucceedIsNotTriedAgain(t *testing.T) {
 	}
 }
 
-func TestAnotherVersionIsNotTriedAgain(t *testing.T) {
+func TestConnect_OtherVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here := asterisque.NewNode()
 		defer here.Close()
@@ -79,8 +79,8 @@ func TestAnotherVersionIsNotTriedAgain(t *testing.T) {
 	})
 }
 
-// TestWhatMayPassIsTriedAgain has attempts that fail, before one succeeds.
-func TestWhatMayPassIsTriedAgain(t *testing.T) {
+// TestConnect_Retried has attempts that fail, before one succeeds.
+func TestConnect_Retried(t *testing.T) {
 	closing := func(say ...interface{ AppendTo([]byte) []byte }) func() (wire.Wire, error) {
 		return func() (wire.Wire, error) {
 			a, b := wire.Pipe()

@@ -53,8 +53,8 @@ func (r *restartable) restart() {
 	r.start()
 }
 
-// TestTenRestartsInGoodOrderFailNoCall has 20 callers on one connection.
-func TestTenRestartsInGoodOrderFailNoCall(t *testing.T) {
+// TestRestart_NoCallFails has 20 callers on one connection.
+func TestRestart_NoCallFails(t *testing.T) {
 	t.Parallel()
 	svc := testkit.EchoService()
 	server := newRestartable(t, svc)
@@ -95,9 +95,8 @@ func callersOn(t *testing.T, n int, call func() error) (callers *sync.WaitGroup,
 	return callers, func() { over.Store(true) }
 }
 
-// TestAStreamThatIsOpenAcrossARestartEndsOnTheOldServer has one server that is replaced while a
-// stream runs, which it waits for.
-func TestAStreamThatIsOpenAcrossARestartEndsOnTheOldServer(t *testing.T) {
+// TestRestart_OpenStream has one server that is replaced while a stream runs, which it waits for.
+func TestRestart_OpenStream(t *testing.T) {
 	svc := testkit.EchoService()
 	svc.Handle(77, "mirror", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
 		n := byte(0)
@@ -152,9 +151,8 @@ func TestAStreamThatIsOpenAcrossARestartEndsOnTheOldServer(t *testing.T) {
 	}
 }
 
-// TestTheClientsOfAServerThatReturnsDoNotComeAllAtOnce has 1,000 of them, and a server that is away
-// for a while.
-func TestTheClientsOfAServerThatReturnsDoNotComeAllAtOnce(t *testing.T) {
+// TestRestart_ClientsSpread has 1,000 of them, and a server that is away for a while.
+func TestRestart_ClientsSpread(t *testing.T) {
 	testkit.SkipRace(t)
 	for name, c := range map[string]struct {
 		away    time.Duration
@@ -258,9 +256,8 @@ func (h *herd) most() int {
 	return most
 }
 
-// TestCallsThatWereNotSentGoToTheNextSession makes calls wait for room at a peer with a wire that
-// is then lost.
-func TestCallsThatWereNotSentGoToTheNextSession(t *testing.T) {
+// TestRestart_UnsentCalls makes calls wait for room at a peer with a wire that is then lost.
+func TestRestart_UnsentCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var blocks atomic.Bool
 		blocks.Store(true)

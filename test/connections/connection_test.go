@@ -25,7 +25,7 @@ func requireBackoff(t *testing.T, first, most time.Duration, waits []time.Durati
 	}
 }
 
-func TestConnectingIsTriedAgainWithLongerAndLongerWaits(t *testing.T) {
+func TestConnect_LongerWaits(t *testing.T) {
 	for _, c := range []struct{ first, most, realFirst, realMost time.Duration }{
 		{100 * time.Millisecond, time.Second, 100 * time.Millisecond, time.Second},
 		{0, 0, time.Second, 5 * time.Second},
@@ -70,8 +70,8 @@ func allEqual(d []time.Duration) bool {
 	return true
 }
 
-// TestAPeerThatAcceptsAndClosesIsNotCalledAllTheTime has a session that begins each time, and ends.
-func TestAPeerThatAcceptsAndClosesIsNotCalledAllTheTime(t *testing.T) {
+// TestConnect_PeerThatCloses has a session that begins each time, and ends.
+func TestConnect_PeerThatCloses(t *testing.T) {
 	for _, resume := range []time.Duration{0, time.Minute} {
 		t.Run(fmt.Sprint("resume ", resume), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestAPeerThatAcceptsAndClosesIsNotCalledAllTheTime(t *testing.T) {
 	}
 }
 
-func TestTheLastAttemptLiesWithinTheTimeToResume(t *testing.T) {
+func TestReconnect_LastAttempt(t *testing.T) {
 	for _, outage := range []time.Duration{1500 * time.Millisecond, 2500 * time.Millisecond, 2950 * time.Millisecond} {
 		t.Run(outage.String(), func(t *testing.T) {
 			for range 10 { // there is some chance in it
@@ -116,7 +116,7 @@ func TestTheLastAttemptLiesWithinTheTimeToResume(t *testing.T) {
 	}
 }
 
-func TestASessionThatIsNotResumedCostsFewAttemptsMore(t *testing.T) {
+func TestReconnect_NotResumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn, l, _, _ := testkit.Link(t, testkit.EchoService(), asterisque.Reconnection{}, asterisque.WithResume(asterisque.Resume{For: 3 * time.Second}))
 		l.FailWith(testkit.ErrBroken)
@@ -128,7 +128,7 @@ func TestASessionThatIsNotResumedCostsFewAttemptsMore(t *testing.T) {
 	})
 }
 
-func TestConnectingEndsWithItsContextOrItsTime(t *testing.T) {
+func TestConnect_ContextOrTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		ctx    time.Duration
 		giveUp time.Duration
@@ -164,7 +164,7 @@ func TestConnectingEndsWithItsContextOrItsTime(t *testing.T) {
 	}
 }
 
-func TestACanceledConnectReturnsAtOnce(t *testing.T) {
+func TestConnect_Canceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here := asterisque.NewNode()
 		defer here.Close()
@@ -180,7 +180,7 @@ func TestACanceledConnectReturnsAtOnce(t *testing.T) {
 	})
 }
 
-func TestStatesAreToldInTheirOrder(t *testing.T) {
+func TestConnection_StateOrder(t *testing.T) {
 	for _, resume := range []time.Duration{0, time.Minute} {
 		t.Run(fmt.Sprint("resume ", resume), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -215,7 +215,7 @@ func TestStatesAreToldInTheirOrder(t *testing.T) {
 	}
 }
 
-func TestCallsWaitForTheNextSessionOrFailFast(t *testing.T) {
+func TestConnection_WaitOrFailFast(t *testing.T) {
 	for _, resume := range []time.Duration{0, time.Minute} {
 		t.Run(fmt.Sprint("resume ", resume), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -253,8 +253,8 @@ func TestCallsWaitForTheNextSessionOrFailFast(t *testing.T) {
 	}
 }
 
-// TestWithoutResumeOnBothSidesASessionEndsWithItsWire has one side that could.
-func TestWithoutResumeOnBothSidesASessionEndsWithItsWire(t *testing.T) {
+// TestConnection_WithoutResume has one side that could.
+func TestConnection_WithoutResume(t *testing.T) {
 	for name, c := range map[string]struct{ here, there time.Duration }{"on the side that connects": {time.Minute, 0}, "on the other side": {0, time.Minute}, "on neither": {0, 0}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -286,7 +286,7 @@ func TestWithoutResumeOnBothSidesASessionEndsWithItsWire(t *testing.T) {
 	}
 }
 
-func TestANodeThatClosesEndsItsConnections(t *testing.T) {
+func TestConnection_NodeCloses(t *testing.T) {
 	for name, end := range map[string]func(n *asterisque.Node) error{
 		"Close":    (*asterisque.Node).Close,
 		"Shutdown": func(n *asterisque.Node) error { return n.Shutdown(testkit.Background) },
@@ -318,7 +318,7 @@ func TestANodeThatClosesEndsItsConnections(t *testing.T) {
 	}
 }
 
-func TestTheShutdownOfAConnectionFinishesWhatRuns(t *testing.T) {
+func TestConnection_Shutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, gate, running, _ := testkit.GatedService()
 		var j testkit.Journal
@@ -343,7 +343,7 @@ func TestTheShutdownOfAConnectionFinishesWhatRuns(t *testing.T) {
 	})
 }
 
-func TestAHalfOpenWireIsReplaced(t *testing.T) {
+func TestConnection_HalfOpenWire(t *testing.T) {
 	for _, resume := range []time.Duration{0, time.Hour} {
 		t.Run(fmt.Sprint("resume ", resume), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

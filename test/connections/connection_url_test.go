@@ -17,9 +17,9 @@ import (
 
 var registerStdio = sync.OnceValue(func() error { return stdiowire.Register() })
 
-// TestConnect_UnusableURLIsFinal has the schemes of the root module. An error that is not final
-// would be tried again for ever.
-func TestConnect_UnusableURLIsFinal(t *testing.T) {
+// TestConnect_UnusableURL has the schemes of the root module. An error that is not final would be
+// tried again for ever.
+func TestConnect_UnusableURL(t *testing.T) {
 	require.NoError(t, registerStdio())
 	cases := []struct{ url, why, example string }{
 		{"unix://", "path of the socket is missing", "unix:///run/app.sock"},

@@ -30,7 +30,7 @@ func bitwise() piping.Around {
 	return piping.Around{Send: flip, Recv: flip}
 }
 
-func TestValuesPassWhatStandsAroundTheirPipe(t *testing.T) {
+func TestAround_Values(t *testing.T) {
 	echo := asterisque.Stream[int, string, string, int](1, "echo")
 	svc := asterisque.NewService()
 	echo.Handle(svc, func(ctx context.Context, _ int, p *asterisque.Pipe[string, string]) (n int, err error) {
@@ -65,7 +65,7 @@ func TestValuesPassWhatStandsAroundTheirPipe(t *testing.T) {
 	require.Equal(t, 6, blocks)
 }
 
-func TestAnInterceptorIsToldWhatThoseWithinMakeOfTheOutcome(t *testing.T) {
+func TestInterceptor_FinalOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := testkit.HoldService()
 		r := new(recorder)
@@ -97,7 +97,7 @@ func TestAnInterceptorIsToldWhatThoseWithinMakeOfTheOutcome(t *testing.T) {
 	})
 }
 
-func TestCodeAroundAPipeThatDoesNotReturnCostsItsCallOnly(t *testing.T) {
+func TestAround_Goexit(t *testing.T) {
 	for how, misbehave := range map[string]func(){"panicked": func() { panic("oops") }, "ended its goroutine": runtime.Goexit} {
 		for _, served := range []bool{false, true} {
 			t.Run(how, func(t *testing.T) {
@@ -139,7 +139,7 @@ func TestCodeAroundAPipeThatDoesNotReturnCostsItsCallOnly(t *testing.T) {
 	}
 }
 
-func TestAnOutcomeThatNobodyFinishesHoldsNoHandlerLongerThanItsContext(t *testing.T) {
+func TestOutcome_NeverFinished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate, returned := make(chan struct{}), make(chan error, 1)
 		echo := asterisque.Stream[int, string, string, int](1, "echo")

@@ -34,7 +34,7 @@ func otherwise(on ...asterisque.Caller) invoker {
 	}
 }
 
-func TestEveryKindOfCallCanBeMadeOnACallerOfOnesOwn(t *testing.T) {
+func TestCaller_EveryKind(t *testing.T) {
 	svc := testkit.SumService()
 	testkit.Echo.Handle(svc, func(_ context.Context, s string) (string, error) { return s, nil })
 	svc.Handle(50, "stream", func(ctx context.Context, p *pipe.Pipe, params []byte) ([]byte, error) {
@@ -89,7 +89,7 @@ func TestEveryKindOfCallCanBeMadeOnACallerOfOnesOwn(t *testing.T) {
 	testkit.WantIdle(t, dialled, accepted)
 }
 
-func TestACallerMayAnswerByItself(t *testing.T) {
+func TestCaller_Answers(t *testing.T) {
 	var first *asterisque.Call
 	fake := invoker(func(_ context.Context, c *asterisque.Call) error {
 		first = c
@@ -118,7 +118,7 @@ func TestACallerMayAnswerByItself(t *testing.T) {
 	require.ErrorContains(t, err, "neither called on, nor set a result")
 }
 
-func TestTheErrorOfACallerBecomesTheCauseOfAnAbort(t *testing.T) {
+func TestCaller_ErrorIsCause(t *testing.T) {
 	fails := func(err error) asterisque.Caller {
 		return invoker(func(context.Context, *asterisque.Call) error { return err })
 	}
@@ -143,7 +143,7 @@ type panickingError struct{}
 func (panickingError) Error() string { panic("x") }
 
 // TestACallOfAnotherIsNotMade is for gateways, which make a call of their own.
-func TestACallThatIsServedIsNotMadeAgain(t *testing.T) {
+func TestCaller_ServedCall(t *testing.T) {
 	behind, _ := testkit.Connect(t, testkit.EchoService())
 	var refused error
 	relays := func(ctx context.Context, c *asterisque.Call, _ asterisque.Next) error {
@@ -167,9 +167,8 @@ func TestACallThatIsServedIsNotMadeAgain(t *testing.T) {
 	require.ErrorContains(t, behind.Invoke(testkit.Background, new(asterisque.Call)), "there is no call to make")
 }
 
-// TestTheInterceptorsOfANodeStandAroundEachAttemptOfAConnection, and those of the Caller around
-// all.
-func TestTheInterceptorsOfANodeStandAroundEachAttemptOfAConnection(t *testing.T) {
+// TestInterceptors_EachAttempt, and those of the Caller around all.
+func TestInterceptors_EachAttempt(t *testing.T) {
 	var attempts, calls atomic.Int64
 	counts := func(n *atomic.Int64) asterisque.Interceptor {
 		return func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
@@ -202,8 +201,8 @@ func TestTheInterceptorsOfANodeStandAroundEachAttemptOfAConnection(t *testing.T)
 	require.EqualValues(t, 2, calls.Load())
 }
 
-// TestAnOptionStandsAroundOneCall, and what the option is made of may serve many.
-func TestAnOptionStandsAroundOneCall(t *testing.T) {
+// TestOption_AroundOneCall, and what the option is made of may serve many.
+func TestOption_AroundOneCall(t *testing.T) {
 	dialled, _ := testkit.Connect(t, testkit.EchoService())
 	way := new(trail)
 	option := asterisque.WithCallInterceptors(way.around("a"), way.around("b"))
@@ -224,9 +223,9 @@ func TestAnOptionStandsAroundOneCall(t *testing.T) {
 	require.Empty(t, way.take())
 }
 
-// TestACallIsRepeatableOnlyIfNoAttemptMayHaveRun has outcomes of other calls, and of other
-// attempts, which say that those did not run.
-func TestACallIsRepeatableOnlyIfNoAttemptMayHaveRun(t *testing.T) {
+// TestRepeatable_NoAttemptRan has outcomes of other calls, and of other attempts, which say that
+// those did not run.
+func TestRepeatable_NoAttemptRan(t *testing.T) {
 	gone, _ := testkit.Connect(t, testkit.EchoService())
 	gone.Close()
 	_, never := testkit.Echo.Call(testkit.Background, gone, "")
@@ -260,8 +259,8 @@ func TestACallIsRepeatableOnlyIfNoAttemptMayHaveRun(t *testing.T) {
 	require.False(t, asterisque.Repeatable(err))
 }
 
-// TestAPipeThatNobodyGetsEnds covers interceptors that open a pipe, and do not return it.
-func TestAPipeThatNobodyGetsEnds(t *testing.T) {
+// TestPipe_NotReturned covers interceptors that open a pipe, and do not return it.
+func TestPipe_NotReturned(t *testing.T) {
 	dialled, accepted := testkit.Connect(t, testkit.SumService())
 	ended := make(chan error, 1)
 	ends := func(how func()) asterisque.Interceptor {

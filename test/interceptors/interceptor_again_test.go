@@ -27,9 +27,8 @@ func again(attempts int) asterisque.Interceptor {
 	}
 }
 
-// TestWhatAnInterceptorChangesIsNotChangedTwice calls on again through interceptors that change the
-// parameters.
-func TestWhatAnInterceptorChangesIsNotChangedTwice(t *testing.T) {
+// TestInterceptor_ChangesOnce calls on again through interceptors that change the parameters.
+func TestInterceptor_ChangesOnce(t *testing.T) {
 	var seen []int
 	svc := asterisque.NewService()
 	testkit.Work.Handle(svc, func(_ context.Context, n int) (int, error) { seen = append(seen, n); return n, nil })
@@ -118,9 +117,9 @@ func flips(outcomes *atomic.Int64) asterisque.Interceptor {
 	}
 }
 
-// TestWhatStandsAroundBlocksDoesSoOnce calls on again, on the same session and on another one,
-// through interceptors that put code around Blocks.
-func TestWhatStandsAroundBlocksDoesSoOnce(t *testing.T) {
+// TestAround_BlocksOnce calls on again, on the same session and on another one, through
+// interceptors that put code around Blocks.
+func TestAround_BlocksOnce(t *testing.T) {
 	var outcomes, outer, foreign atomic.Int64
 	here := testkit.NewNode(t, asterisque.WithMadeInterceptors(flips(&outcomes)))
 	there := testkit.NewNode(t, asterisque.WithService(testkit.SumService()), asterisque.WithServedInterceptors(countsAttempts, again(3), flips(&foreign), refusesTwice))
@@ -177,8 +176,8 @@ func refusesTwice(ctx context.Context, c *asterisque.Call, next asterisque.Next)
 	return next(ctx, c)
 }
 
-// TestEachAttemptIsEncodedAsItsSessionDoes has sessions that have agreed on different codecs.
-func TestEachAttemptIsEncodedAsItsSessionDoes(t *testing.T) {
+// TestAttempts_EncodedEach has sessions that have agreed on different codecs.
+func TestAttempts_EncodedEach(t *testing.T) {
 	svc := testkit.SumService()
 	testkit.Echo.Handle(svc, func(_ context.Context, s string) (string, error) { return s, nil })
 	looks := func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
@@ -204,9 +203,9 @@ func TestEachAttemptIsEncodedAsItsSessionDoes(t *testing.T) {
 	testkit.WantIdle(t, dialled, accepted)
 }
 
-// TestACallThatHasRunIsNotMadeAgainByAConnection has an interceptor that fails after the call, as a
-// call fails that the peer refuses because it shuts the session down.
-func TestACallThatHasRunIsNotMadeAgainByAConnection(t *testing.T) {
+// TestAttempts_AfterRun has an interceptor that fails after the call, as a call fails that the peer
+// refuses because it shuts the session down.
+func TestAttempts_AfterRun(t *testing.T) {
 	var ran atomic.Int64
 	svc := asterisque.NewService()
 	svc.Handle(50, "shuts down", func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) {
@@ -235,9 +234,9 @@ func isCode(err error, code asterisque.Code) bool {
 	return testkit.AsAbort(err, &a) && a.Code == code
 }
 
-// TestARefusalOfADurableCallIsItsAnswer covers interceptors that refuse with ErrUnavailable, on
-// either side, without a shutdown.
-func TestARefusalOfADurableCallIsItsAnswer(t *testing.T) {
+// TestRefusal_OfDurableCall covers interceptors that refuse with ErrUnavailable, on either side,
+// without a shutdown.
+func TestRefusal_OfDurableCall(t *testing.T) {
 	refuses := func(_ context.Context, c *asterisque.Call, _ asterisque.Next) error {
 		return c.Refuse(asterisque.ErrUnavailable.Withf("maintenance"))
 	}
@@ -254,8 +253,8 @@ func TestARefusalOfADurableCallIsItsAnswer(t *testing.T) {
 	}
 }
 
-// TestARefusalAfterAttemptsThatDidNotRunSaysSo is what a choice among several needs.
-func TestARefusalAfterAttemptsThatDidNotRunSaysSo(t *testing.T) {
+// TestRefusal_AfterAttempts is what a choice among several needs.
+func TestRefusal_AfterAttempts(t *testing.T) {
 	dead, _ := testkit.Connect(t, testkit.EchoService())
 	dead.Close()
 	live, _ := testkit.Connect(t, testkit.EchoService())
@@ -278,9 +277,8 @@ func TestARefusalAfterAttemptsThatDidNotRunSaysSo(t *testing.T) {
 	}
 }
 
-// TestTheTimeToLiveOfAStreamCountsFromItsCall has interceptors that take their time, and attempts
-// that fail.
-func TestTheTimeToLiveOfAStreamCountsFromItsCall(t *testing.T) {
+// TestAttempts_TTLOfStream has interceptors that take their time, and attempts that fail.
+func TestAttempts_TTLOfStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
 		var left atomic.Int64

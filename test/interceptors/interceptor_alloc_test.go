@@ -11,8 +11,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/testkit"
 )
 
-// TestAnInterceptorCostsACallOneAllocationOnEachSide is what a Call needs.
-func TestAnInterceptorCostsACallOneAllocationOnEachSide(t *testing.T) {
+// TestInterceptor_Allocs is what a Call needs.
+func TestInterceptor_Allocs(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector drops what is kept for the next call")
 	}

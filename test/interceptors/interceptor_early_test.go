@@ -14,9 +14,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/testkit"
 )
 
-// TestAnInterceptorThatReturnsEarlyHasTheResultOfWhatItStillCarriesOut is for one that calls on, on
-// another goroutine, and does not wait.
-func TestAnInterceptorThatReturnsEarlyHasTheResultOfWhatItStillCarriesOut(t *testing.T) {
+// TestInterceptor_EarlyReturn is for one that calls on, on another goroutine, and does not wait.
+func TestInterceptor_EarlyReturn(t *testing.T) {
 	svc, h := testkit.HoldService()
 	early := func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 		go next(ctx, c) // the end of the call waits for it
@@ -35,9 +34,9 @@ func TestAnInterceptorThatReturnsEarlyHasTheResultOfWhatItStillCarriesOut(t *tes
 	testkit.WantIdle(t, served, accepted, made)
 }
 
-// TestACallThatHasRunIsNeverSaidToBeRefused has errors that say so of another call, and a handler
-// that ends the goroutine on which it was called.
-func TestACallThatHasRunIsNeverSaidToBeRefused(t *testing.T) {
+// TestRefusal_NeverAfterRun has errors that say so of another call, and a handler that ends the
+// goroutine on which it was called.
+func TestRefusal_NeverAfterRun(t *testing.T) {
 	refusal := &asterisque.Abort{Code: codec.Overloaded, Message: "of another call", Ran: codec.Refused}
 	svc := asterisque.NewService()
 	testkit.Work.Handle(svc, func(_ context.Context, n int) (int, error) {
@@ -69,9 +68,8 @@ func TestACallThatHasRunIsNeverSaidToBeRefused(t *testing.T) {
 	}
 }
 
-// TestParametersOfAnInterceptorHaveTheBoundOfThoseThatCome is for one that unpacks what a peer has
-// packed.
-func TestParametersOfAnInterceptorHaveTheBoundOfThoseThatCome(t *testing.T) {
+// TestInterceptor_ParamsBound is for one that unpacks what a peer has packed.
+func TestInterceptor_ParamsBound(t *testing.T) {
 	lists := asterisque.Func[[][]string, int](40, "lists")
 	svc := asterisque.NewService()
 	lists.Handle(svc, func(_ context.Context, l [][]string) (int, error) { return len(l), nil })
@@ -94,8 +92,8 @@ func TestParametersOfAnInterceptorHaveTheBoundOfThoseThatCome(t *testing.T) {
 	}
 }
 
-// TestADurableCallThatAConnectionGaveUpIsDurableNoMore is for choices among several Callers.
-func TestADurableCallThatAConnectionGaveUpIsDurableNoMore(t *testing.T) {
+// TestDurable_ConnectionGaveUp is for choices among several Callers.
+func TestDurable_ConnectionGaveUp(t *testing.T) {
 	conn, _ := testkit.Lasting(t, testkit.EchoService())
 	conn.Close()
 	dialled, _ := testkit.Connect(t, testkit.EchoService())

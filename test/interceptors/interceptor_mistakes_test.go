@@ -12,7 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-func TestNothingIsCarriedOutAfterTheEndOfACall(t *testing.T) {
+func TestNext_AfterTheEnd(t *testing.T) {
 	svc := asterisque.NewService()
 	testkit.Work.Handle(svc, func(_ context.Context, n int) (int, error) { return n, nil })
 	for _, side := range []string{"made", "served"} {
@@ -38,9 +38,9 @@ func TestNothingIsCarriedOutAfterTheEndOfACall(t *testing.T) {
 	}
 }
 
-// TestACallEndsWhenWhatItStillCarriesOutHasReturned uses an interceptor that returns while it makes
-// a call on another goroutine.
-func TestACallEndsWhenWhatItStillCarriesOutHasReturned(t *testing.T) {
+// TestNext_EndWaitsForIt uses an interceptor that returns while it makes a call on another
+// goroutine.
+func TestNext_EndWaitsForIt(t *testing.T) {
 	svc, h := testkit.HoldService()
 	early := func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 		go next(ctx, c) // the end of the call waits for it
@@ -56,7 +56,7 @@ func TestACallEndsWhenWhatItStillCarriesOutHasReturned(t *testing.T) {
 	testkit.WantIdle(t, dialled, accepted)
 }
 
-func TestAnInterceptorThatAnswersWithoutAnAnswerIsToldSo(t *testing.T) {
+func TestInterceptor_NoAnswer(t *testing.T) {
 	silent := func(context.Context, *asterisque.Call, asterisque.Next) error { return nil }
 	dialled, _ := testkit.Connect(t, testkit.SumService(), asterisque.WithServedInterceptors(silent))
 	const want = "an interceptor has neither called on, nor set a result, nor returned an error"
@@ -71,7 +71,7 @@ func TestAnInterceptorThatAnswersWithoutAnAnswerIsToldSo(t *testing.T) {
 	require.ErrorIs(t, err, &asterisque.Abort{Code: codec.Failed})
 }
 
-func TestWhatAnInterceptorSetsIsOfTheFunctionsTypes(t *testing.T) {
+func TestInterceptor_FunctionsTypes(t *testing.T) {
 	svc := asterisque.NewService()
 	testkit.Work.Handle(svc, func(_ context.Context, n int) (int, error) { return n, nil })
 	svc.Handle(51, "raw", func(_ context.Context, _ *pipe.Pipe, params []byte) ([]byte, error) { return params, nil })
@@ -100,8 +100,8 @@ func TestWhatAnInterceptorSetsIsOfTheFunctionsTypes(t *testing.T) {
 	require.Equal(t, `asterisque: failed: function 51 "raw": the parameters cannot be set: it is untyped: set the bytes`, found[0])
 }
 
-// TestARefusalSaysThatTheCallDidNotRun is what a limit on the rate of calls needs.
-func TestARefusalSaysThatTheCallDidNotRun(t *testing.T) {
+// TestRefusal_DidNotRun is what a limit on the rate of calls needs.
+func TestRefusal_DidNotRun(t *testing.T) {
 	svc := asterisque.NewService()
 	testkit.Work.Handle(svc, func(_ context.Context, n int) (int, error) { return n, nil })
 	for _, late := range []bool{false, true} {
@@ -122,7 +122,7 @@ func TestARefusalSaysThatTheCallDidNotRun(t *testing.T) {
 	}
 }
 
-func TestACallThatWasRefusedMayBeRefusedAgain(t *testing.T) {
+func TestRefusal_Twice(t *testing.T) {
 	gone, _ := testkit.Connect(t, testkit.EchoService())
 	gone.Close()
 	refuse := func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
@@ -134,9 +134,9 @@ func TestACallThatWasRefusedMayBeRefusedAgain(t *testing.T) {
 	require.True(t, asterisque.Repeatable(err))
 }
 
-// TestRepeatable_OverloadedHandler has a handler that has too much to do, and an interceptor that
-// says so before the handler has begun.
-func TestRepeatable_OverloadedHandler(t *testing.T) {
+// TestRepeatable_Overloaded has a handler that has too much to do, and an interceptor that says so
+// before the handler has begun.
+func TestRepeatable_Overloaded(t *testing.T) {
 	busy := asterisque.Func[string, string](61, "busy")
 	for name, c := range map[string]struct {
 		opts       []asterisque.HandlerOption
@@ -156,7 +156,7 @@ func TestRepeatable_OverloadedHandler(t *testing.T) {
 	}
 }
 
-func TestAnInterceptorThatIsNilIsNamed(t *testing.T) {
+func TestInterceptor_Nil(t *testing.T) {
 	none := asterisque.Interceptor(nil)
 	for what, f := range map[string]func(){
 		"WithCallInterceptors":     func() { asterisque.WithCallInterceptors(testkit.Passes, none) },

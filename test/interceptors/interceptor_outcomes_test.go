@@ -97,7 +97,7 @@ func (r *recorder) take(t *testing.T) []string {
 	return events
 }
 
-func TestAnInterceptorSeesTheOutcomeOfEveryCall(t *testing.T) {
+func TestInterceptor_SeesOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := testkit.HoldService()
 		how := asterisque.Func[string, string](70, "how")
@@ -199,7 +199,7 @@ func TestAnInterceptorSeesTheOutcomeOfEveryCall(t *testing.T) {
 	})
 }
 
-func TestATraceContextTravelsUpToItsLimit(t *testing.T) {
+func TestTrace_UpToLimit(t *testing.T) {
 	for size, fits := range map[int]bool{0: true, 1: true, 512: true, 513: false, 1 << 20: false} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			r := &recorder{trace: bytes.Repeat([]byte{'x'}, size)}
@@ -227,9 +227,8 @@ func TestATraceContextTravelsUpToItsLimit(t *testing.T) {
 	}
 }
 
-// TestWhatFollowsTheEndOfACallHoldsUpNoOther blocks every callback of the application for the end
-// of a call.
-func TestWhatFollowsTheEndOfACallHoldsUpNoOther(t *testing.T) {
+// TestCallbacks_HoldUpNoCall blocks every callback of the application for the end of a call.
+func TestCallbacks_HoldUpNoCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := testkit.HoldService()
 		svc.Handle(50, "stream", func(ctx context.Context, p *pipe.Pipe, params []byte) ([]byte, error) {
@@ -297,8 +296,8 @@ func TestWhatFollowsTheEndOfACallHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-// TestAfterFuncsOfAHandlerThatBlockHoldUpNothing is the same on the callee's side.
-func TestAfterFuncsOfAHandlerThatBlockHoldUpNothing(t *testing.T) {
+// TestAfterFunc_Blocks is the same on the callee's side.
+func TestAfterFunc_Blocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		svc := testkit.EchoService()

@@ -13,9 +13,9 @@ import (
 	"github.com/asterisque-go/asterisque/internal/testkit"
 )
 
-// TestWhatAnInterceptorLooksAtStaysUntilTheEndOfTheCall makes calls of every size with parameters
-// in memory that is reused, or lent, or part of the call, or were decoded for a key.
-func TestWhatAnInterceptorLooksAtStaysUntilTheEndOfTheCall(t *testing.T) {
+// TestInterceptor_ParamsStay makes calls of every size with parameters in memory that is reused, or
+// lent, or part of the call, or were decoded for a key.
+func TestInterceptor_ParamsStay(t *testing.T) {
 	options := map[string][]asterisque.HandlerOption{
 		"plain":    nil,
 		"inline":   {asterisque.WithInline()},
@@ -77,7 +77,7 @@ func TestWhatAnInterceptorLooksAtStaysUntilTheEndOfTheCall(t *testing.T) {
 	}
 }
 
-func TestTheValueAndTheBytesOfACallAreApart(t *testing.T) {
+func TestCall_ValueAndBytes(t *testing.T) {
 	look := func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 		raw, err := c.RawParams()
 		if err != nil {

@@ -44,7 +44,7 @@ func (t *trail) around(name string) asterisque.Interceptor {
 	}
 }
 
-func TestInterceptorsStandAroundACallInTheOrderInWhichTheyAreNamed(t *testing.T) {
+func TestInterceptors_Order(t *testing.T) {
 	way := new(trail)
 	list := func(names ...string) (all []asterisque.Interceptor) {
 		for _, name := range names {
@@ -87,7 +87,7 @@ func TestInterceptorsStandAroundACallInTheOrderInWhichTheyAreNamed(t *testing.T)
 	require.Len(t, steps, 8*2+5*2+1)
 }
 
-func TestAnInterceptorSeesWhatACallIs(t *testing.T) {
+func TestInterceptor_SeesCall(t *testing.T) {
 	type seen struct {
 		function          uint16
 		name              string
@@ -162,9 +162,9 @@ func TestAnInterceptorSeesWhatACallIs(t *testing.T) {
 	}, take())
 }
 
-// TestAnInterceptorMayChangeWhatACallCarries plays each change on each side, around a function that
-// is typed and around one that is not.
-func TestAnInterceptorMayChangeWhatACallCarries(t *testing.T) {
+// TestInterceptor_ChangesCall plays each change on each side, around a function that is typed and
+// around one that is not.
+func TestInterceptor_ChangesCall(t *testing.T) {
 	type intercepts = func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error
 	cases := []struct {
 		what string
@@ -247,7 +247,7 @@ func TestAnInterceptorMayChangeWhatACallCarries(t *testing.T) {
 	}
 }
 
-func TestAnInterceptorMayCallOnMoreThanOnceForACallThatThisSideMakes(t *testing.T) {
+func TestInterceptor_CallsAgain(t *testing.T) {
 	svc := asterisque.NewService()
 	tries := 0
 	testkit.Work.Handle(svc, func(_ context.Context, n int) (int, error) {
@@ -287,7 +287,7 @@ func TestAnInterceptorMayCallOnMoreThanOnceForACallThatThisSideMakes(t *testing.
 	require.NoError(t, err)
 }
 
-func TestAHandlerRunsOnceHoweverOftenAnInterceptorCallsOn(t *testing.T) {
+func TestInterceptor_RunsOnce(t *testing.T) {
 	ran := 0
 	svc := asterisque.NewService()
 	testkit.Work.Handle(svc, func(context.Context, int) (int, error) { ran++; return ran, nil }, asterisque.WithFunctionInterceptors(

@@ -24,7 +24,7 @@ func idlePairs(t testing.TB, n int, opts ...asterisque.Option) (here, there *ast
 	return here, there
 }
 
-func TestLivenessNeedsNoGoroutineOfASession(t *testing.T) {
+func TestIdle_LivenessGoroutines(t *testing.T) {
 	const pairs, few = 100, 5 // goroutines of the test itself
 	count := func(opts ...asterisque.Option) int {
 		before := runtime.NumGoroutine()
@@ -41,9 +41,9 @@ func TestLivenessNeedsNoGoroutineOfASession(t *testing.T) {
 	require.LessOrEqual(t, count(asterisque.WithResume(asterisque.Resume{For: time.Minute})), 2*pairs+few)
 }
 
-// TestAReaderThatRestsAgainAndAgainMissesNothing has looks every 1.25 ms, each of which may find
-// the session idle for a moment, in the middle of a frame too.
-func TestAReaderThatRestsAgainAndAgainMissesNothing(t *testing.T) {
+// TestIdle_ReaderMissesNothing has looks every 1.25 ms, each of which may find the session idle for
+// a moment, in the middle of a frame too.
+func TestIdle_ReaderMissesNothing(t *testing.T) {
 	often := asterisque.WithTimeouts(asterisque.Timeouts{Ping: 10 * time.Millisecond, Silence: 20 * time.Second})
 	here, there := asterisque.NewNode(often), asterisque.NewNode(often, asterisque.WithService(testkit.EchoService()))
 	t.Cleanup(func() { here.Close(); there.Close() })
@@ -58,9 +58,9 @@ func TestAReaderThatRestsAgainAndAgainMissesNothing(t *testing.T) {
 	}
 }
 
-// TestTenThousandIdleSessionsCostNothing reports what they cost with pings each second, which is
-// fifteen times as many as by default.
-func TestTenThousandIdleSessionsCostNothing(t *testing.T) {
+// TestIdle_TenThousandSessions reports what they cost with pings each second, which is fifteen
+// times as many as by default.
+func TestIdle_TenThousandSessions(t *testing.T) {
 	if !*testkit.Soak {
 		t.Skip("-soak measures")
 	}

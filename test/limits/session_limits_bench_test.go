@@ -176,7 +176,7 @@ func flood(t testing.TB, limit limits.Limits, opens int, length time.Duration) (
 	return capacity, goodput, inbound, outbound
 }
 
-func TestAFloodIsBounded(t *testing.T) {
+func TestFlood_Bounded(t *testing.T) {
 	length := 150 * time.Millisecond
 	if *testkit.Soak {
 		length = 30 * time.Second

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestOpensBeyondTheirWindowWaitOnTheCallersSide(t *testing.T) {
+func TestOpens_WaitForWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, started, _ := testkit.BlockService()
 		here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 1}), testkit.LittleRoom())
@@ -43,7 +43,7 @@ func TestOpensBeyondTheirWindowWaitOnTheCallersSide(t *testing.T) {
 	})
 }
 
-func TestAnOpenBeyondTheWindowIsRefused(t *testing.T) {
+func TestOpens_BeyondWindow(t *testing.T) {
 	svc, started, _ := testkit.BlockService()
 	p, s := testkit.DialRaw(t, asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 1}), testkit.LittleRoom())
 	open := func(id uint64, params int) {
@@ -66,9 +66,9 @@ func TestAnOpenBeyondTheWindowIsRefused(t *testing.T) {
 	require.NoError(t, s.Err())
 }
 
-// TestNestedCallsAtTheLimitsNeverHang has both peers at their limits, and every handler calls back,
-// eight deep, over a connection without a buffer.
-func TestNestedCallsAtTheLimitsNeverHang(t *testing.T) {
+// TestNested_AtTheLimits has both peers at their limits, and every handler calls back, eight deep,
+// over a connection without a buffer.
+func TestNested_AtTheLimits(t *testing.T) {
 	windows := []asterisque.Option{asterisque.WithLimits(asterisque.Limits{Inbound: testkit.BytesOf(2<<20, 8<<20)}), asterisque.WithWorkers(asterisque.Workers{Session: 64})}
 	few := append(slices.Clone(windows), asterisque.WithWorkers(asterisque.Workers{Session: 4}))
 	for _, c := range []struct {
@@ -97,7 +97,7 @@ func TestNestedCallsAtTheLimitsNeverHang(t *testing.T) {
 	}
 }
 
-func TestNestedCallsAtTheLimitsFinishOverTCP(t *testing.T) {
+func TestNested_LimitsOverTCP(t *testing.T) {
 	for name, opts := range map[string][]asterisque.Option{"with windows": {asterisque.WithLimits(asterisque.Limits{Inbound: testkit.BytesOf(2<<20, 8<<20)}), asterisque.WithWorkers(asterisque.Workers{Session: 64})}, "without windows": testkit.NoWindows()} {
 		t.Run(name, func(t *testing.T) {
 			dialled, accepted := testkit.ConnectNodes(t, nestedNode(t, 1024, opts), nestedNode(t, 1024, opts))

@@ -120,9 +120,9 @@ func (f *full) stream(n, function int) {
 	}
 }
 
-// TestASessionAtAllItsLimitsHoldsNoMoreThanThePageSays uses two programs that ask each other for
-// more than there is room for, in every possible way, with peers that then do not read.
-func TestASessionAtAllItsLimitsHoldsNoMoreThanThePageSays(t *testing.T) {
+// TestLimits_MemoryOfThePage uses two programs that ask each other for more than there is room for,
+// in every possible way, with peers that then do not read.
+func TestLimits_MemoryOfThePage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/limits.md")
 	require.NoError(t, err)
 	require.Contains(t, string(page), "2 × inbound + outbound + 3 × message + values + answers + 1 KiB × calls + 256 KiB\n")

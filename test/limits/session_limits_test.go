@@ -21,7 +21,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-func TestAtTheInboundSoftLimitThePeersSenderIsHeldUp(t *testing.T) {
+func TestSoftLimit_Inbound(t *testing.T) {
 	const soft = 256 << 10
 	svc, gate, running, took := testkit.GatedService()
 	var seen testkit.States
@@ -80,7 +80,7 @@ func TestAtTheInboundSoftLimitThePeersSenderIsHeldUp(t *testing.T) {
 	require.False(t, ok, "nothing waits any more")
 }
 
-func TestAPeerThatFloodsRegardlessIsHeldUpByItsTransport(t *testing.T) {
+func TestSoftLimit_FloodingPeer(t *testing.T) {
 	const soft, flood = 100 * 272, 100_000
 	for name, c := range map[string]struct {
 		function uint16
@@ -136,7 +136,7 @@ type reading struct{ wire.Wire }
 
 func (r reading) Read([]byte) (int, error) { _, err := r.ReadFrame(1 << 20); return 0, err }
 
-func TestAtTheOutboundSoftLimitSendersWaitAndPostIsTold(t *testing.T) {
+func TestSoftLimit_Outbound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen testkit.States
 		peer, s := testkit.StuckPeer(t, asterisque.WithLimits(asterisque.Limits{Outbound: testkit.BytesOf(100_000, 300_000)}), seen.Option())
@@ -181,7 +181,7 @@ func TestAtTheOutboundSoftLimitSendersWaitAndPostIsTold(t *testing.T) {
 	})
 }
 
-func TestTheEndOfTheSessionEndsTheWaitForRoom(t *testing.T) {
+func TestSoftLimit_SessionEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, s := testkit.StuckPeer(t, asterisque.WithLimits(asterisque.Limits{Outbound: testkit.BytesOf(100_000, 300_000)}))
 		p, err := s.Open(testkit.Background, 1, nil)
@@ -200,7 +200,7 @@ func TestTheEndOfTheSessionEndsTheWaitForRoom(t *testing.T) {
 	})
 }
 
-func TestBeyondTheOutboundHardLimitTheSessionIsClosedByForce(t *testing.T) {
+func TestHardLimit_Outbound(t *testing.T) {
 	const hard = 20 << 20
 	node := asterisque.NewNode(asterisque.WithLimits(asterisque.Limits{Outbound: testkit.BytesOf(hard/2, hard)}))
 	other := asterisque.NewNode(asterisque.WithService(testkit.EchoService()))
@@ -232,7 +232,7 @@ func TestBeyondTheOutboundHardLimitTheSessionIsClosedByForce(t *testing.T) {
 	require.NoError(t, err, "other sessions of the node go on")
 }
 
-func TestBeyondTheInboundHardLimitThePeerLearnsWhy(t *testing.T) {
+func TestHardLimit_Inbound(t *testing.T) {
 	svc, _, running, _ := testkit.GatedService()
 	opts := append(testkit.NoWindows(), asterisque.WithService(svc), asterisque.WithLimits(asterisque.Limits{Inbound: limits.Limits{Hard: limits.Amount{Messages: 10}}}))
 	p, s := testkit.DialRaw(t, opts...)
@@ -246,7 +246,7 @@ func TestBeyondTheInboundHardLimitThePeerLearnsWhy(t *testing.T) {
 	require.ErrorIs(t, s.Err(), asterisque.ErrHardLimit)
 }
 
-func TestASessionThatStandsStillIsClosed(t *testing.T) {
+func TestStalled_Closed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, gate, running, _ := testkit.GatedService()
 		defer close(gate)
@@ -265,7 +265,7 @@ func TestASessionThatStandsStillIsClosed(t *testing.T) {
 	})
 }
 
-func TestASessionThatMovesALittleIsNotStalled(t *testing.T) {
+func TestStalled_NotIfItMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
 		svc.Handle(50, "slow", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
@@ -286,7 +286,7 @@ func TestASessionThatMovesALittleIsNotStalled(t *testing.T) {
 	})
 }
 
-func TestTheApplicationPausesASession(t *testing.T) {
+func TestPause_Session(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, s := testkit.StuckPeer(t, asterisque.WithService(testkit.EchoService()))
 		synctest.Wait() // the session waits for a frame
@@ -318,7 +318,7 @@ func TestTheApplicationPausesASession(t *testing.T) {
 	})
 }
 
-func TestTheApplicationPausesAPipe(t *testing.T) {
+func TestPause_Pipe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peer, s := testkit.StuckPeer(t)
 		p, err := s.Open(testkit.Background, 1, nil)
@@ -339,7 +339,7 @@ func TestTheApplicationPausesAPipe(t *testing.T) {
 	})
 }
 
-func TestLimitsChangeOnALiveSession(t *testing.T) {
+func TestLimits_ChangeLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, s := testkit.StuckPeer(t)
 		p, err := s.Open(testkit.Background, 1, nil)

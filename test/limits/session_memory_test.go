@@ -18,9 +18,9 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// TestAnIdleSessionIsSmall bounds what a session costs that is open and has said nothing for an
+// TestMemory_IdleSession bounds what a session costs that is open and has said nothing for an
 // eighth of the interval of Pings, both ends and their goroutines together.
-func TestAnIdleSessionIsSmall(t *testing.T) {
+func TestMemory_IdleSession(t *testing.T) {
 	const sessions, limit = 500, 13_300
 	pings := asterisque.WithTimeouts(asterisque.Timeouts{Ping: 2 * time.Second})
 	here, there := asterisque.NewNode(pings), asterisque.NewNode(pings, asterisque.WithService(testkit.EchoService()))
@@ -44,9 +44,9 @@ func TestAnIdleSessionIsSmall(t *testing.T) {
 	}
 }
 
-// TestTenThousandOpenPipesWork opens them all at once, and bounds what each costs while it is idle,
+// TestMemory_TenThousandPipes opens them all at once, and bounds what each costs while it is idle,
 // on both sides, with its handler's goroutine and without.
-func TestTenThousandOpenPipesWork(t *testing.T) {
+func TestMemory_TenThousandPipes(t *testing.T) {
 	testkit.SkipRace(t)
 	const pipes, limit = 10_000, 950
 	svc := asterisque.NewService()
@@ -90,9 +90,9 @@ func TestTenThousandOpenPipesWork(t *testing.T) {
 	require.Equal(t, 0, dialled.Stats().Pipes)
 }
 
-// TestSessionsLeaveNothingBehind opens, uses and closes a thousand of them. That no goroutine is
-// left is checked for the whole package.
-func TestSessionsLeaveNothingBehind(t *testing.T) {
+// TestMemory_SessionsReleased opens, uses and closes a thousand of them. That no goroutine is left
+// is checked for the whole package.
+func TestMemory_SessionsReleased(t *testing.T) {
 	here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(testkit.EchoService()))
 	t.Cleanup(func() { here.Close(); there.Close() })
 	use := func(n int) {
@@ -114,8 +114,8 @@ func TestSessionsLeaveNothingBehind(t *testing.T) {
 	require.LessOrEqual(t, runtime.NumGoroutine(), goroutines+10)
 }
 
-// TestACallAllocatesLittle guards the hot path: both ends together.
-func TestACallAllocatesLittle(t *testing.T) {
+// TestMemory_AllocsOfCall guards the hot path: both ends together.
+func TestMemory_AllocsOfCall(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}

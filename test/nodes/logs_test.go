@@ -21,7 +21,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-func TestRecordsOfOneKindAreLoggedAtABoundedRate(t *testing.T) {
+func TestLogs_BoundedRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := new(testkit.Logged)
 		node := asterisque.NewNode(log.Option())
@@ -49,7 +49,7 @@ func TestRecordsOfOneKindAreLoggedAtABoundedRate(t *testing.T) {
 	})
 }
 
-func TestWhatIsLoggedIsShort(t *testing.T) {
+func TestLogs_Short(t *testing.T) {
 	log := new(testkit.Logged)
 	node := asterisque.NewNode(log.Option())
 	defer node.Close()
@@ -81,7 +81,7 @@ func (p panicsAt) Handle(context.Context, slog.Record) error { p.at("Handle"); r
 func (p panicsAt) WithAttrs([]slog.Attr) slog.Handler        { p.at("WithAttrs"); return p }
 func (p panicsAt) WithGroup(string) slog.Handler             { p.at("WithGroup"); return p }
 
-func TestAHandlerOfLogsThatPanicsEndsNothing(t *testing.T) {
+func TestLogs_PanickingHandler(t *testing.T) {
 	for _, method := range []string{"Enabled", "Handle", "WithAttrs", "WithGroup"} {
 		handler := panicsAt{slog.NewTextHandler(new(bytes.Buffer), nil), method}
 		here := asterisque.NewNode(asterisque.WithLogger(slog.New(handler)))
@@ -95,7 +95,7 @@ func TestAHandlerOfLogsThatPanicsEndsNothing(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotLoggedCostsNothing(t *testing.T) {
+func TestLogs_DisabledCostNothing(t *testing.T) {
 	node := asterisque.NewNode()
 	defer node.Close()
 	l := node.Logger()
@@ -105,8 +105,8 @@ func TestWhatIsNotLoggedCostsNothing(t *testing.T) {
 	require.ErrorContains(t, err, "WithLogger: the logger is nil")
 }
 
-// TestAttackLogsStaySmall uses peers that provoke log lines, as many and as long as they can.
-func TestAttackLogsStaySmall(t *testing.T) {
+// TestAttackLogs_StaySmall uses peers that provoke log lines, as many and as long as they can.
+func TestAttackLogs_StaySmall(t *testing.T) {
 	goodbye := func(size int) []byte {
 		frame, err := cbor.Marshal([]any{0, 7, 1, strings.Repeat("\x01", size)})
 		require.NoError(t, err)

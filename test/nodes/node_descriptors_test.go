@@ -58,7 +58,7 @@ func (l *crowded) Close() error {
 
 func (*crowded) URL() string { return "crowded://here" }
 
-func TestServe_GoesOnWhenDescriptorsAreFreeAgain(t *testing.T) {
+func TestServe_DescriptorsFreed(t *testing.T) {
 	for _, minutes := range []time.Duration{0, 1, 60} {
 		synctest.Test(t, func(t *testing.T) {
 			ln := &crowded{until: time.Now().Add(minutes * time.Minute), queue: make(chan wire.Wire, 1), closed: make(chan struct{})}

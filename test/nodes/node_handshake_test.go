@@ -18,7 +18,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-func TestFirstBytesThatAreSomethingElseAreRefusedAtOnce(t *testing.T) {
+func TestHandshake_OtherProtocol(t *testing.T) {
 	noise := make([]byte, 64)
 	rand.Read(noise)
 	noise[0] |= 0x80 // otherwise it may announce a frame of a size that is plausible
@@ -94,7 +94,7 @@ func TestHandshake_BothSidesAccept(t *testing.T) {
 	})
 }
 
-func TestASyncThatDoesNotFitIsRefused(t *testing.T) {
+func TestHandshake_SyncMismatch(t *testing.T) {
 	session := make([]byte, message.SessionSize)
 	change := func(f func(*message.Sync)) message.Sync { h := testkit.Hello(); f(&h); return h }
 	for _, c := range []struct {
@@ -140,7 +140,7 @@ func TestASyncThatDoesNotFitIsRefused(t *testing.T) {
 	}
 }
 
-func TestASilentPeerIsGoneWithinTheHandshakeTimeout(t *testing.T) {
+func TestHandshake_Timeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode()
 		defer node.Close()
@@ -157,7 +157,7 @@ func TestASilentPeerIsGoneWithinTheHandshakeTimeout(t *testing.T) {
 	})
 }
 
-func TestTheContextEndsAHandshake(t *testing.T) {
+func TestHandshake_Context(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode()
 		defer node.Close()
@@ -170,9 +170,8 @@ func TestTheContextEndsAHandshake(t *testing.T) {
 	})
 }
 
-// TestAPeerThatSaysNothingCostsLittle measures the heap of connections that never send their
-// handshake.
-func TestAPeerThatSaysNothingCostsLittle(t *testing.T) {
+// TestHandshake_SilentPeersCost measures the heap of connections that never send their handshake.
+func TestHandshake_SilentPeersCost(t *testing.T) {
 	const peers, most = 200, 16 << 10
 	node := asterisque.NewNode()
 	var wires []wire.Wire

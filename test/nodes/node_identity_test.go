@@ -36,7 +36,7 @@ func only(t testing.TB, n *asterisque.Node) *asterisque.Session {
 	return n.Sessions()[0]
 }
 
-func TestAPeerGetsWhatItsCertificateEntitlesItTo(t *testing.T) {
+func TestCertificate_Grant(t *testing.T) {
 	ca := testtls.NewAuthority(t)
 	admin := testkit.EchoService()
 	whoami := asterisque.Func[struct{}, string](30, "who am I")
@@ -73,7 +73,7 @@ func TestAPeerGetsWhatItsCertificateEntitlesItTo(t *testing.T) {
 	require.ErrorContains(t, err, "show a certificate")
 }
 
-func TestAGrantThatDoesNotFitRefusesThePeer(t *testing.T) {
+func TestIdentity_InvalidGrant(t *testing.T) {
 	there := testkit.NewNode(t, asterisque.WithAccess(asterisque.Access{Accept: func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {
 		return &asterisque.Grant{Inbound: limits.Limits{Soft: limits.Amount{Messages: 9}, Hard: limits.Amount{Messages: 7}}}, nil
 	}}))
@@ -82,7 +82,7 @@ func TestAGrantThatDoesNotFitRefusesThePeer(t *testing.T) {
 	require.ErrorContains(t, err, "soft")
 }
 
-func TestASessionEndsWithTheCertificateOfItsPeer(t *testing.T) {
+func TestCertificate_Expires(t *testing.T) {
 	for name, outlive := range map[string]bool{"by default": false, "unless it may outlive it": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestASessionEndsWithTheCertificateOfItsPeer(t *testing.T) {
 	}
 }
 
-func TestACredentialIsShownAndTakenOverTLSOnly(t *testing.T) {
+func TestCredential_OnlyOverTLS(t *testing.T) {
 	ca := testtls.NewAuthority(t)
 	token := asterisque.WithAccess(asterisque.Access{Credential: func(context.Context, asterisque.Peer) ([]byte, error) { return []byte("open sesame"), nil }})
 	check := asterisque.WithAccess(asterisque.Access{Accept: func(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) {
@@ -162,7 +162,7 @@ func TestACredentialIsShownAndTakenOverTLSOnly(t *testing.T) {
 	}
 }
 
-func TestCertificatesAreReadAgainWithoutDroppingSessions(t *testing.T) {
+func TestCertificate_Reloaded(t *testing.T) {
 	ca := testtls.NewAuthority(t)
 	dir := t.TempDir()
 	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
@@ -200,7 +200,7 @@ func TestCertificatesAreReadAgainWithoutDroppingSessions(t *testing.T) {
 	require.Equal(t, "new", dial().Peer().Certificate().Subject.CommonName, "what cannot be read changes nothing")
 }
 
-func TestTooManyHalfOpenPeersPushOutTheOldest(t *testing.T) {
+func TestAdmission_OldestPushedOut(t *testing.T) {
 	there := testkit.NewNode(t, asterisque.WithService(testkit.EchoService()), asterisque.WithAdmission(asterisque.Admission{HalfOpen: 3}), asterisque.WithTimeouts(asterisque.Timeouts{Handshake: time.Minute}))
 	url := testkit.Listen(t, there, "tcp://127.0.0.1:0", wire.Options{})
 	var silent []net.Conn
@@ -227,7 +227,7 @@ func TestTooManyHalfOpenPeersPushOutTheOldest(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestSessionsOfOneAddressAreBounded(t *testing.T) {
+func TestAdmission_PerAddress(t *testing.T) {
 	there := testkit.NewNode(t, asterisque.WithService(testkit.EchoService()), asterisque.WithAdmission(asterisque.Admission{PerAddress: 2}))
 	url := testkit.Listen(t, there, "tcp://127.0.0.1:0", wire.Options{})
 	here := testkit.NewNode(t)
@@ -242,7 +242,7 @@ func TestSessionsOfOneAddressAreBounded(t *testing.T) {
 	require.Eventually(t, func() bool { _, err := here.Dial(testkit.Background, url); return err == nil }, testkit.Patience, time.Millisecond)
 }
 
-func TestOnSessionSeesEverySession(t *testing.T) {
+func TestOnSession_EverySession(t *testing.T) {
 	began := make(chan *asterisque.Session, 2)
 	see := asterisque.WithHooks(asterisque.Hooks{SessionBegun: func(s *asterisque.Session) { began <- s }})
 	dialled, accepted := testkit.ConnectNodes(t, testkit.NewNode(t, see), testkit.NewNode(t, see))
@@ -251,7 +251,7 @@ func TestOnSessionSeesEverySession(t *testing.T) {
 
 // Connections that say nothing, that say one byte a second, and that are refused again and again:
 // what they cost, and what they do to an honest peer.
-func TestBadPeersCostLittle(t *testing.T) {
+func TestAdmission_BadPeers(t *testing.T) {
 	silent, slow, refused, calls := 100, 100, 10, 2_000
 	if *testkit.Soak {
 		silent, slow, refused, calls = 1000, 1000, 100, 50_000

@@ -54,7 +54,7 @@ func unfitting() map[string]asterisque.Option {
 	return unfitting
 }
 
-func TestAnOptionThatDoesNotFitIsNamedByTheFirstUse(t *testing.T) {
+func TestOptions_NamedByFirstUse(t *testing.T) {
 	for want, o := range unfitting() {
 		node := asterisque.NewNode(o)
 		require.ErrorContains(t, node.Check(), "asterisque: "+want)
@@ -81,8 +81,8 @@ func TestAnOptionThatDoesNotFitIsNamedByTheFirstUse(t *testing.T) {
 	}
 }
 
-// TestNode_DurationsThatAreTooShort has numbers without a unit, which are nanoseconds.
-func TestNode_DurationsThatAreTooShort(t *testing.T) {
+// TestOptions_ShortDurations has numbers without a unit, which are nanoseconds.
+func TestOptions_ShortDurations(t *testing.T) {
 	for want, o := range map[string]asterisque.Option{
 		"Timeouts.Ping is 15ns, less than 10ms: did you mean 15 * time.Second?":            asterisque.WithTimeouts(asterisque.Timeouts{Ping: 15}),
 		"Timeouts.Handshake is 5µs, less than 10ms: did you mean 5000 * time.Millisecond?": asterisque.WithTimeouts(asterisque.Timeouts{Handshake: 5000}),
@@ -107,7 +107,7 @@ func TestNode_DurationsThatAreTooShort(t *testing.T) {
 	}
 }
 
-func TestAllOptionsThatDoNotFitAreNamedAtOnce(t *testing.T) {
+func TestOptions_AllNamedAtOnce(t *testing.T) {
 	var (
 		all    []asterisque.Option
 		wanted []string
@@ -128,10 +128,10 @@ func TestAllOptionsThatDoNotFitAreNamedAtOnce(t *testing.T) {
 	require.Len(t, many.Unwrap(), len(wanted))
 }
 
-func TestANodeWhoseOptionsFitSaysSo(t *testing.T) { require.NoError(t, asterisque.NewNode().Check()) }
+func TestOptions_Valid(t *testing.T) { require.NoError(t, asterisque.NewNode().Check()) }
 
-// TestZeroIsTheDefaultAndNegativeIsNone gives each struct of options every kind of value.
-func TestZeroIsTheDefaultAndNegativeIsNone(t *testing.T) {
+// TestOptions_ZeroAndNegative gives each struct of options every kind of value.
+func TestOptions_ZeroAndNegative(t *testing.T) {
 	require.NoError(t, asterisque.NewNode(
 		asterisque.WithAccess(asterisque.Access{}), asterisque.WithAdmission(asterisque.Admission{}), asterisque.WithResume(asterisque.Resume{}),
 		asterisque.WithTimeouts(asterisque.Timeouts{}), asterisque.WithWorkers(asterisque.Workers{}), asterisque.WithPriorities(asterisque.Priorities{}),
@@ -144,7 +144,7 @@ func TestZeroIsTheDefaultAndNegativeIsNone(t *testing.T) {
 		asterisque.WithDurableAnswers(asterisque.DurableAnswers{Calls: -1, Bytes: -1})).Check())
 }
 
-func TestAZeroFieldLeavesWhatAnEarlierOptionHasSet(t *testing.T) {
+func TestOptions_ZeroField(t *testing.T) {
 	node := asterisque.NewNode(
 		asterisque.WithLimits(asterisque.Limits{Budget: 1 << 30, MaxMessage: 1 << 10}),
 		asterisque.WithLimits(asterisque.Limits{MaxMessage: 1 << 20}))
@@ -159,9 +159,8 @@ func TestAZeroFieldLeavesWhatAnEarlierOptionHasSet(t *testing.T) {
 	require.ErrorIs(t, err, asterisque.ErrNoFunction, "the later value counts")
 }
 
-// TestOptionsThatDoNotFitEachOtherAreNamedWithWhatWouldFit asks before anything is dialled,
-// listened for or accepted.
-func TestOptionsThatDoNotFitEachOtherAreNamedWithWhatWouldFit(t *testing.T) {
+// TestOptions_Conflicts asks before anything is dialled, listened for or accepted.
+func TestOptions_Conflicts(t *testing.T) {
 	const names = "asterisque: Limits.MaxMessage, Workers.Session and Limits.Inbound do not fit each other: "
 	for name, c := range map[string]struct {
 		opts []asterisque.Option

@@ -15,7 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-func TestANodeListensBesideAnotherOneIfBothSaySo(t *testing.T) {
+func TestReusePort_TwoNodes(t *testing.T) {
 	first, err := wire.Listen(t.Context(), "tcp://127.0.0.1:0", wire.Options{ReusePort: true})
 	if errors.Is(err, errors.ErrUnsupported) {
 		t.Skip(err)
@@ -49,7 +49,7 @@ type panicking struct{ net.Listener }
 
 func (panicking) Accept() (net.Conn, error) { panic("Accept") }
 
-func TestANetListenerThatPanicsEndsServeOnly(t *testing.T) {
+func TestServe_PanickingListener(t *testing.T) {
 	below, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	ln, err := wire.ListenOn(panicking{below}, wire.Options{})

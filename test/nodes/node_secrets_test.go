@@ -59,7 +59,7 @@ func requireNoSecret(t *testing.T, err error) {
 	}
 }
 
-func TestNoSecretOfAURLIsLoggedOrInAnError(t *testing.T) {
+func TestSecrets_OfURL(t *testing.T) {
 	scheme := "x-" + strings.ToLower(rand.Text()) // the registry outlives the test
 	require.NoError(t, wire.Register(scheme, &talkative{}))
 	for _, rest := range []string{"://me:s3cret@nowhere/?t=t0ken", ":me:s3cret@nowhere?t0ken", "://t0ken:s3cret@nowhere:port/"} {
@@ -88,7 +88,7 @@ func TestNoSecretOfAURLIsLoggedOrInAnError(t *testing.T) {
 	}
 }
 
-func TestNoSecretOfAURLIsInWhatServeLogsAndReturns(t *testing.T) {
+func TestSecrets_OfServe(t *testing.T) {
 	scheme := "x-" + strings.ToLower(rand.Text())
 	require.NoError(t, wire.Register(scheme, &talkative{}))
 	raw := scheme + "://me:s3cret@here/?t=t0ken"

@@ -13,7 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-func TestBothSidesSeeTheStateOfTLS(t *testing.T) {
+func TestTLS_State(t *testing.T) {
 	server, client := testtls.Configs(t)
 	seen := make(chan asterisque.Peer, 1)
 	there := asterisque.NewNode(asterisque.WithService(testkit.EchoService()), asterisque.WithTLS(server),
@@ -38,7 +38,7 @@ func TestBothSidesSeeTheStateOfTLS(t *testing.T) {
 	}
 }
 
-func TestAPeerThatIsNotTrustedIsRefusedAndDoesNoHarm(t *testing.T) {
+func TestTLS_UntrustedPeer(t *testing.T) {
 	server, client := testtls.Configs(t)
 	there := asterisque.NewNode(asterisque.WithService(testkit.EchoService()))
 	stranger, friend := asterisque.NewNode(), asterisque.NewNode(asterisque.WithTLS(client))
@@ -54,7 +54,7 @@ func TestAPeerThatIsNotTrustedIsRefusedAndDoesNoHarm(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestASessionRunsOverEveryScheme(t *testing.T) {
+func TestSchemes_Session(t *testing.T) {
 	for name, url := range map[string]string{"tcp": "tcp://127.0.0.1:0", "unix": "unix://" + t.TempDir() + "/socket", "mem": "mem://" + t.Name()} {
 		t.Run(name, func(t *testing.T) {
 			there, here := asterisque.NewNode(asterisque.WithService(testkit.EchoService())), asterisque.NewNode()

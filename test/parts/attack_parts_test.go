@@ -45,7 +45,7 @@ func streamOf(pipe uint64) *message.Open {
 
 type anyMessage = interface{ AppendTo([]byte) []byte }
 
-func TestAttackWithPartsThatBreakARule(t *testing.T) {
+func TestAttackParts_BadRule(t *testing.T) {
 	block := partsOf(&message.Block{Payload: make([]byte, 3000)}, 1024)
 	open := partsOf(&message.Open{Pipe: 6, Function: 1, Params: make([]byte, 3000)}, 1024)
 	for reason, says := range map[string][]anyMessage{
@@ -76,9 +76,9 @@ func TestAttackWithPartsThatBreakARule(t *testing.T) {
 	}
 }
 
-// TestAttackWithBeginningsOfOpens begins as many as it can: an unfinished one has room, or is
-// refused when it begins.
-func TestAttackWithBeginningsOfOpens(t *testing.T) {
+// TestAttackParts_ManyOpens begins as many as it can: an unfinished one has room, or is refused
+// when it begins.
+func TestAttackParts_ManyOpens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode(waitsForever())
 		defer node.Close()
@@ -120,7 +120,7 @@ func TestAttackWithBeginningsOfOpens(t *testing.T) {
 	})
 }
 
-func TestAttackWithABlockInPartsBeyondItsWindow(t *testing.T) {
+func TestAttackParts_BeyondWindow(t *testing.T) {
 	p, s := testkit.DialRaw(t, waitsForever())
 	p.Send(streamOf(0))
 	parts := partsOf(&message.Block{Payload: make([]byte, 1<<20)}, 1024)
@@ -131,8 +131,8 @@ func TestAttackWithABlockInPartsBeyondItsWindow(t *testing.T) {
 	require.Zero(t, s.Stats().Receiving)
 }
 
-// TestAnAbortEndsWhatIsUnfinished is sent by the caller, and by the callee.
-func TestAnAbortEndsWhatIsUnfinished(t *testing.T) {
+// TestParts_AbortUnfinished is sent by the caller, and by the callee.
+func TestParts_AbortUnfinished(t *testing.T) {
 	p, s := testkit.DialRaw(t, waitsForever())
 	block := partsOf(&message.Block{Payload: make([]byte, 2000)}, 1024)
 	p.Send(streamOf(0), block[0], message.Ping{N: 1})
@@ -158,7 +158,7 @@ func TestAnAbortEndsWhatIsUnfinished(t *testing.T) {
 	p.Until(message.Pong{N: 4})
 }
 
-func TestATimeRunsFromTheFirstPart(t *testing.T) {
+func TestParts_TimeFromFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode(waitsForever())
 		defer node.Close()
@@ -173,9 +173,9 @@ func TestATimeRunsFromTheFirstPart(t *testing.T) {
 	})
 }
 
-// TestAMessageOf64MiBHoldsUpNoUrgentCall has one cross both ways, beside echoes that wait for no
-// more than a part of it.
-func TestAMessageOf64MiBHoldsUpNoUrgentCall(t *testing.T) {
+// TestParts_UrgentBeside64MiB has one cross both ways, beside echoes that wait for no more than a
+// part of it.
+func TestParts_UrgentBeside64MiB(t *testing.T) {
 	testkit.SkipRace(t)
 	const size = 64 << 20
 	svc := testkit.EchoService()
@@ -214,9 +214,9 @@ func TestAMessageOf64MiBHoldsUpNoUrgentCall(t *testing.T) {
 	}
 }
 
-// TestParts_OpenEndedByItsCalleeCostsNothing has the callee end Opens between their parts, again
-// and again. It grants no room for more, and needs not.
-func TestParts_OpenEndedByItsCalleeCostsNothing(t *testing.T) {
+// TestParts_OpenEndedByCallee has the callee end Opens between their parts, again and again. It
+// grants no room for more, and needs not.
+func TestParts_OpenEndedByCallee(t *testing.T) {
 	for name, call := range map[string]partedCall{"unary": callParted(), "stream": openParted(func(*pipe.Pipe) {})} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newPartedRig(t, true) // with room for five of them
@@ -236,9 +236,9 @@ func TestParts_OpenEndedByItsCalleeCostsNothing(t *testing.T) {
 	}
 }
 
-// TestAttackWithOpensThatBeginAndEnd begins Opens and ends them, in each way that the peer has.
-// None of them leaves anything behind.
-func TestAttackWithOpensThatBeginAndEnd(t *testing.T) {
+// TestAttackParts_BeginAndEnd begins Opens and ends them, in each way that the peer has. None of
+// them leaves anything behind.
+func TestAttackParts_BeginAndEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReceivedRig(t, false)
 		r.listen()

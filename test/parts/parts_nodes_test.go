@@ -200,10 +200,10 @@ func pauseAll(n *asterisque.Node) {
 	}
 }
 
-// TestParts_CallBetweenNodes applies events to calls of all kinds after each number of parts of
-// their Opens. A call that has not run reports that wherever it can be known, and a call that has
-// run never does; if another server takes over, no call fails.
-func TestParts_CallBetweenNodes(t *testing.T) {
+// TestParts_BetweenNodes applies events to calls of all kinds after each number of parts of their
+// Opens. A call that has not run reports that wherever it can be known, and a call that has run
+// never does; if another server takes over, no call fails.
+func TestParts_BetweenNodes(t *testing.T) {
 	n := 0
 	for _, kind := range slices.Sorted(maps.Keys(nodesCalls)) {
 		for _, end := range slices.Sorted(maps.Keys(nodesEnds)) {

@@ -277,10 +277,10 @@ func (r *partedRig) exceedHard() {
 	require.ErrorIs(r.t, r.s.Err(), asterisque.ErrHardLimit)
 }
 
-// TestParts_OpenThatEndsBetweenParts ends each kind of call in each way at each point of its Open:
-// before the peer has read a frame, and after each number of parts. The call ends with the error
-// that its caller can act on, nothing of it stays behind, and the session continues.
-func TestParts_OpenThatEndsBetweenParts(t *testing.T) {
+// TestParts_OpenEnds ends each kind of call in each way at each point of its Open: before the peer
+// has read a frame, and after each number of parts. The call ends with the error that its caller
+// can act on, nothing of it stays behind, and the session continues.
+func TestParts_OpenEnds(t *testing.T) {
 	n := 0
 	for _, dials := range []bool{true, false} {
 		for _, kind := range slices.Sorted(maps.Keys(partedCalls)) {

@@ -199,10 +199,10 @@ var receivedEnds = map[string]receivedEnd{
 	}},
 }
 
-// TestParts_MessageThatEndsAsItArrives ends each message that arrives in parts in each way, after
-// each number of its three parts. Nothing of it is kept, and an Open that was refused, canceled or
-// lost has not run.
-func TestParts_MessageThatEndsAsItArrives(t *testing.T) {
+// TestParts_ArrivingEnds ends each message that arrives in parts in each way, after each number of
+// its three parts. Nothing of it is kept, and an Open that was refused, canceled or lost has not
+// run.
+func TestParts_ArrivingEnds(t *testing.T) {
 	for _, dials := range []bool{true, false} {
 		for _, name := range slices.Sorted(maps.Keys(receivedMessages)) {
 			for _, end := range slices.Sorted(maps.Keys(receivedEnds)) {

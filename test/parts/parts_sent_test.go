@@ -97,9 +97,9 @@ var partedMessages = map[string]partedMessage{
 	}),
 }
 
-// TestParts_BlockOrCloseThatEndsBetweenParts ends the call of each Block and each Close at each
-// point, as TestParts_OpenThatEndsBetweenParts does for Opens.
-func TestParts_BlockOrCloseThatEndsBetweenParts(t *testing.T) {
+// TestParts_BlockOrCloseEnds ends the call of each Block and each Close at each point, as
+// TestParts_OpenEnds does for Opens.
+func TestParts_BlockOrCloseEnds(t *testing.T) {
 	ends := maps.Clone(partedEnds)
 	ends["answered"] = partedEnd{do: func(r *partedRig, _ context.CancelFunc) { r.say(&message.Close{Pipe: r.pipe, Result: []byte{1}}) }}
 	ends["stopped and failed"] = partedEnd{do: func(r *partedRig, cancel context.CancelFunc) {

@@ -77,10 +77,10 @@ func (r *restarted) call(on asterisque.Caller, size int, stream bool) (n uint64,
 	return n, err
 }
 
-// TestShutdown_CallsOfAnySizeAcrossRestarts gracefully replaces a server while calls of all sizes
-// are made: those that have not run report that. On a Connection and a Pool no unary one fails, and
-// no stream that has run.
-func TestShutdown_CallsOfAnySizeAcrossRestarts(t *testing.T) {
+// TestShutdown_AnySizeRestarts gracefully replaces a server while calls of all sizes are made:
+// those that have not run report that. On a Connection and a Pool no unary one fails, and no stream
+// that has run.
+func TestShutdown_AnySizeRestarts(t *testing.T) {
 	restarts := testkit.Long(4, 10)
 	r := &restarted{t: t}
 	r.replace()
@@ -154,9 +154,9 @@ func TestShutdown_CallsOfAnySizeAcrossRestarts(t *testing.T) {
 	}
 }
 
-// TestShutdown_RefusalsAtTheSoftLimit has a session shut down while refusals wait for its outbound
-// soft limit. All of them leave before the session closes.
-func TestShutdown_RefusalsAtTheSoftLimit(t *testing.T) {
+// TestShutdown_SoftLimit has a session shut down while refusals wait for its outbound soft limit.
+// All of them leave before the session closes.
+func TestShutdown_SoftLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReceivedRig(t, false)
 		one := limits.Limits{Soft: limits.Amount{Messages: 1}}

@@ -20,7 +20,7 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-func TestAttackHalfAMessageBeforeACut(t *testing.T) {
+func TestAttackResume_HalfMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode(asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 		defer node.Close()
@@ -36,8 +36,8 @@ func TestAttackHalfAMessageBeforeACut(t *testing.T) {
 	})
 }
 
-// TestAttackPingsAfterAResume has much data arrive, and nothing on the next wire.
-func TestAttackPingsAfterAResume(t *testing.T) {
+// TestAttackResume_Pings has much data arrive, and nothing on the next wire.
+func TestAttackResume_Pings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode(asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}))
 		defer node.Close()
@@ -74,9 +74,8 @@ func TestAttackPingsAfterAResume(t *testing.T) {
 	})
 }
 
-// TestAttackControlsThatAreNotAcknowledged makes the node answer one Ask after the other, and keep
-// all that.
-func TestAttackControlsThatAreNotAcknowledged(t *testing.T) {
+// TestAttackResume_Unacked makes the node answer one Ask after the other, and keep all that.
+func TestAttackResume_Unacked(t *testing.T) {
 	const soft, rounds = 4 << 20, 30_000
 	svc := asterisque.NewService()
 	svc.Handle(60, "waits", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) { return nil, recvErr(ctx, p) })

@@ -19,9 +19,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// TestAttackASecretThatWasGoodWhenItCame has a handshake wait while its peer comes back over
-// another wire.
-func TestAttackASecretThatWasGoodWhenItCame(t *testing.T) {
+// TestAttackResume_OldSecret has a handshake wait while its peer comes back over another wire.
+func TestAttackResume_OldSecret(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := testkit.NewDoorkeeper(t)
 		p, first := k.Begins(t)
@@ -38,8 +37,8 @@ func TestAttackASecretThatWasGoodWhenItCame(t *testing.T) {
 	})
 }
 
-// TestALateHandshakeDoesNotLockItsPeerOut has the same with a peer that has nothing to say.
-func TestALateHandshakeDoesNotLockItsPeerOut(t *testing.T) {
+// TestTakeover_LateHandshake has the same with a peer that has nothing to say.
+func TestTakeover_LateHandshake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := testkit.NewDoorkeeper(t)
 		p, first := k.Begins(t)
@@ -60,9 +59,9 @@ func TestALateHandshakeDoesNotLockItsPeerOut(t *testing.T) {
 	})
 }
 
-// TestAnAnswerThatIsLostAgainAndAgainLocksNobodyOut has a peer that never reads the answer, with
-// either of the secrets that it may have then.
-func TestAnAnswerThatIsLostAgainAndAgainLocksNobodyOut(t *testing.T) {
+// TestTakeover_LostAnswers has a peer that never reads the answer, with either of the secrets that
+// it may have then.
+func TestTakeover_LostAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := testkit.NewDoorkeeper(t)
 		p, first := k.Begins(t)
@@ -87,9 +86,8 @@ func TestAnAnswerThatIsLostAgainAndAgainLocksNobodyOut(t *testing.T) {
 	})
 }
 
-// TestAPeerThatHasToWaitTooLongKeepsItsSession has one come back at once for which much was sent
-// again.
-func TestAPeerThatHasToWaitTooLongKeepsItsSession(t *testing.T) {
+// TestTakeover_LongWait has one come back at once for which much was sent again.
+func TestTakeover_LongWait(t *testing.T) {
 	testkit.SkipRace(t)
 	const size = 1 << 20
 	synctest.Test(t, func(t *testing.T) {
@@ -124,8 +122,8 @@ func TestAPeerThatHasToWaitTooLongKeepsItsSession(t *testing.T) {
 	})
 }
 
-// TestARefusalThatMayPassLeavesTheSession uses an application that cannot decide about the peer.
-func TestARefusalThatMayPassLeavesTheSession(t *testing.T) {
+// TestTakeover_TemporaryRefusal uses an application that cannot decide about the peer.
+func TestTakeover_TemporaryRefusal(t *testing.T) {
 	for name, refuse := range map[string]func(k *testkit.Doorkeeper){
 		"the database does not answer": func(k *testkit.Doorkeeper) { k.Grants(nil, testkit.ErrBroken) },
 		"there is too much to do":      func(k *testkit.Doorkeeper) { k.Grants(nil, codec.ErrOverloaded.Withf("later")) },
@@ -175,9 +173,8 @@ func (r *slowRepository) Put(ctx context.Context, record asterisque.SessionRecor
 	return r.Repository.Put(ctx, record)
 }
 
-// TestARepositoryThatIsSlowToStoreCostsNoSession has records that are older than the session, and
-// none in time.
-func TestARepositoryThatIsSlowToStoreCostsNoSession(t *testing.T) {
+// TestRepository_Slow has records that are older than the session, and none in time.
+func TestRepository_Slow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &slowRepository{Repository: asterisque.NewRepository()}
 		k := testkit.NewDoorkeeper(t, asterisque.WithResume(asterisque.Resume{Records: store}))
@@ -205,7 +202,7 @@ func (r lyingRepository) Get(ctx context.Context, session asterisque.SessionID) 
 	return asterisque.SessionRecord{Session: asterisque.SessionID{1}, Identity: "somebody", Node: "elsewhere"}, true, nil
 }
 
-func TestARepositoryThatIsWrongLetsNobodyIn(t *testing.T) {
+func TestRepository_Wrong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := testkit.NewDoorkeeper(t, asterisque.WithResume(asterisque.Resume{Records: lyingRepository{asterisque.NewRepository()}}))
 		_, first := k.Begins(t)
@@ -224,8 +221,8 @@ type brokenWire struct {
 
 func (w brokenWire) WriteFrames([][]byte) error { w.broken(); return nil }
 
-// TestAttackAWireThatBreaksWhileItsSessionGoesOn has the answer to a resume not be written.
-func TestAttackAWireThatBreaksWhileItsSessionGoesOn(t *testing.T) {
+// TestAttackResume_BrokenWire has the answer to a resume not be written.
+func TestAttackResume_BrokenWire(t *testing.T) {
 	for name, broken := range map[string]func(){
 		"it panics":             func() { panic("broken") },
 		"it ends its goroutine": runtime.Goexit,
@@ -260,7 +257,7 @@ type panickingWire struct{ wire.Wire }
 
 func (panickingWire) Private() bool { panic("broken") }
 
-func TestAWireThatPanicsOnBeingAskedWhoReadsItFailsTheAttempt(t *testing.T) {
+func TestTakeover_PanickingWire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here := testkit.NewNode(t, asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 		ctx, stop := context.WithTimeout(testkit.Background, time.Minute)

@@ -86,7 +86,7 @@ func talk(s *asterisque.Session) error {
 	return err
 }
 
-func TestACutAtAnyByteGivesEveryoneOneClearError(t *testing.T) {
+func TestCut_AtAnyByte(t *testing.T) {
 	svc := testkit.SumService()
 	testkit.Echo.Handle(svc, func(_ context.Context, s string) (string, error) { return s, nil })
 	const plenty = 1 << 20

@@ -129,7 +129,7 @@ func namedService(held chan string) *asterisque.Service {
 	return svc
 }
 
-func TestAPeerGoesOnWithItsSessionAtAnyReplica(t *testing.T) {
+func TestReplicas_AnyContinues(t *testing.T) {
 	held := make(chan string)
 	rs := newReplicas(t, namedService(held), []string{"a", "b", "c"})
 	conn, wires := rs.connect(t)
@@ -156,7 +156,7 @@ func TestAPeerGoesOnWithItsSessionAtAnyReplica(t *testing.T) {
 	require.Empty(t, rs.byID["c"].Sessions())
 }
 
-func TestNothingIsLostDoubledOrReorderedByCutsThatLeadToOtherReplicas(t *testing.T) {
+func TestReplicas_NothingLost(t *testing.T) {
 	svc, ran := onceService()
 	rs := newReplicas(t, svc, []string{"a", "b", "c"})
 	conn, wires := rs.connect(t)
@@ -168,7 +168,7 @@ func TestNothingIsLostDoubledOrReorderedByCutsThatLeadToOtherReplicas(t *testing
 	}, 50)
 }
 
-func TestASessionWhoseReplicaIsGoneEnds(t *testing.T) {
+func TestReplicas_Gone(t *testing.T) {
 	held := make(chan string, 1)
 	rs := newReplicas(t, namedService(held), []string{"a", "b"})
 	conn, wires := rs.connect(t)
@@ -193,7 +193,7 @@ func TestASessionWhoseReplicaIsGoneEnds(t *testing.T) {
 	require.Len(t, rs.byID["b"].Sessions(), 1)
 }
 
-func TestAPeerWhoseReplicaCannotBeReachedComesAgain(t *testing.T) {
+func TestReplicas_Unreachable(t *testing.T) {
 	for name, fail := range map[string]error{
 		"any error":      errors.New("NATS is away"),
 		"one to be told": asterisque.ErrOverloaded.Withf("too many"),
@@ -230,7 +230,7 @@ func (u *unread) Get(ctx context.Context, id asterisque.SessionID) (asterisque.S
 	return u.Repository.Get(ctx, id)
 }
 
-func TestAPeerComesAgainWhileItCannotBeFoundOutWhoHasItsSession(t *testing.T) {
+func TestReplicas_UnknownHolder(t *testing.T) {
 	rs := newReplicas(t, namedService(nil), nil)
 	records := &unread{Repository: rs.records}
 	rs.records = records
@@ -253,7 +253,7 @@ func TestAPeerComesAgainWhileItCannotBeFoundOutWhoHasItsSession(t *testing.T) {
 	require.Same(t, first, conn.Session())
 }
 
-func TestARelayEndsWithTheShutdownOfItsNodeAndTheSessionDoesNot(t *testing.T) {
+func TestRelay_EndsWithNode(t *testing.T) {
 	for name, end := range map[string]func(*asterisque.Node) error{
 		"shutdown": func(n *asterisque.Node) error { return n.Shutdown(testkit.Background) },
 		"close":    (*asterisque.Node).Close,
@@ -280,7 +280,7 @@ func TestARelayEndsWithTheShutdownOfItsNodeAndTheSessionDoesNot(t *testing.T) {
 	}
 }
 
-func TestWhatIsRelayedBeginsNoSession(t *testing.T) {
+func TestRelay_BeginsNoSession(t *testing.T) {
 	node := asterisque.NewNode(asterisque.WithID("a"), asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 	defer node.Close()
 	for name, says := range map[string]message.Sync{
@@ -305,7 +305,7 @@ func TestWhatIsRelayedBeginsNoSession(t *testing.T) {
 	require.Empty(t, node.Sessions())
 }
 
-func TestARelayCountsAsASession(t *testing.T) {
+func TestRelay_CountsAsSession(t *testing.T) {
 	rs := newReplicas(t, namedService(nil), []string{"a", "b"}, asterisque.WithAdmission(asterisque.Admission{Sessions: 1}))
 	conn, wires := rs.connect(t)
 	rs.lead(1)
@@ -331,7 +331,7 @@ func (l lingers) Close() error {
 	return l.Wire.Close()
 }
 
-func TestManyRelaysEndAtTheSameTime(t *testing.T) {
+func TestRelay_EndConcurrently(t *testing.T) {
 	for name, end := range map[string]func(*asterisque.Node) error{
 		"shutdown": func(n *asterisque.Node) error { return n.Shutdown(testkit.Background) },
 		"close":    (*asterisque.Node).Close,
@@ -363,7 +363,7 @@ func TestManyRelaysEndAtTheSameTime(t *testing.T) {
 	}
 }
 
-func TestAPeerMaySendThroughARelayWhatItsSessionTakes(t *testing.T) {
+func TestRelay_FullWindow(t *testing.T) {
 	grant := &asterisque.Grant{Inbound: limits.Limits{Soft: limits.Amount{Bytes: 32 << 20}}}
 	rs := newReplicas(t, namedService(nil), []string{"a", "b"}, asterisque.WithAccess(asterisque.Access{
 		Accept: func(context.Context, asterisque.Peer) (*asterisque.Grant, error) { return grant, nil },

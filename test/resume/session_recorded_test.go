@@ -48,9 +48,9 @@ func (r *heldRepository) Delete(ctx context.Context, id asterisque.SessionID) er
 	return r.Repository.Delete(ctx, id)
 }
 
-// TestAPeerKnowsOfASessionWhenItsRecordIsThere matters where the peer loses the Wire at once, and
-// comes back to another node.
-func TestAPeerKnowsOfASessionWhenItsRecordIsThere(t *testing.T) {
+// TestRecord_BeforeSession matters where the peer loses the Wire at once, and comes back to another
+// node.
+func TestRecord_BeforeSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newHeldRepository()
 		node := asterisque.NewNode(asterisque.WithResume(asterisque.Resume{For: time.Minute, Records: store}))
@@ -77,7 +77,7 @@ func TestAPeerKnowsOfASessionWhenItsRecordIsThere(t *testing.T) {
 	})
 }
 
-func TestASessionThatDoesNotBeginLeavesNoRecord(t *testing.T) {
+func TestRecord_FailedSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newHeldRepository()
 		node := asterisque.NewNode(asterisque.WithResume(asterisque.Resume{For: time.Minute, Records: store}))

@@ -63,9 +63,9 @@ func BenchmarkResume(b *testing.B) {
 	}
 }
 
-// TestResumingTakesNoLongerThanAStepOfTheBackOff measures from the moment at which the peer can be
-// reached again to the first answer.
-func TestResumingTakesNoLongerThanAStepOfTheBackOff(t *testing.T) {
+// TestResume_TakesNoLonger measures from the moment at which the peer can be reached again to the
+// first answer.
+func TestResume_TakesNoLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const step, rounds = 100 * time.Millisecond, 50
 		there := testkit.NewNode(t, asterisque.WithService(testkit.EchoService()), asterisque.WithResume(asterisque.Resume{For: time.Minute}))

@@ -22,7 +22,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
 
-func TestAResumedSessionHasWhatItsPeerIsGrantedNow(t *testing.T) {
+func TestResume_CurrentGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := testkit.NewDoorkeeper(t)
 		p, first := k.Begins(t)
@@ -40,7 +40,7 @@ func TestAResumedSessionHasWhatItsPeerIsGrantedNow(t *testing.T) {
 	})
 }
 
-func TestWhoIsLetInNoMoreHasNoSessionEither(t *testing.T) {
+func TestResume_NoLongerAdmitted(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		spoil func(*message.Sync)
@@ -71,7 +71,7 @@ func TestWhoIsLetInNoMoreHasNoSessionEither(t *testing.T) {
 }
 
 // A mismatch begins a new session, and the old one continues over its wire.
-func TestAResumeThatDoesNotFitLeavesTheOldWireAlone(t *testing.T) {
+func TestResume_MismatchKeepsWire(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		spoil func(*testkit.Doorkeeper, *message.Sync)
@@ -104,7 +104,7 @@ func TestAResumeThatDoesNotFitLeavesTheOldWireAlone(t *testing.T) {
 	}
 }
 
-func TestTheAnswerToAResumeRepeatsWhatWasAgreed(t *testing.T) {
+func TestResume_AnswerRepeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := testkit.NewDoorkeeper(t)
 		p, first := k.Begins(t)
@@ -121,7 +121,7 @@ func TestTheAnswerToAResumeRepeatsWhatWasAgreed(t *testing.T) {
 	})
 }
 
-func TestASecretIsGoodForOneResume(t *testing.T) {
+func TestResume_SecretUsedOnce(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		heard  bool // the peer has sent something over the second wire
@@ -174,7 +174,7 @@ type sayingWire struct{ exposedWire }
 
 func (w sayingWire) Private() bool { return w.private }
 
-func TestSessionsAreResumedOverPrivateWiresOnly(t *testing.T) {
+func TestResume_PrivateWiresOnly(t *testing.T) {
 	plain := func(w wire.Wire) wire.Wire { return exposedWire{w, false} }
 	for _, c := range []struct {
 		name string
@@ -228,7 +228,7 @@ func TestSessionsAreResumedOverPrivateWiresOnly(t *testing.T) {
 	}
 }
 
-func TestResumeAtAnOpenAddressIsAnErrorByName(t *testing.T) {
+func TestResume_OpenAddress(t *testing.T) {
 	node := testkit.NewNode(t, asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 	err := node.ListenAndServe(testkit.Background, "tcp://:0")
 	require.ErrorIs(t, err, asterisque.ErrUnauthorized)
@@ -245,9 +245,8 @@ func TestResumeAtAnOpenAddressIsAnErrorByName(t *testing.T) {
 	require.NoError(t, allowed.ListenAndServe(ctx, "tcp://:0"))
 }
 
-// TestARelayThatOthersCouldReadIsNoFaultOfThePeer permits the peer to retry: a refusal would make
-// it give up for good.
-func TestARelayThatOthersCouldReadIsNoFaultOfThePeer(t *testing.T) {
+// TestRelay_ExposedWire permits the peer to retry: a refusal would make it give up for good.
+func TestRelay_ExposedWire(t *testing.T) {
 	node := asterisque.NewNode(asterisque.WithID("a"), asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 	defer node.Close()
 	a, b := wire.Pipe()

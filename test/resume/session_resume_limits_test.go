@@ -22,7 +22,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-func TestWhatIsNotAcknowledgedIsBoundedByTheOutboundLimits(t *testing.T) {
+func TestResume_UnackedBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode(append(testkit.NoWindows(), asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}), asterisque.WithLimits(asterisque.Limits{Outbound: testkit.Messages(100, 200)}))...)
 		defer node.Close()
@@ -57,7 +57,7 @@ func TestWhatIsNotAcknowledgedIsBoundedByTheOutboundLimits(t *testing.T) {
 	})
 }
 
-func TestAcksComeInBatches(t *testing.T) {
+func TestResume_AcksInBatches(t *testing.T) {
 	svc := asterisque.NewService()
 	svc.Handle(50, "take", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
 		for {
@@ -141,8 +141,8 @@ func TestAcksComeInBatches(t *testing.T) {
 	})
 }
 
-// TestASessionThatIsHeldUpCanBeResumed has one that does not read when its wire is lost.
-func TestASessionThatIsHeldUpCanBeResumed(t *testing.T) {
+// TestResume_HeldUpSession has one that does not read when its wire is lost.
+func TestResume_HeldUpSession(t *testing.T) {
 	for name, hold := range map[string]func(s *asterisque.Session) (release func()){
 		"at its soft limit": func(*asterisque.Session) func() { return func() {} },
 		"paused":            func(s *asterisque.Session) func() { s.Pause(); return s.Unpause },
@@ -176,7 +176,7 @@ func TestASessionThatIsHeldUpCanBeResumed(t *testing.T) {
 	}
 }
 
-func TestAPeerThatIsAwayForTooLongIsGivenUpByBothSides(t *testing.T) {
+func TestResume_AwayTooLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
 		ended, running := make(chan error, 1), make(chan struct{}, 1)
@@ -211,9 +211,9 @@ func TestAPeerThatIsAwayForTooLongIsGivenUpByBothSides(t *testing.T) {
 	})
 }
 
-// TestEndingWhileAwayIsPrompt ends either side while the session has no wire; that nothing stays
-// behind, synctest sees.
-func TestEndingWhileAwayIsPrompt(t *testing.T) {
+// TestAway_EndIsPrompt ends either side while the session has no wire; that nothing stays behind,
+// synctest sees.
+func TestAway_EndIsPrompt(t *testing.T) {
 	for name, end := range map[string]func(c *asterisque.Connection, here, there *asterisque.Node){
 		"the session":           func(c *asterisque.Connection, _, _ *asterisque.Node) { c.Session().Close() },
 		"the connection":        func(c *asterisque.Connection, _, _ *asterisque.Node) { c.Close() },
@@ -266,7 +266,7 @@ func TestEndingWhileAwayIsPrompt(t *testing.T) {
 	}
 }
 
-func TestAShutdownWhileAwayFinishesOnceThePeerIsBack(t *testing.T) {
+func TestAway_ShutdownWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, gate, running, _ := testkit.GatedService()
 		conn, l, _, there := testkit.Link(t, svc, asterisque.Reconnection{}, asterisque.WithResume(asterisque.Resume{For: time.Hour}), testkit.DrainOf(time.Hour))
@@ -289,9 +289,8 @@ func TestAShutdownWhileAwayFinishesOnceThePeerIsBack(t *testing.T) {
 	})
 }
 
-// TestAResumedSessionEndsWithTheCertificateThatItsPeerShowedLast has a server that renews its
-// certificate before the first one expires.
-func TestAResumedSessionEndsWithTheCertificateThatItsPeerShowedLast(t *testing.T) {
+// TestResume_LastCertificate has a server that renews its certificate before the first one expires.
+func TestResume_LastCertificate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ca := testtls.NewAuthority(t)
 		brief, renewed := ca.Issue("brief", 3*time.Second), ca.Issue("renewed", time.Hour)
@@ -325,9 +324,9 @@ func TestAResumedSessionEndsWithTheCertificateThatItsPeerShowedLast(t *testing.T
 	})
 }
 
-// TestAnotherIdentityDoesNotResume has a client that comes back with another certificate, of the
-// same authority.
-func TestAnotherIdentityDoesNotResume(t *testing.T) {
+// TestResume_OtherIdentity has a client that comes back with another certificate, of the same
+// authority.
+func TestResume_OtherIdentity(t *testing.T) {
 	ca := testtls.NewAuthority(t)
 	server := ca.Server()
 	there := testkit.NewNode(t, asterisque.WithService(testkit.EchoService()), asterisque.WithTLS(server), asterisque.WithResume(asterisque.Resume{For: time.Minute}))

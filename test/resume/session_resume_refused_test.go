@@ -20,9 +20,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
 
-// TestWhoMayNotResumeGetsANewSessionAndIsNotToldWhy has a peer that comes back with something that
-// does not fit.
-func TestWhoMayNotResumeGetsANewSessionAndIsNotToldWhy(t *testing.T) {
+// TestResume_RefusedUnexplained has a peer that comes back with something that does not fit.
+func TestResume_RefusedUnexplained(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		spoil   func(*message.Sync)
@@ -96,9 +95,9 @@ func countService() (svc *asterisque.Service, ran *atomic.Int64) {
 	return svc, ran
 }
 
-// TestWhatComesLateOverAnOldWireDoesNotExist has frames under way on a wire while the session is
-// resumed over another one.
-func TestWhatComesLateOverAnOldWireDoesNotExist(t *testing.T) {
+// TestResume_OldWireIgnored has frames under way on a wire while the session is resumed over
+// another one.
+func TestResume_OldWireIgnored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, ran := countService()
 		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}))
@@ -132,8 +131,8 @@ func TestWhatComesLateOverAnOldWireDoesNotExist(t *testing.T) {
 	})
 }
 
-// TestASessionIsResumedOnlyByWhoConnectsAgain uses Dial, which never reconnects.
-func TestASessionIsResumedOnlyByWhoConnectsAgain(t *testing.T) {
+// TestResume_OnlyByReconnect uses Dial, which never reconnects.
+func TestResume_OnlyByReconnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, started, _ := testkit.BlockService()
 		here, there := asterisque.NewNode(asterisque.WithResume(asterisque.Resume{For: time.Minute})), asterisque.NewNode(asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithService(svc))
@@ -185,7 +184,7 @@ func (r *repository) Delete(ctx context.Context, id asterisque.SessionID) error 
 	return r.Repository.Delete(ctx, id)
 }
 
-func TestARepositoryThatFailsCostsTheResumeOnly(t *testing.T) {
+func TestRepository_Fails(t *testing.T) {
 	for name, failing := range map[string]func(r *repository){
 		"it works":             func(*repository) {},
 		"it fails":             func(r *repository) { r.fail.Store(true) },
@@ -226,7 +225,7 @@ func TestARepositoryThatFailsCostsTheResumeOnly(t *testing.T) {
 	}
 }
 
-func TestARecordHoldsNoSecretAndIsRemovedWithItsSession(t *testing.T) {
+func TestRecord_NoSecret(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &repository{Repository: asterisque.NewRepository()}
 		node := asterisque.NewNode(asterisque.WithID("b"), asterisque.WithResume(asterisque.Resume{For: time.Minute, Records: r}))
@@ -259,7 +258,7 @@ func TestARecordHoldsNoSecretAndIsRemovedWithItsSession(t *testing.T) {
 	})
 }
 
-func TestARepositoryForgetsWhatHasExpired(t *testing.T) {
+func TestRepository_Expires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := asterisque.NewRepository()
 		put := func(id byte, expires time.Time) {

@@ -13,8 +13,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/weightest"
 )
 
-// TestCutsLeaveNothingBehind compares memory and goroutines before and after many.
-func TestCutsLeaveNothingBehind(t *testing.T) {
+// TestCuts_LeaveNothing compares memory and goroutines before and after many.
+func TestCuts_LeaveNothing(t *testing.T) {
 	cuts := 40
 	if *testkit.Soak {
 		cuts = 1000

@@ -22,7 +22,7 @@ import (
 	"github.com/asterisque-go/asterisque/stream"
 )
 
-func TestNothingIsLostDoubledOrReorderedByCuts(t *testing.T) {
+func TestCuts_NothingLost(t *testing.T) {
 	cuts := 100
 	if *testkit.Soak {
 		cuts = 1000
@@ -160,7 +160,7 @@ func hashStream(_ context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
 	return h.Sum(nil), nil
 }
 
-func TestABulkStreamGoesOnAfterCuts(t *testing.T) {
+func TestCuts_BulkStream(t *testing.T) {
 	svc := asterisque.NewService()
 	total := 32 << 20
 	svc.Handle(1, "hash", hashStream)

@@ -14,7 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-func TestOfTwoThatResumeAtOnceOneHasTheSession(t *testing.T) {
+func TestResume_TwoAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, ran := countService()
 		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}))
@@ -76,9 +76,9 @@ func (w heldWire) WriteFrames(frames [][]byte) error {
 	return w.Wire.WriteFrames(frames)
 }
 
-// TestWhoWaitsForASessionHasItUnlessTheOtherIsHeardOf has a peer that resumes a session twice, the
-// second time while it is being answered over the first Wire, which is lost later.
-func TestWhoWaitsForASessionHasItUnlessTheOtherIsHeardOf(t *testing.T) {
+// TestResume_WaitForSession has a peer that resumes a session twice, the second time while it is
+// being answered over the first Wire, which is lost later.
+func TestResume_WaitForSession(t *testing.T) {
 	for name, heard := range map[string]bool{
 		"nothing comes over the first Wire":                   false,
 		"over the first Wire comes a frame: its secret is it": true,

@@ -36,9 +36,9 @@ func largeResults() *asterisque.Service {
 	return svc
 }
 
-// TestAttackWithoutPingsHoldsNothing has peers that say they send no Pings, ask for large results,
-// show that they live, and read nothing.
-func TestAttackWithoutPingsHoldsNothing(t *testing.T) {
+// TestAttackPings_None has peers that say they send no Pings, ask for large results, show that they
+// live, and read nothing.
+func TestAttackPings_None(t *testing.T) {
 	for name, opts := range map[string][]asterisque.Option{
 		"by default":             nil,
 		"this side has no Pings": {asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1})},
@@ -75,8 +75,8 @@ func TestAttackWithoutPingsHoldsNothing(t *testing.T) {
 	}
 }
 
-// TestAnHonestPeerWithoutPingsStaysConnected has one side that sends no Pings, and answers them.
-func TestAnHonestPeerWithoutPingsStaysConnected(t *testing.T) {
+// TestLiveness_NoPings has one side that sends no Pings, and answers them.
+func TestLiveness_NoPings(t *testing.T) {
 	for name, quiet := range map[string][2]bool{"the side that dialled": {true, false}, "the other side": {false, true}, "both sides": {true, true}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -114,7 +114,7 @@ type foreignWire struct{ wire.Wire }
 
 func (foreignWire) MaxBlock() int { return 1 << 20 }
 
-func TestTheSilenceOfAPeerOfAnotherProtocolMeansNothing(t *testing.T) {
+func TestLiveness_Foreign(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode()
 		defer node.Close()
@@ -146,9 +146,9 @@ func (w *lookCounter) Progress() (received, sent uint64) {
 	return w.Wire.(wire.Meter).Progress()
 }
 
-// TestAttackWithAShortIntervalCostsOtherSessionsNothing has a peer that wants to hear all the time,
-// and one that gives up at once, beside honest ones.
-func TestAttackWithAShortIntervalCostsOtherSessionsNothing(t *testing.T) {
+// TestAttackPings_ShortInterval has a peer that wants to hear all the time, and one that gives up
+// at once, beside honest ones.
+func TestAttackPings_ShortInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const honest = 20
 		node, peers := asterisque.NewNode(), asterisque.NewNode()
@@ -185,8 +185,8 @@ func TestAttackWithAShortIntervalCostsOtherSessionsNothing(t *testing.T) {
 	})
 }
 
-// TestAttackWithHalfAMessageIsCutOff sends a part of a large message, and then a byte now and then.
-func TestAttackWithHalfAMessageIsCutOff(t *testing.T) {
+// TestAttackHalfMessage_CutOff sends a part of a large message, and then a byte now and then.
+func TestAttackHalfMessage_CutOff(t *testing.T) {
 	for name, c := range map[string]struct {
 		opts []asterisque.Option
 		want time.Duration
@@ -220,9 +220,8 @@ func TestAttackWithHalfAMessageIsCutOff(t *testing.T) {
 	}
 }
 
-// TestAttackWithHalfAMessageLosesTheWireOnlyOfASessionThatCanBeResumed has one that waits for
-// another wire then, and ends when none comes.
-func TestAttackWithHalfAMessageLosesTheWireOnlyOfASessionThatCanBeResumed(t *testing.T) {
+// TestAttackHalfMessage_Resumed has one that waits for another wire then, and ends when none comes.
+func TestAttackHalfMessage_Resumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode(asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 		defer node.Close()
@@ -245,7 +244,7 @@ type readsAhead struct{ lookCounter }
 
 func (*readsAhead) Receiving() int { return 1 }
 
-func TestTimeInWhichThisSideDoesNotReadIsNotThePeers(t *testing.T) {
+func TestLiveness_OwnPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
 		svc.Handle(1, "slow", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) {
@@ -268,9 +267,8 @@ func TestTimeInWhichThisSideDoesNotReadIsNotThePeers(t *testing.T) {
 // bareWire has the five methods alone, and a Meter if that is asked for.
 type bareWire struct{ wire.Wire }
 
-// TestAWireThatTellsNothingOfPartsIsJudgedByWholeMessages has a peer that sends a byte now and then
-// over it.
-func TestAWireThatTellsNothingOfPartsIsJudgedByWholeMessages(t *testing.T) {
+// TestLiveness_WholeMessages has a peer that sends a byte now and then over it.
+func TestLiveness_WholeMessages(t *testing.T) {
 	for name, wrap := range map[string]func(wire.Wire) wire.Wire{
 		"it counts bytes": func(w wire.Wire) wire.Wire { return &lookCounter{w, new(atomic.Int64)} },
 		"it does not":     func(w wire.Wire) wire.Wire { return bareWire{w} },
@@ -303,9 +301,8 @@ func TestAWireThatTellsNothingOfPartsIsJudgedByWholeMessages(t *testing.T) {
 	}
 }
 
-// TestAttackByReadingALittleNowAndThenIsCutOff asks for a large result, and takes 2 KiB of it a
-// second.
-func TestAttackByReadingALittleNowAndThenIsCutOff(t *testing.T) {
+// TestAttackReading_Little asks for a large result, and takes 2 KiB of it a second.
+func TestAttackReading_Little(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
 		svc.Handle(1, "large", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return make([]byte, 1000<<10), nil })

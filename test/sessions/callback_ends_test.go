@@ -15,9 +15,9 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// TestAHandlerThatEndsItsGoroutineKeepsNothing sets every limit to one, so that a resource kept by
-// such a call would block the next.
-func TestAHandlerThatEndsItsGoroutineKeepsNothing(t *testing.T) {
+// TestHandler_Goexit sets every limit to one, so that a resource kept by such a call would block
+// the next.
+func TestHandler_Goexit(t *testing.T) {
 	exits := asterisque.Func[string, string](20, "exits")
 	for name, opts := range map[string][]asterisque.HandlerOption{
 		"a worker": nil,
@@ -41,8 +41,8 @@ func TestAHandlerThatEndsItsGoroutineKeepsNothing(t *testing.T) {
 	}
 }
 
-// TestANestedHandlerThatEndsItsGoroutineKeepsNothing calls back more often than there is room for.
-func TestANestedHandlerThatEndsItsGoroutineKeepsNothing(t *testing.T) {
+// TestHandler_NestedGoexit calls back more often than there is room for.
+func TestHandler_NestedGoexit(t *testing.T) {
 	exits, calls := asterisque.Func[string, string](20, "exits"), asterisque.Func[string, string](21, "calls")
 	svc := asterisque.NewService()
 	exits.Handle(svc, func(context.Context, string) (string, error) { runtime.Goexit(); return "", nil })
@@ -62,9 +62,8 @@ func TestANestedHandlerThatEndsItsGoroutineKeepsNothing(t *testing.T) {
 	})
 }
 
-// TestWhoEndsWhatItRunsInDoesNotWaitForItself uses handlers that end their session, connection and
-// node.
-func TestWhoEndsWhatItRunsInDoesNotWaitForItself(t *testing.T) {
+// TestHandler_EndsItsSession uses handlers that end their session, connection and node.
+func TestHandler_EndsItsSession(t *testing.T) {
 	ends := asterisque.Func[string, string](20, "ends")
 	for way, end := range map[string]func(ctx context.Context, n *asterisque.Node, c *asterisque.Connection, s *asterisque.Session) error{
 		"Session.Close": func(_ context.Context, _ *asterisque.Node, _ *asterisque.Connection, s *asterisque.Session) error {
@@ -123,8 +122,8 @@ func TestWhoEndsWhatItRunsInDoesNotWaitForItself(t *testing.T) {
 	}
 }
 
-// TestAsManyAcceptsRunAsHandshakes blocks that number of them, and then lets them return.
-func TestAsManyAcceptsRunAsHandshakes(t *testing.T) {
+// TestAccept_AsManyAsHandshakes blocks that number of them, and then lets them return.
+func TestAccept_AsManyAsHandshakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goOn, running := make(chan struct{}), make(chan struct{}, 10)
 		node := asterisque.NewNode(asterisque.WithAdmission(asterisque.Admission{HalfOpen: 2}), asterisque.WithTimeouts(asterisque.Timeouts{Handshake: 300 * time.Millisecond}),
@@ -161,8 +160,8 @@ func TestAsManyAcceptsRunAsHandshakes(t *testing.T) {
 	})
 }
 
-// TestANodeThatIsClosedEndsHandshakes waits for a peer that says nothing.
-func TestANodeThatIsClosedEndsHandshakes(t *testing.T) {
+// TestNode_CloseEndsHandshakes waits for a peer that says nothing.
+func TestNode_CloseEndsHandshakes(t *testing.T) {
 	node := asterisque.NewNode(asterisque.WithTimeouts(asterisque.Timeouts{Handshake: time.Hour}))
 	_, b := wire.Pipe()
 	ended := make(chan error, 1)

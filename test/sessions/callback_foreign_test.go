@@ -71,9 +71,9 @@ func odd(w wire.Wire, at string, how func()) wire.Wire {
 // oddPlaces are what an oddWire may be asked for.
 var oddPlaces = []string{"LocalAddr", "RemoteAddr", "no address", "Network", "String", "MaxBlock", "Private", "Close", "Progress", "Receiving"}
 
-// TestAWireThatPanicsWhenItIsAskedCostsOnlyItself plays both sides over such wires, with all
-// features that call their methods. Another session continues.
-func TestAWireThatPanicsWhenItIsAskedCostsOnlyItself(t *testing.T) {
+// TestWire_Panics plays both sides over such wires, with all features that call their methods.
+// Another session continues.
+func TestWire_Panics(t *testing.T) {
 	t.Parallel()
 	for _, at := range oddPlaces {
 		for how, f := range map[string]func(){"panics": func() { panic("odd") }, "exits": runtime.Goexit} {
@@ -138,7 +138,7 @@ type oddListener struct{ wire.Listener }
 
 func (l oddListener) Close() error { l.Listener.Close(); panic("odd") }
 
-func TestAListenerThatPanicsWhenItIsClosedIsSurvived(t *testing.T) {
+func TestListener_PanickingClose(t *testing.T) {
 	ln, err := wire.Listen(testkit.Background, "mem://odd-listener", wire.Options{})
 	require.NoError(t, err)
 	node := asterisque.NewNode()
@@ -148,7 +148,7 @@ func TestAListenerThatPanicsWhenItIsClosedIsSurvived(t *testing.T) {
 	require.NoError(t, node.Serve(ctx, oddListener{ln}))
 }
 
-func TestADialThatReturnsNothingFails(t *testing.T) {
+func TestDial_NilResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode(asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 		defer node.Close()
@@ -171,9 +171,9 @@ func (e *oddError) As(any) bool   { e.hook("As"); return false }
 func (e *oddError) Is(error) bool { e.hook("Is"); return false }
 func (e *oddError) Unwrap() error { e.hook("Unwrap"); return nil }
 
-// TestAnErrorThatPanicsCostsOnlyItsCall returns such errors wherever the application returns some,
-// or gives them as the cause of an end.
-func TestAnErrorThatPanicsCostsOnlyItsCall(t *testing.T) {
+// TestError_Panics returns such errors wherever the application returns some, or gives them as the
+// cause of an end.
+func TestError_Panics(t *testing.T) {
 	fails := asterisque.Func[string, string](20, "fails")
 	aborts := asterisque.Stream[string, string, string, string](21, "aborts")
 	waits := asterisque.Stream[string, string, string, string](22, "waits")
@@ -234,8 +234,8 @@ func TestAnErrorThatPanicsCostsOnlyItsCall(t *testing.T) {
 	}
 }
 
-// TestAPeerIsShownWithoutItsCredential shows one, and a session, in all ways that logs have.
-func TestAPeerIsShownWithoutItsCredential(t *testing.T) {
+// TestPeer_NoCredentialInText shows one, and a session, in all ways that logs have.
+func TestPeer_NoCredentialInText(t *testing.T) {
 	p := asterisque.Peer{ID: "agent\n", Subject: "alice", RemoteAddr: &net.TCPAddr{Port: 1}, Credential: []byte("hunter2hunter2")}
 	var log strings.Builder
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("m", "peer", p)

@@ -23,10 +23,9 @@ import (
 // misbehaving says in the environment of a test process which callback misbehaves in it.
 const misbehaving = "ASTERISQUE_MISBEHAVING"
 
-// TestACallbackThatMisbehavesCostsOnlyItsOwn makes every callback panic, end its goroutine, block
-// for ever, close its node and call back. Each callback has a separate process, which has to
-// survive.
-func TestACallbackThatMisbehavesCostsOnlyItsOwn(t *testing.T) {
+// TestCallback_Misbehaves makes every callback panic, end its goroutine, block for ever, close its
+// node and call back. Each callback has a separate process, which has to survive.
+func TestCallback_Misbehaves(t *testing.T) {
 	t.Parallel()
 	if name := os.Getenv(misbehaving); name != "" {
 		for i := range callbacks {
@@ -44,7 +43,7 @@ func TestACallbackThatMisbehavesCostsOnlyItsOwn(t *testing.T) {
 		all.Go(func() {
 			places <- struct{}{}
 			defer func() { <-places }()
-			cmd := exec.Command(os.Args[0], "-test.run=^TestACallbackThatMisbehavesCostsOnlyItsOwn$", "-test.timeout=20m")
+			cmd := exec.Command(os.Args[0], "-test.run=^TestCallback_Misbehaves$", "-test.timeout=20m")
 			cmd.Env = append(os.Environ(), misbehaving+"="+callbacks[i].name, "GORACE=atexit_sleep_ms=0")
 			outs[i], errs[i] = cmd.CombinedOutput()
 		})

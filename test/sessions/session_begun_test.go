@@ -44,7 +44,7 @@ func callAll(s *asterisque.Session) (results chan error) {
 	return results
 }
 
-func TestHooks_SessionBegunBeforeTheFirstHandler(t *testing.T) {
+func TestHooks_BegunFirst(t *testing.T) {
 	for name, last := range map[string]func(){
 		"the last hook returns":            func() {},
 		"the last hook panics":             func() { panic("no") },
@@ -73,7 +73,7 @@ func TestHooks_SessionBegunBeforeTheFirstHandler(t *testing.T) {
 	}
 }
 
-func TestHooks_SessionBegunThatBlocksHoldsHandlersForASecond(t *testing.T) {
+func TestHooks_BegunBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var begun atomic.Int64
 		there := testkit.NewNode(t, asterisque.WithService(counting(&begun)),
@@ -91,8 +91,8 @@ func TestHooks_SessionBegunThatBlocksHoldsHandlersForASecond(t *testing.T) {
 	})
 }
 
-// TestHooks_SessionBegunMayCallAndBeCalledBack has a hook on either side.
-func TestHooks_SessionBegunMayCallAndBeCalledBack(t *testing.T) {
+// TestHooks_BegunMayCall has a hook on either side.
+func TestHooks_BegunMayCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
 		greet := asterisque.Func[string, string](44, "greet")

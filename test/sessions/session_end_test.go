@@ -25,7 +25,7 @@ func (w *countedWire) TryWriteBatch(batch []byte) (int, error) {
 	return w.Wire.(wire.TryWriter).TryWriteBatch(batch)
 }
 
-func TestTheEndOfASessionLeavesInOnePiece(t *testing.T) {
+func TestEnd_OneWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode()
 		defer node.Close()

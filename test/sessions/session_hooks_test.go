@@ -85,7 +85,7 @@ func (d *diary) lives(s *asterisque.Session) []string {
 
 const closedHere = "ended: asterisque: session closed: closed by the application"
 
-func TestHooksAreToldOfASessionInOrderFromItsBeginToItsEnd(t *testing.T) {
+func TestHooks_Order(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDiary()
 		conn, links, _, _ := testkit.Link(t, testkit.EchoService(), asterisque.Reconnection{}, asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithAccess(asterisque.Access{PlainCredentials: true}), d.hooks())
@@ -107,7 +107,7 @@ func TestHooksAreToldOfASessionInOrderFromItsBeginToItsEnd(t *testing.T) {
 	})
 }
 
-func TestTheEndOfASessionThatDoesNotComeBackFollowsItsLoss(t *testing.T) {
+func TestHooks_EndAfterLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDiary()
 		conn, links, _, there := testkit.Link(t, testkit.EchoService(), asterisque.Reconnection{}, asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithAccess(asterisque.Access{PlainCredentials: true}), d.hooks())
@@ -125,7 +125,7 @@ func TestTheEndOfASessionThatDoesNotComeBackFollowsItsLoss(t *testing.T) {
 	})
 }
 
-func TestTheBeginIsToldFirstAlsoOfASessionThatIsOverAtOnce(t *testing.T) {
+func TestHooks_BeginFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDiary()
 		here, there := asterisque.NewNode(), asterisque.NewNode(d.hooks())
@@ -152,7 +152,7 @@ func TestTheBeginIsToldFirstAlsoOfASessionThatIsOverAtOnce(t *testing.T) {
 	})
 }
 
-func TestNothingIsToldAfterTheEnd(t *testing.T) {
+func TestHooks_NothingAfterEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDiary()
 		stuck, released := make(chan struct{}), make(chan struct{})
@@ -181,7 +181,7 @@ func TestNothingIsToldAfterTheEnd(t *testing.T) {
 	})
 }
 
-func TestAtTheEndCloseHasNothingToWaitFor(t *testing.T) {
+func TestHooks_EndThenClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDiary()
 		d.within = func(s *asterisque.Session, what string) {
@@ -203,7 +203,7 @@ func TestAtTheEndCloseHasNothingToWaitFor(t *testing.T) {
 	})
 }
 
-func TestHooksOfASessionAreCalledOneAtATimeAndThoseOfOthersBeside(t *testing.T) {
+func TestHooks_OneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, hold := newDiary(), make(chan struct{})
 		d.within = func(s *asterisque.Session, _ string) {
@@ -239,7 +239,7 @@ func TestHooksOfASessionAreCalledOneAtATimeAndThoseOfOthersBeside(t *testing.T) 
 	})
 }
 
-func TestHooksMayCloseTheirSessionAndTheirNode(t *testing.T) {
+func TestHooks_CloseSessionAndNode(t *testing.T) {
 	for _, closes := range []string{"session", "node"} {
 		for _, at := range []string{"begun", "away", "back", "ended"} {
 			t.Run(closes+" when "+at, func(t *testing.T) {
@@ -287,7 +287,7 @@ func TestHooksMayCloseTheirSessionAndTheirNode(t *testing.T) {
 	}
 }
 
-func TestAHookThatPanicsOrEndsItsGoroutineCostsOnlyItself(t *testing.T) {
+func TestHooks_PanicOrGoexit(t *testing.T) {
 	for name, fails := range map[string]func(){"panics": func() { panic("x") }, "ends its goroutine": runtime.Goexit} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -310,7 +310,7 @@ func TestAHookThatPanicsOrEndsItsGoroutineCostsOnlyItself(t *testing.T) {
 	}
 }
 
-func TestSeveralHooksAreToldInTheOrderOfTheOptions(t *testing.T) {
+func TestHooks_SeveralInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var order []int

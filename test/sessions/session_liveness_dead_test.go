@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAPeerThatHasClosedTheWireIsNoticedSoonAtTheSoftLimit(t *testing.T) {
+func TestLiveness_ClosedAtSoftLimit(t *testing.T) {
 	for name, c := range map[string]struct {
 		ping time.Duration // the interval of both sides
 		each time.Duration // the application takes a Block; 0: it takes none
@@ -64,8 +64,8 @@ func TestAPeerThatHasClosedTheWireIsNoticedSoonAtTheSoftLimit(t *testing.T) {
 	}
 }
 
-// TestADeadPeerIsNoticedAndALivingOneIsNot has all that this side and its peer may be doing.
-func TestADeadPeerIsNoticedAndALivingOneIsNot(t *testing.T) {
+// TestLiveness_DeadAndLiving has all that this side and its peer may be doing.
+func TestLiveness_DeadAndLiving(t *testing.T) {
 	const interval, timeout = 15 * time.Second, 45 * time.Second
 	here := map[string]func(p *testkit.RawPeer, s *asterisque.Session){
 		"idle": func(*testkit.RawPeer, *asterisque.Session) {},
@@ -154,8 +154,8 @@ func TestADeadPeerIsNoticedAndALivingOneIsNot(t *testing.T) {
 	}
 }
 
-// TestADeadPeerIsNoticedOverTCP uses a proxy that silently loses all bytes.
-func TestADeadPeerIsNoticedOverTCP(t *testing.T) {
+// TestLiveness_DeadOverTCP uses a proxy that silently loses all bytes.
+func TestLiveness_DeadOverTCP(t *testing.T) {
 	there := asterisque.NewNode(asterisque.WithService(testkit.EchoService()), asterisque.WithTimeouts(asterisque.Timeouts{Ping: 50 * time.Millisecond, Silence: 500 * time.Millisecond}))
 	here := asterisque.NewNode(asterisque.WithTimeouts(asterisque.Timeouts{Ping: 50 * time.Millisecond, Silence: 500 * time.Millisecond}))
 	t.Cleanup(func() { here.Close(); there.Close() })

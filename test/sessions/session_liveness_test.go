@@ -29,7 +29,7 @@ func stuckAcceptor(t *testing.T, hello message.Sync, opts ...asterisque.Option) 
 	return p, <-session
 }
 
-func TestAPingComesAfterSilenceOnly(t *testing.T) {
+func TestPing_AfterSilenceOnly(t *testing.T) {
 	const s = time.Second
 	for _, c := range []struct {
 		name                       string
@@ -77,7 +77,7 @@ func TestAPingComesAfterSilenceOnly(t *testing.T) {
 	}
 }
 
-func TestNothingIsSentWhileOtherFramesFlow(t *testing.T) {
+func TestPing_NotBesideFrames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, s := stuckAcceptor(t, testkit.HelloWith(15*time.Second, 45*time.Second), asterisque.WithService(testkit.EchoService()))
 		for i := range uint64(100) {
@@ -89,7 +89,7 @@ func TestNothingIsSentWhileOtherFramesFlow(t *testing.T) {
 	})
 }
 
-func TestTheRoundTripIsMeasured(t *testing.T) {
+func TestRoundTrip_Measured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := wire.Pipe()
 		here, there := asterisque.NewNode(), asterisque.NewNode()
@@ -104,7 +104,7 @@ func TestTheRoundTripIsMeasured(t *testing.T) {
 	})
 }
 
-func TestARoundTripIsNeverThatOfAnotherPing(t *testing.T) {
+func TestRoundTrip_OfItsPing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, s := stuckAcceptor(t, testkit.HelloWith(15*time.Second, 45*time.Second))
 		first, second := p.Control().(message.Ping).N, p.Control().(message.Ping).N
@@ -124,9 +124,9 @@ func TestARoundTripIsNeverThatOfAnotherPing(t *testing.T) {
 	})
 }
 
-// TestASilentPeerIsLost has a connection that swallows bytes in both directions, without a word to
-// either end.
-func TestASilentPeerIsLost(t *testing.T) {
+// TestLiveness_SilentPeer has a connection that swallows bytes in both directions, without a word
+// to either end.
+func TestLiveness_SilentPeer(t *testing.T) {
 	for _, first := range []string{"the side that dialled", "the other side"} {
 		t.Run(first, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -160,7 +160,7 @@ func TestASilentPeerIsLost(t *testing.T) {
 	}
 }
 
-func TestAnyByteThatArrivesIsASignOfLife(t *testing.T) {
+func TestLiveness_AnyByte(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode(asterisque.WithService(testkit.EchoService()))
 		here, there := net.Pipe()
@@ -186,7 +186,7 @@ func TestAnyByteThatArrivesIsASignOfLife(t *testing.T) {
 	})
 }
 
-func TestAWriteThatStandsStillHasATimeOfItsOwn(t *testing.T) {
+func TestWrite_StalledTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, s := testkit.StuckPeerThatSays(t, testkit.HelloWith(15*time.Second, 45*time.Second), asterisque.WithTimeouts(asterisque.Timeouts{Write: 2 * time.Minute}))
 		pipe, err := s.Open(testkit.Background, 1, nil)
@@ -204,7 +204,7 @@ func TestAWriteThatStandsStillHasATimeOfItsOwn(t *testing.T) {
 	})
 }
 
-func TestAWriteThatMovesALittleGoesOn(t *testing.T) {
+func TestWrite_SlowContinues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := net.Pipe()
 		// this Wire reports its progress each 128 KiB
@@ -234,9 +234,9 @@ func TestAWriteThatMovesALittleGoesOn(t *testing.T) {
 	})
 }
 
-// TestOnAnIdleSessionOneSidePings counts the frames of both sides. The wires count no bytes, so
-// that frames count as signs of life.
-func TestOnAnIdleSessionOneSidePings(t *testing.T) {
+// TestPing_OneSide counts the frames of both sides. The wires count no bytes, so that frames count
+// as signs of life.
+func TestPing_OneSide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := wire.Pipe()
 		from, back := &controlCounter{Wire: a}, &controlCounter{Wire: b}
@@ -276,8 +276,8 @@ func (w *controlCounter) WriteFrames(frames [][]byte) error {
 	return w.Wire.WriteFrames(frames)
 }
 
-// TestAPeerCannotMakeThisSidePingAllTheTime has a peer that asks for a Ping each millisecond.
-func TestAPeerCannotMakeThisSidePingAllTheTime(t *testing.T) {
+// TestPing_PeerCannotForce has a peer that asks for a Ping each millisecond.
+func TestPing_PeerCannotForce(t *testing.T) {
 	for name, h := range map[string]message.Sync{"interval": testkit.HelloWith(time.Millisecond, 45*time.Second), "timeout": testkit.HelloWith(15*time.Second, time.Millisecond)} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -292,7 +292,7 @@ func TestAPeerCannotMakeThisSidePingAllTheTime(t *testing.T) {
 	}
 }
 
-func TestAnotherSessionWithAShorterIntervalIsLookedAtInTime(t *testing.T) {
+func TestLiveness_ShorterInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode(asterisque.WithTimeouts(asterisque.Timeouts{Ping: time.Hour, Silence: 10 * time.Hour}))
 		defer node.Close()

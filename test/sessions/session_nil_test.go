@@ -13,8 +13,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// TestNil_EveryMethodReturns calls each with zero values, but for a context.
-func TestNil_EveryMethodReturns(t *testing.T) {
+// TestNil_MethodsReturn calls each with zero values, but for a context.
+func TestNil_MethodsReturn(t *testing.T) {
 	for _, nothing := range []any{(*asterisque.Session)(nil), (*asterisque.Connection)(nil)} {
 		v := reflect.ValueOf(nothing)
 		for i := range v.NumMethod() {
@@ -100,7 +100,7 @@ func TestService_ZeroIsEmpty(t *testing.T) {
 	require.ErrorIs(t, err, asterisque.ErrNoFunction)
 }
 
-func TestNode_ZeroAndClosedSaySo(t *testing.T) {
+func TestNode_ZeroAndClosed(t *testing.T) {
 	closed := asterisque.NewNode()
 	require.NoError(t, closed.Close())
 	for want, node := range map[string]*asterisque.Node{

@@ -12,7 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-func TestAPeerThatBreaksTheProtocolIsToldAndCutOff(t *testing.T) {
+func TestProtocol_ViolationCutOff(t *testing.T) {
 	open := func(id uint64) *message.Open {
 		return &message.Open{Pipe: id, Function: testkit.Block.Number(), Params: []byte{0x60}}
 	}
@@ -53,7 +53,7 @@ func TestAPeerThatBreaksTheProtocolIsToldAndCutOff(t *testing.T) {
 	}
 }
 
-func TestLateMessagesForAPipeThatIsOverAreIgnored(t *testing.T) {
+func TestProtocol_LateMessages(t *testing.T) {
 	p, s := testkit.DialRaw(t, asterisque.WithService(testkit.EchoService()))
 	p.Send(&message.Open{Pipe: 0, Function: 10, Params: []byte{0x61, 'x'}})
 	require.Equal(t, []byte{0x61, 'x'}, p.Close().Result)
@@ -63,7 +63,7 @@ func TestLateMessagesForAPipeThatIsOverAreIgnored(t *testing.T) {
 	require.NoError(t, s.Err())
 }
 
-func TestAPeersMistakeInACallFailsThatCallOnly(t *testing.T) {
+func TestProtocol_MistakeInCall(t *testing.T) {
 	svc := testkit.EchoService()
 	svc.Handle(50, "stream", testkit.WaitForContext)
 	p, s := testkit.DialRaw(t, asterisque.WithService(svc))
@@ -86,7 +86,7 @@ func TestAPeersMistakeInACallFailsThatCallOnly(t *testing.T) {
 	require.NoError(t, s.Err())
 }
 
-func TestTheOtherSidesSessionsAreUnharmedByABadPeer(t *testing.T) {
+func TestProtocol_OtherSessions(t *testing.T) {
 	svc := testkit.EchoService()
 	node := asterisque.NewNode(asterisque.WithService(svc))
 	t.Cleanup(func() { node.Close() })

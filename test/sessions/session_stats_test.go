@@ -19,7 +19,7 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-func TestSessionStatsTellWhatRunsAndWaitsAndTheMostThereWas(t *testing.T) {
+func TestSessionStats_Counts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := testkit.HoldService()
 		dialled, accepted := testkit.InMemory(t, svc, asterisque.WithWorkers(asterisque.Workers{Session: 2}))
@@ -40,7 +40,7 @@ func TestSessionStatsTellWhatRunsAndWaitsAndTheMostThereWas(t *testing.T) {
 	})
 }
 
-func TestSessionStatsTellHowLongReadingHadToStop(t *testing.T) {
+func TestSessionStats_ReadPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, gate, running, _ := testkit.GatedService()
 		p, s := testkit.StuckPeer(t, append(testkit.NoWindows(), asterisque.WithService(svc), asterisque.WithLimits(asterisque.Limits{Inbound: testkit.Messages(10, 100)}))...)
@@ -60,8 +60,8 @@ func TestSessionStatsTellHowLongReadingHadToStop(t *testing.T) {
 	})
 }
 
-// TestFunctionStatsTellHowCallsEnded covers every way to fail that a handler's side knows of.
-func TestFunctionStatsTellHowCallsEnded(t *testing.T) {
+// TestFuncStats_Outcomes covers every way to fail that a handler's side knows of.
+func TestFuncStats_Outcomes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testkit.NewHolder()
 		svc := asterisque.NewService()
@@ -104,7 +104,7 @@ func TestFunctionStatsTellHowCallsEnded(t *testing.T) {
 	})
 }
 
-func TestFunctionStatsTellHowLongCallsWaitedAndRan(t *testing.T) {
+func TestFuncStats_Times(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
 		slow := asterisque.Func[int, int](70, "slow")
@@ -137,7 +137,7 @@ func TestFunctionStatsTellHowLongCallsWaitedAndRan(t *testing.T) {
 	})
 }
 
-func TestStatsAreJSONAndLog(t *testing.T) {
+func TestStats_JSONAndLog(t *testing.T) {
 	svc := testkit.EchoService()
 	here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc), asterisque.WithID("there"))
 	t.Cleanup(func() { here.Close(); there.Close() })

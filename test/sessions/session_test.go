@@ -14,7 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/testkit"
 )
 
-func TestTheEndOfASessionWakesEveryone(t *testing.T) {
+func TestSession_EndWakesAll(t *testing.T) {
 	for name, end := range map[string]func(dialled, accepted *asterisque.Session){
 		"closed by the caller": func(d, _ *asterisque.Session) { d.Close() },
 		"closed by the callee": func(_, a *asterisque.Session) { a.Close() },
@@ -52,7 +52,7 @@ func TestTheEndOfASessionWakesEveryone(t *testing.T) {
 	}
 }
 
-func TestShutdownLetsRunningCallsFinishAndRefusesNewOnes(t *testing.T) {
+func TestShutdown_RunningAndNew(t *testing.T) {
 	started, finish := make(chan struct{}), make(chan struct{})
 	slow := asterisque.Func[string, string](40, "slow")
 	svc := testkit.EchoService()
@@ -90,7 +90,7 @@ func TestShutdownLetsRunningCallsFinishAndRefusesNewOnes(t *testing.T) {
 	require.ErrorIs(t, dialled.Err(), asterisque.ErrSessionClosed)
 }
 
-func TestShutdownLosesNoAnswerThatIsAboutToBeGiven(t *testing.T) {
+func TestShutdown_PendingAnswer(t *testing.T) {
 	for range 1000 {
 		started, finish := make(chan struct{}), make(chan struct{})
 		svc := asterisque.NewService()
@@ -107,7 +107,7 @@ func TestShutdownLosesNoAnswerThatIsAboutToBeGiven(t *testing.T) {
 	}
 }
 
-func TestShutdownClosesWhenItsContextEnds(t *testing.T) {
+func TestShutdown_ContextEnds(t *testing.T) {
 	svc, started, ended := testkit.BlockService()
 	dialled, accepted := testkit.Connect(t, svc)
 	errs := make(chan error)
@@ -120,7 +120,7 @@ func TestShutdownClosesWhenItsContextEnds(t *testing.T) {
 	<-ended
 }
 
-func TestFlushReturnsWhenWhatWasSentIsGivenToTheWire(t *testing.T) {
+func TestFlush_GivenToWire(t *testing.T) {
 	dialled, _ := testkit.Connect(t, testkit.SumService())
 	require.NoError(t, dialled.Flush(testkit.Background), "nothing to wait for")
 	call, err := testkit.Sums.Open(testkit.Background, dialled, testkit.Window{N: 1})
@@ -130,7 +130,7 @@ func TestFlushReturnsWhenWhatWasSentIsGivenToTheWire(t *testing.T) {
 	call.Abort(nil)
 }
 
-func TestTheAcceptHookChoosesTheServiceOfEachPeer(t *testing.T) {
+func TestAccept_ChoosesService(t *testing.T) {
 	vip, other := testkit.EchoService(), asterisque.NewService()
 	seen := make(chan asterisque.Peer, 3)
 	there := asterisque.NewNode(asterisque.WithID("server"), asterisque.WithService(other),
@@ -162,7 +162,7 @@ func TestTheAcceptHookChoosesTheServiceOfEachPeer(t *testing.T) {
 	}
 }
 
-func TestANodeThatIsClosedEndsItsSessionsAndMakesNoNewOnes(t *testing.T) {
+func TestNode_CloseEndsSessions(t *testing.T) {
 	here, there := asterisque.NewNode(), asterisque.NewNode()
 	dialled, accepted := testkit.ConnectNodes(t, here, there)
 	require.NoError(t, here.Close())
@@ -173,7 +173,7 @@ func TestANodeThatIsClosedEndsItsSessionsAndMakesNoNewOnes(t *testing.T) {
 	require.NoError(t, there.Close())
 }
 
-func TestAWorkerBoundOfOneRunsCallsInOrder(t *testing.T) {
+func TestWorkers_OneInOrder(t *testing.T) {
 	var mu sync.Mutex
 	var order []int
 	running := 0

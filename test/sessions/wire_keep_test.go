@@ -80,7 +80,7 @@ func sumSession(t *testing.T, how func(), opts ...asterisque.Option) (s *asteris
 	return s, left
 }
 
-func TestAWireOfAThirdPartyLeavesTheMemoryOfItsFrames(t *testing.T) {
+func TestKeep_ThirdPartyWire(t *testing.T) {
 	// there the path takes no time, so that no Block is divided
 	synctest.Test(t, func(t *testing.T) {
 		s, left := sumSession(t, nil)
@@ -103,7 +103,7 @@ func TestAWireOfAThirdPartyLeavesTheMemoryOfItsFrames(t *testing.T) {
 	})
 }
 
-func TestAWireThatDoesNotReturnFromKeepCostsOnlyItsSession(t *testing.T) {
+func TestKeep_DoesNotReturn(t *testing.T) {
 	for told, how := range map[string]func(){"wire panicked": func() { panic("odd") }, "wire ended its goroutine": runtime.Goexit} {
 		t.Run(told, func(t *testing.T) {
 			var log testkit.Logged

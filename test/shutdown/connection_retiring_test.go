@@ -17,9 +17,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
 
-// TestAServerThatIsReplacedCostsNoCall shuts sessions down gracefully under load, one server after
-// the other.
-func TestAServerThatIsReplacedCostsNoCall(t *testing.T) {
+// TestRetiring_NoCallFails shuts sessions down gracefully under load, one server after the other.
+func TestRetiring_NoCallFails(t *testing.T) {
 	for name, resume := range map[string]time.Duration{"without resume": 0, "with resume": time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -130,11 +129,11 @@ func retireBy(t *testing.T, begin func(there *asterisque.Node, old *asterisque.S
 	return r
 }
 
-func TestWhatRunsOnASessionThatRetiresGoesOnToItsEnd(t *testing.T) {
+func TestRetiring_CallsContinue(t *testing.T) {
 	requireGoesOn(t, retire)
 }
 
-func TestASessionRetiresWhenThisSideWantsIt(t *testing.T) {
+func TestRetiring_ByThisSide(t *testing.T) {
 	requireGoesOn(t, func(t *testing.T, opts ...asterisque.Option) *retirement {
 		return retireBy(t, func(_ *asterisque.Node, old *asterisque.Session) {
 			old.Retire()
@@ -176,7 +175,7 @@ func requireGoesOn(t *testing.T, retire func(t *testing.T, opts ...asterisque.Op
 	})
 }
 
-func TestThePeerMayCallBackOnASessionThatRetires(t *testing.T) {
+func TestRetiring_CallBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode(asterisque.WithService(testkit.EchoService()))
 		defer node.Close()
@@ -192,7 +191,7 @@ func TestThePeerMayCallBackOnASessionThatRetires(t *testing.T) {
 	})
 }
 
-func TestASessionThatRetiresAndLosesItsWireIsNotResumed(t *testing.T) {
+func TestRetiring_LostWire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := retire(t, asterisque.WithService(testkit.EchoService()), asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 		defer close(r.release)
@@ -212,7 +211,7 @@ func TestASessionThatRetiresAndLosesItsWireIsNotResumed(t *testing.T) {
 	})
 }
 
-func TestTheEndOfAConnectionIsThatOfItsRetiredSessions(t *testing.T) {
+func TestRetiring_EndOfConnection(t *testing.T) {
 	for name, end := range map[string]func(*asterisque.Connection, *asterisque.Node){
 		"Close":               func(c *asterisque.Connection, _ *asterisque.Node) { c.Close() },
 		"Shutdown, in a time": func(c *asterisque.Connection, _ *asterisque.Node) { shutDownWithin(c, time.Minute) },
@@ -239,7 +238,7 @@ func shutDownWithin(c *asterisque.Connection, d time.Duration) error {
 	return c.Shutdown(ctx)
 }
 
-func TestShutdownWaitsForSessionsThatRetire(t *testing.T) {
+func TestRetiring_ShutdownWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := retire(t, asterisque.WithService(testkit.EchoService()))
 		time.AfterFunc(time.Minute, func() { close(r.release); r.stream.CloseSend() })
@@ -253,7 +252,7 @@ func TestShutdownWaitsForSessionsThatRetire(t *testing.T) {
 	})
 }
 
-func TestCallsWaitOrFailFastWhileTheOnlyServerDrains(t *testing.T) {
+func TestRetiring_OnlyServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn, l, _, there := testkit.Link(t, testkit.EchoService(), asterisque.Reconnection{})
 		l.FailWith(testkit.ErrBroken)
@@ -271,9 +270,8 @@ func TestCallsWaitOrFailFastWhileTheOnlyServerDrains(t *testing.T) {
 	})
 }
 
-// TestDurableCallsThatWaitOnASessionThatRetiresHoldUpNoOther has one that the old server answers
-// late.
-func TestDurableCallsThatWaitOnASessionThatRetiresHoldUpNoOther(t *testing.T) {
+// TestRetiring_DurableCalls has one that the old server answers late.
+func TestRetiring_DurableCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := testkit.NewLedger(func(_ context.Context, n int) (int, error) {
 			if n == 0 {

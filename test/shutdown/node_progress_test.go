@@ -53,7 +53,7 @@ func timed() *asterisque.Service {
 	return svc
 }
 
-func TestShutdownTellsHowManySessionsAndCallsAreLeft(t *testing.T) {
+func TestProgress_SessionsAndCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c chronicle
 		here, there, first, _ := testkit.TwoNodes(t, timed(), c.hook())
@@ -78,7 +78,7 @@ func TestShutdownTellsHowManySessionsAndCallsAreLeft(t *testing.T) {
 	})
 }
 
-func TestShutdownTellsOfChangesNotTooOften(t *testing.T) {
+func TestProgress_NotTooOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c chronicle
 		svc := asterisque.NewService()
@@ -100,7 +100,7 @@ func TestShutdownTellsOfChangesNotTooOften(t *testing.T) {
 	})
 }
 
-func TestShutdownTellsHowMuchTimeIsLeft(t *testing.T) {
+func TestProgress_TimeLeft(t *testing.T) {
 	for name, c := range map[string]struct{ limit, ctx, left time.Duration }{
 		"until the time of the drain is over": {time.Minute, 0, time.Minute},
 		"until the context ends":              {time.Minute, time.Second, time.Second},
@@ -124,7 +124,7 @@ func TestShutdownTellsHowMuchTimeIsLeft(t *testing.T) {
 	}
 }
 
-func TestOnlyOneShutdownOfANodeIsTold(t *testing.T) {
+func TestProgress_OneShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c chronicle
 		node := asterisque.NewNode(c.hook())
@@ -136,7 +136,7 @@ func TestOnlyOneShutdownOfANodeIsTold(t *testing.T) {
 	})
 }
 
-func TestAHookOfShutdownThatBlocksOrPanicsHoldsNothingUp(t *testing.T) {
+func TestProgress_HookMisbehaves(t *testing.T) {
 	stuck := func(hold chan struct{}) { <-hold }
 	for name, misbehaves := range map[string]func(chan struct{}){
 		"blocks":             stuck,
@@ -162,7 +162,7 @@ func TestAHookOfShutdownThatBlocksOrPanicsHoldsNothingUp(t *testing.T) {
 	}
 }
 
-func TestAHookOfShutdownMayCloseTheNode(t *testing.T) {
+func TestProgress_HookCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, _ := endless()
 		var there *asterisque.Node
@@ -177,7 +177,7 @@ func TestAHookOfShutdownMayCloseTheNode(t *testing.T) {
 	})
 }
 
-func TestANodeSaysThatItDrains(t *testing.T) {
+func TestNode_Draining(t *testing.T) {
 	for name, end := range map[string]func(*asterisque.Node) error{
 		"Close":    (*asterisque.Node).Close,
 		"Shutdown": func(n *asterisque.Node) error { return n.Shutdown(testkit.Background) },

@@ -29,9 +29,9 @@ func (s *stuck) WriteFrames(frames [][]byte) error {
 	return err
 }
 
-// TestAShutdownDoesNotCutOffASessionThatItsPeerKnowsOf uses a peer that knows of its session, and
-// calls, before the handshake has returned on this side, which shuts down just then.
-func TestAShutdownDoesNotCutOffASessionThatItsPeerKnowsOf(t *testing.T) {
+// TestShutdown_KnownSession uses a peer that knows of its session, and calls, before the handshake
+// has returned on this side, which shuts down just then.
+func TestShutdown_KnownSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		there, here := asterisque.NewNode(asterisque.WithService(testkit.EchoService())), asterisque.NewNode()
 		defer here.Close()
@@ -63,9 +63,8 @@ func TestAShutdownDoesNotCutOffASessionThatItsPeerKnowsOf(t *testing.T) {
 	})
 }
 
-// TestAShutdownRefusesWhoHasNotBeenAnswered uses a peer with a handshake that waits for the
-// application.
-func TestAShutdownRefusesWhoHasNotBeenAnswered(t *testing.T) {
+// TestShutdown_Unanswered uses a peer with a handshake that waits for the application.
+func TestShutdown_Unanswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		there, here := asterisque.NewNode(asterisque.WithAccess(asterisque.Access{Accept: func(ctx context.Context, _ asterisque.Peer) (*asterisque.Grant, error) {
 			<-ctx.Done()
@@ -88,7 +87,7 @@ func TestAShutdownRefusesWhoHasNotBeenAnswered(t *testing.T) {
 	})
 }
 
-func TestANodeThatShutsDownBeginsNoSession(t *testing.T) {
+func TestShutdown_NoNewSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
 		svc := asterisque.NewService()

@@ -37,7 +37,7 @@ func wantCut(t *testing.T, err error) {
 	require.False(t, asterisque.Repeatable(err), "it has begun")
 }
 
-func TestWhatRunsWhenTheTimeOfADrainIsOverIsCutOnBothSides(t *testing.T) {
+func TestDrainLimit_BothSides(t *testing.T) {
 	for name, shutDown := range map[string]func(*asterisque.Session, *asterisque.Node) error{
 		"Session.Shutdown": func(s *asterisque.Session, _ *asterisque.Node) error { return s.Shutdown(testkit.Background) },
 		"Node.Shutdown":    func(_ *asterisque.Session, n *asterisque.Node) error { return n.Shutdown(testkit.Background) },
@@ -73,7 +73,7 @@ func TestWhatRunsWhenTheTimeOfADrainIsOverIsCutOnBothSides(t *testing.T) {
 	}
 }
 
-func TestCallsThatTheDrainingSideHasMadeAreCutToo(t *testing.T) {
+func TestDrainLimit_OwnCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, ended := endless()
 		here, _, dialled, _ := testkit.TwoNodes(t, svc)
@@ -86,7 +86,7 @@ func TestCallsThatTheDrainingSideHasMadeAreCutToo(t *testing.T) {
 	})
 }
 
-func TestCallsThatWaitWhenTheTimeOfADrainIsOverDidNotRun(t *testing.T) {
+func TestDrainLimit_WaitingCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, _ := endless()
 		_, _, dialled, accepted := testkit.TwoNodes(t, svc, asterisque.WithWorkers(asterisque.Workers{Session: 1}))
@@ -108,7 +108,7 @@ func TestCallsThatWaitWhenTheTimeOfADrainIsOverDidNotRun(t *testing.T) {
 	})
 }
 
-func TestTheTimeOfADrain(t *testing.T) {
+func TestDrainLimit(t *testing.T) {
 	within := func(d time.Duration) func(*asterisque.Session) error {
 		return func(s *asterisque.Session) error {
 			ctx, cancel := context.WithTimeout(testkit.Background, d)
@@ -144,7 +144,7 @@ func TestTheTimeOfADrain(t *testing.T) {
 	}
 }
 
-func TestAShutdownThatAHandlerCallsHasTheSameTime(t *testing.T) {
+func TestDrainLimit_OfHandler(t *testing.T) {
 	for name, shutDown := range map[string]func(context.Context, *asterisque.Node) error{
 		"of the session": func(ctx context.Context, _ *asterisque.Node) error { return asterisque.SessionOf(ctx).Shutdown(ctx) },
 		"of the node":    func(ctx context.Context, n *asterisque.Node) error { return n.Shutdown(ctx) },
@@ -180,7 +180,7 @@ func TestAShutdownThatAHandlerCallsHasTheSameTime(t *testing.T) {
 	}
 }
 
-func TestAHandlerThatNeverReturnsHoldsNoShutdownUp(t *testing.T) {
+func TestDrainLimit_StuckHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, stuck := asterisque.NewService(), make(chan struct{})
 		svc.Handle(1, "stuck", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { <-stuck; return nil, nil })
@@ -193,7 +193,7 @@ func TestAHandlerThatNeverReturnsHoldsNoShutdownUp(t *testing.T) {
 	})
 }
 
-func TestAPeerThatReadsNothingHoldsNoShutdownUp(t *testing.T) {
+func TestDrainLimit_UnreadPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, _, dialled, accepted := testkit.TwoNodes(t, testkit.EchoService())
 		dialled.Pause()
@@ -207,7 +207,7 @@ func TestAPeerThatReadsNothingHoldsNoShutdownUp(t *testing.T) {
 	})
 }
 
-func TestWhoShutsDownWhileASessionIsAwayDoesNotWaitForItForLonger(t *testing.T) {
+func TestDrainLimit_Away(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, _ := endless()
 		conn, l, _, there := testkit.Link(t, svc, asterisque.Reconnection{}, asterisque.WithResume(asterisque.Resume{For: time.Hour}))
@@ -225,7 +225,7 @@ func TestWhoShutsDownWhileASessionIsAwayDoesNotWaitForItForLonger(t *testing.T) 
 	})
 }
 
-func TestShutdownOfAConnectionHasTheSameTime(t *testing.T) {
+func TestDrainLimit_OfConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, ended := endless()
 		conn, _, _, _ := testkit.Link(t, svc, asterisque.Reconnection{})
@@ -241,7 +241,7 @@ func TestShutdownOfAConnectionHasTheSameTime(t *testing.T) {
 	})
 }
 
-func TestADurableCallThatIsCutRunsOnAndIsAnsweredOnTheNextSession(t *testing.T) {
+func TestDrainLimit_DurableCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := testkit.NewLedger(func(ctx context.Context, n int) (int, error) {
 			select {
@@ -267,8 +267,8 @@ func TestADurableCallThatIsCutRunsOnAndIsAnsweredOnTheNextSession(t *testing.T) 
 	})
 }
 
-// TestShutdownsAtTheSameTimeEndTogether has both sides, and several callers, shut one session down.
-func TestShutdownsAtTheSameTimeEndTogether(t *testing.T) {
+// TestShutdown_Concurrent has both sides, and several callers, shut one session down.
+func TestShutdown_Concurrent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, _ := endless()
 		here, there, dialled, accepted := testkit.TwoNodes(t, svc)

@@ -22,9 +22,9 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
 
-// TestWhoFailsBecauseOfAShutdownKnowsWhetherItRan shuts sessions down while calls are everywhere:
-// not yet sent, on the way, waiting there, running, answered.
-func TestWhoFailsBecauseOfAShutdownKnowsWhetherItRan(t *testing.T) {
+// TestDrain_ErrorSaysIfRan shuts sessions down while calls are everywhere: not yet sent, on the
+// way, waiting there, running, answered.
+func TestDrain_ErrorSaysIfRan(t *testing.T) {
 	t.Parallel()
 	for _, workers := range []int{1024, 8, 64} {
 		t.Run(fmt.Sprint(workers, " workers"), func(t *testing.T) {
@@ -81,7 +81,7 @@ func shutDownUnderLoad(t *testing.T, workers int, after time.Duration) {
 	}
 }
 
-func TestADrainRefusesTheCallsBeyondItWhateverEndsTheSession(t *testing.T) {
+func TestDrain_CallsBeyondRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		drain message.Drain
 		more  []interface{ AppendTo([]byte) []byte }
@@ -120,7 +120,7 @@ func TestADrainRefusesTheCallsBeyondItWhateverEndsTheSession(t *testing.T) {
 	}
 }
 
-func TestCallsThatHaveNotBegunWhenASessionIsClosedAreRefused(t *testing.T) {
+func TestClose_UnbegunRefused(t *testing.T) {
 	for name, end := range map[string]func(*asterisque.Session){
 		"Close": func(s *asterisque.Session) { s.Close() },
 		"Shutdown": func(s *asterisque.Session) {
@@ -154,8 +154,8 @@ func TestCallsThatHaveNotBegunWhenASessionIsClosedAreRefused(t *testing.T) {
 	}
 }
 
-// TestCallsThatWaitForRoomDoNotWaitForAPeerThatDrains uses a server without free room for calls.
-func TestCallsThatWaitForRoomDoNotWaitForAPeerThatDrains(t *testing.T) {
+// TestDrain_WaitingForRoom uses a server without free room for calls.
+func TestDrain_WaitingForRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
 		release := make(chan struct{})

@@ -30,7 +30,7 @@ func newsService() *asterisque.Service {
 	return svc
 }
 
-func TestAnEndlessStreamLearnsThatItsSessionDrains(t *testing.T) {
+func TestDraining_EndlessStream(t *testing.T) {
 	for name, shutDown := range map[string]func(dialled, accepted *asterisque.Session, here, there *asterisque.Node) error{
 		"the session, here":  func(_, s *asterisque.Session, _, _ *asterisque.Node) error { return s.Shutdown(testkit.Background) },
 		"the session, there": func(s, _ *asterisque.Session, _, _ *asterisque.Node) error { return s.Shutdown(testkit.Background) },
@@ -55,14 +55,14 @@ func TestAnEndlessStreamLearnsThatItsSessionDrains(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoHandlersContextNeverDrains(t *testing.T) {
+func TestDraining_OtherContexts(t *testing.T) {
 	require.Nil(t, asterisque.Draining(testkit.Background))
 	ctx, cancel := context.WithCancel(testkit.Background)
 	cancel()
 	require.Nil(t, asterisque.Draining(ctx))
 }
 
-func TestDrainingIsThereForDerivedContextsAndBeforeAndAfterwards(t *testing.T) {
+func TestDraining_DerivedContexts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, goOn := make(chan struct{}), make(chan struct{})
 		svc := asterisque.NewService()
@@ -93,7 +93,7 @@ func TestDrainingIsThereForDerivedContextsAndBeforeAndAfterwards(t *testing.T) {
 	})
 }
 
-func TestALostSessionDoesNotDrain(t *testing.T) {
+func TestDraining_LostSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		drained := make(chan bool, 1)
 		svc := asterisque.NewService()

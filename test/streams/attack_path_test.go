@@ -41,7 +41,7 @@ func sinks(taken func(n int)) *asterisque.Service {
 	return svc
 }
 
-func TestAWireThatCountsNoBytesIsAsFast(t *testing.T) {
+func TestPath_WireWithoutMeter(t *testing.T) {
 	testkit.SkipRace(t)
 	synctest.Test(t, func(t *testing.T) {
 		var total atomic.Int64
@@ -60,9 +60,9 @@ func TestAWireThatCountsNoBytesIsAsFast(t *testing.T) {
 	})
 }
 
-// TestAttackASlowLinkIsFoundOut uses a round trip that is longer than the pauses after which marks
-// carry no information, and a queue before anything is known.
-func TestAttackASlowLinkIsFoundOut(t *testing.T) {
+// TestAttackPath_SlowLink uses a round trip that is longer than the pauses after which marks carry
+// no information, and a queue before anything is known.
+func TestAttackPath_SlowLink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const trip = 4 * time.Second
 		f := overLink(t, 8000, trip)

@@ -16,9 +16,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// TestAStreamOfOneBlockEachWayNeedsNoCredit loses all that grants room to the pipe, in both
-// directions.
-func TestAStreamOfOneBlockEachWayNeedsNoCredit(t *testing.T) {
+// TestStream_OneBlockNoCredit loses all that grants room to the pipe, in both directions.
+func TestStream_OneBlockNoCredit(t *testing.T) {
 	for name, c := range map[string]struct {
 		size int
 		opts []asterisque.Option

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAReaderThatWantsNoMoreStopsTheWriterAndNotTheCall(t *testing.T) {
+func TestStop_WriterNotCall(t *testing.T) {
 	svc := asterisque.NewService()
 	svc.Handle(24, "first", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
 		b, err := p.Recv(ctx)
@@ -38,8 +38,8 @@ func TestAReaderThatWantsNoMoreStopsTheWriterAndNotTheCall(t *testing.T) {
 	p.Abort(nil)
 }
 
-// TestSendingTellsWhyTheCallWasAborted has the peer abort calls in the middle of sending.
-func TestSendingTellsWhyTheCallWasAborted(t *testing.T) {
+// TestSend_CauseOfAbort has the peer abort calls in the middle of sending.
+func TestSend_CauseOfAbort(t *testing.T) {
 	own := &asterisque.Abort{Code: 1234, Message: "I have had enough"}
 	svc := asterisque.NewService()
 	svc.Handle(28, "impatient", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return nil, own })
@@ -74,9 +74,9 @@ func TestSendingTellsWhyTheCallWasAborted(t *testing.T) {
 	calls.Wait()
 }
 
-// TestSendingTellsWhyTheCallIsOverFromTheMomentItIs sends when the first drop is reported, which is
-// when nothing may follow any more.
-func TestSendingTellsWhyTheCallIsOverFromTheMomentItIs(t *testing.T) {
+// TestSend_CauseAtOnce sends when the first drop is reported, which is when nothing may follow any
+// more.
+func TestSend_CauseAtOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(*testkit.RawPeer) // of the call with pipe 3
 		want error
@@ -120,7 +120,7 @@ func waitUntil(ctx context.Context, p *pipe.Pipe) error {
 	return ctx.Err()
 }
 
-func TestAStopBeforeTheOpenHasLeftFollowsIt(t *testing.T) {
+func TestStop_BeforeOpenLeft(t *testing.T) {
 	svc := asterisque.NewService()
 	svc.Handle(25, "sender", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
 		var err error
@@ -138,9 +138,9 @@ func TestAStopBeforeTheOpenHasLeftFollowsIt(t *testing.T) {
 	require.Contains(t, string(result), "stopped")
 }
 
-// TestBlocksStayForTheApplicationWhenTheCallHasEndedWell covers calls with a cancellable context:
-// the end of the call ends the watch over that.
-func TestBlocksStayForTheApplicationWhenTheCallHasEndedWell(t *testing.T) {
+// TestStream_BlocksStay covers calls with a cancellable context: the end of the call ends the watch
+// over that.
+func TestStream_BlocksStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
 		svc.Handle(50, "says two things", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {

@@ -20,7 +20,7 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-func TestAStreamRunsBothWaysAndEndsEachWayByItself(t *testing.T) {
+func TestStream_BothWays(t *testing.T) {
 	dialled, _ := testkit.Connect(t, testkit.SumService())
 	call, err := testkit.Sums.Open(testkit.Background, dialled, testkit.Window{N: 2})
 	require.NoError(t, err)
@@ -46,8 +46,8 @@ func TestAStreamRunsBothWaysAndEndsEachWayByItself(t *testing.T) {
 	require.Equal(t, io.EOF, err)
 }
 
-// TestStreamCall_AllThatIsLeft has callers that leave the loop over an endless stream.
-func TestStreamCall_AllThatIsLeft(t *testing.T) {
+// TestStream_ReceiveRest has callers that leave the loop over an endless stream.
+func TestStream_ReceiveRest(t *testing.T) {
 	endless := asterisque.Stream[string, string, int, string](60, "endless")
 	ended := make(chan error, 1)
 	svc := asterisque.NewService()
@@ -107,7 +107,7 @@ func TestStreamCall_AllThatIsLeft(t *testing.T) {
 	call.Abort(nil)
 }
 
-func TestManyStreamsShareASession(t *testing.T) {
+func TestStream_Many(t *testing.T) {
 	dialled, accepted := testkit.Connect(t, testkit.SumService(), asterisque.WithService(testkit.SumService()))
 	var wg sync.WaitGroup
 	for i := range 100 {
@@ -140,7 +140,7 @@ func TestManyStreamsShareASession(t *testing.T) {
 	wg.Wait()
 }
 
-func TestAStreamLargerThanItsWindowArrivesWholeAndInOrder(t *testing.T) {
+func TestStream_BeyondWindow(t *testing.T) {
 	svc := asterisque.NewService()
 	svc.Handle(21, "mirror", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
 		for {
@@ -183,7 +183,7 @@ func TestAStreamLargerThanItsWindowArrivesWholeAndInOrder(t *testing.T) {
 	require.True(t, bytes.Equal(want.Bytes(), got.Bytes()))
 }
 
-func TestAReaderThatSleepsHoldsUpItsOwnPipeOnly(t *testing.T) {
+func TestStream_SleepingReader(t *testing.T) {
 	svc := testkit.EchoService()
 	svc.Handle(22, "sleeper", func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) {
 		<-ctx.Done()
@@ -211,7 +211,7 @@ func TestAReaderThatSleepsHoldsUpItsOwnPipeOnly(t *testing.T) {
 	require.ErrorIs(t, <-blocked, asterisque.ErrCanceled, "the context of Open ends the pipe, and the sender's wait")
 }
 
-func TestACallEndsTheStreamsOfBothSides(t *testing.T) {
+func TestStream_CallEnds(t *testing.T) {
 	started, serverErr := make(chan struct{}), make(chan error, 1)
 	svc := asterisque.NewService()
 	svc.Handle(23, "reader", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
@@ -239,7 +239,7 @@ func TestACallEndsTheStreamsOfBothSides(t *testing.T) {
 	}
 }
 
-func TestATypedReceiverLearnsHowManyValuesAreMissing(t *testing.T) {
+func TestStream_MissingValues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
 		late := asterisque.Stream[int, int, int, []uint64](26, "late")
@@ -266,7 +266,7 @@ func TestATypedReceiverLearnsHowManyValuesAreMissing(t *testing.T) {
 	})
 }
 
-func TestReceivingValuesNeedsNoNewMemoryForTheirBlocks(t *testing.T) {
+func TestStream_ReusesMemory(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the detector makes pools forget")
 	}
@@ -301,7 +301,7 @@ func TestReceivingValuesNeedsNoNewMemoryForTheirBlocks(t *testing.T) {
 	require.Less(t, (after.TotalAlloc-before.TotalAlloc)/values, uint64(size/2), "bytes for each value, both ends")
 }
 
-func TestATypeThatDoesNotFitABlockIsNamed(t *testing.T) {
+func TestStream_TypeMismatch(t *testing.T) {
 	dialled, _ := testkit.Connect(t, testkit.SumService())
 	call, err := asterisque.Stream[testkit.Window, string, int, int](20, "sums").Open(testkit.Background, dialled, testkit.Window{N: 1})
 	require.NoError(t, err)
@@ -311,7 +311,7 @@ func TestATypeThatDoesNotFitABlockIsNamed(t *testing.T) {
 	require.ErrorContains(t, err, `function 20 "sums": Block: an integer was expected, and`)
 }
 
-func TestAUnaryFunctionTakesNoBlocks(t *testing.T) {
+func TestStream_OfUnary(t *testing.T) {
 	svc, started, ended := testkit.BlockService()
 	dialled, _ := testkit.Connect(t, svc)
 	p, err := dialled.Open(testkit.Background, testkit.Block.Number(), []byte{0x60})
@@ -323,9 +323,9 @@ func TestAUnaryFunctionTakesNoBlocks(t *testing.T) {
 	<-ended
 }
 
-// TestLargeBlocksAndCallsOverTCPKeepTheirBytes has many large ones under way at a time, held for a
-// while, so that memory that is used twice shows.
-func TestLargeBlocksAndCallsOverTCPKeepTheirBytes(t *testing.T) {
+// TestStream_LargeOverTCP has many large ones under way at a time, held for a while, so that memory
+// that is used twice shows.
+func TestStream_LargeOverTCP(t *testing.T) {
 	fill := func(n int, seed byte) []byte {
 		b := make([]byte, n)
 		for i := range b {

@@ -39,7 +39,7 @@ func (d *drops) list() []asterisque.Drop {
 	return append([]asterisque.Drop(nil), d.got...)
 }
 
-func TestACallWhoseTimeIsUpBeforeItLeavesIsNeverSent(t *testing.T) {
+func TestTTL_NeverSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen drops
 		peer, s := testkit.StuckPeer(t, seen.option())
@@ -63,7 +63,7 @@ func TestACallWhoseTimeIsUpBeforeItLeavesIsNeverSent(t *testing.T) {
 	})
 }
 
-func TestWhatIsGivenUpBecauseOfTheTimeIsReportedAsExpired(t *testing.T) {
+func TestTTL_GiveUpIsExpired(t *testing.T) {
 	within := func() context.Context {
 		ctx, cancel := context.WithTimeout(testkit.Background, time.Second)
 		context.AfterFunc(ctx, cancel)
@@ -99,7 +99,7 @@ func TestWhatIsGivenUpBecauseOfTheTimeIsReportedAsExpired(t *testing.T) {
 	}
 }
 
-func TestACallWhoseTimeIsUpBeforeAWorkerIsFreeNeverRuns(t *testing.T) {
+func TestTTL_NeverRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ran := 0
 		svc := asterisque.NewService()
@@ -118,7 +118,7 @@ func TestACallWhoseTimeIsUpBeforeAWorkerIsFreeNeverRuns(t *testing.T) {
 	})
 }
 
-func TestBlocksThatWaitTooLongAreDroppedOnEitherSideAndTold(t *testing.T) {
+func TestDrop_OldBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen drops
 		svc := asterisque.NewService()
@@ -157,9 +157,9 @@ func TestBlocksThatWaitTooLongAreDroppedOnEitherSideAndTold(t *testing.T) {
 	})
 }
 
-// TestWithTTL_PausedSession has a Block that waits in the transport of a side that does not read,
-// where its time does not count, and then for its handler, where it does.
-func TestWithTTL_PausedSession(t *testing.T) {
+// TestTTL_PausedSession has a Block that waits in the transport of a side that does not read, where
+// its time does not count, and then for its handler, where it does.
+func TestTTL_PausedSession(t *testing.T) {
 	for name, c := range map[string]struct {
 		busy time.Duration
 		want string
@@ -200,7 +200,7 @@ func TestWithTTL_PausedSession(t *testing.T) {
 	}
 }
 
-func TestUnderPressureBlocksAreThinnedByTheirLossRate(t *testing.T) {
+func TestDrop_LossRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen drops
 		peer, s := testkit.StuckPeer(t, seen.option())
@@ -236,7 +236,7 @@ func TestUnderPressureBlocksAreThinnedByTheirLossRate(t *testing.T) {
 	})
 }
 
-func TestReachingTheSoftLimitThinsWhatWaits(t *testing.T) {
+func TestDrop_AtTheSoftLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen drops
 		_, s := testkit.StuckPeer(t, seen.option(), asterisque.WithLimits(asterisque.Limits{Outbound: testkit.Messages(300, 1000)}))
@@ -257,7 +257,7 @@ func TestReachingTheSoftLimitThinsWhatWaits(t *testing.T) {
 	})
 }
 
-func TestEveryDropHasItsReason(t *testing.T) {
+func TestDrop_Reasons(t *testing.T) {
 	for reason, end := range map[asterisque.DropReason]func(*testkit.RawPeer, *pipe.Pipe, *asterisque.Session){
 		asterisque.DropNoFunction: func(p *testkit.RawPeer, _ *pipe.Pipe, _ *asterisque.Session) {
 			p.Send(&message.Close{Pipe: 3, Abort: codec.ErrNoFunction})
@@ -302,7 +302,7 @@ func expiring[T any](option func(*T)) func(*T) {
 	}
 }
 
-func TestDroppedBlocksDoNotUseUpTheWindow(t *testing.T) {
+func TestDrop_WindowUnused(t *testing.T) {
 	for name, option := range map[string]pipe.SendOption{
 		"expired": expiring(pipe.WithTTL(time.Nanosecond)),
 		"thinned": pipe.WithLoss(127),

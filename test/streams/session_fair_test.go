@@ -169,7 +169,7 @@ func sharings() (all []sharing) {
 	return all
 }
 
-func TestStreams_EqualOnesGetEqualBytes(t *testing.T) {
+func TestFair_EqualBytes(t *testing.T) {
 	testkit.SkipRace(t)
 	for _, c := range sharings() {
 		t.Run(fmt.Sprintf("%d streams of %d bytes, %d a second, %v", c.streams, c.size, c.rate, c.trip), func(t *testing.T) {

@@ -59,9 +59,9 @@ func carry(p *pipe.Pipe, blocks, size int) error {
 	return nil
 }
 
-// TestIdle_StreamsLeaveRoomForOthers has a pool of connections on either side that have carried
-// something, and stay open.
-func TestIdle_StreamsLeaveRoomForOthers(t *testing.T) {
+// TestIdle_LeaveRoom has a pool of connections on either side that have carried something, and stay
+// open.
+func TestIdle_LeaveRoom(t *testing.T) {
 	const blocks = 20
 	for name, c := range map[string]struct{ streams, size int }{
 		"that carried 300 KB":    {testkit.Long(400, 1000), 15_000},

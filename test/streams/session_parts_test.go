@@ -77,9 +77,9 @@ func (o *outgoing) seen() (front []int, parts int) {
 	return slices.Clone(o.front), o.parts
 }
 
-// TestAnEchoWaitsForNoMoreThanAPart has both sides send results of 4 MB at a low priority over a
-// link of 1 MB/s, and looks at the order in which frames leave.
-func TestAnEchoWaitsForNoMoreThanAPart(t *testing.T) {
+// TestParts_EchoBeside has both sides send results of 4 MB at a low priority over a link of 1 MB/s,
+// and looks at the order in which frames leave.
+func TestParts_EchoBeside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lane := wiretest.Lane{Rate: 1 << 20, Delay: 5 * time.Millisecond}
 		a, b := wiretest.NewLink(wiretest.LinkConfig{Out: lane, In: lane, Buffer: 64 << 10}).Pipe()
@@ -120,9 +120,9 @@ func TestAnEchoWaitsForNoMoreThanAPart(t *testing.T) {
 	})
 }
 
-// TestLargeMessagesGoOnOverOtherWires has results and parameters of a megabyte cross while the wire
-// is cut again and again, also between two parts.
-func TestLargeMessagesGoOnOverOtherWires(t *testing.T) {
+// TestParts_OtherWires has results and parameters of a megabyte cross while the wire is cut again
+// and again, also between two parts.
+func TestParts_OtherWires(t *testing.T) {
 	svc := testkit.EchoService()
 	svc.Handle(1, "same", func(_ context.Context, _ *pipe.Pipe, params []byte) ([]byte, error) { return params, nil })
 	conn, wires := testkit.Lasting(t, svc, asterisque.WithResume(asterisque.Resume{For: time.Minute}))

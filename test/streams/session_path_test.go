@@ -119,7 +119,7 @@ func (f *far) close() {
 	synctest.Wait()
 }
 
-func TestAStreamFillsItsPath(t *testing.T) {
+func TestPath_StreamFillsIt(t *testing.T) {
 	testkit.SkipRace(t)
 	for name, c := range map[string]struct {
 		rate    int
@@ -149,7 +149,7 @@ func TestAStreamFillsItsPath(t *testing.T) {
 	}
 }
 
-func TestWhatIsInFlightKeepsToWhatThePathHolds(t *testing.T) {
+func TestPath_InFlightBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := overLink(t, 10*mbit, 50*time.Millisecond)
 		defer f.close()
@@ -166,7 +166,7 @@ func TestWhatIsInFlightKeepsToWhatThePathHolds(t *testing.T) {
 	})
 }
 
-func TestAnUrgentCallBesideABulkTransferTakesTwoRoundTripsAtMost(t *testing.T) {
+func TestPath_UrgentBesideBulk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := overLink(t, 10*mbit, 50*time.Millisecond)
 		defer f.close()
@@ -177,7 +177,7 @@ func TestAnUrgentCallBesideABulkTransferTakesTwoRoundTripsAtMost(t *testing.T) {
 	})
 }
 
-func TestAnUrgentCallBesideALargeMessageTakesTwoRoundTripsAtMost(t *testing.T) {
+func TestPath_UrgentBesideLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := overLink(t, 10*mbit, 50*time.Millisecond)
 		defer f.close()
@@ -192,7 +192,7 @@ func TestAnUrgentCallBesideALargeMessageTakesTwoRoundTripsAtMost(t *testing.T) {
 	})
 }
 
-func TestAPathThatChangesIsFollowed(t *testing.T) {
+func TestPath_Changes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var changes []wiretest.Change
 		for i := 1; i < 8; i++ {
@@ -214,7 +214,7 @@ func TestAPathThatChangesIsFollowed(t *testing.T) {
 	})
 }
 
-func TestAPathThatIsNotReadIsBoundByThePeer(t *testing.T) {
+func TestPath_BoundByPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := overLink(t, 10*mbit, 50*time.Millisecond)
 		defer f.close()
@@ -229,7 +229,7 @@ func TestAPathThatIsNotReadIsBoundByThePeer(t *testing.T) {
 	})
 }
 
-func TestASessionThatSaysLittleSendsNoMarks(t *testing.T) {
+func TestPath_NoMarksIfQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := overLink(t, 10*mbit, 50*time.Millisecond)
 		defer f.close()

@@ -14,7 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-func TestPipesListsWhatRunsOnBothSides(t *testing.T) {
+func TestPipes_BothSides(t *testing.T) {
 	began, gate := make(chan struct{}, 2), make(chan struct{})
 	svc := asterisque.NewService()
 	hold := asterisque.Func[int, int](20, "hold")
@@ -63,9 +63,8 @@ func TestPipesListsWhatRunsOnBothSides(t *testing.T) {
 	require.Empty(t, here.Pipes(), "an ended session has none")
 }
 
-// TestPipesMayBeListedWhileCallsComeAndGo is for the race detector: a unary call is used again as
-// soon as it has left.
-func TestPipesMayBeListedWhileCallsComeAndGo(t *testing.T) {
+// TestPipes_Concurrent is for the race detector: a unary call is used again as soon as it has left.
+func TestPipes_Concurrent(t *testing.T) {
 	here, there := testkit.Connect(t, testkit.EchoService())
 	var calls sync.WaitGroup
 	for range 4 {

@@ -93,9 +93,9 @@ func asBytes() pass {
 	}
 }
 
-// TestAStreamOfSomeKiBTakesOneRoundTripMoreThanTheLeast has 16 KiB go there, and 16 KiB come back
-// once they are all there. That is more than the early credit, so it waits for credit once.
-func TestAStreamOfSomeKiBTakesOneRoundTripMoreThanTheLeast(t *testing.T) {
+// TestTrips_StreamOfSomeKiB has 16 KiB go there, and 16 KiB come back once they are all there. That
+// is more than the early credit, so it waits for credit once.
+func TestTrips_StreamOfSomeKiB(t *testing.T) {
 	const size = 16 << 10
 	for name, by := range map[string]pass{
 		"Blocks of 256 B": asBlocks(256),
@@ -131,10 +131,9 @@ func TestAStreamOfSomeKiBTakesOneRoundTripMoreThanTheLeast(t *testing.T) {
 	}
 }
 
-// TestCallsOverDistanceTakeARoundTripEach has many callers, one call after the other each, which
-// begin together in groups. The gathering of their calls into common frames and system calls delays
-// none of them.
-func TestCallsOverDistanceTakeARoundTripEach(t *testing.T) {
+// TestTrips_Calls has many callers, one call after the other each, which begin together in groups.
+// The gathering of their calls into common frames and system calls delays none of them.
+func TestTrips_Calls(t *testing.T) {
 	const callers, calls = 64, 20
 	synctest.Test(t, func(t *testing.T) {
 		s := distant(t, testkit.EchoService())

@@ -50,7 +50,7 @@ func TestStress_ExitCode(t *testing.T) {
 	}
 }
 
-func TestStress_MistakesAreNamed(t *testing.T) {
+func TestStress_Mistakes(t *testing.T) {
 	module(t, "")
 	for want, args := range map[string][]string{
 		"-cpu":               {"-cpu", "x"},

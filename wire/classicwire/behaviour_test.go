@@ -54,10 +54,10 @@ func control(code byte, data ...byte) *classic.Control {
 	return &classic.Control{Code: code, Data: data}
 }
 
-// TestAServerTreatsAPeerAsTheOriginalDid replays what raw clients sent to the original. The names
-// are those of its records. A comment gives the reason for each answer that differs here; the texts
-// of errors are this library's own.
-func TestAServerTreatsAPeerAsTheOriginalDid(t *testing.T) {
+// TestServer_AsOriginal replays what raw clients sent to the original. The names are those of its
+// records. A comment gives the reason for each answer that differs here; the texts of errors are
+// this library's own.
+func TestServer_AsOriginal(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		for _, c := range []struct {
 			name    string
@@ -127,7 +127,7 @@ func TestAServerTreatsAPeerAsTheOriginalDid(t *testing.T) {
 	})
 }
 
-func TestAServerEndsTheSessionOfAPeerThatIsNotUnderstood(t *testing.T) {
+func TestServer_InvalidPeer(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		for name, bytes := range map[string]string{
 			"bad-tag":       "00",
@@ -150,7 +150,7 @@ func TestAServerEndsTheSessionOfAPeerThatIsNotUnderstood(t *testing.T) {
 	})
 }
 
-func TestAClientTreatsAPeerAsTheOriginalDid(t *testing.T) {
+func TestClient_AsOriginal(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		greet := asterisque.Func[string, string](10, "greet")
 		type answer struct {
@@ -223,7 +223,7 @@ func messages(list []classic.Message) (hex []string) {
 	return hex
 }
 
-func TestAClientEndsTheCallWhenTheConnectionDrops(t *testing.T) {
+func TestClient_LostConnection(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		p, s := dial(t, form, newNode(t, form, originals(form)))
 		called := make(chan error, 1)
@@ -237,7 +237,7 @@ func TestAClientEndsTheCallWhenTheConnectionDrops(t *testing.T) {
 	})
 }
 
-func TestAPeerThatTheSessionLeavesGetsAnEndForItsCalls(t *testing.T) {
+func TestClose_EndsPeersCalls(t *testing.T) {
 	t.Parallel()
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		svc := originals(form)
@@ -251,7 +251,7 @@ func TestAPeerThatTheSessionLeavesGetsAnEndForItsCalls(t *testing.T) {
 	})
 }
 
-func TestOneByteAtATimeIsAsGood(t *testing.T) {
+func TestServer_ByteByByte(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		p, done := rawClient(t, form, newNode(t, form, originals(form)))
 		all, err := hex.DecodeString(compact(clientSync) + msg(open(1, 10, "slow"), open(2, 40, []any{"x", map[string]bool{"y": true}})))
@@ -268,7 +268,7 @@ func TestOneByteAtATimeIsAsGood(t *testing.T) {
 	})
 }
 
-func TestCallsMayComeWithTheSyncConfig(t *testing.T) {
+func TestServer_CallsWithSync(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		p, _ := rawClient(t, form, newNode(t, form, originals(form)))
 		p.send(clientSync, msg(open(1, 20), block(1, "1"), block(1, "2"), eof(1)))
@@ -283,7 +283,7 @@ func TestCallsMayComeWithTheSyncConfig(t *testing.T) {
 	})
 }
 
-func TestALossRateTravelsBothWays(t *testing.T) {
+func TestLossRate_BothWays(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		p, s := dial(t, form, newNode(t, form, originals(form)))
 		q, err := s.Open(background, 10, nil, asterisque.WithLoss(100))

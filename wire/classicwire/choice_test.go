@@ -27,7 +27,7 @@ func both(t *testing.T, prefers classic.Codec) *asterisque.Node {
 	return newNode(t, prefers, originals(prefers), asterisque.WithCodecs(prefers, other(prefers)))
 }
 
-func TestAServerOfBothCodecsServesThatOfItsClient(t *testing.T) {
+func TestCodecs_ServerFollows(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		p, done := rawClient(t, form, both(t, other(form)))
 		p.send(clientSync, msg(open(1, 10, "x")))
@@ -37,7 +37,7 @@ func TestAServerOfBothCodecsServesThatOfItsClient(t *testing.T) {
 	})
 }
 
-func TestAClientOfBothCodecsSpeaksTheFirst(t *testing.T) {
+func TestCodecs_ClientFirst(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		p, done := rawServer(t, form, both(t, form))
 		require.EqualValues(t, 1, p.wantSync().Version)
@@ -46,7 +46,7 @@ func TestAClientOfBothCodecsSpeaksTheFirst(t *testing.T) {
 	})
 }
 
-func TestAClientOfBothCodecsSpeaksThatOfAServerThatWasFirst(t *testing.T) {
+func TestCodecs_ClientFollows(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		here, there := testkit.TCPPair(t)
 		w, p := classicwire.Client(here), newRawPeer(t, form, there)
@@ -60,7 +60,7 @@ func TestAClientOfBothCodecsSpeaksThatOfAServerThatWasFirst(t *testing.T) {
 
 // The session cannot be, but the peer learns that it is over: a client of the original connects
 // again for ever where it does not.
-func TestAPeerWithTheOtherCodecIsToldInItsOwn(t *testing.T) {
+func TestCodecs_Mismatch(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		p, done := rawClient(t, other(form), newNode(t, form, originals(form)))
 		p.send(clientSync)
@@ -82,8 +82,8 @@ func TestAPeerWithTheOtherCodecIsToldInItsOwn(t *testing.T) {
 	})
 }
 
-// TestAttackWithHostileMessagePack breaks a session as soon as that is clear, and in little memory.
-func TestAttackWithHostileMessagePack(t *testing.T) {
+// TestAttack_MessagePack breaks a session as soon as that is clear, and in little memory.
+func TestAttack_MessagePack(t *testing.T) {
 	for name, say := range map[string]string{
 		"a map32 of 2^32-1":    "2801000a01 21 dfffffffff",
 		"an array32":           "2801000a01 20 ddffffffff",

@@ -14,9 +14,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// TestDurable_IsNotSentToClassicPeers makes calls with a key, which has no place in the classic
-// protocol.
-func TestDurable_IsNotSentToClassicPeers(t *testing.T) {
+// TestDurable_NotSent makes calls with a key, which has no place in the classic protocol.
+func TestDurable_NotSent(t *testing.T) {
 	var ran atomic.Int32
 	svc := asterisque.NewService()
 	echo.Handle(svc, func(_ context.Context, s string) (string, error) { ran.Add(1); return s, nil })

@@ -77,7 +77,7 @@ func sumOfTexts(form classic.Codec) func(ctx context.Context, p *pipe.Pipe, _ []
 
 func isSync(hex string) bool { return strings.HasPrefix(hex, "2a510032") }
 
-func TestAServerAnswersAsTheOriginalDid(t *testing.T) {
+func TestGolden_Server(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		p, done := rawClient(t, form, newNode(t, form, originals(form)))
 		for _, l := range readTranscript(t) {
@@ -102,7 +102,7 @@ func TestAServerAnswersAsTheOriginalDid(t *testing.T) {
 	})
 }
 
-func TestAClientSaysWhatTheOriginalSaid(t *testing.T) {
+func TestGolden_Client(t *testing.T) {
 	t.Parallel()
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		node := newNode(t, form, originals(form), asterisque.WithID("4d05c476-df6e-4ca7-8553-1faabb22b4cb"))

@@ -18,7 +18,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/classicwire"
 )
 
-func TestAServerGrantsWhatTheOriginalGranted(t *testing.T) {
+func TestHandshake_Grants(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		for name, c := range map[string]struct {
 			sync          string
@@ -58,7 +58,7 @@ func TestAServerGrantsWhatTheOriginalGranted(t *testing.T) {
 	})
 }
 
-func TestAPeerThatDoesNotBeginWithASyncConfigIsRefused(t *testing.T) {
+func TestHandshake_NoSync(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		for _, c := range []struct{ name, say, answer, want string }{
 			{"sync/short-data", "2a510031" + compact(clientSync)[8:8+2*49], goodbye, "has 50 bytes, this one 49"},
@@ -85,7 +85,7 @@ func TestAPeerThatDoesNotBeginWithASyncConfigIsRefused(t *testing.T) {
 	})
 }
 
-func TestAPeerWhoseCodecNobodyCanTellIsAnsweredByTheDefault(t *testing.T) {
+func TestHandshake_UnknownCodec(t *testing.T) {
 	for name, say := range map[string]string{"garbage": "474554202f20485454502f312e31", "tls-hello": "1603010200010001fc0303"} {
 		p, done := rawClient(t, classic.MessagePack, newNode(t, classic.Simple, originals(classic.Simple)))
 		p.send(say)
@@ -96,7 +96,7 @@ func TestAPeerWhoseCodecNobodyCanTellIsAnsweredByTheDefault(t *testing.T) {
 	}
 }
 
-func TestAServerThatDoesNotAnswerWithASyncConfigIsRefused(t *testing.T) {
+func TestHandshake_ServerNoSync(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		for _, c := range []struct{ name, say, answer, want string }{
 			{"ack-zero-session", clientSync, goodbye, "gave the session no id, as a side does that dials: one of the two sides has to accept (Serve, Server)"},
@@ -121,7 +121,7 @@ func TestAServerThatDoesNotAnswerWithASyncConfigIsRefused(t *testing.T) {
 	})
 }
 
-func TestASilentPeerIsGivenUp(t *testing.T) {
+func TestHandshake_SilentPeer(t *testing.T) {
 	t.Parallel()
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		p, done := rawServer(t, form, newNode(t, form, originals(form), asterisque.WithTimeouts(asterisque.Timeouts{Handshake: 500 * time.Millisecond})))
@@ -131,7 +131,7 @@ func TestASilentPeerIsGivenUp(t *testing.T) {
 	})
 }
 
-func TestANodeThatCannotBeClassicIsToldWhatToChange(t *testing.T) {
+func TestHandshake_NodeMisfits(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		here := asterisque.NewNode()
 		t.Cleanup(func() { here.Close() })
@@ -150,7 +150,7 @@ func TestANodeThatCannotBeClassicIsToldWhatToChange(t *testing.T) {
 	})
 }
 
-func TestNodeIDs(t *testing.T) {
+func TestHandshake_NodeIDs(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		const uuid = "4d05c476-df6e-4ca7-8553-1faabb22b4cb"
 		seen := map[string]bool{}
@@ -167,7 +167,7 @@ func TestNodeIDs(t *testing.T) {
 
 // Ports of the two protocols, and programs that take one for the other.
 
-func TestAClassicClientOnAPortOfProtocol1(t *testing.T) {
+func TestPort_ClassicOnProtocol1(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		there := asterisque.NewNode()
 		t.Cleanup(func() { there.Close() })
@@ -184,7 +184,7 @@ func TestAClassicClientOnAPortOfProtocol1(t *testing.T) {
 	})
 }
 
-func TestAClientOfProtocol1OnAClassicPort(t *testing.T) {
+func TestPort_Protocol1OnClassic(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		here := asterisque.NewNode()
 		t.Cleanup(func() { here.Close() })
@@ -203,7 +203,7 @@ func TestAClientOfProtocol1OnAClassicPort(t *testing.T) {
 	})
 }
 
-func TestWhatAClassicPortTellsProtocol1IsItsOwnFrame(t *testing.T) {
+func TestPort_AnswerIsProtocol1(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		p, _ := rawClient(t, form, newNode(t, form, originals(form)))
 		p.send("000000ff")
@@ -216,7 +216,7 @@ func TestWhatAClassicPortTellsProtocol1IsItsOwnFrame(t *testing.T) {
 	})
 }
 
-func TestTheSchemeListensAndDials(t *testing.T) {
+func TestScheme(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		ln, err := wire.Listen(background, "classic://127.0.0.1:0", wire.Options{})
 		require.NoError(t, err)

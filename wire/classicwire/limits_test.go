@@ -32,7 +32,7 @@ func limited(t *testing.T, form classic.Codec, svc *asterisque.Service, opts ...
 	return dialled, accepted, soft
 }
 
-func TestTheSoftLimitHoldsUpAPeerThatKnowsNoWindows(t *testing.T) {
+func TestSoftLimit_HoldsUp(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		var soft chan struct{}
 		svc := offer()
@@ -64,7 +64,7 @@ func TestTheSoftLimitHoldsUpAPeerThatKnowsNoWindows(t *testing.T) {
 	})
 }
 
-func TestAReaderThatNeverReadsIsFoundStalledAtTheSoftLimit(t *testing.T) {
+func TestSoftLimit_Stalled(t *testing.T) {
 	t.Parallel()
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		svc := offer()
@@ -83,7 +83,7 @@ func TestAReaderThatNeverReadsIsFoundStalledAtTheSoftLimit(t *testing.T) {
 	})
 }
 
-func TestTheHardLimitEndsTheSession(t *testing.T) {
+func TestHardLimit_EndsSession(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		svc := offer()
 		svc.Handle(21, "stuck", untilOver)
@@ -100,9 +100,9 @@ func TestTheHardLimitEndsTheSession(t *testing.T) {
 	})
 }
 
-// TestClose_ResultTooLargeForItsHead uses a pipe id of three bytes. With it, a result within the
-// limit of the session is too long for a classic message.
-func TestClose_ResultTooLargeForItsHead(t *testing.T) {
+// TestClose_ResultTooLarge uses a pipe id of three bytes. With it, a result within the limit of the
+// session is too long for a classic message.
+func TestClose_ResultTooLarge(t *testing.T) {
 	svc := offer()
 	asterisque.Func[int32, string](70, "sized").Handle(svc, func(_ context.Context, n int32) (string, error) {
 		return strings.Repeat("x", int(n)), nil

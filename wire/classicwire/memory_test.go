@@ -25,7 +25,7 @@ func (o offering) Read(p []byte) (int, error) {
 	return o.Conn.Read(p)
 }
 
-func TestTheWireWaitsInLittleMemoryAndTellsWhatHalfAMessageHolds(t *testing.T) {
+func TestMemory_WaitingWire(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		const idle = 1 << 10
 		// of bytes, before more than 255

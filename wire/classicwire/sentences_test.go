@@ -18,7 +18,7 @@ import (
 // Each test is of a sentence about the original that its records alone do not show, in the order of
 // its description.
 
-func TestAServerMayHaveAnyVersionAndGrantAnything(t *testing.T) {
+func TestServer_AnyVersion(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		for _, tail := range []string{"0000 | 00000003 00000708", "7fff | ffffffff ffffffff"} {
 			version, granted, _ := strings.Cut(tail, " | ")
@@ -34,7 +34,7 @@ func TestAServerMayHaveAnyVersionAndGrantAnything(t *testing.T) {
 }
 
 // Nothing is what Java's void and Scala's Unit are on the wire, in both directions.
-func TestNoResultIsNullBothWays(t *testing.T) {
+func TestResult_Null(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		p, s := serve(t, form, newNode(t, form, offer()))
 		p.send(msg(open(1, nothing.Number())))
@@ -55,7 +55,7 @@ func TestNoResultIsNullBothWays(t *testing.T) {
 	})
 }
 
-func TestThePriorityIsSignedAndReachesBothSides(t *testing.T) {
+func TestPriority_Signed(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		svc := originals(form)
 		asked := make(chan int8, 1)
@@ -73,7 +73,7 @@ func TestThePriorityIsSignedAndReachesBothSides(t *testing.T) {
 }
 
 // The end of one direction leaves the other open.
-func TestACalleeSendsAfterItsCallerHasEnded(t *testing.T) {
+func TestBlocks_AfterCallersEnd(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		svc := originals(form)
 		svc.Handle(70, "after", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
@@ -95,7 +95,7 @@ func TestACalleeSendsAfterItsCallerHasEnded(t *testing.T) {
 	})
 }
 
-func TestAnIdIsUsedAgainAtOnceAfterEitherClose(t *testing.T) {
+func TestIDs_ReusedAfterClose(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		p, s := serve(t, form, newNode(t, form, originals(form)))
 		p.send(msg(open(1, 10, "a")))
@@ -108,7 +108,7 @@ func TestAnIdIsUsedAgainAtOnceAfterEitherClose(t *testing.T) {
 	})
 }
 
-func TestAPipeIsNotTouchedByASecondOpen(t *testing.T) {
+func TestOpen_Twice(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		p, _ := serve(t, form, newNode(t, form, originals(form)))
 		p.send(msg(open(1, 20), open(1, 20)))
@@ -118,7 +118,7 @@ func TestAPipeIsNotTouchedByASecondOpen(t *testing.T) {
 	})
 }
 
-func TestEachBlockForAnUnknownPipeIsAnswered(t *testing.T) {
+func TestBlock_UnknownPipe(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		const count = 300 // more than the Pongs that a session sends in a second
 		for role, begin := range map[string]func(*testing.T, classic.Codec, *asterisque.Node) (*rawPeer, *asterisque.Session){"server": serve, "client": dial} {
@@ -136,7 +136,7 @@ func TestEachBlockForAnUnknownPipeIsAnswered(t *testing.T) {
 }
 
 // However many answers a peer provokes without reading them, no more wait than mostOwed.
-func TestAnswersThatWaitAreBounded(t *testing.T) {
+func TestAnswers_Bounded(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		w, p := synced(t, form)
 		const asked = 5000
@@ -162,7 +162,7 @@ func TestAnswersThatWaitAreBounded(t *testing.T) {
 	})
 }
 
-func TestBlocksThatNobodyReadsAreDropped(t *testing.T) {
+func TestBlocks_Unread(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		p, s := serve(t, form, newNode(t, form, originals(form)))
 		p.send(msg(open(1, 30, "hi"), block(1, "x"), block(1, "y"), eof(1)))
@@ -187,7 +187,7 @@ func TestBlocksThatNobodyReadsAreDropped(t *testing.T) {
 
 // A function of the original that throws leaves its pipe behind, and the next call with the id
 // would be taken for a second one.
-func TestAPipeThatThePeerHasKeptIsClosedBeforeItsIdIsUsedAgain(t *testing.T) {
+func TestIDs_KeptByPeer(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		w, p := synced(t, form)
 		threw := msg(abort(7, "internal error"))
@@ -215,7 +215,7 @@ func TestAPipeThatThePeerHasKeptIsClosedBeforeItsIdIsUsedAgain(t *testing.T) {
 	})
 }
 
-func TestTheLargestResultPassesAndALargerOneFailsItsCall(t *testing.T) {
+func TestResult_Largest(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		svc := originals(form)
 		asterisque.Func[int32, string](70, "sized").Handle(svc, func(_ context.Context, n int32) (string, error) {
@@ -233,7 +233,7 @@ func TestTheLargestResultPassesAndALargerOneFailsItsCall(t *testing.T) {
 	})
 }
 
-func TestAnswersThatAreReadyGoOutToAPeerThatSendsNoMore(t *testing.T) {
+func TestAnswers_PeerSilent(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		p, s := serve(t, form, newNode(t, form, originals(form)))
 		p.send(msg(open(1, 10, "x")))

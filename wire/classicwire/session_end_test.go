@@ -25,7 +25,7 @@ func untilOver(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) {
 	return nil, ctx.Err()
 }
 
-func TestShutdownLetsRunningCallsFinishAndRefusesNewOnes(t *testing.T) {
+func TestShutdown_RunningAndNew(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		svc := offer()
 		running, gate := make(chan struct{}), make(chan struct{})
@@ -53,7 +53,7 @@ func TestShutdownLetsRunningCallsFinishAndRefusesNewOnes(t *testing.T) {
 	})
 }
 
-func TestClosingASessionEndsTheCallsOfBothSides(t *testing.T) {
+func TestClose_CallsOfBothSides(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		svc := offer()
 		running := make(chan struct{}, 2)

@@ -76,7 +76,7 @@ func offer() *asterisque.Service {
 
 // The classic protocol has no place for metadata: the call goes without, as it does to a peer that
 // does not know it. Invalid metadata is rejected nevertheless.
-func TestACallWithMetadataGoesWithoutIt(t *testing.T) {
+func TestCall_Metadata(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		svc := asterisque.NewService()
 		echo.Handle(svc, func(ctx context.Context, s string) (string, error) {
@@ -92,7 +92,7 @@ func TestACallWithMetadataGoesWithoutIt(t *testing.T) {
 	})
 }
 
-func TestBothSidesCallEachOther(t *testing.T) {
+func TestCall_BothSides(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		dialled, accepted := connect(t, form, offer(), offer())
 		for _, s := range []*asterisque.Session{dialled, accepted} {
@@ -113,7 +113,7 @@ func TestBothSidesCallEachOther(t *testing.T) {
 	})
 }
 
-func TestAStreamRunsBothWays(t *testing.T) {
+func TestStream_BothWays(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		for name, connect := range map[string]func(testing.TB, classic.Codec, *asterisque.Service, *asterisque.Service, ...asterisque.Option) (a, b *asterisque.Session){
 			"over TCP": connect, "without any buffer": connectUnbuffered,
@@ -146,7 +146,7 @@ func TestAStreamRunsBothWays(t *testing.T) {
 	})
 }
 
-func TestBytesStreamThroughAPipe(t *testing.T) {
+func TestStream_Bytes(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		svc := offer()
 		svc.Handle(21, "copy", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
@@ -176,7 +176,7 @@ func TestBytesStreamThroughAPipe(t *testing.T) {
 	})
 }
 
-func TestAnAbortCrossesWithItsClassicCode(t *testing.T) {
+func TestAbort_Code(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		s, _ := connect(t, form, offer(), offer())
 		for _, c := range []struct {
@@ -210,7 +210,7 @@ func TestAnAbortCrossesWithItsClassicCode(t *testing.T) {
 	})
 }
 
-func TestParametersThatAreNoValuesAreRefusedHere(t *testing.T) {
+func TestParams_NoValues(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		s, _ := connect(t, form, offer(), offer())
 		_, err := s.Call(background, 10, []byte{0x0b, 0, 5, 'x'})
@@ -222,7 +222,7 @@ func TestParametersThatAreNoValuesAreRefusedHere(t *testing.T) {
 	})
 }
 
-func TestAResultThatIsNoValueFailsTheCall(t *testing.T) {
+func TestResult_NoValue(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		svc := offer()
 		svc.Handle(70, "raw", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return []byte("raw"), nil })
@@ -234,7 +234,7 @@ func TestAResultThatIsNoValueFailsTheCall(t *testing.T) {
 	})
 }
 
-func TestCancellingACallEndsItsHandler(t *testing.T) {
+func TestCall_Cancelled(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		svc := offer()
 		running, ended := make(chan struct{}), make(chan error, 1)
@@ -256,7 +256,7 @@ func TestCancellingACallEndsItsHandler(t *testing.T) {
 	})
 }
 
-func TestTheLargestMessagesPassAndLargerOnesAreRefused(t *testing.T) {
+func TestCall_LargestMessages(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		s, _ := connect(t, form, offer(), offer())
 		largest := strings.Repeat("x", largestText[form])
@@ -278,7 +278,7 @@ func TestTheLargestMessagesPassAndLargerOnesAreRefused(t *testing.T) {
 	})
 }
 
-func TestTheLargestBlockPassesAndALargerOneEndsItsCall(t *testing.T) {
+func TestBlock_Largest(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		svc := offer()
 		svc.Handle(21, "size", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
@@ -305,7 +305,7 @@ func TestTheLargestBlockPassesAndALargerOneEndsItsCall(t *testing.T) {
 	})
 }
 
-func TestIdsAreUsedAgain(t *testing.T) {
+func TestIDs_Reused(t *testing.T) {
 	t.Parallel()
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		calls := int64(33_000) // once around
@@ -330,7 +330,7 @@ func TestIdsAreUsedAgain(t *testing.T) {
 	})
 }
 
-func TestManyPipesAtOnce(t *testing.T) {
+func TestPipes_Many(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		each := 5000 // for each side
 		if *testkit.Soak {

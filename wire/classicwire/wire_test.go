@@ -96,7 +96,7 @@ func readClose(t *testing.T, w wire.Wire) message.Close {
 	return c
 }
 
-func TestThePeersSyncSaysWhatAClassicPeerCan(t *testing.T) {
+func TestSync_OfClassicPeer(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		here, there := testkit.TCPPair(t)
 		w, p := classicwire.Client(here), newRawPeer(t, form, there)
@@ -113,7 +113,7 @@ func TestThePeersSyncSaysWhatAClassicPeerCan(t *testing.T) {
 	})
 }
 
-func TestAPongIsThePeersOwn(t *testing.T) {
+func TestPong_OfPeer(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		w, p := synced(t, form)
 		write(t, w, message.Ping{N: 7}, message.Ping{N: 8})
@@ -126,7 +126,7 @@ func TestAPongIsThePeersOwn(t *testing.T) {
 	})
 }
 
-func TestBothEndsAnswerPings(t *testing.T) {
+func TestPing_BothEnds(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		a, b := net.Pipe()
 		client := classicwire.Client(a)
@@ -140,7 +140,7 @@ func TestBothEndsAnswerPings(t *testing.T) {
 	})
 }
 
-func TestWhatClassicHasNoWordForIsLeftOut(t *testing.T) {
+func TestFrames_WithoutClassicForm(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		w, p := synced(t, form)
 		write(t, w, message.Credit{Pipe: 1, Limit: 5}, message.Credit{Opens: true, Limit: 5}, message.Stop{Pipe: 1}, message.Drain{None: true}, message.Ack{Count: 3},
@@ -152,7 +152,7 @@ func TestWhatClassicHasNoWordForIsLeftOut(t *testing.T) {
 	})
 }
 
-func TestIdsRunOutAndComeBack(t *testing.T) {
+func TestIDs_RunOut(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		w, p := synced(t, form)
 		go io.Copy(io.Discard, p.conn)
@@ -172,7 +172,7 @@ func TestIdsRunOutAndComeBack(t *testing.T) {
 	})
 }
 
-func TestAnAbortedIdIsUsedAgainOnlyWhenThePeerKnows(t *testing.T) {
+func TestIDs_AbortedUnknown(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		w, p := synced(t, form)
 		p.takesOpens(w, 0, classicwire.MaxPipes)
@@ -190,7 +190,7 @@ func TestAnAbortedIdIsUsedAgainOnlyWhenThePeerKnows(t *testing.T) {
 	})
 }
 
-func TestAnAnswerToALaterCallShowsThatThePeerKnowsOfAnAbort(t *testing.T) {
+func TestIDs_AbortKnownByAnswer(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		w, p := synced(t, form)
 		write(t, w, &message.Open{Pipe: 0}, &message.Open{Pipe: 2}, &message.Close{Pipe: 0, Abort: codec.ErrCanceled}, &message.Open{Pipe: 4})
@@ -208,7 +208,7 @@ func TestAnAnswerToALaterCallShowsThatThePeerKnowsOfAnAbort(t *testing.T) {
 	})
 }
 
-func TestManyAbortsAskThePeer(t *testing.T) {
+func TestIDs_ManyAborts(t *testing.T) {
 	t.Parallel()
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		w, p := synced(t, form)
@@ -236,7 +236,7 @@ func TestManyAbortsAskThePeer(t *testing.T) {
 	})
 }
 
-func TestAPeersIdOnThisSidesHalfIsSkipped(t *testing.T) {
+func TestIDs_PeerOnThisHalf(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		w, p := synced(t, form)
 		p.send(msg(open(1, 10), open(0x7fff, 10))) // the latter is kept free
@@ -251,7 +251,7 @@ func TestAPeersIdOnThisSidesHalfIsSkipped(t *testing.T) {
 	})
 }
 
-func TestAFrameLargerThanTheSessionAllowsIsRefused(t *testing.T) {
+func TestFrame_TooLarge(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		w, p := synced(t, form)
 		p.send(msg(open(0x8000, 10, make([]byte, 2000))))
@@ -266,7 +266,7 @@ func TestAFrameLargerThanTheSessionAllowsIsRefused(t *testing.T) {
 	})
 }
 
-func TestTheEndOfTheConnection(t *testing.T) {
+func TestConnection_End(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		w, p := synced(t, form)
 		p.send(msg(open(0x8000, 10)))
@@ -286,7 +286,7 @@ func TestTheEndOfTheConnection(t *testing.T) {
 	})
 }
 
-func TestCloseEndsReadingAndWriting(t *testing.T) {
+func TestClose_EndsReadAndWrite(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		a, b := net.Pipe()
 		defer b.Close()
@@ -315,7 +315,7 @@ func TestCloseEndsReadingAndWriting(t *testing.T) {
 	})
 }
 
-func TestCloseDoesNotWaitForAPeerThatDoesNotRead(t *testing.T) {
+func TestClose_PeerNotReading(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		a, b := net.Pipe()
 		defer b.Close()
@@ -331,7 +331,7 @@ func TestCloseDoesNotWaitForAPeerThatDoesNotRead(t *testing.T) {
 	})
 }
 
-func TestAddressesAreThere(t *testing.T) {
+func TestAddresses(t *testing.T) {
 	here, _ := testkit.TCPPair(t)
 	w := classicwire.Client(here)
 	defer w.Close()
@@ -348,7 +348,7 @@ func TestAddressesAreThere(t *testing.T) {
 	require.Equal(t, "classic", w.LocalAddr().Network())
 }
 
-func TestAWireOverTLSTellsHowItIsProtected(t *testing.T) {
+func TestTLS_State(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		server, client := testtls.Configs(t)
 		server.SessionTicketsDisabled, client.ServerName = true, "localhost"
@@ -363,7 +363,7 @@ func TestAWireOverTLSTellsHowItIsProtected(t *testing.T) {
 	})
 }
 
-func TestLateBlocksAreNotAnswered(t *testing.T) {
+func TestBlocks_Late(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		w, p := synced(t, form)
 		write(t, w, &message.Open{Pipe: 0})
@@ -380,7 +380,7 @@ func TestLateBlocksAreNotAnswered(t *testing.T) {
 	})
 }
 
-func TestALossRateReachesTheSession(t *testing.T) {
+func TestLossRate_ReachesSession(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		w, p := synced(t, form)
 		p.send(msg(open(0x8000, 10)), "238000e4000178") // a status above EOF has a loss rate below

@@ -11,7 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-func TestAttackWhatAHostileClientSendsEndsTheWireAndNoMore(t *testing.T) {
+func TestAttack_HostileClient(t *testing.T) {
 	s := broker(t)
 	ln := listenAt(t, s.ClientURL()+"/name", wire.Options{})
 	hostile := connectTo(t, s)
@@ -59,7 +59,7 @@ func TestAttackWhatAHostileClientSendsEndsTheWireAndNoMore(t *testing.T) {
 	}
 }
 
-func TestAttackAPeerThatIgnoresTheWindowIsCutOffAndHoldsNoMore(t *testing.T) {
+func TestAttack_BeyondWindow(t *testing.T) {
 	s := broker(t)
 	ln := listenAt(t, s.ClientURL()+"/name", wire.Options{})
 	r, _ := rawDial(t, connectTo(t, s), "name", hello())
@@ -78,7 +78,7 @@ func TestAttackAPeerThatIgnoresTheWindowIsCutOffAndHoldsNoMore(t *testing.T) {
 	require.LessOrEqual(t, len(c.in.queue)*largest, window)
 }
 
-func TestAttackManyEmptyMessagesAreBoundedAsLargeOnesAre(t *testing.T) {
+func TestAttack_EmptyMessages(t *testing.T) {
 	s := broker(t)
 	ln := listenAt(t, s.ClientURL()+"/name", wire.Options{})
 	r, _ := rawDial(t, connectTo(t, s), "name", hello())
@@ -92,7 +92,7 @@ func TestAttackManyEmptyMessagesAreBoundedAsLargeOnesAre(t *testing.T) {
 	require.NotEmpty(t, r.until(kindEnd))
 }
 
-func TestAttackARequestThatNamesNoInboxGetsNoAnswer(t *testing.T) {
+func TestAttack_RequestNoInbox(t *testing.T) {
 	s := broker(t)
 	ln := listenAt(t, s.ClientURL()+"/name", wire.Options{})
 	nc := connectTo(t, s)
@@ -114,7 +114,7 @@ func TestAttackARequestThatNamesNoInboxGetsNoAnswer(t *testing.T) {
 	}
 }
 
-func TestAttackARequestThatNobodyWaitsBehindIsForgotten(t *testing.T) {
+func TestAttack_RequestUnwaited(t *testing.T) {
 	s := broker(t)
 	ln := listenAt(t, s.ClientURL()+"/name", wire.Options{})
 	nc := connectTo(t, s)
@@ -125,7 +125,7 @@ func TestAttackARequestThatNobodyWaitsBehindIsForgotten(t *testing.T) {
 	require.ErrorIs(t, readError(there), ErrPeerGone, "the NATS server says at once that nobody reads the answer")
 }
 
-func TestAttackABadRequestIsRefusedWithAReason(t *testing.T) {
+func TestAttack_BadRequest(t *testing.T) {
 	s := broker(t)
 	listenAt(t, s.ClientURL()+"/name", wire.Options{})
 	nc := connectTo(t, s)
@@ -145,7 +145,7 @@ func TestAttackABadRequestIsRefusedWithAReason(t *testing.T) {
 	}
 }
 
-func TestAttackAListenerThatAnswersBadlyFailsTheDial(t *testing.T) {
+func TestAttack_BadListener(t *testing.T) {
 	s := broker(t)
 	nc := connectTo(t, s)
 	reply := func(h header, to, body string) func(r *raw) {
@@ -181,7 +181,7 @@ func TestAttackAListenerThatAnswersBadlyFailsTheDial(t *testing.T) {
 	}
 }
 
-func TestWhatAPeerSaysAtItsEndIsTold(t *testing.T) {
+func TestEnd_TextOfPeer(t *testing.T) {
 	s := broker(t)
 	ln := listenAt(t, s.ClientURL()+"/name", wire.Options{})
 	nc := connectTo(t, s)

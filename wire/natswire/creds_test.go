@@ -53,7 +53,7 @@ func encoded(t *testing.T, claims jwt.Claims, by nkeys.KeyPair) string {
 	return token
 }
 
-func TestACredsFileLetsAProgramIn(t *testing.T) {
+func TestTransport_Creds(t *testing.T) {
 	trust, creds := operated(t)
 	s := broker(t, trust)
 	u, err := url.Parse(s.ClientURL() + "/name")

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func FuzzAMessageThatIsReadIsWrittenTheSame(f *testing.F) {
+func FuzzMessage_RoundTrip(f *testing.F) {
 	f.Add(header{kind: kindData, number: 7, taken: 9}.appendTo(nil))
 	f.Add(append(header{kind: kindWelcome}.appendTo(nil), greeting{tls: true, window: window}.appendTo(nil)...))
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -28,7 +28,7 @@ func FuzzAMessageThatIsReadIsWrittenTheSame(f *testing.F) {
 	})
 }
 
-func FuzzOnlyInboxesWithASecretAreAnswered(f *testing.F) {
+func FuzzInbox_OnlyWithSecret(f *testing.F) {
 	f.Add("_INBOX.ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 	f.Add("orders.created")
 	f.Fuzz(func(t *testing.T, subject string) {

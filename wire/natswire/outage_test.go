@@ -14,7 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-func TestAServerThatIsRestartedEndsTheWiresAndTheListenerGoesOn(t *testing.T) {
+func TestOutage_ServerRestarted(t *testing.T) {
 	s := broker(t)
 	ln, err := Transport{Options: []nats.Option{nats.ReconnectWait(1)}}.Listen(t.Context(), parsed(t, s.ClientURL()+"/name"), wire.Options{})
 	require.NoError(t, err)
@@ -48,7 +48,7 @@ func dialUntilThere(t *testing.T, url string) (w wire.Wire) {
 	return w
 }
 
-func TestAConnectionOfTheUsersThatIsLostEndsItsWires(t *testing.T) {
+func TestOutage_ConnectionLost(t *testing.T) {
 	s := broker(t)
 	nc := connectTo(t, s, nats.ReconnectWait(1))
 	ln, err := Listen(t.Context(), nc, "name", nil)
@@ -70,7 +70,7 @@ func TestAConnectionOfTheUsersThatIsLostEndsItsWires(t *testing.T) {
 	carries(t, again, there, "the listener goes on")
 }
 
-func TestAConnectionThatIsClosedEndsItsWiresAndItsListener(t *testing.T) {
+func TestOutage_ConnectionClosed(t *testing.T) {
 	s := broker(t)
 	nc := connectTo(t, s)
 	ln, err := Listen(t.Context(), nc, "name", nil)
@@ -92,7 +92,7 @@ func TestAConnectionThatIsClosedEndsItsWiresAndItsListener(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestAPeerWhoseConnectionIsGoneIsNoticed(t *testing.T) {
+func TestPeer_ConnectionGone(t *testing.T) {
 	s := broker(t)
 	answering(t, connectTo(t, s), "name", func(r *raw) { r.welcome() })
 	dying := connectTo(t, s)
@@ -105,7 +105,7 @@ func TestAPeerWhoseConnectionIsGoneIsNoticed(t *testing.T) {
 	require.ErrorIs(t, readError(w), ErrPeerGone)
 }
 
-func TestAPeerThatSaysNothingIsGivenUp(t *testing.T) {
+func TestPeer_Silent(t *testing.T) {
 	s := broker(t)
 	answering(t, connectTo(t, s), "name", func(r *raw) { r.welcome() })
 	w, err := dial(t.Context(), hasty(connectTo(t, s)), "name", nil)
@@ -116,7 +116,7 @@ func TestAPeerThatSaysNothingIsGivenUp(t *testing.T) {
 	require.ErrorContains(t, err, "nothing was heard from it for 30ms")
 }
 
-func TestAnIdleWireSaysThatItLives(t *testing.T) {
+func TestBeat_IdleWire(t *testing.T) {
 	s := broker(t)
 	said := make(chan *raw, 1)
 	answering(t, connectTo(t, s), "name", func(r *raw) {
@@ -132,7 +132,7 @@ func TestAnIdleWireSaysThatItLives(t *testing.T) {
 	r.sub.Unsubscribe()
 }
 
-func TestAPeerThatSaysThatItLivesIsKept(t *testing.T) {
+func TestBeat_KeepsPeer(t *testing.T) {
 	s := broker(t)
 	said := make(chan *raw, 1)
 	answering(t, connectTo(t, s), "name", func(r *raw) {
@@ -156,7 +156,7 @@ func TestAPeerThatSaysThatItLivesIsKept(t *testing.T) {
 	r.sub.Unsubscribe()
 }
 
-func TestMessagesThatASlowConsumerLosesEndTheWire(t *testing.T) {
+func TestOutage_SlowConsumer(t *testing.T) {
 	s := broker(t)
 	ln := listenAt(t, s.ClientURL()+"/name", wire.Options{})
 	here, there := pairAt(t, ln, wire.Options{})
@@ -182,7 +182,7 @@ func TestMessagesThatASlowConsumerLosesEndTheWire(t *testing.T) {
 	require.ErrorContains(t, err, "were lost")
 }
 
-func TestAServerThatDropsASlowClientEndsTheWires(t *testing.T) {
+func TestOutage_SlowClient(t *testing.T) {
 	// the server disconnects a client with more unread bytes
 	s := broker(t, func(o *server.Options) { o.MaxPayload, o.MaxPending = 512, 512 })
 	ln := listenAt(t, s.ClientURL()+"/name", wire.Options{})
@@ -196,7 +196,7 @@ func TestAServerThatDropsASlowClientEndsTheWires(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestConnectionsOfItsOwnAreClosedWithTheLastWire(t *testing.T) {
+func TestLink_OwnConnection(t *testing.T) {
 	s := broker(t)
 	ln := listenAt(t, s.ClientURL()+"/name", wire.Options{})
 	here, there := pairAt(t, ln, wire.Options{})

@@ -50,7 +50,7 @@ func (p *openPlace) Leave() {
 	})
 }
 
-func TestAWireHasAPlaceUntilItIsClosed(t *testing.T) {
+func TestPlace_UntilClose(t *testing.T) {
 	s := broker(t)
 	ln, err := wire.Listen(t.Context(), s.ClientURL()+"/name", wire.Options{})
 	require.NoError(t, err)
@@ -70,7 +70,7 @@ func TestAWireHasAPlaceUntilItIsClosed(t *testing.T) {
 	require.Equal(t, [2]int{1, 1}, door.counts())
 }
 
-func TestAWireThatLosesItsPlaceIsClosed(t *testing.T) {
+func TestPlace_Lost(t *testing.T) {
 	s := broker(t)
 	ln, err := wire.Listen(t.Context(), s.ClientURL()+"/name", wire.Options{})
 	require.NoError(t, err)
@@ -84,7 +84,7 @@ func TestAWireThatLosesItsPlaceIsClosed(t *testing.T) {
 	require.Equal(t, [2]int{1, 1}, door.counts())
 }
 
-func TestABadRequestNeedsNoPlace(t *testing.T) {
+func TestPlace_BadRequest(t *testing.T) {
 	s := broker(t)
 	ln, err := wire.Listen(t.Context(), s.ClientURL()+"/name", wire.Options{})
 	require.NoError(t, err)
@@ -95,7 +95,7 @@ func TestABadRequestNeedsNoPlace(t *testing.T) {
 	require.Equal(t, [2]int{0, 0}, door.counts())
 }
 
-func TestNobodyIsLetInBeforeSomebodyAccepts(t *testing.T) {
+func TestPlace_BeforeAccept(t *testing.T) {
 	s := broker(t)
 	ln, err := wire.Listen(t.Context(), s.ClientURL()+"/name", wire.Options{})
 	require.NoError(t, err)

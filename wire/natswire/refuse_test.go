@@ -19,7 +19,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-func TestWhoDialsANameWithNobodyIsToldAtOnce(t *testing.T) {
+func TestDial_NoListener(t *testing.T) {
 	s := broker(t)
 	_, err := wire.Dial(t.Context(), s.ClientURL()+"/name", wire.Options{})
 	require.ErrorIs(t, err, ErrNobody)
@@ -29,7 +29,7 @@ func TestWhoDialsANameWithNobodyIsToldAtOnce(t *testing.T) {
 	require.ErrorIs(t, err, ErrNobody)
 }
 
-func TestAClosedListenerIsNobody(t *testing.T) {
+func TestDial_ClosedListener(t *testing.T) {
 	s := broker(t)
 	ln := listenAt(t, s.ClientURL()+"/name", wire.Options{})
 	here, there := pairAt(t, ln, wire.Options{})
@@ -43,7 +43,7 @@ func TestAClosedListenerIsNobody(t *testing.T) {
 	}, hangs, time.Millisecond, "once the server has heard of it")
 }
 
-func TestWiresThatNobodyHasAcceptedEndWithTheListener(t *testing.T) {
+func TestListener_UnacceptedWires(t *testing.T) {
 	s := broker(t)
 	ln := listenAt(t, s.ClientURL()+"/name", wire.Options{})
 	here, err := wire.Dial(t.Context(), ln.URL(), wire.Options{})
@@ -53,7 +53,7 @@ func TestWiresThatNobodyHasAcceptedEndWithTheListener(t *testing.T) {
 	require.Error(t, readError(here))
 }
 
-func TestAListenerWhoseQueueIsFullRefuses(t *testing.T) {
+func TestListener_FullQueue(t *testing.T) {
 	s := broker(t)
 	listenAt(t, s.ClientURL()+"/name", wire.Options{})
 	nc := connectTo(t, s)
@@ -75,7 +75,7 @@ func (closedDoor) Enter(net.Addr, func()) (transport.Place, error) {
 	return nil, errors.New("the house is full")
 }
 
-func TestADoorThatLetsNobodyInSaysSoToWhoDials(t *testing.T) {
+func TestDoor_Refuses(t *testing.T) {
 	s := broker(t)
 	ln, err := wire.Listen(t.Context(), s.ClientURL()+"/name", wire.Options{})
 	require.NoError(t, err)
@@ -86,7 +86,7 @@ func TestADoorThatLetsNobodyInSaysSoToWhoDials(t *testing.T) {
 	require.ErrorContains(t, err, "the house is full")
 }
 
-func TestEndsThatDisagreeAboutTLSAreTold(t *testing.T) {
+func TestTLS_Disagreement(t *testing.T) {
 	s := broker(t)
 	serverTLS, clientTLS := testtls.Configs(t)
 	listenAt(t, s.ClientURL()+"/plain", wire.Options{})
@@ -99,7 +99,7 @@ func TestEndsThatDisagreeAboutTLSAreTold(t *testing.T) {
 	require.ErrorContains(t, err, "nats+tls")
 }
 
-func TestAServerThatTakesTooLittleInOneMessageIsNamedWithTheWayOut(t *testing.T) {
+func TestDial_SmallPayload(t *testing.T) {
 	s := broker(t, func(o *server.Options) { o.MaxPayload = leastPayload - 1 })
 	_, dialled := wire.Dial(t.Context(), s.ClientURL()+"/name", wire.Options{})
 	_, listened := wire.Listen(t.Context(), s.ClientURL()+"/name", wire.Options{})
@@ -117,7 +117,7 @@ func users(all ...*server.User) func(o *server.Options) {
 	return func(o *server.Options) { o.Users = all }
 }
 
-func TestPermissionsThatDoNotSufficeAreTold(t *testing.T) {
+func TestDial_Permissions(t *testing.T) {
 	all := &server.SubjectPermission{Allow: []string{">"}}
 	but := func(subject string) *server.SubjectPermission {
 		return &server.SubjectPermission{Allow: []string{">"}, Deny: []string{subject}}
@@ -154,7 +154,7 @@ func TestPermissionsThatDoNotSufficeAreTold(t *testing.T) {
 	require.ErrorContains(t, err, "waited in vain")
 }
 
-func TestWrongCredentialsAreTold(t *testing.T) {
+func TestDial_WrongCredentials(t *testing.T) {
 	s := broker(t, users(&server.User{Username: "me", Password: "right"}))
 	url := func(user string) string {
 		return strings.Replace(s.ClientURL(), "//", "//"+user, 1) + "/name"
@@ -172,7 +172,7 @@ func TestWrongCredentialsAreTold(t *testing.T) {
 	require.ErrorContains(t, err, "missing.creds")
 }
 
-func TestWhereNoNATSServerIsIsTold(t *testing.T) {
+func TestDial_NoServer(t *testing.T) {
 	s := broker(t)
 	url := s.ClientURL() + "/name"
 	stop(s)
@@ -182,7 +182,7 @@ func TestWhereNoNATSServerIsIsTold(t *testing.T) {
 	require.ErrorIs(t, err, nats.ErrNoServers)
 }
 
-func TestADialThatIsGivenUpReturnsAtOnce(t *testing.T) {
+func TestDial_Canceled(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // a server that never answers as NATS does
 	require.NoError(t, err)
 	defer silent.Close()

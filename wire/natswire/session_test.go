@@ -33,7 +33,7 @@ func nodeFor(t testing.TB, opts ...asterisque.Option) *asterisque.Node {
 	return n
 }
 
-func TestEachSideShowsItsCertificateToTheOtherThroughNATS(t *testing.T) {
+func TestTLS_Certificates(t *testing.T) {
 	s := broker(t)
 	a := testtls.NewAuthority(t)
 	cert := a.Issue("both sides", time.Hour)
@@ -67,7 +67,7 @@ func TestEachSideShowsItsCertificateToTheOtherThroughNATS(t *testing.T) {
 	}
 }
 
-func TestTheCertificateOfAListenerHasToBeForItsName(t *testing.T) {
+func TestTLS_CertificateName(t *testing.T) {
 	s := broker(t)
 	serverTLS, clientTLS := testtls.Configs(t)
 	there := nodeFor(t, asterisque.WithService(service()), asterisque.WithTLS(serverTLS))
@@ -88,7 +88,7 @@ func TestTheCertificateOfAListenerHasToBeForItsName(t *testing.T) {
 	require.NoError(t, dial(named))
 }
 
-func TestNothingOfAWireWithTLSCanBeReadInNATS(t *testing.T) {
+func TestTLS_HiddenFromNATS(t *testing.T) {
 	s := broker(t)
 	serverTLS, clientTLS := testtls.Configs(t)
 	spy := connectTo(t, s)
@@ -112,7 +112,7 @@ func TestNothingOfAWireWithTLSCanBeReadInNATS(t *testing.T) {
 	}
 }
 
-func TestListenersAtOneNameShareTheWires(t *testing.T) {
+func TestListener_Several(t *testing.T) {
 	s := broker(t)
 	served := map[string]int{}
 	var mu sync.Mutex // guards served
@@ -139,7 +139,7 @@ func TestListenersAtOneNameShareTheWires(t *testing.T) {
 	}, hangs, 1, "NATS draws one of them for each")
 }
 
-func TestASessionGoesOnWhenTheServerIsRestarted(t *testing.T) {
+func TestSession_ServerRestarted(t *testing.T) {
 	s := broker(t)
 	url := s.ClientURL() + "/name"
 	resume := asterisque.WithResume(asterisque.Resume{For: time.Minute})

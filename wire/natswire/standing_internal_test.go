@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestBeat_JudgesNoPeerRightAfterTheProcessStood(t *testing.T) {
+func TestBeat_ProcessStood(t *testing.T) {
 	c := &conn{link: &link{beat: time.Second}, beaten: time.Now()}
 	for range silence - 1 {
 		require.True(t, c.alive())

@@ -13,7 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-func TestATransportOverAConnectionNeedsNoHost(t *testing.T) {
+func TestTransport_NoHost(t *testing.T) {
 	s := broker(t)
 	serverTLS, clientTLS := testtls.Configs(t)
 	for _, over := range []Transport{{Conn: connectTo(t, s)}, {Conn: connectTo(t, s), TLS: true}} {
@@ -39,7 +39,7 @@ func TestATransportOverAConnectionNeedsNoHost(t *testing.T) {
 	}
 }
 
-func TestCredentialsAreThoseOfPackageNATS(t *testing.T) {
+func TestTransport_Credentials(t *testing.T) {
 	key, err := nkeys.CreateUser()
 	require.NoError(t, err)
 	public, err := key.PublicKey()
@@ -78,7 +78,7 @@ func TestCredentialsAreThoseOfPackageNATS(t *testing.T) {
 	}
 }
 
-func TestAServerWithTLSIsReachedByOptions(t *testing.T) {
+func TestTransport_ServerTLS(t *testing.T) {
 	serverTLS, clientTLS := testtls.Configs(t)
 	s := broker(t, func(o *server.Options) { o.TLSConfig, o.TLS, o.TLSTimeout = serverTLS, true, hangs.Seconds() })
 	u := parsed(t, strings.Replace(s.ClientURL(), "tls:", "nats:", 1)+"/name")

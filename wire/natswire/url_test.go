@@ -19,7 +19,7 @@ func parsed(t testing.TB, raw string) *url.URL {
 	return u
 }
 
-func TestNamesThatNATSForbidsAreRefused(t *testing.T) {
+func TestName_Refused(t *testing.T) {
 	s := broker(t)
 	nc := connectTo(t, s)
 	for _, name := range []string{"", "*", "a.*", "a>", ">", ".", ".a", "a.", "a..b", "a b", "a\tb", "a\r\nPUB x 0", "a\u00a0b", "a\x00b", "a\u200bb", "a\xffb", strings.Repeat("a", maxName+1)} {
@@ -32,7 +32,7 @@ func TestNamesThatNATSForbidsAreRefused(t *testing.T) {
 	}
 }
 
-func TestNamesThatNATSTakesAreTaken(t *testing.T) {
+func TestName_Accepted(t *testing.T) {
 	s := broker(t)
 	for _, name := range []string{"a", "orders.eu", "a/b", "größe", "$", strings.Repeat("a", maxName)} {
 		here, there := pairAt(t, listenAt(t, s.ClientURL()+"/"+name, wire.Options{}), wire.Options{})
@@ -40,7 +40,7 @@ func TestNamesThatNATSTakesAreTaken(t *testing.T) {
 	}
 }
 
-func TestURLsThatCanNeverBeUsedAreTold(t *testing.T) {
+func TestURL_Unusable(t *testing.T) {
 	for _, raw := range []string{"nats:orders", "nats:///orders", "nats://host", "nats://host/", "nats://host/orders?x=1", "nats://host/orders#x", "nats+tls://host"} {
 		_, dialled := wire.Dial(t.Context(), raw, wire.Options{})
 		_, listened := wire.Listen(t.Context(), raw, wire.Options{})
@@ -63,7 +63,7 @@ func TestURLsThatCanNeverBeUsedAreTold(t *testing.T) {
 	}
 }
 
-func TestNoSecretOfAURLIsInAnError(t *testing.T) {
+func TestSecrets_OfURL(t *testing.T) {
 	s := broker(t)
 	at := strings.TrimPrefix(s.ClientURL(), "nats://")
 	for _, raw := range []string{"nats://me:s3cret@" + at + "/name", "nats://t0ken@" + at + "/name", "nats://me:s3cret@127.0.0.1:1/name", "nats://me:s3c#ret@127.0.0.1:1/name", "nats://me:s3cret@" + at + "/a..b"} {
@@ -77,7 +77,7 @@ func TestNoSecretOfAURLIsInAnError(t *testing.T) {
 	require.Equal(t, "nats://"+at+"/name", ln.URL())
 }
 
-func TestAddressesTellTheServerAndTheNameButNoInbox(t *testing.T) {
+func TestAddresses(t *testing.T) {
 	s := broker(t)
 	here, there := pairAt(t, listenAt(t, s.ClientURL()+"/name", wire.Options{}), wire.Options{})
 	for _, w := range []wire.Wire{here, there} {
@@ -88,7 +88,7 @@ func TestAddressesTellTheServerAndTheNameButNoInbox(t *testing.T) {
 	}
 }
 
-func TestInboxesFollowThePrefixOfTheConnection(t *testing.T) {
+func TestInbox_Prefix(t *testing.T) {
 	s := broker(t)
 	nc := connectTo(t, s, nats.CustomInboxPrefix("mine.inbox"))
 	a, b := newInbox(nc), newInbox(nc)

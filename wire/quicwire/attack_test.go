@@ -116,7 +116,7 @@ func (v *victim) catchUp(ctx context.Context) {
 	}
 }
 
-func TestAttackInitialsFromForgedAddresses(t *testing.T) {
+func TestAttack_ForgedInitials(t *testing.T) {
 	v := serveVictim(t)
 	require.Greater(t, v.forge(t.Context(), 4000), 4000)
 	v.catchUp(t.Context())
@@ -137,7 +137,7 @@ func TestAttackInitialsFromForgedAddresses(t *testing.T) {
 	attack.Bounded(t, "the same, goroutines", v.Most(), 2*16*4+100)
 }
 
-func TestAttackQUICConnectionsWithoutAStream(t *testing.T) {
+func TestAttack_NoStream(t *testing.T) {
 	v := serveVictim(t, asterisque.WithTimeouts(asterisque.Timeouts{Handshake: hangs}))
 	var all []*Conn
 	for range 100 {
@@ -152,7 +152,7 @@ func TestAttackQUICConnectionsWithoutAStream(t *testing.T) {
 	v.Quiet()
 }
 
-func TestAttackQUICConnectionsThatNeverHaveASession(t *testing.T) {
+func TestAttack_NoSession(t *testing.T) {
 	v := serveVictim(t, asterisque.WithTimeouts(asterisque.Timeouts{Handshake: 200 * time.Millisecond}))
 	var all []*Conn
 	for range 100 {
@@ -192,7 +192,7 @@ func attach(ctx context.Context, c *Conn, node *asterisque.Node) (*asterisque.Se
 	return node.Attach(ctx, w)
 }
 
-func TestAttackQUICConnectionsThatHadASessionOnce(t *testing.T) {
+func TestAttack_FormerSession(t *testing.T) {
 	v := serveVictim(t, asterisque.WithTimeouts(asterisque.Timeouts{Handshake: 500 * time.Millisecond}))
 	node := asterisque.NewNode()
 	defer node.Close()
@@ -208,7 +208,7 @@ func TestAttackQUICConnectionsThatHadASessionOnce(t *testing.T) {
 	v.Quiet()
 }
 
-func TestAttackQUICStreamsOfWhichNothingComes(t *testing.T) {
+func TestAttack_EmptyStreams(t *testing.T) {
 	v := serveVictim(t)
 	c, err := Dial(t.Context(), v.address, v.client)
 	require.NoError(t, err)
@@ -229,7 +229,7 @@ func TestAttackQUICStreamsOfWhichNothingComes(t *testing.T) {
 	attack.Bounded(t, "the same, honest handshakes that failed", 20-v.honest(), 0)
 }
 
-func TestASessionKeepsItsConnection(t *testing.T) {
+func TestPlaces_SessionKeepsOne(t *testing.T) {
 	v := serveVictim(t, asterisque.WithTimeouts(asterisque.Timeouts{Handshake: 100 * time.Millisecond}))
 	node := asterisque.NewNode()
 	defer node.Close()
@@ -245,7 +245,7 @@ func TestASessionKeepsItsConnection(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestHandshakesThatStopAtTheFirstPacketAreBoundedAlsoForOneAddress(t *testing.T) {
+func TestHandshakes_PerAddress(t *testing.T) {
 	var h handshakes
 	at := func(i int) net.Addr { return &net.UDPAddr{IP: net.IPv4(192, 0, 2, byte(i)), Port: 1} }
 	for i := range 2 * mostUnreadOf {
@@ -268,8 +268,8 @@ func TestHandshakesThatStopAtTheFirstPacketAreBoundedAlsoForOneAddress(t *testin
 	require.Empty(t, h.unreadOf)
 }
 
-// TestHandshakes_EndBeforeItIsTold uses connections that end before quic-go reports them.
-func TestHandshakes_EndBeforeItIsTold(t *testing.T) {
+// TestHandshakes_EndUnreported uses connections that end before quic-go reports them.
+func TestHandshakes_EndUnreported(t *testing.T) {
 	var h handshakes
 	for range 2 {
 		a := &attempt{from: &net.UDPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1}, handshakes: &h, open: true}

@@ -19,7 +19,7 @@ import (
 
 var background = context.Background()
 
-func TestURLsThatDoNotFitAreRefused(t *testing.T) {
+func TestURL_Invalid(t *testing.T) {
 	for url, want := range map[string]string{
 		"quic://":                      "the host is missing",
 		"quic:127.0.0.1:1":             "two slashes are missing",
@@ -40,7 +40,7 @@ func TestURLsThatDoNotFitAreRefused(t *testing.T) {
 	require.ErrorContains(t, err, "quicwire: dial 127.0.0.1")
 }
 
-func TestAHostIsDialledByName(t *testing.T) {
+func TestDial_HostByName(t *testing.T) {
 	server, client := testtls.Configs(t)
 	l := listenFor(t, server)
 	_, port, err := net.SplitHostPort(address(l))
@@ -48,7 +48,7 @@ func TestAHostIsDialledByName(t *testing.T) {
 	dialFor(t, net.JoinHostPort("localhost", port), client)
 }
 
-func TestContextEndsADial(t *testing.T) {
+func TestDial_ContextEnds(t *testing.T) {
 	silent, err := net.ListenPacket("udp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer silent.Close()
@@ -61,7 +61,7 @@ func TestContextEndsADial(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-func TestTheContextOfADialHasNoEffectOnTheWire(t *testing.T) {
+func TestDial_ContextAfterwards(t *testing.T) {
 	server, client := testtls.Configs(t)
 	l := listenFor(t, server)
 	ctx, cancel := context.WithCancel(background)
@@ -77,7 +77,7 @@ var whoCloses = map[string]func(here, there wire.Wire) (first, other wire.Wire){
 	"the acceptor": func(here, there wire.Wire) (first, other wire.Wire) { return there, here },
 }
 
-func TestWhatWasWrittenBeforeCloseArrivesThoughItIsReadLater(t *testing.T) {
+func TestClose_WrittenArrives(t *testing.T) {
 	for name, order := range whoCloses {
 		t.Run(name, func(t *testing.T) {
 			server, client := testtls.Configs(t)
@@ -102,7 +102,7 @@ func TestWhatWasWrittenBeforeCloseArrivesThoughItIsReadLater(t *testing.T) {
 
 func both(here, there wire.Wire) []wire.Wire { return []wire.Wire{here, there} }
 
-func TestAConnectionEndsWhenBothSidesHaveClosed(t *testing.T) {
+func TestClose_BothSides(t *testing.T) {
 	for name, order := range whoCloses {
 		t.Run(name, func(t *testing.T) {
 			server, client := testtls.Configs(t)
@@ -126,7 +126,7 @@ func TestAConnectionEndsWhenBothSidesHaveClosed(t *testing.T) {
 	}
 }
 
-func TestAPeerThatWritesAndDoesNotReadIsTold(t *testing.T) {
+func TestClose_PeerStillWrites(t *testing.T) {
 	for name, order := range whoCloses {
 		t.Run(name, func(t *testing.T) {
 			server, client := testtls.Configs(t)
@@ -146,7 +146,7 @@ func TestAPeerThatWritesAndDoesNotReadIsTold(t *testing.T) {
 	}
 }
 
-func TestAWireWhoseConnectionFailsWasNotClosedHere(t *testing.T) {
+func TestWire_ConnectionFails(t *testing.T) {
 	server, client := testtls.Configs(t)
 	here, there := connect(t, listenFor(t, server), client)
 	here.(*quicWire).stream.conn.CloseWithError(7, "an application of its own")
@@ -160,7 +160,7 @@ func TestAWireWhoseConnectionFailsWasNotClosedHere(t *testing.T) {
 	require.ErrorContains(t, there.WriteFrames([][]byte{nil}), "an application of its own")
 }
 
-func TestDeadlinesOfAClosedWire(t *testing.T) {
+func TestDeadline_ClosedWire(t *testing.T) {
 	server, client := testtls.Configs(t)
 	here, _ := connect(t, listenFor(t, server), client)
 	d := here.(deadliner)
@@ -172,7 +172,7 @@ func TestDeadlinesOfAClosedWire(t *testing.T) {
 	require.ErrorIs(t, d.SetWriteDeadline(time.Time{}), net.ErrClosed)
 }
 
-func TestClosingAListenerLeavesItsWires(t *testing.T) {
+func TestListener_CloseKeepsWires(t *testing.T) {
 	server, client := testtls.Configs(t)
 	l := listenFor(t, server)
 	here, there := connect(t, l, client)
@@ -201,7 +201,7 @@ func TestClosingAListenerLeavesItsWires(t *testing.T) {
 	require.ErrorContains(t, err, "the listener was closed")
 }
 
-func TestAClosedListenerGivesItsPortBack(t *testing.T) {
+func TestListener_CloseFreesPort(t *testing.T) {
 	server, client := testtls.Configs(t)
 	l := listenFor(t, server)
 	require.NoError(t, l.Close())
@@ -212,7 +212,7 @@ func TestAClosedListenerGivesItsPortBack(t *testing.T) {
 	connect(t, again, client)
 }
 
-func TestAConnectionWithoutASessionIsClosedByTheListener(t *testing.T) {
+func TestConn_NoSession(t *testing.T) {
 	server, client := testtls.Configs(t)
 	l, err := listen(t.Context(), "127.0.0.1:0", server, 50*time.Millisecond)
 	require.NoError(t, err)

@@ -13,7 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-func TestEverythingArrivesOverALossyPath(t *testing.T) {
+func TestPath_Lossy(t *testing.T) {
 	server, client := testtls.Configs(t)
 	l := listenFor(t, server)
 	r := newRelay(t, address(l), time.Millisecond, 0.05)
@@ -42,7 +42,7 @@ func TestEverythingArrivesOverALossyPath(t *testing.T) {
 	require.NoError(t, <-written)
 }
 
-func TestAWireSurvivesAnotherAddressOfItsClient(t *testing.T) {
+func TestPath_ClientAddress(t *testing.T) {
 	server, client := testtls.Configs(t)
 	l := listenFor(t, server)
 	r := newRelay(t, address(l), 0, 0)
@@ -61,7 +61,7 @@ func TestAWireSurvivesAnotherAddressOfItsClient(t *testing.T) {
 	}
 }
 
-func TestTheTimesFitThoseOfASession(t *testing.T) {
+func TestConfig_Times(t *testing.T) {
 	const ping, timeout = 15 * time.Second, 45 * time.Second // a session's own, by default
 	require.Greater(t, keepAlive, ping, "a session that pings needs no packets beside")
 	require.Less(t, keepAlive, 30*time.Second, "routers forget")
@@ -69,7 +69,7 @@ func TestTheTimesFitThoseOfASession(t *testing.T) {
 	require.Greater(t, idleTime, 2*keepAlive, "one lost packet does not end an idle connection")
 }
 
-func TestAPeerThatVanishesIsNoticed(t *testing.T) {
+func TestPath_PeerVanishes(t *testing.T) {
 	t.Parallel() // it waits
 	server, client := testtls.Configs(t)
 	l := listenFor(t, server)

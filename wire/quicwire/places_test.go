@@ -90,7 +90,7 @@ func pour(address string, client *tls.Config) {
 	all.Wait()
 }
 
-func TestAttackAllPlacesOfAListenerComeBack(t *testing.T) {
+func TestAttack_ListenerPlaces(t *testing.T) {
 	server, client := testtls.Configs(t)
 	door := new(countingDoor)
 	l, err := wire.Listen(t.Context(), "quic://127.0.0.1:0", wire.Options{TLS: server})

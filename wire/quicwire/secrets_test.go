@@ -9,7 +9,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-func TestNoSecretOfAURLIsInAnError(t *testing.T) {
+func TestSecrets_OfURL(t *testing.T) {
 	// takes no URL
 	dial := func(raw string) error { _, err := Dial(t.Context(), raw, nil); return err }
 	url := func(raw string) error { _, err := wire.Dial(t.Context(), raw, wire.Options{}); return err }

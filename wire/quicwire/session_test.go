@@ -13,7 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-func TestASessionKnowsWhoItsPeerIs(t *testing.T) {
+func TestSession_PeerCertificate(t *testing.T) {
 	a := testtls.NewAuthority(t)
 	cert := a.Issue("both sides", time.Hour)
 	server := &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: a.Pool()}
@@ -44,7 +44,7 @@ func TestASessionKnowsWhoItsPeerIs(t *testing.T) {
 	}
 }
 
-func TestASessionThatIsClosedEndsItsCallsOnBothSidesAtOnce(t *testing.T) {
+func TestSession_CloseEndsCalls(t *testing.T) {
 	l, here, _ := serve(t, "quic://127.0.0.1:0")
 	sess, err := here.Dial(background, l.URL())
 	require.NoError(t, err)

@@ -16,7 +16,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-func TestManyWiresShareOneConnection(t *testing.T) {
+func TestConn_ManyWires(t *testing.T) {
 	server, client := testtls.Configs(t)
 	l := listenFor(t, server)
 	c := dialFor(t, address(l), client)
@@ -38,7 +38,7 @@ func TestManyWiresShareOneConnection(t *testing.T) {
 	require.ErrorIs(t, err, net.ErrClosed)
 }
 
-func TestClosingAConnectionClosesItsWiresInGoodOrder(t *testing.T) {
+func TestConn_Close(t *testing.T) {
 	server, client := testtls.Configs(t)
 	l := listenFor(t, server)
 	c := dialFor(t, address(l), client)
@@ -56,7 +56,7 @@ func TestClosingAConnectionClosesItsWiresInGoodOrder(t *testing.T) {
 	<-c.quic.Context().Done()
 }
 
-func TestAConnectionHasABoundOnItsSessions(t *testing.T) {
+func TestConn_SessionBound(t *testing.T) {
 	server, client := testtls.Configs(t)
 	l := listenFor(t, server)
 	c := dialFor(t, address(l), client)
@@ -94,7 +94,7 @@ func fill(t *testing.T, w wire.Wire) (bytes int) {
 	}
 }
 
-func TestWhatAPeerDoesNotReadIsBounded(t *testing.T) {
+func TestBuffer_Unread(t *testing.T) {
 	server, client := testtls.Configs(t)
 	here, there := connect(t, listenFor(t, server), client)
 	for _, w := range both(here, there) {
@@ -102,7 +102,7 @@ func TestWhatAPeerDoesNotReadIsBounded(t *testing.T) {
 	}
 }
 
-func TestAConnectionBoundsWhatAllItsSessionsBufferTogether(t *testing.T) {
+func TestBuffer_AllSessions(t *testing.T) {
 	const most = 32 << 20
 	server, client := testtls.Configs(t)
 	l := listenFor(t, server)
@@ -130,7 +130,7 @@ func TestAConnectionBoundsWhatAllItsSessionsBufferTogether(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestASessionThatIsNotReadHoldsUpNoOther(t *testing.T) {
+func TestBuffer_UnreadSession(t *testing.T) {
 	t.Parallel() // it waits
 	server, client := testtls.Configs(t)
 	l := listenFor(t, server)

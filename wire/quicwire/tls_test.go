@@ -14,7 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-func TestBothSidesAgreeOnTheProtocolAndTellAboutIt(t *testing.T) {
+func TestTLS_Protocol(t *testing.T) {
 	server, client := testtls.Configs(t)
 	here, there := connect(t, listenFor(t, server), client)
 	for _, w := range []wire.Wire{here, there} {
@@ -27,7 +27,7 @@ func TestBothSidesAgreeOnTheProtocolAndTellAboutIt(t *testing.T) {
 	require.Empty(t, client.NextProtos)
 }
 
-func TestTheListenerKnowsTheCertificateOfItsClient(t *testing.T) {
+func TestTLS_ClientCertificate(t *testing.T) {
 	a := testtls.NewAuthority(t)
 	cert := a.Issue("both sides", time.Hour)
 	server := &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: a.Pool()}
@@ -38,7 +38,7 @@ func TestTheListenerKnowsTheCertificateOfItsClient(t *testing.T) {
 	require.Equal(t, cert.Certificate[0], here.(wire.Secure).ConnectionState().PeerCertificates[0].Raw)
 }
 
-func TestAConfigChosenForEachClientNeedsNoProtocol(t *testing.T) {
+func TestTLS_ConfigPerClient(t *testing.T) {
 	server, client := testtls.Configs(t)
 	choosing := &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return server, nil }}
 	here, _ := connect(t, listenFor(t, choosing), client)
@@ -46,7 +46,7 @@ func TestAConfigChosenForEachClientNeedsNoProtocol(t *testing.T) {
 	require.Empty(t, server.NextProtos, "the given config is not changed")
 }
 
-func TestBothSidesSayWhyAHandshakeFailed(t *testing.T) {
+func TestTLS_FailedHandshake(t *testing.T) {
 	a, stranger := testtls.NewAuthority(t), testtls.NewAuthority(t)
 	good := &tls.Config{Certificates: []tls.Certificate{a.Issue("good", time.Hour)}}
 	careful := &tls.Config{Certificates: good.Certificates, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: a.Pool()}
@@ -95,7 +95,7 @@ func useOnce(url string, client *tls.Config) error {
 	return err
 }
 
-func TestAnUnknownCertificateCanBeToldFromOtherErrors(t *testing.T) {
+func TestTLS_UnknownCertificate(t *testing.T) {
 	server, _ := testtls.Configs(t)
 	_, err := wire.Dial(t.Context(), listenFor(t, server).URL(), wire.Options{})
 	unknown := x509.UnknownAuthorityError{}
@@ -103,12 +103,12 @@ func TestAnUnknownCertificateCanBeToldFromOtherErrors(t *testing.T) {
 	require.NotErrorIs(t, err, net.ErrClosed, "this side has closed nothing")
 }
 
-func TestAListenerNeedsACertificate(t *testing.T) {
+func TestListen_NoCertificate(t *testing.T) {
 	_, err := wire.Listen(t.Context(), "quic://127.0.0.1:0", wire.Options{})
 	require.ErrorContains(t, err, "Options.TLS.Certificates")
 }
 
-func TestAFailedHandshakeHurtsNobodyElse(t *testing.T) {
+func TestTLS_FailureHurtsNoOther(t *testing.T) {
 	server, client := testtls.Configs(t)
 	l := listenFor(t, server)
 	for range 50 { // more than the listener keeps for Accept
@@ -131,7 +131,7 @@ func TestAFailedHandshakeHurtsNobodyElse(t *testing.T) {
 	require.Equal(t, io.EOF, err)
 }
 
-func TestAPortWhereNobodySpeaksQUICIsAnErrorInTime(t *testing.T) {
+func TestDial_NoQUIC(t *testing.T) {
 	t.Parallel() // it waits
 	silent, err := net.ListenPacket("udp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -102,7 +102,7 @@ func (r *raw) open(m *Mux, id int) wire.Wire {
 	return w
 }
 
-func TestFramesOfOneByteHoldUpTheConnectionBeforeTheyHoldMuch(t *testing.T) {
+func TestCrowd_OneByteFrames(t *testing.T) {
 	for _, version := range []int{1, 2} {
 		const n, most = 40_000, initialWindow / perFrame
 		m, r := attack(t, version, WithWires(4))
@@ -133,7 +133,7 @@ func TestFramesOfOneByteHoldUpTheConnectionBeforeTheyHoldMuch(t *testing.T) {
 	}
 }
 
-func TestAPeerThatSendsBeyondItsWindowIsCutOff(t *testing.T) {
+func TestWindow_Exceeded(t *testing.T) {
 	m, r := attack(t, 2)
 	w := r.open(m, 1)
 	piece := string(make([]byte, 32<<10))
@@ -160,7 +160,7 @@ func TestAPeerThatSendsBeyondItsWindowIsCutOff(t *testing.T) {
 	require.ErrorContains(t, err, "than its window admits")
 }
 
-func TestAStreamThatIsOverLetsGoOfItsFrames(t *testing.T) {
+func TestStream_ReleasesFrames(t *testing.T) {
 	m, r := attack(t, 2)
 	w := r.open(m, 1)
 	b := r.open(m, 3)
@@ -180,7 +180,7 @@ func TestAStreamThatIsOverLetsGoOfItsFrames(t *testing.T) {
 	require.NoError(t, m.Err())
 }
 
-func TestTheLibraryHearsOfAConnectionThatIsHeldUp(t *testing.T) {
+func TestConn_HeldUpIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		data := frames(2, commandData, 1, "hello")
 		c := newConn(half{Reader: bytes.NewReader(data)}, 2, new(log))
@@ -205,7 +205,7 @@ func TestTheLibraryHearsOfAConnectionThatIsHeldUp(t *testing.T) {
 	})
 }
 
-func TestAStreamIsOpenedOnce(t *testing.T) {
+func TestStream_OpenedOnce(t *testing.T) {
 	m, r := attack(t, 2)
 	r.open(m, 1)
 	r.send(commandOpen, 1, "")
@@ -213,7 +213,7 @@ func TestAStreamIsOpenedOnce(t *testing.T) {
 	require.ErrorContains(t, m.Err(), "the peer opened stream 1, which is open")
 }
 
-func TestPeersOfTheStockLibraryThatSendLittleAtATimeAreNotCutOff(t *testing.T) {
+func TestCrowd_StockPeers(t *testing.T) {
 	for _, version := range []int{1, 2} {
 		ours, theirs := net.Pipe()
 		m, err := Server(ours, WithVersion(version), WithWires(4))
@@ -246,7 +246,7 @@ func TestPeersOfTheStockLibraryThatSendLittleAtATimeAreNotCutOff(t *testing.T) {
 	}
 }
 
-func TestACrowdIsTooLargeAsAWholeOrInOneStream(t *testing.T) {
+func TestCrowd_WholeOrStream(t *testing.T) {
 	c := newCrowd(6, 4)
 	var a, b arrivals
 	for range 3 {

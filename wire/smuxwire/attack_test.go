@@ -103,7 +103,7 @@ func frameOf(command byte, stream uint32) []byte {
 	return []byte{2, command, 0, 0, byte(stream), byte(stream >> 8), byte(stream >> 16), byte(stream >> 24)}
 }
 
-func TestAttackConnectionsWithoutAStream(t *testing.T) {
+func TestAttack_NoStream(t *testing.T) {
 	v := serveVictim(t, "smux", asterisque.WithTimeouts(asterisque.Timeouts{Handshake: time.Second}))
 	var all []net.Conn
 	for range 1000 {
@@ -126,7 +126,7 @@ func TestAttackConnectionsWithoutAStream(t *testing.T) {
 	v.Quiet()
 }
 
-func TestAttackWithStreamsAsFastAsTheyCanBeOpened(t *testing.T) {
+func TestAttack_FastStreams(t *testing.T) {
 	for _, c := range []struct {
 		name         string
 		close, reads bool
@@ -179,7 +179,7 @@ func (v *victim) openStreams(closes, reads bool, refused *atomic.Int64) {
 	}
 }
 
-func TestAttackConnectionsThatHadASessionOnce(t *testing.T) {
+func TestAttack_FormerSession(t *testing.T) {
 	v := serveVictim(t, "smux", asterisque.WithTimeouts(asterisque.Timeouts{Handshake: 500 * time.Millisecond}))
 	node := asterisque.NewNode()
 	defer node.Close()
@@ -205,7 +205,7 @@ func TestAttackConnectionsThatHadASessionOnce(t *testing.T) {
 	v.Quiet()
 }
 
-func TestAConnectionWithASessionStays(t *testing.T) {
+func TestPlaces_SessionKeepsOne(t *testing.T) {
 	v := serveVictim(t, "smux", asterisque.WithTimeouts(asterisque.Timeouts{Handshake: 100 * time.Millisecond}))
 	node := asterisque.NewNode()
 	defer node.Close()
@@ -228,7 +228,7 @@ func TestAConnectionWithASessionStays(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestAttackSilentDialsOverTLS(t *testing.T) {
+func TestAttack_SilentTLSDials(t *testing.T) {
 	v := serveVictim(t, "smux+tls")
 	stop := attack.Silent(func() (net.Conn, error) { return v.dial("127.0.0.1") }, "")
 	in := v.honest("127.0.0.1")

@@ -39,7 +39,7 @@ func frames(version byte, list ...any) []byte {
 	return b
 }
 
-func TestFramesAreFoundHoweverTheyAreCut(t *testing.T) {
+func TestConn_AnySplit(t *testing.T) {
 	all := frames(2, 0, 3, "", 2, 3, "hello", 4, 3, "12345678", 2, 1<<20, string(make([]byte, 5000)), 1, 3, "", 3, 0, "")
 	want := log{"opened 3", "arriving 3", "data 3 5", "arriving 3", "arriving 1048576", "data 1048576 5000", "closed 3", "arriving 3", "arriving 0"}
 	for _, size := range []int{1, 2, 3, 7, 8, 9, 100, 1 << 20} {
@@ -101,7 +101,7 @@ type halfCloser struct {
 func (h *halfCloser) CloseWrite() error { close(h.ended); return nil }
 func (h *halfCloser) Close() error      { close(h.closed); return h.Conn.Close() }
 
-func TestAClosedConnectionIsReadUntilThePeerHasClosed(t *testing.T) {
+func TestConn_CloseReadsRest(t *testing.T) {
 	for _, closes := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			p, q := net.Pipe()

@@ -13,7 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-func TestASocketIsHandedOver(t *testing.T) {
+func TestHandover_Socket(t *testing.T) {
 	server, client := tlsOptions(t)
 	for _, scheme := range []string{"smux", "smux+tls"} {
 		first := listen(t, scheme+"://127.0.0.1:0", server)
@@ -42,7 +42,7 @@ func TestASocketIsHandedOver(t *testing.T) {
 	}
 }
 
-func TestTwoListenAtOnePort(t *testing.T) {
+func TestReusePort_Two(t *testing.T) {
 	first, err := wire.Listen(t.Context(), "smux://127.0.0.1:0", wire.Options{ReusePort: true})
 	if errors.Is(err, errors.ErrUnsupported) {
 		t.Skip(err)

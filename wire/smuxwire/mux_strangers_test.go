@@ -14,7 +14,7 @@ import (
 	"github.com/xtaci/smux"
 )
 
-func TestAPeerOfAnotherVersionIsToldApartQuickly(t *testing.T) {
+func TestStrangers_OtherVersion(t *testing.T) {
 	one := smux.DefaultConfig() // version 1
 	t.Run("that dials", func(t *testing.T) {
 		l := listen(t, "smux://127.0.0.1:0", wire.Options{})
@@ -78,7 +78,7 @@ func dialTo(t *testing.T, peer func(net.Conn), parts ...string) {
 	<-done
 }
 
-func TestWhatIsNotSmuxIsToldApartQuickly(t *testing.T) {
+func TestStrangers_NotSmux(t *testing.T) {
 	t.Run("a tcp Wire that listens", func(t *testing.T) {
 		l := listen(t, "tcp://127.0.0.1:0", wire.Options{})
 		there := make(chan error)

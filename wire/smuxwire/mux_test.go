@@ -20,7 +20,7 @@ import (
 
 const window = 256 << 10
 
-func TestASlowReaderStopsItsOwnWriterOnly(t *testing.T) {
+func TestMux_SlowReader(t *testing.T) {
 	client, server := muxes(t, smuxwire.WithWires(4))
 	var slow []wire.Wire
 	stuck := make(chan error)
@@ -47,8 +47,8 @@ func TestASlowReaderStopsItsOwnWriterOnly(t *testing.T) {
 	}
 }
 
-// TestVersion1OfSmuxWouldLetOneReaderStopAll is why version 2 is used.
-func TestVersion1OfSmuxWouldLetOneReaderStopAll(t *testing.T) {
+// TestMux_Version1 is why version 2 is used.
+func TestMux_Version1(t *testing.T) {
 	client, server := muxes(t, smuxwire.WithVersion(1), smuxwire.WithWires(4))
 	slow, slowEnd := open(t, client, server)
 	a, b := open(t, client, server)
@@ -68,7 +68,7 @@ func TestVersion1OfSmuxWouldLetOneReaderStopAll(t *testing.T) {
 	require.Equal(t, "hello", string(frame))
 }
 
-func TestEitherSideOpensWires(t *testing.T) {
+func TestMux_EitherSideOpens(t *testing.T) {
 	client, server := muxes(t)
 	a, b := open(t, client, server)
 	c, d := open(t, server, client)
@@ -76,7 +76,7 @@ func TestEitherSideOpensWires(t *testing.T) {
 	pingPong(t, c, d)
 }
 
-func TestNothingIsLostThatComesWhileAWireIsBeingOpened(t *testing.T) {
+func TestMux_DataWhileOpening(t *testing.T) {
 	client, server := muxes(t)
 	const wires = 2000
 	go func() { // ends with the Mux
@@ -101,7 +101,7 @@ func TestNothingIsLostThatComesWhileAWireIsBeingOpened(t *testing.T) {
 	}
 }
 
-func TestWhatWasSentBeforeTheEndOfTheConnectionArrives(t *testing.T) {
+func TestMux_SentBeforeEnd(t *testing.T) {
 	for range 100 {
 		client, server := muxes(t)
 		a, b := open(t, client, server)
@@ -118,7 +118,7 @@ func TestWhatWasSentBeforeTheEndOfTheConnectionArrives(t *testing.T) {
 	}
 }
 
-func TestACutConnectionIsNoGoodEndOfAnyWire(t *testing.T) {
+func TestMux_CutConnection(t *testing.T) {
 	c, s := tcpPair(t)
 	client, err := smuxwire.Client(c)
 	require.NoError(t, err)
@@ -147,7 +147,7 @@ func TestACutConnectionIsNoGoodEndOfAnyWire(t *testing.T) {
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
 
-func TestCloseOfAMuxClosesItsWires(t *testing.T) {
+func TestMux_Close(t *testing.T) {
 	client, server := muxes(t)
 	a, b := open(t, client, server)
 	waiting := make(chan error)
@@ -173,7 +173,7 @@ func TestCloseOfAMuxClosesItsWires(t *testing.T) {
 	<-server.Done()
 }
 
-func TestAMuxHasNoMoreWiresThanAllowed(t *testing.T) {
+func TestMux_WireLimit(t *testing.T) {
 	c, s := tcpPair(t)
 	client, err := smuxwire.Client(c, smuxwire.WithWires(3))
 	require.NoError(t, err)
@@ -200,7 +200,7 @@ func TestAMuxHasNoMoreWiresThanAllowed(t *testing.T) {
 	pingPong(t, f, g)
 }
 
-func TestOptionsThatDoNotFitAreNamed(t *testing.T) {
+func TestOptions_Invalid(t *testing.T) {
 	for want, opts := range map[string][]smuxwire.Option{
 		"WithWires(0)":                  {smuxwire.WithWires(0)},
 		"WithWires(-1)":                 {smuxwire.WithWires(-1)},
@@ -220,7 +220,7 @@ func TestOptionsThatDoNotFitAreNamed(t *testing.T) {
 	pingPong(t, a, b)
 }
 
-func TestAnAcceptedWireNeedsNoReferenceOfTheLibrary(t *testing.T) {
+func TestMux_GarbageCollected(t *testing.T) {
 	client, server := muxes(t)
 	a, b := open(t, client, server)
 	for range 3 {
@@ -247,7 +247,7 @@ func (v *valve) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestAWriteThatFailedDoesNotSendWhatIsInItsMemoryLater(t *testing.T) {
+func TestWrite_FailedSendsNothing(t *testing.T) {
 	p, q := net.Pipe()
 	defer q.Close()
 	v := &valve{Conn: p, shut: make(chan struct{}, 100)}
@@ -292,7 +292,7 @@ func TestAWriteThatFailedDoesNotSendWhatIsInItsMemoryLater(t *testing.T) {
 	require.LessOrEqual(t, bytes.Count(v.sent.Bytes(), []byte("secret")), 1000*len(wires[2:]), "none of them goes out on the Wire that had failed")
 }
 
-func TestOpenAndCloseDoNotWaitForAPeerThatDoesNotRead(t *testing.T) {
+func TestMux_PeerNotReading(t *testing.T) {
 	p, q := net.Pipe()
 	defer q.Close()
 	m, err := smuxwire.Client(p)
@@ -320,7 +320,7 @@ func TestOpenAndCloseDoNotWaitForAPeerThatDoesNotRead(t *testing.T) {
 	v.mu.Unlock()
 }
 
-func TestWiresThatThePeerHasLeftAreStillAccepted(t *testing.T) {
+func TestMux_AcceptLeftWires(t *testing.T) {
 	client, server := muxes(t)
 	const wires = 20
 	for range wires {

@@ -48,7 +48,7 @@ func acceptAll(t *testing.T, l wire.Listener) {
 	t.Cleanup(func() { l.Close(); <-over })
 }
 
-func TestManyWhoDialOneAddressAtOnceMakeOneConnection(t *testing.T) {
+func TestShared_ManyDialers(t *testing.T) {
 	server, client := tlsOptions(t)
 	server.TLS.NextProtos = []string{"asterisque.smux/1"}
 	for _, scheme := range []string{"smux", "smux+tls"} {
@@ -81,7 +81,7 @@ func TestManyWhoDialOneAddressAtOnceMakeOneConnection(t *testing.T) {
 	}
 }
 
-func TestAConnectionWhoseMakerGivesUpAtTheLastMomentEnds(t *testing.T) {
+func TestShared_MakerGivesUp(t *testing.T) {
 	for range 200 {
 		raw, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
@@ -106,7 +106,7 @@ func TestAConnectionWhoseMakerGivesUpAtTheLastMomentEnds(t *testing.T) {
 	}
 }
 
-func TestATLSCallbackThatDoesNotReturnCostsOneAttempt(t *testing.T) {
+func TestShared_TLSCallback(t *testing.T) {
 	server, client := tlsOptions(t)
 	for name, misbehave := range map[string]func(){
 		"panics": func() { panic("oops") }, "ends its goroutine": runtime.Goexit,

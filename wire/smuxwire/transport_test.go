@@ -17,7 +17,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-func TestWiresToOneAddressShareAConnection(t *testing.T) {
+func TestTransport_Shares(t *testing.T) {
 	server, client := tlsOptions(t)
 	for _, scheme := range []string{"smux", "smux+tls"} {
 		l := listen(t, scheme+"://127.0.0.1:0", server)
@@ -44,7 +44,7 @@ func TestWiresToOneAddressShareAConnection(t *testing.T) {
 	}
 }
 
-func TestAConnectionEndsWithItsLastWireOnBothSides(t *testing.T) {
+func TestTransport_LastWire(t *testing.T) {
 	raw, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer raw.Close()
@@ -59,7 +59,7 @@ func TestAConnectionEndsWithItsLastWireOnBothSides(t *testing.T) {
 	require.Equal(t, []byte{2, 0, 0, 0, 3, 0, 0, 0, 2, 1, 0, 0, 3, 0, 0, 0}, sent, "an Open, a Close")
 }
 
-func TestMoreWiresThanAConnectionMayCarryGetAnother(t *testing.T) {
+func TestTransport_SecondConn(t *testing.T) {
 	l := listen(t, "smux://127.0.0.1:0", wire.Options{})
 	const most = 128
 	first, _ := connect(t, l, wire.Options{})
@@ -72,7 +72,7 @@ func TestMoreWiresThanAConnectionMayCarryGetAnother(t *testing.T) {
 	pingPong(t, a, b)
 }
 
-func TestManyDialAtOnce(t *testing.T) {
+func TestTransport_ManyDials(t *testing.T) {
 	l := listen(t, "smux://127.0.0.1:0", wire.Options{})
 	go func() { // ends with l
 		for {
@@ -111,7 +111,7 @@ func TestManyDialAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-func TestDialEndsWithItsContextAndLeavesOthersTheirs(t *testing.T) {
+func TestDial_Context(t *testing.T) {
 	server, client := tlsOptions(t)
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and does no handshake
 	require.NoError(t, err)
@@ -148,7 +148,7 @@ func TestDialEndsWithItsContextAndLeavesOthersTheirs(t *testing.T) {
 	d.Close()
 }
 
-func TestTLSTellsAboutItself(t *testing.T) {
+func TestTLS_State(t *testing.T) {
 	server, client := tlsOptions(t)
 	l := listen(t, "smux+tls://127.0.0.1:0", server)
 	a, b := connect(t, l, client)
@@ -182,7 +182,7 @@ func TestTLSTellsAboutItself(t *testing.T) {
 	require.ErrorContains(t, <-refused, `["asterisque/1"]`)
 }
 
-func TestURLsThatCannotWorkSayWhyAndHowToDoBetter(t *testing.T) {
+func TestURL_Invalid(t *testing.T) {
 	const both, dial, listen = "both", "dial", "listen"
 	for _, test := range []struct{ op, url, want string }{
 		{both, "smux:127.0.0.1:80", "two slashes are missing behind the scheme; for example smux://127.0.0.1:5330"},
@@ -209,7 +209,7 @@ func TestURLsThatCannotWorkSayWhyAndHowToDoBetter(t *testing.T) {
 	}
 }
 
-func TestAcceptedWiresOutliveTheirListener(t *testing.T) {
+func TestListener_CloseKeepsWires(t *testing.T) {
 	l := listen(t, "smux://127.0.0.1:0", wire.Options{})
 	require.False(t, strings.HasSuffix(l.URL(), ":0"), "the real port")
 	a, b := connect(t, l, wire.Options{})
@@ -232,7 +232,7 @@ func TestAcceptedWiresOutliveTheirListener(t *testing.T) {
 	pingPong(t, a, b)
 }
 
-func TestSessionsShareAConnectionAndCallBothWays(t *testing.T) {
+func TestTransport_Sessions(t *testing.T) {
 	echo, ask := asterisque.Func[string, string](10, "echo"), asterisque.Func[string, string](11, "ask")
 	svc := asterisque.NewService()
 	echo.Handle(svc, func(ctx context.Context, s string) (string, error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
 
-func TestTheWireOfAChild(t *testing.T) {
+func TestStart_Suite(t *testing.T) {
 	wiretest.Run(t, func(t *testing.T) (a, b wire.Wire) {
 		there, in, err := os.Pipe()
 		require.NoError(t, err)
@@ -20,7 +20,7 @@ func TestTheWireOfAChild(t *testing.T) {
 	})
 }
 
-func TestOnlyTextIsQuoted(t *testing.T) {
+func TestStart_OnlyTextQuoted(t *testing.T) {
 	for _, c := range []struct {
 		pieces []string
 		want   string

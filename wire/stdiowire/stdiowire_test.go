@@ -44,7 +44,7 @@ func attach(t *testing.T, w wire.Wire) (*asterisque.Session, error) {
 	return node.Attach(background, w)
 }
 
-func TestTheWireOfAParent(t *testing.T) {
+func TestStdio_Suite(t *testing.T) {
 	wiretest.Run(t, func(t *testing.T) (a, b wire.Wire) { return relayed(t) })
 }
 
@@ -59,7 +59,7 @@ func relayed(t *testing.T) (parent, behind wire.Wire) {
 	return parent, wire.FromConn(c)
 }
 
-func TestASessionWithAChild(t *testing.T) {
+func TestStart_Session(t *testing.T) {
 	w := startChild(t, "serve", quiet)
 	require.Contains(t, w.RemoteAddr().String(), "(pid "+strconv.Itoa(w.cmd.Process.Pid)+")")
 	sess, err := attach(t, w)
@@ -80,7 +80,7 @@ func TestASessionWithAChild(t *testing.T) {
 	require.True(t, w.cmd.ProcessState.Success(), "the child has ended by itself: %v", w.cmd.ProcessState)
 }
 
-func TestWhatAChildPrintsLaterDoesNoHarm(t *testing.T) {
+func TestStdio_LaterPrints(t *testing.T) {
 	var said lines
 	w := startChild(t, "print later", stdiowire.WithLogger(said.logger()))
 	sess, err := attach(t, w)
@@ -93,7 +93,7 @@ func TestWhatAChildPrintsLaterDoesNoHarm(t *testing.T) {
 	require.Equal(t, []string{"a stray line"}, said.all())
 }
 
-func TestAChildFindsItsStandardInputEmpty(t *testing.T) {
+func TestStdio_EmptyInput(t *testing.T) {
 	sess, err := attach(t, startChild(t, "read standard input", quiet))
 	require.NoError(t, err)
 	got, err := echo.Call(background, sess, "")
@@ -101,7 +101,7 @@ func TestAChildFindsItsStandardInputEmpty(t *testing.T) {
 	require.Equal(t, `"" EOF`, got)
 }
 
-func TestAChildThatFailsInTheHandshakeIsAClearError(t *testing.T) {
+func TestChild_FailsInHandshake(t *testing.T) {
 	for name, wants := range map[string][]string{
 		"die":                       {"ended: exit status 3", "the disk is on fire"},
 		"die after the first frame": {"asterisque"}, // what it says is no Sync
@@ -125,7 +125,7 @@ func TestAChildThatFailsInTheHandshakeIsAClearError(t *testing.T) {
 	}
 }
 
-func TestTheDeathOfAChildIsAnErrorOfReadingAndWriting(t *testing.T) {
+func TestChild_Dies(t *testing.T) {
 	w := startChild(t, "die after the first frame", quiet)
 	require.NoError(t, w.WriteFrames([][]byte{[]byte("go")}))
 	frame, err := w.ReadFrame(100)
@@ -139,7 +139,7 @@ func TestTheDeathOfAChildIsAnErrorOfReadingAndWriting(t *testing.T) {
 	require.ErrorContains(t, w.WriteFrames([][]byte{make([]byte, 1<<20)}), "ended: exit status 4")
 }
 
-func TestTheGoodEndOfAChildIsTheEndOfTheWire(t *testing.T) {
+func TestChild_EndsWell(t *testing.T) {
 	for _, name := range []string{"end", "end at once"} {
 		_, err := startChild(t, name, quiet).ReadFrame(100)
 		require.Equal(t, io.EOF, err)
@@ -148,7 +148,7 @@ func TestTheGoodEndOfAChildIsTheEndOfTheWire(t *testing.T) {
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
 
-func TestAChildThatIgnoresTheEndOfItsInputIsKilled(t *testing.T) {
+func TestClose_KillsChild(t *testing.T) {
 	w := startChild(t, "stay", quiet, stdiowire.WithGrace(50*time.Millisecond))
 	require.NoError(t, w.Close())
 	require.Equal(t, "signal: killed", w.cmd.ProcessState.String())
@@ -156,7 +156,7 @@ func TestAChildThatIgnoresTheEndOfItsInputIsKilled(t *testing.T) {
 	require.ErrorIs(t, err, net.ErrClosed)
 }
 
-func TestEachCloseWaitsForTheEndOfTheChild(t *testing.T) {
+func TestClose_EachWaits(t *testing.T) {
 	w := startChild(t, "stay", quiet, stdiowire.WithGrace(100*time.Millisecond))
 	var closing sync.WaitGroup
 	for range 4 {
@@ -169,7 +169,7 @@ func TestEachCloseWaitsForTheEndOfTheChild(t *testing.T) {
 	closing.Wait()
 }
 
-func TestCloseWakesAReaderAtOnce(t *testing.T) {
+func TestClose_WakesReader(t *testing.T) {
 	w := startChild(t, "stay", quiet, stdiowire.WithGrace(time.Hour))
 	closed := make(chan error)
 	go func() { closed <- w.Close() }()
@@ -179,13 +179,13 @@ func TestCloseWakesAReaderAtOnce(t *testing.T) {
 	require.NoError(t, <-closed)
 }
 
-func TestAChildThatStillWritesAfterCloseIsNotHeldUp(t *testing.T) {
+func TestClose_ChildStillWrites(t *testing.T) {
 	w := startChild(t, "write at its end", quiet, stdiowire.WithGrace(time.Minute))
 	require.NoError(t, w.Close())
 	require.True(t, w.cmd.ProcessState.Success())
 }
 
-func TestCloseInAChildWakesItsReaderAndEndsTheWire(t *testing.T) {
+func TestStdio_Close(t *testing.T) {
 	w := startChild(t, "close while reading", quiet)
 	require.NoError(t, w.WriteFrames([][]byte{nil}))
 	_, err := w.ReadFrame(100)
@@ -193,7 +193,7 @@ func TestCloseInAChildWakesItsReaderAndEndsTheWire(t *testing.T) {
 	require.ErrorContains(t, err, net.ErrClosed.Error())
 }
 
-func TestTheContextOfACommandEndsTheChild(t *testing.T) {
+func TestStart_CommandContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(background)
 	cmd := exec.CommandContext(ctx, os.Args[0])
 	cmd.Env = program("stay").Env
@@ -203,7 +203,7 @@ func TestTheContextOfACommandEndsTheChild(t *testing.T) {
 	require.ErrorContains(t, err, "ended: ")
 }
 
-func TestAProcessThatAChildLeavesBehindHoldsNothingUp(t *testing.T) {
+func TestChild_LeavesProcess(t *testing.T) {
 	var pid bytes.Buffer
 	cmd := program("leave a process")
 	cmd.Stderr = &pid
@@ -245,13 +245,13 @@ func TestStdio_ParentDies(t *testing.T) {
 	require.Equal(t, "EOF\nwrite /dev/stdout: broken pipe\nwire: write: write standard output: broken pipe", string(said))
 }
 
-func TestEachLineOfStandardErrorIsLogged(t *testing.T) {
+func TestStderr_Logged(t *testing.T) {
 	var said lines
 	startChild(t, "say", stdiowire.WithLogger(said.logger())).Close()
 	require.Equal(t, []string{"first", "", "second", "without an end"}, said.all())
 }
 
-func TestAStderrOfTheCommandGetsEachLine(t *testing.T) {
+func TestStderr_OfCommand(t *testing.T) {
 	var said writes
 	cmd := program("say")
 	cmd.Stderr = &said
@@ -259,7 +259,7 @@ func TestAStderrOfTheCommandGetsEachLine(t *testing.T) {
 	require.Equal(t, writes{"first\n", "\n", "second\r\n", "without an end"}, said)
 }
 
-func TestStartRefusesWhatCannotWork(t *testing.T) {
+func TestStart_Invalid(t *testing.T) {
 	_, err := stdiowire.Start(exec.Command("/no/such/program"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.ErrorContains(t, err, "stdiowire: start /no/such/program")
@@ -273,7 +273,7 @@ func TestStartRefusesWhatCannotWork(t *testing.T) {
 	require.ErrorContains(t, err, "WithLogger")
 }
 
-func TestStdioIsForChildrenOnly(t *testing.T) {
+func TestStdio_NoParent(t *testing.T) {
 	file, err := os.Open(os.Args[0])
 	require.NoError(t, err)
 	defer file.Close()
@@ -286,7 +286,7 @@ func TestStdioIsForChildrenOnly(t *testing.T) {
 
 var register sync.Once
 
-func TestAURLNamesAProgram(t *testing.T) {
+func TestRegister_URL(t *testing.T) {
 	require.Error(t, stdiowire.Register(stdiowire.WithGrace(-1)))
 	register.Do(func() { // for tests that are repeated
 		_, err := wire.Dial(background, "stdio:///bin/true", wire.Options{})

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestWhichAddressesAreOnThisMachine(t *testing.T) {
+func TestIsHere(t *testing.T) {
 	at := func(s string) net.Addr { return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(s)) }
 	for _, c := range []struct {
 		addr net.Addr

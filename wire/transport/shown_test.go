@@ -18,7 +18,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-func TestAURLIsShownWithoutItsSecrets(t *testing.T) {
+func TestShowURL(t *testing.T) {
 	for raw, want := range map[string]string{
 		"":                     "",
 		"tcp://127.0.0.1:5330": "tcp://127.0.0.1:5330",
@@ -56,7 +56,7 @@ func TestAURLIsShownWithoutItsSecrets(t *testing.T) {
 	}
 }
 
-func TestAnErrorHidesTheSecretsOfAURLInEachForm(t *testing.T) {
+func TestHideURL_EachForm(t *testing.T) {
 	const raw = "wss://m%65ster:s3c%2Fr%20et@host/rpc?token=t0k%2Ben%22&v=1&bare00&x=a+b+c#fr%61gment"
 	u, err := url.Parse(raw)
 	require.NoError(t, err)
@@ -82,7 +82,7 @@ func TestAnErrorHidesTheSecretsOfAURLInEachForm(t *testing.T) {
 	require.NotContains(t, transport.HideURL(errors.New("ws://me:***@host/ and //me:xxxxx@host"), "ws://me:s3cret@host/").Error(), "me:")
 }
 
-func TestAnErrorWithoutSecretsIsFoundByIsAndAs(t *testing.T) {
+func TestHideURL_IsAndAs(t *testing.T) {
 	const raw = "ws://me:s3cret@host/"
 	cause := &url.Error{Op: "Get", URL: raw, Err: &os.PathError{Op: "s3cret", Path: raw, Err: os.ErrNotExist}}
 	err := transport.HideURL(cause, raw)
@@ -127,7 +127,7 @@ func (l talkative) Listen(_ context.Context, u *url.URL, _ wire.Options) (wire.L
 	return nil, l.fail(u)
 }
 
-func TestErrorsOfDialAndListenHaveNoSecretsOfTheURL(t *testing.T) {
+func TestHideURL_DialAndListen(t *testing.T) {
 	own := "x-" + strings.ToLower(rand.Text())
 	require.NoError(t, wire.Register(own, talkative{}))
 	config, _ := testtls.Configs(t)

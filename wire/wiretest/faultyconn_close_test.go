@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestCutLosesWhatIsUnderWay(t *testing.T) {
+func TestCut_LosesInFlight(t *testing.T) {
 	inBubble(t, both(wiretest.Direction{Delay: time.Second}), func(b *bed) {
 		here, there := b.collect(b.f), b.collect(b.peer)
 		b.send(b.f, data(100), 100)
@@ -32,7 +32,7 @@ func TestCutLosesWhatIsUnderWay(t *testing.T) {
 	})
 }
 
-func TestCutEndsWhatWaits(t *testing.T) {
+func TestCut_EndsWaits(t *testing.T) {
 	for name, prepare := range map[string]func(f *wiretest.Conn){
 		"for the peer": func(*wiretest.Conn) {}, "in a stall": (*wiretest.Conn).Stall,
 	} {
@@ -49,7 +49,7 @@ func TestCutEndsWhatWaits(t *testing.T) {
 	}
 }
 
-func TestCloseLetsArriveWhatIsUnderWay(t *testing.T) {
+func TestClose_InFlightArrives(t *testing.T) {
 	d := wiretest.Direction{Delay: time.Second, Bandwidth: 10_000}
 	inBubble(t, wiretest.Faults{Out: d}, func(b *bed) {
 		got, sent := b.collect(b.peer), b.send(b.f, data(50_000), 50_000)
@@ -64,7 +64,7 @@ func TestCloseLetsArriveWhatIsUnderWay(t *testing.T) {
 	})
 }
 
-func TestCloseTakesBackWhatTheConnectionHadNoRoomFor(t *testing.T) {
+func TestClose_RecallsWrite(t *testing.T) {
 	inBubble(t, wiretest.Faults{Out: wiretest.Direction{Delay: time.Second}}, func(b *bed) {
 		got, fits := b.collect(b.peer), b.send(b.f, data(1<<20), 1<<20)
 		require.True(b, fits.now().done)
@@ -78,7 +78,7 @@ func TestCloseTakesBackWhatTheConnectionHadNoRoomFor(t *testing.T) {
 	})
 }
 
-func TestCloseWaitsASecondForAPeerThatDoesNotRead(t *testing.T) {
+func TestClose_PeerNotReading(t *testing.T) {
 	inBubble(t, both(wiretest.Direction{Delay: time.Minute}), func(b *bed) {
 		require.True(b, b.send(b.f, data(1<<20), 1<<20).now().done)
 		require.NoError(b, b.f.Close())
@@ -86,7 +86,7 @@ func TestCloseWaitsASecondForAPeerThatDoesNotRead(t *testing.T) {
 	})
 }
 
-func TestCloseDoesNotWaitForWhatCannotArrive(t *testing.T) {
+func TestClose_StalledIsLost(t *testing.T) {
 	for name, do := range map[string]func(b *bed){
 		"in a stall":         func(b *bed) { b.f.Stall() },
 		"half-open":          func(b *bed) { b.f.HalfOpen() },
@@ -111,7 +111,7 @@ func TestCloseDoesNotWaitForWhatCannotArrive(t *testing.T) {
 }
 
 // A goroutine that stays would let synctest fail each of these.
-func TestTheGoroutinesEndWithClose(t *testing.T) {
+func TestClose_EndsGoroutines(t *testing.T) {
 	slow := wiretest.Direction{Delay: time.Second}
 	for name, do := range map[string]func(b *bed){
 		"at once":        func(*bed) {},
@@ -143,7 +143,7 @@ func TestTheGoroutinesEndWithClose(t *testing.T) {
 	}
 }
 
-func TestADeadlineEndsAnyWaitAndTakesBackWhatWasNotSent(t *testing.T) {
+func TestDeadline_RecallsUnsent(t *testing.T) {
 	for name, prepare := range map[string]func(f *wiretest.Conn){
 		"for the peer": func(*wiretest.Conn) {}, "in a stall": (*wiretest.Conn).Stall,
 	} {
@@ -169,7 +169,7 @@ func TestADeadlineEndsAnyWaitAndTakesBackWhatWasNotSent(t *testing.T) {
 	}
 }
 
-func TestADeadlineTakesBackEachOfSeveralWrites(t *testing.T) {
+func TestDeadline_SeveralWrites(t *testing.T) {
 	inBubble(t, wiretest.Faults{}, func(b *bed) {
 		got := b.collect(b.peer)
 		b.f.Stall()
@@ -186,7 +186,7 @@ func TestADeadlineTakesBackEachOfSeveralWrites(t *testing.T) {
 	})
 }
 
-func TestConcurrentWritesStayWhole(t *testing.T) {
+func TestWrite_Concurrent(t *testing.T) {
 	inBubble(t, wiretest.Faults{Out: wiretest.Direction{Bandwidth: 1 << 20}}, func(b *bed) {
 		got := b.collect(b.peer)
 		const writers, size = 20, 5000
@@ -204,7 +204,7 @@ func TestConcurrentWritesStayWhole(t *testing.T) {
 	})
 }
 
-func TestAddressesAreThoseOfTheConnectionBelow(t *testing.T) {
+func TestFaultyConn_Addresses(t *testing.T) {
 	p, q := tcpPair(t)
 	f := wiretest.FaultyConn(p, wiretest.Faults{})
 	defer f.Close()
@@ -217,7 +217,7 @@ func TestAddressesAreThoseOfTheConnectionBelow(t *testing.T) {
 	require.NotEmpty(t, g.LocalAddr().Network()+g.RemoteAddr().String())
 }
 
-func TestACutOfTCPIsAResetForTheOtherEnd(t *testing.T) {
+func TestCut_TCPReset(t *testing.T) {
 	p, q := tcpPair(t)
 	f := wiretest.FaultyConn(p, wiretest.Faults{})
 	f.Cut()

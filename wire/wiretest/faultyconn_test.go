@@ -15,7 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
 
-func TestAFaultyConnPassesTheSuite(t *testing.T) {
+func TestFaultyConn_Suite(t *testing.T) {
 	slow := wiretest.Direction{Delay: time.Millisecond, Jitter: time.Millisecond, Bandwidth: 1 << 30}
 	for name, faults := range map[string]wiretest.Faults{"without faults": {}, "slow": {Out: slow, In: slow}} {
 		t.Run(name, func(t *testing.T) {
@@ -51,7 +51,7 @@ func skipRace(t *testing.T) {
 	}
 }
 
-func TestWithoutFaultsEverythingArrivesAtOnce(t *testing.T) {
+func TestFaults_None(t *testing.T) {
 	ways(t, wiretest.Direction{}, func(b *bed, w, r net.Conn) {
 		sent, got := b.send(w, data(100_000), 10_000), b.collect(r)
 		require.True(b, sent.now().done)
@@ -60,7 +60,7 @@ func TestWithoutFaultsEverythingArrivesAtOnce(t *testing.T) {
 	})
 }
 
-func TestDelayIsTheSameForEveryByteAndCostsNoBandwidth(t *testing.T) {
+func TestDelay_EveryByte(t *testing.T) {
 	ways(t, wiretest.Direction{Delay: 50 * time.Millisecond}, func(b *bed, w, r net.Conn) {
 		sent, got := b.send(w, data(500_000), 1000), b.collect(r)
 		time.Sleep(50*time.Millisecond - time.Nanosecond)
@@ -72,7 +72,7 @@ func TestDelayIsTheSameForEveryByteAndCostsNoBandwidth(t *testing.T) {
 	})
 }
 
-func TestWithADelayWritingWaitsWhenAMebibyteIsUnderWay(t *testing.T) {
+func TestDelay_OneMebibyte(t *testing.T) {
 	ways(t, wiretest.Direction{Delay: time.Second}, func(b *bed, w, r net.Conn) {
 		sent, got := b.send(w, data(3<<20), 4096), b.collect(r)
 		require.False(b, sent.now().done)
@@ -83,7 +83,7 @@ func TestWithADelayWritingWaitsWhenAMebibyteIsUnderWay(t *testing.T) {
 	})
 }
 
-func TestJitterKeepsTheOrderAndItsBounds(t *testing.T) {
+func TestJitter_OrderAndBounds(t *testing.T) {
 	d := wiretest.Direction{Delay: 10 * time.Millisecond, Jitter: 20 * time.Millisecond}
 	ways(t, d, func(b *bed, w, r net.Conn) {
 		got := b.collect(r)
@@ -108,7 +108,7 @@ func TestJitterKeepsTheOrderAndItsBounds(t *testing.T) {
 	})
 }
 
-func TestTheSameSeedMeansTheSameFaultsHoweverTheBytesAreDivided(t *testing.T) {
+func TestSeed_AnyWrites(t *testing.T) {
 	d := wiretest.Direction{Delay: time.Millisecond, Jitter: time.Second, CorruptAt: 5000, CutAfter: 30_000}
 	type arrival struct {
 		bytes int
@@ -143,7 +143,7 @@ func TestTheSameSeedMeansTheSameFaultsHoweverTheBytesAreDivided(t *testing.T) {
 	require.NotEqual(t, arrivals, other, "another seed is another story")
 }
 
-func TestBandwidthIsHowManyBytesPassInASecond(t *testing.T) {
+func TestBandwidth(t *testing.T) {
 	ways(t, wiretest.Direction{Bandwidth: 100_000}, func(b *bed, w, r net.Conn) {
 		sent, got := b.send(w, data(250_000), 7000), b.collect(r)
 		time.Sleep(time.Second)
@@ -156,7 +156,7 @@ func TestBandwidthIsHowManyBytesPassInASecond(t *testing.T) {
 	})
 }
 
-func TestBandwidthThatNobodyUsedIsGone(t *testing.T) {
+func TestBandwidth_Unused(t *testing.T) {
 	ways(t, wiretest.Direction{Bandwidth: 100_000, Delay: time.Millisecond}, func(b *bed, w, r net.Conn) {
 		got := b.collect(r)
 		time.Sleep(time.Minute)
@@ -174,7 +174,7 @@ func TestBandwidthThatNobodyUsedIsGone(t *testing.T) {
 	})
 }
 
-func TestCorruptionFlipsOneBitOfOneByte(t *testing.T) {
+func TestCorruptAt_OneBit(t *testing.T) {
 	for _, at := range []int64{1, 2, 4096, 10_000} {
 		ways(t, wiretest.Direction{CorruptAt: at}, func(b *bed, w, r net.Conn) {
 			got := b.collect(r)
@@ -191,7 +191,7 @@ func TestCorruptionFlipsOneBitOfOneByte(t *testing.T) {
 	}
 }
 
-func TestACutAfterSomeBytesLetsThoseArrive(t *testing.T) {
+func TestCutAfter_BytesArrive(t *testing.T) {
 	for _, after := range []int64{1, 4096, 9999, 10_000} {
 		ways(t, wiretest.Direction{CutAfter: after}, func(b *bed, w, r net.Conn) {
 			got, sent := b.collect(r), b.send(w, data(20_000), 10_000)
@@ -212,7 +212,7 @@ func TestACutAfterSomeBytesLetsThoseArrive(t *testing.T) {
 	}
 }
 
-func TestACutDoesNotWaitForMoreTraffic(t *testing.T) {
+func TestCutAfter_NoTraffic(t *testing.T) {
 	ways(t, wiretest.Direction{CutAfter: 100}, func(b *bed, w, r net.Conn) {
 		got, sent := b.collect(r), b.send(w, data(100), 100)
 		require.NoError(b, sent.now().err)
@@ -221,7 +221,7 @@ func TestACutDoesNotWaitForMoreTraffic(t *testing.T) {
 	})
 }
 
-func TestTruncationIsAnEndInGoodOrder(t *testing.T) {
+func TestTruncateAfter(t *testing.T) {
 	ways(t, wiretest.Direction{TruncateAfter: 5000}, func(b *bed, w, r net.Conn) {
 		got := b.collect(r)
 		b.send(w, data(20_000), 10_000)
@@ -235,7 +235,7 @@ func TestTruncationIsAnEndInGoodOrder(t *testing.T) {
 	})
 }
 
-func TestAWireThatIsTruncatedEndsInsideAFrame(t *testing.T) {
+func TestTruncateAfter_Wire(t *testing.T) {
 	frames := [][]byte{[]byte("first"), []byte("second")}
 	ways(t, wiretest.Direction{TruncateAfter: 4 + 5 + 4 + 3}, func(b *bed, w, r net.Conn) {
 		go wire.FromConn(w).WriteFrames(frames)
@@ -248,7 +248,7 @@ func TestAWireThatIsTruncatedEndsInsideAFrame(t *testing.T) {
 	})
 }
 
-func TestAStallHoldsEverythingAndLosesNothing(t *testing.T) {
+func TestStall_LosesNothing(t *testing.T) {
 	ways(t, wiretest.Direction{StallAfter: 5000}, func(b *bed, w, r net.Conn) {
 		got, sent := b.collect(r), b.send(w, data(60_000), 50_000)
 		time.Sleep(time.Hour)
@@ -270,7 +270,7 @@ func TestAStallHoldsEverythingAndLosesNothing(t *testing.T) {
 	})
 }
 
-func TestAStallHoldsTheEndOfTheConnectionToo(t *testing.T) {
+func TestStall_HoldsTheEnd(t *testing.T) {
 	inBubble(t, wiretest.Faults{}, func(b *bed) {
 		got := b.collect(b.f)
 		b.f.Stall()
@@ -283,7 +283,7 @@ func TestAStallHoldsTheEndOfTheConnectionToo(t *testing.T) {
 	})
 }
 
-func TestVanishingLosesAllThatFollowsWithoutAWord(t *testing.T) {
+func TestVanishAfter(t *testing.T) {
 	ways(t, wiretest.Direction{VanishAfter: 5000}, func(b *bed, w, r net.Conn) {
 		got, sent := b.collect(r), b.send(w, data(60_000), 10_000)
 		synctest.Wait()
@@ -297,7 +297,7 @@ func TestVanishingLosesAllThatFollowsWithoutAWord(t *testing.T) {
 	})
 }
 
-func TestBothDirectionsMayVanishAtAPlace(t *testing.T) {
+func TestVanishAfter_BothWays(t *testing.T) {
 	inBubble(t, both(wiretest.Direction{VanishAfter: 100}), func(b *bed) {
 		here, there := b.collect(b.f), b.collect(b.peer)
 		mine, theirs := b.send(b.f, data(60_000), 1000), b.send(b.peer, data(60_000), 1000)
@@ -309,7 +309,7 @@ func TestBothDirectionsMayVanishAtAPlace(t *testing.T) {
 	})
 }
 
-func TestHalfOpenMeansThatWritingSucceedsAndReadingWaits(t *testing.T) {
+func TestHalfOpen(t *testing.T) {
 	for name, d := range map[string]wiretest.Direction{"": {}, "with a delay": {Delay: time.Second}, "with a bandwidth": {Bandwidth: 1000}} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, both(d), func(b *bed) {
@@ -347,7 +347,7 @@ func TestHalfOpenMeansThatWritingSucceedsAndReadingWaits(t *testing.T) {
 	}
 }
 
-func TestAHalfOpenConnectionDoesNotTellThatAWriteHasFailed(t *testing.T) {
+func TestHalfOpen_FailedWrite(t *testing.T) {
 	inBubble(t, wiretest.Faults{}, func(b *bed) {
 		sent := b.send(b.f, data(100), 100)
 		require.False(b, sent.now().done, "the peer does not read")

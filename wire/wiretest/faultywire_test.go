@@ -16,7 +16,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
 
-func TestAFaultyWireWithoutFaultsPassesTheSuite(t *testing.T) {
+func TestFaulty_Suite(t *testing.T) {
 	for name, under := range map[string]func() (a, b wire.Wire){
 		"over a Pipe": wire.Pipe,
 		"over the five methods": func() (a, b wire.Wire) {
@@ -65,7 +65,7 @@ func receive(w wire.Wire) (frames []string, err error) {
 
 var hello = [][]byte{[]byte("hello"), []byte("stars")} // 4+5+4+5 bytes
 
-func TestTheEndsOfAFaultyWireSeeWhereItEnds(t *testing.T) {
+func TestFaulty_EndPosition(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		faults wiretest.Direction
@@ -102,7 +102,7 @@ func TestTheEndsOfAFaultyWireSeeWhereItEnds(t *testing.T) {
 	}
 }
 
-func TestALengthThatWasCorruptedBeyondReasonEndsWriting(t *testing.T) {
+func TestFaulty_CorruptLength(t *testing.T) {
 	found := 0
 	for seed := range uint64(20) {
 		wires(t, wiretest.Faults{Seed: seed, Out: wiretest.Direction{CorruptAt: 1}}, func(t *testing.T, f *wiretest.Wire, peer wire.Wire) {
@@ -116,7 +116,7 @@ func TestALengthThatWasCorruptedBeyondReasonEndsWriting(t *testing.T) {
 	require.Greater(t, found, 10, "of eight bits seven make a length of more than 16 MiB")
 }
 
-func TestAFrameIsCorruptedInPlace(t *testing.T) {
+func TestFaulty_CorruptFrame(t *testing.T) {
 	wires(t, wiretest.Faults{Seed: 1, Out: wiretest.Direction{CorruptAt: 5}}, func(t *testing.T, f *wiretest.Wire, peer wire.Wire) {
 		require.NoError(t, f.WriteFrames(hello))
 		first, err := peer.ReadFrame(100)
@@ -129,7 +129,7 @@ func TestAFrameIsCorruptedInPlace(t *testing.T) {
 	})
 }
 
-func TestAFaultyWireIsControlledWhileItRuns(t *testing.T) {
+func TestFaulty_Control(t *testing.T) {
 	wires(t, wiretest.Faults{Out: wiretest.Direction{Delay: time.Millisecond}}, func(t *testing.T, f *wiretest.Wire, peer wire.Wire) {
 		require.NoError(t, f.WriteFrames(hello))
 		for _, want := range hello {

@@ -15,7 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-func TestAMethodThatDoesNotReturnIsNamedWithWhereItIs(t *testing.T) {
+func TestHang_IsNamed(t *testing.T) {
 	const others = "no other method waits for a ReadFrame and a WriteFrames that wait"
 	for _, test := range []struct{ method, check string }{
 		{"Close", "Close ends a ReadFrame that waits"},
@@ -59,7 +59,7 @@ func TestAMethodThatDoesNotReturnIsNamedWithWhereItIs(t *testing.T) {
 	}
 }
 
-// defects are Wires for TestARunEndsThoughAMethodHangs.
+// defects are Wires for TestHang_RunEnds.
 var defects = map[string]struct {
 	wrap     func(w complete) wire.Wire
 	patience patience // short where the Wire hangs, and nowhere else
@@ -79,9 +79,9 @@ var defects = map[string]struct {
 
 const defect = "WIRETEST_DEFECT"
 
-// TestARunEndsThoughAMethodHangs starts a process that runs this test with a defective Wire, and
-// expects its failure.
-func TestARunEndsThoughAMethodHangs(t *testing.T) {
+// TestHang_RunEnds starts a process that runs this test with a defective Wire, and expects its
+// failure.
+func TestHang_RunEnds(t *testing.T) {
 	if d, ok := defects[os.Getenv(defect)]; ok {
 		runAll(t, func(*testing.T) (a, b wire.Wire) {
 			a, b = wire.Pipe()
@@ -94,7 +94,7 @@ func TestARunEndsThoughAMethodHangs(t *testing.T) {
 			t.Parallel() // both wait
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 			defer cancel()
-			cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestARunEndsThoughAMethodHangs$", "-test.v")
+			cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestHang_RunEnds$", "-test.v")
 			cmd.Env = append(os.Environ(), defect+"="+method)
 			out, err := cmd.CombinedOutput()
 			require.NoError(t, ctx.Err(), "the process hangs")

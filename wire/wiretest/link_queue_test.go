@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestALostSegmentCostsARoundTrip(t *testing.T) {
+func TestDrop_CostsRoundTrip(t *testing.T) {
 	lane := wiretest.Lane{Rate: 100_000, Delay: 50 * time.Millisecond, Queue: 10 * 1448, Drop: true}
 	overLink(t, alike(lane), func(b *linkBed) {
 		near, far := b.pipe()
@@ -30,7 +30,7 @@ func TestALostSegmentCostsARoundTrip(t *testing.T) {
 	})
 }
 
-func TestALinkThatDropsCarriesItsRateInJerks(t *testing.T) {
+func TestDrop_RateInJerks(t *testing.T) {
 	lane := wiretest.Lane{Rate: 10 * mbit, Delay: 25 * time.Millisecond, Queue: 64 * kib, Drop: true}
 	overLink(t, alike(lane), func(b *linkBed) {
 		near, far := b.pipe()
@@ -53,7 +53,7 @@ func TestALinkThatDropsCarriesItsRateInJerks(t *testing.T) {
 	})
 }
 
-func TestWhatWaitsAfterALossKeepsNobodyElseFromLosing(t *testing.T) {
+func TestDrop_WaitingSpares(t *testing.T) {
 	lane := wiretest.Lane{Rate: 10 * mbit, Delay: 25 * time.Millisecond, Queue: 64 * kib, Drop: true}
 	overLink(t, alike(lane), func(b *linkBed) {
 		near, far := b.pipe()
@@ -66,7 +66,7 @@ func TestWhatWaitsAfterALossKeepsNobodyElseFromLosing(t *testing.T) {
 	})
 }
 
-func TestConnectionsShareALinkFairly(t *testing.T) {
+func TestLink_Fair(t *testing.T) {
 	for _, n := range []int{2, 5, 16} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			skipRace(t)
@@ -91,7 +91,7 @@ func TestConnectionsShareALinkFairly(t *testing.T) {
 	}
 }
 
-func TestWhatComesLaterWaitsBehindTheQueue(t *testing.T) {
+func TestQueue_FirstInFirstOut(t *testing.T) {
 	lane := wiretest.Lane{Rate: 10 * mbit, Delay: 25 * time.Millisecond, Queue: 256 * kib}
 	overLink(t, alike(lane), func(b *linkBed) {
 		near, far := b.pipe()
@@ -105,7 +105,7 @@ func TestWhatComesLaterWaitsBehindTheQueue(t *testing.T) {
 	})
 }
 
-func TestTheQueueOfALinkIsBounded(t *testing.T) {
+func TestQueue_Bounded(t *testing.T) {
 	for _, queue := range []int{0, 1, 1448, 20_000, 256 * kib, 4 * mib} {
 		t.Run(fmt.Sprintf("%d B", queue), func(t *testing.T) {
 			lane := wiretest.Lane{Rate: 10 * mbit, Delay: 25 * time.Millisecond, Queue: queue}
@@ -132,7 +132,7 @@ func TestTheQueueOfALinkIsBounded(t *testing.T) {
 	}
 }
 
-func TestWhatNobodyReadsStopsTheSender(t *testing.T) {
+func TestLink_Unread(t *testing.T) {
 	overLink(t, alike(wiretest.Lane{Delay: time.Second, Rate: 4 * mib}), func(b *linkBed) {
 		near, far := b.pipe()
 		b.flood(near)
@@ -149,7 +149,7 @@ func TestWhatNobodyReadsStopsTheSender(t *testing.T) {
 	})
 }
 
-func TestALinkWithoutARateHolds64MiBOfAConnection(t *testing.T) {
+func TestLink_Holds64MiB(t *testing.T) {
 	skipRace(t)
 	overLink(t, alike(wiretest.Lane{Delay: time.Second}), func(b *linkBed) {
 		near, far := b.pipe()
@@ -162,7 +162,7 @@ func TestALinkWithoutARateHolds64MiBOfAConnection(t *testing.T) {
 	})
 }
 
-func TestAWriteToALinkTakesWhatTheQueueAndTheBufferHold(t *testing.T) {
+func TestLink_WriteBuffer(t *testing.T) {
 	cfg := alike(wiretest.Lane{Rate: 1000, Queue: 100_000})
 	cfg.Buffer = 50_000
 	overLink(t, cfg, func(b *linkBed) {

@@ -17,7 +17,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
 
-func TestALinkHasItsRate(t *testing.T) {
+func TestLink_Rate(t *testing.T) {
 	skipRace(t)
 	for _, c := range []struct {
 		rate  float64 // bytes a second
@@ -43,7 +43,7 @@ func TestALinkHasItsRate(t *testing.T) {
 	}
 }
 
-func TestALinkWithoutARateCarriesEverythingAtOnce(t *testing.T) {
+func TestLink_NoRate(t *testing.T) {
 	overLink(t, alike(wiretest.Lane{Delay: 25 * time.Millisecond}), func(b *linkBed) {
 		near, far := b.pipe()
 		require.Equal(b, 25*time.Millisecond, b.took(near, far, 16*mib))
@@ -52,7 +52,7 @@ func TestALinkWithoutARateCarriesEverythingAtOnce(t *testing.T) {
 	})
 }
 
-func TestTheDelayOfALinkIsExact(t *testing.T) {
+func TestLink_Delay(t *testing.T) {
 	cfg := wiretest.LinkConfig{
 		Out: wiretest.Lane{Delay: 30 * time.Millisecond},
 		In:  wiretest.Lane{Delay: 20 * time.Millisecond, Rate: 1000},
@@ -67,7 +67,7 @@ func TestTheDelayOfALinkIsExact(t *testing.T) {
 	})
 }
 
-func TestALinkKeepsTheOrder(t *testing.T) {
+func TestLink_Order(t *testing.T) {
 	for name, lane := range map[string]wiretest.Lane{
 		"nothing":      {},
 		"jitter":       {Rate: mib, Delay: time.Millisecond, Jitter: 20 * time.Millisecond},
@@ -95,7 +95,7 @@ func TestALinkKeepsTheOrder(t *testing.T) {
 	}
 }
 
-func TestJitterDelaysByUpToItself(t *testing.T) {
+func TestLink_Jitter(t *testing.T) {
 	lane := wiretest.Lane{Delay: 50 * time.Millisecond, Jitter: 10 * time.Millisecond}
 	overLink(t, alike(lane), func(b *linkBed) {
 		near, far := b.pipe()
@@ -111,7 +111,7 @@ func TestJitterDelaysByUpToItself(t *testing.T) {
 	})
 }
 
-func TestALinkFollowsItsSchedule(t *testing.T) {
+func TestLink_Schedule(t *testing.T) {
 	lane := wiretest.Lane{Rate: 1 * mib, Delay: 10 * time.Millisecond, Changes: []wiretest.Change{
 		{At: 20 * time.Second, Rate: 4 * mib, Delay: 100 * time.Millisecond},
 		{At: 10 * time.Second, Rate: mib / 2, Delay: 10 * time.Millisecond},
@@ -144,7 +144,7 @@ func TestALinkFollowsItsSchedule(t *testing.T) {
 	})
 }
 
-func TestStatsOfALinkCountWhatPasses(t *testing.T) {
+func TestLink_Stats(t *testing.T) {
 	overLink(t, wiretest.LinkConfig{Out: wiretest.Lane{Rate: 1448}}, func(b *linkBed) {
 		near, _ := b.pipe()
 		near.Write(make([]byte, 10*1448))
@@ -157,7 +157,7 @@ func TestStatsOfALinkCountWhatPasses(t *testing.T) {
 	})
 }
 
-func TestTheEndOfAConnectionThroughALink(t *testing.T) {
+func TestLink_EndOfPipe(t *testing.T) {
 	overLink(t, alike(wiretest.Lane{Delay: time.Second, Rate: 1000}), func(b *linkBed) {
 		near, far := b.pipe()
 		_, err := near.Write(make([]byte, 3000))
@@ -193,7 +193,7 @@ func TestTheEndOfAConnectionThroughALink(t *testing.T) {
 	})
 }
 
-func TestAConnectionBehindALinkEndsWithIt(t *testing.T) {
+func TestLink_EndOfConn(t *testing.T) {
 	overLink(t, alike(wiretest.Lane{Delay: time.Second}), func(b *linkBed) {
 		c, peer := net.Pipe()
 		near := b.Conn(c)
@@ -220,7 +220,7 @@ func TestAConnectionBehindALinkEndsWithIt(t *testing.T) {
 	})
 }
 
-func TestALinkPassesTheSuite(t *testing.T) {
+func TestLink_Suite(t *testing.T) {
 	for name, lane := range map[string]wiretest.Lane{
 		"without limits": {},
 		"slow":           {Rate: 1 << 30, Delay: time.Millisecond, Jitter: time.Millisecond, Queue: 64 * kib},

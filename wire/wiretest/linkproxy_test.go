@@ -50,7 +50,7 @@ func (p behindLink) connect() (client, server *net.TCPConn) {
 	return c.(*net.TCPConn), s.(*net.TCPConn)
 }
 
-func TestAProxyThroughALinkForwardsBothWaysToTheEnd(t *testing.T) {
+func TestLinkProxy_BothWays(t *testing.T) {
 	lane := wiretest.Lane{Rate: 64 * mib, Delay: time.Millisecond, Jitter: time.Millisecond}
 	p := newBehindLink(t, alike(lane))
 	for range 2 {
@@ -72,7 +72,7 @@ func TestAProxyThroughALinkForwardsBothWaysToTheEnd(t *testing.T) {
 	require.Zero(t, out.Dropped+in.Dropped)
 }
 
-func TestAProxyThroughALinkIsNoFasterThanTheLink(t *testing.T) {
+func TestLinkProxy_Rate(t *testing.T) {
 	lane := wiretest.Lane{Rate: mib, Delay: 20 * time.Millisecond}
 	p := newBehindLink(t, alike(lane))
 	client, server := p.connect()
@@ -83,7 +83,7 @@ func TestAProxyThroughALinkIsNoFasterThanTheLink(t *testing.T) {
 	require.GreaterOrEqual(t, time.Since(begin), lane.Delay+time.Second/10240*1000)
 }
 
-func TestAFullQueueHoldsUpWhoSendsThroughAProxy(t *testing.T) {
+func TestLinkProxy_FullQueue(t *testing.T) {
 	p := newBehindLink(t, alike(wiretest.Lane{Rate: 1, Queue: 100_000}))
 	client, _ := p.connect()
 	written := make(chan int, 1)
@@ -104,7 +104,7 @@ func TestAFullQueueHoldsUpWhoSendsThroughAProxy(t *testing.T) {
 	require.Zero(t, out.Dropped)
 }
 
-func TestTheEndOfOneSideOfAProxyThroughALinkReachesTheOther(t *testing.T) {
+func TestLinkProxy_EndOfOneSide(t *testing.T) {
 	p := newBehindLink(t, alike(wiretest.Lane{Delay: time.Millisecond}))
 	for name, end := range map[string]func(from, to *net.TCPConn){
 		"a close": func(from, to *net.TCPConn) {
@@ -128,7 +128,7 @@ func TestTheEndOfOneSideOfAProxyThroughALinkReachesTheOther(t *testing.T) {
 	}
 }
 
-func TestClosingAProxyThroughALinkResetsWhatIsLeft(t *testing.T) {
+func TestLinkProxy_Close(t *testing.T) {
 	p := newBehindLink(t, alike(wiretest.Lane{Delay: time.Hour}))
 	client, server := p.connect()
 	_, err := client.Write([]byte("never"))
@@ -142,7 +142,7 @@ func TestClosingAProxyThroughALinkResetsWhatIsLeft(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestAProxyThroughALinkEndsAClientWhoseTargetIsNotThere(t *testing.T) {
+func TestLinkProxy_NoTarget(t *testing.T) {
 	p := newBehindLink(t, wiretest.LinkConfig{})
 	p.server.Close()
 	client, err := net.Dial("tcp", p.proxy.Addr())
@@ -170,7 +170,7 @@ func newPackets(t *testing.T, lane wiretest.Lane) (client, server *net.UDPConn, 
 	return c.(*net.UDPConn), server, link
 }
 
-func TestPacketsCrossALinkBothWays(t *testing.T) {
+func TestLinkUDP_BothWays(t *testing.T) {
 	client, server, link := newPackets(t, wiretest.Lane{Rate: 16 * mib, Delay: 5 * time.Millisecond, Jitter: time.Millisecond})
 	begin, b := time.Now(), make([]byte, 2*kib)
 	for n := range 100 {
@@ -195,7 +195,7 @@ func TestPacketsCrossALinkBothWays(t *testing.T) {
 	require.EqualValues(t, 5050, in.Passed)
 }
 
-func TestPacketsThatFindTheQueueFullAreLost(t *testing.T) {
+func TestLinkUDP_FullQueue(t *testing.T) {
 	client, _, link := newPackets(t, wiretest.Lane{Rate: 1, Queue: 3500})
 	for range 10 {
 		_, err := client.Write(data(1000))

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestWhatPassesWhileTheRateChanges(t *testing.T) {
+func TestSchedule_RateChanges(t *testing.T) {
 	s := newSchedule(Lane{Rate: 1000, Changes: []Change{
 		{At: 20 * time.Second, Rate: -1},
 		{At: 10 * time.Second, Rate: 100},
@@ -32,7 +32,7 @@ func TestWhatPassesWhileTheRateChanges(t *testing.T) {
 	}
 }
 
-func TestWhatPassesTogetherGrowsWithTheRate(t *testing.T) {
+func TestSchedule_BurstOfRate(t *testing.T) {
 	for rate, want := range map[int]int{1: 1448, 1_000_000: 1448, 100_000_000: 10_000, 1 << 30: 64 << 10, 0: 64 << 10} {
 		require.Equal(t, want, Change{Rate: rate}.piece(), "%d B/s", rate)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-func TestWhatHappensToOneFrameIn20000IsNamed(t *testing.T) {
+func TestMany_OneIn20000(t *testing.T) {
 	for fault, test := range map[string]struct {
 		wrap func(w wire.Wire) wire.Wire
 		want string
@@ -34,8 +34,8 @@ func TestWhatHappensToOneFrameIn20000IsNamed(t *testing.T) {
 	}
 }
 
-// TestAFrameIsMissedWhereverTheCountBegins is for Wires that have carried frames before the check.
-func TestAFrameIsMissedWhereverTheCountBegins(t *testing.T) {
+// TestMany_AnyStart is for Wires that have carried frames before the check.
+func TestMany_AnyStart(t *testing.T) {
 	for _, begin := range []int{1, 9_999, 18_999, 19_999} {
 		a, b := wire.Pipe()
 		b = &everyNth{complete: whole(b), n: begin, fault: func(*everyNth, []byte) bool { return false }}

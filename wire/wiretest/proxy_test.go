@@ -73,7 +73,7 @@ func (p behindProxy) silent(c net.Conn) {
 	require.NoError(p, c.SetReadDeadline(time.Time{}))
 }
 
-func TestProxyForwardsBothWaysToTheEnd(t *testing.T) {
+func TestProxy_BothWays(t *testing.T) {
 	p := newBehindProxy(t, wiretest.Faults{})
 	forward := func(from, to net.Conn) {
 		sent := data(1 << 20)
@@ -93,7 +93,7 @@ func TestProxyForwardsBothWaysToTheEnd(t *testing.T) {
 	}
 }
 
-func TestProxyCutResetsBothSidesAndAcceptsNewConnections(t *testing.T) {
+func TestProxy_Cut(t *testing.T) {
 	p := newBehindProxy(t, wiretest.Faults{})
 	client, server := p.connect()
 	other, _ := p.connect()
@@ -105,7 +105,7 @@ func TestProxyCutResetsBothSidesAndAcceptsNewConnections(t *testing.T) {
 	p.connect()
 }
 
-func TestProxyStallHoldsUntilResumeAndLosesNothing(t *testing.T) {
+func TestProxy_Stall(t *testing.T) {
 	p := newBehindProxy(t, wiretest.Faults{})
 	client, server := p.connect()
 	p.Stall()
@@ -124,7 +124,7 @@ func TestProxyStallHoldsUntilResumeAndLosesNothing(t *testing.T) {
 	require.Equal(t, "held", string(got))
 }
 
-func TestProxyHalfOpenLosesBytesAndEnds(t *testing.T) {
+func TestProxy_HalfOpen(t *testing.T) {
 	p := newBehindProxy(t, wiretest.Faults{})
 	client, server := p.connect()
 	other, otherServer := p.connect()
@@ -148,7 +148,7 @@ func TestProxyHalfOpenLosesBytesAndEnds(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ECONNRESET)
 }
 
-func TestProxyRefusesUntilResume(t *testing.T) {
+func TestProxy_Refuse(t *testing.T) {
 	p := newBehindProxy(t, wiretest.Faults{})
 	client, server := p.connect()
 	p.Refuse()
@@ -163,7 +163,7 @@ func TestProxyRefusesUntilResume(t *testing.T) {
 	p.connect()
 }
 
-func TestProxyEndsAClientWhoseTargetIsNotThere(t *testing.T) {
+func TestProxy_NoTarget(t *testing.T) {
 	p := newBehindProxy(t, wiretest.Faults{})
 	p.server.Close()
 	client, err := net.Dial("tcp", p.Addr())
@@ -174,7 +174,7 @@ func TestProxyEndsAClientWhoseTargetIsNotThere(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ECONNRESET)
 }
 
-func TestProxyHasTheFaultsOfEachDirection(t *testing.T) {
+func TestProxy_EachDirection(t *testing.T) {
 	p := newBehindProxy(t, wiretest.Faults{Out: wiretest.Direction{CorruptAt: 6}, In: wiretest.Direction{TruncateAfter: 8}})
 	client, server := p.connect() // five bytes each way
 	_, err := client.Write([]byte("x"))
@@ -190,7 +190,7 @@ func TestProxyHasTheFaultsOfEachDirection(t *testing.T) {
 	require.Equal(t, "hel", string(all))
 }
 
-func TestProxyCloseCutsWhatIsLeft(t *testing.T) {
+func TestProxy_Close(t *testing.T) {
 	p := newBehindProxy(t, wiretest.Faults{Out: wiretest.Direction{Delay: time.Hour}})
 	client, err := net.Dial("tcp", p.Addr())
 	require.NoError(t, err)

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-func TestSoundWirePasses(t *testing.T) {
+func TestRun_SoundWire(t *testing.T) {
 	t.Run("with all optional interfaces but deadlines", func(t *testing.T) {
 		Run(t, func(*testing.T) (a, b wire.Wire) { return wire.Pipe() })
 	})
@@ -34,9 +34,9 @@ func TestSoundWirePasses(t *testing.T) {
 	})
 }
 
-// TestEveryCheckFailsForAWireThatBreaksIt runs, for each check, broken wires that it must find. The
-// unbroken wires that they are made of pass (see above).
-func TestEveryCheckFailsForAWireThatBreaksIt(t *testing.T) {
+// TestRun_EachDefect runs, for each check, broken wires that it must find. The unbroken wires that
+// they are made of pass (see above).
+func TestRun_EachDefect(t *testing.T) {
 	tests := []struct {
 		check string // of checks
 		fault string

@@ -114,7 +114,7 @@ func (v *victim) honest(from string) int {
 	})
 }
 
-func TestAttackPipelinedRequestsWhoseAnswersNobodyReads(t *testing.T) {
+func TestAttack_UnreadAnswers(t *testing.T) {
 	for name, request := range map[string]string{
 		"elsewhere":     "GET /elsewhere HTTP/1.1\r\nHost: a\r\n\r\n",
 		"no WebSocket":  "GET /rpc HTTP/1.1\r\nHost: a\r\nConnection: keep-alive\r\n\r\n",
@@ -169,7 +169,7 @@ func (v *victim) pipeline(requests []byte) (conns []net.Conn, wait func()) {
 	return conns, attackers.Wait
 }
 
-func TestAttackMoreSessionsThanAnAddressMayHaveThroughAHandler(t *testing.T) {
+func TestAttack_ManySessions(t *testing.T) {
 	v, node := newVictim(t, asterisque.WithAdmission(asterisque.Admission{PerAddress: 2}))
 	s := httptest.NewServer(wswire.Handler(node))
 	defer s.Close()
@@ -195,7 +195,7 @@ func TestAttackMoreSessionsThanAnAddressMayHaveThroughAHandler(t *testing.T) {
 	require.Positive(t, in.Load())
 }
 
-func TestAttackSilentDialsToAWebSocket(t *testing.T) {
+func TestAttack_SilentDials(t *testing.T) {
 	for scheme, half := range map[string]string{"ws": "GET /rpc HTTP/1.1\r\nHost: ", "wss": "\x16\x03\x01"} {
 		t.Run(scheme, func(t *testing.T) { dialSilently(t, scheme, half) })
 	}
@@ -212,7 +212,7 @@ func dialSilently(t *testing.T, scheme, half string) {
 	require.Greater(t, dials, 20)
 }
 
-func TestAttackWebSocketsThatSayNothing(t *testing.T) {
+func TestAttack_SilentWebSockets(t *testing.T) {
 	t.Run("beside honest peers", func(t *testing.T) {
 		v, all := sayNothing(t, hangs)
 		in := v.honest("127.0.0.2")
@@ -255,7 +255,7 @@ func sayNothing(t *testing.T, limit time.Duration) (v *victim, all []net.Conn) {
 }
 
 // Requests need no authentication, and may be as long as the limit for headers.
-func TestAttackWrongRequestsDoNotFillTheLog(t *testing.T) {
+func TestAttack_WrongRequestsLog(t *testing.T) {
 	const requests = 1000
 	long := strings.Repeat("x", 15<<10)
 	for name, change := range map[string]func(r *http.Request){
@@ -302,7 +302,7 @@ type talkative struct {
 
 func (a talkative) Logger() *slog.Logger { return a.log }
 
-func TestWhoseLoggerItIs(t *testing.T) {
+func TestHandler_Logger(t *testing.T) {
 	var own, set strings.Builder
 	logger := func(b *strings.Builder) *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }
 	a := talkative{log: logger(&own)}

@@ -21,7 +21,7 @@ type recorder struct {
 func (r *recorder) Write(p []byte) (int, error) { return r.Buffer.Write(p) }
 func (r *recorder) Read(p []byte) (int, error)  { return r.Buffer.Read(p) }
 
-func TestAControlFrameDoesNotWaitForWhoeverHoldsTheConnection(t *testing.T) {
+func TestConn_ControlFrame(t *testing.T) {
 	r := new(recorder)
 	c := &conn{Conn: r}
 	write := func(s string) {
@@ -42,7 +42,7 @@ func TestAControlFrameDoesNotWaitForWhoeverHoldsTheConnection(t *testing.T) {
 	require.Equal(t, "pong 1, data, pong 3, pong 4", r.String(), "only the latest of those that waited")
 }
 
-func TestALargeWriteIsMadeInPiecesSoThatProgressShows(t *testing.T) {
+func TestConn_LargeWrite(t *testing.T) {
 	r := &sizes{}
 	n, err := holder{&conn{Conn: r}}.Write(make([]byte, 2*piece+1))
 	require.NoError(t, err)
@@ -73,7 +73,7 @@ func (e *endsTogether) Read(p []byte) (int, error) {
 	return n, io.EOF
 }
 
-func TestTheEndOfAConnectionCountsOnlyWhereMoreWasWanted(t *testing.T) {
+func TestConn_EndIfMoreWanted(t *testing.T) {
 	c := &conn{Conn: &endsTogether{all: []byte("hello")}}
 	p := make([]byte, 10)
 	n, err := c.Read(p)
@@ -85,7 +85,7 @@ func TestTheEndOfAConnectionCountsOnlyWhereMoreWasWanted(t *testing.T) {
 	require.True(t, c.ended)
 }
 
-func TestMaskIsThatOfTheRFC(t *testing.T) {
+func TestMask_RFC(t *testing.T) {
 	// RFC 6455, section 5.7: "A single-frame masked text message (contains "Hello")"
 	p := []byte("Hello")
 	mask(p, 0x3d21fa37)
@@ -103,7 +103,7 @@ func TestMaskIsThatOfTheRFC(t *testing.T) {
 	}
 }
 
-func TestHeadersAreThoseOfTheRFC(t *testing.T) {
+func TestHeader_RFC(t *testing.T) {
 	for _, test := range []struct {
 		size int
 		want []byte
@@ -125,7 +125,7 @@ func TestHeadersAreThoseOfTheRFC(t *testing.T) {
 	}
 }
 
-func TestSmallMessagesShareAWrite(t *testing.T) {
+func TestEncoder_SharedWrite(t *testing.T) {
 	for _, client := range []bool{false, true} {
 		w := new(counter)
 		e := encoder{w: w, client: client, out: new([chunk]byte)}
@@ -140,7 +140,7 @@ func TestSmallMessagesShareAWrite(t *testing.T) {
 	}
 }
 
-func TestEncodedMessagesAreReadAsTheyWere(t *testing.T) {
+func TestEncoder_RoundTrip(t *testing.T) {
 	for _, client := range []bool{false, true} {
 		var out bytes.Buffer
 		var want [][]byte

@@ -18,7 +18,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wswire"
 )
 
-// These tests run in WebAssembly. TestAProgramInWebAssemblyDials starts them, and is their server.
+// These tests run in WebAssembly. TestProgram_InWebAssembly starts them, and is their server.
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { leak.Main(m) }
 func at(t *testing.T, path string) string {
 	server := os.Getenv("WSWIRE_SERVER")
 	if server == "" {
-		t.Skip("TestAProgramInWebAssemblyDials starts these tests, and is their server")
+		t.Skip("TestProgram_InWebAssembly starts these tests, and is their server")
 	}
 	return server + path
 }
@@ -45,7 +45,7 @@ func dialled(t *testing.T, path string) wire.Wire {
 	return w
 }
 
-func TestASessionInWebAssemblyCallsAndIsCalled(t *testing.T) {
+func TestSession_InWebAssembly(t *testing.T) {
 	ctx := limited(t)
 	svc := asterisque.NewService()
 	asterisque.Func[string, string](11, "surround").Handle(svc, func(_ context.Context, s string) (string, error) { return "*" + s + "*", nil })
@@ -79,7 +79,7 @@ func TestASessionInWebAssemblyCallsAndIsCalled(t *testing.T) {
 	require.NoError(t, node.Shutdown(ctx))
 }
 
-func TestAWireInWebAssemblyReadsAllBeforeTheEnd(t *testing.T) {
+func TestReadAll_InWebAssembly(t *testing.T) {
 	w := dialled(t, "/end")
 	for _, want := range []string{"", "last"} {
 		frame, err := w.ReadFrame(1000)
@@ -93,19 +93,19 @@ func TestAWireInWebAssemblyReadsAllBeforeTheEnd(t *testing.T) {
 	require.Error(t, w.WriteFrames([][]byte{{1}}), "nobody is there")
 }
 
-func TestAWireInWebAssemblyKnowsThatItWasCut(t *testing.T) {
+func TestCut_InWebAssembly(t *testing.T) {
 	_, err := dialled(t, "/cut").ReadFrame(1000)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
 
-func TestAWireInWebAssemblyRefusesWhatIsNoFrame(t *testing.T) {
+func TestNoFrame_InWebAssembly(t *testing.T) {
 	_, err := dialled(t, "/text").ReadFrame(1000)
 	require.ErrorContains(t, err, "text message")
 	_, err = dialled(t, "/large").ReadFrame(1000)
 	require.ErrorIs(t, err, wire.ErrFrameTooLarge)
 }
 
-func TestCloseInWebAssemblyEndsWhoReads(t *testing.T) {
+func TestClose_InWebAssembly(t *testing.T) {
 	w := dialled(t, "/node")
 	read := make(chan error, 1)
 	go func() { // until Close
@@ -118,7 +118,7 @@ func TestCloseInWebAssemblyEndsWhoReads(t *testing.T) {
 	require.ErrorIs(t, w.WriteFrames([][]byte{{1}}), net.ErrClosed)
 }
 
-func TestAWriterInWebAssemblyLearnsThatItsPeerIsGone(t *testing.T) {
+func TestWrite_InWebAssembly(t *testing.T) {
 	w := dialled(t, "/large") // which reads one frame, and that is too large for it
 	var err error
 	for range 100 {
@@ -129,7 +129,7 @@ func TestAWriterInWebAssemblyLearnsThatItsPeerIsGone(t *testing.T) {
 	require.Error(t, err, "the peer is gone before all that was written")
 }
 
-func TestDialInWebAssemblySaysWhatItCannot(t *testing.T) {
+func TestDial_InWebAssembly(t *testing.T) {
 	url := at(t, "/node")
 	_, err := wswire.Dial(limited(t), url, wswire.WithHeader(http.Header{"Origin": {"x"}}))
 	require.ErrorContains(t, err, "headers")

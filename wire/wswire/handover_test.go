@@ -14,7 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wswire"
 )
 
-func TestASocketIsHandedOverToAnHTTPServer(t *testing.T) {
+func TestHandover_HTTPServer(t *testing.T) {
 	first := listen(t, "ws://127.0.0.1:0/rpc", wire.Options{})
 	file, err := wire.ListenerFile(first)
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -45,7 +45,7 @@ func TestASocketIsHandedOverToAnHTTPServer(t *testing.T) {
 	require.ErrorIs(t, err, net.ErrClosed)
 }
 
-func TestTwoListenAtOnePort(t *testing.T) {
+func TestReusePort_Two(t *testing.T) {
 	first, err := wire.Listen(t.Context(), "ws://127.0.0.1:0/rpc", wire.Options{ReusePort: true})
 	if errors.Is(err, errors.ErrUnsupported) {
 		t.Skip(err)

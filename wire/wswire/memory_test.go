@@ -20,7 +20,7 @@ func masked(size int) []byte {
 	return append(b, 0, 0, 0, 0)
 }
 
-func TestReceivingIsTheMemoryOfHalfAMessage(t *testing.T) {
+func TestReceiving_HalfMessage(t *testing.T) {
 	const size, chunk = 1 << 20, 32 << 10
 	url, wires := serve(t)
 	c := rawUpgrade(t, url)
@@ -65,7 +65,7 @@ func TestReceivingIsTheMemoryOfHalfAMessage(t *testing.T) {
 	require.Zero(t, r.Receiving(), "a Wire that is closed holds nothing")
 }
 
-func TestAnIdleWireHoldsLittleAfterALargeFrame(t *testing.T) {
+func TestIdle_AfterLargeFrame(t *testing.T) {
 	const n, size = 10, 2 << 20
 	l := listen(t, "ws://127.0.0.1:0/", wire.Options{})
 	frame := make([]byte, size)

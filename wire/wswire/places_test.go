@@ -114,7 +114,7 @@ func pour(address string) {
 	all.Wait()
 }
 
-func TestAttackAllPlacesOfAListenerComeBack(t *testing.T) {
+func TestAttack_ListenerPlaces(t *testing.T) {
 	server, _ := tlsOptions(t)
 	for _, scheme := range []string{"ws", "wss"} {
 		door := new(countingDoor)
@@ -138,7 +138,7 @@ func TestAttackAllPlacesOfAListenerComeBack(t *testing.T) {
 	}
 }
 
-func TestAttackAllPlacesOfAHandlerComeBack(t *testing.T) {
+func TestAttack_HandlerPlaces(t *testing.T) {
 	door := new(countingDoor)
 	quiet := slog.New(slog.DiscardHandler)
 	s := httptest.NewUnstartedServer(http.NewServeMux())
@@ -154,7 +154,7 @@ func TestAttackAllPlacesOfAHandlerComeBack(t *testing.T) {
 }
 
 // The HTTP server logs a different text for each connection, and the bound is per text.
-func TestAttackFailedTLSHandshakesDoNotFillTheLog(t *testing.T) {
+func TestAttack_TLSFailuresLog(t *testing.T) {
 	var mu sync.Mutex
 	var log bytes.Buffer
 	server, _ := tlsOptions(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-func TestAListenerSaysWhetherItsWiresArePrivate(t *testing.T) {
+func TestPrivate_Listener(t *testing.T) {
 	server, _ := tlsOptions(t)
 	for url, private := range map[string]bool{"ws://127.0.0.1:0": true, "ws://0.0.0.0:0": false, "wss://0.0.0.0:0": true} {
 		l, err := wire.Listen(t.Context(), url, server)

@@ -19,7 +19,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wswire"
 )
 
-func TestAPageOfAnotherOriginIsRefusedUnlessAllowed(t *testing.T) {
+func TestOrigin_Refused(t *testing.T) {
 	url, wires := serve(t, wswire.WithOrigins("friend.example", "https://*.safe.example"))
 	host := strings.TrimSuffix(strings.TrimPrefix(url, "ws://"), "/rpc")
 	for _, test := range []struct {
@@ -55,7 +55,7 @@ func TestAPageOfAnotherOriginIsRefusedUnlessAllowed(t *testing.T) {
 	}
 }
 
-func TestRequestsThatAreNoWebSocketOfAsterisqueAreToldWhatIsHere(t *testing.T) {
+func TestHandler_OtherRequests(t *testing.T) {
 	url, _ := serve(t)
 	upgrade := map[string]string{"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA=="}
 	with := func(more ...string) map[string]string {
@@ -105,7 +105,7 @@ func TestRequestsThatAreNoWebSocketOfAsterisqueAreToldWhatIsHere(t *testing.T) {
 	})
 }
 
-func TestTheDiallerSaysWhatElseIsThere(t *testing.T) {
+func TestDial_OtherServer(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		answer http.HandlerFunc
@@ -144,7 +144,7 @@ func TestTheDiallerSaysWhatElseIsThere(t *testing.T) {
 	})
 }
 
-func TestATextMessageIsRefusedWith1003(t *testing.T) {
+func TestMessage_Text(t *testing.T) {
 	t.Run("from a page", func(t *testing.T) {
 		url, wires := serve(t)
 		c := page(t, url)
@@ -188,7 +188,7 @@ func requireClosed(t *testing.T, err error, code websocket.StatusCode, reason st
 	require.Contains(t, said.Reason, reason)
 }
 
-func TestAMessageThatIsTooLargeIsRefusedWith1009AndCostsNoMemory(t *testing.T) {
+func TestMessage_TooLarge(t *testing.T) {
 	l := listen(t, "ws://127.0.0.1:0/rpc", wire.Options{})
 	a, b := connect(t, l, wire.Options{})
 	const max, size = 1000, 32 << 20
@@ -213,7 +213,7 @@ func TestAMessageThatIsTooLargeIsRefusedWith1009AndCostsNoMemory(t *testing.T) {
 	<-written // with or without an error
 }
 
-func TestAConnectionThatIsCutIsNoGoodEnd(t *testing.T) {
+func TestConnection_Cut(t *testing.T) {
 	for name, sent := range map[string][]byte{
 		"between two messages":     {0x82, 0x85, 0, 0, 0, 0, 'h', 'e', 'l', 'l', 'o'},
 		"inside a message":         {0x82, 0x85, 0, 0, 0, 0, 'h', 'e', 'l', 'l', 'o', 0x82, 0x85, 0, 0, 0, 0, 'h', 'e'},
@@ -243,7 +243,7 @@ func TestAConnectionThatIsCutIsNoGoodEnd(t *testing.T) {
 	}
 }
 
-func TestBrokenFramesEndTheWire(t *testing.T) {
+func TestFrame_Broken(t *testing.T) {
 	for name, sent := range map[string]struct {
 		bytes []byte
 		want  string
@@ -272,7 +272,7 @@ func TestBrokenFramesEndTheWire(t *testing.T) {
 	}
 }
 
-func TestWhyThePeerClosedIsInTheError(t *testing.T) {
+func TestClose_ReasonOfPeer(t *testing.T) {
 	for _, test := range []struct {
 		code websocket.StatusCode
 		good bool
@@ -306,7 +306,7 @@ func TestWhyThePeerClosedIsInTheError(t *testing.T) {
 	}
 }
 
-func TestWhoIsNotAcceptedIsLogged(t *testing.T) {
+func TestHandler_LogsRefusals(t *testing.T) {
 	lines := make(lines, 2)
 	log := slog.New(slog.NewTextHandler(lines, nil))
 	url := serveHTTP(t, wswire.Handler(refuser{}, wswire.WithLogger(log)))
@@ -322,7 +322,7 @@ func TestWhoIsNotAcceptedIsLogged(t *testing.T) {
 	require.Contains(t, <-lines, "status=426")
 }
 
-func TestMemoryFollowsWhatHasArrivedNotWhatIsAnnounced(t *testing.T) {
+func TestMessage_Memory(t *testing.T) {
 	url, wires := serve(t)
 	c := rawUpgrade(t, url)
 	w := <-wires

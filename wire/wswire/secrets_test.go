@@ -31,7 +31,7 @@ func requireNoSecret(t *testing.T, err error) {
 	}
 }
 
-func TestNoSecretOfAURLIsInAnError(t *testing.T) {
+func TestSecrets_OfURL(t *testing.T) {
 	servers := map[string]http.HandlerFunc{
 		"answers 401 and says what it was sent": func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(http.StatusUnauthorized)
@@ -78,7 +78,7 @@ func TestNoSecretOfAURLIsInAnError(t *testing.T) {
 	require.NotErrorIs(t, err, wire.ErrURL, "it may succeed later")
 }
 
-func TestTheURLOfAListenerHasNoSecrets(t *testing.T) {
+func TestListener_URLSecrets(t *testing.T) {
 	l := listen(t, "ws://127.0.0.1:0/rpc", wire.Options{})
 	require.Equal(t, transport.ShowURL(l.URL()), l.URL())
 }

@@ -24,9 +24,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wswire"
 )
 
-// TestAProgramInWebAssemblyDials runs the tests of dial_js_test.go in Node.js, against a server
-// here.
-func TestAProgramInWebAssemblyDials(t *testing.T) {
+// TestProgram_InWebAssembly runs the tests of dial_js_test.go in Node.js, against a server here.
+func TestProgram_InWebAssembly(t *testing.T) {
 	options := nodeOptions(t)
 	server := httptest.NewServer(routes(t))
 	t.Cleanup(server.Close)

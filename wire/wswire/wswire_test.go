@@ -29,7 +29,7 @@ var (
 	ask  = asterisque.Func[string, string](11, "ask")
 )
 
-func TestASessionOverARouteCallsBothWays(t *testing.T) {
+func TestHandler_Session(t *testing.T) {
 	type key struct{}
 	svc := asterisque.NewService()
 	echo.Handle(svc, func(ctx context.Context, s string) (string, error) {
@@ -67,7 +67,7 @@ type wrapped struct{ http.ResponseWriter }
 
 func (w wrapped) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-func TestAWireOutlivesItsRequestAndTheServersTimeLimits(t *testing.T) {
+func TestHandler_WireOutlives(t *testing.T) {
 	wires := make(acceptor, 1)
 	limits := make(chan *deadlines, 1)
 	s := httptest.NewUnstartedServer(wswire.Handler(wires))
@@ -140,7 +140,7 @@ func (d *deadlines) keep(in *atomic.Int64, t time.Time) {
 	}
 }
 
-func TestTLSTellsAboutItself(t *testing.T) {
+func TestTLS_State(t *testing.T) {
 	server, client := tlsOptions(t)
 	l := listen(t, "wss://127.0.0.1:0/rpc", server)
 	a, b := connect(t, l, client)
@@ -168,7 +168,7 @@ func TestTLSTellsAboutItself(t *testing.T) {
 	require.False(t, secure)
 }
 
-func TestURLsThatCannotWorkSayWhyAndHowToDoBetter(t *testing.T) {
+func TestURL_Invalid(t *testing.T) {
 	const both, dial, listen = "both", "dial", "listen"
 	for _, test := range []struct{ op, url, want string }{
 		{both, "ws:127.0.0.1:80", "slashes"},
@@ -203,7 +203,7 @@ func TestURLsThatCannotWorkSayWhyAndHowToDoBetter(t *testing.T) {
 	require.ErrorContains(t, err, "for example, wss://example.org/rpc")
 }
 
-func TestAListenerIsReachedAtItsURLOnly(t *testing.T) {
+func TestListener_OnlyAtURL(t *testing.T) {
 	for _, path := range []string{"", "/", "/rpc"} {
 		l := listen(t, "ws://127.0.0.1:0"+path, wire.Options{})
 		require.True(t, strings.HasSuffix(l.URL(), path), l.URL())
@@ -222,7 +222,7 @@ func TestAListenerIsReachedAtItsURLOnly(t *testing.T) {
 	}
 }
 
-func TestOneWireMoreThanCanWaitIsRefused(t *testing.T) {
+func TestListener_FullQueue(t *testing.T) {
 	l := listen(t, "ws://127.0.0.1:0/rpc", wire.Options{})
 	l.(transport.Guarded).Guard(nil)
 	ended := make(chan error)
@@ -245,7 +245,7 @@ func TestOneWireMoreThanCanWaitIsRefused(t *testing.T) {
 	}
 }
 
-func TestDialEndsWithItsContext(t *testing.T) {
+func TestDial_Context(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and does not answer
 	require.NoError(t, err)
 	defer silent.Close()
@@ -264,7 +264,7 @@ func TestDialEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestAPingIsAnsweredAlsoWhileThePeerDoesNotRead(t *testing.T) {
+func TestPing_PeerNotReading(t *testing.T) {
 	url, wires := serve(t)
 	c := page(t, url)
 	c.SetReadLimit(-1)
@@ -298,7 +298,7 @@ func TestAPingIsAnsweredAlsoWhileThePeerDoesNotRead(t *testing.T) {
 	require.NoError(t, <-answered)
 }
 
-func TestAMessageInFragmentsIsOneFrame(t *testing.T) {
+func TestMessage_Fragments(t *testing.T) {
 	url, wires := serve(t)
 	c := page(t, url)
 	w := <-wires
@@ -315,7 +315,7 @@ func TestAMessageInFragmentsIsOneFrame(t *testing.T) {
 	require.Equal(t, "hello, stars", string(frame))
 }
 
-func TestProgressShowsWhileALargeFrameIsUnderWay(t *testing.T) {
+func TestProgress_LargeFrame(t *testing.T) {
 	l := listen(t, "ws://127.0.0.1:0/rpc", wire.Options{})
 	a, b := connect(t, l, wire.Options{})
 	for _, ends := range [][2]wire.Wire{{a, b}, {b, a}} {

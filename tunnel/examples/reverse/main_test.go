@@ -40,14 +40,14 @@ public "hermit" is gone
 visitor ◄── GET /: 502 Bad Gateway: the machine "hermit" is away
 `
 
-func TestOneProcessShowsItAll(t *testing.T) {
+func TestOneProcess(t *testing.T) {
 	var out transcript
 	require.NoError(t, run(t.Context(), []string{"-size", "3"}, &out))
 	require.True(t, strings.HasPrefix(out.String(), picture))
 	require.Equal(t, want, out.told())
 }
 
-func TestAMachineServesItsFilesThroughAnotherProcess(t *testing.T) {
+func TestSeparate_Processes(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "potion.txt"), []byte("mistletoe"), 0o600))
 	public := start(t, "-public", "127.0.0.1:0")
@@ -66,7 +66,7 @@ func TestAMachineServesItsFilesThroughAnotherProcess(t *testing.T) {
 	require.Equal(t, 2, strings.Count(public.out.told(), `"druid" is gone`))
 }
 
-func TestAMachineThatIsRefusedSaysWhy(t *testing.T) {
+func TestMachine_Refused(t *testing.T) {
 	public := start(t, "-public", "127.0.0.1:0")
 	url := public.await(t, "machines connect at ")
 	first := start(t, "-behind", url)
@@ -81,7 +81,7 @@ func TestAMachineThatIsRefusedSaysWhy(t *testing.T) {
 	require.ErrorContains(t, first.end(), "the session has ended")
 }
 
-func TestWhatIsWrongIsSaid(t *testing.T) {
+func TestFlags_Invalid(t *testing.T) {
 	for want, args := range map[string][]string{
 		"-x; -h explains":               {"-x"},
 		`"hello" is not a flag`:         {"hello"},
@@ -99,7 +99,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 	require.Error(t, run(interrupted, nil, io.Discard))
 }
 
-func TestHelpExplainsEveryFlag(t *testing.T) {
+func TestHelp_EveryFlag(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"-h"}, &out))
 	for _, name := range []string{"-public ADDR", "-visitors HOST:PORT", "-behind ADDR", "-name NAME", "-dir DIR", "-size MIB", "unix:"} {
@@ -107,7 +107,7 @@ func TestHelpExplainsEveryFlag(t *testing.T) {
 	}
 }
 
-func TestAVisitorIsNotContentWithLess(t *testing.T) {
+func TestVisitor_Checks(t *testing.T) {
 	for _, c := range []struct{ path, want string }{
 		{"/", "500 Internal Server Error"}, {"/clock", "the clock struck 0 of 5 times"}, {"/library/2", "instead of"},
 	} {
