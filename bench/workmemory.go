@@ -47,7 +47,7 @@ func (r *cellRun) besideStuck(f *flood, call op) error {
 	for patience := shortest; ; patience *= 4 {
 		f.untilStuck(patience)
 		if f.sent.Load() >= unbounded {
-			return fmt.Errorf("the sender of a stream that nobody reads was not held up in %d MiB", unbounded>>20)
+			return fmt.Errorf("the sender of an unread stream was not blocked in %d MiB", unbounded>>20)
 		}
 		held := f.sent.Load()
 		if err := r.measure([]op{call}, small, newLatencies(), nil); err != nil {
@@ -56,7 +56,7 @@ func (r *cellRun) besideStuck(f *flood, call op) error {
 		if more := f.sent.Load() - held; more == 0 {
 			return nil
 		} else if patience > longest {
-			return fmt.Errorf("the sender of a stream that nobody reads was held up for a moment only, and then sent another %d bytes", more)
+			return fmt.Errorf("the sender of an unread stream was blocked for a moment only, and then sent another %d bytes", more)
 		}
 	}
 }

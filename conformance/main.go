@@ -27,7 +27,7 @@ const usage = `Conformance plays scenarios against an implementation of the prot
   conformance -listen URL     against one that dials in, again and again
   conformance -list           prints what there is
 
-URL is tcp://127.0.0.1:0, tls://…, unix:///tmp/a.sock, ws://127.0.0.1:0/rpc or wss://…; port 0 lets the system choose.
+URL is tcp://127.0.0.1:0, tls://…, unix:///tmp/a.sock, ws://127.0.0.1:0/rpc or wss://…; with port 0 the system chooses.
 What the other side has to offer, its fixture, is in spec/scenarios.md.
 
 The exit status is 0 if nothing has failed, 1 if something has, 2 for wrong arguments.
@@ -67,7 +67,7 @@ func parse(args []string, stdout io.Writer) (f flags, err error) {
 	set.StringVar(&f.run, "run", "", "only scenarios that `REGEXP` finds in \"section: name\"")
 	set.BoolVar(&f.list, "list", false, "print the scenarios, and play none")
 	set.BoolVar(&f.tap, "tap", false, "print TAP instead")
-	set.BoolVar(&f.quiet, "quiet", false, "print only what is skipped or has failed")
+	set.BoolVar(&f.quiet, "quiet", false, "print only skipped and failed scenarios")
 	set.StringVar(&f.junit, "junit", "", "write `FILE` in the format of JUnit as well")
 	set.StringVar(&f.without, "without", "", "what the other side has not, as `NAMES` with commas: keys, health, …")
 	set.StringVar(&f.file, "scenarios", "", "play those of `FILE` instead of spec/scenarios.json")

@@ -133,5 +133,5 @@ func (l *Listener) offer(ctx context.Context, c *Conn) error {
 }
 
 func (l *Listener) refuseClosed() error {
-	return refused(asterisque.ErrUnavailable, "nobody listens at %v any more", l.addr)
+	return refused(asterisque.ErrUnavailable, "the listener at %v is closed", l.addr)
 }

@@ -33,7 +33,7 @@ func (m *memTransport) Dial(ctx context.Context, u *url.URL, _ Options) (Wire, e
 }
 
 // errNobody is ECONNREFUSED, for programs that branch on it as they do over TCP.
-var errNobody = fmt.Errorf("nobody in this program listens there: %w", syscall.ECONNREFUSED)
+var errNobody = fmt.Errorf("no listener of that name in this program: %w", syscall.ECONNREFUSED)
 
 func (m *memTransport) Listen(_ context.Context, u *url.URL, o Options) (Listener, error) {
 	name, err := memName(u)

@@ -46,7 +46,7 @@ func TestURL_Invalid(t *testing.T) {
 		{both, "mem://name?a", []string{"query"}},
 		{dial, "tcp://:5330", []string{"host is missing", "tcp://127.0.0.1:5330"}},
 		{dial, "tls://:5330", []string{"host is missing", "tls://127.0.0.1:5330"}},
-		{dial, "mem://nobody", []string{"dial mem://nobody", "nobody in this program listens"}},
+		{dial, "mem://nobody", []string{"dial mem://nobody", "no listener of that name in this program"}},
 		{dial, "unix:///nowhere/app.sock", []string{"dial unix:///nowhere/app.sock", "no such file"}},
 		{listen, "tls://127.0.0.1:0", []string{"certificate", "Options.TLS"}},
 		{listen, "tls://127.0.0.1", []string{"certificate"}},

@@ -8,7 +8,7 @@ import (
 )
 
 // ErrIncomplete is returned by a Decoder for the beginning of a message: try again with more bytes.
-var ErrIncomplete = errors.New("classic: the message goes on")
+var ErrIncomplete = errors.New("classic: the message is incomplete")
 
 // FormatError is the reason why bytes are not a message or a value of the classic format, or why a
 // value has no encoding in the format. errors.Is(err, codec.ErrProtocol) holds.

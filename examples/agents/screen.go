@@ -117,7 +117,7 @@ func (s *screen) summary() {
 		what string
 	}{
 		{t.reports.Load(), "calls of agents were answered by a server"},
-		{t.described.Load(), "calls of the controller were answered by an agent that nobody can dial"},
+		{t.described.Load(), "calls of the controller were answered by an agent that cannot be dialled"},
 		{t.runs.Load(), "commands were followed to their last line"},
 		{t.cancelled.Load(), "commands were cancelled, and ended on their agent"},
 		{t.streams.Load(), "streams were begun in all"},

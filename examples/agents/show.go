@@ -136,7 +136,7 @@ func (s *show) left() error {
 	for _, a := range s.agents {
 		for a.running.Load() > 0 {
 			if rest(ctx, time.Millisecond) != nil {
-				return fmt.Errorf("%s still runs %d commands that nobody follows", a.name, a.running.Load())
+				return fmt.Errorf("%s still runs %d commands without a follower", a.name, a.running.Load())
 			}
 		}
 	}

@@ -51,7 +51,7 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("filecopy", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // the caller prints errors
-	listen := flags.String("listen", "", "receive at `ADDR` until interrupted; port 0 lets the system choose")
+	listen := flags.String("listen", "", "receive at `ADDR` until interrupted; with port 0 the system chooses")
 	dir := flags.String("dir", "", "with -listen: the folder `DIR` that files go to; it is made if need be")
 	dial := flags.String("dial", "", "connect to `ADDR`, where another filecopy listens")
 	send := flags.String("send", "", "with -dial: the file or folder `PATH` to send")

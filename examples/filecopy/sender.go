@@ -134,7 +134,7 @@ func sendRest(w *stream.Writer, file io.Reader, n int64, sum hash.Hash, p *progr
 		return err
 	}
 	if sent < n {
-		return fmt.Errorf("%d bytes are missing at its end: somebody has cut it off", n-sent)
+		return fmt.Errorf("%d bytes are missing at its end: it was truncated", n-sent)
 	}
 	if _, err := w.Write(sum.Sum(nil)); err != nil {
 		return err

@@ -46,7 +46,7 @@ type options struct {
 func (o *options) flags() *flag.FlagSet {
 	flags := flag.NewFlagSet("fleet", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // the caller prints errors
-	flags.DurationVar(&o.howLong, "for", 40*time.Second, "how long the agents work, a `DURATION` such as 60s; what is killed takes its time to recover")
+	flags.DurationVar(&o.howLong, "for", 40*time.Second, "how long the agents work, a `DURATION` such as 60s; killed processes take time to recover")
 	flags.IntVar(&o.replicas, "replicas", 3, "how many replicas `N` there are")
 	flags.IntVar(&o.agents, "agents", 100, "how many agents `N` there are")
 	flags.IntVar(&o.servers, "servers", 1, "how many NATS servers `N` keep what the nodes know of each other: 1, which is stopped, or 3, of which one is killed")

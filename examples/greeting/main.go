@@ -44,7 +44,7 @@ func main() {
 func run(ctx context.Context, args []string, stdout io.Writer) error {
 	flags := flag.NewFlagSet("greeting", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // the caller prints errors
-	listen := flags.String("listen", "", "serve at `ADDR` until interrupted; port 0 lets the system choose")
+	listen := flags.String("listen", "", "serve at `ADDR` until interrupted; with port 0 the system chooses")
 	dial := flags.String("dial", "", "connect to `ADDR`, where another greeting listens")
 	once := flags.Bool("once", false, "with -listen: exit when the first session has ended")
 	err := flags.Parse(args)

@@ -98,13 +98,13 @@ const (
 	oneCode    = "classic has one code for all errors of the library"
 	noStop     = "classic has no Stop"
 	noTTL      = "classic has no TTL"
-	noNesting  = "classic does not tell which call another one is part of"
+	noNesting  = "classic has no form of the parent of a nested call"
 	tooSmall   = "a classic message has 65,507 bytes at most"
 	noPing     = "classic has no Ping"
 	noDrain    = "classic has no Drain"
 	noMetadata = "classic has no metadata"
-	noDescribe = "classic has no form of what describe and health tell"
-	noRefusing = "classic does not tell what was refused"
+	noDescribe = "classic has no form of the answers of describe and health"
+	noRefusing = "classic has no form of a refusal"
 )
 
 // cases returns the matrix, in its order. The last one ends the session.

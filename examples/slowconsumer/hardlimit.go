@@ -73,7 +73,7 @@ which it does not care for, and a hard one of 8. The calls use another session o
 	if other.Err() != nil {
 		return fmt.Errorf("the other session ended too: %w", other.Err())
 	}
-	t.say("It goes on.")
+	t.say("It continues.")
 	return nil
 }
 
@@ -104,18 +104,18 @@ func (s *stage) postWithoutLooking(p *pipe.Pipe) error {
 
 // tell prints the errors of all parties, and returns an error if one is wrong.
 func (s *stage) tell(posted, result error, told <-chan error) error {
-	s.table.say("Everyone gets told:")
+	s.table.say("The errors of all parties:")
 	s.table.say("  the sender, by Post:        %v", posted)
 	s.table.say("  the sender, by Result:      %v", result)
 	if s.near.Stats().OutboundState != limits.Hard || !errors.Is(posted, asterisque.ErrHardLimit) || !errors.Is(result, asterisque.ErrHardLimit) {
-		return fmt.Errorf("the sender should have been told %w", asterisque.ErrHardLimit)
+		return fmt.Errorf("the sender should have got %w", asterisque.ErrHardLimit)
 	}
 	select {
 	case err := <-told:
 		s.table.say("  the consumer, by Recv:      %v", err)
 		return nil
 	case <-time.After(patience):
-		return errors.New("the consumer was not told")
+		return errors.New("the consumer got no error")
 	case <-s.ctx.Done():
 		return s.ctx.Err()
 	}

@@ -39,7 +39,7 @@ func TestShow_End(t *testing.T) {
 	for _, told := range []string{"by Post: +asterisque: hard limit reached", "by Result: +asterisque: hard limit reached", "by Recv: +asterisque: (session closed|hard limit reached)"} {
 		require.Regexp(t, told, parts[3])
 	}
-	require.True(t, strings.HasSuffix(out.String(), "It goes on.\n"))
+	require.True(t, strings.HasSuffix(out.String(), "It continues.\n"))
 }
 
 // rows returns the lines of a table.

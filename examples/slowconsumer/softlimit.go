@@ -79,6 +79,6 @@ without windows, so do the calls. The consumer wakes up:`)
 	if s.mostHeld > inboundSoft+2*block {
 		return fmt.Errorf("the consumer held %d bytes, in spite of a limit of %d", s.mostHeld, inboundSoft)
 	}
-	t.say("Reading goes on at 2 MiB, half of the limit, and stops again at 4. The consumer never held more than %s.", amount(int64(s.mostHeld)))
+	t.say("Reading continues at 2 MiB, half of the limit, and stops again at 4. The consumer never held more than %s.", amount(int64(s.mostHeld)))
 	return nil
 }

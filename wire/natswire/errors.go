@@ -9,7 +9,7 @@ import (
 var (
 	// ErrNobody reports that there is no listener at the dialled name. It wraps ECONNREFUSED, for
 	// programs that branch on it as they do over TCP.
-	ErrNobody = fmt.Errorf("nobody listens at that name: %w", syscall.ECONNREFUSED)
+	ErrNobody = fmt.Errorf("no listener at that name: %w", syscall.ECONNREFUSED)
 
 	// ErrRefused reports that a listener has answered, but opens no Wire. The text is the
 	// listener's reason, for example that its node has reached its limit of peers.

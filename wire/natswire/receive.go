@@ -40,7 +40,7 @@ func (c *conn) take(m *nats.Msg) error {
 // nobody returns the error for a message without a receiver.
 func (c *conn) nobody() error {
 	if c.isOpen() {
-		return fmt.Errorf("%w: the NATS server knows nobody who reads there", ErrPeerGone)
+		return fmt.Errorf("%w: the NATS server has no subscriber there", ErrPeerGone)
 	}
 	return ErrNobody
 }

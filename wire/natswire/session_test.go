@@ -78,7 +78,7 @@ func TestTLS_CertificateName(t *testing.T) {
 			if w, err = wire.Dial(t.Context(), secretURL(s)+"/orders", wire.Options{TLS: c}); err == nil {
 				w.Close()
 			}
-			return err == nil || !strings.Contains(err.Error(), "nobody listens")
+			return err == nil || !strings.Contains(err.Error(), "no listener")
 		}, hangs, 1)
 		return err
 	}

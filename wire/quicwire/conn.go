@@ -109,7 +109,7 @@ func dialOne(ctx context.Context, peer netip.AddrPort, c *tls.Config) (*quic.Con
 		context.AfterFunc(conn.Context(), func() { socket.Close() })
 		return conn, nil
 	case isTimeout(err):
-		err = fmt.Errorf("no answer within %v: nobody listens there, or something on the way blocks UDP: %w", handshakeTime, err)
+		err = fmt.Errorf("no answer within %v: there is no listener, or the path blocks UDP: %w", handshakeTime, err)
 	case ctx.Err() != nil: // which says so itself
 		socket.Close()
 		return nil, err

@@ -62,7 +62,7 @@ func (r *rig) startFlood(w wire.Wire, write floodBy, what string) *flood {
 		}
 		if n*floodFrame > floodLimit {
 			f.stop.Store(true)
-			r.fail("the writer was not stopped after %d MiB that nobody reads; memory would grow without bound", floodLimit>>20)
+			r.fail("the writer was not stopped after %d unread MiB; memory would grow without bound", floodLimit>>20)
 		}
 	}
 	return f

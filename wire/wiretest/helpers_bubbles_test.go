@@ -11,7 +11,7 @@ import (
 // spins has the checks that poll without a wait, so that the clock of a bubble never advances.
 var spins = map[string]bool{
 	"TryWriteBatch never waits":               true,
-	"Receiving tells what half a frame holds": true,
+	"Receiving is the memory of half a frame": true,
 }
 
 // RunInBubbles is Run for pairs of which no end waits for anything outside the process. Each check

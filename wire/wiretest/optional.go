@@ -60,7 +60,7 @@ func tryWriteBatch(r *rig) {
 	taken, data := 0, []byte(nil)
 	for taken == len(data) { // until the transport is full
 		if len(frames)*floodFrame > floodLimit {
-			r.fail("TryWriteBatch took %d MiB that nobody reads; memory would grow without bound", floodLimit>>20)
+			r.fail("TryWriteBatch took %d unread MiB; memory would grow without bound", floodLimit>>20)
 		}
 		f := frame(len(frames), floodFrame)
 		frames, data = append(frames, f), batch(f)

@@ -32,7 +32,7 @@ func dial(ctx context.Context, u *url.URL, cfg dialConfig) (wire.Wire, error) {
 	select {
 	case <-p.open:
 	case <-p.life.Done():
-		return nil, errors.New("the server did not open a WebSocket; JavaScript does not tell why")
+		return nil, errors.New("the server did not open a WebSocket; JavaScript does not report the reason")
 	case <-ctx.Done():
 		p.Close()
 		return nil, context.Cause(ctx)

@@ -94,7 +94,7 @@ func (p *page) onMessage(event js.Value) {
 	}
 	p.mu.Unlock()
 	if crowded {
-		p.fail(fmt.Errorf("wire: read: the peer has sent more than %d bytes that nobody reads", mostUnread))
+		p.fail(fmt.Errorf("wire: read: the peer has sent more than %d bytes that were not read", mostUnread))
 		return
 	}
 	select {

@@ -51,8 +51,8 @@ func main() {
 func run(ctx context.Context, args []string, stdout io.Writer) error {
 	flags := flag.NewFlagSet("reverse", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // the caller prints errors
-	public := flags.String("public", "", "let machines connect at `ADDR`; port 0 lets the system choose")
-	visitors := flags.String("visitors", "127.0.0.1:0", "with -public: let visitors connect at `HOST:PORT`")
+	public := flags.String("public", "", "accept machines at `ADDR`; with port 0 the system chooses")
+	visitors := flags.String("visitors", "127.0.0.1:0", "with -public: accept visitors at `HOST:PORT`")
 	behind := flags.String("behind", "", "connect to `ADDR`, where another reverse is public")
 	name := flags.String("name", "hermit", "with -behind: the `NAME` of the machine")
 	dir := flags.String("dir", "", "with -behind: serve the files of the folder `DIR`")
@@ -90,8 +90,8 @@ func runPublic(ctx context.Context, url, visitors string, t *teller) error {
 	if err != nil {
 		return err
 	}
-	t.tell("public", "lets machines connect at %s", ln.URL())
-	t.tell("public", "lets visitors connect at %s", g.address)
+	t.tell("public", "accepts machines at %s", ln.URL())
+	t.tell("public", "accepts visitors at %s", g.address)
 	return g.serve(ctx, ln, front)
 }
 

@@ -51,8 +51,8 @@ func TestSeparate_Processes(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "potion.txt"), []byte("mistletoe"), 0o600))
 	public := start(t, "-public", "127.0.0.1:0")
-	url := public.await(t, "machines connect at ")
-	front := public.await(t, "visitors connect at ")
+	url := public.await(t, "accepts machines at ")
+	front := public.await(t, "accepts visitors at ")
 	for _, at := range []string{strings.TrimPrefix(url, "tcp://"), url} { // one after the other
 		machine := start(t, "-behind", at, "-name", "druid", "-dir", dir)
 		address := machine.await(t, "serves visitors at ")
@@ -68,7 +68,7 @@ func TestSeparate_Processes(t *testing.T) {
 
 func TestMachine_Refused(t *testing.T) {
 	public := start(t, "-public", "127.0.0.1:0")
-	url := public.await(t, "machines connect at ")
+	url := public.await(t, "accepts machines at ")
 	first := start(t, "-behind", url)
 	address := first.await(t, "serves visitors at ")
 	for name, want := range map[string]string{
