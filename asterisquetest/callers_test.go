@@ -121,6 +121,7 @@ func callAll(t *testing.T, on asterisque.Caller) {
 	require.Equal(t, []byte{3}, raw)
 }
 
+// Calls of each kind can be made on a Caller that an application has written.
 func TestCaller_EachKindOfCall(t *testing.T) {
 	sick := asterisquetest.NewFake(t)
 	for _, f := range []asterisquetest.Numbered{greet, sum} {
@@ -147,6 +148,7 @@ func TestCaller_EachKindOfCall(t *testing.T) {
 	require.Len(t, rec.Calls(), 2*2*4)
 }
 
+// A pool of an application uses its members in turn.
 func TestPool_MembersInTurn(t *testing.T) {
 	var recs [2]asterisquetest.Recorder
 	var members []asterisque.Caller
@@ -171,6 +173,7 @@ func TestPool_MembersInTurn(t *testing.T) {
 	}
 }
 
+// A failover makes a call again only if it did not run.
 func TestFailover_OnlyIfNotRun(t *testing.T) {
 	never := &asterisque.Abort{Code: asterisque.ErrUnavailable.Code, Ran: codec.NeverSent}
 	maybe := &asterisque.Abort{Code: asterisque.ErrSessionClosed.Code}
@@ -204,6 +207,7 @@ func TestFailover_OnlyIfNotRun(t *testing.T) {
 	}
 }
 
+// A wrapper can change the content of a call.
 func TestWrapper_ChangesCall(t *testing.T) {
 	peer := newPeer(t)
 	got, err := greet.Call(background, upper{peer}, "x")
@@ -221,6 +225,7 @@ func TestWrapper_ChangesCall(t *testing.T) {
 	require.Equal(t, "acme", rec.Calls()[0].Metadata.Text("tenant"))
 }
 
+// A cache answers without a call.
 func TestCache_Answers(t *testing.T) {
 	var rec asterisquetest.Recorder
 	k := &cache{on: asterisque.Intercept(newPeer(t), rec.Intercept), known: map[string]any{}}

@@ -25,6 +25,7 @@ func everywhere(t *testing.T, do func(t *testing.T)) {
 	t.Run("in a bubble", func(t *testing.T) { synctest.Test(t, do) })
 }
 
+// One line connects two nodes.
 func TestConnect_OneLine(t *testing.T) {
 	everywhere(t, func(t *testing.T) {
 		var here, there *asterisque.Session
@@ -46,6 +47,7 @@ func TestConnect_OneLine(t *testing.T) {
 	})
 }
 
+// Each node has its own options, and the Wire can be replaced.
 func TestPair_OptionsAndWire(t *testing.T) {
 	var cut *wiretest.Wire
 	here, there := asterisquetest.Pair{
@@ -65,6 +67,7 @@ func TestPair_OptionsAndWire(t *testing.T) {
 	<-here.Done()
 }
 
+// The nodes belong to the test: they stay open after the session.
 func TestConnectNodes_StayOpen(t *testing.T) {
 	a, b := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(service()))
 	defer a.Close()
@@ -80,6 +83,7 @@ func TestConnectNodes_StayOpen(t *testing.T) {
 	}
 }
 
+// Nodes that do not connect fail the test.
 func TestConnect_Failure(t *testing.T) {
 	refuses := asterisque.WithAccess(asterisque.Access{Accept: func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {
 		return nil, asterisque.ErrUnauthorized.Withf("not today")
@@ -117,6 +121,7 @@ func at(below int) string {
 	return fmt.Sprintf("%s:%d", filepath.ToSlash(file), line+below)
 }
 
+// Calls that still run at the end fail the test.
 func TestLeftCalls_FailTheTest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var place string
@@ -185,6 +190,7 @@ func (w wrapper) Invoke(ctx context.Context, c *asterisque.Call) error { return 
 
 func around(ctx context.Context, c *asterisque.Call, next asterisque.Next) error { return next(ctx, c) }
 
+// The report of many left calls is short.
 func TestLeftCalls_ShortReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for n, more := range map[int]string{10: "", 11: "\n\tand 2 more"} {
@@ -203,6 +209,7 @@ func TestLeftCalls_ShortReport(t *testing.T) {
 	})
 }
 
+// Calls that end by themselves within the wait are not reported.
 func TestLeftCalls_EndThemselves(t *testing.T) {
 	everywhere(t, func(t *testing.T) {
 		require.Empty(t, run(func(t2 *fakeT) {
@@ -225,6 +232,7 @@ func TestLeftCalls_EndThemselves(t *testing.T) {
 	})
 }
 
+// A call that ends while the test waits for it is not reported.
 func TestLeftCalls_EndInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := time.Now().Add(4 * time.Second)
@@ -237,6 +245,7 @@ func TestLeftCalls_EndInTime(t *testing.T) {
 	})
 }
 
+// A test that has failed before, or was skipped, gets no report of calls.
 func TestLeftCalls_FailedTest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -256,6 +265,7 @@ func TestLeftCalls_FailedTest(t *testing.T) {
 	})
 }
 
+// A call is over when its code ends the goroutine.
 func TestLeftCalls_Goexit(t *testing.T) {
 	exits := func(context.Context, *asterisque.Call, asterisque.Next) error { runtime.Goexit(); return nil }
 	panics := func(context.Context, *asterisque.Call, asterisque.Next) error { panic("an interceptor") }

@@ -11,6 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/asterisquetest"
 )
 
+// A Fake passes values and errors unchanged.
 func TestFake_ValuesAndErrors(t *testing.T) {
 	lost := &asterisque.Abort{Code: asterisque.ErrSessionClosed.Code, Message: "lost"}
 	mine := errors.New("mine")
@@ -63,6 +64,7 @@ func TestFake_ValuesAndErrors(t *testing.T) {
 	}))
 }
 
+// Fail ends calls of every kind of a function.
 func TestFake_Fail(t *testing.T) {
 	require.Empty(t, run(func(t2 *fakeT) {
 		fake := asterisquetest.NewFake(t2)
@@ -83,6 +85,7 @@ func TestFake_Fail(t *testing.T) {
 	}))
 }
 
+// A call without an answer goes to Otherwise.
 func TestFake_Otherwise(t *testing.T) {
 	fake := asterisquetest.NewFake(t)
 	fake.Otherwise = newPeer(t)
@@ -98,6 +101,7 @@ func TestFake_Otherwise(t *testing.T) {
 	require.Equal(t, 6, n)
 }
 
+// A call without an answer and without Otherwise fails the test.
 func TestFake_NoAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
 		call func(on asterisque.Caller) error

@@ -28,6 +28,7 @@ func program(t testing.TB, opts ...asterisque.Option) *asterisque.Node {
 	return n
 }
 
+// A program reaches its peer by URL, by a session, and as a Caller.
 func TestPeer_ReachedEachWay(t *testing.T) {
 	for name, reach := range map[string]func(t testing.TB, p *asterisquetest.Peer) asterisque.Caller{
 		"it dials": func(t testing.TB, p *asterisquetest.Peer) asterisque.Caller {
@@ -67,6 +68,7 @@ func TestPeer_ReachedEachWay(t *testing.T) {
 	}
 }
 
+// The peer calls functions of the program.
 func TestPeer_CallsProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := asterisquetest.NewPeer(t)
@@ -104,6 +106,7 @@ func TestPeer_CallsProgram(t *testing.T) {
 	})
 }
 
+// A call of a function that the peer does not have fails the test.
 func TestPeer_MissingFunction(t *testing.T) {
 	type order struct {
 		Item  string
@@ -156,6 +159,7 @@ func TestPeer_MissingFunction(t *testing.T) {
 	})
 }
 
+// The number of reported unexpected calls is bounded.
 func TestPeer_UnexpectedIsBounded(t *testing.T) {
 	for n, want := range map[int]int{20: 20, 21: 21, 100: 21} {
 		said := run(func(t2 *fakeT) {
@@ -171,6 +175,7 @@ func TestPeer_UnexpectedIsBounded(t *testing.T) {
 	}
 }
 
+// A call that still runs at the peer fails the test.
 func TestPeer_LeftCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var place string
@@ -187,6 +192,7 @@ func TestPeer_LeftCall(t *testing.T) {
 	})
 }
 
+// A peer that cannot be reached fails the test.
 func TestPeer_Unreachable(t *testing.T) {
 	invalid := asterisque.WithWorkers(asterisque.Workers{Session: -7})
 	for name, c := range map[string]struct {
@@ -208,6 +214,7 @@ func TestPeer_Unreachable(t *testing.T) {
 	}), "a Caller may be called on any goroutine, and fails its calls")
 }
 
+// The peer reports nothing after the end of the test.
 func TestPeer_AfterTheTest(t *testing.T) {
 	var p *asterisquetest.Peer
 	require.Empty(t, run(func(t2 *fakeT) {

@@ -23,6 +23,7 @@ func plain(c asterisquetest.Record) asterisquetest.Record {
 	return c
 }
 
+// A record has the parameters of a call, and its outcome.
 func TestRecord_ParamsAndOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var made, served, all asterisquetest.Recorder
@@ -115,6 +116,7 @@ func requireRecord(t *testing.T, want, got asterisquetest.Record, name string) {
 	require.Equal(t, want, plain(got), name)
 }
 
+// A record has the start of a call, and its duration.
 func TestRecord_Times(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var rec asterisquetest.Recorder
@@ -134,6 +136,7 @@ func TestRecord_Times(t *testing.T) {
 	})
 }
 
+// A stream is over when its result has arrived.
 func TestRecord_StreamOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var rec asterisquetest.Recorder
@@ -149,6 +152,7 @@ func TestRecord_StreamOver(t *testing.T) {
 	})
 }
 
+// ParamsOf returns the parameters of one function with their type.
 func TestParamsOf_Typed(t *testing.T) {
 	var rec asterisquetest.Recorder
 	here, _ := asterisquetest.Connect(t, service(), asterisque.WithMadeInterceptors(rec.Intercept))
@@ -175,6 +179,7 @@ func TestParamsOf_Typed(t *testing.T) {
 	require.Contains(t, said[1], "are no int")
 }
 
+// A nil parameter of an interface type is nil.
 func TestParamsOf_NilInterface(t *testing.T) {
 	var rec asterisquetest.Recorder
 	anything := asterisque.Func[any, any](30, "anything")
@@ -186,6 +191,7 @@ func TestParamsOf_NilInterface(t *testing.T) {
 	require.Equal(t, `made function 30 "anything" with <nil>: <nil>`, rec.Calls()[0].String())
 }
 
+// Await returns when the given number of calls is over.
 func TestRecorder_Await(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var rec asterisquetest.Recorder
@@ -226,6 +232,7 @@ func TestRecorder_Await(t *testing.T) {
 	})
 }
 
+// Reset also removes calls that still run.
 func TestReset_RunningCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var rec asterisquetest.Recorder
@@ -247,6 +254,7 @@ func TestReset_RunningCalls(t *testing.T) {
 	})
 }
 
+// A call with code that ends the goroutine is recorded as panicked.
 func TestRecorder_Goexit(t *testing.T) {
 	for name, i := range map[string]asterisque.Interceptor{
 		"exits":  func(context.Context, *asterisque.Call, asterisque.Next) error { runtime.Goexit(); return nil },
@@ -264,6 +272,7 @@ func TestRecorder_Goexit(t *testing.T) {
 	}
 }
 
+// A Recorder is safe for concurrent use.
 func TestRecorder_Concurrent(t *testing.T) {
 	var rec asterisquetest.Recorder
 	here, there := asterisquetest.Connect(t, nil, asterisque.WithService(service()),

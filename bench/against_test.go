@@ -68,6 +68,7 @@ const (
 // shows returns a command that prints a row.
 func shows(row string) string { return "echo '" + row + "'" }
 
+// Two builds are measured in turn.
 func TestAgainst_InTurn(t *testing.T) {
 	answers := map[string]string{call: shows(`{"ops_per_s":100}`), idles: shows(`{"mem_bytes":100}`)}
 	f := fight(t, 10, []string{call, idles}, answers, answers)
@@ -82,6 +83,7 @@ func TestAgainst_InTurn(t *testing.T) {
 	require.Contains(t, f.progress, "old 100, new 100 calls/s")
 }
 
+// The table has a row for each figure of both builds.
 func TestTable_FigureOfBoth(t *testing.T) {
 	f := fight(t, 10, []string{call, idles},
 		map[string]string{
@@ -106,6 +108,7 @@ Medians of 10 rounds of 1s each;`), f.table)
 	require.Contains(t, f.table, "a confidence of 97.9 %")
 }
 
+// A cell with a WORSE figure is measured again.
 func TestWorse_MeasuredAgain(t *testing.T) {
 	f := fight(t, 10, []string{call, idles},
 		map[string]string{call: shows(`{"ops_per_s":100,"p50_us":10}`), idles: shows(`{"mem_bytes":100}`)},
@@ -117,6 +120,7 @@ func TestWorse_MeasuredAgain(t *testing.T) {
 	require.Contains(t, f.table, "| ops/s | 100 | 100 | 1.000 | 1.000 to 1.000 | same, measured again |")
 }
 
+// A figure that is much worse only once is not WORSE.
 func TestWorse_OnlyOnce(t *testing.T) {
 	// The new build's latency is bad in the first ten rounds, and its rate in the second ten.
 	changes := `if [ $(grep -c new "${0%/*}/calls") -gt 10 ]; then ` + shows(`{"ops_per_s":50,"p50_us":10}`) +
@@ -127,6 +131,7 @@ func TestWorse_OnlyOnce(t *testing.T) {
 	require.Contains(t, f.table, "| ops/s | 100 | 50.0 | 0.500 | 0.500 to 0.500 | worse, measured again |")
 }
 
+// A build that fails is an error.
 func TestAgainst_FailingBuild(t *testing.T) {
 	good, bad := map[string]string{call: shows(`{"ops_per_s":100}`), idles: shows(`{"mem_bytes":1}`)},
 		map[string]string{call: "echo 'bench: it broke | badly' >&2; exit 1", idles: shows(`{"mem_bytes":1}`)}
@@ -148,6 +153,7 @@ func TestAgainst_FailingBuild(t *testing.T) {
 	require.Contains(t, f.table, "its output makes no sense")
 }
 
+// -against compares this build with the named one.
 func TestAgainst_ThisBuild(t *testing.T) {
 	old := canned(t, t.TempDir(), "old", map[string]string{call: shows(`{"ops_per_s":1e-3}`)})
 	code, stdout, stderr := bench(fakes(), "-against", old, "-only", "call-64B/64", "-time", "5ms")
@@ -170,6 +176,7 @@ func TestAgainst_ThisBuild(t *testing.T) {
 	require.Contains(t, stderr, "there is nothing to measure")
 }
 
+// An interrupt ends a comparison.
 func TestAgainst_Interrupt(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -55,6 +55,7 @@ func overShortPath(w *workload) *workload {
 	return &short
 }
 
+// Workloads that an implementation does not support are left out.
 func TestImpl_UnsupportedLeftOut(t *testing.T) {
 	present := map[string]bool{}
 	for _, c := range cells(implementations(), func(*workload, int, *impl) bool { return true }) {
@@ -107,6 +108,7 @@ func TestImpl_UnsupportedLeftOut(t *testing.T) {
 	}
 }
 
+// A wrong reply is an error.
 func TestEchoed_WrongReply(t *testing.T) {
 	request := payload(64)
 	require.NoError(t, echoed(payload(64), request))
@@ -123,6 +125,7 @@ func TestEchoed_WrongReply(t *testing.T) {
 	require.Error(t, checkField(0, "shipping_address"))
 }
 
+// Lost bytes of a stream are an error.
 func TestStreams_LostBytes(t *testing.T) {
 	require.NoError(t, finishAll([]sender{fakeSender{n: 2}, fakeSender{n: 3}}, 5))
 	require.ErrorContains(t, finishAll([]sender{fakeSender{n: 2}, fakeSender{n: 3}}, 6), "of 6 bytes sent, 5 were received")

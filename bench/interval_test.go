@@ -39,6 +39,7 @@ func TestMedianInterval(t *testing.T) {
 	}
 }
 
+// The interval covers the median as often as it claims.
 func TestMedianInterval_Coverage(t *testing.T) {
 	const tries = 20_000
 	random := rand.New(rand.NewPCG(1, 2))

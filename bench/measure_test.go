@@ -24,6 +24,7 @@ func TestPercentiles(t *testing.T) {
 	require.InEpsilon(t, 9990, float64(r.P999), 0.002)
 }
 
+// A late call makes the calls behind it late.
 func TestDrive_LateCalls(t *testing.T) {
 	l := newLatencies()
 	for range 990 {
@@ -36,6 +37,7 @@ func TestDrive_LateCalls(t *testing.T) {
 	require.InEpsilon(t, 9*time.Millisecond, p999, 0.002)
 }
 
+// The slowest operations count as the maximum.
 func TestPercentiles_Slowest(t *testing.T) {
 	l := newLatencies()
 	l.record(0, time.Hour)
@@ -43,6 +45,7 @@ func TestPercentiles_Slowest(t *testing.T) {
 	require.InEpsilon(t, slowest, p999, 0.002)
 }
 
+// drive runs for its time, and counts operations.
 func TestDrive_TimeAndCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tick := func() error { <-time.After(10 * time.Millisecond); return nil }
@@ -57,6 +60,7 @@ func TestDrive_TimeAndCount(t *testing.T) {
 	})
 }
 
+// The first failure ends drive.
 func TestDrive_FirstFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin, calls := time.Now(), 0
@@ -76,6 +80,7 @@ func TestDrive_FirstFailure(t *testing.T) {
 	})
 }
 
+// Cost is per operation.
 func TestCost_PerOperation(t *testing.T) {
 	var kept atomic.Pointer[[1000]byte]
 	begin := usageNow()
@@ -89,6 +94,7 @@ func TestCost_PerOperation(t *testing.T) {
 	require.InEpsilon(t, float64(r.OpsPerS)*64/1e6, float64(r.MBPerS), 1e-6)
 }
 
+// Rounds have a median and a spread.
 func TestRounds_MedianAndSpread(t *testing.T) {
 	require.EqualValues(t, 2, median([]figure{3, 1, 2}))
 	require.EqualValues(t, 2.5, median([]figure{4, 1, 3, 2}))
@@ -116,7 +122,8 @@ func TestRounds_MedianAndSpread(t *testing.T) {
 	require.True(t, math.IsNaN(float64(m.OpsPerS)), "half of a result is none")
 }
 
-// TestOperations_RunOnce also where the time is up before its goroutine has begun.
+// TestOperations_RunOnce includes operations with a time limit that has passed before their
+// goroutine begins.
 func TestOperations_RunOnce(t *testing.T) {
 	lat := newLatencies()
 	var first, second int

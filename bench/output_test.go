@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// Numbers have three significant digits.
 func TestNumber_ThreeDigits(t *testing.T) {
 	for v, want := range map[figure]string{
 		0: "0", 0.001: "0", 0.126: "0.13", 1: "1.00", 9.876: "9.88", 12.34: "12.3", 123.4: "123", 1234: "1,230", 98_765: "98,800", 1_234_567: "1,230,000", -5: "-5.00",
@@ -49,6 +50,7 @@ func TestTable(t *testing.T) {
 `, table(sampleRows(t)))
 }
 
+// Update writes the table between the markers.
 func TestUpdate_BetweenMarkers(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "README.md")
 	require.NoError(t, os.WriteFile(file, []byte("before\n"+tableBegin+"old\n"+tableEnd+"after\n"), 0o600))
@@ -63,6 +65,7 @@ func TestUpdate_BetweenMarkers(t *testing.T) {
 	require.Error(t, update(filepath.Join(t.TempDir(), "none"), ""))
 }
 
+// README.md has the markers for the table.
 func TestUpdate_Readme(t *testing.T) {
 	b, err := os.ReadFile("README.md")
 	require.NoError(t, err)
@@ -80,6 +83,7 @@ func TestUpdate_Readme(t *testing.T) {
 	}
 }
 
+// The plot has a bar for each row.
 func TestPlot_BarPerRow(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "bars.svg")
 	require.NoError(t, plotRows(sampleRows(t), file))

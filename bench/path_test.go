@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// The rate of a path is halved and doubled.
 func TestPath_RateChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		spec := pathSpec{roundTrip: 50 * time.Millisecond, rate: 1000, halved: 5 * time.Second}
@@ -40,6 +41,7 @@ func (p *path) after(seconds float64) time.Time {
 	return p.begin.Add(time.Duration(seconds * float64(time.Second)))
 }
 
+// The queue of a path holds a round trip.
 func TestPath_Queue(t *testing.T) {
 	for _, c := range []struct {
 		spec pathSpec
@@ -68,6 +70,7 @@ func TestJainsIndex(t *testing.T) {
 	}
 }
 
+// A meter counts each stream.
 func TestMeter_EachStream(t *testing.T) {
 	m := new(meter)
 	io.Copy(io.Discard, m.reader(bytes.NewReader(make([]byte, 1000))))
@@ -80,6 +83,7 @@ func TestMeter_EachStream(t *testing.T) {
 	none.stream().Add(1)
 }
 
+// The duration of a paced call counts from its due time.
 func TestPaced_FromDueTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := func() error { <-time.After(35 * time.Millisecond); return nil }
@@ -96,6 +100,7 @@ func TestPaced_FromDueTime(t *testing.T) {
 	})
 }
 
+// Paced calls that do not end count as well.
 func TestPaced_UnfinishedCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		end := make(chan struct{})
@@ -110,6 +115,7 @@ func TestPaced_UnfinishedCount(t *testing.T) {
 	})
 }
 
+// A failed paced call is an error.
 func TestPaced_FailureIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPaced([]op{func() error { return errors.New("it broke") }})
@@ -119,6 +125,7 @@ func TestPaced_FailureIsAnError(t *testing.T) {
 	})
 }
 
+// A single caller is not late for calls that it has missed.
 func TestPaced_SingleCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPaced([]op{func() error { <-time.After(35 * time.Millisecond); return nil }})

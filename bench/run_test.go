@@ -17,6 +17,7 @@ var keys = []string{
 	"workload", "impl", "callers", "ops_per_s", "mb_per_s", "p50_us", "p99_us", "p999_us", "allocs_per_op", "bytes_per_op", "cpu_us_per_op", "mem_bytes",
 }
 
+// Run prints one JSON object for each row.
 func TestRun_JSON(t *testing.T) {
 	code, stdout, stderr := bench(fakes(), "-json", "-impl", thisLibrary, "-only", "call-4KiB|call-64KiB", "-time", "10ms", "-rounds", "2")
 	require.Equal(t, 0, code, stderr)
@@ -38,6 +39,7 @@ func TestRun_JSON(t *testing.T) {
 	require.Contains(t, stderr, "4/4", "progress counts every round")
 }
 
+// The table has the failures.
 func TestRun_FailureInTable(t *testing.T) {
 	code, stdout, stderr := bench(fakes(), "-impl", thisLibrary+"|broken|panics", "-only", "call-4KiB", "-time", "10ms", "-rounds", "1")
 	require.Equal(t, 1, code)
@@ -47,6 +49,7 @@ func TestRun_FailureInTable(t *testing.T) {
 	require.Contains(t, stderr, "2 of 3 rows failed: call-4KiB/64/broken, call-4KiB/64/panics")
 }
 
+// A cell that hangs is killed.
 func TestCell_Hangs(t *testing.T) {
 	c, err := findCell("call-64B/1/hangs", fakes())
 	require.NoError(t, err)
@@ -56,6 +59,7 @@ func TestCell_Hangs(t *testing.T) {
 	require.GreaterOrEqual(t, time.Since(begin), 500*time.Millisecond, "it had its time")
 }
 
+// A connection that does not close is left to the end of the process.
 func TestCell_DoesNotClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin, closed := time.Now(), make(chan struct{})
@@ -67,6 +71,7 @@ func TestCell_DoesNotClose(t *testing.T) {
 	})
 }
 
+// An interrupt ends the run.
 func TestRun_Interrupt(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -94,6 +99,7 @@ func set(names ...string) map[string]bool {
 	return s
 }
 
+// -only and -impl choose cells.
 func TestOptions_OnlyAndImpl(t *testing.T) {
 	floors := []string{"floor-pingpong", "floor-pipelined", "floor-copy", "floor-two-sockets"}
 	peers := []string{"grpc", "ttrpc", "drpc", "netrpc", "connect-go", "yamux", "libp2p-yamux", "smux", "quic"}
@@ -127,6 +133,7 @@ func TestOptions_OnlyAndImpl(t *testing.T) {
 	require.Equal(t, set("asterisque-ws", "floor-copy"), impls)
 }
 
+// -only also matches numbers of callers.
 func TestOptions_OnlyCallers(t *testing.T) {
 	o, err := parseOptions([]string{"-impl", thisLibrary, "-only", "call-64B/(1|1024)|bulk-1|idle-pipes"}, t.Output())
 	require.NoError(t, err)
@@ -189,6 +196,7 @@ func guardWith(t *testing.T, figures ...figure) (said string, taken int, err err
 	return stdout.String(), taken, err
 }
 
+// The guard takes the best of three tries.
 func TestGuard_BestOfThree(t *testing.T) {
 	said, taken, err := guardWith(t, 100, 600, 2000)
 	require.NoError(t, err)
@@ -205,6 +213,7 @@ func TestGuard_BestOfThree(t *testing.T) {
 	require.Empty(t, said)
 }
 
+// The guard requires half of the rate of bare frames if that is less.
 func TestGuard_BareFrames(t *testing.T) {
 	said, _, err := guardWith(t, 100, 250, 500)
 	require.NoError(t, err)
@@ -214,6 +223,7 @@ func TestGuard_BareFrames(t *testing.T) {
 	require.Error(t, err)
 }
 
+// The guard measures in separate processes.
 func TestGuard_Processes(t *testing.T) {
 	code, stdout, stderr := bench(fakes(), "-guard", "6", "-time", "50ms")
 	require.Equal(t, 0, code, stderr)

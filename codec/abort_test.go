@@ -17,6 +17,7 @@ var sentinels = map[Code]*Abort{
 	WindowViolation: ErrWindow, Unauthorized: ErrUnauthorized, Stopped: ErrStopped,
 }
 
+// Codes have the numbers of the specification.
 func TestCode_Numbers(t *testing.T) {
 	codes := []Code{
 		Failed, Canceled, Expired, NoFunction, BadParams, BadResult, TooLarge, Overloaded, Unavailable, Panicked, Protocol,
@@ -29,10 +30,12 @@ func TestCode_Numbers(t *testing.T) {
 	require.Len(t, codeNames, len(codes)+1)
 }
 
+// A code without a name is shown as its number.
 func TestCode_Unnamed(t *testing.T) {
 	require.Equal(t, "code 0, code 20, code 1000, code -5", fmt.Sprintf("%v, %v, %v, %v", Code(0), Code(20), Code(1000), Code(-5)))
 }
 
+// Each error matches its own code only.
 func TestErrors_MatchOneCode(t *testing.T) {
 	require.Len(t, sentinels, int(Stopped-Canceled), "Failed and Dropped have none")
 	for code := range sentinels {
@@ -43,6 +46,7 @@ func TestErrors_MatchOneCode(t *testing.T) {
 	}
 }
 
+// Canceled and Expired are also the errors of package context.
 func TestAbort_IsContextError(t *testing.T) {
 	require.ErrorIs(t, ErrCanceled, context.Canceled)
 	require.ErrorIs(t, ErrExpired, context.DeadlineExceeded)
@@ -51,6 +55,7 @@ func TestAbort_IsContextError(t *testing.T) {
 	require.NotErrorIs(t, ErrOverloaded, context.Canceled)
 }
 
+// Error has all fields of the Abort.
 func TestAbort_Error(t *testing.T) {
 	for want, a := range map[string]*Abort{
 		"asterisque: expired":                                     {Code: Expired},
@@ -72,6 +77,7 @@ func TestAbort_Unwrap(t *testing.T) {
 	require.NoError(t, ErrCanceled.Unwrap())
 }
 
+// Withf does not change the error that it is called on.
 func TestWithf_KeepsSentinel(t *testing.T) {
 	a := ErrOverloaded.Withf("%d orders wait", 7)
 	a.Remote = true
@@ -86,6 +92,7 @@ type badFrame struct{}
 func (badFrame) Error() string        { return "bad frame" }
 func (badFrame) Is(target error) bool { return target == ErrProtocol }
 
+// AbortOf finds the code of an error.
 func TestAbortOf_Code(t *testing.T) {
 	boom := errors.New("boom")
 	timeout := fmt.Errorf("ask the bank: %w", context.DeadlineExceeded)
@@ -110,6 +117,7 @@ func TestAbortOf_Code(t *testing.T) {
 	require.Nil(t, AbortOf(nil))
 }
 
+// AbortOf survives a nil *Abort as an error.
 func TestAbortOf_NilAbort(t *testing.T) {
 	none := error(AbortOf(nil))
 	require.Equal(t, &Abort{Code: Failed, Message: "asterisque: nil Abort", Cause: none}, AbortOf(none))
@@ -118,6 +126,7 @@ func TestAbortOf_NilAbort(t *testing.T) {
 	require.NotErrorIs(t, ErrExpired, none)
 }
 
+// Only calls that did not run are repeatable.
 func TestRepeatable_NotRun(t *testing.T) {
 	for ran, want := range map[Ran]bool{MaybeRan: false, NeverSent: true, Refused: true} {
 		require.Equal(t, want, Repeatable(&Abort{Code: Unavailable, Ran: ran}), ran)

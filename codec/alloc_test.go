@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// Plain values are encoded without an allocation.
 func TestAppend_PlainAllocs(t *testing.T) {
 	s, b, n := "a string", []byte("bytes"), 1<<30
 	buf := make([]byte, 0, 64)
@@ -14,6 +15,7 @@ func TestAppend_PlainAllocs(t *testing.T) {
 	}
 }
 
+// Decoding a struct allocates only its strings.
 func TestValues_StructAllocs(t *testing.T) {
 	type field struct {
 		Kind   int32  `cbor:"1,keyasint,omitempty"`
@@ -25,6 +27,7 @@ func TestValues_StructAllocs(t *testing.T) {
 	require.Equal(t, 1.0, testing.AllocsPerRun(100, func() { _ = CBOR.Decode(buf, &v) }))
 }
 
+// Decoding plain values allocates only the values.
 func TestDecode_PlainAllocs(t *testing.T) {
 	var (
 		s string

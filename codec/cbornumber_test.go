@@ -17,7 +17,8 @@ func number(n int, tags string) []byte {
 	return append(b, bytes.Repeat([]byte{0xab}, n)...)
 }
 
-// TestAttackCBOR_LongNumber would take a minute: their time grows with the square.
+// TestAttackCBOR_LongNumber would take a minute with conversion to digits: the time of that grows
+// with the square.
 func TestAttackCBOR_LongNumber(t *testing.T) {
 	const size = 8 << 20
 	type fields struct{ N int }
@@ -43,6 +44,7 @@ func TestAttackCBOR_LongNumber(t *testing.T) {
 	}
 }
 
+// A long number is accepted by a type that holds it.
 func TestCBOR_LongNumberThatFits(t *testing.T) {
 	const size = 100 << 10
 	data := number(size, "\xc2")
@@ -67,6 +69,7 @@ func TestCBOR_LongNumberThatFits(t *testing.T) {
 	require.Equal(t, "an integer of more than 256 bytes", mismatch.Got)
 }
 
+// Tags count for a type that decodes itself.
 func TestCBOR_TagsOfOwnDecoder(t *testing.T) {
 	data := bytes.Repeat([]byte("\xd8\x64"), 20)
 	require.GreaterOrEqual(t, CBOR.(Weigher).Weigh(append(data, 1), reflect.TypeFor[own](), 1<<20), len(data))

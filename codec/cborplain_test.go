@@ -64,6 +64,7 @@ func show(p any) string {
 	return fmt.Sprintf("%#v", reflect.ValueOf(p).Elem().Interface())
 }
 
+// The path without reflection takes the common types.
 func TestCBOR_PlainPath(t *testing.T) {
 	for _, v := range []any{"ß", []byte("b"), []byte{}, true, false, 0, -1, 1 << 30, int64(1 << 40), int64(math.MinInt64), uint64(math.MaxUint64), 1.5} {
 		into := reflect.New(reflect.TypeOf(v))

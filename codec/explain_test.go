@@ -52,6 +52,7 @@ func (p *picky) UnmarshalCBOR([]byte) error  { return errPicky }
 func (p picky) MarshalJSON() ([]byte, error) { return []byte(`"picky"`), nil }
 func (p picky) MarshalCBOR() ([]byte, error) { return []byte{0x65, 'p', 'i', 'c', 'k', 'y'}, nil }
 
+// A mismatch is reported with its place.
 func TestMismatch_NamesPlace(t *testing.T) {
 	for _, c := range []struct {
 		codec Values
@@ -100,6 +101,7 @@ func TestMismatch_NamesPlace(t *testing.T) {
 	}
 }
 
+// A long path leaves room for the rest of the error text.
 func TestMismatch_LongPath(t *testing.T) {
 	type deep []deep
 	var e *TypeError
@@ -109,6 +111,7 @@ func TestMismatch_LongPath(t *testing.T) {
 	require.Regexp(t, `^at …\[0\](\[0\])*: an array was expected, and a number came$`, e.Text())
 }
 
+// The search for the place is bounded.
 func TestMismatch_SearchBounded(t *testing.T) {
 	data := []byte("[" + strings.Repeat("1,", 100_000) + `"x"]`)
 	err := JSON.Decode(data, new([]int))
@@ -134,7 +137,8 @@ var intos = []reflect.Type{
 // ofGo matches text that must not be sent to the peer.
 var ofGo = regexp.MustCompile(`struct|interface|u?int(8|16|32|64|ptr)\b|float(32|64)|\bfunc\b|\bchan\b|\*|map\[|\[\]|json:|cbor:|Unmarshal|main\.|codec\.|asterisque\.|big\.|time\.|reflect|span|request|picky|listed|byNumber|embedding`)
 
-// TestMismatch_NoGoTypes decodes every sample as every type, and encodes what cannot be encoded.
+// TestMismatch_NoGoTypes decodes every sample as every type, and encodes values without an
+// encoding: no error text has Go types.
 func TestMismatch_NoGoTypes(t *testing.T) {
 	types := intos
 	for _, v := range samples[1:] {
@@ -176,7 +180,8 @@ func TestMismatch_NoGoTypes(t *testing.T) {
 	require.Greater(t, failed, 2000)
 }
 
-// TestMismatch_OnlyIfOne decodes every sample as every type, as the libraries do.
+// TestMismatch_OnlyIfOne decodes every sample as every type, as the libraries do: a place is found
+// only if there is a mismatch.
 func TestMismatch_OnlyIfOne(t *testing.T) {
 	types := intos
 	for _, v := range samples[1:] {

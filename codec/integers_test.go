@@ -24,6 +24,7 @@ func (h *hexBytes) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
+// Integers are decoded as in the vectors, by every type that holds them.
 func TestIntegers_Vectors(t *testing.T) {
 	var vectors struct{ Integers []integerVector }
 	data, err := os.ReadFile("../spec/vectors.json") // spec/protocol.md explains its form

@@ -57,6 +57,7 @@ func TestAttackJSON_LongNumbers(t *testing.T) {
 	}
 }
 
+// Numbers within the bound are accepted.
 func TestJSON_NumbersInBound(t *testing.T) {
 	most := strings.Repeat("9", longestDigits)
 	for data, into := range map[string]any{

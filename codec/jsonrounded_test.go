@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// An integer without a declared type is never rounded.
 func TestJSON_RoundsNoInteger(t *testing.T) {
 	for data, place := range map[string]string{
 		`9007199254740993`:                              "9007199254740993 came",
@@ -37,6 +38,7 @@ func TestJSON_RoundsNoInteger(t *testing.T) {
 	require.ErrorContains(t, JSON.Decode([]byte(`{"more":{"n":9007199254740993}}`), &s), "json.Number")
 }
 
+// A number that a float64 holds exactly is accepted.
 func TestJSON_FloatHoldsIt(t *testing.T) {
 	for _, f := range []float64{0, math.Copysign(0, -1), 1 << 53, -(1 << 53), 1e18, 1e20, 1e21, 1e300, 0.1234567890123456789, math.MaxFloat64, math.SmallestNonzeroFloat64, 1234567890123456.5} {
 		data, err := JSON.Append(nil, f)
@@ -47,7 +49,7 @@ func TestJSON_FloatHoldsIt(t *testing.T) {
 	}
 }
 
-// TestJSON_EveryLongInteger puts one at every place.
+// TestJSON_EveryLongInteger finds a long integer at every position.
 func TestJSON_EveryLongInteger(t *testing.T) {
 	for digits := fewestRounded; digits < 40; digits++ {
 		for before := range 40 {

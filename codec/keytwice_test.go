@@ -23,6 +23,7 @@ func objectWith(n int, more string) string {
 	return b.String() + more + "}"
 }
 
+// An object with a duplicate key is refused.
 func TestJSON_DuplicateKey(t *testing.T) {
 	for data, key := range map[string]string{
 		`{"a":1,"a":2}`:                                    `"a"`,
@@ -45,6 +46,7 @@ func TestJSON_DuplicateKey(t *testing.T) {
 	}
 }
 
+// Keys that differ are accepted.
 func TestJSON_DifferentKeys(t *testing.T) {
 	for _, data := range []string{
 		`{"a":1,"A":2}`, `{"a":{"a":1},"b":{"a":1}}`, `[{"a":1},{"a":2}]`, `{"a":"a","b":["a","a","a"]}`, `{"a":"\"a\":1,\"a\":1"}`,
@@ -55,6 +57,7 @@ func TestJSON_DifferentKeys(t *testing.T) {
 	}
 }
 
+// Malformed keys are malformed.
 func TestJSON_MalformedKeys(t *testing.T) {
 	for _, data := range []string{`{"a":1,"a`, `{"a":1,"a\`, `}{"a":1`, `]`, `{"a"`, `{"\u00":1,"\u00":2}`, strings.Repeat("[", 20_000), strings.Repeat(`{"a":`, 20_000)} {
 		var v any
@@ -62,6 +65,7 @@ func TestJSON_MalformedKeys(t *testing.T) {
 	}
 }
 
+// The check of keys does not allocate.
 func TestJSON_KeysAllocs(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector makes pools forget")
@@ -92,6 +96,7 @@ func nans(keys ...string) string {
 	return b
 }
 
+// A map with the same NaN twice is refused.
 func TestCBOR_DuplicateNaN(t *testing.T) {
 	const half, double = "\xf9\x7e\x00", "\xfb\x7f\xf8\x00\x00\x00\x00\x00\x01"
 	const single, signalling = "\xfa\xff\xc0\x00\x00", "\xfb\x7f\xf0\x00\x00\x00\x00\x00\x01"
@@ -114,7 +119,7 @@ func TestCBOR_DuplicateNaN(t *testing.T) {
 	require.ErrorContains(t, CBOR.Decode([]byte(nans("\x81"+half, "\x81"+half)), &arrays), "a map has a key twice")
 }
 
-// TestAttackCBOR_NaNKeys takes no more than is weighed, of many that differ.
+// TestAttackCBOR_NaNKeys takes no more memory than the estimate for many different NaN keys.
 func TestAttackCBOR_NaNKeys(t *testing.T) {
 	const n = 1 << 16
 	data := []byte{0xba, 0, 1, 0, 0}

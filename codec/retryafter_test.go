@@ -12,6 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec/message"
 )
 
+// RetryAfter returns the advice of the overloaded side.
 func TestRetryAfter_Advised(t *testing.T) {
 	for _, d := range []time.Duration{0, time.Millisecond, 23 * time.Millisecond, time.Hour} {
 		a := codec.OverloadedFor(d, "busy")
@@ -29,6 +30,7 @@ func TestRetryAfter_Advised(t *testing.T) {
 	require.Equal(t, time.Hour, got, "nobody should sleep for as long as a peer likes")
 }
 
+// RetryAfter is false without an advice.
 func TestRetryAfter_NotAdvised(t *testing.T) {
 	for name, err := range map[string]error{
 		"nil":             nil,

@@ -15,6 +15,7 @@ func readSpec(t *testing.T) string {
 	return string(data)
 }
 
+// The specification has every code.
 func TestCode_InSpecification(t *testing.T) {
 	rows := regexp.MustCompile(`(?m)^\| (\d+) \| ([A-Z]\w+) \| `).FindAllStringSubmatch(readSpec(t), -1)
 	want := []string{

@@ -19,6 +19,7 @@ type order struct {
 	At    time.Time      `json:"at" cbor:"at"`
 }
 
+// Values arrive as they were sent.
 func TestValues_RoundTrip(t *testing.T) {
 	at := time.Date(2024, 2, 29, 12, 30, 1, 123456789, time.UTC)
 	for _, c := range []Values{CBOR, JSON} {
@@ -35,16 +36,19 @@ func TestValues_RoundTrip(t *testing.T) {
 	}
 }
 
+// Codec names fit into the handshake.
 func TestName_FitsHandshake(t *testing.T) {
 	require.Equal(t, []string{"cbor", "json", "raw"}, []string{CBOR.Name(), JSON.Name(), Raw.Name()})
 }
 
+// JSON does not escape HTML characters.
 func TestJSON_Plain(t *testing.T) {
 	data, err := JSON.Append(nil, "<a & b>")
 	require.NoError(t, err)
 	require.Equal(t, `"<a & b>"`, string(data), "neither escaped nor followed by a newline")
 }
 
+// Decode keeps no part of the data.
 func TestDecode_KeepsNoData(t *testing.T) {
 	type parts struct {
 		B []byte
@@ -71,6 +75,7 @@ func TestDecode_KeepsNoData(t *testing.T) {
 	}
 }
 
+// A value of another type is a TypeError.
 func TestDecode_OtherType(t *testing.T) {
 	var (
 		s string
@@ -110,6 +115,7 @@ func TestDecode_OtherType(t *testing.T) {
 	}
 }
 
+// Malformed data is no TypeError.
 func TestDecode_Malformed(t *testing.T) {
 	for _, tt := range []struct {
 		codec Values
@@ -136,6 +142,7 @@ func TestDecode_Malformed(t *testing.T) {
 	}
 }
 
+// Decode into a value other than a pointer is an error.
 func TestDecode_NoPointer(t *testing.T) {
 	for _, c := range []Values{CBOR, JSON, Raw} {
 		data, err := c.Append(nil, "a")
@@ -146,6 +153,7 @@ func TestDecode_NoPointer(t *testing.T) {
 	}
 }
 
+// After an error, Append returns dst unchanged.
 func TestAppend_AfterError(t *testing.T) {
 	for _, c := range []Values{CBOR, JSON, Raw} {
 		for _, v := range []any{make(chan int), []any{1, func() {}}} {
@@ -174,6 +182,7 @@ type failing struct{}
 func (failing) MarshalBinary() ([]byte, error)  { return nil, errFailing }
 func (*failing) UnmarshalBinary(_ []byte) error { return errFailing }
 
+// Raw sends bytes unchanged.
 func TestRaw_SendsBytes(t *testing.T) {
 	s, b := "bytes", []byte("bytes")
 	at := time.Unix(1, 2).UTC()
@@ -202,6 +211,7 @@ func TestRaw_SendsBytes(t *testing.T) {
 	require.Equal(t, []byte{}, gotB, "no bytes are bytes")
 }
 
+// CBOR decodes values beyond the default limits of its library.
 func TestCBOR_BeyondDefaults(t *testing.T) {
 	want := make([]int, 200_000)
 	data, err := CBOR.Append(nil, want)
@@ -211,6 +221,7 @@ func TestCBOR_BeyondDefaults(t *testing.T) {
 	require.Equal(t, len(want), len(got))
 }
 
+// CBOR matches fields only by their exact names.
 func TestCBOR_ExactNames(t *testing.T) {
 	type point struct {
 		X int `cbor:"x"`

@@ -216,7 +216,7 @@ func jsonShapes() []shape {
 	}
 }
 
-// TestWeigh_HeapGrowth compares the estimate with what decoded values really hold.
+// TestWeigh_HeapGrowth compares the estimate with the memory that decoded values hold.
 func TestWeigh_HeapGrowth(t *testing.T) {
 	for _, c := range []struct {
 		values Values
@@ -246,7 +246,7 @@ func checkWeight(t *testing.T, values Values, s shape) {
 	}
 }
 
-// TestAttackWeigh_DeepValues has values that take little heap.
+// TestAttackWeigh_DeepValues counts the stack of the decoder for values that take little heap.
 func TestAttackWeigh_DeepValues(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector needs more of it")
@@ -327,7 +327,7 @@ func FuzzWeigh(f *testing.F) {
 	})
 }
 
-// TestWeigh_Allocs weighs values of many elements.
+// TestWeigh_Allocs weighs values of many elements without an allocation.
 func TestWeigh_Allocs(t *testing.T) {
 	for _, c := range []struct {
 		values Weigher

@@ -44,6 +44,7 @@ var breaks = []struct{ scenario, file, was, is string }{
 	{"behind a Drain no call is made", "session_receive.go", `if u.outgoing.drain() {`, `if false {`},
 }
 
+// The code of each break is in its file exactly once, and its scenario exists.
 func TestBreaks_CodeIsThereOnce(t *testing.T) {
 	names := map[string]bool{}
 	for _, sc := range suiteOfTheSpecification(t).Scenarios {
@@ -57,6 +58,7 @@ func TestBreaks_CodeIsThereOnce(t *testing.T) {
 	}
 }
 
+// The scenario of each break finds it, and no other does.
 func TestBreaks_AreFound(t *testing.T) {
 	if !*breaking {
 		t.Skip("-breaks is not given: it builds the library for each")

@@ -50,6 +50,7 @@ func played(t *testing.T, frames []string, steps string) error {
 	return playOne(t.Context(), s, s.Scenarios[0], from, how{connecting: true, patience: patience}).err
 }
 
+// Received values are matched against patterns.
 func TestMatch_Patterns(t *testing.T) {
 	result := "840302f5" + "4161" // [3, 2, true, h'61']
 	for name, tc := range map[string]struct {
@@ -91,6 +92,7 @@ func TestMatch_Patterns(t *testing.T) {
 	}
 }
 
+// Outcomes are reported in each form.
 func TestReport_EachForm(t *testing.T) {
 	all := []outcome{
 		{scenario: scenario{Name: "good", Section: "s"}},

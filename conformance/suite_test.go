@@ -18,6 +18,7 @@ func suiteOfTheSpecification(t *testing.T) *suite {
 	return s
 }
 
+// Each scenario names an existing section of the specification.
 func TestSuite_Sections(t *testing.T) {
 	text, err := os.ReadFile("../spec/protocol.md")
 	require.NoError(t, err)
@@ -33,6 +34,7 @@ func TestSuite_Sections(t *testing.T) {
 	}
 }
 
+// Each step is documented.
 func TestSuite_Steps(t *testing.T) {
 	text, err := os.ReadFile("../spec/scenarios.md")
 	require.NoError(t, err)
@@ -47,6 +49,7 @@ func TestSuite_Steps(t *testing.T) {
 	}
 }
 
+// Mistakes in a suite are found.
 func TestSuite_Mistakes(t *testing.T) {
 	for name, file := range map[string]string{
 		"no step":         `{"version": 1, "scenarios": [{"name": "a", "section": "s", "steps": [{"dance": 1}]}]}`,
@@ -76,6 +79,7 @@ func TestExpression(t *testing.T) {
 	}
 }
 
+// The list has every scenario.
 func TestSuite_List(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"-list", "-run", "coming-back"}, &out))

@@ -84,7 +84,7 @@ func TestAttack_NeverClosed(t *testing.T) {
 	})
 }
 
-// TestAttack_EmptyBlocks has a peer that sends Blocks without a byte, between some with one.
+// TestAttack_EmptyBlocks uses a peer that sends empty Blocks, between some of one byte.
 func TestAttack_EmptyBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
@@ -106,8 +106,8 @@ func TestAttack_EmptyBlocks(t *testing.T) {
 	})
 }
 
-// TestAttack_NeverReads has connections that are closed here while their peer takes nothing: they
-// leave no goroutine, and end when the peer ends.
+// TestAttack_NeverReads closes connections here while their peer reads nothing: they leave no
+// goroutine, and end when the peer ends.
 func TestAttack_NeverReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, leave := asterisque.NewService(), make(chan struct{})

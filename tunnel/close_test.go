@@ -16,6 +16,7 @@ import (
 	"github.com/asterisque-go/asterisque/tunnel"
 )
 
+// CloseWrite ends one direction.
 func TestCloseWrite_OneDirection(t *testing.T) {
 	both(t, func(t *testing.T, here, there *tunnel.Conn) {
 		write(t, here, "that is all")
@@ -35,6 +36,7 @@ func TestCloseWrite_OneDirection(t *testing.T) {
 	})
 }
 
+// CloseWrite sends the end of a large Write.
 func TestCloseWrite_LargeWrite(t *testing.T) {
 	both(t, func(t *testing.T, here, there *tunnel.Conn) {
 		content := noise(300_000)
@@ -48,6 +50,7 @@ func TestCloseWrite_LargeWrite(t *testing.T) {
 	})
 }
 
+// CloseWrite ends a Write that waits.
 func TestCloseWrite_WaitingWrite(t *testing.T) {
 	both(t, func(t *testing.T, here, there *tunnel.Conn) {
 		var n int
@@ -66,6 +69,7 @@ func TestCloseWrite_WaitingWrite(t *testing.T) {
 	})
 }
 
+// CloseRead stops the writer of the peer.
 func TestCloseRead_StopsPeer(t *testing.T) {
 	both(t, func(t *testing.T, here, there *tunnel.Conn) {
 		write(t, there, "nobody wants that")
@@ -81,6 +85,7 @@ func TestCloseRead_StopsPeer(t *testing.T) {
 	})
 }
 
+// Bytes written before Close arrive.
 func TestClose_WrittenArrives(t *testing.T) {
 	for _, size := range []int{1, 1000, 64 << 10, 3 << 20} {
 		both(t, func(t *testing.T, here, there *tunnel.Conn) {
@@ -96,6 +101,7 @@ func TestClose_WrittenArrives(t *testing.T) {
 	}
 }
 
+// A closed connection returns net.ErrClosed.
 func TestClose_ErrorAfter(t *testing.T) {
 	both(t, func(t *testing.T, here, there *tunnel.Conn) {
 		write(t, there, "unread")
@@ -124,6 +130,7 @@ func TestClose_ErrorAfter(t *testing.T) {
 	})
 }
 
+// Close wakes waiting Reads and Writes.
 func TestClose_WakesAll(t *testing.T) {
 	both(t, func(t *testing.T, here, _ *tunnel.Conn) {
 		errs := make(chan error)
@@ -142,6 +149,7 @@ func TestClose_WakesAll(t *testing.T) {
 	})
 }
 
+// The call ends when both sides have closed.
 func TestClose_EndOfCall(t *testing.T) {
 	for _, first := range []string{"dialler", "acceptor"} {
 		synctest.Test(t, func(t *testing.T) {

@@ -75,6 +75,7 @@ func wantError(t *testing.T, want, err error) {
 	require.Equal(t, "asterisque", op.Net)
 }
 
+// A small Write leaves at once.
 func TestWrite_SmallAtOnce(t *testing.T) {
 	both(t, func(t *testing.T, here, there *tunnel.Conn) {
 		for range 3 {
@@ -86,6 +87,7 @@ func TestWrite_SmallAtOnce(t *testing.T) {
 	})
 }
 
+// The end of a large Write leaves without another Write.
 func TestWrite_EndOfLarge(t *testing.T) {
 	for _, size := range []int{32<<10 - 1, 32 << 10, 63 << 10, 63<<10 + 1, 64 << 10, 1 << 20} {
 		both(t, func(t *testing.T, here, there *tunnel.Conn) {
@@ -99,6 +101,7 @@ func TestWrite_EndOfLarge(t *testing.T) {
 	}
 }
 
+// Concurrent Writes stay in one piece.
 func TestWrite_Concurrent(t *testing.T) {
 	both(t, func(t *testing.T, here, there *tunnel.Conn) {
 		const writers, rounds, size = 8, 5, 200_000
@@ -129,6 +132,7 @@ func TestWrite_Concurrent(t *testing.T) {
 	})
 }
 
+// Concurrent Reads get all bytes once.
 func TestRead_Concurrent(t *testing.T) {
 	both(t, func(t *testing.T, here, there *tunnel.Conn) {
 		const size = 1 << 20
@@ -154,6 +158,7 @@ func TestRead_Concurrent(t *testing.T) {
 	})
 }
 
+// io.Copy works in both directions.
 func TestCopy_BothWays(t *testing.T) {
 	both(t, func(t *testing.T, here, there *tunnel.Conn) {
 		content := noise(3 << 20)
@@ -186,6 +191,7 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
 
+// The failure of the other end of a copy is returned.
 func TestCopy_FailureReturned(t *testing.T) {
 	boom := errors.New("boom")
 	both(t, func(t *testing.T, here, there *tunnel.Conn) {
@@ -215,6 +221,7 @@ func outcome(f func()) (v any) {
 	return <-done
 }
 
+// Application code that ends the goroutine affects only its connection.
 func TestConn_Goexit(t *testing.T) {
 	both(t, func(t *testing.T, here, there *tunnel.Conn) {
 		for _, breaks := range []func(){func() { panic("broken") }, func() { panic(nil) }} {
@@ -227,6 +234,7 @@ func TestConn_Goexit(t *testing.T) {
 	})
 }
 
+// A connection ends with its session.
 func TestConn_SessionEnds(t *testing.T) {
 	both(t, func(t *testing.T, here, there *tunnel.Conn) {
 		s := here.Session()
@@ -245,6 +253,7 @@ func TestConn_SessionEnds(t *testing.T) {
 	})
 }
 
+// Read returns the error of a handler with its code.
 func TestRead_HandlerError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
@@ -265,6 +274,7 @@ func TestRead_HandlerError(t *testing.T) {
 	})
 }
 
+// The addresses are those of the Wire.
 func TestConn_Addresses(t *testing.T) {
 	svc := asterisque.NewService()
 	ln := tunnel.Listen(svc, number, "test")
@@ -288,6 +298,7 @@ func TestConn_Addresses(t *testing.T) {
 	require.Equal(t, "asterisque", c.RemoteAddr().Network())
 }
 
+// NewConn makes a connection of a pipe.
 func TestNewConn_OfPipe(t *testing.T) {
 	require.PanicsWithValue(t, "tunnel: NewConn of a nil pipe: look at the error of Open first", func() { tunnel.NewConn(nil, nil) })
 }

@@ -28,6 +28,7 @@ func wantTimeout(t *testing.T, err error) {
 	require.True(t, timeout.Timeout())
 }
 
+// A past deadline fails at once.
 func TestDeadline_Past(t *testing.T) {
 	both(t, func(t *testing.T, here, there *tunnel.Conn) {
 		write(t, there, "it waits")
@@ -51,6 +52,7 @@ func TestDeadline_Past(t *testing.T) {
 	})
 }
 
+// A future deadline ends a wait.
 func TestDeadline_Future(t *testing.T) {
 	both(t, func(t *testing.T, here, there *tunnel.Conn) {
 		for _, after := range []time.Duration{time.Second, time.Minute} {
@@ -71,6 +73,7 @@ func TestDeadline_Future(t *testing.T) {
 	})
 }
 
+// A moved deadline counts for waiting calls.
 func TestDeadline_Moved(t *testing.T) {
 	both(t, func(t *testing.T, here, _ *tunnel.Conn) {
 		for name, c := range map[string]struct {
@@ -106,6 +109,7 @@ func TestDeadline_Moved(t *testing.T) {
 	})
 }
 
+// A removed deadline ends nothing.
 func TestDeadline_Removed(t *testing.T) {
 	both(t, func(t *testing.T, here, there *tunnel.Conn) {
 		require.NoError(t, here.SetDeadline(time.Now().Add(time.Second)))
@@ -120,6 +124,7 @@ func TestDeadline_Removed(t *testing.T) {
 	})
 }
 
+// Each direction has its own deadline.
 func TestDeadline_EachDirection(t *testing.T) {
 	both(t, func(t *testing.T, here, there *tunnel.Conn) {
 		require.NoError(t, here.SetReadDeadline(past))
@@ -132,6 +137,7 @@ func TestDeadline_EachDirection(t *testing.T) {
 	})
 }
 
+// Deadlines lose, repeat and reorder nothing.
 func TestDeadline_NothingLost(t *testing.T) {
 	for _, size := range []int{0, 1000, 31 << 10, 40 << 10, 100_000} { // 0 is ReadFrom
 		both(t, func(t *testing.T, here, there *tunnel.Conn) {

@@ -22,6 +22,7 @@ type caller func(ctx context.Context, c *asterisque.Call) error
 
 func (f caller) Invoke(ctx context.Context, c *asterisque.Call) error { return f(ctx, c) }
 
+// The context governs only the dial.
 func TestDial_Context(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
@@ -38,6 +39,7 @@ func TestDial_Context(t *testing.T) {
 	})
 }
 
+// A dial that waits ends with its context.
 func TestDial_ContextEndsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
@@ -75,6 +77,7 @@ func TestDial_ContextEndsWait(t *testing.T) {
 	})
 }
 
+// A dial that ends with its context leaves nothing behind.
 func TestDial_ContextLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
@@ -94,6 +97,7 @@ func TestDial_ContextLeavesNothing(t *testing.T) {
 	})
 }
 
+// Dial on nil is an error.
 func TestDial_Nil(t *testing.T) {
 	for name, on := range map[string]asterisque.Caller{
 		"nothing": nil, "session": (*asterisque.Session)(nil), "connection": (*asterisque.Connection)(nil),
@@ -106,6 +110,7 @@ func TestDial_Nil(t *testing.T) {
 	}
 }
 
+// Dial on an ended session is an error.
 func TestDial_EndedSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := inMemory(t, asterisque.NewService())
@@ -116,6 +121,7 @@ func TestDial_EndedSession(t *testing.T) {
 	})
 }
 
+// Dial to a missing function is an error of the first Read.
 func TestDial_NoListener(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := inMemory(t, asterisque.NewService())
@@ -149,6 +155,7 @@ func TestDial_Connection(t *testing.T) {
 	})
 }
 
+// Dial within a handler is a nested call.
 func TestDial_WithinHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		back := asterisque.NewService()
@@ -181,6 +188,7 @@ func TestDial_WithinHandler(t *testing.T) {
 	})
 }
 
+// Dial uses options, and ignores a loss rate.
 func TestDial_Options(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
@@ -206,6 +214,7 @@ func TestDial_Options(t *testing.T) {
 	})
 }
 
+// Dial on a Caller that opens no pipe is an error.
 func TestDial_CallerWithoutPipe(t *testing.T) {
 	s, _ := inMemory(t, asterisque.NewService(), silent)
 	for name, c := range map[string]struct {

@@ -40,6 +40,7 @@ func wantRefused(t testing.TB, c net.Conn, want error) {
 	require.True(t, asterisque.Repeatable(err))
 }
 
+// Connections are accepted in order.
 func TestAccept_Order(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
@@ -56,6 +57,7 @@ func TestAccept_Order(t *testing.T) {
 	})
 }
 
+// Connections of several sessions are accepted.
 func TestAccept_SeveralSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
@@ -73,6 +75,7 @@ func TestAccept_SeveralSessions(t *testing.T) {
 	})
 }
 
+// Connections beyond the backlog are refused.
 func TestBacklog_Refused(t *testing.T) {
 	for _, c := range []struct{ backlog, want int }{{0, 128}, {1, 1}, {5, 5}, {-1, 0}, {-100, 0}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -107,6 +110,7 @@ func TestBacklog_Refused(t *testing.T) {
 	}
 }
 
+// A closed listener accepts nothing.
 func TestListener_Closed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
@@ -132,6 +136,7 @@ func TestListener_Closed(t *testing.T) {
 	})
 }
 
+// Close refuses connections that wait for Accept.
 func TestListener_CloseRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
@@ -149,6 +154,7 @@ func TestListener_CloseRefuses(t *testing.T) {
 	})
 }
 
+// A connection that ends leaves the queue.
 func TestBacklog_EndedConnection(t *testing.T) {
 	for name, end := range map[string]func(s *asterisque.Session, cancel func()){
 		"session": func(s *asterisque.Session, _ func()) { s.Close() },
@@ -183,6 +189,7 @@ func attached(t testing.TB, here, there *asterisque.Node) *asterisque.Session {
 	return s
 }
 
+// A connection occupies a worker.
 func TestWorker_PerConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
@@ -204,6 +211,7 @@ func TestWorker_PerConnection(t *testing.T) {
 	})
 }
 
+// A half-closed connection keeps its worker.
 func TestWorker_HalfClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
@@ -225,6 +233,7 @@ func TestWorker_HalfClosed(t *testing.T) {
 	})
 }
 
+// WithConcurrency bounds the connections of all peers together.
 func TestConcurrency_AllPeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
@@ -248,6 +257,7 @@ func TestConcurrency_AllPeers(t *testing.T) {
 	})
 }
 
+// A call without Blocks is a connection that has ended.
 func TestAccept_CallWithoutBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
@@ -266,6 +276,7 @@ func TestAccept_CallWithoutBlocks(t *testing.T) {
 	})
 }
 
+// Listen panics for an unusable function, with its places.
 func TestListen_Panics(t *testing.T) {
 	require.PanicsWithValue(t, `tunnel: Listen for function 80 "web" of a nil Service: make one with asterisque.NewService`, func() { tunnel.Listen(nil, 80, "web") })
 

@@ -15,6 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/tunnel"
 )
 
+// An idle connection holds little memory.
 func TestConn_IdleMemory(t *testing.T) {
 	const conns, most = 500, 16 << 10 // bytes: both ends, and the handler's goroutine
 	svc := asterisque.NewService()

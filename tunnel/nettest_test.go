@@ -41,7 +41,7 @@ func TestConn_NetTest(t *testing.T) {
 	}
 }
 
-// TestNewConn_NetTest makes the Conns by hand, in a handler and of what it has opened.
+// TestNewConn_NetTest makes the Conns by NewConn, in a handler and of an opened pipe.
 func TestNewConn_NetTest(t *testing.T) {
 	svc := asterisque.NewService()
 	served := make(chan *tunnel.Conn)

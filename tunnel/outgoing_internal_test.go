@@ -90,6 +90,7 @@ func pattern(n int) []byte {
 	return b
 }
 
+// Large Writes in a row are sent in full Blocks.
 func TestOutgoing_FullBlocks(t *testing.T) {
 	for _, size := range []int{32 << 10, 64 << 10, 100_000, 1 << 20} {
 		c, to, _ := narrow(4096, piping.Unlimited)
@@ -110,6 +111,7 @@ func TestOutgoing_FullBlocks(t *testing.T) {
 	}
 }
 
+// A small Write is sent with the kept bytes.
 func TestOutgoing_SmallTakesKept(t *testing.T) {
 	c, to, _ := narrow(4096, piping.Unlimited)
 	busy(c).Write(pattern(64 << 10))
@@ -121,6 +123,7 @@ func TestOutgoing_SmallTakesKept(t *testing.T) {
 	require.Nil(t, c.out.mem)
 }
 
+// Small Writes keep nothing.
 func TestOutgoing_SmallKeepNothing(t *testing.T) {
 	c, to, _ := narrow(4096, piping.Unlimited)
 	for _, n := range []int{1, 1000, large - 1} {
@@ -134,6 +137,7 @@ func TestOutgoing_SmallKeepNothing(t *testing.T) {
 	require.Equal(t, large, c.out.kept)
 }
 
+// Nothing is kept that the window has no room for.
 func TestOutgoing_NoWindow(t *testing.T) {
 	const block = stream.DefaultSize + 512
 	synctest.Test(t, func(t *testing.T) {
@@ -154,6 +158,7 @@ func TestOutgoing_NoWindow(t *testing.T) {
 	})
 }
 
+// Only as much is sent with kept bytes as fits.
 func TestOutgoing_OnlyWhatFits(t *testing.T) {
 	const block = stream.DefaultSize + 512
 	synctest.Test(t, func(t *testing.T) {
@@ -178,6 +183,7 @@ func TestOutgoing_OnlyWhatFits(t *testing.T) {
 	})
 }
 
+// A peer without windows is asked for room for each Block.
 func TestOutgoing_AsksPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, to, end := narrow(0, 0)
@@ -201,6 +207,7 @@ func TestOutgoing_AsksPeer(t *testing.T) {
 	})
 }
 
+// A deadline counts while kept bytes are sent.
 func TestOutgoing_Deadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, to, _ := narrow(4096, piping.Unlimited)
@@ -221,6 +228,7 @@ func TestOutgoing_Deadline(t *testing.T) {
 	})
 }
 
+// Kept bytes stay kept through a deadline.
 func TestOutgoing_KeptAfterDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, to, _ := narrow(4096, piping.Unlimited)
@@ -239,6 +247,7 @@ func TestOutgoing_KeptAfterDeadline(t *testing.T) {
 	})
 }
 
+// The error of kept bytes is that of the next Write.
 func TestOutgoing_ErrorOfKept(t *testing.T) {
 	boom := errors.New("boom")
 	c, to, _ := narrow(4096, piping.Unlimited)
@@ -254,6 +263,7 @@ func TestOutgoing_ErrorOfKept(t *testing.T) {
 	require.NoError(t, c.Close())
 }
 
+// Close sends kept bytes without blocking.
 func TestOutgoing_CloseSendsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, end := range map[string]func(*Conn) error{"Close": (*Conn).Close, "CloseWrite": (*Conn).CloseWrite} {

@@ -20,8 +20,8 @@ import (
 	"github.com/asterisque-go/asterisque/tunnel"
 )
 
-// TestConn_HTTP has many requests at once through one session, which the serving side has dialled:
-// with connections that are kept, and with HTTP/2 over TLS within.
+// TestConn_HTTP makes many concurrent requests through one session, which the serving side has
+// dialled: with keep-alive connections, and with HTTP/2 over TLS.
 func TestConn_HTTP(t *testing.T) {
 	server, client := testtls.Configs(t)
 	for _, c := range []struct {
@@ -81,6 +81,7 @@ type Doubler struct{}
 // Double doubles.
 func (Doubler) Double(n int, twice *int) error { *twice = 2 * n; return nil }
 
+// net/rpc runs through a session.
 func TestConn_NetRPC(t *testing.T) {
 	svc := asterisque.NewService()
 	ln := tunnel.Listen(svc, number, "rpc")
@@ -101,7 +102,7 @@ func TestConn_NetRPC(t *testing.T) {
 	all.Wait()
 }
 
-// TestConn_OtherWire cuts the Wire of a session that can be resumed.
+// TestConn_OtherWire cuts the Wire of a resumable session: the connection continues.
 func TestConn_OtherWire(t *testing.T) {
 	svc := asterisque.NewService()
 	ln := tunnel.Listen(svc, number, "test")

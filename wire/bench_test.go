@@ -161,7 +161,7 @@ func BenchmarkPingPong(b *testing.B) {
 	}
 }
 
-// TestFrame_Allocs does a ping-pong as the benchmark does.
+// TestFrame_Allocs runs a ping-pong, as the benchmark does, without an allocation.
 func TestFrame_Allocs(t *testing.T) {
 	for _, s := range benchSizes {
 		t.Run(s.name, func(t *testing.T) {

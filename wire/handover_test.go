@@ -20,6 +20,7 @@ func needHandover(t *testing.T) {
 	}
 }
 
+// A socket that is handed over loses no connection.
 func TestHandover_NoneLost(t *testing.T) {
 	needHandover(t)
 	server, client := tlsOptions(t)
@@ -75,6 +76,7 @@ func dialPlain(t *testing.T, url string) net.Conn {
 	return c
 }
 
+// A file that is not a listening socket is an error.
 func TestListenFile_Unusable(t *testing.T) {
 	needHandover(t)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -129,6 +131,7 @@ func fileOf(t *testing.T, of any) *os.File {
 	return f
 }
 
+// A listener without a socket is an error.
 func TestListenerFile_NoSocket(t *testing.T) {
 	_, err := wire.ListenerFile(nil)
 	require.ErrorContains(t, err, "nil Listener")
@@ -150,6 +153,7 @@ func TestListenerFile_NoSocket(t *testing.T) {
 	}
 }
 
+// A concurrent Close and ListenerFile have one of two outcomes.
 func TestHandover_WhileClosing(t *testing.T) {
 	needHandover(t)
 	path := socket(t)

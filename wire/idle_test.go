@@ -14,6 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
+// An idle wire holds little memory, whatever the size of earlier frames.
 func TestIdle_LittleMemory(t *testing.T) {
 	const idle = 1<<10 + 128
 	fill := func(n int) string { return strings.Repeat("x", n-4) } // n bytes with its length
@@ -46,6 +47,7 @@ func TestIdle_LittleMemory(t *testing.T) {
 	}
 }
 
+// Idle wires hold little memory after large frames.
 func TestIdle_AfterLargeFrames(t *testing.T) {
 	server, client := tlsOptions(t)
 	for _, c := range []struct {

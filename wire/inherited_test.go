@@ -16,6 +16,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
+// The error for a missing socket has the reason and a remedy.
 func TestInherited_Missing(t *testing.T) {
 	const none = "unset"
 	self, other := strconv.Itoa(os.Getpid()), strconv.Itoa(os.Getppid())
@@ -120,6 +121,7 @@ func startInheritor(t *testing.T, names string, files ...*os.File) []string {
 	return said
 }
 
+// A process inherits sockets by name.
 func TestInherited_ByName(t *testing.T) {
 	needHandover(t)
 	var files []*os.File
@@ -152,6 +154,7 @@ func TestInherited_ByName(t *testing.T) {
 	}
 }
 
+// A process inherits its only socket without a name.
 func TestInherited_OnlyOne(t *testing.T) {
 	needHandover(t)
 	ln := listen(t, "tcp://127.0.0.1:0", wire.Options{})

@@ -14,6 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
+// A large frame that is alone in its memory is transferred to its reader.
 func TestKeep_LargeFrame(t *testing.T) {
 	frame := func(n int) string { return string(bytes.Repeat([]byte{byte(n)}, n)) }
 	for _, c := range []struct {
@@ -128,6 +129,7 @@ func TestKeep_StaysUnchanged(t *testing.T) {
 	require.Empty(t, sums, "all have come")
 }
 
+// A vector arrives as one stream.
 func TestWriteVector_OneStream(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -28,6 +28,7 @@ func (l fakeListener) Addr() net.Addr {
 	return transport.Addr("fake", "somewhere")
 }
 
+// ListenOn makes wires of the connections of a net.Listener.
 func TestListenOn(t *testing.T) {
 	server, client := tlsOptions(t)
 	path := socket(t)
@@ -69,6 +70,7 @@ func TestListenOn(t *testing.T) {
 	require.NoFileExists(t, path, "as net.Listen has it")
 }
 
+// An unusable net.Listener is an error.
 func TestListenOn_Unusable(t *testing.T) {
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -102,6 +104,7 @@ func TestListenOn_Unusable(t *testing.T) {
 	require.NoError(t, plain.Close(), "after an error it is still its owner's")
 }
 
+// A net.Listener of another network is served.
 func TestListenOn_OtherNetwork(t *testing.T) {
 	p, q := net.Pipe()
 	defer q.Close()
@@ -137,6 +140,7 @@ func (zoned) Addr() net.Addr {
 	return &net.TCPAddr{IP: net.ParseIP("fe80::1"), Port: 5330, Zone: "eth0"}
 }
 
+// Two listeners share a port if both set ReusePort.
 func TestReusePort_Two(t *testing.T) {
 	server, client := tlsOptions(t)
 	for _, test := range []struct {
@@ -161,6 +165,7 @@ func TestReusePort_Two(t *testing.T) {
 	}
 }
 
+// A transport without ports does not support ReusePort.
 func TestReusePort_Unsupported(t *testing.T) {
 	for _, url := range []string{"unix://" + strings.ReplaceAll(socket(t), " ", "%20"), "mem://shared"} {
 		_, err := wire.Listen(t.Context(), url, wire.Options{ReusePort: true})

@@ -12,6 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
+// A Pipe holds 64 KiB, and then blocks.
 func TestPipe_Holds64KiB(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := wire.Pipe()
@@ -38,6 +39,7 @@ func TestPipe_Holds64KiB(t *testing.T) {
 	})
 }
 
+// A Pipe delivers data written before Close.
 func TestPipe_ReadAfterClose(t *testing.T) {
 	a, b := wire.Pipe()
 	require.NoError(t, a.WriteFrames([][]byte{[]byte("first"), []byte("second")}))
@@ -55,6 +57,7 @@ func TestPipe_ReadAfterClose(t *testing.T) {
 	require.ErrorIs(t, b.WriteFrames([][]byte{nil}), io.ErrClosedPipe)
 }
 
+// TryWriteBatch writes as much as fits.
 func TestPipe_TryWriteBatch(t *testing.T) {
 	a, b := wire.Pipe()
 	w := a.(wire.TryWriter)
@@ -73,6 +76,7 @@ func TestPipe_TryWriteBatch(t *testing.T) {
 	require.ErrorIs(t, err, net.ErrClosed)
 }
 
+// A Pipe keeps bytes in order across the end of its ring.
 func TestPipe_RingOrder(t *testing.T) {
 	a, b := wire.Pipe()
 	frame := make([]byte, 9973)

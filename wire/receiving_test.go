@@ -59,6 +59,7 @@ func receivers(t *testing.T) map[string]func() (wire.Wire, io.Writer) {
 	}
 }
 
+// Receiving is the memory of half a frame.
 func TestReceiving_HalfFrame(t *testing.T) {
 	const size, chunk = 1 << 20, 32 << 10
 	for name, pair := range receivers(t) {

@@ -49,6 +49,7 @@ func readAll(w wire.Wire, max int) (frames []string, err error) {
 	}
 }
 
+// Frames are found at any split of the reads.
 func TestStream_AnySplit(t *testing.T) {
 	want := []string{"a", "", "frame", strings.Repeat("x", 5000), strings.Repeat("y", 100_000), "", "end"}
 	data := stream(want...)
@@ -82,6 +83,7 @@ func (l *lazy) Read(p []byte) (int, error) {
 	return l.r.Read(p)
 }
 
+// The end of a stream inside a frame is unexpected.
 func TestStream_EndInsideFrame(t *testing.T) {
 	data := stream("one", "", "three")
 	// frames before a stream of this length, if it ends between frames
@@ -100,6 +102,7 @@ func TestStream_EndInsideFrame(t *testing.T) {
 	}
 }
 
+// A read error keeps its cause, after the frames before it.
 func TestStream_ReadError(t *testing.T) {
 	cause := errors.New("cable cut")
 	w := wire.FromConn(script{Reader: io.MultiReader(bytes.NewReader(stream("last")), iotest.ErrReader(cause))})
@@ -109,6 +112,7 @@ func TestStream_ReadError(t *testing.T) {
 	require.EqualError(t, err, "wire: read: cable cut")
 }
 
+// A Reader that breaks its contract is an error.
 func TestStream_BadReaders(t *testing.T) {
 	for name, n := range map[string]int{"too much": 1 << 20, "negative": -1, "nothing, for ever": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -122,6 +126,7 @@ type broken int
 
 func (b broken) Read([]byte) (int, error) { return int(b), nil }
 
+// A frame that is too large is refused by its length alone.
 func TestStream_TooLarge(t *testing.T) {
 	for announced, max := range map[uint32]int{11: 10, 1: 0, 0: -1, math.MaxUint32: math.MaxInt32} {
 		length := binary.BigEndian.AppendUint32(nil, announced)
@@ -137,6 +142,7 @@ func TestStream_TooLarge(t *testing.T) {
 	}
 }
 
+// An announced length costs no memory.
 func TestStream_AnnouncedLength(t *testing.T) {
 	// a frame of 512 MiB, of which nothing comes before the peer closes
 	costs := func(most int, connect func() wire.Wire) {
@@ -185,6 +191,7 @@ func tcpPair(t testing.TB) (a, b net.Conn) {
 	return a, b
 }
 
+// An idle TCP wire holds no buffer.
 func TestStream_IdleTCP(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("a socket cannot be waited for without a buffer")
@@ -231,6 +238,7 @@ func TestStream_IdleTCP(t *testing.T) {
 	require.Less(t, (idle-weightest.Heap())/n, 1<<10, "bytes for each wire that waits")
 }
 
+// Frames share one write.
 func TestStream_OneWrite(t *testing.T) {
 	var writes [][]byte
 	w := wire.FromConn(script{write: func(p []byte) (int, error) {
@@ -253,6 +261,7 @@ func TestStream_OneWrite(t *testing.T) {
 	require.Empty(t, writes, "nothing to write")
 }
 
+// A failed write ends writing.
 func TestStream_FailedWrite(t *testing.T) {
 	cause := errors.New("cable cut")
 	for name, write := range map[string]func(p []byte) (int, error){
@@ -276,6 +285,7 @@ func TestStream_FailedWrite(t *testing.T) {
 	}
 }
 
+// The optional interfaces match the abilities of the conn.
 func TestFromConn_Interfaces(t *testing.T) {
 	tcp, _ := tcpPair(t)
 	inProcess, _ := net.Pipe()
@@ -300,6 +310,7 @@ func TestFromConn_Interfaces(t *testing.T) {
 	}
 }
 
+// A read deadline inside a frame loses nothing.
 func TestDeadline_InsideFrame(t *testing.T) {
 	a, b := tcpPair(t)
 	w := wire.FromConn(b)
@@ -320,6 +331,7 @@ func TestDeadline_InsideFrame(t *testing.T) {
 	require.Equal(t, "a frame in two parts", string(frame))
 }
 
+// The error of a reset names the operation and the ends.
 func TestStream_ResetError(t *testing.T) {
 	a, b := tcpPair(t)
 	require.NoError(t, a.(*net.TCPConn).SetLinger(0))
@@ -330,6 +342,7 @@ func TestStream_ResetError(t *testing.T) {
 	require.ErrorContains(t, err, "wire: read: read tcp "+b.LocalAddr().String()+"->"+b.RemoteAddr().String())
 }
 
+// Any other conn is waited for with little memory.
 func TestStream_OtherConn(t *testing.T) {
 	const idle, busy, frame = 1<<10 + 128, 32 << 10, 4 + 20_000
 	a, b := net.Pipe()
@@ -366,6 +379,7 @@ type readFunc func(p []byte) (int, error)
 
 func (f readFunc) Read(p []byte) (int, error) { return f(p) }
 
+// TryWriteBatch detects a lost peer.
 func TestTryWriteBatch_PeerGone(t *testing.T) {
 	a, b := tcpPair(t)
 	w, ok := wire.FromConn(b).(wire.TryWriter)

@@ -15,6 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
+// Both sides agree on the protocol, and report it.
 func TestTLS_Protocol(t *testing.T) {
 	server, client := tlsOptions(t)
 	a, b := connect(t, listen(t, "tls://127.0.0.1:0", server), client)
@@ -70,6 +71,7 @@ func TestTLS_Errors(t *testing.T) {
 	})
 }
 
+// A failed TLS handshake affects only its own Wire.
 func TestTLS_FailedHandshake(t *testing.T) {
 	server, client := tlsOptions(t)
 	l := listen(t, "tls://127.0.0.1:0", server)
@@ -89,6 +91,7 @@ func TestTLS_FailedHandshake(t *testing.T) {
 	require.Error(t, first.WriteFrames([][]byte{nil}))
 }
 
+// Close of a TLS connection does not wait for a peer that does not read.
 func TestTLS_ClosePeerNotReading(t *testing.T) {
 	server, client := tlsOptions(t)
 	client.TLS.ServerName = "127.0.0.1"
@@ -109,6 +112,7 @@ func TestTLS_ClosePeerNotReading(t *testing.T) {
 	})
 }
 
+// Nothing is lost when a TLS client closes without having read.
 func TestTLS_CloseUnreadTickets(t *testing.T) {
 	server, client := tlsOptions(t)
 	// without it the server sends no session tickets anyway

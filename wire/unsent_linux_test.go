@@ -10,6 +10,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
+// The unsent bytes in the kernel are bounded after much is sent.
 func TestUnsent_Bounded(t *testing.T) {
 	const notSentLowat = 25 // TCP_NOTSENT_LOWAT
 	for name, write := range map[string]func(w wire.Wire, frame []byte) error{

@@ -65,6 +65,7 @@ func TestURL_Invalid(t *testing.T) {
 	}
 }
 
+// The error for a scheme that is not linked in names its import.
 func TestScheme_NotImported(t *testing.T) {
 	const root = `"github.com/asterisque-go/asterisque/wire/`
 	for scheme, want := range map[string]string{
@@ -91,6 +92,7 @@ func TestScheme_NotImported(t *testing.T) {
 	}
 }
 
+// CheckURL finds a URL that no transport accepts.
 func TestCheckURL(t *testing.T) {
 	for _, good := range []string{"tcp://127.0.0.1:5330", "tls://[::1]:5330", "unix:app.sock", "mem://nobody", "tcp://no.port"} {
 		require.NoError(t, wire.CheckURL(good), good)
@@ -126,6 +128,7 @@ func socket(t *testing.T) string {
 	return filepath.Join(dir, "a socket")
 }
 
+// Listeners are reached at their URL.
 func TestListener_URL(t *testing.T) {
 	server, client := tlsOptions(t)
 	path := socket(t)
@@ -161,6 +164,7 @@ func TestListener_URL(t *testing.T) {
 	}
 }
 
+// Close ends an Accept that waits.
 func TestListener_CloseEndsAccept(t *testing.T) {
 	for _, url := range []string{"tcp://127.0.0.1:0", "mem://name"} {
 		l := listen(t, url, wire.Options{})
@@ -196,6 +200,7 @@ func TestDial_Context(t *testing.T) {
 	}
 }
 
+// Close removes a socket file, and only a stale one is replaced.
 func TestListen_SocketFile(t *testing.T) {
 	path := socket(t)
 	url := "unix://" + strings.ReplaceAll(path, " ", "%20")
@@ -217,6 +222,7 @@ func TestListen_SocketFile(t *testing.T) {
 	require.FileExists(t, path)
 }
 
+// A dial without a mem listener is refused.
 func TestMem_NoAccept(t *testing.T) {
 	l := listen(t, "mem://once", wire.Options{})
 	_, err := wire.Listen(t.Context(), "mem://once", wire.Options{})
@@ -255,6 +261,7 @@ func (l loop) Listen(context.Context, *url.URL, wire.Options) (wire.Listener, er
 	return nil, errNoListening
 }
 
+// Register adds a scheme once.
 func TestRegister_Once(t *testing.T) {
 	a, _ := wire.Pipe()
 	// the registry outlives the test, which may run again

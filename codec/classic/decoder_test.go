@@ -14,6 +14,7 @@ import (
 
 func errorIs(err, target error) bool { return errors.Is(err, target) }
 
+// A message above the limit is refused as soon as its size is known.
 func TestDecoder_TooLarge(t *testing.T) {
 	const form = classic.Simple
 	for name, b := range map[string]string{
@@ -39,6 +40,7 @@ func TestDecoder_TooLarge(t *testing.T) {
 	require.EqualError(t, err, "classic: message of 106 bytes or more exceeds the limit of 105")
 }
 
+// Decoding allocates at most a few times the size of the input.
 func TestDecoder_AllocsBounded(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		deep := "\x00" // each map is the second key of the one around it

@@ -22,6 +22,7 @@ func lists(depth int, v any) any {
 	return v
 }
 
+// Append refuses a value that would change, and names the place.
 func TestAppend_RefusedWithPlace(t *testing.T) {
 	const bad, says = "a\xffb", "a text is not UTF-8"
 	type inner struct{ Names []string }

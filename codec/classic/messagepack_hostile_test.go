@@ -52,6 +52,7 @@ var hostile = []struct {
 	{"pipe 2^16", "\x23\xce\x00\x01\x00\x00\x00\xa0", codec.ErrProtocol, "does not fit 2 bytes, signed"},
 }
 
+// Hostile MessagePack is refused by its first bytes.
 func TestAttack_FirstBytes(t *testing.T) {
 	for _, h := range hostile {
 		t.Run(h.name, func(t *testing.T) {
@@ -73,6 +74,7 @@ func TestAttack_FirstBytes(t *testing.T) {
 	}
 }
 
+// A million nested lists are refused.
 func TestAttack_NestedLists(t *testing.T) {
 	const levels = 1_000_000
 	for name, level := range map[string]string{"lists": "\x20\x01", "maps": "\x21\x01\x00", "structs": "\x22\xa0\x01"} {
@@ -97,6 +99,7 @@ func TestAttack_NestedLists(t *testing.T) {
 	require.ErrorContains(t, err, "unexpected value tag 91", "those of MessagePack are none")
 }
 
+// Trailing bytes are refused.
 func TestAttack_TrailingBytes(t *testing.T) {
 	for name, b := range map[string]string{"a null": "\x00\x00", "a text": "\x0b\xa1x\x00", "parameters": "\x28\x01\x00\xa0", "half an integer": "\x00\xcd"} {
 		var v any
@@ -112,6 +115,7 @@ func TestAttack_TrailingBytes(t *testing.T) {
 	require.Equal(t, &classic.Control{Code: classic.CloseCode, Data: []byte{}}, m)
 }
 
+// Invalid UTF-8 is replaced: memory and estimate include the longer text.
 func TestAttack_InvalidUTF8(t *testing.T) {
 	bad := strings.Repeat("\xff", 60_000)
 	data := []byte(sized(classic.MessagePack, "\x0b", bad))

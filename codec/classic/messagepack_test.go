@@ -36,6 +36,7 @@ func parsed(t *testing.T, digits string) (classic.Message, error) {
 	return m, err
 }
 
+// Counts are converted to signed numbers.
 func TestMessagePack_Counts(t *testing.T) {
 	require.Equal(t, "20d19c40", packed(t, make([]any, 40_000))[:8])
 	require.Equal(t, "21d19c40", packed(t, make(classic.Map, 40_000))[:8])
@@ -57,6 +58,7 @@ func TestMessagePack_Counts(t *testing.T) {
 	require.Equal(t, open, again)
 }
 
+// The status of an EOF is signed.
 func TestMessagePack_EOFStatus(t *testing.T) {
 	b, err := (&classic.Block{Pipe: 1, EOF: true}).AppendTo(nil, classic.MessagePack)
 	require.NoError(t, err)
@@ -66,6 +68,7 @@ func TestMessagePack_EOFStatus(t *testing.T) {
 	require.Equal(t, &classic.Block{Pipe: 1, Loss: 100, Payload: []byte("x")}, m)
 }
 
+// Numbers beyond the signed range are refused.
 func TestMessagePack_BeyondSigned(t *testing.T) {
 	for name, digits := range map[string]string{
 		"pipe 0x8000":      "28cd8000000a00",
@@ -96,6 +99,7 @@ func TestMessagePack_BeyondSigned(t *testing.T) {
 	}
 }
 
+// Integers are written in the fewest bytes.
 func TestMessagePack_FewestBytes(t *testing.T) {
 	for want, n := range map[string]int64{
 		"0600": 0, "067f": 127, "06cc80": 128, "06ccff": 255, "06cd0100": 256, "06cdffff": 65535, "06ce00010000": 65536, "06ceffffffff": math.MaxUint32,
@@ -106,6 +110,7 @@ func TestMessagePack_FewestBytes(t *testing.T) {
 	}
 }
 
+// Integers are read in any form that fits.
 func TestMessagePack_AnyForm(t *testing.T) {
 	for _, digits := range []string{"0305", "03cc05", "03cd0005", "03ce00000005", "03cf0000000000000005", "03d005", "03d10005", "03d200000005", "03d30000000000000005"} {
 		v, err := unpacked(t, digits)
@@ -117,6 +122,7 @@ func TestMessagePack_AnyForm(t *testing.T) {
 	require.Equal(t, []any{int8(-128), int16(-1)}, v)
 }
 
+// A tag is one byte.
 func TestMessagePack_Tags(t *testing.T) {
 	_, err := parsed(t, "cc2801000a00")
 	require.ErrorContains(t, err, "unexpected message tag cc")
@@ -126,6 +132,7 @@ func TestMessagePack_Tags(t *testing.T) {
 	require.ErrorContains(t, err, "unexpected boolean c3")
 }
 
+// The forms str8 and bin are never written.
 func TestMessagePack_Str8Unwritten(t *testing.T) {
 	for size, want := range map[int]string{0: "a0", 31: "bf", 32: "da0020", 128: "da0080", 255: "da00ff", 256: "da0100", 65_535: "daffff"} {
 		require.Equal(t, "0b"+want, packed(t, string(make([]byte, size)))[:2+len(want)])
@@ -133,6 +140,7 @@ func TestMessagePack_Str8Unwritten(t *testing.T) {
 	}
 }
 
+// The forms str8 and bin are read.
 func TestMessagePack_Str8Read(t *testing.T) {
 	for _, head := range []string{"a1", "d901", "da0001", "db00000001", "c401", "c50001", "c600000001"} {
 		v, err := unpacked(t, "0b"+head+"78")
@@ -144,6 +152,7 @@ func TestMessagePack_Str8Read(t *testing.T) {
 	}
 }
 
+// Floating-point numbers are read in their own width.
 func TestMessagePack_FloatWidth(t *testing.T) {
 	require.Equal(t, "07ca3fc00000", packed(t, float32(1.5)))
 	require.Equal(t, "08cb3ff8000000000000", packed(t, 1.5))
@@ -153,6 +162,7 @@ func TestMessagePack_FloatWidth(t *testing.T) {
 	}
 }
 
+// A uuid is two integers.
 func TestMessagePack_UUID(t *testing.T) {
 	for want, u := range map[string]classic.UUID{
 		"0c0000":        {},
@@ -167,6 +177,7 @@ func TestMessagePack_UUID(t *testing.T) {
 	}
 }
 
+// Arrays and maps of MessagePack are not used.
 func TestMessagePack_NoContainers(t *testing.T) {
 	require.Equal(t, "2002"+"0301"+"0302", packed(t, []int8{1, 2}))
 	require.Equal(t, "2101"+"0ba161"+"0301", packed(t, map[string]int8{"a": 1}))
@@ -176,12 +187,14 @@ func TestMessagePack_NoContainers(t *testing.T) {
 	}
 }
 
+// A Sync has the same data in both codecs.
 func TestMessagePack_Sync(t *testing.T) {
 	s := classic.Sync{Version: 1, Node: classic.UUID{1}, Time: time.UnixMilli(1), Ping: 3, Timeout: 1800}
 	require.Equal(t, s.AppendTo(nil, classic.Simple)[4:], s.AppendTo(nil, classic.MessagePack)[5:])
 	require.Equal(t, "2a51da0032", hex.EncodeToString(s.AppendTo(nil, classic.MessagePack)[:5]))
 }
 
+// The first bytes identify the codec.
 func TestDetect_FirstBytes(t *testing.T) {
 	for _, form := range codecs {
 		for _, v := range readVectors(t, validFiles[form]) {

@@ -29,6 +29,7 @@ func requireCall[T any](t testing.TB, form classic.Codec, v T, want uint16) {
 	require.Equal(t, want, count)
 }
 
+// SplitParams converts the parameter of a function to parameters.
 func TestSplitParams(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		requireCall(t, form, void{}, 0)
@@ -74,6 +75,7 @@ func TestSplitParams(t *testing.T) {
 	})
 }
 
+// A result of nothing is null, as in the original.
 func TestResultOf_Nothing(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		for name, v := range map[string]any{"struct{}": struct{}{}, "of a name": void{}, "a pointer": &void{}, "nil": nil, "a nil pointer": (*void)(nil)} {

@@ -11,6 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec/classic"
 )
 
+// A mismatch is reported with its place.
 func TestMismatch_NamesPlace(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		for want, c := range map[string]struct{ v, into any }{
@@ -43,6 +44,7 @@ func TestMismatch_NamesPlace(t *testing.T) {
 // ofGo matches text that must not be sent to the peer. The format itself has a struct.
 var ofGo = regexp.MustCompile(`interface|u?int(8|16|32|64|ptr)\b|float(32|64)|\bfunc\b|\bchan\b|\*|map\[|\[\][a-z]|main\.|classic[._]|asterisque|reflect|tagged|pair`)
 
+// The error text for a peer has no Go types.
 func TestMismatch_NoGoTypes(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		values := []any{nil, true, int8(5), 300, int64(1 << 40), float32(1), 1e300, "x", []byte("ab"), classic.UUID{1}, []any{1, "a"}, map[string]int{"a": 1}, classic.Map{{Key: []int{1}, Value: 1}}, classic.Struct{Schema: "S", Fields: []any{1}}, pair{1, 2}, tagged{}, classic.Params{1, "x"}}

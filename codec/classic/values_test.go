@@ -56,6 +56,7 @@ func requireSame[T any](t testing.TB, form classic.Codec, v T, simple string) {
 	require.Equal(t, b, again, "a pointer is what it points to")
 }
 
+// The types are those of the table in the package comment.
 func TestValues_Types(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		requireSame[any](t, form, nil, "00")
@@ -129,6 +130,7 @@ func TestValues_NilAndInvalid(t *testing.T) {
 	})
 }
 
+// A number is decoded as every type that holds it.
 func TestDecode_Numbers(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		for _, c := range []struct {
@@ -194,6 +196,7 @@ func as[T any](form classic.Codec, b []byte) (any, error) {
 	return v, err
 }
 
+// Append refuses values that the format cannot hold.
 func TestAppend_Refused(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		type loop struct{ Next *loop }
@@ -215,6 +218,7 @@ func TestAppend_Refused(t *testing.T) {
 	})
 }
 
+// Decode refuses bytes that are not a value.
 func TestDecode_NoValue(t *testing.T) {
 	for form, malformed := range map[classic.Codec][]string{
 		classic.Simple:      {"", "\x03", "\x09", "\x00\x00", "\x20\x00\x02\x00", "\x21\x00\x01\x00", "\x22\x00\x00\x01", "\x28", "\x28\x00\x01", "\x28\x00\x00\x00"},
@@ -232,6 +236,7 @@ func TestDecode_NoValue(t *testing.T) {
 	}
 }
 
+// Values can be nested up to MaxDepth.
 func TestValues_Depth(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		list := func(depth int) []byte { return append(bytes.Repeat([]byte(counted(form, list, 1, "")), depth), 0) }
@@ -246,6 +251,7 @@ func TestValues_Depth(t *testing.T) {
 	})
 }
 
+// If several entries have equal keys, the last one counts.
 func TestDecode_EqualKeys(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		a := string(recoded(form, "\x0b\x00\x01a"))
@@ -259,6 +265,7 @@ func TestDecode_EqualKeys(t *testing.T) {
 	})
 }
 
+// Invalid UTF-8 is replaced as in the original.
 func TestDecode_InvalidUTF8(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		for in, want := range map[string]int{ // how many U+FFFD

@@ -46,6 +46,7 @@ func (v vector) bytes(t testing.TB) (b []byte) {
 	return b
 }
 
+// Every invalid vector is read as by the original.
 func TestVectorInvalid_Read(t *testing.T) {
 	const form = classic.Simple
 	const most = 1 << 20 // the original's decoder has no limit
@@ -99,6 +100,7 @@ func (m message) requireLike(t testing.TB, form classic.Codec, got classic.Messa
 	}
 }
 
+// A value that the original refuses to write is refused.
 func TestVectorUnwritable_Refused(t *testing.T) {
 	const form = classic.Simple
 	open := func(values ...any) func() error {

@@ -199,6 +199,7 @@ func (m message) message(t testing.TB, form classic.Codec) classic.Message {
 	return &classic.Control{Code: byte(m.Code), Data: *m.Data}
 }
 
+// Every valid vector is written and read as by the original.
 func TestVectorValid_RoundTrip(t *testing.T) {
 	eachCodec(t, everyValidVectorIsWrittenAndRead)
 }

@@ -74,7 +74,7 @@ func chained(form classic.Codec, n int) string {
 	return strings.Repeat(sized(form, "\x22", "chain")+"\x03\x03\x01", n) + "\x00" + strings.Repeat("\x00", n)
 }
 
-// TestAttackWeigh_DeepValues has values that take little heap.
+// TestAttackWeigh_DeepValues counts the stack of the decoder for values that take little heap.
 func TestAttackWeigh_DeepValues(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector needs more of it")
@@ -98,7 +98,7 @@ func deepValuesCountTheStackOfTheirDecoder(t *testing.T, form classic.Codec) {
 	}
 }
 
-// TestWeigh_HeapGrowth compares the estimate with what decoded values really hold.
+// TestWeigh_HeapGrowth compares the estimate with the memory that decoded values hold.
 func TestWeigh_HeapGrowth(t *testing.T) {
 	eachCodec(t, weighIsWhatTheHeapGrowsBy)
 }
@@ -126,7 +126,8 @@ func weighIsWhatTheHeapGrowsBy(t *testing.T, form classic.Codec) {
 	}
 }
 
-// TestWeigh_DuplicateKeys has a map of many small entries.
+// TestWeigh_DuplicateKeys counts the memory of the search for duplicate keys, in a map of many
+// small entries.
 func TestWeigh_DuplicateKeys(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		const n = 4000

@@ -11,6 +11,7 @@ import (
 
 var meta = Meta{TTL: 1000, Loss: 1, Skipped: 2, Trace: make([]byte, 55), Key: make([]byte, 16), Metadata: make([]byte, 80), Stream: true, Window: 1 << 16}
 
+// Messages are written and read without an allocation.
 func TestMessages_Allocs(t *testing.T) {
 	var (
 		buf     = make([]byte, 0, 1024)
@@ -41,7 +42,7 @@ func TestMessages_Allocs(t *testing.T) {
 	}
 }
 
-// However many entries it has.
+// Metadata is written and checked without an allocation, however many entries it has.
 func TestMetadata_Allocs(t *testing.T) {
 	m := atTheBound()
 	buf, err := AppendMetadata(nil, m)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// AppendAround with the payload in its place is the frame.
 func TestAppendAround_SameFrame(t *testing.T) {
 	type around interface {
 		appender

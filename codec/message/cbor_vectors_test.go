@@ -37,6 +37,7 @@ func canonicalFrame(frame []byte) bool {
 	return err == nil && bytes.Equal(again, frame)
 }
 
+// A CBOR library reads the elements of valid vectors.
 func TestVectorsValid_CBORReads(t *testing.T) {
 	for _, v := range readVectors(t).Valid {
 		require.NoError(t, strictMode.Wellformed(v.Hex), v.Name)
@@ -51,6 +52,7 @@ func TestVectorsValid_CBORReads(t *testing.T) {
 	}
 }
 
+// A CBOR library refuses invalid CBOR.
 func TestCBOR_RefusesInvalid(t *testing.T) {
 	seen := 0
 	for _, v := range readVectors(t).Invalid {

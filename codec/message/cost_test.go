@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// The cost of an Open is the same on both sides.
 func TestOpen_CostOnBothSides(t *testing.T) {
 	const overhead, early = 600, 4096
 	params := make([]byte, 1000)
@@ -30,8 +31,7 @@ func TestOpen_CostOnBothSides(t *testing.T) {
 	}
 }
 
-// A peer may put what it likes under keys that are unknown here; what that keeps in memory is paid
-// for.
+// A peer may send any strings under unknown keys: their bytes count for the cost of the Open.
 func TestOpen_CostOfUnknownKeys(t *testing.T) {
 	for name, tt := range map[string]struct {
 		value any
@@ -60,6 +60,7 @@ func TestOpen_CostOfUnknownKeys(t *testing.T) {
 	require.Zero(t, b.Meta.Strings)
 }
 
+// The cost of a Block is its payload and the overhead.
 func TestBlock_Cost(t *testing.T) {
 	require.EqualValues(t, 512, (&Block{}).Cost(512))
 	require.EqualValues(t, 1512, (&Block{Payload: make([]byte, 1000), Meta: Meta{TTL: 1, Loss: 1, Skipped: 1}}).Cost(512))

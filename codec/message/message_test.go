@@ -14,6 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/weightest"
 )
 
+// TypeOf reads only the first element.
 func TestTypeOf_FirstElement(t *testing.T) {
 	for typ, frame := range map[Type][]byte{
 		ControlType: {item.Array | 1, 0}, OpenType: {item.Array | 1, 1}, BlockType: {item.Array | 2, 2, 0xff}, CloseType: {item.Array | 3, 3, 0xff, 0xff},
@@ -29,11 +30,13 @@ func TestTypeOf_FirstElement(t *testing.T) {
 	}
 }
 
+// A Type has the name of its message.
 func TestType_Names(t *testing.T) {
 	require.Equal(t, "Control Open Block Close Part Type(5)",
 		strings.Join([]string{ControlType.String(), OpenType.String(), BlockType.String(), CloseType.String(), PartType.String(), Type(5).String()}, " "))
 }
 
+// Parsed slices are parts of the frame, with limited capacity.
 func TestParse_SlicesOfTheFrame(t *testing.T) {
 	frame := (&Open{Params: []byte("params"), Meta: Meta{Trace: []byte("trace")}}).AppendTo(nil)
 	m, err := ParseOpen(frame)
@@ -46,6 +49,7 @@ func TestParse_SlicesOfTheFrame(t *testing.T) {
 	require.Equal(t, make([]byte, 6), m.Params, "no copy was made")
 }
 
+// A field of Meta is sent only in a message where it is valid.
 func TestMeta_SentWhereValid(t *testing.T) {
 	meta := Meta{TTL: 1, Loss: 2, Skipped: 3, Trace: []byte("t"), Key: []byte("k"), Metadata: []byte("m"), Stream: true, Window: 4}
 	open, err := ParseOpen((&Open{Meta: meta}).AppendTo(nil))
@@ -59,6 +63,7 @@ func TestMeta_SentWhereValid(t *testing.T) {
 	require.Equal(t, (&Block{}).AppendTo(nil), (&Block{Meta: Meta{Trace: []byte("t"), Key: []byte("k"), Metadata: []byte("m"), Nested: true, Stream: true, Strings: 9}}).AppendTo(nil))
 }
 
+// IsZero reports whether there is no field to send.
 func TestMeta_IsZero(t *testing.T) {
 	require.True(t, (&Meta{Trace: []byte{}, Key: []byte{}, Metadata: []byte{}, Within: 1, Window: 1, Strings: 1}).IsZero())
 	for _, m := range []Meta{{TTL: 1}, {Loss: 1}, {Skipped: 1}, {Trace: []byte{0}}, {Key: []byte{0}}, {Metadata: []byte{0}}, {Nested: true}, {Stream: true}} {
@@ -66,6 +71,7 @@ func TestMeta_IsZero(t *testing.T) {
 	}
 }
 
+// Numbers beyond their limit are sent as the limit.
 func TestNumbers_BeyondLimit(t *testing.T) {
 	block, err := ParseBlock((&Block{Meta: Meta{TTL: math.MaxUint32, Loss: math.MaxUint8, Skipped: math.MaxUint64}}).AppendTo(nil))
 	require.NoError(t, err)
@@ -84,6 +90,7 @@ func TestNumbers_BeyondLimit(t *testing.T) {
 	require.Equal(t, Meta{Stream: true, Window: MaxPipe}, open.Meta)
 }
 
+// A window of zero is not the same as no window.
 func TestWindow_Zero(t *testing.T) {
 	unary, stream := &Open{}, &Open{Meta: Meta{Stream: true}}
 	require.NotEqual(t, unary.AppendTo(nil), stream.AppendTo(nil))
@@ -94,6 +101,7 @@ func TestWindow_Zero(t *testing.T) {
 	}
 }
 
+// An Ask for less than was sent is refused.
 func TestAsk_LessThanSent(t *testing.T) {
 	_, err := ParseControl(Ask{Pipe: 1, Sent: 5, Total: 4}.AppendTo(nil))
 	require.EqualError(t, err, "asterisque: bad frame at byte 5: total 4 is not in 5 to 9007199254740991")
@@ -102,6 +110,7 @@ func TestAsk_LessThanSent(t *testing.T) {
 	require.Equal(t, Ask{Pipe: 1, Sent: 5, Total: 5}, c)
 }
 
+// Countable frames are those that a resume sends again.
 func TestCountable_ForResume(t *testing.T) {
 	for _, m := range []appender{
 		&Open{Pipe: 1 << 40, Meta: meta}, &Block{}, &Block{End: true}, &Close{}, &Close{Abort: codec.ErrCanceled},
@@ -116,6 +125,7 @@ func TestCountable_ForResume(t *testing.T) {
 	}
 }
 
+// Durations are sent in milliseconds, rounded up.
 func TestSync_Durations(t *testing.T) {
 	const longest = math.MaxInt32 * time.Millisecond
 	for sent, got := range map[time.Duration]time.Duration{
@@ -128,6 +138,7 @@ func TestSync_Durations(t *testing.T) {
 	}
 }
 
+// Long messages are truncated between runes.
 func TestReason_CutBetweenRunes(t *testing.T) {
 	for _, tt := range []struct{ name, sent, got string }{
 		{"as long as may be", strings.Repeat("m", 1024), strings.Repeat("m", 1024)},
@@ -148,6 +159,7 @@ func TestReason_CutBetweenRunes(t *testing.T) {
 	}
 }
 
+// A parsed Abort has Ran Refused or MaybeRan, and no Cause.
 func TestClose_Ran(t *testing.T) {
 	for sent, got := range map[codec.Ran]codec.Ran{codec.MaybeRan: codec.MaybeRan, codec.NeverSent: codec.MaybeRan, codec.Refused: codec.Refused} {
 		m, err := ParseClose((&Close{Abort: &codec.Abort{Code: codec.Failed, Ran: sent, Cause: codec.ErrStalled}}).AppendTo(nil))
@@ -156,6 +168,7 @@ func TestClose_Ran(t *testing.T) {
 	}
 }
 
+// A FrameError has the offset and the reason.
 func TestFrameError_Text(t *testing.T) {
 	_, err := ParseBlock([]byte{item.Array | 3, 2, 24, 23, item.Bytes})
 	require.EqualError(t, err, "asterisque: bad frame at byte 2: non-shortest integer or length")
@@ -166,7 +179,7 @@ func TestFrameError_Text(t *testing.T) {
 	require.NotErrorIs(t, err, codec.ErrCanceled)
 }
 
-// A head may announce more than there is: nothing is sized by it.
+// No memory is sized by a length in a head that exceeds the frame.
 func TestParse_HostileLengths(t *testing.T) {
 	const runs, most = 100, 4 << 10
 	for _, v := range readVectors(t).Invalid {

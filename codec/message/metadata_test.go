@@ -35,6 +35,7 @@ func with(m map[string]any, key string, value any) map[string]any {
 	return m
 }
 
+// Metadata is read as it was written.
 func TestMetadata_RoundTrip(t *testing.T) {
 	for name, m := range map[string]map[string]any{
 		"text and bytes":            {"text": "schön", "bytes": []byte{0, 0xff}, "ключ": "значение"},
@@ -65,6 +66,7 @@ func TestMetadata_RoundTrip(t *testing.T) {
 	require.Empty(t, m, "which is read all the same")
 }
 
+// Metadata beyond its bounds is not written.
 func TestMetadata_BeyondBounds(t *testing.T) {
 	for name, test := range map[string]struct {
 		m      map[string]any
@@ -99,6 +101,7 @@ func entry(t testing.TB, key, value any) []byte {
 	return append(k, v...)
 }
 
+// Malformed metadata is refused.
 func TestMetadata_Malformed(t *testing.T) {
 	entries := func(list ...[]byte) []byte {
 		return append(item.AppendHead(nil, item.Map, uint64(len(list))), slices.Concat(list...)...)
@@ -147,6 +150,7 @@ func TestMetadata_Malformed(t *testing.T) {
 	}
 }
 
+// The largest metadata fits beside the parameters of an Open in parts.
 func TestMetadata_LargestInParts(t *testing.T) {
 	m := make(map[string]any) // with the longest possible heads
 	for i := range MaxMetadataEntries {
@@ -172,7 +176,7 @@ func TestMetadata_LargestInParts(t *testing.T) {
 	require.Equal(t, 100_000, head.Content)
 }
 
-// A peer that does not know the key skips it as any other, and counts it in the same way.
+// A peer of an earlier version skips metadata as any unknown key, and counts it in the same way.
 func TestMetadata_OlderPeer(t *testing.T) {
 	metadata, err := AppendMetadata(nil, map[string]any{"k": strings.Repeat("v", 300), "b": []byte{1}})
 	require.NoError(t, err)

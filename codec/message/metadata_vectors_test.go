@@ -42,6 +42,7 @@ func (v *metadataVector) goMap() map[string]any {
 	return m
 }
 
+// Metadata is encoded as in the vectors.
 func TestMetadata_Vectors(t *testing.T) {
 	read, refused := 0, 0
 	for _, v := range readMetadataVectors(t) {
@@ -70,6 +71,7 @@ func TestMetadata_Vectors(t *testing.T) {
 	require.GreaterOrEqual(t, refused, 20)
 }
 
+// A refusal of metadata names the entry.
 func TestMetadata_RefusalNames(t *testing.T) {
 	for _, v := range readMetadataVectors(t) {
 		if v.Refused {

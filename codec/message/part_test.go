@@ -14,6 +14,7 @@ func firstOf(m appender, pipe uint64, n int) *Part {
 	return &Part{Pipe: pipe, Bytes: frame[:n], Whole: uint64(len(frame))}
 }
 
+// The first part contains the head of the message.
 func TestParseHead_FirstPart(t *testing.T) {
 	content := make([]byte, 100_000)
 	for name, test := range map[string]struct {
@@ -32,6 +33,7 @@ func TestParseHead_FirstPart(t *testing.T) {
 	}
 }
 
+// A first part that no message begins with is refused.
 func TestParseHead_Refused(t *testing.T) {
 	block := &Block{Pipe: 8, Payload: make([]byte, 100_000)}
 	longer := firstOf(block, 8, LeastPart)

@@ -21,6 +21,7 @@ func example(t *testing.T, from, to string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
+// The example of metadata in the specification is correct.
 func TestExample_Metadata(t *testing.T) {
 	text := example(t, "Example: `{\"id\"", "cost of its Open")
 	found := regexp.MustCompile("`([0-9a-f]{10}[0-9a-f ]+)`, which is (\\d+) of the 4096 bytes, and adds the (\\d+)").FindStringSubmatch(text)
@@ -37,6 +38,7 @@ func TestExample_Metadata(t *testing.T) {
 	require.Equal(t, found[3], strconv.Itoa(len(encoded)))
 }
 
+// The example of parts in the specification is correct.
 func TestExample_Parts(t *testing.T) {
 	rows := regexp.MustCompile(`\[4, 2, (\d+) bytes(?:, (\d+))?\]`).FindAllStringSubmatch(readSpec(t), -1)
 	require.Len(t, rows, 3)
@@ -52,6 +54,7 @@ func TestExample_Parts(t *testing.T) {
 	require.Equal(t, len(frame), sum)
 }
 
+// The examples of costs in the specification are correct.
 func TestExample_Costs(t *testing.T) {
 	const overhead, early = 512, 4096
 	open := Open{Params: make([]byte, 100), Meta: Meta{Trace: make([]byte, 55)}}
@@ -63,8 +66,8 @@ func TestExample_Costs(t *testing.T) {
 			unary, open.Cost(overhead, early), block.Cost(overhead), empty.Cost(overhead)))
 }
 
-// TestExample_Window reckons the last three columns of the example from what each row says
-// to have happened, by the rules above it.
+// TestExample_Window computes the last three columns of the example from the events of each row, by
+// the rules above it.
 func TestExample_Window(t *testing.T) {
 	const overhead, early, window = 512, 2048, 4096
 	cost := func(payload int) int { return int((&Block{Payload: make([]byte, payload)}).Cost(overhead)) }
@@ -95,6 +98,7 @@ func TestExample_Window(t *testing.T) {
 	}
 }
 
+// The example of the room for Opens in the specification is correct.
 func TestExample_RoomForOpens(t *testing.T) {
 	const maxMessage, overhead, early, room = 16384, 512, 4096, 32768
 	text := example(t, "Example, with a max message of 16384", "### Nested calls")
@@ -113,6 +117,7 @@ func TestExample_RoomForOpens(t *testing.T) {
 		n*cost, room-n*cost, room, n*cost, room+n*cost))
 }
 
+// The example of nested calls in the specification is correct.
 func TestExample_NestedCalls(t *testing.T) {
 	const overhead, early, room, most = 512, 4096, 65536, 64
 	open := Open{Params: make([]byte, 100), Meta: Meta{Nested: true}}
@@ -125,8 +130,8 @@ func TestExample_NestedCalls(t *testing.T) {
 		stream, room/stream, room/stream*stream, room/stream+1))
 }
 
-// TestFrames_Lengths tries the formulas of its section 9 with lengths and
-// numbers on both sides of every size that CBOR knows.
+// TestFrames_Lengths checks the formulas of section 9 of the specification with lengths and numbers
+// on both sides of every size class of CBOR.
 func TestFrames_Lengths(t *testing.T) {
 	n := func(x uint64) int {
 		switch {

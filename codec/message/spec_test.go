@@ -16,6 +16,7 @@ func readSpec(t *testing.T) string {
 	return string(data)
 }
 
+// The example of the specification is correct.
 func TestExample_Specification(t *testing.T) {
 	lines := regexp.MustCompile(`(?m)^[<>] ([0-9a-f]{8}) ([0-9a-f]+)  (.+)$`).FindAllStringSubmatch(readSpec(t), -1)
 	require.Greater(t, len(lines), 10)

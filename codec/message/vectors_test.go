@@ -212,6 +212,7 @@ func (m *vectorMessage) goControl() Control {
 	}
 }
 
+// Valid vectors parse to their message.
 func TestVectorsValid_Parse(t *testing.T) {
 	list := readVectors(t).Valid
 	require.GreaterOrEqual(t, len(list), 60)
@@ -233,6 +234,7 @@ func (v *validVector) wanted() string {
 	return hex.EncodeToString(v.Hex)
 }
 
+// Messages are written as in the vectors.
 func TestVectorsValid_Written(t *testing.T) {
 	for _, v := range readVectors(t).Valid {
 		t.Run(v.Name, func(t *testing.T) {
@@ -246,6 +248,7 @@ func TestVectorsValid_Written(t *testing.T) {
 	}
 }
 
+// Another encoder writes the same bytes for the messages of the vectors.
 func TestVectorsValid_OtherEncoder(t *testing.T) {
 	for _, v := range readVectors(t).Valid {
 		t.Run(v.Name, func(t *testing.T) {
@@ -255,6 +258,7 @@ func TestVectorsValid_OtherEncoder(t *testing.T) {
 	}
 }
 
+// Invalid vectors are refused.
 func TestVectorsInvalid_Refused(t *testing.T) {
 	list := readVectors(t).Invalid
 	require.GreaterOrEqual(t, len(list), 60)
@@ -266,6 +270,7 @@ func TestVectorsInvalid_Refused(t *testing.T) {
 	}
 }
 
+// The error of a refusal names the fault.
 func TestFrameError_Reason(t *testing.T) {
 	for _, v := range readVectors(t).Invalid {
 		_, err := parseAs(v.Type, v.Hex)
@@ -301,6 +306,7 @@ func TestVectors_Cost(t *testing.T) {
 	require.GreaterOrEqual(t, checked, 10)
 }
 
+// Every truncated frame is refused.
 func TestParse_CutFrame(t *testing.T) {
 	for _, v := range readVectors(t).Valid {
 		for n := range v.Hex {

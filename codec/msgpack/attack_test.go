@@ -20,7 +20,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/weightest"
 )
 
-// TestAttack_LengthsAllocs decodes them without a session.
+// TestAttack_LengthsAllocs decodes lengths beyond the end of the bytes, without a session: they
+// cause no allocation.
 func TestAttack_LengthsAllocs(t *testing.T) {
 	for name, data := range map[string]string{
 		"an array of 2^32-1":       "\xdd\xff\xff\xff\xff",
@@ -41,8 +42,8 @@ func TestAttack_LengthsAllocs(t *testing.T) {
 	}
 }
 
-// TestAttack_EqualKeys has as many keys as fit into a message, all the same or all different, in
-// maps of all kinds.
+// TestAttack_EqualKeys decodes as many keys as fit into a message, all equal or all different, in
+// maps of all kinds: that takes little time.
 func TestAttack_EqualKeys(t *testing.T) {
 	const n = 100_000
 	equal := append([]byte{0xdf, 0, 1, 0x86, 0xa0}, strings.Repeat("\xa1a\x01", n)...)
@@ -79,7 +80,8 @@ func attacked(t *testing.T, opts ...asterisque.Option) (dialled, accepted *aster
 	return dialled, accepted, calls
 }
 
-// TestAttackDecoding_BeforeAlloc sends values of few bytes that would become large.
+// TestAttackDecoding_BeforeAlloc sends values of few bytes that would become large: they are
+// refused before they are decoded.
 func TestAttackDecoding_BeforeAlloc(t *testing.T) {
 	const size = 4<<20 - 64
 	dialled, accepted, calls := attacked(t, asterisque.WithCodecs(msgpack.Values))
@@ -119,8 +121,8 @@ func requireIdle(t *testing.T, s *asterisque.Session) {
 	}, hangs, time.Millisecond, "what the calls have held is given back")
 }
 
-// TestAttack_Malformed makes many calls with values that are wrong in all ways, and an honest one
-// among them now and then.
+// TestAttack_Malformed makes many calls with values that are malformed in all ways, and a valid one
+// now and then. They leave nothing behind.
 func TestAttack_Malformed(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector adds to each object")

@@ -63,6 +63,7 @@ func BenchmarkAny(b *testing.B) {
 	}
 }
 
+// Plain values are written without an allocation, and reading allocates only the values.
 func TestValues_PlainAllocs(t *testing.T) {
 	var (
 		s = "a string"
@@ -82,6 +83,7 @@ func TestValues_PlainAllocs(t *testing.T) {
 	}
 }
 
+// Decoding a struct allocates only its strings.
 func TestValues_StructAllocs(t *testing.T) {
 	v, buf := aSample, make([]byte, 0, 256)
 	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { buf, _ = msgpack.Values.Append(buf[:0], &v) }), 1.0, "the encoder")

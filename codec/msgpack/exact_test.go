@@ -7,4 +7,5 @@ import (
 	"github.com/asterisque-go/asterisque/internal/valuetest"
 )
 
+// A value arrives unchanged, or its sender refuses it.
 func TestValues_ExactOrRefused(t *testing.T) { valuetest.Check(t, msgpack.Values, 32) }

@@ -13,7 +13,8 @@ import (
 	"github.com/asterisque-go/asterisque/codec/msgpack"
 )
 
-// TestIntegers_KeepValue goes through the vectors of the specification.
+// TestIntegers_KeepValue checks the vectors of the specification: an integer keeps its value in
+// every type that holds it.
 func TestIntegers_KeepValue(t *testing.T) {
 	var vectors struct {
 		Integers []struct{ Name, Codec, Value, Hex string }
@@ -69,6 +70,7 @@ func requireInteger[T any](t *testing.T, data []byte, want T, fits bool, before 
 	require.Equal(t, data, written, "%T", want)
 }
 
+// Integers are read in every form.
 func TestIntegers_EveryForm(t *testing.T) {
 	for _, data := range []string{"\x05", "\xcc\x05", "\xcd\x00\x05", "\xce\x00\x00\x00\x05", "\xcf\x00\x00\x00\x00\x00\x00\x00\x05", "\xd0\x05", "\xd1\x00\x05", "\xd2\x00\x00\x00\x05", "\xd3\x00\x00\x00\x00\x00\x00\x00\x05"} {
 		var (
@@ -87,6 +89,7 @@ func TestIntegers_EveryForm(t *testing.T) {
 	}
 }
 
+// A floating-point number is no integer.
 func TestIntegers_FromFloat(t *testing.T) {
 	for _, data := range []string{"\xca\x3f\x80\x00\x00", "\xcb\x3f\xf0\x00\x00\x00\x00\x00\x00"} {
 		require.Error(t, msgpack.Values.Decode([]byte(data), new(int64)))

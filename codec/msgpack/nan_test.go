@@ -13,6 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/weightest"
 )
 
+// A map with the same NaN twice is refused.
 func TestDecode_DuplicateNaN(t *testing.T) {
 	const short, long, other = "\xca\x7f\xc0\x00\x00", "\xcb\x7f\xf8\x00\x00\x00\x00\x00\x01", "\xcb\x7f\xf8\x00\x00\x00\x00\x00\x02"
 	twice := "\x82" + long + "\x01" + long + "\x01"
@@ -28,7 +29,7 @@ func TestDecode_DuplicateNaN(t *testing.T) {
 	}
 }
 
-// TestAttack_NaNKeys takes no more than is weighed.
+// TestAttack_NaNKeys takes no more memory than the estimate.
 func TestAttack_NaNKeys(t *testing.T) {
 	const n = 1 << 16
 	data := []byte{0xdf, 0, 1, 0, 0}

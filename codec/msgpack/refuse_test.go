@@ -23,6 +23,7 @@ type unknown struct{ A int }
 // onlyAsValues are errors that occur only when the item is decoded as a value.
 var onlyAsValues = map[string]bool{"a key twice": true, "the key of a map": true, "a timestamp is none": true}
 
+// Malformed data is a ValueError.
 func TestDecode_Malformed(t *testing.T) {
 	deep := strings.Repeat("\x91", 33) + "\x01"
 	for _, tt := range []struct{ name, data, want string }{
@@ -69,6 +70,7 @@ func TestDecode_Malformed(t *testing.T) {
 	require.NoError(t, msgpack.Values.Decode([]byte(deep[1:]), new(any)), "32 deep")
 }
 
+// A duplicate key is refused everywhere.
 func TestDecode_DuplicateKey(t *testing.T) {
 	type two struct{ A, B int }
 	wide := reflect.New(reflect.StructOf(func() (f []reflect.StructField) {
@@ -122,6 +124,7 @@ func encoded(t *testing.T, v any) []byte {
 	return b
 }
 
+// A mismatch is reported with its place.
 func TestMismatch_NamesPlace(t *testing.T) {
 	for _, c := range []struct {
 		data, into any
@@ -173,7 +176,7 @@ var intos = []reflect.Type{
 	reflect.TypeFor[map[any]int](), reflect.TypeFor[big.Int](), reflect.TypeFor[*failing](), reflect.TypeFor[map[[1]any]int](),
 }
 
-// TestMismatch_NoGoTypes decodes every sample as every type.
+// TestMismatch_NoGoTypes decodes every sample as every type: no error text has Go types.
 func TestMismatch_NoGoTypes(t *testing.T) {
 	types := intos
 	for _, v := range samples {
@@ -196,6 +199,7 @@ func TestMismatch_NoGoTypes(t *testing.T) {
 	require.Greater(t, failed, 500)
 }
 
+// A long path leaves room for the rest of the error text.
 func TestMismatch_LongPath(t *testing.T) {
 	type deep map[string]deep
 	data := []byte("\x01")

@@ -68,6 +68,7 @@ func inTime(t *testing.T) context.Context {
 	return ctx
 }
 
+// Two nodes agree on MessagePack.
 func TestSession_AgreesOnCodec(t *testing.T) {
 	for _, c := range []struct {
 		name           string
@@ -104,6 +105,7 @@ func TestSession_AgreesOnCodec(t *testing.T) {
 	}
 }
 
+// The handshake refuses only sides without a common codec.
 func TestSession_NoCommonCodec(t *testing.T) {
 	ln, err := wire.Listen(t.Context(), "tcp://127.0.0.1:0", wire.Options{})
 	require.NoError(t, err)
@@ -124,6 +126,7 @@ func pair(t *testing.T, opts ...asterisque.Option) *asterisque.Session {
 	return dialled
 }
 
+// Streams carry numbers exactly.
 func TestSession_StreamNumbers(t *testing.T) {
 	ctx, sess := inTime(t), pair(t)
 	call, err := total.Open(ctx, sess, "")
@@ -140,6 +143,7 @@ func TestSession_StreamNumbers(t *testing.T) {
 	require.Equal(t, "9223372036854775807", sum.String())
 }
 
+// An integer beyond 64 bits fails with ErrBadResult.
 func TestSession_BigIntegers(t *testing.T) {
 	ctx, sess := inTime(t), pair(t)
 	got, err := large.Call(ctx, sess, 63)
@@ -150,6 +154,7 @@ func TestSession_BigIntegers(t *testing.T) {
 	require.ErrorContains(t, err, "MessagePack has no type for an integer of more than 64 bits")
 }
 
+// The place of a mismatch crosses to the caller.
 func TestSession_MismatchPlace(t *testing.T) {
 	ctx, sess := inTime(t), pair(t)
 	bad := asterisque.Func[map[string]any, request](echo.Number(), "echo")
@@ -159,6 +164,7 @@ func TestSession_MismatchPlace(t *testing.T) {
 	require.True(t, asterisque.Repeatable(err))
 }
 
+// Standard functions work with MessagePack.
 func TestSession_StandardFuncs(t *testing.T) {
 	ctx, sess := inTime(t), pair(t)
 	list, err := asterisque.Describe.Call(ctx, sess, asterisque.DescribeQuery{Functions: []uint16{echo.Number(), large.Number()}})

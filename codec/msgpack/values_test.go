@@ -56,6 +56,7 @@ func roundTrip[T any](t *testing.T, want T) {
 	require.Equal(t, want, got, "it keeps no part of the data")
 }
 
+// Values arrive as they were sent.
 func TestValues_RoundTrip(t *testing.T) {
 	note, at := "ß", time.Date(2024, 2, 29, 12, 30, 1, 123456789, time.UTC)
 	where, err := url.Parse("https://example.org/a?b")
@@ -84,6 +85,7 @@ func TestValues_RoundTrip(t *testing.T) {
 	}
 }
 
+// Plain types have the same encoding on both paths.
 func TestValues_BothPaths(t *testing.T) {
 	type (
 		text  string
@@ -118,6 +120,7 @@ func TestValues_BothPaths(t *testing.T) {
 	}
 }
 
+// Times are read in all three forms.
 func TestTime_ThreeForms(t *testing.T) {
 	for data, want := range map[string]time.Time{
 		"\xd6\xff\x00\x00\x00\x01":                                          time.Unix(1, 0),
@@ -143,6 +146,7 @@ func TestTime_ThreeForms(t *testing.T) {
 	}
 }
 
+// A nil leaves a value without a nil unchanged.
 func TestNil_LeavesValues(t *testing.T) {
 	n, p, s, m, free := 5, new(int), []int{1}, map[string]int{"a": 1}, any(1)
 	for _, v := range []any{&n, &p, &s, &m, &free} {
@@ -155,12 +159,14 @@ func TestNil_LeavesValues(t *testing.T) {
 	require.Nil(t, free)
 }
 
+// Decoding into a map keeps its other entries.
 func TestMap_KeepsEntries(t *testing.T) {
 	m := map[string]int{"a": 1, "b": 2}
 	require.NoError(t, msgpack.Values.Decode([]byte("\x81\xa1a\x07"), &m))
 	require.Equal(t, map[string]int{"a": 7, "b": 2}, m)
 }
 
+// Fields are matched only by their exact names.
 func TestStruct_ExactNames(t *testing.T) {
 	type point struct {
 		X int `msgpack:"x"`
@@ -173,6 +179,7 @@ func TestStruct_ExactNames(t *testing.T) {
 	require.Equal(t, point{1, 2}, p)
 }
 
+// A struct with CBOR tags only is encoded under the names of its fields.
 func TestStruct_CBORTags(t *testing.T) {
 	type both struct {
 		_ struct{} `cbor:",toarray"`
@@ -190,6 +197,7 @@ type failing struct{}
 func (failing) MarshalBinary() ([]byte, error)  { return nil, errFailing }
 func (*failing) UnmarshalBinary(_ []byte) error { return errFailing }
 
+// After an error, Append returns dst unchanged.
 func TestAppend_AfterError(t *testing.T) {
 	var cycle struct{ Next any }
 	cycle.Next = &cycle
@@ -218,6 +226,7 @@ func TestAppend_AfterError(t *testing.T) {
 	require.ErrorIs(t, msgpack.Values.Decode([]byte("\xc4\x00"), &failing{}), errFailing)
 }
 
+// Decode into a value other than a pointer is an error.
 func TestDecode_NoPointer(t *testing.T) {
 	for _, v := range []any{nil, "string", 1, (*string)(nil), (*int)(nil), (*[]byte)(nil), (*order)(nil)} {
 		require.Error(t, msgpack.Values.Decode([]byte("\xa1a"), v), "%T", v)

@@ -41,6 +41,7 @@ func TestCommands(t *testing.T) {
 	require.Zero(t, a.running.Load())
 }
 
+// A watch ends when its session drains.
 func TestWatch_EndsWithDrain(t *testing.T) {
 	a := &agent{name: "agent-01", tally: new(tally)}
 	sess, _ := asterisquetest.Connect(t, a.service())
@@ -55,6 +56,7 @@ func TestWatch_EndsWithDrain(t *testing.T) {
 	require.NoError(t, <-shut, "nothing was cut")
 }
 
+// A missing line is a failure.
 func TestFollow_MissingLine(t *testing.T) {
 	svc := asterisque.NewService()
 	execute.Handle(svc, func(ctx context.Context, _ command, out *asterisque.Pipe[string, struct{}]) (int, error) {
@@ -66,6 +68,7 @@ func TestFollow_MissingLine(t *testing.T) {
 	require.Equal(t, 1, n)
 }
 
+// A command that ends before its cancellation is a failure.
 func TestFollow_EndsTooEarly(t *testing.T) {
 	svc := asterisque.NewService()
 	execute.Handle(svc, func(context.Context, command, *asterisque.Pipe[string, struct{}]) (int, error) { return 0, nil })
@@ -73,6 +76,7 @@ func TestFollow_EndsTooEarly(t *testing.T) {
 	require.ErrorContains(t, c.cancelOne(t.Context(), "agent-01"), "came to its end")
 }
 
+// Only a call that certainly did not run is made through another server.
 func TestGoesOn_OnlyIfNotRun(t *testing.T) {
 	for _, err := range []error{nil, io.EOF, errors.New("x"), asterisque.ErrBadParams, asterisque.ErrPanicked, asterisque.ErrNoFunction} {
 		require.False(t, goesOn(err), err)

@@ -15,8 +15,8 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-// TestAgents_Restarts relies on the program to fail by itself when one does, and looks at what
-// people see of it.
+// TestAgents_Restarts relies on the program to fail by itself when a call fails during the
+// restarts, and checks its output.
 func TestAgents_Restarts(t *testing.T) {
 	t.Parallel()
 	var out, warned bytes.Buffer
@@ -33,6 +33,7 @@ func TestAgents_Restarts(t *testing.T) {
 	}
 }
 
+// An interrupt ends the program gracefully.
 func TestAgents_Interrupt(t *testing.T) {
 	t.Parallel()
 	ctx, interrupt := context.WithCancel(t.Context())

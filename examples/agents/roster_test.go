@@ -11,6 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/asterisquetest"
 )
 
+// An agent that reconnects is reached on its new session.
 func TestRoster_Reconnected(t *testing.T) {
 	r := newRoster()
 	over := make(chan struct{}, 2)

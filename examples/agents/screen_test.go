@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// On a terminal the table is overwritten in place.
 func TestScreen_Terminal(t *testing.T) {
 	var out bytes.Buffer
 	sc := newScreen(&out)
@@ -29,6 +30,7 @@ func TestScreen_Terminal(t *testing.T) {
 	require.Equal(t, 3+mostEvents, strings.Count(out.String(), "\n"), "older events leave")
 }
 
+// A failure is printed.
 func TestScreen_Failure(t *testing.T) {
 	var out bytes.Buffer
 	sc := newScreen(&out)
@@ -42,6 +44,7 @@ func TestScreen_Failure(t *testing.T) {
 	require.ErrorContains(t, sc.tally.err(), "broken")
 }
 
+// Numbers are formatted for readers.
 func TestFormat_Numbers(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 123456: "123,456", 1234567: "1,234,567"} {
 		require.Equal(t, want, thousands(n))

@@ -47,6 +47,7 @@ func start(t *testing.T, args []string) (find func(line string) []string, stop f
 	}
 }
 
+// Servers and agents run as separate programs.
 func TestSeparate_Programs(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "certs")
@@ -61,7 +62,8 @@ func TestSeparate_Programs(t *testing.T) {
 	require.NoError(t, stopAgent())
 }
 
-// TestSeparate_Authority tries the doors.
+// TestSeparate_Authority tries to connect with several certificates: only agents of the authority
+// are admitted.
 func TestSeparate_Authority(t *testing.T) {
 	ours, err := newAuthority()
 	require.NoError(t, err)

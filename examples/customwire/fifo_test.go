@@ -24,6 +24,7 @@ func fifos(t *testing.T) (there, back string) {
 	return there, back
 }
 
+// The Wire passes the suite over named pipes.
 func TestLineWire_NamedPipes(t *testing.T) {
 	wiretest.Run(t, func(t *testing.T) (a, b wire.Wire) {
 		there, back := fifos(t)
@@ -41,6 +42,7 @@ func TestLineWire_NamedPipes(t *testing.T) {
 	})
 }
 
+// Two processes meet over named pipes.
 func TestNamedPipes_Processes(t *testing.T) {
 	there, back := fifos(t)
 	ended := make(chan error)
@@ -53,6 +55,7 @@ func TestNamedPipes_Processes(t *testing.T) {
 	require.Contains(t, answerer.String(), "→ caller")
 }
 
+// An interrupt ends the wait for the other process.
 func TestNamedPipes_Interrupt(t *testing.T) {
 	there, back := fifos(t)
 	ctx, interrupt := context.WithCancel(t.Context())

@@ -17,6 +17,7 @@ func TestMain(m *testing.M) { leak.Main(m) }
 // transcript is the printed text. The program locks it.
 type transcript struct{ bytes.Buffer }
 
+// One process shows the conversation and its frames.
 func TestOneProcess(t *testing.T) {
 	var out transcript
 	require.NoError(t, run(t.Context(), nil, &out))
@@ -56,6 +57,7 @@ func TestHelp_EveryFlag(t *testing.T) {
 	}
 }
 
+// The second byte of a frame determines the name of its message.
 func TestTap_MessageType(t *testing.T) {
 	for want, frame := range map[string][]byte{"Control": {0x82, 0}, "Open": {0x85, 1}, "Block": {0x83, 2}, "Close": {0x84, 3}, "?": {0x84}} {
 		require.Equal(t, want, kind(frame))

@@ -97,6 +97,7 @@ func (c *budget) Write(b []byte) (int, error) {
 	return n, err
 }
 
+// A copy that was cut continues at its position.
 func TestCopy_Continues(t *testing.T) {
 	dir, url := startReceiver(t)
 	const size = 3 << 20
@@ -122,6 +123,7 @@ func TestCopy_Continues(t *testing.T) {
 	requireContent(t, filepath.Join(dir, "long.raw"), content)
 }
 
+// An existing part is used only if its content is the same.
 func TestCopy_OtherContent(t *testing.T) {
 	content := random(1, 300_000)
 	other := random(2, 300_000)
@@ -156,6 +158,7 @@ func TestCopy_OtherContent(t *testing.T) {
 	}
 }
 
+// A file that shrinks while it is read is not completed.
 func TestCopy_ShrinkingFile(t *testing.T) {
 	dir, url := startReceiver(t)
 	path := write(t, "f", []byte("too short"))
@@ -178,6 +181,7 @@ func offer(t *testing.T, sess *asterisque.Session, o Offer, from int64) (*asteri
 	return call, call.Send(background, From{from})
 }
 
+// A wrong checksum leaves no file.
 func TestCopy_WrongChecksum(t *testing.T) {
 	dir, url := startReceiver(t)
 	call, err := offer(t, connect(t, url), Offer{"f", 5}, 0)
@@ -191,6 +195,7 @@ func TestCopy_WrongChecksum(t *testing.T) {
 	require.Empty(t, names(t, dir))
 }
 
+// Missing bytes cannot be skipped.
 func TestCopy_MissingBytes(t *testing.T) {
 	_, url := startReceiver(t)
 	for _, offset := range []int64{3, -3} {
@@ -201,6 +206,7 @@ func TestCopy_MissingBytes(t *testing.T) {
 	}
 }
 
+// Hostile offers are refused.
 func TestOffer_Hostile(t *testing.T) {
 	dir, url := startReceiver(t)
 	outside := t.TempDir()
@@ -228,6 +234,7 @@ func TestOffer_Hostile(t *testing.T) {
 	requireContent(t, filepath.Join(outside, "file"), []byte("secret"))
 }
 
+// Only one sender at a time writes a file.
 func TestClaim_OneSender(t *testing.T) {
 	_, url := startReceiver(t)
 	first, err := offer(t, connect(t, url), Offer{"f", 5}, 0)
@@ -245,6 +252,7 @@ func TestClaim_OneSender(t *testing.T) {
 	require.NoError(t, err, "and has its turn when the first has given up")
 }
 
+// The progress bar is for terminals only.
 func TestProgress_Terminal(t *testing.T) {
 	_, url := startReceiver(t)
 	src, err := openSource(write(t, "f", random(1, 1<<20)))

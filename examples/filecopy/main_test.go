@@ -17,6 +17,7 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
+// One process copies files that it has generated.
 func TestOneProcess(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
@@ -27,6 +28,7 @@ func TestOneProcess(t *testing.T) {
 	require.Empty(t, names(t, temp), "all is removed")
 }
 
+// Two processes copy a folder and a file.
 func TestTwoProcesses(t *testing.T) {
 	from, to := t.TempDir(), filepath.Join(t.TempDir(), "made", "if", "need", "be")
 	village := filepath.Join(from, "village")
@@ -49,6 +51,7 @@ func TestTwoProcesses(t *testing.T) {
 	require.Equal(t, 6, strings.Count(log, "came now"), log)
 }
 
+// An interrupted program reports the interruption.
 func TestRun_Interrupt(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	interrupt()

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// The board shows the events since the last look.
 func TestBoard_SinceLastLook(t *testing.T) {
 	replica := part{name: ordersName, id: "orders-a", instance: "first"}
 	depot := part{name: depotsName, id: "agent", instance: "first", agents: 7}

@@ -17,6 +17,7 @@ func booksOf(t *testing.T, depot, replica []string) *books {
 	return b
 }
 
+// The books record the fate of each call.
 func TestBooks_Fates(t *testing.T) {
 	for what, test := range map[string]struct {
 		caller, callee []string
@@ -42,12 +43,14 @@ func TestBooks_Fates(t *testing.T) {
 	}
 }
 
+// The books count notes.
 func TestBooks_Notes(t *testing.T) {
 	b := booksOf(t, []string{"noted a 1 again", "noted b 7 again"}, []string{"noted orders-a 1 resumed there"})
 	require.Equal(t, map[string]int{"again": 2, "resumed there": 1}, b.noted)
 	require.Zero(t, b.balance(depotsName).lost, "a note is no call")
 }
 
+// A balance is valid only without losses and with answers.
 func TestBalance_Check(t *testing.T) {
 	for want, b := range map[string]balance{
 		"1 calls of agents ran twice":                  {made: 9, answered: 9, doubled: 1},
@@ -62,6 +65,7 @@ func TestBalance_Check(t *testing.T) {
 	require.NoError(t, good.check("agents"))
 }
 
+// The books reject an impossible line.
 func TestBooks_ImpossibleLine(t *testing.T) {
 	for _, line := range []string{"", "made a", "made a 0", "made a 10000001", "lost a 1"} {
 		require.ErrorContains(t, newBooks().take(ordersName, line), line)

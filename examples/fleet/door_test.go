@@ -63,6 +63,7 @@ func carries(c net.Conn) error {
 	return err
 }
 
+// A door forwards to any target that answers.
 func TestDoor_AnyTarget(t *testing.T) {
 	nobody, err := freeAddrs(1)
 	require.NoError(t, err)
@@ -72,6 +73,7 @@ func TestDoor_AnyTarget(t *testing.T) {
 	}
 }
 
+// A door without a target ends connections.
 func TestDoor_NoTarget(t *testing.T) {
 	nobody, err := freeAddrs(1)
 	require.NoError(t, err)
@@ -82,6 +84,7 @@ func TestDoor_NoTarget(t *testing.T) {
 	require.Error(t, carries(c))
 }
 
+// A shut door refuses connections until it is opened.
 func TestDoor_Shut(t *testing.T) {
 	d := doorTo(t, echo(t))
 	before := through(t, d)
@@ -94,6 +97,7 @@ func TestDoor_Shut(t *testing.T) {
 	through(t, d)
 }
 
+// Wires are cut one after the other.
 func TestWires_CutInTurn(t *testing.T) {
 	d := doorTo(t, echo(t))
 	trouble := d.wires.trouble(time.Second)
@@ -113,6 +117,7 @@ func TestWires_CutInTurn(t *testing.T) {
 	require.Equal(t, cut, d.wires.count())
 }
 
+// A wire that is added after the end is closed.
 func TestWires_LateWire(t *testing.T) {
 	d := doorTo(t, echo(t))
 	before := through(t, d)
@@ -125,6 +130,7 @@ func TestWires_LateWire(t *testing.T) {
 	require.Error(t, carries(c))
 }
 
+// Other troubles are spread over the time of one.
 func TestWires_OtherTroubles(t *testing.T) {
 	all := trouble{lasts: 20 * time.Second, meanwhile: []trouble{{lasts: 4 * time.Second}, {lasts: time.Second}}}
 	require.Equal(t, 5*time.Second, all.pause())

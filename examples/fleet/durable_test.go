@@ -39,6 +39,7 @@ func tries(t *testing.T, outcomes ...error) (n int, lines []string, err error) {
 	return n, lines, err
 }
 
+// A durable call is retried until it is answered.
 func TestDurable_Retried(t *testing.T) {
 	n, lines, err := tries(t, notRun, mayRun, notRun, mayRun, nil)
 	require.NoError(t, err)
@@ -46,6 +47,7 @@ func TestDurable_Retried(t *testing.T) {
 	require.Equal(t, []string{"made a 1", "noted a 1 " + madeAgain, "answered a 1"}, lines)
 }
 
+// A durable call with only refused attempts has not run.
 func TestDurable_OnlyRefused(t *testing.T) {
 	n, lines, err := tries(t, notRun)
 	require.True(t, asterisque.Repeatable(err))
@@ -53,12 +55,14 @@ func TestDurable_OnlyRefused(t *testing.T) {
 	require.Equal(t, []string{"made a 1", "refused a 1 the replica goes away"}, lines)
 }
 
+// A durable call may have run if one of its attempts may have.
 func TestDurable_MayHaveRun(t *testing.T) {
 	_, lines, err := tries(t, notRun, mayRun, notRun)
 	require.False(t, asterisque.Repeatable(err))
 	require.Equal(t, []string{"made a 1", "noted a 1 " + madeAgain, "failed a 1 the session with the replica was lost"}, lines)
 }
 
+// A durable call is given up after its replica was reported lost.
 func TestDurable_LostReplica(t *testing.T) {
 	n, lines, err := tries(t, mayRun, notRun, saysLost())
 	require.False(t, asterisque.Repeatable(err))
@@ -66,6 +70,7 @@ func TestDurable_LostReplica(t *testing.T) {
 	require.Equal(t, "failed a 1 the replica that ran it was lost", lines[len(lines)-1])
 }
 
+// An attempt of a durable call times out soon.
 func TestDurable_AttemptTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()

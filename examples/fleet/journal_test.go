@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// A journal has the lines of all processes that have written it.
 func TestJournal_AllProcesses(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a.journal")
 	j, err := openJournal(name)
@@ -33,6 +34,7 @@ func TestJournal_AllProcesses(t *testing.T) {
 	require.Equal(t, []string{"made a 1", "answered a 1", "made a 2 through the exchange", "noted a 2 " + madeAgain, "failed a 2 its caller was killed", "made a 3"}, lines)
 }
 
+// A file that is no journal is left unchanged.
 func TestJournal_OtherFile(t *testing.T) {
 	for text, want := range map[string]string{
 		"hello\n":       `"hello\n" is no line of a journal`,

@@ -14,6 +14,7 @@ func startNATS(t *testing.T) (p *process, failed chan error) {
 	return p, failed
 }
 
+// A process that ends by itself is reported.
 func TestProcess_EndsItself(t *testing.T) {
 	p, failed := startNATS(t)
 	require.NoError(t, p.cmd.Process.Kill())
@@ -21,12 +22,14 @@ func TestProcess_EndsItself(t *testing.T) {
 	require.NoError(t, p.stop(t.Context()), "once is enough")
 }
 
+// A process ends with its parent.
 func TestProcess_EndsWithParent(t *testing.T) {
 	p, failed := startNATS(t)
 	require.NoError(t, p.stdin.Close()) // as the system does with all that is open
 	require.ErrorContains(t, <-failed, "nats has ended: exit status 0")
 }
 
+// A stopped process is not reported.
 func TestProcess_Stop(t *testing.T) {
 	stopped, failed := startNATS(t)
 	require.NoError(t, stopped.stop(t.Context()))
@@ -37,6 +40,7 @@ func TestProcess_Stop(t *testing.T) {
 	require.Empty(t, failed)
 }
 
+// A process that cannot start returns the reason.
 func TestProcess_CannotStart(t *testing.T) {
 	_, err := startProcess(t.Context(), "control", func(error) {}, "-part", "control", "-nats", "nats://127.0.0.1:1")
 	require.ErrorContains(t, err, "control has ended: exit status 1\nfleet: cluster: connecting to NATS: ")

@@ -57,6 +57,7 @@ func thePartsArePrograms(t *testing.T) {
 	require.NoError(t, stopNATS())
 }
 
+// The exchange admits no peer without the secret.
 func TestExchange_NoSecret(t *testing.T) {
 	said, stopNATS := start(t, `NATS is at (.*)`, "-part", "nats")
 	nats := said[1]
@@ -67,6 +68,7 @@ func TestExchange_NoSecret(t *testing.T) {
 	require.NoError(t, stopNATS())
 }
 
+// A replica with the same ID takes the place of an earlier one.
 func TestReplica_Replaced(t *testing.T) {
 	said, stopNATS := start(t, `NATS is at (.*)`, "-part", "nats")
 	replica := []string{"-part", "replica", "-nats", said[1], "-id", "orders-x"}

@@ -11,8 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestFleet runs the program as a whole. Most of that is waiting, and so all is done at the same
-// time.
+// TestFleet runs the whole program. Most of that is waiting, so all parts run at the same time.
 func TestFleet(t *testing.T) {
 	dir := private(t)
 	t.Cleanup(func() { nothingIsLeft(t, dir) }) // behind all
@@ -77,6 +76,7 @@ func anInterruptMendsAll(t *testing.T) {
 	require.Regexp(t, `(?s)orders-b is started again.*all call each other again.*lost +0 +0\n`, out.String())
 }
 
+// An interrupt during the start leaves nothing behind.
 func TestFleet_StartInterrupted(t *testing.T) {
 	dir := private(t)
 	ctx, interrupt := context.WithCancel(t.Context())

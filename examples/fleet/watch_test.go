@@ -50,6 +50,7 @@ func newClient(t *testing.T) *asterisque.Node {
 	return n
 }
 
+// An order that is placed again at another replica is answered from the record.
 func TestOrder_FromTheRecord(t *testing.T) {
 	nats := startBroker(t)
 	a, atA := joinReplica(t, nats, "orders-a")
@@ -68,6 +69,7 @@ func TestOrder_FromTheRecord(t *testing.T) {
 	require.Equal(t, 1, says(t, b, "noted me 1 "+fromAnother))
 }
 
+// A session is resumed at its replica, or through another one.
 func TestSession_ResumedAnywhere(t *testing.T) {
 	nats := startBroker(t)
 	a, atA := joinReplica(t, nats, "orders-a")

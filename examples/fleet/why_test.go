@@ -26,6 +26,7 @@ func saysLost() error {
 	return &told
 }
 
+// The reason of a failure includes whether the call may have run.
 func TestWhy_MayHaveRun(t *testing.T) {
 	away := func(why error) error { return &asterisque.Outage{Why: why} }
 	for want, err := range map[string]error{

@@ -41,6 +41,7 @@ client → server | shuts down
 `
 )
 
+// One process shows both sides.
 func TestOneProcess(t *testing.T) {
 	var out transcript
 	require.NoError(t, run(t.Context(), nil, &out))
@@ -48,6 +49,7 @@ func TestOneProcess(t *testing.T) {
 	require.Equal(t, wantClient, out.of("client"))
 }
 
+// Two processes meet over TCP.
 func TestTwoProcesses(t *testing.T) {
 	url, server := listen(t, t.Context(), "-listen", "127.0.0.1:0", "-once")
 	var client transcript
@@ -58,6 +60,7 @@ func TestTwoProcesses(t *testing.T) {
 	require.Equal(t, wantClient, client.of("client"))
 }
 
+// The listener serves until an interrupt.
 func TestListener_Interrupt(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	url, server := listen(t, ctx, "-listen", "tcp://127.0.0.1:0")
@@ -73,6 +76,7 @@ func TestListener_Interrupt(t *testing.T) {
 	require.True(t, strings.HasSuffix(out.of("server"), "server | stops\n"), "it says that it stops")
 }
 
+// An interrupt ends a listener without visitors.
 func TestListener_Unvisited(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	_, server := listen(t, ctx, "-listen", "127.0.0.1:0", "-once")

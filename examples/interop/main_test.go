@@ -50,6 +50,7 @@ func few() int {
 // third one with the race detector, which makes them ten times as long.
 func sampled(n int) bool { return !race.Enabled || *soak || n%3 == 0 }
 
+// The matrix passes over every scheme.
 func TestMatrix_Schemes(t *testing.T) {
 	for _, c := range columnsOf(schemes, "") {
 		t.Run(c.title, func(t *testing.T) {
@@ -59,6 +60,7 @@ func TestMatrix_Schemes(t *testing.T) {
 	}
 }
 
+// The matrix passes with every value codec.
 func TestMatrix_Codecs(t *testing.T) {
 	for n, name := range []string{"cbor", "json", "raw", "msgpack"} {
 		if !sampled(n) {
@@ -91,6 +93,7 @@ func requirePasses(t *testing.T, scheme, codecName string, mayskip bool) {
 	require.GreaterOrEqual(t, ok, 10, "something is left to be checked")
 }
 
+// Two programs meet.
 func TestTwoProcesses(t *testing.T) {
 	for n, scheme := range schemes {
 		if !sampled(n) || scheme == "mem" || scheme == "unix" && runtime.GOOS == "windows" {
@@ -115,6 +118,7 @@ func TestTwoProcesses(t *testing.T) {
 	}
 }
 
+// The listener serves until an interrupt.
 func TestListener_Interrupt(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	url, wait := start(t, ctx, "-listen", "tcp://127.0.0.1:0", "-codec", "json")
@@ -126,6 +130,7 @@ func TestListener_Interrupt(t *testing.T) {
 	require.Contains(t, wait(), "served echo ")
 }
 
+// Without arguments, a table has the results of all schemes.
 func TestTable_AllSchemes(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, runAll(t.Context(), flags{calls: 10}, []string{"mem", "classic"}, &out))
@@ -137,12 +142,14 @@ func TestTable_AllSchemes(t *testing.T) {
 	require.True(t, strings.HasSuffix(out.String(), "\nall ok\n"), out.String())
 }
 
+// A scheme that cannot carry a codec is left out.
 func TestTable_CodecOfScheme(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, runAll(t.Context(), flags{calls: 10, codec: "json"}, []string{"mem", "classic"}, &out))
 	require.Equal(t, []string{"ms", "mem"}, strings.Fields(strings.SplitN(out.String(), "\n", 2)[0]))
 }
 
+// A failed case is reported.
 func TestMatrix_Failure(t *testing.T) {
 	ln, err := wire.Listen(t.Context(), "tcp://127.0.0.1:0", wire.Options{})
 	require.NoError(t, err)

@@ -25,6 +25,7 @@ func needNode(t *testing.T) {
 	}
 }
 
+// The peer agrees with the vectors.
 func TestPeer_Vectors(t *testing.T) {
 	needNode(t)
 	out, err := exec.CommandContext(t.Context(), "node", "peer.mjs", "-vectors", "../../spec/vectors.json").CombinedOutput()
@@ -32,6 +33,7 @@ func TestPeer_Vectors(t *testing.T) {
 	require.Regexp(t, `^\d{2,} valid and \d{3,} invalid vectors, \d{2,} integers, \d{2,} of metadata, \d{2,} scenarios, 0 failures\n$`, string(out))
 }
 
+// The peer reports a vector that fails.
 func TestPeer_FailingVector(t *testing.T) {
 	needNode(t)
 	file := t.TempDir() + "/vectors.json"
@@ -54,8 +56,8 @@ func TestPeer_FailingVector(t *testing.T) {
 	require.Contains(t, string(out), "4 valid and 1 invalid vectors, 2 integers, 3 of metadata, 2 scenarios, 16 failures")
 }
 
-// TestPeer_LargeNumbers makes real calls of functions that return what they decoded, or add it up.
-// Bytes that come back as they went show that nothing was rounded.
+// TestPeer_LargeNumbers makes real calls of functions that return the decoded numbers, or their
+// sum. Unchanged bytes in the answer show that nothing was rounded.
 func TestPeer_LargeNumbers(t *testing.T) {
 	needNode(t)
 	for _, codecName := range []string{"cbor", "json", "msgpack"} {
@@ -116,9 +118,9 @@ func unhex(t *testing.T, s string) []byte {
 	return b
 }
 
-// TestPeer_Matrix runs each of the two programs against each, but this one against itself, over
-// both wires that the peer has. The wire does not care for the value codec. Calls in one direction
-// use all of a value codec, and the peer against itself is in the other language alone: -soak tries
+// TestPeer_Matrix runs each of the two programs against each, except this one against itself, over
+// both wires of the peer. The wire does not depend on the value codec. Calls in one direction use
+// all of a value codec, and the peer against itself is entirely in the other language: -soak tries
 // that as well.
 func TestPeer_Matrix(t *testing.T) {
 	needNode(t)

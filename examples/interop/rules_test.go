@@ -31,6 +31,7 @@ const (
 	firstPing  = "8300020c"
 )
 
+// Both programs end a session that breaks the protocol.
 func TestRules_Violations(t *testing.T) {
 	againstBoth(t, func(t *testing.T, url string) {
 		for name, frames := range map[string]string{
@@ -63,6 +64,7 @@ func TestRules_Violations(t *testing.T) {
 	})
 }
 
+// Both programs refuse a handshake with a mismatch.
 func TestRules_Handshake(t *testing.T) {
 	againstBoth(t, func(t *testing.T, url string) {
 		for name, frame := range map[string]string{
@@ -85,6 +87,7 @@ func TestRules_Handshake(t *testing.T) {
 	})
 }
 
+// Both programs continue after permitted frames.
 func TestRules_Allowed(t *testing.T) {
 	againstBoth(t, func(t *testing.T, url string) {
 		for name, frames := range map[string]string{
@@ -119,6 +122,7 @@ func TestRules_Allowed(t *testing.T) {
 	})
 }
 
+// Both programs refuse only the call with invalid metadata.
 func TestRules_Metadata(t *testing.T) {
 	againstBoth(t, func(t *testing.T, url string) {
 		for name, metadata := range map[string]string{
@@ -161,6 +165,7 @@ func thirtyThree() (list string) {
 	return list
 }
 
+// Both programs end only the call that ignores its window.
 func TestRules_Window(t *testing.T) {
 	againstBoth(t, func(t *testing.T, url string) {
 		c := begin(t, url)

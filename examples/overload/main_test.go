@@ -17,8 +17,8 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-// TestShow_Figures runs the show by a clock that waits for everyone, so that they are those of the
-// library, and not of the machine.
+// TestShow_Figures runs the show by a clock that waits for all goroutines, so that the figures are
+// those of the library, and not of the machine.
 func TestShow_Figures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
@@ -43,7 +43,7 @@ func TestShow_Figures(t *testing.T) {
 	})
 }
 
-// TestShow_MeasuresAgain has less time than a call takes.
+// TestShow_MeasuresAgain has less time than a call takes, so the show measures again.
 func TestShow_MeasuresAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &show{out: io.Discard, url: "mem://overload", measure: takes / 2}
@@ -52,8 +52,8 @@ func TestShow_MeasuresAgain(t *testing.T) {
 	})
 }
 
-// TestShow_End relies on the show to fail by itself when the library does what it must not. On a
-// machine that is busy it may miss its figures.
+// TestShow_End relies on the show to fail by itself when the library misbehaves. On a busy machine
+// it may miss its figures.
 func TestShow_End(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"-seconds", "0.5"}, &out))
@@ -66,6 +66,7 @@ func rows(text string) []string {
 	return regexp.MustCompile(`(?m)^[a-z, -]+ +\d+×  .*$`).FindAllString(text, -1)
 }
 
+// Missed figures are printed.
 func TestShow_MissedFigures(t *testing.T) {
 	slow := &load{measure: time.Second, inTime: 899, answered: [2]latencies{1: {time.Second}}}
 	good := &load{measure: time.Second, inTime: 900, answered: [2]latencies{1: {takes + 2*time.Millisecond}}}
@@ -78,6 +79,7 @@ func TestShow_MissedFigures(t *testing.T) {
 	require.Contains(t, out.String(), "The server did its work")
 }
 
+// Impossible figures are an error.
 func TestShow_Impossible(t *testing.T) {
 	with := func(refused int64, r result) result {
 		r.load = new(load)
@@ -101,6 +103,7 @@ func TestShow_Impossible(t *testing.T) {
 	}
 }
 
+// A failed call ends the show.
 func TestShow_FailedCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &reactions()[0]
@@ -113,6 +116,7 @@ func TestShow_FailedCall(t *testing.T) {
 	})
 }
 
+// An interrupt ends the show at once.
 func TestShow_Interrupt(t *testing.T) {
 	ctx, interrupt := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer interrupt()

@@ -15,8 +15,8 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-// TestShow_NothingLost relies on the program to fail by itself when something is, and looks at what
-// people see of it.
+// TestShow_NothingLost relies on the program to fail by itself when a call is lost or runs twice,
+// and checks its output.
 func TestShow_NothingLost(t *testing.T) {
 	var out, warned bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"-for", "4s"}, &out, &warned))
@@ -34,6 +34,7 @@ func TestShow_NothingLost(t *testing.T) {
 	require.NotEqual(t, "0", totals[0][1])
 }
 
+// The server detects lost and repeated calls.
 func TestServer_LostOrDoubled(t *testing.T) {
 	s := new(server)
 	call := func(n uint64) error { _, err := s.count(t.Context(), order{Caller: 1, N: n}); return err }
@@ -48,6 +49,7 @@ func TestServer_LostOrDoubled(t *testing.T) {
 	require.Error(t, err)
 }
 
+// An interrupt ends the show.
 func TestShow_Interrupt(t *testing.T) {
 	ctx, interrupt := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer interrupt()
@@ -72,6 +74,7 @@ func TestHelp_EveryFlag(t *testing.T) {
 	require.Contains(t, out.String(), "-for DURATION")
 }
 
+// Numbers are formatted for readers.
 func TestFormat_Numbers(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000"} {
 		require.Equal(t, want, thousands(n))

@@ -16,8 +16,8 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-// TestShow_End relies on the show to fail by itself when a line of defence does not hold, and looks
-// at what people see of it.
+// TestShow_End relies on the show to fail by itself when a limit does not hold, and checks its
+// output.
 func TestShow_End(t *testing.T) {
 	var out, warned bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"-seconds", "1"}, &out, &warned))
@@ -47,6 +47,7 @@ func rows(part string) []string {
 	return regexp.MustCompile(`(?m)^ *\d+\.\d\d s .*$`).FindAllString(part, -1)
 }
 
+// An interrupt ends the show at once.
 func TestShow_Interrupt(t *testing.T) {
 	ctx, interrupt := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer interrupt()

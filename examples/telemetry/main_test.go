@@ -33,8 +33,8 @@ func facts(t *testing.T, expr, s string) (n []float64) {
 	return n
 }
 
-// TestRun_AllAccountedFor relies on the program to fail by itself when something is missing, and
-// looks at what people see of it.
+// TestRun_AllAccountedFor relies on the program to fail by itself when a reading is missing, and
+// checks its output.
 func TestRun_AllAccountedFor(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -60,6 +60,7 @@ func TestRun_AllAccountedFor(t *testing.T) {
 	require.Contains(t, out.String(), "Every reading is accounted for")
 }
 
+// Readings expire on a link that is too slow for half of them.
 func TestReadings_Expire(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -74,6 +75,7 @@ func TestReadings_Expire(t *testing.T) {
 	require.Positive(t, facts(t, `: (\d+) expired, \d+ thinned`, out.String())[0])
 }
 
+// The summary fails if something is missing.
 func TestSummary_Missing(t *testing.T) {
 	for want, spoil := range map[string]func(r *report){
 		"10 readings were sent, and 9 are accounted for":       func(r *report) { r.client.tally.Delivered-- },
@@ -97,6 +99,7 @@ func TestSummary_Missing(t *testing.T) {
 	}
 }
 
+// A reading out of order is an error.
 func TestReadings_OutOfOrder(t *testing.T) {
 	five := make([]byte, readingSize)
 	binary.BigEndian.PutUint64(five, 5)
@@ -111,6 +114,7 @@ func TestReadings_OutOfOrder(t *testing.T) {
 	require.EqualError(t, err, "a reading has 0 bytes, want 512")
 }
 
+// A link transfers at its rate.
 func TestLink_Rate(t *testing.T) {
 	here, there := net.Pipe()
 	defer there.Close()
@@ -125,6 +129,7 @@ func TestLink_Rate(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
+// Close ends a wait of the link.
 func TestLink_CloseEndsWait(t *testing.T) {
 	here, there := net.Pipe()
 	defer there.Close()
@@ -138,6 +143,7 @@ func TestLink_CloseEndsWait(t *testing.T) {
 	require.ErrorIs(t, <-ended, net.ErrClosed)
 }
 
+// An interrupt ends the run at once.
 func TestRun_Interrupt(t *testing.T) {
 	ctx, interrupt := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer interrupt()

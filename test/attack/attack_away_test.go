@@ -38,6 +38,7 @@ func comesBack(t *testing.T, node *asterisque.Node, name string, first message.S
 	return bytes.Equal(first.Session, second.Session)
 }
 
+// A peer cuts its handshakes at once.
 func TestAttackResume_CutAtOnce(t *testing.T) {
 	const most = 50
 	cuts := testkit.Long(400, 20_000)
@@ -57,6 +58,7 @@ func TestAttackResume_CutAtOnce(t *testing.T) {
 	})
 }
 
+// Many peers cut their handshakes at once.
 func TestAttackResume_ManyPeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		// 20 away
@@ -71,6 +73,7 @@ func TestAttackResume_ManyPeers(t *testing.T) {
 	})
 }
 
+// Suspended sessions hold a bounded number of bytes.
 func TestAttackAway_Bytes(t *testing.T) {
 	const budget, each = 64 << 20, 1 << 20
 	synctest.Test(t, func(t *testing.T) {
@@ -125,6 +128,7 @@ func TestAttackResume_Repeated(t *testing.T) {
 	})
 }
 
+// Pings beside calls are not kept for a peer that acknowledges nothing.
 func TestAttackAway_Pings(t *testing.T) {
 	const calls, soft = 2_000, 32 << 20
 	node := asterisque.NewNode(asterisque.WithService(testkit.EchoService()), asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}))

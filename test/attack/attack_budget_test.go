@@ -17,7 +17,8 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// TestAttackBudget_OneShare fills the room for calls that wait in one session after the other.
+// TestAttackBudget_OneShare fills the queue for calls in one session after the other: many sessions
+// of one peer hold one share of the budget.
 func TestAttackBudget_OneShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const budget, size, room = 16 << 20, 64 << 10, 4 << 20
@@ -87,7 +88,8 @@ func waitingOf(n *asterisque.Node, name string) (calls int) {
 	return calls
 }
 
-// TestBudget_SmallWindows compares what handlers have room for.
+// TestBudget_SmallWindows compares the room of handlers: above half of the budget, windows are
+// small.
 func TestBudget_SmallWindows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode(asterisque.WithService(testkit.CallsBack()), testkit.Named(), asterisque.WithLimits(asterisque.Limits{Budget: 4 << 20}))
@@ -178,7 +180,8 @@ func refusedHandshake(t *testing.T, n *asterisque.Node, hello message.Sync) mess
 	return c
 }
 
-// TestAttackBudget_HalfMessages has peers that begin with a message of 4 MiB and go no further.
+// TestAttackBudget_HalfMessages uses peers that send the beginning of a message of 4 MiB: it counts
+// for the budget.
 func TestAttackBudget_HalfMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const budget = 8 << 20

@@ -13,8 +13,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/testkit"
 )
 
-// TestAttackIdle_CreditUnread has a peer that grants credit to idle streams again and again, which
-// is handed back, and reads none of that.
+// TestAttackIdle_CreditUnread uses a peer that repeatedly grants credit to idle streams, and does
+// not read the Skips that return it.
 func TestAttackIdle_CreditUnread(t *testing.T) {
 	const streams = 40
 	synctest.Test(t, func(t *testing.T) {

@@ -46,7 +46,7 @@ func TestAttackNested_CallBacks(t *testing.T) {
 	})
 }
 
-// TestAttackNested_InOneCall sends as many as it can, on many sessions at once.
+// TestAttackNested_InOneCall sends as many nested calls as it can, on many sessions at once.
 func TestAttackNested_InOneCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		workers := testkit.Long(16, 256)
@@ -90,6 +90,7 @@ func TestAttackNested_InOneCall(t *testing.T) {
 	})
 }
 
+// Nested calls without an enclosing call have no room of their own.
 func TestAttackNested_InNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode(asterisque.WithService(testkit.CallsBack()), asterisque.WithWorkers(asterisque.Workers{Session: 4}))
@@ -105,6 +106,7 @@ func TestAttackNested_InNothing(t *testing.T) {
 	})
 }
 
+// Workers that were lent to sleeping calls end.
 func TestAttackWorkers_Sleepers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode(asterisque.WithService(testkit.CallsBack()))

@@ -16,7 +16,8 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// TestAttackDurable_OthersStay makes more of them continue than the node has room for.
+// TestAttackDurable_OthersStay makes more durable calls outlive their session than the node has
+// room for: durable calls of other peers continue.
 func TestAttackDurable_OthersStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, running := testkit.Dreamers()
@@ -49,7 +50,8 @@ func TestAttackDurable_OthersStay(t *testing.T) {
 	})
 }
 
-// TestAttackDurable_OneSession has a function that many calls may run at once.
+// TestAttackDurable_OneSession uses a function without a bound: the outliving durable calls are
+// those of one session.
 func TestAttackDurable_OneSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var running atomic.Int64
@@ -74,7 +76,8 @@ func TestAttackDurable_OneSession(t *testing.T) {
 	})
 }
 
-// TestAttackDurable_Budget leaves their parameters behind.
+// TestAttackDurable_Budget makes durable calls that outlive their session, and count for the
+// budget, without their parameters.
 func TestAttackDurable_Budget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const budget, size = 4 << 20, 1 << 20

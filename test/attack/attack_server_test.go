@@ -140,7 +140,8 @@ func playWithAbsurdServer(t *testing.T, r *rand.Rand) {
 	require.Zero(t, node.Stats().Lent+node.Stats().Busy)
 }
 
-// TestAttackServer_Farewell says why the session ends in 60 KiB, which would be kept, and logged.
+// TestAttackServer_Farewell ends the session with a reason of 60 KiB, which would be kept, and
+// logged.
 func TestAttackServer_Farewell(t *testing.T) {
 	p, s := testkit.DialRaw(t)
 	const size = 60 << 10

@@ -13,7 +13,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// TestAttackSessions_Idle begins sessions of one address, which then say nothing.
+// TestAttackSessions_Idle begins sessions of one address, without authentication, which are then
+// idle.
 func TestAttackSessions_Idle(t *testing.T) {
 	node := testkit.NewNode(t, asterisque.WithService(testkit.EchoService()))
 	address := testkit.Listen(t, node, "tcp://127.0.0.1:0", wire.Options{})[len("tcp://"):]

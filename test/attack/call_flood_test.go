@@ -35,8 +35,8 @@ func rawOn(t *testing.T, node *asterisque.Node) (*testkit.RawPeer, *asterisque.S
 	return p, <-sessions
 }
 
-// TestFlood_GivenUpCalls has a peer open calls and give them up at once, while handlers that ignore
-// their context keep all that they could run on.
+// TestFlood_GivenUpCalls uses a peer that opens calls and cancels them at once, while handlers that
+// ignore their context occupy all workers.
 func TestFlood_GivenUpCalls(t *testing.T) {
 	testkit.SkipRace(t)
 	const workers = 8
@@ -109,7 +109,7 @@ func TestFlood_GivenUpCalls(t *testing.T) {
 	}
 }
 
-// TestGiveUp_AnyOrder opens many calls first, and gives them up later, from both ends of the line.
+// TestGiveUp_AnyOrder opens many calls first, and cancels them later, from both ends of the queue.
 func TestGiveUp_AnyOrder(t *testing.T) {
 	for name, opts := range map[string][]asterisque.HandlerOption{
 		"at workers": nil,
@@ -139,7 +139,8 @@ func TestGiveUp_AnyOrder(t *testing.T) {
 	}
 }
 
-// TestAttackCalls_SlowedDown has a peer that gives up each call that it opens, as fast as it can.
+// TestAttackCalls_SlowedDown uses a peer that cancels each call that it opens, as fast as it can:
+// it is slowed down.
 func TestAttackCalls_SlowedDown(t *testing.T) {
 	for name, c := range map[string]struct {
 		pairs       int

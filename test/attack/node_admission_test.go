@@ -45,6 +45,7 @@ func from(t *testing.T, node *asterisque.Node, address string) (wire.Wire, <-cha
 	return here, accepted
 }
 
+// If too many connections are half open, those of the address with the most places are closed.
 func TestPlaces_BusiestAddress(t *testing.T) {
 	node := testkit.NewNode(t, asterisque.WithAdmission(asterisque.Admission{HalfOpen: 8}), asterisque.WithTimeouts(asterisque.Timeouts{Handshake: time.Minute}))
 	var crowd []<-chan error
@@ -75,6 +76,7 @@ func TestPlaces_BusiestAddress(t *testing.T) {
 	}
 }
 
+// Sessions are bounded per address and per node only if the options say so.
 func TestPlaces_Defaults(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -113,8 +115,8 @@ func TestPlaces_Defaults(t *testing.T) {
 	}
 }
 
-// Silent connections of one address, as fast as they can be made, and honest ones beside them that
-// take 50 ms for each step.
+// Silent connections of one address, opened as fast as possible, do not exclude honest ones beside
+// them that take 50 ms for each step.
 func TestAttackDials_Silent(t *testing.T) {
 	t.Parallel()
 	for _, honest := range []string{"127.0.0.1", "127.0.0.2"} {
@@ -134,7 +136,7 @@ func TestAttackDials_Silent(t *testing.T) {
 }
 
 // TestAttackDials_HonestBeside is the same in a bubble, where no handshake takes longer than its
-// packets: of fewer dials than there are places in that time, none harms an honest one.
+// packets: with fewer dials than places in that time, none harms an honest one.
 func TestAttackDials_HonestBeside(t *testing.T) {
 	for _, honest := range []string{"192.0.2.1:1", "192.0.2.2:1"} {
 		t.Run("honest ones at "+honest, func(t *testing.T) {
@@ -190,6 +192,7 @@ func honestDials(t *testing.T, from, to string) (in int) {
 	})
 }
 
+// The number of concurrent Accept callbacks is bounded by HalfOpen.
 func TestAccept_HalfOpenBound(t *testing.T) {
 	var running, most atomic.Int64
 	node := testkit.NewNode(t, asterisque.WithAdmission(asterisque.Admission{HalfOpen: 4}), asterisque.WithTimeouts(asterisque.Timeouts{Handshake: time.Minute}), asterisque.WithAccess(asterisque.Access{Accept: func(ctx context.Context, _ asterisque.Peer) (*asterisque.Grant, error) {
@@ -224,6 +227,7 @@ func TestAccept_HalfOpenBound(t *testing.T) {
 	attack.Bounded(t, "calls of Access.Accept that run at once", int(most.Load()), 4)
 }
 
+// Many handshakes are completed at the same time.
 func TestAttackDials_Together(t *testing.T) {
 	node := testkit.NewNode(t, asterisque.WithAdmission(asterisque.Admission{Sessions: 3}), asterisque.WithTimeouts(asterisque.Timeouts{Handshake: time.Minute}))
 	var wires []wire.Wire
@@ -247,7 +251,8 @@ func TestAttackDials_Together(t *testing.T) {
 	require.Equal(t, 3, in)
 }
 
-// The old Wire is dead, and seems alive: it counts until its session continues over another one.
+// A session is resumed although no new ones are allowed. The old Wire is dead, and seems alive: it
+// counts until its session continues over another one.
 func TestPlaces_ResumeBeyond(t *testing.T) {
 	for name, bound := range map[string]asterisque.Option{"of an address": asterisque.WithAdmission(asterisque.Admission{PerAddress: 1}), "of a node": asterisque.WithAdmission(asterisque.Admission{Sessions: 1})} {
 		t.Run(name, func(t *testing.T) {
@@ -302,6 +307,7 @@ func sessionOn(t *testing.T, node *asterisque.Node, connection transport.Place) 
 	return s
 }
 
+// A peer with many wires that never become sessions is disconnected, even beside a session.
 func TestWires_UselessOnesCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := testkit.NewNode(t)
@@ -320,6 +326,7 @@ func TestWires_UselessOnesCutOff(t *testing.T) {
 	})
 }
 
+// A session excuses the wires before it.
 func TestWires_EarlierExcused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := testkit.NewNode(t, asterisque.WithTimeouts(asterisque.Timeouts{Handshake: time.Minute}))
@@ -335,6 +342,7 @@ func TestWires_EarlierExcused(t *testing.T) {
 	})
 }
 
+// A connection with many wires counts once for its address, not beside its wires.
 func TestConnection_ManyWires(t *testing.T) {
 	node := testkit.NewNode(t, asterisque.WithAdmission(asterisque.Admission{PerAddress: 2}))
 	one, _ := onMany(t, node, "192.0.2.1:1")

@@ -63,6 +63,7 @@ func manyPings(from, n int) (b []byte) {
 	return b
 }
 
+// Many Pings are answered at a bounded rate.
 func TestAttackPings_AnsweredLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode(asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}))
@@ -95,6 +96,7 @@ func TestAttackPings_AnsweredLate(t *testing.T) {
 	})
 }
 
+// Pings that arrive together are answered together.
 func TestPings_AnsweredTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode()
@@ -108,6 +110,7 @@ func TestPings_AnsweredTogether(t *testing.T) {
 	})
 }
 
+// Pings that arrive together cost one write over TCP.
 func TestPings_OneWriteOverTCP(t *testing.T) {
 	p, _ := testkit.DialRaw(t)
 	require.NoError(t, p.W.(wire.BatchWriter).WriteBatch(manyPings(1, 50)))
@@ -119,6 +122,7 @@ func TestPings_OneWriteOverTCP(t *testing.T) {
 	}
 }
 
+// A few Pings are answered at once.
 func TestPings_FewAtOnce(t *testing.T) {
 	p, _ := testkit.StuckPeer(t)
 	for n := range uint64(90) {
@@ -127,7 +131,7 @@ func TestPings_FewAtOnce(t *testing.T) {
 	}
 }
 
-// TestPings_BesideMuchData has one Ping for each 64 KiB.
+// TestPings_BesideMuchData sends one Ping for each 64 KiB: each is answered at once.
 func TestPings_BesideMuchData(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
@@ -147,7 +151,8 @@ func TestPings_BesideMuchData(t *testing.T) {
 	})
 }
 
-// TestAttackPings_NoReading has a peer that takes nothing.
+// TestAttackPings_NoReading uses a peer that sends Pings and does not read: their answers hold no
+// memory.
 func TestAttackPings_NoReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode()
@@ -168,6 +173,7 @@ func TestAttackPings_NoReading(t *testing.T) {
 	})
 }
 
+// Unsolicited Controls do no harm.
 func TestAttackControls_Unasked(t *testing.T) {
 	for name, c := range map[string]struct {
 		say  []byte
@@ -214,6 +220,7 @@ func TestAttackControls_Unasked(t *testing.T) {
 	}
 }
 
+// A final message in place of a Sync is refused.
 func TestAttackHandshake_Farewell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode()

@@ -18,6 +18,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
+// Watches of health leave the only worker to other calls.
 func TestHealth_WatchKeepsNoWorker(t *testing.T) {
 	for name, workers := range map[string]asterisque.Workers{"of the session": {Session: 1}, "of the node": {Node: 1}} {
 		t.Run(name, func(t *testing.T) {
@@ -44,8 +45,8 @@ func TestHealth_WatchKeepsNoWorker(t *testing.T) {
 	}
 }
 
-// TestAttackHealth_Watches has a peer that watches again and again: beyond a few, each needs a
-// worker as all calls do.
+// TestAttackHealth_Watches uses a peer that opens many watches: beyond a few, each needs a worker
+// as all calls do.
 func TestAttackHealth_Watches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const workers, watches = 2, 100
@@ -78,7 +79,7 @@ func TestAttackHealth_Watches(t *testing.T) {
 	})
 }
 
-// TestAttackHealth_StrangeWatch has Opens that no caller of this library sends.
+// TestAttackHealth_StrangeWatch sends Opens that no caller of this library sends.
 func TestAttackHealth_StrangeWatch(t *testing.T) {
 	watch := func(pipe uint64, meta message.Meta, params ...byte) *message.Open {
 		if len(params) == 0 {
@@ -129,6 +130,7 @@ func TestAttackHealth_StrangeWatch(t *testing.T) {
 	}
 }
 
+// A query for too many parts is refused.
 func TestHealth_TooManyParts(t *testing.T) {
 	dialled, _ := testkit.Connect(t, healthy(asterisque.NewHealth()))
 	q := asterisque.HealthQuery{Parts: make([]string, 65)}
@@ -140,6 +142,7 @@ func TestHealth_TooManyParts(t *testing.T) {
 	require.ErrorIs(t, err, asterisque.ErrBadParams)
 }
 
+// A health that the caller does not accept fails with ErrTooLarge.
 func TestHealth_CallerTakesLess(t *testing.T) {
 	h := asterisque.NewHealth()
 	for i := range 20 {
@@ -156,6 +159,7 @@ func TestHealth_CallerTakesLess(t *testing.T) {
 	wantNews(t, watchHealth(t, dialled, ""), health{"": serving})
 }
 
+// An interceptor that hides the session hides neither a drain nor the end.
 func TestHealth_InterceptorHides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, _, dialled, accepted := testkit.TwoNodes(t, healthy(asterisque.NewHealth()), asterisque.WithServedInterceptors(
@@ -178,6 +182,7 @@ func TestHealth_InterceptorHides(t *testing.T) {
 	})
 }
 
+// A watch ends with its session.
 func TestHealth_EndsWithSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(healthy(asterisque.NewHealth())))

@@ -81,6 +81,7 @@ func TestBorrowed_UntilReturn(t *testing.T) {
 	wg.Wait()
 }
 
+// Parameters that are not borrowed belong to the handler for good.
 func TestParams_NotBorrowed(t *testing.T) {
 	var kept [][]byte
 	svc := asterisque.NewService()
@@ -104,6 +105,7 @@ func TestParams_NotBorrowed(t *testing.T) {
 	}
 }
 
+// Large calls reuse memory.
 func TestCall_LargeReusesMemory(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector has pools forget")
@@ -128,6 +130,7 @@ func TestCall_LargeReusesMemory(t *testing.T) {
 	}
 }
 
+// A result buffer is used if it has enough room.
 func TestResultBuffer_Used(t *testing.T) {
 	svc := asterisque.NewService()
 	svc.Handle(5, "echo", func(_ context.Context, _ *pipe.Pipe, b []byte) ([]byte, error) { return b, nil })
@@ -146,7 +149,7 @@ func TestResultBuffer_Used(t *testing.T) {
 }
 
 // TestResultBuffer_AfterCall fails, under the race detector, if an answer is still written into the
-// buffer of a call that has been given up.
+// buffer of a cancelled call.
 func TestResultBuffer_AfterCall(t *testing.T) {
 	svc := asterisque.NewService()
 	svc.Handle(5, "slow echo", func(ctx context.Context, _ *pipe.Pipe, b []byte) ([]byte, error) {

@@ -20,8 +20,8 @@ func keyedAt(pipe uint64) *message.Open {
 	return &message.Open{Pipe: pipe, Function: 61, Meta: message.Meta{Key: []byte(strings.Repeat("k", 16))}}
 }
 
-// TestDurable_RepetitionRuns of its call, which was given up before a worker took it, is a call
-// like any other from then on: it is answered, or canceled, and holds nothing afterwards.
+// TestDurable_RepetitionRuns: the repetition of a call that was cancelled before a worker took it
+// becomes an ordinary call: it is answered, or cancelled, and holds nothing afterwards.
 func TestDurable_RepetitionRuns(t *testing.T) {
 	for name, giveUp := range map[string]bool{"is answered": false, "is canceled": true} {
 		t.Run(name, func(t *testing.T) {
@@ -156,6 +156,7 @@ func TestDurable_RefusedRunsLater(t *testing.T) {
 	})
 }
 
+// An error is not remembered if an interceptor says so.
 func TestDurable_InterceptorForgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goOn, ran := make(chan struct{}), 0

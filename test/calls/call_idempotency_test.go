@@ -17,6 +17,7 @@ import (
 // sixteen are keys that a caller without a proof may use.
 var sixteen = []byte("sixteen bytes...")
 
+// Calls with one key run once, wherever they are made.
 func TestIdempotency_RunsOnce(t *testing.T) {
 	l := testkit.NewLedger(func(_ context.Context, n int) (int, error) { return 2 * n, nil })
 	conn, _ := testkit.Lasting(t, l.Svc)
@@ -37,6 +38,7 @@ func TestIdempotency_RunsOnce(t *testing.T) {
 	require.NoError(t, err, "another node remembers for itself")
 }
 
+// An idempotency key that cannot be sent is refused locally.
 func TestIdempotency_InvalidKey(t *testing.T) {
 	svc := testkit.EchoService()
 	dialled, _ := testkit.Connect(t, svc)
@@ -51,6 +53,7 @@ func TestIdempotency_InvalidKey(t *testing.T) {
 	require.ErrorContains(t, err, "a stream cannot be repeated")
 }
 
+// Interceptors see the idempotency key and its owner.
 func TestIdempotency_Interceptors(t *testing.T) {
 	type seen struct {
 		key, owner string
@@ -81,6 +84,7 @@ func TestIdempotency_Interceptors(t *testing.T) {
 	require.Equal(t, seen{"", "subject anna", false}, served)
 }
 
+// An interceptor may give a call a key.
 func TestIdempotency_InterceptorKey(t *testing.T) {
 	var ran atomic.Int64
 	svc := asterisque.NewService()
@@ -109,8 +113,8 @@ func TestIdempotency_InterceptorKey(t *testing.T) {
 	require.ErrorContains(t, err, "it carries Blocks")
 }
 
-// TestDurable_RefusalIsNoEnd has the second node refuse it for a while: its caller would not know
-// whether it has run.
+// TestDurable_RefusalIsNoEnd makes the second node refuse a durable call for a while: its caller
+// would not know whether it has run, so it does not give up.
 func TestDurable_RefusalIsNoEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := testkit.NewLedger(func(ctx context.Context, n int) (int, error) {

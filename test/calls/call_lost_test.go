@@ -107,6 +107,7 @@ func exits(ctx context.Context, c *asterisque.Call, next asterisque.Next) error 
 	return nil
 }
 
+// A call is answered with ErrPanicked if application code ends its goroutine.
 func TestHandler_EndIsAnswered(t *testing.T) {
 	fails := asterisque.Func[string, string](20, "fails")
 	svc := asterisque.NewService()

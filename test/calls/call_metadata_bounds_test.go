@@ -38,6 +38,7 @@ func dialRawMetadata(t *testing.T, opts ...asterisque.Option) (*testkit.RawPeer,
 	return p, node.Sessions()[0]
 }
 
+// Metadata beyond its bounds is never sent.
 func TestMetadata_BeyondBounds(t *testing.T) {
 	many, large := fullMetadata(), fullMetadata()
 	many["99"] = ""
@@ -88,6 +89,7 @@ func TestMetadata_BeyondBounds(t *testing.T) {
 	}
 }
 
+// Metadata that breaks a rule fails only its call.
 func TestAttackMetadata_BadRule(t *testing.T) {
 	const aMap = 0xa0 // and the number of its entries, in CBOR
 	one := append([]byte{aMap | 1}, "\x61k\x61v"...)
@@ -161,6 +163,7 @@ func TestMetadata_RefusedNested(t *testing.T) {
 	require.NoError(t, s.Err())
 }
 
+// A key of Meta that is no byte string ends the session.
 func TestMetaKey_EndsSession(t *testing.T) {
 	p, s := dialRawMetadata(t, asterisque.WithService(teller(ignore)))
 	p.SendFrame(testkit.Unhex(t, "86010018280040a108a0"))
@@ -168,8 +171,8 @@ func TestMetaKey_EndsSession(t *testing.T) {
 	<-s.Done()
 }
 
-// A peer that does not say that it knows metadata is an older one: it gets the call without, as it
-// would ignore it; and what its parts may hold besides parameters is less.
+// A peer without the feature bit for metadata gets the call without it; the bytes of its parts
+// besides parameters are fewer.
 func TestMetadata_OlderPeer(t *testing.T) {
 	for name, old := range map[string]bool{"an older peer": true, "a peer that knows it": false} {
 		t.Run(name, func(t *testing.T) {
@@ -204,7 +207,7 @@ func TestMetadata_OlderPeer(t *testing.T) {
 	}
 }
 
-// The room for Opens is used up by metadata as by parameters, on both sides.
+// Metadata uses the room for Opens as parameters do, on both sides.
 func TestMetadata_CostOfOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := fullMetadata()

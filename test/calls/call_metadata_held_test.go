@@ -110,6 +110,7 @@ func TestMetadata_GivenUpCall(t *testing.T) {
 	})
 }
 
+// Metadata that waits to be sent counts.
 func TestMetadata_WaitingToSend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode(asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}))

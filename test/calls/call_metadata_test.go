@@ -80,6 +80,7 @@ func fullMetadata() asterisque.Metadata {
 	return m
 }
 
+// Metadata crosses with a call.
 func TestMetadata_OfCall(t *testing.T) {
 	m := asterisque.Metadata{"tenant": "schön", "id": []byte{0, 0xff}, "none": ""}
 	for name, opts := range map[string][]asterisque.HandlerOption{"to a worker": nil, "to the reader": {asterisque.WithInline()}} {
@@ -102,6 +103,7 @@ func TestMetadata_OfCall(t *testing.T) {
 	}
 }
 
+// Metadata crosses with a stream.
 func TestMetadata_OfStream(t *testing.T) {
 	var n notes
 	s, _ := testkit.Connect(t, teller(n.add))
@@ -115,6 +117,7 @@ func TestMetadata_OfStream(t *testing.T) {
 	require.Equal(t, []asterisque.Metadata{{"k": "v"}, fullMetadata()}, n.all())
 }
 
+// Metadata crosses with parameters in parts.
 func TestMetadata_ParamsInParts(t *testing.T) {
 	var n notes
 	svc := asterisque.NewService()
@@ -131,6 +134,7 @@ func TestMetadata_ParamsInParts(t *testing.T) {
 	}
 }
 
+// A call back has its own metadata.
 func TestMetadata_OfCallBack(t *testing.T) {
 	for how, want := range map[string]map[string]any{
 		"none": nil,
@@ -173,6 +177,7 @@ func TestMetadata_HandlerContext(t *testing.T) {
 	require.Same(t, s, <-outer)
 }
 
+// A handler may change its metadata without any effect on other calls.
 func TestMetadata_ChangedByHandler(t *testing.T) {
 	svc := asterisque.NewService()
 	tells.Handle(svc, func(ctx context.Context, _ string) (map[string]any, error) {
@@ -189,7 +194,7 @@ func TestMetadata_ChangedByHandler(t *testing.T) {
 	require.Equal(t, asterisque.Metadata{"b": []byte("bytes"), "t": "text"}, m)
 }
 
-// A context outlives its call, and with it what travelled along.
+// A context outlives its call, and with it the metadata.
 func TestMetadata_AfterTheCall(t *testing.T) {
 	contexts := make(chan context.Context, 1)
 	svc := asterisque.NewService()
@@ -203,7 +208,7 @@ func TestMetadata_AfterTheCall(t *testing.T) {
 	require.Equal(t, asterisque.Metadata{"k": "v"}, asterisque.MetadataOf(<-contexts))
 }
 
-// The repetition comes to a node that has never heard of the call, and so runs it.
+// The repetition arrives at another node, which runs it with the same metadata.
 func TestMetadata_OfRetriedCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n notes
@@ -250,6 +255,7 @@ func (a *asked) Value(key any) any {
 	return a.Context.Value(key)
 }
 
+// A call reads its context once.
 func TestCall_ContextReadOnce(t *testing.T) {
 	s, _ := testkit.Connect(t, testkit.EchoService())
 	for name, ctx := range map[string]context.Context{

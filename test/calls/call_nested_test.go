@@ -29,7 +29,8 @@ func serialNode(opts ...asterisque.Option) *asterisque.Node {
 	return asterisque.NewNode(append([]asterisque.Option{asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 1})}, opts...)...)
 }
 
-// TestNested_DeeperThanWorkers has one worker on each side, and one node worker in some cases.
+// TestNested_DeeperThanWorkers has one worker on each side, and one node worker in some cases:
+// calls back that are nested deeper still finish.
 func TestNested_DeeperThanWorkers(t *testing.T) {
 	type pair func(t testing.TB, here, there *asterisque.Node) (dialled, accepted *asterisque.Session)
 	for wireName, connected := range map[string]pair{
@@ -68,8 +69,8 @@ func TestNested_DeeperThanWorkers(t *testing.T) {
 	}
 }
 
-// TestNested_ChainsBothSides: a call back waits for no worker, so neither side's only one waits for
-// the other's.
+// TestNested_ChainsBothSides: a call back waits for no worker, so chains from both sides finish
+// with one worker each.
 func TestNested_ChainsBothSides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := serialNode(), serialNode()
@@ -91,7 +92,7 @@ func TestNested_ChainsBothSides(t *testing.T) {
 	})
 }
 
-// TestNested_SideBySide has a stream stay open while another call is made beside it, both of them
+// TestNested_SideBySide keeps a stream open while another call is made beside it, both of them
 // within the same call back.
 func TestNested_SideBySide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -167,7 +168,7 @@ func TestNested_UpToNumber(t *testing.T) {
 	})
 }
 
-// TestNested_NoEnclosingCall: what a peer says of enclosing calls is not to be trusted.
+// TestNested_NoEnclosingCall refuses a nested call if its enclosing call is over or never existed.
 func TestNested_NoEnclosingCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, s := testkit.RawSession(t, asterisque.WithService(testkit.CallsBackService()), asterisque.WithWorkers(asterisque.Workers{Session: 1}))

@@ -114,6 +114,7 @@ func (p *paths) wantWaiting(waiting, running int) {
 	require.Equal(p.t, []int{waiting, running}, []int{st.Waiting, st.Running}, "waiting, running")
 }
 
+// No way of ending a call leaves anything behind.
 func TestEnds_LeaveNothing(t *testing.T) {
 	closed := asterisque.ErrSessionClosed
 	one := asterisque.WithWorkers(asterisque.Workers{Session: 1})
@@ -320,8 +321,8 @@ func (p *paths) wantUsable() {
 	require.Zero(p.t, p.there.Stats().Busy)
 }
 
-// TestKey_SessionDies closes a session at the worst moment: the call has arrived, and is nowhere
-// yet.
+// TestKey_SessionDies closes a session while the key of an arrived call is computed: nothing is
+// counted.
 func TestKey_SessionDies(t *testing.T) {
 	for name, panics := range map[string]bool{"and the key is found": false, "and the key panics": true} {
 		t.Run(name, func(t *testing.T) {

@@ -68,6 +68,7 @@ func callsOf(s *asterisque.Connection) map[string]func() error {
 	}
 }
 
+// Errors of handlers cross with their text.
 func TestErrors_TextOfHandler(t *testing.T) {
 	dialled := connection(t, asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(failsAs(errDatabase))))
 	for kind, call := range callsOf(dialled) {
@@ -78,6 +79,7 @@ func TestErrors_TextOfHandler(t *testing.T) {
 	}
 }
 
+// Private errors stay in the log.
 func TestPrivate_StaysInLog(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
@@ -103,6 +105,7 @@ func TestPrivate_StaysInLog(t *testing.T) {
 	}
 }
 
+// Aborts, and the end of a context, are not private.
 func TestPrivate_NotForAborts(t *testing.T) {
 	for want, err := range map[string]error{
 		"asterisque: code 1007: ask the doorman (said by the peer)": fmt.Errorf("within: %w", &asterisque.Abort{Code: 1007, Message: "ask the doorman", Cause: errDatabase}),
@@ -117,6 +120,7 @@ func TestPrivate_NotForAborts(t *testing.T) {
 	}
 }
 
+// The decision of WithAccept determines the error text for a peer.
 func TestPrivate_AcceptDecides(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error

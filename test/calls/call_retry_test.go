@@ -34,6 +34,7 @@ func attempts(ctx context.Context, r *asterisque.Retry, err func(n int) error) (
 
 func always(err error) func(int) error { return func(int) error { return err } }
 
+// Retry repeats only calls that certainly did not run.
 func TestRetry_OnlyNotRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		err   error
@@ -60,6 +61,7 @@ func TestRetry_OnlyNotRun(t *testing.T) {
 	}
 }
 
+// Retry doubles its wait each time, with jitter, up to its maximum.
 func TestRetry_DoublesWaits(t *testing.T) {
 	const ms = time.Millisecond
 	for name, c := range map[string]struct {
@@ -92,6 +94,7 @@ func TestRetry_DoublesWaits(t *testing.T) {
 	}
 }
 
+// Retry waits at least as long as the overloaded side advised.
 func TestRetry_AdvisedWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		advised := codec.OverloadedFor(7*time.Second, "")
@@ -105,6 +108,7 @@ func TestRetry_AdvisedWait(t *testing.T) {
 	})
 }
 
+// The advice to wait for weeks is limited.
 func TestAttackRetry_LongAdvice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		advised := codec.OverloadedFor(24*24*time.Hour, "")
@@ -117,6 +121,7 @@ func TestAttackRetry_LongAdvice(t *testing.T) {
 	})
 }
 
+// The context ends the waits of Retry.
 func TestRetry_ContextEndsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		err := refused(codec.Unavailable)
@@ -139,6 +144,7 @@ func TestRetry_ContextEndsWait(t *testing.T) {
 	})
 }
 
+// Retry stops after the first success.
 func TestRetry_FirstSuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		waits, err := attempts(testkit.Background, new(asterisque.Retry), func(n int) error {
@@ -152,6 +158,7 @@ func TestRetry_FirstSuccess(t *testing.T) {
 	})
 }
 
+// A budget bounds the share of repetitions.
 func TestRetryBudget_Share(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &asterisque.Retry{Attempts: 10, Budget: asterisque.NewRetryBudget(0.125, 5)}
@@ -173,6 +180,7 @@ func TestRetryBudget_Share(t *testing.T) {
 	})
 }
 
+// A budget is safe for concurrent use.
 func TestRetryBudget_Concurrent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &asterisque.Retry{Budget: asterisque.NewRetryBudget(0, 20)}
@@ -194,7 +202,7 @@ func TestRetryBudget_Concurrent(t *testing.T) {
 	})
 }
 
-// TestRetry_Overload makes more calls at once than may wait, all of which succeed in the end.
+// TestRetry_Overload makes more concurrent calls than may wait, all of which succeed in the end.
 func TestRetry_Overload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()

@@ -21,6 +21,7 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
+// Both sides call each other at the same time.
 func TestCall_BothSides(t *testing.T) {
 	svc := testkit.EchoService()
 	dialled, accepted := testkit.Connect(t, svc, asterisque.WithService(svc))
@@ -41,6 +42,7 @@ func TestCall_BothSides(t *testing.T) {
 	wg.Wait()
 }
 
+// A handler calls its caller back.
 func TestCall_Back(t *testing.T) {
 	depth := asterisque.Func[int, int](20, "depth")
 	svc := asterisque.NewService()
@@ -58,6 +60,7 @@ func TestCall_Back(t *testing.T) {
 	require.Nil(t, asterisque.SessionOf(testkit.Background), "only a handler's context has a session")
 }
 
+// Untyped calls carry bytes unchanged.
 func TestCall_UntypedBytes(t *testing.T) {
 	svc := asterisque.NewService()
 	svc.Handle(5, "reverse", func(_ context.Context, p *pipe.Pipe, params []byte) ([]byte, error) {
@@ -76,6 +79,7 @@ func TestCall_UntypedBytes(t *testing.T) {
 	}
 }
 
+// The error of a handler reaches the caller.
 func TestCall_HandlerError(t *testing.T) {
 	fail := asterisque.Func[string, string](30, "fail")
 	for _, c := range []struct {
@@ -107,6 +111,7 @@ func TestCall_HandlerError(t *testing.T) {
 	}
 }
 
+// A panic fails only its call.
 func TestCall_Panic(t *testing.T) {
 	var log testkit.Logged
 	boom := asterisque.Func[string, string](31, "boom")
@@ -122,6 +127,7 @@ func TestCall_Panic(t *testing.T) {
 	require.Contains(t, log.String(), "call_test.go", "the log has the stack")
 }
 
+// The context of a handler ends when the caller cancels.
 func TestCall_CallerGivesUp(t *testing.T) {
 	svc, started, ended := testkit.BlockService()
 	dialled, _ := testkit.Connect(t, svc)
@@ -134,6 +140,7 @@ func TestCall_CallerGivesUp(t *testing.T) {
 	require.Equal(t, context.Canceled, <-ended)
 }
 
+// A deadline crosses to the handler.
 func TestCall_Deadline(t *testing.T) {
 	for name, call := range map[string]func(*asterisque.Session) error{
 		"of the context": func(s *asterisque.Session) error {
@@ -169,6 +176,7 @@ func TestCall_Deadline(t *testing.T) {
 	}
 }
 
+// A call that cannot be sent returns the reason.
 func TestCall_CannotBeSent(t *testing.T) {
 	svc, _, _ := testkit.BlockService()
 	dialled, _ := testkit.Connect(t, svc)
@@ -188,6 +196,7 @@ func TestCall_CannotBeSent(t *testing.T) {
 	}
 }
 
+// A missing function is refused.
 func TestCall_MissingFunction(t *testing.T) {
 	dialled, _ := testkit.Connect(t, testkit.EchoService())
 	_, err := testkit.Block.Call(testkit.Background, dialled, "")
@@ -196,6 +205,7 @@ func TestCall_MissingFunction(t *testing.T) {
 	require.ErrorContains(t, err, "function 11")
 }
 
+// The error of a type mismatch names the types.
 func TestCall_TypeMismatch(t *testing.T) {
 	svc := testkit.EchoService()
 	asterisque.Func[string, chan int](12, "channel").Handle(svc, func(context.Context, string) (chan int, error) { return make(chan int), nil })
@@ -232,6 +242,7 @@ func TestCall_TypeMismatch(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// A message over the limit is refused by its sender.
 func TestCall_TooLarge(t *testing.T) {
 	svc, long := testkit.EchoService(), strings.Repeat("x", 20_000)
 	asterisque.Func[int, string](12, "long").Handle(svc, func(context.Context, int) (string, error) { return long, nil })
@@ -257,6 +268,7 @@ func TestCall_TooLarge(t *testing.T) {
 	require.Equal(t, "short", string(result))
 }
 
+// Calls work with every value codec.
 func TestCall_EveryCodec(t *testing.T) {
 	for _, values := range []codec.Values{codec.CBOR, codec.JSON, codec.Raw} {
 		t.Run(values.Name(), func(t *testing.T) {

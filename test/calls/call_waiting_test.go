@@ -14,8 +14,8 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// TestWaiting_ErrorNamesCause has each thing that a call or a Block may wait for keep it waiting
-// until its deadline.
+// TestWaiting_ErrorNamesCause makes a call or a Block wait until its deadline, for each possible
+// cause: the error names it.
 func TestWaiting_ErrorNamesCause(t *testing.T) {
 	sleeper := func() *asterisque.Service {
 		svc := asterisque.NewService()
@@ -85,7 +85,7 @@ func TestWaiting_ErrorNamesCause(t *testing.T) {
 	}
 }
 
-// TestWaiting_OutboundLimit has a peer that reads nothing.
+// TestWaiting_OutboundLimit uses a peer that reads nothing: the error names the limit.
 func TestWaiting_OutboundLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, s := testkit.StuckPeer(t, asterisque.WithLimits(asterisque.Limits{Outbound: testkit.BytesOf(100_000, 300_000)}))
@@ -102,7 +102,8 @@ func TestWaiting_OutboundLimit(t *testing.T) {
 	})
 }
 
-// TestWaiting_UsedUpWindow: Blocks that may all be dropped never wait for a reader that sleeps.
+// TestWaiting_UsedUpWindow: a used-up window counts as pressure, so Blocks that may be dropped
+// never wait for a sleeping reader.
 func TestWaiting_UsedUpWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
@@ -129,8 +130,8 @@ func TestWaiting_UsedUpWindow(t *testing.T) {
 	})
 }
 
-// TestWaiting_NoWindows has both sides answer each other with more than both may hold, over a wire
-// that holds nothing.
+// TestWaiting_NoWindows makes both sides answer each other with more than both may hold, over a
+// wire that holds nothing: they make progress at their outbound limits.
 func TestWaiting_NoWindows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := func() *asterisque.Node {
@@ -160,7 +161,7 @@ func TestWaiting_NoWindows(t *testing.T) {
 	})
 }
 
-// TestWaiting_HeldIsCounted has callers that wait with what they have encoded.
+// TestWaiting_HeldIsCounted has waiting callers: their encoded parameters count.
 func TestWaiting_HeldIsCounted(t *testing.T) {
 	const callers, size = 100, 1000
 	svc := asterisque.NewService()

@@ -143,6 +143,7 @@ func (s *stage) call(t *testing.T, wg *sync.WaitGroup, dialled, accepted *asteri
 	require.Eventually(t, func() bool { return accepted.Stats().Served > before }, testkit.Patience, time.Millisecond)
 }
 
+// Large values are decoded one at a time.
 func TestAttackDecoding_OneAtATime(t *testing.T) {
 	const n, each = 30 << 10, 30 << 10 * 64
 	s, dialled, accepted := newStage(t, asterisque.WithLimits(asterisque.Limits{Expansion: asterisque.Expansion{Times: 128, Plus: -1}}))
@@ -171,6 +172,7 @@ func TestAttackDecoding_OneAtATime(t *testing.T) {
 	require.EqualValues(t, 1, s.most.Load())
 }
 
+// A large call is not overtaken by others that are not small.
 func TestWeigh_LargeNotOvertaken(t *testing.T) {
 	const half, all, some = 8 << 10, 30 << 10, 2 << 10 // 64 bytes each, of a room of 1 MiB
 	s, dialled, accepted := newStage(t, asterisque.WithLimits(asterisque.Limits{Expansion: asterisque.Expansion{Times: 128, Plus: -1}}))
@@ -193,6 +195,7 @@ func TestWeigh_LargeNotOvertaken(t *testing.T) {
 	testkit.WantIdle(t, accepted)
 }
 
+// Decoding a result that is too large fails the call at its caller.
 func TestAttackDecoding_Results(t *testing.T) {
 	svc := asterisque.NewService()
 	hostile := asterisque.Func[int, []*struct{}](itemsOf.Number(), "hostile")
@@ -207,6 +210,7 @@ func TestAttackDecoding_Results(t *testing.T) {
 	require.Len(t, list, 1000)
 }
 
+// Decoding an element that is too large fails the receiver.
 func TestAttackDecoding_Elements(t *testing.T) {
 	const n = 60_000
 	svc := asterisque.NewService()
@@ -229,6 +233,7 @@ func TestAttackDecoding_Elements(t *testing.T) {
 	require.Equal(t, 3, got)
 }
 
+// Decoding a key that is too large refuses the call.
 func TestAttackDecoding_Keys(t *testing.T) {
 	var calls, keys atomic.Int64
 	svc := asterisque.NewService()
@@ -250,7 +255,7 @@ func TestAttackDecoding_Keys(t *testing.T) {
 	require.Zero(t, accepted.Stats().Holding)
 }
 
-// TestWeigh_RefusedLeavesRoom makes more such calls than there is room for.
+// TestWeigh_RefusedLeavesRoom makes more refused calls than there is room for.
 func TestWeigh_RefusedLeavesRoom(t *testing.T) {
 	svc := testkit.EchoService()
 	var calls atomic.Int64
@@ -273,6 +278,7 @@ func TestWeigh_RefusedLeavesRoom(t *testing.T) {
 // plainCBOR is a user's codec without a Weigher.
 type plainCBOR struct{ codec.Values }
 
+// Values of a codec without a Weigher are not bounded.
 func TestWeigh_NoWeigher(t *testing.T) {
 	var calls atomic.Int64
 	svc := asterisque.NewService()
@@ -283,7 +289,8 @@ func TestWeigh_NoWeigher(t *testing.T) {
 	require.EqualValues(t, 1, calls.Load())
 }
 
-// TestWeigh_OrdinaryLists would fail if the default were too small for them.
+// TestWeigh_OrdinaryLists would fail if the default limit were too small for ordinary lists of
+// structs.
 func TestWeigh_OrdinaryLists(t *testing.T) {
 	type person struct {
 		Name  string            `json:"name"`
@@ -315,7 +322,7 @@ func TestWeigh_OrdinaryLists(t *testing.T) {
 	}
 }
 
-// TestWeigh_Allocs would find allocations that weighing brings.
+// TestWeigh_Allocs would find allocations by the weighing.
 func TestWeigh_Allocs(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates")

@@ -74,6 +74,7 @@ func TestCallsBeyondTheWindowOfTheirFunctionWaitInOrderAndHoldUpNoOther(t *testi
 	})
 }
 
+// Each session has its own window.
 func TestWindow_PerSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := testkit.HoldService()
@@ -95,6 +96,7 @@ func TestWindow_PerSession(t *testing.T) {
 	})
 }
 
+// The wait for the window of a function ends.
 func TestFunctionWindow_WaitEnds(t *testing.T) {
 	ways := map[string]func(ctx context.Context, s *asterisque.Session, opts ...asterisque.CallOption) error{
 		"Call": func(ctx context.Context, s *asterisque.Session, opts ...asterisque.CallOption) error {
@@ -153,8 +155,8 @@ func TestFunctionWindow_WaitEnds(t *testing.T) {
 	}
 }
 
-// TestWindow_TTLWhileWaiting counts the time for the window, and for that of the session, as a part
-// of the time to live.
+// TestWindow_TTLWhileWaiting counts the waits for the windows of the function and of the session as
+// a part of the time to live.
 func TestWindow_TTLWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
@@ -173,6 +175,7 @@ func TestWindow_TTLWhileWaiting(t *testing.T) {
 	})
 }
 
+// A stream holds the window of its function until its end.
 func TestFunctionWindow_OfStream(t *testing.T) {
 	for name, end := range map[string]func(*asterisque.Session, *pipe.Pipe, context.CancelFunc){
 		"by its result": func(_ *asterisque.Session, p *pipe.Pipe, _ context.CancelFunc) {
@@ -216,6 +219,7 @@ func TestFunctionWindow_OfStream(t *testing.T) {
 	}
 }
 
+// A call that cannot be sent releases the window of its function.
 func TestFunctionWindow_Unsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dialled, _ := testkit.InMemory(t, testkit.EchoService(), asterisque.WithCallWindow(testkit.Echo.Number(), 1))
@@ -233,7 +237,8 @@ func TestFunctionWindow_Unsent(t *testing.T) {
 	})
 }
 
-// TestFunctionWindow_RandomEnds cancels calls at every moment, that of their turn among them.
+// TestFunctionWindow_RandomEnds cancels calls at every moment, even when their turn comes: the
+// window stays correct.
 func TestFunctionWindow_RandomEnds(t *testing.T) {
 	const window = 3
 	svc, h := testkit.HoldService()
@@ -263,6 +268,7 @@ func TestFunctionWindow_RandomEnds(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// Nested calls of one function need no window of their own.
 func TestFunctionWindow_Nested(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()

@@ -18,6 +18,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/testkit"
 )
 
+// A service describes itself only if it chose to.
 func TestDescribe_Chosen(t *testing.T) {
 	svc := testkit.EchoService()
 	dialled, _ := testkit.Connect(t, svc)
@@ -37,6 +38,7 @@ func TestDescribe_Chosen(t *testing.T) {
 	}, list)
 }
 
+// The specification has the keys of describe.
 func TestDescribe_KeysOfSpec(t *testing.T) {
 	text, err := os.ReadFile("../../spec/protocol.md")
 	require.NoError(t, err)
@@ -57,6 +59,7 @@ func described() *asterisque.Service {
 	return svc
 }
 
+// With WithGrantOnly, describe is only for peers with a grant.
 func TestDescribe_GrantOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		there := asterisque.NewNode(asterisque.WithService(described()), asterisque.WithAccess(asterisque.Access{
@@ -94,6 +97,7 @@ func TestDescribe_GrantOnly(t *testing.T) {
 	})
 }
 
+// A grant of describe has no effect if the service has none.
 func TestDescribe_UselessGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		accept := func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {
@@ -105,6 +109,7 @@ func TestDescribe_UselessGrant(t *testing.T) {
 	})
 }
 
+// A resume decides again whether a peer may describe.
 func TestDescribe_Resume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := described()

@@ -69,6 +69,7 @@ func wantNoNews(t *testing.T, w *watching) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
+// Health is offered only if the service chose to.
 func TestHealth_Chosen(t *testing.T) {
 	dialled, _ := testkit.Connect(t, testkit.EchoService())
 	_, err := asterisque.CheckHealth.Call(testkit.Background, dialled, asterisque.HealthQuery{})
@@ -78,6 +79,7 @@ func TestHealth_Chosen(t *testing.T) {
 	require.True(t, asterisque.Repeatable(err))
 }
 
+// Health is checked for parts or for all.
 func TestHealth_PartsOrAll(t *testing.T) {
 	for _, c := range []struct {
 		held  health
@@ -101,6 +103,7 @@ func TestHealth_PartsOrAll(t *testing.T) {
 	}
 }
 
+// A watch sends all states at once, and then changes.
 func TestHealth_WatchChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := healthWith(t, health{"db": serving})
@@ -131,6 +134,7 @@ func TestHealth_WatchChanges(t *testing.T) {
 	})
 }
 
+// A slow watcher gets the latest states.
 func TestHealth_SlowWatcher(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := asterisque.NewHealth()
@@ -160,6 +164,7 @@ func TestHealth_SlowWatcher(t *testing.T) {
 	})
 }
 
+// Watchers get a drain at once, and no watcher delays it.
 func TestHealth_Drain(t *testing.T) {
 	for name, shutDown := range map[string]func(*asterisque.Session, *asterisque.Node) error{
 		"of the session": func(s *asterisque.Session, _ *asterisque.Node) error { return s.Shutdown(testkit.Background) },
@@ -192,6 +197,7 @@ func TestHealth_Drain(t *testing.T) {
 	}
 }
 
+// A watch ends when its caller shuts down.
 func TestHealth_WatchShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, _, dialled, _ := testkit.TwoNodes(t, healthy(asterisque.NewHealth()))
@@ -205,6 +211,7 @@ func TestHealth_WatchShutdown(t *testing.T) {
 	})
 }
 
+// A watcher that does not read delays no drain.
 func TestHealth_WatcherNotReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := asterisque.NewHealth()
@@ -222,6 +229,7 @@ func TestHealth_WatcherNotReading(t *testing.T) {
 	})
 }
 
+// With WithGrantOnly, health is only for peers with a grant.
 func TestHealth_GrantOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := healthy(asterisque.NewHealth(), asterisque.WithGrantOnly())
@@ -253,6 +261,7 @@ func TestHealth_GrantOnly(t *testing.T) {
 	})
 }
 
+// Health has names in JSON, and numbers for states.
 func TestHealth_JSON(t *testing.T) {
 	dialled, _ := testkit.Connect(t, healthy(healthWith(t, health{"db": notServing})), asterisque.WithCodecs(codec.JSON))
 	answer, err := dialled.Call(testkit.Background, asterisque.CheckHealth.Number(), []byte(`{"parts": ["db", "net"], "more": 1}`))
@@ -261,6 +270,7 @@ func TestHealth_JSON(t *testing.T) {
 	wantNews(t, watchHealth(t, dialled), health{"": serving, "db": notServing})
 }
 
+// The number of parts of a Health is bounded.
 func TestHealth_Bounded(t *testing.T) {
 	h := asterisque.NewHealth()
 	for name, c := range map[string]struct {
@@ -298,6 +308,7 @@ func TestHealth_Bounded(t *testing.T) {
 	require.NotContains(t, h.States(), "mine", "the map is the caller's")
 }
 
+// An invalid Health is refused when it is offered.
 func TestHealth_Invalid(t *testing.T) {
 	defer func() {
 		require.Regexp(t, `Service.Health of nil at .*function_health_test.go:\d+: make a Health with NewHealth`, recover())
@@ -305,6 +316,7 @@ func TestHealth_Invalid(t *testing.T) {
 	asterisque.NewService().Health(nil)
 }
 
+// Health is offered once.
 func TestHealth_OfferedOnce(t *testing.T) {
 	svc := healthy(asterisque.NewHealth())
 	require.Panics(t, func() { svc.Health(asterisque.NewHealth()) }, "once is enough")
@@ -314,6 +326,7 @@ func TestHealthState_Names(t *testing.T) {
 	require.Equal(t, "unknown, serving, not serving, state 7", fmt.Sprintf("%v, %v, %v, %v", unknown, serving, notServing, asterisque.HealthState(7)))
 }
 
+// Health is set and watched concurrently.
 func TestHealth_Concurrent(t *testing.T) {
 	h := asterisque.NewHealth()
 	dialled, _ := testkit.Connect(t, healthy(h))
@@ -345,6 +358,7 @@ func TestHealth_Concurrent(t *testing.T) {
 	all.Wait()
 }
 
+// The specification has the numbers of health.
 func TestHealth_NumbersOfSpec(t *testing.T) {
 	text, err := os.ReadFile("../../spec/protocol.md")
 	require.NoError(t, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
+// HandleOthers serves the functions without a handler.
 func TestOthers_MissingFunctions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen []string
@@ -78,6 +79,7 @@ func TestOthers_MissingFunctions(t *testing.T) {
 	})
 }
 
+// The options of HandleOthers count for all its functions.
 func TestOthers_Options(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -96,6 +98,7 @@ func TestOthers_Options(t *testing.T) {
 	})
 }
 
+// HandleOthers may be called once, and before serving.
 func TestOthers_RegisteredOnce(t *testing.T) {
 	svc := asterisque.NewService()
 	first := line(1)

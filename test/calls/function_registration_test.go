@@ -23,6 +23,7 @@ func line(below int) string {
 
 func noHandler(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return nil, nil }
 
+// Two functions with one number panic, with both places.
 func TestHandle_FunctionTwice(t *testing.T) {
 	svc := asterisque.NewService()
 	first := line(1)
@@ -52,6 +53,7 @@ func addStream(_ context.Context, n int, _ *asterisque.Pipe[int, int]) (int, err
 	return n + 1, nil
 }
 
+// A nil handler panics at its registration.
 func TestHandle_Nil(t *testing.T) {
 	svc := asterisque.NewService()
 	for place, register := range map[string]func(){
@@ -66,6 +68,7 @@ func TestHandle_Nil(t *testing.T) {
 	require.Empty(t, svc.Functions())
 }
 
+// Only the library may register numbers of standard functions.
 func TestHandle_StandardFunctions(t *testing.T) {
 	svc := asterisque.NewService()
 	for number, register := range map[uint16]func(){
@@ -89,6 +92,7 @@ func TestHandle_StandardFunctions(t *testing.T) {
 	require.Len(t, svc.Functions(), 2)
 }
 
+// A Service cannot change while it is served.
 func TestService_FixedWhileServed(t *testing.T) {
 	svc := testkit.EchoService()
 	made := line(1)
@@ -116,6 +120,7 @@ func TestService_FixedWhileServed(t *testing.T) {
 	require.Equal(t, "it goes on", got)
 }
 
+// A Service is served as soon as its node listens.
 func TestService_FixedOnListen(t *testing.T) {
 	svc := testkit.EchoService()
 	node := asterisque.NewNode(asterisque.WithService(svc))
@@ -128,6 +133,7 @@ func TestService_FixedOnListen(t *testing.T) {
 	require.Contains(t, testkit.PanicOf(t, func() { svc.Handle(12, "late", noHandler) }), "by the node that was made at ")
 }
 
+// A granted Service cannot change.
 func TestService_FixedOnGrant(t *testing.T) {
 	granted := testkit.EchoService()
 	accept := line(1)

@@ -53,6 +53,7 @@ func handleMix(svc *asterisque.Service) {
 	mix.Handle(svc, func(context.Context, string, *asterisque.Pipe[float64, int]) (bool, error) { return true, nil })
 }
 
+// Describe has the schemas of parameters, elements and results.
 func TestSchema_OfFunctions(t *testing.T) {
 	for _, c := range []struct {
 		when string
@@ -86,6 +87,7 @@ func TestSchema_OfFunctions(t *testing.T) {
 	}
 }
 
+// Describe returns only the requested fields.
 func TestDescribe_OnlyWhatIsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := testkit.EchoService()
@@ -117,6 +119,7 @@ func TestDescribe_OnlyWhatIsAsked(t *testing.T) {
 	})
 }
 
+// Schemas are of CBOR, and only described if that codec is used.
 func TestSchema_OnlyOfCBOR(t *testing.T) {
 	for _, values := range []codec.Values{codec.CBOR, codec.JSON} {
 		synctest.Test(t, func(t *testing.T) {
@@ -131,6 +134,7 @@ func TestSchema_OnlyOfCBOR(t *testing.T) {
 	}
 }
 
+// A description that is too large can be requested in pieces.
 func TestDescribe_InPieces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
@@ -155,6 +159,7 @@ func TestDescribe_InPieces(t *testing.T) {
 	})
 }
 
+// A type without a schema panics if the program requests it.
 func TestSchema_Missing(t *testing.T) {
 	for _, c := range []struct {
 		name, part, why string
@@ -198,6 +203,7 @@ func TestSchema_Missing(t *testing.T) {
 	}
 }
 
+// Functions may be registered while others are described.
 func TestDescribe_NewFunctions(t *testing.T) {
 	svc, made := asterisque.NewService(), new(namer)
 	var registering sync.WaitGroup
@@ -217,6 +223,7 @@ func TestDescribe_NewFunctions(t *testing.T) {
 	}
 }
 
+// A schema is embedded in JSON, not a text.
 func TestSchema_InJSON(t *testing.T) {
 	f := asterisque.FunctionInfo{Number: 7, Name: "n", Params: `{"type": "string"}`}
 	text, err := json.Marshal(f)
@@ -230,6 +237,7 @@ func TestSchema_InJSON(t *testing.T) {
 	require.Error(t, err)
 }
 
+// Describe works within a context of an interceptor.
 func TestDescribe_InterceptorContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := testkit.EchoService()

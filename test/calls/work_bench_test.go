@@ -66,7 +66,7 @@ func BenchmarkNodeWorkers(b *testing.B) {
 	}
 }
 
-// TestFunctionBounds_Allocs bounds what keys and gates add to a call.
+// TestFunctionBounds_Allocs bounds the allocations that keys and gates add to a call.
 func TestFunctionBounds_Allocs(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates")

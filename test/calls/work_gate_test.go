@@ -30,6 +30,7 @@ func gateNodes(t testing.TB, calls int, opts ...asterisque.Option) (here, there 
 	return here, there, h
 }
 
+// The bound of a function covers all sessions, and a waiting call keeps no worker.
 func TestGate_FunctionBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there, h := gateNodes(t, 2, asterisque.WithWorkers(asterisque.Workers{Session: 3}))
@@ -58,6 +59,7 @@ func TestGate_FunctionBound(t *testing.T) {
 	})
 }
 
+// At a gate, sessions take turns, and priorities count within one.
 func TestGate_TurnsAndPriorities(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there, h := gateNodes(t, 1)
@@ -81,6 +83,7 @@ func TestGate_TurnsAndPriorities(t *testing.T) {
 	})
 }
 
+// A call that is cancelled at a gate leaves its place.
 func TestGate_GivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there, h := gateNodes(t, 1)
@@ -103,7 +106,8 @@ func TestGate_GivenUp(t *testing.T) {
 	})
 }
 
-// TestGate_UntilReturn has one that ignores its context.
+// TestGate_UntilReturn uses a handler that ignores its context: its place is free only when it has
+// returned.
 func TestGate_UntilReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, began, end := asterisque.NewService(), make(chan struct{}, 2), make(chan struct{})
@@ -161,7 +165,8 @@ func TestGate_NoPlaceIsLost(t *testing.T) {
 	wg.Wait()
 }
 
-// TestGate_ClosedSession has sessions die while their calls wait for one that runs for long.
+// TestGate_ClosedSession has sessions that die while their calls wait for one that runs for long:
+// the gate keeps none of them.
 func TestGate_ClosedSession(t *testing.T) {
 	here, there, h := gateNodes(t, 1)
 	s, _ := testkit.ConnectNodes(t, here, there)
@@ -185,6 +190,7 @@ func TestGate_ClosedSession(t *testing.T) {
 	wg.Wait()
 }
 
+// Nested calls of a bounded function need no place of their own.
 func TestGate_NestedOfFunction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
@@ -210,8 +216,8 @@ func TestGate_NestedOfFunction(t *testing.T) {
 	})
 }
 
-// TestGate_NestedDurable has one durable call of the peer run at a time. That one waits for a
-// nested call, which waits behind a durable one of the same key.
+// TestGate_NestedDurable runs one durable call of the peer at a time. That one waits for a nested
+// call, which waits behind a durable one of the same key.
 func TestGate_NestedDurable(t *testing.T) {
 	const outer, inner = 1, 2
 	for name, sessions := range map[string]int{"and waits for a worker": 1, "and waits for that place": 2} {

@@ -22,6 +22,7 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
+// Calls of one key run in the order of their arrival, and beside calls of other keys.
 func TestKeys_ArrivalOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := testkit.HoldService(asterisque.WithKey(firstLetter))
@@ -51,8 +52,8 @@ func TestKeys_ArrivalOrder(t *testing.T) {
 	})
 }
 
-// TestKeys_SleeperKeepsNoRoom makes calls for which there is room only if that of the ones before
-// is given back at once.
+// TestKeys_SleeperKeepsNoRoom makes calls for which there is room only if earlier ones, which wait
+// for their key, release theirs at once.
 func TestKeys_SleeperKeepsNoRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := testkit.HoldService(asterisque.WithKey(firstLetter))
@@ -77,6 +78,7 @@ func TestKeys_SleeperKeepsNoRoom(t *testing.T) {
 	})
 }
 
+// A call that is cancelled while it waits for its key is skipped.
 func TestKeys_GivenUpPassedOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := testkit.HoldService(asterisque.WithKey(firstLetter))
@@ -108,6 +110,7 @@ func TestKeys_GivenUpPassedOver(t *testing.T) {
 	})
 }
 
+// A key passes on from a session that dies.
 func TestKeys_SessionDies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := testkit.HoldService(asterisque.WithKey(firstLetter))
@@ -135,6 +138,7 @@ func TestKeys_SessionDies(t *testing.T) {
 	})
 }
 
+// Any comparable type can be a key.
 func TestKeys_ComparableTypes(t *testing.T) {
 	type order struct {
 		Shop   string `cbor:"shop" json:"shop"`
@@ -179,6 +183,7 @@ func TestKeys_ComparableTypes(t *testing.T) {
 	}
 }
 
+// A key function for bytes gets the parameters: the encoded ones, or the bytes themselves.
 func TestKeys_OfBytes(t *testing.T) {
 	bytes, number := asterisque.Func[[]byte, int](71, "bytes"), asterisque.Func[uint32, int](72, "number")
 	keys := make(chan string, 1)
@@ -202,6 +207,7 @@ func TestKeys_OfBytes(t *testing.T) {
 	require.Equal(t, "xyz", <-keys)
 }
 
+// A key that cannot be compared refuses the call.
 func TestKeys_NotComparable(t *testing.T) {
 	svc := asterisque.NewService()
 	// a slice in an interface
@@ -216,6 +222,7 @@ func TestKeys_NotComparable(t *testing.T) {
 // keyedNested calls its caller back until the depth is zero, always with the same key.
 var keyedNested = asterisque.Func[[2]int, int](21, "keyed, nested")
 
+// Nested calls of the same key run at once.
 func TestKeys_NestedRunAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		newNode := func() *asterisque.Node {
@@ -346,6 +353,7 @@ func (c *counted) UnmarshalCBOR(data []byte) error {
 
 func (c counted) MarshalCBOR() ([]byte, error) { return codec.CBOR.Append(nil, c.List) }
 
+// Parameters that were decoded for a key are not decoded again.
 func TestKeys_DecodedOnce(t *testing.T) {
 	lengths := asterisque.Func[counted, int](80, "lengths")
 	for _, c := range []struct {

@@ -35,6 +35,7 @@ func (o *overload) call(s *asterisque.Session, priorities ...int) {
 	}
 }
 
+// When too many calls wait, the least urgent and latest one is refused.
 func TestOverload_LeastUrgent(t *testing.T) {
 	for name, c := range map[string]struct {
 		waiting int
@@ -79,6 +80,7 @@ func TestOverload_LeastUrgent(t *testing.T) {
 	}
 }
 
+// The retry advice follows how long calls wait.
 func TestOverload_Advice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := testkit.HoldService()
@@ -100,6 +102,7 @@ func TestOverload_Advice(t *testing.T) {
 	})
 }
 
+// By default no call is refused.
 func TestOverload_Default(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := testkit.HoldService()
@@ -123,7 +126,7 @@ func TestOverload_Default(t *testing.T) {
 }
 
 // TestOverload_NeededCall uses a handler that calls back, with an answer that needs a call to this
-// side, while the queue here is too long.
+// side, while the queue here is too long: that call is not refused.
 func TestOverload_NeededCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := testkit.HoldService()
@@ -162,7 +165,7 @@ func TestOverload_NeededCall(t *testing.T) {
 	})
 }
 
-// TestWaiting_ExpiredNotRun looks at the handler: its caller knows anyway.
+// TestWaiting_ExpiredNotRun checks the handler: a call that expires while it waits does not run.
 func TestWaiting_ExpiredNotRun(t *testing.T) {
 	for name, opt := range map[string]asterisque.HandlerOption{
 		"for a worker": func() asterisque.HandlerOption { return asterisque.WithConcurrency(100) }(),

@@ -15,6 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
+// Calls that wait for a worker run by priority, and then arrival.
 func TestPriority_ThenArrival(t *testing.T) {
 	var mu sync.Mutex
 	var order []string
@@ -59,6 +60,7 @@ func TestPriority_ThenArrival(t *testing.T) {
 	require.Equal(t, []string{"first", "urgent", "capped", "a", "b", "last"}, order)
 }
 
+// The priority of a pipe counts in both directions.
 func TestPriority_BothWays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()

@@ -15,7 +15,7 @@ import (
 )
 
 // TestTurns_QuietSession fails if a session may wait in more than one place for the workers of the
-// node: then a busy one takes more turns the longer it is busy.
+// node: a busy session would then get more turns the longer it is busy.
 func TestTurns_QuietSession(t *testing.T) {
 	const takes, workers, busy = 2 * time.Millisecond, 4, 3
 	synctest.Test(t, func(t *testing.T) {

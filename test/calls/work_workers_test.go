@@ -20,6 +20,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
+// At most as many handlers run as a session has workers.
 func TestWorkers_OfSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := testkit.HoldService()
@@ -45,6 +46,7 @@ func TestWorkers_OfSession(t *testing.T) {
 	})
 }
 
+// One worker runs everything in order.
 func TestWorkers_One(t *testing.T) {
 	var mu sync.Mutex
 	var order []uint64
@@ -75,6 +77,7 @@ func TestWorkers_One(t *testing.T) {
 	}
 }
 
+// At most as many handlers run as a node has workers.
 func TestWorkers_OfNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := testkit.HoldService()
@@ -137,7 +140,8 @@ func TestWorkers_SessionsTakeTurns(t *testing.T) {
 	})
 }
 
-// TestWorkers_PeerReadsNothing has a session at its outbound soft limit.
+// TestWorkers_PeerReadsNothing has a session at its outbound soft limit: it keeps no worker of its
+// node.
 func TestWorkers_PeerReadsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := testkit.EchoService()
@@ -180,6 +184,7 @@ func TestWorkers_PeerReadsNothing(t *testing.T) {
 	})
 }
 
+// Workers are kept for the next call, and end when unused.
 func TestWorkers_KeptForNextCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := testkit.HoldService()
@@ -212,6 +217,7 @@ func TestWorkers_KeptForNextCall(t *testing.T) {
 	})
 }
 
+// Inline functions run while all workers are busy.
 func TestInlineFunctions_AllBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := testkit.HoldService()
@@ -236,6 +242,7 @@ func TestInlineFunctions_AllBusy(t *testing.T) {
 	})
 }
 
+// An inline handler that calls back gets an error at once.
 func TestInline_CallBackFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()

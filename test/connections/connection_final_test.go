@@ -142,6 +142,7 @@ var alerts = []struct {
 // record returns the TLS record of a fatal alert.
 func record(alert byte) string { return string([]byte{0x15, 3, 3, 0, 2, 2, alert}) }
 
+// TestConnection_NoAlertOfTLSIsFinal: a TLS alert may be temporary.
 func TestConnection_NoAlertOfTLSIsFinal(t *testing.T) {
 	client := testtls.NewAuthority(t).Client()
 	for _, a := range alerts {
@@ -232,13 +233,14 @@ func TestConnection_FinalErrors(t *testing.T) {
 	}
 }
 
+// A text other than a classic one is not final.
 func TestConnection_ClassicText(t *testing.T) {
 	why, final := afterFailing(t, dialling("classic://"+listenRaw(t, says("HTTP/1.1 503 Service Unavailable\r\n\r\n")), nil), classic.MessagePack)
 	require.ErrorContains(t, why, "the peer does not speak the classic protocol")
 	require.False(t, final)
 }
 
-// TestReconnect_TLSAlert has a live session that is cut while its server has no certificate.
+// TestReconnect_TLSAlert cuts a live session while its server has no certificate.
 func TestReconnect_TLSAlert(t *testing.T) {
 	client := testtls.NewAuthority(t).Client()
 	alerting := dialling("tls://"+listenRaw(t, says(record(80))), client)

@@ -15,7 +15,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// TestOutage_ErrorNamesCause has a server that is away for good.
+// TestOutage_ErrorNamesCause uses a server that is away for good: the error of a waiting call has
+// the start and the cause of the outage.
 func TestOutage_ErrorNamesCause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn, l, _, _ := testkit.Link(t, asterisque.NewService(), asterisque.Reconnection{})
@@ -77,7 +78,7 @@ func TestOutage_ErrorNamesCause(t *testing.T) {
 	})
 }
 
-// TestBackground_CallsWait has a server that comes later.
+// TestBackground_CallsWait uses a server that starts later.
 func TestBackground_CallsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(testkit.EchoService()))
@@ -103,7 +104,8 @@ func TestBackground_CallsWait(t *testing.T) {
 	})
 }
 
-// TestPersist_AfterRefusal has a server that mends its list of users.
+// TestPersist_AfterRefusal uses a server that repairs its list of users: a persistent connection
+// continues after a final refusal.
 func TestPersist_AfterRefusal(t *testing.T) {
 	for name, persist := range map[string]bool{"by default it is lost": false, "persistent": true} {
 		t.Run(name, func(t *testing.T) {
@@ -147,6 +149,7 @@ func TestPersist_AfterRefusal(t *testing.T) {
 	}
 }
 
+// A hopeless configuration is final for a persistent connection, too.
 func TestPersist_HopelessIsFinal(t *testing.T) {
 	conn, err := testkit.NewNode(t).Connect(testkit.Background, "carrier-pigeon://roof", asterisque.Reconnection{Persist: true})
 	require.ErrorIs(t, err, wire.ErrURL)

@@ -10,6 +10,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/testkit"
 )
 
+// A connection accepts no other peer than the intended one.
 func TestConnection_OtherPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, other, meant := asterisque.NewNode(), asterisque.NewNode(asterisque.WithID("b")), asterisque.NewNode(asterisque.WithID("a"))

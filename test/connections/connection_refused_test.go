@@ -31,6 +31,7 @@ func connectTo(t *testing.T, n *asterisque.Node, url string) error {
 	return err
 }
 
+// An attempt that cannot succeed is not retried.
 func TestConnect_HopelessNotRetried(t *testing.T) {
 	plain := testkit.Serve(t, testkit.NewNode(t, asterisque.WithService(testkit.EchoService())))
 	raw := testkit.Serve(t, testkit.NewNode(t, asterisque.WithCodecs(codec.Raw)))
@@ -57,6 +58,7 @@ func TestConnect_HopelessNotRetried(t *testing.T) {
 	}
 }
 
+// A peer of another version is not retried.
 func TestConnect_OtherVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here := asterisque.NewNode()
@@ -79,7 +81,7 @@ func TestConnect_OtherVersion(t *testing.T) {
 	})
 }
 
-// TestConnect_Retried has attempts that fail, before one succeeds.
+// TestConnect_Retried has temporary failures before an attempt succeeds.
 func TestConnect_Retried(t *testing.T) {
 	closing := func(say ...interface{ AppendTo([]byte) []byte }) func() (wire.Wire, error) {
 		return func() (wire.Wire, error) {

@@ -53,7 +53,7 @@ func (r *restartable) restart() {
 	r.start()
 }
 
-// TestRestart_NoCallFails has 20 callers on one connection.
+// TestRestart_NoCallFails has 20 callers on one connection during ten graceful restarts.
 func TestRestart_NoCallFails(t *testing.T) {
 	t.Parallel()
 	svc := testkit.EchoService()
@@ -95,7 +95,7 @@ func callersOn(t *testing.T, n int, call func() error) (callers *sync.WaitGroup,
 	return callers, func() { over.Store(true) }
 }
 
-// TestRestart_OpenStream has one server that is replaced while a stream runs, which it waits for.
+// TestRestart_OpenStream replaces a server while a stream runs: the old server waits for it.
 func TestRestart_OpenStream(t *testing.T) {
 	svc := testkit.EchoService()
 	svc.Handle(77, "mirror", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
@@ -151,7 +151,8 @@ func TestRestart_OpenStream(t *testing.T) {
 	}
 }
 
-// TestRestart_ClientsSpread has 1,000 of them, and a server that is away for a while.
+// TestRestart_ClientsSpread has 1,000 clients, and a server that is away for a while: they do not
+// reconnect all at once.
 func TestRestart_ClientsSpread(t *testing.T) {
 	testkit.SkipRace(t)
 	for name, c := range map[string]struct {

@@ -25,6 +25,7 @@ func requireBackoff(t *testing.T, first, most time.Duration, waits []time.Durati
 	}
 }
 
+// Connecting is retried with longer and longer waits.
 func TestConnect_LongerWaits(t *testing.T) {
 	for _, c := range []struct{ first, most, realFirst, realMost time.Duration }{
 		{100 * time.Millisecond, time.Second, 100 * time.Millisecond, time.Second},
@@ -70,7 +71,8 @@ func allEqual(d []time.Duration) bool {
 	return true
 }
 
-// TestConnect_PeerThatCloses has a session that begins each time, and ends.
+// TestConnect_PeerThatCloses has a session that begins each time, and ends: the peer is not dialled
+// all the time.
 func TestConnect_PeerThatCloses(t *testing.T) {
 	for _, resume := range []time.Duration{0, time.Minute} {
 		t.Run(fmt.Sprint("resume ", resume), func(t *testing.T) {
@@ -91,6 +93,7 @@ func TestConnect_PeerThatCloses(t *testing.T) {
 	}
 }
 
+// The last attempt is within the time limit for a resume.
 func TestReconnect_LastAttempt(t *testing.T) {
 	for _, outage := range []time.Duration{1500 * time.Millisecond, 2500 * time.Millisecond, 2950 * time.Millisecond} {
 		t.Run(outage.String(), func(t *testing.T) {
@@ -116,6 +119,7 @@ func TestReconnect_LastAttempt(t *testing.T) {
 	}
 }
 
+// A session that cannot be resumed costs few further attempts.
 func TestReconnect_NotResumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn, l, _, _ := testkit.Link(t, testkit.EchoService(), asterisque.Reconnection{}, asterisque.WithResume(asterisque.Resume{For: 3 * time.Second}))
@@ -128,6 +132,7 @@ func TestReconnect_NotResumed(t *testing.T) {
 	})
 }
 
+// Connecting ends with its context or its time limit.
 func TestConnect_ContextOrTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		ctx    time.Duration
@@ -164,6 +169,7 @@ func TestConnect_ContextOrTime(t *testing.T) {
 	}
 }
 
+// A cancelled Connect returns at once.
 func TestConnect_Canceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here := asterisque.NewNode()
@@ -180,6 +186,7 @@ func TestConnect_Canceled(t *testing.T) {
 	})
 }
 
+// The states of a connection are reported in order.
 func TestConnection_StateOrder(t *testing.T) {
 	for _, resume := range []time.Duration{0, time.Minute} {
 		t.Run(fmt.Sprint("resume ", resume), func(t *testing.T) {
@@ -215,6 +222,7 @@ func TestConnection_StateOrder(t *testing.T) {
 	}
 }
 
+// Calls wait for the next session, or fail fast.
 func TestConnection_WaitOrFailFast(t *testing.T) {
 	for _, resume := range []time.Duration{0, time.Minute} {
 		t.Run(fmt.Sprint("resume ", resume), func(t *testing.T) {
@@ -253,7 +261,7 @@ func TestConnection_WaitOrFailFast(t *testing.T) {
 	}
 }
 
-// TestConnection_WithoutResume has one side that could.
+// TestConnection_WithoutResume has only one side with resume: a session ends with its wire.
 func TestConnection_WithoutResume(t *testing.T) {
 	for name, c := range map[string]struct{ here, there time.Duration }{"on the side that connects": {time.Minute, 0}, "on the other side": {0, time.Minute}, "on neither": {0, 0}} {
 		t.Run(name, func(t *testing.T) {
@@ -286,6 +294,7 @@ func TestConnection_WithoutResume(t *testing.T) {
 	}
 }
 
+// A node that closes ends its connections.
 func TestConnection_NodeCloses(t *testing.T) {
 	for name, end := range map[string]func(n *asterisque.Node) error{
 		"Close":    (*asterisque.Node).Close,
@@ -318,6 +327,7 @@ func TestConnection_NodeCloses(t *testing.T) {
 	}
 }
 
+// Shutdown of a connection completes running calls.
 func TestConnection_Shutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, gate, running, _ := testkit.GatedService()
@@ -343,6 +353,7 @@ func TestConnection_Shutdown(t *testing.T) {
 	})
 }
 
+// A half-open wire is replaced.
 func TestConnection_HalfOpenWire(t *testing.T) {
 	for _, resume := range []time.Duration{0, time.Hour} {
 		t.Run(fmt.Sprint("resume ", resume), func(t *testing.T) {

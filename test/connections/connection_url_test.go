@@ -17,8 +17,8 @@ import (
 
 var registerStdio = sync.OnceValue(func() error { return stdiowire.Register() })
 
-// TestConnect_UnusableURL has the schemes of the root module. An error that is not final would be
-// tried again for ever.
+// TestConnect_UnusableURL checks the schemes of the root module. An error that is not final would
+// be retried for ever.
 func TestConnect_UnusableURL(t *testing.T) {
 	require.NoError(t, registerStdio())
 	cases := []struct{ url, why, example string }{

@@ -95,8 +95,9 @@ func unruly(ctx context.Context, c *asterisque.Call, next asterisque.Next) error
 	return err
 }
 
-// TestAttackInterceptors_Any has them around calls of every kind, on both sides, while the Wires
-// die: each call ends, has its own result or none, and leaves nothing behind.
+// TestAttackInterceptors_Any puts misbehaving interceptors around calls of every kind, on both
+// sides, while the Wires die: each call ends, has its own result or none, and leaves nothing
+// behind.
 func TestAttackInterceptors_Any(t *testing.T) {
 	rounds := 60
 	if *testkit.Soak {

@@ -30,6 +30,7 @@ func bitwise() piping.Around {
 	return piping.Around{Send: flip, Recv: flip}
 }
 
+// Values pass the code around their pipe.
 func TestAround_Values(t *testing.T) {
 	echo := asterisque.Stream[int, string, string, int](1, "echo")
 	svc := asterisque.NewService()
@@ -65,6 +66,7 @@ func TestAround_Values(t *testing.T) {
 	require.Equal(t, 6, blocks)
 }
 
+// An interceptor sees the outcome as changed by those inside it.
 func TestInterceptor_FinalOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := testkit.HoldService()
@@ -97,6 +99,7 @@ func TestInterceptor_FinalOutcome(t *testing.T) {
 	})
 }
 
+// Code around a pipe that ends its goroutine fails only its call.
 func TestAround_Goexit(t *testing.T) {
 	for how, misbehave := range map[string]func(){"panicked": func() { panic("oops") }, "ended its goroutine": runtime.Goexit} {
 		for _, served := range []bool{false, true} {
@@ -139,6 +142,7 @@ func TestAround_Goexit(t *testing.T) {
 	}
 }
 
+// An outcome that is never completed blocks no handler longer than its context.
 func TestOutcome_NeverFinished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate, returned := make(chan struct{}), make(chan error, 1)

@@ -34,6 +34,7 @@ func otherwise(on ...asterisque.Caller) invoker {
 	}
 }
 
+// Every kind of call can be made on a Caller of the application.
 func TestCaller_EveryKind(t *testing.T) {
 	svc := testkit.SumService()
 	testkit.Echo.Handle(svc, func(_ context.Context, s string) (string, error) { return s, nil })
@@ -89,6 +90,7 @@ func TestCaller_EveryKind(t *testing.T) {
 	testkit.WantIdle(t, dialled, accepted)
 }
 
+// A Caller may answer without a call.
 func TestCaller_Answers(t *testing.T) {
 	var first *asterisque.Call
 	fake := invoker(func(_ context.Context, c *asterisque.Call) error {
@@ -118,6 +120,7 @@ func TestCaller_Answers(t *testing.T) {
 	require.ErrorContains(t, err, "neither called on, nor set a result")
 }
 
+// The error of a Caller becomes the cause of an Abort.
 func TestCaller_ErrorIsCause(t *testing.T) {
 	fails := func(err error) asterisque.Caller {
 		return invoker(func(context.Context, *asterisque.Call) error { return err })
@@ -142,7 +145,8 @@ type panickingError struct{}
 
 func (panickingError) Error() string { panic("x") }
 
-// TestACallOfAnotherIsNotMade is for gateways, which make a call of their own.
+// TestCaller_ServedCall: a served call cannot be made again. It is for gateways, which make a call
+// of their own.
 func TestCaller_ServedCall(t *testing.T) {
 	behind, _ := testkit.Connect(t, testkit.EchoService())
 	var refused error
@@ -167,7 +171,8 @@ func TestCaller_ServedCall(t *testing.T) {
 	require.ErrorContains(t, behind.Invoke(testkit.Background, new(asterisque.Call)), "there is no call to make")
 }
 
-// TestInterceptors_EachAttempt, and those of the Caller around all.
+// TestInterceptors_EachAttempt: the interceptors of a node run for each attempt of a connection,
+// and those of the Caller once for all.
 func TestInterceptors_EachAttempt(t *testing.T) {
 	var attempts, calls atomic.Int64
 	counts := func(n *atomic.Int64) asterisque.Interceptor {
@@ -201,7 +206,8 @@ func TestInterceptors_EachAttempt(t *testing.T) {
 	require.EqualValues(t, 2, calls.Load())
 }
 
-// TestOption_AroundOneCall, and what the option is made of may serve many.
+// TestOption_AroundOneCall: an option adds an interceptor to one call, and that interceptor may
+// serve many.
 func TestOption_AroundOneCall(t *testing.T) {
 	dialled, _ := testkit.Connect(t, testkit.EchoService())
 	way := new(trail)
@@ -223,7 +229,7 @@ func TestOption_AroundOneCall(t *testing.T) {
 	require.Empty(t, way.take())
 }
 
-// TestRepeatable_NoAttemptRan has outcomes of other calls, and of other attempts, which say that
+// TestRepeatable_NoAttemptRan has outcomes of other calls, and of other attempts, which report that
 // those did not run.
 func TestRepeatable_NoAttemptRan(t *testing.T) {
 	gone, _ := testkit.Connect(t, testkit.EchoService())

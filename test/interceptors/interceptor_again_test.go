@@ -27,7 +27,8 @@ func again(attempts int) asterisque.Interceptor {
 	}
 }
 
-// TestInterceptor_ChangesOnce calls on again through interceptors that change the parameters.
+// TestInterceptor_ChangesOnce calls next again through interceptors that change the parameters: the
+// change is not repeated.
 func TestInterceptor_ChangesOnce(t *testing.T) {
 	var seen []int
 	svc := asterisque.NewService()
@@ -117,8 +118,8 @@ func flips(outcomes *atomic.Int64) asterisque.Interceptor {
 	}
 }
 
-// TestAround_BlocksOnce calls on again, on the same session and on another one, through
-// interceptors that put code around Blocks.
+// TestAround_BlocksOnce calls next again, on the same session and on another one, through
+// interceptors that put code around Blocks: the code is there once.
 func TestAround_BlocksOnce(t *testing.T) {
 	var outcomes, outer, foreign atomic.Int64
 	here := testkit.NewNode(t, asterisque.WithMadeInterceptors(flips(&outcomes)))
@@ -176,7 +177,8 @@ func refusesTwice(ctx context.Context, c *asterisque.Call, next asterisque.Next)
 	return next(ctx, c)
 }
 
-// TestAttempts_EncodedEach has sessions that have agreed on different codecs.
+// TestAttempts_EncodedEach has sessions with different codecs: each attempt is encoded with that of
+// its session.
 func TestAttempts_EncodedEach(t *testing.T) {
 	svc := testkit.SumService()
 	testkit.Echo.Handle(svc, func(_ context.Context, s string) (string, error) { return s, nil })
@@ -203,8 +205,8 @@ func TestAttempts_EncodedEach(t *testing.T) {
 	testkit.WantIdle(t, dialled, accepted)
 }
 
-// TestAttempts_AfterRun has an interceptor that fails after the call, as a call fails that the peer
-// refuses because it shuts the session down.
+// TestAttempts_AfterRun has an interceptor that fails after the call, with the error of a peer that
+// refuses because of a shutdown: the connection does not retry.
 func TestAttempts_AfterRun(t *testing.T) {
 	var ran atomic.Int64
 	svc := asterisque.NewService()
@@ -253,7 +255,8 @@ func TestRefusal_OfDurableCall(t *testing.T) {
 	}
 }
 
-// TestRefusal_AfterAttempts is what a choice among several needs.
+// TestRefusal_AfterAttempts: a refusal after attempts that did not run says that the call did not
+// run. A choice among several Callers needs that.
 func TestRefusal_AfterAttempts(t *testing.T) {
 	dead, _ := testkit.Connect(t, testkit.EchoService())
 	dead.Close()
@@ -277,7 +280,8 @@ func TestRefusal_AfterAttempts(t *testing.T) {
 	}
 }
 
-// TestAttempts_TTLOfStream has interceptors that take their time, and attempts that fail.
+// TestAttempts_TTLOfStream has slow interceptors, and attempts that fail: the time to live counts
+// from the call.
 func TestAttempts_TTLOfStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()

@@ -11,7 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/testkit"
 )
 
-// TestInterceptor_Allocs is what a Call needs.
+// TestInterceptor_Allocs: interceptors cost a call one allocation on each side, for its Call.
 func TestInterceptor_Allocs(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector drops what is kept for the next call")

@@ -14,7 +14,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/testkit"
 )
 
-// TestInterceptor_EarlyReturn is for one that calls on, on another goroutine, and does not wait.
+// TestInterceptor_EarlyReturn uses an interceptor that calls next on another goroutine, and does
+// not wait.
 func TestInterceptor_EarlyReturn(t *testing.T) {
 	svc, h := testkit.HoldService()
 	early := func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
@@ -34,8 +35,8 @@ func TestInterceptor_EarlyReturn(t *testing.T) {
 	testkit.WantIdle(t, served, accepted, made)
 }
 
-// TestRefusal_NeverAfterRun has errors that say so of another call, and a handler that ends the
-// goroutine on which it was called.
+// TestRefusal_NeverAfterRun has errors that claim a refusal of another call, and a handler that
+// ends its goroutine.
 func TestRefusal_NeverAfterRun(t *testing.T) {
 	refusal := &asterisque.Abort{Code: codec.Overloaded, Message: "of another call", Ran: codec.Refused}
 	svc := asterisque.NewService()
@@ -68,7 +69,8 @@ func TestRefusal_NeverAfterRun(t *testing.T) {
 	}
 }
 
-// TestInterceptor_ParamsBound is for one that unpacks what a peer has packed.
+// TestInterceptor_ParamsBound uses an interceptor that unpacks parameters: they have the bound of
+// received ones.
 func TestInterceptor_ParamsBound(t *testing.T) {
 	lists := asterisque.Func[[][]string, int](40, "lists")
 	svc := asterisque.NewService()
@@ -92,7 +94,8 @@ func TestInterceptor_ParamsBound(t *testing.T) {
 	}
 }
 
-// TestDurable_ConnectionGaveUp is for choices among several Callers.
+// TestDurable_ConnectionGaveUp: a durable call that a Connection has given up is no longer durable
+// there, for choices among several Callers.
 func TestDurable_ConnectionGaveUp(t *testing.T) {
 	conn, _ := testkit.Lasting(t, testkit.EchoService())
 	conn.Close()

@@ -12,6 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
+// next does nothing after the end of a call.
 func TestNext_AfterTheEnd(t *testing.T) {
 	svc := asterisque.NewService()
 	testkit.Work.Handle(svc, func(_ context.Context, n int) (int, error) { return n, nil })
@@ -56,6 +57,7 @@ func TestNext_EndWaitsForIt(t *testing.T) {
 	testkit.WantIdle(t, dialled, accepted)
 }
 
+// The error for an interceptor that returns without a result or an error says so.
 func TestInterceptor_NoAnswer(t *testing.T) {
 	silent := func(context.Context, *asterisque.Call, asterisque.Next) error { return nil }
 	dialled, _ := testkit.Connect(t, testkit.SumService(), asterisque.WithServedInterceptors(silent))
@@ -71,6 +73,7 @@ func TestInterceptor_NoAnswer(t *testing.T) {
 	require.ErrorIs(t, err, &asterisque.Abort{Code: codec.Failed})
 }
 
+// Values that an interceptor sets have to be of the types of the function.
 func TestInterceptor_FunctionsTypes(t *testing.T) {
 	svc := asterisque.NewService()
 	testkit.Work.Handle(svc, func(_ context.Context, n int) (int, error) { return n, nil })
@@ -100,7 +103,7 @@ func TestInterceptor_FunctionsTypes(t *testing.T) {
 	require.Equal(t, `asterisque: failed: function 51 "raw": the parameters cannot be set: it is untyped: set the bytes`, found[0])
 }
 
-// TestRefusal_DidNotRun is what a limit on the rate of calls needs.
+// TestRefusal_DidNotRun: a refusal reports that the call did not run, as a rate limit needs.
 func TestRefusal_DidNotRun(t *testing.T) {
 	svc := asterisque.NewService()
 	testkit.Work.Handle(svc, func(_ context.Context, n int) (int, error) { return n, nil })
@@ -122,6 +125,7 @@ func TestRefusal_DidNotRun(t *testing.T) {
 	}
 }
 
+// A refused call may be refused again.
 func TestRefusal_Twice(t *testing.T) {
 	gone, _ := testkit.Connect(t, testkit.EchoService())
 	gone.Close()
@@ -134,8 +138,8 @@ func TestRefusal_Twice(t *testing.T) {
 	require.True(t, asterisque.Repeatable(err))
 }
 
-// TestRepeatable_Overloaded has a handler that has too much to do, and an interceptor that says so
-// before the handler has begun.
+// TestRepeatable_Overloaded has an overloaded handler, and an interceptor that refuses before the
+// handler has begun.
 func TestRepeatable_Overloaded(t *testing.T) {
 	busy := asterisque.Func[string, string](61, "busy")
 	for name, c := range map[string]struct {
@@ -156,6 +160,7 @@ func TestRepeatable_Overloaded(t *testing.T) {
 	}
 }
 
+// The error names a nil interceptor.
 func TestInterceptor_Nil(t *testing.T) {
 	none := asterisque.Interceptor(nil)
 	for what, f := range map[string]func(){

@@ -97,6 +97,7 @@ func (r *recorder) take(t *testing.T) []string {
 	return events
 }
 
+// An interceptor sees the outcome of every call.
 func TestInterceptor_SeesOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := testkit.HoldService()
@@ -199,6 +200,7 @@ func TestInterceptor_SeesOutcome(t *testing.T) {
 	})
 }
 
+// A trace context crosses up to its limit.
 func TestTrace_UpToLimit(t *testing.T) {
 	for size, fits := range map[int]bool{0: true, 1: true, 512: true, 513: false, 1 << 20: false} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
@@ -227,7 +229,8 @@ func TestTrace_UpToLimit(t *testing.T) {
 	}
 }
 
-// TestCallbacks_HoldUpNoCall blocks every callback of the application for the end of a call.
+// TestCallbacks_HoldUpNoCall blocks every callback of the application for the end of a call: no
+// other call is blocked.
 func TestCallbacks_HoldUpNoCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := testkit.HoldService()
@@ -296,7 +299,7 @@ func TestCallbacks_HoldUpNoCall(t *testing.T) {
 	})
 }
 
-// TestAfterFunc_Blocks is the same on the callee's side.
+// TestAfterFunc_Blocks is the same on the side of the callee.
 func TestAfterFunc_Blocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})

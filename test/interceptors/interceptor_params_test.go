@@ -77,6 +77,7 @@ func TestInterceptor_ParamsStay(t *testing.T) {
 	}
 }
 
+// The value and the bytes of a call are separate.
 func TestCall_ValueAndBytes(t *testing.T) {
 	look := func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 		raw, err := c.RawParams()

@@ -44,6 +44,7 @@ func (t *trail) around(name string) asterisque.Interceptor {
 	}
 }
 
+// Interceptors run in the order in which they are given.
 func TestInterceptors_Order(t *testing.T) {
 	way := new(trail)
 	list := func(names ...string) (all []asterisque.Interceptor) {
@@ -87,6 +88,7 @@ func TestInterceptors_Order(t *testing.T) {
 	require.Len(t, steps, 8*2+5*2+1)
 }
 
+// An interceptor sees the fields of a call.
 func TestInterceptor_SeesCall(t *testing.T) {
 	type seen struct {
 		function          uint16
@@ -162,8 +164,8 @@ func TestInterceptor_SeesCall(t *testing.T) {
 	}, take())
 }
 
-// TestInterceptor_ChangesCall plays each change on each side, around a function that is typed and
-// around one that is not.
+// TestInterceptor_ChangesCall makes each change on each side, around a typed and an untyped
+// function.
 func TestInterceptor_ChangesCall(t *testing.T) {
 	type intercepts = func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error
 	cases := []struct {
@@ -247,6 +249,7 @@ func TestInterceptor_ChangesCall(t *testing.T) {
 	}
 }
 
+// An interceptor may call next several times for an outbound call.
 func TestInterceptor_CallsAgain(t *testing.T) {
 	svc := asterisque.NewService()
 	tries := 0
@@ -287,6 +290,7 @@ func TestInterceptor_CallsAgain(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// A handler runs once, however often an interceptor calls next.
 func TestInterceptor_RunsOnce(t *testing.T) {
 	ran := 0
 	svc := asterisque.NewService()

@@ -24,6 +24,7 @@ func idlePairs(t testing.TB, n int, opts ...asterisque.Option) (here, there *ast
 	return here, there
 }
 
+// Liveness needs no goroutine per session.
 func TestIdle_LivenessGoroutines(t *testing.T) {
 	const pairs, few = 100, 5 // goroutines of the test itself
 	count := func(opts ...asterisque.Option) int {
@@ -41,8 +42,8 @@ func TestIdle_LivenessGoroutines(t *testing.T) {
 	require.LessOrEqual(t, count(asterisque.WithResume(asterisque.Resume{For: time.Minute})), 2*pairs+few)
 }
 
-// TestIdle_ReaderMissesNothing has looks every 1.25 ms, each of which may find the session idle for
-// a moment, in the middle of a frame too.
+// TestIdle_ReaderMissesNothing checks every 1.25 ms, and may find the session idle for a moment,
+// even in the middle of a frame.
 func TestIdle_ReaderMissesNothing(t *testing.T) {
 	often := asterisque.WithTimeouts(asterisque.Timeouts{Ping: 10 * time.Millisecond, Silence: 20 * time.Second})
 	here, there := asterisque.NewNode(often), asterisque.NewNode(often, asterisque.WithService(testkit.EchoService()))
@@ -58,8 +59,8 @@ func TestIdle_ReaderMissesNothing(t *testing.T) {
 	}
 }
 
-// TestIdle_TenThousandSessions reports what they cost with pings each second, which is fifteen
-// times as many as by default.
+// TestIdle_TenThousandSessions reports the cost of idle sessions with a Ping each second, fifteen
+// times the default rate.
 func TestIdle_TenThousandSessions(t *testing.T) {
 	if !*testkit.Soak {
 		t.Skip("-soak measures")

@@ -176,6 +176,7 @@ func flood(t testing.TB, limit limits.Limits, opens int, length time.Duration) (
 	return capacity, goodput, inbound, outbound
 }
 
+// A flood of calls is bounded.
 func TestFlood_Bounded(t *testing.T) {
 	length := 150 * time.Millisecond
 	if *testkit.Soak {

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// Opens beyond their window wait at the caller.
 func TestOpens_WaitForWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, started, _ := testkit.BlockService()
@@ -43,6 +44,7 @@ func TestOpens_WaitForWindow(t *testing.T) {
 	})
 }
 
+// An Open beyond the window is refused.
 func TestOpens_BeyondWindow(t *testing.T) {
 	svc, started, _ := testkit.BlockService()
 	p, s := testkit.DialRaw(t, asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 1}), testkit.LittleRoom())
@@ -67,7 +69,7 @@ func TestOpens_BeyondWindow(t *testing.T) {
 }
 
 // TestNested_AtTheLimits has both peers at their limits, and every handler calls back, eight deep,
-// over a connection without a buffer.
+// over a connection without a buffer: no call hangs.
 func TestNested_AtTheLimits(t *testing.T) {
 	windows := []asterisque.Option{asterisque.WithLimits(asterisque.Limits{Inbound: testkit.BytesOf(2<<20, 8<<20)}), asterisque.WithWorkers(asterisque.Workers{Session: 64})}
 	few := append(slices.Clone(windows), asterisque.WithWorkers(asterisque.Workers{Session: 4}))
@@ -97,6 +99,7 @@ func TestNested_AtTheLimits(t *testing.T) {
 	}
 }
 
+// Nested calls at the limits finish over TCP.
 func TestNested_LimitsOverTCP(t *testing.T) {
 	for name, opts := range map[string][]asterisque.Option{"with windows": {asterisque.WithLimits(asterisque.Limits{Inbound: testkit.BytesOf(2<<20, 8<<20)}), asterisque.WithWorkers(asterisque.Workers{Session: 64})}, "without windows": testkit.NoWindows()} {
 		t.Run(name, func(t *testing.T) {

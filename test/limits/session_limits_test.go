@@ -21,6 +21,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
+// At the inbound soft limit, the sender of the peer blocks.
 func TestSoftLimit_Inbound(t *testing.T) {
 	const soft = 256 << 10
 	svc, gate, running, took := testkit.GatedService()
@@ -80,6 +81,7 @@ func TestSoftLimit_Inbound(t *testing.T) {
 	require.False(t, ok, "nothing waits any more")
 }
 
+// A peer that floods regardless is blocked by its transport.
 func TestSoftLimit_FloodingPeer(t *testing.T) {
 	const soft, flood = 100 * 272, 100_000
 	for name, c := range map[string]struct {
@@ -136,6 +138,7 @@ type reading struct{ wire.Wire }
 
 func (r reading) Read([]byte) (int, error) { _, err := r.ReadFrame(1 << 20); return 0, err }
 
+// At the outbound soft limit, senders block, and Post returns an error.
 func TestSoftLimit_Outbound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen testkit.States
@@ -181,6 +184,7 @@ func TestSoftLimit_Outbound(t *testing.T) {
 	})
 }
 
+// The end of the session ends the wait for room.
 func TestSoftLimit_SessionEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, s := testkit.StuckPeer(t, asterisque.WithLimits(asterisque.Limits{Outbound: testkit.BytesOf(100_000, 300_000)}))
@@ -200,6 +204,7 @@ func TestSoftLimit_SessionEnds(t *testing.T) {
 	})
 }
 
+// Beyond the outbound hard limit the session is aborted.
 func TestHardLimit_Outbound(t *testing.T) {
 	const hard = 20 << 20
 	node := asterisque.NewNode(asterisque.WithLimits(asterisque.Limits{Outbound: testkit.BytesOf(hard/2, hard)}))
@@ -232,6 +237,7 @@ func TestHardLimit_Outbound(t *testing.T) {
 	require.NoError(t, err, "other sessions of the node go on")
 }
 
+// Beyond the inbound hard limit the peer gets the reason.
 func TestHardLimit_Inbound(t *testing.T) {
 	svc, _, running, _ := testkit.GatedService()
 	opts := append(testkit.NoWindows(), asterisque.WithService(svc), asterisque.WithLimits(asterisque.Limits{Inbound: limits.Limits{Hard: limits.Amount{Messages: 10}}}))
@@ -246,6 +252,7 @@ func TestHardLimit_Inbound(t *testing.T) {
 	require.ErrorIs(t, s.Err(), asterisque.ErrHardLimit)
 }
 
+// A session without progress is closed.
 func TestStalled_Closed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, gate, running, _ := testkit.GatedService()
@@ -265,6 +272,7 @@ func TestStalled_Closed(t *testing.T) {
 	})
 }
 
+// A session with little progress is not stalled.
 func TestStalled_NotIfItMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
@@ -286,6 +294,7 @@ func TestStalled_NotIfItMoves(t *testing.T) {
 	})
 }
 
+// The application pauses a session.
 func TestPause_Session(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, s := testkit.StuckPeer(t, asterisque.WithService(testkit.EchoService()))
@@ -318,6 +327,7 @@ func TestPause_Session(t *testing.T) {
 	})
 }
 
+// The application pauses a pipe.
 func TestPause_Pipe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peer, s := testkit.StuckPeer(t)
@@ -339,6 +349,7 @@ func TestPause_Pipe(t *testing.T) {
 	})
 }
 
+// Limits change on a live session.
 func TestLimits_ChangeLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, s := testkit.StuckPeer(t)

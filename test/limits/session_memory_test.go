@@ -18,8 +18,8 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// TestMemory_IdleSession bounds what a session costs that is open and has said nothing for an
-// eighth of the interval of Pings, both ends and their goroutines together.
+// TestMemory_IdleSession bounds the memory of an open session that has been silent for an eighth of
+// the interval of Pings, both ends and their goroutines together.
 func TestMemory_IdleSession(t *testing.T) {
 	const sessions, limit = 500, 13_300
 	pings := asterisque.WithTimeouts(asterisque.Timeouts{Ping: 2 * time.Second})
@@ -44,8 +44,8 @@ func TestMemory_IdleSession(t *testing.T) {
 	}
 }
 
-// TestMemory_TenThousandPipes opens them all at once, and bounds what each costs while it is idle,
-// on both sides, with its handler's goroutine and without.
+// TestMemory_TenThousandPipes opens them all at once, and bounds the memory of each idle one, on
+// both sides, with its handler's goroutine and without.
 func TestMemory_TenThousandPipes(t *testing.T) {
 	testkit.SkipRace(t)
 	const pipes, limit = 10_000, 950
@@ -90,8 +90,8 @@ func TestMemory_TenThousandPipes(t *testing.T) {
 	require.Equal(t, 0, dialled.Stats().Pipes)
 }
 
-// TestMemory_SessionsReleased opens, uses and closes a thousand of them. That no goroutine is left
-// is checked for the whole package.
+// TestMemory_SessionsReleased opens, uses and closes a thousand sessions. The whole package is
+// checked for remaining goroutines.
 func TestMemory_SessionsReleased(t *testing.T) {
 	here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(testkit.EchoService()))
 	t.Cleanup(func() { here.Close(); there.Close() })
@@ -114,7 +114,7 @@ func TestMemory_SessionsReleased(t *testing.T) {
 	require.LessOrEqual(t, runtime.NumGoroutine(), goroutines+10)
 }
 
-// TestMemory_AllocsOfCall guards the hot path: both ends together.
+// TestMemory_AllocsOfCall bounds the allocations of a call, at both ends together.
 func TestMemory_AllocsOfCall(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates")

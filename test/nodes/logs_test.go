@@ -21,6 +21,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
+// Records of one kind are logged at a bounded rate.
 func TestLogs_BoundedRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := new(testkit.Logged)
@@ -49,6 +50,7 @@ func TestLogs_BoundedRate(t *testing.T) {
 	})
 }
 
+// Log lines are short.
 func TestLogs_Short(t *testing.T) {
 	log := new(testkit.Logged)
 	node := asterisque.NewNode(log.Option())
@@ -81,6 +83,7 @@ func (p panicsAt) Handle(context.Context, slog.Record) error { p.at("Handle"); r
 func (p panicsAt) WithAttrs([]slog.Attr) slog.Handler        { p.at("WithAttrs"); return p }
 func (p panicsAt) WithGroup(string) slog.Handler             { p.at("WithGroup"); return p }
 
+// A log handler that panics ends nothing else.
 func TestLogs_PanickingHandler(t *testing.T) {
 	for _, method := range []string{"Enabled", "Handle", "WithAttrs", "WithGroup"} {
 		handler := panicsAt{slog.NewTextHandler(new(bytes.Buffer), nil), method}
@@ -95,6 +98,7 @@ func TestLogs_PanickingHandler(t *testing.T) {
 	}
 }
 
+// Records below the log level cost nothing.
 func TestLogs_DisabledCostNothing(t *testing.T) {
 	node := asterisque.NewNode()
 	defer node.Close()

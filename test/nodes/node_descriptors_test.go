@@ -58,6 +58,7 @@ func (l *crowded) Close() error {
 
 func (*crowded) URL() string { return "crowded://here" }
 
+// Serve continues when descriptors are free again.
 func TestServe_DescriptorsFreed(t *testing.T) {
 	for _, minutes := range []time.Duration{0, 1, 60} {
 		synctest.Test(t, func(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
+// First bytes of another protocol are refused at once.
 func TestHandshake_OtherProtocol(t *testing.T) {
 	noise := make([]byte, 64)
 	rand.Read(noise)
@@ -71,6 +72,7 @@ func TestHandshake_OtherProtocol(t *testing.T) {
 	}
 }
 
+// Both sides dial.
 func TestHandshake_BothSidesDial(t *testing.T) {
 	a, b := wire.Pipe()
 	failed := make(chan error)
@@ -81,6 +83,7 @@ func TestHandshake_BothSidesDial(t *testing.T) {
 	require.ErrorContains(t, err, "one of the two sides has to accept (Serve, Accept), and both have dialled (Dial, Attach)")
 }
 
+// Both sides accept.
 func TestHandshake_BothSidesAccept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := wire.Pipe()
@@ -94,6 +97,7 @@ func TestHandshake_BothSidesAccept(t *testing.T) {
 	})
 }
 
+// A Sync with a mismatch is refused.
 func TestHandshake_SyncMismatch(t *testing.T) {
 	session := make([]byte, message.SessionSize)
 	change := func(f func(*message.Sync)) message.Sync { h := testkit.Hello(); f(&h); return h }
@@ -140,6 +144,7 @@ func TestHandshake_SyncMismatch(t *testing.T) {
 	}
 }
 
+// A silent peer is disconnected within the handshake timeout.
 func TestHandshake_Timeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode()
@@ -157,6 +162,7 @@ func TestHandshake_Timeout(t *testing.T) {
 	})
 }
 
+// The context ends a handshake.
 func TestHandshake_Context(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode()

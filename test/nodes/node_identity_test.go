@@ -36,6 +36,7 @@ func only(t testing.TB, n *asterisque.Node) *asterisque.Session {
 	return n.Sessions()[0]
 }
 
+// A peer gets the grant of its certificate.
 func TestCertificate_Grant(t *testing.T) {
 	ca := testtls.NewAuthority(t)
 	admin := testkit.EchoService()
@@ -73,6 +74,7 @@ func TestCertificate_Grant(t *testing.T) {
 	require.ErrorContains(t, err, "show a certificate")
 }
 
+// An invalid grant refuses the peer.
 func TestIdentity_InvalidGrant(t *testing.T) {
 	there := testkit.NewNode(t, asterisque.WithAccess(asterisque.Access{Accept: func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {
 		return &asterisque.Grant{Inbound: limits.Limits{Soft: limits.Amount{Messages: 9}, Hard: limits.Amount{Messages: 7}}}, nil
@@ -82,6 +84,7 @@ func TestIdentity_InvalidGrant(t *testing.T) {
 	require.ErrorContains(t, err, "soft")
 }
 
+// A session ends when the certificate of its peer expires.
 func TestCertificate_Expires(t *testing.T) {
 	for name, outlive := range map[string]bool{"by default": false, "unless it may outlive it": true} {
 		t.Run(name, func(t *testing.T) {
@@ -116,6 +119,7 @@ func TestCertificate_Expires(t *testing.T) {
 	}
 }
 
+// A credential is sent and accepted over TLS only.
 func TestCredential_OnlyOverTLS(t *testing.T) {
 	ca := testtls.NewAuthority(t)
 	token := asterisque.WithAccess(asterisque.Access{Credential: func(context.Context, asterisque.Peer) ([]byte, error) { return []byte("open sesame"), nil }})
@@ -162,6 +166,7 @@ func TestCredential_OnlyOverTLS(t *testing.T) {
 	}
 }
 
+// Certificates are reloaded without dropping sessions.
 func TestCertificate_Reloaded(t *testing.T) {
 	ca := testtls.NewAuthority(t)
 	dir := t.TempDir()
@@ -200,6 +205,7 @@ func TestCertificate_Reloaded(t *testing.T) {
 	require.Equal(t, "new", dial().Peer().Certificate().Subject.CommonName, "what cannot be read changes nothing")
 }
 
+// Too many half-open peers push out the oldest.
 func TestAdmission_OldestPushedOut(t *testing.T) {
 	there := testkit.NewNode(t, asterisque.WithService(testkit.EchoService()), asterisque.WithAdmission(asterisque.Admission{HalfOpen: 3}), asterisque.WithTimeouts(asterisque.Timeouts{Handshake: time.Minute}))
 	url := testkit.Listen(t, there, "tcp://127.0.0.1:0", wire.Options{})
@@ -227,6 +233,7 @@ func TestAdmission_OldestPushedOut(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// Sessions of one address are bounded.
 func TestAdmission_PerAddress(t *testing.T) {
 	there := testkit.NewNode(t, asterisque.WithService(testkit.EchoService()), asterisque.WithAdmission(asterisque.Admission{PerAddress: 2}))
 	url := testkit.Listen(t, there, "tcp://127.0.0.1:0", wire.Options{})
@@ -242,6 +249,7 @@ func TestAdmission_PerAddress(t *testing.T) {
 	require.Eventually(t, func() bool { _, err := here.Dial(testkit.Background, url); return err == nil }, testkit.Patience, time.Millisecond)
 }
 
+// OnSession sees every session.
 func TestOnSession_EverySession(t *testing.T) {
 	began := make(chan *asterisque.Session, 2)
 	see := asterisque.WithHooks(asterisque.Hooks{SessionBegun: func(s *asterisque.Session) { began <- s }})
@@ -249,8 +257,8 @@ func TestOnSession_EverySession(t *testing.T) {
 	require.ElementsMatch(t, []*asterisque.Session{dialled, accepted}, []*asterisque.Session{<-began, <-began})
 }
 
-// Connections that say nothing, that say one byte a second, and that are refused again and again:
-// what they cost, and what they do to an honest peer.
+// TestAdmission_BadPeers measures the cost of connections that are silent, that send one byte a
+// second, and that are refused repeatedly, and their effect on an honest peer.
 func TestAdmission_BadPeers(t *testing.T) {
 	silent, slow, refused, calls := 100, 100, 10, 2_000
 	if *testkit.Soak {

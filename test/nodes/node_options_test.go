@@ -54,6 +54,7 @@ func unfitting() map[string]asterisque.Option {
 	return unfitting
 }
 
+// An invalid option is named at the first use.
 func TestOptions_NamedByFirstUse(t *testing.T) {
 	for want, o := range unfitting() {
 		node := asterisque.NewNode(o)
@@ -81,7 +82,7 @@ func TestOptions_NamedByFirstUse(t *testing.T) {
 	}
 }
 
-// TestOptions_ShortDurations has numbers without a unit, which are nanoseconds.
+// TestOptions_ShortDurations has numbers without a unit, which are nanoseconds: they are refused.
 func TestOptions_ShortDurations(t *testing.T) {
 	for want, o := range map[string]asterisque.Option{
 		"Timeouts.Ping is 15ns, less than 10ms: did you mean 15 * time.Second?":            asterisque.WithTimeouts(asterisque.Timeouts{Ping: 15}),
@@ -107,6 +108,7 @@ func TestOptions_ShortDurations(t *testing.T) {
 	}
 }
 
+// All invalid options are named at once.
 func TestOptions_AllNamedAtOnce(t *testing.T) {
 	var (
 		all    []asterisque.Option
@@ -128,9 +130,11 @@ func TestOptions_AllNamedAtOnce(t *testing.T) {
 	require.Len(t, many.Unwrap(), len(wanted))
 }
 
+// A node with valid options has no error.
 func TestOptions_Valid(t *testing.T) { require.NoError(t, asterisque.NewNode().Check()) }
 
-// TestOptions_ZeroAndNegative gives each struct of options every kind of value.
+// TestOptions_ZeroAndNegative gives each struct of options every kind of value: zero is the
+// default, and negative is none.
 func TestOptions_ZeroAndNegative(t *testing.T) {
 	require.NoError(t, asterisque.NewNode(
 		asterisque.WithAccess(asterisque.Access{}), asterisque.WithAdmission(asterisque.Admission{}), asterisque.WithResume(asterisque.Resume{}),
@@ -144,6 +148,7 @@ func TestOptions_ZeroAndNegative(t *testing.T) {
 		asterisque.WithDurableAnswers(asterisque.DurableAnswers{Calls: -1, Bytes: -1})).Check())
 }
 
+// A zero field keeps the value of an earlier option.
 func TestOptions_ZeroField(t *testing.T) {
 	node := asterisque.NewNode(
 		asterisque.WithLimits(asterisque.Limits{Budget: 1 << 30, MaxMessage: 1 << 10}),
@@ -159,7 +164,8 @@ func TestOptions_ZeroField(t *testing.T) {
 	require.ErrorIs(t, err, asterisque.ErrNoFunction, "the later value counts")
 }
 
-// TestOptions_Conflicts asks before anything is dialled, listened for or accepted.
+// TestOptions_Conflicts checks before any dial, listen or accept: the error names conflicting
+// options with valid values.
 func TestOptions_Conflicts(t *testing.T) {
 	const names = "asterisque: Limits.MaxMessage, Workers.Session and Limits.Inbound do not fit each other: "
 	for name, c := range map[string]struct {

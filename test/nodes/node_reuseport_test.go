@@ -15,6 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
+// A node listens beside another one if both set ReusePort.
 func TestReusePort_TwoNodes(t *testing.T) {
 	first, err := wire.Listen(t.Context(), "tcp://127.0.0.1:0", wire.Options{ReusePort: true})
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -49,6 +50,7 @@ type panicking struct{ net.Listener }
 
 func (panicking) Accept() (net.Conn, error) { panic("Accept") }
 
+// A net.Listener that panics ends only Serve.
 func TestServe_PanickingListener(t *testing.T) {
 	below, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -59,6 +59,7 @@ func requireNoSecret(t *testing.T, err error) {
 	}
 }
 
+// No secret of a URL is logged, or in an error.
 func TestSecrets_OfURL(t *testing.T) {
 	scheme := "x-" + strings.ToLower(rand.Text()) // the registry outlives the test
 	require.NoError(t, wire.Register(scheme, &talkative{}))
@@ -88,6 +89,7 @@ func TestSecrets_OfURL(t *testing.T) {
 	}
 }
 
+// No secret of a URL is in the log lines and errors of Serve.
 func TestSecrets_OfServe(t *testing.T) {
 	scheme := "x-" + strings.ToLower(rand.Text())
 	require.NoError(t, wire.Register(scheme, &talkative{}))

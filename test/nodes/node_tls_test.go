@@ -13,6 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
+// Both sides see the state of TLS.
 func TestTLS_State(t *testing.T) {
 	server, client := testtls.Configs(t)
 	seen := make(chan asterisque.Peer, 1)
@@ -38,6 +39,7 @@ func TestTLS_State(t *testing.T) {
 	}
 }
 
+// An untrusted peer is refused, and does no harm.
 func TestTLS_UntrustedPeer(t *testing.T) {
 	server, client := testtls.Configs(t)
 	there := asterisque.NewNode(asterisque.WithService(testkit.EchoService()))
@@ -54,6 +56,7 @@ func TestTLS_UntrustedPeer(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// A session runs over every scheme.
 func TestSchemes_Session(t *testing.T) {
 	for name, url := range map[string]string{"tcp": "tcp://127.0.0.1:0", "unix": "unix://" + t.TempDir() + "/socket", "mem": "mem://" + t.Name()} {
 		t.Run(name, func(t *testing.T) {

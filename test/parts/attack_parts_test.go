@@ -45,6 +45,7 @@ func streamOf(pipe uint64) *message.Open {
 
 type anyMessage = interface{ AppendTo([]byte) []byte }
 
+// Parts that break a rule end the session.
 func TestAttackParts_BadRule(t *testing.T) {
 	block := partsOf(&message.Block{Payload: make([]byte, 3000)}, 1024)
 	open := partsOf(&message.Open{Pipe: 6, Function: 1, Params: make([]byte, 3000)}, 1024)
@@ -120,6 +121,7 @@ func TestAttackParts_ManyOpens(t *testing.T) {
 	})
 }
 
+// A Block in parts beyond its window ends the call.
 func TestAttackParts_BeyondWindow(t *testing.T) {
 	p, s := testkit.DialRaw(t, waitsForever())
 	p.Send(streamOf(0))
@@ -131,7 +133,7 @@ func TestAttackParts_BeyondWindow(t *testing.T) {
 	require.Zero(t, s.Stats().Receiving)
 }
 
-// TestParts_AbortUnfinished is sent by the caller, and by the callee.
+// TestParts_AbortUnfinished: an abort by the caller, and by the callee, ends an unfinished message.
 func TestParts_AbortUnfinished(t *testing.T) {
 	p, s := testkit.DialRaw(t, waitsForever())
 	block := partsOf(&message.Block{Payload: make([]byte, 2000)}, 1024)
@@ -158,6 +160,7 @@ func TestParts_AbortUnfinished(t *testing.T) {
 	p.Until(message.Pong{N: 4})
 }
 
+// The time limit of a message counts from its first part.
 func TestParts_TimeFromFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode(waitsForever())
@@ -173,8 +176,8 @@ func TestParts_TimeFromFirst(t *testing.T) {
 	})
 }
 
-// TestParts_UrgentBeside64MiB has one cross both ways, beside echoes that wait for no more than a
-// part of it.
+// TestParts_UrgentBeside64MiB has messages of 64 MiB in both directions, beside echoes that wait
+// for at most one part of it.
 func TestParts_UrgentBeside64MiB(t *testing.T) {
 	testkit.SkipRace(t)
 	const size = 64 << 20
@@ -214,8 +217,8 @@ func TestParts_UrgentBeside64MiB(t *testing.T) {
 	}
 }
 
-// TestParts_OpenEndedByCallee has the callee end Opens between their parts, again and again. It
-// grants no room for more, and needs not.
+// TestParts_OpenEndedByCallee makes the callee end Opens between their parts, repeatedly. It grants
+// no additional room, and does not need to.
 func TestParts_OpenEndedByCallee(t *testing.T) {
 	for name, call := range map[string]partedCall{"unary": callParted(), "stream": openParted(func(*pipe.Pipe) {})} {
 		synctest.Test(t, func(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
+// Half a message before a cut is not kept.
 func TestAttackResume_HalfMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode(asterisque.WithResume(asterisque.Resume{For: time.Minute}))
@@ -36,7 +37,7 @@ func TestAttackResume_HalfMessage(t *testing.T) {
 	})
 }
 
-// TestAttackResume_Pings has much data arrive, and nothing on the next wire.
+// TestAttackResume_Pings sends much data before a resume, and only Pings on the next wire.
 func TestAttackResume_Pings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode(asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}))
@@ -74,7 +75,8 @@ func TestAttackResume_Pings(t *testing.T) {
 	})
 }
 
-// TestAttackResume_Unacked makes the node answer one Ask after the other, and keep all that.
+// TestAttackResume_Unacked makes the node answer one Ask after the other, and keep all answers for
+// a resume.
 func TestAttackResume_Unacked(t *testing.T) {
 	const soft, rounds = 4 << 20, 30_000
 	svc := asterisque.NewService()

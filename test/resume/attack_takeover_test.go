@@ -19,7 +19,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// TestAttackResume_OldSecret has a handshake wait while its peer comes back over another wire.
+// TestAttackResume_OldSecret has a handshake that waits while its peer comes back over another
+// wire: its secret is no longer valid.
 func TestAttackResume_OldSecret(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := testkit.NewDoorkeeper(t)
@@ -37,7 +38,7 @@ func TestAttackResume_OldSecret(t *testing.T) {
 	})
 }
 
-// TestTakeover_LateHandshake has the same with a peer that has nothing to say.
+// TestTakeover_LateHandshake is the same with an honest peer: it is not locked out.
 func TestTakeover_LateHandshake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := testkit.NewDoorkeeper(t)
@@ -59,8 +60,8 @@ func TestTakeover_LateHandshake(t *testing.T) {
 	})
 }
 
-// TestTakeover_LostAnswers has a peer that never reads the answer, with either of the secrets that
-// it may have then.
+// TestTakeover_LostAnswers has a peer that never reads the answer, with either of its two possible
+// secrets: it is not locked out.
 func TestTakeover_LostAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := testkit.NewDoorkeeper(t)
@@ -86,7 +87,8 @@ func TestTakeover_LostAnswers(t *testing.T) {
 	})
 }
 
-// TestTakeover_LongWait has one come back at once for which much was sent again.
+// TestTakeover_LongWait has a peer that reconnects at once, after a large resend: it keeps its
+// session.
 func TestTakeover_LongWait(t *testing.T) {
 	testkit.SkipRace(t)
 	const size = 1 << 20
@@ -122,7 +124,8 @@ func TestTakeover_LongWait(t *testing.T) {
 	})
 }
 
-// TestTakeover_TemporaryRefusal uses an application that cannot decide about the peer.
+// TestTakeover_TemporaryRefusal uses an application that cannot decide about the peer: the session
+// stays.
 func TestTakeover_TemporaryRefusal(t *testing.T) {
 	for name, refuse := range map[string]func(k *testkit.Doorkeeper){
 		"the database does not answer": func(k *testkit.Doorkeeper) { k.Grants(nil, testkit.ErrBroken) },
@@ -173,7 +176,8 @@ func (r *slowRepository) Put(ctx context.Context, record asterisque.SessionRecor
 	return r.Repository.Put(ctx, record)
 }
 
-// TestRepository_Slow has records that are older than the session, and none in time.
+// TestRepository_Slow has records that are older than the session, and none in time: no session is
+// lost.
 func TestRepository_Slow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &slowRepository{Repository: asterisque.NewRepository()}
@@ -202,6 +206,7 @@ func (r lyingRepository) Get(ctx context.Context, session asterisque.SessionID) 
 	return asterisque.SessionRecord{Session: asterisque.SessionID{1}, Identity: "somebody", Node: "elsewhere"}, true, nil
 }
 
+// A repository with wrong records admits no peer.
 func TestRepository_Wrong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := testkit.NewDoorkeeper(t, asterisque.WithResume(asterisque.Resume{Records: lyingRepository{asterisque.NewRepository()}}))
@@ -221,7 +226,7 @@ type brokenWire struct {
 
 func (w brokenWire) WriteFrames([][]byte) error { w.broken(); return nil }
 
-// TestAttackResume_BrokenWire has the answer to a resume not be written.
+// TestAttackResume_BrokenWire breaks the wire while the answer to a resume is written.
 func TestAttackResume_BrokenWire(t *testing.T) {
 	for name, broken := range map[string]func(){
 		"it panics":             func() { panic("broken") },
@@ -257,6 +262,7 @@ type panickingWire struct{ wire.Wire }
 
 func (panickingWire) Private() bool { panic("broken") }
 
+// A Wire that panics in Private fails the attempt.
 func TestTakeover_PanickingWire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here := testkit.NewNode(t, asterisque.WithResume(asterisque.Resume{For: time.Minute}))

@@ -86,6 +86,7 @@ func talk(s *asterisque.Session) error {
 	return err
 }
 
+// A cut at any byte gives every caller one clear error.
 func TestCut_AtAnyByte(t *testing.T) {
 	svc := testkit.SumService()
 	testkit.Echo.Handle(svc, func(_ context.Context, s string) (string, error) { return s, nil })

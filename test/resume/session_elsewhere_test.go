@@ -129,6 +129,7 @@ func namedService(held chan string) *asterisque.Service {
 	return svc
 }
 
+// A peer continues its session through any replica.
 func TestReplicas_AnyContinues(t *testing.T) {
 	held := make(chan string)
 	rs := newReplicas(t, namedService(held), []string{"a", "b", "c"})
@@ -156,6 +157,7 @@ func TestReplicas_AnyContinues(t *testing.T) {
 	require.Empty(t, rs.byID["c"].Sessions())
 }
 
+// Cuts that lead to other replicas lose, repeat and reorder nothing.
 func TestReplicas_NothingLost(t *testing.T) {
 	svc, ran := onceService()
 	rs := newReplicas(t, svc, []string{"a", "b", "c"})
@@ -168,6 +170,7 @@ func TestReplicas_NothingLost(t *testing.T) {
 	}, 50)
 }
 
+// A session ends if its replica is gone.
 func TestReplicas_Gone(t *testing.T) {
 	held := make(chan string, 1)
 	rs := newReplicas(t, namedService(held), []string{"a", "b"})
@@ -193,6 +196,7 @@ func TestReplicas_Gone(t *testing.T) {
 	require.Len(t, rs.byID["b"].Sessions(), 1)
 }
 
+// A peer retries while its replica cannot be reached.
 func TestReplicas_Unreachable(t *testing.T) {
 	for name, fail := range map[string]error{
 		"any error":      errors.New("NATS is away"),
@@ -230,6 +234,7 @@ func (u *unread) Get(ctx context.Context, id asterisque.SessionID) (asterisque.S
 	return u.Repository.Get(ctx, id)
 }
 
+// A peer retries while the holder of its session is unknown.
 func TestReplicas_UnknownHolder(t *testing.T) {
 	rs := newReplicas(t, namedService(nil), nil)
 	records := &unread{Repository: rs.records}
@@ -253,6 +258,7 @@ func TestReplicas_UnknownHolder(t *testing.T) {
 	require.Same(t, first, conn.Session())
 }
 
+// A relay ends with the shutdown of its node, and the session does not.
 func TestRelay_EndsWithNode(t *testing.T) {
 	for name, end := range map[string]func(*asterisque.Node) error{
 		"shutdown": func(n *asterisque.Node) error { return n.Shutdown(testkit.Background) },
@@ -280,6 +286,7 @@ func TestRelay_EndsWithNode(t *testing.T) {
 	}
 }
 
+// A relayed handshake begins no session.
 func TestRelay_BeginsNoSession(t *testing.T) {
 	node := asterisque.NewNode(asterisque.WithID("a"), asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 	defer node.Close()
@@ -305,6 +312,7 @@ func TestRelay_BeginsNoSession(t *testing.T) {
 	require.Empty(t, node.Sessions())
 }
 
+// A relay counts as a session.
 func TestRelay_CountsAsSession(t *testing.T) {
 	rs := newReplicas(t, namedService(nil), []string{"a", "b"}, asterisque.WithAdmission(asterisque.Admission{Sessions: 1}))
 	conn, wires := rs.connect(t)
@@ -331,6 +339,7 @@ func (l lingers) Close() error {
 	return l.Wire.Close()
 }
 
+// Many relays end at the same time.
 func TestRelay_EndConcurrently(t *testing.T) {
 	for name, end := range map[string]func(*asterisque.Node) error{
 		"shutdown": func(n *asterisque.Node) error { return n.Shutdown(testkit.Background) },
@@ -363,6 +372,7 @@ func TestRelay_EndConcurrently(t *testing.T) {
 	}
 }
 
+// A relay accepts as much from a peer as its session does, beyond the limits of the relaying node.
 func TestRelay_FullWindow(t *testing.T) {
 	grant := &asterisque.Grant{Inbound: limits.Limits{Soft: limits.Amount{Bytes: 32 << 20}}}
 	rs := newReplicas(t, namedService(nil), []string{"a", "b"}, asterisque.WithAccess(asterisque.Access{

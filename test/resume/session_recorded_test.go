@@ -48,8 +48,8 @@ func (r *heldRepository) Delete(ctx context.Context, id asterisque.SessionID) er
 	return r.Repository.Delete(ctx, id)
 }
 
-// TestRecord_BeforeSession matters where the peer loses the Wire at once, and comes back to another
-// node.
+// TestRecord_BeforeSession matters if the peer loses the Wire at once, and comes back through
+// another node: the record is there before the peer knows of the session.
 func TestRecord_BeforeSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newHeldRepository()
@@ -77,6 +77,7 @@ func TestRecord_BeforeSession(t *testing.T) {
 	})
 }
 
+// A session that does not begin leaves no record.
 func TestRecord_FailedSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newHeldRepository()

@@ -64,7 +64,7 @@ func BenchmarkResume(b *testing.B) {
 }
 
 // TestResume_TakesNoLonger measures from the moment at which the peer can be reached again to the
-// first answer.
+// first answer: at most a step of the backoff.
 func TestResume_TakesNoLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const step, rounds = 100 * time.Millisecond, 50

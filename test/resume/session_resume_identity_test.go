@@ -22,6 +22,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
 
+// A resumed session has the current grant of its peer.
 func TestResume_CurrentGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := testkit.NewDoorkeeper(t)
@@ -40,6 +41,7 @@ func TestResume_CurrentGrant(t *testing.T) {
 	})
 }
 
+// A peer that is no longer admitted loses its session.
 func TestResume_NoLongerAdmitted(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -104,6 +106,7 @@ func TestResume_MismatchKeepsWire(t *testing.T) {
 	}
 }
 
+// The answer to a resume repeats the agreed parameters.
 func TestResume_AnswerRepeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := testkit.NewDoorkeeper(t)
@@ -121,6 +124,7 @@ func TestResume_AnswerRepeats(t *testing.T) {
 	})
 }
 
+// A secret is valid for one resume.
 func TestResume_SecretUsedOnce(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -174,6 +178,7 @@ type sayingWire struct{ exposedWire }
 
 func (w sayingWire) Private() bool { return w.private }
 
+// Sessions are resumed over private wires only.
 func TestResume_PrivateWiresOnly(t *testing.T) {
 	plain := func(w wire.Wire) wire.Wire { return exposedWire{w, false} }
 	for _, c := range []struct {
@@ -228,6 +233,7 @@ func TestResume_PrivateWiresOnly(t *testing.T) {
 	}
 }
 
+// The error of resume at an exposed address names it.
 func TestResume_OpenAddress(t *testing.T) {
 	node := testkit.NewNode(t, asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 	err := node.ListenAndServe(testkit.Background, "tcp://:0")

@@ -22,6 +22,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
+// Unacknowledged frames are bounded by the outbound limits.
 func TestResume_UnackedBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode(append(testkit.NoWindows(), asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}), asterisque.WithLimits(asterisque.Limits{Outbound: testkit.Messages(100, 200)}))...)
@@ -57,6 +58,7 @@ func TestResume_UnackedBounded(t *testing.T) {
 	})
 }
 
+// Acks are sent in batches.
 func TestResume_AcksInBatches(t *testing.T) {
 	svc := asterisque.NewService()
 	svc.Handle(50, "take", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
@@ -141,7 +143,8 @@ func TestResume_AcksInBatches(t *testing.T) {
 	})
 }
 
-// TestResume_HeldUpSession has one that does not read when its wire is lost.
+// TestResume_HeldUpSession has a session that does not read when its wire is lost: it can be
+// resumed.
 func TestResume_HeldUpSession(t *testing.T) {
 	for name, hold := range map[string]func(s *asterisque.Session) (release func()){
 		"at its soft limit": func(*asterisque.Session) func() { return func() {} },
@@ -176,6 +179,7 @@ func TestResume_HeldUpSession(t *testing.T) {
 	}
 }
 
+// Both sides give up a peer that is away for too long.
 func TestResume_AwayTooLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
@@ -211,8 +215,8 @@ func TestResume_AwayTooLong(t *testing.T) {
 	})
 }
 
-// TestAway_EndIsPrompt ends either side while the session has no wire; that nothing stays behind,
-// synctest sees.
+// TestAway_EndIsPrompt ends either side while the session has no wire; synctest checks that nothing
+// stays behind.
 func TestAway_EndIsPrompt(t *testing.T) {
 	for name, end := range map[string]func(c *asterisque.Connection, here, there *asterisque.Node){
 		"the session":           func(c *asterisque.Connection, _, _ *asterisque.Node) { c.Session().Close() },
@@ -266,6 +270,7 @@ func TestAway_EndIsPrompt(t *testing.T) {
 	}
 }
 
+// A shutdown of a suspended session finishes after the peer is back.
 func TestAway_ShutdownWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, gate, running, _ := testkit.GatedService()
@@ -289,7 +294,8 @@ func TestAway_ShutdownWaits(t *testing.T) {
 	})
 }
 
-// TestResume_LastCertificate has a server that renews its certificate before the first one expires.
+// TestResume_LastCertificate has a server that renews its certificate before the first one expires:
+// the session ends with the newest.
 func TestResume_LastCertificate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ca := testtls.NewAuthority(t)
@@ -325,7 +331,7 @@ func TestResume_LastCertificate(t *testing.T) {
 }
 
 // TestResume_OtherIdentity has a client that comes back with another certificate, of the same
-// authority.
+// authority: it does not resume.
 func TestResume_OtherIdentity(t *testing.T) {
 	ca := testtls.NewAuthority(t)
 	server := ca.Server()

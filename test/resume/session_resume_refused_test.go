@@ -20,7 +20,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
 
-// TestResume_RefusedUnexplained has a peer that comes back with something that does not fit.
+// TestResume_RefusedUnexplained has a peer that comes back with a mismatch: it gets a new session,
+// without the reason.
 func TestResume_RefusedUnexplained(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -95,8 +96,8 @@ func countService() (svc *asterisque.Service, ran *atomic.Int64) {
 	return svc, ran
 }
 
-// TestResume_OldWireIgnored has frames under way on a wire while the session is resumed over
-// another one.
+// TestResume_OldWireIgnored has frames in flight on a wire while the session is resumed over
+// another one: they are ignored.
 func TestResume_OldWireIgnored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, ran := countService()
@@ -184,6 +185,7 @@ func (r *repository) Delete(ctx context.Context, id asterisque.SessionID) error 
 	return r.Repository.Delete(ctx, id)
 }
 
+// A repository that fails prevents only the resume.
 func TestRepository_Fails(t *testing.T) {
 	for name, failing := range map[string]func(r *repository){
 		"it works":             func(*repository) {},
@@ -225,6 +227,7 @@ func TestRepository_Fails(t *testing.T) {
 	}
 }
 
+// A record holds no secret, and is removed with its session.
 func TestRecord_NoSecret(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &repository{Repository: asterisque.NewRepository()}
@@ -258,6 +261,7 @@ func TestRecord_NoSecret(t *testing.T) {
 	})
 }
 
+// A repository removes expired records.
 func TestRepository_Expires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := asterisque.NewRepository()

@@ -13,7 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/weightest"
 )
 
-// TestCuts_LeaveNothing compares memory and goroutines before and after many.
+// TestCuts_LeaveNothing compares memory and goroutines before and after many cuts.
 func TestCuts_LeaveNothing(t *testing.T) {
 	cuts := 40
 	if *testkit.Soak {

@@ -22,6 +22,7 @@ import (
 	"github.com/asterisque-go/asterisque/stream"
 )
 
+// Cuts lose, repeat and reorder nothing.
 func TestCuts_NothingLost(t *testing.T) {
 	cuts := 100
 	if *testkit.Soak {
@@ -160,6 +161,7 @@ func hashStream(_ context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
 	return h.Sum(nil), nil
 }
 
+// A bulk stream continues after cuts.
 func TestCuts_BulkStream(t *testing.T) {
 	svc := asterisque.NewService()
 	total := 32 << 20

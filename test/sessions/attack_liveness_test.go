@@ -36,8 +36,8 @@ func largeResults() *asterisque.Service {
 	return svc
 }
 
-// TestAttackPings_None has peers that say they send no Pings, ask for large results, show that they
-// live, and read nothing.
+// TestAttackPings_None has peers that announce no Pings, ask for large results, show signs of life,
+// and read nothing.
 func TestAttackPings_None(t *testing.T) {
 	for name, opts := range map[string][]asterisque.Option{
 		"by default":             nil,
@@ -75,7 +75,7 @@ func TestAttackPings_None(t *testing.T) {
 	}
 }
 
-// TestLiveness_NoPings has one side that sends no Pings, and answers them.
+// TestLiveness_NoPings has one side that sends no Pings, and answers them: it stays connected.
 func TestLiveness_NoPings(t *testing.T) {
 	for name, quiet := range map[string][2]bool{"the side that dialled": {true, false}, "the other side": {false, true}, "both sides": {true, true}} {
 		t.Run(name, func(t *testing.T) {
@@ -114,6 +114,7 @@ type foreignWire struct{ wire.Wire }
 
 func (foreignWire) MaxBlock() int { return 1 << 20 }
 
+// The silence of a peer of another protocol carries no information.
 func TestLiveness_Foreign(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode()
@@ -146,8 +147,8 @@ func (w *lookCounter) Progress() (received, sent uint64) {
 	return w.Wire.(wire.Meter).Progress()
 }
 
-// TestAttackPings_ShortInterval has a peer that wants to hear all the time, and one that gives up
-// at once, beside honest ones.
+// TestAttackPings_ShortInterval has a peer that requests very frequent Pings, and one with a very
+// short timeout, beside honest ones.
 func TestAttackPings_ShortInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const honest = 20
@@ -220,7 +221,8 @@ func TestAttackHalfMessage_CutOff(t *testing.T) {
 	}
 }
 
-// TestAttackHalfMessage_Resumed has one that waits for another wire then, and ends when none comes.
+// TestAttackHalfMessage_Resumed sends half a message on a resumable session: it loses the wire,
+// waits for another one, and ends when none comes.
 func TestAttackHalfMessage_Resumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode(asterisque.WithResume(asterisque.Resume{For: time.Minute}))
@@ -244,6 +246,7 @@ type readsAhead struct{ lookCounter }
 
 func (*readsAhead) Receiving() int { return 1 }
 
+// Time in which this side does not read does not count against the peer.
 func TestLiveness_OwnPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
@@ -267,7 +270,8 @@ func TestLiveness_OwnPauses(t *testing.T) {
 // bareWire has the five methods alone, and a Meter if that is asked for.
 type bareWire struct{ wire.Wire }
 
-// TestLiveness_WholeMessages has a peer that sends a byte now and then over it.
+// TestLiveness_WholeMessages has a peer that sends a byte now and then over a Wire with and without
+// a count of bytes: without one, only whole messages count.
 func TestLiveness_WholeMessages(t *testing.T) {
 	for name, wrap := range map[string]func(wire.Wire) wire.Wire{
 		"it counts bytes": func(w wire.Wire) wire.Wire { return &lookCounter{w, new(atomic.Int64)} },
@@ -301,7 +305,8 @@ func TestLiveness_WholeMessages(t *testing.T) {
 	}
 }
 
-// TestAttackReading_Little asks for a large result, and takes 2 KiB of it a second.
+// TestAttackReading_Little asks for a large result, and reads 2 KiB of it a second: it is
+// disconnected.
 func TestAttackReading_Little(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()

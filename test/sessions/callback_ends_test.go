@@ -41,7 +41,8 @@ func TestHandler_Goexit(t *testing.T) {
 	}
 }
 
-// TestHandler_NestedGoexit calls back more often than there is room for.
+// TestHandler_NestedGoexit calls back more often than there is room for, with nested handlers that
+// end their goroutine.
 func TestHandler_NestedGoexit(t *testing.T) {
 	exits, calls := asterisque.Func[string, string](20, "exits"), asterisque.Func[string, string](21, "calls")
 	svc := asterisque.NewService()
@@ -62,7 +63,8 @@ func TestHandler_NestedGoexit(t *testing.T) {
 	})
 }
 
-// TestHandler_EndsItsSession uses handlers that end their session, connection and node.
+// TestHandler_EndsItsSession uses handlers that end their session, connection and node: these do
+// not wait for the handler.
 func TestHandler_EndsItsSession(t *testing.T) {
 	ends := asterisque.Func[string, string](20, "ends")
 	for way, end := range map[string]func(ctx context.Context, n *asterisque.Node, c *asterisque.Connection, s *asterisque.Session) error{
@@ -160,7 +162,7 @@ func TestAccept_AsManyAsHandshakes(t *testing.T) {
 	})
 }
 
-// TestNode_CloseEndsHandshakes waits for a peer that says nothing.
+// TestNode_CloseEndsHandshakes closes a node during the handshake of a silent peer.
 func TestNode_CloseEndsHandshakes(t *testing.T) {
 	node := asterisque.NewNode(asterisque.WithTimeouts(asterisque.Timeouts{Handshake: time.Hour}))
 	_, b := wire.Pipe()

@@ -138,6 +138,7 @@ type oddListener struct{ wire.Listener }
 
 func (l oddListener) Close() error { l.Listener.Close(); panic("odd") }
 
+// A Listener that panics in Close is survived.
 func TestListener_PanickingClose(t *testing.T) {
 	ln, err := wire.Listen(testkit.Background, "mem://odd-listener", wire.Options{})
 	require.NoError(t, err)
@@ -148,6 +149,7 @@ func TestListener_PanickingClose(t *testing.T) {
 	require.NoError(t, node.Serve(ctx, oddListener{ln}))
 }
 
+// A Dial that returns nothing is an error.
 func TestDial_NilResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode(asterisque.WithResume(asterisque.Resume{For: time.Minute}))
@@ -171,8 +173,8 @@ func (e *oddError) As(any) bool   { e.hook("As"); return false }
 func (e *oddError) Is(error) bool { e.hook("Is"); return false }
 func (e *oddError) Unwrap() error { e.hook("Unwrap"); return nil }
 
-// TestError_Panics returns such errors wherever the application returns some, or gives them as the
-// cause of an end.
+// TestError_Panics returns panicking errors everywhere the application returns an error, or gives
+// them as the cause of an end.
 func TestError_Panics(t *testing.T) {
 	fails := asterisque.Func[string, string](20, "fails")
 	aborts := asterisque.Stream[string, string, string, string](21, "aborts")
@@ -234,7 +236,7 @@ func TestError_Panics(t *testing.T) {
 	}
 }
 
-// TestPeer_NoCredentialInText shows one, and a session, in all ways that logs have.
+// TestPeer_NoCredentialInText formats a peer, and a session, in all ways of logs.
 func TestPeer_NoCredentialInText(t *testing.T) {
 	p := asterisque.Peer{ID: "agent\n", Subject: "alice", RemoteAddr: &net.TCPAddr{Port: 1}, Credential: []byte("hunter2hunter2")}
 	var log strings.Builder

@@ -44,6 +44,7 @@ func callAll(s *asterisque.Session) (results chan error) {
 	return results
 }
 
+// SessionBegun is called before the first handler runs.
 func TestHooks_BegunFirst(t *testing.T) {
 	for name, last := range map[string]func(){
 		"the last hook returns":            func() {},
@@ -73,6 +74,7 @@ func TestHooks_BegunFirst(t *testing.T) {
 	}
 }
 
+// A SessionBegun that blocks holds back handlers for a second.
 func TestHooks_BegunBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var begun atomic.Int64
@@ -91,7 +93,7 @@ func TestHooks_BegunBlocks(t *testing.T) {
 	})
 }
 
-// TestHooks_BegunMayCall has a hook on either side.
+// TestHooks_BegunMayCall has a hook on either side: it may call, and be called back.
 func TestHooks_BegunMayCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()

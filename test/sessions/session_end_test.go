@@ -25,6 +25,7 @@ func (w *countedWire) TryWriteBatch(batch []byte) (int, error) {
 	return w.Wire.(wire.TryWriter).TryWriteBatch(batch)
 }
 
+// The final frames of a session leave in one write.
 func TestEnd_OneWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode()

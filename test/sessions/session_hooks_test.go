@@ -85,6 +85,7 @@ func (d *diary) lives(s *asterisque.Session) []string {
 
 const closedHere = "ended: asterisque: session closed: closed by the application"
 
+// Hooks are called in order, from the begin of a session to its end.
 func TestHooks_Order(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDiary()
@@ -107,6 +108,7 @@ func TestHooks_Order(t *testing.T) {
 	})
 }
 
+// The end of a session that is not resumed follows its loss.
 func TestHooks_EndAfterLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDiary()
@@ -125,6 +127,7 @@ func TestHooks_EndAfterLoss(t *testing.T) {
 	})
 }
 
+// The begin is reported first, even for a session that ends at once.
 func TestHooks_BeginFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDiary()
@@ -152,6 +155,7 @@ func TestHooks_BeginFirst(t *testing.T) {
 	})
 }
 
+// No hook is called after the end.
 func TestHooks_NothingAfterEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDiary()
@@ -181,6 +185,7 @@ func TestHooks_NothingAfterEnd(t *testing.T) {
 	})
 }
 
+// When the end is reported, Close has nothing to wait for.
 func TestHooks_EndThenClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDiary()
@@ -203,6 +208,7 @@ func TestHooks_EndThenClose(t *testing.T) {
 	})
 }
 
+// Hooks of a session are called one at a time, and beside those of other sessions.
 func TestHooks_OneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, hold := newDiary(), make(chan struct{})
@@ -239,6 +245,7 @@ func TestHooks_OneAtATime(t *testing.T) {
 	})
 }
 
+// Hooks may close their session and their node.
 func TestHooks_CloseSessionAndNode(t *testing.T) {
 	for _, closes := range []string{"session", "node"} {
 		for _, at := range []string{"begun", "away", "back", "ended"} {
@@ -287,6 +294,7 @@ func TestHooks_CloseSessionAndNode(t *testing.T) {
 	}
 }
 
+// A hook that panics or ends its goroutine affects only itself.
 func TestHooks_PanicOrGoexit(t *testing.T) {
 	for name, fails := range map[string]func(){"panics": func() { panic("x") }, "ends its goroutine": runtime.Goexit} {
 		t.Run(name, func(t *testing.T) {
@@ -310,6 +318,7 @@ func TestHooks_PanicOrGoexit(t *testing.T) {
 	}
 }
 
+// Several hooks are called in the order of the options.
 func TestHooks_SeveralInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// A peer that has closed the wire is detected soon at the soft limit.
 func TestLiveness_ClosedAtSoftLimit(t *testing.T) {
 	for name, c := range map[string]struct {
 		ping time.Duration // the interval of both sides
@@ -64,7 +65,8 @@ func TestLiveness_ClosedAtSoftLimit(t *testing.T) {
 	}
 }
 
-// TestLiveness_DeadAndLiving has all that this side and its peer may be doing.
+// TestLiveness_DeadAndLiving covers all states of this side and its peer: a dead peer is detected,
+// and a living one is kept.
 func TestLiveness_DeadAndLiving(t *testing.T) {
 	const interval, timeout = 15 * time.Second, 45 * time.Second
 	here := map[string]func(p *testkit.RawPeer, s *asterisque.Session){

@@ -29,6 +29,7 @@ func stuckAcceptor(t *testing.T, hello message.Sync, opts ...asterisque.Option) 
 	return p, <-session
 }
 
+// A Ping is sent only after silence.
 func TestPing_AfterSilenceOnly(t *testing.T) {
 	const s = time.Second
 	for _, c := range []struct {
@@ -77,6 +78,7 @@ func TestPing_AfterSilenceOnly(t *testing.T) {
 	}
 }
 
+// No Ping is sent while other frames flow.
 func TestPing_NotBesideFrames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, s := stuckAcceptor(t, testkit.HelloWith(15*time.Second, 45*time.Second), asterisque.WithService(testkit.EchoService()))
@@ -89,6 +91,7 @@ func TestPing_NotBesideFrames(t *testing.T) {
 	})
 }
 
+// The round trip is measured.
 func TestRoundTrip_Measured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := wire.Pipe()
@@ -104,6 +107,7 @@ func TestRoundTrip_Measured(t *testing.T) {
 	})
 }
 
+// A round trip is never that of another Ping.
 func TestRoundTrip_OfItsPing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, s := stuckAcceptor(t, testkit.HelloWith(15*time.Second, 45*time.Second))
@@ -124,8 +128,7 @@ func TestRoundTrip_OfItsPing(t *testing.T) {
 	})
 }
 
-// TestLiveness_SilentPeer has a connection that swallows bytes in both directions, without a word
-// to either end.
+// TestLiveness_SilentPeer has a connection that silently loses bytes in both directions.
 func TestLiveness_SilentPeer(t *testing.T) {
 	for _, first := range []string{"the side that dialled", "the other side"} {
 		t.Run(first, func(t *testing.T) {
@@ -160,6 +163,7 @@ func TestLiveness_SilentPeer(t *testing.T) {
 	}
 }
 
+// Any byte that arrives is a sign of life.
 func TestLiveness_AnyByte(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode(asterisque.WithService(testkit.EchoService()))
@@ -186,6 +190,7 @@ func TestLiveness_AnyByte(t *testing.T) {
 	})
 }
 
+// A write without progress has a separate timeout.
 func TestWrite_StalledTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, s := testkit.StuckPeerThatSays(t, testkit.HelloWith(15*time.Second, 45*time.Second), asterisque.WithTimeouts(asterisque.Timeouts{Write: 2 * time.Minute}))
@@ -204,6 +209,7 @@ func TestWrite_StalledTimesOut(t *testing.T) {
 	})
 }
 
+// A write with little progress continues.
 func TestWrite_SlowContinues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := net.Pipe()
@@ -276,7 +282,7 @@ func (w *controlCounter) WriteFrames(frames [][]byte) error {
 	return w.Wire.WriteFrames(frames)
 }
 
-// TestPing_PeerCannotForce has a peer that asks for a Ping each millisecond.
+// TestPing_PeerCannotForce has a peer that asks for a Ping each millisecond: this side sends fewer.
 func TestPing_PeerCannotForce(t *testing.T) {
 	for name, h := range map[string]message.Sync{"interval": testkit.HelloWith(time.Millisecond, 45*time.Second), "timeout": testkit.HelloWith(15*time.Second, time.Millisecond)} {
 		t.Run(name, func(t *testing.T) {
@@ -292,6 +298,7 @@ func TestPing_PeerCannotForce(t *testing.T) {
 	}
 }
 
+// A session with a shorter interval is checked in time.
 func TestLiveness_ShorterInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode(asterisque.WithTimeouts(asterisque.Timeouts{Ping: time.Hour, Silence: 10 * time.Hour}))

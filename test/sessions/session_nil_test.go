@@ -13,7 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// TestNil_MethodsReturn calls each with zero values, but for a context.
+// TestNil_MethodsReturn calls each method of nil with zero arguments, except for a context.
 func TestNil_MethodsReturn(t *testing.T) {
 	for _, nothing := range []any{(*asterisque.Session)(nil), (*asterisque.Connection)(nil)} {
 		v := reflect.ValueOf(nothing)
@@ -100,6 +100,7 @@ func TestService_ZeroIsEmpty(t *testing.T) {
 	require.ErrorIs(t, err, asterisque.ErrNoFunction)
 }
 
+// The zero Node, and a closed one, return errors.
 func TestNode_ZeroAndClosed(t *testing.T) {
 	closed := asterisque.NewNode()
 	require.NoError(t, closed.Close())

@@ -12,6 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
+// A peer that breaks the protocol gets the reason, and is disconnected.
 func TestProtocol_ViolationCutOff(t *testing.T) {
 	open := func(id uint64) *message.Open {
 		return &message.Open{Pipe: id, Function: testkit.Block.Number(), Params: []byte{0x60}}
@@ -53,6 +54,7 @@ func TestProtocol_ViolationCutOff(t *testing.T) {
 	}
 }
 
+// Late messages for a closed pipe are ignored.
 func TestProtocol_LateMessages(t *testing.T) {
 	p, s := testkit.DialRaw(t, asterisque.WithService(testkit.EchoService()))
 	p.Send(&message.Open{Pipe: 0, Function: 10, Params: []byte{0x61, 'x'}})
@@ -63,6 +65,7 @@ func TestProtocol_LateMessages(t *testing.T) {
 	require.NoError(t, s.Err())
 }
 
+// A mistake of the peer within a call fails only that call.
 func TestProtocol_MistakeInCall(t *testing.T) {
 	svc := testkit.EchoService()
 	svc.Handle(50, "stream", testkit.WaitForContext)
@@ -86,6 +89,7 @@ func TestProtocol_MistakeInCall(t *testing.T) {
 	require.NoError(t, s.Err())
 }
 
+// Other sessions are unharmed by a bad peer.
 func TestProtocol_OtherSessions(t *testing.T) {
 	svc := testkit.EchoService()
 	node := asterisque.NewNode(asterisque.WithService(svc))

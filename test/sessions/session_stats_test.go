@@ -19,6 +19,7 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
+// Session stats have running and waiting calls, and their maxima.
 func TestSessionStats_Counts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := testkit.HoldService()
@@ -40,6 +41,7 @@ func TestSessionStats_Counts(t *testing.T) {
 	})
 }
 
+// Session stats have the time for which reading was paused.
 func TestSessionStats_ReadPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, gate, running, _ := testkit.GatedService()
@@ -60,7 +62,7 @@ func TestSessionStats_ReadPauses(t *testing.T) {
 	})
 }
 
-// TestFuncStats_Outcomes covers every way to fail that a handler's side knows of.
+// TestFuncStats_Outcomes covers every kind of failure that the side of a handler sees.
 func TestFuncStats_Outcomes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testkit.NewHolder()
@@ -104,6 +106,7 @@ func TestFuncStats_Outcomes(t *testing.T) {
 	})
 }
 
+// Function stats have how long calls waited and ran.
 func TestFuncStats_Times(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
@@ -137,6 +140,7 @@ func TestFuncStats_Times(t *testing.T) {
 	})
 }
 
+// Stats can be read as JSON, and logged.
 func TestStats_JSONAndLog(t *testing.T) {
 	svc := testkit.EchoService()
 	here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc), asterisque.WithID("there"))

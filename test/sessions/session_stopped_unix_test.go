@@ -23,9 +23,9 @@ import (
 // stopped is the variable of the environment in which a child finds where it is to dial.
 const stopped = "ASTERISQUE_TEST_STOPPED"
 
-// TestStopped_KeepsSessions stops a process of a hundred sessions by a signal for longer than they
-// wait for a sign of life. It takes real time, and so is one of the long tests; those of package
-// carrier with a clock of their own say the same.
+// TestStopped_KeepsSessions stops a process of a hundred sessions by a signal for longer than their
+// timeout. It takes real time, and so is one of the long tests; package carrier tests the same with
+// a fake clock.
 func TestStopped_KeepsSessions(t *testing.T) {
 	timeouts := asterisque.WithTimeouts(asterisque.Timeouts{Ping: time.Second, Silence: 2 * time.Second})
 	if url := os.Getenv(stopped); url != "" {

@@ -14,6 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/testkit"
 )
 
+// The end of a session wakes all waiting goroutines.
 func TestSession_EndWakesAll(t *testing.T) {
 	for name, end := range map[string]func(dialled, accepted *asterisque.Session){
 		"closed by the caller": func(d, _ *asterisque.Session) { d.Close() },
@@ -52,6 +53,7 @@ func TestSession_EndWakesAll(t *testing.T) {
 	}
 }
 
+// Shutdown completes running calls, and refuses new ones.
 func TestShutdown_RunningAndNew(t *testing.T) {
 	started, finish := make(chan struct{}), make(chan struct{})
 	slow := asterisque.Func[string, string](40, "slow")
@@ -90,6 +92,7 @@ func TestShutdown_RunningAndNew(t *testing.T) {
 	require.ErrorIs(t, dialled.Err(), asterisque.ErrSessionClosed)
 }
 
+// Shutdown loses no answer that is about to be sent.
 func TestShutdown_PendingAnswer(t *testing.T) {
 	for range 1000 {
 		started, finish := make(chan struct{}), make(chan struct{})
@@ -107,6 +110,7 @@ func TestShutdown_PendingAnswer(t *testing.T) {
 	}
 }
 
+// Shutdown closes when its context ends.
 func TestShutdown_ContextEnds(t *testing.T) {
 	svc, started, ended := testkit.BlockService()
 	dialled, accepted := testkit.Connect(t, svc)
@@ -120,6 +124,7 @@ func TestShutdown_ContextEnds(t *testing.T) {
 	<-ended
 }
 
+// Flush returns when all sent frames are given to the wire.
 func TestFlush_GivenToWire(t *testing.T) {
 	dialled, _ := testkit.Connect(t, testkit.SumService())
 	require.NoError(t, dialled.Flush(testkit.Background), "nothing to wait for")
@@ -130,6 +135,7 @@ func TestFlush_GivenToWire(t *testing.T) {
 	call.Abort(nil)
 }
 
+// The Accept callback chooses the service of each peer.
 func TestAccept_ChoosesService(t *testing.T) {
 	vip, other := testkit.EchoService(), asterisque.NewService()
 	seen := make(chan asterisque.Peer, 3)
@@ -162,6 +168,7 @@ func TestAccept_ChoosesService(t *testing.T) {
 	}
 }
 
+// A node that is closed ends its sessions, and makes no new ones.
 func TestNode_CloseEndsSessions(t *testing.T) {
 	here, there := asterisque.NewNode(), asterisque.NewNode()
 	dialled, accepted := testkit.ConnectNodes(t, here, there)
@@ -173,6 +180,7 @@ func TestNode_CloseEndsSessions(t *testing.T) {
 	require.NoError(t, there.Close())
 }
 
+// One worker runs calls in order.
 func TestWorkers_OneInOrder(t *testing.T) {
 	var mu sync.Mutex
 	var order []int

@@ -80,6 +80,7 @@ func sumSession(t *testing.T, how func(), opts ...asterisque.Option) (s *asteris
 	return s, left
 }
 
+// A Wire of a third party transfers the memory of its frames.
 func TestKeep_ThirdPartyWire(t *testing.T) {
 	// there the path takes no time, so that no Block is divided
 	synctest.Test(t, func(t *testing.T) {
@@ -103,6 +104,7 @@ func TestKeep_ThirdPartyWire(t *testing.T) {
 	})
 }
 
+// A Wire that does not return from Keep affects only its session.
 func TestKeep_DoesNotReturn(t *testing.T) {
 	for told, how := range map[string]func(){"wire panicked": func() { panic("odd") }, "wire ended its goroutine": runtime.Goexit} {
 		t.Run(told, func(t *testing.T) {

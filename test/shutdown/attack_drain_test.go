@@ -94,8 +94,8 @@ func (d *drainer) serve(w wire.Wire) {
 	}
 }
 
-// TestAttackDrain_NotMeant has a server that says Drain and stays: calls go to another session, and
-// the old one ends.
+// TestAttackDrain_NotMeant has a server that sends Drain and stays: calls go to another session,
+// and the old one ends.
 func TestAttackDrain_NotMeant(t *testing.T) {
 	for name, drain := range map[string]message.Drain{"beyond none": {None: true}, "beyond all": {Last: 1<<53 - 1}} {
 		t.Run(name, func(t *testing.T) {
@@ -124,7 +124,8 @@ func TestAttackDrain_NotMeant(t *testing.T) {
 	}
 }
 
-// TestAttackDrain_EverySession has a server that says so at once, each time, and never answers.
+// TestAttackDrain_EverySession has a server that sends Drain at once, on each session, and never
+// answers.
 func TestAttackDrain_EverySession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode()

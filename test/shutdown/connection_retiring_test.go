@@ -129,10 +129,12 @@ func retireBy(t *testing.T, begin func(there *asterisque.Node, old *asterisque.S
 	return r
 }
 
+// Calls on a session that retires run to their end.
 func TestRetiring_CallsContinue(t *testing.T) {
 	requireGoesOn(t, retire)
 }
 
+// A session retires when this side shuts it down.
 func TestRetiring_ByThisSide(t *testing.T) {
 	requireGoesOn(t, func(t *testing.T, opts ...asterisque.Option) *retirement {
 		return retireBy(t, func(_ *asterisque.Node, old *asterisque.Session) {
@@ -175,6 +177,7 @@ func requireGoesOn(t *testing.T, retire func(t *testing.T, opts ...asterisque.Op
 	})
 }
 
+// The peer may call back on a session that retires.
 func TestRetiring_CallBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode(asterisque.WithService(testkit.EchoService()))
@@ -191,6 +194,7 @@ func TestRetiring_CallBack(t *testing.T) {
 	})
 }
 
+// A retiring session that loses its wire is not resumed.
 func TestRetiring_LostWire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := retire(t, asterisque.WithService(testkit.EchoService()), asterisque.WithResume(asterisque.Resume{For: time.Minute}))
@@ -211,6 +215,7 @@ func TestRetiring_LostWire(t *testing.T) {
 	})
 }
 
+// The end of a connection is that of its retired sessions.
 func TestRetiring_EndOfConnection(t *testing.T) {
 	for name, end := range map[string]func(*asterisque.Connection, *asterisque.Node){
 		"Close":               func(c *asterisque.Connection, _ *asterisque.Node) { c.Close() },
@@ -238,6 +243,7 @@ func shutDownWithin(c *asterisque.Connection, d time.Duration) error {
 	return c.Shutdown(ctx)
 }
 
+// Shutdown waits for retiring sessions.
 func TestRetiring_ShutdownWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := retire(t, asterisque.WithService(testkit.EchoService()))
@@ -252,6 +258,7 @@ func TestRetiring_ShutdownWaits(t *testing.T) {
 	})
 }
 
+// Calls wait or fail fast while the only server drains.
 func TestRetiring_OnlyServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn, l, _, there := testkit.Link(t, testkit.EchoService(), asterisque.Reconnection{})
@@ -270,7 +277,8 @@ func TestRetiring_OnlyServer(t *testing.T) {
 	})
 }
 
-// TestRetiring_DurableCalls has one that the old server answers late.
+// TestRetiring_DurableCalls has a durable call that the old server answers late: it blocks no other
+// call.
 func TestRetiring_DurableCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := testkit.NewLedger(func(_ context.Context, n int) (int, error) {

@@ -53,6 +53,7 @@ func timed() *asterisque.Service {
 	return svc
 }
 
+// Progress has the remaining sessions and calls.
 func TestProgress_SessionsAndCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c chronicle
@@ -78,6 +79,7 @@ func TestProgress_SessionsAndCalls(t *testing.T) {
 	})
 }
 
+// Progress is reported at a bounded rate.
 func TestProgress_NotTooOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c chronicle
@@ -100,6 +102,7 @@ func TestProgress_NotTooOften(t *testing.T) {
 	})
 }
 
+// Progress has the remaining time.
 func TestProgress_TimeLeft(t *testing.T) {
 	for name, c := range map[string]struct{ limit, ctx, left time.Duration }{
 		"until the time of the drain is over": {time.Minute, 0, time.Minute},
@@ -124,6 +127,7 @@ func TestProgress_TimeLeft(t *testing.T) {
 	}
 }
 
+// Only one shutdown of a node is reported.
 func TestProgress_OneShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c chronicle
@@ -136,6 +140,7 @@ func TestProgress_OneShutdown(t *testing.T) {
 	})
 }
 
+// A Shutdown hook that blocks or panics delays nothing.
 func TestProgress_HookMisbehaves(t *testing.T) {
 	stuck := func(hold chan struct{}) { <-hold }
 	for name, misbehaves := range map[string]func(chan struct{}){
@@ -162,6 +167,7 @@ func TestProgress_HookMisbehaves(t *testing.T) {
 	}
 }
 
+// A Shutdown hook may close the node.
 func TestProgress_HookCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, _ := endless()
@@ -177,6 +183,7 @@ func TestProgress_HookCloses(t *testing.T) {
 	})
 }
 
+// A node reports that it drains.
 func TestNode_Draining(t *testing.T) {
 	for name, end := range map[string]func(*asterisque.Node) error{
 		"Close":    (*asterisque.Node).Close,

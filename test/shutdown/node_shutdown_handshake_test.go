@@ -87,6 +87,7 @@ func TestShutdown_Unanswered(t *testing.T) {
 	})
 }
 
+// A node that shuts down begins no session.
 func TestShutdown_NoNewSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})

@@ -37,6 +37,7 @@ func wantCut(t *testing.T, err error) {
 	require.False(t, asterisque.Repeatable(err), "it has begun")
 }
 
+// Calls that run at the time limit of a drain are aborted on both sides.
 func TestDrainLimit_BothSides(t *testing.T) {
 	for name, shutDown := range map[string]func(*asterisque.Session, *asterisque.Node) error{
 		"Session.Shutdown": func(s *asterisque.Session, _ *asterisque.Node) error { return s.Shutdown(testkit.Background) },
@@ -73,6 +74,7 @@ func TestDrainLimit_BothSides(t *testing.T) {
 	}
 }
 
+// Calls of the draining side are aborted too.
 func TestDrainLimit_OwnCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, ended := endless()
@@ -86,6 +88,7 @@ func TestDrainLimit_OwnCalls(t *testing.T) {
 	})
 }
 
+// Calls that wait at the time limit of a drain did not run.
 func TestDrainLimit_WaitingCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, _ := endless()
@@ -144,6 +147,7 @@ func TestDrainLimit(t *testing.T) {
 	}
 }
 
+// A shutdown that a handler calls has the same time limit.
 func TestDrainLimit_OfHandler(t *testing.T) {
 	for name, shutDown := range map[string]func(context.Context, *asterisque.Node) error{
 		"of the session": func(ctx context.Context, _ *asterisque.Node) error { return asterisque.SessionOf(ctx).Shutdown(ctx) },
@@ -180,6 +184,7 @@ func TestDrainLimit_OfHandler(t *testing.T) {
 	}
 }
 
+// A handler that never returns delays no shutdown.
 func TestDrainLimit_StuckHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, stuck := asterisque.NewService(), make(chan struct{})
@@ -193,6 +198,7 @@ func TestDrainLimit_StuckHandler(t *testing.T) {
 	})
 }
 
+// A peer that reads nothing delays no shutdown.
 func TestDrainLimit_UnreadPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, _, dialled, accepted := testkit.TwoNodes(t, testkit.EchoService())
@@ -207,6 +213,7 @@ func TestDrainLimit_UnreadPeer(t *testing.T) {
 	})
 }
 
+// A shutdown of a suspended session does not wait longer.
 func TestDrainLimit_Away(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, _ := endless()
@@ -225,6 +232,7 @@ func TestDrainLimit_Away(t *testing.T) {
 	})
 }
 
+// Shutdown of a connection has the same time limit.
 func TestDrainLimit_OfConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, ended := endless()
@@ -241,6 +249,7 @@ func TestDrainLimit_OfConnection(t *testing.T) {
 	})
 }
 
+// A durable call that is aborted continues, and is answered on the next session.
 func TestDrainLimit_DurableCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := testkit.NewLedger(func(ctx context.Context, n int) (int, error) {
@@ -267,7 +276,7 @@ func TestDrainLimit_DurableCall(t *testing.T) {
 	})
 }
 
-// TestShutdown_Concurrent has both sides, and several callers, shut one session down.
+// TestShutdown_Concurrent makes both sides, and several callers, shut one session down.
 func TestShutdown_Concurrent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, _ := endless()

@@ -22,8 +22,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
 
-// TestDrain_ErrorSaysIfRan shuts sessions down while calls are everywhere: not yet sent, on the
-// way, waiting there, running, answered.
+// TestDrain_ErrorSaysIfRan shuts sessions down while calls are in every state: unsent, in flight,
+// waiting, running, answered.
 func TestDrain_ErrorSaysIfRan(t *testing.T) {
 	t.Parallel()
 	for _, workers := range []int{1024, 8, 64} {
@@ -81,6 +81,7 @@ func shutDownUnderLoad(t *testing.T, workers int, after time.Duration) {
 	}
 }
 
+// A Drain refuses the calls beyond it, however the session ends.
 func TestDrain_CallsBeyondRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		drain message.Drain
@@ -120,6 +121,7 @@ func TestDrain_CallsBeyondRefused(t *testing.T) {
 	}
 }
 
+// Calls that have not begun when a session is closed are refused.
 func TestClose_UnbegunRefused(t *testing.T) {
 	for name, end := range map[string]func(*asterisque.Session){
 		"Close": func(s *asterisque.Session) { s.Close() },

@@ -30,6 +30,7 @@ func newsService() *asterisque.Service {
 	return svc
 }
 
+// An endless stream gets notice that its session drains.
 func TestDraining_EndlessStream(t *testing.T) {
 	for name, shutDown := range map[string]func(dialled, accepted *asterisque.Session, here, there *asterisque.Node) error{
 		"the session, here":  func(_, s *asterisque.Session, _, _ *asterisque.Node) error { return s.Shutdown(testkit.Background) },
@@ -55,6 +56,7 @@ func TestDraining_EndlessStream(t *testing.T) {
 	}
 }
 
+// Draining returns nil for a context of no handler.
 func TestDraining_OtherContexts(t *testing.T) {
 	require.Nil(t, asterisque.Draining(testkit.Background))
 	ctx, cancel := context.WithCancel(testkit.Background)
@@ -62,6 +64,7 @@ func TestDraining_OtherContexts(t *testing.T) {
 	require.Nil(t, asterisque.Draining(ctx))
 }
 
+// Draining works for derived contexts, before and afterwards.
 func TestDraining_DerivedContexts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, goOn := make(chan struct{}), make(chan struct{})
@@ -93,6 +96,7 @@ func TestDraining_DerivedContexts(t *testing.T) {
 	})
 }
 
+// A lost session does not drain.
 func TestDraining_LostSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		drained := make(chan bool, 1)

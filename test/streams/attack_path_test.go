@@ -41,6 +41,7 @@ func sinks(taken func(n int)) *asterisque.Service {
 	return svc
 }
 
+// A Wire that counts no bytes is as fast.
 func TestPath_WireWithoutMeter(t *testing.T) {
 	testkit.SkipRace(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -16,7 +16,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// TestStream_OneBlockNoCredit loses all that grants room to the pipe, in both directions.
+// TestStream_OneBlockNoCredit loses all credit for the pipe, in both directions: one Block each way
+// needs none.
 func TestStream_OneBlockNoCredit(t *testing.T) {
 	for name, c := range map[string]struct {
 		size int

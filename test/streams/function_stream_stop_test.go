@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// A reader that stops ends the writer, and not the call.
 func TestStop_WriterNotCall(t *testing.T) {
 	svc := asterisque.NewService()
 	svc.Handle(24, "first", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
@@ -38,7 +39,8 @@ func TestStop_WriterNotCall(t *testing.T) {
 	p.Abort(nil)
 }
 
-// TestSend_CauseOfAbort has the peer abort calls in the middle of sending.
+// TestSend_CauseOfAbort makes the peer abort calls in the middle of sending: Send returns the
+// cause.
 func TestSend_CauseOfAbort(t *testing.T) {
 	own := &asterisque.Abort{Code: 1234, Message: "I have had enough"}
 	svc := asterisque.NewService()
@@ -75,7 +77,7 @@ func TestSend_CauseOfAbort(t *testing.T) {
 }
 
 // TestSend_CauseAtOnce sends when the first drop is reported, which is when nothing may follow any
-// more.
+// more: Send returns the cause.
 func TestSend_CauseAtOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(*testkit.RawPeer) // of the call with pipe 3
@@ -120,6 +122,7 @@ func waitUntil(ctx context.Context, p *pipe.Pipe) error {
 	return ctx.Err()
 }
 
+// A Stop before the Open has left follows it.
 func TestStop_BeforeOpenLeft(t *testing.T) {
 	svc := asterisque.NewService()
 	svc.Handle(25, "sender", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {

@@ -20,6 +20,7 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
+// A stream runs in both directions, and each ends separately.
 func TestStream_BothWays(t *testing.T) {
 	dialled, _ := testkit.Connect(t, testkit.SumService())
 	call, err := testkit.Sums.Open(testkit.Background, dialled, testkit.Window{N: 2})
@@ -107,6 +108,7 @@ func TestStream_ReceiveRest(t *testing.T) {
 	call.Abort(nil)
 }
 
+// Many streams share a session.
 func TestStream_Many(t *testing.T) {
 	dialled, accepted := testkit.Connect(t, testkit.SumService(), asterisque.WithService(testkit.SumService()))
 	var wg sync.WaitGroup
@@ -140,6 +142,7 @@ func TestStream_Many(t *testing.T) {
 	wg.Wait()
 }
 
+// A stream larger than its window arrives whole, and in order.
 func TestStream_BeyondWindow(t *testing.T) {
 	svc := asterisque.NewService()
 	svc.Handle(21, "mirror", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
@@ -183,6 +186,7 @@ func TestStream_BeyondWindow(t *testing.T) {
 	require.True(t, bytes.Equal(want.Bytes(), got.Bytes()))
 }
 
+// A sleeping reader blocks only its own pipe.
 func TestStream_SleepingReader(t *testing.T) {
 	svc := testkit.EchoService()
 	svc.Handle(22, "sleeper", func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) {
@@ -211,6 +215,7 @@ func TestStream_SleepingReader(t *testing.T) {
 	require.ErrorIs(t, <-blocked, asterisque.ErrCanceled, "the context of Open ends the pipe, and the sender's wait")
 }
 
+// A call ends the streams of both sides.
 func TestStream_CallEnds(t *testing.T) {
 	started, serverErr := make(chan struct{}), make(chan error, 1)
 	svc := asterisque.NewService()
@@ -239,6 +244,7 @@ func TestStream_CallEnds(t *testing.T) {
 	}
 }
 
+// A typed receiver gets the number of missing values.
 func TestStream_MissingValues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
@@ -266,6 +272,7 @@ func TestStream_MissingValues(t *testing.T) {
 	})
 }
 
+// Receiving values reuses the memory of their Blocks.
 func TestStream_ReusesMemory(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the detector makes pools forget")
@@ -301,6 +308,7 @@ func TestStream_ReusesMemory(t *testing.T) {
 	require.Less(t, (after.TotalAlloc-before.TotalAlloc)/values, uint64(size/2), "bytes for each value, both ends")
 }
 
+// The error of a type mismatch names the type.
 func TestStream_TypeMismatch(t *testing.T) {
 	dialled, _ := testkit.Connect(t, testkit.SumService())
 	call, err := asterisque.Stream[testkit.Window, string, int, int](20, "sums").Open(testkit.Background, dialled, testkit.Window{N: 1})
@@ -311,6 +319,7 @@ func TestStream_TypeMismatch(t *testing.T) {
 	require.ErrorContains(t, err, `function 20 "sums": Block: an integer was expected, and`)
 }
 
+// A unary function accepts no Blocks.
 func TestStream_OfUnary(t *testing.T) {
 	svc, started, ended := testkit.BlockService()
 	dialled, _ := testkit.Connect(t, svc)
@@ -323,8 +332,8 @@ func TestStream_OfUnary(t *testing.T) {
 	<-ended
 }
 
-// TestStream_LargeOverTCP has many large ones under way at a time, held for a while, so that memory
-// that is used twice shows.
+// TestStream_LargeOverTCP has many large Blocks in flight, held for a while, so that memory that is
+// used twice shows.
 func TestStream_LargeOverTCP(t *testing.T) {
 	fill := func(n int, seed byte) []byte {
 		b := make([]byte, n)

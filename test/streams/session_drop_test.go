@@ -39,6 +39,7 @@ func (d *drops) list() []asterisque.Drop {
 	return append([]asterisque.Drop(nil), d.got...)
 }
 
+// A call that expires before it leaves is never sent.
 func TestTTL_NeverSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen drops
@@ -63,6 +64,7 @@ func TestTTL_NeverSent(t *testing.T) {
 	})
 }
 
+// A call that ends because of its time to live fails with ErrExpired.
 func TestTTL_GiveUpIsExpired(t *testing.T) {
 	within := func() context.Context {
 		ctx, cancel := context.WithTimeout(testkit.Background, time.Second)
@@ -99,6 +101,7 @@ func TestTTL_GiveUpIsExpired(t *testing.T) {
 	}
 }
 
+// A call that expires before a worker is free never runs.
 func TestTTL_NeverRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ran := 0
@@ -118,6 +121,7 @@ func TestTTL_NeverRuns(t *testing.T) {
 	})
 }
 
+// Blocks that wait too long are dropped on either side, and reported.
 func TestDrop_OldBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen drops
@@ -200,6 +204,7 @@ func TestTTL_PausedSession(t *testing.T) {
 	}
 }
 
+// Under pressure, Blocks are thinned by their loss rate.
 func TestDrop_LossRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen drops
@@ -236,6 +241,7 @@ func TestDrop_LossRate(t *testing.T) {
 	})
 }
 
+// Reaching the soft limit thins queued Blocks.
 func TestDrop_AtTheSoftLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen drops
@@ -257,6 +263,7 @@ func TestDrop_AtTheSoftLimit(t *testing.T) {
 	})
 }
 
+// Every drop has its reason.
 func TestDrop_Reasons(t *testing.T) {
 	for reason, end := range map[asterisque.DropReason]func(*testkit.RawPeer, *pipe.Pipe, *asterisque.Session){
 		asterisque.DropNoFunction: func(p *testkit.RawPeer, _ *pipe.Pipe, _ *asterisque.Session) {
@@ -302,6 +309,7 @@ func expiring[T any](option func(*T)) func(*T) {
 	}
 }
 
+// Dropped Blocks do not use up the window.
 func TestDrop_WindowUnused(t *testing.T) {
 	for name, option := range map[string]pipe.SendOption{
 		"expired": expiring(pipe.WithTTL(time.Nanosecond)),

@@ -60,7 +60,7 @@ func carry(p *pipe.Pipe, blocks, size int) error {
 }
 
 // TestIdle_LeaveRoom has a pool of connections on either side that have carried something, and stay
-// open.
+// open: they leave room for others.
 func TestIdle_LeaveRoom(t *testing.T) {
 	const blocks = 20
 	for name, c := range map[string]struct{ streams, size int }{

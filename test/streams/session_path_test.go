@@ -119,6 +119,7 @@ func (f *far) close() {
 	synctest.Wait()
 }
 
+// A stream uses the full rate of its path.
 func TestPath_StreamFillsIt(t *testing.T) {
 	testkit.SkipRace(t)
 	for name, c := range map[string]struct {
@@ -149,6 +150,7 @@ func TestPath_StreamFillsIt(t *testing.T) {
 	}
 }
 
+// The bytes in flight stay within the capacity of the path.
 func TestPath_InFlightBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := overLink(t, 10*mbit, 50*time.Millisecond)
@@ -166,6 +168,7 @@ func TestPath_InFlightBound(t *testing.T) {
 	})
 }
 
+// An urgent call beside a bulk transfer takes at most two round trips.
 func TestPath_UrgentBesideBulk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := overLink(t, 10*mbit, 50*time.Millisecond)
@@ -177,6 +180,7 @@ func TestPath_UrgentBesideBulk(t *testing.T) {
 	})
 }
 
+// An urgent call beside a large message takes at most two round trips.
 func TestPath_UrgentBesideLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := overLink(t, 10*mbit, 50*time.Millisecond)
@@ -192,6 +196,7 @@ func TestPath_UrgentBesideLarge(t *testing.T) {
 	})
 }
 
+// A change of the path is followed.
 func TestPath_Changes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var changes []wiretest.Change
@@ -214,6 +219,7 @@ func TestPath_Changes(t *testing.T) {
 	})
 }
 
+// A path that is not read is bounded by the peer.
 func TestPath_BoundByPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := overLink(t, 10*mbit, 50*time.Millisecond)
@@ -229,6 +235,7 @@ func TestPath_BoundByPeer(t *testing.T) {
 	})
 }
 
+// A session with little traffic sends no marks.
 func TestPath_NoMarksIfQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := overLink(t, 10*mbit, 50*time.Millisecond)

@@ -14,6 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
+// Pipes lists the calls on both sides.
 func TestPipes_BothSides(t *testing.T) {
 	began, gate := make(chan struct{}, 2), make(chan struct{})
 	svc := asterisque.NewService()
@@ -63,7 +64,7 @@ func TestPipes_BothSides(t *testing.T) {
 	require.Empty(t, here.Pipes(), "an ended session has none")
 }
 
-// TestPipes_Concurrent is for the race detector: a unary call is used again as soon as it has left.
+// TestPipes_Concurrent is for the race detector: a unary call is reused as soon as it has left.
 func TestPipes_Concurrent(t *testing.T) {
 	here, there := testkit.Connect(t, testkit.EchoService())
 	var calls sync.WaitGroup

@@ -93,8 +93,8 @@ func asBytes() pass {
 	}
 }
 
-// TestTrips_StreamOfSomeKiB has 16 KiB go there, and 16 KiB come back once they are all there. That
-// is more than the early credit, so it waits for credit once.
+// TestTrips_StreamOfSomeKiB sends 16 KiB, and 16 KiB back once they have all arrived. That is more
+// than the early credit, so it waits for credit once.
 func TestTrips_StreamOfSomeKiB(t *testing.T) {
 	const size = 16 << 10
 	for name, by := range map[string]pass{

@@ -127,6 +127,7 @@ func TestServer_AsOriginal(t *testing.T) {
 	})
 }
 
+// A server ends the session of a peer with invalid messages.
 func TestServer_InvalidPeer(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		for name, bytes := range map[string]string{
@@ -150,6 +151,7 @@ func TestServer_InvalidPeer(t *testing.T) {
 	})
 }
 
+// A client treats a peer as the original did.
 func TestClient_AsOriginal(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		greet := asterisque.Func[string, string](10, "greet")
@@ -223,6 +225,7 @@ func messages(list []classic.Message) (hex []string) {
 	return hex
 }
 
+// A client ends the call when the connection is lost.
 func TestClient_LostConnection(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		p, s := dial(t, form, newNode(t, form, originals(form)))
@@ -237,6 +240,7 @@ func TestClient_LostConnection(t *testing.T) {
 	})
 }
 
+// A peer gets an end for its calls when the session ends.
 func TestClose_EndsPeersCalls(t *testing.T) {
 	t.Parallel()
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
@@ -251,6 +255,7 @@ func TestClose_EndsPeersCalls(t *testing.T) {
 	})
 }
 
+// One byte at a time gives the same result.
 func TestServer_ByteByByte(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		p, done := rawClient(t, form, newNode(t, form, originals(form)))
@@ -268,6 +273,7 @@ func TestServer_ByteByByte(t *testing.T) {
 	})
 }
 
+// Calls may arrive together with the SyncConfig.
 func TestServer_CallsWithSync(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		p, _ := rawClient(t, form, newNode(t, form, originals(form)))
@@ -283,6 +289,7 @@ func TestServer_CallsWithSync(t *testing.T) {
 	})
 }
 
+// A loss rate crosses in both directions.
 func TestLossRate_BothWays(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		p, s := dial(t, form, newNode(t, form, originals(form)))

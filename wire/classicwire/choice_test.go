@@ -27,6 +27,7 @@ func both(t *testing.T, prefers classic.Codec) *asterisque.Node {
 	return newNode(t, prefers, originals(prefers), asterisque.WithCodecs(prefers, other(prefers)))
 }
 
+// A server with both codecs uses that of its client.
 func TestCodecs_ServerFollows(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		p, done := rawClient(t, form, both(t, other(form)))
@@ -37,6 +38,7 @@ func TestCodecs_ServerFollows(t *testing.T) {
 	})
 }
 
+// A client with both codecs uses the first.
 func TestCodecs_ClientFirst(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		p, done := rawServer(t, form, both(t, form))
@@ -46,6 +48,7 @@ func TestCodecs_ClientFirst(t *testing.T) {
 	})
 }
 
+// A client with both codecs follows a server that sends first.
 func TestCodecs_ClientFollows(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		here, there := testkit.TCPPair(t)
@@ -58,8 +61,8 @@ func TestCodecs_ClientFollows(t *testing.T) {
 	})
 }
 
-// The session cannot be, but the peer learns that it is over: a client of the original connects
-// again for ever where it does not.
+// A session is not possible, but the peer learns the end in its own codec: otherwise a client of
+// the original reconnects for ever.
 func TestCodecs_Mismatch(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		p, done := rawClient(t, other(form), newNode(t, form, originals(form)))
@@ -82,7 +85,8 @@ func TestCodecs_Mismatch(t *testing.T) {
 	})
 }
 
-// TestAttack_MessagePack breaks a session as soon as that is clear, and in little memory.
+// TestAttack_MessagePack ends a session as soon as a message is known to be invalid, and with
+// little memory.
 func TestAttack_MessagePack(t *testing.T) {
 	for name, say := range map[string]string{
 		"a map32 of 2^32-1":    "2801000a01 21 dfffffffff",

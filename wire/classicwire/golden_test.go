@@ -77,6 +77,7 @@ func sumOfTexts(form classic.Codec) func(ctx context.Context, p *pipe.Pipe, _ []
 
 func isSync(hex string) bool { return strings.HasPrefix(hex, "2a510032") }
 
+// A server answers as the original did.
 func TestGolden_Server(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		p, done := rawClient(t, form, newNode(t, form, originals(form)))
@@ -102,6 +103,7 @@ func TestGolden_Server(t *testing.T) {
 	})
 }
 
+// A client sends the same as the original did.
 func TestGolden_Client(t *testing.T) {
 	t.Parallel()
 	eachCodec(t, func(t *testing.T, form classic.Codec) {

@@ -18,6 +18,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/classicwire"
 )
 
+// A server grants the same as the original.
 func TestHandshake_Grants(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		for name, c := range map[string]struct {
@@ -58,6 +59,7 @@ func TestHandshake_Grants(t *testing.T) {
 	})
 }
 
+// A peer that does not begin with a SyncConfig is refused.
 func TestHandshake_NoSync(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		for _, c := range []struct{ name, say, answer, want string }{
@@ -85,6 +87,7 @@ func TestHandshake_NoSync(t *testing.T) {
 	})
 }
 
+// A peer with an unknown codec is answered in the default one.
 func TestHandshake_UnknownCodec(t *testing.T) {
 	for name, say := range map[string]string{"garbage": "474554202f20485454502f312e31", "tls-hello": "1603010200010001fc0303"} {
 		p, done := rawClient(t, classic.MessagePack, newNode(t, classic.Simple, originals(classic.Simple)))
@@ -96,6 +99,7 @@ func TestHandshake_UnknownCodec(t *testing.T) {
 	}
 }
 
+// A server that does not answer with a SyncConfig is refused.
 func TestHandshake_ServerNoSync(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		for _, c := range []struct{ name, say, answer, want string }{
@@ -121,6 +125,7 @@ func TestHandshake_ServerNoSync(t *testing.T) {
 	})
 }
 
+// A silent peer is disconnected.
 func TestHandshake_SilentPeer(t *testing.T) {
 	t.Parallel()
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
@@ -131,6 +136,7 @@ func TestHandshake_SilentPeer(t *testing.T) {
 	})
 }
 
+// The error of a node that cannot be classic names the option to change.
 func TestHandshake_NodeMisfits(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		here := asterisque.NewNode()
@@ -167,6 +173,7 @@ func TestHandshake_NodeIDs(t *testing.T) {
 
 // Ports of the two protocols, and programs that take one for the other.
 
+// A classic client connects to a port of protocol 1.
 func TestPort_ClassicOnProtocol1(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		there := asterisque.NewNode()
@@ -184,6 +191,7 @@ func TestPort_ClassicOnProtocol1(t *testing.T) {
 	})
 }
 
+// A client of protocol 1 connects to a classic port.
 func TestPort_Protocol1OnClassic(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		here := asterisque.NewNode()
@@ -203,6 +211,7 @@ func TestPort_Protocol1OnClassic(t *testing.T) {
 	})
 }
 
+// A classic port answers a peer of protocol 1 with a frame of that protocol.
 func TestPort_AnswerIsProtocol1(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		p, _ := rawClient(t, form, newNode(t, form, originals(form)))

@@ -32,6 +32,7 @@ func limited(t *testing.T, form classic.Codec, svc *asterisque.Service, opts ...
 	return dialled, accepted, soft
 }
 
+// The soft limit blocks a peer without windows.
 func TestSoftLimit_HoldsUp(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		var soft chan struct{}
@@ -64,6 +65,7 @@ func TestSoftLimit_HoldsUp(t *testing.T) {
 	})
 }
 
+// A reader that never reads is detected as stalled at the soft limit.
 func TestSoftLimit_Stalled(t *testing.T) {
 	t.Parallel()
 	eachCodec(t, func(t *testing.T, form classic.Codec) {

@@ -25,6 +25,7 @@ func (o offering) Read(p []byte) (int, error) {
 	return o.Conn.Read(p)
 }
 
+// An idle wire holds little memory, and reports that of half a message.
 func TestMemory_WaitingWire(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		const idle = 1 << 10

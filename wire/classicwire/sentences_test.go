@@ -18,6 +18,7 @@ import (
 // Each test is of a sentence about the original that its records alone do not show, in the order of
 // its description.
 
+// A server may have any version, and grant anything.
 func TestServer_AnyVersion(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		for _, tail := range []string{"0000 | 00000003 00000708", "7fff | ffffffff ffffffff"} {
@@ -33,7 +34,7 @@ func TestServer_AnyVersion(t *testing.T) {
 	})
 }
 
-// Nothing is what Java's void and Scala's Unit are on the wire, in both directions.
+// A result of nothing is null, as Java's void and Scala's Unit are on the wire, in both directions.
 func TestResult_Null(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		p, s := serve(t, form, newNode(t, form, offer()))
@@ -55,6 +56,7 @@ func TestResult_Null(t *testing.T) {
 	})
 }
 
+// The priority is signed, and reaches both sides.
 func TestPriority_Signed(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		svc := originals(form)
@@ -95,6 +97,7 @@ func TestBlocks_AfterCallersEnd(t *testing.T) {
 	})
 }
 
+// An id is reused at once after either Close.
 func TestIDs_ReusedAfterClose(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		p, s := serve(t, form, newNode(t, form, originals(form)))
@@ -108,6 +111,7 @@ func TestIDs_ReusedAfterClose(t *testing.T) {
 	})
 }
 
+// A second Open does not affect the pipe.
 func TestOpen_Twice(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		p, _ := serve(t, form, newNode(t, form, originals(form)))
@@ -118,6 +122,7 @@ func TestOpen_Twice(t *testing.T) {
 	})
 }
 
+// Each Block for an unknown pipe is answered.
 func TestBlock_UnknownPipe(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		const count = 300 // more than the Pongs that a session sends in a second
@@ -135,7 +140,7 @@ func TestBlock_UnknownPipe(t *testing.T) {
 	})
 }
 
-// However many answers a peer provokes without reading them, no more wait than mostOwed.
+// However many answers a peer provokes without reading them, at most mostOwed wait.
 func TestAnswers_Bounded(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		w, p := synced(t, form)
@@ -162,6 +167,7 @@ func TestAnswers_Bounded(t *testing.T) {
 	})
 }
 
+// Unread Blocks are dropped.
 func TestBlocks_Unread(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		p, s := serve(t, form, newNode(t, form, originals(form)))
@@ -185,8 +191,8 @@ func TestBlocks_Unread(t *testing.T) {
 	})
 }
 
-// A function of the original that throws leaves its pipe behind, and the next call with the id
-// would be taken for a second one.
+// A function of the original that throws leaves its pipe open: it is closed before its id is used
+// again, because the next call with the id would look like a second Open.
 func TestIDs_KeptByPeer(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		w, p := synced(t, form)
@@ -215,6 +221,7 @@ func TestIDs_KeptByPeer(t *testing.T) {
 	})
 }
 
+// The largest result passes, and a larger one fails its call.
 func TestResult_Largest(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		svc := originals(form)
@@ -233,6 +240,7 @@ func TestResult_Largest(t *testing.T) {
 	})
 }
 
+// Queued answers are sent to a peer that sends nothing more.
 func TestAnswers_PeerSilent(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		p, s := serve(t, form, newNode(t, form, originals(form)))

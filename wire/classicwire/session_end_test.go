@@ -25,6 +25,7 @@ func untilOver(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) {
 	return nil, ctx.Err()
 }
 
+// Shutdown completes running calls, and refuses new ones.
 func TestShutdown_RunningAndNew(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		svc := offer()
@@ -53,6 +54,7 @@ func TestShutdown_RunningAndNew(t *testing.T) {
 	})
 }
 
+// Closing a session ends the calls of both sides.
 func TestClose_CallsOfBothSides(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		svc := offer()

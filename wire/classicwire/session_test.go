@@ -74,8 +74,8 @@ func offer() *asterisque.Service {
 	return svc
 }
 
-// The classic protocol has no place for metadata: the call goes without, as it does to a peer that
-// does not know it. Invalid metadata is rejected nevertheless.
+// The classic protocol has no place for metadata: the call is sent without it, as to a peer without
+// the feature. Invalid metadata is rejected nevertheless.
 func TestCall_Metadata(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		svc := asterisque.NewService()
@@ -92,6 +92,7 @@ func TestCall_Metadata(t *testing.T) {
 	})
 }
 
+// Both sides call each other.
 func TestCall_BothSides(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		dialled, accepted := connect(t, form, offer(), offer())
@@ -113,6 +114,7 @@ func TestCall_BothSides(t *testing.T) {
 	})
 }
 
+// A stream runs in both directions.
 func TestStream_BothWays(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		for name, connect := range map[string]func(testing.TB, classic.Codec, *asterisque.Service, *asterisque.Service, ...asterisque.Option) (a, b *asterisque.Session){
@@ -146,6 +148,7 @@ func TestStream_BothWays(t *testing.T) {
 	})
 }
 
+// Bytes stream through a pipe.
 func TestStream_Bytes(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		svc := offer()
@@ -176,6 +179,7 @@ func TestStream_Bytes(t *testing.T) {
 	})
 }
 
+// An Abort crosses with its classic code.
 func TestAbort_Code(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		s, _ := connect(t, form, offer(), offer())
@@ -210,6 +214,7 @@ func TestAbort_Code(t *testing.T) {
 	})
 }
 
+// Parameters that are not classic values are refused locally.
 func TestParams_NoValues(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		s, _ := connect(t, form, offer(), offer())
@@ -222,6 +227,7 @@ func TestParams_NoValues(t *testing.T) {
 	})
 }
 
+// A result that is not a classic value fails the call.
 func TestResult_NoValue(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		svc := offer()
@@ -234,6 +240,7 @@ func TestResult_NoValue(t *testing.T) {
 	})
 }
 
+// Cancelling a call ends its handler.
 func TestCall_Cancelled(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		svc := offer()
@@ -256,6 +263,7 @@ func TestCall_Cancelled(t *testing.T) {
 	})
 }
 
+// The largest messages pass, and larger ones are refused.
 func TestCall_LargestMessages(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		s, _ := connect(t, form, offer(), offer())
@@ -278,6 +286,7 @@ func TestCall_LargestMessages(t *testing.T) {
 	})
 }
 
+// The largest Block passes, and a larger one ends its call.
 func TestBlock_Largest(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		svc := offer()

@@ -96,6 +96,7 @@ func readClose(t *testing.T, w wire.Wire) message.Close {
 	return c
 }
 
+// The Sync that the session gets has the abilities of a classic peer.
 func TestSync_OfClassicPeer(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		here, there := testkit.TCPPair(t)
@@ -113,6 +114,7 @@ func TestSync_OfClassicPeer(t *testing.T) {
 	})
 }
 
+// A Pong is from the peer itself.
 func TestPong_OfPeer(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		w, p := synced(t, form)
@@ -126,6 +128,7 @@ func TestPong_OfPeer(t *testing.T) {
 	})
 }
 
+// Both ends answer Pings.
 func TestPing_BothEnds(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		a, b := net.Pipe()
@@ -140,6 +143,7 @@ func TestPing_BothEnds(t *testing.T) {
 	})
 }
 
+// Messages and fields without a classic form are left out.
 func TestFrames_WithoutClassicForm(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		w, p := synced(t, form)
@@ -152,6 +156,7 @@ func TestFrames_WithoutClassicForm(t *testing.T) {
 	})
 }
 
+// Ids run out, and become free again.
 func TestIDs_RunOut(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		w, p := synced(t, form)
@@ -172,6 +177,7 @@ func TestIDs_RunOut(t *testing.T) {
 	})
 }
 
+// The id of an aborted call is reused only when the peer knows of the abort.
 func TestIDs_AbortedUnknown(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		w, p := synced(t, form)
@@ -190,6 +196,7 @@ func TestIDs_AbortedUnknown(t *testing.T) {
 	})
 }
 
+// An answer to a later call shows that the peer knows of an abort.
 func TestIDs_AbortKnownByAnswer(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		w, p := synced(t, form)
@@ -208,6 +215,7 @@ func TestIDs_AbortKnownByAnswer(t *testing.T) {
 	})
 }
 
+// After many aborts, the Wire asks the peer.
 func TestIDs_ManyAborts(t *testing.T) {
 	t.Parallel()
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
@@ -236,6 +244,7 @@ func TestIDs_ManyAborts(t *testing.T) {
 	})
 }
 
+// An id of the peer in this side's half is skipped.
 func TestIDs_PeerOnThisHalf(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		w, p := synced(t, form)
@@ -251,6 +260,7 @@ func TestIDs_PeerOnThisHalf(t *testing.T) {
 	})
 }
 
+// A frame larger than the session allows is refused.
 func TestFrame_TooLarge(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		w, p := synced(t, form)
@@ -286,6 +296,7 @@ func TestConnection_End(t *testing.T) {
 	})
 }
 
+// Close ends reading and writing.
 func TestClose_EndsReadAndWrite(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		a, b := net.Pipe()
@@ -315,6 +326,7 @@ func TestClose_EndsReadAndWrite(t *testing.T) {
 	})
 }
 
+// Close does not wait for a peer that does not read.
 func TestClose_PeerNotReading(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		a, b := net.Pipe()
@@ -348,6 +360,7 @@ func TestAddresses(t *testing.T) {
 	require.Equal(t, "classic", w.LocalAddr().Network())
 }
 
+// A Wire over TLS returns its state.
 func TestTLS_State(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		server, client := testtls.Configs(t)
@@ -363,6 +376,7 @@ func TestTLS_State(t *testing.T) {
 	})
 }
 
+// Late Blocks are not answered.
 func TestBlocks_Late(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		w, p := synced(t, form)
@@ -380,6 +394,7 @@ func TestBlocks_Late(t *testing.T) {
 	})
 }
 
+// A loss rate reaches the session.
 func TestLossRate_ReachesSession(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		w, p := synced(t, form)

@@ -11,6 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
+// A hostile client ends only its Wire.
 func TestAttack_HostileClient(t *testing.T) {
 	s := broker(t)
 	ln := listenAt(t, s.ClientURL()+"/name", wire.Options{})
@@ -59,6 +60,7 @@ func TestAttack_HostileClient(t *testing.T) {
 	}
 }
 
+// A peer that exceeds the window is disconnected, and holds no more memory.
 func TestAttack_BeyondWindow(t *testing.T) {
 	s := broker(t)
 	ln := listenAt(t, s.ClientURL()+"/name", wire.Options{})
@@ -78,6 +80,7 @@ func TestAttack_BeyondWindow(t *testing.T) {
 	require.LessOrEqual(t, len(c.in.queue)*largest, window)
 }
 
+// Many empty messages are bounded as large ones are.
 func TestAttack_EmptyMessages(t *testing.T) {
 	s := broker(t)
 	ln := listenAt(t, s.ClientURL()+"/name", wire.Options{})
@@ -92,6 +95,7 @@ func TestAttack_EmptyMessages(t *testing.T) {
 	require.NotEmpty(t, r.until(kindEnd))
 }
 
+// A request without an inbox gets no answer.
 func TestAttack_RequestNoInbox(t *testing.T) {
 	s := broker(t)
 	ln := listenAt(t, s.ClientURL()+"/name", wire.Options{})
@@ -114,6 +118,7 @@ func TestAttack_RequestNoInbox(t *testing.T) {
 	}
 }
 
+// A request without a waiting peer is forgotten.
 func TestAttack_RequestUnwaited(t *testing.T) {
 	s := broker(t)
 	ln := listenAt(t, s.ClientURL()+"/name", wire.Options{})
@@ -125,6 +130,7 @@ func TestAttack_RequestUnwaited(t *testing.T) {
 	require.ErrorIs(t, readError(there), ErrPeerGone, "the NATS server says at once that nobody reads the answer")
 }
 
+// A bad request is refused with a reason.
 func TestAttack_BadRequest(t *testing.T) {
 	s := broker(t)
 	listenAt(t, s.ClientURL()+"/name", wire.Options{})
@@ -145,6 +151,7 @@ func TestAttack_BadRequest(t *testing.T) {
 	}
 }
 
+// A listener that answers badly fails the dial.
 func TestAttack_BadListener(t *testing.T) {
 	s := broker(t)
 	nc := connectTo(t, s)
@@ -181,6 +188,7 @@ func TestAttack_BadListener(t *testing.T) {
 	}
 }
 
+// The final text of a peer is in the error.
 func TestEnd_TextOfPeer(t *testing.T) {
 	s := broker(t)
 	ln := listenAt(t, s.ClientURL()+"/name", wire.Options{})

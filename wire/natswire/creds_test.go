@@ -53,6 +53,7 @@ func encoded(t *testing.T, claims jwt.Claims, by nkeys.KeyPair) string {
 	return token
 }
 
+// A creds file authenticates a program.
 func TestTransport_Creds(t *testing.T) {
 	trust, creds := operated(t)
 	s := broker(t, trust)

@@ -14,6 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
+// A restart of the server ends the wires, and the listener continues.
 func TestOutage_ServerRestarted(t *testing.T) {
 	s := broker(t)
 	ln, err := Transport{Options: []nats.Option{nats.ReconnectWait(1)}}.Listen(t.Context(), parsed(t, s.ClientURL()+"/name"), wire.Options{})
@@ -48,6 +49,7 @@ func dialUntilThere(t *testing.T, url string) (w wire.Wire) {
 	return w
 }
 
+// The loss of a connection of the application ends its wires.
 func TestOutage_ConnectionLost(t *testing.T) {
 	s := broker(t)
 	nc := connectTo(t, s, nats.ReconnectWait(1))
@@ -70,6 +72,7 @@ func TestOutage_ConnectionLost(t *testing.T) {
 	carries(t, again, there, "the listener goes on")
 }
 
+// Closing a connection of the application ends its wires and its listener.
 func TestOutage_ConnectionClosed(t *testing.T) {
 	s := broker(t)
 	nc := connectTo(t, s)
@@ -92,6 +95,7 @@ func TestOutage_ConnectionClosed(t *testing.T) {
 	require.Error(t, err)
 }
 
+// The end of a peer's connection is detected.
 func TestPeer_ConnectionGone(t *testing.T) {
 	s := broker(t)
 	answering(t, connectTo(t, s), "name", func(r *raw) { r.welcome() })
@@ -105,6 +109,7 @@ func TestPeer_ConnectionGone(t *testing.T) {
 	require.ErrorIs(t, readError(w), ErrPeerGone)
 }
 
+// A silent peer is considered lost.
 func TestPeer_Silent(t *testing.T) {
 	s := broker(t)
 	answering(t, connectTo(t, s), "name", func(r *raw) { r.welcome() })
@@ -116,6 +121,7 @@ func TestPeer_Silent(t *testing.T) {
 	require.ErrorContains(t, err, "nothing was heard from it for 30ms")
 }
 
+// An idle Wire sends keepalives.
 func TestBeat_IdleWire(t *testing.T) {
 	s := broker(t)
 	said := make(chan *raw, 1)
@@ -132,6 +138,7 @@ func TestBeat_IdleWire(t *testing.T) {
 	r.sub.Unsubscribe()
 }
 
+// A peer that sends keepalives is kept.
 func TestBeat_KeepsPeer(t *testing.T) {
 	s := broker(t)
 	said := make(chan *raw, 1)
@@ -156,6 +163,7 @@ func TestBeat_KeepsPeer(t *testing.T) {
 	r.sub.Unsubscribe()
 }
 
+// Messages lost by a slow consumer end the Wire.
 func TestOutage_SlowConsumer(t *testing.T) {
 	s := broker(t)
 	ln := listenAt(t, s.ClientURL()+"/name", wire.Options{})
@@ -182,6 +190,7 @@ func TestOutage_SlowConsumer(t *testing.T) {
 	require.ErrorContains(t, err, "were lost")
 }
 
+// A server that drops a slow client ends the wires.
 func TestOutage_SlowClient(t *testing.T) {
 	// the server disconnects a client with more unread bytes
 	s := broker(t, func(o *server.Options) { o.MaxPayload, o.MaxPending = 512, 512 })
@@ -196,6 +205,7 @@ func TestOutage_SlowClient(t *testing.T) {
 	require.Error(t, err)
 }
 
+// A link's own connection is closed with the last Wire.
 func TestLink_OwnConnection(t *testing.T) {
 	s := broker(t)
 	ln := listenAt(t, s.ClientURL()+"/name", wire.Options{})

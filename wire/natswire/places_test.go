@@ -50,6 +50,7 @@ func (p *openPlace) Leave() {
 	})
 }
 
+// A Wire has a place until it is closed.
 func TestPlace_UntilClose(t *testing.T) {
 	s := broker(t)
 	ln, err := wire.Listen(t.Context(), s.ClientURL()+"/name", wire.Options{})
@@ -70,6 +71,7 @@ func TestPlace_UntilClose(t *testing.T) {
 	require.Equal(t, [2]int{1, 1}, door.counts())
 }
 
+// A Wire that loses its place is closed.
 func TestPlace_Lost(t *testing.T) {
 	s := broker(t)
 	ln, err := wire.Listen(t.Context(), s.ClientURL()+"/name", wire.Options{})
@@ -84,6 +86,7 @@ func TestPlace_Lost(t *testing.T) {
 	require.Equal(t, [2]int{1, 1}, door.counts())
 }
 
+// A bad request needs no place.
 func TestPlace_BadRequest(t *testing.T) {
 	s := broker(t)
 	ln, err := wire.Listen(t.Context(), s.ClientURL()+"/name", wire.Options{})
@@ -95,6 +98,7 @@ func TestPlace_BadRequest(t *testing.T) {
 	require.Equal(t, [2]int{0, 0}, door.counts())
 }
 
+// No Wire is admitted before the first Accept.
 func TestPlace_BeforeAccept(t *testing.T) {
 	s := broker(t)
 	ln, err := wire.Listen(t.Context(), s.ClientURL()+"/name", wire.Options{})

@@ -19,6 +19,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
+// A dial to a name without a listener fails at once.
 func TestDial_NoListener(t *testing.T) {
 	s := broker(t)
 	_, err := wire.Dial(t.Context(), s.ClientURL()+"/name", wire.Options{})
@@ -29,6 +30,7 @@ func TestDial_NoListener(t *testing.T) {
 	require.ErrorIs(t, err, ErrNobody)
 }
 
+// A closed listener is like none.
 func TestDial_ClosedListener(t *testing.T) {
 	s := broker(t)
 	ln := listenAt(t, s.ClientURL()+"/name", wire.Options{})
@@ -43,6 +45,7 @@ func TestDial_ClosedListener(t *testing.T) {
 	}, hangs, time.Millisecond, "once the server has heard of it")
 }
 
+// Wires that are not accepted yet end with the listener.
 func TestListener_UnacceptedWires(t *testing.T) {
 	s := broker(t)
 	ln := listenAt(t, s.ClientURL()+"/name", wire.Options{})
@@ -53,6 +56,7 @@ func TestListener_UnacceptedWires(t *testing.T) {
 	require.Error(t, readError(here))
 }
 
+// A listener with a full queue refuses.
 func TestListener_FullQueue(t *testing.T) {
 	s := broker(t)
 	listenAt(t, s.ClientURL()+"/name", wire.Options{})
@@ -75,6 +79,7 @@ func (closedDoor) Enter(net.Addr, func()) (transport.Place, error) {
 	return nil, errors.New("the house is full")
 }
 
+// The refusal of a Door is the error of the dial.
 func TestDoor_Refuses(t *testing.T) {
 	s := broker(t)
 	ln, err := wire.Listen(t.Context(), s.ClientURL()+"/name", wire.Options{})
@@ -86,6 +91,7 @@ func TestDoor_Refuses(t *testing.T) {
 	require.ErrorContains(t, err, "the house is full")
 }
 
+// Ends that disagree about TLS get an error.
 func TestTLS_Disagreement(t *testing.T) {
 	s := broker(t)
 	serverTLS, clientTLS := testtls.Configs(t)
@@ -99,6 +105,7 @@ func TestTLS_Disagreement(t *testing.T) {
 	require.ErrorContains(t, err, "nats+tls")
 }
 
+// The error for a max_payload that is too small has a remedy.
 func TestDial_SmallPayload(t *testing.T) {
 	s := broker(t, func(o *server.Options) { o.MaxPayload = leastPayload - 1 })
 	_, dialled := wire.Dial(t.Context(), s.ClientURL()+"/name", wire.Options{})
@@ -117,6 +124,7 @@ func users(all ...*server.User) func(o *server.Options) {
 	return func(o *server.Options) { o.Users = all }
 }
 
+// Missing permissions are an error.
 func TestDial_Permissions(t *testing.T) {
 	all := &server.SubjectPermission{Allow: []string{">"}}
 	but := func(subject string) *server.SubjectPermission {
@@ -154,6 +162,7 @@ func TestDial_Permissions(t *testing.T) {
 	require.ErrorContains(t, err, "waited in vain")
 }
 
+// Wrong credentials are an error.
 func TestDial_WrongCredentials(t *testing.T) {
 	s := broker(t, users(&server.User{Username: "me", Password: "right"}))
 	url := func(user string) string {
@@ -172,6 +181,7 @@ func TestDial_WrongCredentials(t *testing.T) {
 	require.ErrorContains(t, err, "missing.creds")
 }
 
+// A missing NATS server is an error.
 func TestDial_NoServer(t *testing.T) {
 	s := broker(t)
 	url := s.ClientURL() + "/name"
@@ -182,6 +192,7 @@ func TestDial_NoServer(t *testing.T) {
 	require.ErrorIs(t, err, nats.ErrNoServers)
 }
 
+// A cancelled dial returns at once.
 func TestDial_Canceled(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // a server that never answers as NATS does
 	require.NoError(t, err)

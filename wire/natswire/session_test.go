@@ -33,6 +33,7 @@ func nodeFor(t testing.TB, opts ...asterisque.Option) *asterisque.Node {
 	return n
 }
 
+// Each side sees the certificate of the other through NATS.
 func TestTLS_Certificates(t *testing.T) {
 	s := broker(t)
 	a := testtls.NewAuthority(t)
@@ -67,6 +68,7 @@ func TestTLS_Certificates(t *testing.T) {
 	}
 }
 
+// The certificate of a listener has to be for its name.
 func TestTLS_CertificateName(t *testing.T) {
 	s := broker(t)
 	serverTLS, clientTLS := testtls.Configs(t)
@@ -88,6 +90,7 @@ func TestTLS_CertificateName(t *testing.T) {
 	require.NoError(t, dial(named))
 }
 
+// NATS can read nothing of a Wire with TLS.
 func TestTLS_HiddenFromNATS(t *testing.T) {
 	s := broker(t)
 	serverTLS, clientTLS := testtls.Configs(t)
@@ -112,6 +115,7 @@ func TestTLS_HiddenFromNATS(t *testing.T) {
 	}
 }
 
+// Listeners at one name share the wires.
 func TestListener_Several(t *testing.T) {
 	s := broker(t)
 	served := map[string]int{}
@@ -139,6 +143,7 @@ func TestListener_Several(t *testing.T) {
 	}, hangs, 1, "NATS draws one of them for each")
 }
 
+// A session continues when the server is restarted.
 func TestSession_ServerRestarted(t *testing.T) {
 	s := broker(t)
 	url := s.ClientURL() + "/name"

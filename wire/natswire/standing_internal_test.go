@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// beat does not judge a peer right after a suspension of this process.
 func TestBeat_ProcessStood(t *testing.T) {
 	c := &conn{link: &link{beat: time.Second}, beaten: time.Now()}
 	for range silence - 1 {

@@ -13,6 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
+// A transport over a connection needs no host.
 func TestTransport_NoHost(t *testing.T) {
 	s := broker(t)
 	serverTLS, clientTLS := testtls.Configs(t)
@@ -39,6 +40,7 @@ func TestTransport_NoHost(t *testing.T) {
 	}
 }
 
+// Credentials are those of package nats.
 func TestTransport_Credentials(t *testing.T) {
 	key, err := nkeys.CreateUser()
 	require.NoError(t, err)
@@ -78,6 +80,7 @@ func TestTransport_Credentials(t *testing.T) {
 	}
 }
 
+// A server with TLS is reached by options.
 func TestTransport_ServerTLS(t *testing.T) {
 	serverTLS, clientTLS := testtls.Configs(t)
 	s := broker(t, func(o *server.Options) { o.TLSConfig, o.TLS, o.TLSTimeout = serverTLS, true, hangs.Seconds() })

@@ -19,6 +19,7 @@ func parsed(t testing.TB, raw string) *url.URL {
 	return u
 }
 
+// Names that NATS forbids are refused.
 func TestName_Refused(t *testing.T) {
 	s := broker(t)
 	nc := connectTo(t, s)
@@ -32,6 +33,7 @@ func TestName_Refused(t *testing.T) {
 	}
 }
 
+// Names that NATS permits are accepted.
 func TestName_Accepted(t *testing.T) {
 	s := broker(t)
 	for _, name := range []string{"a", "orders.eu", "a/b", "größe", "$", strings.Repeat("a", maxName)} {
@@ -40,6 +42,7 @@ func TestName_Accepted(t *testing.T) {
 	}
 }
 
+// An unusable URL is an error that wraps wire.ErrURL.
 func TestURL_Unusable(t *testing.T) {
 	for _, raw := range []string{"nats:orders", "nats:///orders", "nats://host", "nats://host/", "nats://host/orders?x=1", "nats://host/orders#x", "nats+tls://host"} {
 		_, dialled := wire.Dial(t.Context(), raw, wire.Options{})
@@ -63,6 +66,7 @@ func TestURL_Unusable(t *testing.T) {
 	}
 }
 
+// No secret of a URL is in an error.
 func TestSecrets_OfURL(t *testing.T) {
 	s := broker(t)
 	at := strings.TrimPrefix(s.ClientURL(), "nats://")
@@ -77,6 +81,7 @@ func TestSecrets_OfURL(t *testing.T) {
 	require.Equal(t, "nats://"+at+"/name", ln.URL())
 }
 
+// Addresses have the server and the name, but no inbox.
 func TestAddresses(t *testing.T) {
 	s := broker(t)
 	here, there := pairAt(t, listenAt(t, s.ClientURL()+"/name", wire.Options{}), wire.Options{})
@@ -88,6 +93,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
+// Inboxes have the prefix of the connection.
 func TestInbox_Prefix(t *testing.T) {
 	s := broker(t)
 	nc := connectTo(t, s, nats.CustomInboxPrefix("mine.inbox"))

@@ -137,6 +137,7 @@ func TestAttack_ForgedInitials(t *testing.T) {
 	attack.Bounded(t, "the same, goroutines", v.Most(), 2*16*4+100)
 }
 
+// Connections without a stream are closed.
 func TestAttack_NoStream(t *testing.T) {
 	v := serveVictim(t, asterisque.WithTimeouts(asterisque.Timeouts{Handshake: hangs}))
 	var all []*Conn
@@ -152,6 +153,7 @@ func TestAttack_NoStream(t *testing.T) {
 	v.Quiet()
 }
 
+// Connections that never have a session are closed.
 func TestAttack_NoSession(t *testing.T) {
 	v := serveVictim(t, asterisque.WithTimeouts(asterisque.Timeouts{Handshake: 200 * time.Millisecond}))
 	var all []*Conn
@@ -192,6 +194,7 @@ func attach(ctx context.Context, c *Conn, node *asterisque.Node) (*asterisque.Se
 	return node.Attach(ctx, w)
 }
 
+// Connections that once had a session are closed.
 func TestAttack_FormerSession(t *testing.T) {
 	v := serveVictim(t, asterisque.WithTimeouts(asterisque.Timeouts{Handshake: 500 * time.Millisecond}))
 	node := asterisque.NewNode()
@@ -208,6 +211,7 @@ func TestAttack_FormerSession(t *testing.T) {
 	v.Quiet()
 }
 
+// Streams without data are bounded.
 func TestAttack_EmptyStreams(t *testing.T) {
 	v := serveVictim(t)
 	c, err := Dial(t.Context(), v.address, v.client)
@@ -229,6 +233,7 @@ func TestAttack_EmptyStreams(t *testing.T) {
 	attack.Bounded(t, "the same, honest handshakes that failed", 20-v.honest(), 0)
 }
 
+// A session keeps the place of its connection.
 func TestPlaces_SessionKeepsOne(t *testing.T) {
 	v := serveVictim(t, asterisque.WithTimeouts(asterisque.Timeouts{Handshake: 100 * time.Millisecond}))
 	node := asterisque.NewNode()
@@ -245,6 +250,7 @@ func TestPlaces_SessionKeepsOne(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// Handshakes that stop at the first packet are bounded, even for one address.
 func TestHandshakes_PerAddress(t *testing.T) {
 	var h handshakes
 	at := func(i int) net.Addr { return &net.UDPAddr{IP: net.IPv4(192, 0, 2, byte(i)), Port: 1} }

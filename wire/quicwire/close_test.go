@@ -40,6 +40,7 @@ func TestURL_Invalid(t *testing.T) {
 	require.ErrorContains(t, err, "quicwire: dial 127.0.0.1")
 }
 
+// A host is dialled by name.
 func TestDial_HostByName(t *testing.T) {
 	server, client := testtls.Configs(t)
 	l := listenFor(t, server)
@@ -48,6 +49,7 @@ func TestDial_HostByName(t *testing.T) {
 	dialFor(t, net.JoinHostPort("localhost", port), client)
 }
 
+// The context ends a dial.
 func TestDial_ContextEnds(t *testing.T) {
 	silent, err := net.ListenPacket("udp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -61,6 +63,7 @@ func TestDial_ContextEnds(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
+// The context of a dial has no effect on the Wire.
 func TestDial_ContextAfterwards(t *testing.T) {
 	server, client := testtls.Configs(t)
 	l := listenFor(t, server)
@@ -77,6 +80,7 @@ var whoCloses = map[string]func(here, there wire.Wire) (first, other wire.Wire){
 	"the acceptor": func(here, there wire.Wire) (first, other wire.Wire) { return there, here },
 }
 
+// Data written before Close arrives, even if it is read later.
 func TestClose_WrittenArrives(t *testing.T) {
 	for name, order := range whoCloses {
 		t.Run(name, func(t *testing.T) {
@@ -102,6 +106,7 @@ func TestClose_WrittenArrives(t *testing.T) {
 
 func both(here, there wire.Wire) []wire.Wire { return []wire.Wire{here, there} }
 
+// A connection ends when both sides have closed.
 func TestClose_BothSides(t *testing.T) {
 	for name, order := range whoCloses {
 		t.Run(name, func(t *testing.T) {
@@ -126,6 +131,7 @@ func TestClose_BothSides(t *testing.T) {
 	}
 }
 
+// A peer that writes and does not read gets an error.
 func TestClose_PeerStillWrites(t *testing.T) {
 	for name, order := range whoCloses {
 		t.Run(name, func(t *testing.T) {
@@ -146,6 +152,7 @@ func TestClose_PeerStillWrites(t *testing.T) {
 	}
 }
 
+// A Wire with a failed connection does not report a local Close.
 func TestWire_ConnectionFails(t *testing.T) {
 	server, client := testtls.Configs(t)
 	here, there := connect(t, listenFor(t, server), client)
@@ -172,6 +179,7 @@ func TestDeadline_ClosedWire(t *testing.T) {
 	require.ErrorIs(t, d.SetWriteDeadline(time.Time{}), net.ErrClosed)
 }
 
+// Closing a listener leaves its wires open.
 func TestListener_CloseKeepsWires(t *testing.T) {
 	server, client := testtls.Configs(t)
 	l := listenFor(t, server)
@@ -201,6 +209,7 @@ func TestListener_CloseKeepsWires(t *testing.T) {
 	require.ErrorContains(t, err, "the listener was closed")
 }
 
+// A closed listener releases its port.
 func TestListener_CloseFreesPort(t *testing.T) {
 	server, client := testtls.Configs(t)
 	l := listenFor(t, server)
@@ -212,6 +221,7 @@ func TestListener_CloseFreesPort(t *testing.T) {
 	connect(t, again, client)
 }
 
+// The listener closes a connection without a session.
 func TestConn_NoSession(t *testing.T) {
 	server, client := testtls.Configs(t)
 	l, err := listen(t.Context(), "127.0.0.1:0", server, 50*time.Millisecond)

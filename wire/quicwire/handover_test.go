@@ -10,6 +10,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
+// A socket belongs to one process.
 func TestHandover_Unsupported(t *testing.T) {
 	server, _ := testtls.Configs(t)
 	_, err := wire.Listen(t.Context(), "quic://127.0.0.1:0", wire.Options{TLS: server, ReusePort: true})

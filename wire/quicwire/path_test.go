@@ -13,6 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
+// Everything arrives over a lossy path.
 func TestPath_Lossy(t *testing.T) {
 	server, client := testtls.Configs(t)
 	l := listenFor(t, server)
@@ -42,6 +43,7 @@ func TestPath_Lossy(t *testing.T) {
 	require.NoError(t, <-written)
 }
 
+// A Wire survives a change of its client's address.
 func TestPath_ClientAddress(t *testing.T) {
 	server, client := testtls.Configs(t)
 	l := listenFor(t, server)
@@ -61,6 +63,7 @@ func TestPath_ClientAddress(t *testing.T) {
 	}
 }
 
+// The timeouts fit those of a session.
 func TestConfig_Times(t *testing.T) {
 	const ping, timeout = 15 * time.Second, 45 * time.Second // a session's own, by default
 	require.Greater(t, keepAlive, ping, "a session that pings needs no packets beside")
@@ -69,6 +72,7 @@ func TestConfig_Times(t *testing.T) {
 	require.Greater(t, idleTime, 2*keepAlive, "one lost packet does not end an idle connection")
 }
 
+// A peer that vanishes is detected.
 func TestPath_PeerVanishes(t *testing.T) {
 	t.Parallel() // it waits
 	server, client := testtls.Configs(t)

@@ -90,6 +90,7 @@ func pour(address string, client *tls.Config) {
 	all.Wait()
 }
 
+// All places of a listener are released.
 func TestAttack_ListenerPlaces(t *testing.T) {
 	server, client := testtls.Configs(t)
 	door := new(countingDoor)

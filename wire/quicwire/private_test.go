@@ -9,6 +9,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
+// A listener reports that its wires are private.
 func TestPrivate_Listener(t *testing.T) {
 	server, _ := testtls.Configs(t)
 	l, err := wire.Listen(t.Context(), "quic://0.0.0.0:0", wire.Options{TLS: server})

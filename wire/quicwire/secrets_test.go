@@ -9,6 +9,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
+// No secret of a URL is in an error.
 func TestSecrets_OfURL(t *testing.T) {
 	// takes no URL
 	dial := func(raw string) error { _, err := Dial(t.Context(), raw, nil); return err }

@@ -13,6 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
+// A session has the certificate of its peer.
 func TestSession_PeerCertificate(t *testing.T) {
 	a := testtls.NewAuthority(t)
 	cert := a.Issue("both sides", time.Hour)
@@ -44,6 +45,7 @@ func TestSession_PeerCertificate(t *testing.T) {
 	}
 }
 
+// A closed session ends its calls on both sides at once.
 func TestSession_CloseEndsCalls(t *testing.T) {
 	l, here, _ := serve(t, "quic://127.0.0.1:0")
 	sess, err := here.Dial(background, l.URL())

@@ -16,6 +16,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
+// Many wires share one connection.
 func TestConn_ManyWires(t *testing.T) {
 	server, client := testtls.Configs(t)
 	l := listenFor(t, server)
@@ -38,6 +39,7 @@ func TestConn_ManyWires(t *testing.T) {
 	require.ErrorIs(t, err, net.ErrClosed)
 }
 
+// Closing a connection closes its wires gracefully.
 func TestConn_Close(t *testing.T) {
 	server, client := testtls.Configs(t)
 	l := listenFor(t, server)
@@ -56,6 +58,7 @@ func TestConn_Close(t *testing.T) {
 	<-c.quic.Context().Done()
 }
 
+// A connection has a bound on its sessions.
 func TestConn_SessionBound(t *testing.T) {
 	server, client := testtls.Configs(t)
 	l := listenFor(t, server)
@@ -94,6 +97,7 @@ func fill(t *testing.T, w wire.Wire) (bytes int) {
 	}
 }
 
+// Unread data of a peer is bounded.
 func TestBuffer_Unread(t *testing.T) {
 	server, client := testtls.Configs(t)
 	here, there := connect(t, listenFor(t, server), client)
@@ -102,6 +106,7 @@ func TestBuffer_Unread(t *testing.T) {
 	}
 }
 
+// The buffers of all sessions of a connection are bounded together.
 func TestBuffer_AllSessions(t *testing.T) {
 	const most = 32 << 20
 	server, client := testtls.Configs(t)
@@ -130,6 +135,7 @@ func TestBuffer_AllSessions(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// An unread session blocks no other session.
 func TestBuffer_UnreadSession(t *testing.T) {
 	t.Parallel() // it waits
 	server, client := testtls.Configs(t)

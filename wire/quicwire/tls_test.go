@@ -14,6 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
+// Both sides agree on the protocol, and report it.
 func TestTLS_Protocol(t *testing.T) {
 	server, client := testtls.Configs(t)
 	here, there := connect(t, listenFor(t, server), client)
@@ -27,6 +28,7 @@ func TestTLS_Protocol(t *testing.T) {
 	require.Empty(t, client.NextProtos)
 }
 
+// The listener sees the certificate of its client.
 func TestTLS_ClientCertificate(t *testing.T) {
 	a := testtls.NewAuthority(t)
 	cert := a.Issue("both sides", time.Hour)
@@ -38,6 +40,7 @@ func TestTLS_ClientCertificate(t *testing.T) {
 	require.Equal(t, cert.Certificate[0], here.(wire.Secure).ConnectionState().PeerCertificates[0].Raw)
 }
 
+// A config chosen for each client needs no protocol.
 func TestTLS_ConfigPerClient(t *testing.T) {
 	server, client := testtls.Configs(t)
 	choosing := &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return server, nil }}
@@ -46,6 +49,7 @@ func TestTLS_ConfigPerClient(t *testing.T) {
 	require.Empty(t, server.NextProtos, "the given config is not changed")
 }
 
+// Both sides return the reason of a failed handshake.
 func TestTLS_FailedHandshake(t *testing.T) {
 	a, stranger := testtls.NewAuthority(t), testtls.NewAuthority(t)
 	good := &tls.Config{Certificates: []tls.Certificate{a.Issue("good", time.Hour)}}
@@ -95,6 +99,7 @@ func useOnce(url string, client *tls.Config) error {
 	return err
 }
 
+// An unknown certificate can be distinguished from other errors.
 func TestTLS_UnknownCertificate(t *testing.T) {
 	server, _ := testtls.Configs(t)
 	_, err := wire.Dial(t.Context(), listenFor(t, server).URL(), wire.Options{})
@@ -108,6 +113,7 @@ func TestListen_NoCertificate(t *testing.T) {
 	require.ErrorContains(t, err, "Options.TLS.Certificates")
 }
 
+// A failed handshake affects no other connection.
 func TestTLS_FailureHurtsNoOther(t *testing.T) {
 	server, client := testtls.Configs(t)
 	l := listenFor(t, server)
@@ -131,6 +137,7 @@ func TestTLS_FailureHurtsNoOther(t *testing.T) {
 	require.Equal(t, io.EOF, err)
 }
 
+// A port without QUIC is an error within the timeout.
 func TestDial_NoQUIC(t *testing.T) {
 	t.Parallel() // it waits
 	silent, err := net.ListenPacket("udp", "127.0.0.1:0")

@@ -102,6 +102,7 @@ func (r *raw) open(m *Mux, id int) wire.Wire {
 	return w
 }
 
+// Frames of one byte block the connection before they hold much memory.
 func TestCrowd_OneByteFrames(t *testing.T) {
 	for _, version := range []int{1, 2} {
 		const n, most = 40_000, initialWindow / perFrame
@@ -133,6 +134,7 @@ func TestCrowd_OneByteFrames(t *testing.T) {
 	}
 }
 
+// A peer that exceeds its window is disconnected.
 func TestWindow_Exceeded(t *testing.T) {
 	m, r := attack(t, 2)
 	w := r.open(m, 1)
@@ -160,6 +162,7 @@ func TestWindow_Exceeded(t *testing.T) {
 	require.ErrorContains(t, err, "than its window admits")
 }
 
+// A stream that is over releases its frames.
 func TestStream_ReleasesFrames(t *testing.T) {
 	m, r := attack(t, 2)
 	w := r.open(m, 1)
@@ -180,6 +183,7 @@ func TestStream_ReleasesFrames(t *testing.T) {
 	require.NoError(t, m.Err())
 }
 
+// The library gets empty frames while the connection is blocked, so that it does not time out.
 func TestConn_HeldUpIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		data := frames(2, commandData, 1, "hello")
@@ -205,6 +209,7 @@ func TestConn_HeldUpIsNoticed(t *testing.T) {
 	})
 }
 
+// A stream can be opened only once.
 func TestStream_OpenedOnce(t *testing.T) {
 	m, r := attack(t, 2)
 	r.open(m, 1)
@@ -213,6 +218,7 @@ func TestStream_OpenedOnce(t *testing.T) {
 	require.ErrorContains(t, m.Err(), "the peer opened stream 1, which is open")
 }
 
+// Peers with the stock library that send little at a time are not disconnected.
 func TestCrowd_StockPeers(t *testing.T) {
 	for _, version := range []int{1, 2} {
 		ours, theirs := net.Pipe()
@@ -246,6 +252,7 @@ func TestCrowd_StockPeers(t *testing.T) {
 	}
 }
 
+// A crowd is full as a whole, or in one stream.
 func TestCrowd_WholeOrStream(t *testing.T) {
 	c := newCrowd(6, 4)
 	var a, b arrivals

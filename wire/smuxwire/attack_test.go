@@ -126,6 +126,7 @@ func TestAttack_NoStream(t *testing.T) {
 	v.Quiet()
 }
 
+// Streams that are opened as fast as possible are bounded.
 func TestAttack_FastStreams(t *testing.T) {
 	for _, c := range []struct {
 		name         string
@@ -205,6 +206,7 @@ func TestAttack_FormerSession(t *testing.T) {
 	v.Quiet()
 }
 
+// A connection with a session stays.
 func TestPlaces_SessionKeepsOne(t *testing.T) {
 	v := serveVictim(t, "smux", asterisque.WithTimeouts(asterisque.Timeouts{Handshake: 100 * time.Millisecond}))
 	node := asterisque.NewNode()

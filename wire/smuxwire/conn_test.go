@@ -39,6 +39,7 @@ func frames(version byte, list ...any) []byte {
 	return b
 }
 
+// Frames are found at any split of the reads.
 func TestConn_AnySplit(t *testing.T) {
 	all := frames(2, 0, 3, "", 2, 3, "hello", 4, 3, "12345678", 2, 1<<20, string(make([]byte, 5000)), 1, 3, "", 3, 0, "")
 	want := log{"opened 3", "arriving 3", "data 3 5", "arriving 3", "arriving 1048576", "data 1048576 5000", "closed 3", "arriving 3", "arriving 0"}
@@ -101,6 +102,7 @@ type halfCloser struct {
 func (h *halfCloser) CloseWrite() error { close(h.ended); return nil }
 func (h *halfCloser) Close() error      { close(h.closed); return h.Conn.Close() }
 
+// A closed connection is read until the peer has closed.
 func TestConn_CloseReadsRest(t *testing.T) {
 	for _, closes := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"github.com/xtaci/smux"
 )
 
+// A peer of another version is detected quickly.
 func TestStrangers_OtherVersion(t *testing.T) {
 	one := smux.DefaultConfig() // version 1
 	t.Run("that dials", func(t *testing.T) {
@@ -78,6 +79,7 @@ func dialTo(t *testing.T, peer func(net.Conn), parts ...string) {
 	<-done
 }
 
+// A peer without smux is detected quickly.
 func TestStrangers_NotSmux(t *testing.T) {
 	t.Run("a tcp Wire that listens", func(t *testing.T) {
 		l := listen(t, "tcp://127.0.0.1:0", wire.Options{})

@@ -20,6 +20,7 @@ import (
 
 const window = 256 << 10
 
+// A slow reader blocks only its own writer.
 func TestMux_SlowReader(t *testing.T) {
 	client, server := muxes(t, smuxwire.WithWires(4))
 	var slow []wire.Wire
@@ -47,7 +48,7 @@ func TestMux_SlowReader(t *testing.T) {
 	}
 }
 
-// TestMux_Version1 is why version 2 is used.
+// TestMux_Version1 is the reason for version 2: with version 1, one reader blocks all.
 func TestMux_Version1(t *testing.T) {
 	client, server := muxes(t, smuxwire.WithVersion(1), smuxwire.WithWires(4))
 	slow, slowEnd := open(t, client, server)
@@ -68,6 +69,7 @@ func TestMux_Version1(t *testing.T) {
 	require.Equal(t, "hello", string(frame))
 }
 
+// Either side opens wires.
 func TestMux_EitherSideOpens(t *testing.T) {
 	client, server := muxes(t)
 	a, b := open(t, client, server)
@@ -76,6 +78,7 @@ func TestMux_EitherSideOpens(t *testing.T) {
 	pingPong(t, c, d)
 }
 
+// Data that arrives while a Wire is being opened is not lost.
 func TestMux_DataWhileOpening(t *testing.T) {
 	client, server := muxes(t)
 	const wires = 2000
@@ -101,6 +104,7 @@ func TestMux_DataWhileOpening(t *testing.T) {
 	}
 }
 
+// Data sent before the end of the connection arrives.
 func TestMux_SentBeforeEnd(t *testing.T) {
 	for range 100 {
 		client, server := muxes(t)
@@ -118,6 +122,7 @@ func TestMux_SentBeforeEnd(t *testing.T) {
 	}
 }
 
+// A cut connection is no graceful end of any Wire.
 func TestMux_CutConnection(t *testing.T) {
 	c, s := tcpPair(t)
 	client, err := smuxwire.Client(c)
@@ -147,6 +152,7 @@ func TestMux_CutConnection(t *testing.T) {
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
 
+// Close of a Mux closes its wires.
 func TestMux_Close(t *testing.T) {
 	client, server := muxes(t)
 	a, b := open(t, client, server)
@@ -173,6 +179,7 @@ func TestMux_Close(t *testing.T) {
 	<-server.Done()
 }
 
+// A Mux has at most the allowed number of wires.
 func TestMux_WireLimit(t *testing.T) {
 	c, s := tcpPair(t)
 	client, err := smuxwire.Client(c, smuxwire.WithWires(3))
@@ -220,6 +227,7 @@ func TestOptions_Invalid(t *testing.T) {
 	pingPong(t, a, b)
 }
 
+// An accepted Wire needs no reference from the library.
 func TestMux_GarbageCollected(t *testing.T) {
 	client, server := muxes(t)
 	a, b := open(t, client, server)
@@ -247,6 +255,7 @@ func (v *valve) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// A failed Write does not send the later content of its memory.
 func TestWrite_FailedSendsNothing(t *testing.T) {
 	p, q := net.Pipe()
 	defer q.Close()
@@ -292,6 +301,7 @@ func TestWrite_FailedSendsNothing(t *testing.T) {
 	require.LessOrEqual(t, bytes.Count(v.sent.Bytes(), []byte("secret")), 1000*len(wires[2:]), "none of them goes out on the Wire that had failed")
 }
 
+// Open and Close do not wait for a peer that does not read.
 func TestMux_PeerNotReading(t *testing.T) {
 	p, q := net.Pipe()
 	defer q.Close()
@@ -320,6 +330,7 @@ func TestMux_PeerNotReading(t *testing.T) {
 	v.mu.Unlock()
 }
 
+// Wires that the peer has closed are still accepted.
 func TestMux_AcceptLeftWires(t *testing.T) {
 	client, server := muxes(t)
 	const wires = 20

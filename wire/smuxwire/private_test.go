@@ -11,6 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
+// A listener reports whether its wires are private.
 func TestPrivate_Listener(t *testing.T) {
 	server, _ := tlsOptions(t)
 	for url, private := range map[string]bool{"smux://127.0.0.1:0": true, "smux://0.0.0.0:0": false, "smux+tls://0.0.0.0:0": true} {

@@ -48,6 +48,7 @@ func acceptAll(t *testing.T, l wire.Listener) {
 	t.Cleanup(func() { l.Close(); <-over })
 }
 
+// Concurrent dials to one address make one connection.
 func TestShared_ManyDialers(t *testing.T) {
 	server, client := tlsOptions(t)
 	server.TLS.NextProtos = []string{"asterisque.smux/1"}
@@ -81,6 +82,7 @@ func TestShared_ManyDialers(t *testing.T) {
 	}
 }
 
+// A connection ends if its maker cancels at the last moment.
 func TestShared_MakerGivesUp(t *testing.T) {
 	for range 200 {
 		raw, err := net.Listen("tcp", "127.0.0.1:0")
@@ -106,6 +108,7 @@ func TestShared_MakerGivesUp(t *testing.T) {
 	}
 }
 
+// A TLS callback that does not return costs one attempt.
 func TestShared_TLSCallback(t *testing.T) {
 	server, client := tlsOptions(t)
 	for name, misbehave := range map[string]func(){

@@ -17,6 +17,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
+// Wires to one address share a connection.
 func TestTransport_Shares(t *testing.T) {
 	server, client := tlsOptions(t)
 	for _, scheme := range []string{"smux", "smux+tls"} {
@@ -44,6 +45,7 @@ func TestTransport_Shares(t *testing.T) {
 	}
 }
 
+// A connection ends with its last Wire on both sides.
 func TestTransport_LastWire(t *testing.T) {
 	raw, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -59,6 +61,7 @@ func TestTransport_LastWire(t *testing.T) {
 	require.Equal(t, []byte{2, 0, 0, 0, 3, 0, 0, 0, 2, 1, 0, 0, 3, 0, 0, 0}, sent, "an Open, a Close")
 }
 
+// Wires beyond the limit of a connection get another one.
 func TestTransport_SecondConn(t *testing.T) {
 	l := listen(t, "smux://127.0.0.1:0", wire.Options{})
 	const most = 128
@@ -111,6 +114,7 @@ func TestTransport_ManyDials(t *testing.T) {
 	all.Wait()
 }
 
+// Dial ends with its context, and does not affect other dials.
 func TestDial_Context(t *testing.T) {
 	server, client := tlsOptions(t)
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and does no handshake
@@ -209,6 +213,7 @@ func TestURL_Invalid(t *testing.T) {
 	}
 }
 
+// Accepted wires outlive their listener.
 func TestListener_CloseKeepsWires(t *testing.T) {
 	l := listen(t, "smux://127.0.0.1:0", wire.Options{})
 	require.False(t, strings.HasSuffix(l.URL(), ":0"), "the real port")
@@ -232,6 +237,7 @@ func TestListener_CloseKeepsWires(t *testing.T) {
 	pingPong(t, a, b)
 }
 
+// Sessions share a connection, and call in both directions.
 func TestTransport_Sessions(t *testing.T) {
 	echo, ask := asterisque.Func[string, string](10, "echo"), asterisque.Func[string, string](11, "ask")
 	svc := asterisque.NewService()

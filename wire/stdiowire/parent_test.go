@@ -20,6 +20,7 @@ func TestStart_Suite(t *testing.T) {
 	})
 }
 
+// Only text of a child is quoted.
 func TestStart_OnlyTextQuoted(t *testing.T) {
 	for _, c := range []struct {
 		pieces []string

@@ -80,6 +80,7 @@ func TestStart_Session(t *testing.T) {
 	require.True(t, w.cmd.ProcessState.Success(), "the child has ended by itself: %v", w.cmd.ProcessState)
 }
 
+// Later prints of a child do no harm.
 func TestStdio_LaterPrints(t *testing.T) {
 	var said lines
 	w := startChild(t, "print later", stdiowire.WithLogger(said.logger()))
@@ -93,6 +94,7 @@ func TestStdio_LaterPrints(t *testing.T) {
 	require.Equal(t, []string{"a stray line"}, said.all())
 }
 
+// A child finds its standard input empty.
 func TestStdio_EmptyInput(t *testing.T) {
 	sess, err := attach(t, startChild(t, "read standard input", quiet))
 	require.NoError(t, err)
@@ -101,6 +103,7 @@ func TestStdio_EmptyInput(t *testing.T) {
 	require.Equal(t, `"" EOF`, got)
 }
 
+// A child that fails in the handshake is a clear error.
 func TestChild_FailsInHandshake(t *testing.T) {
 	for name, wants := range map[string][]string{
 		"die":                       {"ended: exit status 3", "the disk is on fire"},
@@ -125,6 +128,7 @@ func TestChild_FailsInHandshake(t *testing.T) {
 	}
 }
 
+// The death of a child is an error of reading and writing.
 func TestChild_Dies(t *testing.T) {
 	w := startChild(t, "die after the first frame", quiet)
 	require.NoError(t, w.WriteFrames([][]byte{[]byte("go")}))
@@ -139,6 +143,7 @@ func TestChild_Dies(t *testing.T) {
 	require.ErrorContains(t, w.WriteFrames([][]byte{make([]byte, 1<<20)}), "ended: exit status 4")
 }
 
+// The end of a child with exit status 0 is the end of the Wire.
 func TestChild_EndsWell(t *testing.T) {
 	for _, name := range []string{"end", "end at once"} {
 		_, err := startChild(t, name, quiet).ReadFrame(100)
@@ -148,6 +153,7 @@ func TestChild_EndsWell(t *testing.T) {
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
 
+// A child that ignores the end of its input is killed.
 func TestClose_KillsChild(t *testing.T) {
 	w := startChild(t, "stay", quiet, stdiowire.WithGrace(50*time.Millisecond))
 	require.NoError(t, w.Close())
@@ -156,6 +162,7 @@ func TestClose_KillsChild(t *testing.T) {
 	require.ErrorIs(t, err, net.ErrClosed)
 }
 
+// Each Close waits for the end of the child.
 func TestClose_EachWaits(t *testing.T) {
 	w := startChild(t, "stay", quiet, stdiowire.WithGrace(100*time.Millisecond))
 	var closing sync.WaitGroup
@@ -179,12 +186,14 @@ func TestClose_WakesReader(t *testing.T) {
 	require.NoError(t, <-closed)
 }
 
+// A child that still writes after Close is not blocked.
 func TestClose_ChildStillWrites(t *testing.T) {
 	w := startChild(t, "write at its end", quiet, stdiowire.WithGrace(time.Minute))
 	require.NoError(t, w.Close())
 	require.True(t, w.cmd.ProcessState.Success())
 }
 
+// Close in a child wakes its reader, and ends the Wire.
 func TestStdio_Close(t *testing.T) {
 	w := startChild(t, "close while reading", quiet)
 	require.NoError(t, w.WriteFrames([][]byte{nil}))
@@ -193,6 +202,7 @@ func TestStdio_Close(t *testing.T) {
 	require.ErrorContains(t, err, net.ErrClosed.Error())
 }
 
+// The context of a command ends the child.
 func TestStart_CommandContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(background)
 	cmd := exec.CommandContext(ctx, os.Args[0])
@@ -203,6 +213,7 @@ func TestStart_CommandContext(t *testing.T) {
 	require.ErrorContains(t, err, "ended: ")
 }
 
+// A process that a child leaves behind blocks nothing.
 func TestChild_LeavesProcess(t *testing.T) {
 	var pid bytes.Buffer
 	cmd := program("leave a process")
@@ -245,12 +256,14 @@ func TestStdio_ParentDies(t *testing.T) {
 	require.Equal(t, "EOF\nwrite /dev/stdout: broken pipe\nwire: write: write standard output: broken pipe", string(said))
 }
 
+// Each line of standard error is logged.
 func TestStderr_Logged(t *testing.T) {
 	var said lines
 	startChild(t, "say", stdiowire.WithLogger(said.logger())).Close()
 	require.Equal(t, []string{"first", "", "second", "without an end"}, said.all())
 }
 
+// A Stderr of the command gets each line.
 func TestStderr_OfCommand(t *testing.T) {
 	var said writes
 	cmd := program("say")

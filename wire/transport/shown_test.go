@@ -18,6 +18,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
+// A URL is shown without its secrets.
 func TestShowURL(t *testing.T) {
 	for raw, want := range map[string]string{
 		"":                     "",
@@ -56,6 +57,7 @@ func TestShowURL(t *testing.T) {
 	}
 }
 
+// An error hides the secrets of a URL in each form.
 func TestHideURL_EachForm(t *testing.T) {
 	const raw = "wss://m%65ster:s3c%2Fr%20et@host/rpc?token=t0k%2Ben%22&v=1&bare00&x=a+b+c#fr%61gment"
 	u, err := url.Parse(raw)
@@ -82,6 +84,7 @@ func TestHideURL_EachForm(t *testing.T) {
 	require.NotContains(t, transport.HideURL(errors.New("ws://me:***@host/ and //me:xxxxx@host"), "ws://me:s3cret@host/").Error(), "me:")
 }
 
+// errors.Is and errors.As look into the hidden error.
 func TestHideURL_IsAndAs(t *testing.T) {
 	const raw = "ws://me:s3cret@host/"
 	cause := &url.Error{Op: "Get", URL: raw, Err: &os.PathError{Op: "s3cret", Path: raw, Err: os.ErrNotExist}}
@@ -127,6 +130,7 @@ func (l talkative) Listen(_ context.Context, u *url.URL, _ wire.Options) (wire.L
 	return nil, l.fail(u)
 }
 
+// Errors of Dial and Listen have no secrets of the URL.
 func TestHideURL_DialAndListen(t *testing.T) {
 	own := "x-" + strings.ToLower(rand.Text())
 	require.NoError(t, wire.Register(own, talkative{}))

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// A cut loses the bytes in flight.
 func TestCut_LosesInFlight(t *testing.T) {
 	inBubble(t, both(wiretest.Direction{Delay: time.Second}), func(b *bed) {
 		here, there := b.collect(b.f), b.collect(b.peer)
@@ -32,6 +33,7 @@ func TestCut_LosesInFlight(t *testing.T) {
 	})
 }
 
+// A cut ends waiting calls.
 func TestCut_EndsWaits(t *testing.T) {
 	for name, prepare := range map[string]func(f *wiretest.Conn){
 		"for the peer": func(*wiretest.Conn) {}, "in a stall": (*wiretest.Conn).Stall,
@@ -49,6 +51,7 @@ func TestCut_EndsWaits(t *testing.T) {
 	}
 }
 
+// Close lets the bytes in flight arrive.
 func TestClose_InFlightArrives(t *testing.T) {
 	d := wiretest.Direction{Delay: time.Second, Bandwidth: 10_000}
 	inBubble(t, wiretest.Faults{Out: d}, func(b *bed) {
@@ -64,6 +67,7 @@ func TestClose_InFlightArrives(t *testing.T) {
 	})
 }
 
+// Close recalls bytes for which the connection had no room.
 func TestClose_RecallsWrite(t *testing.T) {
 	inBubble(t, wiretest.Faults{Out: wiretest.Direction{Delay: time.Second}}, func(b *bed) {
 		got, fits := b.collect(b.peer), b.send(b.f, data(1<<20), 1<<20)
@@ -78,6 +82,7 @@ func TestClose_RecallsWrite(t *testing.T) {
 	})
 }
 
+// Close waits a second for a peer that does not read.
 func TestClose_PeerNotReading(t *testing.T) {
 	inBubble(t, both(wiretest.Direction{Delay: time.Minute}), func(b *bed) {
 		require.True(b, b.send(b.f, data(1<<20), 1<<20).now().done)
@@ -86,6 +91,7 @@ func TestClose_PeerNotReading(t *testing.T) {
 	})
 }
 
+// Close does not wait for bytes that cannot arrive.
 func TestClose_StalledIsLost(t *testing.T) {
 	for name, do := range map[string]func(b *bed){
 		"in a stall":         func(b *bed) { b.f.Stall() },
@@ -110,7 +116,7 @@ func TestClose_StalledIsLost(t *testing.T) {
 	}
 }
 
-// A goroutine that stays would let synctest fail each of these.
+// A remaining goroutine would make synctest fail each of these.
 func TestClose_EndsGoroutines(t *testing.T) {
 	slow := wiretest.Direction{Delay: time.Second}
 	for name, do := range map[string]func(b *bed){
@@ -143,6 +149,7 @@ func TestClose_EndsGoroutines(t *testing.T) {
 	}
 }
 
+// A deadline ends any wait, and recalls unsent bytes.
 func TestDeadline_RecallsUnsent(t *testing.T) {
 	for name, prepare := range map[string]func(f *wiretest.Conn){
 		"for the peer": func(*wiretest.Conn) {}, "in a stall": (*wiretest.Conn).Stall,
@@ -169,6 +176,7 @@ func TestDeadline_RecallsUnsent(t *testing.T) {
 	}
 }
 
+// A deadline recalls each of several writes.
 func TestDeadline_SeveralWrites(t *testing.T) {
 	inBubble(t, wiretest.Faults{}, func(b *bed) {
 		got := b.collect(b.peer)
@@ -186,6 +194,7 @@ func TestDeadline_SeveralWrites(t *testing.T) {
 	})
 }
 
+// Concurrent Writes stay whole.
 func TestWrite_Concurrent(t *testing.T) {
 	inBubble(t, wiretest.Faults{Out: wiretest.Direction{Bandwidth: 1 << 20}}, func(b *bed) {
 		got := b.collect(b.peer)
@@ -204,6 +213,7 @@ func TestWrite_Concurrent(t *testing.T) {
 	})
 }
 
+// Addresses are those of the connection below.
 func TestFaultyConn_Addresses(t *testing.T) {
 	p, q := tcpPair(t)
 	f := wiretest.FaultyConn(p, wiretest.Faults{})
@@ -217,6 +227,7 @@ func TestFaultyConn_Addresses(t *testing.T) {
 	require.NotEmpty(t, g.LocalAddr().Network()+g.RemoteAddr().String())
 }
 
+// A cut of TCP is a reset for the other end.
 func TestCut_TCPReset(t *testing.T) {
 	p, q := tcpPair(t)
 	f := wiretest.FaultyConn(p, wiretest.Faults{})

@@ -51,6 +51,7 @@ func skipRace(t *testing.T) {
 	}
 }
 
+// Without faults everything arrives at once.
 func TestFaults_None(t *testing.T) {
 	ways(t, wiretest.Direction{}, func(b *bed, w, r net.Conn) {
 		sent, got := b.send(w, data(100_000), 10_000), b.collect(r)
@@ -60,6 +61,7 @@ func TestFaults_None(t *testing.T) {
 	})
 }
 
+// The delay is the same for every byte, and costs no bandwidth.
 func TestDelay_EveryByte(t *testing.T) {
 	ways(t, wiretest.Direction{Delay: 50 * time.Millisecond}, func(b *bed, w, r net.Conn) {
 		sent, got := b.send(w, data(500_000), 1000), b.collect(r)
@@ -72,6 +74,7 @@ func TestDelay_EveryByte(t *testing.T) {
 	})
 }
 
+// With a delay, writing blocks at a mebibyte in flight.
 func TestDelay_OneMebibyte(t *testing.T) {
 	ways(t, wiretest.Direction{Delay: time.Second}, func(b *bed, w, r net.Conn) {
 		sent, got := b.send(w, data(3<<20), 4096), b.collect(r)
@@ -83,6 +86,7 @@ func TestDelay_OneMebibyte(t *testing.T) {
 	})
 }
 
+// Jitter keeps the order, and its bounds.
 func TestJitter_OrderAndBounds(t *testing.T) {
 	d := wiretest.Direction{Delay: 10 * time.Millisecond, Jitter: 20 * time.Millisecond}
 	ways(t, d, func(b *bed, w, r net.Conn) {
@@ -108,6 +112,7 @@ func TestJitter_OrderAndBounds(t *testing.T) {
 	})
 }
 
+// The same seed means the same faults, at any division of the bytes.
 func TestSeed_AnyWrites(t *testing.T) {
 	d := wiretest.Direction{Delay: time.Millisecond, Jitter: time.Second, CorruptAt: 5000, CutAfter: 30_000}
 	type arrival struct {
@@ -156,6 +161,7 @@ func TestBandwidth(t *testing.T) {
 	})
 }
 
+// Unused bandwidth is lost.
 func TestBandwidth_Unused(t *testing.T) {
 	ways(t, wiretest.Direction{Bandwidth: 100_000, Delay: time.Millisecond}, func(b *bed, w, r net.Conn) {
 		got := b.collect(r)
@@ -174,6 +180,7 @@ func TestBandwidth_Unused(t *testing.T) {
 	})
 }
 
+// A corruption flips one bit of one byte.
 func TestCorruptAt_OneBit(t *testing.T) {
 	for _, at := range []int64{1, 2, 4096, 10_000} {
 		ways(t, wiretest.Direction{CorruptAt: at}, func(b *bed, w, r net.Conn) {
@@ -191,6 +198,7 @@ func TestCorruptAt_OneBit(t *testing.T) {
 	}
 }
 
+// Bytes before the cut arrive.
 func TestCutAfter_BytesArrive(t *testing.T) {
 	for _, after := range []int64{1, 4096, 9999, 10_000} {
 		ways(t, wiretest.Direction{CutAfter: after}, func(b *bed, w, r net.Conn) {
@@ -212,6 +220,7 @@ func TestCutAfter_BytesArrive(t *testing.T) {
 	}
 }
 
+// A cut does not wait for further traffic.
 func TestCutAfter_NoTraffic(t *testing.T) {
 	ways(t, wiretest.Direction{CutAfter: 100}, func(b *bed, w, r net.Conn) {
 		got, sent := b.collect(r), b.send(w, data(100), 100)
@@ -221,6 +230,7 @@ func TestCutAfter_NoTraffic(t *testing.T) {
 	})
 }
 
+// A truncation is a graceful end.
 func TestTruncateAfter(t *testing.T) {
 	ways(t, wiretest.Direction{TruncateAfter: 5000}, func(b *bed, w, r net.Conn) {
 		got := b.collect(r)
@@ -235,6 +245,7 @@ func TestTruncateAfter(t *testing.T) {
 	})
 }
 
+// A truncated Wire ends inside a frame.
 func TestTruncateAfter_Wire(t *testing.T) {
 	frames := [][]byte{[]byte("first"), []byte("second")}
 	ways(t, wiretest.Direction{TruncateAfter: 4 + 5 + 4 + 3}, func(b *bed, w, r net.Conn) {
@@ -248,6 +259,7 @@ func TestTruncateAfter_Wire(t *testing.T) {
 	})
 }
 
+// A stall loses nothing.
 func TestStall_LosesNothing(t *testing.T) {
 	ways(t, wiretest.Direction{StallAfter: 5000}, func(b *bed, w, r net.Conn) {
 		got, sent := b.collect(r), b.send(w, data(60_000), 50_000)
@@ -270,6 +282,7 @@ func TestStall_LosesNothing(t *testing.T) {
 	})
 }
 
+// A stall also holds the end of the connection.
 func TestStall_HoldsTheEnd(t *testing.T) {
 	inBubble(t, wiretest.Faults{}, func(b *bed) {
 		got := b.collect(b.f)
@@ -283,6 +296,7 @@ func TestStall_HoldsTheEnd(t *testing.T) {
 	})
 }
 
+// All later bytes are silently lost.
 func TestVanishAfter(t *testing.T) {
 	ways(t, wiretest.Direction{VanishAfter: 5000}, func(b *bed, w, r net.Conn) {
 		got, sent := b.collect(r), b.send(w, data(60_000), 10_000)
@@ -297,6 +311,7 @@ func TestVanishAfter(t *testing.T) {
 	})
 }
 
+// Both directions may vanish at a position.
 func TestVanishAfter_BothWays(t *testing.T) {
 	inBubble(t, both(wiretest.Direction{VanishAfter: 100}), func(b *bed) {
 		here, there := b.collect(b.f), b.collect(b.peer)
@@ -309,6 +324,7 @@ func TestVanishAfter_BothWays(t *testing.T) {
 	})
 }
 
+// Half-open means that writing succeeds and reading blocks.
 func TestHalfOpen(t *testing.T) {
 	for name, d := range map[string]wiretest.Direction{"": {}, "with a delay": {Delay: time.Second}, "with a bandwidth": {Bandwidth: 1000}} {
 		t.Run(name, func(t *testing.T) {
@@ -347,6 +363,7 @@ func TestHalfOpen(t *testing.T) {
 	}
 }
 
+// A half-open connection hides a failed write.
 func TestHalfOpen_FailedWrite(t *testing.T) {
 	inBubble(t, wiretest.Faults{}, func(b *bed) {
 		sent := b.send(b.f, data(100), 100)

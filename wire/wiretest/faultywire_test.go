@@ -65,6 +65,7 @@ func receive(w wire.Wire) (frames []string, err error) {
 
 var hello = [][]byte{[]byte("hello"), []byte("stars")} // 4+5+4+5 bytes
 
+// Both ends of a faulty Wire see the end at the right position.
 func TestFaulty_EndPosition(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -102,6 +103,7 @@ func TestFaulty_EndPosition(t *testing.T) {
 	}
 }
 
+// A length that was corrupted beyond the limit ends writing.
 func TestFaulty_CorruptLength(t *testing.T) {
 	found := 0
 	for seed := range uint64(20) {
@@ -116,6 +118,7 @@ func TestFaulty_CorruptLength(t *testing.T) {
 	require.Greater(t, found, 10, "of eight bits seven make a length of more than 16 MiB")
 }
 
+// A frame is corrupted in place.
 func TestFaulty_CorruptFrame(t *testing.T) {
 	wires(t, wiretest.Faults{Seed: 1, Out: wiretest.Direction{CorruptAt: 5}}, func(t *testing.T, f *wiretest.Wire, peer wire.Wire) {
 		require.NoError(t, f.WriteFrames(hello))
@@ -129,6 +132,7 @@ func TestFaulty_CorruptFrame(t *testing.T) {
 	})
 }
 
+// A faulty Wire is controlled while it runs.
 func TestFaulty_Control(t *testing.T) {
 	wires(t, wiretest.Faults{Out: wiretest.Direction{Delay: time.Millisecond}}, func(t *testing.T, f *wiretest.Wire, peer wire.Wire) {
 		require.NoError(t, f.WriteFrames(hello))

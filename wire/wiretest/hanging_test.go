@@ -15,6 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
+// A method that does not return is named with its stack.
 func TestHang_IsNamed(t *testing.T) {
 	const others = "no other method waits for a ReadFrame and a WriteFrames that wait"
 	for _, test := range []struct{ method, check string }{

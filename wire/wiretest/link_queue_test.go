@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// A lost segment costs a round trip.
 func TestDrop_CostsRoundTrip(t *testing.T) {
 	lane := wiretest.Lane{Rate: 100_000, Delay: 50 * time.Millisecond, Queue: 10 * 1448, Drop: true}
 	overLink(t, alike(lane), func(b *linkBed) {
@@ -30,6 +31,7 @@ func TestDrop_CostsRoundTrip(t *testing.T) {
 	})
 }
 
+// A Link with Drop transfers at its rate, in jerks.
 func TestDrop_RateInJerks(t *testing.T) {
 	lane := wiretest.Lane{Rate: 10 * mbit, Delay: 25 * time.Millisecond, Queue: 64 * kib, Drop: true}
 	overLink(t, alike(lane), func(b *linkBed) {
@@ -53,6 +55,7 @@ func TestDrop_RateInJerks(t *testing.T) {
 	})
 }
 
+// A connection that waits for room after a loss leaves no free queue to others.
 func TestDrop_WaitingSpares(t *testing.T) {
 	lane := wiretest.Lane{Rate: 10 * mbit, Delay: 25 * time.Millisecond, Queue: 64 * kib, Drop: true}
 	overLink(t, alike(lane), func(b *linkBed) {
@@ -66,6 +69,7 @@ func TestDrop_WaitingSpares(t *testing.T) {
 	})
 }
 
+// Connections share a Link fairly.
 func TestLink_Fair(t *testing.T) {
 	for _, n := range []int{2, 5, 16} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -91,6 +95,7 @@ func TestLink_Fair(t *testing.T) {
 	}
 }
 
+// Later segments wait behind the queue.
 func TestQueue_FirstInFirstOut(t *testing.T) {
 	lane := wiretest.Lane{Rate: 10 * mbit, Delay: 25 * time.Millisecond, Queue: 256 * kib}
 	overLink(t, alike(lane), func(b *linkBed) {
@@ -105,6 +110,7 @@ func TestQueue_FirstInFirstOut(t *testing.T) {
 	})
 }
 
+// The queue of a Link is bounded.
 func TestQueue_Bounded(t *testing.T) {
 	for _, queue := range []int{0, 1, 1448, 20_000, 256 * kib, 4 * mib} {
 		t.Run(fmt.Sprintf("%d B", queue), func(t *testing.T) {
@@ -132,6 +138,7 @@ func TestQueue_Bounded(t *testing.T) {
 	}
 }
 
+// Unread bytes stop the sender.
 func TestLink_Unread(t *testing.T) {
 	overLink(t, alike(wiretest.Lane{Delay: time.Second, Rate: 4 * mib}), func(b *linkBed) {
 		near, far := b.pipe()
@@ -149,6 +156,7 @@ func TestLink_Unread(t *testing.T) {
 	})
 }
 
+// A Link without a rate holds 64 MiB of a connection.
 func TestLink_Holds64MiB(t *testing.T) {
 	skipRace(t)
 	overLink(t, alike(wiretest.Lane{Delay: time.Second}), func(b *linkBed) {
@@ -162,6 +170,7 @@ func TestLink_Holds64MiB(t *testing.T) {
 	})
 }
 
+// A Write takes as much as the queue and the buffer hold.
 func TestLink_WriteBuffer(t *testing.T) {
 	cfg := alike(wiretest.Lane{Rate: 1000, Queue: 100_000})
 	cfg.Buffer = 50_000

@@ -43,6 +43,7 @@ func TestLink_Rate(t *testing.T) {
 	}
 }
 
+// A Link without a rate transfers everything at once.
 func TestLink_NoRate(t *testing.T) {
 	overLink(t, alike(wiretest.Lane{Delay: 25 * time.Millisecond}), func(b *linkBed) {
 		near, far := b.pipe()
@@ -52,6 +53,7 @@ func TestLink_NoRate(t *testing.T) {
 	})
 }
 
+// The delay of a Link is exact.
 func TestLink_Delay(t *testing.T) {
 	cfg := wiretest.LinkConfig{
 		Out: wiretest.Lane{Delay: 30 * time.Millisecond},
@@ -67,6 +69,7 @@ func TestLink_Delay(t *testing.T) {
 	})
 }
 
+// A Link keeps the order.
 func TestLink_Order(t *testing.T) {
 	for name, lane := range map[string]wiretest.Lane{
 		"nothing":      {},
@@ -95,6 +98,7 @@ func TestLink_Order(t *testing.T) {
 	}
 }
 
+// Jitter delays by up to its value.
 func TestLink_Jitter(t *testing.T) {
 	lane := wiretest.Lane{Delay: 50 * time.Millisecond, Jitter: 10 * time.Millisecond}
 	overLink(t, alike(lane), func(b *linkBed) {
@@ -111,6 +115,7 @@ func TestLink_Jitter(t *testing.T) {
 	})
 }
 
+// A Link follows its schedule.
 func TestLink_Schedule(t *testing.T) {
 	lane := wiretest.Lane{Rate: 1 * mib, Delay: 10 * time.Millisecond, Changes: []wiretest.Change{
 		{At: 20 * time.Second, Rate: 4 * mib, Delay: 100 * time.Millisecond},
@@ -157,6 +162,7 @@ func TestLink_Stats(t *testing.T) {
 	})
 }
 
+// The end of a connection crosses the Link.
 func TestLink_EndOfPipe(t *testing.T) {
 	overLink(t, alike(wiretest.Lane{Delay: time.Second, Rate: 1000}), func(b *linkBed) {
 		near, far := b.pipe()
@@ -193,6 +199,7 @@ func TestLink_EndOfPipe(t *testing.T) {
 	})
 }
 
+// A connection behind a Link ends with it.
 func TestLink_EndOfConn(t *testing.T) {
 	overLink(t, alike(wiretest.Lane{Delay: time.Second}), func(b *linkBed) {
 		c, peer := net.Pipe()

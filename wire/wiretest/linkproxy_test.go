@@ -50,6 +50,7 @@ func (p behindLink) connect() (client, server *net.TCPConn) {
 	return c.(*net.TCPConn), s.(*net.TCPConn)
 }
 
+// A proxy through a Link forwards in both directions to the end.
 func TestLinkProxy_BothWays(t *testing.T) {
 	lane := wiretest.Lane{Rate: 64 * mib, Delay: time.Millisecond, Jitter: time.Millisecond}
 	p := newBehindLink(t, alike(lane))
@@ -72,6 +73,7 @@ func TestLinkProxy_BothWays(t *testing.T) {
 	require.Zero(t, out.Dropped+in.Dropped)
 }
 
+// A proxy through a Link is no faster than the Link.
 func TestLinkProxy_Rate(t *testing.T) {
 	lane := wiretest.Lane{Rate: mib, Delay: 20 * time.Millisecond}
 	p := newBehindLink(t, alike(lane))
@@ -83,6 +85,7 @@ func TestLinkProxy_Rate(t *testing.T) {
 	require.GreaterOrEqual(t, time.Since(begin), lane.Delay+time.Second/10240*1000)
 }
 
+// A full queue blocks the sender through a proxy.
 func TestLinkProxy_FullQueue(t *testing.T) {
 	p := newBehindLink(t, alike(wiretest.Lane{Rate: 1, Queue: 100_000}))
 	client, _ := p.connect()
@@ -104,6 +107,7 @@ func TestLinkProxy_FullQueue(t *testing.T) {
 	require.Zero(t, out.Dropped)
 }
 
+// The end of one side of a proxy reaches the other.
 func TestLinkProxy_EndOfOneSide(t *testing.T) {
 	p := newBehindLink(t, alike(wiretest.Lane{Delay: time.Millisecond}))
 	for name, end := range map[string]func(from, to *net.TCPConn){
@@ -128,6 +132,7 @@ func TestLinkProxy_EndOfOneSide(t *testing.T) {
 	}
 }
 
+// Closing a proxy resets the remaining connections.
 func TestLinkProxy_Close(t *testing.T) {
 	p := newBehindLink(t, alike(wiretest.Lane{Delay: time.Hour}))
 	client, server := p.connect()
@@ -142,6 +147,7 @@ func TestLinkProxy_Close(t *testing.T) {
 	require.Error(t, err)
 }
 
+// A proxy ends the connection of a client without a target.
 func TestLinkProxy_NoTarget(t *testing.T) {
 	p := newBehindLink(t, wiretest.LinkConfig{})
 	p.server.Close()
@@ -170,6 +176,7 @@ func newPackets(t *testing.T, lane wiretest.Lane) (client, server *net.UDPConn, 
 	return c.(*net.UDPConn), server, link
 }
 
+// Packets cross a Link in both directions.
 func TestLinkUDP_BothWays(t *testing.T) {
 	client, server, link := newPackets(t, wiretest.Lane{Rate: 16 * mib, Delay: 5 * time.Millisecond, Jitter: time.Millisecond})
 	begin, b := time.Now(), make([]byte, 2*kib)
@@ -195,6 +202,7 @@ func TestLinkUDP_BothWays(t *testing.T) {
 	require.EqualValues(t, 5050, in.Passed)
 }
 
+// Packets that find the queue full are lost.
 func TestLinkUDP_FullQueue(t *testing.T) {
 	client, _, link := newPackets(t, wiretest.Lane{Rate: 1, Queue: 3500})
 	for range 10 {

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// The bytes that pass are right while the rate changes.
 func TestSchedule_RateChanges(t *testing.T) {
 	s := newSchedule(Lane{Rate: 1000, Changes: []Change{
 		{At: 20 * time.Second, Rate: -1},
@@ -32,6 +33,7 @@ func TestSchedule_RateChanges(t *testing.T) {
 	}
 }
 
+// The size of a burst grows with the rate.
 func TestSchedule_BurstOfRate(t *testing.T) {
 	for rate, want := range map[int]int{1: 1448, 1_000_000: 1448, 100_000_000: 10_000, 1 << 30: 64 << 10, 0: 64 << 10} {
 		require.Equal(t, want, Change{Rate: rate}.piece(), "%d B/s", rate)

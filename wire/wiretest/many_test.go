@@ -9,6 +9,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
+// A fault of one frame in 20,000 is named.
 func TestMany_OneIn20000(t *testing.T) {
 	for fault, test := range map[string]struct {
 		wrap func(w wire.Wire) wire.Wire
@@ -34,7 +35,8 @@ func TestMany_OneIn20000(t *testing.T) {
 	}
 }
 
-// TestMany_AnyStart is for Wires that have carried frames before the check.
+// TestMany_AnyStart is for Wires that have carried frames before the check: a missing frame is
+// found wherever their count begins.
 func TestMany_AnyStart(t *testing.T) {
 	for _, begin := range []int{1, 9_999, 18_999, 19_999} {
 		a, b := wire.Pipe()

@@ -73,6 +73,7 @@ func (p behindProxy) silent(c net.Conn) {
 	require.NoError(p, c.SetReadDeadline(time.Time{}))
 }
 
+// A proxy forwards in both directions to the end.
 func TestProxy_BothWays(t *testing.T) {
 	p := newBehindProxy(t, wiretest.Faults{})
 	forward := func(from, to net.Conn) {
@@ -93,6 +94,7 @@ func TestProxy_BothWays(t *testing.T) {
 	}
 }
 
+// Cut resets both sides, and new connections are accepted.
 func TestProxy_Cut(t *testing.T) {
 	p := newBehindProxy(t, wiretest.Faults{})
 	client, server := p.connect()
@@ -105,6 +107,7 @@ func TestProxy_Cut(t *testing.T) {
 	p.connect()
 }
 
+// A stall holds until Heal, and loses nothing.
 func TestProxy_Stall(t *testing.T) {
 	p := newBehindProxy(t, wiretest.Faults{})
 	client, server := p.connect()
@@ -124,6 +127,7 @@ func TestProxy_Stall(t *testing.T) {
 	require.Equal(t, "held", string(got))
 }
 
+// A half-open proxy loses bytes, and ends.
 func TestProxy_HalfOpen(t *testing.T) {
 	p := newBehindProxy(t, wiretest.Faults{})
 	client, server := p.connect()
@@ -148,6 +152,7 @@ func TestProxy_HalfOpen(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ECONNRESET)
 }
 
+// Refuse ends new connections until Heal.
 func TestProxy_Refuse(t *testing.T) {
 	p := newBehindProxy(t, wiretest.Faults{})
 	client, server := p.connect()
@@ -163,6 +168,7 @@ func TestProxy_Refuse(t *testing.T) {
 	p.connect()
 }
 
+// A proxy ends the connection of a client without a target.
 func TestProxy_NoTarget(t *testing.T) {
 	p := newBehindProxy(t, wiretest.Faults{})
 	p.server.Close()
@@ -174,6 +180,7 @@ func TestProxy_NoTarget(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ECONNRESET)
 }
 
+// Each direction has its own faults.
 func TestProxy_EachDirection(t *testing.T) {
 	p := newBehindProxy(t, wiretest.Faults{Out: wiretest.Direction{CorruptAt: 6}, In: wiretest.Direction{TruncateAfter: 8}})
 	client, server := p.connect() // five bytes each way
@@ -190,6 +197,7 @@ func TestProxy_EachDirection(t *testing.T) {
 	require.Equal(t, "hel", string(all))
 }
 
+// Close cuts the remaining connections.
 func TestProxy_Close(t *testing.T) {
 	p := newBehindProxy(t, wiretest.Faults{Out: wiretest.Direction{Delay: time.Hour}})
 	client, err := net.Dial("tcp", p.Addr())

@@ -34,8 +34,8 @@ func TestRun_SoundWire(t *testing.T) {
 	})
 }
 
-// TestRun_EachDefect runs, for each check, broken wires that it must find. The unbroken wires that
-// they are made of pass (see above).
+// TestRun_EachDefect runs, for each check, broken wires that it must find. The wires without the
+// defect pass (see above).
 func TestRun_EachDefect(t *testing.T) {
 	tests := []struct {
 		check string // of checks

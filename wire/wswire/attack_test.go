@@ -302,6 +302,7 @@ type talkative struct {
 
 func (a talkative) Logger() *slog.Logger { return a.log }
 
+// The logger is that of the Acceptor, unless WithLogger is given.
 func TestHandler_Logger(t *testing.T) {
 	var own, set strings.Builder
 	logger := func(b *strings.Builder) *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }

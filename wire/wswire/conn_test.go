@@ -21,6 +21,7 @@ type recorder struct {
 func (r *recorder) Write(p []byte) (int, error) { return r.Buffer.Write(p) }
 func (r *recorder) Read(p []byte) (int, error)  { return r.Buffer.Read(p) }
 
+// A control frame does not wait for the holder of the connection.
 func TestConn_ControlFrame(t *testing.T) {
 	r := new(recorder)
 	c := &conn{Conn: r}
@@ -42,6 +43,7 @@ func TestConn_ControlFrame(t *testing.T) {
 	require.Equal(t, "pong 1, data, pong 3, pong 4", r.String(), "only the latest of those that waited")
 }
 
+// A large write is made in pieces, so that progress is visible.
 func TestConn_LargeWrite(t *testing.T) {
 	r := &sizes{}
 	n, err := holder{&conn{Conn: r}}.Write(make([]byte, 2*piece+1))
@@ -73,6 +75,7 @@ func (e *endsTogether) Read(p []byte) (int, error) {
 	return n, io.EOF
 }
 
+// The end of a connection counts only if more was expected.
 func TestConn_EndIfMoreWanted(t *testing.T) {
 	c := &conn{Conn: &endsTogether{all: []byte("hello")}}
 	p := make([]byte, 10)
@@ -85,6 +88,7 @@ func TestConn_EndIfMoreWanted(t *testing.T) {
 	require.True(t, c.ended)
 }
 
+// The mask is that of RFC 6455.
 func TestMask_RFC(t *testing.T) {
 	// RFC 6455, section 5.7: "A single-frame masked text message (contains "Hello")"
 	p := []byte("Hello")
@@ -103,6 +107,7 @@ func TestMask_RFC(t *testing.T) {
 	}
 }
 
+// Headers are those of RFC 6455.
 func TestHeader_RFC(t *testing.T) {
 	for _, test := range []struct {
 		size int
@@ -125,6 +130,7 @@ func TestHeader_RFC(t *testing.T) {
 	}
 }
 
+// Small messages share a write.
 func TestEncoder_SharedWrite(t *testing.T) {
 	for _, client := range []bool{false, true} {
 		w := new(counter)
@@ -140,6 +146,7 @@ func TestEncoder_SharedWrite(t *testing.T) {
 	}
 }
 
+// Encoded messages are read unchanged.
 func TestEncoder_RoundTrip(t *testing.T) {
 	for _, client := range []bool{false, true} {
 		var out bytes.Buffer

@@ -45,6 +45,7 @@ func dialled(t *testing.T, path string) wire.Wire {
 	return w
 }
 
+// A session calls, and is called.
 func TestSession_InWebAssembly(t *testing.T) {
 	ctx := limited(t)
 	svc := asterisque.NewService()
@@ -79,6 +80,7 @@ func TestSession_InWebAssembly(t *testing.T) {
 	require.NoError(t, node.Shutdown(ctx))
 }
 
+// A Wire reads all frames before the end.
 func TestReadAll_InWebAssembly(t *testing.T) {
 	w := dialled(t, "/end")
 	for _, want := range []string{"", "last"} {
@@ -93,11 +95,13 @@ func TestReadAll_InWebAssembly(t *testing.T) {
 	require.Error(t, w.WriteFrames([][]byte{{1}}), "nobody is there")
 }
 
+// A Wire detects a cut.
 func TestCut_InWebAssembly(t *testing.T) {
 	_, err := dialled(t, "/cut").ReadFrame(1000)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
 
+// A Wire refuses a message that is no frame.
 func TestNoFrame_InWebAssembly(t *testing.T) {
 	_, err := dialled(t, "/text").ReadFrame(1000)
 	require.ErrorContains(t, err, "text message")
@@ -105,6 +109,7 @@ func TestNoFrame_InWebAssembly(t *testing.T) {
 	require.ErrorIs(t, err, wire.ErrFrameTooLarge)
 }
 
+// Close ends a waiting reader.
 func TestClose_InWebAssembly(t *testing.T) {
 	w := dialled(t, "/node")
 	read := make(chan error, 1)
@@ -118,6 +123,7 @@ func TestClose_InWebAssembly(t *testing.T) {
 	require.ErrorIs(t, w.WriteFrames([][]byte{{1}}), net.ErrClosed)
 }
 
+// A writer gets an error when its peer is gone.
 func TestWrite_InWebAssembly(t *testing.T) {
 	w := dialled(t, "/large") // which reads one frame, and that is too large for it
 	var err error
@@ -129,6 +135,7 @@ func TestWrite_InWebAssembly(t *testing.T) {
 	require.Error(t, err, "the peer is gone before all that was written")
 }
 
+// Dial returns an error for unsupported options.
 func TestDial_InWebAssembly(t *testing.T) {
 	url := at(t, "/node")
 	_, err := wswire.Dial(limited(t), url, wswire.WithHeader(http.Header{"Origin": {"x"}}))

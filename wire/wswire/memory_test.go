@@ -20,6 +20,7 @@ func masked(size int) []byte {
 	return append(b, 0, 0, 0, 0)
 }
 
+// Receiving is the memory of half a message.
 func TestReceiving_HalfMessage(t *testing.T) {
 	const size, chunk = 1 << 20, 32 << 10
 	url, wires := serve(t)
@@ -65,6 +66,7 @@ func TestReceiving_HalfMessage(t *testing.T) {
 	require.Zero(t, r.Receiving(), "a Wire that is closed holds nothing")
 }
 
+// An idle Wire holds little memory after a large frame.
 func TestIdle_AfterLargeFrame(t *testing.T) {
 	const n, size = 10, 2 << 20
 	l := listen(t, "ws://127.0.0.1:0/", wire.Options{})

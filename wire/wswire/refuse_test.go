@@ -19,6 +19,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wswire"
 )
 
+// A page of another origin is refused unless allowed.
 func TestOrigin_Refused(t *testing.T) {
 	url, wires := serve(t, wswire.WithOrigins("friend.example", "https://*.safe.example"))
 	host := strings.TrimSuffix(strings.TrimPrefix(url, "ws://"), "/rpc")
@@ -55,6 +56,7 @@ func TestOrigin_Refused(t *testing.T) {
 	}
 }
 
+// The answer to a request that is no WebSocket, or without the subprotocol, names what to use.
 func TestHandler_OtherRequests(t *testing.T) {
 	url, _ := serve(t)
 	upgrade := map[string]string{"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA=="}
@@ -105,6 +107,7 @@ func TestHandler_OtherRequests(t *testing.T) {
 	})
 }
 
+// The error of a dial has the answer of another kind of server.
 func TestDial_OtherServer(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -144,6 +147,7 @@ func TestDial_OtherServer(t *testing.T) {
 	})
 }
 
+// A text message is refused with 1003.
 func TestMessage_Text(t *testing.T) {
 	t.Run("from a page", func(t *testing.T) {
 		url, wires := serve(t)
@@ -188,6 +192,7 @@ func requireClosed(t *testing.T, err error, code websocket.StatusCode, reason st
 	require.Contains(t, said.Reason, reason)
 }
 
+// A message that is too large is refused with 1009, and costs no memory.
 func TestMessage_TooLarge(t *testing.T) {
 	l := listen(t, "ws://127.0.0.1:0/rpc", wire.Options{})
 	a, b := connect(t, l, wire.Options{})
@@ -213,6 +218,7 @@ func TestMessage_TooLarge(t *testing.T) {
 	<-written // with or without an error
 }
 
+// A cut connection is no graceful end.
 func TestConnection_Cut(t *testing.T) {
 	for name, sent := range map[string][]byte{
 		"between two messages":     {0x82, 0x85, 0, 0, 0, 0, 'h', 'e', 'l', 'l', 'o'},
@@ -243,6 +249,7 @@ func TestConnection_Cut(t *testing.T) {
 	}
 }
 
+// Broken frames end the Wire.
 func TestFrame_Broken(t *testing.T) {
 	for name, sent := range map[string]struct {
 		bytes []byte
@@ -272,6 +279,7 @@ func TestFrame_Broken(t *testing.T) {
 	}
 }
 
+// The reason of the peer's Close is in the error.
 func TestClose_ReasonOfPeer(t *testing.T) {
 	for _, test := range []struct {
 		code websocket.StatusCode
@@ -306,6 +314,7 @@ func TestClose_ReasonOfPeer(t *testing.T) {
 	}
 }
 
+// A refused peer is logged.
 func TestHandler_LogsRefusals(t *testing.T) {
 	lines := make(lines, 2)
 	log := slog.New(slog.NewTextHandler(lines, nil))
@@ -322,6 +331,7 @@ func TestHandler_LogsRefusals(t *testing.T) {
 	require.Contains(t, <-lines, "status=426")
 }
 
+// Memory follows the received bytes, not the announced length.
 func TestMessage_Memory(t *testing.T) {
 	url, wires := serve(t)
 	c := rawUpgrade(t, url)

@@ -31,6 +31,7 @@ func requireNoSecret(t *testing.T, err error) {
 	}
 }
 
+// No secret of a URL is in an error.
 func TestSecrets_OfURL(t *testing.T) {
 	servers := map[string]http.HandlerFunc{
 		"answers 401 and says what it was sent": func(w http.ResponseWriter, r *http.Request) {
@@ -78,6 +79,7 @@ func TestSecrets_OfURL(t *testing.T) {
 	require.NotErrorIs(t, err, wire.ErrURL, "it may succeed later")
 }
 
+// The URL of a listener has no secrets.
 func TestListener_URLSecrets(t *testing.T) {
 	l := listen(t, "ws://127.0.0.1:0/rpc", wire.Options{})
 	require.Equal(t, transport.ShowURL(l.URL()), l.URL())

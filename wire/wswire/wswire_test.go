@@ -29,6 +29,7 @@ var (
 	ask  = asterisque.Func[string, string](11, "ask")
 )
 
+// A session over a route calls in both directions.
 func TestHandler_Session(t *testing.T) {
 	type key struct{}
 	svc := asterisque.NewService()
@@ -67,6 +68,7 @@ type wrapped struct{ http.ResponseWriter }
 
 func (w wrapped) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
+// A Wire outlives its request, and the time limits of the server.
 func TestHandler_WireOutlives(t *testing.T) {
 	wires := make(acceptor, 1)
 	limits := make(chan *deadlines, 1)
@@ -203,6 +205,7 @@ func TestURL_Invalid(t *testing.T) {
 	require.ErrorContains(t, err, "for example, wss://example.org/rpc")
 }
 
+// A listener is reached only at its URL.
 func TestListener_OnlyAtURL(t *testing.T) {
 	for _, path := range []string{"", "/", "/rpc"} {
 		l := listen(t, "ws://127.0.0.1:0"+path, wire.Options{})
@@ -222,6 +225,7 @@ func TestListener_OnlyAtURL(t *testing.T) {
 	}
 }
 
+// One Wire more than can wait is refused.
 func TestListener_FullQueue(t *testing.T) {
 	l := listen(t, "ws://127.0.0.1:0/rpc", wire.Options{})
 	l.(transport.Guarded).Guard(nil)
@@ -264,6 +268,7 @@ func TestDial_Context(t *testing.T) {
 	}
 }
 
+// A Ping is answered even while the peer does not read.
 func TestPing_PeerNotReading(t *testing.T) {
 	url, wires := serve(t)
 	c := page(t, url)
@@ -298,6 +303,7 @@ func TestPing_PeerNotReading(t *testing.T) {
 	require.NoError(t, <-answered)
 }
 
+// A message in fragments is one frame.
 func TestMessage_Fragments(t *testing.T) {
 	url, wires := serve(t)
 	c := page(t, url)
@@ -315,6 +321,7 @@ func TestMessage_Fragments(t *testing.T) {
 	require.Equal(t, "hello, stars", string(frame))
 }
 
+// Progress is visible while a large frame is in flight.
 func TestProgress_LargeFrame(t *testing.T) {
 	l := listen(t, "ws://127.0.0.1:0/rpc", wire.Options{})
 	a, b := connect(t, l, wire.Options{})

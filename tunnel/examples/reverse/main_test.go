@@ -40,6 +40,7 @@ public "hermit" is gone
 visitor ◄── GET /: 502 Bad Gateway: the machine "hermit" is away
 `
 
+// One process shows all parties.
 func TestOneProcess(t *testing.T) {
 	var out transcript
 	require.NoError(t, run(t.Context(), []string{"-size", "3"}, &out))
@@ -47,6 +48,7 @@ func TestOneProcess(t *testing.T) {
 	require.Equal(t, want, out.told())
 }
 
+// A machine serves its files through another process.
 func TestSeparate_Processes(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "potion.txt"), []byte("mistletoe"), 0o600))
@@ -66,6 +68,7 @@ func TestSeparate_Processes(t *testing.T) {
 	require.Equal(t, 2, strings.Count(public.out.told(), `"druid" is gone`))
 }
 
+// A refused machine returns the reason.
 func TestMachine_Refused(t *testing.T) {
 	public := start(t, "-public", "127.0.0.1:0")
 	url := public.await(t, "accepts machines at ")
@@ -107,6 +110,7 @@ func TestHelp_EveryFlag(t *testing.T) {
 	}
 }
 
+// A visitor checks all answers.
 func TestVisitor_Checks(t *testing.T) {
 	for _, c := range []struct{ path, want string }{
 		{"/", "500 Internal Server Error"}, {"/clock", "the clock struck 0 of 5 times"}, {"/library/2", "instead of"},
