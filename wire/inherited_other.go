@@ -9,7 +9,7 @@ import (
 	"runtime"
 )
 
-// duplicate says that there is no such thing here.
+// duplicate fails: this system has no inherited sockets.
 func duplicate(int, string) (*os.File, error) {
 	return nil, fmt.Errorf("%w: sockets are not inherited on %s; listen with wire.Listen", errors.ErrUnsupported, runtime.GOOS)
 }

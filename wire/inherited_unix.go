@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// duplicate returns a duplicate of a descriptor that this process was started with, which it keeps
-// from processes that this one starts.
+// duplicate returns a duplicate of an inherited descriptor. Child processes do not inherit the
+// duplicate.
 func duplicate(fd int, name string) (*os.File, error) {
 	syscall.ForkLock.RLock() // so that no process started meanwhile keeps the socket open
 	own, err := syscall.Dup(fd)

@@ -20,7 +20,7 @@ type connListener struct {
 
 	mu     sync.Mutex
 	closed bool        // guarded by mu, as file and whether the socket removes its path itself
-	file   *socketFile // which Close removes; nil: none
+	file   *socketFile // removed by Close; nil: none
 }
 
 // newListener returns a Listener without TLS.
@@ -28,8 +28,7 @@ func newListener(ln net.Listener, url string) *connListener {
 	return &connListener{Listener: ln, socket: ln, url: url, private: transport.IsHere(ln.Addr())}
 }
 
-// newTLSListener returns a Listener with TLS. Its wires do their handshakes themselves, when they
-// are first used.
+// newTLSListener returns a Listener with TLS. Its wires do their handshakes at the first use.
 func newTLSListener(ln net.Listener, cfg *tls.Config) *connListener {
 	return &connListener{Listener: tls.NewListener(ln, cfg), socket: ln, url: transport.AddrURL("tls", ln.Addr()), private: true}
 }
@@ -92,7 +91,7 @@ func (l *connListener) Private() bool { return l.private }
 // URL implements Listener.
 func (l *connListener) URL() string { return l.url }
 
-// filer is implemented by what listens at a socket of the operating system.
+// filer is implemented by listeners on a socket of the operating system.
 type filer interface {
 	// File returns a duplicate of the socket.
 	File() (*os.File, error)

@@ -4,5 +4,5 @@ package wire
 
 import "syscall"
 
-// checkSocket leaves it to package net to find out.
+// checkSocket leaves the check to package net.
 func checkSocket(syscall.Conn) error { return nil }

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// checkSocket returns why c is not a socket that streams can be accepted from.
+// checkSocket returns an error if c is not a socket that accepts streams.
 func checkSocket(c syscall.Conn) error {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -19,7 +19,7 @@ func checkSocket(c syscall.Conn) error {
 	var bad error
 	if err := raw.Control(func(fd uintptr) { bad = checkDescriptor(int(fd)) }); err != nil {
 		if !errors.Is(err, net.ErrClosed) {
-			err = os.ErrClosed // which package os keeps to itself here
+			err = os.ErrClosed // package os does not export its own
 		}
 		return fmt.Errorf("it is closed: %w", err)
 	}

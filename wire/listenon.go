@@ -47,7 +47,7 @@ func isNil(ln net.Listener) bool {
 	return false
 }
 
-// checkListener returns why ln cannot be served.
+// checkListener returns an error if ln cannot be served.
 func checkListener(ln net.Listener) error {
 	switch ln := ln.(type) {
 	case *net.TCPListener:
@@ -61,7 +61,7 @@ func checkListener(ln net.Listener) error {
 	return nil
 }
 
-// listenOn is ListenOn for what can be served.
+// listenOn is ListenOn for a valid ln.
 func listenOn(ln net.Listener, o Options) (Listener, error) {
 	address := ln.Addr()
 	network := address.Network()

@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// canLock says that lockPath does what it says.
+// canLock reports whether lockPath locks.
 const canLock = true
 
 const (
 	lockSuffix = ".asterisque-lock"
 	lockEach   = 5 * time.Millisecond // between two attempts
-	lockTime   = 10 * time.Second     // for all; a program that is not stopped needs a moment
+	lockTime   = 10 * time.Second     // a running program holds the lock only briefly
 )
 
 // lockPath keeps other programs from listening at a path until unlock is called. The lock is a file
@@ -49,7 +49,7 @@ func lockPath(ctx context.Context, path string) (unlock func(), err error) {
 func lockFile(ctx context.Context, name string) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
 	if failed := (*fs.PathError)(nil); errors.As(err, &failed) {
-		return nil, failed.Err // the name is said already
+		return nil, failed.Err // the name is in the error already
 	}
 	if err = awaitLock(ctx, f); err == nil {
 		var mine, named os.FileInfo

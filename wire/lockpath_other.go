@@ -4,7 +4,7 @@ package wire
 
 import "context"
 
-// canLock says that there are no locks here, so that no stale path is taken over.
+// canLock is false: without locks, no stale path is replaced.
 const canLock = false
 
 func lockPath(context.Context, string) (unlock func(), err error) { return func() {}, nil }

@@ -12,7 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// memTransport is for "mem://name": wires within this program, made by Pipe.
+// memTransport is for "mem://name": wires within this program, by Pipe.
 type memTransport struct {
 	mu        sync.Mutex
 	listening map[string]*memListener // guarded by mu; by name
@@ -71,7 +71,7 @@ func memName(u *url.URL) (string, error) {
 	return u.Host + u.Path, nil
 }
 
-// memBacklog is how many wires can wait to be accepted; dialling one more waits.
+// memBacklog is how many wires can wait to be accepted; dialling one more blocks.
 const memBacklog = 128
 
 type memListener struct {
@@ -84,7 +84,7 @@ type memListener struct {
 	once    sync.Once // closes closed
 }
 
-// connect makes a Wire, one end of which Accept will return.
+// connect makes a Wire and passes one end to Accept.
 func (l *memListener) connect(ctx context.Context) (Wire, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (l *memListener) connect(ctx context.Context) (Wire, error) {
 		return nil, ctx.Err()
 	}
 	select {
-	case <-l.closed: // perhaps too late for Close to find the Wire among those that wait
+	case <-l.closed: // possibly too late for Close to find the queued Wire
 		there.Close()
 	default:
 	}

@@ -34,9 +34,9 @@ type VectorWriter interface {
 type TryWriter interface {
 	BatchWriter
 
-	// TryWriteBatch writes as much of batch as can be written without waiting. It returns the
-	// number of bytes taken, which may end inside a frame. The caller writes the rest, with
-	// WriteBatch or TryWriteBatch, before anything else.
+	// TryWriteBatch writes as much of batch as it can without blocking. It returns the number of
+	// bytes taken, which may end inside a frame. The caller writes the rest, with WriteBatch or
+	// TryWriteBatch, before anything else.
 	TryWriteBatch(batch []byte) (int, error)
 }
 
@@ -55,8 +55,8 @@ type Buffered interface {
 	Keep() *transport.Buffer
 }
 
-// Meter is implemented by a Wire that counts bytes. Any goroutine may call its methods, and they
-// wait for nothing.
+// Meter is implemented by a Wire that counts bytes. Any goroutine may call its methods, and they do
+// not block.
 type Meter interface {
 	// Progress returns how many bytes have been received and sent so far. A session uses it to
 	// distinguish a peer that transfers a large frame slowly from one that is lost.

@@ -72,9 +72,9 @@ type channel struct {
 	changed sync.Cond // uses mu; signals each change of the fields below
 
 	mem       *buffer.Buffer // guarded by mu, like all below; a ring; nil while it is empty
-	at        int            // where the oldest byte is in mem
+	at        int            // position of the oldest byte in mem
 	held      int            // how many bytes there are
-	ended     bool           // the writing end was closed: no more comes
+	ended     bool           // the writing end was closed
 	abandoned bool           // the reading end was closed: the content is discarded
 }
 
@@ -103,7 +103,7 @@ func (c *channel) read(p []byte) (int, error) {
 	return n, nil
 }
 
-// write moves p into the channel, waiting for room if wait is set, and returns how much of it was
+// write moves p into the channel, blocking for room if wait is set, and returns how much of it was
 // taken.
 func (c *channel) write(p []byte, wait bool) (int, error) {
 	c.mu.Lock()
@@ -138,7 +138,7 @@ func (c *channel) putLocked(p []byte) int {
 	return len(p)
 }
 
-// end says that no more is written.
+// end closes the writing end.
 func (c *channel) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -146,7 +146,7 @@ func (c *channel) end() {
 	c.changed.Broadcast()
 }
 
-// abandon says that nothing is read any more.
+// abandon closes the reading end.
 func (c *channel) abandon() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -155,7 +155,7 @@ func (c *channel) abandon() {
 	c.changed.Broadcast()
 }
 
-// releaseLocked empties the ring and gives its memory back.
+// releaseLocked empties the ring and releases its memory.
 func (c *channel) releaseLocked() {
 	if c.mem != nil {
 		c.mem.Release()

@@ -16,31 +16,31 @@ import (
 // chunk is how many bytes are read or written at once; they stay in the processor's cache.
 const chunk = 32 << 10
 
-// large is the size, in bytes, from which on a frame is read no further than to its end, so that it
-// has its memory for itself, which Keep can leave to the session.
+// large is the size, in bytes, from which a frame is read only up to its end, so that it has its
+// memory alone, which Keep can transfer to the session.
 const large = 8 << 10
 
-// prefix is the number of bytes in front of each frame of a byte stream, which say its length.
+// prefix is the number of bytes of the length in front of each frame of a byte stream.
 const prefix = 4
 
-// reader cuts a byte stream into frames. It belongs to the goroutine that reads the Wire.
+// reader splits a byte stream into frames. It belongs to the goroutine that reads the Wire.
 type reader struct {
 	src  source
 	mem  *buffer.Buffer // the received bytes; nil if there are none
 	at   int            // mem.B[at:end] has arrived and was not returned
 	end  int
 	last int   // bytes of the latest frame and its length; the next one is likely to be similar
-	err  error // after it no more bytes come
+	err  error // no bytes are read after it
 
 	received *atomic.Uint64 // bytes
-	// bytes of the memory of a frame that is half received; written by the reading goroutine
+	// memory of a partly received frame, in bytes; written by the reading goroutine
 	aside atomic.Int64
 }
 
-// source is where a reader gets its bytes from.
+// source provides the bytes of a reader.
 type source interface {
-	// fill waits for bytes, at most until there are need of them, and adds them to r. Bytes may
-	// come together with an error.
+	// fill waits for bytes, at most until need bytes have arrived, and adds them to r. Bytes may be
+	// added together with an error.
 	fill(r *reader, need int) error
 }
 
@@ -69,8 +69,8 @@ func (r *reader) frame(max int) ([]byte, error) {
 	}
 }
 
-// next returns the next frame if all of it has arrived. Otherwise need says how many bytes have to
-// be there before another call finds more.
+// next returns the next frame if all of it has arrived. Otherwise need is the number of bytes that
+// have to arrive before another call finds more.
 func (r *reader) next(max int) (frame []byte, need int, err error) {
 	unread := r.unread()
 	if len(unread) < prefix {
@@ -129,7 +129,7 @@ func (r *reader) fail(err error) error {
 	return err
 }
 
-// endOfStream returns what the end of the stream means here.
+// endOfStream returns the error for the end of the stream at this position.
 func (r *reader) endOfStream() error {
 	if r.empty() {
 		return io.EOF
@@ -137,7 +137,7 @@ func (r *reader) endOfStream() error {
 	return io.ErrUnexpectedEOF
 }
 
-// release gives the memory back, with all that is in it.
+// release releases the memory, with all its content.
 func (r *reader) release() {
 	if r.mem != nil {
 		r.mem.Release()
@@ -203,7 +203,7 @@ func (r *reader) shrink() {
 	if n := len(r.unread()); n == 0 {
 		r.release()
 	} else if !buffer.Suits(len(r.mem.B), n) {
-		// with room for more, since the rest may come at any moment
+		// with room for more, since the rest may arrive at any moment
 		r.move(buffer.Take(1 << bits.Len(uint(n-1))))
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/native"
 )
 
-// socketWire is the Wire over a socket of the operating system. It waits for bytes without memory
-// to put them in, and can write without waiting.
+// socketWire is the Wire over a socket of the operating system. It waits for bytes without a
+// buffer, and can write without blocking.
 type socketWire struct {
 	native.Mark
 	connWire
@@ -68,7 +68,7 @@ func (w *socketWire) TryWriteBatch(batch []byte) (int, error) {
 // WriteVector implements VectorWriter.
 func (w *socketWire) WriteVector(pieces [][]byte) error { return w.out.vector(pieces) }
 
-// tryWrite writes as much of the batch as the kernel takes. It always reports that it is done, so
+// tryWrite writes as much of the batch as the kernel accepts. It always reports that it is done, so
 // that the runtime does not wait for the socket.
 func (w *socketWire) tryWrite(fd uintptr) (done bool) {
 	for w.taken < len(w.batch) {
@@ -129,7 +129,7 @@ func (s *socketSource) tryRead(fd uintptr) (done bool) {
 	case n > 0:
 		r.end += n
 	case err == syscall.EAGAIN:
-		r.shrink() // it may be long until more comes
+		r.shrink() // the wait may be long
 		r.note()
 		return false
 	case err != nil:

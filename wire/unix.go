@@ -47,7 +47,7 @@ func (unixTransport) Listen(ctx context.Context, u *url.URL, o Options) (Listene
 }
 
 // listenUnix listens at a locked path: a program that has bound it and does not listen yet would
-// look as if it had died.
+// look dead.
 func listenUnix(ctx context.Context, path string) (Listener, error) {
 	ln, err := new(net.ListenConfig).Listen(ctx, "unix", path)
 	if errors.Is(err, syscall.EADDRINUSE) && canLock && stale(ctx, path) && os.Remove(path) == nil {
@@ -59,7 +59,7 @@ func listenUnix(ctx context.Context, path string) (Listener, error) {
 	l := newListener(ln, socketURL(path))
 	if made, err := os.Lstat(path); err == nil {
 		l.file = &socketFile{path, made}
-		ln.(*net.UnixListener).SetUnlinkOnClose(false) // which goes by the path alone
+		ln.(*net.UnixListener).SetUnlinkOnClose(false) // it goes by the path alone
 	}
 	return l, nil
 }
@@ -70,8 +70,8 @@ type socketFile struct {
 	made os.FileInfo
 }
 
-// remove removes the file, unless another one has its path now. The socket is still open, so that
-// no other file has the number of this one.
+// remove removes the file, unless another file has replaced it. The socket is still open, so that
+// no other file has its inode number.
 func (f *socketFile) remove() {
 	now, err := os.Lstat(f.path)
 	if err == nil && os.SameFile(f.made, now) {
@@ -105,7 +105,7 @@ func socketPath(u *url.URL) (string, error) {
 	return path, nil
 }
 
-// checkPath returns why there can be no socket at the path in u.
+// checkPath returns an error if no socket can have the path in u.
 func checkPath(u *url.URL, path string) error {
 	if err := transport.Bare(u); err != nil {
 		return err
@@ -123,8 +123,8 @@ func checkPath(u *url.URL, path string) error {
 	return nil
 }
 
-// longestPath returns how long such a path may be: what sun_path of unix(7) has room for, with a
-// zero byte behind the path of a file.
+// longestPath returns the maximum length of such a path: the size of sun_path of unix(7), minus a
+// zero byte for the path of a file.
 func longestPath(path string) int {
 	most := 104
 	switch runtime.GOOS {
@@ -139,7 +139,7 @@ func longestPath(path string) int {
 	return most - 1
 }
 
-// abstract reports whether a path names no file but what only Linux has.
+// abstract reports whether a path is in the abstract name space of Linux.
 func abstract(path string) bool {
 	return strings.HasPrefix(path, "@") && (runtime.GOOS == "linux" || runtime.GOOS == "android")
 }

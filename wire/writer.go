@@ -20,10 +20,10 @@ type writer struct {
 
 	sent atomic.Uint64 // bytes
 
-	err  error     // why nothing can be written any more
+	err  error     // the error of further writes
 	pair [2][]byte // backs vec
 	vec  net.Buffers
-	cut  [][]byte // backs vec too, where it is a portion
+	cut  [][]byte // also backs vec for a portion
 }
 
 // frames writes whole frames. Small ones share a write, for which it copies them; large ones are
@@ -60,7 +60,7 @@ func (w *writer) batch(batch []byte) error {
 	return w.write(batch)
 }
 
-// vector writes all of pieces, with a system call for each portion where that is possible.
+// vector writes all of pieces, with one system call for each portion if possible.
 func (w *writer) vector(pieces [][]byte) error {
 	if err := w.writable(); err != nil {
 		return err
@@ -78,7 +78,7 @@ func (w *writer) vector(pieces [][]byte) error {
 			w.vec, pieces = cut(w.cut[:0], pieces, want)
 			w.cut = w.vec
 		}
-		n, err := w.vec.WriteTo(w.conn) // which clears what it has written
+		n, err := w.vec.WriteTo(w.conn) // WriteTo clears the written part
 		w.vec = nil
 		if err := w.wrote(n, err, want); err != nil {
 			return err
@@ -101,7 +101,7 @@ func cut(dst, pieces [][]byte, n int) (first, rest [][]byte) {
 	return dst, pieces
 }
 
-// write writes all of b, in portions, so that progress shows.
+// write writes all of b, in portions, so that progress is visible.
 func (w *writer) write(b []byte) error {
 	for len(b) > 0 { // some conns would wait for an empty write, or send it
 		piece := b[:portion(len(b))]
@@ -114,19 +114,19 @@ func (w *writer) write(b []byte) error {
 	return nil
 }
 
-// most is how many bytes are written at once. They are one packet of the loopback device: with a
-// congestion control that sets the pace of packets, bbr for one, a write of a packet and a bit
+// most is the maximum number of bytes of one write. They are one packet of the loopback device:
+// with a congestion control that paces packets, such as bbr, a write of slightly more than a packet
 // takes half as long again as two of half a packet.
 const most = 64<<10 - 128
 
-// portion returns how many of n bytes, at least one, are to be written next: all if they are no
-// more than most, and else an even share.
+// portion returns how many of n bytes, at least one, are to be written next: all if they are at
+// most most, and else an even share.
 func portion(n int) int {
 	writes := (n + most - 1) / most
 	return (n + writes - 1) / writes
 }
 
-// both writes all of a and b, with one system call where that is possible.
+// both writes all of a and b, with one system call if possible.
 func (w *writer) both(a, b []byte) error {
 	w.pair = [2][]byte{a, b}
 	w.vec = w.pair[:]
@@ -135,7 +135,7 @@ func (w *writer) both(a, b []byte) error {
 	return w.wrote(n, err, len(a)+len(b))
 }
 
-// wrote judges a write of n out of want bytes.
+// wrote handles the result of a write of n out of want bytes.
 func (w *writer) wrote(n int64, err error, want int) error {
 	w.count(max(n, 0))
 	if err == nil && n < int64(want) {
@@ -160,7 +160,7 @@ func (w *writer) count(n int64) {
 	}
 }
 
-// writable returns why nothing can be written, or nil.
+// writable returns the error of further writes, or nil.
 func (w *writer) writable() error {
 	if w.closed.Load() {
 		return errWriteClosed

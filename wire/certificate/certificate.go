@@ -22,7 +22,7 @@ type Files struct {
 
 	mu      sync.Mutex
 	loaded  *tls.Certificate // guarded by mu, as all below
-	changed [2]time.Time     // when the files had changed last, as of when they were read
+	changed [2]time.Time     // modification times of the files at the last load
 }
 
 // Load reads a certificate and its key. certFile holds the certificate, followed by the

@@ -88,8 +88,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// init is what importing the package is for. A program that has registered another transport for
-// the scheme before keeps that.
+// init registers the scheme. A transport that the application has registered for it before stays.
 func init() { wire.Register("classic", classicTransport{}) }
 
 // Client returns a Wire over c, a connection that this side has dialled. The Wire owns c. The other

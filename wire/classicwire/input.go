@@ -20,29 +20,29 @@ const (
 // errReadClosed is the error of reading after Close.
 var errReadClosed = fmt.Errorf("classicwire: read: %w", net.ErrClosed)
 
-// errNothing says that there is no whole message to be had without waiting.
+// errNothing reports that no complete message is available without waiting.
 var errNothing = errors.New("nothing")
 
-// input cuts the bytes of the peer into messages. It belongs to the reading goroutine, which also
-// has to wait for what the Wire itself has to say: so another goroutine waits for the bytes.
+// input splits the bytes of the peer into messages. It belongs to the reading goroutine, which also
+// has to wait for frames that the Wire itself makes: so another goroutine reads from the
+// connection.
 type input struct {
 	conn io.Reader // these are fixed
 	done <-chan struct{}
-	ask  chan []byte // where to put the next bytes
+	ask  chan []byte // buffer for the next bytes
 	got  chan taken  // how many have come
 
-	mem      *buffer.Buffer // mem.B[at:end] has come and was not returned; nil before the first
+	mem      *buffer.Buffer // mem.B[at:end] has arrived and was not returned; nil before the first
 	at, end  int
 	find     classic.Decoder
 	detected bool // find.Codec is that of the peer
 	started  bool // the other goroutine runs
-	waiting  bool // it was asked, and mem is its own until it answers
+	waiting  bool // a read is pending, and owns mem until it is done
 	finished error
 
 	received atomic.Uint64 // bytes
 
-	// aside is how many bytes of memory a message has that is half received. The reading goroutine
-	// writes it.
+	// aside is the memory of a partly received message, in bytes. The reading goroutine writes it.
 	aside atomic.Int64
 }
 
@@ -99,8 +99,8 @@ func (in *input) unread() []byte {
 	return in.mem.B[in.at:in.end]
 }
 
-// wait returns when more bytes have come, or other is ready. The error is that of reading, unless
-// there are bytes before it.
+// wait returns when more bytes have arrived, or other is ready. The error is that of reading,
+// unless there are bytes before it.
 func (in *input) wait(other <-chan struct{}) error {
 	if !in.started {
 		in.started = true
@@ -162,7 +162,7 @@ func (in *input) note() {
 	in.aside.Store(int64(held))
 }
 
-// pump reads what it is asked for.
+// pump reads on request.
 func (in *input) pump() {
 	for {
 		select {
@@ -178,7 +178,7 @@ func (in *input) pump() {
 	}
 }
 
-// read is one Read that returns something.
+// read repeats Read until it returns bytes or an error.
 func read(r io.Reader, room []byte) (t taken) {
 	for range 100 { // as bufio.Reader does
 		if t.n, t.err = r.Read(room); t.n > 0 || t.err != nil {

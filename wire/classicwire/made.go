@@ -2,7 +2,7 @@ package classicwire
 
 import "sync"
 
-// made holds the frames that the Wire itself has for the session. It locks itself.
+// made holds the frames that the Wire itself makes for the session. It locks itself.
 type made struct {
 	ready chan struct{} // holds one token when there may be frames
 
@@ -10,8 +10,7 @@ type made struct {
 	frames [][]byte // guarded by mu
 }
 
-// put adds a frame behind those that wait. Each answers one frame of the session, which so bounds
-// their number.
+// put adds a frame to the queue. Each frame answers one of the session, which bounds their number.
 func (m *made) put(frame []byte) {
 	m.mu.Lock()
 	m.frames = append(m.frames, frame)

@@ -2,19 +2,19 @@ package classicwire
 
 import "sync"
 
-// owed are the answers to messages of the peer that do not fit. The session does not give them. So
-// the Wire sends the session a Ping when there are some, and they leave with its Pong: by the
-// goroutine that writes, however many of the Pongs the session spares. owed locks itself.
+// owed holds the answers to unexpected messages of the peer, which the session does not give. When
+// there are some, the Wire sends the session a Ping, and writes them with its Pong: on the writing
+// goroutine, even if the session drops some of the Pongs. owed locks itself.
 type owed struct {
 	mu      sync.Mutex
 	answers []uint32 // guarded by mu: ids of pipes, and duplicate
 }
 
 const (
-	// marks the answer to an Open with an id in use; without it, it is that to a Block for an
+	// marks the answer to an Open with an id in use; otherwise the answer is to a Block for an
 	// unknown pipe
 	duplicate = 1 << 16
-	mostOwed  = 1024 // answers that wait; a peer that wants more at once does not get them
+	mostOwed  = 1024 // maximum number of queued answers; further ones are dropped
 )
 
 // put adds an answer, and reports whether it is the first.

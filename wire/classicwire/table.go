@@ -7,33 +7,33 @@ import (
 )
 
 const (
-	// the ids of pipes that the accepting side opens begin here; those of the connecting side at 0,
-	// which no pipe has
+	// the ids of pipes of the accepting side begin here; those of the connecting side at 0, which
+	// no pipe has
 	serverHalf = 0x8000
-	// of its half, each side keeps this id free, to ask with it whether the peer lives
+	// each side keeps this id of its half free, for probes of the peer
 	probe = 0x7fff
 
 	// MaxPipes is the maximum number of concurrently open calls of one side.
 	MaxPipes = probe - 1
 )
 
-// waiting is how many aborted ids wait for a sign of the peer before it is asked for one.
+// waiting is how many aborted ids wait for a sign of the peer before this side probes it.
 const waiting = 1024
 
-// table knows which classic pipe is which pipe of the session. Ids of the session grow for ever;
-// classic ones are used again. It locks itself.
+// table maps classic pipe ids to those of the session. Ids of the session grow for ever; classic
+// ones are reused. It locks itself.
 type table struct {
 	half uint16 // of the ids of this side; fixed
 
 	mu        sync.Mutex
 	ids       map[uint64]uint16    // guarded by mu, as all below; by pipe of the session
 	pipes     map[uint16]classicID // by id
-	kept      map[uint16]struct{}  // used ids of which the peer still has the pipe; nil without
+	kept      map[uint16]struct{}  // used ids with a pipe that the peer still keeps; nil without
 	fresh     uint16               // the next id, without its half, that this side has never used
-	free      fifo.Queue[uint16]   // used ids, the one first that is unused for longest
-	aborted   fifo.Queue[aborted]  // used ids that a late message of the peer may still bear
+	free      fifo.Queue[uint16]   // used ids, the longest unused first
+	aborted   fifo.Queue[aborted]  // used ids that a late message of the peer may still have
 	abortions uint64               // how many were ever put into aborted
-	returned  uint64               // how many of those were taken out
+	returned  uint64               // how many of those were removed
 	last      uint64               // the session's id of the latest pipe that this side has opened
 	next      uint64               // the session's id of the next pipe that the peer opens
 	// the highest id in its half, without that, that the peer has opened
@@ -41,7 +41,7 @@ type table struct {
 	probes fifo.Queue[question] // on their way
 }
 
-// classicID is what the table knows of a pipe.
+// classicID is the entry of a pipe in the table.
 type classicID struct {
 	pipe  uint64 // its id in the session
 	own   bool   // this side has opened it
@@ -59,10 +59,10 @@ type aborted struct {
 type question struct {
 	ping      uint64 // number of the Ping it stands for
 	pinged    bool   // there was one
-	abortions uint64 // those before are known to the peer when it answers
+	abortions uint64 // earlier aborts are known to the peer when it answers
 }
 
-// init prepares the table of the side that accepted the connection, or made it.
+// init prepares the table of the accepting side, or of the connecting one.
 func (t *table) init(server bool) {
 	t.ids, t.pipes = map[uint64]uint16{}, map[uint16]classicID{}
 	t.fresh, t.next = 1, 1
@@ -72,7 +72,7 @@ func (t *table) init(server bool) {
 }
 
 // open returns an id for a pipe that this side opens. It reports false when all are in use. kept
-// says that the peer still has an earlier pipe with this id, and needs a Close for that first.
+// reports that the peer still has an earlier pipe with this id, and needs a Close for that first.
 func (t *table) open(pipe uint64) (id uint16, ok, kept bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -87,7 +87,7 @@ func (t *table) open(pipe uint64) (id uint16, ok, kept bool) {
 	return id, true, kept
 }
 
-// cancel takes back an open: the peer will never hear of the pipe.
+// cancel undoes an open: the peer never gets the Open.
 func (t *table) cancel(pipe uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -104,8 +104,7 @@ func (t *table) short() bool {
 	return t.aborted.Len() > 0 && t.probes.Len() == 0
 }
 
-// unusedLocked returns an id of this side that no pipe has. Peers are free to use some of this
-// side's.
+// unusedLocked returns an id of this side that no pipe has. Peers may use some ids of this side.
 func (t *table) unusedLocked() (id uint16, ok bool) {
 	for ; t.fresh < probe; t.fresh++ {
 		if id := t.half | t.fresh; !t.hasLocked(id) {
@@ -159,8 +158,8 @@ func (t *table) id(pipe uint64) (id uint16, ok bool) {
 	return id, ok
 }
 
-// block returns the pipe that a Block of the peer is for, if there is one that takes it. late says
-// that there was one. end says that the Block is the last.
+// block returns the pipe for a Block of the peer, if a pipe accepts it. late reports that the pipe
+// is over. end marks the last Block.
 func (t *table) block(id uint16, end bool) (pipe uint64, ok, late bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -176,7 +175,7 @@ func (t *table) block(id uint16, end bool) (pipe uint64, ok, late bool) {
 	return c.pipe, true, false
 }
 
-// usedLocked reports whether a pipe with this id has been there.
+// usedLocked reports whether the id was ever used.
 func (t *table) usedLocked(id uint16) bool {
 	if id&serverHalf == t.half {
 		return id&^serverHalf < t.fresh
@@ -184,8 +183,8 @@ func (t *table) usedLocked(id uint16) bool {
 	return id&^serverHalf <= t.seen
 }
 
-// closed ends the pipe that the peer has closed, if there is one. kept says that the peer has it
-// still.
+// closed ends the pipe that the peer has closed, if there is one. kept reports that the peer still
+// has it.
 func (t *table) closed(id uint16, kept bool) (pipe uint64, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -206,8 +205,8 @@ func (t *table) closed(id uint16, kept bool) (pipe uint64, ok bool) {
 	return c.pipe, true
 }
 
-// close ends a pipe that this side closes. ask says that it is time to probe the peer, so that ids
-// do not run out.
+// close ends a pipe that this side closes. ask reports that it is time to probe the peer, so that
+// ids do not run out.
 func (t *table) close(pipe uint64) (id uint16, ok, ask bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -237,14 +236,13 @@ func (t *table) removeLocked(id uint16, c classicID) {
 	delete(t.ids, c.pipe)
 }
 
-// returnLocked makes the id that was aborted first free.
+// returnLocked frees the oldest aborted id.
 func (t *table) returnLocked() {
 	t.free.Push(t.aborted.Pop().id)
 	t.returned++
 }
 
-// ask notes that a probe is about to be sent, for a Ping or for this table, and returns the id to
-// send it with.
+// ask records a probe, for a Ping or for this table, and returns its id.
 func (t *table) ask(ping uint64, pinged bool) (id uint16) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -252,8 +250,8 @@ func (t *table) ask(ping uint64, pinged bool) (id uint16) {
 	return t.half | probe
 }
 
-// answer returns the Ping that the peer has answered, if it was one, by closing the pipe that never
-// was.
+// answer returns the Ping that the peer has answered, if the probe was for one, by closing a pipe
+// that never existed.
 func (t *table) answer() (ping uint64, pinged bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -20,7 +20,7 @@ const (
 	askTimeout, minTimeout, maxTimeout = 1800, 60, 3600
 )
 
-// first appends the Sync that the peer's first message is for the session.
+// first appends the Sync for the session, converted from the peer's first message.
 func (t *translator) first(dst []byte, m classic.Message) ([]byte, error) {
 	c, ok := m.(*classic.Control)
 	t.part(goodbye(t.codec.of()))
@@ -73,7 +73,7 @@ func (t *translator) otherCodec(c classic.Codec) error {
 	return codec.ErrHandshake.Withf("the peer has the %v of the classic protocol, and this side the %v: give both the same, here by the order of WithCodecs", c, t.codec.of())
 }
 
-// farewell1 is what a peer of protocol 1 understands, if it is one.
+// farewell1 is the final frame for a peer of protocol 1, if it is one.
 var farewell1 = prefixed(message.SessionClose{Code: codec.Handshake, Message: "this side speaks the classic protocol 0.1 and not protocol 1: use classic://"}.AppendTo(nil))
 
 // prefixed returns frame behind its length.
@@ -81,7 +81,7 @@ func prefixed(frame []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(frame))), frame...)
 }
 
-// greet appends the SyncConfig that this side's Sync is for the peer.
+// greet appends the SyncConfig for the peer, converted from this side's Sync.
 func (t *translator) greet(dst []byte, s message.Sync) ([]byte, error) {
 	if err := t.fits(s); err != nil {
 		return dst, err
@@ -96,7 +96,7 @@ func (t *translator) greet(dst []byte, s message.Sync) ([]byte, error) {
 	return out.AppendTo(dst, t.codec.of()), nil
 }
 
-// fits returns an error unless a classic session can be what s says.
+// fits returns an error unless a classic session can have the parameters of s.
 func (t *translator) fits(s message.Sync) error {
 	switch {
 	case !t.codec.among(s.Codecs):
@@ -109,9 +109,9 @@ func (t *translator) fits(s message.Sync) error {
 	return nil
 }
 
-// maxFrame returns what the session takes for the largest frame that the peer accepts: it allows
-// for 80 bytes beside the payload, and a classic Close has 4 at least, or 3. A message of which the
-// head turns out to be longer is refused when it is translated.
+// maxFrame returns the limit of frames for the session, from the largest classic message: the
+// session allows for 80 bytes beside the payload, and a classic Close has at least 4, or 3. A
+// message with a longer head is refused when it is translated.
 func maxFrame(c classic.Codec) uint64 {
 	const headSize, simpleHead, packedHead = 80, 4, 3
 	if c == classic.Simple {
@@ -120,7 +120,7 @@ func maxFrame(c classic.Codec) uint64 {
 	return classic.MaxMessage - packedHead + headSize
 }
 
-// nodeID returns the uuid that stands for a node's id.
+// nodeID returns the uuid for a node's id.
 func nodeID(id string) (u classic.UUID) {
 	if u, err := classic.ParseUUID(id); err == nil {
 		return u
@@ -131,7 +131,7 @@ func nodeID(id string) (u classic.UUID) {
 	} else {
 		hash := sha256.Sum256([]byte(id))
 		copy(u[:], hash[:])
-		u[6] = u[6]&0x0f | 0x80 // version 8: of our own making
+		u[6] = u[6]&0x0f | 0x80 // version 8: custom
 	}
 	u[8] = u[8]&0x3f | 0x80
 	return u

@@ -8,8 +8,8 @@ import (
 	"github.com/asterisque-go/asterisque/codec/message"
 )
 
-// inbound appends to dst the frame that m is for the session, or nothing if the session has no use
-// for it. An error ends the Wire.
+// inbound appends to dst the frame for the session, converted from m, or nothing if the session
+// does not need it. An error ends the Wire.
 func (t *translator) inbound(dst []byte, m classic.Message) ([]byte, error) {
 	if !t.synced {
 		return t.first(dst, m)
@@ -34,7 +34,7 @@ func (t *translator) inboundOpen(dst []byte, m *classic.Open) []byte {
 	}
 	t.params = t.codec.of().JoinParams(t.params[:0], m)
 	o := message.Open{Pipe: pipe, Function: m.Function, Priority: m.Priority, Params: t.params}
-	// every call of this protocol may carry Blocks, and it knows no windows
+	// every classic call may carry Blocks, and there are no windows
 	o.Meta.Stream, o.Meta.Window = true, message.MaxPipe
 	return o.AppendTo(dst)
 }
@@ -65,11 +65,11 @@ func (t *translator) inboundClose(dst []byte, m *classic.Close) []byte {
 	return c.AppendTo(dst)
 }
 
-// threw is how the original answers when a function throws an exception instead of returning a
-// future. It then keeps the pipe.
+// threw is the answer of the original to a function that throws an exception instead of returning a
+// future. The original then keeps the pipe.
 var threw = classic.Abort{Code: classic.Unexpected, Message: "internal error"}
 
-// inboundAnswer is for a Close for a pipe that is not there: it is late, or answers a probe.
+// inboundAnswer handles a Close for an unknown pipe: it is late, or answers a probe.
 func (t *translator) inboundAnswer(dst []byte, id uint16) []byte {
 	if id != t.pipes.half|probe {
 		return dst
@@ -83,7 +83,7 @@ func (t *translator) inboundAnswer(dst []byte, id uint16) []byte {
 func (t *translator) inboundControl(dst []byte, m *classic.Control) ([]byte, error) {
 	switch m.Code {
 	case classic.CloseCode:
-		t.part(nil) // the original does not want an answer
+		t.part(nil) // the original expects no answer
 		return message.SessionClose{Code: codec.SessionClosed, Message: "the peer closed the session"}.AppendTo(dst), nil
 	case classic.SyncCode:
 		return dst, violation("a second SyncConfig")

@@ -8,7 +8,8 @@ import (
 	"github.com/asterisque-go/asterisque/codec/message"
 )
 
-// outbound appends to dst what a frame of the session is for the peer. An error ends the Wire.
+// outbound appends to dst the message for the peer, converted from a frame of the session. An error
+// ends the Wire.
 func (t *translator) outbound(dst, frame []byte) ([]byte, error) {
 	kind, err := message.TypeOf(frame)
 	if err != nil {
@@ -52,7 +53,7 @@ func (t *translator) outboundOpen(dst []byte, m *message.Open) ([]byte, error) {
 		t.refuse(m.Pipe, codec.ErrOverloaded.Withf("all %d pipe ids of this side are in use", MaxPipes))
 		return t.probe(dst, t.pipes.short())
 	}
-	if kept { // or the peer would take this Open for a second one
+	if kept { // otherwise the peer would take this Open for a second one
 		if dst, err = (&classic.Close{Pipe: id}).AppendTo(dst, t.codec.of()); err != nil {
 			return dst, err
 		}
@@ -67,7 +68,8 @@ func (t *translator) outboundOpen(dst []byte, m *message.Open) ([]byte, error) {
 	return b, err
 }
 
-// oversized returns the Abort for a message that no classic peer reads, or nil for another err.
+// oversized returns the Abort for a message above the limit of classic peers, or nil for another
+// err.
 func oversized(err error, what string) *codec.Abort {
 	var size *classic.SizeError
 	if !errors.As(err, &size) {
@@ -76,13 +78,13 @@ func oversized(err error, what string) *codec.Abort {
 	return codec.ErrTooLarge.Withf("%s is a classic message of %d bytes, and %d is the limit", what, size.Size, size.Limit)
 }
 
-// refuse ends, in the name of the peer, a call that was not sent.
+// refuse ends an unsent call, as if by the peer.
 func (t *translator) refuse(pipe uint64, a *codec.Abort) {
 	a.Ran = codec.Refused
 	t.made.put((&message.Close{Pipe: pipe, Abort: a}).AppendTo(nil))
 }
 
-// probe appends a question to the peer that helps the table, if ask says so.
+// probe appends a probe of the peer for the table, if ask is set.
 func (t *translator) probe(dst []byte, ask bool) ([]byte, error) {
 	if !ask {
 		return dst, nil
@@ -102,7 +104,7 @@ func (t *translator) outboundBlock(dst []byte, m *message.Block) ([]byte, error)
 	return b.AppendTo(dst, t.codec.of())
 }
 
-// tooLarge ends the call of a Block that a classic peer would not read, on both sides.
+// tooLarge ends the call of a Block above the limit of classic peers, on both sides.
 func (t *translator) tooLarge(dst []byte, m *message.Block) ([]byte, error) {
 	a := codec.ErrTooLarge.Withf("Block of %d bytes exceeds the %d of the classic protocol", len(m.Payload), classic.MaxPayload)
 	t.made.put((&message.Close{Pipe: m.Pipe, Abort: a}).AppendTo(nil))
@@ -144,11 +146,11 @@ func (t *translator) outboundControl(dst []byte, m message.Control) ([]byte, err
 	case message.SessionClose:
 		return t.outboundGoodbye(dst, m)
 	}
-	return dst, nil // a classic peer knows nothing of Credit, Stop, Drain and Ack
+	return dst, nil // classic peers have no Credit, Stop, Drain and Ack
 }
 
 // outboundGoodbye appends the end of the session, and before it the end of each call that the peer
-// waits for: the original does not end them by itself.
+// waits for: the original does not end them itself.
 func (t *translator) outboundGoodbye(dst []byte, m message.SessionClose) (_ []byte, err error) {
 	why := classic.AbortOf(codec.ErrSessionClosed.Withf("%v: %s", m.Code, m.Message))
 	for _, id := range t.pipes.accepted() {

@@ -7,7 +7,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec/message"
 )
 
-// owe notes an answer, and appends what asks the session for a Pong, if that is needed.
+// owe queues an answer, and appends a Ping for the session, if needed.
 func (t *translator) owe(dst []byte, answer uint32) []byte {
 	if t.owed.put(answer) {
 		return message.Ping{}.AppendTo(dst)
@@ -15,7 +15,7 @@ func (t *translator) owe(dst []byte, answer uint32) []byte {
 	return dst
 }
 
-// outboundOwed appends the answers that wait.
+// outboundOwed appends the queued answers.
 func (t *translator) outboundOwed(dst []byte) (_ []byte, err error) {
 	for _, a := range t.owed.take() {
 		if dst, err = answer(a).AppendTo(dst, t.codec.of()); err != nil {
@@ -25,7 +25,7 @@ func (t *translator) outboundOwed(dst []byte) (_ []byte, err error) {
 	return dst, nil
 }
 
-// answer returns what the original answers to a message that does not fit.
+// answer returns the answer of the original to an unexpected message.
 func answer(a uint32) *classic.Close {
 	id, text := uint16(a), "unknown"
 	if a&duplicate != 0 {

@@ -17,8 +17,8 @@ type translator struct {
 	owed  owed
 	codec agreed
 
-	params []byte       // belongs to the reading goroutine, as all below; of the Open that comes in
-	synced bool         // the peer's SyncConfig has come
+	params []byte       // belongs to the reading goroutine, as all below; of the current Open
+	synced bool         // the peer's SyncConfig has arrived
 	asked  classic.Sync // it; read again by the handshake alone, which reads and then writes
 
 	parting bool // belongs to the writing goroutine: the end of the session was translated
@@ -34,9 +34,9 @@ func (t *translator) init(server bool) {
 	t.made.ready = make(chan struct{}, 1)
 }
 
-// goodbye returns what ends a classic session.
+// goodbye returns the message that ends a classic session.
 func goodbye(c classic.Codec) []byte {
-	b, _ := (&classic.Control{Code: classic.CloseCode}).AppendTo(nil, c) // which is always in order
+	b, _ := (&classic.Control{Code: classic.CloseCode}).AppendTo(nil, c) // never fails
 	return b
 }
 

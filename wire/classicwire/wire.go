@@ -30,7 +30,7 @@ type classicWire struct {
 	frame []byte // what ReadFrame returned
 
 	writing  sync.Mutex // the goroutine that writes conn holds it
-	writeErr error      // guarded by writing, as parted; why nothing can be written any more
+	writeErr error      // guarded by writing, as parted; the error of further writes
 	parted   bool       // the end of the session has been written
 }
 
@@ -112,7 +112,7 @@ func (w *classicWire) Progress() (received, sent uint64) { return w.in.received.
 // Receiving implements wire.Meter.
 func (w *classicWire) Receiving() int { return int(w.in.aside.Load()) }
 
-// readError makes the error that the session sees.
+// readError returns the error for the session.
 func (w *classicWire) readError(err error) error {
 	var abort *codec.Abort
 	var long *classic.SizeError
@@ -149,12 +149,12 @@ func (w *classicWire) Close() (err error) {
 	w.once.Do(func() {
 		close(w.done)
 		defer time.AfterFunc(farewellTime, w.cut).Stop()
-		// the writer gets to the end of a message, unless the peer does not read
+		// the writer completes a message, unless the peer does not read
 		w.writing.Lock()
 		w.sayFarewell()
 		w.writing.Unlock()
 		if e := w.conn.Close(); e != nil && !errors.Is(e, net.ErrClosed) {
-			// cut may have been first
+			// cut may have closed it before
 			err = fmt.Errorf("classicwire: close: %w", e)
 		}
 	})
@@ -164,7 +164,7 @@ func (w *classicWire) Close() (err error) {
 // farewellTime limits how long Close waits for a peer that does not read.
 const farewellTime = 100 * time.Millisecond
 
-// cut closes the connection without waiting for anything.
+// cut closes the connection without blocking.
 func (w *classicWire) cut() {
 	if t, ok := w.conn.(*tls.Conn); ok { // Close of a tls.Conn blocks
 		t.NetConn().Close()

@@ -12,7 +12,7 @@ import (
 // errWriteClosed is the error of writing after Close.
 var errWriteClosed = fmt.Errorf("classicwire: write: %w", net.ErrClosed)
 
-// writeSize is how many bytes are gathered for one write, about.
+// writeSize is about how many bytes are gathered for one write.
 const writeSize = 32 << 10
 
 // WriteBatch implements wire.BatchWriter.
@@ -28,7 +28,7 @@ func (w *classicWire) WriteBatch(batch []byte) error {
 	})
 }
 
-// write translates frames and writes what they are for the peer.
+// write translates frames for the peer, and writes them.
 func (w *classicWire) write(frames iter.Seq[[]byte]) (err error) {
 	w.writing.Lock()
 	defer w.writing.Unlock()
@@ -56,12 +56,12 @@ func (w *classicWire) send(b []byte) error {
 		return errWriteClosed
 	case w.writeErr != nil:
 		return w.writeErr
-	case len(b) == 0: // which some conns would wait for, or send
+	case len(b) == 0: // some conns would block for it, or send it
 		return nil
 	}
 	n, err := w.conn.Write(b)
 	w.sent.Add(uint64(max(n, 0)))
-	if err != nil { // part of a message may have gone
+	if err != nil { // part of a message may have been sent
 		w.writeErr = fmt.Errorf("classicwire: write: %w", err)
 		if w.closed() {
 			return errWriteClosed

@@ -15,36 +15,37 @@ import (
 )
 
 const (
-	// beat is how often an end says that it lives, and asks the NATS server whether the peer does.
+	// beat is the interval of keepalives, which also ask the NATS server whether the peer exists.
 	beat = 5 * time.Second
-	// silence is after how many beats without a message the peer is gone.
+	// silence is the number of beats without a message after which the peer is lost.
 	silence = 3
-	// farewell is how long Close waits until NATS has taken that the Wire is closed.
+	// farewell is how long Close waits until NATS has taken the closing message.
 	farewell = 100 * time.Millisecond
 )
 
-// conn is one end of a Wire, as a net.Conn: a stream of bytes each way, cut into numbered messages.
+// conn is one end of a Wire, as a net.Conn: a stream of bytes each way, split into numbered
+// messages.
 type conn struct {
 	link          *link // these are fixed
 	local, remote net.Addr
-	piece         int // bytes of the stream in one message, at most
+	piece         int // maximum bytes of the stream in one message
 
 	in     receiver
 	credit credit
 	out    sender
 
-	next   uint64        // belongs to receive: the number of the message to come
+	next   uint64        // belongs to receive: the number of the next message
 	hears  atomic.Uint64 // messages received
 	opened chan struct{} // closed by receive when a listener has opened the Wire
 	ended  chan struct{} // closed when the Wire is over
 	once   sync.Once     // closes ended
-	left   chan struct{} // closed when all is given back, but the place
+	left   chan struct{} // closed when all but the place is released
 
 	mu     sync.Mutex
-	why    error              // guarded by mu, as all below: why it is over
+	why    error              // guarded by mu, as all below: the reason of the end
 	sub    *nats.Subscription // of the inbox
 	pulse  *time.Timer        // calls beat; nil before the Wire is open and when it is over
-	heard  uint64             // hears at the last beat
+	heard  uint64             // value of hears at the last beat
 	quiet  int                // beats since a message was received
 	beaten time.Time          // when pulse was set
 	looks  wait.Looks
@@ -77,7 +78,7 @@ func (c *conn) subscribe() error {
 	return c.link.add(c)
 }
 
-// open begins to send to a peer, with what its greeting says.
+// open begins to send to a peer, with the parameters of its greeting.
 func (c *conn) open(to string, g greeting) {
 	c.out.begin(to)
 	c.credit.open(g.window)
@@ -133,7 +134,7 @@ func (c *conn) beat() {
 	}
 }
 
-// alive reports whether something was heard from the peer of late.
+// alive reports whether a message has arrived from the peer recently.
 func (c *conn) alive() bool {
 	hears := c.hears.Load()
 	c.mu.Lock()
@@ -150,8 +151,8 @@ func (c *conn) fail(err error) {
 	c.finish(err, err, func() { c.out.send(kindEnd, short(err.Error()), &c.in.taken) })
 }
 
-// finish ends both directions, each with an error. A goroutine then says goodbye and gives back all
-// but the place; it ends when NATS has taken that, or the connection to it has ended.
+// finish ends both directions, each with an error. A goroutine then calls goodbye and releases all
+// but the place; it ends when NATS has taken the message, or the connection to it has ended.
 func (c *conn) finish(in, out error, goodbye func()) {
 	c.once.Do(func() {
 		c.mu.Lock()
@@ -169,14 +170,14 @@ func (c *conn) finish(in, out error, goodbye func()) {
 			defer close(c.left)
 			goodbye()
 			if sub != nil {
-				sub.Unsubscribe() // an error says that the connection has ended
+				sub.Unsubscribe() // an error means that the connection has ended
 			}
 			c.link.remove(c)
 		}()
 	})
 }
 
-// cause returns why the Wire is over.
+// cause returns the reason of the end.
 func (c *conn) cause() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,9 +11,9 @@ type credit struct {
 	mu       sync.Mutex
 	changed  sync.Cond // uses mu; signals each change of the fields below
 	limit    uint64    // guarded by mu, as all below: the peer's window
-	sent     uint64    // what all costs that was sent
-	taken    uint64    // what of it the peer has taken
-	err      error     // why nothing may be sent any more
+	sent     uint64    // total cost of sent messages
+	taken    uint64    // the part of it that the peer has taken
+	err      error     // the error of further sends
 	deadline deadline
 }
 
@@ -35,7 +35,7 @@ func (c *credit) spend(n int) error {
 	}
 }
 
-// returned is called with what the peer says that it has taken in all.
+// returned is called with the total that the peer reports as taken.
 func (c *credit) returned(taken uint64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,7 +58,7 @@ func (c *credit) open(limit uint32) {
 	c.changed.Broadcast()
 }
 
-// end says that nothing may be sent any more. The first error counts.
+// end makes further sends fail with err. Only the first error counts.
 func (c *credit) end(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -69,7 +69,7 @@ func (c *credit) end(err error) {
 	c.changed.Broadcast()
 }
 
-// setDeadline sets until when spend waits.
+// setDeadline sets the deadline of spend.
 func (c *credit) setDeadline(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// alpn is the application protocol that both ends agree on where they do TLS.
+// alpn is the application protocol that both ends agree on if they use TLS.
 const alpn = "asterisque/1"
 
 // patience is how long a dial waits for a listener, TLS included.
@@ -41,7 +41,7 @@ func Dial(start context.Context, nc *nats.Conn, name string, c *tls.Config) (wir
 	return w, nil
 }
 
-// dial opens a Wire over a link, which is over with the Wire, or now if there is none.
+// dial opens a Wire over a link. The link ends with the Wire, or at once if dial fails.
 func dial(ctx context.Context, l *link, name string, cfg *tls.Config) (wire.Wire, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errNoAnswer)
 	defer cancel()
@@ -56,7 +56,7 @@ func dial(ctx context.Context, l *link, name string, cfg *tls.Config) (wire.Wire
 
 var errNoAnswer = fmt.Errorf("the listener has not answered within %v: its NATS server may not let it answer, or it is overloaded: %w", patience, context.DeadlineExceeded)
 
-// dial asks a listener, and does TLS with it if there is a configuration.
+// dial requests a Wire from a listener, and does TLS with it if there is a configuration.
 func (c *conn) dial(ctx context.Context, name string, cfg *tls.Config) (wire.Wire, error) {
 	subject, err := subjectOf(name)
 	if err != nil {
@@ -80,7 +80,7 @@ func (c *conn) dial(ctx context.Context, name string, cfg *tls.Config) (wire.Wir
 	return newSecretWire(c, t), nil
 }
 
-// inTime returns err, or why it was too late.
+// inTime returns err, or the cause of ctx if that has ended.
 func inTime(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -88,7 +88,7 @@ func inTime(ctx context.Context, err error) error {
 	return err
 }
 
-// ask asks a listener for a Wire and waits for its answer.
+// ask requests a Wire from a listener and waits for its answer.
 func (c *conn) ask(ctx context.Context, subject string, g greeting) error {
 	nc := c.link.nc
 	if err := checkPayload(nc); err != nil {
@@ -103,7 +103,7 @@ func (c *conn) ask(ctx context.Context, subject string, g greeting) error {
 	}
 	if err := allowed(ctx, nc, before, subject, c.out.inbox); err != nil {
 		if why := c.cause(); why != nil {
-			return why // a listener was faster, and so is the end of the connection
+			return why // a listener or the end of the connection was faster
 		}
 		return err
 	}
@@ -117,10 +117,10 @@ func (c *conn) ask(ctx context.Context, subject string, g greeting) error {
 	}
 }
 
-// leastPayload is what the server has to take in one message.
+// leastPayload is the minimum payload of a message that the server has to accept.
 const leastPayload = 512
 
-// checkPayload returns a PayloadError if the server takes too little.
+// checkPayload returns a PayloadError if the limit of the server is too low.
 func checkPayload(nc *nats.Conn) error {
 	if most := nc.MaxPayload(); most < leastPayload {
 		return &PayloadError{Limit: most, Need: leastPayload}

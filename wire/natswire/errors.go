@@ -51,7 +51,7 @@ func (e *SequenceError) Error() string {
 // Its setting max_payload has to be raised.
 type PayloadError struct {
 	Limit int64 // max_payload of the server, in bytes
-	Need  int64 // what a Wire needs at least
+	Need  int64 // the minimum for a Wire
 }
 
 // Error implements error.

@@ -7,9 +7,10 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// user is what uses a link.
+// user is a user of a link.
 type user interface {
-	// disconnected is called when the connection was lost: for good, or package nats makes another.
+	// disconnected is called when the connection was lost. Unless forGood, package nats makes
+	// another.
 	disconnected(err error, forGood bool)
 }
 
@@ -24,15 +25,15 @@ type link struct {
 	done       chan struct{}    // closed with the last user
 
 	mu    sync.Mutex
-	users map[user]struct{} // guarded by mu; nil when all is over
+	users map[user]struct{} // guarded by mu; nil when the link has ended
 }
 
-// newLink returns a link, which is over when the last user is removed, or by release if there was
+// newLink returns a link, which ends when the last user is removed, or by release if there was
 // none.
 func newLink(nc *nats.Conn, own bool) *link {
 	l := &link{
 		nc: nc, own: own, beat: beat, users: make(map[user]struct{}), done: make(chan struct{}),
-		// a channel each: package nats drops a channel that has not been read when it says more
+		// separate channels: package nats drops a channel that has not been read at the next event
 		lost: nc.StatusChanged(nats.RECONNECTING), shut: nc.StatusChanged(nats.CLOSED),
 	}
 	go l.watch() // ends when the link is over
@@ -84,7 +85,7 @@ func (l *link) add(u user) error {
 	return nil
 }
 
-// remove is called when u needs the link no more. Without users it is over.
+// remove is called when u does not need the link any more. Without users it ends.
 func (l *link) remove(u user) {
 	l.mu.Lock()
 	delete(l.users, u)

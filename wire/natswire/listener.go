@@ -55,8 +55,8 @@ type listener struct {
 	why error              // guarded by mu: why it is closed
 }
 
-// listen listens over a link, which is over with the listener and its wires, or now if there is
-// none.
+// listen listens over a link. The link ends with the listener and its wires, or at once if listen
+// fails.
 func listen(ctx context.Context, l *link, name, url string, cfg *tls.Config) (wire.Listener, error) {
 	ln := &listener{
 		link: l, url: url, address: l.nc.ConnectedAddr() + "/" + name,
@@ -179,7 +179,7 @@ func (ln *listener) queue(c *conn) {
 	}
 	ln.waiting <- w // there is room
 	select {
-	case <-ln.closed: // perhaps too late for end to find the Wire among those that wait
+	case <-ln.closed: // possibly too late for end to find the queued Wire
 		w.Close()
 	default:
 	}
@@ -224,7 +224,7 @@ func (ln *listener) end(why error) {
 		ln.mu.Unlock()
 		close(ln.closed)
 		if sub != nil {
-			sub.Unsubscribe() // an error says that the connection has ended
+			sub.Unsubscribe() // an error means that the connection has ended
 		}
 		for {
 			select {

@@ -13,17 +13,17 @@ type kind byte
 
 const (
 	kindWelcome kind = 1 + iota // the greeting of a listener that opens a Wire; its first message
-	kindRefusal                 // why it opens none, as text
+	kindRefusal                 // the reason of a refusal, as text
 	kindData                    // bytes of the Wire
-	kindState                   // nothing: the header is the message
-	kindEnd                     // why the Wire has failed, as text, or nothing; no message follows
+	kindState                   // no body: the header is the message
+	kindEnd                     // the reason of a failure, as text, or nothing; the last message
 )
 
-// header is what each message begins with.
+// header is the start of each message.
 type header struct {
 	kind   kind
 	number uint64 // of this message
-	taken  uint64 // what all data cost that its sender has received and taken
+	taken  uint64 // total cost of data that its sender has taken
 }
 
 const headerSize = 1 + 8 + 8
@@ -83,20 +83,21 @@ func parseGreeting(b []byte) (g greeting, err error) {
 
 const maxReason = 200 // bytes of a text that a peer sends
 
-// reason returns a text that a peer has sent, fit for people.
+// reason returns a text of a peer, quoted.
 func reason(b []byte) string { return fmt.Sprintf("%q", b[:min(len(b), maxReason)]) }
 
-// short returns as much of a text as is sent.
+// short returns the part of a text that is sent.
 func short(text string) []byte { return []byte(text[:min(len(text), maxReason)]) }
 
 const (
-	// largest is how many bytes of a Wire one message carries at most, with its header.
+	// largest is the maximum number of bytes of a message, with its header.
 	largest = 32 << 10
-	// window is what the messages of data may cost together that a Wire holds for its reader, and
-	// leastWindow what a peer has to allow.
+	// window is the maximum total cost of the data messages that a Wire holds for its reader, and
+	// leastWindow the minimum that a peer has to allow.
 	window      = 1 << 20
 	leastWindow = 2 * (largest + overhead)
-	// overhead is what a message costs beside its bytes: about what package nats holds of it.
+	// overhead is the cost of a message beside its bytes: about the memory that package nats holds
+	// for it.
 	overhead = 256
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// meeting is what stands before a name in the subject at which its listeners are asked for wires.
+// meeting is the prefix of a name in the subject of requests to its listeners.
 const meeting = "asterisque.wire."
 
 // group is the queue group of the listeners at one name: each request reaches one of them.
@@ -20,7 +20,8 @@ const group = "asterisque"
 
 const maxName = 200 // bytes
 
-// subjectOf returns where the listeners at a name are asked. The error wraps wire.ErrURL.
+// subjectOf returns the subject of requests to the listeners at a name. The error wraps
+// wire.ErrURL.
 func subjectOf(name string) (string, error) {
 	if why := unfit(name); why != "" {
 		return "", transport.BadURL(fmt.Errorf("the name %q cannot be part of a NATS subject: %s; a name is, for example, orders or orders.eu", name, why))

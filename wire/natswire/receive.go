@@ -55,7 +55,7 @@ func (c *conn) isOpen() bool {
 	}
 }
 
-// answered takes the answer of a listener.
+// answered handles the answer of a listener.
 func (c *conn) answered(k kind, inbox string, body []byte) error {
 	switch k {
 	case kindWelcome:
@@ -76,7 +76,7 @@ func (c *conn) answered(k kind, inbox string, body []byte) error {
 	return nil
 }
 
-// arrived takes a message of a Wire that is open.
+// arrived handles a message of an open Wire.
 func (c *conn) arrived(k kind, body []byte) error {
 	switch k {
 	case kindData:

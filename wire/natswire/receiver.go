@@ -10,20 +10,20 @@ import (
 
 // receiver holds the received bytes until the reader takes them.
 type receiver struct {
-	taken atomic.Uint64 // what all costs that the reader has taken; it grows
-	left  []byte        // belongs to the reader: of the message that it takes
-	costs uint64        // belongs to the reader: what that message costs
+	taken atomic.Uint64 // total cost of messages that the reader has taken; it grows
+	left  []byte        // belongs to the reader: the rest of the current message
+	costs uint64        // belongs to the reader: cost of the current message
 
 	mu        sync.Mutex
 	changed   sync.Cond // uses mu; signals each change of the fields below
-	queue     [][]byte  // guarded by mu, as all below: what each message carries
-	arrived   uint64    // what all messages cost that have arrived
+	queue     [][]byte  // guarded by mu, as all below: bodies of the messages
+	arrived   uint64    // total cost of the messages that have arrived
 	err       error     // the error behind the queue
 	abandoned bool      // the reader was closed: the queue is discarded
 	deadline  deadline
 }
 
-// put adds what a message carries. The error says that the peer ignores the window.
+// put adds the body of a message. It fails if the peer has exceeded the window.
 func (r *receiver) put(b []byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -38,7 +38,7 @@ func (r *receiver) put(b []byte) error {
 	return nil
 }
 
-// read waits for bytes and moves them to p. It reports whether that has emptied a message.
+// read waits for bytes and moves them to p. It reports whether that was the rest of a message.
 func (r *receiver) read(p []byte) (n int, emptied bool, err error) {
 	if r.left == nil {
 		if r.left, err = r.next(); err != nil {
@@ -98,7 +98,7 @@ func (r *receiver) abandon() {
 	r.changed.Broadcast()
 }
 
-// setDeadline sets until when read waits.
+// setDeadline sets the deadline of read.
 func (r *receiver) setDeadline(t time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -21,7 +21,7 @@ type sender struct {
 	mu   sync.Mutex
 	to   string // guarded by mu, as all below: the peer's inbox
 	next uint64 // number
-	err  error  // why nothing is sent any more
+	err  error  // the error of further sends
 }
 
 // begin sets the peer's inbox.

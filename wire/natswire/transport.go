@@ -20,8 +20,8 @@ const (
 )
 
 func init() {
-	// An error means that the program has a transport of its own for the scheme already, which then
-	// stays.
+	// An error means that the application has registered its own transport for the scheme, which
+	// then stays.
 	wire.Register(scheme, Transport{})
 	wire.Register(secretScheme, Transport{TLS: true})
 }
@@ -75,7 +75,7 @@ func (t Transport) Listen(start context.Context, u *url.URL, o wire.Options) (wi
 	return listen(start, l, name, shown.String(), t.ends(o))
 }
 
-// ends returns the TLS configuration for the ends of a Wire; nil: they do none.
+// ends returns the TLS configuration for the ends of a Wire; nil: they do not use TLS.
 func (t Transport) ends(o wire.Options) *tls.Config {
 	if t.TLS && o.TLS == nil {
 		return new(tls.Config)
@@ -138,8 +138,8 @@ var quiet = []nats.Option{
 	nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // wires say it themselves
 }
 
-// connect connects to the NATS server of a URL. If ctx ends first, a goroutine waits for what
-// package nats comes to, and ends with that.
+// connect connects to the NATS server of a URL. If ctx ends first, a goroutine waits for the result
+// of package nats, and ends with it.
 func connect(ctx context.Context, u *url.URL, opts []nats.Option) (*nats.Conn, error) {
 	type result struct {
 		nc  *nats.Conn
@@ -164,7 +164,7 @@ func connect(ctx context.Context, u *url.URL, opts []nats.Option) (*nats.Conn, e
 	}
 }
 
-// connectError says what an error of nats.Connect means.
+// connectError returns the error for an error of nats.Connect.
 func connectError(err error) error {
 	switch {
 	case err == nil:

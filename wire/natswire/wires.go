@@ -8,7 +8,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// framed is what wire.FromConn makes of a net.Conn.
+// framed is the result of wire.FromConn for a net.Conn.
 type framed interface {
 	wire.Wire
 	wire.BatchWriter

@@ -12,13 +12,13 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// attempt is a connection to a listener from its first packet on.
+// attempt is a connection to a listener, starting with its first packet.
 type attempt struct {
 	from       net.Addr // these are fixed
 	to         net.Addr
 	place      transport.Place  // nil: there is no door
 	handshakes *handshakes      // of the listener
-	failed     chan<- wire.Wire // gets a handshake that failed, if there is room
+	failed     chan<- wire.Wire // gets a failed handshake, if there is room
 
 	begun atomic.Bool // a session has
 
@@ -31,8 +31,8 @@ type attempt struct {
 // attemptKey is the key of its attempt in the context of a connection.
 type attemptKey struct{}
 
-// reached is called when the connection can be closed. It may have ended by then, and is no more
-// among the handshakes.
+// reached is called when the connection can be closed. It may have ended by then, and is then not
+// counted as a handshake any more.
 func (a *attempt) reached(c *quic.Conn) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -80,7 +80,7 @@ func (a *attempt) ended(err error) {
 	}
 	select {
 	case a.failed <- wire.FromConn(failedConn{fault(err), a.to, a.from}):
-	default: // a flood of those is not worth more
+	default: // in a flood of failures, drop this one
 	}
 }
 

@@ -15,14 +15,14 @@ const alpn = "asterisque/1"
 const scheme = "quic"
 
 const (
-	handshakeTime = 5 * time.Second // without an answer a dial fails after it
-	// below what routers remember a UDP flow for, often 30 s; above the interval of a session's own
-	// pings
+	handshakeTime = 5 * time.Second // a dial without an answer fails after this time
+	// below the time after which routers forget a UDP flow, often 30 s; above the interval of a
+	// session's own pings
 	keepAlive = 20 * time.Second
-	idleTime  = 60 * time.Second // above the time after which a session gives its peer up
-	// after which a listener closes a connection that has no session
+	idleTime  = 60 * time.Second // above the time after which a session considers its peer lost
+	// a listener closes a connection without a session after this time
 	unused      = 30 * time.Second
-	sessions    = 100       // at most, on one connection
+	sessions    = 100       // maximum on one connection
 	firstWindow = 512 << 10 // bytes that a Wire buffers at first
 	// bytes that a Wire buffers for a reader that keeps up; a round trip of 100 ms then allows 40
 	// MB/s

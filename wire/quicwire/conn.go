@@ -22,7 +22,7 @@ type Conn struct {
 	quic *quic.Conn // this is fixed
 
 	mu sync.Mutex
-	// guarded by mu: no more sessions; the connection ends with its last stream
+	// guarded by mu: no new sessions; the connection ends with its last stream
 	closed bool
 	open   map[*streamConn]struct{} // guarded by mu: the streams that are not over
 }
@@ -62,7 +62,7 @@ func dial(ctx context.Context, address string, c *tls.Config) (*Conn, error) {
 			first = err
 		}
 		if ctx.Err() != nil || !isTimeout(err) {
-			break // another address of the same host would not say otherwise
+			break // another address of the same host would have the same error
 		}
 	}
 	return nil, first
@@ -151,7 +151,7 @@ func (c *Conn) forget(s *streamConn) {
 	}
 }
 
-// endWithLast closes the connection as soon as it has no session, which may be now.
+// endWithLast closes the connection when it has no session, possibly at once.
 func (c *Conn) endWithLast() {
 	c.mu.Lock()
 	c.closed = true

@@ -8,9 +8,9 @@ import (
 	"github.com/quic-go/quic-go"
 )
 
-// failure is an error of package quic, which [errors.As] finds in it. Those errors say that
-// they are net.ErrClosed, whichever side ended the connection, and why. From a Wire that means that
-// this side has closed it, so failure does not pass it on.
+// failure is an error of package quic, which [errors.As] finds in it. Those errors match
+// net.ErrClosed, whichever side ended the connection, and for any reason. For a Wire that means a
+// close on this side, so failure does not unwrap to it.
 type failure struct{ err error }
 
 // Error implements error.
@@ -25,7 +25,7 @@ func (f failure) Timeout() bool { return isTimeout(f.err) }
 // Temporary implements net.Error.
 func (f failure) Temporary() bool { return false }
 
-// fault returns an error of package quic as this package returns it.
+// fault converts an error of package quic to one of this package.
 func fault(err error) error {
 	stopped := (*quic.StreamError)(nil)
 	switch {
@@ -39,7 +39,7 @@ func fault(err error) error {
 
 var errPeerClosed = errors.New("the peer has closed the wire")
 
-// isTimeout reports whether nothing was heard from the peer for too long.
+// isTimeout reports whether the peer was silent for too long.
 func isTimeout(err error) bool {
 	idle, handshake := (*quic.IdleTimeoutError)(nil), (*quic.HandshakeTimeoutError)(nil)
 	return errors.As(err, &idle) || errors.As(err, &handshake)

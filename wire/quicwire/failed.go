@@ -2,7 +2,7 @@ package quicwire
 
 import "net"
 
-// failedConn stands for a connection that has come to nothing.
+// failedConn takes the place of a failed connection.
 type failedConn struct {
 	err           error
 	local, remote net.Addr

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	fewHandshakes = 16 // may be open before addresses have to prove themselves
+	fewHandshakes = 16 // open handshakes before addresses have to be validated
 	// connections that quic-go has not reported yet, because their first message is incomplete
 	mostUnread   = 1024
 	mostUnreadOf = 64 // of one address
@@ -46,7 +46,7 @@ func (h *handshakes) enter(from net.Addr) bool {
 	return true
 }
 
-// read notes that one can be closed now.
+// read records that a handshake can be closed now.
 func (h *handshakes) read(from net.Addr) {
 	host := hostOf(from)
 	h.mu.Lock()
@@ -61,7 +61,7 @@ func (h *handshakes) readLocked(host netip.Prefix) {
 	}
 }
 
-// leave counts one less. unread says whether it could not be closed.
+// leave counts one less. unread reports that it could not be closed.
 func (h *handshakes) leave(from net.Addr, unread bool) {
 	host := hostOf(from)
 	h.mu.Lock()
@@ -72,7 +72,8 @@ func (h *handshakes) leave(from net.Addr, unread bool) {
 	}
 }
 
-// hostOf returns the host of an address, of IPv6 the /64 of which a household or a machine has all.
+// hostOf returns the host of an address; for IPv6 the /64, because a household or a machine has all
+// of it.
 func hostOf(a net.Addr) (host netip.Prefix) {
 	u, ok := a.(*net.UDPAddr)
 	if !ok {
@@ -82,6 +83,6 @@ func hostOf(a net.Addr) (host netip.Prefix) {
 	if addr.Is4() {
 		return netip.PrefixFrom(addr, 32)
 	}
-	host, _ = addr.Prefix(64) // 64 is never too many
+	host, _ = addr.Prefix(64) // 64 is always valid
 	return host
 }

@@ -26,7 +26,7 @@ type listener struct {
 	unused time.Duration
 
 	wires  chan wire.Wire // on their way to Accept
-	failed chan wire.Wire // of handshakes that failed, as many as there is room for
+	failed chan wire.Wire // failed handshakes, while there is room
 	done   chan struct{}  // closed by Close
 
 	start   sync.Once
@@ -68,20 +68,20 @@ func listen(ctx context.Context, address string, c *tls.Config, unused time.Dura
 func (l *listener) Guard(d transport.Door) {
 	l.start.Do(func() {
 		if l.door = d; d != nil {
-			l.unused = math.MaxInt64 // the place is lost in time
+			l.unused = math.MaxInt64 // the loss of the place limits the time
 		}
 		close(l.started)
 	})
 }
 
-// suspects reports whether an address has to prove that it is one, by an answer to a Retry.
+// suspects reports whether an address has to be validated by a Retry.
 func (l *listener) suspects(net.Addr) bool {
 	l.await()
 	return l.handshakes.many()
 }
 
-// await waits until connections may be taken. Until then quic-go keeps a few packets, and drops the
-// rest.
+// await waits until connections may be accepted. Until then quic-go keeps a few packets, and drops
+// further ones.
 func (l *listener) await() {
 	select {
 	case <-l.started:
@@ -129,7 +129,7 @@ func (l *listener) run() {
 	}
 }
 
-// begin notes that a connection is up, unless the listener is closed.
+// begin records a connection, unless the listener is closed.
 func (l *listener) begin(in *incoming) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -142,7 +142,7 @@ func (l *listener) begin(in *incoming) bool {
 	return true
 }
 
-// end forgets a connection that has ended.
+// end removes a connection that has ended.
 func (l *listener) end(in *incoming) {
 	l.mu.Lock()
 	delete(l.conns, in)
@@ -153,7 +153,7 @@ func (l *listener) end(in *incoming) {
 	}
 }
 
-// release gives the socket back.
+// release closes the socket.
 func (l *listener) release() {
 	l.from.Close()
 	l.from.Conn.Close()
@@ -162,7 +162,7 @@ func (l *listener) release() {
 // Accept implements wire.Listener.
 func (l *listener) Accept() (wire.Wire, error) {
 	select {
-	case <-l.done: // even if a Wire waits, too
+	case <-l.done: // even if a Wire waits as well
 	default:
 		l.Guard(nil) // unless it was called before
 		select {

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// how long Close waits for the peer to close as well, and how long the peer's writes are still
-	// taken
+	// the time for which Close waits for the peer's Close, and for which the peer's writes are
+	// still accepted
 	farewell = 100 * time.Millisecond
 	// the time for a peer that has not closed to read the data written before Close
 	lingers = 4 * time.Second
@@ -128,7 +128,7 @@ func (s *streamConn) placed() transport.Place {
 	return s.place
 }
 
-// drain reads until the peer has closed, and reports whether it did so in time.
+// drain reads until the peer has closed, and reports whether that was in time.
 func (s *streamConn) drain() bool {
 	s.reading.Lock() // Read has returned, and none begins
 	defer s.reading.Unlock()

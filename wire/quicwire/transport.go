@@ -8,7 +8,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// fails where a program has registered a transport of its own before, which then stays
+// fails if the application has registered its own transport before, which then stays
 func init() { wire.Register(scheme, quicTransport{}) }
 
 // quicTransport is for "quic://host:port".

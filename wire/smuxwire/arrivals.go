@@ -6,15 +6,15 @@ import (
 	"github.com/asterisque-go/asterisque/internal/fifo"
 )
 
-// perFrame is how many bytes a frame that waits costs besides its payload, for the library.
+// perFrame is the memory that an unread frame costs the library besides its payload.
 const perFrame = 64
 
 // arrivals is the unread content of a stream. The library counts payloads only, and relies on the
 // sender to keep to its window. Totals are modulo 2^32, as on the wire.
 type arrivals struct {
-	granted uint32             // bytes that the peer may send in all
+	granted uint32             // total bytes that the peer may send
 	bytes   uint32             // that it has sent
-	sizes   fifo.Queue[uint16] // of the frames that wait
+	sizes   fifo.Queue[uint16] // of the unread frames
 	read    int                // bytes of the first of them
 }
 
@@ -25,7 +25,7 @@ func (a *arrivals) arrived(bytes int, c *crowd) {
 	c.joined(a.sizes.Len())
 }
 
-// excess returns how many bytes the peer has sent that it may not.
+// excess returns how many bytes the peer has sent beyond its grant.
 func (a *arrivals) excess() int { return max(int(int32(a.bytes-a.granted)), 0) }
 
 // taken counts bytes that were read.
@@ -56,21 +56,21 @@ func (a *arrivals) forget(c *crowd) {
 	}
 }
 
-// crowd counts the frames that wait on all streams of a connection. Its methods may be called
+// crowd counts the unread frames on all streams of a connection. Its methods may be called
 // concurrently.
 type crowd struct {
 	most, mostOfOne int // of all streams together, and of one; fixed
 
 	frames  atomic.Int64
 	crowded atomic.Int64  // streams with mostOfOne or more
-	fewer   chan struct{} // has room for one; receives when the crowd is full no more
+	fewer   chan struct{} // has room for one; receives when the crowd is no longer full
 }
 
 func newCrowd(most, mostOfOne int) *crowd {
 	return &crowd{most: most, mostOfOne: mostOfOne, fewer: make(chan struct{}, 1)}
 }
 
-// full reports whether there are as many frames as there may be.
+// full reports whether the number of frames is at a limit.
 func (c *crowd) full() bool { return c.frames.Load() >= int64(c.most) || c.crowded.Load() > 0 }
 
 // joined counts one more frame of a stream, which has now frames in total.

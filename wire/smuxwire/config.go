@@ -10,7 +10,7 @@ import (
 const (
 	// bytes of the largest smux frame that is sent; they stay in the processor's cache
 	frameSize = 32 << 10
-	// bytes that version 2 of smux may send on a stream before it hears of the window
+	// bytes that version 2 of smux may send on a stream before it gets a window
 	initialWindow = 256 << 10
 )
 
@@ -57,8 +57,8 @@ func newConfig(opts []Option) (config, error) {
 	return c, nil
 }
 
-// spare is what the connection can take beyond all windows, so that it is never full, and messages
-// about windows come through.
+// spare is the room of the connection beyond all windows, so that it is never full, and window
+// updates pass.
 const spare = 64 << 10
 
 // smux returns the settings for the library. Version 1 has no windows: there one slow reader fills

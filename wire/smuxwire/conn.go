@@ -24,7 +24,7 @@ const (
 	commandClose  = 1 // FIN
 	commandData   = 2 // PSH
 	commandNone   = 3 // NOP
-	commandUpdate = 4 // UPD: how much was read, and the window; 4 bytes each
+	commandUpdate = 4 // UPD: bytes read, and the window; 4 bytes each
 )
 
 // events receives frames before the library gets them, and before they are sent.
@@ -33,7 +33,7 @@ type events interface {
 	closed(id uint32)                // by the peer
 	arriving(id uint32)              // anything
 	data(id uint32, bytes int) error // from the peer
-	granted(id, limit uint32)        // to the peer: how many bytes it may send in all
+	granted(id, limit uint32)        // to the peer: total bytes that it may send
 }
 
 // conn is the connection below smux. It reads ahead, because the library reads each header and each
@@ -49,7 +49,7 @@ type conn struct {
 
 	in   *bufio.Reader // belongs to the library's reading goroutine, as all below
 	head [headerSize]byte
-	have int  // bytes of head that are there
+	have int  // bytes of head that have arrived
 	skip int  // bytes of a payload to come
 	any  bool // something has arrived
 
@@ -90,12 +90,11 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// still is how long the library is left without a frame: it would give up a peer from which nothing
-// has come for 30 seconds.
+// still is how long the library waits without a frame: after 30 seconds it would consider the peer
+// lost.
 const still = 10 * time.Second
 
-// wait waits while there are as many frames as there may be, and reports whether that is still so
-// after a while.
+// wait waits while the crowd is full, and reports whether it still is after a while.
 func (c *conn) wait() bool {
 	for c.crowd.full() {
 		timer := time.NewTimer(still)
@@ -112,7 +111,7 @@ func (c *conn) wait() bool {
 	return false
 }
 
-// discard takes what still comes to a closed connection, to its end.
+// discard reads the rest of a closed connection, to its end.
 func (c *conn) discard() error {
 	_, err := io.Copy(io.Discard, c.in)
 	c.finish()
@@ -171,7 +170,7 @@ func (c *conn) frame(command byte, id uint32, size int) error {
 	return nil
 }
 
-// stranger says what the peer speaks instead.
+// stranger returns the error that names the protocol of the peer.
 func (c *conn) stranger() error {
 	if v := c.head[0]; v == 1 || v == 2 {
 		return fmt.Errorf("the peer speaks version %d of smux, and this side version %d; the peer has to be configured for that, in smux.Config.Version", v, c.version)

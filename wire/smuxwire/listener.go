@@ -91,15 +91,15 @@ func (l *listener) take(c net.Conn, d transport.Door) {
 
 var errUnused = errors.New("the connection carried no session for too long, or others needed its place")
 
-// enter asks d, if there is one, for a place. When that is lost, the connection is cut, and then
-// lost called.
+// enter requests a place from d, if there is one. When the place is lost, the connection is cut,
+// and then lost is called.
 func enter(d transport.Door, c net.Conn, lost func()) (transport.Place, error) {
 	if d == nil {
 		return nil, nil
 	}
 	below := c
 	if t, ok := c.(*tls.Conn); ok {
-		below = t.NetConn() // TLS would wait for the peer to take its farewell
+		below = t.NetConn() // Close of TLS would wait for the peer to read its close alert
 	}
 	return d.Enter(c.RemoteAddr(), func() {
 		below.Close()
@@ -107,7 +107,7 @@ func enter(d transport.Door, c net.Conn, lost func()) (transport.Place, error) {
 	})
 }
 
-// serve hands on the wires of m.
+// serve passes the wires of m to Accept.
 func (l *listener) serve(m *Mux) {
 	for none := true; ; none = false {
 		w, err := m.next(l.closed)
@@ -126,7 +126,7 @@ func (l *listener) serve(m *Mux) {
 	}
 }
 
-// failed is the connection of a peer that could not even open a Wire.
+// failed is the connection of a peer that failed before its first Wire.
 type failed struct {
 	*conn
 	err error

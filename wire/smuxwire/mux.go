@@ -20,17 +20,17 @@ type Mux struct {
 	cfg   config // these are fixed
 	sess  *smux.Session
 	conn  *conn
-	odd   uint32          // 1: the streams of this side have odd numbers
+	odd   uint32          // 1: streams of this side have odd numbers
 	tls   *tls.Conn       // nil without TLS
 	place transport.Place // of the connection; nil: there is no door
 
 	accepted chan wire.Wire
 	opens    chan struct{} // has room for one: streams are opened one at a time
 
-	ctx context.Context // ends with the Mux; its cause is why
+	ctx context.Context // ends with the Mux; its cause is the reason
 	end context.CancelCauseFunc
 
-	mu      sync.Mutex         // may be held while that of a stream is taken
+	mu      sync.Mutex         // may be held while the lock of a stream is taken
 	arrived *sync.Cond         // on mu; opening has changed
 	streams map[uint32]*stream // guarded by mu, as all below
 	last    uint32             // number of the latest stream of this side
@@ -41,7 +41,7 @@ type Mux struct {
 // Done returns a channel that is closed when the Mux has ended.
 func (m *Mux) Done() <-chan struct{} { return m.ctx.Done() }
 
-// Err returns nil while the Mux is up, and then why it ended.
+// Err returns nil while the Mux is up, and then the reason of its end.
 func (m *Mux) Err() error { return context.Cause(m.ctx) }
 
 // Close closes all wires, and then the connection. Data written before still arrives. Repeated
@@ -67,7 +67,7 @@ var errMuxClosed = fmt.Errorf("the Mux was closed: %w", net.ErrClosed)
 // fail ends the Mux because of cause; only the first cause is kept.
 func (m *Mux) fail(cause error) {
 	m.end(cause)
-	m.sess.Close() // an error could only say that it was closed already
+	m.sess.Close() // its only error is that it was closed already
 }
 
 // leave ends the Mux with its last Wire, at once if there is none. The Mux accepts no more wires.
@@ -88,7 +88,7 @@ func (m *Mux) leaveLocked() {
 
 var errLeft = fmt.Errorf("the last Wire was closed: %w", net.ErrClosed)
 
-// remove forgets a stream that was closed on this side.
+// remove removes a stream that was closed on this side.
 func (m *Mux) remove(s *stream) {
 	m.mu.Lock()
 	delete(m.streams, s.id)

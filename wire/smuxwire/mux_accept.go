@@ -34,7 +34,7 @@ func (m *Mux) acceptLoop() {
 	}
 }
 
-// mostRefused is how many streams a peer may open in a row that there is no room for.
+// mostRefused is how many streams beyond the limit a peer may open in a row.
 const mostRefused = 1024
 
 // take queues a stream that the peer has opened for Accept. It reports false if there is no room
@@ -44,7 +44,7 @@ func (m *Mux) take(opened *smux.Stream) bool {
 	w := m.wire(s)
 	if !m.enter(s, w) {
 		s.refuse()
-		return true // the door knows when it is enough
+		return true // the door counts refusals
 	}
 	if room {
 		select {
@@ -57,7 +57,7 @@ func (m *Mux) take(opened *smux.Stream) bool {
 	return false
 }
 
-// enter gives s a place, if the connection has one. It reports false if there is none for s.
+// enter gives s a place, if the connection has one. It reports false if the door refuses s.
 func (m *Mux) enter(s *stream, w wire.Wire) bool {
 	if m.place == nil {
 		return true
@@ -82,8 +82,7 @@ func (m *Mux) hasMore() bool {
 	return false
 }
 
-// begin returns what belongs to a stream that the peer has opened, and whether there is room for
-// it.
+// begin returns the stream for one that the peer has opened, and whether it is within the limit.
 func (m *Mux) begin(opened *smux.Stream) (s *stream, room bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -92,8 +91,8 @@ func (m *Mux) begin(opened *smux.Stream) (s *stream, room bool) {
 	return s, m.hasRoomLocked() && !m.leaving
 }
 
-// closing is how many times as many wires as it may have a Mux has at most, with those that the
-// peer has closed already.
+// closing bounds the wires of a Mux, those that the peer has closed included, as a multiple of the
+// limit.
 const closing = 4
 
 // hasRoomLocked reports whether the number of wires is within the limit. Wires that the peer has
@@ -115,7 +114,7 @@ func (m *Mux) hasRoomLocked() bool {
 	return open <= m.cfg.wires
 }
 
-// reason returns what an error of the library means here.
+// reason converts an error of the library.
 func reason(err error) error {
 	switch {
 	case errors.Is(err, io.EOF):
@@ -129,7 +128,7 @@ func reason(err error) error {
 }
 
 // Accept waits for a Wire that the peer opens. Close ends the wait with an error that wraps
-// [net.ErrClosed]; otherwise the error is why the Mux has ended.
+// [net.ErrClosed]; otherwise the error is the reason of the end of the Mux.
 func (m *Mux) Accept() (wire.Wire, error) {
 	w, err := m.next(nil)
 	if err != nil {
@@ -141,8 +140,8 @@ func (m *Mux) Accept() (wire.Wire, error) {
 // errStopped is returned by next when stop was closed.
 var errStopped = errors.New("stopped")
 
-// next waits for a Wire that the peer opens; stop ends the wait. Wires that are there when the Mux
-// ends come first: there may be something to read in them.
+// next waits for a Wire that the peer opens; stop ends the wait. Wires that are queued when the Mux
+// ends are returned first: they may have unread data.
 func (m *Mux) next(stop <-chan struct{}) (wire.Wire, error) {
 	select {
 	case w := <-m.accepted:

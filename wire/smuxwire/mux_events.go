@@ -43,7 +43,7 @@ func (m *Mux) data(id uint32, bytes int) error {
 	defer m.mu.Unlock()
 	s := m.streams[id]
 	if s == nil {
-		return nil // which the library throws away
+		return nil // the library discards it
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -22,7 +22,7 @@ func Client(c io.ReadWriteCloser, opts ...Option) (*Mux, error) { return newMux(
 // one end has to be a Client and the other a Server.
 func Server(c io.ReadWriteCloser, opts ...Option) (*Mux, error) { return newMux(c, false, nil, opts) }
 
-// newMux makes a Mux that leaves place when its connection has been closed.
+// newMux makes a Mux that releases place when its connection has been closed.
 func newMux(c io.ReadWriteCloser, client bool, place transport.Place, opts []Option) (*Mux, error) {
 	cfg, err := newConfig(opts)
 	if err != nil {

@@ -63,8 +63,8 @@ import (
 )
 
 func init() {
-	// An error means that the program has a transport of its own for the scheme already, which then
-	// stays.
+	// An error means that the application has registered its own transport for the scheme, which
+	// then stays.
 	wire.Register("smux", &smuxTransport{shared: map[key]*dialled{}})
 	wire.Register("smux+tls", &smuxTransport{secure: true, shared: map[key]*dialled{}})
 }

@@ -21,19 +21,19 @@ type stream struct {
 	crowd *crowd // of its connection
 	id    uint32
 
-	// smux is set once, before there is a Wire. Without a reference the library would close it;
-	// through the Mux there is one as long as the stream is open.
+	// smux is set once, before there is a Wire. Without a reference the library would close it; the
+	// Mux holds one as long as the stream is open.
 	smux *smux.Stream
 
 	mu    sync.Mutex      // also guards the write deadline, and smux until it is set
-	ended bool            // guarded by mu; the peer has closed, and all that it sent has arrived
+	ended bool            // guarded by mu; the peer has closed, and all its data has arrived
 	in    arrivals        // guarded by mu
 	place transport.Place // guarded by mu; nil: there is no door
 }
 
-// owner is what a stream knows of its Mux.
+// owner is the view of its Mux for a stream.
 type owner interface {
-	Err() error       // why it has ended; nil while it is up
+	Err() error       // the reason of its end; nil while it is up
 	remove(s *stream) // is called when this side has closed the stream
 }
 
@@ -41,14 +41,14 @@ func newStream(m owner, c *crowd, id uint32) *stream {
 	return &stream{mux: m, crowd: c, id: id, in: arrivals{granted: initialWindow}}
 }
 
-// hasBegun reports whether the library has made something of the stream.
+// hasBegun reports whether the stream of the library is set.
 func (s *stream) hasBegun() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.smux != nil
 }
 
-// begin gives the stream that the peer opened what the library has made of it.
+// begin sets the stream of the library for one that the peer opened.
 func (s *stream) begin(opened *smux.Stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +113,7 @@ func (s *stream) read(p []byte) (int, error) {
 	return n, err
 }
 
-// forget is called when nothing of the stream waits any more.
+// forget is called when the stream has no unread frames any more.
 func (s *stream) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +137,7 @@ func (s *stream) Write(p []byte) (int, error) {
 		n, err := s.smux.Write(mem[:copy(mem[:], p[written:])])
 		written += n
 		if err != nil {
-			return written, s.writeError(err) // mem is the library's now
+			return written, s.writeError(err) // the library keeps mem
 		}
 		pieces.Put(mem)
 	}
@@ -146,7 +146,7 @@ func (s *stream) Write(p []byte) (int, error) {
 
 var errPeerClosed = fmt.Errorf("the peer has closed: %w", syscall.EPIPE)
 
-// writeError returns what an error of the library means here.
+// writeError converts an error of the library.
 func (s *stream) writeError(err error) error {
 	switch {
 	case s.hasEnded():

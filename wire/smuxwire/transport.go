@@ -25,13 +25,13 @@ type smuxTransport struct {
 	shared map[key]*dialled // guarded by mu; connections that wires can still be opened on
 }
 
-// key says which wires may share a connection.
+// key determines which wires may share a connection.
 type key struct {
 	address string
-	tls     *tls.Config // the very one: two configurations are not compared
+	tls     *tls.Config // by identity: two configurations are not compared
 }
 
-// dialled is a connection that is being made, or was.
+// dialled is a connection that is being made, or is up.
 type dialled struct {
 	made chan struct{} // closed when the connection is made, or cannot be
 	mux  *Mux          // this and err are set before made is closed
@@ -64,7 +64,7 @@ func (t *smuxTransport) Dial(ctx context.Context, u *url.URL, o wire.Options) (w
 				return w, err
 			}
 			t.forget(k, d)
-		} // its maker gave up, or it has ended or is full: try with a new one
+		} // its maker failed, or it has ended or is full: try a new one
 	}
 }
 
@@ -81,13 +81,13 @@ func (t *smuxTransport) make(ctx context.Context, k key, d *dialled) (w wire.Wir
 	d.mux, err = t.connect(ctx, k)
 	if err == nil {
 		w, err = d.mux.Open(ctx)
-		d.mux.leave() // it ends with its last Wire, at once if there is none
+		d.mux.leave() // it ends with its last Wire, or at once if there is none
 	}
 	d.err = err
 	return w, err
 }
 
-// find returns the connection for k. If there is none, it is the caller's to make.
+// find returns the connection for k. If there is none, the caller has to make it.
 func (t *smuxTransport) find(k key) (d *dialled, mine bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -143,7 +143,7 @@ func (t *smuxTransport) Listen(ctx context.Context, u *url.URL, o wire.Options) 
 	private := t.secure || ln.Addr().(*net.TCPAddr).IP.IsLoopback()
 	socket := ln.(*net.TCPListener)
 	if t.secure {
-		ln = tls.NewListener(ln, cfg) // the handshakes are done when the connections are read
+		ln = tls.NewListener(ln, cfg) // the handshakes are done when the connections are first read
 	}
 	return &knownListener{Listen(ln, found).(*listener), socket, private}, nil
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// moment is how long the end of a child is waited for once its pipes have ended, and the end of its
-// pipes once it has ended.
+// moment is how long to wait for the end of a child after its pipes have ended, and for the end of
+// its pipes after it has ended.
 const moment = time.Second
 
-// child is a running child process as an io.ReadWriteCloser, which wire.FromConn makes a Wire of.
+// child is a running child process as an io.ReadWriteCloser, for wire.FromConn.
 type child struct {
 	cmd   *exec.Cmd // these are fixed
 	name  string
@@ -29,7 +29,7 @@ type child struct {
 	ended  chan struct{} // closed when the child has ended and been waited for
 	status error         // of the child; set before ended is closed; nil for exit status 0
 	last   string        // line of its standard error; as status
-	gone   chan struct{} // closed when Close has done all it does
+	gone   chan struct{} // closed when Close is done
 
 	closed  atomic.Bool
 	reading sync.Mutex // held during Read, and then by Close
@@ -37,7 +37,7 @@ type child struct {
 	text quoted // belongs to the goroutine that reads the Wire
 }
 
-// wait takes the child's standard error to its end, and waits for the child.
+// wait reads the child's standard error to its end, and waits for the child.
 func (c *child) wait(from *os.File, to io.Writer) {
 	lines := make(chan string, 1)
 	go func() { lines <- copyLines(to, from) }() // ends with from
@@ -60,7 +60,7 @@ func (c *child) Read(p []byte) (int, error) {
 	}
 	n, err := c.out.Read(p)
 	if errors.Is(err, os.ErrDeadlineExceeded) && !c.closed.Load() {
-		// the child has ended; what it wrote is there, but perhaps no end of it
+		// the child has ended; its output is there, but perhaps not the end of the pipe
 		c.out.SetReadDeadline(time.Now().Add(moment / 20))
 		n, err = c.out.Read(p)
 		c.out.SetReadDeadline(time.Now())
@@ -134,7 +134,7 @@ func (c *child) Close() error {
 	return nil
 }
 
-// drain takes what the child still writes, for a child that cannot write may not end.
+// drain reads the remaining output of the child, because a child that cannot write may not end.
 func (c *child) drain() {
 	c.reading.Lock() // Read has returned, and none begins
 	defer c.reading.Unlock()
@@ -159,7 +159,7 @@ func (a addr) String() string { return string(a) }
 
 func self() addr { return addr(fmt.Sprintf("pid %d", os.Getpid())) }
 
-// framed is what wire.FromConn makes of an io.ReadWriteCloser.
+// framed is the result of wire.FromConn for an io.ReadWriteCloser.
 type framed interface {
 	wire.Wire
 	wire.BatchWriter

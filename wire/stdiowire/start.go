@@ -114,6 +114,6 @@ func (p *pipes) closeParents() { closeAll(p.in, p.out, p.err) }
 // closeAll closes files, of which some may be nil.
 func closeAll(files ...*os.File) {
 	for _, f := range files {
-		f.Close() // of nil it is an error
+		f.Close() // Close of nil returns an error
 	}
 }

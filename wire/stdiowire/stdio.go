@@ -31,7 +31,7 @@ func Stdio() (wire.Wire, error) {
 			return nil, fmt.Errorf("stdiowire: %s is not a pipe: this program has to be started by another, for example with stdiowire.Start", f.Name())
 		}
 	}
-	signal.Notify(make(chan os.Signal, 1), sigPipe) // which does not wait for a receiver
+	signal.Notify(make(chan os.Signal, 1), sigPipe) // Notify does not wait for a receiver
 	in, out, err := take()
 	if err != nil {
 		return nil, fmt.Errorf("stdiowire: %w", err)

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// take returns standard input and output, and puts something harmless into their places.
+// take returns standard input and output, and replaces them by harmless files.
 func take() (in, out *os.File, err error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {

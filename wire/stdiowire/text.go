@@ -7,14 +7,14 @@ import (
 	"log/slog"
 )
 
-// mostLine is how many bytes of a line are passed on in one piece.
+// mostLine is how many bytes of a line are forwarded in one piece.
 const mostLine = 16 << 10
 
 // mostQuoted is how many bytes of a text are quoted.
 const mostQuoted = 60
 
-// copyLines copies from to its end, each line by a Write of its own, and returns the last line that
-// is not empty. Errors of to are ignored: the child is not to blame.
+// copyLines copies from to its end, each line by a separate Write, and returns the last non-empty
+// line. Errors of to are ignored: the child has not caused them.
 func copyLines(to io.Writer, from io.Reader) (last string) {
 	r := bufio.NewReaderSize(from, mostLine)
 	for {
@@ -43,8 +43,8 @@ func (w logWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// quoted keeps the first bytes that a child has written, as far as they are text. A frame is not
-// taken for one: a length of four letters would be above 150 MB.
+// quoted keeps the first bytes of a child's output, as long as they are text. A frame is never
+// mistaken for text: a length of four letters would be above 150 MB.
 type quoted struct {
 	first []byte
 	done  bool // further text is ignored

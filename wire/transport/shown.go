@@ -49,7 +49,7 @@ func (h hidden) Error() string        { return h.text }
 func (h hidden) Is(target error) bool { return errors.Is(h.cause, target) }
 func (h hidden) As(target any) bool   { return errors.As(h.cause, target) }
 
-// parts are those of a text that should be a URL.
+// parts are the parts of a text that should be a URL.
 type parts struct {
 	scheme string // with the characters between it and the place
 	user   string // without the '@'
@@ -59,12 +59,12 @@ type parts struct {
 
 var beforeHost = regexp.MustCompile(`^([a-zA-Z][a-zA-Z0-9+.-]*:)?//`)
 
-// splitURL takes a text to pieces, and too much for a secret rather than too little: if the text is
-// no URL, then perhaps because of a '/', '?' or '#' within a password.
+// splitURL splits a text, and treats too much as a secret rather than too little: if the text is no
+// URL, the cause may be a '/', '?' or '#' within a password.
 func splitURL(rawURL string) (p parts) {
 	p.scheme = beforeHost.FindString(rawURL)
 	p.place = rawURL[len(p.scheme):]
-	end := len(p.place) // of where user info can be
+	end := len(p.place) // end of the part that may have user info
 	_, err := url.Parse(rawURL)
 	switch {
 	case err != nil:
@@ -83,7 +83,7 @@ func splitURL(rawURL string) (p parts) {
 	return p
 }
 
-// indexOr returns where the first of these characters is in s, or otherwise.
+// indexOr returns the position of the first of these characters in s, or otherwise.
 func indexOr(s, chars string, otherwise int) int {
 	if i := strings.IndexAny(s, chars); i >= 0 {
 		return i
@@ -91,7 +91,7 @@ func indexOr(s, chars string, otherwise int) int {
 	return otherwise
 }
 
-// replacer replaces the URL by how it is shown, and its secrets by "…".
+// replacer replaces the URL by its shown form, and its secrets by "…".
 func (p parts) replacer(rawURL string) *strings.Replacer {
 	shown := ShowURL(rawURL)
 	texts := map[string]string{rawURL: shown}
@@ -125,7 +125,7 @@ func (p parts) queryAndFragment() (query, fragment string) {
 	return strings.TrimPrefix(query, "?"), fragment
 }
 
-// secrets returns what must not be shown, in each form in which it may stand in a text.
+// secrets returns the parts that must not be shown, in each form in which a text may have them.
 func (p parts) secrets() (all []string) {
 	name, password, _ := strings.Cut(p.user, ":")
 	query, fragment := p.queryAndFragment()
@@ -147,10 +147,10 @@ func (p parts) secrets() (all []string) {
 	return all
 }
 
-// shortest is of how many bytes a secret is at least that is looked for by itself.
+// shortest is the minimum number of bytes of a secret that is searched for by itself.
 const shortest = 4
 
-// forms returns s, which may have escapes, with, without and with other ones.
+// forms returns s, which may have escapes, and its forms without and with other escapes.
 func forms(s string) []string {
 	all := []string{s}
 	for _, text := range []string{unescaped(s), strings.ReplaceAll(unescaped(s), "+", " ")} {
@@ -159,7 +159,7 @@ func forms(s string) []string {
 	return all
 }
 
-// unescaped returns s itself if it has no escapes, or wrong ones.
+// unescaped returns s itself if it has no valid escapes.
 func unescaped(s string) string {
 	if text, err := url.PathUnescape(s); err == nil {
 		return text

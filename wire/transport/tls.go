@@ -22,7 +22,7 @@ func TLSConfig(c *tls.Config, protocol string) *tls.Config {
 }
 
 // ServerTLS returns the configuration of a listener: that of [TLSConfig] without session tickets,
-// for the reason that wire.Options gives. The error says that c has no certificate.
+// for the reason that wire.Options gives. The error reports that c has no certificate.
 func ServerTLS(c *tls.Config, protocol string) (*tls.Config, error) {
 	c = TLSConfig(c, protocol)
 	if len(c.Certificates) == 0 && c.GetCertificate == nil && c.GetConfigForClient == nil {

@@ -28,7 +28,7 @@ func ParseURL(rawURL string) (*url.URL, error) {
 	shown := ShowURL(rawURL)
 	why := errors.New("it cannot be parsed")
 	if failed := (*url.Error)(nil); shown == rawURL && errors.As(err, &failed) {
-		why = failed.Err // which may quote a part of a password that has a '#', for example
+		why = failed.Err // it may quote a part of a password with a '#', for example
 	}
 	return nil, BadURL(fmt.Errorf("%q is no URL: %w", shown, why))
 }
@@ -42,7 +42,7 @@ func HostPort(u *url.URL, needHost bool) (string, error) {
 	return net.JoinHostPort(u.Hostname(), u.Port()), nil
 }
 
-// checkHostPort returns why u is not what HostPort needs.
+// checkHostPort returns an error if u does not meet the requirements of HostPort.
 func checkHostPort(u *url.URL, needHost bool) error {
 	if err := Bare(u); err != nil {
 		return err
@@ -57,7 +57,7 @@ func checkHostPort(u *url.URL, needHost bool) error {
 	case u.Path != "" && u.Path != "/":
 		return errors.New("a path has no meaning here")
 	}
-	// which have been found to be digits
+	// known to be digits
 	if port, err := strconv.ParseUint(u.Port(), 10, 16); err != nil || needHost && port == 0 {
 		return fmt.Errorf("there is no port %s: ports are 1 to 65535", u.Port())
 	}

@@ -114,7 +114,7 @@ func peerClose(r *rig) {
 		}
 		return r.a.Close()
 	})
-	r.soon(written) // so that frames wait for being read when the other end is closed
+	r.soon(written) // so that unread frames exist when the other end is closed
 	r.must(written, expect(r.b, frames...))
 	for range 2 {
 		err := r.do("ReadFrame after the peer's Close", func() error {

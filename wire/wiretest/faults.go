@@ -58,10 +58,10 @@ type Direction struct {
 	VanishAfter int64
 }
 
-// slow reports whether bytes are under way for some time.
+// slow reports whether bytes have a latency.
 func (d *Direction) slow() bool { return d.Delay > 0 || d.Jitter > 0 }
 
-// latency returns how long the KiB with this number is under way.
+// latency returns the latency of the KiB with this number.
 func (d *Direction) latency(dice dice, kib int64) time.Duration {
 	t := max(d.Delay, 0)
 	if d.Jitter > 0 {
@@ -70,7 +70,7 @@ func (d *Direction) latency(dice dice, kib int64) time.Duration {
 	return t
 }
 
-// transmission returns how long it takes for n bytes to pass.
+// transmission returns the time for n bytes to pass.
 func (d *Direction) transmission(n int) time.Duration {
 	if d.Bandwidth <= 0 {
 		return 0
@@ -81,7 +81,7 @@ func (d *Direction) transmission(n int) time.Duration {
 // chunk is how many bytes are moved at once.
 const chunk = 32 << 10
 
-// piece returns how many bytes pass at a time: what passes in a millisecond.
+// piece returns how many bytes pass at a time: those of a millisecond.
 func (d *Direction) piece() int {
 	if d.Bandwidth <= 0 {
 		return chunk
@@ -89,8 +89,7 @@ func (d *Direction) piece() int {
 	return min(max(d.Bandwidth/1000, 1), chunk)
 }
 
-// until returns how many of n bytes, the first of which is number at+1, come before the next place
-// where something happens.
+// until returns how many of n bytes, starting with number at+1, precede the next fault.
 func (d *Direction) until(at int64, n int) int {
 	for _, place := range []int64{d.CutAfter, d.TruncateAfter, d.StallAfter, d.VanishAfter} {
 		if place > at {
@@ -100,7 +99,7 @@ func (d *Direction) until(at int64, n int) int {
 	return n
 }
 
-// dice is chance that repeats itself: the same number for the same question.
+// dice is deterministic chance: the same number for the same arguments.
 type dice struct{ seed, direction uint64 }
 
 func (d dice) roll(question uint64) uint64 {

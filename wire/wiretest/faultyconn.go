@@ -166,7 +166,7 @@ func (c *Conn) leaveLocked() {
 	}
 }
 
-// lost ends the connection if err says that it ends here.
+// lost ends the connection if err is the error of a fault.
 func (c *Conn) lost(err error) bool {
 	switch err {
 	case errCut:
@@ -240,7 +240,7 @@ func (c *Conn) wasCut() bool {
 	return c.cut
 }
 
-// progress returns how many bytes have come in and gone out.
+// progress returns how many bytes were read and written.
 func (c *Conn) progress() (in, out uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

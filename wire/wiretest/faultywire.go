@@ -61,14 +61,14 @@ func (w *Wire) SetReadDeadline(t time.Time) error { return w.conn.SetReadDeadlin
 // SetWriteDeadline is the method of net.Conn; see [wire.FromConn].
 func (w *Wire) SetWriteDeadline(t time.Time) error { return w.conn.SetWriteDeadline(t) }
 
-// largest is how large a frame may be. A length that has been corrupted is likely to be larger, and
-// is found so at once.
+// largest is the maximum size of a frame. A corrupted length is likely to exceed it, and is
+// detected at once.
 const largest = 16 << 20
 
 // prefix is the number of bytes before each frame.
 const prefix = 4
 
-// frameStream makes a stream of bytes of a Wire: each frame behind its length.
+// frameStream makes a byte stream of a Wire: each frame behind its length.
 type frameStream struct {
 	wire.Wire
 

@@ -17,10 +17,10 @@ type flood struct {
 
 const (
 	floodFrame = 64 << 10 // bytes of each frame
-	floodLimit = 64 << 20 // bytes that no Wire takes for a peer which does not read
+	floodLimit = 64 << 20 // more bytes than any Wire buffers for a peer that does not read
 )
 
-// floodBy is how a flood writes one frame.
+// floodBy is the method with which a flood writes one frame.
 type floodBy func(w wire.Wire, frame []byte) error
 
 func byFrames(w wire.Wire, frame []byte) error { return w.WriteFrames([][]byte{frame}) }

@@ -16,8 +16,8 @@ const (
 	mostAway   = 64 << 20
 )
 
-// flow is what crosses a lane for one connection: bytes that wait for room in its queue, then are
-// in it or under way, and then have arrived.
+// flow is the traffic of one connection across a lane: bytes that wait for room in its queue, then
+// are in it or in flight, and then have arrived.
 type flow struct {
 	lane    *lane // these are fixed
 	buffer  int   // how many bytes may wait for room in the queue
@@ -25,20 +25,20 @@ type flow struct {
 
 	changed sync.Cond // uses the mutex of the lane
 
-	bytes   ring                // guarded by that, as all below; all that was put and not taken
+	bytes   ring                // guarded by that, as all below; all bytes put and not taken
 	backlog int                 // the last of bytes, which wait for room in the queue
 	away    fifo.Queue[arrival] // the parts in the queue or in flight
 	arrived int                 // the first of bytes, which can be taken
 	sizes   fifo.Queue[int]     // of the packets that have arrived
-	calm    time.Duration       // no segment is lost before, because one has been
-	ended   bool                // nothing will be put any more
-	over    bool                // that is known where it is taken
-	deaf    bool                // nothing will be taken any more
+	calm    time.Duration       // after a loss, no further segment is lost before this time
+	ended   bool                // put is closed
+	over    bool                // the end has arrived
+	deaf    bool                // take is closed
 	putErr  error               // why putting fails
 	takeErr error               // why taking fails
 	putBy   time.Duration       // when putting fails
 	takeBy  time.Duration       // when taking fails
-	writing bool                // a put is under way
+	writing bool                // a put is in progress
 	putting int                 // how many wait to put
 	taking  int                 // how many wait to take
 }
@@ -55,7 +55,7 @@ func (f *flow) put(b []byte) (n int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for f.writing && f.refusalLocked(f.putErr, f.putBy) == nil {
-		f.changed.Wait() // the put that is under way sees to it that all are woken in time
+		f.changed.Wait() // the put in progress ensures that all are woken in time
 	}
 	if err := f.refusalLocked(f.putErr, f.putBy); err != nil {
 		return 0, err
@@ -117,7 +117,7 @@ func (f *flow) offer(packet []byte) {
 	l.touchLocked(f, now)
 }
 
-// finish sends the end behind all that was put. Putting fails from now on with err.
+// finish puts the end behind all bytes. Later puts fail with err.
 func (f *flow) finish(err error) {
 	f.lane.mu.Lock()
 	defer f.lane.mu.Unlock()
@@ -132,7 +132,7 @@ func (f *flow) finish(err error) {
 	f.changed.Broadcast()
 }
 
-// endLocked sends the end if it is time for that.
+// endLocked sends the end when it is due.
 func (f *flow) endLocked(at time.Duration) {
 	if f.ended && f.backlog == 0 && !f.deaf {
 		f.lane.sendLocked(f, 0, at)
@@ -158,10 +158,10 @@ func (f *flow) offerLocked(at time.Duration) int {
 	return min(f.backlog, f.lane.pieceLocked(at))
 }
 
-// fullLocked reports whether nothing may be sent until something is taken.
+// fullLocked reports whether the flow is at its limit until bytes are taken.
 func (f *flow) fullLocked() bool { return f.arrived >= mostUnread || f.bytes.n-f.backlog >= mostAway }
 
-// departLocked says that n bytes have entered the queue, or the end, and when they arrive.
+// departLocked records that n bytes, or the end, have entered the queue, and when they arrive.
 func (f *flow) departLocked(n int, due time.Duration) {
 	f.backlog -= n
 	f.away.Push(arrival{n, due})
@@ -230,14 +230,14 @@ func (f *flow) finished() bool {
 	return f.over
 }
 
-// unheard reports whether nothing will be taken any more.
+// unheard reports whether take is closed.
 func (f *flow) unheard() bool {
 	f.lane.mu.Lock()
 	defer f.lane.mu.Unlock()
 	return f.deaf
 }
 
-// setDeadline sets when putting or taking fails; one of these is where.
+// setDeadline sets the deadline of put or take; where is one of the two.
 func (f *flow) setDeadline(where *time.Duration, t time.Time) {
 	f.lane.mu.Lock()
 	defer f.lane.mu.Unlock()
@@ -300,7 +300,7 @@ func (f *flow) takeAtLocked(now time.Duration) time.Duration {
 	return f.takeBy
 }
 
-// refusalLocked returns why nothing can be done, if anything.
+// refusalLocked returns the error that prevents the operation, or nil.
 func (f *flow) refusalLocked(err error, by time.Duration) error {
 	if err == nil && by <= f.lane.now() {
 		return os.ErrDeadlineExceeded

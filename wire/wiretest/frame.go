@@ -37,7 +37,7 @@ func fill(f []byte, number int) {
 	}
 }
 
-// batch returns frames as WriteBatch wants them.
+// batch returns frames in the form of WriteBatch.
 func batch(frames ...[]byte) []byte {
 	var b []byte
 	for _, f := range frames {
@@ -47,7 +47,7 @@ func batch(frames ...[]byte) []byte {
 	return b
 }
 
-// pieces cuts data, inside lengths and inside frames. One piece is empty.
+// pieces splits data, inside lengths and inside frames. One piece is empty.
 func pieces(data []byte) (list [][]byte) {
 	for _, n := range []int{1, 2, 0, 500, 70_000} {
 		n = min(n, len(data))

@@ -51,7 +51,7 @@ func loadFrame(r *rand.Rand) []byte {
 	return frame(r.Int(), size)
 }
 
-// writeLoad writes the load with this seed, several frames at a time, in all ways that w has.
+// writeLoad writes the load with this seed, several frames at a time, with all methods that w has.
 func writeLoad(w wire.Wire, seed uint64) task {
 	return start("writing under load", func() error {
 		r := rand.New(rand.NewPCG(seed, 0))
@@ -106,8 +106,7 @@ func exactlyMax(r *rig) {
 }
 
 func overMax(r *rig) {
-	// whether the second can be written is up to the Wire; zeros look like the lengths of empty
-	// frames
+	// the Wire may or may not write the second; zeros look like the lengths of empty frames
 	write(r.a, frame(1, 1000), make([]byte, 1001))
 	read := func() error {
 		_, err := r.b.ReadFrame(1000)
@@ -123,8 +122,8 @@ func overMax(r *rig) {
 
 func buffersNotKept(r *rig) { r.notKept(r.a.WriteFrames) }
 
-// notKept writes from the same memory again and again, and reads only when there has been time for
-// it to be overwritten.
+// notKept writes from the same memory repeatedly, and reads only after it may have been
+// overwritten.
 func (r *rig) notKept(write func(frames [][]byte) error) {
 	r.Helper()
 	const rounds, size = 30, 100

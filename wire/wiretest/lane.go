@@ -26,8 +26,8 @@ type lane struct {
 	done    LaneStats
 	flows   []*flow
 	turn    int           // the next of flows to send
-	grain   time.Duration // how long after a wake-up by time the next one is, at least
-	woken   time.Duration // when the last one was
+	grain   time.Duration // minimum interval between wake-ups by time
+	woken   time.Duration // time of the last one
 	alarm   *time.Timer   // wakes waiting goroutines at a time; nil before the first wait
 	alarmAt time.Duration // when, or never
 }
@@ -36,7 +36,7 @@ type lane struct {
 type passing struct {
 	n     int
 	end   time.Duration // when it will have passed
-	again bool          // it was lost, and passes later, in truth: its time is taken now
+	again bool          // it was lost, and really passes later: its time is used now
 }
 
 // never is later than everything.
@@ -95,7 +95,7 @@ func (l *lane) advanceLocked(now time.Duration) {
 	}
 }
 
-// nextLocked returns when something leaves the queue next, so that something else may enter it.
+// nextLocked returns when the next segment leaves the queue, so that another may enter it.
 func (l *lane) nextLocked() time.Duration {
 	if l.queue.Len() == 0 {
 		return never
@@ -179,10 +179,10 @@ func (l *lane) touchLocked(f *flow, now time.Duration) {
 	}
 }
 
-// setAlarmLocked has ring called then.
+// setAlarmLocked schedules a call of ring.
 func (l *lane) setAlarmLocked(at, now time.Duration) {
 	if at = max(at, l.woken+l.grain); at >= l.alarmAt {
-		return // an alarm that is too early does no harm
+		return // an early alarm does no harm
 	}
 	l.alarmAt = at
 	if l.alarm == nil {

@@ -25,7 +25,7 @@ var (
 type line struct {
 	faults Direction // these are fixed
 	dice   dice
-	room   int64 // how many bytes may be under way when put returns
+	room   int64 // how many bytes may be in flight when put returns
 
 	mu      *sync.Mutex // these are of the connection, and lock themselves
 	changed *sync.Cond  // uses mu; signals each change of the fields below
@@ -33,16 +33,16 @@ type line struct {
 	queue  []packet  // guarded by mu, as all below; the packets in flight
 	sent   int64     // how many bytes have been put
 	taken  int64     // how many of them have been taken
-	passed int64     // how many of these have arrived where the taker took them to
-	free   time.Time // when all that was taken had passed, as the bandwidth has it
+	passed int64     // how many of these have arrived at their destination
+	free   time.Time // when all taken bytes have passed, by the bandwidth
 
-	writing  bool  // a put is under way
-	begin    int64 // what sent was when it began
+	writing  bool  // a put is in progress
+	begin    int64 // value of sent when it began
 	stalled  bool
 	resumed  bool // StallAfter is over
 	vanished bool // nothing arrives any more
 
-	putErr, takeErr error // why nothing can be put or taken any more
+	putErr, takeErr error // the errors of further puts and takes
 	putBy, takeBy   time.Time
 }
 
@@ -50,10 +50,10 @@ type line struct {
 type packet struct {
 	b   []byte
 	due time.Time // it arrives then, or after earlier packets
-	end error     // what the taker finds here for good
+	end error     // the final error for the taker at this position
 }
 
-// put sends b and keeps no part of it. It waits until no more than l.room bytes are under way.
+// put sends b and keeps no part of it. It waits until no more than l.room bytes are in flight.
 func (l *line) put(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -70,7 +70,7 @@ func (l *line) put(b []byte) (int, error) {
 	}()
 	l.sendLocked(b)
 	for !l.vanished {
-		all := l.sent == l.begin+int64(len(b)) // or Close has taken some back
+		all := l.sent == l.begin+int64(len(b)) // or Close has recalled some
 		if all && l.sent-l.passed <= l.room {
 			break
 		}
@@ -82,7 +82,7 @@ func (l *line) put(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// sendLocked puts a copy of b under way.
+// sendLocked puts a copy of b into flight.
 func (l *line) sendLocked(b []byte) {
 	if l.vanished {
 		return
@@ -119,14 +119,14 @@ func (l *line) recallLocked() int {
 	return int(keep - l.begin)
 }
 
-// finishLocked puts the end under way: it arrives behind all bytes.
+// finishLocked puts the end into flight: it arrives behind all bytes.
 func (l *line) finishLocked(end error) {
 	l.queue = append(l.queue, packet{due: l.dueLocked(), end: end})
 	l.changed.Broadcast()
 }
 
 // take waits for bytes to arrive and moves them to p. They have passed when arrived is called. The
-// error may be errCut or errTruncated: the caller sees to it.
+// error may be errCut or errTruncated, which the caller handles.
 func (l *line) take(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -150,7 +150,7 @@ func (l *line) take(p []byte) (int, error) {
 }
 
 // nextLocked returns when the next packet, or part of it, or the end has passed. The zero time
-// stands for not yet known.
+// means not yet known.
 func (l *line) nextLocked(most int) (time.Time, error) {
 	if reached(l.faults.VanishAfter, l.taken) && !l.vanished {
 		l.vanishLocked()
@@ -194,7 +194,7 @@ func (l *line) moveLocked(p []byte) int {
 	return n
 }
 
-// emptyLocked returns when all that is under way has arrived, if nothing goes wrong.
+// emptyLocked returns when all bytes in flight have arrived, without further faults.
 func (l *line) emptyLocked() time.Time {
 	last := l.free
 	for _, p := range l.queue {
@@ -205,7 +205,7 @@ func (l *line) emptyLocked() time.Time {
 	return last.Add(l.faults.transmission(int(l.sent - l.taken)))
 }
 
-// arrived says that all that was taken has arrived.
+// arrived records that all taken bytes have arrived.
 func (l *line) arrived() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -221,7 +221,7 @@ func (l *line) vanishLocked() {
 	l.changed.Broadcast()
 }
 
-// resumeLocked ends a stall. Bandwidth that was not used meanwhile is gone.
+// resumeLocked ends a stall. Bandwidth that was not used meanwhile is lost.
 func (l *line) resumeLocked() {
 	if l.stalled {
 		l.stalled = false
@@ -261,10 +261,10 @@ func (l *line) wake() {
 	l.changed.Broadcast()
 }
 
-// reached reports whether n bytes are as many as a place asks for.
+// reached reports whether n bytes reach a position.
 func reached(place, n int64) bool { return place > 0 && n >= place }
 
-// refusal returns why nothing can be done, if anything.
+// refusal returns the error that prevents the operation, or nil.
 func refusal(err error, by time.Time) error {
 	if err == nil && !by.IsZero() && !time.Now().Before(by) {
 		return os.ErrDeadlineExceeded

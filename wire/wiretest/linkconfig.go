@@ -47,7 +47,7 @@ type Lane struct {
 // Change is the configuration of a [Lane] from a time to the next Change.
 type Change struct {
 	At            time.Duration // since the Link was made
-	Rate          int           // as that of Lane, as both below
+	Rate          int           // as in Lane, as both below
 	Delay, Jitter time.Duration
 }
 
@@ -55,7 +55,7 @@ type Change struct {
 type LaneStats struct {
 	Queued  int   // bytes that are in the queue now
 	Most    int   // bytes that were in the queue at once, at most
-	Passed  int64 // bytes that have left the queue; they may be under way
+	Passed  int64 // bytes that have left the queue; they may be in flight
 	Dropped int64 // segments and packets that were lost because the queue was full
 }
 

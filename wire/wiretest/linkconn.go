@@ -16,7 +16,7 @@ type linkConn struct {
 	out, in *flow // these lock themselves
 }
 
-// errGone is why writing fails when the other end was closed.
+// errGone is the error of a write after the other end was closed.
 var errGone = fmt.Errorf("wiretest: the other end of the link was closed: %w", syscall.EPIPE)
 
 func newLinkConn(out, in *flow) *linkConn {

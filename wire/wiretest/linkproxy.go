@@ -83,7 +83,8 @@ func (p *LinkProxy) Close() error {
 	return nil
 }
 
-// add has c closed with p. It closes c and returns false if that has been closed meanwhile.
+// add registers c, to be closed with p. It closes c and returns false if that has been closed
+// meanwhile.
 func (p *LinkProxy) add(c io.Closer) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,7 +104,7 @@ func (p *LinkProxy) remove(c io.Closer) {
 	delete(p.open, c)
 }
 
-// forward joins a client with the target until both have said that they are done, or one fails.
+// forward joins a client with the target until both have ended, or one fails.
 func (p *LinkProxy) forward(client *net.TCPConn, target string) {
 	out, in := p.link.out, p.link.in
 	dial := net.Dialer{Control: smallWindow(in.plan.socket())}

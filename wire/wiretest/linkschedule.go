@@ -8,13 +8,13 @@ import (
 
 const (
 	segment   = 1448                   // bytes that pass, or are lost, together
-	together  = 100 * time.Microsecond // how long what passes together may take
+	together  = 100 * time.Microsecond // maximum time of bytes that pass together
 	mostAsOne = 64 << 10               // bytes that pass together at most
 
 	leastRead, mostRead = 4 << 10, 64 << 10 // bytes that a proxy reads at once, at most
 )
 
-// schedule is what a lane is like from each time on. It does not change.
+// schedule has the configurations of a lane over time. It does not change.
 type schedule []Change
 
 // newSchedule returns the schedule of a lane, which begins at 0.
@@ -28,7 +28,7 @@ func newSchedule(l Lane) schedule {
 	return s
 }
 
-// index returns the place of what holds at a time.
+// index returns the index of the configuration at a time.
 func (s schedule) index(at time.Duration) int {
 	i := len(s) - 1
 	for i > 0 && s[i].At > at {
@@ -37,10 +37,10 @@ func (s schedule) index(at time.Duration) int {
 	return i
 }
 
-// at returns what holds at a time.
+// at returns the configuration at a time.
 func (s schedule) at(t time.Duration) Change { return s[s.index(t)] }
 
-// passed returns when n bytes have passed that begin to at a time.
+// passed returns when n bytes have passed that start at a time.
 func (s schedule) passed(at time.Duration, n int) time.Duration {
 	left := float64(n)
 	for i := s.index(at); ; i++ {
@@ -65,7 +65,7 @@ func (c Change) piece() int {
 	return min(max(segment, int(float64(c.Rate)*together.Seconds())), mostAsOne)
 }
 
-// read returns how many bytes a proxy reads at once: what passes in 2 ms at the highest rate.
+// read returns the size of a proxy's reads: the bytes of 2 ms at the highest rate.
 func (s schedule) read() int {
 	highest := 0
 	for _, c := range s {
@@ -77,5 +77,5 @@ func (s schedule) read() int {
 	return min(max(highest/500, leastRead), mostRead)
 }
 
-// socket returns how large the buffers of a proxy's sockets are.
+// socket returns the buffer size of a proxy's sockets.
 func (s schedule) socket() int { return 4 * s.read() }

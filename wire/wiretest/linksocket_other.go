@@ -4,5 +4,5 @@ package wiretest
 
 import "syscall"
 
-// smallWindow leaves a socket the receive buffer that it has.
+// smallWindow leaves the receive buffer of a socket unchanged.
 func smallWindow(int) func(network, address string, c syscall.RawConn) error { return nil }

@@ -9,7 +9,7 @@ import (
 
 const (
 	largestPacket = 64 << 10 // bytes
-	udpBuffer     = 4 << 20  // what the sockets of the proxy are to hold, so that they lose nothing
+	udpBuffer     = 4 << 20  // buffer of the sockets of the proxy, so that they lose nothing
 )
 
 // ProxyUDP listens at a free UDP port of 127.0.0.1, and forwards the packets of every client
@@ -37,7 +37,7 @@ func enlarge(c *net.UDPConn) {
 	c.SetWriteBuffer(udpBuffer)
 }
 
-// packets takes what clients send.
+// packets reads the packets of clients.
 func (p *LinkProxy) packets(c *net.UDPConn, target *net.UDPAddr) {
 	clients := make(map[netip.AddrPort]*udpClient)
 	b := make([]byte, largestPacket)
@@ -68,7 +68,7 @@ type udpClient struct {
 	up, down *flow        // these lock themselves
 }
 
-// newClient returns nil if the proxy has been closed, or there is no port to be had.
+// newClient returns nil if the proxy has been closed, or no port is free.
 func (p *LinkProxy) newClient(near *net.UDPConn, addr netip.AddrPort, target *net.UDPAddr) *udpClient {
 	far, err := net.DialUDP("udp", nil, target)
 	if err != nil {
@@ -104,7 +104,7 @@ func deliver(f *flow, write func(b []byte) error) {
 	}
 }
 
-// answers takes what the server sends to the client.
+// answers reads the packets of the server for the client.
 func (u *udpClient) answers() {
 	b := make([]byte, largestPacket)
 	for {

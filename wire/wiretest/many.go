@@ -12,12 +12,12 @@ const (
 	// frame loses one of these wherever its count starts, and more frames follow that one.
 	many = 21_000
 
-	// strays is within how many frames one that comes late is looked for.
+	// strays is the number of frames among which a late frame is searched.
 	strays = 1000
 )
 
-// manyBy returns the check that many frames arrive, each in its turn, however a method puts them
-// into calls.
+// manyBy returns the check that many frames arrive in order, for a method that groups them into
+// calls.
 func manyBy(write func(w wire.Wire, frames [][]byte) error) func(r *rig) {
 	return func(r *rig) {
 		r.must(writeMany(r.a, 'a', write), writeMany(r.b, 'b', write), expectMany(r.a, 'b'), expectMany(r.b, 'a'))
@@ -39,7 +39,7 @@ func writeMany(w wire.Wire, from byte, write func(w wire.Wire, frames [][]byte) 
 	})
 }
 
-// numbered returns a frame that says its number. Its size follows from that.
+// numbered returns a frame that contains its number. Its size depends on that.
 func numbered(from byte, n int) []byte {
 	f := frame(n, 9+n%50)
 	f[0] = from
@@ -107,7 +107,7 @@ func inVectors(w wire.Wire, frames [][]byte) error {
 	return w.(wire.VectorWriter).WriteVector(pieces(batch(frames...)))
 }
 
-// inTries writes with TryWriteBatch, and with WriteBatch what that leaves.
+// inTries writes with TryWriteBatch, and the rest with WriteBatch.
 func inTries(w wire.Wire, frames [][]byte) error {
 	t, data := w.(wire.TryWriter), batch(frames...)
 	taken, err := t.TryWriteBatch(data)

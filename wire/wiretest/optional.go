@@ -138,7 +138,7 @@ func keep(r *rig) {
 	}
 }
 
-// progress writes frames, and looks at what both ends have counted.
+// progress writes frames, and checks the counts of both ends.
 func progress(r *rig) {
 	const size = 300_000
 	before, _ := r.b.(wire.Meter).Progress()
@@ -152,8 +152,7 @@ func progress(r *rig) {
 	}
 }
 
-// wholeInterfaces fails where an end has some methods of an optional interface, and not all of
-// them.
+// wholeInterfaces fails if an end has some methods of an optional interface, but not all of them.
 func wholeInterfaces(r *rig) {
 	for _, w := range []wire.Wire{r.a, r.b} {
 		for _, t := range []reflect.Type{
@@ -171,7 +170,7 @@ func (r *rig) wholly(has, want reflect.Type) {
 	var there, missing []string
 	for i := range want.NumMethod() {
 		if name := want.Method(i).Name; name == batch.Name {
-			continue // it is an interface of its own
+			continue // it is a separate interface
 		} else if _, ok := has.MethodByName(name); ok {
 			there = append(there, name)
 		} else {
@@ -204,7 +203,7 @@ func receiving(r *rig) {
 	}
 }
 
-// aside sends a frame and returns the largest that Receiving was meanwhile.
+// aside sends a frame and returns the maximum of Receiving meanwhile.
 func (r *rig) aside(w wire.Meter, frame []byte) (largest int) {
 	r.Helper()
 	var stop atomic.Bool

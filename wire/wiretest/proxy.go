@@ -91,7 +91,7 @@ func (p *Proxy) setRefuse(on bool) {
 	p.refuse = on
 }
 
-// each does something to every connection that is there.
+// each applies do to every open connection.
 func (p *Proxy) each(do func(*Conn)) {
 	p.mu.Lock()
 	var list []*Conn
@@ -112,7 +112,7 @@ func acceptClients(ctx context.Context, l net.Listener, running *sync.WaitGroup,
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // such as too many open files, which may pass
+		if err != nil { // such as too many open files, which may be temporary
 			select {
 			case <-ctx.Done():
 			case <-time.After(10 * time.Millisecond):
@@ -139,7 +139,7 @@ func (p *Proxy) forward(client *net.TCPConn) {
 	var there sync.WaitGroup
 	there.Go(func() { // ends with the client, which is closed below, or with the faulty connection
 		io.Copy(c, client)
-		c.waitUntilClear() // the end passes no more than bytes do
+		c.waitUntilClear() // the end passes only when bytes do
 		c.Close()
 	})
 	io.Copy(client, c)

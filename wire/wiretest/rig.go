@@ -11,7 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// most is the limit with which frames are read where the limit is not the point.
+// most is the read limit of checks that are not about the limit.
 const most = 4 << 20
 
 // rig runs one check on the two ends of a connection. Only the goroutine of the check may call
@@ -20,10 +20,10 @@ type rig struct {
 	T
 	a, b wire.Wire
 	patience
-	hung *bool // set when a method has not returned in time; later checks are left out then
+	hung *bool // set when a method has not returned in time; later checks are then skipped
 }
 
-// patience is how long a check waits before it takes something to hang.
+// patience is how long a check waits before it considers a method to hang.
 type patience struct {
 	carry time.Duration // for what carries frames
 	end   time.Duration // for methods that may not block, or that Close or a deadline ends
@@ -44,7 +44,7 @@ func (r *rig) ok(err error, what string) {
 	}
 }
 
-// task is something that runs on a goroutine of its own, which ends with it.
+// task is a function that runs on its own goroutine.
 type task struct {
 	what string
 	done chan error
@@ -88,7 +88,7 @@ func (r *rig) within(d time.Duration, t task) error {
 	}
 }
 
-// hangs reports tasks that have not returned, and where they are.
+// hangs reports tasks that have not returned, with their stacks.
 func (r *rig) hangs(after time.Duration, tasks ...task) {
 	r.Helper()
 	*r.hung = true
@@ -97,8 +97,8 @@ func (r *rig) hangs(after time.Duration, tasks ...task) {
 	}
 }
 
-// closeBoth closes the ends behind a check, at once, because a Close may wait for that of the peer.
-// It waits for neither if something hangs already.
+// closeBoth closes both ends after a check, at the same time, because a Close may wait for that of
+// the peer. It waits for neither if a method hangs already.
 func (r *rig) closeBoth() {
 	const what = "Close behind the check"
 	for _, closing := range []task{start(what, r.a.Close), start(what, r.b.Close)} {
@@ -183,8 +183,8 @@ func expect(w wire.Wire, frames ...[]byte) task {
 	})
 }
 
-// soon gives t a moment to come to its end or get stuck. This makes a check stronger, but is not
-// needed for it to be right.
+// soon gives t a moment to end or block. This makes a check stronger, but is not needed for its
+// correctness.
 func (r *rig) soon(t task) {
 	select {
 	case err := <-t.done:

@@ -1,6 +1,6 @@
 package wiretest
 
-// ring keeps bytes in their order. Its memory grows as it has to, and does not shrink.
+// ring keeps bytes in their order. Its memory grows as needed, and does not shrink.
 type ring struct {
 	buf  []byte
 	head int // where the first byte is

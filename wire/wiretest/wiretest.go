@@ -49,7 +49,7 @@ func runAll(t *testing.T, pair func(t *testing.T) (a, b wire.Wire), p patience) 
 	}
 }
 
-// over runs the check over a new pair, unless something hangs already.
+// over runs the check over a new pair, unless a method hangs already.
 func (c check) over(t *testing.T, pair func(t *testing.T) (a, b wire.Wire), p patience, hung *bool) {
 	if *hung {
 		t.Skip("a method of the Wire has not returned in a check before")
@@ -79,7 +79,7 @@ func (u unless) Cleanup(f func()) {
 	})
 }
 
-// check is one demand on a Wire.
+// check is one requirement for a Wire.
 type check struct {
 	name    string
 	run     func(r *rig)

@@ -17,12 +17,12 @@ import (
 type conn struct {
 	net.Conn // fixed
 
-	// belongs to the reading goroutine; the peer has sent all it will, and more was wanted
+	// belongs to the reading goroutine; the peer has ended, and more was expected
 	ended bool
 
 	received, sent atomic.Uint64 // bytes
 
-	writing sync.Mutex // the writer holds it, also while the peer makes it wait
+	writing sync.Mutex // the writer holds it, even while the peer blocks it
 
 	mu   sync.Mutex
 	left []byte // guarded by mu; a control frame for the holder of writing; nil: none
@@ -35,7 +35,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.received.Add(uint64(n))
 	if err != nil && n > 0 {
-		return n, nil // the next Read says it again
+		return n, nil // the next Read returns it again
 	}
 	c.ended = err != nil
 	return n, err
@@ -49,14 +49,14 @@ func (c *conn) Write(p []byte) (int, error) {
 		return n, err
 	}
 	c.leave(append([]byte{}, p...))
-	c.writeLeft() // perhaps the holder has let go before it could see it
+	c.writeLeft() // the holder may have released it before it saw the frame
 	return len(p), nil
 }
 
-// holder is a conn as the writer that holds it sees it.
+// holder is the view of a conn for the writer that holds it.
 type holder struct{ *conn }
 
-// piece is how many bytes are written at once, so that progress shows.
+// piece is how many bytes are written at once, so that progress is visible.
 const piece = 128 << 10
 
 // Write implements io.Writer.
@@ -80,7 +80,7 @@ func (c *conn) letGo() {
 }
 
 // writeLeft writes control frames that were left, unless the connection is held again. An error is
-// left to the next data frame, or to the reader, to find.
+// returned by the next data frame, or by the reader.
 func (c *conn) writeLeft() {
 	for c.hasLeft() && c.writing.TryLock() {
 		if p := c.leave(nil); p != nil {

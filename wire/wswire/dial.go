@@ -59,7 +59,7 @@ func Dial(start context.Context, rawURL string, opts ...DialOption) (wire.Wire, 
 	return w, nil
 }
 
-// check returns why u is no URL for Dial.
+// check returns an error if u is no URL for Dial.
 func check(u *url.URL) error {
 	example := fmt.Sprintf("for example %s://127.0.0.1:8080/rpc", u.Scheme)
 	switch {

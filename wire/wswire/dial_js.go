@@ -44,7 +44,7 @@ func dial(ctx context.Context, u *url.URL, cfg dialConfig) (wire.Wire, error) {
 	return p, nil
 }
 
-// try runs f, and returns what JavaScript throws there.
+// try runs f, and returns the exception that JavaScript throws.
 func try(f func()) (err error) {
 	defer func() {
 		switch thrown := recover().(type) {

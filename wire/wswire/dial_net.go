@@ -25,7 +25,7 @@ func dial(ctx context.Context, u *url.URL, cfg dialConfig) (wire.Wire, error) {
 	}
 	var d dialler
 	t := d.transport(cfg.tls)
-	defer t.CloseIdleConnections() // of a server that answered something else
+	defer t.CloseIdleConnections() // of a server with another answer
 	ws, resp, err := websocket.Dial(ctx, u.String(), &websocket.DialOptions{
 		HTTPClient:   &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 		HTTPHeader:   cfg.header,
@@ -38,8 +38,8 @@ func dial(ctx context.Context, u *url.URL, cfg dialConfig) (wire.Wire, error) {
 		ws.CloseNow()
 		return nil, fmt.Errorf("the server has a WebSocket there, but did not agree to the subprotocol %s; it chose %q", Subprotocol, got)
 	}
-	// until the writer of the request has let go, which may be after the answer: Close would take
-	// it for one that is stuck
+	// until the writer of the request has released it, which may be after the answer: Close would
+	// take it for one that is stuck
 	d.conn.hold()
 	d.conn.letGo()
 	state := resp.TLS
@@ -50,7 +50,7 @@ func dial(ctx context.Context, u *url.URL, cfg dialConfig) (wire.Wire, error) {
 	return newSocket(ws, d.conn, true, state, nil), nil
 }
 
-// dialler remembers the connection that the HTTP client has made.
+// dialler records the connection that the HTTP client has made.
 type dialler struct {
 	conn *conn
 	tls  *tls.Conn // nil without TLS, or behind a proxy
@@ -83,10 +83,10 @@ func (d *dialler) made(c net.Conn, err error) (net.Conn, error) {
 	return d.conn, nil
 }
 
-// dialError returns why there is no WebSocket.
+// dialError returns the error for a failed dial.
 func dialError(resp *http.Response, err error) error {
 	if failed := (*url.Error)(nil); errors.As(err, &failed) {
-		return failed.Err // the URL is said already
+		return failed.Err // the URL is in the error already
 	}
 	if resp == nil || resp.StatusCode == http.StatusSwitchingProtocols {
 		return err

@@ -15,8 +15,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// entrance is the net.Listener below a listener. It closes connections at once that its door does
-// not let in.
+// entrance is the net.Listener below a listener. It closes connections at once that its door
+// rejects.
 type entrance struct {
 	net.Listener                // these are fixed
 	door         transport.Door // nil: there is no door
@@ -41,7 +41,7 @@ func (e *entrance) Accept() (net.Conn, error) {
 	}
 }
 
-// guest is a connection with a place, which it leaves when it is closed.
+// guest is a connection with a place, which it releases when it is closed.
 type guest struct {
 	net.Conn
 	place transport.Place
@@ -76,8 +76,8 @@ func loggerOf(acceptor any) *slog.Logger {
 	return nil
 }
 
-// complaints logs what an HTTP server says of connections. It has the address in each text, and a
-// node bounds what it logs by text.
+// complaints logs the connection errors of an HTTP server. The server has the address in each text,
+// and a node bounds its log by text.
 type complaints struct{ log *slog.Logger }
 
 // Write implements io.Writer, for one complaint.
@@ -103,7 +103,7 @@ func (v *visit) end() {
 	}
 }
 
-// took notes that the server has given the connection away.
+// took records that the server has given the connection away.
 func (v *visit) took(c net.Conn) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -125,7 +125,7 @@ func addrOf(r *http.Request) net.Addr {
 	return otherAddr(r.RemoteAddr)
 }
 
-// otherAddr is an address of something else than a network.
+// otherAddr is an address outside of IP networks.
 type otherAddr string
 
 // Network implements net.Addr.

@@ -15,7 +15,7 @@ var (
 	errText        = errors.New("wire: read: the peer sent a text message, and frames are binary ones; a page has to send bytes, such as a Uint8Array, not a string")
 )
 
-// readError returns what an error of the WebSocket library means here.
+// readError converts an error of the WebSocket library.
 func readError(err error) error {
 	var said websocket.CloseError
 	switch {

@@ -10,11 +10,11 @@ import (
 	"sync"
 )
 
-// The library writes each message to the connection by itself: with a system call per frame, small
-// frames would travel many times slower than over TCP. So data frames are written here, many at
-// once; reading, control frames and all else is the library's.
+// The library writes each message to the connection separately: with a system call per frame, small
+// frames would be many times slower than over TCP. So data frames are written here, many at once;
+// reading, control frames and the rest are left to the library.
 
-// opcode is what a WebSocket frame is: RFC 6455, section 5.2.
+// opcode is the type of a WebSocket frame: RFC 6455, section 5.2.
 type opcode byte
 
 const (
@@ -34,7 +34,7 @@ const maxHeader = 2 + 8 + 4
 // appendHeader appends the header of a whole message. A client has to mask its payload with the
 // key.
 func appendHeader(b []byte, op opcode, size int, client bool) (_ []byte, key uint32) {
-	b = append(b, 0x80|byte(op)) // 0x80: nothing of the message follows this frame
+	b = append(b, 0x80|byte(op)) // 0x80: the last frame of the message
 	at := len(b)
 	switch {
 	case size < 126:
@@ -85,7 +85,7 @@ func (e *encoder) message(p []byte) error {
 		if err := e.flush(); err != nil {
 			return err
 		}
-		_, err := e.w.Write(p) // lent: there is nothing to mask
+		_, err := e.w.Write(p) // lent: no masking needed
 		return err
 	}
 	for len(p) > 0 {

@@ -91,7 +91,7 @@ func newHandler(opts []Option) *handler {
 	return h
 }
 
-// mostLogged is how many bytes of a text are logged, which a request may choose.
+// mostLogged is the maximum number of logged bytes of a text from a request.
 const mostLogged = 256
 
 // logTo makes h log to l, or by default to slog.Default(), with the limits for unauthenticated
@@ -103,7 +103,7 @@ func (h *handler) logTo(l *slog.Logger) {
 	h.log = boundlog.New(l, mostLogged)
 }
 
-type handler struct { // all fixed once it serves
+type handler struct { // all fixed while it serves
 	config
 	door   transport.Door // nil: there is no door, or it was asked when the connection was made
 	accept func(ctx context.Context, w wire.Wire) error
@@ -161,14 +161,14 @@ func (h *handler) enter(r *http.Request, lost func()) (transport.Place, error) {
 	return h.door.Enter(addrOf(r), lost)
 }
 
-// leave leaves the place of a request that came to nothing. That of a connection stays with it.
+// leave releases the place of a failed request. The place of a connection stays with it.
 func (h *handler) leave(p transport.Place) {
 	if h.door != nil {
 		p.Leave()
 	}
 }
 
-// unfit returns with which status and why r has to be refused, or nothing.
+// unfit returns the status and the reason of a refusal of r, or nothing.
 func unfit(r *http.Request) (status int, why string) {
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		return http.StatusUpgradeRequired, fmt.Sprintf("this is a WebSocket of asterisque; connect with the subprotocol %s", Subprotocol)

@@ -85,10 +85,10 @@ func (l *listener) serve() {
 		ln = tls.NewListener(ln, l.tls)
 	}
 	l.server.Serve(ln)
-	l.Close() // or Accept would not learn of a server that has ended by itself
+	l.Close() // so that Accept returns when the server has ended by itself
 }
 
-// checkListen returns why u is no URL to listen at.
+// checkListen returns an error if u is no URL to listen at.
 func checkListen(u *url.URL) error {
 	example := fmt.Sprintf("for example %s://127.0.0.1:8080/rpc", u.Scheme)
 	switch {
@@ -106,7 +106,7 @@ func checkListen(u *url.URL) error {
 	return nil
 }
 
-// urlOf returns u with the address that was found.
+// urlOf returns u with the actual address.
 func urlOf(u *url.URL, a net.Addr) string {
 	found := *u
 	found.Host = a.String()
@@ -115,7 +115,7 @@ func urlOf(u *url.URL, a net.Addr) string {
 
 // route is the one route of a server.
 type route struct {
-	path string // of the URL that was listened at; "" is "/"
+	path string // of the URL of Listen; "" is "/"
 	h    http.Handler
 }
 
@@ -145,7 +145,7 @@ func (l *listener) queue(_ context.Context, w wire.Wire) error {
 		return why
 	}
 	select {
-	case <-l.closed: // perhaps too late for Close to find the Wire among those that wait
+	case <-l.closed: // possibly too late for Close to find the queued Wire
 		w.Close()
 	default:
 	}
@@ -171,8 +171,8 @@ func (l *listener) Accept() (wire.Wire, error) {
 func (l *listener) Close() error {
 	l.once.Do(func() {
 		close(l.closed)
-		l.server.Close() // an error could only say that it was closed already
-		l.conns.Close()  // of which the server may not know yet
+		l.server.Close() // its only error is that it was closed already
+		l.conns.Close()  // the server may not know it yet
 		for {
 			select {
 			case w := <-l.waiting:

@@ -21,13 +21,13 @@ import (
 )
 
 const (
-	// mostUnread is how many bytes of messages may wait for ReadFrame. A WebSocket of JavaScript
-	// cannot be held up, so a peer that sends more, and with it more than a session has promised,
-	// is cut off. One message may be larger: it is refused by ReadFrame, or taken.
+	// mostUnread is the limit for unread messages. A WebSocket of JavaScript has no backpressure,
+	// so a peer that sends more than that, and more than a session has granted, is disconnected.
+	// One message may be larger: ReadFrame refuses or returns it.
 	mostUnread = 64 << 20
-	// perUnread is what one of them costs besides.
+	// perUnread is the additional cost of each.
 	perUnread = 256
-	// mostUnsent is how many bytes the host may keep before a writer waits.
+	// mostUnsent is how many bytes the host may buffer before a writer blocks.
 	mostUnsent = 1 << 20
 	// look is the polling interval of a waiting writer: there is no event for sent bytes.
 	look = 5 * time.Millisecond
@@ -40,9 +40,9 @@ type page struct {
 	remote  net.Addr
 	private bool
 	open    chan struct{} // closed when the connection is there
-	arrived chan struct{} // has room for one; filled when there is something for ReadFrame
+	arrived chan struct{} // has room for one; filled when ReadFrame has something to return
 
-	life context.Context // ends with the connection; its cause is why
+	life context.Context // ends with the connection; its cause is the reason
 	end  context.CancelCauseFunc
 
 	received, sent atomic.Uint64 // bytes
@@ -50,7 +50,7 @@ type page struct {
 	refused        atomic.Pointer[websocket.CloseError]
 
 	mu     sync.Mutex
-	events map[string]js.Func // guarded by mu, like all below; nil when no more are heard
+	events map[string]js.Func // guarded by mu, like all below; nil after the last event
 	unread []js.Value         // messages, each an ArrayBuffer
 	waits  int                // what they cost
 }
@@ -150,7 +150,7 @@ func (p *page) Progress() (received, sent uint64) {
 	return p.received.Load(), p.sent.Load() - min(p.sent.Load(), uint64(p.unsent()))
 }
 
-// Receiving implements wire.Meter. The host puts messages together.
+// Receiving implements wire.Meter. The host assembles messages.
 func (p *page) Receiving() int { return 0 }
 
 // ReadFrame implements wire.Wire.
@@ -230,7 +230,7 @@ func (p *page) WriteBatch(batch []byte) error {
 	return nil
 }
 
-// send gives the host a message when it has room for it.
+// send gives the host a message when there is room for it.
 func (p *page) send(frame []byte) error {
 	for p.unsent() > mostUnsent && !p.closed.Load() && p.up() {
 		select {
@@ -256,7 +256,7 @@ func (p *page) send(frame []byte) error {
 // up reports whether sent messages can get through.
 func (p *page) up() bool { return p.ws.Get("readyState").Int() == 1 }
 
-// unsent returns how many bytes the host keeps.
+// unsent returns how many bytes the host buffers.
 func (p *page) unsent() int { return p.ws.Get("bufferedAmount").Int() }
 
 // fail ends the Wire for cause.
@@ -265,7 +265,7 @@ func (p *page) fail(cause error) {
 	p.shut()
 }
 
-// Close implements wire.Wire. The host sends what it has, and does not wait for the answer.
+// Close implements wire.Wire. The host sends its buffer, and does not wait for the answer.
 func (p *page) Close() error {
 	if p.closed.Swap(true) {
 		return nil
@@ -283,5 +283,5 @@ func (p *page) shut() {
 	if r := p.refused.Load(); r != nil {
 		code, reason = 3000+int(r.Code), r.Reason
 	}
-	try(func() { p.ws.Call("close", code, reason) }) // it complains only of what stands here
+	try(func() { p.ws.Call("close", code, reason) }) // it rejects only invalid arguments
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// forever stands for contexts that are not needed: to close the connection ends every wait.
+// forever is a context for calls that need none: closing the connection ends every wait.
 var forever = context.Background()
 
 // farewell limits how long Close waits for a peer that does not read.
@@ -36,15 +36,14 @@ type socket struct {
 	place         transport.Place // nil: there is no door
 
 	closed  atomic.Bool                          // Close was called
-	refused atomic.Pointer[websocket.CloseError] // what Close complains of; nil: of nothing
+	refused atomic.Pointer[websocket.CloseError] // sent by Close; nil: no error
 
 	// belongs to the reading goroutine, as readErr; holds the latest frame, unless that is larger;
 	// nil between frames
 	in      *[chunk]byte
-	readErr error // why nothing can be read any more
+	readErr error // the error of further reads
 
-	// aside is how many bytes of memory a message has that is half received. The reading goroutine
-	// writes it.
+	// aside is the memory of a partly received message, in bytes. The reading goroutine writes it.
 	aside atomic.Int64
 
 	writeErr error // belongs to the holder of conn; the error of further writes
@@ -110,7 +109,7 @@ func (s *socket) ReadFrame(max int) ([]byte, error) {
 	return nil, err
 }
 
-// letGo gives up the memory of the latest frame, unless that has been too large for it.
+// letGo releases the memory of the latest frame, unless the frame was too large for it.
 func (s *socket) letGo() {
 	if s.in != nil {
 		chunks.Put(s.in)
@@ -224,7 +223,7 @@ func (s *socket) Close() error {
 		s.goodbye()
 		s.conn.writing.Unlock()
 	}
-	s.ws.CloseNow() // an error could only say that it was closed already
+	s.ws.CloseNow() // its only error is that it was closed already
 	if s.place != nil {
 		s.place.Leave()
 	}

@@ -8,8 +8,8 @@ import (
 )
 
 func init() {
-	// An error means that the program has a transport of its own for the scheme already, which then
-	// stays.
+	// An error means that the application has registered its own transport for the scheme, which
+	// then stays.
 	wire.Register("ws", wsTransport{})
 	wire.Register("wss", wsTransport{})
 }
