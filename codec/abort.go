@@ -14,17 +14,17 @@ import (
 // An Abort that was returned as an error is never modified, because several goroutines may hold it.
 type Abort struct {
 	Code    Code
-	Message string // for people: no program should read it
-	Detail  []byte // for programs: the application says what it holds; nil if there is none
+	Message string // for users: no program should parse it
+	Detail  []byte // for programs: the application defines its content; nil if there is none
 	Remote  bool   // the peer said so
 	Ran     Ran    // how far the call got
-	Cause   error  // what led to it on this side, or nil; it does not cross the wire
+	Cause   error  // the local cause, or nil; it does not cross the wire
 }
 
 // Error returns the meaning of the code, the message, the cause if the message does not contain it
 // already, and whether the Abort is from the peer.
 func (a *Abort) Error() string {
-	if a == nil { // as an error it is not nil: AbortOf's result, returned as an error, gets here
+	if a == nil { // a nil *Abort as an error is not nil: a result of AbortOf that is returned as an error may be one
 		return "asterisque: nil Abort"
 	}
 	var b strings.Builder
@@ -41,7 +41,7 @@ func (a *Abort) Error() string {
 	return b.String()
 }
 
-// untold returns what Cause says that Message does not.
+// untold returns Cause if Message does not contain its text.
 func (a *Abort) untold() error {
 	cause := a.Cause
 	if t, ok := cause.(interface{ Text() string }); ok && strings.HasSuffix(a.Message, t.Text()) {
@@ -126,7 +126,7 @@ type Ran uint8
 const (
 	MaybeRan  Ran = iota // it may have run, wholly or in part
 	NeverSent            // it never left this side
-	Refused              // the peer said that it did not run it
+	Refused              // the peer reported that it did not run
 )
 
 var ranNames = [...]string{"may have run", "never sent", "refused"}

@@ -7,12 +7,12 @@ import (
 	"github.com/asterisque-go/asterisque/internal/weigh"
 )
 
-// anyMap is what a map becomes without a type.
+// anyMap is the plan of a map that is decoded without a type.
 var anyMap = weigh.MapPlan(weigh.AnyPlan)
 
 // any weighs an item that is decoded without a type, behind the given number of tags.
 func (w *cborWeigher) any(first uint64, tags, depth int) {
-	w.Add(tags * (weigh.Header + weigh.Iface)) // each of which is a value
+	w.Add(tags * (weigh.Header + weigh.Iface)) // each of them is a value
 	major, from := w.data[w.at]&^31, w.at
 	switch {
 	case first <= timeNumber && tags > 0:

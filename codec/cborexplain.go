@@ -20,7 +20,7 @@ type cborExplainer struct {
 	decode func([]byte, any) error
 }
 
-// explainCBOR returns where data does not fit into a t, or nil if the place is not found. decode
+// explainCBOR returns the first mismatch of data with a t, or nil if it is not found. decode
 // decodes an item.
 func explainCBOR(data []byte, t reflect.Type, decode func([]byte, any) error) *TypeError {
 	x := cborExplainer{
@@ -29,7 +29,7 @@ func explainCBOR(data []byte, t reflect.Type, decode func([]byte, any) error) *T
 	return x.found(x.value(cborPlans.Of(t), 0))
 }
 
-// value returns why the next item does not fit p, or nil, and passes it by.
+// value returns the mismatch of the next item with p, or nil, and skips the item.
 func (x *cborExplainer) value(p *weigh.Plan, depth int) *TypeError {
 	from := x.at
 	nothing := p.Kind == weigh.Pointer && x.left() > 0 && (x.data[from] == item.Null || x.data[from] == undefined)
@@ -96,9 +96,9 @@ func (x *cborExplainer) entries(p *weigh.Plan, depth int) *TypeError {
 	return nil
 }
 
-// nextKey returns what the key that comes next is called, should that be asked for.
+// nextKey returns a function that names the next key.
 func (x *cborExplainer) nextKey(i int) func() string {
-	r := x.cborWeigher // a copy, so that nothing is passed by
+	r := x.cborWeigher // a copy, so that nothing is skipped
 	return func() string {
 		switch major := r.data[r.at] &^ 31; major {
 		case item.Text:
@@ -145,7 +145,7 @@ func isList(t reflect.Type) bool {
 	return false
 }
 
-// cborMismatch returns the error for an item that does not fit p.
+// cborMismatch returns the error for an item that does not match p.
 func cborMismatch(p *weigh.Plan, data []byte) *TypeError {
 	want, got := cborWant(p), cborGot(data)
 	if name, ok := whole(p.Type); ok && got == "an integer" {

@@ -10,8 +10,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/weigh"
 )
 
-// The library behind CBOR finds a key that comes twice by the map that it makes. NaN is not equal
-// to itself, so that a Go map takes it any number of times: such keys are compared as bytes.
+// The library behind CBOR finds duplicate keys by means of the Go map. NaN is not equal to itself,
+// so a Go map accepts it any number of times: such keys are compared as bytes.
 
 // nanKey is what it takes to remember such a key, of a few bytes.
 const nanKey = 64
@@ -34,8 +34,8 @@ var looseTypes = &weigh.Reach{Plans: cborPlans, Want: func(p *weigh.Plan) bool {
 	return p.Kind == weigh.Any || p.Kind == weigh.Struct || p.Kind == weigh.Map && encodable.MayBeNaN(p.Key.Type)
 }}
 
-// hasNaNTwice reports whether a map in data, which becomes what v points to, has two keys of the
-// same bytes that are NaN, or hold one. It finds none where data is malformed before.
+// hasNaNTwice reports whether a map in data, decoded into v, has two keys of the same bytes that
+// are NaN, or hold one. It stops where data is malformed.
 func hasNaNTwice(data []byte, v any) bool {
 	t := reflect.TypeOf(v)
 	if t == nil || t.Kind() != reflect.Pointer || !looseTypes.From(t.Elem()) || !mayHaveNaN(data) {
@@ -46,7 +46,7 @@ func hasNaNTwice(data []byte, v any) bool {
 	return f.twice
 }
 
-// mayHaveNaN looks for the bytes that NaN begins with.
+// mayHaveNaN searches for the initial bytes of NaN.
 func mayHaveNaN(data []byte) bool {
 	for _, head := range []byte{half, single, double} {
 		for rest := data; ; {
@@ -93,7 +93,7 @@ type nanFinder struct {
 	twice bool
 }
 
-// item passes by an item that stands depth deep, and reports whether it is NaN or holds one.
+// item skips an item that is nested depth deep, and reports whether it is NaN or holds one.
 func (f *nanFinder) item(depth int) (nan bool) {
 	f.tags()
 	if nan = f.nanNext(); depth > cborDepth {

@@ -10,7 +10,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/weigh"
 )
 
-// hasLongNumber reports whether a number in data is too long for what it becomes in v.
+// hasLongNumber reports whether a number in data is too long for its type in v.
 func hasLongNumber(data []byte, v any) bool {
 	t := reflect.TypeOf(v)
 	if t == nil || t.Kind() != reflect.Pointer || !mayHaveLongNumber(data) {
@@ -21,8 +21,8 @@ func hasLongNumber(data []byte, v any) bool {
 	return w.long
 }
 
-// mayHaveLongNumber looks for the head of a long byte string behind what ends the tag of a number.
-// Most data has none, which is soon found.
+// mayHaveLongNumber searches for the head of a long byte string behind the last byte of a number's
+// tag. Most data has none, so the search is quick.
 func mayHaveLongNumber(data []byte) bool {
 	for _, head := range []byte{item.Bytes | 25, item.Bytes | 26, item.Bytes | 27, item.Bytes | indefinite} {
 		for rest := data; ; {

@@ -9,8 +9,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/item"
 )
 
-// The paths of CBOR without reflection. They take only what they handle exactly as the library
-// behind CBOR does, and leave everything else, all errors included, to it.
+// The paths of CBOR without reflection. They handle only values that they encode and decode exactly
+// as the library behind CBOR does, and leave all other values, and all errors, to it.
 
 const float64Head = item.Other | 27
 
@@ -58,8 +58,8 @@ func appendFloat(dst []byte, f float64) (_ []byte, ok bool) {
 	return binary.BigEndian.AppendUint64(append(dst, float64Head), math.Float64bits(f)), true
 }
 
-// appendPointer does not call appendPlain, which would move what v points to into an interface:
-// that allocates.
+// appendPointer does not call appendPlain, which would move the value into an interface: that
+// allocates.
 func appendPointer(dst []byte, v any) (_ []byte, ok bool) {
 	switch v := v.(type) {
 	case *string:
@@ -94,7 +94,7 @@ func appendPointer(dst []byte, v any) (_ []byte, ok bool) {
 	return dst, false
 }
 
-// decodePlain decodes data if v points to one of the plain types and data holds just that, in the
+// decodePlain decodes data if v points to one of the plain types and data holds exactly one in the
 // shortest form.
 func decodePlain(data []byte, v any) (ok bool) {
 	switch v := v.(type) {

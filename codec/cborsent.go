@@ -13,7 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/weigh"
 )
 
-// cborSent finds what CBOR does not carry, as the peer would find it, or not find it.
+// cborSent finds values that CBOR does not carry, with or without an error at the peer.
 var cborSent = &encodable.Rules{
 	Plans:   &weigh.Plans{Rules: weigh.Rules{Kind: cborSentKind, Field: cborField}},
 	Depth:   cborDepth,
@@ -41,7 +41,7 @@ func cborSentKind(t reflect.Type) (k weigh.Kind, ok bool) {
 	return weigh.Own, own
 }
 
-// cborSpecial counts the tag before a time or a large integer, which takes a level.
+// cborSpecial counts the tag of a time or a large integer as a level.
 func cborSpecial(p *weigh.Plan, v reflect.Value) (levels int, f *encodable.Fault) {
 	switch p.Kind {
 	case weigh.Time:
@@ -54,7 +54,7 @@ func cborSpecial(p *weigh.Plan, v reflect.Value) (levels int, f *encodable.Fault
 	return 0, nil
 }
 
-// bigOf returns the big.Int that v is.
+// bigOf returns the big.Int in v.
 func bigOf(v reflect.Value) *big.Int {
 	if v.CanAddr() {
 		return v.Addr().Interface().(*big.Int)
@@ -63,12 +63,12 @@ func bigOf(v reflect.Value) *big.Int {
 	return &n
 }
 
-// cborFault returns f, which was found in v, as Append does.
+// cborFault returns f, a fault of v, as an error of Append.
 func cborFault(f *encodable.Fault, v any) error {
 	return sendError(f, v, "a value that CBOR can hold", "CBOR")
 }
 
-// cborEncodeError returns err, which the library has found in v.
+// cborEncodeError returns err, an error of the library for v, as an error of Append.
 func cborEncodeError(err error, v any) error {
 	var unsupported *cbor.UnsupportedTypeError
 	return cborFault(explained(cborSent, err, v, errors.As(err, &unsupported)), v)

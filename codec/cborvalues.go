@@ -29,11 +29,11 @@ type cborValues struct {
 	buffers *sync.Pool // of *bytes.Buffer, without memory: enc takes nothing else
 }
 
-// newCBORValues panics if the library refuses the options: they are constant, so the first test
-// would find out.
+// newCBORValues panics if the library rejects the options: they are constant, so the first test
+// would find that.
 func newCBORValues() cborValues {
 	enc, err := cbor.EncOptions{
-		// to the nanosecond, and in UTC: a zone may have seconds, which RFC 3339 cannot say
+		// to the nanosecond, and in UTC: RFC 3339 has no seconds in zones
 		Time:       cbor.TimeRFC3339NanoUTC,
 		TimeTag:    cbor.EncTagRequired,
 		NaNConvert: cbor.NaNConvertPreserveSignal,
@@ -46,7 +46,7 @@ func newCBORValues() cborValues {
 		MaxNestedLevels:   32,
 		MaxArrayElements:  math.MaxInt32, // the size of a message is the limit
 		MaxMapPairs:       math.MaxInt32,
-		FieldNameMatching: cbor.FieldNameMatchingCaseSensitive, // a schema can say what fits
+		FieldNameMatching: cbor.FieldNameMatchingCaseSensitive, // a schema can state the exact names
 	}.DecMode()
 	if err != nil {
 		panic("BUG: " + err.Error())

@@ -7,17 +7,17 @@ import (
 	"github.com/asterisque-go/asterisque/internal/weigh"
 )
 
-// cborDepth is how deep values may be nested.
+// cborDepth is the maximum nesting of values.
 const cborDepth = 32
 
-// Initial bytes of items of indefinite length, and what ends them.
+// Initial bytes of items of indefinite length, and their end.
 const (
 	indefinite = 31
 	undefined  = item.Other | 23
 	breakByte  = item.Other | indefinite
 )
 
-// Numbers of tags of which the library makes something of its own.
+// Numbers of tags with a meaning in the library.
 const (
 	timeText, timeNumber   = 0, 1
 	bignum, negativeBignum = 2, 3
@@ -25,22 +25,22 @@ const (
 	noTag                  = math.MaxUint64
 )
 
-// bigSize is the size of a big.Int itself. bigDigits is what it holds besides, without the digits
-// that have come.
+// bigSize is the size of a big.Int itself. bigDigits is its further memory, without the received
+// digits.
 const bigSize, bigDigits = 32, 48
 
 // cborWeigher walks the items of data, once and in their order.
 type cborWeigher struct {
 	weigh.Tally
 	data []byte
-	at   int    // the next byte; len(data) once something is malformed
-	name []byte // of a field that came in pieces
-	long bool   // a number came that is too long for what it becomes
+	at   int    // the next byte; len(data) after an error
+	name []byte // of a field in several pieces
+	long bool   // a number was too long for its type
 }
 
 func (w *cborWeigher) done() bool { return w.at >= len(w.data) || w.Over() }
 
-// end is called where data is malformed.
+// end is called if data is malformed.
 func (w *cborWeigher) end() { w.at = len(w.data) }
 
 func (w *cborWeigher) left() int { return len(w.data) - w.at }
@@ -70,8 +70,8 @@ func (w *cborWeigher) head() (major byte, n uint64, endless bool) {
 	return b &^ 31, n, false
 }
 
-// tags reads the tags before an item, and returns the first and the last and their number, but for
-// those that say only that this is CBOR.
+// tags reads the tags before an item, and returns the first and the last and their number, without
+// those that only mark CBOR.
 func (w *cborWeigher) tags() (first, last uint64, count int) {
 	first, last = noTag, noTag
 	for w.left() > 0 && w.data[w.at]&^31 == item.Tag {
@@ -87,7 +87,7 @@ func (w *cborWeigher) tags() (first, last uint64, count int) {
 	return first, last, count
 }
 
-// value weighs one item that stands depth deep and is decoded by plan p.
+// value weighs one item that is nested depth deep and is decoded by plan p.
 func (w *cborWeigher) value(p *weigh.Plan, depth int) {
 	from := w.at
 	first, last, tags := w.tags()
@@ -119,7 +119,7 @@ func (w *cborWeigher) value(p *weigh.Plan, depth int) {
 	}
 }
 
-// item weighs one item without tags, of which p says what it becomes.
+// item weighs one item without tags, decoded by plan p.
 func (w *cborWeigher) item(p *weigh.Plan, depth int) {
 	major, n, endless := w.head()
 	switch major {
@@ -142,12 +142,12 @@ func (w *cborWeigher) text(p *weigh.Plan, n uint64, endless bool) {
 	default:
 		w.Text(size)
 	}
-	if endless && p.Kind != weigh.Nothing { // it is put together first
+	if endless && p.Kind != weigh.Nothing { // it is joined first
 		w.Text(2 * size)
 	}
 }
 
-// pass passes by a string, of which n is the length, and returns how long it is.
+// pass skips a string with length n, and returns its size.
 func (w *cborWeigher) pass(n uint64, endless bool) (size int) {
 	if !endless {
 		if n > uint64(w.left()) {
@@ -254,11 +254,11 @@ func (w *cborWeigher) entries(p *weigh.Plan, n uint64, endless bool, depth int) 
 	}
 }
 
-// unknown is the size of an entry in the map of the keys that no field of a struct has. The library
-// keeps that map until the struct is whole, to find keys that come twice.
+// unknown is the size of an entry in the map of unknown keys of a struct. The library keeps that
+// map until the struct is complete, to find duplicate keys.
 const unknown = 24
 
-// structure weighs a map that becomes a struct.
+// structure weighs a map that is decoded as a struct.
 func (w *cborWeigher) structure(p *weigh.Plan, n uint64, endless bool, depth int) {
 	w.Add(p.Extra)
 	var strangers weigh.GrowingMap
@@ -321,12 +321,12 @@ func (w *cborWeigher) keep(part []byte) []byte {
 	return append(w.name, part...)
 }
 
-// longestNumber is the size, in bytes, of the longest number that is accepted where it becomes no
-// big.Int. A longer one does not fit. The library would say so with all of its digits, and the time
-// that it needs to find them grows with the square of the size.
+// longestNumber is the size, in bytes, of the longest number that is accepted for any type but a
+// big.Int. A longer one never fits, but the library would print all of its digits, in a time that
+// grows with the square of the size.
 const longestNumber = 256
 
-// number notes a number of size bytes behind the given tag, if it is too long for what it becomes.
+// number records a number of size bytes behind the given tag, if it is too long for its type.
 func (w *cborWeigher) number(p *weigh.Plan, tag uint64, size int) {
 	if tag != bignum && tag != negativeBignum || size <= longestNumber || p == weigh.NothingPlan {
 		return

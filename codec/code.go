@@ -6,27 +6,27 @@ import "strconv"
 // applications.
 type Code int32
 
-// The library's codes, which are those of the protocol.
+// The library's codes, as in the protocol.
 const (
-	Failed          Code = 1  // the handler returned an error without a code of its own
-	Canceled        Code = 2  // the caller does not want it any more
+	Failed          Code = 1  // the handler returned an error without a code
+	Canceled        Code = 2  // the caller cancelled
 	Expired         Code = 3  // its time was up
 	NoFunction      Code = 4  // the peer has no such function
 	BadParams       Code = 5  // the parameters could not be decoded
 	BadResult       Code = 6  // the result could not be encoded or decoded
 	TooLarge        Code = 7  // a message is larger than the peer accepts
-	Overloaded      Code = 8  // the peer has too much to do
-	Unavailable     Code = 9  // there is no connection, or the peer goes away
+	Overloaded      Code = 8  // the peer is at one of its limits
+	Unavailable     Code = 9  // there is no connection, or the peer shuts down
 	Panicked        Code = 10 // the handler panicked
 	Protocol        Code = 11 // the protocol was violated
 	SessionClosed   Code = 12 // the session was closed
 	HardLimit       Code = 13 // the session's hard limit was reached
-	Stalled         Code = 14 // the session stood still for too long
+	Stalled         Code = 14 // the session made no progress for too long
 	Dropped         Code = 15 // it was dropped under pressure
-	Handshake       Code = 16 // versions, features or codecs do not fit, or it took too long
+	Handshake       Code = 16 // versions, features or codecs do not match, or it took too long
 	WindowViolation Code = 17 // more was sent than the window allowed
-	Unauthorized    Code = 18 // the peer may not do that
-	Stopped         Code = 19 // the receiver of a stream wants no more of it
+	Unauthorized    Code = 18 // the peer is not permitted to do that
+	Stopped         Code = 19 // the receiver of a stream has stopped reading
 )
 
 var codeNames = [...]string{

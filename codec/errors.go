@@ -21,7 +21,7 @@ var (
 	// ErrTooLarge: the message exceeds the limits or the free room of the peer, or the hard limit
 	// of its sender. Send smaller messages, or use a stream.
 	ErrTooLarge = &Abort{Code: TooLarge}
-	// ErrOverloaded: the peer is at one of its limits. Try again later, at growing intervals.
+	// ErrOverloaded: the peer is at one of its limits. Retry later, at growing intervals.
 	ErrOverloaded = &Abort{Code: Overloaded}
 	// ErrUnavailable: there is no connection, or the peer accepts no new calls. Use another
 	// session, or this one later.
@@ -44,7 +44,7 @@ var (
 	// ErrHandshake: versions, features or codecs of the two sides do not match, the peer uses
 	// another protocol, or the handshake took too long. Retrying does not resolve a mismatch.
 	ErrHandshake = &Abort{Code: Handshake}
-	// ErrWindow: a side sent more than it was granted; the call is over. Report it as a bug.
+	// ErrWindow: a side sent more than its window; the call is over. Report it as a bug.
 	ErrWindow = &Abort{Code: WindowViolation}
 	// ErrUnauthorized: the peer does not permit it. Use another credential.
 	ErrUnauthorized = &Abort{Code: Unauthorized}

@@ -9,23 +9,23 @@ import (
 	"github.com/asterisque-go/asterisque/internal/weigh"
 )
 
-// The libraries behind the codecs say in Go's terms what did not fit. That is of no use to the
-// peer, and none of its business. So when a value could not be decoded, an explainer walks through
-// it again, in the order of the data, to find the place at which it does not fit. It decodes what
-// stands there by itself, so that the library is always right.
+// The libraries behind the codecs describe a mismatch in Go's terms, which are of no use to the
+// peer, and internal. So when a value could not be decoded, an explainer walks through it again, in
+// the order of the data, to find the place of the mismatch. It decodes the candidates separately,
+// so that the library decides.
 
-// explainer finds the place.
+// explainer finds the place of a mismatch.
 type explainer struct {
-	path   []string // from the place to the value, once it is found
-	trials int      // how many are left: they cost more than decoding
+	path   []string // from the place up to the value, once it is found
+	trials int      // remaining attempts: each costs more than decoding
 }
 
 const (
 	mostTrials = 1000
-	mostName   = 64 // bytes of a name that the peer has chosen
+	mostName   = 64 // bytes of a name that the peer can choose
 )
 
-// in notes that the place is within a part of this name.
+// in adds a part of this name to the path.
 func (x *explainer) in(name string) { x.path = append(x.path, name) }
 
 // found returns e with the path to the place, which may be nil.
@@ -36,7 +36,8 @@ func (x *explainer) found(e *TypeError) *TypeError {
 	return e
 }
 
-// takes reports whether data, decoded by itself, fits into a t, or too much was tried already.
+// takes reports whether data, decoded separately, matches a t, or there were too many attempts
+// already.
 func (x *explainer) takes(data []byte, t reflect.Type, decode func([]byte, any) error) bool {
 	if x.trials == 0 {
 		return true
@@ -45,18 +46,18 @@ func (x *explainer) takes(data []byte, t reflect.Type, decode func([]byte, any) 
 	return decode(data, reflect.New(t).Interface()) == nil
 }
 
-// among names a part by its place.
+// among names a part by its index.
 func among(i int) string { return "[" + strconv.Itoa(i) + "]" }
 
 // field names a part by its name, and key a part by its key.
 func field(name []byte) string { return "." + string(cut.Text(name, mostName)) }
 func key(name []byte) string   { return "[" + strconv.Quote(string(cut.Text(name, mostName))) + "]" }
 
-// keyOf names a key of a map by the place of its entry.
+// keyOf names a key of a map by the index of its entry.
 func keyOf(i int) string { return fmt.Sprintf("[key of entry %d]", i) }
 
-// mismatch returns the error for got where want was expected. If these are the same, got is one
-// that does not fit.
+// mismatch returns the error for got in place of want. If these are equal, got is a value out of
+// range.
 func mismatch(want, got string) *TypeError {
 	if want == got {
 		got = "one that does not fit"
@@ -64,7 +65,7 @@ func mismatch(want, got string) *TypeError {
 	return &TypeError{Want: want, Got: got}
 }
 
-// whole returns what an integer of type t is called, if it is one, for numbers that do not fit.
+// whole returns the name of integer type t for numbers out of range, if it is one.
 func whole(t reflect.Type) (name string, ok bool) {
 	switch t.Kind() {
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
@@ -83,7 +84,7 @@ func isBytes(t reflect.Type) bool {
 // skipped is the plan of an ignored item.
 var skipped = weigh.NothingPlan
 
-// pointedTo returns the plan of what p points to, however often.
+// pointedTo returns the plan of the value behind p, at any number of pointers.
 func pointedTo(p *weigh.Plan) *weigh.Plan {
 	for range 100 { // a type can point to itself
 		if p.Kind != weigh.Pointer {
@@ -94,7 +95,7 @@ func pointedTo(p *weigh.Plan) *weigh.Plan {
 	return p
 }
 
-// placeIn returns what explain finds of the type that v points to, if it points to any.
+// placeIn returns the result of explain for the type that v points to, if any.
 func placeIn(v any, explain func(reflect.Type) *TypeError) *TypeError {
 	to := reflect.ValueOf(v)
 	if to.Kind() != reflect.Pointer || to.IsNil() {

@@ -16,29 +16,29 @@ type jsonExplainer struct {
 	jsonWeigher
 }
 
-// explainJSON returns where data does not fit into a t, or nil if the place is not found.
+// explainJSON returns the first mismatch of data with a t, or nil if it is not found.
 func explainJSON(data []byte, t reflect.Type) *TypeError {
 	x := jsonExplainer{explainer{trials: mostTrials}, jsonWeigher{data: data, Tally: weigh.NewTally(math.MaxInt)}}
 	return x.found(x.value(jsonPlans.Of(t), 0))
 }
 
-// roundedIn returns where an integer in data, which was decoded into v, has become another one, or
+// roundedIn returns the place of an integer in data that was changed when it was decoded into v, or
 // nil.
 func roundedIn(data []byte, v any) *TypeError {
 	if !mayBeRounded(data) {
 		return nil
 	}
 	return placeIn(v, func(t reflect.Type) *TypeError {
-		// without trials: all else fits
+		// without attempts: everything else matches
 		x := jsonExplainer{jsonWeigher: jsonWeigher{data: data, Tally: weigh.NewTally(math.MaxInt)}}
 		return x.found(x.value(jsonPlans.Of(t), 0))
 	})
 }
 
-// value returns why the next value does not fit p, or nil, and passes it by.
+// value returns the mismatch of the next value with p, or nil, and skips the value.
 func (x *jsonExplainer) value(p *weigh.Plan, depth int) *TypeError {
 	c, from := x.next(), x.at
-	isNull := c == 'n' && p.Kind != weigh.Own // which fits everything but what decodes itself
+	isNull := c == 'n' && p.Kind != weigh.Own // null matches every type except one that decodes itself
 	p = pointedTo(p)
 	switch {
 	case c == '[' && (p.Kind == weigh.Slice || p.Kind == weigh.Array || p.Kind == weigh.Any):
@@ -132,7 +132,7 @@ func (x *jsonExplainer) object(p *weigh.Plan, depth int) *TypeError {
 	return nil
 }
 
-// mapKey returns why a key does not fit.
+// mapKey returns the mismatch of a key, or nil.
 func (x *jsonExplainer) mapKey(p *weigh.Plan, quoted []byte) *TypeError {
 	t := p.Type.Key()
 	if t.Kind() == reflect.String && p.Key.Kind == weigh.Text {
@@ -148,7 +148,7 @@ func (x *jsonExplainer) mapKey(p *weigh.Plan, quoted []byte) *TypeError {
 	return &TypeError{Want: "a key in a form of its own", Got: "another one"}
 }
 
-// jsonMismatch returns the error for a value that does not fit p.
+// jsonMismatch returns the error for a value that does not match p.
 func jsonMismatch(p *weigh.Plan, item []byte) *TypeError {
 	got := jsonGot(item)
 	if name, ok := whole(p.Type); ok && got == "a number" {

@@ -15,17 +15,17 @@ import (
 // An object with a duplicate key is refused: encoding/json takes the last of its values, other
 // decoders the first. Package json does not report it, so the keys are checked before.
 
-// jsonKey is a key of an object. keySize bounds what it takes.
+// jsonKey is a key of an object. keySize bounds its memory.
 type jsonKey struct {
 	hash uint64
 	at   int // of its first quote
 }
 
-// keyFinder finds keys that come twice. Its slices are used again.
+// keyFinder finds duplicate keys. Its slices are reused.
 type keyFinder struct {
 	data   []byte
-	keys   []jsonKey // of the objects that are open, one behind the other
-	opened []int     // for each value that is open, where its keys begin, or inArray
+	keys   []jsonKey // of all open objects, in sequence
+	opened []int     // for each open value, where its keys begin, or inArray
 }
 
 const inArray = -1
@@ -37,8 +37,7 @@ var (
 	keyFinders = sync.Pool{New: func() any { return new(keyFinder) }}
 )
 
-// keyTwice returns a key that comes twice in one object of data, quoted. It finds none where data
-// is malformed before.
+// keyTwice returns a duplicate key in one object of data, quoted. It stops where data is malformed.
 func keyTwice(data []byte) (key []byte, found bool) {
 	if bytes.IndexByte(data, '{') < 0 {
 		return nil, false
@@ -62,7 +61,7 @@ func kept[T any](s []T) []T {
 	return s[:0]
 }
 
-// find returns where a key stands that has come before, or a negative number.
+// find returns the position of a duplicate key, or a negative number.
 func (f *keyFinder) find() (at int) {
 	for i := 0; i < len(f.data); i++ {
 		switch f.data[i] {
@@ -88,7 +87,7 @@ func (f *keyFinder) find() (at int) {
 	return -1
 }
 
-// isKey reports whether what ends at end is the key of an object.
+// isKey reports whether the string that ends at end is the key of an object.
 func (f *keyFinder) isKey(end int) bool {
 	for ; end < len(f.data); end++ {
 		switch f.data[end] {
@@ -115,7 +114,7 @@ func (f *keyFinder) quoted(at int) []byte {
 	return f.data[at:]
 }
 
-// close ends an array or an object, and returns where a key of it stands that has come before.
+// close ends an array or an object, and returns the position of a duplicate key in it.
 func (f *keyFinder) close() (at int, ok bool) {
 	if len(f.opened) == 0 {
 		return -1, false
@@ -133,7 +132,7 @@ func (f *keyFinder) close() (at int, ok bool) {
 
 const few = 16 // keys that are compared with each other
 
-// twice returns where the second of two equal keys stands, or a negative number.
+// twice returns the position of the second of two equal keys, or a negative number.
 func (f *keyFinder) twice(keys []jsonKey) (at int) {
 	if len(keys) > few {
 		slices.SortFunc(keys, func(a, b jsonKey) int {
@@ -152,7 +151,7 @@ func (f *keyFinder) twice(keys []jsonKey) (at int) {
 
 func (f *keyFinder) hash(quoted []byte) uint64 { return maphash.Bytes(keySeed, f.name(quoted)) }
 
-// name returns what a key says without its quotes and its escapes.
+// name returns a key without its quotes and its escapes.
 func (f *keyFinder) name(quoted []byte) []byte {
 	if bytes.IndexByte(quoted, '\\') < 0 {
 		return quoted[1:max(1, len(quoted)-1)]

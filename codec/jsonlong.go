@@ -72,7 +72,7 @@ func errLongJSON(data []byte, v any) error {
 	if !json.Valid(data) {
 		return &ValueError{Reason: "malformed JSON"}
 	}
-	// without trials: they would read it
+	// without attempts: they would read the number
 	e := placeIn(v, func(t reflect.Type) *TypeError {
 		x := jsonExplainer{jsonWeigher: jsonWeigher{data: data, Tally: weigh.NewTally(math.MaxInt)}}
 		return x.found(x.value(jsonPlans.Of(t), 0))

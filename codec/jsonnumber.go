@@ -17,8 +17,7 @@ import (
 // many.
 const longestDigits = 10_000
 
-// isBig reports whether t is one of the numbers of package big, or embeds one and reads itself as
-// that does.
+// isBig reports whether t is one of the numbers of package big, or embeds one and its decoding.
 func isBig(t reflect.Type) bool {
 	switch t {
 	case reflect.TypeFor[big.Int](), reflect.TypeFor[big.Rat](), reflect.TypeFor[big.Float]():
@@ -34,8 +33,8 @@ func isBig(t reflect.Type) bool {
 	return false
 }
 
-// lengths returns how many digits in a row a number has at the most, and the size of its exponent.
-// No number needs an escape: one that has some counts as the longest.
+// lengths returns the maximum number of consecutive digits of a number, and the size of its
+// exponent. No number needs an escape: one with escapes counts as the longest.
 func lengths(item []byte) (digits, exponent int) {
 	if bytes.IndexByte(item, '\\') >= 0 {
 		return math.MaxInt32, 0

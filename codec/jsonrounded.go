@@ -8,10 +8,10 @@ import (
 	"github.com/asterisque-go/asterisque/internal/cut"
 )
 
-// Without a type encoding/json makes a float64 of every number, and of an integer beyond 2^53
-// perhaps another one. Integers are never rounded, and so such a value is refused.
+// Without a type encoding/json decodes every number as a float64, which may change an integer
+// beyond 2^53. Integers are never rounded, so such a value is rejected.
 
-// fewestRounded is how many characters an integer has at least that a float64 may not hold.
+// fewestRounded is the minimum number of characters of an integer that a float64 may not hold.
 const fewestRounded = 16
 
 // mayBeRounded reports whether data has a run of at least fewestRounded digits. Such a run covers
@@ -37,8 +37,8 @@ func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 var errRounded = errors.New("an any becomes a float64: put *big.Int, json.Number or an integer type in its place")
 
-// rounded returns the error for a number that becomes a float64, if it is an integer and that is
-// another one.
+// rounded returns the error for a number that is decoded as a float64, if it is an integer that
+// changes.
 func rounded(item []byte) *TypeError {
 	if len(item) < fewestRounded || strings.TrimLeft(string(item), "-0123456789") != "" {
 		return nil

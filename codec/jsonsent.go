@@ -16,7 +16,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/weigh"
 )
 
-// jsonSent finds what JSON does not carry: of some of it, package json would make something else.
+// jsonSent finds values that JSON does not carry, or that package json would change.
 var jsonSent = &encodable.Rules{
 	Plans:   &weigh.Plans{Rules: weigh.Rules{Kind: jsonSentKind, Field: jsonField}},
 	Depth:   jsonDepth,
@@ -48,7 +48,7 @@ func jsonSpecial(p *weigh.Plan, v reflect.Value) (levels int, f *encodable.Fault
 	return 0, nil
 }
 
-// timeFault returns what RFC 3339 cannot say of t.
+// timeFault returns the part of t that RFC 3339 cannot represent.
 func timeFault(t time.Time) *encodable.Fault {
 	_, offset := t.Zone()
 	switch year := t.Year(); {
@@ -60,7 +60,7 @@ func timeFault(t time.Time) *encodable.Fault {
 	return nil
 }
 
-// bigFault returns why v, a number of package big, does not arrive as it is.
+// bigFault returns why v, a number of package big, does not arrive unchanged.
 func bigFault(v reflect.Value) *encodable.Fault {
 	digits := 0
 	switch n := addressed(v).(type) {
@@ -77,7 +77,7 @@ func bigFault(v reflect.Value) *encodable.Fault {
 	return nil
 }
 
-// digitsOf returns how many digits n has, and of one that is much too long about how many.
+// digitsOf returns the number of digits of n, only approximately if it is far too large.
 func digitsOf(n *big.Int) int {
 	about := int(float64(n.BitLen())*math.Log10(2)) + 1
 	if about < longestDigits || about > 2*longestDigits {
@@ -127,8 +127,8 @@ func addressed(v reflect.Value) any {
 
 var replacement = []byte(`\ufffd`) // package json writes it for a byte that is no UTF-8
 
-// replacedIn returns where encoded, which is v, is no UTF-8, or was none before package json has
-// encoded it. Values that encode themselves may be so.
+// replacedIn returns where encoded, the encoding of v, is not UTF-8, or was not before package json
+// has replaced it. Values that encode themselves may be so.
 func replacedIn(encoded []byte, v any) *encodable.Fault {
 	valid := utf8.Valid(encoded)
 	if valid && !bytes.Contains(encoded, replacement) {
@@ -146,7 +146,7 @@ func replacedIn(encoded []byte, v any) *encodable.Fault {
 
 var errNotUTF8 = errors.New("it is not UTF-8")
 
-// encodeAlone encodes a part of a value, and is stricter than package json.
+// encodeAlone encodes a part of a value, more strictly than package json.
 func encodeAlone(v any) ([]byte, error) {
 	if t, ok := v.(encoding.TextMarshaler); ok {
 		if _, ok := v.(json.Marshaler); !ok {
@@ -162,12 +162,12 @@ func encodeAlone(v any) ([]byte, error) {
 	return b, err
 }
 
-// jsonFault returns f, which was found in v, as Append does.
+// jsonFault returns f, a fault of v, as an error of Append.
 func jsonFault(f *encodable.Fault, v any) error {
 	return sendError(f, v, "a value that JSON can hold", "JSON")
 }
 
-// jsonEncodeError returns err, which package json has found in v.
+// jsonEncodeError returns err, an error of package json for v, as an error of Append.
 func jsonEncodeError(err error, v any) error {
 	var unsupported *json.UnsupportedTypeError
 	return jsonFault(explained(jsonSent, err, v, errors.As(err, &unsupported)), v)

@@ -60,7 +60,7 @@ func jsonField(f reflect.StructField) (n weigh.Name, ok bool) {
 	return n, true
 }
 
-// isQuoted reports whether the options of a tag let a string hold the field of type t.
+// isQuoted reports whether the options of a tag allow a string for a field of type t.
 func isQuoted(t reflect.Type, options string) bool {
 	switch t.Kind() {
 	case reflect.Slice, reflect.Array, reflect.Map, reflect.Struct, reflect.Interface, reflect.Pointer:
@@ -73,7 +73,7 @@ func isQuoted(t reflect.Type, options string) bool {
 type jsonWeigher struct {
 	weigh.Tally
 	data []byte
-	at   int    // the next byte; len(data) once something is malformed
+	at   int    // the next byte; len(data) after an error
 	name []byte // of a field that was written with escapes
 	long bool   // a number came that would take too long to read
 
@@ -84,10 +84,10 @@ type jsonWeigher struct {
 
 func (w *jsonWeigher) done() bool { return w.at >= len(w.data) || w.Over() }
 
-// end is called where data is malformed.
+// end is called if data is malformed.
 func (w *jsonWeigher) end() { w.at = len(w.data) }
 
-// next returns the next byte that is no space, without taking it, or 0.
+// next returns the next byte that is no space, without consuming it, or 0.
 func (w *jsonWeigher) next() byte {
 	for ; !w.done(); w.at++ {
 		switch c := w.data[w.at]; c {
@@ -99,7 +99,7 @@ func (w *jsonWeigher) next() byte {
 	return 0
 }
 
-// value weighs one value that stands depth deep and is decoded by plan p.
+// value weighs one value that is nested depth deep and is decoded by plan p.
 func (w *jsonWeigher) value(p *weigh.Plan, depth int) {
 	c := w.next()
 	if w.done() || depth > jsonDepth {
@@ -176,7 +176,7 @@ func (w *jsonWeigher) dynamic(c byte, depth int) {
 	w.concrete(p, c, depth)
 }
 
-// number weighs a number that reads itself, as it was written.
+// number weighs a number that decodes itself.
 func (w *jsonWeigher) number(p *weigh.Plan, item []byte) {
 	digits, exponent := lengths(item)
 	w.Text(len(item))
@@ -189,10 +189,10 @@ func (w *jsonWeigher) number(p *weigh.Plan, item []byte) {
 	}
 }
 
-// anyObject is what an object becomes without a type.
+// anyObject is the plan of an object that is decoded without a type.
 var anyObject = weigh.MapPlan(&weigh.Plan{Kind: weigh.Text, Size: weigh.String})
 
-// literal passes by a number, true, false or null, and returns how long that is.
+// literal skips a number, true, false or null, and returns its size.
 func (w *jsonWeigher) literal() (size int) {
 	from := w.at
 	for ; w.at < len(w.data); w.at++ {
@@ -231,14 +231,13 @@ func (w *jsonWeigher) text(p *weigh.Plan) {
 		return
 	}
 	w.Text(len(raw))
-	if escaped { // the decoder makes it in memory that grows
+	if escaped { // the decoder builds it in a slice that grows
 		w.Text(3 * len(raw))
 		w.Drop(weigh.Alloc(3 * len(raw)))
 	}
 }
 
-// follows reports whether there is a value, or a field, before end; first says that it would be the
-// first.
+// follows reports whether there is a value, or a field, before end; first marks the first one.
 func (w *jsonWeigher) follows(end byte, first bool) bool {
 	c := w.next()
 	switch {
@@ -273,7 +272,7 @@ func (w *jsonWeigher) array(p *weigh.Plan, depth int) {
 	}
 }
 
-// keySize is what a key takes while keys that come twice are looked for, in memory that grows.
+// keySize is the memory of a key in the search for duplicates, in a slice that grows.
 const keySize = 2 * 16
 
 func (w *jsonWeigher) object(p *weigh.Plan, depth int) {
@@ -317,7 +316,7 @@ func (w *jsonWeigher) object(p *weigh.Plan, depth int) {
 	w.Drop(keys)
 }
 
-// key takes the name of a field.
+// key reads the name of a field.
 func (w *jsonWeigher) key() []byte {
 	raw, escaped := w.quoted()
 	if !escaped {
@@ -330,7 +329,7 @@ func (w *jsonWeigher) key() []byte {
 // longestName bounds the names that are unescaped.
 const longestName = 256
 
-// unescape appends what raw says without its escapes. It keeps to what a name may be.
+// unescape appends raw without its escapes. It stops at the maximum length of a name.
 func unescape(dst, raw []byte) []byte {
 	for len(raw) > 0 && len(dst) < longestName {
 		if raw[0] != '\\' || len(raw) < 2 {
@@ -352,7 +351,7 @@ func unescape(dst, raw []byte) []byte {
 	return dst
 }
 
-// escapedRune returns the rune that raw begins with, written as \uXXXX, or as two of these.
+// escapedRune returns the rune at the start of raw, written as \uXXXX, or as two of these.
 func escapedRune(raw []byte) (r rune, size int) {
 	r = unit(raw)
 	if utf16.IsSurrogate(r) {

@@ -14,7 +14,7 @@ func OverloadedFor(d time.Duration, message string) *Abort {
 	return &Abort{Code: Overloaded, Message: message, Detail: item.AppendUint(nil, millis(d))}
 }
 
-// millis rounds up, so that a short time does not turn into none.
+// millis rounds up, so that a short time does not become none.
 func millis(d time.Duration) uint64 {
 	ms := d.Milliseconds()
 	if d%time.Millisecond > 0 {
@@ -23,8 +23,8 @@ func millis(d time.Duration) uint64 {
 	return uint64(min(max(ms, 0), math.MaxInt32))
 }
 
-// mostRetryAfter bounds what RetryAfter returns: a caller that heeds it should not sleep for as
-// long as a peer likes.
+// mostRetryAfter bounds the result of RetryAfter: a peer must not be able to suspend a caller for
+// arbitrary times.
 const mostRetryAfter = time.Hour
 
 // RetryAfter returns the advised wait before the call that failed with err is retried, if the

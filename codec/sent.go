@@ -6,8 +6,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/encodable"
 )
 
-// explained returns err, by which a library has refused to encode v, with the path to what it
-// refuses. unsupported says that this is for its type.
+// explained returns err, with which a library has refused to encode v, with the path to the cause.
+// unsupported reports that the cause is its type.
 func explained(rules *encodable.Rules, err error, v any, unsupported bool) *encodable.Fault {
 	f := rules.Explain(v)
 	if f == nil {
@@ -17,7 +17,7 @@ func explained(rules *encodable.Rules, err error, v any, unsupported bool) *enco
 	return f
 }
 
-// sendError returns f, which was found in v, as Append does. format names the codec.
+// sendError returns f, a fault of v, as an error of Append. format names the codec.
 func sendError(f *encodable.Fault, v any, want, format string) error {
 	err := fmt.Errorf("%T", v)
 	if f.Err != nil {

@@ -10,7 +10,7 @@ type TypeError struct {
 	// unknown place
 	Path string
 	Want string // expected item: "an integer", "an object"
-	Got  string // what came: "a text string"
+	Got  string // actual item: "a text string"
 	Err  error  // in Go's terms, or nil: it does not cross the wire
 }
 

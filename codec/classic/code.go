@@ -8,8 +8,8 @@ const (
 	SessionClosing = -2 // the session ends, or takes no new calls
 )
 
-// shifted is where the codes 0..999 of a classic peer are, which in this library belong to the
-// library.
+// shifted is the offset of the codes 0..999 of a classic peer, because these belong to the library
+// here.
 const shifted = -10_000
 
 // Code returns the code in this library for the code of an Abort of a classic peer: codec.Failed

@@ -10,16 +10,17 @@ import (
 	"github.com/asterisque-go/asterisque/internal/cut"
 )
 
-// decoder reads values, of which CheckValue has found that they are whole: so there are as many
-// bytes as it needs, and no more of anything inside than bytes.
+// decoder reads values that CheckValue has found to be complete: so there are enough bytes, and no
+// value has more elements than bytes.
 type decoder struct {
 	reader
-	input []byte // what the reader has begun with
+	input []byte // the whole input
 }
 
 func newDecoder(c Codec, data []byte) decoder { return decoder{newReader(c, data), data} }
 
-// mismatch fails with the error for a value behind tag, of which got says more if it is not empty.
+// mismatch fails with the error for a value behind tag; got is a more precise description, or
+// empty.
 func (d *decoder) mismatch(to reflect.Type, tag byte, got string) {
 	if got == "" {
 		got = kinds[tag]
@@ -27,7 +28,7 @@ func (d *decoder) mismatch(to reflect.Type, tag byte, got string) {
 	d.fail(&codec.TypeError{Want: wanted(to), Got: got, Err: fmt.Errorf("%s cannot be stored in a %v", got, to)})
 }
 
-// at reads the i-th value of a list, a structure or the parameters, and reports whether it fits.
+// at reads the i-th value of a list, a structure or the parameters, and reports whether it matches.
 func (d *decoder) at(to reflect.Value, depth, i int) bool {
 	d.value(to, depth)
 	if d.err != nil {
@@ -36,7 +37,7 @@ func (d *decoder) at(to reflect.Value, depth, i int) bool {
 	return d.err == nil
 }
 
-// failedWithin notes where the value is that does not fit.
+// failedWithin adds the place of the mismatch.
 func (d *decoder) failedWithin(name string) {
 	var mismatch *codec.TypeError
 	if errors.As(d.err, &mismatch) {
@@ -44,7 +45,7 @@ func (d *decoder) failedWithin(name string) {
 	}
 }
 
-// value reads one value, which stands depth deep, into to.
+// value reads one value, which is nested depth deep, into to.
 func (d *decoder) value(to reflect.Value, depth int) {
 	if depth > MaxDepth {
 		d.fail(tooDeep())
@@ -80,7 +81,7 @@ func (d *decoder) dynamic(to reflect.Value, depth int) {
 	d.setLoose(to, depth)
 }
 
-// setLoose reads a value without a type into to, of which the type takes that.
+// setLoose reads a value without a type into to, if its type accepts the value.
 func (d *decoder) setLoose(to reflect.Value, depth int) {
 	if v := d.loose(depth); v != nil {
 		to.Set(reflect.ValueOf(v))

@@ -6,8 +6,8 @@ package classic
 type Decoder struct {
 	Codec Codec // of the stream. It must not change in the middle of a message
 
-	at      int   // the first byte that was not looked at; 0: none of the values was
-	pending int64 // values that begin there, one behind the other
+	at      int   // the position in the values; 0: before the first
+	pending int64 // number of values that begin there
 }
 
 // Next returns the message at the beginning of data and the number of its bytes. The message shares
@@ -109,7 +109,7 @@ func control(r *reader) Message {
 	return &Control{Code: code, Data: data}
 }
 
-// done reports whether a message that belongs to a pipe was read, and is in order.
+// done reports whether a message of a pipe was read, and is valid.
 func done(r *reader, pipe uint16) bool {
 	if fits(r) && pipe == 0 {
 		r.fail(malformed(1, "pipe id 0, which no message but Control may have"))
@@ -117,7 +117,7 @@ func done(r *reader, pipe uint16) bool {
 	return r.err == nil
 }
 
-// fits reports whether a message was read, and is not too long.
+// fits reports whether a message was read, and is within the limit.
 func fits(r *reader) bool {
 	if r.err == nil && r.at > r.limit {
 		r.fail(&SizeError{Size: r.at, Limit: r.limit})
@@ -125,7 +125,7 @@ func fits(r *reader) bool {
 	return r.err == nil
 }
 
-// values returns the bytes of the count values that are next.
+// values returns the bytes of the next count values.
 func (d *Decoder) values(r *reader, count int) []byte {
 	if r.err != nil {
 		return nil

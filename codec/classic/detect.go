@@ -8,18 +8,18 @@ func Detect(data []byte) (Codec, error) {
 		return MessagePack, ErrIncomplete
 	}
 	switch data[0] {
-	case controlTag: // the length of its data comes third
+	case controlTag: // the length of its data is third
 		switch {
 		case len(data) < 3:
 			return MessagePack, ErrIncomplete
-		case data[2] < packedRaw: // which Simple writes for less than 40 kB
+		case data[2] < packedRaw: // Simple writes this for less than 40 kB
 			return Simple, nil
 		}
-	case openTag, closeTag, blockTag: // the pipe id comes second
+	case openTag, closeTag, blockTag: // the pipe id is second
 		switch {
 		case len(data) < 2:
 			return MessagePack, ErrIncomplete
-		case data[1] == 0, data[1] == 0x80: // in MessagePack id 0, and no integer
+		case data[1] == 0, data[1] == 0x80: // in MessagePack id 0, or no integer
 			return Simple, nil
 		}
 	default:

@@ -12,7 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/cut"
 )
 
-// encoder appends values. After the first error it appends nothing of use.
+// encoder appends values. After the first error its output is undefined.
 type encoder struct {
 	form form
 	b    []byte
@@ -26,7 +26,7 @@ func (e *encoder) fail(err error) {
 	}
 }
 
-// failedWithin reports whether there is an error, and notes that it is within a part of this name.
+// failedWithin reports whether there is an error, and adds a part of this name to its path.
 func (e *encoder) failedWithin(name func() string) bool {
 	if e.err != nil {
 		e.path = cut.Path(name(), e.path)
@@ -52,7 +52,7 @@ func (e *encoder) failure() error {
 
 func among(i int) func() string { return func() string { return fmt.Sprintf("[%d]", i) } }
 
-// tooLarge refuses n of something that the format can hold limit of.
+// tooLarge fails because n exceeds the limit of the format.
 func (e *encoder) tooLarge(what string, n, limit int) {
 	e.fail(codec.ErrTooLarge.Withf("%s of %d exceeds the %d that the classic format can hold", what, n, limit))
 }

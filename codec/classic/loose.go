@@ -10,19 +10,18 @@ import (
 // Values without a Go type are decoded in a loop, not by functions that call themselves: the
 // original nests lists 1,000 deep, and the stack for that would be a hundred times what they hold.
 
-// frame is a list, a struct or a map of which parts are still to come.
+// frame is an incomplete list, struct or map.
 type frame struct {
-	parts []any     // the parts of a list or a struct that have come, with room for the rest
+	parts []any     // the parts read so far of a list or a struct, with room for the rest
 	more  *openMore // of a map or a struct
 }
 
-// frameSize is what a frame takes, in memory that grows.
+// frameSize is the memory of a frame, in a slice that grows.
 const frameSize = 2 * 32
 
-// openMore is what a map has besides, of which entries are still to come. A struct has its schema
-// as a key.
+// openMore is the additional state of an incomplete map. A struct has its schema as a key.
 type openMore struct {
-	Map         // the entries that are whole; nil for a struct
+	Map         // the complete entries; nil for a struct
 	seen   keys // of those
 	key    any  // of the next entry, if hasKey
 	from   int  // where that key begins
@@ -31,10 +30,10 @@ type openMore struct {
 	hasKey bool
 }
 
-// fewFrames are in memory of the stack.
+// fewFrames frames are on the stack.
 const fewFrames = 32
 
-// loose reads a value of any type, which stands depth deep.
+// loose reads a value of any type, which is nested depth deep.
 func (d *decoder) loose(depth int) any {
 	var few [fewFrames]frame
 	for frames := few[:0]; ; {
@@ -114,7 +113,7 @@ func (d *decoder) open(tag byte) (v any, f frame, isOpen bool) {
 	return nil, f, true
 }
 
-// whole returns what f has become.
+// whole returns the value of a complete f.
 func (f *frame) whole() any {
 	switch {
 	case f.more == nil:
@@ -125,7 +124,7 @@ func (f *frame) whole() any {
 	return Struct{Schema: f.more.key.(string), Fields: f.parts}
 }
 
-// put adds the next part of f, behind which d stands, and returns f as a value once it is whole.
+// put adds the next part of f, which d has just read, and returns f as a value when it is complete.
 func (d *decoder) put(f *frame, part any) (v any, isWhole bool) {
 	if f.parts == nil {
 		isWhole = d.putEntry(f.more, part)
@@ -156,7 +155,7 @@ func (d *decoder) putEntry(m *openMore, part any) (isWhole bool) {
 	return m.left == 0
 }
 
-// keys are the encoded keys of a map. They are found by hash because copies would cost much where
+// keys are the encoded keys of a map. They are found by hash because copies would be expensive if
 // keys are maps themselves.
 type keys struct {
 	place map[uint64]int // of the first key with each hash

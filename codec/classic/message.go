@@ -2,7 +2,7 @@ package classic
 
 // Limits of the format.
 const (
-	MaxMessage = 65507 // bytes of a message that may be sent
+	MaxMessage = 65507 // maximum bytes of a sent message
 	MaxPayload = 61439 // bytes of a Block's payload
 	MaxString  = 65535 // bytes of a string or a binary
 	MaxCount   = 65535 // elements of a list, entries of a map, parameters of an Open
@@ -35,7 +35,7 @@ type Message interface {
 	AppendTo(dst []byte, c Codec) ([]byte, error)
 }
 
-// Open asks the peer to run a function: it starts a pipe.
+// Open requests that the peer runs a function: it starts a pipe.
 type Open struct {
 	Pipe     uint16 // not 0
 	Priority int8
@@ -48,14 +48,14 @@ type Open struct {
 type Block struct {
 	Pipe    uint16 // not 0
 	Loss    uint8  // loss rate, 0..127
-	EOF     bool   // nothing follows in this direction; Loss and Payload are not sent
+	EOF     bool   // the end of this direction; Loss and Payload are not sent
 	Payload []byte // at most MaxPayload bytes
 }
 
 // Close ends a pipe in both directions at once.
 type Close struct {
 	Pipe   uint16 // not 0
-	Result []byte // one encoded value; nil is sent as null. Only where Abort is nil
+	Result []byte // one encoded value; nil is sent as null. Only if Abort is nil
 	Abort  *Abort // nil: success
 }
 
@@ -98,7 +98,7 @@ func (m *Close) AppendTo(dst []byte, c Codec) ([]byte, error) {
 	return finish(dst, b, m.Pipe)
 }
 
-// maxLoss is the loss rate that stands for 100 %.
+// maxLoss is the loss rate for 100 %.
 const maxLoss = 127
 
 // AppendTo implements Message.
@@ -126,7 +126,7 @@ func (m *Control) AppendTo(dst []byte, c Codec) ([]byte, error) {
 	return sized(dst, appendRaw(b, f, m.Data))
 }
 
-// finish returns b, which is dst with a message behind it, if the message is in order.
+// finish returns b, which is dst with a message behind it, if the message is valid.
 func finish(dst, b []byte, pipe uint16) ([]byte, error) {
 	if pipe == 0 {
 		return dst, malformed(1, "pipe id 0, which no message but Control may have")

@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// messagePack is the form of the MessagePackCodec, which packs each item by itself: an integer in
-// the fewest bytes that hold it, a text or a binary as raw bytes. There are no arrays and maps of
+// messagePack is the form of the MessagePackCodec, which packs each item separately: an integer in
+// the fewest bytes, a text or a binary as raw bytes. It does not use the arrays and maps of
 // MessagePack.
 type messagePack struct{}
 

@@ -7,8 +7,8 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// JoinParams appends the parameters of an Open as the one value that Decode takes for the parameter
-// of a function, and returns the longer slice. It keeps no part of m.
+// JoinParams appends the parameters of an Open as the single value that Decode expects for the
+// parameter of a function, and returns the longer slice. It keeps no part of m.
 func (c Codec) JoinParams(dst []byte, m *Open) []byte {
 	return append(appendCount(append(dst, paramsTag), c.form(), m.Count), m.Params...)
 }
@@ -35,8 +35,8 @@ func (c Codec) SplitParams(encoded []byte) (count uint16, params []byte, err err
 	return 1, encoded, nil
 }
 
-// params reads the head of parameters that are one value, and returns how many follow, which are
-// whole.
+// params reads the head of parameters in a single value, and returns the number of complete values
+// behind it.
 func (r *reader) params() (count int, err error) {
 	r.tag()
 	count = r.count()
@@ -57,7 +57,7 @@ func (c Codec) ResultOf(encoded []byte) ([]byte, error) {
 	}
 	switch r := newReader(c, encoded); r.tag() {
 	case paramsTag:
-		encoded[0] = listTag // which has the same form
+		encoded[0] = listTag // it has the same form
 	case structTag:
 		if len(r.raw()) == 0 && r.fields() == 0 && r.err == nil && len(r.data) == 0 { // a unit
 			return []byte{nullTag}, nil
@@ -66,8 +66,8 @@ func (c Codec) ResultOf(encoded []byte) ([]byte, error) {
 	return encoded, c.CheckValue(encoded)
 }
 
-// decodeParams decodes the parameters of an Open, as JoinParams has written them, into the
-// parameter of a function.
+// decodeParams decodes the parameters of an Open, written by JoinParams, into the parameter of a
+// function.
 func (c Codec) decodeParams(data []byte, to reflect.Value) error {
 	d := newDecoder(c, data)
 	count, err := d.params()

@@ -2,7 +2,7 @@ package classic
 
 import "math"
 
-// reader reads items, one behind the other. Behind the first error it finds nothing more.
+// reader reads a sequence of items. After the first error it reads nothing more.
 type reader struct {
 	form  form
 	data  []byte // the unread bytes
@@ -11,7 +11,7 @@ type reader struct {
 	err   error
 }
 
-// newReader returns a reader of data, which is all there is.
+// newReader returns a reader of data, which is complete.
 func newReader(c Codec, data []byte) reader {
 	return reader{form: c.form(), data: data, limit: len(data)}
 }
@@ -68,7 +68,7 @@ func (r *reader) integer(width int) int64 {
 	return n
 }
 
-// count returns a number of 16 bits, which is without a sign where it is used.
+// count returns a number of 16 bits, as an unsigned one.
 func (r *reader) count() int { return int(uint16(r.integer(2))) }
 
 // fields returns the number of a struct's fields.
@@ -119,8 +119,8 @@ func (r *reader) skip(tag byte) (inside int) {
 	return 0
 }
 
-// walk steps over the pending values that are next. It returns how many were not whole, and stands
-// at the first of these after an error.
+// walk skips the next pending values. It returns how many were incomplete; after an error its
+// position is at the first of these.
 func (r *reader) walk(pending int64) int64 {
 	for pending > 0 {
 		if least := int64(r.at) + pending; least > int64(r.limit) { // a value has at least one byte
@@ -142,7 +142,7 @@ func (r *reader) walk(pending int64) int64 {
 	return 0
 }
 
-// whole returns an error unless exactly count values are next, and nothing behind them.
+// whole returns an error unless there are exactly count values, with nothing behind them.
 func (r *reader) whole(count int) error {
 	all := len(r.data) + r.at
 	r.walk(int64(count))
@@ -155,5 +155,5 @@ func (r *reader) whole(count int) error {
 	case *FormatError:
 		return r.err
 	}
-	return malformed(all, "ends in the middle of a value") // or is too long for what there is
+	return malformed(all, "ends in the middle of a value") // or exceeds the rest of the data
 }

@@ -11,12 +11,12 @@ const syncSize = 50
 // Sync is the handshake, the data of a Control: the connecting side sends one first, with a zero
 // Session, and the accepting side answers with one.
 type Sync struct {
-	Version uint16 // 1 is sent; the original does not look at it
+	Version uint16 // 1 is sent; the original ignores it
 	Node    UUID
 	Session UUID
 	Time    time.Time // to the millisecond
 	Ping    int32     // seconds between pings; the original sends none
-	Timeout int32     // seconds until a session is given up; the original does not heed it
+	Timeout int32     // seconds until a session is given up; the original ignores it
 }
 
 // AppendTo appends the Control that carries s, by codec c, to dst and returns the longer slice.

@@ -27,9 +27,9 @@ func text(b []byte) string {
 	return s.String()
 }
 
-// badLength returns how many bytes at the beginning of b are replaced together. Surrogates are
-// whole sequences of three; only the first byte of a form that is too long, or beyond Unicode,
-// belongs to it.
+// badLength returns how many bytes at the beginning of b are replaced together. A surrogate is a
+// whole sequence of three; of a form that is too long, or beyond Unicode, only the first byte is
+// replaced.
 func badLength(b []byte) int {
 	want := 1
 	switch first := b[0]; {

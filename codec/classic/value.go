@@ -18,8 +18,8 @@ const (
 	mapTag     = 0x21
 	structTag  = 0x22
 
-	// paramsTag stands before the count and the values of an Open's parameters where they have to
-	// be one value, which is between a session and its wire. It never leaves the program.
+	// paramsTag precedes the count and the values of an Open's parameters if they have to be a
+	// single value, between a session and its wire. It never leaves the program.
 	paramsTag = openTag
 )
 

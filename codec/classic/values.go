@@ -25,7 +25,7 @@ func (c Codec) Append(dst []byte, v any) ([]byte, error) {
 	return e.b, nil
 }
 
-// paramsIn returns the Params that v is or points to.
+// paramsIn returns the Params in v or behind it.
 func paramsIn(v any) (Params, bool) {
 	switch v := v.(type) {
 	case Params:

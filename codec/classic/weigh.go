@@ -32,7 +32,7 @@ func fieldOf(f reflect.StructField) (n weigh.Name, ok bool) {
 	return weigh.Name{Name: f.Name}, f.IsExported() && f.Tag.Get("classic") != "-"
 }
 
-// weigher walks the values of data, once and in their order. It ends where data is malformed.
+// weigher walks the values of data, once and in order. It stops where data is malformed.
 type weigher struct {
 	weigh.Tally
 	reader
@@ -62,7 +62,7 @@ func (w *weigher) params(p *weigh.Plan) {
 	}
 }
 
-// value weighs one value that stands depth deep and is decoded by plan p.
+// value weighs one value that is nested depth deep and is decoded by plan p.
 func (w *weigher) value(p *weigh.Plan, depth int) {
 	if depth > MaxDepth {
 		w.data = nil
@@ -100,7 +100,7 @@ func (w *weigher) value(p *weigh.Plan, depth int) {
 	}
 }
 
-// Sizes of what an any receives.
+// Sizes of the values that an any receives.
 var (
 	structSize = weigh.Alloc(int(structType.Size()))
 	entrySize  = 2 * weigh.Iface
@@ -109,8 +109,7 @@ var (
 
 var textPlan = &weigh.Plan{Kind: weigh.Text}
 
-// dynamic weighs the place of a value that is decoded without a type, and returns the plan of what
-// it becomes.
+// dynamic weighs the place of a value that is decoded without a type, and returns its plan.
 func (w *weigher) dynamic(tag byte) *weigh.Plan {
 	switch tag {
 	case stringTag:
@@ -138,7 +137,7 @@ func (w *weigher) text(p *weigh.Plan, b []byte) {
 	}
 	size := weigh.Replaced(b)
 	if size > len(b) {
-		size *= 2 // it is made in memory that grows
+		size *= 2 // it is built in a slice that grows
 	}
 	w.Text(size)
 }

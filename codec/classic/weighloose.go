@@ -6,15 +6,15 @@ import (
 	"github.com/asterisque-go/asterisque/internal/weigh"
 )
 
-// level is a list, a struct or a map within which a weigher stands.
+// level is a list, a struct or a map around the position of a weigher.
 type level struct {
 	left      int // parts that come
-	temporary int // bytes that are held until then
+	temporary int // bytes that are held until its end
 }
 
 var levelsPool = sync.Pool{New: func() any { return new([MaxDepth + 2]level) }}
 
-// loose weighs a value without a type that stands depth deep, as loose of the decoder reads it.
+// loose weighs a value without a type that is nested depth deep, as loose of the decoder reads it.
 func (w *weigher) loose(depth int) {
 	all := levelsPool.Get().(*[MaxDepth + 2]level)
 	defer levelsPool.Put(all)
@@ -47,7 +47,7 @@ func (w *weigher) loose(depth int) {
 	}
 }
 
-// part weighs a value without those in it.
+// part weighs a value without its content.
 func (w *weigher) part() (l level) {
 	tag := w.tag()
 	if tag == nullTag {
@@ -61,7 +61,7 @@ func (w *weigher) part() (l level) {
 		l.left = w.parts(w.count())
 	case structTag:
 		w.text(textPlan, w.raw())
-		w.Add(weigh.String + sizeOfMore) // apart until the struct is whole
+		w.Add(weigh.String + sizeOfMore) // separate until the struct is complete
 		l = level{w.parts(w.fields()), weigh.String + sizeOfMore}
 	case mapTag:
 		n := w.count()
@@ -77,7 +77,7 @@ func (w *weigher) part() (l level) {
 	return l
 }
 
-// parts weighs the place of n parts, and returns how many come.
+// parts weighs the place of n parts, and returns how many follow.
 func (w *weigher) parts(n int) int {
 	if n > len(w.data) {
 		w.data = nil

@@ -6,8 +6,8 @@ import "github.com/asterisque-go/asterisque/internal/item"
 type Block struct {
 	Pipe    uint64 // at most MaxPipe
 	Payload []byte // nil is sent as empty, which is not the end
-	End     bool   // nothing follows in this direction; Payload is not sent
-	Meta    Meta   // TTL, Loss and Skipped are sent, the rest is not
+	End     bool   // the end of this direction; Payload is not sent
+	Meta    Meta   // TTL, Loss and Skipped are sent, the other fields are not
 }
 
 // blockFields is the payload.

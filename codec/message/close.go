@@ -9,7 +9,7 @@ import (
 // none.
 type Close struct {
 	Pipe   uint64       // at most MaxPipe
-	Result []byte       // encoded result, nil is sent as empty; sent only where Abort is nil
+	Result []byte       // encoded result, nil is sent as empty; sent only if Abort is nil
 	Abort  *codec.Abort // nil: success
 }
 

@@ -35,8 +35,8 @@ const (
 // Ping asks the peer for a sign of life. A Ping behind other frames is also a mark: the peer has
 // read all earlier frames when its Pong arrives.
 type Ping struct {
-	N     uint64 // comes back in the Pong
-	Holds uint64 // bytes that the path to the receiver holds; 0: not known, and not sent
+	N     uint64 // returned in the Pong
+	Holds uint64 // capacity of the path to the receiver, in bytes; 0: not known, and not sent
 }
 
 // Pong answers a Ping.
@@ -49,7 +49,7 @@ type Pong struct {
 type Credit struct {
 	Pipe  uint64 // the pipe of the Blocks, in the direction against this message
 	Opens bool   // the session's Opens instead; Pipe is not sent
-	Limit uint64 // cost of the Blocks since the pipe's birth, or of the Opens since the session's
+	Limit uint64 // cost of the Blocks since the start of the pipe, or of the Opens since that of the session
 }
 
 // Ack reports how many messages have arrived, so that the sender need not keep them for a resume.
@@ -66,7 +66,7 @@ type Drain struct {
 // SessionClose ends the session.
 type SessionClose struct {
 	Code    codec.Code
-	Message string // for people; cut after codec.MaxReason bytes
+	Message string // for users; truncated to codec.MaxReason bytes
 }
 
 // Stop announces that the sender of this message wants no more Blocks of a pipe. The call
@@ -80,8 +80,8 @@ type Stop struct {
 // returns an Allow that its sender does not need any more.
 type Ask struct {
 	Pipe  uint64
-	Sent  uint64 // cost of the Blocks that have been sent in this direction since the pipe's birth
-	Total uint64 // the same with the next Block, or Sent; the peer refuses less
+	Sent  uint64 // cost of the Blocks that were sent in this direction since the start of the pipe
+	Total uint64 // the same with the next Block, or Sent; the peer rejects less
 }
 
 // Allow answers an Ask: the next Block may raise the cost to Total. It is for that one Block, and
@@ -178,7 +178,7 @@ func (c Skip) AppendTo(dst []byte) []byte {
 	return item.AppendNumber(dst, c.Sent)
 }
 
-// AppendTo implements Control. It sends the code alone.
+// AppendTo implements Control. It sends only the code.
 func (c UnknownControl) AppendTo(dst []byte) []byte {
 	return appendControl(dst, c.Code, 0)
 }

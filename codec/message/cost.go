@@ -5,7 +5,7 @@ package message
 // advance. The cost of an Open that is to be sent is that of the Open that ParseOpen returns for
 // it.
 func (m *Open) Cost(overhead, early uint64) uint64 {
-	// Strings is 0 before it is sent
+	// Strings is 0 before the Open is sent
 	strings := max(m.Meta.Strings, m.Meta.sent())
 	cost := uint64(len(m.Params)) + uint64(strings) + overhead
 	if m.Meta.Stream {
@@ -14,7 +14,7 @@ func (m *Open) Cost(overhead, early uint64) uint64 {
 	return cost
 }
 
-// sent returns what m has in byte strings when it is sent with an Open.
+// sent returns the bytes of byte strings of m in an Open.
 func (m *Meta) sent() int { return len(m.Trace) + len(m.Key) + len(m.Metadata) }
 
 // Cost returns the part of its window that m uses: its payload, and the overhead that the receiver

@@ -9,7 +9,7 @@ const longest = item.Array | 23
 // Close, Part, and the Controls Credit, Drain, Stop, Ask, Allow and Skip.
 func Countable(frame []byte) bool {
 	if len(frame) < 3 || frame[0] > longest {
-		return false // of a Control that this version does not know
+		return false // an unknown Control
 	}
 	if frame[1] != byte(ControlType) {
 		return true

@@ -3,8 +3,8 @@ package message
 import "github.com/asterisque-go/asterisque/internal/item"
 
 // A map of known fields is written in one pass: its head is one byte that starts at no entries, and
-// each entry that is not zero counts itself there. at is where in dst that head is; there are never
-// more than 23 entries.
+// each entry that is not zero increments it. at is the position of that head in dst; there are
+// never more than 23 entries.
 
 func appendEntry(dst []byte, at int, key byte, n uint64) []byte {
 	if n == 0 {

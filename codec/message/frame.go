@@ -7,8 +7,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/item"
 )
 
-// appendStart appends what every message but Control begins with: the array's head, the type and
-// the pipe id. count is the number of fields that follow, meta not counted.
+// appendStart appends the start of every message but Control: the array's head, the type and the
+// pipe id. count is the number of fields behind it, without meta.
 func appendStart(dst []byte, t Type, count int, pipe uint64, meta *Meta) []byte {
 	n := 2 + count
 	if meta.on(t) {

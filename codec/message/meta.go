@@ -6,7 +6,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/item"
 )
 
-// Limits of what a Meta can carry.
+// Limits of the fields of a Meta.
 const (
 	MaxTTL   = math.MaxInt32 // milliseconds, almost 25 days
 	MaxLoss  = 127           // 100 %
@@ -23,7 +23,7 @@ type Meta struct {
 	// milliseconds left for a useful delivery, 1..MaxTTL; 0: no end. Open and Block
 	TTL  uint32
 	Loss uint8 // loss rate, 0..MaxLoss. Block only
-	// the call is made by the handler of another call of this session, namely Within. Open only
+	// the handler of another call of this session, namely Within, makes the call. Open only
 	Nested  bool
 	Stream  bool   // the call has Blocks; without it there are none, in either direction. Open only
 	Skipped uint64 // how many Blocks are missing before this one, at most 2^53-1. Block only
@@ -48,7 +48,7 @@ func (m *Meta) IsZero() bool {
 	return !m.on(OpenType) && !m.on(BlockType)
 }
 
-// Keys of the map that a Meta is in a frame.
+// Keys of a Meta as a map in a frame.
 const (
 	ttlKey = iota + 1
 	lossKey
@@ -64,11 +64,10 @@ const (
 // reported to the call.
 const longestMetadata = 65 << 10
 
-// maxMetaEntries bounds a Meta that comes from the peer, keys that this version does not know
-// included.
+// maxMetaEntries bounds a received Meta, unknown keys included.
 const maxMetaEntries = 16
 
-// on reports whether m has anything to say on a message of type t.
+// on reports whether m has a field to send in a message of type t.
 func (m *Meta) on(t Type) bool {
 	switch t {
 	case OpenType:
@@ -79,7 +78,7 @@ func (m *Meta) on(t Type) bool {
 	return false
 }
 
-// appendTo appends the map of what m says on a message of type t, nothing if it says nothing there.
+// appendTo appends the map of the fields of m in a message of type t, or nothing if there are none.
 func (m *Meta) appendTo(dst []byte, t Type) []byte {
 	if !m.on(t) {
 		return dst
@@ -104,8 +103,8 @@ func (m *Meta) appendTo(dst []byte, t Type) []byte {
 	return appendBytesEntry(dst, at, metadataKey, m.Metadata)
 }
 
-// readMeta reads the map of a Meta that comes on a message of type t. Keys without a meaning there
-// are skipped.
+// readMeta reads the map of a Meta in a message of type t. Keys without a meaning there are
+// skipped.
 func readMeta(r *item.Reader, t Type, m *Meta) {
 	var key uint64
 	var strings int

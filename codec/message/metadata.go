@@ -90,7 +90,7 @@ func ParseMetadata(b []byte) (map[string]any, error) {
 	return m, nil
 }
 
-// readMetadata checks b, and puts what it holds into a map unless that is nil.
+// readMetadata checks b, and puts its entries into a map unless that is nil.
 func readMetadata(b []byte, into map[string]any) error {
 	r := item.Reader{Data: b}
 	var c metadataCount

@@ -2,7 +2,7 @@ package message
 
 import "github.com/asterisque-go/asterisque/internal/item"
 
-// Bounds of what crosses in parts, in bytes.
+// Bounds of messages in parts, in bytes.
 const (
 	// MaxFrame is the largest frame on a wire: a longer frame of an Open, a Block or a Close is
 	// sent in parts.
@@ -22,7 +22,7 @@ type Part struct {
 	Pipe uint64 // at most MaxPipe
 	// 1 to MaxPart bytes of the frame, and at least LeastPart except in the last part
 	Bytes []byte
-	Whole uint64 // of the first part: how many bytes the frame has; 0: not the first part
+	Whole uint64 // of the first part: size of the frame in bytes; 0: not the first part
 	// the parts received so far are to be discarded: there will be no more. Bytes and Whole are not
 	// sent
 	GivenUp bool
@@ -54,7 +54,7 @@ func (m *Part) AppendAround(dst []byte, size int) (around []byte, at int) {
 	return dst, at
 }
 
-// appendStart appends what a Part of n elements begins with.
+// appendStart appends the start of a Part of n elements.
 func (m *Part) appendStart(dst []byte, n int) []byte {
 	return item.AppendUint(append(dst, item.Array|byte(n), byte(PartType)), m.Pipe)
 }
@@ -124,8 +124,8 @@ func ParseHead(m *Part) (Head, error) {
 	return h, nil
 }
 
-// readLength reads the head of the byte string that makes up most of a frame of whole bytes, but
-// for around of them.
+// readLength reads the head of the byte string that is a frame of whole bytes, except for around of
+// them.
 func readLength(r *item.Reader, whole, around uint64) int {
 	at := r.At
 	major, n := r.Head()

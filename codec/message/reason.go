@@ -10,12 +10,12 @@ import (
 	"github.com/asterisque-go/asterisque/internal/item"
 )
 
-// appendReason appends a code and a message, which it makes valid UTF-8 of at most codec.MaxReason
+// appendReason appends a code and a message, converted to valid UTF-8 of at most codec.MaxReason
 // bytes.
 func appendReason(dst []byte, code codec.Code, message string) []byte {
 	message = cut.Text(message, codec.MaxReason)
 	if !utf8.ValidString(message) {
-		message = strings.ToValidUTF8(message, "?") // one byte, so that it gets no longer
+		message = strings.ToValidUTF8(message, "?") // one byte, so that it does not grow
 	}
 	dst = item.AppendInt(dst, int64(code))
 	return item.AppendText(dst, message)
@@ -25,7 +25,8 @@ func readCode(r *item.Reader) codec.Code {
 	return codec.Code(r.Int("code", math.MaxInt32))
 }
 
-// readReason reads a text for people and keeps no more of it than may be sent: it goes into logs.
+// readReason reads a text for users and truncates it to the size limit of the sender, because it is
+// logged.
 func readReason(r *item.Reader) string {
 	return string(cut.Text(r.UTF8("message"), codec.MaxReason))
 }

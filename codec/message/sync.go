@@ -10,15 +10,15 @@ import (
 // Version is the protocol version of this package.
 const Version = 1
 
-// Limits of what a Sync can carry.
+// Limits of the fields of a Sync.
 const (
 	MaxNode       = 64   // bytes of a node id
 	SessionSize   = 16   // bytes of a session id
 	MaxCodecs     = 16   // names
 	MaxCodecName  = 32   // bytes
 	MaxCredential = 4096 // bytes
-	SecretSize    = 16   // bytes of the secret that entitles to resume a session
-	MinOverhead   = 512  // the least that a message costs besides its content
+	SecretSize    = 16   // bytes of the secret for resuming a session
+	MinOverhead   = 512  // minimum cost of a message besides its content
 )
 
 // FeatureResume is the bit of [Sync].Features for the ability to resume a session over another
@@ -42,8 +42,8 @@ type Sync struct {
 	// early credit: cost of the Blocks that the opener of a stream may send before a Credit; 0: no
 	// windows
 	Window uint64
-	// room for Opens: total cost of those that may be sent to begin with, nested ones aside; 0: any
-	// number
+	// room for Opens: total cost of those that may be sent initially, without nested ones; 0: no
+	// limit
 	Opens uint64
 
 	// a Ping is sent after this time without a message; whole milliseconds, rounded up
@@ -70,7 +70,7 @@ type Sync struct {
 	NestedCalls uint64
 }
 
-// Keys of the map that the fields of a Sync are in a frame.
+// Keys of the fields of a Sync as a map in a frame.
 const (
 	nodeKey = iota + 1
 	sessionKey
@@ -89,8 +89,7 @@ const (
 	nestedCallsKey
 )
 
-// maxSyncEntries bounds a Sync that comes from the peer, keys that this version does not know
-// included.
+// maxSyncEntries bounds a received Sync, unknown keys included.
 const maxSyncEntries = 64
 
 // maxMillis bounds a duration in a Sync, as MaxTTL bounds a TTL.
@@ -118,7 +117,7 @@ func (c Sync) AppendTo(dst []byte) []byte {
 	return appendEntry(dst, at, nestedCallsKey, c.NestedCalls)
 }
 
-// millis rounds up, so that a short time does not turn into none.
+// millis rounds up, so that a short time does not become none.
 func millis(d time.Duration) uint64 {
 	ms := d.Milliseconds()
 	if d%time.Millisecond > 0 {

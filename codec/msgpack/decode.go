@@ -12,7 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// value stores the next item, which stands depth deep, in v, for which p is the plan.
+// value stores the next item, which is nested depth deep, in v by plan p.
 func (r *reader) value(p *plan, v reflect.Value, depth int) error {
 	h := r.peek()
 	if h.kind == isMalformed {
@@ -96,7 +96,7 @@ func (r *reader) one(p *plan, h head, v reflect.Value) error {
 	return nil
 }
 
-// integer stores an integer, if v holds exactly that.
+// integer stores an integer, if v can hold it exactly.
 func (r *reader) integer(p *plan, h head, v reflect.Value) error {
 	whole := r.data[r.at : r.at+h.size]
 	n := integerOf(whole)

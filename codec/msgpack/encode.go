@@ -16,12 +16,12 @@ import (
 // encoder appends values to b.
 type encoder struct {
 	b        []byte
-	pointers int // that lead to the value: they may lead to each other without end
+	pointers int // pointers to the value: they may be circular
 }
 
 const mostPointers = 1000
 
-// value appends v, which stands depth deep and for which p is the plan.
+// value appends v, which is nested depth deep, by plan p.
 func (e *encoder) value(p *plan, v reflect.Value, depth int) error {
 	switch p.out {
 	case asBool:
@@ -60,7 +60,7 @@ func (e *encoder) value(p *plan, v reflect.Value, depth int) error {
 	return nil
 }
 
-// pointed appends what p, a pointer or an interface, leads to.
+// pointed appends the value behind p, a pointer or an interface.
 func (e *encoder) pointed(p *plan, to reflect.Value, depth int) error {
 	if p.elem == p {
 		return unsupported(p.t)
@@ -116,7 +116,7 @@ func (e *encoder) special(p *plan, v reflect.Value) (err error) {
 	return err
 }
 
-// addressable returns v, or if it has to be one that has an address and has none, a copy.
+// addressable returns v, or a copy if it must have an address and has none.
 func addressable(v reflect.Value, must bool) reflect.Value {
 	if !must || v.CanAddr() {
 		return v
@@ -203,7 +203,7 @@ func (e *encoder) structure(p *plan, v reflect.Value, depth int) error {
 	return nil
 }
 
-// written returns how many fields of v are.
+// written returns the number of encoded fields of v.
 func (p *plan) written(v reflect.Value) (n int) {
 	if p.always {
 		return len(p.fields)
@@ -216,7 +216,7 @@ func (p *plan) written(v reflect.Value) (n int) {
 	return n
 }
 
-// of returns the field of v, if it is written.
+// of returns the field of v, if it is encoded.
 func (f *structField) of(v reflect.Value) (field reflect.Value, ok bool) {
 	for _, i := range f.place {
 		if v.Kind() == reflect.Pointer {

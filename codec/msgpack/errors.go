@@ -25,7 +25,7 @@ func (r reason) Error() string { return string(r) }
 
 func malformed(why string) error { return reason("malformed MessagePack: " + why) }
 
-// malformed says why peek has found no item.
+// malformed returns the reason why peek has found no item.
 func (r *reader) malformed() error {
 	if r.at < len(r.data) && r.data[r.at] == 0xc1 {
 		return malformed("the byte c1 begins nothing")
@@ -33,7 +33,7 @@ func (r *reader) malformed() error {
 	return malformed("it ends in the middle")
 }
 
-// decodeError returns err as Decode does.
+// decodeError returns err as an error of Decode.
 func decodeError(err error, v any) error {
 	var r reason
 	switch {
@@ -49,7 +49,7 @@ func decodeError(err error, v any) error {
 	return err
 }
 
-// encodeError returns err as Append does.
+// encodeError returns err as an error of Append.
 func encodeError(err error, v any) error {
 	f := fault(err)
 	cause := fmt.Errorf("%T", v)
@@ -62,7 +62,7 @@ func encodeError(err error, v any) error {
 	return &codec.ValueError{Reason: f.Text(), Err: cause}
 }
 
-// fault returns err, by which something could not be encoded, as one that has a path.
+// fault returns err, an encoding error, as one with a path.
 func fault(err error) *encodable.Fault {
 	if f, ok := err.(*encodable.Fault); ok { // nothing here wraps one
 		return f
@@ -73,7 +73,7 @@ func fault(err error) *encodable.Fault {
 	return &encodable.Fault{Reason: "the value could not be encoded as MessagePack", Err: err}
 }
 
-// inSent notes at which part of the value that is encoded err is.
+// inSent adds a part of the encoded value to the path of err.
 func inSent(err error, name string) error { return fault(err).Within(name) }
 
 // unsupported is the fault of a type that has no encoding.
@@ -81,9 +81,9 @@ func unsupported(t reflect.Type) error {
 	return &encodable.Fault{Unsupported: true, Reason: "it has no form", Err: fmt.Errorf("%v has no encoding", t)}
 }
 
-const mostName = 64 // bytes of a name that the peer has chosen
+const mostName = 64 // bytes of a name that the peer can choose
 
-// within notes at which part of the value err is.
+// within adds a part of the value to the path of err.
 func within(err error, name string) error {
 	if t, ok := err.(*codec.TypeError); ok { // nothing here wraps one
 		t.Within(name)
@@ -91,7 +91,7 @@ func within(err error, name string) error {
 	return err
 }
 
-// among names a part by its place, and field by its name.
+// among names a part by its index, and field by its name.
 func among(i int) string       { return "[" + strconv.Itoa(i) + "]" }
 func field(name string) string { return "." + string(cut.Text([]byte(name), mostName)) }
 
@@ -108,7 +108,7 @@ func entry(key []byte, i int) string {
 	return "[of entry " + strconv.Itoa(i) + "]"
 }
 
-// mismatch is the error for the next item, which has the head h and does not fit p.
+// mismatch is the error for the next item, with the head h, which does not match p.
 func (r *reader) mismatch(p *plan, h head) error {
 	want, got := p.want(), names[h.kind]
 	switch {
@@ -125,7 +125,7 @@ func (r *reader) mismatch(p *plan, h head) error {
 	return &codec.TypeError{Want: want, Got: got}
 }
 
-// range64 names the integers that p takes.
+// range64 names the integers that p accepts.
 func (p *plan) range64() string {
 	name := fmt.Sprintf("an integer of %d bits", p.t.Bits())
 	if p.form == asUnsigned {

@@ -10,7 +10,7 @@ import (
 // accepts every extension type, even the timestamp; without a declared type all but the timestamp
 // become an Ext.
 type Ext struct {
-	Type int8   // of 0 to 127; the format keeps those below 0
+	Type int8   // of 0 to 127; the format reserves those below 0
 	Data []byte // as it came
 }
 

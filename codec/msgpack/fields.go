@@ -19,7 +19,7 @@ type structField struct {
 	omitEmpty, omitZero bool
 }
 
-// weights has the plans for weighing, and knows which fields a struct has.
+// weights has the plans for weighing, and the fields of each struct.
 var weights = &weigh.Plans{Rules: weigh.Rules{Kind: weighAs, Field: named}}
 
 // weighAs returns the kind of a type that is weighed differently from its structure.
@@ -38,7 +38,7 @@ func weighAs(t reflect.Type) (k weigh.Kind, ok bool) {
 func named(f reflect.StructField) (n weigh.Name, ok bool) {
 	name, _, tagged := tag(f)
 	t := f.Type
-	if t.Kind() == reflect.Pointer && f.IsExported() { // another one could not be set
+	if t.Kind() == reflect.Pointer && f.IsExported() { // others cannot be set
 		t = t.Elem()
 	}
 	structure := f.Anonymous && t.Kind() == reflect.Struct
@@ -65,10 +65,10 @@ func tag(f reflect.StructField) (name string, options []string, tagged bool) {
 	return parts[0], parts[1:], parts[0] != ""
 }
 
-// structure fills in the fields of the struct that p is for.
+// structure fills in the fields of the struct of p.
 func (b builder) structure(p *plan) {
 	rules := weigh.Rules{Field: named, Kind: func(t reflect.Type) (weigh.Kind, bool) {
-		if t == p.t { // it may read or write itself, and is a struct the other way
+		if t == p.t { // it may decode or encode itself, and be a struct in the other direction
 			return 0, false
 		}
 		return weighAs(t)
@@ -90,7 +90,7 @@ func (b builder) structure(p *plan) {
 	}
 }
 
-// at returns the field of t at a place, and whether that is behind a pointer.
+// at returns the field of t at a place, and whether it is behind a pointer.
 func at(t reflect.Type, place []int) (f reflect.StructField, pointed bool) {
 	for _, i := range place {
 		if t.Kind() == reflect.Pointer {

@@ -21,7 +21,7 @@ func (r *reader) free(p *plan, h head, v reflect.Value, depth int) error {
 	return err
 }
 
-// any returns the next item as what it is without a declared type.
+// any returns the next item as its default type.
 func (r *reader) any(h head, depth int) (any, error) {
 	switch h.kind {
 	case isMalformed:

@@ -18,17 +18,17 @@ const (
 	isExt
 )
 
-// names are what the kinds are called in errors.
+// names has the names of kinds in errors.
 var names = [...]string{
 	isMalformed: "nothing", isNil: "nil", isBool: "a bool", isInteger: "an integer", isFloat: "a float", isText: "a string",
 	isBytes: "a binary string", isArray: "an array", isMap: "a map", isExt: "an extension type",
 }
 
-// head is what an item begins with.
+// head is the start of an item.
 type head struct {
 	kind kind
 	size int // bytes of the head; of numbers, bools and nil: of the whole item
-	// bytes of the content behind the head, or how many items, or pairs of items, follow
+	// bytes of the content behind the head, or the number of items, or pairs of items, behind it
 	n   int
 	ext int8 // the extension type
 }
@@ -36,16 +36,16 @@ type head struct {
 // timestamp is the extension type of times.
 const timestamp = -1
 
-// depthMost is how deep arrays and maps may be nested.
+// depthMost is the maximum nesting of arrays and maps.
 const depthMost = 32
 
-// reader goes through the items of data.
+// reader reads the items of data.
 type reader struct {
 	data []byte
 	at   int // the next byte
 }
 
-// row says what a first byte from 0xc0 to 0xdf means.
+// row has the meaning of a first byte from 0xc0 to 0xdf.
 type row struct {
 	kind   kind
 	length int // bytes that hold the length
@@ -65,8 +65,8 @@ var rows = [32]row{
 	{isMap, 2, 0}, {isMap, 4, 0},
 }
 
-// peek returns the head of the next item. It is malformed if the bytes that are left cannot hold
-// what the head announces: each item takes a byte at least.
+// peek returns the head of the next item. It is malformed if the remaining bytes cannot hold the
+// announced content: each item takes at least a byte.
 func (r *reader) peek() head {
 	left := len(r.data) - r.at
 	if left <= 0 {
@@ -89,7 +89,7 @@ func (r *reader) peek() head {
 	return h.within(left, int64(h.n))
 }
 
-// long returns a head of a kind that has a byte for itself.
+// long returns a head of a kind with a separate first byte.
 func (r *reader) long(c row, left int) head {
 	h := head{kind: c.kind, size: 1 + c.length}
 	if c.kind == isExt {
@@ -99,7 +99,7 @@ func (r *reader) long(c row, left int) head {
 		return head{}
 	}
 	b := r.data[r.at:]
-	n := int64(c.fixed) // of 64 bits: a length may be beyond an int
+	n := int64(c.fixed) // of 64 bits: a length may exceed an int
 	for _, b := range b[1 : 1+c.length] {
 		n = n<<8 | int64(b)
 	}
@@ -125,7 +125,7 @@ func (h head) within(left int, n int64) head {
 	return h
 }
 
-// item goes behind a head and, but for arrays and maps, its content, and returns both.
+// item moves behind a head and, except for arrays and maps, its content, and returns both.
 func (r *reader) item(h head) (whole, content []byte) {
 	n := h.size
 	if h.kind != isArray && h.kind != isMap {
@@ -136,7 +136,7 @@ func (r *reader) item(h head) (whole, content []byte) {
 	return whole, whole[h.size:]
 }
 
-// skip goes behind an item that stands depth deep. It checks that as it would if it were decoded.
+// skip moves behind an item that is nested depth deep. It checks that as a decoder would.
 func (r *reader) skip(depth int) error {
 	h := r.peek()
 	items := h.n

@@ -7,8 +7,8 @@ import (
 	"github.com/tinylib/msgp/msgp"
 )
 
-// integer is what an item holds: of a negative one the bits that it has as an int64. The library
-// reads an integer as one type, and allocates an error if that does not hold it.
+// integer is the value of an item: for a negative one the bits of an int64. The library reads an
+// integer as one type, and allocates an error if that cannot hold it.
 type integer struct {
 	bits     uint64
 	negative bool
@@ -32,12 +32,12 @@ func integerOf(whole []byte) integer {
 	return integer{uint64(n), n < 0}
 }
 
-// signed returns it as an int64, if that holds it.
+// signed returns it as an int64, if possible.
 func (i integer) signed() (n int64, ok bool) {
 	return int64(i.bits), i.negative || i.bits <= math.MaxInt64
 }
 
-// unsigned returns it as a uint64, if that holds it.
+// unsigned returns it as a uint64, if possible.
 func (i integer) unsigned() (n uint64, ok bool) { return i.bits, !i.negative }
 
 func (i integer) String() string {
@@ -47,7 +47,7 @@ func (i integer) String() string {
 	return strconv.FormatUint(i.bits, 10)
 }
 
-// free returns it as an int64, or a uint64 if it is too large for that.
+// free returns it as an int64, or as a uint64 if it is too large for that.
 func (i integer) free() any {
 	if n, ok := i.signed(); ok {
 		return n
@@ -58,7 +58,7 @@ func (i integer) free() any {
 // short is the size of a float of 32 bits.
 const short = 5
 
-// freeFloat returns a float in the size that it has.
+// freeFloat returns a float in its own size.
 func freeFloat(whole []byte) any {
 	if len(whole) == short {
 		f, _, _ := msgp.ReadFloat32Bytes(whole)

@@ -13,7 +13,7 @@ import (
 
 func appendNil(dst []byte) []byte { return msgp.AppendNil(dst) }
 
-// appendInt appends n in the shortest form, which is that of an unsigned integer where it can be.
+// appendInt appends n in the shortest form, as an unsigned integer if possible.
 func appendInt(dst []byte, n int64) []byte {
 	if n >= 0 {
 		return msgp.AppendUint64(dst, uint64(n))
@@ -38,7 +38,7 @@ func appendBytes(dst, b []byte) ([]byte, bool) {
 	return msgp.AppendBytes(dst, b), true
 }
 
-// fits returns an error if no length says n.
+// fits returns an error if n exceeds the largest length.
 func fits(n int) error {
 	if uint64(n) > math.MaxUint32 {
 		return reason("something is longer than MessagePack can say")
@@ -67,8 +67,8 @@ func appendPlain(dst []byte, v any) (_ []byte, ok bool) {
 	return appendPointer(dst, v)
 }
 
-// appendPointer does not call appendPlain, which would move what v points to into an interface:
-// that allocates.
+// appendPointer does not call appendPlain, which would move the value into an interface: that
+// allocates.
 func appendPointer(dst []byte, v any) (_ []byte, ok bool) {
 	switch v := v.(type) {
 	case *string:
@@ -103,7 +103,7 @@ func appendPointer(dst []byte, v any) (_ []byte, ok bool) {
 	return dst, false
 }
 
-// decodePlain decodes data if v points to one of the plain types and data holds just that.
+// decodePlain decodes data if v points to one of the plain types and data holds exactly one.
 func decodePlain(data []byte, v any) (ok bool) {
 	r := reader{data: data}
 	h := r.peek()

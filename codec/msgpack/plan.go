@@ -10,7 +10,7 @@ import (
 	"github.com/tinylib/msgp/msgp"
 )
 
-// form is what a type is in MessagePack.
+// form is the form of a type in MessagePack.
 type form uint8
 
 const (
@@ -32,11 +32,11 @@ const (
 	asBig
 	asExt
 	asOwn    // it has the methods of msgp
-	asBinary // it makes a binary string of itself
+	asBinary // it encodes itself as a binary string
 )
 
-// plan is how values of one type are read and written. It refers to itself where its type does, and
-// does not change once it is made.
+// plan has the encoding and decoding of one type. It refers to itself if its type does, and does
+// not change after its creation.
 type plan struct {
 	t         reflect.Type
 	form      form // when it is read
@@ -112,7 +112,7 @@ func (b builder) plan(t reflect.Type) *plan {
 	return p
 }
 
-// special returns what a type is that is not what it looks like.
+// special returns the form of a type with a special encoding.
 func special(t, own, binary reflect.Type) (form, bool) {
 	switch t {
 	case typeTime:
@@ -134,7 +134,7 @@ func special(t, own, binary reflect.Type) (form, bool) {
 	return 0, false
 }
 
-// ofKind is what types of a kind are.
+// ofKind has the forms of kinds.
 var ofKind = [...]form{
 	reflect.Bool: asBool, reflect.Int: asInteger, reflect.Int8: asInteger, reflect.Int16: asInteger, reflect.Int32: asInteger,
 	reflect.Int64: asInteger, reflect.Uint: asUnsigned, reflect.Uint8: asUnsigned, reflect.Uint16: asUnsigned,
@@ -143,7 +143,7 @@ var ofKind = [...]form{
 	reflect.Struct: asStruct, reflect.Pointer: asPointer, reflect.Interface: asInterface, reflect.UnsafePointer: asNothing,
 }
 
-// formOf returns what a type is by its kind.
+// formOf returns the form of a type by its kind.
 func formOf(t reflect.Type) form {
 	f := ofKind[t.Kind()]
 	if (f == asSlice || f == asArray) && t.Elem().Kind() == reflect.Uint8 {

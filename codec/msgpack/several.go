@@ -64,7 +64,7 @@ func (r *reader) entries(p *plan, h head, v reflect.Value, depth int) error {
 	return nil
 }
 
-// merge puts the entries of m into v.
+// merge adds the entries of m to v.
 func merge(v, m reflect.Value) {
 	if v.Len() == 0 {
 		v.Set(m)
@@ -97,7 +97,7 @@ func (r *reader) structure(p *plan, h head, v reflect.Value, depth int) error {
 	return nil
 }
 
-// place returns the field of a struct at a place. It makes the embedded structs that are missing.
+// place returns the field of a struct at a place. It creates missing embedded structs.
 func place(v reflect.Value, place []int) reflect.Value {
 	for _, i := range place {
 		if v.Kind() == reflect.Pointer {
@@ -111,17 +111,17 @@ func place(v reflect.Value, place []int) reflect.Value {
 	return v
 }
 
-// keys notes which keys of a struct have come.
+// keys records the keys of a struct that were read.
 type keys struct {
 	*plan
-	next int // the field that comes next, if they come in their order
+	next int // the next field, if they are in order
 	few  [32]bool
 	many []bool // of a struct with more fields
-	// those that no field has; nil without one
+	// unknown keys; nil without one
 	strange map[string]struct{}
 }
 
-// nextField reads a key, and returns which field has it, or -1.
+// nextField reads a key, and returns the index of its field, or -1.
 func (r *reader) nextField(k *keys, depth int) (at int, name []byte, err error) {
 	h := r.peek()
 	if h.kind != isText {
@@ -142,7 +142,7 @@ func (r *reader) nextField(k *keys, depth int) (at int, name []byte, err error) 
 	return -1, name, k.stranger(string(name))
 }
 
-// oddKey reads a key that is no text, which no field has.
+// oddKey reads a key that is no text, and so of no field.
 func (r *reader) oddKey(k *keys, depth int) (at int, name []byte, err error) {
 	from := r.at
 	if err := r.skip(depth); err != nil {
@@ -152,7 +152,7 @@ func (r *reader) oddKey(k *keys, depth int) (at int, name []byte, err error) {
 	return -1, name, k.stranger("\xff" + string(name)) // which begins no text
 }
 
-// come notes that a field has come, once.
+// come records a field, and rejects a duplicate.
 func (k *keys) come(at int) error {
 	seen := k.few[:]
 	if len(k.fields) > len(seen) {
@@ -168,7 +168,7 @@ func (k *keys) come(at int) error {
 	return nil
 }
 
-// stranger notes a key that no field has, once.
+// stranger records an unknown key, and rejects a duplicate.
 func (k *keys) stranger(name string) error {
 	if _, ok := k.strange[name]; ok {
 		return errTwice

@@ -15,7 +15,7 @@ type weigher struct {
 }
 
 const (
-	digitsOfBig = 48 // what a big.Int of 64 bits holds besides itself
+	digitsOfBig = 48 // memory of a big.Int of 64 bits besides itself
 	sizeOfExt   = 32
 	sizeOfNaN   = 64           // a key of a few bytes that is remembered, for it may be NaN
 	stranger    = weigh.String // an entry in the set of the keys that no field of a struct has
@@ -27,14 +27,14 @@ const float32Head, float64Head = 0xca, 0xcb
 // end is called where data is malformed.
 func (w *weigher) end() { w.at = len(w.data) }
 
-// pass goes behind an item that becomes nothing, or something that is known already.
+// pass moves behind an item that takes no memory, or a known amount.
 func (w *weigher) pass(depth int) {
 	if w.skip(depth) != nil {
 		w.end()
 	}
 }
 
-// value weighs one item that stands depth deep and is decoded by plan p.
+// value weighs one item that is nested depth deep and is decoded by plan p.
 func (w *weigher) value(p *weigh.Plan, depth int) {
 	h := w.peek()
 	if h.kind == isMalformed || w.Over() {
@@ -89,7 +89,7 @@ func (w *weigher) several(p *weigh.Plan, h head, depth int) {
 	}
 }
 
-// isBytesPlan reports whether p is for a slice of bytes, which no array becomes.
+// isBytesPlan reports whether p is for a slice of bytes, which no array matches.
 func isBytesPlan(p *weigh.Plan) bool {
 	return p.Elem.Type != nil && p.Elem.Type.Kind() == reflect.Uint8
 }
@@ -168,10 +168,10 @@ func (w *weigher) free(h head, depth int) {
 	w.entries(mapOfAny, h, depth+1)
 }
 
-// mapOfAny is what a map becomes without a type.
+// mapOfAny is the plan of a map that is decoded without a type.
 var mapOfAny = weigh.MapPlan(weigh.AnyPlan)
 
-// boxed weighs an item that is in an interface by itself.
+// boxed weighs an item in an interface.
 func (w *weigher) boxed(h head) {
 	switch h.kind {
 	case isInteger:
