@@ -24,7 +24,7 @@ type Abort struct {
 // Error returns the meaning of the code, the message, the cause if the message does not contain it
 // already, and whether the Abort is from the peer.
 func (a *Abort) Error() string {
-	if a == nil { // a nil *Abort as an error is not nil: a result of AbortOf that is returned as an error may be one
+	if a == nil { // as an error it is not nil: a result of AbortOf may get here
 		return "asterisque: nil Abort"
 	}
 	var b strings.Builder

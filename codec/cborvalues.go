@@ -46,7 +46,7 @@ func newCBORValues() cborValues {
 		MaxNestedLevels:   32,
 		MaxArrayElements:  math.MaxInt32, // the size of a message is the limit
 		MaxMapPairs:       math.MaxInt32,
-		FieldNameMatching: cbor.FieldNameMatchingCaseSensitive, // a schema can state the exact names
+		FieldNameMatching: cbor.FieldNameMatchingCaseSensitive, // schemas have exact names
 	}.DecMode()
 	if err != nil {
 		panic("BUG: " + err.Error())

@@ -38,7 +38,7 @@ func roundedIn(data []byte, v any) *TypeError {
 // value returns the mismatch of the next value with p, or nil, and skips the value.
 func (x *jsonExplainer) value(p *weigh.Plan, depth int) *TypeError {
 	c, from := x.next(), x.at
-	isNull := c == 'n' && p.Kind != weigh.Own // null matches every type except one that decodes itself
+	isNull := c == 'n' && p.Kind != weigh.Own // it matches types that do not decode themselves
 	p = pointedTo(p)
 	switch {
 	case c == '[' && (p.Kind == weigh.Slice || p.Kind == weigh.Array || p.Kind == weigh.Any):

@@ -218,8 +218,8 @@ func (e *encoder) entries(v reflect.Value, depth int) {
 	}
 }
 
-// mapping appends a Go map. The entries go by their encoded keys, so that equal maps are equal
-// bytes.
+// mapping appends a Go map. The entries are ordered by their encoded keys, so that equal maps have
+// equal bytes.
 func (e *encoder) mapping(v reflect.Value, depth int) {
 	if !e.counted(mapTag, "map", v.Len()) {
 		return
@@ -265,7 +265,7 @@ func (e *encoder) structure(v reflect.Value, depth int) {
 		e.b = append(e.b, nullTag)
 		return
 	case len(index) == 0 && schema == "":
-		e.unsupported(v.Type()) // it would be nothing but its name
+		e.unsupported(v.Type()) // it would be only its name
 		return
 	}
 	e.fieldsOf(schema, len(index), func(i int) reflect.Value { return v.Field(index[i]) }, depth, func(i int) func() string {

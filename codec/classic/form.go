@@ -16,7 +16,7 @@ type form interface {
 	appendFloat(dst []byte, bits uint64, width int) []byte
 	float(data []byte, width int) (bits uint64, size int, err error)
 
-	// appendLength appends what stands before the n bytes of a text or a binary.
+	// appendLength appends the length of a text or a binary of n bytes.
 	appendLength(dst []byte, n int) []byte
 	length(data []byte) (n, size int, err error)
 
@@ -24,12 +24,13 @@ type form interface {
 	uuid(data []byte) (u UUID, size int, err error)
 }
 
-// appendCount appends a number of 16 bits without a sign, which the original casts to one with.
+// appendCount appends an unsigned number of 16 bits, which the original converts to a signed one.
 func appendCount(dst []byte, f form, n uint16) []byte {
 	return f.appendInteger(dst, int64(int16(n)), 2)
 }
 
-// appendFields appends the number of a struct's fields, which the original casts to a signed one.
+// appendFields appends the number of a struct's fields, which the original converts to a signed
+// one.
 func appendFields(dst []byte, f form, n uint8) []byte { return f.appendInteger(dst, int64(int8(n)), 1) }
 
 // appendRaw appends b behind its length, which must fit.
@@ -37,7 +38,7 @@ func appendRaw[B []byte | string](dst []byte, f form, b B) []byte {
 	return append(f.appendLength(dst, len(b)), b...)
 }
 
-// bigEndian returns the number that b is, of 1, 2, 4 or 8 bytes.
+// bigEndian returns the number in b, of 1, 2, 4 or 8 bytes.
 func bigEndian(b []byte) uint64 {
 	switch order := binary.BigEndian; len(b) {
 	case 1:
@@ -65,7 +66,7 @@ func appendBigEndian(dst []byte, u uint64, width int) []byte {
 	}
 }
 
-// signed returns the integer of width bytes that u is.
+// signed returns u as a signed integer of width bytes.
 func signed(u uint64, width int) int64 {
 	shift := 64 - 8*width
 	return int64(u<<shift) >> shift

@@ -5,8 +5,7 @@ import "reflect"
 // MaxDepth is the maximum nesting of values. The original reaches about 2,000.
 const MaxDepth = 1024
 
-// fields returns the schema that a Go struct's tag gives, and the indexes of the fields that are
-// sent.
+// fields returns the schema in a Go struct's tag, and the indexes of the fields that are sent.
 func fields(t reflect.Type) (schema string, index []int) {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -32,14 +31,13 @@ func isUUID(t reflect.Type) bool {
 	return t.Kind() == reflect.Array && t.Len() == len(UUID{}) && t.Elem().Kind() == reflect.Uint8
 }
 
-// appendUnit appends what a struct{} is that is the whole of what Append writes: a struct without
-// schema and fields. As parameters it is none, as a result it is the null of the original's void
-// and Unit.
+// appendUnit appends a struct{} that is the whole value of Append: a struct without schema and
+// fields. As parameters it is none, as a result it is the null of the original's void and Unit.
 func appendUnit(dst []byte, f form) []byte {
 	return appendFields(appendRaw(append(dst, structTag), f, ""), f, 0)
 }
 
-// isUnit reports whether v is a struct{}, or leads to one.
+// isUnit reports whether v is a struct{}, or points to one.
 func isUnit(v reflect.Value) bool {
 	for range MaxDepth { // a type can point to itself
 		if v.Kind() != reflect.Pointer && v.Kind() != reflect.Interface {

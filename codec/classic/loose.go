@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Values without a Go type are decoded in a loop, not by functions that call themselves: the
-// original nests lists 1,000 deep, and the stack for that would be a hundred times what they hold.
+// Values without a Go type are decoded in a loop, not by recursion: the original nests lists 1,000
+// deep, and the stack for that would be a hundred times their content.
 
 // frame is an incomplete list, struct or map.
 type frame struct {

@@ -49,7 +49,7 @@ type Pong struct {
 type Credit struct {
 	Pipe  uint64 // the pipe of the Blocks, in the direction against this message
 	Opens bool   // the session's Opens instead; Pipe is not sent
-	Limit uint64 // cost of the Blocks since the start of the pipe, or of the Opens since that of the session
+	Limit uint64 // total cost of the Blocks of the pipe, or of the Opens of the session
 }
 
 // Ack reports how many messages have arrived, so that the sender need not keep them for a resume.
