@@ -86,7 +86,7 @@ func attach(here, there *asterisque.Node, a, b wire.Wire) (dialled, accepted *as
 		err error
 	}
 	accepts := make(chan end, 1)
-	go func() { // ends with the handshake, for which attach waits
+	go func() { // ends with the handshake; attach waits for it
 		s, err := there.Accept(context.Background(), b)
 		accepts <- end{s, err}
 	}()

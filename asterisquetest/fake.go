@@ -26,7 +26,7 @@ type Fake struct {
 	answers map[uint16]answer // guarded by mu
 }
 
-// answer answers a call, or reports that it is for calls of another kind.
+// answer answers a call, or reports false for a call of another kind.
 type answer func(ctx context.Context, c *asterisque.Call) (ok bool, err error)
 
 // NewFake returns a Fake without answers.
@@ -90,7 +90,7 @@ func (f *Fake) Invoke(ctx context.Context, c *asterisque.Call) error {
 	return c.Refuse(asterisque.ErrNoFunction.Withf("the fake has no answer for %s", kindOf(c)))
 }
 
-// kindOf names the function of a call, and which calls of it these are.
+// kindOf names the function of a call, and the kind of the call.
 func kindOf(c *asterisque.Call) string {
 	f := functionOf(c.Function(), c.Name())
 	switch {
@@ -102,12 +102,12 @@ func kindOf(c *asterisque.Call) string {
 	return f
 }
 
-// given returns the parameters of a call for people.
+// given returns the parameters of a call in readable form.
 func given(c *asterisque.Call) string {
 	if c.Typed() {
 		return value(c.Params(), nil)
 	}
-	raw, _ := c.RawParams() // which are there as they are
+	raw, _ := c.RawParams() // they are available without encoding
 	return value(nil, raw)
 }
 

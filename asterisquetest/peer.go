@@ -24,22 +24,22 @@ import (
 // reported as those of [Pair] are.
 type Peer struct {
 	// Service has the functions of the peer. They are registered before the program connects or
-	// calls; HandleOthers is the peer's.
+	// calls; the Peer itself uses HandleOthers.
 	Service *asterisque.Service
 
 	t          testing.TB // these are fixed
 	node       *asterisque.Node
-	program    *asterisque.Node // that makes the calls on the peer as a Caller
+	program    *asterisque.Node // makes the calls on the peer as a Caller
 	complaints *complaints
 
 	listen, attach sync.Once
-	url            string              // where the peer listens; written by listen
-	serves         sync.WaitGroup      // until it listens no more
+	url            string              // of the listener; written by listen
+	serves         sync.WaitGroup      // until it stops listening
 	session        *asterisque.Session // of program; written by attach
-	failed         error               // why there is none; written by attach
+	failed         error               // reason if there is none; written by attach
 
 	mu       sync.Mutex
-	sessions []*asterisque.Session // guarded by mu; that have begun and were not asked for
+	sessions []*asterisque.Session // guarded by mu; begun, and not returned by Session yet
 	begun    chan struct{}         // guarded by mu; closed, and made anew, when one begins
 }
 
@@ -76,7 +76,7 @@ func (p *Peer) URL() string {
 			p.t.Fatalf("asterisquetest: the peer cannot listen: %v", err)
 		}
 		p.url = ln.URL()
-		// which ends when the node is closed
+		// it ends when the node is closed
 		p.serves.Go(func() { p.node.Serve(context.Background(), ln) })
 	})
 	return p.url
@@ -90,8 +90,8 @@ func (p *Peer) Connect(node *asterisque.Node) *asterisque.Session {
 	return s
 }
 
-// Session waits until the program has connected, and returns the session, on which the test calls
-// the functions of the program. Each session is returned once, in the order in which they began.
+// Session waits until the program has connected, and returns the session. The test calls the
+// functions of the program on it. Each session is returned once, in the order in which they began.
 // The error is that of ctx.
 func (p *Peer) Session(ctx context.Context) (*asterisque.Session, error) {
 	for {
@@ -112,7 +112,7 @@ func (p *Peer) Session(ctx context.Context) (*asterisque.Session, error) {
 	}
 }
 
-// note hands a session that begins to Session.
+// note passes a session that begins to Session.
 func (p *Peer) note(s *asterisque.Session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -133,7 +133,7 @@ func (p *Peer) Invoke(ctx context.Context, c *asterisque.Call) error {
 	return p.session.Invoke(ctx, c)
 }
 
-// unexpected handles the calls of functions that are not there.
+// unexpected handles the calls of missing functions.
 func (p *Peer) unexpected(_ context.Context, call *pipe.Pipe, params []byte) ([]byte, error) {
 	p.complaints.add("the program has called function %d, for which its peer has no handler, with %s", call.Function(), shown(params))
 	return nil, asterisque.ErrNoFunction.Withf("function %d", call.Function())

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// place returns where, as file:line, the program has called the library on this goroutine to make a
-// call. Interceptors of the program may stand between that and the caller of place.
+// place returns the file:line at which the program has called the library on this goroutine to make
+// a call. Interceptors of the program may be between that and the caller of place.
 func place() string {
 	var pcs [64]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
@@ -26,7 +26,8 @@ func place() string {
 	return begin()
 }
 
-// begin returns where this goroutine was begun: "go Greet.Call(…)" leaves no other trace.
+// begin returns the place at which this goroutine was started: "go Greet.Call(…)" leaves no other
+// trace.
 func begin() string {
 	_, created, _ := strings.Cut(string(debug.Stack()), "\ncreated by ")
 	_, at, _ := strings.Cut(created, "\n\t")
@@ -35,7 +36,7 @@ func begin() string {
 	return at
 }
 
-// isEntry reports whether programs make calls by a function of the library.
+// isEntry reports whether programs make calls with a function of the library.
 func isEntry(function string) bool {
 	name := function[strings.LastIndexByte(function, '.')+1:]
 	return name == "Call" || name == "Open" || name == "CallOn" || name == "OpenOn"

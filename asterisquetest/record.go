@@ -12,8 +12,8 @@ import (
 // Record is one call, as recorded by a [Recorder].
 type Record struct {
 	Function uint16
-	Name     string // for people; empty for an untyped call that was made
-	Served   bool   // it was served; otherwise it was made
+	Name     string // for the log; empty for an untyped outbound call
+	Served   bool   // inbound call; otherwise outbound
 	Blocks   bool   // it carries Blocks, or may do so
 
 	// The parameters. Params is of the type that the function declares, and not a copy; an untyped
@@ -36,14 +36,14 @@ type Record struct {
 	Err       error
 }
 
-// recordOf returns c as it begins.
+// recordOf returns the record of c at its beginning.
 func recordOf(ctx context.Context, c *asterisque.Call) Record {
 	rec := Record{
 		Function: c.Function(), Name: c.Name(), Served: c.Served(), Blocks: c.Blocks(), Params: c.Params(),
 		Metadata: c.Metadata(ctx), Priority: c.Priority(), Durable: c.Durable(), FailFast: c.FailFast(), Began: time.Now(),
 	}
 	if !c.Typed() {
-		raw, _ := c.RawParams() // which are there as they are
+		raw, _ := c.RawParams() // they are available without encoding
 		rec.RawParams = append([]byte{}, raw...)
 	}
 	return rec
@@ -54,7 +54,7 @@ func rawResult(c *asterisque.Call) []byte {
 	if c.Typed() {
 		return nil
 	}
-	raw, _ := c.RawResult() // which is there as it is
+	raw, _ := c.RawResult() // it is available without encoding
 	return append([]byte{}, raw...)
 }
 

@@ -16,13 +16,13 @@ import (
 // does not change the calls. The zero value is ready. It keeps all calls until Reset.
 type Recorder struct {
 	mu      sync.Mutex
-	calls   []*recording  // in the order in which they began; guarded by mu, with what they hold
+	calls   []*recording  // in the order in which they began; guarded by mu, with their fields
 	over    int           // guarded by mu; how many of them are over
 	epoch   int           // guarded by mu; how often Reset was called
 	changed chan struct{} // guarded by mu; closed when a call is over; nil without a waiter
 }
 
-// recording is a call that a recorder keeps, or has forgotten.
+// recording is a call that a recorder keeps, or has removed.
 type recording struct {
 	Record
 	epoch int // how often the recorder had been reset before
@@ -34,7 +34,7 @@ func (r *Recorder) Intercept(ctx context.Context, c *asterisque.Call, next aster
 	r.begin(rec)
 	returned := false
 	defer func() {
-		if !returned { // it panicked, or its goroutine ends
+		if !returned { // it panicked, or ended its goroutine
 			r.end(rec, nil, nil, asterisque.ErrPanicked)
 		}
 	}()

@@ -9,7 +9,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// mostShown is how many bytes of a value a test is shown.
+// mostShown is how many bytes of a value an error text shows.
 const mostShown = 400
 
 // shown returns a readable form of encoded bytes, as far as possible without their type.
@@ -26,7 +26,7 @@ func shown(raw []byte) string {
 	return valueShown(raw)
 }
 
-// valueShown returns a value for people.
+// valueShown returns a value in readable form.
 func valueShown(v any) string {
 	switch v.(type) {
 	case string, []byte:
@@ -35,7 +35,7 @@ func valueShown(v any) string {
 	return short(fmt.Sprintf("%+v", v))
 }
 
-// short returns s, or the beginning of it.
+// short returns s, or its beginning.
 func short(s string) string {
 	if len(s) <= mostShown {
 		return s
@@ -43,7 +43,7 @@ func short(s string) string {
 	return strings.ToValidUTF8(s[:mostShown], "") + fmt.Sprintf("… (%d bytes)", len(s))
 }
 
-// value returns a value, or bytes in its place, for people.
+// value returns a value, or bytes in its place, in readable form.
 func value(v any, raw []byte) string {
 	if raw != nil {
 		return shown(raw)
@@ -51,7 +51,7 @@ func value(v any, raw []byte) string {
 	return valueShown(v)
 }
 
-// as returns v as a T, and false if it is none. A nil may stand for a T that is an interface.
+// as returns v as a T, and false if it is none. A nil matches a T that is an interface.
 func as[T any](v any) (t T, ok bool) {
 	if v == nil {
 		return t, reflect.TypeFor[T]().Kind() == reflect.Interface

@@ -22,25 +22,25 @@ const (
 	mostTold = 20
 )
 
-// watch knows the calls that run on some nodes.
+// watch has the running calls of some nodes.
 type watch struct {
 	mu      sync.Mutex
 	seen    int                   // guarded by mu; how many calls there were
 	running map[*running]struct{} // guarded by mu
 }
 
-// running is a call that runs. All of it is fixed.
+// running is a running call. All fields are fixed.
 type running struct {
-	number int    // of the call among those that were seen
-	node   string // that makes or serves it
+	number int    // of the call, among all calls seen
+	node   string // makes or serves it
 	call   string // its function, for people
 	served bool
-	place  string // where it was made; of calls that are made
+	place  string // place in the program; outbound calls only
 	begun  time.Time
 	over   chan struct{} // closed at its end
 }
 
-// node returns the options of a node that is watched.
+// node returns the options of a watched node.
 func (w *watch) node(name string, opts []asterisque.Option) []asterisque.Option {
 	watched := []asterisque.Option{
 		asterisque.WithID(name), asterisque.WithMadeInterceptors(w.around(name)), asterisque.WithServedInterceptors(w.around(name)),
@@ -87,7 +87,7 @@ func (w *watch) begin(node string, c *asterisque.Call) *running {
 	return r
 }
 
-// end notes that a call is over. It may do so again.
+// end records the end of a call. It may be called again.
 func (w *watch) end(r *running) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -97,14 +97,14 @@ func (w *watch) end(r *running) {
 	}
 }
 
-// left returns the calls that run, the first one first.
+// left returns the running calls, oldest first.
 func (w *watch) left() []*running {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.SortedFunc(maps.Keys(w.running), func(a, b *running) int { return cmp.Compare(a.number, b.number) })
 }
 
-// await waits until no call runs, or d is over, and returns those that are left then.
+// await waits until no call runs, or d has passed, and returns the running calls.
 func (w *watch) await(d time.Duration) []*running {
 	over := time.NewTimer(d)
 	defer over.Stop()
@@ -121,7 +121,7 @@ func (w *watch) await(d time.Duration) []*running {
 	}
 }
 
-// closeAtEnd closes the nodes at the end of the test, which fails if calls are left.
+// closeAtEnd closes the nodes at the end of the test, which fails if calls still run.
 func (w *watch) closeAtEnd(t testing.TB, nodes ...*asterisque.Node) {
 	t.Cleanup(func() {
 		t.Helper()
@@ -158,7 +158,7 @@ func (r *running) String() string {
 	return fmt.Sprintf("%s has called %s at %s, %v ago", r.node, r.call, r.place, since)
 }
 
-// functionOf names a function for people.
+// functionOf names a function in readable form.
 func functionOf(number uint16, name string) string {
 	if name == "" {
 		return fmt.Sprintf("function %d", number)

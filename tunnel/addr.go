@@ -7,7 +7,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// network is what Addr returns as its network, and what errors name.
+// network is the network of an Addr, and of errors.
 const network = "asterisque"
 
 // Addr is the number of a function, in the place of a network address: of a [Listener], and of a
@@ -17,7 +17,7 @@ type Addr uint16
 // Network returns "asterisque".
 func (Addr) Network() string { return network }
 
-// String returns the number in words, such as "function 80".
+// String returns a description, such as "function 80".
 func (a Addr) String() string { return fmt.Sprintf("function %d", uint16(a)) }
 
 // addrs returns the addresses of a connection to a function: those of the Wire, if s is known.

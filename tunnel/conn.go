@@ -161,7 +161,7 @@ func (c *Conn) Close() error {
 // bytes: a handler with a connection on its pipe can then return without losing bytes. It returns
 // nil, or the error of ctx, which ends the wait.
 func (c *Conn) Wait(ctx context.Context) error {
-	// the first may come by CloseWrite
+	// the first may be closed by CloseWrite
 	for _, over := range []<-chan struct{}{c.out.over, c.closed} {
 		select {
 		case <-over:
@@ -204,7 +204,7 @@ func (c *Conn) isClosed() bool {
 	}
 }
 
-// failed returns err as the error of an operation. After Close that is why.
+// failed returns err as the error of an operation. After Close it returns net.ErrClosed.
 func (c *Conn) failed(op string, err error) error {
 	switch {
 	case err == nil:

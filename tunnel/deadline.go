@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// deadline is that of one direction of a Conn. It bounds the calls that begin after it was set, and
-// those that wait already.
+// deadline is that of one direction of a Conn. It bounds calls that begin after it was set, and
+// those that block already.
 type deadline struct {
 	mu    sync.Mutex
-	bound *bound      // guarded by mu, as all below; of the calls that begin now
-	timer *time.Timer // ends bound; nil: nothing does
+	bound *bound      // guarded by mu, as all below; of calls that begin now
+	timer *time.Timer // ends bound; nil: none
 	over  bool        // the direction has ended, and bound with it
 }
 
@@ -32,7 +32,7 @@ func (d *deadline) set(t time.Time) {
 	}
 	d.stopLocked()
 	if d.bound.cause() != nil {
-		d.bound = newBound() // calls that the old one has ended stay so
+		d.bound = newBound() // calls that the old one has ended stay ended
 	}
 	if t.IsZero() {
 		return
@@ -50,7 +50,7 @@ func (d *deadline) startLocked(left time.Duration) {
 	timer = time.AfterFunc(left, func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		if d.timer == timer { // otherwise it was stopped too late
+		if d.timer == timer { // otherwise Stop was too late
 			d.timer = nil
 			d.bound.end(os.ErrDeadlineExceeded)
 		}
@@ -66,8 +66,8 @@ func (d *deadline) stopLocked() {
 	}
 }
 
-// end ends all calls of the direction for good, those that wait and those to come, with cause. The
-// cause of the last end counts.
+// end ends all calls of the direction for good, blocked and later ones, with cause. The cause of
+// the last end counts.
 func (d *deadline) end(cause error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -88,7 +88,7 @@ type bound struct {
 
 func newBound() *bound { return &bound{done: make(chan struct{})} }
 
-// ended is a bound that is over, for calls that do not wait.
+// ended is an ended bound, for calls that do not block.
 var ended = func() *bound {
 	b := newBound()
 	b.end(os.ErrDeadlineExceeded)
@@ -101,7 +101,7 @@ func (b *bound) end(cause error) {
 	close(b.done)
 }
 
-// cause returns why b has ended, or nil.
+// cause returns the reason of the end of b, or nil.
 func (b *bound) cause() error {
 	select {
 	case <-b.done:

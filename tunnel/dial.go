@@ -29,7 +29,7 @@ func Dial(ctx context.Context, on asterisque.Caller, function uint16, opts ...as
 	return c, nil
 }
 
-// dial is Dial with the bare error.
+// dial is Dial without the OpError.
 func dial(ctx context.Context, on asterisque.Caller, function uint16, opts []asterisque.CallOption) (*Conn, error) {
 	if isNil(on) {
 		return nil, neverSent(asterisque.ErrUnavailable.Withf("there is no session to dial on: it is nil"))
@@ -39,7 +39,7 @@ func dial(ctx context.Context, on asterisque.Caller, function uint16, opts []ast
 	}
 	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	inTime := context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
-	defer inTime() // also where an interceptor ends the goroutine
+	defer inTime() // also if an interceptor ends the goroutine
 	p, err := asterisque.OpenOn(life, on, function, nil, append(slices.Clip(opts), asterisque.WithLoss(0))...)
 	if !inTime() {
 		if err == nil {
@@ -54,21 +54,21 @@ func dial(ctx context.Context, on asterisque.Caller, function uint16, opts []ast
 	return dialled(p, on), nil
 }
 
-// dialled returns the connection over p, which was opened on on.
+// dialled returns the connection over p, which was opened with on.
 func dialled(p *pipe.Pipe, on asterisque.Caller) *Conn {
 	switch on := on.(type) {
 	case *asterisque.Session:
 		return NewConn(p, on)
 	case *asterisque.Connection:
 		c := NewConn(p, nil)
-		c.local, c.remote = addrs(on.Session(), p.Function()) // mostly the one of p, but not surely
+		c.local, c.remote = addrs(on.Session(), p.Function()) // usually that of p
 		return c
 	default:
 		return NewConn(p, nil)
 	}
 }
 
-// isNil reports whether there is nothing to dial on.
+// isNil reports whether on is nil or a typed nil.
 func isNil(on asterisque.Caller) bool {
 	switch on := on.(type) {
 	case nil:

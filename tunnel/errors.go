@@ -13,14 +13,14 @@ import (
 // send without a loss rate and without a time to live, as a [Conn] does.
 var ErrMissing = errors.New("tunnel: bytes are missing: the peer sends with a loss rate, or with a time to live")
 
-// refused returns why a call becomes no connection. Its caller learns that it may dial again.
+// refused returns the error for a call that becomes no connection. Its caller may dial again.
 func refused(why *asterisque.Abort, format string, args ...any) error {
 	a := why.Withf(format, args...)
 	a.Ran = codec.Refused
 	return a
 }
 
-// neverSent returns a copy of a that says that nothing was sent.
+// neverSent returns a copy of a for a call that was not sent.
 func neverSent(a *asterisque.Abort) *asterisque.Abort {
 	b := *a
 	b.Ran = codec.NeverSent

@@ -43,7 +43,7 @@ func (i *incoming) read(b []byte) (int, error) {
 	return n, nil
 }
 
-// next waits for bytes, and returns the Block that they are in, which its caller releases.
+// next waits for bytes, and returns their Block, which its caller releases.
 func (i *incoming) next() (b pipe.Block, payload []byte, err error) {
 	bound := i.deadline.current()
 	if err := i.turn.take(bound); err != nil {
@@ -58,7 +58,7 @@ func (i *incoming) next() (b pipe.Block, payload []byte, err error) {
 	return b, payload, nil
 }
 
-// end ends the direction, with the cause of all that is read later.
+// end ends the direction; cause is the error of later reads.
 func (i *incoming) end(cause error) {
 	i.deadline.end(cause)
 	i.pipe.Stop()
@@ -82,7 +82,7 @@ func (i *incoming) fill(bound *bound) error {
 	return nil
 }
 
-// check returns err, or ErrMissing if something is missing before what Recv has returned with it.
+// check returns err, or ErrMissing if Blocks are missing before the one from Recv.
 func (i *incoming) check(b pipe.Block, err error) error {
 	missing := err == nil && b.Skipped > 0 || err == io.EOF && i.pipe.Skipped() > 0
 	if !missing {
@@ -93,7 +93,7 @@ func (i *incoming) check(b pipe.Block, err error) error {
 	return ErrMissing
 }
 
-// drop gives the memory of the Block back.
+// drop releases the memory of the Block.
 func (i *incoming) drop() {
 	i.block.Release()
 	i.block, i.rest = pipe.Block{}, nil

@@ -11,7 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// defaultBacklog is the Backlog of a ListenConfig that has none.
+// defaultBacklog is the default Backlog of a ListenConfig.
 const defaultBacklog = 128
 
 // ListenConfig configures a [Listener]. The zero ListenConfig is ready to use.
@@ -52,16 +52,16 @@ type Listener struct {
 	addr    Addr  // these are fixed
 	backlog int64 // how many connections may wait
 
-	arrivals chan arrival // hands connections over, in the order of their arrival
-	waiting  atomic.Int64 // how many wait for that
+	arrivals chan arrival // passes connections to Accept, in the order of their arrival
+	waiting  atomic.Int64 // how many wait for Accept
 	closed   chan struct{}
 	closing  sync.Once
 }
 
-// arrival is a connection that is accepted.
+// arrival is a connection for Accept.
 type arrival struct {
 	conn   *Conn
-	waited bool // and is to be counted as one that waits no longer
+	waited bool // it was counted as waiting
 }
 
 // Accept waits for the next connection, a [Conn] with a known session. After Close the error is a
@@ -98,7 +98,8 @@ func (l *Listener) closedError() error {
 	return &net.OpError{Op: "accept", Net: network, Addr: l.addr, Err: net.ErrClosed}
 }
 
-// handle is the handler of the function. It stays until the connection is closed, or the call over.
+// handle is the handler of the function. It returns when the connection is closed, or the call is
+// over.
 func (l *Listener) handle(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
 	c := NewConn(p, asterisque.SessionOf(ctx))
 	if err := l.offer(ctx, c); err != nil {

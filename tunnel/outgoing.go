@@ -13,7 +13,7 @@ import (
 // waiting costs more than a separate send.
 const large = 32 << 10
 
-// buffer is room for a Block.
+// buffer is memory for a Block.
 type buffer [stream.DefaultSize]byte
 
 // buffers holds unused buffers.
@@ -21,10 +21,10 @@ var buffers = sync.Pool{New: func() any { return new(buffer) }}
 
 // outgoing is the direction in which a Conn sends.
 //
-// Every Block costs about the same, however small it is up to some 63 KiB. Writes of 64 KiB, each
-// cut into a Block of 63 and one of 1 KiB, would be a third slower than full Blocks. So the end of
-// a large Write is kept, if the window has room for it already, and leaves with the beginning of
-// the next one. If there is none yet, a goroutine sends it at once.
+// Every Block costs about the same, at any size up to some 63 KiB. Writes of 64 KiB, each split
+// into a Block of 63 and one of 1 KiB, would be a third slower than full Blocks. So the end of a
+// large Write is kept, if the window has room for it already, and is sent with the beginning of the
+// next one. If that does not follow at once, a goroutine sends it.
 type outgoing struct {
 	pipe     *pipe.Pipe // these are fixed
 	most     int        // bytes in a Block
@@ -33,12 +33,12 @@ type outgoing struct {
 	turn turn    // of the writers
 	kept int     // bytes in mem; belongs to the holder of turn, as all below
 	mem  *buffer // nil if nothing is kept
-	err  error   // why something that was kept could not be sent
+	err  error   // the error of sending kept bytes
 
 	soon atomic.Bool // a goroutine is about to send the kept bytes
 
 	ending sync.Once
-	over   chan struct{} // is closed when nothing will be sent any more
+	over   chan struct{} // closed when nothing more will be sent
 }
 
 func (o *outgoing) init(p *pipe.Pipe) {
@@ -104,7 +104,7 @@ func (o *outgoing) put(bound *bound, b []byte, keep bool) (n int, err error) {
 	return n, err
 }
 
-// fits returns how many bytes the window has room for, without waiting.
+// fits returns how many bytes the window has room for now.
 func (o *outgoing) fits() int {
 	n, err := o.pipe.AwaitCredit(ended)
 	if err != nil {
@@ -113,14 +113,14 @@ func (o *outgoing) fits() int {
 	return n
 }
 
-// sendNext sends as much of b as one Block and the window take.
+// sendNext sends as much of b as fits into one Block and the window.
 func (o *outgoing) sendNext(bound *bound, b []byte) (n int, err error) {
 	n, err = o.pipe.AwaitCredit(bound)
 	if err != nil {
 		return 0, err
 	}
 	if n = min(n, len(b), o.most); n == 0 {
-		n = min(len(b), o.most) // the peer gives no credit before it is asked
+		n = min(len(b), o.most) // the peer gives no credit without an Ask
 	}
 	if err := o.pipe.Send(bound, b[:n]); err != nil {
 		return 0, err
@@ -178,9 +178,9 @@ func (o *outgoing) end(cause error) {
 	})
 }
 
-// finish is called with the turn, which is never given back.
+// finish is called with the turn, which is never released.
 func (o *outgoing) finish() {
 	o.flush()
-	o.pipe.CloseSend() // an error says that the call is over
+	o.pipe.CloseSend() // an error means that the call is over
 	close(o.over)
 }

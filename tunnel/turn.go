@@ -6,7 +6,7 @@ type turn chan struct{}
 
 func newTurn() turn { return make(turn, 1) }
 
-// take waits for the turn. It returns why bound has ended, if it has.
+// take waits for the turn. It returns the reason of the end of bound, if that has ended.
 func (t turn) take(bound *bound) error {
 	if err := bound.cause(); err != nil {
 		return err
@@ -29,8 +29,8 @@ func (t turn) try() bool {
 	}
 }
 
-// await takes the turn, however long that takes.
+// await takes the turn, without a time limit.
 func (t turn) await() { t <- struct{}{} }
 
-// pass gives the turn back.
+// pass releases the turn.
 func (t turn) pass() { <-t }

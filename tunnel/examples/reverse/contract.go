@@ -4,10 +4,10 @@ import "github.com/asterisque-go/asterisque"
 
 // The contract of the two nodes.
 var (
-	// Offered by the public node: a machine says its name, and learns where visitors find it.
+	// Offered by the public node: a machine registers its name, and gets its address for visitors.
 	register = asterisque.Func[string, string](10, "register")
 
-	// Offered by the public node: the machine that calls is about to leave.
+	// Offered by the public node: the calling machine is about to leave.
 	leave = asterisque.Func[struct{}, struct{}](11, "leave")
 )
 

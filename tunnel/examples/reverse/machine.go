@@ -14,12 +14,12 @@ import (
 // goodbye is the time limit for running requests when a side stops.
 const goodbye = 5 * time.Second
 
-// machine is behind NAT: it listens nowhere, and only dials out.
+// machine is behind NAT: it does not listen, and only dials out.
 type machine struct {
 	name  string
 	pages http.Handler
 	t     *teller
-	// is called when visitors can come; may be nil
+	// called when visitors can connect; may be nil
 	ready func(address string)
 }
 
@@ -36,7 +36,7 @@ func (m *machine) serve(ctx context.Context, url string) error {
 	}
 	m.t.tell("machine ──►", "dials %s, and offers function %d there", url, web)
 
-	// From here on everything is as with any other net.Listener.
+	// The rest is as with any other net.Listener.
 	server := &http.Server{Handler: m.pages}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(ln) }()

@@ -110,7 +110,7 @@ func runMachine(ctx context.Context, url, name, dir string, t *teller) error {
 	return m.serve(ctx, url)
 }
 
-// listen returns a gateway, and where machines and visitors connect.
+// listen returns a gateway, and the listeners for machines and visitors.
 func listen(ctx context.Context, url, visitors string, t *teller) (*gateway, wire.Listener, net.Listener, error) {
 	ln, err := wire.Listen(ctx, url, wire.Options{})
 	if err != nil {
@@ -139,7 +139,7 @@ func runAll(ctx context.Context, size int, t *teller) error {
 	return errors.Join(err, <-public)
 }
 
-// visitMachine runs a machine that connects to the public node at url, and visits it, also when it
+// visitMachine runs a machine that connects to the public node at url, and visits it, also after it
 // has left.
 func visitMachine(ctx context.Context, url string, size int, t *teller) error {
 	inside, leave := context.WithCancel(ctx)

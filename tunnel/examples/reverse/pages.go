@@ -25,7 +25,7 @@ func pages(name string) http.Handler {
 	return m
 }
 
-// library sends as many MiB as one asks for, with their SHA-256 behind them.
+// library sends the requested number of MiB, with their SHA-256 behind them.
 func library(w http.ResponseWriter, r *http.Request) {
 	volumes, err := strconv.ParseInt(r.PathValue("volumes"), 10, 64)
 	if err != nil || volumes < 1 || volumes > mostMiB {

@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// bulk is the priority of downloads, below that of all else.
+	// bulk is the priority of downloads, below that of all other requests.
 	bulk = -10
 
-	// kept is how many connections to a machine are kept for the next visitors. Each occupies a
-	// worker of its session, as long as it is open.
+	// kept is how many idle connections to a machine are kept for the next visitors. Each occupies
+	// a worker of its session, as long as it is open.
 	kept = 16
 )
 
@@ -36,7 +36,7 @@ type gateway struct {
 	guests map[string]*guest // guarded by mu; by their names
 }
 
-// guest is a machine that is there.
+// guest is a connected machine.
 type guest struct {
 	session          *asterisque.Session
 	usual, downloads *http.Transport
@@ -49,7 +49,7 @@ func newGuest(s *asterisque.Session) *guest {
 // through makes requests through connections in a session.
 func through(s *asterisque.Session, opts ...asterisque.CallOption) *http.Transport {
 	return &http.Transport{
-		DisableCompression:  true, // what passes through stays as it is
+		DisableCompression:  true, // bodies are forwarded unchanged
 		MaxIdleConnsPerHost: kept,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return tunnel.Dial(ctx, s, web, opts...)
@@ -74,7 +74,7 @@ func newGateway(address string, t *teller) *gateway {
 }
 
 // RoundTrip implements http.RoundTripper: the host of a request is the name of a machine. Downloads
-// have connections of their own.
+// have separate connections.
 func (g *gateway) RoundTrip(r *http.Request) (*http.Response, error) {
 	g.mu.Lock()
 	to := g.guests[r.URL.Host]
@@ -141,8 +141,7 @@ func (g *gateway) service() *asterisque.Service {
 // nameable is the name of a machine.
 var nameable = regexp.MustCompile(`^[a-z0-9]{1,20}$`)
 
-// remove forgets the machine of a session, if that has one, and closes the connections that no
-// visitor uses.
+// remove removes the machine of a session, if that has one, and closes the unused connections.
 func (g *gateway) remove(s *asterisque.Session) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

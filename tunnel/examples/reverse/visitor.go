@@ -26,7 +26,7 @@ func newVisitor(address string, t *teller) *visitor {
 	return &visitor{address: address, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: kept}}, t: t}
 }
 
-// visit looks at all that there is.
+// visit requests all pages.
 func (v *visitor) visit(ctx context.Context, volumes int) error {
 	defer v.client.CloseIdleConnections()
 	for _, look := range []func(context.Context) error{
@@ -39,7 +39,7 @@ func (v *visitor) visit(ctx context.Context, volumes int) error {
 	return nil
 }
 
-// get asks for a page, and fails unless there is one.
+// get requests a page, and fails unless its status is OK.
 func (v *visitor) get(ctx context.Context, path string) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, v.address+path, nil)
 	if err != nil {
@@ -57,7 +57,7 @@ func (v *visitor) get(ctx context.Context, path string) (*http.Response, error) 
 	return answer, nil
 }
 
-// page is get for all that is there.
+// page is get with the whole text.
 func (v *visitor) page(ctx context.Context, path string) (text string, took time.Duration, err error) {
 	begin := time.Now()
 	answer, err := v.get(ctx, path)
@@ -69,7 +69,7 @@ func (v *visitor) page(ctx context.Context, path string) (text string, took time
 	return string(all), time.Since(begin), err
 }
 
-// knock looks at the first page.
+// knock requests the first page.
 func (v *visitor) knock(ctx context.Context) error {
 	text, took, err := v.page(ctx, "")
 	if err != nil {
@@ -80,7 +80,7 @@ func (v *visitor) knock(ctx context.Context) error {
 	return nil
 }
 
-// bringFriends comes with many at once.
+// bringFriends makes many concurrent requests.
 func (v *visitor) bringFriends(ctx context.Context) error {
 	const friends = 50
 	all, errs := make([]time.Duration, friends), make([]error, friends)
@@ -96,7 +96,7 @@ func (v *visitor) bringFriends(ctx context.Context) error {
 	return nil
 }
 
-// watchTheClock reads a page that comes bit by bit.
+// watchTheClock reads a page that is sent in pieces.
 func (v *visitor) watchTheClock(ctx context.Context) error {
 	answer, err := v.get(ctx, "clock")
 	if err != nil {
@@ -116,7 +116,7 @@ func (v *visitor) watchTheClock(ctx context.Context) error {
 	return lines.Err()
 }
 
-// borrow downloads something large, and clicks meanwhile.
+// borrow makes a large download, and clicks meanwhile.
 func (v *visitor) borrow(ctx context.Context, volumes int) error {
 	v.t.tell("visitor ──►", "downloads %d MiB, which the gateway gives priority %d, and clicks around meanwhile", volumes, bulk)
 	ctx, cancel := context.WithCancel(ctx)
@@ -136,7 +136,7 @@ func (v *visitor) borrow(ctx context.Context, volumes int) error {
 	return nil
 }
 
-// click looks at a page again and again, until done, and says how long each took.
+// click requests a page repeatedly, until done, and returns the duration of each request.
 func (v *visitor) click(ctx context.Context, done <-chan error) (all []time.Duration, err error) {
 	for {
 		_, took, err := v.page(ctx, "")
@@ -152,7 +152,7 @@ func (v *visitor) click(ctx context.Context, done <-chan error) (all []time.Dura
 	}
 }
 
-// download reads as many MiB, and compares their SHA-256 with the one that comes behind them.
+// download reads the number of MiB, and compares their SHA-256 with the one behind them.
 func (v *visitor) download(ctx context.Context, volumes int) error {
 	answer, err := v.get(ctx, fmt.Sprint("library/", volumes))
 	if err != nil {
