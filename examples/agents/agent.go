@@ -16,8 +16,7 @@ import (
 	"github.com/asterisque-go/asterisque/pool"
 )
 
-// agent can only dial out. It keeps a session with each server: it calls any of them, and each of
-// them calls it.
+// agent can only dial out. It keeps a session with each server, for calls in both directions.
 type agent struct {
 	name    string // these are fixed
 	node    *asterisque.Node
@@ -30,13 +29,13 @@ type agent struct {
 const reportEach = 100 * time.Millisecond
 
 // newAgent returns an agent that connects to servers as long as life, until it is stopped. Its name
-// is that of its certificate, by which the servers go.
+// is that of its certificate, which the servers use.
 func newAgent(life context.Context, name string, secure *tls.Config, urls []string, t *tally, log *slog.Logger) (*agent, error) {
 	a := &agent{name: name, tally: t}
 	a.node = asterisque.NewNode(asterisque.WithID(name), asterisque.WithTLS(secure), asterisque.WithService(a.service()), asterisque.WithLogger(log))
 	var err error
 	a.servers, err = pool.New(life, a.node, pool.Fixed(urls...), pool.Config{
-		Health:     []string{""}, // a server that says that it is not well gets no calls
+		Health:     []string{""}, // a server that reports bad health gets no calls
 		Connection: asterisque.Reconnection{First: 200 * time.Millisecond, Most: time.Second},
 	})
 	if err != nil {
@@ -46,7 +45,7 @@ func newAgent(life context.Context, name string, secure *tls.Config, urls []stri
 	return a, nil
 }
 
-// service is what the agent offers to the servers.
+// service has the functions that the agent offers to the servers.
 func (a *agent) service() *asterisque.Service {
 	svc := asterisque.NewService()
 	describe.Handle(svc, func(context.Context, struct{}) (machine, error) {
@@ -68,7 +67,7 @@ func (a *agent) service() *asterisque.Service {
 	return svc
 }
 
-// work calls the servers until it is over, and returns when the last answers are there.
+// work calls the servers until it is over, and returns after the last answers.
 func (a *agent) work(until context.Context) {
 	var both errgroup.Group
 	both.Go(func() error { a.reports(until); return nil })
@@ -83,13 +82,13 @@ func (a *agent) reports(until context.Context) {
 		_, err := report.Call(ctx, a.servers, state{Running: int(a.running.Load())})
 		done()
 		if until.Err() != nil && asterisque.Repeatable(err) {
-			return // there was no server to the end
+			return // there was no server until the end
 		}
 		a.tally.note(&a.tally.reports, a.name+" reports", err)
 	}
 }
 
-// followNews listens to the news of one server, and when that drains to those of another one.
+// followNews receives the news of one server, and when that drains, the news of another one.
 func (a *agent) followNews(until context.Context) {
 	for until.Err() == nil {
 		a.tally.streams.Add(1)

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// authority makes certificates, for as long as a demonstration takes. Real agents get theirs from a
-// real one.
+// authority issues certificates for a demonstration. In production agents have certificates of a
+// real authority.
 type authority struct {
 	cert *x509.Certificate // its own
 	key  crypto.Signer
@@ -44,7 +44,7 @@ func template(name string) *x509.Certificate {
 	}
 }
 
-// issue returns a certificate for a server on this machine, or for an agent: neither is good for
+// issue returns a certificate for a server on this machine, or for an agent: neither is valid for
 // the other.
 func (a *authority) issue(name string, usage x509.ExtKeyUsage) (cert tls.Certificate, err error) {
 	_, key, err := ed25519.GenerateKey(nil)
@@ -60,7 +60,7 @@ func (a *authority) issue(name string, usage x509.ExtKeyUsage) (cert tls.Certifi
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
 }
 
-// config returns what TLS needs, for either side, of one with a new certificate.
+// config returns a TLS configuration for either side, with a new certificate.
 func (a *authority) config(name string, usage x509.ExtKeyUsage) (*tls.Config, error) {
 	cert, err := a.issue(name, usage)
 	if err != nil {

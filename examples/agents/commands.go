@@ -9,7 +9,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// The commands that agents know, by their names. Each sends its output line by line.
+// The commands of agents, by their names. Each sends its output line by line.
 var commands = map[string]func(ctx context.Context, c command, send func(string) error) error{
 	"env":   env,
 	"count": count,
@@ -54,7 +54,7 @@ func watch(ctx context.Context, _ command, send func(string) error) error {
 	return pulse(ctx, func(n int) error { return send(fmt.Sprint("pulse ", n)) })
 }
 
-// pulse calls beat again and again, until the session drains on which a handler runs.
+// pulse calls beat repeatedly, until the session of its handler drains.
 func pulse(ctx context.Context, beat func(n int) error) error {
 	tick := time.NewTicker(pulseEach)
 	defer tick.Stop()

@@ -15,16 +15,16 @@ type controller struct {
 	tally   *tally
 }
 
-// reach is the Caller for one agent, whichever server it is called through.
+// reach is the Caller for one agent, through any server.
 type reach struct {
 	controller *controller
 	agent      string
-	stream     *server // has the stream that was begun last; nil if there is none
+	stream     *server // has the last stream; nil if there is none
 }
 
 func (c *controller) reach(agent string) *reach { return &reach{controller: c, agent: agent} }
 
-// leave counts the stream as over that was begun last, if any.
+// leave counts the last stream as over, if there is one.
 func (r *reach) leave() {
 	if r.stream != nil {
 		r.stream.streams.Add(-1)
@@ -101,7 +101,7 @@ func (c *controller) cancelOne(ctx context.Context, agent string) error {
 	return err
 }
 
-// watch follows an agent until it is over, through one server after the other.
+// watch runs the watch command on an agent until it is over, through one server after the other.
 func (c *controller) watch(until context.Context, agent string) {
 	for until.Err() == nil {
 		_, err := c.execute(until, agent, command{Name: "watch"}, nil)

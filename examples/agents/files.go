@@ -11,7 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/certificate"
 )
 
-// files are the certificates of a program of its own.
+// files are the certificates of a separate program.
 type files struct{ cert, key, ca string }
 
 // config reads them. A certificate that is renewed is used from the next session on.
@@ -31,7 +31,7 @@ func (f files) config() (*tls.Config, error) {
 	return mutual(&tls.Config{GetCertificate: own.GetCertificate, GetClientCertificate: own.GetClientCertificate}, roots), nil
 }
 
-// nameOf returns the name in the certificate that c shows to servers.
+// nameOf returns the name in the certificate of c.
 func nameOf(c *tls.Config) (string, error) {
 	own, err := c.GetClientCertificate(nil)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 // lines is a running call that sends lines; its result is their number.
 type lines = *asterisque.StreamCall[struct{}, string, int]
 
-// follow begins a call and receives its lines to the end; the lines that it has not are an error.
-// each is called with the number of each line, and may be nil. When ctx ends, so does the handler
-// on the other side.
+// follow begins a call and receives its lines to the end; missing lines are an error. each is
+// called with the number of each line, and may be nil. When ctx ends, so does the handler on the
+// other side.
 func follow(ctx context.Context, begin func(context.Context) (lines, error), each func(n int)) (got int, err error) {
 	ctx, done := context.WithCancel(ctx)
 	defer done()
@@ -43,15 +43,15 @@ func follow(ctx context.Context, begin func(context.Context) (lines, error), eac
 	return got, err
 }
 
-// goesOn reports whether what failed with err certainly did not run, because its server goes away,
-// so that it is to be begun with another one.
+// goesOn reports whether a call that failed with err certainly did not run, because its server
+// drains, so that it can be made through another one.
 func goesOn(err error) bool {
 	return asterisque.Repeatable(err) && (errors.Is(err, asterisque.ErrUnavailable) || errors.Is(err, asterisque.ErrSessionClosed) || errors.Is(err, asterisque.ErrOverloaded))
 }
 
 const (
-	longest = 30 * time.Second // that anything may take which is to end by itself
-	goodbye = 3 * time.Second  // that it may take when the program is to end
+	longest = 30 * time.Second // time limit of operations that end by themselves
+	goodbye = 3 * time.Second  // time limit at the end of the program
 )
 
 // patience returns a context for work that has begun, and is to be finished even if until ends.

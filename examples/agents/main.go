@@ -41,7 +41,7 @@ func main() {
 	}
 }
 
-// options are what the flags say.
+// options are the values of the flags.
 type options struct {
 	howLong                     time.Duration
 	agents                      int
@@ -129,7 +129,7 @@ func logger(to io.Writer, least slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(to, &slog.HandlerOptions{Level: least}))
 }
 
-// runAll runs the show, and ends what it has started.
+// runAll runs the show, and stops all that it has started.
 func runAll(ctx context.Context, o *options, sc *screen, log *slog.Logger) error {
 	s, err := newShow(context.WithoutCancel(ctx), o.howLong, o.agents, sc, log)
 	if err != nil {

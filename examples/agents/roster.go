@@ -8,7 +8,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// roster knows the sessions of one node by the names of the agents that have made them.
+// roster has the sessions of one node by the names of their agents.
 type roster struct {
 	mu       sync.Mutex
 	sessions map[string]*asterisque.Session // guarded by mu
@@ -42,7 +42,7 @@ func (r *roster) session(agent string) *asterisque.Session {
 	return r.sessions[agent]
 }
 
-// agents returns the names of all that are there.
+// agents returns the names of all connected agents.
 func (r *roster) agents() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// screen shows the servers and what happens: in place on a terminal, elsewhere line by line.
+// screen shows the servers and the events: in place on a terminal, otherwise line by line.
 type screen struct {
 	out      io.Writer // these are fixed
 	terminal bool
@@ -19,7 +19,7 @@ type screen struct {
 	tally    *tally
 
 	mu     sync.Mutex
-	drawn  int      // guarded by mu, as events: how many lines there are to draw over
+	drawn  int      // guarded by mu, as events: number of lines to overwrite
 	events []string // on a terminal, the last ones
 }
 
@@ -80,7 +80,7 @@ const (
 	row     = "%-8s %-9s %7d %13s %16s %13s"
 )
 
-// draw writes the table, over the one before if it can.
+// draw writes the table, over the previous one if possible.
 func (s *screen) draw() {
 	lines := []string{fmt.Sprintf(heading, "server", "state", "agents", "calls served", "calls to agents", "streams open")}
 	for _, srv := range s.servers {
@@ -96,7 +96,7 @@ func (s *screen) draw() {
 	}
 	lines = append(lines, s.events...)
 	var b strings.Builder
-	b.WriteString("\x1b[?7l") // a line that is too long is cut, since the next draw counts lines
+	b.WriteString("\x1b[?7l") // cut long lines, since the next draw counts lines
 	if s.drawn > 0 {
 		fmt.Fprintf(&b, "\x1b[%dA\r", s.drawn)
 	}

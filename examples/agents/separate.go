@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// roundEach is how often a server that is a program of its own gives work to its agents.
+// roundEach is how often a separate server gives work to its agents.
 const roundEach = time.Second
 
 // runServer serves at an address until ctx ends, and then waits for running calls.
@@ -37,8 +37,7 @@ func runServer(ctx context.Context, addr string, secure *tls.Config, sc *screen,
 	return err
 }
 
-// rounds gives work to all agents that are there, again and again. A failure is counted: agents
-// come and go.
+// rounds repeatedly gives work to all connected agents. A failure is counted: agents come and go.
 func (c *controller) rounds(until context.Context) {
 	for rest(until, roundEach) == nil {
 		var all errgroup.Group

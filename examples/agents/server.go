@@ -15,7 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// server is one of those that agents connect to. It can be started again at the same address.
+// server is one of the servers for agents. It can be restarted at the same address.
 type server struct {
 	name   string // these are fixed
 	secure *tls.Config
@@ -26,7 +26,7 @@ type server struct {
 	streams        atomic.Int64 // that are open now
 
 	mu      sync.Mutex
-	url     string           // guarded by mu, as all below; the real port once it listens
+	url     string           // guarded by mu, as all below; the actual port once it listens
 	state   string           // for people
 	node    *asterisque.Node // nil: it is away
 	roster  *roster          // the agents connected to node
@@ -87,7 +87,7 @@ func (s *server) stop(ctx context.Context) error {
 	return err
 }
 
-// service is what the server offers to agents.
+// service has the functions that the server offers to agents.
 func (s *server) service() *asterisque.Service {
 	svc := asterisque.NewService()
 	svc.Health(s.health)
@@ -118,7 +118,7 @@ func (s *server) address() string {
 	return s.url
 }
 
-// session returns that of an agent, or nil: always while the server goes away.
+// session returns that of an agent, or nil: always while the server drains.
 func (s *server) session(agent string) *asterisque.Session {
 	s.mu.Lock()
 	r, serving := s.roster, s.state == "serving"

@@ -21,7 +21,7 @@ type show struct {
 	screen     *screen
 }
 
-// newShow starts all of them, each with a certificate of its own.
+// newShow starts all of them, each with its own certificate.
 func newShow(life context.Context, howLong time.Duration, agents int, sc *screen, log *slog.Logger) (*show, error) {
 	a, err := newAuthority()
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *show) complete(ctx context.Context) error {
 	return all.Wait()
 }
 
-// direct is the order of events: a while of work, the restarts, and a while again.
+// direct is the order of events: work, the restarts, and work again.
 func (s *show) direct(ctx context.Context) error {
 	begin := time.Now()
 	if err := rest(ctx, s.howLong/5); err != nil {
@@ -129,7 +129,7 @@ func (s *show) restart(ctx context.Context, srv *server) error {
 
 func round(d time.Duration) time.Duration { return d.Round(10 * time.Millisecond) }
 
-// left waits until no agent runs a command any more, those that were cancelled included.
+// left waits until no agent runs a command any more, cancelled ones included.
 func (s *show) left() error {
 	ctx, done := context.WithTimeout(context.Background(), longest)
 	defer done()

@@ -6,15 +6,15 @@ import (
 	"sync/atomic"
 )
 
-// tally counts what became of everything.
+// tally counts the outcomes.
 type tally struct {
 	reports   atomic.Int64 // calls of agents that were answered
 	described atomic.Int64 // calls of the controller that were answered
 	runs      atomic.Int64 // commands that were followed to their last line
 	cancelled atomic.Int64 // commands
-	streams   atomic.Int64 // that were begun, commands included
+	streams   atomic.Int64 // begun streams, commands included
 	moved     atomic.Int64 // streams that continued with another server
-	elsewhere atomic.Int64 // calls that a server going away has refused, so that another made them
+	elsewhere atomic.Int64 // calls that a draining server has refused, and another one has run
 	restarts  atomic.Int64
 	failed    atomic.Int64
 
@@ -22,7 +22,7 @@ type tally struct {
 	first error // guarded by mu: the first failure
 }
 
-// note counts something that is over.
+// note counts a completed call.
 func (t *tally) note(good *atomic.Int64, what string, err error) {
 	if err != nil {
 		t.fail(what, err)

@@ -110,15 +110,15 @@ func runBoth(ctx context.Context, stdout io.Writer) error {
 	return errors.Join(err, <-answered)
 }
 
-// nullModem returns two wires with two streams between them, crossed.
+// nullModem returns two wires over two crossed streams.
 func nullModem() (a, b wire.Wire) {
 	fromA, toB := io.Pipe()
 	fromB, toA := io.Pipe()
 	return newLineWire("null modem", fromB, toB), newLineWire("null modem", fromA, toA)
 }
 
-// openUntil is open, but ends with ctx. It then leaves the goroutine behind which waits for the
-// other end: nothing but that end wakes it.
+// openUntil is open, but ends with ctx. The goroutine that waits for the other end then remains:
+// only that end can wake it.
 func openUntil(ctx context.Context, in, out string, answers bool) (wire.Wire, error) {
 	type result struct {
 		w   wire.Wire
@@ -143,8 +143,8 @@ func openUntil(ctx context.Context, in, out string, answers bool) (wire.Wire, er
 	}
 }
 
-// open makes a Wire of two paths. To open a named pipe is to wait for the other end, so the two
-// sides do it in opposite order.
+// open makes a Wire of two paths. Opening a named pipe waits for the other end, so the two sides
+// open them in opposite order.
 func open(in, out string, answers bool) (w wire.Wire, err error) {
 	var from, to *os.File
 	if answers {
@@ -157,7 +157,7 @@ func open(in, out string, answers bool) (w wire.Wire, err error) {
 		}
 	}
 	if err != nil {
-		from.Close() // of nil it is an error, and no harm
+		from.Close() // Close of nil is a harmless error
 		to.Close()
 		return nil, err
 	}

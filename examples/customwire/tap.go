@@ -8,8 +8,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// tap shows the frames that a Wire writes. A Wire may well stand on another one: this one adds a
-// line of text to each frame, and leaves the rest to the one below.
+// tap shows the frames that a Wire writes. A Wire can be built on another one: this one prints a
+// line of text for each frame, and leaves the rest to the one below.
 type tap struct {
 	wire.Wire
 	to  string
@@ -24,8 +24,8 @@ func (t tap) WriteFrames(frames [][]byte) error {
 	return t.Wire.WriteFrames(frames)
 }
 
-// kind returns what the second byte of a frame says: each is a CBOR array, and its first element is
-// the kind of the message.
+// kind returns the meaning of the second byte of a frame: each is a CBOR array, and its first
+// element is the kind of the message.
 func kind(frame []byte) string {
 	kinds := []string{"Control", "Open", "Block", "Close"}
 	if len(frame) < 2 || int(frame[1]) >= len(kinds) {

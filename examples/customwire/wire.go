@@ -30,8 +30,8 @@ type lineWire struct {
 	closed   atomic.Bool // Close was called
 
 	in      *bufio.Reader // these three belong to the goroutine that reads; over from
-	frame   []byte        // what ReadFrame has returned, and may use again
-	readErr error         // why nothing more can be read
+	frame   []byte        // the last frame, for reuse
+	readErr error         // the error of further reads
 
 	out *bufio.Writer // belongs to the goroutine that writes; over to
 }
@@ -40,19 +40,18 @@ func newLineWire(name string, from io.ReadCloser, to io.WriteCloser) wire.Wire {
 	return &lineWire{name: name, from: from, in: bufio.NewReader(from), to: to, out: bufio.NewWriter(to)}
 }
 
-// WriteFrames writes each frame behind its length, so that the other end finds where the next
-// begins. (A transport that has messages needs no length.)
+// WriteFrames writes each frame behind its length, so that the other end finds the start of the
+// next one. (A transport with messages needs no length.)
 //
-// It may keep no part of the frames when it returns, for the session uses their memory again: bufio
-// copies or writes them. It must wait while the transport is full, or else memory would fill with
-// what a slow peer has not read. And it must not hold anything back for a better moment: hence the
-// Flush.
+// It may keep no part of the frames when it returns, because the session reuses their memory: bufio
+// copies or writes them. It must block while the transport is full, otherwise memory would fill
+// with frames that a slow peer has not read. It must not delay any frame: hence the Flush.
 func (l *lineWire) WriteFrames(frames [][]byte) error {
 	for _, f := range frames {
 		if uint64(len(f)) > math.MaxUint32 {
 			return fmt.Errorf("line: write: %w: %d bytes", wire.ErrFrameTooLarge, len(f))
 		}
-		// an error comes back from Flush
+		// Flush returns an error
 		l.out.Write(binary.BigEndian.AppendUint32(nil, uint32(len(f))))
 		l.out.Write(f)
 	}
@@ -83,7 +82,7 @@ func (l *lineWire) ReadFrame(max int) ([]byte, error) {
 func (l *lineWire) next(max int) error {
 	var length [4]byte
 	if _, err := io.ReadFull(l.in, length[:]); err != nil {
-		return err // of ReadFull, which is io.EOF only before the first byte
+		return err // from ReadFull; it is io.EOF only before the first byte
 	}
 	n := binary.BigEndian.Uint32(length[:])
 	if uint64(n) > uint64(max) {

@@ -21,14 +21,14 @@ type Offer struct {
 	Size int64  `cbor:"2,keyasint"` // in bytes
 }
 
-// Have is how much of a file the receiver has, and the SHA-256 of that, by which the sender sees
-// whether it is the beginning of the same file.
+// Have is how much of a file the receiver has, and the SHA-256 of that part, by which the sender
+// checks that it is the beginning of the same file.
 type Have struct {
 	Size int64             `cbor:"1,keyasint"` // in bytes
 	Sum  [sha256.Size]byte `cbor:"2,keyasint"`
 }
 
-// From is the number of bytes that the sender leaves out: all that the receiver has, or none.
+// From is the number of bytes that the sender skips: all that the receiver has, or none.
 type From struct {
 	Offset int64 `cbor:"1,keyasint"`
 }

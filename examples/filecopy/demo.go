@@ -14,7 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// copyHere makes up a folder with size bytes, copies it over a session within this process,
+// copyHere generates a folder with size bytes, copies it over a session within this process,
 // compares the two folders, and removes both.
 func copyHere(ctx context.Context, size int64, stdout, stderr io.Writer) (err error) {
 	temp, err := os.MkdirTemp("", "filecopy-")
@@ -53,8 +53,8 @@ func copyOver(ctx context.Context, from, to string, stdout, stderr io.Writer) er
 	return errors.Join(err, <-received)
 }
 
-// makeUp writes files of size bytes in all: a large one, a middling one, a small one, an empty one,
-// and one in a folder below.
+// makeUp writes files of size bytes in total: a large one, a medium one, a small one, an empty one,
+// and one in a subfolder.
 func makeUp(dir string, size int64) error {
 	large, middling := size*5/8, size/4
 	small := min(1000, size/16)
@@ -81,7 +81,7 @@ func noise(path string, size int64) error {
 	return errors.Join(err, file.Close())
 }
 
-// compare returns the number of files in a and below, and an error unless b has the same.
+// compare returns the number of files in and below a, and an error unless b has the same.
 func compare(a, b string) (files int, err error) {
 	src, err := openSource(a)
 	if err != nil {

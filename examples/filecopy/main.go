@@ -138,7 +138,7 @@ func sendTo(ctx context.Context, url, path string, stdout, stderr io.Writer) err
 	return node.Shutdown(ctx)
 }
 
-// warnings returns a logger of what should not happen.
+// warnings returns a logger for unexpected events.
 func warnings(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }

@@ -14,17 +14,17 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// progress shows how a copy goes, beside the state of its session: as a bar on a terminal, and
-// elsewhere in lines, one for each file and for each second. It is for one goroutine at a time, but
-// for onState.
+// progress shows the progress of a copy, beside the state of its session: as a bar on a terminal,
+// and otherwise in lines, one for each file and for each second. It is for one goroutine at a time,
+// except for onState.
 type progress struct {
 	out   io.Writer                // these are fixed
 	bar   *progressbar.ProgressBar // nil: lines
-	every time.Duration            // how often to show something
+	every time.Duration            // interval between two lines
 
-	sess  *asterisque.Session // of the file that is being sent, as all below
+	sess  *asterisque.Session // of the current file, as all below
 	file  Offer
-	from  int64 // bytes that the receiver had
+	from  int64 // bytes that the receiver had already
 	done  int64 // bytes sent
 	begun time.Time
 	shown time.Time
@@ -33,7 +33,7 @@ type progress struct {
 	states [4]atomic.Int64 // how often the outbound direction has entered each state
 }
 
-// newProgress returns a progress of size bytes in all that is shown on out.
+// newProgress returns a progress of size bytes in total that is shown on out.
 func newProgress(out io.Writer, size int64) *progress {
 	p := &progress{out: out, every: time.Second}
 	if isTerminal(out) && size > 0 {
@@ -69,7 +69,7 @@ func (p *progress) onState(_ *asterisque.Session, d asterisque.Direction, s limi
 	}
 }
 
-// begin says that a file is being sent, and from where on.
+// begin records the current file, and its first byte.
 func (p *progress) begin(sess *asterisque.Session, o Offer, from int64) {
 	p.sess, p.file, p.from, p.done = sess, o, from, 0
 	p.begun = time.Now()
@@ -94,8 +94,8 @@ func (p *progress) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// show shows how far it is, and what the session says: whether it is held up, and how much waits in
-// it.
+// show prints the progress, and the state of the session: whether it is blocked, and how much is
+// queued.
 func (p *progress) show() {
 	stats := p.sess.Stats()
 	state := fmt.Sprintf("%v, %d KiB wait", stats.OutboundState, stats.Outbound.Bytes>>10)
@@ -106,7 +106,7 @@ func (p *progress) show() {
 	fmt.Fprintf(p.out, "  %-24q %10s of %10s  %s  session %s\n", p.file.Name, amount(p.from+p.done), amount(p.file.Size), rate(p.done, time.Since(p.begun)), state)
 }
 
-// end says that the receiver has the whole file.
+// end records that the receiver has the whole file.
 func (p *progress) end() {
 	if p.bar != nil {
 		return
@@ -123,7 +123,7 @@ func (p *progress) end() {
 	fmt.Fprintf(p.out, "  %-24q %10s  %s\n", p.file.Name, amount(p.file.Size), how)
 }
 
-// stop leaves the line of the bar, if the copy has not come to its end.
+// stop ends the line of the bar, if the copy has not ended.
 func (p *progress) stop() {
 	if p.bar != nil && !p.bar.IsFinished() {
 		p.bar.Exit()
@@ -136,7 +136,7 @@ func (p *progress) summary(elapsed time.Duration) {
 		"sent in all", amount(p.sent), rate(p.sent, elapsed), elapsed.Round(time.Millisecond), p.states[limits.Congested].Load(), p.states[limits.Soft].Load())
 }
 
-// amount returns a number of bytes as a person would say it.
+// amount returns a number of bytes in readable form.
 func amount(n int64) string {
 	if n < 1<<10 {
 		return fmt.Sprintf("%d B", n)
@@ -147,7 +147,7 @@ func amount(n int64) string {
 	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
 }
 
-// rate returns n bytes in a time as a person would say it.
+// rate returns n bytes per time in readable form.
 func rate(n int64, d time.Duration) string {
 	return fmt.Sprintf("%.0f MB/s", float64(n)/1e6/max(d.Seconds(), 1e-9))
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/asterisque-go/asterisque/stream"
 )
 
-// partSuffix marks a file that is not complete.
+// partSuffix marks an incomplete file.
 const partSuffix = ".part"
 
 // receiver writes what peers send into one folder. A file name from a peer is never trusted: root
@@ -28,7 +28,7 @@ type receiver struct {
 	log  *log.Logger //
 
 	mu sync.Mutex
-	// guarded by mu; files that are being written; each is closed when that is over
+	// guarded by mu; files that are being written; each is closed at the end
 	busy map[string]chan struct{}
 }
 
@@ -36,7 +36,7 @@ func newReceiver(root *os.Root, log *log.Logger) *receiver {
 	return &receiver{root: root, log: log, busy: map[string]chan struct{}{}}
 }
 
-// service returns what a node offers so that peers can send files here.
+// service returns the service for peers that send files here.
 func (r *receiver) service() *asterisque.Service {
 	svc := asterisque.NewService()
 	put.Handle(svc, r.receive)
@@ -78,9 +78,9 @@ func (r *receiver) receive(ctx context.Context, o Offer, p *asterisque.Pipe[Have
 	return none, nil
 }
 
-// localName returns the name of a file in this system's words, or errRefused.
+// localName returns the name of a file in the form of this system, or errRefused.
 func localName(o Offer) (string, error) {
-	// refuses "..", absolute paths, and what else this system takes for special
+	// rejects "..", absolute paths, and special names of this system
 	name, err := filepath.Localize(o.Name)
 	switch {
 	case err != nil || name == ".":
@@ -96,7 +96,7 @@ func localName(o Offer) (string, error) {
 // claim waits until no other call writes the file called name: an earlier attempt may not have
 // noticed its failure yet.
 func (r *receiver) claim(ctx context.Context, name string) (release func(), err error) {
-	// where names that differ only in case mean the same file, they have to wait too
+	// where names that differ only in case are the same file, they have to wait too
 	key := strings.ToLower(name)
 	for {
 		free, claimed := r.tryClaim(key)
@@ -111,8 +111,7 @@ func (r *receiver) claim(ctx context.Context, name string) (release func(), err 
 	}
 }
 
-// tryClaim returns a channel that is closed when it is worth trying again, unless it has claimed
-// the file.
+// tryClaim claims the file, or returns a channel that is closed when it may be free.
 func (r *receiver) tryClaim(key string) (free <-chan struct{}, claimed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,11 +129,11 @@ func (r *receiver) release(key string) {
 	delete(r.busy, key)
 }
 
-// beginning is what the receiver has of a file.
+// beginning is the part of a file that the receiver has.
 type beginning struct {
 	size  int64
 	sum   hash.Hash // of these bytes
-	whole bool      // it is not a part, but has its name already
+	whole bool      // it is complete, under its final name
 }
 
 func nothing() beginning { return beginning{sum: sha256.New()} }
@@ -193,7 +192,7 @@ func (r *receiver) store(name string, size int64, there beginning, from io.Reade
 	case right:
 		return r.root.Rename(part, name)
 	case !there.whole:
-		r.root.Remove(part) // should it stay, the next attempt notices that it is wrong
+		r.root.Remove(part) // if it stays, the next attempt detects that it is wrong
 	}
 	return errDamaged
 }
@@ -218,5 +217,5 @@ func (r *receiver) extend(part string, size int64, there beginning, from io.Read
 	if _, err := io.CopyN(io.MultiWriter(file, there.sum), from, size-there.size); err != nil {
 		return err
 	}
-	return file.Sync() // the name must never stand for bytes that a power cut can take away
+	return file.Sync() // the final name must never be on bytes that a power failure can lose
 }

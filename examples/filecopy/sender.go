@@ -46,7 +46,7 @@ func openSource(path string) (*source, error) {
 	return s, nil
 }
 
-// add takes what WalkDir has found.
+// add handles an entry of WalkDir.
 func (s *source) add(name string, entry fs.DirEntry, err error) error {
 	switch {
 	case err != nil:
@@ -78,7 +78,7 @@ func (s *source) send(ctx context.Context, sess *asterisque.Session, p *progress
 
 func (s *source) sendFile(ctx context.Context, sess *asterisque.Session, o Offer, p *progress) error {
 	ctx, abort := context.WithCancel(ctx)
-	defer abort() // the call, if anything goes wrong on this side
+	defer abort() // abort the call after any local error
 	file, err := s.root.Open(filepath.FromSlash(o.Name))
 	if err != nil {
 		return err
@@ -111,8 +111,8 @@ func (s *source) sendFile(ctx context.Context, sess *asterisque.Session, o Offer
 	return nil
 }
 
-// skip reads the beginning that the receiver has. If that is the beginning of this file, it is left
-// out; otherwise the file is sent from its first byte.
+// skip reads the part that the receiver has. If it is the beginning of this file, it is skipped;
+// otherwise the file is sent from its first byte.
 func skip(file *os.File, have Have) (offset int64, sum hash.Hash, err error) {
 	sum = sha256.New()
 	n, err := io.CopyN(sum, file, max(have.Size, 0))
@@ -127,7 +127,7 @@ func skip(file *os.File, have Have) (offset int64, sum hash.Hash, err error) {
 	return 0, sum, err
 }
 
-// sendRest sends the next n bytes of a file, and then the checksum of all.
+// sendRest sends the next n bytes of a file, and then the checksum of the whole file.
 func sendRest(w *stream.Writer, file io.Reader, n int64, sum hash.Hash, p *progress) error {
 	sent, err := w.ReadFrom(io.TeeReader(io.LimitReader(file, n), io.MultiWriter(sum, p)))
 	if err != nil {

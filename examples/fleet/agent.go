@@ -14,15 +14,15 @@ import (
 	"github.com/asterisque-go/asterisque/pool"
 )
 
-// agent is a node of its own, as if it was a program somewhere. It has no address: it places orders
-// at whichever replica takes them, and is called by its id.
+// agent is a separate node, as if it was a separate program. It has no address: it places orders at
+// any replica, and is called by its id.
 type agent struct {
 	id       string // these are fixed
 	way      string // throughExchange, or empty
 	ledger   *ledger
 	node     member
 	orders   asterisque.Caller
-	sessions func() int // on which it may place orders now
+	sessions func() int // for placing orders now
 	leave    func() error
 }
 
@@ -36,8 +36,8 @@ type member interface {
 
 const placeEach = 200 * time.Millisecond
 
-// newAgent makes an agent. Those with the first numbers are at the exchange, if there is one, and
-// the next ones reach the replicas at one address.
+// newAgent makes an agent. The first ones are at the exchange, if there is one, and the next ones
+// reach the replicas at one address.
 func newAgent(ctx context.Context, o *options, n int, l *ledger, log *slog.Logger) (*agent, error) {
 	a := &agent{id: fmt.Sprintf("%s-%03d", o.id, n), ledger: l}
 	outside, atDoor := o.ways()
@@ -50,7 +50,7 @@ func newAgent(ctx context.Context, o *options, n int, l *ledger, log *slog.Logge
 	return a, a.joinCluster(ctx, o, log)
 }
 
-// service is what the agent offers.
+// service has the functions of the agent.
 func (a *agent) service() *asterisque.Service {
 	svc := asterisque.NewService()
 	howFull.Handle(svc, func(ctx context.Context, q question) (van, error) {
@@ -131,19 +131,19 @@ func (a *agent) joinExchange(ctx context.Context, o *options, log *slog.Logger) 
 	return a.use(p, err)
 }
 
-// closing returns what closes what an agent calls with, and then its node.
+// closing returns a function that closes calls, the agent's Caller, and then its node.
 func closing(calls, node interface{ Close() error }) func() error {
 	return func() error { return errors.Join(calls.Close(), node.Close()) }
 }
 
 func (a *agent) close() error {
 	if a.leave == nil {
-		return nil // it has not come that far
+		return nil // it has not been created
 	}
 	return a.leave()
 }
 
-// work places orders until ctx ends, and returns when the last answer is there.
+// work places orders until ctx ends, and returns after the last answer.
 func (a *agent) work(ctx context.Context) error {
 	return untilOver(ctx, a.node, func(ctx context.Context) error {
 		for rest(ctx, placeEach/2+rand.N(placeEach)) == nil {

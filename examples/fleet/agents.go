@@ -47,7 +47,7 @@ func idle(ctx context.Context) error {
 	return nil
 }
 
-// newAgents joins the cluster with all agents, and returns also with an error those that are there.
+// newAgents joins the cluster with all agents, and returns the created ones even with an error.
 func newAgents(ctx context.Context, o *options, l *ledger, log *slog.Logger) ([]*agent, error) {
 	all := make([]*agent, o.agents)
 	joining, ctx := errgroup.WithContext(ctx)
@@ -61,7 +61,7 @@ func newAgents(ctx context.Context, o *options, l *ledger, log *slog.Logger) ([]
 	return all, joining.Wait()
 }
 
-// closeAgents closes those that are still there.
+// closeAgents closes those that are still open.
 func closeAgents(all []*agent) {
 	var closing errgroup.Group
 	for _, a := range all {
@@ -72,8 +72,8 @@ func closeAgents(all []*agent) {
 	closing.Wait()
 }
 
-// openDepot joins the cluster with the depot, at an address, so that it can be asked while NATS is
-// away.
+// openDepot joins the cluster with the depot, at an address, so that it can be asked during an
+// outage of NATS.
 func openDepot(ctx context.Context, o *options, l *ledger, all []*agent, log *slog.Logger) (*cluster.Cluster, error) {
 	svc := asterisque.NewService()
 	l.offer(svc, func() (n int) {

@@ -60,7 +60,7 @@ func (a *audited) quiet(ctx context.Context) error {
 	return err
 }
 
-// gather takes the journal.
+// gather receives the journal.
 func (a *audited) gather(ctx context.Context) error {
 	if err := a.call.Send(ctx, struct{}{}); err != nil {
 		return err

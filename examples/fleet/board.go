@@ -14,7 +14,7 @@ type board struct {
 // seen has the latest figures of one process.
 type seen struct {
 	name, id string // these are fixed
-	instance string // another one is a process that was started again
+	instance string // another one is a restarted process
 	at       time.Time
 	last     figures
 	row      row
@@ -30,7 +30,7 @@ type row struct {
 	sessions       string
 }
 
-// take takes what the processes have answered. Those that are in the cluster no more are away.
+// take enters the answers of the processes. Those that have left the cluster are away.
 func (b *board) take(now time.Time, answers []answer) {
 	for _, s := range b.all {
 		s.row = row{name: s.id, state: "away"}
@@ -76,7 +76,7 @@ func (s *seen) take(now time.Time, a answer) {
 	s.row.calls = rate(f.Answered-before.Answered, since)
 }
 
-// rate returns how many that are in a second.
+// rate returns n per second.
 func rate(n int64, seconds float64) string {
 	if seconds == 0 {
 		return "-"

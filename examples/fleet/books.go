@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// fate is what the journals say of one call.
+// fate is the set of events of one call in the journals.
 type fate uint8
 
 const (
@@ -23,7 +23,7 @@ const (
 type books struct {
 	fates map[string][]fate
 	of    map[string]string         // by caller: its name in the cluster
-	why   map[string]map[string]int // how many have failed, by the same name and by why
+	why   map[string]map[string]int // how many have failed, by the same name and by reason
 	noted map[string]int            // how often, by what
 }
 
@@ -33,10 +33,10 @@ func newBooks() *books {
 	}
 }
 
-// mostN bounds what a journal can make the books hold.
+// mostN bounds the memory that a journal can cause.
 const mostN = 10_000_000
 
-// take takes a line of the journal of a process with a name in the cluster.
+// take enters a line of the journal of a process with a name in the cluster.
 func (b *books) take(name, line string) error {
 	e, err := parseEntry(line)
 	if err != nil {
@@ -157,7 +157,7 @@ func (s *balance) check(whose string) error {
 	return nil
 }
 
-// whys returns why calls have failed, in the order of the alphabet.
+// whys returns the reasons of failed calls, sorted.
 func whys(all ...balance) []string {
 	found := make(map[string]bool)
 	for _, b := range all {

@@ -6,7 +6,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// The contract: what the processes may ask of each other.
+// The contract: the functions that the processes offer to each other.
 var (
 	// Offered by the replicas.
 	placeOrder = asterisque.Func[order, receipt](1, "place order")
@@ -14,13 +14,12 @@ var (
 	// Offered by the agents, which have no address.
 	howFull = asterisque.Func[question, van](2, "how full is your van?")
 
-	// Offered by each process to the control.
-	// Its parameter says that P99 is to begin anew.
+	// Offered by each process to the control. Its parameter resets P99.
 	look = asterisque.Func[bool, figures](10, "look")
 
-	// audit stops a process from making calls until the caller has sent its last Block. Once its
-	// calls have ended the process sends an empty Block; after the next Block of the caller all
-	// lines that its journal has by then, and an empty Block again. The result is how many lines.
+	// audit stops the calls of a process until the caller has sent its last Block. After its calls
+	// have ended the process sends an empty Block; after the next Block of the caller it sends all
+	// lines of its journal, and an empty Block again. The result is the number of lines.
 	audit = asterisque.Stream[struct{}, struct{}, []string, int](11, "audit")
 )
 
@@ -28,7 +27,7 @@ var (
 const (
 	ordersName = "orders" // the replicas
 	agentsName = "agents"
-	depotsName = "depots" // the processes in which agents are
+	depotsName = "depots" // the processes with agents
 )
 
 // number is the unique number of one call. It stays unique across restarts.
@@ -54,9 +53,9 @@ type van struct {
 	Percent int
 }
 
-// figures are what a process has done since it was started.
+// figures are the counters of a process since its start.
 type figures struct {
 	Served, Made, Answered, Failed int64
-	P99                            time.Duration // of its calls, since it has begun anew
-	Sessions                       int           // on which it may call now
+	P99                            time.Duration // of its calls, since the last reset
+	Sessions                       int           // for calls now
 }

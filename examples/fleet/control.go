@@ -23,16 +23,16 @@ type control struct {
 	cluster *cluster.Cluster      // these are fixed
 	pools   map[string]*pool.Pool // by name
 	away    atomic.Bool           // NATS
-	agents  roster                // kept while all is shown
+	agents  roster                // current while all is shown
 }
 
 const (
-	askTime = time.Second // for the answer of a process that is shown
+	askTime = time.Second // for the answer of a process in the table
 
-	// mostAudit is how long the audit may take, on a machine that is busy with other things. At
-	// most as long as that all has to be well again after something has gone wrong.
+	// mostAudit is the time limit of the audit, on a busy machine. It is also the time for a
+	// complete recovery after a fault.
 	mostAudit = 2 * time.Minute
-	wellTime  = 10 * time.Second // for one look at whether it is
+	wellTime  = 10 * time.Second // for one check of the recovery
 )
 
 // newControl joins the cluster.
@@ -63,7 +63,7 @@ func (c *control) close() error {
 	return c.cluster.Close()
 }
 
-// parts returns the processes that are in the cluster.
+// parts returns the processes in the cluster.
 func (c *control) parts(ctx context.Context) (all []part, err error) {
 	for _, name := range []string{ordersName, depotsName} {
 		members, err := c.cluster.Members(ctx, name)
@@ -77,8 +77,7 @@ func (c *control) parts(ctx context.Context) (all []part, err error) {
 	return all, nil
 }
 
-// ask asks all processes what they do, for some time at most. anew says that P99 of their figures
-// is to begin anew.
+// ask asks all processes for their figures, with a time limit. anew resets P99.
 func (c *control) ask(ctx context.Context, most time.Duration, anew bool) ([]answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
@@ -99,12 +98,12 @@ func (c *control) ask(ctx context.Context, most time.Duration, anew bool) ([]ans
 	return all, nil
 }
 
-// follow shows what all do, until ctx ends.
+// follow shows the figures of all processes, until ctx ends.
 func (c *control) follow(ctx context.Context, sc *screen) {
 	tick := time.NewTicker(sc.each())
 	defer tick.Stop()
 	var b board
-	for drawing := false; ; drawing = true { // the first look is what later ones are compared with
+	for drawing := false; ; drawing = true { // later figures are compared with the first ones
 		answers, err := c.ask(ctx, askTime, true)
 		if ctx.Err() != nil {
 			return
@@ -164,7 +163,7 @@ func (c *control) well(ctx context.Context, w wanted) error {
 	return nil
 }
 
-// await waits until all is well, and returns how long that took.
+// await waits for a complete recovery, and returns its duration.
 func (c *control) await(ctx context.Context, w wanted) (time.Duration, error) {
 	begin := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, mostAudit)
@@ -215,7 +214,7 @@ func runControl(ctx context.Context, o *options, sc *screen, log *slog.Logger) e
 	}
 	defer c.close()
 	stop := c.show(ctx, sc)
-	rest(ctx, o.howLong) // an interrupt ends it sooner, and that is all
+	rest(ctx, o.howLong) // an interrupt only ends it sooner
 	stop()
 	return c.audit(context.WithoutCancel(ctx), sc, 0) // it cuts none
 }

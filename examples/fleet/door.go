@@ -79,7 +79,7 @@ func (d *door) carry(near net.Conn) {
 	back.Wait()
 }
 
-// dial connects to one of those behind the door, whichever answers.
+// dial connects to any of the targets that answers.
 func (d *door) dial() (net.Conn, error) {
 	var all error
 	for _, n := range rand.Perm(len(d.to)) {
@@ -92,7 +92,7 @@ func (d *door) dial() (net.Conn, error) {
 	return nil, all
 }
 
-// cuttable is a wire that goes through a door.
+// cuttable is a wire through a door.
 type cuttable struct{ near, far net.Conn } // fixed
 
 // copy forwards bytes from one end to the other one, until the wire is over.

@@ -2,14 +2,14 @@ package main
 
 import "errors"
 
-// doors are those of a show. All that can be cut goes through one of them.
+// doors are those of a show. All wires that can be cut go through one of them.
 type doors struct {
 	wires    *wires // these are fixed
 	replicas []*door
 	all      *door // in front of all replicas: their one address
 	exchange *door
 
-	behind []string // where the replicas listen, and last the exchange
+	behind []string // addresses of the replicas, and last of the exchange
 }
 
 // openDoors opens doors in front of the given number of replicas, and of an exchange, which are not

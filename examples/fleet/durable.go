@@ -9,20 +9,20 @@ import (
 )
 
 const (
-	// longPatience is how long a durable call may take, with all its repetitions. A replica that
-	// was killed is waited for less than that: see Lease.
+	// longPatience is the time limit of a durable call, with all its retries. The wait for a
+	// replica that was killed is shorter: see Lease.
 	longPatience = 12 * time.Second
 
 	tryTime   = 2 * time.Second        // for one attempt
-	againSoon = 100 * time.Millisecond // after the first one, and after twice as long each time
+	againSoon = 100 * time.Millisecond // after the first one, doubled each time
 	againMost = time.Second
 
 	mostTold = 3 // maximum number of replicas' reports that a call may or may not have run
 )
 
 // durably makes a call that runs once, however often it is made: with the same key each time, at
-// whichever replica takes it, until it is answered, or ctx ends, or they say that the replica which
-// ran it was lost. The error says that the call may have run if one of the attempts may have.
+// any replica, until it is answered, or ctx ends, or the replicas report that the one that ran it
+// was lost. The error reports that the call may have run if one of the attempts may have.
 func (l *ledger) durably(ctx context.Context, call number, try func(ctx context.Context, key asterisque.CallOption) error) error {
 	key := asterisque.WithIdempotencyKey(newKey())
 	so := attempts{}
@@ -43,10 +43,10 @@ func (l *ledger) durably(ctx context.Context, call number, try func(ctx context.
 // attempts is the state of a durable call so far.
 type attempts struct {
 	open error // of the last attempt that may have run
-	told int   // so often a replica has said that the one that ran it was lost
+	told int   // number of replies that the replica that ran it was lost
 }
 
-// take takes the error of an attempt, and reports whether it is the first that may have run.
+// take records the error of an attempt, and reports whether it is the first that may have run.
 func (a *attempts) take(err error) (first bool) {
 	if wasLost(err) {
 		a.told++
@@ -59,7 +59,7 @@ func (a *attempts) take(err error) (first bool) {
 	return first
 }
 
-// outcome returns the error of the call, if last is that of its last attempt.
+// outcome returns the error of the call, with the error of its last attempt.
 func (a *attempts) outcome(last error) error {
 	if a.open != nil {
 		return a.open

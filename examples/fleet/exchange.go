@@ -19,7 +19,7 @@ const policy = `
 	*      -> agents # who is in the cluster asks them
 `
 
-// runExchange joins agents that can only dial out with the cluster, until ctx ends.
+// runExchange connects agents that can only dial out with the cluster, until ctx ends.
 func runExchange(ctx context.Context, o *options, sc *screen, log *slog.Logger) error {
 	rules, err := exchange.ReadPolicy(strings.NewReader(policy))
 	if err != nil {
@@ -60,7 +60,7 @@ func provenBy(secret string) asterisque.Access {
 	}
 }
 
-// proof shows the secret to the exchange.
+// proof sends the secret to the exchange.
 func proof(secret string) asterisque.Access {
 	return asterisque.Access{
 		PlainCredentials: true,

@@ -10,7 +10,7 @@ import (
 	"github.com/asterisque-go/asterisque/pool"
 )
 
-// config returns how a node of the part joins the cluster.
+// config returns the cluster configuration of a node of the part.
 func (o *options) config(name, id string) cluster.Config {
 	return cluster.Config{
 		Name: name, ID: id, NATS: o.nats, Replicas: o.servers,
@@ -32,7 +32,7 @@ func (o *options) replicaConfig() cluster.Config {
 	cfg.Durable = &cluster.Durable{
 		Remember: remember, Calls: mostRemembered,
 		Lease: 3 * time.Second, // by default 15 s, which is long for a show
-		Share: 1,               // all agents of this machine count as one caller, by their address
+		Share: 1,               // all agents of this machine have one address, and count as one caller
 	}
 	return cfg
 }
@@ -46,7 +46,7 @@ const (
 	mostAway = 6 * time.Second
 )
 
-// answers is the same for what each replica remembers itself.
+// answers is the same limit for answers that each replica remembers itself.
 var answers = asterisque.WithDurableAnswers(asterisque.DurableAnswers{For: remember, Calls: mostRemembered, Share: 1})
 
 // resuming returns opts, with the options that make the sessions of a node outlive their wires. The
@@ -59,7 +59,7 @@ func resuming(opts ...asterisque.Option) []asterisque.Option {
 }
 
 var (
-	// soon is when a connection comes back, so that there is something to see in a short time.
+	// soon reconnects quickly, to make the effects visible in a short time.
 	soon = asterisque.Reconnection{First: 100 * time.Millisecond, Most: time.Second}
 
 	// hasty is the same for Pools.

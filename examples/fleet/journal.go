@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// journal is what a process has called and what it has run, a line for each event, in a file that
+// journal records the calls that a process has made and run, a line for each event, in a file that
 // survives the process.
 type journal struct {
 	file *os.File // fixed
@@ -20,16 +20,16 @@ type journal struct {
 	last map[string]uint64 // guarded by mu; the number of the last call, by caller
 }
 
-// event is what happened to a call.
+// event is an event of a call.
 type event string
 
 const (
 	made     event = "made"     // it is about to be made
 	answered event = "answered" // its caller has the answer
 	failed   event = "failed"   // its caller has an error, and the call may have run
-	refused  event = "refused"  // its caller has an error which says that the call has not run
+	refused  event = "refused"  // its caller has an error that says that the call has not run
 	ran      event = "ran"      // it has run, and the answer is about to be sent
-	noted    event = "noted"    // something else, of which the end says how often it happened
+	noted    event = "noted"    // another event, which is counted at the end
 )
 
 // Events of calls and of sessions in the journal.
@@ -46,7 +46,7 @@ const (
 type entry struct {
 	event event
 	call  number
-	why   string // of failed and refused; of noted what; of made and ran the way, or empty
+	why   string // of failed and refused; of noted the event; of made and ran the way, or empty
 }
 
 const (
@@ -80,7 +80,7 @@ func openJournal(name string) (*journal, error) {
 	return j, nil
 }
 
-// resume takes what the process has written before.
+// resume reads the lines of an earlier run of the process.
 func (j *journal) resume(before []byte) error {
 	open := make(map[number]bool)
 	for line := range bytes.Lines(before) {
@@ -112,13 +112,13 @@ func (j *journal) begin(caller, way string) (number, error) {
 	return call, j.write(entry{made, call, way})
 }
 
-// write writes a line. Once it has returned the line is there, whatever becomes of the process.
+// write writes a line. When it has returned the line survives the process.
 func (j *journal) write(e entry) error {
 	_, err := j.file.WriteString(e.String() + "\n")
 	return err
 }
 
-// lines returns all that is there now.
+// lines returns all lines.
 func (j *journal) lines() ([]string, error) {
 	b, err := os.ReadFile(j.file.Name())
 	if err != nil || len(b) == 0 {

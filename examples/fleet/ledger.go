@@ -14,23 +14,23 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// ledger keeps account of what a process calls and runs: in its journal for the audit, and in
-// figures for people. The control asks for both.
+// ledger records the calls that a process makes and runs: in its journal for the audit, and in
+// figures for the table. The control asks for both.
 type ledger struct {
 	journal *journal            // these are fixed
-	calls   *semaphore.Weighted // each call that is made holds one, an audit all
+	calls   *semaphore.Weighted // each running call holds one, an audit all
 
 	served, made, answered, failed atomic.Int64
 
 	mu    sync.Mutex
-	times []time.Duration // guarded by mu; of the calls that were answered since the last time anew
+	times []time.Duration // guarded by mu; of the calls answered since the last reset
 }
 
 // errand is a call that is about to be made.
 type errand struct {
-	caller, peer string        // its node, and what it calls
+	caller, peer string        // its node, and its callee
 	way          string        // throughExchange, or empty
-	patience     time.Duration // how long it may take, waiting for its peer included
+	patience     time.Duration // its time limit, waiting for its peer included
 }
 
 const (
@@ -40,7 +40,7 @@ const (
 	// have ended before.
 	lastWait = time.Second
 
-	// How long a call runs at most.
+	// The maximum duration of a call.
 	mostAsked  = 25 * time.Millisecond
 	mostPlaced = 100 * time.Millisecond
 
@@ -95,8 +95,8 @@ func (l *ledger) run(ctx context.Context, call number, way string, most time.Dur
 	return l.journal.write(entry{ran, call, way})
 }
 
-// note notes what people want to know besides, of a call, or of a node. A journal that cannot be
-// written ends the process with the next call.
+// note records a further event, of a call or of a node. A journal that cannot be written ends the
+// process with the next call.
 func (l *ledger) note(of number, what string) { l.journal.write(entry{noted, of, what}) }
 
 // offer adds the functions for the control to a service. sessions returns the number of sessions on
@@ -111,8 +111,8 @@ func (l *ledger) offer(svc *asterisque.Service, sessions func() int) {
 	audit.Handle(svc, l.audit)
 }
 
-// p99 returns how long 99 of 100 calls took at most, of those since the last time anew, or 0 if
-// there were none.
+// p99 returns the 99th percentile of the durations since the last reset, or 0 if there were no
+// calls.
 func (l *ledger) p99(anew bool) time.Duration {
 	l.mu.Lock()
 	times := slices.Clone(l.times)

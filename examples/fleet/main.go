@@ -77,7 +77,7 @@ func runPart(ctx context.Context, o *options, sc *screen, stderr io.Writer) erro
 	case "control":
 		return runControl(ctx, o, sc, logger(stderr, slog.LevelError))
 	}
-	return runShow(ctx, o, sc, logger(stderr, slog.LevelError)) // that NATS is away is no surprise
+	return runShow(ctx, o, sc, logger(stderr, slog.LevelError)) // an outage of NATS is expected
 }
 
 func logger(to io.Writer, least slog.Level) *slog.Logger {

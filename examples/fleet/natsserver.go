@@ -6,7 +6,7 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/broker"
 )
 
-// runNATS is a NATS server until ctx ends.
+// runNATS runs a NATS server until ctx ends.
 func runNATS(ctx context.Context, o *options, sc *screen) error {
 	b, err := broker.Start(broker.Config{Addr: o.listen, Dir: o.dir, Name: o.id, At: o.at, Routes: o.routeList()})
 	if err != nil {

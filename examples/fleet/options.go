@@ -35,7 +35,7 @@ Addresses are host:port. With three NATS servers, -nats is URL,URL,URL, and -ser
 
 `
 
-// options are what the flags say.
+// options are the values of the flags.
 type options struct {
 	howLong                                 time.Duration
 	replicas, agents, servers               int
@@ -63,7 +63,7 @@ func (o *options) flags() *flag.FlagSet {
 	return flags
 }
 
-// fitting are the flags that go with each part, beside -part.
+// fitting are the valid flags of each part, beside -part.
 var fitting = map[string][]string{
 	"":         {"for", "replicas", "agents", "servers"},
 	"nats":     {"listen", "dir", "id", "at", "routes"},
@@ -104,7 +104,7 @@ func (o *options) check(flags *flag.FlagSet) error {
 	return o.checkPlaces()
 }
 
-// with names the part for people.
+// with describes the part in an error.
 func (o *options) with() string {
 	if o.part == "" {
 		return "without -part"
@@ -185,7 +185,7 @@ func (o *options) complete() (forget func() error, err error) {
 	return func() error { return os.RemoveAll(o.dir) }, err
 }
 
-// journal returns where the journal of the part is.
+// journal returns the file name of the part's journal.
 func (o *options) journal() string { return filepath.Join(o.dir, o.id+".journal") }
 
 // ways returns how many agents are at the exchange, and how many go through the door. The remaining

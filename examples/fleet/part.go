@@ -2,7 +2,7 @@ package main
 
 import "github.com/asterisque-go/asterisque"
 
-// part is a process that is in the cluster now.
+// part is a process in the cluster.
 type part struct {
 	name, id, instance string
 	agents             int // of a depot: how many of its agents are in the cluster

@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 )
 
-// startedBy is the variable that is set for a part which another process has started.
+// startedBy is a variable that is set for a part that another process has started.
 const startedBy = "FLEET_STARTED"
 
 // started returns the context of such a part. It ends also with the standard input, that is with
@@ -75,7 +75,7 @@ func startProcess(ctx context.Context, name string, fail func(error), flags ...s
 	}
 }
 
-// follow reads what the process says until it ends.
+// follow reads the output of the process until it ends.
 func (p *process) follow(out io.Reader, ready chan<- struct{}, fail func(error)) {
 	if in := bufio.NewReader(out); firstLine(in) {
 		close(ready)
@@ -93,7 +93,7 @@ func firstLine(in *bufio.Reader) bool {
 	return err == nil
 }
 
-// ended says how a process has ended.
+// ended returns the error of a process that has ended.
 func (p *process) ended() error {
 	err := p.err
 	if err == nil {
@@ -130,7 +130,7 @@ func (p *process) stop(ctx context.Context) error {
 	return nil
 }
 
-// notes keep the end of what a process says on its standard error.
+// notes keeps the end of a process's standard error.
 type notes struct {
 	mu   sync.Mutex
 	text []byte // guarded by mu

@@ -15,7 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/pool"
 )
 
-// replica is one of those that take orders. It asks agents all the time how full their vans are: by
+// replica is one of the nodes that take orders. It repeatedly asks agents about their vans: by
 // their ids, through NATS, as agents have no address.
 type replica struct {
 	id      string // these are fixed
@@ -32,7 +32,7 @@ const (
 	mostEnd = time.Minute
 )
 
-// runReplica takes orders until ctx ends, or another replica takes its place.
+// runReplica runs a replica until ctx ends, or another replica takes its place.
 func runReplica(ctx context.Context, o *options, sc *screen, log *slog.Logger) error {
 	j, err := openJournal(o.journal())
 	if err != nil {
@@ -68,7 +68,7 @@ func (r *replica) close() error {
 	return errors.Join(r.agents.Load().Close(), r.cluster.Close())
 }
 
-// service is what the replica offers.
+// service has the functions of the replica.
 func (r *replica) service() *asterisque.Service {
 	svc := asterisque.NewService()
 	placeOrder.Handle(svc, func(ctx context.Context, o order) (receipt, error) {
@@ -78,7 +78,7 @@ func (r *replica) service() *asterisque.Service {
 	return svc
 }
 
-// ready returns how many servers of a Pool take calls. p may be nil.
+// ready returns the number of available servers of a Pool. p may be nil.
 func ready(p *pool.Pool) (n int) {
 	if p == nil {
 		return 0
@@ -91,7 +91,7 @@ func ready(p *pool.Pool) (n int) {
 	return n
 }
 
-// ask asks agents until ctx ends, and returns when the last answers are there.
+// ask asks agents until ctx ends, and returns after the last answers.
 func (r *replica) ask(ctx context.Context) error {
 	all, ctx := errgroup.WithContext(ctx)
 	for range askers {

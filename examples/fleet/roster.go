@@ -8,13 +8,13 @@ import (
 	"github.com/asterisque-go/asterisque/cluster"
 )
 
-// roster is which agents are in the cluster.
+// roster has the agents in the cluster.
 type roster struct {
 	mu  sync.Mutex
 	ids map[string]bool // guarded by mu
 }
 
-// follow keeps it current until ctx ends. While NATS is away it stays as it is.
+// follow keeps it current until ctx ends. During an outage of NATS it stays unchanged.
 func (r *roster) follow(ctx context.Context, c *cluster.Cluster) {
 	for change, err := range c.Watch(ctx, agentsName) {
 		if err == nil {

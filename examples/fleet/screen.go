@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// screen shows what all do and what happens: in place on a terminal, elsewhere line by line.
+// screen shows the figures of all processes, and the events: in place on a terminal, otherwise line
+// by line.
 type screen struct {
 	out      io.Writer // these are fixed
 	terminal bool
@@ -17,7 +18,7 @@ type screen struct {
 
 	mu     sync.Mutex
 	last   []row    // guarded by mu, as all below
-	drawn  int      // how many lines there are to draw over
+	drawn  int      // number of lines to overwrite
 	events []string // on a terminal, the last ones
 }
 
@@ -41,7 +42,7 @@ func isTerminal(out io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// each is how often to draw.
+// each is the interval between tables.
 func (s *screen) each() time.Duration {
 	if s.terminal {
 		return redrawEach
@@ -89,7 +90,7 @@ func (s *screen) drawLocked() {
 	}
 	lines = append(lines, s.events...)
 	var b strings.Builder
-	b.WriteString("\x1b[?7l") // a line that is too long is cut, since the next draw counts lines
+	b.WriteString("\x1b[?7l") // cut long lines, since the next draw counts lines
 	if s.drawn > 0 {
 		fmt.Fprintf(&b, "\x1b[%dA\r", s.drawn)
 	}

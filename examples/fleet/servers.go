@@ -12,7 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/broker"
 )
 
-// servers are those of NATS.
+// servers are the NATS servers.
 type servers interface {
 	fmt.Stringer
 
@@ -21,8 +21,8 @@ type servers interface {
 	close(ctx context.Context) error
 }
 
-// startServers starts one server in this process, or three in processes of their own, and returns
-// where programs connect to.
+// startServers starts one server in this process, or three in separate processes, and returns their
+// addresses for clients.
 func startServers(ctx context.Context, o *options, fail func(error)) (servers, string, error) {
 	if o.servers == 1 {
 		one, err := startOne(o)
@@ -38,7 +38,7 @@ func startServers(ctx context.Context, o *options, fail func(error)) (servers, s
 	return three, three.urls(), nil
 }
 
-// oneServer runs in this process, and can be started again at the same place, with all that it has.
+// oneServer runs in this process, and can be restarted at the same address, with all its data.
 type oneServer struct {
 	dir, addr string // these are fixed
 	broker    *broker.Broker
@@ -69,10 +69,10 @@ func (s *oneServer) trouble(lasts time.Duration) trouble {
 
 func (s *oneServer) close(context.Context) error { return s.broker.Close() }
 
-// String says where NATS is.
+// String describes the servers.
 func (s *oneServer) String() string { return "NATS is in this process, at " + s.addr }
 
-// threeServers are processes. They have all they need to be started again.
+// threeServers are processes. They can be restarted.
 type threeServers struct {
 	dir    string // these are fixed
 	fail   func(error)
@@ -129,7 +129,7 @@ func (s *threeServers) urls() string {
 	return "nats://" + strings.Join(s.listen, ",nats://")
 }
 
-// String says where NATS is.
+// String describes the servers.
 func (s *threeServers) String() string {
 	return "NATS is three processes, at " + strings.Join(s.listen, ", ")
 }

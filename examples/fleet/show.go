@@ -17,9 +17,9 @@ import (
 type show struct {
 	o      *options // these are fixed
 	screen *screen
-	fail   func(error) // ends the show: a process has ended by itself
+	fail   func(error) // ends the show: a process has ended unexpectedly
 
-	servers  servers // these change with the events, which come one after the other
+	servers  servers // these change with the events, which are sequential
 	doors    *doors
 	replicas []*process
 	exchange *process
@@ -27,7 +27,7 @@ type show struct {
 	control  *control
 }
 
-// startTime is how long the start of a process may take.
+// startTime is the time limit for the start of a process.
 const startTime = 2 * time.Minute
 
 // runShow runs the show until its time is over, or ctx ends, and prints the outcome of all calls.
@@ -73,7 +73,7 @@ func (s *show) run(ctx, life context.Context, log *slog.Logger) error {
 	return errors.Join(err, s.control.audit(life, s.screen, s.doors.wires.count()))
 }
 
-// openDoors opens the doors through which all go that is cut later.
+// openDoors opens the doors for all wires that are cut later.
 func (s *show) openDoors() (err error) {
 	s.doors, err = openDoors(s.o.replicas)
 	if err == nil {
@@ -103,7 +103,8 @@ func (s *show) start(ctx context.Context) error {
 	return nil
 }
 
-// join joins the cluster with the control. Three servers do not answer until they have met.
+// join joins the cluster with the control. Three servers do not answer until they have connected to
+// each other.
 func (s *show) join(ctx context.Context, log *slog.Logger) (err error) {
 	for {
 		s.control, err = newControl(ctx, s.o, log)
@@ -137,7 +138,7 @@ func (s *show) startAgents(ctx context.Context) (err error) {
 	return err
 }
 
-// kill returns the trouble that a replica is killed, with which its door is shut.
+// kill returns the trouble in which a replica is killed and its door is shut.
 func (s *show) kill(n int, lasts time.Duration) trouble {
 	name, door := s.replicas[n].name, s.doors.replicas[n]
 	return trouble{
@@ -147,8 +148,8 @@ func (s *show) kill(n int, lasts time.Duration) trouble {
 	}
 }
 
-// direct is the order of events: a while of work before each trouble, first one by one, then all at
-// the same time.
+// direct is the order of events: work before each trouble, first one by one, then all at the same
+// time.
 func (s *show) direct(ctx, life context.Context) error {
 	begin, tenth := time.Now(), s.o.howLong/10
 	away := min(tenth, 2*time.Second)
@@ -167,7 +168,7 @@ func (s *show) direct(ctx, life context.Context) error {
 	return rest(ctx, time.Until(begin.Add(s.o.howLong)))
 }
 
-// cause causes trouble, mends it, and waits until all is well.
+// cause causes trouble, repairs it, and waits for a complete recovery.
 func (s *show) cause(ctx, life context.Context, t trouble) error {
 	interrupted, err := s.endure(ctx, life, t)
 	if err != nil {
@@ -181,8 +182,7 @@ func (s *show) cause(ctx, life context.Context, t trouble) error {
 	return interrupted
 }
 
-// endure causes trouble, with what else goes wrong meanwhile, and mends it, also after an
-// interrupt.
+// endure causes trouble, with further troubles meanwhile, and repairs it, also after an interrupt.
 func (s *show) endure(ctx, life context.Context, t trouble) (interrupted, err error) {
 	s.screen.say("%s", t.begins)
 	if err := t.begin(life); err != nil {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// trouble is something that goes wrong, and what mends it.
+// trouble is a fault, and its repair.
 type trouble struct {
 	begins, ends string
 	begin, mend  func(ctx context.Context) error

@@ -9,8 +9,8 @@ import (
 
 // Events that a replica records for the report, beside its work.
 
-// watch is an interceptor around what remembers the orders: one that is answered, and has run at
-// another replica, was answered from the record of that.
+// watch is an interceptor outside the record of orders: an order that is answered, and has run at
+// another replica, was answered from the record.
 func (r *replica) watch(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 	o, ok := c.Params().(order)
 	if !ok {
@@ -23,8 +23,7 @@ func (r *replica) watch(ctx context.Context, c *asterisque.Call, next asterisque
 	return err
 }
 
-// back notes how the peer of a session has come back: one that another replica relays has no socket
-// here.
+// back records how the peer of a session has reconnected: a relayed session has no socket here.
 func (r *replica) back(s *asterisque.Session) {
 	from := s.Peer().RemoteAddr
 	_, socket := from.(*net.TCPAddr)

@@ -12,8 +12,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire/natswire"
 )
 
-// failure returns what the journal has of a call that has failed. Whether it may have run is what
-// Repeatable says: the audit looks whether that is true.
+// failure returns the journal entry of a failed call. Repeatable determines whether it may have
+// run: the audit verifies that.
 func failure(call number, peer string, err error) entry {
 	if asterisque.Repeatable(err) {
 		return entry{refused, call, whyRefused(peer, err)}
@@ -21,7 +21,7 @@ func failure(call number, peer string, err error) entry {
 	return entry{failed, call, whyFailed(peer, err)}
 }
 
-// whyRefused returns for people why a call has not run.
+// whyRefused returns the reason why a call has not run.
 func whyRefused(peer string, err error) string {
 	var outage *asterisque.Outage
 	waited := errors.As(err, &outage)
@@ -42,7 +42,7 @@ func whyRefused(peer string, err error) string {
 	return codeOf(err)
 }
 
-// whyFailed returns for people why it is not known whether a call has run.
+// whyFailed returns the reason why a call may or may not have run.
 func whyFailed(peer string, err error) string {
 	switch {
 	case isAny(err, natswire.ErrDisconnected):

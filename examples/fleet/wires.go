@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// wires are all that go through doors now.
+// wires are all open wires through doors.
 type wires struct {
 	mu   sync.Mutex
-	all  map[*cuttable]bool // guarded by mu, as all below; nil once all are ended
+	all  map[*cuttable]bool // guarded by mu, as all below; nil after the end
 	cuts int                // how many were cut so far
 }
 
-// cutEach is how often one of them is cut, on average.
+// cutEach is the average interval between cuts.
 const cutEach = 30 * time.Millisecond
 
 func newWires() *wires { return &wires{all: make(map[*cuttable]bool)} }
 
-// add reports false once all are ended.
+// add reports false after the end.
 func (ws *wires) add(w *cuttable) bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -38,7 +38,7 @@ func (ws *wires) remove(w *cuttable) {
 	delete(ws.all, w)
 }
 
-// take returns one of them by chance, nil if there is none, and counts it as cut.
+// take returns a random wire, nil if there is none, and counts it as cut.
 func (ws *wires) take() *cuttable {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -59,7 +59,7 @@ func (ws *wires) count() int {
 	return ws.cuts
 }
 
-// cut cuts one after the other, until ctx ends.
+// cut cuts one wire after the other, until ctx ends.
 func (ws *wires) cut(ctx context.Context) {
 	for rest(ctx, cutEach/2+rand.N(cutEach)) == nil {
 		if w := ws.take(); w != nil {
@@ -68,7 +68,7 @@ func (ws *wires) cut(ctx context.Context) {
 	}
 }
 
-// close ends all that are there, and those that come.
+// close ends all wires, open and later ones.
 func (ws *wires) close() {
 	ws.mu.Lock()
 	all := ws.all

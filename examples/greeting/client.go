@@ -16,7 +16,7 @@ const (
 	fromServer = "client ← server"
 )
 
-// clientService is what the client offers to the server that it has called.
+// clientService has the functions that the client offers to the server.
 func clientService() *asterisque.Service {
 	svc := asterisque.NewService()
 	surround.Handle(svc, func(_ context.Context, s string) (string, error) { return "*" + s + "*", nil })
@@ -55,7 +55,7 @@ func showCall(ctx context.Context, sess *asterisque.Session, t *teller) error {
 	return nil
 }
 
-// showManyCalls makes many calls at the same time, which share the one connection.
+// showManyCalls makes many concurrent calls over the one connection.
 func showManyCalls(ctx context.Context, sess *asterisque.Session, t *teller) error {
 	const calls = 1000
 	t.tell(toServer, "square(0) … square(%d), all at once", calls-1)
@@ -118,7 +118,7 @@ func showError(ctx context.Context, sess *asterisque.Session, t *teller) error {
 // patience is the deadline that showDeadline sets.
 const patience = 50 * time.Millisecond
 
-// showDeadline calls a function that would take for ever. The deadline travels with the call, and
+// showDeadline calls a function that would take for ever. The deadline crosses with the call, and
 // ends it on both sides.
 func showDeadline(ctx context.Context, sess *asterisque.Session, t *teller) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)

@@ -10,7 +10,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// serverService is what the server offers.
+// serverService has the functions of the server.
 func serverService(t *teller) *asterisque.Service {
 	svc := asterisque.NewService()
 
@@ -53,7 +53,7 @@ func serverService(t *teller) *asterisque.Service {
 	return svc
 }
 
-// goodbye is how long calls that run may take to finish when the program stops.
+// goodbye is the time limit for running calls when the program stops.
 const goodbye = 5 * time.Second
 
 // serve serves all peers that connect until ctx ends, or one session to its end.
@@ -63,7 +63,7 @@ func serve(ctx context.Context, ln wire.Listener, once bool, t *teller) error {
 		asterisque.WithService(serverService(t)),
 		asterisque.WithAccess(asterisque.Access{Accept: func(_ context.Context, peer asterisque.Peer) (*asterisque.Grant, error) {
 			t.tell("server ← client", "%q connects", peer.ID)
-			// an error would turn the peer away, a Grant would be for this peer alone
+			// an error would refuse the peer, a Grant would be for this peer alone
 			return nil, nil
 		}}),
 	)
@@ -80,7 +80,7 @@ func serve(ctx context.Context, ln wire.Listener, once bool, t *teller) error {
 	return errors.Join(err, node.Shutdown(ctx))
 }
 
-// serveOne does what Serve does for every connection, for the first one.
+// serveOne does for the first connection what Serve does for each.
 func serveOne(ctx context.Context, node *asterisque.Node, ln wire.Listener, t *teller) error {
 	stop := context.AfterFunc(ctx, func() { ln.Close() })
 	defer stop()

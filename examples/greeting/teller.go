@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// teller prints what happens, a line each. It is safe for concurrent use.
+// teller prints one line for each event. It is safe for concurrent use.
 type teller struct {
 	begin time.Time // fixed
 
@@ -24,7 +24,7 @@ func (t *teller) tell(who, format string, args ...any) {
 	fmt.Fprintf(t.out, "%9.2f ms  %-15s  %s\n", ms, who, fmt.Sprintf(format, args...))
 }
 
-// roughly returns d as a person would say it.
+// roughly returns d, rounded for readers.
 func roughly(d time.Duration) time.Duration {
 	if d > 10*time.Millisecond {
 		return d.Round(time.Millisecond)

@@ -129,7 +129,7 @@ func callBacks(ctx context.Context, c *caller) error {
 	})
 }
 
-// metadata sends as much of it as there may be, one byte more, and one entry more.
+// metadata sends the maximum size, one byte more, and one entry more.
 func metadata(ctx context.Context, c *caller) error {
 	small, full := asterisque.Metadata{"tenant": "schön ∗ 🌟", "id": []byte{0, 255}, "none": ""}, asterisque.Metadata{}
 	for i := range 32 {
@@ -175,7 +175,7 @@ func cancel(ctx context.Context, c *caller) error {
 
 func deadline(ctx context.Context, c *caller) error {
 	for ttl := 100 * time.Millisecond; ; ttl *= 2 {
-		// until it is long enough for the function to begin
+		// long enough for the function to begin
 		key := rand.Text()
 		soon, cancel := context.WithTimeout(ctx, ttl)
 		expired := make(chan error, 1)
@@ -215,7 +215,7 @@ func manyCalls(ctx context.Context, c *caller, calls int) error {
 	})
 }
 
-// ping waits for the Pong of a Ping, which the session sends when it is idle for a moment.
+// ping waits for the Pong of a Ping, which the session sends when it is briefly idle.
 func ping(ctx context.Context, c *caller) error {
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
@@ -270,7 +270,7 @@ func drain(ctx context.Context, c *caller) error {
 	}
 }
 
-// inParallel runs f(0) to f(n-1) at once, and returns what went wrong first.
+// inParallel runs f(0) to f(n-1) concurrently, and returns the first error.
 func inParallel(n int, f func(int) error) error {
 	var wg sync.WaitGroup
 	errs := make(chan error, n)

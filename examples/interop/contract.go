@@ -14,9 +14,9 @@ var (
 	count = asterisque.Stream[int, struct{}, int, int](4, "count")
 	// sends every Block back, and returns its parameter
 	chat = asterisque.Stream[string, string, string, string](5, "chat")
-	// turns text round: it calls nest of its caller without the first letter, and so on
+	// reverses text: it calls nest of its caller without the first letter, and so on
 	nest = asterisque.Func[string, string](6, "nest")
-	// runs, under the name that is its parameter, until it is given up
+	// runs, under the name that is its parameter, until it is cancelled
 	ponder = asterisque.Func[string, string](7, "ponder")
 	// returns the name when the ponder of that name has begun
 	begun = asterisque.Func[string, string](8, "begun")
@@ -29,11 +29,11 @@ var (
 	crash  = asterisque.Func[string, string](12, "crash") // panics
 	// returns text of the given number of bytes
 	inflate = asterisque.Func[string, string](13, "inflate")
-	// returns what no codec can encode
+	// returns a value that no codec can encode
 	odd = asterisque.Func[string, any](14, "odd")
 	// shuts the session down gracefully, from the callee's side
 	leave = asterisque.Func[string, string](15, "leave")
-	// takes three Blocks, and then wants no more; returns after release
+	// takes three Blocks, and then stops; returns after release
 	sip = asterisque.Stream[string, string, struct{}, string](16, "sip")
 	// makes the sip of that name return
 	release = asterisque.Func[string, string](17, "release")
@@ -42,24 +42,24 @@ var (
 	beside = asterisque.Func[string, string](18, "beside")
 	// makes the part of that name report that it is not serving
 	falter = asterisque.Func[string, string](19, "falter")
-	// counts its runs of that name, and returns how many there have been
+	// counts its runs of that name, and returns the count
 	tally = asterisque.Func[string, string](20, "tally")
-	// takes text until its end, and returns how many bytes of UTF-8 that were
+	// takes text until its end, and returns the number of bytes of UTF-8
 	weigh = asterisque.Stream[string, string, struct{}, int64](21, "weigh")
-	// is weigh, which begins to take only after release
+	// is weigh, which begins to receive only after release
 	hoard = asterisque.Stream[string, string, struct{}, int64](22, "hoard")
-	// calls a function of its caller, not nested: "NUMBER TEXT" is which, and with what. It returns
-	// the result, or "failed CODE" or "refused CODE"
+	// calls a function of its caller, not nested, with the number and the text in "NUMBER TEXT". It
+	// returns the result, or "failed CODE" or "refused CODE"
 	errand = asterisque.Func[string, string](23, "errand")
-	// calls weigh of its caller, not nested, and returns as errand: "BLOCKS SIZE" is what to send
+	// calls weigh of its caller, not nested, and returns as errand: it sends "BLOCKS SIZE"
 	deliver = asterisque.Func[string, string](24, "deliver")
-	// sends as many Blocks of text of that size: "BLOCKS SIZE"
+	// sends that number of Blocks of text of that size: "BLOCKS SIZE"
 	pour = asterisque.Stream[string, struct{}, string, string](25, "pour")
-	// is offered by neither of them
+	// is offered by neither side
 	nowhere = asterisque.Func[string, string](99, "nowhere")
 )
 
-// order is a value with a bit of everything.
+// order is a value with many types.
 type order struct {
 	Number   int              `json:"number"`
 	Negative int              `json:"negative"`
@@ -69,6 +69,6 @@ type order struct {
 	List     []string         `json:"list"`
 	Counts   map[string]int64 `json:"counts"`
 	Nothing  *string          `json:"nothing"`
-	// of what a floating-point number holds exactly, and of int64
+	// of the exact integers of floating-point numbers, and of int64
 	Edges []int64 `json:"edges"`
 }

@@ -20,7 +20,7 @@ func noFunction(ctx context.Context, c *caller) error {
 }
 
 func badParams(ctx context.Context, c *caller) error {
-	_, err := c.Call(ctx, echo.Number(), []byte("{}")) // not text, neither as JSON nor as CBOR
+	_, err := c.Call(ctx, echo.Number(), []byte("{}")) // no text in either JSON or CBOR
 	return fails(err, codec.BadParams, true)
 }
 
@@ -118,7 +118,7 @@ func tooLargeResult(ctx context.Context, c *caller) error {
 	return fails(err, codec.TooLarge, false)
 }
 
-// overload makes calls that do not end, until the callee wants no more of them.
+// overload makes calls that do not end, until the callee refuses them.
 func overload(ctx context.Context, c *caller) error {
 	const calls = workers + waiting + 64
 	pondering, giveUp := context.WithCancel(ctx)

@@ -15,8 +15,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// The side of -fixture announces little, so that scenarios reach its limits with little, and keeps
-// sessions that have lost their wire for a while.
+// The side of -fixture announces low limits, so that scenarios reach them quickly, and keeps
+// sessions without a wire for a while.
 const (
 	fixtureMessage = 256 << 10
 	fixtureInbound = 4 << 20
@@ -26,8 +26,8 @@ const (
 	fixturePatience = 5 * time.Minute
 )
 
-// fixtureOptions are those of the side that the scenarios of spec/scenarios.json are played
-// against. A patient side keeps sessions for long, and gives no peer up.
+// fixtureOptions are those of the fixture for the scenarios of spec/scenarios.json. A patient one
+// keeps sessions for long, and never considers a peer lost.
 func fixtureOptions(patient bool) []asterisque.Option {
 	times, keeps := asterisque.Timeouts{Ping: time.Second, Silence: fixtureSilence}, fixtureResume
 	if patient {
@@ -42,8 +42,8 @@ func fixtureOptions(patient bool) []asterisque.Option {
 	}
 }
 
-// runFixture dials a URL again and again, until ctx ends: as soon as one session has begun it dials
-// for the next.
+// runFixture dials a URL repeatedly, until ctx ends: as soon as one session has begun it dials for
+// the next.
 func runFixture(ctx context.Context, f flags) error {
 	cfg, err := trustingFile(f.cert)
 	if err != nil {
@@ -103,7 +103,7 @@ func (d *fixtureDialer) dial(ctx context.Context) (wire.Wire, error) {
 	return wire.Dial(ctx, d.url, d.options)
 }
 
-// handleFixture offers what the scenarios need beside the rest of the contract.
+// handleFixture adds the functions that the scenarios need beside the rest of the contract.
 func handleFixture(svc *asterisque.Service, ev *events) {
 	var mu sync.Mutex
 	runs := map[string]int{} // guarded by mu
@@ -143,7 +143,7 @@ func weight(ctx context.Context, p *asterisque.Pipe[struct{}, string]) (n int64,
 	return n, nil
 }
 
-// serveErrand calls its caller, in a call that is not part of this one.
+// serveErrand calls its caller, in a call that is not nested in this one.
 func serveErrand(ctx context.Context, order string) (string, error) {
 	number, text, _ := strings.Cut(order, " ")
 	function, err := strconv.ParseUint(number, 10, 16)
@@ -178,7 +178,7 @@ func deliverBlocks(ctx context.Context, order string) (int64, error) {
 	return call.Result(apart)
 }
 
-// sendBlocks sends what an order says: "BLOCKS SIZE".
+// sendBlocks sends the Blocks of an order: "BLOCKS SIZE".
 func sendBlocks(order string, send func(text string) error) error {
 	var blocks, size int
 	if _, err := fmt.Sscan(order, &blocks, &size); err != nil {

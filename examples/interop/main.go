@@ -1,7 +1,6 @@
 // Interop checks that two programs understand each other: one of them runs a matrix of calls over a
-// session, with the other one at its other end, and says of each whether it went as it should. The
-// other one may be this program, over any wire, or the peer in another language that is in the
-// folder beside it: peer.mjs, for Node.js.
+// session with the other one, and reports the outcome of each. The other one may be this program,
+// over any wire, or the peer in another language in the subfolder: peer.mjs, for Node.js.
 //
 // Read contract.go first, then matrix.go and cases.go.
 package main
@@ -37,7 +36,7 @@ The exit status is 0 if all is well, 1 if something failed, 2 for wrong argument
 
 `
 
-// usageError is one of the arguments.
+// usageError is an error of the arguments.
 type usageError struct{ error }
 
 // flags are the arguments.
@@ -80,7 +79,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	}
 }
 
-// parse returns what the arguments say, or flag.ErrHelp after it has printed the help.
+// parse returns the values of the arguments, or flag.ErrHelp after it has printed the help.
 func parse(args []string, stdout io.Writer) (f flags, err error) {
 	set := flag.NewFlagSet("interop", flag.ContinueOnError)
 	set.SetOutput(io.Discard) // the caller prints errors

@@ -13,7 +13,7 @@ import (
 
 const (
 	patience = time.Minute // for one case
-	// callers of the many calls; workers and waiting calls of a side are more
+	// callers of the many calls; a side has more workers and waiting calls
 	atOnce    = 128
 	blocks    = 2000 // of a stream: more than a window, at 65 bytes each
 	callbacks = 100  // at once, more than workers
@@ -24,18 +24,18 @@ const (
 type testCase struct {
 	name    string
 	run     func(context.Context, *caller) error
-	raw     string // why it does not go with the value codec raw; empty if it does
-	classic string // why it does not go over the classic protocol; empty if it does
+	raw     string // the reason to skip it with the value codec raw; empty if there is none
+	classic string // the reason to skip it over the classic protocol; empty if there is none
 }
 
-// result is what came of a case.
+// result is the outcome of a case.
 type result struct {
 	name string
 	took time.Duration
-	err  error // nil, a skipped, or why it failed
+	err  error // nil, a skipped, or the reason of the failure
 }
 
-// skipped is why a case does not apply.
+// skipped is the reason why a case does not apply.
 type skipped string
 
 func (s skipped) Error() string { return string(s) }
@@ -60,7 +60,7 @@ func (r result) print(w io.Writer) {
 	fmt.Fprintf(w, "%-8s%-32s%9.1f ms%s\n", r.outcome(), r.name, float64(r.took.Microseconds())/1000, why)
 }
 
-// caller is a session with what the cases have to know of it.
+// caller is a session with its properties that matter for the cases.
 type caller struct {
 	*asterisque.Session
 	codec   string

@@ -7,7 +7,8 @@ import (
 	natsserver "github.com/nats-io/nats-server/v2/server"
 )
 
-// startNATS starts a NATS server in this process. It returns the address of that, and what ends it.
+// startNATS starts a NATS server in this process. It returns its address, and a function that stops
+// it.
 func startNATS() (address string, end func(), err error) {
 	s, err := natsserver.NewServer(&natsserver.Options{Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, NoLog: true, NoSigs: true})
 	if err != nil {

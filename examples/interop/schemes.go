@@ -23,7 +23,7 @@ import (
 	_ "github.com/asterisque-go/asterisque/wire/wswire"      // ws:// and wss://
 )
 
-// schemes are what the program runs over by itself, in this order.
+// schemes are those of a run without arguments, in this order.
 var schemes = []string{"tcp", "tls", "unix", "ws", "wss", "quic", "smux", "smux+tls", "nats", "nats+tls", "mem", "classic"}
 
 // localURL returns a URL to listen at for a scheme, and a function for the cleanup. A Unix socket
@@ -48,8 +48,8 @@ func localURL(scheme, dir string) (url string, end func(), err error) {
 // isClassic reports whether a URL is for the classic protocol.
 func isClassic(url string) bool { return strings.HasPrefix(url, "classic:") }
 
-// selfMade returns TLS configurations for a side that listens at this computer, with a certificate
-// made up for it, and for one that trusts just that certificate. The certificate itself comes as
+// selfMade returns TLS configurations for a side that listens at this computer, with a self-signed
+// certificate, and for one that trusts only that certificate. The certificate itself is returned as
 // PEM.
 func selfMade() (server, client *tls.Config, certificate []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -11,10 +11,10 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// goodbye bounds how long calls that run may take to finish when a side leaves.
+// goodbye is the time limit for running calls when a side shuts down.
 const goodbye = 10 * time.Second
 
-// newService returns what both sides offer: all of the contract.
+// newService returns the service of both sides: all of the contract.
 func newService() *asterisque.Service {
 	svc, ev := asterisque.NewService(), newEvents()
 	echo.Handle(svc, func(_ context.Context, text string) (string, error) { return text, nil })
@@ -39,7 +39,7 @@ func newService() *asterisque.Service {
 	return svc
 }
 
-// serveNest calls its caller back within the call, so that it is run there although all workers of
+// serveNest calls its caller back within the call, so that it runs there although all workers of
 // the other side may wait for this one.
 func serveNest(ctx context.Context, text string) (string, error) {
 	if text == "" {
@@ -148,7 +148,7 @@ func handleErrors(svc *asterisque.Service) {
 	odd.Handle(svc, func(context.Context, string) (any, error) { return make(chan int), nil })
 }
 
-// served says which functions were called, and how often.
+// served returns the called functions, with their counts.
 func served(svc *asterisque.Service) string {
 	var parts []string
 	for _, f := range svc.Stats() {

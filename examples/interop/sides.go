@@ -21,11 +21,11 @@ import (
 // Limits of both sides, low enough for the cases to reach them.
 const (
 	workers = 64
-	waiting = 192 // calls, beyond which more are refused
+	waiting = 192 // calls; more are refused
 )
 
-// codecs are the values of -codec. The classic protocol has its own, of which a side that dials
-// speaks the first, if none is named.
+// codecs are the values of -codec. The classic protocol has its own; by default, a dialling side
+// uses the first.
 var (
 	codecs        = map[string]codec.Values{"cbor": codec.CBOR, "json": codec.JSON, "raw": codec.Raw, "msgpack": msgpack.Values}
 	classicCodecs = []codec.Values{classic.MessagePack, classic.Simple}
@@ -37,12 +37,12 @@ func init() {
 	}
 }
 
-// carries reports whether a codec of some name, or without a name some codec, goes over a scheme.
+// carries reports whether a scheme supports a codec, or any codec if the name is empty.
 func carries(scheme, codecName string) bool {
 	return codecName == "" || isClassic(scheme+":") == strings.HasPrefix(codecName, "classic-")
 }
 
-// options are those of both sides. Without a name of a codec all are offered.
+// options are those of both sides. Without a codec name all codecs are offered.
 func options(id, url, codecName string, cfg *tls.Config, svc *asterisque.Service) []asterisque.Option {
 	opts := []asterisque.Option{
 		asterisque.WithID(id), asterisque.WithService(svc), asterisque.WithTLS(cfg),
@@ -59,7 +59,8 @@ func options(id, url, codecName string, cfg *tls.Config, svc *asterisque.Service
 	return opts
 }
 
-// visit dials a URL, runs the matrix over the session, and leaves. The error is that of the dial.
+// visit dials a URL, runs the matrix over the session, and closes it. The error is that of the
+// dial.
 func visit(ctx context.Context, url, codecName string, calls int, cfg *tls.Config, tell func(result)) (failed int, err error) {
 	opts := options("interop client", url, codecName, cfg, newService())
 	node := asterisque.NewNode(append(opts, asterisque.WithTimeouts(asterisque.Timeouts{Ping: 20 * time.Millisecond, Silence: time.Minute}))...)
@@ -80,7 +81,7 @@ func visit(ctx context.Context, url, codecName string, calls int, cfg *tls.Confi
 	return failed, node.Shutdown(ctx)
 }
 
-// server is the side that listens.
+// server is the listening side.
 type server struct {
 	ln   wire.Listener
 	node *asterisque.Node
@@ -102,7 +103,8 @@ func listen(ctx context.Context, url, codecName string, cfg *tls.Config, out io.
 	return s, nil
 }
 
-// serve serves until ctx ends, or until the first session has ended, and then says what it served.
+// serve serves until ctx ends, or until the first session has ended, and then reports the served
+// functions.
 func (s *server) serve(ctx context.Context, once bool) (err error) {
 	if once {
 		err = s.serveOne(ctx)
@@ -116,7 +118,7 @@ func (s *server) serve(ctx context.Context, once bool) (err error) {
 	return err
 }
 
-// serveOne does what Serve does for every connection, for the first one.
+// serveOne does for the first connection what Serve does for each.
 func (s *server) serveOne(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { s.ln.Close() })
 	defer stop()

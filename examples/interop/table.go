@@ -16,8 +16,8 @@ type column struct {
 	results       []result
 }
 
-// columnsOf returns what there is to run over schemes. Without the name of a codec the classic
-// protocol is run with each of its own.
+// columnsOf returns the runs over schemes. Without a codec name the classic protocol is run with
+// each of its own.
 func columnsOf(schemes []string, codecName string) (columns []column) {
 	for _, scheme := range schemes {
 		switch {
@@ -33,7 +33,7 @@ func columnsOf(schemes []string, codecName string) (columns []column) {
 	return columns
 }
 
-// width returns how many letters there are in each line of the column.
+// width returns the number of characters in each line of the column.
 func (c column) width() int { return max(10, len(c.title)+2) }
 
 // runAll runs both sides in this process, over each of the schemes in turn, and prints one table.
@@ -86,8 +86,8 @@ func runBoth(ctx context.Context, scheme string, f flags, tell func(result)) (fa
 	return failed, errors.Join(err, <-stopped)
 }
 
-// printTable prints a line for each case with its times in milliseconds, and below why some were
-// skipped or failed.
+// printTable prints a line for each case with its times in milliseconds, and below it the reasons
+// of skipped and failed cases.
 func printTable(w io.Writer, columns []column) {
 	if len(columns) == 0 {
 		return

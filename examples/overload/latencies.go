@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// latencies are how long calls took.
+// latencies are durations of calls.
 type latencies []time.Duration
 
-// sorted returns l, the shortest first.
+// sorted returns l in ascending order.
 func sorted(l latencies) latencies {
 	slices.Sort(l)
 	return l
@@ -22,7 +22,7 @@ func (l latencies) percentile(p int) time.Duration {
 	return l[(len(l)-1)*p/100]
 }
 
-// round returns d as a person would say it.
+// round returns d, rounded for readers.
 func round(d time.Duration) time.Duration {
 	switch {
 	case d >= 10*time.Second:

@@ -20,7 +20,7 @@ const (
 	normalCallers = 512 // of each session, at once
 	urgentCallers = 128
 	urgentEvery   = 32                     // one call in 32 is urgent, about 3 in 100
-	beat          = 500 * time.Microsecond // between two looks at the clock
+	beat          = 500 * time.Microsecond // between two checks of the clock
 )
 
 // priorities are those of normal calls and of urgent ones.
@@ -36,14 +36,14 @@ type load struct {
 
 	begin   time.Time
 	callers sync.WaitGroup
-	offered atomic.Int64 // in the time that is measured, as all below
+	offered atomic.Int64 // in the measured time, as all below
 	lost    atomic.Int64
 	refused atomic.Int64
 
 	mu       sync.Mutex
 	answered [2]latencies // guarded by mu, as failed; normal calls, and urgent ones
-	inTime   int          // guarded by mu; answers that came while it was measured
-	failed   error        // the first error that is no refusal
+	inTime   int          // guarded by mu; answers within the measured time
+	failed   error        // the first error other than a refusal
 }
 
 // run offers calls until the time is over, and waits for the last answers.
@@ -105,13 +105,13 @@ func (l *load) offer(ctx context.Context, s *asterisque.Session, due time.Time, 
 	})
 }
 
-// counts reports whether t is within the time that is measured.
+// counts reports whether t is within the measured time.
 func (l *load) counts(t time.Time) bool {
 	at := t.Sub(l.begin)
 	return at >= l.warmUp && at < l.warmUp+l.measure
 }
 
-// note notes what became of a call.
+// note records the outcome of a call.
 func (l *load) note(err error, due time.Time, class int, counts bool) {
 	now := time.Now()
 	if errors.Is(err, asterisque.ErrOverloaded) {

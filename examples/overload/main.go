@@ -1,10 +1,8 @@
-// Overload shows what happens when a server is offered more calls than it can run: how many it
-// answers, how long they take, whether urgent ones still get through, how many are refused, and
-// what that costs in memory, for each way in which the library can react. Server and clients are in
-// this process, over TCP.
+// Overload shows the effects of more calls than a server can run: the number of answers, the
+// duration of calls, the success of urgent ones, the number of refusals, and the memory, for each
+// possible reaction of the library. Server and clients are in this process, over TCP.
 //
-// Read reaction.go for what the reactions are, load.go for how calls are offered, and show.go for
-// the order of events.
+// Read reaction.go for the reactions, load.go for the load, and show.go for the order of events.
 package main
 
 import (

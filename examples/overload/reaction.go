@@ -17,7 +17,7 @@ const (
 	nominal = workers * float64(time.Second) / float64(takes) // calls a second
 )
 
-// clients is how many sessions the load comes from.
+// clients is the number of sessions with load.
 const clients = 4
 
 // maxWaiting is the length of the queue of each session in a server that refuses further calls:
@@ -28,11 +28,11 @@ const maxWaiting = 32
 // waits for a disk or a database.
 var work = asterisque.Func[int, int](10, "work")
 
-// reaction is one way to meet more calls than can be run.
+// reaction is one reaction to more calls than can be run.
 type reaction struct {
 	name   string
 	server []asterisque.Option
-	retry  *asterisque.Retry // nil: a refused call is not made again
+	retry  *asterisque.Retry // nil: a refused call is not retried
 }
 
 func reactions() []reaction {
@@ -47,7 +47,7 @@ func reactions() []reaction {
 	}
 }
 
-// call makes a call in the way of this reaction.
+// call makes a call with this reaction.
 func (r *reaction) call(ctx context.Context, s *asterisque.Session, opts ...asterisque.CallOption) error {
 	once := func(ctx context.Context) error {
 		_, err := work.Call(ctx, s, 1, opts...)
@@ -59,7 +59,7 @@ func (r *reaction) call(ctx context.Context, s *asterisque.Session, opts ...aste
 	return r.retry.Do(ctx, once)
 }
 
-// stage is a server, and the clients that are connected to it.
+// stage is a server, and its clients.
 type stage struct {
 	server   *asterisque.Node
 	client   *asterisque.Node
@@ -67,7 +67,7 @@ type stage struct {
 	serving  sync.WaitGroup
 }
 
-// newStage connects the clients with a server that listens at url and reacts in the way of r.
+// newStage connects the clients with a server that listens at url and has reaction r.
 func newStage(ctx context.Context, url string, r *reaction) (*stage, error) {
 	svc := asterisque.NewService()
 	work.Handle(svc, func(ctx context.Context, n int) (int, error) {

@@ -13,7 +13,7 @@ import (
 // them.
 const parts = 12
 
-// overloads are the multiples of its capacity that the server is offered.
+// overloads are the loads as multiples of the server's capacity.
 var overloads = []int{2, 10}
 
 // show is the whole program after its flags.
@@ -23,7 +23,7 @@ type show struct {
 	measure time.Duration // each time
 
 	capacity float64       // calls each second
-	unloaded time.Duration // the 99th percentile of a server that has little to do
+	unloaded time.Duration // the 99th percentile of a server with a low load
 	results  []result
 }
 
@@ -32,8 +32,8 @@ type result struct {
 	reaction string
 	times    int // the capacity
 	load     *load
-	memory   uint64 // bytes of heap and stacks, at most
-	waiting  int    // calls of one session at the server, at most
+	memory   uint64 // maximum bytes of heap and stacks
+	waiting  int    // maximum waiting calls of one session at the server
 	refuses  bool   // the reaction is to refuse calls
 }
 
@@ -63,8 +63,8 @@ little to do, 99 of 100 calls take less than %v. Now %d clients offer it more th
 	return nil
 }
 
-// calibrate measures what the server can do on this machine, where a timer may be late, and how
-// long calls take when it has little to do.
+// calibrate measures the capacity of the server on this machine, where a timer may be late, and the
+// duration of calls at a low load.
 func (s *show) calibrate(ctx context.Context) error {
 	r := &reactions()[0]
 	st, err := newStage(ctx, s.url, r)
@@ -88,14 +88,14 @@ func (s *show) calibrate(ctx context.Context) error {
 	return nil
 }
 
-// offer offers a new server a multiple of its capacity.
+// offer offers a multiple of its capacity to a new server.
 func (s *show) offer(ctx context.Context, r *reaction, times int) (res result, err error) {
 	st, err := newStage(ctx, s.url, r)
 	if err != nil {
 		return res, err
 	}
 	defer st.close()
-	runtime.GC() // what the one before has left
+	runtime.GC() // the garbage of the previous run
 	l := &load{stage: st, reaction: r, rate: s.capacity * float64(times), warmUp: s.measure / 4, measure: s.measure}
 	res = result{reaction: r.name, times: times, load: l, refuses: len(r.server) > 0}
 	stop := make(chan struct{})
@@ -108,20 +108,20 @@ func (s *show) offer(ctx context.Context, r *reaction, times int) (res result, e
 	return res, err
 }
 
-// check returns an error if the library did what it must not do on the slowest machine.
+// check returns an error for results that are wrong even on the slowest machine.
 func (r *result) check() error {
 	refused := r.load.refused.Load()
 	switch {
 	case !r.refuses && refused > 0:
 		return fmt.Errorf("%d calls were refused, without a reason", refused)
 	case r.refuses && r.waiting > maxWaiting+1:
-		// for a moment there is one that takes the place of another
+		// briefly there is one that replaces another
 		return fmt.Errorf("%d calls of one session waited, in spite of a limit of %d", r.waiting, maxWaiting)
 	}
 	return nil
 }
 
-// peak returns how much memory was in use at most until stop is closed.
+// peak returns the maximum memory in use until stop is closed.
 func peak(stop <-chan struct{}) (most uint64) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -149,7 +149,7 @@ func (s *show) line(r *result) {
 		round(sorted(l.answered[1]).percentile(99)), round(sorted(l.answered[0]).percentile(99)), l.refused.Load(), l.lost.Load(), r.waiting, fmt.Sprintf("%d MiB", r.memory>>20))
 }
 
-// judge says which of the figures that such a server should reach were missed, and returns those.
+// judge prints and returns the figures that were missed.
 func (s *show) judge() (missed []string) {
 	bound := 2*s.unloaded + takes
 	for _, r := range s.results {

@@ -12,22 +12,22 @@ import (
 
 const (
 	callers   = 16
-	callsEach = 2 * time.Millisecond // and each caller waits for its answer besides
-	patience  = time.Minute          // at the end, for the answers that are missing
+	callsEach = 2 * time.Millisecond // in addition each caller waits for its answer
+	patience  = time.Minute          // at the end, for the missing answers
 )
 
-// client calls all the time, and measures for how long it got no answer.
+// client calls all the time, and measures the time without answers.
 type client struct {
 	made, answered atomic.Int64
 	losses         atomic.Int64 // how often the connection was lost
 	sessions       atomic.Int64
 
 	mu      sync.Mutex
-	session asterisque.SessionID // guarded by mu, as all below; the present one
+	session asterisque.SessionID // guarded by mu, as all below; the current one
 	lostAt  time.Time            // when the connection was lost; zero while there is one
-	away    time.Duration        // how long it was away the last time
-	last    time.Time            // when the last answer came
-	gap     time.Duration        // the longest time without an answer, since it was taken
+	away    time.Duration        // duration of the last outage
+	last    time.Time            // time of the last answer
+	gap     time.Duration        // the longest time without an answer, since the last report
 	longest time.Duration        // the longest of all
 	failed  error                // the first error of a call
 }
@@ -57,7 +57,7 @@ func (c *client) changed(conn *asterisque.Connection, state asterisque.Connectio
 // of a call.
 func (c *client) call(ctx context.Context, conn *asterisque.Connection) (over func() error) {
 	until, stop := context.WithCancel(ctx)
-	// answers are waited for, also after an interrupt
+	// wait for answers, also after an interrupt
 	limit, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	var all sync.WaitGroup
 	for caller := range callers {
@@ -113,8 +113,8 @@ func (c *client) note(caller int, n uint64, err error) {
 	c.last = now
 }
 
-// report returns for how long the connection was away the last time and the longest time without an
-// answer, both since the report before.
+// report returns the duration of the last outage and the longest time without an answer, both since
+// the previous report.
 func (c *client) report() (away, gap time.Duration, connected bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

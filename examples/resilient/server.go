@@ -17,7 +17,7 @@ type order struct {
 	N      uint64 // from 1, without a gap
 }
 
-// server checks that the calls of each caller come once each, and in order.
+// server checks that the calls of each caller arrive once each, and in order.
 type server struct {
 	doubled, skipped atomic.Int64
 

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// table prints what happens. It is used by one goroutine.
+// table prints the events. It is used by one goroutine.
 type table struct {
 	out   io.Writer
 	begin time.Time
@@ -35,7 +35,7 @@ func (t *table) line(event string, c *client) {
 	t.seen = answered
 }
 
-// summary is what remains of it all.
+// summary prints the totals.
 func (t *table) summary(c *client, s *server) {
 	c.mu.Lock()
 	longest := c.longest

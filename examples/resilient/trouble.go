@@ -7,7 +7,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
 
-// trouble is something that goes wrong, and what ends it.
+// trouble is a fault, and its duration.
 type trouble struct {
 	name  string
 	begin func(p *wiretest.Proxy)
@@ -25,8 +25,8 @@ var troubles = []trouble{
 	{"cut, and again", func(p *wiretest.Proxy) { p.Cut(); time.AfterFunc(5*time.Millisecond, p.Cut) }, 0},
 }
 
-// makeTrouble does one thing after the other to p until the time is over. report is called before
-// each of them, and at last, with what went wrong before. The error is that of ctx.
+// makeTrouble injects one fault after the other into p until the time is over. report is called
+// before each of them, and at the end, with the previous fault. The error is that of ctx.
 func makeTrouble(ctx context.Context, p *wiretest.Proxy, howLong time.Duration, report func(event string)) error {
 	end := time.Now().Add(howLong)
 	each := min(max(howLong/10, 750*time.Millisecond), 2*time.Second)

@@ -9,18 +9,18 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// echo is the call that is made beside everything else, to see whether it suffers.
+// echo is the call beside all other traffic, to see whether it suffers.
 var echo = asterisque.Func[string, string](11, "echo")
 
-// caller makes calls, and notes how long each takes.
+// caller makes calls, and records their durations.
 type caller struct {
 	mu    sync.Mutex
 	taken latencies // guarded by mu; since the last look
 }
 
 // run makes a call each millisecond, one after the other, until ctx or the session ends. The ticker
-// is for a table that compares like with like: as many calls a second as there is time for would
-// measure how busy the processor is.
+// makes the lines comparable: as many calls a second as possible would measure how busy the
+// processor is.
 func (c *caller) run(ctx context.Context, sess *asterisque.Session) {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -50,10 +50,10 @@ func (c *caller) look() latencies {
 	return l
 }
 
-// latencies are how long calls took, the shortest first.
+// latencies are durations of calls, in ascending order.
 type latencies []time.Duration
 
-// percentile returns the time that p of 100 calls did not exceed, as a person would say it.
+// percentile returns the time that p of 100 calls did not exceed, in readable form.
 func (l latencies) percentile(p int) string {
 	if len(l) == 0 {
 		return "-"

@@ -31,7 +31,7 @@ func showHardLimit(ctx context.Context, t *table, log *slog.Logger) error {
 		}
 		var err error
 		for err == nil {
-			err = s.takeOne(context.WithoutCancel(ctx), p) // until the pipe says why
+			err = s.takeOne(context.WithoutCancel(ctx), p) // until the pipe returns the reason
 		}
 		told <- err
 		return err
@@ -65,7 +65,7 @@ which it does not care for, and a hard one of 8. The calls use another session o
 	}
 	t.say("The other session, once the garbage collector has been around:")
 	runtime.GC()
-	runtime.GC() // the first one only moves what pools hold
+	runtime.GC() // the first run only moves the content of pools
 	s.near, s.far = other, otherFar
 	if err := s.watch(2, "", nothing); err != nil {
 		return err
@@ -77,8 +77,8 @@ which it does not care for, and a hard one of 8. The calls use another session o
 	return nil
 }
 
-// postWithoutLooking posts Blocks at an even pace, so that the table shows how they pile up, and
-// ignores the state that Post returns. It returns the error that ends it.
+// postWithoutLooking posts Blocks at an even pace, so that the table shows how they accumulate, and
+// ignores the state that Post returns. It returns the error of the last Post.
 func (s *stage) postWithoutLooking(p *pipe.Pipe) error {
 	tick := time.NewTicker(s.table.beat / postings)
 	defer tick.Stop()
@@ -90,11 +90,11 @@ func (s *stage) postWithoutLooking(p *pipe.Pipe) error {
 			return s.ctx.Err()
 		}
 		if s.near.Stats().OutboundState >= limits.Soft && s.far.Stats().InboundState < limits.Soft {
-			continue // on a busy machine it takes a while until the consumer's session has it
+			continue // on a busy machine the consumer's session gets it later
 		}
 		for range blocksOfPosting {
 			if _, err := p.Post(payload); err != nil {
-				// the state, which is ignored, has been Soft for long
+				// the ignored state has been Soft for long
 				return err
 			}
 			s.sent.Add(block)

@@ -1,9 +1,9 @@
-// Slowconsumer shows what happens when a program receives more than it takes: windows hold up the
-// one stream that is too fast, the soft limit stops a sender that has no window, and the hard limit
-// ends the session of one that does not listen at all. Everything is in this process, over TCP.
+// Slowconsumer shows the protection against a program that receives more than it consumes: windows
+// block only the stream that is too fast, the soft limit blocks a sender without a window, and the
+// hard limit ends the session of a sender that ignores it. Everything is in this process, over TCP.
 //
-// Read windows.go, softlimit.go and hardlimit.go, in this order; stage.go and table.go are what
-// they have in common.
+// Read windows.go, softlimit.go and hardlimit.go, in this order; stage.go and table.go are their
+// common part.
 package main
 
 import (
@@ -35,7 +35,7 @@ func main() {
 	}
 }
 
-// beats is how many lines the whole show has, at least: they are what -seconds is divided by.
+// beats is the minimum number of lines of the whole show: -seconds is divided by it.
 const beats = 20
 
 // run is the whole program.

@@ -17,8 +17,8 @@ func inBytes(soft, hard int) limits.Limits {
 	return limits.Limits{Soft: limits.Amount{Bytes: soft}, Hard: limits.Amount{Bytes: hard}}
 }
 
-// noWindows returns the options of a consumer that has switched the first line of defence off, so
-// that the second one can be seen.
+// noWindows returns the options of a consumer without windows, to show the effect of the soft
+// limit.
 func noWindows() []asterisque.Option {
 	return []asterisque.Option{
 		asterisque.WithLimits(asterisque.Limits{Inbound: inBytes(inboundSoft, 4*inboundSoft), Window: -1}),
@@ -27,8 +27,8 @@ func noWindows() []asterisque.Option {
 
 const inboundSoft = 4 << 20
 
-// streams is how many senders it takes to bring a session to its outbound soft limit: one alone
-// waits when it has 64 KiB in the queue.
+// streams is how many senders bring a session to its outbound soft limit: a single one blocks at 64
+// KiB in the queue.
 const streams = 32
 
 // showSoftLimit pauses the consumer for a while. Its session stops reading at the soft limit, the

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	sink  = 10       // the function that takes a stream
+	sink  = 10       // the function with a stream
 	block = 32 << 10 // bytes in each Block of it
 )
 
@@ -30,7 +30,7 @@ type stage struct {
 	calls    caller
 	workers  sync.WaitGroup // goroutines of this stage
 
-	// the sender's end of the session that is looked at; these are for the goroutine that prints
+	// the sender's end of the session in the table; these are for the goroutine that prints
 	near     *asterisque.Session
 	far      *asterisque.Session // the consumer's end of it
 	mostHeld int                 // bytes at the consumer, in the rows so far
@@ -40,7 +40,7 @@ type stage struct {
 	outward, inward atomic.Int64
 }
 
-// taker is how a consumer takes the Blocks of a pipe, until the call ends.
+// taker consumes the Blocks of a pipe, until the call ends.
 type taker func(ctx context.Context, s *stage, p *pipe.Pipe) error
 
 // newStage connects a sender and a consumer, which offers sink, run by take, and echo.
@@ -88,8 +88,8 @@ func (s *stage) connect() (near, far *asterisque.Session, err error) {
 	return near, far, err
 }
 
-// close ends everything, the consumer first: a sender would wait for a moment for one that does not
-// read to hear its goodbye.
+// close ends everything, the consumer first: a sender would wait a moment for a consumer that does
+// not read its final frame.
 func (s *stage) close() {
 	s.end()
 	s.consumer.Close()
@@ -145,8 +145,8 @@ func (s *stage) takeOne(ctx context.Context, p *pipe.Pipe) error {
 	return nil
 }
 
-// takeSlowly takes a Block of p at each tick, until the call ends: a ticker is what makes this
-// consumer slow. Several pipes may share it, and its pace.
+// takeSlowly takes a Block of p at each tick, until the call ends: the ticker makes this consumer
+// slow. Several pipes may share it, and its pace.
 func (s *stage) takeSlowly(ctx context.Context, p *pipe.Pipe, tick <-chan time.Time) error {
 	for {
 		select {
@@ -160,7 +160,7 @@ func (s *stage) takeSlowly(ctx context.Context, p *pipe.Pipe, tick <-chan time.T
 	}
 }
 
-// patience bounds what should come soon.
+// patience bounds waits for events that should occur soon.
 const patience = 10 * time.Second
 
 // watch prints a row each beat: at least n of them, and until one is printed after the awaited

@@ -16,7 +16,7 @@ type table struct {
 	beat  time.Duration // between two lines
 }
 
-// say prints a line of prose.
+// say prints a line of text.
 func (t *table) say(format string, args ...any) {
 	fmt.Fprintf(t.out, format+"\n", args...)
 }
@@ -40,7 +40,7 @@ type row struct {
 	calls            latencies // since the last row
 }
 
-// held is what one direction of a session holds.
+// held is the content of one direction of a session.
 type held struct {
 	amount  limits.Amount
 	state   limits.State
@@ -55,7 +55,7 @@ func (h held) String() string {
 	return s
 }
 
-// print prints r, and how large the heap of this process is now.
+// print prints r, and the size of the heap of this process.
 func (t *table) print(r row) {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -64,7 +64,7 @@ func (t *table) print(r row) {
 		len(r.calls), r.calls.percentile(50), r.calls.percentile(99), amount(int64(m.HeapInuse)))
 }
 
-// amount returns a number of bytes as a person would say it, in at most 8 characters.
+// amount returns a number of bytes in readable form, in at most 8 characters.
 func amount(n int64) string {
 	switch {
 	case n == 0:

@@ -13,7 +13,7 @@ import (
 // window is the largest one, and the default of the library.
 const window = 512 << 10
 
-// pace is how long the slow consumer of this part ponders over a Block.
+// pace is how long the slow consumer of this part takes for a Block.
 const pace = 10 * time.Millisecond
 
 // showWindows runs a fast sender with a slow consumer. The window of their pipe blocks only that

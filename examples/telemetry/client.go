@@ -17,13 +17,13 @@ import (
 	"github.com/asterisque-go/asterisque/stream"
 )
 
-// client sends three kinds of things over one session, and counts them.
+// client sends three kinds of data over one session, and counts them.
 type client struct {
 	sess *asterisque.Session // fixed
 
 	sent, refused atomic.Int64 // readings: accepted by the session, and not
-	tally         tally        // what the server says of them; valid after run
-	// of the upload, as the server says and as it was found right; valid after run
+	tally         tally        // the server's count of them; valid after run
+	// of the upload, as returned by the server and verified; valid after run
 	sum     []byte
 	orders  atomic.Int64 // commands
 	answers answers
@@ -48,8 +48,8 @@ func (c *client) run(ctx context.Context, last time.Duration) error {
 	return context.Cause(ctx)
 }
 
-// measure sends readings. A sensor cannot wait: it uses Post, which never does, and a reading that
-// is refused is lost.
+// measure sends readings. A sensor cannot wait: it uses Post, which never blocks, and a refused
+// reading is lost.
 func (c *client) measure(ctx, until context.Context) error {
 	call, err := readings.Open(ctx, c.sess, struct{}{}, asterisque.WithPriority(normal), asterisque.WithLoss(readingLoss))
 	if err != nil {
@@ -73,8 +73,8 @@ func (c *client) measure(ctx, until context.Context) error {
 
 var fresh = pipe.WithTTL(readingTTL)
 
-// post sends one reading. That the session is under pressure, which Post returns, is what the loss
-// rate is for.
+// post sends one reading. The pressure of the session, which Post returns, is handled by the loss
+// rate.
 func (c *client) post(p *pipe.Pipe) error {
 	var reading [readingSize]byte
 	binary.BigEndian.PutUint64(reading[:], uint64(c.sent.Load()))
@@ -89,8 +89,7 @@ func (c *client) post(p *pipe.Pipe) error {
 	return err
 }
 
-// uploadBlock is small because the link is slow: a command may have to wait for one that is on its
-// way.
+// uploadBlock is small because the link is slow: a command may have to wait for a Block in flight.
 const uploadBlock = 4 << 10
 
 // upload sends random bytes with the rest of the link's rate. Writing blocks while there is no
@@ -121,7 +120,7 @@ func (c *client) upload(ctx, until context.Context) error {
 	return nil
 }
 
-// order sends commands, whether or not the one before has been answered, and waits for all answers.
+// order sends commands, without waiting for earlier answers, and then waits for all answers.
 func (c *client) order(ctx, until context.Context) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -155,7 +154,7 @@ func (c *client) command(ctx context.Context, n uint64) error {
 	return nil
 }
 
-// next waits for a tick, and is false when there is none any more.
+// next waits for a tick, and reports false after the last one.
 func next(until context.Context, tick *time.Ticker) bool {
 	select {
 	case <-tick.C:

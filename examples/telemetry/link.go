@@ -9,7 +9,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// piece is how many bytes the link takes at a time.
+// piece is how many bytes the link accepts at a time.
 const piece = 1 << 10
 
 // slack is how late a timer may be without a loss of bandwidth.
@@ -42,7 +42,7 @@ func (l *link) Write(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// wait waits until the link is free, and is false if it was closed first.
+// wait waits until the link is free, and reports false if it was closed first.
 func (l *link) wait() bool {
 	d := time.Until(l.free)
 	if d <= 0 {
@@ -58,7 +58,7 @@ func (l *link) wait() bool {
 	}
 }
 
-// busy notes that n bytes are leaving.
+// busy records that n bytes are leaving.
 func (l *link) busy(n int) {
 	if earliest := time.Now().Add(-slack); l.free.Before(earliest) {
 		l.free = earliest // unused time is lost
@@ -72,14 +72,14 @@ func (l *link) Close() error {
 	return l.Conn.Close()
 }
 
-// slowWire is the Wire over a link. It is a [wire.TryWriter], and that is how the session learns
-// that the link is busy, and may leave out readings.
+// slowWire is the Wire over a link. It is a [wire.TryWriter], by which the session detects that the
+// link is busy, and may drop readings.
 type slowWire struct {
 	wire.Wire
 	link *link
 }
 
-// dialSlow connects to address by a link that sends at rate, in bytes a second.
+// dialSlow connects to address over a link that sends at rate, in bytes a second.
 func dialSlow(ctx context.Context, address string, rate float64) (wire.Wire, error) {
 	c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {

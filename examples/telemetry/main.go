@@ -66,7 +66,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	return serve(ctx, stdout, *mbit*1e6/8, time.Duration(*seconds*float64(time.Second)))
 }
 
-// serve runs the server, and a client that connects to it by a link of that rate, in bytes a
+// serve runs the server, and a client that connects to it over a link of that rate, in bytes a
 // second.
 func serve(ctx context.Context, stdout io.Writer, rate float64, last time.Duration) error {
 	ctx, stop := context.WithCancel(ctx)

@@ -28,7 +28,7 @@ func (d *drops) note(_ *asterisque.Session, drop asterisque.Drop) {
 	d.count[drop.Reason]++
 }
 
-// look returns how many were dropped, and words for why.
+// look returns the number of drops, and their reasons in readable form.
 func (d *drops) look() (total int64, why string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -43,7 +43,7 @@ func (d *drops) look() (total int64, why string) {
 	return total, strings.Join(parts, ", ")
 }
 
-// answers notes how long each command took.
+// answers records the durations of commands.
 type answers struct {
 	mu  sync.Mutex
 	all []time.Duration // guarded by mu; in the order of the answers
@@ -64,10 +64,10 @@ func (a *answers) since(n int) latencies {
 	return l
 }
 
-// latencies are how long calls took, the shortest first.
+// latencies are durations of calls, in ascending order.
 type latencies []time.Duration
 
-// percentile returns the time that p of 100 calls did not exceed, as a person would say it.
+// percentile returns the time that p of 100 calls did not exceed, in readable form.
 func (l latencies) percentile(p int) string {
 	if len(l) == 0 {
 		return "-"
@@ -75,7 +75,7 @@ func (l latencies) percentile(p int) string {
 	return l[(len(l)-1)*p/100].Round(100 * time.Microsecond).String()
 }
 
-// report prints what happens. It is for one goroutine.
+// report prints the figures. It is for one goroutine.
 type report struct {
 	out    io.Writer // these are fixed
 	begin  time.Time
@@ -86,7 +86,7 @@ type report struct {
 	last seen // when the last line was printed
 }
 
-// seen is what there was at some moment, from the beginning on.
+// seen has the totals at some moment.
 type seen struct {
 	at                           time.Duration
 	delivered, skipped, uploaded int64
@@ -113,7 +113,7 @@ func (r *report) print() {
 	r.last = now
 }
 
-// sum prints what became of everything, and fails if something is missing.
+// sum prints the totals, and fails if something is missing.
 func (r *report) sum() error {
 	c := r.client
 	sent, refused, orders := c.sent.Load(), c.refused.Load(), c.orders.Load()

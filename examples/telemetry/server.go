@@ -19,7 +19,7 @@ type server struct {
 	uploaded           atomic.Int64 // bytes
 }
 
-// service is what the server offers.
+// service has the functions of the server.
 func (s *server) service() *asterisque.Service {
 	svc := asterisque.NewService()
 	readings.Handle(svc, func(ctx context.Context, _ struct{}, p *asterisque.Pipe[struct{}, []byte]) (tally, error) {
@@ -34,9 +34,9 @@ func (s *server) service() *asterisque.Service {
 	return svc
 }
 
-// takeReadings takes readings until their end. Each Block says how many are missing before it.
+// takeReadings takes readings until their end. Each Block has the number of missing ones before it.
 func (s *server) takeReadings(ctx context.Context, p *pipe.Pipe) (t tally, err error) {
-	next := uint64(0) // the least number that may come
+	next := uint64(0) // the lowest valid number
 	for {
 		b, err := p.Recv(ctx)
 		if err == io.EOF {
@@ -63,8 +63,8 @@ func (s *server) skip(n uint64) uint64 {
 	return n
 }
 
-// check returns the number of a reading, or an error if it is less than next: Blocks may be left
-// out, but never come twice or in another order.
+// check returns the number of a reading, or an error if it is less than next: Blocks may be
+// dropped, but never repeated or reordered.
 func check(b []byte, next uint64) (number uint64, err error) {
 	if len(b) != readingSize {
 		return 0, fmt.Errorf("a reading has %d bytes, want %d", len(b), readingSize)
