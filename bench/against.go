@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// Fewer rounds say little. With many more, 2 to the power of minus rounds is no float64.
+// Few rounds carry little information. With many more, 2 to the power of minus rounds is no
+// float64.
 const (
 	leastRounds = 10
 	mostRounds  = 1000
@@ -35,7 +36,7 @@ func against(ctx context.Context, o options, stdout, stderr io.Writer, impls []*
 }
 
 // duel measures two builds of this command in turn. Both are driven by -cell and -time, which older
-// builds know too.
+// builds also have.
 type duel struct {
 	old, new string // their files
 	time     time.Duration
@@ -47,9 +48,9 @@ type duel struct {
 type match struct {
 	cell
 	old, new []row // one for each round
-	again    bool  // these rounds are the second ones
+	again    bool  // these are the second rounds
 	failure  string
-	broken   bool // it is the new build that failed
+	broken   bool // the new build failed
 }
 
 // run measures and prints.
@@ -84,7 +85,7 @@ func (d *duel) run(ctx context.Context, list []cell, stdout io.Writer) error {
 	return v.err()
 }
 
-// measure has each round measure every cell by both builds, the old one first in one round and the
+// measure measures every cell by both builds in each round, the old one first in one round and the
 // new one first in the next.
 func (d *duel) measure(ctx context.Context, list []cell) []*match {
 	var matches []*match
@@ -133,7 +134,7 @@ func (d *duel) round(ctx context.Context, m *match, newFirst bool) string {
 		number(m.workload.headline(&old)), number(m.workload.headline(&new)), m.workload.unit)
 }
 
-// legend returns what the table means.
+// legend returns the legend of the table.
 func (d *duel) legend() string {
 	_, _, sure := medianInterval(make([]float64, d.rounds))
 	return fmt.Sprintf("Medians of %d rounds of %v each; the ratio is the median of the rounds' own, "+
@@ -143,12 +144,12 @@ func (d *duel) legend() string {
 		runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0), congestionControl())
 }
 
-// compared are the figures that two builds are compared by.
+// compared are the figures in a comparison of two builds.
 var compared = []struct {
 	title string
 	of    func(*row) figure
-	less  bool    // a smaller figure is the better one
-	blur  float64 // differences up to this one are none: what a process allocates by itself
+	less  bool    // a smaller figure is better
+	blur  float64 // smaller differences count as none: allocations of the process itself
 }{
 	{title: "ops/s", of: opsPerS},
 	{title: "MB/s", of: mbPerS},
@@ -163,7 +164,7 @@ var compared = []struct {
 	{title: "one way ops/s", of: func(r *row) figure { return r.OneWay }},
 }
 
-// sides returns what both builds have shown of a figure, round by round, or false if one has not.
+// sides returns a figure of both builds, round by round, or false if one is missing.
 func (m *match) sides(of func(*row) figure) (old, new []float64, ok bool) {
 	collect := func(rows []row) (values []float64) {
 		for _, r := range rows {
@@ -194,8 +195,8 @@ func (m *match) compare() map[string]comparison {
 	return found
 }
 
-// repeats reports whether a figure says the same as the one that the workload is about: operations
-// have all the same size there.
+// repeats reports whether a figure has the same information as the headline of the workload, if all
+// operations have the same size.
 func (m *match) repeats(title string) bool {
 	unit := m.workload.unit
 	if unit == "MB/s" {
@@ -213,7 +214,7 @@ func (m *match) hasWorse() bool {
 	return false
 }
 
-// verdicts are what there is to say of all cells.
+// verdicts has the verdicts of all cells.
 type verdicts struct {
 	lines   []string
 	figures int
@@ -276,7 +277,7 @@ func (v *verdicts) table() string {
 	return head + strings.Join(v.lines, "\n") + "\n"
 }
 
-// err returns an error if something is WORSE, if the new build failed, or if nothing was compared.
+// err returns an error if a figure is WORSE, if the new build failed, or if nothing was compared.
 func (v *verdicts) err() error {
 	var errs []string
 	if len(v.worse) > 0 {

@@ -30,13 +30,13 @@ var (
 	astStruct = asterisque.Func[Field, Field](2, "struct")
 )
 
-// astStreams are the numbers of the functions that take streams.
+// astStreams are the numbers of the functions with streams.
 var astStreams = map[streamKind]uint16{messages: 3, large: 3, bulk: 4, background: 4, stuck: 5, idle: 6}
 
-// astAnswer is the number of the function that sends back as many bytes as it has received.
+// astAnswer is the number of the function that sends back the number of bytes it has received.
 const astAnswer = 7
 
-// overScheme returns this library over the wire that URLs of a scheme choose.
+// overScheme returns this library over the wire of a URL scheme.
 func overScheme(scheme string) *impl {
 	i := &impl{name: "asterisque-" + scheme, extra: true, link: (*astLink)(nil)}
 	if scheme == "tcp" {
@@ -52,12 +52,12 @@ var manyPipes = limits.Limits{Soft: limits.Amount{Bytes: 128 << 20}, Hard: limit
 type astHost struct {
 	here, there *asterisque.Node
 	url         string
-	clean       func() // removes what the URL needs
+	clean       func() // removes the resources of the URL
 	cancel      context.CancelFunc
 	served      chan struct{}
 }
 
-// astListen serves with codecs for values, those of a node if there are none.
+// astListen serves with codecs for values, or those of a node by default.
 func astListen(ctx context.Context, scheme string, n needs, codecs ...codec.Values) (host, error) {
 	url, clean, err := astURL(scheme)
 	if err != nil {
@@ -102,7 +102,7 @@ func astListen(ctx context.Context, scheme string, n needs, codecs ...codec.Valu
 	return h, nil
 }
 
-// astThrough returns the URL to dial over a path, of which TCP is the only wire.
+// astThrough returns the URL to dial over a path; only TCP supports paths.
 func astThrough(p *path, url string) (string, error) {
 	if p == nil {
 		return url, nil
@@ -200,8 +200,8 @@ func (l *astLink) newCaller(request []byte, urgent bool) (op, error) {
 	return astCall(l.s, request), nil
 }
 
-// largeResult is the size, in bytes, from which on a result is better put into a buffer of the
-// caller than into new memory: an option costs an allocation of its own.
+// largeResult is the size, in bytes, from which a buffer of the caller for the result is cheaper
+// than new memory: an option costs an allocation.
 const largeResult = 1 << 10
 
 func astCall(s *asterisque.Session, request []byte, opts ...asterisque.CallOption) op {
@@ -300,7 +300,7 @@ func (s astBytes) finish() (int64, error) {
 	return astCount(s.p)
 }
 
-// astCount returns how many bytes the handler has counted.
+// astCount returns the count of bytes from the handler.
 func astCount(p *pipe.Pipe) (int64, error) {
 	b, err := p.Result(context.Background())
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // overCodec returns this library with another codec for values than CBOR. It makes calls with
-// structs, of which alone a codec decides.
+// structs, the only ones that depend on the codec.
 func overCodec(c codec.Values) *impl {
 	return &impl{
 		name: "asterisque-" + c.Name(), extra: true, link: structLink{},

@@ -13,10 +13,9 @@ import (
 	"google.golang.org/protobuf/types/known/typepb"
 )
 
-// connectImpl returns connect-go over HTTP/2 without TLS, by the connect protocol, which is its
-// default, without the compression that it would agree on otherwise, with a codec that passes bytes
-// on as they are. HTTP/2 has larger windows and frames than by default, and no limit of streams
-// that the workloads would meet.
+// connectImpl returns connect-go over HTTP/2 without TLS, with its default connect protocol,
+// without the default compression, with a codec that passes bytes through. HTTP/2 has larger
+// windows and frames than by default, and no limit of streams that affects the workloads.
 func connectImpl() *impl {
 	return &impl{name: "connect-go", link: (*connectLink)(nil), listen: connectListen}
 }
@@ -28,7 +27,7 @@ var connectHTTP2 = &http.HTTP2Config{
 	MaxReadFrameSize:              64 << 10,
 }
 
-// connectMethods are the paths of the methods that take streams.
+// connectMethods are the paths of the methods with streams.
 var connectMethods = map[streamKind]string{messages: "/bench/sink", bulk: "/bench/sink", background: "/bench/sink", stuck: "/bench/stuck", idle: "/bench/idle"}
 
 // connectRaw is a codec for *[]byte.
@@ -44,7 +43,7 @@ func (connectRaw) Marshal(v any) ([]byte, error) {
 	return *b, nil
 }
 
-// MarshalAppend is what connect prefers, because it has buffers of its own.
+// MarshalAppend is preferred by connect, because connect has its own buffers.
 func (connectRaw) MarshalAppend(dst []byte, v any) ([]byte, error) {
 	b, ok := v.(*[]byte)
 	if !ok {
@@ -115,7 +114,7 @@ func connectEcho[T any](_ context.Context, r *connect.Request[T]) (*connect.Resp
 // connectStream is the receiving end of a stream.
 type connectStream = connect.ClientStream[[]byte]
 
-// connectSink takes a stream to its end and answers how many bytes it had.
+// connectSink reads a stream to its end and returns the number of bytes.
 func connectSink(_ context.Context, s *connectStream) (*connect.Response[[]byte], error) {
 	var n uint64
 	for s.Receive() {
@@ -193,7 +192,7 @@ func (l *connectLink) open(kind streamKind) (sender, error) {
 	s := connectSender{c.CallClientStream(context.Background())}
 	var err error
 	if kind == idle || kind == stuck {
-		err = s.s.Send(nil) // only the headers: so that the stream is there
+		err = s.s.Send(nil) // only the headers: so that the stream exists
 	}
 	return s, err
 }
@@ -204,7 +203,7 @@ type connectSender struct {
 
 func (s connectSender) send(b []byte) error {
 	err := s.s.Send(&b)
-	if errors.Is(err, io.EOF) { // the cause is what receiving returns
+	if errors.Is(err, io.EOF) { // receiving returns the cause
 		_, err = s.s.CloseAndReceive()
 	}
 	return err

@@ -17,7 +17,7 @@ import (
 )
 
 // drpcImpl returns storj/drpc on one connection, which carries one call or one stream at a time:
-// several callers take turns.
+// several callers wait for each other.
 func drpcImpl() *impl {
 	return &impl{
 		name: "drpc", link: (*drpcLink)(nil), kinds: []streamKind{messages, bulk}, streams: 1,
@@ -25,8 +25,8 @@ func drpcImpl() *impl {
 	}
 }
 
-// drpcPoolImpl returns it with as many connections as there are calls at once, which is how it is
-// meant to be used. It is no peer on one connection.
+// drpcPoolImpl returns it with a connection for each concurrent call, as intended by its authors.
+// It is not comparable on one connection.
 func drpcPoolImpl() *impl {
 	return &impl{
 		name: "drpc-pool", extra: true, link: (*drpcLink)(nil), kinds: []streamKind{messages, bulk},
@@ -43,7 +43,7 @@ const (
 
 var drpcOptions = drpcmanager.Options{WriterBufferSize: drpcBuffer}
 
-// drpcRaw encodes *[]byte as it is.
+// drpcRaw passes *[]byte through.
 type drpcRaw struct{}
 
 func (drpcRaw) Marshal(m drpc.Message) ([]byte, error) { return *m.(*[]byte), nil }
@@ -86,7 +86,7 @@ func (drpcHandler) HandleRPC(s drpc.Stream, rpc string) error {
 	return fmt.Errorf("there is no %q", rpc)
 }
 
-// drpcSink takes a stream to its end and answers how many bytes it had.
+// drpcSink reads a stream to its end and returns the number of bytes.
 func drpcSink(s drpc.Stream) error {
 	var b []byte
 	var n uint64

@@ -9,7 +9,7 @@ import (
 )
 
 // pingPongFloor returns a bare TCP connection on which one side writes, and the other sends back
-// what it reads.
+// all bytes.
 func pingPongFloor() *impl {
 	return &impl{name: "floor-pingpong", link: (*pingPongLink)(nil), callers: 1, paths: true, listen: func(_ context.Context, n needs) (host, error) {
 		return listenTCP(n.path, func(c net.Conn) {
@@ -52,7 +52,7 @@ func (l *pingPongLink) ask(request []byte) (first time.Duration, err error) {
 	return firstByte(l.c, begin, len(request))
 }
 
-// firstByte reads n bytes and returns how long after begin the first one was there.
+// firstByte reads n bytes and returns the time from begin to the first one.
 func firstByte(r io.Reader, begin time.Time, n int) (first time.Duration, err error) {
 	buf := make([]byte, n)
 	if _, err := io.ReadFull(r, buf[:1]); err != nil {
@@ -123,8 +123,8 @@ func (s *copySender) finish() (int64, error) {
 	return <-s.received, nil
 }
 
-// twoSocketsFloor returns two bare TCP connections, one for calls and one for bulk: what a call
-// costs beside a stream that it shares nothing with but the machine.
+// twoSocketsFloor returns two bare TCP connections, one for calls and one for bulk: a call beside a
+// stream that shares only the machine with it.
 func twoSocketsFloor() *impl {
 	return &impl{
 		name: "floor-two-sockets", link: (*twoSocketsLink)(nil), callers: 1, kinds: []streamKind{background}, paths: true, without: []string{"call-64B", "sessions-64B", "connect", "idle-sessions", "path-first-50ms-100Mbit"},
@@ -184,8 +184,8 @@ type tcpHost struct {
 	running sync.WaitGroup // ends when the listener and all dialling sides are closed
 }
 
-// listenTCP returns a host that runs serve for each connection it accepts, and makes links of those
-// it dials, over a path. The connection is closed when serve returns, which it has to do when the
+// listenTCP returns a host that runs serve for each accepted connection, and makes links of dialled
+// ones, over a path. The connection is closed when serve returns, which has to happen when the
 // other side closes.
 func listenTCP(p *path, serve func(net.Conn), link func(net.Conn) link) (host, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

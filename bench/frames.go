@@ -6,14 +6,14 @@ import (
 	"io"
 )
 
-// appendFrame appends b behind its length as 4 bytes, big endian: what those need that carry bytes
+// appendFrame appends b behind its length as 4 bytes, big endian, for implementations with bytes
 // and no messages.
 func appendFrame(dst, b []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(dst, uint32(len(b))), b...)
 }
 
-// readFrame reads one frame into buf, which it returns, grown if need be. The length is left before
-// it.
+// readFrame reads one frame into buf, which it grows as needed, and returns it. The length stays
+// before it.
 func readFrame(r *bufio.Reader, buf []byte) ([]byte, error) {
 	head, err := r.Peek(4)
 	if err != nil {
@@ -27,7 +27,7 @@ func readFrame(r *bufio.Reader, buf []byte) ([]byte, error) {
 	return buf[:n], err
 }
 
-// drain reads r to its end, in the way that costs r least, and returns how many bytes there were.
+// drain reads r to its end, in the cheapest way for r, and returns the number of bytes.
 func drain(r io.Reader) (n int64, err error) {
 	if w, ok := r.(io.WriterTo); ok {
 		return w.WriteTo(nowhere{})

@@ -16,9 +16,9 @@ import (
 	"google.golang.org/protobuf/types/known/typepb"
 )
 
-// grpcImpl returns grpc-go with a codec that passes bytes on as they are, larger buffers,
-// goroutines that are kept for the next call, and fixed windows, which spares it to estimate them.
-// Service and methods are what its generator would write.
+// grpcImpl returns grpc-go with a codec that passes bytes through, larger buffers, goroutines that
+// are kept for the next call, and fixed windows, which need no estimation. Service and methods are
+// as from its generator.
 func grpcImpl() *impl {
 	return &impl{name: "grpc", link: (*grpcLink)(nil), listen: func(_ context.Context, n needs) (host, error) {
 		server, client := grpcTuned()
@@ -26,7 +26,7 @@ func grpcImpl() *impl {
 	}}
 }
 
-// grpcDefaultsImpl returns grpc-go with its defaults, which estimate what the path holds. Only
+// grpcDefaultsImpl returns grpc-go with its defaults, which estimate the capacity of the path. Only
 // messages may be larger.
 func grpcDefaultsImpl() *impl {
 	return wide(&impl{name: "grpc-defaults", link: (*grpcLink)(nil), listen: func(_ context.Context, n needs) (host, error) {
@@ -40,10 +40,10 @@ const (
 	grpcBuffer     = 128 << 10
 )
 
-// grpcMethods are the names of the methods that take streams.
+// grpcMethods are the names of the methods with streams.
 var grpcMethods = map[streamKind]string{messages: "/bench/sink", bulk: "/bench/sink", background: "/bench/sink", large: "/bench/sink", stuck: "/bench/stuck", idle: "/bench/idle"}
 
-// rawFrame is a message of bytes. It owns data, until Marshal passes that on or free is called.
+// rawFrame is a message of bytes. It owns data, until Marshal passes it on or free is called.
 type rawFrame struct{ data mem.BufferSlice }
 
 func (f *rawFrame) free() {
@@ -163,7 +163,7 @@ func grpcAnswer(_ any, s grpc.ServerStream) error {
 	return s.SendMsg(&f)
 }
 
-// grpcSink takes a stream to its end and answers how many bytes it had. It counts them meanwhile.
+// grpcSink reads a stream to its end and returns the number of bytes. It also counts them in count.
 func grpcSink(s grpc.ServerStream, count *atomic.Int64) error {
 	var f rawFrame
 	var n uint64
@@ -251,7 +251,7 @@ type grpcSender struct{ s grpc.ClientStream }
 
 func (s grpcSender) send(b []byte) error {
 	err := s.s.SendMsg(&rawFrame{mem.BufferSlice{mem.SliceBuffer(b)}})
-	if errors.Is(err, io.EOF) { // the cause is what receiving returns
+	if errors.Is(err, io.EOF) { // receiving returns the cause
 		return s.s.RecvMsg(new(rawFrame))
 	}
 	return err

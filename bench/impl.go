@@ -18,16 +18,16 @@ type impl struct {
 	name    string
 	extra   bool         // measured only if -impl asks for it
 	link    link         // a nil pointer of the type of its links
-	kinds   []streamKind // the streams that it has, if it is a streamer; nil is all
-	without []string     // workloads that it could do, and that would say nothing
-	callers int          // most that may call at once; 0 is any number
-	streams int          // most that may be open at once; 0 is any number
-	paths   bool         // it can go through a link
-	only    bool         // through a link, and is measured nowhere else
+	kinds   []streamKind // supported streams, if it is a streamer; nil is all
+	without []string     // workloads that it supports, but without useful results
+	callers int          // maximum concurrent callers; 0 is any number
+	streams int          // maximum open streams; 0 is any number
+	paths   bool         // it supports a link
+	only    bool         // through a link only
 	listen  func(ctx context.Context, n needs) (host, error)
 }
 
-// implementations returns all that can be measured, in the order of the table. Another wire of this
+// implementations returns all implementations, in the order of the table. Another wire of this
 // library is one more line.
 func implementations() []*impl {
 	return []*impl{
@@ -49,16 +49,16 @@ func implementations() []*impl {
 // needs has the parameters of a workload for an implementation before it listens.
 type needs struct {
 	typed bool // calls carry structs instead of bytes
-	pipes int  // that will be open at once, if they are more than usual
-	// counts the idle streams that their handlers have taken; nil if there are none
+	pipes int  // open at once, if more than usual
+	// counts the idle streams at their handlers; nil if there are none
 	arrived *atomic.Int64
-	message int    // how large messages may be, in bytes, if that is more than usual
-	ask     int    // how many bytes an asker sends
+	message int    // size of messages, in bytes, if above the default
+	ask     int    // bytes that an asker sends
 	path    *path  // between both ends; nil is the loopback interface
 	meter   *meter // counts bytes on streams of the kind bulk; nil if they are not needed
 }
 
-// host is the accepting side of an implementation, and what its links share.
+// host is the accepting side of an implementation, and the shared state of its links.
 type host interface {
 	// dial connects and returns the connection, with both of its ends. A handshake may be left to
 	// its first use.
@@ -67,8 +67,8 @@ type host interface {
 	close()
 }
 
-// link is one connection. Its other methods are those of the interfaces below, as far as the
-// implementation can do that.
+// link is one connection. Its other methods are those of the interfaces below that the
+// implementation supports.
 type link interface{ close() }
 
 // op is one operation, which is repeated. It is for one goroutine at a time.
@@ -76,12 +76,12 @@ type op func() error
 
 // caller is a link with calls from the dialling side to the accepting one.
 type caller interface {
-	// newCaller returns a call that sends request and has it sent back. urgent calls go first, if
-	// the implementation has priorities.
+	// newCaller returns a call that sends request and receives it back. urgent calls have a high
+	// priority, if the implementation has priorities.
 	newCaller(request []byte, urgent bool) (op, error)
 }
 
-// structCaller is a link that can do the same with a struct.
+// structCaller is a link that supports the same with a struct.
 type structCaller interface{ newStructCaller() (op, error) }
 
 // backCaller is a link with calls from the accepting side to the dialling one.
@@ -92,21 +92,21 @@ type backCaller interface {
 // asker is a link with streams from the dialling side, on which the accepting side sends needs.ask
 // bytes, once it has received the same number.
 type asker interface {
-	// ask sends request and receives the answer. It returns how long the first byte of that took.
+	// ask sends request and receives the answer. It returns the time to the first byte.
 	ask(request []byte) (first time.Duration, err error)
 }
 
-// streamKind is what a stream is for.
+// streamKind is the purpose of a stream.
 type streamKind byte
 
 const (
-	messages streamKind = 'm' // whole messages, taken one by one
-	bulk     streamKind = 'b' // bytes, taken as they come
-	// bulk with the least priority, if the implementation has priorities
+	messages streamKind = 'm' // whole messages, received one by one
+	bulk     streamKind = 'b' // bytes, received in any pieces
+	// bulk with the lowest priority, if the implementation has priorities
 	background streamKind = 'g'
-	large      streamKind = 'l' // messages with the least priority
+	large      streamKind = 'l' // messages with the lowest priority
 	stuck      streamKind = 's' // its reader takes nothing
-	// its reader takes the first message, if a stream needs one to be there at all, and waits
+	// its reader receives the first message, if a stream needs one to exist, and waits
 	idle streamKind = 'i'
 )
 
@@ -117,10 +117,10 @@ type streamer interface {
 
 // sender is the sending end of a stream. It is for one goroutine at a time.
 type sender interface {
-	// send sends b, which does not change, and waits while there is no room for it.
+	// send sends b, which does not change, and blocks while there is no room for it.
 	send(b []byte) error
-	// finish ends the stream and waits until all of it was taken. It returns the number of bytes
-	// that the reader has counted.
+	// finish ends the stream and waits until all of it was received. It returns the reader's count
+	// of bytes.
 	finish() (received int64, err error)
 }
 
@@ -136,7 +136,7 @@ func (i *impl) calls(n int) bool {
 	return ok && (i.callers == 0 || n <= i.callers)
 }
 
-// fits reports whether i is for the kind of network that w has.
+// fits reports whether i supports the kind of network of w.
 func (i *impl) fits(w *workload) bool {
 	if w.path == nil {
 		return !i.only

@@ -5,23 +5,24 @@ import (
 	"slices"
 )
 
-// confidence is how often an interval has to hold the true median, at least.
+// confidence is the minimum probability that an interval contains the true median.
 const confidence = 0.95
 
 // medianInterval returns the narrowest interval between two of the values, equally far from both
-// ends of their order, that holds the median of what they are drawn from with at least confidence,
-// and the confidence that it has: 0.979 for the second lowest and the second highest of ten values.
-// Fewer than six values have none that is as good: then the interval is everything.
+// ends of their order, that contains the median of their distribution with at least confidence, and
+// its actual confidence: 0.979 for the second lowest and the second highest of ten values. Fewer
+// than six values have no such interval: then it is infinite.
 //
-// It takes nothing for granted but that the values are independent: each of them is below the true
-// median with a chance of one half, and so the number of those that are below is binomial. See
-// W. R. Thompson, On Confidence Ranges for the Median and Other Expectation Distributions for
+// The only assumption is that the values are independent: each of them is below the true median
+// with a probability of one half, and so the number of those below is binomial.
+//
+// See W. R. Thompson, On Confidence Ranges for the Median and Other Expectation Distributions for
 // Populations of Unknown Distribution Form, Annals of Mathematical Statistics 7 (1936), 122-128.
 func medianInterval(values []float64) (low, high, sure float64) {
 	n := len(values)
 	sorted := slices.Sorted(slices.Values(values))
 	low, high, sure = math.Inf(-1), math.Inf(1), 1
-	below := 0.0                         // the chance that at most i values are below the median
+	below := 0.0                         // the probability that at most i values are below it
 	exactly := math.Pow(0.5, float64(n)) // and that exactly i are
 	for i := range n / 2 {
 		below += exactly
@@ -34,7 +35,7 @@ func medianInterval(values []float64) (low, high, sure float64) {
 	return low, high, sure
 }
 
-// verdict is what two builds' difference in a figure comes to.
+// verdict is the result of a comparison of a figure.
 type verdict string
 
 const (
@@ -47,7 +48,8 @@ const (
 // tolerated is the lowest ratio that is not muchWorse.
 const tolerated = 0.97
 
-// judge returns what an interval of the ratio says. All of it counts, not only the middle.
+// judge returns the verdict for an interval of the ratio. The whole interval counts, not only its
+// middle.
 func judge(low, high float64) verdict {
 	switch {
 	case high < tolerated:
@@ -60,7 +62,7 @@ func judge(low, high float64) verdict {
 	return same
 }
 
-// comparison is what the rounds say of a figure of two builds.
+// comparison is the comparison of a figure of two builds over the rounds.
 type comparison struct {
 	old, new  float64 // medians
 	ratio     float64 // the median of the rounds' ratios; above 1 the new build is better
@@ -81,11 +83,11 @@ func compareFigure(old, new []float64, less bool, blur float64) comparison {
 	return c
 }
 
-// ratio returns how many times better new is than old, in the three decimals that the table shows:
-// what looks the same there is the same.
+// ratio returns how many times better new is than old, in the three decimals of the table: figures
+// that look equal there count as equal.
 func ratio(old, new float64, less bool, blur float64) float64 {
 	if math.Abs(old-new) <= blur {
-		return 1 // this is also what two zeros are
+		return 1 // also for two zeros
 	}
 	if less {
 		old, new = new, old

@@ -27,8 +27,8 @@ func main() {
 	os.Exit(code)
 }
 
-// run is the program. It returns 0, 1 if something that was measured failed or is WORSE, or 2 if
-// args make no sense.
+// run is the program. It returns 0, 1 if a measurement failed or a figure is WORSE, or 2 if args
+// are invalid.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer, impls []*impl) int {
 	o, err := parseOptions(args, stderr)
 	if err != nil {

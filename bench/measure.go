@@ -16,9 +16,8 @@ const (
 	sampled = 8
 )
 
-// drive has each op repeated by a goroutine of its own, once at least, until d has passed, or one
-// of them fails, and returns how often they ran in all. It records how long they took unless lat is
-// nil.
+// drive repeats each op on its own goroutine, at least once, until d has passed, or one of them
+// fails, and returns how often they ran in total. It records their durations unless lat is nil.
 func drive(ops []op, d time.Duration, lat *latencies) (n int64, err error) {
 	var stop atomic.Bool
 	timer := time.AfterFunc(d, func() { stop.Store(true) })
@@ -56,8 +55,8 @@ func drive(ops []op, d time.Duration, lat *latencies) (n int64, err error) {
 	return total.Load(), err
 }
 
-// latencies counts how long operations took. Callers share a few histograms, because one for each
-// would push everything else out of the processor's cache.
+// latencies counts durations of operations. Callers share a few histograms, because one for each
+// would evict everything else from the processor's cache.
 type latencies struct {
 	shards [16]struct {
 		mu sync.Mutex
@@ -65,7 +64,7 @@ type latencies struct {
 	}
 }
 
-// slowest is what an operation that took longer counts as.
+// slowest is the recorded duration of an operation that took longer.
 const slowest = time.Minute
 
 func newLatencies() *latencies {
@@ -80,12 +79,12 @@ func newLatencies() *latencies {
 func (l *latencies) record(caller int, d time.Duration) {
 	s := &l.shards[caller%len(l.shards)]
 	s.mu.Lock()
-	s.h.RecordValue(int64(min(d, slowest))) // an error is for values beyond the slowest
+	s.h.RecordValue(int64(min(d, slowest))) // the error is for values beyond the slowest
 	s.mu.Unlock()
 }
 
-// recordPaced counts one operation that was due at the end of each interval: those that a slow one
-// has held up count as slow too.
+// recordPaced counts one operation that was due at the end of each interval: operations that a slow
+// one has delayed count as slow too.
 func (l *latencies) recordPaced(d, interval time.Duration) {
 	s := &l.shards[0]
 	s.mu.Lock()
@@ -106,7 +105,7 @@ func (l *latencies) quantiles() (p50, p99, p999 time.Duration) {
 	return at(50), at(99), at(99.9)
 }
 
-// usage is what the process had used at a moment.
+// usage is the resource usage of the process at a moment.
 type usage struct {
 	at      time.Time
 	cpu     time.Duration // user and system, of all threads
@@ -120,8 +119,7 @@ func usageNow() usage {
 	return usage{at: time.Now(), cpu: cpuTime(), objects: m.Mallocs, bytes: m.TotalAlloc}
 }
 
-// cost fills in what n operations have cost since u, each of them with size bytes of payload one
-// way.
+// cost fills in the cost of n operations since u, each of them with size bytes of payload one way.
 func (u usage) cost(r *row, n int64, size int) {
 	now, ops := usageNow(), float64(n)
 	seconds := now.at.Sub(u.at).Seconds()
@@ -140,7 +138,7 @@ func (u usage) cost(r *row, n int64, size int) {
 // memory returns the bytes of live objects and of goroutines' stacks.
 func memory() (heap, stacks float64) {
 	runtime.GC()
-	runtime.GC() // the first one only moves what pools hold
+	runtime.GC() // the first run only moves the content of pools
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return float64(m.HeapAlloc), float64(m.StackInuse)

@@ -12,7 +12,7 @@ type meter struct {
 	counts []*atomic.Int64 // guarded by mu
 }
 
-// stream returns what counts for another stream.
+// stream returns the counter of another stream.
 func (m *meter) stream() *atomic.Int64 {
 	n := new(atomic.Int64)
 	if m != nil {
@@ -31,7 +31,7 @@ func (m *meter) reader(r io.Reader) io.Reader {
 	return &meteredReader{r, m.stream()}
 }
 
-// now returns how much has arrived on each stream.
+// now returns the count of each stream.
 func (m *meter) now() (counts []int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// This file is what the multiplexers of streams have in common. They know no calls: a caller has a
-// stream of its own, which stays open, and on which each message is behind its length and goes out
-// in one Write. Nothing cheaper can be called an echo.
+// This file has the common part of the multiplexers of streams. They have no calls: a caller has
+// its own stream, which stays open, and on which each message is behind its length and is sent in
+// one Write. No echo is cheaper.
 
 // muxSession is one end of a connection that carries streams.
 type muxSession interface {
@@ -23,14 +23,14 @@ type muxSession interface {
 	close()
 }
 
-// muxTransport makes sessions. accept and dial may be called at the same time.
+// muxTransport makes sessions. accept and dial may be called concurrently.
 type muxTransport interface {
 	accept() (muxSession, error)
 	dial() (muxSession, error)
 	close()
 }
 
-// muxImpl returns a multiplexer as something to be measured.
+// muxImpl returns a multiplexer as an implementation.
 func muxImpl(name string, listen func(*path) (muxTransport, error)) *impl {
 	return &impl{name: name, link: (*muxLink)(nil), listen: func(_ context.Context, n needs) (host, error) {
 		t, err := listen(n.path)
@@ -47,9 +47,9 @@ type muxHost struct {
 	transport muxTransport
 	needs     needs
 	closing   chan struct{}  // closed by close
-	running   sync.WaitGroup // accept, and for each session and stream one more
-	streams   atomic.Uint64  // opened by dialling sides; numbers them
-	// of chan int64, by number: what the readers of streams that have ended have counted
+	running   sync.WaitGroup // accept, and one for each session and stream
+	streams   atomic.Uint64  // opened by dialling sides; numbers the streams
+	// of chan int64, by number: counts of the readers of ended streams
 	tallies sync.Map
 
 	mu       sync.Mutex
@@ -70,7 +70,7 @@ func (h *muxHost) accept() {
 	}
 }
 
-// serve takes the streams of a session, and ends with that.
+// serve handles the streams of a session, and ends with it.
 func (h *muxHost) serve(s muxSession) {
 	defer s.close()
 	for {
@@ -91,7 +91,7 @@ const (
 	answer     streamKind = 'a' // as many bytes are sent back, once all have arrived
 )
 
-// preambleSize is the length of what a stream begins with: what it is for, and its number.
+// preambleSize is the length of the start of a stream: its kind, and its number.
 const preambleSize = 9
 
 // take is the reader of one stream.
@@ -112,7 +112,7 @@ func (h *muxHost) take(c io.ReadWriteCloser) {
 	case messages, large:
 		n = countMessages(c)
 	case bulk, background:
-		n, _ = drain(h.needs.meter.reader(c)) // a stream that fails counts too little
+		n, _ = drain(h.needs.meter.reader(c)) // the count of a failed stream is too low
 	case stuck:
 		<-h.closing
 	case idle:
@@ -139,8 +139,8 @@ func echoFrames(c io.ReadWriter) {
 	}
 }
 
-// countMessages takes messages one by one and returns how many bytes they had. It is not inlined,
-// or else its buffer would be part of the stack of every stream.
+// countMessages receives messages one by one and returns their total size. It is not inlined,
+// otherwise its buffer would be on the stack of every stream.
 //
 //go:noinline
 func countMessages(c io.Reader) (n int64) {
@@ -281,7 +281,7 @@ type tcpMux struct {
 	server, client func(net.Conn) (muxSession, error)
 }
 
-// overTCP returns how to listen for a multiplexer over TCP, of which server and client make the
+// overTCP returns a function that listens for a multiplexer over TCP; server and client make the
 // ends of a session.
 func overTCP(server, client func(net.Conn) (muxSession, error)) func(*path) (muxTransport, error) {
 	return func(p *path) (muxTransport, error) {

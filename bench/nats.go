@@ -94,7 +94,7 @@ func (l *natsLink) newCaller(request []byte, _ bool) (op, error) {
 	}, nil
 }
 
-// natsUnderWay is how many bytes a sender has under way.
+// natsUnderWay is how many bytes a sender has in flight.
 const natsUnderWay = 8 << 20
 
 // open makes the accepting side count the bytes at a subject, until a message asks for the sum.
@@ -124,7 +124,7 @@ type natsSender struct {
 	nc      *nats.Conn
 	subject string
 	sub     *nats.Subscription
-	places  chan struct{} // one is taken by each message under way
+	places  chan struct{} // one is taken by each message in flight
 }
 
 func (s *natsSender) send(b []byte) error {

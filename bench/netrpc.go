@@ -7,7 +7,7 @@ import (
 )
 
 // netrpcImpl returns net/rpc: with gob, its own codec, for structs, and with one that passes bytes
-// on as they are for the rest. It has no streams.
+// through otherwise. It has no streams.
 func netrpcImpl() *impl {
 	return &impl{name: "netrpc", link: (*netrpcLink)(nil), paths: true, listen: func(_ context.Context, n needs) (host, error) {
 		server := rpc.NewServer()
@@ -31,7 +31,7 @@ func netrpcImpl() *impl {
 
 type netrpcService struct{}
 
-// Echo is a method in the form that net/rpc asks for.
+// Echo is a method in the form that net/rpc requires.
 func (netrpcService) Echo(in []byte, out *[]byte) error {
 	*out = in
 	return nil

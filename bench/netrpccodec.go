@@ -16,7 +16,7 @@ type rawConn struct {
 	r    *bufio.Reader
 	w    *bufio.Writer
 	head [rawHead]byte // of outgoing messages
-	body int           // length of the one that is to be read next
+	body int           // length of the next one
 	text []byte
 }
 
@@ -49,7 +49,7 @@ func (c *rawConn) readHead() (seq uint64, text string, err error) {
 	}
 	seq, n := binary.BigEndian.Uint64(head), int(head[8])
 	c.body = int(binary.BigEndian.Uint32(head[9:]))
-	c.r.Discard(rawHead) // it has been peeked at
+	c.r.Discard(rawHead) // peeked before
 	if cap(c.text) < n {
 		c.text = make([]byte, 255)
 	}
@@ -57,7 +57,7 @@ func (c *rawConn) readHead() (seq uint64, text string, err error) {
 	return seq, string(c.text[:n]), err
 }
 
-// readBody stores the body where to points, a *[]byte, or discards it if to is nil.
+// readBody stores the body in to, a *[]byte, or discards it if to is nil.
 func (c *rawConn) readBody(to any) error {
 	b, ok := to.(*[]byte)
 	if !ok {

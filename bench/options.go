@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// options are what the command line says.
+// options are the values of the command line.
 type options struct {
 	help       bool
 	json       bool
@@ -17,7 +17,7 @@ type options struct {
 	guard      float64
 	against    string
 	only       *regexp.Regexp // workloads; nil is all
-	impl       *regexp.Regexp // implementations; nil is those of the table
+	impl       *regexp.Regexp // implementations; nil means those of the table
 	rounds     int
 	time       time.Duration // of one cell
 	plot       string
@@ -75,8 +75,8 @@ func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 	return o, nil
 }
 
-// whole compiles a pattern that has to match the whole of a name: "asterisque" is not meant to
-// choose "asterisque-tls" too.
+// whole compiles a pattern that has to match a whole name: "asterisque" should not choose
+// "asterisque-tls" too.
 func whole(pattern string) (*regexp.Regexp, error) { return regexp.Compile("^(?:" + pattern + ")$") }
 
 // check fills in defaults, and returns an error that names a flag with an invalid value.

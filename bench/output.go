@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// write prints rows as o says, and puts them into the files that it names.
+// write prints rows as the options in o specify, and writes the files that they name.
 func (o *options) write(rows []row, stdout io.Writer) error {
 	if o.json {
 		e := json.NewEncoder(stdout)
@@ -37,7 +37,7 @@ func (o *options) write(rows []row, stdout io.Writer) error {
 	return nil
 }
 
-// report returns the table, and below it how it was measured.
+// report returns the table, and below it the conditions of the measurement.
 func (o *options) report(rows []row) string {
 	return fmt.Sprintf("%s\n%s, %s/%s, %d processors%s; each cell is the median of %d × %v.\n",
 		table(rows), runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0), congestionControl(), o.rounds, o.time)
@@ -97,7 +97,7 @@ func table(rows []row) string {
 	return b.String()
 }
 
-// remark returns what a row has to say beside its figures.
+// remark returns the remark of a row beside its figures.
 func remark(r *row) string {
 	switch {
 	case r.Error != "":
@@ -110,7 +110,7 @@ func remark(r *row) string {
 	return pathRemark(r)
 }
 
-// pathRemark returns what the figures of a row mean for its path.
+// pathRemark returns the figures of a row in relation to its path.
 func pathRemark(r *row) string {
 	var parts []string
 	for _, p := range []struct {
@@ -129,7 +129,7 @@ func pathRemark(r *row) string {
 	return strings.Join(parts, ", ")
 }
 
-// number returns f with three digits that count, or nothing if it is absent.
+// number returns f with three significant digits, or nothing if it is absent.
 func number(f figure) string {
 	v := float64(f)
 	switch {
@@ -163,7 +163,7 @@ func percent(f figure) string {
 	return fmt.Sprintf("%.0f %%", f*100)
 }
 
-// The table stands between these lines.
+// The markers around the table.
 const (
 	tableBegin = "<!-- table: begin -->\n"
 	tableEnd   = "<!-- table: end -->\n"

@@ -8,7 +8,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
 
-// pathSpec is what the network between both ends is like.
+// pathSpec has the properties of the network between both ends.
 type pathSpec struct {
 	roundTrip time.Duration
 	rate      int           // bytes a second, each way; 0 is no limit
@@ -18,9 +18,9 @@ type pathSpec struct {
 const (
 	mbit = 1_000_000 / 8 // bytes a second
 
-	// The queue of the bottleneck holds that, or what passes in a round trip if this is more.
+	// The queue of the bottleneck holds this, or the bytes of a round trip if that is more.
 	leastQueue = 256 << 10
-	// longest is how far a schedule goes.
+	// longest is the length of a schedule.
 	longest = 2 * time.Minute
 )
 
@@ -60,7 +60,7 @@ func newPath(s *pathSpec) *path {
 	return &path{spec: s, begin: time.Now(), link: wiretest.NewLink(wiretest.LinkConfig{Out: s.lane(), In: s.lane()})}
 }
 
-// tcp returns where to dial in order to get to a TCP address.
+// tcp returns the address to dial for a TCP address behind the path.
 func (p *path) tcp(addr string) (string, error) {
 	if p == nil {
 		return addr, nil
@@ -68,7 +68,7 @@ func (p *path) tcp(addr string) (string, error) {
 	return p.through(p.link.Proxy(addr))
 }
 
-// udp returns where to send packets for a UDP address.
+// udp returns the address to send packets to for a UDP address behind the path.
 func (p *path) udp(addr string) (string, error) {
 	if p == nil {
 		return addr, nil
@@ -76,9 +76,9 @@ func (p *path) udp(addr string) (string, error) {
 	return p.through(p.link.ProxyUDP(addr))
 }
 
-// dial connects to what tcp has returned. On a path the send buffer of the socket is what TCP would
-// make of it there: twice what the path and its queue hold. It cannot know that by itself, because
-// what it sees is the loopback interface.
+// dial connects to an address from tcp. On a path the send buffer of the socket has the size that
+// TCP would choose there: twice the capacity of the path and its queue. TCP cannot know that
+// itself, because it sees the loopback interface.
 func (p *path) dial(ctx context.Context, addr string) (net.Conn, error) {
 	c, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err == nil && p != nil && p.spec.rate > 0 {

@@ -38,8 +38,8 @@ func appendPipelined(dst []byte, kind byte, from uint32, payload []byte) []byte 
 	return append(dst, payload...)
 }
 
-// eachPipelined hands over the frames that arrive, which are valid until f returns, and calls batch
-// whenever no whole one is left to hand over.
+// eachPipelined passes received frames to f, which are valid until f returns, and calls batch
+// whenever there is no complete frame left.
 func eachPipelined(c net.Conn, f func(kind byte, from uint32, payload []byte), batch func() error) {
 	buf := make([]byte, frameRead)
 	for begin, end := 0, 0; ; {
@@ -95,7 +95,7 @@ type pipelinedLink struct {
 	done chan struct{} // closed when read has returned
 
 	mu      sync.Mutex
-	out     []byte // guarded by mu, as all below; waits to be written
+	out     []byte // guarded by mu, as all below; bytes to write
 	spare   []byte
 	writing bool
 	callers []*pipelinedCaller
@@ -103,7 +103,7 @@ type pipelinedLink struct {
 
 type pipelinedCaller struct {
 	reply []byte
-	done  chan struct{} // holds a token once reply is there
+	done  chan struct{} // holds a token when reply has arrived
 }
 
 var errLinkClosed = errors.New("the connection is closed")
@@ -198,7 +198,7 @@ func (l *pipelinedLink) open(streamKind) (sender, error) {
 	return &pipelinedSender{l: l, w: bufio.NewWriterSize(l.c, frameRead)}, nil
 }
 
-// pipelinedSender has the connection for itself.
+// pipelinedSender is the only user of the connection.
 type pipelinedSender struct {
 	l   *pipelinedLink
 	w   *bufio.Writer

@@ -21,8 +21,8 @@ const (
 	tileExtra   = 2.2 * vg.Centimeter // title and axis
 	plotPad     = vg.Centimeter / 2
 
-	plotFont = "font-family:Liberation Serif" // as the library writes it
-	// which have letters of the same width, for systems without it
+	plotFont = "font-family:Liberation Serif" // as the library formats it
+	// with letters of the same width, for systems without it
 	plotFontsAlike = ",Times New Roman,Times,serif"
 )
 
@@ -32,8 +32,8 @@ var (
 	peerColour  = color.NRGBA{R: 0x4c, G: 0x6e, B: 0xf5, A: 0xff}
 )
 
-// plotRows draws the figure that each workload is about as bars, a tile for each workload and
-// number of callers, into an SVG file. Rows that failed have no bar.
+// plotRows draws the headline figure of each workload as bars, a tile for each workload and number
+// of callers, into an SVG file. Rows that failed have no bar.
 func plotRows(rows []row, file string) error {
 	tiles, most, err := plotTiles(rows)
 	if err != nil {
@@ -61,8 +61,8 @@ func plotRows(rows []row, file string) error {
 	return os.WriteFile(file, bytes.ReplaceAll(svg.Bytes(), []byte(plotFont), []byte(plotFont+plotFontsAlike)), 0o644)
 }
 
-// plotTiles returns a plot for each workload and number of callers, line by line, and the most bars
-// that one of them has.
+// plotTiles returns a plot for each workload and number of callers, line by line, and the maximum
+// number of bars in one.
 func plotTiles(rows []row) (tiles [][]*plot.Plot, most int, err error) {
 	n := 0
 	for _, w := range workloads() {
@@ -133,7 +133,7 @@ func colourOf(impl string) color.Color {
 	return peerColour
 }
 
-// fewTicks marks an axis at no more places than there is room for numbers.
+// fewTicks limits the ticks of an axis to the room for numbers.
 type fewTicks struct{}
 
 // Ticks implements plot.Ticker.
@@ -152,7 +152,7 @@ func (fewTicks) Ticks(low, high float64) []plot.Tick {
 	return ticks
 }
 
-// short returns v with as few letters as an axis has room for.
+// short returns v with as few characters as an axis has room for.
 func short(v float64) string {
 	switch {
 	case v >= 1e6:

@@ -57,7 +57,7 @@ type row struct {
 	Jain       figure `json:"jain"`                 // how evenly streams share
 
 	Rounds int `json:"rounds"`
-	// between rounds, of the figure that the workload is about: (highest-lowest)/median
+	// between rounds, of the headline figure: (highest-lowest)/median
 	Spread figure `json:"spread"`
 	Error  string `json:"error,omitempty"`
 }
@@ -70,7 +70,7 @@ func newRow(c cell) row {
 	return r
 }
 
-// figures returns all that is measured.
+// figures returns all measured figures.
 func (r *row) figures() []*figure {
 	return []*figure{&r.OpsPerS, &r.MBPerS, &r.P50, &r.P99, &r.P999, &r.AllocsPerOp, &r.BytesPerOp, &r.CPUPerOp, &r.MemBytes, &r.StackBytes, &r.OneWay,
 		&r.OfPath, &r.RoundTrips, &r.Changing, &r.Jain}
@@ -84,8 +84,8 @@ func (r *row) setLatencies(l *latencies) {
 
 func micros(d time.Duration) figure { return figure(d.Seconds() * 1e6) }
 
-// mergeRounds returns the row of one cell over several rounds: the median of each figure, and how
-// far the rounds were apart in the one that headline returns. If one failed, that is the result.
+// mergeRounds returns the row of one cell over several rounds: the median of each figure, and the
+// spread of the headline figure. If a round failed, that is the result.
 func mergeRounds(rounds []row, headline func(*row) figure) row {
 	merged := rounds[0]
 	merged.Rounds = len(rounds)
@@ -115,8 +115,8 @@ func mergeRounds(rounds []row, headline func(*row) figure) row {
 	return merged
 }
 
-// median returns the value in the middle, or the mean of the two that are. It is absent if one of
-// the values is.
+// median returns the value in the middle, or the mean of the two in the middle. It is absent if one
+// of the values is.
 func median(values []figure) figure {
 	s := slices.Clone(values)
 	slices.Sort(s)

@@ -14,13 +14,14 @@ import (
 	"time"
 )
 
-// grace is how long a cell may take beyond the time of its measuring, before it counts as hung.
+// grace is how long a cell may take beyond its measurement, before it counts as hung.
 const grace = 30 * time.Second
 
-// errNothing is about a choice that is empty.
+// errNothing is the error of an empty choice.
 var errNothing = errors.New("there is nothing to measure: -only and -impl match no workload and implementation that go together")
 
-// measureAll measures what o chooses and prints it. The error says how much of it failed.
+// measureAll measures the cells that o chooses and prints them. The error has the number of
+// failures.
 func measureAll(ctx context.Context, o options, stdout, stderr io.Writer, impls []*impl) error {
 	list := cells(impls, o.chooses)
 	if len(list) == 0 {
@@ -72,7 +73,7 @@ func (o *options) chooses(w *workload, callers int, i *impl) bool {
 	return !i.extra && (!o.quick || isOurs(i.name) || isFloor(i.name))
 }
 
-// thisLibrary is the name of the implementation that all this is about.
+// thisLibrary is the name of the implementation of this library.
 const thisLibrary = "asterisque"
 
 func isOurs(name string) bool { return name == thisLibrary || strings.HasPrefix(name, thisLibrary+"-") }
@@ -93,7 +94,7 @@ func failures(rows []row) error {
 	return fmt.Errorf("%d of %d rows failed: %s", len(names), len(rows), strings.Join(names, ", "))
 }
 
-// measureApart measures a cell in a process of its own, of this build.
+// measureApart measures a cell in a separate process of this build.
 func measureApart(ctx context.Context, c cell, d, patience time.Duration) row {
 	exe, err := os.Executable()
 	if err != nil {
@@ -128,14 +129,14 @@ func measureBy(ctx context.Context, exe string, c cell, d, patience time.Duratio
 	return r
 }
 
-// failed returns the row of a cell that came to nothing.
+// failed returns the row of a failed cell.
 func failed(c cell, why string) row {
 	r := newRow(c)
 	r.Error = why
 	return r
 }
 
-// lastWords returns the line in which a cell says why it failed, or in which it began to panic.
+// lastWords returns the line with the reason of a cell's failure, or with the start of its panic.
 func lastWords(stderr string, err error) string {
 	for line := range strings.Lines(stderr) {
 		for _, mark := range []string{"bench: ", "panic: ", "fatal error: "} {
@@ -172,10 +173,10 @@ func runCell(o options, stdout io.Writer, impls []*impl) error {
 	return json.NewEncoder(stdout).Encode(r)
 }
 
-// closing is how long a cell may take to close what it has open, before its process ends anyway.
+// closing is how long a cell may take to close its resources, before its process ends anyway.
 const closing = 2 * time.Second
 
-// within waits until f has returned, but no longer than d.
+// within waits until f has returned, for at most d.
 func within(d time.Duration, f func()) {
 	done := make(chan struct{})
 	go func() { // ends with f, or with the process

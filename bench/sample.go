@@ -6,10 +6,9 @@ import (
 	"google.golang.org/protobuf/types/known/typepb"
 )
 
-// Field is what typed calls carry where there is no protobuf. It has the fields of
-// google.protobuf.Field, which is what they carry where there is; like that, CBOR has numbers for
-// the fields' names, and MessagePack and JSON their digits. It is exported because net/rpc demands
-// that.
+// Field is the value of typed calls without protobuf. It has the fields of google.protobuf.Field,
+// which is the value with protobuf; like that, CBOR has numbers for the fields' names, and
+// MessagePack and JSON their digits. It is exported because net/rpc requires that.
 type Field struct {
 	Kind         int32  `cbor:"1,keyasint" json:"1"`
 	Cardinality  int32  `cbor:"2,keyasint" json:"2"`
@@ -36,7 +35,7 @@ func sampleProto() *typepb.Field {
 	}
 }
 
-// checkField returns an error unless the sample came back.
+// checkField returns an error unless the sample was returned.
 func checkField(number int32, name string) error {
 	if number == sampleField.Number && name == sampleField.Name {
 		return nil

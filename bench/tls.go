@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// tlsConfigs returns the configurations of a server and of a client that trusts it, for those that
-// encrypt.
+// tlsConfigs returns the configurations of a server and of a client that trusts it, for
+// implementations with encryption.
 func tlsConfigs(protocols ...string) (server, client *tls.Config, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -21,13 +21,13 @@ func ttrpcImpl() *impl {
 
 const ttrpcService = "bench"
 
-// ttrpcMethods are the names of the methods that take streams.
+// ttrpcMethods are the names of the methods with streams.
 var ttrpcMethods = map[streamKind]string{messages: "sink", bulk: "sink", background: "sink", stuck: "stuck", idle: "idle"}
 
 type ttrpcHost struct {
 	server *ttrpc.Server
 	addr   string
-	// of what the server's connections run under: Close leaves some of them
+	// of the context of the server's connections: Close leaves some of them
 	cancel context.CancelFunc
 	served chan struct{}
 }
@@ -80,7 +80,7 @@ func ttrpcEcho[T any](_ context.Context, decode func(any) error) (any, error) {
 	return in, err
 }
 
-// ttrpcSink takes a stream to its end and answers how many bytes it had.
+// ttrpcSink reads a stream to its end and returns the number of bytes.
 func ttrpcSink(_ context.Context, s ttrpc.StreamServer) (any, error) {
 	var in wrapperspb.BytesValue
 	var n uint64

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// cellRun is the measuring of one cell.
+// cellRun is the measurement of one cell.
 type cellRun struct {
 	cell
 	time time.Duration
 	row  row
-	path *path    // that connect has made; nil if the workload has none
+	path *path    // made by connect; nil if the workload has none
 	ends []func() // to be closed, in this order
 }
 
@@ -27,13 +27,13 @@ func measureCell(c cell, d time.Duration) (result row, end func(), err error) {
 	}, err
 }
 
-// later has f called at the end.
+// later schedules a call of f at the end.
 func (r *cellRun) later(f func()) { r.ends = append(r.ends, f) }
 
 // warmUp is how long ops run before they are measured.
 func (r *cellRun) warmUp() time.Duration { return r.time / 4 }
 
-// connect returns a link of the implementation, which has been used once. It is closed at the end.
+// connect returns a link of the implementation that has been used once. It is closed at the end.
 func (r *cellRun) connect(n needs) (link, error) {
 	r.path = newPath(r.workload.path)
 	n.path = r.path
@@ -74,8 +74,8 @@ func closeAll(links []link, h host) {
 	h.close()
 }
 
-// measure runs ops, which carry size bytes each, and fills in what they cost. settle, unless it is
-// nil, waits until all that they began has come to its end.
+// measure runs ops, which carry size bytes each, and fills in their cost. settle, unless it is nil,
+// waits until all that they began has ended.
 func (r *cellRun) measure(ops []op, size int, lat *latencies, settle func(n int64) error) error {
 	warm, err := drive(ops, r.warmUp(), nil)
 	if err != nil {
@@ -93,7 +93,7 @@ func (r *cellRun) measure(ops []op, size int, lat *latencies, settle func(n int6
 	return err
 }
 
-// repeat returns what n calls of make return.
+// repeat returns the results of n calls of make.
 func repeat[T any](n int, make func() (T, error)) ([]T, error) {
 	list := []T{}
 	for range n {
@@ -106,7 +106,7 @@ func repeat[T any](n int, make func() (T, error)) ([]T, error) {
 	return list, nil
 }
 
-// payload returns n bytes that are no long run of the same.
+// payload returns n bytes without long runs of one value.
 func payload(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {

@@ -17,7 +17,7 @@ func calls(size int) func(*cellRun) error {
 	}
 }
 
-// sessionCalls has as many sessions as callers, and each caller call on a session of its own.
+// sessionCalls makes each caller call on its own session.
 func sessionCalls(r *cellRun) error {
 	h, err := r.impl.listen(context.Background(), needs{})
 	if err != nil {
@@ -42,7 +42,7 @@ func sessionCalls(r *cellRun) error {
 	return r.measure(ops, small, newLatencies(), nil)
 }
 
-// structCalls has callers call with a struct.
+// structCalls makes callers call with a struct.
 func structCalls(r *cellRun) error {
 	l, err := r.connect(needs{typed: true})
 	if err != nil {
@@ -77,8 +77,8 @@ func connections(r *cellRun) error {
 	return r.measure([]op{once}, small, newLatencies(), nil)
 }
 
-// bothWays has half of the callers call from each side, at the same time, after those of the
-// dialling side have done so alone.
+// bothWays makes half of the callers call from each side, at the same time, after those of the
+// dialling side have called alone.
 func bothWays(r *cellRun) error {
 	l, err := r.connect(needs{})
 	if err != nil {

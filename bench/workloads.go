@@ -8,11 +8,11 @@ import (
 // workload is one kind of work.
 type workload struct {
 	name     string
-	callers  []int                     // or streams, sessions, pipes: a cell for each number
-	headline func(*row) figure         // the figure that it is about
+	callers  []int                     // or streams, sessions, pipes: one cell for each number
+	headline func(*row) figure         // its main figure
 	unit     string                    // of headline
-	less     bool                      // a smaller figure is the better one
-	can      func(i *impl, n int) bool // reports whether i can do it with n callers
+	less     bool                      // a smaller figure is better
+	can      func(i *impl, n int) bool // reports whether i supports it with n callers
 	run      func(r *cellRun) (failure error)
 	path     *pathSpec // between both ends; nil is the loopback interface
 }
@@ -23,7 +23,7 @@ func p50(r *row) figure      { return r.P50 }
 func p99(r *row) figure      { return r.P99 }
 func memBytes(r *row) figure { return r.MemBytes }
 
-// Sizes that more than one workload has.
+// Sizes of several workloads.
 const (
 	small     = 64
 	bulkWrite = 64 << 10
@@ -32,7 +32,7 @@ const (
 // workloads returns all kinds of work, in the order of the tables.
 func workloads() []*workload { return append(loopbackWorkloads(), pathWorkloads()...) }
 
-// loopbackWorkloads returns those that know nothing of distance.
+// loopbackWorkloads returns those without a path.
 func loopbackWorkloads() []*workload {
 	canCall := (*impl).calls
 	canCallOnce := func(i *impl, _ int) bool { return i.calls(1) }
@@ -71,7 +71,7 @@ type cell struct {
 	impl     *impl
 }
 
-// String returns the name by which -cell knows it.
+// String returns its name for -cell.
 func (c cell) String() string {
 	return fmt.Sprintf("%s/%d/%s", c.workload.name, c.callers, c.impl.name)
 }

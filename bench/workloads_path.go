@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// pathWorkloads returns the kinds of work that go through a link.
+// pathWorkloads returns the kinds of work through a link.
 func pathWorkloads() []*workload {
 	const ms = time.Millisecond
 	streams := func(name string, rtt time.Duration, rate, callers, size int, times time.Duration) *workload {
@@ -49,7 +49,7 @@ func pathWorkloads() []*workload {
 	}
 }
 
-// pathName returns what a path is called.
+// pathName returns the name of a path.
 func pathName(rtt time.Duration, rate int) string {
 	switch {
 	case rate == 0:

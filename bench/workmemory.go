@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// unbounded is how many bytes may be sent to a reader that takes nothing before the attempt is
-// given up.
+// unbounded is how many bytes may be sent to a stopped reader before the attempt is given up.
 const unbounded = 256 << 20
 
 // stuckReader makes one caller call beside a stream with a reader that has stopped, and measures
@@ -40,8 +39,8 @@ func stuckReader(r *cellRun) error {
 	return f.failure()
 }
 
-// besideStuck measures calls while the sender of the flood is held up. A sender that has only had
-// no turn for a while, on a busy machine, is waited for again, and longer.
+// besideStuck measures calls while the sender of the flood is blocked. A sender that was only not
+// scheduled for a while, on a busy machine, is waited for again, and longer.
 func (r *cellRun) besideStuck(f *flood, call op) error {
 	const shortest, longest = 200 * time.Millisecond, 20 * time.Second
 	for patience := shortest; ; patience *= 4 {
@@ -76,13 +75,13 @@ func (f *flood) untilStuck(patience time.Duration) {
 	}
 }
 
-// idleFor is how long sessions have been idle when their memory is looked at: less only where
-// hardly anything is measured, as in tests.
+// idleFor is how long sessions have been idle when their memory is measured: shorter only in short
+// measurements, as in tests.
 func (r *cellRun) idleFor() time.Duration { return min(5*time.Second, 10*r.time) }
 
-// idleSessions opens sessions, uses each once, and looks at what they cost when they are idle.
+// idleSessions opens sessions, uses each once, and measures their cost when they are idle.
 func idleSessions(r *cellRun) error {
-	if _, err := r.connect(needs{}); err != nil { // this one has what all share
+	if _, err := r.connect(needs{}); err != nil { // this one has the shared resources
 		return err
 	}
 	h, err := r.impl.listen(context.Background(), needs{})
@@ -107,7 +106,7 @@ func idleSessions(r *cellRun) error {
 	return nil
 }
 
-// idlePipes opens streams that have a handler each, which waits, and looks at what they cost.
+// idlePipes opens streams with waiting handlers, and measures their cost.
 func idlePipes(r *cellRun) error {
 	var arrived atomic.Int64
 	l, err := r.connect(needs{pipes: r.callers, arrived: &arrived})

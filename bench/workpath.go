@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// pathWarmUp is how long a path is filled before anything is measured.
+// pathWarmUp is how long a path is filled before the measurement.
 func (r *cellRun) pathWarmUp() time.Duration {
 	return max(r.time/2, min(20*r.workload.path.roundTrip, 2*r.time))
 }
@@ -53,7 +53,7 @@ func pathStreams(size int, times time.Duration) func(*cellRun) error {
 	}
 }
 
-// firstFailure returns why one of the floods has ended.
+// firstFailure returns the reason of the end of a flood.
 func firstFailure(floods []*flood) error {
 	for _, f := range floods {
 		if err := f.failure(); err != nil {
@@ -97,10 +97,10 @@ func pathUrgent(kind streamKind, size int, times float64) func(*cellRun) error {
 	}
 }
 
-// patience is how long calls that are late are waited for.
+// patience is how long to wait for late calls.
 const patience = time.Second
 
-// pacedLatencies fills in how long calls took, those after a change of the path apart.
+// pacedLatencies fills in the durations of calls, with those after a change of the path separately.
 func (r *cellRun) pacedLatencies(results []pacedCall) {
 	lat, changing := newLatencies(), newLatencies()
 	for i, c := range results {
@@ -118,7 +118,7 @@ func (r *cellRun) pacedLatencies(results []pacedCall) {
 	}
 }
 
-// roundTrips returns how many of them a latency is.
+// roundTrips returns a latency in round trips.
 func (r *cellRun) roundTrips(f figure) figure { return f / micros(r.workload.path.roundTrip) }
 
 // pacedCall is a call that was due at a time.
@@ -127,20 +127,19 @@ type pacedCall struct {
 	took time.Duration
 }
 
-// paced makes calls at a pace of its own.
+// paced makes calls at a fixed pace.
 type paced struct {
 	alone   bool // there is only one caller
 	due     chan time.Time
 	calling sync.WaitGroup
 
 	mu      sync.Mutex
-	waiting map[time.Time]struct{} // guarded by mu, as all below; the calls that are not back
+	waiting map[time.Time]struct{} // guarded by mu, as all below; the unanswered calls
 	done    []pacedCall
 	err     error
 }
 
-// newPaced has each of calls made by a goroutine of its own, which ends with finish, or when the
-// call that it is in ends.
+// newPaced makes each of calls on its own goroutine, which ends with finish, or when its call ends.
 func newPaced(calls []op) *paced {
 	p := &paced{alone: len(calls) == 1, due: make(chan time.Time, 1<<16), waiting: make(map[time.Time]struct{})}
 	for _, call := range calls {
@@ -153,8 +152,8 @@ func newPaced(calls []op) *paced {
 	return p
 }
 
-// run has a call made each time that every has passed, once at least, for some time. If there is
-// only one caller, it is left out while he is busy: he would be late for all that follow.
+// run makes a call in each interval every, at least one, for the duration d. A single caller skips
+// calls while it is busy: it would be late for all later ones.
 func (p *paced) run(d, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -171,7 +170,7 @@ func (p *paced) run(d, every time.Duration) {
 	}
 }
 
-// back says that the call that was due then is back.
+// back records that the call that was due then is answered.
 func (p *paced) back(due time.Time, err error) {
 	took := time.Since(due)
 	p.mu.Lock()
@@ -186,7 +185,7 @@ func (p *paced) back(due time.Time, err error) {
 	}
 }
 
-// finish returns all calls. Those that are not back after so long count as though they were.
+// finish returns all calls. Those that are not answered after patience count as if they were.
 func (p *paced) finish(patience time.Duration) ([]pacedCall, error) {
 	close(p.due)
 	within(patience, p.calling.Wait)
@@ -206,7 +205,7 @@ func pathCalls(size int) func(*cellRun) error {
 			return err
 		}
 		for _, f := range []*figure{&r.row.AllocsPerOp, &r.row.BytesPerOp, &r.row.CPUPerOp} {
-			*f = absent // the link's are among them
+			*f = absent // it would include the link
 		}
 		r.row.RoundTrips = r.roundTrips(r.row.P50)
 		r.row.OfPath = r.row.OpsPerS * figure(r.workload.path.roundTrip.Seconds()) / figure(r.callers)

@@ -29,8 +29,7 @@ func streams(kind streamKind, size int) func(*cellRun) error {
 	}
 }
 
-// finishAll ends streams and returns an error unless their readers have received as much as was
-// sent.
+// finishAll ends streams and returns an error unless their readers have received all sent bytes.
 func finishAll(senders []sender, sent int64) error {
 	var received atomic.Int64
 	errs := make([]error, len(senders))
@@ -52,7 +51,7 @@ func finishAll(senders []sender, sent int64) error {
 	return nil
 }
 
-// urgent has one call each millisecond beside a bulk stream that takes all there is.
+// urgent makes one call each millisecond beside a bulk stream without a limit.
 func urgent(r *cellRun) error {
 	const every = time.Millisecond
 	l, err := r.connect(needs{})
@@ -88,11 +87,11 @@ func urgent(r *cellRun) error {
 	return errors.Join(err, f.failure())
 }
 
-// bulkPayload is what floods send. It is there from the start, so that no measurement of memory
-// finds it.
+// bulkPayload is the payload of floods. It exists from the start, so that no measurement of memory
+// includes it.
 var bulkPayload = payload(bulkWrite)
 
-// flood is a stream that is sent to as fast as its reader allows.
+// flood sends on a stream as fast as its reader permits.
 type flood struct {
 	sent    atomic.Int64 // bytes
 	err     atomic.Pointer[error]
@@ -119,7 +118,7 @@ func startFlood(l link, kind streamKind, b []byte) (*flood, error) {
 	return f, nil
 }
 
-// failure returns why the stream has ended. The link must not have been closed.
+// failure returns the reason of the end of the stream. The link must not have been closed.
 func (f *flood) failure() error {
 	if err := f.err.Load(); err != nil {
 		return fmt.Errorf("the stream beside the calls: %w", *err)

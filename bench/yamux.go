@@ -10,7 +10,7 @@ import (
 // yamuxImpl returns hashicorp/yamux with its defaults: larger windows make it slower.
 func yamuxImpl() *impl { return yamuxOf("yamux", yamux.DefaultConfig()) }
 
-// wideWindow is larger than what any path holds, in bytes.
+// wideWindow is larger than the capacity of any path, in bytes.
 const wideWindow = 64 << 20
 
 // yamuxWideImpl returns it with windows that no path fills, and time to write.
@@ -21,7 +21,7 @@ func yamuxWideImpl() *impl {
 	return wide(yamuxOf("yamux-wide", cfg))
 }
 
-// wide makes i something that is measured through links only.
+// wide marks i as measured through links only.
 func wide(i *impl) *impl {
 	i.paths, i.only = true, true
 	return i

@@ -33,7 +33,7 @@ func (p *player) doSend(ctx context.Context, within time.Duration, st step) erro
 	defer cancel()
 	err = p.send(ctx, v)
 	if st["or_ends"] == true {
-		return nil // the peer may hang up before it has read all
+		return nil // the peer may close before it has read all
 	}
 	return err
 }
@@ -97,7 +97,7 @@ func (p *player) await(ctx context.Context, within time.Duration, patterns []any
 	return err
 }
 
-// awaitAny is await which says which pattern it was.
+// awaitAny is await that returns the index of the pattern.
 func (p *player) awaitAny(ctx context.Context, within time.Duration, patterns []any, anything bool) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -118,7 +118,7 @@ func (p *player) awaitAny(ctx context.Context, within time.Duration, patterns []
 			if fits && message == nil {
 				continue
 			}
-			if fits { // it counts as what it completes
+			if fits { // it counts as the completed message
 				list = message
 				if i, err := p.fitting(patterns, list); i >= 0 || err != nil {
 					return i, err
@@ -134,7 +134,7 @@ func (p *player) awaitAny(ctx context.Context, within time.Duration, patterns []
 	}
 }
 
-// fitting returns which of the patterns a message fits, or -1.
+// fitting returns the index of the pattern that a message matches, or -1.
 func (p *player) fitting(patterns []any, list []any) (int, error) {
 	for i, pattern := range patterns {
 		bound := map[string]any{}

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// doCut closes the wire without a word.
+// doCut closes the wire without a Close of the session.
 func (p *player) doCut(context.Context, time.Duration, step) error {
 	return p.link.wire.Close()
 }
 
-// doReconnect takes another wire: with true the next one of the same session, with false one that
-// has nothing to do with it. The wire before is closed if it is open.
+// doReconnect uses another wire: with true the next one of the same session, with false an
+// unrelated one. The previous wire is closed if it is open.
 func (p *player) doReconnect(ctx context.Context, within time.Duration, st step) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

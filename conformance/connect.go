@@ -11,7 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// peers returns how this program meets the other side.
+// peers returns the connections to the other side.
 func (f flags) peers(ctx context.Context, stdout io.Writer) (peers, error) {
 	cfg, err := f.tls()
 	if err != nil {
@@ -33,7 +33,7 @@ func (f flags) peers(ctx context.Context, stdout io.Writer) (peers, error) {
 	return accept(ln, (&player{patience: f.patience}).scaled(fresh)), nil
 }
 
-// tls returns the configuration that the flags ask for, or nil.
+// tls returns the TLS configuration of the flags, or nil.
 func (f flags) tls() (*tls.Config, error) {
 	if f.ca == "" && f.cert == "" && f.key == "" {
 		return nil, nil

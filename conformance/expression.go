@@ -30,7 +30,7 @@ type expression struct {
 	names map[string]any
 }
 
-// peek returns the next token, which next takes off.
+// peek returns the next token, which next removes.
 func (e *expression) peek() string {
 	e.rest = strings.TrimLeft(e.rest, " ")
 	end := strings.IndexFunc(e.rest, func(r rune) bool { return !isWord(r) })

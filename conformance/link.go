@@ -12,10 +12,11 @@ import (
 // largest is the limit of section 2 for a frame.
 const largest = 66560
 
-// queued is how many frames of the peer wait for the scenario before the wire is left alone.
+// queued is how many frames of the peer are queued for the scenario before the wire is not read any
+// more.
 const queued = 4096
 
-// arrival is a frame of the peer, or why there are no more.
+// arrival is a frame of the peer, or the reason of the end.
 type arrival struct {
 	frame []byte
 	err   error
@@ -26,7 +27,7 @@ type link struct {
 	wire     wire.Wire
 	arrivals chan arrival // closed behind the error
 	done     chan struct{}
-	first    []byte // a frame that was taken off before, if there is one
+	first    []byte // a frame that was read before, if there is one
 }
 
 func newLink(w wire.Wire) *link {
@@ -50,8 +51,7 @@ func (l *link) read() {
 	}
 }
 
-// next returns the next frame of the peer. The error of a peer that sends none in time is that of
-// ctx.
+// next returns the next frame of the peer. If the peer sends none in time the error is that of ctx.
 func (l *link) next(ctx context.Context) ([]byte, error) {
 	if frame := l.first; frame != nil {
 		l.first = nil
@@ -81,6 +81,6 @@ func (l *link) send(ctx context.Context, frame []byte) error {
 func (l *link) close() {
 	close(l.done)
 	l.wire.Close()
-	for range l.arrivals { // until the reader has gone
+	for range l.arrivals { // until the reader has ended
 	}
 }

@@ -1,6 +1,6 @@
 // Conformance plays the scenarios of spec/scenarios.json against an implementation of the protocol,
-// and says of each whether the other side did what the protocol asks for. It uses nothing of this
-// library but its wires, so that it does not share the mistakes of any side.
+// and reports for each whether the other side complied. It uses only the wires of this library, so
+// that it does not share the mistakes of any side.
 //
 // Read spec/scenarios.md first, then scenario.go, player.go and acts.go.
 package main
@@ -34,7 +34,7 @@ The exit status is 0 if nothing has failed, 1 if something has, 2 for wrong argu
 
 `
 
-// usageError is one of the arguments.
+// usageError is an error of the arguments.
 type usageError struct{ error }
 
 // flags are the arguments.

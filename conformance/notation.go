@@ -14,7 +14,7 @@ import (
 	"github.com/fxamacker/cbor/v2"
 )
 
-// longest is how much of a byte string or a text is shown to people.
+// longest is the maximum number of bytes of a string in a report.
 const longest = 24
 
 var (
@@ -32,8 +32,8 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// decode returns what a frame of the peer holds: nil, bool, int64, []byte, string, []any and
-// map[any]any. It has to be in the one encoding that the protocol allows.
+// decode returns the content of a frame: nil, bool, int64, []byte, string, []any and map[any]any.
+// It has to be in the one encoding that the protocol allows.
 func decode(frame []byte) ([]any, error) {
 	var v any
 	if err := decoding.Unmarshal(frame, &v); err != nil {
@@ -51,7 +51,7 @@ func decode(frame []byte) ([]any, error) {
 
 func cut(b []byte) []byte { return b[:min(len(b), 64)] }
 
-// value returns what the notation of spec/scenarios.md means, with the values of names.
+// value returns the value of the notation of spec/scenarios.md, with the values of names.
 func value(v any, names map[string]any) (any, error) {
 	switch v := v.(type) {
 	case json.Number:
@@ -73,7 +73,7 @@ func value(v any, names map[string]any) (any, error) {
 	return v, nil // true, false, null
 }
 
-// textual returns what a text of the notation means.
+// textual returns the value of a text of the notation.
 func textual(s string, names map[string]any) (any, error) {
 	if e, ok := strings.CutPrefix(s, "="); ok {
 		return calculate(e, names)
@@ -94,7 +94,7 @@ func textual(s string, names map[string]any) (any, error) {
 	return s, nil
 }
 
-// object returns what an object means: a map, or bytes that are made in some way.
+// object returns the value of an object: a map, or bytes from a builder.
 func object(o map[string]any, names map[string]any) (any, error) {
 	for key, build := range builders {
 		if arg, ok := o[key]; ok {
@@ -115,7 +115,7 @@ func object(o map[string]any, names map[string]any) (any, error) {
 	return m, nil
 }
 
-// builders are the objects that stand for bytes. It is filled by init, because they use object.
+// builders are the objects for bytes. The map is filled by init, because builders use object.
 var builders map[string]func(arg any, o, names map[string]any) (any, error)
 
 func init() {
@@ -168,7 +168,7 @@ func encoded(arg any, _, names map[string]any) (any, error) {
 	return encoding.Marshal(v)
 }
 
-// textOf returns the encoding of a text of letters, which has n bytes in all.
+// textOf returns the encoding of a text of letters, with n bytes in total.
 func textOf(n int) ([]byte, error) {
 	for head := 1; head <= 5 && head <= n; head++ {
 		if b, err := encoding.Marshal(strings.Repeat("a", n-head)); err != nil || len(b) == n {
@@ -205,7 +205,7 @@ func slice(arg any, o, names map[string]any) (any, error) {
 	return b[from:to], nil
 }
 
-// number returns the value of something that has to be an integer.
+// number returns the value of v, which has to be an integer.
 func number(v any, names map[string]any) (int64, error) {
 	v, err := value(v, names)
 	if err != nil {
@@ -223,7 +223,7 @@ func asList(v any) []any {
 	return list
 }
 
-// show returns the notation of a value, for people: long ones are cut.
+// show returns the notation of a value, truncated for a report.
 func show(v any) string {
 	switch v := v.(type) {
 	case nil:

@@ -1,13 +1,13 @@
 package main
 
-// unfinished is a message of the peer of which not all parts have come.
+// unfinished is an incomplete message of the peer in parts.
 type unfinished struct {
 	whole int64 // bytes
 	frame []byte
 }
 
-// takePart takes note of a Part, and returns the message that it completes, if it does. fits is
-// false for one that has no place in the order of parts.
+// takePart records a Part, and returns the message that it completes, if any. fits is false for a
+// part out of order.
 func (p *player) takePart(list []any) (message []any, fits bool, err error) {
 	if len(list) < 3 {
 		return nil, false, nil
@@ -22,7 +22,7 @@ func (p *player) takePart(list []any) (message []any, fits bool, err error) {
 		p.parts[pipe] = m
 	}
 	b, ok := some.([]byte)
-	if !ok { // there will be no more of them
+	if !ok { // the message was given up
 		delete(p.parts, pipe)
 		return nil, some == nil, nil
 	}

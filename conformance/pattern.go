@@ -51,8 +51,8 @@ func matchList(pattern []any, came any, names, bound map[string]any) (bool, erro
 	return true, nil
 }
 
-// tests are the objects of patterns that stand for a condition. It is filled by init, because they
-// use match.
+// tests are the objects of patterns for a condition. The map is filled by init, because tests use
+// match.
 var tests map[string]func(arg, came any, names, bound map[string]any) (bool, error)
 
 func init() {
@@ -99,7 +99,7 @@ func init() {
 	}
 }
 
-// matchMap is for maps that have at least the entries of the pattern. One of null must be absent.
+// matchMap is for maps with at least the entries of the pattern. An entry with null must be absent.
 func matchMap(arg, came any, names, bound map[string]any) (bool, error) {
 	m, ok := came.(map[any]any)
 	entries, isObject := arg.(map[string]any)

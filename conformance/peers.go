@@ -9,8 +9,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// fresh is for how long a peer that has dialled is usually taken for one that still waits: it is
-// below the 5 seconds that are usual for a handshake.
+// fresh is how long an accepted connection is considered usable: less than the 5 seconds that are
+// usual for a handshake.
 const fresh = 2 * time.Second
 
 // peers makes connections with the peer under test, a new one for each scenario.
@@ -36,8 +36,8 @@ func (d dialled) next(ctx context.Context, _ []byte) (*link, error) {
 
 func (dialled) close() {}
 
-// accepted are the peers that dial in. Each connection goes to a scenario that waits: by the
-// session that its Sync names, or else to any.
+// accepted are the peers that dial in. Each connection goes to a waiting scenario: by the session
+// that its Sync names, or else to any.
 type accepted struct {
 	ln      wire.Listener
 	fresh   time.Duration  // see the constant

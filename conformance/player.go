@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// patience is how long the peer usually has for a step that does not say so itself.
+// patience is the default time limit of the peer for a step.
 const patience = 5 * time.Second
 
 // The features of section 7.
@@ -20,7 +20,7 @@ const (
 	featureMetadata = 2
 )
 
-// skipped is why a scenario is not played.
+// skipped is the reason why a scenario is not played.
 type skipped struct{ reason string }
 
 func (s skipped) Error() string { return s.reason }
@@ -30,22 +30,22 @@ type player struct {
 	suite      *suite
 	peers      peers
 	connecting bool
-	without    []string // what the peer has not, and its Sync does not say
+	without    []string // missing features of the peer that its Sync does not show
 	patience   time.Duration
 
 	link  *link
-	names map[string]any      // what $name and expressions may use
+	names map[string]any      // values of $name and of expressions
 	parts map[any]*unfinished // by pipe
-	pings int64               // those sent so far by the steps "alive"
+	pings int64               // sent so far by the steps "alive"
 }
 
-// The keys of the Sync that are numbers, and what absent means.
+// The keys of the Sync with numbers, and their value if absent.
 var announced = map[string]struct{ key, absent int64 }{
 	"features": {3, 0}, "max_message": {4, 0}, "early": {5, 0}, "opens": {6, 0}, "ping": {7, 0}, "timeout": {8, 0},
 	"overhead": {13, 512}, "nested_room": {14, 0}, "nested_calls": {15, 0}, "peer_received": {12, 0},
 }
 
-// play plays a scenario. The error is a [skipped], or says which step has failed and why.
+// play plays a scenario. The error is a [skipped], or has the failed step and the reason.
 func (p *player) play(ctx context.Context, sc scenario) (err error) {
 	if sc.Role != "" && (sc.Role == "connects") != p.connecting {
 		return skipped{"the player " + sc.Role + " in it"}
@@ -77,7 +77,7 @@ func (p *player) play(ctx context.Context, sc scenario) (err error) {
 	return p.steps(ctx, sc.Steps)
 }
 
-// prepare sets what the scenario knows before it begins.
+// prepare sets the initial names of the scenario.
 func (p *player) prepare(sc scenario) error {
 	id, secret := make([]byte, 16), make([]byte, 16)
 	rand.Read(id)
@@ -157,12 +157,12 @@ func (p *player) steps(ctx context.Context, steps []step) error {
 	return nil
 }
 
-// scaled returns a time limit of a scenario, which is made for the usual patience.
+// scaled returns a time limit of a scenario, scaled by the patience.
 func (p *player) scaled(limit time.Duration) time.Duration {
 	return time.Duration(float64(limit) * p.patience.Seconds() / patience.Seconds())
 }
 
-// read returns the next frame of the peer, and takes note of it.
+// read returns the next frame of the peer, and records it.
 func (p *player) read(ctx context.Context) ([]any, error) {
 	frame, err := p.link.next(ctx)
 	if err != nil {
@@ -184,7 +184,7 @@ func (p *player) read(ctx context.Context) ([]any, error) {
 	return list, nil
 }
 
-// takeCredit notes what the peer grants: for Opens in opens, and for pipes in limit.
+// takeCredit records the credit of the peer: for Opens in opens, and for pipes in limit.
 func (p *player) takeCredit(pipe, limit any) {
 	n, _ := limit.(int64)
 	name := "limit"
@@ -196,7 +196,7 @@ func (p *player) takeCredit(pipe, limit any) {
 	}
 }
 
-// takeSync makes names of what the peer announces.
+// takeSync records the announcements of the peer as names.
 func (p *player) takeSync(fields any) {
 	m, _ := fields.(map[any]any)
 	for name, a := range announced {
@@ -243,7 +243,7 @@ func (p *player) tolerate(ctx context.Context, list []any) (bool, error) {
 	return false, nil
 }
 
-// send sends a message of the notation, or bytes as they are.
+// send sends a message of the notation, or raw bytes.
 func (p *player) send(ctx context.Context, v any) error {
 	frame, raw := v.([]byte)
 	if !raw {
@@ -261,7 +261,7 @@ func (p *player) send(ctx context.Context, v any) error {
 	return nil
 }
 
-// late makes an error of one that may be the end of the time.
+// late converts an error that may be a timeout.
 func late(err error, wanted string) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("expected %s; nothing came in time", wanted)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// outcome is what became of a scenario.
+// outcome is the outcome of a scenario.
 type outcome struct {
 	scenario
 	took    time.Duration
@@ -17,14 +17,14 @@ type outcome struct {
 	err     error  // nil unless it has failed
 }
 
-// printer prints outcomes as they come.
+// printer prints outcomes in sequence.
 type printer interface {
 	begin(scenarios int)
 	tell(o outcome)
 	end(all []outcome, took time.Duration)
 }
 
-// lines are for people. Colors are for terminals.
+// lines is the readable form. Colors are for terminals. Colors are for terminals.
 type lines struct {
 	out    io.Writer
 	colors bool

@@ -10,7 +10,7 @@ import (
 // longestScenario bounds one scenario with the usual patience, regardless of its steps.
 const longestScenario = 60 * time.Second
 
-// how says how scenarios are played.
+// how has the parameters of playing.
 type how struct {
 	connecting bool
 	without    []string

@@ -14,16 +14,16 @@ type suite struct {
 	Scenarios []scenario        `json:"scenarios"`
 }
 
-// scenario is one session, or several, that prove a rule.
+// scenario is one session, or several, that test a rule.
 type scenario struct {
 	Name string `json:"name"`
 	// Section is the slug of the heading in spec/protocol.md.
 	Section string `json:"section"`
-	// Role is "connects" or "accepts", which the player does, or "" for either.
+	// Role is "connects" or "accepts", the role of the player, or "" for either.
 	Role string `json:"role"`
-	// Needs is what the peer has to have.
+	// Needs are the required features of the peer.
 	Needs []string `json:"needs"`
-	// Sync is what the player announces in another way.
+	// Sync has changed fields of the player's Sync.
 	Sync map[string]any `json:"sync"`
 	// Handshake is false if it is among the steps.
 	Handshake *bool  `json:"handshake"`
@@ -34,7 +34,7 @@ type scenario struct {
 // act, and may have further ones.
 type step map[string]any
 
-// load reads a suite, and finds the mistakes that can be found without playing it.
+// load reads a suite, and finds mistakes without playing it.
 func load(file []byte) (*suite, error) {
 	d := json.NewDecoder(bytes.NewReader(file))
 	d.UseNumber()
@@ -79,7 +79,7 @@ func (s *suite) check(sc scenario) error {
 	return nil
 }
 
-// act returns what a step does.
+// act returns the act of a step.
 func (st step) act() (act, error) {
 	for key, a := range acts {
 		if _, ok := st[key]; ok {
@@ -89,7 +89,7 @@ func (st step) act() (act, error) {
 	return nil, fmt.Errorf("%s is no step", show(map[string]any(st)))
 }
 
-// matching returns the scenarios that a regular expression names, by name or section.
+// matching returns the scenarios that match a regular expression, by name or section.
 func (s *suite) matching(expr string) ([]scenario, error) {
 	re, err := regexp.Compile(expr)
 	if err != nil {

@@ -1,10 +1,10 @@
-// Package spec holds those files of the specification that programs read.
+// Package spec holds the files of the specification for programs.
 package spec
 
 import _ "embed"
 
-// Scenarios is scenarios.json: sessions, step by step, that every implementation of the protocol
-// has to go through in the same way. scenarios.md says how to read it.
+// Scenarios is scenarios.json: sessions, step by step, in which every implementation of the
+// protocol has to behave in the same way. scenarios.md describes the format.
 //
 //go:embed scenarios.json
 var Scenarios []byte

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// binary is the tests of a package, built.
+// binary is the test binary of a package.
 type binary struct {
 	pkg  string // its import path
 	dir  string // its folder, in which the tests run
@@ -50,8 +50,7 @@ func build(ctx context.Context, cfg config, into string) ([]binary, error) {
 	return binaries, all.Wait()
 }
 
-// packages returns the packages that have tests: those that the patterns name, or all of all
-// modules.
+// packages returns the packages with tests: those that the patterns name, or all of all modules.
 func packages(ctx context.Context, patterns []string) (found []binary, err error) {
 	dirs := []string{"."}
 	if len(patterns) == 0 {

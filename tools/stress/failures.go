@@ -15,7 +15,7 @@ import (
 // failures are the tests that have failed.
 type failures struct {
 	out     io.Writer
-	outputs string // the folder for what failed runs have printed
+	outputs string // the folder for the output of failed runs
 
 	mu    sync.Mutex
 	runs  map[string]int // of test binaries, by package; guarded by mu, as all below
@@ -27,10 +27,10 @@ type failure struct {
 	attempt        // the first one
 	test    string // its name; unnamed if the binary failed otherwise
 	count   int
-	output  string // the file of what the first run has printed
+	output  string // the file with the output of the first run
 }
 
-// unnamed stands for a failure outside of all tests, as of a process that was killed.
+// unnamed is the name of a failure outside of all tests, as of a process that was killed.
 const unnamed = "(no test)"
 
 // note counts an attempt, and its failures if err is not nil.
@@ -54,7 +54,7 @@ func (f *failures) note(a attempt, printed []byte, err error) {
 	}
 }
 
-// keep writes to a file what a failed run has printed, and returns its name.
+// keep writes the output of a failed run to a file, and returns its name.
 func (f *failures) keep(printed []byte) string {
 	name := filepath.Join(f.outputs, fmt.Sprintf("%d.txt", len(f.tests)))
 	if err := os.WriteFile(name, printed, 0o666); err != nil {
@@ -69,12 +69,12 @@ var (
 	running   = regexp.MustCompile(`(?m)^\s+(?:running tests:\s+)?(Test\w+)(?:/\S*)? \(\d`)
 )
 
-// failed returns the names of the tests that a failed run says have failed.
+// failed returns the names of the failed tests in the output of a run.
 func failed(printed []byte) (tests []string) {
 	for _, line := range failLine.FindAllSubmatch(printed, -1) {
 		tests = append(tests, string(line[1]))
 	}
-	if len(tests) == 0 && panicLine.Match(printed) { // a timeout names the tests that run
+	if len(tests) == 0 && panicLine.Match(printed) { // a timeout names the running tests
 		for _, line := range running.FindAllSubmatch(printed, -1) {
 			tests = append(tests, string(line[1]))
 		}

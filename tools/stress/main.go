@@ -1,11 +1,11 @@
-// Stress runs the tests of all modules over and over on a busy machine: in random order, with
+// Stress repeatedly runs the tests of all modules on a busy machine: in random order, with
 // different numbers of processors, with and without the race detector, beside busy loops.
 //
 //	go run ./tools/stress -for 1h                 # all packages of all modules
 //	go run ./tools/stress -for 5m -run Resume .   # some tests of one package
 //
-// It lists each test that failed, how often, and the command that repeats it. Its exit code is 1
-// if any test failed.
+// It lists each test that failed, how often, and the command that repeats it. Its exit code is 1 if
+// any test failed.
 package main
 
 import (
@@ -21,17 +21,17 @@ import (
 	"time"
 )
 
-// config is what the flags say.
+// config has the values of the flags.
 type config struct {
 	length   time.Duration
 	busy     int    // busy loops
-	parallel int    // test binaries that run at once
+	parallel int    // concurrent test binaries
 	cpus     []int  // for -test.cpu
 	race     []bool // for -race
 	run      string // for -test.run
 	timeout  time.Duration
 	seed     uint64
-	outputs  string   // the folder for what failed tests have printed
+	outputs  string   // the folder for the output of failed tests
 	patterns []string // of packages; none: all of all modules
 }
 
@@ -42,7 +42,7 @@ func main() {
 	os.Exit(code)
 }
 
-// execute is main with an exit code: 0 if no test failed, 1 if one did, 2 for all else.
+// execute is main with an exit code: 0 if no test failed, 1 if one did, 2 for all other errors.
 func execute(ctx context.Context, args []string, out, errs io.Writer) int {
 	cfg, err := parse(args, errs)
 	if errors.Is(err, flag.ErrHelp) {

@@ -62,7 +62,7 @@ func stress(ctx context.Context, cfg config, out io.Writer) (*failures, error) {
 	return found, nil
 }
 
-// draw sends attempts until the time is up or ctx ends: all binaries in random order, and again.
+// draw sends attempts until the time is up or ctx ends: all binaries in random order, repeatedly.
 func draw(ctx context.Context, cfg config, binaries []binary) <-chan attempt {
 	attempts := make(chan attempt)
 	go func() { // ends with ctx
@@ -84,7 +84,7 @@ func draw(ctx context.Context, cfg config, binaries []binary) <-chan attempt {
 	return attempts
 }
 
-// run runs the binary once, and returns what it has printed.
+// run runs the binary once, and returns its output.
 func (a attempt) run(ctx context.Context, cfg config) ([]byte, error) {
 	args := []string{
 		"-test.cpu", strconv.Itoa(a.cpu), "-test.shuffle", strconv.FormatInt(a.shuffle, 10),
@@ -98,7 +98,7 @@ func (a attempt) run(ctx context.Context, cfg config) ([]byte, error) {
 	return cmd.CombinedOutput()
 }
 
-// repeat returns the command that runs the tests again as they were run.
+// repeat returns the command that repeats the run.
 func (a attempt) repeat(run string) string {
 	race := ""
 	if a.race {
