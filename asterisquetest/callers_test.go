@@ -28,7 +28,7 @@ func (p *pool) Invoke(ctx context.Context, c *asterisque.Call) error {
 	return p.members[p.next.Add(1)%uint64(len(p.members))].Invoke(ctx, c)
 }
 
-// failover makes a call on one member after the other, as long as it certainly did not run.
+// failover makes a call on one member after the other until a call may have run.
 type failover []asterisque.Caller
 
 func (f failover) Invoke(ctx context.Context, c *asterisque.Call) (err error) {
@@ -54,7 +54,7 @@ func (w tenant) Invoke(ctx context.Context, c *asterisque.Call) error {
 	return w.on.Invoke(asterisque.ContextWithMetadata(ctx, asterisque.Metadata{"tenant": w.name}), c)
 }
 
-// upper changes what a function is called with, and what it returns.
+// upper changes the parameters and the result of a call.
 type upper struct{ on asterisque.Caller }
 
 func (u upper) Invoke(ctx context.Context, c *asterisque.Call) error {
@@ -72,7 +72,7 @@ func (u upper) Invoke(ctx context.Context, c *asterisque.Call) error {
 	return nil
 }
 
-// cache answers what it was asked before by itself.
+// cache answers a repeated call from its memory.
 type cache struct {
 	on asterisque.Caller
 

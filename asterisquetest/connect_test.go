@@ -19,7 +19,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
 
-// everywhere runs a test outside a bubble, and in one.
+// everywhere runs a test outside a synctest bubble, and then inside one.
 func everywhere(t *testing.T, do func(t *testing.T)) {
 	t.Run("outside", do)
 	t.Run("in a bubble", func(t *testing.T) { synctest.Test(t, do) })
@@ -183,7 +183,7 @@ func TestLeftCalls_FailTheTest(t *testing.T) {
 	})
 }
 
-// wrapper is a Caller that does nothing but call on.
+// wrapper is a Caller that passes each call on unchanged.
 type wrapper struct{ on asterisque.Caller }
 
 func (w wrapper) Invoke(ctx context.Context, c *asterisque.Call) error { return w.on.Invoke(ctx, c) }

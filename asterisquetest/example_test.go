@@ -10,13 +10,13 @@ import (
 	"github.com/asterisque-go/asterisque/asterisquetest"
 )
 
-// Greet and Bye are what the program under test calls.
+// The program under test calls Greet and Bye.
 var (
 	Greet = asterisque.Func[string, string](10, "greet")
 	Bye   = asterisque.Func[string, string](11, "bye")
 )
 
-// test runs the body of a test, and prints what it fails with.
+// test runs the body of a test and prints its failures.
 func test(body func(t testing.TB)) {
 	for _, said := range run(func(t *fakeT) { body(t) }) {
 		fmt.Println(said)
@@ -37,9 +37,9 @@ func ExampleConnect() {
 	// Output: hello, asterisk <nil>
 }
 
-// The program under test gets a Caller; its other side is written in the test.
+// The program under test gets a Caller; the example implements the peer of that Caller.
 func ExamplePeer() {
-	// welcome belongs to the program.
+	// welcome is a function of the program under test.
 	welcome := func(ctx context.Context, on asterisque.Caller, names ...string) (greetings []string, err error) {
 		for _, name := range names {
 			greeting, err := Greet.Call(ctx, on, name)
@@ -95,7 +95,7 @@ func ExampleFake() {
 	// asterisque: session closed: the wire was cut - repeat it: false
 }
 
-// Which calls the program has made, with what, and how they ended.
+// A Recorder records the calls of the program, their parameters and their outcomes.
 func ExampleRecorder() {
 	test(func(t testing.TB) {
 		fake := asterisquetest.NewFake(t)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// fakeT stands for the test of a program.
+// fakeT implements testing.TB in place of the test of an application.
 type fakeT struct {
 	testing.TB // nil: all other methods are unused
 
@@ -44,7 +44,7 @@ func (t *fakeT) end() []string {
 	}
 }
 
-// run runs do, which may end by Fatalf, as a test, and returns what that has failed with.
+// run runs do as a test and returns its failures. do may end by Fatalf.
 func run(do func(t *fakeT)) []string {
 	t := newT()
 	done := make(chan struct{})

@@ -19,8 +19,8 @@ var (
 	sum   = asterisque.Stream[int, int, int, int](20, "sum")
 )
 
-// service offers greet; hold, which lasts as long as its context; and sum, which adds what it gets
-// to its parameter until that is over.
+// service offers three functions: greet; hold, which returns when its context ends; and sum, a
+// stream that adds the received numbers to its parameter.
 func service() *asterisque.Service {
 	svc := asterisque.NewService()
 	greet.Handle(svc, func(_ context.Context, name string) (string, error) { return "hello, " + name, nil })
@@ -42,7 +42,7 @@ func add(ctx context.Context, n int, p *asterisque.Pipe[int, int]) (int, error) 
 	return n, nil
 }
 
-// sumOf calls sum with numbers.
+// sumOf calls the function sum and sends numbers.
 func sumOf(ctx context.Context, on asterisque.Caller, first int, numbers ...int) (int, error) {
 	c, err := sum.Open(ctx, on, first)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// plain returns what a record says, without what differs from run to run.
+// plain returns a record without the fields that differ between runs.
 func plain(c asterisquetest.Record) asterisquetest.Record {
 	c.Began, c.Took = time.Time{}, 0
 	return c
@@ -106,7 +106,7 @@ func TestRecord_ParamsAndOutcome(t *testing.T) {
 	})
 }
 
-// requireRecord compares records, the errors as errors.Is does.
+// requireRecord compares two records, and compares errors with errors.Is.
 func requireRecord(t *testing.T, want, got asterisquetest.Record, name string) {
 	t.Helper()
 	if want.Err != nil {

@@ -32,7 +32,7 @@ func canned(t *testing.T, folder, name string, answers map[string]string) string
 	return file
 }
 
-// fought is what a comparison of two canned builds came to.
+// fought is the outcome of a comparison of two builds with fixed figures.
 type fought struct {
 	table, progress string
 	calls           []string

@@ -12,9 +12,9 @@ import (
 // soak makes some tests run for the full time of their figures.
 var soak = flag.Bool("soak", false, "run the long versions of the tests that have one")
 
-// TestImpl_EachWorkload runs all cells, for a moment each and with fewer callers, streams, sessions
-// and pipes; those that differ in no more than that run once. Streams check that all was received,
-// and calls that the reply is the request.
+// TestImpl_EachWorkload runs all cells, each for a short time and with fewer callers, streams,
+// sessions and pipes. Of the cells that differ only in these numbers it runs one. Streams check
+// that all data was received; calls check that the reply equals the request.
 func TestImpl_EachWorkload(t *testing.T) {
 	all := func(*workload, int, *impl) bool { return true }
 	most, d := 8, 5*time.Millisecond

@@ -12,8 +12,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/leak"
 )
 
-// TestMain is also the program itself, with the implementations of the tests, when a test has it
-// measure a cell in a process of its own.
+// TestMain runs the tests, or acts as the benchmark program when a test measures a cell in a
+// process of its own.
 func TestMain(m *testing.M) {
 	if slices.Contains(os.Args, "-cell") {
 		os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr, fakes()))
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 // fakes are implementations without a peer.
 func fakes() []*impl {
 	quick := func() error { return nil }
-	// The work of an operation.
+	// slow is the work of one operation.
 	slow := func() error { <-time.After(5 * time.Millisecond); return nil }
 	return []*impl{
 		fake(thisLibrary, quick),
@@ -40,7 +40,7 @@ func fake(name string, call op) *impl {
 	return &impl{name: name, link: (*fakeLink)(nil), listen: func(context.Context, needs) (host, error) { return &fakeLink{call}, nil }}
 }
 
-// fakeLink is a link, and its own host.
+// fakeLink is a link and the host of that link.
 type fakeLink struct{ call op }
 
 func (l *fakeLink) dial(context.Context) (link, error)     { return l, nil }

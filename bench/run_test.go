@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// keys are those that each JSON object has.
+// keys are the fields of each JSON object.
 var keys = []string{
 	"workload", "impl", "callers", "ops_per_s", "mb_per_s", "p50_us", "p99_us", "p999_us", "allocs_per_op", "bytes_per_op", "cpu_us_per_op", "mem_bytes",
 }
@@ -80,7 +80,7 @@ func TestRun_Interrupt(t *testing.T) {
 	require.ErrorContains(t, measureAll(ctx, o, t.Output(), t.Output(), fakes()), "interrupted")
 }
 
-// chosen returns the names of the implementations and of the workloads that args choose.
+// chosen returns the names of the implementations and workloads that args select.
 func chosen(t *testing.T, args ...string) (impls, works map[string]bool) {
 	o, err := parseOptions(args, t.Output())
 	require.NoError(t, err)
@@ -181,8 +181,9 @@ func TestHelp_EveryFlag(t *testing.T) {
 	}
 }
 
-// guardWith runs the guard, which gets these figures, three for each try: calls of a bare
-// ping-pong, of this library and of bare frames. It returns what it says and how many it took.
+// guardWith runs the guard with these figures, three for each attempt: the calls of a bare
+// ping-pong, of this library and of bare frames. guardWith returns the output of the guard and the
+// number of attempts.
 func guardWith(t *testing.T, figures ...figure) (said string, taken int, err error) {
 	var stdout strings.Builder
 	err = guard(6, func(c cell) row {

@@ -86,7 +86,7 @@ func TestWithf_KeepsSentinel(t *testing.T) {
 	require.ErrorIs(t, a, ErrOverloaded)
 }
 
-// badFrame is an error about a frame, as those of package message.
+// badFrame is an error about a frame, like the errors of package message.
 type badFrame struct{}
 
 func (badFrame) Error() string        { return "bad frame" }

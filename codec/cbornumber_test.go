@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// number returns a CBOR bignum of n bytes, behind some tags.
+// number returns a CBOR bignum of n bytes, preceded by tags.
 func number(n int, tags string) []byte {
 	b := binary.BigEndian.AppendUint32([]byte(tags+"\x5a"), uint32(n))
 	return append(b, bytes.Repeat([]byte{0xab}, n)...)

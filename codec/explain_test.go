@@ -120,8 +120,8 @@ func TestMismatch_SearchBounded(t *testing.T) {
 	require.Equal(t, "a value of another type was expected, and JSON string came", e.Text())
 }
 
-// samples are values of many types, and intos are those types and some that nothing can be decoded
-// into.
+// samples are values of many types; intos are those types and some types that no data can be
+// decoded into.
 var samples = []any{
 	nil, true, int8(-5), 300, uint64(1 << 63), 1.5, 1e300, "text", "5", []byte("bytes"), []int{1, 300}, []any{1, "a", nil, []any{}}, map[string]int{"a": 1}, map[string]any{"n": "x", "a": []any{1}},
 	map[string]string{"1": "x"}, time.Unix(1, 2).UTC(), big.NewInt(5), span{N: 3, Tags: []string{"x"}, By: map[string]int{"k": 2}}, request{Spans: []*span{{N: 1}}, Blob: []byte{1}, Quoted: 7}, listed{A: 1, B: "b"}, byNumber{A: 1, B: "b"},

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// integerVector is an integer as a value codec writes it.
+// integerVector is an integer and its encoding by a value codec.
 type integerVector struct {
 	Name, Codec, Value string
 	Hex                hexBytes
@@ -47,8 +47,8 @@ func TestIntegers_Vectors(t *testing.T) {
 	}
 }
 
-// requireInteger requires that v is read as want and written from it, or refused if want's type
-// does not hold it.
+// requireInteger requires that v is decoded as want and encoded from want, or rejected if the type
+// of want does not hold the integer.
 func requireInteger[T any](t *testing.T, v integerVector, want T, fits bool) {
 	values := map[string]Values{"cbor": CBOR, "json": JSON}[v.Codec]
 	var got T
@@ -64,7 +64,7 @@ func requireInteger[T any](t *testing.T, v integerVector, want T, fits bool) {
 	require.Equal(t, hex.EncodeToString(v.Hex), hex.EncodeToString(written), "%T", want)
 }
 
-// requireWithoutType requires that v, read into an any, is n, or refused.
+// requireWithoutType requires that v, decoded into an any, is n, or that v is rejected.
 func requireWithoutType(t *testing.T, v integerVector, n *big.Int) {
 	var got any
 	if err := map[string]Values{"cbor": CBOR, "json": JSON}[v.Codec].Decode(v.Hex, &got); err != nil {

@@ -22,8 +22,8 @@ type (
 	wrapped struct{ *big.Int }
 )
 
-// TestAttackJSON_LongNumbers would take half a minute and 36 GB: the time to read digits grows with
-// the square of their number.
+// TestAttackJSON_LongNumbers would take half a minute and 36 GB without a limit: the time to parse
+// digits grows with the square of their number.
 func TestAttackJSON_LongNumbers(t *testing.T) {
 	const size = 1 << 20
 	long := strings.Repeat("9", size)
@@ -72,7 +72,8 @@ func TestJSON_NumbersInBound(t *testing.T) {
 	require.ErrorContains(t, JSON.Decode([]byte(`{"N":`+most+"9"), new(bigs)), "malformed JSON")
 }
 
-// TestJSON_ExponentIsWeighed requires that what an exponent stands for is weighed.
+// TestJSON_ExponentIsWeighed requires that the estimate includes the digits that an exponent
+// expands to.
 func TestJSON_ExponentIsWeighed(t *testing.T) {
 	data := []byte("[" + strings.Repeat(`"1e10000",`, 100) + `"1e10000"]`)
 	weighed := JSON.(Weigher).Weigh(data, reflect.TypeFor[[]big.Rat](), math.MaxInt)

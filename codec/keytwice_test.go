@@ -13,7 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/weightest"
 )
 
-// objectWith returns a JSON object with n keys, and more behind them.
+// objectWith returns a JSON object with n keys, followed by more.
 func objectWith(n int, more string) string {
 	var b strings.Builder
 	b.WriteString("{")
@@ -74,7 +74,7 @@ func TestJSON_KeysAllocs(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = keyTwice(data) }))
 }
 
-// TestAttackJSON_ManyKeys requires that what many keys take is weighed.
+// TestAttackJSON_ManyKeys requires that the estimate includes the memory of many keys.
 func TestAttackJSON_ManyKeys(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("{")
@@ -87,7 +87,7 @@ func TestAttackJSON_ManyKeys(t *testing.T) {
 	require.LessOrEqual(t, weighed, 40*200_001)
 }
 
-// nans returns a CBOR map with keys that are NaN.
+// nans returns a CBOR map whose keys are NaN.
 func nans(keys ...string) string {
 	b := string([]byte{0xa0 | byte(len(keys))})
 	for _, k := range keys {

@@ -176,7 +176,7 @@ func TestAppend_AfterError(t *testing.T) {
 
 var errFailing = errors.New("no")
 
-// failing has its own encoding, which never works.
+// failing has an encoding of its own that always fails.
 type failing struct{}
 
 func (failing) MarshalBinary() ([]byte, error)  { return nil, errFailing }

@@ -19,7 +19,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/weightest"
 )
 
-// The types that data is weighed for.
+// The types for which the tests weigh data.
 type (
 	record struct {
 		ID    int64  `cbor:"id" json:"id"`
@@ -58,7 +58,7 @@ type (
 func (o *own) UnmarshalCBOR(b []byte) error { o.S = bytes.Clone(b); return nil }
 func (o *own) UnmarshalJSON(b []byte) error { o.S = bytes.Clone(b); return nil }
 
-// shape is data, and the type that it is decoded as.
+// shape is data and a type to decode it into.
 type shape struct {
 	name string
 	as   reflect.Type
@@ -75,7 +75,7 @@ func endless(n int, each string) []byte {
 	return append(append([]byte{item.Array | indefinite}, strings.Repeat(each, n)...), breakByte)
 }
 
-// mapOf returns a CBOR map with n keys of integers.
+// mapOf returns a CBOR map with n integer keys.
 func mapOf(n int, value string) []byte {
 	b := item.AppendHead(nil, item.Map, uint64(n))
 	for i := range n {
@@ -275,7 +275,7 @@ func TestAttackWeigh_DeepValues(t *testing.T) {
 	}
 }
 
-// checkMost checks that Weigh ends early, and not too early.
+// checkMost checks that Weigh stops once its sum exceeds most, and not before.
 func checkMost(t *testing.T, values Values, data []byte, as reflect.Type, most int) {
 	w := values.(Weigher)
 	all := w.Weigh(data, as, math.MaxInt)
@@ -287,7 +287,8 @@ func checkMost(t *testing.T, values Values, data []byte, as reflect.Type, most i
 	}
 }
 
-// FuzzWeigh decodes any bytes as many types: what they become never holds more than was estimated.
+// FuzzWeigh decodes any bytes into many types: no decoded value holds more memory than its
+// estimate.
 func FuzzWeigh(f *testing.F) {
 	types := map[reflect.Type]int{}
 	var list []reflect.Type

@@ -14,8 +14,8 @@ import (
 
 var breaking = flag.Bool("breaks", false, "break rules in copies of this library, and see the scenarios find it")
 
-// breaks are rules that this library keeps, and what makes it break them. Each is named by its
-// scenario.
+// breaks are rules that this library follows, each with an edit of the code that breaks the rule.
+// The name of each is that of its scenario.
 var breaks = []struct{ scenario, file, was, is string }{
 	{"an Open with an id of the receiver's parity", "call_table.go", `case id&1 == uint64(t.odd):`, `case false:`},
 	{"an Open with an id that was used", "call_table.go", `case id < t.lastSeen:`, `case false:`},

@@ -35,7 +35,7 @@ func built(t *testing.T, args ...string) string {
 	return program
 }
 
-// fixture is a command that offers it, and what it is without.
+// fixture is a command that offers the fixture, and the features that the command lacks.
 type fixture struct {
 	command  []string
 	without  string
@@ -46,7 +46,7 @@ func ours(t *testing.T, args ...string) fixture {
 	return fixture{command: []string{built(t, args...)}, patience: patience}
 }
 
-// inTime are the scenarios that are about what a peer does in some time.
+// inTime matches the scenarios in which the peer must act within a time.
 const inTime = "takes too long|without an answer|nothing for the timeout|sign of life|acknowledged soon|sends an Ack at once|gives up soon"
 
 // patient gives the fixture, too, time limits of minutes: no machine is that slow. It excludes the
@@ -58,7 +58,7 @@ func (f fixture) patient() fixture {
 	return f
 }
 
-// start runs the fixture until the test ends, and returns where it listens if it does.
+// start runs the fixture until the test ends, and returns its URL if it listens.
 func (f fixture) start(t *testing.T, args ...string) (url string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -136,8 +136,8 @@ func local(scheme string) string {
 	return url
 }
 
-// requirePasses requires that each scenario is ok in both roles, or is one for the other role, or
-// for what the fixture is without.
+// requirePasses requires that each scenario passes in both roles, or is skipped because it belongs
+// to the other role or needs a feature that the fixture lacks.
 func (f fixture) requirePasses(t *testing.T, scheme string) {
 	f.requireInTime(t, scheme)
 	for role, connecting := range map[string]bool{"connects": true, "accepts": false} {
@@ -155,8 +155,9 @@ func (f fixture) requirePasses(t *testing.T, scheme string) {
 	}
 }
 
-// requireInTime requires that what a peer has to do in some time is done then. A machine that was
-// busy is asked again: a peer that does it too late does so each time.
+// requireInTime requires that the peer acts in time in the scenarios of inTime. It repeats a failed
+// run with more patience, because the machine may have been busy: a peer with the defect is late in
+// each run.
 func (f fixture) requireInTime(t *testing.T, scheme string) {
 	for role, connecting := range map[string]bool{"connects": true, "accepts": false} {
 		t.Run("in time, the player "+role, func(t *testing.T) {
@@ -196,7 +197,7 @@ func TestScenarios_JavaScript(t *testing.T) {
 	}
 }
 
-// requirePassesTLS has the side that listens make up a certificate, and the other one trust it.
+// requirePassesTLS generates a certificate on the listening side, which the other side trusts.
 func (f fixture) requirePassesTLS(t *testing.T) {
 	f = f.patient()
 	out, _ := f.playAgainst(t, "tls", "", true)

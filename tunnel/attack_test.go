@@ -16,8 +16,8 @@ import (
 	"github.com/asterisque-go/asterisque/tunnel"
 )
 
-// goroutines counts them while they stand still: runtime.NumGoroutine is far too high now and then
-// while some come and go.
+// goroutines counts the goroutines while their number is stable: runtime.NumGoroutine is at times
+// far too high while goroutines start and end.
 func goroutines() int {
 	n, _ := runtime.GoroutineProfile(make([]runtime.StackRecord, 1))
 	return n

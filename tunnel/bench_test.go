@@ -13,8 +13,8 @@ import (
 	"github.com/asterisque-go/asterisque/tunnel"
 )
 
-// BenchmarkBulk moves bytes one way over TCP loopback, in writes of a size and by io.Copy, into a
-// Conn and into a Writer of package stream, which is what to compare it with.
+// BenchmarkBulk sends bytes in one direction over TCP loopback, in writes of one size and with
+// io.Copy, into a Conn and, for comparison, into a Writer of package stream.
 func BenchmarkBulk(b *testing.B) {
 	for _, c := range []struct {
 		name string
@@ -65,7 +65,7 @@ type streamed struct {
 // Close ends the stream.
 func (s streamed) Close() error { return s.Writer.Close() }
 
-// writes writes size bytes n times.
+// writes performs n writes of size bytes.
 func writes(w io.Writer, n, size int64) error {
 	b := make([]byte, size)
 	for range n {
@@ -76,18 +76,18 @@ func writes(w io.Writer, n, size int64) error {
 	return nil
 }
 
-// copies copies n times size bytes in one go.
+// copies copies n times size bytes with one io.Copy.
 func copies(w io.Writer, n, size int64) error {
 	_, err := io.Copy(w, io.LimitReader(zeros{}, n*size))
 	return err
 }
 
-// zeros is a file without an end.
+// zeros is a Reader without an end.
 type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) { return len(b), nil }
 
-// BenchmarkEcho sends 64 bytes and waits until they are back.
+// BenchmarkEcho sends 64 bytes and waits for their echo.
 func BenchmarkEcho(b *testing.B) {
 	svc := asterisque.NewService()
 	ln := tunnel.Listen(svc, number, "echo")
@@ -104,7 +104,7 @@ func BenchmarkEcho(b *testing.B) {
 	}
 }
 
-// BenchmarkDial opens a connection, sends a byte each way, and closes it.
+// BenchmarkDial opens a connection, sends a byte in each direction, and closes the connection.
 func BenchmarkDial(b *testing.B) {
 	svc := asterisque.NewService()
 	ln := tunnel.Listen(svc, number, "echo")

@@ -20,7 +20,7 @@ import (
 	"github.com/asterisque-go/asterisque/tunnel"
 )
 
-// noise returns n bytes that are the same in every run.
+// noise returns n pseudorandom bytes, the same in every run.
 func noise(n int) []byte {
 	b := make([]byte, n)
 	rand.NewChaCha8([32]byte{1}).Read(b)
@@ -66,7 +66,7 @@ func wantEOF(t *testing.T, c net.Conn) {
 	require.True(t, err == io.EOF, "%v is io.EOF itself", err)
 }
 
-// wantError checks that err is want, as an error of package net.
+// wantError requires that err is want, wrapped as package net wraps errors.
 func wantError(t *testing.T, want, err error) {
 	t.Helper()
 	require.ErrorIs(t, err, want)
@@ -181,12 +181,12 @@ func TestCopy_BothWays(t *testing.T) {
 	})
 }
 
-// writerFunc is an io.Writer.
+// writerFunc is a function that implements io.Writer.
 type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
-// readerFunc is an io.Reader.
+// readerFunc is a function that implements io.Reader.
 type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(b []byte) (int, error) { return f(b) }

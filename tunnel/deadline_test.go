@@ -19,7 +19,7 @@ var (
 	past  = time.Unix(1, 0)
 )
 
-// wantTimeout checks that err is that of a passed deadline.
+// wantTimeout requires that err is the error of an exceeded deadline.
 func wantTimeout(t *testing.T, err error) {
 	t.Helper()
 	wantError(t, os.ErrDeadlineExceeded, err)

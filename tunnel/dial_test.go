@@ -17,7 +17,7 @@ import (
 	"github.com/asterisque-go/asterisque/tunnel"
 )
 
-// caller is an asterisque.Caller.
+// caller is a function that implements asterisque.Caller.
 type caller func(ctx context.Context, c *asterisque.Call) error
 
 func (f caller) Invoke(ctx context.Context, c *asterisque.Call) error { return f(ctx, c) }

@@ -18,7 +18,7 @@ import (
 func Example() {
 	ctx := context.Background()
 
-	// the machine behind
+	// the machine behind the firewall
 	service := asterisque.NewService()
 	web := tunnel.Listen(service, 80, "web")
 	defer web.Close()
@@ -28,7 +28,7 @@ func Example() {
 	behind := asterisque.NewNode(asterisque.WithService(service))
 	defer behind.Close()
 
-	// the public one, to which it connects
+	// the public machine, to which the other connects
 	public := asterisque.NewNode()
 	defer public.Close()
 	near, far := wire.Pipe() // stands for a connection of TCP, or WebSocket

@@ -32,7 +32,7 @@ func accept(t testing.TB, ln net.Listener) net.Conn {
 	return c
 }
 
-// wantRefused checks that c was refused with want, so that it is safe to dial again.
+// wantRefused requires that c was refused with want, so that the caller may dial again.
 func wantRefused(t testing.TB, c net.Conn, want error) {
 	t.Helper()
 	_, err := c.Read(make([]byte, 1))
@@ -182,7 +182,7 @@ func TestBacklog_EndedConnection(t *testing.T) {
 	}
 }
 
-// attached returns a new session between two nodes, as the first sees it.
+// attached returns the first node's end of a new session between two nodes.
 func attached(t testing.TB, here, there *asterisque.Node) *asterisque.Session {
 	t.Helper()
 	s, _ := joined(t, here, there)

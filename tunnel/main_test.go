@@ -20,17 +20,18 @@ func TestMain(m *testing.M) { leak.Main(m) }
 
 var background = context.Background()
 
-// hangs is how long a test waits for an event before it fails: no machine is so slow.
+// hangs is the time after which a test fails that waits for an event. It is longer than any slow
+// machine needs.
 const hangs = 2 * time.Minute
 
-// number is the function that tests listen at.
+// number is the function at which the tests listen.
 const number = 80
 
 // silent is a logger for tests that provoke log lines.
 var silent = asterisque.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil)))
 
 // sessions returns both ends of a session over two connected wires. The accepting side offers svc;
-// opts are for both nodes, which close with the test.
+// opts apply to both nodes, which close with the test.
 func sessions(t testing.TB, a, b wire.Wire, svc *asterisque.Service, opts ...asterisque.Option) (dialled, accepted *asterisque.Session) {
 	t.Helper()
 	here, there := asterisque.NewNode(opts...), asterisque.NewNode(append(opts, asterisque.WithService(svc))...)
@@ -100,12 +101,13 @@ func pair(t testing.TB, s *asterisque.Session, ln net.Listener) (dialled, accept
 	return a.(*tunnel.Conn), b.(*tunnel.Conn)
 }
 
-// dialInMemory returns what dials wires in memory that there accepts.
+// dialInMemory returns a function that dials in-memory wires, which there accepts.
 func dialInMemory(there *asterisque.Node) func(context.Context) (wire.Wire, error) {
 	return cutInMemory(there, nil)
 }
 
-// cutInMemory is dialInMemory, and sends what cuts each of the wires to cuts, if that has room.
+// cutInMemory is dialInMemory that also sends a function that cuts each wire to cuts, if cuts has
+// room.
 func cutInMemory(there *asterisque.Node, cuts chan<- func() error) func(context.Context) (wire.Wire, error) {
 	return func(context.Context) (wire.Wire, error) {
 		a, b := wire.Pipe()

@@ -1,6 +1,6 @@
 //go:build !race
 
-// The race detector has memory of its own beside every object, so that this file is not for it.
+// The race detector allocates memory for every object, so this file is not built with it.
 
 package tunnel_test
 
@@ -36,7 +36,7 @@ func TestConn_IdleMemory(t *testing.T) {
 		}
 	}
 	each := (held() - before) / conns
-	// goroutines may still be on their way to their end
+	// Goroutines may not have ended yet.
 	for end := time.Now().Add(hangs); each >= most && time.Now().Before(end); <-time.After(20 * time.Millisecond) {
 		each = (held() - before) / conns
 	}
@@ -44,7 +44,7 @@ func TestConn_IdleMemory(t *testing.T) {
 	require.Less(t, each, int64(most))
 }
 
-// held returns how many bytes of memory are in use, stacks included.
+// held returns the number of bytes in use, including stacks.
 func held() int64 {
 	runtime.GC()
 	runtime.GC()

@@ -12,8 +12,8 @@ import (
 	"github.com/asterisque-go/asterisque/tunnel"
 )
 
-// TestConn_NetTest runs golang.org/x/net/nettest over connections of one session, from both ends,
-// several times.
+// TestConn_NetTest runs golang.org/x/net/nettest several times over connections of one session,
+// from both ends.
 func TestConn_NetTest(t *testing.T) {
 	for name, connect := range map[string]func(testing.TB, *asterisque.Service, ...asterisque.Option) (*asterisque.Session, *asterisque.Session){
 		"memory": inMemory, "TCP": overTCP,

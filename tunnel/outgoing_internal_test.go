@@ -19,7 +19,7 @@ import (
 	"github.com/asterisque-go/asterisque/stream"
 )
 
-// port is a session that remembers what a pipe has sent.
+// port is a session that records the Blocks of a pipe.
 type port struct {
 	blocks [][]byte
 	asks   int
@@ -54,7 +54,7 @@ func (p *port) Watch()                                     {}
 func (p *port) Skip(uint64)                                {}
 func (p *port) Misbehaved(any) *codec.Abort                { return codec.ErrPanicked }
 
-// sizes returns how large the Blocks were.
+// sizes returns the sizes of the Blocks.
 func (p *port) sizes() (all []int) {
 	for _, b := range p.blocks {
 		all = append(all, len(b))
@@ -62,7 +62,7 @@ func (p *port) sizes() (all []int) {
 	return all
 }
 
-// sent returns all bytes.
+// sent returns the bytes of all Blocks.
 func (p *port) sent() []byte { return bytes.Join(p.blocks, nil) }
 
 // narrow returns a connection and the pipe below it. The peer grants credit up to limit, and more
@@ -81,7 +81,7 @@ func busy(c *Conn) *Conn {
 	return c
 }
 
-// pattern returns n bytes, of which none equals its neighbours.
+// pattern returns n bytes, each different from the next.
 func pattern(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {

@@ -78,7 +78,7 @@ func TestConn_HTTP(t *testing.T) {
 // Doubler is a service of package net/rpc.
 type Doubler struct{}
 
-// Double doubles.
+// Double returns two times n in twice.
 func (Doubler) Double(n int, twice *int) error { *twice = 2 * n; return nil }
 
 // net/rpc runs through a session.

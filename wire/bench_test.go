@@ -15,8 +15,8 @@ var benchSizes = []struct {
 	size int
 }{{"64B", 64}, {"4KiB", 4 << 10}, {"64KiB", 64 << 10}}
 
-// BenchmarkTCP sends frames in batches of up to 64 KiB over loopback, each end on its own
-// goroutine. One operation is one frame, sent and received.
+// BenchmarkTCP sends frames in batches of up to 64 KiB over loopback, with one goroutine for each
+// end. One operation is one frame, sent and received.
 func BenchmarkTCP(b *testing.B) {
 	benchBulk(b, func(b *testing.B) (w, r wire.Wire) {
 		p, q := tcpPair(b)
@@ -33,7 +33,8 @@ func BenchmarkPipe(b *testing.B) {
 	benchBulk(b, func(*testing.B) (w, r wire.Wire) { return wire.Pipe() })
 }
 
-// benchBulk writes batches of about 64 KiB, or one frame if that is larger, and reads the frames.
+// benchBulk writes batches of about 64 KiB, or one frame if a frame is larger, and reads the
+// frames.
 func benchBulk(b *testing.B, pair func(b *testing.B) (w, r wire.Wire)) {
 	for _, s := range benchSizes {
 		b.Run(s.name, func(b *testing.B) {
@@ -72,8 +73,8 @@ func benchBulk(b *testing.B, pair func(b *testing.B) (w, r wire.Wire)) {
 	}
 }
 
-// BenchmarkBareTCP is the same without frames: the bytes of a batch are written and read as they
-// are.
+// BenchmarkBareTCP is BenchmarkTCP without frames: it writes and reads the bytes of a batch
+// unchanged.
 func BenchmarkBareTCP(b *testing.B) {
 	for _, s := range benchSizes {
 		b.Run(s.name, func(b *testing.B) {
@@ -108,7 +109,7 @@ func BenchmarkBareTCP(b *testing.B) {
 	}
 }
 
-// BenchmarkPingPong sends one frame there and back: on a wire with TryWriteBatch, on a wire with
+// BenchmarkPingPong sends one frame in each direction: on a wire with TryWriteBatch, on a wire with
 // WriteFrames, and on a bare connection.
 func BenchmarkPingPong(b *testing.B) {
 	for _, s := range benchSizes {

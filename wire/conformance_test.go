@@ -46,7 +46,7 @@ func TestWires(t *testing.T) {
 	}
 }
 
-// duplex is no net.Conn, and neither knows an address nor how to close one direction.
+// duplex is a stream that is not a net.Conn: it has no address and cannot close one direction.
 type duplex struct {
 	*io.PipeReader
 	*io.PipeWriter

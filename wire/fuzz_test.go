@@ -14,7 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// chunks returns data in pieces, the sizes of which are the bytes of cuts, over and over.
+// chunks returns data in pieces whose sizes are the bytes of cuts, cyclically.
 type chunks struct {
 	data, cuts []byte
 	reads      int
@@ -34,7 +34,7 @@ func (c *chunks) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// parse is what a reader of frames has to find, written as simply as possible.
+// parse is the simplest implementation of a reader of frames.
 func parse(data []byte, max int) (frames [][]byte, err error) {
 	for {
 		switch {
@@ -55,7 +55,7 @@ func parse(data []byte, max int) (frames [][]byte, err error) {
 	}
 }
 
-// compare fails t unless a Wire finds the frames that parse finds, however the stream is cut.
+// compare requires that a Wire reads the same frames as parse, for any division of the stream.
 func compare(t *testing.T, data, cuts []byte, max int) {
 	want, wantErr := parse(data, max)
 	w := wire.FromConn(script{Reader: &chunks{data: data, cuts: cuts}})
@@ -92,7 +92,7 @@ func FuzzReadFrame(f *testing.F) {
 	})
 }
 
-// TestReadFrame_SimpleParser has larger streams than the fuzzer likes.
+// TestReadFrame_SimpleParser uses larger streams than the fuzz test.
 func TestReadFrame_SimpleParser(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 300 {

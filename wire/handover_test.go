@@ -13,7 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// needHandover skips t where sockets cannot be handed over.
+// needHandover skips t on platforms without handover of sockets.
 func needHandover(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows hands no sockets over")

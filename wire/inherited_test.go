@@ -68,9 +68,10 @@ func TestInherited_Missing(t *testing.T) {
 // to one. It ends with its standard input.
 const inheritor = "WIRE_TEST_INHERITOR"
 
-// inherit is the program of the inheritor. It says what it does on its standard output.
+// inherit is the program of the process that inherits sockets. It prints its steps on standard
+// output.
 func inherit(names []string) {
-	// as the shell does, which becomes the program
+	// The shell also sets the variable and then executes the program in the same process.
 	os.Setenv("LISTEN_PID", strconv.Itoa(os.Getpid()))
 	for _, name := range names {
 		for range 2 { // inheriting twice returns the same socket twice
@@ -100,7 +101,8 @@ func inherit(names []string) {
 	os.Exit(0)
 }
 
-// startInheritor hands sockets to a process, which ends with the test, and returns what it says.
+// startInheritor passes sockets to a process that ends with the test, and returns the output of the
+// process.
 func startInheritor(t *testing.T, names string, files ...*os.File) []string {
 	cmd := exec.Command(os.Args[0])
 	cmd.ExtraFiles = files

@@ -12,7 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// fakeListener is a net.Listener that accepts what it is made of, and has an address.
+// fakeListener is a net.Listener that accepts conn and has a fixed address.
 type fakeListener struct {
 	conn    net.Conn
 	address string
@@ -133,7 +133,7 @@ func TestListenOn_URLOfAZone(t *testing.T) {
 	}
 }
 
-// zoned listens at an address of IPv6 that has a zone.
+// zoned listens at an IPv6 address with a zone.
 type zoned struct{ fakeListener }
 
 func (zoned) Addr() net.Addr {

@@ -44,7 +44,7 @@ func connect(t testing.TB, l wire.Listener, o wire.Options) (dialled, accepted w
 	go func() {
 		w, err := l.Accept()
 		if err == nil {
-			// A TLS handshake needs both sides, and this one does it with its first frame.
+			// A TLS handshake needs both sides; this side performs it with its first frame.
 			_, err = w.ReadFrame(0)
 		}
 		accept <- result{w, err}
@@ -61,7 +61,7 @@ func connect(t testing.TB, l wire.Listener, o wire.Options) (dialled, accepted w
 	return dialled, r.w
 }
 
-// tlsOptions returns the Options of a server and of the only client that trusts it.
+// tlsOptions returns the Options of a server and of the only client that trusts the server.
 func tlsOptions(t testing.TB) (server, client wire.Options) {
 	t.Helper()
 	s, c := testtls.Configs(t)

@@ -2,6 +2,6 @@
 
 package wire_test
 
-// raceEnabled says that the race detector is on, with which a sync.Pool loses some of what it is
-// given on purpose.
+// raceEnabled reports whether the race detector is on, with which a sync.Pool drops some values on
+// purpose.
 const raceEnabled = true

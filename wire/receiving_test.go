@@ -13,12 +13,12 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// writeFunc is an io.Writer.
+// writeFunc is a function that implements io.Writer.
 type writeFunc func(p []byte) (int, error)
 
 func (f writeFunc) Write(p []byte) (int, error) { return f(p) }
 
-// receivers returns wires of all kinds, and what writes bytes to each of them.
+// receivers returns wires of all kinds, each with a Writer of the raw bytes that the wire receives.
 func receivers(t *testing.T) map[string]func() (wire.Wire, io.Writer) {
 	server, client := tlsOptions(t)
 	return map[string]func() (wire.Wire, io.Writer){

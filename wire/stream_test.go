@@ -29,7 +29,7 @@ type script struct {
 func (s script) Write(p []byte) (int, error) { return s.write(p) }
 func (s script) Close() error                { return nil }
 
-// stream returns frames as they travel.
+// stream returns the encoding of frames.
 func stream(frames ...string) []byte {
 	var b []byte
 	for _, f := range frames {
@@ -70,7 +70,7 @@ func TestStream_AnySplit(t *testing.T) {
 	}
 }
 
-// lazy returns nothing from every other Read, as a Reader may.
+// lazy is a Reader every other Read of which returns no bytes, which the interface permits.
 type lazy struct {
 	r    io.Reader
 	busy bool
@@ -86,7 +86,8 @@ func (l *lazy) Read(p []byte) (int, error) {
 // The end of a stream inside a frame is unexpected.
 func TestStream_EndInsideFrame(t *testing.T) {
 	data := stream("one", "", "three")
-	// frames before a stream of this length, if it ends between frames
+	// The number of frames before the end of a stream of this length, if the stream ends between
+	// frames.
 	ends := map[int]int{0: 0, 7: 1, 11: 2, len(data): 3}
 	for n := range len(data) + 1 {
 		w := wire.FromConn(script{Reader: bytes.NewReader(data[:n])})
@@ -144,7 +145,7 @@ func TestStream_TooLarge(t *testing.T) {
 
 // An announced length costs no memory.
 func TestStream_AnnouncedLength(t *testing.T) {
-	// a frame of 512 MiB, of which nothing comes before the peer closes
+	// The peer announces a frame of 512 MiB and closes before it sends any of the frame.
 	costs := func(most int, connect func() wire.Wire) {
 		spent := weightest.AllocatedAtMost(most, func() {
 			_, err := connect().ReadFrame(1 << 30)

@@ -115,7 +115,7 @@ func TestTLS_ClosePeerNotReading(t *testing.T) {
 // Nothing is lost when a TLS client closes without having read.
 func TestTLS_CloseUnreadTickets(t *testing.T) {
 	server, client := tlsOptions(t)
-	// without it the server sends no session tickets anyway
+	// Without the cache, the server sends no session tickets.
 	client.TLS.ClientSessionCache = tls.NewLRUClientSessionCache(1)
 	a, b := connect(t, listen(t, "tls://127.0.0.1:0", server), client)
 	const n = 32

@@ -28,7 +28,7 @@ import (
 // unixURL returns the URL of a path.
 func unixURL(path string) string { return (&url.URL{Scheme: "unix", Path: path}).String() }
 
-// leaveStale leaves a socket file as a process does that dies.
+// leaveStale leaves a socket file as a killed process does.
 func leaveStale(t *testing.T, path string) {
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	require.NoError(t, err)
@@ -37,7 +37,7 @@ func leaveStale(t *testing.T, path string) {
 	require.FileExists(t, path)
 }
 
-// requireReached requires that l is what listens at its URL.
+// requireReached requires that a connection to the URL of l reaches l.
 func requireReached(t *testing.T, l wire.Listener, why string) {
 	t.Helper()
 	w, err := wire.Dial(t.Context(), l.URL(), wire.Options{})
@@ -129,7 +129,7 @@ func startContender(t *testing.T) contending {
 	return contending{in, bufio.NewScanner(out)}
 }
 
-// ask has all processes do what line says at once, and counts their answers.
+// ask sends line to all processes at once, and counts their answers.
 func ask(t *testing.T, all []contending, line string) map[string]int {
 	for _, c := range all {
 		_, err := io.WriteString(c.in, line+"\n")

@@ -250,7 +250,7 @@ func TestMem_NoAccept(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 }
 
-// loop is a Transport that has one Wire.
+// loop is a Transport with one Wire.
 type loop struct{ w wire.Wire }
 
 var errNoListening = errors.New("no listening")
@@ -264,7 +264,7 @@ func (l loop) Listen(context.Context, *url.URL, wire.Options) (wire.Listener, er
 // Register adds a scheme once.
 func TestRegister_Once(t *testing.T) {
 	a, _ := wire.Pipe()
-	// the registry outlives the test, which may run again
+	// The registry outlives the test, which may run again in the same process.
 	scheme := "x-" + strings.ToLower(rand.Text())
 	require.NoError(t, wire.Register(scheme, loop{a}))
 	w, err := wire.Dial(t.Context(), scheme+"://anything", wire.Options{})

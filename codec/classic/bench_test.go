@@ -6,7 +6,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec/classic"
 )
 
-// benched are values as programs send them.
+// benched are typical values of applications.
 func benched() map[string]any {
 	numbers := make([]int32, 1000)
 	for i := range numbers {
@@ -63,7 +63,7 @@ func BenchmarkDecode(b *testing.B) {
 	})
 }
 
-// BenchmarkMessages writes a call of a few parameters and its result, and finds them again.
+// BenchmarkMessages encodes and parses a call of a few parameters and its result.
 func BenchmarkMessages(b *testing.B) {
 	eachBench(b, func(b *testing.B, form classic.Codec) {
 		params, err := form.Append(nil, classic.Params{"Ada", int32(36), true})

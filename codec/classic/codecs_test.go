@@ -16,7 +16,7 @@ func eachCodec(t *testing.T, test func(t *testing.T, form classic.Codec)) {
 	}
 }
 
-// recoded returns a value of Simple as form writes it.
+// recoded re-encodes a value of Simple in the codec form.
 func recoded[B string | []byte](form classic.Codec, value B) []byte {
 	if form == classic.Simple {
 		return []byte(value)

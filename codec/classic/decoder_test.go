@@ -65,8 +65,8 @@ func TestDecoder_AllocsBounded(t *testing.T) {
 	})
 }
 
-// A message that arrives byte by byte is looked at once: its 60,000 values are not counted again
-// with every byte.
+// The decoder continues where it stopped: when a message of 60,000 values arrives byte by byte, the
+// decoder does not count the values again with every byte.
 func TestDecoder_Continues(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		b, err := (&classic.Open{Pipe: 1, Count: 60_000, Params: make([]byte, 60_000)}).AppendTo(nil, form)
@@ -90,7 +90,7 @@ func TestDecoder_Continues(t *testing.T) {
 	})
 }
 
-// All vectors, as one stream that arrives in pieces of seven bytes.
+// The decoder reads all vectors as one stream, in pieces of seven bytes.
 func TestDecoder_Sequence(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		var stream []byte

@@ -24,8 +24,8 @@ func addVectors(f *testing.F) {
 	}
 }
 
-// A stream of any bytes is cut into the same messages, however it arrives, and each message is
-// written as it was read.
+// The decoder splits any stream into the same messages, independent of the sizes of its pieces, and
+// each message is encoded again as the same bytes.
 func FuzzDecoder(f *testing.F) {
 	addVectors(f)
 	f.Fuzz(func(t *testing.T, which uint8, data []byte) {
@@ -60,12 +60,12 @@ func FuzzDecoder(f *testing.F) {
 	})
 }
 
-// lenient reports whether b is a message that may be written in other bytes: those with text that
-// may not be UTF-8, and a status with more than a loss rate.
+// lenient reports whether the encoding of the message b may differ from b: a message with text that
+// may be invalid UTF-8, or a status with more than a loss rate.
 func lenient(b []byte) bool { return b[0] == ')' && b[3] == 2 || b[0] == '#' && b[3] > 0x80 }
 
-// Values of any bytes are decoded within bounds, and what an any receives is encoded as the same
-// bytes again, but for texts and repeated keys.
+// Decoding of any bytes stays within bounds, and a value decoded into an any is encoded as the same
+// bytes, except for texts and repeated keys.
 func FuzzValues(f *testing.F) {
 	for _, form := range codecs {
 		for _, v := range readVectors(f, validFiles[form]) {
@@ -91,7 +91,7 @@ func FuzzValues(f *testing.F) {
 		}
 		again, err := form.Append(nil, v)
 		require.NoError(t, err)
-		// a length may grow by two bytes with its text
+		// The length prefix of a text may grow by two bytes.
 		require.LessOrEqual(t, len(again), 5*len(data), "a replaced byte becomes three")
 		var w any
 		require.NoError(t, form.Decode(again, &w))

@@ -84,7 +84,7 @@ func TestAttack_NestedLists(t *testing.T) {
 			_, _, err := classic.MessagePack.Parse(message, classic.MaxMessage)
 			require.ErrorIs(t, err, codec.ErrTooLarge)
 			grown := weightest.AllocatedAtMost(1<<20, func() {
-				// nothing but the decoding of a value depends on how deep it is
+				// Parse accepts the message: only the decoding of values has a limit of depth.
 				_, _, err = classic.MessagePack.Parse(message, len(message))
 				require.NoError(t, err)
 				require.NoError(t, classic.MessagePack.CheckValue(value))

@@ -12,23 +12,23 @@ import (
 	"github.com/asterisque-go/asterisque/codec/classic"
 )
 
-// Each test is of one quirk of the original's MessagePackCodec, and named by it.
+// Each test covers one quirk of the original's MessagePackCodec and has the name of the quirk.
 
-// packed returns v as MessagePack, in hexadecimal digits.
+// packed returns the MessagePack encoding of v in hexadecimal digits.
 func packed(t *testing.T, v any) string {
 	b, err := classic.MessagePack.Append(nil, v)
 	require.NoError(t, err)
 	return hex.EncodeToString(b)
 }
 
-// unpacked decodes MessagePack that is given in hexadecimal digits.
+// unpacked decodes MessagePack given in hexadecimal digits.
 func unpacked(t *testing.T, digits string) (v any, err error) {
 	b, err := hex.DecodeString(digits)
 	require.NoError(t, err)
 	return v, classic.MessagePack.Decode(b, &v)
 }
 
-// parsed finds a message that is given in hexadecimal digits.
+// parsed parses a message given in hexadecimal digits.
 func parsed(t *testing.T, digits string) (classic.Message, error) {
 	b, err := hex.DecodeString(digits)
 	require.NoError(t, err)

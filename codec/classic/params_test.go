@@ -11,8 +11,8 @@ import (
 	"github.com/asterisque-go/asterisque/codec/classic"
 )
 
-// call takes the parameter of a function from one side to the other, and returns how many
-// parameters it had on the way.
+// call sends the parameter of a function from one side to the other, and returns the number of
+// parameters in the message.
 func call[T any](t testing.TB, form classic.Codec, v any) (got T, count uint16, err error) {
 	b, err := form.Append(nil, v)
 	require.NoError(t, err)
@@ -103,7 +103,7 @@ func TestResultOf_Nothing(t *testing.T) {
 	})
 }
 
-// The example of the package comment, and what the original's method would be.
+// The example of the package comment, with the signature of the same method in the original.
 func ExampleParams() {
 	type person struct {
 		Name string

@@ -16,8 +16,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec/classic"
 )
 
-// The original was asked only with its SimpleCodec what its decoder does with bad messages, and
-// what its encoder refuses.
+// The vectors record the errors of the original's decoder and encoder only for its SimpleCodec.
 const (
 	invalidFile = "testdata/vectors-simple-negative.json"
 	refusedFile = "testdata/encoder-limits-simple.json"
@@ -74,8 +73,8 @@ func TestVectorInvalid_Read(t *testing.T) {
 	}
 }
 
-// requireLike compares what the original read with m, as far as the vector says it, and by value:
-// the bytes need not be those that would be written.
+// requireLike compares got with m, which the original has read, as far as the vector describes it.
+// requireLike compares values: the bytes may differ from the encoding.
 func (m message) requireLike(t testing.TB, form classic.Codec, got classic.Message) {
 	switch got := got.(type) {
 	case *classic.Open:

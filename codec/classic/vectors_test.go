@@ -17,7 +17,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec/classic"
 )
 
-// The vectors were made by running the original.
+// The original generated the vectors.
 var validFiles = map[classic.Codec]string{
 	classic.Simple:      "testdata/vectors-simple.json",
 	classic.MessagePack: "testdata/vectors-messagepack.json",
@@ -31,7 +31,7 @@ type vector struct {
 	Exception                     string
 }
 
-// message is any message as the vectors write it. Fields that one does not have are nil.
+// message is any message in the form of the vectors. A field that a message does not have is nil.
 type message struct {
 	Kind     string
 	Pipe     int16
@@ -49,14 +49,14 @@ type message struct {
 	Data     *hexBytes
 }
 
-// value is a value as the vectors write it.
+// value is a value in the form of the vectors.
 type value struct {
 	Type, Schema, Bits string
 	Value              json.RawMessage
 	Repeat             int
 }
 
-// repeated is a list of values, or one value many times.
+// repeated is a list of values, or one value with a count.
 type repeated []value
 
 func (r *repeated) UnmarshalJSON(b []byte) error {
@@ -89,7 +89,7 @@ func readVectors(t testing.TB, file string) (list []vector) {
 	return list
 }
 
-// goValue returns what an any receives for v.
+// goValue returns the result of decoding v into an any.
 func (v value) goValue(t testing.TB) any {
 	into := func(to any) {
 		require.NoError(t, json.Unmarshal(v.Value, to))
@@ -160,7 +160,7 @@ func goValues(t testing.TB, list []value) []any {
 	return values
 }
 
-// encode returns the bytes of values, one behind the other.
+// encode returns the encodings of values, concatenated.
 func encode(t testing.TB, form classic.Codec, values ...any) (b []byte) {
 	var err error
 	for _, v := range values {
@@ -235,7 +235,7 @@ func everyValidVectorIsWrittenAndRead(t *testing.T, form classic.Codec) {
 	}
 }
 
-// requireValuesSurvive decodes the values of m as any, and compares what they are encoded as.
+// requireValuesSurvive decodes the values of m into any, encodes them, and compares the bytes.
 func requireValuesSurvive(t testing.TB, form classic.Codec, m classic.Message) {
 	switch m := m.(type) {
 	case *classic.Open:

@@ -28,7 +28,7 @@ type (
 	}
 )
 
-// shape is data, and the type that it is decoded as.
+// shape is data and a type to decode it into.
 type shape struct {
 	name string
 	as   reflect.Type
@@ -135,13 +135,14 @@ func TestWeigh_DuplicateKeys(t *testing.T) {
 		for i := range n {
 			data += counted(form, "\x04", i, "") + "\x00"
 		}
-		// two interfaces, two headers of its bytes, where it is
+		// bytes of two interface values, of two slice headers, and of a position
 		const entry, key, place = 32, 48, 16
 		require.Greater(t, form.Weigh([]byte(data), reflect.TypeFor[any](), math.MaxInt), n*(entry+key+place+place/2))
 	})
 }
 
-// FuzzWeigh decodes any bytes as many types: what they become never holds more than was estimated.
+// FuzzWeigh decodes any bytes into many types: no decoded value holds more memory than its
+// estimate.
 func FuzzWeigh(f *testing.F) {
 	for _, form := range codecs {
 		for i, s := range shapes(form) {

@@ -9,12 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// cborReason is what the reasons say that have to do with CBOR alone: lengths, heads and keys. A
-// strict library sees it without knowing a message.
+// cborReason matches the reasons that concern only CBOR: lengths, heads and keys. A strict library
+// detects these errors without knowledge of the message.
 var cborReason = regexp.MustCompile(`non-shortest|indefinite length|reserved length|break without|simple value \d+ in two|ends in the middle|` +
 	`more elements than|bytes after the frame|not valid UTF-8|key \d+ after key`)
 
-// emptyArray ends in the middle of the message, and is CBOR.
+// emptyArray is the reason of a vector that ends in the middle of the message and is valid CBOR.
 const emptyArray = "empty array"
 
 // withoutTags accepts all valid frames, except for ignored tags.
@@ -26,8 +26,9 @@ var withoutTags = func() cbor.DecMode {
 	return mode
 }()
 
-// canonicalFrame reports whether frame is what a library makes of what it reads from it. Without
-// tags, floating point and what else is only ignored, CBOR has one such form.
+// canonicalFrame reports whether decoding frame and encoding the result with a CBOR library returns
+// the same bytes. Without tags, floating-point numbers and ignored entries, CBOR has exactly one
+// such form.
 func canonicalFrame(frame []byte) bool {
 	var v any
 	if withoutTags.Unmarshal(frame, &v) != nil {

@@ -67,8 +67,8 @@ func TestBlock_Cost(t *testing.T) {
 	require.Zero(t, (&Block{End: true}).Cost(512), "the end of a stream is free")
 }
 
-// withUnknownMeta is the frame of m with one more entry in its meta, which has to have one: a text
-// of 9 bytes.
+// withUnknownMeta returns the frame of m with one more entry in its meta, a text of 9 bytes. m must
+// have a meta.
 func withUnknownMeta(m *Open) []byte {
 	frame := m.AppendTo(nil)
 	bare := *m

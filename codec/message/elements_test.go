@@ -12,17 +12,17 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// This file holds a second, slow encoder of all messages: it lists their elements as the
-// specification does, and leaves the bytes to a CBOR library.
+// This file holds a second, slow encoder of all messages. The encoder lists the elements of a
+// message as the specification does, and a CBOR library encodes them.
 
-// requireSame compares messages by what they mean: nil and empty bytes are the same, except for a
-// Detail, which is there or not.
+// requireSame compares the meaning of two messages: nil and empty bytes are equal, except in a
+// Detail, which is present or absent.
 func requireSame(t testing.TB, want, got appender) {
 	t.Helper()
 	require.Equal(t, meaning(want), meaning(got))
 }
 
-// meaning is m as another encoder writes it, and what a parser has to get right besides.
+// meaning returns m as another encoder encodes it, with the other fields that a parser sets.
 func meaning(m appender) map[string]any {
 	all := map[string]any{}
 	switch m := m.(type) {
@@ -44,8 +44,8 @@ func sameMeta(m Meta) Meta {
 	return Meta{TTL: m.TTL, Loss: m.Loss, Skipped: m.Skipped, Trace: append([]byte{}, m.Trace...), Key: append([]byte{}, m.Key...), Metadata: append([]byte{}, m.Metadata...), Nested: m.Nested, Within: m.Within, Stream: m.Stream, Window: m.Window}
 }
 
-// canonicalMode encodes as RFC 8949 section 4.2.1 has it: definite lengths, shortest integers, map
-// keys in order.
+// canonicalMode encodes as RFC 8949 section 4.2.1 requires: definite lengths, shortest integers,
+// sorted map keys.
 var canonicalMode = func() cbor.EncMode {
 	mode, err := cbor.CoreDetEncOptions().EncMode()
 	if err != nil {
@@ -54,14 +54,14 @@ var canonicalMode = func() cbor.EncMode {
 	return mode
 }()
 
-// canonical encodes m by another encoder than ours.
+// canonical encodes m with another encoder than package message.
 func canonical(t testing.TB, m appender) []byte {
 	b, err := canonicalMode.Marshal(elements(m))
 	require.NoError(t, err)
 	return b
 }
 
-// elements are the elements of m's frame as the specification lists them.
+// elements returns the elements of m's frame as the specification lists them.
 func elements(m appender) []any {
 	switch m := m.(type) {
 	case *Open:

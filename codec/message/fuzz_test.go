@@ -25,7 +25,7 @@ func addVectors(f *testing.F) {
 	}
 }
 
-// parse reads a frame of any type.
+// parse parses a frame of any type.
 func parse(frame []byte) (appender, error) {
 	t, err := TypeOf(frame)
 	if err != nil {
@@ -87,7 +87,7 @@ var strictMode = func() cbor.DecMode {
 	return mode
 }()
 
-// decodeStrictly decodes what a strict library has to accept as well.
+// decodeStrictly decodes data that a strict library must accept, too.
 func decodeStrictly(t *testing.T, data []byte, v any) {
 	err := strictMode.Unmarshal(data, v)
 	if err != nil && strings.Contains(err.Error(), "tag number") {
@@ -124,8 +124,8 @@ func withoutIgnored(t *testing.T, list []cbor.RawMessage, m appender) []any {
 	return keep
 }
 
-// keepKeys takes out of the map at list[at], if there is one, all entries but those of the keys,
-// and zero values.
+// keepKeys removes all entries but those with these keys from the map at list[at], if there is one,
+// and removes zero values.
 func keepKeys(t *testing.T, list []any, at int, keys ...uint64) []any {
 	if len(list) <= at {
 		return list
@@ -142,7 +142,7 @@ func keepKeys(t *testing.T, list []any, at int, keys ...uint64) []any {
 	return withMap(list[:at:at], known)
 }
 
-// stringsOf sums up the lengths of the strings that are values of a map.
+// stringsOf returns the sum of the lengths of the strings that are values of a map.
 func stringsOf(t *testing.T, raw cbor.RawMessage) (sum int) {
 	var m map[uint64]cbor.RawMessage
 	decodeStrictly(t, raw, &m)
@@ -168,7 +168,8 @@ func cutText(t *testing.T, raw cbor.RawMessage) string {
 	}
 }
 
-// Messages of any content arrive as they were sent, are written as a CBOR library writes them.
+// A message of any content is received as it was sent, and its encoding equals that of a CBOR
+// library.
 func FuzzRoundTrip(f *testing.F) {
 	f.Add(uint64(0), uint64(0), int64(0), []byte(nil), []byte(nil), "", false)
 	f.Add(uint64(MaxPipe), uint64(MaxPipe), int64(math.MaxInt64), []byte("payload"), []byte("trace"), "no\xff text", true)

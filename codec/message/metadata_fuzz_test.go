@@ -11,7 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// withinBounds reports whether m is metadata, as the specification has it.
+// withinBounds reports whether m is metadata within the bounds of the specification.
 func withinBounds(m map[string]any) bool {
 	bytes := 0
 	for key, v := range m {
@@ -30,8 +30,8 @@ func withinBounds(m map[string]any) bool {
 	return len(m) <= 32 && bytes <= 4096
 }
 
-// Metadata of any bytes is accepted if a strict CBOR library reads entries within the bounds from
-// it, and writes the same bytes for them; otherwise it is refused. It means the same to both.
+// Metadata of any bytes is accepted if a strict CBOR library decodes entries within the bounds from
+// it and encodes them as the same bytes; other bytes are rejected. Both decode the same entries.
 func FuzzMetadataAgreesWithCBOR(f *testing.F) {
 	for _, v := range readMetadataVectors(f) {
 		f.Add([]byte(v.Hex))
@@ -61,7 +61,7 @@ func FuzzMetadataAgreesWithCBOR(f *testing.F) {
 	})
 }
 
-// agrees reports whether m is metadata, and data what a CBOR library writes for it.
+// agrees reports whether m is metadata and data its encoding by a CBOR library.
 func agrees(t *testing.T, m map[any]any, data []byte) bool {
 	texts := make(map[string]any)
 	for key, value := range m {

@@ -14,7 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/item"
 )
 
-// numbered returns n entries with values of size bytes.
+// numbered returns n entries whose values have size bytes.
 func numbered(n, size int) map[string]any {
 	m := make(map[string]any)
 	for i := range n {
@@ -23,12 +23,12 @@ func numbered(n, size int) map[string]any {
 	return m
 }
 
-// atTheBound is as many entries, and as many bytes, as there may be.
+// atTheBound returns metadata with the maximum number of entries and of bytes.
 func atTheBound() map[string]any {
 	return numbered(MaxMetadataEntries, MaxMetadata/MaxMetadataEntries-2)
 }
 
-// with returns m and one entry more.
+// with returns m with one additional entry.
 func with(m map[string]any, key string, value any) map[string]any {
 	m = maps.Clone(m)
 	m[key] = value
@@ -92,7 +92,7 @@ func TestMetadata_BeyondBounds(t *testing.T) {
 	}
 }
 
-// entry returns an entry as it is written, in the way of another encoder.
+// entry returns the encoding of an entry by another encoder.
 func entry(t testing.TB, key, value any) []byte {
 	k, err := canonicalMode.Marshal(key)
 	require.NoError(t, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// metadataVector is the metadata of a call, and what it holds or why it is refused.
+// metadataVector is the metadata of a call, with its entries or with the reason for its rejection.
 type metadataVector struct {
 	Name, Reason    string
 	Hex             hexBytes
@@ -31,7 +31,7 @@ func readMetadataVectors(t testing.TB) []metadataVector {
 	return v.Metadata
 }
 
-// goMap is what v holds.
+// goMap returns the entries of v.
 func (v *metadataVector) goMap() map[string]any {
 	m := make(map[string]any)
 	for _, e := range v.Entries {

@@ -8,7 +8,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// firstOf returns the first part of m, of n bytes.
+// firstOf returns the first part of m, with n bytes.
 func firstOf(m appender, pipe uint64, n int) *Part {
 	frame := m.AppendTo(nil)
 	return &Part{Pipe: pipe, Bytes: frame[:n], Whole: uint64(len(frame))}

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// example returns what the specification says between two texts, without its line breaks.
+// example returns the text of the specification between from and to, without line breaks.
 func example(t *testing.T, from, to string) string {
 	_, text, ok := strings.Cut(readSpec(t), from)
 	require.True(t, ok, from)

@@ -13,7 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/cut"
 )
 
-// vectorsFile is what every implementation of the protocol is tested against; spec/protocol.md
+// vectorsFile holds the test vectors for every implementation of the protocol; spec/protocol.md
 // explains its form.
 const vectorsFile = "../../spec/vectors.json"
 
@@ -26,7 +26,7 @@ type vectors struct {
 	}
 }
 
-// validVector is a frame and what it means.
+// validVector is a frame and the message that it encodes.
 type validVector struct {
 	Name    string
 	Hex     hexBytes
@@ -36,7 +36,7 @@ type validVector struct {
 	Written hexBytes
 }
 
-// vectorMessage is any message as the vectors write it.
+// vectorMessage is any message in the form of the vectors.
 type vectorMessage struct {
 	Type string
 
@@ -106,12 +106,12 @@ func readVectors(t testing.TB) vectors {
 	return v
 }
 
-// appender is what all messages have in common.
+// appender is the interface of all messages.
 type appender interface {
 	AppendTo(dst []byte) []byte
 }
 
-// parseAs reads a frame with the parser for a name in the vectors; anything but open, block,
+// parseAs parses a frame with the parser for a name in the vectors. Each name but open, block,
 // close and part is a Control.
 func parseAs(name string, frame []byte) (appender, error) {
 	switch name {
@@ -132,7 +132,7 @@ func parseAs(name string, frame []byte) (appender, error) {
 	}
 }
 
-// goMessage is m as a message of this package, with bytes that are nil only where a parser leaves
+// goMessage returns m as a message of this package. Its bytes are nil only where a parser leaves
 // them nil.
 func (m *vectorMessage) goMessage() appender {
 	meta := Meta{
@@ -226,7 +226,7 @@ func TestVectorsValid_Parse(t *testing.T) {
 	}
 }
 
-// wanted is the frame that an encoder has to come to.
+// wanted returns the frame that an encoder must produce.
 func (v *validVector) wanted() string {
 	if v.Oneway {
 		return hex.EncodeToString(v.Written)
@@ -282,7 +282,7 @@ func TestFrameError_Reason(t *testing.T) {
 	}
 }
 
-// The costs in the vectors are those for an overhead of 512 and an early credit of 4096.
+// The costs in the vectors assume an overhead of 512 and an early credit of 4096.
 func TestVectors_Cost(t *testing.T) {
 	checked := 0
 	for _, v := range readVectors(t).Valid {

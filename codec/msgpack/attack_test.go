@@ -66,7 +66,7 @@ func count[P any](calls *atomic.Int64) func(context.Context, P) (int, error) {
 	return func(context.Context, P) (int, error) { return int(calls.Add(1)), nil }
 }
 
-// attacked returns a session with a node that counts calls, in both directions.
+// attacked returns both ends of a session with a node that counts calls in both directions.
 func attacked(t *testing.T, opts ...asterisque.Option) (dialled, accepted *asterisque.Session, calls *atomic.Int64) {
 	calls = new(atomic.Int64)
 	svc := asterisque.NewService()

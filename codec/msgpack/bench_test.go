@@ -27,7 +27,7 @@ var aSample = sample{
 	JSONName: "shippingAddress", DefaultValue: "none",
 }
 
-// BenchmarkStruct has CBOR beside it, with the same names.
+// BenchmarkStruct compares MessagePack with CBOR, with the same names.
 func BenchmarkStruct(b *testing.B) {
 	for _, c := range []codec.Values{msgpack.Values, codec.CBOR} {
 		data, err := c.Append(nil, &aSample)

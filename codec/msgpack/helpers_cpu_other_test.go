@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// cpuTime returns how long processors have worked for this program, which cannot be known here.
+// cpuTime returns the CPU time of this process, which this platform does not report.
 func cpuTime(t testing.TB) time.Duration {
 	t.Skip("the time of processors is measured on Unix systems only")
 	return 0

@@ -48,7 +48,7 @@ func service() *asterisque.Service {
 	return svc
 }
 
-// counting counts what a codec decodes.
+// counting counts the values that a codec decodes.
 type counting struct {
 	codec.Values
 	decoded *atomic.Int64
@@ -59,7 +59,8 @@ func (c counting) Decode(data []byte, v any) error {
 	return c.Values.Decode(data, v)
 }
 
-// hangs is how long a test waits for an event before it fails: no machine is so slow.
+// hangs is the time after which a test fails that waits for an event. It is longer than any slow
+// machine needs.
 const hangs = 2 * time.Minute
 
 func inTime(t *testing.T) context.Context {

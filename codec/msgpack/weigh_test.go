@@ -21,7 +21,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/weightest"
 )
 
-// The types that data is weighed for.
+// The types for which the tests weigh data.
 type (
 	record struct {
 		ID    int64  `msgpack:"id"`
@@ -50,7 +50,7 @@ type (
 
 func (o *own) UnmarshalMsg(b []byte) ([]byte, error) { o.S = bytes.Clone(b); return nil, nil }
 
-// shape is data, and the type that it is decoded as.
+// shape is data and a type to decode it into.
 type shape struct {
 	name    string
 	as      reflect.Type
@@ -67,7 +67,7 @@ func repeated(n int, each string) []byte {
 	return append(binary.BigEndian.AppendUint32([]byte{0xdd}, uint32(n)), strings.Repeat(each, n)...)
 }
 
-// mapOf returns a map with n keys of integers.
+// mapOf returns a map with n integer keys.
 func mapOf(n int, value string) []byte {
 	b := binary.BigEndian.AppendUint32([]byte{0xdf}, uint32(n))
 	for i := range n {
@@ -76,7 +76,7 @@ func mapOf(n int, value string) []byte {
 	return b
 }
 
-// named returns a map with n keys of texts.
+// named returns a map with n text keys.
 func named(n int, value string) []byte {
 	b := binary.BigEndian.AppendUint32([]byte{0xdf}, uint32(n))
 	for i := range n {

@@ -83,7 +83,7 @@ func TestGoesOn_OnlyIfNotRun(t *testing.T) {
 	}
 }
 
-// nodeWith returns a server that an agent has connected to which offers svc.
+// nodeWith returns a server that offers svc, with one agent connected to it.
 func nodeWith(t *testing.T, svc *asterisque.Service, agent string) *server {
 	srv := newServer("a", "", nil, slog.New(slog.DiscardHandler))
 	srv.node = asterisque.NewNode(asterisque.WithHooks(srv.roster.hooks()), asterisque.WithAccess(asterisque.Access{Accept: func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {

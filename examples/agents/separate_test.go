@@ -15,12 +15,13 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// named are the flags for the certificate of one of a set.
+// named returns the flags for the certificate name of the set in dir.
 func named(dir, name string) []string {
 	return []string{"-cert", filepath.Join(dir, name+".pem"), "-key", filepath.Join(dir, name+"-key.pem"), "-ca", filepath.Join(dir, "ca.pem")}
 }
 
-// start runs a program until stop is called, which returns its error. find waits for a line.
+// start runs a program until stop is called; stop returns the error of the program, and find waits
+// for a line of its output.
 func start(t *testing.T, args []string) (find func(line string) []string, stop func() error) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	r, w := io.Pipe()

@@ -66,7 +66,7 @@ func TestNamedPipes_Interrupt(t *testing.T) {
 	releaseOpen(t, there, back)
 }
 
-// releaseOpen opens the other ends, so that the goroutine that waits for that ends.
+// releaseOpen opens the other ends, so that the goroutine that waits for them ends.
 func releaseOpen(t *testing.T, there, back string) {
 	w, err := open(back, there, false)
 	require.NoError(t, err)

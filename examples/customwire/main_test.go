@@ -26,7 +26,7 @@ func TestOneProcess(t *testing.T) {
 	require.Contains(t, out.String(), "→ caller    Close")
 }
 
-// requireConversation checks what the calling side prints.
+// requireConversation checks the output of the calling side.
 func requireConversation(t *testing.T, out string) {
 	t.Helper()
 	require.Regexp(t, `(?s)→ answerer  Control .*morse\("sos"\).*→ answerer  Open .*  beep: ··· −−− ···\n.*→ answerer  Close .*  is  "··· −−− ···"\n.*morse\("asterisk"\)`, out)

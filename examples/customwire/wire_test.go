@@ -12,13 +12,13 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
 
-// This one line is what makes a Wire trustworthy. Run it with -race, too.
+// wiretest.Run checks the complete contract of a Wire. Run this test with -race, too.
 func TestLineWire(t *testing.T) {
 	wiretest.Run(t, func(*testing.T) (a, b wire.Wire) { return nullModem() })
 }
 
-// The suite has two sound ends, so this is for a faulty one: a peer that dies while it writes a
-// frame.
+// The suite runs over two correct ends; this test has a faulty one: a peer that fails while it
+// writes a frame.
 func TestLineWire_HalfFrame(t *testing.T) {
 	for after, want := range map[int64]error{2: io.ErrUnexpectedEOF, 4: io.ErrUnexpectedEOF, 7: io.ErrUnexpectedEOF, 9: io.EOF, 11: io.ErrUnexpectedEOF} {
 		here, there := net.Pipe()

@@ -23,17 +23,18 @@ import (
 
 var background = context.Background()
 
-// hangs is how long a test waits for an event before it fails: no machine is so slow.
+// hangs is the time after which a test fails that waits for an event. It is longer than any slow
+// machine needs.
 const hangs = 2 * time.Minute
 
-// soon returns a context that ends what should not take long.
+// soon returns a context with a timeout, for operations that should be short.
 func soon(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(background, hangs)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// startReceiver returns the folder and the URL of a receiver that ends with the test.
+// startReceiver starts a receiver that ends with the test, and returns its folder and its URL.
 func startReceiver(t *testing.T) (dir, url string) {
 	t.Helper()
 	dir, url = t.TempDir(), ""
@@ -64,7 +65,7 @@ func write(t *testing.T, name string, content []byte) string {
 	return path
 }
 
-// random returns n bytes that are the same for the same seed.
+// random returns n pseudorandom bytes, which depend only on the seed.
 func random(seed byte, n int) []byte {
 	b := make([]byte, n)
 	rand.NewChaCha8([32]byte{seed}).Read(b)

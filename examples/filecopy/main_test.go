@@ -82,8 +82,8 @@ func TestHelp_EveryFlag(t *testing.T) {
 	}
 }
 
-// listen runs a filecopy that receives into dir, and returns where it listens, and a function that
-// interrupts it and returns what it has printed since.
+// listen runs a filecopy that receives into dir, and returns its URL and a function that interrupts
+// it and returns the output since then.
 func listen(t *testing.T, dir string) (url string, wait func() string) {
 	t.Helper()
 	ctx, interrupt := context.WithCancel(t.Context())

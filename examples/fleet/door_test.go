@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// enough is how long a test waits for what happens soon: no machine is so slow.
+// enough is the time after which a test fails that waits for an event. It is longer than any slow
+// machine needs.
 const enough = 2 * time.Minute
 
 // echo returns the address of a server that sends back all bytes.
@@ -32,7 +33,7 @@ func echo(t *testing.T) string {
 	return ln.Addr().String()
 }
 
-// doorTo returns a door that is shut when the test ends.
+// doorTo returns a door that is closed when the test ends.
 func doorTo(t *testing.T, to ...string) *door {
 	d, err := newDoor(newWires(), to...)
 	require.NoError(t, err)
@@ -44,7 +45,7 @@ func doorTo(t *testing.T, to ...string) *door {
 	return d
 }
 
-// through returns a connection through a door, which carries.
+// through returns a working connection through a door.
 func through(t *testing.T, d *door) net.Conn {
 	c, err := net.Dial("tcp", d.addr)
 	require.NoError(t, err)

@@ -32,7 +32,7 @@ func (o *options) replicaConfig() cluster.Config {
 	cfg.Durable = &cluster.Durable{
 		Remember: remember, Calls: mostRemembered,
 		Lease: 3 * time.Second, // by default 15 s, which is long for a show
-		Share: 1,               // all agents of this machine have one address, and count as one caller
+		Share: 1,               // all agents here have one address, so they count as one caller
 	}
 	return cfg
 }

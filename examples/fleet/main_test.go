@@ -11,13 +11,14 @@ import (
 	"github.com/asterisque-go/asterisque/internal/leak"
 )
 
-// TestMain runs the tests, or is a part that one of them has started.
+// TestMain runs the tests, or acts as a part of the fleet that a test has started.
 func TestMain(m *testing.M) {
 	if os.Getenv(startedBy) != "" {
 		main()
 		return
 	}
-	// a program with the race detector ends at once, and not after a second
+	// With the race detector a program exits after a second by default; the option makes it exit at
+	// once.
 	os.Setenv("GORACE", "atexit_sleep_ms=0 exitcode=66")
 	leak.Main(m)
 }
@@ -73,7 +74,7 @@ func private(t *testing.T) string {
 	return dir
 }
 
-// nothingIsLeft fails t if something is in a folder.
+// nothingIsLeft fails t if the folder is not empty.
 func nothingIsLeft(t *testing.T, dir string) {
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)

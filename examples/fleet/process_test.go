@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// startNATS starts a part, and returns what fail is called with.
+// startNATS starts a part, and returns the errors that its function fail receives.
 func startNATS(t *testing.T) (p *process, failed chan error) {
 	failed = make(chan error, 1)
 	p, err := startProcess(t.Context(), "nats", func(err error) { failed <- err }, "-part", "nats", "-dir", t.TempDir())

@@ -13,7 +13,8 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// start runs a part until stop is called, which returns its error, and waits until it says a line.
+// start runs a part until stop is called, and waits until the part prints a line. stop returns the
+// error of the part.
 func start(t *testing.T, line string, args ...string) (said []string, stop func() error) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	r, w := io.Pipe()

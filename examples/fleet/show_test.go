@@ -27,8 +27,8 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// noCallIsLostOrDoubled relies on the program to fail by itself when one is, and looks at what
-// people see of it.
+// The program itself fails when a call is lost or runs twice; noCallIsLostOrDoubled also checks the
+// output.
 func noCallIsLostOrDoubled(t *testing.T) {
 	var out, warned bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"-for", "4s", "-agents", "10"}, &out, &warned), &out)
@@ -54,7 +54,7 @@ func noCallIsLostOrDoubled(t *testing.T) {
 	}
 }
 
-// alarm does something as soon as a text is written to it.
+// alarm runs a function once a text is written to it.
 type alarm struct {
 	bytes.Buffer
 	text string
@@ -68,7 +68,8 @@ func (a *alarm) Write(b []byte) (int, error) {
 	return a.Buffer.Write(b)
 }
 
-// anInterruptMendsAll has an interrupt come in the middle of trouble: the calls are audited then.
+// anInterruptMendsAll interrupts the program in the middle of a disturbance: it audits the calls
+// then.
 func anInterruptMendsAll(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	out := &alarm{text: "kill -9 of orders-b", do: interrupt}

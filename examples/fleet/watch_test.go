@@ -13,7 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/broker"
 )
 
-// startBroker returns where NATS is until the test ends.
+// startBroker starts a NATS server that runs until the test ends, and returns its URL.
 func startBroker(t *testing.T) string {
 	b, err := broker.Start(broker.Config{})
 	require.NoError(t, err)
@@ -21,7 +21,7 @@ func startBroker(t *testing.T) string {
 	return b.URL()
 }
 
-// joinReplica returns a replica that is in the cluster until the test ends, and where it listens.
+// joinReplica adds a replica to the cluster until the test ends, and returns it and its URL.
 func joinReplica(t *testing.T, nats, id string) (r *replica, at string) {
 	addrs, err := freeAddrs(1)
 	require.NoError(t, err)
@@ -37,7 +37,7 @@ func joinReplica(t *testing.T, nats, id string) (r *replica, at string) {
 	return r, o.listen
 }
 
-// says returns how often the journal of a replica has a text.
+// says returns how often the journal of a replica contains a text.
 func says(t *testing.T, r *replica, text string) int {
 	lines, err := r.ledger.journal.lines()
 	require.NoError(t, err)

@@ -12,14 +12,14 @@ import (
 	"github.com/asterisque-go/asterisque/wire/natswire"
 )
 
-// with returns an error of a call: whether that ran, and what led to it.
+// with returns the error of a call: whether the call ran, and the cause.
 func with(a *asterisque.Abort, how codec.Ran, cause error) error {
 	b := *a
 	b.Ran, b.Cause = how, cause
 	return &b
 }
 
-// saysLost returns what a replica says of a durable call that another one ran which was lost.
+// saysLost returns a replica's error for a durable call that ran on another replica and was lost.
 func saysLost() error {
 	told := *asterisque.ErrUnavailable
 	told.Remote, told.Ran = true, codec.MaybeRan

@@ -110,8 +110,7 @@ func TestHelp_EveryFlag(t *testing.T) {
 	}
 }
 
-// listen runs a listening greeting and returns where it listens, and a function that waits for its
-// end.
+// listen runs a listening greeting and returns its URL and a function that waits for its end.
 func listen(t *testing.T, ctx context.Context, args ...string) (url string, wait func() (*transcript, error)) {
 	r, w := io.Pipe()
 	var out transcript

@@ -21,7 +21,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// waits is how many parallel tests run at once: those are parallel that wait.
+// waits is the number of parallel tests that run at once. Only tests that mostly wait are parallel.
 const waits = 4
 
 func TestMain(m *testing.M) {
@@ -35,10 +35,11 @@ func TestMain(m *testing.M) {
 // soak makes some tests run for the full time of their figures.
 var soak = flag.Bool("soak", false, "run the long versions of the tests that have one")
 
-// hangs is how long a test waits for an event before it fails: no machine is so slow.
+// hangs is the time after which a test fails that waits for an event. It is longer than any slow
+// machine needs.
 const hangs = 2 * time.Minute
 
-// few returns how many calls the case of many calls makes here.
+// few returns the number of calls that the case of many calls makes on this machine.
 func few() int {
 	if *soak {
 		return 2000
@@ -73,7 +74,8 @@ func TestMatrix_Codecs(t *testing.T) {
 	}
 }
 
-// requirePasses requires that every case is ok, or is skipped with a reason where that may be.
+// requirePasses requires that every case passes, or is skipped with a reason where mayskip permits
+// that.
 func requirePasses(t *testing.T, scheme, codecName string, mayskip bool) {
 	t.Helper()
 	var results []result
@@ -214,8 +216,8 @@ func TestHelp_EveryFlag(t *testing.T) {
 	}
 }
 
-// start runs a listening interop and returns where it listens, and a function that waits for its
-// end and returns what it has printed since.
+// start runs a listening interop and returns its URL and a function that waits for its end and
+// returns the output since the start.
 func start(t *testing.T, ctx context.Context, args ...string) (url string, wait func() string) {
 	t.Helper()
 	r, w := io.Pipe()

@@ -52,7 +52,8 @@ func TestPeer_FailingVector(t *testing.T) {
 			{"name": "another message", "frames": ["83020240"], "messages": ["83020040"]}]}`), 0o600))
 	out, err := exec.CommandContext(t.Context(), "node", "peer.mjs", "-vectors", file).CombinedOutput()
 	require.Error(t, err)
-	// of the first both ways; that the next is written otherwise, thrice; the third; both costs
+	// Lines of the output: both directions of the first frame; three other encodings of the next;
+	// the third; both costs.
 	require.Contains(t, string(out), "4 valid and 1 invalid vectors, 2 integers, 3 of metadata, 2 scenarios, 16 failures")
 }
 
@@ -85,13 +86,14 @@ func TestPeer_LargeNumbers(t *testing.T) {
 	}
 }
 
-// number is one as a value codec writes it.
+// number is a number and its encoding by a value codec.
 type number struct {
 	name string
 	data []byte
 }
 
-// numbers returns the integers of the test vectors, and floating point that looks like one.
+// numbers returns the integers of the test vectors, and floating-point numbers with an integral
+// value.
 func numbers(t *testing.T, codecName string) []number {
 	file, err := os.ReadFile("../../spec/vectors.json")
 	require.NoError(t, err)
@@ -156,7 +158,7 @@ func TestPeer_Matrix(t *testing.T) {
 	}
 }
 
-// requireMatrix requires that the peer or this program printed every case, and none that failed.
+// requireMatrix requires that the output contains every case and no failed one.
 func requireMatrix(t *testing.T, out string, mayskip bool) {
 	t.Helper()
 	require.NotContains(t, out, "FAILED")
@@ -169,8 +171,8 @@ func requireMatrix(t *testing.T, out string, mayskip bool) {
 	}
 }
 
-// program runs one. The url is where it listens if it does, and result waits for its end, which has
-// to be a good one, and returns what it printed.
+// A program runs one implementation. url is its URL if the program listens. result waits for the
+// end of the program, which must succeed, and returns its output.
 type program func(t *testing.T, args ...string) (url string, result func() string)
 
 func startHere(t *testing.T, args ...string) (string, func() string) {
@@ -185,7 +187,7 @@ func dialHere(t *testing.T, args ...string) (string, func() string) {
 	}
 }
 
-// peer returns a command that ends with the test at the latest.
+// peer returns a command that ends with ctx at the latest.
 func peer(ctx context.Context, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	cmd := exec.CommandContext(ctx, "node", append([]string{"peer.mjs"}, args...)...)
 	stderr := new(bytes.Buffer)

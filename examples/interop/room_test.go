@@ -18,7 +18,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/stdiowire"
 )
 
-// roomKinds are the wires that the root's own tests do not have.
+// roomKinds are the wires that the tests of the root package do not cover.
 var roomKinds = map[string]roomtest.Kind{
 	"ws":    roomtest.URL("ws://127.0.0.1:0/room"),
 	"quic":  roomtest.URL("quic://127.0.0.1:0"),
@@ -26,7 +26,7 @@ var roomKinds = map[string]roomtest.Kind{
 	"stdio": throughAChild,
 }
 
-// throughNATS is wires over a NATS server of their own.
+// throughNATS returns wires over a NATS server of their own.
 func throughNATS(t testing.TB) roomtest.Wires {
 	url, end, err := localURL("nats", "")
 	require.NoError(t, err)
@@ -58,8 +58,8 @@ func TestRoom_WiresCut(t *testing.T) {
 	}
 }
 
-// relayTo names the variable of the environment that makes a child of this program, which passes
-// frames on to the address in it.
+// relayTo names the environment variable that makes a child process of this program relay frames to
+// the address in the variable.
 const relayTo = "ASTERISQUE_TEST_RELAY_TO"
 
 // throughAChild has wires over the standard input and output of a child, which relays frames, over

@@ -20,7 +20,7 @@ import (
 // The rules of the protocol for frames that must not be sent; both programs have to keep to them in
 // the same way. Numbers in names are sections of spec/protocol.md.
 
-// Frames in hexadecimal; pipe 0 is a chat, and pipe 2 was one that is over.
+// Frames in hexadecimal. Pipe 0 is a call of chat, and pipe 2 is a call of chat that has ended.
 const (
 	// max message 1 MiB, an early credit of 1 byte, cbor
 	syncFrame = "84000101a3041a001000000501098164" + "63626f72"
@@ -157,7 +157,7 @@ func TestRules_Metadata(t *testing.T) {
 	})
 }
 
-// thirtyThree returns as many entries with keys of two letters.
+// thirtyThree returns 33 entries with keys of two letters.
 func thirtyThree() (list string) {
 	for i := range 33 {
 		list += fmt.Sprintf("6261%02x60", 'A'+i)
@@ -172,7 +172,7 @@ func TestRules_Window(t *testing.T) {
 		c.send(openCount) // which takes no Blocks
 		block := "83020059ea60" + strings.Repeat("00", 60_000)
 		for range 3 {
-			// more than the early credit, and than what a function that runs is granted at first
+			// The Block exceeds the early credit and the first grant of a running function.
 			c.send(block)
 		}
 		for {
@@ -190,7 +190,7 @@ func TestRules_Window(t *testing.T) {
 	})
 }
 
-// againstBoth runs f against a listening program of each kind.
+// againstBoth runs f against a listening program of each implementation.
 func againstBoth(t *testing.T, f func(t *testing.T, url string)) {
 	t.Run("here", func(t *testing.T) {
 		s, err := listen(t.Context(), "tcp://127.0.0.1:0", "", nil, new(bytes.Buffer))
@@ -209,7 +209,7 @@ func againstBoth(t *testing.T, f func(t *testing.T, url string)) {
 		stdout, err := cmd.StdoutPipe()
 		require.NoError(t, err)
 		require.NoError(t, cmd.Start())
-		// which may be killed
+		// The program may have been killed.
 		url, wait := listening(t, stdout, func() error { cmd.Wait(); return nil })
 		f(t, url)
 		require.NoError(t, cmd.Process.Kill())
@@ -218,7 +218,7 @@ func againstBoth(t *testing.T, f func(t *testing.T, url string)) {
 	})
 }
 
-// raw is a connection over which a test sends what it likes.
+// raw is a connection over which a test sends arbitrary bytes.
 type raw struct {
 	t    *testing.T
 	conn net.Conn
@@ -242,7 +242,8 @@ func begin(t *testing.T, url string) *raw {
 	return c
 }
 
-// send sends frames: in hexadecimal, "-" an empty one, and "+" the length of one of 2 GiB.
+// send sends frames given in hexadecimal; "-" is an empty frame, and "+" the length prefix of a
+// frame of 2 GiB.
 func (c *raw) send(frames string) {
 	for _, f := range strings.Fields(frames) {
 		b, err := hex.DecodeString(strings.Trim(f, "-+"))

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-// facts returns the numbers that match the groups of expr.
+// facts returns the numbers in s that match the groups of expr.
 func facts(t *testing.T, expr, s string) (n []float64) {
 	t.Helper()
 	m := regexp.MustCompile(expr).FindStringSubmatch(s)
@@ -65,7 +65,7 @@ func TestReadings_Expire(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	for range 5 {
-		// on a busy machine so few may be measured that the link keeps up with half of them
+		// A busy machine may measure so few calls that half of them do not overload the link.
 		out.Reset()
 		require.NoError(t, run(t.Context(), []string{"-seconds", "0.8", "-mbit", "1"}, &out))
 		if strings.Contains(out.String(), " expired, ") {

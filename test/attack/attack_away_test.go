@@ -19,7 +19,7 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// goesAway begins a session of a peer by name, and cuts its wire.
+// goesAway begins a session of the peer name, and cuts its wire.
 func goesAway(t *testing.T, node *asterisque.Node, name string) message.Sync {
 	h := testkit.HelloOf(name)
 	h.Features = message.FeatureResume
@@ -30,7 +30,7 @@ func goesAway(t *testing.T, node *asterisque.Node, name string) message.Sync {
 	return first
 }
 
-// comesBack reports whether the session can be resumed.
+// comesBack reports whether the peer name can resume its session.
 func comesBack(t *testing.T, node *asterisque.Node, name string, first message.Sync) bool {
 	h := testkit.Resuming(first, 0)
 	h.Node = []byte(name)
@@ -61,7 +61,7 @@ func TestAttackResume_CutAtOnce(t *testing.T) {
 // Many peers cut their handshakes at once.
 func TestAttackResume_ManyPeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		// 20 away
+		// 20 suspended sessions
 		node := asterisque.NewNode(testkit.Named(), asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithAdmission(asterisque.Admission{Sessions: 80}), asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}))
 		defer node.Close()
 		honest := goesAway(t, node, "honest")

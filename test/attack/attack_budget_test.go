@@ -78,7 +78,7 @@ func TestAttackBudget_OneShare(t *testing.T) {
 	})
 }
 
-// waitingOf counts the calls of a peer that wait or run.
+// waitingOf returns the number of calls of a peer that wait or run.
 func waitingOf(n *asterisque.Node, name string) (calls int) {
 	for _, s := range n.Sessions() {
 		if s.Peer().Subject == name {

@@ -23,12 +23,12 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// absurd are numbers that a hostile server announces.
+// absurd are values that a hostile server announces.
 var absurd = []uint64{0, 1, 511, 512, 4096, 1<<31 - 1, 1 << 31, 1<<32 - 1, 1 << 32, 1<<53 - 1}
 
 func anyOfThem(r *rand.Rand) uint64 { return absurd[r.IntN(len(absurd))] }
 
-// absurdHello is what a hostile server says first.
+// absurdHello returns the first message of a hostile server.
 func absurdHello(r *rand.Rand) message.Sync {
 	h := testkit.Hello()
 	h.Session = make([]byte, message.SessionSize)
@@ -145,7 +145,7 @@ func playWithAbsurdServer(t *testing.T, r *rand.Rand) {
 func TestAttackServer_Farewell(t *testing.T) {
 	p, s := testkit.DialRaw(t)
 	const size = 60 << 10
-	// which AppendTo would cut
+	// The frame is built by hand because AppendTo would truncate it.
 	frame := binary.BigEndian.AppendUint16([]byte{0x84, 0, 7, 0x19, 0x12, 0x67, 0x79}, size)
 	p.SendFrame(append(frame, strings.Repeat("so long", size/7+1)[:size]...))
 	<-s.Done()

@@ -124,7 +124,7 @@ func TestGiveUp_AnyOrder(t *testing.T) {
 			var closes []interface{ AppendTo([]byte) []byte }
 			for i := range uint64(n) {
 				peer.Send(&message.Open{Pipe: 2 * i, Function: 50, Priority: int8(i % 3)})
-				// 1001 and n have no common factor: all, in disorder
+				// 1001 and n are coprime, so the loop closes every pipe, in a mixed order.
 				closes = append(closes, &message.Close{Pipe: 2 * (i * 1001 % n), Abort: codec.ErrCanceled})
 			}
 			peer.Send(closes...)
@@ -153,7 +153,7 @@ func TestAttackCalls_SlowedDown(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a, b := testkit.Unbuffered()
 				svc := asterisque.NewService()
-				// no call is answered before it is given up
+				// No call is answered before the peer gives it up.
 				svc.Handle(50, "waits", testkit.WaitForContext)
 				node := testkit.NewNode(t, asterisque.WithService(svc))
 				go node.Accept(testkit.Background, b) // ends with the handshake

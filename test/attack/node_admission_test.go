@@ -23,7 +23,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
 
-// remoteWire says that it comes from another address than it does.
+// remoteWire reports another remote address than that of its connection.
 type remoteWire struct {
 	wire.Wire
 	from net.Addr
@@ -31,7 +31,7 @@ type remoteWire struct {
 
 func (w remoteWire) RemoteAddr() net.Addr { return w.from }
 
-// from returns a Wire to node that seems to come from an address; node accepts it.
+// from returns a Wire to node that reports address as its remote address; node accepts the Wire.
 func from(t *testing.T, node *asterisque.Node, address string) (wire.Wire, <-chan error) {
 	t.Helper()
 	here, there := wire.Pipe()
@@ -156,7 +156,7 @@ func TestAttackDials_HonestBeside(t *testing.T) {
 				for range 20 {
 					a, b := wiretest.NewLink(wiretest.LinkConfig{Out: lane, In: lane}).Pipe()
 					at := net.TCPAddrFromAddrPort(netip.MustParseAddrPort(honest))
-					// it ends with the handshake
+					// The goroutine ends with the handshake.
 					go node.Accept(testkit.Background, remoteWire{wire.FromConn(b), at})
 					s, err := here.Attach(testkit.Background, wire.FromConn(a))
 					require.NoError(t, err)
@@ -278,7 +278,8 @@ func TestPlaces_ResumeBeyond(t *testing.T) {
 	}
 }
 
-// onMany enters a node as a connection with many wires. lost receives when it is to be closed.
+// onMany makes node admit a connection with many wires. lost receives a token when node requests
+// its end.
 func onMany(t *testing.T, node *asterisque.Node, address string) (p transport.Place, lost chan struct{}) {
 	lost = make(chan struct{}, 1)
 	p, err := node.Enter(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(address)), func() { lost <- struct{}{} })
@@ -287,7 +288,7 @@ func onMany(t *testing.T, node *asterisque.Node, address string) (p transport.Pl
 	return p, lost
 }
 
-// admittedWire has a place already.
+// admittedWire has been admitted by the node already.
 type admittedWire struct {
 	wire.Wire
 	place transport.Place

@@ -41,7 +41,7 @@ func rawOverNet(t *testing.T, node *asterisque.Node) (c net.Conn, heard chan []b
 	return here, heard
 }
 
-// pongsOf returns the numbers of the Pongs that have been heard, and how many other messages.
+// pongsOf returns the numbers of the received Pongs, and the number of other messages.
 func pongsOf(t *testing.T, heard chan []byte) (numbers []uint64, others int) {
 	t.Helper()
 	synctest.Wait()

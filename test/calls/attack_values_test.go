@@ -21,7 +21,7 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// TestAttackErrors_Waiting makes many calls that fail with long errors, and reads nothing.
+// TestAttackErrors_Waiting makes many calls that fail with long errors, and reads no answer.
 func TestAttackErrors_Waiting(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector adds to each object")
@@ -40,7 +40,7 @@ func TestAttackErrors_Waiting(t *testing.T) {
 			params := bytes.Repeat([]byte("7"), size)
 			grown := weightest.Grown(func() any {
 				for id := range uint64(calls) {
-					// an error is that of the end
+					// An error means that the connection has ended.
 					conns[0].Write(testkit.Frames(&message.Open{Pipe: 2 * id, Function: function, Params: params}))
 				}
 				require.Eventually(t, func() bool {

@@ -20,7 +20,7 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// intact reports whether b is what noise has returned.
+// intact reports whether b is still the result of noise.
 func intact(b []byte) bool {
 	data, want := b[:len(b)-sha256.Size], b[len(b)-sha256.Size:]
 	sum := sha256.Sum256(data)

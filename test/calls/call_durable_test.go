@@ -15,7 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// keyedAt is an Open of function 61 with the key k, which is durable.
+// keyedAt returns an Open of function 61, a durable call with the key k.
 func keyedAt(pipe uint64) *message.Open {
 	return &message.Open{Pipe: pipe, Function: 61, Meta: message.Meta{Key: []byte(strings.Repeat("k", 16))}}
 }
@@ -108,7 +108,7 @@ func TestDurable_UnkeptAnswer(t *testing.T) {
 	}
 }
 
-// countedOnce returns a service with function 61, which counts how often it runs.
+// countedOnce returns a service with function 61, which counts its runs.
 func countedOnce(ran *int) *asterisque.Service {
 	svc := asterisque.NewService()
 	svc.Handle(61, "once", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) {

@@ -13,7 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// endingWire is a Wire that ends the goroutine which writes, once it is armed.
+// endingWire is a Wire that, once armed, ends the writing goroutine with runtime.Goexit.
 type endingWire struct {
 	wire.Wire
 	armed atomic.Bool

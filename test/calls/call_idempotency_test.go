@@ -14,7 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/testkit"
 )
 
-// sixteen are keys that a caller without a proof may use.
+// sixteen is an idempotency key that a caller without a proof of identity may use.
 var sixteen = []byte("sixteen bytes...")
 
 // Calls with one key run once, wherever they are made.

@@ -14,21 +14,21 @@ import (
 	"github.com/asterisque-go/asterisque/internal/testkit"
 )
 
-// encoded is m as it crosses.
+// encoded returns the encoding of m.
 func encoded(t *testing.T, m asterisque.Metadata) []byte {
 	b, err := message.AppendMetadata(nil, m)
 	require.NoError(t, err)
 	return b
 }
 
-// helloMetadata is hello of a peer that knows metadata.
+// helloMetadata is hello for a peer that supports metadata.
 func helloMetadata() message.Sync {
 	h := testkit.Hello()
 	h.Features = message.FeatureMetadata
 	return h
 }
 
-// dialRawMetadata connects a rawPeer that knows metadata to a new node.
+// dialRawMetadata connects a rawPeer that supports metadata to a new node.
 func dialRawMetadata(t *testing.T, opts ...asterisque.Option) (*testkit.RawPeer, *asterisque.Session) {
 	t.Helper()
 	node := asterisque.NewNode(opts...)

@@ -69,7 +69,7 @@ func (n *notes) all() []asterisque.Metadata {
 
 func ignore(asterisque.Metadata) {}
 
-// fullMetadata is as much as there may be.
+// fullMetadata returns metadata of the maximum size.
 func fullMetadata() asterisque.Metadata {
 	m := make(asterisque.Metadata)
 	for i := range 32 {

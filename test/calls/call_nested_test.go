@@ -19,7 +19,7 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// deep is how deep calls back nest in these tests: far deeper than there are workers.
+// deep is the depth of nested calls in these tests, far larger than the number of workers.
 const deep = 50
 
 // serialNode offers nested, with one worker.
@@ -173,7 +173,7 @@ func TestNested_NoEnclosingCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, s := testkit.RawSession(t, asterisque.WithService(testkit.CallsBackService()), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
 		for i, within := range []uint64{1, 0, 2, 1 << 40} {
-			// not opened yet; the peer's own, which do not count; nonsense
+			// Pipe 1 is not open yet, 0 and 2 are the peer's own pipes, and 1 << 40 never exists.
 			p.Send(&message.Open{Pipe: uint64(2 * i), Function: 50, Meta: message.Meta{Nested: true, Within: within}})
 			c := p.Close()
 			require.Equal(t, codec.Canceled, c.Abort.Code)

@@ -19,22 +19,22 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// Every way in which a call can come to its end, and that none of them leaves anything behind: no
-// count, no place at a gate, no turn of a key, no worker.
+// These tests end a call in every possible way, and require that no way leaves a count, a slot of a
+// gate, a key or a worker in use.
 
-// The functions of the test. Those with a key have the first letter of their parameters as such,
-// and a "!" makes the key panic.
+// The functions of the test. Functions with a key use the first letter of the parameters as the
+// key; the parameters "!" make the key function panic.
 var (
 	gatedFn  = asterisque.Func[string, string](61, "gated")  // one runs at once
 	keyedFn  = asterisque.Func[string, string](62, "keyed")  // one for each key
 	bothFn   = asterisque.Func[string, string](63, "both")   // one for each key, and five in all
 	inlineFn = asterisque.Func[string, string](64, "inline") // on the reader
 	failFn   = asterisque.Func[string, chan int](65, "fail") // ends as its parameters say
-	// takes Blocks until their end; keyed, and one runs at once
+	// receives Blocks until its call ends; has a key, and runs one call at a time
 	streamFn = uint16(66)
 )
 
-// paths is what each path has to work with.
+// paths is the fixture of each way to end a call.
 type paths struct {
 	t                 *testing.T
 	here, there       *asterisque.Node
@@ -76,8 +76,8 @@ func pathService(h *testkit.Holder) *asterisque.Service {
 	return svc
 }
 
-// start makes a call that is expected to fail with want, or, if want is nil, to succeed. It returns
-// when the call has got as far as it can.
+// start makes a call that must fail with want, or succeed if want is nil. start returns once the
+// call waits or has ended.
 func (p *paths) start(ctx context.Context, fn asterisque.Function[string, string], params string, want error, opts ...asterisque.CallOption) {
 	p.wg.Go(func() {
 		_, err := fn.Call(ctx, p.dialled, params, opts...)
@@ -86,7 +86,7 @@ func (p *paths) start(ctx context.Context, fn asterisque.Function[string, string
 	synctest.Wait()
 }
 
-// open opens a stream of function 66 to which Blocks are sent at once. want is as for start.
+// open opens a stream of function 66 and sends Blocks at once. want is as for start.
 func (p *paths) open(ctx context.Context, params string, want error, opts ...asterisque.CallOption) *pipe.Pipe {
 	s, err := p.dialled.Open(ctx, streamFn, []byte(params), opts...)
 	require.NoError(p.t, err)
@@ -107,7 +107,7 @@ func (p *paths) check(params string, err, want error) {
 	}
 }
 
-// wantWaiting checks how many calls wait and run.
+// wantWaiting checks the numbers of waiting and running calls.
 func (p *paths) wantWaiting(waiting, running int) {
 	p.t.Helper()
 	st := p.accepted.Stats()
@@ -219,11 +219,11 @@ func TestEnds_LeaveNothing(t *testing.T) {
 		}},
 		"refused as overloaded": {opts: []asterisque.Option{one, asterisque.WithWorkers(asterisque.Workers{Waiting: 2})}, run: func(p *paths) {
 			p.start(testkit.Background, testkit.Held, "k", nil)
-			// gives way later
+			// displaced later by a call of higher priority
 			p.start(testkit.Background, bothFn, "k", asterisque.ErrOverloaded, asterisque.WithPriority(-1))
-			// so does this
+			// displaced later, too
 			p.open(testkit.Background, "k", asterisque.ErrOverloaded, asterisque.WithPriority(-1))
-			// is refused itself
+			// refused at once
 			p.start(testkit.Background, bothFn, "k", asterisque.ErrOverloaded, asterisque.WithPriority(-1))
 			for range 2 {
 				p.start(p.ctx, bothFn, "k", context.Canceled)
@@ -271,7 +271,7 @@ func TestEnds_LeaveNothing(t *testing.T) {
 		"the callee's side closes the session": {opts: []asterisque.Option{asterisque.WithWorkers(asterisque.Workers{Session: 4})}, run: func(p *paths) {
 			for _, fn := range []asterisque.Function[string, string]{bothFn, gatedFn, keyedFn, testkit.Held} {
 				p.start(testkit.Background, fn, "k", closed)
-				// it waits, and is refused
+				// The second call waits, and is refused.
 				p.start(testkit.Background, fn, "k", asterisque.ErrUnavailable)
 			}
 			p.accepted.Close()
@@ -299,7 +299,7 @@ func TestEnds_LeaveNothing(t *testing.T) {
 	}
 }
 
-// wantUsable fails unless keys and gates let calls of another session pass.
+// wantUsable requires that keys and gates accept calls of another session.
 func (p *paths) wantUsable() {
 	p.t.Helper()
 	again, accepted := asterisquetest.ConnectNodes(p.t, p.here, p.there)

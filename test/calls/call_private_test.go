@@ -33,7 +33,7 @@ func failsAs(err error) *asterisque.Service {
 	return svc
 }
 
-// connection connects two nodes in memory, for good.
+// connection connects two nodes in memory; the Connection reconnects until the test ends.
 func connection(t *testing.T, here, there *asterisque.Node) *asterisque.Connection {
 	t.Helper()
 	t.Cleanup(func() { here.Close(); there.Close() })
@@ -46,7 +46,7 @@ func connection(t *testing.T, here, there *asterisque.Node) *asterisque.Connecti
 	return c
 }
 
-// callsOf makes the calls of failsAs, one after the other, and a durable one.
+// callsOf returns the calls of failsAs, and a durable one.
 func callsOf(s *asterisque.Connection) map[string]func() error {
 	unary := asterisque.Func[int, int](30, "unary")
 	stream := func(function uint16) error {
@@ -195,8 +195,8 @@ func TestErrors_SmallPeer(t *testing.T) {
 	}
 }
 
-// TestErrors_SessionSmallPeer refuses, and ends, the session of a peer that takes frames of 1,024
-// bytes.
+// TestErrors_SessionSmallPeer refuses a session, and ends one, with a peer that accepts frames of
+// at most 1,024 bytes.
 func TestErrors_SessionSmallPeer(t *testing.T) {
 	long := asterisque.ErrUnauthorized.Withf("%s", strings.Repeat("x", 3000))
 	node := asterisque.NewNode(asterisque.WithAccess(asterisque.Access{Accept: func(context.Context, asterisque.Peer) (*asterisque.Grant, error) { return nil, long }}))

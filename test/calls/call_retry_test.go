@@ -14,11 +14,11 @@ import (
 	"github.com/asterisque-go/asterisque/internal/testkit"
 )
 
-// refused returns an error with a code of a call that certainly did not run.
+// refused returns an error with code for a call that certainly did not run.
 func refused(code codec.Code) error { return &asterisque.Abort{Code: code, Ran: codec.Refused} }
 
-// attempts runs r on a call that fails with err, and returns how long the waits between the
-// attempts were, and the last error.
+// attempts runs r on a call that fails with err, and returns the waits between the attempts and the
+// last error.
 func attempts(ctx context.Context, r *asterisque.Retry, err func(n int) error) (waits []time.Duration, last error) {
 	var before time.Time
 	n := 0

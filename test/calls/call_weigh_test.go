@@ -19,7 +19,7 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// item is what a null of one byte becomes.
+// item is the type that a null of one byte is decoded into.
 type item struct {
 	A, B, C, D, E, F, G, H int64
 }
@@ -29,14 +29,14 @@ func nulls(n int) []byte {
 	return append(binary.BigEndian.AppendUint32([]byte{0x9a}, uint32(n)), bytes.Repeat([]byte{0xf6}, n)...)
 }
 
-// allocated returns how many bytes have been allocated so far.
+// allocated returns the total number of bytes allocated so far.
 func allocated() int {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int(m.TotalAlloc)
 }
 
-// wantTooMuch fails unless err says that something would become too much.
+// wantTooMuch requires that err reports a value that would become too large.
 func wantTooMuch(t *testing.T, err, want error) {
 	t.Helper()
 	require.ErrorIs(t, err, want)
@@ -50,7 +50,7 @@ var (
 	flowOf  = asterisque.Stream[struct{}, []item, []item, int](83, "flow of items")
 )
 
-// count counts calls and returns what it is given.
+// count counts its calls and returns its parameter.
 func count[P any](calls *atomic.Int64) func(context.Context, P) (int, error) {
 	return func(context.Context, P) (int, error) { return int(calls.Add(1)), nil }
 }
@@ -133,7 +133,7 @@ func newStage(t *testing.T, opts ...asterisque.Option) (s *stage, dialled, accep
 	return s, dialled, accepted
 }
 
-// call calls with a list of n, and waits until the call has arrived.
+// call makes a call with a list of n nulls, and waits until the call has arrived.
 func (s *stage) call(t *testing.T, wg *sync.WaitGroup, dialled, accepted *asterisque.Session, n int, opts ...asterisque.CallOption) {
 	before := accepted.Stats().Served
 	wg.Go(func() {

@@ -294,7 +294,7 @@ func TestFunctionWindow_Nested(t *testing.T) {
 	})
 }
 
-// nestedHandler serves nested.
+// nestedHandler is the handler of nested.
 func nestedHandler(ctx context.Context, n int) (int, error) {
 	if n == 0 {
 		return 0, nil

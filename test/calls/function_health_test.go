@@ -25,10 +25,10 @@ const (
 	notServing = asterisque.HealthNotServing
 )
 
-// health is the states of parts, by their names.
+// health is the states of components by name.
 type health = map[string]asterisque.HealthState
 
-// healthy offers echo, block, and what h says.
+// healthy returns a node that offers echo, block and the health service for h.
 func healthy(h *asterisque.Health, opts ...asterisque.StandardOption) *asterisque.Service {
 	svc, _, _ := testkit.BlockService()
 	testkit.Echo.Handle(svc, func(_ context.Context, s string) (string, error) { return s, nil })
@@ -60,7 +60,7 @@ func wantNews(t *testing.T, w *watching, want health) {
 	require.Equal(t, want, got)
 }
 
-// wantNoNews wants nothing to come in an hour.
+// wantNoNews requires that no update arrives within an hour.
 func wantNoNews(t *testing.T, w *watching) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(testkit.Background, time.Hour)

@@ -15,8 +15,8 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// BenchmarkServe is a 64-byte call by 64 callers to a function that returns at once, with what a
-// function can ask for.
+// BenchmarkServe measures 64-byte calls of 64 callers to a function that returns at once, with each
+// option of a function.
 func BenchmarkServe(b *testing.B) {
 	for _, c := range []struct {
 		name string
@@ -44,8 +44,8 @@ func BenchmarkServe(b *testing.B) {
 	}
 }
 
-// BenchmarkNodeWorkers is BenchmarkCall with 64 callers on four sessions, with and without a bound
-// for the node.
+// BenchmarkNodeWorkers is BenchmarkCall with 64 callers on four sessions, with and without a limit
+// of the node.
 func BenchmarkNodeWorkers(b *testing.B) {
 	for name, opts := range map[string][]asterisque.Option{"unbounded": nil, "bounded=4": {asterisque.WithWorkers(asterisque.Workers{Node: 4})}} {
 		b.Run(name, func(b *testing.B) {

@@ -21,7 +21,7 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// gateNodes returns a node that offers held, of which only calls run at once, and one that dials
+// gateNodes returns a node that offers held with a limit of concurrent calls, and a node that dials
 // it.
 func gateNodes(t testing.TB, calls int, opts ...asterisque.Option) (here, there *asterisque.Node, h *testkit.Holder) {
 	svc, h := testkit.HoldService(asterisque.WithConcurrency(calls))

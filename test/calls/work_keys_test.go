@@ -91,7 +91,7 @@ func TestKeys_GivenUpPassedOver(t *testing.T) {
 			testkit.Held.Call(ctx, dialled, fmt.Sprint("k", i))
 		})
 		for _, i := range []int{6, 1, 3, 4} {
-			// the last, one behind the one that runs, two in the middle
+			// The last call, the call behind the running one, and two in the middle.
 			contexts[i]()
 			synctest.Wait()
 		}
@@ -210,7 +210,7 @@ func TestKeys_OfBytes(t *testing.T) {
 // A key that cannot be compared refuses the call.
 func TestKeys_NotComparable(t *testing.T) {
 	svc := asterisque.NewService()
-	// a slice in an interface
+	// An interface holds a slice, which is not comparable.
 	svc.Handle(7, "slices", testkit.WaitForContext, asterisque.WithKey(func(params []byte) any { return params }))
 	dialled, accepted := testkit.Connect(t, svc)
 	_, err := dialled.Call(testkit.Background, 7, []byte("k"))
@@ -294,7 +294,7 @@ func TestKeys_RandomCalls(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(uint64(caller), 7))
 			var open []*pipe.Pipe
 			for n := 1; n <= each; n++ {
-				// Opens of one caller depart in their order if their priority is the same
+				// Opens of one caller and one priority are sent in order.
 				v := visit{rnd.IntN(keys), caller, n}
 				params, err := codec.CBOR.Append(nil, &v)
 				if err != nil {
@@ -334,7 +334,7 @@ func TestKeys_RandomCalls(t *testing.T) {
 	}
 }
 
-// counted counts how often it is decoded.
+// counted counts how often it was decoded.
 type counted struct {
 	N    int
 	List []int
@@ -342,7 +342,7 @@ type counted struct {
 
 var decodings atomic.Int64
 
-// UnmarshalCBOR decodes the list, which is all that is sent.
+// UnmarshalCBOR decodes a list, the only value that is sent.
 func (c *counted) UnmarshalCBOR(data []byte) error {
 	decodings.Add(1)
 	var list []int

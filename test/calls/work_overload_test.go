@@ -17,8 +17,8 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// overload makes calls of held, one for each priority in their order, and returns what they
-// answered, by their place in the order.
+// overload makes calls of held with given priorities, in order, and collects their outcomes by
+// position.
 type overload struct {
 	wg      sync.WaitGroup
 	answers []error

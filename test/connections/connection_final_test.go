@@ -22,12 +22,12 @@ import (
 // dialFunc is a Reconnection.Dial.
 type dialFunc = func(context.Context) (wire.Wire, error)
 
-// dialling returns a dialFunc for a URL.
+// dialling returns a dialFunc that dials a URL.
 func dialling(url string, cfg *tls.Config) dialFunc {
 	return func(ctx context.Context) (wire.Wire, error) { return wire.Dial(ctx, url, wire.Options{TLS: cfg}) }
 }
 
-// listenRaw returns the address of a TCP server that does no more than answer.
+// listenRaw returns the address of a TCP server that runs answer on each connection.
 func listenRaw(t *testing.T, answer func(net.Conn)) (address string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -46,7 +46,8 @@ func listenRaw(t *testing.T, answer func(net.Conn)) (address string) {
 	return ln.Addr().String()
 }
 
-// says is an answer of bytes. It waits until the client has gone, so that no reset overtakes them.
+// says returns an answer that writes bytes. It then waits until the client has closed, so that no
+// TCP reset overtakes the bytes.
 func says(bytes string) func(net.Conn) {
 	return func(c net.Conn) {
 		io.WriteString(c, bytes)
@@ -55,14 +56,14 @@ func says(bytes string) func(net.Conn) {
 	}
 }
 
-// resets is an answer that loses the connection when the client has spoken.
+// resets is an answer that resets the connection after the first bytes of the client.
 func resets(c net.Conn) {
 	c.Read(make([]byte, 1))
 	c.(*net.TCPConn).SetLinger(0)
 }
 
-// afterFailing returns why an attempt by dial fails, and whether it ended the connection. If not,
-// the next attempts reach a node that serves, and a call gets through.
+// afterFailing returns the error of an attempt by dial, and reports whether the error ended the
+// connection. If not, the next attempts reach a running node, and a call succeeds.
 func afterFailing(t *testing.T, dial dialFunc, codecs ...codec.Values) (why error, final bool) {
 	t.Helper()
 	if codecs == nil {
@@ -104,7 +105,7 @@ func afterFailing(t *testing.T, dial dialFunc, codecs ...codec.Values) (why erro
 	return why, false
 }
 
-// alerts are those of RFC 8446, section 6, and what the error of an attempt says of each.
+// alerts are the alerts of RFC 8446, section 6, each with the text of the error of an attempt.
 var alerts = []struct {
 	number byte
 	name   string

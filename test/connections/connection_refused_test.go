@@ -19,7 +19,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
 
-// connectTo connects n to what listens at url, and returns why that failed.
+// connectTo connects n to the server at url, and returns the error.
 func connectTo(t *testing.T, n *asterisque.Node, url string) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(testkit.Background, testkit.Patience)

@@ -16,7 +16,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// restartable is a server at one TCP address that is replaced by another one again and again.
+// restartable is a server at one TCP address that is replaced repeatedly.
 type restartable struct {
 	t    *testing.T
 	svc  *asterisque.Service
@@ -203,7 +203,7 @@ func TestRestart_ClientsSpread(t *testing.T) {
 	}
 }
 
-// herd leads many connections to one server, and counts attempts.
+// herd has many connections to one server, and counts their attempts.
 type herd struct {
 	to    atomic.Pointer[asterisque.Node] // nil: there is none
 	begin time.Time
@@ -242,7 +242,7 @@ func (h *herd) cut() {
 	h.wires = nil
 }
 
-// most returns the most attempts in any 100 ms.
+// most returns the largest number of attempts in any 100 ms.
 func (h *herd) most() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()

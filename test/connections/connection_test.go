@@ -14,7 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// requireBackoff checks that waits follow each other as those of a back-off do.
+// requireBackoff checks that waits grow as a backoff specifies.
 func requireBackoff(t *testing.T, first, most time.Duration, waits []time.Duration) {
 	t.Helper()
 	step := first

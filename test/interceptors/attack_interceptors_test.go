@@ -18,7 +18,8 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// misbehave now and then does not return, or returns an error that does not.
+// misbehave panics, ends its goroutine, or returns an error whose text panics, each in one of 60
+// calls.
 func misbehave() error {
 	switch rand.IntN(60) {
 	case 0:
@@ -41,7 +42,7 @@ func (mute) Error() string {
 	panic("mute")
 }
 
-// unruly is an interceptor that does any of what it may do, and much of what it may not.
+// unruly is an interceptor that performs random permitted actions, and many forbidden ones.
 func unruly(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 	if err := misbehave(); err != nil {
 		return err

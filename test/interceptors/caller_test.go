@@ -17,12 +17,12 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// invoker is a Caller that is a function.
+// invoker is a function that implements Caller.
 type invoker func(ctx context.Context, c *asterisque.Call) error
 
 func (f invoker) Invoke(ctx context.Context, c *asterisque.Call) error { return f(ctx, c) }
 
-// otherwise is a Caller that calls on the next of several as long as a call did not run.
+// otherwise is a Caller that tries several Callers in order, as long as the call did not run.
 func otherwise(on ...asterisque.Caller) invoker {
 	return func(ctx context.Context, c *asterisque.Call) (err error) {
 		for _, o := range on {

@@ -94,7 +94,7 @@ func TestInterceptor_ChangesOnce(t *testing.T) {
 	}
 }
 
-// flips puts code around the Blocks of a call that flips all bits, and notes the outcomes.
+// flips inverts all bits of the Blocks of a call, and counts the outcomes.
 func flips(outcomes *atomic.Int64) asterisque.Interceptor {
 	flip := func(b []byte) ([]byte, error) {
 		b = bytes.Clone(b)
@@ -160,15 +160,15 @@ func TestAround_BlocksOnce(t *testing.T) {
 	require.Zero(t, foreign.Load())
 }
 
-// attempts is the key of how many attempts of a served call there were.
+// attempts is the context key of the number of attempts of a served call.
 type attempts struct{}
 
-// countsAttempts stands around refusesTwice. Calls may run at the same time.
+// countsAttempts runs outside refusesTwice. Calls may run concurrently.
 func countsAttempts(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 	return next(context.WithValue(ctx, attempts{}, new(int)), c)
 }
 
-// refusesTwice refuses two attempts of three.
+// refusesTwice refuses the first two of each three attempts.
 func refusesTwice(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 	n := ctx.Value(attempts{}).(*int)
 	if *n++; *n%3 != 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/testkit"
 )
 
-// BenchmarkInterceptedCall is BenchmarkCall by 64 callers, and the same with an interceptor on each
-// side that does nothing.
+// BenchmarkInterceptedCall is BenchmarkCall with 64 callers, without and with an interceptor on
+// each side that only calls next.
 func BenchmarkInterceptedCall(b *testing.B) {
 	for _, c := range []struct {
 		name string

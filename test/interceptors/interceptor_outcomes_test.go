@@ -18,7 +18,7 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// recorder has an interceptor that remembers what it saw.
+// recorder has an interceptor that records its calls.
 type recorder struct {
 	trace []byte        // travels with calls
 	block chan struct{} // the outcomes of calls from this side wait for it; nil: they do not
@@ -52,7 +52,7 @@ func (r *recorder) begin(event string, function uint16, name string, done chan s
 	}
 }
 
-// options let the recorder follow all calls of a node.
+// options return the options that make the recorder observe all calls of a node.
 func (r *recorder) options() []asterisque.Option {
 	return []asterisque.Option{asterisque.WithMadeInterceptors(r.made), asterisque.WithServedInterceptors(r.served)}
 }
@@ -249,7 +249,7 @@ func TestCallbacks_HoldUpNoCall(t *testing.T) {
 		works := func(why string) {
 			t.Helper()
 			back := make(chan struct{})
-			// the other way, which needs the reader of the caller's side
+			// a call in the other direction, which needs the reader of the caller's side
 			p, err := accepted.Open(testkit.Background, 7, nil)
 			require.NoError(t, err)
 			go func() { defer close(back); p.Result(testkit.Background) }()

@@ -16,7 +16,7 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// trail notes in which order things happen.
+// trail records the order of events.
 type trail struct {
 	mu    sync.Mutex
 	steps []string

@@ -19,7 +19,7 @@ import (
 )
 
 // BenchmarkUrgent compares the latency of 64-byte calls at high priority, one each millisecond, on
-// an idle session and beside a bulk stream at low priority that saturates it.
+// an idle session and beside a bulk stream at low priority that saturates the session.
 func BenchmarkUrgent(b *testing.B) {
 	svc := testkit.EchoService()
 	svc.Handle(1, "sink", testkit.Discard)
@@ -29,8 +29,8 @@ func BenchmarkUrgent(b *testing.B) {
 	}
 }
 
-// urgent reports the latencies of urgent calls with and without bulk streams beside them, and the
-// rate of those.
+// urgent reports the latencies of urgent calls without and with bulk streams, and the rate of the
+// streams.
 func urgent(b *testing.B, s *asterisque.Session, streams, calls int, every time.Duration) {
 	text := string(make([]byte, 64))
 	call := func() error {
@@ -97,7 +97,7 @@ func slowLink(b *testing.B, rate float64, buffer int) (near, far net.Conn) {
 				return
 			}
 			if sent += n; float64(sent) > rate*time.Since(begin).Seconds() {
-				// The bytes take that long on a link that is so slow.
+				// The bytes take that long on a link of this rate.
 				<-time.After(time.Duration(float64(sent)/rate*1e9) - time.Since(begin))
 			} else {
 				begin, sent = time.Now(), 0

@@ -78,8 +78,8 @@ func TestIdle_TenThousandSessions(t *testing.T) {
 	}
 }
 
-// BenchmarkIdleSessions reports the CPU of 10,000 idle pairs of sessions, in percent of a core,
-// over a second for each operation.
+// BenchmarkIdleSessions reports the CPU time of 10,000 idle pairs of sessions, in percent of a
+// core. One operation is one second.
 func BenchmarkIdleSessions(b *testing.B) {
 	const pairs = 10_000
 	idlePairs(b, pairs)

@@ -18,8 +18,8 @@ import (
 	"github.com/asterisque-go/asterisque/stream"
 )
 
-// latencies makes calls one after the other, n times, each after a tick if there are any, and
-// returns their median and their 99th percentile.
+// latencies makes n calls in sequence, each after a tick if ticks is not nil, and returns their
+// median and 99th percentile.
 func latencies(t testing.TB, n int, call func() error, ticks ...<-chan time.Time) (p50, p99 time.Duration) {
 	t.Helper()
 	times := make([]time.Duration, n)
@@ -63,13 +63,13 @@ func BenchmarkStuckReader(b *testing.B) {
 	}
 }
 
-// zeros never ends.
+// zeros is a Reader without an end.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
-// BenchmarkShares has a hundred streams send as fast as they can, and reports what the slowest and
-// the fastest get through once all have begun, as parts of the fair share.
+// BenchmarkShares runs a hundred streams that send as fast as they can, and reports the throughput
+// of the slowest and the fastest once all have begun, as fractions of the fair share.
 func BenchmarkShares(b *testing.B) {
 	for b.Loop() {
 		shares := streamShares(b)
@@ -78,7 +78,7 @@ func BenchmarkShares(b *testing.B) {
 	}
 }
 
-// streamShares returns the shares of the streams in ascending order.
+// streamShares returns the sorted shares of the streams.
 func streamShares(t testing.TB) (shares []float64) {
 	const streams, warmUp, total = 100, 128 << 20, 1 << 30
 	var got [streams]atomic.Int64

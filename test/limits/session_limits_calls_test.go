@@ -109,7 +109,7 @@ func TestNested_LimitsOverTCP(t *testing.T) {
 	}
 }
 
-// nestedNode offers nested, within tight limits.
+// nestedNode returns a node that offers nested, with small limits.
 func nestedNode(t *testing.T, workers int, opts []asterisque.Option) *asterisque.Node {
 	svc := asterisque.NewService()
 	testkit.Nested.Handle(svc, func(ctx context.Context, n int) (int, error) {
@@ -125,8 +125,8 @@ func nestedNode(t *testing.T, workers int, opts []asterisque.Option) *asterisque
 	return node
 }
 
-// callNested makes a hundred nested calls on each session at once, eight deep. It returns how many
-// failed, with an Abort as they must.
+// callNested makes a hundred nested calls on each session concurrently, with a depth of eight. It
+// returns the number of calls that failed. Each of these must fail with an Abort.
 func callNested(t *testing.T, limit time.Duration, sessions ...*asterisque.Session) (failed int64) {
 	ctx, cancel := context.WithTimeout(testkit.Background, limit)
 	defer cancel()

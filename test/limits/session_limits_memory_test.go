@@ -20,7 +20,7 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// bounds are the numbers that the memory of a session follows from: see docs/limits.md.
+// bounds are the settings that determine the memory of a session: see docs/limits.md.
 type bounds struct {
 	inbound, outbound int // bytes of the soft limits
 	message           int // bytes of the largest message
@@ -28,12 +28,12 @@ type bounds struct {
 	calls             int // of both sides, those included that wait to be sent
 }
 
-// most returns the bytes that a session holds at most, by the formula of the page.
+// most returns the maximum memory of a session in bytes, by the formula of docs/limits.md.
 func (b bounds) most() int {
 	return 2*b.inbound + b.outbound + 3*b.message + b.answers + b.calls<<10 + 256<<10
 }
 
-// full is one side of a session that is about to be at all its limits.
+// full is one side of a session that is about to reach all of its limits.
 type full struct {
 	sess *asterisque.Session
 	wg   *sync.WaitGroup
@@ -98,14 +98,14 @@ func fullService(data []byte, go_, end <-chan struct{}) *asterisque.Service {
 	return svc
 }
 
-// call makes n calls, one after the other, and does not wait for their end.
+// call makes n calls in sequence, and does not wait for their results.
 func (f *full) call(n, function int, params []byte, opts ...asterisque.CallOption) {
 	for range n {
 		f.wg.Go(func() { f.sess.Call(testkit.Background, uint16(function), params, opts...) })
 	}
 }
 
-// stream opens n streams, and sends what they take.
+// stream opens n streams, and sends as much as each accepts.
 func (f *full) stream(n, function int) {
 	for range n {
 		f.wg.Go(func() {
@@ -162,7 +162,7 @@ func atAllLimits(t *testing.T) {
 	for _, f := range sides {
 		f.sess.Pause()
 	}
-	// there the reader stops
+	// The reader of the session stops here.
 	each(func(f *full) { f.call(1, fullSleep, nil, asterisque.WithPriority(1)) })
 	close(go_)
 	synctest.Wait()

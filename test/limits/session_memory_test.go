@@ -56,7 +56,7 @@ func TestMemory_TenThousandPipes(t *testing.T) {
 	})
 	dialled, accepted := testkit.Connect(t, svc, asterisque.WithWorkers(asterisque.Workers{Session: pipes}), asterisque.WithLimits(asterisque.Limits{Inbound: testkit.BytesOf(128<<20, 512<<20)}))
 	open := make([]*pipe.Pipe, pipes)
-	// it leaves as many dead goroutines, which those of the handlers replace
+	// The handlers leave as many dead goroutines; new goroutines reuse them.
 	goroutine := testkit.Goroutine()
 	before := weightest.Heap()
 	for i := range open {

@@ -66,7 +66,7 @@ func TestLogs_Short(t *testing.T) {
 	}
 }
 
-// panicsAt is a slog.Handler of which one method panics.
+// panicsAt is a slog.Handler one method of which panics.
 type panicsAt struct {
 	slog.Handler
 	method string

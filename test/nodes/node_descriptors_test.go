@@ -117,8 +117,8 @@ func TestServe_DescriptorsUsedUp(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// useUpDescriptors opens files until this process may have one more only. They are closed by free,
-// and in the end.
+// useUpDescriptors opens files until this process can open only one more. free closes the files, as
+// does the end of the test.
 func useUpDescriptors(t *testing.T) (free func()) {
 	var before syscall.Rlimit
 	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before))

@@ -29,7 +29,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/certificate"
 )
 
-// only returns the only session of n, which may be about to begin.
+// only returns the only session of n, and waits until it has begun.
 func only(t testing.TB, n *asterisque.Node) *asterisque.Session {
 	t.Helper()
 	require.Eventually(t, func() bool { return len(n.Sessions()) == 1 }, testkit.Patience, time.Millisecond)
@@ -330,7 +330,7 @@ func TestAdmission_BadPeers(t *testing.T) {
 	require.Less(t, perPeer, int64(64<<10))
 }
 
-// memoryInUse returns the bytes of heap and stacks.
+// memoryInUse returns the number of bytes in heap and stacks.
 func memoryInUse() int64 {
 	runtime.GC()
 	runtime.GC()

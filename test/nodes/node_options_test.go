@@ -48,7 +48,7 @@ func unfitting() map[string]asterisque.Option {
 		"Limits.Expansion: -1 times are below 1":                                           asterisque.WithLimits(asterisque.Limits{Expansion: asterisque.Expansion{Times: -1}}),
 	}
 	if large := uint64(piping.MaxWindow) + 1; uint64(math.MaxInt) >= large {
-		// where an int has 64 bits
+		// on platforms with an int of 64 bits
 		unfitting["Limits.Window: 4294967296 is above 4294967295"] = asterisque.WithLimits(asterisque.Limits{Window: int(large)})
 	}
 	return unfitting

@@ -45,7 +45,7 @@ func TestReusePort_TwoNodes(t *testing.T) {
 	require.NoError(t, <-served)
 }
 
-// panicking is a net.Listener of the application.
+// panicking is a net.Listener of an application.
 type panicking struct{ net.Listener }
 
 func (panicking) Accept() (net.Conn, error) { panic("Accept") }

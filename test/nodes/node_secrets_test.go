@@ -48,7 +48,7 @@ func (l *talkative) Accept() (wire.Wire, error) {
 func (*talkative) Close() error  { return nil }
 func (l *talkative) URL() string { return l.raw }
 
-// requireNoSecret looks at all that a program can print of an error.
+// requireNoSecret requires that no way to print an error shows the secret.
 func requireNoSecret(t *testing.T, err error) {
 	t.Helper()
 	require.Error(t, err)

@@ -81,7 +81,7 @@ func TestSchemes_Session(t *testing.T) {
 	}
 }
 
-// failingListener cannot accept.
+// failingListener is a net.Listener that always fails in Accept.
 type failingListener struct{}
 
 func (failingListener) Accept() (wire.Wire, error) { return nil, testkit.ErrBroken }

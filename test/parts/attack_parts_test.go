@@ -18,7 +18,7 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// partsOf returns the parts of a message, of size bytes but for the last.
+// partsOf returns the parts of a message, each of size bytes but the last.
 func partsOf(m interface{ AppendTo([]byte) []byte }, size int) (parts []*message.Part) {
 	whole := m.AppendTo(nil)
 	part := message.Part{Pipe: testkit.PipeOf(whole), Whole: uint64(len(whole))}
@@ -38,7 +38,7 @@ func waitsForever() asterisque.Option {
 	return asterisque.WithService(svc)
 }
 
-// streamOf is the Open of a stream.
+// streamOf returns the Open of a stream.
 func streamOf(pipe uint64) *message.Open {
 	return &message.Open{Pipe: pipe, Function: 1, Meta: message.Meta{Stream: true}}
 }

@@ -113,7 +113,7 @@ var nodesCalls = map[string]nodesCall{
 	}},
 }
 
-// nodesEnd is what happens while the parts of an Open cross.
+// nodesEnd is an event while the parts of an Open are in transit.
 type nodesEnd struct {
 	do      func(n *testkit.PartedNodes, cancel context.CancelFunc)
 	last    func() // happens to the writer of the next part

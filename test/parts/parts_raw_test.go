@@ -37,7 +37,7 @@ type partedRig struct {
 	done  chan error // gets a token when a handler is about to return
 }
 
-// newPartedRig begins a session that a node dials or accepts.
+// newPartedRig begins a session that the node dials or accepts.
 func newPartedRig(t *testing.T, dials bool, opts ...asterisque.Option) *partedRig {
 	r := &partedRig{t: t, dials: dials, node: asterisque.NewNode(opts...), plug: make(chan error, 1)}
 	t.Cleanup(func() { r.node.Close() })
@@ -80,7 +80,7 @@ func (r *partedRig) own(n uint64) uint64 {
 	return 2 * n
 }
 
-// stuff sends a small call that the peer does not read yet: later messages wait behind it.
+// stuff sends a small call that the peer does not read yet, so that later messages wait behind it.
 func (r *partedRig) stuff() {
 	go func() {
 		_, err := r.s.Call(testkit.Background, 9, nil)
@@ -89,7 +89,7 @@ func (r *partedRig) stuff() {
 	synctest.Wait()
 }
 
-// read takes one frame, and answers a Ping.
+// read reads one frame, and answers a Ping.
 func (r *partedRig) read() (f []byte, err error) {
 	f, err = r.p.W.ReadFrame(message.MaxFrame)
 	if c, bad := message.ParseControl(f); err == nil && bad == nil {
@@ -107,7 +107,7 @@ func (r *partedRig) read() (f []byte, err error) {
 	return f, err
 }
 
-// readParts reads until n parts of the message have come.
+// readParts reads until n parts of the message have been received.
 func (r *partedRig) readParts(n int) {
 	r.t.Helper()
 	for r.parts < n {
@@ -117,7 +117,7 @@ func (r *partedRig) readParts(n int) {
 	synctest.Wait()
 }
 
-// readOn reads until the wire ends, and answers all that is a call but the message in parts.
+// readOn reads until the wire ends, and answers each call but the message in parts.
 func (r *partedRig) readOn() (over chan struct{}) {
 	over = make(chan struct{})
 	go func() {
@@ -150,12 +150,12 @@ func (r *partedRig) answer(id uint64) {
 	go r.say(&message.Close{Pipe: id, Result: []byte{0x41, 1}}) // ends when it is read
 }
 
-// say sends a message if the wire takes it.
+// say sends a message unless the wire has ended.
 func (r *partedRig) say(m interface{ AppendTo([]byte) []byte }) {
 	r.p.W.WriteFrames([][]byte{m.AppendTo(nil)})
 }
 
-// outcome returns what came of a call, or fails if it hangs.
+// outcome returns the error of a call, and fails the test if the call hangs.
 func (r *partedRig) outcome(of <-chan error) error {
 	r.t.Helper()
 	select {
@@ -185,7 +185,7 @@ func callParted(opts ...asterisque.CallOption) partedCall {
 	}}
 }
 
-// openParted opens a stream, and sends what f does.
+// openParted opens a stream, and sends with f.
 func openParted(f func(p *pipe.Pipe)) partedCall {
 	return partedCall{stream: true, made: func(ctx context.Context, s *asterisque.Session) error {
 		p, err := s.Open(ctx, 5, make([]byte, testkit.PartedLen))
@@ -227,7 +227,7 @@ var partedCalls = map[string]partedCall{
 	}},
 }
 
-// partedEnd is one way to end a call, or all calls of the session.
+// partedEnd is one way to end a call, or all calls of a session.
 type partedEnd struct {
 	do    func(r *partedRig, cancel context.CancelFunc)
 	local bool // the caller ends it
@@ -245,7 +245,7 @@ func closedWith(code codec.Code, ran codec.Ran, before ...message.Control) func(
 	}
 }
 
-// partedEnds that need a pipe are for points at which the peer has read a part.
+// The partedEnds that need a pipe apply only after the peer has read a part.
 var partedEnds = map[string]partedEnd{
 	"refused":             {do: closedWith(codec.Overloaded, codec.Refused)},
 	"failed":              {do: closedWith(codec.Overloaded, codec.MaybeRan)},
@@ -309,7 +309,8 @@ func TestParts_OpenEnds(t *testing.T) {
 	}
 }
 
-// endOpen ends a call when a number of parts of its Open were read; -1: nothing was read at all.
+// endOpen ends a call after the peer has read that many parts of its Open; with -1, the peer has
+// not read anything.
 func (r *partedRig) endOpen(call partedCall, e partedEnd, read int) {
 	departed, err := r.end(call.made, e, read)
 	require.Error(r.t, err)
@@ -359,7 +360,7 @@ func (r *partedRig) end(made func(context.Context, *asterisque.Session) error, e
 	return departed, err
 }
 
-// goesOn fails unless the session does, and says no more of the message than it has to.
+// goesOn requires that the session continues and sends no more of the message than necessary.
 func (r *partedRig) goesOn(e partedEnd, departed int) {
 	synctest.Wait()
 	require.LessOrEqual(r.t, r.parts, departed, "parts that follow the end of their pipe")

@@ -26,8 +26,7 @@ type receivedParts struct {
 	stream bool // there is a pipe, and its application may end it
 	close  bool
 	none   bool // nothing waits for the application
-	// begin prepares the pipe, and returns the parts and, if the node has made the call, its
-	// outcome
+	// begin prepares the pipe, and returns the parts and, if the node made the call, its outcome.
 	begin func(r *receivedRig) (parts []*message.Part, outcome <-chan error)
 }
 
@@ -149,7 +148,7 @@ func openAndWait(r *receivedRig) func(ctx context.Context) error {
 	}
 }
 
-// receivedEnd is what happens between two parts.
+// receivedEnd is an event between two parts.
 type receivedEnd struct {
 	do    func(r *receivedRig, m receivedParts, id uint64)
 	over  bool // the session ends
@@ -295,7 +294,7 @@ func (r *receivedRig) play(m receivedParts, e receivedEnd, came int) {
 	require.Zero(t, r.s.Stats().Pipes)
 }
 
-// lastOf returns the last Close that has come.
+// lastOf returns the last received Close.
 func lastOf(got chan message.Close) (c message.Close) {
 	for len(got) > 0 {
 		c = <-got

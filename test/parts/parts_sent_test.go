@@ -16,7 +16,7 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// partedMessage is a Block or an answer of four parts.
+// partedMessage is a Block or a Close of four parts.
 type partedMessage struct {
 	called bool // by the peer
 	made   func(r *partedRig) func(ctx context.Context, s *asterisque.Session) error

@@ -24,7 +24,7 @@ func FuzzSession(f *testing.F) {
 	f.Add([]byte{0, 2, 50, 1, 2, 200, 1, 2, 100, 2, 2, 0, 3, 2, 1})
 	f.Add([]byte{0, 0, 11, 4, 0, 9, 5, 0, 1, 6, 0, 0, 7, 0, 0, 0, 2, 10})
 	f.Add([]byte{8, 0, 0xff, 9, 0, 0})
-	// an abort between two parts of a call; with a Drain before it
+	// an abort between two parts of a call; the same after a Drain
 	f.Add([]byte{13, 0, 0, 3, 3, 8, 13, 0, 0})
 	f.Add([]byte{13, 0, 0, 13, 0, 0, 8, 3, 0, 3, 3, 9, 13, 0, 0})
 	// Opens in parts that are canceled, given up, and complete; a Block in parts
@@ -88,8 +88,8 @@ func playProgram(t *testing.T, data []byte) {
 		require.True(t, testkit.AsAbort(err, &abort), "%v", err)
 	}
 	time.Sleep(time.Minute) // of the bubble: timers have run
-	// Blocks behind a call that ended well are its reader's, and count until it has taken them or
-	// wants no more
+	// Blocks of a call that succeeded belong to its reader, and count until the reader has received
+	// them or stops.
 	own.Stop()
 	require.Zero(t, s.Stats().Pipes)
 	require.Zero(t, s.Stats().Inbound, "what was discarded counts no longer")
@@ -100,7 +100,7 @@ const (
 	readsFrame = 13 // the kind of a step that reads
 )
 
-// step is the frame that one step of a program sends.
+// step returns the frame that one step of a program sends.
 func step(kind byte, pipe uint64, arg byte) []byte {
 	switch kind % steps {
 	case 0:

@@ -33,7 +33,7 @@ type restarted struct {
 	url  string
 }
 
-// replace starts a server, and returns the one before, or nil.
+// replace starts a server, and returns the previous one, or nil.
 func (r *restarted) replace() (old *asterisque.Node) {
 	svc := asterisque.NewService()
 	note := func(params []byte) { r.ran.Store(binary.BigEndian.Uint64(params), true) }

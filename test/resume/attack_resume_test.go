@@ -91,7 +91,7 @@ func TestAttackResume_Unacked(t *testing.T) {
 		if n%1000 == 0 {
 			most = max(most, weightest.Heap()-before)
 		}
-		// an error is that of the end
+		// An error means that the wire has ended.
 		p.W.WriteFrames([][]byte{message.Ask{Pipe: 0, Total: 400_000 + n%2}.AppendTo(nil)})
 		bye = p.UntilAllowed()
 	}

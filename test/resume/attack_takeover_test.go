@@ -199,7 +199,7 @@ func TestRepository_Slow(t *testing.T) {
 	})
 }
 
-// lyingRepository answers with what belongs to another session.
+// lyingRepository returns the record of another session.
 type lyingRepository struct{ asterisque.Repository }
 
 func (r lyingRepository) Get(ctx context.Context, session asterisque.SessionID) (asterisque.SessionRecord, bool, error) {
@@ -218,7 +218,7 @@ func TestRepository_Wrong(t *testing.T) {
 	})
 }
 
-// brokenWire does not return from writing.
+// brokenWire blocks in writing.
 type brokenWire struct {
 	wire.Wire
 	broken func()
@@ -239,7 +239,7 @@ func TestAttackResume_BrokenWire(t *testing.T) {
 				p.W.Close()
 				synctest.Wait()
 				a, b := wire.Pipe()
-				// it ends with the handshake
+				// The goroutine ends with the handshake.
 				go k.Node.Accept(testkit.Background, brokenWire{b, broken})
 				(&testkit.RawPeer{T: t, W: a}).Send(testkit.Resuming(first, 1))
 				synctest.Wait()

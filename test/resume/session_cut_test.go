@@ -15,7 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// cutConn is a connection that is cut after a number of bytes, both ways together.
+// cutConn is a connection that is cut after a number of bytes in both directions together.
 type cutConn struct {
 	net.Conn
 	left *atomic.Int64
@@ -40,8 +40,8 @@ func (c cutConn) some(b []byte, do func([]byte) (int, error)) (int, error) {
 	return n, err
 }
 
-// exchange makes a session over a connection that is cut after budget bytes, and uses it for a call
-// each way and a stream.
+// exchange makes a session over a connection that is cut after budget bytes, and makes a call in
+// each direction and a stream.
 func exchange(here, there *asterisque.Node, budget *atomic.Int64) (err error) {
 	a, b := net.Pipe()
 	accepted := make(chan error, 1)

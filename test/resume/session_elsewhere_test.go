@@ -20,7 +20,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
 
-// replicas are nodes behind one address, which know of each other's sessions.
+// replicas are nodes behind one address that know each other's sessions.
 type replicas struct {
 	records asterisque.Repository
 	byID    map[string]*asterisque.Node // fixed after newReplicas, as urls
@@ -32,7 +32,7 @@ type replicas struct {
 	asked atomic.Int64
 }
 
-// newReplicas returns nodes of these ids that offer svc.
+// newReplicas returns nodes with these ids that offer svc.
 func newReplicas(t *testing.T, svc *asterisque.Service, ids []string, opts ...asterisque.Option) *replicas {
 	t.Helper()
 	rs := &replicas{records: asterisque.NewRepository(), byID: make(map[string]*asterisque.Node)}
@@ -81,7 +81,7 @@ func (rs *replicas) failWith(err error) {
 	rs.fail = err
 }
 
-// connect connects a new node to them.
+// connect connects a new node to the replicas.
 func (rs *replicas) connect(t *testing.T) (*asterisque.Connection, *testkit.Cutter) {
 	t.Helper()
 	c := new(testkit.Cutter)
@@ -219,7 +219,7 @@ func TestReplicas_Unreachable(t *testing.T) {
 	}
 }
 
-// unread are records of which Get fails at times.
+// unread is a Repository whose Get fails at times.
 type unread struct {
 	asterisque.Repository
 	fails atomic.Bool
@@ -331,7 +331,7 @@ func TestRelay_CountsAsSession(t *testing.T) {
 	}, testkit.Patience, time.Millisecond, "its place is free again")
 }
 
-// lingers is a Wire that takes its time to close.
+// lingers is a Wire that is slow to close.
 type lingers struct{ wire.Wire }
 
 func (l lingers) Close() error {

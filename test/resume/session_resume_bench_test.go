@@ -17,9 +17,9 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
 
-// BenchmarkResume is BenchmarkCall on a session that can be resumed, and on one that cannot: what
-// the first one costs more is the price. Each run has turns of both, so that both meet the same
-// disturbances; the figure is the ratio of their times.
+// BenchmarkResume is BenchmarkCall on a session with resume and on a session without: the
+// difference is the cost of resume. Each run alternates between both, so that both meet the same
+// disturbances. The reported figure is the ratio of their times.
 func BenchmarkResume(b *testing.B) {
 	for _, callers := range []int{1, 64, 1024} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {

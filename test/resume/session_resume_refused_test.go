@@ -86,7 +86,7 @@ func TestResume_RefusedUnexplained(t *testing.T) {
 	}
 }
 
-// countService offers function 50, which counts how often it has run.
+// countService offers function 50, which counts its runs.
 func countService() (svc *asterisque.Service, ran *atomic.Int64) {
 	svc, ran = asterisque.NewService(), new(atomic.Int64)
 	svc.Handle(50, "count", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) {
@@ -108,11 +108,11 @@ func TestResume_OldWireIgnored(t *testing.T) {
 		p.Answer()
 		old := p.W.(*wiretest.Wire)
 		old.Stall()
-		// ends with the wire
+		// The goroutine ends with the wire.
 		go p.W.WriteFrames([][]byte{(&message.Open{Pipe: 2, Function: 50}).AppendTo(nil), (&message.Open{Pipe: 4, Function: 50}).AppendTo(nil)})
 		synctest.Wait()
 
-		// while the node takes the old wire for good
+		// The node still considers the old wire valid.
 		q, second := testkit.RawTo(t, node, testkit.Resuming(first, 1))
 		require.Equal(t, first.Session, second.Session)
 		require.EqualValues(t, 1, second.Received)
@@ -120,7 +120,7 @@ func TestResume_OldWireIgnored(t *testing.T) {
 		synctest.Wait()
 		require.EqualValues(t, 1, ran.Load(), "of what was under way nothing is run")
 		for _, err := p.W.ReadFrame(1 << 20); err == nil; _, err = p.W.ReadFrame(1 << 20) {
-			// to its end: it is closed
+			// Reads to the end of the wire, which has been closed.
 		}
 
 		q.Send(&message.Open{Pipe: 2, Function: 50}, &message.Open{Pipe: 4, Function: 50})
@@ -156,7 +156,7 @@ func TestResume_OnlyByReconnect(t *testing.T) {
 	})
 }
 
-// repository is a Repository that may fail, and that remembers what it was given.
+// repository is a Repository that can fail and that records its parameters.
 type repository struct {
 	asterisque.Repository
 	fail atomic.Bool
@@ -213,7 +213,7 @@ func TestRepository_Fails(t *testing.T) {
 				}
 				_, err = testkit.Echo.Call(testkit.Background, conn, "x")
 				if name == "it fails" && errors.Is(err, asterisque.ErrUnavailable) {
-					// it was made on the old session
+					// The call was made on the old session.
 					_, err = testkit.Echo.Call(testkit.Background, conn, "x")
 				}
 				require.NoError(t, err)

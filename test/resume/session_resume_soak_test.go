@@ -27,7 +27,7 @@ func TestCuts_LeaveNothing(t *testing.T) {
 					wires.Cut()
 					for answered := 0; answered < 2; answered++ {
 						if _, err := testkit.Echo.Call(testkit.Background, conn, "x"); err != nil {
-							// made on a session that ended
+							// The call was made on a session that has ended.
 							answered = 0
 						}
 					}

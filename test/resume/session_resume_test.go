@@ -39,7 +39,7 @@ var (
 	sum  = asterisque.Stream[int, uint64, uint64, [32]byte](2, "sum")
 )
 
-// onceService offers once, which notes in ran how often each id ran, and sum.
+// onceService offers once, which counts in ran the runs of each id, and sum.
 func onceService() (svc *asterisque.Service, ran *sync.Map) {
 	svc, ran = asterisque.NewService(), new(sync.Map)
 	once.Handle(svc, func(_ context.Context, id uint64) (uint64, error) {
@@ -109,8 +109,8 @@ func requireOnceDespiteCuts(t *testing.T, conn *asterisque.Connection, ran *sync
 	require.Eventually(t, func() bool { return conn.Session().Stats().Outbound == limits.Amount{} }, testkit.Patience, time.Millisecond, "all is acknowledged")
 }
 
-// checkStream sends numbers until ctx ends, and checks that every one of them comes back in order
-// and that the callee has got the same ones.
+// checkStream sends numbers until ctx ends, and checks that each number returns in order and that
+// the callee has received the same numbers.
 func checkStream(ctx context.Context, conn *asterisque.Connection, sum asterisque.StreamFunction[int, uint64, uint64, [32]byte]) error {
 	call, err := sum.Open(testkit.Background, conn, 0)
 	if err != nil {
@@ -152,7 +152,7 @@ func checkStream(ctx context.Context, conn *asterisque.Connection, sum asterisqu
 	return nil
 }
 
-// hashStream is a handler that returns the SHA-256 of what its caller sends.
+// hashStream is a handler that returns the SHA-256 of the bytes of its caller.
 func hashStream(_ context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
 	h := sha256.New()
 	if _, err := io.Copy(h, stream.NewReader(p)); err != nil {

@@ -43,7 +43,7 @@ func TestResume_TwoAtOnce(t *testing.T) {
 		}
 		synctest.Wait()
 		var has *testkit.RawPeer
-		// one waits, or the one that came later has closed the wire of the other
+		// One answer is waiting, or the later attempt has closed the wire of the other.
 		count := len(answers)
 		for range count {
 			p := <-answers
@@ -77,8 +77,8 @@ func (w heldWire) WriteFrames(frames [][]byte) error {
 	return w.Wire.WriteFrames(frames)
 }
 
-// TestResume_WaitForSession has a peer that resumes a session twice, the second time while it is
-// being answered over the first Wire, which is lost later.
+// TestResume_WaitForSession resumes a session twice, the second time while the node answers on the
+// first Wire, which fails later.
 func TestResume_WaitForSession(t *testing.T) {
 	for name, heard := range map[string]bool{
 		"nothing comes over the first Wire":                   false,

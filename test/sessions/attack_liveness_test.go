@@ -19,7 +19,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// pingAlong sends a Ping each interval until the connection ends.
+// pingAlong sends a Ping at each interval until the connection ends.
 func pingAlong(c net.Conn, each time.Duration) {
 	for {
 		time.Sleep(each) // of the bubble
@@ -84,7 +84,7 @@ func TestLiveness_NoPings(t *testing.T) {
 				for i := range nodes {
 					nodes[i] = asterisque.NewNode()
 					if quiet[i] {
-						// a timeout that does not count
+						// a timeout that has no effect
 						nodes[i] = asterisque.NewNode(asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1, Silence: 10 * time.Millisecond}))
 					}
 					defer nodes[i].Close()
@@ -109,7 +109,7 @@ func TestLiveness_NoPings(t *testing.T) {
 	}
 }
 
-// foreignWire is one to a peer that knows neither windows nor Pings.
+// foreignWire is a Wire to a peer that supports neither windows nor Pings.
 type foreignWire struct{ wire.Wire }
 
 func (foreignWire) MaxBlock() int { return 1 << 20 }
@@ -134,7 +134,7 @@ func TestLiveness_Foreign(t *testing.T) {
 	})
 }
 
-// lookCounter counts how often a Wire is looked at.
+// lookCounter counts the calls of Progress of a Wire.
 type lookCounter struct {
 	wire.Wire
 	looks *atomic.Int64
@@ -186,7 +186,7 @@ func TestAttackPings_ShortInterval(t *testing.T) {
 	})
 }
 
-// TestAttackHalfMessage_CutOff sends a part of a large message, and then a byte now and then.
+// TestAttackHalfMessage_CutOff sends a part of a large message, and then single bytes at intervals.
 func TestAttackHalfMessage_CutOff(t *testing.T) {
 	for name, c := range map[string]struct {
 		opts []asterisque.Option
@@ -241,7 +241,7 @@ func TestAttackHalfMessage_Resumed(t *testing.T) {
 	})
 }
 
-// readsAhead is a Wire of which a part of the next message has always arrived.
+// readsAhead is a Wire that has always received a part of the next message.
 type readsAhead struct{ lookCounter }
 
 func (*readsAhead) Receiving() int { return 1 }
@@ -267,7 +267,7 @@ func TestLiveness_OwnPauses(t *testing.T) {
 	})
 }
 
-// bareWire has the five methods alone, and a Meter if that is asked for.
+// bareWire has only the five methods of Wire, and Meter on request.
 type bareWire struct{ wire.Wire }
 
 // TestLiveness_WholeMessages has a peer that sends a byte now and then over a Wire with and without

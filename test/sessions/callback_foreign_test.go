@@ -20,7 +20,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// oddWire is a Wire that misbehaves when it is asked for one thing.
+// oddWire is a Wire one method of which misbehaves.
 type oddWire struct {
 	wire.Wire
 	at  string
@@ -54,12 +54,12 @@ type oddAddr struct{ oddWire }
 func (a oddAddr) Network() string { a.hook("Network"); return "odd" }
 func (a oddAddr) String() string  { a.hook("String"); return "somewhere" }
 
-// oddForeignWire is one to a peer of another protocol.
+// oddForeignWire is an oddWire to a peer of another protocol.
 type oddForeignWire struct{ oddWire }
 
 func (w oddForeignWire) MaxBlock() int { w.hook("MaxBlock"); return 1000 }
 
-// odd returns w as one that misbehaves when it is asked for one thing.
+// odd returns w with one method that misbehaves.
 func odd(w wire.Wire, at string, how func()) wire.Wire {
 	o := oddWire{w, at, how}
 	if at == "MaxBlock" {
@@ -68,7 +68,7 @@ func odd(w wire.Wire, at string, how func()) wire.Wire {
 	return o
 }
 
-// oddPlaces are what an oddWire may be asked for.
+// oddPlaces are the methods of an oddWire that may misbehave.
 var oddPlaces = []string{"LocalAddr", "RemoteAddr", "no address", "Network", "String", "MaxBlock", "Private", "Close", "Progress", "Receiving"}
 
 // TestWire_Panics plays both sides over such wires, with all features that call their methods.
@@ -84,7 +84,7 @@ func TestWire_Panics(t *testing.T) {
 	}
 }
 
-// playOdd plays both sides over wires that do f when they are asked at one place.
+// playOdd tests both sides over wires that call f in one method.
 func playOdd(t *testing.T, at string, f func()) {
 	var asked atomic.Int64
 	odd := func(w wire.Wire) wire.Wire { return odd(w, at, func() { asked.Add(1); f() }) }
@@ -123,7 +123,7 @@ func playOdd(t *testing.T, at string, f func()) {
 	require.Equal(t, at != "no address", asked.Load() > 0)
 }
 
-// inGoroutine calls f on a goroutine of its own, which it may end, and waits for that.
+// inGoroutine calls f on a goroutine of its own, which f may end, and waits for its end.
 func inGoroutine(f func()) {
 	over := make(chan struct{})
 	go func() {
@@ -133,7 +133,7 @@ func inGoroutine(f func()) {
 	<-over
 }
 
-// oddListener misbehaves when it is closed.
+// oddListener misbehaves in Close.
 type oddListener struct{ wire.Listener }
 
 func (l oddListener) Close() error { l.Listener.Close(); panic("odd") }
@@ -160,7 +160,7 @@ func TestDial_NilResult(t *testing.T) {
 	})
 }
 
-// oddError panics when it is asked for one thing.
+// oddError panics in one method.
 type oddError struct{ at string }
 
 func (e *oddError) hook(at string) {

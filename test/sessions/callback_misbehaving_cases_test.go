@@ -15,10 +15,10 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// spoilt is the misbehaviour that values take part in.
+// spoilt is the misbehaviour that encoded and decoded values perform.
 var spoilt atomic.Pointer[misbehaviour]
 
-// badOut misbehaves when it is encoded, badIn when it is decoded.
+// badOut misbehaves during encoding, badIn during decoding.
 type (
 	badOut string
 	badIn  string
@@ -51,12 +51,12 @@ var (
 	aroundPipe = asterisque.Stream[string, string, string, string](33, "around")
 )
 
-// badText is an error that misbehaves when it is asked what it says.
+// badText is an error that misbehaves in Error.
 type badText struct{ m *misbehaviour }
 
 func (e badText) Error() string { e.m.hook(); return "text" }
 
-// service is that of both nodes.
+// service returns the service of both nodes.
 func (m *misbehaviour) service() *asterisque.Service {
 	spoilt.Store(m)
 	svc := testkit.EchoService()
@@ -91,7 +91,7 @@ func (m *misbehaviour) service() *asterisque.Service {
 	return svc
 }
 
-// in makes a call of f from the peer, out from the node.
+// in makes a call of f from the peer; out makes one from the node.
 func in[P ~string, R any](f asterisque.Function[P, R]) func(m *misbehaviour) error {
 	return func(m *misbehaviour) error {
 		return m.call(func(ctx context.Context, s *asterisque.Session) error { _, err := f.Call(ctx, s, "x"); return err })
@@ -104,7 +104,7 @@ func out[P ~string, R any](f asterisque.Function[P, R]) func(m *misbehaviour) er
 	}
 }
 
-// streamIn makes a call of f from the peer that receives all, streamOut from the node.
+// streamIn makes a call of f from the peer that receives all; streamOut makes one from the node.
 func streamIn[R any](f asterisque.StreamFunction[string, string, R, string]) func(m *misbehaviour) error {
 	return func(m *misbehaviour) error {
 		return m.call(func(ctx context.Context, s *asterisque.Session) error { return drained(ctx, s, f) })
@@ -131,7 +131,7 @@ func drained[R any](ctx context.Context, s *asterisque.Session, f asterisque.Str
 	return err
 }
 
-// around returns options with an interceptor that misbehaves at some point of a call.
+// around returns options with an interceptor that misbehaves at one point of a call.
 func around(at string) func(m *misbehaviour) []asterisque.Option {
 	return func(m *misbehaviour) []asterisque.Option {
 		hook := func(here string) {
@@ -220,7 +220,7 @@ func (m *misbehaviour) connect(ctx context.Context, how asterisque.Reconnection)
 	return err
 }
 
-// callbacks are all that an application plugs in.
+// callbacks are all callbacks of an application.
 var callbacks = []callback{
 	{name: "Access.Accept", panics: "unavailable", blocks: "expired",
 		options: func(m *misbehaviour) []asterisque.Option {
@@ -296,7 +296,7 @@ var callbacks = []callback{
 	{name: "Interceptor of a stream, made, End", panics: "panicked", blocks: "expired", options: around("made, End"), trigger: streamOut(aroundPipe)},
 	{name: "Interceptor of a stream, served", panics: "panicked", blocks: "expired", options: around("served"), trigger: streamIn(aroundPipe)},
 	{name: "Interceptor of a stream, served, after", panics: "panicked", blocks: "expired", options: around("served, after"), trigger: streamIn(aroundPipe)},
-	// that it ends the goroutine of the handler is logged as well
+	// The library also logs that the callback ended the goroutine of the handler.
 	{name: "Interceptor of a stream, served, Send", skips: "ends its goroutine", panics: "panicked", blocks: "expired", options: around("served, Send"), trigger: streamIn(aroundPipe)},
 	{name: "Func", panics: "panicked", blocks: "expired", trigger: in(badFunc)},
 	{name: "Func, inline", panics: "panicked", blocks: "expired", trigger: in(badInline)},

@@ -9,7 +9,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// spyRepository is a Repository of which one method misbehaves.
+// spyRepository is a Repository one method of which misbehaves.
 type spyRepository struct {
 	asterisque.Repository
 	m  *misbehaviour
@@ -43,7 +43,7 @@ func spied(at string) func(m *misbehaviour) []asterisque.Option {
 	}
 }
 
-// resume connects the peer to the node, cuts the wire once, and closes the connection.
+// resumed connects the peer to the node, cuts the wire once, and closes the connection.
 func resumed(m *misbehaviour) error {
 	ctx, cancel := context.WithTimeout(testkit.Background, 4*m.patience())
 	defer cancel()
@@ -71,7 +71,7 @@ func resumed(m *misbehaviour) error {
 	return err
 }
 
-// spyWire is a Wire of which one method misbehaves.
+// spyWire is a Wire one method of which misbehaves.
 type spyWire struct {
 	wire.Wire
 	m  *misbehaviour
@@ -101,7 +101,7 @@ func (w spyWire) Close() error {
 	return err
 }
 
-// overSpy makes a call to the node over a spyWire, and closes the session there.
+// overSpy makes a call to the node over a spyWire, and closes the session on that side.
 func overSpy(at string) func(m *misbehaviour) error {
 	return func(m *misbehaviour) error {
 		m.armed.Store(false)

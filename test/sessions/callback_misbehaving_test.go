@@ -20,7 +20,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// misbehaving says in the environment of a test process which callback misbehaves in it.
+// misbehaving is the environment variable that names the misbehaving callback of a test process.
 const misbehaving = "ASTERISQUE_MISBEHAVING"
 
 // TestCallback_Misbehaves makes every callback panic, end its goroutine, block for ever, close its
@@ -57,18 +57,18 @@ func TestCallback_Misbehaves(t *testing.T) {
 	}
 }
 
-// hows are the ways to misbehave.
+// hows are the kinds of misbehaviour.
 var hows = []string{"returns", "panics", "panics with nil", "ends its goroutine", "blocks", "closes the node", "calls"}
 
-// callback is one that misbehaves.
+// callback is a callback that misbehaves.
 type callback struct {
 	name string
 
-	// options are those of the node.
+	// options returns the options of the node.
 	options func(m *misbehaviour) []asterisque.Option
 
-	// trigger makes the node call the callback, and returns the outcome, by a session that peer
-	// dials.
+	// trigger makes the node call the callback over a session that the peer dials, and returns the
+	// outcome.
 	trigger func(m *misbehaviour) error
 
 	panics  string // the outcome when it panics, and the default for the other fields
@@ -79,7 +79,7 @@ type callback struct {
 	skips   string // how it is not played: a Wire must not do that
 }
 
-// misbehaviour is one callback that does one thing.
+// misbehaviour is one callback with one kind of misbehaviour.
 type misbehaviour struct {
 	t     *testing.T
 	how   string
@@ -93,7 +93,7 @@ type misbehaviour struct {
 	log              stackLog
 }
 
-// hook is in the callback. It misbehaves once, when it is armed.
+// hook is called in the callback. Once armed, hook misbehaves one time.
 func (m *misbehaviour) hook() { m.hookIn(testkit.Background) }
 
 // hookIn is hook with the context of the callback.
@@ -125,7 +125,7 @@ func (m *misbehaviour) hookIn(ctx context.Context) {
 	}
 }
 
-// stackLog counts what a log says with a stack.
+// stackLog counts log records with a stack.
 type stackLog struct{ atomic.Int64 }
 
 func (*stackLog) Enabled(context.Context, slog.Level) bool { return true }
@@ -151,7 +151,7 @@ func (c *callback) play(t *testing.T) {
 	}
 }
 
-// playOnce plays one way.
+// playOnce runs the test with one kind of misbehaviour.
 func (c *callback) playOnce(m *misbehaviour) {
 	before := runtime.NumGoroutine()
 	opts := []asterisque.Option{
@@ -194,7 +194,7 @@ func (c *callback) playOnce(m *misbehaviour) {
 	m.settles("nothing is left", func() bool { return runtime.NumGoroutine() <= before })
 }
 
-// outcome returns the one that trigger has to have, or nothing if any will do.
+// outcome returns the required outcome of trigger, or "" if any outcome is valid.
 func (c *callback) outcome(how string) string {
 	otherwise := func(o, other string) string {
 		if o == "" {
@@ -215,7 +215,8 @@ func (c *callback) outcome(how string) string {
 	return otherwise(c.returns, "ok")
 }
 
-// outcome returns that of trigger: "gone" if its goroutine ends, "never" if it does not return.
+// outcome returns the outcome of trigger: "gone" if its goroutine ends, "never" if it does not
+// return.
 func (m *misbehaviour) outcome(trigger func(*misbehaviour) error) string {
 	patience := testkit.Patience
 	if m.want == "never" {
@@ -245,7 +246,7 @@ func (m *misbehaviour) talk(other *asterisque.Session) {
 	}
 }
 
-// ofNode returns the end of s that the node has.
+// ofNode returns the node's end of s.
 func (m *misbehaviour) ofNode(s *asterisque.Session) (end *asterisque.Session) {
 	m.settles("the session has begun", func() bool {
 		for _, o := range m.node.Sessions() {
@@ -288,8 +289,8 @@ func serveAt(t *testing.T, n *asterisque.Node) (url string) {
 	return ln.URL()
 }
 
-// patience returns for how long a call is waited for: not long where it may be all of that.
-// Elsewhere it is what no machine needs.
+// patience returns the timeout of a call. It is short where the call is expected to reach it.
+// Elsewhere it is longer than any slow machine needs.
 func (m *misbehaviour) patience() time.Duration {
 	switch {
 	case m.want == "expired", m.want == "never":
@@ -300,7 +301,7 @@ func (m *misbehaviour) patience() time.Duration {
 	return testkit.Patience
 }
 
-// handshake returns how long one may take, likewise.
+// handshake returns the timeout of a handshake, on the same principle.
 func (m *misbehaviour) handshake() time.Duration {
 	if m.how == "blocks" {
 		return time.Second

@@ -13,7 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// countedWire counts batches that are written without waiting.
+// countedWire counts the batches that are written without blocking.
 type countedWire struct {
 	wire.Wire
 	wire.BatchWriter

@@ -18,8 +18,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
 
-// stuckAcceptor is stuckPeerThatSays with the roles changed: the session is that of the side that
-// dialled.
+// stuckAcceptor is stuckPeerThatSays with the roles exchanged: it returns the session of the side
+// that dialled.
 func stuckAcceptor(t *testing.T, hello message.Sync, opts ...asterisque.Option) (*testkit.RawPeer, *asterisque.Session) {
 	t.Helper()
 	p, session := testkit.RawPeerOf(t, (*asterisque.Node).Attach, opts)
@@ -133,7 +133,7 @@ func TestLiveness_SilentPeer(t *testing.T) {
 	for _, first := range []string{"the side that dialled", "the other side"} {
 		t.Run(first, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				// it learns of the loss from the other one, which closes
+				// This side learns of the loss from the other side, which closes the wire.
 				patient := asterisque.WithTimeouts(asterisque.Timeouts{Ping: 15 * time.Second, Silence: time.Hour})
 				svc, started, _ := testkit.BlockService()
 				here, there := asterisque.NewNode(asterisque.WithService(svc)), asterisque.NewNode(asterisque.WithService(svc), patient)

@@ -20,7 +20,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/testkit"
 )
 
-// stopped is the variable of the environment in which a child finds where it is to dial.
+// stopped is the environment variable with the address that a child process dials.
 const stopped = "ASTERISQUE_TEST_STOPPED"
 
 // TestStopped_KeepsSessions stops a process of a hundred sessions by a signal for longer than their

@@ -20,8 +20,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// keepingWire is a Wire that is written outside of this module: it has each frame in memory of its
-// own, and leaves it to the session.
+// keepingWire is a Wire from outside of this module: it allocates memory for each frame, which the
+// session then owns.
 type keepingWire struct {
 	wire.Wire
 	last *transport.Buffer
@@ -54,7 +54,7 @@ func (w *keepingWire) Keep() *transport.Buffer {
 	return mem
 }
 
-// sumSession is a session over such a Wire. Its accepting side adds up the bytes of a stream.
+// sumSession is a session over a keepingWire. The accepting side adds up the bytes of a stream.
 func sumSession(t *testing.T, how func(), opts ...asterisque.Option) (s *asterisque.Session, left *atomic.Int64) {
 	svc := asterisque.NewService()
 	svc.Handle(20, "sum", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
@@ -82,7 +82,7 @@ func sumSession(t *testing.T, how func(), opts ...asterisque.Option) (s *asteris
 
 // A Wire of a third party transfers the memory of its frames.
 func TestKeep_ThirdPartyWire(t *testing.T) {
-	// there the path takes no time, so that no Block is divided
+	// In a bubble the path has no delay, so that no Block is divided.
 	synctest.Test(t, func(t *testing.T) {
 		s, left := sumSession(t, nil)
 		p, err := s.Open(testkit.Background, 20, nil)

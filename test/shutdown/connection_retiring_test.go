@@ -287,7 +287,7 @@ func TestRetiring_DurableCalls(t *testing.T) {
 			}
 			return n, nil
 		})
-		// of durable calls, over all sessions of a peer
+		// counts durable calls over all sessions of a peer
 		conn, _, _, there := testkit.Link(t, l.Svc, asterisque.Reconnection{}, asterisque.WithWorkers(asterisque.Workers{Session: 2}))
 		var calls sync.WaitGroup
 		var answered atomic.Int64

@@ -15,8 +15,8 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// endless offers function 70, which runs until its context ends, and then says on ended what its
-// session says.
+// endless offers function 70, which runs until its context ends, and then sends the error of its
+// session to ended.
 func endless() (svc *asterisque.Service, ended chan error) {
 	svc, ended = asterisque.NewService(), make(chan error, 100)
 	svc.Handle(70, "endless", func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) {
@@ -29,7 +29,7 @@ func endless() (svc *asterisque.Service, ended chan error) {
 
 const saysCut = "cut after 30s of drain"
 
-// wantCut wants an error that says on either side that the call was cut.
+// wantCut requires an error that reports a call cut off on either side.
 func wantCut(t *testing.T, err error) {
 	t.Helper()
 	require.ErrorIs(t, err, asterisque.ErrUnavailable)

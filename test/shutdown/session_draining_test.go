@@ -15,7 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// newsService offers function 60, a stream that never ends by itself, until its session drains.
+// newsService offers function 60, a stream that ends only when its session drains.
 func newsService() *asterisque.Service {
 	svc := asterisque.NewService()
 	svc.Handle(60, "news", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {

@@ -19,7 +19,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
 
-// plainWire has no more than every Wire has.
+// plainWire has only the methods of Wire.
 type plainWire struct{ wire.Wire }
 
 // sinks is a service with a function 1 that takes all Blocks, and returns their total size.

@@ -15,7 +15,8 @@ import (
 
 const bulkWrite = 64 << 10
 
-// BenchmarkBulk moves bytes one way, in writes of 64 KiB, over one or many streams of a session.
+// BenchmarkBulk sends bytes in one direction, in writes of 64 KiB, over one or many streams of a
+// session.
 func BenchmarkBulk(b *testing.B) {
 	for _, streams := range []int{1, 100} {
 		b.Run(fmt.Sprintf("streams=%d", streams), func(b *testing.B) {
@@ -40,7 +41,7 @@ func BenchmarkBulk(b *testing.B) {
 	}
 }
 
-// BenchmarkCopy is the floor: the same writes into a bare TCP connection.
+// BenchmarkCopy is the lower bound: the same writes into a bare TCP connection.
 func BenchmarkCopy(b *testing.B) {
 	here, there := testkit.TCPPair(b)
 	done := make(chan struct{})
@@ -56,8 +57,8 @@ func BenchmarkCopy(b *testing.B) {
 	bulk(b, []io.Writer{here}, func() { here.Close(); <-done })
 }
 
-// bulk writes b.N times in all, shared by the writers, and waits until finish says that all has
-// arrived.
+// bulk performs b.N writes in all, divided among the writers, and waits until finish reports that
+// all bytes have arrived.
 func bulk(b *testing.B, writers []io.Writer, finish func()) {
 	b.SetBytes(bulkWrite)
 	b.ReportAllocs()

@@ -66,8 +66,8 @@ func TestStream_OneBlockNoCredit(t *testing.T) {
 	}
 }
 
-// withoutGrants is a Wire that loses the Controls which let a pipe send more, and notes those that
-// ask for them.
+// withoutGrants is a Wire that discards the Controls that grant credit to a pipe, and records those
+// that request credit.
 type withoutGrants struct {
 	wire.Wire
 	mu     sync.Mutex
@@ -100,7 +100,7 @@ func (w *withoutGrants) WriteFrames(frames [][]byte) error {
 	return w.Wire.WriteFrames(pass)
 }
 
-// passes reports whether a frame is let through.
+// passes reports whether the Wire delivers a frame.
 func (w *withoutGrants) passes(f []byte) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

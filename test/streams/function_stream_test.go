@@ -30,7 +30,7 @@ func TestStream_BothWays(t *testing.T) {
 	}
 	require.NoError(t, call.CloseSend())
 	if err := call.Send(testkit.Background, 1); err != asterisque.ErrPipeClosed {
-		// unless the call is over already
+		// The call may have ended already.
 		require.ErrorIs(t, err, pipe.ErrEnded)
 	}
 	var got []int
@@ -47,7 +47,7 @@ func TestStream_BothWays(t *testing.T) {
 	require.Equal(t, io.EOF, err)
 }
 
-// TestStream_ReceiveRest has callers that leave the loop over an endless stream.
+// TestStream_ReceiveRest has callers that break out of the loop over an endless stream.
 func TestStream_ReceiveRest(t *testing.T) {
 	endless := asterisque.Stream[string, string, int, string](60, "endless")
 	ended := make(chan error, 1)

@@ -161,8 +161,8 @@ func TestDrop_OldBlocks(t *testing.T) {
 	})
 }
 
-// TestTTL_PausedSession has a Block that waits in the transport of a side that does not read, where
-// its time does not count, and then for its handler, where it does.
+// TestTTL_PausedSession sends a Block that waits first in the transport of a side that does not
+// read, where its TTL does not run, and then for its handler, where it does.
 func TestTTL_PausedSession(t *testing.T) {
 	for name, c := range map[string]struct {
 		busy time.Duration
@@ -189,7 +189,7 @@ func TestTTL_PausedSession(t *testing.T) {
 				require.NoError(t, err)
 				synctest.Wait()
 				accepted.Pause()
-				// Pause stops after the frame that is being read, which is this one
+				// Pause takes effect after the frame that is being read, which is this one.
 				_, err = dialled.Open(testkit.Background, 1, nil)
 				require.NoError(t, err)
 				require.NoError(t, p.Send(testkit.Background, []byte("x"), pipe.WithTTL(100*time.Millisecond)))

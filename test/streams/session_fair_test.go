@@ -21,7 +21,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
 
-// shares is a connection that counts the bytes of Blocks that are written to it, by pipe.
+// shares is a connection that counts the written bytes of Blocks for each pipe.
 type shares struct {
 	net.Conn // fixed
 
@@ -72,21 +72,23 @@ func (s *shares) count(bytes int) map[uint64]int {
 	return s.bytes
 }
 
-// sharing is streams that send all they can, in Blocks of one size, over one path.
+// sharing describes streams that send as fast as they can, in Blocks of one size, over one path.
 type sharing struct {
 	rate          int // bytes a second
 	trip          time.Duration
 	streams, size int
 }
 
-// turn is how many bytes a stream sends in a round: one large message at a time leaves in parts.
+// turn returns the number of bytes that a stream sends in a round. Large messages are sent one at a
+// time, in parts.
 func (c sharing) turn() int { return max(c.size, 4<<10) }
 
-// counted is how many bytes are counted: of fifty rounds, and of a second at least.
+// counted returns the number of bytes to count: those of fifty rounds, and at least those of a
+// second.
 func (c sharing) counted() int { return max(min(50*c.streams*c.turn(), 400<<20), c.rate) }
 
-// run returns Jain's index of what the streams have sent in some rounds, and the part of the path
-// that was used.
+// run returns Jain's index of the bytes of the streams over some rounds, and the used fraction of
+// the path.
 func (c sharing) run(t *testing.T) (jain, used float64) {
 	lane := wiretest.Lane{Rate: c.rate, Delay: c.trip / 2}
 	link := wiretest.NewLink(wiretest.LinkConfig{Out: lane, In: lane})
@@ -100,7 +102,7 @@ func (c sharing) run(t *testing.T) (jain, used float64) {
 	})
 	a, b := link.Pipe()
 	out := &shares{Conn: a}
-	// the path bounds the streams, and not what the receiver sets aside
+	// The path limits the streams, not the memory of the receiver.
 	room := asterisque.WithLimits(asterisque.Limits{Inbound: testkit.BytesOf(256<<20, 1<<30)})
 	here, there := testkit.NewNode(t), testkit.NewNode(t, asterisque.WithService(svc), room)
 	s, _ := asterisquetest.ConnectOver(t, here, there, wire.FromConn(out), wire.FromConn(b))
@@ -140,7 +142,7 @@ func (c sharing) asks() bool {
 	return c.streams*c.size > 128<<20 && float64(c.rate)*c.trip.Seconds() > 1<<20
 }
 
-// sharings are some paths and streams, or with -soak all combinations.
+// sharings returns some combinations of paths and streams, or all with -soak.
 func sharings() (all []sharing) {
 	const ms = time.Millisecond
 	if !*testkit.Soak {

@@ -98,7 +98,7 @@ func TestIdle_LeaveRoom(t *testing.T) {
 	}
 }
 
-// TestIdle_FewStreamsKeepAWindow has fewer streams than would need each other's room.
+// TestIdle_FewStreamsKeepAWindow has so few streams that none needs the window of another.
 func TestIdle_FewStreamsKeepAWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := testkit.InMemory(t, mirrorService())

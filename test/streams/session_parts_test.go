@@ -24,7 +24,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
 
-// outgoing is a connection that looks at the frames which leave over it.
+// outgoing is a connection that inspects the outgoing frames.
 type outgoing struct {
 	net.Conn // fixed
 
@@ -62,15 +62,15 @@ func (o *outgoing) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// puts is called when something urgent is about to be put.
+// puts is called before an urgent message is queued.
 func (o *outgoing) puts() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.before, o.at = o.parts, time.Now()
 }
 
-// seen returns how many bytes of parts were in front of each urgent message, and how many left in
-// all.
+// seen returns the bytes of parts that were sent ahead of each urgent message, and the bytes of all
+// parts.
 func (o *outgoing) seen() (front []int, parts int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

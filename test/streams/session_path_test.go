@@ -89,7 +89,7 @@ func (f *far) throughput(d time.Duration) float64 {
 	return float64(f.count()) / d.Seconds() / float64(f.rate)
 }
 
-// count returns how many bytes have arrived since it was called last.
+// count returns the number of bytes that have arrived since its last call.
 func (f *far) count() (sum int) {
 	for {
 		select {

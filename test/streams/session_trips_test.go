@@ -22,11 +22,11 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
 
-// trip is how long a round trip takes over distant.
+// trip is the round-trip time of distant.
 const trip = 50 * time.Millisecond
 
-// distant returns a session over a path without a bottleneck, to a node that offers svc. It suits
-// synctest, in which all that is done at both ends takes no time.
+// distant returns a session over a path without a bottleneck, to a node that offers svc. It is for
+// synctest, where computation at both ends takes no time.
 func distant(t *testing.T, svc *asterisque.Service) *asterisque.Session {
 	t.Helper()
 	here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc))
@@ -40,11 +40,11 @@ func distant(t *testing.T, svc *asterisque.Service) *asterisque.Session {
 // pass is one end of a stream: it sends a number of bytes, and receives to the end, in some way.
 type pass struct {
 	send func(p *pipe.Pipe, bytes int) error
-	// receive calls first when the first byte has come.
+	// receive calls first when the first byte has arrived.
 	receive func(p *pipe.Pipe, first func()) error
 }
 
-// asBlocks passes Blocks of size bytes.
+// asBlocks sends Blocks of size bytes.
 func asBlocks(size int) pass {
 	return pass{
 		func(p *pipe.Pipe, bytes int) error {
@@ -71,7 +71,7 @@ func asBlocks(size int) pass {
 	}
 }
 
-// asBytes passes bytes by package stream.
+// asBytes sends bytes with package stream.
 func asBytes() pass {
 	return pass{
 		func(p *pipe.Pipe, bytes int) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// module writes a module with one test, and goes there.
+// module writes a module with one test, and changes the working directory to it.
 func module(t *testing.T, body string) {
 	dir := t.TempDir()
 	write := func(name, text string) {

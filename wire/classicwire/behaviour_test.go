@@ -12,8 +12,8 @@ import (
 	"github.com/asterisque-go/asterisque/codec/classic"
 )
 
-// msg returns the bytes of messages, in hexadecimal digits. Tests write all messages as Simple
-// does; a rawPeer of the other codec translates them.
+// msg returns the bytes of messages in hexadecimal digits. Tests write all messages in the encoding
+// of Simple; a rawPeer of the other codec translates them.
 func msg(list ...classic.Message) string {
 	var b []byte
 	var err error
@@ -83,7 +83,7 @@ func TestServer_AsOriginal(t *testing.T) {
 				"converted-parameter", []classic.Message{open(1, 10, int32(5))},
 				[]classic.Message{abort(1, `bad parameters: function 10 "greet": a string was expected, and the integer 5 came`)}, false,
 			},
-			// The original says "null".
+			// The original returns "null".
 			{"null-parameter", []classic.Message{open(1, 10, nil)}, []classic.Message{result(1, "hello, ")}, false},
 			{
 				"unconvertible-parameter", []classic.Message{open(1, 10, []any{})},
@@ -99,8 +99,8 @@ func TestServer_AsOriginal(t *testing.T) {
 				"sum", []classic.Message{open(1, 20), block(1, "1"), block(1, "2"), eof(1)},
 				[]classic.Message{block(1, "1"), block(1, "2"), result(1, int32(3))}, false,
 			},
-			// The original answers each Block for a pipe that is over. Here they are ignored,
-			// because the answer could hit the next call with the same id.
+			// The original answers each Block of an ended pipe. This package ignores these Blocks,
+			// because an answer could reach the next call with the same id.
 			{
 				"sum/block-after-eof", []classic.Message{open(1, 20), block(1, "1"), eof(1), block(1, "2"), eof(1)},
 				[]classic.Message{block(1, "1"), result(1, int32(1))}, false,
@@ -136,13 +136,13 @@ func TestServer_InvalidPeer(t *testing.T) {
 			"pipe-0":        "28000000000a0000",
 			"flag":          "29000100",
 			"block-61440":   msg(block(1, ""))[:8] + "f000" + hex.EncodeToString(make([]byte, 61440)),
-			// an Open that has more values than it may have bytes
+			// an Open with a larger count of values than its maximum number of bytes
 			"large": "28000100000a ffff" + "20ffff",
 		} {
 			t.Run(name, func(t *testing.T) {
 				p, s := serve(t, form, newNode(t, form, originals(form)))
 				p.send(bytes)
-				// the original says nothing, and so its client connects again for ever
+				// The original does not answer, so its client reconnects forever.
 				p.wantEnd(goodbye)
 				<-s.Done()
 				require.ErrorIs(t, s.Err(), asterisque.ErrProtocol)
@@ -183,7 +183,7 @@ func TestClient_AsOriginal(t *testing.T) {
 			},
 			{
 				"control-close", []classic.Message{control('C')}, nil, func(t *testing.T, a answer) {
-					// the original's call never ends
+					// In the original, the call never ends.
 					require.ErrorIs(t, a.err, asterisque.ErrSessionClosed)
 					require.ErrorContains(t, a.err, "the peer closed the session")
 				}, true,

@@ -14,7 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/classicwire"
 )
 
-// other returns the codec that form is not.
+// other returns the codec that is not form.
 func other(form classic.Codec) classic.Codec {
 	if form == classic.Simple {
 		return classic.MessagePack
@@ -22,7 +22,7 @@ func other(form classic.Codec) classic.Codec {
 	return classic.Simple
 }
 
-// both returns a node that has both codecs, and prefers one.
+// both returns a node with both codecs that prefers one of them.
 func both(t *testing.T, prefers classic.Codec) *asterisque.Node {
 	return newNode(t, prefers, originals(prefers), asterisque.WithCodecs(prefers, other(prefers)))
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/asterisque-go/asterisque/codec/classic"
 )
 
-// closeHead is how many bytes a Close has at least before its result.
+// closeHead is the minimum number of bytes of a Close before its result.
 var closeHead = map[classic.Codec]int{classic.MessagePack: 3, classic.Simple: 4}
 
-// largestText is how many bytes a text has at most that is a parameter of its own, of one of the
+// largestText is the maximum number of bytes of a text that is the only parameter of one of the
 // first calls.
 var largestText = map[classic.Codec]int{classic.MessagePack: 65_498, classic.Simple: 65_496}
 
-// largestResult is how many bytes a text has at most that is a result.
+// largestResult is the maximum number of bytes of a text that is a result.
 const largestResult = 65_500
 
 // eachCodec runs a test with each codec.
@@ -44,7 +44,7 @@ func recodeAll(t testing.TB, from, to classic.Codec, b []byte) (all []byte) {
 	return all
 }
 
-// recode changes the values of a message.
+// recode re-encodes the values of a message in another codec.
 func recode(t testing.TB, from, to classic.Codec, m classic.Message) {
 	switch m := m.(type) {
 	case *classic.Open:

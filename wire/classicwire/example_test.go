@@ -11,7 +11,7 @@ import (
 	_ "github.com/asterisque-go/asterisque/wire/classicwire" // adds classic://
 )
 
-// Both programs are here for the sake of the example; either may be one of the original.
+// The example contains both programs; either may be a program of the original.
 func Example() {
 	ctx := context.Background()
 	type person struct {

@@ -52,7 +52,8 @@ func FuzzPeer(f *testing.F) {
 	})
 }
 
-// rules are those of protocol 1 that concern more than one frame, for the peer that connected.
+// rules checks the rules of protocol 1 that concern more than one frame, for the peer that
+// connected.
 type rules struct {
 	open map[uint64]bool // whether the pipe may have Blocks
 	next uint64

@@ -16,7 +16,7 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// line is one message of a session that two programs of the original had.
+// line is one message of a session between two programs of the original.
 type line struct {
 	fromClient bool
 	hex        string
@@ -35,8 +35,8 @@ func readTranscript(t *testing.T) (lines []line) {
 	return lines
 }
 
-// originals returns a service with the functions that the original had in the transcript and the
-// other records.
+// originals returns a service with the functions of the original in the transcript and the other
+// records.
 func originals(form classic.Codec) *asterisque.Service {
 	svc := asterisque.NewService()
 	asterisque.Func[string, string](10, "greet").Handle(svc, func(_ context.Context, s string) (string, error) { return "hello, " + s, nil })
@@ -53,8 +53,8 @@ func originals(form classic.Codec) *asterisque.Service {
 	return svc
 }
 
-// sumOfTexts returns a handler that sends back the numbers that it receives as text, and returns
-// their sum.
+// sumOfTexts returns a handler that returns each received number as a text in a Block, and whose
+// result is the sum.
 func sumOfTexts(form classic.Codec) func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
 	return func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
 		var sum int32
@@ -138,7 +138,7 @@ func TestGolden_Client(t *testing.T) {
 	})
 }
 
-// callAll calls what the client of the transcript called.
+// callAll makes the calls of the client in the transcript.
 func callAll(form classic.Codec, s *asterisque.Session) error {
 	if got, err := asterisque.Func[string, string](10, "greet").Call(background, s, "asterisque"); err != nil || got != "hello, asterisque" {
 		return errors.Join(err, errors.New(got))

@@ -67,8 +67,7 @@ func TestHandshake_NoSync(t *testing.T) {
 			{"open-before-sync", msg(open(1, 10, "x")), goodbye, "first message is not a SyncConfig"},
 			{"eof-before-sync", msg(eof(1)), goodbye, "first message is not a SyncConfig"},
 			{"close-before-sync", goodbye, goodbye, "refuses the session"},
-			// The original says nothing to these three, and so its client would connect again for
-			// ever.
+			// The original does not answer these three, so its client would reconnect forever.
 			{"sync/session-nonzero", serverSync, goodbye, "wants to resume session 11111111-2222-3333-4444-555555555555"},
 			{"endless", map[classic.Codec]string{classic.Simple: "2aff7fff", classic.MessagePack: "2affdaffff"}[form], goodbye, "bytes or more exceeds the limit of 8192"},
 		} {
@@ -171,7 +170,7 @@ func TestHandshake_NodeIDs(t *testing.T) {
 	})
 }
 
-// Ports of the two protocols, and programs that take one for the other.
+// The next tests connect programs of one protocol to a port of the other.
 
 // A classic client connects to a port of protocol 1.
 func TestPort_ClassicOnProtocol1(t *testing.T) {

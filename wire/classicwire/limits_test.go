@@ -16,8 +16,8 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// limited returns a session of which either side has small limits, and a channel that is closed
-// when the accepting side has reached its inbound soft limit.
+// limited returns a session with small limits on both sides, and a channel that is closed once the
+// accepting side has reached its inbound soft limit.
 func limited(t *testing.T, form classic.Codec, svc *asterisque.Service, opts ...asterisque.Option) (dialled, accepted *asterisque.Session, soft chan struct{}) {
 	soft = make(chan struct{})
 	once := sync.OnceFunc(func() { close(soft) })

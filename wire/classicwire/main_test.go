@@ -29,14 +29,14 @@ func newNode(t testing.TB, form classic.Codec, svc *asterisque.Service, opts ...
 	return n
 }
 
-// connect returns both ends of a classic session of two new nodes over TCP. server and client are
-// what they offer; opts are for both.
+// connect returns both ends of a classic session of two new nodes over TCP. The nodes offer server
+// and client; opts apply to both.
 func connect(t testing.TB, form classic.Codec, server, client *asterisque.Service, opts ...asterisque.Option) (dialled, accepted *asterisque.Session) {
 	t.Helper()
 	return connectNodes(t, "classic", newNode(t, form, client, opts...), newNode(t, form, server, opts...))
 }
 
-// connectNodes connects two nodes over TCP, by the protocol of a scheme.
+// connectNodes connects two nodes over TCP with the protocol of a scheme.
 func connectNodes(t testing.TB, scheme string, here, there *asterisque.Node) (dialled, accepted *asterisque.Session) {
 	t.Helper()
 	ln, err := wire.Listen(background, scheme+"://127.0.0.1:0", wire.Options{})
@@ -49,7 +49,7 @@ func connectNodes(t testing.TB, scheme string, here, there *asterisque.Node) (di
 	return asterisquetest.ConnectOver(t, here, there, near, far)
 }
 
-// connectUnbuffered is connect over a connection that holds nothing: a write waits for its read.
+// connectUnbuffered is connect over an unbuffered connection: a write waits for its read.
 func connectUnbuffered(t testing.TB, form classic.Codec, server, client *asterisque.Service, opts ...asterisque.Option) (dialled, accepted *asterisque.Session) {
 	t.Helper()
 	a, b := net.Pipe()

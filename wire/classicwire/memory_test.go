@@ -29,7 +29,7 @@ func (o offering) Read(p []byte) (int, error) {
 func TestMemory_WaitingWire(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		const idle = 1 << 10
-		// of bytes, before more than 255
+		// bytes of a Block's head, for a payload of more than 255 bytes
 		blockHead := map[classic.Codec]int{classic.MessagePack: 8, classic.Simple: 6}
 		here, there := net.Pipe()
 		o := offering{here, new(atomic.Int64)}
@@ -65,7 +65,7 @@ func TestMemory_WaitingWire(t *testing.T) {
 		write(pipe)
 		<-frames
 		for _, size := range []int{idle, 32 << 10, 60_000} {
-			// of messages, each of which fills a buffer
+			// Each of these messages fills a buffer.
 			block, err := (&classic.Block{Pipe: 0x8000, Payload: make([]byte, size-blockHead[form])}).AppendTo(nil, form)
 			require.NoError(t, err)
 			require.Len(t, block, size)

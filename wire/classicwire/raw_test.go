@@ -16,7 +16,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/classicwire"
 )
 
-// rawPeer is the other side of a classic session, played by the test, byte by byte.
+// rawPeer is the other side of a classic session; the test sends and receives its bytes.
 type rawPeer struct {
 	t    *testing.T
 	form classic.Codec
@@ -24,10 +24,10 @@ type rawPeer struct {
 	buf  []byte
 }
 
-// patience is how long a rawPeer waits for what must come.
+// patience is the time that a rawPeer waits for an expected message.
 const patience = 2 * time.Minute
 
-// outcome is what became of a handshake.
+// outcome is the result of a handshake.
 type outcome struct {
 	s   *asterisque.Session
 	err error
@@ -69,7 +69,7 @@ func (p *rawPeer) send(messages ...string) {
 	p.write(recodeAll(p.t, classic.Simple, p.form, b))
 }
 
-// write writes bytes as they are.
+// write writes bytes unchanged.
 func (p *rawPeer) write(b []byte) {
 	p.t.Helper()
 	require.NoError(p.t, p.conn.SetWriteDeadline(time.Now().Add(patience)))
@@ -85,7 +85,7 @@ func (p *rawPeer) sendPart(n int, message string) {
 	p.write(recodeAll(p.t, classic.Simple, p.form, b)[:n])
 }
 
-// next returns the next message, in hexadecimal digits of Simple, or "" at the end of the
+// next returns the next message in hexadecimal digits of Simple, or "" at the end of the
 // connection.
 func (p *rawPeer) next() string {
 	p.t.Helper()
@@ -113,7 +113,7 @@ func (p *rawPeer) next() string {
 	}
 }
 
-// want compares the next messages.
+// want requires that the next messages equal these.
 func (p *rawPeer) want(messages ...string) {
 	p.t.Helper()
 	for _, m := range messages {
@@ -124,14 +124,14 @@ func (p *rawPeer) want(messages ...string) {
 // compact returns s without spaces.
 func compact(s string) string { return strings.ReplaceAll(s, " ", "") }
 
-// wantEnd expects the end of the connection after messages.
+// wantEnd requires that the connection ends after these messages.
 func (p *rawPeer) wantEnd(messages ...string) {
 	p.t.Helper()
 	p.want(messages...)
 	require.Equal(p.t, "", p.next(), "the connection ends")
 }
 
-// wantSync expects a SyncConfig and returns it.
+// wantSync requires a SyncConfig and returns it.
 func (p *rawPeer) wantSync() classic.Sync {
 	p.t.Helper()
 	b, err := hex.DecodeString(p.next())
@@ -151,7 +151,8 @@ const (
 	goodbye    = "2a430000"
 )
 
-// serve completes the handshake of a rawPeer that connected, and returns the node's session.
+// serve completes the handshake of a rawPeer that has connected to a node, and returns the node's
+// session.
 func serve(t *testing.T, form classic.Codec, n *asterisque.Node) (*rawPeer, *asterisque.Session) {
 	p, done := rawClient(t, form, n)
 	p.send(clientSync)
@@ -161,7 +162,8 @@ func serve(t *testing.T, form classic.Codec, n *asterisque.Node) (*rawPeer, *ast
 	return p, o.s
 }
 
-// dial completes the handshake of a rawPeer that was connected to, and returns the node's session.
+// dial completes the handshake of a rawPeer that a node has connected to, and returns the node's
+// session.
 func dial(t *testing.T, form classic.Codec, n *asterisque.Node) (*rawPeer, *asterisque.Session) {
 	p, done := rawServer(t, form, n)
 	p.wantSync()

@@ -15,8 +15,8 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// Each test is of a sentence about the original that its records alone do not show, in the order of
-// its description.
+// Each test covers one sentence of the description of the original that its records alone do not
+// prove, in the order of the description.
 
 // A server may have any version, and grant anything.
 func TestServer_AnyVersion(t *testing.T) {
@@ -42,7 +42,7 @@ func TestResult_Null(t *testing.T) {
 		p.want("2900010100")
 
 		for _, said := range []string{"2980000100", "29800001 220004766f696400"} {
-			// null, and the struct void
+			// null, decoded into the struct void
 			called := make(chan error, 1)
 			go func() { // ends with the answer
 				_, err := nothing.Call(background, s, struct{}{})
@@ -74,7 +74,7 @@ func TestPriority_Signed(t *testing.T) {
 	})
 }
 
-// The end of one direction leaves the other open.
+// The end of one direction does not end the other.
 func TestBlocks_AfterCallersEnd(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		svc := originals(form)

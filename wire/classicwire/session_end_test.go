@@ -11,7 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// signalled returns untilOver that says when it runs.
+// signalled returns untilOver with a signal when the handler starts.
 func signalled(running chan<- struct{}) func(context.Context, *pipe.Pipe, []byte) ([]byte, error) {
 	return func(ctx context.Context, p *pipe.Pipe, params []byte) ([]byte, error) {
 		running <- struct{}{}
@@ -19,7 +19,7 @@ func signalled(running chan<- struct{}) func(context.Context, *pipe.Pipe, []byte
 	}
 }
 
-// untilOver is a handler that waits for the end of its call.
+// untilOver is a handler that returns when its call ends.
 func untilOver(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()

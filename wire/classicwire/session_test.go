@@ -43,7 +43,7 @@ var (
 	nothing  = asterisque.Func[struct{}, struct{}](60, "nothing")
 )
 
-// offer returns a service with all functions but those that tests add.
+// offer returns a service with all functions that the tests share.
 func offer() *asterisque.Service {
 	svc := asterisque.NewService()
 	echo.Handle(svc, func(_ context.Context, s string) (string, error) { return s, nil })

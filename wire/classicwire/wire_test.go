@@ -19,8 +19,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire/classicwire"
 )
 
-// The suite of package wiretest writes frames of any bytes, which a Wire that translates cannot
-// carry. Here is what of it applies.
+// The suite of package wiretest writes frames of arbitrary bytes, which a translating Wire cannot
+// transmit. This file holds the applicable checks.
 
 const most = 1 << 20
 
@@ -36,10 +36,10 @@ func synced(t *testing.T, form classic.Codec) (wire.Wire, *rawPeer) {
 	return w, p
 }
 
-// appender is a message of the session.
+// appender is a message that can be encoded.
 type appender interface{ AppendTo([]byte) []byte }
 
-// opens returns Opens of the calls from first to the one before end.
+// opens returns the Opens of the calls from first up to, but not including, end.
 func opens(first, end uint64) (list []appender) {
 	for n := first; n < end; n++ {
 		list = append(list, &message.Open{Pipe: 2 * n})
@@ -79,7 +79,7 @@ func readControl(t *testing.T, w wire.Wire) message.Control {
 	return c
 }
 
-// wantAnswer plays the session, which answers a Ping, and expects what the peer gets by that.
+// wantAnswer acts as the session, which answers a Ping, and requires the peer's resulting message.
 func wantAnswer(t *testing.T, w wire.Wire, p *rawPeer, m classic.Message) {
 	t.Helper()
 	require.Equal(t, message.Ping{}, readControl(t, w))
@@ -134,7 +134,7 @@ func TestPing_BothEnds(t *testing.T) {
 		a, b := net.Pipe()
 		client := classicwire.Client(a)
 		defer client.Close()
-		// its session answers
+		// The session of the node answers.
 		go newNode(t, form, originals(form)).Accept(background, classicwire.Server(b))
 		write(t, client, message.Sync{Version: 1, Codecs: []string{form.Name()}})
 		require.IsType(t, message.Sync{}, readControl(t, client))
@@ -210,7 +210,7 @@ func TestIDs_AbortKnownByAnswer(t *testing.T) {
 		p.takesOpens(w, 3, classicwire.MaxPipes)
 		next := uint64(2 * classicwire.MaxPipes)
 		write(t, w, &message.Open{Pipe: next}, &message.Open{Pipe: next + 2}, &message.Open{Pipe: next + 4})
-		// in the order in which they became free
+		// in the order in which the ids became free
 		p.want("2800020000000000", "2800030000000000", "2800010000000000")
 	})
 }
@@ -235,9 +235,9 @@ func TestIDs_ManyAborts(t *testing.T) {
 			calls = calls[:0]
 			p.want("237fff80")
 			asked++
-			// the latter comes back as a Ping
+			// The Wire passes the Block to the session as a Ping.
 			p.send(msg(abort(0x7fff, ""), block(0x9999, "")))
-			// so the one before has been read
+			// The session has therefore read the abort before it.
 			wantAnswer(t, w, p, abort(0x9999, "unknown pipe-id specified: %d", 0x9999-1<<16))
 		}
 		require.Equal(t, 35_000/1024, asked)

@@ -46,8 +46,8 @@ func Example() {
 	// Output: hello, asterisk <nil>
 }
 
-// Two programs that are connected to NATS already meet there, and do TLS with each other, so that
-// the server cannot read what they say.
+// Two programs with connections to NATS meet through the server, and use TLS with each other, so
+// that the server cannot read their data.
 func ExampleDial() {
 	ctx := context.Background()
 	s := startServer()

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// raw is an end of a Wire that does what a test says.
+// raw is an end of a Wire that the test controls message by message.
 type raw struct {
 	t    testing.TB
 	nc   *nats.Conn
@@ -25,7 +25,7 @@ func rawFor(t testing.TB, nc *nats.Conn) *raw {
 	return &raw{t: t, nc: nc, sub: sub}
 }
 
-// rawDial asks at a name as a dialling end does, and returns the answer.
+// rawDial sends a request to a name as a dialling end does, and returns the answer.
 func rawDial(t testing.TB, nc *nats.Conn, name string, body []byte) (r *raw, answer *nats.Msg) {
 	t.Helper()
 	r = rawFor(t, nc)
@@ -73,10 +73,10 @@ func (r *raw) publish(b []byte) {
 	require.NoError(r.t, r.nc.Publish(r.to, b))
 }
 
-// hello is a greeting as a dialling end sends it.
+// hello returns the greeting of a dialling end.
 func hello() []byte { return greeting{window: window}.appendTo(nil) }
 
-// answering listens at a name, and answers the first request by what a function sends.
+// answering listens at a name, and answers the first request with the messages of a function.
 func answering(t testing.TB, nc *nats.Conn, name string, answer func(r *raw)) {
 	t.Helper()
 	r := rawFor(t, nc)

@@ -50,12 +50,12 @@ func restart(s *server.Server) func(o *server.Options) {
 	return func(o *server.Options) { o.Port = port }
 }
 
-// secretURL returns where to reach a server for wires with TLS between their ends.
+// secretURL returns the URL of a server for wires with TLS between their ends.
 func secretURL(s *server.Server) string {
 	return strings.Replace(s.ClientURL(), "nats:", "nats+tls:", 1)
 }
 
-// connectTo returns a connection to a server, as a user makes it, until t ends.
+// connectTo returns a connection to a server with the options of a user, until t ends.
 func connectTo(t testing.TB, s *server.Server, opts ...nats.Option) *nats.Conn {
 	t.Helper()
 	nc, err := nats.Connect(s.ClientURL(), append(opts, nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))...)
@@ -87,7 +87,7 @@ func pairAt(t testing.TB, ln wire.Listener, o wire.Options) (here, there wire.Wi
 		w   wire.Wire
 		err error
 	}
-	// with TLS, a dial waits for the accepting end
+	// With TLS, Dial waits for the accepting end.
 	dialled := make(chan result, 1)
 	go func() { // ends with the dial
 		w, err := wire.Dial(t.Context(), ln.URL(), o)
@@ -126,10 +126,10 @@ func pairOver(t testing.TB, dialling, listens *nats.Conn) (here, there wire.Wire
 	return here, there
 }
 
-// most is how large the frames are that tests read.
+// most is the maximum size of the frames that the tests read.
 const most = 4 << 20
 
-// readError returns the first error of reading a Wire.
+// readError reads a Wire until the first error and returns the error.
 func readError(w wire.Wire) error {
 	for {
 		if _, err := w.ReadFrame(most); err != nil {
@@ -138,7 +138,7 @@ func readError(w wire.Wire) error {
 	}
 }
 
-// carries fails t unless a frame crosses a Wire from one end to the other.
+// carries requires that a frame reaches the other end of a Wire.
 func carries(t testing.TB, from, to wire.Wire, text string) {
 	t.Helper()
 	require.NoError(t, from.WriteFrames([][]byte{[]byte(text)}))

@@ -36,7 +36,7 @@ func TestOutage_ServerRestarted(t *testing.T) {
 	carries(t, here, there, "after")
 }
 
-// dialUntilThere dials until a listener is connected again.
+// dialUntilThere dials until the listener has reconnected.
 func dialUntilThere(t *testing.T, url string) (w wire.Wire) {
 	t.Helper()
 	require.Eventually(t, func() bool {

@@ -153,7 +153,7 @@ func TestDial_Permissions(t *testing.T) {
 		require.ErrorIs(t, err, nats.ErrPermissionViolation, user)
 	}
 
-	// a listener that may not answer is one that does not
+	// A listener without the permission to answer is the same as no listener.
 	mute := strings.Replace(url("no-answering"), "/name", "/mute", 1)
 	listenAt(t, mute, wire.Options{})
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errors.New("waited in vain"))

@@ -19,7 +19,7 @@ import (
 
 var echo = asterisque.Func[string, string](10, "echo")
 
-// service has an echo.
+// service returns a service with an echo.
 func service() *asterisque.Service {
 	svc := asterisque.NewService()
 	echo.Handle(svc, func(_ context.Context, s string) (string, error) { return s, nil })
@@ -148,7 +148,7 @@ func TestSession_ServerRestarted(t *testing.T) {
 	s := broker(t)
 	url := s.ClientURL() + "/name"
 	resume := asterisque.WithResume(asterisque.Resume{For: time.Minute})
-	// for the secret of a resume
+	// Permits the secret of a resume over a plain connection.
 	plain := asterisque.WithAccess(asterisque.Access{PlainCredentials: true})
 	there := nodeFor(t, asterisque.WithService(service()), resume, plain)
 	l, err := Transport{Options: []nats.Option{nats.ReconnectWait(time.Millisecond)}}.Listen(background, parsed(t, url), wire.Options{})

@@ -38,8 +38,8 @@ func serveVictim(t *testing.T, opts ...asterisque.Option) *victim {
 	return v
 }
 
-// honest makes 20 sessions, four at a time, on connections that wait for 50 ms before they open
-// one, and returns how many could call.
+// honest makes 20 sessions, four at a time, on connections that wait for 50 ms before they open a
+// session, and returns the number of sessions with a successful call.
 func (v *victim) honest() int {
 	node := asterisque.NewNode()
 	defer node.Close()
@@ -68,7 +68,7 @@ func initial() []byte {
 	rand.Read(p)
 	p[0] = 0xc3                          // Initial, RFC 9000, section 17.2.2
 	binary.BigEndian.PutUint32(p[1:], 1) // version
-	// bytes of the id of the connection, which follows
+	// The length of the connection ID, which follows.
 	p[5] = 8
 	p[14] = 0                                       // there is none of its sender
 	p[15] = 0                                       // nor a token
@@ -158,7 +158,7 @@ func TestAttack_NoSession(t *testing.T) {
 	v := serveVictim(t, asterisque.WithTimeouts(asterisque.Timeouts{Handshake: 200 * time.Millisecond}))
 	var all []*Conn
 	for range 100 {
-		// one that fails is cut off already
+		// A failed connection is closed already.
 		if c, err := Dial(t.Context(), v.address, v.client); err == nil {
 			all = append(all, c)
 		}
@@ -169,8 +169,8 @@ func TestAttack_NoSession(t *testing.T) {
 	v.Quiet()
 }
 
-// session begins one on a connection of its own, and dials again as long as the victim gives that
-// up before: it has little time in some tests.
+// session begins a session on a connection of its own. It redials while the victim times out, since
+// the victim's timeout is short in some tests.
 func (v *victim) session(node *asterisque.Node) (*Conn, *asterisque.Session) {
 	v.t.Helper()
 	for end := time.Now().Add(hangs); ; {

@@ -23,7 +23,7 @@ import (
 
 var echo = asterisque.Func[string, string](10, "echo")
 
-// service has an echo, and a sink for streams of bytes.
+// service returns a service with an echo, and a sink for streams of bytes.
 func service() *asterisque.Service {
 	svc := asterisque.NewService()
 	echo.Handle(svc, func(_ context.Context, s string) (string, error) { return s, nil })
@@ -34,7 +34,7 @@ func service() *asterisque.Service {
 	return svc
 }
 
-// serve serves at a URL until t ends, and returns where to dial and a node that may.
+// serve serves at a URL until t ends, and returns the URL and a node that can dial it.
 func serve(t testing.TB, url string, opts ...asterisque.Option) (l wire.Listener, here *asterisque.Node, client *tls.Config) {
 	t.Helper()
 	server, client := testtls.Configs(t)
@@ -50,7 +50,7 @@ func serve(t testing.TB, url string, opts ...asterisque.Option) (l wire.Listener
 	return l, here, client
 }
 
-// overEach runs a benchmark over TCP, TLS and QUIC, for the ratios of one run.
+// overEach runs a benchmark over TCP, TLS and QUIC, so that one run gives the ratios.
 func overEach(b *testing.B, run func(b *testing.B, sess *asterisque.Session)) {
 	for _, scheme := range []string{"tcp", "tls", "quic"} {
 		b.Run(scheme, func(b *testing.B) {
@@ -74,7 +74,7 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// BenchmarkBulk moves bytes one way, in writes of 64 KiB, over one stream of a session.
+// BenchmarkBulk sends bytes in one direction, in writes of 64 KiB, over one stream of a session.
 func BenchmarkBulk(b *testing.B) {
 	overEach(b, func(b *testing.B, sess *asterisque.Session) {
 		p, err := sess.Open(background, 1, nil)
@@ -92,9 +92,9 @@ func BenchmarkBulk(b *testing.B) {
 	})
 }
 
-// BenchmarkCallsOverALossyPath has 64 callers, once on one session, which is one stream of QUIC,
-// and once on a session each, as if each pipe had a stream of its own. The path has a round trip of
-// 20 ms.
+// BenchmarkCallsOverALossyPath has 64 callers, first on one session, which is one QUIC stream, and
+// then on a session each, as if each pipe had its own QUIC stream. The path has a round-trip time
+// of 20 ms.
 func BenchmarkCallsOverALossyPath(b *testing.B) {
 	const callers = 64
 	for _, loss := range []float64{0, 0.01, 0.05} {
@@ -109,8 +109,8 @@ func BenchmarkCallsOverALossyPath(b *testing.B) {
 }
 
 // BenchmarkCallsBesideBulkOverALossyPath has one caller of high priority beside a transfer that
-// takes what the path has to give, once on the same session, and once on another session of the
-// connection: what a call waits for lost packets of its neighbour.
+// saturates the path, first on the same session, and then on another session of the connection: the
+// difference is the delay by lost packets of the transfer.
 func BenchmarkCallsBesideBulkOverALossyPath(b *testing.B) {
 	for _, loss := range []float64{0, 0.01} {
 		for _, streams := range []int{1, 2} {
@@ -158,7 +158,7 @@ func overPath(b *testing.B, loss float64, streams int) (sessions []*asterisque.S
 	}
 }
 
-// call makes b.N calls, with one caller for each of sessions, and reports how long they took.
+// call makes b.N calls, with one caller for each of sessions, and reports their latency.
 func call(b *testing.B, sessions []*asterisque.Session, opts ...asterisque.CallOption) {
 	text := strings.Repeat("*", 64)
 	var left atomic.Int64

@@ -74,7 +74,7 @@ func TestDial_ContextAfterwards(t *testing.T) {
 	acceptFrom(t, here, l)
 }
 
-// whoCloses are the two ends as the side that closes first and the other one.
+// whoCloses are the two ends in the order of closing.
 var whoCloses = map[string]func(here, there wire.Wire) (first, other wire.Wire){
 	"the dialler":  func(here, there wire.Wire) (first, other wire.Wire) { return here, there },
 	"the acceptor": func(here, there wire.Wire) (first, other wire.Wire) { return there, here },
@@ -239,8 +239,8 @@ func TestConn_NoSession(t *testing.T) {
 	<-noMore.quic.Context().Done()
 }
 
-// inTime opens a Wire on a connection of its own, and dials again as long as l closes that before
-// its first frame has come: that is a matter of milliseconds here.
+// inTime opens a Wire on a connection of its own. It redials while l closes the connection before
+// the first frame has arrived: the timeout is a few milliseconds here.
 func inTime(t *testing.T, l wire.Listener, client *tls.Config) (c *Conn, here, there wire.Wire) {
 	t.Helper()
 	accepted := make(chan wire.Wire)

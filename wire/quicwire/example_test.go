@@ -25,7 +25,7 @@ func Example() {
 	service := asterisque.NewService()
 	greet.Handle(service, func(_ context.Context, name string) (string, error) { return "hello, " + name, nil })
 
-	// a real program loads them, for example with tls.LoadX509KeyPair
+	// A real program loads the certificate, for example with tls.LoadX509KeyPair.
 	certificate, roots := certificates()
 	there := asterisque.NewNode(asterisque.WithService(service))
 	defer there.Close()
@@ -45,8 +45,7 @@ func Example() {
 	// Output: hello, asterisk <nil>
 }
 
-// Two sessions share a connection, so that what one of them transfers does not hold up the other
-// when packets get lost.
+// Two sessions share a connection, so that lost packets of one session do not delay the other.
 func ExampleConn() {
 	ctx := context.Background()
 	echo := asterisque.Func[string, string](10, "echo")

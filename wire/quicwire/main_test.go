@@ -15,7 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// waits is how many parallel tests run at once: those are parallel that wait.
+// waits is the number of parallel tests that run at once. Only tests that mostly wait are parallel.
 const waits = 4
 
 func TestMain(m *testing.M) {
@@ -26,7 +26,8 @@ func TestMain(m *testing.M) {
 	leak.Main(m)
 }
 
-// hangs is how long a test waits for an event before it fails: no machine is so slow.
+// hangs is the time after which a test fails that waits for an event. It is longer than any slow
+// machine needs.
 const hangs = 2 * time.Minute
 
 // listenFor listens on loopback until t ends.
@@ -39,7 +40,7 @@ func listenFor(t testing.TB, server *tls.Config) wire.Listener {
 	return l
 }
 
-// address returns what Dial takes for a listener's URL.
+// address returns the address that Dial expects, for a listener's URL.
 func address(l wire.Listener) string { return strings.TrimPrefix(l.URL(), "quic://") }
 
 // dialFor connects to a listener until t ends.
@@ -67,7 +68,7 @@ func connect(t testing.TB, l wire.Listener, client *tls.Config) (here, there wir
 	return here, acceptFrom(t, here, l)
 }
 
-// acceptFrom returns the other end of here, which it says something to, for a listener hears of a
+// acceptFrom returns the other end of here. It sends a frame first, because a listener learns of a
 // Wire by its first frame.
 func acceptFrom(t testing.TB, here wire.Wire, l wire.Listener) (there wire.Wire) {
 	t.Helper()

@@ -78,7 +78,7 @@ func TestPath_PeerVanishes(t *testing.T) {
 	server, client := testtls.Configs(t)
 	l := listenFor(t, server)
 	cfg := config(-1)
-	// the lesser of both sides counts, and less than this is not accepted
+	// QUIC uses the lesser value of both sides, and rejects lower values than this.
 	cfg.MaxIdleTimeout = 5 * time.Second
 	socket, err := net.ListenPacket("udp", "127.0.0.1:0")
 	require.NoError(t, err)

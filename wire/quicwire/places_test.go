@@ -61,8 +61,7 @@ func (p *countedPlace) Leave() {
 	})
 }
 
-// pour makes connections that fail, stop, open streams of which nothing comes, or end in the
-// middle.
+// pour makes connections that fail, stall, open streams without data, or end in the middle.
 func pour(address string, client *tls.Config) {
 	stranger := &tls.Config{ServerName: "127.0.0.1", MinVersion: tls.VersionTLS13}
 	other := client.Clone()

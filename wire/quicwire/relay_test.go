@@ -14,8 +14,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// relay is a network path between one client and a server: it delays packets, loses some of them,
-// and can give the client another address, as a router does.
+// relay is a network path between one client and a server. It delays and drops packets, and can
+// change the client's address, as a NAT router does.
 type relay struct {
 	front  *net.UDPConn // these are fixed; the client sends to it
 	server net.Addr
@@ -55,8 +55,8 @@ func newRelay(t testing.TB, server string, delay time.Duration, loss float64) *r
 	return r
 }
 
-// endAll ends the connections of a listener: a path may lose their own farewell, and then they stay
-// until they time out.
+// endAll ends the connections of a listener: the path may drop the CONNECTION_CLOSE of a
+// connection, which then lasts until its timeout.
 func endAll(l wire.Listener) {
 	in := l.(*listener)
 	in.mu.Lock()

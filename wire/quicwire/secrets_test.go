@@ -11,7 +11,7 @@ import (
 
 // No secret of a URL is in an error.
 func TestSecrets_OfURL(t *testing.T) {
-	// takes no URL
+	// Dial does not parse a URL.
 	dial := func(raw string) error { _, err := Dial(t.Context(), raw, nil); return err }
 	url := func(raw string) error { _, err := wire.Dial(t.Context(), raw, wire.Options{}); return err }
 	listen := func(raw string) error { _, err := wire.Listen(t.Context(), raw, wire.Options{}); return err }

@@ -31,7 +31,8 @@ func TestSession_PeerCertificate(t *testing.T) {
 	go there.Serve(background, l) // ends with the node
 
 	_, err = stranger.Dial(background, l.URL())
-	// while it dials, or in the handshake: its own part of TLS is over before it is refused
+	// during Dial or in the handshake of the session: the client completes TLS before the server
+	// rejects its certificate
 	require.ErrorContains(t, err, "certificate required")
 
 	sess, err := here.Dial(background, l.URL())

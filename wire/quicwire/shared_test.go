@@ -82,7 +82,7 @@ func TestConn_SessionBound(t *testing.T) {
 	require.NoError(t, c.Close())
 }
 
-// fill writes until the transport is full, and returns how many bytes it took.
+// fill writes until the transport is full, and returns the number of bytes accepted.
 func fill(t *testing.T, w wire.Wire) (bytes int) {
 	t.Helper()
 	frame := make([]byte, 16<<10)

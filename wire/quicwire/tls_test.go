@@ -86,8 +86,8 @@ func TestTLS_FailedHandshake(t *testing.T) {
 	}
 }
 
-// useOnce returns the error of dialling, or of the first use: a client hears only then what the
-// listener thinks of its certificate.
+// useOnce returns the error of dialling or of the first use: only then does a client learn that the
+// listener rejects its certificate.
 func useOnce(url string, client *tls.Config) error {
 	w, err := wire.Dial(background, url, wire.Options{TLS: client})
 	if err != nil {

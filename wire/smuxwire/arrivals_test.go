@@ -84,7 +84,7 @@ func (r *raw) send(list ...any) error {
 	return err
 }
 
-// ones returns n frames of one byte, a zero.
+// ones returns n frames of one zero byte each.
 func (r *raw) ones(id uint32, n int) []byte {
 	one := frames(r.version, commandData, int(id), "\x00")
 	var b []byte

@@ -98,7 +98,8 @@ func isOver(t *testing.T, c net.Conn) {
 	require.False(t, ok && timeout.Timeout(), "it stays")
 }
 
-// frameOf returns a frame of smux without content: 0 opens a stream, 1 closes it, 3 says nothing.
+// frameOf returns an smux frame without payload; command 0 opens a stream, 1 closes it, and 3 has
+// no effect.
 func frameOf(command byte, stream uint32) []byte {
 	return []byte{2, command, 0, 0, byte(stream), byte(stream >> 8), byte(stream >> 16), byte(stream >> 24)}
 }
@@ -146,15 +147,16 @@ func TestAttack_FastStreams(t *testing.T) {
 			in := v.honest("127.0.0.2")
 			attackers.Wait() // until all are cut off
 			attack.Bounded(t, "smux streams "+c.name+", honest handshakes that failed", 20-in, 0)
-			// as many again as there are places may be on their way out
+			// As many goroutines as there are places may not have ended yet.
 			attack.Bounded(t, "the same, goroutines", v.Most(), 12*(2+6+2*16*4)+100)
-			// the last of which cuts it off
+			// The last refused stream closes the connection.
 			attack.Bounded(t, "the same, streams refused for each connection", int(refused.Load())/12, 1024+1)
 		})
 	}
 }
 
-// openStreams opens streams on a connection until that is cut, and counts how many were closed.
+// openStreams opens streams on a connection until the node closes it, and counts the streams that
+// were closed.
 func (v *victim) openStreams(closes, reads bool, refused *atomic.Int64) {
 	c, err := v.dial("127.0.0.1")
 	if err != nil {

@@ -59,7 +59,7 @@ func TestConn_AnySplit(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-// half is a connection that can only be read.
+// half is a connection whose Read and Write are separate.
 type half struct {
 	io.Reader
 	io.WriteCloser
@@ -93,7 +93,7 @@ func FuzzStrangers(f *testing.F) {
 	})
 }
 
-// halfCloser is a connection that can end its writing alone.
+// halfCloser is a connection with CloseWrite.
 type halfCloser struct {
 	net.Conn
 	ended, closed chan struct{}

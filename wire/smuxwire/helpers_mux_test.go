@@ -43,7 +43,7 @@ func open(t testing.TB, from, to *smuxwire.Mux) (opened, accepted wire.Wire) {
 	return opened, accepted
 }
 
-// pingPong sends a frame there and back.
+// pingPong sends a frame in each direction.
 func pingPong(t testing.TB, a, b wire.Wire) {
 	t.Helper()
 	for _, ends := range [][2]wire.Wire{{a, b}, {b, a}} {

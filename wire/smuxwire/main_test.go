@@ -47,7 +47,7 @@ func connect(t testing.TB, l wire.Listener, o wire.Options) (dialled, accepted w
 	return dialled, accepted
 }
 
-// tlsOptions returns the Options of a server and of the only client that trusts it.
+// tlsOptions returns the Options of a server and of the only client that trusts the server.
 func tlsOptions(t testing.TB) (server, client wire.Options) {
 	t.Helper()
 	s, c := testtls.Configs(t)

@@ -28,7 +28,7 @@ func TestMux_SlowReader(t *testing.T) {
 	for range 3 { // all but one of those that there may be
 		a, _ := open(t, client, server)
 		slow = append(slow, a)
-		// ends when a is closed
+		// The goroutine ends when a is closed.
 		go func() { stuck <- a.WriteFrames([][]byte{make([]byte, 4*window)}) }()
 	}
 	a, b := open(t, client, server)
@@ -36,7 +36,7 @@ func TestMux_SlowReader(t *testing.T) {
 		pingPong(t, a, b)
 	}
 	written := make(chan error, 1)
-	// ends when it has been read
+	// The goroutine ends when the frames have been read.
 	go func() { written <- a.WriteFrames([][]byte{make([]byte, 16*window)}) }()
 	frame, err := b.ReadFrame(16 * window)
 	require.NoError(t, err)
@@ -237,7 +237,7 @@ func TestMux_GarbageCollected(t *testing.T) {
 	pingPong(t, a, b)
 }
 
-// valve is a connection that can be shut.
+// valve is a connection that can block its writes.
 type valve struct {
 	net.Conn
 	mu   sync.Mutex // held while the valve is shut
@@ -272,7 +272,7 @@ func TestWrite_FailedSendsNothing(t *testing.T) {
 	secret := []byte(strings.Repeat("secret", 1000))
 	v.mu.Lock()
 	first := make(chan error)
-	// ends when the valve opens
+	// The goroutine ends when the valve opens.
 	go func() { first <- wires[0].WriteFrames([][]byte{[]byte("first")}) }()
 	<-v.shut
 	require.NoError(t, wires[1].(deadliner).SetWriteDeadline(time.Now().Add(10*time.Millisecond)))

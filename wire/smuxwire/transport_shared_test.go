@@ -18,7 +18,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/smuxwire"
 )
 
-// counting is a net.Listener that counts the connections.
+// counting is a net.Listener that counts its connections.
 type counting struct {
 	net.Listener
 	accepted atomic.Int64

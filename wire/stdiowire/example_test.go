@@ -9,7 +9,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/stdiowire"
 )
 
-// This is the parent. The child is, as a whole:
+// This is the parent. The complete child is:
 //
 //	func main() {
 //		service := asterisque.NewService()

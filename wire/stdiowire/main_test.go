@@ -19,7 +19,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire/stdiowire"
 )
 
-// play is the variable that makes this test binary a child; it names what the child does.
+// play is the environment variable that makes this test binary a child; its value names the
+// behaviour of the child.
 const play = "STDIOWIRE_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -37,14 +38,14 @@ func TestMain(m *testing.M) {
 // program returns a command that runs one of children.
 func program(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)
-	// with the race detector a program takes a second to end
+	// With the race detector, a program takes a second to exit.
 	cmd.Env = append(os.Environ(), play+"="+name, "GORACE=atexit_sleep_ms=0")
 	return cmd
 }
 
 var echo = asterisque.Func[string, string](10, "echo")
 
-// children is what a child process does, by name.
+// children are the behaviours of a child process, by name.
 var children = map[string]func(){
 	"serve": func() { // a session
 		serveUntilItsEnd()
@@ -139,7 +140,7 @@ func serveUntilItsEnd() {
 	serve(svc)
 }
 
-// serve is a whole child.
+// serve is a complete child.
 func serve(svc *asterisque.Service) {
 	w, err := stdiowire.Stdio()
 	if err != nil {
@@ -154,7 +155,7 @@ func serve(svc *asterisque.Service) {
 	node.Close()
 }
 
-// relay connects the parent to the address that is the first argument.
+// relay relays between the parent and the address in the first argument.
 func relay() {
 	c, err := net.Dial("tcp", os.Args[1])
 	if err != nil {
@@ -167,7 +168,7 @@ func relay() {
 	io.Copy(os.Stdout, c)
 }
 
-// leaveAProcess ends, and leaves another that has all pipes open.
+// leaveAProcess starts a process that inherits all pipes, and exits.
 func leaveAProcess() {
 	cmd := program("sleep until told")
 	cmd.Env = append(os.Environ(), play+"=stay")
@@ -180,8 +181,8 @@ func leaveAProcess() {
 	os.Exit(6)
 }
 
-// outliveTheParent writes wherever it can when its Wire has ended, and then cleans up: it writes
-// the file that is its argument.
+// outliveTheParent writes to all outputs after its Wire has ended, and then cleans up: it writes
+// the file in its argument.
 func outliveTheParent() {
 	w, err := stdiowire.Stdio()
 	if err != nil {

@@ -25,19 +25,19 @@ import (
 
 var background = context.Background()
 
-// wireOfChild is a parent's Wire and what it was started with.
+// wireOfChild is the parent's Wire with the command of the child.
 type wireOfChild struct {
 	wire.Wire
 	cmd *exec.Cmd
 }
 
-// quiet keeps what children say out of the output of the tests.
+// quiet discards the output of children.
 var quiet = stdiowire.WithLogger(slog.New(slog.DiscardHandler))
 
-// handshakeTime is so long that no slow machine needs it.
+// handshakeTime is longer than any slow machine needs.
 const handshakeTime = 2 * time.Minute
 
-// attach makes a session with a child.
+// attach begins a session with a child.
 func attach(t *testing.T, w wire.Wire) (*asterisque.Session, error) {
 	node := asterisque.NewNode(asterisque.WithTimeouts(asterisque.Timeouts{Handshake: handshakeTime}))
 	t.Cleanup(func() { node.Close() })
@@ -340,7 +340,7 @@ func TestRegister_URL(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// writes keeps what each Write was given.
+// writes records the bytes of each Write.
 type writes []string
 
 func (w *writes) Write(p []byte) (int, error) {
@@ -348,7 +348,7 @@ func (w *writes) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// lines keeps the lines that are logged.
+// lines records the logged lines.
 type lines struct {
 	mu   sync.Mutex
 	list []string // guarded by mu

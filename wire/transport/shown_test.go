@@ -97,7 +97,7 @@ func TestHideURL_IsAndAs(t *testing.T) {
 	require.Equal(t, error(cause), transport.HideURL(cause, "ws://host/"), "a URL without secrets changes nothing")
 }
 
-// requireNoSecret looks at all that a program can print of an error.
+// requireNoSecret requires that no way to print an error shows the secret.
 func requireNoSecret(t *testing.T, err error) {
 	t.Helper()
 	require.Error(t, err)
@@ -109,7 +109,7 @@ func requireNoSecret(t *testing.T, err error) {
 	}
 }
 
-// secretURLs are what stands behind "scheme:" with a password and a token.
+// secretURLs are the parts after "scheme:" of URLs with a password and a token.
 var secretURLs = []string{
 	"//me:s3cret@127.0.0.1:1", "//t0ken@127.0.0.1:1/", "//127.0.0.1:1?t=t0ken", "//127.0.0.1:1?t0ken", "//127.0.0.1:1#t0ken", "//me:s3cret@", "//me:s3cret@127.0.0.1",
 	"//me:s3cret@127.0.0.1:port", "//me:s3%zzcret@127.0.0.1:1", "//me:s3cret@127.0.0.1:1/\x7f", "//me:s3c#ret@127.0.0.1:1", "//me:s3c/ret@127.0.0.1:1", "//me:s3c?ret@127.0.0.1:1",

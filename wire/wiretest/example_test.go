@@ -32,7 +32,7 @@ func ExampleFaulty() {
 	defer there.Close()
 	defer here.Close()
 
-	// A session over an in-process Wire, one end of which is faulty.
+	// A session over an in-process Wire with one faulty end.
 	a, b := wire.Pipe()
 	faulty := wiretest.Faulty(b, wiretest.Faults{})
 	go there.Accept(ctx, a)
@@ -43,7 +43,7 @@ func ExampleFaulty() {
 	greeting, err := greet.Call(ctx, sess, "asterisk")
 	fmt.Println(greeting, err)
 
-	// Now it is cut.
+	// The connection is cut.
 	go func() {
 		<-pondering
 		faulty.Cut()
@@ -69,7 +69,7 @@ func ExampleLink() {
 	defer there.Close()
 	defer here.Close()
 
-	// 10 Mbit/s and 40 ms there and back, behind a queue of 64 KiB.
+	// 10 Mbit/s and a round-trip time of 40 ms, behind a queue of 64 KiB.
 	lane := wiretest.Lane{Rate: 1_250_000, Delay: 20 * time.Millisecond, Queue: 64 << 10}
 	link := wiretest.NewLink(wiretest.LinkConfig{Out: lane, In: lane})
 	a, b := link.Pipe()

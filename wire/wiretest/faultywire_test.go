@@ -52,7 +52,7 @@ func wires(t *testing.T, faults wiretest.Faults, test func(t *testing.T, f *wire
 	})
 }
 
-// receive reads frames to the end.
+// receive reads all frames until an error.
 func receive(w wire.Wire) (frames []string, err error) {
 	for {
 		f, err := w.ReadFrame(100)

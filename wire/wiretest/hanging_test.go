@@ -60,7 +60,7 @@ func TestHang_IsNamed(t *testing.T) {
 	}
 }
 
-// defects are Wires for TestHang_RunEnds.
+// defects are defective Wires for TestHang_RunEnds.
 var defects = map[string]struct {
 	wrap     func(w complete) wire.Wire
 	patience patience // short where the Wire hangs, and nowhere else
@@ -107,7 +107,7 @@ func TestHang_RunEnds(t *testing.T) {
 	}
 }
 
-// stuck does not return from a method, until it is released. Other methods are those of a Pipe.
+// stuck blocks in one method until it is released. The other methods are those of a Pipe.
 type stuck struct {
 	complete
 	method  string
@@ -178,7 +178,7 @@ func (s *stuck) Progress() (received, sent uint64) {
 func (s *stuck) SetReadDeadline(time.Time) error  { s.at("SetReadDeadline"); return nil }
 func (s *stuck) SetWriteDeadline(time.Time) error { s.at("SetWriteDeadline"); return nil }
 
-// drowsy does nothing on Close, and has all optional interfaces.
+// drowsy has no effect in Close, and implements all optional interfaces.
 type drowsy struct{ complete }
 
 func (drowsy) Close() error { return nil }

@@ -14,8 +14,9 @@ var spins = map[string]bool{
 	"Receiving is the memory of half a frame": true,
 }
 
-// RunInBubbles is Run for pairs of which no end waits for anything outside the process. Each check
-// has a bubble of synctest, where waiting costs no time, but for those that spin or are named.
+// RunInBubbles is Run for pairs neither end of which waits for an event outside of the process.
+// Each check runs in a synctest bubble, where waiting takes no time, except for the checks that
+// spin or are in outside.
 func RunInBubbles(t *testing.T, pair func(t *testing.T) (a, b wire.Wire), outside ...string) {
 	hung := false
 	for _, c := range checks {

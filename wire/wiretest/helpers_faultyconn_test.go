@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// duplex is a stream of bytes and no more.
+// duplex is a stream of bytes without further methods.
 type duplex struct {
 	*io.PipeReader
 	*io.PipeWriter
@@ -25,7 +25,7 @@ func (d duplex) Close() error { return errors.Join(d.PipeReader.Close(), d.PipeW
 
 func (d duplex) CloseWithError(error) error { panic("not used") }
 
-// bed is where one test works on a faulty connection: f is its faulty end, peer the other one.
+// bed is the fixture of a test of a faulty connection: f is the faulty end, peer the other one.
 type bed struct {
 	*testing.T
 	f     *wiretest.Conn
@@ -33,7 +33,7 @@ type bed struct {
 	begin time.Time
 }
 
-// inBubble runs test under synctest over a connection that holds nothing: a write waits for its
+// inBubble runs test in a synctest bubble over an unbuffered connection: a write waits for its
 // read.
 func inBubble(t *testing.T, faults wiretest.Faults, test func(b *bed)) {
 	t.Helper()
@@ -46,10 +46,10 @@ func inBubble(t *testing.T, faults wiretest.Faults, test func(b *bed)) {
 	})
 }
 
-// both is for faults in both directions.
+// both returns Faults with d in both directions.
 func both(d wiretest.Direction) wiretest.Faults { return wiretest.Faults{Seed: 1, Out: d, In: d} }
 
-// transfer is writing, or reading to the end, on a goroutine that ends with the connection.
+// transfer is a goroutine that writes, or reads to the end. It ends with the connection.
 type transfer struct {
 	mu sync.Mutex
 	so outcome // guarded by mu
@@ -64,7 +64,7 @@ type outcome struct {
 	done bool
 }
 
-// note changes the outcome.
+// note updates the outcome.
 func (b *bed) note(t *transfer, change func(o *outcome)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -104,7 +104,7 @@ func (b *bed) collect(c io.Reader) *transfer {
 	return t
 }
 
-// now returns the outcome when nothing more happens without time passing.
+// now returns the outcome once all goroutines are blocked.
 func (t *transfer) now() outcome {
 	synctest.Wait()
 	t.mu.Lock()
@@ -122,8 +122,8 @@ func data(n int) []byte {
 	return b
 }
 
-// ways runs test for each direction: w and r are the ends that write and read, and faulty is the
-// direction of Faults between them.
+// ways runs test for each direction: w writes, r reads, and faulty is the direction of the Faults
+// between them.
 func ways(t *testing.T, d wiretest.Direction, test func(b *bed, w, r net.Conn)) {
 	t.Run("out", func(t *testing.T) {
 		inBubble(t, wiretest.Faults{Seed: 1, Out: d}, func(b *bed) { test(b, b.f, b.peer) })

@@ -19,7 +19,7 @@ const (
 	mib    = 1 << 20
 )
 
-// linkBed is where one test works on a Link, in a bubble of synctest.
+// linkBed is the fixture of a test of a Link, in a synctest bubble.
 type linkBed struct {
 	*testing.T
 	*wiretest.Link
@@ -61,7 +61,7 @@ func (b *linkBed) flood(c net.Conn) {
 	}()
 }
 
-// count is how many bytes were read from a connection.
+// count is the number of bytes read from a connection.
 type count struct {
 	mu sync.Mutex
 	n  int64 // guarded by mu
@@ -90,12 +90,12 @@ func (b *linkBed) drain(c net.Conn) *count {
 	return got
 }
 
-// within requires that got is want, give or take a part of it.
+// within requires that got differs from want by at most the fraction part.
 func within(t require.TestingT, want, got, part float64, what string) {
 	require.InDelta(t, want, got, want*part, what)
 }
 
-// took returns how long n bytes take from one end to the other.
+// took returns the time in which n bytes reach the other end.
 func (b *linkBed) took(from, to net.Conn, n int) time.Duration {
 	begin := time.Now()
 	go from.Write(make([]byte, n))

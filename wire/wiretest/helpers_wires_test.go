@@ -16,7 +16,7 @@ import (
 // plain hides the optional interfaces of a Wire.
 type plain struct{ wire.Wire }
 
-// alters writes other frames than it was given.
+// alters writes modified frames.
 type alters struct {
 	plain
 	frames func([][]byte) [][]byte
@@ -65,7 +65,7 @@ func reverse(frames [][]byte) [][]byte {
 	return list
 }
 
-// swaps writes every call's frames after those of the next.
+// swaps writes the frames of each call after those of the next.
 type swaps struct {
 	plain
 	held [][]byte
@@ -84,12 +84,12 @@ func (s *swaps) WriteFrames(frames [][]byte) error {
 	return s.plain.WriteFrames(now)
 }
 
-// strict refuses a frame as large as allowed.
+// strict rejects a frame of the maximum size.
 type strict struct{ plain }
 
 func (s strict) ReadFrame(max int) ([]byte, error) { return s.plain.ReadFrame(max - 1) }
 
-// lax accepts any frame.
+// lax accepts frames of any size.
 type lax struct{ plain }
 
 func (l lax) ReadFrame(int) ([]byte, error) { return l.plain.ReadFrame(1 << 30) }
@@ -107,7 +107,7 @@ func (m mute) ReadFrame(max int) ([]byte, error) {
 	return f, err
 }
 
-// keeps writes later from memory that it was only lent.
+// keeps writes frames later, from memory that the caller has only lent.
 type keeps struct {
 	wire.Wire
 	frames [][]byte
@@ -133,7 +133,7 @@ func (k *keeps) WriteBatch(batch []byte) error {
 	return k.Wire.(wire.BatchWriter).WriteBatch(late)
 }
 
-// readsAhead has read the next frame when it returns one.
+// readsAhead reads the next frame before it returns one.
 type readsAhead struct {
 	plain
 	mem  [1 << 20]byte
@@ -174,12 +174,12 @@ func (l *lossy) WriteFrames(frames [][]byte) error {
 	return l.plain.WriteFrames(frames)
 }
 
-// sleepy does nothing on Close.
+// sleepy has no effect in Close.
 type sleepy struct{ wire.Wire }
 
 func (s *sleepy) Close() error { return nil }
 
-// once can be closed once.
+// once fails on the second Close.
 type once struct {
 	wire.Wire
 	mu     sync.Mutex
@@ -201,7 +201,7 @@ type nowhere struct{ wire.Wire }
 
 func (nowhere) RemoteAddr() net.Addr { return nil }
 
-// forgets has an address until it is closed.
+// forgets has no address once it is closed.
 type forgets struct {
 	wire.Wire
 	closed bool
@@ -216,7 +216,7 @@ func (f *forgets) LocalAddr() net.Addr {
 	return f.Wire.LocalAddr()
 }
 
-// badBatch does everything with batches wrong.
+// badBatch handles batches incorrectly in every respect.
 type badBatch struct{ wire.Wire }
 
 func (b badBatch) WriteBatch(batch []byte) error {
@@ -242,21 +242,21 @@ func (b badBatch) TryWriteBatch(batch []byte) (int, error) {
 	return len(batch), b.Wire.(wire.BatchWriter).WriteBatch(batch)
 }
 
-// liar always has a frame.
+// liar always reports a buffered frame.
 type liar struct{ wire.Wire }
 
 func (liar) Buffered() bool { return true }
 
 func (liar) Keep() *transport.Buffer { return nil }
 
-// generous gives memory away whenever it is asked.
+// generous returns a buffer on each call of Keep.
 type generous struct{ wire.Wire }
 
 func (generous) Buffered() bool { return false }
 
 func (generous) Keep() *transport.Buffer { return transport.TakeBuffer(64<<10 + 20) }
 
-// lavish gives too much memory away, once.
+// lavish returns a buffer that is too large, once.
 type lavish struct {
 	wire.Wire
 	gave bool
@@ -279,12 +279,12 @@ func (countless) Progress() (received, sent uint64) { return 0, 0 }
 
 func (countless) Receiving() int { return 0 }
 
-// half has one of the two methods of a Meter.
+// half has only one of the two methods of a Meter.
 type half struct{ wire.Wire }
 
 func (half) Receiving() int { return 0 }
 
-// asides always has as much aside.
+// asides always reports the same number of received bytes.
 type asides struct {
 	wire.Wire
 	aside int

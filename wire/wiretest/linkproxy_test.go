@@ -159,7 +159,8 @@ func TestLinkProxy_NoTarget(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ECONNRESET)
 }
 
-// newPackets returns a server, a client that sends to it through a Link, and that.
+// newPackets returns a server, a client that sends packets to the server through a Link, and the
+// Link.
 func newPackets(t *testing.T, lane wiretest.Lane) (client, server *net.UDPConn, link *wiretest.Link) {
 	server, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	require.NoError(t, err)

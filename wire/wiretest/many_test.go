@@ -57,14 +57,14 @@ type pipeEnd interface {
 	wire.Meter
 }
 
-// complete is such an end that takes pieces as well.
+// complete is a pipeEnd that also accepts a frame in pieces.
 type complete struct{ pipeEnd }
 
 func (c complete) WriteVector(pieces [][]byte) error { return c.WriteBatch(bytes.Join(pieces, nil)) }
 
 func whole(w wire.Wire) complete { return complete{w.(pipeEnd)} }
 
-// everyNth does something to each 20,000th frame that is read.
+// everyNth applies a fault to every 20,000th frame that is read.
 type everyNth struct {
 	complete
 	n     int

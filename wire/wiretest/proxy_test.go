@@ -14,7 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
 
-// moment is how long nothing has to happen to be believed.
+// moment is the time after which an absent event counts as absent.
 const moment = 50 * time.Millisecond
 
 // behindProxy is a server with connections in the hands of the test, and a Proxy before it.
@@ -37,7 +37,7 @@ func newBehindProxy(t *testing.T, f wiretest.Faults) behindProxy {
 	return behindProxy{t, p, server}
 }
 
-// connect returns both ends of a connection through the Proxy, over which bytes have passed.
+// connect returns both ends of a connection through the Proxy that has transmitted bytes already.
 func (p behindProxy) connect() (client, server net.Conn) {
 	client, err := net.Dial("tcp", p.Addr())
 	require.NoError(p, err)
@@ -63,7 +63,7 @@ func (p behindProxy) pass(from, to net.Conn) {
 	require.Equal(p, "hello", string(got))
 }
 
-// silent checks that nothing is to be read from c, not even its end.
+// silent requires that nothing can be read from c, not even its end.
 func (p behindProxy) silent(c net.Conn) {
 	p.Helper()
 	require.NoError(p, c.SetReadDeadline(time.Now().Add(moment)))

@@ -134,10 +134,10 @@ func runFor(t *testing.T, p patience, name string, a, b wire.Wire) []string {
 	return nil
 }
 
-// short is enough patience for Wires within one process.
+// short is a sufficient patience for Wires within one process.
 var short = patience{carry: 100 * time.Millisecond, end: 100 * time.Millisecond}
 
-// recorder is a T that remembers failures.
+// recorder is a T that records failures.
 type recorder struct{ failures []string }
 
 func (r *recorder) Helper() {}

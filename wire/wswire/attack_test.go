@@ -65,7 +65,7 @@ func (v *victim) dial(from string) (net.Conn, error) {
 	return attack.DialFrom(from, v.address)
 }
 
-// farAway listens for connections, and carries each to v from another address, after 50 ms.
+// farAway listens for connections, and relays each to v from the address from, after 50 ms.
 func (v *victim) farAway(from string) (address string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(v.t, err)
@@ -150,7 +150,8 @@ func cutOff(t *testing.T, requests []byte) {
 	v.Quiet()
 }
 
-// pipeline sends requests on 100 connections, and reads no answer. wait waits until all are closed.
+// pipeline sends requests on 100 connections, and does not read the answers. wait waits until all
+// are closed.
 func (v *victim) pipeline(requests []byte) (conns []net.Conn, wait func()) {
 	var attackers sync.WaitGroup
 	for range 100 {
@@ -201,7 +202,7 @@ func TestAttack_SilentDials(t *testing.T) {
 	}
 }
 
-// dialSilently makes connections that stop in the middle of the first word.
+// dialSilently makes connections that send half and then nothing.
 func dialSilently(t *testing.T, scheme, half string) {
 	v := serveVictim(t, scheme)
 	stop := attack.Silent(func() (net.Conn, error) { return v.dial("127.0.0.1") }, half)

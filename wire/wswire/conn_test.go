@@ -52,7 +52,7 @@ func TestConn_LargeWrite(t *testing.T) {
 	require.Equal(t, []int{piece, piece, 1}, r.list)
 }
 
-// sizes is a connection that keeps the sizes of writes.
+// sizes is a connection that records the sizes of its writes.
 type sizes struct {
 	net.Conn
 	list []int
@@ -63,7 +63,7 @@ func (s *sizes) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// endsTogether returns all its bytes together with io.EOF.
+// endsTogether returns io.EOF together with the last bytes.
 type endsTogether struct {
 	net.Conn
 	all []byte

@@ -31,7 +31,7 @@ func at(t *testing.T, path string) string {
 	return server + path
 }
 
-// limited ends before the test has to be ended.
+// limited returns a context that ends before the timeout of the test.
 func limited(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)

@@ -19,7 +19,7 @@ func ExampleHandler() {
 	ctx := context.Background()
 	greet := asterisque.Func[string, string](10, "greet")
 
-	// A web server with a route for asterisque beside its own.
+	// A web server with a route for asterisque beside its other routes.
 	svc := asterisque.NewService()
 	greet.Handle(svc, func(_ context.Context, name string) (string, error) { return "hello, " + name, nil })
 	there := asterisque.NewNode(asterisque.WithService(svc))

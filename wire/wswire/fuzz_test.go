@@ -17,7 +17,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// hijackable is a ResponseWriter that gives away its connection and answers nothing.
+// hijackable is a ResponseWriter that gives up its connection in Hijack and discards answers.
 type hijackable struct {
 	http.ResponseWriter
 	conn net.Conn
@@ -27,7 +27,7 @@ func (h hijackable) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return h.conn, bufio.NewReadWriter(bufio.NewReader(h.conn), bufio.NewWriter(h.conn)), nil
 }
 
-// upgraded returns the accepting end of a connection that has become a WebSocket.
+// upgraded returns the accepting end of a connection upgraded to a WebSocket.
 func upgraded(t *testing.T, c net.Conn) (w wire.Wire) {
 	h := newHandler([]Option{WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil)))})
 	h.accept = func(_ context.Context, got wire.Wire) error { w = got; return nil }
@@ -41,8 +41,8 @@ func upgraded(t *testing.T, c net.Conn) (w wire.Wire) {
 	return w
 }
 
-// whole returns the payloads of the short binary messages that sent begins with, parsed as simply
-// as possible.
+// whole returns the payloads of the short binary messages at the beginning of sent. It is the
+// simplest such parser.
 func whole(sent []byte, max int) []string {
 	list := []string{}
 	for len(sent) >= 6 && sent[0] == 0x82 && sent[1] >= 0x80 && sent[1] < 0x80+126 && int(sent[1]-0x80) <= min(max, len(sent)-6) {

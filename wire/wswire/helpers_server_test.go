@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// acceptor keeps the wires that a Handler makes.
+// acceptor collects the wires of a Handler.
 type acceptor chan wire.Wire
 
 func (a acceptor) Accept(_ context.Context, w wire.Wire) (struct{}, error) {
@@ -27,7 +27,7 @@ func (a acceptor) Accept(_ context.Context, w wire.Wire) (struct{}, error) {
 	return struct{}{}, nil
 }
 
-// serve returns the URL of a server with a Handler at /rpc, and the wires that it makes.
+// serve returns the URL of a server with a Handler at /rpc, and the wires of the Handler.
 func serve(t *testing.T, opts ...wswire.Option) (url string, wires acceptor) {
 	wires = make(acceptor, 1)
 	return serveHTTP(t, wswire.Handler(wires, opts...)), wires
@@ -43,7 +43,7 @@ func serveHTTP(t *testing.T, h http.Handler) (url string) {
 	return "ws" + strings.TrimPrefix(s.URL, "http") + "/rpc"
 }
 
-// page connects as another implementation of WebSocket.
+// page connects with another implementation of WebSocket.
 func page(t *testing.T, url string) *websocket.Conn {
 	c, _, err := websocket.Dial(t.Context(), url, &websocket.DialOptions{Subprotocols: []string{wswire.Subprotocol}})
 	require.NoError(t, err)
@@ -51,7 +51,7 @@ func page(t *testing.T, url string) *websocket.Conn {
 	return c
 }
 
-// rawUpgrade returns a connection that has become a WebSocket and on which anything can be sent.
+// rawUpgrade returns a connection that was upgraded to a WebSocket, for arbitrary bytes.
 func rawUpgrade(t *testing.T, url string) net.Conn {
 	host := strings.TrimSuffix(strings.TrimPrefix(url, "ws://"), "/rpc")
 	c, err := net.Dial("tcp", host)

@@ -23,7 +23,8 @@ func TestMain(m *testing.M) {
 	leak.Main(m)
 }
 
-// hangs is how long a test waits for an event before it fails: no machine is so slow.
+// hangs is the time after which a test fails that waits for an event. It is longer than any slow
+// machine needs.
 const hangs = 2 * time.Minute
 
 // listen listens until t ends.
@@ -52,7 +53,7 @@ func connect(t testing.TB, l wire.Listener, o wire.Options) (dialled, accepted w
 	return dialled, accepted
 }
 
-// tlsOptions returns the Options of a server and of the only client that trusts it.
+// tlsOptions returns the Options of a server and of the only client that trusts the server.
 func tlsOptions(t testing.TB) (server, client wire.Options) {
 	t.Helper()
 	s, c := testtls.Configs(t)

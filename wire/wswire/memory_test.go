@@ -87,7 +87,7 @@ func TestIdle_AfterLargeFrame(t *testing.T) {
 			}()
 		}
 	}
-	// the goroutines may still be on their way to their wait
+	// The goroutines may not have reached their wait yet.
 	held := weightest.HeldSince(before, n*40<<10-1)
 	runtime.KeepAlive(frame)
 	t.Logf("%d bytes for a pair of idle wires", held/n)

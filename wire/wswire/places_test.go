@@ -57,7 +57,7 @@ func (d *countingDoor) requireEmpty(t *testing.T) {
 	}, hangs, time.Millisecond)
 }
 
-// Accept is that of an Acceptor which misbehaves now and then.
+// Accept is the Accept of an Acceptor that misbehaves at times.
 func (d *countingDoor) Accept(_ context.Context, w wire.Wire) (any, error) {
 	d.mu.Lock()
 	n := d.entered
@@ -84,19 +84,19 @@ func (p *countedPlace) Leave() {
 	})
 }
 
-// upgrade is a request that becomes a WebSocket.
+// upgrade is a request for an upgrade to a WebSocket.
 var upgrade = strings.Join([]string{"GET /rpc HTTP/1.1", "Host: x", "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13",
 	"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Protocol: " + wswire.Subprotocol, "", ""}, "\r\n")
 
-// soup are what a peer may send first.
+// soup are first bytes that a peer may send.
 var soup = []string{
 	"", "GET", "\x16\x03\x01\x02\x00", "GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n", "GET /rpc HTTP/1.1\r\nHost: x\r\n\r\n", upgrade[:100], upgrade, upgrade + "\x89\x80\x00\x00\x00\x00",
 	strings.Replace(upgrade, "Version: 13", "Version: 12", 1), strings.Replace(upgrade, "Key: dGhl", "Key: !", 1), strings.Replace(upgrade, "Host: x", "Host: x\r\nOrigin: http://y", 1),
 	strings.Replace(upgrade, "Host: x", "Host: x\r\nExpect: 100-continue\r\nContent-Length: 9", 1), strings.Replace(upgrade, "Connection: Upgrade", "Connection: close", 1),
 }
 
-// pour sends each of the soup on a connection of its own, and leaves at once or after the answer
-// has begun.
+// pour sends each element of soup on a connection of its own, and closes at once or after the first
+// byte of the answer.
 func pour(address string) {
 	var all sync.WaitGroup
 	for i := range 4 * len(soup) {

@@ -337,7 +337,7 @@ func TestMessage_Memory(t *testing.T) {
 	c := rawUpgrade(t, url)
 	w := <-wires
 	defer w.Close()
-	// 1 GiB is announced
+	// The header announces 1 GiB.
 	sent := append([]byte{0x82, 0xff, 0, 0, 0, 0, 0x40, 0, 0, 0, 0, 0, 0, 0}, make([]byte, 40<<10)...)
 	_, err := c.Write(sent)
 	require.NoError(t, err)

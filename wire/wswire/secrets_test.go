@@ -19,7 +19,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wswire"
 )
 
-// requireNoSecret looks at all that a program can print of an error.
+// requireNoSecret requires that no way to print an error shows the secret.
 func requireNoSecret(t *testing.T, err error) {
 	t.Helper()
 	require.Error(t, err)

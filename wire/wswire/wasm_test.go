@@ -24,7 +24,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wswire"
 )
 
-// TestProgram_InWebAssembly runs the tests of dial_js_test.go in Node.js, against a server here.
+// TestProgram_InWebAssembly runs the tests of dial_js_test.go in Node.js, against a server in this
+// process.
 func TestProgram_InWebAssembly(t *testing.T) {
 	options := nodeOptions(t)
 	server := httptest.NewServer(routes(t))
@@ -43,7 +44,8 @@ func TestProgram_InWebAssembly(t *testing.T) {
 	require.Equal(t, 7, bytes.Count(said, []byte("\n--- PASS: ")), "%s", said)
 }
 
-// nodeOptions returns what Node.js needs to have a WebSocket, and skips the test without Node.js.
+// nodeOptions returns the options with which Node.js has a WebSocket, and skips the test without
+// Node.js.
 func nodeOptions(t *testing.T) string {
 	for _, options := range []string{"", "--experimental-websocket"} {
 		cmd := exec.Command("node", "-p", "typeof WebSocket")

@@ -63,7 +63,7 @@ func TestHandler_Session(t *testing.T) {
 	require.NoError(t, sess.Close())
 }
 
-// wrapped is a ResponseWriter as middleware makes them.
+// wrapped is a ResponseWriter as middleware wraps it.
 type wrapped struct{ http.ResponseWriter }
 
 func (w wrapped) Unwrap() http.ResponseWriter { return w.ResponseWriter }
@@ -112,7 +112,7 @@ func (w *watched) Accept() (net.Conn, error) {
 	return d, nil
 }
 
-// deadlines keeps the deadlines of a connection, 0 for none.
+// deadlines records the deadlines of a connection, 0 for none.
 type deadlines struct {
 	net.Conn
 	set         atomic.Bool
@@ -330,7 +330,7 @@ func TestProgress_LargeFrame(t *testing.T) {
 		_, sent := from.Progress()
 		received, _ := to.Progress()
 		written := make(chan error, 1)
-		// ends when it has been read
+		// The goroutine ends when the frames have been read.
 		go func() { written <- ends[0].WriteFrames([][]byte{make([]byte, 1<<20)}) }()
 		_, err := ends[1].ReadFrame(1 << 20)
 		require.NoError(t, err)

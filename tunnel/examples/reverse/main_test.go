@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-// want is what a run prints, with an X for all that differs from one run to the next.
+// want is the output of a run, with an X for each part that differs between runs.
 const want = `machine ──► dials tcp://X, and offers function 80 there
 public "hermit" is there, and stands open at http://X/hermit/
 visitor ──► GET http://X/hermit/
@@ -172,7 +172,7 @@ func (p *program) stop() error {
 // end waits for the end of the program, and returns its error.
 func (p *program) end() error { return <-p.ended }
 
-// await waits until the program prints a line with what, and returns the rest of that.
+// await waits until the program prints a line with what, and returns the rest of the line.
 func (p *program) await(t *testing.T, what string) string {
 	t.Helper()
 	for {
