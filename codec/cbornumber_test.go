@@ -17,8 +17,8 @@ func number(n int, tags string) []byte {
 	return append(b, bytes.Repeat([]byte{0xab}, n)...)
 }
 
-// TestAttackCBOR_LongNumber would take a minute with conversion to digits: the time of that grows
-// with the square.
+// TestAttackCBOR_LongNumber requires that a long bignum in CBOR is not converted to decimal digits.
+// The conversion would take a minute: its time grows with the square of the length.
 func TestAttackCBOR_LongNumber(t *testing.T) {
 	const size = 8 << 20
 	type fields struct{ N int }

@@ -7,7 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAttackJSON_InvalidUTF8 would make three bytes of each invalid one, which nothing counts.
+// TestAttackJSON_InvalidUTF8 requires that JSON with invalid UTF-8 is rejected. Package
+// encoding/json would replace each invalid byte by three bytes, which the estimate does not
+// include.
 func TestAttackJSON_InvalidUTF8(t *testing.T) {
 	for _, data := range []string{`"` + strings.Repeat("\xff", 1000) + `"`, "[\"\xc3\"]", "{\"a\xed\xa0\x80\":1}"} {
 		var loose any

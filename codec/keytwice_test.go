@@ -119,7 +119,8 @@ func TestCBOR_DuplicateNaN(t *testing.T) {
 	require.ErrorContains(t, CBOR.Decode([]byte(nans("\x81"+half, "\x81"+half)), &arrays), "a map has a key twice")
 }
 
-// TestAttackCBOR_NaNKeys takes no more memory than the estimate for many different NaN keys.
+// TestAttackCBOR_NaNKeys requires that decoding a CBOR map with many different NaN keys takes no
+// more memory than the estimate.
 func TestAttackCBOR_NaNKeys(t *testing.T) {
 	const n = 1 << 16
 	data := []byte{0xba, 0, 1, 0, 0}

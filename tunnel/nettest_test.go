@@ -41,7 +41,8 @@ func TestConn_NetTest(t *testing.T) {
 	}
 }
 
-// TestNewConn_NetTest makes the Conns by NewConn, in a handler and of an opened pipe.
+// TestNewConn_NetTest runs nettest over Conns that NewConn makes, in a handler and of an opened
+// pipe.
 func TestNewConn_NetTest(t *testing.T) {
 	svc := asterisque.NewService()
 	served := make(chan *tunnel.Conn)

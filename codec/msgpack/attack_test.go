@@ -80,8 +80,8 @@ func attacked(t *testing.T, opts ...asterisque.Option) (dialled, accepted *aster
 	return dialled, accepted, calls
 }
 
-// TestAttackDecoding_BeforeAlloc sends values of few bytes that would become large: they are
-// refused before they are decoded.
+// TestAttackDecoding_BeforeAlloc sends short values that would need much memory, and requires that
+// they are rejected before they are decoded.
 func TestAttackDecoding_BeforeAlloc(t *testing.T) {
 	const size = 4<<20 - 64
 	dialled, accepted, calls := attacked(t, asterisque.WithCodecs(msgpack.Values))

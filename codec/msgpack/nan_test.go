@@ -29,7 +29,8 @@ func TestDecode_DuplicateNaN(t *testing.T) {
 	}
 }
 
-// TestAttack_NaNKeys takes no more memory than the estimate.
+// TestAttack_NaNKeys requires that decoding a map with many NaN keys takes no more memory than the
+// estimate.
 func TestAttack_NaNKeys(t *testing.T) {
 	const n = 1 << 16
 	data := []byte{0xdf, 0, 1, 0, 0}

@@ -231,7 +231,7 @@ func requireTheSameAgain(t *testing.T, v any) {
 	require.Equal(t, fmt.Sprintf("%#v", v), fmt.Sprintf("%#v", again)) // of NaN, too
 }
 
-// TestWeigh_Allocs weighs values of many elements without an allocation.
+// TestWeigh_Allocs requires that weighing does not allocate.
 func TestWeigh_Allocs(t *testing.T) {
 	for _, s := range shapes() {
 		require.LessOrEqual(t, testing.AllocsPerRun(3, func() { msgpack.Values.(codec.Weigher).Weigh(s.data, s.as, math.MaxInt) }), 2.0, s.name)

@@ -43,7 +43,7 @@ func TestShow_Figures(t *testing.T) {
 	})
 }
 
-// TestShow_MeasuresAgain has less time than a call takes, so the show measures again.
+// TestShow_MeasuresAgain requires that the show measures again if its time is shorter than a call.
 func TestShow_MeasuresAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &show{out: io.Discard, url: "mem://overload", measure: takes / 2}

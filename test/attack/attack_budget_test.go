@@ -116,8 +116,8 @@ func TestBudget_SmallWindows(t *testing.T) {
 	})
 }
 
-// TestAttackBudget_OneTurn makes one peer with ten sessions and one with a single one wait for the
-// only worker.
+// TestAttackBudget_OneTurn requires that calls of one peer with ten sessions and calls of one with
+// a single session alternate at the only worker.
 func TestAttackBudget_OneTurn(t *testing.T) {
 	for _, c := range []struct {
 		name     string

@@ -16,8 +16,9 @@ import (
 	"github.com/asterisque-go/asterisque/internal/testkit"
 )
 
-// TestAttackKey_BlocksItself makes a repetition take the place of a call after the end of its
-// session, with a key that blocks, or ends its goroutine. The session ends nevertheless.
+// TestAttackKey_BlocksItself repeats a call in another session, and ends the first session, so that
+// the repetition replaces the call. The key function then blocks or ends its goroutine; the session
+// ends nevertheless.
 func TestAttackKey_BlocksItself(t *testing.T) {
 	for name, exits := range map[string]bool{"blocks": false, "exits": true} {
 		t.Run(name, func(t *testing.T) {

@@ -46,7 +46,8 @@ func TestAttackNested_CallBacks(t *testing.T) {
 	})
 }
 
-// TestAttackNested_InOneCall sends as many nested calls as it can, on many sessions at once.
+// TestAttackNested_InOneCall requires a bound of the nested calls that run for one peer, with many
+// calls on several sessions.
 func TestAttackNested_InOneCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		workers := testkit.Long(16, 256)
@@ -127,8 +128,8 @@ func TestAttackWorkers_Sleepers(t *testing.T) {
 	})
 }
 
-// TestAttackNested_LentWorker makes a worker be lent to the maximum number of calls: each of them
-// has a separate key, and a nested call waits for it and is then cancelled.
+// TestAttackNested_LentWorker lends a worker to the maximum number of calls. Each call has a key of
+// its own, and a nested call that waits for the key is then canceled.
 func TestAttackNested_LentWorker(t *testing.T) {
 	for name, meta := range map[string]func(int) message.Meta{
 		"plain":   func(int) message.Meta { return message.Meta{} },

@@ -17,7 +17,7 @@ import (
 )
 
 // TestAttackDurable_OthersStay makes more durable calls outlive their session than the node has
-// room for: durable calls of other peers continue.
+// room for, and requires that durable calls of other peers continue.
 func TestAttackDurable_OthersStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, running := testkit.Dreamers()
@@ -76,8 +76,8 @@ func TestAttackDurable_OneSession(t *testing.T) {
 	})
 }
 
-// TestAttackDurable_Budget makes durable calls that outlive their session, and count for the
-// budget, without their parameters.
+// TestAttackDurable_Budget requires that durable calls that outlive their session count for the
+// budget, but without their parameters.
 func TestAttackDurable_Budget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const budget, size = 4 << 20, 1 << 20

@@ -135,8 +135,9 @@ func TestAttackDials_Silent(t *testing.T) {
 	}
 }
 
-// TestAttackDials_HonestBeside is the same in a bubble, where no handshake takes longer than its
-// packets: with fewer dials than places in that time, none harms an honest one.
+// TestAttackDials_HonestBeside runs the attack in a synctest bubble, where a handshake takes only
+// the delay of its packets. While the number of dials within that time is below the number of
+// places, no handshake of an honest peer fails.
 func TestAttackDials_HonestBeside(t *testing.T) {
 	for _, honest := range []string{"192.0.2.1:1", "192.0.2.2:1"} {
 		t.Run("honest ones at "+honest, func(t *testing.T) {

@@ -131,7 +131,8 @@ func TestPings_FewAtOnce(t *testing.T) {
 	}
 }
 
-// TestPings_BesideMuchData sends one Ping for each 64 KiB: each is answered at once.
+// TestPings_BesideMuchData sends one Ping for each 64 KiB, and requires that each Ping is answered
+// at once.
 func TestPings_BesideMuchData(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()

@@ -56,7 +56,7 @@ func TestAttackErrors_Waiting(t *testing.T) {
 	}
 }
 
-// TestAttackValues_Deep makes calls of a few bytes that need much stack to decode.
+// TestAttackValues_Deep makes short calls whose values need much stack to decode.
 func TestAttackValues_Deep(t *testing.T) {
 	var calls atomic.Int64
 	svc := asterisque.NewService()

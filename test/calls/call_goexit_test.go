@@ -30,8 +30,9 @@ func (w *endingWire) WriteBatch(batch []byte) error {
 	return w.Wire.(wire.BatchWriter).WriteBatch(batch)
 }
 
-// TestCall_GoexitOfWire makes a Wire end the goroutine of a caller while its call is being sent.
-// The call is not reused: later calls of the node have their own answers.
+// TestCall_GoexitOfWire makes a Wire end the goroutine of a caller with runtime.Goexit while its
+// call is being sent. The library does not reuse the call: later calls of the node receive their
+// own answers.
 func TestCall_GoexitOfWire(t *testing.T) {
 	here, there := testkit.NewNode(t), testkit.NewNode(t, asterisque.WithService(testkit.EchoService()))
 	attach := func() (*asterisque.Session, *endingWire) {

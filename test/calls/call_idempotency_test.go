@@ -113,8 +113,8 @@ func TestIdempotency_InterceptorKey(t *testing.T) {
 	require.ErrorContains(t, err, "it carries Blocks")
 }
 
-// TestDurable_RefusalIsNoEnd makes the second node refuse a durable call for a while: its caller
-// would not know whether it has run, so it does not give up.
+// TestDurable_RefusalIsNoEnd requires that a durable call is retried while the second node refuses
+// it, because its caller does not know whether the first attempt has run.
 func TestDurable_RefusalIsNoEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := testkit.NewLedger(func(ctx context.Context, n int) (int, error) {

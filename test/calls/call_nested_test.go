@@ -29,8 +29,8 @@ func serialNode(opts ...asterisque.Option) *asterisque.Node {
 	return asterisque.NewNode(append([]asterisque.Option{asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 1})}, opts...)...)
 }
 
-// TestNested_DeeperThanWorkers has one worker on each side, and one node worker in some cases:
-// calls back that are nested deeper still finish.
+// TestNested_DeeperThanWorkers requires that calls back that are nested deeper than the number of
+// workers succeed, with one worker on each side and, in some cases, one node worker.
 func TestNested_DeeperThanWorkers(t *testing.T) {
 	type pair func(t testing.TB, here, there *asterisque.Node) (dialled, accepted *asterisque.Session)
 	for wireName, connected := range map[string]pair{

@@ -154,8 +154,8 @@ func TestPrivate_AcceptDecides(t *testing.T) {
 	}
 }
 
-// TestErrors_SmallPeer sends errors with a message, a detail or both that are too long for a peer
-// that accepts 1,024 bytes a message.
+// TestErrors_SmallPeer requires that an error with a long message, a long detail or both is reduced
+// to fit a peer that accepts messages of 1,024 bytes.
 func TestErrors_SmallPeer(t *testing.T) {
 	const takes = 1 << 10
 	long := strings.Repeat("ß", 3000)

@@ -202,7 +202,8 @@ func TestRetryBudget_Concurrent(t *testing.T) {
 	})
 }
 
-// TestRetry_Overload makes more concurrent calls than may wait, all of which succeed in the end.
+// TestRetry_Overload makes more concurrent calls than may wait, and requires that all of them
+// succeed in the end.
 func TestRetry_Overload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()

@@ -15,7 +15,7 @@ import (
 )
 
 // TestWaiting_ErrorNamesCause makes a call or a Block wait until its deadline, for each possible
-// cause: the error names it.
+// cause, and requires that the error names the cause.
 func TestWaiting_ErrorNamesCause(t *testing.T) {
 	sleeper := func() *asterisque.Service {
 		svc := asterisque.NewService()
@@ -130,8 +130,8 @@ func TestWaiting_UsedUpWindow(t *testing.T) {
 	})
 }
 
-// TestWaiting_NoWindows makes both sides answer each other with more than both may hold, over a
-// wire that holds nothing: they make progress at their outbound limits.
+// TestWaiting_NoWindows requires that two sides that answer each other with more bytes than both
+// may hold, over an unbuffered wire, make progress at their outbound limits.
 func TestWaiting_NoWindows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := func() *asterisque.Node {
@@ -161,7 +161,7 @@ func TestWaiting_NoWindows(t *testing.T) {
 	})
 }
 
-// TestWaiting_HeldIsCounted has waiting callers: their encoded parameters count.
+// TestWaiting_HeldIsCounted requires that the encoded parameters of waiting calls are counted.
 func TestWaiting_HeldIsCounted(t *testing.T) {
 	const callers, size = 100, 1000
 	svc := asterisque.NewService()

@@ -255,7 +255,8 @@ func TestAttackDecoding_Keys(t *testing.T) {
 	require.Zero(t, accepted.Stats().Holding)
 }
 
-// TestWeigh_RefusedLeavesRoom makes more refused calls than there is room for.
+// TestWeigh_RefusedLeavesRoom requires that refused calls release their memory: it makes more of
+// them than there is room for.
 func TestWeigh_RefusedLeavesRoom(t *testing.T) {
 	svc := testkit.EchoService()
 	var calls atomic.Int64
@@ -289,8 +290,7 @@ func TestWeigh_NoWeigher(t *testing.T) {
 	require.EqualValues(t, 1, calls.Load())
 }
 
-// TestWeigh_OrdinaryLists would fail if the default limit were too small for ordinary lists of
-// structs.
+// TestWeigh_OrdinaryLists requires that the default limit admits ordinary lists of structs.
 func TestWeigh_OrdinaryLists(t *testing.T) {
 	type person struct {
 		Name  string            `json:"name"`

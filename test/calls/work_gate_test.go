@@ -128,8 +128,8 @@ func TestGate_UntilReturn(t *testing.T) {
 	})
 }
 
-// TestGate_NoPlaceIsLost makes calls meet in pairs: a gate for two that runs only one at a time
-// would end that.
+// TestGate_NoPlaceIsLost makes calls of a function for two concurrent calls meet in pairs: if the
+// gate lost a place, a call would remain alone.
 func TestGate_NoPlaceIsLost(t *testing.T) {
 	svc := asterisque.NewService()
 	meet := make(chan struct{})
@@ -165,8 +165,8 @@ func TestGate_NoPlaceIsLost(t *testing.T) {
 	wg.Wait()
 }
 
-// TestGate_ClosedSession has sessions that die while their calls wait for one that runs for long:
-// the gate keeps none of them.
+// TestGate_ClosedSession closes sessions while their calls wait for a long-running one, and
+// requires that the gate keeps none of them.
 func TestGate_ClosedSession(t *testing.T) {
 	here, there, h := gateNodes(t, 1)
 	s, _ := testkit.ConnectNodes(t, here, there)

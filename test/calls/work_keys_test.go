@@ -52,8 +52,8 @@ func TestKeys_ArrivalOrder(t *testing.T) {
 	})
 }
 
-// TestKeys_SleeperKeepsNoRoom makes calls for which there is room only if earlier ones, which wait
-// for their key, release theirs at once.
+// TestKeys_SleeperKeepsNoRoom requires that a call that waits for its key releases its room at
+// once: later calls would not fit otherwise.
 func TestKeys_SleeperKeepsNoRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := testkit.HoldService(asterisque.WithKey(firstLetter))

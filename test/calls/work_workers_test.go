@@ -105,8 +105,8 @@ func TestWorkers_OfNode(t *testing.T) {
 	})
 }
 
-// TestWorkers_SessionsTakeTurns makes a few calls on one session, beside another session with
-// thousands of waiting calls.
+// TestWorkers_SessionsTakeTurns requires that a few calls on one session alternate with the
+// thousands of waiting calls of another session.
 func TestWorkers_SessionsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := testkit.HoldService()
@@ -140,8 +140,8 @@ func TestWorkers_SessionsTakeTurns(t *testing.T) {
 	})
 }
 
-// TestWorkers_PeerReadsNothing has a session at its outbound soft limit: it keeps no worker of its
-// node.
+// TestWorkers_PeerReadsNothing requires that a session at its outbound soft limit does not occupy a
+// worker of its node.
 func TestWorkers_PeerReadsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := testkit.EchoService()

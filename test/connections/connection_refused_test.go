@@ -81,7 +81,7 @@ func TestConnect_OtherVersion(t *testing.T) {
 	})
 }
 
-// TestConnect_Retried has temporary failures before an attempt succeeds.
+// TestConnect_Retried requires that Connect retries after a temporary failure, of each kind.
 func TestConnect_Retried(t *testing.T) {
 	closing := func(say ...interface{ AppendTo([]byte) []byte }) func() (wire.Wire, error) {
 		return func() (wire.Wire, error) {

@@ -53,7 +53,8 @@ func (r *restartable) restart() {
 	r.start()
 }
 
-// TestRestart_NoCallFails has 20 callers on one connection during ten graceful restarts.
+// TestRestart_NoCallFails requires that no call of 20 callers on one connection fails during ten
+// graceful restarts.
 func TestRestart_NoCallFails(t *testing.T) {
 	t.Parallel()
 	svc := testkit.EchoService()
@@ -151,8 +152,8 @@ func TestRestart_OpenStream(t *testing.T) {
 	}
 }
 
-// TestRestart_ClientsSpread has 1,000 clients, and a server that is away for a while: they do not
-// reconnect all at once.
+// TestRestart_ClientsSpread requires that 1,000 clients do not reconnect at the same time after a
+// server was unavailable.
 func TestRestart_ClientsSpread(t *testing.T) {
 	testkit.SkipRace(t)
 	for name, c := range map[string]struct {
@@ -257,7 +258,8 @@ func (h *herd) most() int {
 	return most
 }
 
-// TestRestart_UnsentCalls makes calls wait for room at a peer with a wire that is then lost.
+// TestRestart_UnsentCalls requires that calls that wait for room at a peer when the wire fails
+// succeed on the next one; calls that were sent fail.
 func TestRestart_UnsentCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var blocks atomic.Bool

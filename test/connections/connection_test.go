@@ -71,8 +71,8 @@ func allEqual(d []time.Duration) bool {
 	return true
 }
 
-// TestConnect_PeerThatCloses has a session that begins each time, and ends: the peer is not dialled
-// all the time.
+// TestConnect_PeerThatCloses requires that a connection backs off from a peer that ends each
+// session at once.
 func TestConnect_PeerThatCloses(t *testing.T) {
 	for _, resume := range []time.Duration{0, time.Minute} {
 		t.Run(fmt.Sprint("resume ", resume), func(t *testing.T) {
@@ -261,7 +261,8 @@ func TestConnection_WaitOrFailFast(t *testing.T) {
 	}
 }
 
-// TestConnection_WithoutResume has only one side with resume: a session ends with its wire.
+// TestConnection_WithoutResume requires that a session ends with its wire if only one side has
+// resume.
 func TestConnection_WithoutResume(t *testing.T) {
 	for name, c := range map[string]struct{ here, there time.Duration }{"on the side that connects": {time.Minute, 0}, "on the other side": {0, time.Minute}, "on neither": {0, 0}} {
 		t.Run(name, func(t *testing.T) {

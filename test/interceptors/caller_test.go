@@ -229,8 +229,8 @@ func TestOption_AroundOneCall(t *testing.T) {
 	require.Empty(t, way.take())
 }
 
-// TestRepeatable_NoAttemptRan has outcomes of other calls, and of other attempts, which report that
-// those did not run.
+// TestRepeatable_NoAttemptRan requires that Repeatable reports true only if no attempt ran:
+// outcomes of other attempts, which did not run, do not count.
 func TestRepeatable_NoAttemptRan(t *testing.T) {
 	gone, _ := testkit.Connect(t, testkit.EchoService())
 	gone.Close()

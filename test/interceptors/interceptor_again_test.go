@@ -177,8 +177,7 @@ func refusesTwice(ctx context.Context, c *asterisque.Call, next asterisque.Next)
 	return next(ctx, c)
 }
 
-// TestAttempts_EncodedEach has sessions with different codecs: each attempt is encoded with that of
-// its session.
+// TestAttempts_EncodedEach requires that each attempt is encoded with the codec of its session.
 func TestAttempts_EncodedEach(t *testing.T) {
 	svc := testkit.SumService()
 	testkit.Echo.Handle(svc, func(_ context.Context, s string) (string, error) { return s, nil })
@@ -205,8 +204,8 @@ func TestAttempts_EncodedEach(t *testing.T) {
 	testkit.WantIdle(t, dialled, accepted)
 }
 
-// TestAttempts_AfterRun has an interceptor that fails after the call, with the error of a peer that
-// refuses because of a shutdown: the connection does not retry.
+// TestAttempts_AfterRun has an interceptor that fails after the call, with a peer's refusal because
+// of a shutdown, and requires that the connection does not retry the call.
 func TestAttempts_AfterRun(t *testing.T) {
 	var ran atomic.Int64
 	svc := asterisque.NewService()
@@ -280,8 +279,8 @@ func TestRefusal_AfterAttempts(t *testing.T) {
 	}
 }
 
-// TestAttempts_TTLOfStream has slow interceptors, and attempts that fail: the time to live counts
-// from the call.
+// TestAttempts_TTLOfStream requires that the time to live counts from the start of the call, with
+// slow interceptors and failed attempts.
 func TestAttempts_TTLOfStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()

@@ -35,8 +35,9 @@ func TestInterceptor_EarlyReturn(t *testing.T) {
 	testkit.WantIdle(t, served, accepted, made)
 }
 
-// TestRefusal_NeverAfterRun has errors that claim a refusal of another call, and a handler that
-// ends its goroutine.
+// TestRefusal_NeverAfterRun requires that the error of a call that has run does not report a
+// refusal, even if an interceptor returns the refusal of another call or the handler ends its
+// goroutine.
 func TestRefusal_NeverAfterRun(t *testing.T) {
 	refusal := &asterisque.Abort{Code: codec.Overloaded, Message: "of another call", Ran: codec.Refused}
 	svc := asterisque.NewService()

@@ -138,8 +138,8 @@ func TestRefusal_Twice(t *testing.T) {
 	require.True(t, asterisque.Repeatable(err))
 }
 
-// TestRepeatable_Overloaded has an overloaded handler, and an interceptor that refuses before the
-// handler has begun.
+// TestRepeatable_Overloaded requires that ErrOverloaded is repeatable if an interceptor refuses the
+// call before the handler has begun, and not if the handler returns it.
 func TestRepeatable_Overloaded(t *testing.T) {
 	busy := asterisque.Func[string, string](61, "busy")
 	for name, c := range map[string]struct {

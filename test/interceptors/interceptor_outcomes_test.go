@@ -299,7 +299,8 @@ func TestCallbacks_HoldUpNoCall(t *testing.T) {
 	})
 }
 
-// TestAfterFunc_Blocks is the same on the side of the callee.
+// TestAfterFunc_Blocks requires that a function that a handler passes to context.AfterFunc may
+// block: it occupies neither the only worker nor the session.
 func TestAfterFunc_Blocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})

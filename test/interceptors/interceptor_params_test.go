@@ -13,8 +13,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/testkit"
 )
 
-// TestInterceptor_ParamsStay makes calls of every size with parameters in memory that is reused, or
-// lent, or part of the call, or were decoded for a key.
+// TestInterceptor_ParamsStay requires that parameters stay unchanged for interceptors, for calls of
+// every size and for memory that is reused, lent, part of the call, or decoded for a key.
 func TestInterceptor_ParamsStay(t *testing.T) {
 	options := map[string][]asterisque.HandlerOption{
 		"plain":    nil,

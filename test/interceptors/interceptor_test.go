@@ -164,8 +164,8 @@ func TestInterceptor_SeesCall(t *testing.T) {
 	}, take())
 }
 
-// TestInterceptor_ChangesCall makes each change on each side, around a typed and an untyped
-// function.
+// TestInterceptor_ChangesCall makes each possible change on each side, around a typed and an
+// untyped function.
 func TestInterceptor_ChangesCall(t *testing.T) {
 	type intercepts = func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error
 	cases := []struct {

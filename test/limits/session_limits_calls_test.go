@@ -68,8 +68,8 @@ func TestOpens_BeyondWindow(t *testing.T) {
 	require.NoError(t, s.Err())
 }
 
-// TestNested_AtTheLimits has both peers at their limits, and every handler calls back, eight deep,
-// over a connection without a buffer: no call hangs.
+// TestNested_AtTheLimits requires that no call hangs while both peers are at their limits and every
+// handler calls back, eight deep, over an unbuffered connection.
 func TestNested_AtTheLimits(t *testing.T) {
 	windows := []asterisque.Option{asterisque.WithLimits(asterisque.Limits{Inbound: testkit.BytesOf(2<<20, 8<<20)}), asterisque.WithWorkers(asterisque.Workers{Session: 64})}
 	few := append(slices.Clone(windows), asterisque.WithWorkers(asterisque.Workers{Session: 4}))

@@ -82,7 +82,8 @@ func TestOptions_NamedByFirstUse(t *testing.T) {
 	}
 }
 
-// TestOptions_ShortDurations has numbers without a unit, which are nanoseconds: they are refused.
+// TestOptions_ShortDurations requires that durations without a unit, which are nanoseconds, are
+// rejected.
 func TestOptions_ShortDurations(t *testing.T) {
 	for want, o := range map[string]asterisque.Option{
 		"Timeouts.Ping is 15ns, less than 10ms: did you mean 15 * time.Second?":            asterisque.WithTimeouts(asterisque.Timeouts{Ping: 15}),

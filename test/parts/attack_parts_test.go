@@ -176,8 +176,8 @@ func TestParts_TimeFromFirst(t *testing.T) {
 	})
 }
 
-// TestParts_UrgentBeside64MiB has messages of 64 MiB in both directions, beside echoes that wait
-// for at most one part of it.
+// TestParts_UrgentBeside64MiB requires that an echo waits for at most one part of the messages of
+// 64 MiB that cross in both directions.
 func TestParts_UrgentBeside64MiB(t *testing.T) {
 	testkit.SkipRace(t)
 	const size = 64 << 20
@@ -217,8 +217,8 @@ func TestParts_UrgentBeside64MiB(t *testing.T) {
 	}
 }
 
-// TestParts_OpenEndedByCallee makes the callee end Opens between their parts, repeatedly. It grants
-// no additional room, and does not need to.
+// TestParts_OpenEndedByCallee makes the callee end Opens between their parts, repeatedly, and
+// requires that it needs and grants no additional room.
 func TestParts_OpenEndedByCallee(t *testing.T) {
 	for name, call := range map[string]partedCall{"unary": callParted(), "stream": openParted(func(*pipe.Pipe) {})} {
 		synctest.Test(t, func(t *testing.T) {

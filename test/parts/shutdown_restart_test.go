@@ -154,8 +154,8 @@ func TestShutdown_AnySizeRestarts(t *testing.T) {
 	}
 }
 
-// TestShutdown_SoftLimit has a session that shuts down while refusals wait for its outbound soft
-// limit. All of them leave before the session closes.
+// TestShutdown_SoftLimit shuts a session down while refusals wait for its outbound soft limit, and
+// requires that all of them are sent before the session closes.
 func TestShutdown_SoftLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReceivedRig(t, false)

@@ -37,7 +37,8 @@ func TestAttackResume_HalfMessage(t *testing.T) {
 	})
 }
 
-// TestAttackResume_Pings sends much data before a resume, and only Pings on the next wire.
+// TestAttackResume_Pings sends much data before a resume and only Pings on the next wire, and
+// requires that few Pings are answered at once.
 func TestAttackResume_Pings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode(asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}))
@@ -75,8 +76,8 @@ func TestAttackResume_Pings(t *testing.T) {
 	})
 }
 
-// TestAttackResume_Unacked makes the node answer one Ask after the other, and keep all answers for
-// a resume.
+// TestAttackResume_Unacked makes the node answer many Asks that the peer does not acknowledge. The
+// node holds a bounded number of answers for a resume and ends the session at last.
 func TestAttackResume_Unacked(t *testing.T) {
 	const soft, rounds = 4 << 20, 30_000
 	svc := asterisque.NewService()

@@ -19,8 +19,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// TestAttackResume_OldSecret has a handshake that waits while its peer comes back over another
-// wire: its secret is no longer valid.
+// TestAttackResume_OldSecret delays the handshake of a resume until the peer has resumed over
+// another wire, and requires that the first handshake fails, because its secret is no longer valid.
 func TestAttackResume_OldSecret(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := testkit.NewDoorkeeper(t)
@@ -38,7 +38,8 @@ func TestAttackResume_OldSecret(t *testing.T) {
 	})
 }
 
-// TestTakeover_LateHandshake is the same with an honest peer: it is not locked out.
+// TestTakeover_LateHandshake requires that an honest peer whose earlier handshake is late can still
+// resume.
 func TestTakeover_LateHandshake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := testkit.NewDoorkeeper(t)
@@ -60,8 +61,8 @@ func TestTakeover_LateHandshake(t *testing.T) {
 	})
 }
 
-// TestTakeover_LostAnswers has a peer that never reads the answer, with either of its two possible
-// secrets: it is not locked out.
+// TestTakeover_LostAnswers requires that a peer that has never read an answer can still resume,
+// with either of its two possible secrets.
 func TestTakeover_LostAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := testkit.NewDoorkeeper(t)
@@ -87,8 +88,8 @@ func TestTakeover_LostAnswers(t *testing.T) {
 	})
 }
 
-// TestTakeover_LongWait has a peer that reconnects at once, after a large resend: it keeps its
-// session.
+// TestTakeover_LongWait requires that a peer that reconnects at once after a large resend is
+// refused, and keeps its session: a later attempt succeeds.
 func TestTakeover_LongWait(t *testing.T) {
 	testkit.SkipRace(t)
 	const size = 1 << 20
@@ -176,8 +177,8 @@ func (r *slowRepository) Put(ctx context.Context, record asterisque.SessionRecor
 	return r.Repository.Put(ctx, record)
 }
 
-// TestRepository_Slow has records that are older than the session, and none in time: no session is
-// lost.
+// TestRepository_Slow requires that no session is lost if the Repository returns outdated records,
+// and later none in time.
 func TestRepository_Slow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &slowRepository{Repository: asterisque.NewRepository()}

@@ -143,7 +143,7 @@ func TestResume_AcksInBatches(t *testing.T) {
 	})
 }
 
-// TestResume_HeldUpSession has a session that does not read when its wire is lost: it can be
+// TestResume_HeldUpSession requires that a session that does not read when its wire fails can be
 // resumed.
 func TestResume_HeldUpSession(t *testing.T) {
 	for name, hold := range map[string]func(s *asterisque.Session) (release func()){
@@ -294,8 +294,8 @@ func TestAway_ShutdownWaits(t *testing.T) {
 	})
 }
 
-// TestResume_LastCertificate has a server that renews its certificate before the first one expires:
-// the session ends with the newest.
+// TestResume_LastCertificate requires that a session ends with the newest certificate of its
+// server, which renews the certificate before the first one expires.
 func TestResume_LastCertificate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ca := testtls.NewAuthority(t)
@@ -330,8 +330,8 @@ func TestResume_LastCertificate(t *testing.T) {
 	})
 }
 
-// TestResume_OtherIdentity has a client that comes back with another certificate, of the same
-// authority: it does not resume.
+// TestResume_OtherIdentity requires that a client with another certificate of the same authority
+// cannot resume the session.
 func TestResume_OtherIdentity(t *testing.T) {
 	ca := testtls.NewAuthority(t)
 	server := ca.Server()

@@ -20,8 +20,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
 
-// TestResume_RefusedUnexplained has a peer that comes back with a mismatch: it gets a new session,
-// without the reason.
+// TestResume_RefusedUnexplained requires that a peer whose resume does not match gets a new
+// session, without the reason.
 func TestResume_RefusedUnexplained(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -96,8 +96,8 @@ func countService() (svc *asterisque.Service, ran *atomic.Int64) {
 	return svc, ran
 }
 
-// TestResume_OldWireIgnored has frames in flight on a wire while the session is resumed over
-// another one: they are ignored.
+// TestResume_OldWireIgnored requires that frames in flight on the old wire are ignored once the
+// session has resumed over another wire.
 func TestResume_OldWireIgnored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, ran := countService()

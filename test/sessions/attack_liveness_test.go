@@ -36,8 +36,8 @@ func largeResults() *asterisque.Service {
 	return svc
 }
 
-// TestAttackPings_None has peers that announce no Pings, ask for large results, show signs of life,
-// and read nothing.
+// TestAttackPings_None has peers that announce no Pings, request large results, send Pings, and
+// read nothing: their sessions end.
 func TestAttackPings_None(t *testing.T) {
 	for name, opts := range map[string][]asterisque.Option{
 		"by default":             nil,
@@ -75,7 +75,7 @@ func TestAttackPings_None(t *testing.T) {
 	}
 }
 
-// TestLiveness_NoPings has one side that sends no Pings, and answers them: it stays connected.
+// TestLiveness_NoPings requires that a side that sends no Pings, but answers them, stays connected.
 func TestLiveness_NoPings(t *testing.T) {
 	for name, quiet := range map[string][2]bool{"the side that dialled": {true, false}, "the other side": {false, true}, "both sides": {true, true}} {
 		t.Run(name, func(t *testing.T) {
@@ -148,7 +148,7 @@ func (w *lookCounter) Progress() (received, sent uint64) {
 }
 
 // TestAttackPings_ShortInterval has a peer that requests very frequent Pings, and one with a very
-// short timeout, beside honest ones.
+// short timeout, beside honest peers.
 func TestAttackPings_ShortInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const honest = 20
@@ -186,7 +186,8 @@ func TestAttackPings_ShortInterval(t *testing.T) {
 	})
 }
 
-// TestAttackHalfMessage_CutOff sends a part of a large message, and then single bytes at intervals.
+// TestAttackHalfMessage_CutOff sends a part of a large message and then single bytes at intervals:
+// the session ends.
 func TestAttackHalfMessage_CutOff(t *testing.T) {
 	for name, c := range map[string]struct {
 		opts []asterisque.Option
@@ -221,8 +222,8 @@ func TestAttackHalfMessage_CutOff(t *testing.T) {
 	}
 }
 
-// TestAttackHalfMessage_Resumed sends half a message on a resumable session: it loses the wire,
-// waits for another one, and ends when none comes.
+// TestAttackHalfMessage_Resumed sends half a message on a resumable session: the node closes the
+// wire, waits for another one, and ends the session when none comes.
 func TestAttackHalfMessage_Resumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode(asterisque.WithResume(asterisque.Resume{For: time.Minute}))
@@ -270,8 +271,8 @@ func TestLiveness_OwnPauses(t *testing.T) {
 // bareWire has only the five methods of Wire, and Meter on request.
 type bareWire struct{ wire.Wire }
 
-// TestLiveness_WholeMessages has a peer that sends a byte now and then over a Wire with and without
-// a count of bytes: without one, only whole messages count.
+// TestLiveness_WholeMessages has a peer that sends single bytes at intervals. Over a Wire that does
+// not count bytes, only complete messages show that the peer is alive.
 func TestLiveness_WholeMessages(t *testing.T) {
 	for name, wrap := range map[string]func(wire.Wire) wire.Wire{
 		"it counts bytes": func(w wire.Wire) wire.Wire { return &lookCounter{w, new(atomic.Int64)} },

@@ -23,8 +23,8 @@ import (
 // misbehaving is the environment variable that names the misbehaving callback of a test process.
 const misbehaving = "ASTERISQUE_MISBEHAVING"
 
-// TestCallback_Misbehaves makes every callback panic, end its goroutine, block for ever, close its
-// node and call back. Each callback has a separate process, which has to survive.
+// TestCallback_Misbehaves makes every callback panic, end its goroutine, block forever, close its
+// node and call back. Each callback runs in a process of its own, which must survive.
 func TestCallback_Misbehaves(t *testing.T) {
 	t.Parallel()
 	if name := os.Getenv(misbehaving); name != "" {

@@ -93,7 +93,8 @@ func TestHooks_BegunBlocks(t *testing.T) {
 	})
 }
 
-// TestHooks_BegunMayCall has a hook on either side: it may call, and be called back.
+// TestHooks_BegunMayCall requires that the hook SessionBegun may make calls and receive them, on
+// either side.
 func TestHooks_BegunMayCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()

@@ -128,7 +128,8 @@ func TestRoundTrip_OfItsPing(t *testing.T) {
 	})
 }
 
-// TestLiveness_SilentPeer has a connection that silently loses bytes in both directions.
+// TestLiveness_SilentPeer requires that a session ends if its connection silently drops all bytes
+// in both directions.
 func TestLiveness_SilentPeer(t *testing.T) {
 	for _, first := range []string{"the side that dialled", "the other side"} {
 		t.Run(first, func(t *testing.T) {
@@ -282,7 +283,7 @@ func (w *controlCounter) WriteFrames(frames [][]byte) error {
 	return w.Wire.WriteFrames(frames)
 }
 
-// TestPing_PeerCannotForce has a peer that asks for a Ping each millisecond: this side sends fewer.
+// TestPing_PeerCannotForce requires that a peer that requests a Ping each millisecond gets fewer.
 func TestPing_PeerCannotForce(t *testing.T) {
 	for name, h := range map[string]message.Sync{"interval": testkit.HelloWith(time.Millisecond, 45*time.Second), "timeout": testkit.HelloWith(15*time.Second, time.Millisecond)} {
 		t.Run(name, func(t *testing.T) {

@@ -94,8 +94,8 @@ func (d *drainer) serve(w wire.Wire) {
 	}
 }
 
-// TestAttackDrain_NotMeant has a server that sends Drain and stays: calls go to another session,
-// and the old one ends.
+// TestAttackDrain_NotMeant has a server that sends Drain and does not close: calls move to another
+// session, and the old one ends.
 func TestAttackDrain_NotMeant(t *testing.T) {
 	for name, drain := range map[string]message.Drain{"beyond none": {None: true}, "beyond all": {Last: 1<<53 - 1}} {
 		t.Run(name, func(t *testing.T) {
@@ -124,8 +124,8 @@ func TestAttackDrain_NotMeant(t *testing.T) {
 	}
 }
 
-// TestAttackDrain_EverySession has a server that sends Drain at once, on each session, and never
-// answers.
+// TestAttackDrain_EverySession has a server that sends Drain at once on each session and never
+// answers: the client backs off, and its number of sessions is bounded.
 func TestAttackDrain_EverySession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode()

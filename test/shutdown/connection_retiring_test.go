@@ -277,8 +277,8 @@ func TestRetiring_OnlyServer(t *testing.T) {
 	})
 }
 
-// TestRetiring_DurableCalls has a durable call that the old server answers late: it blocks no other
-// call.
+// TestRetiring_DurableCalls requires that a durable call that the old server answers late does not
+// block another call.
 func TestRetiring_DurableCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := testkit.NewLedger(func(_ context.Context, n int) (int, error) {

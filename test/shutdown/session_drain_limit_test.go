@@ -276,7 +276,7 @@ func TestDrainLimit_DurableCall(t *testing.T) {
 	})
 }
 
-// TestShutdown_Concurrent makes both sides, and several callers, shut one session down.
+// TestShutdown_Concurrent makes both sides, and several callers on each, shut one session down.
 func TestShutdown_Concurrent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, _ := endless()

@@ -39,8 +39,8 @@ func TestStop_WriterNotCall(t *testing.T) {
 	p.Abort(nil)
 }
 
-// TestSend_CauseOfAbort makes the peer abort calls in the middle of sending: Send returns the
-// cause.
+// TestSend_CauseOfAbort aborts calls on the peer while they send, and requires that Send returns
+// the cause.
 func TestSend_CauseOfAbort(t *testing.T) {
 	own := &asterisque.Abort{Code: 1234, Message: "I have had enough"}
 	svc := asterisque.NewService()
@@ -76,8 +76,8 @@ func TestSend_CauseOfAbort(t *testing.T) {
 	calls.Wait()
 }
 
-// TestSend_CauseAtOnce sends when the first drop is reported, which is when nothing may follow any
-// more: Send returns the cause.
+// TestSend_CauseAtOnce sends from the hook Dropped of the first dropped Block, after which nothing
+// may be sent, and requires that sending returns the cause.
 func TestSend_CauseAtOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(*testkit.RawPeer) // of the call with pipe 3

@@ -47,7 +47,8 @@ func TestStream_BothWays(t *testing.T) {
 	require.Equal(t, io.EOF, err)
 }
 
-// TestStream_ReceiveRest has callers that break out of the loop over an endless stream.
+// TestStream_ReceiveRest breaks out of the loop over an endless stream, and requires that the rest
+// of the stream is received.
 func TestStream_ReceiveRest(t *testing.T) {
 	endless := asterisque.Stream[string, string, int, string](60, "endless")
 	ended := make(chan error, 1)
@@ -332,8 +333,8 @@ func TestStream_OfUnary(t *testing.T) {
 	<-ended
 }
 
-// TestStream_LargeOverTCP has many large Blocks in flight, held for a while, so that memory that is
-// used twice shows.
+// TestStream_LargeOverTCP holds many large Blocks for a while, so that memory that the library
+// reuses too early is detected.
 func TestStream_LargeOverTCP(t *testing.T) {
 	fill := func(n int, seed byte) []byte {
 		b := make([]byte, n)

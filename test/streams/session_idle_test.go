@@ -59,8 +59,8 @@ func carry(p *pipe.Pipe, blocks, size int) error {
 	return nil
 }
 
-// TestIdle_LeaveRoom has a pool of connections on either side that have carried something, and stay
-// open: they leave room for others.
+// TestIdle_LeaveRoom requires that idle streams that have carried data leave room for other
+// streams, as the connections of a pool on either side do.
 func TestIdle_LeaveRoom(t *testing.T) {
 	const blocks = 20
 	for name, c := range map[string]struct{ streams, size int }{
@@ -98,7 +98,8 @@ func TestIdle_LeaveRoom(t *testing.T) {
 	}
 }
 
-// TestIdle_FewStreamsKeepAWindow has so few streams that none needs the window of another.
+// TestIdle_FewStreamsKeepAWindow requires that streams keep a full window while so few are open
+// that none needs the window of another.
 func TestIdle_FewStreamsKeepAWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := testkit.InMemory(t, mirrorService())

@@ -78,7 +78,7 @@ func (o *outgoing) seen() (front []int, parts int) {
 }
 
 // TestParts_EchoBeside makes both sides send results of 4 MB at a low priority over a link of 1
-// MB/s, and checks the order of the frames: an echo waits for at most one part.
+// MB/s, and requires that an echo waits for at most one part.
 func TestParts_EchoBeside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lane := wiretest.Lane{Rate: 1 << 20, Delay: 5 * time.Millisecond}
@@ -120,8 +120,8 @@ func TestParts_EchoBeside(t *testing.T) {
 	})
 }
 
-// TestParts_OtherWires has results and parameters of a megabyte cross while the wire is cut
-// repeatedly, even between two parts.
+// TestParts_OtherWires sends results and parameters of a megabyte while the wire is cut repeatedly,
+// even between two parts.
 func TestParts_OtherWires(t *testing.T) {
 	svc := testkit.EchoService()
 	svc.Handle(1, "same", func(_ context.Context, _ *pipe.Pipe, params []byte) ([]byte, error) { return params, nil })

@@ -64,7 +64,8 @@ func TestPipes_BothSides(t *testing.T) {
 	require.Empty(t, here.Pipes(), "an ended session has none")
 }
 
-// TestPipes_Concurrent is for the race detector: a unary call is reused as soon as it has left.
+// TestPipes_Concurrent lists the pipes while calls run, for the race detector: the library reuses a
+// unary call as soon as it has ended.
 func TestPipes_Concurrent(t *testing.T) {
 	here, there := testkit.Connect(t, testkit.EchoService())
 	var calls sync.WaitGroup

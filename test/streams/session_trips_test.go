@@ -93,8 +93,8 @@ func asBytes() pass {
 	}
 }
 
-// TestTrips_StreamOfSomeKiB sends 16 KiB, and 16 KiB back once they have all arrived. That is more
-// than the early credit, so it waits for credit once.
+// TestTrips_StreamOfSomeKiB sends 16 KiB, and 16 KiB back after all have arrived. That exceeds the
+// early credit, so it waits for credit once.
 func TestTrips_StreamOfSomeKiB(t *testing.T) {
 	const size = 16 << 10
 	for name, by := range map[string]pass{
@@ -131,8 +131,8 @@ func TestTrips_StreamOfSomeKiB(t *testing.T) {
 	}
 }
 
-// TestTrips_Calls has many callers, one call after the other each, which begin together in groups.
-// The gathering of their calls into common frames and system calls delays none of them.
+// TestTrips_Calls has many callers, each with one call at a time, that begin together in groups.
+// Batching their calls into common frames and system calls delays none of them.
 func TestTrips_Calls(t *testing.T) {
 	const callers, calls = 64, 20
 	synctest.Test(t, func(t *testing.T) {

@@ -14,7 +14,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// TestDurable_NotSent makes calls with a key, which has no place in the classic protocol.
+// TestDurable_NotSent requires that calls with a key fail, because the classic protocol has no
+// field for a key.
 func TestDurable_NotSent(t *testing.T) {
 	var ran atomic.Int32
 	svc := asterisque.NewService()

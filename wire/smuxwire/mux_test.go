@@ -48,7 +48,8 @@ func TestMux_SlowReader(t *testing.T) {
 	}
 }
 
-// TestMux_Version1 is the reason for version 2: with version 1, one reader blocks all.
+// TestMux_Version1 shows the reason for version 2: with version 1, one blocked reader blocks all
+// streams.
 func TestMux_Version1(t *testing.T) {
 	client, server := muxes(t, smuxwire.WithVersion(1), smuxwire.WithWires(4))
 	slow, slowEnd := open(t, client, server)

@@ -35,8 +35,8 @@ func TestMany_OneIn20000(t *testing.T) {
 	}
 }
 
-// TestMany_AnyStart is for Wires that have carried frames before the check: a missing frame is
-// found wherever their count begins.
+// TestMany_AnyStart requires that a missing frame is found on a Wire that has carried frames before
+// the check, at any count.
 func TestMany_AnyStart(t *testing.T) {
 	for _, begin := range []int{1, 9_999, 18_999, 19_999} {
 		a, b := wire.Pipe()
