@@ -16,7 +16,7 @@ type Abort struct {
 	Code    Code
 	Message string // for users: no program should parse it
 	Detail  []byte // for programs: the application defines its content; nil if there is none
-	Remote  bool   // the peer said so
+	Remote  bool   // reported by the peer
 	Ran     Ran    // how far the call got
 	Cause   error  // the local cause, or nil; it does not cross the wire
 }

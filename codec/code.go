@@ -10,7 +10,7 @@ type Code int32
 const (
 	Failed          Code = 1  // the handler returned an error without a code
 	Canceled        Code = 2  // the caller cancelled
-	Expired         Code = 3  // its time was up
+	Expired         Code = 3  // the deadline or TTL expired
 	NoFunction      Code = 4  // the peer has no such function
 	BadParams       Code = 5  // the parameters could not be decoded
 	BadResult       Code = 6  // the result could not be encoded or decoded

@@ -39,7 +39,7 @@ var (
 	ErrHardLimit = &Abort{Code: HardLimit}
 	// ErrStalled: the session was at its soft limit for too long without progress, or the reader of
 	// a stream gave up waiting for a large Block for which nothing else has room. Look for a
-	// handler or a reader of a stream that blocks for ever.
+	// handler or a reader of a stream that blocks forever.
 	ErrStalled = &Abort{Code: Stalled}
 	// ErrHandshake: versions, features or codecs of the two sides do not match, the peer uses
 	// another protocol, or the handshake took too long. Retrying does not resolve a mismatch.

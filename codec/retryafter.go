@@ -28,7 +28,7 @@ func millis(d time.Duration) uint64 {
 const mostRetryAfter = time.Hour
 
 // RetryAfter returns the advised wait before the call that failed with err is retried, if the
-// overloaded side sent one; the maximum is an hour, whatever the advice. It is false for every
+// overloaded side sent one; the maximum is an hour, regardless of the advice. ok is false for every
 // other error.
 func RetryAfter(err error) (d time.Duration, ok bool) {
 	var a *Abort

@@ -92,8 +92,8 @@ func (c *Conn) WriteTo(w io.Writer) (n int64, err error) {
 
 // Write sends b, and keeps no part of it. It blocks for the window of the connection and for the
 // limits of the session. When it returns, b has been accepted, not yet received. After an error, n
-// is how much of b will be received. b is sent at once, except for the end of a Write of 32 KiB or
-// more, which may be sent with the next Write if that follows without delay.
+// is the number of bytes of b that will be received. b is sent at once, except for the end of a
+// Write of 32 KiB or more, which may be sent with the next Write if that follows without delay.
 func (c *Conn) Write(b []byte) (n int, err error) {
 	n, err = c.out.write(b)
 	return n, c.failed("write", err)

@@ -17,8 +17,8 @@ import (
 // is accepted by one of them, and none is lost as long as one is open. Peers wait while no process
 // accepts. Close leaves the path of a Unix socket, because another process may listen there.
 //
-// The error says why f cannot be served: it is nil or closed, no socket, a connection, one for
-// packets such as UDP; or the system cannot do it ([errors.ErrUnsupported]), as Windows.
+// The error gives the reason: f is nil, closed, not a socket, a connection or a socket for packets
+// such as UDP; or the platform does not support it ([errors.ErrUnsupported]), as on Windows.
 func ListenFile(f *os.File, o Options) (Listener, error) {
 	if f == nil {
 		return nil, errors.New("wire: listen on a nil file: os.NewFile returns nil for a descriptor that is negative")

@@ -18,8 +18,7 @@ import (
 // URL has the address of ln behind "tcp://", "tls://" or "unix:", or else behind the name of its
 // network.
 //
-// The error says why ln cannot be served: it is nil or closed, it is not for streams, or there is
-// no certificate.
+// The error gives the reason: ln is nil, closed or not for streams, or there is no certificate.
 func ListenOn(ln net.Listener, o Options) (Listener, error) {
 	if isNil(ln) {
 		return nil, errors.New("wire: listen on nil: look at the error that net.Listen has returned with it")

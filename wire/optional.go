@@ -12,8 +12,8 @@ import (
 // BatchWriter is implemented by a Wire over a byte stream, which can take many frames in one write.
 // It spares the session a slice for each frame.
 type BatchWriter interface {
-	// WriteBatch writes whole frames, each behind its length as 4 bytes, big endian. Otherwise it
-	// is as WriteFrames.
+	// WriteBatch writes whole frames, each preceded by its length as 4 bytes, big endian. Otherwise
+	// it is as WriteFrames.
 	WriteBatch(batch []byte) error
 }
 
@@ -22,9 +22,9 @@ type BatchWriter interface {
 type VectorWriter interface {
 	BatchWriter
 
-	// WriteVector writes the concatenation of the pieces: whole frames, each behind its length as 4
-	// bytes, big endian. A piece may begin and end anywhere. WriteVector may change the slice of
-	// pieces, and keeps no part of them when it has returned. Otherwise it is as WriteFrames.
+	// WriteVector writes the concatenation of the pieces: whole frames, each preceded by its length
+	// as 4 bytes, big endian. A piece may begin and end anywhere. WriteVector may change the slice
+	// of pieces, and keeps no part of them when it has returned. Otherwise it is as WriteFrames.
 	WriteVector(pieces [][]byte) error
 }
 

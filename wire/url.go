@@ -12,7 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// ErrURL is wrapped by the errors of [Dial] and [Listen] if the URL can never be used: it is no
+// ErrURL is wrapped by the errors of [Dial] and [Listen] if the URL can never be used: it is not a
 // URL, its scheme is unknown, or a part that its scheme needs is missing.
 var ErrURL = transport.ErrURL
 

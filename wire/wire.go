@@ -22,18 +22,18 @@
 // All other interfaces that a session uses are optional. Each can be implemented without the rest;
 // they are in optional.go, and the last two in package transport:
 //
-//	               for                           without it                     implemented by
-//	BatchWriter    many frames in one write      a slice for each frame         all
-//	VectorWriter   large payloads as they lie    a copy of each large payload   TCP, Unix sockets
-//	TryWriter      callers that send themselves  a switch of goroutines a call  TCP, Unix, Pipe, mem
-//	Buffered       answers in batches, and       smaller batches, and a copy    all but WebSocket
-//	               large frames as they lie      of each large frame            and classic
-//	Meter          slow peers and half frames    only whole frames count        all
-//	Secure         the peer's identity, by TLS   no certificate of the peer     all over TLS, QUIC
-//	Private        hidden from third parties     the peer's address decides     listeners
-//	Foreign        a peer of another protocol    windows and Pings as usual     classic
-//	Admitted       a place at a node's door,     the node asks for a place      WebSocket, QUIC, NATS, smux
-//	Guarded        before TLS and the like       when Accept has returned       their listeners
+//	              purpose                     without it                     implemented by
+//	BatchWriter   many frames in one write    a slice for each frame         all
+//	VectorWriter  large payloads, not copied  a copy of each large payload   TCP, Unix sockets
+//	TryWriter     direct writes by callers    a goroutine switch per call    TCP, Unix, Pipe, mem
+//	Buffered      answers in batches, and     smaller batches, and a copy    all but WebSocket
+//	              large frames, not copied    of each large frame            and classic
+//	Meter         slow peers, partial frames  only whole frames count        all
+//	Secure        TLS identity of the peer    no certificate of the peer     all over TLS, QUIC
+//	Private       secrecy from third parties  depends on the peer's address  listeners
+//	Foreign       a peer of another protocol  windows and Pings as usual     classic
+//	Admitted      admission by the node       admission by the node          WebSocket, QUIC, NATS,
+//	Guarded       before TLS and HTTP         after Accept                   smux; their listeners
 //
 // A Wire that embeds another one as a [Wire] has none of these, unless it passes them on.
 //

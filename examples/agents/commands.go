@@ -48,7 +48,7 @@ func count(ctx context.Context, c command, send func(string) error) error {
 	return nil
 }
 
-// watch would run for ever. So it ends when the session drains, and the caller can call again,
+// watch would run forever. So it ends when the session drains, and the caller can call again,
 // through another server.
 func watch(ctx context.Context, _ command, send func(string) error) error {
 	return pulse(ctx, func(n int) error { return send(fmt.Sprint("pulse ", n)) })

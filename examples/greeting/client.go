@@ -118,7 +118,7 @@ func showError(ctx context.Context, sess *asterisque.Session, t *teller) error {
 // patience is the deadline that showDeadline sets.
 const patience = 50 * time.Millisecond
 
-// showDeadline calls a function that would take for ever. The deadline crosses with the call, and
+// showDeadline calls a function that would take forever. The deadline crosses with the call, and
 // ends it on both sides.
 func showDeadline(ctx context.Context, sess *asterisque.Session, t *teller) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)

@@ -6,7 +6,7 @@ import (
 )
 
 // events are things that happen once, each with a word about it, and that goroutines can wait for.
-// They are kept for ever, which is fine for a test. Safe for concurrent use.
+// They are kept forever, which is fine for a test. Safe for concurrent use.
 type events struct {
 	mu  sync.Mutex
 	all map[string]*event // guarded by mu; by name

@@ -34,7 +34,7 @@ func throughNATS(t testing.TB) roomtest.Wires {
 	return roomtest.URL(url)(t)
 }
 
-// Honest programs never block each other for ever.
+// Honest programs never block each other forever.
 func TestRoom_NeverStandsStill(t *testing.T) {
 	if race.Enabled && !*soak {
 		t.Skip("it moves much, and has no goroutines that others have not: with the race detector only with -soak")
@@ -48,7 +48,7 @@ func TestRoom_NeverStandsStill(t *testing.T) {
 	}
 }
 
-// Honest programs never block each other for ever while their wires are cut.
+// Honest programs never block each other forever while their wires are cut.
 func TestRoom_WiresCut(t *testing.T) {
 	if !*soak {
 		t.Skip("takes minutes: see -soak")

@@ -18,7 +18,7 @@ import (
 var registerStdio = sync.OnceValue(func() error { return stdiowire.Register() })
 
 // TestConnect_UnusableURL checks the schemes of the root module. An error that is not final would
-// be retried for ever.
+// be retried forever.
 func TestConnect_UnusableURL(t *testing.T) {
 	require.NoError(t, registerStdio())
 	cases := []struct{ url, why, example string }{

@@ -62,7 +62,7 @@ func TestCodecs_ClientFollows(t *testing.T) {
 }
 
 // A session is not possible, but the peer learns the end in its own codec: otherwise a client of
-// the original reconnects for ever.
+// the original reconnects forever.
 func TestCodecs_Mismatch(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		p, done := rawClient(t, other(form), newNode(t, form, originals(form)))

@@ -29,7 +29,7 @@
 //	Open                       Open; the value becomes a list of parameters, as package classic says
 //	Block                      Block, with its loss rate; null is EOF
 //	Close                      Close; see classic.Code and classic.AbortOf for codes
-//	Close of the session       Control C, behind a Close (-2) of each call that the peer waits for, because the original would wait for ever
+//	Close of the session       Control C, behind a Close (-2) of each call that the peer waits for, because the original would wait forever
 //	Credit, Stop, Drain, Ack   nothing. After Stop the peer sends on, and the session discards; after Drain the session refuses new calls by itself
 //	Ping                       an EOF for a pipe that never was. The original answers it with a Close, and that is the Pong: the peer lives, and reads
 //
@@ -48,7 +48,7 @@
 // same id. Blocks without a reader are dropped, and the call continues. The original keeps the pipe
 // of a function that threw an exception instead of returning a future; it is closed before its id
 // is used again. A peer that breaks the protocol is sent a Control C also where the original says
-// nothing, for its client connects again for ever otherwise. If a function here fails, the peer
+// nothing, for its client connects again forever otherwise. If a function here fails, the peer
 // receives the error text; the original sends "unexpected error". Parameters are not converted, for
 // example from 5 to "5".
 //

@@ -130,7 +130,7 @@ func TestHandshake_SilentPeer(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		p, done := rawServer(t, form, newNode(t, form, originals(form), asterisque.WithTimeouts(asterisque.Timeouts{Handshake: 500 * time.Millisecond})))
 		p.wantSync()
-		require.ErrorIs(t, (<-done).err, asterisque.ErrHandshake) // the original waits for ever
+		require.ErrorIs(t, (<-done).err, asterisque.ErrHandshake) // the original waits forever
 		p.wantEnd(goodbye)
 	})
 }

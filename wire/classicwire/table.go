@@ -20,7 +20,7 @@ const (
 // waiting is how many aborted ids wait for a sign of the peer before this side probes it.
 const waiting = 1024
 
-// table maps classic pipe ids to those of the session. Ids of the session grow for ever; classic
+// table maps classic pipe ids to those of the session. Ids of the session grow forever; classic
 // ones are reused. It locks itself.
 type table struct {
 	half uint16 // of the ids of this side; fixed

@@ -92,7 +92,7 @@ func pairAt(t testing.TB, ln wire.Listener, o wire.Options) (here, there wire.Wi
 	go func() { // ends with the dial
 		w, err := wire.Dial(t.Context(), ln.URL(), o)
 		if err != nil {
-			ln.Close() // or Accept would wait for ever
+			ln.Close() // or Accept would wait forever
 		}
 		dialled <- result{w, err}
 	}()

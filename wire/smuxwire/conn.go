@@ -38,7 +38,7 @@ type events interface {
 
 // conn is the connection below smux. It reads ahead, because the library reads each header and each
 // payload separately. It inspects the headers to report events that the library does not: the peer
-// has closed a stream (its writer would wait for ever), or the peer uses another protocol.
+// has closed a stream (its writer would wait forever), or the peer uses another protocol.
 //
 // It also enforces limits that the library leaves to the peer: to send no more than a window
 // allows, and no crowd of small frames. While the crowd is full, it does not read.

@@ -225,7 +225,7 @@ func (c *Conn) Heal() {
 }
 
 // HalfOpen silently loses the bytes in flight and all later ones, in both directions: Write still
-// succeeds, Read blocks for ever, and neither end is closed. Only Cut and Close end this state.
+// succeeds, Read blocks forever, and neither end is closed. Only Cut and Close end this state.
 func (c *Conn) HalfOpen() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
