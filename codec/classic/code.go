@@ -4,7 +4,7 @@ import "github.com/asterisque-go/asterisque/codec"
 
 // Codes of an Abort with a meaning in the original; all other codes belong to the application.
 const (
-	Unexpected     = -1 // the function failed, or is not there
+	Unexpected     = -1 // the function failed, or does not exist
 	SessionClosing = -2 // the session ends, or takes no new calls
 )
 

@@ -40,10 +40,10 @@
 //	UUID and every other [16]byte            uuid
 //	slices and arrays                        list; a nil slice is an empty one
 //	maps                                     map, in the order of the encoded keys; a nil map is an empty one
-//	struct{}                                 null, as the original writes that a method returns nothing: void, and Unit of Scala
+//	struct{}                                 null, which the original sends for no result: void, and Unit of Scala
 //	other structs                            struct with the exported fields in their order
 //	Struct, Map                              struct and map of any types
-//	pointers, interfaces                     what they hold
+//	pointers, interfaces                     the value that they hold
 //
 // Append rejects a value that would not arrive unchanged, and its error names the place: text that
 // is not UTF-8, two NaN keys of a map with the same bits, and values nested more than [MaxDepth]

@@ -14,7 +14,7 @@ var ErrIncomplete = errors.New("classic: the message is incomplete")
 // value has no encoding in the format. errors.Is(err, codec.ErrProtocol) holds.
 type FormatError struct {
 	Offset int    // where in the bytes the offending item starts
-	Reason string // for people
+	Reason string // for users
 }
 
 // Error returns the offset and the reason.

@@ -99,7 +99,7 @@ type Skip struct {
 	Sent uint64 // at most the granted amount
 }
 
-// UnknownControl is a Control of a later version. It is to be ignored; its content is not kept.
+// UnknownControl is a Control of a later version. Receivers ignore it and discard its content.
 // Codes from 64 to 127 are unknown to all versions.
 type UnknownControl struct {
 	Code uint64

@@ -10,7 +10,7 @@ import (
 // [codec.ErrProtocol]) holds for it.
 type FrameError struct {
 	Offset int    // where in the frame the offending item starts
-	Reason string // for people
+	Reason string // for users
 }
 
 // Error returns the offset and the reason.

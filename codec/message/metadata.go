@@ -19,7 +19,7 @@ const (
 )
 
 // AppendMetadata appends m in the form of [Meta].Metadata, and returns the longer slice; for a map
-// without entries it appends nothing. Values are strings or []byte. The error is an
+// without entries it appends nothing. Values are strings or []byte. The error is a
 // [codec.ErrBadParams] that names the entry: keys must not be empty, keys and strings are UTF-8,
 // and there are at most [MaxMetadataEntries] entries and [MaxMetadata] bytes.
 func AppendMetadata(dst []byte, m map[string]any) ([]byte, error) {
@@ -81,7 +81,7 @@ func checkValues(m map[string]any, keys []string) (size int, err error) {
 func CheckMetadata(b []byte) error { return readMetadata(b, nil) }
 
 // ParseMetadata parses the output of AppendMetadata, and otherwise only a map without entries. The
-// result shares no memory with b. The error is an [codec.ErrBadParams] that names the entry.
+// result shares no memory with b. The error is a [codec.ErrBadParams] that names the entry.
 func ParseMetadata(b []byte) (map[string]any, error) {
 	m := make(map[string]any)
 	if err := readMetadata(b, m); err != nil {

@@ -15,7 +15,7 @@ type Type uint8
 
 // The messages.
 const (
-	ControlType Type = 0 // speaks about the session
+	ControlType Type = 0 // concerns the session
 	OpenType    Type = 1 // starts a pipe
 	BlockType   Type = 2 // carries a piece of a stream
 	CloseType   Type = 3 // ends a pipe

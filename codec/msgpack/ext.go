@@ -11,7 +11,7 @@ import (
 // become an Ext.
 type Ext struct {
 	Type int8   // of 0 to 127; the format reserves those below 0
-	Data []byte // as it came
+	Data []byte // unchanged
 }
 
 // extension makes the library write an Ext.

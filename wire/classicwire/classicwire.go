@@ -31,7 +31,7 @@
 //	Close                      Close; see classic.Code and classic.AbortOf for codes
 //	Close of the session       Control C, behind a Close (-2) of each call that the peer waits for, because the original would wait forever
 //	Credit, Stop, Drain, Ack   nothing. After Stop the peer sends on, and the session discards; after Drain the session refuses new calls by itself
-//	Ping                       an EOF for a pipe that never was. The original answers it with a Close, and that is the Pong: the peer lives, and reads
+//	Ping                       an EOF for a pipe that never existed. The original answers it with a Close, which becomes the Pong
 //
 // Classic messages have no fields for time to live, the number of skipped Blocks, trace context,
 // metadata, the parent of a nested call, the detail of an Abort, or whether a call was refused
