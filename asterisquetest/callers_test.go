@@ -185,7 +185,7 @@ func TestFailover_OnlyIfNotRun(t *testing.T) {
 	}{
 		"the second one answers":     {never, nil, nil, 1, false},
 		"it may have run":            {maybe, nil, maybe, 0, false},
-		"nobody":                     {never, never, never, 1, true},
+		"no member":                  {never, never, never, 1, true},
 		"the second may have run":    {never, maybe, maybe, 1, false},
 		"an error of an application": {errors.New("mine"), nil, &asterisque.Abort{Code: codec.Failed}, 0, false},
 	} {

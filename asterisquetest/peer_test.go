@@ -77,7 +77,7 @@ func TestPeer_CallsProgram(t *testing.T) {
 		go func() { _, err := p.Session(ctx); waiting <- err }()
 		synctest.Wait()
 		cancel()
-		require.ErrorIs(t, <-waiting, context.Canceled, "nobody has connected")
+		require.ErrorIs(t, <-waiting, context.Canceled, "no program has connected")
 
 		sessions := make(chan *asterisque.Session)
 		for range 3 {

@@ -79,7 +79,7 @@ func TestMeter_EachStream(t *testing.T) {
 
 	var none *meter
 	r := bytes.NewReader(nil)
-	require.Same(t, r, none.reader(r), "who does not count costs nothing")
+	require.Same(t, r, none.reader(r), "without counting there is no cost")
 	none.stream().Add(1)
 }
 

@@ -27,7 +27,7 @@ func TestRetryAfter_Advised(t *testing.T) {
 	require.Equal(t, time.Millisecond, got, "a short time must not become none")
 	got, ok := codec.RetryAfter(codec.OverloadedFor(24*24*time.Hour, ""))
 	require.True(t, ok)
-	require.Equal(t, time.Hour, got, "nobody should sleep for as long as a peer likes")
+	require.Equal(t, time.Hour, got, "a peer cannot choose an arbitrary wait")
 }
 
 // RetryAfter is false without an advice.

@@ -29,9 +29,9 @@ func TestCloseWrite_OneDirection(t *testing.T) {
 		require.NoError(t, here.CloseWrite(), "again")
 		require.NoError(t, here.SetDeadline(never), "deadlines do no harm")
 
-		write(t, there, "the other one goes on")
+		write(t, there, "the other one continues")
 		require.NoError(t, there.CloseWrite())
-		wantRead(t, here, "the other one goes on")
+		wantRead(t, here, "the other one continues")
 		wantEOF(t, here)
 	})
 }
@@ -72,7 +72,7 @@ func TestCloseWrite_WaitingWrite(t *testing.T) {
 // CloseRead stops the writer of the peer.
 func TestCloseRead_StopsPeer(t *testing.T) {
 	both(t, func(t *testing.T, here, there *tunnel.Conn) {
-		write(t, there, "nobody wants that")
+		write(t, there, "without a reader")
 		synctest.Wait()
 		require.NoError(t, here.CloseRead())
 		require.NoError(t, here.CloseRead(), "again")
@@ -80,8 +80,8 @@ func TestCloseRead_StopsPeer(t *testing.T) {
 		synctest.Wait()
 		_, err := there.Write([]byte("nor that"))
 		wantError(t, asterisque.ErrStopped, err)
-		write(t, here, "the other direction goes on")
-		wantRead(t, there, "the other direction goes on")
+		write(t, here, "the other direction continues")
+		wantRead(t, there, "the other direction continues")
 	})
 }
 

@@ -228,8 +228,8 @@ func TestConn_Goexit(t *testing.T) {
 			write(t, here, "x")
 			require.NotNil(t, outcome(func() { there.WriteTo(writerFunc(func([]byte) (int, error) { breaks(); return 1, nil })) }))
 			require.NotNil(t, outcome(func() { here.ReadFrom(readerFunc(func([]byte) (int, error) { breaks(); return 1, nil })) }))
-			write(t, here, "it goes on")
-			wantRead(t, there, "it goes on")
+			write(t, here, "it continues")
+			wantRead(t, there, "it continues")
 		}
 	})
 }

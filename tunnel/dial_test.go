@@ -126,7 +126,7 @@ func TestDial_NoListener(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := inMemory(t, asterisque.NewService())
 		c, err := tunnel.Dial(background, s, number)
-		require.NoError(t, err, "nobody has waited for the peer")
+		require.NoError(t, err, "Dial does not wait for the peer")
 		wantRefused(t, c, asterisque.ErrNoFunction)
 		_, err = c.Write([]byte("x"))
 		wantError(t, asterisque.ErrNoFunction, err)

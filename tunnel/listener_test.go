@@ -104,8 +104,8 @@ func TestBacklog_Refused(t *testing.T) {
 			accepted := make(chan net.Conn)
 			go func() { accepted <- accept(t, ln) }()
 			synctest.Wait()
-			dial(t, s, "to who waits")
-			wantRead(t, <-accepted, "to who waits")
+			dial(t, s, "to a waiting Accept")
+			wantRead(t, <-accepted, "to a waiting Accept")
 		})
 	}
 }
@@ -131,8 +131,8 @@ func TestListener_Closed(t *testing.T) {
 		wantError(t, net.ErrClosed, err)
 		wantRefused(t, dial(t, s, ""), asterisque.ErrUnavailable)
 
-		write(t, here, "what was accepted goes on")
-		wantRead(t, there, "what was accepted goes on")
+		write(t, here, "accepted connections continue")
+		wantRead(t, there, "accepted connections continue")
 	})
 }
 

@@ -88,7 +88,7 @@ func FuzzReadFrame(f *testing.F) {
 				_, err = w.ReadFrame(int(limit))
 			}
 		})
-		require.Less(t, spent, 1<<20, "bytes allocated, whatever length is announced")
+		require.Less(t, spent, 1<<20, "bytes allocated, for any announced length")
 	})
 }
 

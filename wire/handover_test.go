@@ -60,7 +60,7 @@ func TestHandover_NoneLost(t *testing.T) {
 		})
 	}
 	_, err := net.Dial("unix", strings.ReplaceAll(strings.TrimPrefix(path, "unix://"), "%20", " "))
-	require.ErrorContains(t, err, "refused", "the path stays, for others may listen there")
+	require.ErrorContains(t, err, "refused", "the path stays, because another process may listen there")
 }
 
 // dialPlain connects without TLS.

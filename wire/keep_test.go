@@ -50,7 +50,7 @@ func TestKeep_LargeFrame(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, frame(32<<10), string(next))
 			if c.want {
-				require.Equal(t, frames[len(frames)-1], string(got), "nobody else writes there")
+				require.Equal(t, frames[len(frames)-1], string(got), "no other goroutine writes there")
 				require.LessOrEqual(t, 8*mem.Held(), 9*(len(got)+512)+8*32)
 			}
 		})

@@ -68,8 +68,8 @@ func TestListen_StaleGoroutines(t *testing.T) {
 			require.Nil(t, winner, "two listen in round %d", round)
 			winner = l
 		}
-		require.NotNil(t, winner, "nobody listens in round %d: %v", round, errs)
-		requireReached(t, winner, "the others have done it no harm")
+		require.NotNil(t, winner, "no listener in round %d: %v", round, errs)
+		requireReached(t, winner, "the losers have not removed it")
 		require.NoError(t, winner.Close())
 		require.NoFileExists(t, path)
 	}
@@ -166,7 +166,7 @@ func TestListen_StaleProcesses(t *testing.T) {
 func TestClose_OtherSocketFile(t *testing.T) {
 	path := socket(t)
 	first := listen(t, unixURL(path), wire.Options{})
-	require.NoError(t, os.Remove(path), "somebody tidies up")
+	require.NoError(t, os.Remove(path), "removed by another program")
 	second := listen(t, unixURL(path), wire.Options{})
 	require.NoError(t, first.Close())
 	requireReached(t, second, "the file is that of the second")
@@ -191,7 +191,7 @@ func TestListen_LockedPath(t *testing.T) {
 	require.NoFileExists(t, path)
 
 	require.NoError(t, syscall.Flock(int(f.Fd()), syscall.LOCK_UN), "as if the process had died")
-	requireReached(t, listen(t, unixURL(path), wire.Options{}), "a lock that nobody holds is no hindrance")
+	requireReached(t, listen(t, unixURL(path), wire.Options{}), "a lock without a holder does not block")
 	require.NoFileExists(t, lock)
 }
 

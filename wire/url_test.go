@@ -157,7 +157,7 @@ func TestListener_URL(t *testing.T) {
 			_, err = l.Accept()
 			require.ErrorIs(t, err, net.ErrClosed)
 			require.ErrorContains(t, err, "wire: ")
-			require.NoError(t, b.WriteFrames([][]byte{[]byte("still there")}), "accepted wires go on")
+			require.NoError(t, b.WriteFrames([][]byte{[]byte("still there")}), "accepted wires continue")
 			again := listen(t, test.url, server)
 			require.NoError(t, again.Close())
 		})
@@ -209,11 +209,11 @@ func TestListen_SocketFile(t *testing.T) {
 	require.NoError(t, err)
 	l.SetUnlinkOnClose(false)
 	_, err = wire.Listen(t.Context(), url, wire.Options{})
-	require.ErrorIs(t, err, syscall.EADDRINUSE, "somebody listens")
+	require.ErrorIs(t, err, syscall.EADDRINUSE, "the address is in use")
 	l.Close() // as if the process had died
 	require.FileExists(t, path)
 
-	require.NoError(t, listen(t, url, wire.Options{}).Close(), "nobody listens")
+	require.NoError(t, listen(t, url, wire.Options{}).Close(), "the address is free")
 	require.NoFileExists(t, path)
 
 	require.NoError(t, os.WriteFile(path, []byte("precious"), 0o600))
@@ -244,7 +244,7 @@ func TestMem_NoAccept(t *testing.T) {
 	}
 	for _, w := range waiting {
 		_, err := w.ReadFrame(100)
-		require.Error(t, err, "nobody will accept it any more")
+		require.Error(t, err, "no Accept will return it any more")
 	}
 	_, err = wire.Dial(t.Context(), "mem://once", wire.Options{})
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)

@@ -58,7 +58,7 @@ func TestAppend_RefusedWithPlace(t *testing.T) {
 			require.Equal(t, "before", string(data))
 			var a *codec.Abort
 			var text interface{ Text() string }
-			require.True(t, errors.As(err, &a) || errors.As(err, &text), "a peer can be told")
+			require.True(t, errors.As(err, &a) || errors.As(err, &text), "the error has a text for the peer")
 		}
 	})
 }

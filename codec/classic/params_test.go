@@ -89,7 +89,7 @@ func TestResultOf_Nothing(t *testing.T) {
 		require.NoError(t, err)
 		same, err := form.ResultOf(bytes.Clone(unit))
 		require.NoError(t, err)
-		require.Equal(t, unit, same, "who wants the struct gets it")
+		require.Equal(t, unit, same, "a declared struct receives it")
 		for _, b := range [][]byte{{0}, unit} {
 			got := &void{}
 			require.NoError(t, form.Decode(b, &got))

@@ -180,7 +180,7 @@ func TestDecode_Numbers(t *testing.T) {
 			if c.want == nil {
 				var mismatch *codec.TypeError
 				require.ErrorAs(t, err, &mismatch, "%T %v", c.v, c.v)
-				require.NotContains(t, mismatch.Text(), "classic.", "the peer is told nothing of Go")
+				require.NotContains(t, mismatch.Text(), "classic.", "the text for the peer does not mention Go")
 				require.ErrorContains(t, mismatch.Err, "cannot be stored in")
 				continue
 			}

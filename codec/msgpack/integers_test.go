@@ -84,7 +84,7 @@ func TestIntegers_EveryForm(t *testing.T) {
 		}
 		require.EqualValues(t, 5, signed)
 		require.EqualValues(t, 5, unsigned)
-		require.Equal(t, int64(5), free, "whatever the form is")
+		require.Equal(t, int64(5), free, "for every form")
 		require.EqualValues(t, 5, real)
 	}
 }

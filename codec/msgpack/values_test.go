@@ -135,7 +135,7 @@ func TestTime_ThreeForms(t *testing.T) {
 		require.NoError(t, msgpack.Values.Decode([]byte(data), &free))
 		require.Equal(t, want.UTC(), free)
 		var ext msgpack.Ext
-		require.NoError(t, msgpack.Values.Decode([]byte(data), &ext), "whoever declares that gets the bytes")
+		require.NoError(t, msgpack.Values.Decode([]byte(data), &ext), "a declared Ext receives the bytes")
 		require.EqualValues(t, -1, ext.Type)
 	}
 	for _, at := range []time.Time{

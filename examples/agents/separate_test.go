@@ -83,7 +83,7 @@ func TestSeparate_Authority(t *testing.T) {
 		in    bool
 	}{
 		{"an agent", ours, "agent-01", x509.ExtKeyUsageClientAuth, true},
-		{"an agent of nobody knows whom", theirs, "agent-01", x509.ExtKeyUsageClientAuth, false},
+		{"an agent of an unknown authority", theirs, "agent-01", x509.ExtKeyUsageClientAuth, false},
 		{"a server", ours, "b", x509.ExtKeyUsageServerAuth, false},
 		{"one without a name", ours, "", x509.ExtKeyUsageClientAuth, false},
 	} {

@@ -23,20 +23,20 @@ func TestBooks_Fates(t *testing.T) {
 		caller, callee []string
 		want           balance
 	}{
-		"answered":                      {[]string{"made a 1", "answered a 1"}, []string{"ran a 1"}, balance{made: 1, answered: 1}},
-		"failed, and has run":           {[]string{"made a 1", "failed a 1 gone"}, []string{"ran a 1"}, balance{made: 1, failed: map[string]int{"gone, and may have run": 1}}},
-		"failed, and has not run":       {[]string{"made a 1", "failed a 1 gone"}, nil, balance{made: 1, failed: map[string]int{"gone, and may have run": 1}}},
-		"refused":                       {[]string{"made a 1", "refused a 1 full"}, nil, balance{made: 1, failed: map[string]int{"full, and did not run": 1}}},
-		"refused, and has run":          {[]string{"made a 1", "refused a 1 full"}, []string{"ran a 1"}, balance{made: 1, untrue: 1, failed: map[string]int{"full, and did not run": 1}}},
-		"answered, and has not run":     {[]string{"made a 1", "answered a 1"}, nil, balance{made: 1, answered: 1, lost: 1}},
-		"never ended":                   {[]string{"made a 1"}, []string{"ran a 1"}, balance{made: 1, lost: 1}},
-		"never made":                    {nil, []string{"ran a 1"}, balance{lost: 1}},
-		"twice":                         {[]string{"made a 1", "answered a 1"}, []string{"ran a 1", "ran a 1"}, balance{made: 1, answered: 1, doubled: 1}},
-		"three times":                   {[]string{"made a 1", "answered a 1"}, []string{"ran a 1", "ran a 1", "ran a 1"}, balance{made: 1, answered: 1, doubled: 1}},
-		"through the exchange":          {[]string{"made a 1 through the exchange", "answered a 1"}, []string{"ran a 1"}, balance{made: 1, answered: 1, exchanged: 1}},
-		"to the exchange":               {[]string{"made a 1", "answered a 1"}, []string{"ran a 1 through the exchange"}, balance{made: 1, answered: 1, exchanged: 1}},
-		"answered from a record":        {[]string{"made a 1", "noted a 1 again", "answered a 1"}, []string{"ran a 1", "noted a 1 from a record"}, balance{made: 1, answered: 1}},
-		"a number that nobody has used": {[]string{"made a 2", "answered a 2"}, []string{"ran a 2"}, balance{made: 1, answered: 1}},
+		"answered":                  {[]string{"made a 1", "answered a 1"}, []string{"ran a 1"}, balance{made: 1, answered: 1}},
+		"failed, and has run":       {[]string{"made a 1", "failed a 1 gone"}, []string{"ran a 1"}, balance{made: 1, failed: map[string]int{"gone, and may have run": 1}}},
+		"failed, and has not run":   {[]string{"made a 1", "failed a 1 gone"}, nil, balance{made: 1, failed: map[string]int{"gone, and may have run": 1}}},
+		"refused":                   {[]string{"made a 1", "refused a 1 full"}, nil, balance{made: 1, failed: map[string]int{"full, and did not run": 1}}},
+		"refused, and has run":      {[]string{"made a 1", "refused a 1 full"}, []string{"ran a 1"}, balance{made: 1, untrue: 1, failed: map[string]int{"full, and did not run": 1}}},
+		"answered, and has not run": {[]string{"made a 1", "answered a 1"}, nil, balance{made: 1, answered: 1, lost: 1}},
+		"never ended":               {[]string{"made a 1"}, []string{"ran a 1"}, balance{made: 1, lost: 1}},
+		"never made":                {nil, []string{"ran a 1"}, balance{lost: 1}},
+		"twice":                     {[]string{"made a 1", "answered a 1"}, []string{"ran a 1", "ran a 1"}, balance{made: 1, answered: 1, doubled: 1}},
+		"three times":               {[]string{"made a 1", "answered a 1"}, []string{"ran a 1", "ran a 1", "ran a 1"}, balance{made: 1, answered: 1, doubled: 1}},
+		"through the exchange":      {[]string{"made a 1 through the exchange", "answered a 1"}, []string{"ran a 1"}, balance{made: 1, answered: 1, exchanged: 1}},
+		"to the exchange":           {[]string{"made a 1", "answered a 1"}, []string{"ran a 1 through the exchange"}, balance{made: 1, answered: 1, exchanged: 1}},
+		"answered from a record":    {[]string{"made a 1", "noted a 1 again", "answered a 1"}, []string{"ran a 1", "noted a 1 from a record"}, balance{made: 1, answered: 1}},
+		"an unused number":          {[]string{"made a 2", "answered a 2"}, []string{"ran a 2"}, balance{made: 1, answered: 1}},
 	} {
 		require.Equal(t, test.want, booksOf(t, test.caller, test.callee).balance(depotsName), what)
 		require.Equal(t, test.want, booksOf(t, test.callee, test.caller).balance(ordersName), what)

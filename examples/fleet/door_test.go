@@ -93,7 +93,7 @@ func TestDoor_Shut(t *testing.T) {
 	require.NoError(t, d.shut(), "once more does nothing")
 	_, err := net.Dial("tcp", d.addr)
 	require.Error(t, err)
-	require.NoError(t, carries(before), "what is there goes on")
+	require.NoError(t, carries(before), "an open connection continues")
 	require.NoError(t, d.open())
 	through(t, d)
 }

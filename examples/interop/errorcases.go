@@ -110,7 +110,7 @@ func tooLargeParameter(ctx context.Context, c *caller) error {
 	if err := fails(err, codec.TooLarge, true); err != nil {
 		return err
 	}
-	return returns("the session goes on")(echo.Call(ctx, c, "the session goes on"))
+	return returns("the session continues")(echo.Call(ctx, c, "the session continues"))
 }
 
 func tooLargeResult(ctx context.Context, c *caller) error {
@@ -146,7 +146,7 @@ func overload(ctx context.Context, c *caller) error {
 	}
 	retry := &asterisque.Retry{Attempts: 20} // cancelled calls may take a moment to end
 	return retry.Do(ctx, func(ctx context.Context) error {
-		return returns("the session goes on")(echo.Call(ctx, c, "the session goes on"))
+		return returns("the session continues")(echo.Call(ctx, c, "the session continues"))
 	})
 }
 

@@ -37,7 +37,7 @@ func throughNATS(t testing.TB) roomtest.Wires {
 // Honest programs never block each other forever.
 func TestRoom_NeverStandsStill(t *testing.T) {
 	if race.Enabled && !*soak {
-		t.Skip("it moves much, and has no goroutines that others have not: with the race detector only with -soak")
+		t.Skip("it transfers much data with the same goroutines as other tests: with the race detector only with -soak")
 	}
 	extent := roomtest.Brief
 	if *soak {

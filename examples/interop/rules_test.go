@@ -151,7 +151,7 @@ func TestRules_Metadata(t *testing.T) {
 				require.Contains(t, refused.Abort.Message, "metadata")
 				require.Equal(t, codec.Refused, refused.Abort.Ran)
 				open(2, "a1616b6176")
-				require.Equal(t, message.Close{Pipe: 2, Result: []byte("\x66text v")}, c.read(), "the session goes on")
+				require.Equal(t, message.Close{Pipe: 2, Result: []byte("\x66text v")}, c.read(), "the session continues")
 			})
 		}
 	})
@@ -186,7 +186,7 @@ func TestRules_Window(t *testing.T) {
 		}
 		c.send(block) // is late
 		c.send(firstPing)
-		require.Equal(t, message.Pong{N: 12}, c.read(), "the session goes on")
+		require.Equal(t, message.Pong{N: 12}, c.read(), "the session continues")
 	})
 }
 

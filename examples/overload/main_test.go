@@ -37,7 +37,7 @@ func TestShow_Figures(t *testing.T) {
 			require.Equal(t, l.offered.Load(), accounted, "each call was answered, refused or not made")
 			if r.refuses {
 				require.Greater(t, l.refused.Load(), l.offered.Load()/3, "what cannot be run is refused")
-				require.Less(t, sorted(l.answered[0]).percentile(99), sorted(s.results[0].load.answered[0]).percentile(99), "to refuse some calls makes the others fast")
+				require.Less(t, sorted(l.answered[0]).percentile(99), sorted(s.results[0].load.answered[0]).percentile(99), "refusing some calls makes the answered ones fast")
 			}
 		}
 	})

@@ -29,7 +29,7 @@ func TestShow_End(t *testing.T) {
 	require.GreaterOrEqual(t, len(windows)+len(soft)+len(hard), beats)
 	last := windows[len(windows)-1]
 	require.NotContains(t, last, "soft", "windows keep a session from its limits")
-	require.Regexp(t, `  [1-9]\d* +[\d.]+(µs|ms) `, last, "calls go on beside the slow pipe")
+	require.Regexp(t, `  [1-9]\d* +[\d.]+(µs|ms) `, last, "calls continue beside the slow pipe")
 	asleep, _, ok := strings.Cut(parts[2], "wakes up:")
 	require.True(t, ok)
 	last = rows(asleep)[len(rows(asleep))-1]

@@ -52,9 +52,9 @@ func TestAttackResume_CutAtOnce(t *testing.T) {
 			last = goesAway(t, node, "hostile")
 		}
 		attack.Bounded(t, fmt.Sprintf("sessions away of one peer, after %d handshakes", cuts), len(node.Sessions())-1, most)
-		attack.Bounded(t, "goroutines that they have, and others of the test", runtime.NumGoroutine()-before, 5)
+		attack.Bounded(t, "their goroutines, and those of the test", runtime.NumGoroutine()-before, 5)
 		require.True(t, comesBack(t, node, "hostile", last), "the latest one is there")
-		require.True(t, comesBack(t, node, "honest", honest), "and that of others, which is older than all")
+		require.True(t, comesBack(t, node, "honest", honest), "and that of another peer, the oldest")
 	})
 }
 
@@ -69,7 +69,7 @@ func TestAttackResume_ManyPeers(t *testing.T) {
 			goesAway(t, node, fmt.Sprintf("hostile %d", n%4))
 		}
 		attack.Bounded(t, "sessions away of all peers, with Admission.Sessions of 80", len(node.Sessions()), 20)
-		require.True(t, comesBack(t, node, "honest", honest), "who has least keeps it")
+		require.True(t, comesBack(t, node, "honest", honest), "the peer with the fewest keeps it")
 	})
 }
 

@@ -56,7 +56,7 @@ func TestAttackBudget_OneShare(t *testing.T) {
 		require.Greater(t, node.Stats().Held, budget)
 
 		alice.Send(testkit.EchoOpen(0))
-		require.Nil(t, alice.Answer().Abort, "who holds little is served")
+		require.Nil(t, alice.Answer().Abort, "a peer below its share is served")
 		ids[alice] = 2
 		for range 16 {
 			alice.Send(&message.Open{Pipe: ids[alice], Function: 72, Params: make([]byte, size)})
@@ -65,10 +65,10 @@ func TestAttackBudget_OneShare(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, 16, waitingOf(node, "alice"))
 
-		require.Equal(t, codec.Overloaded, refusedHandshake(t, node, testkit.HelloOf("mallory")).Code, "no session begins of who holds most")
+		require.Equal(t, codec.Overloaded, refusedHandshake(t, node, testkit.HelloOf("mallory")).Code, "no session of the largest holder begins")
 		bob, _ := testkit.RawTo(t, node, testkit.HelloOf("bob"))
 		bob.Send(testkit.EchoOpen(0))
-		require.Nil(t, bob.Answer().Abort, "others are let in")
+		require.Nil(t, bob.Answer().Abort, "other peers are admitted")
 		for _, p := range mallory {
 			p.W.Close()
 		}

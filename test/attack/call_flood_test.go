@@ -103,7 +103,7 @@ func TestFlood_GivenUpCalls(t *testing.T) {
 			again, _ := testkit.ConnectNodes(t, client, node)
 			for range 3 {
 				_, err := again.Call(testkit.Background, 50, nil)
-				require.NoError(t, err, "keys and gates let others pass")
+				require.NoError(t, err, "keys and gates accept other calls")
 			}
 		})
 	}

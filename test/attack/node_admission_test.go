@@ -205,7 +205,7 @@ func TestAccept_HalfOpenBound(t *testing.T) {
 		case <-ctx.Done():
 		case <-t.Context().Done():
 		}
-		return nil, errors.New("nobody answered")
+		return nil, errors.New("no answer")
 	}}))
 	var all []<-chan error
 	for i := range 100 {

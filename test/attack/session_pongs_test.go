@@ -170,7 +170,7 @@ func TestAttackPings_NoReading(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		require.Less(t, p.Control().(message.Pong).N, uint64(100), "what was being written")
-		require.Equal(t, message.Pong{N: 19_999}, p.Control(), "the newest of all the others")
+		require.Equal(t, message.Pong{N: 19_999}, p.Control(), "the newest of the rest")
 	})
 }
 

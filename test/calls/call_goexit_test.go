@@ -50,7 +50,7 @@ func TestCall_GoexitOfWire(t *testing.T) {
 		go func() {
 			defer close(over)
 			testkit.Echo.Call(testkit.Background, s, "lost")
-			t.Error("the goroutine goes on")
+			t.Error("the goroutine continues")
 		}()
 		<-over
 		<-s.Done()

@@ -123,7 +123,7 @@ func TestMetadata_WaitingToSend(t *testing.T) {
 		}
 		synctest.Wait()
 		wait := s.Stats().Outbound
-		require.Greater(t, wait.Messages, calls/2, "the others are in the Wire")
+		require.Greater(t, wait.Messages, calls/2, "the other calls are in the Wire")
 		require.GreaterOrEqual(t, wait.Bytes, wait.Messages*4096)
 		p.W.Close()
 	})

@@ -238,7 +238,7 @@ func TestCall_TypeMismatch(t *testing.T) {
 
 	_, err = asterisque.Func[string, int](12, "channel").Call(testkit.Background, dialled, "")
 	require.ErrorIs(t, err, asterisque.ErrBadResult)
-	_, err = testkit.Echo.Call(testkit.Background, dialled, "the session goes on")
+	_, err = testkit.Echo.Call(testkit.Background, dialled, "the session continues")
 	require.NoError(t, err)
 }
 
@@ -262,7 +262,7 @@ func TestCall_TooLarge(t *testing.T) {
 	p, err := dialled.Open(testkit.Background, 13, nil)
 	require.NoError(t, err)
 	require.ErrorIs(t, p.Send(testkit.Background, []byte(long)), asterisque.ErrTooLarge)
-	require.NoError(t, p.Send(testkit.Background, []byte("short")), "the pipe goes on")
+	require.NoError(t, p.Send(testkit.Background, []byte("short")), "the pipe continues")
 	result, err := p.Result(testkit.Background)
 	require.NoError(t, err)
 	require.Equal(t, "short", string(result))

@@ -155,10 +155,10 @@ func TestAttackDecoding_OneAtATime(t *testing.T) {
 	}
 	for range 4 {
 		require.Equal(t, n, <-s.began)
-		require.Eventually(t, func() bool { return accepted.Stats().Running == 2 }, testkit.Patience, time.Millisecond, "others may be about to end")
+		require.Eventually(t, func() bool { return accepted.Stats().Running == 2 }, testkit.Patience, time.Millisecond, "other calls may be about to end")
 		st := accepted.Stats()
 		require.Greater(t, st.Holding, each)
-		require.Less(t, st.Holding, each+each/8, "the others are not decoded")
+		require.Less(t, st.Holding, each+each/8, "the other calls are not decoded")
 		for range 10 {
 			_, err := testkit.Echo.Call(testkit.Background, dialled, "small calls run beside it")
 			require.NoError(t, err)

@@ -115,9 +115,9 @@ func TestService_FixedWhileServed(t *testing.T) {
 	require.Contains(t, text, "by the node that was made at "+made)
 	require.Contains(t, testkit.PanicOf(t, func() { testkit.Echo.Handle(svc, nil) }), "nil handler")
 
-	got, err := testkit.Echo.Call(testkit.Background, dialled, "it goes on")
+	got, err := testkit.Echo.Call(testkit.Background, dialled, "it continues")
 	require.NoError(t, err)
-	require.Equal(t, "it goes on", got)
+	require.Equal(t, "it continues", got)
 }
 
 // A Service is served as soon as its node listens.

@@ -198,7 +198,7 @@ func TestSchema_Missing(t *testing.T) {
 			plain := asterisque.NewService()
 			c.register(plain)
 			plain.Describe()
-			require.Len(t, plain.Functions(), 2, "who asks for no schemas needs none")
+			require.Len(t, plain.Functions(), 2, "without schemas, none are needed")
 		})
 	}
 }
@@ -249,6 +249,6 @@ func TestDescribe_InterceptorContext(t *testing.T) {
 		list, err := asterisque.Describe.Call(testkit.Background, dialled, asterisque.DescribeQuery{})
 		require.NoError(t, err)
 		require.Len(t, list, 2)
-		require.Empty(t, list[0].Params, "nobody knows the codec")
+		require.Empty(t, list[0].Params, "the codec is unknown")
 	})
 }

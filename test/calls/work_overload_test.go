@@ -42,13 +42,13 @@ func TestOverload_LeastUrgent(t *testing.T) {
 		arrive  []int // priorities; the first one runs
 		refused []int // places in arrive
 	}{
-		"nobody":                               {3, []int{0, 0, 0, 0}, nil},
-		"the newcomer, among equals":           {3, []int{0, 0, 0, 0, 0, 0}, []int{4, 5}},
-		"the newcomer, if it is less urgent":   {3, []int{0, 1, 1, 1, 0}, []int{4}},
-		"the latest of the least urgent":       {3, []int{0, -1, -1, 5, 1}, []int{2}},
-		"one after the other":                  {3, []int{0, -1, -1, -2, 1, 1, 1, 1}, []int{3, 2, 1, 7}},
-		"the newcomer, beside one that waits":  {1, []int{0, 3, 3, 2}, []int{2, 3}},
-		"nobody who runs, however little said": {1, []int{-128, 0, 127}, []int{1}},
+		"no call is displaced":                {3, []int{0, 0, 0, 0}, nil},
+		"the newcomer, among equals":          {3, []int{0, 0, 0, 0, 0, 0}, []int{4, 5}},
+		"the newcomer, if it is less urgent":  {3, []int{0, 1, 1, 1, 0}, []int{4}},
+		"the latest of the least urgent":      {3, []int{0, -1, -1, 5, 1}, []int{2}},
+		"one after the other":                 {3, []int{0, -1, -1, -2, 1, 1, 1, 1}, []int{3, 2, 1, 7}},
+		"the newcomer, beside one that waits": {1, []int{0, 3, 3, 2}, []int{2, 3}},
+		"no running call, of any priority":    {1, []int{-128, 0, 127}, []int{1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestOverload_Advice(t *testing.T) {
 		o.call(dialled, 0, 0, 0)
 		advice, ok := asterisque.RetryAfter(o.answers[2])
 		require.True(t, ok, o.answers[2])
-		require.Equal(t, 10*time.Millisecond, advice, "nobody has waited yet")
+		require.Equal(t, 10*time.Millisecond, advice, "no call has waited yet")
 		time.Sleep(3 * time.Second) // of the bubble, for which the second one waits
 		h.End <- struct{}{}
 		synctest.Wait()
@@ -117,7 +117,7 @@ func TestOverload_Default(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		require.Less(t, accepted.Stats().Waiting, 64, "the others wait on the caller's side")
+		require.Less(t, accepted.Stats().Waiting, 64, "the rest wait on the caller's side")
 		close(h.End)
 		wg.Wait()
 		require.Zero(t, failed.Load())

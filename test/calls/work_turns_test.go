@@ -55,7 +55,7 @@ func TestTurns_QuietSession(t *testing.T) {
 			begin := time.Now()
 			_, err := work.Call(testkit.Background, quiet, 1)
 			require.NoError(t, err)
-			require.LessOrEqual(t, time.Since(begin), 3*takes, "its own time, and at most a turn of each of the others")
+			require.LessOrEqual(t, time.Since(begin), 3*takes, "its own time, and at most a turn of each other session")
 			require.LessOrEqual(t, there.Stats().Crowded, busy+1, "each session waits in one place")
 		}
 	})

@@ -73,7 +73,7 @@ func TestRestart_NoCallFails(t *testing.T) {
 	for range 10 {
 		before := calls.Load()
 		server.restart()
-		require.Eventually(t, func() bool { return calls.Load() > before+40 }, testkit.Patience, time.Millisecond, "calls go on")
+		require.Eventually(t, func() bool { return calls.Load() > before+40 }, testkit.Patience, time.Millisecond, "calls continue")
 	}
 	stop()
 	callers.Wait()

@@ -317,7 +317,7 @@ func TestConnection_NodeCloses(t *testing.T) {
 					require.Zero(t, time.Since(begin))
 					require.Equal(t, asterisque.Lost, conn.State())
 					time.Sleep(time.Hour)
-					require.Len(t, l.Attempts(), dials, "and nobody connects again")
+					require.Len(t, l.Attempts(), dials, "no further dial")
 					_, err := testkit.Echo.Call(testkit.Background, conn, "")
 					require.Error(t, err)
 					_, err = here.Connect(testkit.Background, "", asterisque.Reconnection{Dial: l.Dial})

@@ -132,7 +132,7 @@ func TestAround_Goexit(t *testing.T) {
 				require.ErrorIs(t, err, codec.ErrPanicked)
 				require.Equal(t, served, err.(*asterisque.Abort).Remote)
 				again, err := echo.Open(testkit.Background, dialled, 0)
-				require.NoError(t, err, "the session goes on")
+				require.NoError(t, err, "the session continues")
 				again.Abort(nil)
 				dialled.Close()
 				require.Contains(t, log.String(), "interceptor "+how)

@@ -130,7 +130,7 @@ func TestCaller_ErrorIsCause(t *testing.T) {
 	require.ErrorIs(t, err, &asterisque.Abort{Code: codec.Failed})
 	var a *asterisque.Abort
 	require.ErrorAs(t, err, &a)
-	require.False(t, asterisque.Repeatable(err), "nobody knows")
+	require.False(t, asterisque.Repeatable(err), "unknown")
 	_, err = testkit.Echo.Call(testkit.Background, fails(context.DeadlineExceeded), "")
 	require.ErrorIs(t, err, asterisque.ErrExpired)
 	_, err = testkit.Echo.Call(testkit.Background, fails(asterisque.ErrOverloaded), "")
@@ -250,7 +250,7 @@ func TestRepeatable_NoAttemptRan(t *testing.T) {
 	for _, n := range []int{0, 1} {
 		_, err := testkit.Work.Call(testkit.Background, both, n)
 		require.Error(t, err)
-		require.False(t, asterisque.Repeatable(err), "it has run, whatever the attempts before and after say")
+		require.False(t, asterisque.Repeatable(err), "it has run, in spite of the other attempts")
 	}
 	_, err := testkit.Work.Call(testkit.Background, otherwise(gone, gone), 1)
 	require.True(t, asterisque.Repeatable(err))

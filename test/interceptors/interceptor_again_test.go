@@ -67,7 +67,7 @@ func TestInterceptor_ChangesOnce(t *testing.T) {
 			for name, call := range map[string]func() error{
 				"typed": func() error {
 					_, err := testkit.Work.Call(testkit.Background, asterisque.Intercept(dialled, looks, again(3), change, change), 5)
-					require.Equal(t, 5, after, "whoever is around it has what it passed on")
+					require.Equal(t, 5, after, "the outer interceptor keeps its own parameters")
 					return err
 				},
 				"untyped": func() error {
@@ -153,7 +153,7 @@ func TestAround_BlocksOnce(t *testing.T) {
 				testkit.Settled(t, func() bool { return outcomes.Load() == on.opened })
 			} else {
 				testkit.Settled(t, func() bool { return outcomes.Load() == 8 })
-				require.EqualValues(t, 1, outer.Load(), "whoever has called on once is told one outcome")
+				require.EqualValues(t, 1, outer.Load(), "one call of next has one outcome")
 			}
 		})
 	}

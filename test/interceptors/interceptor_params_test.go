@@ -87,7 +87,7 @@ func TestCall_ValueAndBytes(t *testing.T) {
 		before := bytes.Clone(raw)
 		c.Params().([]byte)[0] = 'v'
 		if !bytes.Equal(before, raw) {
-			return asterisque.ErrProtocol.Withf("who changes the value changes the bytes, too: %q", raw)
+			return asterisque.ErrProtocol.Withf("a change of the value changes the bytes, too: %q", raw)
 		}
 		return next(ctx, c)
 	}

@@ -34,7 +34,7 @@ func TestOpens_WaitForWindow(t *testing.T) {
 		<-started
 		st := accepted.Stats()
 		require.LessOrEqual(t, st.Opens.Held, st.Opens.Room)
-		require.InDelta(t, st.Opens.Room/513, st.Waiting, 3, "one runs, some wait here, and the others there")
+		require.InDelta(t, st.Opens.Room/513, st.Waiting, 3, "one runs, and the rest wait on either side")
 		require.Equal(t, 99-st.Waiting, dialled.Stats().WaitOpens.Now)
 		cancel()
 		wg.Wait()

@@ -177,7 +177,7 @@ func atAllLimits(t *testing.T) {
 		require.GreaterOrEqual(t, st.Outbound.Bytes, b.outbound)
 		require.NotZero(t, st.Parked)
 		require.NotZero(t, st.WaitOpens.Now)
-		require.Zero(t, st.Stops, "nobody has been sent what there is no room for")
+		require.Zero(t, st.Stops, "no side has received more than its room")
 	}
 	grown := weightest.HeldSince(before, bound)
 	t.Logf("%d bytes of heap, of at most %d", grown, bound)

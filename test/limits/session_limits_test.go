@@ -64,7 +64,7 @@ func TestSoftLimit_Inbound(t *testing.T) {
 	require.Less(t, st.Inbound.Bytes, soft+10_000+512+1, "reading has stopped")
 	slow, ok := accepted.SlowestPipe()
 	require.True(t, ok)
-	require.EqualValues(t, 50, slow.Function, "the report names who holds most")
+	require.EqualValues(t, 50, slow.Function, "the report names the largest holder")
 	require.Greater(t, slow.Waiting.Bytes, soft/2)
 
 	close(gate)
@@ -166,7 +166,7 @@ func TestSoftLimit_Outbound(t *testing.T) {
 			require.True(t, asterisque.Repeatable(err), "%s was never sent", name)
 		}
 		state, err = p.Post([]byte("x"))
-		require.NoError(t, err, "Post goes on")
+		require.NoError(t, err, "Post continues")
 		require.Equal(t, limits.Soft, state)
 
 		sent := make(chan error)
@@ -234,7 +234,7 @@ func TestHardLimit_Outbound(t *testing.T) {
 	s.Close()
 	require.Less(t, weightest.HeldSince(before, 2<<20), 2<<20, "queues are empty and memory is back")
 	_, err = testkit.Echo.Call(testkit.Background, good, "")
-	require.NoError(t, err, "other sessions of the node go on")
+	require.NoError(t, err, "other sessions of the node continue")
 }
 
 // Beyond the inbound hard limit the peer gets the reason.
@@ -302,7 +302,7 @@ func TestPause_Session(t *testing.T) {
 		s.Pause()
 		s.Pause()
 		p.Send(message.Ping{N: 1})
-		require.Equal(t, message.Pong{N: 1}, p.Control(), "it tells that it lives")
+		require.Equal(t, message.Pong{N: 1}, p.Control(), "it still answers Pings")
 		p.Send(&message.Open{Pipe: 0, Function: 10, Params: []byte("\x61x")}, message.Ping{N: 2})
 		_, err := s.Open(testkit.Background, 1, nil)
 		require.NoError(t, err)

@@ -41,7 +41,7 @@ func TestLogs_BoundedRate(t *testing.T) {
 		l.With("b", 1).Warn("a", "c", 2)
 		require.Contains(t, log.String(), "b=1 c=2 more=16")
 		l.Warn("a", "c", 3)
-		require.Equal(t, 1, strings.Count(log.String(), "more="), "they are told once")
+		require.Equal(t, 1, strings.Count(log.String(), "more="), "their number is logged once")
 
 		for i := range 1000 {
 			l.Error(fmt.Sprint("text", i))

@@ -75,7 +75,7 @@ func TestServe_DescriptorsFreed(t *testing.T) {
 			a, b := wire.Pipe()
 			ln.queue <- b
 			sess, err := testkit.NewNode(t).Attach(t.Context(), a)
-			require.NoError(t, err, "who waited gets in")
+			require.NoError(t, err, "a waiting connection is accepted")
 			require.NoError(t, sess.Close())
 			stop()
 			require.NoError(t, <-served, "Serve has not ended by itself")
@@ -112,7 +112,7 @@ func TestServe_DescriptorsUsedUp(t *testing.T) {
 	}
 	free()
 	sess, err := here.Attach(t.Context(), wire.FromConn(outside))
-	require.NoError(t, err, "who waited in the queue gets in")
+	require.NoError(t, err, "a queued connection is accepted")
 	_, err = testkit.Echo.Call(t.Context(), sess, "at last")
 	require.NoError(t, err)
 }

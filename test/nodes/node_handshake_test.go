@@ -111,7 +111,7 @@ func TestHandshake_SyncMismatch(t *testing.T) {
 		{"without a session id", testkit.Hello(), "", "gave the session no id, as a side does that dials"},
 		{"an old version", change(func(s *message.Sync) { s.Version, s.Session = 0, session }), "version 0", "version 0"},
 		{"a newer version", change(func(s *message.Sync) { s.Version, s.Session = 7, session }), "", "version 7"},
-		{"codecs that nobody has", change(func(s *message.Sync) { s.Codecs, s.Session = []string{"pigeon"}, session }), "no common value codec: the peer offers pigeon, this side cbor, json, raw", "pigeon"},
+		{"unknown codecs", change(func(s *message.Sync) { s.Codecs, s.Session = []string{"pigeon"}, session }), "no common value codec: the peer offers pigeon, this side cbor, json, raw", "pigeon"},
 		{"a choice of two", change(func(s *message.Sync) { s.Codecs, s.Session = []string{"raw", "json"}, session }), "", "raw"},
 		{"frames too small for anything", change(func(s *message.Sync) { s.MaxMessage, s.Session = 1023, session }), "1023 bytes only", "1023 bytes only"},
 	} {

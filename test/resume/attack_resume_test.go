@@ -96,7 +96,7 @@ func TestAttackResume_Unacked(t *testing.T) {
 		p.W.WriteFrames([][]byte{message.Ask{Pipe: 0, Total: 400_000 + n%2}.AppendTo(nil)})
 		bye = p.UntilAllowed()
 	}
-	require.Equal(t, codec.Protocol, bye.Code, "it does not go on for ever")
+	require.Equal(t, codec.Protocol, bye.Code, "the session ends")
 	attack.Bounded(t, "bytes kept of Controls that are not acknowledged, with a soft limit of 4 MiB", most, 2<<20)
 }
 

@@ -151,7 +151,7 @@ func TestReplicas_AnyContinues(t *testing.T) {
 	}
 	held <- ""
 	require.NoError(t, <-answer, "one that has run all the time")
-	require.EqualValues(t, 3, rs.asked.Load(), "the replica that has it needs nobody")
+	require.EqualValues(t, 3, rs.asked.Load(), "the replica with the session asks no other")
 	require.Len(t, rs.byID["a"].Sessions(), 1)
 	require.Empty(t, rs.byID["b"].Sessions())
 	require.Empty(t, rs.byID["c"].Sessions())
@@ -199,8 +199,8 @@ func TestReplicas_Gone(t *testing.T) {
 // A peer retries while its replica cannot be reached.
 func TestReplicas_Unreachable(t *testing.T) {
 	for name, fail := range map[string]error{
-		"any error":      errors.New("NATS is away"),
-		"one to be told": asterisque.ErrOverloaded.Withf("too many"),
+		"any error":        errors.New("NATS is away"),
+		"one for the peer": asterisque.ErrOverloaded.Withf("too many"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			rs := newReplicas(t, namedService(nil), []string{"a", "b"})
@@ -210,7 +210,7 @@ func TestReplicas_Unreachable(t *testing.T) {
 			rs.failWith(fail)
 			wires.Cut()
 			require.Eventually(t, func() bool { return rs.asked.Load() > 3 }, testkit.Patience, time.Millisecond)
-			require.ErrorContains(t, conn.Outage().Why, map[bool]string{true: "too many", false: "the node that has the session cannot be reached"}[name == "one to be told"])
+			require.ErrorContains(t, conn.Outage().Why, map[bool]string{true: "too many", false: "the node that has the session cannot be reached"}[name == "one for the peer"])
 			rs.failWith(nil)
 			_, err := whoServes.Call(testkit.Background, conn, "x")
 			require.NoError(t, err)

@@ -49,7 +49,7 @@ func TestResume_NoLongerAdmitted(t *testing.T) {
 		ends  bool
 	}{
 		{"with the secret", func(*message.Sync) {}, true},
-		{"somebody without it", func(h *message.Sync) { h.Secret = make([]byte, message.SecretSize) }, false},
+		{"a peer without it", func(h *message.Sync) { h.Secret = make([]byte, message.SecretSize) }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

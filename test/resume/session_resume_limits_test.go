@@ -207,7 +207,7 @@ func TestResume_AwayTooLong(t *testing.T) {
 		require.Empty(t, here.Sessions())
 		require.Empty(t, there.Sessions())
 		require.ErrorIs(t, before.Err(), asterisque.ErrUnavailable)
-		require.Equal(t, asterisque.Reconnecting, conn.State(), "which goes on trying")
+		require.Equal(t, asterisque.Reconnecting, conn.State(), "the connection keeps dialling")
 		l.FailWith(nil)
 		_, err = conn.Call(testkit.Background, 1, nil)
 		require.ErrorIs(t, err, asterisque.ErrNoFunction)

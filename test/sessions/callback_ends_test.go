@@ -153,7 +153,7 @@ func TestAccept_AsManyAsHandshakes(t *testing.T) {
 		err := <-ours
 		require.ErrorIs(t, err, asterisque.ErrOverloaded)
 		require.ErrorContains(t, err, "Admission.HalfOpen")
-		require.ErrorIs(t, <-theirs, asterisque.ErrOverloaded, "the peer is told")
+		require.ErrorIs(t, <-theirs, asterisque.ErrOverloaded, "the peer receives the reason")
 		require.Empty(t, running, "it was not called")
 		close(goOn)
 		theirs, ours = meet()

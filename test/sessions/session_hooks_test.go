@@ -237,7 +237,7 @@ func TestHooks_OneAtATime(t *testing.T) {
 		second.Close()
 		synctest.Wait()
 		require.Equal(t, []string{"begun"}, d.lives(first), "one at a time")
-		require.Equal(t, []string{"begun", closedHere}, d.lives(second), "others go on")
+		require.Equal(t, []string{"begun", closedHere}, d.lives(second), "other sessions continue")
 		close(hold)
 		synctest.Wait()
 		require.Equal(t, []string{"begun", closedHere}, d.lives(first))

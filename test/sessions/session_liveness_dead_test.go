@@ -21,10 +21,10 @@ func TestLiveness_ClosedAtSoftLimit(t *testing.T) {
 		each time.Duration // the application takes a Block; 0: it takes none
 		most time.Duration
 	}{
-		"the application takes nothing":             {15 * time.Second, 0, 5 * time.Second},
-		"the application takes from time to time":   {15 * time.Second, time.Second, 20 * time.Second},
-		"nobody pings, and it takes nothing":        {0, 0, 10 * time.Second},
-		"nobody pings, and takes from time to time": {0, time.Second, 20 * time.Second},
+		"the application takes nothing":           {15 * time.Second, 0, 5 * time.Second},
+		"the application takes from time to time": {15 * time.Second, time.Second, 20 * time.Second},
+		"no Pings, and it takes nothing":          {0, 0, 10 * time.Second},
+		"no Pings, and it takes at intervals":     {0, time.Second, 20 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

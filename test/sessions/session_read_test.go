@@ -61,7 +61,7 @@ func TestProtocol_LateMessages(t *testing.T) {
 	require.Equal(t, []byte{0x61, 'x'}, p.Close().Result)
 	p.Send(&message.Block{Pipe: 0, Payload: []byte("late")}, &message.Block{Pipe: 0, End: true}, message.Credit{Pipe: 0, Limit: 5},
 		&message.Close{Pipe: 0, Abort: codec.ErrCanceled}, message.Pong{}, message.Ack{Count: 1}, message.UnknownControl{Code: 99}, message.Ping{N: 7})
-	require.Equal(t, message.Pong{N: 7}, p.Control(), "the session goes on")
+	require.Equal(t, message.Pong{N: 7}, p.Control(), "the session continues")
 	require.NoError(t, s.Err())
 }
 

@@ -134,9 +134,9 @@ func TestAttackDrain_EverySession(t *testing.T) {
 		conn, err := node.Connect(testkit.Background, "", asterisque.Reconnection{First: 100 * time.Millisecond, Most: time.Second, Dial: d.dial})
 		require.NoError(t, err)
 		time.Sleep(10 * time.Second)
-		require.LessOrEqual(t, d.sessions(), 30, "with longer and longer waits")
+		require.LessOrEqual(t, d.sessions(), 30, "with a growing backoff")
 		require.GreaterOrEqual(t, d.sessions(), 8)
-		require.LessOrEqual(t, len(node.Sessions()), 3, "the present one, and those whose peer is just being told of the end")
+		require.LessOrEqual(t, len(node.Sessions()), 3, "the present one, and those that are just closing")
 
 		var calls sync.WaitGroup
 		for range 100 { // none of which is answered
@@ -147,9 +147,9 @@ func TestAttackDrain_EverySession(t *testing.T) {
 			time.Sleep(2 * time.Second)
 		}
 		before := d.sessions()
-		require.Equal(t, 16, len(node.Sessions()), "no more than these go on")
+		require.Equal(t, 16, len(node.Sessions()), "the bound of old sessions")
 		time.Sleep(time.Hour)
-		require.Equal(t, before, d.sessions(), "and there is no other one before one of them has ended")
+		require.Equal(t, before, d.sessions(), "no new session before one of them has ended")
 		conn.Close()
 		calls.Wait()
 		require.Empty(t, node.Sessions())

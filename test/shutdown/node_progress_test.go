@@ -161,7 +161,7 @@ func TestProgress_HookMisbehaves(t *testing.T) {
 				require.Zero(t, time.Since(begin))
 				close(hold)
 				synctest.Wait()
-				require.Len(t, other.told, 2, "others are told all the same")
+				require.Len(t, other.told, 2, "other hooks are called nevertheless")
 			})
 		})
 	}

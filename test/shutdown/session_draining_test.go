@@ -44,7 +44,7 @@ func TestDraining_EndlessStream(t *testing.T) {
 				news, err := dialled.Open(testkit.Background, 60, nil)
 				require.NoError(t, err)
 				time.Sleep(time.Hour)
-				require.NoError(t, news.Err(), "it runs as long as nobody shuts down")
+				require.NoError(t, news.Err(), "it runs until a side shuts down")
 				begin := time.Now()
 				require.NoError(t, shutDown(dialled, accepted, here, there))
 				require.Less(t, time.Since(begin), time.Second, "nothing holds it up")
@@ -76,7 +76,7 @@ func TestDraining_DerivedContexts(t *testing.T) {
 			before := asterisque.Draining(derived)
 			select {
 			case <-before:
-				t.Error("nobody drains yet")
+				t.Error("no side drains yet")
 			default:
 			}
 			close(began)

@@ -60,7 +60,7 @@ func TestStream_OneBlockNoCredit(t *testing.T) {
 			require.Equal(t, io.EOF, err)
 			_, err = p.Result(ctx)
 			require.NoError(t, err)
-			require.Empty(t, mean.asked(), "nobody has to ask for room")
+			require.Empty(t, mean.asked(), "no pipe asks for room")
 			require.Equal(t, 2, mean.blocks, "both have passed here")
 		})
 	}

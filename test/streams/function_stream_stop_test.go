@@ -23,7 +23,7 @@ func TestStop_WriterNotCall(t *testing.T) {
 	svc.Handle(24, "first", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
 		b, err := p.Recv(ctx)
 		p.Stop()
-		return b.Payload, errors.Join(err, p.Send(ctx, []byte("the other way goes on")), waitUntil(ctx, p))
+		return b.Payload, errors.Join(err, p.Send(ctx, []byte("the other direction continues")), waitUntil(ctx, p))
 	})
 	dialled, _ := testkit.Connect(t, svc)
 	p, err := dialled.Open(testkit.Background, 24, nil)
@@ -34,7 +34,7 @@ func TestStop_WriterNotCall(t *testing.T) {
 	require.ErrorIs(t, err, asterisque.ErrStopped)
 	b, err := p.Recv(testkit.Background)
 	require.NoError(t, err)
-	require.Equal(t, "the other way goes on", string(b.Payload))
+	require.Equal(t, "the other direction continues", string(b.Payload))
 	require.NoError(t, p.CloseSend())
 	p.Abort(nil)
 }

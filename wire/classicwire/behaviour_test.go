@@ -121,7 +121,7 @@ func TestServer_AsOriginal(t *testing.T) {
 				}
 				p.send(msg(open(2, 10, "on")))
 				p.want(msg(result(2, "hello, on")))
-				require.NoError(t, s.Err(), "the session goes on")
+				require.NoError(t, s.Err(), "the session continues")
 			})
 		}
 	})

@@ -308,7 +308,7 @@ func TestBlock_Largest(t *testing.T) {
 		p, err := s.Open(background, 21, nil)
 		require.NoError(t, err)
 		require.ErrorIs(t, p.Send(background, make([]byte, classic.MaxMessage)), asterisque.ErrTooLarge)
-		require.NoError(t, p.Send(background, nil), "the call goes on")
+		require.NoError(t, p.Send(background, nil), "the call continues")
 		_, err = p.Result(background)
 		require.NoError(t, err)
 	})

@@ -122,7 +122,7 @@ func TestPong_OfPeer(t *testing.T) {
 		p.want("237fff80", "237fff80") // EOF for a pipe that never was
 		p.send(msg(abort(0x7fff, "unknown pipe-id specified: 32767")))
 		require.Equal(t, message.Pong{N: 7}, readControl(t, w), "not before the peer has answered")
-		p.send(msg(abort(0x7fff, ""), abort(0x7fff, "nobody has asked"), control('C')))
+		p.send(msg(abort(0x7fff, ""), abort(0x7fff, "unrequested"), control('C')))
 		require.Equal(t, message.Pong{N: 8}, readControl(t, w))
 		require.IsType(t, message.SessionClose{}, readControl(t, w))
 	})
@@ -189,8 +189,8 @@ func TestIDs_AbortedUnknown(t *testing.T) {
 		require.Equal(t, codec.Overloaded, readClose(t, w).Abort.Code, "the peer may just be answering")
 		p.want("237fff80") // so it is asked
 
-		p.send(msg(result(1, "late"), abort(0x7fff, ""), result(2, "of a call that goes on")))
-		require.EqualValues(t, 2, readClose(t, w).Pipe, "nobody gets the late answer")
+		p.send(msg(result(1, "late"), abort(0x7fff, ""), result(2, "of a running call")))
+		require.EqualValues(t, 2, readClose(t, w).Pipe, "no caller gets the late answer")
 		write(t, w, &message.Open{Pipe: next + 2}, &message.Open{Pipe: next + 4})
 		p.want("2800010000000000", "2800020000000000")
 	})

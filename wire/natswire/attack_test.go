@@ -53,9 +53,9 @@ func TestAttack_HostileClient(t *testing.T) {
 			c.send(r)
 			c.want(t, readError(there))
 			require.Error(t, there.WriteFrames([][]byte{{1}}))
-			require.NotEmpty(t, r.until(kindEnd), "the peer is told why")
+			require.NotEmpty(t, r.until(kindEnd), "the peer receives the reason")
 			here, there := pairAt(t, ln, wire.Options{})
-			carries(t, here, there, "others go on")
+			carries(t, here, there, "other wires continue")
 		})
 	}
 }
@@ -127,7 +127,7 @@ func TestAttack_RequestUnwaited(t *testing.T) {
 	there, err := ln.Accept()
 	require.NoError(t, err)
 	defer there.Close()
-	require.ErrorIs(t, readError(there), ErrPeerGone, "the NATS server says at once that nobody reads the answer")
+	require.ErrorIs(t, readError(there), ErrPeerGone, "the NATS server reports at once that the answer has no reader")
 }
 
 // A bad request is refused with a reason.

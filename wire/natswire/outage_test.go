@@ -64,12 +64,12 @@ func TestOutage_ConnectionLost(t *testing.T) {
 	defer there.Close()
 	require.NoError(t, nc.ForceReconnect())
 	require.ErrorIs(t, readError(there), ErrDisconnected)
-	require.Error(t, readError(here), "which is told when the connection is back")
+	require.Error(t, readError(here), "reported when the connection is back")
 	again := dialUntilThere(t, s.ClientURL()+"/name")
 	there, err = ln.Accept()
 	require.NoError(t, err)
 	defer there.Close()
-	carries(t, again, there, "the listener goes on")
+	carries(t, again, there, "the listener continues")
 }
 
 // Closing a connection of the application ends its wires and its listener.

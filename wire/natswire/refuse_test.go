@@ -38,7 +38,7 @@ func TestDial_ClosedListener(t *testing.T) {
 	require.NoError(t, ln.Close())
 	_, err := ln.Accept()
 	require.ErrorIs(t, err, net.ErrClosed)
-	carries(t, here, there, "accepted wires go on")
+	carries(t, here, there, "accepted wires continue")
 	require.Eventually(t, func() bool {
 		_, err = wire.Dial(t.Context(), ln.URL(), wire.Options{})
 		return errors.Is(err, ErrNobody)

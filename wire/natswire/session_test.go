@@ -53,7 +53,7 @@ func TestTLS_Certificates(t *testing.T) {
 	_, err = stranger.Dial(background, l.URL())
 	require.ErrorIs(t, err, asterisque.ErrHandshake)
 	w, err := wire.Dial(t.Context(), l.URL(), wire.Options{TLS: a.Client()})
-	require.NoError(t, err, "TLS 1.3 lets a client begin before the listener has seen its certificate")
+	require.NoError(t, err, "a TLS 1.3 client begins before the listener has seen its certificate")
 	defer w.Close()
 	require.ErrorContains(t, readError(w), "certificate required")
 

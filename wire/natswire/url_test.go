@@ -89,7 +89,7 @@ func TestAddresses(t *testing.T) {
 		require.Equal(t, "nats", w.RemoteAddr().Network())
 		require.Equal(t, s.Addr().String()+"/name", w.RemoteAddr().String())
 		require.Equal(t, s.Addr().String(), w.LocalAddr().String())
-		require.False(t, wire.IsPrivate(w), "whoever runs NATS reads along, even at a loopback address")
+		require.False(t, wire.IsPrivate(w), "the NATS server can read the frames, even at a loopback address")
 	}
 }
 

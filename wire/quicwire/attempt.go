@@ -68,7 +68,7 @@ func (a *attempt) cut() {
 }
 
 func (a *attempt) close(c *quic.Conn) {
-	c.CloseWithError(codeUnused, "the connection carried no session for too long, or others needed its place")
+	c.CloseWithError(codeUnused, "the connection carried no session for too long, or another connection needed its place")
 }
 
 // ended is called when the connection has ended.

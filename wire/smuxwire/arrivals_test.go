@@ -241,7 +241,7 @@ func TestCrowd_StockPeers(t *testing.T) {
 			}
 			sent <- err
 		}()
-		require.Eventually(t, m.conn.crowd.full, 2*time.Minute, time.Millisecond, "while nobody reads")
+		require.Eventually(t, m.conn.crowd.full, 2*time.Minute, time.Millisecond, "without a reader")
 		f, err := w.ReadFrame(size)
 		require.NoError(t, err)
 		require.Len(t, f, size)

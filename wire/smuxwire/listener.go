@@ -89,7 +89,7 @@ func (l *listener) take(c net.Conn, d transport.Door) {
 	go l.serve(m) // ends with m, or with l
 }
 
-var errUnused = errors.New("the connection carried no session for too long, or others needed its place")
+var errUnused = errors.New("the connection carried no session for too long, or another connection needed its place")
 
 // enter requests a place from d, if there is one. When the place is lost, the connection is cut,
 // and then lost is called.

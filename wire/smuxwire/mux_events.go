@@ -50,7 +50,7 @@ func (m *Mux) data(id uint32, bytes int) error {
 	s.in.arrived(bytes, m.conn.crowd)
 	if n := s.in.excess(); n > 0 && m.cfg.version > 1 {
 		return fmt.Errorf("the peer has sent %d bytes more on stream %d than its window admits; "+
-			"it has to wait until others were read", n, id)
+			"it has to wait until earlier bytes were read", n, id)
 	}
 	return nil
 }

@@ -102,7 +102,7 @@ func TestShared_MakerGivesUp(t *testing.T) {
 		<-over
 		require.NoError(t, c.SetReadDeadline(time.Now().Add(2*time.Minute)))
 		_, err = io.Copy(io.Discard, c)
-		require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "nobody has a Wire on it")
+		require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "the connection has no Wire")
 		c.Close()
 		raw.Close()
 	}

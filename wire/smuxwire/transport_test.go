@@ -227,7 +227,7 @@ func TestListener_CloseKeepsWires(t *testing.T) {
 	require.ErrorIs(t, err, net.ErrClosed)
 	pingPong(t, a, b)
 	_, err = late.ReadFrame(100)
-	require.Equal(t, io.EOF, err, "nobody will accept it any more")
+	require.Equal(t, io.EOF, err, "no Accept will return it any more")
 	w, err := wire.Dial(t.Context(), l.URL(), wire.Options{}) // over the connection that is there
 	if err == nil {
 		_, err = w.ReadFrame(100)

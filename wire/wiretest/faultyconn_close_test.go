@@ -128,7 +128,7 @@ func TestClose_EndsGoroutines(t *testing.T) {
 		// The time is that of the synctest bubble, in which all cases run.
 		"though the peer does not read":          func(b *bed) { time.Sleep(2 * time.Second) },
 		"while more is written than fits":        func(b *bed) { b.send(b.f, data(3<<20), 3<<20); synctest.Wait() },
-		"while the peer writes and nobody reads": func(b *bed) { b.send(b.peer, data(100_000), 1000); synctest.Wait() },
+		"while the peer writes without a reader": func(b *bed) { b.send(b.peer, data(100_000), 1000); synctest.Wait() },
 	} {
 		for _, d := range []wiretest.Direction{{}, slow, {Bandwidth: 1000}} {
 			t.Run(name, func(t *testing.T) {

@@ -47,7 +47,7 @@ func TestFaultyConn_Suite(t *testing.T) {
 func skipRace(t *testing.T) {
 	t.Helper()
 	if race.Enabled {
-		t.Skip("others do the same with the race detector")
+		t.Skip("other tests cover it with the race detector")
 	}
 }
 
@@ -306,7 +306,7 @@ func TestVanishAfter(t *testing.T) {
 		require.True(b, sent.now().done)
 		require.NoError(b, sent.now().err)
 		back := b.send(r, data(100), 100)
-		require.Equal(b, data(100), read(b, w, 100), "the other direction goes on")
+		require.Equal(b, data(100), read(b, w, 100), "the other direction continues")
 		require.NoError(b, back.now().err)
 	})
 }

@@ -20,7 +20,7 @@ func TestDrop_CostsRoundTrip(t *testing.T) {
 		near.Write(make([]byte, 11*1448)) // the last one is lost
 		_, err := io.ReadFull(far, make([]byte, 10*1448))
 		require.NoError(b, err)
-		require.InDelta(b, 0.0500+0.1448, time.Since(b.begin).Seconds(), 1e-6, "the others pass")
+		require.InDelta(b, 0.0500+0.1448, time.Since(b.begin).Seconds(), 1e-6, "the other packets pass")
 		_, err = io.ReadFull(far, make([]byte, 1448))
 		require.NoError(b, err)
 		roundTrip := 0.1448 + 0.1 // the queue, and both delays
@@ -152,7 +152,7 @@ func TestLink_Unread(t *testing.T) {
 		out, _ = b.Stats()
 		require.Equal(b, stopped, out.Passed)
 		_, err := io.ReadFull(far, make([]byte, stopped+mib))
-		require.NoError(b, err, "reading goes on")
+		require.NoError(b, err, "reading continues")
 	})
 }
 

@@ -192,7 +192,7 @@ func TestAttack_ManySessions(t *testing.T) {
 	all.Wait()
 	v.Look()
 	attack.Bounded(t, "WebSocket sessions of an address with Admission.PerAddress of 2", int(in.Load()), 2)
-	require.EqualValues(t, 50, in.Load()+told.Load(), "the others are told by HTTP")
+	require.EqualValues(t, 50, in.Load()+told.Load(), "the others are refused by HTTP")
 	require.Positive(t, in.Load())
 }
 

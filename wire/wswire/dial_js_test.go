@@ -92,7 +92,7 @@ func TestReadAll_InWebAssembly(t *testing.T) {
 		_, err := w.ReadFrame(1000)
 		require.Equal(t, io.EOF, err)
 	}
-	require.Error(t, w.WriteFrames([][]byte{{1}}), "nobody is there")
+	require.Error(t, w.WriteFrames([][]byte{{1}}), "the peer is gone")
 }
 
 // A Wire detects a cut.

@@ -218,7 +218,7 @@ func TestListener_OnlyAtURL(t *testing.T) {
 		require.NoError(t, l.Close(), "repeated")
 		_, err = l.Accept()
 		require.ErrorIs(t, err, net.ErrClosed)
-		require.NoError(t, a.WriteFrames([][]byte{[]byte("hello")}), "accepted wires go on")
+		require.NoError(t, a.WriteFrames([][]byte{[]byte("hello")}), "accepted wires continue")
 		frame, err := b.ReadFrame(5)
 		require.NoError(t, err)
 		require.Equal(t, "hello", string(frame))

@@ -128,7 +128,7 @@ func TestVisitor_Checks(t *testing.T) {
 		}))
 		v := newVisitor(server.URL+"/", &teller{begin: time.Now(), out: io.Discard})
 		require.ErrorContains(t, v.visit(t.Context(), 2), c.want)
-		require.Equal(t, c.path != "/", v.knockInVain(t.Context()) != nil, "somebody answers who has left")
+		require.Equal(t, c.path != "/", v.knockInVain(t.Context()) != nil, "a connection of a machine that has left is answered")
 		server.Close()
 	}
 }
