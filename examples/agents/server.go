@@ -27,10 +27,10 @@ type server struct {
 
 	mu      sync.Mutex
 	url     string           // guarded by mu, as all below; the actual port once it listens
-	state   string           // for people
-	node    *asterisque.Node // nil: it is away
+	state   string           // for the display
+	node    *asterisque.Node // nil while the server is stopped
 	roster  *roster          // the agents connected to node
-	serving *errgroup.Group  // what accepts for node
+	serving *errgroup.Group  // goroutines that accept for node
 	reports map[string]int   // by agent
 }
 

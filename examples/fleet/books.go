@@ -24,7 +24,7 @@ type books struct {
 	fates map[string][]fate
 	of    map[string]string         // by caller: its name in the cluster
 	why   map[string]map[string]int // how many have failed, by the same name and by reason
-	noted map[string]int            // how often, by what
+	noted map[string]int            // number of each event
 }
 
 func newBooks() *books {
@@ -100,10 +100,10 @@ func (b *books) count(name, why string) {
 type balance struct {
 	made, answered int
 	exchanged      int            // of the answered ones, those that went through the exchange
-	failed         map[string]int // by why
+	failed         map[string]int // by reason
 	doubled        int            // they ran more than once
 	lost           int            // they were answered and did not run, or never ended
-	untrue         int            // they ran, and their callers got an error that says they did not
+	untrue         int            // they ran, and their callers got an error that denies it
 }
 
 // balance closes the books for the calls of all callers with a name. Calls that have run without a

@@ -27,7 +27,7 @@ const (
 	made     event = "made"     // it is about to be made
 	answered event = "answered" // its caller has the answer
 	failed   event = "failed"   // its caller has an error, and the call may have run
-	refused  event = "refused"  // its caller has an error that says that the call has not run
+	refused  event = "refused"  // its caller has an error that denies that the call ran
 	ran      event = "ran"      // it has run, and the answer is about to be sent
 	noted    event = "noted"    // another event, which is counted at the end
 )

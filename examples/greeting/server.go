@@ -80,7 +80,7 @@ func serve(ctx context.Context, ln wire.Listener, once bool, t *teller) error {
 	return errors.Join(err, node.Shutdown(ctx))
 }
 
-// serveOne does for the first connection what Serve does for each.
+// serveOne serves the first connection only, as Serve does each.
 func serveOne(ctx context.Context, node *asterisque.Node, ln wire.Listener, t *teller) error {
 	stop := context.AfterFunc(ctx, func() { ln.Close() })
 	defer stop()

@@ -5,12 +5,12 @@ import "github.com/asterisque-go/asterisque"
 // The contract. Both sides offer all of it, and peer/service.mjs has the same in another language.
 // Most values are text, which every value codec carries.
 var (
-	echo = asterisque.Func[string, string](1, "echo") // returns what it gets
+	echo = asterisque.Func[string, string](1, "echo") // returns its parameter
 	// the same, with a value of many types
 	mirror = asterisque.Func[order, order](2, "mirror")
 	// takes numbers until their end, and returns their sum
 	sum = asterisque.Stream[string, int64, struct{}, int64](3, "sum")
-	// sends the numbers from 1 to its parameter, and returns that
+	// sends the numbers from 1 to its parameter, and returns the parameter
 	count = asterisque.Stream[int, struct{}, int, int](4, "count")
 	// sends every Block back, and returns its parameter
 	chat = asterisque.Stream[string, string, string, string](5, "chat")

@@ -118,7 +118,7 @@ func (s *server) serve(ctx context.Context, once bool) (err error) {
 	return err
 }
 
-// serveOne does for the first connection what Serve does for each.
+// serveOne serves the first connection only, as Serve does each.
 func (s *server) serveOne(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { s.ln.Close() })
 	defer stop()

@@ -12,7 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// drops counts what the session reports as dropped, by reason.
+// drops counts the dropped Blocks of the session by reason.
 type drops struct {
 	mu    sync.Mutex
 	count map[asterisque.DropReason]int64 // guarded by mu

@@ -27,7 +27,7 @@ type classicWire struct {
 
 	translator
 	in    input  // belongs to the reading goroutine, as frame
-	frame []byte // what ReadFrame returned
+	frame []byte // the last result of ReadFrame
 
 	writing  sync.Mutex // the goroutine that writes conn holds it
 	writeErr error      // guarded by writing, as parted; the error of further writes

@@ -110,7 +110,7 @@ func dialOne(ctx context.Context, peer netip.AddrPort, c *tls.Config) (*quic.Con
 		return conn, nil
 	case isTimeout(err):
 		err = fmt.Errorf("no answer within %v: there is no listener, or the path blocks UDP: %w", handshakeTime, err)
-	case ctx.Err() != nil: // which says so itself
+	case ctx.Err() != nil: // err is the error of ctx
 		socket.Close()
 		return nil, err
 	}

@@ -28,7 +28,7 @@ type quicWire struct {
 	stream *streamConn // fixed
 }
 
-// framed is what wire.FromConn makes of a net.Conn.
+// framed is the interface of the Wire that wire.FromConn returns for a net.Conn.
 type framed interface {
 	wire.Wire
 	wire.BatchWriter

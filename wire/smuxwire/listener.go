@@ -25,7 +25,7 @@ type listener struct {
 	once    sync.Once // closes closed
 }
 
-// result is what Accept returns.
+// result holds the return values of Accept.
 type result struct {
 	w   wire.Wire
 	err error

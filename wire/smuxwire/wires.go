@@ -8,7 +8,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// streamWire is what wire.FromConn makes of a net.Conn.
+// streamWire is the interface of the Wire that wire.FromConn returns for a net.Conn.
 type streamWire interface {
 	wire.Wire
 	wire.BatchWriter

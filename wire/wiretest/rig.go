@@ -25,7 +25,7 @@ type rig struct {
 
 // patience is how long a check waits before it considers a method to hang.
 type patience struct {
-	carry time.Duration // for what carries frames
+	carry time.Duration // for methods that carry frames
 	end   time.Duration // for methods that may not block, or that Close or a deadline ends
 }
 

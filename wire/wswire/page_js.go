@@ -52,7 +52,7 @@ type page struct {
 	mu     sync.Mutex
 	events map[string]js.Func // guarded by mu, like all below; nil after the last event
 	unread []js.Value         // messages, each an ArrayBuffer
-	waits  int                // what they cost
+	waits  int                // cost of the messages in unread
 }
 
 // newPage returns the Wire over ws, which need not be open yet.
