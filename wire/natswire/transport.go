@@ -135,7 +135,7 @@ func nameIn(u *url.URL, host bool) (string, error) {
 // quiet are the options for a connection that this package makes.
 var quiet = []nats.Option{
 	nats.Name("asterisque"),
-	nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // the wires return these errors
+	nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // the wires return them
 }
 
 // connect connects to the NATS server of a URL. If ctx ends first, a goroutine waits for the result
