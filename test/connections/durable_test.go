@@ -215,7 +215,7 @@ func TestDurable_FailureIsAnswer(t *testing.T) {
 	})
 }
 
-// rememberedCall is what a call counts for whose answer is one byte.
+// rememberedCall is the cost of a remembered call with an answer of one byte.
 const rememberedCall = 208
 
 // TestDurable_MemoryFull checks that durable calls are rejected before they run if the memory for
