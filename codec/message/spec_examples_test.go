@@ -71,7 +71,7 @@ func TestExample_Costs(t *testing.T) {
 func TestExample_Window(t *testing.T) {
 	const overhead, early, window = 512, 2048, 4096
 	cost := func(payload int) int { return int((&Block{Payload: make([]byte, payload)}).Cost(overhead)) }
-	_, table, ok := strings.Cut(readSpec(t), "| what happens | sent | limit | taken |\n| --- | --- | --- | --- |\n")
+	_, table, ok := strings.Cut(readSpec(t), "| event | sent | limit | taken |\n| --- | --- | --- | --- |\n")
 	require.True(t, ok)
 	table, _, _ = strings.Cut(table, "\n\n")
 	var sent, limit, taken int

@@ -24,5 +24,5 @@ func TestPrivate_Listener(t *testing.T) {
 	defer node.Close()
 	err := node.ListenAndServe(context.Background(), "smux://0.0.0.0:0")
 	require.ErrorIs(t, err, asterisque.ErrUnauthorized)
-	require.ErrorContains(t, err, "WithResume: what crosses smux://")
+	require.ErrorContains(t, err, "WithResume: the traffic with smux://")
 }

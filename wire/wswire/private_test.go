@@ -25,5 +25,5 @@ func TestPrivate_Listener(t *testing.T) {
 	defer node.Close()
 	err := node.ListenAndServe(context.Background(), "ws://0.0.0.0:0")
 	require.ErrorIs(t, err, asterisque.ErrUnauthorized)
-	require.ErrorContains(t, err, "WithResume: what crosses ws://")
+	require.ErrorContains(t, err, "WithResume: the traffic with ws://")
 }
