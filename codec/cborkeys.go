@@ -13,10 +13,10 @@ import (
 // The library behind CBOR finds duplicate keys by means of the Go map. NaN is not equal to itself,
 // so a Go map accepts it any number of times: such keys are compared as bytes.
 
-// nanKey is what it takes to remember such a key, of a few bytes.
+// nanKey is the memory for such a key of a few bytes.
 const nanKey = 64
 
-// remember weighs what is remembered of the key that begins at from, if it may be NaN or hold one.
+// remember weighs the memory for the key that begins at from, if the key may be NaN or contain NaN.
 func (w *cborWeigher) remember(from int) {
 	if w.at-from < len("\xf9\x7e\x00") {
 		return
@@ -29,7 +29,8 @@ func (w *cborWeigher) remember(from int) {
 	}
 }
 
-// looseTypes are those whose values may hold a map with such keys, or a struct that is sent one.
+// looseTypes are the types with values that may hold a map with such keys, or a struct that is
+// encoded as one.
 var looseTypes = &weigh.Reach{Plans: cborPlans, Want: func(p *weigh.Plan) bool {
 	return p.Kind == weigh.Any || p.Kind == weigh.Struct || p.Kind == weigh.Map && encodable.MayBeNaN(p.Key.Type)
 }}

@@ -36,12 +36,12 @@
 //
 // # Types that decode themselves
 //
-// A type that has a method for it, such as UnmarshalJSON, UnmarshalText, UnmarshalCBOR,
-// UnmarshalMsg or UnmarshalBinary, gets at most the bytes of one message, which is well-formed. How
-// long it takes, and what it allocates, is its own to bound: it runs before the handler. A session
-// recovers its panics, and the call fails with [ErrPanicked]. [JSON] bounds what package json reads
-// for it again and again. Digits that it makes a number of itself take a time that grows with the
-// square of their number.
+// A type with a method for decoding, such as UnmarshalJSON, UnmarshalText, UnmarshalCBOR,
+// UnmarshalMsg or UnmarshalBinary, gets at most the bytes of one message, which is well-formed. The
+// type itself has to bound its time and its allocations: the method runs before the handler. A
+// session recovers its panics, and the call fails with [ErrPanicked]. [JSON] bounds the bytes that
+// encoding/json reads repeatedly for such types. If the type converts digits to a number itself,
+// the time grows with the square of their number.
 //
 // # Concurrency
 //

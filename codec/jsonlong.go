@@ -10,13 +10,13 @@ import (
 	"github.com/asterisque-go/asterisque/internal/weigh"
 )
 
-// slowTypes are those whose values may hold numbers of package big, the ones in interfaces aside,
-// or decode themselves.
+// slowTypes are the types with values that hold numbers of package big, except those in interfaces,
+// or that decode themselves.
 var slowTypes = &weigh.Reach{Plans: jsonPlans, Want: func(p *weigh.Plan) bool { return p.Kind == weigh.Number || nests(p) }}
 
-// nests reports whether p is for a type that decodes itself and may do so with others in it. Such a
-// method mostly calls package json, which looks for the end of a value before it lets that decode
-// itself: so what is in it is read once more for each level.
+// nests reports whether p is for a type that decodes itself, and that may contain values that do
+// so. Such a method usually calls encoding/json, which finds the end of a value before it calls the
+// method of that value: so the content of a value is read once more for each level.
 func nests(p *weigh.Plan) bool {
 	return p.Kind == weigh.Own && p.Type != rawMessage && reflect.PointerTo(p.Type).Implements(reflect.TypeFor[json.Unmarshaler]())
 }
@@ -34,10 +34,11 @@ func (w *jsonWeigher) owned(p *weigh.Plan, c byte, depth int) {
 	w.own--
 }
 
-// These bound what is read again: so many times the data, and so many bytes besides.
+// The bytes that may be read again: rereadTimes the data, and rereadPlus.
 const rereadTimes, rereadPlus = 32, 16 << 20
 
-// again notes an array or an object of n bytes, which is read again if it is in such a type.
+// again counts an array or an object of n bytes, which is read again if it is inside a type that
+// decodes itself.
 func (w *jsonWeigher) again(n int) {
 	if w.own == 0 {
 		return
@@ -48,7 +49,7 @@ func (w *jsonWeigher) again(n int) {
 	}
 }
 
-// slowJSON returns why it would take too long to decode data into v, or nil.
+// slowJSON returns the reason if decoding data into v would take too long, or nil.
 func slowJSON(data []byte, v any) error {
 	t := reflect.TypeOf(v)
 	if t == nil || t.Kind() != reflect.Pointer || !slowTypes.From(t.Elem()) {

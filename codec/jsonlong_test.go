@@ -30,9 +30,9 @@ func (n *node) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// TestJSON_TypesThatDecodeThemselvesAreReadOnceForEachLevel has deep values, of which the innermost
-// is long.
-func TestJSON_TypesThatDecodeThemselvesAreReadOnceForEachLevel(t *testing.T) {
+// TestJSON_SelfDecodingLevels requires a bound of repeated reading, for deep values with a long
+// innermost one.
+func TestJSON_SelfDecodingLevels(t *testing.T) {
 	const most = 32
 	nested := func(depth, size int) string {
 		return strings.Repeat(`{"Children":[`, depth) + `{"Text":"` + strings.Repeat("x", size) + `"}` + strings.Repeat("]}", depth)

@@ -17,16 +17,16 @@ import (
 // invalid one. The package comment lists the other values that its sender refuses. An object with a
 // duplicate key is refused; encoding/json would take the last value.
 //
-// An integer is refused by a Go type that does not hold it, and so also by any, which becomes a
-// float64, exact up to 2^53 only: use *big.Int, a json.Number or an integer type where larger ones
-// may come. What is declared as a float64 is the nearest one to any number. A big.Int, a big.Rat
-// and a big.Float are made of at most 10,000 digits in a row, with an exponent of at most 10,000:
-// longer ones are refused before they are read, which takes a time that grows with the square of
-// their number. A json.Number has any length, and is read by the application.
+// An integer is refused by a Go type that cannot hold it, and so also by any, which becomes a
+// float64, exact up to 2^53 only: use *big.Int, a json.Number or an integer type for larger ones. A
+// declared float64 takes the nearest value of any number. A big.Int, a big.Rat and a big.Float are
+// decoded from at most 10,000 consecutive digits, with an exponent of at most 10,000: longer
+// numbers are rejected before their conversion, which takes a time that grows with the square of
+// the length. A json.Number has any length, and is read by the application.
 //
-// Types that decode themselves have UnmarshalJSON or UnmarshalText. If an UnmarshalJSON decodes
-// what is in it by package json, each level of values that do so reads all of that again: data of
-// which the average byte would be read more than 32 times, and 16 MiB besides, is refused.
+// Types that decode themselves have UnmarshalJSON or UnmarshalText. If an UnmarshalJSON decodes its
+// content with encoding/json, each level of such values reads all of the content again: data whose
+// average byte would be read more than 32 times, with an allowance of 16 MiB, is rejected.
 var JSON Values = jsonValues{}
 
 type jsonValues struct{}

@@ -136,9 +136,8 @@ func TestAttackCBOR_NaNKeys(t *testing.T) {
 	require.LessOrEqual(t, weightest.AllocatedAtMost(n, func() { var v any; _ = CBOR.Decode(same, &v) }), n, "it ends at the second")
 }
 
-// TestCBOR_KeysThatHoldNaNAreWeighed has keys in which NaN is: each is remembered as one that is
-// NaN.
-func TestCBOR_KeysThatHoldNaNAreWeighed(t *testing.T) {
+// TestCBOR_NaNInsideKeys requires that each key that contains NaN is weighed like a NaN key.
+func TestCBOR_NaNInsideKeys(t *testing.T) {
 	const n = 1000
 	for before, as := range map[string]reflect.Type{
 		"": reflect.TypeFor[map[float32]int](), "\xd8\x64": reflect.TypeFor[map[float32]int](), "\x81": reflect.TypeFor[map[[1]float32]int](),

@@ -50,8 +50,8 @@ func TestAttack_NaNKeys(t *testing.T) {
 	require.ErrorContains(t, msgpack.Values.Decode(same, new(any)), "a map has a key twice")
 }
 
-// TestKeysThatHoldNaNAreWeighed has keys in which NaN is: each is remembered as one that is NaN.
-func TestKeysThatHoldNaNAreWeighed(t *testing.T) {
+// TestWeigh_NaNInsideKeys requires that each key that contains NaN is weighed like a NaN key.
+func TestWeigh_NaNInsideKeys(t *testing.T) {
 	const n, least = 1000, 64
 	for before, as := range map[string]reflect.Type{
 		"": reflect.TypeFor[map[float32]int](), "\x91": reflect.TypeFor[map[[1]float32]int](),

@@ -112,8 +112,8 @@ func (w *weigher) entries(p *weigh.Plan, h head, depth int) {
 	w.Drop(one)
 }
 
-// remember weighs what is remembered of a key with the head h, which begins at from, if it may be
-// NaN or hold one.
+// remember weighs the memory for a key with the head h that begins at from, if the key may be NaN
+// or contain NaN.
 func (w *weigher) remember(h head, from int) {
 	switch h.kind {
 	case isFloat:

@@ -18,8 +18,8 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// TestCallWindow_BytesOfCallsThatWait has callers that wait with what they have encoded, until
-// their turn comes or they give up.
+// TestCallWindow_BytesOfCallsThatWait requires that the encoded parameters of waiting callers count
+// until the call is sent or given up.
 func TestCallWindow_BytesOfCallsThatWait(t *testing.T) {
 	const callers, size = 100, 10_000
 	synctest.Test(t, func(t *testing.T) {
