@@ -159,7 +159,8 @@ func TestCBOR_NaNInsideKeys(t *testing.T) {
 	}
 }
 
-func TestCBOR_ReceivedTextThatIsNotUTF8(t *testing.T) {
+// A received text that is not UTF-8 is refused.
+func TestCBOR_InvalidUTF8(t *testing.T) {
 	for _, into := range []any{new(string), new(any)} {
 		require.ErrorContains(t, CBOR.Decode([]byte("\x62a\xff"), into), "malformed CBOR: a text is not UTF-8")
 	}

@@ -63,6 +63,6 @@ func TestAppend_RefusedWithPlace(t *testing.T) {
 	})
 }
 
-func TestValues_ExactOrRefusedBySender(t *testing.T) {
+func TestValues_ExactOrRefused(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) { valuetest.CheckFew(t, form, 32) })
 }

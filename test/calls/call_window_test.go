@@ -43,7 +43,8 @@ func TestCallWindow_BytesOfCallsThatWait(t *testing.T) {
 	})
 }
 
-func TestCallsBeyondTheWindowOfTheirFunctionWaitInOrderAndHoldUpNoOther(t *testing.T) {
+// Calls beyond the window of their function wait in order, and block no other function.
+func TestFunctionWindow_InOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := testkit.HoldService()
 		dialled, accepted := testkit.InMemory(t, svc, asterisque.WithCallWindow(testkit.Held.Number(), 2))
