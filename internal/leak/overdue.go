@@ -65,7 +65,7 @@ func overdue(since map[string]time.Time, running []string, now time.Time, limit 
 		there[id(g)] = true
 		begin, known := since[id(g)]
 		if !known {
-			since[id(g)] = now
+			since[strings.Clone(id(g))] = now // the stacks of all goroutines are one string
 		} else if now.Sub(begin) > limit {
 			return g
 		}
