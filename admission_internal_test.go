@@ -42,11 +42,11 @@ func requireEmpty(t *testing.T, a *admission) {
 
 // model is the expected content of an admission, in the order of arrival.
 type model struct {
-	places []*entry
+	places []*admissionSlot
 	most   int
 }
 
-func (m *model) of(h *host) (n int) {
+func (m *model) of(h *peerHost) (n int) {
 	for _, p := range m.places {
 		if p.host == h {
 			n++
@@ -57,7 +57,7 @@ func (m *model) of(h *host) (n int) {
 
 // add adds p, and returns the entry that is lost: the oldest of the address with most entries, or
 // the oldest of all such addresses.
-func (m *model) add(p *entry) (lost *entry) {
+func (m *model) add(p *admissionSlot) (lost *admissionSlot) {
 	if m.places = append(m.places, p); len(m.places) <= m.most {
 		return nil
 	}
@@ -71,7 +71,7 @@ func (m *model) add(p *entry) (lost *entry) {
 	return lost
 }
 
-func (m *model) remove(p *entry) bool {
+func (m *model) remove(p *admissionSlot) bool {
 	i := slices.Index(m.places, p)
 	if i >= 0 {
 		m.places = slices.Delete(m.places, i, i+1)
@@ -83,9 +83,9 @@ func (m *model) remove(p *entry) bool {
 func TestAdmission_AgreesWithModel(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		a := newAdmission(doorBounds{halfOpen: 1 + random.IntN(12), time: time.Hour})
+		a := newAdmission(admissionLimits{halfOpen: 1 + random.IntN(12), time: time.Hour})
 		m := &model{most: a.halfOpen}
-		var all []*entry
+		var all []*admissionSlot
 		for range 300 {
 			switch random.IntN(5) {
 			case 0, 1, 2:
@@ -122,8 +122,8 @@ func TestAdmission_AgreesWithModel(t *testing.T) {
 // TestAdmission_OneHostAnAddress checks that an address has one host, even after the loss of its
 // places.
 func TestAdmission_OneHostAnAddress(t *testing.T) {
-	a := newAdmission(doorBounds{halfOpen: 1, perAddress: 1, time: time.Hour})
-	enter := func(from string) *entry {
+	a := newAdmission(admissionLimits{halfOpen: 1, perAddress: 1, time: time.Hour})
+	enter := func(from string) *admissionSlot {
 		p, refused := a.enter(at(from), nil, func() {})
 		require.Nil(t, refused)
 		return p
@@ -144,7 +144,7 @@ func TestAdmission_OneHostAnAddress(t *testing.T) {
 
 // TestAdmission_LostConnection checks that a lost connection admits no further Wire.
 func TestAdmission_LostConnection(t *testing.T) {
-	a := newAdmission(doorBounds{halfOpen: 1, time: time.Hour})
+	a := newAdmission(admissionLimits{halfOpen: 1, time: time.Hour})
 	connection, refused := a.enter(at("192.0.2.1:1"), nil, func() {})
 	require.Nil(t, refused)
 	other, refused := a.enter(at("192.0.2.2:1"), nil, func() {})

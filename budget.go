@@ -11,14 +11,14 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// budget bounds the memory that a node holds for all its peers together. Each session has limits of
-// its own, but their sum may be too large. From half of the budget on, windows stop growing, and
-// shrink to their guaranteed size. Above the budget, sessions and calls of each owner that holds
-// more than its fair share are rejected. Above nine eighths no session begins. A peer that keeps to
-// its grants is never cut off.
-type budget struct {
+// memoryBudget bounds the memory that a node holds for all its peers together. Each session has
+// limits of its own, but their sum may be too large. From half of the budget on, windows stop
+// growing, and shrink to their guaranteed size. Above the budget, sessions and calls of each owner
+// that holds more than its fair share are rejected. Above nine eighths no session begins. A peer
+// that keeps to its grants is never cut off.
+type memoryBudget struct {
 	*limits.Tally
-	owners *owners // fixed
+	owners *quotaOwners // fixed
 
 	mu   sync.Mutex
 	next time.Time // guarded by mu, as fair: time of the next computation of fair
@@ -35,7 +35,7 @@ const fairFor = 100 * time.Millisecond
 const crowdedFor = time.Second
 
 // refusesCall returns the reason to reject a call of w, or nil.
-func (b *budget) refusesCall(w *owner) *Abort {
+func (b *memoryBudget) refusesCall(w *quotaOwner) *Abort {
 	if !b.Over() || w.tally.Held() <= b.fairShare() {
 		return nil
 	}
@@ -44,7 +44,7 @@ func (b *budget) refusesCall(w *owner) *Abort {
 
 // refusesSession returns the reason to reject a session of a peer, or nil. Owners below their share
 // may exceed the budget by an eighth, so that large owners do not lock them out.
-func (b *budget) refusesSession(p *Peer) error {
+func (b *memoryBudget) refusesSession(p *Peer) error {
 	if !b.Over() || b.owners.heldBy(p) <= b.fairShare() && b.Held() <= b.Most()+b.Most()/8 {
 		return nil
 	}
@@ -53,7 +53,7 @@ func (b *budget) refusesSession(p *Peer) error {
 
 // fairShare returns the share of an owner such that seven eighths of the budget are enough for all:
 // owners below it are not restricted (max-min fairness).
-func (b *budget) fairShare() int {
+func (b *memoryBudget) fairShare() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if now := time.Now(); !now.Before(b.next) {

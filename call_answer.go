@@ -15,8 +15,8 @@ import (
 // run does not wait for budget: there is one for each pipe.
 const smallDetail = 64
 
-// answerer is the interface for the answer to a call of the peer.
-type answerer interface {
+// responseWriter is the interface for the answer to a call of the peer.
+type responseWriter interface {
 	// putAnswer hands the answer, which has been counted, to the outbox. parked reports that the
 	// answer has waited, and that the caller may be any goroutine.
 	putAnswer(result []byte, abort *Abort, held uint32, parked bool)
@@ -30,7 +30,7 @@ type answerer interface {
 
 // sendAnswer sends the answer to a call as soon as the session may send: at the outbound soft limit
 // the answer is parked with the session, and no goroutine waits.
-func (x *exchange) sendAnswer(to answerer, p priority.Priority, result []byte, abort *Abort, by answeredBy) {
+func (x *sessionCalls) sendAnswer(to responseWriter, p priority.Priority, result []byte, abort *Abort, by answeredBy) {
 	abort = x.sent(abort)
 	held := heldClose(to.body(), result, abort)
 	switch {
@@ -56,12 +56,12 @@ func (x *exchange) sendAnswer(to answerer, p priority.Priority, result []byte, a
 }
 
 // park queues an answer until it may be sent. The queue holds its result, unless that is shared.
-func (x *exchange) park(to answerer, p priority.Priority, result []byte, abort *Abort, held uint32, by answeredBy) {
+func (x *sessionCalls) park(to responseWriter, p priority.Priority, result []byte, abort *Abort, held uint32, by answeredBy) {
 	parked := heldParked + to.body()
 	if !to.shares() { // a shared result is counted where it is remembered
 		parked += buffer.Allocated(len(result)) + heldByAbort(abort)
 	}
-	if _, ok := to.(*served); ok {
+	if _, ok := to.(*inboundCall); ok {
 		parked += heldPlace // in the table until then
 	}
 	x.serving.calls.park(parked, by)
@@ -74,15 +74,15 @@ func (x *exchange) park(to answerer, p priority.Priority, result []byte, abort *
 	}
 }
 
-// refusal is the rejection of a call without further state.
-type refusal struct {
-	port
+// rejectedCall is the rejection of a call without further state.
+type rejectedCall struct {
+	callTransport
 	cost   uint64 // held by its Open; 0: none
 	nested bool
 }
 
 // putAnswer implements answerer.
-func (r *refusal) putAnswer(_ []byte, abort *Abort, held uint32, _ bool) {
+func (r *rejectedCall) putAnswer(_ []byte, abort *Abort, held uint32, _ bool) {
 	if r.cost > 0 {
 		r.x.dispatcher().giveBack(r.cost, r.nested)
 	}
@@ -92,18 +92,18 @@ func (r *refusal) putAnswer(_ []byte, abort *Abort, held uint32, _ bool) {
 }
 
 // body implements answerer.
-func (r *refusal) body() int { return heldRefusal }
+func (r *rejectedCall) body() int { return heldRefusal }
 
 // shares implements answerer.
-func (r *refusal) shares() bool { return false }
+func (r *rejectedCall) shares() bool { return false }
 
 // turnAway rejects a call without an endpoint, which the table counts in refusing. The rejection
 // has a flow of its own. The cost of the Open is released when the rejection leaves.
-func (x *exchange) turnAway(m *message.Open, a *Abort, cost uint64) {
+func (x *sessionCalls) turnAway(m *message.Open, a *Abort, cost uint64) {
 	own := *a
 	own.Ran = codec.Refused
 	p := priority.Priority(m.Priority)
-	r := &refusal{port: port{x: x, flow: outbox.AcceptedFlow(p, m.Pipe)}, cost: cost, nested: m.Meta.Nested}
+	r := &rejectedCall{callTransport: callTransport{x: x, flow: outbox.AcceptedFlow(p, m.Pipe)}, cost: cost, nested: m.Meta.Nested}
 	by := byReader
 	if cost == 0 {
 		by = beyond

@@ -9,12 +9,12 @@ import (
 
 // arrive starts c, which is in the table already, so that the end of the session may end it
 // meanwhile. An inline call runs here, any other one in its turn.
-func (c *served) arrive() {
+func (c *inboundCall) arrive() {
 	if err := c.weigh(); err != nil {
 		c.turnBack(codec.AbortOf(err))
 		return
 	}
-	if c.rare != nil && c.rare.key != nil {
+	if c.extras != nil && c.extras.key != nil {
 		if refused := c.x.dispatcher().arrive(c.cost(), c.work.nested); refused != nil {
 			c.refuse(refused)
 			return
@@ -26,14 +26,14 @@ func (c *served) arrive() {
 	}
 	if c.handler.inline {
 		c.runInline()
-	} else if err := c.enqueue((*served).turnBack); err != nil {
+	} else if err := c.enqueue((*inboundCall).turnBack); err != nil {
 		c.turnBack(codec.AbortOf(err))
 	}
 }
 
 // turnBack rejects c, which has just arrived. Its caller's budget is released when the rejection
 // has left.
-func (c *served) turnBack(a *Abort) {
+func (c *inboundCall) turnBack(a *Abort) {
 	c.freeParams()
 	if !c.work.counted {
 		if beyond := c.x.dispatcher().arrive(c.cost(), c.work.nested); beyond != nil {
@@ -46,7 +46,7 @@ func (c *served) turnBack(a *Abort) {
 }
 
 // enqueue queues c for its turn. On error c cannot run; refuse is as for examine.
-func (c *served) enqueue(refuse refusing) error {
+func (c *inboundCall) enqueue(refuse refusing) error {
 	if c.handler.key != nil {
 		if err := c.examine("key", refuse, c.nameKey); err != nil {
 			return err
@@ -62,7 +62,7 @@ func (c *served) enqueue(refuse refusing) error {
 // code ends the goroutine, another goroutine ends the session: see package carrier.
 
 // runInline runs c on the goroutine of the reader.
-func (c *served) runInline() {
+func (c *inboundCall) runInline() {
 	began := false
 	c.x.carrier.EnterCode()
 	defer func() {
@@ -99,14 +99,14 @@ func (c *served) runInline() {
 }
 
 // refusing rejects a call that has just arrived.
-type refusing = func(*served, *Abort)
+type refusing = func(*inboundCall, *Abort)
 
 // errShutDown is the error of a call that arrives while the session ends.
 var errShutDown = codec.ErrUnavailable.Withf("the session is being shut down")
 
 // examine calls f, application code that is needed before c can wait. If f panics, examine returns
 // an error. If f ends the goroutine, examine does not return, but calls refuse.
-func (c *served) examine(what string, refuse refusing, f func() error) (err error) {
+func (c *inboundCall) examine(what string, refuse refusing, f func() error) (err error) {
 	c.x.carrier.EnterCode()
 	returned := false
 	defer func() {
@@ -131,33 +131,33 @@ func (c *served) examine(what string, refuse refusing, f func() error) (err erro
 
 // weigh estimates the decoded size of c's parameters as the handler's type, once for all uses of
 // that type.
-func (c *served) weigh() error {
+func (c *inboundCall) weigh() error {
 	h := c.handler
 	switch {
 	case h.params == nil:
 		return nil
 	case len(c.params) <= h.free:
 		if c.intercepted() { // interceptors may read them later: kept beside their value
-			c.work.becomes = roughly(len(c.params))
+			c.work.decodedSize = roughly(len(c.params))
 		}
 		return nil
 	}
-	return c.examine("codec", (*served).turnBack, func() error {
+	return c.examine("codec", (*inboundCall).turnBack, func() error {
 		n, err := c.x.weigh(c.params, h.params)
 		if err != nil {
 			return codecError(codec.BadParams, c.function(), h.name, "parameters", err)
 		}
-		c.work.becomes = roughly(n)
+		c.work.decodedSize = roughly(n)
 		return nil
 	})
 }
 
 // takeOver implements durableJob.
-func (c *served) takeOver(params []byte) {
+func (c *inboundCall) takeOver(params []byte) {
 	c.countOut()
 	c.params = params
 	if !c.work.nested {
-		c.work.size, c.rare.returned = uint32(len(params)), uint32(len(params))
+		c.work.size, c.extras.returned = uint32(len(params)), uint32(len(params))
 	}
 	if c.handler.key != nil {
 		// the key function may block, or end the goroutine, which belongs to another call; ends by
@@ -169,14 +169,14 @@ func (c *served) takeOver(params []byte) {
 }
 
 // runInPlace runs c in place of another call, which did not run.
-func (c *served) runInPlace() {
-	if err := c.enqueue((*served).turnBackNext); err != nil {
+func (c *inboundCall) runInPlace() {
+	if err := c.enqueue((*inboundCall).turnBackNext); err != nil {
 		c.turnBackNext(codec.AbortOf(err))
 	}
 }
 
 // turnBackNext rejects c, which was about to run in place of another call.
-func (c *served) turnBackNext(a *Abort) {
+func (c *inboundCall) turnBackNext(a *Abort) {
 	c.x.dispatcher().giveBack(c.cost(), c.work.nested)
 	c.refuse(a)
 }

@@ -5,23 +5,23 @@ import "context"
 // A context holds the handler's call and the metadata for nested calls under one key, so that a
 // call looks both up at once.
 
-// handledKey is the key of that value: a handler's context has its call, a handled, and a context
-// with metadata has a *carried.
-type handledKey struct{}
+// inboundParentKey is the key of that value: a handler's context has its call, an inboundParent,
+// and a context with metadata has a *contextMetadata.
+type inboundParentKey struct{}
 
-// carried is the value of [ContextWithMetadata] in a context.
-type carried struct {
-	by       handled // of the contexts below; nil: none is a handler's; fixed, as metadata
+// contextMetadata is the value of [ContextWithMetadata] in a context.
+type contextMetadata struct {
+	parent   inboundParent // of the contexts below; nil: none is a handler's; fixed, as metadata
 	metadata Metadata
 }
 
 // carriedBy returns the call of the handler with the context ctx, or nil, and the metadata for
 // calls made with ctx.
-func carriedBy(ctx context.Context) (handled, Metadata) {
-	switch v := ctx.Value(handledKey{}).(type) {
-	case *carried:
-		return v.by, v.metadata
-	case handled:
+func carriedBy(ctx context.Context) (inboundParent, Metadata) {
+	switch v := ctx.Value(inboundParentKey{}).(type) {
+	case *contextMetadata:
+		return v.parent, v.metadata
+	case inboundParent:
 		return v, nil
 	}
 	return nil, nil
@@ -38,5 +38,5 @@ func ContextWithMetadata(ctx context.Context, m Metadata) context.Context {
 		return ctx
 	}
 	by, under := carriedBy(ctx)
-	return context.WithValue(ctx, handledKey{}, &carried{by, merged(under, m)})
+	return context.WithValue(ctx, inboundParentKey{}, &contextMetadata{by, merged(under, m)})
 }

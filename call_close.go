@@ -9,7 +9,7 @@ import (
 // The answer to a served call.
 
 // answer ends the call with result or a. It does nothing if the call has ended.
-func (c *served) answer(result []byte, a *Abort) {
+func (c *inboundCall) answer(result []byte, a *Abort) {
 	c.handler.meter.ended(a)
 	if m := c.firstOf(); m != nil {
 		c.x.durable().answer(m, result, a)
@@ -18,7 +18,7 @@ func (c *served) answer(result []byte, a *Abort) {
 }
 
 // reply sends the answer.
-func (c *served) reply(result []byte, a *Abort) {
+func (c *inboundCall) reply(result []byte, a *Abort) {
 	switch {
 	case c.pipe == nil:
 		c.Close(result, a)
@@ -30,7 +30,7 @@ func (c *served) reply(result []byte, a *Abort) {
 }
 
 // Close implements piping.Port.
-func (c *served) Close(result []byte, abort *Abort) {
+func (c *inboundCall) Close(result []byte, abort *Abort) {
 	if c.x.serving.private && c.pipe != nil && abort != nil && abort.Cause != nil {
 		// the handler has aborted the pipe
 		abort = c.toldAborting(abort)
@@ -52,7 +52,7 @@ func (c *served) Close(result []byte, abort *Abort) {
 }
 
 // refuse ends a call that will not run.
-func (c *served) refuse(a *Abort) {
+func (c *inboundCall) refuse(a *Abort) {
 	c.handler.meter.ended(a)
 	if m := c.firstOf(); m != nil {
 		c.x.durable().handOn(m)
@@ -67,7 +67,7 @@ func (c *served) refuse(a *Abort) {
 }
 
 // putAnswer implements answerer.
-func (c *served) putAnswer(result []byte, abort *Abort, held uint32, parked bool) {
+func (c *inboundCall) putAnswer(result []byte, abort *Abort, held uint32, parked bool) {
 	when := carrier.Now
 	if c.work.byReader && !parked && !c.x.outbound.queued.Load() {
 		when = carrier.AfterReading // answers to all calls that have arrived leave together

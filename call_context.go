@@ -9,7 +9,7 @@ import (
 // The context of a handler is its call: see served.
 
 // Deadline implements context.Context.
-func (c *served) Deadline() (at time.Time, ok bool) {
+func (c *inboundCall) Deadline() (at time.Time, ok bool) {
 	if c.expires == 0 {
 		return at, false
 	}
@@ -17,9 +17,9 @@ func (c *served) Deadline() (at time.Time, ok bool) {
 }
 
 // Value implements context.Context.
-func (c *served) Value(key any) any {
+func (c *inboundCall) Value(key any) any {
 	switch key {
-	case handledKey{}:
+	case inboundParentKey{}:
 		return c
 	case sharing.Key{}:
 		return sharing.Basis{Node: c.x.common, Handler: c.handler, Codec: c.x.codec.Name()}
@@ -28,7 +28,7 @@ func (c *served) Value(key any) any {
 }
 
 // Err implements context.Context.
-func (c *served) Err() error {
+func (c *inboundCall) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.endedLocked() == notEnded && c.expires > 0 && c.x.common.now() >= c.expires {
@@ -38,22 +38,22 @@ func (c *served) Err() error {
 }
 
 // Done implements context.Context.
-func (c *served) Done() <-chan struct{} {
+func (c *inboundCall) Done() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.watchLocked().done
 }
 
-func (c *served) endedLocked() ending {
+func (c *inboundCall) endedLocked() contextEnd {
 	if c.watch == nil {
 		return notEnded
 	}
 	return c.watch.ended
 }
 
-func (c *served) watchLocked() *watch {
+func (c *inboundCall) watchLocked() *contextWatch {
 	if c.watch == nil {
-		c.watch = &watch{done: make(chan struct{})}
+		c.watch = &contextWatch{done: make(chan struct{})}
 		if c.expires > 0 {
 			c.watch.timer = time.AfterFunc(c.expires-c.x.common.now(), func() { c.end(expired) })
 		}
@@ -63,16 +63,16 @@ func (c *served) watchLocked() *watch {
 
 // AfterFunc calls f in a goroutine of its own when c ends, unless stop is called before. Because of
 // this method, contexts derived from c need no goroutine that watches c.
-func (c *served) AfterFunc(f func()) (stop func() bool) {
+func (c *inboundCall) AfterFunc(f func()) (stop func() bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.endedLocked() != notEnded {
 		go f() // as in end
 		return func() bool { return false }
 	}
-	key, w := &after{f}, c.watchLocked()
+	key, w := &afterFunc{f}, c.watchLocked()
 	if w.afters == nil {
-		w.afters = make(map[*after]struct{})
+		w.afters = make(map[*afterFunc]struct{})
 	}
 	w.afters[key] = struct{}{}
 	return func() bool {
@@ -84,13 +84,13 @@ func (c *served) AfterFunc(f func()) (stop func() bool) {
 	}
 }
 
-func (c *served) end(how ending) {
+func (c *inboundCall) end(how contextEnd) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.endLocked(how)
 }
 
-func (c *served) endLocked(how ending) {
+func (c *inboundCall) endLocked(how contextEnd) {
 	switch w := c.watch; {
 	case w == nil:
 		c.watch = endedUnwatched[how]

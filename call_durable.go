@@ -2,9 +2,9 @@ package asterisque
 
 // beginDurable reports whether c, which has an idempotency key, is to run. Otherwise c is answered
 // with the result of the first call, at once or later.
-func (c *served) beginDurable() (run bool) {
-	m, refused := c.x.durable().enter(durableOpen{
-		owner: c.x.dispatcher().ownedBy(), function: c.function(), stream: c.work.windowed, key: c.rare.key,
+func (c *inboundCall) beginDurable() (run bool) {
+	m, refused := c.x.durable().enter(durableIdentity{
+		owner: c.x.dispatcher().ownedBy(), function: c.function(), stream: c.work.windowed, key: c.extras.key,
 		codec: c.x.codec.Name(), params: c.params,
 	}, c)
 	switch {
@@ -15,7 +15,7 @@ func (c *served) beginDurable() (run bool) {
 		return true
 	case !c.awaitAnswer(m):
 		c.work.byReader = true // on the goroutine of the reader
-		c.rare.durable.shared = true
+		c.extras.durable.shared = true
 		c.reply(m.result, m.abort)
 	}
 	return false
@@ -23,7 +23,7 @@ func (c *served) beginDurable() (run bool) {
 
 // awaitAnswer queues c, a repetition, for the answer to m, without its parameters, and no longer
 // than its caller waits. It returns false if the answer is present.
-func (c *served) awaitAnswer(m *durableAnswer) bool {
+func (c *inboundCall) awaitAnswer(m *durableAnswer) bool {
 	if !c.work.nested {
 		c.x.dispatcher().giveBack(uint64(c.work.size), false) // its parameters are not needed
 		c.work.size = 0
@@ -45,26 +45,26 @@ func (c *served) awaitAnswer(m *durableAnswer) bool {
 }
 
 // endAwaiting is called when the caller of c, which has a key, cancels, or its session ends.
-func (c *served) endAwaiting() {
+func (c *inboundCall) endAwaiting() {
 	if c.x.durable().withdraw(c) {
 		c.noLongerAwaits()
 	}
 }
 
 // noLongerAwaits releases the budget that a repetition has held while it waited.
-func (c *served) noLongerAwaits() {
+func (c *inboundCall) noLongerAwaits() {
 	c.countOut()
 	c.x.dispatcher().giveBack(c.cost(), c.work.nested)
 }
 
 // role implements durableJob.
-func (c *served) role() *durableRole { return &c.rare.durable }
+func (c *inboundCall) role() *durableRole { return &c.extras.durable }
 
 // cancel implements durableJob.
-func (c *served) cancel() { c.end(canceled) }
+func (c *inboundCall) cancel() { c.end(canceled) }
 
 // awaited implements durableJob.
-func (c *served) awaited(result []byte, a *Abort) {
+func (c *inboundCall) awaited(result []byte, a *Abort) {
 	if a == errDisplaced {
 		c.handler.meter.ended(a)
 	}

@@ -23,7 +23,7 @@ type endpoint interface {
 
 	// outer returns the call as the parent of nested calls, or nil if there can be none. It is
 	// called with the lock of the table held.
-	outer() *outer
+	outer() *outboundParent
 
 	// untyped returns the pipe, or nil if the call takes no Blocks here.
 	untyped() *pipe.Pipe

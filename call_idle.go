@@ -25,19 +25,19 @@ type idleness struct {
 
 // watchIdle schedules searches for idle streams, as long as one has credit to spare: other streams
 // may need the peer's budget that it holds.
-func (x *exchange) watchIdle() {
+func (x *sessionCalls) watchIdle() {
 	if x.table.watch() {
 		x.lookLater(nil)
 	}
 }
 
 // lookLater schedules a search, which knows the streams that the previous one has seen.
-func (x *exchange) lookLater(seen map[*piping.End]idleness) {
+func (x *sessionCalls) lookLater(seen map[*piping.End]idleness) {
 	time.AfterFunc(idleAfter, func() { x.lookForIdle(seen) })
 }
 
 // lookForIdle returns the credit of streams that have sent nothing since the previous search.
-func (x *exchange) lookForIdle(before map[*piping.End]idleness) {
+func (x *sessionCalls) lookForIdle(before map[*piping.End]idleness) {
 	streams := x.table.watched()
 	seen := make(map[*piping.End]idleness)
 	for _, e := range streams {

@@ -10,39 +10,39 @@ import (
 // The view of a served call for the dispatcher: see job.
 
 // task implements job.
-func (c *served) task() *task { return &c.work }
+func (c *inboundCall) task() *task { return &c.work }
 
-// gate implements job: it returns the gate of its function, or else that of its owner, if the call
-// is durable. A call nested within the same function waits for no gate, and a nested call waits for
-// neither owner nor worker.
-func (c *served) gate() *gate {
-	g := c.handler.gate
+// limit implements job: it returns the concurrency limit of its function, or else that
+// of its owner, if the call is durable. A call nested within the same function waits for no
+// concurrency limit, and a nested call waits for neither owner nor worker.
+func (c *inboundCall) limit() *concurrencyLimit {
+	g := c.handler.limit
 	switch {
 	case g != nil && c.withinSame(nil):
 		return nil
 	case g != nil || c.work.nested || c.firstOf() == nil:
 		return g
 	}
-	return c.firstOf().share.gate
+	return c.firstOf().share.limit
 }
 
 // onlyWaits implements job.
-func (c *served) onlyWaits() bool { return c.handler.onlyWaits }
+func (c *inboundCall) onlyWaits() bool { return c.handler.onlyWaits }
 
 // turn implements job.
-func (c *served) turn() (*keys, *turn) {
-	if c.rare == nil || c.rare.turn == nil {
+func (c *inboundCall) turn() (*keyedOrder, *keyTurn) {
+	if c.extras == nil || c.extras.turn == nil {
 		return nil, nil
 	}
-	return &c.handler.key.keys, c.rare.turn
+	return &c.handler.key.keys, c.extras.turn
 }
 
 // withinSame reports whether c is nested within a call of the same function; if key is not nil, of
 // the same function and key.
-func (c *served) withinSame(key *uint64) bool {
-	var by *served
-	for o := c.within; o != nil && o.by != nil; o = by.within {
-		by = o.by.(*served)
+func (c *inboundCall) withinSame(key *uint64) bool {
+	var by *inboundCall
+	for o := c.parent; o != nil && o.by != nil; o = by.parent {
+		by = o.by.(*inboundCall)
 		if by.handler != c.handler {
 			continue
 		}
@@ -54,60 +54,60 @@ func (c *served) withinSame(key *uint64) bool {
 }
 
 // weight implements job.
-func (c *served) weight() int {
-	return c.heldParams() + c.heldMetadata() + c.work.becomes.bytes()
+func (c *inboundCall) weight() int {
+	return c.heldParams() + c.heldMetadata() + c.work.decodedSize.bytes()
 }
 
 // cost implements job.
-func (c *served) cost() uint64 {
+func (c *inboundCall) cost() uint64 {
 	t := &c.x.terms
 	cost := uint64(c.work.size) + t.Overhead
 	if c.work.windowed {
 		cost += t.Early
 	}
-	if c.rare != nil {
-		cost += uint64(c.rare.strings) - uint64(c.rare.returned)
+	if c.extras != nil {
+		cost += uint64(c.extras.strings) - uint64(c.extras.returned)
 	}
 	return cost
 }
 
 // queue implements waiter.
-func (c *served) queue() { c.x.dispatcher().queue(c) }
+func (c *inboundCall) queue() { c.x.dispatcher().queue(c) }
 
 // lend implements waiter.
-func (c *served) lend() { c.x.dispatcher().lend(c) }
+func (c *inboundCall) lend() { c.x.dispatcher().lend(c) }
 
-// shift implements job.
-func (c *served) shift() shift {
+// work source implements job.
+func (c *inboundCall) shift() workSource {
 	if c.work.state == taskLent {
-		return lentShift{c}
+		return singleCallSource{c}
 	}
 	return c.x.dispatcher()
 }
 
-// lentShift is the work of a worker that is lent to one call.
-type lentShift struct{ c *served }
+// singleCallSource is the work of a worker that is lent to one call.
+type singleCallSource struct{ c *inboundCall }
 
-// lent implements shift.
-func (lentShift) lent() bool { return true }
+// lent implements work source.
+func (singleCallSource) lent() bool { return true }
 
-// ownedBy implements shift.
-func (l lentShift) ownedBy() *owner { return l.c.x.dispatcher().ownedBy() }
+// ownedBy implements work source.
+func (l singleCallSource) ownedBy() *quotaOwner { return l.c.x.dispatcher().ownedBy() }
 
-// work implements shift.
-func (l lentShift) work(w *workspace, _ *atomic.Bool) (again bool) {
+// work implements work source.
+func (l singleCallSource) work(w *workspace, _ *atomic.Bool) (again bool) {
 	l.c.x.dispatcher().runLent(w, l.c)
 	return false
 }
 
-// workerLost implements shift.
-func (l lentShift) workerLost(*workspace) (again bool) {
+// workerLost implements work source.
+func (l singleCallSource) workerLost(*workspace) (again bool) {
 	l.c.x.dispatcher().done(l.c)
 	return false
 }
 
 // begin implements job: the Open no longer waits, and the Blocks have a window of their own.
-func (c *served) begin(h limits.Hold) {
+func (c *inboundCall) begin(h limits.Hold) {
 	c.countOut()
 	if c.pipe != nil {
 		(*piping.End)(c.pipe).BeginHandler(h)
@@ -115,16 +115,16 @@ func (c *served) begin(h limits.Hold) {
 }
 
 // countOut subtracts the waiting Open.
-func (c *served) countOut() { c.x.inbound.Remove(1, c.held()) }
+func (c *inboundCall) countOut() { c.x.inbound.Remove(1, c.held()) }
 
 // unlist implements job.
-func (c *served) unlist() {
+func (c *inboundCall) unlist() {
 	c.countOut()
 	c.freeParams()
 }
 
 // abandon implements job.
-func (c *served) abandon() {
+func (c *inboundCall) abandon() {
 	if m := c.firstOf(); m != nil {
 		c.x.durable().handOn(m)
 	}

@@ -6,7 +6,7 @@ import (
 )
 
 // nameKey computes the key of c for a function with keys. An error rejects the call.
-func (c *served) nameKey() error {
+func (c *inboundCall) nameKey() error {
 	k := c.handler.key
 	held, err := c.weighForKey()
 	if err != nil {
@@ -21,11 +21,11 @@ func (c *served) nameKey() error {
 	if c.withinSame(&key) {
 		return nil
 	}
-	t := &turn{key: key, of: c, nested: c.work.nested}
+	t := &keyTurn{key: key, of: c, nested: c.work.nested}
 	if c.keepsForKey() {
 		t.value, t.held = value, uint32(buffer.Allocated(int(k.params.Size())))
 		if c.heldParams() == 0 { // the parameters are a part of c
-			t.held += uint32(c.work.becomes.bytes())
+			t.held += uint32(c.work.decodedSize.bytes())
 		}
 		c.freeParams()
 	}
@@ -36,21 +36,21 @@ func (c *served) nameKey() error {
 // keepsForKey reports whether the value decoded for the key is kept for the handler of c, so that
 // it is not decoded again. It has to be of the same type, and hold no more than the parameters that
 // it replaces, which must have no other use.
-func (c *served) keepsForKey() bool {
+func (c *inboundCall) keepsForKey() bool {
 	k := c.handler.key
-	return k.params != nil && k.params == c.handler.params && c.x.lender == nil && !c.intercepted() && (c.rare == nil || c.rare.key == nil) &&
-		(len(c.params) <= k.free || c.work.becomes.bytes() <= max(c.heldParams(), len(unaryCall{}.small)))
+	return k.params != nil && k.params == c.handler.params && c.x.lender == nil && !c.intercepted() && (c.extras == nil || c.extras.key == nil) &&
+		(len(c.params) <= k.free || c.work.decodedSize.bytes() <= max(c.heldParams(), len(unaryCall{}.small)))
 }
 
 // weighForKey returns the decoded size of c's parameters for their key. For the handler's type it
 // is known already.
-func (c *served) weighForKey() (n int, err error) {
+func (c *inboundCall) weighForKey() (n int, err error) {
 	k := c.handler.key
 	switch {
 	case k.params == nil || len(c.params) <= k.free:
 		return 0, nil
 	case k.params == c.handler.params:
-		return c.work.becomes.bytes(), nil
+		return c.work.decodedSize.bytes(), nil
 	}
 	if n, err = c.x.weigh(c.params, k.params); err != nil {
 		err = codecError(codec.BadParams, c.function(), c.handler.name, "parameters", err)

@@ -15,34 +15,34 @@ import (
 // deepest bounds the depth of nested calls.
 const deepest = 64
 
-// handled is a running call of the peer, as the parent of calls that the handler makes. See
+// inboundParent is a running call of the peer, as the parent of calls that the handler makes. See
 // carriedBy for the lookup.
-type handled interface {
-	id() uint64        // of its pipe
-	nesting() *nesting // counts nested calls to its caller
-	depth() int        // number of calls around it
-	callsBack() error  // error if the handler cannot call its caller back
+type inboundParent interface {
+	id() uint64            // of its pipe
+	nesting() *nestedCalls // counts nested calls to its caller
+	depth() int            // number of calls around it
+	callsBack() error      // error if the handler cannot call its caller back
 }
 
-// outer is a call from this side, as the parent of nested calls of the peer.
-type outer struct {
-	by       handled // the call whose handler made it; nil: none; fixed, as all
+// outboundParent is a call from this side, as the parent of nested calls of the peer.
+type outboundParent struct {
+	by       inboundParent // the call whose handler made it; nil: none; fixed, as all
 	function uint16
 	depth    int32 // number of calls around it
 }
 
 // outerOf returns a call from this side as a parent: known, or if that is nil a call that no
 // handler made.
-func outerOf(known *outer, function uint16) *outer {
+func outerOf(known *outboundParent, function uint16) *outboundParent {
 	if known == nil {
-		return &outer{function: function}
+		return &outboundParent{function: function}
 	}
 	return known
 }
 
 // meta returns the optional part of an Open: the parent call, the properties of a stream, metadata,
 // and those of cfg. It returns nil if there are none.
-func (r *outer) meta(cfg *callConfig, metadata []byte, stream *message.Meta) *message.Meta {
+func (r *outboundParent) meta(cfg *callConfig, metadata []byte, stream *message.Meta) *message.Meta {
 	m := stream
 	switch {
 	case m != nil:
@@ -61,8 +61,8 @@ func (r *outer) meta(cfg *callConfig, metadata []byte, stream *message.Meta) *me
 	return m
 }
 
-// nesting counts the unanswered calls of this side that are nested within calls of the peer.
-type nesting struct {
+// nestedCalls counts the unanswered calls of this side that are nested within calls of the peer.
+type nestedCalls struct {
 	calls, room int32 // number that the peer runs, and their cost limit; 0: none; fixed
 
 	mu   sync.Mutex
@@ -71,7 +71,7 @@ type nesting struct {
 }
 
 // reserve admits a nested call at once, or returns an error if the budget is exhausted.
-func (n *nesting) reserve(depth int32, cost int64) *Abort {
+func (n *nestedCalls) reserve(depth int32, cost int64) *Abort {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch {
@@ -90,7 +90,7 @@ func (n *nesting) reserve(depth int32, cost int64) *Abort {
 }
 
 // giveBack is called when a call has ended.
-func (n *nesting) giveBack(cost int64) {
+func (n *nestedCalls) giveBack(cost int64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.made--

@@ -2,24 +2,24 @@ package asterisque
 
 import "github.com/asterisque-go/asterisque/codec"
 
-// The view of a call for its handler: see handledCall.
+// The view of a call for its handler: see handlerCall.
 
-// rawParams implements handledCall.
-func (c *served) rawParams() []byte { return c.params }
+// rawParams implements handlerCall.
+func (c *inboundCall) rawParams() []byte { return c.params }
 
-// codecOf implements handledCall.
-func (c *served) codecOf() *values { return &c.x.values }
+// codecOf implements handlerCall.
+func (c *inboundCall) codecOf() *valueCoder { return &c.x.valueCoder }
 
-// decodedForKey implements handledCall.
-func (c *served) decodedForKey() *any {
+// decodedForKey implements handlerCall.
+func (c *inboundCall) decodedForKey() *any {
 	if _, t := c.turn(); t != nil {
 		return &t.value
 	}
 	return nil
 }
 
-// decodeParams implements handledCall.
-func (c *served) decodeParams(v any) error {
+// decodeParams implements handlerCall.
+func (c *inboundCall) decodeParams(v any) error {
 	if err := c.x.decode(c.params, v); err != nil {
 		return c.badParams(err)
 	}
@@ -30,14 +30,14 @@ func (c *served) decodeParams(v any) error {
 }
 
 // badParams returns the error for parameters of c that do not decode.
-func (c *served) badParams(err error) error {
+func (c *inboundCall) badParams(err error) error {
 	a := codecError(codec.BadParams, c.function(), c.handler.name, "parameters", err)
 	a.Ran = codec.Refused
 	return a
 }
 
-// encodeResult implements handledCall.
-func (c *served) encodeResult(k *workspace, v any) (result []byte, err error) {
+// encodeResult implements handlerCall.
+func (c *inboundCall) encodeResult(k *workspace, v any) (result []byte, err error) {
 	if c.x.lender != nil {
 		if result, ok := c.x.lender.Bytes(v); ok {
 			return result, nil

@@ -44,7 +44,7 @@ func newCallConfig(opts []CallOption) *callConfig {
 
 // WithPriority ranks the call, its Blocks and its result among the other calls of its session.
 // Higher priorities are sent first, and they are first among calls that wait for the window of
-// their function ([WithCallWindow]).
+// their function ([WithMaxOutstanding]).
 func WithPriority(p priority.Priority) CallOption {
 	return CallOption{func(c *callConfig, v int64) { c.priority = priority.Priority(v) }, int64(p)}
 }

@@ -21,21 +21,21 @@ type outbound struct {
 
 	queued  atomic.Bool // a sender waits; written with mu held
 	mu      sync.Mutex
-	ended   bool        // guarded by mu, as all below: no more messages, and no waits
-	admits  bool        // a goroutine is in admit
-	again   bool        // a second goroutine has asked for a repetition of admit
-	waiting *departures // nil until a sender waits
+	ended   bool         // guarded by mu, as all below: no more messages, and no waits
+	admits  bool         // a goroutine is in admit
+	again   bool         // a second goroutine has asked for a repetition of admit
+	waiting *sendWaiters // nil until a sender waits
 }
 
-// departures is the queue of waiting messages.
-type departures struct {
-	queue priority.Queue[*departure]
-	flows map[priority.Priority]*priority.Flow[*departure] // one for each priority
-	gone  int                                              // canceled entries of queue
+// sendWaiters is the queue of waiting messages.
+type sendWaiters struct {
+	queue priority.Queue[*sendWaiter]
+	flows map[priority.Priority]*priority.Flow[*sendWaiter] // one for each priority
+	gone  int                                               // canceled entries of queue
 }
 
-// departure is a waiting message.
-type departure struct {
+// sendWaiter is a waiting message.
+type sendWaiter struct {
 	held    int
 	gone    bool   // its sender was canceled; guarded by the lock of its outbound, as counted
 	counted bool   // it no longer waits
@@ -45,11 +45,11 @@ type departure struct {
 
 // reserve counts a message that holds held bytes if it may be sent now. Otherwise it returns a
 // place in the queue, and calls proceed when the message has been counted.
-func (o *outbound) reserve(p priority.Priority, held int, proceed func()) *departure {
+func (o *outbound) reserve(p priority.Priority, held int, proceed func()) *sendWaiter {
 	if !o.queued.Load() && o.Reserve(held) {
 		return nil
 	}
-	d := &departure{held: held, proceed: proceed}
+	d := &sendWaiter{held: held, proceed: proceed}
 	o.queue(p, d)
 	o.admit()
 	o.mu.Lock()
@@ -62,18 +62,18 @@ func (o *outbound) reserve(p priority.Priority, held int, proceed func()) *depar
 }
 
 // queue puts d behind the messages of its priority.
-func (o *outbound) queue(p priority.Priority, d *departure) {
+func (o *outbound) queue(p priority.Priority, d *sendWaiter) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.queued.Store(true)
 	if o.waiting == nil {
-		o.waiting = &departures{flows: make(map[priority.Priority]*priority.Flow[*departure])}
+		o.waiting = &sendWaiters{flows: make(map[priority.Priority]*priority.Flow[*sendWaiter])}
 		o.waiting.queue.Guard(o.share)
 	}
 	w := o.waiting
 	f := w.flows[p]
 	if f == nil {
-		f = &priority.Flow[*departure]{Priority: p}
+		f = &priority.Flow[*sendWaiter]{Priority: p}
 		w.flows[p] = f
 	}
 	w.queue.Push(f, d, d.held)
@@ -110,7 +110,7 @@ func (o *outbound) admit() {
 
 // begin returns the first waiting message, unless another goroutine is in admit already, or no
 // message waits. anyway reports that the limit does not apply.
-func (o *outbound) begin() (d *departure, anyway bool) {
+func (o *outbound) begin() (d *sendWaiter, anyway bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.admits {
@@ -123,7 +123,7 @@ func (o *outbound) begin() (d *departure, anyway bool) {
 
 // next is begin for the goroutine in admit. ok reports that the last message was counted: if it was
 // not, and no other goroutine has asked for a repetition, the rest keep waiting.
-func (o *outbound) next(ok bool) (d *departure, anyway bool) {
+func (o *outbound) next(ok bool) (d *sendWaiter, anyway bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !ok && !o.again {
@@ -134,10 +134,10 @@ func (o *outbound) next(ok bool) (d *departure, anyway bool) {
 }
 
 // nextLocked returns the first waiting message. If there is none, it returns nil and ends admit.
-func (o *outbound) nextLocked() (first *departure) {
+func (o *outbound) nextLocked() (first *sendWaiter) {
 	o.again = false
 	w := o.waiting
-	isGone := func(d **departure, _ int) bool { first = *d; return first.gone }
+	isGone := func(d **sendWaiter, _ int) bool { first = *d; return first.gone }
 	for _, gone := w.queue.PopIf(isGone); gone; _, gone = w.queue.PopIf(isGone) {
 		w.gone--
 		first = nil
@@ -168,9 +168,9 @@ func (o *outbound) count(held int, anyway bool) bool {
 
 // letGo releases d, which has been counted. It returns false if d is no longer the first, or was
 // canceled.
-func (o *outbound) letGo(d *departure) bool {
+func (o *outbound) letGo(d *sendWaiter) bool {
 	o.mu.Lock()
-	_, ok := o.waiting.queue.PopIf(func(first **departure, _ int) bool { return *first == d && !d.gone })
+	_, ok := o.waiting.queue.PopIf(func(first **sendWaiter, _ int) bool { return *first == d && !d.gone })
 	d.counted = ok
 	waits := d.waits
 	o.mu.Unlock()
@@ -189,7 +189,7 @@ func (o *outbound) end() {
 }
 
 // abandon ends the wait of d, and returns false if d has been counted.
-func (o *outbound) abandon(d *departure) bool {
+func (o *outbound) abandon(d *sendWaiter) bool {
 	if !o.giveUp(d) {
 		return false
 	}
@@ -197,7 +197,7 @@ func (o *outbound) abandon(d *departure) bool {
 	return true
 }
 
-func (o *outbound) giveUp(d *departure) bool {
+func (o *outbound) giveUp(d *sendWaiter) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if d.counted {
@@ -206,7 +206,7 @@ func (o *outbound) giveUp(d *departure) bool {
 	d.gone = true
 	w := o.waiting
 	if w.gone++; w.gone > tolerated && w.gone > w.queue.Len()/2 {
-		w.queue.Filter(func(d **departure) bool { return !(*d).gone })
+		w.queue.Filter(func(d **sendWaiter) bool { return !(*d).gone })
 		w.gone = 0
 	}
 	return true

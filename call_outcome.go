@@ -7,19 +7,19 @@ import (
 
 // misbehaved logs that the handler has not returned, and returns the error for it; v is as for the
 // function of this name.
-func (c *served) misbehaved(v any) *Abort {
+func (c *inboundCall) misbehaved(v any) *Abort {
 	guard.Misbehaved(c.x.log, "handler", v, "function", c.function(), "name", c.handler.name)
 	return c.panicked(guard.HowEnded(v))
 }
 
 // panicked returns the error for a handler that did not return.
-func (c *served) panicked(how string) *Abort {
+func (c *inboundCall) panicked(how string) *Abort {
 	return codec.ErrPanicked.Withf("the handler of function %d %q %s", c.function(), c.handler.name, how)
 }
 
 // failed returns err as the Abort of this call. The progress in an error of another call, which the
 // handler made, does not apply to this one.
-func (c *served) failed(err error) *Abort {
+func (c *inboundCall) failed(err error) *Abort {
 	of, ok := err.(*Abort)
 	plain := false
 	if !ok || of == nil { // methods of err are the application's
@@ -39,6 +39,6 @@ func (c *served) failed(err error) *Abort {
 }
 
 // guard calls f, application code that belongs to the call.
-func (c *served) guard(what string, f func()) (ok bool) {
+func (c *inboundCall) guard(what string, f func()) (ok bool) {
 	return guard.Run(c.x.log, what, f, "function", c.function(), "name", c.handler.name)
 }

@@ -20,7 +20,7 @@ func errorID() string {
 }
 
 // told returns the error for the peer in place of err, which is plain, and the cause of a.
-func (c *served) told(err error, a *Abort) *Abort {
+func (c *inboundCall) told(err error, a *Abort) *Abort {
 	if !c.x.serving.private {
 		return a
 	}
@@ -32,7 +32,7 @@ func (c *served) told(err error, a *Abort) *Abort {
 }
 
 // toldAborting returns the error for the peer if the handler has aborted the pipe with a.
-func (c *served) toldAborting(a *Abort) *Abort {
+func (c *inboundCall) toldAborting(a *Abort) *Abort {
 	plain := true // default if a method of the application's error fails
 	guard.Run(c.x.log, "error of a handler", func() { plain = a.Cause.Error() == a.Message && isPlain(a.Cause) },
 		"function", c.function(), "name", c.handler.name)

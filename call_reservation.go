@@ -13,16 +13,16 @@ import (
 
 // reservation is the state that a call from this side holds until its end.
 type reservation struct {
-	outer  *outer      // the call as a parent; nil unless a handler made it
-	window *callWindow // of its function; nil without
-	cost   int64       // of its Open
+	parent *outboundParent // the call as a parent; nil unless a handler made it
+	window *callWindow     // of its function; nil without
+	cost   int64           // of its Open
 }
 
 // reserve waits until a call from this side may be sent: the session accepts it, and the window of
 // its function, the peer's budget and this session's limit allow it. It sets the optional part of
 // the Open. stream describes the Blocks, or is nil. A nested call waits only for this session's
 // outbound limit.
-func (o *outgoing) reserve(ctx context.Context, open *outbox.Message, cfg *callConfig, stream *message.Meta) (r reservation, a *Abort) {
+func (o *outboundAdmission) reserve(ctx context.Context, open *outbox.Message, cfg *callConfig, stream *message.Meta) (r reservation, a *Abort) {
 	if open.Expires, a = o.lifetime(ctx, cfg.ttl); a != nil {
 		return r, a
 	}
@@ -30,13 +30,13 @@ func (o *outgoing) reserve(ctx context.Context, open *outbox.Message, cfg *callC
 		return r, errKeyless
 	}
 	var metadata []byte
-	if r.outer, metadata, a = o.surroundings(ctx, open.Function, cfg); a != nil {
+	if r.parent, metadata, a = o.surroundings(ctx, open.Function, cfg); a != nil {
 		return r, a
 	}
-	open.Meta = r.outer.meta(cfg, metadata, stream)
+	open.Meta = r.parent.meta(cfg, metadata, stream)
 	r.cost = o.costOf(open)
-	if r.outer != nil {
-		a = o.nesting.reserve(r.outer.depth, r.cost)
+	if r.parent != nil {
+		a = o.nesting.reserve(r.parent.depth, r.cost)
 	} else {
 		a = o.waitForRoom(ctx, &r, open.Function, cfg)
 	}
@@ -45,7 +45,7 @@ func (o *outgoing) reserve(ctx context.Context, open *outbox.Message, cfg *callC
 	}
 	open.Held = heldOpen(open)
 	if a = o.waitToSend(ctx, cfg.priority, open.Held); a != nil {
-		o.unsent(r.outer, r.cost)
+		o.unsent(r.parent, r.cost)
 		o.giveBack(&r)
 		return reservation{}, a
 	}
@@ -57,7 +57,7 @@ var errKeyless = neverSent(codec.ErrBadParams.Withf("the protocol of the peer ca
 
 // handledIn returns the call that a handler with ctx serves, or nil if ctx belongs to no handler of
 // this session.
-func (o *outgoing) handledIn(ctx context.Context) handled {
+func (o *outboundAdmission) handledIn(ctx context.Context) inboundParent {
 	if c, _ := carriedBy(ctx); o.serves(c) {
 		return c
 	}
@@ -65,17 +65,19 @@ func (o *outgoing) handledIn(ctx context.Context) handled {
 }
 
 // serves reports whether c is a call of this session; it may be nil.
-func (o *outgoing) serves(c handled) bool { return c != nil && c.nesting() == &o.nesting }
+func (o *outboundAdmission) serves(c inboundParent) bool {
+	return c != nil && c.nesting() == &o.nesting
+}
 
 // surroundings returns a call made with ctx as a parent, or nil if no handler of this session makes
 // it, and its encoded metadata, or nil. It looks ctx up once for both.
-func (o *outgoing) surroundings(ctx context.Context, function uint16, cfg *callConfig) (r *outer, metadata []byte, a *Abort) {
+func (o *outboundAdmission) surroundings(ctx context.Context, function uint16, cfg *callConfig) (r *outboundParent, metadata []byte, a *Abort) {
 	c, m := carriedBy(ctx)
 	if o.serves(c) {
 		if err := c.callsBack(); err != nil {
 			return nil, nil, neverSent(err)
 		}
-		r = &outer{by: c, function: function, depth: int32(c.depth() + 1)}
+		r = &outboundParent{by: c, function: function, depth: int32(c.depth() + 1)}
 	}
 	if m = merged(m, cfg.metadata); len(m) == 0 {
 		return r, nil, nil
@@ -91,7 +93,7 @@ func (o *outgoing) surroundings(ctx context.Context, function uint16, cfg *callC
 }
 
 // waitForRoom waits for the window of the function, and for budget of the peer.
-func (o *outgoing) waitForRoom(ctx context.Context, r *reservation, function uint16, cfg *callConfig) (a *Abort) {
+func (o *outboundAdmission) waitForRoom(ctx context.Context, r *reservation, function uint16, cfg *callConfig) (a *Abort) {
 	if r.window, a = o.waitForWindow(ctx, function, cfg.priority, r.cost); a != nil {
 		return a
 	}
@@ -103,22 +105,22 @@ func (o *outgoing) waitForRoom(ctx context.Context, r *reservation, function uin
 
 // unsent releases the peer's budget that the Open of a call would have used. The call is not nested
 // if outer is nil.
-func (o *outgoing) unsent(outer *outer, cost int64) {
+func (o *outboundAdmission) unsent(outer *outboundParent, cost int64) {
 	if outer == nil {
 		o.opens.giveBack(cost)
 	}
 }
 
 // giveBack releases the state that a call has held until its end.
-func (o *outgoing) giveBack(r *reservation) {
+func (o *outboundAdmission) giveBack(r *reservation) {
 	r.window.giveBack()
-	if r.outer != nil {
+	if r.parent != nil {
 		o.nesting.giveBack(r.cost)
 	}
 }
 
 // costOf returns the cost of open at the peer.
-func (o *outgoing) costOf(open *outbox.Message) int64 {
+func (o *outboundAdmission) costOf(open *outbox.Message) int64 {
 	cost := uint64(len(open.Payload)) + o.terms.PeerOverhead
 	if m := open.Meta; m != nil {
 		cost += uint64(len(m.Trace) + len(m.Key) + len(m.Metadata))
@@ -132,7 +134,7 @@ func (o *outgoing) costOf(open *outbox.Message) int64 {
 // holdWindow reserves a window for the Blocks of the callee, before the Open of a stream may leave,
 // so that the stream blocks no other. It waits for budget, but not for a nested call: those windows
 // have a budget of their own. The waiting call holds bytes of parameters.
-func (o *outgoing) holdWindow(ctx context.Context, p int8, bytes int) (h limits.Hold, granted uint64, a *Abort) {
+func (o *outboundAdmission) holdWindow(ctx context.Context, p int8, bytes int) (h limits.Hold, granted uint64, a *Abort) {
 	room := o.terms.Room
 	if room == nil {
 		return h, piping.Unlimited, nil

@@ -12,7 +12,7 @@ import (
 // carrier.
 
 // run runs the handler and answers.
-func (c *served) run(k *workspace) {
+func (c *inboundCall) run(k *workspace) {
 	defer c.afterRun(k)
 
 	if err := c.Err(); err != nil { // canceled, or expired, while it waited
@@ -26,7 +26,7 @@ func (c *served) run(k *workspace) {
 	var began time.Duration
 	if c.timed() {
 		began = c.x.common.now()
-		waited, meter := began-c.rare.arrived, c.handler.meter
+		waited, meter := began-c.extras.arrived, c.handler.meter
 		c.x.dispatcher().lastWait.Store(int64(waited))
 		meter.queued.Add(waited)
 	}
@@ -50,14 +50,14 @@ func (c *served) run(k *workspace) {
 
 // leaveNested releases the place of a nested call. It is called before the answer is put, as the
 // receiver of the answer may make the next call at once.
-func (c *served) leaveNested() {
+func (c *inboundCall) leaveNested() {
 	if c.work.nested && !c.work.byReader {
 		c.x.dispatcher().giveBack(c.cost(), true)
 	}
 }
 
 // serve calls the handler through its interceptors.
-func (c *served) serve(k *workspace) (result []byte, err error) {
+func (c *inboundCall) serve(k *workspace) (result []byte, err error) {
 	if c.intercepted() {
 		return c.x.common.handle(c, k)
 	}
@@ -65,7 +65,7 @@ func (c *served) serve(k *workspace) (result []byte, err error) {
 }
 
 // invoke calls the handler, for which the call is as, and converts a panic into an error.
-func (c *served) invoke(ctx context.Context, as handledCall, k *workspace) (result []byte, err error) {
+func (c *inboundCall) invoke(ctx context.Context, as handlerCall, k *workspace) (result []byte, err error) {
 	returned := false
 	defer func() {
 		if !returned {
@@ -78,7 +78,7 @@ func (c *served) invoke(ctx context.Context, as handledCall, k *workspace) (resu
 }
 
 // afterRun is deferred while c is run.
-func (c *served) afterRun(k *workspace) {
+func (c *inboundCall) afterRun(k *workspace) {
 	if c.work.serving {
 		c.answerLost(c.panicked("ended its goroutine"))
 	}
@@ -86,7 +86,7 @@ func (c *served) afterRun(k *workspace) {
 }
 
 // answerLost answers c at the end of its goroutine.
-func (c *served) answerLost(a *Abort) {
+func (c *inboundCall) answerLost(a *Abort) {
 	c.work.serving = false
 	c.leaveNested()
 	c.answer(nil, a)

@@ -6,12 +6,12 @@ import (
 )
 
 // body returns the bytes that c holds while it is referenced, without its parameters.
-func (c *served) body() int {
+func (c *inboundCall) body() int {
 	n := heldUnary
 	if c.pipe != nil {
 		n = heldStream
 	}
-	if r := c.rare; r != nil {
+	if r := c.extras; r != nil {
 		n += heldExtra + buffer.Allocated(len(r.trace)) + buffer.Allocated(len(r.key)) + c.heldMetadata()
 		if r.key != nil {
 			n += heldKeyed
@@ -24,18 +24,18 @@ func (c *served) body() int {
 }
 
 // heldMetadata returns the bytes of c's encoded metadata.
-func (c *served) heldMetadata() int {
-	if c.rare == nil {
+func (c *inboundCall) heldMetadata() int {
+	if c.extras == nil {
 		return 0
 	}
-	return buffer.Allocated(len(c.rare.metadata))
+	return buffer.Allocated(len(c.extras.metadata))
 }
 
 // heldParams returns the bytes of c's parameters outside of its object.
-func (c *served) heldParams() int {
+func (c *inboundCall) heldParams() int {
 	switch {
-	case c.rare != nil && c.rare.kept > 0:
-		return c.rare.kept
+	case c.extras != nil && c.extras.kept > 0:
+		return c.extras.kept
 	case c.pipe == nil && int(c.work.size) <= len(unaryCall{}.small):
 		return 0
 	}
@@ -44,10 +44,10 @@ func (c *served) heldParams() int {
 
 // held returns the bytes for which c counts while it waits: those that it holds, at most
 // [limits.MostHeld].
-func (c *served) held() int {
+func (c *inboundCall) held() int {
 	held, content := heldPlace+c.body()+c.heldParams(), int(c.work.size)
-	if c.rare != nil {
-		content += int(c.rare.strings)
+	if c.extras != nil {
+		content += int(c.extras.strings)
 	}
 	return min(held, limits.MostHeld(content))
 }

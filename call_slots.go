@@ -1,18 +1,18 @@
 package asterisque
 
-// slots finds endpoints by the ids of their pipes, which increase: pipes that are open at the same
-// time are mostly neighbours. An id therefore has its place in a ring, next to that of the previous
-// one. An id is stored in a map only if its place is still taken, by a long-lived pipe. Compared
-// with a map for all ids, a burst of calls touches a fraction of the memory.
+// slotRing finds endpoints by the ids of their pipes, which increase: pipes that are open at the
+// same time are mostly neighbours. An id therefore has its place in a ring, next to that of the
+// previous one. An id is stored in a map only if its place is still taken, by a long-lived pipe.
+// Compared with a map for all ids, a burst of calls touches a fraction of the memory.
 //
 // The zero slots is empty. It is not safe for concurrent use.
-type slots struct {
-	ring  []slot // length is a power of two, or zero
-	taken int    // of ring
+type slotRing struct {
+	ring  []pipeSlot // length is a power of two, or zero
+	taken int        // of ring
 	rest  map[uint64]endpoint
 }
 
-type slot struct {
+type pipeSlot struct {
 	id uint64
 	e  endpoint // nil: free
 }
@@ -23,12 +23,12 @@ const (
 )
 
 // place returns the place of id. There must be a ring.
-func (s *slots) place(id uint64) *slot { return &s.ring[id>>1&uint64(len(s.ring)-1)] }
+func (s *slotRing) place(id uint64) *pipeSlot { return &s.ring[id>>1&uint64(len(s.ring)-1)] }
 
-func (s *slots) len() int { return s.taken + len(s.rest) }
+func (s *slotRing) len() int { return s.taken + len(s.rest) }
 
 // get returns the endpoint of id, or nil.
-func (s *slots) get(id uint64) endpoint {
+func (s *slotRing) get(id uint64) endpoint {
 	if len(s.ring) == 0 {
 		return nil
 	}
@@ -39,11 +39,11 @@ func (s *slots) get(id uint64) endpoint {
 }
 
 // put adds e under a new id.
-func (s *slots) put(id uint64, e endpoint) {
+func (s *slotRing) put(id uint64, e endpoint) {
 	for {
 		if len(s.ring) > 0 {
 			if p := s.place(id); p.e == nil {
-				*p = slot{id, e}
+				*p = pipeSlot{id, e}
 				s.taken++
 				return
 			}
@@ -60,7 +60,7 @@ func (s *slots) put(id uint64, e endpoint) {
 }
 
 // remove removes the endpoint of id and returns it, or nil.
-func (s *slots) remove(id uint64) endpoint {
+func (s *slotRing) remove(id uint64) endpoint {
 	if len(s.ring) == 0 {
 		return nil
 	}
@@ -80,9 +80,9 @@ func (s *slots) remove(id uint64) endpoint {
 
 // resize gives the ring n places. Ids with different places in a smaller ring have different places
 // in a larger one.
-func (s *slots) resize(n int) {
+func (s *slotRing) resize(n int) {
 	old := s.ring
-	s.ring = make([]slot, n)
+	s.ring = make([]pipeSlot, n)
 	for _, p := range old {
 		if p.e != nil {
 			*s.place(p.id) = p
@@ -91,7 +91,7 @@ func (s *slots) resize(n int) {
 }
 
 // all calls f for each endpoint.
-func (s *slots) all(f func(e endpoint)) {
+func (s *slotRing) all(f func(e endpoint)) {
 	for _, p := range s.ring {
 		if p.e != nil {
 			f(p.e)

@@ -23,18 +23,18 @@ type table struct {
 	spare    bool // a stream may have got spare credit since that search began
 	// the Drain of this side: no pipe of the peer is added; nil until then
 	announced *message.Drain
-	pipes     [2]slots // by the lowest bit of their ids
+	pipes     [2]slotRing // by the lowest bit of their ids
 	// Opens of the peer with missing parts; nil without any
 	begun      map[uint64]priority.Priority
 	refusing   int            // Opens of the peer that are being rejected
 	drain      *message.Drain // Drain of the peer; nil until then
 	lastOpened uint64         // highest id of this side that departed, +1; 0: none
 	lastSeen   uint64         // highest id of the peer, +1; 0: none
-	waits      *tableWaits    // nil until a goroutine waits
+	waits      *tableWaiters  // nil until a goroutine waits
 }
 
-// tableWaits holds the channels of waiting goroutines.
-type tableWaits struct {
+// tableWaiters holds the channels of waiting goroutines.
+type tableWaiters struct {
 	// closed when no pipe is left, and no Open is being rejected; nil without a waiter
 	empty chan struct{}
 	none  chan struct{} // the same for the pipes that this side has opened
@@ -171,7 +171,7 @@ func (t *table) made(id uint64) (p priority.Priority, found bool, err error) {
 }
 
 // outer returns a call from this side as a parent of nested calls, or nil if it has ended.
-func (t *table) outer(id uint64) *outer {
+func (t *table) outer(id uint64) *outboundParent {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if e := t.pipes[id&1].get(id); e != nil {
@@ -211,7 +211,7 @@ func (t *table) end() (open, refused []endpoint) {
 			open = append(open, e)
 		}
 	}
-	t.pipes, t.begun, t.ended = [2]slots{}, nil, true
+	t.pipes, t.begun, t.ended = [2]slotRing{}, nil, true
 	t.signalLocked()
 	return open, refused
 }
@@ -373,9 +373,9 @@ func (t *table) removeLocked(id uint64) endpoint {
 }
 
 // waitsLocked returns the channels of waiting goroutines, to add one.
-func (t *table) waitsLocked() *tableWaits {
+func (t *table) waitsLocked() *tableWaiters {
 	if t.waits == nil {
-		t.waits = new(tableWaits)
+		t.waits = new(tableWaiters)
 	}
 	return t.waits
 }

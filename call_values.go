@@ -11,8 +11,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/guard"
 )
 
-// values encodes and decodes the values of a session's calls.
-type values struct {
+// valueCoder encodes and decodes the values of a session's calls.
+type valueCoder struct {
 	*valueCodec
 	session slog.LogValuer // session of the calls, for logs
 }
@@ -36,7 +36,7 @@ func newValueCodec(c codec.Values, most expansion, log *slog.Logger) *valueCodec
 
 // encode appends the encoding of v, which v points to, to dst, for a caller; handlers are guarded
 // as a whole. If lend is true and v is its own encoding, encode returns that, and lent is true.
-func (c *values) encode(dst []byte, v any, lend bool) (b []byte, lent bool, err error) {
+func (c *valueCoder) encode(dst []byte, v any, lend bool) (b []byte, lent bool, err error) {
 	returned := false
 	defer func() {
 		if returned {
@@ -57,7 +57,7 @@ func (c *values) encode(dst []byte, v any, lend bool) (b []byte, lent bool, err 
 }
 
 // decode decodes data, which has no other user if the codec is a Lender.
-func (c *values) decode(data []byte, v any) error {
+func (c *valueCoder) decode(data []byte, v any) error {
 	if c.lender != nil {
 		return c.lender.Keep(data, v)
 	}
@@ -66,7 +66,7 @@ func (c *values) decode(data []byte, v any) error {
 
 // decodeWithin decodes data into v, a pointer to a t, for a caller, unless the value exceeds the
 // bound. Up to free bytes never do. If keep is true, data has no other user, and v may keep it.
-func (c *values) decodeWithin(data []byte, v any, free int, t reflect.Type, keep bool) (err error) {
+func (c *valueCoder) decodeWithin(data []byte, v any, free int, t reflect.Type, keep bool) (err error) {
 	returned := false
 	defer func() {
 		if returned {
@@ -93,7 +93,7 @@ func (c *values) decodeWithin(data []byte, v any, free int, t reflect.Type, keep
 
 // weigh returns the decoded size of data as a t, without that t itself, or an error if the size
 // exceeds the bound. With a codec that cannot estimate, the size is 0.
-func (c *values) weigh(data []byte, t reflect.Type) (n int, err error) {
+func (c *valueCoder) weigh(data []byte, t reflect.Type) (n int, err error) {
 	if c.weigher == nil {
 		return 0, nil
 	}

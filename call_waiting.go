@@ -40,8 +40,8 @@ func (w *Wait) add(o Wait) {
 	w.For += o.For
 }
 
-// waits counts waits. Sessions without a wait allocate no counters.
-type waits struct {
+// waitCounts counts waits. Sessions without a wait allocate no counters.
+type waitCounts struct {
 	counts atomic.Pointer[[waitKinds]waitCount]
 }
 
@@ -54,7 +54,7 @@ type waitCount struct {
 
 // begin counts a caller that waits with bytes of encoded data, until the returned function is
 // called. clock measures the wait.
-func (w *waits) begin(clock *uptime, kind waitKind, bytes int) (end func()) {
+func (w *waitCounts) begin(clock *uptime, kind waitKind, bytes int) (end func()) {
 	c := w.counts.Load()
 	if c == nil {
 		w.counts.CompareAndSwap(nil, new([waitKinds]waitCount))
@@ -72,7 +72,7 @@ func (w *waits) begin(clock *uptime, kind waitKind, bytes int) (end func()) {
 }
 
 // load returns the counts of one kind.
-func (w *waits) load(kind waitKind) Wait {
+func (w *waitCounts) load(kind waitKind) Wait {
 	c := w.counts.Load()
 	if c == nil {
 		return Wait{}

@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// watch is the state of a context with watchers of its end.
-type watch struct {
+// contextWatch is the state of a context with watchers of its end.
+type contextWatch struct {
 	done   chan struct{}
-	ended  ending
+	ended  contextEnd
 	timer  *time.Timer // nil without a deadline
-	afters map[*after]struct{}
+	afters map[*afterFunc]struct{}
 }
 
-// ending is how a context has ended.
-type ending uint8
+// contextEnd is how a context has ended.
+type contextEnd uint8
 
 const (
-	notEnded ending = iota
+	notEnded contextEnd = iota
 	canceled
 	expired
 )
 
-func (e ending) err() error {
+func (e contextEnd) err() error {
 	switch e {
 	case canceled:
 		return context.Canceled
@@ -37,14 +37,14 @@ var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); retu
 
 // endedUnwatched are the watches of all contexts that have ended without a watcher. They do not
 // change.
-var endedUnwatched = [...]*watch{canceled: {done: closedChan, ended: canceled}, expired: {done: closedChan, ended: expired}}
+var endedUnwatched = [...]*contextWatch{canceled: {done: closedChan, ended: canceled}, expired: {done: closedChan, ended: expired}}
 
-// after is one registration of AfterFunc.
-type after struct{ f func() }
+// afterFunc is one registration of AfterFunc.
+type afterFunc struct{ f func() }
 
 // end records how the context has ended, and notifies all watchers. The caller holds the lock of
 // the call.
-func (w *watch) end(how ending) {
+func (w *contextWatch) end(how contextEnd) {
 	w.ended = how
 	close(w.done)
 	if w.timer != nil {

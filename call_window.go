@@ -127,7 +127,7 @@ func (w *callWindow) used() Outstanding {
 	return Outstanding{Window: w.size, Calls: w.calls, Waiting: w.queue.len, Bytes: w.bytes}
 }
 
-// Outstanding is the use of the window of a function; see [WithCallWindow].
+// Outstanding is the use of the window of a function; see [WithMaxOutstanding].
 type Outstanding struct {
 	// maximum of outstanding calls; 0: no limit, and then the other fields are not counted
 	Window  int

@@ -23,34 +23,34 @@ const (
 	kinds     = 5
 )
 
-// observed is a session, a connection or a Shutdown.
-type observed interface {
+// reportSource is a session, a connection or a Shutdown.
+type reportSource interface {
 	// logged returns the attributes for logs.
 	logged() []any
 	// closed points to the flag that ends the reports. It is guarded by the reports.
 	closed() *bool
 }
 
-// reports calls callbacks that only observe, one after the other for each session and each
+// callbackReports calls callbacks that only observe, one after the other for each session and each
 // connection, in order, on a goroutine that exists only while reports are queued. These callbacks
 // may therefore block, and no operation waits for them. Lost reports are counted and logged.
-type reports struct {
+type callbackReports struct {
 	log *slog.Logger // fixed
 
 	mu sync.Mutex
-	of map[observed]*reporting // guarded by mu, like what is in it
+	of map[reportSource]*pendingReports // guarded by mu, like what is in it
 }
 
-// reporting is the queue of one session or connection.
-type reporting struct {
-	waiting fifo.Queue[report]
-	n       int            // reports in waiting
-	last    [kinds]*report // the newest of each kind that found no place; nil without
-	lost    int            // number of reports that found no place, and were dropped
+// pendingReports is the queue of one session or connection.
+type pendingReports struct {
+	waiting fifo.Queue[callbackReport]
+	n       int                    // reports in waiting
+	last    [kinds]*callbackReport // the newest of each kind that found no place; nil without
+	lost    int                    // number of reports that found no place, and were dropped
 }
 
-// report is one event: several calls of callbacks.
-type report struct {
+// callbackReport is one event: several calls of callbacks.
+type callbackReport struct {
 	what  string // the callback
 	kind  int
 	tell  func(i int)
@@ -58,14 +58,14 @@ type report struct {
 }
 
 // add queues p for a session or connection, unless that is closed.
-func (r *reports) add(of observed, p report) {
+func (r *callbackReports) add(of reportSource, p callbackReport) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.addLocked(of, p)
 }
 
 // close queues p as the last report of a session or connection.
-func (r *reports) close(of observed, p report) {
+func (r *callbackReports) close(of reportSource, p callbackReport) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if p.n > 0 {
@@ -74,23 +74,23 @@ func (r *reports) close(of observed, p report) {
 	*of.closed() = true
 }
 
-func (r *reports) addLocked(of observed, p report) {
+func (r *callbackReports) addLocked(of reportSource, p callbackReport) {
 	if *of.closed() {
 		return
 	}
 	q := r.of[of]
 	if q == nil {
 		if r.of == nil {
-			r.of = make(map[observed]*reporting)
+			r.of = make(map[reportSource]*pendingReports)
 		}
-		q = new(reporting)
+		q = new(pendingReports)
 		r.of[of] = q
 		go r.run(of, q) // ends when nothing waits
 	}
 	q.put(p)
 }
 
-func (q *reporting) put(p report) {
+func (q *pendingReports) put(p callbackReport) {
 	late := p.kind != noKind && q.last[p.kind] != nil
 	switch {
 	case q.n < mostReports && !late:
@@ -107,7 +107,7 @@ func (q *reporting) put(p report) {
 }
 
 // run makes the queued calls. If a callback ends the goroutine, another one takes over.
-func (r *reports) run(of observed, q *reporting) {
+func (r *callbackReports) run(of reportSource, q *pendingReports) {
 	returned := false
 	defer func() {
 		if !returned {
@@ -121,7 +121,7 @@ func (r *reports) run(of observed, q *reporting) {
 }
 
 // next returns the next call. If there is none, it removes q and returns false.
-func (r *reports) next(of observed, q *reporting) (p report, ok bool) {
+func (r *callbackReports) next(of reportSource, q *pendingReports) (p callbackReport, ok bool) {
 	r.mu.Lock()
 	p, ok = q.next()
 	lost := q.lost
@@ -139,7 +139,7 @@ func (r *reports) next(of observed, q *reporting) (p report, ok bool) {
 	return r.next(of, q)
 }
 
-func (q *reporting) next() (p report, ok bool) {
+func (q *pendingReports) next() (p callbackReport, ok bool) {
 	if q.waiting.Len() > 0 {
 		first := q.waiting.Peek()
 		p = *first

@@ -124,8 +124,8 @@ func OpenOn(life context.Context, on Caller, function uint16, params []byte, opt
 	return m.pipe, nil
 }
 
-func untypedCall(function uint16, params []byte, opts []CallOption) *making {
-	m := new(making)
+func untypedCall(function uint16, params []byte, opts []CallOption) *interceptedOutbound {
+	m := new(interceptedOutbound)
 	m.begin(function, "", newCallConfig(opts))
 	m.params.setRaw(params)
 	return m

@@ -264,14 +264,14 @@ func TestSlots_AgreeWithMap(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(7, 8))
-			var s slots
+			var s slotRing
 			model := map[uint64]endpoint{}
 			var open []uint64
 			id := uint64(1)
 			for i := range 20_000 {
 				if len(open) < c.most && (len(open) == 0 || rnd.IntN(2) == 0) {
 					id += 2 * (1 + rnd.Uint64N(3)/2) * c.gap
-					e := new(madeCall)
+					e := new(outboundCall)
 					s.put(id, e)
 					model[id] = e
 					if i%c.stay != 0 {
@@ -307,9 +307,9 @@ func TestSlots_AgreeWithMap(t *testing.T) {
 
 // TestSlots_SkippedIDs has a peer that skips ids, which must not enlarge the ring.
 func TestSlots_SkippedIDs(t *testing.T) {
-	var s slots
+	var s slotRing
 	for i := range uint64(10_000) {
-		s.put(i<<20, new(madeCall))
+		s.put(i<<20, new(outboundCall))
 	}
 	require.Equal(t, 10_000, s.len())
 	require.LessOrEqual(t, len(s.ring), leastSlots, "a ring for ids so far apart would be empty")
@@ -317,17 +317,17 @@ func TestSlots_SkippedIDs(t *testing.T) {
 
 // TestSlots_ReleaseMemory checks that the ring shrinks after a burst of calls.
 func TestSlots_ReleaseMemory(t *testing.T) {
-	var s slots
+	var s slotRing
 	const many = 10_000
 	for i := range uint64(many) {
-		s.put(2*i, new(madeCall))
+		s.put(2*i, new(outboundCall))
 	}
 	for i := range uint64(many) {
 		require.NotNil(t, s.remove(2*i))
 	}
 	for id := uint64(2 * many); len(s.ring) > spareSlots; id += 2 {
 		require.Less(t, id, uint64(3*many), "a few calls suffice")
-		s.put(id, new(madeCall))
+		s.put(id, new(outboundCall))
 		s.remove(id)
 	}
 	require.Zero(t, s.len())

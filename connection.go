@@ -11,8 +11,9 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// Reconnection configures how a [Connection] reconnects. The zero Reconnection is ready to use.
-type Reconnection struct {
+// ReconnectConfig configures how a [Connection] reconnects. The zero ReconnectConfig is ready to
+// use.
+type ReconnectConfig struct {
 	// First and Most are the waits between attempts; 0 stands for 1 s and 5 s. When a session is
 	// lost, or its peer shuts it down, the first attempt follows after a random time of at most
 	// half of First, so that the clients of a restarting server do not reconnect all at once. The
@@ -20,17 +21,17 @@ type Reconnection struct {
 	// these waits is randomly shortened by up to a half. A session that is lost within its first
 	// second counts as a failed attempt, unless its peer shuts it down after a call. While a
 	// suspended session can be resumed, a wait ends before its time is over. A wait below 1 ms is
-	// an error, as for GiveUp.
+	// an error, as for MaxOutage.
 	First, Most time.Duration
 
-	// GiveUp is the time without a connection after which the Connection ends; 0 is never.
-	GiveUp time.Duration
+	// MaxOutage is the time without a connection after which the Connection ends; 0 is never.
+	MaxOutage time.Duration
 
-	// Persist continues the attempts after most errors that are final by default, as listed at
+	// RetryFatal continues the attempts after most errors that are final by default, as listed at
 	// [Node.Connect]: a version or codec that does not match, a peer that rejects this side. It is
 	// for programs that are not restarted while their peer may be repaired. An invalid URL is still
 	// final.
-	Persist bool
+	RetryFatal bool
 
 	// Background makes [Node.Connect] return before there is a session. Calls wait for it.
 	Background bool
@@ -68,15 +69,15 @@ type Reconnection struct {
 // A call waits for a session, within its context and its time to live, unless [WithFailFast] is
 // set. A call that certainly did not run, because its session ended before it was sent, or because
 // the peer was shutting the session down, is repeated on the next session. A graceful restart of
-// the peer therefore fails no call. The error of a call that found no session has an [Outage], with
-// the begin and the cause of the outage.
+// the peer therefore fails no call. The error of a call that found no session has an
+// [NotConnectedError], with the begin and the cause of the outage.
 //
 // When the peer shuts the session down ([Session.Shutdown]), the connection reconnects within half
-// of Reconnection.First, and calls go to the new session. Running calls on the old session, streams
-// included, continue to their end, and nested calls of the peer within them are run; then this side
-// closes the old session. If the old session loses its Wire meanwhile, it is not resumed. OnState
-// reports Reconnecting, and then Connected. At most 16 old sessions exist at once: above that the
-// connection waits until one of them has ended.
+// of ReconnectConfig.First, and calls go to the new session. Running calls on the old session,
+// streams included, continue to their end, and nested calls of the peer within them are run; then
+// this side closes the old session. If the old session loses its Wire meanwhile, it is not resumed.
+// OnState reports Reconnecting, and then Connected. At most 16 old sessions exist at once: above
+// that the connection waits until one of them has ended.
 //
 // Only the errors that [Node.Connect] lists as final end a Connection by themselves.
 //
@@ -85,11 +86,11 @@ type Reconnection struct {
 type Connection struct {
 	node *Node // these are fixed
 	url  string
-	how  Reconnection
+	how  ReconnectConfig
 	ctx  context.Context // ends with the connection, with its cause
 	end  context.CancelCauseFunc
 
-	dials question // how.Dial; fixed
+	dials callbackQuery // how.Dial; fixed
 
 	over chan struct{} // closed when its sessions and goroutines have ended; fixed
 
@@ -103,9 +104,9 @@ type Connection struct {
 	state   ConnectionState
 	// closed when either changes, a session loses its Wire or drains, or a retired one has ended
 	changed chan struct{}
-	retired int    // sessions that continue until their calls have ended
-	outage  Outage // while no session takes new calls; its Since is zero otherwise
-	durable durables
+	retired int               // sessions that continue until their calls have ended
+	outage  NotConnectedError // while no session takes new calls; its Since is zero otherwise
+	durable durableCalls
 }
 
 // errNoConnection is the error of a nil *Connection.
@@ -227,7 +228,7 @@ func (c *Connection) set(s *Session, e connectionEvent, err error) {
 	c.signalLocked()
 	c.mu.Unlock()
 	if changed && c.how.OnState != nil {
-		c.node.reports.add(c, report{what: "Reconnection.OnState", kind: keepState, n: 1, tell: func(int) { c.how.OnState(c, state, err) }})
+		c.node.reports.add(c, callbackReport{what: "ReconnectConfig.OnState", kind: keepState, n: 1, tell: func(int) { c.how.OnState(c, state, err) }})
 	}
 }
 

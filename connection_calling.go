@@ -17,7 +17,7 @@ func (c *Connection) Open(life context.Context, function uint16, params []byte, 
 }
 
 // session returns the session for a call.
-func (c *Connection) session(ctx context.Context, m *making) (*Session, *Abort) {
+func (c *Connection) session(ctx context.Context, m *interceptedOutbound) (*Session, *Abort) {
 	c.mu.Lock()
 	s, state := c.current, c.state
 	c.mu.Unlock()

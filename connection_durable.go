@@ -20,10 +20,10 @@ func overtaken(s *Session, err error) bool {
 }
 
 // durably makes a call on one session after the other until it is answered.
-func (c *Connection) durably(ctx context.Context, m *making) error {
+func (c *Connection) durably(ctx context.Context, m *interceptedOutbound) error {
 	e := c.durable.add()
 	if e == nil {
-		return neverSent(codec.ErrOverloaded.Withf("%d durable calls are under way, and no more are allowed: see Reconnection.Durable", c.durable.most))
+		return neverSent(codec.ErrOverloaded.Withf("%d durable calls are under way, and no more are allowed: see ReconnectConfig.Durable", c.durable.most))
 	}
 	defer c.durable.remove(e)
 	cfg := m.own()
@@ -54,7 +54,7 @@ func (c *Connection) durably(ctx context.Context, m *making) error {
 
 // endedWith returns the error of a durable call after its last attempt has failed with err on s.
 // The end of s is not an outcome of such a call: it ends with ctx.
-func (m *making) endedWith(ctx context.Context, s *Session, err error) error {
+func (m *interceptedOutbound) endedWith(ctx context.Context, s *Session, err error) error {
 	if err == nil || ctx.Err() == nil || s.Err() == nil {
 		return err
 	}
@@ -92,7 +92,7 @@ const (
 
 // isOpen reports whether a call that was rejected with err, a temporary error, may have run before,
 // so that only a repetition returns its outcome.
-func (m *making) isOpen(err error) bool {
+func (m *interceptedOutbound) isOpen(err error) bool {
 	return m.mayHaveRun() > 0 && worthRetrying(err)
 }
 

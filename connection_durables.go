@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// durables are the running durable calls of a connection, in order. On every session they are sent
-// in that order: each waits until the one before it has been sent. Calls that a draining peer has
-// accepted stay on their session.
-type durables struct {
+// durableCalls are the running durable calls of a connection, in order. On every session they are
+// sent in that order: each waits until the one before it has been sent. Calls that a draining peer
+// has accepted stay on their session.
+type durableCalls struct {
 	most int // fixed
 
 	mu    sync.Mutex
@@ -25,7 +25,7 @@ type durableCall struct {
 	turn chan struct{}
 }
 
-func (d *durables) init(most int) {
+func (d *durableCalls) init(most int) {
 	if most <= 0 {
 		most = 1024
 	}
@@ -33,7 +33,7 @@ func (d *durables) init(most int) {
 }
 
 // moveTo makes all calls be sent again on another session, in order.
-func (d *durables) moveTo(s *Session) {
+func (d *durableCalls) moveTo(s *Session) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.on = s
@@ -74,7 +74,7 @@ func (c *durableCall) wake() {
 }
 
 // add adds a call at the end. It returns nil if there are too many.
-func (d *durables) add() *list.Element {
+func (d *durableCalls) add() *list.Element {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.calls.Len() >= d.most {
@@ -84,7 +84,7 @@ func (d *durables) add() *list.Element {
 }
 
 // remove removes a call that has ended.
-func (d *durables) remove(e *list.Element) {
+func (d *durableCalls) remove(e *list.Element) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	wakeAfter(e)
@@ -93,7 +93,7 @@ func (d *durables) remove(e *list.Element) {
 
 // wait waits until the call before e has been sent on s. It returns false if the session changes
 // meanwhile. The error is that of ctx.
-func (d *durables) wait(ctx context.Context, e *list.Element, s *Session) (ok bool, err error) {
+func (d *durableCalls) wait(ctx context.Context, e *list.Element, s *Session) (ok bool, err error) {
 	for {
 		d.mu.Lock()
 		first, present := before(e), d.on == s
@@ -113,7 +113,7 @@ func (d *durables) wait(ctx context.Context, e *list.Element, s *Session) (ok bo
 }
 
 // sent records that e has been sent on s, or on no session if s is nil.
-func (d *durables) sent(e *list.Element, s *Session) {
+func (d *durableCalls) sent(e *list.Element, s *Session) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	e.Value.(*durableCall).sent = s

@@ -8,11 +8,11 @@ import (
 )
 
 // newConnection returns a connection without a session. The caller runs it.
-func newConnection(n *Node, life context.Context, url string, how Reconnection) *Connection {
+func newConnection(n *Node, life context.Context, url string, how ReconnectConfig) *Connection {
 	c := &Connection{node: n, url: url, how: how, over: make(chan struct{}), changed: make(chan struct{})}
-	c.dials = newQuestion(n.cfg.log, "Reconnection.Dial", "Reconnection.Dial", mostDials)
+	c.dials = newQuestion(n.cfg.log, "ReconnectConfig.Dial", "ReconnectConfig.Dial", mostDials)
 	c.ctx, c.end = context.WithCancelCause(life)
-	c.outage = Outage{Peer: c.name(), Since: time.Now()}
+	c.outage = NotConnectedError{Peer: c.name(), Since: time.Now()}
 	c.durable.init(how.Durable)
 	if c.how.First == 0 {
 		c.how.First = time.Second

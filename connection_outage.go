@@ -8,10 +8,10 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// Outage is the reason why a [Connection] has no session for new calls. It is the cause of the
-// error of a call that waited for a session in vain, or did not wait because of [WithFailFast];
-// find it by [errors.As]. The error of the network itself is Why.
-type Outage struct {
+// NotConnectedError is the reason why a [Connection] has no session for new calls. It is the cause
+// of the error of a call that waited for a session in vain, or did not wait because of
+// [WithFailFast]; find it by [errors.As]. The error of the network itself is Why.
+type NotConnectedError struct {
 	Peer  string    // the URL without its secrets, or "the peer"
 	Since time.Time // begin of the time without a session
 	Why   error     // error of the session, or of the last attempt; nil until the first has failed
@@ -19,7 +19,7 @@ type Outage struct {
 }
 
 // Error returns all fields as text, with times of the local clock.
-func (o *Outage) Error() string {
+func (o *NotConnectedError) Error() string {
 	const clock = "15:04:05.000"
 	text := fmt.Sprintf("there is no session with %s since %s", o.Peer, o.Since.Format(clock))
 	if o.Why != nil {
@@ -32,19 +32,20 @@ func (o *Outage) Error() string {
 }
 
 // note records an event of the connection.
-func (o *Outage) note(e connectionEvent, err error) {
+func (o *NotConnectedError) note(e connectionEvent, err error) {
 	switch {
 	case e == sessionUp:
-		*o = Outage{Peer: o.Peer}
+		*o = NotConnectedError{Peer: o.Peer}
 	case o.Since.IsZero():
-		*o = Outage{Peer: o.Peer, Since: time.Now(), Why: err}
+		*o = NotConnectedError{Peer: o.Peer, Since: time.Now(), Why: err}
 	case err != nil:
 		o.Why = err
 	}
 }
 
-// Outage returns the reason why there is no session for new calls, or nil if there is one.
-func (c *Connection) Outage() *Outage {
+// NotConnectedError returns the reason why there is no session for new calls, or nil if there is
+// one.
+func (c *Connection) Outage() *NotConnectedError {
 	if c == nil {
 		return nil
 	}

@@ -22,9 +22,9 @@ const mostDials = 8
 // or a new one.
 func (c *Connection) connect(s *Session, until time.Time, back *backoff) (*Session, error) {
 	ctx := c.ctx
-	if c.how.GiveUp > 0 {
+	if c.how.MaxOutage > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, c.how.GiveUp)
+		ctx, cancel = context.WithTimeout(ctx, c.how.MaxOutage)
 		defer cancel()
 	}
 	for {
@@ -57,7 +57,7 @@ func (c *Connection) late(ctx context.Context, err error) *Abort {
 	a := &Abort{Code: codec.Unavailable, Message: fmt.Sprintf("no connection with %s within the time for it", c.name()), Cause: err}
 	end, _ := ctx.Deadline()
 	if own, ok := c.ctx.Deadline(); ok && !own.After(end) {
-		a.Code = codec.Expired // deadline of the application's context, not GiveUp
+		a.Code = codec.Expired // deadline of the application's context, not MaxOutage
 	}
 	return a
 }
@@ -79,9 +79,9 @@ func (c *Connection) attempt(ctx context.Context, s *Session) (*Session, error) 
 	if err != nil {
 		return nil, err
 	}
-	var was *former
+	var was *previousSession
 	if s != nil {
-		was = &former{session: s.id, secret: s.res.latest(), received: s.carrier.Received()}
+		was = &previousSession{session: s.id, secret: s.res.latest(), received: s.carrier.Received()}
 	}
 	h := &handshake{w: w, open: &c.node.handshakes, log: c.node.cfg.log}
 	var next *Session
@@ -131,13 +131,13 @@ func (c *Connection) goOn(ctx context.Context, h *handshake, a agreement, s *Ses
 // goOnOver resumes s over a Wire to a peer that has agreed. The next secret is stored as soon as
 // the peer has it. The errors are not final: a new session may begin.
 func goOnOver(ctx context.Context, s *Session, w wire.Wire, a *agreement) error {
-	if a.promises != s.res.agreed || a.values != s.valueCodec {
+	if a.syncSettings != s.res.agreed || a.values != s.valueCodec {
 		return passing(nil, "the peer resumes the session, but does not repeat the agreement")
 	}
 	if a.secret != [message.SecretSize]byte{} {
 		s.res.replace(s.res.latest(), a.secret)
 	}
-	return s.comeBack(ctx, &comeback{wire: w, about: a.about, received: a.received})
+	return s.comeBack(ctx, &resumeRequest{wire: w, about: a.about, received: a.received})
 }
 
 func (c *Connection) dial(ctx context.Context) (wire.Wire, error) {
@@ -153,7 +153,7 @@ func (c *Connection) dial(ctx context.Context) (wire.Wire, error) {
 	w, err := ask(ctx, &c.dials, func() (wire.Wire, error) {
 		w, err := dial(ctx)
 		if w == nil && err == nil {
-			err = codec.ErrUnavailable.Withf("Reconnection.Dial returned no Wire, and no error")
+			err = codec.ErrUnavailable.Withf("ReconnectConfig.Dial returned no Wire, and no error")
 		}
 		return w, err
 	}, func(w wire.Wire) { w.Close() })
@@ -179,8 +179,8 @@ func (c *Connection) tls() *tls.Config {
 func (c *Connection) final(err error) bool {
 	switch {
 	case errors.Is(err, wire.ErrURL), err == error(errNodeClosed):
-		return true // Persist does not change these
-	case c.how.Persist, errors.Is(err, errPassing): // an errPassing has a final code
+		return true // RetryFatal does not change these
+	case c.how.RetryFatal, errors.Is(err, errPassing): // an errPassing has a final code
 		return false
 	}
 	return errors.Is(err, ErrUnauthorized) || errors.Is(err, ErrHandshake)

@@ -77,8 +77,8 @@
 // Calls that cannot run yet wait, and the waiting calls are bounded, so that a peer with too many
 // calls waits on its own side. With [Workers].Waiting the node rejects calls that would wait too
 // long, the least urgent first, with ErrOverloaded and an advised delay ([RetryAfter]). [Retry]
-// respects that delay. [WithCallWindow] bounds on the caller's side how many calls of one function
-// are outstanding.
+// respects that delay. [WithMaxOutstanding] bounds on the caller's side how many calls of one
+// function are outstanding.
 //
 // # Reconnecting
 //
@@ -101,7 +101,7 @@
 // [Session.Stats], [Node.Stats] and [Service.Stats] return counters, also as JSON for expvar and
 // for log/slog. [Session.Pipes] lists running calls. Package debugpage shows all of them over HTTP,
 // and module otel exports them to OpenTelemetry. [WithHooks] reports changes of sessions, and
-// interceptors ([WithMadeInterceptors], [WithServedInterceptors]) follow calls.
+// interceptors ([WithOutboundInterceptors], [WithInboundInterceptors]) follow calls.
 //
 // [CheckHealth] reports to a peer whether the program and its parts can do their work, and
 // [WatchHealth] reports each change, if the service offers them ([Service.Health]). Package
@@ -163,8 +163,8 @@
 //
 // [Hooks].LimitChanged reports when a limit is reached. [Session.Stats] has the granted and the
 // used amounts, and the number of waiters. [Session.SetLimits] changes the limits, and
-// [Session.Pause] stops reading. A session ends with ErrStalled if it stays at its inbound soft
-// limit for [Timeouts].Stall without the application taking a message.
+// [Session.StopReading] stops reading. A session ends with ErrStalled if it stays at its inbound
+// soft limit for [Timeouts].Stall without the application taking a message.
 //
 // # Expiry and loss
 //

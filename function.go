@@ -35,13 +35,13 @@ func (f Function[P, R]) Name() string { return f.name }
 // the parameters.
 func (f Function[P, R]) Handle(svc *Service, h func(ctx context.Context, params P) (R, error), opts ...HandlerOption) {
 	checkHandler(f.number, f.name, h == nil)
-	svc.set(f.number, opts, &handler{
+	svc.set(f.number, opts, &functionHandler{
 		name:   f.name,
 		types:  signature{params: reflect.TypeFor[P](), result: reflect.TypeFor[R]()},
 		params: reflect.TypeFor[P](),
 		free:   f.params,
-		places: func() (place, place) { return &placeOf[P]{free: f.params}, &placeOf[R]{free: f.result} },
-		serve: func(ctx context.Context, c handledCall, k *workspace) (result []byte, err error) {
+		places: func() (valuePlace, valuePlace) { return &typedPlace[P]{free: f.params}, &typedPlace[R]{free: f.result} },
+		serve: func(ctx context.Context, c handlerCall, k *workspace) (result []byte, err error) {
 			v := operandsFor[P, R](&k.operands)
 			defer v.empty()
 			if !takeDecoded(c, &v.params) {
@@ -107,7 +107,7 @@ func (f Function[P, R]) callPlain(ctx context.Context, s *Session, params P, cfg
 }
 
 // encodeParams encodes what v points to. The result is valid until the call has been sent.
-func (c *madeCall) encodeParams(v any) (encoded []byte, err error) {
+func (c *outboundCall) encodeParams(v any) (encoded []byte, err error) {
 	encoded, lent, err := c.x.encode(c.buf[:0], v, true)
 	if !lent {
 		// the buffer for the result holds the parameters until they have been sent

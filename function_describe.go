@@ -25,7 +25,7 @@ func (s *Service) Describe(opts ...StandardOption) {
 	o := newOffer(opts)
 	Describe.Handle(s, s.answerDescribe, standard, o.to(grantDescribe))
 	if o.schemas != nil {
-		s.describe(schemaWish{o.schemas, here()})
+		s.describe(schemaOption{o.schemas, here()})
 	}
 }
 
@@ -34,7 +34,7 @@ func (s *Service) Describe(opts ...StandardOption) {
 // present functions, and at registration for later ones. A type without a schema causes a panic.
 // Sessions with another codec than codec.CBOR get no schemas, because the encoding of their values
 // differs.
-func WithSchemas(s Schemas) StandardOption { return func(o *offer) { o.schemas = s } }
+func WithSchemas(s Schemas) StandardOption { return func(o *standardOffer) { o.schemas = s } }
 
 // answerDescribe is the handler of Describe.
 func (s *Service) answerDescribe(ctx context.Context, q DescribeQuery) ([]FunctionInfo, error) {
@@ -59,13 +59,13 @@ func (s *Service) answerDescribe(ctx context.Context, q DescribeQuery) ([]Functi
 
 // describe makes the schemas of the present functions. Later functions find s.wish. No lock is held
 // while the application makes schemas.
-func (s *Service) describe(w schemaWish) {
-	var before handlers
-	s.change(func(m handlers) { s.wish, before = w, m })
+func (s *Service) describe(w schemaOption) {
+	var before handlerTable
+	s.change(func(m handlerTable) { s.schemas, before = w, m })
 	for n, h := range before {
 		own := *h
 		own.describe(w)
-		s.change(func(m handlers) {
+		s.change(func(m handlerTable) {
 			s.checkUnserved(own.number, own.name, "described")
 			if m[n] == h {
 				m[n] = &own

@@ -10,41 +10,42 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// handler describes one function of a service. It does not change once it is registered.
-type handler struct {
+// functionHandler describes one function of a service. It does not change once it is registered.
+type functionHandler struct {
 	number    uint16
 	name      string
 	types     signature
-	info      FunctionInfo // answer of Describe
-	described bool         // info has the schemas
-	standard  bool         // it is one of the standard functions
-	grants    standards    // the function exists only for peers whose Grant has these
-	onlyWaits bool         // its calls only wait, and need no worker of the session: see mostApart
-	blocks    bool         // the call carries Blocks, and has a pipe
-	inline    bool         // runs on the reader
+	info      FunctionInfo      // answer of Describe
+	described bool              // info has the schemas
+	standard  bool              // it is one of the standard functions
+	grants    standardFunctions // the function exists only for peers whose Grant has these
+	// its calls only wait, and need no worker of the session: see mostApart
+	onlyWaits bool
+	blocks    bool // the call carries Blocks, and has a pipe
+	inline    bool // runs on the reader
 	// type of the decoded parameters, of which no part is kept unless the codec lends it; nil if
 	// they are not decoded
 	params  reflect.Type
-	free    int    // bytes of parameters that need no estimate: see weigh.Free
-	borrows bool   // keeps no part of its parameters
-	gate    *gate  // nil: unlimited
-	key     *keyed // nil: calls have no keys
-	place   string // call site of the registration
+	free    int               // bytes of parameters that need no estimate: see weigh.Free
+	borrows bool              // keeps no part of its parameters
+	limit   *concurrencyLimit // nil: unlimited
+	key     *keyedFunction    // nil: calls have no keys
+	place   string            // call site of the registration
 	meter   *functionMeter
 	// those of its service first; fixed once that is served, as around
 	interceptors []Interceptor
 	// calls the handler through the interceptors; nil without
 	around Next
 	// places returns the places of a call's values for interceptors; nil if it is untyped
-	places func() (params, result place)
+	places func() (params, result valuePlace)
 
 	// serve runs one call with the context for its handler. The result may be in w, and is sent
 	// before w is used again.
-	serve func(ctx context.Context, c handledCall, w *workspace) (result []byte, err error)
+	serve func(ctx context.Context, c handlerCall, w *workspace) (result []byte, err error)
 }
 
 // describe sets the schemas. It panics if a type has no schema.
-func (h *handler) describe(w schemaWish) {
+func (h *functionHandler) describe(w schemaOption) {
 	h.described = true
 	if of, err := h.types.describe(w.schemas, &h.info); err != nil {
 		panic(fmt.Sprintf("asterisque: function %d %q, registered at %s, has no schema of %s, for which Service.Describe asks at %s: %v",
@@ -53,22 +54,22 @@ func (h *handler) describe(w schemaWish) {
 }
 
 // intercept wraps the interceptors of h in those of its service.
-func (h *handler) intercept(outer []Interceptor) {
+func (h *functionHandler) intercept(outer []Interceptor) {
 	if all := append(slices.Clone(outer), h.interceptors...); len(all) > 0 {
 		h.around = chain(all, carryOut)
 	}
 }
 
-// standards is a set of standard functions that are restricted to some peers.
-type standards uint8
+// standardFunctions is a set of standard functions that are restricted to some peers.
+type standardFunctions uint8
 
 const (
-	grantDescribe standards = 1 << iota
+	grantDescribe standardFunctions = 1 << iota
 	grantHealth
 )
 
-// handledCall is the view of a peer's call for the handler of its function.
-type handledCall interface {
+// handlerCall is the view of a peer's call for the handler of its function.
+type handlerCall interface {
 	// untyped returns the pipe, or nil if the call takes no Blocks.
 	untyped() *pipe.Pipe
 
@@ -87,11 +88,11 @@ type handledCall interface {
 	encodeResult(w *workspace, v any) (result []byte, err error)
 
 	// codecOf returns the codec for the Blocks of the call.
-	codecOf() *values
+	codecOf() *valueCoder
 }
 
 // takeDecoded sets v to the value decoded for the key of c, and reports whether there was one.
-func takeDecoded[P any](c handledCall, v *P) bool {
+func takeDecoded[P any](c handlerCall, v *P) bool {
 	value := c.decodedForKey()
 	if value == nil {
 		return false
@@ -103,8 +104,8 @@ func takeDecoded[P any](c handledCall, v *P) bool {
 	return ok
 }
 
-// keyed is the key function of a function with keys, and the order of its calls.
-type keyed struct {
+// keyedFunction is the key function of a function with keys, and the order of its calls.
+type keyedFunction struct {
 	// of returns the key of a call, and the value from which it was computed
 	of func(values codec.Values, params []byte) (key uint64, value any, err error)
 	// type of the value that value points to; nil if there is none
@@ -112,5 +113,5 @@ type keyed struct {
 	// bytes of params that need no estimate
 	free int
 
-	keys keys
+	keys keyedOrder
 }

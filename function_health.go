@@ -42,7 +42,7 @@ func (s *Service) Health(h *Health, opts ...StandardOption) {
 	}
 	o := newOffer(opts)
 	CheckHealth.Handle(s, h.check, standard, o.to(grantHealth))
-	WatchHealth.Handle(s, h.watch, standard, o.to(grantHealth), func(h *handler) { h.onlyWaits = true })
+	WatchHealth.Handle(s, h.watch, standard, o.to(grantHealth), func(h *functionHandler) { h.onlyWaits = true })
 }
 
 // check is the handler of CheckHealth.

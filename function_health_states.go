@@ -41,11 +41,11 @@ func (s HealthState) String() string {
 // and may be used before, while and after it is served.
 type Health struct {
 	mu  sync.Mutex // held by writers of now
-	now atomic.Pointer[healthNow]
+	now atomic.Pointer[healthState]
 }
 
-// healthNow is the state until the next change.
-type healthNow struct {
+// healthState is the state until the next change.
+type healthState struct {
 	states map[string]HealthState // of known parts; does not change
 	next   chan struct{}          // closed at the next change
 }
@@ -54,7 +54,7 @@ type healthNow struct {
 // part is known.
 func NewHealth() *Health {
 	h := new(Health)
-	h.now.Store(&healthNow{map[string]HealthState{"": HealthServing}, make(chan struct{})})
+	h.now.Store(&healthState{map[string]HealthState{"": HealthServing}, make(chan struct{})})
 	return h
 }
 
@@ -88,7 +88,7 @@ func (h *Health) Set(part string, state HealthState) error {
 	if len(states) > mostParts {
 		return codec.ErrTooLarge.Withf("%d parts are known, and there is no room for %q: let the state of one be unknown", mostParts, part)
 	}
-	h.now.Store(&healthNow{states, make(chan struct{})})
+	h.now.Store(&healthState{states, make(chan struct{})})
 	close(was.next)
 	return nil
 }
@@ -99,7 +99,7 @@ func (h *Health) States() map[string]HealthState { return maps.Clone(h.now.Load(
 
 // told returns the states of parts, or of all known parts if there are none. drains reports that
 // the node shuts down.
-func (n *healthNow) told(parts []string, drains bool) map[string]HealthState {
+func (n *healthState) told(parts []string, drains bool) map[string]HealthState {
 	told := make(map[string]HealthState, max(len(parts), 1))
 	for _, part := range parts {
 		told[part] = n.states[part]

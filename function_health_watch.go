@@ -50,7 +50,7 @@ func (w *healthWatch) tell(states map[string]HealthState, last bool) error {
 	if last {
 		err = w.to.post(news)
 	} else {
-		err = w.to.Send(untilDrain{context.Background(), w.drain}, news)
+		err = w.to.Send(drainContext{context.Background(), w.drain}, news)
 	}
 	if err == nil {
 		w.told = states
@@ -74,18 +74,18 @@ func newsOf(were, are map[string]HealthState) map[string]HealthState {
 	return news
 }
 
-// untilDrain is a context that ends when a session drains. The end of the call does not end it, but
-// ends all waits on the pipe.
-type untilDrain struct {
+// drainContext is a context that ends when a session drains. The end of the call does not end it,
+// but ends all waits on the pipe.
+type drainContext struct {
 	context.Context
 	drain <-chan struct{}
 }
 
 // Done implements context.Context.
-func (c untilDrain) Done() <-chan struct{} { return c.drain }
+func (c drainContext) Done() <-chan struct{} { return c.drain }
 
 // Err implements context.Context.
-func (c untilDrain) Err() error {
+func (c drainContext) Err() error {
 	if closed(c.drain) {
 		return context.Canceled
 	}

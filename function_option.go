@@ -9,7 +9,7 @@ import (
 )
 
 // HandlerOption sets one property of a function that is registered at a [Service].
-type HandlerOption func(*handler)
+type HandlerOption func(*functionHandler)
 
 // WithInline runs the function on the goroutine that reads the session's Wire, which saves the
 // switch to a worker. The handler must be short and must not block: no other message of the session
@@ -18,7 +18,7 @@ type HandlerOption func(*handler)
 // close its session. If it ends its goroutine ([runtime.Goexit]) the session ends as well. The
 // option is worthwhile for functions without Blocks ([Func]): the answers to all calls that have
 // arrived are written together.
-func WithInline() HandlerOption { return func(h *handler) { h.inline = true } }
+func WithInline() HandlerOption { return func(h *functionHandler) { h.inline = true } }
 
 // WithBorrowedParams only lends the parameters to the handler: after it has returned, their memory
 // is reused for later messages, so no reference to them, or to a part of them, may remain. The
@@ -27,23 +27,23 @@ func WithInline() HandlerOption { return func(h *handler) { h.inline = true } }
 // a call with 4 KiB or 64 KiB. It applies to handlers of plain bytes: those of [Service.Handle],
 // and those of [Func] with the P []byte while the session uses [codec.Raw]. Decoded parameters
 // always belong to the handler.
-func WithBorrowedParams() HandlerOption { return func(h *handler) { h.borrows = true } }
+func WithBorrowedParams() HandlerOption { return func(h *functionHandler) { h.borrows = true } }
 
 // WithFunctionInterceptors wraps the calls of the function in interceptors, the first one
 // outermost. It panics if an interceptor is nil. [Interceptor] lists the other places for
 // interceptors.
 func WithFunctionInterceptors(around ...Interceptor) HandlerOption {
 	checkInterceptors("WithFunctionInterceptors", around)
-	return func(h *handler) { h.interceptors = append(h.interceptors, around...) }
+	return func(h *functionHandler) { h.interceptors = append(h.interceptors, around...) }
 }
 
 // WithConcurrency bounds the calls of the function that run at once, over all sessions of the
 // service. Further calls wait without a worker: sessions in turn, the calls of one session by
 // priority and arrival. Waiting calls count for the limits of their session and for the peer's
-// budget for calls; the peer can avoid that by [WithCallWindow]. A call nested within another one
-// of the same function does not wait. Less than 1 counts as 1.
+// budget for calls; the peer can avoid that by [WithMaxOutstanding]. A call nested within another
+// one of the same function does not wait. Less than 1 counts as 1.
 func WithConcurrency(calls int) HandlerOption {
-	return func(h *handler) { h.gate = &gate{free: max(calls, 1)} }
+	return func(h *functionHandler) { h.limit = &concurrencyLimit{free: max(calls, 1)} }
 }
 
 // WithKey computes a key of each call from its parameters, of type P as those of the function.
@@ -72,10 +72,10 @@ func WithKey[P any, K comparable](key func(params P) K) HandlerOption {
 	})
 	raw, ok := any(key).(func([]byte) K)
 	if !ok {
-		return func(h *handler) { h.key = named() }
+		return func(h *functionHandler) { h.key = named() }
 	}
 	ofBytes := newKeys(nil, 0, func(_ codec.Values, params []byte) (K, any, error) { return raw(params), nil, nil })
-	return func(h *handler) {
+	return func(h *functionHandler) {
 		if h.params == t {
 			h.key = named()
 		} else {
@@ -86,10 +86,10 @@ func WithKey[P any, K comparable](key func(params P) K) HandlerOption {
 
 // newKeys returns a constructor of keys for parameters that are decoded as a t, of which up to free
 // bytes need no estimate. If t is nil, parameters are not decoded.
-func newKeys[K comparable](t reflect.Type, free int, of func(codec.Values, []byte) (K, any, error)) func() *keyed {
+func newKeys[K comparable](t reflect.Type, free int, of func(codec.Values, []byte) (K, any, error)) func() *keyedFunction {
 	seed := maphash.MakeSeed()
-	return func() *keyed {
-		return &keyed{params: t, free: free, keys: keys{last: make(map[uint64]*turn)}, of: func(values codec.Values, params []byte) (uint64, any, error) {
+	return func() *keyedFunction {
+		return &keyedFunction{params: t, free: free, keys: keyedOrder{last: make(map[uint64]*keyTurn)}, of: func(values codec.Values, params []byte) (uint64, any, error) {
 			k, value, err := of(values, params)
 			if err != nil {
 				return 0, nil, err

@@ -54,11 +54,11 @@ func beginOf(function any) string {
 const firstStandard = 65_280
 
 // standard is an option of the standard functions only.
-func standard(h *handler) { h.standard = true }
+func standard(h *functionHandler) { h.standard = true }
 
 // checkNumber panics if h has the number of a standard function without being one, or if the number
 // is taken by old.
-func checkNumber(function uint16, h, old *handler) {
+func checkNumber(function uint16, h, old *functionHandler) {
 	if function >= firstStandard && !h.standard {
 		panic(fmt.Sprintf("asterisque: function %d %q is registered at %s, and numbers from %d on belong to the "+
 			"standard functions of the protocol: give it a lower number", function, h.name, h.place, firstStandard))

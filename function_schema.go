@@ -30,8 +30,8 @@ type Schemas interface {
 	Output(t reflect.Type) (Schema, error)
 }
 
-// schemaWish is a program's request for schemas.
-type schemaWish struct {
+// schemaOption is a program's request for schemas.
+type schemaOption struct {
 	schemas Schemas // nil: no request
 	place   string  // call site of Service.Describe
 }

@@ -18,23 +18,24 @@ import (
 // names both places. To offer other functions later, make another Service and grant that. A Service
 // is safe for concurrent use, and several nodes may serve it. The zero Service has no functions.
 type Service struct {
-	mu       sync.Mutex               // held by writers
-	handlers atomic.Pointer[handlers] // nil without
-	others   atomic.Pointer[handler]  // of functions that are not in handlers; nil without
-	served   string                   // guarded by mu; first node and its place; empty: not served
-	wish     schemaWish               // guarded by mu; for Describe
-	around   []Interceptor            // guarded by mu; of all functions
+	mu       sync.Mutex                      // held by writers
+	handlers atomic.Pointer[handlerTable]    // nil without
+	others   atomic.Pointer[functionHandler] // of functions that are not in handlers; nil without
+	// guarded by mu; first node and its place; empty: not served
+	served  string
+	schemas schemaOption  // guarded by mu; for Describe
+	around  []Interceptor // guarded by mu; of all functions
 }
 
-// handlers has functions by their numbers. Each call needs a lookup, and Go finds keys of 32 bits
-// twice as fast as those of 16.
-type handlers map[uint32]*handler
+// handlerTable has functions by their numbers. Each call needs a lookup, and Go finds keys of 32
+// bits twice as fast as those of 16.
+type handlerTable map[uint32]*functionHandler
 
 // NewService returns a Service without functions.
 func NewService() *Service { return new(Service) }
 
 // all returns the functions. The map must not be modified.
-func (s *Service) all() handlers {
+func (s *Service) all() handlerTable {
 	if m := s.handlers.Load(); m != nil {
 		return *m
 	}
@@ -60,11 +61,11 @@ func (s *Service) Handle(function uint16, name string, h func(ctx context.Contex
 	s.set(function, opts, untypedHandler(name, h))
 }
 
-func untypedHandler(name string, h func(ctx context.Context, p *pipe.Pipe, params []byte) ([]byte, error)) *handler {
-	return &handler{
+func untypedHandler(name string, h func(ctx context.Context, p *pipe.Pipe, params []byte) ([]byte, error)) *functionHandler {
+	return &functionHandler{
 		name:   name,
 		blocks: true,
-		serve: func(ctx context.Context, c handledCall, _ *workspace) ([]byte, error) {
+		serve: func(ctx context.Context, c handlerCall, _ *workspace) ([]byte, error) {
 			return h(ctx, c.untyped(), c.rawParams())
 		},
 	}
@@ -85,7 +86,7 @@ func (s *Service) Intercept(around ...Interceptor) {
 
 // Remove removes a function, if it exists. It panics while the service is served: see [Service].
 func (s *Service) Remove(function uint16) {
-	s.change(func(m handlers) {
+	s.change(func(m handlerTable) {
 		name := ""
 		if h := m[uint32(function)]; h != nil {
 			name = h.name
@@ -95,7 +96,7 @@ func (s *Service) Remove(function uint16) {
 	})
 }
 
-func (s *Service) set(function uint16, opts []HandlerOption, h *handler) {
+func (s *Service) set(function uint16, opts []HandlerOption, h *functionHandler) {
 	for _, o := range opts {
 		o(h)
 	}
@@ -111,11 +112,11 @@ func (s *Service) set(function uint16, opts []HandlerOption, h *handler) {
 }
 
 // register adds h, unless its schemas have to be made first, by w.
-func (s *Service) register(h *handler) (w schemaWish, ok bool) {
-	s.change(func(m handlers) {
+func (s *Service) register(h *functionHandler) (w schemaOption, ok bool) {
+	s.change(func(m handlerTable) {
 		s.checkUnserved(h.number, h.name, "registered")
 		checkNumber(h.number, h, m[uint32(h.number)])
-		w, ok = s.wish, h.described || s.wish.schemas == nil
+		w, ok = s.schemas, h.described || s.schemas.schemas == nil
 		if ok {
 			m[uint32(h.number)] = h
 		}
@@ -124,17 +125,17 @@ func (s *Service) register(h *handler) (w schemaWish, ok bool) {
 }
 
 // change replaces the functions by a changed copy, for concurrent readers. f may panic.
-func (s *Service) change(f func(handlers)) {
+func (s *Service) change(f func(handlerTable)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m := make(handlers)
+	m := make(handlerTable)
 	maps.Copy(m, s.all())
 	f(m)
 	s.handlers.Store(&m)
 }
 
 // find returns the handler of a function, or nil.
-func (s *Service) find(function uint16) *handler {
+func (s *Service) find(function uint16) *functionHandler {
 	if h := s.all()[uint32(function)]; h != nil {
 		return h
 	}

@@ -4,15 +4,15 @@ package asterisque
 // and Service.Health.
 
 // StandardOption configures [Service.Describe] or [Service.Health].
-type StandardOption func(*offer)
+type StandardOption func(*standardOffer)
 
-// offer is the configuration of a standard function.
-type offer struct {
+// standardOffer is the configuration of a standard function.
+type standardOffer struct {
 	granted bool    // only to peers with a grant
 	schemas Schemas // of Describe; nil: none
 }
 
-func newOffer(opts []StandardOption) (o offer) {
+func newOffer(opts []StandardOption) (o standardOffer) {
 	for _, opt := range opts {
 		opt(&o)
 	}
@@ -23,11 +23,11 @@ func newOffer(opts []StandardOption) (o offer) {
 // with Grant.Describe, [CheckHealth] and [WatchHealth] to those with Grant.Health. For all other
 // peers, including those without a Grant and those that this side has dialled, the functions do not
 // exist.
-func WithGrantOnly() StandardOption { return func(o *offer) { o.granted = true } }
+func WithGrantOnly() StandardOption { return func(o *standardOffer) { o.granted = true } }
 
 // to restricts a function, if granted is set, to peers with a Grant of all of need.
-func (o *offer) to(need standards) HandlerOption {
-	return func(h *handler) {
+func (o *standardOffer) to(need standardFunctions) HandlerOption {
+	return func(h *functionHandler) {
 		if o.granted {
 			h.grants = need
 		}

@@ -45,14 +45,16 @@ func (f StreamFunction[P, S, R, T]) Name() string { return f.name }
 // [Service.Handle] documents the context, errors and panics of h, and invalid registrations.
 func (f StreamFunction[P, S, R, T]) Handle(svc *Service, h func(ctx context.Context, params P, p *Pipe[R, S]) (T, error), opts ...HandlerOption) {
 	checkHandler(f.number, f.name, h == nil)
-	svc.set(f.number, opts, &handler{
+	svc.set(f.number, opts, &functionHandler{
 		name:   f.name,
 		types:  signature{reflect.TypeFor[P](), reflect.TypeFor[T](), reflect.TypeFor[S](), reflect.TypeFor[R]()},
 		blocks: true,
 		params: reflect.TypeFor[P](),
 		free:   f.free.params,
-		places: func() (place, place) { return &placeOf[P]{free: f.free.params}, &placeOf[T]{free: f.free.result} },
-		serve: func(ctx context.Context, c handledCall, k *workspace) (result []byte, err error) {
+		places: func() (valuePlace, valuePlace) {
+			return &typedPlace[P]{free: f.free.params}, &typedPlace[T]{free: f.free.result}
+		},
+		serve: func(ctx context.Context, c handlerCall, k *workspace) (result []byte, err error) {
 			var params P
 			if !takeDecoded(c, &params) {
 				if err := c.decodeParams(&params); err != nil {
@@ -77,7 +79,7 @@ func (f StreamFunction[P, S, R, T]) Open(life context.Context, on Caller, params
 	if a := c.make(life, on); a != nil {
 		return nil, a
 	}
-	return &StreamCall[S, R, T]{Pipe[S, R]{p: c.pipe, values: &c.x.values, name: f.name, free: f.free.received, undecoded: codec.BadResult}, f.free.result}, nil
+	return &StreamCall[S, R, T]{Pipe[S, R]{p: c.pipe, values: &c.x.valueCoder, name: f.name, free: f.free.received, undecoded: codec.BadResult}, f.free.result}, nil
 }
 
 // StreamCall is a running call of a [StreamFunction], on the caller's side.
@@ -129,7 +131,7 @@ func (c *StreamCall[S, R, T]) All(ctx context.Context) iter.Seq2[R, error] {
 // them.
 type Pipe[S, R any] struct {
 	p      *pipe.Pipe
-	values *values
+	values *valueCoder
 	name   string
 	free   int // bytes of a received value that need no estimate
 	// code for a Block that does not decode: that of wrong parameters for a handler, of a wrong

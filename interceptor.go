@@ -13,7 +13,7 @@ import (
 //	func timed(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 //		begin := time.Now()
 //		err := next(ctx, c)
-//		slog.Info("call", "function", c.Name(), "served", c.Served(), "took", time.Since(begin), "error", err)
+//		slog.Info("call", "function", c.Name(), "served", c.Inbound(), "took", time.Since(begin), "error", err)
 //		return err
 //	}
 //
@@ -39,10 +39,11 @@ import (
 //
 // The order of interceptors, from the outside, is on the calling side: those of the call
 // ([WithCallInterceptors]), those of the Caller ([Intercept]), those of the node
-// ([WithMadeInterceptors]); and on the serving side: those of the node ([WithServedInterceptors]),
-// those of the service ([Service.Intercept]), those of the function ([WithFunctionInterceptors]).
-// Within each list, the first is the outermost. Interceptors of a node have a session; on a
-// [Connection] they wrap each attempt of a call, the outer ones all attempts together.
+// ([WithOutboundInterceptors]); and on the serving side: those of the node
+// ([WithInboundInterceptors]), those of the service ([Service.Intercept]), those of the function
+// ([WithFunctionInterceptors]). Within each list, the first is the outermost. Interceptors of a
+// node have a session; on a [Connection] they wrap each attempt of a call, the outer ones all
+// attempts together.
 type Interceptor func(ctx context.Context, c *Call, next Next) error
 
 // Next continues a call: with the next interceptor, and finally with the peer or the handler.

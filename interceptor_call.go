@@ -27,7 +27,7 @@ type Call struct {
 	lost           bool // an interceptor has ended its goroutine; owned by the caller, as below
 	params, result callValue
 	inside         int // number of interceptors around the running one
-	wraps          wraps
+	wraps          callInterceptors
 
 	mu    sync.Mutex // held while the call is carried out
 	begun bool       // carryOut was called; guarded by mu, as ran and over
@@ -41,7 +41,7 @@ type callSide interface {
 	carryOut(ctx context.Context) error
 
 	// codecOf returns the codec, or nil while no session is known.
-	codecOf() *values
+	codecOf() *valueCoder
 
 	served() bool
 	priority() priority.Priority
@@ -69,7 +69,7 @@ type callSide interface {
 	mayWrap() error
 
 	// again ends the pipe of an earlier attempt, if there is one, with the wrappers in all.
-	again(all []piping.Around)
+	again(all []piping.StreamInterceptor)
 
 	// notBegun returns the progress of a call that ends now, without having begun.
 	notBegun() codec.Ran
@@ -86,7 +86,7 @@ func (c *Call) Function() uint16 { return c.function }
 func (c *Call) Name() string { return c.name }
 
 // Served reports whether this side serves the call of the peer; otherwise this side makes the call.
-func (c *Call) Served() bool { return c.side.served() }
+func (c *Call) Inbound() bool { return c.side.served() }
 
 // Blocks reports whether the call carries Blocks: a call of a [Stream], or an untyped one that was
 // opened, or that is served.
@@ -207,7 +207,7 @@ func (c *Call) WrapBlocks(b Blocks) error {
 	if err := c.side.mayWrap(); err != nil {
 		return err
 	}
-	c.wraps = append(c.wraps, wrap{piping.Around(b), c.inside})
+	c.wraps = append(c.wraps, callInterceptor{piping.StreamInterceptor(b), c.inside})
 	return nil
 }
 
@@ -247,7 +247,7 @@ func (c *Call) RawResult() ([]byte, error) { return c.rawOf(&c.result, "result",
 
 // SetResult sets or replaces the result. It fails unless v has the type that the function declares.
 func (c *Call) SetResult(v any) error {
-	if err := c.set(&c.result, "result", v); err != nil || !c.Served() {
+	if err := c.set(&c.result, "result", v); err != nil || !c.Inbound() {
 		return err
 	}
 	_, err := c.RawResult() // an invalid result is reported now
@@ -280,7 +280,7 @@ func (c *Call) carryOut(ctx context.Context) error {
 	switch {
 	case c.over:
 		return c.errorf("an interceptor calls on after the call has ended: call on before the interceptor returns")
-	case c.begun && c.Served():
+	case c.begun && c.Inbound():
 		return c.errorf("an interceptor calls on again: a handler runs once")
 	}
 	c.begun = true

@@ -7,15 +7,15 @@ import (
 
 // callValue is the parameters or the result of a call: as bytes, as a value, or as both.
 type callValue struct {
-	place place // nil if the function is untyped
+	place valuePlace // nil if the function is untyped
 	raw   []byte
 	// forms that are present
 	hasRaw, hasValue bool
 	sets             uint // number of changes
 }
 
-// place holds a value.
-type place interface {
+// valuePlace holds a value.
+type valuePlace interface {
 	// at returns a pointer to the value.
 	at() any
 
@@ -26,26 +26,26 @@ type place interface {
 	set(v any) bool
 
 	// decode decodes raw into the value. If keep is true, raw has no other user.
-	decode(x *values, raw []byte, keep bool) error
+	decode(x *valueCoder, raw []byte, keep bool) error
 
 	// of returns the type of the value.
 	of() reflect.Type
 
 	// another returns another place of the same type.
-	another() place
+	another() valuePlace
 }
 
-// placeOf is the place of a T.
-type placeOf[T any] struct {
+// typedPlace is the place of a T.
+type typedPlace[T any] struct {
 	v    T
 	free int // bytes of encoded ones that need no estimate
 }
 
-func (s *placeOf[T]) at() any { return &s.v }
+func (s *typedPlace[T]) at() any { return &s.v }
 
-func (s *placeOf[T]) get() any { return s.v }
+func (s *typedPlace[T]) get() any { return s.v }
 
-func (s *placeOf[T]) set(v any) bool {
+func (s *typedPlace[T]) set(v any) bool {
 	t, ok := v.(T)
 	if ok = ok || v == nil && s.of().Kind() == reflect.Interface; ok {
 		s.v = t
@@ -53,15 +53,15 @@ func (s *placeOf[T]) set(v any) bool {
 	return ok
 }
 
-func (s *placeOf[T]) decode(x *values, raw []byte, keep bool) error {
+func (s *typedPlace[T]) decode(x *valueCoder, raw []byte, keep bool) error {
 	var none T
 	s.v = none
 	return x.decodeWithin(raw, &s.v, s.free, reflect.TypeFor[T](), keep)
 }
 
-func (s *placeOf[T]) of() reflect.Type { return reflect.TypeFor[T]() }
+func (s *typedPlace[T]) of() reflect.Type { return reflect.TypeFor[T]() }
 
-func (s *placeOf[T]) another() place { return &placeOf[T]{free: s.free} }
+func (s *typedPlace[T]) another() valuePlace { return &typedPlace[T]{free: s.free} }
 
 // setRaw replaces the content by raw.
 func (c *callValue) setRaw(raw []byte) {
@@ -90,7 +90,7 @@ func (c *callValue) set(v any) error {
 
 // decoded makes the value from the bytes, if necessary. If keep is true, the value may keep the
 // bytes.
-func (c *callValue) decoded(x *values, keep bool) error {
+func (c *callValue) decoded(x *valueCoder, keep bool) error {
 	if c.hasValue || c.place == nil || !c.hasRaw {
 		return nil
 	}
@@ -100,7 +100,7 @@ func (c *callValue) decoded(x *values, keep bool) error {
 }
 
 // encoded makes the bytes from the value, if necessary.
-func (c *callValue) encoded(x *values) error {
+func (c *callValue) encoded(x *valueCoder) error {
 	if c.hasRaw || !c.hasValue {
 		return nil
 	}

@@ -20,12 +20,12 @@ type Node struct {
 	cfg     config // these are fixed
 	invalid error  // error of cfg
 
-	shared      // these lock themselves
+	sharedState // these lock themselves
 	admission   *admission
-	listeners   kept[wire.Listener]  // that are being served
-	connections kept[nodeConnection] // that are not over
-	handshakes  kept[*handshake]
-	relays      kept[*relaying]
+	listeners   closers[wire.Listener]  // that are being served
+	connections closers[nodeConnection] // that are not over
+	handshakes  closers[*handshake]
+	relays      closers[*relayedSession]
 	accepts     sync.WaitGroup // handshakes of Serve
 	drain       nodeDrain
 
@@ -46,7 +46,7 @@ func NewNode(opts ...Option) *Node {
 		drain: nodeDrain{begun: make(chan struct{})},
 	}
 	n.cfg, n.invalid = newConfig(opts)
-	n.cfg.begin(&n.shared)
+	n.cfg.begin(&n.sharedState)
 	n.admission = newAdmission(n.cfg.door())
 	return n
 }
@@ -219,26 +219,26 @@ func (n *Node) ownGrant() (g Grant) {
 
 // begin starts a session, unless the node has been closed meanwhile.
 func (n *Node) begin(h *handshake, a agreement, g Grant, dialled bool, holder sessionHolder) (*Session, error) {
-	s := newSession(&n.shared, holder, &sessionStart{
+	s := newSession(&n.sharedState, holder, &sessionStart{
 		cfg: &h.cfg.sessionConfig, wire: h.w, place: h.wirePlace(), agreed: a, grant: g, dialled: dialled,
 	})
 	n.mu.Lock()
 	closed := n.sessions == nil
 	if !closed {
 		n.sessions[s] = struct{}{}
-		(*watched)(s).begun() // before any caller can find s
+		(*hookNotifier)(s).begun() // before any caller can find s
 		if s.res != nil && !dialled {
 			n.resumable[s.id] = s
 		}
 	}
 	n.mu.Unlock()
 	if closed {
-		(*upper)(s).endTelling()
+		(*frameHandler)(s).endTelling()
 		n.owners.release(s.owner)
 		s.carrier.Discard()
 		return nil, errNodeClosed
 	}
-	(*upper)(s).watchCertificate()
+	(*frameHandler)(s).watchCertificate()
 	n.cfg.log.Info("session begins", "session", s, "peer", s.peerID, "addr", a.about.RemoteAddr)
 	s.carrier.Run()
 	if !dialled && n.drain.hasBegun() {
@@ -253,7 +253,7 @@ var errAnywhere = codec.ErrUnavailable.Withf("it could not be found out which no
 // relay carries frames between the peer of a handshake and the node that resumes its session, until
 // that ends, and then releases the place. The error is ErrElsewhere, or that of a node that is
 // closed.
-func (n *Node) relay(h *handshake, a *accepted) error {
+func (n *Node) relay(h *handshake, a *acceptedPeer) error {
 	r := newRelaying(h.cfg, h.w, a)
 	n.mu.Lock()
 	open := n.sessions != nil && n.relays.add(r)
@@ -275,11 +275,11 @@ func (n *Node) relay(h *handshake, a *accepted) error {
 }
 
 // expect implements resumer. The session begins before begun is called, or never.
-func (n *Node) expect(ctx context.Context, a *accepted) {
+func (n *Node) expect(ctx context.Context, a *acceptedPeer) {
 	n.mu.Lock()
 	n.beginning[a.session] = make(chan struct{})
 	n.mu.Unlock()
-	e := entitlement{session: a.session, records: &n.records, identity: a.about.identity(), secret: a.secret}
+	e := resumeTicket{session: a.session, records: &n.records, identity: a.about.identity(), secret: a.secret}
 	e.record(ctx, time.Time{})
 }
 
@@ -366,7 +366,7 @@ func (n *Node) Close() error {
 	}
 	wg.Wait()
 	n.accepts.Wait()
-	n.lookout.End()
+	n.keepalive.End()
 	n.durable.end()
 	n.workers.end()
 	return nil

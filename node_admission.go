@@ -20,19 +20,19 @@ import (
 // its oldest. Silent peers of one address therefore do not displace other addresses, and rarely
 // each other, because an honest peer needs its place for a moment only.
 type admission struct {
-	doorBounds // fixed
+	admissionLimits // fixed
 
 	mu    sync.Mutex
-	hosts map[hostName]*host // guarded by mu, as all below; those with a place or a session
+	hosts map[hostName]*peerHost // guarded by mu, as all below; those with a place or a session
 	// hosts with places; the host with most is the first, and among equals that with the oldest
 	// place
-	crowds  ranking.Ranking[host]
+	crowds  ranking.Ranking[peerHost]
 	open    int // places
 	carried int // sessions
 }
 
-// doorBounds are the bounds of an admission.
-type doorBounds struct {
+// admissionLimits are the bounds of an admission.
+type admissionLimits struct {
 	halfOpen   int           // places; 0: any number
 	sessions   int           // of the node; 0: any number
 	perAddress int           // sessions and places of an address; 0: any number
@@ -47,10 +47,10 @@ type hostName struct {
 	where string
 }
 
-// host is the state of an address.
-type host struct {
+// peerHost is the state of an address.
+type peerHost struct {
 	name     hostName
-	open     list.List // its places, as *entry; the oldest is the first
+	open     list.List // its places, as *admissionSlot; the oldest is the first
 	sessions int
 	crowd    ranking.Place // among the crowds
 }
@@ -63,12 +63,12 @@ const mostWithin = 16
 // without beginning a session.
 const mostTried = 1024
 
-// entry implements transport.Place.
-type entry struct {
+// admissionSlot implements transport.Place.
+type admissionSlot struct {
 	door   *admission
-	host   *host
-	within *entry // place of the connection, if this is one of a Wire there
-	other  *entry // place that the Wire has at another node, which admitted it first
+	host   *peerHost
+	parent *admissionSlot // place of the connection, if this is one of a Wire there
+	other  *admissionSlot // place that the Wire has at another node, which admitted it first
 
 	// These are guarded by the lock of door.
 	expires  time.Time     // time at which the place is lost
@@ -84,7 +84,7 @@ type entry struct {
 }
 
 // Enter implements transport.Place.
-func (p *entry) Enter(lost func()) (transport.Place, error) {
+func (p *admissionSlot) Enter(lost func()) (transport.Place, error) {
 	child, refused := p.door.enter(nil, p, lost)
 	if refused != nil {
 		return nil, refused
@@ -94,17 +94,17 @@ func (p *entry) Enter(lost func()) (transport.Place, error) {
 }
 
 // newAdmission returns an admission without places and sessions.
-func newAdmission(b doorBounds) *admission {
+func newAdmission(b admissionLimits) *admission {
 	return &admission{
-		doorBounds: b,
-		hosts:      make(map[hostName]*host),
-		crowds:     ranking.New((*host).crowds, func(h *host) *ranking.Place { return &h.crowd }),
+		admissionLimits: b,
+		hosts:           make(map[hostName]*peerHost),
+		crowds:          ranking.New((*peerHost).crowds, func(h *peerHost) *ranking.Place { return &h.crowd }),
 	}
 }
 
 // admit returns the place of a Wire from an address. takeOver follows it. A Wire that another node
 // has admitted needs a place here as well, and a session over it counts at both nodes.
-func (a *admission) admit(w wire.Wire, from net.Addr) (*entry, *Abort) {
+func (a *admission) admit(w wire.Wire, from net.Addr) (*admissionSlot, *Abort) {
 	other := placeAt(w)
 	if other != nil && other.door == a {
 		return other, nil
@@ -117,17 +117,17 @@ func (a *admission) admit(w wire.Wire, from net.Addr) (*entry, *Abort) {
 }
 
 // placeAt returns the place that w has at a node, or nil.
-func placeAt(w wire.Wire) *entry {
+func placeAt(w wire.Wire) *admissionSlot {
 	if admitted, ok := w.(transport.Admitted); ok {
-		p, _ := admitted.Place().(*entry)
+		p, _ := admitted.Place().(*admissionSlot)
 		return p
 	}
 	return nil
 }
 
 // enter returns a place for a connection from an address, or for a Wire within a connection.
-func (a *admission) enter(from net.Addr, within *entry, lost func()) (*entry, *Abort) {
-	p := &entry{door: a, within: within, lost: lost, expires: time.Now().Add(a.time)}
+func (a *admission) enter(from net.Addr, within *admissionSlot, lost func()) (*admissionSlot, *Abort) {
+	p := &admissionSlot{door: a, parent: within, lost: lost, expires: time.Now().Add(a.time)}
 	var name hostName
 	if within == nil {
 		name.host, name.where = hostOf(from) // the address may be the application's
@@ -155,7 +155,7 @@ func (a *admission) enter(from net.Addr, within *entry, lost func()) (*entry, *A
 }
 
 // triesLocked counts one more Wire of the connection, and returns their number.
-func (p *entry) triesLocked() int {
+func (p *admissionSlot) triesLocked() int {
 	if now := time.Now(); now.After(p.again) {
 		p.tried, p.again = 0, now.Add(p.door.time)
 	}
@@ -163,10 +163,10 @@ func (p *entry) triesLocked() int {
 	return p.tried
 }
 
-func (a *admission) hostLocked(name hostName) *host {
+func (a *admission) hostLocked(name hostName) *peerHost {
 	h := a.hosts[name]
 	if h == nil {
-		h = &host{name: name}
+		h = &peerHost{name: name}
 		a.hosts[name] = h
 	}
 	return h
@@ -174,23 +174,23 @@ func (a *admission) hostLocked(name hostName) *host {
 
 // forgetLocked removes h if it has neither places nor sessions. h may have been removed before, and
 // its name may belong to another host.
-func (a *admission) forgetLocked(h *host) {
+func (a *admission) forgetLocked(h *peerHost) {
 	if h.open.Len() == 0 && h.sessions == 0 && a.hosts[h.name] == h {
 		delete(a.hosts, h.name)
 	}
 }
 
 // refusesLocked returns the reason for which p is rejected, or nil.
-func (a *admission) refusesLocked(p *entry) *Abort {
+func (a *admission) refusesLocked(p *admissionSlot) *Abort {
 	from := p.host.name.host
 	switch {
-	case p.within != nil && p.within.lost == nil: // lost was called, or the connection has left
+	case p.parent != nil && p.parent.lost == nil: // lost was called, or the connection has left
 		return codec.ErrUnavailable.Withf("the connection is closed")
 	case a.sessions > 0 && a.carried >= a.sessions && !a.resumes:
 		return a.fullHere()
 	case a.bounds(from) && p.fullLocked(a.perAddress):
 		return a.fullFrom(from)
-	case p.within != nil && 2*a.open > a.halfOpen && a.halfOpen > 0 && p.within.children-p.within.sessions >= mostWithin:
+	case p.parent != nil && 2*a.open > a.halfOpen && a.halfOpen > 0 && p.parent.children-p.parent.sessions >= mostWithin:
 		return codec.ErrOverloaded.Withf("%d wires of this connection wait for their handshake already", mostWithin)
 	}
 	return nil
@@ -215,13 +215,13 @@ func (a *admission) bounds(from netip.Prefix) bool {
 // a connection with wires does not count beside theirs, nor does the connection of p. If sessions
 // can be resumed, only places count: p may resume a session while the old Wire of that still seems
 // alive.
-func (p *entry) fullLocked(most int) bool {
+func (p *admissionSlot) fullLocked(most int) bool {
 	n := p.host.open.Len()
 	if !p.door.resumes {
 		n += p.host.sessions
 	}
 	for e := p.host.open.Front(); e != nil && n >= most; e = e.Next() {
-		if c := e.Value.(*entry); c == p.within || c.children > 0 {
+		if c := e.Value.(*admissionSlot); c == p.parent || c.children > 0 {
 			n--
 		}
 	}
@@ -229,17 +229,17 @@ func (p *entry) fullLocked(most int) bool {
 }
 
 // openLocked adds p to the places without a session. If there are too many, one of them is lost.
-func (a *admission) openLocked(p *entry) {
+func (a *admission) openLocked(p *admissionSlot) {
 	p.waits = p.host.open.PushBack(p)
 	a.open++
 	a.rankLocked(p.host)
 	if a.halfOpen > 0 && a.open > a.halfOpen {
-		a.loseLocked(a.crowds.First().open.Front().Value.(*entry))
+		a.loseLocked(a.crowds.First().open.Front().Value.(*admissionSlot))
 	}
 }
 
 // loseLocked removes p from the places without a session, and notifies its holder.
-func (a *admission) loseLocked(p *entry) {
+func (a *admission) loseLocked(p *admissionSlot) {
 	a.closeLocked(p)
 	if lost := p.lost; lost != nil {
 		p.lost = nil
@@ -248,7 +248,7 @@ func (a *admission) loseLocked(p *entry) {
 }
 
 // closeLocked removes p from the places without a session.
-func (a *admission) closeLocked(p *entry) {
+func (a *admission) closeLocked(p *admissionSlot) {
 	if p.timer != nil {
 		p.timer.Stop()
 	}
@@ -262,7 +262,7 @@ func (a *admission) closeLocked(p *entry) {
 }
 
 // rankLocked updates the rank of h after a change of its places.
-func (a *admission) rankLocked(h *host) {
+func (a *admission) rankLocked(h *peerHost) {
 	if h.open.Len() == 0 {
 		a.crowds.Remove(h)
 	} else {
@@ -271,28 +271,28 @@ func (a *admission) rankLocked(h *host) {
 }
 
 // crowds reports whether h has more places than o, or the same number and an older one.
-func (h *host) crowds(o *host) bool {
+func (h *peerHost) crowds(o *peerHost) bool {
 	if n := h.open.Len(); n != o.open.Len() {
 		return n > o.open.Len()
 	}
-	return h.open.Front().Value.(*entry).expires.Before(o.open.Front().Value.(*entry).expires)
+	return h.open.Front().Value.(*admissionSlot).expires.Before(o.open.Front().Value.(*admissionSlot).expires)
 }
 
 // watch starts the timer after which p is lost.
-func (p *entry) watch() {
+func (p *admissionSlot) watch() {
 	p.door.mu.Lock()
 	defer p.door.mu.Unlock()
 	p.watchLocked()
 }
 
-func (p *entry) watchLocked() {
+func (p *admissionSlot) watchLocked() {
 	if p.lost != nil && p.waits != nil {
 		p.timer = wait.AfterFunc(time.Until(p.expires), p.expire)
 	}
 }
 
 // expire is called when the timer of p fires.
-func (p *entry) expire() {
+func (p *admissionSlot) expire() {
 	p.door.mu.Lock()
 	defer p.door.mu.Unlock()
 	if p.waits != nil && !time.Now().Before(p.expires) {
@@ -302,7 +302,7 @@ func (p *entry) expire() {
 
 // takeOver replaces the function that is called when another connection needs the place. The new
 // holder enforces the deadline.
-func (p *entry) takeOver(lost func()) *Abort {
+func (p *admissionSlot) takeOver(lost func()) *Abort {
 	if p.other != nil {
 		if refused := p.other.takeOver(lost); refused != nil {
 			return refused
@@ -325,7 +325,7 @@ var errPlaceLost = codec.ErrOverloaded.Withf("the connection carries no session,
 
 // carry records that the holder of the place carries a session from now on, or returns the reason
 // for a rejection.
-func (p *entry) carry() *Abort {
+func (p *admissionSlot) carry() *Abort {
 	if p.other != nil {
 		if refused := p.other.carry(); refused != nil {
 			return refused
@@ -346,7 +346,7 @@ func (p *entry) carry() *Abort {
 	p.lost, p.carries = nil, true
 	p.host.sessions++
 	a.carried++
-	if c := p.within; c != nil {
+	if c := p.parent; c != nil {
 		c.tried = 0
 		if c.sessions++; c.sessions == 1 {
 			a.closeLocked(c)
@@ -356,7 +356,7 @@ func (p *entry) carry() *Abort {
 }
 
 // Leave implements transport.Place.
-func (p *entry) Leave() {
+func (p *admissionSlot) Leave() {
 	if p.other != nil {
 		p.other.Leave()
 	}
@@ -372,7 +372,7 @@ func (p *entry) Leave() {
 		p.host.sessions--
 		a.carried--
 	}
-	if c := p.within; c != nil {
+	if c := p.parent; c != nil {
 		c.children--
 		if p.carries {
 			c.sessions--
@@ -383,7 +383,7 @@ func (p *entry) Leave() {
 }
 
 // idleLocked gives the connection a place of its own again if it carries no more sessions.
-func (p *entry) idleLocked() {
+func (p *admissionSlot) idleLocked() {
 	if p.sessions > 0 || p.gone || p.lost == nil {
 		return
 	}

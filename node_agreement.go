@@ -66,11 +66,11 @@ func agreeOn(s *message.Sync, values []*valueCodec, about Peer, resumes bool) (a
 		return a, codec.ErrHandshake.Withf("the peer accepts frames of %d bytes only, and %d is the least", s.MaxMessage, minFrame)
 	}
 	a = agreement{
-		about:    about,
-		values:   choose(values, s.Codecs),
-		promises: promisesOf(s),
-		resume:   resumes && s.Features&message.FeatureResume != 0,
-		received: s.Received,
+		about:        about,
+		values:       choose(values, s.Codecs),
+		syncSettings: promisesOf(s),
+		resume:       resumes && s.Features&message.FeatureResume != 0,
+		received:     s.Received,
 	}
 	a.about.ID = string(s.Node)
 	copy(a.session[:], s.Session)
@@ -96,16 +96,16 @@ func codecNames(values []*valueCodec) []string {
 	return names
 }
 
-// former is the proof of the connecting side for a session that it wants to resume.
-type former struct {
+// previousSession is the proof of the connecting side for a session that it wants to resume.
+type previousSession struct {
 	session  SessionID
 	secret   [message.SecretSize]byte
 	received uint64 // counted frames that have arrived on the connecting side
 }
 
 // formerOf returns the proof in a hello.
-func formerOf(hello *message.Sync) former {
-	was := former{received: hello.Received}
+func formerOf(hello *message.Sync) previousSession {
+	was := previousSession{received: hello.Received}
 	copy(was.session[:], hello.Session)
 	copy(was.secret[:], hello.Secret)
 	return was

@@ -64,7 +64,7 @@ type config struct {
 	stall     time.Duration
 	handshake time.Duration
 
-	asks struct{ accept, credential, elsewhere question } // how those callbacks are called
+	asks struct{ accept, credential, elsewhere callbackQuery } // how those callbacks are called
 }
 
 // complete fills in what no option has set.
@@ -110,19 +110,19 @@ const (
 )
 
 // begin prepares the state that the sessions of a node share.
-func (c *config) begin(sh *shared) {
+func (c *config) begin(sh *sharedState) {
 	sh.born = time.Now()
-	sh.workers.limit, sh.staff.most = c.nodeWorkers, c.maxWaiting
+	sh.workers.limit, sh.scheduler.most = c.nodeWorkers, c.maxWaiting
 	sh.carriers = carrier.Settings{
 		Log: c.log, PingInterval: c.pingInterval, PingTimeout: c.pingTimeout, WriteTimeout: c.writeTimeout,
-		Stall: c.stall, ResumeFor: c.resumeFor, Now: sh.now, Lookout: &sh.lookout,
+		Stall: c.stall, ResumeFor: c.resumeFor, Now: sh.now, Keepalive: &sh.keepalive,
 		MaxPart: c.maxPart,
 	}
-	sh.records = records{
+	sh.records = repositoryRecords{
 		node: c.id, repository: c.repository, patience: c.handshake, log: c.log,
-		calls: newQuestion(c.log, "repository", "Resume.Records", mostAsked),
+		queries: newQuestion(c.log, "repository", "Resume.Records", mostAsked),
 	}
-	sh.aways.init(amountAway{(c.sessions + 3) / 4, c.budget / 4}, amountAway{c.perAddress, c.budget / 8})
+	sh.suspended.init(suspendedAmount{(c.sessions + 3) / 4, c.budget / 4}, suspendedAmount{c.perAddress, c.budget / 8})
 	sh.reports.log = c.log
 	sh.handle = handle
 	if len(c.around) > 0 {
@@ -132,7 +132,7 @@ func (c *config) begin(sh *shared) {
 		sh.inward = chain(c.aroundServed, handleWithin)
 	}
 	sh.owners.total = limits.NewTally(c.budget)
-	sh.budget = budget{Tally: sh.owners.total, owners: &sh.owners}
+	sh.budget = memoryBudget{Tally: sh.owners.total, owners: &sh.owners}
 	sh.nested.owners, sh.nested.most = &sh.owners, c.nestedReserve()
 	sh.durable.init(durablePlan{
 		lifetime: c.remember, most: c.remembered, share: c.memoryShare, running: c.plan.Workers, workers: c.nodeWorkers,
@@ -160,8 +160,8 @@ func limitsFor(maxMessage int) limits.Limits {
 }
 
 // door returns the bounds for connecting peers.
-func (c *config) door() doorBounds {
-	return doorBounds{
+func (c *config) door() admissionLimits {
+	return admissionLimits{
 		halfOpen: c.halfOpen, sessions: c.sessions, perAddress: c.perAddress, everywhere: c.set.perAddress,
 		resumes: c.resumeFor > 0, time: c.handshake,
 	}

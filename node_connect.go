@@ -6,8 +6,8 @@ import (
 )
 
 // Connect connects to the node that listens at a URL, waits for the first session (unless
-// Reconnection.Background is set), and from then on maintains a session, until Close or the end of
-// life. life governs the whole Connection. Failed attempts are repeated, the first ones as well,
+// ReconnectConfig.Background is set), and from then on maintains a session, until Close or the end
+// of life. life governs the whole Connection. Failed attempts are repeated, the first ones as well,
 // unless their error is final. Final errors are:
 //
 //   - The URL can never be used ([wire.ErrURL]), or this node is closed.
@@ -17,15 +17,16 @@ import (
 //     codecs (ErrHandshake).
 //
 // A final error ends the Connection at once, also later: its state becomes Lost, Err returns the
-// error, and Reconnection.OnState is called. With Reconnection.Persist only the first kind is
-// final. Any other error may be temporary, and is retried. No error of TLS is final, neither an
+// error, and ReconnectConfig.OnState is called. With ReconnectConfig.RetryFatal only the first kind
+// is final. Any other error may be temporary, and is retried. No error of TLS is final, neither an
 // alert nor a certificate error, because either side may renew certificates and authorities. A peer
 // with another protocol is not final either, as it may be a load balancer without a server.
-// [Connection.Outage] and the node's log report the current error; Reconnection.GiveUp and life
-// bound the time of the attempts. The page [about reconnecting] has a table of errors.
+// [Connection.NotConnectedError] and the node's log report the current error;
+// ReconnectConfig.MaxOutage and life bound the time of the attempts. The page [about reconnecting]
+// has a table of errors.
 //
 // [about reconnecting]: https://github.com/asterisque-go/asterisque/blob/main/docs/reconnecting.md
-func (n *Node) Connect(life context.Context, url string, how Reconnection) (*Connection, error) {
+func (n *Node) Connect(life context.Context, url string, how ReconnectConfig) (*Connection, error) {
 	if err := n.ready(); err != nil {
 		return nil, err
 	}
@@ -49,14 +50,14 @@ func (n *Node) Connect(life context.Context, url string, how Reconnection) (*Con
 }
 
 // check returns an error that names each duration that is too short, or nil.
-func (r *Reconnection) check() error {
-	var m misfits
+func (r *ReconnectConfig) check() error {
+	var m optionErrors
 	for _, t := range []struct {
 		name  string
 		value time.Duration
-	}{{"First", r.First}, {"Most", r.Most}, {"GiveUp", r.GiveUp}} {
+	}{{"First", r.First}, {"Most", r.Most}, {"MaxOutage", r.MaxOutage}} {
 		if t.value > 0 {
-			m.atLeast("Reconnection."+t.name, t.value, leastWait)
+			m.atLeast("ReconnectConfig."+t.name, t.value, leastWait)
 		}
 	}
 	return m.asError()

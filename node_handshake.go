@@ -32,12 +32,12 @@ const likelySync = 192
 type handshake struct {
 	w    wire.Wire // these are fixed
 	cfg  *config
-	open *kept[*handshake] // handshakes of the node, which stops them when it is closed
+	open *closers[*handshake] // handshakes of the node, which stops them when it is closed
 	log  *slog.Logger
 
-	from  net.Addr // the peer's; nil on the side that connected
-	once  bool     // this side will not reconnect to resume the session
-	place *entry   // that of w; nil on the side that connected, as a rule
+	from  net.Addr       // the peer's; nil on the side that connected
+	once  bool           // this side will not reconnect to resume the session
+	place *admissionSlot // that of w; nil on the side that connected, as a rule
 
 	relayed bool   // another node relays the peer, which resumes a session
 	hello   []byte // the peer's first frame, until the next is read
@@ -52,7 +52,7 @@ type handshake struct {
 
 // propose is the handshake of the connecting side, which sends first. If was is not nil, propose
 // asks to resume that session; the peer has agreed if the agreement has the same session.
-func (h *handshake) propose(ctx context.Context, was *former) (a agreement, err error) {
+func (h *handshake) propose(ctx context.Context, was *previousSession) (a agreement, err error) {
 	ctx, done := h.begin(ctx, time.Now().Add(h.cfg.handshake))
 	defer done()
 	if err := h.exposed(); err != nil {

@@ -19,18 +19,18 @@ func beyondEOF(err error) string {
 // succeed.
 func passing(err error, format string, args ...any) *Abort {
 	a := codec.ErrHandshake.Withf(format, args...)
-	a.Cause = &passingError{a.Message, err}
+	a.Cause = &transientError{a.Message, err}
 	return a
 }
 
-type passingError struct {
+type transientError struct {
 	text string // text of the Abort, which has it once
 	err  error
 }
 
-func (p *passingError) Error() string        { return p.text }
-func (p *passingError) Unwrap() error        { return p.err }
-func (p *passingError) Is(target error) bool { return target == errPassing }
+func (p *transientError) Error() string        { return p.text }
+func (p *transientError) Unwrap() error        { return p.err }
+func (p *transientError) Is(target error) bool { return target == errPassing }
 
 var errPassing = errors.New("this may pass")
 

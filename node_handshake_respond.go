@@ -15,18 +15,18 @@ type resumer interface {
 	// former returns the session that a peer wants to resume, if the peer has its secret and its
 	// identity, or the record that names another node as its owner. An error means that another
 	// node may have the session.
-	former(ctx context.Context, was *former, p *Peer) (s *Session, elsewhere *SessionRecord, err error)
+	former(ctx context.Context, was *previousSession, p *Peer) (s *Session, elsewhere *SessionRecord, err error)
 
 	// refusesSession returns the reason for which no session of a peer begins, or nil.
 	refusesSession(p *Peer) error
 
 	// expect records that the peer is about to receive the id of a session. The peer may lose the
 	// Wire at once, and reconnect to another node, so the record of the session is stored before.
-	expect(ctx context.Context, a *accepted)
+	expect(ctx context.Context, a *acceptedPeer)
 }
 
-// accepted is the result of a handshake on the accepting side.
-type accepted struct {
+// acceptedPeer is the result of a handshake on the accepting side.
+type acceptedPeer struct {
 	agreement
 	grant   Grant
 	resumed *Session // resumed session, which has taken the Wire; nil: a session is to begin
@@ -39,7 +39,7 @@ var errNotHere = codec.ErrUnavailable.Withf("the session that was relayed here c
 
 // respond is the handshake of the accepting side. It also obtains the grant for the peer. On error
 // the agreement has the session's id if the session is expected.
-func (h *handshake) respond(ctx context.Context, r resumer) (a accepted, err error) {
+func (h *handshake) respond(ctx context.Context, r resumer) (a acceptedPeer, err error) {
 	ctx, done := h.begin(ctx, h.place.expires)
 	defer done()
 	if refused := h.place.takeOver(h.cut); refused != nil {
@@ -88,7 +88,7 @@ func newSessionID() []byte {
 
 // goOn resumes s over the Wire, and reports whether that ends the handshake: otherwise a session is
 // to begin.
-func (h *handshake) goOn(ctx context.Context, s *Session, a *accepted, was *former) (over bool, err error) {
+func (h *handshake) goOn(ctx context.Context, s *Session, a *acceptedPeer, was *previousSession) (over bool, err error) {
 	switch err := h.resume(ctx, s, a, was); {
 	case err == nil:
 		a.resumed = s
@@ -103,7 +103,7 @@ func (h *handshake) goOn(ctx context.Context, s *Session, a *accepted, was *form
 
 // find returns the session that the peer may resume, or nil. If another node has the session, find
 // sets the Wire to that node.
-func (h *handshake) find(ctx context.Context, r resumer, a *accepted, was *former) (found *Session, err error) {
+func (h *handshake) find(ctx context.Context, r resumer, a *acceptedPeer, was *previousSession) (found *Session, err error) {
 	if !a.resume {
 		return nil, nil
 	}
@@ -124,7 +124,7 @@ func (h *handshake) find(ctx context.Context, r resumer, a *accepted, was *forme
 
 // authorised calls Access.Accept for the peer, which may resume the session found, if that is not
 // nil, and sets the grant.
-func (h *handshake) authorised(ctx context.Context, a *accepted, found *Session, credential []byte) (err error) {
+func (h *handshake) authorised(ctx context.Context, a *acceptedPeer, found *Session, credential []byte) (err error) {
 	a.about.Credential = credential
 	if a.grant, err = h.cfg.authorise(ctx, a.about); err != nil {
 		if found != nil && !mayPass(err) {
@@ -137,14 +137,14 @@ func (h *handshake) authorised(ctx context.Context, a *accepted, found *Session,
 }
 
 // resume resumes s over the Wire.
-func (h *handshake) resume(ctx context.Context, s *Session, a *accepted, was *former) error {
+func (h *handshake) resume(ctx context.Context, s *Session, a *acceptedPeer, was *previousSession) error {
 	if refused := s.res.pace(ctx); refused != nil {
 		return refused
 	}
 	next := newSecret()
 	reply := helloOf(h.cfg, s.res.plan, h.resumes())
 	reply.Codecs, reply.Session, reply.Secret = []string{s.codec.Name()}, s.id[:], next[:]
-	c := comeback{wire: h.w, place: h.wirePlace(), about: a.about, grant: &a.grant, received: was.received, used: was.secret}
+	c := resumeRequest{wire: h.w, place: h.wirePlace(), about: a.about, grant: &a.grant, received: was.received, used: was.secret}
 	c.confirm = func(received uint64) error {
 		if refused := h.place.carry(); refused != nil {
 			return refused
@@ -157,7 +157,7 @@ func (h *handshake) resume(ctx context.Context, s *Session, a *accepted, was *fo
 }
 
 // begins answers a peer if a new session is to begin. hello is the agreement of both sides.
-func (h *handshake) begins(ctx context.Context, r resumer, a *accepted, hello *message.Sync) error {
+func (h *handshake) begins(ctx context.Context, r resumer, a *acceptedPeer, hello *message.Sync) error {
 	if err := r.refusesSession(&a.about); err != nil {
 		return h.refuse(err)
 	}
@@ -179,7 +179,7 @@ func (h *handshake) begins(ctx context.Context, r resumer, a *accepted, hello *m
 }
 
 // passOn forwards the peer's hello to the other node, and the answer to the peer.
-func (h *handshake) passOn(ctx context.Context, a *accepted) (err error) {
+func (h *handshake) passOn(ctx context.Context, a *acceptedPeer) (err error) {
 	defer func() {
 		if err != nil {
 			guard.Apart(h.log, a.elsewhere, func() { a.elsewhere.Close() })

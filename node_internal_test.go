@@ -21,7 +21,7 @@ import (
 
 // TestKept_Closed checks that a closed set accepts no elements.
 func TestKept_Closed(t *testing.T) {
-	var k kept[int]
+	var k closers[int]
 	require.Empty(t, k.list())
 	require.True(t, k.add(1))
 	require.True(t, k.add(2))
@@ -165,9 +165,9 @@ func TestBudget_NineEighths(t *testing.T) {
 		{most + most/8, false, true},
 		{most + most/8 + 1, false, false},
 	} {
-		var all owners
+		var all quotaOwners
 		all.total = limits.NewTally(most)
-		b := budget{Tally: all.total, owners: &all}
+		b := memoryBudget{Tally: all.total, owners: &all}
 		all.join(peer(1)).tally.Add(c.held)
 		for p, in := range map[*Peer]bool{peer(1): c.greedy, peer(2): c.another} {
 			if err := b.refusesSession(p); in {
@@ -215,7 +215,7 @@ func TestOwner_ProofOrAddress(t *testing.T) {
 		{"a Subject at two addresses", subject, elsewhere, true, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var all owners
+			var all quotaOwners
 			a, b := all.join(&c.a), all.join(&c.b)
 			require.Equal(t, c.same, a == b)
 			require.Equal(t, c.proved, a.proved())
@@ -250,8 +250,8 @@ func TestBudget_FairShare(t *testing.T) {
 
 // TestTurns_OwnersAlternate checks that owners take turns.
 func TestTurns_OwnersAlternate(t *testing.T) {
-	var q turns[int]
-	a, b, c := new(owner), new(owner), new(owner)
+	var q fairQueue[int]
+	a, b, c := new(quotaOwner), new(quotaOwner), new(quotaOwner)
 	for i := range 4 {
 		q.push(a, 10+i)
 	}
@@ -261,7 +261,7 @@ func TestTurns_OwnersAlternate(t *testing.T) {
 	q.push(b, 21)
 	require.Equal(t, 8, q.len())
 	q.remove(c, func(v *int) bool { return *v != 30 })
-	q.remove(new(owner), func(*int) bool { return false })
+	q.remove(new(quotaOwner), func(*int) bool { return false })
 	got := []int{q.pop(), q.pop(), q.pop(), q.pop()}
 	require.Equal(t, []int{10, 20, 31, 11}, got)
 	q.push(c, 32)
@@ -276,11 +276,11 @@ func TestTurns_OwnersAlternate(t *testing.T) {
 
 // TestReserve_Threshold checks that a remainder is left, as large as the places of one owner.
 func TestReserve_Threshold(t *testing.T) {
-	var all owners
-	r := reserve{most: 100, owners: &all}
+	var all quotaOwners
+	r := nestedReserve{most: 100, owners: &all}
 	a := all.join(&Peer{Subject: "a"})
 	b := all.join(&Peer{Subject: "b"})
-	fill := func(w *owner) (n int) {
+	fill := func(w *quotaOwner) (n int) {
 		for r.enter(w) {
 			n++
 		}

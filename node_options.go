@@ -40,15 +40,15 @@ func WithLogger(log *slog.Logger) Option {
 // WithHooks adds h to the hooks of the node, which report changes of its sessions.
 func WithHooks(h Hooks) Option { return func(c *config) { c.hooks.add(h) } }
 
-// WithMadeInterceptors wraps all calls that the node makes in interceptors, the first one
+// WithOutboundInterceptors wraps all calls that the node makes in interceptors, the first one
 // outermost. [Interceptor] lists the other places for interceptors.
-func WithMadeInterceptors(around ...Interceptor) Option {
+func WithOutboundInterceptors(around ...Interceptor) Option {
 	return func(c *config) { c.around = append(c.around, around...) }
 }
 
-// WithServedInterceptors wraps all calls that the node serves in interceptors, the first one
+// WithInboundInterceptors wraps all calls that the node serves in interceptors, the first one
 // outermost. [Interceptor] lists the other places for interceptors.
-func WithServedInterceptors(around ...Interceptor) Option {
+func WithInboundInterceptors(around ...Interceptor) Option {
 	return func(c *config) { c.aroundServed = append(c.aroundServed, around...) }
 }
 
@@ -66,11 +66,11 @@ func WithTLS(cfg *tls.Config) Option { return func(c *config) { c.tls = cfg } }
 // by [wire.Inherited], goes to [Node.Serve] and needs no option.
 func WithReusePort() Option { return func(c *config) { c.reusePort = true } }
 
-// WithCallWindow sets how many calls of a function this side may have outstanding at one peer.
+// WithMaxOutstanding sets how many calls of a function this side may have outstanding at one peer.
 // Further calls wait on this side, by priority ([WithPriority]) and then in order of arrival, and
 // do not delay other functions. The wait ends with the context of the call. See
 // [Session.Outstanding]. By default there is no such window.
-func WithCallWindow(function uint16, calls int) Option {
+func WithMaxOutstanding(function uint16, calls int) Option {
 	return func(c *config) {
 		if c.windows == nil {
 			c.windows = make(map[uint16]int)
@@ -112,9 +112,9 @@ func newConfig(opts []Option) (config, error) {
 		remembered:   limits.Amount{Messages: 64 << 10, Bytes: 64 << 20},
 		memoryShare:  1. / ownersWithin,
 	}
-	var m misfits
+	var m optionErrors
 	for i, o := range opts {
-		if m.unless(o != nil, "option %d of %d is nil", i+1, len(opts)) {
+		if m.require(o != nil, "option %d of %d is nil", i+1, len(opts)) {
 			o(&c)
 		}
 	}

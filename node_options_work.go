@@ -26,10 +26,10 @@ type Timeouts struct {
 	// sends no Pings answers those of this side, and the timeout applies to it, unless its protocol
 	// has no Pings ([wire.Foreign]): then neither side sends any, and no timeout applies.
 	//
-	// A side that does not read, because of its soft limit or [Session.Pause], does not consider
-	// its peer lost for its silence. At its soft limit, while the application takes no message, it
-	// sends Pings more often, at intervals of an eighth of Ping or one second, whichever is longer.
-	// So it detects within seconds that the peer has closed the Wire.
+	// A side that does not read, because of its soft limit or [Session.StopReading], does not
+	// consider its peer lost for its silence. At its soft limit, while the application takes no
+	// message, it sends Pings more often, at intervals of an eighth of Ping or one second,
+	// whichever is longer. So it detects within seconds that the peer has closed the Wire.
 	//
 	// A negative Ping disables the Pings of this side, except for one each five seconds at the soft
 	// limit while the application takes no message, and no silent peer is considered lost. The peer

@@ -8,18 +8,18 @@ import (
 // progressPace is the minimum interval between reports of the progress of a Shutdown.
 const progressPace = 100 * time.Millisecond
 
-// progress reports a Shutdown of a node to the hooks.
-type progress struct {
+// shutdownProgress reports a Shutdown of a node to the hooks.
+type shutdownProgress struct {
 	node  *Node            // these are fixed
 	until time.Time        // time at which running calls are cut; zero: never
 	last  ShutdownProgress // last report; owned by the reporting goroutine
 }
 
 // logged implements observed.
-func (p *progress) logged() []any { return []any{"node", p.node.cfg.id} }
+func (p *shutdownProgress) logged() []any { return []any{"node", p.node.cfg.id} }
 
 // closed implements observed: it is never closed.
-func (p *progress) closed() *bool { return new(bool) }
+func (p *shutdownProgress) closed() *bool { return new(bool) }
 
 // tellProgress reports the progress of a Shutdown with ctx to the hooks, until the returned
 // function is called. Only the first Shutdown of the node reports.
@@ -27,7 +27,7 @@ func (n *Node) tellProgress(ctx context.Context) (end func()) {
 	if len(n.cfg.hooks.shutdown) == 0 || n.drain.told.Swap(true) {
 		return func() {}
 	}
-	p := &progress{node: n}
+	p := &shutdownProgress{node: n}
 	if n.cfg.drain > 0 {
 		p.until = time.Now().Add(n.cfg.drain)
 	}
@@ -45,7 +45,7 @@ func (n *Node) tellProgress(ctx context.Context) (end func()) {
 }
 
 // watch reports changes until over is closed.
-func (p *progress) watch(over <-chan struct{}, ended chan<- struct{}) {
+func (p *shutdownProgress) watch(over <-chan struct{}, ended chan<- struct{}) {
 	defer close(ended)
 	t := time.NewTicker(progressPace)
 	defer t.Stop()
@@ -60,7 +60,7 @@ func (p *progress) watch(over <-chan struct{}, ended chan<- struct{}) {
 }
 
 // look reports the remaining sessions and calls, if they have changed or always is true.
-func (p *progress) look(always bool) {
+func (p *shutdownProgress) look(always bool) {
 	now := ShutdownProgress{Left: -1}
 	for _, s := range p.node.Sessions() {
 		now.Sessions++
@@ -75,5 +75,5 @@ func (p *progress) look(always bool) {
 	}
 	hooks := &p.node.cfg.hooks
 	f := hooks.shutdown
-	p.node.reports.add(p, report{what: "Shutdown", kind: keepState, n: len(f), tell: func(i int) { f[i](now) }})
+	p.node.reports.add(p, callbackReport{what: "Shutdown", kind: keepState, n: len(f), tell: func(i int) { f[i](now) }})
 }

@@ -15,24 +15,24 @@ import (
 // which this one relays it: see Resume.Elsewhere.
 var ErrElsewhere error = codec.ErrUnavailable.Withf("the session goes on at another node, to which its wire is relayed")
 
-// relaying holds the two Wires of a session that continues at another node.
-type relaying struct { // fixed
+// relayedSession holds the two Wires of a session that continues at another node.
+type relayedSession struct { // fixed
 	near, far relay.Side // the peer's, and the other node's
 	session   SessionID
 	patience  time.Duration // bounds the time in which a side takes nothing
 	log       *slog.Logger
 }
 
-func newRelaying(cfg *config, peer wire.Wire, a *accepted) *relaying {
-	return &relaying{
+func newRelaying(cfg *config, peer wire.Wire, a *acceptedPeer) *relayedSession {
+	return &relayedSession{
 		near:    relay.Side{Wire: peer, Largest: a.largest},
-		far:     relay.Side{Wire: a.elsewhere, Largest: a.promises.maxFrame},
+		far:     relay.Side{Wire: a.elsewhere, Largest: a.syncSettings.maxFrame},
 		session: a.session, patience: cfg.writeTimeout, log: cfg.log,
 	}
 }
 
 // run relays frames between the two Wires until either ends, or end is called.
-func (r *relaying) run() {
+func (r *relayedSession) run() {
 	log := r.log.With("session", r.session.short(), "addr", guard.RemoteOf(r.log, r.near.Wire))
 	log.Info("session is relayed")
 	err := relay.Between(r.log, r.patience, r.near, r.far)
@@ -40,14 +40,14 @@ func (r *relaying) run() {
 }
 
 // end closes both Wires. The peer reconnects, to a running node.
-func (r *relaying) end() {
+func (r *relayedSession) end() {
 	for _, w := range []wire.Wire{r.near.Wire, r.far.Wire} {
 		guard.Apart(r.log, w, func() { w.Close() })
 	}
 }
 
 // endRelays ends all relays at the same time: a Wire may take a moment to close.
-func endRelays(list []*relaying) {
+func endRelays(list []*relayedSession) {
 	var all sync.WaitGroup
 	for _, r := range list {
 		all.Go(r.end)

@@ -5,7 +5,7 @@ import (
 )
 
 // former implements resumer.
-func (n *Node) former(ctx context.Context, was *former, p *Peer) (_ *Session, elsewhere *SessionRecord, err error) {
+func (n *Node) former(ctx context.Context, was *previousSession, p *Peer) (_ *Session, elsewhere *SessionRecord, err error) {
 	if was.session == (SessionID{}) {
 		return nil, nil, nil
 	}

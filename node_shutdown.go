@@ -27,7 +27,7 @@ func (n *Node) Shutdown(ctx context.Context) error {
 	for _, ln := range n.listeners.list() {
 		closeListener(n.cfg.log, ln)
 	}
-	if s := calledBy(ctx); s != nil && s.shared == &n.shared {
+	if s := calledBy(ctx); s != nil && s.shared == &n.sharedState {
 		for _, s := range n.Sessions() {
 			s.announceEnd()
 		}

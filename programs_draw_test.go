@@ -81,7 +81,7 @@ const (
 	calledTyped
 	calledUnknown
 	calledKeyed uint16 = 10 * iota
-	calledGated
+	calledLimited
 	calledBoth
 )
 
@@ -210,7 +210,7 @@ func (e *errand) drawOrder() {
 	}
 	level := l.within(e.level, min(e.level+2, levels-1))
 	e.level = level + 1
-	e.function = [...]uint16{calledKeyed, calledGated, calledBoth}[l.IntN(3)] + uint16(level)
+	e.function = [...]uint16{calledKeyed, calledLimited, calledBoth}[l.IntN(3)] + uint16(level)
 	e.key = uint32(l.IntN(3))
 }
 

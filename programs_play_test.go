@@ -89,8 +89,8 @@ func (p *program) service(of int) *asterisque.Service {
 	key, gate := asterisque.WithKey(keyOfParams), asterisque.WithConcurrency(p.sides[of].gate)
 	for level := range uint16(levels) {
 		svc.Handle(calledKeyed+level, "keyed", p.serve, asterisque.WithKey(keyOfParams))
-		svc.Handle(calledGated+level, "gated", p.serve, asterisque.WithConcurrency(p.sides[of].gate))
-		svc.Handle(calledBoth+level, "keyed and gated", p.serve, key, gate)
+		svc.Handle(calledLimited+level, "limited", p.serve, asterisque.WithConcurrency(p.sides[of].gate))
+		svc.Handle(calledBoth+level, "keyed and limited", p.serve, key, gate)
 	}
 	return svc
 }

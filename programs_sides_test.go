@@ -131,7 +131,7 @@ type side struct {
 	callWindow  int // likewise; of function calledPlain
 	window      int // 0: the default
 	share       float64
-	gate        int // places of gated functions
+	gate        int // places of limited functions
 	pings       bool
 
 	plan limits.Plan // granted to its peer
@@ -170,7 +170,7 @@ func (s *side) options() []asterisque.Option {
 		opts = append(opts, asterisque.WithWorkers(asterisque.Workers{Waiting: s.maxWaiting}))
 	}
 	if s.callWindow > 0 {
-		opts = append(opts, asterisque.WithCallWindow(calledPlain, s.callWindow))
+		opts = append(opts, asterisque.WithMaxOutstanding(calledPlain, s.callWindow))
 	}
 	if s.window > 0 {
 		opts = append(opts, asterisque.WithLimits(asterisque.Limits{Window: s.window}))
@@ -218,17 +218,17 @@ type habits struct {
 	resizes    int  // changes of limits
 
 	partLen     int // bytes of the largest part of a message; 0: as the protocol allows
-	ending      ending
+	ending      contextEnd
 	endAt       time.Duration
 	endOf       int  // the side that ends the session
 	intercepted bool // interceptors wrap all calls, and pass them on
 }
 
-// ending says how a program ends its session while calls are made.
-type ending uint8
+// contextEnd says how a program ends its session while calls are made.
+type contextEnd uint8
 
 const (
-	unending ending = iota
+	unending contextEnd = iota
 	drains
 	closes
 )

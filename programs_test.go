@@ -239,7 +239,7 @@ func (p *program) connect() {
 		}}))
 		opts = append(opts, asterisque.WithMaxPart(p.partLen))
 		if p.intercepted {
-			opts = append(opts, asterisque.WithMadeInterceptors(testkit.Passes), asterisque.WithServedInterceptors(testkit.Passes))
+			opts = append(opts, asterisque.WithOutboundInterceptors(testkit.Passes), asterisque.WithInboundInterceptors(testkit.Passes))
 		}
 		if p.resumes {
 			opts = append(opts, asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithAccess(asterisque.Access{PlainCredentials: true}))
@@ -249,7 +249,7 @@ func (p *program) connect() {
 	p.dialer = &progDialer{cable: p.cable, to: p.nodes[1]}
 	var err error
 	if p.resumes {
-		how := asterisque.Reconnection{First: time.Millisecond, Most: 10 * time.Millisecond, Dial: p.dialer.dial}
+		how := asterisque.ReconnectConfig{First: time.Millisecond, Most: 10 * time.Millisecond, Dial: p.dialer.dial}
 		p.conn, err = p.nodes[0].Connect(testkit.Background, "", how)
 	} else if w, failed := p.dialer.dial(testkit.Background); failed == nil {
 		_, err = p.nodes[0].Attach(testkit.Background, w)
@@ -307,9 +307,9 @@ func (p *program) disturb() {
 	for _, d := range times[1] {
 		s, length := p.sessions[p.lots.IntN(2)], p.lots.upTo(100*time.Millisecond)
 		time.AfterFunc(d, func() {
-			s.Pause()
+			s.StopReading()
 			time.Sleep(length) // of the bubble
-			s.Unpause()
+			s.StartReading()
 		})
 	}
 	for _, d := range times[2] {

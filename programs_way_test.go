@@ -193,8 +193,8 @@ func (w *way) leaves(ctx context.Context, pp *pipe.Pipe, n int) bool {
 		pp.Stop()
 		return true
 	case w.pauseAt:
-		pp.Pause()
-		time.AfterFunc(5*time.Millisecond, pp.Unpause)
+		pp.StopReading()
+		time.AfterFunc(5*time.Millisecond, pp.StartReading)
 	}
 	time.Sleep(w.slow) // of the bubble
 	return false

@@ -98,24 +98,24 @@ func (r *SessionRecord) expired(now time.Time) bool {
 	return !r.Expires.IsZero() && !now.Before(r.Expires)
 }
 
-// records accesses the records of a node's sessions in its Repository, and logs failures.
-type records struct {
+// repositoryRecords accesses the records of a node's sessions in its Repository, and logs failures.
+type repositoryRecords struct {
 	node       string // id of the node, for the records; these are fixed
 	repository Repository
-	calls      question      // calls of the repository
+	queries    callbackQuery // calls of the repository
 	patience   time.Duration // bounds each call
 	log        *slog.Logger
 }
 
 // put stores r, as a record of this node.
-func (rs *records) put(ctx context.Context, r SessionRecord) {
+func (rs *repositoryRecords) put(ctx context.Context, r SessionRecord) {
 	r.Node = rs.node
 	_, err := consult(ctx, rs, func(ctx context.Context) (any, error) { return nil, rs.repository.Put(ctx, r) })
 	rs.logError(err, r.Session)
 }
 
 // get returns the record of a session.
-func (rs *records) get(ctx context.Context, session [16]byte) (_ SessionRecord, ok bool, err error) {
+func (rs *repositoryRecords) get(ctx context.Context, session [16]byte) (_ SessionRecord, ok bool, err error) {
 	type found struct {
 		SessionRecord
 		ok bool
@@ -129,14 +129,14 @@ func (rs *records) get(ctx context.Context, session [16]byte) (_ SessionRecord, 
 }
 
 // remove deletes the record of a session.
-func (rs *records) remove(session [16]byte) {
+func (rs *repositoryRecords) remove(session [16]byte) {
 	_, err := consult(context.Background(), rs, func(ctx context.Context) (any, error) {
 		return nil, rs.repository.Delete(ctx, session)
 	})
 	rs.logError(err, session)
 }
 
-func (rs *records) logError(err error, session [16]byte) {
+func (rs *repositoryRecords) logError(err error, session [16]byte) {
 	if err != nil {
 		rs.log.Warn("repository failed", "session", hex.EncodeToString(session[:4]), "error", err)
 	}
@@ -145,7 +145,7 @@ func (rs *records) logError(err error, session [16]byte) {
 // consult calls f, which calls the repository, and waits at most for patience, and at most for
 // three quarters of the time of ctx: a handshake can continue without an answer. The default
 // Repository, in memory, is called at once.
-func consult[T any](ctx context.Context, rs *records, f func(context.Context) (T, error)) (T, error) {
+func consult[T any](ctx context.Context, rs *repositoryRecords, f func(context.Context) (T, error)) (T, error) {
 	if _, own := rs.repository.(*memoryRepository); own {
 		return f(ctx)
 	}
@@ -155,5 +155,5 @@ func consult[T any](ctx context.Context, rs *records, f func(context.Context) (T
 	}
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	return ask(ctx, &rs.calls, func() (T, error) { return f(ctx) }, nil)
+	return ask(ctx, &rs.queries, func() (T, error) { return f(ctx) }, nil)
 }

@@ -12,16 +12,16 @@ import (
 // [Connection.Session] may return, has ended: operations on it fail with ErrUnavailable.
 type Session struct {
 	id     SessionID // these are fixed once the handshake is over
-	shared *shared
+	shared *sharedState
 	cfg    *sessionConfig
 
 	peerID string // see Peer
-	owner  *owner
+	owner  *quotaOwner
 
-	exchange // these lock themselves
-	serving
+	sessionCalls // these lock themselves
+	inboundCalls
 
-	res    *resumption   // nil unless the session can be resumed; fixed
+	res    *resumeState  // nil unless the session can be resumed; fixed
 	holder sessionHolder // fixed
 
 	expiry certificateExpiry // of the latest certificate of the peer; owned by the reader

@@ -12,7 +12,7 @@ import (
 
 // Admit implements carrier.Upper: it checks the head of a message in parts, before any part is
 // kept.
-func (u *upper) Admit(h message.Head, whole int, others carrier.Unfinished) (use carrier.Admission, p priority.Priority, err error) {
+func (u *frameHandler) Admit(h message.Head, whole int, others carrier.Unfinished) (use carrier.Admission, p priority.Priority, err error) {
 	switch h.Type {
 	case message.OpenType:
 		use, err = u.admitOpen(h, others)
@@ -29,7 +29,7 @@ func (u *upper) Admit(h message.Head, whole int, others carrier.Unfinished) (use
 }
 
 // admitOpen checks the cost of an Open, of which only that of its parameters is known.
-func (u *upper) admitOpen(h message.Head, others carrier.Unfinished) (carrier.Admission, error) {
+func (u *frameHandler) admitOpen(h message.Head, others carrier.Unfinished) (carrier.Admission, error) {
 	ok, err := u.table.begin(h.Pipe, priority.Priority(h.Priority))
 	if err != nil {
 		return carrier.Late, err
@@ -49,15 +49,15 @@ func (u *upper) admitOpen(h message.Head, others carrier.Unfinished) (carrier.Ad
 }
 
 // turnAwayUnfinished rejects an Open of which not all parts have arrived.
-func (x *exchange) turnAwayUnfinished(id uint64, p priority.Priority, a *Abort) {
+func (x *sessionCalls) turnAwayUnfinished(id uint64, p priority.Priority, a *Abort) {
 	x.carrier.Forget(id)
 	x.turnAway(&message.Open{Pipe: id, Priority: int8(p)}, a, 0)
 }
 
 // GivenUp implements carrier.Upper.
-func (u *upper) GivenUp(pipe uint64) { u.table.endBegun(pipe) }
+func (u *frameHandler) GivenUp(pipe uint64) { u.table.endBegun(pipe) }
 
-func (u *upper) admitBlock(h message.Head) (carrier.Admission, error) {
+func (u *frameHandler) admitBlock(h message.Head) (carrier.Admission, error) {
 	e, err := u.table.find(h.Pipe)
 	if e == nil {
 		return carrier.Late, err
@@ -79,7 +79,7 @@ func (u *upper) admitBlock(h message.Head) (carrier.Admission, error) {
 	return carrier.Admitted, nil
 }
 
-func (u *upper) admitClose(h message.Head) (carrier.Admission, priority.Priority, error) {
+func (u *frameHandler) admitClose(h message.Head) (carrier.Admission, priority.Priority, error) {
 	p, found, err := u.table.made(h.Pipe)
 	if !found {
 		return carrier.Late, p, err
@@ -88,7 +88,7 @@ func (u *upper) admitClose(h message.Head) (carrier.Admission, priority.Priority
 }
 
 // Stray implements carrier.Upper: a part for a pipe that has ended is late.
-func (u *upper) Stray(pipe uint64) error {
+func (u *frameHandler) Stray(pipe uint64) error {
 	e, err := u.table.find(pipe)
 	if e != nil {
 		return violation("a part of pipe %d, of which no message is unfinished", pipe)

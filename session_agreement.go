@@ -12,15 +12,15 @@ type agreement struct {
 	session SessionID
 	about   Peer
 	values  *valueCodec
-	promises
+	syncSettings
 
 	resume   bool                     // both sides can resume the session
 	secret   [message.SecretSize]byte // entitles to resume
 	received uint64                   // counted frames of the peer, in answer to a resume
 }
 
-// promises is the part of a side's Sync that holds for the whole session.
-type promises struct {
+// syncSettings is the part of a side's Sync that holds for the whole session.
+type syncSettings struct {
 	maxFrame int // bytes of the largest frame that the peer accepts
 	// initial cost limit for the Blocks of a stream that this side opens, paid with its Open; 0:
 	// the peer has no windows
@@ -38,8 +38,8 @@ type promises struct {
 }
 
 // promisesOf returns the promises in a Sync of the peer.
-func promisesOf(s *message.Sync) promises {
-	return promises{
+func promisesOf(s *message.Sync) syncSettings {
+	return syncSettings{
 		maxFrame: int(min(s.MaxMessage, 1<<31-1)),
 		early:    s.Window,
 		overhead: max(s.Overhead, message.MinOverhead),

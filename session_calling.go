@@ -66,7 +66,7 @@ func (s *Session) Invoke(ctx context.Context, c *Call) error {
 	case m.cfg.durable && m.cfg.key == nil && !m.blocks:
 		return neverSent(codec.ErrUnavailable.Withf("a durable call needs a Connection: see Node.Connect"))
 	}
-	m.makeOn(&s.exchange)
+	m.makeOn(&s.sessionCalls)
 	if outward := s.common.outward; outward != nil {
 		return outward(ctx, c)
 	}

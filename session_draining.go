@@ -24,7 +24,7 @@ import "context"
 // in which it is called.
 func Draining(ctx context.Context) <-chan struct{} {
 	by, _ := carriedBy(ctx)
-	if c, ok := by.(*served); ok {
+	if c, ok := by.(*inboundCall); ok {
 		return c.x.table.draining()
 	}
 	return nil

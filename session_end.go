@@ -82,7 +82,7 @@ func (s *Session) Shutdown(ctx context.Context) error {
 // Retire is for applications that know that the Wire will be lost. It does not block; repeated
 // calls have no effect.
 func (s *Session) Retire() {
-	if s != nil && s.outgoing.drain() {
+	if s != nil && s.outboundAdmission.drain() {
 		s.holder.sessionChanged()
 	}
 }
@@ -120,7 +120,7 @@ func (s *Session) refuseWaiting() {
 		if s.outbound.State() >= limits.Soft || s.ctx.Err() != nil {
 			return
 		}
-		if c, ok := e.(*served); ok && s.calls.waits(c) && s.calls.withdraw(c).waits() {
+		if c, ok := e.(*inboundCall); ok && s.calls.waits(c) && s.calls.withdraw(c).waits() {
 			c.refuse(errShutDown)
 		}
 	}

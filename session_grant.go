@@ -24,7 +24,7 @@ type Grant struct {
 func (g *Grant) limits() grantedLimits { return grantedLimits{*g.inbound, *g.outbound} }
 
 // standards returns the restricted standard functions that the peer may call.
-func (g *Grant) standards() (granted standards) {
+func (g *Grant) standards() (granted standardFunctions) {
 	if g.Describe {
 		granted |= grantDescribe
 	}

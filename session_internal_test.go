@@ -128,7 +128,7 @@ func TestResume_FormerSecretVoid(t *testing.T) {
 		defer here.Close()
 		defer there.Close()
 		var last wire.Wire
-		conn, err := here.Connect(context.Background(), "", Reconnection{Dial: func(context.Context) (wire.Wire, error) {
+		conn, err := here.Connect(context.Background(), "", ReconnectConfig{Dial: func(context.Context) (wire.Wire, error) {
 			a, b := wire.Pipe()
 			go there.Accept(context.Background(), b) // ends with the handshake
 			last = a
@@ -151,9 +151,9 @@ func TestResume_FormerSecretVoid(t *testing.T) {
 
 // TestAways_FirstHasMost compares the first owner of the ranking with a search of all owners.
 func TestAways_FirstHasMost(t *testing.T) {
-	var w aways
-	w.init(amountAway{}, amountAway{})
-	owners := make([]ownersAway, 40)
+	var w suspendedSessions
+	w.init(suspendedAmount{}, suspendedAmount{})
+	owners := make([]suspendedByOwner, 40)
 	for range 5000 {
 		of := &owners[rand.N(len(owners))]
 		of.sessions, of.bytes = rand.N(4), rand.N(1000)
@@ -178,30 +178,32 @@ func TestAways_FirstHasMost(t *testing.T) {
 func TestAways_Quarter(t *testing.T) {
 	n := NewNode(WithLimits(Limits{Budget: 80 << 20}), WithAdmission(Admission{Sessions: 41, PerAddress: 7}))
 	defer n.Close()
-	require.Equal(t, amountAway{sessions: 11, bytes: 20 << 20}, n.aways.most, "rounded up")
-	require.Equal(t, amountAway{sessions: 7, bytes: 10 << 20}, n.aways.mostOfOwner)
+	require.Equal(t, suspendedAmount{sessions: 11, bytes: 20 << 20}, n.suspended.most, "rounded up")
+	require.Equal(t, suspendedAmount{sessions: 7, bytes: 10 << 20}, n.suspended.mostOfOwner)
 }
 
 // TestReports_LastStates checks the order of reports, and that the last state is always reported.
 func TestReports_LastStates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		r := reports{log: slog.New(slog.NewTextHandler(&log, nil))}
-		s, goOn := new(watched), make(chan struct{})
+		r := callbackReports{log: slog.New(slog.NewTextHandler(&log, nil))}
+		s, goOn := new(hookNotifier), make(chan struct{})
 		var told []int
-		tell := func(kind, i int) { r.add(s, report{kind: kind, n: 1, tell: func(int) { told = append(told, i) }}) }
-		r.add(s, report{kind: noKind, n: 1, tell: func(int) { <-goOn }})
+		tell := func(kind, i int) {
+			r.add(s, callbackReport{kind: kind, n: 1, tell: func(int) { told = append(told, i) }})
+		}
+		r.add(s, callbackReport{kind: noKind, n: 1, tell: func(int) { <-goOn }})
 		synctest.Wait()
 		for i := range mostReports {
 			tell(keepLimit, i)
 		}
 		tell(noKind, -1) // finds no place, as all that follow
-		r.add(s, report{kind: noKind, n: 10, tell: func(int) { told = append(told, -1) }})
+		r.add(s, callbackReport{kind: noKind, n: 10, tell: func(int) { told = append(told, -1) }})
 		for i := range 3 {
 			tell(keepLimit, mostReports+i)
 			tell(keepLimit+1, 2*mostReports+i)
 		}
-		r.close(s, report{kind: keepEnded, n: 2, tell: func(i int) { told = append(told, -10-i) }})
+		r.close(s, callbackReport{kind: keepEnded, n: 2, tell: func(i int) { told = append(told, -10-i) }})
 		tell(keepLimit, -1)
 		close(goOn)
 		synctest.Wait()
@@ -222,9 +224,9 @@ func TestReports_LastStates(t *testing.T) {
 func TestReports_WholeEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		r := reports{log: slog.New(slog.NewTextHandler(&log, nil))}
+		r := callbackReports{log: slog.New(slog.NewTextHandler(&log, nil))}
 		var told []int
-		r.add(new(watched), report{kind: noKind, n: 2 * mostReports, tell: func(i int) {
+		r.add(new(hookNotifier), callbackReport{kind: noKind, n: 2 * mostReports, tell: func(i int) {
 			told = append(told, i)
 			switch {
 			case i == 5:

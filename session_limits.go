@@ -18,7 +18,7 @@ func (s *Session) reporter(d Direction) func(limits.State) {
 		case d == Inbound:
 			s.carrier.InboundChanged(state)
 		}
-		(*watched)(s).limitChanged(d, state)
+		(*hookNotifier)(s).limitChanged(d, state)
 	}
 }
 
@@ -63,20 +63,20 @@ func (s *Session) resize(soft limits.Amount) {
 	s.calls.resize(p)
 }
 
-// Pause stops reading the Wire after the frame that is being read, until Unpause. The transport
-// then holds up the peer, and calls of either side wait. A paused session does not count as
-// stalled. One frame in each ping interval still passes, unless the inbound hard limit is near:
+// StopReading stops reading the Wire after the frame that is being read, until StartReading. The
+// transport then holds up the peer, and calls of either side wait. A paused session does not count
+// as stalled. One frame in each ping interval still passes, unless the inbound hard limit is near:
 // otherwise a lost peer would not be noticed behind its unread messages.
-func (s *Session) Pause() {
+func (s *Session) StopReading() {
 	if s != nil {
-		s.carrier.Pause()
+		s.carrier.StopReading()
 	}
 }
 
-// Unpause resumes reading after Pause.
-func (s *Session) Unpause() {
+// StartReading resumes reading after StopReading.
+func (s *Session) StartReading() {
 	if s != nil {
-		s.carrier.Unpause()
+		s.carrier.StartReading()
 	}
 }
 

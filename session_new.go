@@ -10,7 +10,7 @@ import (
 )
 
 // newSession makes a session of the result of a handshake. The caller runs its carrier.
-func newSession(sh *shared, holder sessionHolder, b *sessionStart) *Session {
+func newSession(sh *sharedState, holder sessionHolder, b *sessionStart) *Session {
 	cfg, w, a, g := b.cfg, b.wire, &b.agreed, &b.grant
 	maxBlock := a.maxFrame - outbox.HeadSize
 	if l, ok := w.(wire.Foreign); ok {
@@ -20,14 +20,14 @@ func newSession(sh *shared, holder sessionHolder, b *sessionStart) *Session {
 	s := &Session{
 		id: a.session, shared: sh, holder: holder, cfg: cfg, peerID: a.about.ID, owner: sh.owners.join(&a.about),
 	}
-	s.serving = serving{service: g.Service, highest: *g.MaxPriority, granted: g.standards(), private: cfg.private}
-	s.exchange.serving = &s.serving
-	s.values = values{valueCodec: a.values, session: s}
+	s.inboundCalls = inboundCalls{service: g.Service, highest: *g.MaxPriority, granted: g.standards(), private: cfg.private}
+	s.sessionCalls.serving = &s.inboundCalls
+	s.valueCoder = valueCoder{valueCodec: a.values, session: s}
 	ctx, end := context.WithCancelCause(context.Background())
 	s.inbound = limits.NewCounter(g.inbound, s.reporter(Inbound))
 	s.inbound.Tell(&s.owner.tally)
 	s.owner.tally.Add(heldSession)
-	s.ctx, s.common = ctx, &sh.common
+	s.ctx, s.common = ctx, &sh.nodeCalls
 	s.outbound.Counter, s.outbound.share = limits.NewCounter(g.outbound, s.reporter(Outbound)), cfg.share
 	s.outbound.Tell(&s.owner.tally)
 	s.promise(a, g.plan)
@@ -37,18 +37,18 @@ func newSession(sh *shared, holder sessionHolder, b *sessionStart) *Session {
 	}
 	s.maxBlock = uint32(maxBlock)
 	if a.resume {
-		s.res = &resumption{agreed: a.promises, plan: g.plan, granted: g.limits()}
+		s.res = &resumeState{agreed: a.syncSettings, plan: g.plan, granted: g.limits()}
 		s.res.session, s.res.secret = a.session, a.secret
 		if !b.dialled {
 			s.res.records, s.res.identity = &sh.records, a.about.identity()
-			s.res.away = away{session: (*upper)(s), owner: s.owner}
+			s.res.suspended = suspended{session: (*frameHandler)(s), owner: s.owner}
 		}
 	}
 	_, foreign := w.(wire.Foreign) // a foreign wire may not answer Pings, and takes no keys
 	s.opens.keyless = foreign
 	s.carrier.Init(&carrier.Config{
-		Settings: &sh.carriers, Context: ctx, End: end, Upper: (*upper)(s), Wire: w, TLS: a.about.TLS, Place: b.place,
-		Out:     outbox.New(uint64(s.table.odd), a.maxFrame, uint32(a.overhead), cfg.share, s.outbound.Remove, (*watched)(s).dropReporter()),
+		Settings: &sh.carriers, Context: ctx, End: end, Upper: (*frameHandler)(s), Wire: w, TLS: a.about.TLS, Place: b.place,
+		Out:     outbox.New(uint64(s.table.odd), a.maxFrame, uint32(a.overhead), cfg.share, s.outbound.Remove, (*hookNotifier)(s).dropReporter()),
 		Inbound: s.inbound, Outbound: s.outbound.Counter, Tally: &s.owner.tally,
 		Largest: g.plan.Largest + outbox.HeadSize,
 		Pings:   carrier.Pings{Dialled: b.dialled, Mute: foreign && a.ping == 0, Interval: a.ping, Timeout: a.timeout},
@@ -63,11 +63,11 @@ const usualWindow = 1 << 20
 
 // promise sets up the grants of this side, by its plan, and those of the peer.
 func (s *Session) promise(a *agreement, p *limits.Plan) {
-	s.terms.Ledger = outlets{&s.exchange}
+	s.terms.Ledger = dispatchPort{&s.sessionCalls}
 	s.terms.Overhead, s.terms.Early = uint64(p.Overhead), uint64(p.Window)
 	s.terms.PeerOverhead, s.terms.PeerEarly = a.overhead, a.early
 	s.calls = dispatcher{
-		staff: &s.shared.staff, outlet: outlets{&s.exchange}, plan: p,
+		scheduler: &s.shared.scheduler, output: dispatchPort{&s.sessionCalls}, plan: p,
 		ready: newJobQueue(taskToWorker), room: openRoom{owner: s.owner},
 	}
 	s.calls.holding.begin(s.owner)

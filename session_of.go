@@ -7,7 +7,7 @@ import "context"
 // on which calls fail with ErrUnavailable.
 func SessionOf(ctx context.Context) *Session {
 	by, _ := carriedBy(ctx)
-	if c, ok := by.(*served); ok {
+	if c, ok := by.(*inboundCall); ok {
 		return c.x.session.(*Session)
 	}
 	return nil

@@ -13,7 +13,7 @@ import (
 
 // Receive processes one frame, a message of type t. age is the time since its first part arrived,
 // or 0. An error ends the session.
-func (u *upper) Receive(t message.Type, frame []byte, age time.Duration) error {
+func (u *frameHandler) Receive(t message.Type, frame []byte, age time.Duration) error {
 	switch t {
 	case message.OpenType:
 		m, err := message.ParseOpen(frame)
@@ -46,15 +46,15 @@ func (u *upper) Receive(t message.Type, frame []byte, age time.Duration) error {
 
 // receiveOpen processes an Open. begun reports that it has arrived in parts, and was checked at its
 // first one.
-func (u *upper) receiveOpen(m *message.Open, begun bool) error {
-	var within *outer
+func (u *frameHandler) receiveOpen(m *message.Open, begun bool) error {
+	var within *outboundParent
 	if m.Meta.Nested {
 		within = u.table.outer(m.Meta.Within)
 	}
-	h := u.serving.find(m.Function)
+	h := u.inboundCalls.find(m.Function)
 	refused := u.refuses(m, h, within)
 	if refused == nil {
-		c := newServed(&u.exchange, m, h, within)
+		c := newServed(&u.sessionCalls, m, h, within)
 		ok, err := u.table.accept(c.id(), c, begun)
 		if ok {
 			c.arrive()
@@ -83,7 +83,7 @@ func (u *upper) receiveOpen(m *message.Open, begun bool) error {
 
 // refuses returns the reason to reject a call before it is created, or nil. h is its function, and
 // within the call of this side around it; both may be nil.
-func (u *upper) refuses(m *message.Open, h *handler, within *outer) *Abort {
+func (u *frameHandler) refuses(m *message.Open, h *functionHandler, within *outboundParent) *Abort {
 	switch {
 	case h == nil:
 		return codec.ErrNoFunction.Withf("function %d", m.Function)
@@ -102,7 +102,7 @@ func (u *upper) refuses(m *message.Open, h *handler, within *outer) *Abort {
 	return u.shared.budget.refusesCall(u.owner)
 }
 
-func (u *upper) receiveBlock(m message.Block) error {
+func (u *frameHandler) receiveBlock(m message.Block) error {
 	if u.carrier.HasPart(m.Pipe) { // which may be the Open: then there is no pipe yet
 		return overtakes("Block", m.Pipe)
 	}
@@ -113,7 +113,7 @@ func (u *upper) receiveBlock(m message.Block) error {
 	return e.block(m)
 }
 
-func (u *upper) receiveClose(m message.Close) error {
+func (u *frameHandler) receiveClose(m message.Close) error {
 	if m.Abort == nil && u.carrier.HasPart(m.Pipe) {
 		return overtakes("result", m.Pipe)
 	}
@@ -131,7 +131,7 @@ func (u *upper) receiveClose(m message.Close) error {
 	return e.closed(m)
 }
 
-func (u *upper) receiveControl(m message.Control) error {
+func (u *frameHandler) receiveControl(m message.Control) error {
 	switch c := m.(type) {
 	case message.Credit:
 		return u.receiveCredit(c)
@@ -172,7 +172,7 @@ func (u *upper) receiveControl(m message.Control) error {
 		}
 	case message.Drain:
 		u.table.drainThere(c)
-		if u.outgoing.drain() {
+		if u.outboundAdmission.drain() {
 			u.holder.sessionChanged()
 		}
 	case message.SessionClose:
@@ -183,7 +183,7 @@ func (u *upper) receiveControl(m message.Control) error {
 	return nil // unknown Controls are ignored
 }
 
-func (u *upper) receiveCredit(c message.Credit) error {
+func (u *frameHandler) receiveCredit(c message.Credit) error {
 	if c.Opens {
 		u.opens.grant(c.Limit)
 		return nil
@@ -192,7 +192,7 @@ func (u *upper) receiveCredit(c message.Credit) error {
 }
 
 // toPipe calls f with the pipe of a Control, if the pipe carries Blocks and has not ended.
-func (u *upper) toPipe(id uint64, f func(*piping.End) error) error {
+func (u *frameHandler) toPipe(id uint64, f func(*piping.End) error) error {
 	e, err := u.table.find(id)
 	if e == nil {
 		return err
@@ -204,8 +204,8 @@ func (u *upper) toPipe(id uint64, f func(*piping.End) error) error {
 }
 
 // gaveUp is called when the peer has canceled a call, and blocks if the peer does so too often.
-func (u *upper) gaveUp() {
-	if d := u.serving.pace.pause(u.common.now()); d > 0 {
+func (u *frameHandler) gaveUp() {
+	if d := u.inboundCalls.openRate.pause(u.common.now()); d > 0 {
 		wait.HoldOff(u.ctx, d)
 	}
 }

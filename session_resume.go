@@ -14,8 +14,8 @@ import (
 // The entitlement to resume a session, and its cost. Package carrier moves the session from one
 // Wire to the next.
 
-// comeback is a new Wire for a suspended session.
-type comeback struct {
+// resumeRequest is a new Wire for a suspended session.
+type resumeRequest struct {
 	wire     wire.Wire
 	place    transport.Place // of the Wire; nil on the side that connected
 	about    Peer            // from the handshake over the Wire
@@ -38,12 +38,12 @@ func (s *Session) Resumable() bool { return s != nil && s.res != nil }
 // goesOnFor reports whether a peer with a valid secret and identity may resume the session: its
 // Subject is the same, it repeats its promises, and the frames that it lacks are still kept.
 func (s *Session) goesOnFor(a *agreement, g *Grant, codecs []string, received uint64) bool {
-	return g.Subject == s.owner.subject && a.promises == s.res.agreed && slices.Contains(codecs, s.codec.Name()) && s.carrier.Has(received)
+	return g.Subject == s.owner.subject && a.syncSettings == s.res.agreed && slices.Contains(codecs, s.codec.Name()) && s.carrier.Has(received)
 }
 
 // comeBack resumes the session over another Wire after the loss of the old one, which is closed.
 // The caller has made all checks of the peer.
-func (s *Session) comeBack(ctx context.Context, b *comeback) error {
+func (s *Session) comeBack(ctx context.Context, b *resumeRequest) error {
 	over := carrier.Comeback{
 		Wire: b.wire, TLS: b.about.TLS, Place: b.place, Received: b.received,
 		Renew: func() { s.renew(b) }, Settled: s.res.settle,
@@ -71,8 +71,8 @@ func (s *Session) comeBack(ctx context.Context, b *comeback) error {
 var errOvertaken = codec.ErrUnavailable.Withf("the peer has come back over another wire")
 
 // renew is called when the session has another Wire, and no goroutine reads or writes.
-func (s *Session) renew(b *comeback) {
-	(*upper)(s).watchCertificate() // the certificate may have changed
+func (s *Session) renew(b *resumeRequest) {
+	(*frameHandler)(s).watchCertificate() // the certificate may have changed
 	if b.grant != nil {
 		s.heed(b.grant)
 	}

@@ -22,13 +22,13 @@ const (
 	resumeAhead = 4 * time.Second
 )
 
-// resumption is the state of a session that can be resumed.
-type resumption struct {
-	agreed promises     // granted by the peer when the session began; these are fixed
+// resumeState is the state of a session that can be resumed.
+type resumeState struct {
+	agreed syncSettings // granted by the peer when the session began; these are fixed
 	plan   *limits.Plan // granted to the peer
 
-	entitlement // these lock themselves
-	away        away
+	resumeTicket // these lock themselves
+	suspended    suspended
 
 	mu      sync.Mutex
 	granted grantedLimits // by the last Grant; guarded by mu, as paced
@@ -36,7 +36,7 @@ type resumption struct {
 }
 
 // pace waits until the session may be resumed once more.
-func (r *resumption) pace(ctx context.Context) *Abort {
+func (r *resumeState) pace(ctx context.Context) *Abort {
 	for {
 		wait := r.paces(0) - resumeAhead
 		if wait <= 0 {
@@ -51,7 +51,7 @@ func (r *resumption) pace(ctx context.Context) *Abort {
 var errResumedOften = codec.ErrOverloaded.Withf("the session is resumed too often: more than %d bytes a second were sent again for it", resumeRate)
 
 // paces counts the cost of a resume, in bytes, and returns how far the total is ahead of its rate.
-func (r *resumption) paces(cost int) time.Duration {
+func (r *resumeState) paces(cost int) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()

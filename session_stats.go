@@ -77,7 +77,7 @@ func (s Share) String() string {
 }
 
 // loadRoom sets the grants and the waits.
-func (st *Stats) loadRoom(o *outgoing) {
+func (st *Stats) loadRoom(o *outboundAdmission) {
 	st.WaitWindow, st.WaitOpens, st.WaitOutbound = o.waits.load(waitWindow), o.waits.load(waitOpens), o.waits.load(waitOutbound)
 	if o.terms.Room == nil {
 		return
@@ -117,7 +117,7 @@ func (st *Stats) load(s *Session) {
 	st.Outbound, st.MostOutbound, st.OutboundState = s.outbound.Held(), s.outbound.Peak(), s.outbound.State()
 	st.Stops, st.Stopped = s.carrier.Stops()
 	st.loadWork(&s.calls)
-	st.loadRoom(&s.outgoing)
+	st.loadRoom(&s.outboundAdmission)
 	st.Path = pathOf(s)
 }
 

@@ -17,13 +17,13 @@ import (
 //
 // A call waits in one place at a time: in the order of its key, until its turn (see keys); here,
 // until a worker is free; and for a function with a limit, until another call of the function has
-// ended (see gate). It leaves each of these places at once when its caller cancels. A nested call
-// does not wait for a worker: it borrows one.
+// ended (see concurrency limit). It leaves each of these places at once when its caller cancels. A
+// nested call does not wait for a worker: it borrows one.
 type dispatcher struct {
-	staff   *staff       // these are fixed
-	outlet  outlet       // of the session
-	windows *limits.Room // for the Blocks of streams; nil for a peer without windows
-	plan    *limits.Plan // grants at the begin of the session; bounds all running calls
+	scheduler *scheduler     // these are fixed
+	output    dispatchOutput // of the session
+	windows   *limits.Room   // for the Blocks of streams; nil for a peer without windows
+	plan      *limits.Plan   // grants at the begin of the session; bounds all running calls
 
 	lastWait atomic.Int64 // recent time of a call in the queue, in nanoseconds
 
@@ -31,13 +31,13 @@ type dispatcher struct {
 	ready jobQueue // guarded by mu, as all below: calls that wait for a worker
 	// calls in their turn that wait for memory; nil until there is one
 	large   *jobQueue
-	gated   map[*gate]*gatedJobs // calls that wait for their function
+	limited map[*concurrencyLimit]*limitedJobs // calls that wait for their function
 	room    openRoom
 	holding holding
 	served  uint64 // calls that have arrived
 	waiting int32  // calls that no worker has taken yet, in any place
 	running int32  // calls that workers have taken, and calls with answers that wait to leave
-	parked  parkedAnswers
+	parked  queuedAnswers
 	streams int32 // running calls that carry Blocks
 	active  int32 // workers here, running or waking
 	waking  bool  // one of them has yet to take its first call
@@ -52,16 +52,16 @@ type dispatcher struct {
 // watched session with a single worker could run no other call.
 const mostApart = 4
 
-// staff is the common state of a node's sessions for running calls.
-type staff struct {
+// scheduler is the common state of a node's sessions for running calls.
+type scheduler struct {
 	workers workers
-	nested  reserve // places for nested calls
-	most    int     // bound of waiting calls of a session; 0: none; fixed
+	nested  nestedReserve // places for nested calls
+	most    int           // bound of waiting calls of a session; 0: none; fixed
 	durable durableAnswers
 }
 
-// outlet is the interface of a dispatcher to the peer.
-type outlet interface {
+// dispatchOutput is the interface of a dispatcher to the peer.
+type dispatchOutput interface {
 	// grant sends the total that the peer may open.
 	grant(total uint64)
 
@@ -72,10 +72,10 @@ type outlet interface {
 	mustWaitOutbound() bool
 }
 
-// gatedJobs are the calls of a session that wait for one gate.
-type gatedJobs struct {
-	gateCrowd
-	jobs jobQueue // empty only while the gate removes them
+// limitedJobs are the calls of a session that wait for one concurrency limit.
+type limitedJobs struct {
+	sessionShare
+	jobs jobQueue // empty only while the concurrency limit removes them
 }
 
 // waits reports whether j waits to be run.
@@ -96,8 +96,8 @@ func (d *dispatcher) beginLocked(j job, e taskEvent) {
 	if t.blocks {
 		d.streams++
 	}
-	if t.gated {
-		j.gate().waitsNoMore(j)
+	if t.limited {
+		j.limit().waitsNoMore(j)
 	}
 }
 
@@ -110,7 +110,7 @@ func (d *dispatcher) endLocked(j job) {
 	t.moveLocked(taskReturned)
 	d.running--
 	if t.urged {
-		d.room.urgeNoMore(&d.staff.nested)
+		d.room.urgeNoMore(&d.scheduler.nested)
 	}
 	d.holding.carry(j, d.plan.Room, -1)
 	if t.blocks {
@@ -123,7 +123,7 @@ func (d *dispatcher) poke() {
 	d.mu.Lock()
 	wake := d.pokeLocked()
 	d.mu.Unlock()
-	d.staff.workers.start(wake)
+	d.scheduler.workers.start(wake)
 }
 
 // letGo permits calls to begin: see quiet.
@@ -134,9 +134,9 @@ func (d *dispatcher) letGo() {
 	d.poke()
 }
 
-// pokeLocked counts one more worker as active, if there is a call for it. It returns the shift for
-// the worker, or nil.
-func (d *dispatcher) pokeLocked() shift {
+// pokeLocked counts one more worker as active, if there is a call for it. It returns the work
+// source for the worker, or nil.
+func (d *dispatcher) pokeLocked() workSource {
 	if d.ready.len() == 0 {
 		j := d.large.first()
 		if j == nil || !d.holding.fits(j, d.plan.Room) {
@@ -147,7 +147,7 @@ func (d *dispatcher) pokeLocked() shift {
 }
 
 // wakeLocked is pokeLocked if a call is known to wait.
-func (d *dispatcher) wakeLocked() shift {
+func (d *dispatcher) wakeLocked() workSource {
 	if d.quiet || d.waking || d.occupiedLocked() >= d.plan.Workers {
 		return nil
 	}
@@ -160,8 +160,8 @@ func (d *dispatcher) wakeLocked() shift {
 // answers that wait to leave.
 func (d *dispatcher) occupiedLocked() int { return int(d.active + d.parked.running) }
 
-// parkedAnswers counts answers that wait to leave.
-type parkedAnswers struct {
+// queuedAnswers counts answers that wait to leave.
+type queuedAnswers struct {
 	running int32 // of calls with a worker of their own: they count as running calls
 	lent    int32 // of nested calls
 	away    int32 // of calls that were answered by the reader

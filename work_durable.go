@@ -17,15 +17,15 @@ import (
 // Memory and workers are bounded: each owner has a share of the remembered answers, and of running
 // durable calls as many as a session has workers, including calls without a session.
 type durableAnswers struct {
-	owners   *owners       // these are fixed
+	owners   *quotaOwners  // these are fixed
 	lifetime time.Duration // of an answer, and of a call without a session
 	running  int           // bound of running durable calls of one owner
 
 	mu      sync.Mutex
 	calls   map[string]*durableAnswer // guarded by mu, as all below
-	shares  map[*owner]*durableShare
+	shares  map[*quotaOwner]*durableShare
 	room    durableRoom
-	orphans orphans
+	orphans orphanedCalls
 	timer   *time.Timer // removes expired answers; nil without answers
 	ended   bool
 }
@@ -40,7 +40,7 @@ type durablePlan struct {
 }
 
 // init prepares o for a node.
-func (o *durableAnswers) init(p durablePlan, owners *owners) {
+func (o *durableAnswers) init(p durablePlan, owners *quotaOwners) {
 	o.owners, o.lifetime, o.running = owners, p.lifetime, p.running
 	o.room.most, o.room.share = p.most, p.share
 	o.orphans.lifetime, o.orphans.mostOfOwner = p.lifetime, p.running
@@ -69,9 +69,9 @@ var (
 	errNotKept   = codec.ErrOverloaded.Withf("the call ran, and there was no room to remember its answer: see DurableAnswers")
 )
 
-// durableOpen identifies a durable call.
-type durableOpen struct {
-	owner    *owner
+// durableIdentity identifies a durable call.
+type durableIdentity struct {
+	owner    *quotaOwner
 	function uint16
 	stream   bool
 	key      []byte
@@ -81,7 +81,7 @@ type durableOpen struct {
 
 // name returns the name of the call. Each owner with a proved identity has keys of its own;
 // otherwise the key alone is the name.
-func (c *durableOpen) name() string {
+func (c *durableIdentity) name() string {
 	if c.owner.proved() {
 		return c.owner.name.proof + "\x00" + string(c.key)
 	}
@@ -90,7 +90,7 @@ func (c *durableOpen) name() string {
 
 // digest returns a digest of codec and parameters: in another codec, equal bytes are other
 // parameters.
-func (c *durableOpen) digest() (d [16]byte) {
+func (c *durableIdentity) digest() (d [16]byte) {
 	h := sha256.New()
 	h.Write(append([]byte{byte(len(c.codec))}, c.codec...)) // at most 32 bytes
 	h.Write(c.params)
@@ -100,7 +100,7 @@ func (c *durableOpen) digest() (d [16]byte) {
 
 // enter returns the call that c repeats, or nil if c is the first of its key, or an error if it is
 // neither.
-func (o *durableAnswers) enter(open durableOpen, c durableJob) (*durableAnswer, *Abort) {
+func (o *durableAnswers) enter(open durableIdentity, c durableJob) (*durableAnswer, *Abort) {
 	switch {
 	case open.stream:
 		return nil, errKeyStream
@@ -125,10 +125,10 @@ func (o *durableAnswers) enter(open durableOpen, c durableJob) (*durableAnswer, 
 }
 
 // shareLocked returns the share of an owner.
-func (o *durableAnswers) shareLocked(w *owner) *durableShare {
+func (o *durableAnswers) shareLocked(w *quotaOwner) *durableShare {
 	s := o.shares[w]
 	if s == nil {
-		s = &durableShare{owner: w, gate: &gate{ofOwner: true, free: o.running}}
+		s = &durableShare{owner: w, limit: &concurrencyLimit{ofOwner: true, free: o.running}}
 	}
 	return s
 }
@@ -140,7 +140,7 @@ func (o *durableAnswers) addLocked(m *durableAnswer, c durableJob, now time.Time
 		return refused
 	}
 	if o.calls == nil {
-		o.calls, o.shares = make(map[string]*durableAnswer), make(map[*owner]*durableShare)
+		o.calls, o.shares = make(map[string]*durableAnswer), make(map[*quotaOwner]*durableShare)
 	}
 	o.calls[m.key], o.shares[m.share.owner] = m, m.share
 	o.owners.retain(m.share.owner)

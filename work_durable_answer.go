@@ -65,8 +65,8 @@ type pendingAnswer struct {
 
 // durableShare is the share of one owner.
 type durableShare struct {
-	owner *owner // fixed
-	gate  *gate  // limits its running durable calls; fixed
+	owner *quotaOwner       // fixed
+	limit *concurrencyLimit // limits its running durable calls; fixed
 
 	held     limits.Amount              // guarded by the lock of the durableAnswers, as all below
 	answered fifo.Queue[*durableAnswer] // in the order of the answers

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// orphans are the durable calls that still run after the end of their sessions: their answers are
-// for later sessions. They are guarded by the lock of the durableAnswers.
-type orphans struct {
+// orphanedCalls are the durable calls that still run after the end of their sessions: their answers
+// are for later sessions. They are guarded by the lock of the durableAnswers.
+type orphanedCalls struct {
 	most, mostOfOwner int           // bounds, in all and of one owner; fixed, as the next
 	lifetime          time.Duration // bounds the time without a session
 	list              list.List     // of *durableAnswer, the oldest first
@@ -16,7 +16,7 @@ type orphans struct {
 // add adds the call of m, for as long as its answer would be remembered. If there are too many of
 // its owner, or too many in all, or if closed is true, it removes and returns a call that is to be
 // canceled.
-func (o *orphans) add(m *durableAnswer, closed bool) (canceled durableJob) {
+func (o *orphanedCalls) add(m *durableAnswer, closed bool) (canceled durableJob) {
 	p := m.pending
 	if p == nil || p.alone != nil || !m.moveLocked(durableOutlives) {
 		return nil
@@ -43,7 +43,7 @@ func (o *orphans) add(m *durableAnswer, closed bool) (canceled durableJob) {
 }
 
 // dispensable returns the call to be canceled: the oldest of the owner with most orphans.
-func (o *orphans) dispensable() (one *durableAnswer) {
+func (o *orphanedCalls) dispensable() (one *durableAnswer) {
 	for e := o.list.Front(); e != nil; e = e.Next() {
 		m := e.Value.(*durableAnswer)
 		if one == nil || m.share.alone > one.share.alone {
@@ -54,7 +54,7 @@ func (o *orphans) dispensable() (one *durableAnswer) {
 }
 
 // oldest returns the oldest of one owner, which must have one.
-func (o *orphans) oldest(s *durableShare) *durableAnswer {
+func (o *orphanedCalls) oldest(s *durableShare) *durableAnswer {
 	for e := o.list.Front(); ; e = e.Next() {
 		if m := e.Value.(*durableAnswer); m.share == s {
 			return m
@@ -63,7 +63,7 @@ func (o *orphans) oldest(s *durableShare) *durableAnswer {
 }
 
 // remove removes m, if it is an orphan.
-func (o *orphans) remove(m *durableAnswer) {
+func (o *orphanedCalls) remove(m *durableAnswer) {
 	p := m.pending
 	if p == nil || p.alone == nil {
 		return

@@ -18,7 +18,7 @@ type holding struct {
 }
 
 // begin reports the bytes to the owner of the session from now on.
-func (h *holding) begin(o *owner) { h.part.Begin(&o.tally) }
+func (h *holding) begin(o *quotaOwner) { h.part.Begin(&o.tally) }
 
 // end withdraws the bytes that were reported.
 func (h *holding) end() { h.part.End() }
@@ -58,14 +58,14 @@ func (h *holding) carry(j job, room, n int) {
 		h.bulky += n
 	}
 	if t.nested {
-		h.inside += n * t.becomes.bytes()
+		h.inside += n * t.decodedSize.bytes()
 	}
 }
 
 // refusal returns an error for a nested call, which does not wait for memory, if its decoded
 // parameters exceed the budget.
 func (h *holding) refusal(t *task, room int) *Abort {
-	if n := t.becomes.bytes(); t.nested && n > 0 && h.inside+n > room {
+	if n := t.decodedSize.bytes(); t.nested && n > 0 && h.inside+n > room {
 		return codec.ErrOverloaded.Withf("the parameters would become %d bytes, and those of nested calls hold %d of %d here", n, h.inside, room)
 	}
 	return nil

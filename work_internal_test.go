@@ -47,32 +47,32 @@ func upTo[T ~uint8](last T) (all []T) {
 // TestTask_States compares the transitions with a table.
 func TestTask_States(t *testing.T) {
 	queued := map[taskEvent]taskState{
-		taskToGate: taskForGate, taskTaken: taskForKey, taskBegunLent: taskLent, taskWithdrawn: taskOver,
+		taskToLimit: taskForLimit, taskTaken: taskForKey, taskBegunLent: taskLent, taskWithdrawn: taskOver,
 	}
 	steps[taskState, taskEvent]{
 		taskArriving: {taskAccepted: taskForKey, taskBegunInline: taskRunning, taskWithdrawn: taskOver},
 		taskForKey: {
-			taskToWorker: taskForWorker, taskToRoom: taskForRoom, taskToGate: taskForGate,
+			taskToWorker: taskForWorker, taskToRoom: taskForRoom, taskToLimit: taskForLimit,
 			taskBegun: taskRunning, taskBegunLent: taskLent, taskWithdrawn: taskOver,
 		},
 		taskForWorker: queued,
 		taskForRoom:   queued,
-		taskForGate:   {taskTaken: taskForKey, taskBegunLent: taskLent, taskWithdrawn: taskOver},
+		taskForLimit:  {taskTaken: taskForKey, taskBegunLent: taskLent, taskWithdrawn: taskOver},
 		taskRunning:   {taskReturned: taskOver},
 		taskLent:      {taskReturned: taskOver},
 	}.check(t, upTo(taskOver), upTo(taskWithdrawn), taskState.next)
 	for _, s := range upTo(taskOver) {
-		require.Equal(t, s >= taskForKey && s <= taskForGate, s.waits())
+		require.Equal(t, s >= taskForKey && s <= taskForLimit, s.waits())
 	}
 }
 
 // TestTurn_States compares the transitions with a table.
 func TestTurn_States(t *testing.T) {
-	steps[turnState, turnEvent]{
+	steps[keyTurnState, keyTurnEvent]{
 		turnOutside: {turnEnters: turnWaiting, turnBegins: turnFirst, turnLeaves: turnLeft},
 		turnWaiting: {turnBegins: turnFirst, turnLeaves: turnLeft},
 		turnFirst:   {turnLeaves: turnLeft},
-	}.check(t, upTo(turnLeft), upTo(turnLeaves), turnState.next)
+	}.check(t, upTo(turnLeft), upTo(turnLeaves), keyTurnState.next)
 }
 
 // TestDurableAnswer_States compares the transitions with a table.
@@ -97,8 +97,8 @@ func TestDurableAnswer_States(t *testing.T) {
 // TestTurn_LeftBeforeEntered has the caller cancel while the key of its call is being computed:
 // later calls of the key are not blocked.
 func TestTurn_LeftBeforeEntered(t *testing.T) {
-	k := keys{last: make(map[uint64]*turn)}
-	early, late := &turn{key: 1}, &turn{key: 1}
+	k := keyedOrder{last: make(map[uint64]*keyTurn)}
+	early, late := &keyTurn{key: 1}, &keyTurn{key: 1}
 	next, _ := k.leave(early)
 	require.Nil(t, next)
 	first, _ := k.enter(early)
@@ -113,7 +113,7 @@ func TestTurn_LeftBeforeEntered(t *testing.T) {
 // skipped.
 func TestJobQueue_SkipsLeft(t *testing.T) {
 	q := newJobQueue(taskToWorker)
-	gone, stays := &served{work: task{state: taskForKey}}, &served{work: task{state: taskForKey}}
+	gone, stays := &inboundCall{work: task{state: taskForKey}}, &inboundCall{work: task{state: taskForKey}}
 	q.push(gone)
 	q.push(stays)
 	require.True(t, gone.work.moveLocked(taskBegunLent))
@@ -167,25 +167,25 @@ func TestKeys_CostNothingAfterUse(t *testing.T) {
 	there.Close()
 	h := svc.find(1)
 	require.Eventually(t, func() bool { h.key.keys.mu.Lock(); defer h.key.keys.mu.Unlock(); return len(h.key.keys.last) == 0 }, waitForWorkers, tick)
-	h.gate.mu.Lock()
-	defer h.gate.mu.Unlock()
-	require.Equal(t, 4, h.gate.free)
-	require.Zero(t, h.gate.queue.len())
+	h.limit.mu.Lock()
+	defer h.limit.mu.Unlock()
+	require.Equal(t, 4, h.limit.free)
+	require.Zero(t, h.limit.queue.len())
 }
 
-// TestGate_PlaceBetweenTurns has two calls leave at the same time, the second one while the queue
-// is empty because the first one's turn is being taken: its place is not lost.
-func TestGate_PlaceBetweenTurns(t *testing.T) {
-	g := &gate{free: 2}
+// TestConcurrency_PlaceBetweenTurns has two calls leave at the same time, the second one while the
+// queue is empty because the first one's turn is being taken: its place is not lost.
+func TestConcurrency_PlaceBetweenTurns(t *testing.T) {
+	g := &concurrencyLimit{free: 2}
 	// without workers: admitted calls stay in their queue
-	s := &Session{shared: new(shared)}
+	s := &Session{shared: new(sharedState)}
 	d := &s.calls
-	d.plan, d.staff, d.ready = new(limits.Plan), new(staff), newJobQueue(taskToWorker)
+	d.plan, d.scheduler, d.ready = new(limits.Plan), new(scheduler), newJobQueue(taskToWorker)
 	for range 5 {
-		c := &served{port: port{x: &s.exchange}, handler: &handler{gate: g}, work: task{state: taskForKey}}
+		c := &inboundCall{callTransport: callTransport{x: &s.sessionCalls}, handler: &functionHandler{limit: g}, work: task{state: taskForKey}}
 		d.passLocked(c)
 	}
-	require.Equal(t, 3, d.gated[g].jobs.len())
+	require.Equal(t, 3, d.limited[g].jobs.len())
 
 	p := g.next() // the first one leaves
 	g.vacate()    // and meanwhile the second
@@ -198,18 +198,18 @@ func TestGate_PlaceBetweenTurns(t *testing.T) {
 	require.True(t, ok)
 	require.False(t, another)
 	require.Equal(t, 2, d.ready.len(), "as many as have left")
-	require.Equal(t, 1, d.gated[g].jobs.len())
+	require.Equal(t, 1, d.limited[g].jobs.len())
 }
 
-// TestGate_NestedCountsOnce has another call wait for the end of a nested call, which counts once
-// at its gate.
-func TestGate_NestedCountsOnce(t *testing.T) {
-	g := new(gate)
-	s := &Session{shared: new(shared)}
+// TestConcurrency_NestedCountsOnce has another call wait for the end of a nested call, which counts
+// once at its concurrency limit.
+func TestConcurrency_NestedCountsOnce(t *testing.T) {
+	g := new(concurrencyLimit)
+	s := &Session{shared: new(sharedState)}
 	d := &s.calls
-	d.plan, d.staff, d.ready = new(limits.Plan), new(staff), newJobQueue(taskToWorker)
-	d.room.owner, d.staff.nested.most = new(owner), 10
-	c := &served{port: port{x: &s.exchange}, handler: &handler{gate: g}, work: task{state: taskForKey, nested: true}}
+	d.plan, d.scheduler, d.ready = new(limits.Plan), new(scheduler), newJobQueue(taskToWorker)
+	d.room.owner, d.scheduler.nested.most = new(quotaOwner), 10
+	c := &inboundCall{callTransport: callTransport{x: &s.sessionCalls}, handler: &functionHandler{limit: g}, work: task{state: taskForKey, nested: true}}
 	require.False(t, d.passLocked(c))
 	require.Equal(t, 1, g.urgent)
 	d.lend(c)
@@ -223,10 +223,10 @@ type loan int
 func (l *loan) queue() {}
 func (l *loan) lend()  { *l++ }
 
-// TestGate_LendsForUrgent checks that calls with a place that wait get a lent worker while an
-// urgent call waits behind them, whether they waited for the place or not.
-func TestGate_LendsForUrgent(t *testing.T) {
-	g := new(gate)
+// TestConcurrency_LendsForUrgent checks that calls with a place that wait get a lent worker while
+// an urgent call waits behind them, whether they waited for the place or not.
+func TestConcurrency_LendsForUrgent(t *testing.T) {
+	g := new(concurrencyLimit)
 	var never, has loan
 	require.True(t, g.waitsInside(&never))
 	require.False(t, g.passed(&has, false))
@@ -273,7 +273,7 @@ const (
 func TestWorkers_EndDuringTrim(t *testing.T) {
 	w := new(workers)
 	for range 3 {
-		w.idle = append(w.idle, &worker{shifts: make(chan shift, 1)})
+		w.idle = append(w.idle, &worker{shifts: make(chan workSource, 1)})
 	}
 	w.fewest, w.timer = 2, time.AfterFunc(time.Hour, w.trim)
 	w.end()
@@ -284,7 +284,7 @@ func TestWorkers_EndDuringTrim(t *testing.T) {
 
 // TestPace_PausesAboveRate pauses only events above the rate.
 func TestPace_PausesAboveRate(t *testing.T) {
-	var p pace
+	var p rateLimit
 	now := time.Second
 	for range givenUpBurst {
 		require.Zero(t, p.pause(now), "at once")

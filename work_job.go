@@ -11,19 +11,19 @@ import (
 // job is the interface of a peer's call for the dispatcher and the workers. Its properties are
 // fixed once it waits.
 type job interface {
-	waiter
+	workWaiter
 
 	// task returns the dispatcher's state of the call.
 	task() *task
 
-	// gate returns the gate that bounds similar calls, or nil if there is none.
-	gate() *gate
+	// limit returns the concurrency limit that bounds similar calls, or nil if there is none.
+	limit() *concurrencyLimit
 
 	// onlyWaits reports whether the handler only waits, and so needs no worker of the session.
 	onlyWaits() bool
 
 	// turn returns the call's place in the order of its key, or nil if it has none.
-	turn() (*keys, *turn)
+	turn() (*keyedOrder, *keyTurn)
 
 	// weight returns the bytes that the call holds while it runs: its parameters and their decoded
 	// form.
@@ -32,8 +32,8 @@ type job interface {
 	// cost returns the cost of its Open.
 	cost() uint64
 
-	// shift returns the shift in which the call runs.
-	shift() shift
+	// shift returns the work source in which the call runs.
+	shift() workSource
 
 	// begin is called when a worker is about to run the call. Its Blocks have the window h.
 	begin(h limits.Hold)
@@ -58,22 +58,23 @@ type workspace struct {
 	job      job    // the last call of a worker; nil while it is idle
 }
 
-// shift is the work of a worker: the calls that wait at a dispatcher, or the one call to which it
-// is lent.
-type shift interface {
-	// lent reports whether the shift is beyond the limit, because a running call waits for it.
+// workSource is the work of a worker: the calls that wait at a dispatcher, or the one call to which
+// it is lent.
+type workSource interface {
+	// lent reports whether the work source is beyond the limit, because a running call waits for
+	// it.
 	lent() bool
 
 	// work runs calls until none waits. It returns true when the worker has to give way to other
-	// shifts first; crowded reports that they wait.
+	// work sources first; crowded reports that they wait.
 	work(w *workspace, crowded *atomic.Bool) (again bool)
 
 	// workerLost is called when the goroutine of a worker was ended by its call. It reports whether
-	// another worker is to repeat the shift.
+	// another worker is to repeat the work source.
 	workerLost(w *workspace) (again bool)
 
 	// ownedBy returns the owner of the calls.
-	ownedBy() *owner
+	ownedBy() *quotaOwner
 }
 
 // minRetryAfter is the minimum delay that a rejected caller is advised.

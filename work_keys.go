@@ -2,57 +2,57 @@ package asterisque
 
 import "sync"
 
-// keys is the order per key of one function, over all sessions: of the calls with the same key, one
-// at a time runs or waits for a worker, and all later ones wait here in the order of their arrival.
-// A key costs memory only while it has calls, and no goroutine.
-type keys struct {
+// keyedOrder is the order per key of one function, over all sessions: of the calls with the same
+// key, one at a time runs or waits for a worker, and all later ones wait here in the order of their
+// arrival. A key costs memory only while it has calls, and no goroutine.
+type keyedOrder struct {
 	mu     sync.Mutex
-	last   map[uint64]*turn // guarded by mu, like the turns: the latest, by key
-	nested int              // guarded by mu; nested calls in the lines
+	last   map[uint64]*keyTurn // guarded by mu, like the turns: the latest, by key
+	nested int                 // guarded by mu; nested calls in the lines
 }
 
-// turn is the place of a call in the order of its key.
-type turn struct {
+// keyTurn is the place of a call in the order of its key.
+type keyTurn struct {
 	key    uint64 // these are fixed
-	of     waiter
+	of     workWaiter
 	nested bool // of a nested call
 
-	state turnState // guarded by the lock of the keys, as before and next
+	state keyTurnState // guarded by the lock of the keys, as before and next
 
 	// owned by the goroutine of the call: the decoded parameters, in place of the encoded ones, and
 	// their bytes; nil if the handler decodes them
 	held  uint32
 	value any
 
-	before, next *turn // before is nil for the first
+	before, next *keyTurn // before is nil for the first
 }
 
-// turnState is the state of a turn.
+// keyTurnState is the state of a turn.
 //
 //	outside ── enters ──▶ waiting ── begins ──▶ first
 //	   │ └─────── begins ──────────────────────▶  │
 //	   │                     │                    │
 //	   └────── leaves ───────┴─────▶ left ◀───────┘
-type turnState uint8
+type keyTurnState uint8
 
 const (
-	turnOutside turnState = iota // its call has not arrived
-	turnWaiting                  // for the turn before it
-	turnFirst                    // its call runs, or may run
-	turnLeft                     // its call has ended, or was canceled
+	turnOutside keyTurnState = iota // its call has not arrived
+	turnWaiting                     // for the turn before it
+	turnFirst                       // its call runs, or may run
+	turnLeft                        // its call has ended, or was canceled
 )
 
-// turnEvent is an event of a turn.
-type turnEvent uint8
+// keyTurnEvent is an event of a turn.
+type keyTurnEvent uint8
 
 const (
-	turnEnters turnEvent = iota // behind another one
-	turnBegins                  // no turn is before it any more
+	turnEnters keyTurnEvent = iota // behind another one
+	turnBegins                     // no turn is before it any more
 	turnLeaves
 )
 
 // next returns the state after e. It returns ok == false for an e that is impossible in s.
-func (s turnState) next(e turnEvent) (_ turnState, ok bool) {
+func (s keyTurnState) next(e keyTurnEvent) (_ keyTurnState, ok bool) {
 	switch e {
 	case turnEnters:
 		return turnWaiting, s == turnOutside
@@ -64,7 +64,7 @@ func (s turnState) next(e turnEvent) (_ turnState, ok bool) {
 	return s, false
 }
 
-func (t *turn) moveLocked(e turnEvent) (ok bool) {
+func (t *keyTurn) moveLocked(e keyTurnEvent) (ok bool) {
 	next, ok := t.state.next(e)
 	if ok {
 		t.state = next
@@ -75,7 +75,7 @@ func (t *turn) moveLocked(e turnEvent) (ok bool) {
 // enter reports whether t is the first turn of its key. Otherwise its call waits until leave
 // returns it. If t is of a nested call, holder is the first turn's call, which the nested call
 // waits for.
-func (k *keys) enter(t *turn) (first bool, holder waiter) {
+func (k *keyedOrder) enter(t *keyTurn) (first bool, holder workWaiter) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	before := k.last[t.key]
@@ -105,7 +105,7 @@ func (k *keys) enter(t *turn) (first bool, holder waiter) {
 
 // leave removes t from the order of its key. If it was the first turn, leave returns the call of
 // the next one, or nil, and whether a nested call waits behind that.
-func (k *keys) leave(t *turn) (next waiter, behind bool) {
+func (k *keyedOrder) leave(t *keyTurn) (next workWaiter, behind bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	was := t.state

@@ -10,7 +10,7 @@ import (
 // openRoom is the budget for Opens on the receiving side: see [limits.Opens], and for the sender
 // openCredit. Nested calls have a budget of their own. It is guarded by the lock of its dispatcher.
 type openRoom struct {
-	owner *owner // fixed
+	owner *quotaOwner // fixed
 
 	opens   limits.Opens
 	nested  int32 // nested calls that are here
@@ -23,7 +23,7 @@ var errOpensWindow = codec.ErrWindow.Withf("more calls than there is room for")
 
 // arrive counts an Open, or returns an error if it is to be rejected. all has the places of the
 // node for nested calls.
-func (r *openRoom) arrive(p *limits.Plan, all *reserve, cost uint64, nested bool) *Abort {
+func (r *openRoom) arrive(p *limits.Plan, all *nestedReserve, cost uint64, nested bool) *Abort {
 	switch {
 	case !nested:
 		if !r.opens.Arrive(cost) {
@@ -44,7 +44,7 @@ func (r *openRoom) arrive(p *limits.Plan, all *reserve, cost uint64, nested bool
 
 // urge counts a call that a nested call waits for: it borrows a worker, and takes a place, as
 // nested calls do. It returns an error if no place is free.
-func (r *openRoom) urge(p *limits.Plan, all *reserve) *Abort {
+func (r *openRoom) urge(p *limits.Plan, all *nestedReserve) *Abort {
 	if r.fullOf(p) || !all.enter(r.owner) {
 		return codec.ErrOverloaded.Withf("nested calls, and calls that nested calls wait for, hold all places for them here")
 	}
@@ -53,7 +53,7 @@ func (r *openRoom) urge(p *limits.Plan, all *reserve) *Abort {
 }
 
 // urgeNoMore releases the place of such a call.
-func (r *openRoom) urgeNoMore(all *reserve) {
+func (r *openRoom) urgeNoMore(all *nestedReserve) {
 	all.leave(r.owner)
 	r.urged--
 }
@@ -72,7 +72,7 @@ func (r *openRoom) fits(p *limits.Plan, cost uint64) bool {
 }
 
 // giveBack releases the budget of an Open.
-func (r *openRoom) giveBack(all *reserve, cost uint64, nested bool) {
+func (r *openRoom) giveBack(all *nestedReserve, cost uint64, nested bool) {
 	if !nested {
 		r.opens.Return(cost)
 		return
@@ -82,17 +82,17 @@ func (r *openRoom) giveBack(all *reserve, cost uint64, nested bool) {
 	r.inner -= int(cost)
 }
 
-// reserve bounds the nested calls that a node runs for all its peers together. One owner may have
-// as many as are left, so that there is always a remainder for another (dynamic thresholds, as for
-// windows).
-type reserve struct {
-	owners *owners // fixed, as most
+// nestedReserve bounds the nested calls that a node runs for all its peers together. One owner may
+// have as many as are left, so that there is always a remainder for another (dynamic thresholds, as
+// for windows).
+type nestedReserve struct {
+	owners *quotaOwners // fixed, as most
 	most   int64
 	held   atomic.Int64
 }
 
 // enter takes a place for a call of w, and reports whether there was one.
-func (r *reserve) enter(w *owner) bool {
+func (r *nestedReserve) enter(w *quotaOwner) bool {
 	own := w.nested.Add(1)
 	if own+r.held.Add(1) <= r.most {
 		return true
@@ -102,7 +102,7 @@ func (r *reserve) enter(w *owner) bool {
 }
 
 // leave releases a place. An owner is kept while it has places.
-func (r *reserve) leave(w *owner) {
+func (r *nestedReserve) leave(w *quotaOwner) {
 	r.held.Add(-1)
 	if w.nested.Add(-1) == 0 {
 		r.owners.forget(w)

@@ -16,7 +16,7 @@ func (d *dispatcher) arrive(cost uint64, nested bool) *Abort {
 
 func (d *dispatcher) arriveLocked(cost uint64, nested bool) *Abort {
 	d.served++
-	return d.room.arrive(d.plan, &d.staff.nested, cost, nested)
+	return d.room.arrive(d.plan, &d.scheduler.nested, cost, nested)
 }
 
 // fits reports whether Opens of this total cost may still arrive.
@@ -35,7 +35,7 @@ func (d *dispatcher) giveBack(cost uint64, nested bool) {
 }
 
 func (d *dispatcher) giveBackLocked(cost uint64, nested bool) (grant uint64) {
-	d.room.giveBack(&d.staff.nested, cost, nested)
+	d.room.giveBack(&d.scheduler.nested, cost, nested)
 	if nested {
 		return 0
 	}
@@ -59,7 +59,7 @@ func (d *dispatcher) dueLocked() (grant uint64) {
 
 func (d *dispatcher) grant(total uint64) {
 	if total > 0 {
-		d.outlet.grant(total)
+		d.output.grant(total)
 	}
 }
 
@@ -71,7 +71,7 @@ func (d *dispatcher) resize(p *limits.Plan) {
 	wake := d.pokeLocked()
 	d.mu.Unlock()
 	d.grant(grant)
-	d.staff.workers.start(wake)
+	d.scheduler.workers.start(wake)
 }
 
 // answeredBy is the goroutine that has answered a call.
@@ -99,7 +99,7 @@ func (d *dispatcher) unpark(held int, by answeredBy) {
 	wake := d.pokeLocked()
 	d.mu.Unlock()
 	d.grant(grant)
-	d.staff.workers.start(wake)
+	d.scheduler.workers.start(wake)
 }
 
 // parkLocked counts n answers and their bytes.

@@ -9,37 +9,37 @@ import (
 // The workers of a dispatcher: a worker starts when it is woken, takes calls, runs them, and leaves
 // when none waits.
 
-// found is the result of take.
-type found struct {
+// takenCall is the result of take.
+type takenCall struct {
 	job   job         // nil if none waits, and then the worker has left
 	hold  limits.Hold // the window of its Blocks
-	wake  shift       // for another worker that is to be woken; nil: none
+	wake  workSource  // for another worker that is to be woken; nil: none
 	grant uint64      // total to be granted to the peer
 }
 
-// ownedBy implements shift.
-func (d *dispatcher) ownedBy() *owner { return d.room.owner }
+// ownedBy implements work source.
+func (d *dispatcher) ownedBy() *quotaOwner { return d.room.owner }
 
-// lent implements shift.
+// lent implements work source.
 func (d *dispatcher) lent() bool { return false }
 
-// work implements shift.
+// work implements work source.
 func (d *dispatcher) work(w *workspace, crowded *atomic.Bool) (again bool) {
 	var last job
 	for woken := true; ; woken = false {
 		if d.windows == nil {
-			if d.staff.workers.limit > 0 && d.outlet.mustWaitOutbound() {
+			if d.scheduler.workers.limit > 0 && d.output.mustWaitOutbound() {
 				d.waitElsewhere(woken, last)
 				return false
 			}
-			d.outlet.waitOutbound()
+			d.output.waitOutbound()
 		}
 		f := d.take(woken, last)
 		if f.job == nil {
 			return false
 		}
 		w.job = f.job
-		d.staff.workers.start(f.wake)
+		d.scheduler.workers.start(f.wake)
 		d.grant(f.grant)
 		f.job.begin(f.hold)
 		f.job.run(w)
@@ -57,7 +57,7 @@ func (d *dispatcher) work(w *workspace, crowded *atomic.Bool) (again bool) {
 // othersWaitFor reports whether other calls may wait for the end of j.
 func othersWaitFor(j job) bool {
 	_, t := j.turn()
-	return t != nil || j.gate() != nil
+	return t != nil || j.limit() != nil
 }
 
 // runLent runs one call on a lent worker.
@@ -76,16 +76,16 @@ func (d *dispatcher) runLent(w *workspace, j job) {
 	d.done(j)
 }
 
-// workerLost implements shift.
+// workerLost implements work source.
 func (d *dispatcher) workerLost(w *workspace) (again bool) {
 	d.done(w.job)
 	return d.standBack()
 }
 
-// standBack is called for a worker that gives way to other sessions. It reports whether the shift
-// is to be repeated when its turn comes. Otherwise the worker has left: no call waits, or an
-// arriving shift will run them. A session therefore has one place in the queue of sessions, for any
-// number of calls.
+// standBack is called for a worker that gives way to other sessions. It reports whether the work
+// source is to be repeated when its turn comes. Otherwise the worker has left: no call waits, or an
+// arriving work source will run them. A session therefore has one place in the queue of sessions,
+// for any number of calls.
 func (d *dispatcher) standBack() (again bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -108,13 +108,13 @@ func (d *dispatcher) waitElsewhere(woken bool, last job) {
 		return
 	}
 	go func() { // ends at the latest with the session
-		d.outlet.waitOutbound()
-		d.staff.workers.start(d)
+		d.output.waitOutbound()
+		d.scheduler.workers.start(d)
 	}()
 }
 
 // take returns the next call. last is the previous call of the worker, or nil.
-func (d *dispatcher) take(woken bool, last job) (f found) {
+func (d *dispatcher) take(woken bool, last job) (f takenCall) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if last != nil {
@@ -149,7 +149,7 @@ func (d *dispatcher) nextLocked(h *limits.Hold) job {
 		case !d.passLocked(j):
 		case !d.behindLocked(j.task()) && d.roomLocked(j, h):
 			return j
-		case j.task().gated && !j.gate().waitsInside(j): // as with a lent worker
+		case j.task().limited && !j.limit().waitsInside(j): // as with a lent worker
 			if j.task().blocks && d.windows != nil {
 				d.windows.Lend(h)
 			}
@@ -202,13 +202,13 @@ func (d *dispatcher) roomLocked(j job, h *limits.Hold) bool {
 func (d *dispatcher) done(j job) {
 	d.mu.Lock()
 	t := j.task()
-	lent, gated := t.state == taskLent, t.gated
+	lent, limited := t.state == taskLent, t.limited
 	d.endLocked(j)
-	var wake shift
+	var wake workSource
 	if lent { // otherwise its worker takes the next call
 		wake = d.pokeLocked()
 	}
 	d.mu.Unlock()
-	d.staff.workers.start(wake)
-	d.release(j, gated)
+	d.scheduler.workers.start(wake)
+	d.release(j, limited)
 }

@@ -5,21 +5,21 @@ import "github.com/asterisque-go/asterisque/priority"
 // task is the dispatcher's state of a call of the peer. It is a part of the call, so that it costs
 // no object of its own.
 type task struct {
-	size     uint32 // bytes of its parameters; fixed, except for a waiting repetition
-	becomes  rough  // decoded size of its parameters; fixed once it waits
-	priority priority.Priority
-	nested   bool // nested within a call of this side; fixed, as the next two
-	blocks   bool // carries Blocks
-	windowed bool // its Open has paid for the first Blocks
-	byReader bool // run and answered by the reader: inline, without Blocks; fixed
-	counted  bool // its Open was counted before put
+	size        uint32 // bytes of its parameters; fixed, except for a waiting repetition
+	decodedSize size16 // decoded size of its parameters; fixed once it waits
+	priority    priority.Priority
+	nested      bool // nested within a call of this side; fixed, as the next two
+	blocks      bool // carries Blocks
+	windowed    bool // its Open has paid for the first Blocks
+	byReader    bool // run and answered by the reader: inline, without Blocks; fixed
+	counted     bool // its Open was counted before put
 
 	// the handler runs: if the goroutine ends, the call is to be answered; owned by that goroutine
 	serving bool
 
-	state taskState // guarded by the lock of the dispatcher, as below
-	gated bool      // holds a place at the gate of its function
-	urged bool      // a nested call waits for its end
+	state   taskState // guarded by the lock of the dispatcher, as below
+	limited bool      // holds a place at the concurrency limit of its function
+	urged   bool      // a nested call waits for its end
 }
 
 // urgentLocked reports whether t is a nested call, or a nested call waits for it: t does not wait
@@ -45,13 +45,13 @@ const (
 	smallValue  = 16 << 10
 )
 
-func (t *task) small() bool { return t.size <= smallParams && t.becomes.bytes() <= smallValue }
+func (t *task) small() bool { return t.size <= smallParams && t.decodedSize.bytes() <= smallValue }
 
 // taskState is the progress of a call of the peer.
 //
 //	                        ┌──────────── taken ◀───────────┐
 //	                        ▼                               │
-//	arriving ─ accepted ─▶ forKey ─ to… ─▶ forWorker, forRoom, forGate
+//	arriving ─ accepted ─▶ forKey ─ to… ─▶ forWorker, forRoom, forLimit
 //	   │ │                  │                               │
 //	   │ └─ begun inline ─┐ └─────────── begun ─────────────┤
 //	   │                  ▼                                 │
@@ -59,8 +59,8 @@ func (t *task) small() bool { return t.size <= smallParams && t.becomes.bytes() 
 //	   │                  │ returned                        │
 //	   └── withdrawn ──▶ over ◀──────── withdrawn ──────────┘
 //
-// Lending a worker to a call does not remove it from a queue: the call runs, or waits for its gate,
-// and the queue drops it later.
+// Lending a worker to a call does not remove it from a queue: the call runs, or waits for its
+// concurrency limit, and the queue drops it later.
 type taskState uint8
 
 const (
@@ -69,7 +69,7 @@ const (
 	taskForKey
 	taskForWorker // waits for a worker
 	taskForRoom   // waits for memory for its parameters
-	taskForGate   // waits for a place at the gate of its function
+	taskForLimit  // waits for a place at the concurrency limit of its function
 	taskRunning   // a worker has taken it, or the reader runs it
 	taskLent      // a worker beyond the limit runs it, lent to it
 	taskOver      // its handler has returned, or it was canceled while it waited
@@ -82,7 +82,7 @@ const (
 	taskAccepted    taskEvent = iota // the dispatcher has taken it over
 	taskToWorker                     // put into the queue for workers
 	taskToRoom                       // into the queue for memory
-	taskToGate                       // into the queue for its gate
+	taskToLimit                      // into the queue for its concurrency limit
 	taskTaken                        // removed from a queue
 	taskBegun                        // a worker is about to run it
 	taskBegunLent                    // a lent worker is about to run it
@@ -100,10 +100,10 @@ func (s taskState) next(e taskEvent) (_ taskState, ok bool) {
 		return taskForWorker, s == taskForKey
 	case taskToRoom:
 		return taskForRoom, s == taskForKey
-	case taskToGate:
-		return taskForGate, s.waits() && s != taskForGate
+	case taskToLimit:
+		return taskForLimit, s.waits() && s != taskForLimit
 	case taskTaken:
-		return taskForKey, s == taskForWorker || s == taskForRoom || s == taskForGate
+		return taskForKey, s == taskForWorker || s == taskForRoom || s == taskForLimit
 	case taskBegun:
 		return taskRunning, s == taskForKey
 	case taskBegunLent:
@@ -121,9 +121,9 @@ func (s taskState) next(e taskEvent) (_ taskState, ok bool) {
 // waits reports whether the call waits at the dispatcher.
 func (s taskState) waits() bool { return s > taskArriving && s < taskRunning }
 
-// waiter is the interface of a waiting call for keys and gates.
-type waiter interface {
-	// queue makes the call wait for a worker: it has passed its key or gate.
+// workWaiter is the interface of a waiting call for keys and concurrency limits.
+type workWaiter interface {
+	// queue makes the call wait for a worker: it has passed its key or concurrency limit.
 	queue()
 
 	// lend lends a worker to the call: a nested call waits for its end.

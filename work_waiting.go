@@ -56,20 +56,20 @@ func (d *dispatcher) put(j job) {
 	if excess == nil {
 		d.mostWaiting = max(d.mostWaiting, d.waiting)
 	}
-	var wake shift
+	var wake workSource
 	keys, turn := j.turn()
 	if turn == nil {
 		wake = d.queueLocked(j)
 	}
 	d.mu.Unlock()
-	d.staff.workers.start(wake)
+	d.scheduler.workers.start(wake)
 	if excess != nil {
 		d.refuseExcess(excess)
 	}
 	if turn != nil {
 		d.enterTurn(j, keys, turn)
 	}
-	if g := j.gate(); g != nil && j.task().nested {
+	if g := j.limit(); g != nil && j.task().nested {
 		g.lend()
 	}
 }
@@ -104,7 +104,7 @@ func (d *dispatcher) turnAway(j job, grant uint64, refused *Abort) {
 }
 
 // enterTurn queues j for its turn, and then for a worker.
-func (d *dispatcher) enterTurn(j job, k *keys, t *turn) {
+func (d *dispatcher) enterTurn(j job, k *keyedOrder, t *keyTurn) {
 	first, holder := k.enter(t)
 	switch {
 	case first:
@@ -117,7 +117,7 @@ func (d *dispatcher) enterTurn(j job, k *keys, t *turn) {
 // excessLocked returns the call to be rejected in favour of j, or j itself if all other calls are
 // as urgent, or nil if the bound is not reached.
 func (d *dispatcher) excessLocked(j job) job {
-	if d.staff.most == 0 || int(d.waiting) < d.staff.most || j.task().nested {
+	if d.scheduler.most == 0 || int(d.waiting) < d.scheduler.most || j.task().nested {
 		// a nested call waits for no worker, and its parent call cannot end without it
 		return nil
 	}
@@ -139,16 +139,16 @@ func (d *dispatcher) queue(j job) {
 	d.mu.Lock()
 	wake := d.queueLocked(j)
 	t := j.task()
-	atGate := t.state == taskForGate && t.urgentLocked()
+	atLimit := t.state == taskForLimit && t.urgentLocked()
 	d.mu.Unlock()
-	d.staff.workers.start(wake)
-	if atGate {
-		j.gate().lend()
+	d.scheduler.workers.start(wake)
+	if atLimit {
+		j.limit().lend()
 	}
 }
 
-// queueLocked is queue. It returns the shift to be started, or nil.
-func (d *dispatcher) queueLocked(j job) (wake shift) {
+// queueLocked is queue. It returns the work source to be started, or nil.
+func (d *dispatcher) queueLocked(j job) (wake workSource) {
 	switch t := j.task(); {
 	case !t.state.waits():
 		return nil
@@ -173,7 +173,7 @@ func (d *dispatcher) lend(j job) {
 		d.mu.Unlock()
 		return
 	}
-	if refused := d.room.urge(d.plan, &d.staff.nested); refused != nil {
+	if refused := d.room.urge(d.plan, &d.scheduler.nested); refused != nil {
 		d.mu.Unlock()
 		if d.withdraw(j).waits() {
 			j.refuse(refused)
@@ -181,23 +181,23 @@ func (d *dispatcher) lend(j job) {
 		return
 	}
 	t.urged = true
-	var wake shift
-	atGate := false
-	switch in, g := d.queueOfLocked(j), j.gate(); {
+	var wake workSource
+	atLimit := false
+	switch in, g := d.queueOfLocked(j), j.limit(); {
 	case in == nil: // another goroutine is about to queue it
-	case t.state == taskForGate && !g.ofOwner:
+	case t.state == taskForLimit && !g.ofOwner:
 		g.countUrgent(1)
-		atGate = true
+		atLimit = true
 	default:
 		wake = d.lendLocked(j)
-		atGate = wake == nil
+		atLimit = wake == nil
 		in.noteGone()
-		d.leaveGateLocked(g)
+		d.leaveLimitLocked(g)
 	}
 	d.mu.Unlock()
-	d.staff.workers.start(wake)
-	if atGate {
-		j.gate().lend() // calls whose places it needs may wait for a worker as well
+	d.scheduler.workers.start(wake)
+	if atLimit {
+		j.limit().lend() // calls whose places it needs may wait for a worker as well
 	}
 }
 
@@ -208,14 +208,14 @@ func (d *dispatcher) queueOfLocked(j job) *jobQueue {
 		return &d.ready
 	case taskForRoom:
 		return d.large
-	case taskForGate:
-		return &d.gated[j.gate()].jobs
+	case taskForLimit:
+		return &d.limited[j.limit()].jobs
 	}
 	return nil
 }
 
 // lendLocked starts j on a worker beyond the limit, if its function allows it now.
-func (d *dispatcher) lendLocked(j job) (wake shift) {
+func (d *dispatcher) lendLocked(j job) (wake workSource) {
 	if !j.task().state.waits() || !d.passLocked(j) {
 		return nil
 	}
@@ -223,39 +223,40 @@ func (d *dispatcher) lendLocked(j job) (wake shift) {
 	return j.shift()
 }
 
-// passLocked reports whether j has passed the gate of its function. Otherwise j waits there.
+// passLocked reports whether j has passed the concurrency limit of its function. Otherwise j waits
+// there.
 func (d *dispatcher) passLocked(j job) bool {
-	g, t := j.gate(), j.task()
-	if g == nil || t.gated {
+	g, t := j.limit(), j.task()
+	if g == nil || t.limited {
 		return true
 	}
 	if g.ofOwner && t.urgentLocked() { // it passes without waiting, with a place if there is one
-		t.gated = g.enter()
+		t.limited = g.enter()
 		return true
 	}
-	jobs := d.gated[g]
+	jobs := d.limited[g]
 	if jobs == nil {
-		if t.gated = g.enter(); t.gated {
+		if t.limited = g.enter(); t.limited {
 			return true
 		}
-		jobs = &gatedJobs{gateCrowd: gateCrowd{owner: d.room.owner, at: d}, jobs: newJobQueue(taskToGate)}
+		jobs = &limitedJobs{sessionShare: sessionShare{owner: d.room.owner, waiter: d}, jobs: newJobQueue(taskToLimit)}
 	}
-	if t.gated = g.enterOrQueue(&jobs.gateCrowd, t.urgentLocked()); t.gated {
+	if t.limited = g.enterOrQueue(&jobs.sessionShare, t.urgentLocked()); t.limited {
 		return true
 	}
-	if d.gated == nil {
-		d.gated = make(map[*gate]*gatedJobs)
+	if d.limited == nil {
+		d.limited = make(map[*concurrencyLimit]*limitedJobs)
 	}
-	d.gated[g] = jobs
+	d.limited[g] = jobs
 	jobs.jobs.push(j)
 	return false
 }
 
 // admit implements admitter.
-func (d *dispatcher) admit(g *gate, c *gateCrowd) (ok, another bool) {
+func (d *dispatcher) admit(g *concurrencyLimit, c *sessionShare) (ok, another bool) {
 	d.mu.Lock()
-	jobs := d.gated[g]
-	if jobs == nil || &jobs.gateCrowd != c {
+	jobs := d.limited[g]
+	if jobs == nil || &jobs.sessionShare != c {
 		d.mu.Unlock()
 		return false, false // all of them were canceled
 	}
@@ -265,11 +266,11 @@ func (d *dispatcher) admit(g *gate, c *gateCrowd) (ok, another bool) {
 		return false, false
 	}
 	t := j.task()
-	t.gated = true
+	t.limited = true
 	if jobs.jobs.len() > 0 {
 		another = g.enterAgain(c)
 	} else {
-		delete(d.gated, g)
+		delete(d.limited, g)
 	}
 	behind := g.passed(j, t.urgentLocked())
 	d.mu.Unlock()
@@ -280,11 +281,12 @@ func (d *dispatcher) admit(g *gate, c *gateCrowd) (ok, another bool) {
 	return true, another
 }
 
-// leaveGateLocked removes the crowd of the session at g if none of its calls waits there any more.
-func (d *dispatcher) leaveGateLocked(g *gate) {
-	if jobs := d.gated[g]; jobs != nil && jobs.jobs.len() == 0 {
-		delete(d.gated, g)
-		g.dequeue(&jobs.gateCrowd)
+// leaveLimitLocked removes the session share of the session at g if none of its calls waits there
+// any more.
+func (d *dispatcher) leaveLimitLocked(g *concurrencyLimit) {
+	if jobs := d.limited[g]; jobs != nil && jobs.jobs.len() == 0 {
+		delete(d.limited, g)
+		g.dequeue(&jobs.sessionShare)
 	}
 }
 
@@ -302,30 +304,31 @@ func (d *dispatcher) withdraw(j job) (before taskState) {
 	}
 	d.waiting--
 	if t.urged {
-		d.room.urgeNoMore(&d.staff.nested)
+		d.room.urgeNoMore(&d.scheduler.nested)
 	}
 	if in != nil {
 		in.noteGone()
 	}
-	if before == taskForGate {
+	if before == taskForLimit {
 		if t.urgentLocked() {
-			j.gate().countUrgent(-1)
+			j.limit().countUrgent(-1)
 		}
-		d.leaveGateLocked(j.gate())
+		d.leaveLimitLocked(j.limit())
 	}
-	gated := t.gated
+	limited := t.limited
 	grant := d.giveBackLocked(j.cost(), t.nested)
 	d.mu.Unlock()
 	d.grant(grant)
 	j.unlist()
-	d.release(j, gated)
+	d.release(j, limited)
 	return before
 }
 
-// release releases the place of j, which has ended, at the gate of its function, and its turn.
-func (d *dispatcher) release(j job, gated bool) {
-	if gated {
-		g := j.gate()
+// release releases the place of j, which has ended, at the concurrency limit of its function, and
+// its turn.
+func (d *dispatcher) release(j job, limited bool) {
+	if limited {
+		g := j.limit()
 		g.waitsNoMore(j)
 		g.vacate()
 	}

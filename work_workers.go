@@ -17,15 +17,16 @@ const mostIdle = 1024
 // them, owners take turns, and so do the sessions of each.
 type workers struct {
 	limit   int         // fixed before the first call; 0: none
-	crowded atomic.Bool // shifts are in the queue; written with mu held
+	crowded atomic.Bool // work sources are in the queue; written with mu held
 
-	mu     sync.Mutex
-	busy   int          // guarded by mu, as all below; running shifts, without lent ones
-	lent   int          // running lent shifts
-	most   int          // maximum of both together
-	queue  turns[shift] // shifts that wait for the limit
-	idle   []*worker    // the last one is the warmest
-	fewest int          // minimum length of idle since the last trim
+	mu sync.Mutex
+	// guarded by mu, as all below; running work sources, without lent ones
+	busy   int
+	lent   int                   // running lent work sources
+	most   int                   // maximum of both together
+	queue  fairQueue[workSource] // work sources that wait for the limit
+	idle   []*worker             // the last one is the warmest
+	fewest int                   // minimum length of idle since the last trim
 	timer  *time.Timer
 	ended  bool
 }
@@ -33,12 +34,12 @@ type workers struct {
 // worker is one kept goroutine. It ends when its channel is closed, by trim or by end.
 type worker struct {
 	// holds at most one; made when the worker is idle for the first time
-	shifts    chan shift
+	shifts    chan workSource
 	workspace workspace
 }
 
 // start runs s on a worker as soon as the limit allows. It does nothing if s is nil.
-func (w *workers) start(s shift) {
+func (w *workers) start(s workSource) {
 	if s == nil {
 		return
 	}
@@ -53,7 +54,7 @@ func (w *workers) start(s shift) {
 
 // take returns a worker for s, or nil if a new one is to be started. It returns false if s waits
 // for the limit.
-func (w *workers) take(s shift) (k *worker, ok bool) {
+func (w *workers) take(s workSource) (k *worker, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -78,8 +79,8 @@ func (w *workers) take(s shift) (k *worker, ok bool) {
 	return k, true
 }
 
-// loop runs one shift after the other.
-func (k *worker) loop(w *workers, s shift) {
+// loop runs one work source after the other.
+func (k *worker) loop(w *workers, s workSource) {
 	defer k.goroutineEnds(w)
 	for ok := true; ok; {
 		again := s.work(&k.workspace, &w.crowded)
@@ -87,9 +88,9 @@ func (k *worker) loop(w *workers, s shift) {
 	}
 }
 
-// following ends s, waits for the next shift, and returns it. It returns false if the worker is to
-// end.
-func (k *worker) following(w *workers, s shift, again bool) (next shift, ok bool) {
+// following ends s, waits for the next work source, and returns it. It returns false if the worker
+// is to end.
+func (k *worker) following(w *workers, s workSource, again bool) (next workSource, ok bool) {
 	k.workspace.job = nil // would keep its session in memory
 	next, ok, end := w.next(k, s, again)
 	if !ok && !end {
@@ -115,9 +116,9 @@ func (k *worker) goroutineEnds(w *workers) {
 	}()
 }
 
-// next ends s, or queues it if it is to be repeated, and returns the next shift. If ok is false
-// there is none, and k has become idle, or is to end.
-func (w *workers) next(k *worker, s shift, again bool) (next shift, ok, end bool) {
+// next ends s, or queues it if it is to be repeated, and returns the next work source. If ok is
+// false there is none, and k has become idle, or is to end.
+func (w *workers) next(k *worker, s workSource, again bool) (next workSource, ok, end bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if again {
@@ -137,7 +138,7 @@ func (w *workers) next(k *worker, s shift, again bool) (next shift, ok, end bool
 		return next, false, true
 	}
 	if k.shifts == nil {
-		k.shifts = make(chan shift, 1)
+		k.shifts = make(chan workSource, 1)
 	}
 	w.idle = append(w.idle, k)
 	if w.timer == nil {
@@ -179,14 +180,14 @@ func (w *workers) end() {
 	}
 }
 
-// crew counts the workers.
-type crew struct {
+// workerCount counts the workers.
+type workerCount struct {
 	busy, lent, most, idle int
-	waiting                int // shifts that wait for the limit
+	waiting                int // work sources that wait for the limit
 }
 
-func (w *workers) crew() crew {
+func (w *workers) crew() workerCount {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return crew{busy: w.busy + w.lent, lent: w.lent, most: w.most, idle: len(w.idle), waiting: w.queue.len()}
+	return workerCount{busy: w.busy + w.lent, lent: w.lent, most: w.most, idle: len(w.idle), waiting: w.queue.len()}
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// complaints reports errors to a test from goroutines that the test does not wait for.
-type complaints struct {
+// backgroundErrors reports errors to a test from goroutines that the test does not wait for.
+type backgroundErrors struct {
 	t testing.TB
 
 	mu   sync.Mutex // held during a report, so that the test has not ended
@@ -15,13 +15,13 @@ type complaints struct {
 }
 
 // newComplaints returns complaints that end with the test.
-func newComplaints(t testing.TB) *complaints {
-	c := &complaints{t: t}
+func newComplaints(t testing.TB) *backgroundErrors {
+	c := &backgroundErrors{t: t}
 	t.Cleanup(c.end)
 	return c
 }
 
-func (c *complaints) add(format string, args ...any) {
+func (c *backgroundErrors) add(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.n++; !c.over && c.n <= mostTold {
@@ -29,7 +29,7 @@ func (c *complaints) add(format string, args ...any) {
 	}
 }
 
-func (c *complaints) end() {
+func (c *backgroundErrors) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.n > mostTold {

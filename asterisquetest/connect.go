@@ -42,7 +42,7 @@ type Pair struct {
 // To observe the calls, the nodes have interceptors outside those of the options.
 func (p Pair) Connect(t testing.TB) (here, there *asterisque.Session) {
 	t.Helper()
-	w := new(watch)
+	w := new(callWatch)
 	a, b := asterisque.NewNode(w.node("here", p.Here)...), asterisque.NewNode(w.node("there", p.There)...)
 	w.closeAtEnd(t, a, b)
 	connect := p.Wire

@@ -276,7 +276,7 @@ func TestLeftCalls_Goexit(t *testing.T) {
 	for name, i := range map[string]asterisque.Interceptor{"exits": exits, "panics": panics, "again": again} {
 		require.Empty(t, run(func(t2 *fakeT) {
 			here, _ := asterisquetest.Pair{
-				Here:  []asterisque.Option{asterisque.WithMadeInterceptors(i)},
+				Here:  []asterisque.Option{asterisque.WithOutboundInterceptors(i)},
 				There: []asterisque.Option{asterisque.WithService(service())},
 			}.Connect(t2)
 			done := make(chan struct{})

@@ -74,7 +74,8 @@ func ExamplePeer() {
 	// [hello, Alice hello, Bob] <nil>
 	// 3 calls
 	// asterisque: no such function: function 11 (said by the peer)
-	// asterisquetest: the program has called function 11, for which its peer has no handler, with "Alice"
+	// asterisquetest: the program has called function 11, for which its peer has no handler, with
+	// "Alice"
 }
 
 // The reaction of the program to the loss of its session during a call.
@@ -106,7 +107,7 @@ func ExampleRecorder() {
 			return "hello, " + name, nil
 		})
 		var rec asterisquetest.Recorder
-		on := asterisque.Intercept(fake, rec.Intercept) // or WithMadeInterceptors, for a node
+		on := asterisque.Intercept(fake, rec.Intercept) // or WithOutboundInterceptors, for a node
 
 		Greet.Call(t.Context(), on, "asterisk", asterisque.WithPriority(3))
 		Greet.Call(t.Context(), on, "")

@@ -20,18 +20,18 @@ type Fake struct {
 	// set before the first call.
 	Otherwise asterisque.Caller
 
-	complaints *complaints
+	complaints *backgroundErrors
 
 	mu      sync.Mutex
-	answers map[uint16]answer // guarded by mu
+	answers map[uint16]fakeAnswer // guarded by mu
 }
 
-// answer answers a call, or reports false for a call of another kind.
-type answer func(ctx context.Context, c *asterisque.Call) (ok bool, err error)
+// fakeAnswer answers a call, or reports false for a call of another kind.
+type fakeAnswer func(ctx context.Context, c *asterisque.Call) (ok bool, err error)
 
 // NewFake returns a Fake without answers.
 func NewFake(t testing.TB) *Fake {
-	return &Fake{complaints: newComplaints(t), answers: map[uint16]answer{}}
+	return &Fake{complaints: newComplaints(t), answers: map[uint16]fakeAnswer{}}
 }
 
 // Answer sets the function that answers calls of f on fake, in place of an earlier answer. with may
@@ -64,7 +64,7 @@ func (f *Fake) Fail(function Numbered, err error) {
 // Numbered is a typed function: an [asterisque.Function] or an [asterisque.StreamFunction].
 type Numbered interface{ Number() uint16 }
 
-func (f *Fake) set(function uint16, a answer) {
+func (f *Fake) set(function uint16, a fakeAnswer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.answers[function] = a

@@ -24,13 +24,13 @@ import (
 // reported as those of [Pair] are.
 type Peer struct {
 	// Service has the functions of the peer. They are registered before the program connects or
-	// calls; the Peer itself uses HandleOthers.
+	// calls; the Peer itself uses HandleUnknown.
 	Service *asterisque.Service
 
 	t          testing.TB // these are fixed
 	node       *asterisque.Node
 	program    *asterisque.Node // makes the calls on the peer as a Caller
-	complaints *complaints
+	complaints *backgroundErrors
 
 	listen, attach sync.Once
 	url            string              // of the listener; written by listen
@@ -47,9 +47,9 @@ type Peer struct {
 // and the service is always that of the peer.
 func NewPeer(t testing.TB, opts ...asterisque.Option) *Peer {
 	p := &Peer{Service: asterisque.NewService(), t: t, complaints: newComplaints(t), begun: make(chan struct{})}
-	p.Service.HandleOthers(p.unexpected)
+	p.Service.HandleUnknown(p.unexpected)
 	t.Cleanup(p.serves.Wait)
-	w := new(watch)
+	w := new(callWatch)
 	p.program = asterisque.NewNode(w.node("program", nil)...)
 	p.node = asterisque.NewNode(w.node("peer", slices.Concat(opts, []asterisque.Option{
 		asterisque.WithService(p.Service), asterisque.WithHooks(asterisque.Hooks{SessionBegun: p.note}),

@@ -37,7 +37,7 @@ func TestPeer_ReachedEachWay(t *testing.T) {
 			return s
 		},
 		"it keeps a connection": func(t testing.TB, p *asterisquetest.Peer) asterisque.Caller {
-			c, err := program(t).Connect(background, p.URL(), asterisque.Reconnection{})
+			c, err := program(t).Connect(background, p.URL(), asterisque.ReconnectConfig{})
 			require.NoError(t, err)
 			return c
 		},

@@ -13,7 +13,7 @@ import (
 type Record struct {
 	Function uint16
 	Name     string // for the log; empty for an untyped outbound call
-	Served   bool   // inbound call; otherwise outbound
+	Inbound  bool   // inbound call; otherwise outbound
 	Blocks   bool   // it carries Blocks, or may do so
 
 	// The parameters. Params is of the type that the function declares, and not a copy; an untyped
@@ -39,7 +39,7 @@ type Record struct {
 // recordOf returns the record of c at its beginning.
 func recordOf(ctx context.Context, c *asterisque.Call) Record {
 	rec := Record{
-		Function: c.Function(), Name: c.Name(), Served: c.Served(), Blocks: c.Blocks(), Params: c.Params(),
+		Function: c.Function(), Name: c.Name(), Inbound: c.Inbound(), Blocks: c.Blocks(), Params: c.Params(),
 		Metadata: c.Metadata(ctx), Priority: c.Priority(), Durable: c.Durable(), FailFast: c.FailFast(), Began: time.Now(),
 	}
 	if !c.Typed() {
@@ -63,7 +63,7 @@ func rawResult(c *asterisque.Call) []byte {
 //	made function 10 "greet" with "asterisk": "hello, asterisk"
 func (c Record) String() string {
 	did := "made"
-	if c.Served {
+	if c.Inbound {
 		did = "served"
 	}
 	s := fmt.Sprintf("%s %s with %s", did, functionOf(c.Function, c.Name), value(c.Params, c.RawParams))

@@ -12,25 +12,25 @@ import (
 
 // Recorder records calls, their parameters, and their outcome. Its Intercept can be used for the
 // calls on one Caller ([asterisque.Intercept]), for those that a node makes or serves
-// ([asterisque.WithMadeInterceptors], [asterisque.WithServedInterceptors]), or for a single one. It
-// does not change the calls. The zero value is ready. It keeps all calls until Reset.
+// ([asterisque.WithOutboundInterceptors], [asterisque.WithInboundInterceptors]), or for a single
+// one. It does not change the calls. The zero value is ready. It keeps all calls until Reset.
 type Recorder struct {
 	mu      sync.Mutex
-	calls   []*recording  // in the order in which they began; guarded by mu, with their fields
-	over    int           // guarded by mu; how many of them are over
-	epoch   int           // guarded by mu; how often Reset was called
-	changed chan struct{} // guarded by mu; closed when a call is over; nil without a waiter
+	calls   []*recordedCall // in the order in which they began; guarded by mu, with their fields
+	over    int             // guarded by mu; how many of them are over
+	epoch   int             // guarded by mu; how often Reset was called
+	changed chan struct{}   // guarded by mu; closed when a call is over; nil without a waiter
 }
 
-// recording is a call that a recorder keeps, or has removed.
-type recording struct {
+// recordedCall is a call that a recorder keeps, or has removed.
+type recordedCall struct {
 	Record
 	epoch int // how often the recorder had been reset before
 }
 
 // Intercept is the [asterisque.Interceptor] that records calls.
 func (r *Recorder) Intercept(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
-	rec := &recording{Record: recordOf(ctx, c)}
+	rec := &recordedCall{Record: recordOf(ctx, c)}
 	r.begin(rec)
 	returned := false
 	defer func() {
@@ -38,7 +38,7 @@ func (r *Recorder) Intercept(ctx context.Context, c *asterisque.Call, next aster
 			r.end(rec, nil, nil, asterisque.ErrPanicked)
 		}
 	}()
-	pipes := c.Blocks() && !c.Served()
+	pipes := c.Blocks() && !c.Inbound()
 	if pipes {
 		end := func(result []byte, err error) ([]byte, error) {
 			r.end(rec, nil, slices.Clone(result), err)
@@ -59,7 +59,7 @@ func (r *Recorder) Intercept(ctx context.Context, c *asterisque.Call, next aster
 	return err
 }
 
-func (r *Recorder) begin(rec *recording) {
+func (r *Recorder) begin(rec *recordedCall) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	rec.epoch = r.epoch
@@ -68,7 +68,7 @@ func (r *Recorder) begin(rec *recording) {
 
 // end records the outcome of a call. If a call is retried within Intercept, the last outcome
 // counts.
-func (r *Recorder) end(rec *recording, result any, raw []byte, err error) {
+func (r *Recorder) end(rec *recordedCall, result any, raw []byte, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known := rec.Over || rec.epoch != r.epoch

@@ -30,8 +30,8 @@ func TestRecord_ParamsAndOutcome(t *testing.T) {
 		svc := service()
 		svc.Handle(30, "raw", func(_ context.Context, _ *pipe.Pipe, params []byte) ([]byte, error) { return params, nil })
 		here, _ := asterisquetest.Pair{
-			Here:  []asterisque.Option{asterisque.WithMadeInterceptors(made.Intercept)},
-			There: []asterisque.Option{asterisque.WithService(svc), asterisque.WithServedInterceptors(served.Intercept)},
+			Here:  []asterisque.Option{asterisque.WithOutboundInterceptors(made.Intercept)},
+			There: []asterisque.Option{asterisque.WithService(svc), asterisque.WithInboundInterceptors(served.Intercept)},
 		}.Connect(t)
 		on := asterisque.Intercept(here, all.Intercept)
 		meta := asterisque.Metadata{"id": "7"}
@@ -46,25 +46,25 @@ func TestRecord_ParamsAndOutcome(t *testing.T) {
 					greet.Call(asterisque.ContextWithMetadata(background, meta), on, "asterisk", asterisque.WithPriority(3), asterisque.WithFailFast())
 				},
 				asterisquetest.Record{Function: 10, Name: "greet", Params: "asterisk", Metadata: meta, Priority: 3, FailFast: true, Over: true, Result: "hello, asterisk"},
-				&asterisquetest.Record{Function: 10, Name: "greet", Served: true, Params: "asterisk", Metadata: meta, Priority: 3, Over: true, Result: "hello, asterisk"},
+				&asterisquetest.Record{Function: 10, Name: "greet", Inbound: true, Params: "asterisk", Metadata: meta, Priority: 3, Over: true, Result: "hello, asterisk"},
 				`made function 10 "greet" with "asterisk": "hello, asterisk"`,
 			},
 			"untyped": {
 				func() { asterisque.CallOn(background, on, 30, []byte{0x61, 'x'}) },
 				asterisquetest.Record{Function: 30, RawParams: []byte{0x61, 'x'}, Over: true, RawResult: []byte{0x61, 'x'}},
-				&asterisquetest.Record{Function: 30, Name: "raw", Served: true, Blocks: true, RawParams: []byte{0x61, 'x'}, Over: true, RawResult: []byte{0x61, 'x'}},
+				&asterisquetest.Record{Function: 30, Name: "raw", Inbound: true, Blocks: true, RawParams: []byte{0x61, 'x'}, Over: true, RawResult: []byte{0x61, 'x'}},
 				`made function 30 with "x": "x"`,
 			},
 			"untyped, of nothing": {
 				func() { asterisque.CallOn(background, on, 30, nil) },
 				asterisquetest.Record{Function: 30, RawParams: []byte{}, Over: true, RawResult: []byte{}},
-				&asterisquetest.Record{Function: 30, Name: "raw", Served: true, Blocks: true, RawParams: []byte{}, Over: true, RawResult: []byte{}},
+				&asterisquetest.Record{Function: 30, Name: "raw", Inbound: true, Blocks: true, RawParams: []byte{}, Over: true, RawResult: []byte{}},
 				`made function 30 with no bytes: no bytes`,
 			},
 			"stream": {
 				func() { sumOf(background, on, 1, 2, 3) },
 				asterisquetest.Record{Function: 20, Name: "sum", Blocks: true, Params: 1, Over: true, RawResult: []byte{6}},
-				&asterisquetest.Record{Function: 20, Name: "sum", Served: true, Blocks: true, Params: 1, Over: true, Result: 6},
+				&asterisquetest.Record{Function: 20, Name: "sum", Inbound: true, Blocks: true, Params: 1, Over: true, Result: 6},
 				`made function 20 "sum" with 1: 6`,
 			},
 			"failed": {
@@ -81,7 +81,7 @@ func TestRecord_ParamsAndOutcome(t *testing.T) {
 					c.Result(background)
 				},
 				asterisquetest.Record{Function: 20, Name: "sum", Blocks: true, Params: 1, Over: true, Err: asterisque.ErrStalled},
-				&asterisquetest.Record{Function: 20, Name: "sum", Served: true, Blocks: true, Params: 1, Over: true, Err: asterisque.ErrStalled},
+				&asterisquetest.Record{Function: 20, Name: "sum", Inbound: true, Blocks: true, Params: 1, Over: true, Err: asterisque.ErrStalled},
 				`made function 20 "sum" with 1: ` + asterisque.ErrStalled.Error(),
 			},
 		} {
@@ -120,7 +120,7 @@ func requireRecord(t *testing.T, want, got asterisquetest.Record, name string) {
 func TestRecord_Times(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var rec asterisquetest.Recorder
-		here, _ := asterisquetest.Connect(t, service(), asterisque.WithServedInterceptors(rec.Intercept))
+		here, _ := asterisquetest.Connect(t, service(), asterisque.WithInboundInterceptors(rec.Intercept))
 		began := time.Now()
 		go hold.Call(background, here, "x", asterisque.WithTTL(time.Second))
 		synctest.Wait()
@@ -140,7 +140,7 @@ func TestRecord_Times(t *testing.T) {
 func TestRecord_StreamOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var rec asterisquetest.Recorder
-		here, _ := asterisquetest.Connect(t, service(), asterisque.WithMadeInterceptors(rec.Intercept))
+		here, _ := asterisquetest.Connect(t, service(), asterisque.WithOutboundInterceptors(rec.Intercept))
 		c, err := sum.Open(background, here, 1)
 		require.NoError(t, err)
 		synctest.Wait()
@@ -155,7 +155,7 @@ func TestRecord_StreamOver(t *testing.T) {
 // ParamsOf returns the parameters of one function with their type.
 func TestParamsOf_Typed(t *testing.T) {
 	var rec asterisquetest.Recorder
-	here, _ := asterisquetest.Connect(t, service(), asterisque.WithMadeInterceptors(rec.Intercept))
+	here, _ := asterisquetest.Connect(t, service(), asterisque.WithOutboundInterceptors(rec.Intercept))
 	for _, name := range []string{"a", "b", "c"} {
 		_, err := greet.Call(background, here, name)
 		require.NoError(t, err)
@@ -236,7 +236,7 @@ func TestRecorder_Await(t *testing.T) {
 func TestReset_RunningCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var rec asterisquetest.Recorder
-		here, _ := asterisquetest.Connect(t, service(), asterisque.WithMadeInterceptors(rec.Intercept))
+		here, _ := asterisquetest.Connect(t, service(), asterisque.WithOutboundInterceptors(rec.Intercept))
 		ctx, cancel := context.WithCancel(background)
 		go hold.Call(ctx, here, "x")
 		synctest.Wait()
@@ -276,7 +276,7 @@ func TestRecorder_Goexit(t *testing.T) {
 func TestRecorder_Concurrent(t *testing.T) {
 	var rec asterisquetest.Recorder
 	here, there := asterisquetest.Connect(t, nil, asterisque.WithService(service()),
-		asterisque.WithMadeInterceptors(rec.Intercept), asterisque.WithServedInterceptors(rec.Intercept))
+		asterisque.WithOutboundInterceptors(rec.Intercept), asterisque.WithInboundInterceptors(rec.Intercept))
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {

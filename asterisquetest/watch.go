@@ -22,15 +22,15 @@ const (
 	mostTold = 20
 )
 
-// watch has the running calls of some nodes.
-type watch struct {
+// callWatch has the running calls of some nodes.
+type callWatch struct {
 	mu      sync.Mutex
-	seen    int                   // guarded by mu; how many calls there were
-	running map[*running]struct{} // guarded by mu
+	seen    int                       // guarded by mu; how many calls there were
+	running map[*runningCall]struct{} // guarded by mu
 }
 
-// running is a running call. All fields are fixed.
-type running struct {
+// runningCall is a running call. All fields are fixed.
+type runningCall struct {
 	number int    // of the call, among all calls seen
 	node   string // makes or serves it
 	call   string // its function, for people
@@ -41,15 +41,15 @@ type running struct {
 }
 
 // node returns the options of a watched node.
-func (w *watch) node(name string, opts []asterisque.Option) []asterisque.Option {
+func (w *callWatch) node(name string, opts []asterisque.Option) []asterisque.Option {
 	watched := []asterisque.Option{
-		asterisque.WithID(name), asterisque.WithMadeInterceptors(w.around(name)), asterisque.WithServedInterceptors(w.around(name)),
+		asterisque.WithID(name), asterisque.WithOutboundInterceptors(w.around(name)), asterisque.WithInboundInterceptors(w.around(name)),
 	}
 	return append(watched, opts...)
 }
 
 // around returns an interceptor that follows the calls of a node.
-func (w *watch) around(node string) asterisque.Interceptor {
+func (w *callWatch) around(node string) asterisque.Interceptor {
 	return func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 		r := w.begin(node, c)
 		opened := false
@@ -58,7 +58,7 @@ func (w *watch) around(node string) asterisque.Interceptor {
 				w.end(r)
 			}
 		}()
-		pipes := c.Blocks() && !c.Served()
+		pipes := c.Blocks() && !c.Inbound()
 		if pipes {
 			end := func(result []byte, err error) ([]byte, error) { w.end(r); return result, err }
 			if err := c.WrapBlocks(asterisque.Blocks{End: end}); err != nil {
@@ -71,15 +71,15 @@ func (w *watch) around(node string) asterisque.Interceptor {
 	}
 }
 
-func (w *watch) begin(node string, c *asterisque.Call) *running {
-	r := &running{node: node, call: functionOf(c.Function(), c.Name()), served: c.Served(), begun: time.Now(), over: make(chan struct{})}
+func (w *callWatch) begin(node string, c *asterisque.Call) *runningCall {
+	r := &runningCall{node: node, call: functionOf(c.Function(), c.Name()), served: c.Inbound(), begun: time.Now(), over: make(chan struct{})}
 	if !r.served {
 		r.place = place()
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.running == nil {
-		w.running = map[*running]struct{}{}
+		w.running = map[*runningCall]struct{}{}
 	}
 	w.seen++
 	r.number = w.seen
@@ -88,7 +88,7 @@ func (w *watch) begin(node string, c *asterisque.Call) *running {
 }
 
 // end records the end of a call. It may be called again.
-func (w *watch) end(r *running) {
+func (w *callWatch) end(r *runningCall) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if _, ok := w.running[r]; ok {
@@ -98,14 +98,14 @@ func (w *watch) end(r *running) {
 }
 
 // left returns the running calls, oldest first.
-func (w *watch) left() []*running {
+func (w *callWatch) left() []*runningCall {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.SortedFunc(maps.Keys(w.running), func(a, b *running) int { return cmp.Compare(a.number, b.number) })
+	return slices.SortedFunc(maps.Keys(w.running), func(a, b *runningCall) int { return cmp.Compare(a.number, b.number) })
 }
 
 // await waits until no call runs, or d has passed, and returns the running calls.
-func (w *watch) await(d time.Duration) []*running {
+func (w *callWatch) await(d time.Duration) []*runningCall {
 	over := time.NewTimer(d)
 	defer over.Stop()
 	for {
@@ -122,7 +122,7 @@ func (w *watch) await(d time.Duration) []*running {
 }
 
 // closeAtEnd closes the nodes at the end of the test, which fails if calls still run.
-func (w *watch) closeAtEnd(t testing.TB, nodes ...*asterisque.Node) {
+func (w *callWatch) closeAtEnd(t testing.TB, nodes ...*asterisque.Node) {
 	t.Cleanup(func() {
 		t.Helper()
 		if !t.Failed() && !t.Skipped() {
@@ -137,7 +137,7 @@ func (w *watch) closeAtEnd(t testing.TB, nodes ...*asterisque.Node) {
 }
 
 // told returns the text that lists the remaining calls.
-func told(left []*running) string {
+func told(left []*runningCall) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d still running %v after the end of the test: wait for results, cancel contexts, abort pipes", len(left), patience)
 	for i, r := range left {
@@ -150,7 +150,7 @@ func told(left []*running) string {
 	return b.String()
 }
 
-func (r *running) String() string {
+func (r *runningCall) String() string {
 	since := time.Since(r.begun).Round(time.Millisecond)
 	if r.served {
 		return fmt.Sprintf("%s serves %s, for %v", r.node, r.call, since)

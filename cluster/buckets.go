@@ -153,10 +153,10 @@ func checkBucket(ctx context.Context, kv jetstream.KeyValue, want jetstream.KeyV
 		return otherCluster(want.Bucket, other, want.Metadata[clusterKey])
 	}
 	return differing(want.Bucket,
-		limit{"time to live", want.TTL.String(), s.TTL().String()},
-		limit{"history", "1", number(s.History())},
-		limit{"number of replicas", number(want.Replicas), number(have.Replicas)},
-		limit{"largest value", atLeast(mostEntry, int64(have.MaxValueSize)), number(have.MaxValueSize)})
+		checkedLimit{"time to live", want.TTL.String(), s.TTL().String()},
+		checkedLimit{"history", "1", number(s.History())},
+		checkedLimit{"number of replicas", number(want.Replicas), number(have.Replicas)},
+		checkedLimit{"largest value", atLeast(mostEntry, int64(have.MaxValueSize)), number(have.MaxValueSize)})
 }
 
 // otherCluster returns the error for a bucket of another cluster.

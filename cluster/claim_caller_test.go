@@ -87,7 +87,7 @@ func TestClaimCaller_KeepsMetadata(t *testing.T) {
 		a := s.join("a")
 		c := a.has(t, "k")
 		var said asterisque.Metadata
-		on := fenceSessionTo(t, asterisque.WithService(a.fenceService()), asterisque.WithServedInterceptors(
+		on := fenceSessionTo(t, asterisque.WithService(a.fenceService()), asterisque.WithInboundInterceptors(
 			func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 				said = c.Metadata(ctx)
 				return next(ctx, c)

@@ -26,7 +26,7 @@ const maxClaims = 1 << 16
 type claims struct {
 	nc     *nats.Conn // fixed, as all up to hinted
 	store  *claimStore
-	self   owner
+	self   claimOwner
 	hints  string // subject prefix of hints; the id of a node follows
 	ttl    time.Duration
 	log    *slog.Logger
@@ -46,7 +46,7 @@ type claims struct {
 // newClaims returns empty claims of self. They end with life, which loses all keys held then; close
 // releases them before. kv is their bucket, with the TTL ttl. Hints to this node arrive at the
 // subject hints + "." + its id.
-func newClaims(life context.Context, nc *nats.Conn, kv jetstream.KeyValue, self owner, hints string, ttl time.Duration, log *slog.Logger) (*claims, error) {
+func newClaims(life context.Context, nc *nats.Conn, kv jetstream.KeyValue, self claimOwner, hints string, ttl time.Duration, log *slog.Logger) (*claims, error) {
 	store, err := newClaimStore(nc, kv)
 	if err != nil {
 		return nil, err

@@ -87,7 +87,7 @@ func (s *claimSite) join(node string) *claimant {
 	kv, err := s.jetStream(nc).KeyValue(s.t.Context(), "claims")
 	require.NoError(s.t, err)
 	m := &claimant{nc: nc, kv: &faultyKV{KeyValue: kv}, clock: new(setClock)}
-	m.claims, err = newClaims(context.Background(), nc, m.kv, owner{"", node, nats.NewInbox()}, "hints", s.ttl, slog.New(slog.DiscardHandler))
+	m.claims, err = newClaims(context.Background(), nc, m.kv, claimOwner{"", node, nats.NewInbox()}, "hints", s.ttl, slog.New(slog.DiscardHandler))
 	require.NoError(s.t, err)
 	m.now = m.clock.now
 	s.t.Cleanup(func() {

@@ -13,8 +13,8 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// owner is a node, as seen by other nodes, in one run of it.
-type owner struct {
+// claimOwner is a node, as seen by other nodes, in one run of it.
+type claimOwner struct {
 	name     string // empty: the node cannot be called
 	node     string // its id
 	instance string // differs for each start of the node
@@ -24,12 +24,14 @@ type owner struct {
 type claimEntry struct {
 	revision uint64 // of the last message, a deletion marker included; 0: none
 	held     bool   // a node holds the key; the fields below describe its claim
-	by       owner
+	by       claimOwner
 	epoch    uint64
 }
 
 // is reports whether the entry belongs to the claim of o with that epoch.
-func (e claimEntry) is(o owner, epoch uint64) bool { return e.held && e.by == o && e.epoch == epoch }
+func (e claimEntry) is(o claimOwner, epoch uint64) bool {
+	return e.held && e.by == o && e.epoch == epoch
+}
 
 // isBefore reports whether the entry is older than the claim with that epoch: then a deposed leader
 // of the stream has returned it.
@@ -84,7 +86,7 @@ func (s *claimStore) read(ctx context.Context, key string) (e claimEntry, err er
 	if json.Unmarshal(m.Data, &v) != nil {
 		v = claimValue{} // not an entry of this package: only a takeover replaces it
 	}
-	e.held, e.by, e.epoch = true, owner{v.Name, v.Node, v.Instance}, v.Epoch
+	e.held, e.by, e.epoch = true, claimOwner{v.Name, v.Node, v.Instance}, v.Epoch
 	return e, nil
 }
 
@@ -126,7 +128,7 @@ func (s *claimStore) position(ctx context.Context, ttl time.Duration) (p claimPo
 func (p claimPosition) epoch() uint64 { return uint64(p.created.UnixNano()) + p.last + 1 }
 
 // write replaces the entry with the revision, 0 for none, and returns the new revision.
-func (s *claimStore) write(ctx context.Context, key string, by owner, epoch, revision uint64) (uint64, error) {
+func (s *claimStore) write(ctx context.Context, key string, by claimOwner, epoch, revision uint64) (uint64, error) {
 	value, err := json.Marshal(claimValue{by.name, by.node, by.instance, epoch})
 	if err != nil {
 		return 0, err

@@ -15,17 +15,17 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// ways are the routes to nodes: by their addresses, or through NATS.
-type ways struct {
+// peerRoutes are the routes to nodes: by their addresses, or through NATS.
+type peerRoutes struct {
 	cluster  *Cluster // fixed, as identity is
 	identity string   // identity that nodes have to prove; empty: the one that each announces
 
 	mu  sync.Mutex
-	all map[string]way // by id, of nodes that are called; guarded by mu
+	all map[string]peerRoute // by id, of nodes that are called; guarded by mu
 }
 
-// way is the last route to a node.
-type way struct {
+// peerRoute is the last route to a node.
+type peerRoute struct {
 	instance string    // of the node
 	index    int       // of its addresses; the index after the last is NATS
 	at       time.Time // time of the last dial; zero: none
@@ -42,14 +42,14 @@ const (
 )
 
 // dial makes the Wire to a node: by its addresses in their order, and then through NATS.
-func (ws *ways) dial(ctx context.Context, m Member) (wire.Wire, error) {
+func (ws *peerRoutes) dial(ctx context.Context, m Member) (wire.Wire, error) {
 	var why []error
 	first, all := ws.first(m), len(m.Addresses)+1
 	for i := range all {
 		k := (first + i) % all
 		w, err := ws.take(ctx, m, k, i == all-1)
 		if err == nil {
-			ws.note(m, way{index: k, at: time.Now()})
+			ws.note(m, peerRoute{index: k, at: time.Now()})
 			return w, nil
 		}
 		why = append(why, err)
@@ -62,7 +62,7 @@ func (ws *ways) dial(ctx context.Context, m Member) (wire.Wire, error) {
 }
 
 // first returns the index of the route to try first.
-func (ws *ways) first(m Member) int {
+func (ws *peerRoutes) first(m Member) int {
 	w := ws.of(m)
 	if time.Since(w.at) < hasty {
 		return (w.index + 1) % (len(m.Addresses) + 1)
@@ -71,16 +71,16 @@ func (ws *ways) first(m Member) int {
 }
 
 // of returns the last route to a node, for the present run of the node.
-func (ws *ways) of(m Member) way {
+func (ws *peerRoutes) of(m Member) peerRoute {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if w := ws.all[m.ID]; w.instance == m.Instance {
 		return w
 	}
-	return way{}
+	return peerRoute{}
 }
 
-func (ws *ways) note(m Member, w way) {
+func (ws *peerRoutes) note(m Member, w peerRoute) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	w.instance = m.Instance
@@ -88,15 +88,15 @@ func (ws *ways) note(m Member, w way) {
 }
 
 // keep removes the routes to all other nodes.
-func (ws *ways) keep(members map[string]Member) {
+func (ws *peerRoutes) keep(members map[string]Member) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	maps.DeleteFunc(ws.all, func(id string, _ way) bool { _, ok := members[id]; return !ok })
+	maps.DeleteFunc(ws.all, func(id string, _ peerRoute) bool { _, ok := members[id]; return !ok })
 }
 
 // isLost reports whether a node without a responder in NATS is lost. A node with addresses is lost
 // at once, as those do not answer either. A node without addresses is lost after doubt.
-func (ws *ways) isLost(m Member) bool {
+func (ws *peerRoutes) isLost(m Member) bool {
 	w := ws.of(m)
 	if w.nobody.IsZero() {
 		w.nobody = time.Now()
@@ -106,7 +106,7 @@ func (ws *ways) isLost(m Member) bool {
 }
 
 // take tries one route. Unless it is the last one, it has half of the remaining time.
-func (ws *ways) take(ctx context.Context, m Member, k int, last bool) (wire.Wire, error) {
+func (ws *peerRoutes) take(ctx context.Context, m Member, k int, last bool) (wire.Wire, error) {
 	if at, ok := ctx.Deadline(); ok && !last {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Until(at)/2)
@@ -125,7 +125,7 @@ func (ws *ways) take(ctx context.Context, m Member, k int, last bool) (wire.Wire
 }
 
 // tls returns the TLS configuration for a node, by which the node proves its identity; nil: no TLS.
-func (ws *ways) tls(m Member) *tls.Config {
+func (ws *peerRoutes) tls(m Member) *tls.Config {
 	own := ws.cluster.cfg.TLS
 	if own == nil {
 		return nil

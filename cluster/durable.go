@@ -99,24 +99,24 @@ func (d Durable) complete() (Durable, error) {
 	return d, nil
 }
 
-// durables records the durable calls of the nodes of a name, together with the other nodes. It is
-// an interceptor around the calls that a node serves.
-type durables struct {
+// durableRegistry records the durable calls of the nodes of a name, together with the other nodes.
+// It is an interceptor around the calls that a node serves.
+type durableRegistry struct {
 	plan     Durable // fixed, as all up to bucket
 	replicas int
-	by       owner // this node
+	by       claimOwner // this node
 	mark     string
 	bucket   string
 
-	nc      *nats.Conn // set by begin, before the node serves its first call
-	js      jetstream.JetStream
-	ctx     context.Context // of the Cluster
-	log     *slog.Logger
-	store   *durableStore
-	room    *durableRoom
-	sights  *durableSights
-	shares  *durableShares
-	waiters chan struct{} // semaphore of the waiting repetitions
+	nc        *nats.Conn // set by begin, before the node serves its first call
+	js        jetstream.JetStream
+	ctx       context.Context // of the Cluster
+	log       *slog.Logger
+	store     *durableStore
+	room      *durableRoom
+	firstSeen *firstSeenCalls
+	shares    *durableShares
+	waiters   chan struct{} // semaphore of the waiting repetitions
 
 	takeBacks chan struct{} // semaphore of the claims being taken back
 
@@ -135,18 +135,18 @@ const (
 	durableSightings = 1 << 14
 )
 
-func newDurables(cfg *Config, instance string) *durables {
-	return &durables{
-		plan: *cfg.Durable, replicas: cfg.Replicas, by: owner{cfg.Name, cfg.ID, instance},
+func newDurables(cfg *Config, instance string) *durableRegistry {
+	return &durableRegistry{
+		plan: *cfg.Durable, replicas: cfg.Replicas, by: claimOwner{cfg.Name, cfg.ID, instance},
 		mark: cfg.Cluster, bucket: bucketName(cfg.Prefix, "calls_"+cfg.Name),
-		sights: newDurableSights(durableSightings), shares: newDurableShares(*cfg.Durable),
+		firstSeen: newDurableSights(durableSightings), shares: newDurableShares(*cfg.Durable),
 		waiters: make(chan struct{}, durableWaiters), takeBacks: make(chan struct{}, durableTakeBacks),
 		quiet: make(chan struct{}),
 	}
 }
 
 // enter counts a call that is about to run. It reports false once durables are closed.
-func (d *durables) enter() bool {
+func (d *durableRegistry) enter() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
@@ -156,7 +156,7 @@ func (d *durables) enter() bool {
 	return true
 }
 
-func (d *durables) leave() {
+func (d *durableRegistry) leave() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.runs--; d.closed && d.runs == 0 {
@@ -167,7 +167,7 @@ func (d *durables) leave() {
 // close rejects further calls, and waits until the running ones have written their outcomes, at
 // most a second: a handler may ignore that its context has ended. The context of the cluster has
 // ended before.
-func (d *durables) close() {
+func (d *durableRegistry) close() {
 	if d == nil { // not configured
 		return
 	}
@@ -188,8 +188,8 @@ func (d *durables) close() {
 }
 
 // intercept is the [asterisque.Interceptor] of the durable calls. All other calls pass unchanged.
-func (d *durables) intercept(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
-	if !c.Served() || c.IdempotencyKey() == nil {
+func (d *durableRegistry) intercept(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+	if !c.Inbound() || c.IdempotencyKey() == nil {
 		return next(ctx, c)
 	}
 	params, err := c.RawParams()
@@ -209,7 +209,7 @@ func (d *durables) intercept(ctx context.Context, c *asterisque.Call, next aster
 }
 
 // remember runs a call, unless there is a record of it.
-func (d *durables) remember(ctx context.Context, c *asterisque.Call, call durableCall, next asterisque.Next) error {
+func (d *durableRegistry) remember(ctx context.Context, c *asterisque.Call, call durableCall, next asterisque.Next) error {
 	run, answer, err := d.admit(ctx, call)
 	switch {
 	case notRun(err):
@@ -225,7 +225,7 @@ func (d *durables) remember(ctx context.Context, c *asterisque.Call, call durabl
 
 // admit returns a run if the call is to run, the record with the answer of the call that it
 // repeats, or an error.
-func (d *durables) admit(ctx context.Context, call durableCall) (*durableRun, *durableRecord, error) {
+func (d *durableRegistry) admit(ctx context.Context, call durableCall) (*durableRun, *durableRecord, error) {
 	var e durableEntry // most calls are new, so begin without a read: otherwise the claim fails
 	if err := either(d.room.check(ctx), d.shares.check(call.caller)); err != nil {
 		if e, err = d.findOr(ctx, call, err); err != nil {
@@ -253,7 +253,7 @@ func (d *durables) admit(ctx context.Context, call durableCall) (*durableRun, *d
 
 // findOr returns the entry of a call for which there is no room. If the call is new, it returns the
 // error none.
-func (d *durables) findOr(ctx context.Context, call durableCall, none error) (durableEntry, error) {
+func (d *durableRegistry) findOr(ctx context.Context, call durableCall, none error) (durableEntry, error) {
 	e, err := d.store.read(ctx, call.name)
 	switch {
 	case err != nil:

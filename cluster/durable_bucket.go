@@ -19,7 +19,7 @@ func (c *Cluster) beginDurable(start context.Context) error {
 
 // begin opens the bucket, or creates it. It retries while the NATS servers have yet to find each
 // other.
-func (d *durables) begin(start context.Context, c *Cluster) error {
+func (d *durableRegistry) begin(start context.Context, c *Cluster) error {
 	d.nc, d.js, d.ctx, d.log = c.nc, c.buckets.js, c.ctx, c.node.Logger()
 	kv, err := d.awaitBucket(start)
 	if err != nil {
@@ -30,7 +30,7 @@ func (d *durables) begin(start context.Context, c *Cluster) error {
 	return err
 }
 
-func (d *durables) awaitBucket(start context.Context) (kv jetstream.KeyValue, err error) {
+func (d *durableRegistry) awaitBucket(start context.Context) (kv jetstream.KeyValue, err error) {
 	err = insist(start, func(ctx context.Context) (err error) {
 		kv, err = d.open(ctx, true)
 		return err
@@ -39,7 +39,7 @@ func (d *durables) awaitBucket(start context.Context) (kv jetstream.KeyValue, er
 }
 
 // open opens the bucket, and creates it if it does not exist. A node that joins checks its limits.
-func (d *durables) open(ctx context.Context, check bool) (jetstream.KeyValue, error) {
+func (d *durableRegistry) open(ctx context.Context, check bool) (jetstream.KeyValue, error) {
 	want := d.stream()
 	s, err := openStream(ctx, d.js, want)
 	if err == nil && check {
@@ -54,7 +54,7 @@ func (d *durables) open(ctx context.Context, check bool) (jetstream.KeyValue, er
 // stream returns the stream configuration of the bucket, as package jetstream makes one for a
 // bucket, but with a limit of entries: entries beyond it are rejected, and no entry is dropped
 // before its time.
-func (d *durables) stream() jetstream.StreamConfig {
+func (d *durableRegistry) stream() jetstream.StreamConfig {
 	c := bucketStream(d.bucket, "durable calls of asterisque nodes", d.plan.Remember, withReserve(d.plan.Bytes))
 	c.MaxMsgs = withReserve(d.plan.Calls)
 	c.Replicas = d.replicas
@@ -89,13 +89,13 @@ func bucketStream(bucket, description string, life time.Duration, most int64) je
 func withReserve(limit int64) int64 { return limit + limit/4 + 16 }
 
 // checkStream returns an error if the stream of a bucket differs from the required configuration.
-func (d *durables) checkStream(have, want jetstream.StreamConfig) error {
+func (d *durableRegistry) checkStream(have, want jetstream.StreamConfig) error {
 	if have.Metadata[clusterKey] != want.Metadata[clusterKey] {
 		return otherCluster(d.bucket, have.Metadata[clusterKey], want.Metadata[clusterKey])
 	}
 	return differing(d.bucket, append(limitsOf(want, have),
-		limit{"number of entries", number(want.MaxMsgs), number(have.MaxMsgs)},
-		limit{"largest value", "-1", number(have.MaxMsgSize)},
-		limit{"history", number(want.MaxMsgsPerSubject), number(have.MaxMsgsPerSubject)},
-		limit{"storage", want.Storage.String(), have.Storage.String()})...)
+		checkedLimit{"number of entries", number(want.MaxMsgs), number(have.MaxMsgs)},
+		checkedLimit{"largest value", "-1", number(have.MaxMsgSize)},
+		checkedLimit{"history", number(want.MaxMsgsPerSubject), number(have.MaxMsgsPerSubject)},
+		checkedLimit{"storage", want.Storage.String(), have.Storage.String()})...)
 }

@@ -15,7 +15,7 @@ import (
 //
 // A write without an answer is repeated unchanged: of two writes that expect the same revision at
 // most one succeeds, so the entry is that of this run in either case.
-func (d *durables) claim(ctx context.Context, call durableCall, e durableEntry) (*durableRun, durableEntry, error) {
+func (d *durableRegistry) claim(ctx context.Context, call durableCall, e durableEntry) (*durableRun, durableEntry, error) {
 	if !d.nc.IsConnected() { // the connection would buffer the write, and send it after a reconnect
 		return nil, e, durableAway(nats.ErrConnectionReconnecting)
 	}
@@ -40,7 +40,7 @@ func (d *durables) claim(ctx context.Context, call durableCall, e durableEntry) 
 
 // count counts a claimed call, unless the bucket had an entry of it: a call that is rejected each
 // time leaves only one deletion marker.
-func (d *durables) count(a *durableAttempt) {
+func (d *durableRegistry) count(a *durableAttempt) {
 	if a.place.revision == 0 {
 		d.room.take()
 		d.shares.take(a.run.call.caller, 1, durableSize)
@@ -50,8 +50,8 @@ func (d *durables) count(a *durableAttempt) {
 // durableSize is the approximate size of a record in bytes, without its answer.
 const durableSize = 400
 
-func (d *durables) newRun(call durableCall) *durableRun {
-	return &durableRun{durables: d, call: call, record: &durableRecord{
+func (d *durableRegistry) newRun(call durableCall) *durableRun {
+	return &durableRun{durableRegistry: d, call: call, record: &durableRecord{
 		Version: durableVersion, State: durableRuns, Node: d.by.node, Instance: d.by.instance, Run: rand.Text(),
 		Function: call.function, Digest: call.digest, Codec: call.codec, Lease: d.plan.Lease.Milliseconds(),
 	}}
@@ -108,7 +108,7 @@ func (a *durableAttempt) look(ctx context.Context) (over bool) {
 // takeBack removes a claim that may still have been written, of a call that does not run, so that
 // no repetition waits for its lease. If too many are being removed, or JetStream does not answer
 // for a lease, repetitions have to wait.
-func (d *durables) takeBack(r *durableRun) {
+func (d *durableRegistry) takeBack(r *durableRun) {
 	select {
 	case d.takeBacks <- struct{}{}:
 	default:

@@ -221,7 +221,7 @@ func bySubject(name string) (replica, caller []asterisque.Option) {
 }
 
 // runsNow returns the number of calls that run, or wait for calls that run elsewhere.
-func (d *durables) runsNow() int {
+func (d *durableRegistry) runsNow() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.runs

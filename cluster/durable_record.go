@@ -26,7 +26,7 @@ type durableCall struct { // fixed
 
 // callOf returns a durableCall. The name of its record reveals neither the owner nor the key: for
 // callers without a proven identity, the key is the only proof.
-func (d *durables) callOf(owner string, key []byte, function uint16, params []byte) durableCall {
+func (d *durableRegistry) callOf(owner string, key []byte, function uint16, params []byte) durableCall {
 	named := binary.BigEndian.AppendUint64(nil, uint64(len(owner)))
 	name := sha256.Sum256(append(append(named, owner...), key...))
 	digest := sha256.Sum256(params)

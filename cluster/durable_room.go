@@ -82,7 +82,7 @@ func (r *durableRoom) age(written time.Time) time.Duration {
 
 // look reads the state of the bucket from the leader of the stream, and creates the bucket again if
 // it is gone.
-func (d *durables) look(ctx context.Context) (*jetstream.StreamInfo, error) {
+func (d *durableRegistry) look(ctx context.Context) (*jetstream.StreamInfo, error) {
 	if !d.nc.IsConnected() {
 		return nil, nats.ErrConnectionReconnecting
 	}

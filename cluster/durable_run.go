@@ -14,7 +14,7 @@ import (
 
 // durableRun is a call that this node has claimed and runs.
 type durableRun struct {
-	*durables
+	*durableRegistry
 	call   durableCall    // fixed
 	record *durableRecord // its record while the call runs; fixed
 

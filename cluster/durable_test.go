@@ -168,7 +168,7 @@ func TestDurable_OtherCallsAreFree(t *testing.T) {
 
 func TestDurableRecord_HidesKey(t *testing.T) {
 	t.Parallel()
-	d := &durables{}
+	d := &durableRegistry{}
 	require.Regexp(t, "^[0-9a-f]{64}$", d.callOf("subject alice", []byte("order 1"), 20, nil).name)
 	require.NotEqual(t, d.callOf("a", []byte("bc"), 20, nil).name, d.callOf("ab", []byte("c"), 20, nil).name)
 	require.NotEqual(t, d.callOf("", []byte("k"), 20, []byte("1")).digest, d.callOf("", []byte("k"), 20, []byte("2")).digest)

@@ -15,7 +15,7 @@ const durableLook = 3 * time.Second
 
 // await waits while a call runs elsewhere, and returns its next entry. The watch only triggers
 // reads, and decides nothing.
-func (d *durables) await(ctx context.Context, call durableCall, e durableEntry) (durableEntry, error) {
+func (d *durableRegistry) await(ctx context.Context, call durableCall, e durableEntry) (durableEntry, error) {
 	if d.remains(call, e) <= 0 {
 		return d.lapse(ctx, call, e)
 	}
@@ -29,7 +29,7 @@ func (d *durables) await(ctx context.Context, call durableCall, e durableEntry) 
 }
 
 // awaitEnd is await after the semaphore was acquired.
-func (d *durables) awaitEnd(ctx context.Context, call durableCall, e durableEntry) (durableEntry, error) {
+func (d *durableRegistry) awaitEnd(ctx context.Context, call durableCall, e durableEntry) (durableEntry, error) {
 	changes, stop := d.watch(call)
 	defer stop()
 	for {
@@ -62,15 +62,15 @@ func (e durableEntry) runs() bool {
 // when the entry is two leases old by the clock of JetStream. If the clocks of NATS servers differ
 // by more than that, the only effect is that a repetition fails too early with the error that the
 // call may have run.
-func (d *durables) remains(call durableCall, e durableEntry) time.Duration {
+func (d *durableRegistry) remains(call durableCall, e durableEntry) time.Duration {
 	lease := e.record.lease()
-	seen := time.Since(d.sights.since(call.name, e.revision))
+	seen := time.Since(d.firstSeen.since(call.name, e.revision))
 	return lease - max(seen, d.room.age(e.written)-lease)
 }
 
 // lapse marks the call as lost, unless its entry has changed. A call that may run again is claimed
 // instead.
-func (d *durables) lapse(ctx context.Context, call durableCall, e durableEntry) (durableEntry, error) {
+func (d *durableRegistry) lapse(ctx context.Context, call durableCall, e durableEntry) (durableEntry, error) {
 	if call.again {
 		e.lapsed = true
 		return e, nil
@@ -92,7 +92,7 @@ func (d *durables) lapse(ctx context.Context, call durableCall, e durableEntry) 
 // watch returns a channel that receives changes of a call's entry. The channel is nil if NATS
 // rejects the watch: then the entry is polled. A watch that is stopped before its context ends is
 // removed at once.
-func (d *durables) watch(call durableCall) (changes <-chan jetstream.KeyValueEntry, stop func()) {
+func (d *durableRegistry) watch(call durableCall) (changes <-chan jetstream.KeyValueEntry, stop func()) {
 	w, err := watch(d.ctx, d.store.kv, natsPatience, call.name, jetstream.MetaOnly())
 	if err != nil {
 		d.log.Debug("cluster: a durable call is waited for without a watch", "error", err)
@@ -102,7 +102,7 @@ func (d *durables) watch(call durableCall) (changes <-chan jetstream.KeyValueEnt
 }
 
 // awaitChange waits until the entry changes, or at most for most.
-func (d *durables) awaitChange(ctx context.Context, changes <-chan jetstream.KeyValueEntry, e durableEntry, most time.Duration) error {
+func (d *durableRegistry) awaitChange(ctx context.Context, changes <-chan jetstream.KeyValueEntry, e durableEntry, most time.Duration) error {
 	late := time.NewTimer(most)
 	defer late.Stop()
 	for {

@@ -38,7 +38,7 @@ func newPeer(ctx context.Context, node *asterisque.Node, id string, values codec
 	p.life, p.end = context.WithCancelCause(context.Background())
 	p.starting.Store(true)
 	stop := context.AfterFunc(ctx, func() { p.end(context.Cause(ctx)) })
-	conn, err := p.own.Connect(p.life, "", asterisque.Reconnection{Dial: p.dial, Persist: true, First: peerAgain})
+	conn, err := p.own.Connect(p.life, "", asterisque.ReconnectConfig{Dial: p.dial, RetryFatal: true, First: peerAgain})
 	p.starting.Store(false)
 	stop()
 	p.conn = conn

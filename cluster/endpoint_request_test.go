@@ -21,7 +21,7 @@ func TestEndpoint_Request(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
 		var around []string
 		offering(t, nc, microService(), []Endpoint{{Function: 10}, {Function: 10, Subject: "hello"}},
-			asterisque.WithServedInterceptors(func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+			asterisque.WithInboundInterceptors(func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 				around = append(around, c.Name()+" by "+c.Session().Peer().ID)
 				return next(ctx, c)
 			}))
@@ -89,7 +89,7 @@ func TestEndpoint_Trace(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
 		traces := make(chan string, 1)
 		offering(t, nc, microService(), []Endpoint{{Function: 10}},
-			asterisque.WithServedInterceptors(func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+			asterisque.WithInboundInterceptors(func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 				traces <- string(c.Trace())
 				return next(ctx, c)
 			}))

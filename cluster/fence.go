@@ -36,7 +36,7 @@ func newFence(c *claims) *fence {
 
 // intercept is the [asterisque.Interceptor] of the fence. Calls without metadata pass unchanged.
 func (f *fence) intercept(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
-	if m := c.Metadata(ctx); len(m) > 0 && c.Served() {
+	if m := c.Metadata(ctx); len(m) > 0 && c.Inbound() {
 		if err := f.check(ctx, m); err != nil {
 			return c.Refuse(err)
 		}

@@ -38,7 +38,7 @@ func (m *claimant) fenceService() *asterisque.Service {
 // callable returns a session to a node with the fence of m.
 func (m *claimant) callable(t testing.TB) *asterisque.Session {
 	t.Helper()
-	return fenceSessionTo(t, asterisque.WithService(m.fenceService()), asterisque.WithServedInterceptors(newFence(m.claims).intercept))
+	return fenceSessionTo(t, asterisque.WithService(m.fenceService()), asterisque.WithInboundInterceptors(newFence(m.claims).intercept))
 }
 
 // fenceSessionTo returns a session to a node with these options, over a Wire within this program.

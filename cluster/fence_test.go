@@ -184,7 +184,7 @@ func TestFence_OtherCallsAreFree(t *testing.T) {
 	a := s.join("a")
 	passes := func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error { return next(ctx, c) }
 	allocations := func(around asterisque.Interceptor) float64 {
-		on := fenceSessionTo(t, asterisque.WithService(a.fenceService()), asterisque.WithServedInterceptors(around))
+		on := fenceSessionTo(t, asterisque.WithService(a.fenceService()), asterisque.WithInboundInterceptors(around))
 		return testing.AllocsPerRun(2000, func() {
 			_, err := whoami.Call(context.Background(), on, "")
 			require.NoError(t, err)

@@ -9,14 +9,14 @@ import (
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
-// holder is a Caller for the present holder of a key. A call is sent to the node that NATS names,
-// which serves it only if it holds the key at that moment, also by its own clock. If it does not,
-// or cannot be reached, the call is retried on the next holder, as long as it certainly did not run
-// ([asterisque.Repeatable]). Calls block, within their context and their time to live, while there
-// is no holder or it cannot be reached. Calls with [asterisque.WithFailFast] fail with
+// holderCaller is a Caller for the present holder of a key. A call is sent to the node that NATS
+// names, which serves it only if it holds the key at that moment, also by its own clock. If it does
+// not, or cannot be reached, the call is retried on the next holder, as long as it certainly did
+// not run ([asterisque.Repeatable]). Calls block, within their context and their time to live,
+// while there is no holder or it cannot be reached. Calls with [asterisque.WithFailFast] fail with
 // ErrUnavailable instead. A durable call that a node rejects is not retried, as the rejection is
 // its answer.
-type holder struct {
+type holderCaller struct {
 	claims *claims // fixed, as key and at are
 	key    string
 	at     func(ctx context.Context, h Holder) (asterisque.Caller, error)
@@ -26,8 +26,8 @@ type holder struct {
 
 // newHolder returns a Caller for the holder of a key. at returns the Caller for a node, which is
 // used beyond ctx, or an error. After an ErrUnavailable, calls retry later.
-func newHolder(c *claims, key string, at func(ctx context.Context, h Holder) (asterisque.Caller, error)) *holder {
-	return &holder{claims: c, key: key, at: at}
+func newHolder(c *claims, key string, at func(ctx context.Context, h Holder) (asterisque.Caller, error)) *holderCaller {
+	return &holderCaller{claims: c, key: key, at: at}
 }
 
 // holderTarget is a holder, and the Caller for it.
@@ -38,7 +38,7 @@ type holderTarget struct { // fixed
 }
 
 // Invoke implements [asterisque.Caller].
-func (h *holder) Invoke(ctx context.Context, c *asterisque.Call) error {
+func (h *holderCaller) Invoke(ctx context.Context, c *asterisque.Call) error {
 	patient, cancel := ctx, context.CancelFunc(func() {})
 	if at, ok := c.Deadline(ctx); ok {
 		patient, cancel = context.WithDeadline(ctx, at)
@@ -82,7 +82,7 @@ func isElsewhere(err error, failFast bool) bool {
 
 // unfound returns the error of a call for which no holder was found. last is the error of its last
 // attempt, or nil.
-func (h *holder) unfound(patient context.Context, err, last error) error {
+func (h *holderCaller) unfound(patient context.Context, err, last error) error {
 	if last == nil {
 		last = err
 	}

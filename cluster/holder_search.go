@@ -52,7 +52,7 @@ func (s *holderSearch) leave(to *holderTarget) {
 }
 
 // find returns the target. It waits until there is one or ctx ends, unless failFast is set.
-func (h *holder) find(ctx context.Context, failFast bool) (*holderTarget, error) {
+func (h *holderCaller) find(ctx context.Context, failFast bool) (*holderTarget, error) {
 	for {
 		to, under, first := h.join()
 		switch {
@@ -72,7 +72,7 @@ func (h *holder) find(ctx context.Context, failFast bool) (*holderTarget, error)
 }
 
 // lead searches for all waiting calls.
-func (h *holder) lead(ctx context.Context, failFast bool) (to *holderTarget, err error) {
+func (h *holderCaller) lead(ctx context.Context, failFast bool) (to *holderTarget, err error) {
 	defer func() { h.leave(to) }()
 	for times := 0; ; times++ {
 		var why error
@@ -96,7 +96,7 @@ func isSearchOver(err error) bool {
 }
 
 // look makes one lookup.
-func (h *holder) look(ctx context.Context) (*holderTarget, error) {
+func (h *holderCaller) look(ctx context.Context) (*holderTarget, error) {
 	if h.claims.ctx.Err() != nil {
 		return nil, errClaimsOver
 	}

@@ -36,7 +36,7 @@ func (p *callables) put(id string, on asterisque.Caller) {
 }
 
 // holders returns two nodes, and a Caller for the holder of "k".
-func holders(t *testing.T) (s *claimSite, a, b *claimant, on *holder, at *callables) {
+func holders(t *testing.T) (s *claimSite, a, b *claimant, on *holderCaller, at *callables) {
 	s = newClaimSite(t, longTTL)
 	a, b = s.join("a"), s.join("b")
 	at = &callables{err: asterisque.ErrUnavailable.Withf("no such node")}

@@ -17,7 +17,7 @@ import (
 // member, and reach it through NATS. All methods are safe for concurrent use.
 type Hosted struct {
 	cluster  *Cluster // fixed, as all up to draining
-	self     *presence
+	self     *presenceEntries
 	ln       wire.Listener
 	ctx      context.Context // ends with Close, with the Cluster, or when the node is replaced
 	end      context.CancelCauseFunc
@@ -28,8 +28,8 @@ type Hosted struct {
 	once    sync.Once      // Close
 }
 
-// hosts are the nodes that a Cluster represents.
-type hosts struct {
+// clusterHosts are the nodes that a Cluster represents.
+type clusterHosts struct {
 	mu     sync.Mutex
 	all    map[*Hosted]struct{} // created on first use; guarded by mu, as closed
 	closed bool                 // no more nodes are added
@@ -137,7 +137,7 @@ func (h *Hosted) Close() error {
 }
 
 // add adds a node, unless hosts are closed.
-func (hs *hosts) add(h *Hosted) bool {
+func (hs *clusterHosts) add(h *Hosted) bool {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	if hs.closed {
@@ -153,14 +153,14 @@ func (hs *hosts) add(h *Hosted) bool {
 	return true
 }
 
-func (hs *hosts) remove(h *Hosted) {
+func (hs *clusterHosts) remove(h *Hosted) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	delete(hs.all, h)
 }
 
 // close closes all nodes at the same time, and rejects further ones.
-func (hs *hosts) close() {
+func (hs *clusterHosts) close() {
 	hs.mu.Lock()
 	hs.closed = true
 	var leaving sync.WaitGroup
@@ -178,7 +178,7 @@ func (c *Cluster) Dial(ctx context.Context, m Member) (wire.Wire, error) {
 	if err := c.Err(); err != nil {
 		return nil, err
 	}
-	ws := &ways{cluster: c, all: make(map[string]way)}
+	ws := &peerRoutes{cluster: c, all: make(map[string]peerRoute)}
 	w, err := ws.dial(ctx, m)
 	if err != nil {
 		return nil, fmt.Errorf("cluster: dialling %s: %w", m, err)

@@ -31,17 +31,17 @@ type Cluster struct {
 	buckets buckets
 	again   wait.Notice // NATS has reconnected
 	views   views
-	self    *presence // nil: the node has no name
+	self    *presenceEntries // nil: the node has no name
 	offered *endpoints
-	shown   *tools // nil: the node is hidden
+	micro   *microResponder // nil: the node is hidden
 	claims  *claims
-	resumes *resumes
+	resumer *sessionResumer
 	fence   *fence
-	durable *durables // nil: each node has its own records of durable calls
-	queues  queues
-	worker  *worker // nil: the node takes no posted calls
-	peers   *peers
-	hosts   hosts
+	durable *durableRegistry // nil: each node has its own records of durable calls
+	queues  nameQueues
+	worker  *queueWorker // nil: the node takes no posted calls
+	peers   *peerCallers
+	hosts   clusterHosts
 	refused atomic.Pointer[context.CancelCauseFunc] // cancels a join that NATS forbids; nil: none
 	silent  atomic.Bool                             // no permission to remove lost nodes
 
@@ -67,8 +67,8 @@ func Join(start context.Context, cfg Config, opts ...asterisque.Option) (*Cluste
 		return nil, err
 	}
 	c := &Cluster{cfg: cfg, instance: rand.Text(), fence: newFence(nil), peers: newPeers()}
-	c.resumes = newResumes(c)
-	c.node = asterisque.NewNode(append(cfg.options(opts), asterisque.WithServedInterceptors(c.around()...), c.resumes.option())...)
+	c.resumer = newResumes(c)
+	c.node = asterisque.NewNode(append(cfg.options(opts), asterisque.WithInboundInterceptors(c.around()...), c.resumer.option())...)
 	c.ctx, c.end = context.WithCancelCause(context.Background())
 	start, done := c.joining(start)
 	defer done()
@@ -186,7 +186,7 @@ func (c *Cluster) listen(start context.Context) (addresses []string, err error) 
 	if err := c.serve(ln); err != nil {
 		return nil, err
 	}
-	return addresses, c.resumes.begin(start)
+	return addresses, c.resumer.begin(start)
 }
 
 // listenDirectly listens at the configured addresses, and returns the URLs, with their ports.
@@ -227,8 +227,8 @@ func (c *Cluster) appear(start context.Context, addresses []string) error {
 }
 
 // present returns the presence of a node.
-func (c *Cluster) present(m Member) *presence {
-	return &presence{
+func (c *Cluster) present(m Member) *presenceEntries {
+	return &presenceEntries{
 		nc: c.nc, b: c.buckets, again: &c.again, beat: c.cfg.times.beat, log: c.node.Logger(),
 		reop: func(ctx context.Context) error {
 			_, err := openBuckets(ctx, c.nc, &c.cfg, false)

@@ -67,7 +67,7 @@ func TestCaller_WaitsForNode(t *testing.T) {
 		p := callerOf(t, joined(t, config(b, "", "")), "orders")
 		_, err := who.Call(t.Context(), p, struct{}{}, asterisque.WithTTL(100*time.Millisecond))
 		require.ErrorIs(t, err, asterisque.ErrExpired)
-		var outage *asterisque.Outage
+		var outage *asterisque.NotConnectedError
 		require.ErrorAs(t, err, &outage)
 		require.ErrorIs(t, outage.Why, ErrNoMember)
 		joined(t, config(b, "orders", "a"))

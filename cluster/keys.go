@@ -10,7 +10,7 @@ import (
 // beginClaims enables claims of keys, and lookups of the fence.
 func (c *Cluster) beginClaims() (err error) {
 	before := c.nc.LastError()
-	self := owner{c.cfg.Name, c.cfg.ID, c.instance}
+	self := claimOwner{c.cfg.Name, c.cfg.ID, c.instance}
 	c.claims, err = newClaims(context.Background(), c.nc, c.buckets.claims, self, "asterisque.claim."+c.cfg.Prefix, c.cfg.times.life, c.node.Logger())
 	c.fence.claims = c.claims // before the node serves its first call
 	return explain(c.nc, before, "claims", err)

@@ -116,7 +116,7 @@ func TestKeys_PeerLimit(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "first", ask(t, on))
 		for i := range mostPeers {
-			c.peers.all[time.Duration(i).String()] = &peer{used: time.Now().Add(time.Hour)}
+			c.peers.all[time.Duration(i).String()] = &peerCaller{used: time.Now().Add(time.Hour)}
 		}
 		_, err = c.peers.at(c, Holder{Name: "hubs", Node: "another"})
 		require.NoError(t, err)

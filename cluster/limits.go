@@ -6,11 +6,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// limit is a limit of a bucket or a stream, as required and as it is, in words.
-type limit struct{ what, want, have string }
+// checkedLimit is a limit of a bucket or a stream, as required and as it is, in words.
+type checkedLimit struct{ what, want, have string }
 
 // differing returns the error of the first limit that differs, or nil.
-func differing(bucket string, limits ...limit) error {
+func differing(bucket string, limits ...checkedLimit) error {
 	for _, l := range limits {
 		if l.want != l.have {
 			return &BucketError{bucket, l.what, l.want, l.have}
@@ -20,8 +20,8 @@ func differing(bucket string, limits ...limit) error {
 }
 
 // limitsOf returns the limits of a stream on which its nodes have to agree.
-func limitsOf(want, have jetstream.StreamConfig) []limit {
-	return []limit{
+func limitsOf(want, have jetstream.StreamConfig) []checkedLimit {
+	return []checkedLimit{
 		{"time to live", want.MaxAge.String(), have.MaxAge.String()},
 		{"number of bytes", number(want.MaxBytes), number(have.MaxBytes)},
 		{"policy of discarding", want.Discard.String(), have.Discard.String()},

@@ -21,12 +21,12 @@ const (
 	toolsPendingBytes = 64 << 10
 )
 
-// tools answers the requests of NATS's own tools to a node, like package micro: `nats micro ls`,
-// `info`, `stats` and `ping` show the node, its functions and their statistics.
+// microResponder answers the requests of NATS's own tools to a node, like package micro: `nats
+// micro ls`, `info`, `stats` and `ping` show the node, its functions and their statistics.
 //
 // No node reads such an answer. A client that may subscribe to "$SRV.>" and publish to inboxes can
 // answer in the name of another node. This deceives the user of the tools, and no node.
-type tools struct {
+type microResponder struct {
 	nc      *nats.Conn // fixed, as subs is
 	subs    []*nats.Subscription
 	answers toolsAnswers
@@ -45,14 +45,14 @@ type toolsInfo struct {
 // newTools begins to answer for a node. svc contains its functions; if it is nil, the node has
 // none. The error wraps nats.ErrPermissionViolation and names the subject if the server does not
 // allow it.
-func newTools(ctx context.Context, nc *nats.Conn, about toolsInfo, svc *asterisque.Service) (*tools, error) {
+func newTools(ctx context.Context, nc *nats.Conn, about toolsInfo, svc *asterisque.Service) (*microResponder, error) {
 	if about.version == "" {
 		about.version = "0.0.0"
 	}
 	if !semantic.MatchString(about.version) {
 		return nil, fmt.Errorf("the version %q is no semantic version, such as 1.4.0", about.version)
 	}
-	t := &tools{nc: nc}
+	t := &microResponder{nc: nc}
 	t.answers.begin(nc, about, svc)
 	if err := t.subscribe(ctx, about); err != nil {
 		t.close()
@@ -69,7 +69,7 @@ var semantic = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)` +
 // subscribe subscribes to the requests. Each verb comes with the name and the id of a node, with
 // the name alone, and without either. With a wildcard for the verb these are three subscriptions,
 // each with a goroutine of package nats, instead of nine.
-func (t *tools) subscribe(ctx context.Context, about toolsInfo) error {
+func (t *microResponder) subscribe(ctx context.Context, about toolsInfo) error {
 	all := micro.APIPrefix + ".*"
 	before := t.nc.LastError()
 	var subjects []string
@@ -88,7 +88,7 @@ func (t *tools) subscribe(ctx context.Context, about toolsInfo) error {
 }
 
 // asked answers a request. Package nats calls it on a goroutine of each subscription.
-func (t *tools) asked(m *nats.Msg) {
+func (t *microResponder) asked(m *nats.Msg) {
 	if m.Reply == "" || reserved(m.Reply) {
 		return
 	}
@@ -100,7 +100,7 @@ func (t *tools) asked(m *nats.Msg) {
 }
 
 // close ends the subscriptions.
-func (t *tools) close() {
+func (t *microResponder) close() {
 	for _, sub := range t.subs {
 		sub.Unsubscribe() // fails if the connection is closed, which ends the subscription as well
 	}

@@ -28,7 +28,7 @@ type toolsAnswers struct {
 	since time.Time
 
 	mu    sync.Mutex
-	spare allowance               // for sent bytes; guarded by mu
+	spare answerRate              // for sent bytes; guarded by mu
 	kept  map[string]*toolsAnswer // by verb; guarded by mu
 }
 

@@ -85,7 +85,7 @@ func TestToolsAnswer_Limit(t *testing.T) {
 
 func TestAllowance_ManyRequests(t *testing.T) {
 	t.Parallel()
-	a, now := new(allowance), time.Now()
+	a, now := new(answerRate), time.Now()
 	sent := 0
 	for end := now.Add(time.Second); now.Before(end); now = now.Add(time.Microsecond) {
 		if a.any(now) {
@@ -98,7 +98,7 @@ func TestAllowance_ManyRequests(t *testing.T) {
 
 func TestAllowance_LargeMessage(t *testing.T) {
 	t.Parallel()
-	a, now := new(allowance), time.Now()
+	a, now := new(answerRate), time.Now()
 	a.spend(now, 10<<20)
 	require.False(t, a.any(now.Add(9*time.Second)))
 	require.True(t, a.any(now.Add(9*time.Second+1)))

@@ -58,7 +58,7 @@ func aboutOrders(id string) toolsInfo {
 }
 
 // microTools answers for a node until t ends.
-func microTools(t *testing.T, nc *nats.Conn, about toolsInfo, svc *asterisque.Service) *tools {
+func microTools(t *testing.T, nc *nats.Conn, about toolsInfo, svc *asterisque.Service) *microResponder {
 	t.Helper()
 	tools, err := newTools(t.Context(), nc, about, svc)
 	require.NoError(t, err)

@@ -10,14 +10,14 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// peers are the nodes that are called as holders of keys. All keys of a node share one session.
-// These nodes, which may be many, are not watched: when one is dialled, its entry is read.
-type peers struct {
+// peerCallers are the nodes that are called as holders of keys. All keys of a node share one
+// session. These nodes, which may be many, are not watched: when one is dialled, its entry is read.
+type peerCallers struct {
 	mu  sync.Mutex
-	all map[string]*peer // by key in the buckets; guarded by mu
+	all map[string]*peerCaller // by key in the buckets; guarded by mu
 }
 
-func newPeers() *peers { return &peers{all: make(map[string]*peer)} }
+func newPeers() *peerCallers { return &peerCallers{all: make(map[string]*peerCaller)} }
 
 const (
 	// mostPeers is the maximum number of connected nodes. Beyond it, the least recently used one is
@@ -32,16 +32,16 @@ const (
 	comeBack = time.Second
 )
 
-// peer is a Caller for one node.
-type peer struct {
+// peerCaller is a Caller for one node.
+type peerCaller struct {
 	name Member // fixed, as conn is; its name and id alone
 	conn *asterisque.Connection
 
-	used time.Time // guarded by peers.mu
+	used time.Time // guarded by peerCallers.mu
 }
 
 // at returns the Caller for a node.
-func (ps *peers) at(c *Cluster, h Holder) (asterisque.Caller, error) {
+func (ps *peerCallers) at(c *Cluster, h Holder) (asterisque.Caller, error) {
 	who := Member{Name: h.Name, ID: h.Node}
 	if !token.MatchString(h.Name) || !token.MatchString(h.Node) {
 		return nil, asterisque.ErrUnavailable.Withf("the node that holds the key has no name, and cannot be called: %q", who)
@@ -54,7 +54,7 @@ func (ps *peers) at(c *Cluster, h Holder) (asterisque.Caller, error) {
 		if err != nil {
 			return nil, err
 		}
-		p = &peer{name: who, conn: conn}
+		p = &peerCaller{name: who, conn: conn}
 		ps.all[who.key()] = p
 		ps.boundLocked(c)
 	}
@@ -64,9 +64,9 @@ func (ps *peers) at(c *Cluster, h Holder) (asterisque.Caller, error) {
 
 // connectTo returns a connection to a node. Each dial reads the node's entry.
 func (c *Cluster) connectTo(who Member) (*asterisque.Connection, error) {
-	ws := &ways{cluster: c, all: make(map[string]way)}
-	return c.node.Connect(c.ctx, "", asterisque.Reconnection{
-		Background: true, Persist: true, PeerID: who.ID,
+	ws := &peerRoutes{cluster: c, all: make(map[string]peerRoute)}
+	return c.node.Connect(c.ctx, "", asterisque.ReconnectConfig{
+		Background: true, RetryFatal: true, PeerID: who.ID,
 		Dial: func(ctx context.Context) (wire.Wire, error) {
 			e, err := c.buckets.nodes.Get(ctx, who.key())
 			if err != nil {
@@ -83,11 +83,11 @@ func (c *Cluster) connectTo(who Member) (*asterisque.Connection, error) {
 
 // boundLocked closes one node if there are too many. A holder that still has its Caller looks the
 // key up again.
-func (ps *peers) boundLocked(c *Cluster) {
+func (ps *peerCallers) boundLocked(c *Cluster) {
 	if len(ps.all) <= mostPeers {
 		return
 	}
-	var oldest *peer
+	var oldest *peerCaller
 	for _, p := range ps.all {
 		if !p.used.IsZero() && (oldest == nil || p.used.Before(oldest.used)) {
 			oldest = p
@@ -103,7 +103,7 @@ func (ps *peers) boundLocked(c *Cluster) {
 
 // Invoke implements asterisque.Caller. It waits only briefly until the node can be reached: another
 // node may hold the key soon.
-func (p *peer) Invoke(ctx context.Context, c *asterisque.Call) error {
+func (p *peerCaller) Invoke(ctx context.Context, c *asterisque.Call) error {
 	if c.Durable() { // the connection resumes it
 		return p.conn.Invoke(ctx, c)
 	}
@@ -117,7 +117,7 @@ func (p *peer) Invoke(ctx context.Context, c *asterisque.Call) error {
 }
 
 // choose returns the session with the node, once there is one.
-func (p *peer) choose(ctx context.Context, c *asterisque.Call) (asterisque.Choice, error) {
+func (p *peerCaller) choose(ctx context.Context, c *asterisque.Call) (asterisque.Choice, error) {
 	late := time.NewTimer(comeBack)
 	defer late.Stop()
 	again := time.NewTicker(10 * time.Millisecond)
@@ -140,7 +140,7 @@ func (p *peer) choose(ctx context.Context, c *asterisque.Call) (asterisque.Choic
 	}
 }
 
-func (p *peer) unreachable() error {
+func (p *peerCaller) unreachable() error {
 	a := asterisque.ErrUnavailable.Withf("the node %s, which holds the key, cannot be reached now", p.name)
 	if o := p.conn.Outage(); o != nil {
 		a.Cause = o

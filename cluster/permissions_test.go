@@ -115,7 +115,7 @@ func TestPermissions_ResumeAnywhere(t *testing.T) {
 		there := joined(t, as("orders", anywhere(config(b, "orders", "b"))), resuming...)
 		conn := balance.connect(t, has)
 		first := conn.Session()
-		require.Eventually(t, has.resumes.records.areThere, bookingTime, perLook)
+		require.Eventually(t, has.resumer.records.areThere, bookingTime, perLook)
 		balance.lead(there)
 		require.Equal(t, "a", ask(t, conn))
 		require.Same(t, first, conn.Session())

@@ -16,8 +16,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
-// presence maintains the entries of this node.
-type presence struct { // all but self.State and the last four are immutable
+// presenceEntries maintains the entries of this node.
+type presenceEntries struct { // all but self.State and the last four are immutable
 	nc    *nats.Conn
 	b     buckets
 	reop  func(ctx context.Context) error // creates missing buckets
@@ -34,7 +34,7 @@ type presence struct { // all but self.State and the last four are immutable
 
 // join writes the entries of the node. If it fails, for example because the name is taken, the
 // caller has to remove them.
-func (p *presence) join(ctx context.Context) error {
+func (p *presenceEntries) join(ctx context.Context) error {
 	p.before = p.nc.LastError()
 	if err := p.putFirst(ctx); err != nil {
 		return explain(p.nc, p.before, "joining as "+p.self.Name, err)
@@ -43,7 +43,7 @@ func (p *presence) join(ctx context.Context) error {
 }
 
 // put writes the entry of the node, replacing any other, and a sign of life.
-func (p *presence) put(ctx context.Context) (err error) {
+func (p *presenceEntries) put(ctx context.Context) (err error) {
 	if p.entry, err = p.b.nodes.Put(ctx, p.self.key(), p.self.encode()); err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (p *presence) put(ctx context.Context) (err error) {
 }
 
 // putFirst is put for a node that joins: it replaces only an entry that it may replace.
-func (p *presence) putFirst(ctx context.Context) error {
+func (p *presenceEntries) putFirst(ctx context.Context) error {
 	for times := 0; ; times++ {
 		was, err := p.place(ctx)
 		if err != nil {
@@ -72,7 +72,7 @@ func (p *presence) putFirst(ctx context.Context) error {
 
 // place returns the present entry with the name and the id of this node, or nil. The error is
 // ErrNameTaken if it belongs to a node of another identity.
-func (p *presence) place(ctx context.Context) (jetstream.KeyValueEntry, error) {
+func (p *presenceEntries) place(ctx context.Context) (jetstream.KeyValueEntry, error) {
 	e, err := p.b.nodes.Get(ctx, p.self.key())
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
 		return nil, nil
@@ -95,7 +95,7 @@ func (p *presence) place(ctx context.Context) (jetstream.KeyValueEntry, error) {
 }
 
 // putOver replaces the entry was, or creates the entry if was is nil. It fails if that has changed.
-func (p *presence) putOver(ctx context.Context, was jetstream.KeyValueEntry) (revision uint64, err error) {
+func (p *presenceEntries) putOver(ctx context.Context, was jetstream.KeyValueEntry) (revision uint64, err error) {
 	if was == nil {
 		return p.b.nodes.Create(ctx, p.self.key(), p.self.encode())
 	}
@@ -103,7 +103,7 @@ func (p *presence) putOver(ctx context.Context, was jetstream.KeyValueEntry) (re
 }
 
 // taken returns the ErrNameTaken for a node that has the name.
-func (p *presence) taken(m Member) error {
+func (p *presenceEntries) taken(m Member) error {
 	return fmt.Errorf("%w: %s belongs to %q, which has the node %s since %s, and this node's Config.Identity is %q", ErrNameTaken, m.Name, m.Identity, m.ID, m.Since.Format(time.RFC3339), p.self.Identity)
 }
 
@@ -114,7 +114,7 @@ type nameOwner struct {
 
 // ownName ensures that the identity of this node owns the name. It comes after put, so that of two
 // identities that join at the same time one sees the other.
-func (p *presence) ownName(ctx context.Context) error {
+func (p *presenceEntries) ownName(ctx context.Context) error {
 	own, _ := json.Marshal(nameOwner{p.self.Identity}) // a string can be encoded
 	for {
 		_, err := p.b.nodes.Create(ctx, p.self.Name, own)
@@ -144,7 +144,7 @@ func (p *presence) ownName(ctx context.Context) error {
 
 // takeName takes the name from an owner that has no nodes. If one of its nodes has joined
 // meanwhile, and has found that it owns the name, takeName restores the entry.
-func (p *presence) takeName(ctx context.Context, has nameOwner, own []byte, e jetstream.KeyValueEntry) error {
+func (p *presenceEntries) takeName(ctx context.Context, has nameOwner, own []byte, e jetstream.KeyValueEntry) error {
 	revision, err := p.b.nodes.Update(ctx, p.self.Name, own, e.Revision())
 	if err != nil {
 		return err
@@ -157,7 +157,7 @@ func (p *presence) takeName(ctx context.Context, has nameOwner, own []byte, e je
 }
 
 // vacant returns an error if nodes of the owner of the name are there.
-func (p *presence) vacant(ctx context.Context, has nameOwner) error {
+func (p *presenceEntries) vacant(ctx context.Context, has nameOwner) error {
 	there, err := snapshot(ctx, p.b.nodes, p.self.Name+".*")
 	if err != nil {
 		return explain(p.nc, p.before, "reading the nodes of the owner", err)
@@ -173,7 +173,7 @@ func (p *presence) vacant(ctx context.Context, has nameOwner) error {
 
 // keep gives signs of life until ctx ends, and announces when the node drains. When another node
 // has replaced this one, it returns ErrReplaced.
-func (p *presence) keep(ctx context.Context, draining <-chan struct{}) error {
+func (p *presenceEntries) keep(ctx context.Context, draining <-chan struct{}) error {
 	for ctx.Err() == nil {
 		again := p.again.Next()
 		wait := time.NewTimer(p.beat - rand.N(p.beat/5)) // so that not all write at once
@@ -207,7 +207,7 @@ const looksEach = 12
 
 // sign gives a sign of life. If the last sign has expired, other nodes may have taken the node for
 // lost, so its entry is checked as well.
-func (p *presence) sign(ctx context.Context) error {
+func (p *presenceEntries) sign(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if p.since++; p.since < looksEach {
@@ -229,7 +229,7 @@ func (p *presence) sign(ctx context.Context) error {
 
 // renew restores the entry of the node if needed, unless another node has replaced it, and gives a
 // sign of life. If it fails, the next sign retries.
-func (p *presence) renew(ctx context.Context) error {
+func (p *presenceEntries) renew(ctx context.Context) error {
 	p.since = looksEach
 	e, err := p.b.nodes.Get(ctx, p.self.key())
 	switch {
@@ -254,7 +254,7 @@ func (p *presence) renew(ctx context.Context) error {
 
 // replaced returns ErrReplaced if an entry belongs to a later node. An older entry may come from a
 // server that lags behind.
-func (p *presence) replaced(e jetstream.KeyValueEntry) error {
+func (p *presenceEntries) replaced(e jetstream.KeyValueEntry) error {
 	m, err := decodeMember(e)
 	if err != nil || m.Instance == p.self.Instance || e.Revision() < p.entry {
 		return nil
@@ -264,7 +264,7 @@ func (p *presence) replaced(e jetstream.KeyValueEntry) error {
 
 // leave removes the entries, if they still belong to this node. After a failure they expire with
 // the signs of life.
-func (p *presence) leave(ctx context.Context) {
+func (p *presenceEntries) leave(ctx context.Context) {
 	e, err := p.b.nodes.Get(ctx, p.self.key())
 	if err != nil {
 		return

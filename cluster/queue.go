@@ -60,8 +60,8 @@ func (q Queue) kept() time.Duration { return max(2*q.Longest, time.Hour) }
 // queueClasses is the number of urgency classes; the first one is taken first.
 const queueClasses = 3
 
-// queue is the queue of a name in JetStream.
-type queue struct { // fixed
+// nameQueue is the queue of a name in JetStream.
+type nameQueue struct { // fixed
 	name     string
 	subject  string // prefix of the class
 	longest  time.Duration
@@ -70,29 +70,29 @@ type queue struct { // fixed
 	js       jetstream.JetStream
 }
 
-// queues caches the queues that a Cluster has used, by name.
-type queues struct {
+// nameQueues caches the queues that a Cluster has used, by name.
+type nameQueues struct {
 	mu  sync.Mutex
-	all map[string]*queue // created on first use; guarded by mu
+	all map[string]*nameQueue // created on first use; guarded by mu
 }
 
-func (qs *queues) find(name string) *queue {
+func (qs *nameQueues) find(name string) *nameQueue {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	return qs.all[name]
 }
 
-func (qs *queues) keep(q *queue) {
+func (qs *nameQueues) keep(q *nameQueue) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	if qs.all == nil {
-		qs.all = make(map[string]*queue)
+		qs.all = make(map[string]*nameQueue)
 	}
 	qs.all[q.name] = q
 }
 
 // forget removes a queue, so that it is opened again: JetStream may have lost it.
-func (qs *queues) forget(q *queue) {
+func (qs *nameQueues) forget(q *nameQueue) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	if qs.all[q.name] == q {
@@ -101,18 +101,18 @@ func (qs *queues) forget(q *queue) {
 }
 
 // queueOf returns the queue of a name, and creates it if it does not exist.
-func (c *Cluster) queueOf(ctx context.Context, name string) (*queue, error) {
+func (c *Cluster) queueOf(ctx context.Context, name string) (*nameQueue, error) {
 	return c.meetQueue(ctx, name, openStream)
 }
 
 // queueOfReceipt returns the queue of the name in a receipt, but creates none, since the receipt
 // may be forged. If there is none, the error is jetstream.ErrStreamNotFound.
-func (c *Cluster) queueOfReceipt(ctx context.Context, r *receipt) (*queue, error) {
+func (c *Cluster) queueOfReceipt(ctx context.Context, r *callReceipt) (*nameQueue, error) {
 	return c.meetQueue(ctx, r.Name, findStream)
 }
 
 // meetQueue returns the queue of a name, with its streams from open.
-func (c *Cluster) meetQueue(ctx context.Context, name string, open streamOpener) (*queue, error) {
+func (c *Cluster) meetQueue(ctx context.Context, name string, open streamOpener) (*nameQueue, error) {
 	if q := c.queues.find(name); q != nil {
 		return q, nil
 	}

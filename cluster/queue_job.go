@@ -11,23 +11,23 @@ import (
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
-// job is a posted call that this node has taken.
-type job struct {
-	worker *worker // fixed, as queue and taken are
-	queue  *queue
-	taken  *taken
-	call   *posted // set by do, which owns the job
+// queuedJob is a posted call that this node has taken.
+type queuedJob struct {
+	worker  *queueWorker // fixed, as queue and taken are
+	queue   *nameQueue
+	message *takenMessage
+	call    *postedCall // set by do, which owns the job
 }
 
 // cfg returns the configuration of the cluster.
-func (j *job) cfg() *Config { return &j.worker.cluster.cfg }
+func (j *queuedJob) cfg() *Config { return &j.worker.cluster.cfg }
 
 // queueLater is the delay before the next delivery of a call that a node could not take.
 const queueLater = time.Second
 
 // do runs the call, or returns it to the queue.
-func (j *job) do() {
-	call, err := decodePosted(j.taken.msg.Data)
+func (j *queuedJob) do() {
+	call, err := decodePosted(j.message.msg.Data)
 	if err != nil {
 		j.unreadable(err)
 		return
@@ -50,19 +50,19 @@ func (j *job) do() {
 
 // unreadable returns a message of a newer version to the queue, and drops any other message that it
 // cannot decode.
-func (j *job) unreadable(err error) {
-	log, subject := j.worker.log, j.taken.msg.Subject
+func (j *queuedJob) unreadable(err error) {
+	log, subject := j.worker.log, j.message.msg.Subject
 	if errors.Is(err, errPostedNewer) {
 		log.Debug("cluster: a call that waits is handed back: a newer node has posted it", "subject", subject)
-		j.taken.back(queueAgain)
+		j.message.back(queueAgain)
 		return
 	}
 	log.Warn("cluster: a message among the calls that wait cannot be read, and is dropped", "subject", subject, "error", err)
-	j.taken.never()
+	j.message.never()
 }
 
 // own returns this node's first outcome of a call without an outcome.
-func (j *job) own() *callOutcome {
+func (j *queuedJob) own() *callOutcome {
 	o := &callOutcome{
 		Version: outcomeVersion, State: outcomeBegun, Owner: j.call.Owner, Node: j.cfg().ID, Deadline: j.call.Deadline,
 	}
@@ -73,12 +73,12 @@ func (j *job) own() *callOutcome {
 }
 
 // isLate reports whether the deadline of the call has passed.
-func (j *job) isLate() bool { return !time.Now().Before(j.call.deadline()) }
+func (j *queuedJob) isLate() bool { return !time.Now().Before(j.call.deadline()) }
 
 // goOn handles a call that was delivered before, and has begun then. Its node may still run it,
 // which the shared records prevent here. After its record may have expired, the call is not run
 // again.
-func (j *job) goOn(ctx context.Context, there *callOutcome) {
+func (j *queuedJob) goOn(ctx context.Context, there *callOutcome) {
 	if j.isLate() {
 		j.done() // its node may still write the outcome; otherwise it may have run
 		return
@@ -91,7 +91,7 @@ func (j *job) goOn(ctx context.Context, there *callOutcome) {
 	own := there.takenOver(j.cfg().ID)
 	switch err := j.queue.replace(ctx, j.call.Key, own); {
 	case isConflict(err):
-		j.taken.back(queueLater) // its outcome has changed meanwhile
+		j.message.back(queueLater) // its outcome has changed meanwhile
 	case err != nil:
 		j.unknown(err)
 	case age >= j.cfg().Durable.Remember && !j.mayRunAgain():
@@ -101,12 +101,12 @@ func (j *job) goOn(ctx context.Context, there *callOutcome) {
 	}
 }
 
-func (j *job) mayRunAgain() bool {
+func (j *queuedJob) mayRunAgain() bool {
 	return slices.Contains(j.cfg().Durable.Idempotent, j.call.Function)
 }
 
 // unknown returns the call to the queue after a failure to write its outcome.
-func (j *job) unknown(err error) {
+func (j *queuedJob) unknown(err error) {
 	if !errors.Is(err, context.Canceled) {
 		j.worker.log.Warn("cluster: a call that waits is handed back: what becomes of it cannot be written", "function", j.call.Function, "error", err)
 	}
@@ -115,27 +115,27 @@ func (j *job) unknown(err error) {
 
 // back returns the call to the queue for d. The call keeps its slot for that time: otherwise a node
 // that can take nothing would return all waiting calls again and again.
-func (j *job) back(d time.Duration) {
-	j.taken.back(d)
+func (j *queuedJob) back(d time.Duration) {
+	j.message.back(d)
 	j.worker.pause(min(d, queueLook))
 }
 
 // done removes the message from the queue.
-func (j *job) done() {
-	if err := j.taken.done(context.WithoutCancel(j.worker.cluster.ctx)); err != nil {
+func (j *queuedJob) done() {
+	if err := j.message.done(context.WithoutCancel(j.worker.cluster.ctx)); err != nil {
 		// a further delivery finds that the call is over
 		j.worker.log.Debug("cluster: JetStream has not said that a call waits no more", "error", err)
 	}
 }
 
 // run runs the call on the node, and writes its outcome before it removes the message.
-func (j *job) run(ctx context.Context, o *callOutcome) {
+func (j *queuedJob) run(ctx context.Context, o *callOutcome) {
 	stop := j.keep(ctx)
 	defer stop()
 	result, err := j.invoke(ctx)
 	switch {
 	case ctx.Err() != nil && err != nil:
-		j.taken.back(0) // this node leaves, and the other nodes have the record of the call
+		j.message.back(0) // this node leaves, and the other nodes have the record of the call
 	case isCut(err):
 		j.back(queueLater) // this node has the record as well
 	case refusedForNow(err):
@@ -146,7 +146,7 @@ func (j *job) run(ctx context.Context, o *callOutcome) {
 }
 
 // invoke makes the call on the node.
-func (j *job) invoke(ctx context.Context) ([]byte, error) {
+func (j *queuedJob) invoke(ctx context.Context) ([]byte, error) {
 	until := j.call.deadline()
 	if last := time.Now().Add(j.queue.longest); until.After(last) {
 		until = last
@@ -175,11 +175,11 @@ func isCut(err error) bool {
 }
 
 // keep reports to JetStream that this node still has the call, until stop is called.
-func (j *job) keep(ctx context.Context) (stop func()) {
+func (j *queuedJob) keep(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() { // ends with stop
 		for wait.HoldOff(ctx, j.cfg().times.queueAgain/3) {
-			j.taken.goesOn()
+			j.message.goesOn()
 		}
 	}()
 	return cancel
@@ -187,7 +187,7 @@ func (j *job) keep(ctx context.Context) (stop func()) {
 
 // handBack returns a rejected call to the queue. Withdrawal and expiry are possible again, unless
 // another node has begun it before.
-func (j *job) handBack(o *callOutcome, refusal error) {
+func (j *queuedJob) handBack(o *callOutcome, refusal error) {
 	if o.Since == 0 {
 		if err := j.queue.undecide(context.WithoutCancel(j.worker.cluster.ctx), j.call.Key, o); err != nil {
 			j.worker.log.Debug("cluster: a call that was handed back counts as begun", "error", err)
@@ -205,7 +205,7 @@ var errOutcomeUnkept = codec.ErrOverloaded.Withf("the call ran, and its outcome 
 // settle writes the outcome, and removes the message. During an outage of NATS it retries, until no
 // poster asks for the outcome any more. If it is not written by then, or this node leaves, the
 // message is delivered again, and the nodes answer from their records.
-func (j *job) settle(o *callOutcome) {
+func (j *queuedJob) settle(o *callOutcome) {
 	ctx, cancel := context.WithDeadline(j.worker.cluster.ctx, j.call.deadline().Add(queueGrace))
 	defer cancel()
 	for times := 0; ; times++ {

@@ -19,7 +19,7 @@ func handedOutSoon(c *Config) {
 }
 
 // beginsPosted writes that a call has begun at another node, and publishes its message again.
-func beginsPosted(t *testing.T, c *Cluster, m *posted) (*queue, *callOutcome) {
+func beginsPosted(t *testing.T, c *Cluster, m *postedCall) (*nameQueue, *callOutcome) {
 	t.Helper()
 	q, err := c.queueOf(t.Context(), "orders")
 	require.NoError(t, err)
@@ -31,13 +31,13 @@ func beginsPosted(t *testing.T, c *Cluster, m *posted) (*queue, *callOutcome) {
 }
 
 // bookingOf returns a call that a node posts, and its receipt.
-func bookingOf(t *testing.T, c *Cluster, function uint16) (*posted, Receipt) {
+func bookingOf(t *testing.T, c *Cluster, function uint16) (*postedCall, Receipt) {
 	t.Helper()
 	params, err := queueCodec.Append(nil, 1)
 	require.NoError(t, err)
 	m := c.posted(function, params)
 	require.NoError(t, m.apply(nil, time.Hour))
-	r := receipt{Name: "orders", Key: m.Key, Owner: m.Owner, Posted: m.at.UnixMilli(), Deadline: m.Deadline}
+	r := callReceipt{Name: "orders", Key: m.Key, Owner: m.Owner, Posted: m.at.UnixMilli(), Deadline: m.Deadline}
 	return m, r.encode()
 }
 

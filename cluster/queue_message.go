@@ -12,8 +12,8 @@ import (
 // queueKey is the size in bytes of a posted call's key, which cannot be guessed.
 const queueKey = 16
 
-// posted is a waiting call. Its message is a line of JSON, followed by the parameters.
-type posted struct {
+// postedCall is a waiting call. Its message is a line of JSON, followed by the parameters.
+type postedCall struct {
 	Version  int               `json:"v"`
 	Key      []byte            `json:"key"`
 	Owner    string            `json:"owner,omitempty"` // the identity of the poster
@@ -33,25 +33,25 @@ const (
 	mostPoster    = 255 // maximum bytes of each name of a poster
 )
 
-func (p *posted) encode() []byte {
+func (p *postedCall) encode() []byte {
 	head, _ := json.Marshal(p) // strings, bytes and numbers can be encoded
 	return append(append(head, '\n'), p.params...)
 }
 
 // deadline returns the time after which the call no longer begins.
-func (p *posted) deadline() time.Time { return time.UnixMilli(p.Deadline) }
+func (p *postedCall) deadline() time.Time { return time.UnixMilli(p.Deadline) }
 
 // errPostedNewer is the error of a message of a newer version, which other nodes may be able to
 // read.
 var errPostedNewer = errors.New("it was posted by a newer node")
 
 // decodePosted returns the call of a message. Any client that may post may have written it.
-func decodePosted(b []byte) (*posted, error) {
+func decodePosted(b []byte) (*postedCall, error) {
 	head, params, _ := bytes.Cut(b, []byte{'\n'})
 	if versionOf(head) > postedVersion {
 		return nil, errPostedNewer
 	}
-	p := &posted{params: params}
+	p := &postedCall{params: params}
 	if err := json.Unmarshal(head, p); err != nil {
 		return nil, err
 	}

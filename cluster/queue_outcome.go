@@ -117,7 +117,7 @@ func outcomeKey(key []byte) string {
 }
 
 // outcome returns the outcome of a call, or nil if there is none yet.
-func (q *queue) outcome(ctx context.Context, key []byte) (*callOutcome, error) {
+func (q *nameQueue) outcome(ctx context.Context, key []byte) (*callOutcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, natsPatience)
 	defer cancel()
 	e, err := q.outcomes.Get(ctx, outcomeKey(key))
@@ -135,7 +135,7 @@ func (q *queue) outcome(ctx context.Context, key []byte) (*callOutcome, error) {
 }
 
 // state returns the state of the bucket of the outcomes, and the time by the clock of JetStream.
-func (q *queue) state(ctx context.Context) (*jetstream.StreamInfo, error) {
+func (q *nameQueue) state(ctx context.Context) (*jetstream.StreamInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, natsPatience)
 	defer cancel()
 	s, err := q.js.Stream(ctx, "KV_"+q.outcomes.Bucket())
@@ -146,7 +146,7 @@ func (q *queue) state(ctx context.Context) (*jetstream.StreamInfo, error) {
 }
 
 // age returns the time since a call has begun, by the clock of JetStream alone.
-func (q *queue) age(ctx context.Context, o *callOutcome) (time.Duration, error) {
+func (q *nameQueue) age(ctx context.Context, o *callOutcome) (time.Duration, error) {
 	info, err := q.state(ctx)
 	if err != nil {
 		return 0, err
@@ -164,7 +164,7 @@ func (o *callOutcome) began() time.Time {
 
 // decide writes o unless there is an outcome, which it returns then. That may be o itself, if the
 // answer to an earlier write of it was lost.
-func (q *queue) decide(ctx context.Context, key []byte, o *callOutcome) (there *callOutcome, err error) {
+func (q *nameQueue) decide(ctx context.Context, key []byte, o *callOutcome) (there *callOutcome, err error) {
 	for times := 0; ; times++ {
 		o.revision, err = q.create(ctx, key, o)
 		if !errors.Is(err, jetstream.ErrKeyExists) {
@@ -182,7 +182,7 @@ func (q *queue) decide(ctx context.Context, key []byte, o *callOutcome) (there *
 const settleTries = 10
 
 // settle writes the end of a call, unless another client has written one.
-func (q *queue) settle(ctx context.Context, key []byte, o *callOutcome) (err error) {
+func (q *nameQueue) settle(ctx context.Context, key []byte, o *callOutcome) (err error) {
 	for times := range settleTries {
 		switch err = q.replace(ctx, key, o); {
 		case isUnfit(err) && len(o.body)+len(o.Message) > len(errOutcomeUnkept.Message):
@@ -209,14 +209,14 @@ func (q *queue) settle(ctx context.Context, key []byte, o *callOutcome) (err err
 }
 
 // create writes o if there is no outcome.
-func (q *queue) create(ctx context.Context, key []byte, o *callOutcome) (uint64, error) {
+func (q *nameQueue) create(ctx context.Context, key []byte, o *callOutcome) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, natsPatience)
 	defer cancel()
 	return q.outcomes.Create(ctx, outcomeKey(key), o.encode())
 }
 
 // replace replaces an outcome by o, if it still has o.revision.
-func (q *queue) replace(ctx context.Context, key []byte, o *callOutcome) (err error) {
+func (q *nameQueue) replace(ctx context.Context, key []byte, o *callOutcome) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, natsPatience)
 	defer cancel()
 	o.revision, err = q.outcomes.Update(ctx, outcomeKey(key), o.encode(), o.revision)
@@ -224,7 +224,7 @@ func (q *queue) replace(ctx context.Context, key []byte, o *callOutcome) (err er
 }
 
 // undecide removes an outcome.
-func (q *queue) undecide(ctx context.Context, key []byte, o *callOutcome) error {
+func (q *nameQueue) undecide(ctx context.Context, key []byte, o *callOutcome) error {
 	ctx, cancel := context.WithTimeout(ctx, natsPatience)
 	defer cancel()
 	return q.outcomes.Delete(ctx, outcomeKey(key), jetstream.LastRevision(o.revision))

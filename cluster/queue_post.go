@@ -22,21 +22,21 @@ import (
 var queueCodec = codec.CBOR
 
 // PostOption sets one property of a posted call.
-type PostOption func(*posting)
+type PostOption func(*postOptions)
 
-// posting is the result of the options.
-type posting struct {
+// postOptions is the result of the options.
+type postOptions struct {
 	deadline time.Time // zero: the latest possible one
 	urgency  priority.Priority
 }
 
 // WithDeadline sets the time until which the call may wait and run. The default is the maximum of
 // the queue (Queue.Longest).
-func WithDeadline(at time.Time) PostOption { return func(p *posting) { p.deadline = at } }
+func WithDeadline(at time.Time) PostOption { return func(p *postOptions) { p.deadline = at } }
 
 // WithUrgency sets the priority of the call: nodes take calls above 0 before those of 0, and those
 // before calls below 0. The call runs with that priority, too.
-func WithUrgency(u priority.Priority) PostOption { return func(p *posting) { p.urgency = u } }
+func WithUrgency(u priority.Priority) PostOption { return func(p *postOptions) { p.urgency = u } }
 
 // Post posts a call of a typed function: see [Cluster.Post]. Parameters are encoded by
 // [codec.CBOR]. If they cannot be encoded, the error is an ErrBadParams.
@@ -72,7 +72,7 @@ func (c *Cluster) Post(ctx context.Context, name string, function uint16, params
 	if err := m.apply(opts, q.longest); err != nil {
 		return "", err
 	}
-	r := &receipt{Name: name, Key: m.Key, Owner: m.Owner, Posted: m.at.UnixMilli(), Deadline: m.Deadline}
+	r := &callReceipt{Name: name, Key: m.Key, Owner: m.Owner, Posted: m.at.UnixMilli(), Deadline: m.Deadline}
 	r.Sequence, err = c.post(ctx, q, m)
 	if err != nil && asterisque.Repeatable(err) {
 		return "", err
@@ -81,7 +81,7 @@ func (c *Cluster) Post(ctx context.Context, name string, function uint16, params
 }
 
 // queueToPost returns the queue of a name, or an error if no call can be posted to it.
-func (c *Cluster) queueToPost(ctx context.Context, name string) (*queue, error) {
+func (c *Cluster) queueToPost(ctx context.Context, name string) (*nameQueue, error) {
 	if !token.MatchString(name) {
 		return nil, neverPosted(codec.ErrBadParams, nil, "%q is no name of nodes", name)
 	}
@@ -96,16 +96,16 @@ func (c *Cluster) queueToPost(ctx context.Context, name string) (*queue, error) 
 }
 
 // posted returns a call that this node posts.
-func (c *Cluster) posted(function uint16, params []byte) *posted {
-	return &posted{
+func (c *Cluster) posted(function uint16, params []byte) *postedCall {
+	return &postedCall{
 		Version: postedVersion, Key: newQueueKey(), Owner: c.cfg.Identity, Name: c.cfg.Name, ID: c.cfg.ID,
 		Function: function, Codec: queueCodec.Name(), params: params, at: time.Now(),
 	}
 }
 
 // apply applies options, or returns an error.
-func (p *posted) apply(opts []PostOption, longest time.Duration) error {
-	var how posting
+func (p *postedCall) apply(opts []PostOption, longest time.Duration) error {
+	var how postOptions
 	for _, o := range opts {
 		o(&how)
 	}
@@ -122,7 +122,7 @@ func newQueueKey() []byte {
 }
 
 // until returns the deadline of a call.
-func (p *posting) until(now time.Time, longest time.Duration) (time.Time, error) {
+func (p *postOptions) until(now time.Time, longest time.Duration) (time.Time, error) {
 	last := now.Add(longest)
 	switch {
 	case p.deadline.IsZero():
@@ -136,7 +136,7 @@ func (p *posting) until(now time.Time, longest time.Duration) (time.Time, error)
 }
 
 // post publishes a call until JetStream confirms or rejects it, or ctx ends.
-func (c *Cluster) post(ctx context.Context, q *queue, m *posted) (uint64, error) {
+func (c *Cluster) post(ctx context.Context, q *nameQueue, m *postedCall) (uint64, error) {
 	msg := &nats.Msg{Subject: q.subject + "." + strconv.Itoa(classOf(m.Urgency)), Data: m.encode()}
 	opts := []jetstream.PublishOpt{
 		jetstream.WithMsgID(hex.EncodeToString(m.Key)), jetstream.WithMsgTTL(wholeSeconds(m.deadline().Sub(m.at))), jetstream.WithRetryAttempts(0),
@@ -165,7 +165,7 @@ func postedPerhaps(cause error) error {
 }
 
 // postOnce makes one attempt to publish a call.
-func (c *Cluster) postOnce(ctx context.Context, q *queue, msg *nats.Msg, opts []jetstream.PublishOpt) (uint64, error) {
+func (c *Cluster) postOnce(ctx context.Context, q *nameQueue, msg *nats.Msg, opts []jetstream.PublishOpt) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, natsPatience)
 	defer cancel()
 	ack, err := c.buckets.js.PublishMsg(ctx, msg, opts...)
@@ -176,7 +176,7 @@ func (c *Cluster) postOnce(ctx context.Context, q *queue, msg *nats.Msg, opts []
 }
 
 // notPosted returns the error of a call that JetStream certainly has not stored.
-func (c *Cluster) notPosted(q *queue, subject string, err error) error {
+func (c *Cluster) notPosted(q *nameQueue, subject string, err error) error {
 	switch {
 	case isFull(err):
 		return neverPosted(codec.ErrOverloaded, err, "too many calls wait for %s: post it again later", q.name)

@@ -136,7 +136,7 @@ func TestQueue_Limits(t *testing.T) {
 
 func TestReceipt_Invalid(t *testing.T) {
 	t.Parallel()
-	r := receipt{Name: "orders", Key: newQueueKey(), Posted: 1, Deadline: 2}
+	r := callReceipt{Name: "orders", Key: newQueueKey(), Posted: 1, Deadline: 2}
 	good := r.encode()
 	_, err := good.parse()
 	require.NoError(t, err)

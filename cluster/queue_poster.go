@@ -40,7 +40,7 @@ func posterAt(peer asterisque.Peer, m asterisque.Metadata) (p Poster, ok bool) {
 }
 
 // metadata returns the metadata of a posted call.
-func (p *posted) metadata() asterisque.Metadata {
+func (p *postedCall) metadata() asterisque.Metadata {
 	by, _ := json.Marshal(Poster{p.Owner, p.Name, p.ID}) // strings can be encoded
 	return asterisque.Metadata{postedBy: string(by)}
 }

@@ -22,8 +22,8 @@ const receiptMark = "asterisque-receipt-1."
 // mostReceipt is the maximum size of a Receipt in bytes.
 const mostReceipt = 1 << 10
 
-// receipt is the content of a Receipt.
-type receipt struct {
+// callReceipt is the content of a Receipt.
+type callReceipt struct {
 	Name     string `json:"name"`
 	Key      []byte `json:"key"`
 	Sequence uint64 `json:"seq,omitempty"` // of the message; 0: not confirmed by JetStream
@@ -32,19 +32,19 @@ type receipt struct {
 	Deadline int64  `json:"deadline"` // after it the call does not begin
 }
 
-func (r *receipt) encode() Receipt {
+func (r *callReceipt) encode() Receipt {
 	b, _ := json.Marshal(r) // strings, bytes and numbers can be encoded
 	return Receipt(receiptMark + base64.RawURLEncoding.EncodeToString(b))
 }
 
 // deadline returns the time after which the call does not begin.
-func (r *receipt) deadline() time.Time { return time.UnixMilli(r.Deadline) }
+func (r *callReceipt) deadline() time.Time { return time.UnixMilli(r.Deadline) }
 
 // errNoReceipt is the error for an invalid Receipt.
 var errNoReceipt = codec.ErrBadParams.Withf("this is no receipt of a posted call: pass the text that Post returned, the whole of it")
 
 // parse returns the content of a Receipt, or errNoReceipt.
-func (r Receipt) parse() (*receipt, error) {
+func (r Receipt) parse() (*callReceipt, error) {
 	text, ok := strings.CutPrefix(string(r), receiptMark)
 	if !ok || len(r) > mostReceipt {
 		return nil, errNoReceipt
@@ -53,7 +53,7 @@ func (r Receipt) parse() (*receipt, error) {
 	if err != nil {
 		return nil, errNoReceipt
 	}
-	var p receipt
+	var p callReceipt
 	if json.Unmarshal(b, &p) != nil || !token.MatchString(p.Name) || len(p.Key) != queueKey || p.Posted <= 0 || p.Deadline < p.Posted {
 		return nil, errNoReceipt
 	}

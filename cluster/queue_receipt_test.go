@@ -122,7 +122,7 @@ func TestReceipt_MakesNoQueue(t *testing.T) {
 				return err
 			},
 		} {
-			forged := &receipt{Name: "nobody", Key: newQueueKey(), Owner: "customer"}
+			forged := &callReceipt{Name: "nobody", Key: newQueueKey(), Owner: "customer"}
 			forged.Posted, forged.Deadline = now.Add(-2*time.Hour).UnixMilli(), now.Add(-late).UnixMilli()
 			requireMayHaveRun(t, asterisque.ErrUnavailable, ask(forged.encode()))
 		}

@@ -79,7 +79,7 @@ func (c *Cluster) Result(ctx context.Context, of Receipt) ([]byte, error) {
 
 // lookForOutcome returns the outcome of a call once it has ended, and nil, nil before. It opens a
 // queue that is gone again at the next call.
-func (c *Cluster) lookForOutcome(ctx context.Context, r *receipt) (*callOutcome, error) {
+func (c *Cluster) lookForOutcome(ctx context.Context, r *callReceipt) (*callOutcome, error) {
 	q, err := c.queueOfReceipt(ctx, r)
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound) && time.Since(r.deadline()) <= queueGrace:
@@ -104,7 +104,7 @@ func isPassing(err error) bool {
 }
 
 // receiptOf returns the content of a receipt, if it belongs to this identity.
-func (c *Cluster) receiptOf(of Receipt) (*receipt, error) {
+func (c *Cluster) receiptOf(of Receipt) (*callReceipt, error) {
 	if err := c.Err(); err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (c *Cluster) receiptOf(of Receipt) (*receipt, error) {
 }
 
 // outcomeOf is lookForOutcome in a queue.
-func (c *Cluster) outcomeOf(ctx context.Context, q *queue, r *receipt) (*callOutcome, error) {
+func (c *Cluster) outcomeOf(ctx context.Context, q *nameQueue, r *callReceipt) (*callOutcome, error) {
 	o, err := q.outcome(ctx, r.Key)
 	late := time.Since(r.deadline())
 	switch {
@@ -139,7 +139,7 @@ func (c *Cluster) outcomeOf(ctx context.Context, q *queue, r *receipt) (*callOut
 }
 
 // outcomeless expires a call without an outcome, once its deadline has passed.
-func (q *queue) outcomeless(ctx context.Context, r *receipt, late time.Duration) error {
+func (q *nameQueue) outcomeless(ctx context.Context, r *callReceipt, late time.Duration) error {
 	switch {
 	case q.hasForgotten(r):
 		return errPostedForgotten
@@ -152,12 +152,12 @@ func (q *queue) outcomeless(ctx context.Context, r *receipt, late time.Duration)
 }
 
 // hasForgotten reports whether the outcome of a call may have expired.
-func (q *queue) hasForgotten(r *receipt) bool {
+func (q *nameQueue) hasForgotten(r *callReceipt) bool {
 	return time.Since(time.UnixMilli(r.Posted)) > Queue{Longest: q.longest}.kept()
 }
 
 // decided returns the outcome of a call that will not begin.
-func (r *receipt) decided(s outcomeState) *callOutcome {
+func (r *callReceipt) decided(s outcomeState) *callOutcome {
 	return &callOutcome{Version: outcomeVersion, State: s, Owner: r.Owner, Deadline: r.Deadline}
 }
 
@@ -200,7 +200,7 @@ func (c *Cluster) Withdraw(ctx context.Context, of Receipt) error {
 }
 
 // takeBack writes that a call will not begin, unless it has begun.
-func (c *Cluster) takeBack(ctx context.Context, q *queue, r *receipt) error {
+func (c *Cluster) takeBack(ctx context.Context, q *nameQueue, r *callReceipt) error {
 	there, err := q.decide(ctx, r.Key, r.decided(outcomeWithdrawn))
 	switch {
 	case err != nil:
@@ -216,7 +216,7 @@ func (c *Cluster) takeBack(ctx context.Context, q *queue, r *receipt) error {
 // remove deletes the message of a call, only to free its room: a node would drop it as well. The
 // sequence number in the receipt may belong to another message, since a queue that was created
 // again counts from one.
-func (q *queue) remove(ctx context.Context, r *receipt) error {
+func (q *nameQueue) remove(ctx context.Context, r *callReceipt) error {
 	if r.Sequence == 0 { // JetStream has not confirmed it
 		return nil
 	}

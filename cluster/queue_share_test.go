@@ -179,7 +179,7 @@ func TestQueue_TakenWhileDraining(t *testing.T) {
 		go func() { // ends when the call is handed back
 			defer close(over)
 			if taken != nil { // otherwise the node itself was faster
-				(&job{worker: a.worker, queue: a.worker.queue, taken: taken}).do()
+				(&queuedJob{worker: a.worker, queue: a.worker.queue, message: taken}).do()
 			}
 		}()
 		select {

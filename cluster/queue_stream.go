@@ -11,7 +11,7 @@ import (
 
 // openQueue gets the streams of a queue from open. A node that takes its calls checks the limits. A
 // poster accepts them as they are.
-func (c *Cluster) openQueue(ctx context.Context, name string, open streamOpener, check bool) (*queue, error) {
+func (c *Cluster) openQueue(ctx context.Context, name string, open streamOpener, check bool) (*nameQueue, error) {
 	plan := *c.cfg.Queue
 	want := c.queueStream(name, plan)
 	s, err := open(ctx, c.buckets.js, want)
@@ -23,12 +23,12 @@ func (c *Cluster) openQueue(ctx context.Context, name string, open streamOpener,
 		return nil, err
 	}
 	plan.Longest, plan.Bytes = have.MaxAge, have.MaxBytes
-	q := &queue{name: name, subject: c.queueSubject(name), longest: plan.Longest, stream: s, js: c.buckets.js}
+	q := &nameQueue{name: name, subject: c.queueSubject(name), longest: plan.Longest, stream: s, js: c.buckets.js}
 	return q, c.openOutcomes(ctx, q, plan, open, check)
 }
 
 // openOutcomes is openQueue for the bucket of the outcomes.
-func (c *Cluster) openOutcomes(ctx context.Context, q *queue, plan Queue, open streamOpener, check bool) (err error) {
+func (c *Cluster) openOutcomes(ctx context.Context, q *nameQueue, plan Queue, open streamOpener, check bool) (err error) {
 	bucket := bucketName(c.cfg.Prefix, "results_"+q.name)
 	want := c.outcomesStream(bucket, plan)
 	s, err := open(ctx, q.js, want)
@@ -111,16 +111,16 @@ func (c *Cluster) checkQueue(have, want jetstream.StreamConfig, limits bool) err
 	if other := have.Metadata[clusterKey]; other != c.cfg.Cluster {
 		return otherCluster(want.Name, other, c.cfg.Cluster)
 	}
-	list := []limit{
+	list := []checkedLimit{
 		{"retention", want.Retention.String(), have.Retention.String()},
 		{"policy of discarding", want.Discard.String(), have.Discard.String()},
 		{"time to live of each message allowed", strconv.FormatBool(true), strconv.FormatBool(have.AllowMsgTTL)},
 	}
 	if have.MaxAge < time.Second {
-		list = append(list, limit{"time to live", want.MaxAge.String(), have.MaxAge.String()})
+		list = append(list, checkedLimit{"time to live", want.MaxAge.String(), have.MaxAge.String()})
 	}
 	if limits {
-		list = append(list, limit{"number of calls", number(want.MaxMsgs), number(have.MaxMsgs)})
+		list = append(list, checkedLimit{"number of calls", number(want.MaxMsgs), number(have.MaxMsgs)})
 		list = append(list, limitsOf(want, have)...)
 	}
 	return differing(want.Name, list...)
@@ -131,7 +131,7 @@ func (c *Cluster) checkOutcomes(bucket string, have, want jetstream.StreamConfig
 	if other := have.Metadata[clusterKey]; other != c.cfg.Cluster {
 		return otherCluster(bucket, other, c.cfg.Cluster)
 	}
-	list := []limit{{"history", number(want.MaxMsgsPerSubject), number(have.MaxMsgsPerSubject)}}
+	list := []checkedLimit{{"history", number(want.MaxMsgsPerSubject), number(have.MaxMsgsPerSubject)}}
 	if limits {
 		list = append(list, limitsOf(want, have)...)
 	}

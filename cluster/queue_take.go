@@ -13,14 +13,14 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// taken is a message that was delivered to this node, and is not acknowledged yet.
-type taken struct {
+// takenMessage is a message that was delivered to this node, and is not acknowledged yet.
+type takenMessage struct {
 	nc  *nats.Conn // fixed, as msg is
 	msg *nats.Msg
 }
 
 // take requests a message of a class from JetStream. It returns nil if there is none now.
-func (q *queue) take(ctx context.Context, nc *nats.Conn, class int) (*taken, error) {
+func (q *nameQueue) take(ctx context.Context, nc *nats.Conn, class int) (*takenMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, natsPatience)
 	defer cancel()
 	subject := fmt.Sprintf("$JS.API.CONSUMER.MSG.NEXT.%s.%s", q.stream.CachedInfo().Config.Name, queueConsumer(class))
@@ -29,7 +29,7 @@ func (q *queue) take(ctx context.Context, nc *nats.Conn, class int) (*taken, err
 	case err != nil:
 		return nil, err
 	case strings.HasPrefix(m.Reply, "$JS.ACK."):
-		return &taken{nc, m}, nil
+		return &takenMessage{nc, m}, nil
 	}
 	status := m.Header.Get("Status")
 	if status == "503" { // no responders
@@ -57,7 +57,7 @@ func asked(ctx context.Context, nc *nats.Conn, subject string, data []byte) (*na
 }
 
 // done acknowledges the message, and waits for the confirmation of JetStream.
-func (t *taken) done(ctx context.Context) error {
+func (t *takenMessage) done(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, natsPatience)
 	defer cancel()
 	_, err := t.nc.RequestWithContext(ctx, t.msg.Reply, []byte("+ACK"))
@@ -65,11 +65,12 @@ func (t *taken) done(ctx context.Context) error {
 }
 
 // goesOn reports that this node still has the message.
-func (t *taken) goesOn() { t.nc.Publish(t.msg.Reply, []byte("+WPI")) } // a lost report is repeated
+// a lost report is repeated
+func (t *takenMessage) goesOn() { t.nc.Publish(t.msg.Reply, []byte("+WPI")) }
 
 // back returns the message, to be delivered again after a delay. If this request is lost, the
 // message is delivered again after queueAgain.
-func (t *taken) back(delay time.Duration) {
+func (t *takenMessage) back(delay time.Duration) {
 	text, _ := json.Marshal(struct { // a number can be encoded
 		Delay time.Duration `json:"delay"`
 	}{delay})
@@ -77,7 +78,7 @@ func (t *taken) back(delay time.Duration) {
 }
 
 // never reports that the message must not be delivered again.
-func (t *taken) never() { t.nc.Publish(t.msg.Reply, []byte("+TERM")) }
+func (t *takenMessage) never() { t.nc.Publish(t.msg.Reply, []byte("+TERM")) }
 
 // queueAgain is the time without a sign of its node after which a message is delivered again.
 const queueAgain = 15 * time.Second
@@ -85,7 +86,7 @@ const queueAgain = 15 * time.Second
 func queueConsumer(class int) string { return "class" + strconv.Itoa(class) }
 
 // consumers creates the JetStream consumers, one for each class.
-func (q *queue) consumers(ctx context.Context, again time.Duration, replicas int) error {
+func (q *nameQueue) consumers(ctx context.Context, again time.Duration, replicas int) error {
 	for class := range queueClasses {
 		want := jetstream.ConsumerConfig{
 			Durable:       queueConsumer(class),

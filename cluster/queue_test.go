@@ -233,7 +233,7 @@ func TestQueue_DeliveredTwice(t *testing.T) {
 		require.NoError(t, err)
 		o.State, o.body = outcomeBegun, nil // simulates that the outcome was not written
 		require.NoError(t, q.replace(t.Context(), p.Key, o))
-		m := &posted{Version: postedVersion, Key: p.Key, Owner: p.Owner, Function: book.Number(), Codec: queueCodec.Name(), Deadline: p.Deadline}
+		m := &postedCall{Version: postedVersion, Key: p.Key, Owner: p.Owner, Function: book.Number(), Codec: queueCodec.Name(), Deadline: p.Deadline}
 		m.params, err = queueCodec.Append(nil, 1)
 		require.NoError(t, err)
 		require.NoError(t, a.nc.PublishMsg(&nats.Msg{Subject: q.subject + ".1", Data: m.encode()}))

@@ -23,10 +23,10 @@ const (
 	queuePeerID = "queue"
 )
 
-// worker takes the posted calls of a name and runs them on its node.
-type worker struct {
-	cluster *Cluster // fixed, as all but queue are
-	queue   *queue   // used by the taking goroutine alone
+// queueWorker takes the posted calls of a name and runs them on its node.
+type queueWorker struct {
+	cluster *Cluster   // fixed, as all but queue are
+	queue   *nameQueue // used by the taking goroutine alone
 	peer    *endpointPeer
 	log     *slog.Logger
 	posted  chan struct{}      // has an element after a post
@@ -40,7 +40,7 @@ func (c *Cluster) beginQueue(start context.Context) error {
 	if !c.cfg.takes {
 		return nil
 	}
-	w := &worker{cluster: c, log: c.node.Logger(), posted: make(chan struct{}, 1), slots: make(chan struct{}, c.cfg.times.queueRuns)}
+	w := &queueWorker{cluster: c, log: c.node.Logger(), posted: make(chan struct{}, 1), slots: make(chan struct{}, c.cfg.times.queueRuns)}
 	before := c.nc.LastError()
 	if err := w.begin(start); err != nil {
 		return explain(c.nc, before, "taking the calls that wait for "+c.cfg.Name, err)
@@ -50,7 +50,7 @@ func (c *Cluster) beginQueue(start context.Context) error {
 	return nil
 }
 
-func (w *worker) begin(start context.Context) (err error) {
+func (w *queueWorker) begin(start context.Context) (err error) {
 	if err := insist(start, func(ctx context.Context) error { return w.open(ctx, true) }); err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (w *worker) begin(start context.Context) (err error) {
 }
 
 // open opens the queue, and creates it if it does not exist.
-func (w *worker) open(ctx context.Context, check bool) error {
+func (w *queueWorker) open(ctx context.Context, check bool) error {
 	q, err := w.cluster.openQueue(ctx, w.cluster.cfg.Name, openStream, check)
 	if err == nil {
 		err = q.consumers(ctx, w.cluster.periods().queueAgain, w.cluster.cfg.Replicas)
@@ -81,7 +81,7 @@ func (w *worker) open(ctx context.Context, check bool) error {
 }
 
 // wake makes the worker look for calls.
-func (w *worker) wake() {
+func (w *queueWorker) wake() {
 	select {
 	case w.posted <- struct{}{}:
 	default: // it will look anyway
@@ -89,7 +89,7 @@ func (w *worker) wake() {
 }
 
 // run takes calls, the most urgent ones first, until the node leaves or drains.
-func (w *worker) run() {
+func (w *queueWorker) run() {
 	defer w.hint.Unsubscribe() // fails if the connection is closed, and then no more hints arrive
 	for w.hasSlot() {
 		if t := w.next(); t != nil {
@@ -104,8 +104,8 @@ func (w *worker) run() {
 }
 
 // start runs a call, which has a slot until it ends.
-func (w *worker) start(t *taken) {
-	j := &job{worker: w, queue: w.queue, taken: t}
+func (w *queueWorker) start(t *takenMessage) {
+	j := &queuedJob{worker: w, queue: w.queue, message: t}
 	w.cluster.running.Go(func() { // ends with its call, and with the node at the latest
 		defer func() { <-w.slots }()
 		j.do()
@@ -114,7 +114,7 @@ func (w *worker) start(t *taken) {
 
 // next takes the most urgent waiting call. It returns nil without one, or if there is no room for
 // its outcome.
-func (w *worker) next() *taken {
+func (w *queueWorker) next() *takenMessage {
 	if w.room.check(w.cluster.ctx) != nil {
 		w.log.Warn("cluster: no calls that wait are taken, since there is no room for their outcomes", "bucket", w.queue.outcomes.Bucket())
 		return nil
@@ -128,7 +128,7 @@ func (w *worker) next() *taken {
 
 // look reads the state of the outcomes' bucket, and creates the bucket again if it is gone. Only
 // the taking goroutine may call it.
-func (w *worker) look(ctx context.Context) (*jetstream.StreamInfo, error) {
+func (w *queueWorker) look(ctx context.Context) (*jetstream.StreamInfo, error) {
 	info, err := w.queue.state(ctx)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		w.reopen(err)
@@ -137,7 +137,7 @@ func (w *worker) look(ctx context.Context) (*jetstream.StreamInfo, error) {
 }
 
 // hasSlot waits for a slot. If the node leaves, it returns false, without one.
-func (w *worker) hasSlot() bool {
+func (w *queueWorker) hasSlot() bool {
 	select {
 	case w.slots <- struct{}{}:
 	case <-w.cluster.node.Draining():
@@ -153,7 +153,7 @@ func (w *worker) hasSlot() bool {
 }
 
 // isOver reports whether the node leaves.
-func (w *worker) isOver() bool {
+func (w *queueWorker) isOver() bool {
 	select {
 	case <-w.cluster.node.Draining():
 		return true
@@ -165,7 +165,7 @@ func (w *worker) isOver() bool {
 }
 
 // takeUrgent takes the most urgent waiting call, or none.
-func (w *worker) takeUrgent() (*taken, error) {
+func (w *queueWorker) takeUrgent() (*takenMessage, error) {
 	for class := range queueClasses {
 		t, err := w.queue.take(w.cluster.ctx, w.cluster.nc, class)
 		if t != nil || err != nil {
@@ -176,7 +176,7 @@ func (w *worker) takeUrgent() (*taken, error) {
 }
 
 // reopen creates streams again that JetStream may have lost.
-func (w *worker) reopen(cause error) {
+func (w *queueWorker) reopen(cause error) {
 	ctx, cancel := context.WithTimeout(w.cluster.ctx, patience)
 	defer cancel()
 	if w.cluster.ctx.Err() != nil || w.open(ctx, false) == nil {
@@ -186,7 +186,7 @@ func (w *worker) reopen(cause error) {
 }
 
 // rests waits until there may be a call to take, and reports false if the node leaves.
-func (w *worker) rests() bool {
+func (w *queueWorker) rests() bool {
 	look := time.NewTimer(w.cluster.periods().queueLook)
 	defer look.Stop()
 	select {
@@ -200,7 +200,7 @@ func (w *worker) rests() bool {
 }
 
 // pause waits until a returned call is delivered again, or the node leaves.
-func (w *worker) pause(d time.Duration) {
+func (w *queueWorker) pause(d time.Duration) {
 	over := time.NewTimer(d)
 	defer over.Stop()
 	select {
@@ -212,7 +212,7 @@ func (w *worker) pause(d time.Duration) {
 }
 
 // finish waits until no posted call runs, or ctx ends.
-func (w *worker) finish(ctx context.Context) {
+func (w *queueWorker) finish(ctx context.Context) {
 	if w == nil {
 		return
 	}
@@ -227,7 +227,7 @@ func (w *worker) finish(ctx context.Context) {
 }
 
 // close ends the running calls.
-func (w *worker) close() {
+func (w *queueWorker) close() {
 	if w != nil {
 		w.peer.close()
 	}

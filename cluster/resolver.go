@@ -14,10 +14,10 @@ import (
 )
 
 // CallerOption sets one property of a Caller for the nodes of a name.
-type CallerOption func(*calling)
+type CallerOption func(*callOptions)
 
-// calling is the result of the options.
-type calling struct {
+// callOptions is the result of the options.
+type callOptions struct {
 	pool     pool.Config
 	identity string
 	near     bool
@@ -26,20 +26,20 @@ type calling struct {
 
 // WithPool sets the configuration of the [pool.Pool]: its subset, budget, health and so on. Its
 // Dial is not used.
-func WithPool(how pool.Config) CallerOption { return func(c *calling) { c.pool = how } }
+func WithPool(how pool.Config) CallerOption { return func(c *callOptions) { c.pool = how } }
 
 // WithIdentity sets the name that the certificates of the nodes have to prove, if it differs from
 // the called name. Without [Config].TLS it has no effect.
 func WithIdentity(identity string) CallerOption {
-	return func(c *calling) { c.identity = identity }
+	return func(c *callOptions) { c.identity = identity }
 }
 
 // WithNear restricts calls to nodes of this node's region, as long as one of them takes calls.
-func WithNear() CallerOption { return func(c *calling) { c.near = true } }
+func WithNear() CallerOption { return func(c *callOptions) { c.near = true } }
 
 // WithOnly restricts calls to the nodes for which only returns true. It is called repeatedly, by
 // one goroutine at a time, and must not block.
-func WithOnly(only func(Member) bool) CallerOption { return func(c *calling) { c.only = only } }
+func WithOnly(only func(Member) bool) CallerOption { return func(c *callOptions) { c.only = only } }
 
 // Caller returns a Pool over the present nodes of a name. Calls are balanced over them, move to
 // other nodes when one drains or is lost, and block, within their contexts, while there is no node.
@@ -73,17 +73,17 @@ func (c *Cluster) At(life context.Context, id string, opts ...CallerOption) (*po
 }
 
 func (c *Cluster) callerOf(life context.Context, v *view, leave func(), opts []CallerOption) (*pool.Pool, error) {
-	r := &route{cluster: c, view: v}
+	r := &viewRoute{cluster: c, view: v}
 	for _, o := range opts {
-		o(&r.calling)
+		o(&r.options)
 	}
 	life, unbind := c.bind(life)
 	r.leave = func() {
 		unbind()
 		leave()
 	}
-	r.ways = ways{cluster: c, identity: r.calling.identity, all: make(map[string]way)}
-	how := r.calling.pool
+	r.routes = peerRoutes{cluster: c, identity: r.options.identity, all: make(map[string]peerRoute)}
+	how := r.options.pool
 	how.Connection.Background, how.Dial = true, r.dial
 	p, err := pool.New(life, c.node, r.resolve, how)
 	if err != nil {
@@ -103,34 +103,34 @@ func (c *Cluster) bind(life context.Context) (bound context.Context, unbind func
 	}
 }
 
-// route connects a Pool to the nodes of a view.
-type route struct {
+// viewRoute connects a Pool to the nodes of a view.
+type viewRoute struct {
 	cluster *Cluster // fixed, as all up to calling
 	view    *view
 	leave   func() // releases the view
-	calling calling
-	ways    ways // has its own lock
+	options callOptions
+	routes  peerRoutes // has its own lock
 
 	mu      sync.Mutex
 	members map[string]Member // of the last set, by id; guarded by mu
 }
 
 // dial makes the Wire to a node for the Pool.
-func (r *route) dial(ctx context.Context, a pool.Address) (wire.Wire, error) {
+func (r *viewRoute) dial(ctx context.Context, a pool.Address) (wire.Wire, error) {
 	r.mu.Lock()
 	m, ok := r.members[a.ID]
 	r.mu.Unlock()
 	if !ok {
 		return nil, ErrNoMember // it has left, and the next set will be without it
 	}
-	return r.ways.dial(ctx, m)
+	return r.routes.dial(ctx, m)
 }
 
 // mostMembers is the maximum number of nodes of a Pool.
 const mostMembers = 1024
 
 // resolve is the pool.Resolver of a route.
-func (r *route) resolve(ctx context.Context) iter.Seq2[[]pool.Address, error] {
+func (r *viewRoute) resolve(ctx context.Context) iter.Seq2[[]pool.Address, error] {
 	return func(yield func([]pool.Address, error) bool) {
 		defer func() {
 			if ctx.Err() != nil {
@@ -162,7 +162,7 @@ func (r *route) resolve(ctx context.Context) iter.Seq2[[]pool.Address, error] {
 }
 
 // set returns the nodes for calls, or the reason why there are none; neither before the first look.
-func (r *route) set() ([]pool.Address, error) {
+func (r *viewRoute) set() ([]pool.Address, error) {
 	all, looked := r.view.all()
 	if !looked {
 		return nil, r.view.err()
@@ -185,24 +185,24 @@ func (r *route) set() ([]pool.Address, error) {
 }
 
 // know stores the nodes of a set.
-func (r *route) know(members map[string]Member) {
+func (r *viewRoute) know(members map[string]Member) {
 	r.mu.Lock()
 	r.members = members
 	r.mu.Unlock()
-	r.ways.keep(members)
+	r.routes.keep(members)
 }
 
 // choose returns the nodes to call. Draining nodes are included only if there are no other nodes.
-func (r *route) choose(all []Member) []Member {
+func (r *viewRoute) choose(all []Member) []Member {
 	own := r.cluster.cfg
 	var members []Member
 	for _, m := range all {
-		if r.calling.only == nil || r.calling.only(m) {
+		if r.options.only == nil || r.options.only(m) {
 			members = append(members, m)
 		}
 	}
 	members = preferred(members, func(m Member) bool { return m.State != Draining })
-	if r.calling.near && own.Region != "" {
+	if r.options.near && own.Region != "" {
 		members = preferred(members, func(m Member) bool { return m.Region == own.Region })
 	}
 	members = latest(members)

@@ -14,9 +14,10 @@ import (
 	"github.com/asterisque-go/asterisque/wire/natswire"
 )
 
-// resumes implements the resume of sessions at any node of the name: each session has a record in a
-// bucket, and the node to which its peer reconnects relays it to the node in the record.
-type resumes struct {
+// sessionResumer implements the resume of sessions at any node of the name: each session has a
+// record in a bucket, and the node to which its peer reconnects relays it to the node in the
+// record.
+type sessionResumer struct {
 	cluster *Cluster // fixed
 	records *sessionRecords
 
@@ -24,12 +25,12 @@ type resumes struct {
 	nobody map[string]time.Time // since when a node has no responder, by its id; guarded by mu
 }
 
-func newResumes(c *Cluster) *resumes {
-	return &resumes{cluster: c, records: newSessionRecords(c), nobody: make(map[string]time.Time)}
+func newResumes(c *Cluster) *sessionResumer {
+	return &sessionResumer{cluster: c, records: newSessionRecords(c), nobody: make(map[string]time.Time)}
 }
 
 // option returns the option of the node. It does not set how long sessions wait for their peers.
-func (rs *resumes) option() asterisque.Option {
+func (rs *sessionResumer) option() asterisque.Option {
 	if !rs.cluster.cfg.ResumeAnywhere {
 		return asterisque.WithResume(asterisque.Resume{})
 	}
@@ -37,7 +38,7 @@ func (rs *resumes) option() asterisque.Option {
 }
 
 // begin starts to accept peers that other nodes of the name relay to this one.
-func (rs *resumes) begin(start context.Context) error {
+func (rs *sessionResumer) begin(start context.Context) error {
 	c := rs.cluster
 	if !c.cfg.ResumeAnywhere {
 		return nil
@@ -47,12 +48,12 @@ func (rs *resumes) begin(start context.Context) error {
 }
 
 // meeting returns the subject at which a node of the name accepts relayed peers.
-func (rs *resumes) meeting(id string) string {
+func (rs *sessionResumer) meeting(id string) string {
 	return rs.cluster.meeting(rs.cluster.cfg.Name, id) + ".resume"
 }
 
 // elsewhere implements Resume.Elsewhere.
-func (rs *resumes) elsewhere(ctx context.Context, r asterisque.SessionRecord, p asterisque.Peer) (wire.Wire, error) {
+func (rs *sessionResumer) elsewhere(ctx context.Context, r asterisque.SessionRecord, p asterisque.Peer) (wire.Wire, error) {
 	w, err := natswire.Dial(ctx, rs.cluster.nc, rs.meeting(r.Node), rs.dialTLS())
 	switch {
 	case err == nil:
@@ -64,7 +65,7 @@ func (rs *resumes) elsewhere(ctx context.Context, r asterisque.SessionRecord, p 
 	return nil, err
 }
 
-func (rs *resumes) isThere(id string) {
+func (rs *sessionResumer) isThere(id string) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	delete(rs.nobody, id)
@@ -72,7 +73,7 @@ func (rs *resumes) isThere(id string) {
 
 // isGone reports whether a node without a responder in NATS is gone: it may be about to reconnect
 // to NATS, and then its sign of life still exists.
-func (rs *resumes) isGone(ctx context.Context, id string) bool {
+func (rs *sessionResumer) isGone(ctx context.Context, id string) bool {
 	rs.mu.Lock()
 	now, life := time.Now(), rs.cluster.periods().life
 	maps.DeleteFunc(rs.nobody, func(_ string, at time.Time) bool {

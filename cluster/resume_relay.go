@@ -19,8 +19,8 @@ import (
 // contains the session and the information about the peer, and the second one reports whether the
 // session is there.
 
-// relayed is the first frame, as JSON.
-type relayed struct {
+// relayHeader is the first frame, as JSON.
+type relayHeader struct {
 	Session asterisque.SessionID `json:"session"`
 	Network string               `json:"network"` // of Addr, the address of the peer
 	Addr    string               `json:"addr"`
@@ -41,7 +41,7 @@ const (
 )
 
 // ask asks a node over w for the session of r, for p. It returns w if the node has the session.
-func (rs *resumes) ask(ctx context.Context, w wire.Wire, r asterisque.SessionRecord, p asterisque.Peer) (wire.Wire, error) {
+func (rs *sessionResumer) ask(ctx context.Context, w wire.Wire, r asterisque.SessionRecord, p asterisque.Peer) (wire.Wire, error) {
 	stop := context.AfterFunc(ctx, func() { w.Close() })
 	answer, err := rs.exchange(w, r, p)
 	if !stop() && err == nil {
@@ -57,8 +57,8 @@ func (rs *resumes) ask(ctx context.Context, w wire.Wire, r asterisque.SessionRec
 	return nil, err
 }
 
-func (rs *resumes) exchange(w wire.Wire, r asterisque.SessionRecord, p asterisque.Peer) (answer string, err error) {
-	says := relayed{Session: r.Session, Network: p.RemoteAddr.Network(), Addr: p.RemoteAddr.String(), Secure: p.TLS != nil}
+func (rs *sessionResumer) exchange(w wire.Wire, r asterisque.SessionRecord, p asterisque.Peer) (answer string, err error) {
+	says := relayHeader{Session: r.Session, Network: p.RemoteAddr.Network(), Addr: p.RemoteAddr.String(), Secure: p.TLS != nil}
 	if p.TLS != nil && len(p.TLS.VerifiedChains) > 0 {
 		for _, cert := range p.TLS.VerifiedChains[0] {
 			says.Chain = append(says.Chain, cert.Raw)
@@ -76,7 +76,7 @@ func (rs *resumes) exchange(w wire.Wire, r asterisque.SessionRecord, p asterisqu
 }
 
 // listen accepts peers that other nodes relay, until this node leaves the cluster.
-func (rs *resumes) listen(start context.Context) error {
+func (rs *sessionResumer) listen(start context.Context) error {
 	c := rs.cluster
 	ln, err := natswire.Listen(start, c.nc, rs.meeting(c.cfg.ID), rs.listenTLS())
 	if err != nil {
@@ -99,7 +99,7 @@ func (rs *resumes) listen(start context.Context) error {
 }
 
 // take resumes the session that another node relays over w.
-func (rs *resumes) take(w wire.Wire) {
+func (rs *sessionResumer) take(w wire.Wire) {
 	c := rs.cluster
 	ctx, cancel := context.WithTimeout(c.ctx, relayTime)
 	defer cancel()
@@ -119,12 +119,12 @@ func (rs *resumes) take(w wire.Wire) {
 
 // read returns the Wire of the peer that another node relays over w. If this node does not have its
 // session, read reports that to the other node and returns an error.
-func (rs *resumes) read(w wire.Wire) (wire.Wire, error) {
+func (rs *sessionResumer) read(w wire.Wire) (wire.Wire, error) {
 	frame, err := w.ReadFrame(mostRelayed)
 	if err != nil {
 		return nil, err
 	}
-	var says relayed
+	var says relayHeader
 	if err := json.Unmarshal(frame, &says); err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func (rs *resumes) read(w wire.Wire) (wire.Wire, error) {
 // peer returns the Wire of the peer in says. If the peer has TLS with the other node, the two nodes
 // need TLS as well: only then has the other node proved that it belongs to the name, and can be
 // trusted for the identity of the peer.
-func (rs *resumes) peer(w wire.Wire, says relayed) (wire.Wire, error) {
+func (rs *sessionResumer) peer(w wire.Wire, says relayHeader) (wire.Wire, error) {
 	switch {
 	case !rs.cluster.node.IsResumable(says.Session):
 		return nil, errors.New("there is no such session here")
@@ -163,7 +163,7 @@ func (rs *resumes) peer(w wire.Wire, says relayed) (wire.Wire, error) {
 }
 
 // dialTLS returns the TLS configuration for a node to relay to; nil: no TLS.
-func (rs *resumes) dialTLS() *tls.Config {
+func (rs *sessionResumer) dialTLS() *tls.Config {
 	if rs.cluster.cfg.TLS == nil {
 		return nil
 	}
@@ -174,7 +174,7 @@ func (rs *resumes) dialTLS() *tls.Config {
 
 // listenTLS returns the TLS configuration for nodes that relay to this one, which have to prove
 // that they belong to the name; nil: no TLS.
-func (rs *resumes) listenTLS() *tls.Config {
+func (rs *sessionResumer) listenTLS() *tls.Config {
 	if rs.cluster.cfg.TLS == nil {
 		return nil
 	}

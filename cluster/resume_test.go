@@ -80,7 +80,7 @@ func (b *balancer) connect(t *testing.T, to *Cluster, opts ...asterisque.Option)
 	node := asterisque.NewNode(append(resuming, opts...)...)
 	t.Cleanup(func() { node.Close() })
 	b.lead(to)
-	conn, err := node.Connect(t.Context(), "", asterisque.Reconnection{First: time.Millisecond, Most: 50 * time.Millisecond, Dial: b.dial})
+	conn, err := node.Connect(t.Context(), "", asterisque.ReconnectConfig{First: time.Millisecond, Most: 50 * time.Millisecond, Dial: b.dial})
 	require.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return conn
@@ -219,7 +219,7 @@ func TestResumeRecords_AfterOutage(t *testing.T) {
 				first := conn.Session()
 				start(t, again)
 				require.Eventually(t, func() bool {
-					_, ok, err := has.resumes.records.read(t.Context(), first.ID())
+					_, ok, err := has.resumer.records.read(t.Context(), first.ID())
 					return err == nil && ok
 				}, enough, 10*time.Millisecond)
 				balance.lead(there)
@@ -264,7 +264,7 @@ func TestAttackResume_ForgedPeer(t *testing.T) {
 		w, err := natswire.Dial(t.Context(), plainly(t, b), "main.orders.a.resume", cfg)
 		var reply []byte
 		if err == nil {
-			frame, _ := json.Marshal(relayed{Session: conn.Session().ID(), Network: "tcp", Addr: "1.2.3.4:5", Secure: true})
+			frame, _ := json.Marshal(relayHeader{Session: conn.Session().ID(), Network: "tcp", Addr: "1.2.3.4:5", Secure: true})
 			w.WriteFrames([][]byte{frame})
 			reply, err = w.ReadFrame(mostReply)
 		}
@@ -305,7 +305,7 @@ func TestAttackResume_ForgedPeerOwnTLS(t *testing.T) {
 		own.ServerName = "orders"
 		w, err := natswire.Dial(t.Context(), plainly(t, b), "main.orders.a.resume", own)
 		require.NoError(t, err)
-		frame, _ := json.Marshal(relayed{Session: conn.Session().ID(), Network: "tcp", Addr: "1.2.3.4:5", Secure: true})
+		frame, _ := json.Marshal(relayHeader{Session: conn.Session().ID(), Network: "tcp", Addr: "1.2.3.4:5", Secure: true})
 		w.WriteFrames([][]byte{frame})
 		reply, _ := w.ReadFrame(mostReply)
 		require.Equal(t, believed, string(reply) == isHere, identity)
@@ -319,10 +319,10 @@ func TestResume_AbsentNode(t *testing.T) {
 		b := start(t, broker.Config{})
 		c := joined(t, anywhere(config(b, "orders", "a")), resuming...)
 		joined(t, anywhere(config(b, "orders", "b")), resuming...)
-		c.resumes.nobody["b"] = time.Now().Add(-time.Minute)
-		require.False(t, c.resumes.isGone(t.Context(), "b"), "its sign of life is there")
-		c.resumes.nobody["b"] = time.Now().Add(-doubt)
-		require.True(t, c.resumes.isGone(t.Context(), "b"))
+		c.resumer.nobody["b"] = time.Now().Add(-time.Minute)
+		require.False(t, c.resumer.isGone(t.Context(), "b"), "its sign of life is there")
+		c.resumer.nobody["b"] = time.Now().Add(-doubt)
+		require.True(t, c.resumer.isGone(t.Context(), "b"))
 	})
 }
 
@@ -330,7 +330,7 @@ func TestResumeRecords_SessionEnded(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{})
-		rs := joined(t, anywhere(config(b, "orders", "a")), resuming...).resumes.records
+		rs := joined(t, anywhere(config(b, "orders", "a")), resuming...).resumer.records
 		ended, end := context.WithCancel(t.Context())
 		end()
 		r := asterisque.SessionRecord{Session: asterisque.SessionID{1}, Node: "a"}

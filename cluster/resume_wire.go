@@ -8,8 +8,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// framed is the interface of wires through NATS.
-type framed interface {
+// natsStreamWire is the interface of wires through NATS.
+type natsStreamWire interface {
 	wire.Wire
 	wire.BatchWriter
 	wire.Buffered
@@ -20,7 +20,7 @@ type framed interface {
 // peerWire is a Wire on which another node relays a peer. Its address is that of the peer, and not
 // of the node.
 type peerWire struct {
-	framed
+	natsStreamWire
 	from    peerAddr // fixed, as private is
 	private bool
 }
@@ -50,6 +50,6 @@ func (w *peerWire) Private() bool { return w.private }
 func (w *securePeerWire) ConnectionState() tls.ConnectionState { return w.state }
 
 // newPeerWire returns the Wire of a peer that is relayed over w, a wire through NATS.
-func newPeerWire(w wire.Wire, says relayed) *peerWire {
-	return &peerWire{w.(framed), peerAddr{says.Network, says.Addr}, wire.IsPrivate(w)}
+func newPeerWire(w wire.Wire, says relayHeader) *peerWire {
+	return &peerWire{w.(natsStreamWire), peerAddr{says.Network, says.Addr}, wire.IsPrivate(w)}
 }

@@ -18,7 +18,7 @@ func (c *Cluster) show(start context.Context) (err error) {
 		}
 		metadata["asterisque.region"] = c.cfg.Region
 	}
-	c.shown, err = newTools(start, c.nc, toolsInfo{
+	c.micro, err = newTools(start, c.nc, toolsInfo{
 		name: c.cfg.Name, id: c.cfg.ID, version: c.cfg.Version, description: "a node of the cluster " + c.cfg.Cluster,
 		metadata: metadata, subject: "asterisque.wire." + c.meeting(c.cfg.Name, c.cfg.ID), offered: c.offered,
 	}, c.cfg.Service)
@@ -28,8 +28,8 @@ func (c *Cluster) show(start context.Context) (err error) {
 // hide ends the effects of show: no more requests are received, and running ones may complete until
 // ctx ends.
 func (c *Cluster) hide(ctx context.Context) {
-	if c.shown != nil {
-		c.shown.close()
+	if c.micro != nil {
+		c.micro.close()
 	}
 	c.offered.close(ctx)
 }

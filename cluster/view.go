@@ -225,12 +225,12 @@ type views struct {
 	running sync.WaitGroup // follow views; incremented with mu held, never once closed
 
 	mu     sync.Mutex
-	all    map[string]*use // by filter, created on first use; guarded by mu, as closed
-	closed bool            // no more views are followed
+	all    map[string]*viewUse // by filter, created on first use; guarded by mu, as closed
+	closed bool                // no more views are followed
 }
 
-// use is a view with its number of users.
-type use struct {
+// viewUse is a view with its number of users.
+type viewUse struct {
 	view  *view // fixed, as all up to over
 	stop  context.CancelFunc
 	over  chan struct{} // closed when it is no longer followed
@@ -251,7 +251,7 @@ func (vs *views) join(ctx context.Context, filter string, open func() *view) (v 
 	vs.mu.Lock()
 	defer vs.mu.Unlock()
 	if vs.all == nil {
-		vs.all = make(map[string]*use)
+		vs.all = make(map[string]*viewUse)
 	}
 	u := vs.all[filter]
 	if u == nil {
@@ -263,8 +263,8 @@ func (vs *views) join(ctx context.Context, filter string, open func() *view) (v 
 }
 
 // beginLocked begins to follow a view.
-func (vs *views) beginLocked(ctx context.Context, v *view) *use {
-	u := &use{view: v, over: make(chan struct{})}
+func (vs *views) beginLocked(ctx context.Context, v *view) *viewUse {
+	u := &viewUse{view: v, over: make(chan struct{})}
 	ctx, u.stop = context.WithCancel(ctx)
 	follow := vs.running.Go
 	if vs.closed {
@@ -277,7 +277,7 @@ func (vs *views) beginLocked(ctx context.Context, v *view) *use {
 	return u
 }
 
-func (vs *views) leave(filter string, u *use) {
+func (vs *views) leave(filter string, u *viewUse) {
 	vs.mu.Lock()
 	u.users--
 	last := u.users == 0

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// act performs a step. within is the time limit for the actions of the peer.
-type act func(p *player, ctx context.Context, within time.Duration, st step) error
+// stepAction performs a step. within is the time limit for the actions of the peer.
+type stepAction func(p *player, ctx context.Context, within time.Duration, st step) error
 
 // acts are the steps of spec/scenarios.md, by the key that names them. It is filled by init, since
 // some have steps inside.
-var acts map[string]act
+var acts map[string]stepAction
 
 func init() {
-	acts = map[string]act{
+	acts = map[string]stepAction{
 		"send": (*player).doSend, "expect": (*player).doExpect, "expect_one_of": (*player).doOneOf, "expect_all": (*player).doAll,
 		"until": (*player).doUntil, "closes": (*player).doCloses, "ends": (*player).doEnds, "alive": (*player).doAlive,
 		"silent": (*player).doSilent, "cut": (*player).doCut, "reconnect": (*player).doReconnect, "sync": (*player).doSync,

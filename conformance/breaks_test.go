@@ -20,9 +20,9 @@ var breaks = []struct{ scenario, file, was, is string }{
 	{"an Open with an id of the receiver's parity", "call_table.go", `case id&1 == uint64(t.odd):`, `case false:`},
 	{"an Open with an id that was used", "call_table.go", `case id < t.lastSeen:`, `case false:`},
 	{"a Block for a pipe that was never opened", "call_table.go", `return nil, violation("message for pipe %d, which was never opened", id)`, `return nil, nil`},
-	{"a Block after the end of its direction", "call_port.go", `return violation("Block for pipe %d after the end of its direction", m.Pipe)`, `return nil`},
-	{"Blocks beyond the window end the pipe with WindowViolation, and nothing else", "call_port.go", `case piping.Overrun:`, `case piping.Overrun + 100:`},
-	{"a Block of the opener of a unary call", "call_served_endpoint.go", `return violation("Block for pipe %d, which is that of a unary call", b.Pipe)`, `return nil`},
+	{"a Block after the end of its direction", "call_transport.go", `return violation("Block for pipe %d after the end of its direction", m.Pipe)`, `return nil`},
+	{"Blocks beyond the window end the pipe with WindowViolation, and nothing else", "call_transport.go", `case piping.Overrun:`, `case piping.Overrun + 100:`},
+	{"a Block of the opener of a unary call", "inbound_call_endpoint.go", `return violation("Block for pipe %d, which is that of a unary call", b.Pipe)`, `return nil`},
 	{"a second Sync", "session_receive.go", `return violation("a second Sync")`, `return nil`},
 	{"an Ask with another sent than what has been received", "session_receive.go", `return violation("Ask for pipe %d after %d bytes, which is not what has arrived", c.Pipe, c.Sent)`, `return nil`},
 	{"an Ack of more than was sent is a violation", "session_receive.go", `return violation("Ack of %d frames, which is more than were sent", c.Count)`, `return nil`},
@@ -36,12 +36,12 @@ var breaks = []struct{ scenario, file, was, is string }{
 	{"an overhead below 512 is refused, where the peer accepts", "codec/message/sync.go", `r.UintFrom("overhead", MinOverhead, MaxPipe)`, `r.UintFrom("overhead", 0, MaxPipe)`},
 	{"calls wait until there is room for their Opens", "session_receive.go", `u.opens.grant(c.Limit)`, ``},
 	{"a part of less than 1024 bytes that is not the last one is a violation", "codec/message/part.go", `LeastPart = 1 << 10`, `LeastPart = 1 << 9`},
-	{"a later part of less than 1024 bytes that is not the last one is a violation", "internal/carrier/parts.go", `case got < u.whole && len(m.Bytes) < message.LeastPart:`, `case false:`},
-	{"a part that goes beyond the whole is a violation", "internal/carrier/parts.go", `case got > u.whole:`, `case false:`},
+	{"a later part of less than 1024 bytes that is not the last one is a violation", "internal/carrier/reassembler.go", `case got < u.whole && len(m.Bytes) < message.LeastPart:`, `case false:`},
+	{"a part that goes beyond the whole is a violation", "internal/carrier/reassembler.go", `case got > u.whole:`, `case false:`},
 	{"a side that says nothing for the timeout is given up without a word", "internal/carrier/life.go", `c.end(a, false)`, `c.end(a, true)`},
 	{"an idempotency key with other parameters is refused with BadParams", "work_durable.go", `m.function != open.function || m.digest != digest`, `m.function != open.function`},
 	{"an unfinished Open is refused behind a Drain", "session_end.go", `s.turnAwayUnfinished(id, p, errShutDown)`, `_, _ = id, p`},
-	{"behind a Drain no call is made", "session_receive.go", `if u.outgoing.drain() {`, `if false {`},
+	{"behind a Drain no call is made", "session_receive.go", `if u.outboundAdmission.drain() {`, `if false {`},
 }
 
 // The code of each break is in its file exactly once, and its scenario exists.

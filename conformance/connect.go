@@ -19,7 +19,7 @@ func (f flags) peers(ctx context.Context, stdout io.Writer) (peers, error) {
 	}
 	opts := wire.Options{TLS: cfg}
 	if f.dial != "" {
-		return dialled{f.dial, opts}, nil
+		return dialledPeers{f.dial, opts}, nil
 	}
 	ln, err := wire.Listen(ctx, f.listen, opts)
 	if err != nil {

@@ -16,32 +16,33 @@ const largest = 66560
 // more.
 const queued = 4096
 
-// arrival is a frame of the peer, or the reason of the end.
-type arrival struct {
+// peerFrame is a frame of the peer, or the reason of the end.
+type peerFrame struct {
 	frame []byte
 	err   error
 }
 
-// link is one connection with the peer. The goroutine that reads it ends when the wire is closed.
-type link struct {
+// peerLink is one connection with the peer. The goroutine that reads it ends when the wire is
+// closed.
+type peerLink struct {
 	wire     wire.Wire
-	arrivals chan arrival // closed behind the error
+	arrivals chan peerFrame // closed behind the error
 	done     chan struct{}
 	first    []byte // a frame that was read before, if there is one
 }
 
-func newLink(w wire.Wire) *link {
-	l := &link{wire: w, arrivals: make(chan arrival, queued), done: make(chan struct{})}
+func newLink(w wire.Wire) *peerLink {
+	l := &peerLink{wire: w, arrivals: make(chan peerFrame, queued), done: make(chan struct{})}
 	go l.read()
 	return l
 }
 
-func (l *link) read() {
+func (l *peerLink) read() {
 	defer close(l.arrivals)
 	for {
 		frame, err := l.wire.ReadFrame(largest)
 		select {
-		case l.arrivals <- arrival{bytes.Clone(frame), err}:
+		case l.arrivals <- peerFrame{bytes.Clone(frame), err}:
 		case <-l.done:
 			return
 		}
@@ -52,7 +53,7 @@ func (l *link) read() {
 }
 
 // next returns the next frame of the peer. If the peer sends none in time the error is that of ctx.
-func (l *link) next(ctx context.Context) ([]byte, error) {
+func (l *peerLink) next(ctx context.Context) ([]byte, error) {
 	if frame := l.first; frame != nil {
 		l.first = nil
 		return frame, nil
@@ -71,14 +72,14 @@ func (l *link) next(ctx context.Context) ([]byte, error) {
 	}
 }
 
-func (l *link) send(ctx context.Context, frame []byte) error {
+func (l *peerLink) send(ctx context.Context, frame []byte) error {
 	stop := context.AfterFunc(ctx, func() { l.wire.Close() })
 	defer stop()
 	return l.wire.WriteFrames([][]byte{frame})
 }
 
 // close may be called once.
-func (l *link) close() {
+func (l *peerLink) close() {
 	close(l.done)
 	l.wire.Close()
 	for range l.arrivals { // until the reader has ended

@@ -136,13 +136,13 @@ func (f flags) play(ctx context.Context, s *suite, list []scenario, stdout io.Wr
 		return err
 	}
 	defer from.close()
-	var out printer = lines{stdout, isTerminal(stdout), f.quiet}
+	var out printer = linePrinter{stdout, isTerminal(stdout), f.quiet}
 	if f.tap {
-		out = &tap{out: stdout}
+		out = &tapPrinter{out: stdout}
 	}
 	begin := time.Now()
 	out.begin(len(list))
-	h := how{connecting: f.dial != "", without: strings.Split(f.without, ","), parallel: f.parallel, patience: f.patience}
+	h := playOptions{connecting: f.dial != "", without: strings.Split(f.without, ","), parallel: f.parallel, patience: f.patience}
 	all := playAll(ctx, s, list, from, h, out.tell)
 	took := time.Since(begin)
 	out.end(all, took)

@@ -1,7 +1,7 @@
 package main
 
-// unfinished is an incomplete message of the peer in parts.
-type unfinished struct {
+// partialMessage is an incomplete message of the peer in parts.
+type partialMessage struct {
 	whole int64 // bytes
 	frame []byte
 }
@@ -18,7 +18,7 @@ func (p *player) takePart(list []any) (message []any, fits bool, err error) {
 		return nil, false, nil
 	} else if first {
 		whole, _ := list[3].(int64)
-		m = &unfinished{whole: whole}
+		m = &partialMessage{whole: whole}
 		p.parts[pipe] = m
 	}
 	b, ok := some.([]byte)

@@ -16,17 +16,17 @@ const fresh = 2 * time.Second
 // peers makes connections with the peer under test, a new one for each scenario.
 type peers interface {
 	// next returns a connection. If session is not nil, that is the next one of that session.
-	next(ctx context.Context, session []byte) (*link, error)
+	next(ctx context.Context, session []byte) (*peerLink, error)
 	close()
 }
 
-// dialled are the peers that listen.
-type dialled struct {
+// dialledPeers are the peers that listen.
+type dialledPeers struct {
 	url  string
 	opts wire.Options
 }
 
-func (d dialled) next(ctx context.Context, _ []byte) (*link, error) {
+func (d dialledPeers) next(ctx context.Context, _ []byte) (*peerLink, error) {
 	w, err := wire.Dial(ctx, d.url, d.opts)
 	if err != nil {
 		return nil, err
@@ -34,28 +34,28 @@ func (d dialled) next(ctx context.Context, _ []byte) (*link, error) {
 	return newLink(w), nil
 }
 
-func (dialled) close() {}
+func (dialledPeers) close() {}
 
-// accepted are the peers that dial in. Each connection goes to a waiting scenario: by the session
-// that its Sync names, or else to any.
-type accepted struct {
+// acceptedPeers are the peers that dial in. Each connection goes to a waiting scenario: by the
+// session that its Sync names, or else to any.
+type acceptedPeers struct {
 	ln      wire.Listener
 	fresh   time.Duration  // see the constant
 	waiting sync.WaitGroup // for the goroutines of accept and sort
 	quit    chan struct{}  // closed by close
-	any     chan *link     // those without a session
+	any     chan *peerLink // those without a session
 
 	mu   sync.Mutex
-	kept map[string]chan *link // guarded by mu; by session
+	kept map[string]chan *peerLink // guarded by mu; by session
 }
 
-func accept(ln wire.Listener, fresh time.Duration) *accepted {
-	a := &accepted{ln: ln, fresh: fresh, quit: make(chan struct{}), any: make(chan *link), kept: map[string]chan *link{}}
+func accept(ln wire.Listener, fresh time.Duration) *acceptedPeers {
+	a := &acceptedPeers{ln: ln, fresh: fresh, quit: make(chan struct{}), any: make(chan *peerLink), kept: map[string]chan *peerLink{}}
 	a.waiting.Go(a.serve)
 	return a
 }
 
-func (a *accepted) serve() {
+func (a *acceptedPeers) serve() {
 	for {
 		w, err := a.ln.Accept()
 		if err != nil {
@@ -66,7 +66,7 @@ func (a *accepted) serve() {
 }
 
 // sort hands a connection to its owner, if that asks for it in time.
-func (a *accepted) sort(l *link) {
+func (a *acceptedPeers) sort(l *peerLink) {
 	ctx, cancel := context.WithTimeout(context.Background(), a.fresh)
 	defer cancel()
 	to := a.any
@@ -103,18 +103,18 @@ func sessionOf(frame []byte) []byte {
 	return id
 }
 
-func (a *accepted) of(session []byte) chan *link {
+func (a *acceptedPeers) of(session []byte) chan *peerLink {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c := a.kept[string(session)]
 	if c == nil {
-		c = make(chan *link)
+		c = make(chan *peerLink)
 		a.kept[string(session)] = c
 	}
 	return c
 }
 
-func (a *accepted) next(ctx context.Context, session []byte) (*link, error) {
+func (a *acceptedPeers) next(ctx context.Context, session []byte) (*peerLink, error) {
 	from := a.any
 	if session != nil {
 		from = a.of(session)
@@ -127,7 +127,7 @@ func (a *accepted) next(ctx context.Context, session []byte) (*link, error) {
 	}
 }
 
-func (a *accepted) close() {
+func (a *acceptedPeers) close() {
 	close(a.quit)
 	a.ln.Close()
 	a.waiting.Wait()

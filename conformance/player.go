@@ -20,10 +20,10 @@ const (
 	featureMetadata = 2
 )
 
-// skipped is the reason why a scenario is not played.
-type skipped struct{ reason string }
+// skipReason is the reason why a scenario is not played.
+type skipReason struct{ reason string }
 
-func (s skipped) Error() string { return s.reason }
+func (s skipReason) Error() string { return s.reason }
 
 // player plays one scenario. It belongs to one goroutine.
 type player struct {
@@ -33,10 +33,10 @@ type player struct {
 	without    []string // missing features of the peer that its Sync does not show
 	patience   time.Duration
 
-	link  *link
-	names map[string]any      // values of $name and of expressions
-	parts map[any]*unfinished // by pipe
-	pings int64               // sent so far by the steps "alive"
+	link  *peerLink
+	names map[string]any          // values of $name and of expressions
+	parts map[any]*partialMessage // by pipe
+	pings int64                   // sent so far by the steps "alive"
 }
 
 // The keys of the Sync with numbers, and their value if absent.
@@ -45,14 +45,14 @@ var announced = map[string]struct{ key, absent int64 }{
 	"overhead": {13, 512}, "nested_room": {14, 0}, "nested_calls": {15, 0}, "peer_received": {12, 0},
 }
 
-// play plays a scenario. The error is a [skipped], or has the failed step and the reason.
+// play plays a scenario. The error is a [skipReason], or has the failed step and the reason.
 func (p *player) play(ctx context.Context, sc scenario) (err error) {
 	if sc.Role != "" && (sc.Role == "connects") != p.connecting {
-		return skipped{"the player " + sc.Role + " in it"}
+		return skipReason{"the player " + sc.Role + " in it"}
 	}
 	for _, n := range sc.Needs {
 		if slices.Contains(p.without, n) {
-			return skipped{"the peer is without " + n}
+			return skipReason{"the peer is without " + n}
 		}
 	}
 	if err := p.prepare(sc); err != nil {
@@ -130,7 +130,7 @@ func (p *player) needs(sc scenario) error {
 		if yes, err := calculate(condition, p.names); err != nil {
 			return err
 		} else if yes == 0 {
-			return skipped{"the peer has not announced " + n}
+			return skipReason{"the peer has not announced " + n}
 		}
 	}
 	return nil

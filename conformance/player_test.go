@@ -21,7 +21,7 @@ type scripted struct {
 	peers  sync.WaitGroup
 }
 
-func (s *scripted) next(context.Context, []byte) (*link, error) {
+func (s *scripted) next(context.Context, []byte) (*peerLink, error) {
 	here, there := wire.Pipe()
 	s.peers.Go(func() { // until the player closes its end
 		for _, f := range s.frames {
@@ -47,7 +47,7 @@ func played(t *testing.T, frames []string, steps string) error {
 	require.NoError(t, err)
 	from := &scripted{frames: frames}
 	defer from.close()
-	return playOne(t.Context(), s, s.Scenarios[0], from, how{connecting: true, patience: patience}).err
+	return playOne(t.Context(), s, s.Scenarios[0], from, playOptions{connecting: true, patience: patience}).err
 }
 
 // Received values are matched against patterns.
@@ -94,7 +94,7 @@ func TestMatch_Patterns(t *testing.T) {
 
 // Outcomes are reported in each form.
 func TestReport_EachForm(t *testing.T) {
-	all := []outcome{
+	all := []scenarioOutcome{
 		{scenario: scenario{Name: "good", Section: "s"}},
 		{scenario: scenario{Name: "bad", Section: "s"}, err: os.ErrInvalid},
 		{scenario: scenario{Name: "absent", Section: "s"}, skipped: "the peer is without keys"},
@@ -107,10 +107,10 @@ func TestReport_EachForm(t *testing.T) {
 		p.end(all, 0)
 	}
 	var text, tapped bytes.Buffer
-	told(lines{out: &text})
+	told(linePrinter{out: &text})
 	require.Contains(t, text.String(), "FAILED   s                        bad\n         invalid argument\n")
 	require.Contains(t, text.String(), "1 ok, 1 FAILED, 1 skipped in 0.0 s\n")
-	told(&tap{out: &tapped})
+	told(&tapPrinter{out: &tapped})
 	require.Equal(t, "TAP version 13\n1..3\nok 1 - s: good\nnot ok 2 - s: bad\n  ---\n  message: \"invalid argument\"\n  ...\nok 3 - s: absent # SKIP the peer is without keys\n", tapped.String())
 	name := filepath.Join(t.TempDir(), "out.xml")
 	require.NoError(t, writeJUnit(name, all, 0))

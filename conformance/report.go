@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// outcome is the outcome of a scenario.
-type outcome struct {
+// scenarioOutcome is the outcome of a scenario.
+type scenarioOutcome struct {
 	scenario
 	took    time.Duration
 	skipped string // why, if it was
@@ -20,20 +20,20 @@ type outcome struct {
 // printer prints outcomes in sequence.
 type printer interface {
 	begin(scenarios int)
-	tell(o outcome)
-	end(all []outcome, took time.Duration)
+	tell(o scenarioOutcome)
+	end(all []scenarioOutcome, took time.Duration)
 }
 
-// lines is the readable form. Colors are for terminals. Colors are for terminals.
-type lines struct {
+// linePrinter is the readable form. Colors are for terminals. Colors are for terminals.
+type linePrinter struct {
 	out    io.Writer
 	colors bool
 	quiet  bool // only failures
 }
 
-func (l lines) begin(int) {}
+func (l linePrinter) begin(int) {}
 
-func (l lines) tell(o outcome) {
+func (l linePrinter) tell(o scenarioOutcome) {
 	switch {
 	case o.err != nil:
 		fmt.Fprintf(l.out, "%s  %-24s %s\n", l.paint("1;31", "FAILED "), o.Section, o.Name)
@@ -45,7 +45,7 @@ func (l lines) tell(o outcome) {
 	}
 }
 
-func (l lines) end(all []outcome, took time.Duration) {
+func (l linePrinter) end(all []scenarioOutcome, took time.Duration) {
 	ok, failed, skipped := count(all)
 	line := fmt.Sprintf("%d ok, %d FAILED, %d skipped in %.1f s", ok, failed, skipped, took.Seconds())
 	color := "1;32"
@@ -55,14 +55,14 @@ func (l lines) end(all []outcome, took time.Duration) {
 	fmt.Fprintln(l.out, l.paint(color, line))
 }
 
-func (l lines) paint(color, text string) string {
+func (l linePrinter) paint(color, text string) string {
 	if !l.colors {
 		return text
 	}
 	return "\x1b[" + color + "m" + text + "\x1b[0m"
 }
 
-func count(all []outcome) (ok, failed, skipped int) {
+func count(all []scenarioOutcome) (ok, failed, skipped int) {
 	for _, o := range all {
 		switch {
 		case o.err != nil:
@@ -76,15 +76,15 @@ func count(all []outcome) (ok, failed, skipped int) {
 	return ok, failed, skipped
 }
 
-// tap is the Test Anything Protocol, version 13.
-type tap struct {
+// tapPrinter is the Test Anything Protocol, version 13.
+type tapPrinter struct {
 	out io.Writer
 	n   int
 }
 
-func (t *tap) begin(scenarios int) { fmt.Fprintf(t.out, "TAP version 13\n1..%d\n", scenarios) }
+func (t *tapPrinter) begin(scenarios int) { fmt.Fprintf(t.out, "TAP version 13\n1..%d\n", scenarios) }
 
-func (t *tap) tell(o outcome) {
+func (t *tapPrinter) tell(o scenarioOutcome) {
 	t.n++
 	name := strings.ReplaceAll(o.Section+": "+o.Name, "#", "")
 	switch {
@@ -97,7 +97,7 @@ func (t *tap) tell(o outcome) {
 	}
 }
 
-func (t *tap) end([]outcome, time.Duration) {}
+func (t *tapPrinter) end([]scenarioOutcome, time.Duration) {}
 
 // The elements of a file of JUnit.
 type (
@@ -123,7 +123,7 @@ type (
 )
 
 // writeJUnit writes the outcomes to a file.
-func writeJUnit(name string, all []outcome, took time.Duration) error {
+func writeJUnit(name string, all []scenarioOutcome, took time.Duration) error {
 	_, failed, skipped := count(all)
 	s := testSuite{Name: "asterisque", Tests: len(all), Failures: failed, Skipped: skipped, Time: took.Seconds()}
 	for _, o := range all {

@@ -10,8 +10,8 @@ import (
 // longestScenario bounds one scenario with the usual patience, regardless of its steps.
 const longestScenario = 60 * time.Second
 
-// how has the parameters of playing.
-type how struct {
+// playOptions has the parameters of playing.
+type playOptions struct {
 	connecting bool
 	without    []string
 	parallel   int
@@ -19,13 +19,13 @@ type how struct {
 }
 
 // playAll plays scenarios, several at a time, and calls tell for each in their order.
-func playAll(ctx context.Context, s *suite, list []scenario, from peers, h how, tell func(outcome)) []outcome {
-	done := make([]chan outcome, len(list))
+func playAll(ctx context.Context, s *suite, list []scenario, from peers, h playOptions, tell func(scenarioOutcome)) []scenarioOutcome {
+	done := make([]chan scenarioOutcome, len(list))
 	places := make(chan struct{}, h.parallel)
 	var playing sync.WaitGroup
 	defer playing.Wait()
 	for i := range list {
-		done[i] = make(chan outcome, 1)
+		done[i] = make(chan scenarioOutcome, 1)
 	}
 	playing.Go(func() {
 		for i, sc := range list {
@@ -36,7 +36,7 @@ func playAll(ctx context.Context, s *suite, list []scenario, from peers, h how, 
 			})
 		}
 	})
-	var all []outcome
+	var all []scenarioOutcome
 	for _, d := range done {
 		o := <-d
 		tell(o)
@@ -45,14 +45,14 @@ func playAll(ctx context.Context, s *suite, list []scenario, from peers, h how, 
 	return all
 }
 
-func playOne(ctx context.Context, s *suite, sc scenario, from peers, h how) outcome {
-	p := &player{suite: s, peers: from, connecting: h.connecting, without: h.without, patience: h.patience, parts: map[any]*unfinished{}}
+func playOne(ctx context.Context, s *suite, sc scenario, from peers, h playOptions) scenarioOutcome {
+	p := &player{suite: s, peers: from, connecting: h.connecting, without: h.without, patience: h.patience, parts: map[any]*partialMessage{}}
 	ctx, cancel := context.WithTimeout(ctx, p.scaled(longestScenario))
 	defer cancel()
 	begin := time.Now()
 	err := p.play(ctx, sc)
-	o := outcome{scenario: sc, took: time.Since(begin), err: err}
-	var skip skipped
+	o := scenarioOutcome{scenario: sc, took: time.Since(begin), err: err}
+	var skip skipReason
 	if errors.As(err, &skip) {
 		o.err, o.skipped = nil, skip.reason
 	}

@@ -80,7 +80,7 @@ func (s *suite) check(sc scenario) error {
 }
 
 // act returns the act of a step.
-func (st step) act() (act, error) {
+func (st step) act() (stepAction, error) {
 	for key, a := range acts {
 		if _, ok := st[key]; ok {
 			return a, nil

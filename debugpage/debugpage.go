@@ -39,18 +39,18 @@ import (
 // holds nothing. [Recent.Handler] shows recent session events as well.
 func Handler(nodes ...*asterisque.Node) http.Handler { return newHandler(nodes) }
 
-func newHandler(nodes []*asterisque.Node) *handler {
-	return &handler{nodes: slices.Clone(nodes), most: bounds{sessions: 1000, pipes: 100, allPipes: 10_000, functions: 1000}}
+func newHandler(nodes []*asterisque.Node) *pageHandler {
+	return &pageHandler{nodes: slices.Clone(nodes), most: pageBounds{sessions: 1000, pipes: 100, allPipes: 10_000, functions: 1000}}
 }
 
-type handler struct {
+type pageHandler struct {
 	nodes  []*asterisque.Node // fixed, as most is
-	most   bounds
+	most   pageBounds
 	recent *Recent // nil without
 }
 
 // ServeHTTP implements http.Handler.
-func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h *pageHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
 		http.Error(w, fmt.Sprintf("%s is not possible here: the page can only be looked at, by GET", r.Method), http.StatusMethodNotAllowed)

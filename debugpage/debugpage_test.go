@@ -189,7 +189,7 @@ func TestPage_JSON(t *testing.T) {
 					State                   string `json:"inbound_state"`
 					Path                    asterisque.Path
 				}
-				Pipes        []call
+				Pipes        []callView
 				PipesLeftOut *int `json:"pipes_left_out"`
 			}
 			SessionsLeftOut *int `json:"sessions_left_out"`
@@ -207,7 +207,7 @@ func TestPage_JSON(t *testing.T) {
 	s := n.Sessions[0]
 	require.Equal(t, server.Sessions()[0].ID().String(), s.ID)
 	require.Equal(t, []any{"client", "pipe", 1, 2, 3, "ready"}, []any{s.Peer, s.Remote, s.Stats.Waiting, s.Stats.Running, s.Stats.Pipes, s.Stats.State})
-	require.Equal(t, []call{
+	require.Equal(t, []callView{
 		{ID: 6, Function: 8, Name: "upload", Waiting: limits.Amount{Messages: 1, Bytes: 20_480 + piping.Hold + 24}},
 		{ID: 2, Function: 7, Name: "solo", Priority: 3},
 		{ID: 4, Function: 7, Name: "solo", Priority: -2, Queued: true},
@@ -296,7 +296,7 @@ func TestPage_Bounds(t *testing.T) {
 			<-began // from then on the session holds the call
 		}
 	}
-	p := take([]*asterisque.Node{server, newNode(t)}, bounds{sessions: 3, pipes: 3, allPipes: 5, functions: 2})
+	p := take([]*asterisque.Node{server, newNode(t)}, pageBounds{sessions: 3, pipes: 3, allPipes: 5, functions: 2})
 	n := p.Nodes[0]
 	require.Len(t, n.Stats.Functions, 2)
 	require.Equal(t, 1, n.FunctionsLeftOut)
@@ -315,13 +315,13 @@ func TestPage_Bounds(t *testing.T) {
 }
 
 func TestPage_LimitsFirst(t *testing.T) {
-	with := func(id string, st asterisque.Stats) session { return session{ID: id, Stats: st} }
+	with := func(id string, st asterisque.Stats) sessionView { return sessionView{ID: id, Stats: st} }
 	soft := with("soft", asterisque.Stats{OutboundState: limits.Soft})
 	full := with("full", asterisque.Stats{Inbound: limits.Amount{Bytes: 10}, Outbound: limits.Amount{Bytes: 10}})
 	holds := with("holds", asterisque.Stats{Inbound: limits.Amount{Bytes: 15}, Pipes: 9})
 	calls := with("calls", asterisque.Stats{Pipes: 2})
 	idle, idle2 := with("idle", asterisque.Stats{}), with("idle2", asterisque.Stats{})
-	order := []session{soft, full, holds, calls, idle, idle2}
+	order := []sessionView{soft, full, holds, calls, idle, idle2}
 	for i, a := range order {
 		for j, b := range order {
 			require.Equal(t, i < j, moreToSay(a, b) < 0, "%s before %s", a.ID, b.ID)

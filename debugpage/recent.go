@@ -26,11 +26,11 @@ const (
 //	mux.Handle("/debug/asterisque", recent.Handler(node))
 type Recent struct {
 	mu     sync.Mutex
-	events []event // guarded by mu, the oldest first
+	events []sessionEvent // guarded by mu, the oldest first
 }
 
-// event is one event of a session.
-type event struct {
+// sessionEvent is one event of a session.
+type sessionEvent struct {
 	Time    time.Time `json:"time"`
 	Session string    `json:"session"` // its id
 	Peer    string    `json:"peer"`    // the id that the peer gave itself
@@ -62,7 +62,7 @@ func (r *Recent) Handler(nodes ...*asterisque.Node) http.Handler {
 }
 
 func (r *Recent) add(s *asterisque.Session, what, why string) {
-	e := event{Time: time.Now(), Session: s.ID().String(), Peer: s.Peer().ID, What: what, Why: why[:min(len(why), longestText)]}
+	e := sessionEvent{Time: time.Now(), Session: s.ID().String(), Peer: s.Peer().ID, What: what, Why: why[:min(len(why), longestText)]}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.events) == mostRecent {
@@ -72,7 +72,7 @@ func (r *Recent) add(s *asterisque.Session, what, why string) {
 }
 
 // list returns the recorded events, the newest first. r may be nil.
-func (r *Recent) list() []event {
+func (r *Recent) list() []sessionEvent {
 	if r == nil {
 		return nil
 	}
@@ -84,7 +84,7 @@ func (r *Recent) list() []event {
 }
 
 // printRecent writes the recorded events.
-func printRecent(b *bytes.Buffer, list []event) {
+func printRecent(b *bytes.Buffer, list []sessionEvent) {
 	if len(list) == 0 {
 		return
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// bounds limits the size of a page.
-type bounds struct {
+// pageBounds limits the size of a page.
+type pageBounds struct {
 	sessions  int // of each node
 	pipes     int // of each session
 	allPipes  int // of all of them
@@ -20,32 +20,32 @@ type bounds struct {
 // page is the content of a page. It is complete before the first byte is written, so that a slow
 // reader of the page blocks no other request.
 type page struct {
-	Time  time.Time `json:"time"`
-	Nodes []node    `json:"nodes"`
+	Time  time.Time  `json:"time"`
+	Nodes []nodeView `json:"nodes"`
 	// session events, the newest first
-	Recent []event `json:"recent,omitempty"`
+	Recent []sessionEvent `json:"recent,omitempty"`
 }
 
-type node struct {
+type nodeView struct {
 	Stats            asterisque.NodeStats `json:"stats"` // its functions bounded
 	FunctionsLeftOut int                  `json:"functions_left_out"`
-	Sessions         []session            `json:"sessions"`
+	Sessions         []sessionView        `json:"sessions"`
 	SessionsLeftOut  int                  `json:"sessions_left_out"`
 }
 
-type session struct {
+type sessionView struct {
 	ID           string           `json:"id"`
 	Peer         string           `json:"peer"` // the id that the peer gave itself
 	LocalAddr    string           `json:"local_addr"`
 	RemoteAddr   string           `json:"remote_addr"`
 	Stats        asterisque.Stats `json:"stats"`
-	Pipes        []call           `json:"pipes"`
+	Pipes        []callView       `json:"pipes"`
 	PipesLeftOut int              `json:"pipes_left_out"`
 
 	from *asterisque.Session
 }
 
-type call struct {
+type callView struct {
 	ID       uint64        `json:"id"`
 	Function uint16        `json:"function"`
 	Name     string        `json:"name,omitempty"` // unknown for calls of this side
@@ -56,23 +56,23 @@ type call struct {
 }
 
 // take takes a snapshot of nodes.
-func take(nodes []*asterisque.Node, most bounds) page {
-	p := page{Time: time.Now(), Nodes: make([]node, len(nodes))}
+func take(nodes []*asterisque.Node, most pageBounds) page {
+	p := page{Time: time.Now(), Nodes: make([]nodeView, len(nodes))}
 	for i, n := range nodes {
 		p.Nodes[i] = takeNode(n, &most)
 	}
 	return p
 }
 
-func takeNode(from *asterisque.Node, most *bounds) node {
-	n := node{Stats: from.Stats()}
+func takeNode(from *asterisque.Node, most *pageBounds) nodeView {
+	n := nodeView{Stats: from.Stats()}
 	slices.SortStableFunc(n.Stats.Functions, func(a, b asterisque.FunctionStats) int { return cmp.Compare(b.Calls, a.Calls) })
 	n.Stats.Functions, n.FunctionsLeftOut = first(n.Stats.Functions, most.functions)
 
 	all := from.Sessions()
-	n.Sessions = make([]session, len(all))
+	n.Sessions = make([]sessionView, len(all))
 	for i, s := range all {
-		n.Sessions[i] = session{ID: s.ID().String(), Stats: s.Stats(), from: s}
+		n.Sessions[i] = sessionView{ID: s.ID().String(), Stats: s.Stats(), from: s}
 	}
 	slices.SortFunc(n.Sessions, moreToSay)
 	n.Sessions, n.SessionsLeftOut = first(n.Sessions, most.sessions)
@@ -84,7 +84,7 @@ func takeNode(from *asterisque.Node, most *bounds) node {
 
 // moreToSay orders sessions: those at their limits first, then those that hold more, then those
 // with more calls.
-func moreToSay(a, b session) int {
+func moreToSay(a, b sessionView) int {
 	return cmp.Or(
 		cmp.Compare(max(b.Stats.InboundState, b.Stats.OutboundState), max(a.Stats.InboundState, a.Stats.OutboundState)),
 		cmp.Compare(b.Stats.Inbound.Bytes+b.Stats.Outbound.Bytes, a.Stats.Inbound.Bytes+a.Stats.Outbound.Bytes),
@@ -94,7 +94,7 @@ func moreToSay(a, b session) int {
 }
 
 // look fills in the other fields of a session that is shown.
-func (s *session) look(most *bounds) {
+func (s *sessionView) look(most *pageBounds) {
 	about := s.from.Peer()
 	s.Peer, s.LocalAddr, s.RemoteAddr = about.ID, about.LocalAddr.String(), about.RemoteAddr.String()
 	infos := s.from.Pipes()
@@ -102,9 +102,9 @@ func (s *session) look(most *bounds) {
 	slices.SortStableFunc(infos, func(a, b asterisque.PipeInfo) int { return cmp.Compare(b.Waiting.Bytes, a.Waiting.Bytes) })
 	infos, s.PipesLeftOut = first(infos, min(most.pipes, most.allPipes))
 	most.allPipes -= len(infos)
-	s.Pipes = make([]call, len(infos))
+	s.Pipes = make([]callView, len(infos))
 	for i, p := range infos {
-		s.Pipes[i] = call{p.Pipe, p.Function, p.Name, p.Made, p.Queued, int(p.Priority), p.Waiting}
+		s.Pipes[i] = callView{p.Pipe, p.Function, p.Name, p.Made, p.Queued, int(p.Priority), p.Waiting}
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// table aligns cells in columns. Columns of numbers are aligned right, all other columns left.
-type table struct {
+// textTable aligns cells in columns. Columns of numbers are aligned right, all other columns left.
+type textTable struct {
 	groups []group
 	rows   [][]string // the first row is the header
 	right  []bool     // by column
@@ -23,17 +23,17 @@ type group struct {
 // number is a cell that is a number, with its unit.
 type number string
 
-func newTable(head ...string) *table {
-	return &table{rows: [][]string{head}, right: make([]bool, len(head))}
+func newTable(head ...string) *textTable {
+	return &textTable{rows: [][]string{head}, right: make([]bool, len(head))}
 }
 
 // group names the columns from first to last. Groups are named from left to right.
-func (t *table) group(name string, first, last int) {
+func (t *textTable) group(name string, first, last int) {
 	t.groups = append(t.groups, group{name, first, last})
 }
 
 // row adds a row. In each column, all cells are of one type.
-func (t *table) row(cells ...any) {
+func (t *textTable) row(cells ...any) {
 	row := make([]string, len(cells))
 	for i, c := range cells {
 		row[i] = fmt.Sprint(c)
@@ -46,7 +46,7 @@ func (t *table) row(cells ...any) {
 }
 
 // print writes the table, indented, after an empty line.
-func (t *table) print(b *bytes.Buffer) {
+func (t *textTable) print(b *bytes.Buffer) {
 	widths := make([]int, len(t.right))
 	for _, row := range t.rows {
 		for i, cell := range row {
@@ -85,13 +85,13 @@ func (g *group) width(widths []int) int {
 }
 
 // widen makes the columns of g as wide as its name.
-func (t *table) widen(widths []int, g group) {
+func (t *textTable) widen(widths []int, g group) {
 	widths[g.first] += max(0, utf8.RuneCountInString(g.name)-g.width(widths))
 }
 
 // printGroups writes the names of groups, each above the right end of its columns, and a line below
 // it.
-func (t *table) printGroups(b *bytes.Buffer, widths []int) {
+func (t *textTable) printGroups(b *bytes.Buffer, widths []int) {
 	if len(t.groups) == 0 {
 		return
 	}

@@ -24,7 +24,7 @@ func (p *page) print(b *bytes.Buffer) {
 	printRecent(b, p.Recent)
 }
 
-func (n *node) print(b *bytes.Buffer) {
+func (n *nodeView) print(b *bytes.Buffer) {
 	st := &n.Stats
 	fmt.Fprintf(b, "\nNODE %s: %s, %d calls run, %d wait; %s busy (%d at most), %d idle, %s for one", plain(st.ID), count(st.Sessions, "session"),
 		st.Total.Running, st.Total.Waiting, count(st.Busy, "worker"), st.MostBusy, st.IdleWorkers, count(st.Crowded, "session waits", "sessions wait"))
@@ -57,7 +57,7 @@ func printFunctions(b *bytes.Buffer, list []asterisque.FunctionStats) {
 	t.print(b)
 }
 
-func printSessions(b *bytes.Buffer, list []session) {
+func printSessions(b *bytes.Buffer, list []sessionView) {
 	t := newTable("session", "peer", "address", "inbound", "bytes", "messages", "outbound", "bytes", "messages", "calls", "wait", "run", "made", "served")
 	for _, s := range list {
 		st := &s.Stats
@@ -68,7 +68,7 @@ func printSessions(b *bytes.Buffer, list []session) {
 }
 
 // printPaths writes the path estimates of sessions.
-func printPaths(b *bytes.Buffer, list []session) {
+func printPaths(b *bytes.Buffer, list []sessionView) {
 	t := newTable("session", "peer", "round trip", "delivers", "in flight", "at most", "bound by")
 	for _, s := range list {
 		p := &s.Stats.Path
@@ -86,7 +86,7 @@ func printPaths(b *bytes.Buffer, list []session) {
 }
 
 // printRoom writes how much of their room sessions have promised, and how much of that is held.
-func printRoom(b *bytes.Buffer, list []session) {
+func printRoom(b *bytes.Buffer, list []sessionView) {
 	t := newTable("session", "peer", "held", "promised", "room", "held", "room", "promised", "room", "promised", "room", "held", "answers")
 	t.group(" calls that wait ", 2, 4)
 	t.group(" nested calls ", 5, 6)
@@ -104,7 +104,7 @@ func printRoom(b *bytes.Buffer, list []session) {
 }
 
 // printWaits writes which sessions have waited for room, and which wait now.
-func printWaits(b *bytes.Buffer, list []session) {
+func printWaits(b *bytes.Buffer, list []sessionView) {
 	const columns = 3
 	t := newTable("session", "peer", "now", "times", "in all", "now", "times", "in all", "now", "times", "in all", "now", "times", "in all")
 	for i, name := range []string{" room at the peer ", " room here ", " outbound limit "} {
@@ -139,7 +139,7 @@ func waited(st *asterisque.Stats) bool {
 }
 
 // print writes the calls of s.
-func (s *session) print(b *bytes.Buffer) {
+func (s *sessionView) print(b *bytes.Buffer) {
 	if len(s.Pipes) == 0 && s.PipesLeftOut == 0 {
 		return
 	}

@@ -67,7 +67,7 @@ func TestText_Plain(t *testing.T) {
 func TestText_UnknownPath(t *testing.T) {
 	known := asterisque.Path{RoundTrip: 50 * time.Millisecond, Rate: 1.25e6, InFlight: 70_000, Limit: 78_000, Bound: asterisque.BoundByPath}
 	var b bytes.Buffer
-	printPaths(&b, []session{
+	printPaths(&b, []sessionView{
 		{ID: "0123456789", Peer: "a", Stats: asterisque.Stats{Path: known}},
 		{ID: "1234567890", Peer: "b"},
 	})

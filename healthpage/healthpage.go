@@ -35,7 +35,7 @@ func Handler(node *asterisque.Node, h *asterisque.Health) http.Handler {
 	if node == nil {
 		panic("healthpage: Handler of a nil Node: make one with asterisque.NewNode")
 	}
-	return &handler{node, h}
+	return &pageHandler{node, h}
 }
 
 // Readiness is the JSON answer of readyz.
@@ -46,13 +46,13 @@ type Readiness struct {
 	Error      string   `json:"error,omitempty"` // of the node's options
 }
 
-type handler struct {
+type pageHandler struct {
 	node   *asterisque.Node // fixed, as health is
 	health *asterisque.Health
 }
 
 // ServeHTTP implements http.Handler.
-func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h *pageHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
 		http.Error(w, fmt.Sprintf("%s is not possible here: probes are made by GET", r.Method), http.StatusMethodNotAllowed)
@@ -75,7 +75,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // readiness returns the present state.
-func (h *handler) readiness() Readiness {
+func (h *pageHandler) readiness() Readiness {
 	is := Readiness{NotServing: []string{}}
 	select {
 	case <-h.node.Draining():

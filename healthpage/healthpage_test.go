@@ -91,9 +91,9 @@ func TestReadiness_Shutdown(t *testing.T) {
 }
 
 func TestReadiness_BadOptions(t *testing.T) {
-	status, body := get(healthpage.Handler(newNode(t, asterisque.WithCallWindow(1, 0)), nil), "/readyz")
+	status, body := get(healthpage.Handler(newNode(t, asterisque.WithMaxOutstanding(1, 0)), nil), "/readyz")
 	require.Equal(t, 503, status)
-	require.Contains(t, body, "WithCallWindow")
+	require.Contains(t, body, "WithMaxOutstanding")
 }
 
 func TestProbes_BadRequests(t *testing.T) {

@@ -35,11 +35,11 @@ type coalescer struct {
 	across bool // fixed
 
 	mu      sync.Mutex
-	running map[callKey]*flight // guarded by mu, as each flight until it is over
+	running map[callKey]*sharedCall // guarded by mu, as each flight until it is over
 }
 
-// flight is one running call. Other calls may share its outcome.
-type flight struct {
+// sharedCall is one running call. Other calls may share its outcome.
+type sharedCall struct {
 	others bool          // another call waits
 	over   chan struct{} // closed at the end; the other fields are fixed then
 	lost   bool          // it ended for a reason that concerns only its own caller
@@ -51,7 +51,7 @@ type flight struct {
 const mostInVain = 2
 
 func newCoalescer(across bool) *coalescer {
-	return &coalescer{across: across, running: make(map[callKey]*flight)}
+	return &coalescer{across: across, running: make(map[callKey]*sharedCall)}
 }
 
 func (g *coalescer) intercept(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
@@ -87,7 +87,7 @@ func (g *coalescer) intercept(ctx context.Context, c *asterisque.Call, next aste
 
 // join returns the running call of that key. If there is none, first is true, and the caller has to
 // call fly.
-func (g *coalescer) join(key callKey) (f *flight, first bool) {
+func (g *coalescer) join(key callKey) (f *sharedCall, first bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	f = g.running[key]
@@ -95,13 +95,13 @@ func (g *coalescer) join(key callKey) (f *flight, first bool) {
 		f.others = true
 		return f, false
 	}
-	f = &flight{over: make(chan struct{}), lost: true}
+	f = &sharedCall{over: make(chan struct{}), lost: true}
 	g.running[key] = f
 	return f, true
 }
 
 // fly runs the call of f.
-func (g *coalescer) fly(ctx context.Context, c *asterisque.Call, next asterisque.Next, key callKey, f *flight) (err error) {
+func (g *coalescer) fly(ctx context.Context, c *asterisque.Call, next asterisque.Next, key callKey, f *sharedCall) (err error) {
 	defer close(f.over)
 	returned := false
 	defer func() {
@@ -115,7 +115,7 @@ func (g *coalescer) fly(ctx context.Context, c *asterisque.Call, next asterisque
 }
 
 // leave removes f, so that no more calls join it, and reports whether a call has joined.
-func (g *coalescer) leave(key callKey, f *flight) (others bool) {
+func (g *coalescer) leave(key callKey, f *sharedCall) (others bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.running, key)
@@ -123,7 +123,7 @@ func (g *coalescer) leave(key callKey, f *flight) (others bool) {
 }
 
 // land stores the outcome of c for the waiting calls, unless it concerns only its own caller.
-func (f *flight) land(ctx context.Context, c *asterisque.Call, err error) {
+func (f *sharedCall) land(ctx context.Context, c *asterisque.Call, err error) {
 	_, timed := ctx.Deadline()
 	if err != nil && (ctx.Err() != nil || timed && errors.Is(err, asterisque.ErrExpired)) {
 		return

@@ -23,7 +23,7 @@ type callKey struct {
 // sessions may have equal keys, if they have the same codec, node and handler.
 func keyOf(ctx context.Context, c *asterisque.Call, params []byte, across bool) (k callKey) {
 	known := false
-	if c.Served() { // for an outbound call the session decides
+	if c.Inbound() { // for an outbound call the session decides
 		k.basis, known = sharing.Of(ctx)
 	}
 	if !across || !known {

@@ -341,7 +341,7 @@ func TestCoalesce_AroundConnection(t *testing.T) {
 	var serves sync.WaitGroup
 	serves.Go(func() { there.Serve(background, ln) })
 	t.Cleanup(func() { there.Close(); serves.Wait() })
-	conn, err := node(t).Connect(background, ln.URL(), asterisque.Reconnection{})
+	conn, err := node(t).Connect(background, ln.URL(), asterisque.ReconnectConfig{})
 	require.NoError(t, err)
 	around := asterisque.Intercept(conn, interceptors.Coalesce())
 	var wg sync.WaitGroup

@@ -3,12 +3,12 @@
 // own, so that the library itself does not need its dependencies:
 //
 //	node := asterisque.NewNode(
-//		asterisque.WithServedInterceptors(
+//		asterisque.WithInboundInterceptors(
 //			interceptors.Log(slog.Default(), 100),
 //			interceptors.RatePerPeer(50, 100),
 //			interceptors.Timeout(10*time.Second),
 //		),
-//		asterisque.WithMadeInterceptors(interceptors.Timeout(10*time.Second)),
+//		asterisque.WithOutboundInterceptors(interceptors.Timeout(10*time.Second)),
 //	)
 //
 // Each interceptor documents the sides of a call that it supports. It may be put around a node, a

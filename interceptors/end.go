@@ -16,7 +16,7 @@ var errLost error = asterisque.ErrPanicked.Withf("the goroutine of the call has 
 // pipe was opened but next returns an error, both the error and the end of the pipe report; the
 // first one counts.
 func toTheEnd(ctx context.Context, c *asterisque.Call, next asterisque.Next, done func(error)) error {
-	opens := c.Blocks() && !c.Served()
+	opens := c.Blocks() && !c.Inbound()
 	if opens {
 		var once sync.Once
 		all := done

@@ -51,7 +51,7 @@ func ExampleLog() {
 		return a
 	}}
 	logger := slog.New(slog.NewTextHandler(os.Stdout, how))
-	there := asterisque.NewNode(greeting(), asterisque.WithServedInterceptors(interceptors.Log(logger, 1)))
+	there := asterisque.NewNode(greeting(), asterisque.WithInboundInterceptors(interceptors.Log(logger, 1)))
 	s, end := between(asterisque.NewNode(), there)
 	defer end()
 	greet.Call(context.Background(), s, "asterisk")
@@ -62,7 +62,7 @@ func ExampleLog() {
 // Each peer may make two calls a minute, and both at once.
 func ExampleRatePerPeer() {
 	limit := interceptors.RatePerPeer(rate.Every(30*time.Second), 2)
-	there := asterisque.NewNode(greeting(), asterisque.WithServedInterceptors(limit))
+	there := asterisque.NewNode(greeting(), asterisque.WithInboundInterceptors(limit))
 	s, end := between(asterisque.NewNode(), there)
 	defer end()
 	for range 3 {
@@ -92,7 +92,7 @@ func ExampleRatePerFunction() {
 }
 
 func ExampleTimeout() {
-	here := asterisque.NewNode(asterisque.WithMadeInterceptors(interceptors.Timeout(10 * time.Millisecond)))
+	here := asterisque.NewNode(asterisque.WithOutboundInterceptors(interceptors.Timeout(10 * time.Millisecond)))
 	s, end := between(here, asterisque.NewNode(greeting()))
 	defer end()
 	_, err := greet.Call(context.Background(), s, "")

@@ -58,7 +58,7 @@ type callLog struct {
 // describe returns the attributes of a call that are known before its end.
 func describe(c *asterisque.Call) []slog.Attr {
 	side := "made"
-	if c.Served() {
+	if c.Inbound() {
 		side = "served"
 	}
 	about := []slog.Attr{slog.Int("function", int(c.Function())), slog.String("name", c.Name()), slog.String("side", side)}

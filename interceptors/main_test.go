@@ -45,11 +45,11 @@ func waits(ctx context.Context, _ string) (string, error) {
 }
 
 func made(around ...asterisque.Interceptor) asterisque.Option {
-	return asterisque.WithMadeInterceptors(around...)
+	return asterisque.WithOutboundInterceptors(around...)
 }
 
 func served(around ...asterisque.Interceptor) asterisque.Option {
-	return asterisque.WithServedInterceptors(around...)
+	return asterisque.WithInboundInterceptors(around...)
 }
 
 // node returns a node that closes with the test.

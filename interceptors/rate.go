@@ -17,7 +17,7 @@ import (
 // a limit. A call above the limit is rejected with ErrOverloaded before it runs. The error contains
 // the time until there is room again ([asterisque.RetryAfter]), which [Retry] respects. A nested
 // call counts as well. A stream counts once. If one handler serves many functions
-// ([asterisque.Service.HandleOthers]), each number has a rate of its own. RatePerFunction panics
+// ([asterisque.Service.HandleUnknown]), each number has a rate of its own. RatePerFunction panics
 // unless limit is positive and burst at least 1.
 func RatePerFunction(limit rate.Limit, burst int) asterisque.Interceptor {
 	checkRate("RatePerFunction", limit, burst)

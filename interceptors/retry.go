@@ -12,14 +12,15 @@ import (
 // included, arrives by the pipe and is not retried. Served calls pass unchanged. Retry panics if r
 // is nil.
 //
-// Around a Connection ([asterisque.Intercept]) an attempt may use another session than the one
-// before. Around a node all attempts use the same session, which helps against overload only.
+// StreamInterceptor a Connection ([asterisque.Intercept]) an attempt may use another session than
+// the one before. StreamInterceptor a node all attempts use the same session, which helps against
+// overload only.
 func Retry(r *asterisque.Retry) asterisque.Interceptor {
 	if r == nil {
 		panic("interceptors: Retry(nil): give it a *asterisque.Retry, such as new(asterisque.Retry)")
 	}
 	return func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
-		if c.Served() {
+		if c.Inbound() {
 			return next(ctx, c)
 		}
 		return r.Do(ctx, func(ctx context.Context) error { return next(ctx, c) })

@@ -65,7 +65,7 @@ func TestBaggage_NestedCalls(t *testing.T) {
 
 // has adds metadata to all calls.
 func has(m asterisque.Metadata) asterisque.Option {
-	return asterisque.WithMadeInterceptors(func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+	return asterisque.WithOutboundInterceptors(func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 		return next(asterisque.ContextWithMetadata(ctx, m), c)
 	})
 }

@@ -5,7 +5,7 @@
 //	import asterisqueotel "github.com/asterisque-go/asterisque/otel"
 //
 //	traced := asterisqueotel.Interceptor()
-//	node := asterisque.NewNode(asterisque.WithMadeInterceptors(traced), asterisque.WithServedInterceptors(traced))
+//	node := asterisque.NewNode(asterisque.WithOutboundInterceptors(traced), asterisque.WithInboundInterceptors(traced))
 //	unregister, err := asterisqueotel.Observe(otel.Meter("my-program"), node)
 //
 // # Spans

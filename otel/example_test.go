@@ -31,8 +31,8 @@ func ExampleInterceptor() {
 		return "hello, " + star, err
 	})
 	surround.Handle(client, func(_ context.Context, s string) (string, error) { return "*" + s + "*", nil })
-	there := asterisque.NewNode(asterisque.WithService(server), asterisque.WithMadeInterceptors(traced), asterisque.WithServedInterceptors(traced))
-	here := asterisque.NewNode(asterisque.WithService(client), asterisque.WithMadeInterceptors(traced), asterisque.WithServedInterceptors(traced))
+	there := asterisque.NewNode(asterisque.WithService(server), asterisque.WithOutboundInterceptors(traced), asterisque.WithInboundInterceptors(traced))
+	here := asterisque.NewNode(asterisque.WithService(client), asterisque.WithOutboundInterceptors(traced), asterisque.WithInboundInterceptors(traced))
 	near, far := wire.Pipe()
 	go there.Accept(ctx, far)
 	sess, err := here.Attach(ctx, near)

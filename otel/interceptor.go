@@ -51,7 +51,7 @@ func WithMeterProvider(p metric.MeterProvider) Option { return func(c *config) {
 // call and measures its duration. Use it around all calls of a node:
 //
 //	traced := asterisqueotel.Interceptor()
-//	node := asterisque.NewNode(asterisque.WithMadeInterceptors(traced), asterisque.WithServedInterceptors(traced))
+//	node := asterisque.NewNode(asterisque.WithOutboundInterceptors(traced), asterisque.WithInboundInterceptors(traced))
 //
 // Interceptors outside of this one see no span. On a Connection it creates a span for each attempt.
 // See [asterisque.Interceptor] for other places. One Interceptor may serve any number of nodes and
@@ -84,7 +84,7 @@ type instrumentation struct {
 
 // intercept implements [asterisque.Interceptor].
 func (t *instrumentation) intercept(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
-	if c.Served() {
+	if c.Inbound() {
 		inner, how := t.parent(ctx, c)
 		inner, done := t.follow(inner, c, trace.SpanKindServer, t.served.Record, how...)
 		return during(keepAfterFunc(inner, ctx), c, next, done)
@@ -99,11 +99,11 @@ func (t *instrumentation) intercept(ctx context.Context, c *asterisque.Call, nex
 	return during(withBaggage(ctx, c), c, next, done)
 }
 
-// recording is the Record of a histogram of rpcconv.
-type recording func(ctx context.Context, val float64, systemName rpcconv.SystemNameAttr, attrs ...attribute.KeyValue)
+// histogramRecord is the Record of a histogram of rpcconv.
+type histogramRecord func(ctx context.Context, val float64, systemName rpcconv.SystemNameAttr, attrs ...attribute.KeyValue)
 
 // follow begins the span of a call. done, which is called once, ends it; c may be invalid by then.
-func (t *instrumentation) follow(ctx context.Context, c *asterisque.Call, kind trace.SpanKind, record recording, how ...trace.SpanStartOption) (inner context.Context, done func(error)) {
+func (t *instrumentation) follow(ctx context.Context, c *asterisque.Call, kind trace.SpanKind, record histogramRecord, how ...trace.SpanStartOption) (inner context.Context, done func(error)) {
 	begin, name := time.Now(), c.Name()
 	inner, span := t.start(ctx, c, kind, how...)
 	return inner, func(err error) {

@@ -60,18 +60,18 @@ func TestSpan_GoroutineEnds(t *testing.T) {
 		"of an interceptor of a handler": {
 			func(*backend) *asterisque.Node { return asterisque.NewNode() },
 			func(b *backend) *asterisque.Node {
-				return asterisque.NewNode(fine, asterisque.WithServedInterceptors(b.trusting(), exits))
+				return asterisque.NewNode(fine, asterisque.WithInboundInterceptors(b.trusting(), exits))
 			}, call, "rpc.server.call.duration",
 		},
 		"of an interceptor of a caller": {
 			func(b *backend) *asterisque.Node {
-				return asterisque.NewNode(asterisque.WithMadeInterceptors(b.trusting(), exits))
+				return asterisque.NewNode(asterisque.WithOutboundInterceptors(b.trusting(), exits))
 			},
 			func(*backend) *asterisque.Node { return asterisque.NewNode(fine) }, call, "rpc.client.call.duration",
 		},
 		"of an interceptor of a stream": {
 			func(b *backend) *asterisque.Node {
-				return asterisque.NewNode(asterisque.WithMadeInterceptors(b.trusting(), exits))
+				return asterisque.NewNode(asterisque.WithOutboundInterceptors(b.trusting(), exits))
 			},
 			func(*backend) *asterisque.Node { return asterisque.NewNode(fine) },
 			func(t *testing.T, s *asterisque.Session) { s.Open(t.Context(), 10, nil) }, "rpc.client.call.duration",
@@ -140,7 +140,7 @@ func TestSpan_StreamEndsOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBackend(t)
-			here := asterisque.NewNode(asterisque.WithMadeInterceptors(append(append(c.around, b.trusting()), c.within...)...))
+			here := asterisque.NewNode(asterisque.WithOutboundInterceptors(append(append(c.around, b.trusting()), c.within...)...))
 			sess, _ := connect(t, here, asterisque.NewNode(asterisque.WithService(waiting())))
 			c.use(t.Context(), sess)
 			require.Equal(t, c.want, attributes(b.ended(t, 1)[0])["error.type"])
@@ -161,7 +161,7 @@ func TestSpan_AroundConnection(t *testing.T) {
 	defer there.Close()
 	here := b.node()
 	defer here.Close()
-	conn, err := here.Connect(t.Context(), ln.URL(), asterisque.Reconnection{})
+	conn, err := here.Connect(t.Context(), ln.URL(), asterisque.ReconnectConfig{})
 	require.NoError(t, err)
 	_, err = surround.Call(t.Context(), asterisque.Intercept(conn, b.trusting()), "x")
 	require.NoError(t, err)

@@ -52,7 +52,7 @@ func (b *backend) trusting() asterisque.Interceptor {
 
 // followed returns a node with i around its calls.
 func followed(i asterisque.Interceptor, opts ...asterisque.Option) *asterisque.Node {
-	return asterisque.NewNode(append(opts, asterisque.WithMadeInterceptors(i), asterisque.WithServedInterceptors(i))...)
+	return asterisque.NewNode(append(opts, asterisque.WithOutboundInterceptors(i), asterisque.WithInboundInterceptors(i))...)
 }
 
 func everybody(asterisque.Peer) bool { return true }

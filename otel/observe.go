@@ -201,7 +201,7 @@ func (o *observer) observeWaits(to metric.Observer, total *asterisque.Stats) {
 // state, and their path estimates.
 func (o *observer) observeSessions(to metric.Observer) {
 	var in, out [limits.Hard + 1]int64
-	var p paths
+	var p pathTotals
 	for _, s := range o.node.Sessions() {
 		st := s.Stats()
 		in[st.InboundState]++

@@ -30,15 +30,15 @@ func (i *pathInstruments) instruments(meter metric.Meter) (all []metric.Observab
 	return []metric.Observable{i.sessions, i.inFlight, i.rate, i.roundTrip}, errors.Join(errs...)
 }
 
-// paths is the sum of the paths of all sessions.
-type paths struct {
+// pathTotals is the sum of the paths of all sessions.
+type pathTotals struct {
 	bound    [asterisque.BoundByPeer + 1]int64
 	inFlight int64
 	rate     float64
 	trips    []time.Duration // known round trips
 }
 
-func (p *paths) add(path asterisque.Path) {
+func (p *pathTotals) add(path asterisque.Path) {
 	p.bound[path.Bound]++
 	p.inFlight += int64(path.InFlight)
 	p.rate += path.Rate
@@ -49,12 +49,12 @@ func (p *paths) add(path asterisque.Path) {
 
 // quantile returns the smallest round trip that at least percent of a hundred do not exceed. At
 // least one round trip is known.
-func (p *paths) quantile(percent int) time.Duration {
+func (p *pathTotals) quantile(percent int) time.Duration {
 	return p.trips[(len(p.trips)*percent+99)/100-1]
 }
 
 // observePaths reports the path estimates.
-func (o *observer) observePaths(to metric.Observer, p *paths) {
+func (o *observer) observePaths(to metric.Observer, p *pathTotals) {
 	for bound, n := range p.bound {
 		to.ObserveInt64(o.paths.sessions, n, o.with(boundKey.String(asterisque.PathBound(bound).String())))
 	}

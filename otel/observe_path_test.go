@@ -19,7 +19,7 @@ func TestObservePath_ManySessions(t *testing.T) {
 	var o observer
 	all, err := o.paths.instruments(b.meters.Meter("test"))
 	require.NoError(t, err)
-	var p paths
+	var p pathTotals
 	p.add(asterisque.Path{Bound: asterisque.BoundByRoom})
 	for i := range 100 {
 		p.add(asterisque.Path{RoundTrip: time.Duration(100-i) * time.Millisecond, Rate: 1e6, InFlight: 1000, Limit: 2000, Bound: asterisque.BoundByPath})
@@ -50,7 +50,7 @@ func TestObservePath_ManySessions(t *testing.T) {
 
 func TestObservePath_RoundTrip(t *testing.T) {
 	for n, want := range map[int][3]time.Duration{1: {1, 1, 1}, 2: {1, 2, 2}, 3: {2, 3, 3}, 20: {10, 19, 20}} {
-		var p paths
+		var p pathTotals
 		for i := range n {
 			p.add(asterisque.Path{RoundTrip: time.Duration(i + 1)})
 		}

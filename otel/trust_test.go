@@ -16,7 +16,7 @@ import (
 
 // says adds a trace context to all calls.
 func says(sent string) asterisque.Option {
-	return asterisque.WithMadeInterceptors(func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+	return asterisque.WithOutboundInterceptors(func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 		if err := c.SetTrace([]byte(sent)); err != nil {
 			return err
 		}

@@ -22,7 +22,7 @@ func TestAround_AllocatesNothing(t *testing.T) {
 	end := (*piping.End)(p)
 	end.Init(piping.Config{Port: silent{}, Terms: &piping.Terms{Ledger: silent{}}, SendLimit: 1 << 50, Granted: piping.Unlimited})
 	same := func(b []byte) ([]byte, error) { return b, nil }
-	end.Wrap(piping.Around{Send: same, Recv: same}, piping.Around{Send: same, Recv: same})
+	end.Wrap(piping.StreamInterceptor{Send: same, Recv: same}, piping.StreamInterceptor{Send: same, Recv: same})
 	payload := make([]byte, 100)
 	require.Zero(t, testing.AllocsPerRun(1000, func() { p.Send(background, payload) }))
 	require.Zero(t, testing.AllocsPerRun(1000, func() {

@@ -8,10 +8,10 @@ import (
 )
 
 // SendOption sets one property of a Block to send. An option may be used for many Blocks.
-type SendOption func(*outgoing)
+type SendOption func(*preparedBlock)
 
-// outgoing is a Block to send, with the properties that its options set.
-type outgoing piping.Outgoing
+// preparedBlock is a Block to send, with the properties that its options set.
+type preparedBlock piping.Outgoing
 
 // WithTTL limits the time from Send until the Block reaches the application of the peer. A Block
 // that expires while it waits on either side is dropped and counted: see [Block.Skipped].
@@ -22,7 +22,7 @@ type outgoing piping.Outgoing
 // session is paused or at its soft limit, does not count either. 0 means no limit. Less than a
 // millisecond is rounded up to one.
 func WithTTL(d time.Duration) SendOption {
-	return func(b *outgoing) {
+	return func(b *preparedBlock) {
 		b.Expires = time.Time{}
 		if d > 0 {
 			b.Expires = time.Now().Add(d)
@@ -34,11 +34,11 @@ func WithTTL(d time.Duration) SendOption {
 // about n of 127 Blocks are dropped then, and never more. 0 keeps the Block in any case. 127 drops
 // all Blocks. Larger values count as 127. Without this option the loss rate of the pipe applies.
 func WithLoss(rate uint8) SendOption {
-	return func(b *outgoing) { b.Loss = min(rate, message.MaxLoss) }
+	return func(b *preparedBlock) { b.Loss = min(rate, message.MaxLoss) }
 }
 
 // WithMarker identifies the Block in the report of a drop by marker, a value of the application.
-func WithMarker(marker any) SendOption { return func(b *outgoing) { b.Marker = marker } }
+func WithMarker(marker any) SendOption { return func(b *preparedBlock) { b.Marker = marker } }
 
 // newOutgoing returns a Block to send. Its loss rate is loss unless an option sets another one.
 func newOutgoing(payload []byte, loss uint8, opts []SendOption) piping.Outgoing {
@@ -46,7 +46,7 @@ func newOutgoing(payload []byte, loss uint8, opts []SendOption) piping.Outgoing 
 		// avoids the allocation that options need
 		return piping.Outgoing{Payload: payload, Loss: loss}
 	}
-	b := &outgoing{Payload: payload, Loss: loss}
+	b := &preparedBlock{Payload: payload, Loss: loss}
 	for _, o := range opts {
 		o(b)
 	}

@@ -107,12 +107,12 @@ func (p *Pipe) Skipped() uint64 { return p.end().Skipped() }
 // block.
 func (p *Pipe) Stop() { p.end().Stop() }
 
-// Pause blocks Recv, and withholds further credit from the peer, until Unpause or the end of the
-// call.
-func (p *Pipe) Pause() { p.end().Pause() }
+// StopReading blocks Recv, and withholds further credit from the peer, until StartReading or the
+// end of the call.
+func (p *Pipe) StopReading() { p.end().StopReading() }
 
-// Unpause ends a Pause.
-func (p *Pipe) Unpause() { p.end().Unpause() }
+// StartReading ends StopReading.
+func (p *Pipe) StartReading() { p.end().StartReading() }
 
 // Result blocks until the call ends, and returns its result, which the caller owns. The error is a
 // *[codec.Abort]: the reason why the call was aborted, or ErrCanceled or ErrExpired from ctx, which

@@ -100,7 +100,7 @@ func TestRecv_FromPeer(t *testing.T) {
 func TestPause_BlocksRecv(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, end, _ := newPipe()
-		p.Pause()
+		p.StopReading()
 		end.BlockArrived(piping.NewBlock([]byte("waits"), nil, 0, time.Time{}))
 		got := make(chan string)
 		go func() {
@@ -109,7 +109,7 @@ func TestPause_BlocksRecv(t *testing.T) {
 		}()
 		synctest.Wait()
 		require.Empty(t, got)
-		p.Unpause()
+		p.StartReading()
 		require.Equal(t, "waits", <-got)
 	})
 }

@@ -18,7 +18,7 @@ import (
 func TestHealth_ServerRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		never := make(chan struct{})
-		p := newPool(t, []string{"mem://attack-health"}, pool.Config{Health: []string{""}, Connection: asterisque.Reconnection{
+		p := newPool(t, []string{"mem://attack-health"}, pool.Config{Health: []string{""}, Connection: asterisque.ReconnectConfig{
 			First:   100 * time.Millisecond,
 			OnState: func(*asterisque.Connection, asterisque.ConnectionState, error) { <-never },
 		}})
@@ -48,8 +48,8 @@ func TestHealth_WatchRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, asked := asterisque.NewService(), new(atomic.Int64)
 		svc.Health(asterisque.NewHealth())
-		url, node := inMemory(t, "attack-watch", svc, asterisque.WithServedInterceptors(func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
-			if c.Served() {
+		url, node := inMemory(t, "attack-watch", svc, asterisque.WithInboundInterceptors(func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+			if c.Inbound() {
 				asked.Add(1)
 				return c.Refuse(asterisque.ErrOverloaded)
 			}

@@ -41,7 +41,7 @@ func TestSticky_ConcurrentFirstCalls(t *testing.T) {
 // TestByKey_Restart restarts the server of a key gracefully.
 func TestByKey_Restart(t *testing.T) {
 	servers, urls := three(t)
-	p := newPool(t, urls, pool.Config{Connection: asterisque.Reconnection{First: 20 * time.Millisecond}})
+	p := newPool(t, urls, pool.Config{Connection: asterisque.ReconnectConfig{First: 20 * time.Millisecond}})
 	ready(t, p, 3)
 	key := p.ByKey("order 7")
 	owner, err := who.Call(background, key, 0)

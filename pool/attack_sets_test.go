@@ -74,7 +74,7 @@ func TestSets_ManyChanges(t *testing.T) {
 		}
 		resolve := make(sets)
 		go func() { resolve <- urls }() // ends with New
-		p := newPoolOf(t, resolve.resolve, pool.Config{Connection: asterisque.Reconnection{First: time.Millisecond}})
+		p := newPoolOf(t, resolve.resolve, pool.Config{Connection: asterisque.ReconnectConfig{First: time.Millisecond}})
 		over, all := make(chan struct{}), sync.WaitGroup{}
 		for i, on := range []asterisque.Caller{p, p, p.ByKey("a"), p.ByKey("b"), p.Sticky(), p.At(urls[0])} {
 			all.Go(func() {
@@ -112,7 +112,7 @@ func TestSets_ManyChanges(t *testing.T) {
 
 // TestNew_NodeCannotConnect has a closed node, and one with invalid options.
 func TestNew_NodeCannotConnect(t *testing.T) {
-	closed, invalid := asterisque.NewNode(), asterisque.NewNode(asterisque.WithCallWindow(1, -1))
+	closed, invalid := asterisque.NewNode(), asterisque.NewNode(asterisque.WithMaxOutstanding(1, -1))
 	closed.Close()
 	defer invalid.Close()
 	for name, node := range map[string]*asterisque.Node{"closed": closed, "bad options": invalid} {
@@ -121,7 +121,7 @@ func TestNew_NodeCannotConnect(t *testing.T) {
 			require.ErrorIs(t, err, asterisque.ErrUnavailable)
 			require.ErrorContains(t, err, "the node of the pool connects to nothing")
 
-			p, err := pool.New(background, node, pool.Fixed("mem://attack-none"), pool.Config{Connection: asterisque.Reconnection{Background: true}})
+			p, err := pool.New(background, node, pool.Fixed("mem://attack-none"), pool.Config{Connection: asterisque.ReconnectConfig{Background: true}})
 			require.NoError(t, err)
 			defer p.Close()
 			_, err = who.Call(background, p, 0)

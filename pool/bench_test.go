@@ -30,7 +30,7 @@ func BenchmarkCall(b *testing.B) {
 	b.Cleanup(func() { here.Close() })
 	session, err := here.Dial(background, urls[0])
 	require.NoError(b, err)
-	conn, err := here.Connect(background, urls[0], asterisque.Reconnection{})
+	conn, err := here.Connect(background, urls[0], asterisque.ReconnectConfig{})
 	require.NoError(b, err)
 	one, three := newPool(b, urls[:1], pool.Config{}), newPool(b, urls, pool.Config{})
 	text := strings.Repeat("*", 64)

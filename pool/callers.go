@@ -9,14 +9,14 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// caller makes calls on the servers that choose selects.
-type caller struct {
+// serverCaller makes calls on the servers that choose selects.
+type serverCaller struct {
 	pool   *Pool // fixed, as choose is
 	choose chooser
 }
 
 // Invoke implements [asterisque.Caller].
-func (c *caller) Invoke(ctx context.Context, call *asterisque.Call) error {
+func (c *serverCaller) Invoke(ctx context.Context, call *asterisque.Call) error {
 	return c.pool.invoke(ctx, call, c.choose)
 }
 
@@ -24,15 +24,15 @@ func (c *caller) Invoke(ctx context.Context, call *asterisque.Call) error {
 // server and never use another one. The server may be outside of Config.Subset: the first call
 // connects to it, and the connection stays. Calls for a URL that is not in the set, or that can
 // never be used, fail with ErrUnavailable.
-func (p *Pool) At(url string) asterisque.Caller { return &at{p, url} }
+func (p *Pool) At(url string) asterisque.Caller { return &callAt{p, url} }
 
-type at struct { // fixed
+type callAt struct { // fixed
 	pool *Pool
 	url  string
 }
 
 // Invoke implements [asterisque.Caller].
-func (a *at) Invoke(ctx context.Context, call *asterisque.Call) error {
+func (a *callAt) Invoke(ctx context.Context, call *asterisque.Call) error {
 	return a.pool.invoke(ctx, call, func(tried []*server) (_ *server, ready bool, err error) {
 		s, err := a.pool.join(a.url) // joins each time, because the server may leave and return
 		switch {
@@ -61,7 +61,7 @@ const keyPatience = 2 * time.Second
 // Config.Subset does not apply: the pool connects to the server at first use. ByKey is cheap, and
 // the Caller need not be kept.
 func (p *Pool) ByKey(key string) asterisque.Caller {
-	return &caller{p, func(tried []*server) (*server, bool, error) {
+	return &serverCaller{p, func(tried []*server) (*server, bool, error) {
 		s, ready := p.byKey(key, tried)
 		return s, ready, nil
 	}}
@@ -106,7 +106,7 @@ func (p *Pool) Sticky() asterisque.Caller {
 		mu   sync.Mutex
 		last *server // guarded by mu
 	)
-	return &caller{p, func(tried []*server) (*server, bool, error) {
+	return &serverCaller{p, func(tried []*server) (*server, bool, error) {
 		mu.Lock() // so that concurrent first calls agree
 		defer mu.Unlock()
 		if s := last; s != nil && s.takes() && p.has(s) && !slices.Contains(tried, s) {

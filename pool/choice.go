@@ -41,7 +41,7 @@ func (p *Pool) invoke(ctx context.Context, c *asterisque.Call, choose chooser) e
 
 // goOn continues invoke after the servers in tried have rejected the call. The last error was last.
 func (p *Pool) goOn(ctx context.Context, c *asterisque.Call, choose chooser, tried []*server, last error) error {
-	var d durable
+	var d durableAffinity
 	for {
 		s, err := p.await(ctx, c, choose, tried, last)
 		if s == nil {
@@ -66,17 +66,17 @@ func (p *Pool) goOn(ctx context.Context, c *asterisque.Call, choose chooser, tri
 	}
 }
 
-// verdict is the next step after a call.
-type verdict uint8
+// retryVerdict is the next step after a call.
+type retryVerdict uint8
 
 const (
-	over      verdict = iota // the outcome is final
-	anywhere                 // the call is retried on any server
-	elsewhere                // the call is retried on another server
+	over      retryVerdict = iota // the outcome is final
+	anywhere                      // the call is retried on any server
+	elsewhere                     // the call is retried on another server
 )
 
 // after returns the next step after a call on a session of s that ended with err.
-func (p *Pool) after(s *server, on *asterisque.Session, err error) verdict {
+func (p *Pool) after(s *server, on *asterisque.Session, err error) retryVerdict {
 	switch {
 	case err == nil || !asterisque.Repeatable(err):
 		return over
@@ -159,8 +159,8 @@ func (p *Pool) any(tried []*server) (_ *server, ready bool) {
 	return all.search(tried, now)
 }
 
-// spread is the set of servers that calls are balanced over.
-type spread struct {
+// serverSpread is the set of servers that calls are balanced over.
+type serverSpread struct {
 	servers []*server // fixed
 
 	// best was the lightest known server at the last choice: Mitzenmacher, Prabhakar and Shah, Load
@@ -175,7 +175,7 @@ type spread struct {
 const outlier = 10
 
 // two chooses between two random servers. It returns nil if the choice needs search instead.
-func (p *spread) two(tried []*server, now time.Time) *server {
+func (p *serverSpread) two(tried []*server, now time.Time) *server {
 	if len(p.servers) < 2 || len(tried) > 0 {
 		return nil
 	}
@@ -198,7 +198,7 @@ func distinct(servers []*server) (a, b *server) {
 
 // lighter returns the lighter of two candidates, or the best server if that is lighter by the
 // factor outlier.
-func (p *spread) lighter(a, b *server, tried []*server, now time.Time) *server {
+func (p *serverSpread) lighter(a, b *server, tried []*server, now time.Time) *server {
 	s, own := a, a.load.weigh(now)
 	if other := b.load.weigh(now); other.lighter(own, 1) {
 		s, own = b, other
@@ -222,7 +222,7 @@ func (p *spread) lighter(a, b *server, tried []*server, now time.Time) *server {
 // search chooses between two random servers of those that take calls, do not rest and were not
 // tried. A server that has rested long enough gets a call first, as its trial. If all servers rest,
 // the choice ignores the rests.
-func (p *spread) search(tried []*server, now time.Time) (_ *server, ready bool) {
+func (p *serverSpread) search(tried []*server, now time.Time) (_ *server, ready bool) {
 	var fit, rest []*server
 	for _, s := range p.servers {
 		if !s.takes() {
@@ -231,9 +231,9 @@ func (p *spread) search(tried []*server, now time.Time) (_ *server, ready bool) 
 		ready = true
 		switch {
 		case slices.Contains(tried, s):
-		case !s.rests.busy.Load():
+		case !s.ejector.busy.Load():
 			fit = append(fit, s)
-		case s.rests.enter(now):
+		case s.ejector.enter(now):
 			return s, true
 		default:
 			rest = append(rest, s)

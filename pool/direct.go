@@ -47,21 +47,21 @@ func (p *Pool) Chosen(c asterisque.Choice, err error) (again asterisque.Caller) 
 	s.note(c.At, err)
 	switch p.after(s, c.Session, err) {
 	case elsewhere:
-		return &attempted{p, []*server{s}, err}
+		return &singleAttempt{p, []*server{s}, err}
 	case anywhere:
-		return &attempted{p, nil, err}
+		return &singleAttempt{p, nil, err}
 	}
 	return nil
 }
 
-// attempted is the Caller for a call that one server has rejected.
-type attempted struct { // fixed
+// singleAttempt is the Caller for a call that one server has rejected.
+type singleAttempt struct { // fixed
 	pool  *Pool
 	tried []*server
 	last  error
 }
 
 // Invoke implements [asterisque.Caller].
-func (a *attempted) Invoke(ctx context.Context, c *asterisque.Call) error {
+func (a *singleAttempt) Invoke(ctx context.Context, c *asterisque.Call) error {
 	return a.pool.goOn(ctx, c, a.pool.anyOne, a.tried, a.last)
 }

@@ -96,7 +96,7 @@ func (c DNSConfig) every() time.Duration {
 }
 
 // watch looks the name up until ctx ends or yield returns false.
-func (n *name) watch(ctx context.Context, every time.Duration, yield func([]Address, error) bool) {
+func (n *dnsName) watch(ctx context.Context, every time.Duration, yield func([]Address, error) bool) {
 	var last []Address
 	var wait time.Duration
 	for {

@@ -18,8 +18,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// name is a URL with a host name, and the configuration of its lookup.
-type name struct {
+// dnsName is a URL with a host name, and the configuration of its lookup.
+type dnsName struct {
 	url     *url.URL // each server replaces its host
 	shown   string   // the URL without its secrets
 	host    string
@@ -29,7 +29,7 @@ type name struct {
 }
 
 // newName returns the name of a URL, or an error if the URL can never work.
-func newName(rawURL string, how DNSConfig) (*name, error) {
+func newName(rawURL string, how DNSConfig) (*dnsName, error) {
 	if err := wire.CheckURL(rawURL); err != nil {
 		return nil, failed(err, "DNS has no use for this URL")
 	}
@@ -37,7 +37,7 @@ func newName(rawURL string, how DNSConfig) (*name, error) {
 	if err != nil {
 		return nil, failed(err, "DNS has no use for this URL")
 	}
-	n := &name{url: u, shown: transport.ShowURL(rawURL), host: u.Hostname(), port: u.Port(), network: how.Network, lookup: how.Lookup}
+	n := &dnsName{url: u, shown: transport.ShowURL(rawURL), host: u.Hostname(), port: u.Port(), network: how.Network, lookup: how.Lookup}
 	if n.lookup == nil {
 		n.lookup = net.DefaultResolver
 	}
@@ -54,7 +54,7 @@ func newName(rawURL string, how DNSConfig) (*name, error) {
 }
 
 // misfit returns the reason why the URL can never work, or "".
-func (n *name) misfit() string {
+func (n *dnsName) misfit() string {
 	port, err := strconv.ParseUint(n.port, 10, 16)
 	switch {
 	case n.host == "" || n.serverName() == "":
@@ -70,13 +70,13 @@ func (n *name) misfit() string {
 }
 
 // isAddress reports whether the host is an IP address, which needs no lookup.
-func (n *name) isAddress() bool {
+func (n *dnsName) isAddress() bool {
 	_, err := netip.ParseAddr(n.host)
 	return err == nil
 }
 
 // serverName returns the name that certificates have to prove: the host without "_service._proto".
-func (n *name) serverName() string {
+func (n *dnsName) serverName() string {
 	host := strings.TrimSuffix(n.host, ".")
 	for strings.HasPrefix(host, "_") {
 		_, host, _ = strings.Cut(host, ".")
@@ -85,7 +85,7 @@ func (n *name) serverName() string {
 }
 
 // lookUp does one lookup, and returns a set in an order that depends only on its elements.
-func (n *name) lookUp(ctx context.Context) ([]Address, error) {
+func (n *dnsName) lookUp(ctx context.Context) ([]Address, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTime)
 	defer cancel()
 	ask := n.lookUpHosts
@@ -117,7 +117,7 @@ func (n *name) lookUp(ctx context.Context) ([]Address, error) {
 }
 
 // lookUpHosts returns the addresses of the name, with its port.
-func (n *name) lookUpHosts(ctx context.Context) (servers []string, err error) {
+func (n *dnsName) lookUpHosts(ctx context.Context) (servers []string, err error) {
 	all, err := n.lookup.LookupNetIP(ctx, n.network, n.host)
 	if err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func (n *name) lookUpHosts(ctx context.Context) (servers []string, err error) {
 }
 
 // lookUpRecords returns the hosts and ports of the SRV records with the lowest priority.
-func (n *name) lookUpRecords(ctx context.Context) (servers []string, err error) {
+func (n *dnsName) lookUpRecords(ctx context.Context) (servers []string, err error) {
 	service, proto := "asterisque", "tcp"
 	if strings.HasPrefix(n.host, "_") {
 		service, proto = "", "" // the name contains them

@@ -10,9 +10,9 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// durable is the state of a durable call on a server that shares its answers with other servers.
-// Otherwise it stays the zero value, without effect.
-type durable struct {
+// durableAffinity is the state of a durable call on a server that shares its answers with other
+// servers. Otherwise it stays the zero value, without effect.
+type durableAffinity struct {
 	answers string // the Answers of the servers that the call may use
 	open    bool   // the call may have run
 }
@@ -22,7 +22,7 @@ const keySize = 16
 
 // keep gives a durable call a key as soon as a server that shares its answers is chosen. From then
 // on the returned chooser selects only servers with the same Answers.
-func (d *durable) keep(c *asterisque.Call, s *server, choose chooser) chooser {
+func (d *durableAffinity) keep(c *asterisque.Call, s *server, choose chooser) chooser {
 	if d.answers != "" || s.address.Answers == "" || !c.Durable() {
 		return choose
 	}
@@ -50,7 +50,7 @@ const refusedAgain = 200 * time.Millisecond
 // after is like Pool.after, for a durable call. A call that has lost its session is retried on
 // another server, which knows whether it has run. A call that may have run is retried after a
 // rejection, which does not say whether it has run.
-func (d *durable) after(ctx context.Context, p *Pool, s *server, on *asterisque.Session, err error) verdict {
+func (d *durableAffinity) after(ctx context.Context, p *Pool, s *server, on *asterisque.Session, err error) retryVerdict {
 	v := p.after(s, on, err)
 	switch {
 	case d.answers == "":
@@ -66,7 +66,7 @@ func (d *durable) after(ctx context.Context, p *Pool, s *server, on *asterisque.
 
 // outcome returns the error of a call that failed with err on a session when ctx had ended. If the
 // session has ended too, a durable call ends with ctx: another server would have continued it.
-func (d *durable) outcome(ctx context.Context, on *asterisque.Session, err error) error {
+func (d *durableAffinity) outcome(ctx context.Context, on *asterisque.Session, err error) error {
 	var a *asterisque.Abort
 	if d.answers == "" || on != nil && on.Err() == nil || !errors.As(err, &a) {
 		return err

@@ -23,7 +23,7 @@ type keyLog struct {
 }
 
 func (l *keyLog) at(name string) asterisque.Option {
-	return asterisque.WithServedInterceptors(func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+	return asterisque.WithInboundInterceptors(func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 		l.mu.Lock()
 		l.keys[name] = append(l.keys[name], string(c.IdempotencyKey()))
 		refuses := l.refuses[name] > 0

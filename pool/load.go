@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// load is the load of a server from this client, and the latency of its calls.
-type load struct {
+// serverLoad is the load of a server from this client, and the latency of its calls.
+type serverLoad struct {
 	outstanding atomic.Int64 // running calls and streams
 
 	mu       sync.Mutex
@@ -30,7 +30,7 @@ const (
 )
 
 // note records the duration of a call, and whether the server answered it.
-func (l *load) note(began, now time.Time, answered bool) {
+func (l *serverLoad) note(began, now time.Time, answered bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if answered {
@@ -47,14 +47,14 @@ func (l *load) note(began, now time.Time, answered bool) {
 }
 
 // answer records an answer without its duration.
-func (l *load) answer(now time.Time) {
+func (l *serverLoad) answer(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.answered = now
 }
 
 // forget forgets the latency.
-func (l *load) forget() {
+func (l *serverLoad) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.latency = 0
@@ -63,7 +63,7 @@ func (l *load) forget() {
 // expire records that a call expired, and returns the start of the expired call before it. ok is
 // false unless the earlier call began before this one and the server has not answered since. One
 // call, or several that began at once, say nothing about the server.
-func (l *load) expire(began time.Time) (since time.Time, ok bool) {
+func (l *serverLoad) expire(began time.Time) (since time.Time, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	since, l.expired = l.expired, began
@@ -73,21 +73,21 @@ func (l *load) expire(began time.Time) (since time.Time, ok bool) {
 
 // answers reports whether the server answered a call after that time, with hardly any expired calls
 // of late.
-func (l *load) answers(after time.Time) bool {
+func (l *serverLoad) answers(after time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.answered.After(after) && l.overdue < sample
 }
 
 // expected returns the latency as of now, or 0 if it is unknown.
-func (l *load) expected(now time.Time) float64 {
+func (l *serverLoad) expected(now time.Time) float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return float64(l.latency) * l.agedLocked(now)
 }
 
 // agedLocked returns the present weight of the latency.
-func (l *load) agedLocked(now time.Time) float64 {
+func (l *serverLoad) agedLocked(now time.Time) float64 {
 	idle := now.Sub(l.at)
 	if idle < ages/10 {
 		return 1
@@ -95,20 +95,20 @@ func (l *load) agedLocked(now time.Time) float64 {
 	return math.Exp2(-float64(idle) / float64(ages))
 }
 
-// burden is the expected time of calls on a server.
-type burden struct {
+// expectedLoad is the expected time of calls on a server.
+type expectedLoad struct {
 	calls   float64 // running calls and one more
 	latency float64 // 0: unknown
 }
 
-func (l *load) weigh(now time.Time) burden {
-	return burden{float64(l.outstanding.Load() + 1), l.expected(now)}
+func (l *serverLoad) weigh(now time.Time) expectedLoad {
+	return expectedLoad{float64(l.outstanding.Load() + 1), l.expected(now)}
 }
 
 // lighter reports whether b is less than o divided by times. While one of the latencies is unknown,
 // only the calls count. With equal calls the burden without a latency is lighter, so that its
 // latency becomes known.
-func (b burden) lighter(o burden, times float64) bool {
+func (b expectedLoad) lighter(o expectedLoad, times float64) bool {
 	switch {
 	case b.latency > 0 && o.latency > 0:
 		return b.calls*b.latency*times < o.calls*o.latency

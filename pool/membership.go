@@ -205,7 +205,7 @@ func (p *Pool) spreadOver(set []Address, gone []*server) (err error) {
 		}
 		servers = append(servers, s)
 	}
-	p.spread.Store(&spread{servers: servers})
+	p.spread.Store(&serverSpread{servers: servers})
 	for _, s := range gone {
 		p.seeOff(s)
 	}

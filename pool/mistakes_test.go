@@ -102,7 +102,7 @@ func TestNew_Background(t *testing.T) {
 				yield([]pool.Address{{URL: s.url}}, nil)
 			}
 		}
-	}, pool.Config{Connection: asterisque.Reconnection{Background: true}})
+	}, pool.Config{Connection: asterisque.ReconnectConfig{Background: true}})
 	require.NoError(t, err)
 	defer p.Close()
 	_, err = who.Call(background, p, 0, asterisque.WithTTL(50*time.Millisecond))

@@ -26,7 +26,7 @@ func endOf(ctx context.Context) *asterisque.Abort {
 
 // unsent returns err as the error of a call that was never sent. Its cause is why, unless that is
 // nil.
-func unsent(err error, why *asterisque.Outage) error {
+func unsent(err error, why *asterisque.NotConnectedError) error {
 	var a *asterisque.Abort
 	if !errors.As(err, &a) {
 		return err
@@ -41,11 +41,11 @@ func unsent(err error, why *asterisque.Outage) error {
 
 // outage describes why no server takes calls: since the last session was lost, until the next
 // attempt, with some causes. It returns nil if a server takes calls.
-func (p *Pool) outage() *asterisque.Outage {
+func (p *Pool) outage() *asterisque.NotConnectedError {
 	p.members.mu.Lock()
 	n, since, failure := len(p.members.urls), p.members.since, p.members.failure
 	p.members.mu.Unlock()
-	o := &asterisque.Outage{Peer: fmt.Sprintf("any of the %d servers of the pool", n), Why: failure}
+	o := &asterisque.NotConnectedError{Peer: fmt.Sprintf("any of the %d servers of the pool", n), Why: failure}
 	servers := p.spread.Load().servers
 	if len(servers) == 0 {
 		o.Since = since
@@ -89,20 +89,20 @@ func few(errs []error) error {
 	if more := len(errs) - mostReasons; more > 0 {
 		errs = append(errs[:mostReasons:mostReasons], fmt.Errorf("and %d more", more))
 	}
-	return listed(errs).orNil()
+	return errorList(errs).orNil()
 }
 
-// listed is a list of errors, printed in one line.
-type listed []error
+// errorList is a list of errors, printed in one line.
+type errorList []error
 
-func (l listed) orNil() error {
+func (l errorList) orNil() error {
 	if len(l) == 0 {
 		return nil
 	}
 	return l
 }
 
-func (l listed) Error() string {
+func (l errorList) Error() string {
 	text := ""
 	for i, err := range l {
 		if i > 0 {
@@ -113,4 +113,4 @@ func (l listed) Error() string {
 	return text
 }
 
-func (l listed) Unwrap() []error { return l }
+func (l errorList) Unwrap() []error { return l }

@@ -19,14 +19,15 @@ import (
 // Config configures a [Pool]. The zero Config is ready to use.
 type Config struct {
 	// Connection configures the connection to each server. Its Dial, ServerName and PeerID are not
-	// used, as each server has its own [Address]. Persist and Background are always set: a server
-	// that is unreachable or rejects this side is one of several, and does not end the Pool.
+	// used, as each server has its own [Address]. RetryFatal and Background are always set: a
+	// server that is unreachable or rejects this side is one of several, and does not end the Pool.
 	// OnState is called with the states of all connections. With Background, [New] does not wait
 	// for the first set of addresses either.
-	Connection asterisque.Reconnection
+	Connection asterisque.ReconnectConfig
 
 	// Dial makes the Wire to a server in place of its URL, which then only names the server within
-	// the Pool. It is called in the same way as Dial of [asterisque.Reconnection]. It may be nil.
+	// the Pool. It is called in the same way as Dial of [asterisque.ReconnectConfig]. It may be
+	// nil.
 	Dial func(ctx context.Context, a Address) (wire.Wire, error)
 
 	// Subset is the number of servers this client connects to, unless a call selects another one:
@@ -87,7 +88,7 @@ type Pool struct {
 	running sync.WaitGroup // ends connections; incremented with members.mu held
 
 	// the servers that calls are balanced over; replaced as a whole
-	spread   atomic.Pointer[spread]
+	spread   atomic.Pointer[serverSpread]
 	change   wait.Notice               // a server may have become usable
 	sought   wait.Notice               // all servers reject calls, so look up others
 	soughtAt atomic.Pointer[time.Time] // of the last notice; nil: none yet
@@ -111,7 +112,7 @@ func New(life context.Context, node *asterisque.Node, resolve Resolver, how Conf
 	}
 	p.ctx, p.end = context.WithCancelCause(life)
 	p.members.init()
-	p.spread.Store(new(spread))
+	p.spread.Store(new(serverSpread))
 	first := make(chan error, 1)
 	go p.follow(resolve, first) // ends with p.ctx, if the Resolver returns
 	if how.Connection.Background {

@@ -109,7 +109,7 @@ func TestPool_RollingRestart(t *testing.T) {
 func TestPool_WaitsForServer(t *testing.T) {
 	s := newServer(t, "late")
 	s.kill()
-	p := newPool(t, []string{s.url}, pool.Config{Connection: asterisque.Reconnection{First: 10 * time.Millisecond}})
+	p := newPool(t, []string{s.url}, pool.Config{Connection: asterisque.ReconnectConfig{First: 10 * time.Millisecond}})
 	got := make(chan string)
 	go func() {
 		name, err := who.Call(background, p, 0)
@@ -125,7 +125,7 @@ func TestPool_WaitsForServer(t *testing.T) {
 	_, err = who.Call(background, p, 0, asterisque.WithTTL(50*time.Millisecond))
 	require.ErrorIs(t, err, asterisque.ErrExpired)
 	require.True(t, asterisque.Repeatable(err))
-	var o *asterisque.Outage
+	var o *asterisque.NotConnectedError
 	require.ErrorAs(t, err, &o)
 	require.ErrorContains(t, err, "any of the 1 servers of the pool since ")
 	require.ErrorContains(t, err, s.url)
@@ -138,7 +138,7 @@ func TestPool_WaitsForServer(t *testing.T) {
 func TestNew_RefusesABadReconnection(t *testing.T) {
 	node := asterisque.NewNode()
 	defer node.Close()
-	how := pool.Config{Connection: asterisque.Reconnection{First: 15}}
+	how := pool.Config{Connection: asterisque.ReconnectConfig{First: 15}}
 	_, err := pool.New(t.Context(), node, pool.Fixed("tcp://127.0.0.1:1"), how)
-	require.ErrorContains(t, err, "Reconnection.First is 15ns, less than 1ms: did you mean 15 * time.Second?")
+	require.ErrorContains(t, err, "ReconnectConfig.First is 15ns, less than 1ms: did you mean 15 * time.Second?")
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// rests decides whether a server gets no calls because too many calls in a row have failed, or were
-// rejected or not answered.
+// outlierEjector decides whether a server gets no calls because too many calls in a row have
+// failed, or were rejected or not answered.
 //
 //	serving --5 failures--> resting --time is up--> on trial --a call succeeds--> serving
 //	                           ^                       |
 //	                           +-----it fails, longer--+
-type rests struct {
+type outlierEjector struct {
 	failures atomic.Int32 // since the last good call
 	busy     atomic.Bool  // resting or on trial; the fields below matter only then
 
@@ -37,7 +37,7 @@ const (
 )
 
 // good records that the server answered a call.
-func (r *rests) good() {
+func (r *outlierEjector) good() {
 	if r.failures.Load() != 0 {
 		r.failures.Store(0)
 	}
@@ -50,7 +50,7 @@ func (r *rests) good() {
 }
 
 // fail records that a call failed, and reports whether the server rests from now on.
-func (r *rests) fail(now time.Time) (begins bool) {
+func (r *outlierEjector) fail(now time.Time) (begins bool) {
 	if r.failures.Add(1) < mostFailures {
 		return false
 	}
@@ -91,7 +91,7 @@ func failing(err error) bool {
 }
 
 // resting reports whether the server gets no calls now. It has no side effects.
-func (r *rests) resting(now time.Time) bool {
+func (r *outlierEjector) resting(now time.Time) bool {
 	if !r.busy.Load() {
 		return false
 	}
@@ -100,12 +100,12 @@ func (r *rests) resting(now time.Time) bool {
 	return r.restingLocked(now)
 }
 
-func (r *rests) restingLocked(now time.Time) bool {
+func (r *outlierEjector) restingLocked(now time.Time) bool {
 	return r.busy.Load() && (now.Before(r.until) || now.Before(r.trial.Add(longestTrial)))
 }
 
 // enter reports whether a call may use the server. A server on trial accepts only one call.
-func (r *rests) enter(now time.Time) bool {
+func (r *outlierEjector) enter(now time.Time) bool {
 	if !r.busy.Load() {
 		return true
 	}
@@ -121,7 +121,7 @@ func (r *rests) enter(now time.Time) bool {
 }
 
 // rested returns the end of the server's rest, or the zero time if it does not rest.
-func (r *rests) rested(now time.Time) time.Time {
+func (r *outlierEjector) rested(now time.Time) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.busy.Load() || !now.Before(r.until) {

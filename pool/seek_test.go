@@ -168,7 +168,7 @@ func TestSeek_ResolverThatHasEnded(t *testing.T) {
 				}
 				yield(nil, errors.New("the registry is away"))
 			}
-		}, Config{Connection: asterisque.Reconnection{Background: true}})
+		}, Config{Connection: asterisque.ReconnectConfig{Background: true}})
 		defer p.Close()
 		time.Sleep(time.Hour) // of the bubble
 		require.Less(t, times.Load(), int64(200))

@@ -16,17 +16,17 @@ type server struct {
 	address Address
 	conn    *asterisque.Connection
 
-	load   load
-	rests  rests
-	unwell atomic.Bool // it has reported that it does not serve
+	load    serverLoad
+	ejector outlierEjector
+	unwell  atomic.Bool // it has reported that it does not serve
 }
 
 func newServer(p *Pool, a Address) *server { return &server{pool: p, address: a} }
 
 // reconnection returns the configuration of the connection to the server.
-func (s *server) reconnection() asterisque.Reconnection {
+func (s *server) reconnection() asterisque.ReconnectConfig {
 	how := s.pool.how.Connection
-	how.Dial, how.Background, how.Persist, how.GiveUp = nil, true, true, 0
+	how.Dial, how.Background, how.RetryFatal, how.MaxOutage = nil, true, true, 0
 	how.ServerName, how.PeerID = s.address.ServerName, s.address.ID
 	if dial := s.pool.how.Dial; dial != nil {
 		how.Dial = func(ctx context.Context) (wire.Wire, error) { return dial(ctx, s.address) }
@@ -45,12 +45,12 @@ func (s *server) reconnection() asterisque.Reconnection {
 func (s *server) takes() bool { return !s.unwell.Load() && s.conn.Ready() }
 
 // serves reports whether the server takes calls and neither rests nor is on trial.
-func (s *server) serves() bool { return s.takes() && !s.rests.busy.Load() }
+func (s *server) serves() bool { return s.takes() && !s.ejector.busy.Load() }
 
 // refuses reports whether the server is known not to take calls now: it rests, it has reported that
 // it does not serve, or an attempt to connect to it has failed.
 func (s *server) refuses(now time.Time) bool {
-	if s.unwell.Load() || s.rests.resting(now) {
+	if s.unwell.Load() || s.ejector.resting(now) {
 		return true
 	}
 	o := s.conn.Outage()
@@ -119,16 +119,16 @@ func (s *server) streamed(err error) {
 func (s *server) note(began time.Time, err error) {
 	switch {
 	case good(err):
-		s.rests.good()
+		s.ejector.good()
 		return
 	case failing(err):
 	case began.IsZero() || !errors.Is(err, asterisque.ErrExpired) || !s.silent(began):
 		return // no information about the server
 	}
-	if s.rests.fail(time.Now()) {
+	if s.ejector.fail(time.Now()) {
 		s.load.forget() // only the latency of the trial counts from now on
 	}
-	if s.rests.busy.Load() {
+	if s.ejector.busy.Load() {
 		s.pool.seek(nil)
 	}
 }

@@ -11,14 +11,17 @@ import (
 
 // Server describes the state of one server in a Pool. It implements slog.LogValuer.
 type Server struct {
-	URL         string             // as yielded by the Resolver: it may contain a password
-	Connected   bool               // there is a connection, or an attempt to make one
-	Ready       bool               // it takes calls
-	Serving     bool               // it has not reported that it does not serve: see Config.Health
-	Outstanding int                // running calls and streams on it
-	Latency     time.Duration      // recent latency of calls; 0: unknown
-	RestsUntil  time.Time          // end of its rest; zero if it does not rest
-	Outage      *asterisque.Outage // why there is no session; nil if there is one
+	// as yielded by the Resolver: it may contain a password
+	URL       string
+	Connected bool // there is a connection, or an attempt to make one
+	// it takes calls
+	Ready bool
+	// it has not reported that it does not serve: see Config.Health
+	Serving     bool
+	Outstanding int                           // running calls and streams on it
+	Latency     time.Duration                 // recent latency of calls; 0: unknown
+	RestsUntil  time.Time                     // end of its rest; zero if it does not rest
+	Outage      *asterisque.NotConnectedError // why there is no session; nil if there is one
 }
 
 // Servers returns all servers of the Resolver's set, in the order of their URLs.
@@ -42,7 +45,7 @@ func (p *Pool) Servers() []Server {
 func (s *server) fill(v *Server, now time.Time) {
 	v.Connected, v.Ready, v.Serving = true, s.takes(), !s.unwell.Load()
 	v.Outstanding, v.Latency = int(s.load.outstanding.Load()), time.Duration(s.load.expected(now))
-	v.RestsUntil, v.Outage = s.rests.rested(now), s.conn.Outage()
+	v.RestsUntil, v.Outage = s.ejector.rested(now), s.conn.Outage()
 }
 
 // LogValue implements slog.LogValuer. It leaves out passwords.

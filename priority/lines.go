@@ -7,15 +7,15 @@ import "github.com/asterisque-go/asterisque/internal/fifo"
 // some KiB of freed memory are kept for reuse. The zero Lines is empty. It is not safe for
 // concurrent use.
 type Lines[T any] struct {
-	normal fifo.Queue[T] // the line of Normal, the most common priority
-	others *others[T]    // nil until a value has another priority
+	normal fifo.Queue[T]   // the line of Normal, the most common priority
+	others *otherLevels[T] // nil until a value has another priority
 	len    int
 }
 
-// others holds the lines of all priorities but Normal.
-type others[T any] struct {
+// otherLevels holds the lines of all priorities but Normal.
+type otherLevels[T any] struct {
 	lines  byLevel[*fifo.Queue[T]] // none of the lines is empty
-	spares spares[*fifo.Queue[T]]
+	spares spareLines[*fifo.Queue[T]]
 }
 
 // mostSpare is the limit, in bytes, for the spare lines of a Lines.
@@ -32,13 +32,13 @@ func (l *Lines[T]) Push(p Priority, v T) {
 		return
 	}
 	if l.others == nil {
-		l.others = new(others[T])
+		l.others = new(otherLevels[T])
 	}
 	l.others.push(level(p), v)
 }
 
 // push appends v to the line of level n.
-func (o *others[T]) push(n int, v T) {
+func (o *otherLevels[T]) push(n int, v T) {
 	line := o.lines.add(n)
 	if *line == nil {
 		*line = o.spare()
@@ -131,7 +131,7 @@ func (l *Lines[T]) at(n int) *fifo.Queue[T] {
 }
 
 // spare returns an empty line.
-func (o *others[T]) spare() *fifo.Queue[T] {
+func (o *otherLevels[T]) spare() *fifo.Queue[T] {
 	if line, ok := o.spares.take(); ok {
 		return line
 	}

@@ -24,8 +24,8 @@ const mostOwed = 16 << 10
 // The zero Queue is empty and strict: a lower priority waits until no higher one is left.
 // [Queue.Guard] gives lower priorities a small share. A Queue is not safe for concurrent use.
 type Queue[T any] struct {
-	rounds byLevel[round[T]] // none of them is empty
-	spares spares[*line[T]]
+	rounds byLevel[roundRobin[T]] // none of them is empty
+	spares spareLines[*flowLine[T]]
 	len    int
 
 	share float64 // share of the bytes for lower priorities; 0 is strict
@@ -39,17 +39,17 @@ type Queue[T any] struct {
 type Flow[T any] struct {
 	Priority Priority // must not change while the flow holds messages
 
-	line *line[T] // nil unless messages wait
+	line *flowLine[T] // nil unless messages wait
 }
 
-// line is the messages of one flow in their order, in the round of its priority. It holds at least
-// one message.
-type line[T any] struct {
+// flowLine is the messages of one flow in their order, in the round of its priority. It holds at
+// least one message.
+type flowLine[T any] struct {
 	items      fifo.Queue[item[T]]
-	deficit    int      // bytes left in this turn
-	flow       *Flow[T] // nil while the line is spare, as are next and prev
-	next, prev *line[T] // in the round
-	parked     bool     // see round
+	deficit    int          // bytes left in this turn
+	flow       *Flow[T]     // nil while the line is spare, as are next and prev
+	next, prev *flowLine[T] // in the round
+	parked     bool         // see round
 }
 
 type item[T any] struct {
@@ -58,7 +58,7 @@ type item[T any] struct {
 }
 
 // Held returns the bytes of a spare line and of the memory that it keeps.
-func (n *line[T]) Held() int {
+func (n *flowLine[T]) Held() int {
 	return int(unsafe.Sizeof(*n)-unsafe.Sizeof(n.items)) + n.items.Held()
 }
 
@@ -87,7 +87,7 @@ func (q *Queue[T]) Push(f *Flow[T], v T, size int) {
 func (q *Queue[T]) enter(f *Flow[T]) {
 	n, ok := q.spares.take()
 	if !ok {
-		n = new(line[T])
+		n = new(flowLine[T])
 	}
 	n.flow, n.deficit = f, quantum
 	f.line = n
@@ -95,7 +95,7 @@ func (q *Queue[T]) enter(f *Flow[T]) {
 }
 
 // leave removes n, which is empty, from its flow and its round.
-func (q *Queue[T]) leave(n *line[T]) {
+func (q *Queue[T]) leave(n *flowLine[T]) {
 	l := level(n.flow.Priority)
 	r := q.rounds.at(l)
 	r.remove(n)
@@ -244,7 +244,7 @@ func (q *Queue[T]) guarded(top int) int {
 }
 
 // take removes the first message of n. Messages of more than most bytes are sent in parts.
-func (q *Queue[T]) take(n *line[T], most int) item[T] {
+func (q *Queue[T]) take(n *flowLine[T], most int) item[T] {
 	it := n.items.Pop()
 	q.len--
 	if n.items.Len() == 0 {

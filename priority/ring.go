@@ -1,10 +1,10 @@
 package priority
 
-// ring is a circular list of lines.
-type ring[T any] struct{ first *line[T] }
+// flowRing is a circular list of lines.
+type flowRing[T any] struct{ first *flowLine[T] }
 
 // append makes n the last line.
-func (r *ring[T]) append(n *line[T]) {
+func (r *flowRing[T]) append(n *flowLine[T]) {
 	if r.first == nil {
 		r.first, n.next, n.prev = n, n, n
 		return
@@ -15,7 +15,7 @@ func (r *ring[T]) append(n *line[T]) {
 
 // insert puts n in the place of the line before, which follows it. If before was the first line, n
 // becomes the first.
-func (r *ring[T]) insert(n, before *line[T]) {
+func (r *flowRing[T]) insert(n, before *flowLine[T]) {
 	n.next, n.prev = before, before.prev
 	n.prev.next, n.next.prev = n, n
 	if r.first == before {
@@ -24,7 +24,7 @@ func (r *ring[T]) insert(n, before *line[T]) {
 }
 
 // remove removes n.
-func (r *ring[T]) remove(n *line[T]) {
+func (r *flowRing[T]) remove(n *flowLine[T]) {
 	n.prev.next, n.next.prev = n.next, n.prev
 	switch {
 	case n.next == n:
@@ -36,7 +36,7 @@ func (r *ring[T]) remove(n *line[T]) {
 }
 
 // lines appends all lines to list.
-func (r *ring[T]) lines(list []*line[T]) []*line[T] {
+func (r *flowRing[T]) lines(list []*flowLine[T]) []*flowLine[T] {
 	if r.first == nil {
 		return list
 	}

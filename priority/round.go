@@ -1,7 +1,7 @@
 package priority
 
-// round is the lines of one priority. At most one message in parts is sent at a time: that of the
-// holder. A line is parked while its next message is also sent in parts, until it becomes the
+// roundRobin is the lines of one priority. At most one message in parts is sent at a time: that of
+// the holder. A line is parked while its next message is also sent in parts, until it becomes the
 // holder. The turn of the holder is as large as those of all parked lines together.
 //
 // The holder and each parked line have an account. With every turn of the holder, each account
@@ -11,19 +11,19 @@ package priority
 // receive them.
 //
 // The account of the holder, and of a parked line, is its deficit plus given.
-type round[T any] struct {
+type roundRobin[T any] struct {
 	// the first line is next in turn; if its message exceeds its deficit, it earns a turn and moves
 	// back
-	turns  ring[T]
-	parked ring[T]
-	number int      // of parked lines
-	holder *line[T] // one of turns; nil: no line is the holder
-	pool   int      // bytes left in the turn of the holder
-	given  int      // bytes that each account has earned since there has been a holder
+	turns  flowRing[T]
+	parked flowRing[T]
+	number int          // of parked lines
+	holder *flowLine[T] // one of turns; nil: no line is the holder
+	pool   int          // bytes left in the turn of the holder
+	given  int          // bytes that each account has earned since there has been a holder
 }
 
 // ready returns the line that may send its next message now, or up to most bytes of it.
-func (r *round[T]) ready(most int) *line[T] {
+func (r *roundRobin[T]) ready(most int) *flowLine[T] {
 	for {
 		n := r.turns.first
 		size := n.items.Peek().size
@@ -47,7 +47,7 @@ func (r *round[T]) ready(most int) *line[T] {
 }
 
 // join makes n the holder, or parks n if there is one.
-func (r *round[T]) join(n *line[T]) {
+func (r *roundRobin[T]) join(n *flowLine[T]) {
 	if r.holder == nil {
 		r.holder, r.pool, r.given = n, max(n.deficit, 0), 0
 		return
@@ -59,7 +59,7 @@ func (r *round[T]) join(n *line[T]) {
 }
 
 // earn gives n, a line with a message that is sent whole, the bytes of a turn.
-func (r *round[T]) earn(n *line[T]) {
+func (r *roundRobin[T]) earn(n *flowLine[T]) {
 	switch {
 	case n.deficit >= 0:
 	case r.holder != nil:
@@ -71,7 +71,7 @@ func (r *round[T]) earn(n *line[T]) {
 }
 
 // charge records that bytes of n are sent.
-func (r *round[T]) charge(n *line[T], bytes int) {
+func (r *roundRobin[T]) charge(n *flowLine[T], bytes int) {
 	n.deficit -= bytes
 	if n == r.holder {
 		r.pool -= bytes
@@ -80,7 +80,7 @@ func (r *round[T]) charge(n *line[T], bytes int) {
 
 // left records that a message of n was sent or dropped, and that n holds further messages. Messages
 // of more than most bytes are sent in parts.
-func (r *round[T]) left(n *line[T], most int) {
+func (r *roundRobin[T]) left(n *flowLine[T], most int) {
 	if n != r.holder {
 		return
 	}
@@ -103,7 +103,7 @@ func (r *round[T]) left(n *line[T], most int) {
 }
 
 // remove removes n.
-func (r *round[T]) remove(n *line[T]) {
+func (r *roundRobin[T]) remove(n *flowLine[T]) {
 	if n.parked {
 		r.pool -= max(r.account(n), 0)
 		r.unpark(n)
@@ -122,7 +122,7 @@ func (r *round[T]) remove(n *line[T]) {
 
 // next unparks and returns the line that becomes the holder: the first one with a positive account,
 // or else the one with the least debt.
-func (r *round[T]) next() *line[T] {
+func (r *roundRobin[T]) next() *flowLine[T] {
 	best := r.parked.first
 	for n := best.next; r.account(best) <= 0 && n != r.parked.first; n = n.next {
 		if r.account(n) > r.account(best) {
@@ -134,15 +134,15 @@ func (r *round[T]) next() *line[T] {
 	return best
 }
 
-func (r *round[T]) account(n *line[T]) int { return n.deficit + r.given }
+func (r *roundRobin[T]) account(n *flowLine[T]) int { return n.deficit + r.given }
 
-func (r *round[T]) park(n *line[T]) {
+func (r *roundRobin[T]) park(n *flowLine[T]) {
 	r.parked.append(n)
 	n.parked = true
 	r.number++
 }
 
-func (r *round[T]) unpark(n *line[T]) {
+func (r *roundRobin[T]) unpark(n *flowLine[T]) {
 	r.parked.remove(n)
 	n.parked = false
 	r.number--

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// field is a struct field that the codec encodes and decodes.
-type field struct {
+// structField is a struct field that the codec encodes and decodes.
+type structField struct {
 	name     string // in JSON
 	isNumber bool   // the name is an integer in CBOR
 	goName   string
@@ -22,8 +22,8 @@ type field struct {
 	tagged bool
 }
 
-// embedding is a struct that promotes its fields to another one.
-type embedding struct {
+// embeddedStruct is a struct that promotes its fields to another one.
+type embeddedStruct struct {
 	t               reflect.Type
 	index           []int
 	optional, unset bool // as in its fields
@@ -32,10 +32,10 @@ type embedding struct {
 // fields returns the fields of a struct in the order of the codec, and whether they are encoded as
 // a list. Among several fields with one name, the least deep one counts, and among those, the one
 // with its name from a tag. Otherwise none counts.
-func (m *maker) fields(t reflect.Type) (list []field, isList bool, err error) {
+func (m *schemaBuilder) fields(t reflect.Type) (list []structField, isList bool, err error) {
 	seen := map[reflect.Type]bool{}
-	for level := []embedding{{t: t}}; len(level) > 0; {
-		var next []embedding
+	for level := []embeddedStruct{{t: t}}; len(level) > 0; {
+		var next []embeddedStruct
 		for _, e := range level {
 			if countOf(level, e.t) > 1 || seen[e.t] {
 				continue
@@ -61,7 +61,7 @@ func (m *maker) fields(t reflect.Type) (list []field, isList bool, err error) {
 }
 
 // countOf returns the number of times a type is embedded.
-func countOf(in []embedding, t reflect.Type) (n int) {
+func countOf(in []embeddedStruct, t reflect.Type) (n int) {
 	for _, e := range in {
 		if e.t == t {
 			n++
@@ -71,7 +71,7 @@ func countOf(in []embedding, t reflect.Type) (n int) {
 }
 
 // ownFields returns the fields of one struct itself, and the structs embedded in it.
-func (m *maker) ownFields(e embedding) (own []field, embedded []embedding, err error) {
+func (m *schemaBuilder) ownFields(e embeddedStruct) (own []structField, embedded []embeddedStruct, err error) {
 	for i := range e.t.NumField() {
 		f := e.t.Field(i)
 		to := f.Type
@@ -89,10 +89,10 @@ func (m *maker) ownFields(e embedding) (own []field, embedded []embedding, err e
 		pointer := f.Type.Kind() == reflect.Pointer
 		unset := e.unset || pointer && !f.IsExported()
 		if isStruct && name == "" {
-			embedded = append(embedded, embedding{to, index, e.optional || pointer, unset})
+			embedded = append(embedded, embeddedStruct{to, index, e.optional || pointer, unset})
 			continue
 		}
-		is := field{
+		is := structField{
 			name: cmp.Or(name, f.Name), isNumber: slices.Contains(options, "keyasint"), goName: f.Name, typ: f.Type, doc: f.Tag.Get(docTag),
 			optional: e.optional || slices.Contains(options, "omitempty") || slices.Contains(options, "omitzero"),
 			unset:    unset, index: index, tagged: tag != "",
@@ -110,9 +110,9 @@ func (m *maker) ownFields(e embedding) (own []field, embedded []embedding, err e
 }
 
 // visible returns the fields that are not hidden by another one.
-func visible(all []field) (list []field) {
+func visible(all []structField) (list []structField) {
 	for _, f := range all {
-		hidden := slices.ContainsFunc(all, func(g field) bool {
+		hidden := slices.ContainsFunc(all, func(g structField) bool {
 			same := g.name == f.name && g.isNumber == f.isNumber && !slices.Equal(g.index, f.index)
 			return same && (len(g.index) < len(f.index) || len(g.index) == len(f.index) && (g.tagged || !f.tagged))
 		})
@@ -120,12 +120,12 @@ func visible(all []field) (list []field) {
 			list = append(list, f)
 		}
 	}
-	slices.SortFunc(list, func(a, b field) int { return slices.Compare(a.index, b.index) })
+	slices.SortFunc(list, func(a, b structField) int { return slices.Compare(a.index, b.index) })
 	return list
 }
 
 // distinct returns an error if two fields would be the same property.
-func (m *maker) distinct(t reflect.Type, list []field) error {
+func (m *schemaBuilder) distinct(t reflect.Type, list []structField) error {
 	names := map[string]bool{}
 	for _, f := range list {
 		if names[f.name] {

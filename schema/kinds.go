@@ -11,7 +11,7 @@ import (
 )
 
 // kind returns the schema of a type by its kind.
-func (m *maker) kind(t reflect.Type) (*jsonschema.Schema, error) {
+func (m *schemaBuilder) kind(t reflect.Type) (*jsonschema.Schema, error) {
 	switch t.Kind() {
 	case reflect.Bool:
 		return typed(m.output, "boolean"), nil
@@ -51,7 +51,7 @@ func bounds(t reflect.Type) (least, most string) {
 	return "0", strconv.FormatUint(math.MaxUint64>>(64-t.Bits()), 10)
 }
 
-func (m *maker) float(t reflect.Type) *jsonschema.Schema {
+func (m *schemaBuilder) float(t reflect.Type) *jsonschema.Schema {
 	s := typed(m.output, "number")
 	if t.Kind() == reflect.Float32 {
 		most := strconv.FormatFloat(math.MaxFloat32, 'g', -1, 64)
@@ -64,7 +64,7 @@ func (m *maker) float(t reflect.Type) *jsonschema.Schema {
 const longest = 4096
 
 // list returns the schema of a slice or an array.
-func (m *maker) list(t reflect.Type) (*jsonschema.Schema, error) {
+func (m *schemaBuilder) list(t reflect.Type) (*jsonschema.Schema, error) {
 	if t.Kind() == reflect.Array && t.Len() > longest {
 		return nil, m.failed(t, "has more than "+strconv.Itoa(longest)+" elements", "carry a slice")
 	}
@@ -80,7 +80,7 @@ func (m *maker) list(t reflect.Type) (*jsonschema.Schema, error) {
 }
 
 // elements returns the schema of a CBOR array with elements of the schema elem.
-func (m *maker) elements(t reflect.Type, elem *jsonschema.Schema) (*jsonschema.Schema, error) {
+func (m *schemaBuilder) elements(t reflect.Type, elem *jsonschema.Schema) (*jsonschema.Schema, error) {
 	switch {
 	case t.Kind() == reflect.Slice:
 		s := typed(false, "array") // a nil slice is null

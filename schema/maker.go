@@ -9,8 +9,8 @@ import (
 	"github.com/invopop/jsonschema"
 )
 
-// maker makes the schema of one type.
-type maker struct {
+// schemaBuilder makes the schema of one type.
+type schemaBuilder struct {
 	own    map[reflect.Type]string // schemas provided by the program
 	typ    reflect.Type
 	output bool // the schema is for encoded values; otherwise for decoded ones
@@ -22,15 +22,15 @@ type maker struct {
 	uses  map[string]int          // number of references to a name
 }
 
-func newMaker(own map[reflect.Type]string, t reflect.Type, output bool) *maker {
-	return &maker{
+func newMaker(own map[reflect.Type]string, t reflect.Type, output bool) *schemaBuilder {
+	return &schemaBuilder{
 		own: own, typ: t, output: output,
 		defs: jsonschema.Definitions{}, names: map[reflect.Type]string{}, uses: map[string]int{},
 	}
 }
 
 // root returns the complete schema.
-func (m *maker) root() (*jsonschema.Schema, error) {
+func (m *schemaBuilder) root() (*jsonschema.Schema, error) {
 	s, err := m.part(m.typ)
 	if err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (m *maker) root() (*jsonschema.Schema, error) {
 }
 
 // part returns the schema of a type as a part of a larger one.
-func (m *maker) part(t reflect.Type) (*jsonschema.Schema, error) {
+func (m *schemaBuilder) part(t reflect.Type) (*jsonschema.Schema, error) {
 	to, pointed, err := m.pointedTo(t)
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (m *maker) part(t reflect.Type) (*jsonschema.Schema, error) {
 
 // pointedTo returns the type that t points to, through any number of pointers, and whether t is a
 // pointer.
-func (m *maker) pointedTo(t reflect.Type) (to reflect.Type, pointed bool, err error) {
+func (m *schemaBuilder) pointedTo(t reflect.Type) (to reflect.Type, pointed bool, err error) {
 	to = t
 	for range 100 { // a type can point to itself
 		if to.Kind() != reflect.Pointer {
@@ -70,7 +70,7 @@ func (m *maker) pointedTo(t reflect.Type) (to reflect.Type, pointed bool, err er
 }
 
 // value returns the schema of a type that is no pointer.
-func (m *maker) value(t reflect.Type) (*jsonschema.Schema, error) {
+func (m *schemaBuilder) value(t reflect.Type) (*jsonschema.Schema, error) {
 	if text, ok := m.own[t]; ok {
 		return m.given(t, text)
 	}
@@ -89,14 +89,14 @@ func isComposed(k reflect.Kind) bool {
 }
 
 // named returns a reference to the schema of a named type.
-func (m *maker) named(t reflect.Type) (*jsonschema.Schema, error) {
+func (m *schemaBuilder) named(t reflect.Type) (*jsonschema.Schema, error) {
 	base, _, _ := strings.Cut(t.Name(), "[") // without type arguments
 	return m.shared(t, base, func() (*jsonschema.Schema, error) { return m.kind(t) })
 }
 
 // shared returns a reference to the schema of t, which make returns. The schema is stored in defs
 // under the name base, or a similar one.
-func (m *maker) shared(t reflect.Type, base string, make func() (*jsonschema.Schema, error)) (*jsonschema.Schema, error) {
+func (m *schemaBuilder) shared(t reflect.Type, base string, make func() (*jsonschema.Schema, error)) (*jsonschema.Schema, error) {
 	name, ok := m.names[t]
 	if !ok {
 		name = m.freeName(base)
@@ -112,7 +112,7 @@ func (m *maker) shared(t reflect.Type, base string, make func() (*jsonschema.Sch
 }
 
 // freeName returns base, with a number appended if defs already has that name.
-func (m *maker) freeName(base string) string {
+func (m *schemaBuilder) freeName(base string) string {
 	name := base
 	for n := 2; ; n++ {
 		if _, taken := m.defs[name]; !taken {
@@ -123,13 +123,13 @@ func (m *maker) freeName(base string) string {
 }
 
 // within calls make with name added to the path.
-func (m *maker) within(name string, make func() (*jsonschema.Schema, error)) (*jsonschema.Schema, error) {
+func (m *schemaBuilder) within(name string, make func() (*jsonschema.Schema, error)) (*jsonschema.Schema, error) {
 	m.path = append(m.path, name)
 	defer func() { m.path = m.path[:len(m.path)-1] }()
 	return make()
 }
 
 // failed returns the error for the present part, of type t.
-func (m *maker) failed(t reflect.Type, reason, wayOut string) error {
+func (m *schemaBuilder) failed(t reflect.Type, reason, wayOut string) error {
 	return &Error{Type: m.typ, Path: strings.Join(m.path, ""), Part: t, Reason: reason, WayOut: wayOut}
 }

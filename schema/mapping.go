@@ -12,7 +12,7 @@ import (
 const keyword = "x-cbor-key"
 
 // mapping returns the schema of a map.
-func (m *maker) mapping(t reflect.Type) (*jsonschema.Schema, error) {
+func (m *schemaBuilder) mapping(t reflect.Type) (*jsonschema.Schema, error) {
 	names, err := m.within("[key]", func() (*jsonschema.Schema, error) { return m.keys(t.Key()) })
 	if err != nil {
 		return nil, err
@@ -27,7 +27,7 @@ func (m *maker) mapping(t reflect.Type) (*jsonschema.Schema, error) {
 }
 
 // keys returns the schema of the keys of a map, or nil if any text is valid.
-func (m *maker) keys(t reflect.Type) (*jsonschema.Schema, error) {
+func (m *schemaBuilder) keys(t reflect.Type) (*jsonschema.Schema, error) {
 	if s, err := m.special(t); s != nil || err != nil {
 		if err == nil {
 			err = m.notAKey(t)
@@ -46,7 +46,7 @@ func (m *maker) keys(t reflect.Type) (*jsonschema.Schema, error) {
 	return nil, m.notAKey(t)
 }
 
-func (m *maker) notAKey(t reflect.Type) error {
+func (m *schemaBuilder) notAKey(t reflect.Type) error {
 	return m.failed(t, "is the key of a map, and no name in JSON", "use keys that are texts or integers")
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // special returns the schema of a type that is not encoded by its kind, or nil.
-func (m *maker) special(t reflect.Type) (*jsonschema.Schema, error) {
+func (m *schemaBuilder) special(t reflect.Type) (*jsonschema.Schema, error) {
 	switch t {
 	case reflect.TypeFor[time.Time]():
 		return m.time()
@@ -37,7 +37,7 @@ func (m *maker) special(t reflect.Type) (*jsonschema.Schema, error) {
 }
 
 // ownMethod returns the name of the method by which a type encodes or decodes itself, or "".
-func (m *maker) ownMethod(t reflect.Type) string {
+func (m *schemaBuilder) ownMethod(t reflect.Type) string {
 	p := reflect.PointerTo(t)
 	for _, own := range []struct {
 		output bool
@@ -57,7 +57,7 @@ func (m *maker) ownMethod(t reflect.Type) string {
 }
 
 // given returns the schema that the program has provided.
-func (m *maker) given(t reflect.Type, text string) (*jsonschema.Schema, error) {
+func (m *schemaBuilder) given(t reflect.Type, text string) (*jsonschema.Schema, error) {
 	s := new(jsonschema.Schema)
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
@@ -72,7 +72,7 @@ func (m *maker) given(t reflect.Type, text string) (*jsonschema.Schema, error) {
 const base64Text = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 
 // encoded makes the strings of s represent byte strings.
-func (m *maker) encoded(s *jsonschema.Schema) *jsonschema.Schema {
+func (m *schemaBuilder) encoded(s *jsonschema.Schema) *jsonschema.Schema {
 	s.ContentEncoding = "base64"
 	if !m.output {
 		s.Pattern = base64Text
@@ -81,7 +81,7 @@ func (m *maker) encoded(s *jsonschema.Schema) *jsonschema.Schema {
 }
 
 // bytes returns the schema of bytes. list is the schema of the same type as a list.
-func (m *maker) bytes(t reflect.Type, list *jsonschema.Schema) *jsonschema.Schema {
+func (m *schemaBuilder) bytes(t reflect.Type, list *jsonschema.Schema) *jsonschema.Schema {
 	switch {
 	case !m.output: // a CBOR array of integers is accepted as well
 		setTypes(list, []string{"string", "array", "null"})
@@ -107,7 +107,7 @@ const (
 
 // time returns the schema of a time.Time. Decoding also accepts seconds since 1970. The zero time
 // is null.
-func (m *maker) time() (*jsonschema.Schema, error) {
+func (m *schemaBuilder) time() (*jsonschema.Schema, error) {
 	if m.output {
 		s := typed(false, "string")
 		s.Format = "date-time"

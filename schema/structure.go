@@ -7,7 +7,7 @@ import (
 )
 
 // structure returns the schema of a struct.
-func (m *maker) structure(t reflect.Type) (*jsonschema.Schema, error) {
+func (m *schemaBuilder) structure(t reflect.Type) (*jsonschema.Schema, error) {
 	fields, isList, err := m.fields(t)
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func (m *maker) structure(t reflect.Type) (*jsonschema.Schema, error) {
 const docTag = "doc"
 
 // field returns the schema of a field.
-func (m *maker) field(f *field) (*jsonschema.Schema, error) {
+func (m *schemaBuilder) field(f *structField) (*jsonschema.Schema, error) {
 	if f.unset && !m.output {
 		return nil, m.failed(f.typ, "is a field of an embedded struct that the codec cannot allocate, because its type is not exported",
 			"export the type, or embed it without a pointer")

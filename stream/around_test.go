@@ -17,8 +17,8 @@ import (
 
 // sealed is a stream interceptor that puts a byte before each Block, checks for it in each received
 // Block, and flips all other bytes.
-func sealed() piping.Around {
-	return piping.Around{
+func sealed() piping.StreamInterceptor {
+	return piping.StreamInterceptor{
 		Send: func(b []byte) ([]byte, error) {
 			out := append(make([]byte, 0, len(b)+1), '#')
 			for _, c := range b {

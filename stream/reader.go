@@ -11,7 +11,7 @@ import (
 // Reader reads the bytes of a pipe. It is for one goroutine at a time.
 type Reader struct {
 	pipe     *pipe.Pipe
-	deadline deadline
+	deadline streamDeadline
 	block    pipe.Block // received last
 	rest     []byte     // unread part of its payload
 }

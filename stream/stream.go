@@ -18,13 +18,13 @@ import (
 	"time"
 )
 
-// deadline is a point in time that bounds each call that begins after it was set.
-type deadline struct {
+// streamDeadline is a point in time that bounds each call that begins after it was set.
+type streamDeadline struct {
 	at time.Time
 }
 
 // context returns a context that ends at the deadline.
-func (d deadline) context() (context.Context, context.CancelFunc) {
+func (d streamDeadline) context() (context.Context, context.CancelFunc) {
 	if d.at.IsZero() {
 		return context.Background(), func() {}
 	}

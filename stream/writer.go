@@ -26,7 +26,7 @@ const (
 // Writer writes bytes into a pipe. It is for one goroutine at a time.
 type Writer struct {
 	pipe     *pipe.Pipe
-	deadline deadline
+	deadline streamDeadline
 	size     int // of a Block, in bytes
 	// mem holds the bytes that were written and not yet sent, and grows with them. It may be nil if
 	// there are none.

@@ -27,8 +27,8 @@ type Conn struct {
 	closed        chan struct{} // is closed by Close
 
 	closing sync.Once
-	in      incoming
-	out     outgoing
+	in      receiveSide
+	out     sendSide
 }
 
 // NewConn returns a connection over p. Nothing else may send or receive on p. s is the session of
@@ -185,7 +185,7 @@ func (c *Conn) SetReadDeadline(t time.Time) error { return c.setDeadlines(t, &c.
 // SetWriteDeadline does the same for Writes. Bytes that a Write has accepted are sent nevertheless.
 func (c *Conn) SetWriteDeadline(t time.Time) error { return c.setDeadlines(t, &c.out.deadline) }
 
-func (c *Conn) setDeadlines(t time.Time, all ...*deadline) error {
+func (c *Conn) setDeadlines(t time.Time, all ...*connDeadline) error {
 	if c.isClosed() {
 		return c.failed("set", net.ErrClosed)
 	}

@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// deadline is that of one direction of a Conn. It bounds calls that begin after it was set, and
+// connDeadline is that of one direction of a Conn. It bounds calls that begin after it was set, and
 // those that block already.
-type deadline struct {
+type connDeadline struct {
 	mu    sync.Mutex
-	bound *bound      // guarded by mu, as all below; of calls that begin now
-	timer *time.Timer // ends bound; nil: none
-	over  bool        // the direction has ended, and bound with it
+	bound *deadlineContext // guarded by mu, as all below; of calls that begin now
+	timer *time.Timer      // ends bound; nil: none
+	over  bool             // the direction has ended, and bound with it
 }
 
 // current returns the bound of a call that begins now.
-func (d *deadline) current() *bound {
+func (d *connDeadline) current() *deadlineContext {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.bound
 }
 
 // set makes t the deadline, as long as the direction has not ended. The zero time is none.
-func (d *deadline) set(t time.Time) {
+func (d *connDeadline) set(t time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.over {
@@ -45,7 +45,7 @@ func (d *deadline) set(t time.Time) {
 }
 
 // startLocked ends the bound after left, unless the timer is stopped before.
-func (d *deadline) startLocked(left time.Duration) {
+func (d *connDeadline) startLocked(left time.Duration) {
 	var timer *time.Timer
 	timer = time.AfterFunc(left, func() {
 		d.mu.Lock()
@@ -59,7 +59,7 @@ func (d *deadline) startLocked(left time.Duration) {
 }
 
 // stopLocked stops the timer, if there is one.
-func (d *deadline) stopLocked() {
+func (d *connDeadline) stopLocked() {
 	if d.timer != nil {
 		d.timer.Stop()
 		d.timer = nil
@@ -68,7 +68,7 @@ func (d *deadline) stopLocked() {
 
 // end ends all calls of the direction for good, blocked and later ones, with cause. The cause of
 // the last end counts.
-func (d *deadline) end(cause error) {
+func (d *connDeadline) end(cause error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.over = true
@@ -79,30 +79,30 @@ func (d *deadline) end(cause error) {
 	d.bound.end(cause)
 }
 
-// bound is the context of calls. It ends when their deadline passes, which may move until then, and
-// when their direction ends.
-type bound struct {
+// deadlineContext is the context of calls. It ends when their deadline passes, which may move until
+// then, and when their direction ends.
+type deadlineContext struct {
 	done chan struct{}
 	why  error // fixed when done is closed
 }
 
-func newBound() *bound { return &bound{done: make(chan struct{})} }
+func newBound() *deadlineContext { return &deadlineContext{done: make(chan struct{})} }
 
 // ended is an ended bound, for calls that do not block.
-var ended = func() *bound {
+var ended = func() *deadlineContext {
 	b := newBound()
 	b.end(os.ErrDeadlineExceeded)
 	return b
 }()
 
 // end ends b, which has not ended, with cause. Its deadline guards it.
-func (b *bound) end(cause error) {
+func (b *deadlineContext) end(cause error) {
 	b.why = cause
 	close(b.done)
 }
 
 // cause returns the reason of the end of b, or nil.
-func (b *bound) cause() error {
+func (b *deadlineContext) cause() error {
 	select {
 	case <-b.done:
 		return b.why
@@ -112,10 +112,10 @@ func (b *bound) cause() error {
 }
 
 // Done implements context.Context.
-func (b *bound) Done() <-chan struct{} { return b.done }
+func (b *deadlineContext) Done() <-chan struct{} { return b.done }
 
 // Err implements context.Context.
-func (b *bound) Err() error {
+func (b *deadlineContext) Err() error {
 	if b.cause() != nil {
 		return context.DeadlineExceeded
 	}
@@ -123,7 +123,7 @@ func (b *bound) Err() error {
 }
 
 // Deadline implements context.Context.
-func (*bound) Deadline() (at time.Time, ok bool) { return at, false }
+func (*deadlineContext) Deadline() (at time.Time, ok bool) { return at, false }
 
 // Value implements context.Context.
-func (*bound) Value(any) any { return nil }
+func (*deadlineContext) Value(any) any { return nil }

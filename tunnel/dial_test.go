@@ -44,7 +44,7 @@ func TestDial_ContextEndsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
 		tunnel.Listen(svc, number, "test")
-		s, _ := inMemory(t, svc, asterisque.WithCallWindow(number, 1))
+		s, _ := inMemory(t, svc, asterisque.WithMaxOutstanding(number, 1))
 		dial(t, s, "takes the window")
 		for _, c := range []struct {
 			end     func(context.Context) (context.Context, context.CancelFunc)
@@ -141,7 +141,7 @@ func TestDial_Connection(t *testing.T) {
 		there := asterisque.NewNode(asterisque.WithService(svc))
 		here := asterisque.NewNode()
 		t.Cleanup(func() { here.Close(); there.Close() })
-		conn, err := here.Connect(background, "", asterisque.Reconnection{Dial: dialInMemory(there)})
+		conn, err := here.Connect(background, "", asterisque.ReconnectConfig{Dial: dialInMemory(there)})
 		require.NoError(t, err)
 		for range 2 {
 			c := dial(t, conn, "x").(*tunnel.Conn)

@@ -33,16 +33,16 @@ func gaveUp(cause error, failed *asterisque.Abort) error {
 	a := *codec.AbortOf(cause)
 	a.Message, a.Ran = failed.Message, failed.Ran
 	if errors.Is(cause, context.DeadlineExceeded) {
-		return late{&a}
+		return timeoutError{&a}
 	}
 	return &a
 }
 
-// late is the error of a dial after its deadline. As in package net it is a timeout.
-type late struct{ *asterisque.Abort }
+// timeoutError is the error of a dial after its deadline. As in package net it is a timeout.
+type timeoutError struct{ *asterisque.Abort }
 
 // Timeout implements net.Error.
-func (late) Timeout() bool { return true }
+func (timeoutError) Timeout() bool { return true }
 
 // Unwrap returns the Abort.
-func (l late) Unwrap() error { return l.Abort }
+func (l timeoutError) Unwrap() error { return l.Abort }

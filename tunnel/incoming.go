@@ -6,10 +6,10 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// incoming is the direction in which a Conn receives.
-type incoming struct {
-	pipe     *pipe.Pipe // fixed
-	deadline deadline   // locks itself
+// receiveSide is the direction in which a Conn receives.
+type receiveSide struct {
+	pipe     *pipe.Pipe   // fixed
+	deadline connDeadline // locks itself
 
 	turn  turn       // of the readers
 	block pipe.Block // belongs to the holder of turn, as all below; the last one received
@@ -17,14 +17,14 @@ type incoming struct {
 	err   error      // why nothing more comes
 }
 
-func (i *incoming) init(p *pipe.Pipe) {
+func (i *receiveSide) init(p *pipe.Pipe) {
 	i.pipe = p
 	i.deadline.bound = newBound()
 	i.turn = newTurn()
 }
 
 // read waits for bytes, and returns those of at most one Block.
-func (i *incoming) read(b []byte) (int, error) {
+func (i *receiveSide) read(b []byte) (int, error) {
 	bound := i.deadline.current()
 	if err := i.turn.take(bound); err != nil {
 		return 0, err
@@ -44,7 +44,7 @@ func (i *incoming) read(b []byte) (int, error) {
 }
 
 // next waits for bytes, and returns their Block, which its caller releases.
-func (i *incoming) next() (b pipe.Block, payload []byte, err error) {
+func (i *receiveSide) next() (b pipe.Block, payload []byte, err error) {
 	bound := i.deadline.current()
 	if err := i.turn.take(bound); err != nil {
 		return b, nil, err
@@ -59,13 +59,13 @@ func (i *incoming) next() (b pipe.Block, payload []byte, err error) {
 }
 
 // end ends the direction; cause is the error of later reads.
-func (i *incoming) end(cause error) {
+func (i *receiveSide) end(cause error) {
 	i.deadline.end(cause)
 	i.pipe.Stop()
 }
 
 // fill waits until there are bytes to read.
-func (i *incoming) fill(bound *bound) error {
+func (i *receiveSide) fill(bound *deadlineContext) error {
 	for len(i.rest) == 0 {
 		if i.err != nil {
 			return i.err
@@ -83,7 +83,7 @@ func (i *incoming) fill(bound *bound) error {
 }
 
 // check returns err, or ErrMissing if Blocks are missing before the one from Recv.
-func (i *incoming) check(b pipe.Block, err error) error {
+func (i *receiveSide) check(b pipe.Block, err error) error {
 	missing := err == nil && b.Skipped > 0 || err == io.EOF && i.pipe.Skipped() > 0
 	if !missing {
 		return err
@@ -94,7 +94,7 @@ func (i *incoming) check(b pipe.Block, err error) error {
 }
 
 // drop releases the memory of the Block.
-func (i *incoming) drop() {
+func (i *receiveSide) drop() {
 	i.block.Release()
 	i.block, i.rest = pipe.Block{}, nil
 }

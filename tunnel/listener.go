@@ -40,7 +40,7 @@ func (c ListenConfig) Listen(svc *asterisque.Service, function uint16, name stri
 	if c.Backlog == 0 {
 		c.Backlog = defaultBacklog
 	}
-	l := &Listener{addr: Addr(function), backlog: int64(max(c.Backlog, 0)), arrivals: make(chan arrival), closed: make(chan struct{})}
+	l := &Listener{addr: Addr(function), backlog: int64(max(c.Backlog, 0)), arrivals: make(chan acceptedConn), closed: make(chan struct{})}
 	svc.Handle(function, name, l.handle, opts...)
 	return l
 }
@@ -52,14 +52,14 @@ type Listener struct {
 	addr    Addr  // these are fixed
 	backlog int64 // how many connections may wait
 
-	arrivals chan arrival // passes connections to Accept, in the order of their arrival
-	waiting  atomic.Int64 // how many wait for Accept
+	arrivals chan acceptedConn // passes connections to Accept, in the order of their arrival
+	waiting  atomic.Int64      // how many wait for Accept
 	closed   chan struct{}
 	closing  sync.Once
 }
 
-// arrival is a connection for Accept.
-type arrival struct {
+// acceptedConn is a connection for Accept.
+type acceptedConn struct {
 	conn   *Conn
 	waited bool // it was counted as waiting
 }
@@ -113,7 +113,7 @@ func (l *Listener) offer(ctx context.Context, c *Conn) error {
 	select {
 	case <-l.closed:
 		return l.refuseClosed()
-	case l.arrivals <- arrival{conn: c}: // Accept is waiting
+	case l.arrivals <- acceptedConn{conn: c}: // Accept is waiting
 		return nil
 	default:
 	}
@@ -122,7 +122,7 @@ func (l *Listener) offer(ctx context.Context, c *Conn) error {
 		return refused(asterisque.ErrOverloaded, "%v accepts no connection now: %d wait already, the limit of its ListenConfig.Backlog; dial again later", l.addr, l.backlog)
 	}
 	select {
-	case l.arrivals <- arrival{conn: c, waited: true}:
+	case l.arrivals <- acceptedConn{conn: c, waited: true}:
 		return nil
 	case <-l.closed:
 		l.waiting.Add(-1)

@@ -19,16 +19,16 @@ type buffer [stream.DefaultSize]byte
 // buffers holds unused buffers.
 var buffers = sync.Pool{New: func() any { return new(buffer) }}
 
-// outgoing is the direction in which a Conn sends.
+// sendSide is the direction in which a Conn sends.
 //
 // Every Block costs about the same, at any size up to some 63 KiB. Writes of 64 KiB, each split
 // into a Block of 63 and one of 1 KiB, would be a third slower than full Blocks. So the end of a
 // large Write is kept, if the window has room for it already, and is sent with the beginning of the
 // next one. If that does not follow at once, a goroutine sends it.
-type outgoing struct {
-	pipe     *pipe.Pipe // these are fixed
-	most     int        // bytes in a Block
-	deadline deadline   // locks itself
+type sendSide struct {
+	pipe     *pipe.Pipe   // these are fixed
+	most     int          // bytes in a Block
+	deadline connDeadline // locks itself
 
 	turn turn    // of the writers
 	kept int     // bytes in mem; belongs to the holder of turn, as all below
@@ -41,14 +41,14 @@ type outgoing struct {
 	over   chan struct{} // closed when nothing more will be sent
 }
 
-func (o *outgoing) init(p *pipe.Pipe) {
+func (o *sendSide) init(p *pipe.Pipe) {
 	o.pipe, o.most = p, max(1, min(stream.DefaultSize, p.MaxBlock()))
 	o.deadline.bound = newBound()
 	o.turn, o.over = newTurn(), make(chan struct{})
 }
 
 // write sends b, and returns how much of it was accepted.
-func (o *outgoing) write(b []byte) (n int, err error) {
+func (o *sendSide) write(b []byte) (n int, err error) {
 	bound := o.deadline.current()
 	if err := o.turn.take(bound); err != nil {
 		return 0, err
@@ -65,7 +65,7 @@ func (o *outgoing) write(b []byte) (n int, err error) {
 
 // pass releases the turn. If bytes are kept, and no other Write sends them at once, a goroutine
 // sends them; it ends after that, or with the session.
-func (o *outgoing) pass() {
+func (o *sendSide) pass() {
 	left := o.kept > 0
 	o.turn.pass()
 	if left && o.soon.CompareAndSwap(false, true) {
@@ -74,7 +74,7 @@ func (o *outgoing) pass() {
 }
 
 // sendKept sends the kept bytes. If another goroutine has the turn, it sends them, or calls pass.
-func (o *outgoing) sendKept() {
+func (o *sendSide) sendKept() {
 	o.soon.Store(false)
 	if o.turn.try() {
 		o.flush()
@@ -84,7 +84,7 @@ func (o *outgoing) sendKept() {
 
 // put sends the next Block of b, or keeps it as the end of a large Write. It returns how much of b
 // it has accepted.
-func (o *outgoing) put(bound *bound, b []byte, keep bool) (n int, err error) {
+func (o *sendSide) put(bound *deadlineContext, b []byte, keep bool) (n int, err error) {
 	switch cause := bound.cause(); {
 	case cause != nil:
 		return 0, cause
@@ -105,7 +105,7 @@ func (o *outgoing) put(bound *bound, b []byte, keep bool) (n int, err error) {
 }
 
 // fits returns how many bytes the window has room for now.
-func (o *outgoing) fits() int {
+func (o *sendSide) fits() int {
 	n, err := o.pipe.AwaitCredit(ended)
 	if err != nil {
 		return 0
@@ -114,7 +114,7 @@ func (o *outgoing) fits() int {
 }
 
 // sendNext sends as much of b as fits into one Block and the window.
-func (o *outgoing) sendNext(bound *bound, b []byte) (n int, err error) {
+func (o *sendSide) sendNext(bound *deadlineContext, b []byte) (n int, err error) {
 	n, err = o.pipe.AwaitCredit(bound)
 	if err != nil {
 		return 0, err
@@ -130,7 +130,7 @@ func (o *outgoing) sendNext(bound *bound, b []byte) (n int, err error) {
 
 // sendJoined sends the kept bytes, for which the window has room, together with as much of b as
 // fits.
-func (o *outgoing) sendJoined(bound *bound, b []byte) (n int, err error) {
+func (o *sendSide) sendJoined(bound *deadlineContext, b []byte) (n int, err error) {
 	n = copy(o.mem[o.kept:o.most], b[:min(len(b), max(o.fits()-o.kept, 0))])
 	if err := o.pipe.Send(bound, o.mem[:o.kept+n]); err != nil {
 		return 0, err
@@ -140,7 +140,7 @@ func (o *outgoing) sendJoined(bound *bound, b []byte) (n int, err error) {
 }
 
 // keep keeps b.
-func (o *outgoing) keep(b []byte) {
+func (o *sendSide) keep(b []byte) {
 	if o.mem == nil {
 		o.mem = buffers.Get().(*buffer)
 	}
@@ -148,13 +148,13 @@ func (o *outgoing) keep(b []byte) {
 }
 
 // forget is called when the kept bytes are not needed any more.
-func (o *outgoing) forget() {
+func (o *sendSide) forget() {
 	buffers.Put(o.mem)
 	o.mem, o.kept = nil, 0
 }
 
 // flush sends the kept bytes. It blocks for the limits of the session.
-func (o *outgoing) flush() {
+func (o *sendSide) flush() {
 	if o.kept == 0 {
 		return
 	}
@@ -164,7 +164,7 @@ func (o *outgoing) flush() {
 
 // end ends the direction; cause is the error of later writes. It does not block: if the end cannot
 // be sent at once, a goroutine sends the kept bytes first; it ends after that, or with the session.
-func (o *outgoing) end(cause error) {
+func (o *sendSide) end(cause error) {
 	o.deadline.end(cause)
 	o.ending.Do(func() {
 		switch {
@@ -179,7 +179,7 @@ func (o *outgoing) end(cause error) {
 }
 
 // finish is called with the turn, which is never released.
-func (o *outgoing) finish() {
+func (o *sendSide) finish() {
 	o.flush()
 	o.pipe.CloseSend() // an error means that the call is over
 	close(o.over)

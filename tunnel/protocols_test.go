@@ -110,7 +110,7 @@ func TestConn_OtherWire(t *testing.T) {
 	here, there := asterisque.NewNode(silent, resume), asterisque.NewNode(silent, resume, asterisque.WithService(svc))
 	t.Cleanup(func() { here.Close(); there.Close() })
 	cuts := make(chan func() error, 10)
-	conn, err := here.Connect(background, "", asterisque.Reconnection{Dial: cutInMemory(there, cuts)})
+	conn, err := here.Connect(background, "", asterisque.ReconnectConfig{Dial: cutInMemory(there, cuts)})
 	require.NoError(t, err)
 	a := dial(t, conn, "")
 	go func() {

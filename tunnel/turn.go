@@ -7,7 +7,7 @@ type turn chan struct{}
 func newTurn() turn { return make(turn, 1) }
 
 // take waits for the turn. It returns the reason of the end of bound, if that has ended.
-func (t turn) take(bound *bound) error {
+func (t turn) take(bound *deadlineContext) error {
 	if err := bound.cause(); err != nil {
 		return err
 	}

@@ -31,12 +31,12 @@ func (t *tlsWire) ConnectionState() tls.ConnectionState { return t.tls.Connectio
 // only if the peer does not read.
 const farewell = 100 * time.Millisecond
 
-// hastyTLS is a TLS connection with a Close that does not wait for five seconds.
-type hastyTLS struct{ *tls.Conn }
+// fastCloseTLS is a TLS connection with a Close that does not wait for five seconds.
+type fastCloseTLS struct{ *tls.Conn }
 
 // Close closes the connection. Its only possible error is that the close alert was not sent, which
 // is ignored.
-func (h hastyTLS) Close() error {
+func (h fastCloseTLS) Close() error {
 	hurry := time.AfterFunc(farewell, func() { h.NetConn().Close() })
 	defer hurry.Stop()
 	h.Conn.Close()

@@ -33,7 +33,7 @@ import (
 func FromConn(c io.ReadWriteCloser) Wire {
 	if c, ok := c.(*tls.Conn); ok {
 		transport.BoundUnsent(c)
-		return &tlsWire{connWire{newStreamWire(hastyTLS{c}), c}, c}
+		return &tlsWire{connWire{newStreamWire(fastCloseTLS{c}), c}, c}
 	}
 	s := newStreamWire(c)
 	n, ok := c.(net.Conn)

@@ -64,7 +64,7 @@ func (l *connListener) Close() error {
 
 // File returns a duplicate of the socket: see ListenerFile.
 func (l *connListener) File() (*os.File, error) {
-	s, ok := l.socket.(filer)
+	s, ok := l.socket.(fileListener)
 	if !ok {
 		return nil, errNoSocket
 	}
@@ -91,8 +91,8 @@ func (l *connListener) Private() bool { return l.private }
 // URL implements Listener.
 func (l *connListener) URL() string { return l.url }
 
-// filer is implemented by listeners on a socket of the operating system.
-type filer interface {
+// fileListener is implemented by listeners on a socket of the operating system.
+type fileListener interface {
 	// File returns a duplicate of the socket.
 	File() (*os.File, error)
 }

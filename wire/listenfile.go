@@ -67,7 +67,7 @@ func ListenerFile(l Listener) (*os.File, error) {
 }
 
 func listenerFile(l Listener) (*os.File, error) {
-	if s, ok := l.(filer); ok {
+	if s, ok := l.(fileListener); ok {
 		return s.File()
 	}
 	return nil, errNoSocket

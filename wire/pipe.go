@@ -20,7 +20,7 @@ import (
 func Pipe() (Wire, Wire) { return newPipe(transport.Addr("mem", "pipe")) }
 
 func newPipe(a net.Addr) (Wire, Wire) {
-	var there, back channel
+	var there, back pipeBuffer
 	there.changed.L, back.changed.L = &there.mu, &back.mu
 	return newPipeWire(a, &there, &back), newPipeWire(a, &back, &there)
 }
@@ -29,10 +29,10 @@ func newPipe(a net.Addr) (Wire, Wire) {
 type pipeWire struct {
 	native.Mark
 	*streamWire
-	to *channel
+	to *pipeBuffer
 }
 
-func newPipeWire(a net.Addr, to, from *channel) *pipeWire {
+func newPipeWire(a net.Addr, to, from *pipeBuffer) *pipeWire {
 	s := newStreamWire(pipeEnd{to, from})
 	s.local, s.remote = a, a
 	return &pipeWire{streamWire: s, to: to}
@@ -52,7 +52,7 @@ func (p *pipeWire) TryWriteBatch(batch []byte) (int, error) {
 }
 
 // pipeEnd makes a stream of two channels.
-type pipeEnd struct{ to, from *channel }
+type pipeEnd struct{ to, from *pipeBuffer }
 
 func (e pipeEnd) Read(p []byte) (int, error)  { return e.from.read(p) }
 func (e pipeEnd) Write(p []byte) (int, error) { return e.to.write(p, true) }
@@ -66,8 +66,8 @@ func (e pipeEnd) Close() error {
 // channelSize is how many bytes a channel holds.
 const channelSize = 64 << 10
 
-// channel is one direction of a Pipe: a bounded queue of bytes.
-type channel struct {
+// pipeBuffer is one direction of a Pipe: a bounded queue of bytes.
+type pipeBuffer struct {
 	mu      sync.Mutex
 	changed sync.Cond // uses mu; signals each change of the fields below
 
@@ -79,7 +79,7 @@ type channel struct {
 }
 
 // read waits for bytes and moves them to p.
-func (c *channel) read(p []byte) (int, error) {
+func (c *pipeBuffer) read(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for c.held == 0 && !c.ended && !c.abandoned {
@@ -105,7 +105,7 @@ func (c *channel) read(p []byte) (int, error) {
 
 // write moves p into the channel, blocking for room if wait is set, and returns how much of it was
 // taken.
-func (c *channel) write(p []byte, wait bool) (int, error) {
+func (c *pipeBuffer) write(p []byte, wait bool) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	taken := 0
@@ -122,7 +122,7 @@ func (c *channel) write(p []byte, wait bool) (int, error) {
 }
 
 // putLocked moves as much of p into the ring as there is room for.
-func (c *channel) putLocked(p []byte) int {
+func (c *pipeBuffer) putLocked(p []byte) int {
 	p = p[:min(len(p), channelSize-c.held)]
 	if len(p) == 0 {
 		return 0
@@ -139,7 +139,7 @@ func (c *channel) putLocked(p []byte) int {
 }
 
 // end closes the writing end.
-func (c *channel) end() {
+func (c *pipeBuffer) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended = true
@@ -147,7 +147,7 @@ func (c *channel) end() {
 }
 
 // abandon closes the reading end.
-func (c *channel) abandon() {
+func (c *pipeBuffer) abandon() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.abandoned = true
@@ -156,7 +156,7 @@ func (c *channel) abandon() {
 }
 
 // releaseLocked empties the ring and releases its memory.
-func (c *channel) releaseLocked() {
+func (c *pipeBuffer) releaseLocked() {
 	if c.mem != nil {
 		c.mem.Release()
 	}

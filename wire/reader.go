@@ -23,9 +23,9 @@ const large = 8 << 10
 // prefix is the number of bytes of the length in front of each frame of a byte stream.
 const prefix = 4
 
-// reader splits a byte stream into frames. It belongs to the goroutine that reads the Wire.
-type reader struct {
-	src  source
+// frameReader splits a byte stream into frames. It belongs to the goroutine that reads the Wire.
+type frameReader struct {
+	src  byteSource
 	mem  *buffer.Buffer // the received bytes; nil if there are none
 	at   int            // mem.B[at:end] has arrived and was not returned
 	end  int
@@ -37,15 +37,15 @@ type reader struct {
 	aside atomic.Int64
 }
 
-// source provides the bytes of a reader.
-type source interface {
+// byteSource provides the bytes of a reader.
+type byteSource interface {
 	// fill waits for bytes, at most until need bytes have arrived, and adds them to r. Bytes may be
 	// added together with an error.
-	fill(r *reader, need int) error
+	fill(r *frameReader, need int) error
 }
 
 // frame waits for the next frame.
-func (r *reader) frame(max int) ([]byte, error) {
+func (r *frameReader) frame(max int) ([]byte, error) {
 	for {
 		frame, need, err := r.next(max)
 		switch {
@@ -71,7 +71,7 @@ func (r *reader) frame(max int) ([]byte, error) {
 
 // next returns the next frame if all of it has arrived. Otherwise need is the number of bytes that
 // have to arrive before another call finds more.
-func (r *reader) next(max int) (frame []byte, need int, err error) {
+func (r *frameReader) next(max int) (frame []byte, need int, err error) {
 	unread := r.unread()
 	if len(unread) < prefix {
 		return nil, prefix, nil
@@ -108,29 +108,29 @@ func asText(bytes []byte) string {
 }
 
 // buffered reports whether a whole frame has arrived.
-func (r *reader) buffered() bool {
+func (r *frameReader) buffered() bool {
 	unread := r.unread()
 	return len(unread) >= prefix && int64(binary.BigEndian.Uint32(unread)) <= int64(len(unread)-prefix)
 }
 
-func (r *reader) unread() []byte {
+func (r *frameReader) unread() []byte {
 	if r.mem == nil {
 		return nil
 	}
 	return r.mem.B[r.at:r.end]
 }
 
-func (r *reader) empty() bool { return r.at == r.end }
+func (r *frameReader) empty() bool { return r.at == r.end }
 
 // fail ends the stream with err and releases the memory. Repeated calls find the same error.
-func (r *reader) fail(err error) error {
+func (r *frameReader) fail(err error) error {
 	r.err = err
 	r.release()
 	return err
 }
 
 // endOfStream returns the error for the end of the stream at this position.
-func (r *reader) endOfStream() error {
+func (r *frameReader) endOfStream() error {
 	if r.empty() {
 		return io.EOF
 	}
@@ -138,7 +138,7 @@ func (r *reader) endOfStream() error {
 }
 
 // release releases the memory, with all its content.
-func (r *reader) release() {
+func (r *frameReader) release() {
 	if r.mem != nil {
 		r.mem.Release()
 	}
@@ -149,13 +149,13 @@ func (r *reader) release() {
 }
 
 // likely returns a buffer size that suits a frame like the one before.
-func (r *reader) likely() int { return min(max(r.last, chunk), buffer.Most) }
+func (r *frameReader) likely() int { return min(max(r.last, chunk), buffer.Most) }
 
 // room returns free memory for further bytes; need is the size of the frame, including the bytes
 // received. With nothing buffered it is in a buffer of about size bytes; otherwise in one of at
 // least size bytes. It grows with the received bytes, not with need, which a peer can announce at
 // no cost.
-func (r *reader) room(need, size int) []byte {
+func (r *frameReader) room(need, size int) []byte {
 	if r.empty() {
 		r.at, r.end = 0, 0
 		if r.mem == nil || !buffer.Suits(len(r.mem.B), size) {
@@ -175,7 +175,7 @@ func (r *reader) room(need, size int) []byte {
 
 // bound returns the part of room that is to be filled at once. For a large frame, that is its
 // missing part. Before a frame begins, it is the size of the previous one, if that was large.
-func (r *reader) bound(room []byte, need int) []byte {
+func (r *frameReader) bound(room []byte, need int) []byte {
 	frame := need
 	if r.empty() {
 		frame = r.last
@@ -188,7 +188,7 @@ func (r *reader) bound(room []byte, need int) []byte {
 
 // keep transfers the memory of the frame that was returned last. It returns nil if the frame shares
 // the memory with other frames, or does not fill it.
-func (r *reader) keep() (mem *buffer.Buffer) {
+func (r *frameReader) keep() (mem *buffer.Buffer) {
 	if r.last < large || r.at != r.last || r.end != r.at || !r.mem.Filled(r.last) {
 		return nil
 	}
@@ -199,7 +199,7 @@ func (r *reader) keep() (mem *buffer.Buffer) {
 
 // shrink reduces the memory to the size that the unread bytes need: a peer that sends half a frame
 // and then nothing must not hold a large buffer.
-func (r *reader) shrink() {
+func (r *frameReader) shrink() {
 	if n := len(r.unread()); n == 0 {
 		r.release()
 	} else if !buffer.Suits(len(r.mem.B), n) {
@@ -210,7 +210,7 @@ func (r *reader) shrink() {
 
 // note records how much memory is held for a partly received frame, before the reader waits for the
 // rest.
-func (r *reader) note() {
+func (r *frameReader) note() {
 	if r.empty() {
 		return
 	}
@@ -220,7 +220,7 @@ func (r *reader) note() {
 }
 
 // move copies the unread bytes to another buffer.
-func (r *reader) move(to *buffer.Buffer) {
+func (r *frameReader) move(to *buffer.Buffer) {
 	n := copy(to.B, r.unread())
 	r.release()
 	r.mem, r.end = to, n
@@ -237,7 +237,7 @@ type plainSource struct {
 	more bool // the last Read used all the memory it was given
 }
 
-func (s *plainSource) fill(r *reader, need int) error {
+func (s *plainSource) fill(r *frameReader, need int) error {
 	size := idleRead
 	if !r.empty() && (s.more || need > idleRead) {
 		size = chunk

@@ -104,7 +104,7 @@ func newSocketSource(raw syscall.RawConn, w *streamWire) *socketSource {
 	return s
 }
 
-func (s *socketSource) fill(_ *reader, need int) error {
+func (s *socketSource) fill(_ *frameReader, need int) error {
 	s.need, s.err = need, nil
 	if err := s.raw.Read(s.try); err != nil {
 		return err

@@ -18,12 +18,12 @@ type streamWire struct {
 	closed atomic.Bool // Close was called
 
 	received atomic.Uint64 // bytes
-	in       reader        // belongs to the reading goroutine
-	out      writer        // belongs to the writing goroutine
+	in       frameReader   // belongs to the reading goroutine
+	out      frameWriter   // belongs to the writing goroutine
 }
 
 func newStreamWire(c io.ReadWriteCloser) *streamWire {
-	s := &streamWire{conn: c, in: reader{src: &plainSource{r: c}}}
+	s := &streamWire{conn: c, in: frameReader{src: &plainSource{r: c}}}
 	s.in.received = &s.received
 	s.out.conn, s.out.closed = c, &s.closed
 	s.local, s.remote = transport.Addrs(c, "stream")

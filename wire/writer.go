@@ -12,9 +12,9 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// writer writes frames to a byte stream. It belongs to the goroutine that writes the Wire at the
-// time. Any goroutine may read sent.
-type writer struct {
+// frameWriter writes frames to a byte stream. It belongs to the goroutine that writes the Wire at
+// the time. Any goroutine may read sent.
+type frameWriter struct {
 	conn   io.Writer    // fixed, as closed
 	closed *atomic.Bool // the Wire was closed on this side
 
@@ -28,7 +28,7 @@ type writer struct {
 
 // frames writes whole frames. Small ones share a write, for which it copies them; large ones are
 // lent to the stream.
-func (w *writer) frames(frames [][]byte) error {
+func (w *frameWriter) frames(frames [][]byte) error {
 	if err := w.writable(); err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (w *writer) frames(frames [][]byte) error {
 }
 
 // batch writes frames with their lengths.
-func (w *writer) batch(batch []byte) error {
+func (w *frameWriter) batch(batch []byte) error {
 	if err := w.writable(); err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (w *writer) batch(batch []byte) error {
 }
 
 // vector writes all of pieces, with one system call for each portion if possible.
-func (w *writer) vector(pieces [][]byte) error {
+func (w *frameWriter) vector(pieces [][]byte) error {
 	if err := w.writable(); err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func cut(dst, pieces [][]byte, n int) (first, rest [][]byte) {
 }
 
 // write writes all of b, in portions, so that progress is visible.
-func (w *writer) write(b []byte) error {
+func (w *frameWriter) write(b []byte) error {
 	for len(b) > 0 { // some conns would wait for an empty write, or send it
 		piece := b[:portion(len(b))]
 		n, err := w.conn.Write(piece)
@@ -127,7 +127,7 @@ func portion(n int) int {
 }
 
 // both writes all of a and b, with one system call if possible.
-func (w *writer) both(a, b []byte) error {
+func (w *frameWriter) both(a, b []byte) error {
 	w.pair = [2][]byte{a, b}
 	w.vec = w.pair[:]
 	n, err := w.vec.WriteTo(w.conn)
@@ -136,7 +136,7 @@ func (w *writer) both(a, b []byte) error {
 }
 
 // wrote handles the result of a write of n out of want bytes.
-func (w *writer) wrote(n int64, err error, want int) error {
+func (w *frameWriter) wrote(n int64, err error, want int) error {
 	w.count(max(n, 0))
 	if err == nil && n < int64(want) {
 		err = io.ErrShortWrite
@@ -152,7 +152,7 @@ func (w *writer) wrote(n int64, err error, want int) error {
 const boundFrom = 16 << 10
 
 // count counts n bytes that were sent.
-func (w *writer) count(n int64) {
+func (w *frameWriter) count(n int64) {
 	if sent := w.sent.Add(uint64(n)); sent > boundFrom && sent-uint64(n) <= boundFrom {
 		if c, ok := w.conn.(net.Conn); ok {
 			transport.BoundUnsent(c)
@@ -161,7 +161,7 @@ func (w *writer) count(n int64) {
 }
 
 // writable returns the error of further writes, or nil.
-func (w *writer) writable() error {
+func (w *frameWriter) writable() error {
 	if w.closed.Load() {
 		return errWriteClosed
 	}
@@ -171,7 +171,7 @@ func (w *writer) writable() error {
 var errWriteClosed = fmt.Errorf("wire: write: %w", net.ErrClosed)
 
 // failed ends writing: the peer may have got part of a frame.
-func (w *writer) failed(err error) error {
+func (w *frameWriter) failed(err error) error {
 	if w.closed.Load() {
 		return errWriteClosed // instead of the error of a closed conn
 	}

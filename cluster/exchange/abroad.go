@@ -9,7 +9,7 @@ import (
 )
 
 // follow watches the nodes of a name in the cluster, until ctx ends.
-func (x *Exchange) follow(ctx context.Context, name string, g *group) {
+func (x *Exchange) follow(ctx context.Context, name string, g *nodeGroup) {
 	for change, err := range x.cfg.Cluster.Watch(ctx, name) {
 		switch {
 		case err != nil:
@@ -31,7 +31,7 @@ func memberOf(m cluster.Member) outer.Member {
 }
 
 // setAbroad stores the state of a node in the cluster, unless ctx has ended; nil: it is gone.
-func (n *nodes) setAbroad(ctx context.Context, g *group, id string, m *outer.Member) {
+func (n *nodeRegistry) setAbroad(ctx context.Context, g *nodeGroup, id string, m *outer.Member) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if ctx.Err() != nil {
@@ -40,13 +40,13 @@ func (n *nodes) setAbroad(ctx context.Context, g *group, id string, m *outer.Mem
 	if n.version++; m == nil {
 		delete(g.abroad, id)
 	} else {
-		g.abroad[id] = versioned{*m, n.version}
+		g.abroad[id] = nodeVersion{*m, n.version}
 	}
 	g.changed.Signal()
 }
 
 // reachAbroad makes the Wire to a node of the cluster.
-func (x *Exchange) reachAbroad(ctx context.Context, from string, t outer.Target) (*far, error) {
+func (x *Exchange) reachAbroad(ctx context.Context, from string, t outer.Target) (*farSide, error) {
 	if x.cfg.Cluster == nil || !outer.IsToken(t.Name) {
 		return nil, x.nobody(t)
 	}
@@ -66,7 +66,7 @@ func (x *Exchange) reachAbroad(ctx context.Context, from string, t outer.Target)
 }
 
 // dialMember makes the Wire to a member of the cluster.
-func (x *Exchange) dialMember(ctx context.Context, from string, m cluster.Member, t outer.Target) (*far, error) {
+func (x *Exchange) dialMember(ctx context.Context, from string, m cluster.Member, t outer.Target) (*farSide, error) {
 	if !x.policy.allows(from, m.Identity) {
 		return nil, x.nobody(t)
 	}
@@ -74,5 +74,5 @@ func (x *Exchange) dialMember(ctx context.Context, from string, m cluster.Member
 	if err != nil {
 		return nil, err
 	}
-	return &far{wire: w, private: wire.IsPrivate(w), end: func() {}}, nil
+	return &farSide{wire: w, private: wire.IsPrivate(w), end: func() {}}, nil
 }

@@ -85,7 +85,7 @@ func TestAttackRelay_NodeReadsNothing(t *testing.T) {
 		require.NoError(t, err)
 		calls = append(calls, call)
 	}
-	mute.Pause() // from now on its connection is not read
+	mute.StopReading() // from now on its connection is not read
 	for _, call := range calls {
 		go func() { // ends with the call
 			for call.Untyped().Send(t.Context(), frame) == nil {

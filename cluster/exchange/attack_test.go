@@ -152,7 +152,7 @@ func TestAttackDial_NoAnswer(t *testing.T) {
 }
 
 // outageOf returns the outage of the first server of a Pool.
-func outageOf(p *pool.Pool) *asterisque.Outage {
+func outageOf(p *pool.Pool) *asterisque.NotConnectedError {
 	for _, s := range p.Servers() {
 		return s.Outage
 	}

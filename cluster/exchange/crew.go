@@ -2,8 +2,8 @@ package exchange
 
 import "sync"
 
-// crew tracks the goroutines of an exchange that do not belong to a call or a listener.
-type crew struct {
+// goroutineGroup tracks the goroutines of an exchange that do not belong to a call or a listener.
+type goroutineGroup struct {
 	running sync.WaitGroup // incremented with mu held, and never once closed
 
 	mu     sync.Mutex
@@ -11,7 +11,7 @@ type crew struct {
 }
 
 // begin runs f on a goroutine. After wait it does not, and returns false.
-func (c *crew) begin(f func()) bool {
+func (c *goroutineGroup) begin(f func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.closed {
@@ -21,7 +21,7 @@ func (c *crew) begin(f func()) bool {
 }
 
 // wait rejects further goroutines, and waits for the running ones.
-func (c *crew) wait() {
+func (c *goroutineGroup) wait() {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()

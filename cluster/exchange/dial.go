@@ -49,7 +49,7 @@ func (x *Exchange) relay(near, far wire.Wire) error {
 }
 
 // enter acquires the slots of a relayed session that a node begins.
-func (x *Exchange) enter(from *registrant) (leave func(), err error) {
+func (x *Exchange) enter(from *registeredNode) (leave func(), err error) {
 	switch {
 	case !from.relays.enter():
 		return nil, full("this node has %d relayed sessions, and no more are allowed at once", from.relays.most)
@@ -63,21 +63,21 @@ func (x *Exchange) enter(from *registrant) (leave func(), err error) {
 	}, nil
 }
 
-// far is the far side of a relayed session.
-type far struct {
+// farSide is the far side of a relayed session.
+type farSide struct {
 	wire    wire.Wire
 	private bool
 	end     func() // ends its call, once the Wire is closed
 }
 
 // leave releases the far side, also if nothing was relayed.
-func (f *far) leave() {
+func (f *farSide) leave() {
 	f.wire.Close()
 	f.end()
 }
 
 // reach makes the Wire to a dialled node.
-func (x *Exchange) reach(ctx context.Context, from *registrant, t outer.Target) (*far, error) {
+func (x *Exchange) reach(ctx context.Context, from *registeredNode, t outer.Target) (*farSide, error) {
 	to := x.nodes.find(t.Name, t.ID)
 	if to == nil || !x.policy.allows(from.member.Identity, to.member.Identity) {
 		// A node that the policy forbids is looked up in the cluster like an absent one, so that
@@ -97,7 +97,7 @@ func (x *Exchange) nobody(t outer.Target) error {
 }
 
 // visit asks a registered node to accept a Wire, within the time limit.
-func (x *Exchange) visit(ctx context.Context, v outer.Visitor, to *registrant) (*far, error) {
+func (x *Exchange) visit(ctx context.Context, v outer.Visitor, to *registeredNode) (*farSide, error) {
 	if !to.relays.enter() {
 		return nil, full("the node %s %s has %d relayed sessions, and no more are allowed at once", to.member.Name, to.member.ID, to.relays.most)
 	}
@@ -106,7 +106,7 @@ func (x *Exchange) visit(ctx context.Context, v outer.Visitor, to *registrant) (
 		to.relays.leave()
 		return nil, asterisque.ErrUnavailable.Withf("the node %s %s does not take the session: %v", to.member.Name, to.member.ID, err)
 	}
-	return &far{
+	return &farSide{
 		wire:    wire.FromConn(tunnel.NewConn(call.Untyped(), to.session)),
 		private: outer.IsPrivate(to.session),
 		end: func() {
@@ -121,7 +121,7 @@ func (x *Exchange) visit(ctx context.Context, v outer.Visitor, to *registrant) (
 type accepting = asterisque.StreamCall[struct{}, outer.Answer, struct{}]
 
 // knock asks a node to accept a Wire, and waits for its answer. end ends the call.
-func (x *Exchange) knock(ctx context.Context, v outer.Visitor, to *registrant) (call *accepting, end context.CancelFunc, err error) {
+func (x *Exchange) knock(ctx context.Context, v outer.Visitor, to *registeredNode) (call *accepting, end context.CancelFunc, err error) {
 	ctx, late := context.WithTimeout(ctx, x.cfg.Answer)
 	defer late()
 	// not the context of the handler: this is not a nested call, which has other limits

@@ -67,8 +67,8 @@ func (d *domain) lookForOther(ctx context.Context, log *slog.Logger) {
 	d.claimed.Store(other)
 }
 
-// claim is the message by which exchanges check an id, and its answer.
-type claim struct {
+// idClaim is the message by which exchanges check an id, and its answer.
+type idClaim struct {
 	Instance string `json:"instance"`
 	Domain   string `json:"domain"`
 }
@@ -105,7 +105,7 @@ func (d *domain) claim(ctx context.Context) error {
 		return err
 	}
 	err := d.subscribe(subject, "", func(m *nats.Msg) {
-		var other claim
+		var other idClaim
 		if json.Unmarshal(m.Data, &other) == nil && other.Instance > d.instance {
 			m.Respond(d.encode())
 		}
@@ -124,7 +124,7 @@ func (d *domain) claim(ctx context.Context) error {
 // answerAll answers all checks of the id from other exchanges.
 func (d *domain) answerAll(subject string) error {
 	return d.subscribe(subject, "", func(m *nats.Msg) {
-		var other claim
+		var other idClaim
 		if json.Unmarshal(m.Data, &other) == nil && other.Instance != d.instance {
 			m.Respond(d.encode())
 		}
@@ -132,7 +132,7 @@ func (d *domain) answerAll(subject string) error {
 }
 
 func (d *domain) encode() []byte {
-	b, _ := json.Marshal(claim{d.instance, d.name}) // strings can be encoded
+	b, _ := json.Marshal(idClaim{d.instance, d.name}) // strings can be encoded
 	return b
 }
 
@@ -148,7 +148,7 @@ func (d *domain) ask(ctx context.Context, subject string) error {
 	case err != nil:
 		return fmt.Errorf("exchange: asking for other exchanges with the id %s: %w", d.id, err)
 	}
-	var other claim
+	var other idClaim
 	if err := json.Unmarshal(m.Data, &other); err != nil {
 		return fmt.Errorf("exchange: the answer for the id %s is invalid: %w", d.id, err)
 	}

@@ -44,7 +44,7 @@ func TestResume_OtherNode(t *testing.T) {
 	node := asterisque.NewNode(resume, asterisque.WithLogger(silent))
 	t.Cleanup(func() { node.Close() })
 	wires, to := make(chan wire.Wire, 8), "b"
-	conn, err := node.Connect(t.Context(), "", asterisque.Reconnection{Dial: func(context.Context) (wire.Wire, error) {
+	conn, err := node.Connect(t.Context(), "", asterisque.ReconnectConfig{Dial: func(context.Context) (wire.Wire, error) {
 		call, err := dial(t, s, "orders", to)
 		to = "c" // from now on
 		w := wire.FromConn(tunnel.NewConn(call.Untyped(), s))

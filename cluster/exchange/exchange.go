@@ -16,19 +16,19 @@ var ErrClosed = errors.New("exchange: closed")
 // Exchange relays sessions between nodes that connect to it. All methods are safe for concurrent
 // use.
 type Exchange struct {
-	cfg    Config // fixed, as all up to end but crew
-	policy policy
-	node   *asterisque.Node
-	nodes  *nodes
-	domain *domain // nil: no cluster
-	crew   crew
-	ctx    context.Context // ends with Close
-	end    context.CancelCauseFunc
+	cfg        Config // fixed, as all up to end but crew
+	policy     policy
+	node       *asterisque.Node
+	nodes      *nodeRegistry
+	domain     *domain // nil: no cluster
+	goroutines goroutineGroup
+	ctx        context.Context // ends with Close
+	end        context.CancelCauseFunc
 
-	answering room          // running answers for other domains
-	sessions  room          // relayed sessions
-	relayed   atomic.Uint64 // total number of relayed sessions
-	refused   atomic.Uint64 // sessions to absent or forbidden nodes
+	answerSlots semaphore     // running answers for other domains
+	sessions    semaphore     // relayed sessions
+	relayed     atomic.Uint64 // total number of relayed sessions
+	refused     atomic.Uint64 // sessions to absent or forbidden nodes
 }
 
 // New returns an exchange without listeners: see [Exchange.Serve]. The error reports an invalid
@@ -66,16 +66,16 @@ func (x *Exchange) join() (err error) {
 	if x.domain, err = newDomain(ctx, x.cfg.Cluster, x.cfg.ID); err != nil {
 		return err
 	}
-	x.answering.most = answering
-	x.nodes.follow = func(ctx context.Context, name string, g *group) {
-		x.crew.begin(func() { x.follow(ctx, name, g) }) // ends with ctx
-		x.crew.begin(func() { x.search(ctx, name, g) }) // likewise
+	x.answerSlots.most = answering
+	x.nodes.follow = func(ctx context.Context, name string, g *nodeGroup) {
+		x.goroutines.begin(func() { x.follow(ctx, name, g) }) // ends with ctx
+		x.goroutines.begin(func() { x.search(ctx, name, g) }) // likewise
 	}
 	if err := x.findable(); err != nil {
 		x.domain.close()
 		return err
 	}
-	x.crew.begin(func() { x.domain.watchClaim(x.ctx, x.cfg.Logger) }) // ends with x.ctx
+	x.goroutines.begin(func() { x.domain.watchClaim(x.ctx, x.cfg.Logger) }) // ends with x.ctx
 	return nil
 }
 
@@ -111,7 +111,7 @@ func (x *Exchange) Close() error {
 		x.domain.close()
 	}
 	err := x.node.Close()
-	x.crew.wait()
+	x.goroutines.wait()
 	return err
 }
 

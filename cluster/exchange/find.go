@@ -25,15 +25,15 @@ const (
 	answering = 64
 )
 
-// question is a query to other domains for the nodes of a name.
-type question struct {
+// domainQuery is a query to other domains for the nodes of a name.
+type domainQuery struct {
 	Domain string `json:"domain"` // of the sender
 	Name   string `json:"name"`
 	Round  uint64 `json:"round"`
 }
 
-// found is an answer, or a part of one. Parts arrive in their order.
-type found struct {
+// foundNodes is an answer, or a part of one. Parts arrive in their order.
+type foundNodes struct {
 	Domain  string           `json:"domain"` // of the sender
 	Round   uint64           `json:"round"`
 	Members []cluster.Member `json:"members"`
@@ -44,21 +44,21 @@ type found struct {
 func (x *Exchange) findable() error {
 	d := x.domain
 	return d.subscribe(d.subject("find"), "domain-"+d.name, func(m *nats.Msg) {
-		var q question
-		if json.Unmarshal(m.Data, &q) != nil || q.Domain == d.name || !outer.IsToken(q.Name) || !x.answering.enter() {
+		var q domainQuery
+		if json.Unmarshal(m.Data, &q) != nil || q.Domain == d.name || !outer.IsToken(q.Name) || !x.answerSlots.enter() {
 			return
 		}
-		if !x.crew.begin(func() { // ends with the answer of NATS, which has some seconds
-			defer x.answering.leave()
+		if !x.goroutines.begin(func() { // ends with the answer of NATS, which has some seconds
+			defer x.answerSlots.leave()
 			x.answer(m, q)
 		}) {
-			x.answering.leave()
+			x.answerSlots.leave()
 		}
 	})
 }
 
 // answer sends the nodes of a name to another domain.
-func (x *Exchange) answer(m *nats.Msg, q question) {
+func (x *Exchange) answer(m *nats.Msg, q domainQuery) {
 	members, err := x.cfg.Cluster.Members(x.ctx, q.Name)
 	if err != nil {
 		return
@@ -66,7 +66,7 @@ func (x *Exchange) answer(m *nats.Msg, q question) {
 	members = members[:min(len(members), mostMembers)]
 	for {
 		n := min(len(members), perAnswer)
-		b, err := json.Marshal(found{Domain: x.domain.name, Round: q.Round, Members: members[:n], Last: n == len(members)})
+		b, err := json.Marshal(foundNodes{Domain: x.domain.name, Round: q.Round, Members: members[:n], Last: n == len(members)})
 		if err != nil || m.Respond(b) != nil || n == len(members) {
 			return
 		}
@@ -78,7 +78,7 @@ func (x *Exchange) answer(m *nats.Msg, q question) {
 const perAnswer = 8
 
 // search keeps the nodes of a name in other domains current, until ctx ends.
-func (x *Exchange) search(ctx context.Context, name string, g *group) {
+func (x *Exchange) search(ctx context.Context, name string, g *nodeGroup) {
 	answers := make(chan *nats.Msg, 256)
 	inbox := x.domain.nc.NewInbox()
 	sub, err := x.domain.nc.ChanSubscribe(inbox, answers)
@@ -87,11 +87,11 @@ func (x *Exchange) search(ctx context.Context, name string, g *group) {
 		return
 	}
 	defer sub.Unsubscribe()
-	s := searched{domains: make(map[string]*answered)}
+	s := searchResult{domains: make(map[string]*domainAnswer)}
 	again := time.NewTicker(askEvery)
 	defer again.Stop()
 	for round := uint64(1); ; round++ {
-		b, _ := json.Marshal(question{x.domain.name, name, round})     // strings can be encoded
+		b, _ := json.Marshal(domainQuery{x.domain.name, name, round})  // strings can be encoded
 		x.domain.nc.PublishRequest(x.domain.subject("find"), inbox, b) // a failed query is repeated
 		x.listen(ctx, name, g, &s, answers, again.C)
 		if ctx.Err() != nil {
@@ -101,7 +101,7 @@ func (x *Exchange) search(ctx context.Context, name string, g *group) {
 }
 
 // listen processes the answers to one query, until the next one or until ctx ends.
-func (x *Exchange) listen(ctx context.Context, name string, g *group, s *searched, answers <-chan *nats.Msg, next <-chan time.Time) {
+func (x *Exchange) listen(ctx context.Context, name string, g *nodeGroup, s *searchResult, answers <-chan *nats.Msg, next <-chan time.Time) {
 	changed := s.forget()
 	for {
 		if changed {
@@ -118,16 +118,16 @@ func (x *Exchange) listen(ctx context.Context, name string, g *group, s *searche
 	}
 }
 
-// searched contains the answers of other domains.
-type searched struct {
-	domains map[string]*answered
+// searchResult contains the answers of other domains.
+type searchResult struct {
+	domains map[string]*domainAnswer
 }
 
 // mostDomains is the maximum number of domains.
 const mostDomains = 256
 
-// answered is the answer of one domain.
-type answered struct {
+// domainAnswer is the answer of one domain.
+type domainAnswer struct {
 	round   uint64
 	at      time.Time                 // of the last complete round, or of a first part before
 	coming  map[string]cluster.Member // nodes of the round so far, by id
@@ -135,19 +135,19 @@ type answered struct {
 }
 
 // takeMessage is take for a message.
-func (s *searched) takeMessage(m *nats.Msg, name string) bool {
-	var f found
+func (s *searchResult) takeMessage(m *nats.Msg, name string) bool {
+	var f foundNodes
 	return json.Unmarshal(m.Data, &f) == nil && s.take(f, name)
 }
 
 // take adds a part of an answer, and reports whether the answer is complete.
-func (s *searched) take(f found, name string) bool {
+func (s *searchResult) take(f foundNodes, name string) bool {
 	a := s.domains[f.Domain]
 	switch {
 	case a == nil && len(s.domains) == mostDomains:
 		return false
 	case a == nil:
-		a = &answered{at: time.Now()}
+		a = &domainAnswer{at: time.Now()}
 		s.domains[f.Domain] = a
 	}
 	if a.round != f.Round || a.coming == nil {
@@ -162,7 +162,7 @@ func (s *searched) take(f found, name string) bool {
 }
 
 // add adds nodes to the present round.
-func (a *answered) add(members []cluster.Member, name string) {
+func (a *domainAnswer) add(members []cluster.Member, name string) {
 	for _, m := range members {
 		there := memberOf(m)
 		if m.Name == name && there.Check() == nil && len(a.coming) < mostMembers {
@@ -173,7 +173,7 @@ func (a *answered) add(members []cluster.Member, name string) {
 }
 
 // forget removes silent domains, and reports whether there were any.
-func (s *searched) forget() bool {
+func (s *searchResult) forget() bool {
 	before := len(s.domains)
 	for name, a := range s.domains {
 		if time.Since(a.at) > forgotten {
@@ -185,7 +185,7 @@ func (s *searched) forget() bool {
 
 // all returns the nodes of all other domains, by id. The choice between nodes with the same id is
 // deterministic.
-func (s *searched) all() map[string]cluster.Member {
+func (s *searchResult) all() map[string]cluster.Member {
 	all := make(map[string]cluster.Member)
 	for _, domain := range slices.Backward(slices.Sorted(maps.Keys(s.domains))) {
 		maps.Copy(all, s.domains[domain].members)
@@ -194,16 +194,16 @@ func (s *searched) all() map[string]cluster.Member {
 }
 
 // setForeign stores the nodes of a name in other domains, unless ctx has ended.
-func (n *nodes) setForeign(ctx context.Context, g *group, all map[string]cluster.Member) {
+func (n *nodeRegistry) setForeign(ctx context.Context, g *nodeGroup, all map[string]cluster.Member) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if ctx.Err() != nil {
 		return
 	}
 	was := g.foreign
-	g.foreign = make(map[string]versioned, len(all))
+	g.foreign = make(map[string]nodeVersion, len(all))
 	for id, m := range all {
-		v := versioned{Member: memberOf(m)}
+		v := nodeVersion{Member: memberOf(m)}
 		if old, ok := was[id]; ok && old.Instance == m.Instance && old.State == v.State {
 			v.version = old.version
 		} else {
@@ -216,7 +216,7 @@ func (n *nodes) setForeign(ctx context.Context, g *group, all map[string]cluster
 }
 
 // foreign returns a node of another domain, if its name is in use here.
-func (n *nodes) foreign(name, id string) (m outer.Member, ok bool) {
+func (n *nodeRegistry) foreign(name, id string) (m outer.Member, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	g := n.groups[name]

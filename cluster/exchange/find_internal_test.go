@@ -16,9 +16,9 @@ func at(id, region string) cluster.Member {
 }
 
 func TestFind_SameIDIsStable(t *testing.T) {
-	s := searched{domains: make(map[string]*answered)}
+	s := searchResult{domains: make(map[string]*domainAnswer)}
 	for _, domain := range []string{"south", "north", "west"} {
-		require.True(t, s.take(found{Domain: domain, Members: []cluster.Member{at("a", domain)}, Last: true}, "orders"))
+		require.True(t, s.take(foundNodes{Domain: domain, Members: []cluster.Member{at("a", domain)}, Last: true}, "orders"))
 	}
 	for range 20 {
 		require.Equal(t, "north", s.all()["a"].Region)
@@ -27,11 +27,11 @@ func TestFind_SameIDIsStable(t *testing.T) {
 
 func TestFind_IncompleteAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := searched{domains: make(map[string]*answered)}
+		s := searchResult{domains: make(map[string]*domainAnswer)}
 		for i := range mostDomains {
-			require.False(t, s.take(found{Domain: string(rune('a' + i))}, "orders"))
+			require.False(t, s.take(foundNodes{Domain: string(rune('a' + i))}, "orders"))
 		}
-		whole := found{Domain: "north", Members: []cluster.Member{at("a", "north")}, Last: true}
+		whole := foundNodes{Domain: "north", Members: []cluster.Member{at("a", "north")}, Last: true}
 		require.False(t, s.take(whole, "orders"), "at most this number of domains")
 		time.Sleep(forgotten + time.Second)
 		require.True(t, s.forget())
@@ -41,12 +41,12 @@ func TestFind_IncompleteAnswer(t *testing.T) {
 }
 
 func TestFind_InvalidMembers(t *testing.T) {
-	s := searched{domains: make(map[string]*answered)}
+	s := searchResult{domains: make(map[string]*domainAnswer)}
 	large := at("large", "")
 	large.Metadata = map[string]string{"a": string(make([]byte, 1<<20))}
 	other := at("other", "")
 	other.Name = "stock"
-	s.take(found{Domain: "north", Members: []cluster.Member{large, other, at("no token", ""), at("a", "")}, Last: true}, "orders")
+	s.take(foundNodes{Domain: "north", Members: []cluster.Member{large, other, at("no token", ""), at("a", "")}, Last: true}, "orders")
 	require.Len(t, s.all(), 1)
 	require.Contains(t, s.all(), "a")
 }

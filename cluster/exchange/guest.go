@@ -12,8 +12,8 @@ import (
 )
 
 // take relays a Wire from the cluster to a node here.
-func (x *Exchange) take(r *registrant, w wire.Wire) {
-	begun := x.crew.begin(func() { // ends with the Wire, which ends with x.ctx
+func (x *Exchange) take(r *registeredNode, w wire.Wire) {
+	begun := x.goroutines.begin(func() { // ends with the Wire, which ends with x.ctx
 		defer context.AfterFunc(x.ctx, func() { w.Close() })()
 		if err := x.relayGuest(r, w); err != nil {
 			x.cfg.Logger.Warn("exchange: a session from the cluster ends", "node", r.member.Name+" "+r.member.ID, "error", err)
@@ -26,7 +26,7 @@ func (x *Exchange) take(r *registrant, w wire.Wire) {
 }
 
 // relayGuest reads the first frame, before which the peer is unknown, and then relays.
-func (x *Exchange) relayGuest(r *registrant, w wire.Wire) error {
+func (x *Exchange) relayGuest(r *registeredNode, w wire.Wire) error {
 	if !x.sessions.enter() {
 		return full("the exchange relays %d sessions, and no more are allowed at once", x.sessions.most)
 	}
@@ -47,7 +47,7 @@ func (x *Exchange) relayGuest(r *registrant, w wire.Wire) error {
 }
 
 // letIn makes a node accept a Wire of the cluster, if the policy allows it.
-func (x *Exchange) letIn(w wire.Wire, r *registrant) (*far, error) {
+func (x *Exchange) letIn(w wire.Wire, r *registeredNode) (*farSide, error) {
 	who, ok := x.guest(w, r.member.Identity)
 	if !ok {
 		x.refused.Add(1)

@@ -98,7 +98,7 @@ func join(t testing.TB, cfg agent.Config, opts ...asterisque.Option) *agent.Agen
 // callerOf returns a Pool over the nodes of a name, which ends with the test.
 func callerOf(t testing.TB, a *agent.Agent, name string, opts ...agent.CallerOption) *pool.Pool {
 	t.Helper()
-	quick := pool.Config{Connection: asterisque.Reconnection{First: 20 * time.Millisecond, Most: 100 * time.Millisecond}}
+	quick := pool.Config{Connection: asterisque.ReconnectConfig{First: 20 * time.Millisecond, Most: 100 * time.Millisecond}}
 	p, err := a.Caller(t.Context(), name, append([]agent.CallerOption{agent.WithPool(quick)}, opts...)...)
 	require.NoError(t, err)
 	t.Cleanup(func() { p.Close() })

@@ -19,7 +19,7 @@ const patience = 5 * time.Second
 
 // show makes a node that has registered visible in the cluster, if nodes there may reach it, until
 // hide is called. It returns the error of a name that another identity has.
-func (x *Exchange) show(ctx context.Context, r *registrant) (hide func(), err error) {
+func (x *Exchange) show(ctx context.Context, r *registeredNode) (hide func(), err error) {
 	r.awaitOusted(ctx)
 	if x.cfg.Cluster == nil || r.member.Name == "" || !x.shown(r.member.Identity) {
 		return func() {}, nil
@@ -39,7 +39,7 @@ func (x *Exchange) show(ctx context.Context, r *registrant) (hide func(), err er
 
 // awaitOusted waits until the nodes that this one has displaced are hidden: until then the name is
 // theirs in the cluster.
-func (r *registrant) awaitOusted(ctx context.Context) {
+func (r *registeredNode) awaitOusted(ctx context.Context) {
 	for _, o := range r.ousted {
 		select {
 		case <-o.gone:
@@ -60,7 +60,7 @@ func (x *Exchange) shown(identity string) bool {
 }
 
 // host shows a node in the cluster. If that fails, it logs the error, and returns it with nil.
-func (x *Exchange) host(ctx context.Context, r *registrant) (*cluster.Hosted, error) {
+func (x *Exchange) host(ctx context.Context, r *registeredNode) (*cluster.Hosted, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	m := &r.member // without its state, which may change
@@ -75,7 +75,7 @@ func (x *Exchange) host(ctx context.Context, r *registrant) (*cluster.Hosted, er
 
 // keepShown keeps a node visible in the cluster until ctx ends. If another node replaces it there,
 // at another exchange, its registration here ends.
-func (x *Exchange) keepShown(ctx context.Context, r *registrant, h *cluster.Hosted) {
+func (x *Exchange) keepShown(ctx context.Context, r *registeredNode, h *cluster.Hosted) {
 	for h == nil {
 		if !wait.HoldOff(ctx, patience) {
 			return

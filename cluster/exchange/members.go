@@ -32,10 +32,10 @@ func (x *Exchange) members(ctx context.Context, name string, p *asterisque.Pipe[
 }
 
 // tellMembers sends the nodes of a name, and each change.
-func (x *Exchange) tellMembers(ctx context.Context, name string, r *registrant, p *asterisque.Pipe[outer.Changes, struct{}]) error {
+func (x *Exchange) tellMembers(ctx context.Context, name string, r *registeredNode, p *asterisque.Pipe[outer.Changes, struct{}]) error {
 	g, leave := x.nodes.use(name)
 	defer leave()
-	t := teller{p: p, known: make(map[string]uint64)}
+	t := changeNotifier{p: p, known: make(map[string]uint64)}
 	for {
 		changed := g.changed.Next()
 		if err := t.tell(ctx, x.reachable(r.member.Identity, x.nodes.all(g))); err != nil {
@@ -52,7 +52,7 @@ func (x *Exchange) tellMembers(ctx context.Context, name string, r *registrant, 
 }
 
 // registered returns the node that has made a call.
-func (x *Exchange) registered(ctx context.Context) (*registrant, error) {
+func (x *Exchange) registered(ctx context.Context) (*registeredNode, error) {
 	if r := x.nodes.of(asterisque.SessionOf(ctx)); r != nil {
 		return r, nil
 	}
@@ -60,7 +60,7 @@ func (x *Exchange) registered(ctx context.Context) (*registrant, error) {
 }
 
 // reachable removes the nodes that an identity may not reach, and returns the rest.
-func (x *Exchange) reachable(from string, all map[string]versioned) map[string]versioned {
+func (x *Exchange) reachable(from string, all map[string]nodeVersion) map[string]nodeVersion {
 	for id, m := range all {
 		if !x.policy.allows(from, m.Identity) {
 			delete(all, id)
@@ -69,8 +69,8 @@ func (x *Exchange) reachable(from string, all map[string]versioned) map[string]v
 	return all
 }
 
-// teller sends the changes of nodes to one node.
-type teller struct {
+// changeNotifier sends the changes of nodes to one node.
+type changeNotifier struct {
 	p     *asterisque.Pipe[outer.Changes, struct{}]
 	known map[string]uint64 // the last sent version, by id
 	begun bool              // a message was sent
@@ -78,7 +78,7 @@ type teller struct {
 
 // tell sends the differences between the present nodes and the last sent ones. Without a difference
 // it sends nothing, for example when a node has joined that the receiver may not reach.
-func (t *teller) tell(ctx context.Context, all map[string]versioned) error {
+func (t *changeNotifier) tell(ctx context.Context, all map[string]nodeVersion) error {
 	gone, there := t.gone(all), t.there(all)
 	if t.begun && len(gone)+len(there) == 0 {
 		return nil
@@ -95,7 +95,7 @@ func (t *teller) tell(ctx context.Context, all map[string]versioned) error {
 }
 
 // gone forgets sent nodes that are no longer present, and returns their ids.
-func (t *teller) gone(all map[string]versioned) (ids []string) {
+func (t *changeNotifier) gone(all map[string]nodeVersion) (ids []string) {
 	for id := range t.known {
 		if _, ok := all[id]; !ok {
 			delete(t.known, id)
@@ -106,7 +106,7 @@ func (t *teller) gone(all map[string]versioned) (ids []string) {
 }
 
 // there records new and changed nodes as sent, and returns them.
-func (t *teller) there(all map[string]versioned) (news []outer.Member) {
+func (t *changeNotifier) there(all map[string]nodeVersion) (news []outer.Member) {
 	for id, m := range all {
 		version, known := t.known[id]
 		if known && version == m.version || !known && len(t.known) == mostMembers {

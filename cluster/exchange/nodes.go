@@ -10,48 +10,48 @@ import (
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
-// registrant is a registered node.
-type registrant struct {
+// registeredNode is a registered node.
+type registeredNode struct {
 	session *asterisque.Session // fixed, as all of member but its state
 	end     context.CancelCauseFunc
-	relays  room // semaphore of its relayed sessions
-	watched room // semaphore of its watched names
+	relays  semaphore // semaphore of its relayed sessions
+	watched semaphore // semaphore of its watched names
 
-	draining chan struct{} // closed when the node drains
-	gone     chan struct{} // closed when it is no longer registered or shown
-	ousted   []*registrant // nodes that it has displaced; set by enter
+	draining chan struct{}     // closed when the node drains
+	gone     chan struct{}     // closed when it is no longer registered or shown
+	ousted   []*registeredNode // nodes that it has displaced; set by enter
 
-	member  outer.Member // guarded by nodes.mu, as version
+	member  outer.Member // guarded by nodeRegistry.mu, as version
 	version uint64       // of member
 }
 
-// nodes are the registered nodes.
-type nodes struct {
+// nodeRegistry are the registered nodes.
+type nodeRegistry struct {
 	// keeps abroad and foreign of a group current until ctx ends; nil: without a cluster; fixed
-	follow func(ctx context.Context, name string, g *group)
+	follow func(ctx context.Context, name string, g *nodeGroup)
 
 	mu        sync.Mutex
-	bySession map[*asterisque.Session]*registrant // guarded by mu, as all below
-	groups    map[string]*group                   // by name
-	version   uint64                              // of the last change
+	bySession map[*asterisque.Session]*registeredNode // guarded by mu, as all below
+	groups    map[string]*nodeGroup                   // by name
+	version   uint64                                  // of the last change
 }
 
-// group is the nodes of one name. It exists while it has nodes or watchers.
-type group struct {
-	members map[string]*registrant // by id; guarded by nodes.mu, as all but changed
-	abroad  map[string]versioned   // those in the cluster, while there are uses
-	foreign map[string]versioned   // those in other domains; replaced as a whole
-	uses    int                    // number of watchers
-	stop    context.CancelFunc     // ends the updates of abroad and foreign
+// nodeGroup is the nodes of one name. It exists while it has nodes or watchers.
+type nodeGroup struct {
+	members map[string]*registeredNode // by id; guarded by nodeRegistry.mu, as all but changed
+	abroad  map[string]nodeVersion     // those in the cluster, while there are uses
+	foreign map[string]nodeVersion     // those in other domains; replaced as a whole
+	uses    int                        // number of watchers
+	stop    context.CancelFunc         // ends the updates of abroad and foreign
 	changed wait.Notice
 }
 
-func newNodes() *nodes {
-	return &nodes{bySession: make(map[*asterisque.Session]*registrant), groups: make(map[string]*group)}
+func newNodes() *nodeRegistry {
+	return &nodeRegistry{bySession: make(map[*asterisque.Session]*registeredNode), groups: make(map[string]*nodeGroup)}
 }
 
 // enter registers a node, replacing one of the same name, id and identity.
-func (n *nodes) enter(r *registrant) error {
+func (n *nodeRegistry) enter(r *registeredNode) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.bySession[r.session] != nil {
@@ -67,7 +67,7 @@ func (n *nodes) enter(r *registrant) error {
 }
 
 // joinLocked adds a node to its group.
-func (n *nodes) joinLocked(r *registrant) error {
+func (n *nodeRegistry) joinLocked(r *registeredNode) error {
 	g := n.groups[r.member.Name]
 	if g == nil {
 		g = n.groupLocked(r.member.Name)
@@ -85,7 +85,7 @@ func (n *nodes) joinLocked(r *registrant) error {
 
 // vacantFor returns an error if nodes of another identity have the name. Nodes with less right to
 // the name are displaced instead: otherwise any node could keep a name from its owners.
-func (g *group) vacantFor(r *registrant) error {
+func (g *nodeGroup) vacantFor(r *registeredNode) error {
 	for _, m := range g.members {
 		if m.member.Identity != r.member.Identity && m.right() >= r.right() {
 			return outer.ErrNameTaken.Withf("the name %s belongs to another identity, which has nodes here", r.member.Name)
@@ -103,7 +103,7 @@ func (g *group) vacantFor(r *registrant) error {
 
 // right returns how strong the right of a node to its name is. A node displaces those with less
 // right.
-func (r *registrant) right() int {
+func (r *registeredNode) right() int {
 	switch r.member.Identity {
 	case "":
 		return 0
@@ -114,21 +114,21 @@ func (r *registrant) right() int {
 }
 
 // groupLocked creates the group of a name.
-func (n *nodes) groupLocked(name string) *group {
-	g := &group{members: make(map[string]*registrant), abroad: make(map[string]versioned), stop: func() {}}
+func (n *nodeRegistry) groupLocked(name string) *nodeGroup {
+	g := &nodeGroup{members: make(map[string]*registeredNode), abroad: make(map[string]nodeVersion), stop: func() {}}
 	n.groups[name] = g
 	return g
 }
 
 // changeLocked records a change of a node.
-func (n *nodes) changeLocked(g *group, r *registrant) {
+func (n *nodeRegistry) changeLocked(g *nodeGroup, r *registeredNode) {
 	n.version++
 	r.version = n.version
 	g.changed.Signal()
 }
 
 // leave removes a node.
-func (n *nodes) leave(r *registrant) {
+func (n *nodeRegistry) leave(r *registeredNode) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.bySession, r.session)
@@ -142,14 +142,14 @@ func (n *nodes) leave(r *registrant) {
 }
 
 // dropLocked removes a group without nodes and watchers.
-func (n *nodes) dropLocked(name string, g *group) {
+func (n *nodeRegistry) dropLocked(name string, g *nodeGroup) {
 	if g.uses == 0 && len(g.members) == 0 {
 		delete(n.groups, name)
 	}
 }
 
 // setState sets the state of a node.
-func (n *nodes) setState(r *registrant, s outer.State) {
+func (n *nodeRegistry) setState(r *registeredNode, s outer.State) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if s == outer.Draining && r.member.State != s {
@@ -166,14 +166,14 @@ func (n *nodes) setState(r *registrant, s outer.State) {
 }
 
 // of returns the node of a session; nil: it has not registered.
-func (n *nodes) of(s *asterisque.Session) *registrant {
+func (n *nodeRegistry) of(s *asterisque.Session) *registeredNode {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.bySession[s]
 }
 
 // find returns the node of a name with an id, or nil.
-func (n *nodes) find(name, id string) *registrant {
+func (n *nodeRegistry) find(name, id string) *registeredNode {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if g := n.groups[name]; g != nil {
@@ -183,7 +183,7 @@ func (n *nodes) find(name, id string) *registrant {
 }
 
 // use returns the group of a name, and a function that releases it.
-func (n *nodes) use(name string) (g *group, leave func()) {
+func (n *nodeRegistry) use(name string) (g *nodeGroup, leave func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if g = n.groups[name]; g == nil {
@@ -206,27 +206,27 @@ func (n *nodes) use(name string) (g *group, leave func()) {
 	}
 }
 
-// versioned is a version of a node.
-type versioned struct {
+// nodeVersion is a version of a node.
+type nodeVersion struct {
 	outer.Member
 	version uint64
 }
 
 // all returns the nodes of a group, by id. The information of a local node has precedence.
-func (n *nodes) all(g *group) map[string]versioned {
+func (n *nodeRegistry) all(g *nodeGroup) map[string]nodeVersion {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	all := make(map[string]versioned, len(g.members))
+	all := make(map[string]nodeVersion, len(g.members))
 	maps.Copy(all, g.foreign)
 	maps.Copy(all, g.abroad)
 	for id, r := range g.members {
-		all[id] = versioned{r.member, r.version}
+		all[id] = nodeVersion{r.member, r.version}
 	}
 	return all
 }
 
 // count returns the numbers of nodes and of names.
-func (n *nodes) count() (nodes, names int) {
+func (n *nodeRegistry) count() (nodes, names int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, g := range n.groups {

@@ -100,7 +100,7 @@ func TestPassing_LossRates(t *testing.T) {
 	for range 20 {
 		others = append(others, running(t, p))
 	}
-	far.Pause() // nothing is read from its Wire
+	far.StopReading() // nothing is read from its Wire
 	var sent atomic.Int64
 	for _, other := range others {
 		go pour(other, &sent) // ends with the call
@@ -112,7 +112,7 @@ func TestPassing_LossRates(t *testing.T) {
 	}
 	_, err = call.Post([]byte("may not"), pipe.WithLoss(0))
 	require.NoError(t, err)
-	far.Unpause()
+	far.StartReading()
 	require.EqualValues(t, blocks, <-missing, "the sender was blocked, and losses are reported")
 	for _, other := range others {
 		other.Abort(nil)

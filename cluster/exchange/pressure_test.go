@@ -69,7 +69,7 @@ func TestPressure_OtherSessions(t *testing.T) {
 	p := callerOf(t, a, "orders")
 	call := running(t, p)
 	paused := b.Node().Sessions()[0]
-	paused.Pause() // nothing is read from its Wire
+	paused.StopReading() // nothing is read from its Wire
 	var sent, passed atomic.Int64
 	go pour(call, &sent) // ends with the call
 	stands(t, &sent)
@@ -79,7 +79,7 @@ func TestPressure_OtherSessions(t *testing.T) {
 	go pour(other, &passed) // ends with the call
 	require.Eventually(t, func() bool { return passed.Load() > 4<<20 }, enough, time.Millisecond)
 	require.Equal(t, "b", ask(t, callerOf(t, joined(t, url, "", "d"), "orders")), "the node accepts other sessions")
-	paused.Unpause()
+	paused.StartReading()
 	before := sent.Load()
 	require.Equal(t, "b", ask(t, p), "nothing is lost")
 	require.GreaterOrEqual(t, sent.Load(), before)

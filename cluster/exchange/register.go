@@ -48,8 +48,8 @@ func (x *Exchange) proved(p asterisque.Peer, m outer.Member) (_ outer.Member, er
 	return m, err
 }
 
-func (x *Exchange) newRegistrant(s *asterisque.Session, m outer.Member, end context.CancelCauseFunc) *registrant {
-	r := &registrant{session: s, end: end, member: m, draining: make(chan struct{}), gone: make(chan struct{})}
+func (x *Exchange) newRegistrant(s *asterisque.Session, m outer.Member, end context.CancelCauseFunc) *registeredNode {
+	r := &registeredNode{session: s, end: end, member: m, draining: make(chan struct{}), gone: make(chan struct{})}
 	if m.State == outer.Draining {
 		close(r.draining)
 	}
@@ -58,7 +58,7 @@ func (x *Exchange) newRegistrant(s *asterisque.Session, m outer.Member, end cont
 }
 
 // attend receives the states of a node until its registration ends, and returns the reason.
-func (x *Exchange) attend(ctx context.Context, r *registrant, p *asterisque.Pipe[outer.Welcome, outer.State]) error {
+func (x *Exchange) attend(ctx context.Context, r *registeredNode, p *asterisque.Pipe[outer.Welcome, outer.State]) error {
 	var reading sync.WaitGroup
 	defer reading.Wait()
 	defer r.end(nil)    // for the goroutine

@@ -7,14 +7,14 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// room is a counting semaphore.
-type room struct {
+// semaphore is a counting semaphore.
+type semaphore struct {
 	most int64 // fixed
 	used atomic.Int64
 }
 
 // enter acquires a slot, unless all are taken.
-func (r *room) enter() bool {
+func (r *semaphore) enter() bool {
 	if r.used.Add(1) <= r.most {
 		return true
 	}
@@ -22,7 +22,7 @@ func (r *room) enter() bool {
 	return false
 }
 
-func (r *room) leave() { r.used.Add(-1) }
+func (r *semaphore) leave() { r.used.Add(-1) }
 
 // full returns the error for a missing slot. Nothing has run, so a retry is safe.
 func full(format string, args ...any) error {

@@ -29,7 +29,7 @@ func (c Codec) String() string {
 
 func (c Codec) form() form {
 	if c == Simple {
-		return simple{}
+		return simpleForm{}
 	}
-	return messagePack{}
+	return messagePackForm{}
 }

@@ -13,7 +13,7 @@ import (
 // decoder reads values that CheckValue has found to be complete: so there are enough bytes, and no
 // value has more elements than bytes.
 type decoder struct {
-	reader
+	itemReader
 	input []byte // the whole input
 }
 

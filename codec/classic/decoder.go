@@ -19,7 +19,7 @@ type Decoder struct {
 // As soon as it is known that the message has more than limit bytes, the error is a *SizeError, and
 // for everything that is not a message, a *FormatError; the stream cannot be read any further then.
 func (d *Decoder) Next(data []byte, limit int) (m Message, n int, err error) {
-	r := reader{form: d.Codec.form(), data: data, limit: limit}
+	r := itemReader{form: d.Codec.form(), data: data, limit: limit}
 	m = d.message(&r)
 	if r.err != nil {
 		return nil, 0, r.err
@@ -35,7 +35,7 @@ func (c Codec) Parse(data []byte, limit int) (m Message, n int, err error) {
 }
 
 // message reads a message. Its result is valid only if the reader has not failed.
-func (d *Decoder) message(r *reader) Message {
+func (d *Decoder) message(r *itemReader) Message {
 	switch tag := r.tag(); {
 	case r.err != nil:
 		return nil
@@ -53,7 +53,7 @@ func (d *Decoder) message(r *reader) Message {
 	return nil
 }
 
-func (d *Decoder) open(r *reader) Message {
+func (d *Decoder) open(r *itemReader) Message {
 	m := Open{Pipe: uint16(r.count()), Priority: int8(r.integer(1)), Function: uint16(r.count()), Count: uint16(r.count())}
 	m.Params = d.values(r, int(m.Count))
 	if !done(r, m.Pipe) {
@@ -63,7 +63,7 @@ func (d *Decoder) open(r *reader) Message {
 	return &found
 }
 
-func (d *Decoder) close(r *reader) Message {
+func (d *Decoder) close(r *itemReader) Message {
 	m := Close{Pipe: uint16(r.count())}
 	switch tag := r.tag(); {
 	case r.err != nil:
@@ -84,7 +84,7 @@ func (d *Decoder) close(r *reader) Message {
 	return &found
 }
 
-func block(r *reader) Message {
+func block(r *itemReader) Message {
 	m := Block{Pipe: uint16(r.count())}
 	status := r.integer(1)
 	if m.EOF = status == eofStatus; !m.EOF {
@@ -101,7 +101,7 @@ func block(r *reader) Message {
 	return &found
 }
 
-func control(r *reader) Message {
+func control(r *itemReader) Message {
 	code, data := byte(r.integer(1)), r.raw()
 	if !fits(r) {
 		return nil
@@ -110,7 +110,7 @@ func control(r *reader) Message {
 }
 
 // done reports whether a message of a pipe was read, and is valid.
-func done(r *reader, pipe uint16) bool {
+func done(r *itemReader, pipe uint16) bool {
 	if fits(r) && pipe == 0 {
 		r.fail(malformed(1, "pipe id 0, which no message but Control may have"))
 	}
@@ -118,7 +118,7 @@ func done(r *reader, pipe uint16) bool {
 }
 
 // fits reports whether a message was read, and is within the limit.
-func fits(r *reader) bool {
+func fits(r *itemReader) bool {
 	if r.err == nil && r.at > r.limit {
 		r.fail(&SizeError{Size: r.at, Limit: r.limit})
 	}
@@ -126,7 +126,7 @@ func fits(r *reader) bool {
 }
 
 // values returns the bytes of the next count values.
-func (d *Decoder) values(r *reader, count int) []byte {
+func (d *Decoder) values(r *itemReader, count int) []byte {
 	if r.err != nil {
 		return nil
 	}

@@ -10,8 +10,8 @@ import (
 // Values without a Go type are decoded in a loop, not by recursion: the original nests lists 1,000
 // deep, and the stack for that would be a hundred times their content.
 
-// frame is an incomplete list, struct or map.
-type frame struct {
+// openValue is an incomplete list, struct or map.
+type openValue struct {
 	parts []any     // the parts read so far of a list or a struct, with room for the rest
 	more  *openMore // of a map or a struct
 }
@@ -21,10 +21,10 @@ const frameSize = 2 * 32
 
 // openMore is the additional state of an incomplete map. A struct has its schema as a key.
 type openMore struct {
-	Map         // the complete entries; nil for a struct
-	seen   keys // of those
-	key    any  // of the next entry, if hasKey
-	from   int  // where that key begins
+	Map                // the complete entries; nil for a struct
+	seen   encodedKeys // of those
+	key    any         // of the next entry, if hasKey
+	from   int         // where that key begins
 	place  int32
 	left   int32
 	hasKey bool
@@ -35,7 +35,7 @@ const fewFrames = 32
 
 // loose reads a value of any type, which is nested depth deep.
 func (d *decoder) loose(depth int) any {
-	var few [fewFrames]frame
+	var few [fewFrames]openValue
 	for frames := few[:0]; ; {
 		if depth+len(frames) > MaxDepth {
 			d.fail(tooDeep())
@@ -54,7 +54,7 @@ func (d *decoder) loose(depth int) any {
 				return v
 			}
 			if v, isWhole = d.put(&frames[last], v); isWhole {
-				frames[last] = frame{}
+				frames[last] = openValue{}
 				frames = frames[:last]
 			}
 		}
@@ -62,7 +62,7 @@ func (d *decoder) loose(depth int) any {
 }
 
 // begin reads a value, or the head of a value that contains others.
-func (d *decoder) begin() (v any, f frame, isOpen bool) {
+func (d *decoder) begin() (v any, f openValue, isOpen bool) {
 	switch tag := d.tag(); tag {
 	case trueTag, falseTag:
 		v = tag == trueTag
@@ -91,14 +91,14 @@ func (d *decoder) begin() (v any, f frame, isOpen bool) {
 }
 
 // open reads the head of a value that contains others; it is complete if there are none.
-func (d *decoder) open(tag byte) (v any, f frame, isOpen bool) {
+func (d *decoder) open(tag byte) (v any, f openValue, isOpen bool) {
 	n := 0
 	switch tag {
 	case mapTag:
 		if n = d.count(); n == 0 {
 			return Map{}, f, false
 		}
-		f.more = &openMore{Map: make(Map, 0, n), left: int32(n), from: d.reader.at}
+		f.more = &openMore{Map: make(Map, 0, n), left: int32(n), from: d.itemReader.at}
 	case listTag:
 		n = d.count()
 		f.parts = make([]any, 0, n)
@@ -114,7 +114,7 @@ func (d *decoder) open(tag byte) (v any, f frame, isOpen bool) {
 }
 
 // whole returns the value of a complete f.
-func (f *frame) whole() any {
+func (f *openValue) whole() any {
 	switch {
 	case f.more == nil:
 		return f.parts
@@ -125,7 +125,7 @@ func (f *frame) whole() any {
 }
 
 // put adds the next part of f, which d has just read, and returns f as a value when it is complete.
-func (d *decoder) put(f *frame, part any) (v any, isWhole bool) {
+func (d *decoder) put(f *openValue, part any) (v any, isWhole bool) {
 	if f.parts == nil {
 		isWhole = d.putEntry(f.more, part)
 	} else {
@@ -142,7 +142,7 @@ func (d *decoder) put(f *frame, part any) (v any, isWhole bool) {
 // place of the first.
 func (d *decoder) putEntry(m *openMore, part any) (isWhole bool) {
 	if m.hasKey = !m.hasKey; m.hasKey {
-		m.key, m.place = part, int32(m.seen.add(d.input[m.from:d.reader.at], cap(m.Map)))
+		m.key, m.place = part, int32(m.seen.add(d.input[m.from:d.itemReader.at], cap(m.Map)))
 		return false
 	}
 	if e := (Entry{m.key, part}); int(m.place) < len(m.Map) {
@@ -151,13 +151,13 @@ func (d *decoder) putEntry(m *openMore, part any) (isWhole bool) {
 		m.Map = append(m.Map, e)
 	}
 	m.left--
-	m.from = d.reader.at
+	m.from = d.itemReader.at
 	return m.left == 0
 }
 
-// keys are the encoded keys of a map. They are found by hash because copies would be expensive if
-// keys are maps themselves.
-type keys struct {
+// encodedKeys are the encoded keys of a map. They are found by hash because copies would be
+// expensive if keys are maps themselves.
+type encodedKeys struct {
 	place map[uint64]int // of the first key with each hash
 	all   [][]byte       // parts of the value that is decoded
 }
@@ -166,7 +166,7 @@ var keySeed = maphash.MakeSeed()
 
 // add returns the place of a key, which is behind all others if it is new. most is the number of
 // entries.
-func (k *keys) add(key []byte, most int) int {
+func (k *encodedKeys) add(key []byte, most int) int {
 	if k.place == nil {
 		k.place = make(map[uint64]int, most)
 	}

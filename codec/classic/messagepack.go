@@ -5,10 +5,10 @@ import (
 	"math"
 )
 
-// messagePack is the form of the MessagePackCodec, which packs each item separately: an integer in
-// the fewest bytes, a text or a binary as raw bytes. It does not use the arrays and maps of
+// messagePackForm is the form of the MessagePackCodec, which packs each item separately: an integer
+// in the fewest bytes, a text or a binary as raw bytes. It does not use the arrays and maps of
 // MessagePack.
-type messagePack struct{}
+type messagePackForm struct{}
 
 // Codes of MessagePack: the first byte of an item that is not a small integer.
 const (
@@ -33,7 +33,7 @@ const (
 	shortest      = 32 // bytes of a text with its length outside of the code
 )
 
-func (messagePack) appendInteger(dst []byte, n int64, _ int) []byte {
+func (messagePackForm) appendInteger(dst []byte, n int64, _ int) []byte {
 	order := binary.BigEndian
 	switch {
 	case n >= smallest && n <= math.MaxInt8:
@@ -58,7 +58,7 @@ func (messagePack) appendInteger(dst []byte, n int64, _ int) []byte {
 
 // integer reads an integer of any length if its value fits width bytes, signed: a count of 40,000
 // is the negative number that it is converted to.
-func (messagePack) integer(data []byte, width int) (n int64, size int, err error) {
+func (messagePackForm) integer(data []byte, width int) (n int64, size int, err error) {
 	switch {
 	case len(data) == 0:
 		return 0, 0, ErrIncomplete
@@ -92,7 +92,7 @@ func packed(data []byte, length int) (u uint64, size int, err error) {
 	return bigEndian(data[1 : 1+length]), 1 + length, nil
 }
 
-func (messagePack) appendFloat(dst []byte, bits uint64, width int) []byte {
+func (messagePackForm) appendFloat(dst []byte, bits uint64, width int) []byte {
 	return appendBigEndian(append(dst, floatCode(width)), bits, width)
 }
 
@@ -103,7 +103,7 @@ func floatCode(width int) byte {
 	return packedFloat64
 }
 
-func (messagePack) float(data []byte, width int) (bits uint64, size int, err error) {
+func (messagePackForm) float(data []byte, width int) (bits uint64, size int, err error) {
 	switch {
 	case len(data) == 0:
 		return 0, 0, ErrIncomplete
@@ -113,7 +113,7 @@ func (messagePack) float(data []byte, width int) (bits uint64, size int, err err
 	return packed(data, width)
 }
 
-func (messagePack) appendLength(dst []byte, n int) []byte {
+func (messagePackForm) appendLength(dst []byte, n int) []byte {
 	switch {
 	case n < shortest:
 		return append(dst, packedRaw|byte(n))
@@ -123,7 +123,7 @@ func (messagePack) appendLength(dst []byte, n int) []byte {
 	return binary.BigEndian.AppendUint32(append(dst, packedRaw32), uint32(n))
 }
 
-func (messagePack) length(data []byte) (n, size int, err error) {
+func (messagePackForm) length(data []byte) (n, size int, err error) {
 	if len(data) == 0 {
 		return 0, 0, ErrIncomplete
 	}
@@ -143,12 +143,12 @@ func (messagePack) length(data []byte) (n, size int, err error) {
 }
 
 // appendUUID appends two integers, the more significant half first.
-func (f messagePack) appendUUID(dst []byte, u UUID) []byte {
+func (f messagePackForm) appendUUID(dst []byte, u UUID) []byte {
 	dst = f.appendInteger(dst, int64(bigEndian(u[:8])), 8)
 	return f.appendInteger(dst, int64(bigEndian(u[8:])), 8)
 }
 
-func (f messagePack) uuid(data []byte) (u UUID, size int, err error) {
+func (f messagePackForm) uuid(data []byte) (u UUID, size int, err error) {
 	high, n, err := f.integer(data, 8)
 	if err != nil {
 		return u, 0, err

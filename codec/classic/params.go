@@ -37,7 +37,7 @@ func (c Codec) SplitParams(encoded []byte) (count uint16, params []byte, err err
 
 // params reads the head of parameters in a single value, and returns the number of complete values
 // behind it.
-func (r *reader) params() (count int, err error) {
+func (r *itemReader) params() (count int, err error) {
 	r.tag()
 	count = r.count()
 	switch values := *r; r.err.(type) {

@@ -2,8 +2,8 @@ package classic
 
 import "math"
 
-// reader reads a sequence of items. After the first error it reads nothing more.
-type reader struct {
+// itemReader reads a sequence of items. After the first error it reads nothing more.
+type itemReader struct {
 	form  form
 	data  []byte // the unread bytes
 	at    int    // how many bytes were
@@ -12,11 +12,11 @@ type reader struct {
 }
 
 // newReader returns a reader of data, which is complete.
-func newReader(c Codec, data []byte) reader {
-	return reader{form: c.form(), data: data, limit: len(data)}
+func newReader(c Codec, data []byte) itemReader {
+	return itemReader{form: c.form(), data: data, limit: len(data)}
 }
 
-func (r *reader) fail(err error) {
+func (r *itemReader) fail(err error) {
 	if r.err == nil {
 		r.err = err
 	}
@@ -24,7 +24,7 @@ func (r *reader) fail(err error) {
 }
 
 // step moves behind an item, or fails.
-func (r *reader) step(size int, err error) {
+func (r *itemReader) step(size int, err error) {
 	if err != nil {
 		if f, ok := err.(*FormatError); ok {
 			f.Offset = r.at
@@ -37,7 +37,7 @@ func (r *reader) step(size int, err error) {
 }
 
 // take returns the next n bytes, or nil after an error.
-func (r *reader) take(n int) []byte {
+func (r *itemReader) take(n int) []byte {
 	if int64(r.at)+int64(n) > int64(r.limit) {
 		r.fail(&SizeError{Size: int(min(int64(r.at)+int64(n), math.MaxInt32)), Limit: r.limit})
 		return nil
@@ -52,7 +52,7 @@ func (r *reader) take(n int) []byte {
 }
 
 // tag returns the next byte.
-func (r *reader) tag() byte {
+func (r *itemReader) tag() byte {
 	if len(r.data) == 0 {
 		r.fail(ErrIncomplete)
 		return 0
@@ -62,32 +62,32 @@ func (r *reader) tag() byte {
 	return b
 }
 
-func (r *reader) integer(width int) int64 {
+func (r *itemReader) integer(width int) int64 {
 	n, size, err := r.form.integer(r.data, width)
 	r.step(size, err)
 	return n
 }
 
 // count returns a number of 16 bits, as an unsigned one.
-func (r *reader) count() int { return int(uint16(r.integer(2))) }
+func (r *itemReader) count() int { return int(uint16(r.integer(2))) }
 
 // fields returns the number of a struct's fields.
-func (r *reader) fields() int { return int(uint8(r.integer(1))) }
+func (r *itemReader) fields() int { return int(uint8(r.integer(1))) }
 
-func (r *reader) float(width int) uint64 {
+func (r *itemReader) float(width int) uint64 {
 	bits, size, err := r.form.float(r.data, width)
 	r.step(size, err)
 	return bits
 }
 
-func (r *reader) uuid() UUID {
+func (r *itemReader) uuid() UUID {
 	u, size, err := r.form.uuid(r.data)
 	r.step(size, err)
 	return u
 }
 
 // raw returns the bytes behind a length.
-func (r *reader) raw() []byte {
+func (r *itemReader) raw() []byte {
 	n, size, err := r.form.length(r.data)
 	r.step(size, err)
 	return r.take(n)
@@ -95,7 +95,7 @@ func (r *reader) raw() []byte {
 
 // skip moves behind the content of a value with this tag, without the values inside it, and returns
 // the number of those values.
-func (r *reader) skip(tag byte) (inside int) {
+func (r *itemReader) skip(tag byte) (inside int) {
 	switch tag {
 	case nullTag, trueTag, falseTag:
 	case int8Tag, int16Tag, int32Tag, int64Tag:
@@ -121,7 +121,7 @@ func (r *reader) skip(tag byte) (inside int) {
 
 // walk skips the next pending values. It returns how many were incomplete; after an error its
 // position is at the first of these.
-func (r *reader) walk(pending int64) int64 {
+func (r *itemReader) walk(pending int64) int64 {
 	for pending > 0 {
 		if least := int64(r.at) + pending; least > int64(r.limit) { // a value has at least one byte
 			r.fail(&SizeError{Size: int(min(least, math.MaxInt32)), Limit: r.limit})
@@ -143,7 +143,7 @@ func (r *reader) walk(pending int64) int64 {
 }
 
 // whole returns an error unless there are exactly count values, with nothing behind them.
-func (r *reader) whole(count int) error {
+func (r *itemReader) whole(count int) error {
 	all := len(r.data) + r.at
 	r.walk(int64(count))
 	switch r.err.(type) {

@@ -10,7 +10,7 @@ var plans = &weigh.Plans{Rules: weigh.Rules{Kind: kindOf, Field: fieldOf, Blank:
 
 // Weigh implements codec.Weigher.
 func (c Codec) Weigh(data []byte, t reflect.Type, most int) int {
-	w := weigher{reader: newReader(c, data), Tally: weigh.NewTally(most)}
+	w := weigher{itemReader: newReader(c, data), Tally: weigh.NewTally(most)}
 	p := plans.Of(t)
 	if len(data) > 0 && data[0] == paramsTag {
 		w.params(p)
@@ -35,7 +35,7 @@ func fieldOf(f reflect.StructField) (n weigh.Name, ok bool) {
 // weigher walks the values of data, once and in order. It stops where data is malformed.
 type weigher struct {
 	weigh.Tally
-	reader
+	itemReader
 }
 
 func (w *weigher) done() bool { return len(w.data) == 0 || w.Over() }

@@ -6,17 +6,17 @@ import (
 	"github.com/asterisque-go/asterisque/internal/weigh"
 )
 
-// level is a list, a struct or a map around the position of a weigher.
-type level struct {
+// openLevel is a list, a struct or a map around the position of a weigher.
+type openLevel struct {
 	left      int // parts that come
 	temporary int // bytes that are held until its end
 }
 
-var levelsPool = sync.Pool{New: func() any { return new([MaxDepth + 2]level) }}
+var levelsPool = sync.Pool{New: func() any { return new([MaxDepth + 2]openLevel) }}
 
 // loose weighs a value without a type that is nested depth deep, as loose of the decoder reads it.
 func (w *weigher) loose(depth int) {
-	all := levelsPool.Get().(*[MaxDepth + 2]level)
+	all := levelsPool.Get().(*[MaxDepth + 2]openLevel)
 	defer levelsPool.Put(all)
 	for n := 0; !w.done(); {
 		if depth+n > MaxDepth {
@@ -48,7 +48,7 @@ func (w *weigher) loose(depth int) {
 }
 
 // part weighs a value without its content.
-func (w *weigher) part() (l level) {
+func (w *weigher) part() (l openLevel) {
 	tag := w.tag()
 	if tag == nullTag {
 		return l
@@ -62,7 +62,7 @@ func (w *weigher) part() (l level) {
 	case structTag:
 		w.text(textPlan, w.raw())
 		w.Add(weigh.String + sizeOfMore) // separate until the struct is complete
-		l = level{w.parts(w.fields()), weigh.String + sizeOfMore}
+		l = openLevel{w.parts(w.fields()), weigh.String + sizeOfMore}
 	case mapTag:
 		n := w.count()
 		if 2*n > len(w.data) {
@@ -70,7 +70,7 @@ func (w *weigher) part() (l level) {
 			return l
 		}
 		w.Add(weigh.Alloc(n*entrySize) + sizeOfMore)
-		l = level{2 * n, sizeOfMore + w.places(n)}
+		l = openLevel{2 * n, sizeOfMore + w.places(n)}
 	default:
 		w.skip(tag)
 	}

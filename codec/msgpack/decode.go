@@ -13,7 +13,7 @@ import (
 )
 
 // value stores the next item, which is nested depth deep, in v by plan p.
-func (r *reader) value(p *plan, v reflect.Value, depth int) error {
+func (r *itemReader) value(p *plan, v reflect.Value, depth int) error {
 	h := r.peek()
 	if h.kind == isMalformed {
 		return r.malformed()
@@ -50,7 +50,7 @@ func (r *reader) value(p *plan, v reflect.Value, depth int) error {
 }
 
 // one stores an item that contains no others.
-func (r *reader) one(p *plan, h head, v reflect.Value) error {
+func (r *itemReader) one(p *plan, h itemHead, v reflect.Value) error {
 	switch {
 	case p.form == asBool && h.kind == isBool:
 		whole, _ := r.item(h)
@@ -97,7 +97,7 @@ func (r *reader) one(p *plan, h head, v reflect.Value) error {
 }
 
 // integer stores an integer, if v can hold it exactly.
-func (r *reader) integer(p *plan, h head, v reflect.Value) error {
+func (r *itemReader) integer(p *plan, h itemHead, v reflect.Value) error {
 	whole := r.data[r.at : r.at+h.size]
 	n := integerOf(whole)
 	signed, isSigned := n.signed()
@@ -123,7 +123,7 @@ func (r *reader) integer(p *plan, h head, v reflect.Value) error {
 }
 
 // own calls the decoding method of v.
-func (r *reader) own(p *plan, h head, v reflect.Value, depth int) error {
+func (r *itemReader) own(p *plan, h itemHead, v reflect.Value, depth int) error {
 	from := r.at
 	if err := r.skip(depth); err != nil {
 		return err

@@ -26,7 +26,7 @@ func (r reason) Error() string { return string(r) }
 func malformed(why string) error { return reason("malformed MessagePack: " + why) }
 
 // malformed returns the reason why peek has found no item.
-func (r *reader) malformed() error {
+func (r *itemReader) malformed() error {
 	if r.at < len(r.data) && r.data[r.at] == 0xc1 {
 		return malformed("the byte c1 begins nothing")
 	}
@@ -97,7 +97,7 @@ func field(name string) string { return "." + string(cut.Text([]byte(name), most
 
 // entry names a value by its key, which is an item.
 func entry(key []byte, i int) string {
-	r := reader{data: key}
+	r := itemReader{data: key}
 	switch h := r.peek(); h.kind {
 	case isText:
 		_, text := r.item(h)
@@ -109,7 +109,7 @@ func entry(key []byte, i int) string {
 }
 
 // mismatch is the error for the next item, with the head h, which does not match p.
-func (r *reader) mismatch(p *plan, h head) error {
+func (r *itemReader) mismatch(p *plan, h itemHead) error {
 	want, got := p.want(), names[h.kind]
 	switch {
 	case h.kind == isInteger && (p.form == asInteger || p.form == asUnsigned):

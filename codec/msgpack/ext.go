@@ -30,7 +30,7 @@ func appendExt(dst []byte, e *Ext) ([]byte, error) {
 }
 
 // extOf returns an item with the head h as an Ext.
-func extOf(h head, content []byte) Ext {
+func extOf(h itemHead, content []byte) Ext {
 	return Ext{Type: h.ext, Data: append([]byte{}, content...)}
 }
 

@@ -10,7 +10,7 @@ import (
 var errKey = malformed("the key of a map is an array, a map, a binary string or an extension type")
 
 // free stores an item in an interface.
-func (r *reader) free(p *plan, h head, v reflect.Value, depth int) error {
+func (r *itemReader) free(p *plan, h itemHead, v reflect.Value, depth int) error {
 	if p.t.NumMethod() > 0 {
 		return r.mismatch(p, h)
 	}
@@ -22,7 +22,7 @@ func (r *reader) free(p *plan, h head, v reflect.Value, depth int) error {
 }
 
 // any returns the next item as its default type.
-func (r *reader) any(h head, depth int) (any, error) {
+func (r *itemReader) any(h itemHead, depth int) (any, error) {
 	switch h.kind {
 	case isMalformed:
 		return nil, r.malformed()
@@ -60,7 +60,7 @@ func (r *reader) any(h head, depth int) (any, error) {
 	return nil, nil
 }
 
-func (r *reader) anyList(h head, depth int) (any, error) {
+func (r *itemReader) anyList(h itemHead, depth int) (any, error) {
 	r.item(h)
 	list := make([]any, h.n)
 	for i := range list {
@@ -73,7 +73,7 @@ func (r *reader) anyList(h head, depth int) (any, error) {
 	return list, nil
 }
 
-func (r *reader) anyMap(h head, depth int) (any, error) {
+func (r *itemReader) anyMap(h itemHead, depth int) (any, error) {
 	r.item(h)
 	m := make(map[any]any, h.n)
 	var nan nanKeys

@@ -2,11 +2,11 @@ package msgpack
 
 import "unicode/utf8"
 
-// kind is the type of an item.
-type kind uint8
+// itemKind is the type of an item.
+type itemKind uint8
 
 const (
-	isMalformed kind = iota
+	isMalformed itemKind = iota
 	isNil
 	isBool
 	isInteger
@@ -24,9 +24,9 @@ var names = [...]string{
 	isBytes: "a binary string", isArray: "an array", isMap: "a map", isExt: "an extension type",
 }
 
-// head is the start of an item.
-type head struct {
-	kind kind
+// itemHead is the start of an item.
+type itemHead struct {
+	kind itemKind
 	size int // bytes of the head; of numbers, bools and nil: of the whole item
 	// bytes of the content behind the head, or the number of items, or pairs of items, behind it
 	n   int
@@ -39,20 +39,20 @@ const timestamp = -1
 // depthMost is the maximum nesting of arrays and maps.
 const depthMost = 32
 
-// reader reads the items of data.
-type reader struct {
+// itemReader reads the items of data.
+type itemReader struct {
 	data []byte
 	at   int // the next byte
 }
 
-// row has the meaning of a first byte from 0xc0 to 0xdf.
-type row struct {
-	kind   kind
+// headRow has the meaning of a first byte from 0xc0 to 0xdf.
+type headRow struct {
+	kind   itemKind
 	length int // bytes that hold the length
 	fixed  int // bytes of content without a length
 }
 
-var rows = [32]row{
+var rows = [32]headRow{
 	{isNil, 0, 0}, {}, {isBool, 0, 0}, {isBool, 0, 0},
 	{isBytes, 1, 0}, {isBytes, 2, 0}, {isBytes, 4, 0},
 	{isExt, 1, 0}, {isExt, 2, 0}, {isExt, 4, 0},
@@ -67,12 +67,12 @@ var rows = [32]row{
 
 // peek returns the head of the next item. It is malformed if the remaining bytes cannot hold the
 // announced content: each item takes at least a byte.
-func (r *reader) peek() head {
+func (r *itemReader) peek() itemHead {
 	left := len(r.data) - r.at
 	if left <= 0 {
-		return head{}
+		return itemHead{}
 	}
-	h := head{size: 1}
+	h := itemHead{size: 1}
 	switch b := r.data[r.at]; {
 	case b < 0x80 || b >= 0xe0:
 		h.kind = isInteger
@@ -90,13 +90,13 @@ func (r *reader) peek() head {
 }
 
 // long returns a head of a kind with a separate first byte.
-func (r *reader) long(c row, left int) head {
-	h := head{kind: c.kind, size: 1 + c.length}
+func (r *itemReader) long(c headRow, left int) itemHead {
+	h := itemHead{kind: c.kind, size: 1 + c.length}
 	if c.kind == isExt {
 		h.size++
 	}
 	if left < h.size {
-		return head{}
+		return itemHead{}
 	}
 	b := r.data[r.at:]
 	n := int64(c.fixed) // of 64 bits: a length may exceed an int
@@ -113,20 +113,20 @@ func (r *reader) long(c row, left int) head {
 }
 
 // within returns h with n, if n items fit into the rest of the input.
-func (h head) within(left int, n int64) head {
+func (h itemHead) within(left int, n int64) itemHead {
 	need := n
 	if h.kind == isMap {
 		need *= 2
 	}
 	if need > int64(left-h.size) {
-		return head{}
+		return itemHead{}
 	}
 	h.n = int(n)
 	return h
 }
 
 // item moves behind a head and, except for arrays and maps, its content, and returns both.
-func (r *reader) item(h head) (whole, content []byte) {
+func (r *itemReader) item(h itemHead) (whole, content []byte) {
 	n := h.size
 	if h.kind != isArray && h.kind != isMap {
 		n += h.n
@@ -137,7 +137,7 @@ func (r *reader) item(h head) (whole, content []byte) {
 }
 
 // skip moves behind an item that is nested depth deep. It checks that as a decoder would.
-func (r *reader) skip(depth int) error {
+func (r *itemReader) skip(depth int) error {
 	h := r.peek()
 	items := h.n
 	switch h.kind {
@@ -161,7 +161,7 @@ func (r *reader) skip(depth int) error {
 }
 
 // skipAll skips items.
-func (r *reader) skipAll(items, depth int) error {
+func (r *itemReader) skipAll(items, depth int) error {
 	for range items {
 		if err := r.skip(depth); err != nil {
 			return err

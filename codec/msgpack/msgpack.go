@@ -49,13 +49,13 @@ import (
 
 // Values is the codec. Values of the types string, []byte, bool, int, int64, uint64 and float64,
 // and pointers to them, take a path without reflection.
-var Values codec.Values = values{}
+var Values codec.Values = msgpackValues{}
 
-type values struct{}
+type msgpackValues struct{}
 
-func (values) Name() string { return "msgpack" }
+func (msgpackValues) Name() string { return "msgpack" }
 
-func (values) Append(dst []byte, v any) ([]byte, error) {
+func (msgpackValues) Append(dst []byte, v any) ([]byte, error) {
 	if b, ok := appendPlain(dst, v); ok {
 		return b, nil
 	}
@@ -70,7 +70,7 @@ func (values) Append(dst []byte, v any) ([]byte, error) {
 	return e.b, nil
 }
 
-func (values) Decode(data []byte, v any) error {
+func (msgpackValues) Decode(data []byte, v any) error {
 	if decodePlain(data, v) {
 		return nil
 	}
@@ -78,7 +78,7 @@ func (values) Decode(data []byte, v any) error {
 	if to.Kind() != reflect.Pointer || to.IsNil() {
 		return &codec.ValueError{Reason: "the value cannot be stored", Err: fmt.Errorf("a %T is no pointer to something", v)}
 	}
-	r := reader{data: data}
+	r := itemReader{data: data}
 	err := r.value(planOf(to.Type().Elem()), to.Elem(), 0)
 	if err == nil && r.at < len(data) {
 		err = malformed("bytes come after the value")
@@ -87,8 +87,8 @@ func (values) Decode(data []byte, v any) error {
 }
 
 // Weigh implements codec.Weigher.
-func (values) Weigh(data []byte, t reflect.Type, most int) int {
-	w := weigher{Tally: weigh.NewTally(most), reader: reader{data: data}}
+func (msgpackValues) Weigh(data []byte, t reflect.Type, most int) int {
+	w := weigher{Tally: weigh.NewTally(most), itemReader: itemReader{data: data}}
 	w.value(weights.Of(t), 0)
 	return w.Bytes()
 }

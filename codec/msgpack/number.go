@@ -7,17 +7,17 @@ import (
 	"github.com/tinylib/msgp/msgp"
 )
 
-// integer is the value of an item: for a negative one the bits of an int64. The library reads an
-// integer as one type, and allocates an error if that cannot hold it.
-type integer struct {
+// itemInteger is the value of an item: for a negative one the bits of an int64. The library reads
+// an integer as one type, and allocates an error if that cannot hold it.
+type itemInteger struct {
 	bits     uint64
 	negative bool
 }
 
-func integerOf(whole []byte) integer {
+func integerOf(whole []byte) itemInteger {
 	first, rest := whole[0], whole[1:]
 	if len(rest) == 0 { // it is its own first byte
-		return integer{uint64(int8(first)), int8(first) < 0}
+		return itemInteger{uint64(int8(first)), int8(first) < 0}
 	}
 	var bits uint64
 	for _, b := range rest {
@@ -25,22 +25,22 @@ func integerOf(whole []byte) integer {
 	}
 	const signed = 0xd0
 	if first < signed {
-		return integer{bits, false}
+		return itemInteger{bits, false}
 	}
 	unused := 64 - 8*len(rest)
 	n := int64(bits<<unused) >> unused
-	return integer{uint64(n), n < 0}
+	return itemInteger{uint64(n), n < 0}
 }
 
 // signed returns it as an int64, if possible.
-func (i integer) signed() (n int64, ok bool) {
+func (i itemInteger) signed() (n int64, ok bool) {
 	return int64(i.bits), i.negative || i.bits <= math.MaxInt64
 }
 
 // unsigned returns it as a uint64, if possible.
-func (i integer) unsigned() (n uint64, ok bool) { return i.bits, !i.negative }
+func (i itemInteger) unsigned() (n uint64, ok bool) { return i.bits, !i.negative }
 
-func (i integer) String() string {
+func (i itemInteger) String() string {
 	if i.negative {
 		return strconv.FormatInt(int64(i.bits), 10)
 	}
@@ -48,7 +48,7 @@ func (i integer) String() string {
 }
 
 // free returns it as an int64, or as a uint64 if it is too large for that.
-func (i integer) free() any {
+func (i itemInteger) free() any {
 	if n, ok := i.signed(); ok {
 		return n
 	}

@@ -105,7 +105,7 @@ func appendPointer(dst []byte, v any) (_ []byte, ok bool) {
 
 // decodePlain decodes data if v points to one of the plain types and data holds exactly one.
 func decodePlain(data []byte, v any) (ok bool) {
-	r := reader{data: data}
+	r := itemReader{data: data}
 	h := r.peek()
 	if h.kind == isMalformed || h.kind == isArray || h.kind == isMap {
 		return false

@@ -10,11 +10,11 @@ import (
 	"github.com/tinylib/msgp/msgp"
 )
 
-// form is the form of a type in MessagePack.
-type form uint8
+// typeForm is the form of a type in MessagePack.
+type typeForm uint8
 
 const (
-	asNothing form = iota // it has none
+	asNothing typeForm = iota // it has none
 	asBool
 	asInteger
 	asUnsigned
@@ -39,8 +39,8 @@ const (
 // not change after its creation.
 type plan struct {
 	t         reflect.Type
-	form      form // when it is read
-	out       form // when it is written
+	form      typeForm // when it is read
+	out       typeForm // when it is written
 	elem, key *plan
 	fields    []structField
 	byName    map[string]int // of fields
@@ -113,7 +113,7 @@ func (b builder) plan(t reflect.Type) *plan {
 }
 
 // special returns the form of a type with a special encoding.
-func special(t, own, binary reflect.Type) (form, bool) {
+func special(t, own, binary reflect.Type) (typeForm, bool) {
 	switch t {
 	case typeTime:
 		return asTime, true
@@ -135,7 +135,7 @@ func special(t, own, binary reflect.Type) (form, bool) {
 }
 
 // ofKind has the forms of kinds.
-var ofKind = [...]form{
+var ofKind = [...]typeForm{
 	reflect.Bool: asBool, reflect.Int: asInteger, reflect.Int8: asInteger, reflect.Int16: asInteger, reflect.Int32: asInteger,
 	reflect.Int64: asInteger, reflect.Uint: asUnsigned, reflect.Uint8: asUnsigned, reflect.Uint16: asUnsigned,
 	reflect.Uint32: asUnsigned, reflect.Uint64: asUnsigned, reflect.Uintptr: asUnsigned, reflect.Float32: asFloat,
@@ -144,10 +144,10 @@ var ofKind = [...]form{
 }
 
 // formOf returns the form of a type by its kind.
-func formOf(t reflect.Type) form {
+func formOf(t reflect.Type) typeForm {
 	f := ofKind[t.Kind()]
 	if (f == asSlice || f == asArray) && t.Elem().Kind() == reflect.Uint8 {
-		return map[form]form{asSlice: asBytes, asArray: asByteArray}[f]
+		return map[typeForm]typeForm{asSlice: asBytes, asArray: asByteArray}[f]
 	}
 	return f
 }

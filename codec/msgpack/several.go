@@ -6,7 +6,7 @@ import (
 )
 
 // several stores an array or a map. Its items are nested depth deep.
-func (r *reader) several(p *plan, h head, v reflect.Value, depth int) error {
+func (r *itemReader) several(p *plan, h itemHead, v reflect.Value, depth int) error {
 	switch {
 	case p.form == asSlice && h.kind == isArray:
 		list := reflect.MakeSlice(p.t, h.n, h.n)
@@ -23,7 +23,7 @@ func (r *reader) several(p *plan, h head, v reflect.Value, depth int) error {
 	return r.mismatch(p, h)
 }
 
-func (r *reader) list(p *plan, h head, to reflect.Value, depth int) error {
+func (r *itemReader) list(p *plan, h itemHead, to reflect.Value, depth int) error {
 	r.item(h)
 	for i := range h.n {
 		if err := r.value(p.elem, to.Index(i), depth); err != nil {
@@ -34,7 +34,7 @@ func (r *reader) list(p *plan, h head, to reflect.Value, depth int) error {
 }
 
 // entries stores a map. Other entries of v stay.
-func (r *reader) entries(p *plan, h head, v reflect.Value, depth int) error {
+func (r *itemReader) entries(p *plan, h itemHead, v reflect.Value, depth int) error {
 	r.item(h)
 	m := reflect.MakeMapWithSize(p.t, h.n)
 	key, elem := reflect.New(p.key.t).Elem(), reflect.New(p.elem.t).Elem()
@@ -76,9 +76,9 @@ func merge(v, m reflect.Value) {
 }
 
 // structure stores a map in the fields of a struct.
-func (r *reader) structure(p *plan, h head, v reflect.Value, depth int) error {
+func (r *itemReader) structure(p *plan, h itemHead, v reflect.Value, depth int) error {
 	r.item(h)
-	k := keys{plan: p}
+	k := seenKeys{plan: p}
 	for range h.n {
 		at, name, err := r.nextField(&k, depth)
 		switch {
@@ -111,8 +111,8 @@ func place(v reflect.Value, place []int) reflect.Value {
 	return v
 }
 
-// keys records the keys of a struct that were read.
-type keys struct {
+// seenKeys records the keys of a struct that were read.
+type seenKeys struct {
 	*plan
 	next int // the next field, if they are in order
 	few  [32]bool
@@ -122,7 +122,7 @@ type keys struct {
 }
 
 // nextField reads a key, and returns the index of its field, or -1.
-func (r *reader) nextField(k *keys, depth int) (at int, name []byte, err error) {
+func (r *itemReader) nextField(k *seenKeys, depth int) (at int, name []byte, err error) {
 	h := r.peek()
 	if h.kind != isText {
 		return r.oddKey(k, depth)
@@ -143,7 +143,7 @@ func (r *reader) nextField(k *keys, depth int) (at int, name []byte, err error) 
 }
 
 // oddKey reads a key that is no text, and so of no field.
-func (r *reader) oddKey(k *keys, depth int) (at int, name []byte, err error) {
+func (r *itemReader) oddKey(k *seenKeys, depth int) (at int, name []byte, err error) {
 	from := r.at
 	if err := r.skip(depth); err != nil {
 		return 0, nil, err
@@ -153,7 +153,7 @@ func (r *reader) oddKey(k *keys, depth int) (at int, name []byte, err error) {
 }
 
 // come records a field, and rejects a duplicate.
-func (k *keys) come(at int) error {
+func (k *seenKeys) come(at int) error {
 	seen := k.few[:]
 	if len(k.fields) > len(seen) {
 		if k.many == nil {
@@ -169,7 +169,7 @@ func (k *keys) come(at int) error {
 }
 
 // stranger records an unknown key, and rejects a duplicate.
-func (k *keys) stranger(name string) error {
+func (k *seenKeys) stranger(name string) error {
 	if _, ok := k.strange[name]; ok {
 		return errTwice
 	}

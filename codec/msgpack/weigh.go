@@ -11,7 +11,7 @@ import (
 // weigher walks the items of data, once and in their order.
 type weigher struct {
 	weigh.Tally
-	reader
+	itemReader
 }
 
 const (
@@ -70,7 +70,7 @@ func (w *weigher) value(p *weigh.Plan, depth int) {
 }
 
 // several weighs an array or a map. Its items are nested depth deep.
-func (w *weigher) several(p *weigh.Plan, h head, depth int) {
+func (w *weigher) several(p *weigh.Plan, h itemHead, depth int) {
 	switch {
 	case h.kind == isArray && p.Kind == weigh.Slice && !isBytesPlan(p):
 		w.Add(weigh.Alloc(weigh.Times(h.n, p.Elem.Size)))
@@ -95,7 +95,7 @@ func isBytesPlan(p *weigh.Plan) bool {
 }
 
 // entries weighs an item that is decoded as a map.
-func (w *weigher) entries(p *weigh.Plan, h head, depth int) {
+func (w *weigher) entries(p *weigh.Plan, h itemHead, depth int) {
 	w.item(h)
 	one := weigh.Alloc(p.Key.Size) + weigh.Alloc(p.Elem.Size) // an entry before it is in the map
 	w.Add(weigh.MapSize + one)
@@ -114,7 +114,7 @@ func (w *weigher) entries(p *weigh.Plan, h head, depth int) {
 
 // remember weighs the memory for a key with the head h that begins at from, if the key may be NaN
 // or contain NaN.
-func (w *weigher) remember(h head, from int) {
+func (w *weigher) remember(h itemHead, from int) {
 	switch h.kind {
 	case isFloat:
 		w.Add(sizeOfNaN)
@@ -126,7 +126,7 @@ func (w *weigher) remember(h head, from int) {
 }
 
 // structure weighs a map that becomes a struct.
-func (w *weigher) structure(p *weigh.Plan, h head, depth int) {
+func (w *weigher) structure(p *weigh.Plan, h itemHead, depth int) {
 	w.item(h)
 	w.Add(p.Extra + len(p.Order))
 	var strangers weigh.GrowingMap
@@ -154,7 +154,7 @@ func (w *weigher) structure(p *weigh.Plan, h head, depth int) {
 }
 
 // free weighs an item that is decoded without a type.
-func (w *weigher) free(h head, depth int) {
+func (w *weigher) free(h itemHead, depth int) {
 	if depth == depthMost || h.kind != isArray && h.kind != isMap {
 		w.boxed(h)
 		w.pass(depth)
@@ -172,7 +172,7 @@ func (w *weigher) free(h head, depth int) {
 var mapOfAny = weigh.MapPlan(weigh.AnyPlan)
 
 // boxed weighs an item in an interface.
-func (w *weigher) boxed(h head) {
+func (w *weigher) boxed(h itemHead) {
 	switch h.kind {
 	case isInteger:
 		if n := integerOf(w.data[w.at : w.at+h.size]); n.bits > math.MaxUint8 {

@@ -36,7 +36,7 @@ func newAgent(life context.Context, name string, secure *tls.Config, urls []stri
 	var err error
 	a.servers, err = pool.New(life, a.node, pool.Fixed(urls...), pool.Config{
 		Health:     []string{""}, // a server that reports bad health gets no calls
-		Connection: asterisque.Reconnection{First: 200 * time.Millisecond, Most: time.Second},
+		Connection: asterisque.ReconnectConfig{First: 200 * time.Millisecond, Most: time.Second},
 	})
 	if err != nil {
 		a.node.Close()

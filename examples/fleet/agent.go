@@ -99,7 +99,7 @@ func (a *agent) goThroughDoor(ctx context.Context, o *options, log *slog.Logger)
 		return err
 	}
 	how := soon
-	how.Background, how.Persist = true, true
+	how.Background, how.RetryFatal = true, true
 	at, err := c.Node().Connect(context.WithoutCancel(ctx), o.door, how)
 	if err != nil {
 		return err

@@ -60,7 +60,7 @@ func resuming(opts ...asterisque.Option) []asterisque.Option {
 
 var (
 	// soon reconnects quickly, to make the effects visible in a short time.
-	soon = asterisque.Reconnection{First: 100 * time.Millisecond, Most: time.Second}
+	soon = asterisque.ReconnectConfig{First: 100 * time.Millisecond, Most: time.Second}
 
 	// hasty is the same for Pools.
 	hasty = pool.Config{Connection: soon}

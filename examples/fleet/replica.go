@@ -51,7 +51,7 @@ func runReplica(ctx context.Context, o *options, sc *screen, log *slog.Logger) e
 // join joins the cluster.
 func (r *replica) join(ctx context.Context, o *options, log *slog.Logger) (err error) {
 	opts := resuming(answers,
-		asterisque.WithHooks(asterisque.Hooks{SessionBack: r.back}), asterisque.WithServedInterceptors(r.watch),
+		asterisque.WithHooks(asterisque.Hooks{SessionBack: r.back}), asterisque.WithInboundInterceptors(r.watch),
 		asterisque.WithService(r.service()), asterisque.WithLogger(log))
 	if r.cluster, err = cluster.Join(ctx, o.replicaConfig(), opts...); err != nil {
 		return err

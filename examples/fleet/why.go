@@ -23,7 +23,7 @@ func failure(call number, peer string, err error) entry {
 
 // whyRefused returns the reason why a call has not run.
 func whyRefused(peer string, err error) string {
-	var outage *asterisque.Outage
+	var outage *asterisque.NotConnectedError
 	waited := errors.As(err, &outage)
 	switch {
 	case waited && isAny(outage.Why, natswire.ErrDisconnected, nats.ErrConnectionClosed, nats.ErrDisconnected, nats.ErrConnectionReconnecting):

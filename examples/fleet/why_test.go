@@ -28,7 +28,7 @@ func saysLost() error {
 
 // The reason of a failure includes whether the call may have run.
 func TestWhy_MayHaveRun(t *testing.T) {
-	away := func(why error) error { return &asterisque.Outage{Why: why} }
+	away := func(why error) error { return &asterisque.NotConnectedError{Why: why} }
 	for want, err := range map[string]error{
 		"refused a 1 expired while NATS was away":              with(asterisque.ErrExpired, codec.NeverSent, away(natswire.ErrDisconnected)),
 		"refused a 1 expired while no agent was there":         with(asterisque.ErrExpired, codec.NeverSent, away(cluster.ErrNoMember)),

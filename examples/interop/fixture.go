@@ -74,7 +74,7 @@ type fixtureDialer struct {
 // connect returns when a session has begun, or was refused by a scenario.
 func (d *fixtureDialer) connect(ctx context.Context, node *asterisque.Node) (err error) {
 	begun := make(chan struct{}, 1)
-	d.conn, err = node.Connect(ctx, "", asterisque.Reconnection{
+	d.conn, err = node.Connect(ctx, "", asterisque.ReconnectConfig{
 		First: 20 * time.Millisecond, Most: 100 * time.Millisecond, Background: true, Dial: d.dial,
 		OnState: func(*asterisque.Connection, asterisque.ConnectionState, error) {
 			select {

@@ -89,7 +89,7 @@ func show(ctx context.Context, howLong time.Duration, t *table, log *slog.Logger
 	here := asterisque.NewNode(options...)
 	defer here.Close()
 	c := newClient()
-	conn, err := here.Connect(ctx, "tcp://"+proxy.Addr(), asterisque.Reconnection{First: 10 * time.Millisecond, Most: 200 * time.Millisecond, OnState: c.changed})
+	conn, err := here.Connect(ctx, "tcp://"+proxy.Addr(), asterisque.ReconnectConfig{First: 10 * time.Millisecond, Most: 200 * time.Millisecond, OnState: c.changed})
 	if err != nil {
 		return err
 	}

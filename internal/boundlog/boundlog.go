@@ -21,14 +21,14 @@ const (
 // handler passes records to next, within the bounds.
 type handler struct {
 	next  slog.Handler
-	kinds *kinds
+	kinds *recordKinds
 	most  int // bytes of a text
 }
 
 // New returns a logger that passes records to next within the bounds, with at most most bytes of
 // each text.
 func New(next *slog.Logger, most int) *slog.Logger {
-	return slog.New(&handler{next.Handler(), &kinds{rates: make(map[kind]*rate)}, most})
+	return slog.New(&handler{next.Handler(), &recordKinds{rates: make(map[recordKind]*rate)}, most})
 }
 
 // Enabled implements slog.Handler.
@@ -40,7 +40,7 @@ func (l *handler) Enabled(ctx context.Context, level slog.Level) (enabled bool) 
 // Handle implements slog.Handler.
 func (l *handler) Handle(ctx context.Context, r slog.Record) error {
 	text := cut.Text(r.Message, l.most)
-	more, ok := l.kinds.pass(kind{r.Level, text}, time.Now())
+	more, ok := l.kinds.pass(recordKind{r.Level, text}, time.Now())
 	if !ok {
 		return nil
 	}
@@ -107,16 +107,16 @@ func (l *handler) shorten(a slog.Attr) slog.Attr {
 	return slog.Attr{Key: a.Key, Value: v}
 }
 
-// kind identifies the records that share a rate.
-type kind struct {
+// recordKind identifies the records that share a rate.
+type recordKind struct {
 	level slog.Level
 	text  string
 }
 
-// kinds counts the records of each kind.
-type kinds struct {
+// recordKinds counts the records of each kind.
+type recordKinds struct {
 	mu    sync.Mutex
-	rates map[kind]*rate // guarded by mu, like its rates
+	rates map[recordKind]*rate // guarded by mu, like its rates
 }
 
 // rate counts the records of a kind in the second that began with the first of them.
@@ -128,12 +128,12 @@ type rate struct {
 
 // pass reports whether a record may be logged now, and the number of records of its kind that were
 // held back before it.
-func (k *kinds) pass(of kind, now time.Time) (more uint64, ok bool) {
+func (k *recordKinds) pass(of recordKind, now time.Time) (more uint64, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	r := k.rates[of]
 	if r == nil && len(k.rates) >= mostKinds {
-		of = kind{}
+		of = recordKind{}
 		r = k.rates[of]
 	}
 	if r == nil {

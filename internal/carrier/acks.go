@@ -13,8 +13,8 @@ const (
 	ackDelay  = 20 * time.Millisecond
 )
 
-// acks counts the received frames that the peer keeps until they are acknowledged.
-type acks struct {
+// ackCounter counts the received frames that the peer keeps until they are acknowledged.
+type ackCounter struct {
 	writer *writer // fixed
 
 	got     atomic.Uint64 // countable frames that have arrived and been processed
@@ -27,7 +27,7 @@ type acks struct {
 }
 
 // count counts a countable frame of size bytes that has been processed.
-func (a *acks) count(size int) {
+func (a *ackCounter) count(size int) {
 	a.got.Store(a.got.Load() + 1) // by the reader alone
 	a.frames++
 	a.bytes += size
@@ -49,7 +49,7 @@ func (a *acks) count(size int) {
 }
 
 // send acknowledges the received frames, if at least least of them are not yet acknowledged.
-func (a *acks) send(least uint64) {
+func (a *ackCounter) send(least uint64) {
 	if a.writer.out.PutAck(least) {
 		a.writer.write()
 	}

@@ -10,35 +10,35 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// base is the state that all parts of a Carrier share.
-type base struct {
+// carrierBase is the state that all parts of a Carrier share.
+type carrierBase struct {
 	*Settings // fixed, as are host and up
-	host      host
+	host      carrierHost
 	up        Upper
 	ctx       context.Context // ends with the session; its cause is the reason
 	out       *outbox.Outbox
 	inbound   *limits.Counter
 	outbound  *limits.Counter
 
-	way   way // way and meter lock themselves
-	meter meter
-	parts atomic.Pointer[parts] // nil until the first message in parts
-	route atomic.Pointer[route] // nil until the first mark over the present Wire
+	transport transportSlot // way and meter lock themselves
+	meter     meter
+	parts     atomic.Pointer[reassembler] // nil until the first message in parts
+	route     atomic.Pointer[pathTracker] // nil until the first mark over the present Wire
 }
 
 // closeWire closes the Wire. Each call returns when the Wire is closed.
-func (b *base) closeWire() { b.way.close(b.Log) }
+func (b *carrierBase) closeWire() { b.transport.close(b.Log) }
 
 // held returns the bytes that unfinished messages in parts hold.
-func (b *base) held() int {
+func (b *carrierBase) held() int {
 	if p := b.parts.Load(); p != nil {
 		return p.bytes()
 	}
 	return 0
 }
 
-// host is the Carrier, in the view of its parts.
-type host interface {
+// carrierHost is the Carrier, in the view of its parts.
+type carrierHost interface {
 	// End ends the session: see Carrier.End.
 	End(cause *codec.Abort)
 

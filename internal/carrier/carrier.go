@@ -54,14 +54,14 @@ type Config struct {
 // Carrier carries the frames of one session. All methods are safe for concurrent use, except for
 // those documented as for the reader.
 type Carrier struct {
-	base // locks itself, as do all below
+	carrierBase // locks itself, as do all below
 
 	writer writer
 	reader reader
-	hold   hold
+	hold   readHold
 	live   liveness
 	pongs  pongs
-	stall  atomic.Pointer[stall] // nil until the session is at its inbound soft limit
+	stall  atomic.Pointer[stallDetector] // nil until the session is at its inbound soft limit
 
 	ending sync.Once
 	at     int32                   // see watched
@@ -72,30 +72,30 @@ type Carrier struct {
 
 // Init prepares c. The caller calls Run or Discard next.
 func (c *Carrier) Init(cfg *Config) {
-	b := &c.base
-	*b = base{
+	b := &c.carrierBase
+	*b = carrierBase{
 		Settings: cfg.Settings, host: c, up: cfg.Upper, ctx: cfg.Context,
 		out: cfg.Out, inbound: cfg.Inbound, outbound: cfg.Outbound,
 	}
-	b.way.set(cfg.Wire, cfg.TLS, cfg.Place)
+	b.transport.set(cfg.Wire, cfg.TLS, cfg.Place)
 	c.cancel = cfg.End
-	c.writer.base = b
-	c.hold.base, c.hold.writer = b, &c.writer
-	c.live.hold = &c.hold
+	c.writer.carrierBase = b
+	c.hold.carrierBase, c.hold.writer = b, &c.writer
+	c.live.readHold = &c.hold
 	c.live.agree(cfg.Pings)
 	if !cfg.Pings.Mute {
 		c.out.Mark((*marker)(b))
 	}
 	c.live.part.Begin(cfg.Tally)
-	var a *acks
+	var a *ackCounter
 	if cfg.Resumes {
-		a = &acks{writer: &c.writer}
+		a = &ackCounter{writer: &c.writer}
 		c.writer.halted = make(chan struct{}, 1)
 		c.out.Keep(a.got.Load, cfg.KeptControls)
 	} else if _, ok := cfg.Wire.(wire.VectorWriter); ok {
 		c.out.Lend()
 	}
-	c.reader.hold, c.reader.acks = &c.hold, a
+	c.reader.readHold, c.reader.acks = &c.hold, a
 	c.reader.most = uint32(cfg.Largest)
 	if !isForeign(cfg.Wire) {
 		c.out.Divide(cmp.Or(cfg.MaxPart, message.MaxPart))
@@ -104,7 +104,7 @@ func (c *Carrier) Init(cfg *Config) {
 
 // Run starts the reader.
 func (c *Carrier) Run() {
-	c.Lookout.add(c)
+	c.Keepalive.add(c)
 	go c.run(c.read) // ends with the Wire
 }
 
@@ -115,10 +115,10 @@ func (c *Carrier) Discard() {
 }
 
 // Wire returns the present Wire, or the last one, and its TLS state.
-func (c *Carrier) Wire() (w wire.Wire, secure *tls.ConnectionState) { return c.way.present() }
+func (c *Carrier) Wire() (w wire.Wire, secure *tls.ConnectionState) { return c.transport.present() }
 
 // State returns the state of the Carrier.
-func (c *Carrier) State() State { return c.way.current() }
+func (c *Carrier) State() State { return c.transport.current() }
 
 // Away reports whether the Wire is lost and the Carrier waits for another one.
 func (c *Carrier) Away() bool { return c.State().away() }
@@ -126,20 +126,20 @@ func (c *Carrier) Away() bool { return c.State().away() }
 // Receiving returns the bytes that partly received messages hold. The frame that is arriving counts
 // only if the Wire reports its bytes.
 func (c *Carrier) Receiving() int {
-	w, _ := c.way.present()
+	w, _ := c.transport.present()
 	return receiving(w) + c.held()
 }
 
 // Forget releases the unfinished message of a pipe that has ended.
 func (c *Carrier) Forget(pipe uint64) {
-	if p := c.base.parts.Load(); p != nil {
+	if p := c.carrierBase.parts.Load(); p != nil {
 		p.drop(pipe)
 	}
 }
 
 // HasPart reports whether a message of a pipe is unfinished.
 func (c *Carrier) HasPart(pipe uint64) bool {
-	p := c.base.parts.Load()
+	p := c.carrierBase.parts.Load()
 	return p != nil && p.has(pipe)
 }
 
@@ -164,16 +164,16 @@ func (c *Carrier) Has(received uint64) bool { return c.out.Has(received) }
 // Gone returns a channel that is closed when the Carrier has released everything.
 func (c *Carrier) Gone() <-chan struct{} { return c.gone.fired() }
 
-// Pause stops reading after the current frame, until Unpause.
-func (c *Carrier) Pause() { c.hold.pause.begin() }
+// StopReading stops reading after the current frame, until StartReading.
+func (c *Carrier) StopReading() { c.hold.pause.begin() }
 
-// Unpause resumes reading.
-func (c *Carrier) Unpause() { c.hold.pause.end() }
+// StartReading resumes reading.
+func (c *Carrier) StartReading() { c.hold.pause.end() }
 
 // InboundChanged is called with each new state of the inbound counter.
 func (c *Carrier) InboundChanged(state limits.State) {
 	if state == limits.Soft && c.stall.Load() == nil {
-		c.stall.CompareAndSwap(nil, &stall{base: &c.base, live: &c.live})
+		c.stall.CompareAndSwap(nil, &stallDetector{carrierBase: &c.carrierBase, live: &c.live})
 	}
 	if w := c.stall.Load(); w != nil {
 		w.changed(state)

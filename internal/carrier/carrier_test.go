@@ -75,12 +75,12 @@ func TestSoftLimit_PassesAnswers(t *testing.T) {
 func TestPause_ThenUnpause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil)
-		r.Pause()
+		r.StopReading()
 		r.wire.says(open(1))
 		r.run()
 		synctest.Wait()
 		r.wantStory()
-		r.Unpause()
+		r.StartReading()
 		r.wantStory("Open")
 	})
 }
@@ -90,7 +90,7 @@ func TestSoftLimit_PassesProbeFrames(t *testing.T) {
 		r := newRig(t, func(cfg *carrier.Config) {
 			cfg.PingInterval, cfg.PingTimeout, cfg.Pings.Dialled = 10*time.Second, 30*time.Second, true
 		})
-		r.Pause()
+		r.StopReading()
 		r.wire.says(open(1), open(3))
 		r.run()
 		time.Sleep(11 * time.Second)

@@ -52,7 +52,7 @@ func (c *Carrier) read() (over bool) {
 // reason.
 func (c *Carrier) readOn() (over bool) {
 	c.End(codec.ErrPanicked.Withf("code of the application has ended the goroutine that reads"))
-	if !c.way.shuts() && c.reader.loop() == nil {
+	if !c.transport.shuts() && c.reader.loop() == nil {
 		c.rest(c.readOn)
 		return false
 	}
@@ -61,7 +61,7 @@ func (c *Carrier) readOn() (over bool) {
 
 // rest starts a goroutine with a fresh stack that calls f and waits for the next frame.
 func (c *Carrier) rest(f func() (over bool)) {
-	c.reader.rest.fresh.Store(uint32(c.meter.frames.Load()))
+	c.reader.stack.fresh.Store(uint32(c.meter.frames.Load()))
 	go c.run(f) // ends as this goroutine would have
 }
 
@@ -80,7 +80,7 @@ func (c *Carrier) end(cause *codec.Abort, tells bool) {
 	c.ending.Do(func() {
 		c.linger = time.AfterFunc(lingerTime(cause), c.closeWire) // before the end is visible
 		c.cancel(cause)
-		was, _ = c.way.to(ended)
+		was, _ = c.transport.to(ended)
 		var goodbye message.Control
 		if tells {
 			goodbye = message.SessionClose{Code: cause.Code, Message: cut.Text(cause.Message, c.out.MaxSize())}
@@ -128,17 +128,17 @@ func (c *Carrier) finish() {
 	}
 	c.closeWire()
 	// the Wire, which is closed, releases the frame that it has read
-	guard.Apart(c.Log, c.way.wire, func() { c.way.wire.ReadFrame(0) })
+	guard.Apart(c.Log, c.transport.wire, func() { c.transport.wire.ReadFrame(0) })
 	c.Settle()
 	c.linger.Stop()
 	if w := c.stall.Load(); w != nil {
 		w.end()
 	}
 	c.writer.all.Wait()
-	c.way.to(finished)
+	c.transport.to(finished)
 	defer c.gone.fire() // also if the log ends the goroutine
-	c.Lookout.remove(c)
-	if p := c.base.parts.Load(); p != nil {
+	c.Keepalive.remove(c)
+	if p := c.carrierBase.parts.Load(); p != nil {
 		p.end()
 	}
 	c.live.part.End()
@@ -170,8 +170,8 @@ func (c *Carrier) lookAt(now time.Duration, late bool) {
 func (c *Carrier) look(now time.Duration, late bool) {
 	c.live.look(now, late)
 	c.nudge(c.Now())
-	w, _ := c.way.present()
-	c.reader.rest.look(w, uint32(c.meter.frames.Load()))
+	w, _ := c.transport.present()
+	c.reader.stack.look(w, uint32(c.meter.frames.Load()))
 }
 
 // nudge releases messages that wait for overdue marks: a few of them, and all of them after the

@@ -12,14 +12,14 @@ import (
 
 // liveness detects a lost peer. It holds the state between two looks.
 type liveness struct {
-	*hold // fixed
+	*readHold // fixed
 
 	// The next fields belong to look.
 	received, sent uint64        // totals as of the last look
 	heard, said    time.Duration // when the totals last changed; clock as for look
 	taken          uint64        // by the application, as of the last look
 	// partly transferred messages; nil until a transfer takes longer than a look
-	crossings *crossings
+	crossings *transfers
 	// bytes of the arriving message, for the owner of the session
 	part limits.Part
 
@@ -80,11 +80,11 @@ func (l *liveness) every() time.Duration {
 // the process did not run. late reports that the process was stopped just now; then the peer is not
 // judged.
 func (l *liveness) look(now time.Duration, late bool) {
-	if l.way.changed() {
+	if l.transport.changed() {
 		l.heard, l.said, l.crossings = 0, 0, nil
 		l.beginAgain()
 	}
-	w, _ := l.way.present()
+	w, _ := l.transport.present()
 	received, sent, metered := l.meter.progress(w)
 	if received != l.received || l.meter.held() || l.heard == 0 {
 		l.received, l.heard = received, now
@@ -118,7 +118,7 @@ func (l *liveness) look(now time.Duration, late bool) {
 // beginAgain resets the progress of unfinished messages, which continue over another Wire.
 func (l *liveness) beginAgain() {
 	if p := l.parts.Load(); p != nil {
-		p.slow = crossing{}
+		p.slow = transferProgress{}
 	}
 }
 
@@ -132,7 +132,7 @@ func (l *liveness) stuck(received uint64, metered bool, now time.Duration) *code
 	}
 	oldest := p.oldest()
 	if oldest == 0 || l.meter.held() {
-		p.slow = crossing{}
+		p.slow = transferProgress{}
 		return nil
 	}
 	if !metered {
@@ -189,16 +189,16 @@ func (l *liveness) tooSlow(receiving bool, received, sent uint64, now time.Durat
 		return nil
 	}
 	if l.crossings == nil {
-		l.crossings = new(crossings)
+		l.crossings = new(transfers)
 	}
 	c := l.crossings
 	if grace := l.grace(); !arrives {
-		c.in = crossing{}
+		c.in = transferProgress{}
 	} else if took, n := c.in.passed(l.meter.frames.Load(), received, now); late(took, grace, n) {
 		return slowPeer("%d bytes of a message have come within %v", n, took, grace)
 	}
 	if grace := l.WriteTimeout; !leaves {
-		c.out = crossing{}
+		c.out = transferProgress{}
 	} else if took, n := c.out.passed(batch, sent, now); late(took, grace, n) {
 		return slowPeer("it has taken %d bytes of the batch being written within %v", n, took, grace)
 	}

@@ -13,13 +13,13 @@ type Path struct {
 }
 
 // marker is a Carrier, in the view of its Outbox.
-type marker base
+type marker carrierBase
 
 // Due implements [outbox.Marker].
 func (m *marker) Due() bool {
 	r := m.route.Load()
 	if r == nil {
-		r = &route{out: m.out, now: m.Now}
+		r = &pathTracker{out: m.out, now: m.Now}
 		m.route.Store(r)
 	}
 	return r.due()
@@ -33,7 +33,7 @@ func (m *marker) Departs(written uint64, short bool) { m.route.Load().departs(wr
 
 // path returns the measurements of the path. trip is the round trip to report if marks have not
 // measured one.
-func (b *base) path(trip time.Duration) Path {
+func (b *carrierBase) path(trip time.Duration) Path {
 	waits := b.meter.writing.Load() && b.out.Waiting() > 0
 	p := Path{RoundTrip: trip, Full: waits}
 	r := b.route.Load()

@@ -28,7 +28,7 @@ type pongs struct {
 
 // answer answers a Ping of the peer. arrived is the number of received bytes, the low bits. It is
 // for the reader.
-func (p *pongs) answer(b *base, n uint64, arrived uint32) {
+func (p *pongs) answer(b *carrierBase, n uint64, arrived uint32) {
 	now := b.Now()
 	if p.answersAt(uint32(now/time.Second), arrived) {
 		b.host.Control(message.Pong{N: n}, AfterReading)

@@ -96,7 +96,7 @@ func (c *Carrier) MaxSize() int { return c.out.MaxSize() }
 func (c *Carrier) Ack(count uint64) (ok bool) { return c.out.Ack(count) }
 
 // Ping answers a Ping of the peer. It is for the reader.
-func (c *Carrier) Ping(n uint64) { c.pongs.answer(&c.base, n, c.reader.bytes) }
+func (c *Carrier) Ping(n uint64) { c.pongs.answer(&c.carrierBase, n, c.reader.bytes) }
 
 // Pong processes the answer to a Ping of this side. It is for the reader.
 func (c *Carrier) Pong(n uint64) {

@@ -21,15 +21,15 @@ const readTurnBytes = 48 << 10
 
 // reader reads the Wire and passes frames to the Upper. The owner of the Carrier calls loop.
 type reader struct {
-	*hold        // fixed, as are acks and most
-	acks  *acks  // nil unless the session can resume
-	most  uint32 // bytes of the largest message that the peer may send
+	*readHold             // fixed, as are acks and most
+	acks      *ackCounter // nil unless the session can resume
+	most      uint32      // bytes of the largest message that the peer may send
 
 	frame uint32 // bytes of the current frame
 	// called before the first frame of the present Wire is processed, and then nil
 	first func()
 
-	rest  rest
+	stack stackShrinker
 	bytes uint32 // total of all frames, the low bits
 }
 
@@ -39,7 +39,7 @@ type reader struct {
 //
 // It returns nil when another goroutine is to continue: see rest.
 func (r *reader) loop() (a *codec.Abort) {
-	w := r.way.wire
+	w := r.transport.wire
 	largest := int(r.most)
 	if !isForeign(w) {
 		largest = min(largest, message.MaxFrame)
@@ -66,7 +66,7 @@ func (r *reader) loop() (a *codec.Abort) {
 			runtime.Gosched()
 		}
 		frame, err := w.ReadFrame(largest)
-		rests := err != nil && r.rest.woken(w, err)
+		rests := err != nil && r.stack.woken(w, err)
 		inWire = false
 		switch {
 		case rests:
@@ -133,7 +133,7 @@ func (r *reader) refuses(err error) *codec.Abort {
 		a = violation("%v", err)
 	}
 	if a.Code == codec.Protocol {
-		r.Log.Warn("peer broke the protocol", "session", r.up, "addr", guard.RemoteOf(r.Log, r.way.wire), "error", a)
+		r.Log.Warn("peer broke the protocol", "session", r.up, "addr", guard.RemoteOf(r.Log, r.transport.wire), "error", a)
 	}
 	r.host.End(a)
 	if a.Remote {
@@ -175,7 +175,7 @@ func (r *reader) keep(part []byte) (mem *buffer.Buffer) {
 	if !buffer.Fills(len(part), int(r.frame)) {
 		return nil
 	}
-	ahead, ok := r.way.wire.(wire.Buffered)
+	ahead, ok := r.transport.wire.(wire.Buffered)
 	if !ok {
 		return nil
 	}

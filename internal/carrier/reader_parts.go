@@ -7,12 +7,12 @@ import (
 )
 
 // together returns the parts of the Carrier, creating them if necessary.
-func (r *reader) together() *parts {
+func (r *reader) together() *reassembler {
 	p := r.parts.Load()
 	if p == nil {
-		p = &parts{
+		p = &reassembler{
 			up: r.up, now: r.Now, most: int(r.most),
-			unfinished: make(map[uint64]*unfinished), closes: make(map[priority.Priority]bool),
+			unfinished: make(map[uint64]*partialMessage), closes: make(map[priority.Priority]bool),
 		}
 		r.parts.Store(p)
 	}
@@ -58,7 +58,7 @@ func (r *reader) part(frame []byte) (dealt bool, err error) {
 }
 
 // complete passes an assembled message to the Upper.
-func (r *reader) complete(u *unfinished) error {
+func (r *reader) complete(u *partialMessage) error {
 	if u.mem == nil {
 		return nil // the message is ignored
 	}
@@ -69,7 +69,7 @@ func (r *reader) complete(u *unfinished) error {
 }
 
 // keep is reader.keep for an assembled message.
-func (p *parts) keep(part []byte) (mem *buffer.Buffer) {
+func (p *reassembler) keep(part []byte) (mem *buffer.Buffer) {
 	if !p.whole.Filled(len(part)) {
 		return nil
 	}
@@ -78,7 +78,7 @@ func (p *parts) keep(part []byte) (mem *buffer.Buffer) {
 }
 
 // release releases the memory of the processed message, unless it was kept.
-func (p *parts) release() {
+func (p *reassembler) release() {
 	if p.whole != nil {
 		p.whole.Release()
 		p.whole = nil

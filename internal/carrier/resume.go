@@ -45,7 +45,7 @@ func (c *Carrier) goesOnAfter(a *codec.Abort) bool {
 // ended, and then parks the Carrier without an owner. It returns false if the session has ended.
 func (c *Carrier) leave(a *codec.Abort) bool {
 	c.closeWire()
-	if _, ok := c.way.to(lost); !ok {
+	if _, ok := c.transport.to(lost); !ok {
 		return false
 	}
 	if !c.out.Halt() {
@@ -56,7 +56,7 @@ func (c *Carrier) leave(a *codec.Abort) bool {
 	}
 	c.writer.none = true
 	c.outbound.SetCongested(true)
-	if _, ok := c.way.to(halted); !ok {
+	if _, ok := c.transport.to(halted); !ok {
 		return false
 	}
 	c.up.Away(a)
@@ -66,7 +66,7 @@ func (c *Carrier) leave(a *codec.Abort) bool {
 // park puts the Carrier into state Away, without an owner. It returns false if the session has
 // ended.
 func (c *Carrier) park() bool {
-	return c.way.park(c.ResumeFor, func() {
+	return c.transport.park(c.ResumeFor, func() {
 		c.End(codec.ErrUnavailable.Withf("the peer did not come back within %v", c.ResumeFor))
 	})
 }
@@ -97,7 +97,7 @@ func (c *Carrier) claim(ctx context.Context, b *Comeback) error {
 		if err := b.check(); err != nil {
 			return err
 		}
-		ok, parks := c.way.claim()
+		ok, parks := c.transport.claim()
 		if ok {
 			return nil
 		}
@@ -133,12 +133,12 @@ func (c *Carrier) takeOver(b *Comeback) error {
 	if err := c.confirm(b, missing); err != nil {
 		return err
 	}
-	c.way.set(b.Wire, b.TLS, b.Place)
+	c.transport.set(b.Wire, b.TLS, b.Place)
 	c.live.restart()
 	c.route.Store(nil) // its marks are lost
 	c.reader.first = b.Settled
 	c.writer.none = false
-	c.way.to(attached)
+	c.transport.to(attached)
 	if b.Renew != nil {
 		b.Renew()
 	}
@@ -190,6 +190,6 @@ func (c *Carrier) resend(missing [][]byte) {
 		}
 	}
 	c.out.Resent()
-	c.way.to(resent)
+	c.transport.to(resent)
 	c.writer.writeLoop()
 }

@@ -165,7 +165,7 @@ type rig struct {
 	t        *testing.T
 	wire     *scripted
 	settings carrier.Settings
-	lookout  carrier.Lookout
+	lookout  carrier.KeepaliveScheduler
 	inbound  *limits.Counter
 	ctx      context.Context
 	born     time.Time
@@ -177,7 +177,7 @@ func newRig(t *testing.T, change func(*carrier.Config)) *rig {
 	r := &rig{t: t, wire: newScripted(), up: &session{changed: make(chan struct{}, 1)}, born: time.Now()}
 	r.settings = carrier.Settings{
 		Log: slog.New(slog.DiscardHandler), WriteTimeout: time.Minute, Stall: time.Minute, ResumeFor: time.Minute,
-		Now: func() time.Duration { return time.Since(r.born) + 1 }, Lookout: &r.lookout,
+		Now: func() time.Duration { return time.Since(r.born) + 1 }, Keepalive: &r.lookout,
 	}
 	soft := limits.Limits{Soft: limits.Amount{Messages: 2}, Hard: limits.Amount{Messages: 8}}
 	in, err := soft.Check()

@@ -10,17 +10,17 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// stall ends a session at its inbound soft limit when the application takes no message for too
-// long.
-type stall struct {
-	*base // fixed, as is live
-	live  *liveness
+// stallDetector ends a session at its inbound soft limit when the application takes no message for
+// too long.
+type stallDetector struct {
+	*carrierBase // fixed, as is live
+	live         *liveness
 
-	present atomic.Pointer[standstill] // nil unless the session is at its soft limit
+	present atomic.Pointer[stallTimer] // nil unless the session is at its soft limit
 }
 
-// standstill is the time of a session at its inbound soft limit. It belongs to its timer.
-type standstill struct {
+// stallTimer is the time of a session at its inbound soft limit. It belongs to its timer.
+type stallTimer struct {
 	timer *time.Timer
 	taken uint64        // Relieved of the counter as of the last look
 	idle  time.Duration // time without a message taken, while this process ran
@@ -33,7 +33,7 @@ type standstill struct {
 const probing = 5 * time.Second
 
 // changed is called with each new state of the inbound counter.
-func (w *stall) changed(state limits.State) {
+func (w *stallDetector) changed(state limits.State) {
 	if state == limits.Soft {
 		w.begin()
 	} else {
@@ -41,26 +41,26 @@ func (w *stall) changed(state limits.State) {
 	}
 }
 
-func (w *stall) begin() {
-	s := &standstill{taken: w.inbound.Relieved(), since: w.Now()}
+func (w *stallDetector) begin() {
+	s := &stallTimer{taken: w.inbound.Relieved(), since: w.Now()}
 	s.timer = time.AfterFunc(time.Hour, func() { w.check(s) }) // Reset below starts it
 	w.swap(s)
 	s.timer.Reset(w.period())
 }
 
 // swap makes s the standstill to check, and stops the timer of the former one.
-func (w *stall) swap(s *standstill) {
+func (w *stallDetector) swap(s *stallTimer) {
 	if old := w.present.Swap(s); old != nil {
 		old.timer.Stop()
 	}
 }
 
 // period returns the interval of checks.
-func (w *stall) period() time.Duration { return min(w.Stall/looks, probing) }
+func (w *stallDetector) period() time.Duration { return min(w.Stall/looks, probing) }
 
-func (w *stall) end() { w.swap(nil) }
+func (w *stallDetector) end() { w.swap(nil) }
 
-func (w *stall) check(s *standstill) {
+func (w *stallDetector) check(s *stallTimer) {
 	if w.present.Load() != s || w.ctx.Err() != nil {
 		return
 	}
@@ -68,7 +68,7 @@ func (w *stall) check(s *standstill) {
 	late := s.looks.Late(now-s.since, w.period())
 	s.idle, s.since = s.idle+min(now-s.since, w.period()), now
 	switch {
-	case s.taken != taken || w.live.hold.paused():
+	case s.taken != taken || w.live.readHold.paused():
 		s.taken, s.idle = taken, 0
 	case s.idle >= w.Stall && !late:
 		w.host.End(codec.ErrStalled.Withf("%v wait, and the application has taken none for %v", w.inbound.Held(), w.Stall))

@@ -168,7 +168,7 @@ func TestStanding_BetweenTwoLooks(t *testing.T) {
 			all = append(all, newRig(t, func(cfg *carrier.Config) {
 				pinging(cfg)
 				cfg.Wire = &lingering{cfg.Wire.(*scripted), looked}
-				cfg.Settings.Lookout = &first.lookout
+				cfg.Settings.Keepalive = &first.lookout
 				cfg.Settings.Now = func() time.Duration { return time.Since(begin) + 1 + time.Duration(stood.Load()) }
 			}).run())
 		}

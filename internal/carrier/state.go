@@ -31,27 +31,27 @@ func (s State) String() string { return stateNames[s] }
 // away reports whether the Carrier waits for another Wire.
 func (s State) away() bool { return s == Leaving || s == Away || s == Returning }
 
-// event is a change of the state of a Carrier.
-type event uint8
+// carrierEvent is a change of the state of a Carrier.
+type carrierEvent uint8
 
 const (
-	lost     event = iota // the Wire is lost
-	halted                // the writer has ended
-	parked                // the owner has left
-	claimed               // a new owner resumes it over another Wire
-	attached              // it has another Wire
-	resent                // the frames that the peer lacked are sent
-	ended                 // the session has ended
-	finished              // everything has ended
+	lost     carrierEvent = iota // the Wire is lost
+	halted                       // the writer has ended
+	parked                       // the owner has left
+	claimed                      // a new owner resumes it over another Wire
+	attached                     // it has another Wire
+	resent                       // the frames that the peer lacked are sent
+	ended                        // the session has ended
+	finished                     // everything has ended
 )
 
 var eventNames = [...]string{"lost", "halted", "parked", "claimed", "attached", "resent", "ended", "finished"}
 
-func (e event) String() string { return eventNames[e] }
+func (e carrierEvent) String() string { return eventNames[e] }
 
 // next returns the state after e. ok is false if e has no effect: the session has ended before,
 // another claim was faster, or the Wire was lost meanwhile.
-func (s State) next(e event) (_ State, ok bool) {
+func (s State) next(e carrierEvent) (_ State, ok bool) {
 	switch {
 	case e == finished && s == Closing:
 		return Closed, true

@@ -9,7 +9,7 @@ import (
 
 func TestState_Transitions(t *testing.T) {
 	const none = State(255)
-	table := map[State]map[event]State{
+	table := map[State]map[carrierEvent]State{
 		Attached:  {lost: Losing, ended: Closing, claimed: none, resent: none},
 		Losing:    {halted: Leaving, ended: Closing, claimed: none, resent: none},
 		Leaving:   {parked: Away, ended: Closing, claimed: none},

@@ -75,7 +75,7 @@ type Settings struct {
 	ResumeFor    time.Duration // how long a Carrier in state Away waits for another Wire
 	MaxPart      int           // bytes of the largest part of a message; 0: the protocol's limit
 	Now          func() time.Duration
-	Lookout      *Lookout
+	Keepalive    *KeepaliveScheduler
 }
 
 // grace returns the time that an arriving message may take in addition to the time that its size

@@ -22,12 +22,12 @@ const inlineRounds = 2
 // writer writes the content of the outbox, one goroutine at a time. Package outbox determines which
 // one: a caller that has found no writer, the reader, or a goroutine started for the purpose.
 type writer struct {
-	*base // fixed
+	*carrierBase // fixed
 
 	unwritten bool // the reader is the writer and is about to write; belongs to the reader
 	// there is no writer before the next Wire; belongs to the owner of the Carrier
 	none      bool
-	company   company       // belongs to the writer
+	coalescer coalescer     // belongs to the writer
 	streaming atomic.Uint32 // see streams: 1 + number of received frames, the low bits
 
 	all sync.WaitGroup // goroutines that write, and the sender of the goodbye
@@ -51,7 +51,7 @@ func (w *writer) writeWhen(when When) {
 // write writes the content of the outbox. The caller has become the writer. write does not block: a
 // goroutine continues if the Wire would block, or if messages keep coming.
 func (w *writer) write() {
-	if w.way.try == nil {
+	if w.transport.try == nil {
 		w.all.Go(w.writeLoop)
 		return
 	}
@@ -70,17 +70,17 @@ func (w *writer) write() {
 
 // take returns the next batch of the outbox, and may yield to other goroutines before.
 func (w *writer) take() (batch []byte, end outbox.End) {
-	if w.company.skip > 0 {
-		w.company.skip--
+	if w.coalescer.skip > 0 {
+		w.coalescer.skip--
 		return w.out.Take()
 	}
 	began := w.Now()
 	runtime.Gosched()
 	turn := w.Now() - began
-	before := w.company
-	w.company = before.next(turn, false) // now: if there is no batch, the writer may change
+	before := w.coalescer
+	w.coalescer = before.next(turn, false) // now: if there is no batch, the writer may change
 	if batch, end = w.out.Take(); batch != nil && manyFrames(batch) {
-		w.company = before.next(turn, true)
+		w.coalescer = before.next(turn, true)
 	}
 	return batch, end
 }
@@ -88,7 +88,7 @@ func (w *writer) take() (batch []byte, end outbox.End) {
 // tryWrite writes batch if that does not block. Otherwise a goroutine becomes the writer and writes
 // the rest.
 func (w *writer) tryWrite(batch []byte) (done bool) {
-	if w.way.try == nil || w.out.Segments() != nil {
+	if w.transport.try == nil || w.out.Segments() != nil {
 		// a batch in segments is large: a goroutine writes it, and the sender continues
 		w.all.Go(func() { w.writeRest(batch, 0) })
 		return false
@@ -170,7 +170,7 @@ func (w *writer) tryWriteBatch(batch []byte) (n int, err error) {
 			err = w.writerBroke(recover())
 		}
 	}()
-	n, err = w.way.try.TryWriteBatch(batch)
+	n, err = w.transport.try.TryWriteBatch(batch)
 	returned = true
 	return n, err
 }
@@ -186,7 +186,7 @@ func (w *writer) writeBatch(batch []byte) (err error) {
 			err = w.writerBroke(recover())
 		}
 	}()
-	err = giveToWire(w.way.wire, batch, w.out.Segments())
+	err = giveToWire(w.transport.wire, batch, w.out.Segments())
 	returned = true
 	return err
 }

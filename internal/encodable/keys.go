@@ -44,29 +44,29 @@ func (w *walker) entries(p *weigh.Plan, v reflect.Value, depth int) *Fault {
 	return nil
 }
 
-// entry is one entry of a Go map, in reused memory.
-type entry struct {
+// mapEntry is one entry of a Go map, in reused memory.
+type mapEntry struct {
 	pool      *sync.Pool
 	i         reflect.MapIter
 	key, elem reflect.Value
 }
 
 // entry returns an entry before the first one of v, which is a map of plan p.
-func (r *Rules) entry(p *weigh.Plan, v reflect.Value) *entry {
+func (r *Rules) entry(p *weigh.Plan, v reflect.Value) *mapEntry {
 	pool, ok := r.spare.Load(p)
 	if !ok {
 		pool, _ = r.spare.LoadOrStore(p, new(sync.Pool))
 	}
-	e, _ := pool.(*sync.Pool).Get().(*entry)
+	e, _ := pool.(*sync.Pool).Get().(*mapEntry)
 	if e == nil {
-		e = &entry{key: reflect.New(p.Key.Type).Elem(), elem: reflect.New(p.Elem.Type).Elem(), pool: pool.(*sync.Pool)}
+		e = &mapEntry{key: reflect.New(p.Key.Type).Elem(), elem: reflect.New(p.Elem.Type).Elem(), pool: pool.(*sync.Pool)}
 	}
 	e.i.Reset(v)
 	return e
 }
 
 // free returns e to its pool.
-func (e *entry) free() {
+func (e *mapEntry) free() {
 	e.i.Reset(reflect.Value{})
 	e.key.SetZero()
 	e.elem.SetZero()

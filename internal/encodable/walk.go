@@ -20,7 +20,7 @@ type Rules struct {
 	// Encode returns the encoding of a value, or of the value it points to.
 	Encode func(v any) ([]byte, error)
 
-	spare sync.Map // of *sync.Pool with *entry, by *weigh.Plan
+	spare sync.Map // of *sync.Pool with *mapEntry, by *weigh.Plan
 }
 
 // Check returns the fault of the first part of v that the codec does not carry exactly, or nil. own

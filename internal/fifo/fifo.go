@@ -24,9 +24,9 @@ const growth = 4
 // values, a Queue holds at most three chunks: the spent part of the first, the free part of the
 // last, and a spare one. An empty Queue holds at most one chunk.
 type Queue[T any] struct {
-	first []T      // first[head:] holds the oldest values; it is empty only if the Queue is
-	head  int      // the values before it were taken
-	rest  *rest[T] // the chunks after first; nil until there is more than one
+	first []T        // first[head:] holds the oldest values; it is empty only if the Queue is
+	head  int        // the values before it were taken
+	rest  *chunks[T] // the chunks after first; nil until there is more than one
 }
 
 // perChunk returns the length of a chunk.
@@ -77,7 +77,7 @@ func (q *Queue[T]) pushFull(v T) {
 		q.first, q.head = append(larger, v), 0
 	default:
 		if q.rest == nil {
-			q.rest = new(rest[T])
+			q.rest = new(chunks[T])
 		}
 		q.rest.push(v)
 	}

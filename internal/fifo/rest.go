@@ -3,17 +3,17 @@ package fifo
 // fewChunks is the number of unused places that a list of chunks may keep.
 const fewChunks = 8
 
-// rest is the chunks of a Queue after the first, which is full if there are any.
-type rest[T any] struct {
+// chunks is the chunks of a Queue after the first, which is full if there are any.
+type chunks[T any] struct {
 	chunks [][]T // chunks[head:] hold values; all but the last are full
 	head   int
 	spare  []T // nil, or an empty chunk, so that a Queue of constant length allocates nothing
 }
 
-func (r *rest[T]) empty() bool { return len(r.chunks) == r.head }
+func (r *chunks[T]) empty() bool { return len(r.chunks) == r.head }
 
 // len returns the number of values in r.
-func (r *rest[T]) len() int {
+func (r *chunks[T]) len() int {
 	last := len(r.chunks) - 1
 	if last < r.head {
 		return 0
@@ -22,12 +22,12 @@ func (r *rest[T]) len() int {
 }
 
 // at returns the value with i older ones in r.
-func (r *rest[T]) at(i int) *T {
+func (r *chunks[T]) at(i int) *T {
 	n := perChunk[T]()
 	return &r.chunks[r.head+i/n][i%n]
 }
 
-func (r *rest[T]) push(v T) {
+func (r *chunks[T]) push(v T) {
 	last := len(r.chunks) - 1
 	if r.empty() || len(r.chunks[last]) == cap(r.chunks[last]) {
 		r.extend()
@@ -37,7 +37,7 @@ func (r *rest[T]) push(v T) {
 }
 
 // extend adds an empty chunk.
-func (r *rest[T]) extend() {
+func (r *chunks[T]) extend() {
 	if len(r.chunks) == cap(r.chunks) && r.head > len(r.chunks)/2 { // most of the list is spent
 		listed := copy(r.chunks, r.chunks[r.head:])
 		clear(r.chunks[listed:])
@@ -51,7 +51,7 @@ func (r *rest[T]) extend() {
 }
 
 // shift removes the first chunk and returns it.
-func (r *rest[T]) shift() []T {
+func (r *chunks[T]) shift() []T {
 	c := r.chunks[r.head]
 	r.chunks[r.head] = nil
 	r.head++
@@ -60,7 +60,7 @@ func (r *rest[T]) shift() []T {
 }
 
 // popLast removes and returns the newest value.
-func (r *rest[T]) popLast() T {
+func (r *chunks[T]) popLast() T {
 	var zero T
 	c := &r.chunks[len(r.chunks)-1]
 	last := len(*c) - 1
@@ -76,7 +76,7 @@ func (r *rest[T]) popLast() T {
 }
 
 // fit shortens the list of chunks if it was made for many more.
-func (r *rest[T]) fit() {
+func (r *chunks[T]) fit() {
 	if listed := r.chunks[r.head:]; cap(r.chunks) > 4*len(listed)+fewChunks {
 		r.chunks, r.head = append([][]T(nil), listed...), 0
 	}

@@ -101,16 +101,16 @@ func (c *call) ended() bool {
 	return c.caller == callerEnded && (c.callee == calleeNone || c.callee == calleeEnded) && !c.parked
 }
 
-// line is calls in the order in which they are served.
-type line [3][]*call
+// messageLine is calls in the order in which they are served.
+type messageLine [3][]*call
 
 // at returns the index of a priority: the highest first.
 func at(p priority.Priority) int { return int(priority.Normal + 1 - p) }
 
-func (l *line) push(c *call) { l[at(c.priority)] = append(l[at(c.priority)], c) }
+func (l *messageLine) push(c *call) { l[at(c.priority)] = append(l[at(c.priority)], c) }
 
 // remove removes c and reports whether c was in l.
-func (l *line) remove(c *call) bool {
+func (l *messageLine) remove(c *call) bool {
 	calls := l[at(c.priority)]
 	for i, other := range calls {
 		if other == c {
@@ -122,7 +122,7 @@ func (l *line) remove(c *call) bool {
 }
 
 // first returns the call that is next in turn, or nil.
-func (l *line) first() *call {
+func (l *messageLine) first() *call {
 	for _, calls := range l {
 		if len(calls) > 0 {
 			return calls[0]

@@ -3,7 +3,7 @@ package flowmodel
 import "github.com/asterisque-go/asterisque/limits"
 
 // callerStep is the calling application, from the start to the end of the call.
-func (s *session) callerStep(c *call, timers bool) outcome {
+func (s *session) callerStep(c *call, timers bool) callResult {
 	e := &s.ends[c.from]
 	if c.caller == callerEnded {
 		return gone
@@ -31,7 +31,7 @@ func (s *session) callerStep(c *call, timers bool) outcome {
 
 // windowStep waits for room for the Blocks of the callee. A nested call takes room of its own
 // share, or is rejected.
-func (s *session) windowStep(e *end, c *call) outcome {
+func (s *session) windowStep(e *end, c *call) callResult {
 	switch {
 	case c.nested:
 		if !e.nesting.enter(c, &s.ends[c.to()].plan, &e.plan) {
@@ -80,7 +80,7 @@ func (s *session) leaveWindow(e *end, c *call) {
 }
 
 // creditStep waits for the credit for Opens, in turn.
-func (s *session) creditStep(e *end, c *call) outcome {
+func (s *session) creditStep(e *end, c *call) callResult {
 	if e.credit.line.first() != c {
 		return blocked
 	}
@@ -96,7 +96,7 @@ func (s *session) creditStep(e *end, c *call) outcome {
 }
 
 // openStep waits at the outbound soft limit.
-func (s *session) openStep(e *end, c *call) outcome {
+func (s *session) openStep(e *end, c *call) callResult {
 	m := message{kind: openMessage, c: c, held: heldMessage + c.params, size: 32 + c.params}
 	if c.leaving == nil {
 		if c.leaving = e.outbound.reserve(c.priority, m.held, nil); c.leaving != nil {

@@ -7,9 +7,9 @@ import (
 
 // credit is the credit at the peer, for which Opens wait.
 type credit struct {
-	limit, used int  // totals of cost
-	spare       int  // reserved for urgent calls
-	line        line // waiting calls
+	limit, used int         // totals of cost
+	spare       int         // reserved for urgent calls
+	line        messageLine // waiting calls
 }
 
 func (k *credit) init(peer *limits.Plan) {

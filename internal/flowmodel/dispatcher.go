@@ -7,16 +7,16 @@ type dispatcher struct {
 	opens      limits.Opens
 	mostQueued int // limit of waiting calls; 0: none
 
-	ready   line // calls that wait for a worker
-	large   line // calls that were next in turn without room for their parameters
-	waiting int  // calls that no worker has taken yet
-	active  int  // workers that run handlers
-	lent    int  // lent workers
-	parked  int  // answers of handlers that wait to be counted
-	away    int  // answers of the reader that wait to be counted
-	holding int  // bytes held by running calls, and by answers that wait to be counted
-	nested  int  // nested calls here
-	inner   int  // their cost
+	ready   messageLine // calls that wait for a worker
+	large   messageLine // calls that were next in turn without room for their parameters
+	waiting int         // calls that no worker has taken yet
+	active  int         // workers that run handlers
+	lent    int         // lent workers
+	parked  int         // answers of handlers that wait to be counted
+	away    int         // answers of the reader that wait to be counted
+	holding int         // bytes held by running calls, and by answers that wait to be counted
+	nested  int         // nested calls here
+	inner   int         // their cost
 
 	awayCost int // cost of the Opens whose answers are away
 }
@@ -100,7 +100,7 @@ func (s *session) queue(e *end, c *call) {
 }
 
 // workStep has a worker take a call.
-func (s *session) workStep(e *end) outcome {
+func (s *session) workStep(e *end) callResult {
 	if e.active+e.parked >= e.plan.Workers {
 		return blocked
 	}

@@ -12,5 +12,5 @@
 // short form without locks: sending.go, receiving.go and asking.go are package pipe, dispatcher.go
 // the dispatcher, credit.go and outbound.go the waits of Opens and messages.
 //
-// The model has no loss of wires, no Pause, no change of limits, no gate and no key.
+// The model has no loss of wires, no StopReading, no change of limits, no gate and no key.
 package flowmodel

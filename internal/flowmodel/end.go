@@ -32,7 +32,7 @@ type sleepers struct{ handlers, callers, params int }
 func (e *end) grant(claims []*limits.Claim) { e.granted = append(e.granted, claims...) }
 
 // grantStep calls one of them.
-func (s *session) grantStep(e *end) outcome {
+func (s *session) grantStep(e *end) callResult {
 	if len(e.granted) == 0 {
 		return blocked
 	}
@@ -43,7 +43,7 @@ func (s *session) grantStep(e *end) outcome {
 }
 
 // readStep reads the next message from the wire.
-func (s *session) readStep(e *end) outcome {
+func (s *session) readStep(e *end) callResult {
 	w := &s.wires[1-e.index]
 	if w.len() == 0 {
 		return blocked

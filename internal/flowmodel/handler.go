@@ -1,7 +1,7 @@
 package flowmodel
 
 // handlerStep is a handler: its calls, and then its answer.
-func (s *session) handlerStep(c *call) outcome {
+func (s *session) handlerStep(c *call) callResult {
 	e := &s.ends[c.to()]
 	switch {
 	case c.cancelled:

@@ -2,10 +2,10 @@ package flowmodel
 
 import "github.com/asterisque-go/asterisque/priority"
 
-type kind uint8
+type messageKind uint8
 
 const (
-	openMessage kind = iota
+	openMessage messageKind = iota
 	blockMessage
 	endMessage    // the end of a direction
 	askMessage    // its place: its content is determined when it departs
@@ -23,7 +23,7 @@ var kindNames = [...]string{
 
 // message is a message in an outbox or on a wire.
 type message struct {
-	kind    kind
+	kind    messageKind
 	expires bool // it may expire before it departs
 	c       *call
 	d       *direction
@@ -79,7 +79,7 @@ func (s *session) finish(e *end, c *call) {
 }
 
 // writeStep writes one message to the wire.
-func (s *session) writeStep(e *end) outcome {
+func (s *session) writeStep(e *end) callResult {
 	o, w := &e.outbox, &s.wires[e.index]
 	switch {
 	case o.opens == 0 && len(o.announced) == 0:

@@ -65,7 +65,7 @@ func (d *direction) recvReady() bool {
 }
 
 // recvStep is the receiving application.
-func (s *session) recvStep(d *direction, timers bool) outcome {
+func (s *session) recvStep(d *direction, timers bool) callResult {
 	e := &s.ends[d.to()]
 	switch {
 	case d.recvOver():

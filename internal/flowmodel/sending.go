@@ -47,7 +47,7 @@ func (d *direction) sendReady() bool {
 }
 
 // sendStep is the sending application: one Block after the other, and then the end.
-func (s *session) sendStep(d *direction, timers bool) outcome {
+func (s *session) sendStep(d *direction, timers bool) callResult {
 	e := &s.ends[d.from]
 	switch {
 	case d.c.over[d.from]:
@@ -69,7 +69,7 @@ func (s *session) sendStep(d *direction, timers bool) outcome {
 }
 
 // nextBlock begins the next Block, or sends the end after the last one.
-func (s *session) nextBlock(e *end, d *direction) outcome {
+func (s *session) nextBlock(e *end, d *direction) callResult {
 	more := d.left > 0
 	if from := d.source; from != nil {
 		more = from.takes > d.passed
@@ -96,7 +96,7 @@ func (s *session) blockCost(d *direction) int {
 }
 
 // admit counts the present Block as sent, if it may be sent now.
-func (s *session) admit(e *end, d *direction) outcome {
+func (s *session) admit(e *end, d *direction) callResult {
 	peer := &s.ends[d.to()].plan
 	switch {
 	case d.sent+d.cost <= d.limit, s.broken.Overshoot && d.sent < d.limit:
@@ -118,7 +118,7 @@ func (s *session) admit(e *end, d *direction) outcome {
 }
 
 // passBlock waits at the outbound soft limit with the present Block.
-func (s *session) passBlock(e *end, d *direction) outcome {
+func (s *session) passBlock(e *end, d *direction) callResult {
 	payload := d.cost - s.ends[d.to()].plan.Overhead
 	m := message{
 		kind: blockMessage, c: d.c, d: d, held: heldMessage + payload, size: 16 + payload, sent: d.cost,
@@ -138,7 +138,7 @@ func (s *session) passBlock(e *end, d *direction) outcome {
 }
 
 // ask asks for the present Block, unless there is an unanswered Ask.
-func (s *session) ask(e *end, d *direction) outcome {
+func (s *session) ask(e *end, d *direction) callResult {
 	fresh := !d.asker
 	d.asker, d.need = true, d.cost
 	if d.asks || d.grant > 0 {

@@ -44,10 +44,10 @@ const (
 	actKinds
 )
 
-type outcome uint8
+type callResult uint8
 
 const (
-	blocked outcome = iota
+	blocked callResult = iota
 	moved
 	gone // it never moves again
 )
@@ -64,7 +64,7 @@ func (s *session) begin(c *call) {
 	s.add(actor{kind: actCaller, c: c})
 }
 
-func (s *session) threadStep(a *actor) outcome {
+func (s *session) threadStep(a *actor) callResult {
 	t := a.t
 	if t.call != nil && t.call.caller != callerEnded {
 		return blocked
@@ -80,7 +80,7 @@ func (s *session) threadStep(a *actor) outcome {
 
 // try has an actor try its next step. Timers are contexts that end: they may end at any time, but
 // no progress may depend on them.
-func (s *session) try(a *actor, timers bool) outcome {
+func (s *session) try(a *actor, timers bool) callResult {
 	switch a.kind {
 	case actWrite:
 		return s.writeStep(&s.ends[a.end])

@@ -18,12 +18,12 @@ const (
 
 // batch is the frames that the writer takes next, each behind its length.
 type batch struct {
-	frames []byte
-	lent   *lent  // payloads that are not copied into frames; nil until there are some
-	holds  amount // its messages
-	parts  int32  // bytes of parts; their messages are counted with the last part
-	most   int32  // limit of bytes
-	marked bool   // it begins with a mark
+	frames   []byte
+	segments *segments // payloads that are not copied into frames; nil until there are some
+	holds    amount    // its messages
+	parts    int32     // bytes of parts; their messages are counted with the last part
+	most     int32     // limit of bytes
+	marked   bool      // it begins with a mark
 }
 
 // frame is content of a batch that is not a message.
@@ -32,7 +32,7 @@ type frame interface{ AppendTo([]byte) []byte }
 func (b *batch) empty() bool { return len(b.frames) == 0 }
 
 // size returns the bytes of the batch.
-func (b *batch) size() int { return len(b.frames) + b.lent.size() }
+func (b *batch) size() int { return len(b.frames) + b.segments.size() }
 
 // loaded reports whether the batch holds messages or parts. Controls do not count: there may always
 // be some, and they must not delay a large message.
@@ -55,7 +55,7 @@ func (b *batch) append(f frame) (at int) {
 
 // add appends the frame of m and takes over its memory. If lend is true, a large payload in memory
 // of its own is not copied.
-func (b *batch) add(m *Message, s stamp, lend bool) {
+func (b *batch) add(m *Message, s frameStamp, lend bool) {
 	if lend && m.Memory != nil && len(m.Payload) >= leastLent {
 		b.lend(m, s)
 		return
@@ -68,18 +68,18 @@ func (b *batch) add(m *Message, s stamp, lend bool) {
 }
 
 // lend is add for a message with a payload that is not copied.
-func (b *batch) lend(m *Message, s stamp) {
+func (b *batch) lend(m *Message, s frameStamp) {
 	b.frames = grow(b.frames, lengthSize+HeadSize+m.size()-len(m.Payload))
 	at := len(b.frames)
 	around, place := m.appendAround(append(b.frames, 0, 0, 0, 0), s)
 	b.frames = around
 	putLength(b.frames[at:], len(m.Payload))
-	b.lendPiece(piece{at: place, payload: m.Payload, mem: m.Memory})
+	b.lendPiece(segment{at: place, payload: m.Payload, mem: m.Memory})
 	m.Memory = nil
 }
 
 // addPart appends the frame of part with the next n bytes of m, which p determines.
-func (b *batch) addPart(part *message.Part, m *Message, p *parting, n int, lend bool) {
+func (b *batch) addPart(part *message.Part, m *Message, p *fragmenter, n int, lend bool) {
 	b.parts += int32(n)
 	head, body, tail := p.next(m.Payload, n)
 	copied := n
@@ -98,11 +98,11 @@ func (b *batch) addPart(part *message.Part, m *Message, p *parting, n int, lend 
 	}
 	switch {
 	case lend:
-		b.lendPiece(piece{at: len(b.frames), payload: body, mem: mem})
+		b.lendPiece(segment{at: len(b.frames), payload: body, mem: mem})
 	case mem != nil:
 		// earlier parts in it may be being written
 		b.frames = append(b.frames, body...)
-		b.lendPiece(piece{at: len(b.frames), mem: mem})
+		b.lendPiece(segment{at: len(b.frames), mem: mem})
 	default:
 		b.frames = append(b.frames, body...)
 	}
@@ -111,11 +111,11 @@ func (b *batch) addPart(part *message.Part, m *Message, p *parting, n int, lend 
 }
 
 // lendPiece adds a payload that is not copied into the frames.
-func (b *batch) lendPiece(p piece) {
-	if b.lent == nil {
-		b.lent = new(lent)
+func (b *batch) lendPiece(p segment) {
+	if b.segments == nil {
+		b.segments = new(segments)
 	}
-	b.lent.add(p)
+	b.segments.add(p)
 }
 
 // take empties the batch, and returns its frames and its count of messages. Lent payloads stay, for
@@ -128,12 +128,12 @@ func (b *batch) take() (frames []byte, holds amount) {
 
 // takeLent returns the lent payloads of frames. The next batch reuses the lists of spare, which is
 // empty or nil. Without lent payloads, takeLent returns spare.
-func (b *batch) takeLent(frames []byte, spare *lent) *lent {
-	if b.lent.empty() {
+func (b *batch) takeLent(frames []byte, spare *segments) *segments {
+	if b.segments.empty() {
 		return spare
 	}
-	l := b.lent
-	b.lent = spare
+	l := b.segments
+	b.segments = spare
 	l.join(frames)
 	return l
 }

@@ -25,17 +25,17 @@ type Flow struct {
 	debt  uint8 // of the loss rate; see thin
 	// tenure is written by Enter and, for the last time, before the Departer is called. After that
 	// call it may be read without the lock.
-	tenure tenure
-	sent   uint32 // the cost of the Blocks that have departed, the low bits
+	reference flowReference
+	sent      uint32 // the cost of the Blocks that have departed, the low bits
 	// nil until needed: most pipes are short calls, which it would enlarge
 	backlog *backlog
 }
 
-// tenure is how long the Outbox refers to a flow.
-type tenure uint8
+// flowReference is how long the Outbox refers to a flow.
+type flowReference uint8
 
 const (
-	untilFinish tenure = iota // messages of any kind may wait
+	untilFinish flowReference = iota // messages of any kind may wait
 	// the Open is the only message, and waits: see Enter
 	untilOpenLeaves
 	released // that Open was sent whole, or dropped: nothing refers to the flow
@@ -44,29 +44,29 @@ const (
 
 // release records that an Open was sent whole, or was dropped before any part of it was sent.
 func (f *Flow) release() {
-	if f.tenure == untilOpenLeaves {
-		f.tenure = released
+	if f.reference == untilOpenLeaves {
+		f.reference = released
 	}
 }
 
 // backlog is the state of a flow with queued or dropped messages.
 type backlog struct {
 	// Blocks dropped at the head: after the Block sent last, and before the queued ones
-	headGap uint64
-	tailGap uint64        // Blocks dropped at the tail: after all queued ones
-	bytes   int           // payload in the queue
-	room    chan struct{} // closed when bytes is small again; nil while no caller waits
-	parting *parting      // of the message at the head; nil unless a part of it has been sent
+	headGap    uint64
+	tailGap    uint64        // Blocks dropped at the tail: after all queued ones
+	bytes      int           // payload in the queue
+	room       chan struct{} // closed when bytes is small again; nil while no caller waits
+	fragmenter *fragmenter   // of the message at the head; nil unless a part of it has been sent
 }
 
 // NewFlow returns the flow of a pipe that this side opens.
 func NewFlow(p priority.Priority) Flow {
-	return Flow{queue: priority.Flow[Message]{Priority: p}, state: unsent, tenure: untilFinish}
+	return Flow{queue: priority.Flow[Message]{Priority: p}, state: unsent, reference: untilFinish}
 }
 
 // AcceptedFlow returns the flow of a pipe that the peer opened as id.
 func AcceptedFlow(p priority.Priority, id uint64) Flow {
-	return Flow{queue: priority.Flow[Message]{Priority: p}, id: id, state: open, tenure: untilFinish}
+	return Flow{queue: priority.Flow[Message]{Priority: p}, id: id, state: open, reference: untilFinish}
 }
 
 // ID returns the id of the pipe. It is fixed when the Open departs. After the Depart of its
@@ -75,7 +75,7 @@ func (f *Flow) ID() uint64 { return f.id }
 
 // Released reports whether the Outbox has stopped referring to f, a flow with no message but an
 // Open put by Enter. Released may be called whenever ID may be.
-func (f *Flow) Released() bool { return f.tenure == released }
+func (f *Flow) Released() bool { return f.reference == released }
 
 // remember returns the backlog of f, creating it if necessary.
 func (f *Flow) remember() *backlog {
@@ -99,8 +99,8 @@ func (f *Flow) depart(id uint64) {
 }
 
 // stamp returns the fields of a frame that depend on its pipe.
-func (f *Flow) stamp(ttl uint32) stamp {
-	return stamp{pipe: f.id, priority: f.queue.Priority, ttl: ttl}
+func (f *Flow) stamp(ttl uint32) frameStamp {
+	return frameStamp{pipe: f.id, priority: f.queue.Priority, ttl: ttl}
 }
 
 // queued records that n bytes of payload have joined the queue.

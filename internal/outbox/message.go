@@ -103,8 +103,8 @@ const (
 	Ended                    // the call ended first, for another reason
 )
 
-// stamp is the fields of a frame that are known only when its message departs.
-type stamp struct {
+// frameStamp is the fields of a frame that are known only when its message departs.
+type frameStamp struct {
 	pipe     uint64
 	priority priority.Priority
 	ttl      uint32 // remaining time in milliseconds, or 0 if it never expires
@@ -205,7 +205,7 @@ func (m *Message) move(f *Flow, flush uint32) Message {
 }
 
 // appendTo appends the frame of m.
-func (m *Message) appendTo(dst []byte, s stamp) []byte {
+func (m *Message) appendTo(dst []byte, s frameStamp) []byte {
 	switch m.Type {
 	case message.OpenType:
 		o := m.open(s)
@@ -223,7 +223,7 @@ func (m *Message) appendTo(dst []byte, s stamp) []byte {
 
 // appendAround is appendTo without the payload, which belongs at the position at. It is for
 // messages with a large payload.
-func (m *Message) appendAround(dst []byte, s stamp) (around []byte, at int) {
+func (m *Message) appendAround(dst []byte, s frameStamp) (around []byte, at int) {
 	switch m.Type {
 	case message.OpenType:
 		o := m.open(s)
@@ -237,7 +237,7 @@ func (m *Message) appendAround(dst []byte, s stamp) (around []byte, at int) {
 	}
 }
 
-func (m *Message) open(s stamp) message.Open {
+func (m *Message) open(s frameStamp) message.Open {
 	o := message.Open{Pipe: s.pipe, Function: m.Function, Priority: int8(s.priority), Params: m.Payload}
 	if m.Meta != nil {
 		o.Meta = *m.Meta
@@ -246,6 +246,6 @@ func (m *Message) open(s stamp) message.Open {
 	return o
 }
 
-func (m *Message) block(s stamp) message.Block {
+func (m *Message) block(s frameStamp) message.Block {
 	return message.Block{Pipe: s.pipe, Payload: m.Payload, End: m.End, Meta: message.Meta{TTL: s.ttl, Loss: m.Loss, Skipped: m.Skipped}}
 }

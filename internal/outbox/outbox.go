@@ -64,30 +64,30 @@ type Outbox struct {
 	overhead   uint32                    // cost of a Block to the peer besides its payload
 	lends      bool                      // see Lend
 
-	flying *lent // belongs to the writer: lent payloads of the batch it has taken
+	inflight *segments // belongs to the writer: lent payloads of the batch it has taken
 
 	writer writer // writer and intake need no lock for some operations
 	intake intake
 
-	mu       sync.Mutex
-	nextID   uint64    // of the next pipe opened here; guarded by mu, like all below
-	noOpens  bool      // see EndOpens
-	part     int       // bytes of the largest part of a message, see Divide
-	underway *underway // the messages that are partly sent; nil until there is one
-	batch    batch     // sent next
-	gate     gate      // limits the bytes in flight
-	flight   amount    // messages that the writer has taken and not yet written
-	queue    queue     // the messages that wait behind the batch
-	controls controls
-	flushes  flushes
-	log      *log // nil unless sent frames are kept for a resume
-	news     news // reports to deliver after mu is released
+	mu         sync.Mutex
+	nextID     uint64         // of the next pipe opened here; guarded by mu, like all below
+	noOpens    bool           // see EndOpens
+	part       int            // bytes of the largest part of a message, see Divide
+	fragmented *fragmented    // the messages that are partly sent; nil until there is one
+	batch      batch          // sent next
+	window     inflightWindow // limits the bytes in flight
+	flight     amount         // messages that the writer has taken and not yet written
+	queue      messageQueue   // the messages that wait behind the batch
+	controls   controls
+	flushes    flushes
+	log        *resendLog // nil unless sent frames are kept for a resume
+	deferred   deferred   // reports to deliver after mu is released
 }
 
-// news is the reports to deliver after the lock is released.
-type news struct {
-	gone  amount // messages that were written or dropped
-	drops *drops // nil if there are none
+// deferred is the reports to deliver after the lock is released.
+type deferred struct {
+	gone  amount           // messages that were written or dropped
+	drops *droppedMessages // nil if there are none
 }
 
 // New returns an Outbox. Its first pipe gets the id firstID, and every later one an id larger by
@@ -132,8 +132,8 @@ func (o *Outbox) appendLocked(f frame) {
 
 // unlock releases the lock, and then reports the messages that were written or dropped meanwhile.
 func (o *Outbox) unlock() {
-	n := o.news
-	o.news = news{}
+	n := o.deferred
+	o.deferred = deferred{}
 	o.mu.Unlock()
 	if n.gone.messages > 0 {
 		o.written(n.gone.messages, n.gone.bytes)
@@ -144,9 +144,9 @@ func (o *Outbox) unlock() {
 }
 
 // dropsLocked returns the pending reports of drops, creating them if necessary.
-func (o *Outbox) dropsLocked() *drops {
-	if o.news.drops == nil {
-		o.news.drops = new(drops)
+func (o *Outbox) dropsLocked() *droppedMessages {
+	if o.deferred.drops == nil {
+		o.deferred.drops = new(droppedMessages)
 	}
-	return o.news.drops
+	return o.deferred.drops
 }

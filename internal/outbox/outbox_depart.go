@@ -43,15 +43,15 @@ func (o *Outbox) leaveLocked(f *Flow, m *Message) {
 
 // markPendingLocked puts the pending mark, if any, before a message that departs.
 func (o *Outbox) markPendingLocked() {
-	if o.gate.pending && o.batch.empty() {
+	if o.window.pending && o.batch.empty() {
 		o.markLocked()
 	}
 }
 
 // markLocked begins the batch, which is empty, with a mark.
 func (o *Outbox) markLocked() {
-	o.gate.pending = false
-	o.appendLocked(message.Ping{N: o.gate.written, Holds: o.gate.holds()})
+	o.window.pending = false
+	o.appendLocked(message.Ping{N: o.window.written, Holds: o.window.holds()})
 	o.batch.marked = true
 }
 
@@ -83,7 +83,7 @@ func (o *Outbox) departControlLocked(f *Flow, m *Message) (departed bool) {
 		f.sent = uint32(total)
 	}
 	if !departed {
-		o.news.gone.add(m)
+		o.deferred.gone.add(m)
 		return false
 	}
 	o.appendLocked(c)

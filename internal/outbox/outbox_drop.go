@@ -31,7 +31,7 @@ func (o *Outbox) Judge(f *Flow, m *Message) (dropped bool) {
 // dropLocked drops m, which belongs to f and is not in the queue. Without its Open a pipe is over.
 // For a Block, the caller ensures that the next message reports the gap to the peer.
 func (o *Outbox) dropLocked(f *Flow, m *Message, why Reason) {
-	o.news.gone.add(m)
+	o.deferred.gone.add(m)
 	o.reportLocked(m, why)
 	if m.Type == message.OpenType {
 		f.apply(openDropped)
@@ -46,7 +46,7 @@ func (o *Outbox) dropLocked(f *Flow, m *Message, why Reason) {
 // clearLocked drops all queued messages of f, and reports whether the Open was among them.
 func (o *Outbox) clearLocked(f *Flow, why Reason) (open bool) {
 	o.queue.clear(f, func(m Message) {
-		o.news.gone.add(&m)
+		o.deferred.gone.add(&m)
 		o.reportLocked(&m, why)
 		o.flushes.dequeued(&m, false)
 		open = open || m.Type == message.OpenType
@@ -67,18 +67,18 @@ func (o *Outbox) droppedLocked() {
 // forgetPartsLocked sends no further parts of the message at the head of f. It reports whether some
 // were sent.
 func (o *Outbox) forgetPartsLocked(f *Flow) bool {
-	if f.backlog == nil || f.backlog.parting == nil {
+	if f.backlog == nil || f.backlog.fragmenter == nil {
 		return false
 	}
-	o.underway.end(f)
-	f.backlog.parting = nil
+	o.fragmented.end(f)
+	f.backlog.fragmenter = nil
 	return true
 }
 
 // discardLocked drops all queued messages, because the Outbox is closed.
 func (o *Outbox) discardLocked() {
 	o.queue.discard(func(m Message) {
-		o.news.gone.add(&m)
+		o.deferred.gone.add(&m)
 		o.reportLocked(&m, Closed)
 		o.forgetPartsLocked(m.flow)
 		m.free()

@@ -63,7 +63,7 @@ func (o *Outbox) departPartLocked(f *Flow, m *Message) (rest int) {
 	} else {
 		o.beginLocked(f, m)
 	}
-	p := f.backlog.parting
+	p := f.backlog.fragmenter
 	part := message.Part{Pipe: f.id}
 	if p.left == 0 {
 		part.Whole = uint64(p.whole)
@@ -79,7 +79,7 @@ func (o *Outbox) departPartLocked(f *Flow, m *Message) (rest int) {
 func (o *Outbox) beginLocked(f *Flow, m *Message) {
 	ttl, _ := m.timeLeft()
 	o.leaveLocked(f, m)
-	p := &parting{open: m.Type == message.OpenType}
+	p := &fragmenter{open: m.Type == message.OpenType}
 	if m.Abort != nil {
 		p.around = m.appendTo(nil, f.stamp(ttl))
 		p.at = len(p.around)
@@ -87,15 +87,15 @@ func (o *Outbox) beginLocked(f *Flow, m *Message) {
 		p.around, p.at = m.appendAround(make([]byte, 0, HeadSize+m.size()-len(m.Payload)), f.stamp(ttl))
 	}
 	p.whole = len(p.around) + len(m.Payload)
-	if o.underway == nil {
-		o.underway = new(underway)
+	if o.fragmented == nil {
+		o.fragmented = new(fragmented)
 	}
-	p.number = o.underway.begin(f)
-	f.remember().parting = p
+	p.number = o.fragmented.begin(f)
+	f.remember().fragmenter = p
 	m.begun = true
 	m.Loss = 0 // it is not judged any more
 	if m.Type == message.OpenType {
-		f.tenure = parted
+		f.reference = parted
 		m.Departer.Depart(f.id)
 	}
 }
@@ -103,7 +103,7 @@ func (o *Outbox) beginLocked(f *Flow, m *Message) {
 // departedLocked is called for a message that has left the queue and was partly sent. It reports
 // whether the last part was sent; otherwise the message has expired.
 func (o *Outbox) departedLocked(f *Flow, m *Message) bool {
-	if f.backlog.parting.rest() > 0 {
+	if f.backlog.fragmenter.rest() > 0 {
 		o.stopLocked(f)
 		o.expireLocked(f, m)
 		return false
@@ -117,15 +117,15 @@ func (o *Outbox) departedLocked(f *Flow, m *Message) bool {
 func (o *Outbox) Underway() (number uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.underway == nil || len(o.underway.flows) == 0 {
+	if o.fragmented == nil || len(o.fragmented.flows) == 0 {
 		return 0
 	}
-	return o.underway.flows[0].number()
+	return o.fragmented.flows[0].number()
 }
 
 // Unfinished reports whether the Open of f is partly sent. It is for an Open that has departed.
 func (o *Outbox) Unfinished(f *Flow) bool {
-	if f.tenure != parted {
+	if f.reference != parted {
 		return false
 	}
 	o.mu.Lock()

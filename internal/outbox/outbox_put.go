@@ -72,7 +72,7 @@ func (o *Outbox) Enter(f *Flow, m *Message) (write bool, err error) {
 		return false, err
 	}
 	o.prepare(m)
-	m.flow, f.tenure = f, untilOpenLeaves
+	m.flow, f.reference = f, untilOpenLeaves
 	first, refused := o.intake.push(m)
 	if refused {
 		m.free()
@@ -131,10 +131,10 @@ func (o *Outbox) Finish(f *Flow, why Reason) (unsent bool) {
 func (o *Outbox) FinishPipe(id uint64, why Reason) {
 	o.mu.Lock()
 	defer o.unlock()
-	if o.underway == nil {
+	if o.fragmented == nil {
 		return
 	}
-	if f := o.underway.find(id); f != nil {
+	if f := o.fragmented.find(id); f != nil {
 		o.finishLocked(f, why)
 	}
 }
@@ -166,7 +166,7 @@ func (o *Outbox) Close(c message.Control) (write bool) {
 	}
 	o.admitAllLocked(o.intake.close())
 	if o.log != nil {
-		o.news.gone.join(o.log.clear())
+		o.deferred.gone.join(o.log.clear())
 		o.log, o.flight = nil, amount{}
 	}
 	o.discardLocked()
@@ -211,7 +211,7 @@ func (o *Outbox) admitAllLocked(m *Message) {
 			o.dropLocked(f, m, Closed)
 		case !ok: // it was cancelled
 			m.free()
-			o.news.gone.add(m)
+			o.deferred.gone.add(m)
 		case o.noOpens:
 			m.free()
 			o.dropLocked(f, m, Ended)
@@ -226,7 +226,7 @@ func (o *Outbox) admitAllLocked(m *Message) {
 // closed, every message waits in the queue: there it can be cancelled, and can expire. If m was put
 // by Enter, neither m nor f may be accessed afterwards.
 func (o *Outbox) departOrWaitLocked(f *Flow, m *Message) {
-	if o.queue.len() == 0 && !o.writer.current().halted() && o.batch.fits(m) && o.gate.lets(o.batch.size()) && !m.divided(o.partLocked()) {
+	if o.queue.len() == 0 && !o.writer.current().halted() && o.batch.fits(m) && o.window.lets(o.batch.size()) && !m.divided(o.partLocked()) {
 		o.departLocked(f, m)
 	} else {
 		o.queue.push(f, m, o.flushes.begun)

@@ -4,7 +4,9 @@ package outbox
 // countable frames that have arrived here; it is called with the lock of the Outbox held. Controls,
 // which no limit counts, may hold at most most bytes; beyond that they fail with ErrFlood. Keep is
 // called before any other method, and not together with Lend.
-func (o *Outbox) Keep(received func() uint64, most int) { o.log = &log{received: received, most: most} }
+func (o *Outbox) Keep(received func() uint64, most int) {
+	o.log = &resendLog{received: received, most: most}
+}
 
 // Ack records that the peer has received count countable frames. It returns false if count exceeds
 // the number of sent frames.
@@ -17,7 +19,7 @@ func (o *Outbox) Ack(count uint64) (ok bool) {
 // acknowledgedLocked drops the frames that the peer has received.
 func (o *Outbox) acknowledgedLocked(count uint64) (ok bool) {
 	gone, ok := o.log.acknowledged(count)
-	o.news.gone.join(gone)
+	o.deferred.gone.join(gone)
 	return ok
 }
 
@@ -53,7 +55,7 @@ func (o *Outbox) Resume(received uint64) (frames [][]byte, err error) {
 		return nil, o.log.lacks(received)
 	}
 	o.flight = amount{}
-	o.gate.reset()
+	o.window.reset()
 	o.batch.most, o.batch.marked = batchSize, false
 	o.acknowledgedLocked(received)
 	o.admitLocked() // into the queue, which orders them by priority

@@ -47,7 +47,7 @@ func (o *Outbox) Take() (batch []byte, end End) {
 // gate is open. If the next message does not fit, the batch is sent without it.
 func (o *Outbox) fillLocked() {
 	for o.queue.len() > 0 {
-		if !o.gate.lets(o.batch.size()) {
+		if !o.window.lets(o.batch.size()) {
 			o.fillUrgentLocked()
 			return
 		}
@@ -67,7 +67,7 @@ func (o *Outbox) fillLocked() {
 // fillUrgentLocked moves messages that may pass the gate into the departing batch.
 func (o *Outbox) fillUrgentLocked() {
 	for {
-		m, ok := o.queue.urgent(o.gate.passes)
+		m, ok := o.queue.urgent(o.window.passes)
 		if !ok {
 			return
 		}
@@ -81,20 +81,20 @@ func (o *Outbox) takeLocked() (frames []byte) {
 		o.departAckLocked()
 		o.log.keep(&o.batch)
 	}
-	o.gate.took(o.batch.size(), o.batch.marked, o.queue.len() > 0)
+	o.window.took(o.batch.size(), o.batch.marked, o.queue.len() > 0)
 	frames, o.flight = o.batch.take()
-	o.flying = o.batch.takeLent(frames, o.flying)
+	o.inflight = o.batch.takeLent(frames, o.inflight)
 	o.flushes.taken++
-	o.gate.pending = o.gate.due()
+	o.window.pending = o.window.due()
 	return frames
 }
 
 // gateLocked is called when messages wait and the batch is empty. If the gate is closed, it ensures
 // that a mark is in flight, which opens the gate on its return.
 func (o *Outbox) gateLocked() {
-	if o.gate.lets(0) {
-		o.gate.pending = o.gate.pending || o.gate.due()
-	} else if o.gate.alone() {
+	if o.window.lets(0) {
+		o.window.pending = o.window.pending || o.window.due()
+	} else if o.window.alone() {
 		o.markLocked()
 	}
 }
@@ -103,21 +103,21 @@ func (o *Outbox) gateLocked() {
 // other, or nil if it is in one piece. They are valid until Written. Only the writer may call
 // Segments.
 func (o *Outbox) Segments() [][]byte {
-	if o.flying.size() == 0 {
+	if o.inflight.size() == 0 {
 		return nil
 	}
-	return o.flying.segments
+	return o.inflight.segments
 }
 
 // Written records that batch, as returned by Take, has been written to the Wire, and takes its
 // memory back. Only the writer may call it.
 func (o *Outbox) Written(batch []byte) {
-	if !o.flying.empty() {
-		o.flying.release()
+	if !o.inflight.empty() {
+		o.inflight.release()
 	}
 	o.mu.Lock()
 	if o.log == nil {
-		o.news.gone.join(o.flight)
+		o.deferred.gone.join(o.flight)
 	}
 	o.flight = amount{}
 	if o.batch.reuse(batch) {

@@ -2,20 +2,20 @@ package outbox
 
 import "github.com/asterisque-go/asterisque/priority"
 
-// queue is the messages that wait behind the departing batch. They share their memory with no other
-// code.
-type queue struct{ order priority.Queue[Message] }
+// messageQueue is the messages that wait behind the departing batch. They share their memory with
+// no other code.
+type messageQueue struct{ order priority.Queue[Message] }
 
-func (q *queue) len() int { return q.order.Len() }
+func (q *messageQueue) len() int { return q.order.Len() }
 
 // push appends m to f. flush is the number of flushes begun.
-func (q *queue) push(f *Flow, m *Message, flush uint32) {
+func (q *messageQueue) push(f *Flow, m *Message, flush uint32) {
 	q.order.Push(&f.queue, m.move(f, flush), m.size()+lengthSize)
 	f.queued(len(m.Payload))
 }
 
 // take removes the next message if its last bytes are sent: see [priority.Queue].
-func (q *queue) take(most int, leaves func(m *Message, size int) int) (m Message, all bool) {
+func (q *messageQueue) take(most int, leaves func(m *Message, size int) int) (m Message, all bool) {
 	m, all = q.order.Take(most, leaves)
 	if all {
 		m.flow.dequeued(len(m.Payload))
@@ -25,7 +25,7 @@ func (q *queue) take(most int, leaves func(m *Message, size int) int) (m Message
 
 // urgent removes the next message of the highest priority, if messages of lower ones wait and may
 // returns true.
-func (q *queue) urgent(may func(m *Message, size int) bool) (m Message, ok bool) {
+func (q *messageQueue) urgent(may func(m *Message, size int) bool) (m Message, ok bool) {
 	m, ok = q.order.PopUrgent(may)
 	if ok {
 		m.flow.dequeued(len(m.Payload))
@@ -34,14 +34,14 @@ func (q *queue) urgent(may func(m *Message, size int) bool) (m Message, ok bool)
 }
 
 // clear removes the messages of f, and passes each to drop.
-func (q *queue) clear(f *Flow, drop func(Message)) {
+func (q *messageQueue) clear(f *Flow, drop func(Message)) {
 	q.order.Clear(&f.queue, drop)
 	f.allDequeued()
 }
 
 // discard removes all messages, and passes each to drop. A caller that waits for room keeps
 // waiting, and has to learn of the end elsewhere.
-func (q *queue) discard(drop func(Message)) {
+func (q *messageQueue) discard(drop func(Message)) {
 	for q.order.Len() > 0 {
 		m, _ := q.order.Pop()
 		drop(m)
@@ -50,7 +50,7 @@ func (q *queue) discard(drop func(Message)) {
 
 // thin judges every Block that has not been judged yet, removes those to be dropped, and passes
 // each to drop.
-func (q *queue) thin(drop func(*Message)) {
+func (q *messageQueue) thin(drop func(*Message)) {
 	gaps := make(map[*Flow]uint64) // Blocks dropped since the last one kept
 	q.order.Filter(func(m *Message) bool {
 		f := m.flow

@@ -34,7 +34,7 @@ func TestAllow_ReturnedAtEnd(t *testing.T) {
 				synctest.Wait()
 				s.here.depart()
 			},
-			"the Block waits to be received": func(s *stream) { s.run(); s.there.recv(); synctest.Wait(); s.there.Pause(); s.run() },
+			"the Block waits to be received": func(s *stream) { s.run(); s.there.recv(); synctest.Wait(); s.there.StopReading(); s.run() },
 		} {
 			t.Run(name+"/"+stage, func(t *testing.T) {
 				bubble(t, plan, func(t *testing.T, s *stream) {
@@ -42,7 +42,7 @@ func TestAllow_ReturnedAtEnd(t *testing.T) {
 					steps(s)
 					f(s)
 					s.run()
-					s.there.Unpause()
+					s.there.StartReading()
 					s.run()
 					require.Zero(t, s.load().Large)
 					require.Zero(t, s.there.s.overrun, "the allowed Block may arrive, and is discarded")
@@ -88,13 +88,13 @@ func TestAllow_TakenAfterEnd(t *testing.T) {
 		s.run()
 		r := s.there.recv()
 		synctest.Wait()
-		s.there.Pause() // so that the end comes before it is taken
+		s.there.StopReading() // so that the end comes before it is taken
 		s.run()
 		require.True(t, b.isDone())
 		require.NoError(t, s.here.CloseSend())
 		s.run()
 		require.Positive(t, s.load().Large)
-		s.there.Unpause()
+		s.there.StartReading()
 		synctest.Wait()
 		require.Len(t, r.block.Payload, large)
 		require.Zero(t, s.load().Large, "the handler has taken it, and continues")
@@ -272,7 +272,7 @@ func TestLeftover_HoldsRoomUntil(t *testing.T) {
 		},
 		"Stop after one was taken": func(s *stream) { s.here.Recv(background); s.here.Stop() },
 		"it is taken in a pause": func(s *stream) {
-			s.here.Pause()
+			s.here.StopReading()
 			for range 2 {
 				_, err := s.here.Recv(background)
 				require.NoError(t, err, "there is nothing to hold back any more")
@@ -318,7 +318,7 @@ func TestStop_AfterLastBlock(t *testing.T) {
 		s.run()
 		s.there.recv()
 		synctest.Wait()
-		s.there.Pause()
+		s.there.StopReading()
 		s.run()
 		require.NoError(t, s.here.CloseSend())
 		s.run()
@@ -327,7 +327,7 @@ func TestStop_AfterLastBlock(t *testing.T) {
 		s.there.Stop()
 		require.Zero(t, s.there.s.messages)
 		require.Equal(t, limits.Load{}, s.load())
-		s.there.Unpause()
+		s.there.StartReading()
 		_, err := s.there.Recv(background)
 		require.Equal(t, io.EOF, err)
 		s.finish()

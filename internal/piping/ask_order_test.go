@@ -134,12 +134,12 @@ func TestAllow_NotForLaterBlocks(t *testing.T) {
 			require.NoError(t, s.here.Send(background, []byte("small")))
 			s.here.depart()
 		}
-		s.there.Pause()
+		s.there.StopReading()
 		for s.here.s.deliver() {
 		}
 		synctest.Wait()
 		require.Positive(t, s.load().Large)
-		s.there.Unpause()
+		s.there.StartReading()
 		<-first.done
 		require.Zero(t, s.load().Large, "the first Block has used it up, and the second has its place in the window")
 		s.finish()
@@ -153,10 +153,10 @@ func TestAllow_UsedByFirstBlock(t *testing.T) {
 	received := make(chan error)
 	go func() { _, err := p.Recv(background); received <- err }()
 	require.Eventually(t, func() bool { return room.Load().Large > 0 }, 2*time.Minute, time.Millisecond)
-	p.Pause()
+	p.StopReading()
 	require.Equal(t, piping.Accepted, end.BlockArrived(sized(10)))
 	require.Equal(t, piping.Overrun, end.BlockArrived(sized(5_000)), "the Allow is void behind it")
-	p.Unpause()
+	p.StartReading()
 	require.NoError(t, <-received)
 	require.Zero(t, room.Load().Large)
 }

@@ -52,7 +52,7 @@ func (a *asking) begin(n uint64) bool {
 // behind all Blocks that are counted as sent: otherwise it would return the Allow of one of them,
 // or one of them would use the Allow for the Ask. If some of these Blocks are under way, the last
 // of them wakes the asker.
-func (a *asking) place(u *underWay) bool {
+func (a *asking) place(u *inflightBlocks) bool {
 	if a.question != wanted || !u.noneLocked() {
 		return false
 	}

@@ -67,8 +67,8 @@ type End struct {
 	function uint16
 	loss     uint8
 
-	state    state    // guarded by mu
-	underWay underWay // locks itself
+	state    endState       // guarded by mu
+	inflight inflightBlocks // locks itself
 
 	mu       sync.Mutex // guards state, too, which is above to save space
 	in       receiver
@@ -146,7 +146,7 @@ func (e *End) GiveUp(abort *codec.Abort) {
 
 // discardLeft discards the Blocks in the inbox, if no more Blocks can arrive.
 func (e *End) discardLeft() {
-	var a after
+	var a deferred
 	e.mu.Lock()
 	switch {
 	case e.in.inbox.Len() == 0:
@@ -187,7 +187,7 @@ func (e *End) CloseArrived(result []byte, abort *codec.Abort) bool {
 // Closing is CloseArrived with an abort, for a caller that holds a lock. The pipe is over at once,
 // and the caller calls settle after it has released its lock.
 func (e *End) Closing(abort *codec.Abort) (settle func()) {
-	var a after
+	var a deferred
 	e.mu.Lock()
 	e.finishLocked(recvClose, nil, abort, &a)
 	e.mu.Unlock()
@@ -197,8 +197,8 @@ func (e *End) Closing(abort *codec.Abort) (settle func()) {
 // finish ends the pipe, unless the pipe is over already. Blocks in the inbox are discarded if the
 // call was aborted or ended here. Otherwise they stay until the application has taken them or
 // cannot take them any more, since the application may want only the result.
-func (e *End) finish(ev event, result []byte, abort *codec.Abort) bool {
-	var a after
+func (e *End) finish(ev endEvent, result []byte, abort *codec.Abort) bool {
+	var a deferred
 	e.mu.Lock()
 	ok := e.finishLocked(ev, result, abort, &a)
 	e.unlock(a)
@@ -206,7 +206,7 @@ func (e *End) finish(ev event, result []byte, abort *codec.Abort) bool {
 }
 
 // finishLocked is finish with the lock held.
-func (e *End) finishLocked(ev event, result []byte, abort *codec.Abort, a *after) bool {
+func (e *End) finishLocked(ev endEvent, result []byte, abort *codec.Abort, a *deferred) bool {
 	s, ok := e.state.next(ev)
 	if !ok {
 		return false
@@ -226,13 +226,13 @@ func (e *End) finishLocked(ev event, result []byte, abort *codec.Abort, a *after
 }
 
 // unlock unlocks e and does a.
-func (e *End) unlock(a after) {
+func (e *End) unlock(a deferred) {
 	e.mu.Unlock()
 	e.do(&a)
 }
 
 // do does a without a lock.
-func (e *End) do(a *after) {
+func (e *End) do(a *deferred) {
 	a.do(e.terms, e.port)
 	if a.abort {
 		e.Abort(errNoShelter)

@@ -12,13 +12,13 @@ import (
 // first to see sent Blocks, and the last to see received Blocks and the outcome. Wrap is called at
 // most once, before the application has the pipe. If the call is over already, the interceptors
 // still see the outcome, but an earlier caller of Result has not seen their replacement.
-func (e *End) Wrap(all ...Around) {
+func (e *End) Wrap(all ...StreamInterceptor) {
 	if len(all) == 0 {
 		return
 	}
 	r := newAround(all)
 	e.mu.Lock()
-	e.in.needs().around = r
+	e.in.needs().interceptors = r
 	e.in.wrapped = true
 	e.in.lasting = e.in.lasting && !r.unseen // an End function may take longer than any context
 	show := r.unseen && e.state.over()
@@ -30,11 +30,11 @@ func (e *End) Wrap(all ...Around) {
 
 // around returns the interceptors of e, or nil. It needs no lock, because they are fixed when the
 // application has the pipe.
-func (e *End) around() *around {
+func (e *End) around() *interceptedEnd {
 	if !e.in.wrapped {
 		return nil
 	}
-	return e.in.special.around
+	return e.in.extras.interceptors
 }
 
 // guarded calls f, which runs an interceptor. If the interceptor does not return, guarded calls
@@ -51,7 +51,7 @@ func (e *End) guarded(f func(), lost func(*codec.Abort)) {
 }
 
 // sendAround is Send for b, before the interceptors of e have seen it.
-func (e *End) sendAround(ctx context.Context, r *around, b Outgoing) error {
+func (e *End) sendAround(ctx context.Context, r *interceptedEnd, b Outgoing) error {
 	if err := e.closed(); err != nil { // no interceptor sees a Block that cannot be sent
 		return e.refusal(ctx, r, err)
 	}
@@ -69,7 +69,7 @@ func (e *End) sendAround(ctx context.Context, r *around, b Outgoing) error {
 }
 
 // postAround is sendAround for Post.
-func (e *End) postAround(r *around, b Outgoing) (limits.State, error) {
+func (e *End) postAround(r *interceptedEnd, b Outgoing) (limits.State, error) {
 	if err := e.closed(); err != nil {
 		return limits.Ready, err
 	}
@@ -86,7 +86,7 @@ func (e *End) postAround(r *around, b Outgoing) (limits.State, error) {
 
 // replace replaces b by the Block to send in its place. The returned memory, unless nil, is
 // released when that Block has been sent.
-func (e *End) replace(r *around, b *Outgoing) (mem *buffer.Buffer, err error) {
+func (e *End) replace(r *interceptedEnd, b *Outgoing) (mem *buffer.Buffer, err error) {
 	before := b.Payload
 	e.guarded(func() { b.Payload, err = r.send(before) }, func(a *codec.Abort) {
 		err = a
@@ -105,7 +105,7 @@ func (e *End) replace(r *around, b *Outgoing) (mem *buffer.Buffer, err error) {
 }
 
 // received returns b as the application sees it.
-func (e *End) received(r *around, b Block) (_ Block, err error) {
+func (e *End) received(r *interceptedEnd, b Block) (_ Block, err error) {
 	e.guarded(func() { b.Payload, err = r.recv(b.Payload) }, func(a *codec.Abort) {
 		err = a
 		e.Abort(a)
@@ -114,14 +114,14 @@ func (e *End) received(r *around, b Block) (_ Block, err error) {
 		return b, nil
 	}
 	e.mu.Lock()
-	e.in.special.skipped += b.Skipped // also counted as dropped before the next Block
+	e.in.extras.skipped += b.Skipped // also counted as dropped before the next Block
 	e.mu.Unlock()
 	return Block{}, err
 }
 
 // refusal returns err, the reason why a Block was not sent, as the application sees it. After the
 // end of the call that is the outcome, once all interceptors have seen it.
-func (e *End) refusal(ctx context.Context, r *around, err error) error {
+func (e *End) refusal(ctx context.Context, r *interceptedEnd, err error) error {
 	e.mu.Lock()
 	over := e.state.over()
 	e.mu.Unlock()
@@ -140,26 +140,26 @@ func (e *End) refusal(ctx context.Context, r *around, err error) error {
 
 // unseenLocked returns the interceptors of e if some of them have not seen the outcome yet, and nil
 // otherwise.
-func (e *End) unseenLocked() *around {
-	s := e.in.special
-	if s == nil || s.around == nil || !s.around.unseen {
+func (e *End) unseenLocked() *interceptedEnd {
+	s := e.in.extras
+	if s == nil || s.interceptors == nil || !s.interceptors.unseen {
 		return nil
 	}
-	return s.around
+	return s.interceptors
 }
 
 // show passes the outcome, which is fixed, to the interceptors. It does not block: a goroutine,
 // which ends after the last interceptor, does the work.
 func (e *End) show() {
 	e.mu.Lock()
-	s := e.in.special
-	o := &outcome{result: e.result, abort: e.abort, yet: s.around.all}
+	s := e.in.extras
+	o := &callOutcome{result: e.result, abort: e.abort, pending: s.interceptors.all}
 	e.mu.Unlock()
 	go e.showAll(o)
 }
 
 // showAll passes o to the remaining interceptors, and then to the application.
-func (e *End) showAll(o *outcome) {
+func (e *End) showAll(o *callOutcome) {
 	returned := false
 	defer func() {
 		if !returned { // an interceptor ended the goroutine: another one continues
@@ -172,7 +172,7 @@ func (e *End) showAll(o *outcome) {
 	returned = true
 	e.mu.Lock()
 	e.result, e.abort = o.result, o.abort
-	r := e.in.special.around
+	r := e.in.extras.interceptors
 	r.unseen = false
 	close(r.seen)
 	e.mu.Unlock()

@@ -14,7 +14,7 @@ const (
 
 // BlockArrived processes a Block. Unless the verdict is Accepted, the caller keeps the Block.
 func (e *End) BlockArrived(b Block) Verdict {
-	var a after
+	var a deferred
 	e.mu.Lock()
 	v := e.blockLocked(b, &a)
 	e.unlock(a)
@@ -38,7 +38,7 @@ func (e *End) Admits(payload int) Verdict {
 }
 
 // blockLocked is BlockArrived.
-func (e *End) blockLocked(b Block, a *after) Verdict {
+func (e *End) blockLocked(b Block, a *deferred) Verdict {
 	switch _, ok := e.state.next(recvBlock); {
 	case ok:
 	case e.state.over():
@@ -46,7 +46,7 @@ func (e *End) blockLocked(b Block, a *after) Verdict {
 	default:
 		return Violation
 	}
-	if s := e.in.special; s != nil && s.wish.allowance == allowDue {
+	if s := e.in.extras; s != nil && s.wish.allowance == allowDue {
 		// it is for a Block that is sent after this one was taken
 		s.wish.recall(e.terms.Room, a)
 	}
@@ -77,7 +77,7 @@ func (e *End) EndArrived(skipped uint64) Verdict {
 		e.in.needs().endSkipped = skipped
 	}
 	e.in.arrived.set()
-	var a after
+	var a deferred
 	e.in.settle(s, e.terms, &a)
 	e.unlock(a)
 	return Accepted
@@ -95,7 +95,7 @@ func (e *End) AskArrived(sent, total uint64) bool {
 		e.mu.Unlock()
 		return false
 	}
-	var a after
+	var a deferred
 	e.in.forget(e.state, e.terms, &a) // and takes back an Allow, unless its Block has arrived since
 	if total > sent && total > e.in.granted {
 		w := &e.in.needs().wish
@@ -146,10 +146,10 @@ func (e *End) SkipArrived(sent uint64) bool {
 		e.mu.Unlock()
 		return false
 	}
-	var a after
+	var a deferred
 	e.in.taken += sent - received
 	// an Ask and an Allow refer to the present size of the window
-	if s := e.in.special; e.state.wants() && (s == nil || s.wish.none()) {
+	if s := e.in.extras; e.state.wants() && (s == nil || s.wish.none()) {
 		a.grant(e.terms.Room.Shrink(&e.in.hold, e.in.promised()))
 	}
 	e.unlock(a)

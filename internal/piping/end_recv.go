@@ -39,7 +39,7 @@ func (e *End) Recv(ctx context.Context) (Block, error) {
 // skips expired Blocks. waited reports that the caller has waited since the last call.
 func (e *End) take(waited bool) (b Block, wait <-chan struct{}, err error) {
 	for {
-		var a after
+		var a deferred
 		e.mu.Lock()
 		if waited {
 			e.in.waiting--
@@ -61,7 +61,7 @@ func (e *End) take(waited bool) (b Block, wait <-chan struct{}, err error) {
 
 // waitLocked returns a channel on which the caller waits for a Block, or an error if none will
 // come.
-func (e *End) waitLocked(a *after) (wait <-chan struct{}, err error) {
+func (e *End) waitLocked(a *deferred) (wait <-chan struct{}, err error) {
 	if r := e.unseenLocked(); r != nil && e.state.over() {
 		e.in.waiting++
 		return r.seen, nil
@@ -95,7 +95,7 @@ func (e *End) nothingLocked() error {
 
 // popLocked removes a Block from the inbox, which is not empty, and reports whether the Block has
 // expired.
-func (e *End) popLocked(a *after) (b Block, expired bool) {
+func (e *End) popLocked(a *deferred) (b Block, expired bool) {
 	b = e.in.pop()
 	expired = !b.Expires.IsZero() && !time.Now().Before(b.Expires)
 	e.in.skip(&b, expired)
@@ -112,7 +112,7 @@ func (e *End) popLocked(a *after) (b Block, expired bool) {
 
 // leave is called by a receiver that stops waiting because its context has ended.
 func (e *End) leave() {
-	var a after
+	var a deferred
 	e.mu.Lock()
 	e.in.waiting--
 	homeless := e.in.move(e.state, e.terms, &a)
@@ -121,7 +121,7 @@ func (e *End) leave() {
 		return
 	}
 	sheltered := e.terms.Ledger.Shelter(homeless)
-	a = after{}
+	a = deferred{}
 	e.mu.Lock()
 	a.abort = e.in.house(e.state, e.terms, homeless, sheltered, &a)
 	e.unlock(a)
@@ -131,7 +131,7 @@ func (e *End) leave() {
 func (e *End) Skipped() uint64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	switch s := e.in.special; {
+	switch s := e.in.extras; {
 	case s == nil:
 		return 0
 	case e.in.inbox.Len() > 0:
@@ -158,7 +158,7 @@ func (e *End) Stop() {
 		return
 	}
 	e.state = s
-	var a after
+	var a deferred
 	e.in.discard(e.terms, &a)
 	e.in.release(s, e.terms, &a)
 	e.in.arrived.set()
@@ -166,11 +166,11 @@ func (e *End) Stop() {
 	e.port.Stop()
 }
 
-// Pause blocks Recv until Unpause: see pipe.Pause.
-func (e *End) Pause() { e.setPaused(true) }
+// StopReading blocks Recv until StartReading: see pipe.Pipe.StopReading.
+func (e *End) StopReading() { e.setPaused(true) }
 
-// Unpause ends a Pause.
-func (e *End) Unpause() { e.setPaused(false) }
+// StartReading ends StopReading.
+func (e *End) StartReading() { e.setPaused(false) }
 
 // setPaused sets whether Recv is paused.
 func (e *End) setPaused(paused bool) {
@@ -179,7 +179,7 @@ func (e *End) setPaused(paused bool) {
 	if !e.state.over() {
 		e.in.arrived.set()
 	}
-	var a after
+	var a deferred
 	e.in.answer(e.state, e.terms, &a)
 	e.unlock(a)
 }
@@ -193,7 +193,7 @@ func (e *End) BeginHandler(h limits.Hold) {
 	if e.terms.Room == nil {
 		return
 	}
-	var a after
+	var a deferred
 	e.mu.Lock()
 	e.in.begin(e.state, e.terms, h, &a)
 	e.unlock(a)
@@ -218,7 +218,7 @@ func (e *End) Controls(id uint64, put func(message.Control)) {
 
 // claimGranted is called when the claim for the wish of the peer is granted.
 func (e *End) claimGranted() {
-	var a after
+	var a deferred
 	e.mu.Lock()
 	e.in.claimed(e.state, e.terms, &a)
 	e.unlock(a)

@@ -135,7 +135,7 @@ func (e *End) reserve(ctx context.Context, n uint64) error {
 		q := e.out.waiters()
 		asking = asking || n > e.terms.PeerEarly && q.asking.begin(n)
 		if asking {
-			return &q.asking.answer, q.asking.place(&e.underWay), nil
+			return &q.asking.answer, q.asking.place(&e.inflight), nil
 		}
 		return &q.credit, false, nil
 	})
@@ -201,17 +201,17 @@ func (e *End) admitLocked(n uint64, asking bool) error {
 	if !e.out.admit(n, asking) {
 		return errNoCredit
 	}
-	e.underWay.begin()
+	e.inflight.begin()
 	return nil
 }
 
 // landed is called when an admitted Block has reached the port, or was rejected by it.
 func (e *End) landed() {
-	if !e.underWay.end() {
+	if !e.inflight.end() {
 		return
 	}
 	e.mu.Lock()
-	e.underWay.calmLocked()
+	e.inflight.calmLocked()
 	e.wakeLocked()
 	e.mu.Unlock()
 }

@@ -25,7 +25,7 @@ func (e *End) Account() Account {
 		Sent: e.out.sent, Limit: e.out.limit,
 	}
 	a.Inbox = a.Received - a.Taken
-	if s := e.in.special; s != nil {
+	if s := e.in.extras; s != nil {
 		a.Debt, a.Sheltered = s.wish.debt, s.wish.sheltered
 		if s.left != nil {
 			a.Hold += s.left.hold.Bytes()

@@ -42,7 +42,7 @@ func TestQuestion_Transitions(t *testing.T) {
 // Block.
 func TestRefund_DueOnce(t *testing.T) {
 	var a asking
-	var u underWay
+	var u inflightBlocks
 	a.begin(100)
 	require.False(t, a.begin(200), "there is an asker")
 	require.True(t, a.place(&u))
@@ -64,7 +64,7 @@ func TestRefund_DueOnce(t *testing.T) {
 
 func TestAsk_WaitsForUnderWay(t *testing.T) {
 	var a asking
-	var u underWay
+	var u inflightBlocks
 	a.begin(100)
 	u.begin()
 	u.begin()

@@ -16,46 +16,46 @@ type receiver struct {
 	taken   uint64            // cost of the taken Blocks
 	granted uint64            // cost up to which the peer may send
 	arrived signal            // set when there is something to receive
-	special *special          // nil until it is needed
+	extras  *receiverExtras   // nil until it is needed
 	hold    limits.Hold       // the room of the window
 	largest uint32            // cost of the largest received Block
 	waiting uint16            // number of waiting calls of Recv
 	paused  bool              // by the application
 	usedUp  bool              // the peer has to wait for a larger window
-	news    news
+	notice  peerNotice
 
 	lasting  bool              // see Config; fixed, as the next two
 	priority priority.Priority // of the pipe
 	wrapped  bool              // the End has interceptors; kept here to save space
 }
 
-// special is the part of a receiver that is rarely needed.
-type special struct {
-	around     *around // interceptors of the End; fixed; nil without
-	wish       wish
-	skipped    uint64 // Blocks dropped since the one taken last
-	endSkipped uint64 // Blocks dropped between the last one and the peer's end-of-stream
-	owed       uint64 // value of owed of the Terms when this receiver last added to it
+// receiverExtras is the part of a receiver that is rarely needed.
+type receiverExtras struct {
+	interceptors *interceptedEnd // interceptors of the End; fixed; nil without
+	wish         wish
+	skipped      uint64 // Blocks dropped since the one taken last
+	endSkipped   uint64 // Blocks dropped between the last one and the peer's end-of-stream
+	owed         uint64 // value of owed of the Terms when this receiver last added to it
 
 	left    *leftover // nil unless the call is over
 	garbage runtime.Cleanup
 }
 
-// news is the state of the information for the peer.
-type news uint8
+// peerNotice is the state of the information for the peer.
+type peerNotice uint8
 
 const (
-	noNews    news = iota
-	announced      // the port was informed that there are Controls
-	creditDue      // likewise, and they include a Credit
+	noNews    peerNotice = iota
+	announced            // the port was informed that there are Controls
+	creditDue            // likewise, and they include a Credit
 )
 
 // needs returns the special part of r, creating it if necessary.
-func (r *receiver) needs() *special {
-	if r.special == nil {
-		r.special = new(special)
+func (r *receiver) needs() *receiverExtras {
+	if r.extras == nil {
+		r.extras = new(receiverExtras)
 	}
-	return r.special
+	return r.extras
 }
 
 // held returns the number and the bytes of the Blocks in the inbox.
@@ -85,8 +85,8 @@ func (r *receiver) admits(t *Terms, payload int) bool {
 		return true
 	}
 	limit := r.granted
-	if r.special != nil {
-		limit = max(limit, r.special.wish.use())
+	if r.extras != nil {
+		limit = max(limit, r.extras.wish.use())
 	}
 	cost := t.cost(payload)
 	received := r.received(t) + cost
@@ -101,7 +101,7 @@ func (r *receiver) admits(t *Terms, payload int) bool {
 // mayAdmit reports whether a Block of the given payload would be within the limit of the peer.
 func (r *receiver) mayAdmit(t *Terms, payload int) bool {
 	limit := r.granted
-	if s := r.special; s != nil && s.wish.allowance == allowGiven {
+	if s := r.extras; s != nil && s.wish.allowance == allowGiven {
 		limit = max(limit, s.wish.allowed)
 	}
 	return r.granted == Unlimited || r.received(t)+t.cost(payload) <= limit
@@ -123,7 +123,7 @@ func (r *receiver) pop() Block {
 
 // skip adds up the dropped Blocks before b. An expired b counts as dropped, too.
 func (r *receiver) skip(b *Block, expired bool) {
-	if r.special == nil && b.Skipped == 0 && !expired {
+	if r.extras == nil && b.Skipped == 0 && !expired {
 		return
 	}
 	s := r.needs()
@@ -137,7 +137,7 @@ func (r *receiver) skip(b *Block, expired bool) {
 }
 
 // discard empties the inbox.
-func (r *receiver) discard(t *Terms, a *after) {
+func (r *receiver) discard(t *Terms, a *deferred) {
 	a.messages, a.bytes = r.held()
 	r.inbox.Reset()
 	r.taken += uint64(r.inboxed) + uint64(a.messages)*t.Overhead

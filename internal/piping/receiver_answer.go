@@ -4,21 +4,21 @@ import "github.com/asterisque-go/asterisque/limits"
 
 // wished returns the total of the peer's Ask, or 0 if there is none.
 func (r *receiver) wished() uint64 {
-	if r.special == nil {
+	if r.extras == nil {
 		return 0
 	}
-	return r.special.wish.total
+	return r.extras.wish.total
 }
 
 // listens reports whether the application waits for a Block.
 func (r *receiver) listens() bool { return r.waiting > 0 && !r.paused }
 
 // answer answers the peer's Ask if possible now.
-func (r *receiver) answer(s state, t *Terms, a *after) {
+func (r *receiver) answer(s endState, t *Terms, a *deferred) {
 	if r.wished() == 0 || r.inbox.Len() > 0 || !s.wants() {
 		return
 	}
-	w := &r.special.wish
+	w := &r.extras.wish
 	listens := r.listens()
 	if need := w.total - r.taken; listens && need > r.hold.Bytes() && need <= t.largest() {
 		r.grow(t, min(max(need, 2*r.hold.Bytes()), t.largest()), a)
@@ -39,14 +39,14 @@ func (r *receiver) answer(s state, t *Terms, a *after) {
 }
 
 // allow answers the peer's Ask with the room of the granted claim.
-func (r *receiver) allow(a *after) {
-	r.special.wish.allow()
+func (r *receiver) allow(a *deferred) {
+	r.extras.wish.allow()
 	r.announce(announced, a)
 }
 
 // claimed is called when the claim is granted.
-func (r *receiver) claimed(s state, t *Terms, a *after) {
-	w := &r.special.wish
+func (r *receiver) claimed(s endState, t *Terms, a *deferred) {
+	w := &r.extras.wish
 	w.claimed = false
 	reach := r.taken + r.hold.Bytes() + uint64(w.claim.Bytes)
 	if w.total > 0 && r.listens() && r.inbox.Len() == 0 && reach >= w.total {
@@ -58,11 +58,11 @@ func (r *receiver) claimed(s state, t *Terms, a *after) {
 }
 
 // forget drops the peer's Ask, and takes back an Allow, unless its Block waits in the inbox.
-func (r *receiver) forget(s state, t *Terms, a *after) {
-	if r.special == nil {
+func (r *receiver) forget(s endState, t *Terms, a *deferred) {
+	if r.extras == nil {
 		return
 	}
-	w := &r.special.wish
+	w := &r.extras.wish
 	w.total = 0
 	w.withdraw(t.Room, a)
 	switch {
@@ -77,11 +77,11 @@ func (r *receiver) forget(s state, t *Terms, a *after) {
 // move is called when a receiver has stopped waiting. If no receiver waits for the allowed Block
 // any more, move transfers the Block to spare room, since it must not block the large Blocks of
 // other pipes. It returns the bytes for which there is no spare room.
-func (r *receiver) move(s state, t *Terms, a *after) (homeless int) {
-	if r.waiting > 0 || r.special == nil || !r.windowed() || s.over() {
+func (r *receiver) move(s endState, t *Terms, a *deferred) (homeless int) {
+	if r.waiting > 0 || r.extras == nil || !r.windowed() || s.over() {
 		return 0
 	}
-	w := &r.special.wish
+	w := &r.extras.wish
 	w.withdraw(t.Room, a)
 	switch {
 	case w.allowance == notAllowed || w.debt == 0:
@@ -96,8 +96,8 @@ func (r *receiver) move(s state, t *Terms, a *after) (homeless int) {
 }
 
 // include makes the allowed bytes part of the window, which has grown by as much.
-func (r *receiver) include(t *Terms, a *after) {
-	w := &r.special.wish
+func (r *receiver) include(t *Terms, a *deferred) {
+	w := &r.extras.wish
 	a.grant(t.Room.Disallow(w.debt))
 	w.debt = 0
 	if w.allowance != allowUsed {
@@ -108,8 +108,8 @@ func (r *receiver) include(t *Terms, a *after) {
 
 // house is called when homeless bytes of an allowed Block have got a shelter, or have not. It
 // reports whether there is no room for them at all.
-func (r *receiver) house(s state, t *Terms, homeless int, sheltered bool, a *after) (nowhere bool) {
-	w := &r.special.wish
+func (r *receiver) house(s endState, t *Terms, homeless int, sheltered bool, a *deferred) (nowhere bool) {
+	w := &r.extras.wish
 	switch {
 	case r.waiting > 0 || w.debt != homeless || s.over(): // they need no shelter any more
 		if sheltered {

@@ -14,17 +14,17 @@ const mostOwed = 512 << 10
 func (r *receiver) windowed() bool { return r.granted != Unlimited }
 
 // announce informs the port, once, that there is something to send to the peer.
-func (r *receiver) announce(n news, a *after) {
-	a.announce = a.announce || r.news == noNews
-	r.news = max(r.news, n)
+func (r *receiver) announce(n peerNotice, a *deferred) {
+	a.announce = a.announce || r.notice == noNews
+	r.notice = max(r.notice, n)
 }
 
 // tell is called when the Controls of this receiver depart. It returns whether they include a
 // Credit, and an Allow for an Ask up to total.
 func (r *receiver) tell() (credit, allow bool, total uint64) {
-	credit, r.news = r.news == creditDue, noNews
-	if r.special != nil && r.special.wish.depart() {
-		return credit, true, r.special.wish.allowed
+	credit, r.notice = r.notice == creditDue, noNews
+	if r.extras != nil && r.extras.wish.depart() {
+		return credit, true, r.extras.wish.allowed
 	}
 	return credit, false, 0
 }
@@ -32,7 +32,7 @@ func (r *receiver) tell() (credit, allow bool, total uint64) {
 // raise grants the whole window. If the window has room for some of the largest Blocks that come,
 // raise grants only the cost of these, since a sender that fills its credit would send a small
 // Block after the large ones. It grants at least least, if that is not 0 and fits.
-func (r *receiver) raise(t *Terms, least uint64, a *after) {
+func (r *receiver) raise(t *Terms, least uint64, a *deferred) {
 	received, total := r.received(t), r.taken+r.hold.Bytes()
 	if rest := max(t.Early, 1) - 1; r.largest > 0 && total > received+rest {
 		if whole := (total - received - rest) / uint64(r.largest); whole > 0 {
@@ -44,15 +44,15 @@ func (r *receiver) raise(t *Terms, least uint64, a *after) {
 	}
 	r.granted = total
 	r.announce(creditDue, a)
-	if r.special != nil && r.special.wish.total > 0 && total >= r.special.wish.total {
-		r.special.wish.total = 0
-		r.special.wish.withdraw(t.Room, a)
+	if r.extras != nil && r.extras.wish.total > 0 && total >= r.extras.wish.total {
+		r.extras.wish.total = 0
+		r.extras.wish.withdraw(t.Room, a)
 	}
 }
 
 // grow enlarges the window to want, or shrinks it if other windows need the room, but not below the
 // granted credit.
-func (r *receiver) grow(t *Terms, want uint64, a *after) {
+func (r *receiver) grow(t *Terms, want uint64, a *deferred) {
 	if far := t.follows(); far > t.Usual && want <= far {
 		a.grant(t.Room.Follow(&r.hold, want, r.promised()))
 	} else {
@@ -62,7 +62,7 @@ func (r *receiver) grow(t *Terms, want uint64, a *after) {
 
 // took processes the taking of a Block of the given cost. It resizes the window, and sends credit
 // when half of the window is owed, when the peer asks for it, or when little is left.
-func (r *receiver) took(s state, t *Terms, cost uint64, a *after) {
+func (r *receiver) took(s endState, t *Terms, cost uint64, a *deferred) {
 	r.taken += cost
 	if !r.windowed() {
 		return
@@ -72,8 +72,8 @@ func (r *receiver) took(s state, t *Terms, cost uint64, a *after) {
 		return // the leftover holds the room
 	}
 	// the Block of the Allow is the first one taken after it arrived
-	if r.special != nil && r.special.wish.allowance == allowUsed {
-		r.special.wish.disallow(t.Room, a)
+	if r.extras != nil && r.extras.wish.allowance == allowUsed {
+		r.extras.wish.disallow(t.Room, a)
 	}
 	drained := r.inbox.Len() == 0
 	if s&endedThere != 0 {
@@ -87,7 +87,7 @@ func (r *receiver) took(s state, t *Terms, cost uint64, a *after) {
 
 // credit enlarges the window and sends credit when they are due. drained reports that the inbox is
 // empty.
-func (r *receiver) credit(s state, t *Terms, drained bool, a *after) {
+func (r *receiver) credit(s endState, t *Terms, drained bool, a *deferred) {
 	left, window := r.promised(), r.hold.Bytes()
 	var use uint64
 	if r.taken+window >= r.granted+min(window/2, mostOwed) {
@@ -130,7 +130,7 @@ func (r *receiver) use(t *Terms, owed uint64) uint64 {
 }
 
 // begin gives the receiver the window of a handler that is about to run.
-func (r *receiver) begin(s state, t *Terms, h limits.Hold, a *after) {
+func (r *receiver) begin(s endState, t *Terms, h limits.Hold, a *deferred) {
 	if !s.wants() { // no more Blocks arrive
 		a.grant(t.Room.End(&h))
 		return
@@ -141,7 +141,7 @@ func (r *receiver) begin(s state, t *Terms, h limits.Hold, a *after) {
 
 // settle releases the room for Blocks that cannot arrive any more, and keeps the room of the
 // received ones.
-func (r *receiver) settle(s state, t *Terms, a *after) {
+func (r *receiver) settle(s endState, t *Terms, a *deferred) {
 	if !r.windowed() {
 		return
 	}
@@ -150,7 +150,7 @@ func (r *receiver) settle(s state, t *Terms, a *after) {
 }
 
 // release releases the whole room of the window, for Blocks that will not be taken.
-func (r *receiver) release(s state, t *Terms, a *after) {
+func (r *receiver) release(s endState, t *Terms, a *deferred) {
 	if !r.windowed() {
 		return
 	}
@@ -159,7 +159,7 @@ func (r *receiver) release(s state, t *Terms, a *after) {
 }
 
 // leave keeps the Blocks in the inbox for the application.
-func (r *receiver) leave(s state, t *Terms, a *after) {
+func (r *receiver) leave(s endState, t *Terms, a *deferred) {
 	messages, bytes := r.held()
 	if messages == 0 {
 		r.release(s, t, a)
@@ -167,8 +167,8 @@ func (r *receiver) leave(s state, t *Terms, a *after) {
 	}
 	l := &leftover{terms: t, messages: messages, bytes: bytes}
 	if r.windowed() {
-		if r.special != nil && r.special.wish.allowance == allowUsed {
-			r.special.wish.leave(l)
+		if r.extras != nil && r.extras.wish.allowance == allowUsed {
+			r.extras.wish.leave(l)
 		}
 		r.settle(s, t, a)
 		l.hold, r.hold = r.hold, limits.Hold{}
@@ -176,21 +176,21 @@ func (r *receiver) leave(s state, t *Terms, a *after) {
 	t.Left.Add(1)
 	a.begins = l
 	r.needs().left = l
-	r.special.garbage = runtime.AddCleanup(r, (*leftover).end, l)
+	r.extras.garbage = runtime.AddCleanup(r, (*leftover).end, l)
 }
 
 // tookLeft records that a Block of the leftover was taken.
-func (r *receiver) tookLeft(bytes int, a *after) {
-	if r.special.left.took(bytes) {
+func (r *receiver) tookLeft(bytes int, a *deferred) {
+	if r.extras.left.took(bytes) {
 		r.dropLeft(a)
 	}
 }
 
 // dropLeft releases the leftover, if there is one.
-func (r *receiver) dropLeft(a *after) {
-	if r.special == nil || r.special.left == nil {
+func (r *receiver) dropLeft(a *deferred) {
+	if r.extras == nil || r.extras.left == nil {
 		return
 	}
-	r.special.garbage.Stop()
-	a.ends, r.special.left = r.special.left, nil
+	r.extras.garbage.Stop()
+	a.ends, r.extras.left = r.extras.left, nil
 }

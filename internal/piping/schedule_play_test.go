@@ -151,10 +151,10 @@ func (s *schedule) act() {
 		s.drop(e)
 	case x < 91:
 		s.note("%d.%d pauses", n, k)
-		e.Pause()
+		e.StopReading()
 	case x < 95:
 		s.note("%d.%d resumes", n, k)
-		e.Unpause()
+		e.StartReading()
 	case x < 96:
 		s.note("%d.%d stops", n, k)
 		e.Stop()

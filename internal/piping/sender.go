@@ -4,13 +4,13 @@ import "math"
 
 // sender is the direction of a pipe in which this side sends. The lock of its End guards it.
 type sender struct {
-	sent  uint64 // cost of the sent Blocks
-	limit uint64 // cost up to which this side may send
-	queue *queue // nil until a sender had to wait
+	sent  uint64     // cost of the sent Blocks
+	limit uint64     // cost up to which this side may send
+	queue *sendQueue // nil until a sender had to wait
 }
 
-// queue is the place where senders wait for room in the window.
-type queue struct {
+// sendQueue is the place where senders wait for room in the window.
+type sendQueue struct {
 	credit signal // set when a sender may continue
 	asking asking // of the sender whose Block is too large to get credit without asking
 }
@@ -19,9 +19,9 @@ type queue struct {
 func (s *sender) asks() *asking { return &s.queue.asking }
 
 // waiters returns the queue of s, creating it if necessary.
-func (s *sender) waiters() *queue {
+func (s *sender) waiters() *sendQueue {
 	if s.queue == nil {
-		s.queue = new(queue)
+		s.queue = new(sendQueue)
 	}
 	return s.queue
 }

@@ -1,6 +1,6 @@
 package piping
 
-// state records which directions of a pipe have ended, and whether the pipe is over.
+// endState records which directions of a pipe have ended, and whether the pipe is over.
 //
 //	                 ┌─ sendEnd ──> endedHere ────┐
 //	                 ├─ recvStop ─> stoppedThere ─┤  no Block may be sent
@@ -9,22 +9,23 @@ package piping
 //	                 └─ sendStop ─> stoppedHere ──┘  Blocks that come are ignored
 //
 // The four in the middle add up. An open pipe may be over at once.
-type state uint8
+type endState uint8
 
 const (
-	endedHere    state = 1 << iota // this side has sent its end-of-stream
-	endedThere                     // the peer has
-	stoppedHere                    // this side has sent a Stop: it accepts no more Blocks
-	stoppedThere                   // the peer has
-	over                           // a Close was sent or received; nothing more is sent or accepted
-	skips                          // a Skip waits to depart, whatever else happens
+	endedHere    endState = 1 << iota // this side has sent its end-of-stream
+	endedThere                        // the peer has
+	stoppedHere                       // this side has sent a Stop: it accepts no more Blocks
+	stoppedThere                      // the peer has
+	// a Close was sent or received; nothing more is sent or accepted
+	over
+	skips // a Skip waits to depart, whatever else happens
 )
 
-// event is an event of a pipe.
-type event uint8
+// endEvent is an event of a pipe.
+type endEvent uint8
 
 const (
-	sendBlock event = iota
+	sendBlock endEvent = iota
 	recvBlock
 	sendEnd
 	recvEnd
@@ -35,7 +36,7 @@ const (
 )
 
 // next returns the state after e. ok is false if e is not allowed in s.
-func (s state) next(e event) (_ state, ok bool) {
+func (s endState) next(e endEvent) (_ endState, ok bool) {
 	if s.over() {
 		return s, false
 	}
@@ -59,7 +60,7 @@ func (s state) next(e event) (_ state, ok bool) {
 }
 
 // over reports whether the call is over.
-func (s state) over() bool { return s&over != 0 }
+func (s endState) over() bool { return s&over != 0 }
 
 // wants reports whether this side expects Blocks of the peer and accepts them.
-func (s state) wants() bool { return s&(over|stoppedHere|endedThere) == 0 }
+func (s endState) wants() bool { return s&(over|stoppedHere|endedThere) == 0 }

@@ -9,11 +9,11 @@ import (
 // TestState_Transitions lists the result of each event for each state. -1 is not allowed.
 func TestState_Transitions(t *testing.T) {
 	const no = -1
-	events := []event{sendBlock, recvBlock, sendEnd, recvEnd, sendStop, recvStop, sendClose, recvClose}
+	events := []endEvent{sendBlock, recvBlock, sendEnd, recvEnd, sendStop, recvStop, sendClose, recvClose}
 	const both = endedHere | endedThere
 	const eh, et, sh, st, ov = int(endedHere), int(endedThere), int(stoppedHere), int(stoppedThere), int(over)
 	for _, row := range []struct {
-		from state
+		from endState
 		to   [8]int
 	}{
 		{0, [8]int{0, 0, eh, et, sh, st, ov, ov}},
@@ -35,6 +35,6 @@ func TestState_Transitions(t *testing.T) {
 			}
 		}
 	}
-	_, ok := state(0).next(99)
+	_, ok := endState(0).next(99)
 	require.False(t, ok, "an unknown event")
 }

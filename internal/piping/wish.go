@@ -57,7 +57,7 @@ func (w *wish) use() uint64 {
 }
 
 // withdraw withdraws the claim, if it waits.
-func (w *wish) withdraw(room *limits.Room, a *after) {
+func (w *wish) withdraw(room *limits.Room, a *deferred) {
 	if !w.claimed {
 		return
 	}
@@ -69,27 +69,27 @@ func (w *wish) withdraw(room *limits.Room, a *after) {
 }
 
 // disallow takes an Allow back, and releases its room.
-func (w *wish) disallow(room *limits.Room, a *after) {
+func (w *wish) disallow(room *limits.Room, a *deferred) {
 	w.vacate(room, a)
 	w.allowance, w.allowed = notAllowed, 0
 }
 
 // recall takes back an Allow that has not departed. The peer's Ask remains unanswered.
-func (w *wish) recall(room *limits.Room, a *after) {
+func (w *wish) recall(room *limits.Room, a *deferred) {
 	total := w.allowed
 	w.disallow(room, a)
 	w.total = total
 }
 
 // vacate releases the room of an Allow.
-func (w *wish) vacate(room *limits.Room, a *after) {
+func (w *wish) vacate(room *limits.Room, a *deferred) {
 	a.grant(room.Disallow(w.debt))
 	a.shelter += w.sheltered
 	w.debt, w.sheltered = 0, 0
 }
 
 // shelter releases the room of an Allow, which has a shelter instead.
-func (w *wish) shelter(room *limits.Room, a *after) {
+func (w *wish) shelter(room *limits.Room, a *deferred) {
 	a.grant(room.Disallow(w.debt))
 	w.sheltered, w.debt = w.debt, 0
 }

@@ -14,8 +14,8 @@ func TestAllowance_Transitions(t *testing.T) {
 	steps := []func(*wish){
 		func(w *wish) { w.depart() },
 		func(w *wish) { w.use() },
-		func(w *wish) { w.disallow(room, new(after)) },
-		func(w *wish) { w.recall(room, new(after)) },
+		func(w *wish) { w.disallow(room, new(deferred)) },
+		func(w *wish) { w.recall(room, new(deferred)) },
 	}
 	for _, row := range []struct {
 		from allowance
@@ -42,6 +42,6 @@ func TestAllowance_Transitions(t *testing.T) {
 	require.EqualValues(t, 7, w.use())
 	require.Zero(t, w.use(), "for one Block")
 	w.debt = 0 // which the room has not granted
-	w.recall(room, new(after))
+	w.recall(room, new(deferred))
 	require.EqualValues(t, 7, w.total, "the peer's Ask stands")
 }

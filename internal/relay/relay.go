@@ -27,8 +27,8 @@ type Side struct {
 	Largest int // bytes of a frame from it; a larger frame ends the relay
 }
 
-// between is the state shared by both directions.
-type between struct {
+// relayState is the state shared by both directions.
+type relayState struct {
 	log   *slog.Logger // fixed, as wires
 	wires [2]wire.Wire
 
@@ -44,7 +44,7 @@ type between struct {
 // Between returns nil if the Wire that ended first was closed gracefully, and otherwise the error
 // of that Wire. Neither Wire is used afterwards.
 func Between(log *slog.Logger, patience time.Duration, a, b Side) error {
-	r := &between{log: log, wires: [2]wire.Wire{a.Wire, b.Wire}}
+	r := &relayState{log: log, wires: [2]wire.Wire{a.Wire, b.Wire}}
 	var both sync.WaitGroup
 	for _, d := range []*direction{newDirection(a, b.Wire), newDirection(b, a.Wire)} {
 		d.patience = patience
@@ -60,14 +60,14 @@ func Between(log *slog.Logger, patience time.Duration, a, b Side) error {
 }
 
 // run runs d, and then ends both directions.
-func (r *between) run(d *direction) {
+func (r *relayState) run(d *direction) {
 	why := errMisbehaved
 	defer func() { r.end(why) }() // also if a Wire ends the goroutine
 	guard.Run(r.log, "wire", func() { why = d.carry() })
 }
 
 // end closes both Wires with the error why. Only the first error is kept.
-func (r *between) end(why error) {
+func (r *relayState) end(why error) {
 	r.once.Do(func() { r.err = why })
 	for _, w := range r.wires {
 		guard.Apart(r.log, w, func() { w.Close() })

@@ -46,7 +46,7 @@ func connected(t *testing.T, url string) (client, server wire.Wire) {
 }
 
 // between returns two Wires connected by a relay, and the error of the relay.
-func between(t *testing.T, first, second string) (a, b wire.Wire, end <-chan error) {
+func relayState(t *testing.T, first, second string) (a, b wire.Wire, end <-chan error) {
 	t.Helper()
 	a, near := connected(t, first)
 	far, b := connected(t, second)
@@ -65,7 +65,7 @@ func TestRelay_FramesBothWays(t *testing.T) {
 		{"tcp://127.0.0.1:0", "tcp://127.0.0.1:0"}, {"mem://relay-a", "tcp://127.0.0.1:0"}, {"tcp://127.0.0.1:0", "mem://relay-b"},
 	} {
 		t.Run(fmt.Sprint(schemes), func(t *testing.T) {
-			a, b, end := between(t, schemes[0], schemes[1])
+			a, b, end := relayState(t, schemes[0], schemes[1])
 			requireFrames(t, a, b)
 			requireFrames(t, b, a)
 			require.NoError(t, a.Close())
@@ -119,7 +119,7 @@ func requireFrames(t *testing.T, from, to wire.Wire) {
 }
 
 func TestRelay_BackPressure(t *testing.T) {
-	a, b, end := between(t, "tcp://127.0.0.1:0", "tcp://127.0.0.1:0")
+	a, b, end := relayState(t, "tcp://127.0.0.1:0", "tcp://127.0.0.1:0")
 	frame := [][]byte{make([]byte, largest)}
 	var written atomic.Int64
 	over := make(chan error, 1)
@@ -150,7 +150,7 @@ func TestRelay_BackPressure(t *testing.T) {
 }
 
 func TestRelay_FrameTooLarge(t *testing.T) {
-	a, b, end := between(t, "tcp://127.0.0.1:0", "tcp://127.0.0.1:0")
+	a, b, end := relayState(t, "tcp://127.0.0.1:0", "tcp://127.0.0.1:0")
 	require.NoError(t, a.WriteFrames([][]byte{[]byte("before")}))
 	got, err := b.ReadFrame(largest)
 	require.NoError(t, err)
@@ -169,7 +169,7 @@ func TestRelay_EndsBoth(t *testing.T) {
 		"the second": func(a, b wire.Wire) wire.Wire { b.Close(); return a },
 	} {
 		t.Run(name, func(t *testing.T) {
-			a, b, over := between(t, "tcp://127.0.0.1:0", "mem://relay-"+name[4:])
+			a, b, over := relayState(t, "tcp://127.0.0.1:0", "mem://relay-"+name[4:])
 			left := end(a, b)
 			_, err := left.ReadFrame(largest)
 			require.Error(t, err)

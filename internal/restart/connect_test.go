@@ -31,7 +31,7 @@ func (v *visits) visit() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	pid := 0
-	conn, err := v.node.Connect(ctx, v.url, asterisque.Reconnection{First: 10 * time.Millisecond, Most: 100 * time.Millisecond})
+	conn, err := v.node.Connect(ctx, v.url, asterisque.ReconnectConfig{First: 10 * time.Millisecond, Most: 100 * time.Millisecond})
 	if err == nil {
 		pid, err = work.Call(ctx, conn, 0)
 		conn.Close()

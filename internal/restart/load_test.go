@@ -36,7 +36,7 @@ func connect(t *testing.T, url string) *asterisque.Connection {
 	t.Helper()
 	n := asterisque.NewNode()
 	t.Cleanup(func() { n.Close() })
-	conn, err := n.Connect(context.Background(), url, asterisque.Reconnection{First: 10 * time.Millisecond, Most: 100 * time.Millisecond})
+	conn, err := n.Connect(context.Background(), url, asterisque.ReconnectConfig{First: 10 * time.Millisecond, Most: 100 * time.Millisecond})
 	require.NoError(t, err)
 	return conn
 }

@@ -45,7 +45,7 @@ func newPooled(t *testing.T, silence time.Duration, stopped ...int) *pooled {
 		p.servers, p.urls = append(p.servers, s), append(p.urls, url)
 	}
 	node := asterisque.NewNode(asterisque.WithTimeouts(asterisque.Timeouts{Ping: silence / 4, Silence: silence, Handshake: silence}))
-	how := pool.Config{Connection: asterisque.Reconnection{First: 10 * time.Millisecond, Most: 100 * time.Millisecond}}
+	how := pool.Config{Connection: asterisque.ReconnectConfig{First: 10 * time.Millisecond, Most: 100 * time.Millisecond}}
 	all, err := pool.New(context.Background(), node, pool.Fixed(p.urls...), how)
 	require.NoError(t, err)
 	p.Pool = all

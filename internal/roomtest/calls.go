@@ -17,8 +17,8 @@ import (
 const work = 30 * time.Millisecond
 
 // parameters makes many concurrent calls with large parameters. Their handlers call back.
-func parameters(workers, callers, size int) func(play) {
-	return func(p play) {
+func parameters(workers, callers, size int) func(scenarioPlay) {
+	return func(p scenarioPlay) {
 		there, ran, back := newService(), make(runs, callers), make(runs, callers)
 		there.Handle(callBack, "call back", func(ctx context.Context, _ *pipe.Pipe, params []byte) ([]byte, error) {
 			ran.note(params)
@@ -104,7 +104,7 @@ func (l *links) innermost(id int) (n int, err error) {
 
 // start starts chains of calls back, half of them from each side. Each has an id of its own, from
 // first on.
-func (l *links) start(s *stage, first, callers, n int, check func(id, got int, err error) error) []*crew {
+func (l *links) start(s *scenarioStage, first, callers, n int, check func(id, got int, err error) error) []*jobGroup {
 	half := callers / 2
 	return s.both(fmt.Sprintf("chains of %d", n), half, half, func(on *asterisque.Session, i int) error {
 		id := first + 2*i
@@ -127,8 +127,8 @@ func reaches(n int) func(id, got int, err error) error {
 }
 
 // chains starts half of the chains from each side.
-func chains(workers, callers, n int) func(play) {
-	return func(p play) {
+func chains(workers, callers, n int) func(scenarioPlay) {
+	return func(p scenarioPlay) {
 		l := newLinks()
 		s := p.begin(setup{both: []asterisque.Option{asterisque.WithWorkers(asterisque.Workers{Session: workers})}, here: l.service(), there: l.service()})
 		s.finish(l.start(s, 0, callers, n, reaches(n))...)
@@ -143,7 +143,7 @@ func chains(workers, callers, n int) func(play) {
 const deepest = 64
 
 // chainsTooDeep has chains that are rejected, beside shorter chains and echoes, with one worker.
-func chainsTooDeep(p play) {
+func chainsTooDeep(p scenarioPlay) {
 	const n, callers = 70, 4
 	l := newLinks()
 	s := p.begin(setup{both: []asterisque.Option{asterisque.WithWorkers(asterisque.Workers{Session: 1})}, here: l.service(), there: l.service()})
@@ -170,14 +170,14 @@ func (l *links) refused(id, n int, err error) error {
 	return nil
 }
 
-// results makes many concurrent calls with large results.
-type results struct {
+// resultCalls makes many concurrent calls with large results.
+type resultCalls struct {
 	calls, size int
 	takes       int // duration of each handler, in milliseconds
 	link        int // bytes per second
 }
 
-func (r results) run(p play) {
+func (r resultCalls) run(p scenarioPlay) {
 	there, ran := newService(), make(runs, r.calls)
 	there.Handle(result, "result", func(ctx context.Context, _ *pipe.Pipe, params []byte) ([]byte, error) {
 		ran.note(params)
@@ -193,7 +193,7 @@ func (r results) run(p play) {
 	s.over()
 }
 
-func (r results) check(i int, got []byte, err error) error {
+func (r resultCalls) check(i int, got []byte, err error) error {
 	if err == nil && (len(got) != r.size || number(got) != i) {
 		err = fmt.Errorf("it got %d bytes, or the answer of another one", len(got))
 	}
@@ -202,8 +202,8 @@ func (r results) check(i int, got []byte, err error) error {
 
 // durableResults loses the session while durable calls run, so that all their results exist before
 // the next session begins.
-func durableResults(calls, size, link int) func(play) {
-	return func(p play) {
+func durableResults(calls, size, link int) func(scenarioPlay) {
+	return func(p scenarioPlay) {
 		there, ran, gate := newService(), make(runs, calls), make(chan struct{})
 		var running, returned atomic.Int64
 		there.Handle(durable, "durable", func(ctx context.Context, _ *pipe.Pipe, params []byte) ([]byte, error) {
@@ -221,7 +221,7 @@ func durableResults(calls, size, link int) func(play) {
 		s := p.begin(setup{both: []asterisque.Option{enough, asterisque.WithDurableAnswers(asterisque.DurableAnswers{Share: 1})}, there: there, link: link, lasting: true})
 		crew := s.start("durable calls", calls, calls, func(i int) error {
 			got, err := s.conn.Call(s.ctx, durable, numbered(i, 4), asterisque.WithDurable())
-			return results{size: size}.check(i, got, err)
+			return resultCalls{size: size}.check(i, got, err)
 		})
 		s.until("handlers run", calls, func() int { return int(running.Load()) })
 		back := s.dialer.away()

@@ -12,8 +12,8 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// crew is a number of running jobs.
-type crew struct {
+// jobGroup is a number of running jobs.
+type jobGroup struct {
 	what     string
 	of       int
 	finished atomic.Int64
@@ -21,14 +21,14 @@ type crew struct {
 	failed   chan error    // receives the first error
 }
 
-func (c *crew) String() string {
+func (c *jobGroup) String() string {
 	return fmt.Sprintf("%s: %d of %d have finished", c.what, c.finished.Load(), c.of)
 }
 
 // start runs do for all numbers below of, on atOnce goroutines, which have to end with the context
 // of the stage.
-func (s *stage) start(what string, of, atOnce int, do func(i int) error) *crew {
-	c := &crew{what: what, of: of, done: make(chan struct{}), failed: make(chan error, 1)}
+func (s *scenarioStage) start(what string, of, atOnce int, do func(i int) error) *jobGroup {
+	c := &jobGroup{what: what, of: of, done: make(chan struct{}), failed: make(chan error, 1)}
 	var next atomic.Int64
 	for range atOnce {
 		s.crews.Go(func() {
@@ -47,7 +47,7 @@ func (s *stage) start(what string, of, atOnce int, do func(i int) error) *crew {
 }
 
 // fail keeps the first error.
-func (c *crew) fail(err error) {
+func (c *jobGroup) fail(err error) {
 	select {
 	case c.failed <- err:
 	default:
@@ -55,7 +55,7 @@ func (c *crew) fail(err error) {
 }
 
 // finish waits until all jobs of all crews are done.
-func (s *stage) finish(crews ...*crew) {
+func (s *scenarioStage) finish(crews ...*jobGroup) {
 	s.Helper()
 	for _, c := range crews {
 		select {
@@ -68,7 +68,7 @@ func (s *stage) finish(crews ...*crew) {
 	}
 }
 
-func tell(crews []*crew) string {
+func tell(crews []*jobGroup) string {
 	var lines []string
 	for _, c := range crews {
 		lines = append(lines, c.String())
@@ -77,8 +77,8 @@ func tell(crews []*crew) string {
 }
 
 // both starts the same jobs from both sides.
-func (s *stage) both(what string, of, atOnce int, do func(on *asterisque.Session, i int) error) []*crew {
-	return []*crew{
+func (s *scenarioStage) both(what string, of, atOnce int, do func(on *asterisque.Session, i int) error) []*jobGroup {
+	return []*jobGroup{
 		s.start(what+" from the dialling side", of, atOnce, func(i int) error { return do(s.dialled, i) }),
 		s.start(what+" from the accepting side", of, atOnce, func(i int) error { return do(s.accepted, i) }),
 	}
@@ -99,7 +99,7 @@ const (
 
 // echoes makes small calls in both directions, one after the other, concurrently with the rest. If
 // the Wire is cut repeatedly, echoes continues until that has happened a few times.
-func (s *stage) echoes(n int) {
+func (s *scenarioStage) echoes(n int) {
 	s.Helper()
 	s.someEchoes(n)
 	for s.cut && s.cuts.Load() < 3 {
@@ -107,7 +107,7 @@ func (s *stage) echoes(n int) {
 	}
 }
 
-func (s *stage) someEchoes(n int) {
+func (s *scenarioStage) someEchoes(n int) {
 	s.Helper()
 	var mu sync.Mutex
 	var took []time.Duration // guarded by mu
@@ -124,7 +124,7 @@ func (s *stage) someEchoes(n int) {
 }
 
 // echo makes one call with size bytes.
-func (s *stage) echo(on *asterisque.Session, i, size int) error {
+func (s *scenarioStage) echo(on *asterisque.Session, i, size int) error {
 	got, err := on.Call(s.ctx, echo, numbered(i, size))
 	if err == nil && (len(got) != size || number(got) != i) {
 		err = fmt.Errorf("the echo of %d bytes has %d, or is another one's", size, len(got))
@@ -148,7 +148,7 @@ type runs []atomic.Int64
 func (r runs) note(params []byte) { r[number(params)].Add(1) }
 
 // once checks that each call ran exactly once.
-func (r runs) once(s *stage, what string) {
+func (r runs) once(s *scenarioStage, what string) {
 	s.Helper()
 	for i := range r {
 		if n := r[i].Load(); n != 1 {

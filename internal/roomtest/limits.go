@@ -15,8 +15,8 @@ import (
 
 // largeMessage makes one call with parameters that exceed the default limits, and small calls after
 // it.
-func largeMessage(size int) func(play) {
-	return func(p play) {
+func largeMessage(size int) func(scenarioPlay) {
+	return func(p scenarioPlay) {
 		there := newService()
 		there.Handle(measure, "measure", func(_ context.Context, _ *pipe.Pipe, params []byte) ([]byte, error) {
 			return numbered(len(params), 4), nil
@@ -35,7 +35,7 @@ func largeMessage(size int) func(play) {
 }
 
 // largerThanLimits makes calls that are larger than the outbound limit.
-func largerThanLimits(p play) {
+func largerThanLimits(p scenarioPlay) {
 	outbound := limits.Limits{Soft: limits.Amount{Bytes: 64 * kib}, Hard: limits.Amount{Bytes: 128 * kib}}
 	s := p.begin(setup{both: []asterisque.Option{asterisque.WithLimits(asterisque.Limits{Outbound: outbound})}, here: newService(), there: newService()})
 	s.finish(s.start("echoes of 1 MiB", 2, 2, func(i int) error { return s.passesOrIsRefused(s.echo(s.dialled, i, mib)) }))
@@ -44,7 +44,7 @@ func largerThanLimits(p play) {
 }
 
 // passesOrIsRefused accepts that a call is rejected as too large.
-func (s *stage) passesOrIsRefused(err error) error {
+func (s *scenarioStage) passesOrIsRefused(err error) error {
 	if errors.Is(err, asterisque.ErrTooLarge) {
 		s.Logf("refused: %v", err)
 		return nil
@@ -54,10 +54,10 @@ func (s *stage) passesOrIsRefused(err error) error {
 
 // shutdowns shuts a session down under load, repeatedly, with many workers, with few, and over a
 // slow link.
-func shutdowns(rounds int) func(play) {
-	return func(p play) {
+func shutdowns(rounds int) func(scenarioPlay) {
+	return func(p scenarioPlay) {
 		for _, c := range []struct{ workers, link, size int }{{1024, 0, 16}, {8, 0, 16}, {64, 2_000_000, 4 * kib}} {
-			var total outcome
+			var total callCounts
 			for range rounds {
 				total.add(shutdown(p, c.workers, c.link, c.size))
 			}
@@ -69,15 +69,15 @@ func shutdowns(rounds int) func(play) {
 	}
 }
 
-// outcome counts the failed calls, and the violations.
-type outcome struct {
+// callCounts counts the failed calls, and the violations.
+type callCounts struct {
 	// failed calls that ran, and those of them that are Repeatable
 	ran, ranRepeatable     int
 	never, neverRepeatable int // failed calls that never ran, and those of them that are Repeatable
 	lost                   int // calls that succeeded, and did not run exactly once
 }
 
-func (o *outcome) add(p outcome) {
+func (o *callCounts) add(p callCounts) {
 	o.ran += p.ran
 	o.ranRepeatable += p.ranRepeatable
 	o.never += p.never
@@ -85,9 +85,9 @@ func (o *outcome) add(p outcome) {
 	o.lost += p.lost
 }
 
-func (o outcome) wrong() int { return o.ranRepeatable + o.never - o.neverRepeatable + o.lost }
+func (o callCounts) wrong() int { return o.ranRepeatable + o.never - o.neverRepeatable + o.lost }
 
-func (o outcome) String() string {
+func (o callCounts) String() string {
 	return fmt.Sprintf("of the calls that failed, %d ran, %d of them Repeatable; %d never ran, %d of them Repeatable; %d that succeeded did not run once",
 		o.ran, o.ranRepeatable, o.never, o.neverRepeatable, o.lost)
 }
@@ -117,7 +117,7 @@ func (l *ledger) end(id int, err error) {
 	l.failed[id] = err
 }
 
-func (l *ledger) outcome() (o outcome) {
+func (l *ledger) outcome() (o callCounts) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for id, err := range l.failed {
@@ -145,7 +145,7 @@ func one(b bool) int {
 }
 
 // shutdown is one round: a hundred callers continue until the other side has shut down.
-func shutdown(p play, workers, link, size int) outcome {
+func shutdown(p scenarioPlay, workers, link, size int) callCounts {
 	const callers, before = 100, 300
 	l := &ledger{ran: map[int]int{}, failed: map[int]error{}}
 	there := newService()

@@ -24,12 +24,12 @@ const (
 )
 
 // Run runs the scenarios over wires.
-func Run(t *testing.T, wires Kind, how Extent) { run(t, play{wires: wires}, how) }
+func Run(t *testing.T, wires Kind, how Extent) { run(t, scenarioPlay{wires: wires}, how) }
 
 // RunCut runs the scenarios with sessions that are resumed, and cuts their wires repeatedly.
-func RunCut(t *testing.T, wires Kind, how Extent) { run(t, play{wires: wires, cut: true}, how) }
+func RunCut(t *testing.T, wires Kind, how Extent) { run(t, scenarioPlay{wires: wires, cut: true}, how) }
 
-func run(t *testing.T, p play, how Extent) {
+func run(t *testing.T, p scenarioPlay, how Extent) {
 	for _, s := range scenarios() {
 		if s.extent > how || s.steady && p.cut {
 			continue
@@ -39,13 +39,13 @@ func run(t *testing.T, p play, how Extent) {
 				t.Skip("a session still promises more than it has room for")
 			}
 			leak.Check(t)
-			s.run(play{t, p.wires, p.cut})
+			s.run(scenarioPlay{t, p.wires, p.cut})
 		})
 	}
 }
 
-// play is the environment of a scenario.
-type play struct {
+// scenarioPlay is the environment of a scenario.
+type scenarioPlay struct {
 	testing.TB
 	wires Kind
 	cut   bool // sessions are resumed, and their wires cut
@@ -56,7 +56,7 @@ type scenario struct {
 	name   string
 	extent Extent // the smallest Extent that includes it
 	steady bool   // its wires must not be cut
-	run    func(play)
+	run    func(scenarioPlay)
 }
 
 const (
@@ -93,14 +93,14 @@ func scenarios() []scenario {
 		{name: "chains, 1 worker, 60 deep", extent: Brief, run: chains(1, 4, 60)},
 		{name: "chains that are too deep", extent: Brief, run: chainsTooDeep},
 
-		{name: "large results, brief", extent: Brief, run: results{calls: 1024, size: 60 * kib}.run},
-		{name: "large results, 16 of 4 MB", extent: Soak, run: results{calls: 16, size: 4_000_000, takes: 100, link: 100 * mib}.run},
-		{name: "large results, 40 of 4 MB", extent: Soak, run: results{calls: 40, size: 4_000_000, takes: 100, link: 100 * mib}.run},
-		{name: "large results, 1,024 of 60 KiB", extent: Soak, run: results{calls: 1024, size: 60 * kib, takes: 300, link: 50_000_000}.run},
-		{name: "large results, 400 of 100 KiB", extent: Soak, run: results{calls: 400, size: 100 * kib, takes: 300, link: 50_000_000}.run},
-		{name: "large results, 1,024 of 100 KiB", extent: Soak, run: results{calls: 1024, size: 100 * kib, takes: 300, link: 50_000_000}.run},
-		{name: "large results, 200 of 512 KiB", extent: Soak, run: results{calls: 200, size: 512 * kib, takes: 300, link: 50_000_000}.run},
-		{name: "large results, 64 of 1 MiB", extent: Soak, run: results{calls: 64, size: mib, takes: 300, link: 50_000_000}.run},
+		{name: "large results, brief", extent: Brief, run: resultCalls{calls: 1024, size: 60 * kib}.run},
+		{name: "large results, 16 of 4 MB", extent: Soak, run: resultCalls{calls: 16, size: 4_000_000, takes: 100, link: 100 * mib}.run},
+		{name: "large results, 40 of 4 MB", extent: Soak, run: resultCalls{calls: 40, size: 4_000_000, takes: 100, link: 100 * mib}.run},
+		{name: "large results, 1,024 of 60 KiB", extent: Soak, run: resultCalls{calls: 1024, size: 60 * kib, takes: 300, link: 50_000_000}.run},
+		{name: "large results, 400 of 100 KiB", extent: Soak, run: resultCalls{calls: 400, size: 100 * kib, takes: 300, link: 50_000_000}.run},
+		{name: "large results, 1,024 of 100 KiB", extent: Soak, run: resultCalls{calls: 1024, size: 100 * kib, takes: 300, link: 50_000_000}.run},
+		{name: "large results, 200 of 512 KiB", extent: Soak, run: resultCalls{calls: 200, size: 512 * kib, takes: 300, link: 50_000_000}.run},
+		{name: "large results, 64 of 1 MiB", extent: Soak, run: resultCalls{calls: 64, size: mib, takes: 300, link: 50_000_000}.run},
 		{name: "large results of durable calls after a cut, brief", extent: Soak, run: durableResults(400, 100*kib, 50_000_000)},
 		{name: "large results of durable calls after a cut", extent: Soak, run: durableResults(1000, 100*kib, 50_000_000)},
 

@@ -31,8 +31,8 @@ type setup struct {
 	lasting bool
 }
 
-// stage is a session with its running jobs.
-type stage struct {
+// scenarioStage is a session with its running jobs.
+type scenarioStage struct {
 	testing.TB
 	ctx               context.Context // of all jobs; ends with the stage
 	late              <-chan struct{} // closed when the scenario has taken too long
@@ -49,9 +49,9 @@ type stage struct {
 }
 
 // begin connects two nodes. Everything ends with the test, or with end.
-func (p play) begin(c setup) *stage {
+func (p scenarioPlay) begin(c setup) *scenarioStage {
 	p.Helper()
-	s := &stage{TB: p.TB, cut: p.cut}
+	s := &scenarioStage{TB: p.TB, cut: p.cut}
 	p.Cleanup(s.end)
 	ctx, cancel := context.WithCancel(context.Background())
 	s.ctx = ctx
@@ -88,7 +88,7 @@ func (p play) begin(c setup) *stage {
 	return s
 }
 
-func (p play) node(c setup, svc *asterisque.Service, opts ...asterisque.Option) *asterisque.Node {
+func (p scenarioPlay) node(c setup, svc *asterisque.Service, opts ...asterisque.Option) *asterisque.Node {
 	opts = append(opts, c.both...)
 	if svc != nil {
 		opts = append(opts, asterisque.WithService(svc))
@@ -100,11 +100,11 @@ func (p play) node(c setup, svc *asterisque.Service, opts ...asterisque.Option) 
 }
 
 // connect starts the session.
-func (s *stage) connect(here *asterisque.Node, again bool) {
+func (s *scenarioStage) connect(here *asterisque.Node, again bool) {
 	s.Helper()
 	if again {
 		var err error
-		s.conn, err = here.Connect(s.ctx, "", asterisque.Reconnection{First: time.Millisecond, Most: 10 * time.Millisecond, Dial: s.dialer.dial})
+		s.conn, err = here.Connect(s.ctx, "", asterisque.ReconnectConfig{First: time.Millisecond, Most: 10 * time.Millisecond, Dial: s.dialer.dial})
 		require.NoError(s, err)
 		s.onEnd(func() { s.conn.Close() })
 		s.dialled = s.conn.Session()
@@ -117,7 +117,7 @@ func (s *stage) connect(here *asterisque.Node, again bool) {
 }
 
 // cutAllTheTime cuts the Wire repeatedly until the stage ends.
-func (s *stage) cutAllTheTime() {
+func (s *scenarioStage) cutAllTheTime() {
 	for wait := between / 10; pause(s.ctx, wait) == nil; wait = between {
 		// less at first, since some scenarios are short
 		s.dialer.cut()
@@ -126,10 +126,10 @@ func (s *stage) cutAllTheTime() {
 }
 
 // onEnd registers f to run at the end, before the functions registered earlier.
-func (s *stage) onEnd(f func()) { s.teardown = append(s.teardown, f) }
+func (s *scenarioStage) onEnd(f func()) { s.teardown = append(s.teardown, f) }
 
 // end ends everything, and waits for it.
-func (s *stage) end() {
+func (s *scenarioStage) end() {
 	s.ending.Do(func() {
 		for i := len(s.teardown) - 1; i >= 0; i-- {
 			s.teardown[i]()
@@ -138,7 +138,7 @@ func (s *stage) end() {
 }
 
 // waitForCrews waits for all goroutines of the stage after the end of its context.
-func (s *stage) waitForCrews() {
+func (s *scenarioStage) waitForCrews() {
 	ended := make(chan struct{})
 	go func() { s.crews.Wait(); close(ended) }()
 	select {
@@ -149,7 +149,7 @@ func (s *stage) waitForCrews() {
 }
 
 // report describes the resources that both sessions hold.
-func (s *stage) report() string {
+func (s *scenarioStage) report() string {
 	var b strings.Builder
 	for i, sess := range []*asterisque.Session{s.dialled, s.accepted} {
 		stats, err := json.Marshal(sess.Stats())
@@ -162,13 +162,13 @@ func (s *stage) report() string {
 }
 
 // until waits until count reaches of.
-func (s *stage) until(what string, of int, count func() int) {
+func (s *scenarioStage) until(what string, of int, count func() int) {
 	s.Helper()
 	s.wait(func() bool { return count() >= of }, func() string { return fmt.Sprintf("%s: %d of %d", what, count(), of) })
 }
 
 // wait waits until ok returns true, and otherwise fails with the description by state.
-func (s *stage) wait(ok func() bool, state func() string) {
+func (s *scenarioStage) wait(ok func() bool, state func() string) {
 	s.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -187,7 +187,7 @@ func (s *stage) wait(ok func() bool, state func() string) {
 
 // settle waits until count does not change for a while. A wrong guess makes the scenario weaker,
 // but never wrong.
-func (s *stage) settle(what string, count func() int64) {
+func (s *scenarioStage) settle(what string, count func() int64) {
 	s.Helper()
 	seen, since := int64(-1), time.Now()
 	s.wait(func() bool {
@@ -199,7 +199,7 @@ func (s *stage) settle(what string, count func() int64) {
 }
 
 // over checks that the session still exists, and releases all its resources.
-func (s *stage) over() {
+func (s *scenarioStage) over() {
 	s.Helper()
 	s.wait(func() bool {
 		runtime.GC() // releases unreachable leftovers

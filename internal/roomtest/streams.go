@@ -23,8 +23,8 @@ func newService() *asterisque.Service {
 }
 
 // uploads sends n concurrent streams to a function that returns their checksums.
-func uploads(workers, n, size int) func(play) {
-	return func(p play) {
+func uploads(workers, n, size int) func(scenarioPlay) {
+	return func(p scenarioPlay) {
 		content := random(size)
 		there, ran := uploadService(n)
 		s := p.begin(setup{both: []asterisque.Option{asterisque.WithWorkers(asterisque.Workers{Session: workers})}, here: newService(), there: there})
@@ -41,8 +41,8 @@ func random(size int) []byte {
 }
 
 // uploadsFromBoth sends n streams from each side.
-func uploadsFromBoth(workers, n, size int) func(play) {
-	return func(p play) {
+func uploadsFromBoth(workers, n, size int) func(scenarioPlay) {
+	return func(p scenarioPlay) {
 		content := random(size)
 		here, ranHere := uploadService(n)
 		there, ranThere := uploadService(n)
@@ -87,20 +87,20 @@ func send(ctx context.Context, on *asterisque.Session, i int, content []byte) er
 	return err
 }
 
-// dormitory is many pipes with sleeping readers, concurrently with the rest.
-type dormitory struct {
-	*stage
+// sleepers is many pipes with sleeping readers, concurrently with the rest.
+type sleepers struct {
+	*scenarioStage
 	svc     *asterisque.Service
 	running atomic.Int64
 	told    [2]atomic.Int64 // handlers of each half that have seen the end of their call
 	sent    atomic.Int64    // Blocks
 	taken   runs            // Blocks of each pipe
-	senders [2]*crew        // of each half
+	senders [2]*jobGroup    // of each half
 	cancel  [2]context.CancelFunc
 }
 
-func newDormitory(pipes int) *dormitory {
-	d := &dormitory{svc: newService(), taken: make(runs, pipes)}
+func newDormitory(pipes int) *sleepers {
+	d := &sleepers{svc: newService(), taken: make(runs, pipes)}
 	d.svc.Handle(sleep, "sleep", func(ctx context.Context, _ *pipe.Pipe, params []byte) ([]byte, error) {
 		d.running.Add(1)
 		<-ctx.Done()
@@ -139,7 +139,7 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 // fill opens the pipes in two halves, and sends Blocks on each until its half is cancelled.
-func (d *dormitory) fill(function uint16, block int) {
+func (d *sleepers) fill(function uint16, block int) {
 	for half := range d.cancel {
 		ctx, cancel := context.WithCancel(d.ctx)
 		d.cancel[half] = cancel
@@ -156,9 +156,9 @@ func (d *dormitory) fill(function uint16, block int) {
 	d.until("handlers run", len(d.taken), func() int { return int(d.running.Load()) })
 }
 
-func (d *dormitory) half() int { return len(d.taken) / 2 }
+func (d *sleepers) half() int { return len(d.taken) / 2 }
 
-func (d *dormitory) sendWithoutEnd(ctx context.Context, function uint16, i int, block []byte) error {
+func (d *sleepers) sendWithoutEnd(ctx context.Context, function uint16, i int, block []byte) error {
 	p, err := d.dialled.Open(ctx, function, numbered(i, 4))
 	for err == nil {
 		if err = p.Send(ctx, block); err == nil {
@@ -169,7 +169,7 @@ func (d *dormitory) sendWithoutEnd(ctx context.Context, function uint16, i int, 
 }
 
 // wake cancels a half, and waits until its senders and its handlers have ended.
-func (d *dormitory) wake(half int) {
+func (d *sleepers) wake(half int) {
 	d.Helper()
 	d.cancel[half]()
 	d.finish(d.senders[half])
@@ -177,8 +177,8 @@ func (d *dormitory) wake(half int) {
 }
 
 // sleeping has handlers that receive nothing, and callers that send without end.
-func sleeping(pipes, block int) func(play) {
-	return func(p play) {
+func sleeping(pipes, block int) func(scenarioPlay) {
+	return func(p scenarioPlay) {
 		d := newDormitory(pipes)
 		d.fallAsleep(p, block)
 		d.echoes(100)
@@ -191,8 +191,8 @@ func sleeping(pipes, block int) func(play) {
 }
 
 // halfCancelled is sleeping with half of the callers cancelled before the echoes.
-func halfCancelled(pipes, block int) func(play) {
-	return func(p play) {
+func halfCancelled(pipes, block int) func(scenarioPlay) {
+	return func(p scenarioPlay) {
 		d := newDormitory(pipes)
 		d.fallAsleep(p, block)
 		d.wake(0)
@@ -204,14 +204,14 @@ func halfCancelled(pipes, block int) func(play) {
 }
 
 // fallAsleep starts the pipes, and returns when all callers have sent what their windows admit.
-func (d *dormitory) fallAsleep(p play, block int) {
-	d.stage = p.begin(setup{here: newService(), there: d.svc})
+func (d *sleepers) fallAsleep(p scenarioPlay, block int) {
+	d.scenarioStage = p.begin(setup{here: newService(), there: d.svc})
 	d.fill(sleep, block)
 	d.settle("Blocks were sent to sleepers", d.sent.Load)
 }
 
 // sleepOn checks that all handlers of a half still sleep.
-func (d *dormitory) sleepOn(half int) {
+func (d *sleepers) sleepOn(half int) {
 	d.Helper()
 	if n := d.told[half].Load(); n != 0 {
 		d.Fatalf("%d of the %d that were to sleep on were woken%s", n, d.half(), d.report())
@@ -219,10 +219,10 @@ func (d *dormitory) sleepOn(half int) {
 }
 
 // slowReaders has handlers that receive one Block a second.
-func slowReaders(pipes int) func(play) {
-	return func(p play) {
+func slowReaders(pipes int) func(scenarioPlay) {
+	return func(p scenarioPlay) {
 		d := newDormitory(pipes)
-		d.stage = p.begin(setup{both: []asterisque.Option{asterisque.WithWorkers(asterisque.Workers{Session: pipes + pipes/20})}, here: newService(), there: d.svc})
+		d.scenarioStage = p.begin(setup{both: []asterisque.Option{asterisque.WithWorkers(asterisque.Workers{Session: pipes + pipes/20})}, here: newService(), there: d.svc})
 		d.fill(read, 16*kib)
 		d.until("pipes of which a Block was taken", pipes, d.begun)
 		d.echoes(100)
@@ -233,7 +233,7 @@ func slowReaders(pipes int) func(play) {
 }
 
 // begun returns the number of pipes from which a Block was received.
-func (d *dormitory) begun() (n int) {
+func (d *sleepers) begun() (n int) {
 	for i := range d.taken {
 		if d.taken[i].Load() > 0 {
 			n++

@@ -88,7 +88,7 @@ func Lasting(t testing.TB, svc *asterisque.Service, opts ...asterisque.Option) (
 	there := asterisque.NewNode(append(opts, asterisque.WithService(svc))...)
 	t.Cleanup(func() { here.Close(); there.Close() })
 	c := &Cutter{URL: Serve(t, there)}
-	conn, err := here.Connect(Background, "", asterisque.Reconnection{First: time.Millisecond, Most: 10 * time.Millisecond, Dial: c.Dial})
+	conn, err := here.Connect(Background, "", asterisque.ReconnectConfig{First: time.Millisecond, Most: 10 * time.Millisecond, Dial: c.Dial})
 	require.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return conn, c

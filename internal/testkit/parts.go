@@ -135,7 +135,7 @@ func NewPartedNodes(t *testing.T, parts int, resumes bool) *PartedNodes {
 	}
 	n.Client = asterisque.NewNode(append(slices.Clone(opts), asterisque.WithService(n.service(0)))...)
 	t.Cleanup(func() { n.Client.Close(); n.Servers[0].Close(); n.Servers[1].Close() })
-	how := asterisque.Reconnection{First: time.Millisecond, Most: 10 * time.Millisecond, Dial: func(context.Context) (wire.Wire, error) {
+	how := asterisque.ReconnectConfig{First: time.Millisecond, Most: 10 * time.Millisecond, Dial: func(context.Context) (wire.Wire, error) {
 		n.Mu.Lock()
 		to := n.Servers[n.present]
 		n.Mu.Unlock()

@@ -23,7 +23,7 @@ type Links struct {
 	Dials []time.Time
 }
 
-// Dial implements Reconnection.Dial.
+// Dial implements ReconnectConfig.Dial.
 func (l *Links) Dial(context.Context) (wire.Wire, error) {
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
@@ -81,7 +81,7 @@ func (l *Links) Attempts() (waits []time.Duration) {
 }
 
 // Link connects two new nodes, of which the second offers svc. Everything ends with the test.
-func Link(t *testing.T, svc *asterisque.Service, how asterisque.Reconnection, opts ...asterisque.Option) (conn *asterisque.Connection, l *Links, here, there *asterisque.Node) {
+func Link(t *testing.T, svc *asterisque.Service, how asterisque.ReconnectConfig, opts ...asterisque.Option) (conn *asterisque.Connection, l *Links, here, there *asterisque.Node) {
 	t.Helper()
 	here = asterisque.NewNode(opts...)
 	there = asterisque.NewNode(append(opts, asterisque.WithService(svc))...)
@@ -164,7 +164,7 @@ type Cutter struct {
 	Conn net.Conn // guarded by mu
 }
 
-// Dial implements Reconnection.Dial.
+// Dial implements ReconnectConfig.Dial.
 func (c *Cutter) Dial(ctx context.Context) (wire.Wire, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", c.URL[len("tcp://"):])
 	if err != nil {

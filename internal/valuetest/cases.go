@@ -43,11 +43,11 @@ type (
 		Name string
 		Next *named `json:",omitempty" cbor:",omitempty" msgpack:",omitempty"`
 	}
-	carrier struct{ Any any }
-	Inner   struct{ Deep []string }
-	outer   struct {
+	anyHolder struct{ Any any }
+	Inner     struct{ Deep []string }
+	outer     struct {
 		*Inner
-		Map map[string]carrier
+		Map map[string]anyHolder
 	}
 	numbers struct {
 		I8   int8
@@ -83,9 +83,9 @@ func texts() []value {
 		refused("as a key", map[string]int{bad: 1}, `at ["a\xffb"]: `+says),
 		refused("as a key of any", []any{map[string]any{bad: 1}}, `at [0]["a\xffb"]: `+says),
 		refused("in lists of any", []any{1, []any{"a", bad}}, "at [1][1]: "+says),
-		refused("in a field of any", carrier{[]any{map[string]any{"k": named{Name: bad}}}}, `at .Any[0]["k"].Name: `+says),
+		refused("in a field of any", anyHolder{[]any{map[string]any{"k": named{Name: bad}}}}, `at .Any[0]["k"].Name: `+says),
 		refused("in an embedded struct", outer{Inner: &Inner{Deep: []string{bad}}}, "at .Deep[0]: "+says),
-		refused("in a map of structs", outer{Map: map[string]carrier{"a": {bad}}}, `at .Map["a"].Any: `+says),
+		refused("in a map of structs", outer{Map: map[string]anyHolder{"a": {bad}}}, `at .Map["a"].Any: `+says),
 	}
 }
 
@@ -201,11 +201,11 @@ func depths(most int) []value {
 func others() []value {
 	hidden := struct{ a, b int }{1, 2}
 	return []value{
-		refused("a channel", carrier{[]any{make(chan int)}}, "at .Any[0]: a value that"),
+		refused("a channel", anyHolder{[]any{make(chan int)}}, "at .Any[0]: a value that"),
 		refused("what hides itself", []any{hidden}, "at [0]: a value that").but("json", "at [0]: a value that"),
 		refused("what refuses itself", map[string]any{"k": refuses{}}, `at ["k"]: the value could not be encoded`),
 		arrives("nothing", (*named)(nil)),
-		arrives("empty", outer{Map: map[string]carrier{}}),
+		arrives("empty", outer{Map: map[string]anyHolder{}}),
 		arrives("bytes", []byte{0, 0xff, 0x80}),
 	}
 }

@@ -1,6 +1,6 @@
 package vectors
 
-const partsFile = "internal/carrier/parts.go"
+const partsFile = "internal/carrier/reassembler.go"
 
 // parts breaks the rules for messages in parts.
 func parts() []mutant {

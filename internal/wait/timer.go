@@ -106,7 +106,7 @@ func (t *Timer) Stop() bool {
 // the same cause. Its deadline is that of a process that always runs.
 func WithTimeout(parent context.Context, d time.Duration, cause error) (context.Context, context.CancelFunc) {
 	inner, cancel := context.WithCancelCause(parent)
-	ctx := &timed{inner, time.Now().Add(d), cause}
+	ctx := &timerContext{inner, time.Now().Add(d), cause}
 	if until, ok := parent.Deadline(); ok && until.Before(ctx.until) {
 		ctx.until = until
 	}
@@ -114,16 +114,16 @@ func WithTimeout(parent context.Context, d time.Duration, cause error) (context.
 	return ctx, func() { timer.Stop(); cancel(nil) }
 }
 
-// timed is the context of WithTimeout.
-type timed struct {
+// timerContext is the context of WithTimeout.
+type timerContext struct {
 	context.Context
 	until time.Time
 	cause error // at the timeout
 }
 
-func (c *timed) Deadline() (time.Time, bool) { return c.until, true }
+func (c *timerContext) Deadline() (time.Time, bool) { return c.until, true }
 
-func (c *timed) Err() error {
+func (c *timerContext) Err() error {
 	err := c.Context.Err()
 	if err != nil && context.Cause(c.Context) == c.cause {
 		return context.DeadlineExceeded

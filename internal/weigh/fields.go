@@ -6,16 +6,16 @@ import (
 	"slices"
 )
 
-// field is a field that a codec may decode.
-type field struct {
+// structField is a field that a codec may decode.
+type structField struct {
 	Name
 	t     reflect.Type
 	index []int
 	twice bool // two fields at this depth have the same name, and neither is decoded
 }
 
-// key is the identity of a field.
-type key struct {
+// fieldKey is the identity of a field.
+type fieldKey struct {
 	name   string
 	number bool
 }
@@ -23,11 +23,11 @@ type key struct {
 // fields fills in the fields of the struct type t. Among fields with the same name the least deep
 // one counts, and among several of these the one named by a tag.
 func (b *builder) fields(t reflect.Type, p *Plan) {
-	found := make(map[key]*field)
+	found := make(map[fieldKey]*structField)
 	seen := make(map[reflect.Type]bool)
-	for level := []field{{t: t}}; len(level) > 0; {
-		here := make(map[key]*field)
-		var next []field
+	for level := []structField{{t: t}}; len(level) > 0; {
+		here := make(map[fieldKey]*structField)
+		var next []structField
 		for _, in := range level {
 			if !seen[in.t] {
 				seen[in.t] = true
@@ -45,7 +45,7 @@ func (b *builder) fields(t reflect.Type, p *Plan) {
 }
 
 // level adds the fields of one struct to here, and returns its embedded structs.
-func (b *builder) level(in field, here map[key]*field, p *Plan) (embedded []field) {
+func (b *builder) level(in structField, here map[fieldKey]*structField, p *Plan) (embedded []structField) {
 	for i := range in.t.NumField() {
 		sf := in.t.Field(i)
 		if sf.Name == "_" && b.Rules.Blank != "" && len(in.index) == 0 {
@@ -55,7 +55,7 @@ func (b *builder) level(in field, here map[key]*field, p *Plan) (embedded []fiel
 		if !ok {
 			continue
 		}
-		f := &field{Name: name, t: sf.Type, index: append(slices.Clone(in.index), i)}
+		f := &structField{Name: name, t: sf.Type, index: append(slices.Clone(in.index), i)}
 		if name.Embedded {
 			for f.t.Kind() == reflect.Pointer {
 				f.t = f.t.Elem()
@@ -64,7 +64,7 @@ func (b *builder) level(in field, here map[key]*field, p *Plan) (embedded []fiel
 			embedded = append(embedded, *f)
 			continue
 		}
-		k := key{name.Name, name.IsNumber}
+		k := fieldKey{name.Name, name.IsNumber}
 		switch other := here[k]; {
 		case other == nil || name.Tagged && !other.Tagged:
 			here[k] = f
@@ -76,14 +76,14 @@ func (b *builder) level(in field, here map[key]*field, p *Plan) (embedded []fiel
 }
 
 // set makes the plans of the fields found.
-func (b *builder) set(found map[key]*field, p *Plan) {
-	var fields []*field
+func (b *builder) set(found map[fieldKey]*structField, p *Plan) {
+	var fields []*structField
 	for _, f := range found {
 		if !f.twice {
 			fields = append(fields, f)
 		}
 	}
-	slices.SortFunc(fields, func(a, b *field) int { return slices.Compare(a.index, b.index) })
+	slices.SortFunc(fields, func(a, b *structField) int { return slices.Compare(a.index, b.index) })
 	p.Fields, p.Numbers = make(map[string]*Plan), make(map[int64]*Plan)
 	for _, f := range fields {
 		plan := b.plan(f.t)

@@ -88,7 +88,7 @@ func TestAttackServer_Numbers(t *testing.T) {
 }
 
 func playWithAbsurdServer(t *testing.T, r *rand.Rand) {
-	node := asterisque.NewNode(asterisque.WithService(testkit.CallsBack()), asterisque.WithCallWindow(5, 2))
+	node := asterisque.NewNode(asterisque.WithService(testkit.CallsBack()), asterisque.WithMaxOutstanding(5, 2))
 	defer node.Close()
 	here, there := net.Pipe()
 	defer there.Close()

@@ -120,7 +120,7 @@ func TestAttackDurable_WireCuts(t *testing.T) {
 			time.Sleep(8 * time.Second) // of the bubble
 			return n + 1, nil
 		})
-		conn, wires, _, there := testkit.Link(t, l.Svc, asterisque.Reconnection{First: time.Millisecond, Most: time.Millisecond})
+		conn, wires, _, there := testkit.Link(t, l.Svc, asterisque.ReconnectConfig{First: time.Millisecond, Most: time.Millisecond})
 		var got int
 		done := make(chan error)
 		go func() {

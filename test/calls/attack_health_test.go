@@ -162,7 +162,7 @@ func TestHealth_CallerTakesLess(t *testing.T) {
 // An interceptor that hides the session hides neither a drain nor the end.
 func TestHealth_InterceptorHides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, _, dialled, accepted := testkit.TwoNodes(t, healthy(asterisque.NewHealth()), asterisque.WithServedInterceptors(
+		_, _, dialled, accepted := testkit.TwoNodes(t, healthy(asterisque.NewHealth()), asterisque.WithInboundInterceptors(
 			func(_ context.Context, c *asterisque.Call, next asterisque.Next) error {
 				return next(testkit.Background, c)
 			}))

@@ -125,7 +125,7 @@ func TestDurable_RefusedRunsLater(t *testing.T) {
 		goOn, ran := make(chan struct{}), 0
 		svc := countedOnce(&ran)
 		refuses := true
-		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithServedInterceptors(
+		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithInboundInterceptors(
 			func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 				if refuses {
 					<-goOn
@@ -162,7 +162,7 @@ func TestDurable_InterceptorForgets(t *testing.T) {
 		goOn, ran := make(chan struct{}), 0
 		svc := countedOnce(&ran)
 		elsewhere := true
-		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithServedInterceptors(
+		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithInboundInterceptors(
 			func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 				c.ForgetAnswer()
 				if elsewhere {

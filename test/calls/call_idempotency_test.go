@@ -66,11 +66,11 @@ func TestIdempotency_Interceptors(t *testing.T) {
 			return next(ctx, c)
 		}
 	}
-	there := asterisque.NewNode(asterisque.WithService(testkit.EchoService()), asterisque.WithServedInterceptors(note(&served)),
+	there := asterisque.NewNode(asterisque.WithService(testkit.EchoService()), asterisque.WithInboundInterceptors(note(&served)),
 		asterisque.WithAccess(asterisque.Access{Accept: func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {
 			return &asterisque.Grant{Subject: "anna"}, nil
 		}}))
-	here := asterisque.NewNode(asterisque.WithMadeInterceptors(note(&made)))
+	here := asterisque.NewNode(asterisque.WithOutboundInterceptors(note(&made)))
 	t.Cleanup(func() { here.Close(); there.Close() })
 	s, err := here.Dial(testkit.Background, testkit.Serve(t, there))
 	require.NoError(t, err)
@@ -100,7 +100,7 @@ func TestIdempotency_InterceptorKey(t *testing.T) {
 		require.Error(t, c.SetIdempotencyKey(sixteen), "it has come with it")
 		return next(ctx, c)
 	}
-	conn, _ := testkit.Lasting(t, svc, asterisque.WithServedInterceptors(refuses))
+	conn, _ := testkit.Lasting(t, svc, asterisque.WithInboundInterceptors(refuses))
 	for range 3 {
 		_, err := testkit.Echo.Call(testkit.Background, conn, "a", asterisque.WithCallInterceptors(keys))
 		require.NoError(t, err)
@@ -121,10 +121,10 @@ func TestDurable_RefusalIsNoEnd(t *testing.T) {
 			<-ctx.Done()
 			return 0, ctx.Err()
 		})
-		conn, wires, _, first := testkit.Link(t, l.Svc, asterisque.Reconnection{First: time.Millisecond})
+		conn, wires, _, first := testkit.Link(t, l.Svc, asterisque.ReconnectConfig{First: time.Millisecond})
 		var refused atomic.Int64
 		second := asterisque.NewNode(asterisque.WithService(testkit.NewLedger(func(_ context.Context, n int) (int, error) { return 3 * n, nil }).Svc),
-			asterisque.WithServedInterceptors(func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+			asterisque.WithInboundInterceptors(func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 				if refused.Add(1) <= 5 {
 					return c.Refuse(asterisque.ErrUnavailable.Withf("where answers are kept is away"))
 				}

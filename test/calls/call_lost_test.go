@@ -112,7 +112,7 @@ func TestHandler_EndIsAnswered(t *testing.T) {
 	fails := asterisque.Func[string, string](20, "fails")
 	svc := asterisque.NewService()
 	fails.Handle(svc, func(context.Context, string) (string, error) { return "", exitingError{} })
-	dialled, accepted := testkit.Connect(t, svc, asterisque.WithServedInterceptors(exits), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
+	dialled, accepted := testkit.Connect(t, svc, asterisque.WithInboundInterceptors(exits), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
 	for range 3 {
 		_, err := fails.Call(testkit.Background, dialled, "x")
 		require.ErrorIs(t, err, asterisque.ErrPanicked)

@@ -16,7 +16,7 @@ import (
 func TestMetadata_RunningCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, started, _ := testkit.BlockService()
-		conn, _, _, there := testkit.Link(t, svc, asterisque.Reconnection{})
+		conn, _, _, there := testkit.Link(t, svc, asterisque.ReconnectConfig{})
 		var ends []context.CancelFunc
 		for range 10 {
 			ctx, end := context.WithCancel(asterisque.ContextWithMetadata(testkit.Background, fullMetadata()))

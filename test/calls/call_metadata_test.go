@@ -221,7 +221,7 @@ func TestMetadata_OfRetriedCall(t *testing.T) {
 			}
 			return asterisque.MetadataOf(ctx), ctx.Err()
 		})
-		conn, wires, _, _ := testkit.Link(t, svc, asterisque.Reconnection{})
+		conn, wires, _, _ := testkit.Link(t, svc, asterisque.ReconnectConfig{})
 		other := asterisque.NewNode(asterisque.WithService(svc))
 		defer other.Close()
 		m := asterisque.Metadata{"k": "v", "b": []byte{1}}

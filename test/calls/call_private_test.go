@@ -37,7 +37,7 @@ func failsAs(err error) *asterisque.Service {
 func connection(t *testing.T, here, there *asterisque.Node) *asterisque.Connection {
 	t.Helper()
 	t.Cleanup(func() { here.Close(); there.Close() })
-	c, err := here.Connect(testkit.Background, "", asterisque.Reconnection{Dial: func(context.Context) (wire.Wire, error) {
+	c, err := here.Connect(testkit.Background, "", asterisque.ReconnectConfig{Dial: func(context.Context) (wire.Wire, error) {
 		near, far := wire.Pipe()
 		go there.Accept(testkit.Background, far) // ends with the handshake
 		return near, nil

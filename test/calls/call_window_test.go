@@ -24,7 +24,7 @@ func TestCallWindow_BytesOfCallsThatWait(t *testing.T) {
 	const callers, size = 100, 10_000
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := testkit.HoldService()
-		dialled, _ := testkit.InMemory(t, svc, asterisque.WithCallWindow(testkit.Held.Number(), 1))
+		dialled, _ := testkit.InMemory(t, svc, asterisque.WithMaxOutstanding(testkit.Held.Number(), 1))
 		ctx, cancel := context.WithCancel(testkit.Background)
 		var wg sync.WaitGroup
 		testkit.Calls(&wg, callers, func(int) { testkit.Held.Call(ctx, dialled, strings.Repeat("x", size)) })
@@ -47,7 +47,7 @@ func TestCallWindow_BytesOfCallsThatWait(t *testing.T) {
 func TestFunctionWindow_InOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := testkit.HoldService()
-		dialled, accepted := testkit.InMemory(t, svc, asterisque.WithCallWindow(testkit.Held.Number(), 2))
+		dialled, accepted := testkit.InMemory(t, svc, asterisque.WithMaxOutstanding(testkit.Held.Number(), 2))
 		var wg sync.WaitGroup
 		testkit.Calls(&wg, 6, func(i int) { testkit.Held.Call(testkit.Background, dialled, fmt.Sprint(i)) })
 		testkit.Calls(&wg, 1, func(int) { testkit.Held.Call(testkit.Background, dialled, "front", asterisque.WithPriority(1)) })
@@ -79,7 +79,7 @@ func TestFunctionWindow_InOrder(t *testing.T) {
 func TestWindow_PerSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := testkit.HoldService()
-		here, there := asterisque.NewNode(asterisque.WithCallWindow(testkit.Held.Number(), 1)), asterisque.NewNode(asterisque.WithService(svc))
+		here, there := asterisque.NewNode(asterisque.WithMaxOutstanding(testkit.Held.Number(), 1)), asterisque.NewNode(asterisque.WithService(svc))
 		defer here.Close()
 		defer there.Close()
 		var wg sync.WaitGroup
@@ -117,7 +117,7 @@ func TestFunctionWindow_WaitEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				svc, h := testkit.HoldService()
-				dialled, accepted := testkit.InMemory(t, svc, asterisque.WithCallWindow(60, 1))
+				dialled, accepted := testkit.InMemory(t, svc, asterisque.WithMaxOutstanding(60, 1))
 				var wg sync.WaitGroup
 				testkit.Calls(&wg, 1, func(int) { testkit.Held.Call(testkit.Background, dialled, "") })
 
@@ -162,7 +162,7 @@ func TestWindow_TTLWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
 		svc.Handle(50, "stream", testkit.WaitForContext)
-		dialled, _ := testkit.InMemory(t, svc, asterisque.WithCallWindow(50, 1))
+		dialled, _ := testkit.InMemory(t, svc, asterisque.WithMaxOutstanding(50, 1))
 		first, err := dialled.Open(testkit.Background, 50, nil)
 		require.NoError(t, err)
 		begin := time.Now()
@@ -203,7 +203,7 @@ func TestFunctionWindow_OfStream(t *testing.T) {
 					}
 					return nil, nil
 				})
-				dialled, accepted := testkit.InMemory(t, svc, asterisque.WithCallWindow(50, 1))
+				dialled, accepted := testkit.InMemory(t, svc, asterisque.WithMaxOutstanding(50, 1))
 				ctx, cancel := context.WithCancel(testkit.Background)
 				defer cancel()
 				p, err := dialled.Open(ctx, 50, nil)
@@ -223,7 +223,7 @@ func TestFunctionWindow_OfStream(t *testing.T) {
 // A call that cannot be sent releases the window of its function.
 func TestFunctionWindow_Unsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		dialled, _ := testkit.InMemory(t, testkit.EchoService(), asterisque.WithCallWindow(testkit.Echo.Number(), 1))
+		dialled, _ := testkit.InMemory(t, testkit.EchoService(), asterisque.WithMaxOutstanding(testkit.Echo.Number(), 1))
 		for range 3 {
 			_, err := testkit.Echo.Call(testkit.Background, dialled, strings.Repeat("x", 5<<20))
 			require.ErrorIs(t, err, asterisque.ErrTooLarge)
@@ -244,7 +244,7 @@ func TestFunctionWindow_RandomEnds(t *testing.T) {
 	const window = 3
 	svc, h := testkit.HoldService()
 	close(h.End)
-	dialled, accepted := testkit.Connect(t, svc, asterisque.WithCallWindow(testkit.Held.Number(), window))
+	dialled, accepted := testkit.Connect(t, svc, asterisque.WithMaxOutstanding(testkit.Held.Number(), window))
 	var wg sync.WaitGroup
 	for i := range 50 {
 		wg.Go(func() {
@@ -274,7 +274,7 @@ func TestFunctionWindow_Nested(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
 		testkit.Nested.Handle(svc, nestedHandler)
-		opts := []asterisque.Option{asterisque.WithService(svc), asterisque.WithCallWindow(testkit.Nested.Number(), 1)}
+		opts := []asterisque.Option{asterisque.WithService(svc), asterisque.WithMaxOutstanding(testkit.Nested.Number(), 1)}
 		dialled, accepted := testkit.InMemory(t, svc, opts...)
 		ctx, cancel := context.WithTimeout(testkit.Background, time.Minute)
 		defer cancel()

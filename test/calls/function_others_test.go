@@ -13,7 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// HandleOthers serves the functions without a handler.
+// HandleUnknown serves the functions without a handler.
 func TestOthers_MissingFunctions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen []string
@@ -24,7 +24,7 @@ func TestOthers_MissingFunctions(t *testing.T) {
 		svc := testkit.EchoService()
 		svc.Intercept(see)
 		svc.Describe(asterisque.WithGrantOnly())
-		svc.HandleOthers(func(ctx context.Context, p *pipe.Pipe, params []byte) ([]byte, error) {
+		svc.HandleUnknown(func(ctx context.Context, p *pipe.Pipe, params []byte) ([]byte, error) {
 			switch string(params) {
 			case "panic":
 				panic("as told")
@@ -79,12 +79,12 @@ func TestOthers_MissingFunctions(t *testing.T) {
 	})
 }
 
-// The options of HandleOthers count for all its functions.
+// The options of HandleUnknown count for all its functions.
 func TestOthers_Options(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		svc := asterisque.NewService()
-		svc.HandleOthers(func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { <-release; return nil, nil }, asterisque.WithConcurrency(1))
+		svc.HandleUnknown(func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { <-release; return nil, nil }, asterisque.WithConcurrency(1))
 		dialled, accepted := testkit.InMemory(t, svc)
 		for _, function := range []uint16{7, 8} {
 			_, err := dialled.Open(testkit.Background, function, nil)
@@ -98,13 +98,13 @@ func TestOthers_Options(t *testing.T) {
 	})
 }
 
-// HandleOthers may be called once, and before serving.
+// HandleUnknown may be called once, and before serving.
 func TestOthers_RegisteredOnce(t *testing.T) {
 	svc := asterisque.NewService()
 	first := line(1)
-	svc.HandleOthers(noHandler)
-	require.Contains(t, testkit.PanicOf(t, func() { svc.HandleOthers(nil) }), "HandleOthers at "+line(0)+" has a nil handler")
-	require.Contains(t, testkit.PanicOf(t, func() { svc.HandleOthers(noHandler) }), "HandleOthers at "+line(0)+", and before that at "+first)
+	svc.HandleUnknown(noHandler)
+	require.Contains(t, testkit.PanicOf(t, func() { svc.HandleUnknown(nil) }), "HandleUnknown at "+line(0)+" has a nil handler")
+	require.Contains(t, testkit.PanicOf(t, func() { svc.HandleUnknown(noHandler) }), "HandleUnknown at "+line(0)+", and before that at "+first)
 	testkit.InMemory(t, svc)
-	require.Contains(t, testkit.PanicOf(t, func() { svc.HandleOthers(noHandler) }), "while the Service is served")
+	require.Contains(t, testkit.PanicOf(t, func() { svc.HandleUnknown(noHandler) }), "while the Service is served")
 }

@@ -19,7 +19,7 @@ import (
 	_ "github.com/asterisque-go/asterisque/wire/classicwire" // for classic://
 )
 
-// dialFunc is a Reconnection.Dial.
+// dialFunc is a ReconnectConfig.Dial.
 type dialFunc = func(context.Context) (wire.Wire, error)
 
 // dialling returns a dialFunc that dials a URL.
@@ -73,7 +73,7 @@ func afterFailing(t *testing.T, dial dialFunc, codecs ...codec.Values) (why erro
 	serving := dialling(testkit.Serve(t, there), nil)
 	again, mended := make(chan struct{}, 1), make(chan struct{})
 	dials := 0
-	conn, err := here.Connect(testkit.Background, "", asterisque.Reconnection{
+	conn, err := here.Connect(testkit.Background, "", asterisque.ReconnectConfig{
 		First: time.Millisecond, Most: 10 * time.Millisecond, Background: true,
 		Dial: func(ctx context.Context) (wire.Wire, error) {
 			if dials++; dials == 1 {
@@ -247,7 +247,7 @@ func TestReconnect_TLSAlert(t *testing.T) {
 	alerting := dialling("tls://"+listenRaw(t, says(record(80))), client)
 	cutter := &testkit.Cutter{URL: testkit.Serve(t, testkit.NewNode(t, asterisque.WithService(testkit.EchoService())))}
 	dials, down := 0, new(testkit.Journal)
-	conn, err := testkit.NewNode(t).Connect(testkit.Background, "", asterisque.Reconnection{
+	conn, err := testkit.NewNode(t).Connect(testkit.Background, "", asterisque.ReconnectConfig{
 		First: time.Millisecond, Most: 10 * time.Millisecond, OnState: down.Note,
 		Dial: func(ctx context.Context) (wire.Wire, error) {
 			if dials++; dials > 1 && dials < 8 {

@@ -19,7 +19,7 @@ import (
 // the start and the cause of the outage.
 func TestOutage_ErrorNamesCause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		conn, l, _, _ := testkit.Link(t, asterisque.NewService(), asterisque.Reconnection{})
+		conn, l, _, _ := testkit.Link(t, asterisque.NewService(), asterisque.ReconnectConfig{})
 		require.Nil(t, conn.Outage())
 		time.Sleep(time.Minute)
 		l.Mu.Lock()
@@ -52,7 +52,7 @@ func TestOutage_ErrorNamesCause(t *testing.T) {
 			require.ErrorIs(t, err, asterisque.ErrExpired, name)
 			require.NotErrorIs(t, err, testkit.ErrBroken, "%s has expired, and nothing else", name)
 			require.True(t, asterisque.Repeatable(err), name)
-			var o *asterisque.Outage
+			var o *asterisque.NotConnectedError
 			require.ErrorAs(t, err, &o, name)
 			require.Equal(t, lost, o.Since, name)
 			require.ErrorIs(t, o.Why, testkit.ErrBroken, name)
@@ -65,7 +65,7 @@ func TestOutage_ErrorNamesCause(t *testing.T) {
 
 		_, err := conn.Call(testkit.Background, 1, nil, asterisque.WithFailFast())
 		require.ErrorIs(t, err, asterisque.ErrUnavailable)
-		var o *asterisque.Outage
+		var o *asterisque.NotConnectedError
 		require.ErrorAs(t, err, &o)
 		require.Equal(t, lost, o.Since)
 
@@ -91,7 +91,7 @@ func TestBackground_CallsWait(t *testing.T) {
 			}
 			return nil
 		}}
-		conn, err := here.Connect(testkit.Background, "", asterisque.Reconnection{Background: true, Dial: l.Dial})
+		conn, err := here.Connect(testkit.Background, "", asterisque.ReconnectConfig{Background: true, Dial: l.Dial})
 		require.NoError(t, err)
 		require.Zero(t, time.Since(begin))
 		require.False(t, conn.Ready())
@@ -124,7 +124,7 @@ func TestPersist_AfterRefusal(t *testing.T) {
 				defer there.Close()
 				l, j := &testkit.Links{To: there}, new(testkit.Journal)
 				told := make(chan error, 10)
-				conn, err := here.Connect(testkit.Background, "", asterisque.Reconnection{Persist: persist, Background: true, Dial: l.Dial, OnState: func(c *asterisque.Connection, s asterisque.ConnectionState, err error) {
+				conn, err := here.Connect(testkit.Background, "", asterisque.ReconnectConfig{RetryFatal: persist, Background: true, Dial: l.Dial, OnState: func(c *asterisque.Connection, s asterisque.ConnectionState, err error) {
 					j.Note(c, s, err)
 					told <- err
 				}})
@@ -151,7 +151,7 @@ func TestPersist_AfterRefusal(t *testing.T) {
 
 // A hopeless configuration is final for a persistent connection, too.
 func TestPersist_HopelessIsFinal(t *testing.T) {
-	conn, err := testkit.NewNode(t).Connect(testkit.Background, "carrier-pigeon://roof", asterisque.Reconnection{Persist: true})
+	conn, err := testkit.NewNode(t).Connect(testkit.Background, "carrier-pigeon://roof", asterisque.ReconnectConfig{RetryFatal: true})
 	require.ErrorIs(t, err, wire.ErrURL)
 	require.Nil(t, conn)
 }
@@ -186,7 +186,7 @@ func TestRefusal_OnlyFinalOnes(t *testing.T) {
 					here := asterisque.NewNode()
 					defer here.Close()
 					var err error
-					agents[i], err = here.Connect(testkit.Background, "", asterisque.Reconnection{Background: true, Dial: l.Dial})
+					agents[i], err = here.Connect(testkit.Background, "", asterisque.ReconnectConfig{Background: true, Dial: l.Dial})
 					require.NoError(t, err)
 				}
 				time.Sleep(20 * time.Second)

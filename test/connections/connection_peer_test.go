@@ -18,7 +18,7 @@ func TestConnection_OtherPeer(t *testing.T) {
 			defer n.Close()
 		}
 		l := &testkit.Links{To: other}
-		conn, err := here.Connect(testkit.Background, "", asterisque.Reconnection{PeerID: "a", Background: true, Dial: l.Dial})
+		conn, err := here.Connect(testkit.Background, "", asterisque.ReconnectConfig{PeerID: "a", Background: true, Dial: l.Dial})
 		require.NoError(t, err)
 		synctest.Wait()
 		require.Nil(t, conn.Session())

@@ -24,7 +24,7 @@ func connectTo(t *testing.T, n *asterisque.Node, url string) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(testkit.Background, testkit.Patience)
 	defer cancel()
-	conn, err := n.Connect(ctx, url, asterisque.Reconnection{First: time.Millisecond, Most: 10 * time.Millisecond})
+	conn, err := n.Connect(ctx, url, asterisque.ReconnectConfig{First: time.Millisecond, Most: 10 * time.Millisecond})
 	if err == nil {
 		conn.Close()
 	}
@@ -64,7 +64,7 @@ func TestConnect_OtherVersion(t *testing.T) {
 		here := asterisque.NewNode()
 		defer here.Close()
 		dials := 0
-		_, err := here.Connect(testkit.Background, "", asterisque.Reconnection{Dial: func(context.Context) (wire.Wire, error) {
+		_, err := here.Connect(testkit.Background, "", asterisque.ReconnectConfig{Dial: func(context.Context) (wire.Wire, error) {
 			dials++
 			a, b := wire.Pipe()
 			go func() {
@@ -118,7 +118,7 @@ func TestConnect_Retried(t *testing.T) {
 				defer there.Close()
 				l := &testkit.Links{To: there}
 				var dials atomic.Int64
-				conn, err := here.Connect(testkit.Background, "", asterisque.Reconnection{Dial: func(ctx context.Context) (wire.Wire, error) {
+				conn, err := here.Connect(testkit.Background, "", asterisque.ReconnectConfig{Dial: func(ctx context.Context) (wire.Wire, error) {
 					if dials.Add(1) <= 3 {
 						return fail()
 					}

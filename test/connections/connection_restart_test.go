@@ -59,7 +59,7 @@ func TestRestart_NoCallFails(t *testing.T) {
 	t.Parallel()
 	svc := testkit.EchoService()
 	server := newRestartable(t, svc)
-	conn, err := testkit.NewNode(t).Connect(testkit.Background, server.url, asterisque.Reconnection{})
+	conn, err := testkit.NewNode(t).Connect(testkit.Background, server.url, asterisque.ReconnectConfig{})
 	require.NoError(t, err)
 	defer conn.Close()
 	var calls atomic.Int64
@@ -113,7 +113,7 @@ func TestRestart_OpenStream(t *testing.T) {
 		}
 	})
 	server := newRestartable(t, svc)
-	conn, err := testkit.NewNode(t).Connect(testkit.Background, server.url, asterisque.Reconnection{First: 50 * time.Millisecond})
+	conn, err := testkit.NewNode(t).Connect(testkit.Background, server.url, asterisque.ReconnectConfig{First: 50 * time.Millisecond})
 	require.NoError(t, err)
 	defer conn.Close()
 	for range 3 {
@@ -175,7 +175,7 @@ func TestRestart_ClientsSpread(t *testing.T) {
 				conns := make([]*asterisque.Connection, clients)
 				for i := range conns {
 					var err error
-					conns[i], err = here.Connect(testkit.Background, "", asterisque.Reconnection{Dial: h.dial})
+					conns[i], err = here.Connect(testkit.Background, "", asterisque.ReconnectConfig{Dial: h.dial})
 					require.NoError(t, err)
 				}
 				time.Sleep(time.Minute)
@@ -272,7 +272,7 @@ func TestRestart_UnsentCalls(t *testing.T) {
 			}
 			return []byte("done"), nil
 		})
-		conn, l, _, _ := testkit.Link(t, svc, asterisque.Reconnection{}, asterisque.WithWorkers(asterisque.Workers{Session: 2}),
+		conn, l, _, _ := testkit.Link(t, svc, asterisque.ReconnectConfig{}, asterisque.WithWorkers(asterisque.Workers{Session: 2}),
 			asterisque.WithLimits(asterisque.Limits{Inbound: testkit.Messages(10, 100)}))
 		const calls = 100
 		results := make(chan error, calls)

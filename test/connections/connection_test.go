@@ -39,7 +39,7 @@ func TestConnect_LongerWaits(t *testing.T) {
 				defer there.Close()
 				left := 10
 				l := &testkit.Links{To: there, Fail: func() error { left--; return map[bool]error{true: testkit.ErrBroken}[left >= 0] }}
-				conn, err := here.Connect(testkit.Background, "", asterisque.Reconnection{First: c.first, Most: c.most, Dial: l.Dial})
+				conn, err := here.Connect(testkit.Background, "", asterisque.ReconnectConfig{First: c.first, Most: c.most, Dial: l.Dial})
 				require.NoError(t, err)
 				waits := l.Attempts()
 				require.Len(t, waits, 10)
@@ -83,7 +83,7 @@ func TestConnect_PeerThatCloses(t *testing.T) {
 				defer here.Close()
 				defer there.Close()
 				l := &testkit.Links{To: there}
-				conn, err := here.Connect(testkit.Background, "", asterisque.Reconnection{First: 100 * time.Millisecond, Most: time.Second, Dial: l.Dial})
+				conn, err := here.Connect(testkit.Background, "", asterisque.ReconnectConfig{First: 100 * time.Millisecond, Most: time.Second, Dial: l.Dial})
 				require.NoError(t, err)
 				time.Sleep(10 * time.Second)
 				requireBackoff(t, 100*time.Millisecond, time.Second, l.Attempts())
@@ -99,7 +99,7 @@ func TestReconnect_LastAttempt(t *testing.T) {
 		t.Run(outage.String(), func(t *testing.T) {
 			for range 10 { // there is some chance in it
 				synctest.Test(t, func(t *testing.T) {
-					conn, l, _, _ := testkit.Link(t, testkit.EchoService(), asterisque.Reconnection{}, asterisque.WithResume(asterisque.Resume{For: 3 * time.Second}))
+					conn, l, _, _ := testkit.Link(t, testkit.EchoService(), asterisque.ReconnectConfig{}, asterisque.WithResume(asterisque.Resume{For: 3 * time.Second}))
 					s := conn.Session()
 					for range 2 { // after a short life too, which is followed by a rest
 						l.FailWith(testkit.ErrBroken)
@@ -122,7 +122,7 @@ func TestReconnect_LastAttempt(t *testing.T) {
 // A session that cannot be resumed costs few further attempts.
 func TestReconnect_NotResumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		conn, l, _, _ := testkit.Link(t, testkit.EchoService(), asterisque.Reconnection{}, asterisque.WithResume(asterisque.Resume{For: 3 * time.Second}))
+		conn, l, _, _ := testkit.Link(t, testkit.EchoService(), asterisque.ReconnectConfig{}, asterisque.WithResume(asterisque.Resume{For: 3 * time.Second}))
 		l.FailWith(testkit.ErrBroken)
 		l.Cut()
 		time.Sleep(time.Minute)
@@ -155,7 +155,7 @@ func TestConnect_ContextOrTime(t *testing.T) {
 				}
 				l := &testkit.Links{Fail: func() error { return testkit.ErrBroken }}
 				begin := time.Now()
-				_, err := here.Connect(ctx, "", asterisque.Reconnection{First: time.Second, GiveUp: c.giveUp, Dial: l.Dial})
+				_, err := here.Connect(ctx, "", asterisque.ReconnectConfig{First: time.Second, MaxOutage: c.giveUp, Dial: l.Dial})
 				require.ErrorIs(t, err, c.want)
 				require.True(t, asterisque.Repeatable(err))
 				require.InDelta(t, 10, time.Since(begin).Seconds(), 5, "and not later")
@@ -177,7 +177,7 @@ func TestConnect_Canceled(t *testing.T) {
 		ctx, cancel := context.WithCancel(testkit.Background)
 		time.AfterFunc(time.Second, cancel)
 		begin := time.Now()
-		_, err := here.Connect(ctx, "", asterisque.Reconnection{Dial: func(ctx context.Context) (wire.Wire, error) {
+		_, err := here.Connect(ctx, "", asterisque.ReconnectConfig{Dial: func(ctx context.Context) (wire.Wire, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}})
@@ -192,7 +192,7 @@ func TestConnection_StateOrder(t *testing.T) {
 		t.Run(fmt.Sprint("resume ", resume), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var j testkit.Journal
-				conn, l, _, _ := testkit.Link(t, testkit.EchoService(), asterisque.Reconnection{OnState: j.Note, GiveUp: time.Hour}, asterisque.WithResume(asterisque.Resume{For: resume}))
+				conn, l, _, _ := testkit.Link(t, testkit.EchoService(), asterisque.ReconnectConfig{OnState: j.Note, MaxOutage: time.Hour}, asterisque.WithResume(asterisque.Resume{For: resume}))
 				for range 3 {
 					time.Sleep(10 * time.Second)
 					require.Equal(t, asterisque.Connected, conn.State())
@@ -227,7 +227,7 @@ func TestConnection_WaitOrFailFast(t *testing.T) {
 	for _, resume := range []time.Duration{0, time.Minute} {
 		t.Run(fmt.Sprint("resume ", resume), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				conn, l, _, _ := testkit.Link(t, testkit.EchoService(), asterisque.Reconnection{}, asterisque.WithResume(asterisque.Resume{For: resume}))
+				conn, l, _, _ := testkit.Link(t, testkit.EchoService(), asterisque.ReconnectConfig{}, asterisque.WithResume(asterisque.Resume{For: resume}))
 				l.FailWith(testkit.ErrBroken)
 				l.Cut()
 				synctest.Wait()
@@ -272,7 +272,7 @@ func TestConnection_WithoutResume(t *testing.T) {
 				defer here.Close()
 				defer there.Close()
 				l := &testkit.Links{To: there}
-				conn, err := here.Connect(testkit.Background, "", asterisque.Reconnection{Dial: l.Dial})
+				conn, err := here.Connect(testkit.Background, "", asterisque.ReconnectConfig{Dial: l.Dial})
 				require.NoError(t, err)
 				defer conn.Close()
 				before := conn.Session()
@@ -305,7 +305,7 @@ func TestConnection_NodeCloses(t *testing.T) {
 			t.Run(fmt.Sprint(name, ", connected: ", connected), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					var j testkit.Journal
-					conn, l, here, _ := testkit.Link(t, testkit.EchoService(), asterisque.Reconnection{OnState: j.Note})
+					conn, l, here, _ := testkit.Link(t, testkit.EchoService(), asterisque.ReconnectConfig{OnState: j.Note})
 					if !connected {
 						l.FailWith(testkit.ErrBroken)
 						l.Cut()
@@ -320,7 +320,7 @@ func TestConnection_NodeCloses(t *testing.T) {
 					require.Len(t, l.Attempts(), dials, "no further dial")
 					_, err := testkit.Echo.Call(testkit.Background, conn, "")
 					require.Error(t, err)
-					_, err = here.Connect(testkit.Background, "", asterisque.Reconnection{Dial: l.Dial})
+					_, err = here.Connect(testkit.Background, "", asterisque.ReconnectConfig{Dial: l.Dial})
 					require.ErrorIs(t, err, asterisque.ErrUnavailable)
 				})
 			})
@@ -333,7 +333,7 @@ func TestConnection_Shutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, gate, running, _ := testkit.GatedService()
 		var j testkit.Journal
-		conn, l, _, there := testkit.Link(t, svc, asterisque.Reconnection{OnState: j.Note})
+		conn, l, _, there := testkit.Link(t, svc, asterisque.ReconnectConfig{OnState: j.Note})
 		p, err := conn.Open(testkit.Background, 50, nil)
 		require.NoError(t, err)
 		<-running
@@ -359,7 +359,7 @@ func TestConnection_HalfOpenWire(t *testing.T) {
 	for _, resume := range []time.Duration{0, time.Hour} {
 		t.Run(fmt.Sprint("resume ", resume), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				conn, l, _, there := testkit.Link(t, testkit.EchoService(), asterisque.Reconnection{}, asterisque.WithResume(asterisque.Resume{For: resume}), asterisque.WithTimeouts(asterisque.Timeouts{Ping: time.Second, Silence: 3 * time.Second}))
+				conn, l, _, there := testkit.Link(t, testkit.EchoService(), asterisque.ReconnectConfig{}, asterisque.WithResume(asterisque.Resume{For: resume}), asterisque.WithTimeouts(asterisque.Timeouts{Ping: time.Second, Silence: 3 * time.Second}))
 				before := conn.Session()
 				l.HalfOpen()
 				begin := time.Now()

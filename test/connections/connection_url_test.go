@@ -54,7 +54,7 @@ func TestConnect_UnusableURL(t *testing.T) {
 	node := testkit.NewNode(t)
 	for _, c := range cases {
 		t.Run(c.url[:min(len(c.url), 40)], func(t *testing.T) {
-			conn, err := node.Connect(testkit.Background, c.url, asterisque.Reconnection{Persist: true})
+			conn, err := node.Connect(testkit.Background, c.url, asterisque.ReconnectConfig{RetryFatal: true})
 			require.ErrorIs(t, err, wire.ErrURL)
 			require.Nil(t, conn)
 			require.ErrorContains(t, err, c.why)

@@ -29,7 +29,7 @@ func TestDurable_Canceled(t *testing.T) {
 			for range 50 {
 				synctest.Test(t, func(t *testing.T) {
 					l := testkit.NewLedger(func(ctx context.Context, _ int) (int, error) { <-ctx.Done(); return 0, ctx.Err() })
-					conn, _, here, _ := testkit.Link(t, l.Svc, asterisque.Reconnection{First: time.Minute})
+					conn, _, here, _ := testkit.Link(t, l.Svc, asterisque.ReconnectConfig{First: time.Minute})
 					ctx, cancel := context.WithCancel(testkit.Background)
 					done := make(chan error, 1)
 					go func() { _, err := testkit.Work.Call(ctx, conn, 1, asterisque.WithDurable()); done <- err }()
@@ -56,7 +56,7 @@ func TestDurable_Canceled(t *testing.T) {
 func TestDurable_Expired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := testkit.NewLedger(func(ctx context.Context, _ int) (int, error) { <-ctx.Done(); return 0, ctx.Err() })
-		conn, wires, _, _ := testkit.Link(t, l.Svc, asterisque.Reconnection{First: time.Minute})
+		conn, wires, _, _ := testkit.Link(t, l.Svc, asterisque.ReconnectConfig{First: time.Minute})
 		done := make(chan error, 1)
 		go func() {
 			_, err := testkit.Work.Call(testkit.Background, conn, 1, asterisque.WithDurable(), asterisque.WithTTL(10*time.Second))
@@ -81,7 +81,7 @@ func TestDurable_AnsweredAtEnd(t *testing.T) {
 			ends()
 			return err
 		}
-		conn, _, here, _ := testkit.Link(t, l.Svc, asterisque.Reconnection{First: time.Minute}, asterisque.WithMadeInterceptors(last))
+		conn, _, here, _ := testkit.Link(t, l.Svc, asterisque.ReconnectConfig{First: time.Minute}, asterisque.WithOutboundInterceptors(last))
 		ctx, cancel := context.WithCancel(testkit.Background)
 		ends = func() { cancel(); here.Sessions()[0].Close() }
 		n, err := testkit.Work.Call(ctx, conn, 21, asterisque.WithDurable())

@@ -38,7 +38,7 @@ func TestDurable_OnceAndInOrder(t *testing.T) {
 				if seed%2 == 1 {
 					opts = append(opts, testkit.LittleRoom())
 				}
-				conn, wires, _, _ := testkit.Link(t, l.Svc, asterisque.Reconnection{First: time.Millisecond, Most: 4 * time.Millisecond}, opts...)
+				conn, wires, _, _ := testkit.Link(t, l.Svc, asterisque.ReconnectConfig{First: time.Millisecond, Most: 4 * time.Millisecond}, opts...)
 				var all sync.WaitGroup
 				for n := range calls {
 					all.Go(func() {
@@ -79,7 +79,7 @@ func TestDurable_OutlivesSession(t *testing.T) {
 			}
 			return n + 1, nil
 		})
-		conn, wires, _, there := testkit.Link(t, l.Svc, asterisque.Reconnection{})
+		conn, wires, _, there := testkit.Link(t, l.Svc, asterisque.ReconnectConfig{})
 		answers := make(chan int)
 		go func() {
 			got, err := testkit.Work.Call(testkit.Background, conn, 1, asterisque.WithDurable())
@@ -108,7 +108,7 @@ func TestDurable_OutlivesSession(t *testing.T) {
 func TestDurable_WaitsForNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second := testkit.NewLedger(func(context.Context, int) (int, error) { return 1, nil }), testkit.NewLedger(func(context.Context, int) (int, error) { return 2, nil })
-		conn, wires, _, there := testkit.Link(t, first.Svc, asterisque.Reconnection{}, asterisque.WithResume(asterisque.Resume{For: time.Hour}), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
+		conn, wires, _, there := testkit.Link(t, first.Svc, asterisque.ReconnectConfig{}, asterisque.WithResume(asterisque.Resume{For: time.Hour}), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
 		got, err := testkit.Work.Call(testkit.Background, conn, 100, asterisque.WithDurable())
 		require.NoError(t, err)
 		require.Equal(t, 1, got)
@@ -139,7 +139,7 @@ func TestDurable_WaitsForNode(t *testing.T) {
 func TestResume_SessionGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, started, ended := testkit.BlockService()
-		conn, wires, _, there := testkit.Link(t, svc, asterisque.Reconnection{}, asterisque.WithResume(asterisque.Resume{For: time.Minute}))
+		conn, wires, _, there := testkit.Link(t, svc, asterisque.ReconnectConfig{}, asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 		call := make(chan error)
 		go func() { _, err := testkit.Block.Call(testkit.Background, conn, ""); call <- err }()
 		<-started
@@ -201,7 +201,7 @@ func TestDurable_FailureIsAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, answer := range []error{errors.New("no"), asterisque.ErrUnavailable.Withf("the depot is closed"), asterisque.ErrOverloaded} {
 			l := testkit.NewLedger(func(context.Context, int) (int, error) { return 0, answer })
-			conn, wires, _, _ := testkit.Link(t, l.Svc, asterisque.Reconnection{})
+			conn, wires, _, _ := testkit.Link(t, l.Svc, asterisque.ReconnectConfig{})
 			ctx, cancel := context.WithTimeout(testkit.Background, time.Minute)
 			begin := time.Now()
 			_, err := testkit.Work.Call(ctx, conn, 1, asterisque.WithDurable())
@@ -225,7 +225,7 @@ func TestDurable_MemoryFull(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := testkit.NewLedger(func(_ context.Context, n int) (int, error) { return 0, nil })
-				conn, _, _, _ := testkit.Link(t, l.Svc, asterisque.Reconnection{}, asterisque.WithDurableAnswers(most), asterisque.WithDurableAnswers(asterisque.DurableAnswers{For: time.Minute, Share: 1}))
+				conn, _, _, _ := testkit.Link(t, l.Svc, asterisque.ReconnectConfig{}, asterisque.WithDurableAnswers(most), asterisque.WithDurableAnswers(asterisque.DurableAnswers{For: time.Minute, Share: 1}))
 				for n := range 3 {
 					_, err := testkit.Work.Call(testkit.Background, conn, n, asterisque.WithDurable())
 					require.NoError(t, err)
@@ -297,11 +297,11 @@ func TestDurable_RepetitionRuns(t *testing.T) {
 	})
 }
 
-// TestDurable_Bounded checks Reconnection.Durable.
+// TestDurable_Bounded checks ReconnectConfig.Durable.
 func TestDurable_Bounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := testkit.NewLedger(func(_ context.Context, n int) (int, error) { return n, nil })
-		conn, wires, _, _ := testkit.Link(t, l.Svc, asterisque.Reconnection{Durable: 3}, asterisque.WithWorkers(asterisque.Workers{Session: 1}))
+		conn, wires, _, _ := testkit.Link(t, l.Svc, asterisque.ReconnectConfig{Durable: 3}, asterisque.WithWorkers(asterisque.Workers{Session: 1}))
 		wires.FailWith(testkit.ErrBroken)
 		wires.Cut()
 		synctest.Wait()
@@ -325,7 +325,7 @@ func TestDurable_Bounded(t *testing.T) {
 func TestDurable_Ends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := testkit.NewLedger(func(ctx context.Context, n int) (int, error) { <-ctx.Done(); return 0, ctx.Err() })
-		conn, wires, _, there := testkit.Link(t, l.Svc, asterisque.Reconnection{})
+		conn, wires, _, there := testkit.Link(t, l.Svc, asterisque.ReconnectConfig{})
 		_, err := testkit.Work.Call(testkit.Background, conn.Session(), 1, asterisque.WithDurable())
 		require.ErrorIs(t, err, asterisque.ErrUnavailable)
 		require.ErrorContains(t, err, "needs a Connection")

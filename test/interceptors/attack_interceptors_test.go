@@ -109,11 +109,11 @@ func TestAttackInterceptors_Any(t *testing.T) {
 	testkit.Echo.Handle(svc, same, asterisque.WithFunctionInterceptors(unruly))
 	asterisque.Func[string, string](11, "keyed").Handle(svc, same, asterisque.WithKey(func(s string) int { return len(s) }), asterisque.WithConcurrency(2))
 	asterisque.Func[string, string](12, "inline").Handle(svc, same, asterisque.WithInline())
-	svc.HandleOthers(func(_ context.Context, _ *pipe.Pipe, b []byte) ([]byte, error) { return b, nil }, asterisque.WithBorrowedParams())
+	svc.HandleUnknown(func(_ context.Context, _ *pipe.Pipe, b []byte) ([]byte, error) { return b, nil }, asterisque.WithBorrowedParams())
 	for name, opts := range map[string][]asterisque.Option{"sessions end": nil, "sessions are resumed": {asterisque.WithResume(asterisque.Resume{For: time.Minute})}} {
 		t.Run(name, func(t *testing.T) {
-			conn, cut := testkit.Lasting(t, svc, append(opts, asterisque.WithMadeInterceptors(unruly), asterisque.WithServedInterceptors(unruly),
-				asterisque.WithLogger(slog.New(slog.DiscardHandler)), asterisque.WithCallWindow(10, 4))...)
+			conn, cut := testkit.Lasting(t, svc, append(opts, asterisque.WithOutboundInterceptors(unruly), asterisque.WithInboundInterceptors(unruly),
+				asterisque.WithLogger(slog.New(slog.DiscardHandler)), asterisque.WithMaxOutstanding(10, 4))...)
 			var wg sync.WaitGroup
 			for i := range 10 {
 				wg.Go(func() {

@@ -19,7 +19,7 @@ import (
 
 // bitwise is code around a pipe that flips all bits, so that only a peer with the same code
 // understands it.
-func bitwise() piping.Around {
+func bitwise() piping.StreamInterceptor {
 	flip := func(b []byte) ([]byte, error) {
 		b = bytes.Clone(b)
 		for i := range b {
@@ -27,7 +27,7 @@ func bitwise() piping.Around {
 		}
 		return b, nil
 	}
-	return piping.Around{Send: flip, Recv: flip}
+	return piping.StreamInterceptor{Send: flip, Recv: flip}
 }
 
 // Values pass the code around their pipe.
@@ -52,7 +52,7 @@ func TestAround_Values(t *testing.T) {
 	require.NoError(t, err)
 	blocks := 0
 	count := func(b []byte) ([]byte, error) { blocks++; return b, nil }
-	(*piping.End)(call.Untyped()).Wrap(bitwise(), piping.Around{Send: count, Recv: count})
+	(*piping.End)(call.Untyped()).Wrap(bitwise(), piping.StreamInterceptor{Send: count, Recv: count})
 	for _, want := range []string{"a", "", "c"} {
 		require.NoError(t, call.Send(testkit.Background, want))
 		got, err := call.Recv(testkit.Background)
@@ -81,7 +81,7 @@ func TestInterceptor_FinalOutcome(t *testing.T) {
 			}
 			return next(ctx, c)
 		}
-		here, there := asterisque.NewNode(asterisque.WithMadeInterceptors(r.made, refuses)), asterisque.NewNode(asterisque.WithService(svc))
+		here, there := asterisque.NewNode(asterisque.WithOutboundInterceptors(r.made, refuses)), asterisque.NewNode(asterisque.WithService(svc))
 		defer here.Close()
 		defer there.Close()
 		dialled, _ := asterisquetest.ConnectNodes(t, here, there)
@@ -105,7 +105,7 @@ func TestAround_Goexit(t *testing.T) {
 		for _, served := range []bool{false, true} {
 			t.Run(how, func(t *testing.T) {
 				bad := func([]byte) ([]byte, error) { misbehave(); return nil, nil }
-				around := piping.Around{Send: bad, Recv: bad}
+				around := piping.StreamInterceptor{Send: bad, Recv: bad}
 				echo := asterisque.Stream[int, string, string, int](1, "echo")
 				svc := asterisque.NewService()
 				echo.Handle(svc, func(ctx context.Context, _ int, p *asterisque.Pipe[string, string]) (int, error) {
@@ -149,7 +149,7 @@ func TestOutcome_NeverFinished(t *testing.T) {
 		echo := asterisque.Stream[int, string, string, int](1, "echo")
 		svc := asterisque.NewService()
 		echo.Handle(svc, func(ctx context.Context, _ int, p *asterisque.Pipe[string, string]) (int, error) {
-			(*piping.End)(p.Untyped()).Wrap(piping.Around{End: func(r []byte, err error) ([]byte, error) {
+			(*piping.End)(p.Untyped()).Wrap(piping.StreamInterceptor{End: func(r []byte, err error) ([]byte, error) {
 				<-gate
 				return r, err
 			}})

@@ -162,7 +162,7 @@ func TestCaller_ServedCall(t *testing.T) {
 		c.SetRawResult(result)
 		return err
 	}
-	before, _ := testkit.Connect(t, testkit.EchoService(), asterisque.WithServedInterceptors(relays))
+	before, _ := testkit.Connect(t, testkit.EchoService(), asterisque.WithInboundInterceptors(relays))
 	got, err := testkit.Echo.Call(testkit.Background, before, "a")
 	require.NoError(t, err)
 	require.Equal(t, "a", got)
@@ -182,7 +182,7 @@ func TestInterceptors_EachAttempt(t *testing.T) {
 		}
 	}
 	svc, h := testkit.HoldService()
-	conn, cut := testkit.Lasting(t, svc, asterisque.WithMadeInterceptors(counts(&attempts)))
+	conn, cut := testkit.Lasting(t, svc, asterisque.WithOutboundInterceptors(counts(&attempts)))
 	on := asterisque.Intercept(conn, counts(&calls))
 	done := make(chan error, 1)
 	go func() {
@@ -259,7 +259,7 @@ func TestRepeatable_NoAttemptRan(t *testing.T) {
 		next(ctx, c)
 		return &asterisque.Abort{Code: codec.Overloaded, Ran: codec.Refused}
 	}
-	served, _ := testkit.Connect(t, svc, asterisque.WithServedInterceptors(late))
+	served, _ := testkit.Connect(t, svc, asterisque.WithInboundInterceptors(late))
 	_, err = testkit.Work.Call(testkit.Background, served, 1)
 	require.ErrorIs(t, err, asterisque.ErrOverloaded)
 	require.False(t, asterisque.Repeatable(err))

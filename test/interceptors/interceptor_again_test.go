@@ -86,7 +86,7 @@ func TestInterceptor_ChangesOnce(t *testing.T) {
 			require.GreaterOrEqual(t, len(seen), 3)
 
 			seen = nil
-			served, _ := testkit.Connect(t, svc, asterisque.WithServedInterceptors(countsAttempts, again(3), change, change, refusesTwice))
+			served, _ := testkit.Connect(t, svc, asterisque.WithInboundInterceptors(countsAttempts, again(3), change, change, refusesTwice))
 			_, err := testkit.Work.Call(testkit.Background, served, 5)
 			require.NoError(t, err)
 			require.Equal(t, []int{7}, seen, "likewise where a call is served")
@@ -122,8 +122,8 @@ func flips(outcomes *atomic.Int64) asterisque.Interceptor {
 // interceptors that put code around Blocks: the code is there once.
 func TestAround_BlocksOnce(t *testing.T) {
 	var outcomes, outer, foreign atomic.Int64
-	here := testkit.NewNode(t, asterisque.WithMadeInterceptors(flips(&outcomes)))
-	there := testkit.NewNode(t, asterisque.WithService(testkit.SumService()), asterisque.WithServedInterceptors(countsAttempts, again(3), flips(&foreign), refusesTwice))
+	here := testkit.NewNode(t, asterisque.WithOutboundInterceptors(flips(&outcomes)))
+	there := testkit.NewNode(t, asterisque.WithService(testkit.SumService()), asterisque.WithInboundInterceptors(countsAttempts, again(3), flips(&foreign), refusesTwice))
 	dead, _ := testkit.ConnectNodes(t, here, testkit.NewNode(t))
 	dead.Close()
 	dialled, accepted := testkit.ConnectNodes(t, here, there)
@@ -187,7 +187,7 @@ func TestAttempts_EncodedEach(t *testing.T) {
 		}
 		return next(ctx, c)
 	}
-	option := asterisque.WithMadeInterceptors(looks)
+	option := asterisque.WithOutboundInterceptors(looks)
 	dead, _ := testkit.Connect(t, svc, option)
 	dead.Close()
 	dialled, accepted := testkit.Connect(t, svc, option, asterisque.WithCodecs(codec.JSON))
@@ -223,7 +223,7 @@ func TestAttempts_AfterRun(t *testing.T) {
 			}
 		}
 	}
-	conn, _ := testkit.Lasting(t, svc, asterisque.WithMadeInterceptors(audits))
+	conn, _ := testkit.Lasting(t, svc, asterisque.WithOutboundInterceptors(audits))
 	_, err := conn.Call(testkit.Background, 50, nil)
 	require.Error(t, err)
 	require.False(t, asterisque.Repeatable(err))
@@ -241,7 +241,7 @@ func TestRefusal_OfDurableCall(t *testing.T) {
 	refuses := func(_ context.Context, c *asterisque.Call, _ asterisque.Next) error {
 		return c.Refuse(asterisque.ErrUnavailable.Withf("maintenance"))
 	}
-	for side, option := range map[string]asterisque.Option{"made": asterisque.WithMadeInterceptors(refuses), "served": asterisque.WithServedInterceptors(refuses)} {
+	for side, option := range map[string]asterisque.Option{"made": asterisque.WithOutboundInterceptors(refuses), "served": asterisque.WithInboundInterceptors(refuses)} {
 		t.Run(side, func(t *testing.T) {
 			conn, _ := testkit.Lasting(t, testkit.EchoService(), option)
 			ctx, cancel := context.WithTimeout(testkit.Background, testkit.Patience)

@@ -25,7 +25,7 @@ func TestInterceptor_Allocs(t *testing.T) {
 		})
 	}
 	without := allocations()
-	require.LessOrEqual(t, allocations(asterisque.WithMadeInterceptors(testkit.Passes)), without+1)
-	require.LessOrEqual(t, allocations(asterisque.WithServedInterceptors(testkit.Passes)), without+1)
-	require.LessOrEqual(t, allocations(asterisque.WithMadeInterceptors(testkit.Passes, testkit.Passes), asterisque.WithServedInterceptors(testkit.Passes, testkit.Passes)), without+2)
+	require.LessOrEqual(t, allocations(asterisque.WithOutboundInterceptors(testkit.Passes)), without+1)
+	require.LessOrEqual(t, allocations(asterisque.WithInboundInterceptors(testkit.Passes)), without+1)
+	require.LessOrEqual(t, allocations(asterisque.WithOutboundInterceptors(testkit.Passes, testkit.Passes), asterisque.WithInboundInterceptors(testkit.Passes, testkit.Passes)), without+2)
 }

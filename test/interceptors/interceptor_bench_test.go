@@ -18,7 +18,7 @@ func BenchmarkInterceptedCall(b *testing.B) {
 		opts []asterisque.Option
 	}{
 		{"without", nil},
-		{"with", []asterisque.Option{asterisque.WithMadeInterceptors(testkit.Passes), asterisque.WithServedInterceptors(testkit.Passes)}},
+		{"with", []asterisque.Option{asterisque.WithOutboundInterceptors(testkit.Passes), asterisque.WithInboundInterceptors(testkit.Passes)}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			sess, _ := testkit.Connect(b, testkit.EchoService(), c.opts...)

@@ -24,7 +24,7 @@ func TestInterceptor_EarlyReturn(t *testing.T) {
 		go func() { h.End <- struct{}{} }()
 		return nil
 	}
-	served, accepted := testkit.Connect(t, svc, asterisque.WithServedInterceptors(early))
+	served, accepted := testkit.Connect(t, svc, asterisque.WithInboundInterceptors(early))
 	got, err := testkit.Held.Call(testkit.Background, served, "a")
 	require.NoError(t, err)
 	require.Equal(t, "a", got)
@@ -59,7 +59,7 @@ func TestRefusal_NeverAfterRun(t *testing.T) {
 					<-over
 					return err
 				}
-				dialled, accepted := testkit.Connect(t, svc, asterisque.WithServedInterceptors(late))
+				dialled, accepted := testkit.Connect(t, svc, asterisque.WithInboundInterceptors(late))
 				_, got := testkit.Work.Call(testkit.Background, dialled, n)
 				require.ErrorIs(t, got, asterisque.ErrOverloaded)
 				require.ErrorContains(t, got, "of another call")
@@ -85,7 +85,7 @@ func TestInterceptor_ParamsBound(t *testing.T) {
 			}
 			return next(ctx, c)
 		}
-		dialled, accepted := testkit.Connect(t, svc, asterisque.WithServedInterceptors(unpacks),
+		dialled, accepted := testkit.Connect(t, svc, asterisque.WithInboundInterceptors(unpacks),
 			asterisque.WithLimits(asterisque.Limits{Expansion: asterisque.Expansion{Times: 2, Plus: -1}}))
 		_, err := lists.Call(testkit.Background, dialled, nil)
 		require.ErrorIs(t, err, asterisque.ErrBadParams)

@@ -24,9 +24,9 @@ func TestNext_AfterTheEnd(t *testing.T) {
 				kept, call = next, c
 				return next(ctx, c)
 			}
-			option := asterisque.WithMadeInterceptors(keep)
+			option := asterisque.WithOutboundInterceptors(keep)
 			if side == "served" {
-				option = asterisque.WithServedInterceptors(keep)
+				option = asterisque.WithInboundInterceptors(keep)
 			}
 			here, there := testkit.NewNode(t, asterisque.WithService(svc), option), testkit.NewNode(t, asterisque.WithService(svc))
 			dialled, accepted := testkit.ConnectNodes(t, there, here)
@@ -60,7 +60,7 @@ func TestNext_EndWaitsForIt(t *testing.T) {
 // The error for an interceptor that returns without a result or an error says so.
 func TestInterceptor_NoAnswer(t *testing.T) {
 	silent := func(context.Context, *asterisque.Call, asterisque.Next) error { return nil }
-	dialled, _ := testkit.Connect(t, testkit.SumService(), asterisque.WithServedInterceptors(silent))
+	dialled, _ := testkit.Connect(t, testkit.SumService(), asterisque.WithInboundInterceptors(silent))
 	const want = "an interceptor has neither called on, nor set a result, nor returned an error"
 	_, err := testkit.Work.Call(testkit.Background, asterisque.Intercept(dialled, silent), 1)
 	require.ErrorContains(t, err, `function 30 "work": `+want)
@@ -89,7 +89,7 @@ func TestInterceptor_FunctionsTypes(t *testing.T) {
 		}
 		return next(ctx, c)
 	}
-	dialled, _ := testkit.Connect(t, svc, asterisque.WithServedInterceptors(check))
+	dialled, _ := testkit.Connect(t, svc, asterisque.WithInboundInterceptors(check))
 	const at = `asterisque: failed: function 30 "work": `
 	_, err := testkit.Work.Call(testkit.Background, dialled, 1)
 	require.NoError(t, err)
@@ -114,7 +114,7 @@ func TestRefusal_DidNotRun(t *testing.T) {
 			}
 			return c.Refuse(asterisque.ErrOverloaded.Withf("too many"))
 		}
-		dialled, _ := testkit.Connect(t, svc, asterisque.WithServedInterceptors(refuse))
+		dialled, _ := testkit.Connect(t, svc, asterisque.WithInboundInterceptors(refuse))
 		_, err := testkit.Work.Call(testkit.Background, dialled, 1)
 		require.ErrorIs(t, err, asterisque.ErrOverloaded)
 		require.Equal(t, !late, asterisque.Repeatable(err), "refused by the peer")
@@ -171,8 +171,8 @@ func TestInterceptor_Nil(t *testing.T) {
 	} {
 		require.Regexp(t, "^asterisque: "+what+" at .*/interceptor_mistakes_test.go:[0-9]+: interceptor 2 of 2 is nil: leave it out$", testkit.PanicOf(t, f))
 	}
-	require.ErrorContains(t, asterisque.NewNode(asterisque.WithMadeInterceptors(testkit.Passes, nil)).Check(), "WithMadeInterceptors: interceptor 2 of 2 is nil: leave it out")
-	require.ErrorContains(t, asterisque.NewNode(asterisque.WithServedInterceptors(nil)).Check(), "WithServedInterceptors: interceptor 1 of 1 is nil: leave it out")
+	require.ErrorContains(t, asterisque.NewNode(asterisque.WithOutboundInterceptors(testkit.Passes, nil)).Check(), "WithOutboundInterceptors: interceptor 2 of 2 is nil: leave it out")
+	require.ErrorContains(t, asterisque.NewNode(asterisque.WithInboundInterceptors(nil)).Check(), "WithInboundInterceptors: interceptor 1 of 1 is nil: leave it out")
 	require.Panics(t, func() { asterisque.Intercept(nil, testkit.Passes) })
 	_, err := testkit.Echo.Call(testkit.Background, nil, "")
 	require.ErrorContains(t, err, `function 10 "echo" is called on a nil Caller: call it on a Session or a Connection`)

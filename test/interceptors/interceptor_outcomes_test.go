@@ -54,7 +54,7 @@ func (r *recorder) begin(event string, function uint16, name string, done chan s
 
 // options return the options that make the recorder observe all calls of a node.
 func (r *recorder) options() []asterisque.Option {
-	return []asterisque.Option{asterisque.WithMadeInterceptors(r.made), asterisque.WithServedInterceptors(r.served)}
+	return []asterisque.Option{asterisque.WithOutboundInterceptors(r.made), asterisque.WithInboundInterceptors(r.served)}
 }
 
 func (r *recorder) made(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
@@ -118,7 +118,7 @@ func TestInterceptor_SeesOutcome(t *testing.T) {
 			return b.Payload, err
 		})
 		r := &recorder{trace: []byte("trace of the caller")}
-		here := asterisque.NewNode(append(r.options(), asterisque.WithCallWindow(99, 1))...)
+		here := asterisque.NewNode(append(r.options(), asterisque.WithMaxOutstanding(99, 1))...)
 		there := asterisque.NewNode(append(r.options(), asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 2}))...)
 		defer here.Close()
 		defer there.Close()

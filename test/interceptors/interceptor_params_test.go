@@ -61,7 +61,7 @@ func TestInterceptor_ParamsStay(t *testing.T) {
 					same := asterisque.Func[[]byte, []byte](40, "same")
 					svc := asterisque.NewService()
 					same.Handle(svc, func(_ context.Context, b []byte) ([]byte, error) { return b, nil }, opts...)
-					dialled, accepted := testkit.Connect(t, svc, asterisque.WithCodecs(values), asterisque.WithMadeInterceptors(look), asterisque.WithServedInterceptors(look))
+					dialled, accepted := testkit.Connect(t, svc, asterisque.WithCodecs(values), asterisque.WithOutboundInterceptors(look), asterisque.WithInboundInterceptors(look))
 					for _, size := range []int{0, 1, 63, 64, 65, 1000, 9000, 70_000} {
 						params := bytes.Repeat([]byte{byte(size), 7}, size)[:size]
 						for range 3 {
@@ -95,7 +95,7 @@ func TestCall_ValueAndBytes(t *testing.T) {
 		same := asterisque.Func[[]byte, []byte](40, "same")
 		svc := asterisque.NewService()
 		same.Handle(svc, func(_ context.Context, b []byte) ([]byte, error) { return b, nil })
-		dialled, _ := testkit.Connect(t, svc, asterisque.WithCodecs(values), asterisque.WithServedInterceptors(look))
+		dialled, _ := testkit.Connect(t, svc, asterisque.WithCodecs(values), asterisque.WithInboundInterceptors(look))
 		got, err := same.Call(testkit.Background, dialled, []byte("params"))
 		require.NoError(t, err, values.Name())
 		require.Equal(t, "varams", string(got), values.Name())

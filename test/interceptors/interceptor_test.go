@@ -61,8 +61,8 @@ func TestInterceptors_Order(t *testing.T) {
 	testkit.Work.Handle(svc, func(context.Context, int) (int, error) { way.note("handler"); return 0, nil })
 	svc.Handle(50, "stream", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { way.note("handler"); return nil, nil })
 
-	here := testkit.NewNode(t, asterisque.WithMadeInterceptors(list("m1", "m2")...), asterisque.WithMadeInterceptors(list("m3")...))
-	there := testkit.NewNode(t, asterisque.WithService(svc), asterisque.WithServedInterceptors(list("n1", "n2")...))
+	here := testkit.NewNode(t, asterisque.WithOutboundInterceptors(list("m1", "m2")...), asterisque.WithOutboundInterceptors(list("m3")...))
+	there := testkit.NewNode(t, asterisque.WithService(svc), asterisque.WithInboundInterceptors(list("n1", "n2")...))
 	dialled, accepted := testkit.ConnectNodes(t, here, there)
 	on := asterisque.Intercept(asterisque.Intercept(dialled, list("w2", "w3")...), list("w1")...)
 	option := asterisque.WithCallInterceptors(list("c1", "c2")...)
@@ -105,7 +105,7 @@ func TestInterceptor_SeesCall(t *testing.T) {
 	var mu sync.Mutex
 	var all []seen
 	look := func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
-		s := seen{function: c.Function(), name: c.Name(), served: c.Served(), blocks: c.Blocks(), typed: c.Typed(), priority: int8(c.Priority()),
+		s := seen{function: c.Function(), name: c.Name(), served: c.Inbound(), blocks: c.Blocks(), typed: c.Typed(), priority: int8(c.Priority()),
 			subject: c.Session().Peer().Subject, params: c.Params(), durable: c.Durable(), failFast: c.FailFast()}
 		raw, err := c.RawParams()
 		if err != nil {
@@ -129,8 +129,8 @@ func TestInterceptor_SeesCall(t *testing.T) {
 	access := asterisque.WithAccess(asterisque.Access{Accept: func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {
 		return &asterisque.Grant{Subject: "somebody"}, nil
 	}})
-	here := testkit.NewNode(t, asterisque.WithMadeInterceptors(look))
-	there := testkit.NewNode(t, asterisque.WithService(svc), asterisque.WithServedInterceptors(look), access)
+	here := testkit.NewNode(t, asterisque.WithOutboundInterceptors(look))
+	there := testkit.NewNode(t, asterisque.WithService(svc), asterisque.WithInboundInterceptors(look), access)
 	dialled, accepted := testkit.ConnectNodes(t, here, there)
 	take := func() []seen {
 		testkit.Settled(t, func() bool { return accepted.Stats().Running == 0 })
@@ -234,7 +234,7 @@ func TestInterceptor_ChangesCall(t *testing.T) {
 				opts := []asterisque.Option{asterisque.WithService(svc)}
 				on := func(s *asterisque.Session) asterisque.Caller { return s }
 				if side == "served" {
-					opts = append(opts, asterisque.WithServedInterceptors(testkit.Passes, c.do, testkit.Passes))
+					opts = append(opts, asterisque.WithInboundInterceptors(testkit.Passes, c.do, testkit.Passes))
 				} else {
 					on = func(s *asterisque.Session) asterisque.Caller {
 						return asterisque.Intercept(s, testkit.Passes, c.do, testkit.Passes)
@@ -283,7 +283,7 @@ func TestInterceptor_CallsAgain(t *testing.T) {
 	p.Abort(nil)
 	testkit.WantIdle(t, dialled, accepted)
 
-	served := asterisque.NewNode(asterisque.WithService(testkit.SumService()), asterisque.WithServedInterceptors(again))
+	served := asterisque.NewNode(asterisque.WithService(testkit.SumService()), asterisque.WithInboundInterceptors(again))
 	defer served.Close()
 	one, _ := testkit.ConnectNodes(t, testkit.NewNode(t), served)
 	_, err = testkit.Sums.Open(testkit.Background, one, testkit.Window{N: 1})

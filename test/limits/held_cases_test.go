@@ -76,7 +76,7 @@ func heldCases() (cases []heldCase) {
 	waiting("durable, long key", 7_000, waitUnary, 8, func(i int) message.Meta {
 		return message.Meta{Key: binary.BigEndian.AppendUint64(make([]byte, 56), uint64(i))}
 	}, somebody)
-	waiting("traced, 300 B", 4_000, waitUnary, 8, func(int) message.Meta { return message.Meta{Trace: make([]byte, 300)} }, asterisque.WithServedInterceptors(testkit.Passes))
+	waiting("traced, 300 B", 4_000, waitUnary, 8, func(int) message.Meta { return message.Meta{Trace: make([]byte, 300)} }, asterisque.WithInboundInterceptors(testkit.Passes))
 	waiting("trace for nobody, 300 B", 4_000, waitUnary, 8, func(int) message.Meta { return message.Meta{Trace: make([]byte, 300)} })
 	for _, size := range []int{1, 300, 4000} {
 		waiting(fmt.Sprintf("metadata, %d B", size), 2_000, waitUnary, 8, func(int) message.Meta {
@@ -124,7 +124,7 @@ func heldCases() (cases []heldCase) {
 	for _, size := range []int{6000, 64 << 10} {
 		running(fmt.Sprintf("running, looked at, %d B", size), 100, waitUnary, size)
 		c := &cases[len(cases)-1]
-		c.opts = append(c.opts, asterisque.WithServedInterceptors(looks))
+		c.opts = append(c.opts, asterisque.WithInboundInterceptors(looks))
 		c.add = func(r *heldRig) {
 			for i := range r.n {
 				r.open(i, waitUnary, size, message.Meta{})

@@ -160,7 +160,7 @@ func atAllLimits(t *testing.T) {
 	each(func(f *full) { f.call(sleepers, fullSleep, data[:largest]) })
 	each(func(f *full) { f.call(1000, fullSleep, data[:20<<10]) })
 	for _, f := range sides {
-		f.sess.Pause()
+		f.sess.StopReading()
 	}
 	// The reader of the session stops here.
 	each(func(f *full) { f.call(1, fullSleep, nil, asterisque.WithPriority(1)) })

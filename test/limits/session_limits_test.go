@@ -299,8 +299,8 @@ func TestPause_Session(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, s := testkit.StuckPeer(t, asterisque.WithService(testkit.EchoService()))
 		synctest.Wait() // the session waits for a frame
-		s.Pause()
-		s.Pause()
+		s.StopReading()
+		s.StopReading()
 		p.Send(message.Ping{N: 1})
 		require.Equal(t, message.Pong{N: 1}, p.Control(), "it still answers Pings")
 		p.Send(&message.Open{Pipe: 0, Function: 10, Params: []byte("\x61x")}, message.Ping{N: 2})
@@ -311,8 +311,8 @@ func TestPause_Session(t *testing.T) {
 		time.Sleep(time.Hour) // of the bubble: a pause is not a stall
 		require.NoError(t, s.Err())
 		require.Equal(t, 0, s.Stats().Waiting, "the call, and what is behind it, is not read")
-		s.Unpause()
-		s.Unpause()
+		s.StartReading()
+		s.StartReading()
 		for range 2 { // in any order
 			frame := p.Frame()
 			if m, err := message.ParseControl(frame); err == nil {
@@ -322,7 +322,7 @@ func TestPause_Session(t *testing.T) {
 			_, err := message.ParseClose(frame)
 			require.NoError(t, err)
 		}
-		s.Pause()
+		s.StopReading()
 		s.Close()
 	})
 }
@@ -334,13 +334,13 @@ func TestPause_Pipe(t *testing.T) {
 		p, err := s.Open(testkit.Background, 1, nil)
 		require.NoError(t, err)
 		peer.Frame()
-		p.Pause()
+		p.StopReading()
 		peer.Send(&message.Block{Pipe: 1, Payload: []byte("x")}, &message.Block{Pipe: 1, End: true})
 		ctx, cancel := context.WithTimeout(testkit.Background, time.Second)
 		defer cancel()
 		_, err = p.Recv(ctx)
 		require.ErrorIs(t, err, asterisque.ErrExpired)
-		p.Unpause()
+		p.StartReading()
 		b, err := p.Recv(testkit.Background)
 		require.NoError(t, err)
 		require.Equal(t, "x", string(b.Payload))

@@ -28,7 +28,7 @@ func unfitting() map[string]asterisque.Option {
 		"WithCodecs: 0 codecs are outside 1..":                                             asterisque.WithCodecs(),
 		"WithCodecs: codec 2 of 2 is nil":                                                  asterisque.WithCodecs(codec.CBOR, nil),
 		`WithCodecs: the codecs 1 and 3 have the same name "cbor": leave one`:              asterisque.WithCodecs(codec.CBOR, codec.JSON, codec.CBOR),
-		"WithCallWindow: 0 calls of function 7 are below 1":                                asterisque.WithCallWindow(7, 0),
+		"WithMaxOutstanding: 0 calls of function 7 are below 1":                            asterisque.WithMaxOutstanding(7, 0),
 		"Timeouts.Handshake: -1s is not positive":                                          asterisque.WithTimeouts(asterisque.Timeouts{Handshake: -time.Second}),
 		"Timeouts.Silence: -1s is not positive":                                            asterisque.WithTimeouts(asterisque.Timeouts{Silence: -time.Second}),
 		"Timeouts.Silence: a Ping after 2s needs a Silence of at least twice that, not 3s": asterisque.WithTimeouts(asterisque.Timeouts{Ping: 2 * time.Second, Silence: 3 * time.Second}),
@@ -66,7 +66,7 @@ func TestOptions_NamedByFirstUse(t *testing.T) {
 		}
 		_, err := node.Dial(testkit.Background, "tcp://127.0.0.1:1")
 		wantErr(err)
-		_, err = node.Connect(testkit.Background, "tcp://127.0.0.1:1", asterisque.Reconnection{})
+		_, err = node.Connect(testkit.Background, "tcp://127.0.0.1:1", asterisque.ReconnectConfig{})
 		wantErr(err)
 		wantErr(node.ListenAndServe(testkit.Background, "tcp://127.0.0.1:0"))
 		ln, err := wire.Listen(testkit.Background, "tcp://127.0.0.1:0", wire.Options{})
@@ -98,10 +98,10 @@ func TestOptions_ShortDurations(t *testing.T) {
 		require.EqualError(t, testkit.NewNode(t, o).Check(), "asterisque: "+want)
 	}
 	node := testkit.NewNode(t)
-	for want, how := range map[string]asterisque.Reconnection{
-		"Reconnection.First is 1ns, less than 1ms: did you mean 1 * time.Second?":        {First: 1},
-		"Reconnection.Most is 5µs, less than 1ms: did you mean 5000 * time.Millisecond?": {Most: 5000},
-		"Reconnection.GiveUp is 60ns, less than 1ms: did you mean 60 * time.Second?":     {GiveUp: 60, Background: true},
+	for want, how := range map[string]asterisque.ReconnectConfig{
+		"ReconnectConfig.First is 1ns, less than 1ms: did you mean 1 * time.Second?":        {First: 1},
+		"ReconnectConfig.Most is 5µs, less than 1ms: did you mean 5000 * time.Millisecond?": {Most: 5000},
+		"ReconnectConfig.MaxOutage is 60ns, less than 1ms: did you mean 60 * time.Second?":  {MaxOutage: 60, Background: true},
 	} {
 		conn, err := node.Connect(testkit.Background, "tcp://127.0.0.1:1", how)
 		require.EqualError(t, err, "asterisque: "+want)

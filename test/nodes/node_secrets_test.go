@@ -72,7 +72,7 @@ func TestSecrets_OfURL(t *testing.T) {
 			requireNoSecret(t, err)
 			requireNoSecret(t, node.ListenAndServe(t.Context(), raw))
 
-			how := asterisque.Reconnection{GiveUp: time.Minute, OnState: func(_ *asterisque.Connection, _ asterisque.ConnectionState, err error) { requireNoSecret(t, err) }}
+			how := asterisque.ReconnectConfig{MaxOutage: time.Minute, OnState: func(_ *asterisque.Connection, _ asterisque.ConnectionState, err error) { requireNoSecret(t, err) }}
 			_, err = node.Connect(t.Context(), raw, how)
 			requireNoSecret(t, err)
 			how.Dial = func(context.Context) (wire.Wire, error) { return nil, fmt.Errorf("dial %s failed", raw) }

@@ -95,7 +95,7 @@ var nodesCalls = map[string]nodesCall{
 	"pooled": {again: true, calls: func(n *testkit.PartedNodes) func(context.Context) error {
 		n.Conn.Close()
 		p, err := pool.New(testkit.Background, n.Client, pool.Fixed("tcp://a:1", "tcp://b:1"), pool.Config{
-			Connection: asterisque.Reconnection{First: time.Millisecond, Most: 10 * time.Millisecond},
+			Connection: asterisque.ReconnectConfig{First: time.Millisecond, Most: 10 * time.Millisecond},
 			Dial: func(_ context.Context, at pool.Address) (wire.Wire, error) {
 				a, b := n.Gate.Pair()
 				to := n.Servers[at.URL[len("tcp://")]-'a']
@@ -195,8 +195,8 @@ func retireAll(n *asterisque.Node) {
 
 func pauseAll(n *asterisque.Node) {
 	for _, s := range n.Sessions() {
-		s.Pause()
-		time.AfterFunc(time.Second, s.Unpause)
+		s.StopReading()
+		time.AfterFunc(time.Second, s.StartReading)
 	}
 }
 

@@ -186,7 +186,10 @@ var receivedEnds = map[string]receivedEnd{
 	"the handler returns": ofHandler(func() {}),
 	"the handler panics":  ofHandler(func() { panic("between two parts") }),
 	"the handler goes":    ofHandler(runtime.Goexit),
-	"paused for a moment": {goes: true, do: func(r *receivedRig, _ receivedParts, _ uint64) { r.s.Pause(); time.AfterFunc(time.Second, r.s.Unpause) }},
+	"paused for a moment": {goes: true, do: func(r *receivedRig, _ receivedParts, _ uint64) {
+		r.s.StopReading()
+		time.AfterFunc(time.Second, r.s.StartReading)
+	}},
 	"smaller limits": {goes: true, do: func(r *receivedRig, _ receivedParts, _ uint64) {
 		in := r.s.Limits(asterisque.Inbound)
 		in = limits.Limits{Soft: limits.Amount{Bytes: in.Soft.Bytes / 2}}

@@ -86,7 +86,7 @@ func TestShutdown_AnySizeRestarts(t *testing.T) {
 	r.replace()
 	t.Cleanup(func() { r.node.Close() })
 	here := testkit.NewNode(t)
-	how := asterisque.Reconnection{First: time.Millisecond, Most: 10 * time.Millisecond}
+	how := asterisque.ReconnectConfig{First: time.Millisecond, Most: 10 * time.Millisecond}
 	servers, err := pool.New(testkit.Background, here, pool.Fixed("tcp://a:1", "tcp://b:1"), pool.Config{
 		Connection: how, Dial: func(ctx context.Context, _ pool.Address) (wire.Wire, error) { return r.dial(ctx) },
 	})

@@ -269,7 +269,7 @@ func TestTakeover_PanickingWire(t *testing.T) {
 		here := testkit.NewNode(t, asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 		ctx, stop := context.WithTimeout(testkit.Background, time.Minute)
 		defer stop()
-		_, err := here.Connect(ctx, "", asterisque.Reconnection{Dial: func(context.Context) (wire.Wire, error) {
+		_, err := here.Connect(ctx, "", asterisque.ReconnectConfig{Dial: func(context.Context) (wire.Wire, error) {
 			a, b := wire.Pipe()
 			b.Close()
 			return panickingWire{a}, nil

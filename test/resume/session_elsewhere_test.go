@@ -87,7 +87,7 @@ func (rs *replicas) connect(t *testing.T) (*asterisque.Connection, *testkit.Cutt
 	c := new(testkit.Cutter)
 	here := asterisque.NewNode(asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 	t.Cleanup(func() { here.Close() })
-	conn, err := here.Connect(testkit.Background, "", asterisque.Reconnection{
+	conn, err := here.Connect(testkit.Background, "", asterisque.ReconnectConfig{
 		First: time.Millisecond, Most: 10 * time.Millisecond,
 		Dial: func(ctx context.Context) (wire.Wire, error) {
 			rs.mu.Lock()

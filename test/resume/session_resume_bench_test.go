@@ -81,7 +81,7 @@ func TestResume_TakesNoLonger(t *testing.T) {
 			last = wiretest.Faulty(a, wiretest.Faults{})
 			return last, nil
 		}
-		conn, err := here.Connect(testkit.Background, "", asterisque.Reconnection{First: step, Most: step, Dial: dial})
+		conn, err := here.Connect(testkit.Background, "", asterisque.ReconnectConfig{First: step, Most: step, Dial: dial})
 		require.NoError(t, err)
 		defer conn.Close()
 		first := conn.Session()

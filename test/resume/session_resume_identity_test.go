@@ -216,7 +216,7 @@ func TestResume_PrivateWiresOnly(t *testing.T) {
 				defer client.Close()
 				there := asterisque.NewNode(opts...)
 				defer there.Close()
-				conn, err := client.Connect(testkit.Background, "", asterisque.Reconnection{Dial: func(context.Context) (wire.Wire, error) {
+				conn, err := client.Connect(testkit.Background, "", asterisque.ReconnectConfig{Dial: func(context.Context) (wire.Wire, error) {
 					a, b := wire.Pipe()
 					go there.Accept(testkit.Background, b) // ends with the handshake
 					return c.wrap(a), nil

@@ -148,13 +148,13 @@ func TestResume_AcksInBatches(t *testing.T) {
 func TestResume_HeldUpSession(t *testing.T) {
 	for name, hold := range map[string]func(s *asterisque.Session) (release func()){
 		"at its soft limit": func(*asterisque.Session) func() { return func() {} },
-		"paused":            func(s *asterisque.Session) func() { s.Pause(); return s.Unpause },
+		"paused":            func(s *asterisque.Session) func() { s.StopReading(); return s.StartReading },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				svc, gate, running, took := testkit.GatedService()
 				opts := append(testkit.NoWindows(), asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithLimits(asterisque.Limits{Inbound: testkit.Messages(10, 100)}))
-				conn, l, _, there := testkit.Link(t, svc, asterisque.Reconnection{}, opts...)
+				conn, l, _, there := testkit.Link(t, svc, asterisque.ReconnectConfig{}, opts...)
 				p, err := conn.Open(testkit.Background, 50, nil)
 				require.NoError(t, err)
 				<-running
@@ -190,7 +190,7 @@ func TestResume_AwayTooLong(t *testing.T) {
 			ended <- err
 			return nil, err
 		})
-		conn, l, here, there := testkit.Link(t, svc, asterisque.Reconnection{}, asterisque.WithResume(asterisque.Resume{For: time.Minute}))
+		conn, l, here, there := testkit.Link(t, svc, asterisque.ReconnectConfig{}, asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 		before := conn.Session()
 		p, err := conn.Open(testkit.Background, 50, nil)
 		require.NoError(t, err)
@@ -240,7 +240,7 @@ func TestAway_EndIsPrompt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				svc, started, _ := testkit.BlockService()
-				conn, l, here, there := testkit.Link(t, svc, asterisque.Reconnection{}, asterisque.WithResume(asterisque.Resume{For: time.Hour}))
+				conn, l, here, there := testkit.Link(t, svc, asterisque.ReconnectConfig{}, asterisque.WithResume(asterisque.Resume{For: time.Hour}))
 				call := make(chan error)
 				go func() { _, err := testkit.Block.Call(testkit.Background, conn, ""); call <- err }()
 				<-started
@@ -274,7 +274,7 @@ func TestAway_EndIsPrompt(t *testing.T) {
 func TestAway_ShutdownWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, gate, running, _ := testkit.GatedService()
-		conn, l, _, there := testkit.Link(t, svc, asterisque.Reconnection{}, asterisque.WithResume(asterisque.Resume{For: time.Hour}), testkit.DrainOf(time.Hour))
+		conn, l, _, there := testkit.Link(t, svc, asterisque.ReconnectConfig{}, asterisque.WithResume(asterisque.Resume{For: time.Hour}), testkit.DrainOf(time.Hour))
 		p, err := conn.Open(testkit.Background, 50, nil)
 		require.NoError(t, err)
 		<-running
@@ -306,7 +306,7 @@ func TestResume_LastCertificate(t *testing.T) {
 		resume := asterisque.WithResume(asterisque.Resume{For: time.Minute})
 		there := testkit.NewNode(t, asterisque.WithService(testkit.EchoService()), resume)
 		lines := make(chan wire.Wire, 2)
-		conn, err := testkit.NewNode(t, resume).Connect(testkit.Background, "", asterisque.Reconnection{First: time.Millisecond, Dial: func(context.Context) (wire.Wire, error) {
+		conn, err := testkit.NewNode(t, resume).Connect(testkit.Background, "", asterisque.ReconnectConfig{First: time.Millisecond, Dial: func(context.Context) (wire.Wire, error) {
 			a, b := testkit.TLSPipe(ca.Client(), server)
 			go there.Accept(testkit.Background, b) // ends with the handshake
 			lines <- a
@@ -348,7 +348,7 @@ func TestResume_OtherIdentity(t *testing.T) {
 	}
 	alice := ca.Client(ca.Issue("alice", time.Hour))
 	config = alice
-	conn, err := here.Connect(testkit.Background, "", asterisque.Reconnection{First: time.Millisecond, Dial: func(ctx context.Context) (wire.Wire, error) {
+	conn, err := here.Connect(testkit.Background, "", asterisque.ReconnectConfig{First: time.Millisecond, Dial: func(ctx context.Context) (wire.Wire, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		w, err := wire.Dial(ctx, url, wire.Options{TLS: config})

@@ -198,7 +198,7 @@ func TestRepository_Fails(t *testing.T) {
 				if name == "it fails" {
 					failing(r)
 				}
-				conn, l, _, there := testkit.Link(t, testkit.EchoService(), asterisque.Reconnection{}, asterisque.WithResume(asterisque.Resume{For: time.Minute, Records: r}))
+				conn, l, _, there := testkit.Link(t, testkit.EchoService(), asterisque.ReconnectConfig{}, asterisque.WithResume(asterisque.Resume{For: time.Minute, Records: r}))
 				_, err := testkit.Echo.Call(testkit.Background, conn, "x")
 				require.NoError(t, err)
 				before := conn.Session()

@@ -99,7 +99,7 @@ func TestHandler_EndsItsSession(t *testing.T) {
 					return s, nil
 				}, opts...)
 				accepted := make(chan *asterisque.Session, 1)
-				c, err := node.Connect(testkit.Background, "", asterisque.Reconnection{Dial: func(context.Context) (wire.Wire, error) {
+				c, err := node.Connect(testkit.Background, "", asterisque.ReconnectConfig{Dial: func(context.Context) (wire.Wire, error) {
 					a, b := wire.Pipe()
 					go func() {
 						if s, err := here.Accept(testkit.Background, b); err == nil {

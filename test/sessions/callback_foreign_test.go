@@ -106,7 +106,7 @@ func playOdd(t *testing.T, at string, f func()) {
 	ctx, cancel := context.WithTimeout(testkit.Background, time.Second)
 	defer cancel()
 	inGoroutine(func() {
-		conn, err := here.Connect(ctx, "", asterisque.Reconnection{First: time.Millisecond, Dial: func(context.Context) (wire.Wire, error) {
+		conn, err := here.Connect(ctx, "", asterisque.ReconnectConfig{First: time.Millisecond, Dial: func(context.Context) (wire.Wire, error) {
 			a, b := wire.Pipe()
 			go there.Accept(testkit.Background, b)
 			return odd(a), nil
@@ -154,7 +154,7 @@ func TestDial_NilResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode(asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 		defer node.Close()
-		_, err := node.Connect(testkit.Background, "", asterisque.Reconnection{First: time.Millisecond, GiveUp: 500 * time.Millisecond,
+		_, err := node.Connect(testkit.Background, "", asterisque.ReconnectConfig{First: time.Millisecond, MaxOutage: 500 * time.Millisecond,
 			Dial: func(context.Context) (wire.Wire, error) { return nil, nil }})
 		require.ErrorContains(t, err, "no Wire, and no error")
 	})
@@ -216,7 +216,7 @@ func TestError_Panics(t *testing.T) {
 				require.ErrorIs(t, err, asterisque.ErrUnavailable)
 
 				ctx, cancel = context.WithCancelCause(testkit.Background)
-				_, err = node.Connect(ctx, "", asterisque.Reconnection{First: time.Millisecond, Dial: func(context.Context) (wire.Wire, error) {
+				_, err = node.Connect(ctx, "", asterisque.ReconnectConfig{First: time.Millisecond, Dial: func(context.Context) (wire.Wire, error) {
 					cancel(odd)
 					return nil, odd
 				}})

@@ -141,7 +141,7 @@ func around(at string) func(m *misbehaviour) []asterisque.Option {
 		}
 		spy := func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 			side := "made"
-			if c.Served() {
+			if c.Inbound() {
 				side = "served"
 			}
 			if c.Blocks() {
@@ -158,7 +158,7 @@ func around(at string) func(m *misbehaviour) []asterisque.Option {
 			hook(side + ", after")
 			return err
 		}
-		return []asterisque.Option{asterisque.WithMadeInterceptors(testkit.Passes, spy, testkit.Passes), asterisque.WithServedInterceptors(testkit.Passes, spy, testkit.Passes)}
+		return []asterisque.Option{asterisque.WithOutboundInterceptors(testkit.Passes, spy, testkit.Passes), asterisque.WithInboundInterceptors(testkit.Passes, spy, testkit.Passes)}
 	}
 }
 
@@ -193,7 +193,7 @@ func dropping(m *misbehaviour) error {
 func connecting(m *misbehaviour) error {
 	ctx, cancel := context.WithTimeout(testkit.Background, 4*m.patience())
 	defer cancel()
-	how := asterisque.Reconnection{First: time.Millisecond, OnState: func(c *asterisque.Connection, _ asterisque.ConnectionState, _ error) {
+	how := asterisque.ReconnectConfig{First: time.Millisecond, OnState: func(c *asterisque.Connection, _ asterisque.ConnectionState, _ error) {
 		m.session.Store(c.Session())
 		m.hook()
 	}}
@@ -203,13 +203,13 @@ func connecting(m *misbehaviour) error {
 func dialling(m *misbehaviour) error {
 	ctx, cancel := context.WithTimeout(testkit.Background, 4*m.patience())
 	defer cancel()
-	return m.connect(ctx, asterisque.Reconnection{First: time.Millisecond, Dial: func(ctx context.Context) (wire.Wire, error) {
+	return m.connect(ctx, asterisque.ReconnectConfig{First: time.Millisecond, Dial: func(ctx context.Context) (wire.Wire, error) {
 		m.hook()
 		return wire.Dial(ctx, m.peerURL, wire.Options{})
 	}})
 }
 
-func (m *misbehaviour) connect(ctx context.Context, how asterisque.Reconnection) error {
+func (m *misbehaviour) connect(ctx context.Context, how asterisque.ReconnectConfig) error {
 	conn, err := m.node.Connect(ctx, m.peerURL, how)
 	if err != nil {
 		return err
@@ -277,8 +277,8 @@ var callbacks = []callback{
 			return []asterisque.Option{asterisque.WithHooks(asterisque.Hooks{Dropped: func(*asterisque.Session, asterisque.Drop) { m.hook() }})}
 		},
 		trigger: dropping},
-	{name: "Reconnection.OnState", panics: "ok", trigger: connecting},
-	{name: "Reconnection.Dial", panics: "ok", trigger: dialling},
+	{name: "ReconnectConfig.OnState", panics: "ok", trigger: connecting},
+	{name: "ReconnectConfig.Dial", panics: "ok", trigger: dialling},
 	{name: "Repository.Put", panics: "ok", options: spied("put"), trigger: resumed},
 	{name: "Repository.Get", panics: "ok", options: spied("get"), trigger: resumed},
 	{name: "Repository.Delete", panics: "ok", options: spied("delete"), trigger: func(m *misbehaviour) error {

@@ -48,7 +48,7 @@ func resumed(m *misbehaviour) error {
 	ctx, cancel := context.WithTimeout(testkit.Background, 4*m.patience())
 	defer cancel()
 	wires := make(chan wire.Wire, 10)
-	conn, err := m.peer.Connect(ctx, m.nodeURL, asterisque.Reconnection{First: time.Millisecond, Dial: func(ctx context.Context) (wire.Wire, error) {
+	conn, err := m.peer.Connect(ctx, m.nodeURL, asterisque.ReconnectConfig{First: time.Millisecond, Dial: func(ctx context.Context) (wire.Wire, error) {
 		w, err := wire.Dial(ctx, m.nodeURL, wire.Options{})
 		if err == nil {
 			wires <- w

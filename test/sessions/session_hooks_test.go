@@ -89,7 +89,7 @@ const closedHere = "ended: asterisque: session closed: closed by the application
 func TestHooks_Order(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDiary()
-		conn, links, _, _ := testkit.Link(t, testkit.EchoService(), asterisque.Reconnection{}, asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithAccess(asterisque.Access{PlainCredentials: true}), d.hooks())
+		conn, links, _, _ := testkit.Link(t, testkit.EchoService(), asterisque.ReconnectConfig{}, asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithAccess(asterisque.Access{PlainCredentials: true}), d.hooks())
 		s := conn.Session()
 		synctest.Wait()
 		require.Equal(t, []string{"begun"}, d.lives(s))
@@ -112,7 +112,7 @@ func TestHooks_Order(t *testing.T) {
 func TestHooks_EndAfterLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDiary()
-		conn, links, _, there := testkit.Link(t, testkit.EchoService(), asterisque.Reconnection{}, asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithAccess(asterisque.Access{PlainCredentials: true}), d.hooks())
+		conn, links, _, there := testkit.Link(t, testkit.EchoService(), asterisque.ReconnectConfig{}, asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithAccess(asterisque.Access{PlainCredentials: true}), d.hooks())
 		synctest.Wait()
 		accepted := there.Sessions()[0]
 		links.FailWith(errors.New("no"))
@@ -276,7 +276,7 @@ func TestHooks_CloseSessionAndNode(t *testing.T) {
 					l := &testkit.Links{To: there}
 					ctx, cancel := context.WithTimeout(testkit.Background, time.Minute)
 					defer cancel()
-					conn, err := here.Connect(ctx, "", asterisque.Reconnection{Dial: l.Dial})
+					conn, err := here.Connect(ctx, "", asterisque.ReconnectConfig{Dial: l.Dial})
 					if err == nil {
 						testkit.Echo.Call(ctx, conn, "x")
 						l.Cut()

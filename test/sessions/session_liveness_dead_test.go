@@ -79,14 +79,14 @@ func TestLiveness_DeadAndLiving(t *testing.T) {
 			require.Equal(p.T, limits.Soft, s.Stats().InboundState)
 		},
 		"paused": func(p *testkit.RawPeer, s *asterisque.Session) {
-			s.Pause()
+			s.StopReading()
 			for range 5 {
 				p.Send(&message.Block{Payload: []byte("x")})
 			}
 		},
-		"paused, with nothing to read": func(_ *testkit.RawPeer, s *asterisque.Session) { s.Pause() },
+		"paused, with nothing to read": func(_ *testkit.RawPeer, s *asterisque.Session) { s.StopReading() },
 		"paused, and writing": func(p *testkit.RawPeer, s *asterisque.Session) {
-			s.Pause()
+			s.StopReading()
 			p.Send(&message.Block{Payload: []byte("x")})
 			go func() { // ends with the session
 				for tick := time.NewTicker(5 * time.Second); ; {

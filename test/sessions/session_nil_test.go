@@ -111,7 +111,7 @@ func TestNode_ZeroAndClosed(t *testing.T) {
 		for name, use := range map[string]func() error{
 			"Dial": func() error { _, err := node.Dial(testkit.Background, "tcp://127.0.0.1:1"); return err },
 			"Connect": func() error {
-				conn, err := node.Connect(testkit.Background, "tcp://127.0.0.1:1", asterisque.Reconnection{})
+				conn, err := node.Connect(testkit.Background, "tcp://127.0.0.1:1", asterisque.ReconnectConfig{})
 				require.Nil(t, conn)
 				return err
 			},

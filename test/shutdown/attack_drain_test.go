@@ -105,7 +105,7 @@ func TestAttackDrain_NotMeant(t *testing.T) {
 				node := asterisque.NewNode(asterisque.WithService(svc))
 				defer node.Close()
 				d := &drainer{t: t, after: time.Hour + 500*time.Millisecond, say: []message.Control{drain, drain}, calls: true}
-				conn, err := node.Connect(testkit.Background, "", asterisque.Reconnection{Dial: d.dial})
+				conn, err := node.Connect(testkit.Background, "", asterisque.ReconnectConfig{Dial: d.dial})
 				require.NoError(t, err)
 				var failed atomic.Int64
 				for range 449 {
@@ -131,7 +131,7 @@ func TestAttackDrain_EverySession(t *testing.T) {
 		node := asterisque.NewNode()
 		defer node.Close()
 		d := &drainer{t: t, after: 100 * time.Millisecond, say: []message.Control{message.Drain{Last: 1<<53 - 1}}}
-		conn, err := node.Connect(testkit.Background, "", asterisque.Reconnection{First: 100 * time.Millisecond, Most: time.Second, Dial: d.dial})
+		conn, err := node.Connect(testkit.Background, "", asterisque.ReconnectConfig{First: 100 * time.Millisecond, Most: time.Second, Dial: d.dial})
 		require.NoError(t, err)
 		time.Sleep(10 * time.Second)
 		require.LessOrEqual(t, d.sessions(), 30, "with a growing backoff")

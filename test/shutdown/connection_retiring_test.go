@@ -28,7 +28,7 @@ func TestRetiring_NoCallFails(t *testing.T) {
 					return 2 * n, nil
 				})
 				j := new(testkit.Journal)
-				conn, l, _, there := testkit.Link(t, svc, asterisque.Reconnection{OnState: j.Note}, asterisque.WithResume(asterisque.Resume{For: resume}))
+				conn, l, _, there := testkit.Link(t, svc, asterisque.ReconnectConfig{OnState: j.Note}, asterisque.WithResume(asterisque.Resume{For: resume}))
 				var calls sync.WaitGroup
 				stop := make(chan struct{})
 				for i := range 20 {
@@ -113,7 +113,7 @@ func retireBy(t *testing.T, begin func(there *asterisque.Node, old *asterisque.S
 	testkit.Echo.Handle(svc, func(_ context.Context, s string) (string, error) { return s, nil })
 	var there *asterisque.Node
 	var err error
-	r.conn, r.links, r.here, there = testkit.Link(t, svc, asterisque.Reconnection{}, append(opts, testkit.DrainOf(-1))...)
+	r.conn, r.links, r.here, there = testkit.Link(t, svc, asterisque.ReconnectConfig{}, append(opts, testkit.DrainOf(-1))...)
 	r.stream, err = r.conn.Open(testkit.Background, 1, nil)
 	require.NoError(t, err)
 	go func() { _, err := r.conn.Call(testkit.Background, 2, nil); r.call <- err }()
@@ -183,7 +183,7 @@ func TestRetiring_CallBack(t *testing.T) {
 		node := asterisque.NewNode(asterisque.WithService(testkit.EchoService()))
 		defer node.Close()
 		d := &drainer{t: t, after: 10 * time.Second, say: []message.Control{message.Drain{Last: 0}}}
-		conn, err := node.Connect(testkit.Background, "", asterisque.Reconnection{Dial: d.dial})
+		conn, err := node.Connect(testkit.Background, "", asterisque.ReconnectConfig{Dial: d.dial})
 		require.NoError(t, err)
 		answer, err := conn.Call(testkit.Background, 3, nil)
 		require.NoError(t, err)
@@ -261,7 +261,7 @@ func TestRetiring_ShutdownWaits(t *testing.T) {
 // Calls wait or fail fast while the only server drains.
 func TestRetiring_OnlyServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		conn, l, _, there := testkit.Link(t, testkit.EchoService(), asterisque.Reconnection{})
+		conn, l, _, there := testkit.Link(t, testkit.EchoService(), asterisque.ReconnectConfig{})
 		l.FailWith(testkit.ErrBroken)
 		synctest.Wait()
 		require.NoError(t, there.Sessions()[0].Shutdown(testkit.Background))
@@ -288,7 +288,7 @@ func TestRetiring_DurableCalls(t *testing.T) {
 			return n, nil
 		})
 		// counts durable calls over all sessions of a peer
-		conn, _, _, there := testkit.Link(t, l.Svc, asterisque.Reconnection{}, asterisque.WithWorkers(asterisque.Workers{Session: 2}))
+		conn, _, _, there := testkit.Link(t, l.Svc, asterisque.ReconnectConfig{}, asterisque.WithWorkers(asterisque.Workers{Session: 2}))
 		var calls sync.WaitGroup
 		var answered atomic.Int64
 		durable := func(n int) {

@@ -202,7 +202,7 @@ func TestDrainLimit_StuckHandler(t *testing.T) {
 func TestDrainLimit_UnreadPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, _, dialled, accepted := testkit.TwoNodes(t, testkit.EchoService())
-		dialled.Pause()
+		dialled.StopReading()
 		for range 64 {
 			go accepted.Call(testkit.Background, 1, make([]byte, 64<<10)) // ends with the session
 		}
@@ -217,7 +217,7 @@ func TestDrainLimit_UnreadPeer(t *testing.T) {
 func TestDrainLimit_Away(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, _ := endless()
-		conn, l, _, there := testkit.Link(t, svc, asterisque.Reconnection{}, asterisque.WithResume(asterisque.Resume{For: time.Hour}))
+		conn, l, _, there := testkit.Link(t, svc, asterisque.ReconnectConfig{}, asterisque.WithResume(asterisque.Resume{For: time.Hour}))
 		_, err := conn.Open(testkit.Background, 70, nil)
 		require.NoError(t, err)
 		synctest.Wait()
@@ -236,7 +236,7 @@ func TestDrainLimit_Away(t *testing.T) {
 func TestDrainLimit_OfConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, ended := endless()
-		conn, _, _, _ := testkit.Link(t, svc, asterisque.Reconnection{})
+		conn, _, _, _ := testkit.Link(t, svc, asterisque.ReconnectConfig{})
 		stream, err := conn.Open(testkit.Background, 70, nil)
 		require.NoError(t, err)
 		synctest.Wait()
@@ -260,7 +260,7 @@ func TestDrainLimit_DurableCall(t *testing.T) {
 				return 0, ctx.Err()
 			}
 		})
-		conn, _, _, there := testkit.Link(t, l.Svc, asterisque.Reconnection{})
+		conn, _, _, there := testkit.Link(t, l.Svc, asterisque.ReconnectConfig{})
 		answered := make(chan error, 1)
 		go func() {
 			_, err := testkit.Work.Call(testkit.Background, conn, 7, asterisque.WithDurable())

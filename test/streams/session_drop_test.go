@@ -188,14 +188,14 @@ func TestTTL_PausedSession(t *testing.T) {
 				p, err := dialled.Open(testkit.Background, 1, nil)
 				require.NoError(t, err)
 				synctest.Wait()
-				accepted.Pause()
-				// Pause takes effect after the frame that is being read, which is this one.
+				accepted.StopReading()
+				// StopReading takes effect after the frame that is being read, which is this one.
 				_, err = dialled.Open(testkit.Background, 1, nil)
 				require.NoError(t, err)
 				require.NoError(t, p.Send(testkit.Background, []byte("x"), pipe.WithTTL(100*time.Millisecond)))
 				require.NoError(t, p.CloseSend())
 				time.Sleep(800 * time.Millisecond)
-				accepted.Unpause()
+				accepted.StartReading()
 				synctest.Wait()
 				close(unpaused)
 				require.Equal(t, c.want, <-took)

@@ -132,7 +132,7 @@ func TestIdle_CreditCrossesCuts(t *testing.T) {
 	}
 	for cut := 900 * time.Millisecond; cut < 2200*time.Millisecond; cut += every {
 		synctest.Test(t, func(t *testing.T) {
-			conn, wires, _, there := testkit.Link(t, mirrorService(), asterisque.Reconnection{First: 300 * time.Millisecond},
+			conn, wires, _, there := testkit.Link(t, mirrorService(), asterisque.ReconnectConfig{First: 300 * time.Millisecond},
 				asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 			var pipes []*pipe.Pipe
 			for range fewStreams + 8 {
@@ -201,12 +201,12 @@ func TestIdle_CreditOfBlocksThatWereNotSent(t *testing.T) {
 		p, err := here.Open(testkit.Background, mirror, nil)
 		require.NoError(t, err)
 		require.NoError(t, carry(p, 400, 15_000))
-		there.Pause()
+		there.StopReading()
 		for err == nil {
 			_, err = p.Post(make([]byte, 3000), pipe.WithTTL(5*time.Second))
 		}
 		time.Sleep(20 * time.Second) // of the bubble
-		there.Unpause()
+		there.StartReading()
 		time.Sleep(20 * time.Second) // of the bubble
 		require.LessOrEqual(t, there.Stats().Blocks.Promised, 256<<10, "little more than what waits there")
 		here.Close()
@@ -229,7 +229,7 @@ func TestIdle_BlockBehindASkip(t *testing.T) {
 			require.NoError(t, err)
 		}
 		time.Sleep(100 * time.Millisecond) // of the bubble, in which they get credit
-		there.Pause()
+		there.StopReading()
 		for _, q := range others {
 			for err := error(nil); err == nil; {
 				_, err = q.Post(make([]byte, 3000))
@@ -239,7 +239,7 @@ func TestIdle_BlockBehindASkip(t *testing.T) {
 		require.Positive(t, here.Stats().Outbound.Messages)
 		_, err = p.Post(make([]byte, 100))
 		require.NoError(t, err)
-		there.Unpause()
+		there.StartReading()
 		require.NoError(t, there.Err())
 		time.Sleep(20 * time.Second) // of the bubble
 		require.LessOrEqual(t, there.Stats().Blocks.Promised, len(others)*(4<<10+64<<10)+4<<10)

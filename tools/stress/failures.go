@@ -19,12 +19,12 @@ type failures struct {
 
 	mu    sync.Mutex
 	runs  map[string]int // of test binaries, by package; guarded by mu, as all below
-	tests map[string]*failure
+	tests map[string]*testFailure
 }
 
-// failure is a test that has failed.
-type failure struct {
-	attempt        // the first one
+// testFailure is a test that has failed.
+type testFailure struct {
+	testRun        // the first one
 	test    string // its name; unnamed if the binary failed otherwise
 	count   int
 	output  string // the file with the output of the first run
@@ -34,11 +34,11 @@ type failure struct {
 const unnamed = "(no test)"
 
 // note counts an attempt, and its failures if err is not nil.
-func (f *failures) note(a attempt, printed []byte, err error) {
+func (f *failures) note(a testRun, printed []byte, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.runs == nil {
-		f.runs, f.tests = make(map[string]int), make(map[string]*failure)
+		f.runs, f.tests = make(map[string]int), make(map[string]*testFailure)
 	}
 	f.runs[a.pkg]++
 	if err == nil {
@@ -47,7 +47,7 @@ func (f *failures) note(a attempt, printed []byte, err error) {
 	for _, test := range failed(printed) {
 		key := a.pkg + " " + test
 		if f.tests[key] == nil {
-			f.tests[key] = &failure{attempt: a, test: test, output: f.keep(printed)}
+			f.tests[key] = &testFailure{testRun: a, test: test, output: f.keep(printed)}
 			fmt.Fprintf(f.out, "%s fails: %v, see %s\n", key, err, f.tests[key].output)
 		}
 		f.tests[key].count++
@@ -102,7 +102,7 @@ func (f *failures) print(out io.Writer, cfg config) {
 		runs += n
 	}
 	fmt.Fprintf(out, "%d runs of %d packages: %d tests have failed\n", runs, len(f.runs), len(f.tests))
-	for _, t := range slices.SortedFunc(maps.Values(f.tests), func(a, b *failure) int { return cmp.Compare(b.count, a.count) }) {
+	for _, t := range slices.SortedFunc(maps.Values(f.tests), func(a, b *testFailure) int { return cmp.Compare(b.count, a.count) }) {
 		run := "^" + t.test + "$"
 		if t.test == unnamed {
 			run = cfg.run

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// attempt is one run of a test binary.
-type attempt struct {
+// testRun is one run of a test binary.
+type testRun struct {
 	binary
 	cpu     int
 	shuffle int64
@@ -63,8 +63,8 @@ func stress(ctx context.Context, cfg config, out io.Writer) (*failures, error) {
 }
 
 // draw sends attempts until the time is up or ctx ends: all binaries in random order, repeatedly.
-func draw(ctx context.Context, cfg config, binaries []binary) <-chan attempt {
-	attempts := make(chan attempt)
+func draw(ctx context.Context, cfg config, binaries []binary) <-chan testRun {
+	attempts := make(chan testRun)
 	go func() { // ends with ctx
 		defer close(attempts)
 		ctx, cancel := context.WithTimeout(ctx, cfg.length)
@@ -72,7 +72,7 @@ func draw(ctx context.Context, cfg config, binaries []binary) <-chan attempt {
 		random := rand.New(rand.NewPCG(cfg.seed, 0))
 		for {
 			for _, i := range random.Perm(len(binaries)) {
-				a := attempt{binary: binaries[i], cpu: cfg.cpus[random.IntN(len(cfg.cpus))], shuffle: random.Int64()}
+				a := testRun{binary: binaries[i], cpu: cfg.cpus[random.IntN(len(cfg.cpus))], shuffle: random.Int64()}
 				select {
 				case attempts <- a:
 				case <-ctx.Done():
@@ -85,7 +85,7 @@ func draw(ctx context.Context, cfg config, binaries []binary) <-chan attempt {
 }
 
 // run runs the binary once, and returns its output.
-func (a attempt) run(ctx context.Context, cfg config) ([]byte, error) {
+func (a testRun) run(ctx context.Context, cfg config) ([]byte, error) {
 	args := []string{
 		"-test.cpu", strconv.Itoa(a.cpu), "-test.shuffle", strconv.FormatInt(a.shuffle, 10),
 		"-test.timeout", cfg.timeout.String(),
@@ -99,7 +99,7 @@ func (a attempt) run(ctx context.Context, cfg config) ([]byte, error) {
 }
 
 // repeat returns the command that repeats the run.
-func (a attempt) repeat(run string) string {
+func (a testRun) repeat(run string) string {
 	race := ""
 	if a.race {
 		race = " -race"

@@ -23,7 +23,7 @@ func TestDurable_NotSent(t *testing.T) {
 	there := newNode(t, classic.Simple, svc)
 	url := testkit.Listen(t, there, "classic://127.0.0.1:0", wire.Options{})
 	here := newNode(t, classic.Simple, asterisque.NewService())
-	conn, err := here.Connect(background, url, asterisque.Reconnection{})
+	conn, err := here.Connect(background, url, asterisque.ReconnectConfig{})
 	require.NoError(t, err)
 	defer conn.Close()
 	session, err := here.Dial(background, url)

@@ -23,14 +23,14 @@ var errReadClosed = fmt.Errorf("classicwire: read: %w", net.ErrClosed)
 // errNothing reports that no complete message is available without waiting.
 var errNothing = errors.New("nothing")
 
-// input splits the bytes of the peer into messages. It belongs to the reading goroutine, which also
-// has to wait for frames that the Wire itself makes: so another goroutine reads from the
+// messageReader splits the bytes of the peer into messages. It belongs to the reading goroutine,
+// which also has to wait for frames that the Wire itself makes: so another goroutine reads from the
 // connection.
-type input struct {
+type messageReader struct {
 	conn io.Reader // these are fixed
 	done <-chan struct{}
-	ask  chan []byte // buffer for the next bytes
-	got  chan taken  // how many have come
+	ask  chan []byte      // buffer for the next bytes
+	got  chan inputResult // how many have come
 
 	mem      *buffer.Buffer // mem.B[at:end] has arrived and was not returned; nil before the first
 	at, end  int
@@ -46,14 +46,14 @@ type input struct {
 	aside atomic.Int64
 }
 
-// taken is the answer to an ask.
-type taken struct {
+// inputResult is the answer to an ask.
+type inputResult struct {
 	n   int
 	err error
 }
 
 // next returns the next message, or errNothing if more bytes are needed.
-func (in *input) next(limit int) (classic.Message, error) {
+func (in *messageReader) next(limit int) (classic.Message, error) {
 	if in.waiting {
 		return nil, errNothing
 	}
@@ -75,7 +75,7 @@ func (in *input) next(limit int) (classic.Message, error) {
 
 // orNothing returns the reason why there is no message: the message is invalid, it is incomplete,
 // or the connection has ended.
-func (in *input) orNothing(err error) error {
+func (in *messageReader) orNothing(err error) error {
 	switch {
 	case err != classic.ErrIncomplete:
 		return err
@@ -88,11 +88,11 @@ func (in *input) orNothing(err error) error {
 }
 
 // begins reports whether the unread bytes begin with b.
-func (in *input) begins(b string) bool { return bytes.HasPrefix(in.unread(), []byte(b)) }
+func (in *messageReader) begins(b string) bool { return bytes.HasPrefix(in.unread(), []byte(b)) }
 
-func (in *input) empty() bool { return !in.waiting && in.at == in.end }
+func (in *messageReader) empty() bool { return !in.waiting && in.at == in.end }
 
-func (in *input) unread() []byte {
+func (in *messageReader) unread() []byte {
 	if in.mem == nil {
 		return nil
 	}
@@ -101,7 +101,7 @@ func (in *input) unread() []byte {
 
 // wait returns when more bytes have arrived, or other is ready. The error is that of reading,
 // unless there are bytes before it.
-func (in *input) wait(other <-chan struct{}) error {
+func (in *messageReader) wait(other <-chan struct{}) error {
 	if !in.started {
 		in.started = true
 		go in.pump() // ends with Close or the first error of the connection
@@ -129,7 +129,7 @@ func (in *input) wait(other <-chan struct{}) error {
 
 // room returns free memory behind the unread bytes. It grows with the bytes received, not with the
 // announced length.
-func (in *input) room() []byte {
+func (in *messageReader) room() []byte {
 	unread := in.unread()
 	size := idleRead
 	if len(unread) > 0 {
@@ -154,7 +154,7 @@ func (in *input) room() []byte {
 }
 
 // note records how much memory is set aside for a partly received message.
-func (in *input) note() {
+func (in *messageReader) note() {
 	held := 0
 	if in.end > 0 {
 		held = in.mem.Held()
@@ -163,7 +163,7 @@ func (in *input) note() {
 }
 
 // pump reads on request.
-func (in *input) pump() {
+func (in *messageReader) pump() {
 	for {
 		select {
 		case room := <-in.ask:
@@ -179,11 +179,11 @@ func (in *input) pump() {
 }
 
 // read repeats Read until it returns bytes or an error.
-func read(r io.Reader, room []byte) (t taken) {
+func read(r io.Reader, room []byte) (t inputResult) {
 	for range 100 { // as bufio.Reader does
 		if t.n, t.err = r.Read(room); t.n > 0 || t.err != nil {
 			return t
 		}
 	}
-	return taken{0, io.ErrNoProgress}
+	return inputResult{0, io.ErrNoProgress}
 }

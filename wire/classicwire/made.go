@@ -2,8 +2,8 @@ package classicwire
 
 import "sync"
 
-// made holds the frames that the Wire itself makes for the session. It locks itself.
-type made struct {
+// generatedFrames holds the frames that the Wire itself makes for the session. It locks itself.
+type generatedFrames struct {
 	ready chan struct{} // holds one token when there may be frames
 
 	mu     sync.Mutex
@@ -11,7 +11,7 @@ type made struct {
 }
 
 // put adds a frame to the queue. Each frame answers one of the session, which bounds their number.
-func (m *made) put(frame []byte) {
+func (m *generatedFrames) put(frame []byte) {
 	m.mu.Lock()
 	m.frames = append(m.frames, frame)
 	m.mu.Unlock()
@@ -22,7 +22,7 @@ func (m *made) put(frame []byte) {
 }
 
 // take returns the oldest frame, or nil.
-func (m *made) take() (frame []byte) {
+func (m *generatedFrames) take() (frame []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.frames) == 0 {

@@ -2,10 +2,10 @@ package classicwire
 
 import "sync"
 
-// owed holds the answers to unexpected messages of the peer, which the session does not give. When
-// there are some, the Wire sends the session a Ping, and writes them with its Pong: on the writing
-// goroutine, even if the session drops some of the Pongs. owed locks itself.
-type owed struct {
+// pendingReplies holds the answers to unexpected messages of the peer, which the session does not
+// give. When there are some, the Wire sends the session a Ping, and writes them with its Pong: on
+// the writing goroutine, even if the session drops some of the Pongs. owed locks itself.
+type pendingReplies struct {
 	mu      sync.Mutex
 	answers []uint32 // guarded by mu: ids of pipes, and duplicate
 }
@@ -18,7 +18,7 @@ const (
 )
 
 // put adds an answer, and reports whether it is the first.
-func (o *owed) put(answer uint32) (first bool) {
+func (o *pendingReplies) put(answer uint32) (first bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.answers) < mostOwed {
@@ -28,7 +28,7 @@ func (o *owed) put(answer uint32) (first bool) {
 }
 
 // take returns all answers, in their order.
-func (o *owed) take() []uint32 {
+func (o *pendingReplies) take() []uint32 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	all := o.answers

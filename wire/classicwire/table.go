@@ -20,9 +20,9 @@ const (
 // waiting is how many aborted ids wait for a sign of the peer before this side probes it.
 const waiting = 1024
 
-// table maps classic pipe ids to those of the session. Ids of the session grow forever; classic
+// pipeTable maps classic pipe ids to those of the session. Ids of the session grow forever; classic
 // ones are reused. It locks itself.
-type table struct {
+type pipeTable struct {
 	half uint16 // of the ids of this side; fixed
 
 	mu        sync.Mutex
@@ -31,14 +31,14 @@ type table struct {
 	kept      map[uint16]struct{}  // used ids with a pipe that the peer still keeps; nil without
 	fresh     uint16               // the next id, without its half, that this side has never used
 	free      fifo.Queue[uint16]   // used ids, the longest unused first
-	aborted   fifo.Queue[aborted]  // used ids that a late message of the peer may still have
+	aborted   fifo.Queue[closedID] // used ids that a late message of the peer may still have
 	abortions uint64               // how many were ever put into aborted
 	returned  uint64               // how many of those were removed
 	last      uint64               // the session's id of the latest pipe that this side has opened
 	next      uint64               // the session's id of the next pipe that the peer opens
 	// the highest id in its half, without that, that the peer has opened
 	seen   uint16
-	probes fifo.Queue[question] // on their way
+	probes fifo.Queue[closeProbe] // on their way
 }
 
 // classicID is the entry of a pipe in the table.
@@ -48,22 +48,22 @@ type classicID struct {
 	ended bool   // the peer sends no more Blocks
 }
 
-// aborted is an id that this side closed. The peer knows that when it closes a pipe that was opened
-// later.
-type aborted struct {
+// closedID is an id that this side closed. The peer knows that when it closes a pipe that was
+// opened later.
+type closedID struct {
 	id    uint16
 	after uint64 // the session's id of the latest pipe that was opened before
 }
 
-// question is a probe that the peer will answer.
-type question struct {
+// closeProbe is a probe that the peer will answer.
+type closeProbe struct {
 	ping      uint64 // number of the Ping it stands for
 	pinged    bool   // there was one
 	abortions uint64 // earlier aborts are known to the peer when it answers
 }
 
 // init prepares the table of the accepting side, or of the connecting one.
-func (t *table) init(server bool) {
+func (t *pipeTable) init(server bool) {
 	t.ids, t.pipes = map[uint64]uint16{}, map[uint16]classicID{}
 	t.fresh, t.next = 1, 1
 	if server {
@@ -73,7 +73,7 @@ func (t *table) init(server bool) {
 
 // open returns an id for a pipe that this side opens. It reports false when all are in use. kept
 // reports that the peer still has an earlier pipe with this id, and needs a Close for that first.
-func (t *table) open(pipe uint64) (id uint16, ok, kept bool) {
+func (t *pipeTable) open(pipe uint64) (id uint16, ok, kept bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	id, ok = t.unusedLocked()
@@ -88,7 +88,7 @@ func (t *table) open(pipe uint64) (id uint16, ok, kept bool) {
 }
 
 // cancel undoes an open: the peer never gets the Open.
-func (t *table) cancel(pipe uint64) {
+func (t *pipeTable) cancel(pipe uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if id, ok := t.ids[pipe]; ok {
@@ -98,14 +98,14 @@ func (t *table) cancel(pipe uint64) {
 }
 
 // short reports whether it is time to probe the peer, so that there may be more ids.
-func (t *table) short() bool {
+func (t *pipeTable) short() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.aborted.Len() > 0 && t.probes.Len() == 0
 }
 
 // unusedLocked returns an id of this side that no pipe has. Peers may use some ids of this side.
-func (t *table) unusedLocked() (id uint16, ok bool) {
+func (t *pipeTable) unusedLocked() (id uint16, ok bool) {
 	for ; t.fresh < probe; t.fresh++ {
 		if id := t.half | t.fresh; !t.hasLocked(id) {
 			t.fresh++
@@ -123,19 +123,19 @@ func (t *table) unusedLocked() (id uint16, ok bool) {
 	return 0, false
 }
 
-func (t *table) hasLocked(id uint16) bool {
+func (t *pipeTable) hasLocked(id uint16) bool {
 	_, ok := t.pipes[id]
 	return ok
 }
 
-func (t *table) putLocked(id uint16, c classicID) {
+func (t *pipeTable) putLocked(id uint16, c classicID) {
 	t.pipes[id] = c
 	t.ids[c.pipe] = id
 }
 
 // accept returns the session's id for a pipe that the peer opens. It reports false if the id is not
 // free.
-func (t *table) accept(id uint16) (pipe uint64, ok bool) {
+func (t *pipeTable) accept(id uint16) (pipe uint64, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.hasLocked(id) || id == t.half|probe {
@@ -151,7 +151,7 @@ func (t *table) accept(id uint16) (pipe uint64, ok bool) {
 }
 
 // id returns the id of a pipe of the session. It reports false if the pipe is over.
-func (t *table) id(pipe uint64) (id uint16, ok bool) {
+func (t *pipeTable) id(pipe uint64) (id uint16, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	id, ok = t.ids[pipe]
@@ -160,7 +160,7 @@ func (t *table) id(pipe uint64) (id uint16, ok bool) {
 
 // block returns the pipe for a Block of the peer, if a pipe accepts it. late reports that the pipe
 // is over. end marks the last Block.
-func (t *table) block(id uint16, end bool) (pipe uint64, ok, late bool) {
+func (t *pipeTable) block(id uint16, end bool) (pipe uint64, ok, late bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c, ok := t.pipes[id]
@@ -176,7 +176,7 @@ func (t *table) block(id uint16, end bool) (pipe uint64, ok, late bool) {
 }
 
 // usedLocked reports whether the id was ever used.
-func (t *table) usedLocked(id uint16) bool {
+func (t *pipeTable) usedLocked(id uint16) bool {
 	if id&serverHalf == t.half {
 		return id&^serverHalf < t.fresh
 	}
@@ -185,7 +185,7 @@ func (t *table) usedLocked(id uint16) bool {
 
 // closed ends the pipe that the peer has closed, if there is one. kept reports that the peer still
 // has it.
-func (t *table) closed(id uint16, kept bool) (pipe uint64, ok bool) {
+func (t *pipeTable) closed(id uint16, kept bool) (pipe uint64, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c, ok := t.pipes[id]
@@ -207,7 +207,7 @@ func (t *table) closed(id uint16, kept bool) (pipe uint64, ok bool) {
 
 // close ends a pipe that this side closes. ask reports that it is time to probe the peer, so that
 // ids do not run out.
-func (t *table) close(pipe uint64) (id uint16, ok, ask bool) {
+func (t *pipeTable) close(pipe uint64) (id uint16, ok, ask bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	id, ok = t.ids[pipe]
@@ -217,42 +217,42 @@ func (t *table) close(pipe uint64) (id uint16, ok, ask bool) {
 	c := t.pipes[id]
 	t.removeLocked(id, c)
 	if c.own {
-		t.aborted.Push(aborted{id, t.last})
+		t.aborted.Push(closedID{id, t.last})
 		t.abortions++
 		ask = t.aborted.Len() >= waiting && t.probes.Len() == 0
 	}
 	return id, true, ask
 }
 
-func (t *table) keptLocked(id uint16) {
+func (t *pipeTable) keptLocked(id uint16) {
 	if t.kept == nil {
 		t.kept = map[uint16]struct{}{}
 	}
 	t.kept[id] = struct{}{}
 }
 
-func (t *table) removeLocked(id uint16, c classicID) {
+func (t *pipeTable) removeLocked(id uint16, c classicID) {
 	delete(t.pipes, id)
 	delete(t.ids, c.pipe)
 }
 
 // returnLocked frees the oldest aborted id.
-func (t *table) returnLocked() {
+func (t *pipeTable) returnLocked() {
 	t.free.Push(t.aborted.Pop().id)
 	t.returned++
 }
 
 // ask records a probe, for a Ping or for this table, and returns its id.
-func (t *table) ask(ping uint64, pinged bool) (id uint16) {
+func (t *pipeTable) ask(ping uint64, pinged bool) (id uint16) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.probes.Push(question{ping, pinged, t.abortions})
+	t.probes.Push(closeProbe{ping, pinged, t.abortions})
 	return t.half | probe
 }
 
 // answer returns the Ping that the peer has answered, if the probe was for one, by closing a pipe
 // that never existed.
-func (t *table) answer() (ping uint64, pinged bool) {
+func (t *pipeTable) answer() (ping uint64, pinged bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.probes.Len() == 0 {
@@ -266,7 +266,7 @@ func (t *table) answer() (ping uint64, pinged bool) {
 }
 
 // accepted returns the ids of the pipes that the peer has opened.
-func (t *table) accepted() (ids []uint16) {
+func (t *pipeTable) accepted() (ids []uint16) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for id, c := range t.pipes {

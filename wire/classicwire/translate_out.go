@@ -81,7 +81,7 @@ func oversized(err error, what string) *codec.Abort {
 // refuse ends an unsent call, as if by the peer.
 func (t *translator) refuse(pipe uint64, a *codec.Abort) {
 	a.Ran = codec.Refused
-	t.made.put((&message.Close{Pipe: pipe, Abort: a}).AppendTo(nil))
+	t.generated.put((&message.Close{Pipe: pipe, Abort: a}).AppendTo(nil))
 }
 
 // probe appends a probe of the peer for the table, if ask is set.
@@ -107,7 +107,7 @@ func (t *translator) outboundBlock(dst []byte, m *message.Block) ([]byte, error)
 // tooLarge ends the call of a Block above the limit of classic peers, on both sides.
 func (t *translator) tooLarge(dst []byte, m *message.Block) ([]byte, error) {
 	a := codec.ErrTooLarge.Withf("Block of %d bytes exceeds the %d of the classic protocol", len(m.Payload), classic.MaxPayload)
-	t.made.put((&message.Close{Pipe: m.Pipe, Abort: a}).AppendTo(nil))
+	t.generated.put((&message.Close{Pipe: m.Pipe, Abort: a}).AppendTo(nil))
 	return t.outboundClose(dst, &message.Close{Pipe: m.Pipe, Abort: a})
 }
 

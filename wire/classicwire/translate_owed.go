@@ -9,7 +9,7 @@ import (
 
 // owe queues an answer, and appends a Ping for the session, if needed.
 func (t *translator) owe(dst []byte, answer uint32) []byte {
-	if t.owed.put(answer) {
+	if t.replies.put(answer) {
 		return message.Ping{}.AppendTo(dst)
 	}
 	return dst
@@ -17,7 +17,7 @@ func (t *translator) owe(dst []byte, answer uint32) []byte {
 
 // outboundOwed appends the queued answers.
 func (t *translator) outboundOwed(dst []byte) (_ []byte, err error) {
-	for _, a := range t.owed.take() {
+	for _, a := range t.replies.take() {
 		if dst, err = answer(a).AppendTo(dst, t.codec.of()); err != nil {
 			return dst, err
 		}

@@ -12,10 +12,10 @@ import (
 type translator struct {
 	server bool // fixed
 
-	pipes table // these lock themselves
-	made  made
-	owed  owed
-	codec agreed
+	pipes     pipeTable // these lock themselves
+	generated generatedFrames
+	replies   pendingReplies
+	codec     agreedCodec
 
 	params []byte       // belongs to the reading goroutine, as all below; of the current Open
 	synced bool         // the peer's SyncConfig has arrived
@@ -31,7 +31,7 @@ type translator struct {
 func (t *translator) init(server bool) {
 	t.server = server
 	t.pipes.init(server)
-	t.made.ready = make(chan struct{}, 1)
+	t.generated.ready = make(chan struct{}, 1)
 }
 
 // goodbye returns the message that ends a classic session.

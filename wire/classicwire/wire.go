@@ -26,8 +26,8 @@ type classicWire struct {
 	sent atomic.Uint64 // bytes
 
 	translator
-	in    input  // belongs to the reading goroutine, as frame
-	frame []byte // the last result of ReadFrame
+	in    messageReader // belongs to the reading goroutine, as frame
+	frame []byte        // the last result of ReadFrame
 
 	writing  sync.Mutex // the goroutine that writes conn holds it
 	writeErr error      // guarded by writing, as parted; the error of further writes
@@ -37,7 +37,7 @@ type classicWire struct {
 func newClassicWire(c io.ReadWriteCloser, server bool) *classicWire {
 	w := &classicWire{conn: c, done: make(chan struct{})}
 	w.translator.init(server)
-	w.in = input{conn: c, done: w.done, ask: make(chan []byte), got: make(chan taken, 1)}
+	w.in = messageReader{conn: c, done: w.done, ask: make(chan []byte), got: make(chan inputResult, 1)}
 	w.local, w.remote = transport.Addrs(c, "classic")
 	return w
 }
@@ -60,12 +60,12 @@ func (w *classicWire) ReadFrame(max int) ([]byte, error) {
 		if w.closed() {
 			return nil, errReadClosed
 		}
-		if frame := w.made.take(); frame != nil {
+		if frame := w.generated.take(); frame != nil {
 			return frame, nil
 		}
 		m, err := w.next(min(max, classic.MaxMessage))
 		if err == errNothing {
-			err = w.in.wait(w.made.ready)
+			err = w.in.wait(w.generated.ready)
 			if err == nil {
 				continue
 			}

@@ -28,16 +28,16 @@ func TestAttack_HostileClient(t *testing.T) {
 		send func(r *raw)
 		want func(t *testing.T, err error)
 	}{
-		"a gap":                   {func(r *raw) { r.sendAs(header{kind: kindData, number: 4}, "x") }, lost(1, 4)},
-		"a repetition":            {func(r *raw) { r.sendAs(header{kind: kindData}, "x") }, lost(1, 0)},
-		"the largest number":      {func(r *raw) { r.sendAs(header{kind: kindData, number: 1<<64 - 1}, "x") }, lost(1, 1<<64-1)},
+		"a gap":                   {func(r *raw) { r.sendAs(messageHeader{kind: kindData, number: 4}, "x") }, lost(1, 4)},
+		"a repetition":            {func(r *raw) { r.sendAs(messageHeader{kind: kindData}, "x") }, lost(1, 0)},
+		"the largest number":      {func(r *raw) { r.sendAs(messageHeader{kind: kindData, number: 1<<64 - 1}, "x") }, lost(1, 1<<64-1)},
 		"garbage":                 {func(r *raw) { r.publish([]byte("hello")) }, foreign},
 		"nothing":                 {func(r *raw) { r.publish(nil) }, foreign},
 		"a kind that is not":      {func(r *raw) { r.send(99, "") }, foreign},
 		"the kind 0":              {func(r *raw) { r.send(0, "") }, foreign},
 		"another welcome":         {func(r *raw) { r.send(kindWelcome, string(hello())) }, foreign},
 		"a refusal too late":      {func(r *raw) { r.send(kindRefusal, "no") }, foreign},
-		"bytes taken before sent": {func(r *raw) { r.sendAs(header{kindState, 1, 1 << 40}, "") }, foreign},
+		"bytes taken before sent": {func(r *raw) { r.sendAs(messageHeader{kindState, 1, 1 << 40}, "") }, foreign},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, answer := rawDial(t, hostile, "name", hello())
@@ -139,7 +139,7 @@ func TestAttack_BadRequest(t *testing.T) {
 		"empty":              nil,
 		"of another version": []byte("asterisque/nats/9\x00\x00\x10\x00\x00"),
 		"cut off":            hello()[:greetingSize-1],
-		"a tiny window":      greeting{window: 1}.appendTo(nil),
+		"a tiny window":      helloMessage{window: 1}.appendTo(nil),
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, answer := rawDial(t, nc, "name", body)
@@ -155,12 +155,12 @@ func TestAttack_BadRequest(t *testing.T) {
 func TestAttack_BadListener(t *testing.T) {
 	s := broker(t)
 	nc := connectTo(t, s)
-	reply := func(h header, to, body string) func(r *raw) {
+	reply := func(h messageHeader, to, body string) func(r *raw) {
 		return func(r *raw) {
 			r.nc.PublishMsg(&nats.Msg{Subject: r.to, Reply: to, Data: append(h.appendTo(nil), body...)})
 		}
 	}
-	welcome, inbox := header{kind: kindWelcome}, newInbox(nc)
+	welcome, inbox := messageHeader{kind: kindWelcome}, newInbox(nc)
 	for name, c := range map[string]struct {
 		answer func(r *raw)
 		want   error

@@ -30,9 +30,9 @@ type conn struct {
 	local, remote net.Addr
 	piece         int // maximum bytes of the stream in one message
 
-	in     receiver
+	in     connReceiver
 	credit credit
-	out    sender
+	out    connSender
 
 	next   uint64        // belongs to receive: the number of the next message
 	hears  atomic.Uint64 // messages received
@@ -79,7 +79,7 @@ func (c *conn) subscribe() error {
 }
 
 // open begins to send to a peer, with the parameters of its greeting.
-func (c *conn) open(to string, g greeting) {
+func (c *conn) open(to string, g helloMessage) {
 	c.out.begin(to)
 	c.credit.open(g.window)
 	c.mu.Lock()

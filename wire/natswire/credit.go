@@ -14,7 +14,7 @@ type credit struct {
 	sent     uint64    // total cost of sent messages
 	taken    uint64    // the part of it that the peer has taken
 	err      error     // the error of further sends
-	deadline deadline
+	deadline condDeadline
 }
 
 // spend waits until a message of n bytes may be sent.

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// deadline ends waits on a sync.Cond in time. The lock of the Cond guards it.
-type deadline struct {
+// condDeadline ends waits on a sync.Cond in time. The lock of the Cond guards it.
+type condDeadline struct {
 	timer  *time.Timer // runs until the deadline; nil without one
 	passed bool
 }
 
 // setLocked replaces the deadline; the zero time stands for none. The caller holds the lock of
 // changed. When the deadline has passed, the waiters on changed check errLocked again.
-func (d *deadline) setLocked(t time.Time, changed *sync.Cond) {
+func (d *condDeadline) setLocked(t time.Time, changed *sync.Cond) {
 	if d.timer != nil {
 		d.timer.Stop()
 	}
@@ -35,7 +35,7 @@ func (d *deadline) setLocked(t time.Time, changed *sync.Cond) {
 }
 
 // errLocked returns the error for a wait after the deadline, or nil.
-func (d *deadline) errLocked() error {
+func (d *condDeadline) errLocked() error {
 	if d.passed {
 		return os.ErrDeadlineExceeded
 	}
@@ -43,7 +43,7 @@ func (d *deadline) errLocked() error {
 }
 
 // stopLocked ends the timer.
-func (d *deadline) stopLocked() {
+func (d *condDeadline) stopLocked() {
 	if d.timer != nil {
 		d.timer.Stop()
 	}

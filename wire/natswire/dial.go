@@ -62,7 +62,7 @@ func (c *conn) dial(ctx context.Context, name string, cfg *tls.Config) (wire.Wir
 	if err != nil {
 		return nil, err
 	}
-	if err := c.ask(ctx, subject, greeting{cfg != nil, window}); err != nil {
+	if err := c.ask(ctx, subject, helloMessage{cfg != nil, window}); err != nil {
 		return nil, err
 	}
 	if cfg == nil {
@@ -89,7 +89,7 @@ func inTime(ctx context.Context, err error) error {
 }
 
 // ask requests a Wire from a listener and waits for its answer.
-func (c *conn) ask(ctx context.Context, subject string, g greeting) error {
+func (c *conn) ask(ctx context.Context, subject string, g helloMessage) error {
 	nc := c.link.nc
 	if err := checkPayload(nc); err != nil {
 		return err

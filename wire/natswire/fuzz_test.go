@@ -8,8 +8,8 @@ import (
 )
 
 func FuzzMessage_RoundTrip(f *testing.F) {
-	f.Add(header{kind: kindData, number: 7, taken: 9}.appendTo(nil))
-	f.Add(append(header{kind: kindWelcome}.appendTo(nil), greeting{tls: true, window: window}.appendTo(nil)...))
+	f.Add(messageHeader{kind: kindData, number: 7, taken: 9}.appendTo(nil))
+	f.Add(append(messageHeader{kind: kindWelcome}.appendTo(nil), helloMessage{tls: true, window: window}.appendTo(nil)...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		h, body, err := parseHeader(b)
 		if err != nil {

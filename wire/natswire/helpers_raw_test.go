@@ -44,7 +44,7 @@ func (r *raw) receive() *nats.Msg {
 }
 
 // until returns the bytes behind the header of the next message of a kind.
-func (r *raw) until(k kind) string {
+func (r *raw) until(k messageKind) string {
 	r.t.Helper()
 	for {
 		h, body, err := parseHeader(r.receive().Data)
@@ -56,14 +56,14 @@ func (r *raw) until(k kind) string {
 }
 
 // send sends a message with the next number.
-func (r *raw) send(k kind, body string) {
+func (r *raw) send(k messageKind, body string) {
 	r.t.Helper()
-	r.sendAs(header{kind: k, number: r.next}, body)
+	r.sendAs(messageHeader{kind: k, number: r.next}, body)
 	r.next++
 }
 
 // sendAs sends a message with a header.
-func (r *raw) sendAs(h header, body string) {
+func (r *raw) sendAs(h messageHeader, body string) {
 	r.t.Helper()
 	r.publish(append(h.appendTo(nil), body...))
 }
@@ -74,7 +74,7 @@ func (r *raw) publish(b []byte) {
 }
 
 // hello returns the greeting of a dialling end.
-func hello() []byte { return greeting{window: window}.appendTo(nil) }
+func hello() []byte { return helloMessage{window: window}.appendTo(nil) }
 
 // answering listens at a name, and answers the first request with the messages of a function.
 func answering(t testing.TB, nc *nats.Conn, name string, answer func(r *raw)) {
@@ -90,7 +90,7 @@ func answering(t testing.TB, nc *nats.Conn, name string, answer func(r *raw)) {
 
 // welcome answers as a listener does.
 func (r *raw) welcome() {
-	b := append(header{kind: kindWelcome, number: r.next}.appendTo(nil), hello()...)
+	b := append(messageHeader{kind: kindWelcome, number: r.next}.appendTo(nil), hello()...)
 	r.next++
 	r.nc.PublishRequest(r.to, r.sub.Subject, b)
 }

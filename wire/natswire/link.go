@@ -7,8 +7,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// user is a user of a link.
-type user interface {
+// linkUser is a user of a link.
+type linkUser interface {
 	// disconnected is called when the connection was lost. Unless forGood, package nats makes
 	// another.
 	disconnected(err error, forGood bool)
@@ -25,14 +25,14 @@ type link struct {
 	done       chan struct{}    // closed with the last user
 
 	mu    sync.Mutex
-	users map[user]struct{} // guarded by mu; nil when the link has ended
+	users map[linkUser]struct{} // guarded by mu; nil when the link has ended
 }
 
 // newLink returns a link, which ends when the last user is removed, or by release if there was
 // none.
 func newLink(nc *nats.Conn, own bool) *link {
 	l := &link{
-		nc: nc, own: own, beat: beat, users: make(map[user]struct{}), done: make(chan struct{}),
+		nc: nc, own: own, beat: beat, users: make(map[linkUser]struct{}), done: make(chan struct{}),
 		// separate channels: package nats drops a channel that has not been read at the next event
 		lost: nc.StatusChanged(nats.RECONNECTING), shut: nc.StatusChanged(nats.CLOSED),
 	}
@@ -64,7 +64,7 @@ func (l *link) watch() {
 func (l *link) tell(forGood bool) {
 	err := disconnected(l.nc.LastError())
 	l.mu.Lock()
-	all := make([]user, 0, len(l.users))
+	all := make([]linkUser, 0, len(l.users))
 	for u := range l.users {
 		all = append(all, u)
 	}
@@ -75,7 +75,7 @@ func (l *link) tell(forGood bool) {
 }
 
 // add registers u as a user of the link.
-func (l *link) add(u user) error {
+func (l *link) add(u linkUser) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.users == nil || l.nc.IsClosed() {
@@ -86,7 +86,7 @@ func (l *link) add(u user) error {
 }
 
 // remove is called when u does not need the link any more. Without users it ends.
-func (l *link) remove(u user) {
+func (l *link) remove(u linkUser) {
 	l.mu.Lock()
 	delete(l.users, u)
 	l.mu.Unlock()

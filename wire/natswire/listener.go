@@ -147,7 +147,7 @@ func (ln *listener) take(c *conn, m *nats.Msg) error {
 	}
 	close(c.opened)
 	c.open(m.Reply, g)
-	if err := c.out.send(kindWelcome, greeting{ln.tls != nil, window}.appendTo(nil), &c.in.taken); err != nil {
+	if err := c.out.send(kindWelcome, helloMessage{ln.tls != nil, window}.appendTo(nil), &c.in.taken); err != nil {
 		return err
 	}
 	ln.queue(c)

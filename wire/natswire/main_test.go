@@ -102,7 +102,7 @@ func pairAt(t testing.TB, ln wire.Listener, o wire.Options) (here, there wire.Wi
 	}
 	require.NoError(t, err)
 	t.Cleanup(func() { there.Close() })
-	if w, ok := there.(*secretWire); ok {
+	if w, ok := there.(*secureWire); ok {
 		require.NoError(t, w.tls.HandshakeContext(t.Context()))
 	}
 	r := <-dialled

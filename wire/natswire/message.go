@@ -8,20 +8,22 @@ import (
 // A Wire over NATS is two subjects, one for each direction. The messages of a direction begin with
 // a header, and have the numbers 0, 1, 2 and so on.
 
-// kind is the type of the body behind the header of a message.
-type kind byte
+// messageKind is the type of the body behind the header of a message.
+type messageKind byte
 
 const (
-	kindWelcome kind = 1 + iota // the greeting of a listener that opens a Wire; its first message
-	kindRefusal                 // the reason of a refusal, as text
-	kindData                    // bytes of the Wire
-	kindState                   // no body: the header is the message
-	kindEnd                     // the reason of a failure, as text, or nothing; the last message
+	// the greeting of a listener that opens a Wire; its first message
+	kindWelcome messageKind = 1 + iota
+	kindRefusal             // the reason of a refusal, as text
+	kindData                // bytes of the Wire
+	// no body: the header is the message
+	kindState
+	kindEnd // the reason of a failure, as text, or nothing; the last message
 )
 
-// header is the start of each message.
-type header struct {
-	kind   kind
+// messageHeader is the start of each message.
+type messageHeader struct {
+	kind   messageKind
 	number uint64 // of this message
 	taken  uint64 // total cost of data that its sender has taken
 }
@@ -29,26 +31,26 @@ type header struct {
 const headerSize = 1 + 8 + 8
 
 // appendTo appends the header to dst.
-func (h header) appendTo(dst []byte) []byte {
+func (h messageHeader) appendTo(dst []byte) []byte {
 	dst = append(dst, byte(h.kind))
 	dst = binary.BigEndian.AppendUint64(dst, h.number)
 	return binary.BigEndian.AppendUint64(dst, h.taken)
 }
 
 // parseHeader returns the header of a message and the rest, which aliases b.
-func parseHeader(b []byte) (h header, rest []byte, err error) {
+func parseHeader(b []byte) (h messageHeader, rest []byte, err error) {
 	if len(b) < headerSize {
 		return h, nil, fmt.Errorf("%w: %d bytes are no header", ErrForeign, len(b))
 	}
-	h = header{kind(b[0]), binary.BigEndian.Uint64(b[1:]), binary.BigEndian.Uint64(b[9:])}
+	h = messageHeader{messageKind(b[0]), binary.BigEndian.Uint64(b[1:]), binary.BigEndian.Uint64(b[9:])}
 	if h.kind < kindWelcome || h.kind > kindEnd {
 		return h, nil, fmt.Errorf("%w: there is no message of kind %d", ErrForeign, h.kind)
 	}
 	return h, b[headerSize:], nil
 }
 
-// greeting is the first message of each end.
-type greeting struct {
+// helloMessage is the first message of each end.
+type helloMessage struct {
 	tls    bool // the ends do TLS
 	window uint32
 }
@@ -59,7 +61,7 @@ const version = "asterisque/nats/1"
 const greetingSize = len(version) + 1 + 4
 
 // appendTo appends the greeting to dst.
-func (g greeting) appendTo(dst []byte) []byte {
+func (g helloMessage) appendTo(dst []byte) []byte {
 	dst = append(dst, version...)
 	flags := byte(0)
 	if g.tls {
@@ -69,12 +71,12 @@ func (g greeting) appendTo(dst []byte) []byte {
 }
 
 // parseGreeting reads a greeting.
-func parseGreeting(b []byte) (g greeting, err error) {
+func parseGreeting(b []byte) (g helloMessage, err error) {
 	if len(b) < greetingSize || string(b[:len(version)]) != version {
 		return g, fmt.Errorf("%w: there is no greeting of %s", ErrForeign, version)
 	}
 	b = b[len(version):]
-	g = greeting{b[0]&1 != 0, binary.BigEndian.Uint32(b[1:])}
+	g = helloMessage{b[0]&1 != 0, binary.BigEndian.Uint32(b[1:])}
 	if g.window < leastWindow {
 		return g, fmt.Errorf("%w: a window of %d bytes is less than the %d that a Wire has at least", ErrForeign, g.window, leastWindow)
 	}

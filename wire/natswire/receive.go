@@ -56,7 +56,7 @@ func (c *conn) isOpen() bool {
 }
 
 // answered handles the answer of a listener.
-func (c *conn) answered(k kind, inbox string, body []byte) error {
+func (c *conn) answered(k messageKind, inbox string, body []byte) error {
 	switch k {
 	case kindWelcome:
 	case kindRefusal:
@@ -77,7 +77,7 @@ func (c *conn) answered(k kind, inbox string, body []byte) error {
 }
 
 // arrived handles a message of an open Wire.
-func (c *conn) arrived(k kind, body []byte) error {
+func (c *conn) arrived(k messageKind, body []byte) error {
 	switch k {
 	case kindData:
 		return c.in.put(body)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// receiver holds the received bytes until the reader takes them.
-type receiver struct {
+// connReceiver holds the received bytes until the reader takes them.
+type connReceiver struct {
 	taken atomic.Uint64 // total cost of messages that the reader has taken; it grows
 	left  []byte        // belongs to the reader: the rest of the current message
 	costs uint64        // belongs to the reader: cost of the current message
@@ -20,11 +20,11 @@ type receiver struct {
 	arrived   uint64    // total cost of the messages that have arrived
 	err       error     // the error behind the queue
 	abandoned bool      // the reader was closed: the queue is discarded
-	deadline  deadline
+	deadline  condDeadline
 }
 
 // put adds the body of a message. It fails if the peer has exceeded the window.
-func (r *receiver) put(b []byte) error {
+func (r *connReceiver) put(b []byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.arrived += cost(len(b))
@@ -39,7 +39,7 @@ func (r *receiver) put(b []byte) error {
 }
 
 // read waits for bytes and moves them to p. It reports whether that was the rest of a message.
-func (r *receiver) read(p []byte) (n int, emptied bool, err error) {
+func (r *connReceiver) read(p []byte) (n int, emptied bool, err error) {
 	if r.left == nil {
 		if r.left, err = r.next(); err != nil {
 			return 0, false, err
@@ -56,7 +56,7 @@ func (r *receiver) read(p []byte) (n int, emptied bool, err error) {
 }
 
 // next waits for the next message.
-func (r *receiver) next() ([]byte, error) {
+func (r *connReceiver) next() ([]byte, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for {
@@ -80,7 +80,7 @@ func (r *receiver) next() ([]byte, error) {
 }
 
 // end puts err behind the received bytes. Only the first error counts.
-func (r *receiver) end(err error) {
+func (r *connReceiver) end(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.err == nil {
@@ -90,7 +90,7 @@ func (r *receiver) end(err error) {
 }
 
 // abandon discards the received bytes.
-func (r *receiver) abandon() {
+func (r *connReceiver) abandon() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.abandoned, r.queue = true, nil
@@ -99,7 +99,7 @@ func (r *receiver) abandon() {
 }
 
 // setDeadline sets the deadline of read.
-func (r *receiver) setDeadline(t time.Time) {
+func (r *connReceiver) setDeadline(t time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.deadline.setLocked(t, &r.changed)

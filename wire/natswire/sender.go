@@ -9,8 +9,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// sender numbers and publishes the messages of one end.
-type sender struct {
+// connSender numbers and publishes the messages of one end.
+type connSender struct {
 	nc    *nats.Conn // these two are fixed
 	inbox string     // the NATS server reports missing readers here
 
@@ -25,7 +25,7 @@ type sender struct {
 }
 
 // begin sets the peer's inbox.
-func (s *sender) begin(to string) {
+func (s *connSender) begin(to string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.to = to
@@ -33,7 +33,7 @@ func (s *sender) begin(to string) {
 
 // send publishes one message, with the count of taken bytes. It fails if the connection is lost, or
 // if the sender has ended.
-func (s *sender) send(k kind, body []byte, taken *atomic.Uint64) error {
+func (s *connSender) send(k messageKind, body []byte, taken *atomic.Uint64) error {
 	mem := transport.TakeBuffer(headerSize + len(body))
 	defer mem.Release()
 	s.mu.Lock()
@@ -41,7 +41,7 @@ func (s *sender) send(k kind, body []byte, taken *atomic.Uint64) error {
 	if s.err != nil {
 		return s.err
 	}
-	h := header{k, s.next, taken.Load()}
+	h := messageHeader{k, s.next, taken.Load()}
 	s.told.Store(h.taken)
 	s.next++
 	if k == kindEnd || k == kindRefusal {
@@ -55,7 +55,7 @@ func (s *sender) send(k kind, body []byte, taken *atomic.Uint64) error {
 
 // publish publishes a message. For messages that may arrive late, it asks the NATS server to report
 // a missing reader.
-func (s *sender) publish(k kind, msg []byte) error {
+func (s *connSender) publish(k messageKind, msg []byte) error {
 	if k == kindState || k == kindWelcome {
 		return s.nc.PublishRequest(s.to, s.inbox, msg)
 	}

@@ -155,7 +155,7 @@ func TestSession_ServerRestarted(t *testing.T) {
 	require.NoError(t, err)
 	go there.Serve(background, l) // ends with the node
 	here := nodeFor(t, resume, plain)
-	conn, err := here.Connect(background, url, asterisque.Reconnection{First: time.Millisecond})
+	conn, err := here.Connect(background, url, asterisque.ReconnectConfig{First: time.Millisecond})
 	require.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
 	call := func(text string) {

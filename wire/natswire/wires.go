@@ -8,8 +8,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// framed is the result of wire.FromConn for a net.Conn.
-type framed interface {
+// streamWire is the result of wire.FromConn for a net.Conn.
+type streamWire interface {
 	wire.Wire
 	wire.BatchWriter
 	wire.Buffered
@@ -20,24 +20,24 @@ type framed interface {
 
 // plainWire is a Wire that NATS servers can read.
 type plainWire struct {
-	framed
+	streamWire
 	conn *conn // fixed
 }
 
 // Place implements transport.Admitted.
 func (w *plainWire) Place() transport.Place { return w.conn.Place() }
 
-// secretWire is a Wire with TLS between its ends.
-type secretWire struct {
+// secureWire is a Wire with TLS between its ends.
+type secureWire struct {
 	plainWire
 	tls *tls.Conn // fixed
 }
 
 // ConnectionState implements wire.Secure.
-func (w *secretWire) ConnectionState() tls.ConnectionState { return w.tls.ConnectionState() }
+func (w *secureWire) ConnectionState() tls.ConnectionState { return w.tls.ConnectionState() }
 
-func newWire(c *conn) wire.Wire { return &plainWire{wire.FromConn(c).(framed), c} }
+func newWire(c *conn) wire.Wire { return &plainWire{wire.FromConn(c).(streamWire), c} }
 
 func newSecretWire(c *conn, t *tls.Conn) wire.Wire {
-	return &secretWire{plainWire{wire.FromConn(t).(framed), c}, t}
+	return &secureWire{plainWire{wire.FromConn(t).(streamWire), c}, t}
 }

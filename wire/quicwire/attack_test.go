@@ -252,7 +252,7 @@ func TestPlaces_SessionKeepsOne(t *testing.T) {
 
 // Handshakes that stop at the first packet are bounded, even for one address.
 func TestHandshakes_PerAddress(t *testing.T) {
-	var h handshakes
+	var h pendingHandshakes
 	at := func(i int) net.Addr { return &net.UDPAddr{IP: net.IPv4(192, 0, 2, byte(i)), Port: 1} }
 	for i := range 2 * mostUnreadOf {
 		require.Equal(t, i < mostUnreadOf, h.enter(at(0)))
@@ -276,9 +276,9 @@ func TestHandshakes_PerAddress(t *testing.T) {
 
 // TestHandshakes_EndUnreported uses connections that end before quic-go reports them.
 func TestHandshakes_EndUnreported(t *testing.T) {
-	var h handshakes
+	var h pendingHandshakes
 	for range 2 {
-		a := &attempt{from: &net.UDPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1}, handshakes: &h, open: true}
+		a := &handshakeAttempt{from: &net.UDPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1}, handshakes: &h, open: true}
 		require.True(t, h.enter(a.from))
 		a.complete()
 		a.reached(nil)

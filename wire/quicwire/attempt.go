@@ -12,13 +12,13 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// attempt is a connection to a listener, starting with its first packet.
-type attempt struct {
+// handshakeAttempt is a connection to a listener, starting with its first packet.
+type handshakeAttempt struct {
 	from       net.Addr // these are fixed
 	to         net.Addr
-	place      transport.Place  // nil: there is no door
-	handshakes *handshakes      // of the listener
-	failed     chan<- wire.Wire // gets a failed handshake, if there is room
+	place      transport.Place    // nil: there is no door
+	handshakes *pendingHandshakes // of the listener
+	failed     chan<- wire.Wire   // gets a failed handshake, if there is room
 
 	begun atomic.Bool // a session has
 
@@ -33,7 +33,7 @@ type attemptKey struct{}
 
 // reached is called when the connection can be closed. It may have ended by then, and is then not
 // counted as a handshake any more.
-func (a *attempt) reached(c *quic.Conn) {
+func (a *handshakeAttempt) reached(c *quic.Conn) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.quic = c
@@ -46,7 +46,7 @@ func (a *attempt) reached(c *quic.Conn) {
 }
 
 // complete is called when the handshake is.
-func (a *attempt) complete() {
+func (a *handshakeAttempt) complete() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.open {
@@ -57,7 +57,7 @@ func (a *attempt) complete() {
 
 // cut is called when the place is lost. Before quic-go has reported the connection, only the time
 // limit of the handshake can close it.
-func (a *attempt) cut() {
+func (a *handshakeAttempt) cut() {
 	a.mu.Lock()
 	a.lost = true
 	c := a.quic
@@ -67,12 +67,12 @@ func (a *attempt) cut() {
 	}
 }
 
-func (a *attempt) close(c *quic.Conn) {
+func (a *handshakeAttempt) close(c *quic.Conn) {
 	c.CloseWithError(codeUnused, "the connection carried no session for too long, or another connection needed its place")
 }
 
 // ended is called when the connection has ended.
-func (a *attempt) ended(err error) {
+func (a *handshakeAttempt) ended(err error) {
 	a.complete()
 	leave(a.place)
 	if broken := (*quic.TransportError)(nil); a.begun.Load() || !errors.As(err, &broken) || broken.ErrorCode == quic.ConnectionRefused {
@@ -85,7 +85,7 @@ func (a *attempt) ended(err error) {
 }
 
 // enter gives a stream a place, if the connection has one.
-func (a *attempt) enter(s *streamConn) error {
+func (a *handshakeAttempt) enter(s *streamConn) error {
 	if a.place == nil {
 		return nil
 	}

@@ -8,22 +8,22 @@ import (
 	"github.com/quic-go/quic-go"
 )
 
-// failure is an error of package quic, which [errors.As] finds in it. Those errors match
+// quicError is an error of package quic, which [errors.As] finds in it. Those errors match
 // net.ErrClosed, whichever side ended the connection, and for any reason. For a Wire that means a
 // close on this side, so failure does not unwrap to it.
-type failure struct{ err error }
+type quicError struct{ err error }
 
 // Error implements error.
-func (f failure) Error() string { return f.err.Error() }
+func (f quicError) Error() string { return f.err.Error() }
 
 // As makes the error of package quic available.
-func (f failure) As(target any) bool { return errors.As(f.err, target) }
+func (f quicError) As(target any) bool { return errors.As(f.err, target) }
 
 // Timeout implements net.Error.
-func (f failure) Timeout() bool { return isTimeout(f.err) }
+func (f quicError) Timeout() bool { return isTimeout(f.err) }
 
 // Temporary implements net.Error.
-func (f failure) Temporary() bool { return false }
+func (f quicError) Temporary() bool { return false }
 
 // fault converts an error of package quic to one of this package.
 func fault(err error) error {
@@ -34,7 +34,7 @@ func fault(err error) error {
 	case errors.As(err, &stopped) && stopped.ErrorCode == codeClosed:
 		return errPeerClosed
 	}
-	return failure{err}
+	return quicError{err}
 }
 
 var errPeerClosed = errors.New("the peer has closed the wire")

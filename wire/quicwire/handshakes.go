@@ -13,9 +13,9 @@ const (
 	mostUnreadOf = 64 // of one address
 )
 
-// handshakes counts connections with an incomplete handshake. Its methods may be called
+// pendingHandshakes counts connections with an incomplete handshake. Its methods may be called
 // concurrently.
-type handshakes struct {
+type pendingHandshakes struct {
 	mu       sync.Mutex
 	open     int // guarded by mu, as all below
 	unread   int // of them, those that cannot be closed yet
@@ -23,14 +23,14 @@ type handshakes struct {
 }
 
 // many reports whether there are more than a few.
-func (h *handshakes) many() bool {
+func (h *pendingHandshakes) many() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.open >= fewHandshakes
 }
 
 // enter counts one more, unless there are too many.
-func (h *handshakes) enter(from net.Addr) bool {
+func (h *pendingHandshakes) enter(from net.Addr) bool {
 	host := hostOf(from)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -47,14 +47,14 @@ func (h *handshakes) enter(from net.Addr) bool {
 }
 
 // read records that a handshake can be closed now.
-func (h *handshakes) read(from net.Addr) {
+func (h *pendingHandshakes) read(from net.Addr) {
 	host := hostOf(from)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.readLocked(host)
 }
 
-func (h *handshakes) readLocked(host netip.Prefix) {
+func (h *pendingHandshakes) readLocked(host netip.Prefix) {
 	h.unread--
 	if h.unreadOf[host]--; h.unreadOf[host] == 0 {
 		delete(h.unreadOf, host)
@@ -62,7 +62,7 @@ func (h *handshakes) readLocked(host netip.Prefix) {
 }
 
 // leave counts one less. unread reports that it could not be closed.
-func (h *handshakes) leave(from net.Addr, unread bool) {
+func (h *pendingHandshakes) leave(from net.Addr, unread bool) {
 	host := hostOf(from)
 	h.mu.Lock()
 	defer h.mu.Unlock()

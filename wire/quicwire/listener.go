@@ -33,11 +33,11 @@ type listener struct {
 	door    transport.Door // nil: there is no door; fixed once started is closed
 	started chan struct{}  // closed by Guard
 
-	handshakes handshakes
+	handshakes pendingHandshakes
 
 	mu     sync.Mutex
-	closed bool                   // guarded by mu
-	conns  map[*incoming]struct{} // guarded by mu: the connections that are up
+	closed bool                       // guarded by mu
+	conns  map[*incomingConn]struct{} // guarded by mu: the connections that are up
 }
 
 // listen starts to listen.
@@ -53,7 +53,7 @@ func listen(ctx context.Context, address string, c *tls.Config, unused time.Dura
 	l := &listener{
 		url: transport.AddrURL(scheme, socket.LocalAddr()), unused: unused,
 		wires: make(chan wire.Wire), failed: make(chan wire.Wire, 16), done: make(chan struct{}), started: make(chan struct{}),
-		conns: make(map[*incoming]struct{}),
+		conns: make(map[*incomingConn]struct{}),
 	}
 	l.from = &quic.Transport{Conn: socket, VerifySourceAddress: l.suspects, ConnContext: l.admit}
 	if l.quic, err = l.from.ListenEarly(c, config(sessions)); err != nil {
@@ -94,7 +94,7 @@ func (l *listener) await() {
 // begun, Accept returns the error.
 func (l *listener) admit(ctx context.Context, peer *quic.ClientInfo) (context.Context, error) {
 	l.await()
-	a := &attempt{from: peer.RemoteAddr, to: l.from.Conn.LocalAddr(), handshakes: &l.handshakes, failed: l.failed, open: true}
+	a := &handshakeAttempt{from: peer.RemoteAddr, to: l.from.Conn.LocalAddr(), handshakes: &l.handshakes, failed: l.failed, open: true}
 	if !l.handshakes.enter(a.from) {
 		return nil, errCrowd
 	}
@@ -120,9 +120,9 @@ func (l *listener) run() {
 			l.Close()
 			return
 		}
-		a := c.Context().Value(attemptKey{}).(*attempt)
+		a := c.Context().Value(attemptKey{}).(*handshakeAttempt)
 		a.reached(c)
-		in := &incoming{l: l, quic: c, attempt: a}
+		in := &incomingConn{l: l, quic: c, attempt: a}
 		if l.begin(in) {
 			go in.run() // ends with the connection
 		}
@@ -130,7 +130,7 @@ func (l *listener) run() {
 }
 
 // begin records a connection, unless the listener is closed.
-func (l *listener) begin(in *incoming) bool {
+func (l *listener) begin(in *incomingConn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -143,7 +143,7 @@ func (l *listener) begin(in *incoming) bool {
 }
 
 // end removes a connection that has ended.
-func (l *listener) end(in *incoming) {
+func (l *listener) end(in *incomingConn) {
 	l.mu.Lock()
 	delete(l.conns, in)
 	last := l.closed && len(l.conns) == 0
@@ -186,7 +186,7 @@ func (l *listener) Close() error {
 	}
 	l.closed = true
 	none := len(l.conns) == 0
-	var unused []*incoming
+	var unused []*incomingConn
 	for in := range l.conns {
 		if in.streams == 0 {
 			unused = append(unused, in)
@@ -210,18 +210,18 @@ func (l *listener) Private() bool { return true }
 // URL implements wire.Listener.
 func (l *listener) URL() string { return l.url }
 
-// incoming is a connection to a listener.
-type incoming struct {
+// incomingConn is a connection to a listener.
+type incomingConn struct {
 	l       *listener // these are fixed
 	quic    *quic.Conn
-	attempt *attempt
+	attempt *handshakeAttempt
 
 	streams int         // guarded by l.mu: those that are not over
 	idle    *time.Timer // guarded by l.mu: runs while there are none
 }
 
 // run hands the sessions of the connection to Accept, until the connection ends.
-func (in *incoming) run() {
+func (in *incomingConn) run() {
 	defer in.l.end(in)
 	select {
 	case <-in.quic.HandshakeComplete():
@@ -242,7 +242,7 @@ func (in *incoming) run() {
 }
 
 // take hands a session to Accept. It reports false if the connection has ended.
-func (in *incoming) take(str *quic.Stream) bool {
+func (in *incomingConn) take(str *quic.Stream) bool {
 	in.begin()
 	s := &streamConn{conn: in.quic, quic: str, over: in.end}
 	if err := in.attempt.enter(s); err != nil {
@@ -262,7 +262,7 @@ func (in *incoming) take(str *quic.Stream) bool {
 	return true
 }
 
-func (in *incoming) begin() {
+func (in *incomingConn) begin() {
 	in.l.mu.Lock()
 	defer in.l.mu.Unlock()
 	in.streams++
@@ -270,7 +270,7 @@ func (in *incoming) begin() {
 }
 
 // end is called for a stream that is over.
-func (in *incoming) end() {
+func (in *incomingConn) end() {
 	in.l.mu.Lock()
 	in.streams--
 	none := in.streams == 0
@@ -285,7 +285,7 @@ func (in *incoming) end() {
 }
 
 // expire closes the connection if it has no session.
-func (in *incoming) expire() {
+func (in *incomingConn) expire() {
 	in.l.mu.Lock()
 	in.idle.Stop()
 	used := in.streams > 0 // since a moment ago

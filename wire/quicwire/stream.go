@@ -24,12 +24,12 @@ const (
 
 // quicWire is the Wire over a stream.
 type quicWire struct {
-	framed
+	streamWire
 	stream *streamConn // fixed
 }
 
-// framed is the interface of the Wire that wire.FromConn returns for a net.Conn.
-type framed interface {
+// streamWire is the interface of the Wire that wire.FromConn returns for a net.Conn.
+type streamWire interface {
 	wire.Wire
 	wire.BatchWriter
 	wire.Buffered
@@ -38,7 +38,7 @@ type framed interface {
 	SetWriteDeadline(t time.Time) error
 }
 
-func newWire(s *streamConn) wire.Wire { return &quicWire{wire.FromConn(s).(framed), s} }
+func newWire(s *streamConn) wire.Wire { return &quicWire{wire.FromConn(s).(streamWire), s} }
 
 // ConnectionState implements wire.Secure.
 func (w *quicWire) ConnectionState() tls.ConnectionState { return w.stream.conn.ConnectionState().TLS }

@@ -9,9 +9,9 @@ import (
 // perFrame is the memory that an unread frame costs the library besides its payload.
 const perFrame = 64
 
-// arrivals is the unread content of a stream. The library counts payloads only, and relies on the
-// sender to keep to its window. Totals are modulo 2^32, as on the wire.
-type arrivals struct {
+// receiveBuffer is the unread content of a stream. The library counts payloads only, and relies on
+// the sender to keep to its window. Totals are modulo 2^32, as on the wire.
+type receiveBuffer struct {
 	granted uint32             // total bytes that the peer may send
 	bytes   uint32             // that it has sent
 	sizes   fifo.Queue[uint16] // of the unread frames
@@ -19,17 +19,17 @@ type arrivals struct {
 }
 
 // arrived counts a frame.
-func (a *arrivals) arrived(bytes int, c *crowd) {
+func (a *receiveBuffer) arrived(bytes int, c *frameCounter) {
 	a.bytes += uint32(bytes)
 	a.sizes.Push(uint16(bytes))
 	c.joined(a.sizes.Len())
 }
 
 // excess returns how many bytes the peer has sent beyond its grant.
-func (a *arrivals) excess() int { return max(int(int32(a.bytes-a.granted)), 0) }
+func (a *receiveBuffer) excess() int { return max(int(int32(a.bytes-a.granted)), 0) }
 
 // taken counts bytes that were read.
-func (a *arrivals) taken(bytes int, c *crowd) {
+func (a *receiveBuffer) taken(bytes int, c *frameCounter) {
 	for bytes > 0 && a.sizes.Len() > 0 {
 		left := int(*a.sizes.Peek()) - a.read
 		if bytes < left {
@@ -41,7 +41,7 @@ func (a *arrivals) taken(bytes int, c *crowd) {
 	}
 }
 
-func (a *arrivals) pop(c *crowd) {
+func (a *receiveBuffer) pop(c *frameCounter) {
 	a.sizes.Pop()
 	c.left(a.sizes.Len())
 	if a.sizes.Len() == 0 && a.sizes.Held() > 4*perFrame {
@@ -50,15 +50,15 @@ func (a *arrivals) pop(c *crowd) {
 }
 
 // forget is for a stream that is over.
-func (a *arrivals) forget(c *crowd) {
+func (a *receiveBuffer) forget(c *frameCounter) {
 	for a.sizes.Len() > 0 {
 		a.pop(c)
 	}
 }
 
-// crowd counts the unread frames on all streams of a connection. Its methods may be called
+// frameCounter counts the unread frames on all streams of a connection. Its methods may be called
 // concurrently.
-type crowd struct {
+type frameCounter struct {
 	most, mostOfOne int // of all streams together, and of one; fixed
 
 	frames  atomic.Int64
@@ -66,15 +66,15 @@ type crowd struct {
 	fewer   chan struct{} // has room for one; receives when the crowd is no longer full
 }
 
-func newCrowd(most, mostOfOne int) *crowd {
-	return &crowd{most: most, mostOfOne: mostOfOne, fewer: make(chan struct{}, 1)}
+func newCrowd(most, mostOfOne int) *frameCounter {
+	return &frameCounter{most: most, mostOfOne: mostOfOne, fewer: make(chan struct{}, 1)}
 }
 
 // full reports whether the number of frames is at a limit.
-func (c *crowd) full() bool { return c.frames.Load() >= int64(c.most) || c.crowded.Load() > 0 }
+func (c *frameCounter) full() bool { return c.frames.Load() >= int64(c.most) || c.crowded.Load() > 0 }
 
 // joined counts one more frame of a stream, which has now frames in total.
-func (c *crowd) joined(now int) {
+func (c *frameCounter) joined(now int) {
 	c.frames.Add(1)
 	if now == c.mostOfOne {
 		c.crowded.Add(1)
@@ -82,7 +82,7 @@ func (c *crowd) joined(now int) {
 }
 
 // left counts one frame less.
-func (c *crowd) left(now int) {
+func (c *frameCounter) left(now int) {
 	enough := c.frames.Add(-1) == int64(c.most)-1
 	if now == c.mostOfOne-1 && c.crowded.Add(-1) == 0 {
 		enough = true

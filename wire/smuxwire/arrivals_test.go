@@ -115,11 +115,11 @@ func TestCrowd_OneByteFrames(t *testing.T) {
 			_, err := r.conn.Write(all)
 			sent <- err
 		}()
-		require.Eventually(t, m.conn.crowd.full, 2*time.Minute, time.Millisecond)
+		require.Eventually(t, m.conn.frames.full, 2*time.Minute, time.Millisecond)
 		runtime.Gosched()
 		held := weightest.HeldSince(before, 3*most*perFrame)
-		t.Logf("version %d: %d bytes for %d frames", version, held, m.conn.crowd.frames.Load())
-		require.EqualValues(t, most, m.conn.crowd.frames.Load())
+		t.Logf("version %d: %d bytes for %d frames", version, held, m.conn.frames.frames.Load())
+		require.EqualValues(t, most, m.conn.frames.frames.Load())
 		require.Less(t, held, 3*most*perFrame)
 
 		for range n / 4 { // the zeros are lengths
@@ -129,8 +129,8 @@ func TestCrowd_OneByteFrames(t *testing.T) {
 		}
 		require.NoError(t, <-sent)
 		require.NoError(t, m.Err(), "a peer that keeps to its window is not cut off")
-		require.Zero(t, m.conn.crowd.frames.Load())
-		require.False(t, m.conn.crowd.full())
+		require.Zero(t, m.conn.frames.frames.Load())
+		require.False(t, m.conn.frames.full())
 	}
 }
 
@@ -173,13 +173,13 @@ func TestStream_ReleasesFrames(t *testing.T) {
 		_, err := r.conn.Write(all)
 		sent <- err
 	}()
-	require.Eventually(t, m.conn.crowd.full, 2*time.Minute, time.Millisecond)
+	require.Eventually(t, m.conn.frames.full, 2*time.Minute, time.Millisecond)
 	require.NoError(t, w.Close())
 	f, err := b.ReadFrame(1)
 	require.NoError(t, err)
 	require.Equal(t, "x", string(f))
 	require.NoError(t, <-sent)
-	require.Zero(t, m.conn.crowd.frames.Load())
+	require.Zero(t, m.conn.frames.frames.Load())
 	require.NoError(t, m.Err())
 }
 
@@ -188,8 +188,8 @@ func TestConn_HeldUpIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		data := frames(2, commandData, 1, "hello")
 		c := newConn(half{Reader: bytes.NewReader(data)}, 2, new(log))
-		c.crowd = newCrowd(1, 1)
-		c.crowd.joined(1)
+		c.frames = newCrowd(1, 1)
+		c.frames.joined(1)
 		var head [headerSize]byte
 		before := time.Now()
 		for range 6 {
@@ -200,7 +200,7 @@ func TestConn_HeldUpIsNoticed(t *testing.T) {
 		require.Equal(t, 6*still, time.Since(before))
 		go func() { // ends at once
 			time.Sleep(time.Second)
-			c.crowd.left(0)
+			c.frames.left(0)
 		}()
 		n, err := c.Read(head[:])
 		require.NoError(t, err)
@@ -241,7 +241,7 @@ func TestCrowd_StockPeers(t *testing.T) {
 			}
 			sent <- err
 		}()
-		require.Eventually(t, m.conn.crowd.full, 2*time.Minute, time.Millisecond, "without a reader")
+		require.Eventually(t, m.conn.frames.full, 2*time.Minute, time.Millisecond, "without a reader")
 		f, err := w.ReadFrame(size)
 		require.NoError(t, err)
 		require.Len(t, f, size)
@@ -255,7 +255,7 @@ func TestCrowd_StockPeers(t *testing.T) {
 // A crowd is full as a whole, or in one stream.
 func TestCrowd_WholeOrStream(t *testing.T) {
 	c := newCrowd(6, 4)
-	var a, b arrivals
+	var a, b receiveBuffer
 	for range 3 {
 		a.arrived(10, c)
 	}

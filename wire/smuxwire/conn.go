@@ -27,8 +27,8 @@ const (
 	commandUpdate = 4 // UPD: bytes read, and the window; 4 bytes each
 )
 
-// events receives frames before the library gets them, and before they are sent.
-type events interface {
+// frameEvents receives frames before the library gets them, and before they are sent.
+type frameEvents interface {
 	opened(id uint32) error          // by the peer
 	closed(id uint32)                // by the peer
 	arriving(id uint32)              // anything
@@ -45,7 +45,7 @@ type events interface {
 type conn struct {
 	io.ReadWriteCloser // these are fixed
 	version            byte
-	on                 events
+	on                 frameEvents
 
 	in   *bufio.Reader // belongs to the library's reading goroutine, as all below
 	head [headerSize]byte
@@ -53,7 +53,7 @@ type conn struct {
 	skip int  // bytes of a payload to come
 	any  bool // something has arrived
 
-	crowd   *crowd
+	frames  *frameCounter
 	closing atomic.Bool
 	closed  chan struct{} // closed by Close
 	once    sync.Once     // closes ReadWriteCloser
@@ -61,10 +61,10 @@ type conn struct {
 	place transport.Place // of the connection; nil: there is no door; fixed
 }
 
-func newConn(c io.ReadWriteCloser, version byte, on events) *conn {
+func newConn(c io.ReadWriteCloser, version byte, on frameEvents) *conn {
 	return &conn{
 		ReadWriteCloser: c, version: version, on: on, in: bufio.NewReaderSize(c, frameSize),
-		crowd: newCrowd(math.MaxInt, math.MaxInt), closed: make(chan struct{}),
+		frames: newCrowd(math.MaxInt, math.MaxInt), closed: make(chan struct{}),
 	}
 }
 
@@ -96,10 +96,10 @@ const still = 10 * time.Second
 
 // wait waits while the crowd is full, and reports whether it still is after a while.
 func (c *conn) wait() bool {
-	for c.crowd.full() {
+	for c.frames.full() {
 		timer := time.NewTimer(still)
 		select {
-		case <-c.crowd.fewer:
+		case <-c.frames.fewer:
 			timer.Stop()
 		case <-c.closed:
 			timer.Stop()

@@ -20,13 +20,13 @@ type listener struct {
 	opts []Option
 
 	start   sync.Once // starts acceptLoop
-	waiting chan result
+	waiting chan acceptResult
 	closed  chan struct{}
 	once    sync.Once // closes closed
 }
 
-// result holds the return values of Accept.
-type result struct {
+// acceptResult holds the return values of Accept.
+type acceptResult struct {
 	w   wire.Wire
 	err error
 }
@@ -43,7 +43,7 @@ type result struct {
 // The Listener is [transport.Guarded]: a node that serves it admits each connection before it
 // spends resources on it, and each Wire.
 func Listen(ln net.Listener, url string, opts ...Option) wire.Listener {
-	return &listener{ln: ln, url: url, opts: opts, waiting: make(chan result), closed: make(chan struct{})}
+	return &listener{ln: ln, url: url, opts: opts, waiting: make(chan acceptResult), closed: make(chan struct{})}
 }
 
 // Guard implements transport.Guarded.
@@ -55,7 +55,7 @@ func (l *listener) acceptLoop(d transport.Door) {
 	for {
 		c, err := l.ln.Accept()
 		if err != nil {
-			l.put(result{nil, fmt.Errorf("wire: %w", err)})
+			l.put(acceptResult{nil, fmt.Errorf("wire: %w", err)})
 			select {
 			case <-l.closed:
 				return
@@ -82,7 +82,7 @@ func (l *listener) take(c net.Conn, d transport.Door) {
 	transport.BoundUnsent(c)
 	m, err := newMux(c, false, place, l.opts)
 	if err != nil {
-		l.put(result{nil, err})
+		l.put(acceptResult{nil, err})
 		return
 	}
 	up.Store(m)
@@ -113,33 +113,33 @@ func (l *listener) serve(m *Mux) {
 		w, err := m.next(l.closed)
 		switch {
 		case err == nil:
-			l.put(result{w, nil})
+			l.put(acceptResult{w, nil})
 			continue
 		case err == errStopped:
 			m.leave()
 			m.closeWaiting()
 		case none && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, net.ErrClosed):
 			// the failure would stay hidden otherwise
-			l.put(result{wire.FromConn(failed{m.conn, m.Err()}), nil})
+			l.put(acceptResult{wire.FromConn(failedConn{m.conn, m.Err()}), nil})
 		}
 		return
 	}
 }
 
-// failed is the connection of a peer that failed before its first Wire.
-type failed struct {
+// failedConn is the connection of a peer that failed before its first Wire.
+type failedConn struct {
 	*conn
 	err error
 }
 
 // Read implements io.Reader.
-func (f failed) Read([]byte) (int, error) { return 0, f.err }
+func (f failedConn) Read([]byte) (int, error) { return 0, f.err }
 
 // Write implements io.Writer.
-func (f failed) Write([]byte) (int, error) { return 0, f.err }
+func (f failedConn) Write([]byte) (int, error) { return 0, f.err }
 
 // put waits for an Accept, or for Close.
-func (l *listener) put(r result) {
+func (l *listener) put(r acceptResult) {
 	select {
 	case l.waiting <- r:
 	case <-l.closed:

@@ -22,7 +22,7 @@ func (m *Mux) opened(id uint32) error {
 	if m.streams[id] != nil {
 		return fmt.Errorf("the peer opened stream %d, which is open", id)
 	}
-	m.streams[id] = newStream(m, m.conn.crowd, id)
+	m.streams[id] = newStream(m, m.conn.frames, id)
 	return nil
 }
 
@@ -47,7 +47,7 @@ func (m *Mux) data(id uint32, bytes int) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.in.arrived(bytes, m.conn.crowd)
+	s.in.arrived(bytes, m.conn.frames)
 	if n := s.in.excess(); n > 0 && m.cfg.version > 1 {
 		return fmt.Errorf("the peer has sent %d bytes more on stream %d than its window admits; "+
 			"it has to wait until earlier bytes were read", n, id)

@@ -36,7 +36,7 @@ func newMux(c io.ReadWriteCloser, client bool, place transport.Place, opts []Opt
 	m.tls, _ = c.(*tls.Conn)
 	m.conn = newConn(c, byte(cfg.version), m)
 	m.conn.place = place
-	m.conn.crowd = newCrowd(cfg.wires*cfg.window/perFrame, cfg.window/perFrame)
+	m.conn.frames = newCrowd(cfg.wires*cfg.window/perFrame, cfg.window/perFrame)
 	start := smux.Server
 	if client {
 		m.odd, m.last = 1, 1

@@ -82,7 +82,7 @@ func (m *Mux) reserve() (*stream, error) {
 	}
 	m.last += 2 // as the library counts
 	m.opening = m.last
-	return newStream(m, m.conn.crowd, m.last), nil
+	return newStream(m, m.conn.frames, m.last), nil
 }
 
 // wire returns the Wire over s.

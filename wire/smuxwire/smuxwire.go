@@ -65,6 +65,6 @@ import (
 func init() {
 	// An error means that the application has registered its own transport for the scheme, which
 	// then stays.
-	wire.Register("smux", &smuxTransport{shared: map[key]*dialled{}})
-	wire.Register("smux+tls", &smuxTransport{secure: true, shared: map[key]*dialled{}})
+	wire.Register("smux", &smuxTransport{shared: map[muxKey]*sharedConn{}})
+	wire.Register("smux+tls", &smuxTransport{secure: true, shared: map[muxKey]*sharedConn{}})
 }

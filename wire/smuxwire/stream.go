@@ -17,9 +17,9 @@ import (
 
 // stream is the net.Conn over a stream of smux.
 type stream struct {
-	mux   owner  // these are fixed
-	crowd *crowd // of its connection
-	id    uint32
+	mux    streamOwner   // these are fixed
+	frames *frameCounter // of its connection
+	id     uint32
 
 	// smux is set once, before there is a Wire. Without a reference the library would close it; the
 	// Mux holds one as long as the stream is open.
@@ -27,18 +27,18 @@ type stream struct {
 
 	mu    sync.Mutex      // also guards the write deadline, and smux until it is set
 	ended bool            // guarded by mu; the peer has closed, and all its data has arrived
-	in    arrivals        // guarded by mu
+	in    receiveBuffer   // guarded by mu
 	place transport.Place // guarded by mu; nil: there is no door
 }
 
-// owner is the view of its Mux for a stream.
-type owner interface {
+// streamOwner is the view of its Mux for a stream.
+type streamOwner interface {
 	Err() error       // the reason of its end; nil while it is up
 	remove(s *stream) // is called when this side has closed the stream
 }
 
-func newStream(m owner, c *crowd, id uint32) *stream {
-	return &stream{mux: m, crowd: c, id: id, in: arrivals{granted: initialWindow}}
+func newStream(m streamOwner, c *frameCounter, id uint32) *stream {
+	return &stream{mux: m, frames: c, id: id, in: receiveBuffer{granted: initialWindow}}
 }
 
 // hasBegun reports whether the stream of the library is set.
@@ -109,7 +109,7 @@ func (s *stream) read(p []byte) (int, error) {
 	n, err := s.smux.Read(p)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.in.taken(n, s.crowd)
+	s.in.taken(n, s.frames)
 	return n, err
 }
 
@@ -117,7 +117,7 @@ func (s *stream) read(p []byte) (int, error) {
 func (s *stream) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.in.forget(s.crowd)
+	s.in.forget(s.frames)
 }
 
 var errCut = fmt.Errorf("the connection below, which carries other wires too, has ended: %w", io.ErrUnexpectedEOF)

@@ -22,17 +22,17 @@ type smuxTransport struct {
 	secure bool // fixed
 
 	mu     sync.Mutex
-	shared map[key]*dialled // guarded by mu; connections that wires can still be opened on
+	shared map[muxKey]*sharedConn // guarded by mu; connections that wires can still be opened on
 }
 
-// key determines which wires may share a connection.
-type key struct {
+// muxKey determines which wires may share a connection.
+type muxKey struct {
 	address string
 	tls     *tls.Config // by identity: two configurations are not compared
 }
 
-// dialled is a connection that is being made, or is up.
-type dialled struct {
+// sharedConn is a connection that is being made, or is up.
+type sharedConn struct {
 	made chan struct{} // closed when the connection is made, or cannot be
 	mux  *Mux          // this and err are set before made is closed
 	err  error
@@ -44,7 +44,7 @@ func (t *smuxTransport) Dial(ctx context.Context, u *url.URL, o wire.Options) (w
 	if err != nil {
 		return nil, err
 	}
-	k := key{address, o.TLS}
+	k := muxKey{address, o.TLS}
 	for {
 		d, mine := t.find(k)
 		if mine {
@@ -70,7 +70,7 @@ func (t *smuxTransport) Dial(ctx context.Context, u *url.URL, o wire.Options) (w
 
 // make makes the connection of d, and opens the first Wire before d is shared: the connection could
 // end with another caller's Wire otherwise. If that fails, d is removed.
-func (t *smuxTransport) make(ctx context.Context, k key, d *dialled) (w wire.Wire, err error) {
+func (t *smuxTransport) make(ctx context.Context, k muxKey, d *sharedConn) (w wire.Wire, err error) {
 	defer func() {
 		if d.err != nil {
 			t.forget(k, d)
@@ -88,18 +88,18 @@ func (t *smuxTransport) make(ctx context.Context, k key, d *dialled) (w wire.Wir
 }
 
 // find returns the connection for k. If there is none, the caller has to make it.
-func (t *smuxTransport) find(k key) (d *dialled, mine bool) {
+func (t *smuxTransport) find(k muxKey) (d *sharedConn, mine bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if d := t.shared[k]; d != nil {
 		return d, false
 	}
-	d = &dialled{made: make(chan struct{})}
+	d = &sharedConn{made: make(chan struct{})}
 	t.shared[k] = d
 	return d, true
 }
 
-func (t *smuxTransport) forget(k key, d *dialled) {
+func (t *smuxTransport) forget(k muxKey, d *sharedConn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.shared[k] == d {
@@ -108,7 +108,7 @@ func (t *smuxTransport) forget(k key, d *dialled) {
 }
 
 // connect makes a connection.
-func (t *smuxTransport) connect(ctx context.Context, k key) (*Mux, error) {
+func (t *smuxTransport) connect(ctx context.Context, k muxKey) (*Mux, error) {
 	var c net.Conn
 	var err error
 	if t.secure {

@@ -18,8 +18,8 @@ import (
 // its pipes after it has ended.
 const moment = time.Second
 
-// child is a running child process as an io.ReadWriteCloser, for wire.FromConn.
-type child struct {
+// childProcess is a running child process as an io.ReadWriteCloser, for wire.FromConn.
+type childProcess struct {
 	cmd   *exec.Cmd // these are fixed
 	name  string
 	grace time.Duration
@@ -34,11 +34,11 @@ type child struct {
 	closed  atomic.Bool
 	reading sync.Mutex // held during Read, and then by Close
 
-	text quoted // belongs to the goroutine that reads the Wire
+	text outputHead // belongs to the goroutine that reads the Wire
 }
 
 // wait reads the child's standard error to its end, and waits for the child.
-func (c *child) wait(from *os.File, to io.Writer) {
+func (c *childProcess) wait(from *os.File, to io.Writer) {
 	lines := make(chan string, 1)
 	go func() { lines <- copyLines(to, from) }() // ends with from
 	err := c.cmd.Wait()
@@ -52,7 +52,7 @@ func (c *child) wait(from *os.File, to io.Writer) {
 }
 
 // Read implements io.Reader.
-func (c *child) Read(p []byte) (int, error) {
+func (c *childProcess) Read(p []byte) (int, error) {
 	c.reading.Lock()
 	defer c.reading.Unlock()
 	if c.closed.Load() {
@@ -78,7 +78,7 @@ func (c *child) Read(p []byte) (int, error) {
 }
 
 // Write implements io.Writer.
-func (c *child) Write(p []byte) (int, error) {
+func (c *childProcess) Write(p []byte) (int, error) {
 	n, err := c.in.Write(p)
 	if err != nil && !errors.Is(err, os.ErrClosed) {
 		if died := c.died(); died != nil {
@@ -91,7 +91,7 @@ func (c *child) Write(p []byte) (int, error) {
 
 // died waits a moment for the child to end, and returns the reason. It returns nil if the child
 // continues, or has ended with exit status 0.
-func (c *child) died() error {
+func (c *childProcess) died() error {
 	timer := time.NewTimer(moment)
 	defer timer.Stop()
 	select {
@@ -109,7 +109,7 @@ func (c *child) died() error {
 }
 
 // Close implements io.Closer. It returns when the child has ended, and is called once.
-func (c *child) Close() error {
+func (c *childProcess) Close() error {
 	c.closed.Store(true)
 	c.in.Close()
 	if c.out.SetReadDeadline(time.Now()) != nil { // wakes Read
@@ -135,7 +135,7 @@ func (c *child) Close() error {
 }
 
 // drain reads the remaining output of the child, because a child that cannot write may not end.
-func (c *child) drain() {
+func (c *childProcess) drain() {
 	c.reading.Lock() // Read has returned, and none begins
 	defer c.reading.Unlock()
 	c.out.SetReadDeadline(time.Time{})
@@ -143,10 +143,10 @@ func (c *child) drain() {
 }
 
 // LocalAddr names this process.
-func (c *child) LocalAddr() net.Addr { return self() }
+func (c *childProcess) LocalAddr() net.Addr { return self() }
 
 // RemoteAddr names the child.
-func (c *child) RemoteAddr() net.Addr { return addr(c.name) }
+func (c *childProcess) RemoteAddr() net.Addr { return addr(c.name) }
 
 // addr is a process.
 type addr string
@@ -159,8 +159,8 @@ func (a addr) String() string { return string(a) }
 
 func self() addr { return addr(fmt.Sprintf("pid %d", os.Getpid())) }
 
-// framed is the result of wire.FromConn for an io.ReadWriteCloser.
-type framed interface {
+// streamWire is the result of wire.FromConn for an io.ReadWriteCloser.
+type streamWire interface {
 	wire.Wire
 	wire.BatchWriter
 	wire.Buffered
@@ -169,13 +169,13 @@ type framed interface {
 
 // childWire is the parent's Wire.
 type childWire struct {
-	framed
-	child *child
+	streamWire
+	child *childProcess
 }
 
 // Close implements wire.Wire. Every call, not only the first, returns when the child has ended.
 func (w *childWire) Close() error {
-	err := w.framed.Close()
+	err := w.streamWire.Close()
 	<-w.child.gone
 	return err
 }
@@ -183,7 +183,7 @@ func (w *childWire) Close() error {
 // ReadFrame implements wire.Wire. If the child has printed text instead of frames, the error quotes
 // it.
 func (w *childWire) ReadFrame(max int) ([]byte, error) {
-	frame, err := w.framed.ReadFrame(max)
+	frame, err := w.streamWire.ReadFrame(max)
 	if err == nil || errors.Is(err, net.ErrClosed) {
 		return frame, err
 	}

@@ -16,7 +16,7 @@ func TestStart_Suite(t *testing.T) {
 		require.NoError(t, err)
 		back, out, err := os.Pipe()
 		require.NoError(t, err)
-		return wire.FromConn(parent{there, out}), wire.FromConn(parent{back, in})
+		return wire.FromConn(parentProcess{there, out}), wire.FromConn(parentProcess{back, in})
 	})
 }
 
@@ -35,13 +35,13 @@ func TestStart_OnlyTextQuoted(t *testing.T) {
 		{[]string{"Grüße, \x1b[1mWelt"}, "Grüße, \x1b[1mWelt"},
 		{[]string{string(make([]byte, 100))}, ""},
 	} {
-		var q quoted
+		var q outputHead
 		for _, p := range c.pieces {
 			q.add([]byte(p))
 		}
 		require.Equal(t, c.want, q.String(), "%q", c.pieces)
 	}
-	var q quoted
+	var q outputHead
 	for range 100 {
 		q.add([]byte("long "))
 	}

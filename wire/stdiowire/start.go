@@ -76,7 +76,7 @@ func start(cmd *exec.Cmd, opts []Option) (wire.Wire, error) {
 		p.closeParents()
 		return nil, err
 	}
-	c := &child{
+	c := &childProcess{
 		cmd: cmd, name: fmt.Sprintf("%s (pid %d)", filepath.Base(cmd.Path), cmd.Process.Pid), grace: cfg.grace,
 		in: p.in, out: p.out, ended: make(chan struct{}), gone: make(chan struct{}),
 	}
@@ -84,7 +84,7 @@ func start(cmd *exec.Cmd, opts []Option) (wire.Wire, error) {
 		stderr = logWriter{cfg.log, c.name}
 	}
 	go c.wait(p.err, stderr) // ends with the child
-	return &childWire{wire.FromConn(c).(framed), c}, nil
+	return &childWire{wire.FromConn(c).(streamWire), c}, nil
 }
 
 // pipes are the three pipes to a child. They are files, so that the end of the child is visible

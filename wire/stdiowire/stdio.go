@@ -36,26 +36,26 @@ func Stdio() (wire.Wire, error) {
 	if err != nil {
 		return nil, fmt.Errorf("stdiowire: %w", err)
 	}
-	return wire.FromConn(parent{in, out}), nil
+	return wire.FromConn(parentProcess{in, out}), nil
 }
 
 // sigPipe is SIGPIPE, which package syscall names on Unix systems only.
 const sigPipe = syscall.Signal(13)
 
-// parent is the parent process as an io.ReadWriteCloser.
-type parent struct{ in, out *os.File }
+// parentProcess is the parent process as an io.ReadWriteCloser.
+type parentProcess struct{ in, out *os.File }
 
 // Read implements io.Reader.
-func (p parent) Read(b []byte) (int, error) { return p.in.Read(b) }
+func (p parentProcess) Read(b []byte) (int, error) { return p.in.Read(b) }
 
 // Write implements io.Writer.
-func (p parent) Write(b []byte) (int, error) { return p.out.Write(b) }
+func (p parentProcess) Write(b []byte) (int, error) { return p.out.Write(b) }
 
 // Close implements io.Closer.
-func (p parent) Close() error { return errors.Join(p.out.Close(), p.in.Close()) }
+func (p parentProcess) Close() error { return errors.Join(p.out.Close(), p.in.Close()) }
 
 // LocalAddr names this process.
-func (p parent) LocalAddr() net.Addr { return self() }
+func (p parentProcess) LocalAddr() net.Addr { return self() }
 
 // RemoteAddr names the parent.
-func (p parent) RemoteAddr() net.Addr { return addr(fmt.Sprintf("pid %d", os.Getppid())) }
+func (p parentProcess) RemoteAddr() net.Addr { return addr(fmt.Sprintf("pid %d", os.Getppid())) }

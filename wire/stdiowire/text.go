@@ -43,14 +43,14 @@ func (w logWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// quoted keeps the first bytes of a child's output, as long as they are text. A frame is never
+// outputHead keeps the first bytes of a child's output, as long as they are text. A frame is never
 // mistaken for text: a length of four letters would be above 150 MB.
-type quoted struct {
+type outputHead struct {
 	first []byte
 	done  bool // further text is ignored
 }
 
-func (q *quoted) add(p []byte) {
+func (q *outputHead) add(p []byte) {
 	for _, b := range p {
 		if q.done = q.done || len(q.first) == mostQuoted || !printable(b); q.done {
 			break
@@ -65,4 +65,4 @@ func (q *quoted) add(p []byte) {
 func printable(b byte) bool { return b >= ' ' && b != 0x7f || b >= '\t' && b <= '\r' || b == 0x1b }
 
 // String returns the text, or nothing.
-func (q *quoted) String() string { return string(q.first) }
+func (q *outputHead) String() string { return string(q.first) }

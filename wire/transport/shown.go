@@ -36,21 +36,21 @@ func HideURL(err error, rawURL string) error {
 	if err == nil || p.user == "" && p.tail == "" {
 		return err
 	}
-	return hidden{err, p.replacer(rawURL).Replace(err.Error())}
+	return redactedError{err, p.replacer(rawURL).Replace(err.Error())}
 }
 
-// hidden is an error with another text.
-type hidden struct {
+// redactedError is an error with another text.
+type redactedError struct {
 	cause error
 	text  string
 }
 
-func (h hidden) Error() string        { return h.text }
-func (h hidden) Is(target error) bool { return errors.Is(h.cause, target) }
-func (h hidden) As(target any) bool   { return errors.As(h.cause, target) }
+func (h redactedError) Error() string        { return h.text }
+func (h redactedError) Is(target error) bool { return errors.Is(h.cause, target) }
+func (h redactedError) As(target any) bool   { return errors.As(h.cause, target) }
 
-// parts are the parts of a text that should be a URL.
-type parts struct {
+// urlParts are the parts of a text that should be a URL.
+type urlParts struct {
 	scheme string // with the characters between it and the place
 	user   string // without the '@'
 	place  string // host and path
@@ -61,7 +61,7 @@ var beforeHost = regexp.MustCompile(`^([a-zA-Z][a-zA-Z0-9+.-]*:)?//`)
 
 // splitURL splits a text, and treats too much as a secret rather than too little: if the text is no
 // URL, the cause may be a '/', '?' or '#' within a password.
-func splitURL(rawURL string) (p parts) {
+func splitURL(rawURL string) (p urlParts) {
 	p.scheme = beforeHost.FindString(rawURL)
 	p.place = rawURL[len(p.scheme):]
 	end := len(p.place) // end of the part that may have user info
@@ -92,7 +92,7 @@ func indexOr(s, chars string, otherwise int) int {
 }
 
 // replacer replaces the URL by its shown form, and its secrets by "…".
-func (p parts) replacer(rawURL string) *strings.Replacer {
+func (p urlParts) replacer(rawURL string) *strings.Replacer {
 	shown := ShowURL(rawURL)
 	texts := map[string]string{rawURL: shown}
 	if u, err := url.Parse(rawURL); err == nil {
@@ -120,13 +120,13 @@ func (p parts) replacer(rawURL string) *strings.Replacer {
 
 func longestFirst(a, b string) int { return cmp.Compare(len(b), len(a)) }
 
-func (p parts) queryAndFragment() (query, fragment string) {
+func (p urlParts) queryAndFragment() (query, fragment string) {
 	query, fragment, _ = strings.Cut(p.tail, "#")
 	return strings.TrimPrefix(query, "?"), fragment
 }
 
 // secrets returns the parts that must not be shown, in each form in which a text may have them.
-func (p parts) secrets() (all []string) {
+func (p urlParts) secrets() (all []string) {
 	name, password, _ := strings.Cut(p.user, ":")
 	query, fragment := p.queryAndFragment()
 	raw := []string{p.user, name, password, query, fragment}

@@ -26,7 +26,7 @@ func backPressure(r *rig) {
 	for !ended {
 		r.ok(r.do("ReadFrame", read), fmt.Sprintf("reading frame %d after the writer was stopped by the full transport", n))
 	}
-	r.must(f.task)
+	r.must(f.checkTask)
 	if written := int(f.frames.Load()); n != written {
 		r.fail("%d frames were written and %d arrived", written, n)
 	}
@@ -47,7 +47,7 @@ func closeEndsWrite(method string, write floodBy) func(r *rig) {
 	return func(r *rig) {
 		f := r.startFlood(r.a, write, method+" that waited for room when Close was called")
 		r.close(r.a)
-		r.closed(f.task)
+		r.closed(f.checkTask)
 	}
 }
 
@@ -68,11 +68,11 @@ func othersDoNotWait(r *rig) {
 	}
 	r.close(r.a)
 	r.closed(read)
-	r.closed(f.task)
+	r.closed(f.checkTask)
 }
 
 func closeTwice(r *rig) {
-	var closing []task
+	var closing []checkTask
 	for range 8 {
 		closing = append(closing, start("one of several Close at the same time", r.a.Close))
 	}
@@ -130,7 +130,7 @@ func peerClose(r *rig) {
 func peerCloseEndsWrite(r *rig) {
 	f := r.startFlood(r.a, byFrames, "WriteFrames that waited for room when the peer called Close")
 	r.close(r.b)
-	if err := r.awaitEnd(f.task); err == nil {
+	if err := r.awaitEnd(f.checkTask); err == nil {
 		r.fail("%s succeeded", f.what)
 	}
 }

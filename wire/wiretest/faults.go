@@ -62,7 +62,7 @@ type Direction struct {
 func (d *Direction) slow() bool { return d.Delay > 0 || d.Jitter > 0 }
 
 // latency returns the latency of the KiB with this number.
-func (d *Direction) latency(dice dice, kib int64) time.Duration {
+func (d *Direction) latency(dice seededChance, kib int64) time.Duration {
 	t := max(d.Delay, 0)
 	if d.Jitter > 0 {
 		t += time.Duration(dice.roll(uint64(kib)+1) % uint64(d.Jitter))
@@ -99,9 +99,9 @@ func (d *Direction) until(at int64, n int) int {
 	return n
 }
 
-// dice is deterministic chance: the same number for the same arguments.
-type dice struct{ seed, direction uint64 }
+// seededChance is deterministic chance: the same number for the same arguments.
+type seededChance struct{ seed, direction uint64 }
 
-func (d dice) roll(question uint64) uint64 {
+func (d seededChance) roll(question uint64) uint64 {
 	return rand.NewPCG(d.seed, question<<1|d.direction).Uint64()
 }

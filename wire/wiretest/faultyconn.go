@@ -21,9 +21,9 @@ type Conn struct {
 	mu      sync.Mutex
 	changed sync.Cond // uses mu; signals each change of the fields below
 
-	out, in line // guarded by mu
-	closed  bool // guarded by mu; Close was called
-	cut     bool // guarded by mu; the connection was lost before Close was called
+	out, in faultyLine // guarded by mu
+	closed  bool       // guarded by mu; Close was called
+	cut     bool       // guarded by mu; the connection was lost before Close was called
 }
 
 // farewell is how long Close waits for the other end to read the bytes that have arrived.
@@ -50,15 +50,15 @@ func FaultyConn(c io.ReadWriteCloser, f Faults) *Conn {
 	conn := &Conn{under: c}
 	conn.local, conn.remote = transport.Addrs(c, "faulty")
 	conn.changed.L = &conn.mu
-	conn.out = conn.line(f.Out, dice{f.Seed, 0})
-	conn.in = conn.line(f.In, dice{f.Seed, 1})
+	conn.out = conn.line(f.Out, seededChance{f.Seed, 0})
+	conn.in = conn.line(f.In, seededChance{f.Seed, 1})
 	go conn.send() // these two end with Close
 	go conn.receive()
 	return conn
 }
 
-func (c *Conn) line(d Direction, dice dice) line {
-	l := line{faults: d, dice: dice, mu: &c.mu, changed: &c.changed}
+func (c *Conn) line(d Direction, dice seededChance) faultyLine {
+	l := faultyLine{faults: d, dice: dice, mu: &c.mu, changed: &c.changed}
 	if d.slow() {
 		l.room = underWay
 	}

@@ -10,7 +10,7 @@ import (
 // flood is a writer that runs until it blocks for good, or until stop is set; then it writes an
 // empty frame as the last.
 type flood struct {
-	task
+	checkTask
 	stop   atomic.Bool
 	frames atomic.Int64 // how many have been written
 }
@@ -36,7 +36,7 @@ func byVector(w wire.Wire, frame []byte) error {
 func (r *rig) startFlood(w wire.Wire, write floodBy, what string) *flood {
 	r.Helper()
 	f := new(flood)
-	f.task = start(what, func() error {
+	f.checkTask = start(what, func() error {
 		data := make([]byte, floodFrame)
 		for n := 0; !f.stop.Load(); n++ {
 			fill(data, n)

@@ -25,26 +25,26 @@ type flow struct {
 
 	changed sync.Cond // uses the mutex of the lane
 
-	bytes   ring                // guarded by that, as all below; all bytes put and not taken
-	backlog int                 // the last of bytes, which wait for room in the queue
-	away    fifo.Queue[arrival] // the parts in the queue or in flight
-	arrived int                 // the first of bytes, which can be taken
-	sizes   fifo.Queue[int]     // of the packets that have arrived
-	calm    time.Duration       // after a loss, no further segment is lost before this time
-	ended   bool                // put is closed
-	over    bool                // the end has arrived
-	deaf    bool                // take is closed
-	putErr  error               // why putting fails
-	takeErr error               // why taking fails
-	putBy   time.Duration       // when putting fails
-	takeBy  time.Duration       // when taking fails
-	writing bool                // a put is in progress
-	putting int                 // how many wait to put
-	taking  int                 // how many wait to take
+	bytes   ring                 // guarded by that, as all below; all bytes put and not taken
+	backlog int                  // the last of bytes, which wait for room in the queue
+	away    fifo.Queue[delivery] // the parts in the queue or in flight
+	arrived int                  // the first of bytes, which can be taken
+	sizes   fifo.Queue[int]      // of the packets that have arrived
+	calm    time.Duration        // after a loss, no further segment is lost before this time
+	ended   bool                 // put is closed
+	over    bool                 // the end has arrived
+	deaf    bool                 // take is closed
+	putErr  error                // why putting fails
+	takeErr error                // why taking fails
+	putBy   time.Duration        // when putting fails
+	takeBy  time.Duration        // when taking fails
+	writing bool                 // a put is in progress
+	putting int                  // how many wait to put
+	taking  int                  // how many wait to take
 }
 
-// arrival is the number of bytes that arrive at one time; 0 is the end.
-type arrival struct {
+// delivery is the number of bytes that arrive at one time; 0 is the end.
+type delivery struct {
 	n   int
 	due time.Duration
 }
@@ -164,7 +164,7 @@ func (f *flow) fullLocked() bool { return f.arrived >= mostUnread || f.bytes.n-f
 // departLocked records that n bytes, or the end, have entered the queue, and when they arrive.
 func (f *flow) departLocked(n int, due time.Duration) {
 	f.backlog -= n
-	f.away.Push(arrival{n, due})
+	f.away.Push(delivery{n, due})
 }
 
 // landLocked moves due arrivals to the received bytes, in order.

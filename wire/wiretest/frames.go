@@ -52,7 +52,7 @@ func loadFrame(r *rand.Rand) []byte {
 }
 
 // writeLoad writes the load with this seed, several frames at a time, with all methods that w has.
-func writeLoad(w wire.Wire, seed uint64) task {
+func writeLoad(w wire.Wire, seed uint64) checkTask {
 	return start("writing under load", func() error {
 		r := rand.New(rand.NewPCG(seed, 0))
 		bw, _ := w.(wire.BatchWriter)
@@ -75,7 +75,7 @@ func writeLoad(w wire.Wire, seed uint64) task {
 	})
 }
 
-func expectLoad(w wire.Wire, seed uint64) task {
+func expectLoad(w wire.Wire, seed uint64) checkTask {
 	return start("reading under load", func() error {
 		r := rand.New(rand.NewPCG(seed, 0))
 		for i := range loadRounds * framesInRound {

@@ -63,17 +63,17 @@ func TestHang_IsNamed(t *testing.T) {
 // defects are defective Wires for TestHang_RunEnds.
 var defects = map[string]struct {
 	wrap     func(w complete) wire.Wire
-	patience patience // short where the Wire hangs, and nowhere else
+	patience checkPatience // short where the Wire hangs, and nowhere else
 	output   string
 }{
 	"Close": {
 		func(w complete) wire.Wire { return &stuck{w, "Close", nil} },
-		patience{carry: time.Minute, end: time.Second},
+		checkPatience{carry: time.Minute, end: time.Second},
 		`Close.* has not returned after 1s(?s:.*)\(\*stuck\)\.Close\(`,
 	},
 	"ReadFrame": {
 		func(w complete) wire.Wire { return &stuck{w, "ReadFrame", nil} },
-		patience{carry: time.Second, end: time.Minute},
+		checkPatience{carry: time.Second, end: time.Minute},
 		`ReadFrame.* has not returned after 1s(?s:.*)\(\*stuck\)\.ReadFrame\(`,
 	},
 }

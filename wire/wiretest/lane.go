@@ -17,12 +17,13 @@ type lane struct {
 	room  int      // bytes that the queue holds
 	drop  bool
 	begin time.Time
-	dice  dice
+	dice  seededChance
 
-	mu      sync.Mutex
-	queue   fifo.Queue[passing] // guarded by mu, as all below; segments that wait or are passing
-	free    time.Duration       // when all in the queue will have passed
-	sent    uint64              // how many segments have entered the queue
+	mu sync.Mutex
+	// guarded by mu, as all below; segments that wait or are passing
+	queue   fifo.Queue[queuedSegment]
+	free    time.Duration // when all in the queue will have passed
+	sent    uint64        // how many segments have entered the queue
 	done    LaneStats
 	flows   []*flow
 	turn    int           // the next of flows to send
@@ -32,8 +33,8 @@ type lane struct {
 	alarmAt time.Duration // when, or never
 }
 
-// passing is a segment in the queue.
-type passing struct {
+// queuedSegment is a segment in the queue.
+type queuedSegment struct {
 	n     int
 	end   time.Duration // when it will have passed
 	again bool          // it was lost, and really passes later: its time is used now
@@ -42,7 +43,7 @@ type passing struct {
 // never is later than everything.
 const never = time.Duration(1<<63 - 1)
 
-func newLane(l Lane, begin time.Time, plan, back schedule, dice dice) *lane {
+func newLane(l Lane, begin time.Time, plan, back schedule, dice seededChance) *lane {
 	if l.Queue <= 0 {
 		l.Queue = DefaultLinkBuffer
 	}
@@ -154,7 +155,7 @@ func (l *lane) sendLocked(f *flow, n int, at time.Duration) {
 		l.done.Passed += int64(n)
 		return
 	}
-	l.queue.Push(passing{n: n, end: l.free})
+	l.queue.Push(queuedSegment{n: n, end: l.free})
 	l.done.Queued += n
 	l.done.Most = max(l.done.Most, l.done.Queued)
 }
@@ -166,7 +167,7 @@ func (l *lane) loseLocked(f *flow, n int, at time.Duration) {
 	end := l.plan.passed(f.calm, n)
 	f.departLocked(n, end+l.plan.at(end).Delay)
 	l.free = l.plan.passed(max(at, l.free), n)
-	l.queue.Push(passing{n: n, end: l.free, again: true})
+	l.queue.Push(queuedSegment{n: n, end: l.free, again: true})
 }
 
 // touchLocked wakes the goroutines that can continue after a change of f, or sets the alarm for

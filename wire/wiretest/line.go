@@ -20,11 +20,11 @@ var (
 	errTruncated = errors.New("wiretest: the connection was truncated")
 )
 
-// line is one direction of a faulty connection. Bytes are put in at one end and taken from the
-// other: later, altered, or never.
-type line struct {
+// faultyLine is one direction of a faulty connection. Bytes are put in at one end and taken from
+// the other: later, altered, or never.
+type faultyLine struct {
 	faults Direction // these are fixed
-	dice   dice
+	dice   seededChance
 	room   int64 // how many bytes may be in flight when put returns
 
 	mu      *sync.Mutex // these are of the connection, and lock themselves
@@ -54,7 +54,7 @@ type packet struct {
 }
 
 // put sends b and keeps no part of it. It waits until no more than l.room bytes are in flight.
-func (l *line) put(b []byte) (int, error) {
+func (l *faultyLine) put(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for l.writing && refusal(l.putErr, l.putBy) == nil {
@@ -83,7 +83,7 @@ func (l *line) put(b []byte) (int, error) {
 }
 
 // sendLocked puts a copy of b into flight.
-func (l *line) sendLocked(b []byte) {
+func (l *faultyLine) sendLocked(b []byte) {
 	if l.vanished {
 		return
 	}
@@ -101,11 +101,13 @@ func (l *line) sendLocked(b []byte) {
 }
 
 // dueLocked returns the arrival time of bytes sent now.
-func (l *line) dueLocked() time.Time { return time.Now().Add(l.faults.latency(l.dice, l.sent/kib)) }
+func (l *faultyLine) dueLocked() time.Time {
+	return time.Now().Add(l.faults.latency(l.dice, l.sent/kib))
+}
 
 // recallLocked takes back the bytes of the current put that were not taken, and returns how many
 // cannot be taken back.
-func (l *line) recallLocked() int {
+func (l *faultyLine) recallLocked() int {
 	keep := max(l.begin, l.taken)
 	for extra := l.sent - keep; extra > 0 && len(l.queue) > 0; {
 		p := &l.queue[len(l.queue)-1]
@@ -120,14 +122,14 @@ func (l *line) recallLocked() int {
 }
 
 // finishLocked puts the end into flight: it arrives behind all bytes.
-func (l *line) finishLocked(end error) {
+func (l *faultyLine) finishLocked(end error) {
 	l.queue = append(l.queue, packet{due: l.dueLocked(), end: end})
 	l.changed.Broadcast()
 }
 
 // take waits for bytes to arrive and moves them to p. They have passed when arrived is called. The
 // error may be errCut or errTruncated, which the caller handles.
-func (l *line) take(p []byte) (int, error) {
+func (l *faultyLine) take(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for {
@@ -151,7 +153,7 @@ func (l *line) take(p []byte) (int, error) {
 
 // nextLocked returns when the next packet, or part of it, or the end has passed. The zero time
 // means not yet known.
-func (l *line) nextLocked(most int) (time.Time, error) {
+func (l *faultyLine) nextLocked(most int) (time.Time, error) {
 	if reached(l.faults.VanishAfter, l.taken) && !l.vanished {
 		l.vanishLocked()
 	}
@@ -176,12 +178,12 @@ func (l *line) nextLocked(most int) (time.Time, error) {
 }
 
 // sizeLocked returns how many bytes pass next.
-func (l *line) sizeLocked(most int) int {
+func (l *faultyLine) sizeLocked(most int) int {
 	return l.faults.until(l.taken, min(len(l.queue[0].b), most, l.faults.piece()))
 }
 
 // moveLocked moves the next bytes to p.
-func (l *line) moveLocked(p []byte) int {
+func (l *faultyLine) moveLocked(p []byte) int {
 	first := &l.queue[0]
 	n := copy(p, first.b[:l.sizeLocked(len(p))])
 	if i := l.faults.CorruptAt - 1 - l.taken; 0 <= i && i < int64(n) {
@@ -195,7 +197,7 @@ func (l *line) moveLocked(p []byte) int {
 }
 
 // emptyLocked returns when all bytes in flight have arrived, without further faults.
-func (l *line) emptyLocked() time.Time {
+func (l *faultyLine) emptyLocked() time.Time {
 	last := l.free
 	for _, p := range l.queue {
 		if p.due.After(last) {
@@ -206,7 +208,7 @@ func (l *line) emptyLocked() time.Time {
 }
 
 // arrived records that all taken bytes have arrived.
-func (l *line) arrived() {
+func (l *faultyLine) arrived() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.passed = l.taken
@@ -214,7 +216,7 @@ func (l *line) arrived() {
 }
 
 // vanishLocked loses the bytes in flight, and all later ones.
-func (l *line) vanishLocked() {
+func (l *faultyLine) vanishLocked() {
 	l.vanished = true
 	l.queue = nil
 	l.taken, l.passed = l.sent, l.sent
@@ -222,7 +224,7 @@ func (l *line) vanishLocked() {
 }
 
 // resumeLocked ends a stall. Bandwidth that was not used meanwhile is lost.
-func (l *line) resumeLocked() {
+func (l *faultyLine) resumeLocked() {
 	if l.stalled {
 		l.stalled = false
 		l.resumed = reached(l.faults.StallAfter, l.taken)
@@ -235,7 +237,7 @@ func (l *line) resumeLocked() {
 
 // failLocked sets the errors of both ends of the line, unless they are set, and drops the bytes in
 // flight.
-func (l *line) failLocked(putErr, takeErr error) {
+func (l *faultyLine) failLocked(putErr, takeErr error) {
 	if l.putErr == nil {
 		l.putErr = putErr
 	}
@@ -247,7 +249,7 @@ func (l *line) failLocked(putErr, takeErr error) {
 }
 
 // waitLocked waits for a change, at most until then if that is not zero.
-func (l *line) waitLocked(then time.Time) {
+func (l *faultyLine) waitLocked(then time.Time) {
 	if !then.IsZero() {
 		defer time.AfterFunc(time.Until(then), l.wake).Stop()
 	}
@@ -255,7 +257,7 @@ func (l *line) waitLocked(then time.Time) {
 }
 
 // wake takes the lock, so that a goroutine which is about to wait does so first.
-func (l *line) wake() {
+func (l *faultyLine) wake() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.changed.Broadcast()

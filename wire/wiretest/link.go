@@ -37,8 +37,8 @@ func NewLink(cfg LinkConfig) *Link {
 	}
 	now := time.Now()
 	out, in := newSchedule(cfg.Out), newSchedule(cfg.In)
-	l.out = newLane(cfg.Out, now, out, in, dice{cfg.Seed, 0})
-	l.in = newLane(cfg.In, now, in, out, dice{cfg.Seed, 1})
+	l.out = newLane(cfg.Out, now, out, in, seededChance{cfg.Seed, 0})
+	l.in = newLane(cfg.In, now, in, out, seededChance{cfg.Seed, 1})
 	return l
 }
 

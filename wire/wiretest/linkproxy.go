@@ -114,7 +114,7 @@ func (p *LinkProxy) forward(client *net.TCPConn, target string) {
 		client.Close()
 		return
 	}
-	j := &joint{client: client, server: server.(*net.TCPConn)}
+	j := &proxiedConn{client: client, server: server.(*net.TCPConn)}
 	j.up, j.down = out.newFlow(out.plan.read(), false), in.newFlow(in.plan.read(), false)
 	defer p.remove(j)
 	if p.add(j) {
@@ -122,13 +122,13 @@ func (p *LinkProxy) forward(client *net.TCPConn, target string) {
 	}
 }
 
-// joint is a connection through a proxy.
-type joint struct {
+// proxiedConn is a connection through a proxy.
+type proxiedConn struct {
 	client, server *net.TCPConn // these are fixed
 	up, down       *flow        // these lock themselves
 }
 
-func (j *joint) run() {
+func (j *proxiedConn) run() {
 	var sides sync.WaitGroup
 	sides.Go(func() { j.send(j.client, j.up) }) // these four end with both sides, or with Close
 	sides.Go(func() { j.receive(j.up, j.server) })
@@ -140,7 +140,7 @@ func (j *joint) run() {
 }
 
 // Close ends the connection at once. A side that has not closed sees a reset.
-func (j *joint) Close() error {
+func (j *proxiedConn) Close() error {
 	reset(j.client)
 	reset(j.server)
 	j.up.deafen(errClosed)
@@ -149,7 +149,7 @@ func (j *joint) Close() error {
 }
 
 // send moves bytes from c into f.
-func (j *joint) send(c *net.TCPConn, f *flow) {
+func (j *proxiedConn) send(c *net.TCPConn, f *flow) {
 	b := make([]byte, f.lane.plan.read())
 	for {
 		n, err := c.Read(b)
@@ -165,7 +165,7 @@ func (j *joint) send(c *net.TCPConn, f *flow) {
 }
 
 // receive moves bytes that have crossed f to c.
-func (j *joint) receive(f *flow, c *net.TCPConn) {
+func (j *proxiedConn) receive(f *flow, c *net.TCPConn) {
 	b := make([]byte, proxyWrite)
 	c.SetWriteBuffer(f.lane.plan.socket())
 	for {

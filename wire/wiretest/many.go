@@ -24,7 +24,7 @@ func manyBy(write func(w wire.Wire, frames [][]byte) error) func(r *rig) {
 	}
 }
 
-func writeMany(w wire.Wire, from byte, write func(w wire.Wire, frames [][]byte) error) task {
+func writeMany(w wire.Wire, from byte, write func(w wire.Wire, frames [][]byte) error) checkTask {
 	return start("writing many numbered frames", func() error {
 		for n := 1; n <= many; {
 			var frames [][]byte
@@ -47,7 +47,7 @@ func numbered(from byte, n int) []byte {
 	return f
 }
 
-func expectMany(w wire.Wire, from byte) task {
+func expectMany(w wire.Wire, from byte) checkTask {
 	return start("ReadFrame of many numbered frames", func() error {
 		for n := 1; n <= many; n++ {
 			switch got, err := readNumbered(w, from); {

@@ -246,7 +246,7 @@ func writeDeadline(r *rig) {
 	d := r.a.(deadliner)
 	f := r.startFlood(r.a, byFrames, "WriteFrames that waited when its deadline passed")
 	r.deadline("SetWriteDeadline during a WriteFrames", d.SetWriteDeadline, time.Now())
-	r.expired(f.task)
+	r.expired(f.checkTask)
 }
 
 func (r *rig) deadline(what string, set func(time.Time) error, at time.Time) {
@@ -255,7 +255,7 @@ func (r *rig) deadline(what string, set func(time.Time) error, at time.Time) {
 }
 
 // expired fails the check unless t ends with the error of a deadline.
-func (r *rig) expired(t task) {
+func (r *rig) expired(t checkTask) {
 	r.Helper()
 	if err := r.awaitEnd(t); !errors.Is(err, os.ErrDeadlineExceeded) {
 		r.fail("%s: the error is %v, which does not wrap os.ErrDeadlineExceeded", t.what, err)

@@ -19,12 +19,12 @@ const most = 4 << 20
 type rig struct {
 	T
 	a, b wire.Wire
-	patience
+	checkPatience
 	hung *bool // set when a method has not returned in time; later checks are then skipped
 }
 
-// patience is how long a check waits before it considers a method to hang.
-type patience struct {
+// checkPatience is how long a check waits before it considers a method to hang.
+type checkPatience struct {
 	carry time.Duration // for methods that carry frames
 	end   time.Duration // for methods that may not block, or that Close or a deadline ends
 }
@@ -44,16 +44,16 @@ func (r *rig) ok(err error, what string) {
 	}
 }
 
-// task is a function that runs on its own goroutine.
-type task struct {
+// checkTask is a function that runs on its own goroutine.
+type checkTask struct {
 	what string
 	done chan error
 	name chan string // of the goroutine, for leak.Stack
 }
 
 // start runs f as a task.
-func start(what string, f func() error) task {
-	t := task{what, make(chan error, 1), make(chan string, 1)}
+func start(what string, f func() error) checkTask {
+	t := checkTask{what, make(chan error, 1), make(chan string, 1)}
 	go func() {
 		t.name <- leak.Self()
 		t.done <- f()
@@ -63,18 +63,18 @@ func start(what string, f func() error) task {
 
 // await waits for t, which carries frames, and returns its result. It fails the check if there is
 // none in time.
-func (r *rig) await(t task) error {
+func (r *rig) await(t checkTask) error {
 	r.Helper()
 	return r.within(r.carry, t)
 }
 
 // awaitEnd is await for tasks that may not block, or no longer.
-func (r *rig) awaitEnd(t task) error {
+func (r *rig) awaitEnd(t checkTask) error {
 	r.Helper()
 	return r.within(r.end, t)
 }
 
-func (r *rig) within(d time.Duration, t task) error {
+func (r *rig) within(d time.Duration, t checkTask) error {
 	r.Helper()
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -89,7 +89,7 @@ func (r *rig) within(d time.Duration, t task) error {
 }
 
 // hangs reports tasks that have not returned, with their stacks.
-func (r *rig) hangs(after time.Duration, tasks ...task) {
+func (r *rig) hangs(after time.Duration, tasks ...checkTask) {
 	r.Helper()
 	*r.hung = true
 	for _, t := range tasks {
@@ -101,7 +101,7 @@ func (r *rig) hangs(after time.Duration, tasks ...task) {
 // the peer. It waits for neither if a method hangs already.
 func (r *rig) closeBoth() {
 	const what = "Close behind the check"
-	for _, closing := range []task{start(what, r.a.Close), start(what, r.b.Close)} {
+	for _, closing := range []checkTask{start(what, r.a.Close), start(what, r.b.Close)} {
 		if *r.hung {
 			continue
 		}
@@ -115,10 +115,10 @@ func (r *rig) closeBoth() {
 
 // must waits for all tasks. It fails the check as soon as one has failed, because that failure may
 // be why other tasks hang.
-func (r *rig) must(tasks ...task) {
+func (r *rig) must(tasks ...checkTask) {
 	r.Helper()
 	type result struct {
-		task
+		checkTask
 		err error
 	}
 	results := make(chan result, len(tasks))
@@ -130,7 +130,7 @@ func (r *rig) must(tasks ...task) {
 		select {
 		case d := <-results:
 			r.ok(d.err, d.what)
-			running = slices.DeleteFunc(running, func(t task) bool { return t == d.task })
+			running = slices.DeleteFunc(running, func(t checkTask) bool { return t == d.checkTask })
 		case <-timeout:
 			r.hangs(r.carry, running...)
 			r.FailNow()
@@ -151,7 +151,7 @@ func (r *rig) atOnce(what string, f func() error) error {
 }
 
 // write starts to write frames, one per call.
-func write(w wire.Wire, frames ...[]byte) task {
+func write(w wire.Wire, frames ...[]byte) checkTask {
 	return start("WriteFrames", func() error {
 		for _, f := range frames {
 			if err := w.WriteFrames([][]byte{f}); err != nil {
@@ -163,12 +163,12 @@ func write(w wire.Wire, frames ...[]byte) task {
 }
 
 // writeAll starts to write frames in one call.
-func writeAll(w wire.Wire, frames [][]byte) task {
+func writeAll(w wire.Wire, frames [][]byte) checkTask {
 	return start("WriteFrames", func() error { return w.WriteFrames(frames) })
 }
 
 // expect starts to read, and compares the frames received with frames.
-func expect(w wire.Wire, frames ...[]byte) task {
+func expect(w wire.Wire, frames ...[]byte) checkTask {
 	return start("ReadFrame of what was written", func() error {
 		for i, want := range frames {
 			got, err := w.ReadFrame(most)
@@ -185,7 +185,7 @@ func expect(w wire.Wire, frames ...[]byte) task {
 
 // soon gives t a moment to end or block. This makes a check stronger, but is not needed for its
 // correctness.
-func (r *rig) soon(t task) {
+func (r *rig) soon(t checkTask) {
 	select {
 	case err := <-t.done:
 		t.done <- err
@@ -205,7 +205,7 @@ func (r *rig) close(w wire.Wire) {
 }
 
 // closed fails the check unless t ends with net.ErrClosed.
-func (r *rig) closed(t task) {
+func (r *rig) closed(t checkTask) {
 	r.Helper()
 	if err := r.awaitEnd(t); !errors.Is(err, net.ErrClosed) {
 		r.fail("%s: the error is %v, which does not wrap net.ErrClosed", t.what, err)

@@ -40,9 +40,9 @@ func Run(t *testing.T, pair func(t *testing.T) (a, b wire.Wire)) {
 	runAll(t, pair, usual)
 }
 
-var usual = patience{carry: 30 * time.Second, end: 10 * time.Second}
+var usual = checkPatience{carry: 30 * time.Second, end: 10 * time.Second}
 
-func runAll(t *testing.T, pair func(t *testing.T) (a, b wire.Wire), p patience) {
+func runAll(t *testing.T, pair func(t *testing.T) (a, b wire.Wire), p checkPatience) {
 	hung := false
 	for _, c := range checks {
 		t.Run(c.name, func(t *testing.T) { c.over(t, pair, p, &hung) })
@@ -50,13 +50,13 @@ func runAll(t *testing.T, pair func(t *testing.T) (a, b wire.Wire), p patience) 
 }
 
 // over runs the check over a new pair, unless a method hangs already.
-func (c check) over(t *testing.T, pair func(t *testing.T) (a, b wire.Wire), p patience, hung *bool) {
+func (c check) over(t *testing.T, pair func(t *testing.T) (a, b wire.Wire), p checkPatience, hung *bool) {
 	if *hung {
 		t.Skip("a method of the Wire has not returned in a check before")
 	}
-	leak.Check(unless{t, hung})
+	leak.Check(hangGuard{t, hung})
 	a, b := pair(t)
-	r := &rig{T: t, a: a, b: b, patience: p, hung: hung}
+	r := &rig{T: t, a: a, b: b, checkPatience: p, hung: hung}
 	t.Cleanup(r.closeBoth)
 	if c.applies != nil && !(c.applies(a) && c.applies(b)) {
 		t.Skip("the Wire does not have this optional interface")
@@ -64,14 +64,14 @@ func (c check) over(t *testing.T, pair func(t *testing.T) (a, b wire.Wire), p pa
 	c.run(r)
 }
 
-// unless is a test that skips its cleanups if a method hangs: its goroutines remain, which was
+// hangGuard is a test that skips its cleanups if a method hangs: its goroutines remain, which was
 // reported already.
-type unless struct {
+type hangGuard struct {
 	testing.TB
 	hung *bool
 }
 
-func (u unless) Cleanup(f func()) {
+func (u hangGuard) Cleanup(f func()) {
 	u.TB.Cleanup(func() {
 		if !*u.hung {
 			f()

@@ -116,7 +116,7 @@ func TestRun_EachDefect(t *testing.T) {
 // run runs one check over a and b and returns its failures.
 func run(t *testing.T, name string, a, b wire.Wire) []string { return runFor(t, short, name, a, b) }
 
-func runFor(t *testing.T, p patience, name string, a, b wire.Wire) []string {
+func runFor(t *testing.T, p checkPatience, name string, a, b wire.Wire) []string {
 	for _, c := range checks {
 		if c.name == name {
 			require.True(t, c.applies == nil || c.applies(a), "the broken Wire lacks the interface")
@@ -124,7 +124,7 @@ func runFor(t *testing.T, p patience, name string, a, b wire.Wire) []string {
 			done := make(chan struct{})
 			go func() { // which FailNow ends
 				defer close(done)
-				c.run(&rig{T: r, a: a, b: b, patience: p, hung: new(bool)})
+				c.run(&rig{T: r, a: a, b: b, checkPatience: p, hung: new(bool)})
 			}()
 			<-done
 			return r.failures
@@ -135,7 +135,7 @@ func runFor(t *testing.T, p patience, name string, a, b wire.Wire) []string {
 }
 
 // short is a sufficient patience for Wires within one process.
-var short = patience{carry: 100 * time.Millisecond, end: 100 * time.Millisecond}
+var short = checkPatience{carry: 100 * time.Millisecond, end: 100 * time.Millisecond}
 
 // recorder is a T that records failures.
 type recorder struct{ failures []string }

@@ -53,14 +53,14 @@ func (c *conn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// holder is the view of a conn for the writer that holds it.
-type holder struct{ *conn }
+// heldConn is the view of a conn for the writer that holds it.
+type heldConn struct{ *conn }
 
 // piece is how many bytes are written at once, so that progress is visible.
 const piece = 128 << 10
 
 // Write implements io.Writer.
-func (h holder) Write(p []byte) (written int, err error) {
+func (h heldConn) Write(p []byte) (written int, err error) {
 	for written < len(p) && err == nil {
 		var n int
 		n, err = h.Conn.Write(p[written:min(len(p), written+piece)])

@@ -46,7 +46,7 @@ func TestConn_ControlFrame(t *testing.T) {
 // A large write is made in pieces, so that progress is visible.
 func TestConn_LargeWrite(t *testing.T) {
 	r := &sizes{}
-	n, err := holder{&conn{Conn: r}}.Write(make([]byte, 2*piece+1))
+	n, err := heldConn{&conn{Conn: r}}.Write(make([]byte, 2*piece+1))
 	require.NoError(t, err)
 	require.Equal(t, 2*piece+1, n)
 	require.Equal(t, []int{piece, piece, 1}, r.list)

@@ -15,15 +15,15 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// entrance is the net.Listener below a listener. It closes connections at once that its door
+// limitedListener is the net.Listener below a listener. It closes connections at once that its door
 // rejects.
-type entrance struct {
+type limitedListener struct {
 	net.Listener                // these are fixed
 	door         transport.Door // nil: there is no door
 }
 
 // Accept implements net.Listener.
-func (e *entrance) Accept() (net.Conn, error) {
+func (e *limitedListener) Accept() (net.Conn, error) {
 	for {
 		c, err := e.Listener.Accept()
 		if err != nil {
@@ -35,20 +35,20 @@ func (e *entrance) Accept() (net.Conn, error) {
 		}
 		p, err := e.door.Enter(c.RemoteAddr(), func() { c.Close() })
 		if err == nil {
-			return &guest{c, p}, nil
+			return &limitedConn{c, p}, nil
 		}
 		c.Close()
 	}
 }
 
-// guest is a connection with a place, which it releases when it is closed.
-type guest struct {
+// limitedConn is a connection with a place, which it releases when it is closed.
+type limitedConn struct {
 	net.Conn
 	place transport.Place
 }
 
 // Close implements net.Conn.
-func (g *guest) Close() error {
+func (g *limitedConn) Close() error {
 	err := g.Conn.Close()
 	g.place.Leave()
 	return err
@@ -62,7 +62,7 @@ func withPlace(ctx context.Context, c net.Conn) context.Context {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
 	}
-	if g, ok := c.(*guest); ok {
+	if g, ok := c.(*limitedConn); ok {
 		return context.WithValue(ctx, placeKey{}, g.place)
 	}
 	return ctx
@@ -76,25 +76,25 @@ func loggerOf(acceptor any) *slog.Logger {
 	return nil
 }
 
-// complaints logs the connection errors of an HTTP server. The server has the address in each text,
+// serverLog logs the connection errors of an HTTP server. The server has the address in each text,
 // and a node bounds its log by text.
-type complaints struct{ log *slog.Logger }
+type serverLog struct{ log *slog.Logger }
 
 // Write implements io.Writer, for one complaint.
-func (c complaints) Write(p []byte) (int, error) {
+func (c serverLog) Write(p []byte) (int, error) {
 	c.log.Warn("HTTP connection failed", "error", string(bytes.TrimSpace(p)))
 	return len(p), nil
 }
 
-// visit holds a place at the door while a request becomes a Wire.
-type visit struct {
+// admittedRequest holds a place at the door while a request becomes a Wire.
+type admittedRequest struct {
 	mu    sync.Mutex
 	taken net.Conn // guarded by mu, as lost; nil before the server has given it away
 	lost  bool
 }
 
 // end is called when the place is lost.
-func (v *visit) end() {
+func (v *admittedRequest) end() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.lost = true
@@ -104,7 +104,7 @@ func (v *visit) end() {
 }
 
 // took records that the server has given the connection away.
-func (v *visit) took(c net.Conn) {
+func (v *admittedRequest) took(c net.Conn) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.taken = c

@@ -189,7 +189,7 @@ func unfit(r *http.Request) (status int, why string) {
 // hijacker puts a conn below the WebSocket.
 type hijacker struct {
 	http.ResponseWriter
-	visit
+	admittedRequest
 	conn *conn // nil before Hijack
 }
 

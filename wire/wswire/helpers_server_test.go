@@ -44,7 +44,7 @@ func serveHTTP(t *testing.T, h http.Handler) (url string) {
 }
 
 // page connects with another implementation of WebSocket.
-func page(t *testing.T, url string) *websocket.Conn {
+func pageWire(t *testing.T, url string) *websocket.Conn {
 	c, _, err := websocket.Dial(t.Context(), url, &websocket.DialOptions{Subprotocols: []string{wswire.Subprotocol}})
 	require.NoError(t, err)
 	t.Cleanup(func() { c.CloseNow() })
@@ -77,10 +77,10 @@ func (l lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// refuser accepts no Wire.
-type refuser struct{}
+// socketWire accepts no Wire.
+type socketWire struct{}
 
-func (refuser) Accept(_ context.Context, w wire.Wire) (any, error) {
+func (socketWire) Accept(_ context.Context, w wire.Wire) (any, error) {
 	w.Close()
 	return nil, errors.New("not today")
 }

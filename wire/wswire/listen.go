@@ -31,7 +31,7 @@ const (
 type listener struct {
 	url     string // these are fixed
 	here    bool   // at a loopback address
-	conns   *entrance
+	conns   *limitedListener
 	tls     *tls.Config // nil: without TLS
 	handler *handler
 	server  *http.Server
@@ -57,11 +57,11 @@ func listen(ctx context.Context, u *url.URL, o wire.Options) (wire.Listener, err
 	if err != nil {
 		return nil, err
 	}
-	l := &listener{url: urlOf(u, ln.Addr()), conns: &entrance{Listener: ln}, handler: newHandler(nil), waiting: make(chan wire.Wire, backlog), closed: make(chan struct{})}
+	l := &listener{url: urlOf(u, ln.Addr()), conns: &limitedListener{Listener: ln}, handler: newHandler(nil), waiting: make(chan wire.Wire, backlog), closed: make(chan struct{})}
 	l.here, l.tls = ln.Addr().(*net.TCPAddr).IP.IsLoopback(), secure
 	l.handler.accept = l.queue
 	l.server = &http.Server{
-		Handler: route{u.Path, l.handler}, ConnContext: withPlace, MaxHeaderBytes: maxHead,
+		Handler: serverRoute{u.Path, l.handler}, ConnContext: withPlace, MaxHeaderBytes: maxHead,
 		ReadTimeout: patience, ReadHeaderTimeout: patience, WriteTimeout: patience,
 	}
 	return l, nil
@@ -74,7 +74,7 @@ func (l *listener) Guard(d transport.Door) {
 		if logger := loggerOf(d); logger != nil {
 			l.handler.logTo(logger)
 		}
-		l.server.ErrorLog = log.New(complaints{l.handler.log}, "", 0)
+		l.server.ErrorLog = log.New(serverLog{l.handler.log}, "", 0)
 		go l.serve() // ends with the server, which Close closes
 	})
 }
@@ -113,14 +113,14 @@ func urlOf(u *url.URL, a net.Addr) string {
 	return found.String()
 }
 
-// route is the one route of a server.
-type route struct {
+// serverRoute is the one route of a server.
+type serverRoute struct {
 	path string // of the URL of Listen; "" is "/"
 	h    http.Handler
 }
 
 // ServeHTTP implements http.Handler.
-func (o route) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (o serverRoute) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Connection", "close") // unless this becomes a WebSocket
 	if r.URL.Path != o.path && !(r.URL.Path == "/" && o.path == "") {
 		http.Error(w, "nothing is here; the WebSocket of asterisque is at "+max(o.path, "/"), http.StatusNotFound)
@@ -129,8 +129,8 @@ func (o route) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	o.h.ServeHTTP(w, r)
 }
 
-// refuser is a socket, with or without TLS.
-type refuser interface {
+// socketWire is a socket, with or without TLS.
+type socketWire interface {
 	refuse(code websocket.StatusCode, reason string)
 }
 
@@ -140,7 +140,7 @@ func (l *listener) queue(_ context.Context, w wire.Wire) error {
 	case l.waiting <- w:
 	default:
 		why := fmt.Errorf("%d connections wait to be accepted already", backlog)
-		w.(refuser).refuse(websocket.StatusTryAgainLater, why.Error())
+		w.(socketWire).refuse(websocket.StatusTryAgainLater, why.Error())
 		w.Close()
 		return why
 	}

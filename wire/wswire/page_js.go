@@ -33,9 +33,10 @@ const (
 	look = 5 * time.Millisecond
 )
 
-// page is the Wire over a WebSocket of JavaScript, as a web page or Node.js has it. The host reads
-// and writes whole messages by itself. It reports them by events. Their handlers must not block.
-type page struct {
+// pageWire is the Wire over a WebSocket of JavaScript, as a web page or Node.js has it. The host
+// reads and writes whole messages by itself. It reports them by events. Their handlers must not
+// block.
+type pageWire struct {
 	ws      js.Value // these are fixed
 	remote  net.Addr
 	private bool
@@ -56,8 +57,8 @@ type page struct {
 }
 
 // newPage returns the Wire over ws, which need not be open yet.
-func newPage(ws js.Value, u *url.URL) *page {
-	p := &page{
+func newPage(ws js.Value, u *url.URL) *pageWire {
+	p := &pageWire{
 		ws: ws, open: make(chan struct{}), arrived: make(chan struct{}, 1),
 		remote:  transport.Addr("ws", u.Host),
 		private: u.Scheme == "wss" || transport.IsHere(transport.Addr("tcp", u.Host)) || u.Hostname() == "localhost",
@@ -77,7 +78,7 @@ func newPage(ws js.Value, u *url.URL) *page {
 	return p
 }
 
-func (p *page) onMessage(event js.Value) {
+func (p *pageWire) onMessage(event js.Value) {
 	data := event.Get("data")
 	if data.Type() == js.TypeString {
 		p.refuse(websocket.StatusUnsupportedData, "a text message; frames are binary messages")
@@ -103,7 +104,7 @@ func (p *page) onMessage(event js.Value) {
 	}
 }
 
-func (p *page) onClose(event js.Value) {
+func (p *pageWire) onClose(event js.Value) {
 	code := websocket.StatusCode(event.Get("code").Int())
 	err := error(io.ErrUnexpectedEOF)
 	if code != websocket.StatusAbnormalClosure {
@@ -115,7 +116,7 @@ func (p *page) onClose(event js.Value) {
 
 // onError receives failures, without their cause. If the connection was there, a close event
 // follows and says more.
-func (p *page) onError(js.Value) {
+func (p *pageWire) onError(js.Value) {
 	select {
 	case <-p.open:
 	default:
@@ -125,7 +126,7 @@ func (p *page) onError(js.Value) {
 }
 
 // deafen releases the event handlers.
-func (p *page) deafen() {
+func (p *pageWire) deafen() {
 	p.mu.Lock()
 	events := p.events
 	p.events = nil
@@ -137,24 +138,24 @@ func (p *page) deafen() {
 }
 
 // LocalAddr implements wire.Wire.
-func (p *page) LocalAddr() net.Addr { return transport.Addr("ws", "page") }
+func (p *pageWire) LocalAddr() net.Addr { return transport.Addr("ws", "page") }
 
 // RemoteAddr implements wire.Wire.
-func (p *page) RemoteAddr() net.Addr { return p.remote }
+func (p *pageWire) RemoteAddr() net.Addr { return p.remote }
 
 // Private implements wire.Private.
-func (p *page) Private() bool { return p.private }
+func (p *pageWire) Private() bool { return p.private }
 
 // Progress implements wire.Meter.
-func (p *page) Progress() (received, sent uint64) {
+func (p *pageWire) Progress() (received, sent uint64) {
 	return p.received.Load(), p.sent.Load() - min(p.sent.Load(), uint64(p.unsent()))
 }
 
 // Receiving implements wire.Meter. The host assembles messages.
-func (p *page) Receiving() int { return 0 }
+func (p *pageWire) Receiving() int { return 0 }
 
 // ReadFrame implements wire.Wire.
-func (p *page) ReadFrame(max int) ([]byte, error) {
+func (p *pageWire) ReadFrame(max int) ([]byte, error) {
 	for {
 		over := p.life.Err() != nil // frames that arrived before are still returned
 		if p.closed.Load() {
@@ -180,7 +181,7 @@ func (p *page) ReadFrame(max int) ([]byte, error) {
 }
 
 // next returns the oldest message.
-func (p *page) next() (data js.Value, ok bool) {
+func (p *pageWire) next() (data js.Value, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.unread) == 0 {
@@ -194,7 +195,7 @@ func (p *page) next() (data js.Value, ok bool) {
 }
 
 // tooLarge ends the reading, and discards queued messages.
-func (p *page) tooLarge(max int) error {
+func (p *pageWire) tooLarge(max int) error {
 	p.refuse(websocket.StatusMessageTooBig, fmt.Sprintf("a message of more than %d bytes", max))
 	p.mu.Lock()
 	p.unread, p.waits = nil, 0
@@ -204,12 +205,12 @@ func (p *page) tooLarge(max int) error {
 }
 
 // refuse sets the code and reason that Close sends to the peer.
-func (p *page) refuse(code websocket.StatusCode, reason string) {
+func (p *pageWire) refuse(code websocket.StatusCode, reason string) {
 	p.refused.Store(&websocket.CloseError{Code: code, Reason: reason})
 }
 
 // WriteFrames implements wire.Wire.
-func (p *page) WriteFrames(frames [][]byte) error {
+func (p *pageWire) WriteFrames(frames [][]byte) error {
 	for _, f := range frames {
 		if err := p.send(f); err != nil {
 			return err
@@ -219,7 +220,7 @@ func (p *page) WriteFrames(frames [][]byte) error {
 }
 
 // WriteBatch implements wire.BatchWriter.
-func (p *page) WriteBatch(batch []byte) error {
+func (p *pageWire) WriteBatch(batch []byte) error {
 	for len(batch) > 0 {
 		n := 4 + int(binary.BigEndian.Uint32(batch))
 		if err := p.send(batch[4:n]); err != nil {
@@ -231,7 +232,7 @@ func (p *page) WriteBatch(batch []byte) error {
 }
 
 // send gives the host a message when there is room for it.
-func (p *page) send(frame []byte) error {
+func (p *pageWire) send(frame []byte) error {
 	for p.unsent() > mostUnsent && !p.closed.Load() && p.up() {
 		select {
 		case <-time.After(look):
@@ -254,19 +255,19 @@ func (p *page) send(frame []byte) error {
 }
 
 // up reports whether sent messages can get through.
-func (p *page) up() bool { return p.ws.Get("readyState").Int() == 1 }
+func (p *pageWire) up() bool { return p.ws.Get("readyState").Int() == 1 }
 
 // unsent returns how many bytes the host buffers.
-func (p *page) unsent() int { return p.ws.Get("bufferedAmount").Int() }
+func (p *pageWire) unsent() int { return p.ws.Get("bufferedAmount").Int() }
 
 // fail ends the Wire for cause.
-func (p *page) fail(cause error) {
+func (p *pageWire) fail(cause error) {
 	p.end(cause)
 	p.shut()
 }
 
 // Close implements wire.Wire. The host sends its buffer, and does not wait for the answer.
-func (p *page) Close() error {
+func (p *pageWire) Close() error {
 	if p.closed.Swap(true) {
 		return nil
 	}
@@ -278,7 +279,7 @@ func (p *page) Close() error {
 
 // shut closes the WebSocket. JavaScript may send only codes from 3000 on: an error has the
 // standard's code, plus 3000.
-func (p *page) shut() {
+func (p *pageWire) shut() {
 	code, reason := int(websocket.StatusNormalClosure), ""
 	if r := p.refused.Load(); r != nil {
 		code, reason = 3000+int(r.Code), r.Reason

@@ -151,7 +151,7 @@ func TestDial_OtherServer(t *testing.T) {
 func TestMessage_Text(t *testing.T) {
 	t.Run("from a page", func(t *testing.T) {
 		url, wires := serve(t)
-		c := page(t, url)
+		c := pageWire(t, url)
 		w := <-wires
 		defer w.Close()
 		require.NoError(t, c.Write(t.Context(), websocket.MessageText, []byte("hello")))
@@ -292,7 +292,7 @@ func TestClose_ReasonOfPeer(t *testing.T) {
 		{4000, false},
 	} {
 		url, wires := serve(t)
-		c := page(t, url)
+		c := pageWire(t, url)
 		w := <-wires
 		closed := make(chan error, 1)
 		go func() { closed <- c.Close(test.code, "because") }() // ends when w has read it
@@ -318,7 +318,7 @@ func TestClose_ReasonOfPeer(t *testing.T) {
 func TestHandler_LogsRefusals(t *testing.T) {
 	lines := make(lines, 2)
 	log := slog.New(slog.NewTextHandler(lines, nil))
-	url := serveHTTP(t, wswire.Handler(refuser{}, wswire.WithLogger(log)))
+	url := serveHTTP(t, wswire.Handler(socketWire{}, wswire.WithLogger(log)))
 	w, err := wire.Dial(t.Context(), url, wire.Options{})
 	require.NoError(t, err)
 	_, err = w.ReadFrame(100)

@@ -199,7 +199,7 @@ func (s *socket) write(all func(e *encoder) error) error {
 	}
 	mem := chunks.Get().(*[chunk]byte)
 	defer chunks.Put(mem)
-	err := all(&encoder{w: holder{s.conn}, client: s.client, out: mem})
+	err := all(&encoder{w: heldConn{s.conn}, client: s.client, out: mem})
 	switch {
 	case err == nil:
 		return nil

@@ -271,7 +271,7 @@ func TestDial_Context(t *testing.T) {
 // A Ping is answered even while the peer does not read.
 func TestPing_PeerNotReading(t *testing.T) {
 	url, wires := serve(t)
-	c := page(t, url)
+	c := pageWire(t, url)
 	c.SetReadLimit(-1)
 	w := <-wires
 	defer w.Close()
@@ -306,7 +306,7 @@ func TestPing_PeerNotReading(t *testing.T) {
 // A message in fragments is one frame.
 func TestMessage_Fragments(t *testing.T) {
 	url, wires := serve(t)
-	c := page(t, url)
+	c := pageWire(t, url)
 	w := <-wires
 	defer w.Close()
 	parts, err := c.Writer(t.Context(), websocket.MessageBinary)

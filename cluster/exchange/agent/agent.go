@@ -17,7 +17,7 @@ type Agent struct {
 	node   *asterisque.Node
 	outer  *asterisque.Node       // for the session with the exchange
 	conn   *asterisque.Connection // maintains that session; set by Join
-	urls   *urls
+	urls   *exchangeURLs
 	member outer.Member
 	ctx    context.Context // ends with Close, or when the node is replaced; its cause is the reason
 	end    context.CancelCauseFunc
@@ -26,7 +26,7 @@ type Agent struct {
 	sessions atomic.Int64
 
 	registration registration // these have their own locks
-	watches      watches
+	watches      nameWatches
 	running      sync.WaitGroup
 	once         sync.Once // Close
 }
@@ -43,7 +43,7 @@ func Join(start context.Context, cfg Config, opts ...asterisque.Option) (*Agent,
 	if err != nil {
 		return nil, err
 	}
-	a := &Agent{cfg: cfg, urls: &urls{all: cfg.Exchange, tls: cfg.TLS}, member: cfg.member()}
+	a := &Agent{cfg: cfg, urls: &exchangeURLs{all: cfg.Exchange, tls: cfg.TLS}, member: cfg.member()}
 	a.ctx, a.end = context.WithCancelCause(context.Background())
 	a.node = asterisque.NewNode(cfg.inner(opts)...)
 	svc := asterisque.NewService()
@@ -71,8 +71,8 @@ func (a *Agent) join(start context.Context) (err error) {
 	// have ended the session, too
 	life, end := context.WithCancel(context.Background())
 	context.AfterFunc(a.ctx, end)
-	a.conn, err = a.outer.Connect(life, "", asterisque.Reconnection{
-		Background: true, Persist: true, Dial: a.urls.dial,
+	a.conn, err = a.outer.Connect(life, "", asterisque.ReconnectConfig{
+		Background: true, RetryFatal: true, Dial: a.urls.dial,
 		OnState: func(_ *asterisque.Connection, s asterisque.ConnectionState, _ error) {
 			if s == asterisque.Connected {
 				a.urls.good()

@@ -12,10 +12,10 @@ import (
 )
 
 // CallerOption sets one property of a Caller for the nodes of a name.
-type CallerOption func(*calling)
+type CallerOption func(*callOptions)
 
-// calling is the result of the options.
-type calling struct {
+// callOptions is the result of the options.
+type callOptions struct {
 	pool     pool.Config
 	identity string
 	only     func(Member) bool
@@ -23,14 +23,16 @@ type calling struct {
 
 // WithPool sets the configuration of the [pool.Pool]: its subset, budget, health and so on. Its
 // Dial is not used.
-func WithPool(how pool.Config) CallerOption { return func(c *calling) { c.pool = how } }
+func WithPool(how pool.Config) CallerOption { return func(c *callOptions) { c.pool = how } }
 
 // WithIdentity restricts calls to nodes that have proved an identity to the exchange.
-func WithIdentity(identity string) CallerOption { return func(c *calling) { c.identity = identity } }
+func WithIdentity(identity string) CallerOption {
+	return func(c *callOptions) { c.identity = identity }
+}
 
 // WithOnly restricts calls to the nodes for which only returns true. It is called repeatedly, by
 // one goroutine at a time, and must not block.
-func WithOnly(only func(Member) bool) CallerOption { return func(c *calling) { c.only = only } }
+func WithOnly(only func(Member) bool) CallerOption { return func(c *callOptions) { c.only = only } }
 
 // Caller returns a Pool over the present nodes of a name that this node may reach. Calls are
 // balanced over them, move to other nodes when one drains or is lost, and block, within their
@@ -46,9 +48,9 @@ func (a *Agent) Caller(life context.Context, name string, opts ...CallerOption) 
 	if !outer.IsToken(name) {
 		return nil, fmt.Errorf("agent: no node can have the name %q: it has 1 to 64 letters, digits, '-' and '_'", name)
 	}
-	r := &route{agent: a, name: name}
+	r := &nameRoute{agent: a, name: name}
 	for _, o := range opts {
-		o(&r.calling)
+		o(&r.options)
 	}
 	life, end := context.WithCancelCause(life)
 	stop := context.AfterFunc(a.ctx, func() { end(a.Err()) })
@@ -72,17 +74,17 @@ func (a *Agent) At(life context.Context, name, id string, opts ...CallerOption) 
 	return a.Caller(life, name, append(slices.Clip(opts), only)...)
 }
 
-// route connects a Pool to the nodes of a name.
-type route struct {
+// nameRoute connects a Pool to the nodes of a name.
+type nameRoute struct {
 	agent   *Agent // fixed, as all below
 	name    string
-	calling calling
+	options callOptions
 	leave   func() // called when the Pool is closed
 }
 
 // how returns the configuration of the Pool.
-func (r *route) how() pool.Config {
-	how := r.calling.pool
+func (r *nameRoute) how() pool.Config {
+	how := r.options.pool
 	how.Connection.Background = true
 	how.Dial = func(ctx context.Context, to pool.Address) (wire.Wire, error) {
 		return r.agent.dial(ctx, r.name, to.ID)
@@ -91,7 +93,7 @@ func (r *route) how() pool.Config {
 }
 
 // resolve is the pool.Resolver of a route.
-func (r *route) resolve(ctx context.Context) iter.Seq2[[]pool.Address, error] {
+func (r *nameRoute) resolve(ctx context.Context) iter.Seq2[[]pool.Address, error] {
 	return func(yield func([]pool.Address, error) bool) {
 		defer func() {
 			if ctx.Err() != nil {
@@ -115,7 +117,7 @@ func (r *route) resolve(ctx context.Context) iter.Seq2[[]pool.Address, error] {
 }
 
 // tell yields the present nodes to the Pool, and reports whether to continue.
-func (r *route) tell(w *watch, yield func([]pool.Address, error) bool) bool {
+func (r *nameRoute) tell(w *nameWatch, yield func([]pool.Address, error) bool) bool {
 	members, known, err := w.now()
 	switch {
 	case err != nil:
@@ -128,7 +130,7 @@ func (r *route) tell(w *watch, yield func([]pool.Address, error) bool) bool {
 
 // set returns the nodes for calls, or the reason why there are none. Draining nodes are included
 // only if there are no other nodes.
-func (r *route) set(members []Member) ([]pool.Address, error) {
+func (r *nameRoute) set(members []Member) ([]pool.Address, error) {
 	fit := slices.DeleteFunc(slices.Clone(members), func(m Member) bool { return !r.fits(m) })
 	if some := slices.DeleteFunc(slices.Clone(fit), func(m Member) bool { return m.State == Draining }); len(some) > 0 {
 		fit = some
@@ -147,7 +149,7 @@ func (r *route) set(members []Member) ([]pool.Address, error) {
 }
 
 // fits reports whether a node may be called.
-func (r *route) fits(m Member) bool {
-	c := r.calling
+func (r *nameRoute) fits(m Member) bool {
+	c := r.options
 	return (c.identity == "" || c.identity == m.Identity) && (c.only == nil || c.only(m))
 }

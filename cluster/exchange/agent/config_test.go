@@ -32,7 +32,7 @@ func TestConfig_Errors(t *testing.T) {
 
 func TestURLs_InTurn(t *testing.T) {
 	t.Parallel()
-	u := &urls{all: []string{"a", "b", "c"}}
+	u := &exchangeURLs{all: []string{"a", "b", "c"}}
 	require.Equal(t, "a", u.next())
 	require.Equal(t, "b", u.next())
 	u.good()

@@ -21,7 +21,7 @@ func (a *Agent) seeOff(s *asterisque.Session) {
 	defer ending.Wait()
 	ctx, over := context.WithCancel(a.ctx)
 	defer over()
-	seen := make(map[*relayed]bool)
+	seen := make(map[*relayedWire]bool)
 	for again := time.Tick(lookAgain); ; {
 		for _, inner := range a.sessionsThrough(s) {
 			if w := wireOf(inner); w != nil && !seen[w] {
@@ -48,14 +48,14 @@ func (a *Agent) sessionsThrough(s *asterisque.Session) []*asterisque.Session {
 }
 
 // wireOf returns the present Wire of a session through an exchange, or nil.
-func wireOf(s *asterisque.Session) *relayed {
+func wireOf(s *asterisque.Session) *relayedWire {
 	at, _ := s.Peer().RemoteAddr.(Addr)
 	return at.wire
 }
 
 // seeOff drains the session of a Wire. A resumable session continues over its next Wire. Any other
 // session ends when its calls have ended, and new calls use another session.
-func (r *relayed) seeOff(ctx context.Context, s *asterisque.Session, ending *sync.WaitGroup) {
+func (r *relayedWire) seeOff(ctx context.Context, s *asterisque.Session, ending *sync.WaitGroup) {
 	switch {
 	case s.Resumable():
 		r.Close()

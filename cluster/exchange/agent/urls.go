@@ -9,9 +9,9 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// urls are the URLs of exchanges. The last connected one comes first, since it has the session that
-// may be resumed, and the remaining ones follow in their order.
-type urls struct {
+// exchangeURLs are the URLs of exchanges. The last connected one comes first, since it has the
+// session that may be resumed, and the remaining ones follow in their order.
+type exchangeURLs struct {
 	all []string // fixed, as tls is
 	tls *tls.Config
 
@@ -21,7 +21,7 @@ type urls struct {
 
 // dial connects to the next exchange that answers. Each attempt has its share of the remaining
 // time.
-func (u *urls) dial(ctx context.Context) (w wire.Wire, err error) {
+func (u *exchangeURLs) dial(ctx context.Context) (w wire.Wire, err error) {
 	for left := len(u.all); left > 0; left-- {
 		if w, err = u.dialNext(ctx, left); err == nil {
 			return w, nil
@@ -30,7 +30,7 @@ func (u *urls) dial(ctx context.Context) (w wire.Wire, err error) {
 	return nil, err
 }
 
-func (u *urls) dialNext(ctx context.Context, left int) (wire.Wire, error) {
+func (u *exchangeURLs) dialNext(ctx context.Context, left int) (wire.Wire, error) {
 	if end, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Until(end)/time.Duration(left))
@@ -40,7 +40,7 @@ func (u *urls) dialNext(ctx context.Context, left int) (wire.Wire, error) {
 }
 
 // next returns the next URL to dial, and advances.
-func (u *urls) next() string {
+func (u *exchangeURLs) next() string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	url := u.all[u.index%len(u.all)]
@@ -49,7 +49,7 @@ func (u *urls) next() string {
 }
 
 // good records that the last dialled exchange has a session.
-func (u *urls) good() {
+func (u *exchangeURLs) good() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.index = max(u.index-1, 0)

@@ -7,17 +7,17 @@ import (
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
-// watches are the watches of names in use, one for each name, shared by all Pools.
-type watches struct {
+// nameWatches are the watches of names in use, one for each name, shared by all Pools.
+type nameWatches struct {
 	mu     sync.Mutex
-	of     map[string]*watch // by name; guarded by mu, as closed
-	closed bool              // no more watches are added
+	of     map[string]*nameWatch // by name; guarded by mu, as closed
+	closed bool                  // no more watches are added
 }
 
-// watch is the state of the nodes of a name.
-type watch struct {
+// nameWatch is the state of the nodes of a name.
+type nameWatch struct {
 	end  context.CancelFunc // ends its goroutine; fixed
-	uses int                // guarded by watches.mu
+	uses int                // guarded by nameWatches.mu
 
 	changed wait.Notice
 
@@ -28,7 +28,7 @@ type watch struct {
 }
 
 // use returns the watch of a name, and a function that releases it.
-func (a *Agent) use(name string) (w *watch, leave func()) {
+func (a *Agent) use(name string) (w *nameWatch, leave func()) {
 	ws := &a.watches
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -47,11 +47,11 @@ func (a *Agent) use(name string) (w *watch, leave func()) {
 }
 
 // watchLocked begins to watch a name, unless the agent is closed.
-func (a *Agent) watchLocked(name string) *watch {
+func (a *Agent) watchLocked(name string) *nameWatch {
 	ctx, end := context.WithCancel(a.ctx)
-	w, ws := &watch{end: end}, &a.watches
+	w, ws := &nameWatch{end: end}, &a.watches
 	if ws.of == nil {
-		ws.of = make(map[string]*watch)
+		ws.of = make(map[string]*nameWatch)
 	}
 	ws.of[name] = w
 	if !ws.closed {
@@ -61,14 +61,14 @@ func (a *Agent) watchLocked(name string) *watch {
 }
 
 // close rejects further watches. The present ones end with the agent.
-func (ws *watches) close() {
+func (ws *nameWatches) close() {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	ws.closed = true
 }
 
 // keep keeps the watch of a name current, until ctx ends.
-func (a *Agent) keep(ctx context.Context, name string, w *watch) {
+func (a *Agent) keep(ctx context.Context, name string, w *nameWatch) {
 	for ctx.Err() == nil {
 		err := a.watch(ctx, name, func(members []Member) bool {
 			w.set(func() { w.known, w.members, w.err = true, members, nil })
@@ -80,7 +80,7 @@ func (a *Agent) keep(ctx context.Context, name string, w *watch) {
 }
 
 // set calls change with the lock held, and notifies waiting goroutines.
-func (w *watch) set(change func()) {
+func (w *nameWatch) set(change func()) {
 	w.mu.Lock()
 	change()
 	w.mu.Unlock()
@@ -89,7 +89,7 @@ func (w *watch) set(change func()) {
 
 // now returns the present state. Before the exchange has sent any, known is false and err may be
 // nil.
-func (w *watch) now() (members []Member, known bool, err error) {
+func (w *nameWatch) now() (members []Member, known bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.members, w.known, w.err

@@ -18,7 +18,7 @@ type Addr struct {
 	// on the side that was dialled, so that Access.Accept of the node can use it.
 	Identity string
 
-	wire *relayed // the Wire to that address; nil: the address of this side
+	wire *relayedWire // the Wire to that address; nil: the address of this side
 }
 
 // Network returns "exchange".
@@ -27,9 +27,9 @@ func (Addr) Network() string { return "exchange" }
 // String returns the name and the id: "orders/4711".
 func (a Addr) String() string { return a.Name + "/" + a.ID }
 
-// relayed is a Wire through an exchange.
-type relayed struct {
-	stream
+// relayedWire is a Wire through an exchange.
+type relayedWire struct {
+	streamWire
 	private bool
 	dialled bool                // by this side
 	through *asterisque.Session // with the exchange
@@ -38,8 +38,8 @@ type relayed struct {
 	ended func() // called by the first Close
 }
 
-// stream is the type of the Wire that [wire.FromConn] returns for a connection.
-type stream interface {
+// streamWire is the type of the Wire that [wire.FromConn] returns for a connection.
+type streamWire interface {
 	wire.Wire
 	wire.BatchWriter
 	wire.Buffered
@@ -47,31 +47,31 @@ type stream interface {
 }
 
 // newRelayed returns the Wire over a connection with a node. ended is called when it is closed.
-func newRelayed(c *tunnel.Conn, self, peer Addr, private bool, ended func()) *relayed {
-	r := &relayed{private: private, through: c.Session(), ended: ended}
+func newRelayed(c *tunnel.Conn, self, peer Addr, private bool, ended func()) *relayedWire {
+	r := &relayedWire{private: private, through: c.Session(), ended: ended}
 	peer.wire = r
-	r.stream = wire.FromConn(named{c, self, peer}).(stream) // as documented there
+	r.streamWire = wire.FromConn(namedConn{c, self, peer}).(streamWire) // as documented there
 	return r
 }
 
 // Private implements wire.Private.
-func (r *relayed) Private() bool { return r.private }
+func (r *relayedWire) Private() bool { return r.private }
 
 // Close implements wire.Wire.
-func (r *relayed) Close() error {
-	err := r.stream.Close()
+func (r *relayedWire) Close() error {
+	err := r.streamWire.Close()
 	r.once.Do(r.ended)
 	return err
 }
 
-// named is a connection with the addresses of nodes.
-type named struct {
+// namedConn is a connection with the addresses of nodes.
+type namedConn struct {
 	*tunnel.Conn
 	self, peer Addr
 }
 
 // LocalAddr implements net.Conn.
-func (n named) LocalAddr() net.Addr { return n.self }
+func (n namedConn) LocalAddr() net.Addr { return n.self }
 
 // RemoteAddr implements net.Conn.
-func (n named) RemoteAddr() net.Addr { return n.peer }
+func (n namedConn) RemoteAddr() net.Addr { return n.peer }

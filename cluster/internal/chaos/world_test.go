@@ -185,7 +185,7 @@ func (w *world) stopReplicas() {
 // callers returns callers on all paths.
 func (w *world) callers(last context.Context) *callers {
 	cs := &callers{last: last}
-	soon := asterisque.Reconnection{First: 20 * time.Millisecond, Most: 400 * time.Millisecond, Persist: true}
+	soon := asterisque.ReconnectConfig{First: 20 * time.Millisecond, Most: 400 * time.Millisecond, RetryFatal: true}
 	for i := range 2 {
 		cfg := cluster.Config{NATS: w.replicas[0].plan.NATS, Options: natsOptions(), Replicas: len(w.servers), Identity: "customer", Queue: queueing()}
 		c, err := cluster.Join(w.t.Context(), cfg, resuming()...)

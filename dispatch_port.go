@@ -1,0 +1,46 @@
+package asterisque
+
+import (
+	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/carrier"
+	"github.com/asterisque-go/asterisque/limits"
+)
+
+// dispatchPort is the session as the dispatchOutput of its dispatcher, and of the Blocks of its
+// calls.
+type dispatchPort struct{ *sessionCalls }
+
+// grant implements dispatchOutput.
+func (o dispatchPort) grant(total uint64) {
+	o.carrier.Control(message.Credit{Opens: true, Limit: total}, carrier.Now)
+}
+
+// waitOutbound implements dispatchOutput: it holds a worker back while the session is at its
+// outbound soft limit, so that results do not pile up. It returns at the inbound soft limit: there
+// the waiting calls have to be taken before reading can resume, and two peers that wait for each
+// other's reading would deadlock.
+func (o dispatchPort) waitOutbound() {
+	for room := o.outbound.Room(); room != nil; room = o.outbound.Room() {
+		full := o.inbound.Full()
+		if full == nil {
+			return
+		}
+		select {
+		case <-room:
+		case <-full:
+		case <-o.ctx.Done():
+			return
+		}
+	}
+}
+
+// mustWaitOutbound implements dispatchOutput.
+func (o dispatchPort) mustWaitOutbound() bool {
+	return o.outbound.State() >= limits.Soft && o.inbound.State() < limits.Soft && o.ctx.Err() == nil
+}
+
+// Taken implements piping.Ledger.
+func (o dispatchPort) Taken(messages, bytes int) { o.inbound.Remove(messages, bytes) }
+
+// Shelter implements piping.Ledger.
+func (o dispatchPort) Shelter(bytes int) bool { return o.serving.calls.shelter(bytes) }

@@ -1,0 +1,104 @@
+package asterisque
+
+import (
+	"errors"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/piping"
+	"github.com/asterisque-go/asterisque/pipe"
+)
+
+// The view of a served call for the table of its session: see endpoint.
+
+// block implements endpoint.
+func (c *inboundCall) block(b message.Block) error {
+	switch {
+	case c.pipe != nil:
+		return c.deliver(c.pipe, b)
+	case !c.work.windowed:
+		return violation("Block for pipe %d, which is that of a unary call", b.Pipe)
+	case !b.End && !c.x.foreign():
+		c.answer(nil, c.failed(codec.ErrBadParams.Withf("function %d %q takes no Blocks", c.function(), c.handler.name)))
+	}
+	return nil
+}
+
+// closed implements endpoint: the caller has canceled.
+func (c *inboundCall) closed(m message.Close) error {
+	a := codec.ErrCanceled
+	if m.Abort != nil {
+		a = remote(m.Abort)
+	}
+	if c.pipe != nil {
+		(*piping.End)(c.pipe).CloseArrived(nil, a)
+	}
+	c.closedBy(a)
+	c.fail(a)
+	return nil
+}
+
+// fail implements endpoint.
+func (c *inboundCall) fail(a *Abort) {
+	if c.extras != nil && c.extras.key != nil {
+		c.endAwaiting()
+	}
+	before := c.x.dispatcher().withdraw(c)
+	if before.waits() {
+		c.handler.meter.ended(a)
+	}
+	if c.pipe != nil {
+		(*piping.End)(c.pipe).CloseArrived(nil, a)
+	}
+	if before == taskArriving {
+		c.end(canceled) // the reader handles the rest
+		return
+	}
+	if m := c.firstOf(); m != nil {
+		if before.waits() {
+			c.x.durable().handOn(m)
+		} else if c.x.ctx.Err() != nil && !c.work.nested {
+			// the session has ended, and the answer is for the next one
+			c.x.durable().runOn(m)
+			return
+		}
+	}
+	if errors.Is(a, codec.ErrExpired) {
+		c.end(expired)
+	} else {
+		c.end(canceled)
+	}
+}
+
+// outer implements endpoint.
+func (c *inboundCall) outer() *outboundParent { return nil }
+
+// nesting implements handled.
+func (c *inboundCall) nesting() *nestedCalls { return &c.x.nesting }
+
+// depth implements handled.
+func (c *inboundCall) depth() int {
+	if c.parent == nil {
+		return 0
+	}
+	return int(c.parent.depth) + 1
+}
+
+// callsBack implements handled.
+func (c *inboundCall) callsBack() error {
+	if c.handler.inline {
+		return codec.ErrUnavailable.Withf("the handler of function %d %q runs inline, so that the answer could not be read: register it without WithInline", c.function(), c.handler.name)
+	}
+	return nil
+}
+
+// untyped implements endpoint.
+func (c *inboundCall) untyped() *pipe.Pipe { return c.pipe }
+
+// info implements endpoint.
+func (c *inboundCall) info() PipeInfo {
+	return PipeInfo{Pipe: c.id(), Function: c.function(), Name: c.handler.name, Priority: c.work.priority}
+}
+
+// queued implements endpoint.
+func (c *inboundCall) queued() bool { return c.x.dispatcher().waits(c) }

@@ -1,0 +1,29 @@
+package asterisque
+
+import (
+	"github.com/asterisque-go/asterisque/priority"
+)
+
+// inboundCalls is the common state of the peer's calls that a session serves, in addition to
+// exchange.
+type inboundCalls struct {
+	private bool // keeps the texts of errors on this side; fixed
+
+	// cap of the peer's priorities; owned by the reader, as the next four
+	highest  priority.Priority
+	granted  standardFunctions // the standard functions permitted by its Grant
+	openRate rateLimit         // of calls that the peer cancels
+	service  *Service          // offered to the peer
+	inline   *workspace        // nil until there is an inline call
+
+	calls dispatcher // locks itself
+}
+
+// find returns the handler of a function, or nil if there is none for this peer.
+func (s *inboundCalls) find(function uint16) *functionHandler {
+	h := s.service.find(function)
+	if h != nil && h.grants&^s.granted != 0 {
+		return nil
+	}
+	return h
+}

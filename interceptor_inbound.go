@@ -1,0 +1,212 @@
+package asterisque
+
+import (
+	"context"
+	"time"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/guard"
+	"github.com/asterisque-go/asterisque/internal/piping"
+	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/priority"
+)
+
+// interceptedInbound is a call of the peer as seen by its interceptors, and with their changes as
+// seen by its handler.
+type interceptedInbound struct {
+	Call
+	c    *inboundCall
+	work *workspace
+	// source of the handler's parameters, if an interceptor has used their value
+	value any
+}
+
+// handle runs the handler of a served call through its interceptors.
+func handle(call handlerCall, w *workspace) (result []byte, err error) {
+	c := call.(*inboundCall)
+	h := &interceptedInbound{c: c, work: w}
+	h.function, h.name, h.blocks, h.side = c.function(), c.handler.name, c.pipe != nil, h
+	h.params.setRaw(c.params)
+	defer h.end()
+	if around := c.x.common.inward; around != nil {
+		err = around(c, &h.Call)
+	} else {
+		err = c.handler.around(c, &h.Call)
+	}
+	h.end()
+	if err != nil {
+		return nil, h.outcome(err)
+	}
+	if !h.result.hasRaw && !h.result.hasValue {
+		return nil, h.unanswered()
+	}
+	return h.RawResult()
+}
+
+// outcome returns err, the error of an interceptor. If the call may have run, the returned error
+// implies that.
+func (h *interceptedInbound) outcome(err error) error {
+	if h.mayHaveRun() == 0 {
+		return err
+	}
+	if a := abortOf(err); a.Ran != codec.MaybeRan {
+		return h.withRan(a)
+	}
+	return err
+}
+
+// handleWithin is the end of a node's interceptors: it calls those of the function.
+func handleWithin(ctx context.Context, c *Call) error {
+	h, ok := c.side.(*interceptedInbound)
+	if !ok || h.c.handler.around == nil {
+		return c.carryOut(ctx)
+	}
+	return h.c.handler.around(ctx, c)
+}
+
+// carryOut implements callSide.
+func (h *interceptedInbound) carryOut(ctx context.Context) error {
+	if err := h.params.encoded(h.codecOf()); err == nil { // otherwise the handler takes the value
+		h.c.params = h.params.raw
+	}
+	if h.c.pipe != nil {
+		all := h.wraps.take(0)
+		for i := range all {
+			all[i].End = nil // next returns the outcome
+		}
+		(*piping.End)(h.c.pipe).Wrap(all...)
+	}
+	h.lost = true // until it returns
+	result, err := h.c.invoke(ctx, h, h.work)
+	h.lost = false
+	if err != nil {
+		return err
+	}
+	h.result.setRaw(result)
+	return nil
+}
+
+// untyped implements callSide and handlerCall.
+func (h *interceptedInbound) untyped() *pipe.Pipe { return h.c.pipe }
+
+// rawParams implements handlerCall.
+func (h *interceptedInbound) rawParams() []byte { return h.c.params }
+
+// decodeParams implements handlerCall.
+func (h *interceptedInbound) decodeParams(v any) error {
+	if h.params.sets > 0 { // only the original parameters were checked on arrival
+		if _, err := h.c.x.weigh(h.c.params, h.c.handler.params); err != nil {
+			return h.c.badParams(err)
+		}
+	}
+	return h.c.decodeParams(v)
+}
+
+// decodedForKey implements handlerCall.
+func (h *interceptedInbound) decodedForKey() *any {
+	if !h.params.hasValue {
+		return nil
+	}
+	h.value = h.params.place.at()
+	return &h.value
+}
+
+// encodeResult implements handlerCall.
+func (h *interceptedInbound) encodeResult(w *workspace, v any) ([]byte, error) {
+	return h.c.encodeResult(w, v)
+}
+
+// codecOf implements callSide and handlerCall.
+func (h *interceptedInbound) codecOf() *valueCoder { return &h.c.x.valueCoder }
+
+// served implements callSide.
+func (h *interceptedInbound) served() bool { return true }
+
+// priority implements callSide.
+func (h *interceptedInbound) priority() priority.Priority { return h.c.work.priority }
+
+// durable implements callSide.
+func (h *interceptedInbound) durable() bool { return h.c.extras != nil && h.c.extras.key != nil }
+
+// idempotencyKey implements callSide.
+func (h *interceptedInbound) idempotencyKey() []byte {
+	if h.c.extras == nil {
+		return nil
+	}
+	return h.c.extras.key
+}
+
+// setIdempotencyKey implements callSide.
+func (h *interceptedInbound) setIdempotencyKey([]byte) error {
+	return h.errorf("its idempotency key has come with it, and cannot be set")
+}
+
+// owner implements callSide.
+func (h *interceptedInbound) owner() string { return h.c.x.dispatcher().ownedBy().name.proof }
+
+// forgetAnswer implements callSide.
+func (h *interceptedInbound) forgetAnswer() {
+	if h.c.extras != nil && h.c.extras.key != nil {
+		h.c.x.durable().forgetAnswer(h.c)
+	}
+}
+
+// failFast implements callSide.
+func (h *interceptedInbound) failFast() bool { return false }
+
+func (h *interceptedInbound) expiry() time.Time { return time.Time{} }
+
+// metadata implements callSide.
+func (h *interceptedInbound) metadata(context.Context) Metadata { return h.c.metadata() }
+
+// trace implements callSide.
+func (h *interceptedInbound) trace() []byte {
+	if h.c.extras == nil {
+		return nil
+	}
+	return h.c.extras.trace
+}
+
+// setTrace implements callSide.
+func (h *interceptedInbound) setTrace([]byte) error {
+	return h.errorf("its trace context has come with it, and cannot be set")
+}
+
+// spared implements callSide. Errors of calls that the handler made do not count.
+func (h *interceptedInbound) spared(err error) bool {
+	a, ok := err.(*Abort)
+	return ok && a != nil && a.Ran == codec.Refused && !a.Remote
+}
+
+// fill implements callSide.
+func (h *interceptedInbound) fill(c *Call) {
+	if new := h.c.handler.places; new != nil && c.params.place == nil {
+		params, result := new()
+		if c.params.place = params; c.result.place == nil {
+			c.result.place = result
+		}
+	}
+}
+
+// mayWrap implements callSide.
+func (h *interceptedInbound) mayWrap() error {
+	idle := h.mu.TryLock()
+	if idle {
+		defer h.mu.Unlock()
+	}
+	if !idle || h.begun {
+		return h.errorf("its handler has begun: put code around its Blocks before you call on")
+	}
+	return nil
+}
+
+// again implements callSide: a handler runs once.
+func (h *interceptedInbound) again([]piping.StreamInterceptor) {}
+
+// notBegun implements callSide.
+func (h *interceptedInbound) notBegun() codec.Ran { return codec.Refused }
+
+// misbehaved implements callSide.
+func (h *interceptedInbound) misbehaved(v any) error {
+	return guard.Misbehaved(h.c.x.log, "interceptor", v, "function", h.function, "name", h.name)
+}

@@ -1,0 +1,338 @@
+package asterisque
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/guard"
+	"github.com/asterisque-go/asterisque/internal/piping"
+	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/priority"
+)
+
+// interceptedOutbound is a call that this side makes, through all its interceptors and Callers.
+type interceptedOutbound struct {
+	Call
+	cfg     *callConfig
+	expires time.Time     // end of the time to live of a call that carries Blocks
+	x       *sessionCalls // of the session of the call; nil while none is known
+	unary   *outboundCall // the last attempt of a unary call, which has the result; nil before
+	pipe    *pipe.Pipe    // the last attempt of one that carries Blocks
+}
+
+// typedCall is a making of a typed function, with the places of its values.
+type typedCall[P, R any] struct {
+	interceptedOutbound
+	in  typedPlace[P]
+	out typedPlace[R]
+}
+
+func newTypedCall[P, R any](number uint16, name string, params P, freeResult int, cfg *callConfig) *typedCall[P, R] {
+	t := &typedCall[P, R]{in: typedPlace[P]{v: params}, out: typedPlace[R]{free: freeResult}}
+	t.begin(number, name, cfg)
+	t.Call.params = callValue{place: &t.in, hasValue: true}
+	t.Call.result.place = &t.out
+	return t
+}
+
+// begin prepares m, which owns cfg from then on, unless that is noOptions.
+func (m *interceptedOutbound) begin(number uint16, name string, cfg *callConfig) {
+	m.cfg = cfg
+	m.function, m.name, m.side = number, name, m
+}
+
+// own returns the options of the call for modification.
+func (m *interceptedOutbound) own() *callConfig {
+	if m.cfg == &noOptions {
+		m.cfg = new(callConfig)
+	}
+	return m.cfg
+}
+
+// make makes the call on on: it returns at its end, or when its pipe is open.
+func (m *interceptedOutbound) make(ctx context.Context, on Caller) *Abort {
+	good := false
+	defer func() { m.finish(good) }()
+	if on == nil {
+		return neverSent(codec.ErrUnavailable.Withf("function %d %q is called on a nil Caller: call it on a Session or a Connection", m.function, m.name))
+	}
+	if err := m.checkKey(); err != nil {
+		return err
+	}
+	switch {
+	case m.cfg.ttl <= 0:
+	case m.blocks: // ctx is the life of the pipe, which outlives make
+		m.expires = time.Now().Add(m.cfg.ttl)
+	default:
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, m.cfg.ttl)
+		defer cancel()
+		m.cfg.ttl = 0 // ctx has it
+	}
+	if s := knownSession(on); s != nil {
+		m.x = &s.sessionCalls
+	}
+	if m.cfg.metadata != nil {
+		// the context has it from here on, for interceptors to read and to extend
+		ctx, m.cfg.metadata = ContextWithMetadata(ctx, m.cfg.metadata), nil
+	}
+	var err error
+	if m.cfg.around == nil {
+		err = on.Invoke(ctx, &m.Call)
+	} else {
+		err = chain(m.cfg.around, on.Invoke)(ctx, &m.Call)
+	}
+	m.end()
+	err = m.outcome(err)
+	if good = err == nil; good {
+		return nil
+	}
+	return m.abortOf(err)
+}
+
+// checkKey returns an error if the idempotency key of the call is invalid.
+func (m *interceptedOutbound) checkKey() *Abort {
+	switch {
+	case m.cfg.key == nil:
+		return nil
+	case m.blocks:
+		return neverSent(errKeyStream)
+	case len(m.cfg.key) == 0 || len(m.cfg.key) > message.MaxKey:
+		return neverSent(codec.ErrBadParams.Withf("an idempotency key of %d bytes: it has 1 to %d", len(m.cfg.key), message.MaxKey))
+	}
+	return nil
+}
+
+// outcome returns err, or an error if there is no result although err is nil.
+func (m *interceptedOutbound) outcome(err error) error {
+	switch {
+	case err != nil:
+		return err
+	case m.blocks && m.pipe != nil:
+		return nil
+	case m.blocks || !m.result.hasRaw && !m.result.hasValue:
+		return m.unanswered()
+	}
+	if m.x == nil && !m.result.hasValue && m.result.place != nil {
+		return m.errorf("the result is set as bytes, and no session was found with a codec for them: set the value")
+	}
+	return m.decodeResult(false)
+}
+
+// decodeResult decodes the result of a typed call, if necessary.
+func (m *interceptedOutbound) decodeResult(keep bool) error {
+	if m.x == nil {
+		return nil
+	}
+	if err := m.result.decoded(&m.x.valueCoder, keep); err != nil {
+		return codecError(codec.BadResult, m.function, m.name, "result", err)
+	}
+	return nil
+}
+
+// abortOf returns err, which may be the application's, as an Abort.
+func (m *interceptedOutbound) abortOf(err error) (a *Abort) {
+	defer func() {
+		if v := recover(); v != nil { // methods of err are the application's
+			a = codec.AbortOf(m.misbehaved(v))
+		}
+	}()
+	return m.withRan(codec.AbortOf(err))
+}
+
+// finish ends all attempts of the call. If pipe is true, the caller gets the last pipe.
+func (m *interceptedOutbound) finish(pipe bool) {
+	m.end()
+	m.free()
+	switch {
+	case m.pipe == nil:
+	case pipe:
+		(*piping.End)(m.pipe).Wrap(m.wraps.take(0)...)
+	default:
+		m.again(m.wraps.take(0))
+	}
+}
+
+// makeOn sets the exchange of the session for the next attempt.
+func (m *interceptedOutbound) makeOn(x *sessionCalls) {
+	if m.x != nil && m.x.valueCodec != x.valueCodec && m.params.hasValue {
+		m.params.raw, m.params.hasRaw = nil, false // encoded by another codec
+	}
+	m.x = x
+}
+
+// spend reduces the time to live of a call that carries Blocks by the time that has passed. It
+// returns an error if none is left.
+func (m *interceptedOutbound) spend() error {
+	if m.expires.IsZero() {
+		return nil
+	}
+	if m.cfg.ttl = time.Until(m.expires); m.cfg.ttl <= 0 {
+		return neverSent(errTimeUp)
+	}
+	return nil
+}
+
+// free releases the last attempt.
+func (m *interceptedOutbound) free() {
+	if m.unary == nil {
+		return
+	}
+	if !m.unary.own { // the memory of the result will be reused
+		m.result.raw, m.result.hasRaw = nil, false
+	}
+	m.unary.free()
+	m.unary = nil
+}
+
+// carryOut implements callSide.
+func (m *interceptedOutbound) carryOut(ctx context.Context) error {
+	if m.result.hasRaw || m.result.hasValue { // of an earlier attempt
+		m.result = callValue{place: m.result.place}
+	}
+	if m.blocks {
+		return m.open(ctx)
+	}
+	return m.call(ctx)
+}
+
+// call makes a unary call.
+func (m *interceptedOutbound) call(ctx context.Context) error {
+	m.free()
+	own := m.params.place == nil || m.x.lender != nil
+	m.unary = m.x.newCall(m.cfg, own)
+	params := m.params.raw
+	if !m.params.hasRaw && m.params.hasValue {
+		var err error
+		if params, err = m.unary.encodeParams(m.params.place.at()); err != nil {
+			return neverSent(codecError(codec.BadParams, m.function, m.name, "parameters", err))
+		}
+	}
+	if a := m.unary.do(ctx, m.function, params, m.cfg); a != nil {
+		return a
+	}
+	m.result.setRaw(m.unary.result)
+	return m.decodeResult(own)
+}
+
+// open opens the pipe of a call that carries Blocks.
+func (m *interceptedOutbound) open(ctx context.Context) error {
+	m.again(nil)
+	if err := m.spend(); err != nil {
+		return err
+	}
+	if err := m.params.encoded(&m.x.valueCoder); err != nil {
+		return neverSent(codecError(codec.BadParams, m.function, m.name, "parameters", err))
+	}
+	p, a := m.x.open(ctx, m.function, m.params.raw, m.cfg)
+	if a != nil {
+		return a
+	}
+	m.pipe = p
+	return nil
+}
+
+// codecOf implements callSide.
+func (m *interceptedOutbound) codecOf() *valueCoder {
+	if m.x == nil {
+		return nil
+	}
+	return &m.x.valueCoder
+}
+
+// served implements callSide.
+func (m *interceptedOutbound) served() bool { return false }
+
+// priority implements callSide.
+func (m *interceptedOutbound) priority() priority.Priority { return m.cfg.priority }
+
+// durable implements callSide.
+func (m *interceptedOutbound) durable() bool { return m.cfg.durable }
+
+// idempotencyKey implements callSide.
+func (m *interceptedOutbound) idempotencyKey() []byte { return m.cfg.key }
+
+// setIdempotencyKey implements callSide.
+func (m *interceptedOutbound) setIdempotencyKey(key []byte) error {
+	cfg := m.own()
+	cfg.durable, cfg.key = true, key
+	return nil
+}
+
+// owner implements callSide.
+func (m *interceptedOutbound) owner() string { return "" }
+
+// forgetAnswer implements callSide.
+func (m *interceptedOutbound) forgetAnswer() {}
+
+// failFast implements callSide.
+func (m *interceptedOutbound) failFast() bool { return m.cfg.failFast }
+
+func (m *interceptedOutbound) expiry() time.Time { return m.expires }
+
+// metadata implements callSide.
+func (m *interceptedOutbound) metadata(ctx context.Context) Metadata {
+	_, all := carriedBy(ctx)
+	return all
+}
+
+// trace implements callSide.
+func (m *interceptedOutbound) trace() []byte { return m.cfg.trace }
+
+// setTrace implements callSide.
+func (m *interceptedOutbound) setTrace(trace []byte) error {
+	m.own().trace = trace
+	return nil
+}
+
+// spared implements callSide.
+func (m *interceptedOutbound) spared(err error) bool { return err != nil && Repeatable(err) }
+
+// fill implements callSide: the places are present already.
+func (m *interceptedOutbound) fill(*Call) {}
+
+// untyped implements callSide.
+func (m *interceptedOutbound) untyped() *pipe.Pipe { return m.pipe }
+
+// mayWrap implements callSide.
+func (m *interceptedOutbound) mayWrap() error { return nil }
+
+// again implements callSide.
+func (m *interceptedOutbound) again(all []piping.StreamInterceptor) {
+	if m.pipe == nil {
+		return
+	}
+	(*piping.End)(m.pipe).Wrap(all...)
+	m.pipe.Abort(nil)
+	m.pipe = nil
+}
+
+// notBegun implements callSide.
+func (m *interceptedOutbound) notBegun() codec.Ran { return codec.NeverSent }
+
+// misbehaved implements callSide. The goroutine is the caller's, so its end is no error.
+func (m *interceptedOutbound) misbehaved(v any) error {
+	switch {
+	case v == nil:
+		return nil
+	case m.x == nil: // no log is known yet
+		a := codec.ErrPanicked.Withf("an interceptor of function %d %q panicked", m.function, m.name)
+		a.Cause = fmt.Errorf("%v", v)
+		return a
+	}
+	return guard.Misbehaved(m.x.log, "interceptor", v, "function", m.function, "name", m.name)
+}
+
+// makingOf returns c as a making if this side makes the call.
+func makingOf(c *Call) (*interceptedOutbound, *Abort) {
+	if c != nil && c.side != nil {
+		if m, ok := c.side.(*interceptedOutbound); ok {
+			return m, nil
+		}
+		return nil, neverSent(codec.ErrUnavailable.Withf("function %d %q: a call that is served is not made again: make one of its own, by CallOn or OpenOn", c.function, c.name))
+	}
+	return nil, neverSent(codec.ErrUnavailable.Withf("there is no call to make: calls are made by typed functions, CallOn and OpenOn"))
+}

@@ -1,0 +1,41 @@
+package piping
+
+import "github.com/asterisque-go/asterisque/limits"
+
+// deferred is the work to do after the lock of an End is released.
+type deferred struct {
+	claims          []*limits.Claim // that were granted
+	announce        bool            // there are Controls for the peer
+	messages, bytes int             // taken by the application
+	shelter         int             // bytes of shelter to release
+	abort           bool            // there is no room for a Block that the peer was allowed
+	show            bool            // interceptors are to see the outcome
+	begins, ends    *leftover
+}
+
+// grant adds the granted claims of other Ends.
+func (a *deferred) grant(claims []*limits.Claim) {
+	if len(claims) > 0 {
+		a.claims = append(a.claims, claims...)
+	}
+}
+
+// do does everything but the abort. It is called without a lock.
+func (a *deferred) do(t *Terms, port Port) {
+	if a.messages > 0 {
+		t.Ledger.Taken(a.messages, a.bytes)
+	}
+	if a.announce {
+		port.Announce()
+	}
+	if a.shelter > 0 {
+		t.Ledger.Shelter(-a.shelter)
+	}
+	if a.begins != nil {
+		a.begins.begin()
+	}
+	if a.ends != nil {
+		a.ends.end()
+	}
+	limits.Grant(a.claims)
+}

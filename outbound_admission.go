@@ -1,0 +1,101 @@
+package asterisque
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/outbox"
+	"github.com/asterisque-go/asterisque/internal/piping"
+)
+
+// outboundAdmission holds the conditions for calls from this side of a session: whether they may be
+// sent at all, and the budgets that each needs, here and at the peer. reservation is the part of
+// one call.
+type outboundAdmission struct {
+	ctx     context.Context // ends with the session and its cause; these are fixed
+	common  *nodeCalls
+	terms   piping.Terms           // grants of both sides
+	windows map[uint16]*callWindow // of the functions of the peer that have one
+
+	outbound outbound // these lock themselves
+	opens    openCredit
+	nesting  nestedCalls
+	waits    waitCounts
+
+	draining     atomic.Bool // Shutdown was called here: new calls of the peer are rejected
+	peerDraining atomic.Bool // the peer rejects new calls
+}
+
+// nodeCalls is the common state of the calls of all sessions of a node.
+type nodeCalls struct {
+	uptime
+	// call through the interceptors of the node, for calls of this side and of the peer; nil
+	// without; fixed
+	outward, inward Next
+	// handle runs the handler of a call through its interceptors; fixed
+	handle func(c handlerCall, w *workspace) (result []byte, err error)
+	// not global, because the channels of calls belong to the bubble of a synctest as the node does
+	spares outbox.Pool // of *outboundCall
+}
+
+// setWindows makes the windows of functions, with their numbers of calls.
+func (o *outboundAdmission) setWindows(calls map[uint16]int) {
+	if len(calls) == 0 {
+		return
+	}
+	o.windows = make(map[uint16]*callWindow, len(calls))
+	for function, n := range calls {
+		o.windows[function] = &callWindow{size: n}
+	}
+}
+
+// lifetime returns the time at which a new call expires, or the reason why it cannot be made.
+func (o *outboundAdmission) lifetime(ctx context.Context, ttl time.Duration) (expires time.Time, a *Abort) {
+	switch {
+	case o.ctx.Err() != nil:
+		return expires, o.ended()
+	case ctx.Err() != nil:
+		return expires, neverSent(contextError(ctx))
+	case o.draining.Load(), o.peerDraining.Load():
+		return expires, o.errDrains()
+	}
+	expires, _ = ctx.Deadline()
+	if ttl > 0 {
+		if end := time.Now().Add(ttl); expires.IsZero() || end.Before(expires) {
+			expires = end
+		}
+	}
+	return expires, nil
+}
+
+// firstWindow returns the initial cost limit for the Blocks of a stream that this side opens.
+func (o *outboundAdmission) firstWindow() uint64 {
+	if o.terms.PeerEarly == 0 {
+		return piping.Unlimited
+	}
+	return o.terms.PeerEarly
+}
+
+// ended returns the error of a call that was not sent because the session has ended.
+func (o *outboundAdmission) ended() *Abort { return neverSent(context.Cause(o.ctx)) }
+
+// errDrains returns the error of a call on a session that is being shut down.
+func (o *outboundAdmission) errDrains() *Abort {
+	who := "the peer"
+	if o.draining.Load() {
+		who = "this side"
+	}
+	return neverSent(codec.ErrUnavailable.Withf("%s shuts the session down", who))
+}
+
+// drain is called when no more calls are made: the peer accepts none, or the session is retired. It
+// reports whether that is new.
+func (o *outboundAdmission) drain() (first bool) {
+	if o.peerDraining.Swap(true) {
+		return false
+	}
+	o.opens.drain()
+	return true
+}

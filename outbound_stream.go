@@ -1,0 +1,187 @@
+package asterisque
+
+import (
+	"bytes"
+	"context"
+	"sync"
+	"time"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/carrier"
+	"github.com/asterisque-go/asterisque/internal/outbox"
+	"github.com/asterisque-go/asterisque/internal/piping"
+	"github.com/asterisque-go/asterisque/pipe"
+)
+
+// outboundStream is a call from this side that carries Blocks: a pipe and its port.
+type outboundStream struct {
+	callTransport
+	asParent *outboundParent // as a parent; nil unless a handler made it; fixed, as cost
+	cost     int64           // of its Open
+	whole    pipe.Pipe       // target of callTransport.pipe
+	after    func()          // called at the end of the call, perhaps more than once; may be nil
+}
+
+// open is [Session.Open].
+func (x *sessionCalls) open(ctx context.Context, function uint16, params []byte, cfg *callConfig) (*pipe.Pipe, *Abort) {
+	if cfg.durable {
+		return nil, neverSent(codec.ErrUnavailable.Withf("a call that carries Blocks cannot be durable: Call can"))
+	}
+	wait := ctx
+	if cfg.ttl > 0 {
+		var cancel context.CancelFunc
+		wait, cancel = context.WithTimeout(ctx, cfg.ttl)
+		defer cancel()
+	}
+	s, m, own, a := x.newStream(wait, function, params, cfg)
+	if a != nil {
+		return nil, a
+	}
+	if own.window != nil || own.parent != nil {
+		held := own // separate memory, for few calls only
+		s.after = sync.OnceFunc(func() { x.giveBack(&held) })
+	}
+	s.watch(ctx, cfg, m.Expires)
+	m.Departer = s
+	if err := s.put(m, carrier.Now); err != nil {
+		x.unsent(s.asParent, s.cost)
+		if over := s.pipe.Err(); over != nil { // ctx ended meanwhile
+			err = neverSent(over)
+		}
+		a := codec.AbortOf(err)
+		s.fail(a)
+		return nil, a
+	}
+	return s.pipe, nil
+}
+
+// newStream waits until a stream may be opened, and returns its endpoint, its Open, and its
+// reservation.
+func (x *sessionCalls) newStream(ctx context.Context, function uint16, params []byte, cfg *callConfig) (s *outboundStream, m *outbox.Message, own reservation, a *Abort) {
+	hold, granted, a := x.holdWindow(ctx, int8(cfg.priority), len(params))
+	if a != nil {
+		return nil, nil, own, a
+	}
+	m = &outbox.Message{Type: message.OpenType, Function: function, Payload: params}
+	own, a = x.outboundAdmission.reserve(ctx, m, cfg, &message.Meta{Stream: true, Window: min(granted, message.MaxPipe)})
+	if a != nil {
+		x.dropHold(&hold)
+		return nil, nil, own, a
+	}
+	s = &outboundStream{callTransport: callTransport{x: x, flow: outbox.NewFlow(cfg.priority)}, asParent: own.parent, cost: own.cost}
+	s.pipe = &s.whole
+	(*piping.End)(s.pipe).Init(piping.Config{Function: function, Priority: cfg.priority, Loss: cfg.loss, Port: s, Terms: &x.terms, SendLimit: x.firstWindow(), Granted: granted, Hold: hold})
+	return s, m, own, nil
+}
+
+// watch aborts the pipe when ctx ends or the time to live has expired.
+func (s *outboundStream) watch(ctx context.Context, cfg *callConfig, expires time.Time) {
+	var cancel context.CancelFunc
+	switch {
+	case cfg.ttl > 0:
+		ctx, cancel = context.WithDeadline(ctx, expires)
+	case ctx.Done() != nil:
+		ctx, cancel = context.WithCancel(ctx)
+	default:
+		return
+	}
+	if after := s.after; after != nil {
+		s.after = func() { cancel(); after() }
+	} else {
+		s.after = cancel
+	}
+	// has no effect after the end of the call
+	context.AfterFunc(ctx, func() { (*piping.End)(s.pipe).Abort(contextError(ctx)) })
+}
+
+// release releases the reservation of the call. It is called at its end, perhaps more than once.
+func (s *outboundStream) release() {
+	if s.after != nil {
+		s.after()
+	}
+}
+
+// Close implements piping.Port.
+func (s *outboundStream) Close(result []byte, abort *codec.Abort) {
+	if abort != nil {
+		departed, unsent := s.x.carrier.Cancel(&s.flow, givenUp(abort))
+		if unsent {
+			s.x.unsent(s.asParent, s.cost)
+		}
+		if departed && unsent {
+			s.x.remove(s.id())
+		}
+		if !departed || unsent {
+			s.release()
+			return // the peer does not know the pipe, or knows that the Open was canceled
+		}
+	}
+	abort = s.x.sentByOpener(abort)
+	held := heldClose(heldStream, result, abort)
+	s.x.count(held)
+	s.putClose(result, abort, held, carrier.Now)
+	s.release()
+}
+
+// Depart implements outbox.Departer.
+func (s *outboundStream) Depart(id uint64) {
+	s.x.table.depart(id, s)
+}
+
+// Discard implements outbox.Departer: the Open was not sent. The pipe ends at once, so that a
+// sender gets the error. A goroutine, which ends by itself, does the rest: the caller holds a lock.
+func (s *outboundStream) Discard(why outbox.Reason, begun bool) {
+	if begun && !s.x.table.remove(s.id()) {
+		return // the peer has closed it
+	}
+	settle := (*piping.End)(s.pipe).Closing(s.x.discarded(s.asParent, s.cost, why))
+	go func() {
+		settle()
+		s.release()
+	}()
+}
+
+// block implements endpoint.
+func (s *outboundStream) block(b message.Block) error { return s.deliver(s.pipe, b) }
+
+// closed implements endpoint.
+func (s *outboundStream) closed(m message.Close) (err error) {
+	var abort *Abort
+	if m.Abort != nil {
+		abort = remote(m.Abort)
+	}
+	if s.x.carrier.Unfinished(&s.flow) {
+		abort, err = s.closedUnsent(abort)
+	}
+	if abort != nil {
+		(*piping.End)(s.pipe).CloseArrived(nil, abort)
+	} else {
+		(*piping.End)(s.pipe).CloseArrived(bytes.Clone(m.Result), nil)
+	}
+	if s.closedBy(m.Abort) {
+		s.x.unsent(s.asParent, s.cost)
+	}
+	s.release()
+	return err
+}
+
+// fail implements endpoint.
+func (s *outboundStream) fail(a *Abort) {
+	(*piping.End)(s.pipe).CloseArrived(nil, a)
+	s.release()
+}
+
+// outer implements endpoint.
+func (s *outboundStream) outer() *outboundParent { return outerOf(s.asParent, s.pipe.Function()) }
+
+// untyped implements endpoint.
+func (s *outboundStream) untyped() *pipe.Pipe { return s.pipe }
+
+// info implements endpoint.
+func (s *outboundStream) info() PipeInfo {
+	return PipeInfo{Pipe: s.id(), Function: s.pipe.Function(), Made: true, Priority: s.pipe.Priority()}
+}
+
+// queued implements endpoint.
+func (s *outboundStream) queued() bool { return false }

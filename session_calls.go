@@ -1,0 +1,128 @@
+package asterisque
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/carrier"
+	"github.com/asterisque-go/asterisque/internal/cut"
+	"github.com/asterisque-go/asterisque/internal/outbox"
+	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// sessionCalls is the common state of all calls of a session, made and served. Calls have no other
+// access to their session.
+type sessionCalls struct {
+	valueCoder        // these are fixed
+	maxBlock   uint32 // bytes of the largest payload that the peer accepts in a Block
+	// the end of the session was reported, and no event follows; guarded by the reports of the
+	// node, and here because it costs no memory beside maxBlock
+	told bool
+
+	carrier carrier.Carrier // these lock themselves; sends messages
+	outboundAdmission
+	table   table
+	inbound *limits.Counter // messages that have arrived, and wait for the application
+
+	serving *inboundCalls // common state of the peer's calls; fixed
+}
+
+// dispatcher runs the calls of the peer.
+func (x *sessionCalls) dispatcher() *dispatcher { return &x.serving.calls }
+
+// durable remembers answers to durable calls of the peer.
+func (x *sessionCalls) durable() *durableAnswers { return &x.serving.calls.scheduler.durable }
+
+// plain reports whether a call of this side with such options has no interceptors.
+func (x *sessionCalls) plain(cfg *callConfig) bool {
+	return x.common.outward == nil && !cfg.durable && cfg.around == nil
+}
+
+// cause returns the cause of the end of the session, which must have ended.
+func (x *sessionCalls) cause() *Abort { return codec.AbortOf(context.Cause(x.ctx)) }
+
+// fail ends the session with a; only the first cause is kept.
+func (x *sessionCalls) fail(a *Abort) { x.carrier.End(a) }
+
+// foreign reports whether the peer uses another protocol, behind the Wire.
+func (x *sessionCalls) foreign() bool {
+	w, _ := x.carrier.Wire()
+	_, ok := w.(wire.Foreign)
+	return ok
+}
+
+// remove removes a call and its unfinished messages. It reports whether the call was in the table.
+func (x *sessionCalls) remove(id uint64) bool {
+	there := x.table.remove(id)
+	x.carrier.Forget(id)
+	return there
+}
+
+// arrived counts a message that waits for the application.
+func (x *sessionCalls) arrived(held int) {
+	if x.inbound.Add(held) == limits.Hard {
+		x.fail(hardLimit(Inbound, x.inbound))
+	}
+}
+
+// count counts a message that is about to be sent, without blocking.
+func (x *sessionCalls) count(held uint32) limits.State {
+	state := x.outbound.Add(int(held))
+	if state == limits.Hard {
+		x.fail(hardLimit(Outbound, x.outbound.Counter))
+	}
+	return state
+}
+
+// sendError converts an error of the outbox for the application: the message was not sent.
+func (x *sessionCalls) sendError(err error) error {
+	var large *outbox.TooLargeError
+	switch {
+	case errors.As(err, &large):
+		return &Abort{Code: codec.TooLarge, Message: large.Error(), Ran: codec.NeverSent}
+	case errors.Is(err, outbox.ErrEnded):
+		return pipe.ErrEnded
+	case errors.Is(err, outbox.ErrNoOpens):
+		return x.errDrains()
+	default:
+		return neverSent(x.cause())
+	}
+}
+
+// sent returns the part of a that is sent, so that a waiting answer holds no more: the cause of an
+// error may hold all data that could not be decoded. The code reaches every peer. A detail that
+// exceeds the peer's limit is left out, since a part of it would have another meaning, and the
+// message has the remaining bytes.
+func (x *sessionCalls) sent(a *Abort) *Abort { return sentWithin(a, x.carrier.MaxSize()) }
+
+// sentByOpener is sent for a Close of the side that has opened the pipe, which is never sent in
+// parts.
+func (x *sessionCalls) sentByOpener(a *Abort) *Abort {
+	return sentWithin(a, min(x.carrier.MaxSize(), message.MaxPart))
+}
+
+// sentWithin returns the part of a that fits into room bytes.
+func sentWithin(a *Abort, room int) *Abort {
+	if a == nil {
+		return nil
+	}
+	detail := a.Detail
+	if len(detail) > room {
+		detail = nil
+	}
+	most := min(codec.MaxReason, room-len(detail))
+	if a.Cause == nil && len(a.Message) <= most && len(detail) == len(a.Detail) {
+		return a
+	}
+	b := *a
+	b.Cause, b.Detail = nil, detail
+	if len(b.Message) > most {
+		b.Message = strings.Clone(cut.Text(b.Message, most))
+	}
+	return &b
+}

@@ -1,0 +1,178 @@
+package asterisque
+
+import (
+	"maps"
+	"slices"
+	"sync"
+)
+
+// concurrencyLimit bounds the calls of one function that run at once, over all sessions. Owners
+// with waiting calls take turns, and so do the sessions of each.
+//
+// Its lock may be taken with that of a dispatcher held, not the other way round.
+type concurrencyLimit struct {
+	// the concurrency limit bounds the durable calls of an owner to a share of the workers, so that
+	// an urgent call waits here no more than for a worker; fixed
+	ofOwner bool
+
+	mu    sync.Mutex
+	free  int                      // guarded by mu, as all below
+	queue fairQueue[*sessionShare] // each once
+	idle  map[workWaiter]struct{}  // calls with a place here that wait for a worker or for memory
+	// urgent calls that wait for a place
+	urgent int
+}
+
+// sessionShare is the calls of one session that wait for one concurrency limit.
+type sessionShare struct {
+	owner  *quotaOwner // these are fixed
+	waiter limitWaiter
+
+	queued bool // guarded by the lock of the concurrency limit: in the queue
+}
+
+// limitWaiter holds the calls that wait for a concurrency limit.
+type limitWaiter interface {
+	// admit continues the next call of c, with the place at g that another one has left. It returns
+	// false if none waits. another reports that c got one more place, for further waiting calls, as
+	// more places became free at the same time.
+	admit(g *concurrencyLimit, c *sessionShare) (ok, another bool)
+}
+
+// enter takes a free place, and reports whether there was one.
+func (g *concurrencyLimit) enter() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.enterLocked()
+}
+
+func (g *concurrencyLimit) enterLocked() bool {
+	if g.free == 0 {
+		return false
+	}
+	g.free--
+	return true
+}
+
+// enterOrQueue is enter; if there is no free place, it puts c into the queue. The caller then adds
+// a call to c, which is urgent or not.
+func (g *concurrencyLimit) enterOrQueue(c *sessionShare, urgent bool) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.enterLocked() {
+		return true
+	}
+	if urgent {
+		g.urgent++
+	}
+	g.queueLocked(c)
+	return false
+}
+
+// enterAgain puts c, one call of which has got a place, at the end of the queue. It returns true if
+// c has got another place, which has become free while c was not in the queue.
+func (g *concurrencyLimit) enterAgain(c *sessionShare) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.queueLocked(c)
+	return g.enterLocked()
+}
+
+func (g *concurrencyLimit) queueLocked(c *sessionShare) {
+	if !c.queued {
+		c.queued = true
+		g.queue.push(c.owner, c)
+	}
+}
+
+// dequeue removes c from the queue: all its calls were canceled.
+func (g *concurrencyLimit) dequeue(c *sessionShare) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if c.queued {
+		c.queued = false
+		g.queue.remove(c.owner, func(o **sessionShare) bool { return *o != c })
+	}
+}
+
+// waitsInside records that a call with a place waits for a worker or for memory. It returns false
+// if the call must not wait, as an urgent call waits behind it.
+func (g *concurrencyLimit) waitsInside(w workWaiter) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.urgent > 0 {
+		return false
+	}
+	g.idleLocked(w)
+	return true
+}
+
+// passed records that w, which has waited here, has got a place, and waits for a worker now. urgent
+// reports whether w is urgent. passed reports whether an urgent call waits behind it.
+func (g *concurrencyLimit) passed(w workWaiter, urgent bool) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if urgent {
+		g.urgent--
+	}
+	g.idleLocked(w)
+	return g.urgent > 0
+}
+
+func (g *concurrencyLimit) idleLocked(w workWaiter) {
+	if g.idle == nil {
+		g.idle = make(map[workWaiter]struct{})
+	}
+	g.idle[w] = struct{}{}
+}
+
+// waitsNoMore records that w no longer waits for a worker or for memory.
+func (g *concurrencyLimit) waitsNoMore(w workWaiter) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.idle, w)
+}
+
+// countUrgent adds n, which may be negative, to the urgent calls that wait for a place.
+func (g *concurrencyLimit) countUrgent(n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.urgent += n
+}
+
+// lend lends workers to the calls that have a place and wait for one, while an urgent call waits
+// for a place.
+func (g *concurrencyLimit) lend() {
+	g.mu.Lock()
+	var idle []workWaiter
+	if g.urgent > 0 {
+		idle = slices.Collect(maps.Keys(g.idle))
+	}
+	g.mu.Unlock()
+	for _, w := range idle {
+		w.lend()
+	}
+}
+
+// vacate releases a place, to a waiting call if there is one.
+func (g *concurrencyLimit) vacate() {
+	for c := g.next(); c != nil; c = g.next() {
+		if ok, another := c.waiter.admit(g, c); ok && !another {
+			return
+		}
+	}
+}
+
+// next returns the session share that gets the place of a call that has left. If no call waits, the
+// place becomes free, and next returns nil.
+func (g *concurrencyLimit) next() *sessionShare {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.queue.len() == 0 {
+		g.free++
+		return nil
+	}
+	c := g.queue.pop()
+	c.queued = false
+	return c
+}
