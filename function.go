@@ -5,7 +5,7 @@ import (
 	"reflect"
 
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/internal/weigh"
+	"github.com/asterisque-go/asterisque/internal/sizing"
 )
 
 // Function is a function that takes P and returns R, identified on both sides by its number. A
@@ -14,13 +14,13 @@ import (
 type Function[P, R any] struct {
 	number         uint16
 	name           string
-	params, result int // bytes of encoded ones that need no estimate: see weigh.Free
+	params, result int // bytes of encoded ones that need no estimate: see sizing.Free
 }
 
 // Func declares a function. name is for people: errors, logs and statistics. Numbers from 65,280 on
 // belong to the standard functions of the protocol, such as [Describe].
 func Func[P, R any](number uint16, name string) Function[P, R] {
-	return Function[P, R]{number, name, weigh.Free(reflect.TypeFor[P]()), weigh.Free(reflect.TypeFor[R]())}
+	return Function[P, R]{number, name, sizing.Free(reflect.TypeFor[P]()), sizing.Free(reflect.TypeFor[R]())}
 }
 
 // Number returns the function's number.

@@ -26,7 +26,7 @@ type functionHandler struct {
 	// type of the decoded parameters, of which no part is kept unless the codec lends it; nil if
 	// they are not decoded
 	params  reflect.Type
-	free    int               // bytes of parameters that need no estimate: see weigh.Free
+	free    int               // bytes of parameters that need no estimate: see sizing.Free
 	borrows bool              // keeps no part of its parameters
 	limit   *concurrencyLimit // nil: unlimited
 	key     *keyedFunction    // nil: calls have no keys

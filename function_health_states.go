@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/internal/cut"
+	"github.com/asterisque-go/asterisque/internal/truncate"
 )
 
 // Limits of a Health.
@@ -67,7 +67,7 @@ func NewHealth() *Health {
 func (h *Health) Set(part string, state HealthState) error {
 	switch {
 	case len(part) > mostPartName:
-		return codec.ErrBadParams.Withf("the name of a part has %d bytes, and %d is the most: %q…", len(part), mostPartName, cut.Text(part, 32))
+		return codec.ErrBadParams.Withf("the name of a part has %d bytes, and %d is the most: %q…", len(part), mostPartName, truncate.Text(part, 32))
 	case !utf8.ValidString(part):
 		return codec.ErrBadParams.Withf("the name of a part is no UTF-8: %q", part)
 	case state > HealthNotServing:

@@ -5,7 +5,7 @@ import (
 	"reflect"
 
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/internal/weigh"
+	"github.com/asterisque-go/asterisque/internal/sizing"
 )
 
 // HandlerOption sets one property of a function that is registered at a [Service].
@@ -63,7 +63,7 @@ func WithConcurrency(calls int) HandlerOption {
 func WithKey[P any, K comparable](key func(params P) K) HandlerOption {
 	checkKey("WithKey", key == nil)
 	t := reflect.TypeFor[P]()
-	named := newKeys(t, weigh.Free(t), func(values codec.Values, params []byte) (k K, value any, err error) {
+	named := newKeys(t, sizing.Free(t), func(values codec.Values, params []byte) (k K, value any, err error) {
 		p := new(P)
 		if err = values.Decode(params, p); err == nil {
 			k = key(*p)

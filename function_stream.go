@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/internal/weigh"
+	"github.com/asterisque-go/asterisque/internal/sizing"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -22,7 +22,7 @@ type StreamFunction[P, S, R, T any] struct {
 	free   streamFree
 }
 
-// streamFree has, for each type of a stream, the bytes that need no estimate: see weigh.Free.
+// streamFree has, for each type of a stream, the bytes that need no estimate: see sizing.Free.
 type streamFree struct {
 	params, sent, received, result int // from the view of the caller
 }
@@ -31,7 +31,7 @@ type streamFree struct {
 // Blocks, the callee's Blocks, and the result.
 func Stream[P, S, R, T any](number uint16, name string) StreamFunction[P, S, R, T] {
 	return StreamFunction[P, S, R, T]{number, name, streamFree{
-		weigh.Free(reflect.TypeFor[P]()), weigh.Free(reflect.TypeFor[S]()), weigh.Free(reflect.TypeFor[R]()), weigh.Free(reflect.TypeFor[T]()),
+		sizing.Free(reflect.TypeFor[P]()), sizing.Free(reflect.TypeFor[S]()), sizing.Free(reflect.TypeFor[R]()), sizing.Free(reflect.TypeFor[T]()),
 	}}
 }
 

@@ -12,9 +12,9 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
-	"github.com/asterisque-go/asterisque/internal/cut"
 	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/internal/outbox"
+	"github.com/asterisque-go/asterisque/internal/truncate"
 	"github.com/asterisque-go/asterisque/internal/wait"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/transport"
@@ -246,7 +246,7 @@ func (h *handshake) refuse(err error) error {
 		a = errNodeClosed
 	}
 	// giveUp bounds the time; a write error does not matter, as the Wire is closed anyway
-	h.send(message.SessionClose{Code: a.Code, Message: cut.Text(a.Message, minFrame-outbox.HeadSize)})
+	h.send(message.SessionClose{Code: a.Code, Message: truncate.Text(a.Message, minFrame-outbox.HeadSize)})
 	h.w.Close()
 	return neverSent(a)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/carrier"
-	"github.com/asterisque-go/asterisque/internal/cut"
 	"github.com/asterisque-go/asterisque/internal/outbox"
+	"github.com/asterisque-go/asterisque/internal/truncate"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
@@ -122,7 +122,7 @@ func sentWithin(a *Abort, room int) *Abort {
 	b := *a
 	b.Cause, b.Detail = nil, detail
 	if len(b.Message) > most {
-		b.Message = strings.Clone(cut.Text(b.Message, most))
+		b.Message = strings.Clone(truncate.Text(b.Message, most))
 	}
 	return &b
 }

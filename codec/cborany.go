@@ -3,24 +3,24 @@ package codec
 import (
 	"math"
 
-	"github.com/asterisque-go/asterisque/internal/item"
-	"github.com/asterisque-go/asterisque/internal/weigh"
+	"github.com/asterisque-go/asterisque/internal/cborhead"
+	"github.com/asterisque-go/asterisque/internal/sizing"
 )
 
 // anyMap is the plan of a map that is decoded without a type.
-var anyMap = weigh.MapPlan(weigh.AnyPlan)
+var anyMap = sizing.MapPlan(sizing.AnyPlan)
 
 // any weighs an item that is decoded without a type, behind the given number of tags.
 func (w *cborWeigher) any(first uint64, tags, depth int) {
-	w.Add(tags * (weigh.Header + weigh.Iface)) // each of them is a value
+	w.Add(tags * (sizing.Header + sizing.Iface)) // each of them is a value
 	major, from := w.data[w.at]&^31, w.at
 	switch {
 	case first <= timeNumber && tags > 0:
-		w.Add(weigh.Header)
+		w.Add(sizing.Header)
 		w.item(timePlan, depth)
 	case first <= negativeBignum && tags > 0:
-		w.item(weigh.NothingPlan, depth)
-		w.Add(bigSize + bigDigits + weigh.Alloc(w.at-from))
+		w.item(sizing.NothingPlan, depth)
+		w.Add(bigSize + bigDigits + sizing.Alloc(w.at-from))
 	default:
 		w.dynamic(major, depth)
 	}
@@ -29,33 +29,33 @@ func (w *cborWeigher) any(first uint64, tags, depth int) {
 // dynamic weighs an item of any type.
 func (w *cborWeigher) dynamic(major byte, depth int) {
 	switch major {
-	case item.Unsigned, item.Negative:
-		if _, n, _ := w.head(); n > math.MaxInt64 && major == item.Negative {
+	case cborhead.Unsigned, cborhead.Negative:
+		if _, n, _ := w.head(); n > math.MaxInt64 && major == cborhead.Negative {
 			w.Add(bigSize + bigDigits)
-		} else if n > math.MaxUint8 || major == item.Negative {
-			w.Add(weigh.Word)
+		} else if n > math.MaxUint8 || major == cborhead.Negative {
+			w.Add(sizing.Word)
 		}
-	case item.Bytes:
-		w.Add(weigh.Header)
+	case cborhead.Bytes:
+		w.Add(sizing.Header)
 		w.item(textPlan, depth)
-	case item.Text:
-		w.Add(weigh.String)
+	case cborhead.Text:
+		w.Add(sizing.String)
 		w.item(textPlan, depth)
-	case item.Array:
-		w.Add(weigh.Header)
-		w.item(weigh.SlicePlan, depth)
-	case item.Map:
+	case cborhead.Array:
+		w.Add(sizing.Header)
+		w.item(sizing.SlicePlan, depth)
+	case cborhead.Map:
 		w.item(anyMap, depth)
 	default:
 		if w.data[w.at]&31 > 24 { // a floating-point number
-			w.Add(weigh.Word)
+			w.Add(sizing.Word)
 		}
-		w.item(weigh.NothingPlan, depth)
+		w.item(sizing.NothingPlan, depth)
 	}
 }
 
 // Plans of values that are decoded without a type.
 var (
-	textPlan = &weigh.Plan{Kind: weigh.Text}
-	timePlan = &weigh.Plan{Kind: weigh.Time}
+	textPlan = &sizing.Plan{Kind: sizing.Text}
+	timePlan = &sizing.Plan{Kind: sizing.Time}
 )

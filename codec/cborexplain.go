@@ -9,8 +9,8 @@ import (
 
 	"github.com/fxamacker/cbor/v2"
 
-	"github.com/asterisque-go/asterisque/internal/item"
-	"github.com/asterisque-go/asterisque/internal/weigh"
+	"github.com/asterisque-go/asterisque/internal/cborhead"
+	"github.com/asterisque-go/asterisque/internal/sizing"
 )
 
 // cborExplainer walks the items of data, which is well-formed.
@@ -24,16 +24,16 @@ type cborExplainer struct {
 // decodes an item.
 func explainCBOR(data []byte, t reflect.Type, decode func([]byte, any) error) *TypeError {
 	x := cborExplainer{
-		explainer{trials: mostTrials}, cborWeigher{data: data, Tally: weigh.NewTally(math.MaxInt)}, decode,
+		explainer{trials: mostTrials}, cborWeigher{data: data, Tally: sizing.NewTally(math.MaxInt)}, decode,
 	}
 	return x.found(x.value(cborPlans.Of(t), 0))
 }
 
 // value returns the mismatch of the next item with p, or nil, and skips the item.
-func (x *cborExplainer) value(p *weigh.Plan, depth int) *TypeError {
+func (x *cborExplainer) value(p *sizing.Plan, depth int) *TypeError {
 	from := x.at
-	nothing := p.Kind == weigh.Pointer && x.left() > 0 && (x.data[from] == item.Null || x.data[from] == undefined)
-	if p = pointedTo(p); nothing || p.Kind == weigh.Any || p == skipped {
+	nothing := p.Kind == sizing.Pointer && x.left() > 0 && (x.data[from] == cborhead.Null || x.data[from] == undefined)
+	if p = pointedTo(p); nothing || p.Kind == sizing.Any || p == skipped {
 		x.cborWeigher.value(skipped, depth)
 		return nil
 	}
@@ -41,13 +41,13 @@ func (x *cborExplainer) value(p *weigh.Plan, depth int) *TypeError {
 	if x.left() == 0 {
 		return nil
 	}
-	list := x.data[x.at]&^31 == item.Array
+	list := x.data[x.at]&^31 == cborhead.Array
 	switch major := x.data[x.at] &^ 31; {
-	case list && (p.Kind == weigh.Slice || p.Kind == weigh.Array || p.Kind == weigh.Struct && isList(p.Type)):
+	case list && (p.Kind == sizing.Slice || p.Kind == sizing.Array || p.Kind == sizing.Struct && isList(p.Type)):
 		return x.array(p, depth+1)
-	case major == item.Map && p.Kind == weigh.Map:
+	case major == cborhead.Map && p.Kind == sizing.Map:
 		return x.entries(p, depth+1)
-	case major == item.Map && p.Kind == weigh.Struct && !isList(p.Type):
+	case major == cborhead.Map && p.Kind == sizing.Struct && !isList(p.Type):
 		return x.fields(p, depth+1)
 	}
 	x.at = from
@@ -58,15 +58,15 @@ func (x *cborExplainer) value(p *weigh.Plan, depth int) *TypeError {
 	return cborMismatch(p, x.data[from:x.at])
 }
 
-func (x *cborExplainer) array(p *weigh.Plan, depth int) *TypeError {
+func (x *cborExplainer) array(p *sizing.Plan, depth int) *TypeError {
 	_, n, endless := x.head()
 	i := 0
 	for ; x.more(i, n, endless); i++ {
 		elem := skipped
 		switch {
-		case p.Kind == weigh.Struct && i < len(p.Order):
+		case p.Kind == sizing.Struct && i < len(p.Order):
 			elem = p.Order[i]
-		case p.Kind == weigh.Slice, p.Kind == weigh.Array && i < p.Len:
+		case p.Kind == sizing.Slice, p.Kind == sizing.Array && i < p.Len:
 			elem = p.Elem
 		}
 		if e := x.value(elem, depth); e != nil {
@@ -74,13 +74,13 @@ func (x *cborExplainer) array(p *weigh.Plan, depth int) *TypeError {
 			return e
 		}
 	}
-	if p.Kind == weigh.Struct && i != len(p.Order) {
+	if p.Kind == sizing.Struct && i != len(p.Order) {
 		return &TypeError{Want: fmt.Sprintf("an array of %d", len(p.Order)), Got: fmt.Sprintf("one of %d", i)}
 	}
 	return nil
 }
 
-func (x *cborExplainer) entries(p *weigh.Plan, depth int) *TypeError {
+func (x *cborExplainer) entries(p *sizing.Plan, depth int) *TypeError {
 	_, n, endless := x.head()
 	for i := 0; x.more(i, n, endless); i++ {
 		name := x.nextKey(i)
@@ -101,16 +101,16 @@ func (x *cborExplainer) nextKey(i int) func() string {
 	r := x.cborWeigher // a copy, so that nothing is skipped
 	return func() string {
 		switch major := r.data[r.at] &^ 31; major {
-		case item.Text:
+		case cborhead.Text:
 			return key(r.key())
-		case item.Unsigned, item.Negative:
+		case cborhead.Unsigned, cborhead.Negative:
 			return "[" + cborNumber(r.data[r.at:]) + "]"
 		}
 		return "[of entry " + strconv.Itoa(i) + "]"
 	}
 }
 
-func (x *cborExplainer) fields(p *weigh.Plan, depth int) *TypeError {
+func (x *cborExplainer) fields(p *sizing.Plan, depth int) *TypeError {
 	_, n, endless := x.head()
 	for i := 0; x.more(i, n, endless); i++ {
 		r := x.cborWeigher
@@ -119,7 +119,7 @@ func (x *cborExplainer) fields(p *weigh.Plan, depth int) *TypeError {
 			f = skipped
 		}
 		if e := x.value(f, depth); e != nil {
-			if r.data[r.at]&^31 == item.Text {
+			if r.data[r.at]&^31 == cborhead.Text {
 				x.in(field(r.key()))
 			} else {
 				x.in("." + cborNumber(r.data[r.at:]))
@@ -146,7 +146,7 @@ func isList(t reflect.Type) bool {
 }
 
 // cborMismatch returns the error for an item that does not match p.
-func cborMismatch(p *weigh.Plan, data []byte) *TypeError {
+func cborMismatch(p *sizing.Plan, data []byte) *TypeError {
 	want, got := cborWant(p), cborGot(data)
 	if name, ok := whole(p.Type); ok && got == "an integer" {
 		return &TypeError{Want: name, Got: cborNumber(data)}
@@ -155,17 +155,17 @@ func cborMismatch(p *weigh.Plan, data []byte) *TypeError {
 }
 
 // cborWant names the item expected for p.
-func cborWant(p *weigh.Plan) string {
+func cborWant(p *sizing.Plan) string {
 	t := p.Type
-	if _, ok := whole(t); ok && p.Kind != weigh.Own {
+	if _, ok := whole(t); ok && p.Kind != sizing.Own {
 		return "an integer"
 	}
 	switch {
-	case p.Kind == weigh.Time:
+	case p.Kind == sizing.Time:
 		return "tag 0 or 1 (date)"
-	case p.Kind == weigh.Number:
+	case p.Kind == sizing.Number:
 		return "an integer"
-	case p.Kind == weigh.Own:
+	case p.Kind == sizing.Own:
 		return "a value in a form of its own"
 	case t == reflect.TypeFor[cbor.ByteString](), isBytes(t):
 		return "a byte string"
@@ -188,25 +188,25 @@ func cborGot(data []byte) string {
 	w := cborWeigher{data: data}
 	major, n, _ := w.head()
 	switch major {
-	case item.Unsigned, item.Negative:
+	case cborhead.Unsigned, cborhead.Negative:
 		return "an integer"
-	case item.Bytes:
+	case cborhead.Bytes:
 		return "a byte string"
-	case item.Text:
+	case cborhead.Text:
 		return "a text string"
-	case item.Array:
+	case cborhead.Array:
 		return "an array"
-	case item.Map:
+	case cborhead.Map:
 		return "a map"
-	case item.Tag:
+	case cborhead.Tag:
 		return fmt.Sprintf("tag %d", n)
 	}
 	switch data[0] {
-	case item.True, item.False:
+	case cborhead.True, cborhead.False:
 		return "a bool"
-	case item.Null, undefined:
+	case cborhead.Null, undefined:
 		return "null"
-	case item.Other | 25, item.Other | 26, item.Other | 27:
+	case cborhead.Other | 25, cborhead.Other | 26, cborhead.Other | 27:
 		return "a float"
 	}
 	return "a simple value"
@@ -216,7 +216,7 @@ func cborGot(data []byte) string {
 func cborNumber(data []byte) string {
 	w := cborWeigher{data: data}
 	major, n, _ := w.head()
-	if major != item.Negative {
+	if major != cborhead.Negative {
 		return strconv.FormatUint(n, 10)
 	}
 	if n == math.MaxUint64 {

@@ -5,9 +5,9 @@ import (
 	"math"
 	"reflect"
 
+	"github.com/asterisque-go/asterisque/internal/cborhead"
 	"github.com/asterisque-go/asterisque/internal/encodable"
-	"github.com/asterisque-go/asterisque/internal/item"
-	"github.com/asterisque-go/asterisque/internal/weigh"
+	"github.com/asterisque-go/asterisque/internal/sizing"
 )
 
 // The library behind CBOR finds duplicate keys by means of the Go map. NaN is not equal to itself,
@@ -22,17 +22,17 @@ func (w *cborWeigher) remember(from int) {
 		return
 	}
 	switch key := w.data[from:w.at]; key[0] &^ 31 {
-	case item.Array, item.Map, item.Tag, item.Other:
+	case cborhead.Array, cborhead.Map, cborhead.Tag, cborhead.Other:
 		if mayHaveNaN(key) {
-			w.Add(nanKey + weigh.Alloc(len(key)))
+			w.Add(nanKey + sizing.Alloc(len(key)))
 		}
 	}
 }
 
 // looseTypes are the types with values that may hold a map with such keys, or a struct that is
 // encoded as one.
-var looseTypes = &weigh.Reach{Plans: cborPlans, Want: func(p *weigh.Plan) bool {
-	return p.Kind == weigh.Any || p.Kind == weigh.Struct || p.Kind == weigh.Map && encodable.MayBeNaN(p.Key.Type)
+var looseTypes = &sizing.Reach{Plans: cborPlans, Want: func(p *sizing.Plan) bool {
+	return p.Kind == sizing.Any || p.Kind == sizing.Struct || p.Kind == sizing.Map && encodable.MayBeNaN(p.Key.Type)
 }}
 
 // hasNaNTwice reports whether a map in data, decoded into v, has two keys of the same bytes that
@@ -42,7 +42,7 @@ func hasNaNTwice(data []byte, v any) bool {
 	if t == nil || t.Kind() != reflect.Pointer || !looseTypes.From(t.Elem()) || !mayHaveNaN(data) {
 		return false
 	}
-	f := nanFinder{cborWeigher: cborWeigher{data: data, Tally: weigh.NewTally(math.MaxInt)}}
+	f := nanFinder{cborWeigher: cborWeigher{data: data, Tally: sizing.NewTally(math.MaxInt)}}
 	f.item(0)
 	return f.twice
 }
@@ -64,7 +64,7 @@ func mayHaveNaN(data []byte) bool {
 }
 
 // Initial bytes of floating-point numbers.
-const half, single, double = item.Other | 25, item.Other | 26, item.Other | 27
+const half, single, double = cborhead.Other | 25, cborhead.Other | 26, cborhead.Other | 27
 
 // isNaN reports whether head, the initial byte of an item, and rest, the bytes behind it, are NaN.
 func isNaN(head byte, rest []byte) bool {
@@ -102,13 +102,13 @@ func (f *nanFinder) item(depth int) (nan bool) {
 	}
 	major, n, endless := f.head()
 	switch major {
-	case item.Bytes, item.Text:
+	case cborhead.Bytes, cborhead.Text:
 		f.pass(n, endless)
-	case item.Array:
+	case cborhead.Array:
 		for i := 0; f.more(i, n, endless); i++ {
 			nan = f.item(depth+1) || nan
 		}
-	case item.Map:
+	case cborhead.Map:
 		nan = f.entries(n, endless, depth+1)
 	}
 	return nan

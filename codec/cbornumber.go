@@ -6,8 +6,8 @@ import (
 	"math"
 	"reflect"
 
-	"github.com/asterisque-go/asterisque/internal/item"
-	"github.com/asterisque-go/asterisque/internal/weigh"
+	"github.com/asterisque-go/asterisque/internal/cborhead"
+	"github.com/asterisque-go/asterisque/internal/sizing"
 )
 
 // hasLongNumber reports whether a number in data is too long for its type in v.
@@ -16,7 +16,7 @@ func hasLongNumber(data []byte, v any) bool {
 	if t == nil || t.Kind() != reflect.Pointer || !mayHaveLongNumber(data) {
 		return false
 	}
-	w := cborWeigher{data: data, Tally: weigh.NewTally(math.MaxInt)}
+	w := cborWeigher{data: data, Tally: sizing.NewTally(math.MaxInt)}
 	w.value(cborPlans.Of(t.Elem()), 0)
 	return w.long
 }
@@ -24,7 +24,7 @@ func hasLongNumber(data []byte, v any) bool {
 // mayHaveLongNumber searches for the head of a long byte string behind the last byte of a number's
 // tag. Most data has none, so the search is quick.
 func mayHaveLongNumber(data []byte) bool {
-	for _, head := range []byte{item.Bytes | 25, item.Bytes | 26, item.Bytes | 27, item.Bytes | indefinite} {
+	for _, head := range []byte{cborhead.Bytes | 25, cborhead.Bytes | 26, cborhead.Bytes | 27, cborhead.Bytes | indefinite} {
 		for rest := data; ; {
 			i := bytes.IndexByte(rest, head)
 			if i < 0 {
@@ -32,7 +32,7 @@ func mayHaveLongNumber(data []byte) bool {
 			}
 			if i > 0 {
 				switch rest[i-1] {
-				case bignum, negativeBignum, item.Tag | bignum, item.Tag | negativeBignum:
+				case bignum, negativeBignum, cborhead.Tag | bignum, cborhead.Tag | negativeBignum:
 					return true
 				}
 			}

@@ -6,13 +6,13 @@ import (
 	"math"
 	"unicode/utf8"
 
-	"github.com/asterisque-go/asterisque/internal/item"
+	"github.com/asterisque-go/asterisque/internal/cborhead"
 )
 
 // The paths of CBOR without reflection. They handle only values that they encode and decode exactly
 // as the library behind CBOR does, and leave all other values, and all errors, to it.
 
-const float64Head = item.Other | 27
+const float64Head = cborhead.Other | 27
 
 // appendPlain appends v if it is of one of the plain types or a pointer to one.
 func appendPlain(dst []byte, v any) (_ []byte, ok bool) {
@@ -21,20 +21,20 @@ func appendPlain(dst []byte, v any) (_ []byte, ok bool) {
 		return appendText(dst, v)
 	case []byte:
 		if v == nil {
-			return append(dst, item.Null), true
+			return append(dst, cborhead.Null), true
 		}
-		return item.AppendBytes(dst, v), true
+		return cborhead.AppendBytes(dst, v), true
 	case bool:
 		if v {
-			return append(dst, item.True), true
+			return append(dst, cborhead.True), true
 		}
-		return append(dst, item.False), true
+		return append(dst, cborhead.False), true
 	case int:
-		return item.AppendInt(dst, int64(v)), true
+		return cborhead.AppendInt(dst, int64(v)), true
 	case int64:
-		return item.AppendInt(dst, v), true
+		return cborhead.AppendInt(dst, v), true
 	case uint64:
-		return item.AppendUint(dst, v), true
+		return cborhead.AppendUint(dst, v), true
 	case float64:
 		return appendFloat(dst, v)
 	default:
@@ -47,7 +47,7 @@ func appendText(dst []byte, s string) (_ []byte, ok bool) {
 	if !utf8.ValidString(s) {
 		return dst, false
 	}
-	return item.AppendText(dst, s), true
+	return cborhead.AppendText(dst, s), true
 }
 
 // appendFloat leaves NaN and infinities, which have a shorter form, to the library.
@@ -68,7 +68,7 @@ func appendPointer(dst []byte, v any) (_ []byte, ok bool) {
 		}
 	case *[]byte:
 		if v != nil && *v != nil {
-			return item.AppendBytes(dst, *v), true
+			return cborhead.AppendBytes(dst, *v), true
 		}
 	case *bool:
 		if v != nil {
@@ -76,15 +76,15 @@ func appendPointer(dst []byte, v any) (_ []byte, ok bool) {
 		}
 	case *int:
 		if v != nil {
-			return item.AppendInt(dst, int64(*v)), true
+			return cborhead.AppendInt(dst, int64(*v)), true
 		}
 	case *int64:
 		if v != nil {
-			return item.AppendInt(dst, *v), true
+			return cborhead.AppendInt(dst, *v), true
 		}
 	case *uint64:
 		if v != nil {
-			return item.AppendUint(dst, *v), true
+			return cborhead.AppendUint(dst, *v), true
 		}
 	case *float64:
 		if v != nil {
@@ -99,20 +99,20 @@ func appendPointer(dst []byte, v any) (_ []byte, ok bool) {
 func decodePlain(data []byte, v any) (ok bool) {
 	switch v := v.(type) {
 	case *string:
-		s, ok := plainString(data, item.Text)
+		s, ok := plainString(data, cborhead.Text)
 		if ok = ok && v != nil && utf8.Valid(s); ok {
 			*v = string(s)
 		}
 		return ok
 	case *[]byte:
-		b, ok := plainString(data, item.Bytes)
+		b, ok := plainString(data, cborhead.Bytes)
 		if ok = ok && v != nil; ok {
 			*v = bytes.Clone(b)
 		}
 		return ok
 	case *bool:
-		if ok = v != nil && len(data) == 1 && (data[0] == item.True || data[0] == item.False); ok {
-			*v = data[0] == item.True
+		if ok = v != nil && len(data) == 1 && (data[0] == cborhead.True || data[0] == cborhead.False); ok {
+			*v = data[0] == cborhead.True
 		}
 		return ok
 	case *float64:
@@ -141,7 +141,7 @@ func decodePlainInt(data []byte, v any) (ok bool) {
 		return ok
 	case *uint64:
 		major, n, ok := plainHead(data)
-		if ok = ok && v != nil && major == item.Unsigned; ok {
+		if ok = ok && v != nil && major == cborhead.Unsigned; ok {
 			*v = n
 		}
 		return ok
@@ -151,17 +151,17 @@ func decodePlainInt(data []byte, v any) (ok bool) {
 
 // plainHead returns the head that is all of data.
 func plainHead(data []byte) (major byte, n uint64, ok bool) {
-	r := item.Reader{Data: data}
+	r := cborhead.Reader{Data: data}
 	major, n = r.Head()
 	return major, n, r.Err == nil && r.At == len(data)
 }
 
 func plainInt(data []byte) (n int64, ok bool) {
 	major, u, ok := plainHead(data)
-	if !ok || u > math.MaxInt64 || major > item.Negative {
+	if !ok || u > math.MaxInt64 || major > cborhead.Negative {
 		return 0, false
 	}
-	if major == item.Negative {
+	if major == cborhead.Negative {
 		return ^int64(u), true
 	}
 	return int64(u), true
@@ -169,7 +169,7 @@ func plainInt(data []byte) (n int64, ok bool) {
 
 // plainString returns the content of the string that is all of data.
 func plainString(data []byte, want byte) (s []byte, ok bool) {
-	r := item.Reader{Data: data}
+	r := cborhead.Reader{Data: data}
 	major, n := r.Head()
 	if r.Err != nil || major != want || n != uint64(len(data)-r.At) {
 		return nil, false

@@ -9,28 +9,28 @@ import (
 
 	"github.com/fxamacker/cbor/v2"
 
-	"github.com/asterisque-go/asterisque/internal/weigh"
+	"github.com/asterisque-go/asterisque/internal/sizing"
 )
 
 // cborPlans has the plans of Go types as the library behind CBOR reads them.
-var cborPlans = &weigh.Plans{Rules: weigh.Rules{Kind: cborKind, Field: cborField}}
+var cborPlans = &sizing.Plans{Rules: sizing.Rules{Kind: cborKind, Field: cborField}}
 
-func cborKind(t reflect.Type) (k weigh.Kind, ok bool) {
+func cborKind(t reflect.Type) (k sizing.Kind, ok bool) {
 	switch {
 	case t == reflect.TypeFor[time.Time]():
-		return weigh.Time, true
+		return sizing.Time, true
 	case t == reflect.TypeFor[big.Int]():
-		return weigh.Number, true
+		return sizing.Number, true
 	case t == reflect.TypeFor[cbor.Tag]():
-		return weigh.Any, true
+		return sizing.Any, true
 	case t.Kind() != reflect.Pointer && reflect.PointerTo(t).Implements(reflect.TypeFor[cbor.Unmarshaler]()):
-		return weigh.Own, true
+		return sizing.Own, true
 	}
 	return 0, false
 }
 
 // cborField reads the tags of a field as the library does.
-func cborField(f reflect.StructField) (n weigh.Name, ok bool) {
+func cborField(f reflect.StructField) (n sizing.Name, ok bool) {
 	t := f.Type
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -44,7 +44,7 @@ func cborField(f reflect.StructField) (n weigh.Name, ok bool) {
 		return n, false
 	}
 	name, options, _ := strings.Cut(tag, ",")
-	n = weigh.Name{Name: name, Tagged: tag != "", Embedded: structure && name == ""}
+	n = sizing.Name{Name: name, Tagged: tag != "", Embedded: structure && name == ""}
 	if name == "" {
 		n.Name = f.Name
 	}

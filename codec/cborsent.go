@@ -10,12 +10,12 @@ import (
 	"github.com/fxamacker/cbor/v2"
 
 	"github.com/asterisque-go/asterisque/internal/encodable"
-	"github.com/asterisque-go/asterisque/internal/weigh"
+	"github.com/asterisque-go/asterisque/internal/sizing"
 )
 
 // cborSent finds values that CBOR does not carry, with or without an error at the peer.
 var cborSent = &encodable.Rules{
-	Plans:   &weigh.Plans{Rules: weigh.Rules{Kind: cborSentKind, Field: cborField}},
+	Plans:   &sizing.Plans{Rules: sizing.Rules{Kind: cborSentKind, Field: cborField}},
 	Depth:   cborDepth,
 	Special: cborSpecial,
 }
@@ -24,29 +24,29 @@ func init() { // it refers to itself
 	cborSent.Encode = func(v any) ([]byte, error) { return CBOR.(cborValues).enc.Marshal(v) }
 }
 
-func cborSentKind(t reflect.Type) (k weigh.Kind, ok bool) {
+func cborSentKind(t reflect.Type) (k sizing.Kind, ok bool) {
 	switch t {
 	case reflect.TypeFor[time.Time]():
-		return weigh.Time, true
+		return sizing.Time, true
 	case reflect.TypeFor[big.Int]():
-		return weigh.Number, true
+		return sizing.Number, true
 	case reflect.TypeFor[cbor.ByteString]():
-		return weigh.Nothing, true
+		return sizing.Nothing, true
 	}
 	if t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface {
 		return 0, false
 	}
 	p := reflect.PointerTo(t)
 	own := p.Implements(reflect.TypeFor[cbor.Marshaler]()) || p.Implements(reflect.TypeFor[encoding.BinaryMarshaler]())
-	return weigh.Own, own
+	return sizing.Own, own
 }
 
 // cborSpecial counts the tag of a time or a large integer as a level.
-func cborSpecial(p *weigh.Plan, v reflect.Value) (levels int, f *encodable.Fault) {
+func cborSpecial(p *sizing.Plan, v reflect.Value) (levels int, f *encodable.Fault) {
 	switch p.Kind {
-	case weigh.Time:
+	case sizing.Time:
 		return 1, nil
-	case weigh.Number:
+	case sizing.Number:
 		if bigOf(v).BitLen() > 64 {
 			return 1, nil
 		}

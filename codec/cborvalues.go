@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/asterisque-go/asterisque/internal/weigh"
+	"github.com/asterisque-go/asterisque/internal/sizing"
 	"github.com/fxamacker/cbor/v2"
 )
 
@@ -95,7 +95,7 @@ func (c cborValues) Decode(data []byte, v any) error {
 
 // Weigh implements Weigher.
 func (cborValues) Weigh(data []byte, t reflect.Type, most int) int {
-	w := cborWeigher{data: data, Tally: weigh.NewTally(most)}
+	w := cborWeigher{data: data, Tally: sizing.NewTally(most)}
 	w.value(cborPlans.Of(t), 0)
 	return w.Bytes()
 }

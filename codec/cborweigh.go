@@ -3,8 +3,8 @@ package codec
 import (
 	"math"
 
-	"github.com/asterisque-go/asterisque/internal/item"
-	"github.com/asterisque-go/asterisque/internal/weigh"
+	"github.com/asterisque-go/asterisque/internal/cborhead"
+	"github.com/asterisque-go/asterisque/internal/sizing"
 )
 
 // cborDepth is the maximum nesting of values.
@@ -13,8 +13,8 @@ const cborDepth = 32
 // Initial bytes of items of indefinite length, and their end.
 const (
 	indefinite = 31
-	undefined  = item.Other | 23
-	breakByte  = item.Other | indefinite
+	undefined  = cborhead.Other | 23
+	breakByte  = cborhead.Other | indefinite
 )
 
 // Numbers of tags with a meaning in the library.
@@ -31,7 +31,7 @@ const bigSize, bigDigits = 32, 48
 
 // cborWeigher walks the items of data, once and in their order.
 type cborWeigher struct {
-	weigh.Tally
+	sizing.Tally
 	data []byte
 	at   int    // the next byte; len(data) after an error
 	name []byte // of a field in several pieces
@@ -48,7 +48,7 @@ func (w *cborWeigher) left() int { return len(w.data) - w.at }
 // head reads the head of an item, in any form.
 func (w *cborWeigher) head() (major byte, n uint64, endless bool) {
 	if w.left() == 0 {
-		return item.Other, 0, false
+		return cborhead.Other, 0, false
 	}
 	b := w.data[w.at]
 	w.at++
@@ -74,7 +74,7 @@ func (w *cborWeigher) head() (major byte, n uint64, endless bool) {
 // those that only mark CBOR.
 func (w *cborWeigher) tags() (first, last uint64, count int) {
 	first, last = noTag, noTag
-	for w.left() > 0 && w.data[w.at]&^31 == item.Tag {
+	for w.left() > 0 && w.data[w.at]&^31 == cborhead.Tag {
 		_, n, _ := w.head()
 		if count == 0 && n == selfDescribed {
 			continue
@@ -88,30 +88,30 @@ func (w *cborWeigher) tags() (first, last uint64, count int) {
 }
 
 // value weighs one item that is nested depth deep and is decoded by plan p.
-func (w *cborWeigher) value(p *weigh.Plan, depth int) {
+func (w *cborWeigher) value(p *sizing.Plan, depth int) {
 	from := w.at
 	first, last, tags := w.tags()
 	if w.done() {
 		return
 	}
-	if b := w.data[w.at]; tags == 0 && (b == item.Null || b == undefined) {
+	if b := w.data[w.at]; tags == 0 && (b == cborhead.Null || b == undefined) {
 		w.at++
 		return
 	}
-	for p.Kind == weigh.Pointer && !w.Over() {
-		w.Add(weigh.Alloc(p.Elem.Size))
+	for p.Kind == sizing.Pointer && !w.Over() {
+		w.Add(sizing.Alloc(p.Elem.Size))
 		p = p.Elem
 	}
 	switch p.Kind {
-	case weigh.Any:
+	case sizing.Any:
 		w.any(first, tags, depth)
-	case weigh.Own: // it gets the tags as well
-		w.item(weigh.NothingPlan, depth)
+	case sizing.Own: // it gets the tags as well
+		w.item(sizing.NothingPlan, depth)
 		w.Text(w.at - from)
-	case weigh.Number:
+	case sizing.Number:
 		from = w.at
-		w.item(weigh.NothingPlan, depth)
-		w.Add(bigDigits + weigh.Alloc(w.at-from))
+		w.item(sizing.NothingPlan, depth)
+		w.Add(bigDigits + sizing.Alloc(w.at-from))
 	default:
 		from = w.at
 		w.item(p, depth)
@@ -120,29 +120,29 @@ func (w *cborWeigher) value(p *weigh.Plan, depth int) {
 }
 
 // item weighs one item without tags, decoded by plan p.
-func (w *cborWeigher) item(p *weigh.Plan, depth int) {
+func (w *cborWeigher) item(p *sizing.Plan, depth int) {
 	major, n, endless := w.head()
 	switch major {
-	case item.Bytes, item.Text:
+	case cborhead.Bytes, cborhead.Text:
 		w.text(p, n, endless)
-	case item.Array:
+	case cborhead.Array:
 		w.array(p, n, endless, depth+1)
-	case item.Map:
+	case cborhead.Map:
 		w.mapping(p, n, endless, depth+1)
 	}
 }
 
 // text weighs a string.
-func (w *cborWeigher) text(p *weigh.Plan, n uint64, endless bool) {
+func (w *cborWeigher) text(p *sizing.Plan, n uint64, endless bool) {
 	size := w.pass(n, endless)
 	switch p.Kind {
-	case weigh.Nothing, weigh.Array:
-	case weigh.Time:
-		w.Add(weigh.Zone)
+	case sizing.Nothing, sizing.Array:
+	case sizing.Time:
+		w.Add(sizing.Zone)
 	default:
 		w.Text(size)
 	}
-	if endless && p.Kind != weigh.Nothing { // it is joined first
+	if endless && p.Kind != sizing.Nothing { // it is joined first
 		w.Text(2 * size)
 	}
 }
@@ -194,53 +194,53 @@ func (w *cborWeigher) fits(n uint64, depth int) bool {
 	return true
 }
 
-func (w *cborWeigher) array(p *weigh.Plan, n uint64, endless bool, depth int) {
+func (w *cborWeigher) array(p *sizing.Plan, n uint64, endless bool, depth int) {
 	if !w.fits(n, depth) {
 		return
 	}
-	if p.Kind == weigh.Slice {
-		w.Add(weigh.Alloc(weigh.Times(int(n), p.Elem.Size)))
+	if p.Kind == sizing.Slice {
+		w.Add(sizing.Alloc(sizing.Times(int(n), p.Elem.Size)))
 	}
 	for i := 0; w.more(i, n, endless); i++ {
 		switch {
-		case p.Kind == weigh.Slice:
+		case p.Kind == sizing.Slice:
 			if endless {
 				w.Add(p.Elem.Size)
 			}
 			w.value(p.Elem, depth)
-		case p.Kind == weigh.Array && i < p.Len:
+		case p.Kind == sizing.Array && i < p.Len:
 			w.value(p.Elem, depth)
-		case p.Kind == weigh.Struct && i < len(p.Order):
+		case p.Kind == sizing.Struct && i < len(p.Order):
 			if i == 0 {
 				w.Add(p.Extra)
 			}
 			w.value(p.Order[i], depth)
 		default:
-			w.value(weigh.NothingPlan, depth)
+			w.value(sizing.NothingPlan, depth)
 		}
 	}
 }
 
-func (w *cborWeigher) mapping(p *weigh.Plan, n uint64, endless bool, depth int) {
+func (w *cborWeigher) mapping(p *sizing.Plan, n uint64, endless bool, depth int) {
 	if !w.fits(n, depth) || !w.fits(2*n, depth) {
 		return
 	}
 	switch p.Kind {
-	case weigh.Map:
+	case sizing.Map:
 		w.entries(p, n, endless, depth)
-	case weigh.Struct:
+	case sizing.Struct:
 		w.structure(p, n, endless, depth)
 	default:
 		for i := 0; w.more(i, 2*n, endless); i++ {
-			w.value(weigh.NothingPlan, depth)
+			w.value(sizing.NothingPlan, depth)
 		}
 	}
 }
 
 // entries weighs an item that is decoded as a map.
-func (w *cborWeigher) entries(p *weigh.Plan, n uint64, endless bool, depth int) {
-	var m weigh.GrowingMap
-	w.Add(weigh.MapSize)
+func (w *cborWeigher) entries(p *sizing.Plan, n uint64, endless bool, depth int) {
+	var m sizing.GrowingMap
+	w.Add(sizing.MapSize)
 	if p != anyMap {
 		m.Make(&w.Tally, int(n), p.Entry)
 	}
@@ -259,9 +259,9 @@ func (w *cborWeigher) entries(p *weigh.Plan, n uint64, endless bool, depth int) 
 const unknown = 24
 
 // structure weighs a map that is decoded as a struct.
-func (w *cborWeigher) structure(p *weigh.Plan, n uint64, endless bool, depth int) {
+func (w *cborWeigher) structure(p *sizing.Plan, n uint64, endless bool, depth int) {
 	w.Add(p.Extra)
-	var strangers weigh.GrowingMap
+	var strangers sizing.GrowingMap
 	keys := 0
 	for i := 0; w.more(i, n, endless); i++ {
 		before := w.Now()
@@ -269,7 +269,7 @@ func (w *cborWeigher) structure(p *weigh.Plan, n uint64, endless bool, depth int
 		if f == nil {
 			keys += w.Now() - before
 			strangers.Put(&w.Tally, unknown)
-			f = weigh.NothingPlan
+			f = sizing.NothingPlan
 		}
 		w.value(f, depth)
 	}
@@ -278,24 +278,24 @@ func (w *cborWeigher) structure(p *weigh.Plan, n uint64, endless bool, depth int
 
 // field reads the key of a field and returns its plan. Without one it is nil, and the key is
 // weighed.
-func (w *cborWeigher) field(p *weigh.Plan, depth int) (f *weigh.Plan) {
+func (w *cborWeigher) field(p *sizing.Plan, depth int) (f *sizing.Plan) {
 	from := w.at
 	switch major := w.data[w.at] &^ 31; major {
-	case item.Text:
+	case cborhead.Text:
 		if f = p.Fields[string(w.key())]; f == nil {
-			w.Add(weigh.String + weigh.Alloc(w.at-from))
+			w.Add(sizing.String + sizing.Alloc(w.at-from))
 		}
-	case item.Unsigned, item.Negative:
+	case cborhead.Unsigned, cborhead.Negative:
 		_, n, _ := w.head()
 		number := int64(n)
-		if major == item.Negative {
+		if major == cborhead.Negative {
 			number = ^number
 		}
 		if f = p.Numbers[number]; f == nil {
-			w.Add(weigh.Word)
+			w.Add(sizing.Word)
 		}
 	default:
-		w.value(weigh.AnyPlan, depth)
+		w.value(sizing.AnyPlan, depth)
 		w.remember(from)
 	}
 	return f
@@ -327,11 +327,11 @@ func (w *cborWeigher) keep(part []byte) []byte {
 const longestNumber = 256
 
 // number records a number of size bytes behind the given tag, if it is too long for its type.
-func (w *cborWeigher) number(p *weigh.Plan, tag uint64, size int) {
-	if tag != bignum && tag != negativeBignum || size <= longestNumber || p == weigh.NothingPlan {
+func (w *cborWeigher) number(p *sizing.Plan, tag uint64, size int) {
+	if tag != bignum && tag != negativeBignum || size <= longestNumber || p == sizing.NothingPlan {
 		return
 	}
-	if p.Kind != weigh.Slice && p.Kind != weigh.Array { // these take its bytes
+	if p.Kind != sizing.Slice && p.Kind != sizing.Array { // these take its bytes
 		w.long = true
 		w.end()
 	}

@@ -5,8 +5,8 @@ import (
 	"reflect"
 	"strconv"
 
-	"github.com/asterisque-go/asterisque/internal/cut"
-	"github.com/asterisque-go/asterisque/internal/weigh"
+	"github.com/asterisque-go/asterisque/internal/sizing"
+	"github.com/asterisque-go/asterisque/internal/truncate"
 )
 
 // The libraries behind the codecs describe a mismatch in Go's terms, which are of no use to the
@@ -50,8 +50,8 @@ func (x *explainer) takes(data []byte, t reflect.Type, decode func([]byte, any) 
 func among(i int) string { return "[" + strconv.Itoa(i) + "]" }
 
 // field names a part by its name, and key a part by its key.
-func field(name []byte) string { return "." + string(cut.Text(name, mostName)) }
-func key(name []byte) string   { return "[" + strconv.Quote(string(cut.Text(name, mostName))) + "]" }
+func field(name []byte) string { return "." + string(truncate.Text(name, mostName)) }
+func key(name []byte) string   { return "[" + strconv.Quote(string(truncate.Text(name, mostName))) + "]" }
 
 // keyOf names a key of a map by the index of its entry.
 func keyOf(i int) string { return fmt.Sprintf("[key of entry %d]", i) }
@@ -82,12 +82,12 @@ func isBytes(t reflect.Type) bool {
 }
 
 // skipped is the plan of an ignored item.
-var skipped = weigh.NothingPlan
+var skipped = sizing.NothingPlan
 
 // pointedTo returns the plan of the value behind p, at any number of pointers.
-func pointedTo(p *weigh.Plan) *weigh.Plan {
+func pointedTo(p *sizing.Plan) *sizing.Plan {
 	for range 100 { // a type can point to itself
-		if p.Kind != weigh.Pointer {
+		if p.Kind != sizing.Pointer {
 			break
 		}
 		p = p.Elem

@@ -6,8 +6,8 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/asterisque-go/asterisque/internal/cut"
-	"github.com/asterisque-go/asterisque/internal/weigh"
+	"github.com/asterisque-go/asterisque/internal/sizing"
+	"github.com/asterisque-go/asterisque/internal/truncate"
 )
 
 // jsonExplainer walks the values of data, which is well-formed.
@@ -18,7 +18,7 @@ type jsonExplainer struct {
 
 // explainJSON returns the first mismatch of data with a t, or nil if it is not found.
 func explainJSON(data []byte, t reflect.Type) *TypeError {
-	x := jsonExplainer{explainer{trials: mostTrials}, jsonWeigher{data: data, Tally: weigh.NewTally(math.MaxInt)}}
+	x := jsonExplainer{explainer{trials: mostTrials}, jsonWeigher{data: data, Tally: sizing.NewTally(math.MaxInt)}}
 	return x.found(x.value(jsonPlans.Of(t), 0))
 }
 
@@ -30,20 +30,20 @@ func roundedIn(data []byte, v any) *TypeError {
 	}
 	return placeIn(v, func(t reflect.Type) *TypeError {
 		// without attempts: everything else matches
-		x := jsonExplainer{jsonWeigher: jsonWeigher{data: data, Tally: weigh.NewTally(math.MaxInt)}}
+		x := jsonExplainer{jsonWeigher: jsonWeigher{data: data, Tally: sizing.NewTally(math.MaxInt)}}
 		return x.found(x.value(jsonPlans.Of(t), 0))
 	})
 }
 
 // value returns the mismatch of the next value with p, or nil, and skips the value.
-func (x *jsonExplainer) value(p *weigh.Plan, depth int) *TypeError {
+func (x *jsonExplainer) value(p *sizing.Plan, depth int) *TypeError {
 	c, from := x.next(), x.at
-	isNull := c == 'n' && p.Kind != weigh.Own // it matches types that do not decode themselves
+	isNull := c == 'n' && p.Kind != sizing.Own // it matches types that do not decode themselves
 	p = pointedTo(p)
 	switch {
-	case c == '[' && (p.Kind == weigh.Slice || p.Kind == weigh.Array || p.Kind == weigh.Any):
+	case c == '[' && (p.Kind == sizing.Slice || p.Kind == sizing.Array || p.Kind == sizing.Any):
 		return x.array(p, depth+1)
-	case c == '{' && (p.Kind == weigh.Struct || p.Kind == weigh.Map || p.Kind == weigh.Any):
+	case c == '{' && (p.Kind == sizing.Struct || p.Kind == sizing.Map || p.Kind == sizing.Any):
 		return x.object(p, depth+1)
 	}
 	x.jsonWeigher.value(skipped, depth)
@@ -51,7 +51,7 @@ func (x *jsonExplainer) value(p *weigh.Plan, depth int) *TypeError {
 		return nil
 	}
 	item := x.data[from:x.at]
-	if p.Kind == weigh.Any {
+	if p.Kind == sizing.Any {
 		return rounded(item)
 	}
 	if e := longNumber(p, item); e != nil {
@@ -82,14 +82,14 @@ func unquoted(item []byte) []byte {
 	return []byte(s)
 }
 
-func (x *jsonExplainer) array(p *weigh.Plan, depth int) *TypeError {
+func (x *jsonExplainer) array(p *sizing.Plan, depth int) *TypeError {
 	x.at++
 	for i := 0; x.follows(']', i == 0); i++ {
 		elem := skipped
 		switch {
-		case p.Kind == weigh.Any:
+		case p.Kind == sizing.Any:
 			elem = p
-		case p.Kind == weigh.Slice, i < p.Len:
+		case p.Kind == sizing.Slice, i < p.Len:
 			elem = p.Elem
 		}
 		if e := x.value(elem, depth); e != nil {
@@ -100,18 +100,18 @@ func (x *jsonExplainer) array(p *weigh.Plan, depth int) *TypeError {
 	return nil
 }
 
-func (x *jsonExplainer) object(p *weigh.Plan, depth int) *TypeError {
+func (x *jsonExplainer) object(p *sizing.Plan, depth int) *TypeError {
 	x.at++
 	for i := 0; x.follows('}', i == 0); i++ {
 		x.next()
 		from := x.at
 		raw, _ := x.quoted()
-		name := unescape(nil, cut.Text(raw, longestName))
+		name := unescape(nil, truncate.Text(raw, longestName))
 		elem, part := p.Elem, key
 		switch p.Kind {
-		case weigh.Any:
+		case sizing.Any:
 			elem = p
-		case weigh.Struct:
+		case sizing.Struct:
 			part = field
 			if elem = p.Field(name); elem == nil {
 				elem = skipped
@@ -133,9 +133,9 @@ func (x *jsonExplainer) object(p *weigh.Plan, depth int) *TypeError {
 }
 
 // mapKey returns the mismatch of a key, or nil.
-func (x *jsonExplainer) mapKey(p *weigh.Plan, quoted []byte) *TypeError {
+func (x *jsonExplainer) mapKey(p *sizing.Plan, quoted []byte) *TypeError {
 	t := p.Type.Key()
-	if t.Kind() == reflect.String && p.Key.Kind == weigh.Text {
+	if t.Kind() == reflect.String && p.Key.Kind == sizing.Text {
 		return nil
 	}
 	alone := append(append([]byte("{"), quoted...), ":null}"...)
@@ -149,23 +149,23 @@ func (x *jsonExplainer) mapKey(p *weigh.Plan, quoted []byte) *TypeError {
 }
 
 // jsonMismatch returns the error for a value that does not match p.
-func jsonMismatch(p *weigh.Plan, item []byte) *TypeError {
+func jsonMismatch(p *sizing.Plan, item []byte) *TypeError {
 	got := jsonGot(item)
 	if name, ok := whole(p.Type); ok && got == "a number" {
-		return &TypeError{Want: name, Got: string(cut.Text(item, mostName))}
+		return &TypeError{Want: name, Got: string(truncate.Text(item, mostName))}
 	}
 	return mismatch(jsonWant(p), got)
 }
 
 // jsonWant names the item expected for p.
-func jsonWant(p *weigh.Plan) string {
+func jsonWant(p *sizing.Plan) string {
 	t := p.Type
 	kind := t.Kind()
 	_, isWhole := whole(t)
 	switch {
-	case p.Kind == weigh.Time:
+	case p.Kind == sizing.Time:
 		return "a string (date)"
-	case p.Kind == weigh.Own, p.Kind == weigh.Number:
+	case p.Kind == sizing.Own, p.Kind == sizing.Number:
 		return "a value in a form of its own"
 	case p.Quoted:
 		return "a string with a value in it"

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/asterisque-go/asterisque/internal/cut"
+	"github.com/asterisque-go/asterisque/internal/truncate"
 )
 
 // An object with a duplicate key is refused: encoding/json takes the last of its values, other
@@ -162,5 +162,5 @@ func (f *keyFinder) name(quoted []byte) []byte {
 }
 
 func errKeyTwice(quoted []byte) error {
-	return &ValueError{Reason: fmt.Sprintf("malformed JSON: an object has the key %s twice", cut.Text(quoted, mostName))}
+	return &ValueError{Reason: fmt.Sprintf("malformed JSON: an object has the key %s twice", truncate.Text(quoted, mostName))}
 }

@@ -7,30 +7,30 @@ import (
 	"reflect"
 	"strconv"
 
-	"github.com/asterisque-go/asterisque/internal/weigh"
+	"github.com/asterisque-go/asterisque/internal/sizing"
 )
 
 // slowTypes are the types with values that hold numbers of package big, except those in interfaces,
 // or that decode themselves.
-var slowTypes = &weigh.Reach{Plans: jsonPlans, Want: func(p *weigh.Plan) bool { return p.Kind == weigh.Number || nests(p) }}
+var slowTypes = &sizing.Reach{Plans: jsonPlans, Want: func(p *sizing.Plan) bool { return p.Kind == sizing.Number || nests(p) }}
 
 // nests reports whether p is for a type that decodes itself, and that may contain values that do
 // so. Such a method usually calls encoding/json, which finds the end of a value before it calls the
 // method of that value: so the content of a value is read once more for each level.
-func nests(p *weigh.Plan) bool {
-	return p.Kind == weigh.Own && p.Type != rawMessage && reflect.PointerTo(p.Type).Implements(reflect.TypeFor[json.Unmarshaler]())
+func nests(p *sizing.Plan) bool {
+	return p.Kind == sizing.Own && p.Type != rawMessage && reflect.PointerTo(p.Type).Implements(reflect.TypeFor[json.Unmarshaler]())
 }
 
 var rawMessage = reflect.TypeFor[json.RawMessage]() // it only copies
 
 // owned weighs a value that decodes itself, which begins with c.
-func (w *jsonWeigher) owned(p *weigh.Plan, c byte, depth int) {
+func (w *jsonWeigher) owned(p *sizing.Plan, c byte, depth int) {
 	if p.Type == rawMessage {
-		w.concrete(weigh.NothingPlan, c, depth)
+		w.concrete(sizing.NothingPlan, c, depth)
 		return
 	}
 	w.own++
-	w.concrete(weigh.NothingPlan, c, depth)
+	w.concrete(sizing.NothingPlan, c, depth)
 	w.own--
 }
 
@@ -55,7 +55,7 @@ func slowJSON(data []byte, v any) error {
 	if t == nil || t.Kind() != reflect.Pointer || !slowTypes.From(t.Elem()) {
 		return nil
 	}
-	w := jsonWeigher{data: data, Tally: weigh.NewTally(math.MaxInt)}
+	w := jsonWeigher{data: data, Tally: sizing.NewTally(math.MaxInt)}
 	w.value(jsonPlans.Of(t.Elem()), 0)
 	switch {
 	case w.long:
@@ -75,7 +75,7 @@ func errLongJSON(data []byte, v any) error {
 	}
 	// without attempts: they would read the number
 	e := placeIn(v, func(t reflect.Type) *TypeError {
-		x := jsonExplainer{jsonWeigher: jsonWeigher{data: data, Tally: weigh.NewTally(math.MaxInt)}}
+		x := jsonExplainer{jsonWeigher: jsonWeigher{data: data, Tally: sizing.NewTally(math.MaxInt)}}
 		return x.found(x.value(jsonPlans.Of(t), 0))
 	})
 	if e == nil {

@@ -8,7 +8,7 @@ import (
 	"reflect"
 	"strconv"
 
-	"github.com/asterisque-go/asterisque/internal/weigh"
+	"github.com/asterisque-go/asterisque/internal/sizing"
 )
 
 // longestDigits is how many digits in a row a number has at the most that becomes a big.Int, a
@@ -71,8 +71,8 @@ func exponentAt(text []byte) (n int) {
 }
 
 // longNumber returns the error for a number that is too long for p, or nil.
-func longNumber(p *weigh.Plan, item []byte) *TypeError {
-	if p.Kind != weigh.Number {
+func longNumber(p *sizing.Plan, item []byte) *TypeError {
+	if p.Kind != sizing.Number {
 		return nil
 	}
 	digits, exponent := lengths(item)

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/asterisque-go/asterisque/internal/cut"
+	"github.com/asterisque-go/asterisque/internal/truncate"
 )
 
 // Without a type encoding/json decodes every number as a float64, which may change an integer
@@ -47,6 +47,6 @@ func rounded(item []byte) *TypeError {
 		return nil
 	}
 	return &TypeError{
-		Want: "a number that floating point of 64 bits holds exactly", Got: string(cut.Text(item, mostName)), Err: errRounded,
+		Want: "a number that floating point of 64 bits holds exactly", Got: string(truncate.Text(item, mostName)), Err: errRounded,
 	}
 }

@@ -13,36 +13,36 @@ import (
 	"unicode/utf8"
 
 	"github.com/asterisque-go/asterisque/internal/encodable"
-	"github.com/asterisque-go/asterisque/internal/weigh"
+	"github.com/asterisque-go/asterisque/internal/sizing"
 )
 
 // jsonSent finds values that JSON does not carry, or that package json would change.
 var jsonSent = &encodable.Rules{
-	Plans:   &weigh.Plans{Rules: weigh.Rules{Kind: jsonSentKind, Field: jsonField}},
+	Plans:   &sizing.Plans{Rules: sizing.Rules{Kind: jsonSentKind, Field: jsonField}},
 	Depth:   jsonDepth,
 	Special: jsonSpecial,
 	Encode:  encodeAlone,
 }
 
-func jsonSentKind(t reflect.Type) (k weigh.Kind, ok bool) {
+func jsonSentKind(t reflect.Type) (k sizing.Kind, ok bool) {
 	switch {
 	case t == reflect.TypeFor[time.Time]():
-		return weigh.Time, true
+		return sizing.Time, true
 	case t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface:
 		return 0, false
 	case isBig(t) && t.PkgPath() == "math/big":
-		return weigh.Number, true
+		return sizing.Number, true
 	}
 	p := reflect.PointerTo(t)
 	own := p.Implements(reflect.TypeFor[json.Marshaler]()) || p.Implements(reflect.TypeFor[encoding.TextMarshaler]())
-	return weigh.Own, own
+	return sizing.Own, own
 }
 
-func jsonSpecial(p *weigh.Plan, v reflect.Value) (levels int, f *encodable.Fault) {
+func jsonSpecial(p *sizing.Plan, v reflect.Value) (levels int, f *encodable.Fault) {
 	switch p.Kind {
-	case weigh.Time:
+	case sizing.Time:
 		return 0, timeFault(*addressed(v).(*time.Time))
-	case weigh.Number:
+	case sizing.Number:
 		return 0, bigFault(v)
 	}
 	return 0, nil

@@ -8,7 +8,7 @@ import (
 	"reflect"
 	"unicode/utf8"
 
-	"github.com/asterisque-go/asterisque/internal/weigh"
+	"github.com/asterisque-go/asterisque/internal/sizing"
 )
 
 // JSON is encoding/json: for peers without a better codec, and for readable messages. HTML
@@ -84,7 +84,7 @@ func (jsonValues) Decode(data []byte, v any) error {
 
 // Weigh implements Weigher.
 func (jsonValues) Weigh(data []byte, t reflect.Type, most int) int {
-	w := jsonWeigher{data: data, Tally: weigh.NewTally(most)}
+	w := jsonWeigher{data: data, Tally: sizing.NewTally(most)}
 	w.value(jsonPlans.Of(t), 0)
 	return w.Bytes()
 }

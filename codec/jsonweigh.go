@@ -13,31 +13,31 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"github.com/asterisque-go/asterisque/internal/weigh"
+	"github.com/asterisque-go/asterisque/internal/sizing"
 )
 
 // jsonDepth is the maximum nesting of values in encoding/json.
 const jsonDepth = 10_000
 
-var jsonPlans = &weigh.Plans{Rules: weigh.Rules{Kind: jsonKind, Field: jsonField}}
+var jsonPlans = &sizing.Plans{Rules: sizing.Rules{Kind: jsonKind, Field: jsonField}}
 
-func jsonKind(t reflect.Type) (k weigh.Kind, ok bool) {
+func jsonKind(t reflect.Type) (k sizing.Kind, ok bool) {
 	if t == reflect.TypeFor[time.Time]() {
-		return weigh.Time, true
+		return sizing.Time, true
 	}
 	if t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface {
 		return 0, false
 	}
 	if isBig(t) {
-		return weigh.Number, true
+		return sizing.Number, true
 	}
 	p := reflect.PointerTo(t)
 	own := p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
-	return weigh.Own, own
+	return sizing.Own, own
 }
 
 // jsonField reads the tag of a field as encoding/json does.
-func jsonField(f reflect.StructField) (n weigh.Name, ok bool) {
+func jsonField(f reflect.StructField) (n sizing.Name, ok bool) {
 	t := f.Type
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -53,7 +53,7 @@ func jsonField(f reflect.StructField) (n weigh.Name, ok bool) {
 	}) {
 		name = ""
 	}
-	n = weigh.Name{Name: name, Tagged: name != "", Embedded: structure && name == "", Quoted: isQuoted(t, options)}
+	n = sizing.Name{Name: name, Tagged: name != "", Embedded: structure && name == "", Quoted: isQuoted(t, options)}
 	if name == "" {
 		n.Name = f.Name
 	}
@@ -71,7 +71,7 @@ func isQuoted(t reflect.Type, options string) bool {
 
 // jsonWeigher walks the values of data, once and in their order.
 type jsonWeigher struct {
-	weigh.Tally
+	sizing.Tally
 	data []byte
 	at   int    // the next byte; len(data) after an error
 	name []byte // of a field that was written with escapes
@@ -100,7 +100,7 @@ func (w *jsonWeigher) next() byte {
 }
 
 // value weighs one value that is nested depth deep and is decoded by plan p.
-func (w *jsonWeigher) value(p *weigh.Plan, depth int) {
+func (w *jsonWeigher) value(p *sizing.Plan, depth int) {
 	c := w.next()
 	if w.done() || depth > jsonDepth {
 		w.end()
@@ -110,22 +110,22 @@ func (w *jsonWeigher) value(p *weigh.Plan, depth int) {
 		w.literal()
 		return
 	}
-	for p.Kind == weigh.Pointer && !w.Over() {
-		w.Add(weigh.Alloc(p.Elem.Size))
+	for p.Kind == sizing.Pointer && !w.Over() {
+		w.Add(sizing.Alloc(p.Elem.Size))
 		p = p.Elem
 	}
 	from := w.at
 	switch p.Kind {
-	case weigh.Own:
+	case sizing.Own:
 		w.owned(p, c, depth)
 		w.Text(w.at - from)
-	case weigh.Number:
-		w.concrete(weigh.NothingPlan, c, depth)
+	case sizing.Number:
+		w.concrete(sizing.NothingPlan, c, depth)
 		w.number(p, w.data[from:w.at])
-	case weigh.Time:
-		w.concrete(weigh.NothingPlan, c, depth)
-		w.Add(weigh.Zone)
-	case weigh.Any:
+	case sizing.Time:
+		w.concrete(sizing.NothingPlan, c, depth)
+		w.Add(sizing.Zone)
+	case sizing.Any:
 		w.dynamic(c, depth)
 	default:
 		w.concrete(p, c, depth)
@@ -133,7 +133,7 @@ func (w *jsonWeigher) value(p *weigh.Plan, depth int) {
 }
 
 // concrete weighs a value that begins with c.
-func (w *jsonWeigher) concrete(p *weigh.Plan, c byte, depth int) {
+func (w *jsonWeigher) concrete(p *sizing.Plan, c byte, depth int) {
 	from := w.at
 	switch c {
 	case '[':
@@ -150,7 +150,7 @@ func (w *jsonWeigher) concrete(p *weigh.Plan, c byte, depth int) {
 		w.text(p)
 	default:
 		size := w.literal()
-		if p.Kind == weigh.Text { // a json.Number
+		if p.Kind == sizing.Text { // a json.Number
 			w.Text(size)
 		}
 	}
@@ -161,23 +161,23 @@ func (w *jsonWeigher) dynamic(c byte, depth int) {
 	p := textPlan
 	switch c {
 	case '[':
-		w.Add(weigh.Header)
-		p = weigh.SlicePlan
+		w.Add(sizing.Header)
+		p = sizing.SlicePlan
 	case '{':
 		p = anyObject
 	case '"':
-		w.Add(weigh.String)
+		w.Add(sizing.String)
 	default:
-		p = weigh.NothingPlan
+		p = sizing.NothingPlan
 		if c != 't' && c != 'f' {
-			w.Add(weigh.Word)
+			w.Add(sizing.Word)
 		}
 	}
 	w.concrete(p, c, depth)
 }
 
 // number weighs a number that decodes itself.
-func (w *jsonWeigher) number(p *weigh.Plan, item []byte) {
+func (w *jsonWeigher) number(p *sizing.Plan, item []byte) {
 	digits, exponent := lengths(item)
 	w.Text(len(item))
 	if p.Type != reflect.TypeFor[big.Float]() { // of which it stays one
@@ -190,7 +190,7 @@ func (w *jsonWeigher) number(p *weigh.Plan, item []byte) {
 }
 
 // anyObject is the plan of an object that is decoded without a type.
-var anyObject = weigh.MapPlan(&weigh.Plan{Kind: weigh.Text, Size: weigh.String})
+var anyObject = sizing.MapPlan(&sizing.Plan{Kind: sizing.Text, Size: sizing.String})
 
 // literal skips a number, true, false or null, and returns its size.
 func (w *jsonWeigher) literal() (size int) {
@@ -225,15 +225,15 @@ func (w *jsonWeigher) quoted() (raw []byte, escaped bool) {
 }
 
 // text weighs a string. Without its escapes it is shorter.
-func (w *jsonWeigher) text(p *weigh.Plan) {
+func (w *jsonWeigher) text(p *sizing.Plan) {
 	raw, escaped := w.quoted()
-	if p.Kind == weigh.Nothing {
+	if p.Kind == sizing.Nothing {
 		return
 	}
 	w.Text(len(raw))
 	if escaped { // the decoder builds it in a slice that grows
 		w.Text(3 * len(raw))
-		w.Drop(weigh.Alloc(3 * len(raw)))
+		w.Drop(sizing.Alloc(3 * len(raw)))
 	}
 }
 
@@ -256,18 +256,18 @@ func (w *jsonWeigher) follows(end byte, first bool) bool {
 	return true
 }
 
-func (w *jsonWeigher) array(p *weigh.Plan, depth int) {
+func (w *jsonWeigher) array(p *sizing.Plan, depth int) {
 	w.at++
-	var s weigh.GrowingSlice
+	var s sizing.GrowingSlice
 	for i := 0; w.follows(']', i == 0); i++ {
 		switch {
-		case p.Kind == weigh.Slice:
+		case p.Kind == sizing.Slice:
 			s.Append(&w.Tally, p.Elem.Size)
 			w.value(p.Elem, depth)
-		case p.Kind == weigh.Array && i < p.Len:
+		case p.Kind == sizing.Array && i < p.Len:
 			w.value(p.Elem, depth)
 		default:
-			w.value(weigh.NothingPlan, depth)
+			w.value(sizing.NothingPlan, depth)
 		}
 	}
 }
@@ -275,14 +275,14 @@ func (w *jsonWeigher) array(p *weigh.Plan, depth int) {
 // keySize is the memory of a key in the search for duplicates, in a slice that grows.
 const keySize = 2 * 16
 
-func (w *jsonWeigher) object(p *weigh.Plan, depth int) {
+func (w *jsonWeigher) object(p *sizing.Plan, depth int) {
 	w.at++
-	var m weigh.GrowingMap
+	var m sizing.GrowingMap
 	switch p.Kind {
-	case weigh.Struct:
+	case sizing.Struct:
 		w.Add(p.Extra)
-	case weigh.Map:
-		w.Add(weigh.MapSize)
+	case sizing.Map:
+		w.Add(sizing.MapSize)
 	}
 	keys := 0
 	for first := true; w.follows('}', first); first = false {
@@ -292,13 +292,13 @@ func (w *jsonWeigher) object(p *weigh.Plan, depth int) {
 			w.end()
 			return
 		}
-		value := weigh.NothingPlan
+		value := sizing.NothingPlan
 		switch p.Kind {
-		case weigh.Struct:
+		case sizing.Struct:
 			if f := p.Field(w.key()); f != nil {
 				value = f
 			}
-		case weigh.Map:
+		case sizing.Map:
 			m.Put(&w.Tally, p.Entry)
 			w.Add(p.Aside)
 			w.text(textPlan)

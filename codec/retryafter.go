@@ -5,13 +5,13 @@ import (
 	"math"
 	"time"
 
-	"github.com/asterisque-go/asterisque/internal/item"
+	"github.com/asterisque-go/asterisque/internal/cborhead"
 )
 
 // OverloadedFor returns ErrOverloaded with the advice to retry after d. The advice is sent as the
 // Detail, one CBOR unsigned integer: whole milliseconds, rounded up.
 func OverloadedFor(d time.Duration, message string) *Abort {
-	return &Abort{Code: Overloaded, Message: message, Detail: item.AppendUint(nil, millis(d))}
+	return &Abort{Code: Overloaded, Message: message, Detail: cborhead.AppendUint(nil, millis(d))}
 }
 
 // millis rounds up, so that a short time does not become none.
@@ -35,7 +35,7 @@ func RetryAfter(err error) (d time.Duration, ok bool) {
 	if !errors.As(err, &a) || a == nil || a.Code != Overloaded || len(a.Detail) == 0 {
 		return 0, false
 	}
-	r := item.Reader{Data: a.Detail}
+	r := cborhead.Reader{Data: a.Detail}
 	d = time.Duration(r.Uint("retry after", math.MaxInt32)) * time.Millisecond
 	return min(d, mostRetryAfter), r.End() == nil
 }

@@ -1,6 +1,6 @@
 package codec
 
-import "github.com/asterisque-go/asterisque/internal/cut"
+import "github.com/asterisque-go/asterisque/internal/truncate"
 
 // TypeError reports a value of the wrong type: Append has no encoding for it, or Decode found a
 // value of another type in the bytes than it should store. Its text crosses to the peer, so it is
@@ -16,7 +16,7 @@ type TypeError struct {
 
 // Within adds a part with this name, such as ".window" or "[3]", to the front of Path. The
 // beginning of a long path is left out.
-func (e *TypeError) Within(name string) { e.Path = cut.Path(name, e.Path) }
+func (e *TypeError) Within(name string) { e.Path = truncate.Path(name, e.Path) }
 
 // Text returns the place, the expected type and the actual one.
 func (e *TypeError) Text() string {

@@ -14,7 +14,7 @@ import (
 	"github.com/fxamacker/cbor/v2"
 	"github.com/stretchr/testify/require"
 
-	"github.com/asterisque-go/asterisque/internal/item"
+	"github.com/asterisque-go/asterisque/internal/cborhead"
 	"github.com/asterisque-go/asterisque/internal/race"
 	"github.com/asterisque-go/asterisque/internal/weightest"
 )
@@ -67,19 +67,19 @@ type shape struct {
 
 // repeated returns a CBOR array of n items.
 func repeated(n int, each string) []byte {
-	return append(item.AppendHead(nil, item.Array, uint64(n)), strings.Repeat(each, n)...)
+	return append(cborhead.AppendHead(nil, cborhead.Array, uint64(n)), strings.Repeat(each, n)...)
 }
 
 // endless returns a CBOR array of indefinite length.
 func endless(n int, each string) []byte {
-	return append(append([]byte{item.Array | indefinite}, strings.Repeat(each, n)...), breakByte)
+	return append(append([]byte{cborhead.Array | indefinite}, strings.Repeat(each, n)...), breakByte)
 }
 
 // mapOf returns a CBOR map with n integer keys.
 func mapOf(n int, value string) []byte {
-	b := item.AppendHead(nil, item.Map, uint64(n))
+	b := cborhead.AppendHead(nil, cborhead.Map, uint64(n))
 	for i := range n {
-		b = append(item.AppendUint(b, uint64(i)), value...)
+		b = append(cborhead.AppendUint(b, uint64(i)), value...)
 	}
 	return b
 }
@@ -97,7 +97,7 @@ func cborShapes() []shape {
 	for range 30 {
 		deep = append(deep, "\xa1\x64Next"...)
 	}
-	deep = append(deep, item.Null)
+	deep = append(deep, cborhead.Null)
 	return []shape{
 		as[[]record]("records", honest),
 		as[any]("records as any", honest),

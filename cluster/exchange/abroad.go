@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/asterisque-go/asterisque/cluster"
-	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
+	"github.com/asterisque-go/asterisque/cluster/exchange/internal/relayproto"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -23,15 +23,15 @@ func (x *Exchange) follow(ctx context.Context, name string, g *nodeGroup) {
 	}
 }
 
-func memberOf(m cluster.Member) outer.Member {
-	return outer.Member{
-		Name: m.Name, ID: m.ID, Instance: m.Instance, State: outer.State(m.State), Since: m.Since,
+func memberOf(m cluster.Member) relayproto.Member {
+	return relayproto.Member{
+		Name: m.Name, ID: m.ID, Instance: m.Instance, State: relayproto.State(m.State), Since: m.Since,
 		Identity: m.Identity, Region: m.Region, Version: m.Version, Metadata: m.Metadata, Durable: m.Durable,
 	}
 }
 
 // setAbroad stores the state of a node in the cluster, unless ctx has ended; nil: it is gone.
-func (n *nodeRegistry) setAbroad(ctx context.Context, g *nodeGroup, id string, m *outer.Member) {
+func (n *nodeRegistry) setAbroad(ctx context.Context, g *nodeGroup, id string, m *relayproto.Member) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if ctx.Err() != nil {
@@ -46,8 +46,8 @@ func (n *nodeRegistry) setAbroad(ctx context.Context, g *nodeGroup, id string, m
 }
 
 // reachAbroad makes the Wire to a node of the cluster.
-func (x *Exchange) reachAbroad(ctx context.Context, from string, t outer.Target) (*farSide, error) {
-	if x.cfg.Cluster == nil || !outer.IsToken(t.Name) {
+func (x *Exchange) reachAbroad(ctx context.Context, from string, t relayproto.Target) (*farSide, error) {
+	if x.cfg.Cluster == nil || !relayproto.IsToken(t.Name) {
 		return nil, x.nobody(t)
 	}
 	members, err := x.cfg.Cluster.Members(ctx, t.Name)
@@ -66,7 +66,7 @@ func (x *Exchange) reachAbroad(ctx context.Context, from string, t outer.Target)
 }
 
 // dialMember makes the Wire to a member of the cluster.
-func (x *Exchange) dialMember(ctx context.Context, from string, m cluster.Member, t outer.Target) (*farSide, error) {
+func (x *Exchange) dialMember(ctx context.Context, from string, m cluster.Member, t relayproto.Target) (*farSide, error) {
 	if !x.policy.allows(from, m.Identity) {
 		return nil, x.nobody(t)
 	}

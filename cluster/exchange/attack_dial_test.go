@@ -8,7 +8,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/cluster"
 	"github.com/asterisque-go/asterisque/cluster/exchange"
-	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
+	"github.com/asterisque-go/asterisque/cluster/exchange/internal/relayproto"
 )
 
 // A node dials and does not read the answer.
@@ -24,8 +24,8 @@ func TestAttackDial_UnreadAnswer(t *testing.T) {
 	require.NoError(t, err)
 	before := b.Server().NumSubscriptions()
 	for range 20 {
-		for _, to := range []outer.Target{{Name: "stock", ID: "c"}, {Name: "orders", ID: "b"}} {
-			call, err := outer.Dial.Open(t.Context(), s, to)
+		for _, to := range []relayproto.Target{{Name: "stock", ID: "c"}, {Name: "orders", ID: "b"}} {
+			call, err := relayproto.Dial.Open(t.Context(), s, to)
 			require.NoError(t, err)
 			call.Untyped().Stop()
 			call.CloseSend() // in case the answer was faster; otherwise it is an error

@@ -10,7 +10,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/exchange"
-	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
+	"github.com/asterisque-go/asterisque/cluster/exchange/internal/relayproto"
 )
 
 func TestAttackRegister_Repeated(t *testing.T) {
@@ -22,12 +22,12 @@ func TestAttackRegister_Repeated(t *testing.T) {
 	for from := range 16 {
 		flood.Go(func() {
 			for i := range 1000 / 16 {
-				m := outer.Member{Name: fmt.Sprint("n", from, "-", i), ID: "i", Instance: "i", State: outer.Present}
-				call, err := outer.Register.Open(t.Context(), s, outer.Registration{Member: m})
+				m := relayproto.Member{Name: fmt.Sprint("n", from, "-", i), ID: "i", Instance: "i", State: relayproto.Present}
+				call, err := relayproto.Register.Open(t.Context(), s, relayproto.Registration{Member: m})
 				if err == nil {
 					_, err = call.Recv(t.Context())
 				}
-				if !errors.Is(err, outer.ErrBadRegistration) {
+				if !errors.Is(err, relayproto.ErrBadRegistration) {
 					t.Error(err)
 					return
 				}

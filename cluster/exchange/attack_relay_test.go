@@ -11,7 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/exchange"
 	"github.com/asterisque-go/asterisque/cluster/exchange/agent"
-	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
+	"github.com/asterisque-go/asterisque/cluster/exchange/internal/relayproto"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/tunnel"
 	"github.com/asterisque-go/asterisque/wire"
@@ -44,10 +44,10 @@ func TestAttackRelay_Circles(t *testing.T) {
 	y, second := bridge(t, b, exchange.Config{Policy: everybody, PerNode: most})
 	var here, there *asterisque.Session
 	var circles atomic.Int64
-	onward := func(on **asterisque.Session, id string) func(context.Context, *asterisque.Pipe[outer.Answer, struct{}]) error {
-		return func(ctx context.Context, p *asterisque.Pipe[outer.Answer, struct{}]) error {
+	onward := func(on **asterisque.Session, id string) func(context.Context, *asterisque.Pipe[relayproto.Answer, struct{}]) error {
+		return func(ctx context.Context, p *asterisque.Pipe[relayproto.Answer, struct{}]) error {
 			circles.Add(1)
-			outer.Dial.Open(ctx, *on, outer.Target{Name: "circle", ID: id})
+			relayproto.Dial.Open(ctx, *on, relayproto.Target{Name: "circle", ID: id})
 			return taken(ctx, p)
 		}
 	}
@@ -56,8 +56,8 @@ func TestAttackRelay_Circles(t *testing.T) {
 	require.NoError(t, register(t, here, "circle", "x"))
 	require.NoError(t, register(t, there, "circle", "y"))
 	for range 5 {
-		outer.Dial.Open(t.Context(), here, outer.Target{Name: "circle", ID: "y"})
-		outer.Dial.Open(t.Context(), here, outer.Target{Name: "circle", ID: "x"})
+		relayproto.Dial.Open(t.Context(), here, relayproto.Target{Name: "circle", ID: "y"})
+		relayproto.Dial.Open(t.Context(), here, relayproto.Target{Name: "circle", ID: "x"})
 	}
 	stands(t, &circles)
 	for _, e := range []*exchange.Exchange{x, y} {
@@ -79,7 +79,7 @@ func TestAttackRelay_NodeReadsNothing(t *testing.T) {
 	require.NoError(t, register(t, near, "", "a"))
 	frame := append([]byte{0, 0, 0x40, 0}, make([]byte, 16<<10)...)
 	var sent atomic.Int64
-	var calls []*asterisque.StreamCall[struct{}, outer.Answer, struct{}]
+	var calls []*asterisque.StreamCall[struct{}, relayproto.Answer, struct{}]
 	for range 4 {
 		call, err := dial(t, near, "mute", "m")
 		require.NoError(t, err)
@@ -153,7 +153,7 @@ func TestRelay_FarEndGone(t *testing.T) {
 	require.ErrorIs(t, err, asterisque.ErrUnavailable)
 	require.ErrorContains(t, err, "the node orders b is gone")
 	_, err = dial(t, near, "orders", "b")
-	require.ErrorIs(t, err, outer.ErrNoMember)
+	require.ErrorIs(t, err, relayproto.ErrNoMember)
 	a := join(t, agent.Config{Exchange: []string{url}, Name: "shop", ID: "s"})
 	_, err = who.Call(soon(t), callerOf(t, a, "orders"), struct{}{}, asterisque.WithFailFast())
 	require.ErrorIs(t, err, asterisque.ErrUnavailable)

@@ -12,15 +12,15 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/exchange"
 	"github.com/asterisque-go/asterisque/cluster/exchange/agent"
-	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
+	"github.com/asterisque-go/asterisque/cluster/exchange/internal/relayproto"
 	"github.com/asterisque-go/asterisque/pool"
 )
 
 // hostile is a session with an exchange, with a hostile other side.
-func hostile(t *testing.T, url string, accept func(context.Context, *asterisque.Pipe[outer.Answer, struct{}]) error) *asterisque.Session {
+func hostile(t *testing.T, url string, accept func(context.Context, *asterisque.Pipe[relayproto.Answer, struct{}]) error) *asterisque.Session {
 	t.Helper()
 	svc := asterisque.NewService()
-	outer.Accept.Handle(svc, func(ctx context.Context, _ outer.Visitor, p *asterisque.Pipe[outer.Answer, struct{}]) (none struct{}, err error) {
+	relayproto.Accept.Handle(svc, func(ctx context.Context, _ relayproto.Visitor, p *asterisque.Pipe[relayproto.Answer, struct{}]) (none struct{}, err error) {
 		return none, accept(ctx, p)
 	})
 	node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithLogger(silent))
@@ -31,14 +31,14 @@ func hostile(t *testing.T, url string, accept func(context.Context, *asterisque.
 }
 
 // never does not answer.
-func never(ctx context.Context, _ *asterisque.Pipe[outer.Answer, struct{}]) error {
+func never(ctx context.Context, _ *asterisque.Pipe[relayproto.Answer, struct{}]) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
 
 // taken accepts every session, and ignores its data.
-func taken(ctx context.Context, p *asterisque.Pipe[outer.Answer, struct{}]) error {
-	if err := p.Send(ctx, outer.Answer{}); err != nil {
+func taken(ctx context.Context, p *asterisque.Pipe[relayproto.Answer, struct{}]) error {
+	if err := p.Send(ctx, relayproto.Answer{}); err != nil {
 		return err
 	}
 	return never(ctx, p)
@@ -47,17 +47,17 @@ func taken(ctx context.Context, p *asterisque.Pipe[outer.Answer, struct{}]) erro
 // register registers a node without an agent.
 func register(t *testing.T, s *asterisque.Session, name, id string) error {
 	t.Helper()
-	m := outer.Member{Name: name, ID: id, Instance: "i", State: outer.Present}
-	call, err := outer.Register.Open(t.Context(), s, outer.Registration{Member: m})
+	m := relayproto.Member{Name: name, ID: id, Instance: "i", State: relayproto.Present}
+	call, err := relayproto.Register.Open(t.Context(), s, relayproto.Registration{Member: m})
 	require.NoError(t, err)
 	_, err = call.Recv(soon(t))
 	return err
 }
 
 // dial dials a node without an agent.
-func dial(t *testing.T, s *asterisque.Session, name, id string) (*asterisque.StreamCall[struct{}, outer.Answer, struct{}], error) {
+func dial(t *testing.T, s *asterisque.Session, name, id string) (*asterisque.StreamCall[struct{}, relayproto.Answer, struct{}], error) {
 	t.Helper()
-	call, err := outer.Dial.Open(t.Context(), s, outer.Target{Name: name, ID: id})
+	call, err := relayproto.Dial.Open(t.Context(), s, relayproto.Target{Name: name, ID: id})
 	require.NoError(t, err)
 	_, err = call.Recv(soon(t))
 	return call, err
@@ -68,10 +68,10 @@ func TestAttackRegister_SecondNode(t *testing.T) {
 	x, url := started(t, exchange.Config{Policy: everybody})
 	s := hostile(t, url, never)
 	require.NoError(t, register(t, s, "n", "i"))
-	require.ErrorIs(t, register(t, s, "n", "j"), outer.ErrBadRegistration)
+	require.ErrorIs(t, register(t, s, "n", "j"), relayproto.ErrBadRegistration)
 	require.Equal(t, 1, x.Stats().Nodes)
 	for _, name := range []string{"", "a b", "a.b", "*"} {
-		require.ErrorIs(t, register(t, hostile(t, url, never), name, "*"), outer.ErrBadRegistration)
+		require.ErrorIs(t, register(t, hostile(t, url, never), name, "*"), relayproto.ErrBadRegistration)
 	}
 }
 
@@ -81,11 +81,11 @@ func TestAttackRegister_Unregistered(t *testing.T) {
 	joined(t, url, "orders", "b")
 	s := hostile(t, url, never)
 	_, err := dial(t, s, "orders", "b")
-	require.ErrorIs(t, err, outer.ErrUnregistered)
-	call, err := outer.Members.Open(t.Context(), s, "orders")
+	require.ErrorIs(t, err, relayproto.ErrUnregistered)
+	call, err := relayproto.Members.Open(t.Context(), s, "orders")
 	require.NoError(t, err)
 	_, err = call.Recv(soon(t))
-	require.ErrorIs(t, err, outer.ErrUnregistered)
+	require.ErrorIs(t, err, relayproto.ErrUnregistered)
 }
 
 func TestAttackRelay_SessionLimit(t *testing.T) {
@@ -123,7 +123,7 @@ func TestAttackMembers_NameLimit(t *testing.T) {
 	s := hostile(t, url, never)
 	require.NoError(t, register(t, s, "", "i"))
 	for i := range 70 {
-		call, err := outer.Members.Open(t.Context(), s, fmt.Sprint("n", i))
+		call, err := relayproto.Members.Open(t.Context(), s, fmt.Sprint("n", i))
 		require.NoError(t, err)
 		_, err = call.Recv(soon(t))
 		if i < 64 {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/exchange"
-	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
+	"github.com/asterisque-go/asterisque/cluster/exchange/internal/relayproto"
 )
 
 func TestAttackPolicy_ForbiddenMembers(t *testing.T) {
@@ -16,7 +16,7 @@ func TestAttackPolicy_ForbiddenMembers(t *testing.T) {
 	x, url := started(t, exchange.Config{})
 	s := hostile(t, url, never)
 	require.NoError(t, register(t, s, "spy", "i"))
-	call, err := outer.Members.Open(t.Context(), s, "orders")
+	call, err := relayproto.Members.Open(t.Context(), s, "orders")
 	require.NoError(t, err)
 	c, err := call.Recv(soon(t))
 	require.NoError(t, err)
@@ -43,7 +43,7 @@ func TestAttackPolicy_NATSOutage(t *testing.T) {
 	require.NoError(t, register(t, s, "spy", "i"))
 	b.Close()
 	for _, name := range []string{"orders", "nobody"} {
-		call, err := outer.Dial.Open(t.Context(), s, outer.Target{Name: name, ID: "b"}, asterisque.WithTTL(time.Second/2))
+		call, err := relayproto.Dial.Open(t.Context(), s, relayproto.Target{Name: name, ID: "b"}, asterisque.WithTTL(time.Second/2))
 		require.NoError(t, err)
 		_, err = call.Recv(soon(t))
 		require.ErrorIs(t, err, asterisque.ErrExpired, name)

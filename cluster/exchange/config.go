@@ -9,7 +9,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster"
-	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
+	"github.com/asterisque-go/asterisque/cluster/exchange/internal/relayproto"
 )
 
 // Config configures an [Exchange]. The zero Config allows no node to reach another one.
@@ -75,7 +75,7 @@ func (c Config) complete() (Config, error) {
 	c.Answer = defaulted(c.Answer, defaultAnswer)
 	c.Logger = defaulted(c.Logger, slog.Default())
 	switch {
-	case !outer.IsToken(c.ID):
+	case !relayproto.IsToken(c.ID):
 		return c, fmt.Errorf("exchange: Config.ID is %q: it has 1 to 64 letters, digits, '-' and '_'", c.ID)
 	case c.PerNode < 1 || c.PerNode > mostPerNode:
 		return c, fmt.Errorf("exchange: Config.PerNode is %d: it is 1 to %d", c.PerNode, mostPerNode)

@@ -5,14 +5,14 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
+	"github.com/asterisque-go/asterisque/cluster/exchange/internal/relayproto"
 	"github.com/asterisque-go/asterisque/internal/relay"
 	"github.com/asterisque-go/asterisque/tunnel"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
 // dial relays a session for as long as the call lasts.
-func (x *Exchange) dial(ctx context.Context, t outer.Target, p *asterisque.Pipe[outer.Answer, struct{}]) (none struct{}, err error) {
+func (x *Exchange) dial(ctx context.Context, t relayproto.Target, p *asterisque.Pipe[relayproto.Answer, struct{}]) (none struct{}, err error) {
 	from, err := x.registered(ctx)
 	if err != nil {
 		return none, err
@@ -27,7 +27,7 @@ func (x *Exchange) dial(ctx context.Context, t outer.Target, p *asterisque.Pipe[
 		return none, err
 	}
 	defer far.leave()
-	if err := p.Send(ctx, outer.Answer{Private: far.private}); err != nil {
+	if err := p.Send(ctx, relayproto.Answer{Private: far.private}); err != nil {
 		return none, err
 	}
 	near := tunnel.NewConn(p.Untyped(), from.session)
@@ -45,7 +45,7 @@ const relayPatience = 5 * time.Minute
 func (x *Exchange) relay(near, far wire.Wire) error {
 	x.relayed.Add(1)
 	return relay.Between(x.cfg.Logger, relayPatience,
-		relay.Side{Wire: near, Largest: outer.Largest}, relay.Side{Wire: far, Largest: outer.Largest})
+		relay.Side{Wire: near, Largest: relayproto.Largest}, relay.Side{Wire: far, Largest: relayproto.Largest})
 }
 
 // enter acquires the slots of a relayed session that a node begins.
@@ -77,27 +77,27 @@ func (f *farSide) leave() {
 }
 
 // reach makes the Wire to a dialled node.
-func (x *Exchange) reach(ctx context.Context, from *registeredNode, t outer.Target) (*farSide, error) {
+func (x *Exchange) reach(ctx context.Context, from *registeredNode, t relayproto.Target) (*farSide, error) {
 	to := x.nodes.find(t.Name, t.ID)
 	if to == nil || !x.policy.allows(from.member.Identity, to.member.Identity) {
 		// A node that the policy forbids is looked up in the cluster like an absent one, so that
 		// the caller cannot distinguish them.
 		return x.reachAbroad(ctx, from.member.Identity, t)
 	}
-	return x.visit(ctx, outer.Visitor{
+	return x.visit(ctx, relayproto.Visitor{
 		Name: from.member.Name, ID: from.member.ID, Identity: from.member.Identity,
-		Private: outer.IsPrivate(from.session),
+		Private: relayproto.IsPrivate(from.session),
 	}, to)
 }
 
 // nobody returns the error for an absent or forbidden node.
-func (x *Exchange) nobody(t outer.Target) error {
+func (x *Exchange) nobody(t relayproto.Target) error {
 	x.refused.Add(1)
-	return outer.ErrNoMember.Withf("no node %.64s %.64s is at the exchange that this node may reach", t.Name, t.ID)
+	return relayproto.ErrNoMember.Withf("no node %.64s %.64s is at the exchange that this node may reach", t.Name, t.ID)
 }
 
 // visit asks a registered node to accept a Wire, within the time limit.
-func (x *Exchange) visit(ctx context.Context, v outer.Visitor, to *registeredNode) (*farSide, error) {
+func (x *Exchange) visit(ctx context.Context, v relayproto.Visitor, to *registeredNode) (*farSide, error) {
 	if !to.relays.enter() {
 		return nil, full("the node %s %s has %d relayed sessions, and no more are allowed at once", to.member.Name, to.member.ID, to.relays.most)
 	}
@@ -108,7 +108,7 @@ func (x *Exchange) visit(ctx context.Context, v outer.Visitor, to *registeredNod
 	}
 	return &farSide{
 		wire:    wire.FromConn(tunnel.NewConn(call.Untyped(), to.session)),
-		private: outer.IsPrivate(to.session),
+		private: relayproto.IsPrivate(to.session),
 		end: func() {
 			awaitEnd(call.Untyped().Done(), x.cfg.Answer)
 			end()
@@ -118,16 +118,16 @@ func (x *Exchange) visit(ctx context.Context, v outer.Visitor, to *registeredNod
 }
 
 // accepting is a call by which a node accepts a Wire.
-type accepting = asterisque.StreamCall[struct{}, outer.Answer, struct{}]
+type accepting = asterisque.StreamCall[struct{}, relayproto.Answer, struct{}]
 
 // knock asks a node to accept a Wire, and waits for its answer. end ends the call.
-func (x *Exchange) knock(ctx context.Context, v outer.Visitor, to *registeredNode) (call *accepting, end context.CancelFunc, err error) {
+func (x *Exchange) knock(ctx context.Context, v relayproto.Visitor, to *registeredNode) (call *accepting, end context.CancelFunc, err error) {
 	ctx, late := context.WithTimeout(ctx, x.cfg.Answer)
 	defer late()
 	// not the context of the handler: this is not a nested call, which has other limits
 	life, end := context.WithCancel(x.ctx)
 	inTime := context.AfterFunc(ctx, end)
-	call, err = outer.Accept.Open(life, to.session, v)
+	call, err = relayproto.Accept.Open(life, to.session, v)
 	if err == nil {
 		_, err = call.Recv(ctx)
 	}

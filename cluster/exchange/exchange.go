@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
+	"github.com/asterisque-go/asterisque/cluster/exchange/internal/relayproto"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -48,9 +48,9 @@ func New(cfg Config) (*Exchange, error) {
 		}
 	}
 	svc := asterisque.NewService()
-	outer.Register.Handle(svc, x.register)
-	outer.Members.Handle(svc, x.members)
-	outer.Dial.Handle(svc, x.dial)
+	relayproto.Register.Handle(svc, x.register)
+	relayproto.Members.Handle(svc, x.members)
+	relayproto.Dial.Handle(svc, x.dial)
 	x.node = asterisque.NewNode(cfg.node(svc)...)
 	if err := x.node.Check(); err != nil {
 		x.Close()

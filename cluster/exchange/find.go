@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/asterisque-go/asterisque/cluster"
-	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
+	"github.com/asterisque-go/asterisque/cluster/exchange/internal/relayproto"
 )
 
 const (
@@ -45,7 +45,7 @@ func (x *Exchange) findable() error {
 	d := x.domain
 	return d.subscribe(d.subject("find"), "domain-"+d.name, func(m *nats.Msg) {
 		var q domainQuery
-		if json.Unmarshal(m.Data, &q) != nil || q.Domain == d.name || !outer.IsToken(q.Name) || !x.answerSlots.enter() {
+		if json.Unmarshal(m.Data, &q) != nil || q.Domain == d.name || !relayproto.IsToken(q.Name) || !x.answerSlots.enter() {
 			return
 		}
 		if !x.goroutines.begin(func() { // ends with the answer of NATS, which has some seconds
@@ -216,7 +216,7 @@ func (n *nodeRegistry) setForeign(ctx context.Context, g *nodeGroup, all map[str
 }
 
 // foreign returns a node of another domain, if its name is in use here.
-func (n *nodeRegistry) foreign(name, id string) (m outer.Member, ok bool) {
+func (n *nodeRegistry) foreign(name, id string) (m relayproto.Member, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	g := n.groups[name]

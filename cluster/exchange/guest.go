@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
+	"github.com/asterisque-go/asterisque/cluster/exchange/internal/relayproto"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -53,14 +53,14 @@ func (x *Exchange) letIn(w wire.Wire, r *registeredNode) (*farSide, error) {
 		x.refused.Add(1)
 		return nil, fmt.Errorf("the policy does not let a node of the cluster reach %q", r.member.Identity)
 	}
-	return x.visit(x.ctx, outer.Visitor{Identity: who, Private: wire.IsPrivate(w)}, r)
+	return x.visit(x.ctx, relayproto.Visitor{Identity: who, Private: wire.IsPrivate(w)}, r)
 }
 
 // firstFrame waits for the first frame of a Wire, at most for most.
 func firstFrame(w wire.Wire, most time.Duration) ([]byte, error) {
 	late := time.AfterFunc(most, func() { w.Close() })
 	defer late.Stop()
-	frame, err := w.ReadFrame(outer.Largest)
+	frame, err := w.ReadFrame(relayproto.Largest)
 	return bytes.Clone(frame), err
 }
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/cluster"
-	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
+	"github.com/asterisque-go/asterisque/cluster/exchange/internal/relayproto"
 	"github.com/asterisque-go/asterisque/internal/wait"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -26,7 +26,7 @@ func (x *Exchange) show(ctx context.Context, r *registeredNode) (hide func(), er
 	}
 	h, err := x.host(ctx, r)
 	if errors.Is(err, cluster.ErrNameTaken) {
-		return nil, outer.ErrNameTaken.Withf("in the cluster: %v", err)
+		return nil, relayproto.ErrNameTaken.Withf("in the cluster: %v", err)
 	}
 	ctx, stop := context.WithCancel(ctx)
 	var keeping sync.WaitGroup
@@ -82,7 +82,7 @@ func (x *Exchange) keepShown(ctx context.Context, r *registeredNode, h *cluster.
 		}
 		var err error
 		if h, err = x.host(ctx, r); errors.Is(err, cluster.ErrNameTaken) {
-			r.end(outer.ErrNameTaken.Withf("in the cluster: %v", err))
+			r.end(relayproto.ErrNameTaken.Withf("in the cluster: %v", err))
 			return
 		}
 	}
@@ -105,7 +105,7 @@ func (x *Exchange) keepShown(ctx context.Context, r *registeredNode, h *cluster.
 // replaced returns the error for a node that has lost its place in the cluster.
 func replaced(err error) error {
 	if errors.Is(err, cluster.ErrReplaced) {
-		return outer.ErrReplaced.Withf("in the cluster: %v", err)
+		return relayproto.ErrReplaced.Withf("in the cluster: %v", err)
 	}
 	return fmt.Errorf("exchange: the node is in the cluster no more: %w", err)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/exchange"
 	"github.com/asterisque-go/asterisque/cluster/exchange/agent"
-	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
+	"github.com/asterisque-go/asterisque/cluster/exchange/internal/relayproto"
 	"github.com/asterisque-go/asterisque/internal/testtls"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -71,7 +71,7 @@ func TestPolicy_Empty(t *testing.T) {
 	require.NoError(t, register(t, s, "", "i"))
 	for _, name := range []string{"orders", "nobody"} {
 		_, err := dial(t, s, name, "b")
-		require.ErrorIs(t, err, outer.ErrNoMember, "a forbidden node looks like an absent one")
+		require.ErrorIs(t, err, relayproto.ErrNoMember, "a forbidden node looks like an absent one")
 	}
 }
 

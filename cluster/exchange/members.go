@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
+	"github.com/asterisque-go/asterisque/cluster/exchange/internal/relayproto"
 )
 
 const (
@@ -16,13 +16,13 @@ const (
 )
 
 // members sends the nodes of a name that the caller may reach, until the call ends.
-func (x *Exchange) members(ctx context.Context, name string, p *asterisque.Pipe[outer.Changes, struct{}]) (none struct{}, err error) {
+func (x *Exchange) members(ctx context.Context, name string, p *asterisque.Pipe[relayproto.Changes, struct{}]) (none struct{}, err error) {
 	r, err := x.registered(ctx)
 	if err != nil {
 		return none, err
 	}
-	if !outer.IsToken(name) {
-		return none, outer.ErrNoMember.Withf("no node can have the name %.80q", name)
+	if !relayproto.IsToken(name) {
+		return none, relayproto.ErrNoMember.Withf("no node can have the name %.80q", name)
 	}
 	if !r.watched.enter() {
 		return none, full("this node watches %d names already, and no more are allowed at once", names)
@@ -32,7 +32,7 @@ func (x *Exchange) members(ctx context.Context, name string, p *asterisque.Pipe[
 }
 
 // tellMembers sends the nodes of a name, and each change.
-func (x *Exchange) tellMembers(ctx context.Context, name string, r *registeredNode, p *asterisque.Pipe[outer.Changes, struct{}]) error {
+func (x *Exchange) tellMembers(ctx context.Context, name string, r *registeredNode, p *asterisque.Pipe[relayproto.Changes, struct{}]) error {
 	g, leave := x.nodes.use(name)
 	defer leave()
 	t := changeNotifier{p: p, known: make(map[string]uint64)}
@@ -44,7 +44,7 @@ func (x *Exchange) tellMembers(ctx context.Context, name string, r *registeredNo
 		select {
 		case <-changed:
 		case <-asterisque.Draining(ctx):
-			return outer.ErrGoes
+			return relayproto.ErrGoes
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -56,7 +56,7 @@ func (x *Exchange) registered(ctx context.Context) (*registeredNode, error) {
 	if r := x.nodes.of(asterisque.SessionOf(ctx)); r != nil {
 		return r, nil
 	}
-	return nil, outer.ErrUnregistered
+	return nil, relayproto.ErrUnregistered
 }
 
 // reachable removes the nodes that an identity may not reach, and returns the rest.
@@ -71,7 +71,7 @@ func (x *Exchange) reachable(from string, all map[string]nodeVersion) map[string
 
 // changeNotifier sends the changes of nodes to one node.
 type changeNotifier struct {
-	p     *asterisque.Pipe[outer.Changes, struct{}]
+	p     *asterisque.Pipe[relayproto.Changes, struct{}]
 	known map[string]uint64 // the last sent version, by id
 	begun bool              // a message was sent
 }
@@ -86,7 +86,7 @@ func (t *changeNotifier) tell(ctx context.Context, all map[string]nodeVersion) e
 	t.begun = true
 	for {
 		n := min(len(there), atOnce)
-		c := outer.Changes{There: there[:n], Gone: gone, All: n == len(there)}
+		c := relayproto.Changes{There: there[:n], Gone: gone, All: n == len(there)}
 		if err := t.p.Send(ctx, c); err != nil || c.All {
 			return err
 		}
@@ -106,7 +106,7 @@ func (t *changeNotifier) gone(all map[string]nodeVersion) (ids []string) {
 }
 
 // there records new and changed nodes as sent, and returns them.
-func (t *changeNotifier) there(all map[string]nodeVersion) (news []outer.Member) {
+func (t *changeNotifier) there(all map[string]nodeVersion) (news []relayproto.Member) {
 	for id, m := range all {
 		version, known := t.known[id]
 		if known && version == m.version || !known && len(t.known) == mostMembers {

@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
+	"github.com/asterisque-go/asterisque/cluster/exchange/internal/relayproto"
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
@@ -21,8 +21,8 @@ type registeredNode struct {
 	gone     chan struct{}     // closed when it is no longer registered or shown
 	ousted   []*registeredNode // nodes that it has displaced; set by enter
 
-	member  outer.Member // guarded by nodeRegistry.mu, as version
-	version uint64       // of member
+	member  relayproto.Member // guarded by nodeRegistry.mu, as version
+	version uint64            // of member
 }
 
 // nodeRegistry are the registered nodes.
@@ -55,7 +55,7 @@ func (n *nodeRegistry) enter(r *registeredNode) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.bySession[r.session] != nil {
-		return outer.ErrBadRegistration.Withf("this session has registered already, and registers one node")
+		return relayproto.ErrBadRegistration.Withf("this session has registered already, and registers one node")
 	}
 	if r.member.Name != "" {
 		if err := n.joinLocked(r); err != nil {
@@ -76,7 +76,7 @@ func (n *nodeRegistry) joinLocked(r *registeredNode) error {
 		return err
 	}
 	if was := g.members[r.member.ID]; was != nil {
-		was.end(outer.ErrReplaced)
+		was.end(relayproto.ErrReplaced)
 	}
 	g.members[r.member.ID] = r
 	n.changeLocked(g, r)
@@ -88,14 +88,14 @@ func (n *nodeRegistry) joinLocked(r *registeredNode) error {
 func (g *nodeGroup) vacantFor(r *registeredNode) error {
 	for _, m := range g.members {
 		if m.member.Identity != r.member.Identity && m.right() >= r.right() {
-			return outer.ErrNameTaken.Withf("the name %s belongs to another identity, which has nodes here", r.member.Name)
+			return relayproto.ErrNameTaken.Withf("the name %s belongs to another identity, which has nodes here", r.member.Name)
 		}
 	}
 	for id, m := range g.members {
 		if m.member.Identity != r.member.Identity {
 			delete(g.members, id)
 			r.ousted = append(r.ousted, m)
-			m.end(outer.ErrNameTaken.Withf("a node with the proven identity %s has registered, which has more right to the name %s", r.member.Identity, r.member.Name))
+			m.end(relayproto.ErrNameTaken.Withf("a node with the proven identity %s has registered, which has more right to the name %s", r.member.Identity, r.member.Name))
 		}
 	}
 	return nil
@@ -149,10 +149,10 @@ func (n *nodeRegistry) dropLocked(name string, g *nodeGroup) {
 }
 
 // setState sets the state of a node.
-func (n *nodeRegistry) setState(r *registeredNode, s outer.State) {
+func (n *nodeRegistry) setState(r *registeredNode, s relayproto.State) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if s == outer.Draining && r.member.State != s {
+	if s == relayproto.Draining && r.member.State != s {
 		select {
 		case <-r.draining:
 		default:
@@ -208,7 +208,7 @@ func (n *nodeRegistry) use(name string) (g *nodeGroup, leave func()) {
 
 // nodeVersion is a version of a node.
 type nodeVersion struct {
-	outer.Member
+	relayproto.Member
 	version uint64
 }
 

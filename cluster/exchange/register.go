@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
+	"github.com/asterisque-go/asterisque/cluster/exchange/internal/relayproto"
 )
 
 // register registers a node for as long as the call lasts.
-func (x *Exchange) register(ctx context.Context, reg outer.Registration, p *asterisque.Pipe[outer.Welcome, outer.State]) (none struct{}, err error) {
+func (x *Exchange) register(ctx context.Context, reg relayproto.Registration, p *asterisque.Pipe[relayproto.Welcome, relayproto.State]) (none struct{}, err error) {
 	s := asterisque.SessionOf(ctx)
 	m, err := x.proved(s.Peer(), reg.Member)
 	if err != nil {
@@ -29,14 +29,14 @@ func (x *Exchange) register(ctx context.Context, reg outer.Registration, p *aste
 		return none, err
 	}
 	defer hide()
-	if err := p.Send(ctx, outer.Welcome{Exchange: x.cfg.ID, Identity: m.Identity}); err != nil {
+	if err := p.Send(ctx, relayproto.Welcome{Exchange: x.cfg.ID, Identity: m.Identity}); err != nil {
 		return none, err
 	}
 	return none, x.attend(ctx, r, p)
 }
 
 // proved returns a node that registers, with the identity that it has proved.
-func (x *Exchange) proved(p asterisque.Peer, m outer.Member) (_ outer.Member, err error) {
+func (x *Exchange) proved(p asterisque.Peer, m relayproto.Member) (_ relayproto.Member, err error) {
 	if err := m.Check(); err != nil {
 		return m, err
 	}
@@ -48,9 +48,9 @@ func (x *Exchange) proved(p asterisque.Peer, m outer.Member) (_ outer.Member, er
 	return m, err
 }
 
-func (x *Exchange) newRegistrant(s *asterisque.Session, m outer.Member, end context.CancelCauseFunc) *registeredNode {
+func (x *Exchange) newRegistrant(s *asterisque.Session, m relayproto.Member, end context.CancelCauseFunc) *registeredNode {
 	r := &registeredNode{session: s, end: end, member: m, draining: make(chan struct{}), gone: make(chan struct{})}
-	if m.State == outer.Draining {
+	if m.State == relayproto.Draining {
 		close(r.draining)
 	}
 	r.relays.most, r.watched.most = int64(x.cfg.PerNode), names
@@ -58,14 +58,14 @@ func (x *Exchange) newRegistrant(s *asterisque.Session, m outer.Member, end cont
 }
 
 // attend receives the states of a node until its registration ends, and returns the reason.
-func (x *Exchange) attend(ctx context.Context, r *registeredNode, p *asterisque.Pipe[outer.Welcome, outer.State]) error {
+func (x *Exchange) attend(ctx context.Context, r *registeredNode, p *asterisque.Pipe[relayproto.Welcome, relayproto.State]) error {
 	var reading sync.WaitGroup
 	defer reading.Wait()
 	defer r.end(nil)    // for the goroutine
 	reading.Go(func() { // ends with ctx
 		for {
 			s, err := p.Recv(ctx)
-			if err == nil && (s == outer.Present || s == outer.Draining) {
+			if err == nil && (s == relayproto.Present || s == relayproto.Draining) {
 				x.nodes.setState(r, s)
 				continue
 			}
@@ -75,7 +75,7 @@ func (x *Exchange) attend(ctx context.Context, r *registeredNode, p *asterisque.
 	})
 	select {
 	case <-asterisque.Draining(ctx):
-		return outer.ErrGoes
+		return relayproto.ErrGoes
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

@@ -7,7 +7,7 @@ import (
 	"reflect"
 
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/internal/cut"
+	"github.com/asterisque-go/asterisque/internal/truncate"
 )
 
 // decoder reads values that CheckValue has found to be complete: so there are enough bytes, and no
@@ -246,5 +246,5 @@ func named(schema string) string {
 	if schema == "" {
 		return ""
 	}
-	return fmt.Sprintf(" of schema %q", cut.Text(schema, 128))
+	return fmt.Sprintf(" of schema %q", truncate.Text(schema, 128))
 }

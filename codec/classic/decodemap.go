@@ -5,7 +5,7 @@ import (
 	"reflect"
 
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/internal/cut"
+	"github.com/asterisque-go/asterisque/internal/truncate"
 )
 
 // nameOf names the i-th value of a map by its key.
@@ -15,7 +15,7 @@ func nameOf(key reflect.Value, i int) string {
 	}
 	switch {
 	case key.Kind() == reflect.String:
-		return fmt.Sprintf("[%q]", cut.Text(key.String(), 64))
+		return fmt.Sprintf("[%q]", truncate.Text(key.String(), 64))
 	case key.CanInt():
 		return fmt.Sprintf("[%d]", key.Int())
 	}

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/internal/cut"
+	"github.com/asterisque-go/asterisque/internal/truncate"
 )
 
 // encoder appends values. After the first error its output is undefined.
@@ -29,7 +29,7 @@ func (e *encoder) fail(err error) {
 // failedWithin reports whether there is an error, and adds a part of this name to its path.
 func (e *encoder) failedWithin(name func() string) bool {
 	if e.err != nil {
-		e.path = cut.Path(name(), e.path)
+		e.path = truncate.Path(name(), e.path)
 	}
 	return e.err != nil
 }

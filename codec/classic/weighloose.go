@@ -3,7 +3,7 @@ package classic
 import (
 	"sync"
 
-	"github.com/asterisque-go/asterisque/internal/weigh"
+	"github.com/asterisque-go/asterisque/internal/sizing"
 )
 
 // openLevel is a list, a struct or a map around the position of a weigher.
@@ -61,15 +61,15 @@ func (w *weigher) part() (l openLevel) {
 		l.left = w.parts(w.count())
 	case structTag:
 		w.text(textPlan, w.raw())
-		w.Add(weigh.String + sizeOfMore) // separate until the struct is complete
-		l = openLevel{w.parts(w.fields()), weigh.String + sizeOfMore}
+		w.Add(sizing.String + sizeOfMore) // separate until the struct is complete
+		l = openLevel{w.parts(w.fields()), sizing.String + sizeOfMore}
 	case mapTag:
 		n := w.count()
 		if 2*n > len(w.data) {
 			w.data = nil
 			return l
 		}
-		w.Add(weigh.Alloc(n*entrySize) + sizeOfMore)
+		w.Add(sizing.Alloc(n*entrySize) + sizeOfMore)
 		l = openLevel{2 * n, sizeOfMore + w.places(n)}
 	default:
 		w.skip(tag)
@@ -83,6 +83,6 @@ func (w *weigher) parts(n int) int {
 		w.data = nil
 		return 0
 	}
-	w.Add(weigh.Alloc(weigh.Times(n, weigh.Iface)))
+	w.Add(sizing.Alloc(sizing.Times(n, sizing.Iface)))
 	return n
 }

@@ -1,6 +1,6 @@
 package message
 
-import "github.com/asterisque-go/asterisque/internal/item"
+import "github.com/asterisque-go/asterisque/internal/cborhead"
 
 // Block carries one piece of the stream that runs in one direction of a pipe, or ends that stream.
 type Block struct {
@@ -24,21 +24,21 @@ func (m *Block) AppendTo(dst []byte) []byte {
 // position of Payload in it. End must not be set.
 func (m *Block) AppendAround(dst []byte) (around []byte, at int) {
 	dst = appendStart(dst, BlockType, blockFields, m.Pipe, &m.Meta)
-	dst = item.AppendHead(dst, item.Bytes, uint64(len(m.Payload)))
+	dst = cborhead.AppendHead(dst, cborhead.Bytes, uint64(len(m.Payload)))
 	return m.Meta.appendTo(dst, BlockType), len(dst)
 }
 
 func (m *Block) appendFields(dst []byte) []byte {
 	if m.End {
-		return append(dst, item.Null)
+		return append(dst, cborhead.Null)
 	}
-	return item.AppendBytes(dst, m.Payload)
+	return cborhead.AppendBytes(dst, m.Payload)
 }
 
 // ParseBlock reads the frame of a Block. Payload of the result is a part of frame. The error is a
 // *FrameError.
 func ParseBlock(frame []byte) (Block, error) {
-	r := item.Reader{Data: frame}
+	r := cborhead.Reader{Data: frame}
 	n := start(&r, BlockType, 2+blockFields, 3+blockFields)
 	m := Block{Pipe: r.Uint("pipe id", MaxPipe)}
 	if m.End = r.Null(); !m.End {

@@ -2,7 +2,7 @@ package message
 
 import (
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/internal/item"
+	"github.com/asterisque-go/asterisque/internal/cborhead"
 )
 
 // Close ends a pipe in both directions at once: with a result, or with the reason why there is
@@ -24,7 +24,7 @@ func (m *Close) AppendTo(dst []byte) []byte {
 // of Result in it. Abort must be nil.
 func (m *Close) AppendAround(dst []byte) (around []byte, at int) {
 	dst = appendStart(dst, CloseType, m.count(), m.Pipe, &Meta{})
-	dst = item.AppendHead(append(dst, item.True), item.Bytes, uint64(len(m.Result)))
+	dst = cborhead.AppendHead(append(dst, cborhead.True), cborhead.Bytes, uint64(len(m.Result)))
 	return dst, len(dst)
 }
 
@@ -43,16 +43,16 @@ func (m *Close) count() int {
 func (m *Close) appendFields(dst []byte) []byte {
 	a := m.Abort
 	if a == nil {
-		return item.AppendBytes(append(dst, item.True), m.Result)
+		return cborhead.AppendBytes(append(dst, cborhead.True), m.Result)
 	}
-	outcome := byte(item.False)
+	outcome := byte(cborhead.False)
 	if a.Ran == codec.Refused {
-		outcome = item.Null
+		outcome = cborhead.Null
 	}
 	dst = append(dst, outcome)
 	dst = appendReason(dst, a.Code, a.Message)
 	if a.Detail != nil {
-		dst = item.AppendBytes(dst, a.Detail)
+		dst = cborhead.AppendBytes(dst, a.Detail)
 	}
 	return dst
 }
@@ -61,16 +61,16 @@ func (m *Close) appendFields(dst []byte) []byte {
 // Abort is a copy, truncated to codec.MaxReason bytes. An Abort is marked as Remote, and its Ran is
 // Refused or MaybeRan. The error is a *FrameError.
 func ParseClose(frame []byte) (Close, error) {
-	r := item.Reader{Data: frame}
+	r := cborhead.Reader{Data: frame}
 	n := start(&r, CloseType, 4, 6)
 	m := Close{Pipe: r.Uint("pipe id", MaxPipe)}
 	switch at := r.At; r.Simple() {
-	case item.True:
+	case cborhead.True:
 		arity(&r, n, 4, 4, "a Close with a result")
 		m.Result = r.Bytes("result")
-	case item.False:
+	case cborhead.False:
 		m.Abort = readAbort(&r, n, codec.MaybeRan)
-	case item.Null:
+	case cborhead.Null:
 		m.Abort = readAbort(&r, n, codec.Refused)
 	default:
 		r.Fail(at, "outcome is neither true, false nor null")
@@ -82,7 +82,7 @@ func ParseClose(frame []byte) (Close, error) {
 }
 
 // readAbort reads code, message and perhaps detail of a Close of n elements.
-func readAbort(r *item.Reader, n int, ran codec.Ran) *codec.Abort {
+func readAbort(r *cborhead.Reader, n int, ran codec.Ran) *codec.Abort {
 	arity(r, n, 5, 6, "a Close with an abort")
 	a := &codec.Abort{Code: readCode(r), Message: readReason(r), Remote: true, Ran: ran}
 	if n == 6 {

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/internal/item"
+	"github.com/asterisque-go/asterisque/internal/cborhead"
 )
 
 // Control is a message about the session: one of Sync, Ping, Pong, Credit, Ack, Drain,
@@ -121,27 +121,27 @@ func (UnknownControl) control() {}
 // AppendTo implements Control.
 func (c Ping) AppendTo(dst []byte) []byte {
 	if c.Holds == 0 {
-		return item.AppendNumber(appendControl(dst, pingCode, 1), c.N)
+		return cborhead.AppendNumber(appendControl(dst, pingCode, 1), c.N)
 	}
-	dst = item.AppendNumber(appendControl(dst, pingCode, 2), c.N)
-	return item.AppendNumber(dst, c.Holds)
+	dst = cborhead.AppendNumber(appendControl(dst, pingCode, 2), c.N)
+	return cborhead.AppendNumber(dst, c.Holds)
 }
 
 // AppendTo implements Control.
 func (c Pong) AppendTo(dst []byte) []byte {
-	return item.AppendNumber(appendControl(dst, pongCode, 1), c.N)
+	return cborhead.AppendNumber(appendControl(dst, pongCode, 1), c.N)
 }
 
 // AppendTo implements Control.
 func (c Credit) AppendTo(dst []byte) []byte {
 	dst = appendControl(dst, creditCode, 2)
 	dst = appendOrNull(dst, c.Pipe, c.Opens)
-	return item.AppendNumber(dst, c.Limit)
+	return cborhead.AppendNumber(dst, c.Limit)
 }
 
 // AppendTo implements Control.
 func (c Ack) AppendTo(dst []byte) []byte {
-	return item.AppendNumber(appendControl(dst, ackCode, 1), c.Count)
+	return cborhead.AppendNumber(appendControl(dst, ackCode, 1), c.Count)
 }
 
 // AppendTo implements Control.
@@ -156,26 +156,26 @@ func (c SessionClose) AppendTo(dst []byte) []byte {
 
 // AppendTo implements Control.
 func (c Stop) AppendTo(dst []byte) []byte {
-	return item.AppendNumber(appendControl(dst, stopCode, 1), c.Pipe)
+	return cborhead.AppendNumber(appendControl(dst, stopCode, 1), c.Pipe)
 }
 
 // AppendTo implements Control.
 func (c Ask) AppendTo(dst []byte) []byte {
-	dst = item.AppendNumber(appendControl(dst, askCode, 3), c.Pipe)
-	dst = item.AppendNumber(dst, c.Sent)
-	return item.AppendNumber(dst, c.Total)
+	dst = cborhead.AppendNumber(appendControl(dst, askCode, 3), c.Pipe)
+	dst = cborhead.AppendNumber(dst, c.Sent)
+	return cborhead.AppendNumber(dst, c.Total)
 }
 
 // AppendTo implements Control.
 func (c Allow) AppendTo(dst []byte) []byte {
-	dst = item.AppendNumber(appendControl(dst, allowCode, 2), c.Pipe)
-	return item.AppendNumber(dst, c.Total)
+	dst = cborhead.AppendNumber(appendControl(dst, allowCode, 2), c.Pipe)
+	return cborhead.AppendNumber(dst, c.Total)
 }
 
 // AppendTo implements Control.
 func (c Skip) AppendTo(dst []byte) []byte {
-	dst = item.AppendNumber(appendControl(dst, skipCode, 2), c.Pipe)
-	return item.AppendNumber(dst, c.Sent)
+	dst = cborhead.AppendNumber(appendControl(dst, skipCode, 2), c.Pipe)
+	return cborhead.AppendNumber(dst, c.Sent)
 }
 
 // AppendTo implements Control. It sends only the code.
@@ -185,21 +185,21 @@ func (c UnknownControl) AppendTo(dst []byte) []byte {
 
 // appendControl appends the head of a Control that has n fields after its code.
 func appendControl(dst []byte, code uint64, n byte) []byte {
-	return item.AppendNumber(append(dst, item.Array|(2+n), byte(ControlType)), code)
+	return cborhead.AppendNumber(append(dst, cborhead.Array|(2+n), byte(ControlType)), code)
 }
 
 func appendOrNull(dst []byte, n uint64, isNull bool) []byte {
 	if isNull {
-		return append(dst, item.Null)
+		return append(dst, cborhead.Null)
 	}
-	return item.AppendUint(dst, n)
+	return cborhead.AppendUint(dst, n)
 }
 
 // ParseControl reads the frame of a Control. Byte slices of a Sync are parts of frame, strings are
 // not. The message of a SessionClose is truncated to codec.MaxReason bytes. The error is a
 // *FrameError. An unknown code is no error, if the rest of the frame is well-formed.
 func ParseControl(frame []byte) (Control, error) {
-	r := item.Reader{Data: frame}
+	r := cborhead.Reader{Data: frame}
 	n := start(&r, ControlType, 2, math.MaxInt)
 	c := readControl(&r, r.Uint("control code", MaxPipe), n)
 	if err := end(&r); err != nil {
@@ -209,7 +209,7 @@ func ParseControl(frame []byte) (Control, error) {
 }
 
 // readControl reads the rest of a Control frame of n elements.
-func readControl(r *item.Reader, code uint64, n int) Control {
+func readControl(r *cborhead.Reader, code uint64, n int) Control {
 	switch code {
 	case syncCode:
 		arity(r, n, 4, 4, "Sync")
@@ -253,7 +253,7 @@ func readControl(r *item.Reader, code uint64, n int) Control {
 	return UnknownControl{Code: code}
 }
 
-func readPing(r *item.Reader, n int) Ping {
+func readPing(r *cborhead.Reader, n int) Ping {
 	p := Ping{N: r.Uint("number", MaxPipe)}
 	if n > 3 {
 		p.Holds = r.UintFrom("bytes of the path", 1, MaxPipe)
@@ -261,7 +261,7 @@ func readPing(r *item.Reader, n int) Ping {
 	return p
 }
 
-func readAsk(r *item.Reader) Ask {
+func readAsk(r *cborhead.Reader) Ask {
 	a := Ask{Pipe: r.Uint("pipe id", MaxPipe), Sent: r.Uint("sent cost", MaxPipe)}
 	a.Total = r.UintFrom("total", a.Sent, MaxPipe)
 	return a

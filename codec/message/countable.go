@@ -1,9 +1,9 @@
 package message
 
-import "github.com/asterisque-go/asterisque/internal/item"
+import "github.com/asterisque-go/asterisque/internal/cborhead"
 
 // longest is the head of the longest array with the number of its elements in the same byte.
-const longest = item.Array | 23
+const longest = cborhead.Array | 23
 
 // Countable reports whether frame, which is well-formed, is numbered for a resume: Open, Block,
 // Close, Part, and the Controls Credit, Drain, Stop, Ask, Allow and Skip.

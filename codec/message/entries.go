@@ -1,6 +1,6 @@
 package message
 
-import "github.com/asterisque-go/asterisque/internal/item"
+import "github.com/asterisque-go/asterisque/internal/cborhead"
 
 // A map of known fields is written in one pass: its head is one byte that starts at no entries, and
 // each entry that is not zero increments it. at is the position of that head in dst; there are
@@ -11,7 +11,7 @@ func appendEntry(dst []byte, at int, key byte, n uint64) []byte {
 		return dst
 	}
 	dst[at]++
-	return item.AppendNumber(append(dst, key), n)
+	return cborhead.AppendNumber(append(dst, key), n)
 }
 
 func appendBytesEntry(dst []byte, at int, key byte, b []byte) []byte {
@@ -19,7 +19,7 @@ func appendBytesEntry(dst []byte, at int, key byte, b []byte) []byte {
 		return dst
 	}
 	dst[at]++
-	return item.AppendBytes(append(dst, key), b)
+	return cborhead.AppendBytes(append(dst, key), b)
 }
 
 func appendTextsEntry(dst []byte, at int, key byte, texts []string) []byte {
@@ -27,9 +27,9 @@ func appendTextsEntry(dst []byte, at int, key byte, texts []string) []byte {
 		return dst
 	}
 	dst[at]++
-	dst = item.AppendHead(append(dst, key), item.Array, uint64(len(texts)))
+	dst = cborhead.AppendHead(append(dst, key), cborhead.Array, uint64(len(texts)))
 	for _, s := range texts {
-		dst = item.AppendText(dst, s)
+		dst = cborhead.AppendText(dst, s)
 	}
 	return dst
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/asterisque-go/asterisque/internal/item"
+	"github.com/asterisque-go/asterisque/internal/cborhead"
 )
 
 // appendStart appends the start of every message but Control: the array's head, the type and the
@@ -14,13 +14,13 @@ func appendStart(dst []byte, t Type, count int, pipe uint64, meta *Meta) []byte 
 	if meta.on(t) {
 		n++
 	}
-	dst = append(dst, item.Array|byte(n), byte(t))
-	return item.AppendUint(dst, pipe)
+	dst = append(dst, cborhead.Array|byte(n), byte(t))
+	return cborhead.AppendUint(dst, pipe)
 }
 
 // start reads the head of a frame that has to be a message of type t with lo to hi elements, and
 // returns their number.
-func start(r *item.Reader, t Type, lo, hi int) int {
+func start(r *cborhead.Reader, t Type, lo, hi int) int {
 	n := r.Array("the message")
 	if got := Type(r.Uint("message type", uint64(PartType))); got != t {
 		r.Fail(0, "%s where %s is expected", got, t)
@@ -30,7 +30,7 @@ func start(r *item.Reader, t Type, lo, hi int) int {
 }
 
 // arity fails unless n, the number of a frame's elements, is in lo to hi.
-func arity(r *item.Reader, n, lo, hi int, what string) {
+func arity(r *cborhead.Reader, n, lo, hi int, what string) {
 	if n < lo || n > hi {
 		most := fmt.Sprintf("to %d", hi)
 		if hi == math.MaxInt {
@@ -41,7 +41,7 @@ func arity(r *item.Reader, n, lo, hi int, what string) {
 }
 
 // end returns the error of the reader, or one for trailing bytes.
-func end(r *item.Reader) error {
+func end(r *cborhead.Reader) error {
 	if err := r.End(); err != nil {
 		return (*FrameError)(err)
 	}
@@ -49,7 +49,7 @@ func end(r *item.Reader) error {
 }
 
 // readPipeOrNull reads a pipe id, or null in its place.
-func readPipeOrNull(r *item.Reader) (pipe uint64, isNull bool) {
+func readPipeOrNull(r *cborhead.Reader) (pipe uint64, isNull bool) {
 	if r.Null() {
 		return 0, true
 	}

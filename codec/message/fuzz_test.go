@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/internal/item"
+	"github.com/asterisque-go/asterisque/internal/cborhead"
 )
 
 func addVectors(f *testing.F) {
@@ -135,7 +135,7 @@ func keepKeys(t *testing.T, list []any, at int, keys ...uint64) []any {
 	known := map[uint64]any{}
 	for _, k := range keys {
 		number := at == 5 && (k == 6 || k == 7) // of an Open: 0 is an id or a window, and sent
-		if v, ok := m[k]; ok && (number || v[0] != item.Unsigned && v[0] != item.Bytes) {
+		if v, ok := m[k]; ok && (number || v[0] != cborhead.Unsigned && v[0] != cborhead.Bytes) {
 			known[k] = v
 		}
 	}
@@ -147,7 +147,7 @@ func stringsOf(t *testing.T, raw cbor.RawMessage) (sum int) {
 	var m map[uint64]cbor.RawMessage
 	decodeStrictly(t, raw, &m)
 	for _, v := range m {
-		if major := v[0] &^ 31; major == item.Bytes || major == item.Text {
+		if major := v[0] &^ 31; major == cborhead.Bytes || major == cborhead.Text {
 			head := 1 // or more where the length does not fit in it
 			if v[0]&31 >= 24 {
 				head += 1 << (v[0]&31 - 24)

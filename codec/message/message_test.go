@@ -10,21 +10,21 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/internal/item"
+	"github.com/asterisque-go/asterisque/internal/cborhead"
 	"github.com/asterisque-go/asterisque/internal/weightest"
 )
 
 // TypeOf reads only the first element.
 func TestTypeOf_FirstElement(t *testing.T) {
 	for typ, frame := range map[Type][]byte{
-		ControlType: {item.Array | 1, 0}, OpenType: {item.Array | 1, 1}, BlockType: {item.Array | 2, 2, 0xff}, CloseType: {item.Array | 3, 3, 0xff, 0xff},
-		PartType: {item.Array | 2, 4, 0xff},
+		ControlType: {cborhead.Array | 1, 0}, OpenType: {cborhead.Array | 1, 1}, BlockType: {cborhead.Array | 2, 2, 0xff}, CloseType: {cborhead.Array | 3, 3, 0xff, 0xff},
+		PartType: {cborhead.Array | 2, 4, 0xff},
 	} {
 		got, err := TypeOf(frame)
 		require.NoError(t, err, typ)
 		require.Equal(t, typ, got)
 	}
-	for _, frame := range [][]byte{nil, {item.Array}, {item.Array | 1, 5}, {item.Array | 1, item.Text}, {item.Map | 1, 1}, {item.Array | 24, 1, 0}, {0x9f, 1, 0xff}} {
+	for _, frame := range [][]byte{nil, {cborhead.Array}, {cborhead.Array | 1, 5}, {cborhead.Array | 1, cborhead.Text}, {cborhead.Map | 1, 1}, {cborhead.Array | 24, 1, 0}, {0x9f, 1, 0xff}} {
 		_, err := TypeOf(frame)
 		require.ErrorIs(t, err, codec.ErrProtocol, "%x", frame)
 	}
@@ -170,7 +170,7 @@ func TestClose_Ran(t *testing.T) {
 
 // A FrameError has the offset and the reason.
 func TestFrameError_Text(t *testing.T) {
-	_, err := ParseBlock([]byte{item.Array | 3, 2, 24, 23, item.Bytes})
+	_, err := ParseBlock([]byte{cborhead.Array | 3, 2, 24, 23, cborhead.Bytes})
 	require.EqualError(t, err, "asterisque: bad frame at byte 2: non-shortest integer or length")
 	var fe *FrameError
 	require.ErrorAs(t, err, &fe)

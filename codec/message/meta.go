@@ -3,7 +3,7 @@ package message
 import (
 	"math"
 
-	"github.com/asterisque-go/asterisque/internal/item"
+	"github.com/asterisque-go/asterisque/internal/cborhead"
 )
 
 // Limits of the fields of a Meta.
@@ -84,7 +84,7 @@ func (m *Meta) appendTo(dst []byte, t Type) []byte {
 		return dst
 	}
 	at := len(dst)
-	dst = append(dst, item.Map)
+	dst = append(dst, cborhead.Map)
 	dst = appendEntry(dst, at, ttlKey, min(uint64(m.TTL), MaxTTL))
 	if t == BlockType {
 		dst = appendEntry(dst, at, lossKey, min(uint64(m.Loss), MaxLoss))
@@ -94,18 +94,18 @@ func (m *Meta) appendTo(dst []byte, t Type) []byte {
 	dst = appendBytesEntry(dst, at, keyKey, m.Key)
 	if m.Nested {
 		dst[at]++
-		dst = item.AppendNumber(append(dst, withinKey), m.Within)
+		dst = cborhead.AppendNumber(append(dst, withinKey), m.Within)
 	}
 	if m.Stream {
 		dst[at]++
-		dst = item.AppendNumber(append(dst, windowMetaKey), m.Window)
+		dst = cborhead.AppendNumber(append(dst, windowMetaKey), m.Window)
 	}
 	return appendBytesEntry(dst, at, metadataKey, m.Metadata)
 }
 
 // readMeta reads the map of a Meta in a message of type t. Keys without a meaning there are
 // skipped.
-func readMeta(r *item.Reader, t Type, m *Meta) {
+func readMeta(r *cborhead.Reader, t Type, m *Meta) {
 	var key uint64
 	var strings int
 	for i := range r.Map("meta", maxMetaEntries) {

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/internal/cut"
-	"github.com/asterisque-go/asterisque/internal/item"
+	"github.com/asterisque-go/asterisque/internal/cborhead"
+	"github.com/asterisque-go/asterisque/internal/truncate"
 )
 
 // Bounds of the metadata of a call.
@@ -36,14 +36,14 @@ func AppendMetadata(dst []byte, m map[string]any) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	dst = item.AppendHead(slices.Grow(dst, size), item.Map, uint64(len(keys)))
+	dst = cborhead.AppendHead(slices.Grow(dst, size), cborhead.Map, uint64(len(keys)))
 	for _, key := range keys {
-		dst = item.AppendText(dst, key)
+		dst = cborhead.AppendText(dst, key)
 		switch v := m[key].(type) {
 		case string:
-			dst = item.AppendText(dst, v)
+			dst = cborhead.AppendText(dst, v)
 		case []byte:
-			dst = item.AppendBytes(dst, v)
+			dst = cborhead.AppendBytes(dst, v)
 		}
 	}
 	return dst, nil
@@ -53,7 +53,7 @@ func AppendMetadata(dst []byte, m map[string]any) ([]byte, error) {
 // encoded map.
 func checkValues(m map[string]any, keys []string) (size int, err error) {
 	var c metadataCount
-	size = item.HeadSize(uint64(len(keys)))
+	size = cborhead.HeadSize(uint64(len(keys)))
 	for _, key := range keys {
 		length, wrong := 0, ""
 		switch v := m[key].(type) {
@@ -70,9 +70,9 @@ func checkValues(m map[string]any, keys []string) (size int, err error) {
 			wrong = "the key is not valid UTF-8"
 		}
 		if wrong = cmp.Or(c.add(len(key), length), wrong); wrong != "" {
-			return 0, badMetadata("entry %q: %s", cut.Text(key, shownKey), wrong)
+			return 0, badMetadata("entry %q: %s", truncate.Text(key, shownKey), wrong)
 		}
-		size += item.HeadSize(uint64(len(key))) + len(key) + item.HeadSize(uint64(length)) + length
+		size += cborhead.HeadSize(uint64(len(key))) + len(key) + cborhead.HeadSize(uint64(length)) + length
 	}
 	return size, nil
 }
@@ -92,7 +92,7 @@ func ParseMetadata(b []byte) (map[string]any, error) {
 
 // readMetadata checks b, and puts its entries into a map unless that is nil.
 func readMetadata(b []byte, into map[string]any) error {
-	r := item.Reader{Data: b}
+	r := cborhead.Reader{Data: b}
 	var c metadataCount
 	var before []byte
 	for i := range r.Map("it", len(b)) {
@@ -111,7 +111,7 @@ func readMetadata(b []byte, into map[string]any) error {
 			wrong = "its place is before the entry that it follows"
 		}
 		if wrong != "" {
-			return badMetadata("entry %q: %s", cut.Text(string(key), shownKey), wrong)
+			return badMetadata("entry %q: %s", truncate.Text(string(key), shownKey), wrong)
 		}
 		if before = key; into != nil {
 			into[string(key)] = valueOf(value, text)

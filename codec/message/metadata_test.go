@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/internal/item"
+	"github.com/asterisque-go/asterisque/internal/cborhead"
 )
 
 // numbered returns n entries whose values have size bytes.
@@ -61,7 +61,7 @@ func TestMetadata_RoundTrip(t *testing.T) {
 	b, err := AppendMetadata(nil, map[string]any{})
 	require.NoError(t, err)
 	require.Nil(t, b, "no entries are no metadata")
-	m, err := ParseMetadata([]byte{item.Map})
+	m, err := ParseMetadata([]byte{cborhead.Map})
 	require.NoError(t, err)
 	require.Empty(t, m, "which is read all the same")
 }
@@ -104,7 +104,7 @@ func entry(t testing.TB, key, value any) []byte {
 // Malformed metadata is refused.
 func TestMetadata_Malformed(t *testing.T) {
 	entries := func(list ...[]byte) []byte {
-		return append(item.AppendHead(nil, item.Map, uint64(len(list))), slices.Concat(list...)...)
+		return append(cborhead.AppendHead(nil, cborhead.Map, uint64(len(list))), slices.Concat(list...)...)
 	}
 	many := func(m map[string]any) []byte {
 		b, err := canonicalMode.Marshal(m)
@@ -123,20 +123,20 @@ func TestMetadata_Malformed(t *testing.T) {
 		`entry "": the key is empty`:                                                                  entries(entry(t, "", "1"), a),
 		`entry 2: the key is an unsigned integer, not a text string`:                                  entries(a, entry(t, 7, "1")),
 		`entry 1: the key is a byte string, not a text string`:                                        entries(entry(t, []byte("a"), "1")),
-		`entry 1: the key is not valid UTF-8`:                                                         entries([]byte{item.Text | 1, 0xff, item.Text}),
-		`entry "a": the value is not valid UTF-8`:                                                     entries([]byte{item.Text | 1, 'a', item.Text | 1, 0xff}),
+		`entry 1: the key is not valid UTF-8`:                                                         entries([]byte{cborhead.Text | 1, 0xff, cborhead.Text}),
+		`entry "a": the value is not valid UTF-8`:                                                     entries([]byte{cborhead.Text | 1, 'a', cborhead.Text | 1, 0xff}),
 		`entry "b": the value is an array, not a text string or a byte string`:                        entries(a, entry(t, "b", []string{"2"})),
 		`entry "b": the value is an unsigned integer, not a text string or a byte string`:             entries(a, entry(t, "b", 1)),
 		`entry "a": the value is a simple value or floating-point number, not a text string`:          entries(entry(t, "a", nil)),
-		`entry "a": the value is a tag, not a text string or a byte string`:                           entries([]byte{item.Text | 1, 'a', item.Tag | 24, 24, item.Bytes}),
-		`entry "a": non-shortest integer or length`:                                                   entries([]byte{item.Text | 1, 'a', item.Bytes | 24, 1, 0}),
-		`entry "a": indefinite length`:                                                                entries([]byte{item.Text | 1, 'a', item.Text | 31, item.Text, 0xff}),
+		`entry "a": the value is a tag, not a text string or a byte string`:                           entries([]byte{cborhead.Text | 1, 'a', cborhead.Tag | 24, 24, cborhead.Bytes}),
+		`entry "a": non-shortest integer or length`:                                                   entries([]byte{cborhead.Text | 1, 'a', cborhead.Bytes | 24, 1, 0}),
+		`entry "a": indefinite length`:                                                                entries([]byte{cborhead.Text | 1, 'a', cborhead.Text | 31, cborhead.Text, 0xff}),
 		`entry "a": ends in the middle`:                                                               entries(a)[:4],
-		`entry 2: ends in the middle`:                                                                 append(entries(a, b)[:5], item.Text|1),
-		`byte 0: it is an array, not a map`:                                                           {item.Array},
-		`byte 0: it is a byte string, not a map`:                                                      {item.Bytes},
-		`byte 0: it has more elements than`:                                                           {item.Map | 27, 0, 31, 255, 255, 255, 255, 255, 255},
-		`byte 0: indefinite length`:                                                                   {item.Map | 31, 0xff},
+		`entry 2: ends in the middle`:                                                                 append(entries(a, b)[:5], cborhead.Text|1),
+		`byte 0: it is an array, not a map`:                                                           {cborhead.Array},
+		`byte 0: it is a byte string, not a map`:                                                      {cborhead.Bytes},
+		`byte 0: it has more elements than`:                                                           {cborhead.Map | 27, 0, 31, 255, 255, 255, 255, 255, 255},
+		`byte 0: indefinite length`:                                                                   {cborhead.Map | 31, 0xff},
 		`byte 0: ends in the middle`:                                                                  {},
 		`byte 5: 1 bytes after the map`:                                                               append(entries(a), 0),
 		`entry "` + strings.Repeat("k", 62) + `": its place is before the entry that it follows`:      entries(entry(t, strings.Repeat("k", 63), ""), entry(t, strings.Repeat("k", 62), "")),
@@ -182,7 +182,7 @@ func TestMetadata_OlderPeer(t *testing.T) {
 	require.NoError(t, err)
 	with := Open{Pipe: 4, Function: 7, Params: []byte("params"), Meta: Meta{TTL: 9, Key: []byte("key"), Metadata: metadata}}
 	frame := with.AppendTo(nil)
-	key := len(frame) - len(metadata) - item.HeadSize(uint64(len(metadata))) - 1
+	key := len(frame) - len(metadata) - cborhead.HeadSize(uint64(len(metadata))) - 1
 	require.EqualValues(t, metadataKey, frame[key])
 	frame[key] = 23 // which this version does not know either
 	got, err := ParseOpen(frame)

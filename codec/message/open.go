@@ -3,7 +3,7 @@ package message
 import (
 	"math"
 
-	"github.com/asterisque-go/asterisque/internal/item"
+	"github.com/asterisque-go/asterisque/internal/cborhead"
 )
 
 // Open requests that the peer runs a function: it starts a pipe.
@@ -44,15 +44,15 @@ func (m *Open) appendFields(dst []byte) []byte {
 
 // appendParamsHead appends the items before the bytes of Params.
 func (m *Open) appendParamsHead(dst []byte) []byte {
-	dst = item.AppendUint(dst, uint64(m.Function))
-	dst = item.AppendInt(dst, int64(m.Priority))
-	return item.AppendHead(dst, item.Bytes, uint64(len(m.Params)))
+	dst = cborhead.AppendUint(dst, uint64(m.Function))
+	dst = cborhead.AppendInt(dst, int64(m.Priority))
+	return cborhead.AppendHead(dst, cborhead.Bytes, uint64(len(m.Params)))
 }
 
 // ParseOpen reads the frame of an Open. Params, Trace, Key and Metadata of the result are parts of
 // frame. The error is a *FrameError.
 func ParseOpen(frame []byte) (Open, error) {
-	r := item.Reader{Data: frame}
+	r := cborhead.Reader{Data: frame}
 	n := start(&r, OpenType, 2+openFields, 3+openFields)
 	m := Open{
 		Pipe:     r.Uint("pipe id", MaxPipe),

@@ -1,6 +1,6 @@
 package message
 
-import "github.com/asterisque-go/asterisque/internal/item"
+import "github.com/asterisque-go/asterisque/internal/cborhead"
 
 // Bounds of messages in parts, in bytes.
 const (
@@ -32,11 +32,11 @@ type Part struct {
 func (m *Part) AppendTo(dst []byte) []byte {
 	switch {
 	case m.GivenUp:
-		return append(m.appendStart(dst, 3), item.Null)
+		return append(m.appendStart(dst, 3), cborhead.Null)
 	case m.Whole == 0:
-		return item.AppendBytes(m.appendStart(dst, 3), m.Bytes)
+		return cborhead.AppendBytes(m.appendStart(dst, 3), m.Bytes)
 	}
-	return item.AppendNumber(item.AppendBytes(m.appendStart(dst, 4), m.Bytes), m.Whole)
+	return cborhead.AppendNumber(cborhead.AppendBytes(m.appendStart(dst, 4), m.Bytes), m.Whole)
 }
 
 // AppendAround appends the frame of m without its size Bytes, and returns the longer slice and the
@@ -46,23 +46,23 @@ func (m *Part) AppendAround(dst []byte, size int) (around []byte, at int) {
 	if m.Whole > 0 {
 		n = 4
 	}
-	dst = item.AppendHead(m.appendStart(dst, n), item.Bytes, uint64(size))
+	dst = cborhead.AppendHead(m.appendStart(dst, n), cborhead.Bytes, uint64(size))
 	at = len(dst)
 	if m.Whole > 0 {
-		dst = item.AppendNumber(dst, m.Whole)
+		dst = cborhead.AppendNumber(dst, m.Whole)
 	}
 	return dst, at
 }
 
 // appendStart appends the start of a Part of n elements.
 func (m *Part) appendStart(dst []byte, n int) []byte {
-	return item.AppendUint(append(dst, item.Array|byte(n), byte(PartType)), m.Pipe)
+	return cborhead.AppendUint(append(dst, cborhead.Array|byte(n), byte(PartType)), m.Pipe)
 }
 
 // ParsePart reads the frame of a Part. Bytes of the result is a part of frame. The error is a
 // *FrameError.
 func ParsePart(frame []byte) (Part, error) {
-	r := item.Reader{Data: frame}
+	r := cborhead.Reader{Data: frame}
 	n := start(&r, PartType, 3, 4)
 	m := Part{Pipe: r.Uint("pipe id", MaxPipe)}
 	if n == 3 {
@@ -96,7 +96,7 @@ type Head struct {
 // the frame holds its content and not too much more: see [MaxAround]. The rest of the frame may
 // still be malformed. The error is a *FrameError.
 func ParseHead(m *Part) (Head, error) {
-	r := item.Reader{Data: m.Bytes}
+	r := cborhead.Reader{Data: m.Bytes}
 	n := r.Array("the message")
 	h := Head{Type: Type(r.UintFrom("message type", uint64(OpenType), uint64(CloseType)))}
 	if h.Pipe = r.Uint("pipe id", MaxPipe); h.Pipe != m.Pipe {
@@ -113,7 +113,7 @@ func ParseHead(m *Part) (Head, error) {
 		arity(&r, n, 2+blockFields, 3+blockFields, "Block")
 	case CloseType:
 		arity(&r, n, 4, 6, "Close")
-		h.Abort = r.Simple() != item.True
+		h.Abort = r.Simple() != cborhead.True
 	}
 	if !h.Abort {
 		h.Content = readLength(&r, m.Whole, around)
@@ -126,11 +126,11 @@ func ParseHead(m *Part) (Head, error) {
 
 // readLength reads the head of the byte string that is a frame of whole bytes, except for around of
 // them.
-func readLength(r *item.Reader, whole, around uint64) int {
+func readLength(r *cborhead.Reader, whole, around uint64) int {
 	at := r.At
 	major, n := r.Head()
 	switch {
-	case major != item.Bytes:
+	case major != cborhead.Bytes:
 		r.Fail(at, "the content of a message in parts is no byte string")
 	case n > whole-uint64(r.At), whole-n > around:
 		r.Fail(at, "a content of %d bytes in a frame of %d", n, whole)

@@ -6,27 +6,27 @@ import (
 	"unicode/utf8"
 
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/internal/cut"
-	"github.com/asterisque-go/asterisque/internal/item"
+	"github.com/asterisque-go/asterisque/internal/cborhead"
+	"github.com/asterisque-go/asterisque/internal/truncate"
 )
 
 // appendReason appends a code and a message, converted to valid UTF-8 of at most codec.MaxReason
 // bytes.
 func appendReason(dst []byte, code codec.Code, message string) []byte {
-	message = cut.Text(message, codec.MaxReason)
+	message = truncate.Text(message, codec.MaxReason)
 	if !utf8.ValidString(message) {
 		message = strings.ToValidUTF8(message, "?") // one byte, so that it does not grow
 	}
-	dst = item.AppendInt(dst, int64(code))
-	return item.AppendText(dst, message)
+	dst = cborhead.AppendInt(dst, int64(code))
+	return cborhead.AppendText(dst, message)
 }
 
-func readCode(r *item.Reader) codec.Code {
+func readCode(r *cborhead.Reader) codec.Code {
 	return codec.Code(r.Int("code", math.MaxInt32))
 }
 
 // readReason reads a text for users and truncates it to the size limit of the sender, because it is
 // logged.
-func readReason(r *item.Reader) string {
-	return string(cut.Text(r.UTF8("message"), codec.MaxReason))
+func readReason(r *cborhead.Reader) string {
+	return string(truncate.Text(r.UTF8("message"), codec.MaxReason))
 }

@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/asterisque-go/asterisque/internal/item"
+	"github.com/asterisque-go/asterisque/internal/cborhead"
 )
 
 // Version is the protocol version of this package.
@@ -97,9 +97,9 @@ const maxMillis = math.MaxInt32
 
 // AppendTo implements Control.
 func (c Sync) AppendTo(dst []byte) []byte {
-	dst = item.AppendNumber(appendControl(dst, syncCode, 2), c.Version)
+	dst = cborhead.AppendNumber(appendControl(dst, syncCode, 2), c.Version)
 	at := len(dst)
-	dst = append(dst, item.Map)
+	dst = append(dst, cborhead.Map)
 	dst = appendBytesEntry(dst, at, nodeKey, c.Node)
 	dst = appendBytesEntry(dst, at, sessionKey, c.Session)
 	dst = appendEntry(dst, at, featuresKey, c.Features)
@@ -127,7 +127,7 @@ func millis(d time.Duration) uint64 {
 }
 
 // readSync reads the fields behind the code of a Sync.
-func readSync(r *item.Reader) Sync {
+func readSync(r *cborhead.Reader) Sync {
 	c := Sync{Version: r.Uint("version", MaxPipe)}
 	var key uint64
 	for i := range r.Map("Sync", maxSyncEntries) {
@@ -140,7 +140,7 @@ func readSync(r *item.Reader) Sync {
 	return c
 }
 
-func readSyncEntry(r *item.Reader, key uint64, c *Sync) {
+func readSyncEntry(r *cborhead.Reader, key uint64, c *Sync) {
 	switch key {
 	case nodeKey:
 		c.Node = r.BytesOf("node id", 0, MaxNode)
@@ -178,7 +178,7 @@ func readSyncEntry(r *item.Reader, key uint64, c *Sync) {
 }
 
 // readFixed reads a byte string of size bytes, or an empty one.
-func readFixed(r *item.Reader, what string, size int) []byte {
+func readFixed(r *cborhead.Reader, what string, size int) []byte {
 	at := r.At
 	b := r.Bytes(what)
 	if len(b) != 0 && len(b) != size {
@@ -187,11 +187,11 @@ func readFixed(r *item.Reader, what string, size int) []byte {
 	return b
 }
 
-func readMillis(r *item.Reader, what string) time.Duration {
+func readMillis(r *cborhead.Reader, what string) time.Duration {
 	return time.Duration(r.Uint(what, maxMillis)) * time.Millisecond
 }
 
-func readCodecs(r *item.Reader) []string {
+func readCodecs(r *cborhead.Reader) []string {
 	at := r.At
 	n := r.Array("codecs")
 	if n < 1 || n > MaxCodecs {

@@ -3,12 +3,12 @@ package message
 import (
 	"strconv"
 
-	"github.com/asterisque-go/asterisque/internal/item"
+	"github.com/asterisque-go/asterisque/internal/cborhead"
 )
 
 // MaxPipe is the largest pipe id, and the largest of all other unsigned numbers in a frame: every
 // language can represent it, even those with floating point only.
-const MaxPipe = item.MaxNumber
+const MaxPipe = cborhead.MaxNumber
 
 // Type distinguishes the messages; it is the first element of every frame.
 type Type uint8
@@ -35,7 +35,7 @@ func (t Type) String() string {
 // TypeOf returns the type of the message in a frame. It reads only the type: the frame may still be
 // malformed.
 func TypeOf(frame []byte) (Type, error) {
-	r := item.Reader{Data: frame}
+	r := cborhead.Reader{Data: frame}
 	r.Array("the message")
 	t := Type(r.Uint("message type", uint64(PartType)))
 	if r.Err != nil {

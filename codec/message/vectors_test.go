@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/internal/cut"
+	"github.com/asterisque-go/asterisque/internal/truncate"
 )
 
 // vectorsFile holds the test vectors for every implementation of the protocol; spec/protocol.md
@@ -220,7 +220,7 @@ func TestVectorsValid_Parse(t *testing.T) {
 		t.Run(v.Name, func(t *testing.T) {
 			m, err := parseAs(v.Message.Type, v.Hex)
 			require.NoError(t, err)
-			v.Message.Message = cut.Text(v.Message.Message, codec.MaxReason)
+			v.Message.Message = truncate.Text(v.Message.Message, codec.MaxReason)
 			requireSame(t, v.Message.goMessage(), m)
 		})
 	}
@@ -252,7 +252,7 @@ func TestVectorsValid_Written(t *testing.T) {
 func TestVectorsValid_OtherEncoder(t *testing.T) {
 	for _, v := range readVectors(t).Valid {
 		t.Run(v.Name, func(t *testing.T) {
-			v.Message.Message = cut.Text(v.Message.Message, codec.MaxReason)
+			v.Message.Message = truncate.Text(v.Message.Message, codec.MaxReason)
 			require.Equal(t, v.wanted(), hex.EncodeToString(canonical(t, v.Message.goMessage())))
 		})
 	}

@@ -7,8 +7,8 @@ import (
 	"strconv"
 
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/internal/cut"
 	"github.com/asterisque-go/asterisque/internal/encodable"
+	"github.com/asterisque-go/asterisque/internal/truncate"
 )
 
 var (
@@ -93,7 +93,7 @@ func within(err error, name string) error {
 
 // among names a part by its index, and field by its name.
 func among(i int) string       { return "[" + strconv.Itoa(i) + "]" }
-func field(name string) string { return "." + string(cut.Text([]byte(name), mostName)) }
+func field(name string) string { return "." + string(truncate.Text([]byte(name), mostName)) }
 
 // entry names a value by its key, which is an item.
 func entry(key []byte, i int) string {
@@ -101,7 +101,7 @@ func entry(key []byte, i int) string {
 	switch h := r.peek(); h.kind {
 	case isText:
 		_, text := r.item(h)
-		return "[" + strconv.Quote(string(cut.Text(text, mostName))) + "]"
+		return "[" + strconv.Quote(string(truncate.Text(text, mostName))) + "]"
 	case isInteger:
 		return "[" + integerOf(key).String() + "]"
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/tinylib/msgp/msgp"
 
-	"github.com/asterisque-go/asterisque/internal/weigh"
+	"github.com/asterisque-go/asterisque/internal/sizing"
 )
 
 // structField is one field of a struct, or of a struct that is embedded in it.
@@ -20,22 +20,22 @@ type structField struct {
 }
 
 // weights has the plans for weighing, and the fields of each struct.
-var weights = &weigh.Plans{Rules: weigh.Rules{Kind: weighAs, Field: named}}
+var weights = &sizing.Plans{Rules: sizing.Rules{Kind: weighAs, Field: named}}
 
 // weighAs returns the kind of a type that is weighed differently from its structure.
-func weighAs(t reflect.Type) (k weigh.Kind, ok bool) {
+func weighAs(t reflect.Type) (k sizing.Kind, ok bool) {
 	f, ok := special(t, ownReader, binaryReader)
 	switch f {
 	case asTime:
-		return weigh.Time, ok
+		return sizing.Time, ok
 	case asBig:
-		return weigh.Number, ok
+		return sizing.Number, ok
 	}
-	return weigh.Own, ok
+	return sizing.Own, ok
 }
 
 // named reads the tag of a field.
-func named(f reflect.StructField) (n weigh.Name, ok bool) {
+func named(f reflect.StructField) (n sizing.Name, ok bool) {
 	name, _, tagged := tag(f)
 	t := f.Type
 	if t.Kind() == reflect.Pointer && f.IsExported() { // others cannot be set
@@ -48,7 +48,7 @@ func named(f reflect.StructField) (n weigh.Name, ok bool) {
 	if _, own := special(t, ownReader, binaryReader); own {
 		structure = false
 	}
-	n = weigh.Name{Name: name, Tagged: tagged, Embedded: structure && name == ""}
+	n = sizing.Name{Name: name, Tagged: tagged, Embedded: structure && name == ""}
 	if name == "" {
 		n.Name = f.Name
 	}
@@ -67,13 +67,13 @@ func tag(f reflect.StructField) (name string, options []string, tagged bool) {
 
 // structure fills in the fields of the struct of p.
 func (b builder) structure(p *plan) {
-	rules := weigh.Rules{Field: named, Kind: func(t reflect.Type) (weigh.Kind, bool) {
+	rules := sizing.Rules{Field: named, Kind: func(t reflect.Type) (sizing.Kind, bool) {
 		if t == p.t { // it may decode or encode itself, and be a struct in the other direction
 			return 0, false
 		}
 		return weighAs(t)
 	}}
-	found := (&weigh.Plans{Rules: rules}).Of(p.t)
+	found := (&sizing.Plans{Rules: rules}).Of(p.t)
 	p.byName, p.always = make(map[string]int), true
 	for i, place := range found.Places {
 		f, pointed := at(p.t, place)

@@ -44,7 +44,7 @@ import (
 	"reflect"
 
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/internal/weigh"
+	"github.com/asterisque-go/asterisque/internal/sizing"
 )
 
 // Values is the codec. Values of the types string, []byte, bool, int, int64, uint64 and float64,
@@ -88,7 +88,7 @@ func (msgpackValues) Decode(data []byte, v any) error {
 
 // Weigh implements codec.Weigher.
 func (msgpackValues) Weigh(data []byte, t reflect.Type, most int) int {
-	w := weigher{Tally: weigh.NewTally(most), itemReader: itemReader{data: data}}
+	w := weigher{Tally: sizing.NewTally(most), itemReader: itemReader{data: data}}
 	w.value(weights.Of(t), 0)
 	return w.Bytes()
 }

@@ -5,20 +5,20 @@ import (
 	"math"
 	"reflect"
 
-	"github.com/asterisque-go/asterisque/internal/weigh"
+	"github.com/asterisque-go/asterisque/internal/sizing"
 )
 
 // weigher walks the items of data, once and in their order.
 type weigher struct {
-	weigh.Tally
+	sizing.Tally
 	itemReader
 }
 
 const (
 	digitsOfBig = 48 // memory of a big.Int of 64 bits besides itself
 	sizeOfExt   = 32
-	sizeOfNaN   = 64           // a key of a few bytes that is remembered, for it may be NaN
-	stranger    = weigh.String // an entry in the set of the keys that no field of a struct has
+	sizeOfNaN   = 64            // a key of a few bytes that is remembered, for it may be NaN
+	stranger    = sizing.String // an entry in the set of the keys that no field of a struct has
 )
 
 // First bytes of items.
@@ -35,7 +35,7 @@ func (w *weigher) pass(depth int) {
 }
 
 // value weighs one item that is nested depth deep and is decoded by plan p.
-func (w *weigher) value(p *weigh.Plan, depth int) {
+func (w *weigher) value(p *sizing.Plan, depth int) {
 	h := w.peek()
 	if h.kind == isMalformed || w.Over() {
 		w.end()
@@ -45,21 +45,21 @@ func (w *weigher) value(p *weigh.Plan, depth int) {
 		w.item(h)
 		return
 	}
-	for p.Kind == weigh.Pointer && !w.Over() {
-		w.Add(weigh.Alloc(p.Elem.Size))
+	for p.Kind == sizing.Pointer && !w.Over() {
+		w.Add(sizing.Alloc(p.Elem.Size))
 		p = p.Elem
 	}
 	from := w.at
 	switch {
-	case p.Kind == weigh.Any:
+	case p.Kind == sizing.Any:
 		w.free(h, depth)
-	case p.Kind == weigh.Own:
+	case p.Kind == sizing.Own:
 		w.pass(depth)
 		w.Text(w.at - from)
-	case p.Kind == weigh.Number:
+	case p.Kind == sizing.Number:
 		w.pass(depth)
 		w.Add(digitsOfBig)
-	case p.Kind == weigh.Text && h.kind == isText, p.Kind == weigh.Slice && h.kind == isBytes:
+	case p.Kind == sizing.Text && h.kind == isText, p.Kind == sizing.Slice && h.kind == isBytes:
 		w.pass(depth)
 		w.Text(h.n)
 	case depth == depthMost || h.kind != isArray && h.kind != isMap:
@@ -70,19 +70,19 @@ func (w *weigher) value(p *weigh.Plan, depth int) {
 }
 
 // several weighs an array or a map. Its items are nested depth deep.
-func (w *weigher) several(p *weigh.Plan, h itemHead, depth int) {
+func (w *weigher) several(p *sizing.Plan, h itemHead, depth int) {
 	switch {
-	case h.kind == isArray && p.Kind == weigh.Slice && !isBytesPlan(p):
-		w.Add(weigh.Alloc(weigh.Times(h.n, p.Elem.Size)))
+	case h.kind == isArray && p.Kind == sizing.Slice && !isBytesPlan(p):
+		w.Add(sizing.Alloc(sizing.Times(h.n, p.Elem.Size)))
 		fallthrough
-	case h.kind == isArray && p.Kind == weigh.Array:
+	case h.kind == isArray && p.Kind == sizing.Array:
 		w.item(h)
 		for range h.n {
 			w.value(p.Elem, depth)
 		}
-	case h.kind == isMap && p.Kind == weigh.Map:
+	case h.kind == isMap && p.Kind == sizing.Map:
 		w.entries(p, h, depth)
-	case h.kind == isMap && p.Kind == weigh.Struct:
+	case h.kind == isMap && p.Kind == sizing.Struct:
 		w.structure(p, h, depth)
 	default:
 		w.pass(depth - 1)
@@ -90,16 +90,16 @@ func (w *weigher) several(p *weigh.Plan, h itemHead, depth int) {
 }
 
 // isBytesPlan reports whether p is for a slice of bytes, which no array matches.
-func isBytesPlan(p *weigh.Plan) bool {
+func isBytesPlan(p *sizing.Plan) bool {
 	return p.Elem.Type != nil && p.Elem.Type.Kind() == reflect.Uint8
 }
 
 // entries weighs an item that is decoded as a map.
-func (w *weigher) entries(p *weigh.Plan, h itemHead, depth int) {
+func (w *weigher) entries(p *sizing.Plan, h itemHead, depth int) {
 	w.item(h)
-	one := weigh.Alloc(p.Key.Size) + weigh.Alloc(p.Elem.Size) // an entry before it is in the map
-	w.Add(weigh.MapSize + one)
-	var m weigh.GrowingMap
+	one := sizing.Alloc(p.Key.Size) + sizing.Alloc(p.Elem.Size) // an entry before it is in the map
+	w.Add(sizing.MapSize + one)
+	var m sizing.GrowingMap
 	m.Make(&w.Tally, h.n, p.Entry)
 	for range h.n {
 		m.Put(&w.Tally, p.Entry)
@@ -120,20 +120,20 @@ func (w *weigher) remember(h itemHead, from int) {
 		w.Add(sizeOfNaN)
 	case isArray, isMap:
 		if key := w.data[from:w.at]; bytes.IndexByte(key, float32Head) >= 0 || bytes.IndexByte(key, float64Head) >= 0 {
-			w.Add(sizeOfNaN + weigh.Alloc(len(key)))
+			w.Add(sizeOfNaN + sizing.Alloc(len(key)))
 		}
 	}
 }
 
 // structure weighs a map that becomes a struct.
-func (w *weigher) structure(p *weigh.Plan, h itemHead, depth int) {
+func (w *weigher) structure(p *sizing.Plan, h itemHead, depth int) {
 	w.item(h)
 	w.Add(p.Extra + len(p.Order))
-	var strangers weigh.GrowingMap
+	var strangers sizing.GrowingMap
 	names := 0
 	for range h.n {
 		from, key := w.at, w.peek()
-		var f *weigh.Plan
+		var f *sizing.Plan
 		if key.kind == isText {
 			_, name := w.item(key)
 			f = p.Fields[string(name)]
@@ -141,7 +141,7 @@ func (w *weigher) structure(p *weigh.Plan, h itemHead, depth int) {
 			w.pass(depth)
 		}
 		if f == nil {
-			size := weigh.Alloc(w.at - from)
+			size := sizing.Alloc(w.at - from)
 			names += size
 			w.Add(size)
 			strangers.Put(&w.Tally, stranger)
@@ -161,30 +161,30 @@ func (w *weigher) free(h itemHead, depth int) {
 		return
 	}
 	if h.kind == isArray {
-		w.Add(weigh.Header)
-		w.several(weigh.SlicePlan, h, depth+1)
+		w.Add(sizing.Header)
+		w.several(sizing.SlicePlan, h, depth+1)
 		return
 	}
 	w.entries(mapOfAny, h, depth+1)
 }
 
 // mapOfAny is the plan of a map that is decoded without a type.
-var mapOfAny = weigh.MapPlan(weigh.AnyPlan)
+var mapOfAny = sizing.MapPlan(sizing.AnyPlan)
 
 // boxed weighs an item in an interface.
 func (w *weigher) boxed(h itemHead) {
 	switch h.kind {
 	case isInteger:
 		if n := integerOf(w.data[w.at : w.at+h.size]); n.bits > math.MaxUint8 {
-			w.Add(weigh.Word)
+			w.Add(sizing.Word)
 		}
 	case isFloat:
-		w.Add(weigh.Word)
+		w.Add(sizing.Word)
 	case isText:
-		w.Add(weigh.String)
+		w.Add(sizing.String)
 		w.Text(h.n)
 	case isBytes:
-		w.Add(weigh.Header)
+		w.Add(sizing.Header)
 		w.Text(h.n)
 	case isExt:
 		w.Add(sizeOfExt)

@@ -12,26 +12,26 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/asterisque-go/asterisque/internal/flowtest"
 	"github.com/asterisque-go/asterisque/internal/race"
-	"github.com/asterisque-go/asterisque/internal/roomtest"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/stdiowire"
 )
 
 // roomKinds are the wires that the tests of the root package do not cover.
-var roomKinds = map[string]roomtest.Kind{
-	"ws":    roomtest.URL("ws://127.0.0.1:0/room"),
-	"quic":  roomtest.URL("quic://127.0.0.1:0"),
+var roomKinds = map[string]flowtest.Kind{
+	"ws":    flowtest.URL("ws://127.0.0.1:0/room"),
+	"quic":  flowtest.URL("quic://127.0.0.1:0"),
 	"nats":  throughNATS,
 	"stdio": throughAChild,
 }
 
 // throughNATS returns wires over a NATS server of their own.
-func throughNATS(t testing.TB) roomtest.Wires {
+func throughNATS(t testing.TB) flowtest.Wires {
 	url, end, err := localURL("nats", "")
 	require.NoError(t, err)
 	t.Cleanup(end)
-	return roomtest.URL(url)(t)
+	return flowtest.URL(url)(t)
 }
 
 // Honest programs never block each other forever.
@@ -39,12 +39,12 @@ func TestRoom_NeverStandsStill(t *testing.T) {
 	if race.Enabled && !*soak {
 		t.Skip("it transfers much data with the same goroutines as other tests: with the race detector only with -soak")
 	}
-	extent := roomtest.Brief
+	extent := flowtest.Brief
 	if *soak {
-		extent = roomtest.Soak
+		extent = flowtest.Soak
 	}
 	for name, wires := range roomKinds {
-		t.Run(name, func(t *testing.T) { roomtest.Run(t, wires, extent) })
+		t.Run(name, func(t *testing.T) { flowtest.Run(t, wires, extent) })
 	}
 }
 
@@ -54,7 +54,7 @@ func TestRoom_WiresCut(t *testing.T) {
 		t.Skip("takes minutes: see -soak")
 	}
 	for name, wires := range roomKinds {
-		t.Run(name, func(t *testing.T) { roomtest.RunCut(t, wires, roomtest.Soak) })
+		t.Run(name, func(t *testing.T) { flowtest.RunCut(t, wires, flowtest.Soak) })
 	}
 }
 
@@ -64,7 +64,7 @@ const relayTo = "ASTERISQUE_TEST_RELAY_TO"
 
 // throughAChild has wires over the standard input and output of a child, which relays frames, over
 // TCP, to the Listener.
-func throughAChild(t testing.TB) roomtest.Wires {
+func throughAChild(t testing.TB) flowtest.Wires {
 	l, err := wire.Listen(context.Background(), "tcp://127.0.0.1:0", wire.Options{})
 	require.NoError(t, err)
 	quiet := stdiowire.WithLogger(slog.New(slog.DiscardHandler))
@@ -73,7 +73,7 @@ func throughAChild(t testing.TB) roomtest.Wires {
 		child.Env = append(os.Environ(), relayTo+"="+strings.TrimPrefix(l.URL(), "tcp://"))
 		return stdiowire.Start(child, quiet, stdiowire.WithGrace(time.Second))
 	}
-	return roomtest.Wires{Listener: l, Dial: dial}
+	return flowtest.Wires{Listener: l, Dial: dial}
 }
 
 func init() {

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/asterisque-go/asterisque/internal/cut"
+	"github.com/asterisque-go/asterisque/internal/truncate"
 )
 
 const (
@@ -39,7 +39,7 @@ func (l *handler) Enabled(ctx context.Context, level slog.Level) (enabled bool) 
 
 // Handle implements slog.Handler.
 func (l *handler) Handle(ctx context.Context, r slog.Record) error {
-	text := cut.Text(r.Message, l.most)
+	text := truncate.Text(r.Message, l.most)
 	more, ok := l.kinds.pass(recordKind{r.Level, text}, time.Now())
 	if !ok {
 		return nil
@@ -90,11 +90,11 @@ func (l *handler) shorten(a slog.Attr) slog.Attr {
 		if a.Key == "stack" {
 			most = mostStack
 		}
-		v = slog.StringValue(cut.Text(v.String(), most))
+		v = slog.StringValue(truncate.Text(v.String(), most))
 	case slog.KindAny:
 		if err, ok := v.Any().(error); ok {
 			if text := err.Error(); len(text) > l.most {
-				v = slog.StringValue(cut.Text(text, l.most))
+				v = slog.StringValue(truncate.Text(text, l.most))
 			}
 		}
 	case slog.KindGroup:

@@ -5,8 +5,8 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
-	"github.com/asterisque-go/asterisque/internal/cut"
 	"github.com/asterisque-go/asterisque/internal/guard"
+	"github.com/asterisque-go/asterisque/internal/truncate"
 )
 
 // run calls f, and releases everything if f reports that the session is over. If f panics or ends
@@ -83,7 +83,7 @@ func (c *Carrier) end(cause *codec.Abort, tells bool) {
 		was, _ = c.transport.to(ended)
 		var goodbye message.Control
 		if tells {
-			goodbye = message.SessionClose{Code: cause.Code, Message: cut.Text(cause.Message, c.out.MaxSize())}
+			goodbye = message.SessionClose{Code: cause.Code, Message: truncate.Text(cause.Message, c.out.MaxSize())}
 		}
 		if write = c.out.Close(goodbye); write { // no pipe sends after this
 			c.writer.all.Add(1)

@@ -8,7 +8,7 @@ import (
 	"reflect"
 	"strconv"
 
-	"github.com/asterisque-go/asterisque/internal/cut"
+	"github.com/asterisque-go/asterisque/internal/truncate"
 )
 
 // Fault describes why and where a value cannot be carried.
@@ -32,7 +32,7 @@ func (f *Fault) Error() string { return f.Text() }
 
 // Within adds the name of the enclosing part, such as ".window" or "[3]", to the path of f.
 func (f *Fault) Within(name string) *Fault {
-	f.Path = cut.Path(name, f.Path)
+	f.Path = truncate.Path(name, f.Path)
 	return f
 }
 
@@ -54,7 +54,7 @@ const mostName = 64 // bytes of a key in a path
 func among(i int) string { return "[" + strconv.Itoa(i) + "]" }
 
 func named(key string) string {
-	return "[" + strconv.Quote(string(cut.Text([]byte(key), mostName))) + "]"
+	return "[" + strconv.Quote(string(truncate.Text([]byte(key), mostName))) + "]"
 }
 
 // KeyName names the value of a map by its key.

@@ -5,10 +5,10 @@ import (
 	"reflect"
 	"sync"
 
-	"github.com/asterisque-go/asterisque/internal/weigh"
+	"github.com/asterisque-go/asterisque/internal/sizing"
 )
 
-func (w *walker) entries(p *weigh.Plan, v reflect.Value, depth int) *Fault {
+func (w *walker) entries(p *sizing.Plan, v reflect.Value, depth int) *Fault {
 	if v.IsNil() {
 		return nil
 	}
@@ -52,7 +52,7 @@ type mapEntry struct {
 }
 
 // entry returns an entry before the first one of v, which is a map of plan p.
-func (r *Rules) entry(p *weigh.Plan, v reflect.Value) *mapEntry {
+func (r *Rules) entry(p *sizing.Plan, v reflect.Value) *mapEntry {
 	pool, ok := r.spare.Load(p)
 	if !ok {
 		pool, _ = r.spare.LoadOrStore(p, new(sync.Pool))

@@ -5,22 +5,22 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"github.com/asterisque-go/asterisque/internal/weigh"
+	"github.com/asterisque-go/asterisque/internal/sizing"
 )
 
 // Rules are the properties of a codec. They do not change.
 type Rules struct {
-	Plans *weigh.Plans // the view of the codec on Go types when it encodes them
-	Depth int          // the maximum depth of nested values
+	Plans *sizing.Plans // the view of the codec on Go types when it encodes them
+	Depth int           // the maximum depth of nested values
 
 	// Special returns the fault of a value with the plan of a Time, a Number or its Own, or nil,
 	// and the number of levels that the value adds itself.
-	Special func(p *weigh.Plan, v reflect.Value) (levels int, f *Fault)
+	Special func(p *sizing.Plan, v reflect.Value) (levels int, f *Fault)
 
 	// Encode returns the encoding of a value, or of the value it points to.
 	Encode func(v any) ([]byte, error)
 
-	spare sync.Map // of *sync.Pool with *mapEntry, by *weigh.Plan
+	spare sync.Map // of *sync.Pool with *mapEntry, by *sizing.Plan
 }
 
 // Check returns the fault of the first part of v that the codec does not carry exactly, or nil. own
@@ -108,8 +108,8 @@ func (w *walker) object(v map[string]any, depth int) *Fault {
 const mostPointers = 1000
 
 // value checks v, at the given depth and with plan p.
-func (w *walker) value(p *weigh.Plan, v reflect.Value, depth int) *Fault {
-	if p.Kind == weigh.Pointer {
+func (w *walker) value(p *sizing.Plan, v reflect.Value, depth int) *Fault {
+	if p.Kind == sizing.Pointer {
 		if v.IsNil() {
 			return nil
 		}
@@ -122,13 +122,13 @@ func (w *walker) value(p *weigh.Plan, v reflect.Value, depth int) *Fault {
 		return f
 	}
 	switch p.Kind {
-	case weigh.Text:
+	case sizing.Text:
 		if f := w.text(v.String()); f != nil {
 			return f
 		}
 		return w.try(v)
-	case weigh.Time, weigh.Number, weigh.Own:
-		w.own = w.own || p.Kind == weigh.Own
+	case sizing.Time, sizing.Number, sizing.Own:
+		w.own = w.own || p.Kind == sizing.Own
 		levels, f := w.Special(p, v)
 		if f == nil && depth+levels > w.Depth {
 			f = TooDeep(w.Depth)
@@ -137,14 +137,14 @@ func (w *walker) value(p *weigh.Plan, v reflect.Value, depth int) *Fault {
 			f = w.try(v)
 		}
 		return f
-	case weigh.Slice, weigh.Array:
+	case sizing.Slice, sizing.Array:
 		return w.elements(p, v, depth+1)
-	case weigh.Map:
+	case sizing.Map:
 		if m, ok := v.Interface().(map[string]any); ok && !w.trials {
 			return w.object(m, depth+1)
 		}
 		return w.entries(p, v, depth+1)
-	case weigh.Struct:
+	case sizing.Struct:
 		return w.structure(p, v, depth+1)
 	}
 	if v.Kind() == reflect.Interface {
@@ -175,11 +175,11 @@ func pointer(v reflect.Value) any {
 	return v.Interface()
 }
 
-func (w *walker) elements(p *weigh.Plan, v reflect.Value, depth int) *Fault {
-	if p.Elem.Kind == weigh.Nothing && p.Elem.Type.Kind() == reflect.Uint8 {
+func (w *walker) elements(p *sizing.Plan, v reflect.Value, depth int) *Fault {
+	if p.Elem.Kind == sizing.Nothing && p.Elem.Type.Kind() == reflect.Uint8 {
 		return nil // bytes have no parts
 	}
-	if p.Kind == weigh.Slice && v.IsNil() {
+	if p.Kind == sizing.Slice && v.IsNil() {
 		return nil
 	}
 	if depth > w.Depth {
@@ -197,11 +197,11 @@ func (w *walker) elements(p *weigh.Plan, v reflect.Value, depth int) *Fault {
 }
 
 // isPlain reports whether every value of the type is carried exactly.
-func (w *walker) isPlain(p *weigh.Plan) bool {
-	return !w.trials && p.Kind == weigh.Nothing && p.Type.Kind() != reflect.Interface
+func (w *walker) isPlain(p *sizing.Plan) bool {
+	return !w.trials && p.Kind == sizing.Nothing && p.Type.Kind() != reflect.Interface
 }
 
-func (w *walker) structure(p *weigh.Plan, v reflect.Value, depth int) *Fault {
+func (w *walker) structure(p *sizing.Plan, v reflect.Value, depth int) *Fault {
 	if depth > w.Depth {
 		return TooDeep(w.Depth)
 	}

@@ -26,7 +26,7 @@ const blackBox = "test"
 var forTests = []string{
 	"internal/attack", "internal/callbench", "internal/flowmodel", "internal/knot", "internal/leak",
 	"internal/mutate", "internal/project", "internal/race", "internal/restart",
-	"internal/roomtest", "internal/testkit", "internal/testtls", "internal/weightest",
+	"internal/flowtest", "internal/testkit", "internal/testtls", "internal/weightest",
 }
 
 // folder is a package of the module.

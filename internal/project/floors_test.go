@@ -21,11 +21,11 @@ const module = "github.com/asterisque-go/asterisque"
 // imports only from floors below its own, and from its parent folder.
 var floors = map[string]int{
 	"internal/buffer":    -3,
-	"internal/cut":       -3,
-	"internal/item":      -2,
+	"internal/truncate":  -3,
+	"internal/cborhead":  -2,
 	"internal/native":    -2,
 	"internal/boundlog":  -1,
-	"internal/weigh":     -2,
+	"internal/sizing":    -2,
 	"internal/encodable": -1,
 	"internal/fifo":      -1,
 	"internal/ranking":   -1,
@@ -62,7 +62,7 @@ var floors = map[string]int{
 }
 
 // forTests contains folders of packages that only tests import. They may import any package.
-var forTests = []string{"internal/attack", "internal/callbench", "internal/flowmodel", "internal/leak", "internal/project", "internal/race", "internal/restart", "internal/roomtest", "internal/testkit", "internal/testtls", "internal/valuetest", "internal/vectors", "internal/weightest", "wire/wiretest"}
+var forTests = []string{"internal/attack", "internal/callbench", "internal/flowmodel", "internal/leak", "internal/project", "internal/race", "internal/restart", "internal/flowtest", "internal/testkit", "internal/testtls", "internal/valuetest", "internal/vectors", "internal/weightest", "wire/wiretest"}
 
 func TestFloors_ImportsGoDown(t *testing.T) {
 	imports := importsByFolder(t)

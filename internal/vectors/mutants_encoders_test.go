@@ -1,7 +1,7 @@
 package vectors
 
 const (
-	appendFile  = "internal/item/append.go"
+	appendFile  = "internal/cborhead/append.go"
 	entriesFile = "codec/message/entries.go"
 )
 
@@ -16,7 +16,7 @@ func encoders() []mutant {
 		{"meta: zeros are written", entriesFile, "if n == 0 {\n\t\treturn dst", "if n > MaxPipe {\n\t\treturn dst"},
 		{"7-handshake: empty strings are written", entriesFile, "if len(b) == 0 {", "if b == nil {"},
 		{"7-handshake: no codecs are written", entriesFile, "if len(texts) == 0 {\n\t\treturn dst\n\t}\n", ""},
-		{"7-handshake: codecs are written as bytes", entriesFile, `dst = item.AppendText(dst, s)`, `dst = item.AppendBytes(dst, []byte(s))`},
+		{"7-handshake: codecs are written as bytes", entriesFile, `dst = cborhead.AppendText(dst, s)`, `dst = cborhead.AppendBytes(dst, []byte(s))`},
 		{"meta: an empty meta is written", metaFile, "if !m.on(t) {\n\t\treturn dst", "if !m.on(t) && t == BlockType && len(m.Metadata) > 0 {\n\t\treturn dst"},
 		{"meta: a window of 0 is not written", metaFile, "if m.Stream {\n\t\tdst[at]++", "if m.Stream && m.Window > 0 {\n\t\tdst[at]++"},
 		{"meta: an enclosing pipe 0 is not written", metaFile, "if m.Nested {\n\t\tdst[at]++", "if m.Nested && m.Within > 0 {\n\t\tdst[at]++"},
@@ -29,18 +29,18 @@ func encoders() []mutant {
 			"dst = appendBytesEntry(dst, at, keyKey, m.Key)\n\tdst = appendBytesEntry(dst, at, traceKey, m.Trace)"},
 		{"meta: metadata is written before all others", metaFile, "dst = appendBytesEntry(dst, at, traceKey, m.Trace)", "dst = appendBytesEntry(dst, at, metadataKey, m.Metadata)\n\tm = &Meta{Trace: m.Trace, Key: m.Key, Nested: m.Nested, Within: m.Within, Stream: m.Stream, Window: m.Window}\n\tdst = appendBytesEntry(dst, at, traceKey, m.Trace)"},
 		{"4-open-block-close: an empty detail is not written", closeFile, "if a.Detail != nil {\n\t\tdst", "if len(a.Detail) > 0 {\n\t\tdst"},
-		{"4-open-block-close: refused is written as failed", closeFile, `outcome = item.Null`, `outcome = item.False`},
-		{"4-open-block-close: a message is written in full", reasonFile, "message = cut.Text(message, codec.MaxReason)\n", "\n"},
-		{"4-open-block-close: a message is cut to 1023 bytes", reasonFile, "message = cut.Text(message, codec.MaxReason)\n", "message = cut.Text(message, codec.MaxReason-1)\n"},
-		{"4-open-block-close: a message is cut inside of a character", reasonFile, "message = cut.Text(message, codec.MaxReason)\n", "message = message[:min(len(message), codec.MaxReason)]\n"},
-		{"4-open-block-close: a message is cut by its characters", reasonFile, "message = cut.Text(message, codec.MaxReason)\n", "if all := []rune(message); len(all) > codec.MaxReason {\n\t\tmessage = string(all[:codec.MaxReason])\n\t}\n"},
-		{"4-open-block-close: the end of a direction is an empty payload", blockFile, "return append(dst, item.Null)", "return append(dst, item.Bytes)"},
+		{"4-open-block-close: refused is written as failed", closeFile, `outcome = cborhead.Null`, `outcome = cborhead.False`},
+		{"4-open-block-close: a message is written in full", reasonFile, "message = truncate.Text(message, codec.MaxReason)\n", "\n"},
+		{"4-open-block-close: a message is cut to 1023 bytes", reasonFile, "message = truncate.Text(message, codec.MaxReason)\n", "message = cut.Text(message, codec.MaxReason-1)\n"},
+		{"4-open-block-close: a message is cut inside of a character", reasonFile, "message = truncate.Text(message, codec.MaxReason)\n", "message = message[:min(len(message), codec.MaxReason)]\n"},
+		{"4-open-block-close: a message is cut by its characters", reasonFile, "message = truncate.Text(message, codec.MaxReason)\n", "if all := []rune(message); len(all) > codec.MaxReason {\n\t\tmessage = string(all[:codec.MaxReason])\n\t}\n"},
+		{"4-open-block-close: the end of a direction is an empty payload", blockFile, "return append(dst, cborhead.Null)", "return append(dst, cborhead.Bytes)"},
 		{"4-open-block-close: an empty payload is the end of a direction", blockFile, "if m.End {\n\t\treturn append", "if m.End || len(m.Payload) == 0 {\n\t\treturn append"},
 		{"5-controls: a Ping of nothing that the path holds", controlFile, "if c.Holds == 0 {", "if c.Holds == 0 && c.N > 1<<60 {"},
 		{"5-controls: a Ping does not say what the path holds", controlFile, "if c.Holds == 0 {", "if true {"},
-		{"5-controls: null is written as 0", controlFile, "if isNull {\n\t\treturn append(dst, item.Null)", "if isNull {\n\t\treturn append(dst, 0)"},
+		{"5-controls: null is written as 0", controlFile, "if isNull {\n\t\treturn append(dst, cborhead.Null)", "if isNull {\n\t\treturn append(dst, 0)"},
 		{"parts: whole is always written", partFile, "case m.Whole == 0:", "case m.Whole == 1:"},
-		{"parts: what is given up is an empty part", partFile, "return append(m.appendStart(dst, 3), item.Null)", "return append(m.appendStart(dst, 3), item.Bytes)"},
+		{"parts: what is given up is an empty part", partFile, "return append(m.appendStart(dst, 3), cborhead.Null)", "return append(m.appendStart(dst, 3), cborhead.Bytes)"},
 		{"7-handshake: features are written behind the max message", syncFile, "dst = appendEntry(dst, at, featuresKey, c.Features)\n\tdst = appendEntry(dst, at, maxMessageKey, c.MaxMessage)",
 			"dst = appendEntry(dst, at, maxMessageKey, c.MaxMessage)\n\tdst = appendEntry(dst, at, featuresKey, c.Features)"},
 		{"7-handshake: the nested calls are written before the nested room", syncFile, "dst = appendEntry(dst, at, nestedRoomKey, c.NestedRoom)\n\treturn appendEntry(dst, at, nestedCallsKey, c.NestedCalls)",

@@ -1,6 +1,6 @@
 package vectors
 
-const reader = "internal/item/reader.go"
+const reader = "internal/cborhead/reader.go"
 
 // encoding breaks the rules for single items.
 func encoding() []mutant {

@@ -4,21 +4,21 @@ import (
 	"context"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
+	"github.com/asterisque-go/asterisque/cluster/exchange/internal/relayproto"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/tunnel"
 )
 
 // accept makes a session of a Wire from another node, and returns when the Wire ends.
-func (a *Agent) accept(ctx context.Context, v outer.Visitor, p *asterisque.Pipe[outer.Answer, struct{}]) (none struct{}, err error) {
+func (a *Agent) accept(ctx context.Context, v relayproto.Visitor, p *asterisque.Pipe[relayproto.Answer, struct{}]) (none struct{}, err error) {
 	if a.sessions.Add(1) > int64(a.cfg.Sessions) {
 		a.sessions.Add(-1)
 		return none, a.full()
 	}
 	defer a.sessions.Add(-1)
 	s := asterisque.SessionOf(ctx)
-	private := outer.IsPrivate(s)
-	if err := p.Send(ctx, outer.Answer{Private: private}); err != nil {
+	private := relayproto.IsPrivate(s)
+	if err := p.Send(ctx, relayproto.Answer{Private: private}); err != nil {
 		return none, err
 	}
 	conn := tunnel.NewConn(p.Untyped(), s)

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
+	"github.com/asterisque-go/asterisque/cluster/exchange/internal/relayproto"
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
@@ -18,7 +18,7 @@ type Agent struct {
 	outer  *asterisque.Node       // for the session with the exchange
 	conn   *asterisque.Connection // maintains that session; set by Join
 	urls   *exchangeURLs
-	member outer.Member
+	member relayproto.Member
 	ctx    context.Context // ends with Close, or when the node is replaced; its cause is the reason
 	end    context.CancelCauseFunc
 
@@ -47,7 +47,7 @@ func Join(start context.Context, cfg Config, opts ...asterisque.Option) (*Agent,
 	a.ctx, a.end = context.WithCancelCause(context.Background())
 	a.node = asterisque.NewNode(cfg.inner(opts)...)
 	svc := asterisque.NewService()
-	outer.Accept.Handle(svc, a.accept)
+	relayproto.Accept.Handle(svc, a.accept)
 	a.outer = asterisque.NewNode(cfg.outer(svc, a.node)...)
 	if _, ok := start.Deadline(); !ok {
 		var cancel context.CancelFunc
@@ -71,7 +71,7 @@ func (a *Agent) join(start context.Context) (err error) {
 	// have ended the session, too
 	life, end := context.WithCancel(context.Background())
 	context.AfterFunc(a.ctx, end)
-	a.conn, err = a.outer.Connect(life, "", asterisque.ReconnectConfig{
+	a.conn, err = a.relayproto.Connect(life, "", asterisque.ReconnectConfig{
 		Background: true, RetryFatal: true, Dial: a.urls.dial,
 		OnState: func(_ *asterisque.Connection, s asterisque.ConnectionState, _ error) {
 			if s == asterisque.Connected {
@@ -122,7 +122,7 @@ func (a *Agent) Close() error {
 		a.end(ErrClosed)
 		a.watches.close()
 		a.node.Close()
-		a.outer.Close()
+		a.relayproto.Close()
 		a.running.Wait()
 	})
 	return nil

@@ -6,7 +6,7 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
+	"github.com/asterisque-go/asterisque/cluster/exchange/internal/relayproto"
 	"github.com/asterisque-go/asterisque/pool"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -45,7 +45,7 @@ func WithOnly(only func(Member) bool) CallerOption { return func(c *callOptions)
 // and calls wait. The Pools of an agent can use 64 names at once, with any number of Pools for
 // each. The error reports an invalid name.
 func (a *Agent) Caller(life context.Context, name string, opts ...CallerOption) (*pool.Pool, error) {
-	if !outer.IsToken(name) {
+	if !relayproto.IsToken(name) {
 		return nil, fmt.Errorf("agent: no node can have the name %q: it has 1 to 64 letters, digits, '-' and '_'", name)
 	}
 	r := &nameRoute{agent: a, name: name}
@@ -67,7 +67,7 @@ func (a *Agent) Caller(life context.Context, name string, opts ...CallerOption) 
 
 // At is like [Agent.Caller] for the one node with a name and an id.
 func (a *Agent) At(life context.Context, name, id string, opts ...CallerOption) (*pool.Pool, error) {
-	if !outer.IsToken(id) {
+	if !relayproto.IsToken(id) {
 		return nil, fmt.Errorf("agent: no node can have the id %q: it has 1 to 64 letters, digits, '-' and '_'", id)
 	}
 	only := WithOnly(func(m Member) bool { return m.ID == id })

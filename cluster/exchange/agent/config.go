@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
+	"github.com/asterisque-go/asterisque/cluster/exchange/internal/relayproto"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -104,9 +104,9 @@ func (c Config) check() error {
 }
 
 // member returns the node as a Member.
-func (c Config) member() outer.Member {
-	return outer.Member{
-		Name: c.Name, ID: c.ID, Instance: rand.Text(), State: outer.Present, Identity: c.Identity,
+func (c Config) member() relayproto.Member {
+	return relayproto.Member{
+		Name: c.Name, ID: c.ID, Instance: rand.Text(), State: relayproto.Present, Identity: c.Identity,
 		Region: c.Region, Version: c.Version, Metadata: c.Metadata,
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
+	"github.com/asterisque-go/asterisque/cluster/exchange/internal/relayproto"
 	"github.com/asterisque-go/asterisque/tunnel"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/wiretest"
@@ -18,7 +18,7 @@ import (
 func between(t *testing.T) (near, far wire.Wire) {
 	taken := make(chan wire.Wire, 1)
 	svc := asterisque.NewService()
-	outer.Accept.Handle(svc, func(ctx context.Context, v outer.Visitor, p *asterisque.Pipe[outer.Answer, struct{}]) (none struct{}, err error) {
+	relayproto.Accept.Handle(svc, func(ctx context.Context, v relayproto.Visitor, p *asterisque.Pipe[relayproto.Answer, struct{}]) (none struct{}, err error) {
 		c := tunnel.NewConn(p.Untyped(), asterisque.SessionOf(ctx))
 		taken <- newRelayed(c, Addr{Name: "far"}, Addr{Name: v.Name, ID: v.ID, Identity: v.Identity}, v.Private, func() {})
 		return none, c.Wait(ctx)
@@ -29,7 +29,7 @@ func between(t *testing.T) (near, far wire.Wire) {
 	go there.Accept(context.Background(), b) // ends with the handshake
 	s, err := here.Attach(t.Context(), a)
 	require.NoError(t, err)
-	call, err := outer.Accept.Open(context.Background(), s, outer.Visitor{Name: "near", Private: true})
+	call, err := relayproto.Accept.Open(context.Background(), s, relayproto.Visitor{Name: "near", Private: true})
 	require.NoError(t, err)
 	near = newRelayed(tunnel.NewConn(call.Untyped(), s), Addr{Name: "near"}, Addr{Name: "far"}, true, func() {})
 	return near, <-taken

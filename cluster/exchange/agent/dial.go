@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
+	"github.com/asterisque-go/asterisque/cluster/exchange/internal/relayproto"
 	"github.com/asterisque-go/asterisque/tunnel"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -21,25 +21,25 @@ func (a *Agent) dial(ctx context.Context, name, id string) (wire.Wire, error) {
 		return nil, a.full()
 	}
 	gone := func() { a.sessions.Add(-1) }
-	call, answer, err := dialThrough(ctx, s, outer.Target{Name: name, ID: id})
+	call, answer, err := dialThrough(ctx, s, relayproto.Target{Name: name, ID: id})
 	if err != nil {
 		gone()
 		return nil, notReached(name, id, err)
 	}
 	conn := tunnel.NewConn(call.Untyped(), s)
-	w := newRelayed(conn, a.self(), Addr{Name: name, ID: id}, answer.Private && outer.IsPrivate(s), gone)
+	w := newRelayed(conn, a.self(), Addr{Name: name, ID: id}, answer.Private && relayproto.IsPrivate(s), gone)
 	w.dialled = true
 	return w, nil
 }
 
 // dialling is the call by which an exchange relays a Wire.
-type dialling = asterisque.StreamCall[struct{}, outer.Answer, struct{}]
+type dialling = asterisque.StreamCall[struct{}, relayproto.Answer, struct{}]
 
 // dialThrough asks an exchange for a Wire to a node. The call then lasts as long as the session.
-func dialThrough(ctx context.Context, s *asterisque.Session, t outer.Target) (call *dialling, answer outer.Answer, err error) {
+func dialThrough(ctx context.Context, s *asterisque.Session, t relayproto.Target) (call *dialling, answer relayproto.Answer, err error) {
 	life, end := context.WithCancel(context.Background())
 	inTime := context.AfterFunc(ctx, end)
-	call, err = outer.Dial.Open(life, s, t)
+	call, err = relayproto.Dial.Open(life, s, t)
 	if err == nil {
 		answer, err = call.Recv(ctx)
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
+	"github.com/asterisque-go/asterisque/cluster/exchange/internal/relayproto"
 )
 
 var (
@@ -33,11 +33,11 @@ var (
 // refusals maps the permanent errors of an exchange for a registration to the errors of this
 // package.
 var refusals = map[*asterisque.Abort]error{
-	outer.ErrNameTaken:       ErrNameTaken,
-	outer.ErrReplaced:        ErrReplaced,
-	outer.ErrUnproved:        ErrUnproved,
-	outer.ErrNoMember:        ErrNoMember,
-	outer.ErrBadRegistration: errors.New("agent: the exchange does not accept what the node says of itself"),
+	relayproto.ErrNameTaken:       ErrNameTaken,
+	relayproto.ErrReplaced:        ErrReplaced,
+	relayproto.ErrUnproved:        ErrUnproved,
+	relayproto.ErrNoMember:        ErrNoMember,
+	relayproto.ErrBadRegistration: errors.New("agent: the exchange does not accept what the node says of itself"),
 }
 
 // told wraps an error of the exchange, and reports whether it is one of the refusals.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
+	"github.com/asterisque-go/asterisque/cluster/exchange/internal/relayproto"
 )
 
 // State is the state of a node.
@@ -42,7 +42,7 @@ type Member struct {
 func (m Member) String() string { return m.Name + " " + m.ID }
 
 // memberOf converts a member of the protocol.
-func memberOf(m outer.Member) Member {
+func memberOf(m relayproto.Member) Member {
 	return Member{m.Name, m.ID, m.Instance, string(m.State), m.Since, m.Identity, m.Region, m.Version, m.Metadata, m.Durable}
 }
 
@@ -70,7 +70,7 @@ func (a *Agent) watch(ctx context.Context, name string, yield func([]Member) boo
 	if err != nil {
 		return err
 	}
-	call, err := outer.Members.Open(ctx, s, name)
+	call, err := relayproto.Members.Open(ctx, s, name)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
+	"github.com/asterisque-go/asterisque/cluster/exchange/internal/relayproto"
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
@@ -33,7 +33,7 @@ func (r *registration) identity() string {
 }
 
 // set stores the session of the registration; nil: none.
-func (r *registration) set(s *asterisque.Session, w outer.Welcome) {
+func (r *registration) set(s *asterisque.Session, w relayproto.Welcome) {
 	r.mu.Lock()
 	if r.session = s; s != nil {
 		r.proved = w.Identity
@@ -51,13 +51,13 @@ func (r *registration) drain() {
 }
 
 // state returns the state of the node.
-func (r *registration) state() outer.State {
+func (r *registration) state() relayproto.State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.draining {
-		return outer.Draining
+		return relayproto.Draining
 	}
-	return outer.Present
+	return relayproto.Present
 }
 
 // await returns the session in which the node is registered, once it is.
@@ -123,7 +123,7 @@ func (a *Agent) keepRegistered() {
 		changed := a.states.Next()
 		if s := a.conn.Session(); s != nil && a.conn.Ready() {
 			err := a.register(s)
-			a.registration.set(nil, outer.Welcome{})
+			a.registration.set(nil, relayproto.Welcome{})
 			a.notRegistered(s, err)
 			wait.HoldOff(a.ctx, again)
 			continue
@@ -141,7 +141,7 @@ func (a *Agent) notRegistered(s *asterisque.Session, err error) {
 		a.end(why)
 		return
 	}
-	if errors.Is(err, outer.ErrGoes) {
+	if errors.Is(err, relayproto.ErrGoes) {
 		a.running.Go(func() { a.seeOff(s) }) // ends with s, which the exchange ends
 	}
 	a.node.Logger().Info("agent: registered no more", "exchange", s.Peer(), "error", err)
@@ -155,7 +155,7 @@ func (a *Agent) register(s *asterisque.Session) error {
 	defer reading.Wait()
 	ctx, end := context.WithCancelCause(a.ctx)
 	defer end(nil) // for the goroutine, too
-	call, err := outer.Register.Open(ctx, s, outer.Registration{Member: m})
+	call, err := relayproto.Register.Open(ctx, s, relayproto.Registration{Member: m})
 	if err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func (a *Agent) register(s *asterisque.Session) error {
 }
 
 // tellStates sends each change of the node's state to the exchange, until ctx ends.
-func (a *Agent) tellStates(ctx context.Context, call *asterisque.StreamCall[outer.State, outer.Welcome, struct{}], last outer.State) error {
+func (a *Agent) tellStates(ctx context.Context, call *asterisque.StreamCall[relayproto.State, relayproto.Welcome, struct{}], last relayproto.State) error {
 	for {
 		changed := a.registration.changed.Next()
 		if s := a.registration.state(); s != last {

@@ -1,4 +1,4 @@
-package item
+package cborhead
 
 // Shorten lets the next item pass, although its head is longer than it must be.
 func (r *Reader) Shorten() *Reader {

@@ -1,11 +1,11 @@
-package cut_test
+package truncate_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/asterisque-go/asterisque/internal/cut"
+	"github.com/asterisque-go/asterisque/internal/truncate"
 )
 
 func TestText_CutsBetweenCharacters(t *testing.T) {
@@ -18,7 +18,7 @@ func TestText_CutsBetweenCharacters(t *testing.T) {
 		{"aß", 2, "a"}, {"aß", 3, "aß"}, {"€", 2, ""}, {"𝄞𝄞", 7, "𝄞"},
 		{"\x80\x80\x80\x80\x80\x80", 5, "\x80"},
 	} {
-		require.Equal(t, c.want, cut.Text(c.text, c.most), "%q to %d", c.text, c.most)
-		require.Equal(t, c.want, string(cut.Text([]byte(c.text), c.most)))
+		require.Equal(t, c.want, truncate.Text(c.text, c.most), "%q to %d", c.text, c.most)
+		require.Equal(t, c.want, string(truncate.Text([]byte(c.text), c.most)))
 	}
 }

@@ -1,4 +1,4 @@
-package weigh
+package sizing
 
 import (
 	"math"

@@ -1,5 +1,5 @@
-// Package cut shortens texts.
-package cut
+// Package truncate shortens texts.
+package truncate
 
 import "unicode/utf8"
 

@@ -1,4 +1,4 @@
-package outer
+package relayproto
 
 import "github.com/asterisque-go/asterisque"
 

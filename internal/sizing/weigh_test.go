@@ -1,4 +1,4 @@
-package weigh_test
+package sizing_test
 
 import (
 	"math"
@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/internal/leak"
-	"github.com/asterisque-go/asterisque/internal/weigh"
+	"github.com/asterisque-go/asterisque/internal/sizing"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }
@@ -40,13 +40,13 @@ func TestFree_OnlyBoundedTypes(t *testing.T) {
 		},
 	} {
 		for _, as := range types {
-			require.Equal(t, want, weigh.Free(as), as)
+			require.Equal(t, want, sizing.Free(as), as)
 		}
 	}
 }
 
 func TestTally_Saturates(t *testing.T) {
-	tally := weigh.NewTally(100)
+	tally := sizing.NewTally(100)
 	tally.Add(60)
 	tally.Drop(50)
 	require.Equal(t, 10, tally.Now())
@@ -54,7 +54,7 @@ func TestTally_Saturates(t *testing.T) {
 	require.False(t, tally.Over())
 	require.Equal(t, 60, tally.Bytes(), "what it was at most")
 	for range 10 {
-		tally.Add(weigh.Alloc(weigh.Times(math.MaxInt/2, math.MaxInt/2)))
+		tally.Add(sizing.Alloc(sizing.Times(math.MaxInt/2, math.MaxInt/2)))
 	}
 	require.True(t, tally.Over())
 	require.Positive(t, tally.Bytes())
@@ -63,7 +63,7 @@ func TestTally_Saturates(t *testing.T) {
 // TestReplaced_MatchesRange compares with the replacements in a range over a string.
 func TestReplaced_MatchesRange(t *testing.T) {
 	for _, s := range []string{"", "abc", "\xff\xff", "a\xe4b", "日本", "日\xe6\x97", "\xed\xa0\x80"} {
-		require.GreaterOrEqual(t, weigh.Replaced([]byte(s)), len(string([]rune(s))), "%q", s)
-		require.LessOrEqual(t, weigh.Replaced([]byte(s)), 3*len(s), "%q", s)
+		require.GreaterOrEqual(t, sizing.Replaced([]byte(s)), len(string([]rune(s))), "%q", s)
+		require.LessOrEqual(t, sizing.Replaced([]byte(s)), 3*len(s), "%q", s)
 	}
 }

@@ -1,6 +1,6 @@
-// Package outer is the protocol between an exchange and the nodes that connect to it, on the
+// Package relayproto is the protocol between an exchange and the nodes that connect to it, on the
 // session of each node with the exchange. Relayed sessions are opaque bytes to it.
-package outer
+package relayproto
 
 import (
 	"time"

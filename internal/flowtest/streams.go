@@ -1,4 +1,4 @@
-package roomtest
+package flowtest
 
 import (
 	"bytes"

@@ -1,9 +1,9 @@
-// Package roomtest has scenarios of honest programs that must never stand still, for every kind of
+// Package flowtest has scenarios of honest programs that must never stand still, for every kind of
 // Wire.
 //
 // A scenario counts finished jobs, and asserts nothing about time. It fails only if it has not
 // ended after two minutes, and then reports its progress and the resources of both sessions.
-package roomtest
+package flowtest
 
 import (
 	"testing"

@@ -1,4 +1,4 @@
-package cut
+package truncate
 
 import "strings"
 

@@ -1,6 +1,6 @@
-// Package weigh estimates the memory of a decoded value from its bytes and its type, before
+// Package sizing estimates the memory of a decoded value from its bytes and its type, before
 // anything is allocated. Each codec walks the bytes of its own format, and reports the items here.
-package weigh
+package sizing
 
 import (
 	"math"

@@ -1,4 +1,4 @@
-package weigh_test
+package sizing_test
 
 import (
 	"math"
@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/internal/race"
-	"github.com/asterisque-go/asterisque/internal/weigh"
+	"github.com/asterisque-go/asterisque/internal/sizing"
 	"github.com/asterisque-go/asterisque/internal/weightest"
 )
 
@@ -30,24 +30,24 @@ func TestGrowingMap_MatchesRuntime(t *testing.T) {
 	}
 	const entry = 16
 	for _, n := range []int{9, 14, 15, 28, 29, 100, 500, 896, 1000, 2000, 3000, 5000, 10_000} {
-		tally := weigh.NewTally(math.MaxInt)
-		var m weigh.GrowingMap
+		tally := sizing.NewTally(math.MaxInt)
+		var m sizing.GrowingMap
 		m.Make(&tally, n, entry)
 		require.Equal(t, m.Bytes(), tally.Bytes(), "%d entries", n)
 		// two words less for the map, and rounding
-		real := allocated(func() any { return make(map[int64]int64, n) }) - weigh.MapSize
-		require.GreaterOrEqual(t, m.Bytes()+weigh.MapSize/2, real, "%d entries", n)
-		require.LessOrEqual(t, float64(m.Bytes()), 1.1*float64(real)+weigh.MapSize, "%d entries", n)
+		real := allocated(func() any { return make(map[int64]int64, n) }) - sizing.MapSize
+		require.GreaterOrEqual(t, m.Bytes()+sizing.MapSize/2, real, "%d entries", n)
+		require.LessOrEqual(t, float64(m.Bytes()), 1.1*float64(real)+sizing.MapSize, "%d entries", n)
 	}
 }
 
 func TestGrowingMap_MatchesMake(t *testing.T) {
 	const entry = 16
 	for _, n := range []int{9, 14, 15, 28, 29, 100, 896, 1000, 5000} {
-		tally := weigh.NewTally(math.MaxInt)
-		var made, grown weigh.GrowingMap
+		tally := sizing.NewTally(math.MaxInt)
+		var made, grown sizing.GrowingMap
 		made.Make(&tally, n, entry)
-		tally = weigh.NewTally(math.MaxInt)
+		tally = sizing.NewTally(math.MaxInt)
 		for range n {
 			grown.Put(&tally, entry)
 		}

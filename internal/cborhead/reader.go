@@ -1,4 +1,4 @@
-package item
+package cborhead
 
 import (
 	"encoding/binary"

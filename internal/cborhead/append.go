@@ -1,6 +1,6 @@
-// Package item writes and reads the CBOR items (RFC 8949) of frames: in the shortest form, of
+// Package cborhead writes and reads the CBOR items (RFC 8949) of frames: in the shortest form, of
 // definite length, and with numbers of at most 2^53-1 in the fields of a frame.
-package item
+package cborhead
 
 import "encoding/binary"
 
