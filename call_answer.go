@@ -81,7 +81,7 @@ type rejectedCall struct {
 	nested bool
 }
 
-// putAnswer implements answerer.
+// putAnswer implements responseWriter.
 func (r *rejectedCall) putAnswer(_ []byte, abort *Abort, held uint32, _ bool) {
 	if r.cost > 0 {
 		r.x.dispatcher().giveBack(r.cost, r.nested)
@@ -91,10 +91,10 @@ func (r *rejectedCall) putAnswer(_ []byte, abort *Abort, held uint32, _ bool) {
 	r.x.table.refused()
 }
 
-// body implements answerer.
+// body implements responseWriter.
 func (r *rejectedCall) body() int { return heldRefusal }
 
-// shares implements answerer.
+// shares implements responseWriter.
 func (r *rejectedCall) shares() bool { return false }
 
 // turnAway rejects a call without an endpoint, which the table counts in refusing. The rejection

@@ -66,7 +66,7 @@ func (c *inboundCall) refuse(a *Abort) {
 	c.Close(nil, &r)
 }
 
-// putAnswer implements answerer.
+// putAnswer implements responseWriter.
 func (c *inboundCall) putAnswer(result []byte, abort *Abort, held uint32, parked bool) {
 	when := carrier.Now
 	if c.work.byReader && !parked && !c.x.outbound.queued.Load() {

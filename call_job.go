@@ -71,10 +71,10 @@ func (c *inboundCall) cost() uint64 {
 	return cost
 }
 
-// queue implements waiter.
+// queue implements workWaiter.
 func (c *inboundCall) queue() { c.x.dispatcher().queue(c) }
 
-// lend implements waiter.
+// lend implements workWaiter.
 func (c *inboundCall) lend() { c.x.dispatcher().lend(c) }
 
 // work source implements job.
@@ -88,19 +88,19 @@ func (c *inboundCall) shift() workSource {
 // singleCallSource is the work of a worker that is lent to one call.
 type singleCallSource struct{ c *inboundCall }
 
-// lent implements work source.
+// lent implements workSource.
 func (singleCallSource) lent() bool { return true }
 
-// ownedBy implements work source.
+// ownedBy implements workSource.
 func (l singleCallSource) ownedBy() *quotaOwner { return l.c.x.dispatcher().ownedBy() }
 
-// work implements work source.
+// work implements workSource.
 func (l singleCallSource) work(w *workspace, _ *atomic.Bool) (again bool) {
 	l.c.x.dispatcher().runLent(w, l.c)
 	return false
 }
 
-// workerLost implements work source.
+// workerLost implements workSource.
 func (l singleCallSource) workerLost(*workspace) (again bool) {
 	l.c.x.dispatcher().done(l.c)
 	return false

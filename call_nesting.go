@@ -40,8 +40,8 @@ func outerOf(known *outboundParent, function uint16) *outboundParent {
 	return known
 }
 
-// meta returns the optional part of an Open: the parent call, the properties of a stream, metadata,
-// and those of cfg. It returns nil if there are none.
+// meta returns the optional part of an Open: the parent call, the properties of a stream, the
+// metadata, and the key and the trace of cfg. It returns nil if there are none.
 func (r *outboundParent) meta(cfg *callConfig, metadata []byte, stream *message.Meta) *message.Meta {
 	m := stream
 	switch {
@@ -63,7 +63,7 @@ func (r *outboundParent) meta(cfg *callConfig, metadata []byte, stream *message.
 
 // nestedCalls counts the unanswered calls of this side that are nested within calls of the peer.
 type nestedCalls struct {
-	calls, room int32 // number that the peer runs, and their cost limit; 0: none; fixed
+	calls, room int32 // number that the peer runs, and their cost limit; 0: no limit; fixed
 
 	mu   sync.Mutex
 	made int32 // guarded by mu, as all below

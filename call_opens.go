@@ -11,8 +11,8 @@ import (
 
 // openCredit is the sender's side of the budget for Opens: the cost of further Opens that the peer
 // accepts. Calls without sufficient credit wait by priority, and among equals in order. The last
-// eighth of the budget is reserved for calls with a priority above normal, so that they need not
-// wait for the peer as well.
+// eighth of the budget is reserved for calls with a priority above normal, so that an
+// urgent call can leave although ordinary calls have used up the rest.
 //
 // While no call waits, a call takes its credit without a lock, which would be contended by a
 // thousand callers. A waiter sets queued before it reads left, and a goroutine that adds to left

@@ -121,8 +121,9 @@ func (o *outbound) begin() (d *sendWaiter, anyway bool) {
 	return o.nextLocked(), o.ended
 }
 
-// next is begin for the goroutine in admit. ok reports that the last message was counted: if it was
-// not, and no other goroutine has asked for a repetition, the rest keep waiting.
+// next returns the message that follows the last one tried; ok reports that the last one was
+// counted. If it was not, and no goroutine has asked for a repetition, admit ends and the rest keep
+// waiting.
 func (o *outbound) next(ok bool) (d *sendWaiter, anyway bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

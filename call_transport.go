@@ -15,7 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// callTransport connects one call to the exchange of its session: it sends the messages of the
+// callTransport connects one call to the sessionCalls of its session: it sends the messages of the
 // call, and receives those for its pipe. It is the [piping.Port] of pipes, and part of calls
 // without one.
 type callTransport struct {

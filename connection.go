@@ -153,10 +153,10 @@ func (c *Connection) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// logged implements observed.
+// logged implements reportSource.
 func (c *Connection) logged() []any { return nil }
 
-// closed implements observed: it is never closed.
+// closed implements reportSource: it is never closed.
 func (c *Connection) closed() *bool { return new(bool) }
 
 // State returns the present state.

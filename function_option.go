@@ -54,9 +54,9 @@ func WithConcurrency(calls int) HandlerOption {
 // key runs on the goroutine that reads the session's Wire and must be short. A panic rejects the
 // call with ErrPanicked, and the end of the goroutine also ends the session. Keys are compared by a
 // hash of 64 bits: calls with colliding keys take turns. P is decoded for the key within the bounds
-// of Limits.Expansion. If it is the P of the function, and the value holds no more memory than the
-// parameters did, the handler gets the same value; otherwise the parameters are decoded once more:
-// for large parameters, declare a P with fewer fields.
+// of Limits.Expansion. If both P are the same type, the handler gets the same value, unless that
+// holds more memory than the parameters did; then they are decoded once more. For large parameters,
+// declare a P with fewer fields.
 //
 // If P is []byte, and not the P of the function, key gets the encoded parameters, and must not keep
 // them.

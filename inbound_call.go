@@ -43,9 +43,9 @@ type (
 	}
 )
 
-// newServed copies the needed parts of m. The slices of m are valid only for the moment. within is
-// the call from this side around it, or nil.
-func newServed(x *sessionCalls, m *message.Open, h *functionHandler, within *outboundParent) (c *inboundCall) {
+// newInboundCall copies the needed parts of m. The slices of m are valid only for the moment.
+// within is the call from this side around it, or nil.
+func newInboundCall(x *sessionCalls, m *message.Open, h *functionHandler, within *outboundParent) (c *inboundCall) {
 	p := min(priority.Priority(m.Priority), x.serving.highest)
 	if h.blocks {
 		call := new(pipeCall)

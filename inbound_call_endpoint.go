@@ -73,10 +73,10 @@ func (c *inboundCall) fail(a *Abort) {
 // outer implements endpoint.
 func (c *inboundCall) outer() *outboundParent { return nil }
 
-// nesting implements handled.
+// nesting implements inboundParent.
 func (c *inboundCall) nesting() *nestedCalls { return &c.x.nesting }
 
-// depth implements handled.
+// depth implements inboundParent.
 func (c *inboundCall) depth() int {
 	if c.parent == nil {
 		return 0
@@ -84,7 +84,7 @@ func (c *inboundCall) depth() int {
 	return int(c.parent.depth) + 1
 }
 
-// callsBack implements handled.
+// callsBack implements inboundParent.
 func (c *inboundCall) callsBack() error {
 	if c.handler.inline {
 		return codec.ErrUnavailable.Withf("the handler of function %d %q runs inline, so that the answer could not be read: register it without WithInline", c.function(), c.handler.name)

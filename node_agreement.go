@@ -15,9 +15,9 @@ import (
 // minFrame is the minimum, in bytes of a frame, that a peer must accept.
 const minFrame = 1 << 10
 
-// helloOf returns the announcement of this side, with the grants of a plan. resumes reports whether
+// syncOf returns the announcement of this side, with the grants of a plan. resumes reports whether
 // this side can resume the session.
-func helloOf(cfg *config, p *limits.Plan, resumes bool) message.Sync {
+func syncOf(cfg *config, p *limits.Plan, resumes bool) message.Sync {
 	features := uint64(message.FeatureMetadata)
 	if resumes {
 		features |= message.FeatureResume
@@ -68,7 +68,7 @@ func agreeOn(s *message.Sync, values []*valueCodec, about Peer, resumes bool) (a
 	a = agreement{
 		about:        about,
 		values:       choose(values, s.Codecs),
-		syncSettings: promisesOf(s),
+		syncSettings: syncSettingsOf(s),
 		resume:       resumes && s.Features&message.FeatureResume != 0,
 		received:     s.Received,
 	}

@@ -59,7 +59,7 @@ func (h *handshake) propose(ctx context.Context, was *previousSession) (a agreem
 		h.w.Close()
 		return a, neverSent(err)
 	}
-	hello := helloOf(h.cfg, &h.cfg.plan, h.resumes())
+	hello := syncOf(h.cfg, &h.cfg.plan, h.resumes())
 	if h.cfg.credential != nil {
 		if hello.Credential, err = h.cfg.credentialFor(ctx, h.peer()); err != nil {
 			return a, h.refuse(err)

@@ -142,7 +142,7 @@ func (h *handshake) resume(ctx context.Context, s *Session, a *acceptedPeer, was
 		return refused
 	}
 	next := newSecret()
-	reply := helloOf(h.cfg, s.res.plan, h.resumes())
+	reply := syncOf(h.cfg, s.res.plan, h.resumes())
 	reply.Codecs, reply.Session, reply.Secret = []string{s.codec.Name()}, s.id[:], next[:]
 	c := resumeRequest{wire: h.w, place: h.wirePlace(), about: a.about, grant: &a.grant, received: was.received, used: was.secret}
 	c.confirm = func(received uint64) error {
@@ -164,7 +164,7 @@ func (h *handshake) begins(ctx context.Context, r resumer, a *acceptedPeer, hell
 	if refused := h.place.carry(); refused != nil {
 		return h.refuse(refused)
 	}
-	reply := helloOf(h.cfg, a.grant.plan, h.resumes())
+	reply := syncOf(h.cfg, a.grant.plan, h.resumes())
 	reply.Codecs = hello.Codecs
 	reply.Session = hello.Session
 	if a.resume {
@@ -194,7 +194,7 @@ func (h *handshake) passOn(ctx context.Context, a *acceptedPeer) (err error) {
 	}
 	if m, err := message.ParseControl(reply); err == nil {
 		if s, ok := m.(message.Sync); ok { // otherwise the node rejects the peer
-			a.largest = promisesOf(&s).maxFrame
+			a.largest = syncSettingsOf(&s).maxFrame
 		}
 	}
 	if err := h.answer(reply); err != nil {

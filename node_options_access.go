@@ -110,16 +110,16 @@ type Resume struct {
 	// Records stores the records of resumable sessions; by default in the memory of the node.
 	Records Repository
 
-	// Elsewhere allows a peer to resume its session through any of the nodes that share Records, as
-	// behind one address. It is called when a peer resumes a session and the record names another
-	// node. It returns a Wire to that node, which has to accept it with [Node.AcceptRelayed]. This
-	// node then relays the frames of the session between the two Wires, until either Wire ends or
-	// this node shuts down. The relay counts as a session in Admission.
+	// Elsewhere allows a peer to resume its session through any of the nodes that share Records,
+	// for example nodes behind one load balancer. It is called when a peer resumes a session and
+	// the record names another node. It returns a Wire to that node, which has to accept it with
+	// [Node.AcceptRelayed]. This node then relays the frames of the session between the two Wires,
+	// until either Wire ends or this node shuts down. The relay counts as a session in Admission.
 	//
 	// A nil Wire with a nil error means that the other node no longer exists: a new session begins
 	// here. An error rejects the peer, which retries if the error is temporary, as ErrUnavailable
 	// is. The other node calls its Access.Accept for the peer; this node does not. Elsewhere runs
-	// on its own goroutine, until the context of the handshake ends. Each node needs its own id
+	// on its own goroutine; ctx is that of the handshake. Each node needs its own id
 	// ([WithID]). If Elsewhere is nil, sessions are resumed only at their own node.
 	Elsewhere func(ctx context.Context, r SessionRecord, p Peer) (wire.Wire, error)
 }
@@ -134,14 +134,14 @@ type Resume struct {
 // has to be private ([wire.IsPrivate]): over any other wire, connecting, serving and accepting such
 // peers fail with ErrUnauthorized, unless Access.PlainCredentials allows it. Access.Accept is
 // called at each resume: a peer with another Subject gets its own session, the new Grant holds from
-// then on, and a rejection ends the session, unless it is temporary: ErrUnavailable, also for any
-// error but an *[Abort], or ErrOverloaded.
+// then on. A permanent rejection ends the session. A temporary one leaves it suspended:
+// ErrUnavailable, ErrOverloaded, or any error that is no *[Abort].
 //
 // Suspended sessions of peers that had connected to this node number at most a quarter of
 // Admission.Sessions, and those of one peer at most Admission.PerAddress, loopback or not. They
-// hold at most a quarter of Limits.Budget, and those of one peer an eighth. Beyond that, the oldest
-// session of the peer that has most ends. One session retransmits at most 16 MiB a second, 64 MiB
-// at once; a peer that reconnects sooner waits.
+// hold at most a quarter of Limits.Budget, and those of one peer an eighth. Beyond that, the node
+// ends the oldest session of the peer that holds the most. One session retransmits at most 16 MiB a
+// second, 64 MiB at once; a peer that reconnects sooner waits.
 func WithResume(r Resume) Option {
 	return func(c *config) {
 		setBound(&c.resumeFor, r.For)

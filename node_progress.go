@@ -15,10 +15,10 @@ type shutdownProgress struct {
 	last  ShutdownProgress // last report; owned by the reporting goroutine
 }
 
-// logged implements observed.
+// logged implements reportSource.
 func (p *shutdownProgress) logged() []any { return []any{"node", p.node.cfg.id} }
 
-// closed implements observed: it is never closed.
+// closed implements reportSource: it is never closed.
 func (p *shutdownProgress) closed() *bool { return new(bool) }
 
 // tellProgress reports the progress of a Shutdown with ctx to the hooks, until the returned

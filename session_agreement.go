@@ -19,7 +19,8 @@ type agreement struct {
 	received uint64                   // counted frames of the peer, in answer to a resume
 }
 
-// syncSettings is the part of a side's Sync that holds for the whole session.
+// syncSettings is the part of a side's Sync that holds for the whole session. A resume requires
+// that all of it is unchanged.
 type syncSettings struct {
 	maxFrame int // bytes of the largest frame that the peer accepts
 	// initial cost limit for the Blocks of a stream that this side opens, paid with its Open; 0:
@@ -37,8 +38,8 @@ type syncSettings struct {
 	timeout time.Duration // silence after which the peer considers this side lost; 0: never
 }
 
-// promisesOf returns the promises in a Sync of the peer.
-func promisesOf(s *message.Sync) syncSettings {
+// syncSettingsOf returns the settings in a Sync of the peer.
+func syncSettingsOf(s *message.Sync) syncSettings {
 	return syncSettings{
 		maxFrame: int(min(s.MaxMessage, 1<<31-1)),
 		early:    s.Window,

@@ -10,10 +10,10 @@ import (
 // hookNotifier is the view of a session for the application's hooks. Each method returns at once.
 type hookNotifier Session
 
-// logged implements observed.
+// logged implements reportSource.
 func (w *hookNotifier) logged() []any { return []any{"session", (*Session)(w)} }
 
-// closed implements observed.
+// closed implements reportSource.
 func (w *hookNotifier) closed() *bool { return &w.told }
 
 // tell reports an event to n hooks, by their numbers.

@@ -54,7 +54,7 @@ func (u *frameHandler) receiveOpen(m *message.Open, begun bool) error {
 	h := u.inboundCalls.find(m.Function)
 	refused := u.refuses(m, h, within)
 	if refused == nil {
-		c := newServed(&u.sessionCalls, m, h, within)
+		c := newInboundCall(&u.sessionCalls, m, h, within)
 		ok, err := u.table.accept(c.id(), c, begun)
 		if ok {
 			c.arrive()

@@ -10,7 +10,8 @@ import (
 
 // suspendedSessions are the suspended sessions of a node that its peers have begun: those that have
 // lost their Wire and wait for another one. Their number and their bytes are bounded, for each
-// owner and in all. Above a bound, the oldest session of the owner with most ends.
+// owner and in all. Above a bound, the node ends the oldest session of the owner that holds the
+// most.
 type suspendedSessions struct {
 	most, mostOfOwner suspendedAmount // fixed; 0: any number
 
@@ -44,12 +45,12 @@ type suspended struct {
 	session suspendableSession
 	owner   *quotaOwner
 
-	of      *suspendedByOwner // guarded by the lock of aways, as all below; nil: not suspended
+	of      *suspendedByOwner // nil: not suspended; guarded by the list
 	element *list.Element
 	bytes   int
 }
 
-// suspendableSession is the interface of a session for aways.
+// suspendableSession is the interface of a session for suspendedSessions.
 type suspendableSession interface {
 	// holds returns the number of bytes that the session holds.
 	holds() int

@@ -15,10 +15,10 @@ import (
 // processors, instead of one goroutine switch for each call, while blocking calls never delay other
 // calls.
 //
-// A call waits in one place at a time: in the order of its key, until its turn (see keys); here,
-// until a worker is free; and for a function with a limit, until another call of the function has
-// ended (see concurrency limit). It leaves each of these places at once when its caller cancels. A
-// nested call does not wait for a worker: it borrows one.
+// A call waits in one place at a time: in the order of its key, until its turn (see keyedOrder);
+// here, until a worker is free; and for a function with a limit, until another call of the function
+// has ended (see concurrencyLimit). It leaves each of these places at once when its caller cancels.
+// A nested call does not wait for a worker: it borrows one.
 type dispatcher struct {
 	scheduler *scheduler     // these are fixed
 	output    dispatchOutput // of the session

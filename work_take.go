@@ -17,13 +17,13 @@ type takenCall struct {
 	grant uint64      // total to be granted to the peer
 }
 
-// ownedBy implements work source.
+// ownedBy implements workSource.
 func (d *dispatcher) ownedBy() *quotaOwner { return d.room.owner }
 
-// lent implements work source.
+// lent implements workSource.
 func (d *dispatcher) lent() bool { return false }
 
-// work implements work source.
+// work implements workSource.
 func (d *dispatcher) work(w *workspace, crowded *atomic.Bool) (again bool) {
 	var last job
 	for woken := true; ; woken = false {
@@ -76,7 +76,7 @@ func (d *dispatcher) runLent(w *workspace, j job) {
 	d.done(j)
 }
 
-// workerLost implements work source.
+// workerLost implements workSource.
 func (d *dispatcher) workerLost(w *workspace) (again bool) {
 	d.done(w.job)
 	return d.standBack()

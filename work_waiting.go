@@ -252,7 +252,7 @@ func (d *dispatcher) passLocked(j job) bool {
 	return false
 }
 
-// admit implements admitter.
+// admit implements limitWaiter.
 func (d *dispatcher) admit(g *concurrencyLimit, c *sessionShare) (ok, another bool) {
 	d.mu.Lock()
 	jobs := d.limited[g]

@@ -81,8 +81,8 @@ type Endpoint struct {
 	// Several subjects may lead to one function, but each subject leads to one function only.
 	Subject string
 
-	// Queue is the queue group: NATS delivers each request to one member of a group at the subject.
-	// Empty is "q", as in package micro.
+	// Queue is the queue group: of the endpoints with the same subject and group, NATS gives each
+	// request to one. Empty is "q", as in package micro.
 	Queue string
 
 	// Timeout is the maximum duration of a request, until its result is there. 0 is 10 seconds.

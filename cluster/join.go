@@ -79,7 +79,8 @@ func Join(start context.Context, cfg Config, opts ...asterisque.Option) (*Cluste
 	return c, nil
 }
 
-// around returns the interceptors of the calls that the node serves.
+// around returns the interceptors of inbound calls. It creates c.durable if the configuration has
+// durable calls.
 func (c *Cluster) around() []asterisque.Interceptor {
 	if c.cfg.Durable == nil {
 		return []asterisque.Interceptor{c.fence.intercept}

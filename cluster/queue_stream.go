@@ -126,7 +126,8 @@ func (c *Cluster) checkQueue(have, want jetstream.StreamConfig, limits bool) err
 	return differing(want.Name, list...)
 }
 
-// checkOutcomes is checkQueue for the bucket of the outcomes.
+// checkOutcomes returns an error if the bucket of the outcomes differs from want; it looks at the
+// limits as checkQueue does.
 func (c *Cluster) checkOutcomes(bucket string, have, want jetstream.StreamConfig, limits bool) error {
 	if other := have.Metadata[clusterKey]; other != c.cfg.Cluster {
 		return otherCluster(bucket, other, c.cfg.Cluster)

@@ -38,7 +38,7 @@ var breaks = []struct{ scenario, file, was, is string }{
 	{"a part of less than 1024 bytes that is not the last one is a violation", "codec/message/part.go", `LeastPart = 1 << 10`, `LeastPart = 1 << 9`},
 	{"a later part of less than 1024 bytes that is not the last one is a violation", "internal/carrier/reassembler.go", `case got < u.whole && len(m.Bytes) < message.LeastPart:`, `case false:`},
 	{"a part that goes beyond the whole is a violation", "internal/carrier/reassembler.go", `case got > u.whole:`, `case false:`},
-	{"a side that says nothing for the timeout is given up without a word", "internal/carrier/life.go", `c.end(a, false)`, `c.end(a, true)`},
+	{"a side that says nothing for the timeout is given up without a word", "internal/carrier/reader_end.go", `c.end(a, false)`, `c.end(a, true)`},
 	{"an idempotency key with other parameters is refused with BadParams", "work_durable.go", `m.function != open.function || m.digest != digest`, `m.function != open.function`},
 	{"an unfinished Open is refused behind a Drain", "session_end.go", `s.turnAwayUnfinished(id, p, errShutDown)`, `_, _ = id, p`},
 	{"behind a Drain no call is made", "session_receive.go", `if u.outboundAdmission.drain() {`, `if false {`},

@@ -228,7 +228,7 @@ func (p *Pool) join(url string) (*server, error) {
 		return nil, asterisque.ErrUnavailable.Withf("the server %s is not in the pool: Pool.Servers lists those that are", transport.ShowURL(url))
 	}
 	s := newServer(p, a)
-	// in the background: it does not block
+	// reconnection sets Background, so that Connect does not wait for the session
 	conn, err := p.node.Connect(p.ctx, url, s.reconnection())
 	if err != nil {
 		return nil, err

@@ -24,7 +24,7 @@
 //
 // An idle connection holds some 10 KiB, both ends and the goroutine of the handler included. On the
 // dialling side it has no goroutine. It does not block other connections: a second after the last
-// byte it has returned the growth of its windows, so that a pool of a thousand open connections
+// byte, its windows shrink to their initial size, so that a pool of a thousand open connections
 // leaves room for the next.
 //
 // # Flow control

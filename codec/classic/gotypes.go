@@ -32,7 +32,8 @@ func isUUID(t reflect.Type) bool {
 }
 
 // appendUnit appends a struct{} that is the whole value of Append: a struct without schema and
-// fields. As parameters it is none, as a result it is the null of the original's void and Unit.
+// fields. As parameters it means no parameters. As a result it is the null that classic
+// asterisque sends for void and Unit.
 func appendUnit(dst []byte, f form) []byte {
 	return appendFields(appendRaw(append(dst, structTag), f, ""), f, 0)
 }

@@ -98,7 +98,7 @@ func (m *Close) AppendTo(dst []byte, c Codec) ([]byte, error) {
 	return finish(dst, b, m.Pipe)
 }
 
-// maxLoss is the loss rate for 100 %.
+// maxLoss is the value of Loss that means 100 %.
 const maxLoss = 127
 
 // AppendTo implements Message.

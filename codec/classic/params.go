@@ -35,8 +35,8 @@ func (c Codec) SplitParams(encoded []byte) (count uint16, params []byte, err err
 	return 1, encoded, nil
 }
 
-// params reads the head of parameters in a single value, and returns the number of complete values
-// behind it.
+// params reads the head of parameters in a single value, and returns how many complete values
+// follow the head.
 func (r *itemReader) params() (count int, err error) {
 	r.tag()
 	count = r.count()

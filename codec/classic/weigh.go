@@ -186,8 +186,8 @@ func (w *weigher) mapping(p *sizing.Plan, n, depth int) {
 	}
 }
 
-// places weighs the memory for finding duplicate keys, which is needed until the map is complete,
-// and returns its size.
+// places adds the memory that finds duplicate keys, which is needed until the map is complete, and
+// returns how much it was.
 func (w *weigher) places(n int) int {
 	const place, key = 16, 2 * sizing.Header // the keys are in a slice that grows
 	before := w.Now()

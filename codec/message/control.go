@@ -91,9 +91,9 @@ type Allow struct {
 	Total uint64 // that of the Ask
 }
 
-// Skip returns unused credit: Sent is the new cost of Blocks since the start of the pipe, though no
-// Block was sent for the difference. The receiver counts the difference as received and consumed,
-// and does not grant it again.
+// Skip returns unused credit: the sender raises the cost of its Blocks since the start of the pipe
+// to Sent, without sending Blocks for the difference. The receiver counts the difference as
+// received and consumed, and does not grant it again.
 type Skip struct {
 	Pipe uint64
 	Sent uint64 // at most the granted amount

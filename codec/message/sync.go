@@ -31,6 +31,9 @@ const FeatureMetadata = 2
 
 // Sync is the handshake: each side sends one, before anything else. A zero field is not sent.
 //
+// A new field takes the next key. AppendTo, in which keys ascend, and readSyncEntry know it; in the
+// root, syncOf sets it and syncSettingsOf reads it. The specification lists it in section 7.
+//
 // AppendTo does not check the lengths of byte strings and names, nor Overhead; the peer rejects
 // values beyond the limits.
 type Sync struct {

@@ -64,7 +64,7 @@ type Carrier struct {
 	stall  atomic.Pointer[stallDetector] // nil until the session is at its inbound soft limit
 
 	ending sync.Once
-	at     int32                   // see watched
+	at     int32                   // see keepaliveClient
 	cancel context.CancelCauseFunc // fixed
 	linger *time.Timer             // closes the Wire some time after the end; set by ending
 	gone   signal                  // fired when reading and writing have ended for good

@@ -212,7 +212,7 @@ func (s *session) shapeDirection(d *direction) {
 	}
 }
 
-// putToSleep makes some application of a sleepy call sleep for ever.
+// putToSleep chooses which handler, sender or receiver of c never continues. c is sleepy.
 func (s *session) putToSleep(c *call) {
 	r := &s.random
 	if c.depth > 0 && !r.oneIn(3) {

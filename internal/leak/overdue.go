@@ -13,8 +13,8 @@ import (
 const share = 4
 
 // watchOverdue makes the tests fail as soon as one of them takes too long, and reports where that
-// test waits. go test itself waits for the limit of all tests. A deadlock in a bubble of synctest
-// is reported by the bubble, but a test that repeats timers in a bubble never ends. The returned
+// test waits. go test has one limit for all tests together, and synctest reports deadlocks, but not
+// a bubble whose timers repeat for ever. The returned
 // function ends the watch.
 func watchOverdue() (stop func()) {
 	if !flag.Parsed() {

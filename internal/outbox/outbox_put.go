@@ -2,8 +2,8 @@ package outbox
 
 import "github.com/asterisque-go/asterisque/codec/message"
 
-// Put accepts m for the pipe of f and keeps no reference to it but its Memory. It never blocks. If
-// write is true, there was no writer, and the caller has become the writer. The errors are
+// Put accepts m for the pipe of f, and keeps only m.Memory of it. It never blocks. If write is
+// true, there was no writer, and the caller must now write what the Outbox has. The errors are
 // ErrClosed, ErrEnded, ErrNoOpens and *TooLargeError; nothing is sent then.
 func (o *Outbox) Put(f *Flow, m *Message) (write bool, err error) {
 	write, _, err = o.put(f, m, false)

@@ -220,7 +220,7 @@ func (m *Model) Limit() int {
 func (m *Model) near() bool { return 0 < m.trip && m.trip < slack }
 
 // atFirst returns the bytes that may be in flight while the rate is unknown. The number is larger
-// for a short path, where the knowledge of the bytes read lags behind most.
+// for a short path, where the reports of bytes read lag furthest behind.
 func (m *Model) atFirst() int {
 	if m.near() {
 		return 4 * unknown

@@ -120,7 +120,7 @@ func (e *End) thin(b *Outgoing, n uint64) bool {
 }
 
 // reserve blocks until a Block of cost n may be sent, and counts it as sent. For a Block that costs
-// more than the credit which comes without asking, it asks, and other senders wait behind it.
+// more than the early credit of the peer, it sends an Ask first, and later senders wait behind it.
 func (e *End) reserve(ctx context.Context, n uint64) error {
 	if err := e.admit(n); err != errNoCredit { // the common case: no need to wait
 		return err

@@ -66,7 +66,7 @@ func SumService() *asterisque.Service {
 	return svc
 }
 
-// Work is a function for counted calls.
+// Work is the function whose runs a Ledger counts.
 var Work = asterisque.Func[int, int](30, "work")
 
 // Keyed is an Open of Work with an idempotency key, of the length required from a peer without a

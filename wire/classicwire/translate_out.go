@@ -150,7 +150,7 @@ func (t *translator) outboundControl(dst []byte, m message.Control) ([]byte, err
 }
 
 // outboundGoodbye appends the end of the session, and before it the end of each call that the peer
-// waits for: the original does not end them itself.
+// waits for: the original implementation would wait for them for ever.
 func (t *translator) outboundGoodbye(dst []byte, m message.SessionClose) (_ []byte, err error) {
 	why := classic.AbortOf(codec.ErrSessionClosed.Withf("%v: %s", m.Code, m.Message))
 	for _, id := range t.pipes.accepted() {

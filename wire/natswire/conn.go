@@ -184,7 +184,7 @@ func (c *conn) cause() error {
 	return c.why
 }
 
-// disconnected implements user.
+// disconnected implements linkUser.
 func (c *conn) disconnected(err error, _ bool) { c.fail(err) }
 
 // Close implements net.Conn.

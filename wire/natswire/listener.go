@@ -202,7 +202,7 @@ func (ln *listener) Accept() (wire.Wire, error) {
 	return nil, fmt.Errorf("natswire: accept at %s: %w", transport.ShowURL(ln.url), ln.why)
 }
 
-// disconnected implements user.
+// disconnected implements linkUser.
 func (ln *listener) disconnected(err error, forGood bool) {
 	if forGood {
 		ln.end(err)

@@ -2,7 +2,7 @@ package smuxwire
 
 import "fmt"
 
-// arriving implements events. The library would discard frames for a stream that it has not
+// arriving implements frameEvents. The library would discard frames for a stream that it has not
 // finished opening, so they wait here.
 func (m *Mux) arriving(id uint32) {
 	m.mu.Lock()
@@ -12,7 +12,7 @@ func (m *Mux) arriving(id uint32) {
 	}
 }
 
-// opened implements events.
+// opened implements frameEvents.
 func (m *Mux) opened(id uint32) error {
 	if id%2 == m.odd {
 		return fmt.Errorf("the peer opened stream %d, which is a number of this side; is one of the two a Client, and the other a Server?", id)
@@ -26,7 +26,7 @@ func (m *Mux) opened(id uint32) error {
 	return nil
 }
 
-// closed implements events.
+// closed implements frameEvents.
 func (m *Mux) closed(id uint32) {
 	m.arriving(id)
 	m.mu.Lock()
@@ -37,7 +37,7 @@ func (m *Mux) closed(id uint32) {
 	}
 }
 
-// data implements events.
+// data implements frameEvents.
 func (m *Mux) data(id uint32, bytes int) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -55,7 +55,7 @@ func (m *Mux) data(id uint32, bytes int) error {
 	return nil
 }
 
-// granted implements events.
+// granted implements frameEvents.
 func (m *Mux) granted(id, limit uint32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -36,8 +36,8 @@
 // A frame of smux takes memory besides its payload, and a peer within its windows may send up to
 // one frame per byte. So a Wire may have one unread frame for each 64 bytes of its window, 4,096 by
 // default. At that limit, the connection is not read, and all its wires block: a slow reader delays
-// all wires if its peer sends less than 64 bytes at a time. A session is no slow reader, except one
-// that is blocked, which ends for that reason.
+// all wires if its peer sends less than 64 bytes at a time. A session keeps reading, and ends if
+// its application takes nothing for too long.
 //
 // In total, a Mux holds up to wires × window bytes of payloads, and the same amount again for
 // frames: 64 MiB by default, and up to twice that in memory, since the library rounds up its
@@ -48,11 +48,11 @@
 // has arrived for 30.
 //
 // A node that serves a listener admits each connection before it spends resources on it, and
-// closes it when it has carried no session for the time limit of a handshake. On one connection, 16
-// wires may be in their handshake while half of the node's places are taken. Further wires are
-// closed at once, so a program that starts many sessions at the same time then has to retry. A peer
-// that opens 1,024 in that time, without a session on any, is disconnected; so is one that opens
-// 1,024 in a row beyond the limit.
+// closes it when it has carried no session for the time limit of a handshake. Once half of the
+// node's places are taken, one connection may have at most 16 wires in their handshake. Further
+// wires are closed at once, so a program that starts many sessions at the same time then has to
+// retry. A peer that opens 1,024 within the time limit of a handshake, without a session on any, is
+// disconnected; so is one that opens 1,024 in a row beyond the limit.
 //
 // With TLS, the application protocol (ALPN) is "asterisque.smux/1", so that "tls" and "smux+tls"
 // do not connect to each other by mistake.

@@ -161,7 +161,7 @@ func (h *handler) enter(r *http.Request, lost func()) (transport.Place, error) {
 	return h.door.Enter(addrOf(r), lost)
 }
 
-// leave releases the place of a failed request. The place of a connection stays with it.
+// leave releases the admission place of a failed request; a connection keeps its own.
 func (h *handler) leave(p transport.Place) {
 	if h.door != nil {
 		p.Leave()

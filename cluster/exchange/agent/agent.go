@@ -71,7 +71,7 @@ func (a *Agent) join(start context.Context) (err error) {
 	// have ended the session, too
 	life, end := context.WithCancel(context.Background())
 	context.AfterFunc(a.ctx, end)
-	a.conn, err = a.relayproto.Connect(life, "", asterisque.ReconnectConfig{
+	a.conn, err = a.outer.Connect(life, "", asterisque.ReconnectConfig{
 		Background: true, RetryFatal: true, Dial: a.urls.dial,
 		OnState: func(_ *asterisque.Connection, s asterisque.ConnectionState, _ error) {
 			if s == asterisque.Connected {
@@ -122,7 +122,7 @@ func (a *Agent) Close() error {
 		a.end(ErrClosed)
 		a.watches.close()
 		a.node.Close()
-		a.relayproto.Close()
+		a.outer.Close()
 		a.running.Wait()
 	})
 	return nil

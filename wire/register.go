@@ -123,7 +123,7 @@ func parse(rawURL string) (*url.URL, Transport, error) {
 	return nil, nil, transport.BadURL(fmt.Errorf("wire: the scheme of %q is unknown; known are %s; %s", transport.ShowURL(rawURL), known, adding(u.Scheme)))
 }
 
-// adding returns the text on how a program adds a scheme.
+// adding returns the text on how a program adds a scheme. A new package below wire needs a case.
 func adding(scheme string) string {
 	const root = "github.com/asterisque-go/asterisque/wire/"
 	switch scheme {

@@ -32,7 +32,7 @@ type transportSlot struct {
 	another   bool // the Wire was replaced since the last call of changed
 }
 
-// suspendedTransport is the part of a way that only state Away needs.
+// suspendedTransport is the part of a transportSlot that only state Away needs.
 type suspendedTransport struct {
 	parks  chan struct{} // closed at the next state Away; nil while no caller waits for it
 	expiry *wait.Timer   // ends a Carrier in state Away; nil before the first time
@@ -115,7 +115,7 @@ func (y *transportSlot) claim() (ok bool, parks <-chan struct{}) {
 	return false, p.parks
 }
 
-// parkingLocked returns y.away, creating it if necessary.
+// parkingLocked returns y.suspended, creating it if necessary.
 func (y *transportSlot) parkingLocked() *suspendedTransport {
 	if y.suspended == nil {
 		y.suspended = new(suspendedTransport)

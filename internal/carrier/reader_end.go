@@ -156,7 +156,7 @@ func (c *Carrier) Wait() {
 	}
 }
 
-// lookAt implements watched.
+// lookAt implements keepaliveClient.
 func (c *Carrier) lookAt(now time.Duration, late bool) {
 	if c.Away() {
 		c.live.part.Tell(c.held()) // the frame that was arriving is lost with its Wire
@@ -187,11 +187,11 @@ func (c *Carrier) nudge(now time.Duration) {
 	}
 }
 
-// clock implements watched.
+// clock implements keepaliveClient.
 func (c *Carrier) clock() time.Duration { return c.Now() }
 
-// every implements watched.
+// every implements keepaliveClient.
 func (c *Carrier) every() time.Duration { return c.live.every() }
 
-// index implements watched.
+// index implements keepaliveClient.
 func (c *Carrier) index() *int32 { return &c.at }
