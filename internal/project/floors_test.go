@@ -55,7 +55,6 @@ var floors = map[string]int{
 	"healthpage":         5,
 	"examples":           6, // above pool
 	"pool":               5,
-	"internal/knot":      5,
 	"internal/mutate":    5,
 	"tools/stress":       5,
 	"cmd":                5,

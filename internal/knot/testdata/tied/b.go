@@ -1,5 +1,0 @@
-package tied
-
-func (s *Session) two() { s.three() }
-
-func apart[T any](T) {}

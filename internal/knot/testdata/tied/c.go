@@ -1,3 +1,0 @@
-package tied
-
-func (s Session) three() { apart(start) }
