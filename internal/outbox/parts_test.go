@@ -253,6 +253,83 @@ func TestParts_EventsBetween(t *testing.T) {
 	}
 }
 
+// countable returns how many of some frames are counted by Acks.
+func countable(frames []byte) (n uint64) {
+	for ; len(frames) > 0; frames = frames[4+binary.BigEndian.Uint32(frames):] {
+		if message.Countable(frames[4 : 4+binary.BigEndian.Uint32(frames)]) {
+			n++
+		}
+	}
+	return n
+}
+
+// A Wire is lost with the next part of a Block of three parts, and something happens before the
+// resume.
+func TestParts_CutBetween(t *testing.T) {
+	for left := range 4 {
+		for event, do := range map[string]func(b *box, f *outbox.Flow){
+			"nothing":  func(*box, *outbox.Flow) {},
+			"canceled": func(b *box, f *outbox.Flow) { b.Cancel(f, outbox.Ended) },
+			"expired":  func(*box, *outbox.Flow) { time.Sleep(time.Minute) }, // of the bubble
+			"behind":   func(b *box, f *outbox.Flow) { b.block(f, []byte("behind")) },
+		} {
+			t.Run(fmt.Sprintf("%s after %d parts", event, left), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					b, r := newBox(t), newReceiver(t)
+					b.Keep(func() uint64 { return 0 }, 1<<20)
+					b.Divide(64 * kib)
+					f, _ := b.open(0)
+					m, arrived := large(150*kib), uint64(0)
+					m.Expires = time.Now().Add(time.Second)
+					b.put(f, m)
+					for range 1 + left { // the Open is the first batch
+						batch, _ := b.Take()
+						arrived += countable(batch)
+						r.reads(batch)
+						b.Written(batch)
+					}
+					lost, _ := b.Take()
+					b.Halt()
+					b.Written(lost)
+					do(b, f)
+					missing, err := b.Resume(arrived)
+					require.NoError(t, err)
+					for _, frame := range missing {
+						r.reads(frame)
+					}
+					b.Resent()
+					want := append([]string{"Open 0"}, repeated("+0", min(left+1, 3))...)
+					switch {
+					case left >= 2:
+						want = append(want, "Block 0 LLLLLLLL")
+					case event == "canceled", event == "expired":
+						want = append(want, "-0")
+					default:
+						want = append(want, append(repeated("+0", 2-left), "Block 0 LLLLLLLL")...)
+					}
+					if event == "behind" {
+						want = append(want, "Block 0 behind")
+					}
+					require.Equal(t, want, r.all(b.Outbox))
+					require.Empty(t, r.parts)
+				})
+			})
+		}
+	}
+}
+
+// A path with less room than a part shortens the parts.
+func TestParts_FollowPath(t *testing.T) {
+	for room, want := range map[int]int{1: 15, 10 * kib: 6, 30 * kib: 2, 70 * kib: 0} {
+		b, r := newDivided(t, 64*kib)
+		f, _ := b.open(0)
+		r.all(b.Outbox)
+		b.Open(outbox.Bound{Part: room})
+		b.put(f, large(60*kib-100))
+		require.Equal(t, append(repeated("+0", want), "Block 0 LLLLLLLL"), r.all(b.Outbox), "a room of %d bytes", room)
+	}
+}
+
 func TestParts_OpenGivenUp(t *testing.T) {
 	b, r := newDivided(t, 64*kib)
 	f, o, _ := b.enter(0, string(make([]byte, 100*kib)))

@@ -1,0 +1,65 @@
+package limits_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/limits"
+)
+
+// The bounds of the first growth, with spare room for exactly 16 windows that grow.
+func TestLend_FirstGrowthBounds(t *testing.T) {
+	p := limits.Plan{Window: kib, Workers: 1, Callers: 1, Spare: 16 * 64 * kib, Large: kib}
+	for _, taken := range []bool{false, true} {
+		r, grown := limits.NewRoom(&p), 0
+		for range 20 {
+			h := new(limits.Hold)
+			if r.Lend(h); h.Extra > 0 {
+				grown++
+			}
+			if taken { // the window is no longer fresh
+				r.Took(h)
+			}
+		}
+		require.Equal(t, 8, grown, "half of the spare room, and not more; taken: %v", taken)
+	}
+}
+
+// Windows from which nothing was taken hold at most five eighths of the spare room.
+func TestOpen_SpareBound(t *testing.T) {
+	p := limits.Plan{Window: 64 * kib, Workers: 1, Spare: 16 * 64 * kib, Large: kib}
+	r := limits.NewRoom(&p)
+	all, _ := claims(0, make([]int8, 11)...)
+	for i, c := range all {
+		require.Equal(t, i < 10, r.Open(c), "stream %d", i)
+	}
+}
+
+// In a small room a window starts with an eighth of the spare room, while half of that is free.
+func TestGrow_SmallRoom(t *testing.T) {
+	p := limits.Plan{Window: kib, Workers: 1, Callers: 1, Spare: 80 * kib, Large: kib}
+	r := limits.NewRoom(&p)
+	fillSpare(t, r, 50*kib)
+	h := &limits.Hold{Base: kib}
+	r.Grow(h, 65*kib, 0)
+	require.EqualValues(t, 11*kib, h.Bytes())
+}
+
+// The windows from which nothing was taken hold at most half of the spare room, and a window of its
+// present size always fits.
+func TestFit_Bounds(t *testing.T) {
+	p := limits.Plan{Window: kib, Workers: 1, Callers: 1, Spare: 64 * kib, Large: kib}
+	r := limits.NewRoom(&p)
+	h := new(limits.Hold)
+	r.Lend(h)
+	require.True(t, r.Fit(h, 33*kib))
+	require.False(t, r.Fit(h, 33*kib+1))
+
+	p = small(t)
+	r = limits.NewRoom(&p)
+	h = fillSpare(t, r, 0)
+	r.Resize(p.Room / 2)
+	require.True(t, r.Fit(h, h.Bytes()), "less room than is held")
+	require.False(t, r.Fit(h, h.Bytes()+1))
+}
