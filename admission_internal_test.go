@@ -35,7 +35,7 @@ func requireEmpty(t *testing.T, a *admission) {
 		return []int{a.open, a.carried, len(a.hosts), a.crowds.Len()}
 	}
 	for end := time.Now().Add(2 * time.Minute); slices.Max(counts()) > 0 && time.Now().Before(end); {
-		time.Sleep(time.Millisecond) // sockets close on goroutines of their own
+		time.Sleep(time.Millisecond) //nolint:forbidigo // sockets close on goroutines of their own
 	}
 	require.Equal(t, make([]int, 4), counts(), "places, sessions, addresses, and those with places")
 }
@@ -389,7 +389,7 @@ func TestAttackAdmission_Drips(t *testing.T) {
 		require.NoError(t, err)
 		drips := 0
 		for _, err = conn.Write(c.first); err == nil && drips < 5000; drips++ {
-			time.Sleep(2 * time.Millisecond) // the attack
+			time.Sleep(2 * time.Millisecond) //nolint:forbidigo // the attack
 			_, err = conn.Write(c.then)
 		}
 		conn.Close()

@@ -14,6 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/attack"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
@@ -68,7 +69,7 @@ func TestAttackNested_UnsentRejections(t *testing.T) {
 		}
 		require.ErrorIs(t, s.Err(), asterisque.ErrHardLimit)
 		p.W.Close()
-		time.Sleep(time.Minute)
+		fakeclock.Sleep(time.Minute)
 		synctest.Wait()
 		attack.Bounded(t, "places of calls within calls that a session keeps which has ended", asterisque.PlacesWithin(node), 0)
 		require.Zero(t, node.Stats().Held)

@@ -58,7 +58,7 @@ type slowWire struct{ wire.Wire }
 
 func (w *slowWire) WriteFrames(frames [][]byte) error {
 	if mathrand.N(6) < 2 {
-		time.Sleep(time.Duration(mathrand.N(2000)) * time.Microsecond) // a socket that is full
+		time.Sleep(mathrand.N(2 * time.Millisecond)) //nolint:forbidigo // a socket that is full
 	}
 	if mathrand.N(6) == 0 {
 		w.Close()
@@ -127,8 +127,7 @@ func (c *crowd) talk(a wire.Wire) {
 	case 2:
 		a.WriteFrames([][]byte{message.Ack{Count: 1 << 30}.AppendTo(nil)})
 	default:
-		// the time of the cut is random
-		time.Sleep(time.Duration(mathrand.N(3000)) * time.Microsecond)
+		time.Sleep(mathrand.N(3 * time.Millisecond)) //nolint:forbidigo // any moment
 	}
 }
 
@@ -160,7 +159,7 @@ func (c *crowd) disturb() {
 // letIn is an Access.Accept that decides at random.
 func letIn(ctx context.Context, p Peer) (*Grant, error) {
 	if mathrand.N(3) == 0 {
-		time.Sleep(time.Duration(mathrand.N(2000)) * time.Microsecond) // a query of a database
+		time.Sleep(mathrand.N(2 * time.Millisecond)) //nolint:forbidigo // a query of a database
 	}
 	g := &Grant{Subject: p.ID}
 	switch mathrand.N(60) {
@@ -207,7 +206,7 @@ func TestAttackResume_SessionEnd(t *testing.T) {
 		all.Go(func() {
 			for ctx.Err() == nil {
 				c.disturb()
-				time.Sleep(200 * time.Microsecond) // leaves time for the visitors
+				time.Sleep(200 * time.Microsecond) //nolint:forbidigo // the visitors run
 			}
 		})
 		<-ctx.Done()

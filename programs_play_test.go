@@ -12,6 +12,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -154,7 +155,7 @@ func (p *program) serve(ctx context.Context, pp *pipe.Pipe, params []byte) ([]by
 		<-ctx.Done()
 	}
 	e.callee.set("is stubborn", 0)
-	time.Sleep(e.stubborn) // of the bubble
+	fakeclock.Sleep(e.stubborn)
 	p.tick()
 	return content(int(e.number)+1, e.result), ctx.Err()
 }
@@ -229,7 +230,7 @@ func (e *errand) callStream(ctx context.Context, s *asterisque.Session, opts []a
 	if e.late > 0 {
 		e.caller.set("waits for its result first", 0)
 		pp.Result(ctx)
-		time.Sleep(e.late) // of the bubble
+		fakeclock.Sleep(e.late)
 	}
 	e.caller.set("takes Blocks", 0)
 	e.down.receive(ctx, pp)

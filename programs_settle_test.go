@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/limits"
 )
@@ -31,7 +32,7 @@ const mostStalled = 60
 func (p *program) settle(demand string, of func(*errand) bool) (stalled bool) {
 	for {
 		before := p.ticks.Load()
-		time.Sleep(round) // of the bubble
+		fakeclock.Sleep(round)
 		synctest.Wait()
 		p.check()
 		p.wantRight()
@@ -42,11 +43,11 @@ func (p *program) settle(demand string, of func(*errand) bool) (stalled bool) {
 		case p.ticks.Load() > before:
 		case p.ending != unending && p.cuts > 0 && !p.awaited:
 			p.awaited = true
-			time.Sleep(time.Minute) // of the bubble: a side waits for a lost peer
+			fakeclock.Sleep(time.Minute) // a side waits for a lost peer
 			p.ticks.Add(1)
 		case p.resizes > 0 && p.stalled < mostStalled && (p.atSoftLimit(0) || p.atSoftLimit(1)):
 			p.stalled++
-			time.Sleep(time.Minute) // of the bubble
+			fakeclock.Sleep(time.Minute)
 			p.ticks.Add(1)
 		default:
 			p.fatal("%s, and %d calls stand still", demand, left)
@@ -99,9 +100,9 @@ func (e *errand) over() bool {
 
 // wantNothing fails if a side holds anything.
 func (p *program) wantNothing() {
-	time.Sleep(round) // of the bubble
+	fakeclock.Sleep(round)
 	if p.ending != unending && p.cuts > 0 {
-		time.Sleep(time.Minute) // of the bubble: a side waits for a lost peer
+		fakeclock.Sleep(time.Minute) // a side waits for a lost peer
 	}
 	synctest.Wait()
 	p.wantRight()

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/race"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/limits"
@@ -272,7 +273,7 @@ func (p *program) caller(e *errand) asterisque.Caller {
 
 // run makes the calls of a thread, and sleepers beside them.
 func (p *program) run(sleeping context.Context, th thread) {
-	time.Sleep(th.begin) // of the bubble
+	fakeclock.Sleep(th.begin)
 	for _, seed := range th.calls {
 		e := p.outermost(th.from, lotsOf(seed, 0))
 		if e.sleepy {
@@ -308,7 +309,7 @@ func (p *program) disturb() {
 		s, length := p.sessions[p.lots.IntN(2)], p.lots.upTo(100*time.Millisecond)
 		time.AfterFunc(d, func() {
 			s.StopReading()
-			time.Sleep(length) // of the bubble
+			fakeclock.Sleep(length)
 			s.StartReading()
 		})
 	}
@@ -336,7 +337,7 @@ func (p *program) resize(after time.Duration) {
 	}
 	time.AfterFunc(after, func() {
 		set(in, out)
-		time.Sleep(50 * time.Millisecond) // of the bubble
+		fakeclock.Sleep(50 * time.Millisecond)
 		set(p.sides[i].in, p.sides[i].out)
 	})
 }

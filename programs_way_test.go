@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/stream"
 )
@@ -34,7 +35,7 @@ func (w *way) send(ctx context.Context, pp *pipe.Pipe) {
 			}
 			return
 		}
-		time.Sleep(w.paced) // of the bubble
+		fakeclock.Sleep(w.paced)
 		if !w.sendBlock(ctx, pp, w.lots.skewed(0, w.most)) {
 			return
 		}
@@ -139,7 +140,7 @@ func (w *way) write(pp *pipe.Pipe) {
 		}
 		w.e.p.tick()
 		rest = rest[n:]
-		time.Sleep(w.paced) // of the bubble
+		fakeclock.Sleep(w.paced)
 	}
 	if err := out.Close(); err != nil {
 		w.excuse(err)
@@ -196,7 +197,7 @@ func (w *way) leaves(ctx context.Context, pp *pipe.Pipe, n int) bool {
 		pp.StopReading()
 		time.AfterFunc(5*time.Millisecond, pp.StartReading)
 	}
-	time.Sleep(w.slow) // of the bubble
+	fakeclock.Sleep(w.slow)
 	return false
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/wiretest"
@@ -82,7 +83,7 @@ func (d *progDialer) away(length time.Duration) {
 	d.held = held
 	d.mu.Unlock()
 	d.cut()
-	time.Sleep(length) // of the bubble
+	fakeclock.Sleep(length)
 	d.mu.Lock()
 	d.held = nil
 	d.mu.Unlock()
@@ -147,7 +148,7 @@ func (h *hose) read(p []byte) (int, error) {
 	h.changed.Broadcast()
 	h.mu.Unlock()
 	if h.room >= h.piece {
-		time.Sleep(h.pause * time.Duration(n) / time.Duration(h.piece)) // of the bubble
+		fakeclock.Sleep(h.pause * time.Duration(n) / time.Duration(h.piece))
 	}
 	return n, nil
 }

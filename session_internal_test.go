@@ -17,6 +17,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -140,7 +141,7 @@ func TestResume_FormerSecretVoid(t *testing.T) {
 		s := there.Sessions()[0]
 		before := s.res.latest()
 		last.Close()
-		time.Sleep(time.Second)
+		fakeclock.Sleep(time.Second)
 		synctest.Wait()
 		require.False(t, s.Away())
 		require.NotEqual(t, before, s.res.latest())

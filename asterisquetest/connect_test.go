@@ -15,6 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
@@ -170,7 +171,7 @@ func TestLeftCalls_FailTheTest(t *testing.T) {
 				stay.Handle(svc, func(context.Context, string) (string, error) { <-release; return "", nil })
 				here, there = asterisquetest.Connect(t, nil, asterisque.WithService(svc))
 				c.leave(t)
-				time.Sleep(time.Second)
+				fakeclock.Sleep(time.Second)
 			})
 			require.Len(t, said, 1, name)
 			want := fmt.Sprintf("asterisquetest: %d still running 5s after the end of the test: wait for results, cancel contexts, abort pipes", len(c.want))

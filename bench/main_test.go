@@ -24,8 +24,7 @@ func TestMain(m *testing.M) {
 // fakes are implementations without a peer.
 func fakes() []*impl {
 	quick := func() error { return nil }
-	// slow is the work of one operation.
-	slow := func() error { <-time.After(5 * time.Millisecond); return nil }
+	slow := func() error { wait(5 * time.Millisecond); return nil } // the work of an operation
 	return []*impl{
 		fake(thisLibrary, quick),
 		fake("floor-pingpong", slow),

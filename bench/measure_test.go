@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 )
 
 func TestPercentiles(t *testing.T) {
@@ -48,7 +50,7 @@ func TestPercentiles_Slowest(t *testing.T) {
 // drive runs for its time, and counts operations.
 func TestDrive_TimeAndCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tick := func() error { <-time.After(10 * time.Millisecond); return nil }
+		tick := func() error { fakeclock.Sleep(10 * time.Millisecond); return nil }
 		begin, l := time.Now(), newLatencies()
 		n, err := drive([]op{tick, tick, tick}, 995*time.Millisecond, l)
 		require.NoError(t, err)
@@ -65,9 +67,9 @@ func TestDrive_FirstFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin, calls := time.Now(), 0
 		n, err := drive([]op{
-			func() error { <-time.After(time.Millisecond); return nil },
+			func() error { fakeclock.Sleep(time.Millisecond); return nil },
 			func() error {
-				<-time.After(300 * time.Microsecond)
+				fakeclock.Sleep(300 * time.Microsecond)
 				if calls++; calls == 3 {
 					return errors.New("the third one")
 				}

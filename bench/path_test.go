@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 )
 
 // The rate of a path is halved and doubled.
@@ -86,7 +88,7 @@ func TestMeter_EachStream(t *testing.T) {
 // The duration of a paced call counts from its due time.
 func TestPaced_FromDueTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		slow := func() error { <-time.After(35 * time.Millisecond); return nil }
+		slow := func() error { fakeclock.Sleep(35 * time.Millisecond); return nil }
 		p := newPaced([]op{slow, slow})
 		p.run(100*time.Millisecond, 10*time.Millisecond)
 		calls, err := p.finish(time.Minute)
@@ -128,7 +130,7 @@ func TestPaced_FailureIsAnError(t *testing.T) {
 // A single caller is not late for calls that it has missed.
 func TestPaced_SingleCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPaced([]op{func() error { <-time.After(35 * time.Millisecond); return nil }})
+		p := newPaced([]op{func() error { fakeclock.Sleep(35 * time.Millisecond); return nil }})
 		p.run(100*time.Millisecond, 10*time.Millisecond)
 		calls, err := p.finish(time.Minute)
 		require.NoError(t, err)

@@ -100,7 +100,7 @@ func idleSessions(r *cellRun) error {
 			return err
 		}
 	}
-	<-time.After(r.idleFor())
+	wait(r.idleFor())
 	heapNow, stacksNow := memory()
 	r.row.MemBytes = figure((heapNow - heap + stacksNow - stacks) / float64(r.callers))
 	return nil

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 )
 
 func TestRenew_OutlivesTTL(t *testing.T) {
@@ -125,7 +127,7 @@ func TestRenew_LostAnswer(t *testing.T) {
 		require.Equal(t, begun, renewed, "when it began is not known, so that it counts for nothing")
 		require.Error(t, trouble)
 
-		time.Sleep(time.Second) // of the bubble
+		fakeclock.Sleep(time.Second)
 		require.Greater(t, c.renew(), c.soon())
 		last, renewed, trouble := c.state()
 		require.Equal(t, first+2, last)

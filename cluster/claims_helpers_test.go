@@ -57,7 +57,7 @@ func (s *claimSite) jetStream(nc *nats.Conn) jetstream.JetStream {
 
 func (s *claimSite) makeBucket() {
 	s.t.Helper()
-	<-time.After(time.Millisecond) // a bucket that is created again needs another time
+	time.Sleep(time.Millisecond) //nolint:forbidigo // the next bucket needs another time
 	nc := s.connect()
 	defer nc.Close()
 	_, err := s.jetStream(nc).CreateKeyValue(s.t.Context(), jetstream.KeyValueConfig{Bucket: "claims", TTL: s.ttl, Storage: s.storage})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/internal/attack"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 )
 
 // write writes any value as the record of a call.
@@ -128,9 +129,9 @@ func TestDurableShare_Expires(t *testing.T) {
 		require.NoError(t, s.check("b"))
 		s.take("b", 1, 500)
 		require.ErrorIs(t, s.check("b"), asterisque.ErrOverloaded, "by its bytes")
-		<-time.After(time.Hour)
+		fakeclock.Sleep(time.Hour)
 		require.ErrorIs(t, s.check("a"), asterisque.ErrOverloaded, "the last ones are there yet")
-		<-time.After(time.Hour)
+		fakeclock.Sleep(time.Hour)
 		require.NoError(t, s.check("a"))
 		require.Empty(t, s.before)
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 )
 
 // bubble runs a test in a bubble of synctest, in which leases, times to live and pauses take no
@@ -33,7 +34,7 @@ func bubble(t *testing.T, f func(t *testing.T)) {
 	t.Cleanup(func() { inBubbles.Delete(t.Name()) })
 	now := time.Now()
 	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(time.Until(now)) // of the bubble, which begins in the year 2000
+		fakeclock.Sleep(time.Until(now)) // from the year 2000
 		f(t)
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 )
 
 // answersFor returns the answers of tools.
@@ -40,7 +41,7 @@ func TestToolsAnswer_SlowToMake(t *testing.T) {
 		a := answersFor(t, nil)
 		made, took := 0, answerAge
 		a.kept["STATS"].value = func([]shownEndpoint, int) any {
-			<-time.After(took)
+			fakeclock.Sleep(took)
 			made++
 			return made
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/interceptors"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 )
 
 // fixint is a subset of MessagePack with one byte per value: integers up to 127, and byte strings
@@ -57,7 +58,7 @@ func deciding(named bool) map[string]*asterisque.Service {
 		for _, function := range []uint16{10, 11} {
 			decide := asterisque.Func[int, []byte](function, "decide")
 			decide.Handle(offered[granted], func(ctx context.Context, n int) ([]byte, error) {
-				time.Sleep(time.Second) // of the bubble
+				fakeclock.Sleep(time.Second)
 				said := fmt.Sprintf("%d by function %d for %s", 2*n, function, granted)
 				if named {
 					said += " to " + asterisque.SessionOf(ctx).Peer().Subject

@@ -15,6 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/interceptors"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/priority"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -216,7 +217,7 @@ func TestCoalesce_WaitingIsCanceled(t *testing.T) {
 		_, err := call(ctx, s, "x")
 		require.ErrorIs(t, err, asterisque.ErrExpired)
 		require.True(t, asterisque.Repeatable(err))
-		time.Sleep(time.Minute)
+		fakeclock.Sleep(time.Minute)
 		require.Equal(t, 1, h.times())
 	})
 }
@@ -238,7 +239,7 @@ func TestCoalesce_GoroutineEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var once sync.Once
 		exits := func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
-			time.Sleep(time.Second)
+			fakeclock.Sleep(time.Second)
 			once.Do(runtime.Goexit)
 			return next(ctx, c)
 		}

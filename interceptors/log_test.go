@@ -17,6 +17,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/interceptors"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 )
 
 // lines is a log that returns its lines without their times.
@@ -63,7 +64,7 @@ func TestLog_BothSides(t *testing.T) {
 			return &asterisque.Grant{Subject: "alice"}, nil
 		}}
 		slow := func(ctx context.Context, s string) (string, error) {
-			time.Sleep(time.Second) // of the bubble
+			fakeclock.Sleep(time.Second)
 			if s == "bad" {
 				return "", &asterisque.Abort{Code: 1042, Message: "sold out"}
 			}
@@ -102,7 +103,7 @@ func TestLog_Stream(t *testing.T) {
 		s := connect(t, node(t, made(interceptors.Log(here.logger(slog.LevelDebug), 0))), node(t, serving(waits)))
 		p, err := chat.Open(background, s, "x")
 		require.NoError(t, err)
-		time.Sleep(time.Minute)
+		fakeclock.Sleep(time.Minute)
 		synctest.Wait()
 		require.Empty(t, here.take(), "it runs")
 		p.Abort(asterisque.ErrUnauthorized)
@@ -143,7 +144,7 @@ func TestAttackLog_ManyFailures(t *testing.T) {
 			return there.take()
 		}
 		require.Len(t, fail(1000), 10)
-		time.Sleep(time.Second)
+		fakeclock.Sleep(time.Second)
 		said := fail(11)
 		require.Len(t, said, 10)
 		require.Contains(t, said[0], "more=990")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/interceptors"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 )
 
 func TestRate_Burst(t *testing.T) {
@@ -43,10 +44,10 @@ func TestRate_Burst(t *testing.T) {
 						advice, ok := asterisque.RetryAfter(err)
 						require.True(t, ok)
 						require.Equal(t, 2*time.Second, advice)
-						time.Sleep(advice - time.Millisecond)
+						fakeclock.Sleep(advice - time.Millisecond)
 						_, err = make(background, s, "x")
 						require.Error(t, err)
-						time.Sleep(time.Millisecond)
+						fakeclock.Sleep(time.Millisecond)
 						_, err = make(background, s, "x")
 						require.NoError(t, err, "the advice is exact")
 						_, err = make(background, s, "x")
@@ -91,7 +92,7 @@ func TestAttackRate_RefusedAreFree(t *testing.T) {
 		}
 		for range 5 {
 			require.EqualValues(t, 1, flood())
-			time.Sleep(time.Second)
+			fakeclock.Sleep(time.Second)
 		}
 	})
 }

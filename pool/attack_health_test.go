@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/pool"
 )
 
@@ -30,9 +31,9 @@ func TestHealth_ServerRestarts(t *testing.T) {
 			}
 			_, node := inMemory(t, "attack-health", svc)
 			require.Eventually(t, func() bool { return len(node.Sessions()) > 0 }, hung, time.Millisecond)
-			time.Sleep(2 * lookAgain)
+			fakeclock.Sleep(2 * lookAgain)
 			require.Equal(t, i%2 == 1, only(t, p).Serving, "after %d restarts", i)
-			time.Sleep(2 * time.Second)
+			fakeclock.Sleep(2 * time.Second)
 			require.NoError(t, node.Shutdown(background))
 		}
 		close(never)
@@ -57,7 +58,7 @@ func TestHealth_WatchRefused(t *testing.T) {
 		}))
 		defer node.Close()
 		p := newPool(t, []string{url}, pool.Config{Health: []string{""}})
-		time.Sleep(time.Hour)
+		fakeclock.Sleep(time.Hour)
 		require.LessOrEqual(t, asked.Load(), int64(130))
 		require.GreaterOrEqual(t, asked.Load(), int64(60))
 		require.True(t, only(t, p).Serving, "it has said nothing")

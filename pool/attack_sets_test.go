@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/pool"
 )
 
@@ -94,13 +95,13 @@ func TestSets_ManyChanges(t *testing.T) {
 		for i := range 1000 {
 			resolve <- append([]string{urls[0]}, urls[1+i%3:]...)
 			if i%10 == 0 {
-				time.Sleep(time.Millisecond)
+				fakeclock.Sleep(time.Millisecond)
 			}
 		}
 		resolve <- urls
 		close(over)
 		all.Wait()
-		time.Sleep(time.Second)
+		fakeclock.Sleep(time.Second)
 		require.Len(t, p.Servers(), 4)
 		for _, s := range p.Servers() {
 			require.True(t, s.Ready)
@@ -168,6 +169,6 @@ func TestShutdown_ContextEnds(t *testing.T) {
 		require.ErrorIs(t, p.Shutdown(ctx), context.DeadlineExceeded)
 		require.Equal(t, time.Second, time.Since(begin))
 		require.Error(t, <-ended)
-		time.Sleep(time.Minute) // until the handler, which ignores its context, returns
+		fakeclock.Sleep(time.Minute) // until the handler, which ignores its context, returns
 	})
 }

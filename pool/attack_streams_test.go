@@ -11,6 +11,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/pool"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -142,10 +143,10 @@ func TestRests_ApplicationErrors(t *testing.T) {
 		}
 		require.LessOrEqual(t, served, 6)
 		refuse, served = false, 0
-		time.Sleep(2 * time.Second)
+		fakeclock.Sleep(2 * time.Second)
 		for range 100 {
 			who.Call(background, p, 0)
-			time.Sleep(time.Millisecond)
+			fakeclock.Sleep(time.Millisecond)
 		}
 		require.Greater(t, served, 20, "its share again")
 		p.Close()

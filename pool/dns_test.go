@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -47,7 +48,7 @@ func TestDNS_UnchangedSet(t *testing.T) {
 		dns.answer("10.0.0.2", "10.0.0.1", "10.0.0.2") // in another order, and one twice
 		before := time.Now()
 		go func() { // ends with its sleep
-			time.Sleep(time.Hour)
+			fakeclock.Sleep(time.Hour)
 			dns.answer("10.0.0.3")
 		}()
 		set, err := next()
@@ -66,7 +67,7 @@ func TestDNS_SetIsACopy(t *testing.T) {
 		set, _ := next()
 		set[0] = Address{}
 		go func() { // ends with its sleep
-			time.Sleep(time.Hour)
+			fakeclock.Sleep(time.Hour)
 			dns.answer("10.0.0.2")
 		}()
 		set, err := next()

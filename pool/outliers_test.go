@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/race"
 	"github.com/asterisque-go/asterisque/pool"
 )
@@ -182,7 +183,7 @@ func TestRests_MuteServerOneCaller(t *testing.T) {
 		require.True(t, f.rests("mute"))
 
 		f.servers["mute"].takes.Store(int64(time.Millisecond))
-		time.Sleep(time.Second) // of the bubble
+		fakeclock.Sleep(time.Second)
 		before := f.served()["mute"]
 		total := f.load(6, time.Second, 100*time.Millisecond)
 		require.Greater(t, f.served()["mute"]-before, total/6, "its latency is as of the call on trial")
@@ -198,8 +199,7 @@ func TestRests_ServerThatAnswersOtherCalls(t *testing.T) {
 		var long sync.WaitGroup
 		for i := range 20 {
 			long.Go(func() {
-				// of the bubble
-				time.Sleep(100*time.Millisecond + time.Duration(i)*time.Microsecond)
+				fakeclock.Sleep(100*time.Millisecond + time.Duration(i)*time.Microsecond)
 				who.Call(background, f.At("mem://some"), 10_000, asterisque.WithTTL(100*time.Millisecond))
 			})
 		}
@@ -261,8 +261,7 @@ func TestRests_CallsThatBlameNoServer(t *testing.T) {
 				}
 				all.Go(func() {
 					for time.Since(begin) < 3*time.Second {
-						// of the bubble
-						time.Sleep(100*ms + time.Duration(rand.IntN(1000))*time.Microsecond)
+						fakeclock.Sleep(100*ms + time.Duration(rand.IntN(1000))*time.Microsecond)
 						for range c.burst {
 							all.Go(func() { who.Call(background, f, 1000, asterisque.WithTTL(20*ms)) })
 						}
@@ -281,7 +280,7 @@ func TestRests_CallsThatBlameNoServer(t *testing.T) {
 								return
 							}
 						}
-						time.Sleep(ms) // of the bubble
+						fakeclock.Sleep(ms)
 					}
 				})
 				all.Wait()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -72,7 +73,7 @@ func TestSeek_ServersThatRefuse(t *testing.T) {
 					defer p.Close()
 					_, err := greet.Call(t.Context(), p, 0)
 					require.NoError(t, err)
-					time.Sleep(10 * time.Second) // of the bubble
+					fakeclock.Sleep(10 * time.Second)
 					require.Empty(t, dns.asks(), "as long as the server answers")
 
 					dns.answer("10.0.0.2")
@@ -81,7 +82,7 @@ func TestSeek_ServersThatRefuse(t *testing.T) {
 					for got == "" && time.Since(begin) < time.Minute {
 						if got, err = greet.Call(t.Context(), p, 0); err != nil {
 							require.ErrorIs(t, err, asterisque.ErrOverloaded)
-							time.Sleep(10 * time.Millisecond) // of the bubble
+							fakeclock.Sleep(10 * time.Millisecond)
 						}
 					}
 					require.Equal(t, "10.0.0.2", got)
@@ -122,7 +123,7 @@ func TestSeek_LeastWait(t *testing.T) {
 					require.GreaterOrEqual(t, wait, c.least)
 				}
 				before := len(asks)
-				time.Sleep(10 * time.Minute) // of the bubble
+				fakeclock.Sleep(10 * time.Minute)
 				require.LessOrEqual(t, len(dns.asks()), before+2, "no call needs a server")
 			})
 		})
@@ -144,7 +145,7 @@ func TestSeek_OneServerThatServes(t *testing.T) {
 		for range 1000 {
 			_, err := greet.Call(t.Context(), p, 0)
 			require.NoError(t, err)
-			time.Sleep(10 * time.Millisecond) // of the bubble
+			fakeclock.Sleep(10 * time.Millisecond)
 		}
 		_, err := greet.Call(t.Context(), p.At("tls://10.0.0.3:5330"), 0, asterisque.WithTTL(time.Minute))
 		require.ErrorIs(t, err, asterisque.ErrExpired)
@@ -170,7 +171,7 @@ func TestSeek_ResolverThatHasEnded(t *testing.T) {
 			}
 		}, Config{Connection: asterisque.ReconnectConfig{Background: true}})
 		defer p.Close()
-		time.Sleep(time.Hour) // of the bubble
+		fakeclock.Sleep(time.Hour)
 		require.Less(t, times.Load(), int64(200))
 		before := times.Load()
 		_, err := greet.Call(t.Context(), p, 0, asterisque.WithTTL(10*time.Second))

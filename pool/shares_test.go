@@ -14,6 +14,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/pool"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -121,7 +122,7 @@ func TestRests_RefusingServer(t *testing.T) {
 		require.LessOrEqual(t, bad.served.Load(), int64(10), "after five refusals it rests, and then has one call at a time")
 		for range 100 {
 			before := bad.served.Load()
-			time.Sleep(time.Second)
+			fakeclock.Sleep(time.Second)
 			call(10)
 			require.LessOrEqual(t, bad.served.Load(), before+1, "one call on trial")
 		}
@@ -129,7 +130,7 @@ func TestRests_RefusingServer(t *testing.T) {
 		require.GreaterOrEqual(t, bad.served.Load(), int64(8))
 
 		bad.refuse.Store(false)
-		time.Sleep(time.Minute)
+		fakeclock.Sleep(time.Minute)
 		before := bad.served.Load()
 		call(1000)
 		require.Greater(t, bad.served.Load(), before+300, "its share again")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/asterisquetest"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/leak"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/stream"
@@ -228,7 +229,7 @@ func TestDeadline_KeepsAllBytes(t *testing.T) {
 			p := open(t, func(_ context.Context, p *pipe.Pipe) error {
 				r, room := stream.NewReader(p), make([]byte, 5000)
 				for {
-					time.Sleep(time.Second) // longer than the deadline
+					fakeclock.Sleep(time.Second) // longer than the deadline
 					n, err := r.Read(room)
 					got.Write(room[:n])
 					if err == io.EOF {

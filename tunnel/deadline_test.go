@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/tunnel"
 )
 
@@ -98,7 +99,7 @@ func TestDeadline_Moved(t *testing.T) {
 				go func() { _, err := here.Read(make([]byte, 1)); errs <- err }()
 				go func() { _, err := here.Write(make([]byte, 10<<20)); errs <- err }()
 			}
-			time.Sleep(500 * time.Millisecond)
+			fakeclock.Sleep(500 * time.Millisecond)
 			require.Empty(t, errs, name)
 			require.NoError(t, here.SetDeadline(at(c.then)))
 			for range 6 {
@@ -117,7 +118,7 @@ func TestDeadline_Removed(t *testing.T) {
 		go func() { _, err := here.Read(make([]byte, 1)); read <- err }()
 		synctest.Wait()
 		require.NoError(t, here.SetDeadline(never))
-		time.Sleep(time.Hour)
+		fakeclock.Sleep(time.Hour)
 		require.Empty(t, read)
 		write(t, there, "x")
 		require.NoError(t, <-read)
@@ -154,7 +155,7 @@ func TestDeadline_NothingLost(t *testing.T) {
 					if err == io.EOF {
 						return
 					}
-					time.Sleep(time.Second)
+					fakeclock.Sleep(time.Second)
 				}
 			}()
 			passed := 0

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/tunnel"
@@ -32,7 +33,7 @@ func TestDial_Context(t *testing.T) {
 		here, err := tunnel.Dial(ctx, s, number)
 		require.NoError(t, err)
 		cancel()
-		time.Sleep(time.Hour)
+		fakeclock.Sleep(time.Hour)
 		there := accept(t, ln)
 		write(t, here, "it lives on")
 		wantRead(t, there, "it lives on")
@@ -207,7 +208,7 @@ func TestDial_Options(t *testing.T) {
 		require.Zero(t, (*piping.End)(opened).Loss())
 		require.Zero(t, opts[:4][3], "the caller's slice stays as it is")
 		there := accept(t, ln)
-		time.Sleep(2 * time.Minute)
+		fakeclock.Sleep(2 * time.Minute)
 		require.ErrorIs(t, opened.Err(), asterisque.ErrExpired)
 		_, err = there.Read(make([]byte, 1))
 		require.True(t, errors.Is(err, asterisque.ErrExpired), "%v", err)

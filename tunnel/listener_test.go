@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/tunnel"
 )
@@ -159,7 +160,7 @@ func TestBacklog_EndedConnection(t *testing.T) {
 	for name, end := range map[string]func(s *asterisque.Session, cancel func()){
 		"session": func(s *asterisque.Session, _ func()) { s.Close() },
 		"life":    func(_ *asterisque.Session, cancel func()) { cancel() },
-		"TTL":     func(*asterisque.Session, func()) { time.Sleep(2 * time.Minute) }, // in a bubble
+		"TTL":     func(*asterisque.Session, func()) { fakeclock.Sleep(2 * time.Minute) },
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			svc := asterisque.NewService()

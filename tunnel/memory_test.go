@@ -36,8 +36,8 @@ func TestConn_IdleMemory(t *testing.T) {
 		}
 	}
 	each := (held() - before) / conns
-	// Goroutines may not have ended yet.
-	for end := time.Now().Add(hangs); each >= most && time.Now().Before(end); <-time.After(20 * time.Millisecond) {
+	for end := time.Now().Add(hangs); each >= most && time.Now().Before(end); {
+		time.Sleep(20 * time.Millisecond) //nolint:forbidigo // goroutines may still be about to end
 		each = (held() - before) / conns
 	}
 	t.Logf("%d bytes for both ends of an idle connection", each)

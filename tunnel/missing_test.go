@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/tunnel"
 )
@@ -34,7 +35,7 @@ func TestRead_MissingBytes(t *testing.T) {
 				s, _ := inMemory(t, svc)
 				c, err := tunnel.Dial(background, s, number)
 				require.NoError(t, err)
-				time.Sleep(time.Second)
+				fakeclock.Sleep(time.Second)
 				wantRead(t, c, "first")
 				for range 2 {
 					n, err := c.Read(make([]byte, 10))

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/cluster"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 )
 
 // at returns a node of a domain.
@@ -33,7 +34,7 @@ func TestFind_IncompleteAnswer(t *testing.T) {
 		}
 		whole := foundNodes{Domain: "north", Members: []cluster.Member{at("a", "north")}, Last: true}
 		require.False(t, s.take(whole, "orders"), "at most this number of domains")
-		time.Sleep(forgotten + time.Second)
+		fakeclock.Sleep(forgotten + time.Second)
 		require.True(t, s.forget())
 		require.True(t, s.take(whole, "orders"))
 		require.Contains(t, s.all(), "a")

@@ -42,7 +42,7 @@ func (w *Watch) Most() int { return int(w.most.Load()) }
 // LongPath takes 50 ms, like packets of a distant peer, and calls Look meanwhile.
 func (w *Watch) LongPath() {
 	for range 10 {
-		time.Sleep(5 * time.Millisecond) // the time of the path itself
+		time.Sleep(5 * time.Millisecond) //nolint:forbidigo // the time of the path itself
 		w.Look()
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/carrier"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 )
 
@@ -66,7 +67,7 @@ func TestAttack_PongAnswersEarlierMarks(t *testing.T) {
 		marks, _ := r.wrote()
 		require.NotEmpty(t, marks)
 		require.False(t, r.Path().Full, "nothing waits")
-		time.Sleep(9 * time.Second)
+		fakeclock.Sleep(9 * time.Second)
 		ping, _ := r.wrote()
 		require.Len(t, ping, 1)
 		r.wire.says(message.Pong{N: ping[0]})
@@ -89,10 +90,10 @@ func TestAttack_NoPongs(t *testing.T) {
 		}
 		_, sent := r.wrote()
 		require.True(t, r.Path().Full)
-		time.Sleep(time.Minute / 2)
+		fakeclock.Sleep(time.Minute / 2)
 		_, some := r.wrote()
 		require.Less(t, sent+some, results/2, "a little leaves all the same")
-		time.Sleep(time.Minute / 2)
+		fakeclock.Sleep(time.Minute / 2)
 		_, rest := r.wrote()
 		require.Equal(t, results, sent+some+rest)
 	})
@@ -102,9 +103,9 @@ func TestAttack_NoPongs(t *testing.T) {
 func (r *rig) knowsPath() {
 	for id := uint64(1); id < 200; id += 2 {
 		r.result(id)
-		time.Sleep(time.Millisecond) // of a bubble
+		fakeclock.Sleep(time.Millisecond)
 		if pings, _ := r.wrote(); len(pings) > 0 {
-			time.Sleep(time.Millisecond) // likewise, of a bubble
+			fakeclock.Sleep(time.Millisecond)
 			r.wire.says(message.Pong{N: pings[len(pings)-1]})
 			synctest.Wait()
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/carrier"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 )
 
@@ -93,7 +94,7 @@ func TestSoftLimit_PassesProbeFrames(t *testing.T) {
 		r.StopReading()
 		r.wire.says(open(1), open(3))
 		r.run()
-		time.Sleep(11 * time.Second)
+		fakeclock.Sleep(11 * time.Second)
 		synctest.Wait()
 		r.wantStory("Open")
 	})
@@ -143,7 +144,7 @@ func TestFinish_WaitsForGoodbye(t *testing.T) {
 		r.wire.write = func() { <-writes }
 		r.run()
 		r.End(codec.ErrStalled)
-		time.Sleep(time.Minute) // the Wire is closed by then, and its Write ignores that
+		fakeclock.Sleep(time.Minute) // the Wire is closed by then, and its Write ignores that
 		synctest.Wait()
 		r.wantStory("ended")
 		close(writes)

@@ -11,6 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/carrier"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 )
 
 // pinging is a change for newRig: a Ping after 8 seconds, and a lost peer after 24.
@@ -43,7 +44,7 @@ func TestPong_MeasuresRoundTrip(t *testing.T) {
 		r.run()
 		ping, err := message.ParseControl((<-r.wire.writes)[0])
 		require.NoError(t, err)
-		time.Sleep(30 * time.Millisecond)
+		fakeclock.Sleep(30 * time.Millisecond)
 		r.wire.says(message.Pong{N: 7}, message.Pong{N: ping.(message.Ping).N})
 		r.wantStory("Control", "Control")
 		require.Equal(t, 30*time.Millisecond, r.Path().RoundTrip)
@@ -67,7 +68,7 @@ func TestPing_RateOfAnswers(t *testing.T) {
 		for range 100 {
 			<-r.wire.writes
 		}
-		time.Sleep(time.Second)
+		fakeclock.Sleep(time.Second)
 		m, err := message.ParseControl((<-r.wire.writes)[0])
 		require.NoError(t, err)
 		require.Equal(t, message.Pong{N: 300}, m, "the Pong of the newest answers all other Pings")

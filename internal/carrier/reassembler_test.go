@@ -11,6 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/carrier"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/priority"
 )
 
@@ -148,7 +149,7 @@ func TestParts_PeerStopsSending(t *testing.T) {
 		r.wire.says(inParts(1, 1024, blockOf(1, 3000))[0])
 		for range 15 { // the peer is alive, and continues slowly
 			r.wire.says(message.Pong{})
-			time.Sleep(2 * time.Second)
+			fakeclock.Sleep(2 * time.Second)
 		}
 		a := <-cause
 		require.Equal(t, codec.Unavailable, a.Code)
@@ -163,7 +164,7 @@ func TestParts_OvertakenForLong(t *testing.T) {
 		r.wire.says(parts[0])
 		for range 200 {
 			r.wire.says(message.Pong{})
-			time.Sleep(500 * time.Millisecond)
+			fakeclock.Sleep(500 * time.Millisecond)
 		}
 		require.NoError(t, r.ctx.Err())
 		require.Equal(t, 2006, r.Receiving())

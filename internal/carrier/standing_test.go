@@ -12,6 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/carrier"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 )
 
 // TestStanding_SparesPeer stops a process for an hour, shortly before it would consider its peer
@@ -58,18 +59,18 @@ func TestStanding_SparesPeer(t *testing.T) {
 					takes = make(chan struct{})
 					r.run()
 					c.begin(r)
-					time.Sleep(c.almost) // of the bubble
+					fakeclock.Sleep(c.almost)
 					require.NoError(t, r.ctx.Err())
 					stood.Add(int64(time.Hour))
-					time.Sleep(c.look) // of the bubble; a look at the peer falls into it
+					fakeclock.Sleep(c.look) // a look at the peer falls into it
 					require.NoError(t, r.ctx.Err())
 					if lives {
 						c.lives(r)
-						time.Sleep(20 * time.Second) // of the bubble
+						fakeclock.Sleep(20 * time.Second)
 						require.NoError(t, r.ctx.Err())
 						return
 					}
-					time.Sleep(c.rest) // of the bubble
+					fakeclock.Sleep(c.rest)
 					require.ErrorIs(t, context.Cause(r.ctx), codec.ErrUnavailable, "a dead peer is still lost")
 				})
 			})
@@ -87,11 +88,11 @@ func TestStanding_KeepsRemainingTime(t *testing.T) {
 			now := cfg.Now
 			cfg.Settings.Now = func() time.Duration { return now() + time.Duration(stood.Load()) }
 		}).run()
-		time.Sleep(10 * time.Second) // of the bubble
+		fakeclock.Sleep(10 * time.Second)
 		stood.Add(int64(time.Hour))
-		time.Sleep(12 * time.Second) // of the bubble
+		fakeclock.Sleep(12 * time.Second)
 		require.NoError(t, r.ctx.Err())
-		time.Sleep(4 * time.Second) // of the bubble
+		fakeclock.Sleep(4 * time.Second)
 		require.Error(t, r.ctx.Err())
 	})
 }
@@ -107,11 +108,11 @@ func TestStanding_SparesApplication(t *testing.T) {
 		}).run()
 		r.inbound.Add(1)
 		r.inbound.Add(1)
-		time.Sleep(58 * time.Second) // of the bubble
+		fakeclock.Sleep(58 * time.Second)
 		stood.Add(int64(time.Hour))
-		time.Sleep(4 * time.Second) // of the bubble: one look falls into it
+		fakeclock.Sleep(4 * time.Second) // one look falls into it
 		require.NoError(t, r.ctx.Err())
-		time.Sleep(5 * time.Second) // of the bubble
+		fakeclock.Sleep(5 * time.Second)
 		require.ErrorIs(t, context.Cause(r.ctx), codec.ErrStalled)
 	})
 }
@@ -142,7 +143,7 @@ func TestStanding_SlowLooksJudgeAllTheSame(t *testing.T) {
 		begin := time.Now()
 		r := newRig(t, func(cfg *carrier.Config) {
 			pinging(cfg)
-			slow := func() { time.Sleep(1500 * time.Millisecond) } // of the bubble
+			slow := func() { fakeclock.Sleep(1500 * time.Millisecond) }
 			cfg.Wire = &lingering{cfg.Wire.(*scripted), slow}
 		}).run()
 		r.wantEnd(5 * time.Minute)
@@ -172,12 +173,12 @@ func TestStanding_BetweenTwoLooks(t *testing.T) {
 				cfg.Settings.Now = func() time.Duration { return time.Since(begin) + 1 + time.Duration(stood.Load()) }
 			}).run())
 		}
-		time.Sleep(22 * time.Second) // of the bubble
+		fakeclock.Sleep(22 * time.Second)
 		require.NotZero(t, stood.Load())
 		for _, r := range all {
 			require.NoError(t, r.ctx.Err())
 		}
-		time.Sleep(5 * time.Second) // of the bubble
+		fakeclock.Sleep(5 * time.Second)
 		for _, r := range all {
 			require.Error(t, r.ctx.Err())
 		}

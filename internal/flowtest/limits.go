@@ -151,7 +151,7 @@ func shutdown(p scenarioPlay, workers, link, size int) callCounts {
 	there := newService()
 	there.Handle(count, "count", func(ctx context.Context, _ *pipe.Pipe, params []byte) ([]byte, error) {
 		l.begin(number(params))
-		time.Sleep(time.Millisecond)
+		time.Sleep(time.Millisecond) //nolint:forbidigo // the work of the call
 		if number(params)%7 == 0 {
 			// the same error as for calls that never ran
 			return nil, asterisque.ErrUnavailable

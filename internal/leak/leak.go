@@ -42,7 +42,7 @@ func Check(t testing.TB) {
 	}
 	t.Cleanup(func() {
 		var left []string
-		for end := time.Now().Add(patience); time.Now().Before(end); <-time.After(5 * time.Millisecond) {
+		for end := time.Now().Add(patience); time.Now().Before(end); pause() {
 			left = left[:0]
 			for _, g := range goroutines() {
 				if !before[id(g)] {
@@ -74,10 +74,13 @@ func Stack(name string) string {
 	return ""
 }
 
+// pause waits a little, because the end of a goroutine is no event.
+func pause() { time.Sleep(5 * time.Millisecond) } //nolint:forbidigo // see above
+
 // settle waits until no goroutine is left, and returns the stacks of those that exist longer than
 // d.
 func settle(d time.Duration) string {
-	for end := time.Now().Add(d); ; <-time.After(5 * time.Millisecond) {
+	for end := time.Now().Add(d); ; pause() {
 		left := strings.Join(goroutines(), "\n\n")
 		if left == "" || time.Now().After(end) {
 			return left

@@ -24,7 +24,7 @@ const blackBox = "test"
 // forTests contains the packages used only by tests and by developers of this project. Their
 // mutants need not be detected.
 var forTests = []string{
-	"internal/attack", "internal/callbench", "internal/flowmodel", "internal/leak",
+	"internal/attack", "internal/callbench", "internal/fakeclock", "internal/flowmodel", "internal/leak",
 	"internal/mutate", "internal/project", "internal/race", "internal/restart",
 	"internal/flowtest", "internal/testkit", "internal/testtls", "internal/weightest",
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 )
 
@@ -140,7 +141,7 @@ func TestAsk_IgnoresDropped(t *testing.T) {
 		b.block(f, []byte("kept"))
 		b.ask(f, s)
 		b.Thin()
-		time.Sleep(time.Second) // of the bubble
+		fakeclock.Sleep(time.Second)
 		b.drain()
 		require.Equal(t, []uint32{63<<10 - 10 + overhead + 4 + overhead}, s.sent)
 		require.Equal(t, []int{5, 4}, s.dropped, "its sender hears of each")

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/priority"
 )
@@ -21,7 +22,7 @@ func TestExpiry_OpenNeverLeaves(t *testing.T) {
 		_, err := b.Put(&f, &outbox.Message{Type: message.OpenType, Departer: o, Expires: time.Now().Add(time.Second), Marker: "mine"})
 		require.NoError(t, err)
 		b.block(&f, []byte("of a pipe that never opens"))
-		time.Sleep(time.Second) // of the bubble
+		fakeclock.Sleep(time.Second)
 		require.Equal(t, []string{"Open 0", "Block 0 xxxxxxxx"}, b.drain())
 		require.Equal(t, 1, o.discarded)
 		require.Empty(t, o.ids)
@@ -37,7 +38,7 @@ func TestTTL_IsTheRemainingTime(t *testing.T) {
 		b := newBox(t)
 		f := b.fill()
 		b.send(f, outbox.Message{Payload: []byte("waits"), Expires: time.Now().Add(time.Second)})
-		time.Sleep(400*time.Millisecond + time.Nanosecond) // of the bubble
+		fakeclock.Sleep(400*time.Millisecond + time.Nanosecond)
 		got := b.blocks(0)
 		require.EqualValues(t, 600, got[1].Meta.TTL, "in milliseconds, rounded up")
 	})
@@ -60,7 +61,7 @@ func TestDrop_IsReported(t *testing.T) {
 			}
 			_, err := b.Put(f, &c.after)
 			require.NoError(t, err)
-			time.Sleep(time.Second) // of the bubble
+			fakeclock.Sleep(time.Second)
 			got := b.blocks(0)
 			require.Equal(t, c.want, got[len(got)-1], name)
 			require.Len(t, got, 2, name)

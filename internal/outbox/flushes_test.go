@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 )
 
@@ -79,7 +80,7 @@ func TestFlush_IgnoresVanished(t *testing.T) {
 				batch, _ := b.take()
 				b.Written(batch)
 			}
-			time.Sleep(2 * time.Second) // of the bubble
+			fakeclock.Sleep(2 * time.Second)
 			batch, _ := b.Take()
 			require.Nil(t, batch, name)
 			require.True(t, isClosed(done), name)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/priority"
 )
@@ -194,8 +195,7 @@ func TestParts_EventsBetween(t *testing.T) {
 			"canceled": {do: func(b *box, f *outbox.Flow) { b.Cancel(f, outbox.Ended) }, drop: outbox.Ended},
 			"finished": {do: func(b *box, f *outbox.Flow) { b.Finish(f, outbox.NoFunction) }, drop: outbox.NoFunction, silent: true},
 			"closed":   {do: func(b *box, _ *outbox.Flow) { b.Close(nil) }, drop: outbox.Closed, silent: true},
-			// in the bubble
-			"expired": {do: func(*box, *outbox.Flow) { time.Sleep(time.Minute) }, drop: outbox.Expired},
+			"expired":  {do: func(*box, *outbox.Flow) { fakeclock.Sleep(time.Minute) }, drop: outbox.Expired},
 		} {
 			synctest.Test(t, func(t *testing.T) {
 				b, r := newDivided(t, 64*kib)
@@ -270,7 +270,7 @@ func TestParts_CutBetween(t *testing.T) {
 		for event, do := range map[string]func(b *box, f *outbox.Flow){
 			"nothing":  func(*box, *outbox.Flow) {},
 			"canceled": func(b *box, f *outbox.Flow) { b.Cancel(f, outbox.Ended) },
-			"expired":  func(*box, *outbox.Flow) { time.Sleep(time.Minute) }, // of the bubble
+			"expired":  func(*box, *outbox.Flow) { fakeclock.Sleep(time.Minute) },
 			"behind":   func(b *box, f *outbox.Flow) { b.block(f, []byte("behind")) },
 		} {
 			t.Run(fmt.Sprintf("%s after %d parts", event, left), func(t *testing.T) {

@@ -98,9 +98,9 @@ func (d *doing) isDone() bool {
 
 // collected returns the value from c after a garbage collection.
 func collected(t *testing.T, c <-chan int) int {
-	// The wait is for the garbage collector.
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); {
 		runtime.GC()
+		time.Sleep(time.Millisecond) //nolint:forbidigo // the garbage collector
 		select {
 		case n := <-c:
 			return n

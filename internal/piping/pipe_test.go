@@ -12,6 +12,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/buffer"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/leak"
 	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/limits"
@@ -311,7 +312,7 @@ func TestExpiry_SkipsAndCounts(t *testing.T) {
 		end.BlockArrived(block("b"))
 		end.BlockArrived(piping.NewBlock([]byte("c"), nil, 2, soon))
 		end.EndArrived(3)
-		time.Sleep(time.Second) // of the bubble
+		fakeclock.Sleep(time.Second)
 		b, err := p.Recv(background)
 		require.NoError(t, err)
 		require.Equal(t, "b", string(b.Payload))

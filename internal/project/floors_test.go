@@ -61,7 +61,7 @@ var floors = map[string]int{
 }
 
 // forTests contains folders of packages that only tests import. They may import any package.
-var forTests = []string{"internal/attack", "internal/callbench", "internal/flowmodel", "internal/leak", "internal/project", "internal/race", "internal/restart", "internal/flowtest", "internal/testkit", "internal/testtls", "internal/valuetest", "internal/vectors", "internal/weightest", "wire/wiretest"}
+var forTests = []string{"internal/attack", "internal/callbench", "internal/fakeclock", "internal/flowmodel", "internal/leak", "internal/project", "internal/race", "internal/restart", "internal/flowtest", "internal/testkit", "internal/testtls", "internal/valuetest", "internal/vectors", "internal/weightest", "wire/wiretest"}
 
 func TestFloors_ImportsGoDown(t *testing.T) {
 	imports := importsByFolder(t)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/leak"
 	"github.com/asterisque-go/asterisque/internal/relay"
 	"github.com/asterisque-go/asterisque/wire"
@@ -211,7 +212,7 @@ func TestRelay_SilentContinues(t *testing.T) {
 				_, err := b.ReadFrame(largest)
 				require.NoError(t, err)
 			}
-			time.Sleep(24 * time.Hour) // of the bubble
+			fakeclock.Sleep(24 * time.Hour)
 		}
 		require.NoError(t, b.Close())
 		require.NoError(t, <-end)

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 )
 
 // stand makes the present part of t look as if the process had not run for d since its start.
@@ -35,7 +37,7 @@ func TestTimer_IgnoresStoppedTime(t *testing.T) {
 		timer := AfterFunc(d, func() { close(fired) })
 		for range parts { // at each look, an hour has passed
 			timer.stand(time.Hour)
-			time.Sleep(d/parts + 1) // of the bubble
+			fakeclock.Sleep(d/parts + 1)
 			synctest.Wait()
 		}
 		select {
@@ -56,7 +58,7 @@ func TestTimer_AlwaysLate(t *testing.T) {
 		timer := AfterFunc(d, func() { close(fired) })
 		for range 3 * parts {
 			timer.stand(time.Hour)
-			time.Sleep(d/parts + 1) // of the bubble
+			fakeclock.Sleep(d/parts + 1)
 		}
 		<-fired
 		require.Less(t, time.Since(begin), 3*d+d/parts)
@@ -66,10 +68,10 @@ func TestTimer_AlwaysLate(t *testing.T) {
 func TestTimer_Stop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		timer := AfterFunc(time.Second, func() { t.Error("called") })
-		time.Sleep(time.Second / 2) // of the bubble
+		fakeclock.Sleep(time.Second / 2)
 		require.True(t, timer.Stop())
 		require.False(t, timer.Stop())
-		time.Sleep(time.Hour) // of the bubble
+		fakeclock.Sleep(time.Hour)
 	})
 }
 
@@ -101,7 +103,7 @@ func TestWithTimeout_MatchesContext(t *testing.T) {
 				require.Equal(t, c.cause, context.Cause(ctx))
 				<-child.Done()
 				require.Equal(t, c.cause, context.Cause(child))
-				time.Sleep(time.Hour) // of the bubble
+				fakeclock.Sleep(time.Hour)
 				require.Equal(t, c.err, ctx.Err(), "for ever")
 			})
 		})

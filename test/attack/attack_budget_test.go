@@ -13,6 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/attack"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/pipe"
 )
@@ -134,7 +135,7 @@ func TestAttackBudget_OneTurn(t *testing.T) {
 				var order []string // guarded by mu
 				svc := asterisque.NewService()
 				svc.Handle(73, "who", func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) {
-					time.Sleep(time.Millisecond)
+					fakeclock.Sleep(time.Millisecond)
 					mu.Lock()
 					defer mu.Unlock()
 					order = append(order, asterisque.SessionOf(ctx).Peer().Subject)
@@ -154,7 +155,7 @@ func TestAttackBudget_OneTurn(t *testing.T) {
 				for i := range uint64(calls) {
 					alice.Send(&message.Open{Pipe: 2 * i, Function: 73})
 				}
-				time.Sleep(time.Second)
+				fakeclock.Sleep(time.Second)
 				mu.Lock()
 				defer mu.Unlock()
 				hers, before := 0, 0
@@ -192,10 +193,10 @@ func TestAttackBudget_HalfMessages(t *testing.T) {
 			_, err := c.Write(testkit.Frames(&message.Open{Function: 10, Params: make([]byte, 4<<20-100)})[:2<<20])
 			require.NoError(t, err)
 		}
-		time.Sleep(5 * time.Second)
+		fakeclock.Sleep(5 * time.Second)
 		require.Greater(t, node.Stats().Held, 5*(2<<20))
 		require.Equal(t, codec.Overloaded, refusedHandshake(t, node, testkit.Hello()).Code)
-		time.Sleep(time.Minute)
+		fakeclock.Sleep(time.Minute)
 		synctest.Wait()
 		attack.Bounded(t, "bytes held for peers that stopped in the middle of a message, after a minute", node.Stats().Held, 0)
 	})

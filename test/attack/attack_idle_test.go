@@ -10,6 +10,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 )
 
@@ -33,7 +34,7 @@ func TestAttackIdle_CreditUnread(t *testing.T) {
 		}
 		var held [2]int
 		for n := range 800 {
-			time.Sleep(time.Second) // of the bubble
+			fakeclock.Sleep(time.Second)
 			for i := range streams {
 				p.Send(message.Credit{Pipe: uint64(2 * i), Limit: uint64(n+2) << 20})
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/attack"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/internal/weightest"
 	"github.com/asterisque-go/asterisque/limits"
@@ -44,7 +45,7 @@ func TestAttackDurable_HalfTheWorkers(t *testing.T) {
 		q, _ := testkit.RawTo(t, node, testkit.Hello())
 		q.Send(testkit.EchoOpen(0))
 		require.Nil(t, q.Answer().Abort, "others are served")
-		time.Sleep(time.Minute)
+		fakeclock.Sleep(time.Minute)
 		synctest.Wait()
 		attack.Bounded(t, "durable calls that run after the time of DurableAnswers", int(running.Load()), 0)
 	})
@@ -80,7 +81,7 @@ func TestAttackDurable_ManySessions(t *testing.T) {
 		for _, s := range node.Sessions() {
 			s.Close()
 		}
-		time.Sleep(5 * time.Minute)
+		fakeclock.Sleep(5 * time.Minute)
 		synctest.Wait()
 		require.Zero(t, running.Load())
 	})
@@ -117,7 +118,7 @@ func TestAttackDurable_Repetitions(t *testing.T) {
 func TestAttackDurable_WireCuts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := testkit.NewLedger(func(_ context.Context, n int) (int, error) {
-			time.Sleep(8 * time.Second) // of the bubble
+			fakeclock.Sleep(8 * time.Second)
 			return n + 1, nil
 		})
 		conn, wires, _, there := testkit.Link(t, l.Svc, asterisque.ReconnectConfig{First: time.Millisecond, Most: time.Millisecond})
@@ -131,7 +132,7 @@ func TestAttackDurable_WireCuts(t *testing.T) {
 			})
 		}()
 		for range 19 {
-			time.Sleep(400 * time.Millisecond)
+			fakeclock.Sleep(400 * time.Millisecond)
 			wires.Cut()
 		}
 		require.NoError(t, <-done)
@@ -173,7 +174,7 @@ func TestAttackDurable_LargeAnswers(t *testing.T) {
 		require.Equal(t, codec.MaybeRan, c.Abort.Ran)
 		require.Contains(t, c.Abort.Message, "DurableAnswers")
 		require.Equal(t, calls, ran)
-		time.Sleep(time.Minute)
+		fakeclock.Sleep(time.Minute)
 		synctest.Wait()
 		attack.Bounded(t, "bytes remembered after the time of DurableAnswers, without another call", node.Stats().Held, heldBySession)
 	})
@@ -199,7 +200,7 @@ func TestAttackDurable_ManyCalls(t *testing.T) {
 					require.Equal(t, codec.Refused, c.Abort.Ran)
 				}
 			}
-			time.Sleep(time.Second)
+			fakeclock.Sleep(time.Second)
 		}
 		attack.Bounded(t, "durable calls remembered for one peer, of DurableAnswers(800 calls)", 3*60-refused, 100)
 		require.Equal(t, 80, refused)

@@ -182,7 +182,7 @@ func honestDials(t *testing.T, from, to string) (in int) {
 		if err != nil {
 			return err
 		}
-		time.Sleep(50 * time.Millisecond) // a long path: nothing waits for it
+		time.Sleep(50 * time.Millisecond) //nolint:forbidigo // a long path
 		s, err := here.Attach(testkit.Background, wire.FromConn(c))
 		if err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
@@ -70,7 +71,7 @@ func TestAttackPings_AnsweredLate(t *testing.T) {
 		defer node.Close()
 		c, heard := rawOverNet(t, node)
 		defer c.Close()
-		time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
+		fakeclock.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
 		const seconds, each = 5, 500
 		var all []uint64
 		for second := range seconds {
@@ -84,13 +85,13 @@ func TestAttackPings_AnsweredLate(t *testing.T) {
 			require.LessOrEqual(t, len(numbers), 102)
 			require.GreaterOrEqual(t, len(numbers), 100)
 			all = append(all, numbers...)
-			time.Sleep(time.Second)
+			fakeclock.Sleep(time.Second)
 		}
 		numbers, _ := pongsOf(t, heard)
 		all = append(all, numbers...)
 		require.IsIncreasing(t, all)
 		require.Equal(t, uint64(seconds*each-1), all[len(all)-1], "the last one is always answered")
-		time.Sleep(time.Hour)
+		fakeclock.Sleep(time.Hour)
 		numbers, _ = pongsOf(t, heard)
 		require.Empty(t, numbers, "and once")
 	})
@@ -167,7 +168,7 @@ func TestAttackPings_NoReading(t *testing.T) {
 		for i := range 200 {
 			_, err := here.Write(manyPings(100*i, 100))
 			require.NoError(t, err)
-			time.Sleep(100 * time.Millisecond)
+			fakeclock.Sleep(100 * time.Millisecond)
 		}
 		require.Less(t, p.Control().(message.Pong).N, uint64(100), "what was being written")
 		require.Equal(t, message.Pong{N: 19_999}, p.Control(), "the newest of the rest")

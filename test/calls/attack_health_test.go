@@ -14,6 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -115,7 +116,7 @@ func TestAttackHealth_StrangeWatch(t *testing.T) {
 						}
 					}
 				}()
-				time.Sleep(time.Second)
+				fakeclock.Sleep(time.Second)
 				for i := range 100 {
 					require.NoError(t, h.Set("a", serving+asterisque.HealthState(i%2)))
 				}

@@ -15,6 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/pipe"
 )
@@ -205,17 +206,17 @@ func TestEnds_LeaveNothing(t *testing.T) {
 			p.start(testkit.Background, testkit.Held, "k", nil)
 			p.start(testkit.Background, bothFn, "k", asterisque.ErrExpired, asterisque.WithTTL(time.Second))
 			p.open(testkit.Background, "k", asterisque.ErrExpired, asterisque.WithTTL(time.Second))
-			time.Sleep(time.Minute) // of the bubble
+			fakeclock.Sleep(time.Minute)
 		}},
 		"expired at the gate": {run: func(p *paths) {
 			p.start(testkit.Background, gatedFn, "k", nil)
 			p.start(testkit.Background, gatedFn, "k", asterisque.ErrExpired, asterisque.WithTTL(time.Second))
-			time.Sleep(time.Minute) // of the bubble
+			fakeclock.Sleep(time.Minute)
 		}},
 		"expired in the line of its key": {run: func(p *paths) {
 			p.start(testkit.Background, keyedFn, "k", nil)
 			p.start(testkit.Background, keyedFn, "k", asterisque.ErrExpired, asterisque.WithTTL(time.Second))
-			time.Sleep(time.Minute) // of the bubble
+			fakeclock.Sleep(time.Minute)
 		}},
 		"refused as overloaded": {opts: []asterisque.Option{one, asterisque.WithWorkers(asterisque.Workers{Waiting: 2})}, run: func(p *paths) {
 			p.start(testkit.Background, testkit.Held, "k", nil)

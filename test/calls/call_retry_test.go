@@ -11,6 +11,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 )
 
@@ -208,7 +209,7 @@ func TestRetry_Overload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
 		testkit.Held.Handle(svc, func(_ context.Context, s string) (string, error) {
-			time.Sleep(20 * time.Millisecond) // of the bubble
+			fakeclock.Sleep(20 * time.Millisecond)
 			return s, nil
 		})
 		dialled, accepted := testkit.InMemory(t, svc, asterisque.WithWorkers(asterisque.Workers{Session: 1, Waiting: 5}))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/asterisquetest"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/priority"
 )
@@ -90,7 +91,7 @@ func TestOverload_Advice(t *testing.T) {
 		advice, ok := asterisque.RetryAfter(o.answers[2])
 		require.True(t, ok, o.answers[2])
 		require.Equal(t, 10*time.Millisecond, advice, "no call has waited yet")
-		time.Sleep(3 * time.Second) // of the bubble, for which the second one waits
+		fakeclock.Sleep(3 * time.Second) // the second call waits for it
 		h.End <- struct{}{}
 		synctest.Wait()
 		o.call(dialled, 0, 0)

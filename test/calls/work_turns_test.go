@@ -11,6 +11,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/asterisquetest"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 )
 
@@ -51,7 +52,7 @@ func TestTurns_QuietSession(t *testing.T) {
 		}
 		quiet := connect()
 		for range 200 {
-			<-time.After(20 * time.Millisecond)
+			fakeclock.Sleep(20 * time.Millisecond)
 			begin := time.Now()
 			_, err := work.Call(testkit.Background, quiet, 1)
 			require.NoError(t, err)

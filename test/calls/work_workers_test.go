@@ -14,6 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
@@ -209,7 +210,7 @@ func TestWorkers_KeptForNextCall(t *testing.T) {
 		wg.Wait()
 		synctest.Wait()
 		require.Equal(t, 20, there.Stats().IdleWorkers)
-		time.Sleep(time.Minute) // of the bubble
+		fakeclock.Sleep(time.Minute)
 		synctest.Wait()
 		require.Zero(t, there.Stats().IdleWorkers)
 		_, err := testkit.Echo.Call(testkit.Background, dialled, "and there is one again")

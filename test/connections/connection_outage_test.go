@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -21,13 +22,13 @@ func TestOutage_ErrorNamesCause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn, l, _, _ := testkit.Link(t, asterisque.NewService(), asterisque.ReconnectConfig{})
 		require.Nil(t, conn.Outage())
-		time.Sleep(time.Minute)
+		fakeclock.Sleep(time.Minute)
 		l.Mu.Lock()
 		l.Fail = func() error { return testkit.ErrBroken }
 		l.Mu.Unlock()
 		lost := time.Now()
 		l.Cut()
-		time.Sleep(20 * time.Second)
+		fakeclock.Sleep(20 * time.Second)
 
 		for name, call := range map[string]func(ctx context.Context) error{
 			"a call": func(ctx context.Context) error { _, err := conn.Call(ctx, 1, nil); return err },
@@ -130,7 +131,7 @@ func TestPersist_AfterRefusal(t *testing.T) {
 				}})
 				require.NoError(t, err)
 				defer conn.Close()
-				time.Sleep(time.Minute)
+				fakeclock.Sleep(time.Minute)
 				refuse.Store(false)
 				if persist {
 					require.ErrorIs(t, conn.Outage().Why, asterisque.ErrUnauthorized)
@@ -189,7 +190,7 @@ func TestRefusal_OnlyFinalOnes(t *testing.T) {
 					agents[i], err = here.Connect(testkit.Background, "", asterisque.ReconnectConfig{Background: true, Dial: l.Dial})
 					require.NoError(t, err)
 				}
-				time.Sleep(20 * time.Second)
+				fakeclock.Sleep(20 * time.Second)
 				back := 0
 				for _, conn := range agents {
 					if conn.Ready() {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
@@ -178,7 +179,7 @@ func TestRestart_ClientsSpread(t *testing.T) {
 					conns[i], err = here.Connect(testkit.Background, "", asterisque.ReconnectConfig{Dial: h.dial})
 					require.NoError(t, err)
 				}
-				time.Sleep(time.Minute)
+				fakeclock.Sleep(time.Minute)
 				h.reset()
 				old := h.to.Swap(nil)
 				if c.goodbye {
@@ -186,7 +187,7 @@ func TestRestart_ClientsSpread(t *testing.T) {
 				} else {
 					h.cut()
 				}
-				time.Sleep(c.away)
+				fakeclock.Sleep(c.away)
 				next := asterisque.NewNode()
 				defer next.Close()
 				defer old.Close()
@@ -194,7 +195,7 @@ func TestRestart_ClientsSpread(t *testing.T) {
 				back := time.Now()
 				for _, conn := range conns {
 					for !conn.Ready() {
-						time.Sleep(10 * time.Millisecond)
+						fakeclock.Sleep(10 * time.Millisecond)
 					}
 				}
 				require.LessOrEqual(t, time.Since(back), 5*time.Second)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -46,11 +47,11 @@ func TestConnect_LongerWaits(t *testing.T) {
 				requireBackoff(t, c.realFirst, c.realMost, waits)
 				require.False(t, allEqual(waits[5:]), "there is some chance in it")
 
-				time.Sleep(time.Minute)
+				fakeclock.Sleep(time.Minute)
 				left = 3
 				begin := time.Now()
 				conn.Session().Close()
-				time.Sleep(time.Minute)
+				fakeclock.Sleep(time.Minute)
 				l.Mu.Lock()
 				require.LessOrEqual(t, l.Dials[11].Sub(begin), c.realFirst/2, "after it had held for a while, the first attempt is made soon")
 				l.Mu.Unlock()
@@ -85,7 +86,7 @@ func TestConnect_PeerThatCloses(t *testing.T) {
 				l := &testkit.Links{To: there}
 				conn, err := here.Connect(testkit.Background, "", asterisque.ReconnectConfig{First: 100 * time.Millisecond, Most: time.Second, Dial: l.Dial})
 				require.NoError(t, err)
-				time.Sleep(10 * time.Second)
+				fakeclock.Sleep(10 * time.Second)
 				requireBackoff(t, 100*time.Millisecond, time.Second, l.Attempts())
 				conn.Close()
 			})
@@ -104,9 +105,9 @@ func TestReconnect_LastAttempt(t *testing.T) {
 					for range 2 { // after a short life too, which is followed by a rest
 						l.FailWith(testkit.ErrBroken)
 						l.Cut()
-						time.Sleep(outage)
+						fakeclock.Sleep(outage)
 						l.FailWith(nil)
-						time.Sleep(3*time.Second - outage)
+						fakeclock.Sleep(3*time.Second - outage)
 						synctest.Wait()
 						require.True(t, s == conn.Session(), "it was resumed")
 						_, err := testkit.Echo.Call(testkit.Background, conn, "")
@@ -125,7 +126,7 @@ func TestReconnect_NotResumed(t *testing.T) {
 		conn, l, _, _ := testkit.Link(t, testkit.EchoService(), asterisque.ReconnectConfig{}, asterisque.WithResume(asterisque.Resume{For: 3 * time.Second}))
 		l.FailWith(testkit.ErrBroken)
 		l.Cut()
-		time.Sleep(time.Minute)
+		fakeclock.Sleep(time.Minute)
 		require.Error(t, conn.Session().Err())
 		require.Less(t, len(l.Attempts()), 40, "with 5 seconds in between, at the end")
 		conn.Close()
@@ -194,21 +195,21 @@ func TestConnection_StateOrder(t *testing.T) {
 				var j testkit.Journal
 				conn, l, _, _ := testkit.Link(t, testkit.EchoService(), asterisque.ReconnectConfig{OnState: j.Note, MaxOutage: time.Hour}, asterisque.WithResume(asterisque.Resume{For: resume}))
 				for range 3 {
-					time.Sleep(10 * time.Second)
+					fakeclock.Sleep(10 * time.Second)
 					require.Equal(t, asterisque.Connected, conn.State())
 					l.FailWith(testkit.ErrBroken)
 					l.Cut()
-					time.Sleep(10 * time.Second)
+					fakeclock.Sleep(10 * time.Second)
 					require.Equal(t, asterisque.Reconnecting, conn.State())
 					require.Equal(t, resume > 0, conn.Session() != nil)
 					l.FailWith(nil)
 				}
-				time.Sleep(10 * time.Second)
+				fakeclock.Sleep(10 * time.Second)
 				synctest.Wait()
 				require.Equal(t, []string{"connected", "reconnecting", "connected", "reconnecting", "connected", "reconnecting", "connected"}, j.Read())
 				l.FailWith(testkit.ErrBroken)
 				l.Cut()
-				time.Sleep(2 * time.Hour)
+				fakeclock.Sleep(2 * time.Hour)
 				require.Equal(t, []string{"reconnecting", "lost"}, j.Read()[7:])
 				require.ErrorIs(t, j.Last, asterisque.ErrUnavailable)
 				require.ErrorIs(t, conn.Err(), asterisque.ErrUnavailable)
@@ -279,7 +280,7 @@ func TestConnection_WithoutResume(t *testing.T) {
 				call := make(chan error)
 				go func() { _, err := testkit.Block.Call(testkit.Background, conn, ""); call <- err }()
 				<-started
-				time.Sleep(time.Minute)
+				fakeclock.Sleep(time.Minute)
 				begin := time.Now()
 				l.Cut()
 				require.ErrorIs(t, <-call, asterisque.ErrSessionClosed)
@@ -309,14 +310,14 @@ func TestConnection_NodeCloses(t *testing.T) {
 					if !connected {
 						l.FailWith(testkit.ErrBroken)
 						l.Cut()
-						time.Sleep(time.Minute)
+						fakeclock.Sleep(time.Minute)
 					}
 					begin, dials := time.Now(), len(l.Attempts())
 					require.NoError(t, end(here))
 					<-conn.Done()
 					require.Zero(t, time.Since(begin))
 					require.Equal(t, asterisque.Lost, conn.State())
-					time.Sleep(time.Hour)
+					fakeclock.Sleep(time.Hour)
 					require.Len(t, l.Attempts(), dials, "no further dial")
 					_, err := testkit.Echo.Call(testkit.Background, conn, "")
 					require.Error(t, err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 )
 
@@ -31,7 +32,7 @@ func TestDurable_OnceAndInOrder(t *testing.T) {
 					pauses[i] = time.Duration(rnd.IntN(3000)) * time.Microsecond
 				}
 				l := testkit.NewLedger(func(_ context.Context, n int) (int, error) {
-					time.Sleep(pauses[n])
+					fakeclock.Sleep(pauses[n])
 					return n * 2, nil
 				})
 				opts := []asterisque.Option{asterisque.WithWorkers(asterisque.Workers{Session: 1})}
@@ -52,11 +53,11 @@ func TestDurable_OnceAndInOrder(t *testing.T) {
 					case 0:
 						wires.Cut()
 					case 1, 2:
-						time.Sleep(time.Duration(rnd.IntN(10_000)) * time.Microsecond)
+						fakeclock.Sleep(time.Duration(rnd.IntN(10_000)) * time.Microsecond)
 					}
 				}
 				for range 20 {
-					time.Sleep(time.Duration(rnd.IntN(20_000)) * time.Microsecond)
+					fakeclock.Sleep(time.Duration(rnd.IntN(20_000)) * time.Microsecond)
 					wires.Cut()
 				}
 				all.Wait()
@@ -92,7 +93,7 @@ func TestDurable_OutlivesSession(t *testing.T) {
 		for range 5 {
 			before := conn.Session()
 			wires.Cut()
-			time.Sleep(10 * time.Second)
+			fakeclock.Sleep(10 * time.Second)
 			require.NotSame(t, before, conn.Session())
 		}
 		close(gate)
@@ -121,7 +122,7 @@ func TestDurable_WaitsForNode(t *testing.T) {
 			all.Go(func() { results[n], _ = testkit.Work.Call(testkit.Background, conn, n, asterisque.WithDurable()) })
 			synctest.Wait()
 		}
-		time.Sleep(time.Minute)
+		fakeclock.Sleep(time.Minute)
 		next := asterisque.NewNode(asterisque.WithService(second.Svc), asterisque.WithResume(asterisque.Resume{For: time.Hour}), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
 		defer next.Close()
 		wires.LeadTo(next)
@@ -185,12 +186,12 @@ func TestDurable_Remembered(t *testing.T) {
 		}
 		require.Equal(t, []byte{1}, ask(0, "a"))
 		require.Equal(t, []byte{2}, ask(2, "b"))
-		time.Sleep(59 * time.Second)
+		fakeclock.Sleep(59 * time.Second)
 		require.Equal(t, []byte{1}, ask(4, "a"))
 		p.W.Close()
 		p, _ = testkit.RawTo(t, node, testkit.Hello())
 		require.Equal(t, []byte{2}, ask(0, "b"), "on another session as well")
-		time.Sleep(time.Second)
+		fakeclock.Sleep(time.Second)
 		require.Equal(t, []byte{3}, ask(2, "a"), "forgotten")
 		require.Equal(t, []byte{3}, ask(4, "a"))
 	})
@@ -238,7 +239,7 @@ func TestDurable_MemoryFull(t *testing.T) {
 				require.Equal(t, testkit.UpTo(3), l.List())
 				_, err = testkit.Work.Call(testkit.Background, conn, 4)
 				require.NoError(t, err, "others go on")
-				time.Sleep(time.Minute)
+				fakeclock.Sleep(time.Minute)
 				_, err = testkit.Work.Call(testkit.Background, conn, 5, asterisque.WithDurable())
 				require.NoError(t, err, "there is room again")
 			})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/pipe"
 )
@@ -292,7 +293,7 @@ func TestAttempts_TTLOfStream(t *testing.T) {
 		})
 		dialled, accepted := testkit.InMemory(t, svc)
 		slow := func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
-			time.Sleep(time.Second) // as a limit on the rate does
+			fakeclock.Sleep(time.Second) // as a limit on the rate does
 			return next(ctx, c)
 		}
 		begin := time.Now()

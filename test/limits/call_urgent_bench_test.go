@@ -98,7 +98,8 @@ func slowLink(b *testing.B, rate float64, buffer int) (near, far net.Conn) {
 			}
 			if sent += n; float64(sent) > rate*time.Since(begin).Seconds() {
 				// The bytes take that long on a link of this rate.
-				<-time.After(time.Duration(float64(sent)/rate*1e9) - time.Since(begin))
+				due := begin.Add(time.Duration(float64(sent) / rate * 1e9))
+				time.Sleep(time.Until(due)) //nolint:forbidigo // the link
 			} else {
 				begin, sent = time.Now(), 0
 			}

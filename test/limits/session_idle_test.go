@@ -55,7 +55,7 @@ func TestIdle_ReaderMissesNothing(t *testing.T) {
 		result, err := testkit.Echo.Call(testkit.Background, s, text)
 		require.NoError(t, err)
 		require.True(t, result == text)
-		<-time.After(time.Duration(i%8) * 500 * time.Microsecond) // some looks
+		time.Sleep(time.Duration(i%8) * 500 * time.Microsecond) //nolint:forbidigo // some looks
 	}
 }
 
@@ -70,7 +70,7 @@ func TestIdle_TenThousandSessions(t *testing.T) {
 		here, there := idlePairs(t, pairs, asterisque.WithTimeouts(asterisque.Timeouts{Ping: interval, Silence: 10 * time.Minute}))
 		weightest.Heap() // collected
 		begin, used := time.Now(), testkit.CPUTime(t)
-		<-time.After(max(10*time.Second, 2*interval)) // measured time
+		time.Sleep(max(10*time.Second, 2*interval)) //nolint:forbidigo // measured time
 		took := time.Since(begin)
 		t.Logf("%d pairs, ping interval %v: %.2f %% of a core over %v", pairs, interval, 100*float64(testkit.CPUTime(t)-used)/float64(took), took.Round(time.Second))
 		here.Close()
@@ -87,7 +87,7 @@ func BenchmarkIdleSessions(b *testing.B) {
 	b.ResetTimer()
 	begin, used := time.Now(), testkit.CPUTime(b)
 	for range b.N {
-		<-time.After(time.Second) // measured time
+		time.Sleep(time.Second) //nolint:forbidigo // measured time
 	}
 	b.ReportMetric(100*float64(testkit.CPUTime(b)-used)/float64(time.Since(begin)), "%core")
 	b.ReportMetric(0, "ns/op")

@@ -135,7 +135,7 @@ func flood(t testing.TB, limit limits.Limits, opens int, length time.Duration) (
 	var handled atomic.Int64
 	svc := asterisque.NewService()
 	svc.Handle(1, "slow", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) {
-		<-time.After(time.Millisecond) // the work that a call is
+		time.Sleep(time.Millisecond) //nolint:forbidigo // the work that a call is
 		handled.Add(1)
 		return nil, nil
 	})
@@ -146,7 +146,7 @@ func flood(t testing.TB, limit limits.Limits, opens int, length time.Duration) (
 
 	rate := func(d time.Duration) float64 {
 		begin, count := time.Now(), handled.Load()
-		<-time.After(d) // measured time
+		time.Sleep(d) //nolint:forbidigo // measured time
 		return float64(handled.Load()-count) / time.Since(begin).Seconds()
 	}
 	offer := func(callers int, call func(context.Context)) (stop func()) {

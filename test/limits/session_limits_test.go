@@ -14,6 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/internal/weightest"
 	"github.com/asterisque-go/asterisque/limits"
@@ -278,7 +279,7 @@ func TestStalled_NotIfItMoves(t *testing.T) {
 		svc := asterisque.NewService()
 		svc.Handle(50, "slow", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
 			for range 10 {
-				time.Sleep(50 * time.Second) // of the bubble
+				fakeclock.Sleep(50 * time.Second)
 				p.Recv(ctx)
 			}
 			return nil, nil
@@ -308,7 +309,7 @@ func TestPause_Session(t *testing.T) {
 		require.NoError(t, err)
 		_, err = message.ParseOpen(p.Frame())
 		require.NoError(t, err, "what it sends goes out all the same")
-		time.Sleep(time.Hour) // of the bubble: a pause is not a stall
+		fakeclock.Sleep(time.Hour) // a pause is not a stall
 		require.NoError(t, s.Err())
 		require.Equal(t, 0, s.Stats().Waiting, "the call, and what is behind it, is not read")
 		s.StartReading()

@@ -17,6 +17,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/internal/attack"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -37,7 +38,7 @@ func TestLogs_BoundedRate(t *testing.T) {
 		require.Contains(t, log.String(), "level=INFO msg=a", "another level is another kind")
 		require.NotContains(t, log.String(), "more=")
 
-		time.Sleep(time.Second) // of the bubble
+		fakeclock.Sleep(time.Second)
 		l.With("b", 1).Warn("a", "c", 2)
 		require.Contains(t, log.String(), "b=1 c=2 more=16")
 		l.Warn("a", "c", 3)

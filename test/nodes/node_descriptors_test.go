@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -68,7 +69,7 @@ func TestServe_DescriptorsFreed(t *testing.T) {
 			defer stop()
 			served := make(chan error, 1)
 			go func() { served <- there.Serve(ctx, ln) }()
-			time.Sleep(time.Until(ln.until) + 2*time.Second) // of the bubble
+			fakeclock.Sleep(time.Until(ln.until) + 2*time.Second)
 			synctest.Wait()
 			require.LessOrEqual(t, ln.calls, 10+130*int(minutes), "it tries once or twice in a second")
 

@@ -21,6 +21,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/internal/testtls"
 	"github.com/asterisque-go/asterisque/limits"
@@ -98,11 +99,11 @@ func TestCertificate_Expires(t *testing.T) {
 				begin := time.Now()
 				a, b := testkit.TLSPipe(ca.Client(ca.Issue("brief", life)), ca.Server())
 				s, _ := asterisquetest.ConnectOver(t, testkit.NewNode(t), testkit.NewNode(t, opts...), a, b)
-				time.Sleep(life - 1)
+				fakeclock.Sleep(life - 1)
 				_, err := testkit.Echo.Call(testkit.Background, s, "still good")
 				require.NoError(t, err)
 				if outlive {
-					time.Sleep(time.Hour / 2)
+					fakeclock.Sleep(time.Hour / 2)
 					_, err = testkit.Echo.Call(testkit.Background, s, "outlived")
 					require.NoError(t, err)
 					return

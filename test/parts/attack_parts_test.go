@@ -13,6 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/attack"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
@@ -110,7 +111,7 @@ func TestAttackParts_ManyOpens(t *testing.T) {
 		require.Positive(t, n)
 		require.Equal(t, opens-n, s.Stats().Receiving>>20)
 		attack.Bounded(t, "bytes of parameters that have begun to come, of the room for Opens and nested ones", s.Stats().Receiving, int(reply.Opens+reply.NestedRoom))
-		time.Sleep(10 * time.Second) // until the check has run
+		fakeclock.Sleep(10 * time.Second) // until the check has run
 		require.Greater(t, node.Stats().Held, s.Stats().Receiving)
 		for i := range uint64(opens) {
 			p.Send(&message.Part{Pipe: 2 * i, GivenUp: true})
@@ -169,7 +170,7 @@ func TestParts_TimeFromFirst(t *testing.T) {
 		parts := partsOf(&message.Open{Function: 1, Params: make([]byte, 2000), Meta: message.Meta{TTL: 10_000}}, 1024)
 		begin := time.Now()
 		p.Send(parts[0])
-		time.Sleep(4 * time.Second)
+		fakeclock.Sleep(4 * time.Second)
 		p.Send(parts[1])
 		require.Equal(t, codec.Expired, p.Close().Abort.Code)
 		require.Equal(t, 10*time.Second, time.Since(begin).Round(time.Second))

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/race"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/limits"
@@ -287,7 +288,7 @@ func playNodes(t *testing.T, c nodesCall, e nodesEnd, parts int) {
 		require.Fail(t, "the call hangs")
 	}
 	synctest.Wait()
-	time.Sleep(3 * time.Second) // of the bubble
+	fakeclock.Sleep(3 * time.Second)
 	for _, node := range append(n.Servers[:], n.Client) {
 		for _, s := range node.Sessions() {
 			if !s.Away() {

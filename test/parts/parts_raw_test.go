@@ -14,6 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
@@ -376,6 +377,6 @@ func (r *partedRig) goesOn(e partedEnd, departed int) {
 	}
 	require.NoError(r.t, r.s.Err())
 	r.other.Abort(nil)
-	time.Sleep(time.Minute) // of the bubble
+	fakeclock.Sleep(time.Minute)
 	require.Empty(r.t, testkit.LeftOf(r.s.Stats()))
 }

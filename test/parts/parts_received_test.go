@@ -15,6 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
@@ -257,7 +258,7 @@ func (r *receivedRig) play(m receivedParts, e receivedEnd, came int) {
 	synctest.Wait()
 	switch {
 	case e.goes:
-		time.Sleep(2 * time.Second) // of the bubble
+		fakeclock.Sleep(2 * time.Second)
 		if m.open {
 			<-r.got
 		}

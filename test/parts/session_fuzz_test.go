@@ -12,6 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -87,7 +88,7 @@ func playProgram(t *testing.T, data []byte) {
 		var abort *asterisque.Abort
 		require.True(t, testkit.AsAbort(err, &abort), "%v", err)
 	}
-	time.Sleep(time.Minute) // of the bubble: timers have run
+	fakeclock.Sleep(time.Minute) // timers have run
 	// Blocks of a call that succeeded belong to its reader, and count until the reader has received
 	// them or stops.
 	own.Stop()

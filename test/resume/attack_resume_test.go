@@ -14,6 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/attack"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/internal/weightest"
 	"github.com/asterisque-go/asterisque/limits"
@@ -28,10 +29,10 @@ func TestAttackResume_HalfMessage(t *testing.T) {
 		conns, _ := testkit.Attackers(t, 1, node, testkit.Resumable())
 		_, err := conns[0].Write(append(binary.BigEndian.AppendUint32(nil, 64<<10), make([]byte, 60<<10)...))
 		require.NoError(t, err)
-		time.Sleep(5 * time.Second)
+		fakeclock.Sleep(5 * time.Second)
 		require.Greater(t, node.Stats().Held, 60<<10)
 		conns[0].Close()
-		time.Sleep(5 * time.Second)
+		fakeclock.Sleep(5 * time.Second)
 		require.True(t, node.Sessions()[0].Away())
 		attack.Bounded(t, "bytes that count for a session that is away, besides itself", node.Stats().Held-16<<10, 0)
 	})
@@ -49,7 +50,7 @@ func TestAttackResume_Pings(t *testing.T) {
 			p.Send(&message.Open{Pipe: 2 * i, Function: 9, Params: make([]byte, 200_000)})
 			p.Answer()
 		}
-		time.Sleep(time.Second)
+		fakeclock.Sleep(time.Second)
 		p.Send(message.Ping{})
 		synctest.Wait()
 		p.W.Close()

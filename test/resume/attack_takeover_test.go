@@ -14,6 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
@@ -119,7 +120,7 @@ func TestTakeover_LongWait(t *testing.T) {
 		r := testkit.PipeTo(t, node)
 		r.Send(again)
 		r.WantSessionClose(codec.Overloaded, "resumed too often")
-		time.Sleep(20 * time.Second)
+		fakeclock.Sleep(20 * time.Second)
 		_, third := testkit.RawTo(t, node, again)
 		require.Equal(t, first.Session, third.Session, "it may come back later")
 	})
@@ -137,7 +138,7 @@ func TestTakeover_TemporaryRefusal(t *testing.T) {
 		},
 		"it does not return in time": func(k *testkit.Doorkeeper) {
 			f := func(asterisque.Peer) (*asterisque.Grant, error) {
-				time.Sleep(10 * time.Second) // of the bubble
+				fakeclock.Sleep(10 * time.Second)
 				return nil, nil
 			}
 			k.Answer.Store(&f)
@@ -153,7 +154,7 @@ func TestTakeover_TemporaryRefusal(t *testing.T) {
 				q := testkit.PipeTo(t, k.Node)
 				q.Send(testkit.Resuming(first, 1))
 				require.IsType(t, message.SessionClose{}, q.Control())
-				time.Sleep(10 * time.Second)
+				fakeclock.Sleep(10 * time.Second)
 				k.Grants(&asterisque.Grant{}, nil)
 				r, second := k.Resumes(t, first)
 				require.Equal(t, first.Session, second.Session)
@@ -186,7 +187,7 @@ func TestRepository_Slow(t *testing.T) {
 		p, first := k.Begins(t)
 		store.slow.Store(true)
 		p.W.Close()
-		time.Sleep(10 * time.Second)
+		fakeclock.Sleep(10 * time.Second)
 		for n := range uint64(3) {
 			q, next := k.Resumes(t, first)
 			require.Equal(t, first.Session, next.Session)
@@ -195,7 +196,7 @@ func TestRepository_Slow(t *testing.T) {
 				q.Echoes(2 + 2*n)
 			}
 			q.W.Close()
-			time.Sleep(20 * time.Second) // until it is away
+			fakeclock.Sleep(20 * time.Second) // until it is away
 		}
 	})
 }

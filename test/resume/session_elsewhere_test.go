@@ -14,6 +14,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/wire"
@@ -335,7 +336,7 @@ func TestRelay_CountsAsSession(t *testing.T) {
 type lingers struct{ wire.Wire }
 
 func (l lingers) Close() error {
-	time.Sleep(500 * time.Millisecond) // of the bubble
+	fakeclock.Sleep(500 * time.Millisecond)
 	return l.Wire.Close()
 }
 

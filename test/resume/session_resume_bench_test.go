@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/wiretest"
@@ -90,7 +91,7 @@ func TestResume_TakesNoLonger(t *testing.T) {
 			last.Cut()
 			synctest.Wait()
 			require.Equal(t, asterisque.Reconnecting, conn.State())
-			time.Sleep(step) // of the bubble: attempts have failed
+			fakeclock.Sleep(step) // attempts have failed
 			refuses.Store(false)
 			begin := time.Now()
 			_, err := testkit.Echo.Call(testkit.Background, conn, "")

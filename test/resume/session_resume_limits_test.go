@@ -15,6 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/internal/testtls"
 	"github.com/asterisque-go/asterisque/limits"
@@ -108,7 +109,7 @@ func TestResume_AcksInBatches(t *testing.T) {
 				}
 				require.Equal(t, message.Ack{Count: n + 1}, p.Control())
 				require.LessOrEqual(t, time.Since(begin), 20*time.Millisecond)
-				time.Sleep(time.Second)
+				fakeclock.Sleep(time.Second)
 			}
 		})
 	})
@@ -136,7 +137,7 @@ func TestResume_AcksInBatches(t *testing.T) {
 			require.Empty(t, reply.Secret)
 			p.Send(&message.Open{Function: 10, Params: []byte{0x61, 'x'}})
 			p.Close()
-			time.Sleep(time.Hour)
+			fakeclock.Sleep(time.Hour)
 			p.Send(message.Ping{N: 1})
 			require.Equal(t, message.Pong{N: 1}, p.Control())
 		})
@@ -165,7 +166,7 @@ func TestResume_HeldUpSession(t *testing.T) {
 				synctest.Wait()
 				for range 3 {
 					l.Cut()
-					time.Sleep(10 * time.Second)
+					fakeclock.Sleep(10 * time.Second)
 					require.Equal(t, asterisque.Connected, conn.State())
 				}
 				close(gate)
@@ -246,7 +247,7 @@ func TestAway_EndIsPrompt(t *testing.T) {
 				<-started
 				l.FailWith(testkit.ErrBroken)
 				l.Cut()
-				time.Sleep(time.Minute)
+				fakeclock.Sleep(time.Minute)
 				require.Equal(t, asterisque.Reconnecting, conn.State())
 				begin := time.Now()
 				end(conn, here, there)
@@ -280,12 +281,12 @@ func TestAway_ShutdownWaits(t *testing.T) {
 		<-running
 		l.FailWith(testkit.ErrBroken)
 		l.Cut()
-		time.Sleep(time.Minute)
+		fakeclock.Sleep(time.Minute)
 		done := make(chan error)
 		go func() { done <- there.Sessions()[0].Shutdown(testkit.Background) }()
 		require.NoError(t, p.CloseSend())
 		close(gate)
-		time.Sleep(time.Minute)
+		fakeclock.Sleep(time.Minute)
 		require.Empty(t, done)
 		l.FailWith(nil)
 		_, err = p.Result(testkit.Background)
@@ -323,7 +324,7 @@ func TestResume_LastCertificate(t *testing.T) {
 		_, err = testkit.Echo.Call(testkit.Background, conn, "resumed")
 		require.NoError(t, err)
 		require.Equal(t, "renewed", s.Peer().Certificate().Subject.CommonName)
-		time.Sleep(time.Until(first.NotAfter) + time.Minute)
+		fakeclock.Sleep(time.Until(first.NotAfter) + time.Minute)
 		_, err = testkit.Echo.Call(testkit.Background, s, "still good")
 		require.NoError(t, err)
 		require.Same(t, s, conn.Session())

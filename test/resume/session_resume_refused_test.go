@@ -15,6 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire/wiretest"
@@ -55,7 +56,7 @@ func TestResume_RefusedUnexplained(t *testing.T) {
 				synctest.Wait()
 				p.W.Close()
 				synctest.Wait()
-				time.Sleep(c.after)
+				fakeclock.Sleep(c.after)
 				synctest.Wait()
 				h := testkit.Resuming(first, 2)
 				c.spoil(&h)
@@ -279,7 +280,7 @@ func TestRepository_Expires(t *testing.T) {
 		require.True(t, has(1))
 		require.True(t, has(2))
 		require.False(t, has(3))
-		time.Sleep(time.Minute)
+		fakeclock.Sleep(time.Minute)
 		require.True(t, has(1), "a session that has its wire does not expire")
 		require.False(t, has(2))
 		put(2, time.Now().Add(time.Minute))
@@ -287,7 +288,7 @@ func TestRepository_Expires(t *testing.T) {
 		for id := range byte(100) {
 			put(10+id, time.Now().Add(time.Second))
 		}
-		time.Sleep(time.Minute)
+		fakeclock.Sleep(time.Minute)
 		put(3, time.Time{})
 		for _, id := range []byte{10, 50, 109} {
 			require.False(t, has(id))

@@ -93,7 +93,7 @@ func requireOnceDespiteCuts(t *testing.T, conn *asterisque.Connection, ran *sync
 	}
 	for range cuts {
 		before := answered.Load()
-		time.Sleep(time.Duration(rand.N(5_000)) * time.Microsecond) // when, is left to chance
+		time.Sleep(rand.N(5 * time.Millisecond)) //nolint:forbidigo // at a random moment
 		cut()
 		require.Eventually(t, func() bool { return answered.Load() > before+10 || t.Failed() }, testkit.Patience, 100*time.Microsecond)
 		require.False(t, t.Failed())

@@ -14,6 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
@@ -22,7 +23,7 @@ import (
 // pingAlong sends a Ping at each interval until the connection ends.
 func pingAlong(c net.Conn, each time.Duration) {
 	for {
-		time.Sleep(each) // of the bubble
+		fakeclock.Sleep(each)
 		if _, err := c.Write(testkit.Frames(message.Ping{})); err != nil {
 			return
 		}
@@ -63,7 +64,7 @@ func TestAttackPings_None(t *testing.T) {
 					held += s.Stats().Outbound.Bytes
 				}
 				require.Greater(t, held, 20<<20)
-				time.Sleep(6 * time.Minute) // of the bubble
+				fakeclock.Sleep(6 * time.Minute)
 				require.Empty(t, node.Sessions())
 				for _, s := range sessions {
 					require.ErrorIs(t, s.Err(), asterisque.ErrUnavailable)
@@ -92,7 +93,7 @@ func TestLiveness_NoPings(t *testing.T) {
 				a, b := wire.Pipe()
 				from, back := &controlCounter{Wire: a}, &controlCounter{Wire: b}
 				dialled, accepted := asterisquetest.ConnectOver(t, nodes[0], nodes[1], from, back)
-				time.Sleep(time.Hour)
+				fakeclock.Sleep(time.Hour)
 				require.NoError(t, dialled.Err())
 				require.NoError(t, accepted.Err())
 				for i, w := range []*controlCounter{from, back} {
@@ -127,7 +128,7 @@ func TestLiveness_Foreign(t *testing.T) {
 		p.Send(testkit.Hello())
 		p.Control()
 		s := <-accepts
-		time.Sleep(time.Hour)
+		fakeclock.Sleep(time.Hour)
 		require.NoError(t, s.Err())
 		s.Close()
 		require.False(t, testkit.IsPing(p.Frame()))
@@ -162,7 +163,7 @@ func TestAttackPings_ShortInterval(t *testing.T) {
 		}
 		inAMinute := func() int64 {
 			before := looks.Load()
-			time.Sleep(time.Minute)
+			fakeclock.Sleep(time.Minute)
 			return looks.Load() - before
 		}
 		alone := inAMinute()
@@ -209,7 +210,7 @@ func TestAttackHalfMessage_CutOff(t *testing.T) {
 				for i := 2 << 20; sessions[0].Err() == nil && i < 2<<20+300; i++ {
 					require.Positive(t, sessions[0].Stats().Receiving)
 					conns[0].Write(open[i : i+1]) // an error is that of the end
-					time.Sleep(time.Second)
+					fakeclock.Sleep(time.Second)
 				}
 				require.ErrorIs(t, sessions[0].Err(), asterisque.ErrUnavailable)
 				require.ErrorContains(t, sessions[0].Err(), "16384 bytes a second")
@@ -234,10 +235,10 @@ func TestAttackHalfMessage_Resumed(t *testing.T) {
 		for i, open := 0, testkit.Frames(&message.Open{Function: 10, Params: make([]byte, 1000)}); !sessions[0].Away(); i += 2 {
 			// within 50 seconds
 			conns[0].Write(open[i : i+2])
-			time.Sleep(time.Second)
+			fakeclock.Sleep(time.Second)
 		}
 		require.NoError(t, sessions[0].Err())
-		time.Sleep(time.Minute)
+		fakeclock.Sleep(time.Minute)
 		require.ErrorIs(t, sessions[0].Err(), asterisque.ErrUnavailable)
 	})
 }
@@ -252,7 +253,7 @@ func TestLiveness_OwnPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
 		svc.Handle(1, "slow", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) {
-			time.Sleep(10 * time.Minute)
+			fakeclock.Sleep(10 * time.Minute)
 			return nil, nil
 		}, asterisque.WithInline())
 		node := asterisque.NewNode(asterisque.WithService(svc))
@@ -294,7 +295,7 @@ func TestLiveness_WholeMessages(t *testing.T) {
 				open := testkit.Frames(&message.Open{Function: 10, Params: make([]byte, 1000)})
 				for i := range 60 {
 					here.Write(open[i : i+1]) // an error is that of the end
-					time.Sleep(time.Second)
+					fakeclock.Sleep(time.Second)
 				}
 				if name == "it does not" {
 					require.ErrorContains(t, s.Err(), "nothing was heard of it")
@@ -323,12 +324,12 @@ func TestAttackReading_Little(t *testing.T) {
 		require.Greater(t, sessions[0].Stats().Outbound.Bytes, 12*1000<<10)
 		go pingAlong(conns[0], 10*time.Second) // ends with the connection
 		begin := time.Now()
-		for some := make([]byte, 2<<10); sessions[0].Err() == nil && time.Since(begin) < time.Hour; time.Sleep(time.Second) {
+		for some := make([]byte, 2<<10); sessions[0].Err() == nil && time.Since(begin) < time.Hour; fakeclock.Sleep(time.Second) {
 			conns[0].Read(some) // an error is that of the end
 		}
 		require.ErrorIs(t, sessions[0].Err(), asterisque.ErrUnavailable)
 		require.ErrorContains(t, sessions[0].Err(), "of the batch being written")
 		require.InDelta(t, 330, time.Since(begin).Seconds(), 30)
-		time.Sleep(20 * time.Second) // until no side pings any more
+		fakeclock.Sleep(20 * time.Second) // until no side pings any more
 	})
 }

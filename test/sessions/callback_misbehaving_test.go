@@ -273,7 +273,8 @@ func (m *misbehaviour) within(what string, f func()) {
 
 func (m *misbehaviour) settles(what string, ok func() bool) {
 	// Polls: the state is in counters, without notification.
-	for end := time.Now().Add(testkit.Patience); !ok(); <-time.After(time.Millisecond) {
+	for end := time.Now().Add(testkit.Patience); !ok(); {
+		time.Sleep(time.Millisecond) //nolint:forbidigo // counters report no change
 		if time.Now().After(end) {
 			buf := make([]byte, 1<<20)
 			m.t.Fatalf("%s: it is not so that %s: %d stackLog, goroutines:\n%s", m.how, what, m.log.Load(), buf[:runtime.Stack(buf, true)])

@@ -12,6 +12,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/asterisquetest"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 )
 
@@ -60,7 +61,7 @@ func TestHooks_BegunFirst(t *testing.T) {
 					asterisque.WithHooks(asterisque.Hooks{SessionBegun: func(*asterisque.Session) { last() }}))
 				s, _ := asterisquetest.ConnectNodes(t, testkit.NewNode(t), there)
 				results := callAll(s)
-				time.Sleep(900 * time.Millisecond)
+				fakeclock.Sleep(900 * time.Millisecond)
 				synctest.Wait()
 				require.Zero(t, begun.Load())
 				close(end)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/asterisquetest"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
@@ -117,7 +118,7 @@ func TestHooks_EndAfterLoss(t *testing.T) {
 		accepted := there.Sessions()[0]
 		links.FailWith(errors.New("no"))
 		links.Cut()
-		time.Sleep(2 * time.Minute)
+		fakeclock.Sleep(2 * time.Minute)
 		synctest.Wait()
 		told := d.lives(accepted)
 		require.Equal(t, []string{"begun", "away"}, told[:2])

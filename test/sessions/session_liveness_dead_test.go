@@ -8,6 +8,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
@@ -35,7 +36,7 @@ func TestLiveness_ClosedAtSoftLimit(t *testing.T) {
 						<-ctx.Done()
 					}
 					for ctx.Err() == nil {
-						time.Sleep(c.each) // of the bubble
+						fakeclock.Sleep(c.each)
 						if _, err := p.Recv(ctx); err == nil {
 							taken++
 						}
@@ -55,7 +56,7 @@ func TestLiveness_ClosedAtSoftLimit(t *testing.T) {
 				<-s.Done()
 				require.ErrorIs(t, s.Err(), asterisque.ErrSessionClosed)
 				require.LessOrEqual(t, time.Since(begin), c.most)
-				time.Sleep(c.each) // the handler ends
+				fakeclock.Sleep(c.each) // the handler ends
 				synctest.Wait()
 				if c.each > 0 {
 					require.GreaterOrEqual(t, taken, 4, "it is not disturbed")
@@ -119,7 +120,7 @@ func TestLiveness_DeadAndLiving(t *testing.T) {
 				heard, _ := p.Alive(interval)
 				for range 3600 / 45 {
 					before := heard.Load()
-					time.Sleep(timeout)
+					fakeclock.Sleep(timeout)
 					require.NoError(t, s.Err())
 					require.Greater(t, heard.Load(), before, "the peer hears of this side in time")
 				}

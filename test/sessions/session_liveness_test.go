@@ -13,6 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/wiretest"
@@ -58,7 +59,7 @@ func TestPing_AfterSilenceOnly(t *testing.T) {
 				}
 				p, sess := join(t, testkit.HelloWith(c.peersInterval, c.peersTimout), asterisque.WithTimeouts(asterisque.Timeouts{Ping: c.interval, Silence: c.timeout}))
 				if c.want == 0 {
-					time.Sleep(time.Hour) // of the bubble
+					fakeclock.Sleep(time.Hour)
 					require.NoError(t, sess.Err(), "a peer that is silent is not given up either")
 					sess.Close()
 					require.IsType(t, message.Drain{}, p.Control(), "the first frame of all")
@@ -83,7 +84,7 @@ func TestPing_NotBesideFrames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, s := stuckAcceptor(t, testkit.HelloWith(15*time.Second, 45*time.Second), asterisque.WithService(testkit.EchoService()))
 		for i := range uint64(100) {
-			time.Sleep(14 * time.Second)
+			fakeclock.Sleep(14 * time.Second)
 			p.Send(&message.Open{Pipe: 1 + 2*i, Function: 10, Params: []byte{0x61, 'x'}})
 			require.Equal(t, 1+2*i, p.Close().Pipe, "and no frame besides")
 		}
@@ -101,7 +102,7 @@ func TestRoundTrip_Measured(t *testing.T) {
 		slow := wiretest.Direction{Delay: 20 * time.Millisecond}
 		dialled, accepted := asterisquetest.ConnectOver(t, here, there, wiretest.Faulty(a, wiretest.Faults{In: slow, Out: slow}), b)
 		require.Zero(t, dialled.Path().RoundTrip)
-		time.Sleep(20 * time.Second)
+		fakeclock.Sleep(20 * time.Second)
 		require.Equal(t, 40*time.Millisecond, dialled.Path().RoundTrip)
 		require.Zero(t, accepted.Path().RoundTrip, "it has sent no Ping")
 	})
@@ -113,15 +114,15 @@ func TestRoundTrip_OfItsPing(t *testing.T) {
 		p, s := stuckAcceptor(t, testkit.HelloWith(15*time.Second, 45*time.Second))
 		first, second := p.Control().(message.Ping).N, p.Control().(message.Ping).N
 		require.NotEqual(t, first, second)
-		time.Sleep(time.Second)
+		fakeclock.Sleep(time.Second)
 		p.Send(message.Pong{N: first}, message.Pong{N: second + 1})
 		synctest.Wait()
 		require.Zero(t, s.Path().RoundTrip)
-		time.Sleep(time.Second)
+		fakeclock.Sleep(time.Second)
 		p.Send(message.Pong{N: second})
 		synctest.Wait()
 		require.Equal(t, 2*time.Second, s.Path().RoundTrip)
-		time.Sleep(time.Second)
+		fakeclock.Sleep(time.Second)
 		p.Send(message.Pong{N: second})
 		synctest.Wait()
 		require.Equal(t, 2*time.Second, s.Path().RoundTrip, "an answer counts once")
@@ -181,7 +182,7 @@ func TestLiveness_AnyByte(t *testing.T) {
 		const size, piece = 4 << 20, 40 << 10
 		open := testkit.Frames(&message.Open{Function: 10, Params: testkit.RawText(size - 100)})
 		for ; len(open) > piece; open = open[piece:] {
-			time.Sleep(2 * time.Second) // for three minutes and a half
+			fakeclock.Sleep(2 * time.Second) // for three minutes and a half
 			_, err := here.Write(open[:piece])
 			require.NoError(t, err, s.Err())
 		}
@@ -201,7 +202,7 @@ func TestWrite_StalledTimesOut(t *testing.T) {
 		require.NoError(t, err)
 		begin := time.Now()
 		for s.Err() == nil { // the peer lives, and reads nothing
-			time.Sleep(10 * time.Second)
+			fakeclock.Sleep(10 * time.Second)
 			p.W.WriteFrames([][]byte{message.Ping{}.AppendTo(nil)})
 		}
 		require.ErrorIs(t, s.Err(), asterisque.ErrUnavailable)
@@ -231,7 +232,7 @@ func TestWrite_SlowContinues(t *testing.T) {
 		require.NoError(t, err)
 		buf := make([]byte, 64<<10)
 		for got := 0; got < size-len(buf); { // a minute, or so
-			time.Sleep(3500 * time.Millisecond)
+			fakeclock.Sleep(3500 * time.Millisecond)
 			go func() { p.W.WriteFrames([][]byte{message.Ping{}.AppendTo(nil)}) }()
 			n, err := io.ReadFull(here, buf)
 			require.NoError(t, err, s.Err())
@@ -251,7 +252,7 @@ func TestPing_OneSide(t *testing.T) {
 		defer here.Close()
 		defer there.Close()
 		dialled, accepted := asterisquetest.ConnectOver(t, here, there, from, back)
-		time.Sleep(time.Hour)
+		fakeclock.Sleep(time.Hour)
 		require.NoError(t, dialled.Err())
 		require.NoError(t, accepted.Err())
 		require.InDelta(t, 3600/17, from.pings.Load(), 30)
@@ -290,7 +291,7 @@ func TestPing_PeerCannotForce(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p, s := testkit.StuckPeerThatSays(t, h)
 				_, pings := p.Alive(10 * time.Second)
-				time.Sleep(10 * time.Second)
+				fakeclock.Sleep(10 * time.Second)
 				require.Less(t, pings.Load(), int64(100))
 				require.NoError(t, s.Err())
 				s.Close()

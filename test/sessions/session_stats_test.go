@@ -15,6 +15,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/pipe"
 )
@@ -53,7 +54,7 @@ func TestSessionStats_ReadPauses(t *testing.T) {
 		}
 		synctest.Wait()
 		require.EqualValues(t, 1, s.Stats().Stops)
-		time.Sleep(17 * time.Second) // of the bubble
+		fakeclock.Sleep(17 * time.Second)
 		close(gate)
 		synctest.Wait()
 		st := s.Stats()
@@ -91,7 +92,7 @@ func TestFuncStats_Outcomes(t *testing.T) {
 		testkit.Calls(&wg, 1, func(int) { testkit.Held.Call(ctx, dialled, "given up while it waits") })
 		testkit.Calls(&wg, 1, func(int) { testkit.Held.Call(testkit.Background, dialled, "expires", asterisque.WithTTL(time.Second)) })
 		testkit.Calls(&wg, 1, func(int) { testkit.Held.Call(testkit.Background, dialled, "refused") })
-		time.Sleep(2 * time.Second) // of the bubble
+		fakeclock.Sleep(2 * time.Second)
 		cancel()
 		synctest.Wait()
 		close(h.End)
@@ -112,7 +113,7 @@ func TestFuncStats_Times(t *testing.T) {
 		svc := asterisque.NewService()
 		slow := asterisque.Func[int, int](70, "slow")
 		slow.Handle(svc, func(_ context.Context, n int) (int, error) {
-			time.Sleep(time.Duration(n) * time.Second) // of the bubble
+			fakeclock.Sleep(time.Duration(n) * time.Second)
 			return n, nil
 		})
 		dialled, _ := testkit.InMemory(t, svc, asterisque.WithWorkers(asterisque.Workers{Session: 1}))

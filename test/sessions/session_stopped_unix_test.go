@@ -53,9 +53,9 @@ func TestStopped_KeepsSessions(t *testing.T) {
 	says("ready")
 	for range 3 {
 		require.NoError(t, cmd.Process.Signal(syscall.SIGSTOP))
-		<-time.After(4 * time.Second) // in which the child does not run
+		time.Sleep(4 * time.Second) //nolint:forbidigo // in which the child does not run
 		require.NoError(t, cmd.Process.Signal(syscall.SIGCONT))
-		<-time.After(time.Second) // in which it looks at its sessions
+		time.Sleep(time.Second) //nolint:forbidigo // in which it looks at its sessions
 	}
 	fmt.Fprintln(in)
 	says("all live")
@@ -118,7 +118,7 @@ func TestStopped_CallsHaveTheTimeToFinish(t *testing.T) {
 	cmd, _, says := child(t, "drain")
 	says("drains")
 	require.NoError(t, cmd.Process.Signal(syscall.SIGSTOP))
-	<-time.After(4 * time.Second) // in which the child does not run
+	time.Sleep(4 * time.Second) //nolint:forbidigo // in which the child does not run
 	require.NoError(t, cmd.Process.Signal(syscall.SIGCONT))
 	says("finished")
 	require.NoError(t, cmd.Wait())

@@ -10,6 +10,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/stretchr/testify/require"
@@ -63,9 +64,9 @@ func (d *drainer) serve(w wire.Wire) {
 	})
 	if d.calls {
 		go func() { // ends with the wire
-			time.Sleep(d.after - 10*time.Second) // of the bubble
+			fakeclock.Sleep(d.after - 10*time.Second)
 			for id := uint64(1); id < 100; id += 2 {
-				time.Sleep(time.Second) // of the bubble
+				fakeclock.Sleep(time.Second)
 				if write(&message.Open{Pipe: id, Function: 10, Params: []byte{0x60}}) != nil {
 					return
 				}
@@ -109,7 +110,7 @@ func TestAttackDrain_NotMeant(t *testing.T) {
 				require.NoError(t, err)
 				var failed atomic.Int64
 				for range 449 {
-					time.Sleep(10 * time.Second)
+					fakeclock.Sleep(10 * time.Second)
 					if _, err := conn.Call(testkit.Background, 1, nil); err != nil {
 						failed.Add(1)
 					}
@@ -118,7 +119,7 @@ func TestAttackDrain_NotMeant(t *testing.T) {
 				require.Equal(t, 2, d.sessions())
 				require.Len(t, node.Sessions(), 1, "the old one has been closed although calls of its peer run there")
 				conn.Close()
-				time.Sleep(2 * time.Hour) // until the server has noticed
+				fakeclock.Sleep(2 * time.Hour) // until the server has noticed
 			})
 		})
 	}
@@ -133,7 +134,7 @@ func TestAttackDrain_EverySession(t *testing.T) {
 		d := &drainer{t: t, after: 100 * time.Millisecond, say: []message.Control{message.Drain{Last: 1<<53 - 1}}}
 		conn, err := node.Connect(testkit.Background, "", asterisque.ReconnectConfig{First: 100 * time.Millisecond, Most: time.Second, Dial: d.dial})
 		require.NoError(t, err)
-		time.Sleep(10 * time.Second)
+		fakeclock.Sleep(10 * time.Second)
 		require.LessOrEqual(t, d.sessions(), 30, "with a growing backoff")
 		require.GreaterOrEqual(t, d.sessions(), 8)
 		require.LessOrEqual(t, len(node.Sessions()), 3, "the present one, and those that are just closing")
@@ -144,15 +145,15 @@ func TestAttackDrain_EverySession(t *testing.T) {
 				_, err := conn.Call(testkit.Background, 2, nil)
 				require.ErrorIs(t, err, asterisque.ErrSessionClosed)
 			})
-			time.Sleep(2 * time.Second)
+			fakeclock.Sleep(2 * time.Second)
 		}
 		before := d.sessions()
 		require.Equal(t, 16, len(node.Sessions()), "the bound of old sessions")
-		time.Sleep(time.Hour)
+		fakeclock.Sleep(time.Hour)
 		require.Equal(t, before, d.sessions(), "no new session before one of them has ended")
 		conn.Close()
 		calls.Wait()
 		require.Empty(t, node.Sessions())
-		time.Sleep(time.Second)
+		fakeclock.Sleep(time.Second)
 	})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire/wiretest"
@@ -24,7 +25,7 @@ func TestRetiring_NoCallFails(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				svc := asterisque.NewService()
 				testkit.Work.Handle(svc, func(_ context.Context, n int) (int, error) {
-					time.Sleep(time.Duration(n%50) * time.Millisecond)
+					fakeclock.Sleep(time.Duration(n%50) * time.Millisecond)
 					return 2 * n, nil
 				})
 				j := new(testkit.Journal)
@@ -48,7 +49,7 @@ func TestRetiring_NoCallFails(t *testing.T) {
 					})
 				}
 				for range 5 {
-					time.Sleep(2 * time.Second)
+					fakeclock.Sleep(2 * time.Second)
 					next := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithResume(asterisque.Resume{For: resume}))
 					defer next.Close()
 					l.LeadTo(next)
@@ -117,12 +118,12 @@ func retireBy(t *testing.T, begin func(there *asterisque.Node, old *asterisque.S
 	r.stream, err = r.conn.Open(testkit.Background, 1, nil)
 	require.NoError(t, err)
 	go func() { _, err := r.conn.Call(testkit.Background, 2, nil); r.call <- err }()
-	time.Sleep(2 * time.Second) // so long that the connection counts as one that holds
+	fakeclock.Sleep(2 * time.Second) // so long that the connection counts as one that holds
 	r.old, r.wire = r.conn.Session(), r.links.Last
 	go begin(there, r.old) // ends with the session at the latest
 	synctest.Wait()
 	require.Equal(t, asterisque.Reconnecting, r.conn.State())
-	time.Sleep(time.Second / 2) // within which it connects again
+	fakeclock.Sleep(time.Second / 2) // within which it connects again
 	synctest.Wait()
 	require.NotSame(t, r.old, r.conn.Session())
 	require.Equal(t, asterisque.Connected, r.conn.State())
@@ -159,7 +160,7 @@ func requireGoesOn(t *testing.T, retire func(t *testing.T, opts ...asterisque.Op
 			b, err := r.stream.Recv(testkit.Background)
 			require.NoError(t, err)
 			require.Equal(t, "x", string(b.Payload))
-			time.Sleep(time.Minute)
+			fakeclock.Sleep(time.Minute)
 		}
 		close(r.release)
 		require.NoError(t, <-r.call)
@@ -170,7 +171,7 @@ func requireGoesOn(t *testing.T, retire func(t *testing.T, opts ...asterisque.Op
 		require.NoError(t, err)
 		<-r.old.Done()
 		require.ErrorIs(t, r.old.Err(), asterisque.ErrSessionClosed)
-		time.Sleep(2 * time.Second) // until both sides have heard so
+		fakeclock.Sleep(2 * time.Second) // until both sides have heard so
 		require.Len(t, r.here.Sessions(), 1)
 		require.Len(t, r.links.Attempts(), 1)
 		r.conn.Close()
@@ -190,7 +191,7 @@ func TestRetiring_CallBack(t *testing.T) {
 		require.Equal(t, "called back", string(answer))
 		require.Greater(t, d.sessions(), 1, "there is another one already")
 		conn.Close()
-		time.Sleep(2 * time.Second) // until the server has noticed
+		fakeclock.Sleep(2 * time.Second) // until the server has noticed
 	})
 }
 
@@ -283,7 +284,7 @@ func TestRetiring_DurableCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := testkit.NewLedger(func(_ context.Context, n int) (int, error) {
 			if n == 0 {
-				time.Sleep(time.Hour)
+				fakeclock.Sleep(time.Hour)
 			}
 			return n, nil
 		})
@@ -307,7 +308,7 @@ func TestRetiring_DurableCalls(t *testing.T) {
 		for n := range 10 {
 			durable(1 + n)
 		}
-		time.Sleep(time.Minute)
+		fakeclock.Sleep(time.Minute)
 		require.Equal(t, int64(10), answered.Load())
 		calls.Wait()
 		require.Equal(t, testkit.UpTo(11), l.List(), "each once, and in order")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/asterisquetest"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/pipe"
 )
@@ -47,7 +48,7 @@ func (c *chronicle) list() (all [][2]int) {
 func timed() *asterisque.Service {
 	svc := asterisque.NewService()
 	svc.Handle(80, "timed", func(_ context.Context, _ *pipe.Pipe, params []byte) ([]byte, error) {
-		time.Sleep(time.Duration(params[0])*time.Second + 50*time.Millisecond) // of the bubble
+		fakeclock.Sleep(time.Duration(params[0])*time.Second + 50*time.Millisecond)
 		return nil, nil
 	})
 	return svc
@@ -85,7 +86,7 @@ func TestProgress_NotTooOften(t *testing.T) {
 		var c chronicle
 		svc := asterisque.NewService()
 		svc.Handle(80, "short", func(_ context.Context, _ *pipe.Pipe, params []byte) ([]byte, error) {
-			time.Sleep(time.Duration(params[0]) * 10 * time.Millisecond) // of the bubble
+			fakeclock.Sleep(time.Duration(params[0]) * 10 * time.Millisecond)
 			return nil, nil
 		})
 		_, there, dialled, _ := testkit.TwoNodes(t, svc, c.hook())

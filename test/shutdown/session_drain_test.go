@@ -70,7 +70,7 @@ func shutDownUnderLoad(t *testing.T, workers int, after time.Duration) {
 			}
 		})
 	}
-	time.Sleep(after) // calls are on their way, at every step of it
+	time.Sleep(after) //nolint:forbidigo // calls are on their way, at every step of it
 	require.NoError(t, accepted.Shutdown(testkit.Background))
 	calls.Wait()
 	mu.Lock()

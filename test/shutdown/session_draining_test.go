@@ -10,6 +10,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/asterisquetest"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
@@ -43,7 +44,7 @@ func TestDraining_EndlessStream(t *testing.T) {
 				here, there, dialled, accepted := testkit.TwoNodes(t, newsService())
 				news, err := dialled.Open(testkit.Background, 60, nil)
 				require.NoError(t, err)
-				time.Sleep(time.Hour)
+				fakeclock.Sleep(time.Hour)
 				require.NoError(t, news.Err(), "it runs until a side shuts down")
 				begin := time.Now()
 				require.NoError(t, shutDown(dialled, accepted, here, there))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/race"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/pipe"
@@ -251,7 +252,7 @@ func TestStream_MissingValues(t *testing.T) {
 		svc := asterisque.NewService()
 		late := asterisque.Stream[int, int, int, []uint64](26, "late")
 		late.Handle(svc, func(ctx context.Context, _ int, p *asterisque.Pipe[int, int]) (missing []uint64, err error) {
-			time.Sleep(time.Minute) // of the bubble
+			fakeclock.Sleep(time.Minute)
 			for v, err := range p.All(ctx) {
 				if err != nil {
 					return nil, err

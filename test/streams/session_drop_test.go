@@ -15,6 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/pipe"
 )
@@ -94,7 +95,7 @@ func TestTTL_GiveUpIsExpired(t *testing.T) {
 					require.NoError(t, err)
 					want = append(want, asterisque.Drop{Reason: asterisque.DropExpired, Marker: "mine"})
 				}
-				time.Sleep(2 * time.Second) // of the bubble
+				fakeclock.Sleep(2 * time.Second)
 				require.ElementsMatch(t, want, seen.list())
 			})
 		})
@@ -108,7 +109,7 @@ func TestTTL_NeverRuns(t *testing.T) {
 		svc := asterisque.NewService()
 		svc.Handle(1, "slow", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) {
 			ran++
-			time.Sleep(time.Minute) // of the bubble
+			fakeclock.Sleep(time.Minute)
 			return nil, nil
 		})
 		p, _ := testkit.StuckPeer(t, asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
@@ -127,7 +128,7 @@ func TestDrop_OldBlocks(t *testing.T) {
 		var seen drops
 		svc := asterisque.NewService()
 		svc.Handle(1, "late reader", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
-			time.Sleep(time.Minute) // of the bubble
+			fakeclock.Sleep(time.Minute)
 			var log []byte
 			for {
 				b, err := p.Recv(ctx)
@@ -175,7 +176,7 @@ func TestTTL_PausedSession(t *testing.T) {
 				unpaused := make(chan struct{})
 				svc.Handle(1, "reader", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
 					<-unpaused
-					time.Sleep(c.busy)
+					fakeclock.Sleep(c.busy)
 					b, err := p.Recv(ctx)
 					if err == io.EOF {
 						took <- fmt.Sprintf("end after %d", p.Skipped())
@@ -194,7 +195,7 @@ func TestTTL_PausedSession(t *testing.T) {
 				require.NoError(t, err)
 				require.NoError(t, p.Send(testkit.Background, []byte("x"), pipe.WithTTL(100*time.Millisecond)))
 				require.NoError(t, p.CloseSend())
-				time.Sleep(800 * time.Millisecond)
+				fakeclock.Sleep(800 * time.Millisecond)
 				accepted.StartReading()
 				synctest.Wait()
 				close(unpaused)
@@ -305,7 +306,7 @@ func TestDrop_Reasons(t *testing.T) {
 func expiring[T any](option func(*T)) func(*T) {
 	return func(b *T) {
 		option(b)
-		time.Sleep(time.Nanosecond) // of the bubble
+		fakeclock.Sleep(time.Nanosecond)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
@@ -118,7 +119,7 @@ func (c sharing) run(t *testing.T) (jain, used float64) {
 			}
 		}()
 	}
-	time.Sleep(3*time.Second + 20*c.trip) // of the bubble: by then the path is known
+	fakeclock.Sleep(3*time.Second + 20*c.trip) // by then the path is known
 	before, begin := passed(link), time.Now()
 	bytes := out.count(c.counted())
 	used = float64(passed(link)-before) / time.Since(begin).Seconds() / float64(c.rate)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/asterisquetest"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/race"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/limits"
@@ -82,7 +83,7 @@ func TestIdle_LeaveRoom(t *testing.T) {
 						require.NoError(t, carry(p, blocks, c.size))
 					}
 				}
-				time.Sleep(5 * time.Second) // of the bubble
+				fakeclock.Sleep(5 * time.Second)
 				for _, s := range []*asterisque.Session{here, there} {
 					st := s.Stats().Blocks
 					require.LessOrEqual(t, st.Promised, 2*c.streams*4<<10, "no stream holds more than the least window")
@@ -107,7 +108,7 @@ func TestIdle_FewStreamsKeepAWindow(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, carry(p, 100, 15_000))
 		before := there.Stats().Blocks.Promised
-		time.Sleep(5 * time.Second) // of the bubble
+		fakeclock.Sleep(5 * time.Second)
 		after := there.Stats().Blocks.Promised
 		require.LessOrEqual(t, after, 64<<10)
 		require.Less(t, after, before)
@@ -117,7 +118,7 @@ func TestIdle_FewStreamsKeepAWindow(t *testing.T) {
 		_, err = p.Recv(testkit.Background)
 		require.NoError(t, err)
 		require.NoError(t, carry(p, 100, 15_000), "and it grows again")
-		time.Sleep(20 * time.Second) // of the bubble
+		fakeclock.Sleep(20 * time.Second)
 		require.LessOrEqual(t, there.Stats().Blocks.Promised, 4<<10, "not for ever")
 		here.Close()
 	})
@@ -141,11 +142,11 @@ func TestIdle_CreditCrossesCuts(t *testing.T) {
 				require.NoError(t, carry(p, 5, 15_000))
 				pipes = append(pipes, p)
 			}
-			time.Sleep(cut) // of the bubble
+			fakeclock.Sleep(cut)
 			wires.HalfOpen()
-			time.Sleep(1200 * time.Millisecond) // of the bubble
+			fakeclock.Sleep(1200 * time.Millisecond)
 			wires.Cut()
-			time.Sleep(4 * time.Second) // of the bubble
+			fakeclock.Sleep(4 * time.Second)
 			require.LessOrEqual(t, there.Sessions()[0].Stats().Blocks.Promised, len(pipes)*4<<10)
 			for _, p := range pipes {
 				require.NoError(t, carry(p, 5, 15_000), "cut after %v", cut)
@@ -185,7 +186,7 @@ func TestIdle_LittleRoomIsLeftToOthers(t *testing.T) {
 					require.NoError(t, err, "stream %d", n)
 					late.Stop()
 					require.NoError(t, carry(p, 50, 15_000))
-					time.Sleep(3 * time.Second) // of the bubble
+					fakeclock.Sleep(3 * time.Second)
 				}
 				here.Close()
 			})
@@ -205,9 +206,9 @@ func TestIdle_CreditOfBlocksThatWereNotSent(t *testing.T) {
 		for err == nil {
 			_, err = p.Post(make([]byte, 3000), pipe.WithTTL(5*time.Second))
 		}
-		time.Sleep(20 * time.Second) // of the bubble
+		fakeclock.Sleep(20 * time.Second)
 		there.StartReading()
-		time.Sleep(20 * time.Second) // of the bubble
+		fakeclock.Sleep(20 * time.Second)
 		require.LessOrEqual(t, there.Stats().Blocks.Promised, 256<<10, "little more than what waits there")
 		here.Close()
 	})
@@ -228,20 +229,20 @@ func TestIdle_BlockBehindASkip(t *testing.T) {
 			others[i], err = here.Open(testkit.Background, mirror+1, nil)
 			require.NoError(t, err)
 		}
-		time.Sleep(100 * time.Millisecond) // of the bubble, in which they get credit
+		fakeclock.Sleep(100 * time.Millisecond) // in which they get credit
 		there.StopReading()
 		for _, q := range others {
 			for err := error(nil); err == nil; {
 				_, err = q.Post(make([]byte, 3000))
 			}
 		}
-		time.Sleep(3500 * time.Millisecond) // of the bubble
+		fakeclock.Sleep(3500 * time.Millisecond)
 		require.Positive(t, here.Stats().Outbound.Messages)
 		_, err = p.Post(make([]byte, 100))
 		require.NoError(t, err)
 		there.StartReading()
 		require.NoError(t, there.Err())
-		time.Sleep(20 * time.Second) // of the bubble
+		fakeclock.Sleep(20 * time.Second)
 		require.LessOrEqual(t, there.Stats().Blocks.Promised, len(others)*(4<<10+64<<10)+4<<10)
 		here.Close()
 	})

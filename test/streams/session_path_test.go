@@ -12,6 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/priority"
@@ -85,7 +86,7 @@ func (f *far) flood(streams int, p priority.Priority) {
 // throughput waits for d, and returns the part of the link's rate that the streams have reached.
 func (f *far) throughput(d time.Duration) float64 {
 	f.count()
-	time.Sleep(d) // of the bubble
+	fakeclock.Sleep(d)
 	return float64(f.count()) / d.Seconds() / float64(f.rate)
 }
 
@@ -105,7 +106,7 @@ func (f *far) count() (sum int) {
 // slowest call.
 func (f *far) worst(d time.Duration) (worst time.Duration) {
 	for end := time.Now().Add(d); time.Now().Before(end); {
-		time.Sleep(7 * time.Millisecond) // of the bubble
+		fakeclock.Sleep(7 * time.Millisecond)
 		begin := time.Now()
 		_, err := testkit.Echo.Call(testkit.Background, f.s, "urgent", asterisque.WithPriority(100))
 		require.NoError(f.t, err)
@@ -139,7 +140,7 @@ func TestPath_StreamFillsIt(t *testing.T) {
 				f := overLink(t, c.rate, c.trip)
 				defer f.close()
 				f.flood(c.streams, 0)
-				time.Sleep(c.within)
+				fakeclock.Sleep(c.within)
 				require.Greater(t, f.throughput(3*time.Second), 0.9)
 				p := f.s.Path()
 				require.InEpsilon(t, c.rate, p.Rate, 0.1)
@@ -156,10 +157,10 @@ func TestPath_InFlightBound(t *testing.T) {
 		f := overLink(t, 10*mbit, 50*time.Millisecond)
 		defer f.close()
 		f.flood(3, 0)
-		time.Sleep(3 * time.Second)
+		fakeclock.Sleep(3 * time.Second)
 		holds := 10 * mbit / 20
 		for range 1000 {
-			time.Sleep(3 * time.Millisecond)
+			fakeclock.Sleep(3 * time.Millisecond)
 			p := f.s.Path()
 			require.LessOrEqual(t, p.InFlight, max(p.Limit, holds*5/4)+holds/4)
 			out, _ := f.link.Stats()
@@ -174,7 +175,7 @@ func TestPath_UrgentBesideBulk(t *testing.T) {
 		f := overLink(t, 10*mbit, 50*time.Millisecond)
 		defer f.close()
 		f.flood(1, -10)
-		time.Sleep(2 * time.Second)
+		fakeclock.Sleep(2 * time.Second)
 		require.LessOrEqual(t, f.worst(10*time.Second), 100*time.Millisecond)
 		require.Greater(t, f.throughput(5*time.Second), 0.85)
 	})
@@ -190,7 +191,7 @@ func TestPath_UrgentBesideLarge(t *testing.T) {
 			_, err := f.s.Call(testkit.Background, 1, make([]byte, 4_000_000), asterisque.WithPriority(-10))
 			done <- err
 		}()
-		time.Sleep(time.Second)
+		fakeclock.Sleep(time.Second)
 		require.LessOrEqual(t, f.worst(2*time.Second), 100*time.Millisecond)
 		require.ErrorIs(t, <-done, asterisque.ErrNoFunction)
 	})
@@ -210,11 +211,11 @@ func TestPath_Changes(t *testing.T) {
 		f := overLink(t, 10*mbit, 50*time.Millisecond, changes...)
 		defer f.close()
 		f.flood(1, -10)
-		time.Sleep(5*time.Second + time.Millisecond)
+		fakeclock.Sleep(5*time.Second + time.Millisecond)
 		for range 6 {
 			require.LessOrEqual(t, f.worst(time.Second), 250*time.Millisecond, "at a change")
 			require.LessOrEqual(t, f.worst(3900*time.Millisecond), 100*time.Millisecond, "a second later")
-			time.Sleep(10 * time.Millisecond)
+			fakeclock.Sleep(10 * time.Millisecond)
 		}
 	})
 }
@@ -229,7 +230,7 @@ func TestPath_BoundByPeer(t *testing.T) {
 		ctx, cancel := context.WithTimeout(testkit.Background, 10*time.Second)
 		defer cancel()
 		go stream.NewWriter(p).Write(make([]byte, 1<<20)) // ends with the session
-		time.Sleep(5 * time.Second)
+		fakeclock.Sleep(5 * time.Second)
 		require.Equal(t, asterisque.BoundByWindow, f.s.Path().Bound)
 		<-ctx.Done()
 	})
@@ -245,7 +246,7 @@ func TestPath_NoMarksIfQuiet(t *testing.T) {
 		for range 100 {
 			_, err := testkit.Echo.Call(testkit.Background, f.s, string(make([]byte, 1000)))
 			require.NoError(t, err)
-			time.Sleep(100 * time.Millisecond)
+			fakeclock.Sleep(100 * time.Millisecond)
 		}
 		out, _ = f.link.Stats()
 		require.Less(t, out.Passed-before, int64(100*1040))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/asterisquetest"
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/stream"
@@ -142,7 +143,7 @@ func TestTrips_Calls(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range callers {
 			wg.Go(func() {
-				<-time.After(time.Duration(i/4) * 777 * time.Microsecond)
+				fakeclock.Sleep(time.Duration(i/4) * 777 * time.Microsecond)
 				begin := time.Now()
 				for range calls {
 					if _, err := testkit.Echo.Call(testkit.Background, s, text); err != nil {

@@ -126,7 +126,7 @@ func TestAttack_ForgedInitials(t *testing.T) {
 	forging.Go(func() {
 		for ctx.Err() == nil {
 			v.forge(ctx, 20)
-			time.Sleep(5 * time.Millisecond) // 8,000 a second
+			time.Sleep(5 * time.Millisecond) //nolint:forbidigo // 8,000 a second
 			v.catchUp(ctx)
 		}
 	})

@@ -116,7 +116,7 @@ func (r *relay) carry(socket *net.UDPConn, on func(p []byte, from net.Addr)) {
 	})
 	r.goroutines.Go(func() { // ends with the one above
 		for p := range path {
-			<-time.After(time.Until(p.due)) // the delay of the path
+			time.Sleep(time.Until(p.due)) //nolint:forbidigo // the delay of the path
 			on(p.p, p.from)
 		}
 	})

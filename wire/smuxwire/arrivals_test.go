@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/xtaci/smux"
 
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/weightest"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -199,7 +200,7 @@ func TestConn_HeldUpIsNoticed(t *testing.T) {
 		}
 		require.Equal(t, 6*still, time.Since(before))
 		go func() { // ends at once
-			time.Sleep(time.Second)
+			fakeclock.Sleep(time.Second)
 			c.frames.left(0)
 		}()
 		n, err := c.Read(head[:])

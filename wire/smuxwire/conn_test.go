@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 )
 
 // log keeps the events that it receives.
@@ -127,7 +129,7 @@ func TestConn_CloseReadsRest(t *testing.T) {
 			<-read
 			require.Equal(t, closes, time.Since(before) < farewell, "it waits for the peer, but not for ever")
 			q.Close()
-			time.Sleep(farewell) // so that the timer has gone
+			fakeclock.Sleep(farewell) // so that the timer has gone
 		})
 	}
 }

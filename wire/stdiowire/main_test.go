@@ -117,7 +117,7 @@ var children = map[string]func(){
 		}
 		os.Exit(7)
 	},
-	"stay":            func() { time.Sleep(time.Hour) }, // until the parent ends it
+	"stay":            func() { time.Sleep(time.Hour) }, //nolint:forbidigo // the parent ends it
 	"leave a process": leaveAProcess,
 	"say": func() {
 		fmt.Fprint(os.Stderr, "first\n\nsecond\r\nwithout an end")

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 	"github.com/stretchr/testify/require"
 )
@@ -21,7 +22,7 @@ func TestCut_LosesInFlight(t *testing.T) {
 		here, there := b.collect(b.f), b.collect(b.peer)
 		b.send(b.f, data(100), 100)
 		b.send(b.peer, data(100), 100)
-		time.Sleep(time.Second / 2)
+		fakeclock.Sleep(time.Second / 2)
 		b.f.Cut()
 		require.ErrorIs(b, here.now().err, syscall.ECONNRESET)
 		require.Equal(b, io.EOF, there.now().err)
@@ -126,7 +127,7 @@ func TestClose_EndsGoroutines(t *testing.T) {
 		"after a cut":    func(b *bed) { b.f.Cut() },
 		"after the peer": func(b *bed) { b.peer.Close() },
 		// The time is that of the synctest bubble, in which all cases run.
-		"though the peer does not read":          func(b *bed) { time.Sleep(2 * time.Second) },
+		"though the peer does not read":          func(b *bed) { fakeclock.Sleep(2 * time.Second) },
 		"while more is written than fits":        func(b *bed) { b.send(b.f, data(3<<20), 3<<20); synctest.Wait() },
 		"while the peer writes without a reader": func(b *bed) { b.send(b.peer, data(100_000), 1000); synctest.Wait() },
 	} {
@@ -139,7 +140,7 @@ func TestClose_EndsGoroutines(t *testing.T) {
 					synctest.Wait()
 					do(b)
 					require.NoError(t, b.f.Close())
-					time.Sleep(5 * time.Second)
+					fakeclock.Sleep(5 * time.Second)
 					synctest.Wait()
 					_, err := b.peer.Write([]byte{1})
 					require.Error(t, err, "the connection below is closed")
@@ -159,7 +160,7 @@ func TestDeadline_RecallsUnsent(t *testing.T) {
 				prepare(b.f)
 				require.NoError(b, b.f.SetDeadline(time.Now().Add(time.Second)))
 				got, sent := b.collect(b.f), b.send(b.f, data(100), 100)
-				time.Sleep(time.Second)
+				fakeclock.Sleep(time.Second)
 				require.ErrorIs(b, got.now().err, os.ErrDeadlineExceeded)
 				require.ErrorIs(b, sent.now().err, os.ErrDeadlineExceeded)
 
@@ -185,7 +186,7 @@ func TestDeadline_SeveralWrites(t *testing.T) {
 		for range 3 {
 			b.send(b.f, data(100), 100)
 		}
-		time.Sleep(2 * time.Second)
+		fakeclock.Sleep(2 * time.Second)
 		b.f.Heal()
 		require.Empty(b, got.now().data)
 		require.NoError(b, b.f.SetWriteDeadline(time.Time{}))
@@ -202,7 +203,7 @@ func TestWrite_Concurrent(t *testing.T) {
 		for i := range writers {
 			b.send(b.f, bytes.Repeat([]byte{byte(i)}, size), size)
 		}
-		time.Sleep(time.Second)
+		fakeclock.Sleep(time.Second)
 		require.Len(b, got.now().data, writers*size)
 		seen := map[byte]bool{}
 		for part := range slices.Chunk(got.now().data, size) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/race"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/wiretest"
@@ -65,10 +66,10 @@ func TestFaults_None(t *testing.T) {
 func TestDelay_EveryByte(t *testing.T) {
 	ways(t, wiretest.Direction{Delay: 50 * time.Millisecond}, func(b *bed, w, r net.Conn) {
 		sent, got := b.send(w, data(500_000), 1000), b.collect(r)
-		time.Sleep(50*time.Millisecond - time.Nanosecond)
+		fakeclock.Sleep(50*time.Millisecond - time.Nanosecond)
 		require.True(b, sent.now().done, "what is under way does not hold the writer up")
 		require.Empty(b, got.now().data)
-		time.Sleep(time.Nanosecond)
+		fakeclock.Sleep(time.Nanosecond)
 		synctest.Wait()
 		require.Equal(b, data(500_000), got.now().data)
 	})
@@ -80,7 +81,7 @@ func TestDelay_OneMebibyte(t *testing.T) {
 		sent, got := b.send(w, data(3<<20), 4096), b.collect(r)
 		require.False(b, sent.now().done)
 		require.InDelta(b, 1<<20, sent.now().n, 64<<10)
-		time.Sleep(4 * time.Second)
+		fakeclock.Sleep(4 * time.Second)
 		require.True(b, sent.now().done)
 		require.Equal(b, data(3<<20), got.now().data)
 	})
@@ -100,7 +101,7 @@ func TestJitter_OrderAndBounds(t *testing.T) {
 			b.send(w, part, len(part))
 			before := time.Now()
 			for len(got.now().data) < len(all) {
-				time.Sleep(time.Millisecond)
+				fakeclock.Sleep(time.Millisecond)
 			}
 			took := got.now().took - before.Sub(b.begin)
 			require.GreaterOrEqual(b, took, d.Delay)
@@ -151,11 +152,11 @@ func TestSeed_AnyWrites(t *testing.T) {
 func TestBandwidth(t *testing.T) {
 	ways(t, wiretest.Direction{Bandwidth: 100_000}, func(b *bed, w, r net.Conn) {
 		sent, got := b.send(w, data(250_000), 7000), b.collect(r)
-		time.Sleep(time.Second)
+		fakeclock.Sleep(time.Second)
 		synctest.Wait()
 		require.InDelta(b, 100_000, len(got.now().data), 100)
 		require.InDelta(b, 100_000, sent.now().n, 40_000, "the writer is held up")
-		time.Sleep(1500 * time.Millisecond)
+		fakeclock.Sleep(1500 * time.Millisecond)
 		synctest.Wait()
 		require.Equal(b, data(250_000), got.now().data)
 	})
@@ -165,15 +166,15 @@ func TestBandwidth(t *testing.T) {
 func TestBandwidth_Unused(t *testing.T) {
 	ways(t, wiretest.Direction{Bandwidth: 100_000, Delay: time.Millisecond}, func(b *bed, w, r net.Conn) {
 		got := b.collect(r)
-		time.Sleep(time.Minute)
+		fakeclock.Sleep(time.Minute)
 		b.send(w, data(100_000), 1000)
-		time.Sleep(100 * time.Millisecond)
+		fakeclock.Sleep(100 * time.Millisecond)
 		synctest.Wait()
 		require.InDelta(b, 10_000, len(got.now().data), 1000)
 		b.f.Stall()
-		time.Sleep(time.Minute)
+		fakeclock.Sleep(time.Minute)
 		b.f.Heal()
-		time.Sleep(100 * time.Millisecond)
+		fakeclock.Sleep(100 * time.Millisecond)
 		synctest.Wait()
 		require.InDelta(b, 20_000, len(got.now().data), 1000, "nothing was made up for after the stall")
 		b.f.Close()
@@ -263,7 +264,7 @@ func TestTruncateAfter_Wire(t *testing.T) {
 func TestStall_LosesNothing(t *testing.T) {
 	ways(t, wiretest.Direction{StallAfter: 5000}, func(b *bed, w, r net.Conn) {
 		got, sent := b.collect(r), b.send(w, data(60_000), 50_000)
-		time.Sleep(time.Hour)
+		fakeclock.Sleep(time.Hour)
 		require.Len(b, got.now().data, 5000)
 		require.False(b, sent.now().done)
 		b.f.Heal()
@@ -273,7 +274,7 @@ func TestStall_LosesNothing(t *testing.T) {
 
 		b.f.Stall()
 		sent = b.send(w, data(60_000), 60_000)
-		time.Sleep(time.Hour)
+		fakeclock.Sleep(time.Hour)
 		require.Len(b, got.now().data, 60_000)
 		require.False(b, sent.now().done)
 		b.f.Heal()
@@ -288,7 +289,7 @@ func TestStall_HoldsTheEnd(t *testing.T) {
 		got := b.collect(b.f)
 		b.f.Stall()
 		b.peer.Close()
-		time.Sleep(time.Hour)
+		fakeclock.Sleep(time.Hour)
 		require.False(b, got.now().done)
 		b.f.Heal()
 		synctest.Wait()
@@ -316,7 +317,7 @@ func TestVanishAfter_BothWays(t *testing.T) {
 	inBubble(t, both(wiretest.Direction{VanishAfter: 100}), func(b *bed) {
 		here, there := b.collect(b.f), b.collect(b.peer)
 		mine, theirs := b.send(b.f, data(60_000), 1000), b.send(b.peer, data(60_000), 1000)
-		time.Sleep(time.Hour)
+		fakeclock.Sleep(time.Hour)
 		require.Equal(b, data(100), here.now().data)
 		require.Equal(b, data(100), there.now().data)
 		require.True(b, mine.now().done && theirs.now().done)
@@ -332,15 +333,15 @@ func TestHalfOpen(t *testing.T) {
 				here, there := b.collect(b.f), b.collect(b.peer)
 				b.send(b.f, data(100), 100)
 				b.send(b.peer, data(100), 100)
-				time.Sleep(2 * time.Second)
+				fakeclock.Sleep(2 * time.Second)
 				underWay := b.send(b.f, data(2<<20), 2<<20) // more than a line holds
-				time.Sleep(time.Millisecond)
+				fakeclock.Sleep(time.Millisecond)
 				b.f.HalfOpen()
 				require.True(b, underWay.now().done)
 				require.NoError(b, underWay.now().err)
 				arrived := len(there.now().data)
 				mine, theirs := b.send(b.f, data(2<<20), 4096), b.send(b.peer, data(2<<20), 4096)
-				time.Sleep(time.Hour)
+				fakeclock.Sleep(time.Hour)
 				require.NoError(b, mine.now().err)
 				require.NoError(b, theirs.now().err)
 				require.True(b, mine.now().done && theirs.now().done)
@@ -350,7 +351,7 @@ func TestHalfOpen(t *testing.T) {
 
 				b.f.Heal()
 				b.peer.Close()
-				time.Sleep(time.Hour)
+				fakeclock.Sleep(time.Hour)
 				require.False(b, here.now().done, "the end of the other side has vanished, too")
 				_, err := b.f.Write(data(100))
 				require.NoError(b, err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 	"github.com/stretchr/testify/require"
 )
@@ -40,7 +41,7 @@ func TestDrop_RateInJerks(t *testing.T) {
 		got := b.drain(far)
 		longest, last, since := time.Duration(0), int64(0), time.Now()
 		for range 10_000 {
-			time.Sleep(time.Millisecond)
+			fakeclock.Sleep(time.Millisecond)
 			if n := got.now(); n != last {
 				longest = max(longest, time.Since(since))
 				last, since = n, time.Now()
@@ -62,7 +63,7 @@ func TestDrop_WaitingSpares(t *testing.T) {
 		near, far := b.pipe()
 		b.flood(near)
 		b.drain(far)
-		time.Sleep(10 * time.Second)
+		fakeclock.Sleep(10 * time.Second)
 		other, there := b.pipe()
 		took := b.took(other, there, 1448)
 		require.InDelta(b, 0.05+0.052+0.025, took.Seconds(), 0.005, "a round trip, the queue, and a delay")
@@ -81,12 +82,12 @@ func TestLink_Fair(t *testing.T) {
 					b.flood(near)
 					got = append(got, b.drain(far))
 				}
-				time.Sleep(10 * time.Second)
+				fakeclock.Sleep(10 * time.Second)
 				before := make([]int64, n)
 				for i, g := range got {
 					before[i] = g.now()
 				}
-				time.Sleep(30 * time.Second)
+				fakeclock.Sleep(30 * time.Second)
 				for i, g := range got {
 					within(b, 30*mbit10/float64(n), float64(g.now()-before[i]), 0.01, "bytes")
 				}
@@ -102,7 +103,7 @@ func TestQueue_FirstInFirstOut(t *testing.T) {
 		near, far := b.pipe()
 		b.flood(near)
 		b.drain(far)
-		time.Sleep(10 * time.Second)
+		fakeclock.Sleep(10 * time.Second)
 		near, far = b.pipe()
 		want := 25*time.Millisecond + time.Duration(float64(256*kib)/mbit10*1e9)
 		within(b, want.Seconds(), b.took(near, far, 1).Seconds(), 0.01, "seconds of a byte of another connection")
@@ -124,7 +125,7 @@ func TestQueue_Bounded(t *testing.T) {
 				b.flood(near)
 				got := b.drain(far)
 				for range 1500 {
-					time.Sleep(997 * time.Microsecond)
+					fakeclock.Sleep(997 * time.Microsecond)
 					out, _ := b.Stats()
 					require.LessOrEqual(b, out.Queued, bound)
 					require.Greater(b, out.Queued+1448, bound, "a sender that floods fills it")
@@ -143,12 +144,12 @@ func TestLink_Unread(t *testing.T) {
 	overLink(t, alike(wiretest.Lane{Delay: time.Second, Rate: 4 * mib}), func(b *linkBed) {
 		near, far := b.pipe()
 		b.flood(near)
-		time.Sleep(time.Minute)
+		fakeclock.Sleep(time.Minute)
 		out, _ := b.Stats()
 		require.Positive(b, out.Passed)
 		stopped := out.Passed
 		require.Less(b, stopped, int64(5*mib+mib/2))
-		time.Sleep(time.Minute)
+		fakeclock.Sleep(time.Minute)
 		out, _ = b.Stats()
 		require.Equal(b, stopped, out.Passed)
 		_, err := io.ReadFull(far, make([]byte, stopped+mib))
@@ -163,7 +164,7 @@ func TestLink_Holds64MiB(t *testing.T) {
 		near, far := b.pipe()
 		b.flood(near)
 		got := b.drain(far)
-		time.Sleep(1500 * time.Millisecond)
+		fakeclock.Sleep(1500 * time.Millisecond)
 		require.EqualValues(b, 64*mib, got.now())
 		out, _ := b.Stats()
 		require.EqualValues(b, 128*mib, out.Passed)

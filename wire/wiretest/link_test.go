@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/asterisque-go/asterisque/internal/fakeclock"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
@@ -127,23 +128,23 @@ func TestLink_Schedule(t *testing.T) {
 		b.flood(near)
 		got := b.drain(far)
 		for _, want := range []int64{1 * mib, mib / 2, 4 * mib} {
-			time.Sleep(time.Second)
+			fakeclock.Sleep(time.Second)
 			before := got.now()
-			time.Sleep(8 * time.Second)
+			fakeclock.Sleep(8 * time.Second)
 			within(b, float64(8*want), float64(got.now()-before), 0.01, "bytes")
-			time.Sleep(time.Second)
+			fakeclock.Sleep(time.Second)
 		}
 	})
 	overLink(t, alike(lane), func(b *linkBed) {
 		near, far := b.pipe()
 		for _, want := range []time.Duration{10 * time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, time.Millisecond} {
 			require.InDelta(b, want.Seconds(), b.took(near, far, 1).Seconds(), 1e-5)
-			time.Sleep(10*time.Second - want)
+			fakeclock.Sleep(10*time.Second - want)
 		}
 	})
 	overLink(t, alike(lane), func(b *linkBed) {
 		near, far := b.pipe()
-		time.Sleep(9 * time.Second)
+		fakeclock.Sleep(9 * time.Second)
 		took := b.took(near, far, 2*mib) // of which one passes in the first second
 		within(b, 3, took.Seconds(), 0.01, "seconds")
 	})
@@ -157,7 +158,7 @@ func TestLink_Stats(t *testing.T) {
 			out, in := b.Stats()
 			require.Equal(b, wiretest.LaneStats{Queued: (10 - i) * 1448, Most: 10 * 1448, Passed: int64(i) * 1448}, out)
 			require.Zero(b, in)
-			time.Sleep(time.Second)
+			fakeclock.Sleep(time.Second)
 		}
 	})
 }
