@@ -43,8 +43,7 @@ func (o *NotConnectedError) note(e connectionEvent, err error) {
 	}
 }
 
-// NotConnectedError returns the reason why there is no session for new calls, or nil if there is
-// one.
+// Outage returns the reason why there is no session for new calls, or nil if there is one.
 func (c *Connection) Outage() *NotConnectedError {
 	if c == nil {
 		return nil

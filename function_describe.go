@@ -29,7 +29,7 @@ func (s *Service) Describe(opts ...StandardOption) {
 	}
 }
 
-// WithSchemas, for [Service.Describe], adds schemas to the answer of [Describe], except for the
+// WithSchemas makes [Service.Describe] add schemas to the answer of [Describe], except for the
 // untyped functions of [Service.Handle]. Each schema is made once: by Service.Describe for the
 // present functions, and at registration for later ones. A type without a schema causes a panic.
 // Sessions with another codec than codec.CBOR get no schemas, because the encoding of their values

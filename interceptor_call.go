@@ -85,7 +85,7 @@ func (c *Call) Function() uint16 { return c.function }
 // makes, as the name is not known here.
 func (c *Call) Name() string { return c.name }
 
-// Served reports whether this side serves the call of the peer; otherwise this side makes the call.
+// Inbound reports whether this side serves the call of the peer. Otherwise it makes the call.
 func (c *Call) Inbound() bool { return c.side.served() }
 
 // Blocks reports whether the call carries Blocks: a call of a [Stream], or an untyped one that was

@@ -98,6 +98,8 @@ func (p *player) await(ctx context.Context, within time.Duration, patterns []any
 }
 
 // awaitAny is await that returns the index of the pattern.
+//
+//nolint:gocognit // one loop for frames, parts and tolerated frames
 func (p *player) awaitAny(ctx context.Context, within time.Duration, patterns []any, anything bool) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

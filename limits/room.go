@@ -13,9 +13,8 @@ const (
 	Nested                  // for streams that this side has opened within calls
 )
 
-// firstGrowth is the number of bytes by which a new window exceeds its guarantee while most of the
-// spare room is free: enough for a Block of 63 KiB.
-const firstGrowth = 64 << 10
+// firstGrowth is how far a new window exceeds its guarantee while most of the spare room is free.
+const firstGrowth = 64 << 10 // enough for a Block of 63 KiB
 
 // Hold is the room that one direction of a stream holds in a [Room]. Its owner guards it.
 type Hold struct {

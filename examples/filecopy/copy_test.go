@@ -37,7 +37,7 @@ func soon(t *testing.T) context.Context {
 // startReceiver starts a receiver that ends with the test, and returns its folder and its URL.
 func startReceiver(t *testing.T) (dir, url string) {
 	t.Helper()
-	dir, url = t.TempDir(), ""
+	dir = t.TempDir()
 	ln, err := wire.Listen(background, "tcp://127.0.0.1:0", wire.Options{})
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(background)

@@ -1,7 +1,6 @@
 package project
 
 import (
-	"maps"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -19,7 +18,6 @@ var (
 	inTicks = regexp.MustCompile("`([^`]+)`")
 	aPath   = regexp.MustCompile(`^[\w./*-]+$`)
 	aName   = regexp.MustCompile(`^[A-Za-z_]\w*(\.[A-Za-z_]\w*){0,2}$`)
-	drawing = regexp.MustCompile("(?m)^(.*):\n\n```text\n((?s:.*?))\n```\n")
 )
 
 func TestInside_NamesExist(t *testing.T) {
@@ -132,17 +130,4 @@ func (s *source) lacks(name string, files []string) string {
 		return "it is declared in " + strings.Join(in, ", ")
 	}
 	return ""
-}
-
-func TestInside_Packages(t *testing.T) {
-	page := text(t, insidePage)
-	folders := slices.Concat(slices.Collect(maps.Keys(floors)), forTests)
-	for _, folder := range folders {
-		there, err := filepath.Glob(folder)
-		require.NoError(t, err)
-		link := "](" + path.Join("..", folder) + ")"
-		if len(there) > 0 && !strings.Contains(page, link) {
-			t.Errorf("%s has no link to %s", insidePage, folder)
-		}
-	}
 }

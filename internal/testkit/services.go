@@ -185,6 +185,7 @@ func HoldService(opts ...asterisque.HandlerOption) (*asterisque.Service, *Holder
 	return svc, h
 }
 
+// Functions with values that are bytes, and with values that are decoded.
 var (
 	Raw     = asterisque.Func[[]byte, []byte](60, "raw")
 	Decoded = asterisque.Func[Letter, Letter](61, "decoded")

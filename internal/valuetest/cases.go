@@ -44,8 +44,9 @@ type (
 		Next *named `json:",omitempty" cbor:",omitempty" msgpack:",omitempty"`
 	}
 	anyHolder struct{ Any any }
-	Inner     struct{ Deep []string }
-	outer     struct {
+	// Inner is embedded.
+	Inner struct{ Deep []string }
+	outer struct {
 		*Inner
 		Map map[string]anyHolder
 	}

@@ -168,7 +168,7 @@ func TestAttackNested_LentWorker(t *testing.T) {
 					attack.Bounded(t, "calls to which a worker is lent", node.Stats().Lent, most)
 					require.Greater(t, node.Stats().Lent, most/2)
 					st := node.Stats()
-					require.Equal(t, 3*most, int(st.Lent+st.Total.Waiting)+int(refused.Swap(0)), "none is forgotten")
+					require.Equal(t, 3*most, st.Lent+st.Total.Waiting+int(refused.Swap(0)), "none is forgotten")
 					for i := begin; i < begin+3*most; i++ {
 						p.Send(&message.Close{Pipe: 4*uint64(i) + 4, Abort: codec.ErrCanceled})
 					}

@@ -10,6 +10,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/classic"
+	"github.com/asterisque-go/asterisque/codec/message"
 )
 
 // msg returns the bytes of messages in hexadecimal digits. Tests write all messages in the encoding
@@ -304,5 +305,38 @@ func TestLossRate_BothWays(t *testing.T) {
 		q.Abort(&asterisque.Abort{Code: 1234, Message: "enough"})
 		p.want(msg(&classic.Close{Pipe: 1, Abort: &classic.Abort{Code: 1234, Message: "enough"}}))
 		require.Equal(t, codec.Code(1234), codec.AbortOf(q.Err()).Code)
+	})
+}
+
+// Late Blocks are not answered.
+func TestBlocks_Late(t *testing.T) {
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		w, p := synced(t, form)
+		write(t, w, &message.Open{Pipe: 0})
+		p.send(msg(open(0x8000, 10), result(0x8000, nil), block(0x8000, "late"), result(1, nil), block(1, "late"), eof(1), block(2, "for a pipe that never was")))
+		for range 3 {
+			_, err := w.ReadFrame(most)
+			require.NoError(t, err)
+		}
+		p.next()
+		// an answer to any of the other messages could hit a new pipe
+		wantAnswer(t, w, p, abort(2, "unknown pipe-id specified: 2"))
+		write(t, w, message.Pong{}, &message.Open{Pipe: 2})
+		p.want("2800020000000000")
+	})
+}
+
+// A loss rate reaches the session.
+func TestLossRate_ReachesSession(t *testing.T) {
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		w, p := synced(t, form)
+		p.send(msg(open(0x8000, 10)), "238000e4000178") // a status above EOF has a loss rate below
+		_, err := w.ReadFrame(most)
+		require.NoError(t, err)
+		f, err := w.ReadFrame(most)
+		require.NoError(t, err)
+		b, err := message.ParseBlock(f)
+		require.NoError(t, err)
+		require.Equal(t, message.Block{Pipe: 1, Payload: []byte("x"), Meta: message.Meta{Loss: 100}}, b)
 	})
 }

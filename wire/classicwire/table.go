@@ -114,11 +114,11 @@ func (t *pipeTable) unusedLocked() (id uint16, ok bool) {
 		t.free.Push(t.half | t.fresh)
 	}
 	for range t.free.Len() {
-		if id := t.free.Pop(); !t.hasLocked(id) {
+		id := t.free.Pop()
+		if !t.hasLocked(id) {
 			return id, true
-		} else {
-			t.free.Push(id)
 		}
+		t.free.Push(id)
 	}
 	return 0, false
 }
