@@ -9,125 +9,88 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
-
-const insidePage = "docs/inside.md"
 
 var (
-	inTicks = regexp.MustCompile("`([^`]+)`")
-	aPath   = regexp.MustCompile(`^[\w./*-]+$`)
-	aName   = regexp.MustCompile(`^[A-Za-z_]\w*(\.[A-Za-z_]\w*){0,2}$`)
+	remark   = regexp.MustCompile(`//.*`)
+	declares = regexp.MustCompile(`(?m)^(func|type|var|const) (?:\(\w* ?\*?(\w+)[^)]*\) )?(\w*)`)
+	member   = regexp.MustCompile(`(?m)^\t+((?:\w+, )*\w+)[ (]`)
+	lock     = regexp.MustCompile(`\bsync\.(RW)?Mutex\n`)
+	start    = regexp.MustCompile(`\bgo |\.(AfterFunc|Go)\(`)
+	inTicks  = regexp.MustCompile("`([^`]+)`")
+	aFile    = regexp.MustCompile(`^[\w./*-]+(\.go|/[\w./*-]*)$`)
+	aUnit    = regexp.MustCompile(`\n(\n|\||- |\d+\. )| \| `)
 )
 
+// declarations returns the text of each declaration outside of functions, without comments, by its
+// name and file. A name is f, T, T.method or T.field.
+func declarations(t *testing.T) map[[2]string]string {
+	all := map[[2]string]string{}
+	for _, file := range filesThat(t, ".go") {
+		source := remark.ReplaceAllString(text(t, file), "")
+		places := append(declares.FindAllStringSubmatchIndex(source, -1), []int{len(source)})
+		for i, at := range places[:len(places)-1] {
+			of, name := "", source[at[6]:at[7]]
+			if at[4] >= 0 {
+				of = source[at[4]:at[5]] + "."
+			}
+			body := source[at[0]:places[i+1][0]]
+			all[[2]string{of + name, file}] = body
+			if source[at[2]:at[3]] == "func" {
+				continue
+			}
+			for _, m := range member.FindAllStringSubmatch(body, -1) {
+				for member := range strings.SplitSeq(m[1], ", ") {
+					all[[2]string{strings.TrimPrefix(name+"."+member, "."), file}] = ""
+				}
+			}
+		}
+	}
+	return all
+}
+
+// TestInside_NamesExist requires that each file and name in backticks exists, and that a name is
+// declared in a file beside it: in the same paragraph, item or cell.
 func TestInside_NamesExist(t *testing.T) {
-	s := sources(t)
-	named := 0
-	for _, unit := range units(text(t, insidePage)) {
-		files, names := namedIn(t, unit)
-		named += len(files) + len(names)
-		for _, file := range files {
-			there, err := filepath.Glob(file)
-			assert.NoError(t, err)
-			assert.NotEmpty(t, there, "%s is not there", file)
+	all := declarations(t)
+	for _, unit := range aUnit.Split(code.ReplaceAllString(text(t, "docs/inside.md"), ""), -1) {
+		var files, names []string
+		for _, m := range inTicks.FindAllStringSubmatch(unit, -1) {
+			if !aFile.MatchString(m[1]) {
+				names = append(names, m[1])
+				continue
+			}
+			found, _ := filepath.Glob(m[1])
+			assert.NotEmpty(t, found, "there is no file %s", m[1])
+			files = append(files, m[1])
 		}
 		for _, name := range names {
-			if err := s.lacks(name, files); err != "" {
-				t.Errorf("%s: %s: %s", insidePage, name, err)
+			found := false
+			for d := range all {
+				pkg := path.Base(path.Dir(d[1])) + "."
+				found = found || d[0] == strings.TrimPrefix(name, pkg) && (len(files) == 0 || slices.Contains(files, d[1]))
 			}
+			assert.True(t, found, "%s is declared in none of %v", name, files)
 		}
 	}
-	require.Greater(t, named, 300, "the search finds the names")
 }
 
+// TestInside_LocksAndGoroutines requires a row for each lock and each start of a goroutine in the
+// packages that have a row for one of their locks.
 func TestInside_LocksAndGoroutines(t *testing.T) {
-	s := sources(t)
-	require.NotEmpty(t, s.locks)
-	require.NotEmpty(t, s.starts)
-	page := text(t, insidePage)
-	for section, all := range map[string][]declared{"Locks": s.locks, "Goroutines": s.starts} {
-		_, rest, ok := strings.Cut(page, "\n## "+section+"\n")
-		require.True(t, ok, section)
-		body, _, _ := strings.Cut(rest, "\n## ")
-		for _, d := range all {
-			if !slices.ContainsFunc(units(body), func(u string) bool {
-				return strings.Contains(u, "`"+d.name+"`") && strings.Contains(u, "`"+d.file+"`")
-			}) {
-				t.Errorf("%s: %s has no row with `%s` and `%s`", insidePage, section, d.name, d.file)
-			}
+	_, page, _ := strings.Cut(text(t, "docs/inside.md"), "\n## Locks\n")
+	locks, goroutines, _ := strings.Cut(page, "\n## Goroutines\n")
+	covered := map[string]bool{}
+	for _, m := range inTicks.FindAllStringSubmatch(locks, -1) {
+		covered[path.Dir(m[1])] = covered[path.Dir(m[1])] || aFile.MatchString(m[1])
+	}
+	for d, body := range declarations(t) {
+		if !covered[path.Dir(d[1])] || strings.HasSuffix(d[1], "_test.go") {
+			continue
+		}
+		for rows, sign := range map[string]*regexp.Regexp{locks: lock, goroutines: start} {
+			row := "(?m)^.*`" + regexp.QuoteMeta(d[0]) + "`.*`" + regexp.QuoteMeta(d[1]) + "`"
+			assert.True(t, !sign.MatchString(body) || regexp.MustCompile(row).MatchString(rows), "%s in %s has no row", d[0], d[1])
 		}
 	}
-}
-
-func TestInside_FindsWrongNames(t *testing.T) {
-	s := sources(t)
-	for _, c := range []struct {
-		name  string
-		files []string
-		want  string
-	}{
-		{"Outbox.Put", []string{"internal/outbox/outbox_put.go"}, ""},
-		{"Outbox.Put", nil, ""},
-		{"outbox.Outbox.Put", nil, ""},
-		{"Outbox.batch", []string{"internal/outbox/outbox.go"}, ""},
-		{"Outbox.Put", []string{"internal/outbox/outbox.go"}, "it is declared in internal/outbox/outbox_put.go"},
-		{"Outbox.Putt", nil, "it is declared nowhere"},
-	} {
-		require.Equal(t, c.want, s.lacks(c.name, c.files), c.name)
-	}
-}
-
-// units returns the paragraphs, items and rows of a page, without code. The last cell of a row is a
-// unit of its own.
-func units(page string) (units []string) {
-	begins := regexp.MustCompile(`^(\||[-#]|\d+\. )`)
-	var unit []string
-	end := func() {
-		all := strings.Join(unit, " ")
-		if row, ok := strings.CutSuffix(all, " |"); ok {
-			last := strings.LastIndex(row, " | ")
-			units = append(units, row[last:])
-			all = row[:last]
-		}
-		units = append(units, all)
-		unit = nil
-	}
-	for line := range strings.SplitSeq(code.ReplaceAllString(page, ""), "\n") {
-		if line == "" || begins.MatchString(line) {
-			end()
-		}
-		if line != "" {
-			unit = append(unit, strings.TrimSpace(line))
-		}
-	}
-	end()
-	return units
-}
-
-// namedIn returns the files and the Go names in backticks in a unit.
-func namedIn(t *testing.T, unit string) (files, names []string) {
-	for _, m := range inTicks.FindAllStringSubmatch(unit, -1) {
-		switch ext := path.Ext(m[1]); {
-		case aPath.MatchString(m[1]) && (ext == ".go" || strings.Contains(m[1], "/")):
-			files = append(files, m[1])
-		case aName.MatchString(m[1]):
-			names = append(names, m[1])
-		default:
-			t.Errorf("%s: %s is neither a file nor a Go name", insidePage, m[0])
-		}
-	}
-	return files, names
-}
-
-// lacks returns the fault of a name in a unit with files, or "": the name has to be declared in one
-// of these files, if there are any.
-func (s *source) lacks(name string, files []string) string {
-	in := s.files[name]
-	switch {
-	case len(in) == 0:
-		return "it is declared nowhere"
-	case len(files) > 0 && !slices.ContainsFunc(in, func(f string) bool { return slices.Contains(files, f) }):
-		return "it is declared in " + strings.Join(in, ", ")
-	}
-	return ""
 }
