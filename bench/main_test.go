@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/asterisque-go/asterisque/internal/leak"
+	"github.com/asterisque-go/asterisque/internal/test/leak"
 )
 
 // TestMain runs the tests, or acts as the benchmark program when a test measures a cell in a

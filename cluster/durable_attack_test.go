@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/internal/attack"
-	"github.com/asterisque-go/asterisque/internal/fakeclock"
+	"github.com/asterisque-go/asterisque/internal/test/attack"
+	"github.com/asterisque-go/asterisque/internal/test/fakeclock"
 )
 
 // write writes any value as the record of a call.

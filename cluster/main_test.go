@@ -4,7 +4,7 @@ import (
 	"flag"
 	"testing"
 
-	"github.com/asterisque-go/asterisque/internal/leak"
+	"github.com/asterisque-go/asterisque/internal/test/leak"
 )
 
 // atOnce is the default of -parallel: tests outside of bubbles wait for NATS, which detects some

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/internal/valuetest"
+	"github.com/asterisque-go/asterisque/internal/test/valuetest"
 )
 
 // A value arrives unchanged, or its sender refuses it.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/asterisque-go/asterisque/internal/race"
-	"github.com/asterisque-go/asterisque/internal/weightest"
+	"github.com/asterisque-go/asterisque/internal/test/race"
+	"github.com/asterisque-go/asterisque/internal/test/weightest"
 )
 
 // objectWith returns a JSON object with n keys, followed by more.

@@ -3,7 +3,7 @@ package codec
 import (
 	"testing"
 
-	"github.com/asterisque-go/asterisque/internal/leak"
+	"github.com/asterisque-go/asterisque/internal/test/leak"
 )
 
 func TestMain(m *testing.M) {

@@ -19,7 +19,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/asterisque-go/asterisque/internal/testtls"
+	"github.com/asterisque-go/asterisque/internal/test/testtls"
 )
 
 var every = flag.Bool("every", false, "play the scenarios over TLS and WebSocket as well")

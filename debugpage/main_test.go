@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/internal/leak"
+	"github.com/asterisque-go/asterisque/internal/test/leak"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }

@@ -17,7 +17,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/interceptors"
-	"github.com/asterisque-go/asterisque/internal/fakeclock"
+	"github.com/asterisque-go/asterisque/internal/test/fakeclock"
 )
 
 // lines is a log that returns its lines without their times.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/interceptors"
-	"github.com/asterisque-go/asterisque/internal/fakeclock"
+	"github.com/asterisque-go/asterisque/internal/test/fakeclock"
 )
 
 func TestRate_Burst(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/internal/callbench"
+	"github.com/asterisque-go/asterisque/internal/test/callbench"
 	"github.com/asterisque-go/asterisque/pool"
 )
 

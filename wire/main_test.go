@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/asterisque-go/asterisque/internal/leak"
-	"github.com/asterisque-go/asterisque/internal/testtls"
+	"github.com/asterisque-go/asterisque/internal/test/leak"
+	"github.com/asterisque-go/asterisque/internal/test/testtls"
 	"github.com/asterisque-go/asterisque/wire"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/broker"
 	"github.com/asterisque-go/asterisque/cluster/exchange"
 	"github.com/asterisque-go/asterisque/cluster/exchange/agent"
-	"github.com/asterisque-go/asterisque/internal/testtls"
+	"github.com/asterisque-go/asterisque/internal/test/testtls"
 )
 
 // natsServer starts a NATS server, which ends with the test.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/classic"
-	"github.com/asterisque-go/asterisque/internal/weightest"
+	"github.com/asterisque-go/asterisque/internal/test/weightest"
 )
 
 func errorIs(err, target error) bool { return errors.Is(err, target) }

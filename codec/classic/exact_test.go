@@ -11,7 +11,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/classic"
-	"github.com/asterisque-go/asterisque/internal/valuetest"
+	"github.com/asterisque-go/asterisque/internal/test/valuetest"
 )
 
 // lists returns a value nested in lists of the given depth.

@@ -17,8 +17,8 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/msgpack"
-	"github.com/asterisque-go/asterisque/internal/race"
-	"github.com/asterisque-go/asterisque/internal/weightest"
+	"github.com/asterisque-go/asterisque/internal/test/race"
+	"github.com/asterisque-go/asterisque/internal/test/weightest"
 )
 
 // The types for which the tests weigh data.

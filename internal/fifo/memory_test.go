@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/internal/fifo"
-	"github.com/asterisque-go/asterisque/internal/weightest"
+	"github.com/asterisque-go/asterisque/internal/test/weightest"
 )
 
 const (

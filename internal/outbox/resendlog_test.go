@@ -12,7 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/outbox"
-	"github.com/asterisque-go/asterisque/internal/weightest"
+	"github.com/asterisque-go/asterisque/internal/test/weightest"
 )
 
 // keeper is an Outbox that keeps unacknowledged frames, together with a model of the peer.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/buffer"
-	"github.com/asterisque-go/asterisque/internal/fakeclock"
-	"github.com/asterisque-go/asterisque/internal/leak"
 	"github.com/asterisque-go/asterisque/internal/piping"
+	"github.com/asterisque-go/asterisque/internal/test/fakeclock"
+	"github.com/asterisque-go/asterisque/internal/test/leak"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 )

@@ -4,7 +4,7 @@ import (
 	"runtime"
 	"sync"
 
-	"github.com/asterisque-go/asterisque/internal/weightest"
+	"github.com/asterisque-go/asterisque/internal/test/weightest"
 )
 
 // Stacks returns the bytes of goroutines' stacks.

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/internal/leak"
-	"github.com/asterisque-go/asterisque/internal/race"
+	"github.com/asterisque-go/asterisque/internal/test/leak"
+	"github.com/asterisque-go/asterisque/internal/test/race"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"

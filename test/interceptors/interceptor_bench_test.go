@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/internal/callbench"
+	"github.com/asterisque-go/asterisque/internal/test/callbench"
 	"github.com/asterisque-go/asterisque/internal/testkit"
 )
 

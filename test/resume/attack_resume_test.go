@@ -13,10 +13,10 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
-	"github.com/asterisque-go/asterisque/internal/attack"
-	"github.com/asterisque-go/asterisque/internal/fakeclock"
+	"github.com/asterisque-go/asterisque/internal/test/attack"
+	"github.com/asterisque-go/asterisque/internal/test/fakeclock"
+	"github.com/asterisque-go/asterisque/internal/test/weightest"
 	"github.com/asterisque-go/asterisque/internal/testkit"
-	"github.com/asterisque-go/asterisque/internal/weightest"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 )

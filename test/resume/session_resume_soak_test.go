@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/internal/race"
+	"github.com/asterisque-go/asterisque/internal/test/race"
+	"github.com/asterisque-go/asterisque/internal/test/weightest"
 	"github.com/asterisque-go/asterisque/internal/testkit"
-	"github.com/asterisque-go/asterisque/internal/weightest"
 )
 
 // TestCuts_LeaveNothing compares memory and goroutines before and after many cuts.

@@ -3,7 +3,7 @@ package quicwire
 import (
 	"testing"
 
-	"github.com/asterisque-go/asterisque/internal/testtls"
+	"github.com/asterisque-go/asterisque/internal/test/testtls"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )

@@ -3,7 +3,7 @@ package smuxwire_test
 import (
 	"testing"
 
-	"github.com/asterisque-go/asterisque/internal/callbench"
+	"github.com/asterisque-go/asterisque/internal/test/callbench"
 )
 
 func BenchmarkCallsOverSmux(b *testing.B) {

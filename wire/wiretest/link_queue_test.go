@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/asterisque-go/asterisque/internal/fakeclock"
+	"github.com/asterisque-go/asterisque/internal/test/fakeclock"
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 	"github.com/stretchr/testify/require"
 )

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/asterisque-go/asterisque/internal/leak"
+	"github.com/asterisque-go/asterisque/internal/test/leak"
 	"github.com/asterisque-go/asterisque/wire"
 )
 

@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/asterisque-go/asterisque/internal/leak"
+	"github.com/asterisque-go/asterisque/internal/test/leak"
 	"github.com/asterisque-go/asterisque/wire"
 )
 

@@ -5,7 +5,7 @@ package wswire_test
 import (
 	"testing"
 
-	"github.com/asterisque-go/asterisque/internal/callbench"
+	"github.com/asterisque-go/asterisque/internal/test/callbench"
 )
 
 func BenchmarkCallsOverWebSocket(b *testing.B) {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/cluster/broker"
 	"github.com/asterisque-go/asterisque/cluster/exchange/agent"
-	"github.com/asterisque-go/asterisque/internal/leak"
+	"github.com/asterisque-go/asterisque/internal/test/leak"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/asterisque-go/asterisque/internal/leak"
+	"github.com/asterisque-go/asterisque/internal/test/leak"
 )
 
 var (

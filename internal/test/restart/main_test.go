@@ -6,7 +6,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/asterisque-go/asterisque/internal/leak"
+	"github.com/asterisque-go/asterisque/internal/test/leak"
 )
 
 func TestMain(m *testing.M) {

@@ -24,9 +24,9 @@ const blackBox = "test"
 // forTests contains the packages used only by tests and by developers of this project. Their
 // mutants need not be detected.
 var forTests = []string{
-	"internal/attack", "internal/callbench", "internal/fakeclock", "internal/flowmodel", "internal/leak",
-	"internal/mutate", "internal/project", "internal/race", "internal/restart",
-	"internal/flowtest", "internal/testkit", "internal/testtls", "internal/weightest",
+	"internal/test/attack", "internal/test/callbench", "internal/test/fakeclock", "internal/test/flowmodel", "internal/test/leak",
+	"tools/mutate", "internal/project", "internal/test/race", "internal/test/restart",
+	"internal/test/flowtest", "internal/testkit", "internal/test/testtls", "internal/test/weightest",
 }
 
 // folder is a package of the module.

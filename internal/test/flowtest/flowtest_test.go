@@ -4,8 +4,8 @@ import (
 	"flag"
 	"testing"
 
-	"github.com/asterisque-go/asterisque/internal/flowtest"
-	"github.com/asterisque-go/asterisque/internal/leak"
+	"github.com/asterisque-go/asterisque/internal/test/flowtest"
+	"github.com/asterisque-go/asterisque/internal/test/leak"
 	_ "github.com/asterisque-go/asterisque/wire/smuxwire" // smux://
 )
 

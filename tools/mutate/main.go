@@ -2,9 +2,9 @@
 // a time (a condition negated, a comparison off by one, a statement left out, a constant one
 // larger), runs the tests that should fail, and reports the changes that no test has detected.
 //
-//	go run ./internal/mutate -n 60 -journal /tmp/m.jsonl
-//	go run ./internal/mutate -n 20 -only internal/outbox -journal /tmp/o.jsonl
-//	go run ./internal/mutate -again -journal /tmp/m.jsonl     the mutants that no test has caught
+//	go run ./tools/mutate -n 60 -journal /tmp/m.jsonl
+//	go run ./tools/mutate -n 20 -only internal/outbox -journal /tmp/o.jsonl
+//	go run ./tools/mutate -again -journal /tmp/m.jsonl     the mutants that no test has caught
 //
 // The sources stay as they are: the compiler sees the change through an overlay. Each result is
 // appended to the journal at once. The same command continues an existing journal.

@@ -8,7 +8,7 @@ package flowtest
 import (
 	"testing"
 
-	"github.com/asterisque-go/asterisque/internal/leak"
+	"github.com/asterisque-go/asterisque/internal/test/leak"
 )
 
 // landed reports that a session grants no more than its room. Without that, the scenarios stand

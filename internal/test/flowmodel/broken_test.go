@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/asterisque-go/asterisque/internal/flowmodel"
+	"github.com/asterisque-go/asterisque/internal/test/flowmodel"
 )
 
 type broken = flowmodel.Broken
