@@ -74,8 +74,7 @@ func ExamplePeer() {
 	// [hello, Alice hello, Bob] <nil>
 	// 3 calls
 	// asterisque: no such function: function 11 (said by the peer)
-	// asterisquetest: the program has called function 11, for which its peer has no handler, with
-	// "Alice"
+	// asterisquetest: the program has called function 11, for which its peer has no handler, with "Alice"
 }
 
 // The reaction of the program to the loss of its session during a call.
