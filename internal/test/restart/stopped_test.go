@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/test/race"
 	"github.com/asterisque-go/asterisque/pool"
 )
 
@@ -34,6 +35,9 @@ type pooled struct {
 
 // newPooled starts servers and begins to call them. Those at stopped do not run at first.
 func newPooled(t *testing.T, silence time.Duration, stopped ...int) *pooled {
+	if race.Enabled {
+		t.Skip("it waits for half a minute, and its goroutines are those of the other tests")
+	}
 	p := &pooled{t: t, served: make(map[int]int)}
 	for i := range 3 {
 		file, url := socket(t)
