@@ -38,7 +38,7 @@ type callbackReports struct {
 	log *slog.Logger // fixed
 
 	mu sync.Mutex
-	of map[reportSource]*pendingReports // guarded by mu, like what is in it
+	of map[reportSource]*pendingReports // guarded by mu, like its elements
 }
 
 // pendingReports is the queue of one session or connection.

@@ -13,7 +13,7 @@ type durableCalls struct {
 	most int // fixed
 
 	mu    sync.Mutex
-	calls list.List // guarded by mu, like what is in it; of *durableCall
+	calls list.List // guarded by mu, like its elements; of *durableCall
 	on    *Session  // the present session; nil before the first
 }
 

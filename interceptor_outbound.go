@@ -156,7 +156,7 @@ func (m *interceptedOutbound) finish(pipe bool) {
 	}
 }
 
-// makeOn sets the exchange of the session for the next attempt.
+// makeOn sets the sessionCalls for the next attempt.
 func (m *interceptedOutbound) makeOn(x *sessionCalls) {
 	if m.x != nil && m.x.valueCodec != x.valueCodec && m.params.hasValue {
 		m.params.raw, m.params.hasRaw = nil, false // encoded by another codec

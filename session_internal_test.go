@@ -268,7 +268,7 @@ func TestConnection_States(t *testing.T) {
 	require.Equal(t, "state 7", ConnectionState(7).String())
 }
 
-// What tests outside of the package need of it.
+// The declarations below are for the tests outside of the package.
 
 // PlacesWithin returns the number of nested calls that hold a place at n, for all its peers.
 func PlacesWithin(n *Node) int { return int(n.scheduler.nested.held.Load()) }

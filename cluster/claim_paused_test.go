@@ -28,8 +28,8 @@ func TestClaimPaused_Process(t *testing.T) {
 	mark := asterisque.Metadata{asHolder: claimMark(claim.Key(), claim.Epoch())}
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		// the second call simulates one that had already passed the checks of this process
-		_, own := who.Call(t.Context(), claim.Caller(store), struct{}{})
-		_, raw := who.Call(t.Context(), store, struct{}{}, asterisque.WithMetadata(mark))
+		_, own := ownID.Call(t.Context(), claim.Caller(store), struct{}{})
+		_, raw := ownID.Call(t.Context(), store, struct{}{}, asterisque.WithMetadata(mark))
 		say("%v; %v; %v", claim.Err() == nil, own == nil, raw == nil)
 	}
 }
@@ -54,7 +54,7 @@ func TestClaimPaused_LosesRole(t *testing.T) {
 	for lost := true; lost; { // this process may be too slow as well
 		next, err := c.AwaitClaim(t.Context(), "device/4711")
 		require.NoError(t, err)
-		id, err := who.Call(t.Context(), next.Caller(store), struct{}{})
+		id, err := ownID.Call(t.Context(), next.Caller(store), struct{}{})
 		if lost = errors.Is(err, ErrLost); !lost {
 			require.NoError(t, err)
 			require.Equal(t, "s", id)

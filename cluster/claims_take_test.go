@@ -157,19 +157,19 @@ func (w *claimWinners) known() uint64 {
 
 // won is called by a winner. known is the highest epoch before its attempt. With exclusive there
 // are no takeovers.
-func (w *claimWinners) won(who string, c *Claim, known uint64, exclusive bool) {
+func (w *claimWinners) won(ownID string, c *Claim, known uint64, exclusive bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if c.Epoch() <= known {
-		w.faults = append(w.faults, fmt.Sprintf("%s has won with %d after %d", who, c.Epoch(), known))
+		w.faults = append(w.faults, fmt.Sprintf("%s has won with %d after %d", ownID, c.Epoch(), known))
 	}
 	if before := w.all[c.Epoch()]; before != "" {
-		w.faults = append(w.faults, fmt.Sprintf("%s and %s have won with %d", before, who, c.Epoch()))
+		w.faults = append(w.faults, fmt.Sprintf("%s and %s have won with %d", before, ownID, c.Epoch()))
 	}
 	if exclusive && w.inside > 0 {
-		w.faults = append(w.faults, who+" has won while another one holds it")
+		w.faults = append(w.faults, ownID+" has won while another one holds it")
 	}
-	w.all[c.Epoch()], w.highest = who, max(w.highest, c.Epoch())
+	w.all[c.Epoch()], w.highest = ownID, max(w.highest, c.Epoch())
 	w.inside++
 }
 

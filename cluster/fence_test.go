@@ -124,9 +124,9 @@ func TestFence_OnlyHolderServes(t *testing.T) {
 		on := a.callable(t)
 		c := a.has(t, "k")
 		ctx := withMark(t.Context(), toHolder, claimMark("k", c.Epoch()))
-		who, err := whoami.Call(ctx, on, "")
+		ownID, err := whoami.Call(ctx, on, "")
 		require.NoError(t, err)
-		require.Equal(t, "a", who)
+		require.Equal(t, "a", ownID)
 		for _, value := range []string{claimMark("k", c.Epoch()+1), claimMark("k", c.Epoch()-1), claimMark("other", c.Epoch())} {
 			_, err = whoami.Call(withMark(t.Context(), toHolder, value), on, "")
 			requireNotRun(t, a, 1, err, asterisque.ErrUnavailable)

@@ -16,8 +16,8 @@ import (
 	"github.com/asterisque-go/asterisque/pool"
 )
 
-// who answers with the id of the node.
-var who = asterisque.Func[struct{}, string](1, "who")
+// ownID answers with the id of the node.
+var ownID = asterisque.Func[struct{}, string](1, "ownID")
 
 // enough is the time limit for an event that happens soon.
 const enough = 2 * time.Minute
@@ -45,11 +45,11 @@ func config(b *broker.Broker, name, id string) Config {
 	return cfg
 }
 
-// joined joins a node that offers who, until the test ends.
+// joined joins a node that offers ownID, until the test ends.
 func joined(t testing.TB, cfg Config, opts ...asterisque.Option) *Cluster {
 	t.Helper()
 	svc := asterisque.NewService()
-	who.Handle(svc, func(context.Context, struct{}) (string, error) { return cfg.ID, nil })
+	ownID.Handle(svc, func(context.Context, struct{}) (string, error) { return cfg.ID, nil })
 	hold.Handle(svc, func(ctx context.Context, _ struct{}, p *asterisque.Pipe[struct{}, struct{}]) (none struct{}, err error) {
 		if err = p.Send(ctx, none); err == nil { // it runs
 			_, err = p.Recv(ctx)
@@ -88,12 +88,12 @@ func callerOf(t testing.TB, c *Cluster, name string, opts ...CallerOption) *pool
 	return p
 }
 
-// ask calls who.
+// ask calls ownID.
 func ask(t testing.TB, on asterisque.Caller) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), enough)
 	defer cancel()
-	id, err := who.Call(ctx, on, struct{}{})
+	id, err := ownID.Call(ctx, on, struct{}{})
 	require.NoError(t, err)
 	return id
 }

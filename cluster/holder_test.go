@@ -44,11 +44,11 @@ func holders(t *testing.T) (s *claimSite, a, b *claimant, on *holderCaller, at *
 	return s, a, b, newHolder(s.join("caller").claims, "k", at.at), at
 }
 
-func requireServedBy(t *testing.T, who string, on asterisque.Caller, opts ...asterisque.CallOption) {
+func requireServedBy(t *testing.T, ownID string, on asterisque.Caller, opts ...asterisque.CallOption) {
 	t.Helper()
 	got, err := whoami.Call(t.Context(), on, "", opts...)
 	require.NoError(t, err)
-	require.Equal(t, who, got)
+	require.Equal(t, ownID, got)
 }
 
 func TestHolder_Call(t *testing.T) {

@@ -12,11 +12,11 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// hosted hosts a node with the function who, until the test ends.
+// hosted hosts a node with the function ownID, until the test ends.
 func hosted(t *testing.T, c *Cluster, name, id string) *Hosted {
 	t.Helper()
 	svc := asterisque.NewService()
-	who.Handle(svc, func(context.Context, struct{}) (string, error) { return id, nil })
+	ownID.Handle(svc, func(context.Context, struct{}) (string, error) { return id, nil })
 	node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithID(id))
 	t.Cleanup(func() { node.Close() })
 	h, err := c.Host(t.Context(), Member{Name: name, ID: id, Identity: name}, func(w wire.Wire) {

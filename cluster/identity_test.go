@@ -35,7 +35,7 @@ func TestIdentity_Proof(t *testing.T) {
 			c := joined(t, proving(a, config(b, "", ""), "client"))
 			p := callerOf(t, c, "orders")
 			answering(t, p, "good")
-			_, err := who.Call(t.Context(), p.At("bad"), struct{}{}, asterisque.WithTTL(time.Second))
+			_, err := ownID.Call(t.Context(), p.At("bad"), struct{}{}, asterisque.WithTTL(time.Second))
 			require.ErrorIs(t, err, asterisque.ErrExpired)
 			require.Equal(t, "bad", p.Servers()[0].URL)
 			require.ErrorContains(t, p.Servers()[0].Outage, "certificate is valid for localhost, rogue, not orders")

@@ -65,7 +65,7 @@ func TestCaller_WaitsForNode(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{})
 		p := callerOf(t, joined(t, config(b, "", "")), "orders")
-		_, err := who.Call(t.Context(), p, struct{}{}, asterisque.WithTTL(100*time.Millisecond))
+		_, err := ownID.Call(t.Context(), p, struct{}{}, asterisque.WithTTL(100*time.Millisecond))
 		require.ErrorIs(t, err, asterisque.ErrExpired)
 		var outage *asterisque.NotConnectedError
 		require.ErrorAs(t, err, &outage)
@@ -81,8 +81,8 @@ func TestJoin_CallBack(t *testing.T) {
 		// a node that only dials out is called through NATS, and can call back
 		b := start(t, broker.Config{})
 		svc := asterisque.NewService()
-		who.Handle(svc, func(ctx context.Context, _ struct{}) (string, error) {
-			id, err := who.Call(ctx, asterisque.SessionOf(ctx), struct{}{})
+		ownID.Handle(svc, func(ctx context.Context, _ struct{}) (string, error) {
+			id, err := ownID.Call(ctx, asterisque.SessionOf(ctx), struct{}{})
 			return "called by " + id, err
 		})
 		joined(t, config(b, "server", "s"), asterisque.WithService(svc))
@@ -136,7 +136,7 @@ func TestJoin_SameIDOtherNames(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		b := start(t, broker.Config{})
 		svc := asterisque.NewService()
-		who.Handle(svc, func(context.Context, struct{}) (string, error) { return "the other", nil })
+		ownID.Handle(svc, func(context.Context, struct{}) (string, error) { return "the other", nil })
 		joined(t, config(b, "orders", "a"))
 		joined(t, config(b, "stock", "a"), asterisque.WithService(svc))
 		c := joined(t, config(b, "", ""))
@@ -178,14 +178,14 @@ func TestJoin_AfterClose(t *testing.T) {
 		require.NoError(t, c.Close())
 		require.NoError(t, c.Close(), "repeated")
 		require.ErrorIs(t, c.Err(), ErrClosed)
-		_, err := who.Call(t.Context(), p, struct{}{})
+		_, err := ownID.Call(t.Context(), p, struct{}{})
 		require.ErrorIs(t, err, asterisque.ErrUnavailable)
 		_, err = c.Members(t.Context(), "orders")
 		require.ErrorIs(t, err, ErrClosed)
 		for range c.Watch(t.Context(), "orders") {
 			t.Error("there is no error")
 		}
-		_, err = who.Call(t.Context(), c.Holder("key"), struct{}{})
+		_, err = ownID.Call(t.Context(), c.Holder("key"), struct{}{})
 		require.ErrorIs(t, err, asterisque.ErrUnavailable)
 		require.NoError(t, c.Shutdown(t.Context()))
 	})

@@ -18,7 +18,7 @@ func TestKeys_HolderServes(t *testing.T) {
 		first, second := joined(t, listening(config(b, "hubs", "a"))), joined(t, config(b, "hubs", "b"))
 		c := joined(t, config(b, "", ""))
 		device := c.Holder("device/4711")
-		_, err := who.Call(t.Context(), device, struct{}{}, asterisque.WithFailFast())
+		_, err := ownID.Call(t.Context(), device, struct{}{}, asterisque.WithFailFast())
 		require.ErrorIs(t, err, asterisque.ErrUnavailable)
 
 		held, err := first.Claim(t.Context(), "device/4711")
@@ -77,12 +77,12 @@ func TestKeys_OldHolder(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "s", ask(t, after.Caller(callerOf(t, newer, "store"))))
 		<-before.Done()
-		_, err = who.Call(t.Context(), before.Caller(store), struct{}{})
+		_, err = ownID.Call(t.Context(), before.Caller(store), struct{}{})
 		require.ErrorIs(t, err, asterisque.ErrUnauthorized)
 		require.ErrorIs(t, err, ErrLost)
 		// a process that was paused in between sends its call late
 		mark := asterisque.Metadata{asHolder: claimMark(before.Key(), before.Epoch())}
-		_, err = who.Call(t.Context(), store, struct{}{}, asterisque.WithMetadata(mark))
+		_, err = ownID.Call(t.Context(), store, struct{}{}, asterisque.WithMetadata(mark))
 		require.ErrorIs(t, err, asterisque.ErrUnauthorized)
 		require.ErrorContains(t, err, "has held it since")
 	})
@@ -122,7 +122,7 @@ func TestKeys_PeerLimit(t *testing.T) {
 		require.NoError(t, err)
 		require.NotContains(t, c.peers.all, "hubs.first")
 		require.Eventually(t, func() bool {
-			_, err := who.Call(t.Context(), on, struct{}{}, asterisque.WithFailFast())
+			_, err := ownID.Call(t.Context(), on, struct{}{}, asterisque.WithFailFast())
 			return err != nil && asterisque.Repeatable(err)
 		}, enough, 10*time.Millisecond)
 	})

@@ -51,7 +51,7 @@ func TestOutage_SessionsThroughNATS(t *testing.T) {
 		ask(t, p)
 		again := restarted(b, dir)
 		require.NoError(t, b.Close())
-		_, err := who.Call(t.Context(), p, struct{}{}, asterisque.WithTTL(300*time.Millisecond))
+		_, err := ownID.Call(t.Context(), p, struct{}{}, asterisque.WithTTL(300*time.Millisecond))
 		require.Error(t, err)
 		start(t, again)
 		require.Equal(t, "a", ask(t, p))

@@ -42,20 +42,20 @@ type peerCaller struct {
 
 // at returns the Caller for a node.
 func (ps *peerCallers) at(c *Cluster, h Holder) (asterisque.Caller, error) {
-	who := Member{Name: h.Name, ID: h.Node}
+	member := Member{Name: h.Name, ID: h.Node}
 	if !token.MatchString(h.Name) || !token.MatchString(h.Node) {
-		return nil, asterisque.ErrUnavailable.Withf("the node that holds the key has no name, and cannot be called: %q", who)
+		return nil, asterisque.ErrUnavailable.Withf("the node that holds the key has no name, and cannot be called: %q", member)
 	}
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	p := ps.all[who.key()]
+	p := ps.all[member.key()]
 	if p == nil {
-		conn, err := c.connectTo(who)
+		conn, err := c.connectTo(member)
 		if err != nil {
 			return nil, err
 		}
-		p = &peerCaller{name: who, conn: conn}
-		ps.all[who.key()] = p
+		p = &peerCaller{name: member, conn: conn}
+		ps.all[member.key()] = p
 		ps.boundLocked(c)
 	}
 	p.used = time.Now()
@@ -63,14 +63,14 @@ func (ps *peerCallers) at(c *Cluster, h Holder) (asterisque.Caller, error) {
 }
 
 // connectTo returns a connection to a node. Each dial reads the node's entry.
-func (c *Cluster) connectTo(who Member) (*asterisque.Connection, error) {
+func (c *Cluster) connectTo(member Member) (*asterisque.Connection, error) {
 	ws := &peerRoutes{cluster: c, all: make(map[string]peerRoute)}
 	return c.node.Connect(c.ctx, "", asterisque.ReconnectConfig{
-		Background: true, RetryFatal: true, PeerID: who.ID,
+		Background: true, RetryFatal: true, PeerID: member.ID,
 		Dial: func(ctx context.Context) (wire.Wire, error) {
-			e, err := c.buckets.nodes.Get(ctx, who.key())
+			e, err := c.buckets.nodes.Get(ctx, member.key())
 			if err != nil {
-				return nil, fmt.Errorf("reading the entry of %s: %w", who, err)
+				return nil, fmt.Errorf("reading the entry of %s: %w", member, err)
 			}
 			m, err := decodeMember(e)
 			if err != nil {

@@ -212,8 +212,8 @@ func TestPermissions_JoinError(t *testing.T) {
 // offeringAt makes a node offer a function at a subject.
 func offeringAt(subject string, cfg Config) Config {
 	cfg.Service = asterisque.NewService()
-	who.Handle(cfg.Service, func(context.Context, struct{}) (string, error) { return "", nil })
-	cfg.Endpoints = []Endpoint{{Function: who.Number(), Subject: subject}}
+	ownID.Handle(cfg.Service, func(context.Context, struct{}) (string, error) { return "", nil })
+	cfg.Endpoints = []Endpoint{{Function: ownID.Number(), Subject: subject}}
 	return cfg
 }
 
@@ -257,7 +257,7 @@ func TestPermissions_LostNodes(t *testing.T) {
 		p := callerOf(t, c, "orders")
 		ask(t, p)
 		vanish(a)
-		_, err := who.Call(t.Context(), p, struct{}{}, asterisque.WithTTL(2*time.Second))
+		_, err := ownID.Call(t.Context(), p, struct{}{}, asterisque.WithTTL(2*time.Second))
 		require.Error(t, err)
 		require.Eventually(t, c.silent.Load, enough, 10*time.Millisecond)
 	})

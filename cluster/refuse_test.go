@@ -49,10 +49,10 @@ func TestJoin_NameRace(t *testing.T) {
 		for range 10 {
 			errs := make(chan error, 2)
 			all := make(chan *Cluster, 2)
-			for _, who := range []string{"a", "b"} {
+			for _, ownID := range []string{"a", "b"} {
 				go func() { // ends with Join
-					cfg := config(b, "orders", who)
-					cfg.Identity = who
+					cfg := config(b, "orders", ownID)
+					cfg.Identity = ownID
 					c, err := Join(context.Background(), cfg)
 					if err == nil {
 						all <- c

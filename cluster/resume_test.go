@@ -100,7 +100,7 @@ func running(t *testing.T, on asterisque.Caller) *asterisque.StreamCall[struct{}
 func soonAnswers(t *testing.T, on asterisque.Caller, id string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		got, err := who.Call(t.Context(), on, struct{}{})
+		got, err := ownID.Call(t.Context(), on, struct{}{})
 		return err == nil && got == id
 	}, enough, time.Millisecond)
 }
@@ -258,7 +258,7 @@ func TestAttackResume_ForgedPeer(t *testing.T) {
 	has := joined(t, anywhere(proving(a, config(b, "orders", "a"), "orders")), resuming...)
 	balance.tls = proving(a, Config{}, "client").TLS
 	conn := balance.connect(t, has)
-	for who, identity := range map[string]string{"a node of another name": "rogue", "one of the name": "orders"} {
+	for ownID, identity := range map[string]string{"a node of another name": "rogue", "one of the name": "orders"} {
 		cfg := proving(a, Config{}, identity).TLS
 		cfg.ServerName = "orders"
 		w, err := natswire.Dial(t.Context(), plainly(t, b), "main.orders.a.resume", cfg)
@@ -269,12 +269,12 @@ func TestAttackResume_ForgedPeer(t *testing.T) {
 			reply, err = w.ReadFrame(mostReply)
 		}
 		if identity == "orders" {
-			require.NoError(t, err, who)
-			require.Equal(t, isHere, string(reply), who)
+			require.NoError(t, err, ownID)
+			require.Equal(t, isHere, string(reply), ownID)
 			w.Close()
 			continue
 		}
-		require.Error(t, err, who)
+		require.Error(t, err, ownID)
 	}
 	for _, frame := range []string{"", "{", `{"session":"x"}`, `{"session":[1]}`} {
 		cfg := proving(a, Config{}, "orders").TLS

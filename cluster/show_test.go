@@ -14,11 +14,11 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/broker"
 )
 
-// visible makes a node offer who, to plain NATS clients as well.
+// visible makes a node offer ownID, to plain NATS clients as well.
 func visible(cfg Config) Config {
 	svc := asterisque.NewService()
-	who.Handle(svc, func(context.Context, struct{}) (string, error) { return cfg.ID, nil })
-	cfg.Service, cfg.Endpoints = svc, []Endpoint{{Function: who.Number()}}
+	ownID.Handle(svc, func(context.Context, struct{}) (string, error) { return cfg.ID, nil })
+	cfg.Service, cfg.Endpoints = svc, []Endpoint{{Function: ownID.Number()}}
 	cfg.Version, cfg.Region = "1.2.3", "eu"
 	return cfg
 }
@@ -36,14 +36,14 @@ func TestShow_Tools(t *testing.T) {
 		var info micro.Info
 		require.NoError(t, json.Unmarshal(m.Data, &info))
 		require.Equal(t, []string{"orders", "a", "1.2.3", "eu"}, []string{info.Name, info.ID, info.Version, info.Metadata["asterisque.region"]})
-		require.Equal(t, "orders.who", info.Endpoints[0].Subject)
+		require.Equal(t, "orders.ownID", info.Endpoints[0].Subject)
 
-		m, err = request(nc, "orders.who", []byte("{}"), enough)
+		m, err = request(nc, "orders.ownID", []byte("{}"), enough)
 		require.NoError(t, err)
 		require.Equal(t, `"a"`, string(m.Data))
 
 		require.NoError(t, c.Shutdown(t.Context()))
-		for _, subject := range []string{"$SRV.INFO.orders", "orders.who"} {
+		for _, subject := range []string{"$SRV.INFO.orders", "orders.ownID"} {
 			_, err = request(nc, subject, nil, enough)
 			require.ErrorIs(t, err, nats.ErrNoResponders)
 		}

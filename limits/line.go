@@ -54,9 +54,9 @@ func (l *line) remove(c *Claim) bool {
 	return true
 }
 
-// lets reports whether c may be granted now, because no claim of its priority or a higher one
+// allows reports whether c may be granted now, because no claim of its priority or a higher one
 // waits.
-func (l *line) lets(c *Claim) bool {
+func (l *line) allows(c *Claim) bool {
 	f := l.first()
 	return f == nil || f.Priority < c.Priority
 }

@@ -147,7 +147,7 @@ func (r *Room) Open(c *Claim) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c.Bytes = r.plan.Window
-	if (r.lines == nil || r.lines.opening.lets(c)) && r.openLocked(c) {
+	if (r.lines == nil || r.lines.opening.allows(c)) && r.openLocked(c) {
 		return true
 	}
 	r.linesLocked().opening.push(c)
@@ -337,7 +337,7 @@ func (r *Room) End(h *Hold) []*Claim {
 func (r *Room) Allow(c *Claim) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if (r.lines == nil || r.lines.asking.lets(c)) && r.allowLocked(c) {
+	if (r.lines == nil || r.lines.asking.allows(c)) && r.allowLocked(c) {
 		return true
 	}
 	r.linesLocked().asking.push(c)

@@ -83,13 +83,13 @@ func TestDurable_StaysOnServer(t *testing.T) {
 		p := newPool(t, urls, pool.Config{})
 		ready(t, p, 3)
 		for range 5 {
-			name, err := who.Call(background, p, 1, asterisque.WithDurable())
+			name, err := whoami.Call(background, p, 1, asterisque.WithDurable())
 			require.NoError(t, err)
 			require.Contains(t, []string{"a", "b", "c"}, name)
 		}
 		answer := make(chan string)
 		go func() { // ends with the call
-			name, err := who.Call(background, p, 500, asterisque.WithDurable(), asterisque.WithTTL(hung))
+			name, err := whoami.Call(background, p, 500, asterisque.WithDurable(), asterisque.WithTTL(hung))
 			if err != nil {
 				name = err.Error()
 			}

@@ -88,7 +88,7 @@ func TestPool_ServerEndsSessions(t *testing.T) {
 		}()
 		p := newPool(t, []string{url}, pool.Config{})
 		begin := time.Now()
-		_, err := who.Call(background, p, 0, asterisque.WithTTL(time.Minute))
+		_, err := whoami.Call(background, p, 0, asterisque.WithTTL(time.Minute))
 		require.Error(t, err)
 		if asterisque.Repeatable(err) {
 			require.LessOrEqual(t, sessions.Load(), int64(65))

@@ -29,7 +29,7 @@ func TestSticky_ConcurrentFirstCalls(t *testing.T) {
 		var answers tally
 		var all sync.WaitGroup
 		for range 50 {
-			all.Go(func() { answers.note(who.Call(background, sticky, 0)) })
+			all.Go(func() { answers.note(whoami.Call(background, sticky, 0)) })
 		}
 		all.Wait()
 		require.Empty(t, answers.failed)
@@ -44,7 +44,7 @@ func TestByKey_Restart(t *testing.T) {
 	p := newPool(t, urls, pool.Config{Connection: asterisque.ReconnectConfig{First: 20 * time.Millisecond}})
 	ready(t, p, 3)
 	key := p.ByKey("order 7")
-	owner, err := who.Call(background, key, 0)
+	owner, err := whoami.Call(background, key, 0)
 	require.NoError(t, err)
 	var c callers
 	c.start(10, key, 1)
@@ -73,7 +73,7 @@ func TestByKey_ServerAway(t *testing.T) {
 		synctest.Wait()
 		i := 0
 		for ; ; i++ { // a key of a server outside of the subset
-			name, err := who.Call(background, p.ByKey(fmt.Sprint(i)), 0)
+			name, err := whoami.Call(background, p.ByKey(fmt.Sprint(i)), 0)
 			require.NoError(t, err)
 			if len(connected(p)) == 2 {
 				byURL["mem://"+name].node.Close()
@@ -86,14 +86,14 @@ func TestByKey_ServerAway(t *testing.T) {
 		synctest.Wait()
 		begin := time.Now()
 		for range 10 {
-			_, err := who.Call(background, p.ByKey(fmt.Sprint(i)), 0)
+			_, err := whoami.Call(background, p.ByKey(fmt.Sprint(i)), 0)
 			require.NoError(t, err)
 		}
 		require.LessOrEqual(t, time.Since(begin), 3*time.Second)
 		require.GreaterOrEqual(t, time.Since(begin), 1900*time.Millisecond)
 		require.LessOrEqual(t, len(connected(p)), 3)
 
-		_, err := who.Call(background, p.ByKey(fmt.Sprint(i)), 0, asterisque.WithFailFast())
+		_, err := whoami.Call(background, p.ByKey(fmt.Sprint(i)), 0, asterisque.WithFailFast())
 		require.NoError(t, err, "the next one is there")
 		p.Close()
 	})
@@ -118,7 +118,7 @@ func TestByKey_NoServer(t *testing.T) {
 		}
 		p := newPool(t, urls, pool.Config{Subset: 1})
 		begin := time.Now()
-		_, err := who.Call(background, p.ByKey("k"), 0, asterisque.WithTTL(10*time.Second))
+		_, err := whoami.Call(background, p.ByKey("k"), 0, asterisque.WithTTL(10*time.Second))
 		require.ErrorIs(t, err, asterisque.ErrExpired)
 		require.Equal(t, 10*time.Second, time.Since(begin))
 		require.LessOrEqual(t, len(connected(p)), 7, "one every two seconds")
@@ -138,7 +138,7 @@ func TestByKey_Refused(t *testing.T) {
 		for i := range 10 {
 			a.refuse.Store(i%2 == 0)
 			b.refuse.Store(i%2 == 1)
-			_, err := who.Call(background, p.ByKey(fmt.Sprint(i/2)), 0)
+			_, err := whoami.Call(background, p.ByKey(fmt.Sprint(i/2)), 0)
 			require.NoError(t, err)
 		}
 		p.Close()

@@ -19,7 +19,7 @@ import (
 func called(on asterisque.Caller, opts ...asterisque.CallOption) <-chan error {
 	ended := make(chan error, 1)
 	go func() {
-		_, err := who.Call(background, on, 0, opts...)
+		_, err := whoami.Call(background, on, 0, opts...)
 		ended <- err
 	}()
 	return ended
@@ -85,7 +85,7 @@ func TestSets_ManyChanges(t *testing.T) {
 						return
 					default:
 					}
-					if _, err := who.Call(background, on, 0); err != nil {
+					if _, err := whoami.Call(background, on, 0); err != nil {
 						t.Error(i, err)
 						return
 					}
@@ -125,7 +125,7 @@ func TestNew_NodeCannotConnect(t *testing.T) {
 			p, err := pool.New(background, node, pool.Fixed("mem://attack-none"), pool.Config{Connection: asterisque.ReconnectConfig{Background: true}})
 			require.NoError(t, err)
 			defer p.Close()
-			_, err = who.Call(background, p, 0)
+			_, err = whoami.Call(background, p, 0)
 			require.ErrorIs(t, err, asterisque.ErrUnavailable)
 			require.Error(t, p.Err())
 		})
@@ -149,7 +149,7 @@ func TestShutdown_LeavingServers(t *testing.T) {
 		defer cancel()
 		require.NoError(t, p.Shutdown(ctx))
 		require.NoError(t, <-ended)
-		_, err := who.Call(background, p, 0)
+		_, err := whoami.Call(background, p, 0)
 		require.ErrorIs(t, err, asterisque.ErrUnavailable)
 		require.NoError(t, p.Shutdown(ctx), "again")
 	})

@@ -125,7 +125,7 @@ func TestRests_RefusedStreams(t *testing.T) {
 func TestRests_ApplicationErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, refuse, served := asterisque.NewService(), true, 0
-		who.Handle(svc, func(context.Context, int) (string, error) {
+		whoami.Handle(svc, func(context.Context, int) (string, error) {
 			served++
 			if refuse {
 				return "", &asterisque.Abort{Code: asterisque.ErrOverloaded.Code, Ran: codec.Refused}
@@ -139,13 +139,13 @@ func TestRests_ApplicationErrors(t *testing.T) {
 		p := newPool(t, []string{url, good.url}, pool.Config{})
 		synctest.Wait()
 		for range 100 {
-			who.Call(background, p, 0)
+			whoami.Call(background, p, 0)
 		}
 		require.LessOrEqual(t, served, 6)
 		refuse, served = false, 0
 		fakeclock.Sleep(2 * time.Second)
 		for range 100 {
-			who.Call(background, p, 0)
+			whoami.Call(background, p, 0)
 			fakeclock.Sleep(time.Millisecond)
 		}
 		require.Greater(t, served, 20, "its share again")

@@ -19,7 +19,7 @@ func TestConfig_Dial(t *testing.T) {
 		return wire.Dial(ctx, where[a.URL], wire.Options{})
 	}})
 	ready(t, p, 2)
-	name, err := who.Call(t.Context(), p.At("server b"), 0)
+	name, err := whoami.Call(t.Context(), p.At("server b"), 0)
 	require.NoError(t, err)
 	require.Equal(t, "b", name)
 }
@@ -47,7 +47,7 @@ func TestDial_OtherID(t *testing.T) {
 	s := newServer(t, "a", asterisque.WithID("a"))
 	for id, want := range map[string]error{"a": nil, "b": asterisque.ErrExpired} {
 		p := newPoolOf(t, yielding([]pool.Address{{URL: s.url, ID: id}}), pool.Config{})
-		_, err := who.Call(t.Context(), p, 0, asterisque.WithTTL(200*time.Millisecond))
+		_, err := whoami.Call(t.Context(), p, 0, asterisque.WithTTL(200*time.Millisecond))
 		if want == nil {
 			require.NoError(t, err)
 			continue

@@ -74,7 +74,7 @@ func TestDurable_SharedAnswers(t *testing.T) {
 		answer := make(chan string, 1)
 		on := p.ByKey("one that a or b has")
 		for i := 0; ; i++ {
-			name, err := who.Call(background, p.ByKey(string(rune('k'+i))), 0)
+			name, err := whoami.Call(background, p.ByKey(string(rune('k'+i))), 0)
 			require.NoError(t, err)
 			if name > "Z" {
 				on = p.ByKey(string(rune('k' + i)))
@@ -85,7 +85,7 @@ func TestDurable_SharedAnswers(t *testing.T) {
 		clear(l.keys)
 		l.mu.Unlock()
 		go func() { // ends with the call
-			name, err := who.Call(background, on, 300, asterisque.WithDurable(), asterisque.WithTTL(time.Minute))
+			name, err := whoami.Call(background, on, 300, asterisque.WithDurable(), asterisque.WithTTL(time.Minute))
 			if err != nil {
 				name = err.Error()
 			}
@@ -108,7 +108,7 @@ func TestDurable_RefusedAfterRun(t *testing.T) {
 		servers, p, l := sharing(t, "a", "b")
 		answer := make(chan error, 1)
 		go func() { // ends with the call
-			_, err := who.Call(background, p, 300, asterisque.WithDurable(), asterisque.WithTTL(time.Minute))
+			_, err := whoami.Call(background, p, 300, asterisque.WithDurable(), asterisque.WithTTL(time.Minute))
 			answer <- err
 		}()
 		require.Eventually(t, func() bool { _, names := l.all(); return len(names) == 1 }, hung, time.Millisecond)
@@ -124,7 +124,7 @@ func TestDurable_RefusedAfterRun(t *testing.T) {
 func TestDurable_OwnKey(t *testing.T) {
 	_, p, l := sharing(t, "a", "b")
 	for range 5 {
-		_, err := who.Call(background, p, 0, asterisque.WithIdempotencyKey([]byte("sixteen bytes...")))
+		_, err := whoami.Call(background, p, 0, asterisque.WithIdempotencyKey([]byte("sixteen bytes...")))
 		require.NoError(t, err)
 	}
 	keys, _ := l.all()
@@ -141,7 +141,7 @@ func TestDurable_EndsWithItsContextAndWithThePool(t *testing.T) {
 			canceled, goesOn := make(chan error, 1), make(chan error, 1)
 			for ctx, answer := range map[context.Context]chan error{ctx: canceled, background: goesOn} {
 				go func() { // ends with the call
-					_, err := who.Call(ctx, p, int(time.Hour/time.Millisecond), asterisque.WithDurable())
+					_, err := whoami.Call(ctx, p, int(time.Hour/time.Millisecond), asterisque.WithDurable())
 					answer <- err
 				}()
 			}

@@ -21,8 +21,8 @@ var background = context.Background()
 // hung is the time limit for an event that happens in moments.
 const hung = 2 * time.Minute
 
-// who answers with the name of the server, after the given number of milliseconds.
-var who = asterisque.Func[int, string](1, "who")
+// whoami answers with the name of the server, after the given number of milliseconds.
+var whoami = asterisque.Func[int, string](1, "whoami")
 
 // server is a node that listens at one address, and can be replaced.
 type server struct {
@@ -48,14 +48,14 @@ func inBubble(t *testing.T, test func(t testing.TB)) {
 
 var inMemoryServers atomic.Int64
 
-// newServer starts a server with the function who, which ends with the test. It listens on TCP
+// newServer starts a server with the function whoami, which ends with the test. It listens on TCP
 // loopback, or in memory for a test in a bubble.
 func newServer(t testing.TB, name string, opts ...asterisque.Option) *server {
 	s := &server{t: t, name: name, url: "tcp://127.0.0.1:0", svc: asterisque.NewService(), opts: opts}
 	if _, ok := t.(bubbled); ok {
 		s.url = fmt.Sprint("mem://pool-", inMemoryServers.Add(1))
 	}
-	who.Handle(s.svc, func(ctx context.Context, ms int) (string, error) {
+	whoami.Handle(s.svc, func(ctx context.Context, ms int) (string, error) {
 		if ms > 0 {
 			select {
 			case <-time.After(time.Duration(ms) * time.Millisecond):

@@ -42,10 +42,10 @@ func TestByKey_SameServer(t *testing.T) {
 		owners := make(map[string]string)
 		for i := range 60 {
 			key := fmt.Sprint("key ", i)
-			name, err := who.Call(background, p.ByKey(key), 0)
+			name, err := whoami.Call(background, p.ByKey(key), 0)
 			require.NoError(t, err)
 			owners[key] = name
-			name, err = who.Call(background, other.ByKey(key), 0)
+			name, err = whoami.Call(background, other.ByKey(key), 0)
 			require.NoError(t, err)
 			require.Equal(t, owners[key], name, "another client agrees")
 		}
@@ -58,7 +58,7 @@ func TestByKey_SameServer(t *testing.T) {
 		ready(t, p, 2)
 		for key, owner := range owners {
 			ctx, cancel := context.WithTimeout(background, hung)
-			name, err := who.Call(ctx, p.ByKey(key), 0)
+			name, err := whoami.Call(ctx, p.ByKey(key), 0)
 			cancel()
 			require.NoError(t, err)
 			if owner != "b" {
@@ -75,22 +75,22 @@ func TestAt_OneServer(t *testing.T) {
 	servers, urls := three(t)
 	p := newPool(t, urls, pool.Config{})
 	for i, name := range []string{"a", "b", "c"} {
-		got, err := who.Call(background, p.At(urls[i]), 0)
+		got, err := whoami.Call(background, p.At(urls[i]), 0)
 		require.NoError(t, err)
 		require.Equal(t, name, got)
 	}
 	servers[0].kill()
-	_, err := who.Call(background, p.At(urls[0]), 0, asterisque.WithTTL(100*time.Millisecond))
+	_, err := whoami.Call(background, p.At(urls[0]), 0, asterisque.WithTTL(100*time.Millisecond))
 	require.ErrorIs(t, err, asterisque.ErrExpired)
 	require.True(t, asterisque.Repeatable(err))
-	_, err = who.Call(background, p.At(urls[0]), 0, asterisque.WithFailFast())
+	_, err = whoami.Call(background, p.At(urls[0]), 0, asterisque.WithFailFast())
 	require.ErrorIs(t, err, asterisque.ErrUnavailable)
 	servers[0].start()
-	got, err := who.Call(background, p.At(urls[0]), 0)
+	got, err := whoami.Call(background, p.At(urls[0]), 0)
 	require.NoError(t, err)
 	require.Equal(t, "a", got)
 
-	_, err = who.Call(background, p.At("tcp://127.0.0.1:1"), 0)
+	_, err = whoami.Call(background, p.At("tcp://127.0.0.1:1"), 0)
 	require.ErrorIs(t, err, asterisque.ErrUnavailable)
 	require.ErrorContains(t, err, "tcp://127.0.0.1:1 is not in the pool")
 	require.True(t, asterisque.Repeatable(err))
@@ -102,7 +102,7 @@ func TestAll_Concurrent(t *testing.T) {
 	servers[1].kill()
 	p := newPool(t, urls, pool.Config{Subset: 1})
 	results := pool.All(background, p, func(ctx context.Context, on asterisque.Caller) (string, error) {
-		return who.Call(ctx, on, 0, asterisque.WithTTL(200*time.Millisecond))
+		return whoami.Call(ctx, on, 0, asterisque.WithTTL(200*time.Millisecond))
 	})
 	require.Len(t, results, 3)
 	found := make(map[string]pool.Result[string])
@@ -124,22 +124,22 @@ func TestSticky_StaysOnServer(t *testing.T) {
 	p := newPool(t, urls, pool.Config{})
 	ready(t, p, 3)
 	sticky := p.Sticky()
-	first, err := who.Call(background, sticky, 0)
+	first, err := whoami.Call(background, sticky, 0)
 	require.NoError(t, err)
 	for range 50 {
-		name, err := who.Call(background, sticky, 0)
+		name, err := whoami.Call(background, sticky, 0)
 		require.NoError(t, err)
 		require.Equal(t, first, name)
 	}
 	servers[first[0]-'a'].kill()
 	ready(t, p, 2)
-	second, err := who.Call(background, sticky, 0)
+	second, err := whoami.Call(background, sticky, 0)
 	require.NoError(t, err)
 	require.NotEqual(t, first, second)
 	servers[first[0]-'a'].start()
 	ready(t, p, 3)
 	for range 50 {
-		name, err := who.Call(background, sticky, 0)
+		name, err := whoami.Call(background, sticky, 0)
 		require.NoError(t, err)
 		require.Equal(t, second, name)
 	}
@@ -179,7 +179,7 @@ func TestAt_OneConnection(t *testing.T) {
 		go func() { // ends with the calls
 			var last error
 			for _, u := range urls {
-				if _, err := who.Call(background, p.At(u), 0); err != nil {
+				if _, err := whoami.Call(background, p.At(u), 0); err != nil {
 					last = err
 				}
 			}
@@ -223,7 +223,7 @@ func TestSets_LeavingServerDrains(t *testing.T) {
 	ready(t, p, 1)
 	got := make(chan string)
 	go func() { // ends with the call
-		name, err := who.Call(background, p, 300)
+		name, err := whoami.Call(background, p, 300)
 		if err != nil {
 			name = err.Error()
 		}
@@ -235,7 +235,7 @@ func TestSets_LeavingServerDrains(t *testing.T) {
 	}, hung, time.Millisecond)
 	s <- urls[1:2]
 	require.Eventually(t, func() bool {
-		name, err := who.Call(background, p, 0)
+		name, err := whoami.Call(background, p, 0)
 		return err == nil && name == "b"
 	}, hung, time.Millisecond)
 	require.Equal(t, "a", <-got)
@@ -249,7 +249,7 @@ func TestHealth_NotServing(t *testing.T) {
 		s.kill()
 		healths[i] = asterisque.NewHealth()
 		s.svc = asterisque.NewService()
-		who.Handle(s.svc, func(context.Context, int) (string, error) { return s.name, nil })
+		whoami.Handle(s.svc, func(context.Context, int) (string, error) { return s.name, nil })
 		s.svc.Health(healths[i])
 		s.start()
 	}
@@ -271,7 +271,7 @@ func TestHealth_NotServing(t *testing.T) {
 	}
 	require.NoError(t, healths[0].Set("database", asterisque.HealthServing))
 	ready(t, p, 3)
-	name, err := who.Call(background, p.At(a.url), 0)
+	name, err := whoami.Call(background, p.At(a.url), 0)
 	require.NoError(t, err)
 	require.Equal(t, "a", name)
 }

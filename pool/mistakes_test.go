@@ -81,11 +81,11 @@ func TestResolver_ErrorKeepsSet(t *testing.T) {
 		}
 	}, pool.Config{})
 	<-failing
-	name, err := who.Call(background, p, 0)
+	name, err := whoami.Call(background, p, 0)
 	require.NoError(t, err)
 	require.Equal(t, "a", name)
 	s.kill()
-	_, err = who.Call(background, p, 0, asterisque.WithTTL(100*time.Millisecond))
+	_, err = whoami.Call(background, p, 0, asterisque.WithTTL(100*time.Millisecond))
 	require.ErrorContains(t, err, "the set of servers is empty", "the error contains the last error of the Resolver")
 }
 
@@ -105,11 +105,11 @@ func TestNew_Background(t *testing.T) {
 	}, pool.Config{Connection: asterisque.ReconnectConfig{Background: true}})
 	require.NoError(t, err)
 	defer p.Close()
-	_, err = who.Call(background, p, 0, asterisque.WithTTL(50*time.Millisecond))
+	_, err = whoami.Call(background, p, 0, asterisque.WithTTL(50*time.Millisecond))
 	require.ErrorIs(t, err, asterisque.ErrExpired)
 	require.ErrorContains(t, err, "no such name yet")
 	close(answer)
-	name, err := who.Call(background, p, 0)
+	name, err := whoami.Call(background, p, 0)
 	require.NoError(t, err)
 	require.Equal(t, "a", name)
 }
@@ -134,16 +134,16 @@ func TestPool_EndsCalls(t *testing.T) {
 			defer p.Close()
 			ended := make(chan error)
 			go func() { // ends with the call
-				_, err := who.Call(background, p, 0)
+				_, err := whoami.Call(background, p, 0)
 				ended <- err
 			}()
 			end(p, node, cancel)
 			err = <-ended
 			require.ErrorIs(t, err, asterisque.ErrUnavailable)
 			require.True(t, asterisque.Repeatable(err))
-			_, err = who.Call(background, p, 0)
+			_, err = whoami.Call(background, p, 0)
 			require.ErrorIs(t, err, asterisque.ErrUnavailable)
-			_, err = who.Call(background, p.At(s.url), 0)
+			_, err = whoami.Call(background, p.At(s.url), 0)
 			require.Error(t, err)
 		})
 	}
@@ -174,7 +174,7 @@ func TestPool_UnusableURL(t *testing.T) {
 		"any of them": alone, "by a key": alone.ByKey("k"), "sticky": alone.Sticky(), "one of them": alone.At(bad), "one beside a good one": beside.At(bad),
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := who.Call(background, on, 0)
+			_, err := whoami.Call(background, on, 0)
 			require.ErrorIs(t, err, asterisque.ErrUnavailable)
 			require.ErrorIs(t, err, wire.ErrURL)
 			require.ErrorContains(t, err, "unix:///run/app.sock", "how the URL should look")
@@ -182,7 +182,7 @@ func TestPool_UnusableURL(t *testing.T) {
 		})
 	}
 	for _, on := range []asterisque.Caller{beside, beside.ByKey("k"), beside.ByKey("l"), beside.Sticky()} {
-		name, err := who.Call(background, on, 0)
+		name, err := whoami.Call(background, on, 0)
 		require.NoError(t, err)
 		require.Equal(t, "a", name)
 	}

@@ -80,11 +80,11 @@ func (f *fleet) load(callers int, d, limit time.Duration) (calls int64) {
 			n := int64(0)
 			for ; time.Now().Before(end); n++ {
 				if n%2 == 0 {
-					who.Call(background, f, 0, asterisque.WithTTL(limit))
+					whoami.Call(background, f, 0, asterisque.WithTTL(limit))
 					continue
 				}
 				ctx, cancel := context.WithTimeout(background, limit)
-				who.Call(ctx, f, 0)
+				whoami.Call(ctx, f, 0)
 				cancel()
 			}
 			mu.Lock()
@@ -175,9 +175,9 @@ func TestRests_MuteServerOneCaller(t *testing.T) {
 		defer f.close()
 		for range 6 {
 			require.False(t, f.rests("mute"))
-			_, err := who.Call(background, f.At("mem://mute"), 0, asterisque.WithTTL(100*time.Millisecond))
+			_, err := whoami.Call(background, f.At("mem://mute"), 0, asterisque.WithTTL(100*time.Millisecond))
 			require.ErrorIs(t, err, asterisque.ErrExpired)
-			_, err = who.Call(background, f.At("mem://good"), 0)
+			_, err = whoami.Call(background, f.At("mem://good"), 0)
 			require.NoError(t, err)
 		}
 		require.True(t, f.rests("mute"))
@@ -200,7 +200,7 @@ func TestRests_ServerThatAnswersOtherCalls(t *testing.T) {
 		for i := range 20 {
 			long.Go(func() {
 				fakeclock.Sleep(100*time.Millisecond + time.Duration(i)*time.Microsecond)
-				who.Call(background, f.At("mem://some"), 10_000, asterisque.WithTTL(100*time.Millisecond))
+				whoami.Call(background, f.At("mem://some"), 10_000, asterisque.WithTTL(100*time.Millisecond))
 			})
 		}
 		f.load(6, 300*time.Millisecond, time.Second)
@@ -254,7 +254,7 @@ func TestRests_CallsThatBlameNoServer(t *testing.T) {
 								ctx, cancel = context.WithCancel(background)
 								time.AfterFunc(c.limits[n%len(c.limits)], cancel)
 							}
-							who.Call(ctx, f, rand.IntN(c.more+1))
+							whoami.Call(ctx, f, rand.IntN(c.more+1))
 							cancel()
 						}
 					})
@@ -263,7 +263,7 @@ func TestRests_CallsThatBlameNoServer(t *testing.T) {
 					for time.Since(begin) < 3*time.Second {
 						fakeclock.Sleep(100*ms + time.Duration(rand.IntN(1000))*time.Microsecond)
 						for range c.burst {
-							all.Go(func() { who.Call(background, f, 1000, asterisque.WithTTL(20*ms)) })
+							all.Go(func() { whoami.Call(background, f, 1000, asterisque.WithTTL(20*ms)) })
 						}
 					}
 				})

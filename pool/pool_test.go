@@ -13,7 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/pool"
 )
 
-// callers are goroutines that call who, one call after the other.
+// callers are goroutines that call whoami, one call after the other.
 type callers struct {
 	tally
 	running sync.WaitGroup
@@ -27,7 +27,7 @@ func (c *callers) start(n int, on asterisque.Caller, ms int) {
 			for !c.over.Load() {
 				ctx, cancel := context.WithTimeout(background, hung)
 				c.began.Add(1)
-				c.note(who.Call(ctx, on, ms))
+				c.note(whoami.Call(ctx, on, ms))
 				cancel()
 			}
 		})
@@ -112,17 +112,17 @@ func TestPool_WaitsForServer(t *testing.T) {
 	p := newPool(t, []string{s.url}, pool.Config{Connection: asterisque.ReconnectConfig{First: 10 * time.Millisecond}})
 	got := make(chan string)
 	go func() {
-		name, err := who.Call(background, p, 0)
+		name, err := whoami.Call(background, p, 0)
 		if err != nil {
 			name = err.Error()
 		}
 		got <- name
 	}()
-	_, err := who.Call(background, p, 0, asterisque.WithFailFast())
+	_, err := whoami.Call(background, p, 0, asterisque.WithFailFast())
 	require.ErrorIs(t, err, asterisque.ErrUnavailable)
 	require.True(t, asterisque.Repeatable(err))
 
-	_, err = who.Call(background, p, 0, asterisque.WithTTL(50*time.Millisecond))
+	_, err = whoami.Call(background, p, 0, asterisque.WithTTL(50*time.Millisecond))
 	require.ErrorIs(t, err, asterisque.ErrExpired)
 	require.True(t, asterisque.Repeatable(err))
 	var o *asterisque.NotConnectedError

@@ -33,7 +33,7 @@ func newLagging(t *testing.T, name string, takes time.Duration) *lagging {
 	l := &lagging{url: "mem://" + name}
 	l.takes.Store(int64(takes))
 	svc := asterisque.NewService()
-	who.Handle(svc, func(ctx context.Context, more int) (string, error) {
+	whoami.Handle(svc, func(ctx context.Context, more int) (string, error) {
 		l.served.Add(1)
 		if l.refuse.Load() {
 			return "", &asterisque.Abort{Code: asterisque.ErrOverloaded.Code, Message: "too much", Ran: codec.Refused}
@@ -81,7 +81,7 @@ func TestShares_FollowLatency(t *testing.T) {
 				for range c.callers {
 					all.Go(func() {
 						for time.Since(begin) < 4*time.Second {
-							if _, err := who.Call(background, p, 0); err != nil {
+							if _, err := whoami.Call(background, p, 0); err != nil {
 								t.Error(err)
 								return
 							}
@@ -112,7 +112,7 @@ func TestRests_RefusingServer(t *testing.T) {
 		synctest.Wait()
 		call := func(n int) {
 			for range n {
-				name, err := who.Call(background, p, 0)
+				name, err := whoami.Call(background, p, 0)
 				require.NoError(t, err)
 				_ = name
 			}
@@ -147,11 +147,11 @@ func TestRests_AllServers(t *testing.T) {
 		synctest.Wait()
 		only.refuse.Store(true)
 		for range 20 {
-			_, err := who.Call(background, p, 0)
+			_, err := whoami.Call(background, p, 0)
 			require.ErrorIs(t, err, asterisque.ErrOverloaded)
 		}
 		only.refuse.Store(false)
-		_, err := who.Call(background, p, 0)
+		_, err := whoami.Call(background, p, 0)
 		require.NoError(t, err)
 		p.Close()
 	})
@@ -171,7 +171,7 @@ func TestBudget_Retries(t *testing.T) {
 		p := newPool(t, urls, pool.Config{Budget: asterisque.NewRetryBudget(0.1, 10)})
 		synctest.Wait()
 		for range 1000 {
-			_, err := who.Call(background, p, 0)
+			_, err := whoami.Call(background, p, 0)
 			require.ErrorIs(t, err, asterisque.ErrOverloaded)
 			require.True(t, asterisque.Repeatable(err))
 		}

@@ -47,7 +47,7 @@ func requireReached(t *testing.T, l wire.Listener, why string) {
 	require.ErrorIs(t, err, syscall.EADDRINUSE, why)
 }
 
-// Of several goroutines, one replaces a stale path.
+// One of several goroutines replaces a stale path.
 func TestListen_StaleGoroutines(t *testing.T) {
 	const rounds, contenders = 300, 8
 	path := socket(t)
@@ -143,7 +143,7 @@ func ask(t *testing.T, all []contending, line string) map[string]int {
 	return answers
 }
 
-// Of several processes, one replaces a stale path.
+// One of several processes replaces a stale path.
 func TestListen_StaleProcesses(t *testing.T) {
 	const rounds, contenders = 100, 4
 	path := socket(t)

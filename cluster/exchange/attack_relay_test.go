@@ -155,6 +155,6 @@ func TestRelay_FarEndGone(t *testing.T) {
 	_, err = dial(t, near, "orders", "b")
 	require.ErrorIs(t, err, relayproto.ErrNoMember)
 	a := join(t, agent.Config{Exchange: []string{url}, Name: "shop", ID: "s"})
-	_, err = who.Call(soon(t), callerOf(t, a, "orders"), struct{}{}, asterisque.WithFailFast())
+	_, err = whoami.Call(soon(t), callerOf(t, a, "orders"), struct{}{}, asterisque.WithFailFast())
 	require.ErrorIs(t, err, asterisque.ErrUnavailable)
 }

@@ -140,7 +140,7 @@ func TestAttackDial_NoAnswer(t *testing.T) {
 	require.NoError(t, register(t, hostile(t, url, never), "orders", "b"))
 	p := callerOf(t, joined(t, url, "", "a"), "orders")
 	require.Eventually(t, func() bool {
-		_, err := who.Call(soon(t), p, struct{}{}, asterisque.WithFailFast())
+		_, err := whoami.Call(soon(t), p, struct{}{}, asterisque.WithFailFast())
 		outage := outageOf(p)
 		return err != nil && outage != nil && outage.Why != nil
 	}, enough, time.Millisecond)

@@ -87,7 +87,7 @@ func TestCluster_NodeMoves(t *testing.T) {
 	require.Equal(t, "a", ask(t, p))
 	require.NoError(t, x.Close())
 	require.Eventually(t, func() bool {
-		id, err := who.Call(soon(t), p, struct{}{})
+		id, err := whoami.Call(soon(t), p, struct{}{})
 		return err == nil && id == "a" // a call that was sent may have run, and is not retried
 	}, enough, time.Millisecond)
 	require.NoError(t, a.Err())
@@ -140,7 +140,7 @@ func TestCluster_Certificates(t *testing.T) {
 			require.Equal(t, "a", ask(t, p))
 		} else {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second/2) // there is no answer
-			_, err := who.Call(ctx, p, struct{}{})
+			_, err := whoami.Call(ctx, p, struct{}{})
 			require.Error(t, err)
 			cancel()
 		}

@@ -16,7 +16,7 @@ var ErrClosed = errors.New("exchange: closed")
 // Exchange relays sessions between nodes that connect to it. All methods are safe for concurrent
 // use.
 type Exchange struct {
-	cfg        Config // fixed, as all up to end but crew
+	cfg        Config // fixed, as all up to end but goroutines
 	policy     policy
 	node       *asterisque.Node
 	nodes      *nodeRegistry

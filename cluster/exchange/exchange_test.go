@@ -95,7 +95,7 @@ func TestAgent_TargetGone(t *testing.T) {
 	require.NoError(t, b.Close())
 	_, err = call.Result(soon(t))
 	require.ErrorIs(t, err, asterisque.ErrSessionClosed)
-	_, err = who.Call(soon(t), p, struct{}{}, asterisque.WithFailFast())
+	_, err = whoami.Call(soon(t), p, struct{}{}, asterisque.WithFailFast())
 	require.ErrorIs(t, err, asterisque.ErrUnavailable)
 }
 

@@ -20,9 +20,10 @@ import (
 const enough = 2 * time.Minute
 
 var (
-	// who answers with the id of the node. back calls who on its caller and answers with that.
-	who  = asterisque.Func[struct{}, string](1, "who")
-	back = asterisque.Func[struct{}, string](2, "back")
+	// whoami answers with the id of the node. back calls whoami on its caller and answers with
+	// that.
+	whoami = asterisque.Func[struct{}, string](1, "whoami")
+	back   = asterisque.Func[struct{}, string](2, "back")
 
 	// hold runs until its caller ends it, or is lost.
 	hold = asterisque.Stream[struct{}, []byte, []byte, struct{}](3, "hold")
@@ -58,9 +59,9 @@ func startedAt(t testing.TB, cfg exchange.Config, url string, o wire.Options) (*
 // service returns the functions for tests.
 func service(id string, ended chan<- error) *asterisque.Service {
 	svc := asterisque.NewService()
-	who.Handle(svc, func(context.Context, struct{}) (string, error) { return id, nil })
+	whoami.Handle(svc, func(context.Context, struct{}) (string, error) { return id, nil })
 	back.Handle(svc, func(ctx context.Context, _ struct{}) (string, error) {
-		caller, err := who.Call(ctx, asterisque.SessionOf(ctx), struct{}{})
+		caller, err := whoami.Call(ctx, asterisque.SessionOf(ctx), struct{}{})
 		return id + " called by " + caller, err
 	})
 	hold.Handle(svc, func(ctx context.Context, _ struct{}, p *asterisque.Pipe[[]byte, []byte]) (none struct{}, err error) {
@@ -112,10 +113,10 @@ func soon(t testing.TB) context.Context {
 	return ctx
 }
 
-// ask calls who.
+// ask calls whoami.
 func ask(t testing.TB, on asterisque.Caller) string {
 	t.Helper()
-	id, err := who.Call(soon(t), on, struct{}{})
+	id, err := whoami.Call(soon(t), on, struct{}{})
 	require.NoError(t, err)
 	return id
 }

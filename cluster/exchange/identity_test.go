@@ -50,7 +50,7 @@ func TestPolicy_Allows(t *testing.T) {
 		from *agent.Agent
 		to   string
 	}{{orders, "shop"}, {other, "orders"}, {shop, "other"}} {
-		_, err := who.Call(soon(t), callerOf(t, c.from, c.to), struct{}{}, asterisque.WithFailFast())
+		_, err := whoami.Call(soon(t), callerOf(t, c.from, c.to), struct{}{}, asterisque.WithFailFast())
 		require.ErrorIs(t, err, asterisque.ErrUnavailable)
 		seen, err := c.from.Members(soon(t), c.to)
 		require.NoError(t, err)

@@ -122,7 +122,7 @@ func TestKilled_BothEndsNotice(t *testing.T) {
 	require.False(t, asterisque.Repeatable(err), "it may have run")
 	require.ErrorIs(t, <-ended, context.Canceled, "the handler learns of it")
 	require.Eventually(t, func() bool {
-		_, err := who.Call(soon(t), p, struct{}{})
+		_, err := whoami.Call(soon(t), p, struct{}{})
 		return err == nil
 	}, enough, time.Millisecond, "through the other one")
 }

@@ -78,7 +78,7 @@ func streamed(t *testing.T, on asterisque.Caller, blocks int) float64 {
 func called(t *testing.T, on asterisque.Caller, calls int) (took []time.Duration) {
 	for range calls {
 		begin := time.Now()
-		_, err := who.Call(t.Context(), on, struct{}{})
+		_, err := whoami.Call(t.Context(), on, struct{}{})
 		require.NoError(t, err)
 		took = append(took, time.Since(begin))
 	}

@@ -97,7 +97,7 @@ func TestPressure_UrgentCall(t *testing.T) {
 	var sent atomic.Int64
 	go pour(call, &sent) // ends with the call
 	for range 50 {
-		_, err := who.Call(soon(t), p, struct{}{}, asterisque.WithPriority(100))
+		_, err := whoami.Call(soon(t), p, struct{}{}, asterisque.WithPriority(100))
 		require.NoError(t, err)
 	}
 	require.Positive(t, sent.Load())

@@ -15,13 +15,13 @@ type teller struct {
 	out io.Writer // guarded by mu
 }
 
-// tell prints one line: the time, the direction, and the event. In who, the reporting side comes
+// tell prints one line: the time, the direction, and the event. In side, the reporting side comes
 // first.
-func (t *teller) tell(who, format string, args ...any) {
+func (t *teller) tell(side, format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	ms := float64(time.Since(t.begin).Microseconds()) / 1000
-	fmt.Fprintf(t.out, "%9.2f ms  %-15s  %s\n", ms, who, fmt.Sprintf(format, args...))
+	fmt.Fprintf(t.out, "%9.2f ms  %-15s  %s\n", ms, side, fmt.Sprintf(format, args...))
 }
 
 // roughly returns d, rounded for readers.

@@ -117,7 +117,7 @@ func TestStanding_SparesApplication(t *testing.T) {
 	})
 }
 
-// lingering is a Wire that takes its time, or lets the process stand, whenever it is looked at.
+// lingering is a Wire whose looks are slow: each calls looked, which may stop the process.
 type lingering struct {
 	*scripted
 	looked func()

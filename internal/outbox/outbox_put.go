@@ -226,7 +226,7 @@ func (o *Outbox) admitAllLocked(m *Message) {
 // closed, every message waits in the queue: there it can be cancelled, and can expire. If m was put
 // by Enter, neither m nor f may be accessed afterwards.
 func (o *Outbox) departOrWaitLocked(f *Flow, m *Message) {
-	if o.queue.len() == 0 && !o.writer.current().halted() && o.batch.fits(m) && o.window.lets(o.batch.size()) && !m.divided(o.partLocked()) {
+	if o.queue.len() == 0 && !o.writer.current().halted() && o.batch.fits(m) && o.window.allows(o.batch.size()) && !m.divided(o.partLocked()) {
 		o.departLocked(f, m)
 	} else {
 		o.queue.push(f, m, o.flushes.begun)

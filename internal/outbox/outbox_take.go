@@ -47,7 +47,7 @@ func (o *Outbox) Take() (batch []byte, end End) {
 // gate is open. If the next message does not fit, the batch is sent without it.
 func (o *Outbox) fillLocked() {
 	for o.queue.len() > 0 {
-		if !o.window.lets(o.batch.size()) {
+		if !o.window.allows(o.batch.size()) {
 			o.fillUrgentLocked()
 			return
 		}
@@ -92,7 +92,7 @@ func (o *Outbox) takeLocked() (frames []byte) {
 // gateLocked is called when messages wait and the batch is empty. If the gate is closed, it ensures
 // that a mark is in flight, which opens the gate on its return.
 func (o *Outbox) gateLocked() {
-	if o.window.lets(0) {
+	if o.window.allows(0) {
 		o.window.pending = o.window.pending || o.window.due()
 	} else if o.window.alone() {
 		o.markLocked()

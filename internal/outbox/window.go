@@ -55,8 +55,8 @@ const (
 // firstSpacing is the number of bytes written before the first mark.
 const firstSpacing = 16 << 10
 
-// lets reports whether messages may depart with a batch of the given size.
-func (g *inflightWindow) lets(batch int) bool {
+// allows reports whether messages may depart with a batch of the given size.
+func (g *inflightWindow) allows(batch int) bool {
 	return g.ceiling == 0 || g.written+uint64(batch) < g.ceiling
 }
 
@@ -134,7 +134,7 @@ func (o *Outbox) Open(b Bound) (write bool) {
 	if b.Part > 0 {
 		o.batch.most = int32(min(b.Part, batchSize))
 	}
-	return (b.Alone || o.window.lets(o.batch.size())) && o.writer.open()
+	return (b.Alone || o.window.allows(o.batch.size())) && o.writer.open()
 }
 
 // Nudge permits one more part if messages wait at the gate and none has departed since the last

@@ -13,7 +13,7 @@ const parts = 8
 // have run meanwhile: the process or its machine was stopped, or other processes had the processor.
 func Late(passed, d time.Duration) bool { return passed > d+d/2 }
 
-// Looks tells which looks come too late to judge a peer by them. Its owner guards it.
+// Looks decides which looks are too late to judge a peer. Its owner guards it.
 type Looks struct {
 	late int // in a row
 }

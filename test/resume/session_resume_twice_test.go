@@ -14,7 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// Of two concurrent resumes, one gets the session.
+// One of two concurrent resumes gets the session.
 func TestResume_TwoAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, ran := countService()

@@ -14,7 +14,7 @@ import (
 )
 
 // drawing returns the random source of one goroutine.
-func drawing(seed, who uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, who)) }
+func drawing(seed, whoami uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, whoami)) }
 
 // trouble runs all kinds of faults concurrently for a while. When it returns, all faults are over,
 // and everything runs.

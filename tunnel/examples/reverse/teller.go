@@ -23,11 +23,11 @@ type teller struct {
 }
 
 // tell prints one line: the time, the party, and the event.
-func (t *teller) tell(who, format string, args ...any) {
+func (t *teller) tell(party, format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	ms := float64(time.Since(t.begin).Microseconds()) / 1000
-	fmt.Fprintf(t.out, "%9.2f ms  %-11s  %s\n", ms, who, fmt.Sprintf(format, args...))
+	fmt.Fprintf(t.out, "%9.2f ms  %-11s  %s\n", ms, party, fmt.Sprintf(format, args...))
 }
 
 // roughly returns d, rounded for readers.
