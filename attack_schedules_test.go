@@ -223,9 +223,8 @@ func (c *crowd) nothingIsLeft(t *testing.T) {
 	n := c.node
 	require.Empty(t, n.Sessions())
 	require.Eventually(t, func() bool { // state of handlers ends after the sessions
-		n.owners.mu.Lock()
-		defer n.owners.mu.Unlock()
-		return len(n.owners.all) == 0 && n.owners.total.Held() == 0
+		held, _ := n.owners.Held()
+		return n.owners.Len() == 0 && held == 0
 	}, waitForWorkers, time.Millisecond)
 	n.mu.Lock()
 	require.Empty(t, n.resumable)

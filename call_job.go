@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/asterisque-go/asterisque/internal/piping"
+	"github.com/asterisque-go/asterisque/internal/quota"
 	"github.com/asterisque-go/asterisque/limits"
 )
 
@@ -92,7 +93,7 @@ type singleCallSource struct{ c *inboundCall }
 func (singleCallSource) lent() bool { return true }
 
 // ownedBy implements workSource.
-func (l singleCallSource) ownedBy() *quotaOwner { return l.c.x.dispatcher().ownedBy() }
+func (l singleCallSource) ownedBy() *quota.Owner { return l.c.x.dispatcher().ownedBy() }
 
 // work implements workSource.
 func (l singleCallSource) work(w *workspace, _ *atomic.Bool) (again bool) {

@@ -142,7 +142,7 @@ func (h *interceptedInbound) setIdempotencyKey([]byte) error {
 }
 
 // owner implements callSide.
-func (h *interceptedInbound) owner() string { return h.c.x.dispatcher().ownedBy().name.proof }
+func (h *interceptedInbound) owner() string { return h.c.x.dispatcher().ownedBy().Name.Proof }
 
 // forgetAnswer implements callSide.
 func (h *interceptedInbound) forgetAnswer() {

@@ -234,7 +234,7 @@ func (n *Node) begin(h *handshake, a agreement, g Grant, dialled bool, holder se
 	n.mu.Unlock()
 	if closed {
 		(*frameHandler)(s).endTelling()
-		n.owners.release(s.owner)
+		n.owners.Release(s.owner)
 		s.carrier.Discard()
 		return nil, errNodeClosed
 	}

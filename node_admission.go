@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/quota"
 	"github.com/asterisque-go/asterisque/internal/ranking"
 	"github.com/asterisque-go/asterisque/internal/wait"
 	"github.com/asterisque-go/asterisque/wire"
@@ -41,7 +42,7 @@ type admissionLimits struct {
 	time       time.Duration // for a connection to carry a session
 }
 
-// hostName is the origin of connections; see hostOf.
+// hostName is the origin of connections; see HostOf.
 type hostName struct {
 	host  netip.Prefix
 	where string
@@ -130,7 +131,7 @@ func (a *admission) enter(from net.Addr, within *admissionSlot, lost func()) (*a
 	p := &admissionSlot{door: a, parent: within, lost: lost, expires: time.Now().Add(a.time)}
 	var name hostName
 	if within == nil {
-		name.host, name.where = hostOf(from) // the address may be the application's
+		name.host, name.where = quota.HostOf(from) // the address may be the application's
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -201,7 +202,7 @@ func (a *admission) fullHere() *Abort {
 }
 
 func (a *admission) fullFrom(from netip.Prefix) *Abort {
-	return codec.ErrOverloaded.Withf("there are %d sessions from %s already, and no more are allowed: see Admission.PerAddress", a.perAddress, shown(from))
+	return codec.ErrOverloaded.Withf("there are %d sessions from %s already, and no more are allowed: see Admission.PerAddress", a.perAddress, quota.ShowHost(from))
 }
 
 // bounds reports whether the sessions from an address are bounded.

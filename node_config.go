@@ -131,15 +131,14 @@ func (c *config) begin(sh *sharedState) {
 	if len(c.aroundServed) > 0 {
 		sh.inward = chain(c.aroundServed, handleWithin)
 	}
-	sh.owners.total = limits.NewTally(c.budget)
-	sh.budget = memoryBudget{Tally: sh.owners.total, owners: &sh.owners}
-	sh.nested.owners, sh.nested.most = &sh.owners, c.nestedReserve()
+	sh.owners.Init(c.budget)
+	sh.nested.Owners, sh.nested.Max = &sh.owners, c.nestedReserve()
 	sh.durable.init(durablePlan{
 		lifetime: c.remember, most: c.remembered, share: c.memoryShare, running: c.plan.Workers, workers: c.nodeWorkers,
 	}, &sh.owners)
 }
 
-// nestedReserve returns how many nested calls the node runs for all peers: twice the number of one
+// Slots returns how many nested calls the node runs for all peers: twice the number of one
 // peer.
 func (c *config) nestedReserve() int64 {
 	workers := c.plan.Workers

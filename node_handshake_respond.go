@@ -17,7 +17,7 @@ type resumer interface {
 	// node may have the session.
 	former(ctx context.Context, was *previousSession, p *Peer) (s *Session, elsewhere *SessionRecord, err error)
 
-	// refusesSession returns the reason for which no session of a peer begins, or nil.
+	// RejectSession returns the reason for which no session of a peer begins, or nil.
 	refusesSession(p *Peer) error
 
 	// expect records that the peer is about to receive the id of a session. The peer may lose the

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/quota"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/priority"
 )
@@ -107,7 +108,7 @@ func newConfig(opts []Option) (config, error) {
 
 		pingInterval: 15 * time.Second,
 		writeTimeout: 5 * time.Minute,
-		budget:       defaultBudget(),
+		budget:       quota.DefaultBudget(),
 		remember:     5 * time.Minute,
 		remembered:   limits.Amount{Messages: 64 << 10, Bytes: 64 << 20},
 		memoryShare:  1. / ownersWithin,

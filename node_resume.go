@@ -43,12 +43,12 @@ func (n *Node) awaitBegin(ctx context.Context, id SessionID) {
 	}
 }
 
-// refusesSession implements resumer. Shutdown waits for handshakes that are not rejected here.
+// RejectSession implements resumer. Shutdown waits for handshakes that are not rejected here.
 func (n *Node) refusesSession(p *Peer) error {
 	if n.drain.hasBegun() {
 		return errNodeClosed
 	}
-	return n.budget.refusesSession(p)
+	return n.owners.RejectSession(p.quotaName())
 }
 
 // IsResumable reports whether the node has a session with this id that the connecting peer may

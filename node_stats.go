@@ -43,7 +43,7 @@ func (n *Node) Stats() NodeStats {
 		of := s.Stats()
 		st.Total.add(&of)
 	}
-	st.Held, st.Budget = n.budget.Held(), n.budget.Most()
+	st.Held, st.Budget = n.owners.Held()
 	c := n.scheduler.workers.crew()
 	st.Busy, st.Lent, st.MostBusy, st.IdleWorkers, st.Crowded = c.busy, c.lent, c.most, c.idle, c.waiting
 	return st

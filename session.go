@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/quota"
 )
 
 // Session is the conversation of two nodes over a Wire. Both sides may call functions of the other,
@@ -16,7 +17,7 @@ type Session struct {
 	cfg    *sessionConfig
 
 	peerID string // see Peer
-	owner  *quotaOwner
+	owner  *quota.Owner
 
 	sessionCalls // these lock themselves
 	inboundCalls
@@ -61,7 +62,7 @@ func (s *Session) Peer() Peer {
 		return Peer{}
 	}
 	w, secure := s.carrier.Wire()
-	return Peer{ID: s.peerID, LocalAddr: w.LocalAddr(), RemoteAddr: w.RemoteAddr(), TLS: secure, Subject: s.owner.subject}
+	return Peer{ID: s.peerID, LocalAddr: w.LocalAddr(), RemoteAddr: w.RemoteAddr(), TLS: secure, Subject: s.owner.Subject}
 }
 
 // Done returns a channel that is closed when the session has ended.

@@ -3,6 +3,8 @@ package asterisque
 import (
 	"log/slog"
 	"time"
+
+	"github.com/asterisque-go/asterisque/internal/quota"
 )
 
 // frameHandler is the view of a session for its carrier: see carrier.Upper.
@@ -55,14 +57,14 @@ func (u *frameHandler) Finished() {
 	}
 	s.holder.sessionEnded(s)
 	u.endTelling()
-	s.shared.owners.release(s.owner)
+	s.shared.owners.Release(s.owner)
 	defer (*hookNotifier)(u).ended() // also if the log ends the goroutine
 	s.cfg.log.Info("session ends", "session", s, "cause", s.cause())
 }
 
 // holds implements suspendableSession.
 func (u *frameHandler) holds() int {
-	return heldSession + u.inbound.Held().Bytes + u.outbound.Held().Bytes + u.calls.held()
+	return quota.IdleSession + u.inbound.Held().Bytes + u.outbound.Held().Bytes + u.calls.held()
 }
 
 // fail implements suspendableSession.
@@ -83,5 +85,5 @@ func (u *frameHandler) endTelling() {
 	u.inbound.EndTelling()
 	u.outbound.EndTelling()
 	u.calls.holding.end()
-	u.owner.tally.Add(-heldSession)
+	u.owner.Tally.Add(-quota.IdleSession)
 }

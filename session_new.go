@@ -5,6 +5,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/outbox"
+	"github.com/asterisque-go/asterisque/internal/quota"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -18,18 +19,18 @@ func newSession(sh *sharedState, holder sessionHolder, b *sessionStart) *Session
 		maxBlock = min(maxBlock, l.MaxBlock())
 	}
 	s := &Session{
-		id: a.session, shared: sh, holder: holder, cfg: cfg, peerID: a.about.ID, owner: sh.owners.join(&a.about),
+		id: a.session, shared: sh, holder: holder, cfg: cfg, peerID: a.about.ID, owner: sh.owners.Join(a.about.quotaName(), a.about.Subject),
 	}
 	s.inboundCalls = inboundCalls{service: g.Service, highest: *g.MaxPriority, granted: g.standards(), private: cfg.private}
 	s.sessionCalls.serving = &s.inboundCalls
 	s.valueCoder = valueCoder{valueCodec: a.values, session: s}
 	ctx, end := context.WithCancelCause(context.Background())
 	s.inbound = limits.NewCounter(g.inbound, s.reporter(Inbound))
-	s.inbound.Tell(&s.owner.tally)
-	s.owner.tally.Add(heldSession)
+	s.inbound.Tell(&s.owner.Tally)
+	s.owner.Tally.Add(quota.IdleSession)
 	s.ctx, s.common = ctx, &sh.nodeCalls
 	s.outbound.Counter, s.outbound.share = limits.NewCounter(g.outbound, s.reporter(Outbound)), cfg.share
-	s.outbound.Tell(&s.owner.tally)
+	s.outbound.Tell(&s.owner.Tally)
 	s.promise(a, g.plan)
 	s.setWindows(cfg.windows)
 	if !b.dialled {
@@ -49,7 +50,7 @@ func newSession(sh *sharedState, holder sessionHolder, b *sessionStart) *Session
 	s.carrier.Init(&carrier.Config{
 		Settings: &sh.carriers, Context: ctx, End: end, Upper: (*frameHandler)(s), Wire: w, TLS: a.about.TLS, Place: b.place,
 		Out:     outbox.New(uint64(s.table.odd), a.maxFrame, uint32(a.overhead), cfg.share, s.outbound.Remove, (*hookNotifier)(s).dropReporter()),
-		Inbound: s.inbound, Outbound: s.outbound.Counter, Tally: &s.owner.tally,
+		Inbound: s.inbound, Outbound: s.outbound.Counter, Tally: &s.owner.Tally,
 		Largest: g.plan.Largest + outbox.HeadSize,
 		Pings:   carrier.Pings{Dialled: b.dialled, Mute: foreign && a.ping == 0, Interval: a.ping, Timeout: a.timeout},
 		Resumes: a.resume, KeptControls: max(g.plan.Room/8, leastKeptControls),
@@ -79,7 +80,7 @@ func (s *Session) promise(a *agreement, p *limits.Plan) {
 	}
 	s.terms.Room = limits.NewRoom(p)
 	s.calls.windows = s.terms.Room
-	s.terms.Room.Heed(&s.owner.tally)
+	s.terms.Room.Heed(&s.owner.Tally)
 	s.terms.Most = uint64(max(s.cfg.window, p.Window))
 	s.terms.Usual = min(s.terms.Most, usualWindow)
 	s.calls.room.opens = limits.NewOpens(p)

@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"net"
 	"strings"
+
+	"github.com/asterisque-go/asterisque/internal/quota"
 )
 
 // Peer describes the other side of a session.
@@ -54,4 +56,9 @@ func (p Peer) identity() string {
 	}
 	sum := sha256.Sum256(p.TLS.PeerCertificates[0].RawSubjectPublicKeyInfo)
 	return hex.EncodeToString(sum[:])
+}
+
+// quotaName returns the name of the owner of sessions with p.
+func (p *Peer) quotaName() quota.Name {
+	return quota.NameOf(p.Subject, p.identity(), p.RemoteAddr)
 }

@@ -99,7 +99,7 @@ func (u *frameHandler) refuses(m *message.Open, h *functionHandler, within *outb
 	if m.Meta.Nested {
 		return nil
 	}
-	return u.shared.budget.refusesCall(u.owner)
+	return u.shared.owners.RejectCall(u.owner)
 }
 
 func (u *frameHandler) receiveBlock(m message.Block) error {

@@ -2,6 +2,7 @@ package asterisque
 
 import (
 	"github.com/asterisque-go/asterisque/internal/carrier"
+	"github.com/asterisque-go/asterisque/internal/quota"
 )
 
 // sharedState is the common state of the sessions of a node. The node makes it once, and sessions
@@ -12,8 +13,7 @@ type sharedState struct {
 	keepalive carrier.KeepaliveScheduler
 	nodeCalls // these lock themselves
 	scheduler
-	owners    quotaOwners
-	budget    memoryBudget
+	owners    quota.Owners
 	suspended suspendedSessions
 	reports   callbackReports
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/quota"
 	"github.com/asterisque-go/asterisque/internal/ranking"
 )
 
@@ -16,8 +17,8 @@ type suspendedSessions struct {
 	most, mostOfOwner suspendedAmount // fixed; 0: any number
 
 	mu     sync.Mutex
-	total  suspendedAmount                   // guarded by mu, as all below
-	owners map[*quotaOwner]*suspendedByOwner // owners with suspended sessions
+	total  suspendedAmount                    // guarded by mu, as all below
+	owners map[*quota.Owner]*suspendedByOwner // owners with suspended sessions
 
 	// the same owners; the owner with most is the first, and is needed for each session above the
 	// bound, while there may be tens of thousands
@@ -43,7 +44,7 @@ type suspendedByOwner struct {
 type suspended struct {
 	// fixed, as owner; nil if this side has dialled, which bounds the number itself
 	session suspendableSession
-	owner   *quotaOwner
+	owner   *quota.Owner
 
 	of      *suspendedByOwner // nil: not suspended; guarded by the list
 	element *list.Element
@@ -62,7 +63,7 @@ type suspendableSession interface {
 // init prepares w for a node.
 func (w *suspendedSessions) init(most, mostOfOwner suspendedAmount) {
 	w.most, w.mostOfOwner = most, mostOfOwner
-	w.owners = make(map[*quotaOwner]*suspendedByOwner)
+	w.owners = make(map[*quota.Owner]*suspendedByOwner)
 	w.bySessions = ranking.New(
 		func(a, b *suspendedByOwner) bool { return a.sessions > b.sessions },
 		func(of *suspendedByOwner) *ranking.Place { return &of.bySessions })

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"sync"
+
+	"github.com/asterisque-go/asterisque/internal/quota"
 )
 
 // concurrencyLimit bounds the calls of one function that run at once, over all sessions. Owners
@@ -25,7 +27,7 @@ type concurrencyLimit struct {
 
 // sessionShare is the calls of one session that wait for one concurrency limit.
 type sessionShare struct {
-	owner  *quotaOwner // these are fixed
+	owner  *quota.Owner // these are fixed
 	waiter limitWaiter
 
 	queued bool // guarded by the lock of the concurrency limit: in the queue

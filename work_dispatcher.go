@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/asterisque-go/asterisque/internal/quota"
 	"github.com/asterisque-go/asterisque/limits"
 )
 
@@ -55,8 +56,8 @@ const mostApart = 4
 // scheduler is the common state of a node's sessions for running calls.
 type scheduler struct {
 	workers workers
-	nested  nestedReserve // places for nested calls
-	most    int           // bound of waiting calls of a session; 0: none; fixed
+	nested  quota.Slots // places for nested calls
+	most    int         // bound of waiting calls of a session; 0: none; fixed
 	durable durableAnswers
 }
 

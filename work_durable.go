@@ -7,6 +7,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/buffer"
+	"github.com/asterisque-go/asterisque/internal/quota"
 	"github.com/asterisque-go/asterisque/limits"
 )
 
@@ -17,13 +18,13 @@ import (
 // Memory and workers are bounded: each owner has a share of the remembered answers, and of running
 // durable calls as many as a session has workers, including calls without a session.
 type durableAnswers struct {
-	owners   *quotaOwners  // these are fixed
+	owners   *quota.Owners // these are fixed
 	lifetime time.Duration // of an answer, and of a call without a session
 	running  int           // bound of running durable calls of one owner
 
 	mu      sync.Mutex
 	calls   map[string]*durableAnswer // guarded by mu, as all below
-	shares  map[*quotaOwner]*durableShare
+	shares  map[*quota.Owner]*durableShare
 	room    durableRoom
 	orphans orphanedCalls
 	timer   *time.Timer // removes expired answers; nil without answers
@@ -40,7 +41,7 @@ type durablePlan struct {
 }
 
 // init prepares o for a node.
-func (o *durableAnswers) init(p durablePlan, owners *quotaOwners) {
+func (o *durableAnswers) init(p durablePlan, owners *quota.Owners) {
 	o.owners, o.lifetime, o.running = owners, p.lifetime, p.running
 	o.room.most, o.room.share = p.most, p.share
 	o.orphans.lifetime, o.orphans.mostOfOwner = p.lifetime, p.running
@@ -71,7 +72,7 @@ var (
 
 // durableIdentity identifies a durable call.
 type durableIdentity struct {
-	owner    *quotaOwner
+	owner    *quota.Owner
 	function uint16
 	stream   bool
 	key      []byte
@@ -82,8 +83,8 @@ type durableIdentity struct {
 // name returns the name of the call. Each owner with a proved identity has keys of its own;
 // otherwise the key alone is the name.
 func (c *durableIdentity) name() string {
-	if c.owner.proved() {
-		return c.owner.name.proof + "\x00" + string(c.key)
+	if c.owner.Proved() {
+		return c.owner.Name.Proof + "\x00" + string(c.key)
 	}
 	return string(c.key)
 }
@@ -104,7 +105,7 @@ func (o *durableAnswers) enter(open durableIdentity, c durableJob) (*durableAnsw
 	switch {
 	case open.stream:
 		return nil, errKeyStream
-	case !open.owner.proved() && len(open.key) != keySize:
+	case !open.owner.Proved() && len(open.key) != keySize:
 		return nil, errKeySize
 	}
 	name := open.name()
@@ -125,7 +126,7 @@ func (o *durableAnswers) enter(open durableIdentity, c durableJob) (*durableAnsw
 }
 
 // shareLocked returns the share of an owner.
-func (o *durableAnswers) shareLocked(w *quotaOwner) *durableShare {
+func (o *durableAnswers) shareLocked(w *quota.Owner) *durableShare {
 	s := o.shares[w]
 	if s == nil {
 		s = &durableShare{owner: w, limit: &concurrencyLimit{ofOwner: true, free: o.running}}
@@ -140,10 +141,10 @@ func (o *durableAnswers) addLocked(m *durableAnswer, c durableJob, now time.Time
 		return refused
 	}
 	if o.calls == nil {
-		o.calls, o.shares = make(map[string]*durableAnswer), make(map[*quotaOwner]*durableShare)
+		o.calls, o.shares = make(map[string]*durableAnswer), make(map[*quota.Owner]*durableShare)
 	}
 	o.calls[m.key], o.shares[m.share.owner] = m, m.share
-	o.owners.retain(m.share.owner)
+	o.owners.Retain(m.share.owner)
 	o.room.count(m, 1, m.size)
 	c.role().first = m
 	return nil
@@ -279,7 +280,7 @@ func (o *durableAnswers) dropLocked(m *durableAnswer) {
 	if m.share.held.Messages == 0 {
 		delete(o.shares, m.share.owner)
 	}
-	o.owners.release(m.share.owner)
+	o.owners.Release(m.share.owner)
 }
 
 // forgetLocked removes the expired answers.

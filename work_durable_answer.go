@@ -8,6 +8,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/internal/buffer"
 	"github.com/asterisque-go/asterisque/internal/fifo"
+	"github.com/asterisque-go/asterisque/internal/quota"
 	"github.com/asterisque-go/asterisque/limits"
 )
 
@@ -65,7 +66,7 @@ type pendingAnswer struct {
 
 // durableShare is the share of one owner.
 type durableShare struct {
-	owner *quotaOwner       // fixed
+	owner *quota.Owner      // fixed
 	limit *concurrencyLimit // limits its running durable calls; fixed
 
 	held     limits.Amount              // guarded by the lock of the durableAnswers, as all below
@@ -74,7 +75,7 @@ type durableShare struct {
 }
 
 // tally adds to the memory that is counted for the owner.
-func (s *durableShare) tally(bytes int) { s.owner.tally.Add(bytes) }
+func (s *durableShare) tally(bytes int) { s.owner.Tally.Add(bytes) }
 
 // durableState is the state of the answer to a durable call.
 //

@@ -1,12 +1,15 @@
 package asterisque
 
-import "github.com/asterisque-go/asterisque/internal/fifo"
+import (
+	"github.com/asterisque-go/asterisque/internal/fifo"
+	"github.com/asterisque-go/asterisque/internal/quota"
+)
 
 // fairQueue is a queue in which owners take turns, and the elements of one owner are in order. The
 // zero fairQueue is empty. It is not safe for concurrent use.
 type fairQueue[T any] struct {
-	next    fifo.Queue[*quotaOwner] // owners with elements, each once
-	waiting map[*quotaOwner]*fifo.Queue[T]
+	next    fifo.Queue[*quota.Owner] // owners with elements, each once
+	waiting map[*quota.Owner]*fifo.Queue[T]
 	n       int
 }
 
@@ -14,11 +17,11 @@ type fairQueue[T any] struct {
 func (t *fairQueue[T]) len() int { return t.n }
 
 // push appends v to the elements of w.
-func (t *fairQueue[T]) push(w *quotaOwner, v T) {
+func (t *fairQueue[T]) push(w *quota.Owner, v T) {
 	q := t.waiting[w]
 	if q == nil {
 		if t.waiting == nil {
-			t.waiting = make(map[*quotaOwner]*fifo.Queue[T])
+			t.waiting = make(map[*quota.Owner]*fifo.Queue[T])
 		}
 		q = new(fifo.Queue[T])
 		t.waiting[w] = q
@@ -43,7 +46,7 @@ func (t *fairQueue[T]) pop() T {
 }
 
 // remove removes the elements of w for which keep is false.
-func (t *fairQueue[T]) remove(w *quotaOwner, keep func(*T) bool) {
+func (t *fairQueue[T]) remove(w *quota.Owner, keep func(*T) bool) {
 	q := t.waiting[w]
 	if q == nil {
 		return
@@ -51,6 +54,6 @@ func (t *fairQueue[T]) remove(w *quotaOwner, keep func(*T) bool) {
 	t.n -= q.Filter(keep)
 	if q.Len() == 0 {
 		delete(t.waiting, w)
-		t.next.Filter(func(o **quotaOwner) bool { return *o != w })
+		t.next.Filter(func(o **quota.Owner) bool { return *o != w })
 	}
 }

@@ -2,6 +2,7 @@ package asterisque
 
 import (
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/quota"
 	"github.com/asterisque-go/asterisque/limits"
 )
 
@@ -18,7 +19,7 @@ type holding struct {
 }
 
 // begin reports the bytes to the owner of the session from now on.
-func (h *holding) begin(o *quotaOwner) { h.part.Begin(&o.tally) }
+func (h *holding) begin(o *quota.Owner) { h.part.Begin(&o.Tally) }
 
 // end withdraws the bytes that were reported.
 func (h *holding) end() { h.part.End() }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/asterisque-go/asterisque/internal/quota"
 	"github.com/asterisque-go/asterisque/internal/test/weightest"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
@@ -208,7 +209,7 @@ func TestConcurrency_NestedCountsOnce(t *testing.T) {
 	s := &Session{shared: new(sharedState)}
 	d := &s.calls
 	d.plan, d.scheduler, d.ready = new(limits.Plan), new(scheduler), newJobQueue(taskToWorker)
-	d.room.owner, d.scheduler.nested.most = new(quotaOwner), 10
+	d.room.owner, d.scheduler.nested.Max = new(quota.Owner), 10
 	c := &inboundCall{callTransport: callTransport{x: &s.sessionCalls}, handler: &functionHandler{limit: g}, work: task{state: taskForKey, nested: true}}
 	require.False(t, d.passLocked(c))
 	require.Equal(t, 1, g.urgent)
@@ -302,4 +303,30 @@ func TestPace_PausesAboveRate(t *testing.T) {
 		require.Zero(t, p.pause(now), "as many at once again, and no more for a longer rest")
 	}
 	require.InDelta(t, 0, p.pause(now), float64(givenUpPause))
+}
+
+// TestTurns_OwnersAlternate checks that owners take turns.
+func TestTurns_OwnersAlternate(t *testing.T) {
+	var q fairQueue[int]
+	a, b, c := new(quota.Owner), new(quota.Owner), new(quota.Owner)
+	for i := range 4 {
+		q.push(a, 10+i)
+	}
+	q.push(b, 20)
+	q.push(c, 30)
+	q.push(c, 31)
+	q.push(b, 21)
+	require.Equal(t, 8, q.len())
+	q.remove(c, func(v *int) bool { return *v != 30 })
+	q.remove(new(quota.Owner), func(*int) bool { return false })
+	got := []int{q.pop(), q.pop(), q.pop(), q.pop()}
+	require.Equal(t, []int{10, 20, 31, 11}, got)
+	q.push(c, 32)
+	q.remove(b, func(*int) bool { return false })
+	got = nil
+	for q.len() > 0 {
+		got = append(got, q.pop())
+	}
+	require.Equal(t, []int{12, 32, 13}, got)
+	require.Empty(t, q.waiting)
 }

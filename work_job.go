@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/quota"
 	"github.com/asterisque-go/asterisque/limits"
 )
 
@@ -74,7 +75,7 @@ type workSource interface {
 	workerLost(w *workspace) (again bool)
 
 	// ownedBy returns the owner of the calls.
-	ownedBy() *quotaOwner
+	ownedBy() *quota.Owner
 }
 
 // minRetryAfter is the minimum delay that a rejected caller is advised.

@@ -1,16 +1,15 @@
 package asterisque
 
 import (
-	"sync/atomic"
-
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/quota"
 	"github.com/asterisque-go/asterisque/limits"
 )
 
 // openRoom is the budget for Opens on the receiving side: see [limits.Opens], and for the sender
 // openCredit. Nested calls have a budget of their own. It is guarded by the lock of its dispatcher.
 type openRoom struct {
-	owner *quotaOwner // fixed
+	owner *quota.Owner // fixed
 
 	opens   limits.Opens
 	nested  int32 // nested calls that are here
@@ -23,7 +22,7 @@ var errOpensWindow = codec.ErrWindow.Withf("more calls than there is room for")
 
 // arrive counts an Open, or returns an error if it is to be rejected. all has the places of the
 // node for nested calls.
-func (r *openRoom) arrive(p *limits.Plan, all *nestedReserve, cost uint64, nested bool) *Abort {
+func (r *openRoom) arrive(p *limits.Plan, all *quota.Slots, cost uint64, nested bool) *Abort {
 	switch {
 	case !nested:
 		if !r.opens.Arrive(cost) {
@@ -34,7 +33,7 @@ func (r *openRoom) arrive(p *limits.Plan, all *nestedReserve, cost uint64, neste
 		return codec.ErrOverloaded.Withf("%d nested calls run here, which cost %d bytes, and %d calls that nested calls wait for, and there is no room for more", r.nested, r.inner, r.urged)
 	case r.answers > p.Room:
 		return codec.ErrOverloaded.Withf("answers to nested calls hold %d bytes here, and the peer does not read them", r.answers)
-	case !all.enter(r.owner):
+	case !all.Acquire(r.owner):
 		return codec.ErrOverloaded.Withf("the nested calls of all sessions hold the places for them here")
 	}
 	r.nested++
@@ -44,8 +43,8 @@ func (r *openRoom) arrive(p *limits.Plan, all *nestedReserve, cost uint64, neste
 
 // urge counts a call that a nested call waits for: it borrows a worker, and takes a place, as
 // nested calls do. It returns an error if no place is free.
-func (r *openRoom) urge(p *limits.Plan, all *nestedReserve) *Abort {
-	if r.fullOf(p) || !all.enter(r.owner) {
+func (r *openRoom) urge(p *limits.Plan, all *quota.Slots) *Abort {
+	if r.fullOf(p) || !all.Acquire(r.owner) {
 		return codec.ErrOverloaded.Withf("nested calls, and calls that nested calls wait for, hold all places for them here")
 	}
 	r.urged++
@@ -53,8 +52,8 @@ func (r *openRoom) urge(p *limits.Plan, all *nestedReserve) *Abort {
 }
 
 // urgeNoMore releases the place of such a call.
-func (r *openRoom) urgeNoMore(all *nestedReserve) {
-	all.leave(r.owner)
+func (r *openRoom) urgeNoMore(all *quota.Slots) {
+	all.Release(r.owner)
 	r.urged--
 }
 
@@ -72,39 +71,12 @@ func (r *openRoom) fits(p *limits.Plan, cost uint64) bool {
 }
 
 // giveBack releases the budget of an Open.
-func (r *openRoom) giveBack(all *nestedReserve, cost uint64, nested bool) {
+func (r *openRoom) giveBack(all *quota.Slots, cost uint64, nested bool) {
 	if !nested {
 		r.opens.Return(cost)
 		return
 	}
-	all.leave(r.owner)
+	all.Release(r.owner)
 	r.nested--
 	r.inner -= int(cost)
-}
-
-// nestedReserve bounds the nested calls that a node runs for all its peers together. One owner may
-// have as many as are left, so that there is always a remainder for another (dynamic thresholds, as
-// for windows).
-type nestedReserve struct {
-	owners *quotaOwners // fixed, as most
-	most   int64
-	held   atomic.Int64
-}
-
-// enter takes a place for a call of w, and reports whether there was one.
-func (r *nestedReserve) enter(w *quotaOwner) bool {
-	own := w.nested.Add(1)
-	if own+r.held.Add(1) <= r.most {
-		return true
-	}
-	r.leave(w)
-	return false
-}
-
-// leave releases a place. An owner is kept while it has places.
-func (r *nestedReserve) leave(w *quotaOwner) {
-	r.held.Add(-1)
-	if w.nested.Add(-1) == 0 {
-		r.owners.forget(w)
-	}
 }

@@ -3,6 +3,7 @@ package asterisque
 import (
 	"sync/atomic"
 
+	"github.com/asterisque-go/asterisque/internal/quota"
 	"github.com/asterisque-go/asterisque/limits"
 )
 
@@ -18,7 +19,7 @@ type takenCall struct {
 }
 
 // ownedBy implements workSource.
-func (d *dispatcher) ownedBy() *quotaOwner { return d.room.owner }
+func (d *dispatcher) ownedBy() *quota.Owner { return d.room.owner }
 
 // lent implements workSource.
 func (d *dispatcher) lent() bool { return false }

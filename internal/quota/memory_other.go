@@ -1,6 +1,6 @@
 //go:build !linux
 
-package asterisque
+package quota
 
 // machineMemory returns 0: the memory of the machine is unknown on this system.
 func machineMemory() int64 { return 0 }

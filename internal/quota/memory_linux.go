@@ -1,4 +1,4 @@
-package asterisque
+package quota
 
 import (
 	"bytes"
