@@ -5,6 +5,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/aborts"
 )
 
 // A handler may call its caller back, the handler of that call may call again, and so on: nested
@@ -76,13 +77,13 @@ func (n *nestedCalls) reserve(depth int32, cost int64) *Abort {
 	defer n.mu.Unlock()
 	switch {
 	case depth > deepest:
-		return neverSent(codec.ErrOverloaded.Withf("the call is nested %d deep, and %d is the limit", depth, deepest))
+		return aborts.NeverSent(codec.ErrOverloaded.Withf("the call is nested %d deep, and %d is the limit", depth, deepest))
 	case n.room > 0 && cost > int64(n.room):
-		return neverSent(codec.ErrTooLarge.Withf("the call costs %d bytes, and the peer has room for %d bytes of nested calls", cost, n.room))
+		return aborts.NeverSent(codec.ErrTooLarge.Withf("the call costs %d bytes, and the peer has room for %d bytes of nested calls", cost, n.room))
 	case n.calls > 0 && n.made >= n.calls:
-		return neverSent(codec.ErrOverloaded.Withf("%d nested calls are made, and the peer runs no more", n.made))
+		return aborts.NeverSent(codec.ErrOverloaded.Withf("%d nested calls are made, and the peer runs no more", n.made))
 	case n.room > 0 && n.cost+cost > int64(n.room):
-		return neverSent(codec.ErrOverloaded.Withf("nested calls hold %d bytes, and the peer has room for %d", n.cost, n.room))
+		return aborts.NeverSent(codec.ErrOverloaded.Withf("nested calls hold %d bytes, and the peer has room for %d", n.cost, n.room))
 	}
 	n.made++
 	n.cost += cost

@@ -6,6 +6,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/limits"
@@ -53,7 +54,7 @@ func (o *outboundAdmission) reserve(ctx context.Context, open *outbox.Message, c
 }
 
 // errKeyless is the error of a durable call to a peer of another protocol.
-var errKeyless = neverSent(codec.ErrBadParams.Withf("the protocol of the peer carries no idempotency key, so that the call may run twice after a cut: where that does no harm, make it without WithDurable and WithIdempotencyKey, and make it again"))
+var errKeyless = aborts.NeverSent(codec.ErrBadParams.Withf("the protocol of the peer carries no idempotency key, so that the call may run twice after a cut: where that does no harm, make it without WithDurable and WithIdempotencyKey, and make it again"))
 
 // handledIn returns the call that a handler with ctx serves, or nil if ctx belongs to no handler of
 // this session.
@@ -75,7 +76,7 @@ func (o *outboundAdmission) surroundings(ctx context.Context, function uint16, c
 	c, m := carriedBy(ctx)
 	if o.serves(c) {
 		if err := c.callsBack(); err != nil {
-			return nil, nil, neverSent(err)
+			return nil, nil, aborts.NeverSent(err)
 		}
 		r = &outboundParent{by: c, function: function, depth: int32(c.depth() + 1)}
 	}
@@ -85,7 +86,7 @@ func (o *outboundAdmission) surroundings(ctx context.Context, function uint16, c
 	metadata, err := message.AppendMetadata(nil, m)
 	switch {
 	case err != nil:
-		return nil, nil, neverSent(err)
+		return nil, nil, aborts.NeverSent(err)
 	case !o.opens.metadata:
 		return r, nil, nil
 	}
@@ -141,7 +142,7 @@ func (o *outboundAdmission) holdWindow(ctx context.Context, p int8, bytes int) (
 	}
 	if o.handledIn(ctx) != nil {
 		if !room.Nest(&h) {
-			return h, 0, neverSent(codec.ErrOverloaded.Withf("the windows of nested streams hold all of their room, %d bytes", room.Plan().NestedOwn))
+			return h, 0, aborts.NeverSent(codec.ErrOverloaded.Withf("the windows of nested streams hold all of their room, %d bytes", room.Plan().NestedOwn))
 		}
 		return h, h.Bytes(), nil
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/priority"
 )
 
@@ -66,9 +67,9 @@ func (t *table) check(id uint64) error {
 func (t *table) checkLocked(id uint64) error {
 	switch {
 	case id&1 == uint64(t.odd):
-		return violation("Open with pipe id %d, which is one of the other side's", id)
+		return aborts.Violation("Open with pipe id %d, which is one of the other side's", id)
 	case id < t.lastSeen:
-		return violation("Open with pipe id %d, which is not above the last, %d", id, t.lastSeen-1)
+		return aborts.Violation("Open with pipe id %d, which is not above the last, %d", id, t.lastSeen-1)
 	}
 	t.lastSeen = id + 1
 	return nil
@@ -148,7 +149,7 @@ func (t *table) find(id uint64) (endpoint, error) {
 	defer t.mu.Unlock()
 	e := t.pipes[id&1].get(id)
 	if e == nil && !t.knownLocked(id) {
-		return nil, violation("message for pipe %d, which was never opened", id)
+		return nil, aborts.Violation("message for pipe %d, which was never opened", id)
 	}
 	return e, nil
 }
@@ -161,9 +162,9 @@ func (t *table) made(id uint64) (p priority.Priority, found bool, err error) {
 	e := t.pipes[id&1].get(id)
 	switch {
 	case id&1 != uint64(t.odd):
-		return 0, false, violation("a Close of pipe %d in parts, which the peer has opened", id)
+		return 0, false, aborts.Violation("a Close of pipe %d in parts, which the peer has opened", id)
 	case e == nil && !t.knownLocked(id):
-		return 0, false, violation("Close for pipe %d, which was never opened", id)
+		return 0, false, aborts.Violation("Close for pipe %d, which was never opened", id)
 	case e == nil:
 		return 0, false, nil
 	}
@@ -187,7 +188,7 @@ func (t *table) take(id uint64) (endpoint, error) {
 	e := t.removeLocked(id)
 	delete(t.begun, id)
 	if e == nil && !t.knownLocked(id) {
-		return nil, violation("Close for pipe %d, which was never opened", id)
+		return nil, aborts.Violation("Close for pipe %d, which was never opened", id)
 	}
 	return e, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/internal/outbox"
@@ -52,9 +53,9 @@ func (p *callTransport) waitForRoom(ctx context.Context) (alone bool, a *Abort) 
 		select {
 		case <-room:
 		case <-ctx.Done():
-			return false, neverSent(waitedFor(ctx, "earlier Blocks of the pipe, which have not been given to the wire"))
+			return false, aborts.NeverSent(waitedFor(ctx, "earlier Blocks of the pipe, which have not been given to the wire"))
 		case <-p.x.ctx.Done():
-			return false, neverSent(p.x.cause())
+			return false, aborts.NeverSent(p.x.cause())
 		}
 	}
 }
@@ -124,11 +125,11 @@ func (p *callTransport) closedBy(abort *codec.Abort) (unsent bool) {
 // left: it has not run, whatever the peer reports. err is not nil if the peer must not report that.
 func (p *callTransport) closedUnsent(abort *Abort) (a *Abort, err error) {
 	if abort == nil {
-		v := violation("a result for pipe %d, whose Open is unfinished", p.id())
-		return neverSent(v), v
+		v := aborts.Violation("a result for pipe %d, whose Open is unfinished", p.id())
+		return aborts.NeverSent(v), v
 	}
 	if abort.Ran == codec.MaybeRan {
-		abort = neverSent(abort)
+		abort = aborts.NeverSent(abort)
 	}
 	return abort, nil
 }
@@ -138,12 +139,12 @@ func (x *sessionCalls) discarded(outer *outboundParent, cost int64, why outbox.R
 	switch why {
 	case outbox.Expired:
 		x.unsent(outer, cost)
-		return neverSent(errTimeUp)
+		return aborts.NeverSent(errTimeUp)
 	case outbox.Ended:
 		x.unsent(outer, cost)
 		return x.errDrains()
 	}
-	return neverSent(x.cause())
+	return aborts.NeverSent(x.cause())
 }
 
 // errTimeUp is the error of a call that expired before it was sent.
@@ -250,7 +251,7 @@ func (p *callTransport) deliver(to *pipe.Pipe, m message.Block) error {
 	}
 	switch verdict {
 	case piping.Violation:
-		return violation("Block for pipe %d after the end of its direction", m.Pipe)
+		return aborts.Violation("Block for pipe %d after the end of its direction", m.Pipe)
 	case piping.Overrun:
 		to.Abort(codec.ErrWindow.Withf("pipe %d: the peer sent more than its window allows", m.Pipe))
 	}

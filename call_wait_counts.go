@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/asterisque-go/asterisque/internal/aborts"
 )
 
 // waitKind is the resource of a wait.
@@ -80,9 +82,9 @@ func (w *waitCounts) load(kind waitKind) Wait {
 	return Wait{Now: int(c[kind].now.Load()), Bytes: int(c[kind].bytes.Load()), Times: c[kind].times.Load(), For: time.Duration(c[kind].elapsed.Load())}
 }
 
-// waitedFor is contextError with the resource of the wait.
+// waitedFor is OfContext with the resource of the wait.
 func waitedFor(ctx context.Context, format string, args ...any) *Abort {
-	a := contextError(ctx)
+	a := aborts.OfContext(ctx)
 	a.Message = fmt.Sprintf("%s, waiting for "+format, append([]any{a.Message}, args...)...)
 	return a
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/priority"
 )
 
@@ -78,9 +79,9 @@ func (w *callWindow) wait(ctx, over context.Context, p priority.Priority, bytes 
 	select {
 	case <-turn:
 	case <-ctx.Done():
-		a = neverSent(contextError(ctx))
+		a = aborts.NeverSent(aborts.OfContext(ctx))
 	case <-over.Done():
-		a = neverSent(context.Cause(over))
+		a = aborts.NeverSent(context.Cause(over))
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

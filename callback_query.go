@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/guard"
 )
 
@@ -67,7 +68,7 @@ func (q *callbackQuery) unanswered(ctx context.Context) error {
 	if errors.As(context.Cause(ctx), &why) {
 		return why
 	}
-	a := *contextError(ctx)
+	a := *aborts.OfContext(ctx)
 	a.Message = fmt.Sprintf("the application's %s has not returned in time", q.what)
 	return &a
 }

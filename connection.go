@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
@@ -110,7 +111,7 @@ type Connection struct {
 }
 
 // errNoConnection is the error of a nil *Connection.
-var errNoConnection error = neverSent(codec.ErrUnavailable.Withf("there is no connection: the *Connection is nil, as beside an error of Node.Connect"))
+var errNoConnection error = aborts.NeverSent(codec.ErrUnavailable.Withf("there is no connection: the *Connection is nil, as beside an error of Node.Connect"))
 
 // Close closes the connection and its sessions, old ones included. It returns when all have ended.
 func (c *Connection) Close() error {
@@ -208,7 +209,7 @@ func (c *Connection) wait(ctx context.Context) (*Session, *Abort) {
 		select {
 		case <-changed:
 		case <-c.ctx.Done():
-			return nil, neverSent(c.Err())
+			return nil, aborts.NeverSent(c.Err())
 		case <-ctx.Done():
 			return nil, c.waitedInVain(ctx)
 		}

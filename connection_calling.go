@@ -3,6 +3,7 @@ package asterisque
 import (
 	"context"
 
+	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -26,7 +27,7 @@ func (c *Connection) session(ctx context.Context, m *interceptedOutbound) (*Sess
 		// a session that has just resumed is up, even if state is behind
 		return s, nil
 	case c.ctx.Err() != nil:
-		return nil, neverSent(c.Err())
+		return nil, aborts.NeverSent(c.Err())
 	case m.cfg.failFast:
 		return nil, c.unavailable()
 	}

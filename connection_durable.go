@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/aborts"
 )
 
 // overtaken reports whether a call failed with err on s only because s has ended meanwhile, or
@@ -23,7 +24,7 @@ func overtaken(s *Session, err error) bool {
 func (c *Connection) durably(ctx context.Context, m *interceptedOutbound) error {
 	e := c.durable.add()
 	if e == nil {
-		return neverSent(codec.ErrOverloaded.Withf("%d durable calls are under way, and no more are allowed: see ReconnectConfig.Durable", c.durable.most))
+		return aborts.NeverSent(codec.ErrOverloaded.Withf("%d durable calls are under way, and no more are allowed: see ReconnectConfig.Durable", c.durable.most))
 	}
 	defer c.durable.remove(e)
 	cfg := m.own()
@@ -63,7 +64,7 @@ func (m *interceptedOutbound) endedWith(ctx context.Context, s *Session, err err
 	}
 	a := waitedFor(ctx, "the answer to a durable call, after the end of its session")
 	if m.mayHaveRun() == 0 {
-		a = neverSent(a)
+		a = aborts.NeverSent(a)
 	}
 	return a
 }
@@ -77,7 +78,7 @@ func (c *Connection) turn(ctx context.Context, e *list.Element) (*Session, *Abor
 		}
 		switch turn, err := c.durable.wait(ctx, e, s); {
 		case err != nil:
-			return nil, neverSent(contextError(ctx))
+			return nil, aborts.NeverSent(aborts.OfContext(ctx))
 		case turn:
 			return s, nil
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/aborts"
 )
 
 // newConnection returns a connection without a session. The caller runs it.
@@ -39,7 +40,7 @@ func (c *Connection) conclude(s *Session) {
 	defer c.node.connections.remove(c)
 	c.end(codec.ErrPanicked.Withf("the application has ended the goroutine of the connection"))
 	if s != nil {
-		s.fail(abortOf(c.Err()))
+		s.fail(aborts.Of(c.Err()))
 		s.carrier.Wait()
 	}
 	c.awaitRetired(context.Background(), 0)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/aborts"
 )
 
 // NotConnectedError is the reason why a [Connection] has no session for new calls. It is the cause
@@ -80,7 +81,7 @@ func (c *Connection) unavailable() *Abort {
 
 // because returns a, the error of a call without a session, with the outage as its cause.
 func (c *Connection) because(a *Abort) *Abort {
-	a = neverSent(a)
+	a = aborts.NeverSent(a)
 	if o := c.Outage(); o != nil {
 		a.Cause = o
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/aborts"
 )
 
 // When the peer of a connection's session announces a shutdown (Drain), the connection opens
@@ -46,7 +47,7 @@ func (c *Connection) seeOff(s *Session) {
 		changed := c.changes()
 		switch {
 		case c.ctx.Err() != nil:
-			s.fail(abortOf(c.Err()))
+			s.fail(aborts.Of(c.Err()))
 		case s.Away():
 			s.fail(codec.ErrUnavailable.Withf("the wire was lost while the peer was shutting the session down"))
 		}

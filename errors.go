@@ -1,9 +1,6 @@
 package asterisque
 
 import (
-	"bytes"
-	"context"
-	"fmt"
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
@@ -74,45 +71,3 @@ func Repeatable(err error) bool { return codec.Repeatable(err) }
 // returns ok only for an ErrOverloaded that has an advice. The delay is an hour at most, even if
 // the peer advised more. See [Retry].
 func RetryAfter(err error) (d time.Duration, ok bool) { return codec.RetryAfter(err) }
-
-// neverSent returns a copy of err as an Abort, marked as the error of a call that never left this
-// side.
-func neverSent(err error) *Abort {
-	a := *abortOf(err)
-	a.Ran = codec.NeverSent
-	return &a
-}
-
-// abortOf is [codec.AbortOf] for an error that may be the application's, and may panic in its
-// methods.
-func abortOf(err error) (a *Abort) {
-	defer func() {
-		if recover() != nil {
-			a = &Abort{Code: codec.Failed, Message: "for an unknown reason: its error panics"}
-		}
-	}()
-	return codec.AbortOf(err)
-}
-
-// violation returns the error for a peer that broke the protocol.
-func violation(format string, args ...any) *Abort {
-	return &Abort{Code: codec.Protocol, Message: fmt.Sprintf(format, args...)}
-}
-
-// contextError is AbortOf(ctx.Err()), which must not be nil, with the application's cause.
-func contextError(ctx context.Context) *Abort {
-	a := *codec.AbortOf(ctx.Err())
-	if cause := context.Cause(ctx); cause != nil && cause != ctx.Err() {
-		a.Message = fmt.Sprint(cause) // Sprint survives an error that panics
-	}
-	return &a
-}
-
-// remote returns a copy of the Abort in a Close of the peer. The slices of a are valid only for the
-// moment.
-func remote(a *codec.Abort) *Abort {
-	c := *a
-	c.Detail = bytes.Clone(a.Detail)
-	c.Remote = true
-	return &c
-}

@@ -5,6 +5,7 @@ import (
 	"reflect"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/sizing"
 )
 
@@ -95,7 +96,7 @@ func (f Function[P, R]) callPlain(ctx context.Context, s *Session, params P, cfg
 	v.params = params
 	encoded, err := c.encodeParams(&v.params)
 	if err != nil {
-		return result, neverSent(codecError(codec.BadParams, f.number, f.name, "parameters", err))
+		return result, aborts.NeverSent(codecError(codec.BadParams, f.number, f.name, "parameters", err))
 	}
 	if a := c.do(ctx, f.number, encoded, cfg); a != nil {
 		return result, a

@@ -5,6 +5,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/pipe"
 )
@@ -17,7 +18,7 @@ func (c *inboundCall) block(b message.Block) error {
 	case c.pipe != nil:
 		return c.deliver(c.pipe, b)
 	case !c.work.windowed:
-		return violation("Block for pipe %d, which is that of a unary call", b.Pipe)
+		return aborts.Violation("Block for pipe %d, which is that of a unary call", b.Pipe)
 	case !b.End && !c.x.foreign():
 		c.answer(nil, c.failed(codec.ErrBadParams.Withf("function %d %q takes no Blocks", c.function(), c.handler.name)))
 	}
@@ -28,7 +29,7 @@ func (c *inboundCall) block(b message.Block) error {
 func (c *inboundCall) closed(m message.Close) error {
 	a := codec.ErrCanceled
 	if m.Abort != nil {
-		a = remote(m.Abort)
+		a = aborts.Received(m.Abort)
 	}
 	if c.pipe != nil {
 		(*piping.End)(c.pipe).CloseArrived(nil, a)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/pipe"
@@ -49,7 +50,7 @@ func (h *interceptedInbound) outcome(err error) error {
 	if h.mayHaveRun() == 0 {
 		return err
 	}
-	if a := abortOf(err); a.Ran != codec.MaybeRan {
+	if a := aborts.Of(err); a.Ran != codec.MaybeRan {
 		return h.withRan(a)
 	}
 	return err

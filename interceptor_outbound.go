@@ -7,6 +7,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/pipe"
@@ -57,7 +58,7 @@ func (m *interceptedOutbound) make(ctx context.Context, on Caller) *Abort {
 	good := false
 	defer func() { m.finish(good) }()
 	if on == nil {
-		return neverSent(codec.ErrUnavailable.Withf("function %d %q is called on a nil Caller: call it on a Session or a Connection", m.function, m.name))
+		return aborts.NeverSent(codec.ErrUnavailable.Withf("function %d %q is called on a nil Caller: call it on a Session or a Connection", m.function, m.name))
 	}
 	if err := m.checkKey(); err != nil {
 		return err
@@ -99,9 +100,9 @@ func (m *interceptedOutbound) checkKey() *Abort {
 	case m.cfg.key == nil:
 		return nil
 	case m.blocks:
-		return neverSent(errKeyStream)
+		return aborts.NeverSent(errKeyStream)
 	case len(m.cfg.key) == 0 || len(m.cfg.key) > message.MaxKey:
-		return neverSent(codec.ErrBadParams.Withf("an idempotency key of %d bytes: it has 1 to %d", len(m.cfg.key), message.MaxKey))
+		return aborts.NeverSent(codec.ErrBadParams.Withf("an idempotency key of %d bytes: it has 1 to %d", len(m.cfg.key), message.MaxKey))
 	}
 	return nil
 }
@@ -133,7 +134,7 @@ func (m *interceptedOutbound) decodeResult(keep bool) error {
 	return nil
 }
 
-// abortOf returns err, which may be the application's, as an Abort.
+// Of returns err, which may be the application's, as an Abort.
 func (m *interceptedOutbound) abortOf(err error) (a *Abort) {
 	defer func() {
 		if v := recover(); v != nil { // methods of err are the application's
@@ -171,7 +172,7 @@ func (m *interceptedOutbound) spend() error {
 		return nil
 	}
 	if m.cfg.ttl = time.Until(m.expires); m.cfg.ttl <= 0 {
-		return neverSent(errTimeUp)
+		return aborts.NeverSent(errTimeUp)
 	}
 	return nil
 }
@@ -208,7 +209,7 @@ func (m *interceptedOutbound) call(ctx context.Context) error {
 	if !m.params.hasRaw && m.params.hasValue {
 		var err error
 		if params, err = m.unary.encodeParams(m.params.place.at()); err != nil {
-			return neverSent(codecError(codec.BadParams, m.function, m.name, "parameters", err))
+			return aborts.NeverSent(codecError(codec.BadParams, m.function, m.name, "parameters", err))
 		}
 	}
 	if a := m.unary.do(ctx, m.function, params, m.cfg); a != nil {
@@ -225,7 +226,7 @@ func (m *interceptedOutbound) open(ctx context.Context) error {
 		return err
 	}
 	if err := m.params.encoded(&m.x.valueCoder); err != nil {
-		return neverSent(codecError(codec.BadParams, m.function, m.name, "parameters", err))
+		return aborts.NeverSent(codecError(codec.BadParams, m.function, m.name, "parameters", err))
 	}
 	p, a := m.x.open(ctx, m.function, m.params.raw, m.cfg)
 	if a != nil {
@@ -332,7 +333,7 @@ func makingOf(c *Call) (*interceptedOutbound, *Abort) {
 		if m, ok := c.side.(*interceptedOutbound); ok {
 			return m, nil
 		}
-		return nil, neverSent(codec.ErrUnavailable.Withf("function %d %q: a call that is served is not made again: make one of its own, by CallOn or OpenOn", c.function, c.name))
+		return nil, aborts.NeverSent(codec.ErrUnavailable.Withf("function %d %q: a call that is served is not made again: make one of its own, by CallOn or OpenOn", c.function, c.name))
 	}
-	return nil, neverSent(codec.ErrUnavailable.Withf("there is no call to make: calls are made by typed functions, CallOn and OpenOn"))
+	return nil, aborts.NeverSent(codec.ErrUnavailable.Withf("there is no call to make: calls are made by typed functions, CallOn and OpenOn"))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -63,7 +64,7 @@ func (n *Node) Check() error {
 // isZero reports whether the node was not made by NewNode.
 func (n *Node) isZero() bool { return n == nil || n.admission == nil }
 
-var errZeroNode error = neverSent(codec.ErrUnavailable.Withf("the Node is nil or zero: make it with NewNode"))
+var errZeroNode error = aborts.NeverSent(codec.ErrUnavailable.Withf("the Node is nil or zero: make it with NewNode"))
 
 // ready returns an error if the node cannot connect, listen or accept.
 func (n *Node) ready() error {
@@ -162,7 +163,7 @@ func (n *Node) enter(w wire.Wire) (*handshake, *Abort) {
 	})
 	if refused != nil {
 		go guard.Run(n.cfg.log, "wire", func() { turnAway(w, refused) }) // ends by itself
-		return h, neverSent(refused)
+		return h, aborts.NeverSent(refused)
 	}
 	return h, nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/internal/truncate"
@@ -57,7 +58,7 @@ func (h *handshake) propose(ctx context.Context, was *previousSession) (a agreem
 	defer done()
 	if err := h.exposed(); err != nil {
 		h.w.Close()
-		return a, neverSent(err)
+		return a, aborts.NeverSent(err)
 	}
 	hello := syncOf(h.cfg, &h.cfg.plan, h.resumes())
 	if h.cfg.credential != nil {
@@ -97,7 +98,7 @@ func (h *handshake) guarded(f func() error) (err error) {
 	ok = guard.Run(h.log, "handshake", func() { err = f() })
 	switch {
 	case !ok:
-		return neverSent(codec.ErrUnavailable.Withf("the handshake panicked: the log says why"))
+		return aborts.NeverSent(codec.ErrUnavailable.Withf("the handshake panicked: the log says why"))
 	case err != nil && h.open.isClosed():
 		return errNodeClosed
 	}
@@ -145,7 +146,7 @@ func (h *handshake) giveUp() {
 	defer h.writing.Unlock()
 	defer guard.Apart(h.log, h.w, func() { h.w.Close() })
 	defer time.AfterFunc(h.cfg.handshake/4, func() { guard.Run(h.log, "wire", func() { h.w.Close() }) }).Stop()
-	bye := message.SessionClose{Code: codec.Expired, Message: contextError(h.ctx).Message}
+	bye := message.SessionClose{Code: codec.Expired, Message: aborts.OfContext(h.ctx).Message}
 	if s == abandoned {
 		bye = message.SessionClose{Code: errNodeClosed.Code, Message: errNodeClosed.Message}
 	}
@@ -241,14 +242,14 @@ func (h *handshake) refuse(err error) error {
 	switch h.now() {
 	case displaced:
 		h.w.Close()
-		return neverSent(errPlaceLost)
+		return aborts.NeverSent(errPlaceLost)
 	case abandoned:
 		a = errNodeClosed
 	}
 	// giveUp bounds the time; a write error does not matter, as the Wire is closed anyway
 	h.send(message.SessionClose{Code: a.Code, Message: truncate.Text(a.Message, minFrame-outbox.HeadSize)})
 	h.w.Close()
-	return neverSent(a)
+	return aborts.NeverSent(a)
 }
 
 // silence returns the likely reason why a connected peer has sent nothing.
@@ -270,7 +271,7 @@ func (h *handshake) failed(ctx context.Context, err error) error {
 	case context.Cause(ctx) == errTooSlow:
 		a = passing(err, "the peer %v did not complete the handshake within %v%s", h.w.RemoteAddr(), h.cfg.handshake, h.silence())
 	case ctx.Err() != nil:
-		a = contextError(ctx)
+		a = aborts.OfContext(ctx)
 	case errors.Is(err, wire.ErrFrameTooLarge):
 		return h.refuse(passing(err, "the peer does not speak asterisque, protocol 1 (a classic one needs a classic:// URL, a web client ws://): %v", err))
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
@@ -281,5 +282,5 @@ func (h *handshake) failed(ctx context.Context, err error) error {
 	h.writing.Lock() // giveUp may still be writing to the peer
 	defer h.writing.Unlock()
 	h.w.Close()
-	return neverSent(a)
+	return aborts.NeverSent(a)
 }

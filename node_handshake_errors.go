@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/aborts"
 )
 
 // beyondEOF returns the text of err, unless err only reports the end of the wire.
@@ -34,7 +35,7 @@ func (p *transientError) Is(target error) bool { return target == errPassing }
 
 var errPassing = errors.New("this may pass")
 
-var errNodeClosed = neverSent(codec.ErrUnavailable.Withf("the node is closed"))
+var errNodeClosed = aborts.NeverSent(codec.ErrUnavailable.Withf("the node is closed"))
 
 // mayPass reports whether err is temporary: the application may accept the peer later.
 func mayPass(err error) bool {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/internal/piping"
 )
@@ -57,7 +58,7 @@ func (o *outboundAdmission) lifetime(ctx context.Context, ttl time.Duration) (ex
 	case o.ctx.Err() != nil:
 		return expires, o.ended()
 	case ctx.Err() != nil:
-		return expires, neverSent(contextError(ctx))
+		return expires, aborts.NeverSent(aborts.OfContext(ctx))
 	case o.draining.Load(), o.peerDraining.Load():
 		return expires, o.errDrains()
 	}
@@ -79,7 +80,7 @@ func (o *outboundAdmission) firstWindow() uint64 {
 }
 
 // ended returns the error of a call that was not sent because the session has ended.
-func (o *outboundAdmission) ended() *Abort { return neverSent(context.Cause(o.ctx)) }
+func (o *outboundAdmission) ended() *Abort { return aborts.NeverSent(context.Cause(o.ctx)) }
 
 // errDrains returns the error of a call on a session that is being shut down.
 func (o *outboundAdmission) errDrains() *Abort {
@@ -87,7 +88,7 @@ func (o *outboundAdmission) errDrains() *Abort {
 	if o.draining.Load() {
 		who = "this side"
 	}
-	return neverSent(codec.ErrUnavailable.Withf("%s shuts the session down", who))
+	return aborts.NeverSent(codec.ErrUnavailable.Withf("%s shuts the session down", who))
 }
 
 // drain is called when no more calls are made: the peer accepts none, or the session is retired. It

@@ -5,6 +5,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/pipe"
@@ -116,7 +117,7 @@ func (c *outboundCall) wait(ctx context.Context) *Abort {
 	case <-c.done:
 		return c.abort
 	case <-ctx.Done():
-		return c.giveUp(contextError(ctx))
+		return c.giveUp(aborts.OfContext(ctx))
 	}
 }
 
@@ -146,7 +147,7 @@ func (c *outboundCall) giveUp(a *Abort) *Abort {
 		}
 	}
 	if !departed || unsent && a.Ran == codec.MaybeRan {
-		return neverSent(a)
+		return aborts.NeverSent(a)
 	}
 	return a
 }
@@ -199,7 +200,7 @@ func (c *outboundCall) block(message.Block) error { return nil }
 // closed implements endpoint.
 func (c *outboundCall) closed(m message.Close) (err error) {
 	if m.Abort != nil {
-		c.abort = remote(m.Abort)
+		c.abort = aborts.Received(m.Abort)
 	}
 	if c.closedBy(m.Abort) {
 		c.x.unsent(c.reserved.parent, c.reserved.cost)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/internal/piping"
@@ -26,7 +27,7 @@ type outboundStream struct {
 // open is [Session.Open].
 func (x *sessionCalls) open(ctx context.Context, function uint16, params []byte, cfg *callConfig) (*pipe.Pipe, *Abort) {
 	if cfg.durable {
-		return nil, neverSent(codec.ErrUnavailable.Withf("a call that carries Blocks cannot be durable: Call can"))
+		return nil, aborts.NeverSent(codec.ErrUnavailable.Withf("a call that carries Blocks cannot be durable: Call can"))
 	}
 	wait := ctx
 	if cfg.ttl > 0 {
@@ -47,7 +48,7 @@ func (x *sessionCalls) open(ctx context.Context, function uint16, params []byte,
 	if err := s.put(m, carrier.Now); err != nil {
 		x.unsent(s.asParent, s.cost)
 		if over := s.pipe.Err(); over != nil { // ctx ended meanwhile
-			err = neverSent(over)
+			err = aborts.NeverSent(over)
 		}
 		a := codec.AbortOf(err)
 		s.fail(a)
@@ -92,7 +93,7 @@ func (s *outboundStream) watch(ctx context.Context, cfg *callConfig, expires tim
 		s.after = cancel
 	}
 	// has no effect after the end of the call
-	context.AfterFunc(ctx, func() { (*piping.End)(s.pipe).Abort(contextError(ctx)) })
+	context.AfterFunc(ctx, func() { (*piping.End)(s.pipe).Abort(aborts.OfContext(ctx)) })
 }
 
 // release releases the reservation of the call. It is called at its end, perhaps more than once.
@@ -149,7 +150,7 @@ func (s *outboundStream) block(b message.Block) error { return s.deliver(s.pipe,
 func (s *outboundStream) closed(m message.Close) (err error) {
 	var abort *Abort
 	if m.Abort != nil {
-		abort = remote(m.Abort)
+		abort = aborts.Received(m.Abort)
 	}
 	if s.x.carrier.Unfinished(&s.flow) {
 		abort, err = s.closedUnsent(abort)

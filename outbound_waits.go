@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/priority"
 )
@@ -27,7 +28,7 @@ func (o *outboundAdmission) waitForWindow(ctx context.Context, function uint16, 
 // waitForOpens waits until the peer's budget for Opens allows an Open of this cost.
 func (o *outboundAdmission) waitForOpens(ctx context.Context, cost int64, p priority.Priority) *Abort {
 	if o.opens.room > 0 && cost > o.opens.room {
-		return neverSent(codec.ErrTooLarge.Withf("the call costs %d bytes, and the peer has room for %d", cost, o.opens.room))
+		return aborts.NeverSent(codec.ErrTooLarge.Withf("the call costs %d bytes, and the peer has room for %d", cost, o.opens.room))
 	}
 	w := o.opens.reserve(p, cost)
 	if w == nil {
@@ -43,7 +44,7 @@ func (o *outboundAdmission) waitForOpens(ctx context.Context, cost int64, p prio
 	case <-ctx.Done():
 		o.opens.abandon(w)
 		used, room := o.opens.used()
-		return neverSent(waitedFor(ctx, "room for calls at the peer: its workers have to take some first, and %d bytes of %d are used", used, room))
+		return aborts.NeverSent(waitedFor(ctx, "room for calls at the peer: its workers have to take some first, and %d bytes of %d are used", used, room))
 	case <-o.ctx.Done():
 		return o.ended()
 	}
@@ -58,7 +59,7 @@ func (o *outboundAdmission) waitForHold(ctx context.Context, c *limits.Claim, tu
 		return nil
 	case <-ctx.Done():
 		l := room.Load()
-		a = neverSent(waitedFor(ctx, "room for a window at the caller: %d bytes are promised to streams, and %d wait", l.Windows, l.Opening))
+		a = aborts.NeverSent(waitedFor(ctx, "room for a window at the caller: %d bytes are promised to streams, and %d wait", l.Windows, l.Opening))
 	case <-o.ctx.Done():
 		a = o.ended()
 	}
@@ -92,7 +93,7 @@ func (o *outboundAdmission) waitToSend(ctx context.Context, p priority.Priority,
 	case <-turn:
 		return nil
 	case <-ctx.Done():
-		a = neverSent(waitedFor(ctx, "the outbound soft limit of %v: %v have not been given to the wire, because the peer does not read as fast", o.outbound.Limits().Soft, o.outbound.Held()))
+		a = aborts.NeverSent(waitedFor(ctx, "the outbound soft limit of %v: %v have not been given to the wire, because the peer does not read as fast", o.outbound.Limits().Soft, o.outbound.Held()))
 	case <-o.ctx.Done():
 		a = o.ended()
 	}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/quota"
 )
 
@@ -29,7 +30,7 @@ type Session struct {
 }
 
 // errNoSession is the error of a nil *Session.
-var errNoSession error = neverSent(codec.ErrUnavailable.Withf("there is no session: SessionOf found none in this context, or the Connection has none"))
+var errNoSession error = aborts.NeverSent(codec.ErrUnavailable.Withf("there is no session: SessionOf found none in this context, or the Connection has none"))
 
 // sessionHolder is notified by the session that it has made.
 type sessionHolder interface {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/priority"
@@ -69,7 +70,7 @@ func (u *frameHandler) admitBlock(h message.Head) (carrier.Admission, error) {
 	}
 	switch (*piping.End)(to).Admits(h.Content) {
 	case piping.Violation:
-		return carrier.Ignored, violation("Block for pipe %d after the end of its direction", h.Pipe)
+		return carrier.Ignored, aborts.Violation("Block for pipe %d after the end of its direction", h.Pipe)
 	case piping.Overrun:
 		to.Abort(codec.ErrWindow.Withf("pipe %d: the peer sent more than its window allows", h.Pipe))
 		return carrier.Ignored, nil
@@ -91,7 +92,7 @@ func (u *frameHandler) admitClose(h message.Head) (carrier.Admission, priority.P
 func (u *frameHandler) Stray(pipe uint64) error {
 	e, err := u.table.find(pipe)
 	if e != nil {
-		return violation("a part of pipe %d, of which no message is unfinished", pipe)
+		return aborts.Violation("a part of pipe %d, of which no message is unfinished", pipe)
 	}
 	return err
 }
@@ -99,7 +100,7 @@ func (u *frameHandler) Stray(pipe uint64) error {
 // overtakes returns the error for a message that must not arrive before the last part of an
 // unfinished one.
 func overtakes(what string, pipe uint64) error {
-	return violation("%s for pipe %d, of which a message is unfinished", what, pipe)
+	return aborts.Violation("%s for pipe %d, of which a message is unfinished", what, pipe)
 }
 
 // grow reduces a TTL by the time since the first part of its message arrived.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -64,7 +65,7 @@ func (s *Session) Invoke(ctx context.Context, c *Call) error {
 	case s == nil:
 		return errNoSession
 	case m.cfg.durable && m.cfg.key == nil && !m.blocks:
-		return neverSent(codec.ErrUnavailable.Withf("a durable call needs a Connection: see Node.Connect"))
+		return aborts.NeverSent(codec.ErrUnavailable.Withf("a durable call needs a Connection: see Node.Connect"))
 	}
 	m.makeOn(&s.sessionCalls)
 	if outward := s.common.outward; outward != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/internal/truncate"
@@ -90,7 +91,7 @@ func (x *sessionCalls) sendError(err error) error {
 	case errors.Is(err, outbox.ErrNoOpens):
 		return x.errDrains()
 	default:
-		return neverSent(x.cause())
+		return aborts.NeverSent(x.cause())
 	}
 }
 

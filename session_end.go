@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/wait"
 	"github.com/asterisque-go/asterisque/limits"
@@ -172,7 +173,7 @@ func (s *Session) Flush(ctx context.Context) error {
 	case <-s.ctx.Done():
 		return s.cause()
 	case <-ctx.Done():
-		return contextError(ctx)
+		return aborts.OfContext(ctx)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/internal/piping"
@@ -143,7 +144,7 @@ func (u *frameHandler) receiveControl(m message.Control) error {
 		}
 		return u.toPipe(c.Pipe, func(p *piping.End) error {
 			if !p.AskArrived(c.Sent, c.Total) {
-				return violation("Ask for pipe %d after %d bytes, which is not what has arrived", c.Pipe, c.Sent)
+				return aborts.Violation("Ask for pipe %d after %d bytes, which is not what has arrived", c.Pipe, c.Sent)
 			}
 			return nil
 		})
@@ -153,7 +154,7 @@ func (u *frameHandler) receiveControl(m message.Control) error {
 		}
 		return u.toPipe(c.Pipe, func(p *piping.End) error {
 			if !p.SkipArrived(c.Sent) {
-				return violation("Skip for pipe %d to %d bytes, which have come before or were not granted", c.Pipe, c.Sent)
+				return aborts.Violation("Skip for pipe %d to %d bytes, which have come before or were not granted", c.Pipe, c.Sent)
 			}
 			return nil
 		})
@@ -168,7 +169,7 @@ func (u *frameHandler) receiveControl(m message.Control) error {
 		u.carrier.Pong(c.N)
 	case message.Ack:
 		if !u.carrier.Ack(c.Count) {
-			return violation("Ack of %d frames, which is more than were sent", c.Count)
+			return aborts.Violation("Ack of %d frames, which is more than were sent", c.Count)
 		}
 	case message.Drain:
 		u.table.drainThere(c)
@@ -178,7 +179,7 @@ func (u *frameHandler) receiveControl(m message.Control) error {
 	case message.SessionClose:
 		return carrier.EndedBy(c)
 	case message.Sync:
-		return violation("a second Sync")
+		return aborts.Violation("a second Sync")
 	}
 	return nil // unknown Controls are ignored
 }

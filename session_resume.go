@@ -6,6 +6,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/transport"
@@ -62,7 +63,7 @@ func (s *Session) comeBack(ctx context.Context, b *resumeRequest) error {
 	}
 	err := s.carrier.Resume(ctx, &over)
 	if err != nil && err == ctx.Err() {
-		return contextError(ctx)
+		return aborts.OfContext(ctx)
 	}
 	return err
 }
