@@ -8,6 +8,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/aborts"
+	"github.com/asterisque-go/asterisque/internal/callback"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
@@ -91,7 +92,7 @@ type Connection struct {
 	ctx  context.Context // ends with the connection, with its cause
 	end  context.CancelCauseFunc
 
-	dials callbackQuery // how.Dial; fixed
+	dials callback.Query // how.Dial; fixed
 
 	over chan struct{} // closed when its sessions and goroutines have ended; fixed
 
@@ -154,12 +155,6 @@ func (c *Connection) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// logged implements reportSource.
-func (c *Connection) logged() []any { return nil }
-
-// closed implements reportSource: it is never closed.
-func (c *Connection) closed() *bool { return new(bool) }
-
 // State returns the present state.
 func (c *Connection) State() ConnectionState {
 	if c == nil {
@@ -216,6 +211,15 @@ func (c *Connection) wait(ctx context.Context) (*Session, *Abort) {
 	}
 }
 
+// stateReports is the view of a Connection for the reports of its states.
+type stateReports Connection
+
+// LogAttrs implements callback.Source.
+func (*stateReports) LogAttrs() []any { return nil }
+
+// Closed implements callback.Source: reports follow also the end.
+func (*stateReports) Closed() *bool { return new(bool) }
+
 // set records the session, and the event e with its cause err.
 func (c *Connection) set(s *Session, e connectionEvent, err error) {
 	c.mu.Lock()
@@ -229,7 +233,7 @@ func (c *Connection) set(s *Session, e connectionEvent, err error) {
 	c.signalLocked()
 	c.mu.Unlock()
 	if changed && c.how.OnState != nil {
-		c.node.reports.add(c, callbackReport{what: "ReconnectConfig.OnState", kind: keepState, n: 1, tell: func(int) { c.how.OnState(c, state, err) }})
+		c.node.reports.Add((*stateReports)(c), callback.Report{Name: "ReconnectConfig.OnState", Kind: callback.State, N: 1, Call: func(int) { c.how.OnState(c, state, err) }})
 	}
 }
 

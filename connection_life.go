@@ -6,12 +6,13 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/aborts"
+	"github.com/asterisque-go/asterisque/internal/callback"
 )
 
 // newConnection returns a connection without a session. The caller runs it.
 func newConnection(n *Node, life context.Context, url string, how ReconnectConfig) *Connection {
 	c := &Connection{node: n, url: url, how: how, over: make(chan struct{}), changed: make(chan struct{})}
-	c.dials = newQuestion(n.cfg.log, "ReconnectConfig.Dial", "ReconnectConfig.Dial", mostDials)
+	c.dials = callback.NewQuery(n.cfg.log, "ReconnectConfig.Dial", "ReconnectConfig.Dial", mostDials)
 	c.ctx, c.end = context.WithCancelCause(life)
 	c.outage = NotConnectedError{Peer: c.name(), Since: time.Now()}
 	c.durable.init(how.Durable)

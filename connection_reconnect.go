@@ -9,6 +9,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/callback"
 	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/transport"
@@ -150,7 +151,7 @@ func (c *Connection) dial(ctx context.Context) (wire.Wire, error) {
 			return wire.Dial(ctx, c.url, wire.Options{TLS: c.tls()})
 		}
 	}
-	w, err := ask(ctx, &c.dials, func() (wire.Wire, error) {
+	w, err := callback.Ask(ctx, &c.dials, func() (wire.Wire, error) {
 		w, err := dial(ctx)
 		if w == nil && err == nil {
 			err = codec.ErrUnavailable.Withf("ReconnectConfig.Dial returned no Wire, and no error")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/callback"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -17,7 +18,7 @@ func (c *config) authorise(ctx context.Context, p Peer) (g Grant, err error) {
 		return g, codec.ErrUnauthorized.Withf("a credential came over a wire without encryption: use tls://, or allow it with Access.PlainCredentials")
 	}
 	if c.accept != nil {
-		granted, err := ask(ctx, &c.asks.accept, func() (*Grant, error) {
+		granted, err := callback.Ask(ctx, &c.asks.accept, func() (*Grant, error) {
 			granted, err := c.accept(ctx, p)
 			return granted, c.refusal(&p, err)
 		}, nil)
@@ -94,7 +95,7 @@ func (c *config) reach(ctx context.Context, r SessionRecord, p Peer) (wire.Wire,
 	if c.elsewhere == nil {
 		return nil, nil
 	}
-	w, err := ask(ctx, &c.asks.elsewhere, func() (wire.Wire, error) {
+	w, err := callback.Ask(ctx, &c.asks.elsewhere, func() (wire.Wire, error) {
 		return c.elsewhere(ctx, r, p)
 	}, func(w wire.Wire) {
 		if w != nil {
@@ -117,7 +118,7 @@ func (c *config) credentialFor(ctx context.Context, p Peer) ([]byte, error) {
 	if p.TLS == nil && !c.plainCredentials {
 		return nil, codec.ErrUnauthorized.Withf("the credential is not sent over a wire without encryption: use tls://, or allow it with Access.PlainCredentials")
 	}
-	shown, err := ask(ctx, &c.asks.credential, func() ([]byte, error) {
+	shown, err := callback.Ask(ctx, &c.asks.credential, func() ([]byte, error) {
 		return c.credential(ctx, p)
 	}, nil)
 	switch {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/boundlog"
+	"github.com/asterisque-go/asterisque/internal/callback"
 	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/priority"
@@ -64,7 +65,7 @@ type config struct {
 	stall     time.Duration
 	handshake time.Duration
 
-	asks struct{ accept, credential, elsewhere callbackQuery } // how those callbacks are called
+	asks struct{ accept, credential, elsewhere callback.Query } // how those callbacks are called
 }
 
 // complete fills in what no option has set.
@@ -86,9 +87,9 @@ func (c *config) complete() {
 		}
 	}
 	c.log = boundlog.New(c.log, mostLogged)
-	c.asks.accept = newQuestion(c.log, "accept", "Admission.HalfOpen", c.halfOpen)
-	c.asks.credential = newQuestion(c.log, "credential", "Access.Credential", mostAsked)
-	c.asks.elsewhere = newQuestion(c.log, "elsewhere", "Resume.Elsewhere", mostAsked)
+	c.asks.accept = callback.NewQuery(c.log, "accept", "Admission.HalfOpen", c.halfOpen)
+	c.asks.credential = callback.NewQuery(c.log, "credential", "Access.Credential", callback.DefaultCalls)
+	c.asks.elsewhere = callback.NewQuery(c.log, "elsewhere", "Resume.Elsewhere", callback.DefaultCalls)
 }
 
 // mostLogged is the number of bytes of a text that are logged.
@@ -120,10 +121,10 @@ func (c *config) begin(sh *sharedState) {
 	}
 	sh.records = repositoryRecords{
 		node: c.id, repository: c.repository, patience: c.handshake, log: c.log,
-		queries: newQuestion(c.log, "repository", "Resume.Records", mostAsked),
+		queries: callback.NewQuery(c.log, "repository", "Resume.Records", callback.DefaultCalls),
 	}
 	sh.suspended.init(suspendedAmount{(c.sessions + 3) / 4, c.budget / 4}, suspendedAmount{c.perAddress, c.budget / 8})
-	sh.reports.log = c.log
+	sh.reports.Log = c.log
 	sh.handle = handle
 	if len(c.around) > 0 {
 		sh.outward = chain(c.around, carryOut)

@@ -3,6 +3,8 @@ package asterisque
 import (
 	"context"
 	"time"
+
+	"github.com/asterisque-go/asterisque/internal/callback"
 )
 
 // progressPace is the minimum interval between reports of the progress of a Shutdown.
@@ -15,11 +17,11 @@ type shutdownProgress struct {
 	last  ShutdownProgress // last report; owned by the reporting goroutine
 }
 
-// logged implements reportSource.
-func (p *shutdownProgress) logged() []any { return []any{"node", p.node.cfg.id} }
+// LogAttrs implements callback.Source.
+func (p *shutdownProgress) LogAttrs() []any { return []any{"node", p.node.cfg.id} }
 
-// closed implements reportSource: it is never closed.
-func (p *shutdownProgress) closed() *bool { return new(bool) }
+// Closed implements callback.Source: it is never closed.
+func (p *shutdownProgress) Closed() *bool { return new(bool) }
 
 // tellProgress reports the progress of a Shutdown with ctx to the hooks, until the returned
 // function is called. Only the first Shutdown of the node reports.
@@ -75,5 +77,5 @@ func (p *shutdownProgress) look(always bool) {
 	}
 	hooks := &p.node.cfg.hooks
 	f := hooks.shutdown
-	p.node.reports.add(p, callbackReport{what: "Shutdown", kind: keepState, n: len(f), tell: func(i int) { f[i](now) }})
+	p.node.reports.Add(p, callback.Report{Name: "Shutdown", Kind: callback.State, N: len(f), Call: func(i int) { f[i](now) }})
 }

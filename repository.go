@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/asterisque-go/asterisque/internal/callback"
 )
 
 // Repository stores a record of every session that its peer may resume; see [WithResume]. The
@@ -102,8 +104,8 @@ func (r *SessionRecord) expired(now time.Time) bool {
 type repositoryRecords struct {
 	node       string // id of the node, for the records; these are fixed
 	repository Repository
-	queries    callbackQuery // calls of the repository
-	patience   time.Duration // bounds each call
+	queries    callback.Query // calls of the repository
+	patience   time.Duration  // bounds each call
 	log        *slog.Logger
 }
 
@@ -155,5 +157,5 @@ func consult[T any](ctx context.Context, rs *repositoryRecords, f func(context.C
 	}
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	return ask(ctx, &rs.queries, func() (T, error) { return f(ctx) }, nil)
+	return callback.Ask(ctx, &rs.queries, func() (T, error) { return f(ctx) }, nil)
 }

@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"log/slog"
 	"math/bits"
 	"math/rand/v2"
-	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -181,65 +179,6 @@ func TestAways_Quarter(t *testing.T) {
 	defer n.Close()
 	require.Equal(t, suspendedAmount{sessions: 11, bytes: 20 << 20}, n.suspended.most, "rounded up")
 	require.Equal(t, suspendedAmount{sessions: 7, bytes: 10 << 20}, n.suspended.mostOfOwner)
-}
-
-// TestReports_LastStates checks the order of reports, and that the last state is always reported.
-func TestReports_LastStates(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var log bytes.Buffer
-		r := callbackReports{log: slog.New(slog.NewTextHandler(&log, nil))}
-		s, goOn := new(hookNotifier), make(chan struct{})
-		var told []int
-		tell := func(kind, i int) {
-			r.add(s, callbackReport{kind: kind, n: 1, tell: func(int) { told = append(told, i) }})
-		}
-		r.add(s, callbackReport{kind: noKind, n: 1, tell: func(int) { <-goOn }})
-		synctest.Wait()
-		for i := range mostReports {
-			tell(keepLimit, i)
-		}
-		tell(noKind, -1) // finds no place, as all that follow
-		r.add(s, callbackReport{kind: noKind, n: 10, tell: func(int) { told = append(told, -1) }})
-		for i := range 3 {
-			tell(keepLimit, mostReports+i)
-			tell(keepLimit+1, 2*mostReports+i)
-		}
-		r.close(s, callbackReport{kind: keepEnded, n: 2, tell: func(i int) { told = append(told, -10-i) }})
-		tell(keepLimit, -1)
-		close(goOn)
-		synctest.Wait()
-		require.Equal(t, []int{-10, -11}, told[len(told)-2:], "all callbacks of the end, which is the last thing")
-		told = told[:len(told)-2]
-		require.Len(t, told, mostReports+2)
-		for i := range mostReports {
-			require.Equal(t, i, told[i])
-		}
-		require.Equal(t, []int{mostReports + 2, 2*mostReports + 2}, told[mostReports:], "the newest of each kind")
-		require.Equal(t, 1, bytes.Count(log.Bytes(), []byte("did not keep up")))
-		require.Contains(t, log.String(), "lost=15", "one, ten, and two older ones of each kind")
-		require.Empty(t, r.of, "nothing is kept")
-	})
-}
-
-// TestReports_WholeEvents reports an event as a whole, even beyond mostReports.
-func TestReports_WholeEvents(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var log bytes.Buffer
-		r := callbackReports{log: slog.New(slog.NewTextHandler(&log, nil))}
-		var told []int
-		r.add(new(hookNotifier), callbackReport{kind: noKind, n: 2 * mostReports, tell: func(i int) {
-			told = append(told, i)
-			switch {
-			case i == 5:
-				panic("five")
-			case i == 7:
-				runtime.Goexit()
-			}
-		}})
-		synctest.Wait()
-		require.Len(t, told, 2*mostReports)
-		require.Equal(t, 2, bytes.Count(log.Bytes(), []byte("stack=")))
-	})
 }
 
 // TestConnection_States compares the transitions with a table.

@@ -3,6 +3,7 @@ package asterisque
 import (
 	"time"
 
+	"github.com/asterisque-go/asterisque/internal/callback"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/limits"
 )
@@ -10,16 +11,16 @@ import (
 // hookNotifier is the view of a session for the application's hooks. Each method returns at once.
 type hookNotifier Session
 
-// logged implements reportSource.
-func (w *hookNotifier) logged() []any { return []any{"session", (*Session)(w)} }
+// LogAttrs implements callback.Source.
+func (w *hookNotifier) LogAttrs() []any { return []any{"session", (*Session)(w)} }
 
-// closed implements reportSource.
-func (w *hookNotifier) closed() *bool { return &w.told }
+// Closed implements callback.Source.
+func (w *hookNotifier) Closed() *bool { return &w.told }
 
 // tell reports an event to n hooks, by their numbers.
-func (w *hookNotifier) tell(what string, kind int, n int, f func(i int)) {
+func (w *hookNotifier) tell(what string, kind callback.Kind, n int, f func(i int)) {
 	if n > 0 {
-		w.shared.reports.add(w, callbackReport{what: what, kind: kind, n: n, tell: f})
+		w.shared.reports.Add(w, callback.Report{Name: what, Kind: kind, N: n, Call: f})
 	}
 }
 
@@ -35,11 +36,11 @@ func (w *hookNotifier) begun() {
 	w.calls.quiet = true
 	late := time.AfterFunc(mostQuiet, func() {
 		if w.ctx.Err() == nil {
-			w.cfg.log.Warn("handlers begin although SessionBegun has not returned", append(w.logged(), "after", mostQuiet)...)
+			w.cfg.log.Warn("handlers begin although SessionBegun has not returned", append(w.LogAttrs(), "after", mostQuiet)...)
 		}
 		w.calls.letGo()
 	})
-	w.tell("SessionBegun", noKind, len(f), func(i int) {
+	w.tell("SessionBegun", callback.Event, len(f), func(i int) {
 		if i == len(f)-1 {
 			defer func() { // also if the last hook panics
 				if late.Stop() {
@@ -53,18 +54,18 @@ func (w *hookNotifier) begun() {
 
 func (w *hookNotifier) away(cause error) {
 	f := w.cfg.hooks.away
-	w.tell("SessionAway", keepAway, len(f), func(i int) { f[i]((*Session)(w), cause) })
+	w.tell("SessionAway", callback.Suspended, len(f), func(i int) { f[i]((*Session)(w), cause) })
 }
 
 func (w *hookNotifier) back() {
 	f := w.cfg.hooks.back
-	w.tell("SessionBack", keepAway, len(f), func(i int) { f[i]((*Session)(w)) })
+	w.tell("SessionBack", callback.Suspended, len(f), func(i int) { f[i]((*Session)(w)) })
 }
 
 // ended is called when no goroutine reads or writes any more. No event follows it.
 func (w *hookNotifier) ended() {
 	f := w.cfg.hooks.ended
-	w.shared.reports.close(w, callbackReport{what: "SessionEnded", kind: keepEnded, n: len(f), tell: func(i int) {
+	w.shared.reports.Close(w, callback.Report{Name: "SessionEnded", Kind: callback.Ended, N: len(f), Call: func(i int) {
 		s := (*Session)(w)
 		s.carrier.Wait() // the carrier is about to end
 		f[i](s, s.Err())
@@ -76,13 +77,13 @@ func (w *hookNotifier) limitChanged(d Direction, state limits.State) {
 	if len(f) == 0 {
 		return // avoids the allocation below: states change often
 	}
-	w.tell("LimitChanged", keepLimit+int(d), len(f), func(i int) { f[i]((*Session)(w), d, state) })
+	w.tell("LimitChanged", callback.InLimits+callback.Kind(d), len(f), func(i int) { f[i]((*Session)(w), d, state) })
 }
 
 // dropped reports drops, which are not modified.
 func (w *hookNotifier) dropped(drops []outbox.Drop) {
 	f := w.cfg.hooks.dropped
-	w.tell("Dropped", noKind, len(f)*len(drops), func(i int) {
+	w.tell("Dropped", callback.Event, len(f)*len(drops), func(i int) {
 		d := &drops[i/len(f)]
 		f[i%len(f)]((*Session)(w), Drop{Open: d.Open, Reason: dropReasonOf[d.Reason], Marker: d.Marker})
 	})

@@ -1,6 +1,7 @@
 package asterisque
 
 import (
+	"github.com/asterisque-go/asterisque/internal/callback"
 	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/quota"
 )
@@ -15,5 +16,5 @@ type sharedState struct {
 	scheduler
 	owners    quota.Owners
 	suspended suspendedSessions
-	reports   callbackReports
+	reports   callback.Reports
 }
