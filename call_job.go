@@ -1,10 +1,7 @@
 package asterisque
 
 import (
-	"sync/atomic"
-
 	"github.com/asterisque-go/asterisque/internal/piping"
-	"github.com/asterisque-go/asterisque/internal/quota"
 	"github.com/asterisque-go/asterisque/limits"
 )
 
@@ -27,9 +24,6 @@ func (c *inboundCall) limit() *concurrencyLimit {
 	return c.firstOf().share.limit
 }
 
-// onlyWaits implements job.
-func (c *inboundCall) onlyWaits() bool { return c.handler.onlyWaits }
-
 // turn implements job.
 func (c *inboundCall) turn() (*keyedOrder, *keyTurn) {
 	if c.extras == nil || c.extras.turn == nil {
@@ -47,7 +41,7 @@ func (c *inboundCall) withinSame(key *uint64) bool {
 		if by.handler != c.handler {
 			continue
 		}
-		if _, t := by.turn(); key == nil || t != nil && t.key == *key {
+		if _, t := by.turn(); key == nil || t.sameKey(*key) {
 			return true
 		}
 	}
@@ -72,40 +66,8 @@ func (c *inboundCall) cost() uint64 {
 	return cost
 }
 
-// queue implements workWaiter.
-func (c *inboundCall) queue() { c.x.dispatcher().queue(c) }
-
-// lend implements workWaiter.
-func (c *inboundCall) lend() { c.x.dispatcher().lend(c) }
-
-// work source implements job.
-func (c *inboundCall) shift() workSource {
-	if c.work.state == taskLent {
-		return singleCallSource{c}
-	}
-	return c.x.dispatcher()
-}
-
-// singleCallSource is the work of a worker that is lent to one call.
-type singleCallSource struct{ c *inboundCall }
-
-// lent implements workSource.
-func (singleCallSource) lent() bool { return true }
-
-// ownedBy implements workSource.
-func (l singleCallSource) ownedBy() *quota.Owner { return l.c.x.dispatcher().ownedBy() }
-
-// work implements workSource.
-func (l singleCallSource) work(w *workspace, _ *atomic.Bool) (again bool) {
-	l.c.x.dispatcher().runLent(w, l.c)
-	return false
-}
-
-// workerLost implements workSource.
-func (l singleCallSource) workerLost(*workspace) (again bool) {
-	l.c.x.dispatcher().done(l.c)
-	return false
-}
+// dispatcher implements job.
+func (c *inboundCall) dispatcher() *dispatcher { return c.x.dispatcher() }
 
 // begin implements job: the Open no longer waits, and the Blocks have a window of their own.
 func (c *inboundCall) begin(h limits.Hold) {

@@ -21,7 +21,7 @@ func (c *inboundCall) nameKey() error {
 	if c.withinSame(&key) {
 		return nil
 	}
-	t := &keyTurn{key: key, of: c, nested: c.work.nested}
+	t := newTurn(key, c)
 	if c.keepsForKey() {
 		t.value, t.held = value, uint32(buffer.Allocated(int(k.params.Size())))
 		if c.heldParams() == 0 { // the parameters are a part of c

@@ -135,7 +135,7 @@ func (o *openCredit) abandon(w *openWaiter) {
 	default:
 	}
 	w.gone = true
-	if o.gone++; o.gone > tolerated && int(o.gone) > o.waiting.Len()/2 {
+	if o.gone++; o.gone > leftBeforeCleaning && int(o.gone) > o.waiting.Len()/2 {
 		o.waiting.Filter(func(w *openWaiter) bool { return !w.gone })
 		o.gone = 0
 	}
@@ -192,3 +192,6 @@ func (o *openCredit) used() (used, room int) {
 	}
 	return int(o.room - o.spare - o.left.Load()), int(o.room)
 }
+
+// leftBeforeCleaning is the minimum number of entries that have left before a queue is cleaned.
+const leftBeforeCleaning = 32

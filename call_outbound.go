@@ -206,7 +206,7 @@ func (o *outbound) giveUp(d *sendWaiter) bool {
 	}
 	d.gone = true
 	w := o.waiting
-	if w.gone++; w.gone > tolerated && w.gone > w.queue.Len()/2 {
+	if w.gone++; w.gone > leftBeforeCleaning && w.gone > w.queue.Len()/2 {
 		w.queue.Filter(func(d **sendWaiter) bool { return !(*d).gone })
 		w.gone = 0
 	}

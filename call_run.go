@@ -27,7 +27,7 @@ func (c *inboundCall) run(k *workspace) {
 	if c.timed() {
 		began = c.x.common.now()
 		waited, meter := began-c.extras.arrived, c.handler.meter
-		c.x.dispatcher().lastWait.Store(int64(waited))
+		c.x.dispatcher().noteWait(waited)
 		meter.queued.Add(waited)
 	}
 	c.work.serving = true

@@ -43,7 +43,7 @@ func WithFunctionInterceptors(around ...Interceptor) HandlerOption {
 // budget for calls; the peer can avoid that by [WithMaxOutstanding]. A call nested within another
 // one of the same function does not wait. Less than 1 counts as 1.
 func WithConcurrency(calls int) HandlerOption {
-	return func(h *functionHandler) { h.limit = &concurrencyLimit{free: max(calls, 1)} }
+	return func(h *functionHandler) { h.limit = newConcurrencyLimit(max(calls, 1)) }
 }
 
 // WithKey computes a key of each call from its parameters, of type P as those of the function.
@@ -89,7 +89,7 @@ func WithKey[P any, K comparable](key func(params P) K) HandlerOption {
 func newKeys[K comparable](t reflect.Type, free int, of func(codec.Values, []byte) (K, any, error)) func() *keyedFunction {
 	seed := maphash.MakeSeed()
 	return func() *keyedFunction {
-		return &keyedFunction{params: t, free: free, keys: keyedOrder{last: make(map[uint64]*keyTurn)}, of: func(values codec.Values, params []byte) (uint64, any, error) {
+		return &keyedFunction{params: t, free: free, of: func(values codec.Values, params []byte) (uint64, any, error) {
 			k, value, err := of(values, params)
 			if err != nil {
 				return 0, nil, err

@@ -113,7 +113,6 @@ const (
 // begin prepares the state that the sessions of a node share.
 func (c *config) begin(sh *sharedState) {
 	sh.born = time.Now()
-	sh.workers.limit, sh.scheduler.most = c.nodeWorkers, c.maxWaiting
 	sh.carriers = carrier.Settings{
 		Log: c.log, PingInterval: c.pingInterval, PingTimeout: c.pingTimeout, WriteTimeout: c.writeTimeout,
 		Stall: c.stall, ResumeFor: c.resumeFor, Now: sh.now, Keepalive: &sh.keepalive,
@@ -133,7 +132,7 @@ func (c *config) begin(sh *sharedState) {
 		sh.inward = chain(c.aroundServed, handleWithin)
 	}
 	sh.owners.Init(c.budget)
-	sh.nested.Owners, sh.nested.Max = &sh.owners, c.nestedReserve()
+	sh.scheduler.init(schedulerConfig{Workers: c.nodeWorkers, Waiting: c.maxWaiting, Nested: c.nestedReserve(), Owners: &sh.owners})
 	sh.durable.init(durablePlan{
 		lifetime: c.remember, most: c.remembered, share: c.memoryShare, running: c.plan.Workers, workers: c.nodeWorkers,
 	}, &sh.owners)

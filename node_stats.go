@@ -44,7 +44,7 @@ func (n *Node) Stats() NodeStats {
 		st.Total.add(&of)
 	}
 	st.Held, st.Budget = n.owners.Held()
-	c := n.scheduler.workers.crew()
+	c := n.scheduler.stats()
 	st.Busy, st.Lent, st.MostBusy, st.IdleWorkers, st.Crowded = c.busy, c.lent, c.most, c.idle, c.waiting
 	return st
 }

@@ -38,7 +38,8 @@ type nodeCalls struct {
 	// handle runs the handler of a call through its interceptors; fixed
 	handle func(c handlerCall, w *workspace) (result []byte, err error)
 	// not global, because the channels of calls belong to the bubble of a synctest as the node does
-	spares outbox.Pool // of *outboundCall
+	spares  outbox.Pool    // of *outboundCall
+	durable durableAnswers // answers to durable calls of peers
 }
 
 // setWindows makes the windows of functions, with their numbers of calls.

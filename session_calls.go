@@ -37,7 +37,7 @@ type sessionCalls struct {
 func (x *sessionCalls) dispatcher() *dispatcher { return &x.serving.calls }
 
 // durable remembers answers to durable calls of the peer.
-func (x *sessionCalls) durable() *durableAnswers { return &x.serving.calls.scheduler.durable }
+func (x *sessionCalls) durable() *durableAnswers { return &x.common.durable }
 
 // plain reports whether a call of this side with such options has no interceptors.
 func (x *sessionCalls) plain(cfg *callConfig) bool {

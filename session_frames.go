@@ -84,6 +84,6 @@ func (u *frameHandler) watchCertificate() {
 func (u *frameHandler) endTelling() {
 	u.inbound.EndTelling()
 	u.outbound.EndTelling()
-	u.calls.holding.end()
+	u.calls.end()
 	u.owner.Tally.Add(-quota.IdleSession)
 }

@@ -67,21 +67,16 @@ func (s *Session) promise(a *agreement, p *limits.Plan) {
 	s.terms.Ledger = dispatchPort{&s.sessionCalls}
 	s.terms.Overhead, s.terms.Early = uint64(p.Overhead), uint64(p.Window)
 	s.terms.PeerOverhead, s.terms.PeerEarly = a.overhead, a.early
-	s.calls = dispatcher{
-		scheduler: &s.shared.scheduler, output: dispatchPort{&s.sessionCalls}, plan: p,
-		ready: newJobQueue(taskToWorker), room: openRoom{owner: s.owner},
+	if !s.cfg.windowless {
+		s.terms.Room = limits.NewRoom(p)
+		s.terms.Room.Heed(&s.owner.Tally)
+		s.terms.Most = uint64(max(s.cfg.window, p.Window))
+		s.terms.Usual = min(s.terms.Most, usualWindow)
 	}
-	s.calls.holding.begin(s.owner)
+	s.calls.init(dispatchConfig{
+		Scheduler: &s.shared.scheduler, Output: dispatchPort{&s.sessionCalls}, Owner: s.owner, Plan: p, Windows: s.terms.Room,
+	})
 	s.opens.init(a.opens, uint64(a.maxFrame)+a.overhead+a.early)
 	s.opens.metadata = a.metadata
 	s.nesting.calls, s.nesting.room = int32(a.nestedCalls), int32(a.nestedRoom)
-	if s.cfg.windowless {
-		return
-	}
-	s.terms.Room = limits.NewRoom(p)
-	s.calls.windows = s.terms.Room
-	s.terms.Room.Heed(&s.owner.Tally)
-	s.terms.Most = uint64(max(s.cfg.window, p.Window))
-	s.terms.Usual = min(s.terms.Most, usualWindow)
-	s.calls.room.opens = limits.NewOpens(p)
 }

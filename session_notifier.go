@@ -33,7 +33,7 @@ func (w *hookNotifier) begun() {
 	if len(f) == 0 {
 		return
 	}
-	w.calls.quiet = true
+	w.calls.pause()
 	late := time.AfterFunc(mostQuiet, func() {
 		if w.ctx.Err() == nil {
 			w.cfg.log.Warn("handlers begin although SessionBegun has not returned", append(w.LogAttrs(), "after", mostQuiet)...)

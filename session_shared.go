@@ -13,7 +13,7 @@ type sharedState struct {
 	records   repositoryRecords
 	keepalive carrier.KeepaliveScheduler
 	nodeCalls // these lock themselves
-	scheduler
+	scheduler scheduler
 	owners    quota.Owners
 	suspended suspendedSessions
 	reports   callback.Reports

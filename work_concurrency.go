@@ -20,25 +20,30 @@ type concurrencyLimit struct {
 	mu    sync.Mutex
 	free  int                      // guarded by mu, as all below
 	queue fairQueue[*sessionShare] // each once
-	idle  map[workWaiter]struct{}  // calls with a place here that wait for a worker or for memory
+	idle  map[job]struct{}         // calls with a place here that wait for a worker or for memory
 	// urgent calls that wait for a place
 	urgent int
+}
+
+// newConcurrencyLimit returns a limit of the calls of one function that run at once.
+func newConcurrencyLimit(calls int) *concurrencyLimit { return &concurrencyLimit{free: calls} }
+
+// newOwnerLimit returns a limit of the durable calls of one owner that run at once.
+func newOwnerLimit(calls int) *concurrencyLimit { return &concurrencyLimit{ofOwner: true, free: calls} }
+
+// state returns the number of free places, and that of sessions with calls that wait for one.
+func (g *concurrencyLimit) state() (free, waiting int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.free, g.queue.len()
 }
 
 // sessionShare is the calls of one session that wait for one concurrency limit.
 type sessionShare struct {
 	owner  *quota.Owner // these are fixed
-	waiter limitWaiter
+	waiter *dispatcher
 
 	queued bool // guarded by the lock of the concurrency limit: in the queue
-}
-
-// limitWaiter holds the calls that wait for a concurrency limit.
-type limitWaiter interface {
-	// admit continues the next call of c, with the place at g that another one has left. It returns
-	// false if none waits. another reports that c got one more place, for further waiting calls, as
-	// more places became free at the same time.
-	admit(g *concurrencyLimit, c *sessionShare) (ok, another bool)
 }
 
 // enter takes a free place, and reports whether there was one.
@@ -99,40 +104,40 @@ func (g *concurrencyLimit) dequeue(c *sessionShare) {
 
 // waitsInside records that a call with a place waits for a worker or for memory. It returns false
 // if the call must not wait, as an urgent call waits behind it.
-func (g *concurrencyLimit) waitsInside(w workWaiter) bool {
+func (g *concurrencyLimit) waitsInside(j job) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.urgent > 0 {
 		return false
 	}
-	g.idleLocked(w)
+	g.idleLocked(j)
 	return true
 }
 
-// passed records that w, which has waited here, has got a place, and waits for a worker now. urgent
-// reports whether w is urgent. passed reports whether an urgent call waits behind it.
-func (g *concurrencyLimit) passed(w workWaiter, urgent bool) bool {
+// passed records that j, which has waited here, has got a place, and waits for a worker now. urgent
+// reports whether j is urgent. passed reports whether an urgent call waits behind it.
+func (g *concurrencyLimit) passed(j job, urgent bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if urgent {
 		g.urgent--
 	}
-	g.idleLocked(w)
+	g.idleLocked(j)
 	return g.urgent > 0
 }
 
-func (g *concurrencyLimit) idleLocked(w workWaiter) {
+func (g *concurrencyLimit) idleLocked(j job) {
 	if g.idle == nil {
-		g.idle = make(map[workWaiter]struct{})
+		g.idle = make(map[job]struct{})
 	}
-	g.idle[w] = struct{}{}
+	g.idle[j] = struct{}{}
 }
 
-// waitsNoMore records that w no longer waits for a worker or for memory.
-func (g *concurrencyLimit) waitsNoMore(w workWaiter) {
+// waitsNoMore records that j no longer waits for a worker or for memory.
+func (g *concurrencyLimit) waitsNoMore(j job) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	delete(g.idle, w)
+	delete(g.idle, j)
 }
 
 // countUrgent adds n, which may be negative, to the urgent calls that wait for a place.
@@ -146,13 +151,13 @@ func (g *concurrencyLimit) countUrgent(n int) {
 // for a place.
 func (g *concurrencyLimit) lend() {
 	g.mu.Lock()
-	var idle []workWaiter
+	var idle []job
 	if g.urgent > 0 {
 		idle = slices.Collect(maps.Keys(g.idle))
 	}
 	g.mu.Unlock()
-	for _, w := range idle {
-		w.lend()
+	for _, j := range idle {
+		j.dispatcher().lend(j)
 	}
 }
 

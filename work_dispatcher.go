@@ -3,6 +3,7 @@ package asterisque
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/asterisque-go/asterisque/internal/quota"
 	"github.com/asterisque-go/asterisque/limits"
@@ -48,18 +49,65 @@ type dispatcher struct {
 	mostWaiting, mostRunning int32 // maxima of waiting and running
 }
 
+// dispatchConfig holds the properties of a dispatcher.
+type dispatchConfig struct {
+	Scheduler *scheduler
+	Output    dispatchOutput
+	Owner     *quota.Owner // of the session
+	Plan      *limits.Plan
+	Windows   *limits.Room // for the Blocks of streams; nil for a peer without windows
+}
+
+// init prepares d. A call of end follows.
+func (d *dispatcher) init(c dispatchConfig) {
+	*d = dispatcher{
+		scheduler: c.Scheduler, output: c.Output, plan: c.Plan, windows: c.Windows,
+		ready: newJobQueue(taskToWorker), room: openRoom{owner: c.Owner},
+	}
+	if c.Windows != nil {
+		d.room.opens = limits.NewOpens(c.Plan)
+	}
+	d.holding.begin(c.Owner)
+}
+
+// end withdraws the bytes of d from its owner. No call runs or waits any more.
+func (d *dispatcher) end() { d.holding.end() }
+
 // mostApart is the number of calls of a session that only wait, as [WatchHealth] does, and run on
 // additional workers. Further ones need a worker as all other calls. Without additional workers, a
 // watched session with a single worker could run no other call.
 const mostApart = 4
 
-// scheduler is the common state of a node's sessions for running calls.
+// scheduler is the common state of a node's sessions for running calls. Its methods are safe for
+// concurrent use, after init.
 type scheduler struct {
 	workers workers
 	nested  quota.Slots // places for nested calls
 	most    int         // bound of waiting calls of a session; 0: none; fixed
-	durable durableAnswers
 }
+
+// schedulerConfig holds the bounds of a node.
+type schedulerConfig struct {
+	Workers int           // that run at once, without lent ones; 0: any number
+	Waiting int           // waiting calls of a session; 0: any number
+	Nested  int64         // nested calls of all sessions
+	Owners  *quota.Owners // of the sessions
+}
+
+// init prepares s. A call of end follows.
+func (s *scheduler) init(c schedulerConfig) {
+	s.workers.limit, s.most = c.Workers, c.Waiting
+	s.nested.Owners, s.nested.Max = c.Owners, c.Nested
+}
+
+// end ends all workers, the busy ones after their calls.
+func (s *scheduler) end() { s.workers.end() }
+
+// stats returns the present numbers of workers.
+func (s *scheduler) stats() workerCount { return s.workers.crew() }
+
+// nestedInUse returns the number of places for nested calls in use.
+func (s *scheduler) nestedInUse() int { return s.nested.InUse() }
 
 // dispatchOutput is the interface of a dispatcher to the peer.
 type dispatchOutput interface {
@@ -78,6 +126,9 @@ type limitedJobs struct {
 	sessionShare
 	jobs jobQueue // empty only while the concurrency limit removes them
 }
+
+// noteWait records how long a call has waited for a worker, as advice for rejected ones.
+func (d *dispatcher) noteWait(t time.Duration) { d.lastWait.Store(int64(t)) }
 
 // waits reports whether j waits to be run.
 func (d *dispatcher) waits(j job) bool {
@@ -127,7 +178,11 @@ func (d *dispatcher) poke() {
 	d.scheduler.workers.start(wake)
 }
 
-// letGo permits calls to begin: see quiet.
+// pause makes all calls wait until letGo, except those on lent workers. It comes before the first
+// call.
+func (d *dispatcher) pause() { d.quiet = true }
+
+// letGo ends a pause.
 func (d *dispatcher) letGo() {
 	d.mu.Lock()
 	d.quiet = false
@@ -136,12 +191,12 @@ func (d *dispatcher) letGo() {
 }
 
 // pokeLocked counts one more worker as active, if there is a call for it. It returns the work
-// source for the worker, or nil.
+// source for the worker, if any.
 func (d *dispatcher) pokeLocked() workSource {
 	if d.ready.len() == 0 {
 		j := d.large.first()
 		if j == nil || !d.holding.fits(j, d.plan.Room) {
-			return nil
+			return workSource{}
 		}
 	}
 	return d.wakeLocked()
@@ -150,11 +205,11 @@ func (d *dispatcher) pokeLocked() workSource {
 // wakeLocked is pokeLocked if a call is known to wait.
 func (d *dispatcher) wakeLocked() workSource {
 	if d.quiet || d.waking || d.occupiedLocked() >= d.plan.Workers {
-		return nil
+		return workSource{}
 	}
 	d.waking = true
 	d.active++
-	return d
+	return workSource{d: d}
 }
 
 // occupiedLocked returns the number of the plan's workers in use: active ones, and those with

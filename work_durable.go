@@ -129,7 +129,7 @@ func (o *durableAnswers) enter(open durableIdentity, c durableJob) (*durableAnsw
 func (o *durableAnswers) shareLocked(w *quota.Owner) *durableShare {
 	s := o.shares[w]
 	if s == nil {
-		s = &durableShare{owner: w, limit: &concurrencyLimit{ofOwner: true, free: o.running}}
+		s = &durableShare{owner: w, limit: newOwnerLimit(o.running)}
 	}
 	return s
 }

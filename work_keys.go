@@ -11,10 +11,17 @@ type keyedOrder struct {
 	nested int                 // guarded by mu; nested calls in the lines
 }
 
+// len returns the number of keys with calls.
+func (k *keyedOrder) len() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.last)
+}
+
 // keyTurn is the place of a call in the order of its key.
 type keyTurn struct {
 	key    uint64 // these are fixed
-	of     workWaiter
+	of     job
 	nested bool // of a nested call
 
 	state keyTurnState // guarded by the lock of the keys, as before and next
@@ -26,6 +33,14 @@ type keyTurn struct {
 
 	before, next *keyTurn // before is nil for the first
 }
+
+// newTurn returns the turn of a call.
+func newTurn(key uint64, of job) *keyTurn {
+	return &keyTurn{key: key, of: of, nested: of.task().nested}
+}
+
+// sameKey reports whether t, which may be nil, has this key.
+func (t *keyTurn) sameKey(key uint64) bool { return t != nil && t.key == key }
 
 // keyTurnState is the state of a turn.
 //
@@ -75,9 +90,12 @@ func (t *keyTurn) moveLocked(e keyTurnEvent) (ok bool) {
 // enter reports whether t is the first turn of its key. Otherwise its call waits until leave
 // returns it. If t is of a nested call, holder is the first turn's call, which the nested call
 // waits for.
-func (k *keyedOrder) enter(t *keyTurn) (first bool, holder workWaiter) {
+func (k *keyedOrder) enter(t *keyTurn) (first bool, holder job) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.last == nil {
+		k.last = make(map[uint64]*keyTurn)
+	}
 	before := k.last[t.key]
 	e := turnEnters
 	if before == nil {
@@ -105,7 +123,7 @@ func (k *keyedOrder) enter(t *keyTurn) (first bool, holder workWaiter) {
 
 // leave removes t from the order of its key. If it was the first turn, leave returns the call of
 // the next one, or nil, and whether a nested call waits behind that.
-func (k *keyedOrder) leave(t *keyTurn) (next workWaiter, behind bool) {
+func (k *keyedOrder) leave(t *keyTurn) (next job, behind bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	was := t.state

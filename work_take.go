@@ -14,18 +14,16 @@ import (
 type takenCall struct {
 	job   job         // nil if none waits, and then the worker has left
 	hold  limits.Hold // the window of its Blocks
-	wake  workSource  // for another worker that is to be woken; nil: none
+	wake  workSource  // for another worker that is to be woken, if any
 	grant uint64      // total to be granted to the peer
 }
 
-// ownedBy implements workSource.
+// ownedBy returns the owner of the calls.
 func (d *dispatcher) ownedBy() *quota.Owner { return d.room.owner }
 
-// lent implements workSource.
-func (d *dispatcher) lent() bool { return false }
-
-// work implements workSource.
-func (d *dispatcher) work(w *workspace, crowded *atomic.Bool) (again bool) {
+// work runs calls on w until none waits. It returns true when w has to give way to other sessions
+// first; crowded reports that they wait.
+func (d *dispatcher) work(w *worker, crowded *atomic.Bool) (again bool) {
 	var last job
 	for woken := true; ; woken = false {
 		if d.windows == nil {
@@ -43,7 +41,7 @@ func (d *dispatcher) work(w *workspace, crowded *atomic.Bool) (again bool) {
 		d.scheduler.workers.start(f.wake)
 		d.grant(f.grant)
 		f.job.begin(f.hold)
-		f.job.run(w)
+		f.job.run(&w.workspace)
 		yield := crowded.Load()
 		if last = f.job; yield || othersWaitFor(last) {
 			d.done(last)
@@ -62,7 +60,7 @@ func othersWaitFor(j job) bool {
 }
 
 // runLent runs one call on a lent worker.
-func (d *dispatcher) runLent(w *workspace, j job) {
+func (d *dispatcher) runLent(w *worker, j job) {
 	var h limits.Hold
 	t := j.task()
 	if t.blocks && d.windows != nil {
@@ -73,14 +71,8 @@ func (d *dispatcher) runLent(w *workspace, j job) {
 	}
 	w.job = j
 	j.begin(h)
-	j.run(w)
+	j.run(&w.workspace)
 	d.done(j)
-}
-
-// workerLost implements workSource.
-func (d *dispatcher) workerLost(w *workspace) (again bool) {
-	d.done(w.job)
-	return d.standBack()
 }
 
 // standBack is called for a worker that gives way to other sessions. It reports whether the work
@@ -110,7 +102,7 @@ func (d *dispatcher) waitElsewhere(woken bool, last job) {
 	}
 	go func() { // ends at the latest with the session
 		d.output.waitOutbound()
-		d.scheduler.workers.start(d)
+		d.scheduler.workers.start(workSource{d: d})
 	}()
 }
 

@@ -13,6 +13,7 @@ type task struct {
 	windowed    bool // its Open has paid for the first Blocks
 	byReader    bool // run and answered by the reader: inline, without Blocks; fixed
 	counted     bool // its Open was counted before put
+	onlyWaits   bool // its handler only waits, and needs no worker of the session; fixed
 
 	// the handler runs: if the goroutine ends, the call is to be answered; owned by that goroutine
 	serving bool
@@ -120,12 +121,3 @@ func (s taskState) next(e taskEvent) (_ taskState, ok bool) {
 
 // waits reports whether the call waits at the dispatcher.
 func (s taskState) waits() bool { return s > taskArriving && s < taskRunning }
-
-// workWaiter is the interface of a waiting call for keys and concurrency limits.
-type workWaiter interface {
-	// queue makes the call wait for a worker: it has passed its key or concurrency limit.
-	queue()
-
-	// lend lends a worker to the call: a nested call waits for its end.
-	lend()
-}

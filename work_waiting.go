@@ -110,7 +110,7 @@ func (d *dispatcher) enterTurn(j job, k *keyedOrder, t *keyTurn) {
 	case first:
 		d.queue(j)
 	case holder != nil:
-		holder.lend()
+		holder.dispatcher().lend(holder)
 	}
 }
 
@@ -147,15 +147,15 @@ func (d *dispatcher) queue(j job) {
 	}
 }
 
-// queueLocked is queue. It returns the work source to be started, or nil.
+// queueLocked is queue. It returns the work source to be started, if any.
 func (d *dispatcher) queueLocked(j job) (wake workSource) {
 	switch t := j.task(); {
 	case !t.state.waits():
-		return nil
+		return workSource{}
 	case t.urgentLocked():
 		return d.lendLocked(j)
-	case !d.quiet && d.apart < mostApart && j.onlyWaits():
-		if wake = d.lendLocked(j); wake != nil {
+	case !d.quiet && d.apart < mostApart && t.onlyWaits:
+		if wake = d.lendLocked(j); wake.d != nil {
 			d.apart++
 		}
 		return wake
@@ -190,7 +190,7 @@ func (d *dispatcher) lend(j job) {
 		atLimit = true
 	default:
 		wake = d.lendLocked(j)
-		atLimit = wake == nil
+		atLimit = wake.d == nil
 		in.noteGone()
 		d.leaveLimitLocked(g)
 	}
@@ -217,10 +217,10 @@ func (d *dispatcher) queueOfLocked(j job) *jobQueue {
 // lendLocked starts j on a worker beyond the limit, if its function allows it now.
 func (d *dispatcher) lendLocked(j job) (wake workSource) {
 	if !j.task().state.waits() || !d.passLocked(j) {
-		return nil
+		return workSource{}
 	}
 	d.beginLocked(j, taskBegunLent)
-	return j.shift()
+	return workSource{d, j}
 }
 
 // passLocked reports whether j has passed the concurrency limit of its function. Otherwise j waits
@@ -252,7 +252,9 @@ func (d *dispatcher) passLocked(j job) bool {
 	return false
 }
 
-// admit implements limitWaiter.
+// admit continues the next call of c, with the place at g that another one has left. It returns
+// false if none waits. another reports that c got one more place, for further waiting calls, as more
+// places became free at the same time.
 func (d *dispatcher) admit(g *concurrencyLimit, c *sessionShare) (ok, another bool) {
 	d.mu.Lock()
 	jobs := d.limited[g]
@@ -334,9 +336,9 @@ func (d *dispatcher) release(j job, limited bool) {
 	}
 	if k, t := j.turn(); t != nil {
 		if next, behind := k.leave(t); next != nil {
-			next.queue()
+			next.dispatcher().queue(next)
 			if behind {
-				next.lend()
+				next.dispatcher().lend(next)
 			}
 		}
 	}

@@ -34,19 +34,47 @@ type workers struct {
 // worker is one kept goroutine. It ends when its channel is closed, by trim or by end.
 type worker struct {
 	// holds at most one; made when the worker is idle for the first time
-	shifts    chan workSource
+	next      chan workSource
+	source    workSource // at work
+	job       job        // the call that runs, or the last one; nil while the worker is idle
 	workspace workspace
 }
 
-// start runs s on a worker as soon as the limit allows. It does nothing if s is nil.
+// workSource is the work of a worker: the calls that wait at a dispatcher, or the one call to which
+// the worker is lent. The zero workSource is none.
+type workSource struct {
+	d   *dispatcher
+	one job // nil unless the worker is lent: beyond the limit, because a running call waits for it
+}
+
+func (s workSource) lent() bool { return s.one != nil }
+
+// run runs the calls of s on k. It returns true when k has to give way to other work sources first;
+// crowded reports that they wait.
+func (s workSource) run(k *worker, crowded *atomic.Bool) (again bool) {
+	if s.lent() {
+		s.d.runLent(k, s.one)
+		return false
+	}
+	return s.d.work(k, crowded)
+}
+
+// workerLost is called when a call has ended the goroutine of the worker that ran it. It reports
+// whether another worker is to repeat s.
+func (s workSource) workerLost(j job) (again bool) {
+	s.d.done(j)
+	return !s.lent() && s.d.standBack()
+}
+
+// start runs s on a worker as soon as the limit allows. It does nothing for no s.
 func (w *workers) start(s workSource) {
-	if s == nil {
+	if s.d == nil {
 		return
 	}
 	if k, ok := w.take(s); !ok {
 		return // s waits
 	} else if k != nil {
-		k.shifts <- s
+		k.next <- s
 	} else {
 		go new(worker).loop(w, s) // ends as documented
 	}
@@ -61,7 +89,7 @@ func (w *workers) take(s workSource) (k *worker, ok bool) {
 	case s.lent():
 		w.lent++
 	case w.limit > 0 && w.busy >= w.limit:
-		w.queue.push(s.ownedBy(), s)
+		w.queue.push(s.d.ownedBy(), s)
 		w.crowded.Store(true)
 		return nil, false
 	default:
@@ -83,7 +111,8 @@ func (w *workers) take(s workSource) (k *worker, ok bool) {
 func (k *worker) loop(w *workers, s workSource) {
 	defer k.goroutineEnds(w)
 	for ok := true; ok; {
-		again := s.work(&k.workspace, &w.crowded)
+		k.source = s
+		again := s.run(k, &w.crowded)
 		s, ok = k.following(w, s, again)
 	}
 }
@@ -91,10 +120,10 @@ func (k *worker) loop(w *workers, s workSource) {
 // following ends s, waits for the next work source, and returns it. It returns false if the worker
 // is to end.
 func (k *worker) following(w *workers, s workSource, again bool) (next workSource, ok bool) {
-	k.workspace.job = nil // would keep its session in memory
+	k.job, k.source = nil, workSource{} // would keep their session in memory
 	next, ok, end := w.next(k, s, again)
 	if !ok && !end {
-		next, ok = <-k.shifts
+		next, ok = <-k.next
 	}
 	return next, ok
 }
@@ -102,12 +131,11 @@ func (k *worker) following(w *workers, s workSource, again bool) (next workSourc
 // goroutineEnds is called when the goroutine of k ends. If a call has ended it, another goroutine
 // takes over.
 func (k *worker) goroutineEnds(w *workers) {
-	j := k.workspace.job
+	j, s := k.job, k.source
 	if j == nil {
 		return
 	}
-	s := j.shift()
-	again := s.workerLost(&k.workspace)
+	again := s.workerLost(j)
 	k.workspace = workspace{}
 	go func() { // as loop
 		if next, ok := k.following(w, s, again); ok {
@@ -122,7 +150,7 @@ func (w *workers) next(k *worker, s workSource, again bool) (next workSource, ok
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if again {
-		w.queue.push(s.ownedBy(), s)
+		w.queue.push(s.d.ownedBy(), s)
 	}
 	switch {
 	case s.lent():
@@ -137,8 +165,8 @@ func (w *workers) next(k *worker, s workSource, again bool) (next workSource, ok
 	if w.ended || len(w.idle) >= mostIdle {
 		return next, false, true
 	}
-	if k.shifts == nil {
-		k.shifts = make(chan workSource, 1)
+	if k.next == nil {
+		k.next = make(chan workSource, 1)
 	}
 	w.idle = append(w.idle, k)
 	if w.timer == nil {
@@ -154,7 +182,7 @@ func (w *workers) trim() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, k := range w.idle[:w.fewest] {
-		close(k.shifts)
+		close(k.next)
 	}
 	w.idle = append([]*worker(nil), w.idle[w.fewest:]...)
 	w.fewest = len(w.idle)
@@ -171,7 +199,7 @@ func (w *workers) end() {
 	defer w.mu.Unlock()
 	w.ended = true
 	for _, k := range w.idle {
-		close(k.shifts)
+		close(k.next)
 	}
 	w.idle, w.fewest = nil, 0 // also for a trim that is about to begin
 	if w.timer != nil {
