@@ -24,6 +24,9 @@ func (c *inboundCall) limit() *concurrencyLimit {
 	return c.firstOf().share.limit
 }
 
+// onlyWaits implements job.
+func (c *inboundCall) onlyWaits() bool { return c.handler.onlyWaits }
+
 // turn implements job.
 func (c *inboundCall) turn() (*keyedOrder, *keyTurn) {
 	if c.extras == nil || c.extras.turn == nil {

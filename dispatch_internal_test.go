@@ -23,6 +23,7 @@ func (j *fakeJob) dispatcher() *dispatcher       { return j.d }
 func (j *fakeJob) task() *task                   { return &j.work }
 func (j *fakeJob) limit() *concurrencyLimit      { return j.g }
 func (j *fakeJob) turn() (*keyedOrder, *keyTurn) { return nil, nil }
+func (j *fakeJob) onlyWaits() bool               { return false }
 func (j *fakeJob) weight() int                   { return 0 }
 func (j *fakeJob) cost() uint64                  { return 0 }
 func (j *fakeJob) begin(limits.Hold)             {}

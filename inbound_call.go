@@ -65,7 +65,7 @@ func newInboundCall(x *sessionCalls, m *message.Open, h *functionHandler, within
 	}
 	c.x, c.flow = x, outbox.AcceptedFlow(p, m.Pipe)
 	c.handler, c.parent = h, within
-	c.work = task{size: uint32(len(m.Params)), priority: p, nested: within != nil, blocks: h.blocks, windowed: m.Meta.Stream, onlyWaits: h.onlyWaits}
+	c.work = task{size: uint32(len(m.Params)), priority: p, nested: within != nil, blocks: h.blocks, windowed: m.Meta.Stream}
 	if len(m.Meta.Key) > 0 {
 		c.makeRare().key = bytes.Clone(m.Meta.Key)
 	}

@@ -19,6 +19,9 @@ type job interface {
 	// limit returns the concurrency limit that bounds similar calls, or nil if there is none.
 	limit() *concurrencyLimit
 
+	// onlyWaits reports whether the handler only waits, and so needs no worker of the session.
+	onlyWaits() bool
+
 	// turn returns the call's place in the order of its key, or nil if it has none.
 	turn() (*keyedOrder, *keyTurn)
 

@@ -13,7 +13,6 @@ type task struct {
 	windowed    bool // its Open has paid for the first Blocks
 	byReader    bool // run and answered by the reader: inline, without Blocks; fixed
 	counted     bool // its Open was counted before put
-	onlyWaits   bool // its handler only waits, and needs no worker of the session; fixed
 
 	// the handler runs: if the goroutine ends, the call is to be answered; owned by that goroutine
 	serving bool

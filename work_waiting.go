@@ -154,7 +154,7 @@ func (d *dispatcher) queueLocked(j job) (wake workSource) {
 		return workSource{}
 	case t.urgentLocked():
 		return d.lendLocked(j)
-	case !d.quiet && d.apart < mostApart && t.onlyWaits:
+	case !d.quiet && d.apart < mostApart && j.onlyWaits():
 		if wake = d.lendLocked(j); wake.d != nil {
 			d.apart++
 		}
