@@ -35,8 +35,7 @@ type workers struct {
 type worker struct {
 	// holds at most one; made when the worker is idle for the first time
 	next      chan workSource
-	source    workSource // at work
-	job       job        // the call that runs, or the last one; nil while the worker is idle
+	job       job // the call that runs, or the last one; nil while the worker is idle
 	workspace workspace
 }
 
@@ -111,7 +110,6 @@ func (w *workers) take(s workSource) (k *worker, ok bool) {
 func (k *worker) loop(w *workers, s workSource) {
 	defer k.goroutineEnds(w)
 	for ok := true; ok; {
-		k.source = s
 		again := s.run(k, &w.crowded)
 		s, ok = k.following(w, s, again)
 	}
@@ -120,7 +118,7 @@ func (k *worker) loop(w *workers, s workSource) {
 // following ends s, waits for the next work source, and returns it. It returns false if the worker
 // is to end.
 func (k *worker) following(w *workers, s workSource, again bool) (next workSource, ok bool) {
-	k.job, k.source = nil, workSource{} // would keep their session in memory
+	k.job = nil // would keep its session in memory
 	next, ok, end := w.next(k, s, again)
 	if !ok && !end {
 		next, ok = <-k.next
@@ -131,9 +129,13 @@ func (k *worker) following(w *workers, s workSource, again bool) (next workSourc
 // goroutineEnds is called when the goroutine of k ends. If a call has ended it, another goroutine
 // takes over.
 func (k *worker) goroutineEnds(w *workers) {
-	j, s := k.job, k.source
+	j := k.job
 	if j == nil {
 		return
+	}
+	s := workSource{d: j.dispatcher()}
+	if j.task().state == taskLent { // which does not change until the call is done
+		s.one = j
 	}
 	again := s.workerLost(j)
 	k.workspace = workspace{}
