@@ -7,6 +7,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/buffer"
 	"github.com/asterisque-go/asterisque/internal/carrier"
+	"github.com/asterisque-go/asterisque/internal/dispatch"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/priority"
 )
@@ -30,15 +31,15 @@ type responseWriter interface {
 
 // sendAnswer sends the answer to a call as soon as the session may send: at the outbound soft limit
 // the answer is parked with the session, and no goroutine waits.
-func (x *sessionCalls) sendAnswer(to responseWriter, p priority.Priority, result []byte, abort *Abort, by answeredBy) {
+func (x *sessionCalls) sendAnswer(to responseWriter, p priority.Priority, result []byte, abort *Abort, by dispatch.AnsweredBy) {
 	abort = x.sent(abort)
 	held := heldClose(to.body(), result, abort)
 	switch {
-	case by == beyond:
+	case by == dispatch.BeyondGrant:
 		// bounded only by the hard limit, which ends the session of a persistent peer
 		x.count(held)
-	case x.terms.Room == nil || abort != nil && by != byReader && len(abort.Detail) <= smallDetail:
-		x.count(held) // a peer without windows waits before its calls: see waitOutbound
+	case x.terms.Room == nil || abort != nil && by != dispatch.ByReader && len(abort.Detail) <= smallDetail:
+		x.count(held) // a peer without windows waits before its calls: see WaitOutbound
 	case !x.outbound.queued.Load() && x.outbound.Reserve(int(held)):
 	case x.outbound.Never(int(held)):
 		abort := x.outbound.never(int(held))
@@ -56,7 +57,7 @@ func (x *sessionCalls) sendAnswer(to responseWriter, p priority.Priority, result
 }
 
 // park queues an answer until it may be sent. The queue holds its result, unless that is shared.
-func (x *sessionCalls) park(to responseWriter, p priority.Priority, result []byte, abort *Abort, held uint32, by answeredBy) {
+func (x *sessionCalls) park(to responseWriter, p priority.Priority, result []byte, abort *Abort, held uint32, by dispatch.AnsweredBy) {
 	parked := heldParked + to.body()
 	if !to.shares() { // a shared result is counted where it is remembered
 		parked += buffer.Allocated(len(result)) + heldByAbort(abort)
@@ -64,9 +65,9 @@ func (x *sessionCalls) park(to responseWriter, p priority.Priority, result []byt
 	if _, ok := to.(*inboundCall); ok {
 		parked += heldPlace // in the table until then
 	}
-	x.serving.calls.park(parked, by)
+	x.serving.calls.Park(parked, by)
 	put := func() {
-		x.serving.calls.unpark(parked, by)
+		x.serving.calls.Unpark(parked, by)
 		to.putAnswer(result, abort, held, true)
 	}
 	if x.outbound.reserve(p, int(held), put) == nil {
@@ -84,7 +85,7 @@ type rejectedCall struct {
 // putAnswer implements responseWriter.
 func (r *rejectedCall) putAnswer(_ []byte, abort *Abort, held uint32, _ bool) {
 	if r.cost > 0 {
-		r.x.dispatcher().giveBack(r.cost, r.nested)
+		r.x.dispatcher().Return(r.cost, r.nested)
 	}
 	// an error means that the peer is lost
 	r.put(&outbox.Message{Type: message.CloseType, Abort: abort, Held: held}, carrier.Now)
@@ -104,9 +105,9 @@ func (x *sessionCalls) turnAway(m *message.Open, a *Abort, cost uint64) {
 	own.Ran = codec.Refused
 	p := priority.Priority(m.Priority)
 	r := &rejectedCall{callTransport: callTransport{x: x, flow: outbox.AcceptedFlow(p, m.Pipe)}, cost: cost, nested: m.Meta.Nested}
-	by := byReader
+	by := dispatch.ByReader
 	if cost == 0 {
-		by = beyond
+		by = dispatch.BeyondGrant
 	}
 	x.sendAnswer(r, p, nil, &own, by)
 }

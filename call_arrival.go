@@ -2,6 +2,7 @@ package asterisque
 
 import (
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/dispatch"
 	"github.com/asterisque-go/asterisque/internal/guard"
 )
 
@@ -15,11 +16,11 @@ func (c *inboundCall) arrive() {
 		return
 	}
 	if c.extras != nil && c.extras.key != nil {
-		if refused := c.x.dispatcher().arrive(c.cost(), c.work.nested); refused != nil {
-			c.refuse(refused)
+		if refused := c.x.dispatcher().Arrive(c.Cost(), c.work.Nested); refused != nil {
+			c.Refuse(refused)
 			return
 		}
-		c.work.counted = true
+		c.work.Counted = true
 		if !c.beginDurable() {
 			return
 		}
@@ -35,14 +36,14 @@ func (c *inboundCall) arrive() {
 // has left.
 func (c *inboundCall) turnBack(a *Abort) {
 	c.freeParams()
-	if !c.work.counted {
-		if beyond := c.x.dispatcher().arrive(c.cost(), c.work.nested); beyond != nil {
-			c.refuse(beyond)
+	if !c.work.Counted {
+		if beyond := c.x.dispatcher().Arrive(c.Cost(), c.work.Nested); beyond != nil {
+			c.Refuse(beyond)
 			return
 		}
 	}
-	c.work.byReader = true
-	c.refuse(a)
+	c.work.ByReader = true
+	c.Refuse(a)
 }
 
 // enqueue queues c for its turn. On error c cannot run; refuse is as for examine.
@@ -53,7 +54,7 @@ func (c *inboundCall) enqueue(refuse refusing) error {
 		}
 	}
 	c.x.arrived(c.held())
-	c.x.dispatcher().put(c)
+	c.x.dispatcher().Put(c)
 	return nil
 }
 
@@ -67,35 +68,35 @@ func (c *inboundCall) runInline() {
 	c.x.carrier.EnterCode()
 	defer func() {
 		c.x.carrier.LeaveCode()
-		if began && !c.work.byReader && !c.work.nested {
-			c.x.dispatcher().giveBack(c.cost(), false)
+		if began && !c.work.ByReader && !c.work.Nested {
+			c.x.dispatcher().Return(c.Cost(), false)
 		}
 	}()
 	if c.x.ctx.Err() != nil {
 		c.x.carrier.Settle() // the end of the session includes the end of c
 	}
-	ok, refused := c.x.dispatcher().beginInline(c)
+	ok, refused := c.x.dispatcher().BeginInline(c)
 	switch {
-	case refused == errCrowded:
+	case refused == dispatch.ErrDeferred:
 		c.x.arrived(c.held())
-		c.x.dispatcher().put(c) // a worker runs it; keys do not apply to it
+		c.x.dispatcher().Put(c) // a worker runs it; keys do not apply to it
 		return
 	case refused != nil:
 		c.freeParams()
-		c.refuse(refused)
+		c.Refuse(refused)
 		return
 	case !ok:
-		if c.work.counted {
-			c.x.dispatcher().giveBack(c.cost(), c.work.nested)
+		if c.work.Counted {
+			c.x.dispatcher().Return(c.Cost(), c.work.Nested)
 		}
-		c.abandon()
+		c.Abandon()
 		return
 	}
-	began, c.work.byReader = true, c.pipe == nil
+	began, c.work.ByReader = true, c.pipe == nil
 	if c.x.serving.inline == nil {
-		c.x.serving.inline = new(workspace)
+		c.x.serving.inline = new(dispatch.Workspace)
 	}
-	c.run(c.x.serving.inline)
+	c.Run(c.x.serving.inline)
 }
 
 // refusing rejects a call that has just arrived.
@@ -138,7 +139,7 @@ func (c *inboundCall) weigh() error {
 		return nil
 	case len(c.params) <= h.free:
 		if c.intercepted() { // interceptors may read them later: kept beside their value
-			c.work.decodedSize = roughly(len(c.params))
+			c.work.DecodedSize = dispatch.Round16(len(c.params))
 		}
 		return nil
 	}
@@ -147,7 +148,7 @@ func (c *inboundCall) weigh() error {
 		if err != nil {
 			return codecError(codec.BadParams, c.function(), h.name, "parameters", err)
 		}
-		c.work.decodedSize = roughly(n)
+		c.work.DecodedSize = dispatch.Round16(n)
 		return nil
 	})
 }
@@ -156,8 +157,8 @@ func (c *inboundCall) weigh() error {
 func (c *inboundCall) takeOver(params []byte) {
 	c.countOut()
 	c.params = params
-	if !c.work.nested {
-		c.work.size, c.extras.returned = uint32(len(params)), uint32(len(params))
+	if !c.work.Nested {
+		c.work.Size, c.extras.returned = uint32(len(params)), uint32(len(params))
 	}
 	if c.handler.key != nil {
 		// the key function may block, or end the goroutine, which belongs to another call; ends by
@@ -177,6 +178,6 @@ func (c *inboundCall) runInPlace() {
 
 // turnBackNext rejects c, which was about to run in place of another call.
 func (c *inboundCall) turnBackNext(a *Abort) {
-	c.x.dispatcher().giveBack(c.cost(), c.work.nested)
-	c.refuse(a)
+	c.x.dispatcher().Return(c.Cost(), c.work.Nested)
+	c.Refuse(a)
 }

@@ -3,6 +3,7 @@ package asterisque
 import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/carrier"
+	"github.com/asterisque-go/asterisque/internal/dispatch"
 	"github.com/asterisque-go/asterisque/internal/piping"
 )
 
@@ -38,21 +39,21 @@ func (c *inboundCall) Close(result []byte, abort *Abort) {
 	if abort != nil {
 		c.x.carrier.Cancel(&c.flow, givenUp(abort)) // the Close overtakes waiting Blocks
 	}
-	by := byWorker
+	by := dispatch.ByWorker
 	switch refused := abort != nil && abort.Ran == codec.Refused; {
-	case refused && (abort.Code == codec.WindowViolation || c.work.nested && abort.Code == codec.Overloaded):
-		by = beyond
-	case c.work.byReader, refused:
-		by = byReader
-	case c.work.nested:
-		by = byLent
+	case refused && (abort.Code == codec.WindowViolation || c.work.Nested && abort.Code == codec.Overloaded):
+		by = dispatch.BeyondGrant
+	case c.work.ByReader, refused:
+		by = dispatch.ByReader
+	case c.work.Nested:
+		by = dispatch.ByLent
 	}
-	c.x.sendAnswer(c, c.work.priority, result, abort, by)
+	c.x.sendAnswer(c, c.work.Priority, result, abort, by)
 	c.end(canceled)
 }
 
-// refuse ends a call that will not run.
-func (c *inboundCall) refuse(a *Abort) {
+// Refuse ends a call that will not run.
+func (c *inboundCall) Refuse(a *Abort) {
 	c.handler.meter.ended(a)
 	if m := c.firstOf(); m != nil {
 		c.x.durable().handOn(m)
@@ -69,12 +70,12 @@ func (c *inboundCall) refuse(a *Abort) {
 // putAnswer implements responseWriter.
 func (c *inboundCall) putAnswer(result []byte, abort *Abort, held uint32, parked bool) {
 	when := carrier.Now
-	if c.work.byReader && !parked && !c.x.outbound.queued.Load() {
+	if c.work.ByReader && !parked && !c.x.outbound.queued.Load() {
 		when = carrier.AfterReading // answers to all calls that have arrived leave together
 	}
 	c.putClose(result, abort, held, when)
-	if c.work.byReader {
+	if c.work.ByReader {
 		// not earlier, so that grants bound the waiting answers
-		c.x.dispatcher().giveBack(c.cost(), c.work.nested)
+		c.x.dispatcher().Return(c.Cost(), c.work.Nested)
 	}
 }

@@ -4,17 +4,17 @@ package asterisque
 // with the result of the first call, at once or later.
 func (c *inboundCall) beginDurable() (run bool) {
 	m, refused := c.x.durable().enter(durableIdentity{
-		owner: c.x.dispatcher().ownedBy(), function: c.function(), stream: c.work.windowed, key: c.extras.key,
+		owner: c.x.dispatcher().Owner(), function: c.function(), stream: c.work.Windowed, key: c.extras.key,
 		codec: c.x.codec.Name(), params: c.params,
 	}, c)
 	switch {
 	case refused != nil:
-		c.x.dispatcher().giveBack(c.cost(), c.work.nested)
-		c.refuse(refused)
+		c.x.dispatcher().Return(c.Cost(), c.work.Nested)
+		c.Refuse(refused)
 	case m == nil:
 		return true
 	case !c.awaitAnswer(m):
-		c.work.byReader = true // on the goroutine of the reader
+		c.work.ByReader = true // on the goroutine of the reader
 		c.extras.durable.shared = true
 		c.reply(m.result, m.abort)
 	}
@@ -24,9 +24,9 @@ func (c *inboundCall) beginDurable() (run bool) {
 // awaitAnswer queues c, a repetition, for the answer to m, without its parameters, and no longer
 // than its caller waits. It returns false if the answer is present.
 func (c *inboundCall) awaitAnswer(m *durableAnswer) bool {
-	if !c.work.nested {
-		c.x.dispatcher().giveBack(uint64(c.work.size), false) // its parameters are not needed
-		c.work.size = 0
+	if !c.work.Nested {
+		c.x.dispatcher().Return(uint64(c.work.Size), false) // its parameters are not needed
+		c.work.Size = 0
 	}
 	c.freeParams()
 	c.x.arrived(c.held()) // before another goroutine may answer it
@@ -54,7 +54,7 @@ func (c *inboundCall) endAwaiting() {
 // noLongerAwaits releases the budget that a repetition has held while it waited.
 func (c *inboundCall) noLongerAwaits() {
 	c.countOut()
-	c.x.dispatcher().giveBack(c.cost(), c.work.nested)
+	c.x.dispatcher().Return(c.Cost(), c.work.Nested)
 }
 
 // role implements durableJob.

@@ -1,34 +1,35 @@
 package asterisque
 
 import (
+	"github.com/asterisque-go/asterisque/internal/dispatch"
 	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/limits"
 )
 
 // The view of a served call for the dispatcher: see job.
 
-// task implements job.
-func (c *inboundCall) task() *task { return &c.work }
+// Task implements job.
+func (c *inboundCall) Task() *dispatch.Task { return &c.work }
 
-// limit implements job: it returns the concurrency limit of its function, or else that
+// Limit implements job: it returns the concurrency limit of its function, or else that
 // of its owner, if the call is durable. A call nested within the same function waits for no
 // concurrency limit, and a nested call waits for neither owner nor worker.
-func (c *inboundCall) limit() *concurrencyLimit {
+func (c *inboundCall) Limit() *dispatch.ConcurrencyLimit {
 	g := c.handler.limit
 	switch {
 	case g != nil && c.withinSame(nil):
 		return nil
-	case g != nil || c.work.nested || c.firstOf() == nil:
+	case g != nil || c.work.Nested || c.firstOf() == nil:
 		return g
 	}
 	return c.firstOf().share.limit
 }
 
-// onlyWaits implements job.
-func (c *inboundCall) onlyWaits() bool { return c.handler.onlyWaits }
+// OnlyWaits implements job.
+func (c *inboundCall) OnlyWaits() bool { return c.handler.onlyWaits }
 
-// turn implements job.
-func (c *inboundCall) turn() (*keyedOrder, *keyTurn) {
+// Turn implements job.
+func (c *inboundCall) Turn() (*dispatch.KeyedOrder, *dispatch.Turn) {
 	if c.extras == nil || c.extras.turn == nil {
 		return nil, nil
 	}
@@ -44,23 +45,23 @@ func (c *inboundCall) withinSame(key *uint64) bool {
 		if by.handler != c.handler {
 			continue
 		}
-		if _, t := by.turn(); key == nil || t.sameKey(*key) {
+		if _, t := by.Turn(); key == nil || t.SameKey(*key) {
 			return true
 		}
 	}
 	return false
 }
 
-// weight implements job.
-func (c *inboundCall) weight() int {
-	return c.heldParams() + c.heldMetadata() + c.work.decodedSize.bytes()
+// Weight implements job.
+func (c *inboundCall) Weight() int {
+	return c.heldParams() + c.heldMetadata() + c.work.DecodedSize.Bytes()
 }
 
-// cost implements job.
-func (c *inboundCall) cost() uint64 {
+// Cost implements job.
+func (c *inboundCall) Cost() uint64 {
 	t := &c.x.terms
-	cost := uint64(c.work.size) + t.Overhead
-	if c.work.windowed {
+	cost := uint64(c.work.Size) + t.Overhead
+	if c.work.Windowed {
 		cost += t.Early
 	}
 	if c.extras != nil {
@@ -69,11 +70,11 @@ func (c *inboundCall) cost() uint64 {
 	return cost
 }
 
-// dispatcher implements job.
-func (c *inboundCall) dispatcher() *dispatcher { return c.x.dispatcher() }
+// Dispatcher implements job.
+func (c *inboundCall) Dispatcher() *dispatch.Dispatcher { return c.x.dispatcher() }
 
-// begin implements job: the Open no longer waits, and the Blocks have a window of their own.
-func (c *inboundCall) begin(h limits.Hold) {
+// Begin implements job: the Open no longer waits, and the Blocks have a window of their own.
+func (c *inboundCall) Begin(h limits.Hold) {
 	c.countOut()
 	if c.pipe != nil {
 		(*piping.End)(c.pipe).BeginHandler(h)
@@ -83,14 +84,14 @@ func (c *inboundCall) begin(h limits.Hold) {
 // countOut subtracts the waiting Open.
 func (c *inboundCall) countOut() { c.x.inbound.Remove(1, c.held()) }
 
-// unlist implements job.
-func (c *inboundCall) unlist() {
+// Unlist implements job.
+func (c *inboundCall) Unlist() {
 	c.countOut()
 	c.freeParams()
 }
 
-// abandon implements job.
-func (c *inboundCall) abandon() {
+// Abandon implements job.
+func (c *inboundCall) Abandon() {
 	if m := c.firstOf(); m != nil {
 		c.x.durable().handOn(m)
 	}

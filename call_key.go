@@ -3,6 +3,7 @@ package asterisque
 import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/buffer"
+	"github.com/asterisque-go/asterisque/internal/dispatch"
 )
 
 // nameKey computes the key of c for a function with keys. An error rejects the call.
@@ -12,8 +13,8 @@ func (c *inboundCall) nameKey() error {
 	if err != nil {
 		return err
 	}
-	c.x.dispatcher().hold(held)
-	defer c.x.dispatcher().hold(-held)
+	c.x.dispatcher().Hold(held)
+	defer c.x.dispatcher().Hold(-held)
 	key, value, err := k.of(c.x.codec, c.params)
 	if err != nil {
 		return codecError(codec.BadParams, c.function(), c.handler.name, "parameters", err)
@@ -21,11 +22,11 @@ func (c *inboundCall) nameKey() error {
 	if c.withinSame(&key) {
 		return nil
 	}
-	t := newTurn(key, c)
+	t := dispatch.NewTurn(key, c)
 	if c.keepsForKey() {
-		t.value, t.held = value, uint32(buffer.Allocated(int(k.params.Size())))
+		t.Value, t.Held = value, uint32(buffer.Allocated(int(k.params.Size())))
 		if c.heldParams() == 0 { // the parameters are a part of c
-			t.held += uint32(c.work.decodedSize.bytes())
+			t.Held += uint32(c.work.DecodedSize.Bytes())
 		}
 		c.freeParams()
 	}
@@ -39,7 +40,7 @@ func (c *inboundCall) nameKey() error {
 func (c *inboundCall) keepsForKey() bool {
 	k := c.handler.key
 	return k.params != nil && k.params == c.handler.params && c.x.lender == nil && !c.intercepted() && (c.extras == nil || c.extras.key == nil) &&
-		(len(c.params) <= k.free || c.work.decodedSize.bytes() <= max(c.heldParams(), len(unaryCall{}.small)))
+		(len(c.params) <= k.free || c.work.DecodedSize.Bytes() <= max(c.heldParams(), len(unaryCall{}.small)))
 }
 
 // weighForKey returns the decoded size of c's parameters for their key. For the handler's type it
@@ -50,7 +51,7 @@ func (c *inboundCall) weighForKey() (n int, err error) {
 	case k.params == nil || len(c.params) <= k.free:
 		return 0, nil
 	case k.params == c.handler.params:
-		return c.work.decodedSize.bytes(), nil
+		return c.work.DecodedSize.Bytes(), nil
 	}
 	if n, err = c.x.weigh(c.params, k.params); err != nil {
 		err = codecError(codec.BadParams, c.function(), c.handler.name, "parameters", err)

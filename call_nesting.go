@@ -90,7 +90,7 @@ func (n *nestedCalls) reserve(depth int32, cost int64) *Abort {
 	return nil
 }
 
-// giveBack is called when a call has ended.
+// Return is called when a call has ended.
 func (n *nestedCalls) giveBack(cost int64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -1,6 +1,9 @@
 package asterisque
 
-import "github.com/asterisque-go/asterisque/codec"
+import (
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/dispatch"
+)
 
 // The view of a call for its handler: see handlerCall.
 
@@ -12,8 +15,8 @@ func (c *inboundCall) codecOf() *valueCoder { return &c.x.valueCoder }
 
 // decodedForKey implements handlerCall.
 func (c *inboundCall) decodedForKey() *any {
-	if _, t := c.turn(); t != nil {
-		return &t.value
+	if _, t := c.Turn(); t != nil {
+		return &t.Value
 	}
 	return nil
 }
@@ -37,16 +40,16 @@ func (c *inboundCall) badParams(err error) error {
 }
 
 // encodeResult implements handlerCall.
-func (c *inboundCall) encodeResult(k *workspace, v any) (result []byte, err error) {
+func (c *inboundCall) encodeResult(k *dispatch.Workspace, v any) (result []byte, err error) {
 	if c.x.lender != nil {
 		if result, ok := c.x.lender.Bytes(v); ok {
 			return result, nil
 		}
 	}
-	result, err = c.x.codec.Append(k.result[:0], v)
+	result, err = c.x.codec.Append(k.Result[:0], v)
 	if err != nil {
 		return nil, codecError(codec.BadResult, c.function(), c.handler.name, "result", err)
 	}
-	k.result = result
+	k.Result = result
 	return result, nil
 }

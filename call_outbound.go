@@ -167,7 +167,7 @@ func (o *outbound) count(held int, anyway bool) bool {
 	return o.Reserve(held)
 }
 
-// letGo releases d, which has been counted. It returns false if d is no longer the first, or was
+// Start releases d, which has been counted. It returns false if d is no longer the first, or was
 // canceled.
 func (o *outbound) letGo(d *sendWaiter) bool {
 	o.mu.Lock()

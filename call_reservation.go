@@ -112,7 +112,7 @@ func (o *outboundAdmission) unsent(outer *outboundParent, cost int64) {
 	}
 }
 
-// giveBack releases the state that a call has held until its end.
+// Return releases the state that a call has held until its end.
 func (o *outboundAdmission) giveBack(r *reservation) {
 	r.window.giveBack()
 	if r.parent != nil {

@@ -5,19 +5,20 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/dispatch"
 )
 
 // A handler may not return: if it panics, its call fails; if it ends its goroutine, the deferred
 // functions here answer the call, and another goroutine takes over: see workers and package
 // carrier.
 
-// run runs the handler and answers.
-func (c *inboundCall) run(k *workspace) {
+// Run runs the handler and answers.
+func (c *inboundCall) Run(k *dispatch.Workspace) {
 	defer c.afterRun(k)
 
 	if err := c.Err(); err != nil { // canceled, or expired, while it waited
 		c.leaveNested()
-		c.refuse(codec.AbortOf(err))
+		c.Refuse(codec.AbortOf(err))
 		return
 	}
 	if m := c.firstOf(); m != nil {
@@ -27,37 +28,37 @@ func (c *inboundCall) run(k *workspace) {
 	if c.timed() {
 		began = c.x.common.now()
 		waited, meter := began-c.extras.arrived, c.handler.meter
-		c.x.dispatcher().noteWait(waited)
+		c.x.dispatcher().NoteWait(waited)
 		meter.queued.Add(waited)
 	}
-	c.work.serving = true
+	c.work.Serving = true
 	result, err := c.serve(k)
 	var a *Abort
 	if err != nil {
 		a = c.failed(err)
 	}
-	c.work.serving = false
+	c.work.Serving = false
 	if c.timed() {
 		meter := c.handler.meter
 		meter.ran.Add(c.x.common.now() - began)
 	}
 	c.leaveNested()
 	c.answer(result, a)
-	if cap(k.result) > keepResult {
-		k.result = nil
+	if cap(k.Result) > keepResult {
+		k.Result = nil
 	}
 }
 
 // leaveNested releases the place of a nested call. It is called before the answer is put, as the
 // receiver of the answer may make the next call at once.
 func (c *inboundCall) leaveNested() {
-	if c.work.nested && !c.work.byReader {
-		c.x.dispatcher().giveBack(c.cost(), true)
+	if c.work.Nested && !c.work.ByReader {
+		c.x.dispatcher().Return(c.Cost(), true)
 	}
 }
 
 // serve calls the handler through its interceptors.
-func (c *inboundCall) serve(k *workspace) (result []byte, err error) {
+func (c *inboundCall) serve(k *dispatch.Workspace) (result []byte, err error) {
 	if c.intercepted() {
 		return c.x.common.handle(c, k)
 	}
@@ -65,7 +66,7 @@ func (c *inboundCall) serve(k *workspace) (result []byte, err error) {
 }
 
 // invoke calls the handler, for which the call is as, and converts a panic into an error.
-func (c *inboundCall) invoke(ctx context.Context, as handlerCall, k *workspace) (result []byte, err error) {
+func (c *inboundCall) invoke(ctx context.Context, as handlerCall, k *dispatch.Workspace) (result []byte, err error) {
 	returned := false
 	defer func() {
 		if !returned {
@@ -78,8 +79,8 @@ func (c *inboundCall) invoke(ctx context.Context, as handlerCall, k *workspace) 
 }
 
 // afterRun is deferred while c is run.
-func (c *inboundCall) afterRun(k *workspace) {
-	if c.work.serving {
+func (c *inboundCall) afterRun(k *dispatch.Workspace) {
+	if c.work.Serving {
 		c.answerLost(c.panicked("ended its goroutine"))
 	}
 	c.freeParams() // not earlier: the result may be a part of them
@@ -87,7 +88,7 @@ func (c *inboundCall) afterRun(k *workspace) {
 
 // answerLost answers c at the end of its goroutine.
 func (c *inboundCall) answerLost(a *Abort) {
-	c.work.serving = false
+	c.work.Serving = false
 	c.leaveNested()
 	c.answer(nil, a)
 }

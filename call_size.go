@@ -17,7 +17,7 @@ func (c *inboundCall) body() int {
 			n += heldKeyed
 		}
 		if r.turn != nil {
-			n += heldTurn + int(r.turn.held)
+			n += heldTurn + int(r.turn.Held)
 		}
 	}
 	return n
@@ -36,16 +36,16 @@ func (c *inboundCall) heldParams() int {
 	switch {
 	case c.extras != nil && c.extras.kept > 0:
 		return c.extras.kept
-	case c.pipe == nil && int(c.work.size) <= len(unaryCall{}.small):
+	case c.pipe == nil && int(c.work.Size) <= len(unaryCall{}.small):
 		return 0
 	}
-	return buffer.Allocated(int(c.work.size))
+	return buffer.Allocated(int(c.work.Size))
 }
 
 // held returns the bytes for which c counts while it waits: those that it holds, at most
 // [limits.MostHeld].
 func (c *inboundCall) held() int {
-	held, content := heldPlace+c.body()+c.heldParams(), int(c.work.size)
+	held, content := heldPlace+c.body()+c.heldParams(), int(c.work.Size)
 	if c.extras != nil {
 		content += int(c.extras.strings)
 	}

@@ -98,7 +98,7 @@ func (w *callWindow) wait(ctx, over context.Context, p priority.Priority, bytes 
 	return a
 }
 
-// giveBack is called when a call has ended. The next one starts at once. Without a window it does
+// Return is called when a call has ended. The next one starts at once. Without a window it does
 // nothing.
 func (w *callWindow) giveBack() {
 	if w == nil {

@@ -6,20 +6,20 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// dispatchPort is the session as the dispatchOutput of its dispatcher, and of the Blocks of its
+// dispatchPort is the session as the Output of its dispatcher, and of the Blocks of its
 // calls.
 type dispatchPort struct{ *sessionCalls }
 
-// grant implements dispatchOutput.
-func (o dispatchPort) grant(total uint64) {
+// Grant implements Output.
+func (o dispatchPort) Grant(total uint64) {
 	o.carrier.Control(message.Credit{Opens: true, Limit: total}, carrier.Now)
 }
 
-// waitOutbound implements dispatchOutput: it holds a worker back while the session is at its
+// WaitOutbound implements Output: it holds a worker back while the session is at its
 // outbound soft limit, so that results do not pile up. It returns at the inbound soft limit: there
 // the waiting calls have to be taken before reading can resume, and two peers that wait for each
 // other's reading would deadlock.
-func (o dispatchPort) waitOutbound() {
+func (o dispatchPort) WaitOutbound() {
 	for room := o.outbound.Room(); room != nil; room = o.outbound.Room() {
 		full := o.inbound.Full()
 		if full == nil {
@@ -34,8 +34,8 @@ func (o dispatchPort) waitOutbound() {
 	}
 }
 
-// mustWaitOutbound implements dispatchOutput.
-func (o dispatchPort) mustWaitOutbound() bool {
+// MustWaitOutbound implements Output.
+func (o dispatchPort) MustWaitOutbound() bool {
 	return o.outbound.State() >= limits.Soft && o.inbound.State() < limits.Soft && o.ctx.Err() == nil
 }
 
@@ -43,4 +43,4 @@ func (o dispatchPort) mustWaitOutbound() bool {
 func (o dispatchPort) Taken(messages, bytes int) { o.inbound.Remove(messages, bytes) }
 
 // Shelter implements piping.Ledger.
-func (o dispatchPort) Shelter(bytes int) bool { return o.serving.calls.shelter(bytes) }
+func (o dispatchPort) Shelter(bytes int) bool { return o.serving.calls.Reserve(bytes) }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/aborts"
+	"github.com/asterisque-go/asterisque/internal/dispatch"
 	"github.com/asterisque-go/asterisque/internal/sizing"
 )
 
@@ -42,8 +43,8 @@ func (f Function[P, R]) Handle(svc *Service, h func(ctx context.Context, params 
 		params: reflect.TypeFor[P](),
 		free:   f.params,
 		places: func() (valuePlace, valuePlace) { return &typedPlace[P]{free: f.params}, &typedPlace[R]{free: f.result} },
-		serve: func(ctx context.Context, c handlerCall, k *workspace) (result []byte, err error) {
-			v := operandsFor[P, R](&k.operands)
+		serve: func(ctx context.Context, c handlerCall, k *dispatch.Workspace) (result []byte, err error) {
+			v := operandsFor[P, R](&k.Operands)
 			defer v.empty()
 			if !takeDecoded(c, &v.params) {
 				if err := c.decodeParams(&v.params); err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/dispatch"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -26,11 +27,11 @@ type functionHandler struct {
 	// type of the decoded parameters, of which no part is kept unless the codec lends it; nil if
 	// they are not decoded
 	params  reflect.Type
-	free    int               // bytes of parameters that need no estimate: see sizing.Free
-	borrows bool              // keeps no part of its parameters
-	limit   *concurrencyLimit // nil: unlimited
-	key     *keyedFunction    // nil: calls have no keys
-	place   string            // call site of the registration
+	free    int                        // bytes of parameters that need no estimate: see sizing.Free
+	borrows bool                       // keeps no part of its parameters
+	limit   *dispatch.ConcurrencyLimit // nil: unlimited
+	key     *keyedFunction             // nil: calls have no keys
+	place   string                     // call site of the registration
 	meter   *functionMeter
 	// those of its service first; fixed once that is served, as around
 	interceptors []Interceptor
@@ -41,7 +42,7 @@ type functionHandler struct {
 
 	// serve runs one call with the context for its handler. The result may be in w, and is sent
 	// before w is used again.
-	serve func(ctx context.Context, c handlerCall, w *workspace) (result []byte, err error)
+	serve func(ctx context.Context, c handlerCall, w *dispatch.Workspace) (result []byte, err error)
 }
 
 // describe sets the schemas. It panics if a type has no schema.
@@ -85,7 +86,7 @@ type handlerCall interface {
 	decodedForKey() *any
 
 	// encodeResult encodes v into w.
-	encodeResult(w *workspace, v any) (result []byte, err error)
+	encodeResult(w *dispatch.Workspace, v any) (result []byte, err error)
 
 	// codecOf returns the codec for the Blocks of the call.
 	codecOf() *valueCoder
@@ -113,5 +114,5 @@ type keyedFunction struct {
 	// bytes of params that need no estimate
 	free int
 
-	keys keyedOrder
+	keys dispatch.KeyedOrder
 }

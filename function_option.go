@@ -5,6 +5,7 @@ import (
 	"reflect"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/dispatch"
 	"github.com/asterisque-go/asterisque/internal/sizing"
 )
 
@@ -43,7 +44,7 @@ func WithFunctionInterceptors(around ...Interceptor) HandlerOption {
 // budget for calls; the peer can avoid that by [WithMaxOutstanding]. A call nested within another
 // one of the same function does not wait. Less than 1 counts as 1.
 func WithConcurrency(calls int) HandlerOption {
-	return func(h *functionHandler) { h.limit = newConcurrencyLimit(max(calls, 1)) }
+	return func(h *functionHandler) { h.limit = dispatch.NewConcurrencyLimit(max(calls, 1)) }
 }
 
 // WithKey computes a key of each call from its parameters, of type P as those of the function.

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/asterisque-go/asterisque/internal/dispatch"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -65,7 +66,7 @@ func untypedHandler(name string, h func(ctx context.Context, p *pipe.Pipe, param
 	return &functionHandler{
 		name:   name,
 		blocks: true,
-		serve: func(ctx context.Context, c handlerCall, _ *workspace) ([]byte, error) {
+		serve: func(ctx context.Context, c handlerCall, _ *dispatch.Workspace) ([]byte, error) {
 			return h(ctx, c.untyped(), c.rawParams())
 		},
 	}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/dispatch"
 	"github.com/asterisque-go/asterisque/internal/sizing"
 	"github.com/asterisque-go/asterisque/pipe"
 )
@@ -54,7 +55,7 @@ func (f StreamFunction[P, S, R, T]) Handle(svc *Service, h func(ctx context.Cont
 		places: func() (valuePlace, valuePlace) {
 			return &typedPlace[P]{free: f.free.params}, &typedPlace[T]{free: f.free.result}
 		},
-		serve: func(ctx context.Context, c handlerCall, k *workspace) (result []byte, err error) {
+		serve: func(ctx context.Context, c handlerCall, k *dispatch.Workspace) (result []byte, err error) {
 			var params P
 			if !takeDecoded(c, &params) {
 				if err := c.decodeParams(&params); err != nil {

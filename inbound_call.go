@@ -7,6 +7,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/buffer"
+	"github.com/asterisque-go/asterisque/internal/dispatch"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/pipe"
@@ -19,7 +20,7 @@ import (
 // As a context it makes its channel and its timer only on demand.
 type inboundCall struct {
 	callTransport
-	work    task
+	work    dispatch.Task
 	handler *functionHandler // fixed, as expires
 	expires time.Duration    // expiry by the node's clock; 0: never
 	params  []byte           // owned by the handler once it runs
@@ -65,7 +66,7 @@ func newInboundCall(x *sessionCalls, m *message.Open, h *functionHandler, within
 	}
 	c.x, c.flow = x, outbox.AcceptedFlow(p, m.Pipe)
 	c.handler, c.parent = h, within
-	c.work = task{size: uint32(len(m.Params)), priority: p, nested: within != nil, blocks: h.blocks, windowed: m.Meta.Stream}
+	c.work = dispatch.Task{Size: uint32(len(m.Params)), Priority: p, Nested: within != nil, Blocks: h.blocks, Windowed: m.Meta.Stream}
 	if len(m.Meta.Key) > 0 {
 		c.makeRare().key = bytes.Clone(m.Meta.Key)
 	}

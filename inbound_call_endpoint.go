@@ -6,6 +6,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/aborts"
+	"github.com/asterisque-go/asterisque/internal/dispatch"
 	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/pipe"
 )
@@ -17,7 +18,7 @@ func (c *inboundCall) block(b message.Block) error {
 	switch {
 	case c.pipe != nil:
 		return c.deliver(c.pipe, b)
-	case !c.work.windowed:
+	case !c.work.Windowed:
 		return aborts.Violation("Block for pipe %d, which is that of a unary call", b.Pipe)
 	case !b.End && !c.x.foreign():
 		c.answer(nil, c.failed(codec.ErrBadParams.Withf("function %d %q takes no Blocks", c.function(), c.handler.name)))
@@ -44,21 +45,21 @@ func (c *inboundCall) fail(a *Abort) {
 	if c.extras != nil && c.extras.key != nil {
 		c.endAwaiting()
 	}
-	before := c.x.dispatcher().withdraw(c)
-	if before.waits() {
+	before := c.x.dispatcher().Withdraw(c)
+	if before.Waits() {
 		c.handler.meter.ended(a)
 	}
 	if c.pipe != nil {
 		(*piping.End)(c.pipe).CloseArrived(nil, a)
 	}
-	if before == taskArriving {
+	if before == dispatch.Arriving {
 		c.end(canceled) // the reader handles the rest
 		return
 	}
 	if m := c.firstOf(); m != nil {
-		if before.waits() {
+		if before.Waits() {
 			c.x.durable().handOn(m)
-		} else if c.x.ctx.Err() != nil && !c.work.nested {
+		} else if c.x.ctx.Err() != nil && !c.work.Nested {
 			// the session has ended, and the answer is for the next one
 			c.x.durable().runOn(m)
 			return
@@ -98,8 +99,8 @@ func (c *inboundCall) untyped() *pipe.Pipe { return c.pipe }
 
 // info implements endpoint.
 func (c *inboundCall) info() PipeInfo {
-	return PipeInfo{Pipe: c.id(), Function: c.function(), Name: c.handler.name, Priority: c.work.priority}
+	return PipeInfo{Pipe: c.id(), Function: c.function(), Name: c.handler.name, Priority: c.work.Priority}
 }
 
 // queued implements endpoint.
-func (c *inboundCall) queued() bool { return c.x.dispatcher().waits(c) }
+func (c *inboundCall) queued() bool { return c.x.dispatcher().Waits(c) }

@@ -1,6 +1,7 @@
 package asterisque
 
 import (
+	"github.com/asterisque-go/asterisque/internal/dispatch"
 	"github.com/asterisque-go/asterisque/priority"
 )
 
@@ -11,12 +12,12 @@ type inboundCalls struct {
 
 	// cap of the peer's priorities; owned by the reader, as the next four
 	highest  priority.Priority
-	granted  standardFunctions // the standard functions permitted by its Grant
-	openRate rateLimit         // of calls that the peer cancels
-	service  *Service          // offered to the peer
-	inline   *workspace        // nil until there is an inline call
+	granted  standardFunctions   // the standard functions permitted by its Grant
+	openRate rateLimit           // of calls that the peer cancels
+	service  *Service            // offered to the peer
+	inline   *dispatch.Workspace // nil until there is an inline call
 
-	calls dispatcher // locks itself
+	calls dispatch.Dispatcher // locks itself
 }
 
 // find returns the handler of a function, or nil if there is none for this peer.

@@ -4,11 +4,12 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/internal/buffer"
+	"github.com/asterisque-go/asterisque/internal/dispatch"
 )
 
 // inboundExtras is the optional state of few calls of the peer.
 type inboundExtras struct {
-	turn     *keyTurn       // nil if its function has no keys
+	turn     *dispatch.Turn // nil if its function has no keys
 	trace    []byte         // the peer's trace context
 	key      []byte         // of a durable call
 	metadata string         // of the call, encoded

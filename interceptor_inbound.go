@@ -6,6 +6,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/aborts"
+	"github.com/asterisque-go/asterisque/internal/dispatch"
 	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/pipe"
@@ -17,13 +18,13 @@ import (
 type interceptedInbound struct {
 	Call
 	c    *inboundCall
-	work *workspace
+	work *dispatch.Workspace
 	// source of the handler's parameters, if an interceptor has used their value
 	value any
 }
 
 // handle runs the handler of a served call through its interceptors.
-func handle(call handlerCall, w *workspace) (result []byte, err error) {
+func handle(call handlerCall, w *dispatch.Workspace) (result []byte, err error) {
 	c := call.(*inboundCall)
 	h := &interceptedInbound{c: c, work: w}
 	h.function, h.name, h.blocks, h.side = c.function(), c.handler.name, c.pipe != nil, h
@@ -113,7 +114,7 @@ func (h *interceptedInbound) decodedForKey() *any {
 }
 
 // encodeResult implements handlerCall.
-func (h *interceptedInbound) encodeResult(w *workspace, v any) ([]byte, error) {
+func (h *interceptedInbound) encodeResult(w *dispatch.Workspace, v any) ([]byte, error) {
 	return h.c.encodeResult(w, v)
 }
 
@@ -124,7 +125,7 @@ func (h *interceptedInbound) codecOf() *valueCoder { return &h.c.x.valueCoder }
 func (h *interceptedInbound) served() bool { return true }
 
 // priority implements callSide.
-func (h *interceptedInbound) priority() priority.Priority { return h.c.work.priority }
+func (h *interceptedInbound) priority() priority.Priority { return h.c.work.Priority }
 
 // durable implements callSide.
 func (h *interceptedInbound) durable() bool { return h.c.extras != nil && h.c.extras.key != nil }
@@ -143,7 +144,7 @@ func (h *interceptedInbound) setIdempotencyKey([]byte) error {
 }
 
 // owner implements callSide.
-func (h *interceptedInbound) owner() string { return h.c.x.dispatcher().ownedBy().Name.Proof }
+func (h *interceptedInbound) owner() string { return h.c.x.dispatcher().Owner().Name.Proof }
 
 // forgetAnswer implements callSide.
 func (h *interceptedInbound) forgetAnswer() {

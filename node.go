@@ -369,6 +369,6 @@ func (n *Node) Close() error {
 	n.accepts.Wait()
 	n.keepalive.End()
 	n.durable.end()
-	n.scheduler.end()
+	n.scheduler.End()
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/boundlog"
 	"github.com/asterisque-go/asterisque/internal/callback"
 	"github.com/asterisque-go/asterisque/internal/carrier"
+	"github.com/asterisque-go/asterisque/internal/dispatch"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/priority"
 	"github.com/asterisque-go/asterisque/wire"
@@ -132,7 +133,7 @@ func (c *config) begin(sh *sharedState) {
 		sh.inward = chain(c.aroundServed, handleWithin)
 	}
 	sh.owners.Init(c.budget)
-	sh.scheduler.init(schedulerConfig{Workers: c.nodeWorkers, Waiting: c.maxWaiting, Nested: c.nestedReserve(), Owners: &sh.owners})
+	sh.scheduler.Init(dispatch.SchedulerConfig{Workers: c.nodeWorkers, Waiting: c.maxWaiting, Nested: c.nestedReserve(), Owners: &sh.owners})
 	sh.durable.init(durablePlan{
 		lifetime: c.remember, most: c.remembered, share: c.memoryShare, running: c.plan.Workers, workers: c.nodeWorkers,
 	}, &sh.owners)

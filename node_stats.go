@@ -44,8 +44,8 @@ func (n *Node) Stats() NodeStats {
 		st.Total.add(&of)
 	}
 	st.Held, st.Budget = n.owners.Held()
-	c := n.scheduler.stats()
-	st.Busy, st.Lent, st.MostBusy, st.IdleWorkers, st.Crowded = c.busy, c.lent, c.most, c.idle, c.waiting
+	c := n.scheduler.Stats()
+	st.Busy, st.Lent, st.MostBusy, st.IdleWorkers, st.Crowded = c.Busy, c.Lent, c.Most, c.Idle, c.Waiting
 	return st
 }
 

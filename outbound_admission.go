@@ -7,6 +7,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/aborts"
+	"github.com/asterisque-go/asterisque/internal/dispatch"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/internal/piping"
 )
@@ -36,7 +37,7 @@ type nodeCalls struct {
 	// without; fixed
 	outward, inward Next
 	// handle runs the handler of a call through its interceptors; fixed
-	handle func(c handlerCall, w *workspace) (result []byte, err error)
+	handle func(c handlerCall, w *dispatch.Workspace) (result []byte, err error)
 	// not global, because the channels of calls belong to the bubble of a synctest as the node does
 	spares  outbox.Pool    // of *outboundCall
 	durable durableAnswers // answers to durable calls of peers

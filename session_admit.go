@@ -7,6 +7,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/carrier"
+	"github.com/asterisque-go/asterisque/internal/dispatch"
 	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/priority"
 )
@@ -38,10 +39,10 @@ func (u *frameHandler) admitOpen(h message.Head, others carrier.Unfinished) (car
 	refused := errShutDown
 	if ok {
 		cost := uint64(others.Content+h.Content) + uint64(others.Opens+1)*u.terms.Overhead
-		if u.calls.fits(cost) {
+		if u.calls.Fits(cost) {
 			return carrier.Admitted, nil
 		}
-		refused = errOpensWindow
+		refused = dispatch.ErrOpens
 	}
 	if !ok || u.table.refuseBegun(h.Pipe) { // otherwise announceEnd has rejected it
 		u.turnAwayUnfinished(h.Pipe, priority.Priority(h.Priority), refused)

@@ -9,6 +9,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/carrier"
+	"github.com/asterisque-go/asterisque/internal/dispatch"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/internal/truncate"
 	"github.com/asterisque-go/asterisque/limits"
@@ -34,7 +35,7 @@ type sessionCalls struct {
 }
 
 // dispatcher runs the calls of the peer.
-func (x *sessionCalls) dispatcher() *dispatcher { return &x.serving.calls }
+func (x *sessionCalls) dispatcher() *dispatch.Dispatcher { return &x.serving.calls }
 
 // durable remembers answers to durable calls of the peer.
 func (x *sessionCalls) durable() *durableAnswers { return &x.common.durable }

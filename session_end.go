@@ -121,8 +121,8 @@ func (s *Session) refuseWaiting() {
 		if s.outbound.State() >= limits.Soft || s.ctx.Err() != nil {
 			return
 		}
-		if c, ok := e.(*inboundCall); ok && s.calls.waits(c) && s.calls.withdraw(c).waits() {
-			c.refuse(errShutDown)
+		if c, ok := e.(*inboundCall); ok && s.calls.Waits(c) && s.calls.Withdraw(c).Waits() {
+			c.Refuse(errShutDown)
 		}
 	}
 }

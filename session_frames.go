@@ -64,7 +64,7 @@ func (u *frameHandler) Finished() {
 
 // holds implements suspendableSession.
 func (u *frameHandler) holds() int {
-	return quota.IdleSession + u.inbound.Held().Bytes + u.outbound.Held().Bytes + u.calls.held()
+	return quota.IdleSession + u.inbound.Held().Bytes + u.outbound.Held().Bytes + u.calls.Held()
 }
 
 // fail implements suspendableSession.
@@ -84,6 +84,6 @@ func (u *frameHandler) watchCertificate() {
 func (u *frameHandler) endTelling() {
 	u.inbound.EndTelling()
 	u.outbound.EndTelling()
-	u.calls.end()
+	u.calls.End()
 	u.owner.Tally.Add(-quota.IdleSession)
 }

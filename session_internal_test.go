@@ -210,7 +210,7 @@ func TestConnection_States(t *testing.T) {
 // The declarations below are for the tests outside of the package.
 
 // PlacesWithin returns the number of nested calls that hold a place at n, for all its peers.
-func PlacesWithin(n *Node) int { return n.scheduler.nestedInUse() }
+func PlacesWithin(n *Node) int { return n.scheduler.NestedInUse() }
 
 // WithMaxPart divides messages of more than n bytes into parts of n bytes, 4 KiB at least.
 func WithMaxPart(n int) Option { return func(c *config) { c.maxPart = n } }

@@ -60,7 +60,7 @@ func (s *Session) resize(soft limits.Amount) {
 	}
 	p, granted := s.terms.Room.Resize(bytes)
 	limits.Grant(granted)
-	s.calls.resize(p)
+	s.calls.Resize(p)
 }
 
 // StopReading stops reading the Wire after the frame that is being read, until StartReading. The

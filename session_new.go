@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/asterisque-go/asterisque/internal/carrier"
+	"github.com/asterisque-go/asterisque/internal/dispatch"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/internal/quota"
 	"github.com/asterisque-go/asterisque/limits"
@@ -73,7 +74,7 @@ func (s *Session) promise(a *agreement, p *limits.Plan) {
 		s.terms.Most = uint64(max(s.cfg.window, p.Window))
 		s.terms.Usual = min(s.terms.Most, usualWindow)
 	}
-	s.calls.init(dispatchConfig{
+	s.calls.Init(dispatch.Config{
 		Scheduler: &s.shared.scheduler, Output: dispatchPort{&s.sessionCalls}, Owner: s.owner, Plan: p, Windows: s.terms.Room,
 	})
 	s.opens.init(a.opens, uint64(a.maxFrame)+a.overhead+a.early)

@@ -33,18 +33,18 @@ func (w *hookNotifier) begun() {
 	if len(f) == 0 {
 		return
 	}
-	w.calls.pause()
+	w.calls.Pause()
 	late := time.AfterFunc(mostQuiet, func() {
 		if w.ctx.Err() == nil {
 			w.cfg.log.Warn("handlers begin although SessionBegun has not returned", append(w.LogAttrs(), "after", mostQuiet)...)
 		}
-		w.calls.letGo()
+		w.calls.Start()
 	})
 	w.tell("SessionBegun", callback.Event, len(f), func(i int) {
 		if i == len(f)-1 {
 			defer func() { // also if the last hook panics
 				if late.Stop() {
-					w.calls.letGo()
+					w.calls.Start()
 				}
 			}()
 		}

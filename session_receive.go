@@ -75,7 +75,7 @@ func (u *frameHandler) receiveOpen(m *message.Open, begun bool) error {
 		return err
 	}
 	cost := m.Cost(u.terms.Overhead, u.terms.Early)
-	if beyond := u.calls.arrive(cost, m.Meta.Nested); beyond != nil {
+	if beyond := u.calls.Arrive(cost, m.Meta.Nested); beyond != nil {
 		refused, cost = beyond, 0
 	}
 	u.turnAway(m, refused, cost)

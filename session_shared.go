@@ -3,6 +3,7 @@ package asterisque
 import (
 	"github.com/asterisque-go/asterisque/internal/callback"
 	"github.com/asterisque-go/asterisque/internal/carrier"
+	"github.com/asterisque-go/asterisque/internal/dispatch"
 	"github.com/asterisque-go/asterisque/internal/quota"
 )
 
@@ -13,7 +14,7 @@ type sharedState struct {
 	records   repositoryRecords
 	keepalive carrier.KeepaliveScheduler
 	nodeCalls // these lock themselves
-	scheduler scheduler
+	scheduler dispatch.Scheduler
 	owners    quota.Owners
 	suspended suspendedSessions
 	reports   callback.Reports

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/asterisque-go/asterisque/internal/dispatch"
 	"github.com/asterisque-go/asterisque/limits"
 )
 
@@ -89,13 +90,13 @@ func (st *Stats) loadRoom(o *outboundAdmission) {
 }
 
 // loadWork sets the numbers of the peer's calls.
-func (st *Stats) loadWork(d *dispatcher) {
-	w := d.load()
-	st.Waiting, st.Running, st.MostWaiting, st.MostRunning = w.waiting, w.running, w.mostWaiting, w.mostRunning
-	st.Served, st.Parked = w.served, w.parked
-	st.Holding = w.held + w.unparked*(heldPlace+heldUnary) + w.streams*(heldStream-heldUnary)
-	st.Opens = Share{Room: w.opens.Room(), Promised: w.opens.Promised(), Held: w.opens.Held()}
-	st.Nested = Share{Room: w.most, Promised: w.most, Held: w.nested}
+func (st *Stats) loadWork(d *dispatch.Dispatcher) {
+	w := d.Load()
+	st.Waiting, st.Running, st.MostWaiting, st.MostRunning = w.Waiting, w.Running, w.MostWaiting, w.MostRunning
+	st.Served, st.Parked = w.Served, w.Parked
+	st.Holding = w.Held + w.Unparked*(heldPlace+heldUnary) + w.Streams*(heldStream-heldUnary)
+	st.Opens = Share{Room: w.Opens.Room(), Promised: w.Opens.Promised(), Held: w.Opens.Held()}
+	st.Nested = Share{Room: w.Most, Promised: w.Most, Held: w.Nested}
 }
 
 // Stats returns the current statistics of the session. The numbers are read one after the other,

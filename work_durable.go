@@ -7,6 +7,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/buffer"
+	"github.com/asterisque-go/asterisque/internal/dispatch"
 	"github.com/asterisque-go/asterisque/internal/quota"
 	"github.com/asterisque-go/asterisque/limits"
 )
@@ -129,7 +130,7 @@ func (o *durableAnswers) enter(open durableIdentity, c durableJob) (*durableAnsw
 func (o *durableAnswers) shareLocked(w *quota.Owner) *durableShare {
 	s := o.shares[w]
 	if s == nil {
-		s = &durableShare{owner: w, limit: newOwnerLimit(o.running)}
+		s = &durableShare{owner: w, limit: dispatch.NewOwnerLimit(o.running)}
 	}
 	return s
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/internal/buffer"
+	"github.com/asterisque-go/asterisque/internal/dispatch"
 	"github.com/asterisque-go/asterisque/internal/fifo"
 	"github.com/asterisque-go/asterisque/internal/quota"
 	"github.com/asterisque-go/asterisque/limits"
@@ -17,8 +18,8 @@ type durableJob interface {
 	// role returns the relation of the call to the answer of its key.
 	role() *durableRole
 
-	// weight returns the number of bytes that the call holds while it runs.
-	weight() int
+	// Weight returns the number of bytes that the call holds while it runs.
+	Weight() int
 
 	// cancel ends the context of the call.
 	cancel()
@@ -66,8 +67,8 @@ type pendingAnswer struct {
 
 // durableShare is the share of one owner.
 type durableShare struct {
-	owner *quota.Owner      // fixed
-	limit *concurrencyLimit // limits its running durable calls; fixed
+	owner *quota.Owner               // fixed
+	limit *dispatch.ConcurrencyLimit // limits its running durable calls; fixed
 
 	held     limits.Amount              // guarded by the lock of the durableAnswers, as all below
 	answered fifo.Queue[*durableAnswer] // in the order of the answers

@@ -24,7 +24,7 @@ func (o *orphanedCalls) add(m *durableAnswer, closed bool) (canceled durableJob)
 	c := p.call
 	p.alone = o.list.PushBack(m)
 	m.share.alone++
-	m.share.tally(c.weight()) // the session no longer counts it
+	m.share.tally(c.Weight()) // the session no longer counts it
 	p.lapse = time.AfterFunc(o.lifetime, c.cancel)
 	one := m
 	switch {
@@ -71,6 +71,6 @@ func (o *orphanedCalls) remove(m *durableAnswer) {
 	p.lapse.Stop()
 	o.list.Remove(p.alone)
 	m.share.alone--
-	m.share.tally(-p.call.weight())
+	m.share.tally(-p.call.Weight())
 	p.alone, p.lapse = nil, nil
 }

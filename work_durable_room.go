@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/dispatch"
 	"github.com/asterisque-go/asterisque/internal/fifo"
 	"github.com/asterisque-go/asterisque/limits"
 )
@@ -46,7 +47,7 @@ func untilForgotten(q *fifo.Queue[*durableAnswer], now time.Time) time.Duration 
 	if q.Len() == 0 {
 		return time.Second // all calls run, and may end at any moment
 	}
-	return max((*q.Peek()).until.Sub(now), minRetryAfter)
+	return max((*q.Peek()).until.Sub(now), dispatch.MinRetryAfter)
 }
 
 // count adds to the amounts of m's owner and of all.

@@ -78,8 +78,8 @@ func TestKeys_CostNothingAfterUse(t *testing.T) {
 	here.Close() // no call runs afterwards
 	there.Close()
 	h := svc.find(1)
-	require.Eventually(t, func() bool { return h.key.keys.len() == 0 }, waitForWorkers, tick)
-	free, waiting := h.limit.state()
+	require.Eventually(t, func() bool { return h.key.keys.Len() == 0 }, waitForWorkers, tick)
+	free, waiting := h.limit.State()
 	require.Equal(t, 4, free)
 	require.Zero(t, waiting)
 }

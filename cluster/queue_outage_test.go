@@ -135,6 +135,11 @@ func TestQueueOutage_ServerLost(t *testing.T) {
 	three := func(c *Config) { c.NATS, c.Replicas = urls, 3 }
 	c := s.customer(three)
 	var receipts []Receipt
+	// three busy servers may open the queue later than a post waits for it
+	require.Eventually(t, func() bool {
+		_, err := c.queueOf(t.Context(), "orders")
+		return err == nil
+	}, bookingTime, perLook)
 	for n := range 5 {
 		receipts = append(receipts, posts(t, c, n))
 	}

@@ -1,4 +1,15 @@
-package asterisque
+// Package dispatch runs the calls of peers on workers that a node has in common.
+//
+// Each session has a [Dispatcher], which knows a call only as a [Job] with a [Task] in it. Put
+// hands it a call that has arrived. The call waits for its turn in the [KeyedOrder] of its
+// function, for a place at its [ConcurrencyLimit], for memory and for a worker, in one place at a
+// time, and by priority. Withdraw removes it from there at any moment. The [Scheduler] of the node
+// has the workers.
+//
+// A dispatcher also counts all that calls hold at this side besides the Blocks of streams: Opens,
+// parameters of running calls, and answers that wait to leave. It grants the peer room for further
+// Opens by its [Output].
+package dispatch
 
 import (
 	"sync"
@@ -9,7 +20,7 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// dispatcher runs the calls of one session: at most as many at once as there are workers in its
+// Dispatcher runs the calls of one session: at most as many at once as there are workers in its
 // plan, by priority, and in the order of their arrival.
 //
 // A worker that takes a call wakes the next one if more calls wait, and the reader wakes none while
@@ -17,15 +28,15 @@ import (
 // processors, instead of one goroutine switch for each call, while blocking calls never delay other
 // calls.
 //
-// A call waits in one place at a time: in the order of its key, until its turn (see keyedOrder);
+// A call waits in one place at a time: in the order of its key, until its turn (see KeyedOrder);
 // here, until a worker is free; and for a function with a limit, until another call of the function
-// has ended (see concurrencyLimit). It leaves each of these places at once when its caller cancels.
+// has ended (see ConcurrencyLimit). It leaves each of these places at once when its caller cancels.
 // A nested call does not wait for a worker: it borrows one.
-type dispatcher struct {
-	scheduler *scheduler     // these are fixed
-	output    dispatchOutput // of the session
-	windows   *limits.Room   // for the Blocks of streams; nil for a peer without windows
-	plan      *limits.Plan   // grants at the begin of the session; bounds all running calls
+type Dispatcher struct {
+	scheduler *Scheduler   // these are fixed
+	output    Output       // of the session
+	windows   *limits.Room // for the Blocks of streams; nil for a peer without windows
+	plan      *limits.Plan // grants at the begin of the session; bounds all running calls
 
 	lastWait atomic.Int64 // recent time of a call in the queue, in nanoseconds
 
@@ -33,7 +44,7 @@ type dispatcher struct {
 	ready jobQueue // guarded by mu, as all below: calls that wait for a worker
 	// calls in their turn that wait for memory; nil until there is one
 	large   *jobQueue
-	limited map[*concurrencyLimit]*limitedJobs // calls that wait for their function
+	limited map[*ConcurrencyLimit]*limitedJobs // calls that wait for their function
 	room    openRoom
 	holding holding
 	served  uint64 // calls that have arrived
@@ -49,18 +60,18 @@ type dispatcher struct {
 	mostWaiting, mostRunning int32 // maxima of waiting and running
 }
 
-// dispatchConfig holds the properties of a dispatcher.
-type dispatchConfig struct {
-	Scheduler *scheduler
-	Output    dispatchOutput
+// Config holds the properties of a [Dispatcher].
+type Config struct {
+	Scheduler *Scheduler
+	Output    Output
 	Owner     *quota.Owner // of the session
 	Plan      *limits.Plan
 	Windows   *limits.Room // for the Blocks of streams; nil for a peer without windows
 }
 
-// init prepares d. A call of end follows.
-func (d *dispatcher) init(c dispatchConfig) {
-	*d = dispatcher{
+// Init prepares d. A call of End follows.
+func (d *Dispatcher) Init(c Config) {
+	*d = Dispatcher{
 		scheduler: c.Scheduler, output: c.Output, plan: c.Plan, windows: c.Windows,
 		ready: newJobQueue(taskToWorker), room: openRoom{owner: c.Owner},
 	}
@@ -70,55 +81,55 @@ func (d *dispatcher) init(c dispatchConfig) {
 	d.holding.begin(c.Owner)
 }
 
-// end withdraws the bytes of d from its owner. No call runs or waits any more.
-func (d *dispatcher) end() { d.holding.end() }
+// End withdraws the bytes of d from its owner. No call runs or waits any more.
+func (d *Dispatcher) End() { d.holding.end() }
 
 // mostApart is the number of calls of a session that only wait, as [WatchHealth] does, and run on
 // additional workers. Further ones need a worker as all other calls. Without additional workers, a
 // watched session with a single worker could run no other call.
 const mostApart = 4
 
-// scheduler is the common state of a node's sessions for running calls. Its methods are safe for
-// concurrent use, after init.
-type scheduler struct {
+// Scheduler is the common state of a node's sessions for running calls. Its methods are safe for
+// concurrent use, after Init.
+type Scheduler struct {
 	workers workers
 	nested  quota.Slots // places for nested calls
 	most    int         // bound of waiting calls of a session; 0: none; fixed
 }
 
-// schedulerConfig holds the bounds of a node.
-type schedulerConfig struct {
+// SchedulerConfig holds the bounds of a node.
+type SchedulerConfig struct {
 	Workers int           // that run at once, without lent ones; 0: any number
 	Waiting int           // waiting calls of a session; 0: any number
 	Nested  int64         // nested calls of all sessions
 	Owners  *quota.Owners // of the sessions
 }
 
-// init prepares s. A call of end follows.
-func (s *scheduler) init(c schedulerConfig) {
+// Init prepares s. A call of End follows.
+func (s *Scheduler) Init(c SchedulerConfig) {
 	s.workers.limit, s.most = c.Workers, c.Waiting
 	s.nested.Owners, s.nested.Max = c.Owners, c.Nested
 }
 
-// end ends all workers, the busy ones after their calls.
-func (s *scheduler) end() { s.workers.end() }
+// End ends all workers, the busy ones after their calls.
+func (s *Scheduler) End() { s.workers.end() }
 
-// stats returns the present numbers of workers.
-func (s *scheduler) stats() workerCount { return s.workers.crew() }
+// Stats returns the present numbers of workers.
+func (s *Scheduler) Stats() WorkerStats { return s.workers.crew() }
 
-// nestedInUse returns the number of places for nested calls in use.
-func (s *scheduler) nestedInUse() int { return s.nested.InUse() }
+// NestedInUse returns the number of places for nested calls in use.
+func (s *Scheduler) NestedInUse() int { return s.nested.InUse() }
 
-// dispatchOutput is the interface of a dispatcher to the peer.
-type dispatchOutput interface {
-	// grant sends the total that the peer may open.
-	grant(total uint64)
+// Output is the interface of a dispatcher to the peer.
+type Output interface {
+	// Grant sends the total that the peer may open.
+	Grant(total uint64)
 
-	// waitOutbound blocks a worker while answers would only pile up.
-	waitOutbound()
+	// WaitOutbound blocks a worker while answers would only pile up.
+	WaitOutbound()
 
-	// mustWaitOutbound reports whether waitOutbound would block.
-	mustWaitOutbound() bool
+	// MustWaitOutbound reports whether WaitOutbound would block.
+	MustWaitOutbound() bool
 }
 
 // limitedJobs are the calls of a session that wait for one concurrency limit.
@@ -127,35 +138,35 @@ type limitedJobs struct {
 	jobs jobQueue // empty only while the concurrency limit removes them
 }
 
-// noteWait records how long a call has waited for a worker, as advice for rejected ones.
-func (d *dispatcher) noteWait(t time.Duration) { d.lastWait.Store(int64(t)) }
+// NoteWait records how long a call has waited for a worker, as advice for rejected ones.
+func (d *Dispatcher) NoteWait(t time.Duration) { d.lastWait.Store(int64(t)) }
 
-// waits reports whether j waits to be run.
-func (d *dispatcher) waits(j job) bool {
+// Waits reports whether j waits to be run.
+func (d *Dispatcher) Waits(j Job) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return j.task().state.waits()
+	return j.Task().state.Waits()
 }
 
 // beginLocked records that a worker is about to run j, by the event e.
-func (d *dispatcher) beginLocked(j job, e taskEvent) {
-	t := j.task()
+func (d *Dispatcher) beginLocked(j Job, e event) {
+	t := j.Task()
 	t.moveLocked(e)
 	d.waiting--
 	d.running++
 	d.mostRunning = max(d.mostRunning, d.running)
 	d.holding.carry(j, d.plan.Room, 1)
-	if t.blocks {
+	if t.Blocks {
 		d.streams++
 	}
 	if t.limited {
-		j.limit().waitsNoMore(j)
+		j.Limit().waitsNoMore(j)
 	}
 }
 
 // endLocked records that the handler of j has returned.
-func (d *dispatcher) endLocked(j job) {
-	t := j.task()
+func (d *Dispatcher) endLocked(j Job) {
+	t := j.Task()
 	if t.apartLocked() {
 		d.apart--
 	}
@@ -165,25 +176,25 @@ func (d *dispatcher) endLocked(j job) {
 		d.room.urgeNoMore(&d.scheduler.nested)
 	}
 	d.holding.carry(j, d.plan.Room, -1)
-	if t.blocks {
+	if t.Blocks {
 		d.streams--
 	}
 }
 
 // poke is called when a call that waited for memory may run.
-func (d *dispatcher) poke() {
+func (d *Dispatcher) poke() {
 	d.mu.Lock()
 	wake := d.pokeLocked()
 	d.mu.Unlock()
 	d.scheduler.workers.start(wake)
 }
 
-// pause makes all calls wait until letGo, except those on lent workers. It comes before the first
+// Pause makes all calls wait until Start, except those on lent workers. It comes before the first
 // call.
-func (d *dispatcher) pause() { d.quiet = true }
+func (d *Dispatcher) Pause() { d.quiet = true }
 
-// letGo ends a pause.
-func (d *dispatcher) letGo() {
+// Start ends a pause.
+func (d *Dispatcher) Start() {
 	d.mu.Lock()
 	d.quiet = false
 	d.mu.Unlock()
@@ -192,7 +203,7 @@ func (d *dispatcher) letGo() {
 
 // pokeLocked counts one more worker as active, if there is a call for it. It returns the work
 // source for the worker, if any.
-func (d *dispatcher) pokeLocked() workSource {
+func (d *Dispatcher) pokeLocked() workSource {
 	if d.ready.len() == 0 {
 		j := d.large.first()
 		if j == nil || !d.holding.fits(j, d.plan.Room) {
@@ -203,7 +214,7 @@ func (d *dispatcher) pokeLocked() workSource {
 }
 
 // wakeLocked is pokeLocked if a call is known to wait.
-func (d *dispatcher) wakeLocked() workSource {
+func (d *Dispatcher) wakeLocked() workSource {
 	if d.quiet || d.waking || d.occupiedLocked() >= d.plan.Workers {
 		return workSource{}
 	}
@@ -214,7 +225,7 @@ func (d *dispatcher) wakeLocked() workSource {
 
 // occupiedLocked returns the number of the plan's workers in use: active ones, and those with
 // answers that wait to leave.
-func (d *dispatcher) occupiedLocked() int { return int(d.active + d.parked.running) }
+func (d *Dispatcher) occupiedLocked() int { return int(d.active + d.parked.running) }
 
 // queuedAnswers counts answers that wait to leave.
 type queuedAnswers struct {

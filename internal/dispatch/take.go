@@ -1,4 +1,4 @@
-package asterisque
+package dispatch
 
 import (
 	"sync/atomic"
@@ -12,26 +12,26 @@ import (
 
 // takenCall is the result of take.
 type takenCall struct {
-	job   job         // nil if none waits, and then the worker has left
+	job   Job         // nil if none waits, and then the worker has left
 	hold  limits.Hold // the window of its Blocks
 	wake  workSource  // for another worker that is to be woken, if any
 	grant uint64      // total to be granted to the peer
 }
 
-// ownedBy returns the owner of the calls.
-func (d *dispatcher) ownedBy() *quota.Owner { return d.room.owner }
+// Owner returns the owner of the calls.
+func (d *Dispatcher) Owner() *quota.Owner { return d.room.owner }
 
 // work runs calls on w until none waits. It returns true when w has to give way to other sessions
 // first; crowded reports that they wait.
-func (d *dispatcher) work(w *worker, crowded *atomic.Bool) (again bool) {
-	var last job
+func (d *Dispatcher) work(w *worker, crowded *atomic.Bool) (again bool) {
+	var last Job
 	for woken := true; ; woken = false {
 		if d.windows == nil {
-			if d.scheduler.workers.limit > 0 && d.output.mustWaitOutbound() {
+			if d.scheduler.workers.limit > 0 && d.output.MustWaitOutbound() {
 				d.waitElsewhere(woken, last)
 				return false
 			}
-			d.output.waitOutbound()
+			d.output.WaitOutbound()
 		}
 		f := d.take(woken, last)
 		if f.job == nil {
@@ -40,8 +40,8 @@ func (d *dispatcher) work(w *worker, crowded *atomic.Bool) (again bool) {
 		w.job = f.job
 		d.scheduler.workers.start(f.wake)
 		d.grant(f.grant)
-		f.job.begin(f.hold)
-		f.job.run(&w.workspace)
+		f.job.Begin(f.hold)
+		f.job.Run(&w.workspace)
 		yield := crowded.Load()
 		if last = f.job; yield || othersWaitFor(last) {
 			d.done(last)
@@ -54,24 +54,24 @@ func (d *dispatcher) work(w *worker, crowded *atomic.Bool) (again bool) {
 }
 
 // othersWaitFor reports whether other calls may wait for the end of j.
-func othersWaitFor(j job) bool {
-	_, t := j.turn()
-	return t != nil || j.limit() != nil
+func othersWaitFor(j Job) bool {
+	_, t := j.Turn()
+	return t != nil || j.Limit() != nil
 }
 
 // runLent runs one call on a lent worker.
-func (d *dispatcher) runLent(w *worker, j job) {
+func (d *Dispatcher) runLent(w *worker, j Job) {
 	var h limits.Hold
-	t := j.task()
-	if t.blocks && d.windows != nil {
+	t := j.Task()
+	if t.Blocks && d.windows != nil {
 		d.windows.Lend(&h)
 	}
-	if !t.nested { // the worker is lent, but the Open was counted
-		d.giveBack(j.cost(), false)
+	if !t.Nested { // the worker is lent, but the Open was counted
+		d.Return(j.Cost(), false)
 	}
 	w.job = j
-	j.begin(h)
-	j.run(&w.workspace)
+	j.Begin(h)
+	j.Run(&w.workspace)
 	d.done(j)
 }
 
@@ -79,7 +79,7 @@ func (d *dispatcher) runLent(w *worker, j job) {
 // source is to be repeated when its turn comes. Otherwise the worker has left: no call waits, or an
 // arriving work source will run them. A session therefore has one place in the queue of sessions,
 // for any number of calls.
-func (d *dispatcher) standBack() (again bool) {
+func (d *Dispatcher) standBack() (again bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.waking || d.ready.len()+d.large.len() == 0 || d.occupiedLocked() > d.plan.Workers {
@@ -93,7 +93,7 @@ func (d *dispatcher) standBack() (again bool) {
 // waitElsewhere releases a worker that the node needs for other sessions, and starts another one
 // when this session may send again. woken reports that no other worker is waking; last is as for
 // take.
-func (d *dispatcher) waitElsewhere(woken bool, last job) {
+func (d *Dispatcher) waitElsewhere(woken bool, last Job) {
 	if last != nil {
 		d.done(last)
 	}
@@ -101,13 +101,13 @@ func (d *dispatcher) waitElsewhere(woken bool, last job) {
 		return
 	}
 	go func() { // ends at the latest with the session
-		d.output.waitOutbound()
+		d.output.WaitOutbound()
 		d.scheduler.workers.start(workSource{d: d})
 	}()
 }
 
 // take returns the next call. last is the previous call of the worker, or nil.
-func (d *dispatcher) take(woken bool, last job) (f takenCall) {
+func (d *Dispatcher) take(woken bool, last Job) (f takenCall) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if last != nil {
@@ -124,14 +124,14 @@ func (d *dispatcher) take(woken bool, last job) (f takenCall) {
 		return f
 	}
 	d.beginLocked(f.job, taskBegun)
-	f.grant = d.giveBackLocked(f.job.cost(), false)
+	f.grant = d.giveBackLocked(f.job.Cost(), false)
 	f.wake = d.pokeLocked()
 	return f
 }
 
 // nextLocked returns the next call that may run, with its window in h.
-func (d *dispatcher) nextLocked(h *limits.Hold) job {
-	if j := d.large.first(); j != nil && !d.ready.above(j.task().priority) && d.roomLocked(j, h) {
+func (d *Dispatcher) nextLocked(h *limits.Hold) Job {
+	if j := d.large.first(); j != nil && !d.ready.above(j.Task().Priority) && d.roomLocked(j, h) {
 		return d.large.pop()
 	}
 	for {
@@ -140,10 +140,10 @@ func (d *dispatcher) nextLocked(h *limits.Hold) job {
 		case j == nil:
 			return nil
 		case !d.passLocked(j):
-		case !d.behindLocked(j.task()) && d.roomLocked(j, h):
+		case !d.behindLocked(j.Task()) && d.roomLocked(j, h):
 			return j
-		case j.task().limited && !j.limit().waitsInside(j): // as with a lent worker
-			if j.task().blocks && d.windows != nil {
+		case j.Task().limited && !j.Limit().waitsInside(j): // as with a lent worker
+			if j.Task().Blocks && d.windows != nil {
 				d.windows.Lend(h)
 			}
 			return j
@@ -154,7 +154,7 @@ func (d *dispatcher) nextLocked(h *limits.Hold) job {
 }
 
 // largeLocked returns the queue for calls that wait for memory.
-func (d *dispatcher) largeLocked() *jobQueue {
+func (d *Dispatcher) largeLocked() *jobQueue {
 	if d.large == nil {
 		q := newJobQueue(taskToRoom)
 		d.large = &q
@@ -164,19 +164,19 @@ func (d *dispatcher) largeLocked() *jobQueue {
 
 // behindLocked reports whether a call that is not small has to wait behind another one that waits
 // for memory, and that may need all of it.
-func (d *dispatcher) behindLocked(t *task) bool {
+func (d *Dispatcher) behindLocked(t *Task) bool {
 	first := d.large.first()
-	return first != nil && first.task().priority >= t.priority && !t.small()
+	return first != nil && first.Task().Priority >= t.Priority && !t.small()
 }
 
 // roomLocked reports whether the bytes of j, while it runs, fit, and takes the window of its
 // Blocks.
-func (d *dispatcher) roomLocked(j job, h *limits.Hold) bool {
+func (d *Dispatcher) roomLocked(j Job, h *limits.Hold) bool {
 	if !d.holding.fits(j, d.plan.Room) {
 		return false
 	}
-	t := j.task()
-	if !t.blocks || !t.windowed || d.windows == nil {
+	t := j.Task()
+	if !t.Blocks || !t.Windowed || d.windows == nil {
 		return true
 	}
 	for !d.windows.Begin(h) { // limits became smaller than the grants
@@ -192,10 +192,10 @@ func (d *dispatcher) roomLocked(j job, h *limits.Hold) bool {
 }
 
 // done is called when j has run.
-func (d *dispatcher) done(j job) {
+func (d *Dispatcher) done(j Job) {
 	d.mu.Lock()
-	t := j.task()
-	lent, limited := t.state == taskLent, t.limited
+	t := j.Task()
+	lent, limited := t.state == lent, t.limited
 	d.endLocked(j)
 	var wake workSource
 	if lent { // otherwise its worker takes the next call

@@ -1,4 +1,4 @@
-package asterisque
+package dispatch
 
 import (
 	"github.com/asterisque-go/asterisque/codec"
@@ -18,15 +18,15 @@ type openRoom struct {
 	answers int   // bytes of answers to them that wait to leave
 }
 
-var errOpensWindow = codec.ErrWindow.Withf("more calls than there is room for")
+var ErrOpens = codec.ErrWindow.Withf("more calls than there is room for")
 
 // arrive counts an Open, or returns an error if it is to be rejected. all has the places of the
 // node for nested calls.
-func (r *openRoom) arrive(p *limits.Plan, all *quota.Slots, cost uint64, nested bool) *Abort {
+func (r *openRoom) arrive(p *limits.Plan, all *quota.Slots, cost uint64, nested bool) *codec.Abort {
 	switch {
 	case !nested:
 		if !r.opens.Arrive(cost) {
-			return errOpensWindow
+			return ErrOpens
 		}
 		return nil
 	case r.fullOf(p), p.Nested > 0 && r.inner+int(cost) > p.Nested:
@@ -43,7 +43,7 @@ func (r *openRoom) arrive(p *limits.Plan, all *quota.Slots, cost uint64, nested 
 
 // urge counts a call that a nested call waits for: it borrows a worker, and takes a place, as
 // nested calls do. It returns an error if no place is free.
-func (r *openRoom) urge(p *limits.Plan, all *quota.Slots) *Abort {
+func (r *openRoom) urge(p *limits.Plan, all *quota.Slots) *codec.Abort {
 	if r.fullOf(p) || !all.Acquire(r.owner) {
 		return codec.ErrOverloaded.Withf("nested calls, and calls that nested calls wait for, hold all places for them here")
 	}
@@ -70,7 +70,7 @@ func (r *openRoom) fits(p *limits.Plan, cost uint64) bool {
 	return nested == 0 || cost <= nested || r.opens.Fits(cost-nested)
 }
 
-// giveBack releases the budget of an Open.
+// Return releases the budget of an Open.
 func (r *openRoom) giveBack(all *quota.Slots, cost uint64, nested bool) {
 	if !nested {
 		r.opens.Return(cost)

@@ -1,73 +1,73 @@
-package asterisque
+package dispatch
 
 import "sync"
 
-// keyedOrder is the order per key of one function, over all sessions: of the calls with the same
+// KeyedOrder is the order per key of one function, over all sessions: of the calls with the same
 // key, one at a time runs or waits for a worker, and all later ones wait here in the order of their
 // arrival. A key costs memory only while it has calls, and no goroutine.
-type keyedOrder struct {
+type KeyedOrder struct {
 	mu     sync.Mutex
-	last   map[uint64]*keyTurn // guarded by mu, like the turns: the latest, by key
-	nested int                 // guarded by mu; nested calls in the lines
+	last   map[uint64]*Turn // guarded by mu, like the turns: the latest, by key
+	nested int              // guarded by mu; nested calls in the lines
 }
 
-// len returns the number of keys with calls.
-func (k *keyedOrder) len() int {
+// Len returns the number of keys with calls.
+func (k *KeyedOrder) Len() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return len(k.last)
 }
 
-// keyTurn is the place of a call in the order of its key.
-type keyTurn struct {
+// Turn is the place of a call in the order of its key.
+type Turn struct {
 	key    uint64 // these are fixed
-	of     job
+	of     Job
 	nested bool // of a nested call
 
-	state keyTurnState // guarded by the lock of the keys, as before and next
+	state turnState // guarded by the lock of the keys, as before and next
 
 	// owned by the goroutine of the call: the decoded parameters, in place of the encoded ones, and
 	// their bytes; nil if the handler decodes them
-	held  uint32
-	value any
+	Held  uint32
+	Value any
 
-	before, next *keyTurn // before is nil for the first
+	before, next *Turn // before is nil for the first
 }
 
-// newTurn returns the turn of a call.
-func newTurn(key uint64, of job) *keyTurn {
-	return &keyTurn{key: key, of: of, nested: of.task().nested}
+// NewTurn returns the turn of a call.
+func NewTurn(key uint64, of Job) *Turn {
+	return &Turn{key: key, of: of, nested: of.Task().Nested}
 }
 
-// sameKey reports whether t, which may be nil, has this key.
-func (t *keyTurn) sameKey(key uint64) bool { return t != nil && t.key == key }
+// SameKey reports whether t, which may be nil, has this key.
+func (t *Turn) SameKey(key uint64) bool { return t != nil && t.key == key }
 
-// keyTurnState is the state of a turn.
+// turnState is the state of a turn.
 //
 //	outside ── enters ──▶ waiting ── begins ──▶ first
 //	   │ └─────── begins ──────────────────────▶  │
 //	   │                     │                    │
 //	   └────── leaves ───────┴─────▶ left ◀───────┘
-type keyTurnState uint8
+type turnState uint8
 
 const (
-	turnOutside keyTurnState = iota // its call has not arrived
-	turnWaiting                     // for the turn before it
-	turnFirst                       // its call runs, or may run
-	turnLeft                        // its call has ended, or was canceled
+	turnOutside turnState = iota // its call has not arrived
+	turnWaiting                  // for the turn before it
+	turnFirst                    // its call runs, or may run
+	turnLeft                     // its call has ended, or was canceled
 )
 
-// keyTurnEvent is an event of a turn.
-type keyTurnEvent uint8
+// turnEvent is an event of a turn.
+type turnEvent uint8
 
 const (
-	turnEnters keyTurnEvent = iota // behind another one
-	turnBegins                     // no turn is before it any more
+	turnEnters turnEvent = iota // behind another one
+	turnBegins                  // no turn is before it any more
 	turnLeaves
 )
 
 // next returns the state after e. It returns ok == false for an e that is impossible in s.
-func (s keyTurnState) next(e keyTurnEvent) (_ keyTurnState, ok bool) {
+func (s turnState) next(e turnEvent) (_ turnState, ok bool) {
 	switch e {
 	case turnEnters:
 		return turnWaiting, s == turnOutside
@@ -79,7 +79,7 @@ func (s keyTurnState) next(e keyTurnEvent) (_ keyTurnState, ok bool) {
 	return s, false
 }
 
-func (t *keyTurn) moveLocked(e keyTurnEvent) (ok bool) {
+func (t *Turn) moveLocked(e turnEvent) (ok bool) {
 	next, ok := t.state.next(e)
 	if ok {
 		t.state = next
@@ -90,11 +90,11 @@ func (t *keyTurn) moveLocked(e keyTurnEvent) (ok bool) {
 // enter reports whether t is the first turn of its key. Otherwise its call waits until leave
 // returns it. If t is of a nested call, holder is the first turn's call, which the nested call
 // waits for.
-func (k *keyedOrder) enter(t *keyTurn) (first bool, holder job) {
+func (k *KeyedOrder) enter(t *Turn) (first bool, holder Job) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.last == nil {
-		k.last = make(map[uint64]*keyTurn)
+		k.last = make(map[uint64]*Turn)
 	}
 	before := k.last[t.key]
 	e := turnEnters
@@ -123,7 +123,7 @@ func (k *keyedOrder) enter(t *keyTurn) (first bool, holder job) {
 
 // leave removes t from the order of its key. If it was the first turn, leave returns the call of
 // the next one, or nil, and whether a nested call waits behind that.
-func (k *keyedOrder) leave(t *keyTurn) (next job, behind bool) {
+func (k *KeyedOrder) leave(t *Turn) (next Job, behind bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	was := t.state

@@ -1,4 +1,4 @@
-package asterisque
+package dispatch
 
 import (
 	"time"
@@ -8,36 +8,36 @@ import (
 
 // How calls enter a dispatcher, where they wait, and how they leave before they have begun.
 
-// errCrowded is the reason why the reader does not run an inline function: waiting answers hold the
-// whole budget for running calls, and a worker takes the call when they have left; or the session
-// is quiet.
-var errCrowded = codec.ErrOverloaded.Withf("answers wait to be sent")
+// ErrDeferred is the reason why the reader does not run an inline function: waiting answers hold
+// the whole budget for running calls, and a worker takes the call when they have left; or the
+// session is quiet.
+var ErrDeferred = codec.ErrOverloaded.Withf("answers wait to be sent")
 
-// beginInline records that the reader is about to run j. If not, it returns an error to reject j,
+// BeginInline records that the reader is about to run j. If not, it returns an error to reject j,
 // or nil if j has ended meanwhile, with the session.
-func (d *dispatcher) beginInline(j job) (ok bool, refused *Abort) {
+func (d *Dispatcher) BeginInline(j Job) (ok bool, refused *codec.Abort) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	t := j.task()
-	if t.state != taskArriving {
+	t := j.Task()
+	if t.state != Arriving {
 		return false, nil
 	}
-	if !t.counted {
-		if refused = d.arriveLocked(j.cost(), t.nested); refused != nil {
+	if !t.Counted {
+		if refused = d.arriveLocked(j.Cost(), t.Nested); refused != nil {
 			t.moveLocked(taskWithdrawn)
 			return false, refused
 		}
 	}
 	if d.quiet || d.holding.exceeds(0, d.plan.Room) {
-		t.counted = true
-		return false, errCrowded
+		t.Counted = true
+		return false, ErrDeferred
 	}
 	return t.moveLocked(taskBegunInline), nil
 }
 
-// put takes over j, which has just arrived. If too many calls wait already, it rejects the least
+// Put takes over j, which has just arrived. If too many calls wait already, it rejects the least
 // urgent one, which may be j.
-func (d *dispatcher) put(j job) {
+func (d *Dispatcher) Put(j Job) {
 	d.mu.Lock()
 	refused, ok := d.acceptLocked(j)
 	if !ok {
@@ -57,7 +57,7 @@ func (d *dispatcher) put(j job) {
 		d.mostWaiting = max(d.mostWaiting, d.waiting)
 	}
 	var wake workSource
-	keys, turn := j.turn()
+	keys, turn := j.Turn()
 	if turn == nil {
 		wake = d.queueLocked(j)
 	}
@@ -69,21 +69,21 @@ func (d *dispatcher) put(j job) {
 	if turn != nil {
 		d.enterTurn(j, keys, turn)
 	}
-	if g := j.limit(); g != nil && j.task().nested {
+	if g := j.Limit(); g != nil && j.Task().Nested {
 		g.lend()
 	}
 }
 
 // acceptLocked counts j, which has arrived, as waiting. It returns false if j is rejected, or was
 // canceled before.
-func (d *dispatcher) acceptLocked(j job) (refused *Abort, ok bool) {
-	t := j.task()
-	if t.state != taskArriving {
+func (d *Dispatcher) acceptLocked(j Job) (refused *codec.Abort, ok bool) {
+	t := j.Task()
+	if t.state != Arriving {
 		return nil, false
 	}
 	refused = d.holding.refusal(t, d.plan.Room)
-	if refused == nil && !t.counted {
-		refused = d.arriveLocked(j.cost(), t.nested)
+	if refused == nil && !t.Counted {
+		refused = d.arriveLocked(j.Cost(), t.Nested)
 	}
 	if refused != nil {
 		t.moveLocked(taskWithdrawn)
@@ -93,68 +93,68 @@ func (d *dispatcher) acceptLocked(j job) (refused *Abort, ok bool) {
 }
 
 // turnAway releases j, which has just arrived, and will not run.
-func (d *dispatcher) turnAway(j job, grant uint64, refused *Abort) {
+func (d *Dispatcher) turnAway(j Job, grant uint64, refused *codec.Abort) {
 	d.grant(grant)
-	j.unlist()
+	j.Unlist()
 	if refused != nil {
-		j.refuse(refused)
+		j.Refuse(refused)
 	} else {
-		j.abandon()
+		j.Abandon()
 	}
 }
 
 // enterTurn queues j for its turn, and then for a worker.
-func (d *dispatcher) enterTurn(j job, k *keyedOrder, t *keyTurn) {
+func (d *Dispatcher) enterTurn(j Job, k *KeyedOrder, t *Turn) {
 	first, holder := k.enter(t)
 	switch {
 	case first:
 		d.queue(j)
 	case holder != nil:
-		holder.dispatcher().lend(holder)
+		holder.Dispatcher().lend(holder)
 	}
 }
 
 // excessLocked returns the call to be rejected in favour of j, or j itself if all other calls are
 // as urgent, or nil if the bound is not reached.
-func (d *dispatcher) excessLocked(j job) job {
-	if d.scheduler.most == 0 || int(d.waiting) < d.scheduler.most || j.task().nested {
+func (d *Dispatcher) excessLocked(j Job) Job {
+	if d.scheduler.most == 0 || int(d.waiting) < d.scheduler.most || j.Task().Nested {
 		// a nested call waits for no worker, and its parent call cannot end without it
 		return nil
 	}
-	if other := d.ready.lessUrgent(j.task().priority); other != nil {
+	if other := d.ready.lessUrgent(j.Task().Priority); other != nil {
 		return other
 	}
 	return j
 }
 
 // refuseExcess rejects j, which waits, because too many calls wait.
-func (d *dispatcher) refuseExcess(j job) {
-	if d.withdraw(j).waits() {
-		j.refuse(codec.OverloadedFor(max(time.Duration(d.lastWait.Load()), minRetryAfter), "too many calls wait here"))
+func (d *Dispatcher) refuseExcess(j Job) {
+	if d.Withdraw(j).Waits() {
+		j.Refuse(codec.OverloadedFor(max(time.Duration(d.lastWait.Load()), MinRetryAfter), "too many calls wait here"))
 	}
 }
 
 // queue queues j, which has passed its key, for a worker.
-func (d *dispatcher) queue(j job) {
+func (d *Dispatcher) queue(j Job) {
 	d.mu.Lock()
 	wake := d.queueLocked(j)
-	t := j.task()
-	atLimit := t.state == taskForLimit && t.urgentLocked()
+	t := j.Task()
+	atLimit := t.state == forLimit && t.urgentLocked()
 	d.mu.Unlock()
 	d.scheduler.workers.start(wake)
 	if atLimit {
-		j.limit().lend()
+		j.Limit().lend()
 	}
 }
 
 // queueLocked is queue. It returns the work source to be started, if any.
-func (d *dispatcher) queueLocked(j job) (wake workSource) {
-	switch t := j.task(); {
-	case !t.state.waits():
+func (d *Dispatcher) queueLocked(j Job) (wake workSource) {
+	switch t := j.Task(); {
+	case !t.state.Waits():
 		return workSource{}
 	case t.urgentLocked():
 		return d.lendLocked(j)
-	case !d.quiet && d.apart < mostApart && j.onlyWaits():
+	case !d.quiet && d.apart < mostApart && j.OnlyWaits():
 		if wake = d.lendLocked(j); wake.d != nil {
 			d.apart++
 		}
@@ -166,26 +166,26 @@ func (d *dispatcher) queueLocked(j job) (wake workSource) {
 
 // lend lends a worker to j, which a nested call waits for, as soon as j waits for nothing else. If
 // there are too many such calls already, lend rejects j, which ends that wait.
-func (d *dispatcher) lend(j job) {
+func (d *Dispatcher) lend(j Job) {
 	d.mu.Lock()
-	t := j.task()
-	if !t.state.waits() || t.urgentLocked() {
+	t := j.Task()
+	if !t.state.Waits() || t.urgentLocked() {
 		d.mu.Unlock()
 		return
 	}
 	if refused := d.room.urge(d.plan, &d.scheduler.nested); refused != nil {
 		d.mu.Unlock()
-		if d.withdraw(j).waits() {
-			j.refuse(refused)
+		if d.Withdraw(j).Waits() {
+			j.Refuse(refused)
 		}
 		return
 	}
 	t.urged = true
 	var wake workSource
 	atLimit := false
-	switch in, g := d.queueOfLocked(j), j.limit(); {
+	switch in, g := d.queueOfLocked(j), j.Limit(); {
 	case in == nil: // another goroutine is about to queue it
-	case t.state == taskForLimit && !g.ofOwner:
+	case t.state == forLimit && !g.ofOwner:
 		g.countUrgent(1)
 		atLimit = true
 	default:
@@ -197,26 +197,26 @@ func (d *dispatcher) lend(j job) {
 	d.mu.Unlock()
 	d.scheduler.workers.start(wake)
 	if atLimit {
-		j.limit().lend() // calls whose places it needs may wait for a worker as well
+		j.Limit().lend() // calls whose places it needs may wait for a worker as well
 	}
 }
 
 // queueOfLocked returns the queue in which j waits, or nil if it is in none.
-func (d *dispatcher) queueOfLocked(j job) *jobQueue {
-	switch j.task().state {
-	case taskForWorker:
+func (d *Dispatcher) queueOfLocked(j Job) *jobQueue {
+	switch j.Task().state {
+	case forWorker:
 		return &d.ready
-	case taskForRoom:
+	case forRoom:
 		return d.large
-	case taskForLimit:
-		return &d.limited[j.limit()].jobs
+	case forLimit:
+		return &d.limited[j.Limit()].jobs
 	}
 	return nil
 }
 
 // lendLocked starts j on a worker beyond the limit, if its function allows it now.
-func (d *dispatcher) lendLocked(j job) (wake workSource) {
-	if !j.task().state.waits() || !d.passLocked(j) {
+func (d *Dispatcher) lendLocked(j Job) (wake workSource) {
+	if !j.Task().state.Waits() || !d.passLocked(j) {
 		return workSource{}
 	}
 	d.beginLocked(j, taskBegunLent)
@@ -225,8 +225,8 @@ func (d *dispatcher) lendLocked(j job) (wake workSource) {
 
 // passLocked reports whether j has passed the concurrency limit of its function. Otherwise j waits
 // there.
-func (d *dispatcher) passLocked(j job) bool {
-	g, t := j.limit(), j.task()
+func (d *Dispatcher) passLocked(j Job) bool {
+	g, t := j.Limit(), j.Task()
 	if g == nil || t.limited {
 		return true
 	}
@@ -245,7 +245,7 @@ func (d *dispatcher) passLocked(j job) bool {
 		return true
 	}
 	if d.limited == nil {
-		d.limited = make(map[*concurrencyLimit]*limitedJobs)
+		d.limited = make(map[*ConcurrencyLimit]*limitedJobs)
 	}
 	d.limited[g] = jobs
 	jobs.jobs.push(j)
@@ -253,9 +253,9 @@ func (d *dispatcher) passLocked(j job) bool {
 }
 
 // admit continues the next call of c, with the place at g that another one has left. It returns
-// false if none waits. another reports that c got one more place, for further waiting calls, as more
-// places became free at the same time.
-func (d *dispatcher) admit(g *concurrencyLimit, c *sessionShare) (ok, another bool) {
+// false if none waits. another reports that c got one more place, for further waiting calls, as
+// more places became free at the same time.
+func (d *Dispatcher) admit(g *ConcurrencyLimit, c *sessionShare) (ok, another bool) {
 	d.mu.Lock()
 	jobs := d.limited[g]
 	if jobs == nil || &jobs.sessionShare != c {
@@ -267,7 +267,7 @@ func (d *dispatcher) admit(g *concurrencyLimit, c *sessionShare) (ok, another bo
 		d.mu.Unlock()
 		return false, false
 	}
-	t := j.task()
+	t := j.Task()
 	t.limited = true
 	if jobs.jobs.len() > 0 {
 		another = g.enterAgain(c)
@@ -285,22 +285,22 @@ func (d *dispatcher) admit(g *concurrencyLimit, c *sessionShare) (ok, another bo
 
 // leaveLimitLocked removes the session share of the session at g if none of its calls waits there
 // any more.
-func (d *dispatcher) leaveLimitLocked(g *concurrencyLimit) {
+func (d *Dispatcher) leaveLimitLocked(g *ConcurrencyLimit) {
 	if jobs := d.limited[g]; jobs != nil && jobs.jobs.len() == 0 {
 		delete(d.limited, g)
 		g.dequeue(&jobs.sessionShare)
 	}
 }
 
-// withdraw removes j from the place where it waits, because its caller has canceled, the session
+// Withdraw removes j from the place where it waits, because its caller has canceled, the session
 // has ended, or too many calls wait. It releases the budget of j, and returns the previous state.
 // If j did not wait, withdraw only stops a j that is arriving.
-func (d *dispatcher) withdraw(j job) (before taskState) {
+func (d *Dispatcher) Withdraw(j Job) (before State) {
 	d.mu.Lock()
-	t := j.task()
+	t := j.Task()
 	before = t.state
 	in := d.queueOfLocked(j)
-	if !t.moveLocked(taskWithdrawn) || !before.waits() {
+	if !t.moveLocked(taskWithdrawn) || !before.Waits() {
 		d.mu.Unlock()
 		return before
 	}
@@ -311,34 +311,34 @@ func (d *dispatcher) withdraw(j job) (before taskState) {
 	if in != nil {
 		in.noteGone()
 	}
-	if before == taskForLimit {
+	if before == forLimit {
 		if t.urgentLocked() {
-			j.limit().countUrgent(-1)
+			j.Limit().countUrgent(-1)
 		}
-		d.leaveLimitLocked(j.limit())
+		d.leaveLimitLocked(j.Limit())
 	}
 	limited := t.limited
-	grant := d.giveBackLocked(j.cost(), t.nested)
+	grant := d.giveBackLocked(j.Cost(), t.Nested)
 	d.mu.Unlock()
 	d.grant(grant)
-	j.unlist()
+	j.Unlist()
 	d.release(j, limited)
 	return before
 }
 
 // release releases the place of j, which has ended, at the concurrency limit of its function, and
 // its turn.
-func (d *dispatcher) release(j job, limited bool) {
+func (d *Dispatcher) release(j Job, limited bool) {
 	if limited {
-		g := j.limit()
+		g := j.Limit()
 		g.waitsNoMore(j)
 		g.vacate()
 	}
-	if k, t := j.turn(); t != nil {
+	if k, t := j.Turn(); t != nil {
 		if next, behind := k.leave(t); next != nil {
-			next.dispatcher().queue(next)
+			next.Dispatcher().queue(next)
 			if behind {
-				next.dispatcher().lend(next)
+				next.Dispatcher().lend(next)
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package asterisque
+package dispatch
 
 import (
 	"github.com/asterisque-go/asterisque/internal/fifo"

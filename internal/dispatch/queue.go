@@ -1,4 +1,4 @@
-package asterisque
+package dispatch
 
 import "github.com/asterisque-go/asterisque/priority"
 
@@ -7,18 +7,18 @@ import "github.com/asterisque-go/asterisque/priority"
 // time on average, for any number of calls. A queue is guarded by the lock of the dispatcher of its
 // calls.
 type jobQueue struct {
-	enter taskEvent // event of a call that is pushed; fixed, as the next
-	state taskState // of the waiting calls
-	gone  int32     // number of jobs that have left
-	jobs  priority.Lines[job]
+	enter event // event of a call that is pushed; fixed, as the next
+	state State // of the waiting calls
+	gone  int32 // number of jobs that have left
+	jobs  priority.Lines[Job]
 }
 
 // tolerated is the minimum number of entries that have left before a queue is cleaned.
 const tolerated = 32
 
 // newJobQueue returns an empty queue that calls enter by the event enter.
-func newJobQueue(enter taskEvent) jobQueue {
-	state, _ := taskForKey.next(enter)
+func newJobQueue(enter event) jobQueue {
+	state, _ := forKey.next(enter)
 	return jobQueue{enter: enter, state: state}
 }
 
@@ -30,14 +30,14 @@ func (q *jobQueue) len() int {
 	return q.jobs.Len() - int(q.gone)
 }
 
-func (q *jobQueue) push(j job) {
-	t := j.task()
+func (q *jobQueue) push(j Job) {
+	t := j.Task()
 	t.moveLocked(q.enter)
-	q.jobs.Push(t.priority, j)
+	q.jobs.Push(t.Priority, j)
 }
 
 // first is peek, and fast for a queue that is mostly empty or nil.
-func (q *jobQueue) first() job {
+func (q *jobQueue) first() Job {
 	if q == nil || q.jobs.Len() == 0 {
 		return nil
 	}
@@ -45,13 +45,13 @@ func (q *jobQueue) first() job {
 }
 
 // peek returns the first call, or nil if none waits.
-func (q *jobQueue) peek() job {
+func (q *jobQueue) peek() Job {
 	for {
 		_, j, ok := q.jobs.Peek()
 		if !ok {
 			return nil
 		}
-		if j.task().state == q.state {
+		if j.Task().state == q.state {
 			return j
 		}
 		q.jobs.Pop()
@@ -62,11 +62,11 @@ func (q *jobQueue) peek() job {
 // above reports whether a call with a priority above p waits.
 func (q *jobQueue) above(p priority.Priority) bool {
 	j := q.peek()
-	return j != nil && j.task().priority > p
+	return j != nil && j.Task().Priority > p
 }
 
 // pop removes and returns the first call, or nil if none waits.
-func (q *jobQueue) pop() job {
+func (q *jobQueue) pop() Job {
 	for {
 		j, ok := q.jobs.Pop()
 		if !ok {
@@ -80,7 +80,7 @@ func (q *jobQueue) pop() job {
 
 // lessUrgent removes and returns the latest of the calls with the lowest priority, if that priority
 // is below p.
-func (q *jobQueue) lessUrgent(p priority.Priority) job {
+func (q *jobQueue) lessUrgent(p priority.Priority) Job {
 	for {
 		j, ok := q.jobs.PopLast(p)
 		if !ok {
@@ -93,8 +93,8 @@ func (q *jobQueue) lessUrgent(p priority.Priority) job {
 }
 
 // take reports whether j, which was removed from jobs, had not left before.
-func (q *jobQueue) take(j job) bool {
-	t := j.task()
+func (q *jobQueue) take(j Job) bool {
+	t := j.Task()
 	if t.state != q.state {
 		q.gone--
 		return false
@@ -105,7 +105,7 @@ func (q *jobQueue) take(j job) bool {
 // noteGone records that a call has left.
 func (q *jobQueue) noteGone() {
 	if q.gone++; q.gone > tolerated && int(q.gone) > q.jobs.Len()/2 {
-		q.jobs.Filter(func(j job) bool { return j.task().state == q.state })
+		q.jobs.Filter(func(j Job) bool { return j.Task().state == q.state })
 		q.gone = 0
 	}
 }

@@ -1,4 +1,4 @@
-package asterisque
+package dispatch
 
 import (
 	"maps"
@@ -8,11 +8,11 @@ import (
 	"github.com/asterisque-go/asterisque/internal/quota"
 )
 
-// concurrencyLimit bounds the calls of one function that run at once, over all sessions. Owners
+// ConcurrencyLimit bounds the calls of one function that run at once, over all sessions. Owners
 // with waiting calls take turns, and so do the sessions of each.
 //
 // Its lock may be taken with that of a dispatcher held, not the other way round.
-type concurrencyLimit struct {
+type ConcurrencyLimit struct {
 	// the concurrency limit bounds the durable calls of an owner to a share of the workers, so that
 	// an urgent call waits here no more than for a worker; fixed
 	ofOwner bool
@@ -20,19 +20,19 @@ type concurrencyLimit struct {
 	mu    sync.Mutex
 	free  int                      // guarded by mu, as all below
 	queue fairQueue[*sessionShare] // each once
-	idle  map[job]struct{}         // calls with a place here that wait for a worker or for memory
+	idle  map[Job]struct{}         // calls with a place here that wait for a worker or for memory
 	// urgent calls that wait for a place
 	urgent int
 }
 
-// newConcurrencyLimit returns a limit of the calls of one function that run at once.
-func newConcurrencyLimit(calls int) *concurrencyLimit { return &concurrencyLimit{free: calls} }
+// NewConcurrencyLimit returns a limit of the calls of one function that run at once.
+func NewConcurrencyLimit(calls int) *ConcurrencyLimit { return &ConcurrencyLimit{free: calls} }
 
-// newOwnerLimit returns a limit of the durable calls of one owner that run at once.
-func newOwnerLimit(calls int) *concurrencyLimit { return &concurrencyLimit{ofOwner: true, free: calls} }
+// NewOwnerLimit returns a limit of the durable calls of one owner that run at once.
+func NewOwnerLimit(calls int) *ConcurrencyLimit { return &ConcurrencyLimit{ofOwner: true, free: calls} }
 
-// state returns the number of free places, and that of sessions with calls that wait for one.
-func (g *concurrencyLimit) state() (free, waiting int) {
+// State returns the number of free places, and that of sessions with calls that wait for one.
+func (g *ConcurrencyLimit) State() (free, waiting int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.free, g.queue.len()
@@ -41,19 +41,19 @@ func (g *concurrencyLimit) state() (free, waiting int) {
 // sessionShare is the calls of one session that wait for one concurrency limit.
 type sessionShare struct {
 	owner  *quota.Owner // these are fixed
-	waiter *dispatcher
+	waiter *Dispatcher
 
 	queued bool // guarded by the lock of the concurrency limit: in the queue
 }
 
 // enter takes a free place, and reports whether there was one.
-func (g *concurrencyLimit) enter() bool {
+func (g *ConcurrencyLimit) enter() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.enterLocked()
 }
 
-func (g *concurrencyLimit) enterLocked() bool {
+func (g *ConcurrencyLimit) enterLocked() bool {
 	if g.free == 0 {
 		return false
 	}
@@ -63,7 +63,7 @@ func (g *concurrencyLimit) enterLocked() bool {
 
 // enterOrQueue is enter; if there is no free place, it puts c into the queue. The caller then adds
 // a call to c, which is urgent or not.
-func (g *concurrencyLimit) enterOrQueue(c *sessionShare, urgent bool) bool {
+func (g *ConcurrencyLimit) enterOrQueue(c *sessionShare, urgent bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.enterLocked() {
@@ -78,14 +78,14 @@ func (g *concurrencyLimit) enterOrQueue(c *sessionShare, urgent bool) bool {
 
 // enterAgain puts c, one call of which has got a place, at the end of the queue. It returns true if
 // c has got another place, which has become free while c was not in the queue.
-func (g *concurrencyLimit) enterAgain(c *sessionShare) bool {
+func (g *ConcurrencyLimit) enterAgain(c *sessionShare) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.queueLocked(c)
 	return g.enterLocked()
 }
 
-func (g *concurrencyLimit) queueLocked(c *sessionShare) {
+func (g *ConcurrencyLimit) queueLocked(c *sessionShare) {
 	if !c.queued {
 		c.queued = true
 		g.queue.push(c.owner, c)
@@ -93,7 +93,7 @@ func (g *concurrencyLimit) queueLocked(c *sessionShare) {
 }
 
 // dequeue removes c from the queue: all its calls were canceled.
-func (g *concurrencyLimit) dequeue(c *sessionShare) {
+func (g *ConcurrencyLimit) dequeue(c *sessionShare) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if c.queued {
@@ -104,7 +104,7 @@ func (g *concurrencyLimit) dequeue(c *sessionShare) {
 
 // waitsInside records that a call with a place waits for a worker or for memory. It returns false
 // if the call must not wait, as an urgent call waits behind it.
-func (g *concurrencyLimit) waitsInside(j job) bool {
+func (g *ConcurrencyLimit) waitsInside(j Job) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.urgent > 0 {
@@ -116,7 +116,7 @@ func (g *concurrencyLimit) waitsInside(j job) bool {
 
 // passed records that j, which has waited here, has got a place, and waits for a worker now. urgent
 // reports whether j is urgent. passed reports whether an urgent call waits behind it.
-func (g *concurrencyLimit) passed(j job, urgent bool) bool {
+func (g *ConcurrencyLimit) passed(j Job, urgent bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if urgent {
@@ -126,22 +126,22 @@ func (g *concurrencyLimit) passed(j job, urgent bool) bool {
 	return g.urgent > 0
 }
 
-func (g *concurrencyLimit) idleLocked(j job) {
+func (g *ConcurrencyLimit) idleLocked(j Job) {
 	if g.idle == nil {
-		g.idle = make(map[job]struct{})
+		g.idle = make(map[Job]struct{})
 	}
 	g.idle[j] = struct{}{}
 }
 
 // waitsNoMore records that j no longer waits for a worker or for memory.
-func (g *concurrencyLimit) waitsNoMore(j job) {
+func (g *ConcurrencyLimit) waitsNoMore(j Job) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.idle, j)
 }
 
 // countUrgent adds n, which may be negative, to the urgent calls that wait for a place.
-func (g *concurrencyLimit) countUrgent(n int) {
+func (g *ConcurrencyLimit) countUrgent(n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.urgent += n
@@ -149,20 +149,20 @@ func (g *concurrencyLimit) countUrgent(n int) {
 
 // lend lends workers to the calls that have a place and wait for one, while an urgent call waits
 // for a place.
-func (g *concurrencyLimit) lend() {
+func (g *ConcurrencyLimit) lend() {
 	g.mu.Lock()
-	var idle []job
+	var idle []Job
 	if g.urgent > 0 {
 		idle = slices.Collect(maps.Keys(g.idle))
 	}
 	g.mu.Unlock()
 	for _, j := range idle {
-		j.dispatcher().lend(j)
+		j.Dispatcher().lend(j)
 	}
 }
 
 // vacate releases a place, to a waiting call if there is one.
-func (g *concurrencyLimit) vacate() {
+func (g *ConcurrencyLimit) vacate() {
 	for c := g.next(); c != nil; c = g.next() {
 		if ok, another := c.waiter.admit(g, c); ok && !another {
 			return
@@ -172,7 +172,7 @@ func (g *concurrencyLimit) vacate() {
 
 // next returns the session share that gets the place of a call that has left. If no call waits, the
 // place becomes free, and next returns nil.
-func (g *concurrencyLimit) next() *sessionShare {
+func (g *ConcurrencyLimit) next() *sessionShare {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.queue.len() == 0 {

@@ -1,4 +1,4 @@
-package asterisque
+package dispatch
 
 import (
 	"sync"
@@ -35,15 +35,15 @@ type workers struct {
 type worker struct {
 	// holds at most one; made when the worker is idle for the first time
 	next      chan workSource
-	job       job // the call that runs, or the last one; nil while the worker is idle
-	workspace workspace
+	job       Job // the call that runs, or the last one; nil while the worker is idle
+	workspace Workspace
 }
 
 // workSource is the work of a worker: the calls that wait at a dispatcher, or the one call to which
 // the worker is lent. The zero workSource is none.
 type workSource struct {
-	d   *dispatcher
-	one job // nil unless the worker is lent: beyond the limit, because a running call waits for it
+	d   *Dispatcher
+	one Job // nil unless the worker is lent: beyond the limit, because a running call waits for it
 }
 
 func (s workSource) lent() bool { return s.one != nil }
@@ -60,7 +60,7 @@ func (s workSource) run(k *worker, crowded *atomic.Bool) (again bool) {
 
 // workerLost is called when a call has ended the goroutine of the worker that ran it. It reports
 // whether another worker is to repeat s.
-func (s workSource) workerLost(j job) (again bool) {
+func (s workSource) workerLost(j Job) (again bool) {
 	s.d.done(j)
 	return !s.lent() && s.d.standBack()
 }
@@ -88,7 +88,7 @@ func (w *workers) take(s workSource) (k *worker, ok bool) {
 	case s.lent():
 		w.lent++
 	case w.limit > 0 && w.busy >= w.limit:
-		w.queue.push(s.d.ownedBy(), s)
+		w.queue.push(s.d.Owner(), s)
 		w.crowded.Store(true)
 		return nil, false
 	default:
@@ -133,12 +133,12 @@ func (k *worker) goroutineEnds(w *workers) {
 	if j == nil {
 		return
 	}
-	s := workSource{d: j.dispatcher()}
-	if j.task().state == taskLent { // which does not change until the call is done
+	s := workSource{d: j.Dispatcher()}
+	if j.Task().state == lent { // which does not change until the call is done
 		s.one = j
 	}
 	again := s.workerLost(j)
-	k.workspace = workspace{}
+	k.workspace = Workspace{}
 	go func() { // as loop
 		if next, ok := k.following(w, s, again); ok {
 			k.loop(w, next)
@@ -152,7 +152,7 @@ func (w *workers) next(k *worker, s workSource, again bool) (next workSource, ok
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if again {
-		w.queue.push(s.d.ownedBy(), s)
+		w.queue.push(s.d.Owner(), s)
 	}
 	switch {
 	case s.lent():
@@ -210,14 +210,14 @@ func (w *workers) end() {
 	}
 }
 
-// workerCount counts the workers.
-type workerCount struct {
-	busy, lent, most, idle int
-	waiting                int // work sources that wait for the limit
+// WorkerStats counts the workers of a node.
+type WorkerStats struct {
+	Busy, Lent, Most, Idle int
+	Waiting                int // work sources that wait for the limit
 }
 
-func (w *workers) crew() workerCount {
+func (w *workers) crew() WorkerStats {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return workerCount{busy: w.busy + w.lent, lent: w.lent, most: w.most, idle: len(w.idle), waiting: w.queue.len()}
+	return WorkerStats{Busy: w.busy + w.lent, Lent: w.lent, Most: w.most, Idle: len(w.idle), Waiting: w.queue.len()}
 }

@@ -1,4 +1,4 @@
-package asterisque
+package dispatch
 
 import (
 	"github.com/asterisque-go/asterisque/codec"
@@ -33,8 +33,8 @@ func (h *holding) add(bytes int) {
 // fits reports whether the bytes of j, while it runs, fit. One call always fits. A call that
 // exceeds the budget alone fits as soon as no other large one runs. Large calls leave the last
 // eighth to small ones.
-func (h *holding) fits(j job, room int) bool {
-	weight, most, held, small := j.weight(), room, h.bytes-h.beyond, j.task().small()
+func (h *holding) fits(j Job, room int) bool {
+	weight, most, held, small := j.Weight(), room, h.bytes-h.beyond, j.Task().small()
 	if !small {
 		most = mostLarge(room)
 	}
@@ -51,22 +51,22 @@ func (h *holding) fits(j job, room int) bool {
 func mostLarge(room int) int { return room - room/8 }
 
 // carry adds the bytes of j, while it runs, n times.
-func (h *holding) carry(j job, room, n int) {
-	weight, t := j.weight(), j.task()
+func (h *holding) carry(j Job, room, n int) {
+	weight, t := j.Weight(), j.Task()
 	h.add(n * weight)
 	h.beyond += n * max(0, weight-mostLarge(room))
 	if !t.small() {
 		h.bulky += n
 	}
-	if t.nested {
-		h.inside += n * t.decodedSize.bytes()
+	if t.Nested {
+		h.inside += n * t.DecodedSize.Bytes()
 	}
 }
 
 // refusal returns an error for a nested call, which does not wait for memory, if its decoded
 // parameters exceed the budget.
-func (h *holding) refusal(t *task, room int) *Abort {
-	if n := t.decodedSize.bytes(); t.nested && n > 0 && h.inside+n > room {
+func (h *holding) refusal(t *Task, room int) *codec.Abort {
+	if n := t.DecodedSize.Bytes(); t.Nested && n > 0 && h.inside+n > room {
 		return codec.ErrOverloaded.Withf("the parameters would become %d bytes, and those of nested calls hold %d of %d here", n, h.inside, room)
 	}
 	return nil
