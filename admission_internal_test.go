@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
-	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -18,142 +17,24 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/admission"
 	"github.com/asterisque-go/asterisque/internal/test/testtls"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/smuxwire"
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-func at(address string) net.Addr { return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(address)) }
-
 // requireEmpty waits until the admission has neither places nor sessions.
-func requireEmpty(t *testing.T, a *admission) {
+func requireEmpty(t *testing.T, a *admission.Control) {
 	t.Helper()
 	counts := func() []int {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		return []int{a.open, a.carried, len(a.hosts), a.crowds.Len()}
+		places, sessions, hosts := a.Counts()
+		return []int{places, sessions, hosts}
 	}
 	for end := time.Now().Add(2 * time.Minute); slices.Max(counts()) > 0 && time.Now().Before(end); {
 		time.Sleep(time.Millisecond) //nolint:forbidigo // sockets close on goroutines of their own
 	}
-	require.Equal(t, make([]int, 4), counts(), "places, sessions, addresses, and those with places")
-}
-
-// model is the expected content of an admission, in the order of arrival.
-type model struct {
-	places []*admissionSlot
-	most   int
-}
-
-func (m *model) of(h *peerHost) (n int) {
-	for _, p := range m.places {
-		if p.host == h {
-			n++
-		}
-	}
-	return n
-}
-
-// add adds p, and returns the entry that is lost: the oldest of the address with most entries, or
-// the oldest of all such addresses.
-func (m *model) add(p *admissionSlot) (lost *admissionSlot) {
-	if m.places = append(m.places, p); len(m.places) <= m.most {
-		return nil
-	}
-	most := 0
-	for _, p := range m.places {
-		if n := m.of(p.host); n > most {
-			lost, most = p, n
-		}
-	}
-	m.remove(lost)
-	return lost
-}
-
-func (m *model) remove(p *admissionSlot) bool {
-	i := slices.Index(m.places, p)
-	if i >= 0 {
-		m.places = slices.Delete(m.places, i, i+1)
-	}
-	return i >= 0
-}
-
-// TestAdmission_AgreesWithModel compares lost places with a simple model.
-func TestAdmission_AgreesWithModel(t *testing.T) {
-	for seed := range uint64(200) {
-		random := rand.New(rand.NewPCG(seed, 1))
-		a := newAdmission(admissionLimits{halfOpen: 1 + random.IntN(12), time: time.Hour})
-		m := &model{most: a.halfOpen}
-		var all []*admissionSlot
-		for range 300 {
-			switch random.IntN(5) {
-			case 0, 1, 2:
-				p, refused := a.enter(at(fmt.Sprintf("192.0.2.%d:1", random.IntN(6))), nil, func() {})
-				require.Nil(t, refused)
-				all = append(all, p)
-				if lost := m.add(p); lost != nil {
-					require.Nil(t, lost.waits, "seed %d", seed)
-				}
-			case 3:
-				if len(all) > 0 {
-					p := all[random.IntN(len(all))]
-					require.Equal(t, m.remove(p), p.carry() == nil, "seed %d", seed)
-				}
-			default:
-				if len(all) > 0 {
-					p := all[random.IntN(len(all))]
-					m.remove(p)
-					p.Leave()
-				}
-			}
-			require.Equal(t, len(m.places), a.open)
-			for _, p := range m.places {
-				require.NotNil(t, p.waits, "seed %d", seed)
-			}
-		}
-		for _, p := range all {
-			p.Leave()
-		}
-		requireEmpty(t, a)
-	}
-}
-
-// TestAdmission_OneHostAnAddress checks that an address has one host, even after the loss of its
-// places.
-func TestAdmission_OneHostAnAddress(t *testing.T) {
-	a := newAdmission(admissionLimits{halfOpen: 1, perAddress: 1, time: time.Hour})
-	enter := func(from string) *admissionSlot {
-		p, refused := a.enter(at(from), nil, func() {})
-		require.Nil(t, refused)
-		return p
-	}
-	first := enter("192.0.2.1:1")
-	enter("192.0.2.9:1").Leave() // the first one is lost
-	second := enter("192.0.2.1:2")
-	enter("192.0.2.9:2").Leave()
-	first.Leave()
-	honest := enter("192.0.2.1:3")
-	require.Nil(t, honest.carry())
-	second.Leave()
-	_, refused := a.enter(at("192.0.2.1:4"), nil, func() {})
-	require.ErrorContains(t, refused, "Admission.PerAddress")
-	honest.Leave()
-	requireEmpty(t, a)
-}
-
-// TestAdmission_LostConnection checks that a lost connection admits no further Wire.
-func TestAdmission_LostConnection(t *testing.T) {
-	a := newAdmission(admissionLimits{halfOpen: 1, time: time.Hour})
-	connection, refused := a.enter(at("192.0.2.1:1"), nil, func() {})
-	require.Nil(t, refused)
-	other, refused := a.enter(at("192.0.2.2:1"), nil, func() {})
-	require.Nil(t, refused)
-	_, refused = a.enter(nil, connection, func() {})
-	require.ErrorIs(t, refused, ErrUnavailable)
-	other.Leave()
-	connection.Leave()
-	requireEmpty(t, a)
+	require.Equal(t, make([]int, 3), counts(), "places, sessions, and addresses with one of them")
 }
 
 // quietNode is a node without logs.
@@ -211,10 +92,9 @@ func TestAdmission_TwoNodes(t *testing.T) {
 				s, err = node.Accept(context.Background(), oddWire{Wire: there, place: p})
 			}
 			require.NoError(t, err)
-			door.admission.mu.Lock()
-			require.Equal(t, 0, door.admission.open, "or it would be lost in time")
-			require.Equal(t, 1, door.admission.carried)
-			door.admission.mu.Unlock()
+			places, sessions, _ := door.admission.Counts()
+			require.Equal(t, 0, places, "or it would be lost in time")
+			require.Equal(t, 1, sessions)
 			s.Close()
 			requireEmpty(t, door.admission)
 			require.Empty(t, lost)

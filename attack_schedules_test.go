@@ -234,11 +234,7 @@ func (c *crowd) nothingIsLeft(t *testing.T) {
 	require.Zero(t, n.suspended.total)
 	require.Empty(t, n.suspended.owners)
 	n.suspended.mu.Unlock()
-	n.admission.mu.Lock()
-	defer n.admission.mu.Unlock()
-	require.Zero(t, n.admission.open)
-	require.Zero(t, n.admission.carried)
-	require.Empty(t, n.admission.hosts)
+	requireEmpty(t, n.admission)
 	store := n.cfg.repository.(*memoryRepository)
 	require.Empty(t, store.records)
 }

@@ -153,7 +153,7 @@ func (c *inboundCall) weigh() error {
 	})
 }
 
-// takeOver implements durableJob.
+// TakeOver implements durableJob.
 func (c *inboundCall) takeOver(params []byte) {
 	c.countOut()
 	c.params = params

@@ -10,6 +10,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/aborts"
+	"github.com/asterisque-go/asterisque/internal/admission"
 	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -22,7 +23,7 @@ type Node struct {
 	invalid error  // error of cfg
 
 	sharedState // these lock themselves
-	admission   *admission
+	admission   *admission.Control
 	listeners   closers[wire.Listener]  // that are being served
 	connections closers[nodeConnection] // that are not over
 	handshakes  closers[*handshake]
@@ -48,7 +49,7 @@ func NewNode(opts ...Option) *Node {
 	}
 	n.cfg, n.invalid = newConfig(opts)
 	n.cfg.begin(&n.sharedState)
-	n.admission = newAdmission(n.cfg.door())
+	n.admission = admission.New(n.cfg.door())
 	return n
 }
 
@@ -85,7 +86,7 @@ func (n *Node) Dial(start context.Context, url string) (*Session, error) {
 	if err := n.ready(); err != nil {
 		return nil, err
 	}
-	w, err := dialURL(start, n.cfg.log, url, n.cfg.tls)
+	w, err := guard.Dial(start, n.cfg.log, url, n.cfg.tls)
 	if err != nil {
 		return nil, err
 	}
@@ -104,9 +105,9 @@ func (n *Node) Attach(start context.Context, w wire.Wire) (*Session, error) {
 	var s *Session
 	err := h.guarded(func() error {
 		h.cfg = n.configFor(w)
-		if h.place = placeAt(w); h.place != nil {
+		if h.place = admission.SlotOf(w); h.place != nil {
 			// the other side has connected, and this one sends first
-			if refused := h.place.carry(); refused != nil {
+			if refused := h.place.Carry(); refused != nil {
 				return h.refuse(refused)
 			}
 		}
@@ -159,7 +160,7 @@ func (n *Node) enter(w wire.Wire) (*handshake, *Abort) {
 	refused := codec.ErrUnavailable.Withf("the wire panicked: the log says why")
 	guard.Run(n.cfg.log, "wire", func() {
 		h.cfg, h.from = n.configFor(w), w.RemoteAddr()
-		h.place, refused = n.admission.admit(w, h.from)
+		h.place, refused = n.admission.Admit(w, h.from)
 	})
 	if refused != nil {
 		go guard.Run(n.cfg.log, "wire", func() { turnAway(w, refused) }) // ends by itself
@@ -341,7 +342,7 @@ func (n *Node) closeDoors() {
 		h.stop(nodeCloses)
 	}
 	for _, ln := range n.listeners.close() {
-		closeListener(n.cfg.log, ln)
+		guard.CloseListener(n.cfg.log, ln)
 	}
 	endRelays(n.relays.close())
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/admission"
 	"github.com/asterisque-go/asterisque/internal/boundlog"
 	"github.com/asterisque-go/asterisque/internal/callback"
 	"github.com/asterisque-go/asterisque/internal/carrier"
@@ -160,10 +161,10 @@ func limitsFor(maxMessage int) limits.Limits {
 }
 
 // door returns the bounds for connecting peers.
-func (c *config) door() admissionLimits {
-	return admissionLimits{
-		halfOpen: c.halfOpen, sessions: c.sessions, perAddress: c.perAddress, everywhere: c.set.perAddress,
-		resumes: c.resumeFor > 0, time: c.handshake,
+func (c *config) door() admission.Limits {
+	return admission.Limits{
+		HalfOpen: c.halfOpen, Sessions: c.sessions, PerAddress: c.perAddress, Everywhere: c.set.perAddress,
+		Resumable: c.resumeFor > 0, Time: c.handshake,
 	}
 }
 

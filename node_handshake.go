@@ -13,6 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/aborts"
+	"github.com/asterisque-go/asterisque/internal/admission"
 	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/internal/truncate"
@@ -36,9 +37,9 @@ type handshake struct {
 	open *closers[*handshake] // handshakes of the node, which stops them when it is closed
 	log  *slog.Logger
 
-	from  net.Addr       // the peer's; nil on the side that connected
-	once  bool           // this side will not reconnect to resume the session
-	place *admissionSlot // that of w; nil on the side that connected, as a rule
+	from  net.Addr        // the peer's; nil on the side that connected
+	once  bool            // this side will not reconnect to resume the session
+	place *admission.Slot // that of w; nil on the side that connected, as a rule
 
 	relayed bool   // another node relays the peer, which resumes a session
 	hello   []byte // the peer's first frame, until the next is read
@@ -242,7 +243,7 @@ func (h *handshake) refuse(err error) error {
 	switch h.now() {
 	case displaced:
 		h.w.Close()
-		return aborts.NeverSent(errPlaceLost)
+		return aborts.NeverSent(admission.ErrLost)
 	case abandoned:
 		a = errNodeClosed
 	}
@@ -266,7 +267,7 @@ func (h *handshake) failed(ctx context.Context, err error) error {
 	a := new(Abort)
 	switch {
 	case h.now() == displaced:
-		a = errPlaceLost
+		a = admission.ErrLost
 	case errors.As(err, &a):
 	case context.Cause(ctx) == errTooSlow:
 		a = passing(err, "the peer %v did not complete the handshake within %v%s", h.w.RemoteAddr(), h.cfg.handshake, h.silence())

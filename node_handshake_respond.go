@@ -40,9 +40,9 @@ var errNotHere = codec.ErrUnavailable.Withf("the session that was relayed here c
 // respond is the handshake of the accepting side. It also obtains the grant for the peer. On error
 // the agreement has the session's id if the session is expected.
 func (h *handshake) respond(ctx context.Context, r resumer) (a acceptedPeer, err error) {
-	ctx, done := h.begin(ctx, h.place.expires)
+	ctx, done := h.begin(ctx, h.place.Deadline())
 	defer done()
-	if refused := h.place.takeOver(h.cut); refused != nil {
+	if refused := h.place.TakeOver(h.cut); refused != nil {
 		h.cut() // no write: a session may have the Wire
 		return a, h.refuse(refused)
 	}
@@ -146,7 +146,7 @@ func (h *handshake) resume(ctx context.Context, s *Session, a *acceptedPeer, was
 	reply.Codecs, reply.Session, reply.Secret = []string{s.codec.Name()}, s.id[:], next[:]
 	c := resumeRequest{wire: h.w, place: h.wirePlace(), about: a.about, grant: &a.grant, received: was.received, used: was.secret}
 	c.confirm = func(received uint64) error {
-		if refused := h.place.carry(); refused != nil {
+		if refused := h.place.Carry(); refused != nil {
 			return refused
 		}
 		s.res.replace(was.secret, next)
@@ -161,7 +161,7 @@ func (h *handshake) begins(ctx context.Context, r resumer, a *acceptedPeer, hell
 	if err := r.refusesSession(&a.about); err != nil {
 		return h.refuse(err)
 	}
-	if refused := h.place.carry(); refused != nil {
+	if refused := h.place.Carry(); refused != nil {
 		return h.refuse(refused)
 	}
 	reply := syncOf(h.cfg, a.grant.plan, h.resumes())
@@ -185,7 +185,7 @@ func (h *handshake) passOn(ctx context.Context, a *acceptedPeer) (err error) {
 			guard.Apart(h.log, a.elsewhere, func() { a.elsewhere.Close() })
 		}
 	}()
-	if refused := h.place.carry(); refused != nil {
+	if refused := h.place.Carry(); refused != nil {
 		return h.refuse(refused)
 	}
 	reply, err := h.consult(ctx, a.elsewhere)

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/asterisque-go/asterisque/internal/admission"
 	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/transport"
@@ -48,22 +49,22 @@ func (n *Node) serveAt(ctx context.Context, ln wire.Listener, url string) error 
 		return exposed(transport.ShowURL(ln.URL()))
 	}
 	if !n.listeners.add(ln) {
-		closeListener(n.cfg.log, ln)
+		guard.CloseListener(n.cfg.log, ln)
 		return errNodeClosed
 	}
 	n.cfg.service.serve("by the node that was made", n.cfg.made)
 	if g, ok := ln.(transport.Guarded); ok {
 		g.Guard(n)
 	}
-	stop := context.AfterFunc(ctx, func() { closeListener(n.cfg.log, ln) })
+	stop := context.AfterFunc(ctx, func() { guard.CloseListener(n.cfg.log, ln) })
 	defer stop()
 	defer func() {
-		closeListener(n.cfg.log, ln)
+		guard.CloseListener(n.cfg.log, ln)
 		n.listeners.remove(ln)
 	}()
 	back := backoff{first: 5 * time.Millisecond, most: time.Second}
 	for {
-		w, err := nextWire(n.cfg.log, ln)
+		w, err := guard.Accept(n.cfg.log, ln)
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return nil
@@ -106,15 +107,15 @@ func (n *Node) shakeApart(ctx context.Context, w wire.Wire) bool {
 
 // Enter implements transport.Door, for listeners and handlers that need a place before the Wire.
 func (n *Node) Enter(from net.Addr, lost func()) (transport.Place, error) {
-	p, refused := n.admission.enter(from, nil, func() {
-		n.cfg.log.Warn("handshake failed", "addr", from, "error", errPlaceLost)
+	p, refused := n.admission.Enter(from, func() {
+		n.cfg.log.Warn("handshake failed", "addr", from, "error", admission.ErrLost)
 		lost()
 	})
 	if refused != nil {
 		n.cfg.log.Warn("handshake failed", "addr", from, "error", refused)
 		return nil, refused
 	}
-	p.watch()
+	p.Watch()
 	return p, nil
 }
 

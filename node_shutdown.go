@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/asterisque-go/asterisque/internal/guard"
 )
 
 // Draining returns a channel that is closed when [Node.Shutdown] or [Node.Close] is called: from
@@ -25,7 +27,7 @@ func (n *Node) Shutdown(ctx context.Context) error {
 	}
 	n.drain.begin()
 	for _, ln := range n.listeners.list() {
-		closeListener(n.cfg.log, ln)
+		guard.CloseListener(n.cfg.log, ln)
 	}
 	if s := calledBy(ctx); s != nil && s.shared == &n.sharedState {
 		for _, s := range n.Sessions() {

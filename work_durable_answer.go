@@ -24,7 +24,7 @@ type durableJob interface {
 	// cancel ends the context of the call.
 	cancel()
 
-	// takeOver runs the call, a repetition, in place of the first call, which did not run. params
+	// TakeOver runs the call, a repetition, in place of the first call, which did not run. params
 	// are the parameters.
 	takeOver(params []byte)
 
