@@ -5,6 +5,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/buffer"
 	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/dispatch"
@@ -60,7 +61,7 @@ func (x *sessionCalls) sendAnswer(to responseWriter, p priority.Priority, result
 func (x *sessionCalls) park(to responseWriter, p priority.Priority, result []byte, abort *Abort, held uint32, by dispatch.AnsweredBy) {
 	parked := heldParked + to.body()
 	if !to.shares() { // a shared result is counted where it is remembered
-		parked += buffer.Allocated(len(result)) + heldByAbort(abort)
+		parked += buffer.Allocated(len(result)) + aborts.Held(abort)
 	}
 	if _, ok := to.(*inboundCall); ok {
 		parked += heldPlace // in the table until then

@@ -153,8 +153,8 @@ func (c *inboundCall) weigh() error {
 	})
 }
 
-// TakeOver implements durableJob.
-func (c *inboundCall) takeOver(params []byte) {
+// TakeOver implements Call.
+func (c *inboundCall) TakeOver(params []byte) {
 	c.countOut()
 	c.params = params
 	if !c.work.Nested {

@@ -13,7 +13,7 @@ import (
 func (c *inboundCall) answer(result []byte, a *Abort) {
 	c.handler.meter.ended(a)
 	if m := c.firstOf(); m != nil {
-		c.x.durable().answer(m, result, a)
+		c.x.durable().Finish(m, result, a)
 	}
 	c.reply(result, a)
 }
@@ -56,7 +56,7 @@ func (c *inboundCall) Close(result []byte, abort *Abort) {
 func (c *inboundCall) Refuse(a *Abort) {
 	c.handler.meter.ended(a)
 	if m := c.firstOf(); m != nil {
-		c.x.durable().handOn(m)
+		c.x.durable().HandOn(m)
 	}
 	r := *c.x.sent(a)
 	r.Ran = codec.Refused

@@ -1,11 +1,13 @@
 package asterisque
 
+import "github.com/asterisque-go/asterisque/internal/idempotency"
+
 // beginDurable reports whether c, which has an idempotency key, is to run. Otherwise c is answered
 // with the result of the first call, at once or later.
 func (c *inboundCall) beginDurable() (run bool) {
-	m, refused := c.x.durable().enter(durableIdentity{
-		owner: c.x.dispatcher().Owner(), function: c.function(), stream: c.work.Windowed, key: c.extras.key,
-		codec: c.x.codec.Name(), params: c.params,
+	m, refused := c.x.durable().Enter(idempotency.Identity{
+		Owner: c.x.dispatcher().Owner(), Function: c.function(), Stream: c.work.Windowed, Key: c.extras.key,
+		Codec: c.x.codec.Name(), Params: c.params,
 	}, c)
 	switch {
 	case refused != nil:
@@ -15,28 +17,28 @@ func (c *inboundCall) beginDurable() (run bool) {
 		return true
 	case !c.awaitAnswer(m):
 		c.work.ByReader = true // on the goroutine of the reader
-		c.extras.durable.shared = true
-		c.reply(m.result, m.abort)
+		c.extras.durable.Shared = true
+		c.reply(m.Result, m.Abort)
 	}
 	return false
 }
 
 // awaitAnswer queues c, a repetition, for the answer to m, without its parameters, and no longer
 // than its caller waits. It returns false if the answer is present.
-func (c *inboundCall) awaitAnswer(m *durableAnswer) bool {
+func (c *inboundCall) awaitAnswer(m *idempotency.Answer) bool {
 	if !c.work.Nested {
 		c.x.dispatcher().Return(uint64(c.work.Size), false) // its parameters are not needed
 		c.work.Size = 0
 	}
 	c.freeParams()
 	c.x.arrived(c.held()) // before another goroutine may answer it
-	waits, displaced := c.x.durable().await(m, c)
+	waits, displaced := c.x.durable().Await(m, c)
 	if !waits {
 		c.countOut()
 		return false
 	}
 	if displaced != nil {
-		displaced.awaited(nil, errDisplaced)
+		displaced.Awaited(nil, idempotency.ErrDisplaced)
 	}
 	if c.x.ctx.Err() != nil { // the end of the session may have missed c
 		c.endAwaiting()
@@ -46,7 +48,7 @@ func (c *inboundCall) awaitAnswer(m *durableAnswer) bool {
 
 // endAwaiting is called when the caller of c, which has a key, cancels, or its session ends.
 func (c *inboundCall) endAwaiting() {
-	if c.x.durable().withdraw(c) {
+	if c.x.durable().Withdraw(c) {
 		c.noLongerAwaits()
 	}
 }
@@ -57,15 +59,15 @@ func (c *inboundCall) noLongerAwaits() {
 	c.x.dispatcher().Return(c.Cost(), c.work.Nested)
 }
 
-// role implements durableJob.
-func (c *inboundCall) role() *durableRole { return &c.extras.durable }
+// Role implements Call.
+func (c *inboundCall) Role() *idempotency.Role { return &c.extras.durable }
 
-// cancel implements durableJob.
-func (c *inboundCall) cancel() { c.end(canceled) }
+// Cancel implements Call.
+func (c *inboundCall) Cancel() { c.end(canceled) }
 
-// awaited implements durableJob.
-func (c *inboundCall) awaited(result []byte, a *Abort) {
-	if a == errDisplaced {
+// Awaited implements Call.
+func (c *inboundCall) Awaited(result []byte, a *Abort) {
+	if a == idempotency.ErrDisplaced {
 		c.handler.meter.ended(a)
 	}
 	c.noLongerAwaits()

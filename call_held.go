@@ -1,6 +1,7 @@
 package asterisque
 
 import (
+	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/buffer"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 )
@@ -12,17 +13,15 @@ const (
 	// addition for an Open or a Close, which is mostly alone in the queue of its pipe
 	heldAlone   = 112
 	heldMeta    = 112 // the meta of an Open that waits to be sent
-	heldAbort   = 80  // an abort besides its texts
 	heldUnary   = 208 // a call of the peer
 	heldStream  = 368 // a stream of the peer
 	heldRefusal = 96  // a rejected call without further state
 	// a waiting call, in the queue and in the table, which is half full to full
-	heldPlace    = 52
-	heldExtra    = 112 // optional state of few calls
-	heldTurn     = 72  // of a call with a key
-	heldKeyed    = 80  // of a durable call
-	heldParked   = 108 // an answer that waits for room to be sent
-	heldRemember = 184 // a durable call that is remembered, besides its key
+	heldPlace  = 52
+	heldExtra  = 112 // optional state of few calls
+	heldTurn   = 72  // of a call with a key
+	heldKeyed  = 80  // of a durable call
+	heldParked = 108 // an answer that waits for room to be sent
 )
 
 // heldOpen returns the bytes that an Open holds while it waits to be sent.
@@ -37,15 +36,7 @@ func heldOpen(m *outbox.Message) uint32 {
 // heldClose returns the bytes that an answer holds while it waits to be sent, including those of
 // its call.
 func heldClose(call int, result []byte, a *Abort) uint32 {
-	return uint32(int(heldMessage) + heldAlone + call + buffer.Copied(len(result)) + heldByAbort(a))
-}
-
-// heldByAbort returns the bytes of a, which may be nil.
-func heldByAbort(a *Abort) int {
-	if a == nil {
-		return 0
-	}
-	return heldAbort + buffer.Allocated(len(a.Message)) + buffer.Allocated(len(a.Detail))
+	return uint32(int(heldMessage) + heldAlone + call + buffer.Copied(len(result)) + aborts.Held(a))
 }
 
 // heldBlock returns the bytes that a Block holds while it waits to be sent. alone reports that it

@@ -22,7 +22,7 @@ func (c *inboundCall) Limit() *dispatch.ConcurrencyLimit {
 	case g != nil || c.work.Nested || c.firstOf() == nil:
 		return g
 	}
-	return c.firstOf().share.limit
+	return c.firstOf().Limit()
 }
 
 // OnlyWaits implements job.
@@ -93,6 +93,6 @@ func (c *inboundCall) Unlist() {
 // Abandon implements job.
 func (c *inboundCall) Abandon() {
 	if m := c.firstOf(); m != nil {
-		c.x.durable().handOn(m)
+		c.x.durable().HandOn(m)
 	}
 }

@@ -22,7 +22,7 @@ func (c *inboundCall) Run(k *dispatch.Workspace) {
 		return
 	}
 	if m := c.firstOf(); m != nil {
-		c.x.durable().begin(m)
+		c.x.durable().Start(m)
 	}
 	var began time.Duration
 	if c.timed() {

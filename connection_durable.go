@@ -9,6 +9,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/aborts"
+	"github.com/asterisque-go/asterisque/internal/idempotency"
 )
 
 // overtaken reports whether a call failed with err on s only because s has ended meanwhile, or
@@ -31,7 +32,7 @@ func (c *Connection) durably(ctx context.Context, m *interceptedOutbound) error 
 	defer func() { cfg.sent = nil }()
 	if cfg.key == nil {
 		defer func() { cfg.key = nil }()
-		cfg.key = make([]byte, keySize)
+		cfg.key = make([]byte, idempotency.KeySize)
 		rand.Read(cfg.key) // never fails
 	}
 	again := backoff{first: refusedFirst, most: refusedMost}

@@ -8,6 +8,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/buffer"
 	"github.com/asterisque-go/asterisque/internal/dispatch"
+	"github.com/asterisque-go/asterisque/internal/idempotency"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/pipe"
@@ -167,12 +168,12 @@ func (c *inboundCall) makeRare() *inboundExtras {
 }
 
 // shares reports whether the memory of c's result does not change.
-func (c *inboundCall) shares() bool { return c.extras != nil && c.extras.durable.shared }
+func (c *inboundCall) shares() bool { return c.extras != nil && c.extras.durable.Shared }
 
 // firstOf returns the durable answer of which c is the first call, or nil.
-func (c *inboundCall) firstOf() *durableAnswer {
+func (c *inboundCall) firstOf() *idempotency.Answer {
 	if c.extras == nil {
 		return nil
 	}
-	return c.extras.durable.first
+	return c.extras.durable.First
 }

@@ -58,10 +58,10 @@ func (c *inboundCall) fail(a *Abort) {
 	}
 	if m := c.firstOf(); m != nil {
 		if before.Waits() {
-			c.x.durable().handOn(m)
+			c.x.durable().HandOn(m)
 		} else if c.x.ctx.Err() != nil && !c.work.Nested {
 			// the session has ended, and the answer is for the next one
-			c.x.durable().runOn(m)
+			c.x.durable().Orphan(m)
 			return
 		}
 	}

@@ -5,18 +5,19 @@ import (
 
 	"github.com/asterisque-go/asterisque/internal/buffer"
 	"github.com/asterisque-go/asterisque/internal/dispatch"
+	"github.com/asterisque-go/asterisque/internal/idempotency"
 )
 
 // inboundExtras is the optional state of few calls of the peer.
 type inboundExtras struct {
-	turn     *dispatch.Turn // nil if its function has no keys
-	trace    []byte         // the peer's trace context
-	key      []byte         // of a durable call
-	metadata string         // of the call, encoded
-	durable  durableRole    // of a call that has a key
-	params   *buffer.Buffer // memory of the parameters, if the handler only borrows them
-	kept     int            // bytes held by params
-	arrived  time.Duration  // by the node's clock; 0 if this call is not timed
-	strings  uint32         // bytes of the strings of its meta, which count in the cost of its Open
-	returned uint32         // bytes of the parameters that no longer count in the cost of its Open
+	turn     *dispatch.Turn   // nil if its function has no keys
+	trace    []byte           // the peer's trace context
+	key      []byte           // of a durable call
+	metadata string           // of the call, encoded
+	durable  idempotency.Role // of a call that has a key
+	params   *buffer.Buffer   // memory of the parameters, if the handler only borrows them
+	kept     int              // bytes held by params
+	arrived  time.Duration    // by the node's clock; 0 if this call is not timed
+	strings  uint32           // bytes of the strings of its meta, which count in the cost of its Open
+	returned uint32           // bytes of the parameters that no longer count in the cost of its Open
 }

@@ -146,10 +146,10 @@ func (h *interceptedInbound) setIdempotencyKey([]byte) error {
 // owner implements callSide.
 func (h *interceptedInbound) owner() string { return h.c.x.dispatcher().Owner().Name.Proof }
 
-// forgetAnswer implements callSide.
+// ForgetAnswer implements callSide.
 func (h *interceptedInbound) forgetAnswer() {
 	if h.c.extras != nil && h.c.extras.key != nil {
-		h.c.x.durable().forgetAnswer(h.c)
+		h.c.x.durable().ForgetAnswer(h.c)
 	}
 }
 

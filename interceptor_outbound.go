@@ -9,6 +9,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/guard"
+	"github.com/asterisque-go/asterisque/internal/idempotency"
 	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/priority"
@@ -100,7 +101,7 @@ func (m *interceptedOutbound) checkKey() *Abort {
 	case m.cfg.key == nil:
 		return nil
 	case m.blocks:
-		return aborts.NeverSent(errKeyStream)
+		return aborts.NeverSent(idempotency.ErrStream)
 	case len(m.cfg.key) == 0 || len(m.cfg.key) > message.MaxKey:
 		return aborts.NeverSent(codec.ErrBadParams.Withf("an idempotency key of %d bytes: it has 1 to %d", len(m.cfg.key), message.MaxKey))
 	}
@@ -266,7 +267,7 @@ func (m *interceptedOutbound) setIdempotencyKey(key []byte) error {
 // owner implements callSide.
 func (m *interceptedOutbound) owner() string { return "" }
 
-// forgetAnswer implements callSide.
+// ForgetAnswer implements callSide.
 func (m *interceptedOutbound) forgetAnswer() {}
 
 // failFast implements callSide.

@@ -369,7 +369,7 @@ func (n *Node) Close() error {
 	wg.Wait()
 	n.accepts.Wait()
 	n.keepalive.End()
-	n.durable.end()
+	n.durable.End()
 	n.scheduler.End()
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/callback"
 	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/dispatch"
+	"github.com/asterisque-go/asterisque/internal/idempotency"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/priority"
 	"github.com/asterisque-go/asterisque/wire"
@@ -135,8 +136,8 @@ func (c *config) begin(sh *sharedState) {
 	}
 	sh.owners.Init(c.budget)
 	sh.scheduler.Init(dispatch.SchedulerConfig{Workers: c.nodeWorkers, Waiting: c.maxWaiting, Nested: c.nestedReserve(), Owners: &sh.owners})
-	sh.durable.init(durablePlan{
-		lifetime: c.remember, most: c.remembered, share: c.memoryShare, running: c.plan.Workers, workers: c.nodeWorkers,
+	sh.durable.Init(idempotency.Plan{
+		Lifetime: c.remember, Most: c.remembered, Share: c.memoryShare, Running: c.plan.Workers, Workers: c.nodeWorkers,
 	}, &sh.owners)
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/idempotency"
 	"github.com/asterisque-go/asterisque/internal/quota"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/priority"
@@ -111,7 +112,7 @@ func newConfig(opts []Option) (config, error) {
 		budget:       quota.DefaultBudget(),
 		remember:     5 * time.Minute,
 		remembered:   limits.Amount{Messages: 64 << 10, Bytes: 64 << 20},
-		memoryShare:  1. / ownersWithin,
+		memoryShare:  1. / idempotency.FullOwners,
 	}
 	var m optionErrors
 	for i, o := range opts {

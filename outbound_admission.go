@@ -8,6 +8,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/dispatch"
+	"github.com/asterisque-go/asterisque/internal/idempotency"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/internal/piping"
 )
@@ -39,8 +40,8 @@ type nodeCalls struct {
 	// handle runs the handler of a call through its interceptors; fixed
 	handle func(c handlerCall, w *dispatch.Workspace) (result []byte, err error)
 	// not global, because the channels of calls belong to the bubble of a synctest as the node does
-	spares  outbox.Pool    // of *outboundCall
-	durable durableAnswers // answers to durable calls of peers
+	spares  outbox.Pool         // of *outboundCall
+	durable idempotency.Answers // answers to durable calls of peers
 }
 
 // setWindows makes the windows of functions, with their numbers of calls.

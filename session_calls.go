@@ -10,6 +10,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/dispatch"
+	"github.com/asterisque-go/asterisque/internal/idempotency"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/internal/truncate"
 	"github.com/asterisque-go/asterisque/limits"
@@ -38,7 +39,7 @@ type sessionCalls struct {
 func (x *sessionCalls) dispatcher() *dispatch.Dispatcher { return &x.serving.calls }
 
 // durable remembers answers to durable calls of the peer.
-func (x *sessionCalls) durable() *durableAnswers { return &x.common.durable }
+func (x *sessionCalls) durable() *idempotency.Answers { return &x.common.durable }
 
 // plain reports whether a call of this side with such options has no interceptors.
 func (x *sessionCalls) plain(cfg *callConfig) bool {

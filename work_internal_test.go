@@ -11,30 +11,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/asterisque-go/asterisque/internal/test/statetest"
 	"github.com/asterisque-go/asterisque/internal/test/weightest"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
 )
-
-// TestDurableAnswer_States compares the transitions with a table.
-func TestDurableAnswer_States(t *testing.T) {
-	statetest.Steps[durableState, durableEvent]{
-		durableWaiting: {
-			durableBegins: durableRunning, durableOutlives: durableAlone, durableEnds: durableAnswered,
-			durablePasses: durableWaiting, durableDropped: durableForgotten,
-		},
-		durableRunning: {
-			durableOutlives: durableAlone, durableEnds: durableAnswered,
-			durablePasses: durableWaiting, durableDropped: durableForgotten,
-		},
-		durableAlone: {
-			durableBegins: durableAlone, durableCancel: durableRunning, durableEnds: durableAnswered,
-			durablePasses: durableWaiting, durableDropped: durableForgotten,
-		},
-		durableAnswered: {durableLapses: durableForgotten},
-	}.Check(t, durableForgotten, durableLapses, durableState.next)
-}
 
 // TestKeys_CostNothingAfterUse makes calls with different keys, of which none is remembered.
 func TestKeys_CostNothingAfterUse(t *testing.T) {
