@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
 // Retry repeats calls that failed because a side was overloaded or unavailable, and that certainly
@@ -37,7 +39,7 @@ func (r *Retry) Do(ctx context.Context, call func(ctx context.Context) error) er
 			return err
 		}
 		advice, _ := RetryAfter(err)
-		if !sleep(ctx, min(advice+back.next(), back.longest())) {
+		if !wait.Sleep(ctx, min(advice+back.next(), back.longest())) {
 			return err
 		}
 	}
@@ -45,21 +47,6 @@ func (r *Retry) Do(ctx context.Context, call func(ctx context.Context) error) er
 
 func worthRetrying(err error) bool {
 	return Repeatable(err) && (errors.Is(err, ErrOverloaded) || errors.Is(err, ErrUnavailable))
-}
-
-// sleep waits for d. It returns false if ctx ended, or would end, before d is over.
-func sleep(ctx context.Context, d time.Duration) bool {
-	if at, ok := ctx.Deadline(); ok && time.Until(at) <= d {
-		return false
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // RetryBudget bounds the share of repetitions among all calls, so that retries do not add to the

@@ -10,6 +10,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/idempotency"
+	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
 // overtaken reports whether a call failed with err on s only because s has ended meanwhile, or
@@ -100,7 +101,7 @@ func (m *interceptedOutbound) isOpen(err error) bool {
 
 // pause waits for d, and reports whether neither ctx nor the connection has ended.
 func (c *Connection) pause(ctx context.Context, d time.Duration) bool {
-	return sleep(ctx, d) && c.ctx.Err() == nil
+	return wait.Sleep(ctx, d) && c.ctx.Err() == nil
 }
 
 // repeats reports whether a call that failed with err is to be made on another session. If s is

@@ -11,6 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/callback"
 	"github.com/asterisque-go/asterisque/internal/guard"
+	"github.com/asterisque-go/asterisque/internal/wait"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
@@ -41,9 +42,9 @@ func (c *Connection) connect(s *Session, until time.Time, back *backoff) (*Sessi
 			s, until = nil, time.Time{} // s was not resumed in time
 		}
 		c.node.Logger().Info("connecting failed", "url", transport.ShowURL(c.url), "error", err)
-		wait := back.nextBefore(until)
-		c.nextAttempt(wait, err)
-		if !sleep(ctx, wait) {
+		pause := back.nextBefore(until)
+		c.nextAttempt(pause, err)
+		if !wait.Sleep(ctx, pause) {
 			if c.ctx.Err() != nil {
 				return nil, c.Err()
 			}
@@ -82,7 +83,7 @@ func (c *Connection) attempt(ctx context.Context, s *Session) (*Session, error) 
 	}
 	var was *previousSession
 	if s != nil {
-		was = &previousSession{session: s.id, secret: s.res.latest(), received: s.carrier.Received()}
+		was = &previousSession{session: s.id, secret: s.res.Latest(), received: s.carrier.Received()}
 	}
 	h := &handshake{w: w, open: &c.node.handshakes, log: c.node.cfg.log}
 	var next *Session
@@ -136,7 +137,7 @@ func goOnOver(ctx context.Context, s *Session, w wire.Wire, a *agreement) error 
 		return passing(nil, "the peer resumes the session, but does not repeat the agreement")
 	}
 	if a.secret != [message.SecretSize]byte{} {
-		s.res.replace(s.res.latest(), a.secret)
+		s.res.Replace(s.res.Latest(), a.secret)
 	}
 	return s.comeBack(ctx, &resumeRequest{wire: w, about: a.about, received: a.received})
 }

@@ -18,6 +18,8 @@ type inboundExtras struct {
 	params   *buffer.Buffer   // memory of the parameters, if the handler only borrows them
 	kept     int              // bytes held by params
 	arrived  time.Duration    // by the node's clock; 0 if this call is not timed
-	strings  uint32           // bytes of the strings of its meta, which count in the cost of its Open
-	returned uint32           // bytes of the parameters that no longer count in the cost of its Open
+
+	// These count in the cost of the Open: bytes of the strings of its meta, and bytes of its
+	// parameters that count no longer.
+	strings, returned uint32
 }

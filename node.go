@@ -12,6 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/admission"
 	"github.com/asterisque-go/asterisque/internal/guard"
+	"github.com/asterisque-go/asterisque/internal/resume"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -281,8 +282,9 @@ func (n *Node) expect(ctx context.Context, a *acceptedPeer) {
 	n.mu.Lock()
 	n.beginning[a.session] = make(chan struct{})
 	n.mu.Unlock()
-	e := resumeTicket{session: a.session, records: &n.records, identity: a.about.identity(), secret: a.secret}
-	e.record(ctx, time.Time{})
+	var e resume.Ticket
+	e.Init(a.session, a.secret, a.about.identity(), &n.records)
+	e.Store(ctx, time.Time{})
 }
 
 // begun is called when an expected session has begun, or with nil if it will not begin.
@@ -296,7 +298,7 @@ func (n *Node) begun(id SessionID, s *Session) {
 	}
 	close(c)
 	if s == nil {
-		n.records.remove(id)
+		n.records.Remove(id)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/dispatch"
 	"github.com/asterisque-go/asterisque/internal/idempotency"
+	"github.com/asterisque-go/asterisque/internal/resume"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/priority"
 	"github.com/asterisque-go/asterisque/wire"
@@ -125,7 +126,9 @@ func (c *config) begin(sh *sharedState) {
 		node: c.id, repository: c.repository, patience: c.handshake, log: c.log,
 		queries: callback.NewQuery(c.log, "repository", "Resume.Records", callback.DefaultCalls),
 	}
-	sh.suspended.init(suspendedAmount{(c.sessions + 3) / 4, c.budget / 4}, suspendedAmount{c.perAddress, c.budget / 8})
+	sh.suspended.Init(
+		resume.Amount{Sessions: (c.sessions + 3) / 4, Bytes: c.budget / 4},
+		resume.Amount{Sessions: c.perAddress, Bytes: c.budget / 8})
 	sh.reports.Log = c.log
 	sh.handle = handle
 	if len(c.around) > 0 {

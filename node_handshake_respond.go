@@ -7,6 +7,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/guard"
+	"github.com/asterisque-go/asterisque/internal/resume"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -95,7 +96,7 @@ func (h *handshake) goOn(ctx context.Context, s *Session, a *acceptedPeer, was *
 		return true, nil
 	case h.now() != exchanging || ctx.Err() != nil:
 		return true, h.failed(ctx, err)
-	case err == error(errResumedOften):
+	case err == error(resume.ErrTooOften):
 		return true, h.refuse(err) // the peer may resume its session later
 	}
 	return false, nil
@@ -138,10 +139,10 @@ func (h *handshake) authorised(ctx context.Context, a *acceptedPeer, found *Sess
 
 // resume resumes s over the Wire.
 func (h *handshake) resume(ctx context.Context, s *Session, a *acceptedPeer, was *previousSession) error {
-	if refused := s.res.pace(ctx); refused != nil {
+	if refused := s.res.Wait(ctx); refused != nil {
 		return refused
 	}
-	next := newSecret()
+	next := resume.NewSecret()
 	reply := syncOf(h.cfg, s.res.plan, h.resumes())
 	reply.Codecs, reply.Session, reply.Secret = []string{s.codec.Name()}, s.id[:], next[:]
 	c := resumeRequest{wire: h.w, place: h.wirePlace(), about: a.about, grant: &a.grant, received: was.received, used: was.secret}
@@ -149,7 +150,7 @@ func (h *handshake) resume(ctx context.Context, s *Session, a *acceptedPeer, was
 		if refused := h.place.Carry(); refused != nil {
 			return refused
 		}
-		s.res.replace(was.secret, next)
+		s.res.Replace(was.secret, next)
 		reply.Received = received
 		return h.answer(frameOf(reply))
 	}
@@ -168,7 +169,7 @@ func (h *handshake) begins(ctx context.Context, r resumer, a *acceptedPeer, hell
 	reply.Codecs = hello.Codecs
 	reply.Session = hello.Session
 	if a.resume {
-		a.secret = newSecret()
+		a.secret = resume.NewSecret()
 		reply.Secret = a.secret[:]
 		r.expect(ctx, a)
 	}

@@ -23,7 +23,7 @@ func (n *Node) former(ctx context.Context, was *previousSession, p *Peer) (_ *Se
 	switch {
 	case s == nil && r.Node != n.cfg.id:
 		return nil, &r, nil
-	case s == nil || !s.res.entitles(was.secret) || s.res.identity != p.identity():
+	case s == nil || !s.res.Entitles(was.secret) || !s.res.ProvedBy(p.identity()):
 		return nil, nil, nil // the session decides: the record may be older
 	}
 	return s, nil, nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/internal/admission"
 	"github.com/asterisque-go/asterisque/internal/guard"
+	"github.com/asterisque-go/asterisque/internal/wait"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
@@ -74,7 +75,7 @@ func (n *Node) serveAt(ctx context.Context, ln wire.Listener, url string) error 
 				return err
 			}
 			n.cfg.log.Warn("accepting failed", "url", transport.ShowURL(ln.URL()), "error", err)
-			sleep(ctx, back.next())
+			wait.Sleep(ctx, back.next())
 			continue
 		}
 		back.step = 0

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/internal/callback"
+	"github.com/asterisque-go/asterisque/internal/resume"
 )
 
 // Repository stores a record of every session that its peer may resume; see [WithResume]. The
@@ -109,9 +110,12 @@ type repositoryRecords struct {
 	log        *slog.Logger
 }
 
-// put stores r, as a record of this node.
-func (rs *repositoryRecords) put(ctx context.Context, r SessionRecord) {
-	r.Node = rs.node
+// Put implements resume.Records.
+func (rs *repositoryRecords) Put(ctx context.Context, stored resume.Record) {
+	r := SessionRecord{
+		Session: stored.Session, Secret: stored.Secret, Former: stored.Former, Identity: stored.Identity,
+		Node: rs.node, Expires: stored.Expires,
+	}
 	_, err := consult(ctx, rs, func(ctx context.Context) (any, error) { return nil, rs.repository.Put(ctx, r) })
 	rs.logError(err, r.Session)
 }
@@ -130,8 +134,8 @@ func (rs *repositoryRecords) get(ctx context.Context, session [16]byte) (_ Sessi
 	return f.SessionRecord, f.ok, err
 }
 
-// remove deletes the record of a session.
-func (rs *repositoryRecords) remove(session [16]byte) {
+// Remove implements resume.Records: it deletes the record of a session.
+func (rs *repositoryRecords) Remove(session [16]byte) {
 	_, err := consult(context.Background(), rs, func(ctx context.Context) (any, error) {
 		return nil, rs.repository.Delete(ctx, session)
 	})

@@ -28,21 +28,21 @@ func (u *frameHandler) Ended(cause *Abort) {
 func (u *frameHandler) Away(cause *Abort) {
 	s := (*Session)(u)
 	s.cfg.log.Info("session is away", "session", s, "cause", cause)
-	s.res.record(s.ctx, time.Now().Add(s.cfg.resumeFor))
+	s.res.Store(s.ctx, time.Now().Add(s.cfg.resumeFor))
 	s.holder.sessionChanged()
 	(*hookNotifier)(u).away(cause)
-	s.shared.suspended.add(&s.res.suspended)
+	s.shared.suspended.Add(&s.res.suspended)
 }
 
 // StillAway updates the bytes that the session holds, which grow as the application sends.
-func (u *frameHandler) StillAway() { u.shared.suspended.look(&u.res.suspended) }
+func (u *frameHandler) StillAway() { u.shared.suspended.Look(&u.res.suspended) }
 
 // Back records that the session has resumed over another Wire. The peer has its answer, and does
 // not wait for the Repository.
 func (u *frameHandler) Back() {
 	s := (*Session)(u)
-	s.shared.suspended.remove(&s.res.suspended)
-	s.res.record(s.ctx, time.Time{})
+	s.shared.suspended.Remove(&s.res.suspended)
+	s.res.Store(s.ctx, time.Time{})
 	(*hookNotifier)(u).back()
 }
 
@@ -52,8 +52,8 @@ func (u *frameHandler) Finished() {
 	s.expiry.stop()
 	s.outbound.end()
 	if s.res != nil {
-		s.shared.suspended.remove(&s.res.suspended)
-		s.res.forget()
+		s.shared.suspended.Remove(&s.res.suspended)
+		s.res.Forget()
 	}
 	s.holder.sessionEnded(s)
 	u.endTelling()
@@ -62,13 +62,13 @@ func (u *frameHandler) Finished() {
 	s.cfg.log.Info("session ends", "session", s, "cause", s.cause())
 }
 
-// holds implements suspendableSession.
-func (u *frameHandler) holds() int {
+// Holds implements Session.
+func (u *frameHandler) Holds() int {
 	return quota.IdleSession + u.inbound.Held().Bytes + u.outbound.Held().Bytes + u.calls.Held()
 }
 
-// fail implements suspendableSession.
-func (u *frameHandler) fail(a *Abort) { (*Session)(u).fail(a) }
+// Fail implements Session.
+func (u *frameHandler) Fail(a *Abort) { (*Session)(u).fail(a) }
 
 // watchCertificate ends the session when the latest certificate of its peer expires. It is called
 // while no goroutine reads.
@@ -76,7 +76,7 @@ func (u *frameHandler) watchCertificate() {
 	u.expiry.stop()
 	_, secure := u.carrier.Wire()
 	if cert := (Peer{TLS: secure}).Certificate(); cert != nil && !u.cfg.outliveCertificates {
-		u.expiry.start(cert, u.fail)
+		u.expiry.start(cert, u.Fail)
 	}
 }
 

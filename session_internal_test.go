@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math/bits"
-	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/resume"
 	"github.com/asterisque-go/asterisque/internal/test/fakeclock"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -137,48 +137,25 @@ func TestResume_FormerSecretVoid(t *testing.T) {
 		defer conn.Close()
 		synctest.Wait()
 		s := there.Sessions()[0]
-		before := s.res.latest()
+		before := s.res.Latest()
 		last.Close()
 		fakeclock.Sleep(time.Second)
 		synctest.Wait()
 		require.False(t, s.Away())
-		require.NotEqual(t, before, s.res.latest())
-		require.False(t, s.res.entitles(before))
-		require.True(t, s.res.entitles(s.res.latest()))
+		require.NotEqual(t, before, s.res.Latest())
+		require.False(t, s.res.Entitles(before))
+		require.True(t, s.res.Entitles(s.res.Latest()))
 	})
 }
 
-// TestAways_FirstHasMost compares the first owner of the ranking with a search of all owners.
-func TestAways_FirstHasMost(t *testing.T) {
-	var w suspendedSessions
-	w.init(suspendedAmount{}, suspendedAmount{})
-	owners := make([]suspendedByOwner, 40)
-	for range 5000 {
-		of := &owners[rand.N(len(owners))]
-		of.sessions, of.bytes = rand.N(4), rand.N(1000)
-		w.rankLocked(of)
-		n, sessions, bytes := 0, 0, 0
-		for i := range owners {
-			if o := &owners[i]; o.sessions > 0 {
-				n, sessions, bytes = n+1, max(sessions, o.sessions), max(bytes, o.bytes)
-			}
-		}
-		require.Equal(t, n, w.bySessions.Len())
-		require.Equal(t, n, w.byBytes.Len())
-		if n > 0 {
-			require.Equal(t, bytes, w.byBytes.First().bytes)
-			require.Equal(t, sessions, w.bySessions.First().sessions)
-		}
-	}
-}
-
-// TestAways_Quarter checks that suspended sessions have a quarter of the node's bounds, and those
-// of one peer an eighth of the bytes.
-func TestAways_Quarter(t *testing.T) {
+// TestSuspended_Quarter checks that suspended sessions have a quarter of the node's bounds, and
+// those of one peer an eighth of the bytes.
+func TestSuspended_Quarter(t *testing.T) {
 	n := NewNode(WithLimits(Limits{Budget: 80 << 20}), WithAdmission(Admission{Sessions: 41, PerAddress: 7}))
 	defer n.Close()
-	require.Equal(t, suspendedAmount{sessions: 11, bytes: 20 << 20}, n.suspended.most, "rounded up")
-	require.Equal(t, suspendedAmount{sessions: 7, bytes: 10 << 20}, n.suspended.mostOfOwner)
+	most, mostOfOwner := n.suspended.Limits()
+	require.Equal(t, resume.Amount{Sessions: 11, Bytes: 20 << 20}, most, "rounded up")
+	require.Equal(t, resume.Amount{Sessions: 7, Bytes: 10 << 20}, mostOfOwner)
 }
 
 // TestConnection_States compares the transitions with a table.

@@ -40,10 +40,11 @@ func newSession(sh *sharedState, holder sessionHolder, b *sessionStart) *Session
 	s.maxBlock = uint32(maxBlock)
 	if a.resume {
 		s.res = &resumeState{agreed: a.syncSettings, plan: g.plan, granted: g.limits()}
-		s.res.session, s.res.secret = a.session, a.secret
-		if !b.dialled {
-			s.res.records, s.res.identity = &sh.records, a.about.identity()
-			s.res.suspended = suspended{session: (*frameHandler)(s), owner: s.owner}
+		if b.dialled {
+			s.res.Ticket.Init(a.session, a.secret, "", nil)
+		} else {
+			s.res.Ticket.Init(a.session, a.secret, a.about.identity(), &sh.records)
+			s.res.suspended.Init((*frameHandler)(s), s.owner)
 		}
 	}
 	_, foreign := w.(wire.Foreign) // a foreign wire may not answer Pings, and takes no keys

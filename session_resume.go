@@ -47,17 +47,17 @@ func (s *Session) goesOnFor(a *agreement, g *Grant, codecs []string, received ui
 func (s *Session) comeBack(ctx context.Context, b *resumeRequest) error {
 	over := carrier.Comeback{
 		Wire: b.wire, TLS: b.about.TLS, Place: b.place, Received: b.received,
-		Renew: func() { s.renew(b) }, Settled: s.res.settle,
+		Renew: func() { s.renew(b) }, Settled: s.res.Settle,
 	}
 	if b.confirm != nil {
 		over.Check = func() error {
-			if !s.res.entitles(b.used) {
+			if !s.res.Entitles(b.used) {
 				return errOvertaken // although the peer was entitled when its handshake arrived
 			}
 			return nil
 		}
 		over.Confirm = func(received uint64, missing int) error {
-			s.res.paces(resumeCost + missing)
+			s.res.Spend(missing)
 			return b.confirm(received)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/dispatch"
 	"github.com/asterisque-go/asterisque/internal/quota"
+	"github.com/asterisque-go/asterisque/internal/resume"
 )
 
 // sharedState is the common state of the sessions of a node. The node makes it once, and sessions
@@ -16,6 +17,6 @@ type sharedState struct {
 	nodeCalls // these lock themselves
 	scheduler dispatch.Scheduler
 	owners    quota.Owners
-	suspended suspendedSessions
+	suspended resume.Sessions
 	reports   callback.Reports
 }

@@ -18,6 +18,7 @@ type openRoom struct {
 	answers int   // bytes of answers to them that wait to leave
 }
 
+// ErrOpens is the error of a peer that opens more calls than it was granted.
 var ErrOpens = codec.ErrWindow.Withf("more calls than there is room for")
 
 // arrive counts an Open, or returns an error if it is to be rejected. all has the places of the

@@ -166,6 +166,7 @@ type Load struct {
 	Nested, Most int // cost of nested calls, and its bound
 }
 
+// Load returns the present numbers.
 func (d *Dispatcher) Load() Load {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -18,3 +18,11 @@ func HoldOff(ctx context.Context, d time.Duration) bool {
 		return false
 	}
 }
+
+// Sleep is HoldOff, and returns false at once if ctx would end before d is over.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	if at, ok := ctx.Deadline(); ok && time.Until(at) <= d {
+		return false
+	}
+	return HoldOff(ctx, d)
+}
