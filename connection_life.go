@@ -38,7 +38,7 @@ func (c *Connection) run() {
 // conclude ends all sessions of the connection, s included, unless that is nil.
 func (c *Connection) conclude(s *Session) {
 	defer close(c.over)
-	defer c.node.connections.remove(c)
+	defer c.node.connections.Remove(c)
 	c.end(codec.ErrPanicked.Withf("the application has ended the goroutine of the connection"))
 	if s != nil {
 		s.fail(aborts.Of(c.Err()))

@@ -11,6 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/callback"
 	"github.com/asterisque-go/asterisque/internal/guard"
+	"github.com/asterisque-go/asterisque/internal/handshake"
 	"github.com/asterisque-go/asterisque/internal/wait"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/transport"
@@ -81,23 +82,23 @@ func (c *Connection) attempt(ctx context.Context, s *Session) (*Session, error) 
 	if err != nil {
 		return nil, err
 	}
-	var was *previousSession
+	var was *handshake.Proof
 	if s != nil {
-		was = &previousSession{session: s.id, secret: s.res.Latest(), received: s.carrier.Received()}
+		was = &handshake.Proof{Session: s.id, Secret: s.res.Latest(), Received: s.carrier.Received()}
 	}
-	h := &handshake{w: w, open: &c.node.handshakes, log: c.node.cfg.log}
+	h := c.node.newHandshake(w)
 	var next *Session
-	err = h.guarded(func() error {
-		h.cfg = c.node.configFor(w)
-		a, err := h.propose(ctx, was)
+	err = h.Guard(func() error {
+		c.node.configure(h)
+		a, about, err := h.propose(ctx, was)
 		if err != nil {
 			return err
 		}
-		if err = c.meant(a.about); err != nil {
+		if err = c.meant(about); err != nil {
 			w.Close()
 			return err
 		}
-		next, err = c.goOn(ctx, h, a, s)
+		next, err = c.goOn(ctx, h, sessionStart{agreed: a, about: about, dialled: true}, s)
 		return err
 	})
 	return next, err
@@ -112,11 +113,10 @@ func (c *Connection) meant(p Peer) error {
 }
 
 // goOn returns the session on which the handshake has agreed: s, or a new one.
-func (c *Connection) goOn(ctx context.Context, h *handshake, a agreement, s *Session) (*Session, error) {
-	w := h.w
-	if s != nil && a.session == s.id {
-		if err := goOnOver(ctx, s, w, &a); err != nil {
-			w.Close()
+func (c *Connection) goOn(ctx context.Context, h *nodeHandshake, b sessionStart, s *Session) (*Session, error) {
+	if s != nil && b.agreed.Session == s.id {
+		if err := goOnOver(ctx, s, h.Wire, &b); err != nil {
+			h.Wire.Close()
 			s.fail(codec.ErrUnavailable.Withf("the session could not be resumed: %v", err))
 			s.carrier.Wait()
 			return nil, err
@@ -127,19 +127,21 @@ func (c *Connection) goOn(ctx context.Context, h *handshake, a agreement, s *Ses
 		s.fail(codec.ErrUnavailable.Withf("the session could not be resumed: the peer does not have it any more"))
 		s.carrier.Wait()
 	}
-	return c.node.begin(h, a, c.node.ownGrant(), true, c)
+	b.grant = c.node.ownGrant()
+	return c.node.begin(h, b, c)
 }
 
 // goOnOver resumes s over a Wire to a peer that has agreed. The next secret is stored as soon as
 // the peer has it. The errors are not final: a new session may begin.
-func goOnOver(ctx context.Context, s *Session, w wire.Wire, a *agreement) error {
-	if a.syncSettings != s.res.agreed || a.values != s.valueCodec {
-		return passing(nil, "the peer resumes the session, but does not repeat the agreement")
+func goOnOver(ctx context.Context, s *Session, w wire.Wire, b *sessionStart) error {
+	a := &b.agreed
+	if a.Settings != s.res.agreed || a.Codec != s.codec.Name() {
+		return handshake.Transient(nil, "the peer resumes the session, but does not repeat the agreement")
 	}
-	if a.secret != [message.SecretSize]byte{} {
-		s.res.Replace(s.res.Latest(), a.secret)
+	if a.Secret != [message.SecretSize]byte{} {
+		s.res.Replace(s.res.Latest(), a.Secret)
 	}
-	return s.comeBack(ctx, &resumeRequest{wire: w, about: a.about, received: a.received})
+	return s.comeBack(ctx, &resumeRequest{wire: w, about: b.about, received: a.Received})
 }
 
 func (c *Connection) dial(ctx context.Context) (wire.Wire, error) {
@@ -180,9 +182,9 @@ func (c *Connection) tls() *tls.Config {
 // and explains the other ones.
 func (c *Connection) final(err error) bool {
 	switch {
-	case errors.Is(err, wire.ErrURL), err == error(errNodeClosed):
+	case errors.Is(err, wire.ErrURL), err == error(handshake.ErrNodeClosed):
 		return true // RetryFatal does not change these
-	case c.how.RetryFatal, errors.Is(err, errPassing): // an errPassing has a final code
+	case c.how.RetryFatal, errors.Is(err, handshake.ErrTransient): // which has a final code
 		return false
 	}
 	return errors.Is(err, ErrUnauthorized) || errors.Is(err, ErrHandshake)

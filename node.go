@@ -2,16 +2,15 @@ package asterisque
 
 import (
 	"context"
-	"encoding/binary"
 	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/admission"
 	"github.com/asterisque-go/asterisque/internal/guard"
+	"github.com/asterisque-go/asterisque/internal/handshake"
 	"github.com/asterisque-go/asterisque/internal/resume"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -27,7 +26,7 @@ type Node struct {
 	admission   *admission.Control
 	listeners   closers[wire.Listener]  // that are being served
 	connections closers[nodeConnection] // that are not over
-	handshakes  closers[*handshake]
+	handshakes  closers[*handshake.Handshake]
 	relays      closers[*relayedSession]
 	accepts     sync.WaitGroup // handshakes of Serve
 	drain       nodeDrain
@@ -73,8 +72,8 @@ func (n *Node) ready() error {
 	if err := n.Check(); err != nil {
 		return err
 	}
-	if n.handshakes.isClosed() {
-		return errNodeClosed
+	if n.handshakes.IsClosed() {
+		return handshake.ErrNodeClosed
 	}
 	return nil
 }
@@ -102,24 +101,25 @@ func (n *Node) Attach(start context.Context, w wire.Wire) (*Session, error) {
 		w.Close()
 		return nil, err
 	}
-	h := &handshake{w: w, open: &n.handshakes, log: n.cfg.log, once: true}
+	h := n.newHandshake(w)
+	h.Once = true
 	var s *Session
-	err := h.guarded(func() error {
-		h.cfg = n.configFor(w)
-		if h.place = admission.SlotOf(w); h.place != nil {
+	err := h.Guard(func() error {
+		n.configure(h)
+		if h.Place = admission.SlotOf(w); h.Place != nil {
 			// the other side has connected, and this one sends first
-			if refused := h.place.Carry(); refused != nil {
-				return h.refuse(refused)
+			if refused := h.Place.Carry(); refused != nil {
+				return h.Refuse(refused)
 			}
 		}
-		a, err := h.propose(start, nil)
+		a, about, err := h.propose(start, nil)
 		if err == nil {
-			s, err = n.begin(h, a, n.ownGrant(), true, n)
+			s, err = n.begin(h, sessionStart{agreed: a, about: about, grant: n.ownGrant(), dialled: true}, n)
 		}
 		return err
 	})
-	if s == nil && h.place != nil {
-		h.place.Leave()
+	if s == nil && h.Place != nil {
+		h.Place.Leave()
 	}
 	return s, err
 }
@@ -150,53 +150,44 @@ func (n *Node) accept(start context.Context, w wire.Wire, relayed bool) (*Sessio
 	if refused != nil {
 		return nil, refused
 	}
-	h.relayed = relayed
+	h.Relayed = relayed
 	return n.shake(start, h)
 }
 
 // enter returns the handshake over a Wire that the other side has connected, or the reason for its
 // rejection. shake follows it.
-func (n *Node) enter(w wire.Wire) (*handshake, *Abort) {
-	h := &handshake{w: w, open: &n.handshakes, log: n.cfg.log}
+func (n *Node) enter(w wire.Wire) (*nodeHandshake, *Abort) {
+	h := n.newHandshake(w)
 	refused := codec.ErrUnavailable.Withf("the wire panicked: the log says why")
 	guard.Run(n.cfg.log, "wire", func() {
-		h.cfg, h.from = n.configFor(w), w.RemoteAddr()
-		h.place, refused = n.admission.Admit(w, h.from)
+		n.configure(h)
+		h.From = w.RemoteAddr()
+		h.Place, refused = n.admission.Admit(w, h.From)
 	})
 	if refused != nil {
-		go guard.Run(n.cfg.log, "wire", func() { turnAway(w, refused) }) // ends by itself
+		go guard.Run(n.cfg.log, "wire", func() { handshake.TurnAway(w, refused) }) // ends by itself
 		return h, aborts.NeverSent(refused)
 	}
 	return h, nil
 }
 
-// turnAway closes a Wire that was rejected. It sends the reason if that does not block.
-func turnAway(w wire.Wire, refused *Abort) {
-	if t, ok := w.(wire.TryWriter); ok {
-		frame := message.SessionClose{Code: refused.Code, Message: refused.Message}.AppendTo(make([]byte, 4, likelySync))
-		binary.BigEndian.PutUint32(frame, uint32(len(frame)-4))
-		t.TryWriteBatch(frame) // an error does not matter: the Wire is closed anyway
-	}
-	w.Close()
-}
-
 // shake completes the handshake h and returns its session.
-func (n *Node) shake(ctx context.Context, h *handshake) (s *Session, err error) {
+func (n *Node) shake(ctx context.Context, h *nodeHandshake) (s *Session, err error) {
 	defer n.drain.shakes()()
 	defer func() {
 		if s == nil && err != ErrElsewhere { // otherwise the relay has the place
-			h.place.Leave()
+			h.Place.Leave()
 		}
 	}()
-	err = h.guarded(func() error {
-		a, err := h.respond(ctx, n)
-		defer func() { n.begun(a.session, s) }()
+	err = h.Guard(func() error {
+		a, err := n.respond(ctx, h)
+		defer func() { n.begun(a.Session, s) }()
 		switch s = a.resumed; {
 		case err != nil || s != nil:
 		case a.elsewhere != nil:
 			err = n.relay(h, &a)
 		default:
-			s, err = n.begin(h, a.agreement, a.grant, false, n)
+			s, err = n.begin(h, sessionStart{agreed: a.Agreement, about: a.about, grant: a.grant}, n)
 		}
 		return err
 	})
@@ -221,16 +212,16 @@ func (n *Node) ownGrant() (g Grant) {
 }
 
 // begin starts a session, unless the node has been closed meanwhile.
-func (n *Node) begin(h *handshake, a agreement, g Grant, dialled bool, holder sessionHolder) (*Session, error) {
-	s := newSession(&n.sharedState, holder, &sessionStart{
-		cfg: &h.cfg.sessionConfig, wire: h.w, place: h.wirePlace(), agreed: a, grant: g, dialled: dialled,
-	})
+func (n *Node) begin(h *nodeHandshake, b sessionStart, holder sessionHolder) (*Session, error) {
+	b.cfg, b.wire, b.place = &h.cfg.sessionConfig, h.Wire, h.WirePlace()
+	b.values = h.cfg.valuesNamed(b.agreed.Codec)
+	s := newSession(&n.sharedState, holder, &b)
 	n.mu.Lock()
 	closed := n.sessions == nil
 	if !closed {
 		n.sessions[s] = struct{}{}
 		(*hookNotifier)(s).begun() // before any caller can find s
-		if s.res != nil && !dialled {
+		if s.res != nil && !b.dialled {
 			n.resumable[s.id] = s
 		}
 	}
@@ -239,12 +230,12 @@ func (n *Node) begin(h *handshake, a agreement, g Grant, dialled bool, holder se
 		(*frameHandler)(s).endTelling()
 		n.owners.Release(s.owner)
 		s.carrier.Discard()
-		return nil, errNodeClosed
+		return nil, handshake.ErrNodeClosed
 	}
 	(*frameHandler)(s).watchCertificate()
-	n.cfg.log.Info("session begins", "session", s, "peer", s.peerID, "addr", a.about.RemoteAddr)
+	n.cfg.log.Info("session begins", "session", s, "peer", s.peerID, "addr", b.about.RemoteAddr)
 	s.carrier.Run()
-	if !dialled && n.drain.hasBegun() {
+	if !b.dialled && n.drain.hasBegun() {
 		s.announceEnd() // Shutdown may not find it any more
 	}
 	return s, nil
@@ -256,14 +247,14 @@ var errAnywhere = codec.ErrUnavailable.Withf("it could not be found out which no
 // relay carries frames between the peer of a handshake and the node that resumes its session, until
 // that ends, and then releases the place. The error is ErrElsewhere, or that of a node that is
 // closed.
-func (n *Node) relay(h *handshake, a *acceptedPeer) error {
-	r := newRelaying(h.cfg, h.w, a)
+func (n *Node) relay(h *nodeHandshake, a *acceptedPeer) error {
+	r := newRelaying(h.cfg, h.Wire, a)
 	n.mu.Lock()
-	open := n.sessions != nil && n.relays.add(r)
+	open := n.sessions != nil && n.relays.Add(r)
 	if open {
 		n.accepts.Go(func() { // ends with either Wire, or by end
-			defer h.place.Leave()
-			defer n.relays.remove(r)
+			defer h.Place.Leave()
+			defer n.relays.Remove(r)
 			r.run()
 		})
 	}
@@ -272,18 +263,20 @@ func (n *Node) relay(h *handshake, a *acceptedPeer) error {
 		r.end()
 	}
 	if !open {
-		return errNodeClosed
+		return handshake.ErrNodeClosed
 	}
 	return ErrElsewhere
 }
 
-// expect implements resumer. The session begins before begun is called, or never.
+// expect records that the peer is about to receive the id of a session. The peer may lose the Wire
+// at once, and reconnect to another node, so the record of the session is stored before. The
+// session begins before begun is called, or never.
 func (n *Node) expect(ctx context.Context, a *acceptedPeer) {
 	n.mu.Lock()
-	n.beginning[a.session] = make(chan struct{})
+	n.beginning[a.Session] = make(chan struct{})
 	n.mu.Unlock()
 	var e resume.Ticket
-	e.Init(a.session, a.secret, a.about.identity(), &n.records)
+	e.Init(a.Session, a.Secret, a.about.identity(), &n.records)
 	e.Store(ctx, time.Time{})
 }
 
@@ -341,7 +334,7 @@ func (n *Node) Sessions() []*Session {
 func (n *Node) closeDoors() {
 	n.drain.begin()
 	for _, h := range n.handshakes.close() {
-		h.stop(nodeCloses)
+		h.Stop()
 	}
 	for _, ln := range n.listeners.close() {
 		guard.CloseListener(n.cfg.log, ln)
@@ -363,7 +356,7 @@ func (n *Node) Close() error {
 	n.mu.Unlock()
 	var wg sync.WaitGroup
 	for _, c := range n.connections.close() {
-		wg.Go(func() { c.closeFor(errNodeClosed) })
+		wg.Go(func() { c.closeFor(handshake.ErrNodeClosed) })
 	}
 	for s := range sessions {
 		wg.Go(func() { s.Close() })

@@ -23,8 +23,8 @@ type closers[T comparable] struct {
 	closed bool
 }
 
-// add adds v. It reports false if the set is closed.
-func (k *closers[T]) add(v T) bool {
+// Add adds v. It reports false if the set is closed.
+func (k *closers[T]) Add(v T) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed {
@@ -37,15 +37,15 @@ func (k *closers[T]) add(v T) bool {
 	return true
 }
 
-// isClosed reports whether the set is closed.
-func (k *closers[T]) isClosed() bool {
+// IsClosed reports whether the set is closed.
+func (k *closers[T]) IsClosed() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.closed
 }
 
-// remove removes v, if it is present.
-func (k *closers[T]) remove(v T) {
+// Remove removes v, if it is present.
+func (k *closers[T]) Remove(v T) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.all, v)

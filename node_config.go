@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
@@ -13,6 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/callback"
 	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/dispatch"
+	"github.com/asterisque-go/asterisque/internal/handshake"
 	"github.com/asterisque-go/asterisque/internal/idempotency"
 	"github.com/asterisque-go/asterisque/internal/resume"
 	"github.com/asterisque-go/asterisque/limits"
@@ -162,6 +164,23 @@ func limitsFor(maxMessage int) limits.Limits {
 		Soft: soft, Low: limits.Amount{Messages: soft.Messages / 2, Bytes: soft.Bytes / 2},
 		Hard: limits.Amount{Messages: 4 * soft.Messages, Bytes: 4 * soft.Bytes},
 	}
+}
+
+// announcement returns the configuration of handshakes.
+func (c *config) announcement() handshake.Config {
+	names := make([]string, len(c.values))
+	for i, v := range c.values {
+		names[i] = v.codec.Name()
+	}
+	return handshake.Config{
+		ID: c.id, Codecs: names, Plan: &c.plan, PingInterval: c.pingInterval, PingTimeout: c.pingTimeout,
+		Windowless: c.windowless, Time: c.handshake, Resumes: c.resumeFor > 0, PlainCredentials: c.plainCredentials,
+	}
+}
+
+// valuesNamed returns the value codec with a name, on which a handshake has agreed.
+func (c *config) valuesNamed(name string) *valueCodec {
+	return c.values[slices.IndexFunc(c.values, func(v *valueCodec) bool { return v.codec.Name() == name })]
 }
 
 // door returns the bounds for connecting peers.

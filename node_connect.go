@@ -3,6 +3,8 @@ package asterisque
 import (
 	"context"
 	"time"
+
+	"github.com/asterisque-go/asterisque/internal/handshake"
 )
 
 // Connect connects to the node that listens at a URL, waits for the first session (unless
@@ -34,9 +36,9 @@ func (n *Node) Connect(life context.Context, url string, how ReconnectConfig) (*
 		return nil, err
 	}
 	c := newConnection(n, life, url, how)
-	if !n.connections.add(c) {
-		c.end(errNodeClosed)
-		return nil, errNodeClosed
+	if !n.connections.Add(c) {
+		c.end(handshake.ErrNodeClosed)
+		return nil, handshake.ErrNodeClosed
 	}
 	go c.run() // ends with c.ctx
 	if how.Background {

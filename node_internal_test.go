@@ -3,7 +3,6 @@ package asterisque
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"fmt"
 	"net"
 	"net/netip"
 	"reflect"
@@ -22,18 +21,18 @@ import (
 func TestKept_Closed(t *testing.T) {
 	var k closers[int]
 	require.Empty(t, k.list())
-	require.True(t, k.add(1))
-	require.True(t, k.add(2))
-	require.True(t, k.add(2), "it is a set")
-	k.remove(1)
-	k.remove(3)
+	require.True(t, k.Add(1))
+	require.True(t, k.Add(2))
+	require.True(t, k.Add(2), "it is a set")
+	k.Remove(1)
+	k.Remove(3)
 	require.Equal(t, []int{2}, k.list())
-	require.False(t, k.isClosed())
+	require.False(t, k.IsClosed())
 	require.Equal(t, []int{2}, k.close())
-	require.True(t, k.isClosed())
-	require.False(t, k.add(4))
+	require.True(t, k.IsClosed())
+	require.False(t, k.Add(4))
 	require.Equal(t, []int{2}, k.close(), "until it is removed")
-	k.remove(2)
+	k.Remove(2)
 	require.Empty(t, k.close())
 }
 
@@ -59,39 +58,6 @@ func TestAdmission_Defaults(t *testing.T) {
 	require.Equal(t, 10_001, carriedFrom(a, "[::1]:1", 10_001))
 	require.Equal(t, 59_998, carriedFrom(a, "[::ffff:127.0.0.2]:1", 70_000), "100,000 in all")
 	require.Zero(t, carriedFrom(a, "192.0.2.3:1", 1))
-}
-
-// TestHandshake_States compares the transitions with a table.
-func TestHandshake_States(t *testing.T) {
-	events := []handshakeEvent{answers, agrees, rejects, timeOver, placeLost, nodeCloses}
-	// final states
-	over := []handshakeState{agreed, rejected, timedOut, displaced, abandoned}
-	const never = handshakeState(99)
-	table := map[handshakeState][]handshakeState{ // by event; never: the event comes too late
-		exchanging: {answering, agreed, rejected, timedOut, displaced, abandoned},
-		answering:  {never, agreed, rejected, timedOut, displaced, abandoned},
-	}
-	for _, s := range over {
-		table[s] = []handshakeState{never, never, never, never, never, never}
-	}
-	for from, row := range table {
-		for i, e := range events {
-			t.Run(fmt.Sprint(from, " ", e), func(t *testing.T) {
-				want, inTime := row[i], row[i] != never
-				if !inTime {
-					want = from
-				}
-				got, ok := from.next(e)
-				require.Equal(t, inTime, ok)
-				require.Equal(t, want, got)
-
-				var h handshakeStatus
-				h.state.Store(uint32(from))
-				require.Equal(t, inTime, h.move(e))
-				require.Equal(t, want, h.now())
-			})
-		}
-	}
 }
 
 // numbers calls f for every number in v, with its path.

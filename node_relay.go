@@ -26,8 +26,8 @@ type relayedSession struct { // fixed
 func newRelaying(cfg *config, peer wire.Wire, a *acceptedPeer) *relayedSession {
 	return &relayedSession{
 		near:    relay.Side{Wire: peer, Largest: a.largest},
-		far:     relay.Side{Wire: a.elsewhere, Largest: a.syncSettings.maxFrame},
-		session: a.session, patience: cfg.writeTimeout, log: cfg.log,
+		far:     relay.Side{Wire: a.elsewhere, Largest: a.MaxFrame},
+		session: a.Session, patience: cfg.writeTimeout, log: cfg.log,
 	}
 }
 

@@ -2,15 +2,19 @@ package asterisque
 
 import (
 	"context"
+
+	"github.com/asterisque-go/asterisque/internal/handshake"
 )
 
-// former implements resumer.
-func (n *Node) former(ctx context.Context, was *previousSession, p *Peer) (_ *Session, elsewhere *SessionRecord, err error) {
-	if was.session == (SessionID{}) {
+// former returns the session that a peer wants to resume, if the peer has its secret and its
+// identity, or the record that names another node as its owner. An error means that another node
+// may have the session.
+func (n *Node) former(ctx context.Context, was *handshake.Proof, p *Peer) (_ *Session, elsewhere *SessionRecord, err error) {
+	if was.Session == (SessionID{}) {
 		return nil, nil, nil
 	}
-	n.awaitBegin(ctx, was.session)
-	r, ok, err := n.records.get(ctx, was.session)
+	n.awaitBegin(ctx, was.Session)
+	r, ok, err := n.records.get(ctx, was.Session)
 	switch {
 	case err != nil && n.cfg.elsewhere != nil:
 		return nil, nil, errAnywhere
@@ -18,12 +22,12 @@ func (n *Node) former(ctx context.Context, was *previousSession, p *Peer) (_ *Se
 		return nil, nil, nil
 	}
 	n.mu.Lock()
-	s := n.resumable[was.session]
+	s := n.resumable[was.Session]
 	n.mu.Unlock()
 	switch {
 	case s == nil && r.Node != n.cfg.id:
 		return nil, &r, nil
-	case s == nil || !s.res.Entitles(was.secret) || !s.res.ProvedBy(p.identity()):
+	case s == nil || !s.res.Entitles(was.Secret) || !s.res.ProvedBy(p.identity()):
 		return nil, nil, nil // the session decides: the record may be older
 	}
 	return s, nil, nil
@@ -43,10 +47,11 @@ func (n *Node) awaitBegin(ctx context.Context, id SessionID) {
 	}
 }
 
-// RejectSession implements resumer. Shutdown waits for handshakes that are not rejected here.
-func (n *Node) refusesSession(p *Peer) error {
+// rejectSession returns the error by which a session of a peer is rejected, or nil. Shutdown waits
+// for handshakes that are not rejected here.
+func (n *Node) rejectSession(p *Peer) error {
 	if n.drain.hasBegun() {
-		return errNodeClosed
+		return handshake.ErrNodeClosed
 	}
 	return n.owners.RejectSession(p.quotaName())
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/internal/admission"
 	"github.com/asterisque-go/asterisque/internal/guard"
+	"github.com/asterisque-go/asterisque/internal/handshake"
 	"github.com/asterisque-go/asterisque/internal/wait"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/transport"
@@ -47,11 +48,11 @@ func (n *Node) Serve(life context.Context, ln wire.Listener) error {
 func (n *Node) serveAt(ctx context.Context, ln wire.Listener, url string) error {
 	if p, ok := ln.(wire.Private); ok && !p.Private() && n.cfg.resumeFor > 0 && !n.cfg.plainCredentials {
 		ln.Close()
-		return exposed(transport.ShowURL(ln.URL()))
+		return handshake.Exposed(transport.ShowURL(ln.URL()))
 	}
-	if !n.listeners.add(ln) {
+	if !n.listeners.Add(ln) {
 		guard.CloseListener(n.cfg.log, ln)
-		return errNodeClosed
+		return handshake.ErrNodeClosed
 	}
 	n.cfg.service.serve("by the node that was made", n.cfg.made)
 	if g, ok := ln.(transport.Guarded); ok {
@@ -61,7 +62,7 @@ func (n *Node) serveAt(ctx context.Context, ln wire.Listener, url string) error 
 	defer stop()
 	defer func() {
 		guard.CloseListener(n.cfg.log, ln)
-		n.listeners.remove(ln)
+		n.listeners.Remove(ln)
 	}()
 	back := backoff{first: 5 * time.Millisecond, most: time.Second}
 	for {
@@ -90,7 +91,7 @@ func (n *Node) serveAt(ctx context.Context, ln wire.Listener, url string) error 
 func (n *Node) shakeApart(ctx context.Context, w wire.Wire) bool {
 	h, refused := n.enter(w)
 	if refused != nil {
-		n.cfg.log.Warn("handshake failed", "addr", h.from, "error", refused)
+		n.cfg.log.Warn("handshake failed", "addr", h.From, "error", refused)
 		return true
 	}
 	n.mu.Lock()
@@ -100,7 +101,7 @@ func (n *Node) shakeApart(ctx context.Context, w wire.Wire) bool {
 	}
 	n.mu.Unlock()
 	if closed {
-		h.place.Leave()
+		h.Place.Leave()
 		guard.Apart(n.cfg.log, w, func() { w.Close() })
 	}
 	return !closed
@@ -126,8 +127,8 @@ func passes(err error) bool {
 }
 
 // shakeAndLog is shake for Serve, which logs the error.
-func (n *Node) shakeAndLog(ctx context.Context, h *handshake) {
+func (n *Node) shakeAndLog(ctx context.Context, h *nodeHandshake) {
 	if _, err := n.shake(ctx, h); err != nil && err != ErrElsewhere {
-		n.cfg.log.Warn("handshake failed", "addr", h.from, "error", err)
+		n.cfg.log.Warn("handshake failed", "addr", h.From, "error", err)
 	}
 }

@@ -58,8 +58,8 @@ func (n *Node) awaitHandshakes(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, mostShaking)
 	defer cancel()
 	for _, h := range n.handshakes.list() {
-		if h.place != nil && h.move(nodeDrains) { // without a place it is this side's own
-			h.end()
+		if h.Place != nil { // without a place it is this side's own
+			h.Drain()
 		}
 	}
 	select {

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/asterisque-go/asterisque/internal/handshake"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
@@ -29,7 +30,9 @@ type sessionStart struct {
 	cfg     *sessionConfig
 	wire    wire.Wire
 	place   transport.Place // of the Wire; nil without one
-	agreed  agreement
+	agreed  handshake.Agreement
+	about   Peer
+	values  *valueCodec // agreed
 	grant   Grant
 	dialled bool // by this side
 }

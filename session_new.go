@@ -5,6 +5,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/dispatch"
+	"github.com/asterisque-go/asterisque/internal/handshake"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/internal/quota"
 	"github.com/asterisque-go/asterisque/limits"
@@ -14,17 +15,17 @@ import (
 // newSession makes a session of the result of a handshake. The caller runs its carrier.
 func newSession(sh *sharedState, holder sessionHolder, b *sessionStart) *Session {
 	cfg, w, a, g := b.cfg, b.wire, &b.agreed, &b.grant
-	maxBlock := a.maxFrame - outbox.HeadSize
+	maxBlock := a.MaxFrame - outbox.HeadSize
 	if l, ok := w.(wire.Foreign); ok {
 		// called before anything is counted, as it may panic
 		maxBlock = min(maxBlock, l.MaxBlock())
 	}
 	s := &Session{
-		id: a.session, shared: sh, holder: holder, cfg: cfg, peerID: a.about.ID, owner: sh.owners.Join(a.about.quotaName(), a.about.Subject),
+		id: a.Session, shared: sh, holder: holder, cfg: cfg, peerID: b.about.ID, owner: sh.owners.Join(b.about.quotaName(), b.about.Subject),
 	}
 	s.inboundCalls = inboundCalls{service: g.Service, highest: *g.MaxPriority, granted: g.standards(), private: cfg.private}
 	s.sessionCalls.serving = &s.inboundCalls
-	s.valueCoder = valueCoder{valueCodec: a.values, session: s}
+	s.valueCoder = valueCoder{valueCodec: b.values, session: s}
 	ctx, end := context.WithCancelCause(context.Background())
 	s.inbound = limits.NewCounter(g.inbound, s.reporter(Inbound))
 	s.inbound.Tell(&s.owner.Tally)
@@ -38,24 +39,24 @@ func newSession(sh *sharedState, holder sessionHolder, b *sessionStart) *Session
 		s.table.odd = 1
 	}
 	s.maxBlock = uint32(maxBlock)
-	if a.resume {
-		s.res = &resumeState{agreed: a.syncSettings, plan: g.plan, granted: g.limits()}
+	if a.Resume {
+		s.res = &resumeState{agreed: a.Settings, plan: g.plan, granted: g.limits()}
 		if b.dialled {
-			s.res.Ticket.Init(a.session, a.secret, "", nil)
+			s.res.Ticket.Init(a.Session, a.Secret, "", nil)
 		} else {
-			s.res.Ticket.Init(a.session, a.secret, a.about.identity(), &sh.records)
+			s.res.Ticket.Init(a.Session, a.Secret, b.about.identity(), &sh.records)
 			s.res.suspended.Init((*frameHandler)(s), s.owner)
 		}
 	}
 	_, foreign := w.(wire.Foreign) // a foreign wire may not answer Pings, and takes no keys
 	s.opens.keyless = foreign
 	s.carrier.Init(&carrier.Config{
-		Settings: &sh.carriers, Context: ctx, End: end, Upper: (*frameHandler)(s), Wire: w, TLS: a.about.TLS, Place: b.place,
-		Out:     outbox.New(uint64(s.table.odd), a.maxFrame, uint32(a.overhead), cfg.share, s.outbound.Remove, (*hookNotifier)(s).dropReporter()),
+		Settings: &sh.carriers, Context: ctx, End: end, Upper: (*frameHandler)(s), Wire: w, TLS: b.about.TLS, Place: b.place,
+		Out:     outbox.New(uint64(s.table.odd), a.MaxFrame, uint32(a.Overhead), cfg.share, s.outbound.Remove, (*hookNotifier)(s).dropReporter()),
 		Inbound: s.inbound, Outbound: s.outbound.Counter, Tally: &s.owner.Tally,
 		Largest: g.plan.Largest + outbox.HeadSize,
-		Pings:   carrier.Pings{Dialled: b.dialled, Mute: foreign && a.ping == 0, Interval: a.ping, Timeout: a.timeout},
-		Resumes: a.resume, KeptControls: max(g.plan.Room/8, leastKeptControls),
+		Pings:   carrier.Pings{Dialled: b.dialled, Mute: foreign && a.Ping == 0, Interval: a.Ping, Timeout: a.Timeout},
+		Resumes: a.Resume, KeptControls: max(g.plan.Room/8, leastKeptControls),
 	})
 	return s
 }
@@ -65,10 +66,10 @@ func newSession(sh *sharedState, holder sessionHolder, b *sessionStart) *Session
 const usualWindow = 1 << 20
 
 // promise sets up the grants of this side, by its plan, and those of the peer.
-func (s *Session) promise(a *agreement, p *limits.Plan) {
+func (s *Session) promise(a *handshake.Agreement, p *limits.Plan) {
 	s.terms.Ledger = dispatchPort{&s.sessionCalls}
 	s.terms.Overhead, s.terms.Early = uint64(p.Overhead), uint64(p.Window)
-	s.terms.PeerOverhead, s.terms.PeerEarly = a.overhead, a.early
+	s.terms.PeerOverhead, s.terms.PeerEarly = a.Overhead, a.Early
 	if !s.cfg.windowless {
 		s.terms.Room = limits.NewRoom(p)
 		s.terms.Room.Heed(&s.owner.Tally)
@@ -78,7 +79,7 @@ func (s *Session) promise(a *agreement, p *limits.Plan) {
 	s.calls.Init(dispatch.Config{
 		Scheduler: &s.shared.scheduler, Output: dispatchPort{&s.sessionCalls}, Owner: s.owner, Plan: p, Windows: s.terms.Room,
 	})
-	s.opens.init(a.opens, uint64(a.maxFrame)+a.overhead+a.early)
-	s.opens.metadata = a.metadata
-	s.nesting.calls, s.nesting.room = int32(a.nestedCalls), int32(a.nestedRoom)
+	s.opens.init(a.Opens, uint64(a.MaxFrame)+a.Overhead+a.Early)
+	s.opens.metadata = a.Metadata
+	s.nesting.calls, s.nesting.room = int32(a.NestedCalls), int32(a.NestedRoom)
 }

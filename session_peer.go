@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/asterisque-go/asterisque/internal/quota"
+	"github.com/asterisque-go/asterisque/wire"
 )
 
 // Peer describes the other side of a session.
@@ -23,6 +24,16 @@ type Peer struct {
 	Credential []byte // presented by the peer, for Access.Accept only; see Access.Credential
 	// identity of the peer, granted by Access.Accept; empty on the side that dialled
 	Subject string
+}
+
+// peerOf returns the description of the other side by the Wire.
+func peerOf(w wire.Wire) Peer {
+	p := Peer{LocalAddr: w.LocalAddr(), RemoteAddr: w.RemoteAddr()}
+	if secure, ok := w.(wire.Secure); ok {
+		state := secure.ConnectionState()
+		p.TLS = &state
+	}
+	return p
 }
 
 // String returns the identity of the peer, for logs, without its credential and its TLS state.

@@ -3,6 +3,7 @@ package asterisque
 import (
 	"sync"
 
+	"github.com/asterisque-go/asterisque/internal/handshake"
 	"github.com/asterisque-go/asterisque/internal/resume"
 	"github.com/asterisque-go/asterisque/limits"
 )
@@ -13,8 +14,8 @@ const leastKeptControls = 1 << 20
 
 // resumeState is the state of a session that can be resumed.
 type resumeState struct {
-	agreed syncSettings // granted by the peer when the session began; these are fixed
-	plan   *limits.Plan // granted to the peer
+	agreed handshake.Settings // granted by the peer when the session began; these are fixed
+	plan   *limits.Plan       // granted to the peer
 
 	resume.Ticket // these lock themselves
 	resume.Pacer

@@ -1,4 +1,4 @@
-package asterisque
+package handshake
 
 import (
 	"errors"
@@ -16,9 +16,9 @@ func beyondEOF(err error) string {
 	return ": " + err.Error()
 }
 
-// passing returns ErrHandshake for a cause that may be temporary, so that another attempt may
-// succeed.
-func passing(err error, format string, args ...any) *Abort {
+// Transient returns ErrHandshake, which is also ErrTransient, for a cause that may be temporary, so
+// that another attempt may succeed.
+func Transient(err error, format string, args ...any) *codec.Abort {
 	a := codec.ErrHandshake.Withf(format, args...)
 	a.Cause = &transientError{a.Message, err}
 	return a
@@ -31,27 +31,20 @@ type transientError struct {
 
 func (p *transientError) Error() string        { return p.text }
 func (p *transientError) Unwrap() error        { return p.err }
-func (p *transientError) Is(target error) bool { return target == errPassing }
+func (p *transientError) Is(target error) bool { return target == ErrTransient }
 
-var errPassing = errors.New("this may pass")
+// ErrTransient is the error, by [errors.Is], of handshakes that may succeed at another attempt.
+var ErrTransient = errors.New("this may pass")
 
-var errNodeClosed = aborts.NeverSent(codec.ErrUnavailable.Withf("the node is closed"))
-
-// mayPass reports whether err is temporary: the application may accept the peer later.
-func mayPass(err error) bool {
-	switch codec.AbortOf(err).Code {
-	case codec.Unavailable, codec.Overloaded, codec.Expired, codec.Canceled:
-		return true
-	}
-	return false
-}
+// ErrNodeClosed is the error of a handshake at a node that is closed.
+var ErrNodeClosed = aborts.NeverSent(codec.ErrUnavailable.Withf("the node is closed"))
 
 var (
 	errTooSlow = errors.New("the handshake was not completed in time")
 	errTooLate = errors.New("the handshake has been given up")
 )
 
-// exposed returns the error for sessions that cannot be resumed over an address without encryption.
-func exposed(at any) *Abort {
+// Exposed returns the error for sessions that cannot be resumed over an address without encryption.
+func Exposed(at any) *codec.Abort {
 	return codec.ErrUnauthorized.Withf("WithResume: the traffic with %v is not encrypted, and its readers could take sessions over: use tls://, or allow it with Access.PlainCredentials", at)
 }
