@@ -4,6 +4,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/dispatch"
 	"github.com/asterisque-go/asterisque/internal/guard"
+	"github.com/asterisque-go/asterisque/internal/values"
 )
 
 // The arrival of a call of the peer, on the goroutine of the reader.
@@ -116,7 +117,7 @@ func (c *inboundCall) examine(what string, refuse refusing, f func() error) (err
 			return
 		}
 		v := recover()
-		guard.Misbehaved(c.x.log, what, v, "function", c.function(), "name", c.handler.name)
+		guard.Misbehaved(c.x.Log, what, v, "function", c.function(), "name", c.handler.name)
 		a := codec.ErrPanicked.Withf("the %s of function %d %q %s",
 			what, c.function(), c.handler.name, guard.HowEnded(v))
 		if err = a; v == nil {
@@ -144,9 +145,9 @@ func (c *inboundCall) weigh() error {
 		return nil
 	}
 	return c.examine("codec", (*inboundCall).turnBack, func() error {
-		n, err := c.x.weigh(c.params, h.params)
+		n, err := c.x.Weigh(c.params, h.params)
 		if err != nil {
-			return codecError(codec.BadParams, c.function(), h.name, "parameters", err)
+			return values.Error(codec.BadParams, c.function(), h.name, "parameters", err)
 		}
 		c.work.DecodedSize = dispatch.Round16(n)
 		return nil

@@ -22,7 +22,7 @@ func (c *inboundCall) Value(key any) any {
 	case inboundParentKey{}:
 		return c
 	case sharing.Key{}:
-		return sharing.Basis{Node: c.x.common, Handler: c.handler, Codec: c.x.codec.Name()}
+		return sharing.Basis{Node: c.x.common, Handler: c.handler, Codec: c.x.Values.Name()}
 	}
 	return nil
 }

@@ -7,7 +7,7 @@ import "github.com/asterisque-go/asterisque/internal/idempotency"
 func (c *inboundCall) beginDurable() (run bool) {
 	m, refused := c.x.durable().Enter(idempotency.Identity{
 		Owner: c.x.dispatcher().Owner(), Function: c.function(), Stream: c.work.Windowed, Key: c.extras.key,
-		Codec: c.x.codec.Name(), Params: c.params,
+		Codec: c.x.Values.Name(), Params: c.params,
 	}, c)
 	switch {
 	case refused != nil:

@@ -4,6 +4,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/buffer"
 	"github.com/asterisque-go/asterisque/internal/dispatch"
+	"github.com/asterisque-go/asterisque/internal/values"
 )
 
 // nameKey computes the key of c for a function with keys. An error rejects the call.
@@ -15,9 +16,9 @@ func (c *inboundCall) nameKey() error {
 	}
 	c.x.dispatcher().Hold(held)
 	defer c.x.dispatcher().Hold(-held)
-	key, value, err := k.of(c.x.codec, c.params)
+	key, value, err := k.of(c.x.Values, c.params)
 	if err != nil {
-		return codecError(codec.BadParams, c.function(), c.handler.name, "parameters", err)
+		return values.Error(codec.BadParams, c.function(), c.handler.name, "parameters", err)
 	}
 	if c.withinSame(&key) {
 		return nil
@@ -39,7 +40,7 @@ func (c *inboundCall) nameKey() error {
 // it replaces, which must have no other use.
 func (c *inboundCall) keepsForKey() bool {
 	k := c.handler.key
-	return k.params != nil && k.params == c.handler.params && c.x.lender == nil && !c.intercepted() && (c.extras == nil || c.extras.key == nil) &&
+	return k.params != nil && k.params == c.handler.params && c.x.Lender == nil && !c.intercepted() && (c.extras == nil || c.extras.key == nil) &&
 		(len(c.params) <= k.free || c.work.DecodedSize.Bytes() <= max(c.heldParams(), len(unaryCall{}.small)))
 }
 
@@ -53,8 +54,8 @@ func (c *inboundCall) weighForKey() (n int, err error) {
 	case k.params == c.handler.params:
 		return c.work.DecodedSize.Bytes(), nil
 	}
-	if n, err = c.x.weigh(c.params, k.params); err != nil {
-		err = codecError(codec.BadParams, c.function(), c.handler.name, "parameters", err)
+	if n, err = c.x.Weigh(c.params, k.params); err != nil {
+		err = values.Error(codec.BadParams, c.function(), c.handler.name, "parameters", err)
 	}
 	return n, err
 }

@@ -3,6 +3,7 @@ package asterisque
 import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/dispatch"
+	"github.com/asterisque-go/asterisque/internal/values"
 )
 
 // The view of a call for its handler: see handlerCall.
@@ -11,7 +12,7 @@ import (
 func (c *inboundCall) rawParams() []byte { return c.params }
 
 // codecOf implements handlerCall.
-func (c *inboundCall) codecOf() *valueCoder { return &c.x.valueCoder }
+func (c *inboundCall) codecOf() *values.Coder { return &c.x.Coder }
 
 // decodedForKey implements handlerCall.
 func (c *inboundCall) decodedForKey() *any {
@@ -23,10 +24,10 @@ func (c *inboundCall) decodedForKey() *any {
 
 // decodeParams implements handlerCall.
 func (c *inboundCall) decodeParams(v any) error {
-	if err := c.x.decode(c.params, v); err != nil {
+	if err := c.x.Decode(c.params, v); err != nil {
 		return c.badParams(err)
 	}
-	if c.x.lender == nil && !c.intercepted() { // interceptors may read them later
+	if c.x.Lender == nil && !c.intercepted() { // interceptors may read them later
 		c.freeParams()
 	}
 	return nil
@@ -34,21 +35,21 @@ func (c *inboundCall) decodeParams(v any) error {
 
 // badParams returns the error for parameters of c that do not decode.
 func (c *inboundCall) badParams(err error) error {
-	a := codecError(codec.BadParams, c.function(), c.handler.name, "parameters", err)
+	a := values.Error(codec.BadParams, c.function(), c.handler.name, "parameters", err)
 	a.Ran = codec.Refused
 	return a
 }
 
 // encodeResult implements handlerCall.
 func (c *inboundCall) encodeResult(k *dispatch.Workspace, v any) (result []byte, err error) {
-	if c.x.lender != nil {
-		if result, ok := c.x.lender.Bytes(v); ok {
+	if c.x.Lender != nil {
+		if result, ok := c.x.Lender.Bytes(v); ok {
 			return result, nil
 		}
 	}
-	result, err = c.x.codec.Append(k.Result[:0], v)
+	result, err = c.x.Values.Append(k.Result[:0], v)
 	if err != nil {
-		return nil, codecError(codec.BadResult, c.function(), c.handler.name, "result", err)
+		return nil, values.Error(codec.BadResult, c.function(), c.handler.name, "result", err)
 	}
 	k.Result = result
 	return result, nil

@@ -8,7 +8,7 @@ import (
 // misbehaved logs that the handler has not returned, and returns the error for it; v is as for the
 // function of this name.
 func (c *inboundCall) misbehaved(v any) *Abort {
-	guard.Misbehaved(c.x.log, "handler", v, "function", c.function(), "name", c.handler.name)
+	guard.Misbehaved(c.x.Log, "handler", v, "function", c.function(), "name", c.handler.name)
 	return c.panicked(guard.HowEnded(v))
 }
 
@@ -40,5 +40,5 @@ func (c *inboundCall) failed(err error) *Abort {
 
 // guard calls f, application code that belongs to the call.
 func (c *inboundCall) guard(what string, f func()) (ok bool) {
-	return guard.Run(c.x.log, what, f, "function", c.function(), "name", c.handler.name)
+	return guard.Run(c.x.Log, what, f, "function", c.function(), "name", c.handler.name)
 }

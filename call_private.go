@@ -25,7 +25,7 @@ func (c *inboundCall) told(err error, a *Abort) *Abort {
 		return a
 	}
 	id := errorID()
-	c.x.log.Warn("handler failed", "id", id, "session", c.x.session, "function", c.function(), "name", c.handler.name, "error", err)
+	c.x.Log.Warn("handler failed", "id", id, "session", c.x.Session, "function", c.function(), "name", c.handler.name, "error", err)
 	b := *a
 	b.Message, b.Cause = "internal error, id "+id, nil
 	return &b
@@ -34,7 +34,7 @@ func (c *inboundCall) told(err error, a *Abort) *Abort {
 // toldAborting returns the error for the peer if the handler has aborted the pipe with a.
 func (c *inboundCall) toldAborting(a *Abort) *Abort {
 	plain := true // default if a method of the application's error fails
-	guard.Run(c.x.log, "error of a handler", func() { plain = a.Cause.Error() == a.Message && isPlain(a.Cause) },
+	guard.Run(c.x.Log, "error of a handler", func() { plain = a.Cause.Error() == a.Message && isPlain(a.Cause) },
 		"function", c.function(), "name", c.handler.name)
 	if plain {
 		return c.told(a.Cause, a)

@@ -8,6 +8,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/dispatch"
 	"github.com/asterisque-go/asterisque/internal/sizing"
+	"github.com/asterisque-go/asterisque/internal/values"
 )
 
 // Function is a function that takes P and returns R, identified on both sides by its number. A
@@ -90,27 +91,27 @@ func (f Function[P, R]) callOn(ctx context.Context, on Caller, params P, cfg *ca
 
 // callPlain is Call without interceptors.
 func (f Function[P, R]) callPlain(ctx context.Context, s *Session, params P, cfg *callConfig) (result R, err error) {
-	c := s.newCall(cfg, s.lender != nil)
+	c := s.newCall(cfg, s.Lender != nil)
 	defer c.free()
 	v := operandsFor[P, R](&c.operands)
 	defer v.empty()
 	v.params = params
 	encoded, err := c.encodeParams(&v.params)
 	if err != nil {
-		return result, aborts.NeverSent(codecError(codec.BadParams, f.number, f.name, "parameters", err))
+		return result, aborts.NeverSent(values.Error(codec.BadParams, f.number, f.name, "parameters", err))
 	}
 	if a := c.do(ctx, f.number, encoded, cfg); a != nil {
 		return result, a
 	}
-	if err := s.decodeWithin(c.result, &v.result, f.result, reflect.TypeFor[R](), true); err != nil {
-		return result, codecError(codec.BadResult, f.number, f.name, "result", err)
+	if err := s.DecodeWithin(c.result, &v.result, f.result, reflect.TypeFor[R](), true); err != nil {
+		return result, values.Error(codec.BadResult, f.number, f.name, "result", err)
 	}
 	return v.result, nil
 }
 
 // encodeParams encodes what v points to. The result is valid until the call has been sent.
 func (c *outboundCall) encodeParams(v any) (encoded []byte, err error) {
-	encoded, lent, err := c.x.encode(c.buf[:0], v, true)
+	encoded, lent, err := c.x.Encode(c.buf[:0], v, true)
 	if !lent {
 		// the buffer for the result holds the parameters until they have been sent
 		c.buf = encoded

@@ -8,6 +8,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/dispatch"
+	"github.com/asterisque-go/asterisque/internal/values"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -89,7 +90,7 @@ type handlerCall interface {
 	encodeResult(w *dispatch.Workspace, v any) (result []byte, err error)
 
 	// codecOf returns the codec for the Blocks of the call.
-	codecOf() *valueCoder
+	codecOf() *values.Coder
 }
 
 // takeDecoded sets v to the value decoded for the key of c, and reports whether there was one.

@@ -11,6 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/dispatch"
 	"github.com/asterisque-go/asterisque/internal/sizing"
+	"github.com/asterisque-go/asterisque/internal/values"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -80,7 +81,7 @@ func (f StreamFunction[P, S, R, T]) Open(life context.Context, on Caller, params
 	if a := c.make(life, on); a != nil {
 		return nil, a
 	}
-	return &StreamCall[S, R, T]{Pipe[S, R]{p: c.pipe, values: &c.x.valueCoder, name: f.name, free: f.free.received, undecoded: codec.BadResult}, f.free.result}, nil
+	return &StreamCall[S, R, T]{Pipe[S, R]{p: c.pipe, values: &c.x.Coder, name: f.name, free: f.free.received, undecoded: codec.BadResult}, f.free.result}, nil
 }
 
 // StreamCall is a running call of a [StreamFunction], on the caller's side.
@@ -96,8 +97,8 @@ func (c *StreamCall[S, R, T]) Result(ctx context.Context) (result T, err error) 
 	if err != nil {
 		return result, err
 	}
-	if err := c.values.decodeWithin(b, &result, c.result, reflect.TypeFor[T](), false); err != nil {
-		return result, codecError(codec.BadResult, c.p.Function(), c.name, "result", err)
+	if err := c.values.DecodeWithin(b, &result, c.result, reflect.TypeFor[T](), false); err != nil {
+		return result, values.Error(codec.BadResult, c.p.Function(), c.name, "result", err)
 	}
 	return result, nil
 }
@@ -132,7 +133,7 @@ func (c *StreamCall[S, R, T]) All(ctx context.Context) iter.Seq2[R, error] {
 // them.
 type Pipe[S, R any] struct {
 	p      *pipe.Pipe
-	values *valueCoder
+	values *values.Coder
 	name   string
 	free   int // bytes of a received value that need no estimate
 	// code for a Block that does not decode: that of wrong parameters for a handler, of a wrong
@@ -154,9 +155,9 @@ var blockBuffers = sync.Pool{New: func() any { return new([]byte) }}
 func (p *Pipe[S, R]) Send(ctx context.Context, v S) error {
 	buf := blockBuffers.Get().(*[]byte)
 	defer blockBuffers.Put(buf)
-	b, _, err := p.values.encode((*buf)[:0], &v, false)
+	b, _, err := p.values.Encode((*buf)[:0], &v, false)
 	if err != nil {
-		return codecError(codec.BadResult, p.p.Function(), p.name, "Block", err)
+		return values.Error(codec.BadResult, p.p.Function(), p.name, "Block", err)
 	}
 	if cap(b) <= keepResult {
 		*buf = b
@@ -166,9 +167,9 @@ func (p *Pipe[S, R]) Send(ctx context.Context, v S) error {
 
 // post is Send without waiting: it fails with ErrOverloaded if Send would wait.
 func (p *Pipe[S, R]) post(v S) error {
-	b, _, err := p.values.encode(nil, &v, false)
+	b, _, err := p.values.Encode(nil, &v, false)
 	if err != nil {
-		return codecError(codec.BadResult, p.p.Function(), p.name, "Block", err)
+		return values.Error(codec.BadResult, p.p.Function(), p.name, "Block", err)
 	}
 	_, err = p.p.Post(b)
 	return err
@@ -189,8 +190,8 @@ func (p *Pipe[S, R]) Recv(ctx context.Context) (v R, err error) {
 	}
 	defer b.Release() // v has no part of it
 	p.skipped.Add(b.Skipped)
-	if err := p.values.decodeWithin(b.Payload, &v, p.free, reflect.TypeFor[R](), false); err != nil {
-		return v, codecError(p.undecoded, p.p.Function(), p.name, "Block", err)
+	if err := p.values.DecodeWithin(b.Payload, &v, p.free, reflect.TypeFor[R](), false); err != nil {
+		return v, values.Error(p.undecoded, p.p.Function(), p.name, "Block", err)
 	}
 	return v, nil
 }

@@ -123,7 +123,7 @@ func (c *inboundCall) takeParams(params []byte) {
 // borrowed returns params in a buffer. It returns nil if the handler keeps its parameters, a
 // repetition of the call may need them, or there is no buffer of about their size.
 func (c *inboundCall) borrowed(params []byte) (own []byte, mem *buffer.Buffer) {
-	lends := c.handler.borrows || c.handler.params != nil && c.x.lender == nil
+	lends := c.handler.borrows || c.handler.params != nil && c.x.Lender == nil
 	if !lends || !buffer.Snug(len(params)) || c.extras != nil && c.extras.key != nil {
 		return nil, nil
 	}

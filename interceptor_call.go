@@ -9,6 +9,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/piping"
+	"github.com/asterisque-go/asterisque/internal/values"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/priority"
 )
@@ -41,7 +42,7 @@ type callSide interface {
 	carryOut(ctx context.Context) error
 
 	// codecOf returns the codec, or nil while no session is known.
-	codecOf() *valueCoder
+	codecOf() *values.Coder
 
 	served() bool
 	priority() priority.Priority
@@ -373,7 +374,7 @@ func (c *Call) rawOf(v *callValue, what string, code Code) ([]byte, error) {
 		return nil, c.errorf("the %s have no bytes before there is a session with a codec: intercept the calls of the node, or use the value", what)
 	}
 	if err := v.encoded(x); err != nil {
-		return nil, codecError(code, c.function, c.name, what, err)
+		return nil, values.Error(code, c.function, c.name, what, err)
 	}
 	return v.raw, nil
 }

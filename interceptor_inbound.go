@@ -9,6 +9,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/dispatch"
 	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/internal/piping"
+	"github.com/asterisque-go/asterisque/internal/values"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/priority"
 )
@@ -97,7 +98,7 @@ func (h *interceptedInbound) rawParams() []byte { return h.c.params }
 // decodeParams implements handlerCall.
 func (h *interceptedInbound) decodeParams(v any) error {
 	if h.params.sets > 0 { // only the original parameters were checked on arrival
-		if _, err := h.c.x.weigh(h.c.params, h.c.handler.params); err != nil {
+		if _, err := h.c.x.Weigh(h.c.params, h.c.handler.params); err != nil {
 			return h.c.badParams(err)
 		}
 	}
@@ -119,7 +120,7 @@ func (h *interceptedInbound) encodeResult(w *dispatch.Workspace, v any) ([]byte,
 }
 
 // codecOf implements callSide and handlerCall.
-func (h *interceptedInbound) codecOf() *valueCoder { return &h.c.x.valueCoder }
+func (h *interceptedInbound) codecOf() *values.Coder { return &h.c.x.Coder }
 
 // served implements callSide.
 func (h *interceptedInbound) served() bool { return true }
@@ -210,5 +211,5 @@ func (h *interceptedInbound) notBegun() codec.Ran { return codec.Refused }
 
 // misbehaved implements callSide.
 func (h *interceptedInbound) misbehaved(v any) error {
-	return guard.Misbehaved(h.c.x.log, "interceptor", v, "function", h.function, "name", h.name)
+	return guard.Misbehaved(h.c.x.Log, "interceptor", v, "function", h.function, "name", h.name)
 }

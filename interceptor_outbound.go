@@ -11,6 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/internal/idempotency"
 	"github.com/asterisque-go/asterisque/internal/piping"
+	"github.com/asterisque-go/asterisque/internal/values"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/priority"
 )
@@ -129,8 +130,8 @@ func (m *interceptedOutbound) decodeResult(keep bool) error {
 	if m.x == nil {
 		return nil
 	}
-	if err := m.result.decoded(&m.x.valueCoder, keep); err != nil {
-		return codecError(codec.BadResult, m.function, m.name, "result", err)
+	if err := m.result.decoded(&m.x.Coder, keep); err != nil {
+		return values.Error(codec.BadResult, m.function, m.name, "result", err)
 	}
 	return nil
 }
@@ -160,7 +161,7 @@ func (m *interceptedOutbound) finish(pipe bool) {
 
 // makeOn sets the sessionCalls for the next attempt.
 func (m *interceptedOutbound) makeOn(x *sessionCalls) {
-	if m.x != nil && m.x.valueCodec != x.valueCodec && m.params.hasValue {
+	if m.x != nil && m.x.Codec != x.Codec && m.params.hasValue {
 		m.params.raw, m.params.hasRaw = nil, false // encoded by another codec
 	}
 	m.x = x
@@ -204,13 +205,13 @@ func (m *interceptedOutbound) carryOut(ctx context.Context) error {
 // call makes a unary call.
 func (m *interceptedOutbound) call(ctx context.Context) error {
 	m.free()
-	own := m.params.place == nil || m.x.lender != nil
+	own := m.params.place == nil || m.x.Lender != nil
 	m.unary = m.x.newCall(m.cfg, own)
 	params := m.params.raw
 	if !m.params.hasRaw && m.params.hasValue {
 		var err error
 		if params, err = m.unary.encodeParams(m.params.place.at()); err != nil {
-			return aborts.NeverSent(codecError(codec.BadParams, m.function, m.name, "parameters", err))
+			return aborts.NeverSent(values.Error(codec.BadParams, m.function, m.name, "parameters", err))
 		}
 	}
 	if a := m.unary.do(ctx, m.function, params, m.cfg); a != nil {
@@ -226,8 +227,8 @@ func (m *interceptedOutbound) open(ctx context.Context) error {
 	if err := m.spend(); err != nil {
 		return err
 	}
-	if err := m.params.encoded(&m.x.valueCoder); err != nil {
-		return aborts.NeverSent(codecError(codec.BadParams, m.function, m.name, "parameters", err))
+	if err := m.params.encoded(&m.x.Coder); err != nil {
+		return aborts.NeverSent(values.Error(codec.BadParams, m.function, m.name, "parameters", err))
 	}
 	p, a := m.x.open(ctx, m.function, m.params.raw, m.cfg)
 	if a != nil {
@@ -238,11 +239,11 @@ func (m *interceptedOutbound) open(ctx context.Context) error {
 }
 
 // codecOf implements callSide.
-func (m *interceptedOutbound) codecOf() *valueCoder {
+func (m *interceptedOutbound) codecOf() *values.Coder {
 	if m.x == nil {
 		return nil
 	}
-	return &m.x.valueCoder
+	return &m.x.Coder
 }
 
 // served implements callSide.
@@ -325,7 +326,7 @@ func (m *interceptedOutbound) misbehaved(v any) error {
 		a.Cause = fmt.Errorf("%v", v)
 		return a
 	}
-	return guard.Misbehaved(m.x.log, "interceptor", v, "function", m.function, "name", m.name)
+	return guard.Misbehaved(m.x.Log, "interceptor", v, "function", m.function, "name", m.name)
 }
 
 // makingOf returns c as a making if this side makes the call.

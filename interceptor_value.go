@@ -3,6 +3,8 @@ package asterisque
 import (
 	"fmt"
 	"reflect"
+
+	"github.com/asterisque-go/asterisque/internal/values"
 )
 
 // callValue is the parameters or the result of a call: as bytes, as a value, or as both.
@@ -26,7 +28,7 @@ type valuePlace interface {
 	set(v any) bool
 
 	// decode decodes raw into the value. If keep is true, raw has no other user.
-	decode(x *valueCoder, raw []byte, keep bool) error
+	decode(x *values.Coder, raw []byte, keep bool) error
 
 	// of returns the type of the value.
 	of() reflect.Type
@@ -53,10 +55,10 @@ func (s *typedPlace[T]) set(v any) bool {
 	return ok
 }
 
-func (s *typedPlace[T]) decode(x *valueCoder, raw []byte, keep bool) error {
+func (s *typedPlace[T]) decode(x *values.Coder, raw []byte, keep bool) error {
 	var none T
 	s.v = none
-	return x.decodeWithin(raw, &s.v, s.free, reflect.TypeFor[T](), keep)
+	return x.DecodeWithin(raw, &s.v, s.free, reflect.TypeFor[T](), keep)
 }
 
 func (s *typedPlace[T]) of() reflect.Type { return reflect.TypeFor[T]() }
@@ -90,7 +92,7 @@ func (c *callValue) set(v any) error {
 
 // decoded makes the value from the bytes, if necessary. If keep is true, the value may keep the
 // bytes.
-func (c *callValue) decoded(x *valueCoder, keep bool) error {
+func (c *callValue) decoded(x *values.Coder, keep bool) error {
 	if c.hasValue || c.place == nil || !c.hasRaw {
 		return nil
 	}
@@ -100,11 +102,11 @@ func (c *callValue) decoded(x *valueCoder, keep bool) error {
 }
 
 // encoded makes the bytes from the value, if necessary.
-func (c *callValue) encoded(x *valueCoder) error {
+func (c *callValue) encoded(x *values.Coder) error {
 	if c.hasRaw || !c.hasValue {
 		return nil
 	}
-	raw, _, err := x.encode(nil, c.place.at(), false)
+	raw, _, err := x.Encode(nil, c.place.at(), false)
 	if err == nil {
 		c.raw, c.hasRaw = raw, true
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/handshake"
 	"github.com/asterisque-go/asterisque/internal/idempotency"
 	"github.com/asterisque-go/asterisque/internal/resume"
+	"github.com/asterisque-go/asterisque/internal/values"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/priority"
 	"github.com/asterisque-go/asterisque/wire"
@@ -35,12 +36,12 @@ type config struct {
 	sessions   int // of the node; 0: any number
 	perAddress int
 	codecs     []codec.Values
-	values     []*valueCodec // of codecs
+	values     []*values.Codec // of codecs
 	tls        *tls.Config
 	reusePort  bool // for listening
 	// interceptors of calls that the node makes, and that it serves
 	around, aroundServed []Interceptor
-	expansion            expansion
+	expansion            values.Expansion
 	maxMessage           int // 0: derived from the limits
 	maxPart              int // bytes of the largest part of a message; 0: as the protocol allows
 	inbound              limits.Limits
@@ -170,7 +171,7 @@ func limitsFor(maxMessage int) limits.Limits {
 func (c *config) announcement() handshake.Config {
 	names := make([]string, len(c.values))
 	for i, v := range c.values {
-		names[i] = v.codec.Name()
+		names[i] = v.Values.Name()
 	}
 	return handshake.Config{
 		ID: c.id, Codecs: names, Plan: &c.plan, PingInterval: c.pingInterval, PingTimeout: c.pingTimeout,
@@ -179,8 +180,8 @@ func (c *config) announcement() handshake.Config {
 }
 
 // valuesNamed returns the value codec with a name, on which a handshake has agreed.
-func (c *config) valuesNamed(name string) *valueCodec {
-	return c.values[slices.IndexFunc(c.values, func(v *valueCodec) bool { return v.codec.Name() == name })]
+func (c *config) valuesNamed(name string) *values.Codec {
+	return c.values[slices.IndexFunc(c.values, func(v *values.Codec) bool { return v.Values.Name() == name })]
 }
 
 // door returns the bounds for connecting peers.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/piping"
+	"github.com/asterisque-go/asterisque/internal/values"
 )
 
 // optionErrors are the errors of invalid options, each of which begins with the name of its option.
@@ -112,7 +113,7 @@ func (c *config) checkLimits(m *optionErrors) {
 	m.require(c.workers >= 0, "Workers.Session: %d is below 1", c.workers)
 	m.require(c.maxMessage == 0 || c.maxMessage >= leastMessage && c.maxMessage <= 1<<30,
 		"Limits.MaxMessage: %d bytes are outside 1 KiB..1 GiB", c.maxMessage)
-	m.require(c.expansion.times >= 1, "Limits.Expansion: %d times are below 1", c.expansion.times)
+	m.require(c.expansion.Times >= 1, "Limits.Expansion: %d times are below 1", c.expansion.Times)
 	m.require(uint64(c.window) <= piping.MaxWindow, "Limits.Window: %d is above %d", c.window, uint32(piping.MaxWindow))
 	var err error
 	if c.inbound, err = c.inbound.Check(); err != nil {
@@ -141,7 +142,7 @@ func (c *config) checkCodecs(m *optionErrors) {
 			continue
 		}
 		place[v.Name()] = i
-		c.values = append(c.values, newValueCodec(v, c.expansion, c.log))
+		c.values = append(c.values, values.NewCodec(v, c.expansion, c.log))
 	}
 }
 

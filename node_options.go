@@ -9,6 +9,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/idempotency"
 	"github.com/asterisque-go/asterisque/internal/quota"
+	"github.com/asterisque-go/asterisque/internal/values"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/priority"
 )
@@ -99,7 +100,7 @@ func newConfig(opts []Option) (config, error) {
 		},
 		made:       here(),
 		codecs:     []codec.Values{codec.CBOR, codec.JSON, codec.Raw},
-		expansion:  expansion{times: 32, plus: 64 << 10},
+		expansion:  values.Expansion{Times: 32, Plus: 64 << 10},
 		halfOpen:   1024,
 		sessions:   100_000,
 		perAddress: 10_000,

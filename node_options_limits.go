@@ -93,8 +93,8 @@ func WithLimits(l Limits) Option {
 		}
 		setField(&c.maxMessage, l.MaxMessage)
 		setBound(&c.window, l.Window)
-		setField(&c.expansion.times, l.Expansion.Times)
-		setBound(&c.expansion.plus, l.Expansion.Plus)
+		setField(&c.expansion.Times, l.Expansion.Times)
+		setBound(&c.expansion.Plus, l.Expansion.Plus)
 		setBound(&c.budget, l.Budget)
 	}
 }

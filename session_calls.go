@@ -13,6 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/idempotency"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/internal/truncate"
+	"github.com/asterisque-go/asterisque/internal/values"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
@@ -21,8 +22,8 @@ import (
 // sessionCalls is the common state of all calls of a session, made and served. Calls have no other
 // access to their session.
 type sessionCalls struct {
-	valueCoder        // these are fixed
-	maxBlock   uint32 // bytes of the largest payload that the peer accepts in a Block
+	values.Coder        // these are fixed
+	maxBlock     uint32 // bytes of the largest payload that the peer accepts in a Block
 	// the end of the session was reported, and no event follows; guarded by the reports of the
 	// node, and here because it costs no memory beside maxBlock
 	told bool

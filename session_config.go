@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/internal/handshake"
+	"github.com/asterisque-go/asterisque/internal/values"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
@@ -32,7 +33,7 @@ type sessionStart struct {
 	place   transport.Place // of the Wire; nil without one
 	agreed  handshake.Agreement
 	about   Peer
-	values  *valueCodec // agreed
+	values  *values.Codec // agreed
 	grant   Grant
 	dialled bool // by this side
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/handshake"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/internal/quota"
+	"github.com/asterisque-go/asterisque/internal/values"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -25,7 +26,7 @@ func newSession(sh *sharedState, holder sessionHolder, b *sessionStart) *Session
 	}
 	s.inboundCalls = inboundCalls{service: g.Service, highest: *g.MaxPriority, granted: g.standards(), private: cfg.private}
 	s.sessionCalls.serving = &s.inboundCalls
-	s.valueCoder = valueCoder{valueCodec: b.values, session: s}
+	s.Coder = values.Coder{Codec: b.values, Session: s}
 	ctx, end := context.WithCancelCause(context.Background())
 	s.inbound = limits.NewCounter(g.inbound, s.reporter(Inbound))
 	s.inbound.Tell(&s.owner.Tally)

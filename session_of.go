@@ -8,7 +8,7 @@ import "context"
 func SessionOf(ctx context.Context) *Session {
 	by, _ := carriedBy(ctx)
 	if c, ok := by.(*inboundCall); ok {
-		return c.x.session.(*Session)
+		return c.x.Session.(*Session)
 	}
 	return nil
 }
@@ -21,5 +21,5 @@ func (c *Call) Session() *Session {
 	if x == nil {
 		return nil
 	}
-	return x.session.(*Session)
+	return x.Session.(*Session)
 }

@@ -64,13 +64,6 @@ func TestKeys_CostNothingAfterUse(t *testing.T) {
 	require.Zero(t, waiting)
 }
 
-// TestExpansion_NoOverflow has bounds beyond the range of an int of 32 bits.
-func TestExpansion_NoOverflow(t *testing.T) {
-	e := expansion{times: 1 << 30, plus: 1 << 20}
-	require.Equal(t, 1<<20, e.of(0))
-	require.Positive(t, e.of(1<<30))
-}
-
 // The longest wait of a test for workers, and the interval of its checks.
 const (
 	waitForWorkers = 2 * time.Minute
