@@ -146,12 +146,12 @@ func (c *crowd) disturb() {
 		defer stop()
 		s.Shutdown(ctx)
 	case 2:
-		s.fail(codec.ErrStalled)
+		s.calls.fail(codec.ErrStalled)
 	case 3:
-		s.carrier.Lose(codec.ErrUnavailable)
+		s.calls.carrier.Lose(codec.ErrUnavailable)
 	default:
 		c.node.Stats()
-		w, _ := s.carrier.Wire()
+		w, _ := s.calls.carrier.Wire()
 		w.Close()
 	}
 }

@@ -66,9 +66,9 @@ func (x *sessionCalls) park(to responseWriter, p priority.Priority, result []byt
 	if _, ok := to.(*inboundCall); ok {
 		parked += heldPlace // in the table until then
 	}
-	x.serving.calls.Park(parked, by)
+	x.serving.dispatcher.Park(parked, by)
 	put := func() {
-		x.serving.calls.Unpark(parked, by)
+		x.serving.dispatcher.Unpark(parked, by)
 		to.putAnswer(result, abort, held, true)
 	}
 	if x.outbound.reserve(p, int(held), put) == nil {

@@ -138,7 +138,7 @@ func (c *Connection) Shutdown(ctx context.Context) error {
 	}
 	if s := calledBy(ctx); s != nil && s.holder == sessionHolder(c) {
 		c.finishing.Store(true)
-		s.announceEnd()
+		s.calls.announceEnd()
 		go c.Shutdown(context.Background()) // ends with the running calls
 		return nil
 	}
@@ -247,7 +247,7 @@ func (c *Connection) name() string {
 
 // takesCalls reports whether new calls may be made on s, which may be nil.
 func takesCalls(s *Session) bool {
-	return s != nil && s.ctx.Err() == nil && !s.peerDraining.Load()
+	return s != nil && s.calls.ctx.Err() == nil && !s.calls.peerDraining.Load()
 }
 
 // awaitRetired waits until at most n sessions are retired, or ctx ends.

@@ -39,7 +39,7 @@ func (c *Connection) connect(s *Session, until time.Time, back *backoff) (*Sessi
 			return nil, c.Err()
 		case over:
 			return nil, err
-		case s != nil && s.ctx.Err() != nil:
+		case s != nil && s.calls.ctx.Err() != nil:
 			s, until = nil, time.Time{} // s was not resumed in time
 		}
 		c.node.Logger().Info("connecting failed", "url", transport.ShowURL(c.url), "error", err)
@@ -84,7 +84,7 @@ func (c *Connection) attempt(ctx context.Context, s *Session) (*Session, error) 
 	}
 	var was *handshake.Proof
 	if s != nil {
-		was = &handshake.Proof{Session: s.id, Secret: s.res.Latest(), Received: s.carrier.Received()}
+		was = &handshake.Proof{Session: s.id, Secret: s.res.Latest(), Received: s.calls.carrier.Received()}
 	}
 	h := c.node.newHandshake(w)
 	var next *Session
@@ -117,15 +117,15 @@ func (c *Connection) goOn(ctx context.Context, h *nodeHandshake, b sessionStart,
 	if s != nil && b.agreed.Session == s.id {
 		if err := goOnOver(ctx, s, h.Wire, &b); err != nil {
 			h.Wire.Close()
-			s.fail(codec.ErrUnavailable.Withf("the session could not be resumed: %v", err))
-			s.carrier.Wait()
+			s.calls.fail(codec.ErrUnavailable.Withf("the session could not be resumed: %v", err))
+			s.calls.carrier.Wait()
 			return nil, err
 		}
 		return s, nil
 	}
 	if s != nil {
-		s.fail(codec.ErrUnavailable.Withf("the session could not be resumed: the peer does not have it any more"))
-		s.carrier.Wait()
+		s.calls.fail(codec.ErrUnavailable.Withf("the session could not be resumed: the peer does not have it any more"))
+		s.calls.carrier.Wait()
 	}
 	b.grant = c.node.ownGrant()
 	return c.node.begin(h, b, c)
@@ -135,7 +135,7 @@ func (c *Connection) goOn(ctx context.Context, h *nodeHandshake, b sessionStart,
 // the peer has it. The errors are not final: a new session may begin.
 func goOnOver(ctx context.Context, s *Session, w wire.Wire, b *sessionStart) error {
 	a := &b.agreed
-	if a.Settings != s.res.agreed || a.Codec != s.Values.Name() {
+	if a.Settings != s.res.agreed || a.Codec != s.calls.Values.Name() {
 		return handshake.Transient(nil, "the peer resumes the session, but does not repeat the agreement")
 	}
 	if a.Secret != [message.SecretSize]byte{} {

@@ -43,4 +43,4 @@ func (o dispatchPort) MustWaitOutbound() bool {
 func (o dispatchPort) Taken(messages, bytes int) { o.inbound.Remove(messages, bytes) }
 
 // Shelter implements piping.Ledger.
-func (o dispatchPort) Shelter(bytes int) bool { return o.serving.calls.Reserve(bytes) }
+func (o dispatchPort) Shelter(bytes int) bool { return o.serving.dispatcher.Reserve(bytes) }

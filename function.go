@@ -91,7 +91,7 @@ func (f Function[P, R]) callOn(ctx context.Context, on Caller, params P, cfg *ca
 
 // callPlain is Call without interceptors.
 func (f Function[P, R]) callPlain(ctx context.Context, s *Session, params P, cfg *callConfig) (result R, err error) {
-	c := s.newCall(cfg, s.Lender != nil)
+	c := s.calls.newCall(cfg, s.calls.Lender != nil)
 	defer c.free()
 	v := operandsFor[P, R](&c.operands)
 	defer v.empty()
@@ -103,7 +103,7 @@ func (f Function[P, R]) callPlain(ctx context.Context, s *Session, params P, cfg
 	if a := c.do(ctx, f.number, encoded, cfg); a != nil {
 		return result, a
 	}
-	if err := s.DecodeWithin(c.result, &v.result, f.result, reflect.TypeFor[R](), true); err != nil {
+	if err := s.calls.DecodeWithin(c.result, &v.result, f.result, reflect.TypeFor[R](), true); err != nil {
 		return result, values.Error(codec.BadResult, f.number, f.name, "result", err)
 	}
 	return v.result, nil

@@ -51,7 +51,7 @@ func (h *Health) check(ctx context.Context, q HealthQuery) (map[string]HealthSta
 		return nil, err
 	}
 	s := SessionOf(ctx) // nil if an interceptor has replaced the context
-	return h.now.Load().told(q.Parts, s != nil && s.table.drainsHere()), nil
+	return h.now.Load().told(q.Parts, s != nil && s.calls.table.drainsHere()), nil
 }
 
 // watch is the handler of WatchHealth.
@@ -61,7 +61,7 @@ func (h *Health) watch(ctx context.Context, q HealthQuery, p *Pipe[map[string]He
 	}
 	w := healthWatch{of: h, parts: q.Parts, to: p}
 	// not SessionOf, since an interceptor may have replaced the context
-	w.table = &p.values.Session.(*Session).table
+	w.table = &p.values.Session.(*Session).calls.table
 	w.drain = w.table.draining()
 	return none, w.run(ctx)
 }

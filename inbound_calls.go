@@ -17,7 +17,7 @@ type inboundCalls struct {
 	service  *Service            // offered to the peer
 	inline   *dispatch.Workspace // nil until there is an inline call
 
-	calls dispatch.Dispatcher // locks itself
+	dispatcher dispatch.Dispatcher // locks itself
 }
 
 // find returns the handler of a function, or nil if there is none for this peer.

@@ -76,7 +76,7 @@ func (m *interceptedOutbound) make(ctx context.Context, on Caller) *Abort {
 		m.cfg.ttl = 0 // ctx has it
 	}
 	if s := knownSession(on); s != nil {
-		m.x = &s.sessionCalls
+		m.x = &s.calls
 	}
 	if m.cfg.metadata != nil {
 		// the context has it from here on, for interceptors to read and to extend

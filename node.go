@@ -227,16 +227,16 @@ func (n *Node) begin(h *nodeHandshake, b sessionStart, holder sessionHolder) (*S
 	}
 	n.mu.Unlock()
 	if closed {
-		(*frameHandler)(s).endTelling()
+		(*lifecycle)(s).endTelling()
 		n.owners.Release(s.owner)
-		s.carrier.Discard()
+		s.calls.carrier.Discard()
 		return nil, handshake.ErrNodeClosed
 	}
-	(*frameHandler)(s).watchCertificate()
+	(*lifecycle)(s).watchCertificate()
 	n.cfg.log.Info("session begins", "session", s, "peer", s.peerID, "addr", b.about.RemoteAddr)
-	s.carrier.Run()
+	s.calls.carrier.Run()
 	if !b.dialled && n.drain.hasBegun() {
-		s.announceEnd() // Shutdown may not find it any more
+		s.calls.announceEnd() // Shutdown may not find it any more
 	}
 	return s, nil
 }

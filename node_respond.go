@@ -115,7 +115,7 @@ func (h *nodeHandshake) authorise(ctx context.Context, a *acceptedPeer, found *S
 	a.about.Credential = credential
 	if a.grant, err = h.cfg.authorise(ctx, a.about); err != nil {
 		if found != nil && !mayPass(err) {
-			found.fail(codec.AbortOf(err)) // a rejected peer loses its session, too
+			found.calls.fail(codec.AbortOf(err)) // a rejected peer loses its session, too
 		}
 		return err
 	}
@@ -154,7 +154,7 @@ func (h *nodeHandshake) resume(ctx context.Context, s *Session, a *acceptedPeer,
 	}
 	next := resume.NewSecret()
 	reply := h.Sync(s.res.plan)
-	reply.Codecs, reply.Session, reply.Secret = []string{s.Values.Name()}, s.id[:], next[:]
+	reply.Codecs, reply.Session, reply.Secret = []string{s.calls.Values.Name()}, s.id[:], next[:]
 	c := resumeRequest{wire: h.Wire, place: h.WirePlace(), about: a.about, grant: &a.grant, received: was.Received, used: was.Secret}
 	c.confirm = func(received uint64) error {
 		if refused := h.Place.Carry(); refused != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/idempotency"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/internal/piping"
+	"github.com/asterisque-go/asterisque/internal/quota"
 )
 
 // outboundAdmission holds the conditions for calls from this side of a session: whether they may be
@@ -42,6 +43,7 @@ type nodeCalls struct {
 	// not global, because the channels of calls belong to the bubble of a synctest as the node does
 	spares  outbox.Pool         // of *outboundCall
 	durable idempotency.Answers // answers to durable calls of peers
+	owners  quota.Owners        // of the sessions
 }
 
 // setWindows makes the windows of functions, with their numbers of calls.

@@ -20,8 +20,7 @@ type Session struct {
 	peerID string // see Peer
 	owner  *quota.Owner
 
-	sessionCalls // these lock themselves
-	inboundCalls
+	calls sessionCalls // locks itself
 
 	res    *resumeState  // nil unless the session can be resumed; fixed
 	holder sessionHolder // fixed
@@ -62,7 +61,7 @@ func (s *Session) Peer() Peer {
 	if s == nil {
 		return Peer{}
 	}
-	w, secure := s.carrier.Wire()
+	w, secure := s.calls.carrier.Wire()
 	return Peer{ID: s.peerID, LocalAddr: w.LocalAddr(), RemoteAddr: w.RemoteAddr(), TLS: secure, Subject: s.owner.Subject}
 }
 
@@ -71,7 +70,7 @@ func (s *Session) Done() <-chan struct{} {
 	if s == nil {
 		return closedChan
 	}
-	return s.ctx.Done()
+	return s.calls.ctx.Done()
 }
 
 // Err returns nil until the session ends, and then the cause: ErrSessionClosed, or another *Abort.
@@ -79,7 +78,7 @@ func (s *Session) Err() error {
 	if s == nil {
 		return errNoSession
 	}
-	return context.Cause(s.ctx)
+	return context.Cause(s.calls.ctx)
 }
 
 // LogValue implements slog.LogValuer.

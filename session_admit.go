@@ -12,40 +12,40 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// Admit implements carrier.Upper: it checks the head of a message in parts, before any part is
+// Admit implements carrier.Receiver: it checks the head of a message in parts, before any part is
 // kept.
-func (u *frameHandler) Admit(h message.Head, whole int, others carrier.Unfinished) (use carrier.Admission, p priority.Priority, err error) {
+func (x *sessionCalls) Admit(h message.Head, whole int, others carrier.Unfinished) (use carrier.Admission, p priority.Priority, err error) {
 	switch h.Type {
 	case message.OpenType:
-		use, err = u.admitOpen(h, others)
+		use, err = x.admitOpen(h, others)
 	case message.BlockType:
-		use, err = u.admitBlock(h)
+		use, err = x.admitBlock(h)
 	default:
-		return u.admitClose(h)
+		return x.admitClose(h)
 	}
-	if hard := u.inbound.Limits().Hard.Bytes; use == carrier.Admitted && hard > 0 && u.inbound.Held().Bytes+others.Counted+whole > hard {
+	if hard := x.inbound.Limits().Hard.Bytes; use == carrier.Admitted && hard > 0 && x.inbound.Held().Bytes+others.Counted+whole > hard {
 		err = codec.ErrHardLimit.Withf("%v: %v wait beside messages of %d bytes that come in parts, and the limit is %v",
-			Inbound, u.inbound.Held(), others.Counted+whole, u.inbound.Limits().Hard)
+			Inbound, x.inbound.Held(), others.Counted+whole, x.inbound.Limits().Hard)
 	}
 	return use, 0, err
 }
 
 // admitOpen checks the cost of an Open, of which only that of its parameters is known.
-func (u *frameHandler) admitOpen(h message.Head, others carrier.Unfinished) (carrier.Admission, error) {
-	ok, err := u.table.begin(h.Pipe, priority.Priority(h.Priority))
+func (x *sessionCalls) admitOpen(h message.Head, others carrier.Unfinished) (carrier.Admission, error) {
+	ok, err := x.table.begin(h.Pipe, priority.Priority(h.Priority))
 	if err != nil {
 		return carrier.Late, err
 	}
 	refused := errShutDown
 	if ok {
-		cost := uint64(others.Content+h.Content) + uint64(others.Opens+1)*u.terms.Overhead
-		if u.calls.Fits(cost) {
+		cost := uint64(others.Content+h.Content) + uint64(others.Opens+1)*x.terms.Overhead
+		if x.serving.dispatcher.Fits(cost) {
 			return carrier.Admitted, nil
 		}
 		refused = dispatch.ErrOpens
 	}
-	if !ok || u.table.refuseBegun(h.Pipe) { // otherwise announceEnd has rejected it
-		u.turnAwayUnfinished(h.Pipe, priority.Priority(h.Priority), refused)
+	if !ok || x.table.refuseBegun(h.Pipe) { // otherwise announceEnd has rejected it
+		x.turnAwayUnfinished(h.Pipe, priority.Priority(h.Priority), refused)
 	}
 	return carrier.Late, nil
 }
@@ -56,11 +56,11 @@ func (x *sessionCalls) turnAwayUnfinished(id uint64, p priority.Priority, a *Abo
 	x.turnAway(&message.Open{Pipe: id, Priority: int8(p)}, a, 0)
 }
 
-// GivenUp implements carrier.Upper.
-func (u *frameHandler) GivenUp(pipe uint64) { u.table.endBegun(pipe) }
+// GivenUp implements carrier.Receiver.
+func (x *sessionCalls) GivenUp(pipe uint64) { x.table.endBegun(pipe) }
 
-func (u *frameHandler) admitBlock(h message.Head) (carrier.Admission, error) {
-	e, err := u.table.find(h.Pipe)
+func (x *sessionCalls) admitBlock(h message.Head) (carrier.Admission, error) {
+	e, err := x.table.find(h.Pipe)
 	if e == nil {
 		return carrier.Late, err
 	}
@@ -81,17 +81,17 @@ func (u *frameHandler) admitBlock(h message.Head) (carrier.Admission, error) {
 	return carrier.Admitted, nil
 }
 
-func (u *frameHandler) admitClose(h message.Head) (carrier.Admission, priority.Priority, error) {
-	p, found, err := u.table.made(h.Pipe)
+func (x *sessionCalls) admitClose(h message.Head) (carrier.Admission, priority.Priority, error) {
+	p, found, err := x.table.made(h.Pipe)
 	if !found {
 		return carrier.Late, p, err
 	}
 	return carrier.Admitted, p, err
 }
 
-// Stray implements carrier.Upper: a part for a pipe that has ended is late.
-func (u *frameHandler) Stray(pipe uint64) error {
-	e, err := u.table.find(pipe)
+// Stray implements carrier.Receiver: a part for a pipe that has ended is late.
+func (x *sessionCalls) Stray(pipe uint64) error {
+	e, err := x.table.find(pipe)
 	if e != nil {
 		return aborts.Violation("a part of pipe %d, of which no message is unfinished", pipe)
 	}

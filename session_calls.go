@@ -33,11 +33,18 @@ type sessionCalls struct {
 	table   table
 	inbound *limits.Counter // messages that have arrived, and wait for the application
 
-	serving *inboundCalls // common state of the peer's calls; fixed
+	serving inboundCalls // common state of the peer's calls
+	host    callHost     // fixed
+}
+
+// callHost is the session of calls.
+type callHost interface {
+	// peerDrains is called when the peer begins to reject new calls.
+	peerDrains()
 }
 
 // dispatcher runs the calls of the peer.
-func (x *sessionCalls) dispatcher() *dispatch.Dispatcher { return &x.serving.calls }
+func (x *sessionCalls) dispatcher() *dispatch.Dispatcher { return &x.serving.dispatcher }
 
 // durable remembers answers to durable calls of the peer.
 func (x *sessionCalls) durable() *idempotency.Answers { return &x.common.durable }

@@ -8,7 +8,6 @@ import (
 	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/wait"
-	"github.com/asterisque-go/asterisque/limits"
 )
 
 // Close ends the session at once. Running calls of both sides, and all waits, end with
@@ -30,10 +29,10 @@ func (s *Session) Close() error {
 
 // closeFor is Close with the cause a.
 func (s *Session) closeFor(a *Abort) {
-	s.announceEndWhen(carrier.WithNext) // next are the rejections, or the SessionClose
-	s.refuseWaiting()
-	s.fail(a)
-	s.carrier.Wait()
+	s.calls.announceEndWhen(carrier.WithNext) // next are the rejections, or the SessionClose
+	s.calls.refuseWaiting()
+	s.calls.fail(a)
+	s.calls.carrier.Wait()
 }
 
 // Shutdown ends the session gracefully: new calls of either side are rejected with ErrUnavailable,
@@ -63,7 +62,7 @@ func (s *Session) Shutdown(ctx context.Context) error {
 	if s == nil {
 		return errNoSession
 	}
-	s.announceEnd()
+	s.calls.announceEnd()
 	if calledBy(ctx) == s {
 		go s.Shutdown(context.Background()) // ends with the running calls, or with their time
 		return nil
@@ -83,7 +82,7 @@ func (s *Session) Shutdown(ctx context.Context) error {
 // Retire is for applications that know that the Wire will be lost. It does not block; repeated
 // calls have no effect.
 func (s *Session) Retire() {
-	if s != nil && s.outboundAdmission.drain() {
+	if s != nil && s.calls.outboundAdmission.drain() {
 		s.holder.sessionChanged()
 	}
 }
@@ -96,37 +95,6 @@ func calledBy(ctx context.Context) *Session {
 	return SessionOf(ctx)
 }
 
-// announceEnd announces to the peer which of its calls will still run: those that have arrived.
-// Calls with missing parts are rejected. Rejections are sent after the Drain, so that the peer
-// knows the reason.
-func (s *Session) announceEnd() { s.announceEndWhen(carrier.Now) }
-
-func (s *Session) announceEndWhen(when carrier.When) {
-	if !s.draining.Load() {
-		// repeated by concurrent callers, as rejections of the caller have to follow the Drain
-		d, begun := s.table.drainHere()
-		s.carrier.Control(d, when)
-		for id, p := range begun {
-			s.turnAwayUnfinished(id, p, errShutDown)
-		}
-		s.draining.Store(true)
-	}
-}
-
-// refuseWaiting rejects the calls of the peer that have not begun, as far as the outbound soft
-// limit allows. Rejections that the Wire does not take at once are lost with the session.
-func (s *Session) refuseWaiting() {
-	_, endpoints := s.table.infos()
-	for _, e := range endpoints {
-		if s.outbound.State() >= limits.Soft || s.ctx.Err() != nil {
-			return
-		}
-		if c, ok := e.(*inboundCall); ok && s.calls.Waits(c) && s.calls.Withdraw(c).Waits() {
-			c.Refuse(errShutDown)
-		}
-	}
-}
-
 // drain waits until no call runs and all answers have been given to the Wire, or the session has
 // ended. The error is that of ctx, or an *Abort after Timeouts.Drain.
 func (s *Session) drain(ctx context.Context) error {
@@ -136,11 +104,11 @@ func (s *Session) drain(ctx context.Context) error {
 		defer wait.AfterFunc(limit, func() { close(over) }).Stop()
 	}
 	// a call that found the session not draining yet may enter the outbox at any later time
-	lastOpens := func() <-chan struct{} { s.carrier.EndOpens(); return s.carrier.Flush() }
-	for _, next := range []func() <-chan struct{}{s.carrier.Flush, lastOpens, s.table.drained, s.carrier.Flush} {
+	lastOpens := func() <-chan struct{} { s.calls.carrier.EndOpens(); return s.calls.carrier.Flush() }
+	for _, next := range []func() <-chan struct{}{s.calls.carrier.Flush, lastOpens, s.calls.table.drained, s.calls.carrier.Flush} {
 		select {
 		case <-next():
-		case <-s.ctx.Done():
+		case <-s.calls.ctx.Done():
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
@@ -164,21 +132,15 @@ func (s *Session) Flush(ctx context.Context) error {
 	if s == nil {
 		return errNoSession
 	}
-	if s.ctx.Err() != nil {
-		return s.cause() // waiting messages were dropped at the end
+	if s.calls.ctx.Err() != nil {
+		return s.calls.cause() // waiting messages were dropped at the end
 	}
 	select {
-	case <-s.carrier.Flush():
+	case <-s.calls.carrier.Flush():
 		return nil
-	case <-s.ctx.Done():
-		return s.cause()
+	case <-s.calls.ctx.Done():
+		return s.calls.cause()
 	case <-ctx.Done():
 		return aborts.OfContext(ctx)
 	}
-}
-
-// drained returns the error of a call that the peer's Drain has rejected, if the session ends with
-// a before the peer's answer arrives.
-func drained(a *Abort) *Abort {
-	return &Abort{Code: codec.Unavailable, Message: "the peer shut the session down before the call arrived", Remote: true, Ran: codec.Refused, Cause: a}
 }

@@ -7,50 +7,45 @@ import (
 	"github.com/asterisque-go/asterisque/internal/quota"
 )
 
-// frameHandler is the view of a session for its carrier: see carrier.Upper.
-type frameHandler Session
+// lifecycle is the view of a session for its carrier: see carrier.Session.
+type lifecycle Session
 
 // LogValue implements slog.LogValuer.
-func (u *frameHandler) LogValue() slog.Value { return (*Session)(u).LogValue() }
+func (u *lifecycle) LogValue() slog.Value { return (*Session)(u).LogValue() }
 
 // Ended aborts all calls.
-func (u *frameHandler) Ended(cause *Abort) {
-	open, refused := u.table.end()
-	for _, e := range open {
-		e.fail(cause)
-	}
-	for _, e := range refused {
-		e.fail(drained(cause))
-	}
-}
+func (u *lifecycle) Ended(cause *Abort) { u.calls.end(cause) }
+
+// peerDrains implements callHost.
+func (u *lifecycle) peerDrains() { u.holder.sessionChanged() }
 
 // Away records that the session waits for another Wire.
-func (u *frameHandler) Away(cause *Abort) {
+func (u *lifecycle) Away(cause *Abort) {
 	s := (*Session)(u)
 	s.cfg.log.Info("session is away", "session", s, "cause", cause)
-	s.res.Store(s.ctx, time.Now().Add(s.cfg.resumeFor))
+	s.res.Store(s.calls.ctx, time.Now().Add(s.cfg.resumeFor))
 	s.holder.sessionChanged()
 	(*hookNotifier)(u).away(cause)
 	s.shared.suspended.Add(&s.res.suspended)
 }
 
 // StillAway updates the bytes that the session holds, which grow as the application sends.
-func (u *frameHandler) StillAway() { u.shared.suspended.Look(&u.res.suspended) }
+func (u *lifecycle) StillAway() { u.shared.suspended.Look(&u.res.suspended) }
 
 // Back records that the session has resumed over another Wire. The peer has its answer, and does
 // not wait for the Repository.
-func (u *frameHandler) Back() {
+func (u *lifecycle) Back() {
 	s := (*Session)(u)
 	s.shared.suspended.Remove(&s.res.suspended)
-	s.res.Store(s.ctx, time.Time{})
+	s.res.Store(s.calls.ctx, time.Time{})
 	(*hookNotifier)(u).back()
 }
 
 // Finished releases all state of the session.
-func (u *frameHandler) Finished() {
+func (u *lifecycle) Finished() {
 	s := (*Session)(u)
 	s.expiry.stop()
-	s.outbound.end()
+	s.calls.outbound.end()
 	if s.res != nil {
 		s.shared.suspended.Remove(&s.res.suspended)
 		s.res.Forget()
@@ -59,31 +54,31 @@ func (u *frameHandler) Finished() {
 	u.endTelling()
 	s.shared.owners.Release(s.owner)
 	defer (*hookNotifier)(u).ended() // also if the log ends the goroutine
-	s.cfg.log.Info("session ends", "session", s, "cause", s.cause())
+	s.cfg.log.Info("session ends", "session", s, "cause", s.calls.cause())
 }
 
 // Holds implements Session.
-func (u *frameHandler) Holds() int {
-	return quota.IdleSession + u.inbound.Held().Bytes + u.outbound.Held().Bytes + u.calls.Held()
+func (u *lifecycle) Holds() int {
+	return quota.IdleSession + u.calls.inbound.Held().Bytes + u.calls.outbound.Held().Bytes + u.calls.serving.dispatcher.Held()
 }
 
 // Fail implements Session.
-func (u *frameHandler) Fail(a *Abort) { (*Session)(u).fail(a) }
+func (u *lifecycle) Fail(a *Abort) { (*Session)(u).calls.fail(a) }
 
 // watchCertificate ends the session when the latest certificate of its peer expires. It is called
 // while no goroutine reads.
-func (u *frameHandler) watchCertificate() {
+func (u *lifecycle) watchCertificate() {
 	u.expiry.stop()
-	_, secure := u.carrier.Wire()
+	_, secure := u.calls.carrier.Wire()
 	if cert := (Peer{TLS: secure}).Certificate(); cert != nil && !u.cfg.outliveCertificates {
 		u.expiry.start(cert, u.Fail)
 	}
 }
 
 // endTelling subtracts the session's bytes from the tally of its owner.
-func (u *frameHandler) endTelling() {
-	u.inbound.EndTelling()
-	u.outbound.EndTelling()
-	u.calls.End()
+func (u *lifecycle) endTelling() {
+	u.calls.inbound.EndTelling()
+	u.calls.outbound.EndTelling()
+	u.calls.serving.dispatcher.End()
 	u.owner.Tally.Add(-quota.IdleSession)
 }

@@ -14,9 +14,9 @@ func (s *Session) reporter(d Direction) func(limits.State) {
 		}
 		switch {
 		case d == Outbound && state == limits.Soft:
-			s.carrier.Thin()
+			s.calls.carrier.Thin()
 		case d == Inbound:
-			s.carrier.InboundChanged(state)
+			s.calls.carrier.InboundChanged(state)
 		}
 		(*hookNotifier)(s).limitChanged(d, state)
 	}
@@ -38,29 +38,29 @@ func (s *Session) SetLimits(inbound, outbound limits.Limits) error {
 	if err != nil {
 		return fmt.Errorf("asterisque: outbound: %w", err)
 	}
-	if s.inbound.SetLimits(in) == limits.Hard {
-		s.fail(hardLimit(Inbound, s.inbound))
+	if s.calls.inbound.SetLimits(in) == limits.Hard {
+		s.calls.fail(hardLimit(Inbound, s.calls.inbound))
 	}
-	if s.outbound.SetLimits(out) == limits.Hard {
-		s.fail(hardLimit(Outbound, s.outbound.Counter))
+	if s.calls.outbound.SetLimits(out) == limits.Hard {
+		s.calls.fail(hardLimit(Outbound, s.calls.outbound.Counter))
 	}
-	s.outbound.admit()
+	s.calls.outbound.admit()
 	s.resize(in.Soft)
 	return nil
 }
 
 // resize applies a soft limit to new grants.
 func (s *Session) resize(soft limits.Amount) {
-	if s.terms.Room == nil {
+	if s.calls.terms.Room == nil {
 		return
 	}
 	bytes := soft.Bytes
-	if most := soft.Messages * int(s.terms.Overhead); most > 0 && (bytes == 0 || most < bytes) {
+	if most := soft.Messages * int(s.calls.terms.Overhead); most > 0 && (bytes == 0 || most < bytes) {
 		bytes = most // minimum cost of a message
 	}
-	p, granted := s.terms.Room.Resize(bytes)
+	p, granted := s.calls.terms.Room.Resize(bytes)
 	limits.Grant(granted)
-	s.calls.Resize(p)
+	s.calls.serving.dispatcher.Resize(p)
 }
 
 // StopReading stops reading the Wire after the frame that is being read, until StartReading. The
@@ -69,14 +69,14 @@ func (s *Session) resize(soft limits.Amount) {
 // otherwise a lost peer would not be noticed behind its unread messages.
 func (s *Session) StopReading() {
 	if s != nil {
-		s.carrier.StopReading()
+		s.calls.carrier.StopReading()
 	}
 }
 
 // StartReading resumes reading after StopReading.
 func (s *Session) StartReading() {
 	if s != nil {
-		s.carrier.StartReading()
+		s.calls.carrier.StartReading()
 	}
 }
 
@@ -86,7 +86,7 @@ func (s *Session) Limits(d Direction) limits.Limits {
 	case s == nil:
 		return limits.Limits{}
 	case d == Inbound:
-		return s.inbound.Limits()
+		return s.calls.inbound.Limits()
 	}
-	return s.outbound.Limits()
+	return s.calls.outbound.Limits()
 }

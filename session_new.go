@@ -24,37 +24,36 @@ func newSession(sh *sharedState, holder sessionHolder, b *sessionStart) *Session
 	s := &Session{
 		id: a.Session, shared: sh, holder: holder, cfg: cfg, peerID: b.about.ID, owner: sh.owners.Join(b.about.quotaName(), b.about.Subject),
 	}
-	s.inboundCalls = inboundCalls{service: g.Service, highest: *g.MaxPriority, granted: g.standards(), private: cfg.private}
-	s.sessionCalls.serving = &s.inboundCalls
-	s.Coder = values.Coder{Codec: b.values, Session: s}
+	s.calls.serving = inboundCalls{service: g.Service, highest: *g.MaxPriority, granted: g.standards(), private: cfg.private}
+	s.calls.Coder = values.Coder{Codec: b.values, Session: s}
 	ctx, end := context.WithCancelCause(context.Background())
-	s.inbound = limits.NewCounter(g.inbound, s.reporter(Inbound))
-	s.inbound.Tell(&s.owner.Tally)
+	s.calls.inbound = limits.NewCounter(g.inbound, s.reporter(Inbound))
+	s.calls.inbound.Tell(&s.owner.Tally)
 	s.owner.Tally.Add(quota.IdleSession)
-	s.ctx, s.common = ctx, &sh.nodeCalls
-	s.outbound.Counter, s.outbound.share = limits.NewCounter(g.outbound, s.reporter(Outbound)), cfg.share
-	s.outbound.Tell(&s.owner.Tally)
+	s.calls.ctx, s.calls.common, s.calls.host = ctx, &sh.nodeCalls, (*lifecycle)(s)
+	s.calls.outbound.Counter, s.calls.outbound.share = limits.NewCounter(g.outbound, s.reporter(Outbound)), cfg.share
+	s.calls.outbound.Tell(&s.owner.Tally)
 	s.promise(a, g.plan)
-	s.setWindows(cfg.windows)
+	s.calls.setWindows(cfg.windows)
 	if !b.dialled {
-		s.table.odd = 1
+		s.calls.table.odd = 1
 	}
-	s.maxBlock = uint32(maxBlock)
+	s.calls.maxBlock = uint32(maxBlock)
 	if a.Resume {
 		s.res = &resumeState{agreed: a.Settings, plan: g.plan, granted: g.limits()}
 		if b.dialled {
 			s.res.Ticket.Init(a.Session, a.Secret, "", nil)
 		} else {
 			s.res.Ticket.Init(a.Session, a.Secret, b.about.identity(), &sh.records)
-			s.res.suspended.Init((*frameHandler)(s), s.owner)
+			s.res.suspended.Init((*lifecycle)(s), s.owner)
 		}
 	}
 	_, foreign := w.(wire.Foreign) // a foreign wire may not answer Pings, and takes no keys
-	s.opens.keyless = foreign
-	s.carrier.Init(&carrier.Config{
-		Settings: &sh.carriers, Context: ctx, End: end, Upper: (*frameHandler)(s), Wire: w, TLS: b.about.TLS, Place: b.place,
-		Out:     outbox.New(uint64(s.table.odd), a.MaxFrame, uint32(a.Overhead), cfg.share, s.outbound.Remove, (*hookNotifier)(s).dropReporter()),
-		Inbound: s.inbound, Outbound: s.outbound.Counter, Tally: &s.owner.Tally,
+	s.calls.opens.keyless = foreign
+	s.calls.carrier.Init(&carrier.Config{
+		Settings: &sh.carriers, Context: ctx, End: end, Receiver: &s.calls, Session: (*lifecycle)(s), Wire: w, TLS: b.about.TLS, Place: b.place,
+		Out:     outbox.New(uint64(s.calls.table.odd), a.MaxFrame, uint32(a.Overhead), cfg.share, s.calls.outbound.Remove, (*hookNotifier)(s).dropReporter()),
+		Inbound: s.calls.inbound, Outbound: s.calls.outbound.Counter, Tally: &s.owner.Tally,
 		Largest: g.plan.Largest + outbox.HeadSize,
 		Pings:   carrier.Pings{Dialled: b.dialled, Mute: foreign && a.Ping == 0, Interval: a.Ping, Timeout: a.Timeout},
 		Resumes: a.Resume, KeptControls: max(g.plan.Room/8, leastKeptControls),
@@ -68,19 +67,19 @@ const usualWindow = 1 << 20
 
 // promise sets up the grants of this side, by its plan, and those of the peer.
 func (s *Session) promise(a *handshake.Agreement, p *limits.Plan) {
-	s.terms.Ledger = dispatchPort{&s.sessionCalls}
-	s.terms.Overhead, s.terms.Early = uint64(p.Overhead), uint64(p.Window)
-	s.terms.PeerOverhead, s.terms.PeerEarly = a.Overhead, a.Early
+	s.calls.terms.Ledger = dispatchPort{&s.calls}
+	s.calls.terms.Overhead, s.calls.terms.Early = uint64(p.Overhead), uint64(p.Window)
+	s.calls.terms.PeerOverhead, s.calls.terms.PeerEarly = a.Overhead, a.Early
 	if !s.cfg.windowless {
-		s.terms.Room = limits.NewRoom(p)
-		s.terms.Room.Heed(&s.owner.Tally)
-		s.terms.Most = uint64(max(s.cfg.window, p.Window))
-		s.terms.Usual = min(s.terms.Most, usualWindow)
+		s.calls.terms.Room = limits.NewRoom(p)
+		s.calls.terms.Room.Heed(&s.owner.Tally)
+		s.calls.terms.Most = uint64(max(s.cfg.window, p.Window))
+		s.calls.terms.Usual = min(s.calls.terms.Most, usualWindow)
 	}
-	s.calls.Init(dispatch.Config{
-		Scheduler: &s.shared.scheduler, Output: dispatchPort{&s.sessionCalls}, Owner: s.owner, Plan: p, Windows: s.terms.Room,
+	s.calls.serving.dispatcher.Init(dispatch.Config{
+		Scheduler: &s.shared.scheduler, Output: dispatchPort{&s.calls}, Owner: s.owner, Plan: p, Windows: s.calls.terms.Room,
 	})
-	s.opens.init(a.Opens, uint64(a.MaxFrame)+a.Overhead+a.Early)
-	s.opens.metadata = a.Metadata
-	s.nesting.calls, s.nesting.room = int32(a.NestedCalls), int32(a.NestedRoom)
+	s.calls.opens.init(a.Opens, uint64(a.MaxFrame)+a.Overhead+a.Early)
+	s.calls.opens.metadata = a.Metadata
+	s.calls.nesting.calls, s.calls.nesting.room = int32(a.NestedCalls), int32(a.NestedRoom)
 }

@@ -78,7 +78,7 @@ func (s *Session) Path() Path {
 }
 
 func pathOf(s *Session) Path {
-	p := s.carrier.Path()
+	p := s.calls.carrier.Path()
 	return Path{RoundTrip: p.RoundTrip, Rate: p.Rate, InFlight: p.InFlight, Limit: p.Limit, Bound: boundOf(s, p.Full, p.Late)}
 }
 
@@ -88,9 +88,9 @@ func boundOf(s *Session, full, late bool) PathBound {
 		return BoundByPeer
 	case full:
 		return BoundByPath
-	case s.terms.Waiting.Load() > 0:
+	case s.calls.terms.Waiting.Load() > 0:
 		return BoundByWindow
-	case s.waits.load(waitOpens).Now+s.waits.load(waitWindow).Now > 0:
+	case s.calls.waits.load(waitOpens).Now+s.calls.waits.load(waitWindow).Now > 0:
 		return BoundByRoom
 	}
 	return BoundByApplication

@@ -7,7 +7,7 @@ func (s *Session) Pipes() []PipeInfo {
 	if s == nil {
 		return nil
 	}
-	return s.table.running()
+	return s.calls.table.running()
 }
 
 // SlowestPipe returns the pipe with the most bytes of Blocks that its application has not taken. It

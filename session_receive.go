@@ -12,9 +12,9 @@ import (
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
-// Receive processes one frame, a message of type t. age is the time since its first part arrived,
-// or 0. An error ends the session.
-func (u *frameHandler) Receive(t message.Type, frame []byte, age time.Duration) error {
+// Receive implements carrier.Receiver: it processes one frame, a message of type t. age is the time
+// since its first part arrived, or 0. An error ends the session.
+func (x *sessionCalls) Receive(t message.Type, frame []byte, age time.Duration) error {
 	switch t {
 	case message.OpenType:
 		m, err := message.ParseOpen(frame)
@@ -22,41 +22,41 @@ func (u *frameHandler) Receive(t message.Type, frame []byte, age time.Duration) 
 			return err
 		}
 		grow(&m.Meta, age)
-		return u.receiveOpen(&m, age > 0)
+		return x.receiveOpen(&m, age > 0)
 	case message.BlockType:
 		m, err := message.ParseBlock(frame)
 		if err != nil {
 			return err
 		}
 		grow(&m.Meta, age)
-		return u.receiveBlock(m)
+		return x.receiveBlock(m)
 	case message.CloseType:
 		m, err := message.ParseClose(frame)
 		if err != nil {
 			return err
 		}
-		return u.receiveClose(m)
+		return x.receiveClose(m)
 	default:
 		m, err := message.ParseControl(frame)
 		if err != nil {
 			return err
 		}
-		return u.receiveControl(m)
+		return x.receiveControl(m)
 	}
 }
 
 // receiveOpen processes an Open. begun reports that it has arrived in parts, and was checked at its
 // first one.
-func (u *frameHandler) receiveOpen(m *message.Open, begun bool) error {
+func (x *sessionCalls) receiveOpen(m *message.Open, begun bool) error {
 	var within *outboundParent
 	if m.Meta.Nested {
-		within = u.table.outer(m.Meta.Within)
+		within = x.table.outer(m.Meta.Within)
 	}
-	h := u.inboundCalls.find(m.Function)
-	refused := u.refuses(m, h, within)
+	h := x.serving.find(m.Function)
+	refused := x.refuses(m, h, within)
 	if refused == nil {
-		c := newInboundCall(&u.sessionCalls, m, h, within)
-		ok, err := u.table.accept(c.id(), c, begun)
+		c := newInboundCall(x, m, h, within)
+		ok, err := x.table.accept(c.id(), c, begun)
 		if ok {
 			c.arrive()
 		}
@@ -65,26 +65,26 @@ func (u *frameHandler) receiveOpen(m *message.Open, begun bool) error {
 		}
 		c.freeParams()
 		refused = errShutDown // Shutdown was called meanwhile, or the session has ended
-		(*Session)(u).announceEnd()
+		x.announceEnd()
 	}
 	if begun {
-		if !u.table.refuseBegun(m.Pipe) {
+		if !x.table.refuseBegun(m.Pipe) {
 			return nil // announceEnd has rejected it
 		}
-	} else if err := u.table.check(m.Pipe); err != nil {
+	} else if err := x.table.check(m.Pipe); err != nil {
 		return err
 	}
-	cost := m.Cost(u.terms.Overhead, u.terms.Early)
-	if beyond := u.calls.Arrive(cost, m.Meta.Nested); beyond != nil {
+	cost := m.Cost(x.terms.Overhead, x.terms.Early)
+	if beyond := x.serving.dispatcher.Arrive(cost, m.Meta.Nested); beyond != nil {
 		refused, cost = beyond, 0
 	}
-	u.turnAway(m, refused, cost)
+	x.turnAway(m, refused, cost)
 	return nil
 }
 
 // refuses returns the reason to reject a call before it is created, or nil. h is its function, and
 // within the call of this side around it; both may be nil.
-func (u *frameHandler) refuses(m *message.Open, h *functionHandler, within *outboundParent) *Abort {
+func (x *sessionCalls) refuses(m *message.Open, h *functionHandler, within *outboundParent) *Abort {
 	switch {
 	case h == nil:
 		return codec.ErrNoFunction.Withf("function %d", m.Function)
@@ -100,81 +100,81 @@ func (u *frameHandler) refuses(m *message.Open, h *functionHandler, within *outb
 	if m.Meta.Nested {
 		return nil
 	}
-	return u.shared.owners.RejectCall(u.owner)
+	return x.common.owners.RejectCall(x.dispatcher().Owner())
 }
 
-func (u *frameHandler) receiveBlock(m message.Block) error {
-	if u.carrier.HasPart(m.Pipe) { // which may be the Open: then there is no pipe yet
+func (x *sessionCalls) receiveBlock(m message.Block) error {
+	if x.carrier.HasPart(m.Pipe) { // which may be the Open: then there is no pipe yet
 		return overtakes("Block", m.Pipe)
 	}
-	e, err := u.table.find(m.Pipe)
+	e, err := x.table.find(m.Pipe)
 	if e == nil {
 		return err // nil if the pipe has ended: Blocks may cross its Close
 	}
 	return e.block(m)
 }
 
-func (u *frameHandler) receiveClose(m message.Close) error {
-	if m.Abort == nil && u.carrier.HasPart(m.Pipe) {
+func (x *sessionCalls) receiveClose(m message.Close) error {
+	if m.Abort == nil && x.carrier.HasPart(m.Pipe) {
 		return overtakes("result", m.Pipe)
 	}
-	e, err := u.table.take(m.Pipe)
-	u.carrier.Forget(m.Pipe)
+	e, err := x.table.take(m.Pipe)
+	x.carrier.Forget(m.Pipe)
 	switch {
 	case err != nil:
 		return err
 	case e == nil: // the answer may be leaving in parts
-		u.carrier.FinishPipe(m.Pipe, outbox.Ended)
+		x.carrier.FinishPipe(m.Pipe, outbox.Ended)
 		return nil
-	case m.Pipe&1 != uint64(u.table.odd):
-		defer u.gaveUp()
+	case m.Pipe&1 != uint64(x.table.odd):
+		defer x.gaveUp()
 	}
 	return e.closed(m)
 }
 
-func (u *frameHandler) receiveControl(m message.Control) error {
+func (x *sessionCalls) receiveControl(m message.Control) error {
 	switch c := m.(type) {
 	case message.Credit:
-		return u.receiveCredit(c)
+		return x.receiveCredit(c)
 	case message.Stop:
-		return u.toPipe(c.Pipe, func(p *piping.End) error { p.StopArrived(); return nil })
+		return x.toPipe(c.Pipe, func(p *piping.End) error { p.StopArrived(); return nil })
 	case message.Ask:
-		if u.carrier.HasPart(c.Pipe) {
+		if x.carrier.HasPart(c.Pipe) {
 			return overtakes("Ask", c.Pipe)
 		}
-		return u.toPipe(c.Pipe, func(p *piping.End) error {
+		return x.toPipe(c.Pipe, func(p *piping.End) error {
 			if !p.AskArrived(c.Sent, c.Total) {
 				return aborts.Violation("Ask for pipe %d after %d bytes, which is not what has arrived", c.Pipe, c.Sent)
 			}
 			return nil
 		})
 	case message.Skip:
-		if u.carrier.HasPart(c.Pipe) {
+		if x.carrier.HasPart(c.Pipe) {
 			return overtakes("Skip", c.Pipe)
 		}
-		return u.toPipe(c.Pipe, func(p *piping.End) error {
+		return x.toPipe(c.Pipe, func(p *piping.End) error {
 			if !p.SkipArrived(c.Sent) {
 				return aborts.Violation("Skip for pipe %d to %d bytes, which have come before or were not granted", c.Pipe, c.Sent)
 			}
 			return nil
 		})
 	case message.Allow:
-		return u.toPipe(c.Pipe, func(p *piping.End) error { p.AllowArrived(c.Total); return nil })
+		return x.toPipe(c.Pipe, func(p *piping.End) error { p.AllowArrived(c.Total); return nil })
 	case message.Ping:
-		u.carrier.Ping(c.N)
+		x.carrier.Ping(c.N)
 		if c.Holds > 0 {
-			u.terms.Holds.Store(c.Holds)
+			x.terms.Holds.Store(c.Holds)
 		}
 	case message.Pong:
-		u.carrier.Pong(c.N)
+		x.carrier.Pong(c.N)
 	case message.Ack:
-		if !u.carrier.Ack(c.Count) {
+		if !x.carrier.Ack(c.Count) {
 			return aborts.Violation("Ack of %d frames, which is more than were sent", c.Count)
 		}
 	case message.Drain:
-		u.table.drainThere(c)
-		if u.outboundAdmission.drain() {
-			u.holder.sessionChanged()
+		x.table.drainThere(c)
+		if x.outboundAdmission.drain() {
+			x.host.peerDrains()
 		}
 	case message.SessionClose:
 		return carrier.EndedBy(c)
@@ -184,17 +184,17 @@ func (u *frameHandler) receiveControl(m message.Control) error {
 	return nil // unknown Controls are ignored
 }
 
-func (u *frameHandler) receiveCredit(c message.Credit) error {
+func (x *sessionCalls) receiveCredit(c message.Credit) error {
 	if c.Opens {
-		u.opens.grant(c.Limit)
+		x.opens.grant(c.Limit)
 		return nil
 	}
-	return u.toPipe(c.Pipe, func(p *piping.End) error { p.CreditArrived(c.Limit); return nil })
+	return x.toPipe(c.Pipe, func(p *piping.End) error { p.CreditArrived(c.Limit); return nil })
 }
 
 // toPipe calls f with the pipe of a Control, if the pipe carries Blocks and has not ended.
-func (u *frameHandler) toPipe(id uint64, f func(*piping.End) error) error {
-	e, err := u.table.find(id)
+func (x *sessionCalls) toPipe(id uint64, f func(*piping.End) error) error {
+	e, err := x.table.find(id)
 	if e == nil {
 		return err
 	}
@@ -205,8 +205,8 @@ func (u *frameHandler) toPipe(id uint64, f func(*piping.End) error) error {
 }
 
 // gaveUp is called when the peer has canceled a call, and blocks if the peer does so too often.
-func (u *frameHandler) gaveUp() {
-	if d := u.inboundCalls.openRate.pause(u.common.now()); d > 0 {
-		wait.HoldOff(u.ctx, d)
+func (x *sessionCalls) gaveUp() {
+	if d := x.serving.openRate.pause(x.common.now()); d > 0 {
+		wait.HoldOff(x.ctx, d)
 	}
 }

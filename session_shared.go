@@ -4,7 +4,6 @@ import (
 	"github.com/asterisque-go/asterisque/internal/callback"
 	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/dispatch"
-	"github.com/asterisque-go/asterisque/internal/quota"
 	"github.com/asterisque-go/asterisque/internal/resume"
 )
 
@@ -16,7 +15,6 @@ type sharedState struct {
 	keepalive carrier.KeepaliveScheduler
 	nodeCalls // these lock themselves
 	scheduler dispatch.Scheduler
-	owners    quota.Owners
 	suspended resume.Sessions
 	reports   callback.Reports
 }

@@ -107,18 +107,18 @@ func (s *Session) Stats() Stats {
 		return st
 	}
 	st.load(s)
-	st.Receiving = s.carrier.Receiving()
+	st.Receiving = s.calls.carrier.Receiving()
 	return st
 }
 
 // load sets the numbers of s, but for those of the Wire, which may be the application's.
 func (st *Stats) load(s *Session) {
-	st.Pipes, st.Made = s.table.len(), s.table.opened()
-	st.Inbound, st.MostInbound, st.InboundState = s.inbound.Held(), s.inbound.Peak(), s.inbound.State()
-	st.Outbound, st.MostOutbound, st.OutboundState = s.outbound.Held(), s.outbound.Peak(), s.outbound.State()
-	st.Stops, st.Stopped = s.carrier.Stops()
-	st.loadWork(&s.calls)
-	st.loadRoom(&s.outboundAdmission)
+	st.Pipes, st.Made = s.calls.table.len(), s.calls.table.opened()
+	st.Inbound, st.MostInbound, st.InboundState = s.calls.inbound.Held(), s.calls.inbound.Peak(), s.calls.inbound.State()
+	st.Outbound, st.MostOutbound, st.OutboundState = s.calls.outbound.Held(), s.calls.outbound.Peak(), s.calls.outbound.State()
+	st.Stops, st.Stopped = s.calls.carrier.Stops()
+	st.loadWork(&s.calls.serving.dispatcher)
+	st.loadRoom(&s.calls.outboundAdmission)
 	st.Path = pathOf(s)
 }
 

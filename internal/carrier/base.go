@@ -14,7 +14,8 @@ import (
 type carrierBase struct {
 	*Settings // fixed, as are host and up
 	host      carrierHost
-	up        Upper
+	receiver  Receiver
+	session   Session
 	ctx       context.Context // ends with the session; its cause is the reason
 	out       *outbox.Outbox
 	inbound   *limits.Counter

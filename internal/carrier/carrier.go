@@ -1,7 +1,7 @@
 // Package carrier runs one session over its present Wire: the writer, the loop that reads, the
 // keepalive, and the change from a lost Wire to the next one.
 //
-// A Carrier does not know calls. It passes received frames to an [Upper], which is the session.
+// A Carrier does not know calls. It passes received frames to a [Receiver], and events of its life to the [Session].
 // Messages to send come from above as messages of package outbox, with the time at which to write
 // them.
 //
@@ -30,11 +30,12 @@ import (
 // Config configures a Carrier.
 type Config struct {
 	*Settings
-	Upper   Upper
-	Context context.Context         // ends with the session; its cause is an *codec.Abort
-	End     context.CancelCauseFunc // cancels Context; the Carrier calls it
-	Wire    wire.Wire
-	TLS     *tls.ConnectionState // of the Wire; nil without TLS
+	Receiver Receiver
+	Session  Session
+	Context  context.Context         // ends with the session; its cause is an *codec.Abort
+	End      context.CancelCauseFunc // cancels Context; the Carrier calls it
+	Wire     wire.Wire
+	TLS      *tls.ConnectionState // of the Wire; nil without TLS
 	// the admission place of the Wire, which is left when the Wire is closed; nil without
 	Place    transport.Place
 	Out      *outbox.Outbox
@@ -74,7 +75,7 @@ type Carrier struct {
 func (c *Carrier) Init(cfg *Config) {
 	b := &c.carrierBase
 	*b = carrierBase{
-		Settings: cfg.Settings, host: c, up: cfg.Upper, ctx: cfg.Context,
+		Settings: cfg.Settings, host: c, receiver: cfg.Receiver, session: cfg.Session, ctx: cfg.Context,
 		out: cfg.Out, inbound: cfg.Inbound, outbound: cfg.Outbound,
 	}
 	b.transport.set(cfg.Wire, cfg.TLS, cfg.Place)

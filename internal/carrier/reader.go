@@ -19,7 +19,7 @@ const readTurn = 64
 // counts as at most a third of it: the cost of a large frame here does not grow with its size.
 const readTurnBytes = 48 << 10
 
-// reader reads the Wire and passes frames to the Upper. The owner of the Carrier calls loop.
+// reader reads the Wire and passes frames to the Receiver. The owner of the Carrier calls loop.
 type reader struct {
 	*readHold             // fixed, as are acks and most
 	acks      *ackCounter // nil unless the session can resume
@@ -111,7 +111,7 @@ func (r *reader) dealWith(frame []byte) (over *codec.Abort) {
 	case t == message.PartType:
 		dealt, err = r.part(frame)
 	default:
-		err = r.up.Receive(t, frame, 0) // the frame may have a new owner afterwards
+		err = r.receiver.Receive(t, frame, 0) // the frame may have a new owner afterwards
 	}
 	if !dealt {
 		return nil
@@ -133,7 +133,7 @@ func (r *reader) refuses(err error) *codec.Abort {
 		a = violation("%v", err)
 	}
 	if a.Code == codec.Protocol {
-		r.Log.Warn("peer broke the protocol", "session", r.up, "addr", guard.RemoteOf(r.Log, r.transport.wire), "error", a)
+		r.Log.Warn("peer broke the protocol", "session", r.session, "addr", guard.RemoteOf(r.Log, r.transport.wire), "error", a)
 	}
 	r.host.End(a)
 	if a.Remote {
@@ -194,7 +194,7 @@ func (r *reader) keep(part []byte) (mem *buffer.Buffer) {
 // readerBroke returns the error for a Wire that has not returned from a read. v is as for
 // [guard.Misbehaved].
 func (r *reader) readerBroke(v any) *codec.Abort {
-	guard.Misbehaved(r.Log, "wire", v, "session", r.up)
+	guard.Misbehaved(r.Log, "wire", v, "session", r.session)
 	a := &codec.Abort{Code: codec.SessionClosed, Message: "the wire failed: it " + guard.HowEnded(v)}
 	if v == nil {
 		r.host.End(a)

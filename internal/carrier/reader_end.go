@@ -18,7 +18,7 @@ func (c *Carrier) run(f func() (over bool)) {
 			return
 		}
 		if v := recover(); v != nil {
-			guard.Misbehaved(c.Log, "what reads a session", v, "session", c.up)
+			guard.Misbehaved(c.Log, "what reads a session", v, "session", c.session)
 			c.closeWire() // no further frame is read
 		}
 		go c.run(c.readOn) // ends as this goroutine would have
@@ -88,7 +88,7 @@ func (c *Carrier) end(cause *codec.Abort, tells bool) {
 		if write = c.out.Close(goodbye); write { // no pipe sends after this
 			c.writer.all.Add(1)
 		}
-		c.up.Ended(cause)
+		c.session.Ended(cause)
 	})
 	if write {
 		defer c.writer.all.Done() // also if the Wire ends the goroutine
@@ -142,7 +142,7 @@ func (c *Carrier) finish() {
 		p.end()
 	}
 	c.live.part.End()
-	c.up.Finished()
+	c.session.Finished()
 }
 
 // Settle waits until a concurrent End has ended all running calls.
@@ -160,8 +160,8 @@ func (c *Carrier) Wait() {
 func (c *Carrier) lookAt(now time.Duration, late bool) {
 	if c.Away() {
 		c.live.part.Tell(c.held()) // the frame that was arriving is lost with its Wire
-		c.up.StillAway()
-	} else if !guard.Run(c.Log, "wire", func() { c.look(now, late) }, "session", c.up) {
+		c.session.StillAway()
+	} else if !guard.Run(c.Log, "wire", func() { c.look(now, late) }, "session", c.session) {
 		c.End(&codec.Abort{Code: codec.SessionClosed, Message: "the wire failed: it panicked"})
 	}
 }

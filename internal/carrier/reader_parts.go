@@ -11,7 +11,7 @@ func (r *reader) together() *reassembler {
 	p := r.parts.Load()
 	if p == nil {
 		p = &reassembler{
-			up: r.up, now: r.Now, most: int(r.most),
+			receiver: r.receiver, now: r.Now, most: int(r.most),
 			unfinished: make(map[uint64]*partialMessage), closes: make(map[priority.Priority]bool),
 		}
 		r.parts.Store(p)
@@ -29,10 +29,10 @@ func (r *reader) part(frame []byte) (dealt bool, err error) {
 	p := r.together()
 	if m.GivenUp {
 		if p.drop(m.Pipe) {
-			r.up.GivenUp(m.Pipe)
+			r.receiver.GivenUp(m.Pipe)
 			return true, nil
 		}
-		return true, r.up.Stray(m.Pipe)
+		return true, r.receiver.Stray(m.Pipe)
 	}
 	if m.Whole > 0 {
 		h, err := message.ParseHead(&m)
@@ -50,14 +50,14 @@ func (r *reader) part(frame []byte) (dealt bool, err error) {
 	switch {
 	case err != nil:
 	case !known:
-		err = r.up.Stray(m.Pipe)
+		err = r.receiver.Stray(m.Pipe)
 	case complete != nil:
 		err = r.complete(complete)
 	}
 	return true, err
 }
 
-// complete passes an assembled message to the Upper.
+// complete passes an assembled message to the Receiver.
 func (r *reader) complete(u *partialMessage) error {
 	if u.mem == nil {
 		return nil // the message is ignored
@@ -65,7 +65,7 @@ func (r *reader) complete(u *partialMessage) error {
 	p := r.together()
 	p.whole = u.mem
 	defer p.release() // also if application code ends the goroutine
-	return r.up.Receive(u.Type, u.mem.B[:u.whole], max(1, r.Now()-u.since))
+	return r.receiver.Receive(u.Type, u.mem.B[:u.whole], max(1, r.Now()-u.since))
 }
 
 // keep is reader.keep for an assembled message.

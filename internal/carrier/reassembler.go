@@ -12,9 +12,9 @@ import (
 // reassembler assembles messages that arrive in parts. The reader adds the parts. The end of a pipe
 // drops its unfinished message.
 type reassembler struct {
-	up   Upper // fixed, as are now and most
-	now  func() time.Duration
-	most int // bytes of the largest message
+	receiver Receiver // fixed, as are now and most
+	now      func() time.Duration
+	most     int // bytes of the largest message
 
 	slow  transferProgress // the oldest unfinished message; belongs to liveness
 	whole *buffer.Buffer   // the assembled message that is being processed; belongs to the reader
@@ -60,7 +60,7 @@ func (p *reassembler) begin(h message.Head, m *message.Part) error {
 	if !ok {
 		return violation("a message of pipe %d begins, and the one before is unfinished", h.Pipe)
 	}
-	use, prio, err := p.up.Admit(h, u.whole, others)
+	use, prio, err := p.receiver.Admit(h, u.whole, others)
 	switch {
 	case err != nil:
 		return err

@@ -59,7 +59,7 @@ func (c *Carrier) leave(a *codec.Abort) bool {
 	if _, ok := c.transport.to(halted); !ok {
 		return false
 	}
-	c.up.Away(a)
+	c.session.Away(a)
 	return c.park()
 }
 
@@ -173,7 +173,7 @@ func (c *Carrier) confirm(b *Comeback, missing [][]byte) (err error) {
 
 // readAgain is read for a resumed session.
 func (c *Carrier) readAgain() (over bool) {
-	c.up.Back()
+	c.session.Back()
 	return c.read()
 }
 

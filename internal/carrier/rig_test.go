@@ -99,7 +99,7 @@ func types(t *testing.T, frames [][]byte) (all []message.Type) {
 	return all
 }
 
-// session is an Upper that records its calls.
+// session is a Receiver and Session that records its calls.
 type session struct {
 	mu      sync.Mutex
 	story   []string
@@ -189,7 +189,7 @@ func newRig(t *testing.T, change func(*carrier.Config)) *rig {
 	ctx, end := context.WithCancelCause(context.Background())
 	r.ctx = ctx
 	cfg := carrier.Config{
-		Settings: &r.settings, Upper: r.up, Context: ctx, End: end, Wire: r.wire,
+		Settings: &r.settings, Receiver: r.up, Session: r.up, Context: ctx, End: end, Wire: r.wire,
 		Out:     outbox.New(0, 1<<20, 512, 0, outbound.Remove, nil),
 		Inbound: r.inbound, Outbound: outbound, Tally: limits.NewTally(0), Largest: 1 << 20,
 	}

@@ -244,7 +244,7 @@ func (w *writer) writeFailed(err error) {
 // [guard.Misbehaved]. If the goroutine ends, so that no caller would get the error, the session
 // ends as well.
 func (w *writer) writerBroke(v any) error {
-	a := guard.Misbehaved(w.Log, "wire", v, "session", w.up)
+	a := guard.Misbehaved(w.Log, "wire", v, "session", w.session)
 	if v == nil {
 		w.host.End(&codec.Abort{Code: codec.SessionClosed, Message: "the wire failed: " + a.Message})
 		w.writeFailed(a)

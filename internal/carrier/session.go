@@ -9,13 +9,11 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// Upper is the session above a Carrier. Its methods are called without a lock.
-type Upper interface {
-	slog.LogValuer // the name of the session in logs
-
+// Receiver processes the frames of a session. The reader calls its methods, without a lock.
+type Receiver interface {
 	// Receive processes a frame, a message of type t. The frame is valid only during the call. age
 	// is the time since its first part arrived, and 0 for a message that came whole. An error ends
-	// the session. The reader calls Receive and the next three methods.
+	// the session.
 	Receive(t message.Type, frame []byte, age time.Duration) error
 
 	// Admit is called for the first part of a message of whole bytes, before any memory is
@@ -28,6 +26,11 @@ type Upper interface {
 
 	// Stray is called for a part without an unfinished message. An error ends the session.
 	Stray(pipe uint64) error
+}
+
+// Session is the session above a Carrier. Its methods are called without a lock.
+type Session interface {
+	slog.LogValuer // the name of the session in logs
 
 	// Ended aborts all calls with cause. It is called once, when the goodbye is the only message
 	// that may still be sent.

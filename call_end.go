@@ -1,0 +1,57 @@
+package asterisque
+
+import (
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/carrier"
+	"github.com/asterisque-go/asterisque/limits"
+)
+
+// The end of a session for its calls.
+
+// announceEnd announces to the peer which of its calls will still run: those that have arrived.
+// Calls with missing parts are rejected. Rejections are sent after the Drain, so that the peer
+// knows the reason.
+func (x *sessionCalls) announceEnd() { x.announceEndWhen(carrier.Now) }
+
+func (x *sessionCalls) announceEndWhen(when carrier.When) {
+	if !x.draining.Load() {
+		// repeated by concurrent callers, as rejections of the caller have to follow the Drain
+		d, begun := x.table.drainHere()
+		x.carrier.Control(d, when)
+		for id, p := range begun {
+			x.turnAwayUnfinished(id, p, errShutDown)
+		}
+		x.draining.Store(true)
+	}
+}
+
+// refuseWaiting rejects the calls of the peer that have not begun, as far as the outbound soft
+// limit allows. Rejections that the Wire does not take at once are lost with the session.
+func (x *sessionCalls) refuseWaiting() {
+	_, endpoints := x.table.infos()
+	for _, e := range endpoints {
+		if x.outbound.State() >= limits.Soft || x.ctx.Err() != nil {
+			return
+		}
+		if c, ok := e.(*inboundCall); ok && x.serving.dispatcher.Waits(c) && x.serving.dispatcher.Withdraw(c).Waits() {
+			c.Refuse(errShutDown)
+		}
+	}
+}
+
+// end aborts all calls with the cause of the end of the session.
+func (x *sessionCalls) end(cause *Abort) {
+	open, refused := x.table.end()
+	for _, e := range open {
+		e.fail(cause)
+	}
+	for _, e := range refused {
+		e.fail(drained(cause))
+	}
+}
+
+// drained returns the error of a call that the peer's Drain has rejected, if the session ends with
+// a before the peer's answer arrives.
+func drained(a *Abort) *Abort {
+	return &Abort{Code: codec.Unavailable, Message: "the peer shut the session down before the call arrived", Remote: true, Ran: codec.Refused, Cause: a}
+}
