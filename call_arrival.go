@@ -73,7 +73,7 @@ func (c *inboundCall) runInline() {
 			c.x.dispatcher().Return(c.Cost(), false)
 		}
 	}()
-	if c.x.ctx.Err() != nil {
+	if c.x.carrier.Context().Err() != nil {
 		c.x.carrier.Settle() // the end of the session includes the end of c
 	}
 	ok, refused := c.x.dispatcher().BeginInline(c)
@@ -124,7 +124,7 @@ func (c *inboundCall) examine(what string, refuse refusing, f func() error) (err
 			refuse(c, a)
 		}
 	}()
-	if err = errShutDown; c.x.ctx.Err() == nil { // otherwise no caller waits any more
+	if err = errShutDown; c.x.carrier.Context().Err() == nil { // otherwise no caller waits any more
 		err = f()
 	}
 	returned = true

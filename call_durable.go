@@ -40,7 +40,7 @@ func (c *inboundCall) awaitAnswer(m *idempotency.Answer) bool {
 	if displaced != nil {
 		displaced.Awaited(nil, idempotency.ErrDisplaced)
 	}
-	if c.x.ctx.Err() != nil { // the end of the session may have missed c
+	if c.x.carrier.Context().Err() != nil { // the end of the session may have missed c
 		c.endAwaiting()
 	}
 	return true

@@ -30,7 +30,7 @@ func (x *sessionCalls) announceEndWhen(when carrier.When) {
 func (x *sessionCalls) refuseWaiting() {
 	_, endpoints := x.table.infos()
 	for _, e := range endpoints {
-		if x.outbound.State() >= limits.Soft || x.ctx.Err() != nil {
+		if x.outbound.State() >= limits.Soft || x.carrier.Context().Err() != nil {
 			return
 		}
 		if c, ok := e.(*inboundCall); ok && x.serving.dispatcher.Waits(c) && x.serving.dispatcher.Withdraw(c).Waits() {

@@ -54,7 +54,7 @@ func (p *callTransport) waitForRoom(ctx context.Context) (alone bool, a *Abort) 
 		case <-room:
 		case <-ctx.Done():
 			return false, aborts.NeverSent(waitedFor(ctx, "earlier Blocks of the pipe, which have not been given to the wire"))
-		case <-p.x.ctx.Done():
+		case <-p.x.carrier.Context().Done():
 			return false, aborts.NeverSent(p.x.cause())
 		}
 	}

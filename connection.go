@@ -247,7 +247,7 @@ func (c *Connection) name() string {
 
 // takesCalls reports whether new calls may be made on s, which may be nil.
 func takesCalls(s *Session) bool {
-	return s != nil && s.calls.ctx.Err() == nil && !s.calls.peerDraining.Load()
+	return s != nil && s.calls.carrier.Context().Err() == nil && !s.calls.peerDraining.Load()
 }
 
 // awaitRetired waits until at most n sessions are retired, or ctx ends.

@@ -19,7 +19,7 @@ func overtaken(s *Session, err error) bool {
 	if takesCalls(s) || !Repeatable(err) {
 		return false
 	}
-	return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrSessionClosed) || s.calls.ctx.Err() != nil && codec.AbortOf(err).Ran == codec.NeverSent
+	return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrSessionClosed) || s.calls.carrier.Context().Err() != nil && codec.AbortOf(err).Ran == codec.NeverSent
 }
 
 // durably makes a call on one session after the other until it is answered.
@@ -111,7 +111,7 @@ func (c *Connection) repeats(ctx context.Context, s *Session, err error) bool {
 		return false
 	}
 	drains := s.calls.draining.Load() || s.calls.peerDraining.Load()
-	if s.calls.ctx.Err() == nil && !(drains && Repeatable(err) && errors.Is(err, ErrUnavailable)) {
+	if s.calls.carrier.Context().Err() == nil && !(drains && Repeatable(err) && errors.Is(err, ErrUnavailable)) {
 		return false // an answer
 	}
 	if overtaken(s, err) {

@@ -121,7 +121,7 @@ func (c *Connection) watch(s *Session) error {
 // Otherwise s has ended, or is retired, and resumable returns nil.
 func (c *Connection) resumable(s *Session) (*Session, time.Time) {
 	switch {
-	case s.calls.ctx.Err() != nil:
+	case s.calls.carrier.Context().Err() != nil:
 		s.calls.carrier.Wait()
 		return nil, time.Time{}
 	case s.calls.peerDraining.Load():

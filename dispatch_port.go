@@ -28,7 +28,7 @@ func (o dispatchPort) WaitOutbound() {
 		select {
 		case <-room:
 		case <-full:
-		case <-o.ctx.Done():
+		case <-o.carrier.Context().Done():
 			return
 		}
 	}
@@ -36,7 +36,7 @@ func (o dispatchPort) WaitOutbound() {
 
 // MustWaitOutbound implements Output.
 func (o dispatchPort) MustWaitOutbound() bool {
-	return o.outbound.State() >= limits.Soft && o.inbound.State() < limits.Soft && o.ctx.Err() == nil
+	return o.outbound.State() >= limits.Soft && o.inbound.State() < limits.Soft && o.carrier.Context().Err() == nil
 }
 
 // Taken implements piping.Ledger.

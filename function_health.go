@@ -61,7 +61,7 @@ func (h *Health) watch(ctx context.Context, q HealthQuery, p *Pipe[map[string]He
 	}
 	w := healthWatch{of: h, parts: q.Parts, to: p}
 	// not SessionOf, since an interceptor may have replaced the context
-	w.table = &p.values.Session.(*Session).calls.table
+	w.table = &p.values.Session.(*lifecycle).calls.table
 	w.drain = w.table.draining()
 	return none, w.run(ctx)
 }

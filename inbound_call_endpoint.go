@@ -59,7 +59,7 @@ func (c *inboundCall) fail(a *Abort) {
 	if m := c.firstOf(); m != nil {
 		if before.Waits() {
 			c.x.durable().HandOn(m)
-		} else if c.x.ctx.Err() != nil && !c.work.Nested {
+		} else if c.x.carrier.Context().Err() != nil && !c.work.Nested {
 			// the session has ended, and the answer is for the next one
 			c.x.durable().Orphan(m)
 			return

@@ -7,6 +7,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/aborts"
+	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/dispatch"
 	"github.com/asterisque-go/asterisque/internal/idempotency"
 	"github.com/asterisque-go/asterisque/internal/outbox"
@@ -18,7 +19,7 @@ import (
 // sent at all, and the budgets that each needs, here and at the peer. reservation is the part of
 // one call.
 type outboundAdmission struct {
-	ctx     context.Context // ends with the session and its cause; these are fixed
+	session *carrier.Carrier // of the session; these are fixed
 	common  *nodeCalls
 	terms   piping.Terms           // grants of both sides
 	windows map[uint16]*callWindow // of the functions of the peer that have one
@@ -60,7 +61,7 @@ func (o *outboundAdmission) setWindows(calls map[uint16]int) {
 // lifetime returns the time at which a new call expires, or the reason why it cannot be made.
 func (o *outboundAdmission) lifetime(ctx context.Context, ttl time.Duration) (expires time.Time, a *Abort) {
 	switch {
-	case o.ctx.Err() != nil:
+	case o.session.Context().Err() != nil:
 		return expires, o.ended()
 	case ctx.Err() != nil:
 		return expires, aborts.NeverSent(aborts.OfContext(ctx))
@@ -85,7 +86,9 @@ func (o *outboundAdmission) firstWindow() uint64 {
 }
 
 // ended returns the error of a call that was not sent because the session has ended.
-func (o *outboundAdmission) ended() *Abort { return aborts.NeverSent(context.Cause(o.ctx)) }
+func (o *outboundAdmission) ended() *Abort {
+	return aborts.NeverSent(context.Cause(o.session.Context()))
+}
 
 // errDrains returns the error of a call on a session that is being shut down.
 func (o *outboundAdmission) errDrains() *Abort {

@@ -19,7 +19,7 @@ func (o *outboundAdmission) waitForWindow(ctx context.Context, function uint16, 
 	if w == nil {
 		return nil, nil
 	}
-	if a := w.wait(ctx, o.ctx, p, int(cost)); a != nil {
+	if a := w.wait(ctx, o.session.Context(), p, int(cost)); a != nil {
 		return nil, a
 	}
 	return w, nil
@@ -45,7 +45,7 @@ func (o *outboundAdmission) waitForOpens(ctx context.Context, cost int64, p prio
 		o.opens.abandon(w)
 		used, room := o.opens.used()
 		return aborts.NeverSent(waitedFor(ctx, "room for calls at the peer: its workers have to take some first, and %d bytes of %d are used", used, room))
-	case <-o.ctx.Done():
+	case <-o.session.Context().Done():
 		return o.ended()
 	}
 }
@@ -60,7 +60,7 @@ func (o *outboundAdmission) waitForHold(ctx context.Context, c *limits.Claim, tu
 	case <-ctx.Done():
 		l := room.Load()
 		a = aborts.NeverSent(waitedFor(ctx, "room for a window at the caller: %d bytes are promised to streams, and %d wait", l.Windows, l.Opening))
-	case <-o.ctx.Done():
+	case <-o.session.Context().Done():
 		a = o.ended()
 	}
 	waited, granted := room.Withdraw(c)
@@ -94,7 +94,7 @@ func (o *outboundAdmission) waitToSend(ctx context.Context, p priority.Priority,
 		return nil
 	case <-ctx.Done():
 		a = aborts.NeverSent(waitedFor(ctx, "the outbound soft limit of %v: %v have not been given to the wire, because the peer does not read as fast", o.outbound.Limits().Soft, o.outbound.Held()))
-	case <-o.ctx.Done():
+	case <-o.session.Context().Done():
 		a = o.ended()
 	}
 	if !o.outbound.abandon(d) {

@@ -70,7 +70,7 @@ func (s *Session) Done() <-chan struct{} {
 	if s == nil {
 		return closedChan
 	}
-	return s.calls.ctx.Done()
+	return s.calls.carrier.Context().Done()
 }
 
 // Err returns nil until the session ends, and then the cause: ErrSessionClosed, or another *Abort.
@@ -78,7 +78,7 @@ func (s *Session) Err() error {
 	if s == nil {
 		return errNoSession
 	}
-	return context.Cause(s.calls.ctx)
+	return context.Cause(s.calls.carrier.Context())
 }
 
 // LogValue implements slog.LogValuer.

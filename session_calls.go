@@ -34,10 +34,9 @@ type sessionCalls struct {
 	inbound *limits.Counter // messages that have arrived, and wait for the application
 
 	serving inboundCalls // common state of the peer's calls
-	host    callHost     // fixed
 }
 
-// callHost is the session of calls.
+// callHost is the session of calls, which is the Session of the Coder.
 type callHost interface {
 	// peerDrains is called when the peer begins to reject new calls.
 	peerDrains()
@@ -55,7 +54,7 @@ func (x *sessionCalls) plain(cfg *callConfig) bool {
 }
 
 // cause returns the cause of the end of the session, which must have ended.
-func (x *sessionCalls) cause() *Abort { return codec.AbortOf(context.Cause(x.ctx)) }
+func (x *sessionCalls) cause() *Abort { return codec.AbortOf(context.Cause(x.carrier.Context())) }
 
 // fail ends the session with a; only the first cause is kept.
 func (x *sessionCalls) fail(a *Abort) { x.carrier.End(a) }

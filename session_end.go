@@ -108,7 +108,7 @@ func (s *Session) drain(ctx context.Context) error {
 	for _, next := range []func() <-chan struct{}{s.calls.carrier.Flush, lastOpens, s.calls.table.drained, s.calls.carrier.Flush} {
 		select {
 		case <-next():
-		case <-s.calls.ctx.Done():
+		case <-s.calls.carrier.Context().Done():
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
@@ -132,13 +132,13 @@ func (s *Session) Flush(ctx context.Context) error {
 	if s == nil {
 		return errNoSession
 	}
-	if s.calls.ctx.Err() != nil {
+	if s.calls.carrier.Context().Err() != nil {
 		return s.calls.cause() // waiting messages were dropped at the end
 	}
 	select {
 	case <-s.calls.carrier.Flush():
 		return nil
-	case <-s.calls.ctx.Done():
+	case <-s.calls.carrier.Context().Done():
 		return s.calls.cause()
 	case <-ctx.Done():
 		return aborts.OfContext(ctx)

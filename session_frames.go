@@ -23,7 +23,7 @@ func (u *lifecycle) peerDrains() { u.holder.sessionChanged() }
 func (u *lifecycle) Away(cause *Abort) {
 	s := (*Session)(u)
 	s.cfg.log.Info("session is away", "session", s, "cause", cause)
-	s.res.Store(s.calls.ctx, time.Now().Add(s.cfg.resumeFor))
+	s.res.Store(s.calls.carrier.Context(), time.Now().Add(s.cfg.resumeFor))
 	s.holder.sessionChanged()
 	(*hookNotifier)(u).away(cause)
 	s.shared.suspended.Add(&s.res.suspended)
@@ -37,7 +37,7 @@ func (u *lifecycle) StillAway() { u.shared.suspended.Look(&u.res.suspended) }
 func (u *lifecycle) Back() {
 	s := (*Session)(u)
 	s.shared.suspended.Remove(&s.res.suspended)
-	s.res.Store(s.calls.ctx, time.Time{})
+	s.res.Store(s.calls.carrier.Context(), time.Time{})
 	(*hookNotifier)(u).back()
 }
 

@@ -25,12 +25,12 @@ func newSession(sh *sharedState, holder sessionHolder, b *sessionStart) *Session
 		id: a.Session, shared: sh, holder: holder, cfg: cfg, peerID: b.about.ID, owner: sh.owners.Join(b.about.quotaName(), b.about.Subject),
 	}
 	s.calls.serving = inboundCalls{service: g.Service, highest: *g.MaxPriority, granted: g.standards(), private: cfg.private}
-	s.calls.Coder = values.Coder{Codec: b.values, Session: s}
+	s.calls.Coder = values.Coder{Codec: b.values, Session: (*lifecycle)(s)}
 	ctx, end := context.WithCancelCause(context.Background())
 	s.calls.inbound = limits.NewCounter(g.inbound, s.reporter(Inbound))
 	s.calls.inbound.Tell(&s.owner.Tally)
 	s.owner.Tally.Add(quota.IdleSession)
-	s.calls.ctx, s.calls.common, s.calls.host = ctx, &sh.nodeCalls, (*lifecycle)(s)
+	s.calls.outboundAdmission.session, s.calls.common = &s.calls.carrier, &sh.nodeCalls
 	s.calls.outbound.Counter, s.calls.outbound.share = limits.NewCounter(g.outbound, s.reporter(Outbound)), cfg.share
 	s.calls.outbound.Tell(&s.owner.Tally)
 	s.promise(a, g.plan)

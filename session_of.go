@@ -8,7 +8,7 @@ import "context"
 func SessionOf(ctx context.Context) *Session {
 	by, _ := carriedBy(ctx)
 	if c, ok := by.(*inboundCall); ok {
-		return c.x.Session.(*Session)
+		return (*Session)(c.x.Session.(*lifecycle))
 	}
 	return nil
 }
@@ -21,5 +21,5 @@ func (c *Call) Session() *Session {
 	if x == nil {
 		return nil
 	}
-	return x.Session.(*Session)
+	return (*Session)(x.Session.(*lifecycle))
 }

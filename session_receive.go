@@ -174,7 +174,7 @@ func (x *sessionCalls) receiveControl(m message.Control) error {
 	case message.Drain:
 		x.table.drainThere(c)
 		if x.outboundAdmission.drain() {
-			x.host.peerDrains()
+			x.Session.(callHost).peerDrains()
 		}
 	case message.SessionClose:
 		return carrier.EndedBy(c)
@@ -207,6 +207,6 @@ func (x *sessionCalls) toPipe(id uint64, f func(*piping.End) error) error {
 // gaveUp is called when the peer has canceled a call, and blocks if the peer does so too often.
 func (x *sessionCalls) gaveUp() {
 	if d := x.serving.openRate.pause(x.common.now()); d > 0 {
-		wait.HoldOff(x.ctx, d)
+		wait.HoldOff(x.carrier.Context(), d)
 	}
 }

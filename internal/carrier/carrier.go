@@ -187,3 +187,6 @@ func (c *Carrier) EnterCode() { c.meter.busy.Add(insideCode) }
 
 // LeaveCode ends the section that EnterCode began.
 func (c *Carrier) LeaveCode() { c.meter.busy.Add(-insideCode) }
+
+// Context returns the context of the session, which ends with it: the cause is the reason.
+func (c *Carrier) Context() context.Context { return c.ctx }
