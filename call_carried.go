@@ -1,6 +1,9 @@
 package asterisque
 
-import "context"
+import (
+	"context"
+	"maps"
+)
 
 // A context holds the handler's call and the metadata for nested calls under one key, so that a
 // call looks both up at once.
@@ -12,12 +15,12 @@ type inboundParentKey struct{}
 // contextMetadata is the value of [ContextWithMetadata] in a context.
 type contextMetadata struct {
 	parent   inboundParent // of the contexts below; nil: none is a handler's; fixed, as metadata
-	metadata Metadata
+	metadata map[string]any
 }
 
 // carriedBy returns the call of the handler with the context ctx, or nil, and the metadata for
 // calls made with ctx.
-func carriedBy(ctx context.Context) (inboundParent, Metadata) {
+func carriedBy(ctx context.Context) (inboundParent, map[string]any) {
 	switch v := ctx.Value(inboundParentKey{}).(type) {
 	case *contextMetadata:
 		return v.parent, v.metadata
@@ -27,16 +30,25 @@ func carriedBy(ctx context.Context) (inboundParent, Metadata) {
 	return nil, nil
 }
 
-// ContextWithMetadata returns a context that adds m to all calls made with it, or with contexts
-// derived from it, on any session. For each key, m takes precedence over metadata in ctx, and
-// [WithMetadata] over both. [Metadata] documents the limits of m.
-//
-// m reaches only the handler of such a call. Calls of that handler do not inherit the metadata; a
-// handler passes it on with ContextWithMetadata and [MetadataOf].
-func ContextWithMetadata(ctx context.Context, m Metadata) context.Context {
+// withMetadata returns a context that adds m to all calls made with it.
+func withMetadata(ctx context.Context, m map[string]any) context.Context {
 	if len(m) == 0 {
 		return ctx
 	}
 	by, under := carriedBy(ctx)
 	return context.WithValue(ctx, inboundParentKey{}, &contextMetadata{by, merged(under, m)})
+}
+
+// merged returns the union of under and over; over takes precedence. The result may be one of the
+// two.
+func merged(under, over map[string]any) map[string]any {
+	switch {
+	case len(over) == 0:
+		return under
+	case len(under) == 0:
+		return over
+	}
+	both := maps.Clone(under)
+	maps.Copy(both, over)
+	return both
 }

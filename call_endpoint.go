@@ -30,14 +30,14 @@ type endpoint interface {
 
 	// info returns the fixed properties of the call. It is called with the lock of the table held:
 	// a unary call that has left the table is reused.
-	info() PipeInfo
+	info() callInfo
 
 	// queued reports whether this is a call of the peer that has not begun.
 	queued() bool
 }
 
-// PipeInfo describes a running call.
-type PipeInfo struct {
+// callInfo describes a running call.
+type callInfo struct {
 	Pipe     uint64 // the id, the same on both sides
 	Function uint16 // number of the called function
 	// name of the function in this side's service; empty for calls of this side

@@ -43,7 +43,7 @@ func outerOf(known *outboundParent, function uint16) *outboundParent {
 
 // meta returns the optional part of an Open: the parent call, the properties of a stream, the
 // metadata, and the key and the trace of cfg. It returns nil if there are none.
-func (r *outboundParent) meta(cfg *callConfig, metadata []byte, stream *message.Meta) *message.Meta {
+func (r *outboundParent) meta(cfg *callOptions, metadata []byte, stream *message.Meta) *message.Meta {
 	m := stream
 	switch {
 	case m != nil:

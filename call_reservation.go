@@ -23,7 +23,7 @@ type reservation struct {
 // its function, the peer's budget and this session's limit allow it. It sets the optional part of
 // the Open. stream describes the Blocks, or is nil. A nested call waits only for this session's
 // outbound limit.
-func (o *outboundAdmission) reserve(ctx context.Context, open *outbox.Message, cfg *callConfig, stream *message.Meta) (r reservation, a *Abort) {
+func (o *outboundAdmission) reserve(ctx context.Context, open *outbox.Message, cfg *callOptions, stream *message.Meta) (r reservation, a *Abort) {
 	if open.Expires, a = o.lifetime(ctx, cfg.ttl); a != nil {
 		return r, a
 	}
@@ -72,7 +72,7 @@ func (o *outboundAdmission) serves(c inboundParent) bool {
 
 // surroundings returns a call made with ctx as a parent, or nil if no handler of this session makes
 // it, and its encoded metadata, or nil. It looks ctx up once for both.
-func (o *outboundAdmission) surroundings(ctx context.Context, function uint16, cfg *callConfig) (r *outboundParent, metadata []byte, a *Abort) {
+func (o *outboundAdmission) surroundings(ctx context.Context, function uint16, cfg *callOptions) (r *outboundParent, metadata []byte, a *Abort) {
 	c, m := carriedBy(ctx)
 	if o.serves(c) {
 		if err := c.callsBack(); err != nil {
@@ -94,7 +94,7 @@ func (o *outboundAdmission) surroundings(ctx context.Context, function uint16, c
 }
 
 // waitForRoom waits for the window of the function, and for budget of the peer.
-func (o *outboundAdmission) waitForRoom(ctx context.Context, r *reservation, function uint16, cfg *callConfig) (a *Abort) {
+func (o *outboundAdmission) waitForRoom(ctx context.Context, r *reservation, function uint16, cfg *callOptions) (a *Abort) {
 	if r.window, a = o.waitForWindow(ctx, function, cfg.priority, r.cost); a != nil {
 		return a
 	}

@@ -218,7 +218,7 @@ func (t *table) end() (open, refused []endpoint) {
 }
 
 // refusedLocked reports whether the Drain of the peer has rejected a call.
-func (t *table) refusedLocked(i PipeInfo) bool {
+func (t *table) refusedLocked(i callInfo) bool {
 	return t.drain != nil && i.Made && (t.drain.None || i.Pipe > t.drain.Last)
 }
 
@@ -331,11 +331,11 @@ func (t *table) answered() <-chan struct{} {
 
 // infos returns the fixed properties of each call, and the endpoints in the same order. Only their
 // immutable state may be read.
-func (t *table) infos() ([]PipeInfo, []endpoint) {
+func (t *table) infos() ([]callInfo, []endpoint) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	endpoints := t.allLocked()
-	infos := make([]PipeInfo, len(endpoints))
+	infos := make([]callInfo, len(endpoints))
 	for i, e := range endpoints {
 		infos[i] = e.info()
 	}
@@ -343,12 +343,12 @@ func (t *table) infos() ([]PipeInfo, []endpoint) {
 }
 
 // running lists the calls, in the order of their ids.
-func (t *table) running() []PipeInfo {
+func (t *table) running() []callInfo {
 	infos, endpoints := t.infos()
 	for i, e := range endpoints {
 		infos[i].Waiting, infos[i].Queued = waiting(e), e.queued()
 	}
-	slices.SortFunc(infos, func(a, b PipeInfo) int { return cmp.Compare(a.Pipe, b.Pipe) })
+	slices.SortFunc(infos, func(a, b callInfo) int { return cmp.Compare(a.Pipe, b.Pipe) })
 	return infos
 }
 

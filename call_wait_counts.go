@@ -19,35 +19,20 @@ const (
 	waitKinds
 )
 
-// Wait counts the waits for one resource.
-type Wait struct {
-	Now   int           `json:"now"`    // present waits
-	Bytes int           `json:"bytes"`  // bytes that these hold: their messages are encoded
-	Times uint64        `json:"times"`  // waits since the beginning
-	For   time.Duration `json:"for_ns"` // total time of waits that have ended
-}
-
-// String returns w for logs.
-func (w Wait) String() string {
-	return fmt.Sprintf("%d now with %d bytes, %d times, %v", w.Now, w.Bytes, w.Times, w.For)
-}
-
-// ended returns the part of w that remains when no goroutine waits any more.
-func (w Wait) ended() Wait { return Wait{Times: w.Times, For: w.For} }
-
-func (w *Wait) add(o Wait) {
-	w.Now += o.Now
-	w.Bytes += o.Bytes
-	w.Times += o.Times
-	w.For += o.For
+// waitCount counts the waits for one resource.
+type waitCount struct {
+	Now   int           // present waits
+	Bytes int           // bytes that these hold: their messages are encoded
+	Times uint64        // waits since the beginning
+	For   time.Duration // total time of waits that have ended
 }
 
 // waitCounts counts waits. Sessions without a wait allocate no counters.
 type waitCounts struct {
-	counts atomic.Pointer[[waitKinds]waitCount]
+	counts atomic.Pointer[[waitKinds]waitCounter]
 }
 
-type waitCount struct {
+type waitCounter struct {
 	now     atomic.Int32
 	bytes   atomic.Int64
 	times   atomic.Uint64
@@ -59,7 +44,7 @@ type waitCount struct {
 func (w *waitCounts) begin(clock *uptime, kind waitKind, bytes int) (end func()) {
 	c := w.counts.Load()
 	if c == nil {
-		w.counts.CompareAndSwap(nil, new([waitKinds]waitCount))
+		w.counts.CompareAndSwap(nil, new([waitKinds]waitCounter))
 		c = w.counts.Load()
 	}
 	began := clock.now()
@@ -74,12 +59,12 @@ func (w *waitCounts) begin(clock *uptime, kind waitKind, bytes int) (end func())
 }
 
 // load returns the counts of one kind.
-func (w *waitCounts) load(kind waitKind) Wait {
+func (w *waitCounts) load(kind waitKind) waitCount {
 	c := w.counts.Load()
 	if c == nil {
-		return Wait{}
+		return waitCount{}
 	}
-	return Wait{Now: int(c[kind].now.Load()), Bytes: int(c[kind].bytes.Load()), Times: c[kind].times.Load(), For: time.Duration(c[kind].elapsed.Load())}
+	return waitCount{Now: int(c[kind].now.Load()), Bytes: int(c[kind].bytes.Load()), Times: c[kind].times.Load(), For: time.Duration(c[kind].elapsed.Load())}
 }
 
 // waitedFor is OfContext with the resource of the wait.

@@ -119,23 +119,19 @@ func (w *callWindow) giveBackLocked() {
 }
 
 // used returns the use of the window.
-func (w *callWindow) used() Outstanding {
+func (w *callWindow) used() windowUse {
 	if w == nil {
-		return Outstanding{}
+		return windowUse{}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return Outstanding{Window: w.size, Calls: w.calls, Waiting: w.queue.len, Bytes: w.bytes}
+	return windowUse{Window: w.size, Calls: w.calls, Waiting: w.queue.len, Bytes: w.bytes}
 }
 
-// Outstanding is the use of the window of a function; see [WithMaxOutstanding].
-type Outstanding struct {
-	// maximum of outstanding calls; 0: no limit, and then the other fields are not counted
-	Window  int
+// windowUse is the use of the window of a function.
+type windowUse struct {
+	Window  int // maximum of outstanding calls; 0: no limit, and then the other fields are not counted
 	Calls   int // made, and not answered
 	Waiting int // calls that wait for the window
 	Bytes   int // held by these: their parameters are encoded
 }
-
-// Full reports whether another call would have to wait.
-func (o Outstanding) Full() bool { return o.Window > 0 && o.Calls >= o.Window }

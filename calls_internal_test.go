@@ -45,7 +45,7 @@ func TestMetadata_MergedByKey(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cfg := newCallConfig(test.opts)
 			_, m := carriedBy(test.inner(ContextWithMetadata(test.outer(t.Context(), a), nil), b))
-			require.Equal(t, all, merged(m, cfg.metadata))
+			require.Equal(t, all, Metadata(merged(m, cfg.metadata)))
 		})
 	}
 	require.Equal(t, Metadata{"1": "a", "2": "a", "3": "a"}, a)

@@ -38,25 +38,23 @@ func (f Function[P, R]) Name() string { return f.name }
 // the parameters.
 func (f Function[P, R]) Handle(svc *Service, h func(ctx context.Context, params P) (R, error), opts ...HandlerOption) {
 	checkHandler(f.number, f.name, h == nil)
-	svc.set(f.number, opts, &functionHandler{
-		name:   f.name,
-		types:  signature{params: reflect.TypeFor[P](), result: reflect.TypeFor[R]()},
-		params: reflect.TypeFor[P](),
-		free:   f.params,
-		places: func() (valuePlace, valuePlace) { return &typedPlace[P]{free: f.params}, &typedPlace[R]{free: f.result} },
-		serve: func(ctx context.Context, c handlerCall, k *dispatch.Workspace) (result []byte, err error) {
-			v := operandsFor[P, R](&k.Operands)
-			defer v.empty()
-			if !takeDecoded(c, &v.params) {
-				if err := c.decodeParams(&v.params); err != nil {
-					return nil, err
-				}
-			}
-			if v.result, err = h(ctx, v.params); err != nil {
+	serve := func(ctx context.Context, c handlerCall, k *dispatch.Workspace) (result []byte, err error) {
+		v := operandsFor[P, R](&k.Operands)
+		defer v.empty()
+		if !takeDecoded(c, &v.params) {
+			if err := c.decodeParams(&v.params); err != nil {
 				return nil, err
 			}
-			return c.encodeResult(k, &v.result)
-		},
+		}
+		if v.result, err = h(ctx, v.params); err != nil {
+			return nil, err
+		}
+		return c.encodeResult(k, &v.result)
+	}
+	svc.set(f.number, opts, &functionHandler{
+		callHandler: callHandler{name: f.name, params: reflect.TypeFor[P](), free: f.params, serve: serve},
+		types:       signature{params: reflect.TypeFor[P](), result: reflect.TypeFor[R]()},
+		places:      func() (valuePlace, valuePlace) { return &typedPlace[P]{free: f.params}, &typedPlace[R]{free: f.result} },
 	})
 }
 
@@ -91,7 +89,7 @@ func (f Function[P, R]) callOn(ctx context.Context, on Caller, params P, cfg *ca
 
 // callPlain is Call without interceptors.
 func (f Function[P, R]) callPlain(ctx context.Context, s *Session, params P, cfg *callConfig) (result R, err error) {
-	c := s.calls.newCall(cfg, s.calls.Lender != nil)
+	c := s.calls.newCall(&cfg.callOptions, s.calls.Lender != nil)
 	defer c.free()
 	v := operandsFor[P, R](&c.operands)
 	defer v.empty()
@@ -100,7 +98,7 @@ func (f Function[P, R]) callPlain(ctx context.Context, s *Session, params P, cfg
 	if err != nil {
 		return result, aborts.NeverSent(values.Error(codec.BadParams, f.number, f.name, "parameters", err))
 	}
-	if a := c.do(ctx, f.number, encoded, cfg); a != nil {
+	if a := c.do(ctx, f.number, encoded, &cfg.callOptions); a != nil {
 		return result, a
 	}
 	if err := s.calls.DecodeWithin(c.result, &v.result, f.result, reflect.TypeFor[R](), true); err != nil {

@@ -49,10 +49,6 @@ func beginOf(function any) string {
 	return fmt.Sprintf("%s:%d", file, line)
 }
 
-// firstStandard is the first number of the standard functions, which are the same for all programs:
-// section 15 of spec/protocol.md lists them.
-const firstStandard = 65_280
-
 // standard is an option of the standard functions only.
 func standard(h *functionHandler) { h.standard = true }
 

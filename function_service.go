@@ -24,8 +24,9 @@ type Service struct {
 	others   atomic.Pointer[functionHandler] // of functions that are not in handlers; nil without
 	// guarded by mu; first node and its place; empty: not served
 	served  string
-	schemas schemaOption  // guarded by mu; for Describe
-	around  []Interceptor // guarded by mu; of all functions
+	offered *callFunctions // guarded by mu; set when the service is served
+	schemas schemaOption   // guarded by mu; for Describe
+	around  []Interceptor  // guarded by mu; of all functions
 }
 
 // handlerTable has functions by their numbers. Each call needs a lookup, and Go finds keys of 32
@@ -63,13 +64,13 @@ func (s *Service) Handle(function uint16, name string, h func(ctx context.Contex
 }
 
 func untypedHandler(name string, h func(ctx context.Context, p *pipe.Pipe, params []byte) ([]byte, error)) *functionHandler {
-	return &functionHandler{
+	return &functionHandler{callHandler: callHandler{
 		name:   name,
 		blocks: true,
 		serve: func(ctx context.Context, c handlerCall, _ *dispatch.Workspace) ([]byte, error) {
 			return h(ctx, c.untyped(), c.rawParams())
 		},
-	}
+	}}
 }
 
 // Intercept wraps the calls of all functions of the service, registered before or after, in
@@ -135,14 +136,6 @@ func (s *Service) change(f func(handlerTable)) {
 	s.handlers.Store(&m)
 }
 
-// find returns the handler of a function, or nil.
-func (s *Service) find(function uint16) *functionHandler {
-	if h := s.all()[uint32(function)]; h != nil {
-		return h
-	}
-	return s.other(function)
-}
-
 // Functions lists the functions of the service, by number.
 func (s *Service) Functions() []FunctionInfo {
 	m := s.all()
@@ -158,7 +151,7 @@ func (s *Service) Stats() []FunctionStats {
 	m := s.all()
 	list := make([]FunctionStats, 0, len(m))
 	for _, n := range slices.Sorted(maps.Keys(m)) {
-		list = append(list, m[n].meter.stats(uint16(n), m[n].name))
+		list = append(list, functionStats(m[n].meter, uint16(n), m[n].name))
 	}
 	return list
 }
@@ -177,13 +170,21 @@ func (s *Service) checkUnserved(function uint16, name, what string) {
 func (s *Service) serve(by, place string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.served == "" {
-		s.served = by + " at " + place
-		for _, h := range s.all() {
-			h.intercept(s.around)
-		}
-		if o := s.others.Load(); o != nil {
-			o.intercept(s.around)
-		}
+	if s.served != "" {
+		return
 	}
+	s.served, s.offered = by+" at "+place, &callFunctions{byNumber: make(map[uint32]*callHandler)}
+	for n, h := range s.all() {
+		s.offered.byNumber[n] = h.offer(s.around)
+	}
+	if o := s.others.Load(); o != nil {
+		s.offered.unknown = o.offer(s.around)
+	}
+}
+
+// functions returns the functions for the calls of sessions. The service is served already.
+func (s *Service) functions() *callFunctions {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.offered
 }

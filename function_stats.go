@@ -1,44 +1,11 @@
 package asterisque
 
 import (
-	"sync/atomic"
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/histogram"
 )
-
-// timedFirst calls of a function are timed, and then one of timedEach: reading the clock for every
-// call would cost more than a hundredth of a short one.
-const (
-	timedFirst = 64
-	timedEach  = 16
-)
-
-// functionMeter counts the calls of one function.
-type functionMeter struct {
-	calls  atomic.Uint64
-	failed [codec.Stopped + 1]atomic.Uint64 // by code; 0: codes of applications
-	queued histogram.Histogram
-	ran    histogram.Histogram
-}
-
-// arrived counts a call and reports whether it is to be timed.
-func (m *functionMeter) arrived() (timed bool) {
-	n := m.calls.Add(1)
-	return n <= timedFirst || n%timedEach == 0
-}
-
-// ended counts the outcome of a call.
-func (m *functionMeter) ended(a *Abort) {
-	switch {
-	case a == nil:
-	case a.Code > 0 && int(a.Code) < len(m.failed):
-		m.failed[a.Code].Add(1)
-	default:
-		m.failed[0].Add(1)
-	}
-}
 
 // FunctionStats has the outcomes of the calls of one function that this side served, over all
 // sessions of its [Service].
@@ -66,7 +33,7 @@ func latency(h *histogram.Histogram) Latency {
 	return Latency{P50: at[0], P95: at[1], P99: at[2], Timed: n}
 }
 
-func (m *functionMeter) stats(number uint16, name string) FunctionStats {
+func functionStats(m *functionMeter, number uint16, name string) FunctionStats {
 	f := FunctionStats{Number: number, Name: name, Calls: m.calls.Load(), Queued: latency(&m.queued), Ran: latency(&m.ran)}
 	for code := range m.failed {
 		n := m.failed[code].Load()

@@ -47,27 +47,24 @@ func (f StreamFunction[P, S, R, T]) Name() string { return f.name }
 // [Service.Handle] documents the context, errors and panics of h, and invalid registrations.
 func (f StreamFunction[P, S, R, T]) Handle(svc *Service, h func(ctx context.Context, params P, p *Pipe[R, S]) (T, error), opts ...HandlerOption) {
 	checkHandler(f.number, f.name, h == nil)
-	svc.set(f.number, opts, &functionHandler{
-		name:   f.name,
-		types:  signature{reflect.TypeFor[P](), reflect.TypeFor[T](), reflect.TypeFor[S](), reflect.TypeFor[R]()},
-		blocks: true,
-		params: reflect.TypeFor[P](),
-		free:   f.free.params,
-		places: func() (valuePlace, valuePlace) {
-			return &typedPlace[P]{free: f.free.params}, &typedPlace[T]{free: f.free.result}
-		},
-		serve: func(ctx context.Context, c handlerCall, k *dispatch.Workspace) (result []byte, err error) {
-			var params P
-			if !takeDecoded(c, &params) {
-				if err := c.decodeParams(&params); err != nil {
-					return nil, err
-				}
-			}
-			t, err := h(ctx, params, &Pipe[R, S]{p: c.untyped(), values: c.codecOf(), name: f.name, free: f.free.sent, undecoded: codec.BadParams})
-			if err != nil {
+	serve := func(ctx context.Context, c handlerCall, k *dispatch.Workspace) (result []byte, err error) {
+		var params P
+		if !takeDecoded(c, &params) {
+			if err := c.decodeParams(&params); err != nil {
 				return nil, err
 			}
-			return c.encodeResult(k, &t)
+		}
+		t, err := h(ctx, params, &Pipe[R, S]{p: c.untyped(), values: c.codecOf(), name: f.name, free: f.free.sent, undecoded: codec.BadParams})
+		if err != nil {
+			return nil, err
+		}
+		return c.encodeResult(k, &t)
+	}
+	svc.set(f.number, opts, &functionHandler{
+		callHandler: callHandler{name: f.name, blocks: true, params: reflect.TypeFor[P](), free: f.free.params, serve: serve},
+		types:       signature{reflect.TypeFor[P](), reflect.TypeFor[T](), reflect.TypeFor[S](), reflect.TypeFor[R]()},
+		places: func() (valuePlace, valuePlace) {
+			return &typedPlace[P]{free: f.free.params}, &typedPlace[T]{free: f.free.result}
 		},
 	})
 }

@@ -34,11 +34,3 @@ func (s *Service) HandleUnknown(h func(ctx context.Context, p *pipe.Pipe, params
 
 // nameOfOthers is the name of functions that HandleUnknown serves.
 const nameOfOthers = "others"
-
-// other returns the handler of a function without a handler of its own, or nil.
-func (s *Service) other(function uint16) *functionHandler {
-	if function >= firstStandard {
-		return nil
-	}
-	return s.others.Load()
-}

@@ -22,11 +22,11 @@ import (
 type inboundCall struct {
 	callTransport
 	work    dispatch.Task
-	handler *functionHandler // fixed, as expires
-	expires time.Duration    // expiry by the node's clock; 0: never
-	params  []byte           // owned by the handler once it runs
-	extras  *inboundExtras   // optional state; nil without
-	parent  *outboundParent  // the call of this side around it; mostly nil; fixed
+	handler *callHandler    // fixed, as expires
+	expires time.Duration   // expiry by the node's clock; 0: never
+	params  []byte          // owned by the handler once it runs
+	extras  *inboundExtras  // optional state; nil without
+	parent  *outboundParent // the call of this side around it; mostly nil; fixed
 
 	mu    sync.Mutex
 	watch *contextWatch // guarded by mu; nil until the call has ended or has a watcher
@@ -47,7 +47,7 @@ type (
 
 // newInboundCall copies the needed parts of m. The slices of m are valid only for the moment.
 // within is the call from this side around it, or nil.
-func newInboundCall(x *sessionCalls, m *message.Open, h *functionHandler, within *outboundParent) (c *inboundCall) {
+func newInboundCall(x *sessionCalls, m *message.Open, h *callHandler, within *outboundParent) (c *inboundCall) {
 	p := min(priority.Priority(m.Priority), x.serving.highest)
 	if h.blocks {
 		call := new(pipeCall)
@@ -157,7 +157,7 @@ func (c *inboundCall) function() uint16 {
 func (c *inboundCall) timed() bool { return c.extras != nil && c.extras.arrived > 0 }
 
 // intercepted reports whether the handler has interceptors.
-func (c *inboundCall) intercepted() bool { return c.x.common.inward != nil || c.handler.around != nil }
+func (c *inboundCall) intercepted() bool { return c.x.common.intercepted || c.handler.intercepted }
 
 // makeRare returns the optional state of c, which it makes if necessary.
 func (c *inboundCall) makeRare() *inboundExtras {

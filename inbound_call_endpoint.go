@@ -98,8 +98,8 @@ func (c *inboundCall) callsBack() error {
 func (c *inboundCall) untyped() *pipe.Pipe { return c.pipe }
 
 // info implements endpoint.
-func (c *inboundCall) info() PipeInfo {
-	return PipeInfo{Pipe: c.id(), Function: c.function(), Name: c.handler.name, Priority: c.work.Priority}
+func (c *inboundCall) info() callInfo {
+	return callInfo{Pipe: c.id(), Function: c.function(), Name: c.handler.name, Priority: c.work.Priority}
 }
 
 // queued implements endpoint.

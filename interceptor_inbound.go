@@ -31,10 +31,10 @@ func handle(call handlerCall, w *dispatch.Workspace) (result []byte, err error) 
 	h.function, h.name, h.blocks, h.side = c.function(), c.handler.name, c.pipe != nil, h
 	h.params.setRaw(c.params)
 	defer h.end()
-	if around := c.x.common.inward; around != nil {
+	if around := (*Session)(c.x.Session.(*lifecycle)).shared.inward; around != nil {
 		err = around(c, &h.Call)
 	} else {
-		err = c.handler.around(c, &h.Call)
+		err = h.registration().around(c, &h.Call)
 	}
 	h.end()
 	if err != nil {
@@ -44,6 +44,11 @@ func handle(call handlerCall, w *dispatch.Workspace) (result []byte, err error) 
 		return nil, h.unanswered()
 	}
 	return h.RawResult()
+}
+
+// registration returns the registration of the function.
+func (h *interceptedInbound) registration() *functionHandler {
+	return h.c.handler.registration.(*functionHandler)
 }
 
 // outcome returns err, the error of an interceptor. If the call may have run, the returned error
@@ -61,10 +66,10 @@ func (h *interceptedInbound) outcome(err error) error {
 // handleWithin is the end of a node's interceptors: it calls those of the function.
 func handleWithin(ctx context.Context, c *Call) error {
 	h, ok := c.side.(*interceptedInbound)
-	if !ok || h.c.handler.around == nil {
+	if !ok || !h.c.handler.intercepted {
 		return c.carryOut(ctx)
 	}
-	return h.c.handler.around(ctx, c)
+	return h.registration().around(ctx, c)
 }
 
 // carryOut implements callSide.
@@ -183,7 +188,7 @@ func (h *interceptedInbound) spared(err error) bool {
 
 // fill implements callSide.
 func (h *interceptedInbound) fill(c *Call) {
-	if new := h.c.handler.places; new != nil && c.params.place == nil {
+	if new := h.registration().places; new != nil && c.params.place == nil {
 		params, result := new()
 		if c.params.place = params; c.result.place == nil {
 			c.result.place = result

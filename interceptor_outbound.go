@@ -206,7 +206,7 @@ func (m *interceptedOutbound) carryOut(ctx context.Context) error {
 func (m *interceptedOutbound) call(ctx context.Context) error {
 	m.free()
 	own := m.params.place == nil || m.x.Lender != nil
-	m.unary = m.x.newCall(m.cfg, own)
+	m.unary = m.x.newCall(&m.cfg.callOptions, own)
 	params := m.params.raw
 	if !m.params.hasRaw && m.params.hasValue {
 		var err error
@@ -214,7 +214,7 @@ func (m *interceptedOutbound) call(ctx context.Context) error {
 			return aborts.NeverSent(values.Error(codec.BadParams, m.function, m.name, "parameters", err))
 		}
 	}
-	if a := m.unary.do(ctx, m.function, params, m.cfg); a != nil {
+	if a := m.unary.do(ctx, m.function, params, &m.cfg.callOptions); a != nil {
 		return a
 	}
 	m.result.setRaw(m.unary.result)
@@ -230,7 +230,7 @@ func (m *interceptedOutbound) open(ctx context.Context) error {
 	if err := m.params.encoded(&m.x.Coder); err != nil {
 		return aborts.NeverSent(values.Error(codec.BadParams, m.function, m.name, "parameters", err))
 	}
-	p, a := m.x.open(ctx, m.function, m.params.raw, m.cfg)
+	p, a := m.x.open(ctx, m.function, m.params.raw, &m.cfg.callOptions)
 	if a != nil {
 		return a
 	}

@@ -138,7 +138,7 @@ func (c *config) begin(sh *sharedState) {
 		sh.outward = chain(c.around, carryOut)
 	}
 	if len(c.aroundServed) > 0 {
-		sh.inward = chain(c.aroundServed, handleWithin)
+		sh.inward, sh.intercepted = chain(c.aroundServed, handleWithin), true
 	}
 	sh.owners.Init(c.budget)
 	sh.scheduler.Init(dispatch.SchedulerConfig{Workers: c.nodeWorkers, Waiting: c.maxWaiting, Nested: c.nestedReserve(), Owners: &sh.owners})

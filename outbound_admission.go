@@ -36,10 +36,8 @@ type outboundAdmission struct {
 // nodeCalls is the common state of the calls of all sessions of a node.
 type nodeCalls struct {
 	uptime
-	// call through the interceptors of the node, for calls of this side and of the peer; nil
-	// without; fixed
-	outward, inward Next
-	// handle runs the handler of a call through its interceptors; fixed
+	intercepted bool // interceptors of the node are around the calls of peers; fixed, as handle
+	// handle runs the handler of a call through its interceptors
 	handle func(c handlerCall, w *dispatch.Workspace) (result []byte, err error)
 	// not global, because the channels of calls belong to the bubble of a synctest as the node does
 	spares  outbox.Pool         // of *outboundCall

@@ -35,7 +35,7 @@ type outboundCall struct {
 const keepResult = 16 << 10
 
 // call is [Session.Call].
-func (x *sessionCalls) call(ctx context.Context, function uint16, params []byte, cfg *callConfig) ([]byte, error) {
+func (x *sessionCalls) call(ctx context.Context, function uint16, params []byte, cfg *callOptions) ([]byte, error) {
 	c := x.newCall(cfg, true)
 	defer c.free()
 	if a := c.do(ctx, function, params, cfg); a != nil {
@@ -46,7 +46,7 @@ func (x *sessionCalls) call(ctx context.Context, function uint16, params []byte,
 
 // newCall returns a call. If own is set, the application owns the result, unmodified, and it may be
 // put into the buffer of cfg.
-func (x *sessionCalls) newCall(cfg *callConfig, own bool) *outboundCall {
+func (x *sessionCalls) newCall(cfg *callOptions, own bool) *outboundCall {
 	c, ok := x.common.spares.Get().(*outboundCall)
 	if !ok {
 		c = &outboundCall{done: make(chan struct{}, 1)}
@@ -82,7 +82,7 @@ func (c *outboundCall) Reset() {
 //
 // Many goroutines wait here at a time, each with its stack, which moves between processors: so the
 // common case is in one function, with few variables.
-func (c *outboundCall) do(ctx context.Context, function uint16, params []byte, cfg *callConfig) *Abort {
+func (c *outboundCall) do(ctx context.Context, function uint16, params []byte, cfg *callOptions) *Abort {
 	if cfg.ttl > 0 {
 		return c.doWithin(ctx, function, params, cfg)
 	}
@@ -122,7 +122,7 @@ func (c *outboundCall) wait(ctx context.Context) *Abort {
 }
 
 // doWithin is do for a call with a time to live.
-func (c *outboundCall) doWithin(ctx context.Context, function uint16, params []byte, cfg *callConfig) *Abort {
+func (c *outboundCall) doWithin(ctx context.Context, function uint16, params []byte, cfg *callOptions) *Abort {
 	ctx, cancel := context.WithTimeout(ctx, cfg.ttl)
 	defer cancel()
 	own := *cfg
@@ -231,8 +231,8 @@ func (c *outboundCall) outer() *outboundParent { return outerOf(c.reserved.paren
 func (c *outboundCall) untyped() *pipe.Pipe { return nil }
 
 // info implements endpoint.
-func (c *outboundCall) info() PipeInfo {
-	return PipeInfo{Pipe: c.id(), Function: c.open.Function, Made: true, Priority: c.priority}
+func (c *outboundCall) info() callInfo {
+	return callInfo{Pipe: c.id(), Function: c.open.Function, Made: true, Priority: c.priority}
 }
 
 // queued implements endpoint.

@@ -25,7 +25,7 @@ type outboundStream struct {
 }
 
 // open is [Session.Open].
-func (x *sessionCalls) open(ctx context.Context, function uint16, params []byte, cfg *callConfig) (*pipe.Pipe, *Abort) {
+func (x *sessionCalls) open(ctx context.Context, function uint16, params []byte, cfg *callOptions) (*pipe.Pipe, *Abort) {
 	if cfg.durable {
 		return nil, aborts.NeverSent(codec.ErrUnavailable.Withf("a call that carries Blocks cannot be durable: Call can"))
 	}
@@ -59,7 +59,7 @@ func (x *sessionCalls) open(ctx context.Context, function uint16, params []byte,
 
 // newStream waits until a stream may be opened, and returns its endpoint, its Open, and its
 // reservation.
-func (x *sessionCalls) newStream(ctx context.Context, function uint16, params []byte, cfg *callConfig) (s *outboundStream, m *outbox.Message, own reservation, a *Abort) {
+func (x *sessionCalls) newStream(ctx context.Context, function uint16, params []byte, cfg *callOptions) (s *outboundStream, m *outbox.Message, own reservation, a *Abort) {
 	hold, granted, a := x.holdWindow(ctx, int8(cfg.priority), len(params))
 	if a != nil {
 		return nil, nil, own, a
@@ -77,7 +77,7 @@ func (x *sessionCalls) newStream(ctx context.Context, function uint16, params []
 }
 
 // watch aborts the pipe when ctx ends or the time to live has expired.
-func (s *outboundStream) watch(ctx context.Context, cfg *callConfig, expires time.Time) {
+func (s *outboundStream) watch(ctx context.Context, cfg *callOptions, expires time.Time) {
 	var cancel context.CancelFunc
 	switch {
 	case cfg.ttl > 0:
@@ -180,8 +180,8 @@ func (s *outboundStream) outer() *outboundParent { return outerOf(s.asParent, s.
 func (s *outboundStream) untyped() *pipe.Pipe { return s.pipe }
 
 // info implements endpoint.
-func (s *outboundStream) info() PipeInfo {
-	return PipeInfo{Pipe: s.id(), Function: s.pipe.Function(), Made: true, Priority: s.pipe.Priority()}
+func (s *outboundStream) info() callInfo {
+	return callInfo{Pipe: s.id(), Function: s.pipe.Function(), Made: true, Priority: s.pipe.Priority()}
 }
 
 // queued implements endpoint.

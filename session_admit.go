@@ -24,8 +24,8 @@ func (x *sessionCalls) Admit(h message.Head, whole int, others carrier.Unfinishe
 		return x.admitClose(h)
 	}
 	if hard := x.inbound.Limits().Hard.Bytes; use == carrier.Admitted && hard > 0 && x.inbound.Held().Bytes+others.Counted+whole > hard {
-		err = codec.ErrHardLimit.Withf("%v: %v wait beside messages of %d bytes that come in parts, and the limit is %v",
-			Inbound, x.inbound.Held(), others.Counted+whole, x.inbound.Limits().Hard)
+		err = codec.ErrHardLimit.Withf("inbound: %v wait beside messages of %d bytes that come in parts, and the limit is %v",
+			x.inbound.Held(), others.Counted+whole, x.inbound.Limits().Hard)
 	}
 	return use, 0, err
 }

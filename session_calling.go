@@ -19,7 +19,7 @@ import (
 func (s *Session) Call(ctx context.Context, function uint16, params []byte, opts ...CallOption) ([]byte, error) {
 	cfg := newCallConfig(opts)
 	if plainOn(s, cfg) {
-		return s.calls.call(ctx, function, params, cfg)
+		return s.calls.call(ctx, function, params, &cfg.callOptions)
 	}
 	return CallOn(ctx, s, function, params, opts...)
 }
@@ -36,7 +36,7 @@ func (s *Session) Open(life context.Context, function uint16, params []byte, opt
 	if !plainOn(s, cfg) {
 		return OpenOn(life, s, function, params, opts...)
 	}
-	p, a := s.calls.open(life, function, params, cfg)
+	p, a := s.calls.open(life, function, params, &cfg.callOptions)
 	if a != nil {
 		return nil, a
 	}
@@ -44,7 +44,9 @@ func (s *Session) Open(life context.Context, function uint16, params []byte, opt
 }
 
 // plainOn reports whether a call on s, which may be nil, with such options has no interceptors.
-func plainOn(s *Session, cfg *callConfig) bool { return s != nil && s.calls.plain(cfg) }
+func plainOn(s *Session, cfg *callConfig) bool {
+	return s != nil && s.shared.outward == nil && !cfg.durable && cfg.around == nil
+}
 
 // Outstanding returns the use of the window of a function, so that a caller can check it before it
 // prepares an expensive call.
@@ -52,7 +54,7 @@ func (s *Session) Outstanding(function uint16) Outstanding {
 	if s == nil {
 		return Outstanding{}
 	}
-	return s.calls.windows[function].used()
+	return Outstanding(s.calls.windows[function].used())
 }
 
 // Invoke implements [Caller]: it makes the call c at the peer. See [Session.Call] and
@@ -68,7 +70,7 @@ func (s *Session) Invoke(ctx context.Context, c *Call) error {
 		return aborts.NeverSent(codec.ErrUnavailable.Withf("a durable call needs a Connection: see Node.Connect"))
 	}
 	m.makeOn(&s.calls)
-	if outward := s.calls.common.outward; outward != nil {
+	if outward := s.shared.outward; outward != nil {
 		return outward(ctx, c)
 	}
 	return c.carryOut(ctx)

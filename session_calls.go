@@ -48,11 +48,6 @@ func (x *sessionCalls) dispatcher() *dispatch.Dispatcher { return &x.serving.dis
 // durable remembers answers to durable calls of the peer.
 func (x *sessionCalls) durable() *idempotency.Answers { return &x.common.durable }
 
-// plain reports whether a call of this side with such options has no interceptors.
-func (x *sessionCalls) plain(cfg *callConfig) bool {
-	return x.common.outward == nil && !cfg.durable && cfg.around == nil
-}
-
 // cause returns the cause of the end of the session, which must have ended.
 func (x *sessionCalls) cause() *Abort { return codec.AbortOf(context.Cause(x.carrier.Context())) }
 
@@ -76,7 +71,7 @@ func (x *sessionCalls) remove(id uint64) bool {
 // arrived counts a message that waits for the application.
 func (x *sessionCalls) arrived(held int) {
 	if x.inbound.Add(held) == limits.Hard {
-		x.fail(hardLimit(Inbound, x.inbound))
+		x.fail(hardLimit("inbound", x.inbound))
 	}
 }
 
@@ -84,7 +79,7 @@ func (x *sessionCalls) arrived(held int) {
 func (x *sessionCalls) count(held uint32) limits.State {
 	state := x.outbound.Add(int(held))
 	if state == limits.Hard {
-		x.fail(hardLimit(Outbound, x.outbound.Counter))
+		x.fail(hardLimit("outbound", x.outbound.Counter))
 	}
 	return state
 }
@@ -135,4 +130,9 @@ func sentWithin(a *Abort, room int) *Abort {
 		b.Message = strings.Clone(truncate.Text(b.Message, most))
 	}
 	return &b
+}
+
+// hardLimit returns the error of a session in which c, of a direction, has exceeded its hard limit.
+func hardLimit(direction string, c *limits.Counter) *Abort {
+	return codec.ErrHardLimit.Withf("%s: %v wait, and the limit is %v", direction, c.Held(), c.Limits().Hard)
 }

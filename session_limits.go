@@ -39,10 +39,10 @@ func (s *Session) SetLimits(inbound, outbound limits.Limits) error {
 		return fmt.Errorf("asterisque: outbound: %w", err)
 	}
 	if s.calls.inbound.SetLimits(in) == limits.Hard {
-		s.calls.fail(hardLimit(Inbound, s.calls.inbound))
+		s.calls.fail(hardLimit("inbound", s.calls.inbound))
 	}
 	if s.calls.outbound.SetLimits(out) == limits.Hard {
-		s.calls.fail(hardLimit(Outbound, s.calls.outbound.Counter))
+		s.calls.fail(hardLimit("outbound", s.calls.outbound.Counter))
 	}
 	s.calls.outbound.admit()
 	s.resize(in.Soft)

@@ -24,7 +24,7 @@ func newSession(sh *sharedState, holder sessionHolder, b *sessionStart) *Session
 	s := &Session{
 		id: a.Session, shared: sh, holder: holder, cfg: cfg, peerID: b.about.ID, owner: sh.owners.Join(b.about.quotaName(), b.about.Subject),
 	}
-	s.calls.serving = inboundCalls{service: g.Service, highest: *g.MaxPriority, granted: g.standards(), private: cfg.private}
+	s.calls.serving = inboundCalls{functions: g.Service.functions(), highest: *g.MaxPriority, granted: uint8(g.standards()), private: cfg.private}
 	s.calls.Coder = values.Coder{Codec: b.values, Session: (*lifecycle)(s)}
 	ctx, end := context.WithCancelCause(context.Background())
 	s.calls.inbound = limits.NewCounter(g.inbound, s.reporter(Inbound))

@@ -84,7 +84,7 @@ func (x *sessionCalls) receiveOpen(m *message.Open, begun bool) error {
 
 // refuses returns the reason to reject a call before it is created, or nil. h is its function, and
 // within the call of this side around it; both may be nil.
-func (x *sessionCalls) refuses(m *message.Open, h *functionHandler, within *outboundParent) *Abort {
+func (x *sessionCalls) refuses(m *message.Open, h *callHandler, within *outboundParent) *Abort {
 	switch {
 	case h == nil:
 		return codec.ErrNoFunction.Withf("function %d", m.Function)

@@ -83,7 +83,7 @@ func (s *Session) renew(b *resumeRequest) {
 
 // heed applies the Grant of a resume.
 func (s *Session) heed(g *Grant) {
-	s.calls.serving.service, s.calls.serving.highest, s.calls.serving.granted = g.Service, *g.MaxPriority, g.standards()
+	s.calls.serving.functions, s.calls.serving.highest, s.calls.serving.granted = g.Service.functions(), *g.MaxPriority, uint8(g.standards())
 	granted := g.limits()
 	s.res.mu.Lock()
 	same := granted == s.res.granted

@@ -13,6 +13,10 @@ type sharedState struct {
 	carriers  carrier.Settings // these are fixed
 	records   repositoryRecords
 	keepalive carrier.KeepaliveScheduler
+	// call through the interceptors of the node, for calls of this side and of the peer; nil
+	// without; fixed
+	outward, inward Next
+
 	nodeCalls // these lock themselves
 	scheduler dispatch.Scheduler
 	suspended resume.Sessions

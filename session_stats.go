@@ -79,7 +79,7 @@ func (s Share) String() string {
 
 // loadRoom sets the grants and the waits.
 func (st *Stats) loadRoom(o *outboundAdmission) {
-	st.WaitWindow, st.WaitOpens, st.WaitOutbound = o.waits.load(waitWindow), o.waits.load(waitOpens), o.waits.load(waitOutbound)
+	st.WaitWindow, st.WaitOpens, st.WaitOutbound = Wait(o.waits.load(waitWindow)), Wait(o.waits.load(waitOpens)), Wait(o.waits.load(waitOutbound))
 	if o.terms.Room == nil {
 		return
 	}

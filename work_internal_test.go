@@ -57,7 +57,7 @@ func TestKeys_CostNothingAfterUse(t *testing.T) {
 
 	here.Close() // no call runs afterwards
 	there.Close()
-	h := svc.find(1)
+	h := svc.all()[1]
 	require.Eventually(t, func() bool { return h.key.keys.Len() == 0 }, waitForWorkers, tick)
 	free, waiting := h.limit.State()
 	require.Equal(t, 4, free)

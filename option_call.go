@@ -16,17 +16,9 @@ type CallOption struct {
 // callConfig is the result of the options of a call. Calls without options share one, which must
 // not be modified.
 type callConfig struct {
-	priority priority.Priority
-	loss     uint8
+	callOptions
 	failFast bool
-	durable  bool
-	ttl      time.Duration
 	around   []Interceptor
-	trace    []byte   // travels with the call
-	key      []byte   // of a durable call; nil: a Connection draws one
-	sent     func()   // called when a durable call has been sent
-	buffer   []byte   // empty; its capacity may receive the result
-	metadata Metadata // takes precedence over that of the context
 }
 
 var noOptions callConfig

@@ -1,6 +1,6 @@
 package asterisque
 
-import "maps"
+import "context"
 
 // Metadata travels with a call beside its parameters, to its handler and all interceptors between:
 // the id of a request, the language of a user, a token. Values are strings or []byte, and a []byte
@@ -47,16 +47,23 @@ func WithMetadata(m Metadata) CallOption {
 	return CallOption{func(c *callConfig, _ int64) { c.metadata = merged(c.metadata, m) }, 0}
 }
 
-// merged returns the union of under and over; over takes precedence. The result may be one of the
-// two.
-func merged(under, over Metadata) Metadata {
-	switch {
-	case len(over) == 0:
-		return under
-	case len(under) == 0:
-		return over
+// ContextWithMetadata returns a context that adds m to all calls made with it, or with contexts
+// derived from it, on any session. For each key, m takes precedence over metadata in ctx, and
+// [WithMetadata] over both. [Metadata] documents the limits of m.
+//
+// m reaches only the handler of such a call. Calls of that handler do not inherit the metadata; a
+// handler passes it on with ContextWithMetadata and [MetadataOf].
+func ContextWithMetadata(ctx context.Context, m Metadata) context.Context {
+	return withMetadata(ctx, m)
+}
+
+// MetadataOf returns the metadata of the call that a handler serves. ctx is the handler's context,
+// or derived from it. MetadataOf returns nil if there is no metadata, and for all other contexts.
+// Each call decodes the metadata again, and the caller owns the result.
+func MetadataOf(ctx context.Context) Metadata {
+	by, _ := carriedBy(ctx)
+	if c, ok := by.(*inboundCall); ok {
+		return c.metadata()
 	}
-	both := maps.Clone(under)
-	maps.Copy(both, over)
-	return both
+	return nil
 }
