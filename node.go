@@ -228,7 +228,7 @@ func (n *Node) begin(h *nodeHandshake, b sessionStart, holder sessionHolder) (*S
 	n.mu.Unlock()
 	if closed {
 		(*lifecycle)(s).endTelling()
-		n.owners.Release(s.owner)
+		n.owners.Release(s.owner())
 		s.calls.carrier.Discard()
 		return nil, handshake.ErrNodeClosed
 	}

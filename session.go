@@ -6,7 +6,6 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/aborts"
-	"github.com/asterisque-go/asterisque/internal/quota"
 )
 
 // Session is the conversation of two nodes over a Wire. Both sides may call functions of the other,
@@ -18,9 +17,10 @@ type Session struct {
 	cfg    *sessionConfig
 
 	peerID string // see Peer
-	owner  *quota.Owner
 
 	calls sessionCalls // locks itself
+	// the end of the session was reported, and no event follows; guarded by the reports of the node
+	told bool
 
 	res    *resumeState  // nil unless the session can be resumed; fixed
 	holder sessionHolder // fixed
@@ -62,7 +62,7 @@ func (s *Session) Peer() Peer {
 		return Peer{}
 	}
 	w, secure := s.calls.carrier.Wire()
-	return Peer{ID: s.peerID, LocalAddr: w.LocalAddr(), RemoteAddr: w.RemoteAddr(), TLS: secure, Subject: s.owner.Subject}
+	return Peer{ID: s.peerID, LocalAddr: w.LocalAddr(), RemoteAddr: w.RemoteAddr(), TLS: secure, Subject: s.owner().Subject}
 }
 
 // Done returns a channel that is closed when the session has ended.

@@ -54,7 +54,7 @@ func (s *Session) Outstanding(function uint16) Outstanding {
 	if s == nil {
 		return Outstanding{}
 	}
-	return Outstanding(s.calls.windows[function].used())
+	return Outstanding(s.calls.outstanding(function))
 }
 
 // Invoke implements [Caller]: it makes the call c at the peer. See [Session.Call] and

@@ -24,9 +24,6 @@ import (
 type sessionCalls struct {
 	values.Coder        // these are fixed
 	maxBlock     uint32 // bytes of the largest payload that the peer accepts in a Block
-	// the end of the session was reported, and no event follows; guarded by the reports of the
-	// node, and here because it costs no memory beside maxBlock
-	told bool
 
 	carrier carrier.Carrier // these lock themselves; sends messages
 	outboundAdmission
@@ -34,12 +31,6 @@ type sessionCalls struct {
 	inbound *limits.Counter // messages that have arrived, and wait for the application
 
 	serving inboundCalls // common state of the peer's calls
-}
-
-// callHost is the session of calls, which is the Session of the Coder.
-type callHost interface {
-	// peerDrains is called when the peer begins to reject new calls.
-	peerDrains()
 }
 
 // dispatcher runs the calls of the peer.

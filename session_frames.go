@@ -16,8 +16,8 @@ func (u *lifecycle) LogValue() slog.Value { return (*Session)(u).LogValue() }
 // Ended aborts all calls.
 func (u *lifecycle) Ended(cause *Abort) { u.calls.end(cause) }
 
-// peerDrains implements callHost.
-func (u *lifecycle) peerDrains() { u.holder.sessionChanged() }
+// PeerDrains implements callHost.
+func (u *lifecycle) PeerDrains() { u.holder.sessionChanged() }
 
 // Away records that the session waits for another Wire.
 func (u *lifecycle) Away(cause *Abort) {
@@ -52,14 +52,14 @@ func (u *lifecycle) Finished() {
 	}
 	s.holder.sessionEnded(s)
 	u.endTelling()
-	s.shared.owners.Release(s.owner)
+	s.shared.owners.Release(s.owner())
 	defer (*hookNotifier)(u).ended() // also if the log ends the goroutine
 	s.cfg.log.Info("session ends", "session", s, "cause", s.calls.cause())
 }
 
 // Holds implements Session.
 func (u *lifecycle) Holds() int {
-	return quota.IdleSession + u.calls.inbound.Held().Bytes + u.calls.outbound.Held().Bytes + u.calls.serving.dispatcher.Held()
+	return quota.IdleSession + u.calls.held()
 }
 
 // Fail implements Session.
@@ -77,8 +77,6 @@ func (u *lifecycle) watchCertificate() {
 
 // endTelling subtracts the session's bytes from the tally of its owner.
 func (u *lifecycle) endTelling() {
-	u.calls.inbound.EndTelling()
-	u.calls.outbound.EndTelling()
-	u.calls.serving.dispatcher.End()
-	u.owner.Tally.Add(-quota.IdleSession)
+	u.calls.release()
+	(*Session)(u).owner().Tally.Add(-quota.IdleSession)
 }

@@ -23,6 +23,11 @@ type Grant struct {
 // limits returns the limits in force.
 func (g *Grant) limits() grantedLimits { return grantedLimits{*g.inbound, *g.outbound} }
 
+// offer returns what the peer may call.
+func (g *Grant) offer() callOffer {
+	return callOffer{Functions: g.Service.functions(), Granted: uint8(g.standards()), MaxPriority: *g.MaxPriority}
+}
+
 // standards returns the restricted standard functions that the peer may call.
 func (g *Grant) standards() (granted standardFunctions) {
 	if g.Describe {

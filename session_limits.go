@@ -38,29 +38,8 @@ func (s *Session) SetLimits(inbound, outbound limits.Limits) error {
 	if err != nil {
 		return fmt.Errorf("asterisque: outbound: %w", err)
 	}
-	if s.calls.inbound.SetLimits(in) == limits.Hard {
-		s.calls.fail(hardLimit("inbound", s.calls.inbound))
-	}
-	if s.calls.outbound.SetLimits(out) == limits.Hard {
-		s.calls.fail(hardLimit("outbound", s.calls.outbound.Counter))
-	}
-	s.calls.outbound.admit()
-	s.resize(in.Soft)
+	s.calls.setLimits(in, out)
 	return nil
-}
-
-// resize applies a soft limit to new grants.
-func (s *Session) resize(soft limits.Amount) {
-	if s.calls.terms.Room == nil {
-		return
-	}
-	bytes := soft.Bytes
-	if most := soft.Messages * int(s.calls.terms.Overhead); most > 0 && (bytes == 0 || most < bytes) {
-		bytes = most // minimum cost of a message
-	}
-	p, granted := s.calls.terms.Room.Resize(bytes)
-	limits.Grant(granted)
-	s.calls.serving.dispatcher.Resize(p)
 }
 
 // StopReading stops reading the Wire after the frame that is being read, until StartReading. The

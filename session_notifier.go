@@ -15,7 +15,7 @@ type hookNotifier Session
 func (w *hookNotifier) LogAttrs() []any { return []any{"session", (*Session)(w)} }
 
 // Closed implements callback.Source.
-func (w *hookNotifier) Closed() *bool { return &w.calls.told }
+func (w *hookNotifier) Closed() *bool { return &w.told }
 
 // tell reports an event to n hooks, by their numbers.
 func (w *hookNotifier) tell(what string, kind callback.Kind, n int, f func(i int)) {
@@ -33,18 +33,18 @@ func (w *hookNotifier) begun() {
 	if len(f) == 0 {
 		return
 	}
-	w.calls.serving.dispatcher.Pause()
+	w.calls.dispatcher().Pause()
 	late := time.AfterFunc(mostQuiet, func() {
 		if w.calls.carrier.Context().Err() == nil {
 			w.cfg.log.Warn("handlers begin although SessionBegun has not returned", append(w.LogAttrs(), "after", mostQuiet)...)
 		}
-		w.calls.serving.dispatcher.Start()
+		w.calls.dispatcher().Start()
 	})
 	w.tell("SessionBegun", callback.Event, len(f), func(i int) {
 		if i == len(f)-1 {
 			defer func() { // also if the last hook panics
 				if late.Stop() {
-					w.calls.serving.dispatcher.Start()
+					w.calls.dispatcher().Start()
 				}
 			}()
 		}

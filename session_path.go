@@ -83,14 +83,15 @@ func pathOf(s *Session) Path {
 }
 
 func boundOf(s *Session, full, late bool) PathBound {
+	windows, room := s.calls.waitsFor()
 	switch {
 	case late:
 		return BoundByPeer
 	case full:
 		return BoundByPath
-	case s.calls.terms.Waiting.Load() > 0:
+	case windows:
 		return BoundByWindow
-	case s.calls.waits.load(waitOpens).Now+s.calls.waits.load(waitWindow).Now > 0:
+	case room:
 		return BoundByRoom
 	}
 	return BoundByApplication

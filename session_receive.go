@@ -174,7 +174,7 @@ func (x *sessionCalls) receiveControl(m message.Control) error {
 	case message.Drain:
 		x.table.drainThere(c)
 		if x.outboundAdmission.drain() {
-			x.Session.(callHost).peerDrains()
+			x.Session.(callHost).PeerDrains()
 		}
 	case message.SessionClose:
 		return carrier.EndedBy(c)

@@ -40,7 +40,7 @@ func (s *Session) Resumable() bool { return s != nil && s.res != nil }
 // goesOnFor reports whether a peer with a valid secret and identity may resume the session: its
 // Subject is the same, its settings are unchanged, and the frames that it lacks are still kept.
 func (s *Session) goesOnFor(a *handshake.Agreement, g *Grant, codecs []string, received uint64) bool {
-	return g.Subject == s.owner.Subject && a.Settings == s.res.agreed && slices.Contains(codecs, s.calls.Values.Name()) && s.calls.carrier.Has(received)
+	return g.Subject == s.owner().Subject && a.Settings == s.res.agreed && slices.Contains(codecs, s.calls.Values.Name()) && s.calls.carrier.Has(received)
 }
 
 // comeBack resumes the session over another Wire after the loss of the old one, which is closed.
@@ -83,7 +83,7 @@ func (s *Session) renew(b *resumeRequest) {
 
 // heed applies the Grant of a resume.
 func (s *Session) heed(g *Grant) {
-	s.calls.serving.functions, s.calls.serving.highest, s.calls.serving.granted = g.Service.functions(), *g.MaxPriority, uint8(g.standards())
+	s.calls.setOffer(g.offer())
 	granted := g.limits()
 	s.res.mu.Lock()
 	same := granted == s.res.granted

@@ -8,10 +8,6 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// leastKeptControls is the minimum number of bytes of Controls that are kept for a peer that does
-// not acknowledge them. With more budget there are more streams, and more Controls.
-const leastKeptControls = 1 << 20
-
 // resumeState is the state of a session that can be resumed.
 type resumeState struct {
 	agreed handshake.Settings // granted by the peer when the session began; these are fixed

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/asterisque-go/asterisque/internal/dispatch"
 	"github.com/asterisque-go/asterisque/limits"
 )
 
@@ -77,28 +76,6 @@ func (s Share) String() string {
 	return fmt.Sprintf("%d bytes held, %d promised, of %d", s.Held, s.Promised, s.Room)
 }
 
-// loadRoom sets the grants and the waits.
-func (st *Stats) loadRoom(o *outboundAdmission) {
-	st.WaitWindow, st.WaitOpens, st.WaitOutbound = Wait(o.waits.load(waitWindow)), Wait(o.waits.load(waitOpens)), Wait(o.waits.load(waitOutbound))
-	if o.terms.Room == nil {
-		return
-	}
-	p, l := o.terms.Room.Plan(), o.terms.Room.Load()
-	st.Blocks = Share{Room: (p.Workers+p.Callers)*p.Window + p.Spare, Promised: l.Windows, Held: l.Windows}
-	st.Large = Share{Room: p.Large, Promised: l.Large, Held: l.Large}
-	st.Asking = l.Asking
-}
-
-// loadWork sets the numbers of the peer's calls.
-func (st *Stats) loadWork(d *dispatch.Dispatcher) {
-	w := d.Load()
-	st.Waiting, st.Running, st.MostWaiting, st.MostRunning = w.Waiting, w.Running, w.MostWaiting, w.MostRunning
-	st.Served, st.Parked = w.Served, w.Parked
-	st.Holding = w.Held + w.Unparked*(heldPlace+heldUnary) + w.Streams*(heldStream-heldUnary)
-	st.Opens = Share{Room: w.Opens.Room(), Promised: w.Opens.Promised(), Held: w.Opens.Held()}
-	st.Nested = Share{Room: w.Most, Promised: w.Most, Held: w.Nested}
-}
-
 // Stats returns the current statistics of the session. The numbers are read one after the other,
 // not in one instant.
 func (s *Session) Stats() Stats {
@@ -113,12 +90,15 @@ func (s *Session) Stats() Stats {
 
 // load sets the numbers of s, but for those of the Wire, which may be the application's.
 func (st *Stats) load(s *Session) {
-	st.Pipes, st.Made = s.calls.table.len(), s.calls.table.opened()
-	st.Inbound, st.MostInbound, st.InboundState = s.calls.inbound.Held(), s.calls.inbound.Peak(), s.calls.inbound.State()
-	st.Outbound, st.MostOutbound, st.OutboundState = s.calls.outbound.Held(), s.calls.outbound.Peak(), s.calls.outbound.State()
+	l := s.calls.load()
+	st.Pipes, st.Made, st.Served, st.Parked, st.Holding = l.Pipes, l.Made, l.Served, l.Parked, l.Holding
+	st.Waiting, st.Running, st.MostWaiting, st.MostRunning = l.Waiting, l.Running, l.MostWaiting, l.MostRunning
+	st.Inbound, st.MostInbound, st.InboundState = l.Inbound.Held, l.Inbound.Most, l.Inbound.State
+	st.Outbound, st.MostOutbound, st.OutboundState = l.Outbound.Held, l.Outbound.Most, l.Outbound.State
+	st.Opens, st.Nested, st.Blocks, st.Large = Share(l.Opens), Share(l.Nested), Share(l.Blocks), Share(l.Large)
+	st.WaitWindow, st.WaitOpens, st.WaitOutbound = Wait(l.WaitWindow), Wait(l.WaitOpens), Wait(l.WaitLimit)
+	st.Asking = l.Asking
 	st.Stops, st.Stopped = s.calls.carrier.Stops()
-	st.loadWork(&s.calls.serving.dispatcher)
-	st.loadRoom(&s.calls.outboundAdmission)
 	st.Path = pathOf(s)
 }
 
