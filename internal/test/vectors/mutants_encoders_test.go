@@ -31,7 +31,7 @@ func encoders() []mutant {
 		{"4-open-block-close: an empty detail is not written", closeFile, "if a.Detail != nil {\n\t\tdst", "if len(a.Detail) > 0 {\n\t\tdst"},
 		{"4-open-block-close: refused is written as failed", closeFile, `outcome = cborhead.Null`, `outcome = cborhead.False`},
 		{"4-open-block-close: a message is written in full", reasonFile, "message = truncate.Text(message, codec.MaxReason)\n", "\n"},
-		{"4-open-block-close: a message is cut to 1023 bytes", reasonFile, "message = truncate.Text(message, codec.MaxReason)\n", "message = cut.Text(message, codec.MaxReason-1)\n"},
+		{"4-open-block-close: a message is cut to 1023 bytes", reasonFile, "message = truncate.Text(message, codec.MaxReason)\n", "message = truncate.Text(message, codec.MaxReason-1)\n"},
 		{"4-open-block-close: a message is cut inside of a character", reasonFile, "message = truncate.Text(message, codec.MaxReason)\n", "message = message[:min(len(message), codec.MaxReason)]\n"},
 		{"4-open-block-close: a message is cut by its characters", reasonFile, "message = truncate.Text(message, codec.MaxReason)\n", "if all := []rune(message); len(all) > codec.MaxReason {\n\t\tmessage = string(all[:codec.MaxReason])\n\t}\n"},
 		{"4-open-block-close: the end of a direction is an empty payload", blockFile, "return append(dst, cborhead.Null)", "return append(dst, cborhead.Bytes)"},

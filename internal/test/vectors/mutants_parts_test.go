@@ -50,10 +50,10 @@ func parts() []mutant {
 		{"parts: a part of 1024 bytes in the middle is refused", partsFile, `case got < u.whole && len(m.Bytes) < message.LeastPart:`, `case got < u.whole && len(m.Bytes) <= message.LeastPart:`},
 		{"parts: a small last part is refused", partsFile, `case got < u.whole && len(m.Bytes) < message.LeastPart:`, `case len(m.Bytes) < message.LeastPart:`},
 		{"parts: a message is complete before its last byte", partsFile, "u.got = got\n\tif got < u.whole {", "u.got = got\n\tif got < u.whole-1 {"},
-		{"parts: a null part is not looked at", "internal/carrier/reader_parts.go", "if p.drop(m.Pipe) {\n\t\t\tr.up.GivenUp(m.Pipe)\n\t\t\treturn true, nil\n\t\t}\n\t\treturn true, r.up.Stray(m.Pipe)", "p.drop(m.Pipe)\n\t\treturn true, nil"},
+		{"parts: a null part is not looked at", "internal/carrier/reader_parts.go", "if p.drop(m.Pipe) {\n\t\t\tr.receiver.GivenUp(m.Pipe)\n\t\t\treturn true, nil\n\t\t}\n\t\treturn true, r.receiver.Stray(m.Pipe)", "p.drop(m.Pipe)\n\t\treturn true, nil"},
 		{"parts: a null part is refused", "internal/carrier/reader_parts.go", `if p.drop(m.Pipe) {`, `if false {`},
 		{"parts: what is given up goes on", "internal/carrier/reader_parts.go", `if p.drop(m.Pipe) {`, `if p.has(m.Pipe) {`},
-		{"parts: a later part without a first one is ignored", "internal/carrier/reader_parts.go", `err = r.up.Stray(m.Pipe)`, `err = nil`},
-		{"parts: the type of the parts is lost", "internal/carrier/reader_parts.go", `r.up.Receive(u.Type, u.mem.B[:u.whole]`, `r.up.Receive(message.BlockType, u.mem.B[:u.whole]`},
+		{"parts: a later part without a first one is ignored", "internal/carrier/reader_parts.go", `err = r.receiver.Stray(m.Pipe)`, `err = nil`},
+		{"parts: the type of the parts is lost", "internal/carrier/reader_parts.go", `r.receiver.Receive(u.Type, u.mem.B[:u.whole]`, `r.receiver.Receive(message.BlockType, u.mem.B[:u.whole]`},
 	}
 }

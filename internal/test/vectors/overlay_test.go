@@ -50,7 +50,7 @@ func overlay(t *testing.T, mutants []mutant) (file string) {
 		put(path.Join(path.Dir(name), "zz_mutant.go"), fmt.Sprintf(decision, path.Base(path.Dir(name))))
 	}
 	put("internal/cborhead/zz_lenient.go", read(t, "internal/test/vectors/testdata/lenient.go"))
-	put("internal/cborhead/zz_mutant.go", fmt.Sprintf(decision, "item"))
+	put("internal/cborhead/zz_mutant.go", fmt.Sprintf(decision, "cborhead"))
 	list, err := json.Marshal(map[string]any{"Replace": replace})
 	require.NoError(t, err)
 	file = filepath.Join(dir, "overlay.json")
