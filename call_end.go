@@ -1,6 +1,8 @@
 package asterisque
 
 import (
+	"context"
+
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/limits"
@@ -11,17 +13,15 @@ import (
 // announceEnd announces to the peer which of its calls will still run: those that have arrived.
 // Calls with missing parts are rejected. Rejections are sent after the Drain, so that the peer
 // knows the reason.
-func (x *sessionCalls) announceEnd() { x.announceEndWhen(carrier.Now) }
-
-func (x *sessionCalls) announceEndWhen(when carrier.When) {
-	if !x.draining.Load() {
+func (x *sessionCalls) announceEnd(when carrier.When) {
+	if !x.drainsHere.Load() {
 		// repeated by concurrent callers, as rejections of the caller have to follow the Drain
 		d, begun := x.table.drainHere()
 		x.carrier.Control(d, when)
 		for id, p := range begun {
 			x.turnAwayUnfinished(id, p, errShutDown)
 		}
-		x.draining.Store(true)
+		x.drainsHere.Store(true)
 	}
 }
 
@@ -55,3 +55,34 @@ func (x *sessionCalls) end(cause *Abort) {
 func drained(a *Abort) *Abort {
 	return &Abort{Code: codec.Unavailable, Message: "the peer shut the session down before the call arrived", Remote: true, Ran: codec.Refused, Cause: a}
 }
+
+// drains reports whether this side drains the session: it rejects new calls of the peer.
+func (x *sessionCalls) drains() bool { return x.table.drainsHere() }
+
+// peerDrains reports whether no more calls are made: the peer accepts none, or the session is
+// retired.
+func (x *sessionCalls) peerDrains() bool { return x.drainsThere.Load() }
+
+// draining returns a channel that is closed when either side begins to drain the session.
+func (x *sessionCalls) draining() <-chan struct{} { return x.table.draining() }
+
+// drained returns a channel that is closed when no call is left.
+func (x *sessionCalls) drained() <-chan struct{} { return x.table.drained() }
+
+// answered returns a channel that is closed when no call of this side is left.
+func (x *sessionCalls) answered() <-chan struct{} { return x.table.answered() }
+
+// concluded reports whether a call of this side has ended.
+func (x *sessionCalls) concluded() bool { return x.table.concluded() }
+
+// running lists the calls, in the order of their ids.
+func (x *sessionCalls) running() []callInfo { return x.table.running() }
+
+// len returns the number of calls.
+func (x *sessionCalls) len() int { return x.table.len() }
+
+// context returns the context of the session, which ends with it: the cause is the reason.
+func (x *sessionCalls) context() context.Context { return x.carrier.Context() }
+
+// endWaits ends the waits of senders at the outbound soft limit, at the end of the session.
+func (x *sessionCalls) endWaits() { x.outbound.end() }

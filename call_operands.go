@@ -33,6 +33,15 @@ func (c *inboundCall) decodeParams(v any) error {
 	return nil
 }
 
+// decodeChanged is decodeParams for parameters that an interceptor has changed: only the original ones
+// were checked on arrival.
+func (c *inboundCall) decodeChanged(v any) error {
+	if _, err := c.x.Weigh(c.params, c.handler.params); err != nil {
+		return c.badParams(err)
+	}
+	return c.decodeParams(v)
+}
+
 // badParams returns the error for parameters of c that do not decode.
 func (c *inboundCall) badParams(err error) error {
 	a := values.Error(codec.BadParams, c.function(), c.handler.name, "parameters", err)

@@ -9,6 +9,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/callback"
+	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
@@ -138,7 +139,7 @@ func (c *Connection) Shutdown(ctx context.Context) error {
 	}
 	if s := calledBy(ctx); s != nil && s.holder == sessionHolder(c) {
 		c.finishing.Store(true)
-		s.calls.announceEnd()
+		s.calls.announceEnd(carrier.Now)
 		go c.Shutdown(context.Background()) // ends with the running calls
 		return nil
 	}
@@ -247,7 +248,7 @@ func (c *Connection) name() string {
 
 // takesCalls reports whether new calls may be made on s, which may be nil.
 func takesCalls(s *Session) bool {
-	return s != nil && s.calls.carrier.Context().Err() == nil && !s.calls.peerDraining.Load()
+	return s != nil && s.calls.context().Err() == nil && !s.calls.peerDrains()
 }
 
 // awaitRetired waits until at most n sessions are retired, or ctx ends.

@@ -19,7 +19,7 @@ func overtaken(s *Session, err error) bool {
 	if takesCalls(s) || !Repeatable(err) {
 		return false
 	}
-	return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrSessionClosed) || s.calls.carrier.Context().Err() != nil && codec.AbortOf(err).Ran == codec.NeverSent
+	return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrSessionClosed) || s.calls.context().Err() != nil && codec.AbortOf(err).Ran == codec.NeverSent
 }
 
 // durably makes a call on one session after the other until it is answered.
@@ -110,8 +110,8 @@ func (c *Connection) repeats(ctx context.Context, s *Session, err error) bool {
 	if err == nil || ctx.Err() != nil || c.ctx.Err() != nil {
 		return false
 	}
-	drains := s.calls.draining.Load() || s.calls.peerDraining.Load()
-	if s.calls.carrier.Context().Err() == nil && !(drains && Repeatable(err) && errors.Is(err, ErrUnavailable)) {
+	drains := s.calls.drains() || s.calls.peerDrains()
+	if s.calls.context().Err() == nil && !(drains && Repeatable(err) && errors.Is(err, ErrUnavailable)) {
 		return false // an answer
 	}
 	if overtaken(s, err) {

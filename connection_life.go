@@ -63,7 +63,7 @@ func (c *Connection) keepSession() (s *Session) {
 		begin := time.Now()
 		c.set(s, sessionUp, nil)
 		err = c.watch(s)
-		steady := time.Since(begin) >= leastSteady || s.calls.peerDraining.Load() && s.calls.table.concluded()
+		steady := time.Since(begin) >= leastSteady || s.calls.peerDrains() && s.calls.concluded()
 		if s, until = c.resumable(s); s == nil && c.finishing.Load() {
 			c.awaitRetired(c.ctx, 0)
 			c.end(codec.ErrSessionClosed.Withf("the application has shut the connection down"))
@@ -102,7 +102,7 @@ func (c *Connection) watch(s *Session) error {
 	for {
 		changed := c.changes()
 		switch {
-		case s.calls.peerDraining.Load():
+		case s.calls.peerDrains():
 			return codec.ErrUnavailable.Withf("the peer shuts the session down")
 		case s.Away():
 			return codec.ErrUnavailable.Withf("the wire is lost")
@@ -121,10 +121,10 @@ func (c *Connection) watch(s *Session) error {
 // Otherwise s has ended, or is retired, and resumable returns nil.
 func (c *Connection) resumable(s *Session) (*Session, time.Time) {
 	switch {
-	case s.calls.carrier.Context().Err() != nil:
+	case s.calls.context().Err() != nil:
 		s.calls.carrier.Wait()
 		return nil, time.Time{}
-	case s.calls.peerDraining.Load():
+	case s.calls.peerDrains():
 		c.retire(s)
 		return nil, time.Time{}
 	}

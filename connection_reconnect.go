@@ -39,7 +39,7 @@ func (c *Connection) connect(s *Session, until time.Time, back *backoff) (*Sessi
 			return nil, c.Err()
 		case over:
 			return nil, err
-		case s != nil && s.calls.carrier.Context().Err() != nil:
+		case s != nil && s.calls.context().Err() != nil:
 			s, until = nil, time.Time{} // s was not resumed in time
 		}
 		c.node.Logger().Info("connecting failed", "url", transport.ShowURL(c.url), "error", err)

@@ -42,7 +42,7 @@ func (c *Connection) retire(s *Session) {
 // after that. If the Wire is lost, the session ends: its peer shuts down, and durable calls have
 // another session.
 func (c *Connection) seeOff(s *Session) {
-	answered := s.calls.table.answered()
+	answered := s.calls.answered()
 	for {
 		changed := c.changes()
 		switch {

@@ -107,16 +107,6 @@ func (f Function[P, R]) callPlain(ctx context.Context, s *Session, params P, cfg
 	return v.result, nil
 }
 
-// encodeParams encodes what v points to. The result is valid until the call has been sent.
-func (c *outboundCall) encodeParams(v any) (encoded []byte, err error) {
-	encoded, lent, err := c.x.Encode(c.buf[:0], v, true)
-	if !lent {
-		// the buffer for the result holds the parameters until they have been sent
-		c.buf = encoded
-	}
-	return encoded, err
-}
-
 // operands holds the values of a call for a codec, which takes pointers. It is kept from call to
 // call to avoid allocations.
 type operands[P, R any] struct {

@@ -51,7 +51,7 @@ func (h *Health) check(ctx context.Context, q HealthQuery) (map[string]HealthSta
 		return nil, err
 	}
 	s := SessionOf(ctx) // nil if an interceptor has replaced the context
-	return h.now.Load().told(q.Parts, s != nil && s.calls.table.drainsHere()), nil
+	return h.now.Load().told(q.Parts, s != nil && s.calls.drains()), nil
 }
 
 // watch is the handler of WatchHealth.
@@ -61,8 +61,8 @@ func (h *Health) watch(ctx context.Context, q HealthQuery, p *Pipe[map[string]He
 	}
 	w := healthWatch{of: h, parts: q.Parts, to: p}
 	// not SessionOf, since an interceptor may have replaced the context
-	w.table = &p.values.Session.(*lifecycle).calls.table
-	w.drain = w.table.draining()
+	w.calls = &sessionOf(p.values.Session).calls
+	w.drain = w.calls.draining()
 	return none, w.run(ctx)
 }
 

@@ -9,7 +9,7 @@ type healthWatch struct {
 	of    *Health // fixed, as the next two
 	parts []string
 	to    *Pipe[map[string]HealthState, struct{}]
-	table *table // of the session
+	calls *sessionCalls // of the session
 	drain <-chan struct{}
 
 	told map[string]HealthState // states sent so far; owned by the handler; nil: none
@@ -20,7 +20,7 @@ func (w *healthWatch) run(ctx context.Context) error {
 	for {
 		over := closed(w.drain)
 		now := w.of.now.Load()
-		if err := w.tell(now.told(w.parts, w.table.drainsHere()), over); err != nil && !over && !closed(w.drain) {
+		if err := w.tell(now.told(w.parts, w.calls.drains()), over); err != nil && !over && !closed(w.drain) {
 			return err
 		}
 		if over {

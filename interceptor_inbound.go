@@ -28,10 +28,10 @@ type interceptedInbound struct {
 func handle(call handlerCall, w *dispatch.Workspace) (result []byte, err error) {
 	c := call.(*inboundCall)
 	h := &interceptedInbound{c: c, work: w}
-	h.function, h.name, h.blocks, h.side = c.function(), c.handler.name, c.pipe != nil, h
-	h.params.setRaw(c.params)
+	h.function, h.name, h.blocks, h.side = c.function(), c.handler.name, c.untyped() != nil, h
+	h.params.setRaw(c.rawParams())
 	defer h.end()
-	if around := (*Session)(c.x.Session.(*lifecycle)).shared.inward; around != nil {
+	if around := sessionOf(c.session()).shared.inward; around != nil {
 		err = around(c, &h.Call)
 	} else {
 		err = h.registration().around(c, &h.Call)
@@ -75,14 +75,14 @@ func handleWithin(ctx context.Context, c *Call) error {
 // carryOut implements callSide.
 func (h *interceptedInbound) carryOut(ctx context.Context) error {
 	if err := h.params.encoded(h.codecOf()); err == nil { // otherwise the handler takes the value
-		h.c.params = h.params.raw
+		h.c.setParams(h.params.raw)
 	}
-	if h.c.pipe != nil {
+	if p := h.untyped(); p != nil {
 		all := h.wraps.take(0)
 		for i := range all {
 			all[i].End = nil // next returns the outcome
 		}
-		(*piping.End)(h.c.pipe).Wrap(all...)
+		(*piping.End)(p).Wrap(all...)
 	}
 	h.lost = true // until it returns
 	result, err := h.c.invoke(ctx, h, h.work)
@@ -95,17 +95,15 @@ func (h *interceptedInbound) carryOut(ctx context.Context) error {
 }
 
 // untyped implements callSide and handlerCall.
-func (h *interceptedInbound) untyped() *pipe.Pipe { return h.c.pipe }
+func (h *interceptedInbound) untyped() *pipe.Pipe { return h.c.untyped() }
 
 // rawParams implements handlerCall.
-func (h *interceptedInbound) rawParams() []byte { return h.c.params }
+func (h *interceptedInbound) rawParams() []byte { return h.c.rawParams() }
 
 // decodeParams implements handlerCall.
 func (h *interceptedInbound) decodeParams(v any) error {
 	if h.params.sets > 0 { // only the original parameters were checked on arrival
-		if _, err := h.c.x.Weigh(h.c.params, h.c.handler.params); err != nil {
-			return h.c.badParams(err)
-		}
+		return h.c.decodeChanged(v)
 	}
 	return h.c.decodeParams(v)
 }
@@ -125,24 +123,19 @@ func (h *interceptedInbound) encodeResult(w *dispatch.Workspace, v any) ([]byte,
 }
 
 // codecOf implements callSide and handlerCall.
-func (h *interceptedInbound) codecOf() *values.Coder { return &h.c.x.Coder }
+func (h *interceptedInbound) codecOf() *values.Coder { return h.c.codecOf() }
 
 // served implements callSide.
 func (h *interceptedInbound) served() bool { return true }
 
 // priority implements callSide.
-func (h *interceptedInbound) priority() priority.Priority { return h.c.work.Priority }
+func (h *interceptedInbound) priority() priority.Priority { return h.c.priority() }
 
 // durable implements callSide.
-func (h *interceptedInbound) durable() bool { return h.c.extras != nil && h.c.extras.key != nil }
+func (h *interceptedInbound) durable() bool { return h.c.key() != nil }
 
 // idempotencyKey implements callSide.
-func (h *interceptedInbound) idempotencyKey() []byte {
-	if h.c.extras == nil {
-		return nil
-	}
-	return h.c.extras.key
-}
+func (h *interceptedInbound) idempotencyKey() []byte { return h.c.key() }
 
 // setIdempotencyKey implements callSide.
 func (h *interceptedInbound) setIdempotencyKey([]byte) error {
@@ -150,14 +143,10 @@ func (h *interceptedInbound) setIdempotencyKey([]byte) error {
 }
 
 // owner implements callSide.
-func (h *interceptedInbound) owner() string { return h.c.x.dispatcher().Owner().Name.Proof }
+func (h *interceptedInbound) owner() string { return h.c.owner().Name.Proof }
 
 // ForgetAnswer implements callSide.
-func (h *interceptedInbound) forgetAnswer() {
-	if h.c.extras != nil && h.c.extras.key != nil {
-		h.c.x.durable().ForgetAnswer(h.c)
-	}
-}
+func (h *interceptedInbound) forgetAnswer() { h.c.forgetAnswer() }
 
 // failFast implements callSide.
 func (h *interceptedInbound) failFast() bool { return false }
@@ -168,12 +157,7 @@ func (h *interceptedInbound) expiry() time.Time { return time.Time{} }
 func (h *interceptedInbound) metadata(context.Context) Metadata { return h.c.metadata() }
 
 // trace implements callSide.
-func (h *interceptedInbound) trace() []byte {
-	if h.c.extras == nil {
-		return nil
-	}
-	return h.c.extras.trace
-}
+func (h *interceptedInbound) trace() []byte { return h.c.trace() }
 
 // setTrace implements callSide.
 func (h *interceptedInbound) setTrace([]byte) error {
@@ -216,5 +200,5 @@ func (h *interceptedInbound) notBegun() codec.Ran { return codec.Refused }
 
 // misbehaved implements callSide.
 func (h *interceptedInbound) misbehaved(v any) error {
-	return guard.Misbehaved(h.c.x.Log, "interceptor", v, "function", h.function, "name", h.name)
+	return guard.Misbehaved(h.codecOf().Log, "interceptor", v, "function", h.function, "name", h.name)
 }

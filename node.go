@@ -9,6 +9,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/admission"
+	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/internal/handshake"
 	"github.com/asterisque-go/asterisque/internal/resume"
@@ -236,7 +237,7 @@ func (n *Node) begin(h *nodeHandshake, b sessionStart, holder sessionHolder) (*S
 	n.cfg.log.Info("session begins", "session", s, "peer", s.peerID, "addr", b.about.RemoteAddr)
 	s.calls.carrier.Run()
 	if !b.dialled && n.drain.hasBegun() {
-		s.calls.announceEnd() // Shutdown may not find it any more
+		s.calls.announceEnd(carrier.Now) // Shutdown may not find it any more
 	}
 	return s, nil
 }

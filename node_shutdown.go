@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/guard"
 )
 
@@ -31,7 +32,7 @@ func (n *Node) Shutdown(ctx context.Context) error {
 	}
 	if s := calledBy(ctx); s != nil && s.shared == &n.sharedState {
 		for _, s := range n.Sessions() {
-			s.calls.announceEnd()
+			s.calls.announceEnd(carrier.Now)
 		}
 		go n.Shutdown(context.Background()) // ends with the running calls, or with their time
 		return nil

@@ -29,8 +29,8 @@ type outboundAdmission struct {
 	nesting  nestedCalls
 	waits    waitCounts
 
-	draining     atomic.Bool // Shutdown was called here: new calls of the peer are rejected
-	peerDraining atomic.Bool // the peer rejects new calls
+	drainsHere  atomic.Bool // Shutdown was called here: new calls of the peer are rejected
+	drainsThere atomic.Bool // the peer rejects new calls
 }
 
 // nodeCalls is the common state of the calls of all sessions of a node.
@@ -63,7 +63,7 @@ func (o *outboundAdmission) lifetime(ctx context.Context, ttl time.Duration) (ex
 		return expires, o.ended()
 	case ctx.Err() != nil:
 		return expires, aborts.NeverSent(aborts.OfContext(ctx))
-	case o.draining.Load(), o.peerDraining.Load():
+	case o.drainsHere.Load(), o.drainsThere.Load():
 		return expires, o.errDrains()
 	}
 	expires, _ = ctx.Deadline()
@@ -91,16 +91,16 @@ func (o *outboundAdmission) ended() *Abort {
 // errDrains returns the error of a call on a session that is being shut down.
 func (o *outboundAdmission) errDrains() *Abort {
 	who := "the peer"
-	if o.draining.Load() {
+	if o.drainsHere.Load() {
 		who = "this side"
 	}
 	return aborts.NeverSent(codec.ErrUnavailable.Withf("%s shuts the session down", who))
 }
 
-// drain is called when no more calls are made: the peer accepts none, or the session is retired. It
+// retire is called when no more calls are made: the peer accepts none, or the session is retired. It
 // reports whether that is new.
-func (o *outboundAdmission) drain() (first bool) {
-	if o.peerDraining.Swap(true) {
+func (o *outboundAdmission) retire() (first bool) {
+	if o.drainsThere.Swap(true) {
 		return false
 	}
 	o.opens.drain()

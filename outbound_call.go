@@ -237,3 +237,13 @@ func (c *outboundCall) info() callInfo {
 
 // queued implements endpoint.
 func (c *outboundCall) queued() bool { return false }
+
+// encodeParams encodes what v points to. The result is valid until the call has been sent.
+func (c *outboundCall) encodeParams(v any) (encoded []byte, err error) {
+	encoded, lent, err := c.x.Encode(c.buf[:0], v, true)
+	if !lent {
+		// the buffer for the result holds the parameters until they have been sent
+		c.buf = encoded
+	}
+	return encoded, err
+}

@@ -70,7 +70,7 @@ func (s *Session) Done() <-chan struct{} {
 	if s == nil {
 		return closedChan
 	}
-	return s.calls.carrier.Context().Done()
+	return s.calls.context().Done()
 }
 
 // Err returns nil until the session ends, and then the cause: ErrSessionClosed, or another *Abort.
@@ -78,7 +78,7 @@ func (s *Session) Err() error {
 	if s == nil {
 		return errNoSession
 	}
-	return context.Cause(s.calls.carrier.Context())
+	return context.Cause(s.calls.context())
 }
 
 // LogValue implements slog.LogValuer.

@@ -25,7 +25,7 @@ import "context"
 func Draining(ctx context.Context) <-chan struct{} {
 	by, _ := carriedBy(ctx)
 	if c, ok := by.(*inboundCall); ok {
-		return c.x.table.draining()
+		return sessionOf(c.session()).calls.draining()
 	}
 	return nil
 }

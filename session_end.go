@@ -29,7 +29,7 @@ func (s *Session) Close() error {
 
 // closeFor is Close with the cause a.
 func (s *Session) closeFor(a *Abort) {
-	s.calls.announceEndWhen(carrier.WithNext) // next are the rejections, or the SessionClose
+	s.calls.announceEnd(carrier.WithNext) // next are the rejections, or the SessionClose
 	s.calls.refuseWaiting()
 	s.calls.fail(a)
 	s.calls.carrier.Wait()
@@ -62,7 +62,7 @@ func (s *Session) Shutdown(ctx context.Context) error {
 	if s == nil {
 		return errNoSession
 	}
-	s.calls.announceEnd()
+	s.calls.announceEnd(carrier.Now)
 	if calledBy(ctx) == s {
 		go s.Shutdown(context.Background()) // ends with the running calls, or with their time
 		return nil
@@ -82,7 +82,7 @@ func (s *Session) Shutdown(ctx context.Context) error {
 // Retire is for applications that know that the Wire will be lost. It does not block; repeated
 // calls have no effect.
 func (s *Session) Retire() {
-	if s != nil && s.calls.outboundAdmission.drain() {
+	if s != nil && s.calls.retire() {
 		s.holder.sessionChanged()
 	}
 }
@@ -105,10 +105,10 @@ func (s *Session) drain(ctx context.Context) error {
 	}
 	// a call that found the session not draining yet may enter the outbox at any later time
 	lastOpens := func() <-chan struct{} { s.calls.carrier.EndOpens(); return s.calls.carrier.Flush() }
-	for _, next := range []func() <-chan struct{}{s.calls.carrier.Flush, lastOpens, s.calls.table.drained, s.calls.carrier.Flush} {
+	for _, next := range []func() <-chan struct{}{s.calls.carrier.Flush, lastOpens, s.calls.drained, s.calls.carrier.Flush} {
 		select {
 		case <-next():
-		case <-s.calls.carrier.Context().Done():
+		case <-s.calls.context().Done():
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
@@ -132,13 +132,13 @@ func (s *Session) Flush(ctx context.Context) error {
 	if s == nil {
 		return errNoSession
 	}
-	if s.calls.carrier.Context().Err() != nil {
+	if s.calls.context().Err() != nil {
 		return s.calls.cause() // waiting messages were dropped at the end
 	}
 	select {
 	case <-s.calls.carrier.Flush():
 		return nil
-	case <-s.calls.carrier.Context().Done():
+	case <-s.calls.context().Done():
 		return s.calls.cause()
 	case <-ctx.Done():
 		return aborts.OfContext(ctx)

@@ -23,7 +23,7 @@ func (u *lifecycle) PeerDrains() { u.holder.sessionChanged() }
 func (u *lifecycle) Away(cause *Abort) {
 	s := (*Session)(u)
 	s.cfg.log.Info("session is away", "session", s, "cause", cause)
-	s.res.Store(s.calls.carrier.Context(), time.Now().Add(s.cfg.resumeFor))
+	s.res.Store(s.calls.context(), time.Now().Add(s.cfg.resumeFor))
 	s.holder.sessionChanged()
 	(*hookNotifier)(u).away(cause)
 	s.shared.suspended.Add(&s.res.suspended)
@@ -37,7 +37,7 @@ func (u *lifecycle) StillAway() { u.shared.suspended.Look(&u.res.suspended) }
 func (u *lifecycle) Back() {
 	s := (*Session)(u)
 	s.shared.suspended.Remove(&s.res.suspended)
-	s.res.Store(s.calls.carrier.Context(), time.Time{})
+	s.res.Store(s.calls.context(), time.Time{})
 	(*hookNotifier)(u).back()
 }
 
@@ -45,7 +45,7 @@ func (u *lifecycle) Back() {
 func (u *lifecycle) Finished() {
 	s := (*Session)(u)
 	s.expiry.stop()
-	s.calls.outbound.end()
+	s.calls.endWaits()
 	if s.res != nil {
 		s.shared.suspended.Remove(&s.res.suspended)
 		s.res.Forget()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/resume"
 	"github.com/asterisque-go/asterisque/internal/test/fakeclock"
 	"github.com/asterisque-go/asterisque/wire"
@@ -89,7 +90,7 @@ func TestDrain_LeavesFirst(t *testing.T) {
 		require.NoError(t, err)
 		d.write(&message.Open{Pipe: 0, Function: 10, Params: params})
 		synctest.Wait()
-		d.s.calls.announceEnd()
+		d.s.calls.announceEnd(carrier.Now)
 		d.write(&message.Open{Pipe: 2, Function: 10})
 		synctest.Wait()
 		d.wantDrainBefore(2, message.Drain{Last: 0})

@@ -35,7 +35,7 @@ func (w *hookNotifier) begun() {
 	}
 	w.calls.dispatcher().Pause()
 	late := time.AfterFunc(mostQuiet, func() {
-		if w.calls.carrier.Context().Err() == nil {
+		if w.calls.context().Err() == nil {
 			w.cfg.log.Warn("handlers begin although SessionBegun has not returned", append(w.LogAttrs(), "after", mostQuiet)...)
 		}
 		w.calls.dispatcher().Start()

@@ -1,6 +1,9 @@
 package asterisque
 
-import "context"
+import (
+	"context"
+	"log/slog"
+)
 
 // SessionOf returns the session of a handler's context, on which the handler can call its caller
 // back. Contexts derived from the handler's work as well. For other contexts SessionOf returns nil,
@@ -8,10 +11,13 @@ import "context"
 func SessionOf(ctx context.Context) *Session {
 	by, _ := carriedBy(ctx)
 	if c, ok := by.(*inboundCall); ok {
-		return (*Session)(c.x.Session.(*lifecycle))
+		return sessionOf(c.session())
 	}
 	return nil
 }
+
+// sessionOf returns the session of a call.
+func sessionOf(s slog.LogValuer) *Session { return (*Session)(s.(*lifecycle)) }
 
 // Session returns the session on which the call is served or made. On the calling side it is nil
 // until a session is chosen, as in interceptors above a [Connection]; later it is the session of
@@ -21,5 +27,5 @@ func (c *Call) Session() *Session {
 	if x == nil {
 		return nil
 	}
-	return (*Session)(x.Session.(*lifecycle))
+	return sessionOf(x.Session)
 }

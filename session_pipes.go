@@ -24,7 +24,7 @@ func (s *Session) Pipes() []PipeInfo {
 	if s == nil {
 		return nil
 	}
-	infos := s.calls.table.running()
+	infos := s.calls.running()
 	pipes := make([]PipeInfo, len(infos))
 	for i, info := range infos {
 		pipes[i] = PipeInfo(info)

@@ -65,7 +65,7 @@ func (x *sessionCalls) receiveOpen(m *message.Open, begun bool) error {
 		}
 		c.freeParams()
 		refused = errShutDown // Shutdown was called meanwhile, or the session has ended
-		x.announceEnd()
+		x.announceEnd(carrier.Now)
 	}
 	if begun {
 		if !x.table.refuseBegun(m.Pipe) {
@@ -173,7 +173,7 @@ func (x *sessionCalls) receiveControl(m message.Control) error {
 		}
 	case message.Drain:
 		x.table.drainThere(c)
-		if x.outboundAdmission.drain() {
+		if x.retire() {
 			x.Session.(callHost).PeerDrains()
 		}
 	case message.SessionClose:
