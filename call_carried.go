@@ -30,6 +30,19 @@ func carriedBy(ctx context.Context) (inboundParent, map[string]any) {
 	return nil, nil
 }
 
+// callOf returns the call of a handler with the context ctx, or with a context derived from it, or nil.
+func callOf(ctx context.Context) *inboundCall {
+	by, _ := carriedBy(ctx)
+	c, _ := by.(*inboundCall)
+	return c
+}
+
+// metadataIn returns the metadata for calls made with ctx.
+func metadataIn(ctx context.Context) map[string]any {
+	_, m := carriedBy(ctx)
+	return m
+}
+
 // withMetadata returns a context that adds m to all calls made with it.
 func withMetadata(ctx context.Context, m map[string]any) context.Context {
 	if len(m) == 0 {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/aborts"
+	"github.com/asterisque-go/asterisque/internal/wait"
 	"github.com/asterisque-go/asterisque/priority"
 )
 
@@ -262,7 +263,7 @@ func (t *table) draining() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.drainsLocked() {
-		return closedChan
+		return wait.Over
 	}
 	w := t.waitsLocked()
 	if w.drain == nil {

@@ -3,6 +3,8 @@ package asterisque
 import (
 	"context"
 	"time"
+
+	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
 // contextWatch is the state of a context with watchers of its end.
@@ -32,12 +34,9 @@ func (e contextEnd) err() error {
 	return nil
 }
 
-// closedChan is the Done channel of ended objects.
-var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
-
 // endedUnwatched are the watches of all contexts that have ended without a watcher. They do not
 // change.
-var endedUnwatched = [...]*contextWatch{canceled: {done: closedChan, ended: canceled}, expired: {done: closedChan, ended: expired}}
+var endedUnwatched = [...]*contextWatch{canceled: {done: wait.Over, ended: canceled}, expired: {done: wait.Over, ended: expired}}
 
 // afterFunc is one registration of AfterFunc.
 type afterFunc struct{ f func() }

@@ -10,6 +10,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/callback"
 	"github.com/asterisque-go/asterisque/internal/carrier"
+	"github.com/asterisque-go/asterisque/internal/wait"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
@@ -180,7 +181,7 @@ func (c *Connection) Session() *Session {
 // Done returns a channel that is closed when the connection has ended: Lost, or closed.
 func (c *Connection) Done() <-chan struct{} {
 	if c == nil {
-		return closedChan
+		return wait.Over
 	}
 	return c.ctx.Done()
 }

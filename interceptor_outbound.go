@@ -278,8 +278,7 @@ func (m *interceptedOutbound) expiry() time.Time { return m.expires }
 
 // metadata implements callSide.
 func (m *interceptedOutbound) metadata(ctx context.Context) Metadata {
-	_, all := carriedBy(ctx)
-	return all
+	return metadataIn(ctx)
 }
 
 // trace implements callSide.

@@ -61,8 +61,7 @@ func ContextWithMetadata(ctx context.Context, m Metadata) context.Context {
 // or derived from it. MetadataOf returns nil if there is no metadata, and for all other contexts.
 // Each call decodes the metadata again, and the caller owns the result.
 func MetadataOf(ctx context.Context) Metadata {
-	by, _ := carriedBy(ctx)
-	if c, ok := by.(*inboundCall); ok {
+	if c := callOf(ctx); c != nil {
 		return c.metadata()
 	}
 	return nil

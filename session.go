@@ -6,6 +6,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/aborts"
+	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
 // Session is the conversation of two nodes over a Wire. Both sides may call functions of the other,
@@ -68,7 +69,7 @@ func (s *Session) Peer() Peer {
 // Done returns a channel that is closed when the session has ended.
 func (s *Session) Done() <-chan struct{} {
 	if s == nil {
-		return closedChan
+		return wait.Over
 	}
 	return s.calls.context().Done()
 }

@@ -23,8 +23,7 @@ import "context"
 // forever. Draining does not block, is safe for concurrent use, and costs memory only for sessions
 // in which it is called.
 func Draining(ctx context.Context) <-chan struct{} {
-	by, _ := carriedBy(ctx)
-	if c, ok := by.(*inboundCall); ok {
+	if c := callOf(ctx); c != nil {
 		return sessionOf(c.session()).calls.draining()
 	}
 	return nil

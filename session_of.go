@@ -9,8 +9,7 @@ import (
 // back. Contexts derived from the handler's work as well. For other contexts SessionOf returns nil,
 // on which calls fail with ErrUnavailable.
 func SessionOf(ctx context.Context) *Session {
-	by, _ := carriedBy(ctx)
-	if c, ok := by.(*inboundCall); ok {
+	if c := callOf(ctx); c != nil {
 		return sessionOf(c.session())
 	}
 	return nil

@@ -27,3 +27,6 @@ func (n *Notice) Signal() {
 		n.changed = nil
 	}
 }
+
+// Over is a channel that is closed.
+var Over = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
