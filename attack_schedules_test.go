@@ -146,12 +146,12 @@ func (c *crowd) disturb() {
 		defer stop()
 		s.Shutdown(ctx)
 	case 2:
-		s.calls.fail(codec.ErrStalled)
+		s.calls.Fail(codec.ErrStalled)
 	case 3:
-		s.calls.carrier.Lose(codec.ErrUnavailable)
+		s.calls.Carrier.Lose(codec.ErrUnavailable)
 	default:
 		c.node.Stats()
-		w, _ := s.calls.carrier.Wire()
+		w, _ := s.calls.Carrier.Wire()
 		w.Close()
 	}
 }
@@ -223,8 +223,8 @@ func (c *crowd) nothingIsLeft(t *testing.T) {
 	n := c.node
 	require.Empty(t, n.Sessions())
 	require.Eventually(t, func() bool { // state of handlers ends after the sessions
-		held, _ := n.owners.Held()
-		return n.owners.Len() == 0 && held == 0
+		held, _ := n.Owners.Held()
+		return n.Owners.Len() == 0 && held == 0
 	}, waitForWorkers, time.Millisecond)
 	n.mu.Lock()
 	require.Empty(t, n.resumable)

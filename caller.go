@@ -52,7 +52,7 @@ type Choice struct {
 
 // choosable reports whether a call with such options can be made on any chosen session.
 func (c *callConfig) choosable() bool {
-	return !c.durable && c.around == nil && c.metadata == nil && c.ttl <= 0
+	return !c.Durable && c.around == nil && c.Metadata == nil && c.TTL <= 0
 }
 
 // errLost is the outcome of a call after the end of its goroutine.

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/internal/call"
 )
 
 // TestMetadata_TextOrBytes reads each value as text and as bytes.
@@ -36,8 +38,8 @@ func TestMetadata_MergedByKey(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := newCallConfig(test.opts)
-			m := metadataIn(test.inner(ContextWithMetadata(test.outer(t.Context(), a), nil), b))
-			require.Equal(t, all, Metadata(merged(m, cfg.metadata)))
+			m := call.MetadataIn(test.inner(ContextWithMetadata(test.outer(t.Context(), a), nil), b))
+			require.Equal(t, all, Metadata(call.MergeMetadata(m, cfg.Metadata)))
 		})
 	}
 	require.Equal(t, Metadata{"1": "a", "2": "a", "3": "a"}, a)

@@ -140,7 +140,7 @@ func (c *Connection) Shutdown(ctx context.Context) error {
 	}
 	if s := calledBy(ctx); s != nil && s.holder == sessionHolder(c) {
 		c.finishing.Store(true)
-		s.calls.announceEnd(carrier.Now)
+		s.calls.AnnounceEnd(carrier.Now)
 		go c.Shutdown(context.Background()) // ends with the running calls
 		return nil
 	}
@@ -249,7 +249,7 @@ func (c *Connection) name() string {
 
 // takesCalls reports whether new calls may be made on s, which may be nil.
 func takesCalls(s *Session) bool {
-	return s != nil && s.calls.context().Err() == nil && !s.calls.peerDrains()
+	return s != nil && s.calls.Context().Err() == nil && !s.calls.PeerDrains()
 }
 
 // awaitRetired waits until at most n sessions are retired, or ctx ends.

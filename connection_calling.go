@@ -50,7 +50,7 @@ func (c *Connection) Invoke(ctx context.Context, call *Call) error {
 	case c == nil:
 		return errNoConnection
 	}
-	if m.cfg.durable && !m.blocks {
+	if m.cfg.Durable && !m.blocks {
 		return c.durably(ctx, m)
 	}
 	for {

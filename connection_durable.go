@@ -9,6 +9,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/aborts"
+	"github.com/asterisque-go/asterisque/internal/call"
 	"github.com/asterisque-go/asterisque/internal/idempotency"
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
@@ -19,7 +20,7 @@ func overtaken(s *Session, err error) bool {
 	if takesCalls(s) || !Repeatable(err) {
 		return false
 	}
-	return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrSessionClosed) || s.calls.context().Err() != nil && codec.AbortOf(err).Ran == codec.NeverSent
+	return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrSessionClosed) || s.calls.Context().Err() != nil && codec.AbortOf(err).Ran == codec.NeverSent
 }
 
 // durably makes a call on one session after the other until it is answered.
@@ -30,11 +31,11 @@ func (c *Connection) durably(ctx context.Context, m *interceptedOutbound) error 
 	}
 	defer c.durable.remove(e)
 	cfg := m.own()
-	defer func() { cfg.sent = nil }()
-	if cfg.key == nil {
-		defer func() { cfg.key = nil }()
-		cfg.key = make([]byte, idempotency.KeySize)
-		rand.Read(cfg.key) // never fails
+	defer func() { cfg.Sent = nil }()
+	if cfg.Key == nil {
+		defer func() { cfg.Key = nil }()
+		cfg.Key = make([]byte, idempotency.KeySize)
+		rand.Read(cfg.Key) // never fails
 	}
 	again := backoff{first: refusedFirst, most: refusedMost}
 	var last error
@@ -46,7 +47,7 @@ func (c *Connection) durably(ctx context.Context, m *interceptedOutbound) error 
 			}
 			return a
 		}
-		cfg.sent = func() { c.durable.sent(e, s) }
+		cfg.Sent = func() { c.durable.sent(e, s) }
 		last = s.Invoke(ctx, &m.Call)
 		if !c.repeats(ctx, s, last) && !(m.isOpen(last) && c.pause(ctx, again.next())) {
 			return m.endedWith(ctx, s, last)
@@ -64,7 +65,7 @@ func (m *interceptedOutbound) endedWith(ctx context.Context, s *Session, err err
 	if a := codec.AbortOf(err); a.Remote && a.Code != codec.AbortOf(s.Err()).Code {
 		return err // an answer
 	}
-	a := waitedFor(ctx, "the answer to a durable call, after the end of its session")
+	a := call.WaitedFor(ctx, "the answer to a durable call, after the end of its session")
 	if m.mayHaveRun() == 0 {
 		a = aborts.NeverSent(a)
 	}
@@ -110,8 +111,8 @@ func (c *Connection) repeats(ctx context.Context, s *Session, err error) bool {
 	if err == nil || ctx.Err() != nil || c.ctx.Err() != nil {
 		return false
 	}
-	drains := s.calls.drains() || s.calls.peerDrains()
-	if s.calls.context().Err() == nil && !(drains && Repeatable(err) && errors.Is(err, ErrUnavailable)) {
+	drains := s.calls.Drains() || s.calls.PeerDrains()
+	if s.calls.Context().Err() == nil && !(drains && Repeatable(err) && errors.Is(err, ErrUnavailable)) {
 		return false // an answer
 	}
 	if overtaken(s, err) {

@@ -45,7 +45,7 @@ func (d *durableCalls) moveTo(s *Session) {
 // stays reports whether the call waits for its answer on a session that takes no new calls: then it
 // does not delay other calls.
 func (c *durableCall) stays() bool {
-	return c.sent != nil && c.sent.calls.peerDrains() && c.sent.calls.context().Err() == nil
+	return c.sent != nil && c.sent.calls.PeerDrains() && c.sent.calls.Context().Err() == nil
 }
 
 // before returns the call that has to be sent before e, or nil.

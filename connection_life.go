@@ -41,8 +41,8 @@ func (c *Connection) conclude(s *Session) {
 	defer c.node.connections.Remove(c)
 	c.end(codec.ErrPanicked.Withf("the application has ended the goroutine of the connection"))
 	if s != nil {
-		s.calls.fail(aborts.Of(c.Err()))
-		s.calls.carrier.Wait()
+		s.calls.Fail(aborts.Of(c.Err()))
+		s.calls.Carrier.Wait()
 	}
 	c.awaitRetired(context.Background(), 0)
 	c.set(nil, connectionOver, c.Err())
@@ -63,7 +63,7 @@ func (c *Connection) keepSession() (s *Session) {
 		begin := time.Now()
 		c.set(s, sessionUp, nil)
 		err = c.watch(s)
-		steady := time.Since(begin) >= leastSteady || s.calls.peerDrains() && s.calls.concluded()
+		steady := time.Since(begin) >= leastSteady || s.calls.PeerDrains() && s.calls.Concluded()
 		if s, until = c.resumable(s); s == nil && c.finishing.Load() {
 			c.awaitRetired(c.ctx, 0)
 			c.end(codec.ErrSessionClosed.Withf("the application has shut the connection down"))
@@ -102,14 +102,14 @@ func (c *Connection) watch(s *Session) error {
 	for {
 		changed := c.changes()
 		switch {
-		case s.calls.peerDrains():
+		case s.calls.PeerDrains():
 			return codec.ErrUnavailable.Withf("the peer shuts the session down")
 		case s.Away():
 			return codec.ErrUnavailable.Withf("the wire is lost")
 		}
 		select {
 		case <-changed:
-		case <-s.calls.carrier.Gone():
+		case <-s.calls.Carrier.Gone():
 			return s.Err()
 		case <-c.ctx.Done():
 			return c.Err()
@@ -121,10 +121,10 @@ func (c *Connection) watch(s *Session) error {
 // Otherwise s has ended, or is retired, and resumable returns nil.
 func (c *Connection) resumable(s *Session) (*Session, time.Time) {
 	switch {
-	case s.calls.context().Err() != nil:
-		s.calls.carrier.Wait()
+	case s.calls.Context().Err() != nil:
+		s.calls.Carrier.Wait()
 		return nil, time.Time{}
-	case s.calls.peerDrains():
+	case s.calls.PeerDrains():
 		c.retire(s)
 		return nil, time.Time{}
 	}

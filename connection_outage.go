@@ -7,6 +7,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/aborts"
+	"github.com/asterisque-go/asterisque/internal/call"
 )
 
 // NotConnectedError is the reason why a [Connection] has no session for new calls. It is the cause
@@ -71,7 +72,7 @@ func (c *Connection) nextAttempt(wait time.Duration, err error) {
 
 // waitedInVain returns the error of a call if its context ended before there was a session.
 func (c *Connection) waitedInVain(ctx context.Context) *Abort {
-	return c.because(waitedFor(ctx, "a session"))
+	return c.because(call.WaitedFor(ctx, "a session"))
 }
 
 // unavailable returns the error of a call that did not wait for a session.

@@ -39,7 +39,7 @@ func (c *Connection) connect(s *Session, until time.Time, back *backoff) (*Sessi
 			return nil, c.Err()
 		case over:
 			return nil, err
-		case s != nil && s.calls.context().Err() != nil:
+		case s != nil && s.calls.Context().Err() != nil:
 			s, until = nil, time.Time{} // s was not resumed in time
 		}
 		c.node.Logger().Info("connecting failed", "url", transport.ShowURL(c.url), "error", err)
@@ -84,7 +84,7 @@ func (c *Connection) attempt(ctx context.Context, s *Session) (*Session, error) 
 	}
 	var was *handshake.Proof
 	if s != nil {
-		was = &handshake.Proof{Session: s.id, Secret: s.res.Latest(), Received: s.calls.carrier.Received()}
+		was = &handshake.Proof{Session: s.id, Secret: s.res.Latest(), Received: s.calls.Carrier.Received()}
 	}
 	h := c.node.newHandshake(w)
 	var next *Session
@@ -117,15 +117,15 @@ func (c *Connection) goOn(ctx context.Context, h *nodeHandshake, b sessionStart,
 	if s != nil && b.agreed.Session == s.id {
 		if err := goOnOver(ctx, s, h.Wire, &b); err != nil {
 			h.Wire.Close()
-			s.calls.fail(codec.ErrUnavailable.Withf("the session could not be resumed: %v", err))
-			s.calls.carrier.Wait()
+			s.calls.Fail(codec.ErrUnavailable.Withf("the session could not be resumed: %v", err))
+			s.calls.Carrier.Wait()
 			return nil, err
 		}
 		return s, nil
 	}
 	if s != nil {
-		s.calls.fail(codec.ErrUnavailable.Withf("the session could not be resumed: the peer does not have it any more"))
-		s.calls.carrier.Wait()
+		s.calls.Fail(codec.ErrUnavailable.Withf("the session could not be resumed: the peer does not have it any more"))
+		s.calls.Carrier.Wait()
 	}
 	b.grant = c.node.ownGrant()
 	return c.node.begin(h, b, c)

@@ -42,18 +42,18 @@ func (c *Connection) retire(s *Session) {
 // after that. If the Wire is lost, the session ends: its peer shuts down, and durable calls have
 // another session.
 func (c *Connection) seeOff(s *Session) {
-	answered := s.calls.answered()
+	answered := s.calls.Answered()
 	for {
 		changed := c.changes()
 		switch {
 		case c.ctx.Err() != nil:
-			s.calls.fail(aborts.Of(c.Err()))
+			s.calls.Fail(aborts.Of(c.Err()))
 		case s.Away():
-			s.calls.fail(codec.ErrUnavailable.Withf("the wire was lost while the peer was shutting the session down"))
+			s.calls.Fail(codec.ErrUnavailable.Withf("the wire was lost while the peer was shutting the session down"))
 		}
 		select {
 		case <-s.Done():
-			s.calls.carrier.Wait()
+			s.calls.Carrier.Wait()
 			return
 		case <-answered:
 			ctx, cancel := context.WithTimeout(c.ctx, lateCalls)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/aborts"
+	"github.com/asterisque-go/asterisque/internal/call"
 	"github.com/asterisque-go/asterisque/internal/dispatch"
 	"github.com/asterisque-go/asterisque/internal/sizing"
 	"github.com/asterisque-go/asterisque/internal/values"
@@ -38,23 +39,23 @@ func (f Function[P, R]) Name() string { return f.name }
 // the parameters.
 func (f Function[P, R]) Handle(svc *Service, h func(ctx context.Context, params P) (R, error), opts ...HandlerOption) {
 	checkHandler(f.number, f.name, h == nil)
-	serve := func(ctx context.Context, c handlerCall, k *dispatch.Workspace) (result []byte, err error) {
+	serve := func(ctx context.Context, c call.HandlerCall, k *dispatch.Workspace) (result []byte, err error) {
 		v := operandsFor[P, R](&k.Operands)
 		defer v.empty()
 		if !takeDecoded(c, &v.params) {
-			if err := c.decodeParams(&v.params); err != nil {
+			if err := c.DecodeParams(&v.params); err != nil {
 				return nil, err
 			}
 		}
 		if v.result, err = h(ctx, v.params); err != nil {
 			return nil, err
 		}
-		return c.encodeResult(k, &v.result)
+		return c.EncodeResult(k, &v.result)
 	}
 	svc.set(f.number, opts, &functionHandler{
-		callHandler: callHandler{name: f.name, params: reflect.TypeFor[P](), free: f.params, serve: serve},
-		types:       signature{params: reflect.TypeFor[P](), result: reflect.TypeFor[R]()},
-		places:      func() (valuePlace, valuePlace) { return &typedPlace[P]{free: f.params}, &typedPlace[R]{free: f.result} },
+		Handler: call.Handler{Name: f.name, Params: reflect.TypeFor[P](), Free: f.params, Serve: serve},
+		types:   signature{params: reflect.TypeFor[P](), result: reflect.TypeFor[R]()},
+		places:  func() (valuePlace, valuePlace) { return &typedPlace[P]{free: f.params}, &typedPlace[R]{free: f.result} },
 	})
 }
 
@@ -89,19 +90,19 @@ func (f Function[P, R]) callOn(ctx context.Context, on Caller, params P, cfg *ca
 
 // callPlain is Call without interceptors.
 func (f Function[P, R]) callPlain(ctx context.Context, s *Session, params P, cfg *callConfig) (result R, err error) {
-	c := s.calls.newCall(&cfg.callOptions, s.calls.Lender != nil)
-	defer c.free()
-	v := operandsFor[P, R](&c.operands)
+	c := s.calls.NewCall(&cfg.Options, s.calls.Lender != nil)
+	defer c.Free()
+	v := operandsFor[P, R](&c.Operands)
 	defer v.empty()
 	v.params = params
-	encoded, err := c.encodeParams(&v.params)
+	encoded, err := c.EncodeParams(&v.params)
 	if err != nil {
 		return result, aborts.NeverSent(values.Error(codec.BadParams, f.number, f.name, "parameters", err))
 	}
-	if a := c.do(ctx, f.number, encoded, &cfg.callOptions); a != nil {
+	if a := c.Do(ctx, f.number, encoded, &cfg.Options); a != nil {
 		return result, a
 	}
-	if err := s.calls.DecodeWithin(c.result, &v.result, f.result, reflect.TypeFor[R](), true); err != nil {
+	if err := s.calls.DecodeWithin(c.Result, &v.result, f.result, reflect.TypeFor[R](), true); err != nil {
 		return result, values.Error(codec.BadResult, f.number, f.name, "result", err)
 	}
 	return v.result, nil

@@ -66,7 +66,7 @@ func (s *Service) describe(w schemaOption) {
 		own := *h
 		own.describe(w)
 		s.change(func(m handlerTable) {
-			s.checkUnserved(own.number, own.name, "described")
+			s.checkUnserved(own.Number, own.Name, "described")
 			if m[n] == h {
 				m[n] = &own
 			}

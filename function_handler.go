@@ -3,12 +3,14 @@ package asterisque
 import (
 	"fmt"
 	"slices"
+
+	"github.com/asterisque-go/asterisque/internal/call"
 )
 
 // functionHandler is the registration of one function at a service. It does not change once it is
 // registered.
 type functionHandler struct {
-	callHandler
+	call.Handler
 	types     signature
 	info      FunctionInfo // answer of Describe
 	described bool         // info has the schemas
@@ -27,18 +29,18 @@ func (h *functionHandler) describe(w schemaOption) {
 	h.described = true
 	if of, err := h.types.describe(w.schemas, &h.info); err != nil {
 		panic(fmt.Sprintf("asterisque: function %d %q, registered at %s, has no schema of %s, for which Service.Describe asks at %s: %v",
-			h.number, h.name, h.place, of, w.place, err))
+			h.Number, h.Name, h.place, of, w.place, err))
 	}
 }
 
 // offer prepares h for calls: it wraps the interceptors of h in those of its service. No copy of h
 // is made from then on.
-func (h *functionHandler) offer(outer []Interceptor) *callHandler {
-	h.registration = h
+func (h *functionHandler) offer(outer []Interceptor) *call.Handler {
+	h.Registration = h
 	if all := append(slices.Clone(outer), h.interceptors...); len(all) > 0 {
-		h.around, h.intercepted = chain(all, carryOut), true
+		h.around, h.Intercepted = chain(all, carryOut), true
 	}
-	return &h.callHandler
+	return &h.Handler
 }
 
 // standardFunctions is a set of standard functions that are restricted to some peers.
@@ -50,8 +52,8 @@ const (
 )
 
 // takeDecoded sets v to the value decoded for the key of c, and reports whether there was one.
-func takeDecoded[P any](c handlerCall, v *P) bool {
-	value := c.decodedForKey()
+func takeDecoded[P any](c call.HandlerCall, v *P) bool {
+	value := c.DecodedForKey()
 	if value == nil {
 		return false
 	}

@@ -42,7 +42,7 @@ func (s *Service) Health(h *Health, opts ...StandardOption) {
 	}
 	o := newOffer(opts)
 	CheckHealth.Handle(s, h.check, standard, o.to(grantHealth))
-	WatchHealth.Handle(s, h.watch, standard, o.to(grantHealth), func(h *functionHandler) { h.onlyWaits = true })
+	WatchHealth.Handle(s, h.watch, standard, o.to(grantHealth), func(h *functionHandler) { h.OnlyWaits = true })
 }
 
 // check is the handler of CheckHealth.
@@ -51,7 +51,7 @@ func (h *Health) check(ctx context.Context, q HealthQuery) (map[string]HealthSta
 		return nil, err
 	}
 	s := SessionOf(ctx) // nil if an interceptor has replaced the context
-	return h.now.Load().told(q.Parts, s != nil && s.calls.drains()), nil
+	return h.now.Load().told(q.Parts, s != nil && s.calls.Drains()), nil
 }
 
 // watch is the handler of WatchHealth.
@@ -62,7 +62,7 @@ func (h *Health) watch(ctx context.Context, q HealthQuery, p *Pipe[map[string]He
 	w := healthWatch{of: h, parts: q.Parts, to: p}
 	// not SessionOf, since an interceptor may have replaced the context
 	w.calls = &sessionOf(p.values.Session).calls
-	w.drain = w.calls.draining()
+	w.drain = w.calls.Draining()
 	return none, w.run(ctx)
 }
 

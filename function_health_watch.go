@@ -2,6 +2,8 @@ package asterisque
 
 import (
 	"context"
+
+	"github.com/asterisque-go/asterisque/internal/call"
 )
 
 // healthWatch is one call of WatchHealth.
@@ -9,7 +11,7 @@ type healthWatch struct {
 	of    *Health // fixed, as the next two
 	parts []string
 	to    *Pipe[map[string]HealthState, struct{}]
-	calls *sessionCalls // of the session
+	calls *call.Calls // of the session
 	drain <-chan struct{}
 
 	told map[string]HealthState // states sent so far; owned by the handler; nil: none
@@ -20,7 +22,7 @@ func (w *healthWatch) run(ctx context.Context) error {
 	for {
 		over := closed(w.drain)
 		now := w.of.now.Load()
-		if err := w.tell(now.told(w.parts, w.calls.drains()), over); err != nil && !over && !closed(w.drain) {
+		if err := w.tell(now.told(w.parts, w.calls.Drains()), over); err != nil && !over && !closed(w.drain) {
 			return err
 		}
 		if over {

@@ -5,6 +5,7 @@ import (
 	"reflect"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/call"
 	"github.com/asterisque-go/asterisque/internal/dispatch"
 	"github.com/asterisque-go/asterisque/internal/sizing"
 )
@@ -19,7 +20,7 @@ type HandlerOption func(*functionHandler)
 // close its session. If it ends its goroutine ([runtime.Goexit]) the session ends as well. The
 // option is worthwhile for functions without Blocks ([Func]): the answers to all calls that have
 // arrived are written together.
-func WithInline() HandlerOption { return func(h *functionHandler) { h.inline = true } }
+func WithInline() HandlerOption { return func(h *functionHandler) { h.Inline = true } }
 
 // WithBorrowedParams only lends the parameters to the handler: after it has returned, their memory
 // is reused for later messages, so no reference to them, or to a part of them, may remain. The
@@ -28,7 +29,7 @@ func WithInline() HandlerOption { return func(h *functionHandler) { h.inline = t
 // a call with 4 KiB or 64 KiB. It applies to handlers of plain bytes: those of [Service.Handle],
 // and those of [Func] with the P []byte while the session uses [codec.Raw]. Decoded parameters
 // always belong to the handler.
-func WithBorrowedParams() HandlerOption { return func(h *functionHandler) { h.borrows = true } }
+func WithBorrowedParams() HandlerOption { return func(h *functionHandler) { h.Borrows = true } }
 
 // WithFunctionInterceptors wraps the calls of the function in interceptors, the first one
 // outermost. It panics if an interceptor is nil. [Interceptor] lists the other places for
@@ -44,7 +45,7 @@ func WithFunctionInterceptors(around ...Interceptor) HandlerOption {
 // budget for calls; the peer can avoid that by [WithMaxOutstanding]. A call nested within another
 // one of the same function does not wait. Less than 1 counts as 1.
 func WithConcurrency(calls int) HandlerOption {
-	return func(h *functionHandler) { h.limit = dispatch.NewConcurrencyLimit(max(calls, 1)) }
+	return func(h *functionHandler) { h.Limit = dispatch.NewConcurrencyLimit(max(calls, 1)) }
 }
 
 // WithKey computes a key of each call from its parameters, of type P as those of the function.
@@ -73,24 +74,24 @@ func WithKey[P any, K comparable](key func(params P) K) HandlerOption {
 	})
 	raw, ok := any(key).(func([]byte) K)
 	if !ok {
-		return func(h *functionHandler) { h.key = named() }
+		return func(h *functionHandler) { h.Key = named() }
 	}
 	ofBytes := newKeys(nil, 0, func(_ codec.Values, params []byte) (K, any, error) { return raw(params), nil, nil })
 	return func(h *functionHandler) {
-		if h.params == t {
-			h.key = named()
+		if h.Params == t {
+			h.Key = named()
 		} else {
-			h.key = ofBytes()
+			h.Key = ofBytes()
 		}
 	}
 }
 
 // newKeys returns a constructor of keys for parameters that are decoded as a t, of which up to free
 // bytes need no estimate. If t is nil, parameters are not decoded.
-func newKeys[K comparable](t reflect.Type, free int, of func(codec.Values, []byte) (K, any, error)) func() *keyedFunction {
+func newKeys[K comparable](t reflect.Type, free int, of func(codec.Values, []byte) (K, any, error)) func() *call.Key {
 	seed := maphash.MakeSeed()
-	return func() *keyedFunction {
-		return &keyedFunction{params: t, free: free, of: func(values codec.Values, params []byte) (uint64, any, error) {
+	return func() *call.Key {
+		return &call.Key{Params: t, Free: free, KeyOf: func(values codec.Values, params []byte) (uint64, any, error) {
 			k, value, err := of(values, params)
 			if err != nil {
 				return 0, nil, err

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"runtime"
 	"strings"
+
+	"github.com/asterisque-go/asterisque/internal/call"
 )
 
 // Two functions of one number are a programming error, and so is a function that is registered or
@@ -55,13 +57,13 @@ func standard(h *functionHandler) { h.standard = true }
 // checkNumber panics if h has the number of a standard function without being one, or if the number
 // is taken by old.
 func checkNumber(function uint16, h, old *functionHandler) {
-	if function >= firstStandard && !h.standard {
+	if function >= call.FirstStandard && !h.standard {
 		panic(fmt.Sprintf("asterisque: function %d %q is registered at %s, and numbers from %d on belong to the "+
-			"standard functions of the protocol: give it a lower number", function, h.name, h.place, firstStandard))
+			"standard functions of the protocol: give it a lower number", function, h.Name, h.place, call.FirstStandard))
 	}
 	if old != nil {
 		panic(fmt.Sprintf("asterisque: function %d is registered twice: %q at %s, and before that %q at %s: "+
-			"give one of them another number", function, h.name, h.place, old.name, old.place))
+			"give one of them another number", function, h.Name, h.place, old.Name, old.place))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/asterisque-go/asterisque/internal/call"
 	"github.com/asterisque-go/asterisque/internal/dispatch"
 	"github.com/asterisque-go/asterisque/pipe"
 )
@@ -24,9 +25,9 @@ type Service struct {
 	others   atomic.Pointer[functionHandler] // of functions that are not in handlers; nil without
 	// guarded by mu; first node and its place; empty: not served
 	served  string
-	offered *callFunctions // guarded by mu; set when the service is served
-	schemas schemaOption   // guarded by mu; for Describe
-	around  []Interceptor  // guarded by mu; of all functions
+	offered *call.Functions // guarded by mu; set when the service is served
+	schemas schemaOption    // guarded by mu; for Describe
+	around  []Interceptor   // guarded by mu; of all functions
 }
 
 // handlerTable has functions by their numbers. Each call needs a lookup, and Go finds keys of 32
@@ -64,11 +65,11 @@ func (s *Service) Handle(function uint16, name string, h func(ctx context.Contex
 }
 
 func untypedHandler(name string, h func(ctx context.Context, p *pipe.Pipe, params []byte) ([]byte, error)) *functionHandler {
-	return &functionHandler{callHandler: callHandler{
-		name:   name,
-		blocks: true,
-		serve: func(ctx context.Context, c handlerCall, _ *dispatch.Workspace) ([]byte, error) {
-			return h(ctx, c.untyped(), c.rawParams())
+	return &functionHandler{Handler: call.Handler{
+		Name:   name,
+		Blocks: true,
+		Serve: func(ctx context.Context, c call.HandlerCall, _ *dispatch.Workspace) ([]byte, error) {
+			return h(ctx, c.Pipe(), c.RawParams())
 		},
 	}}
 }
@@ -91,7 +92,7 @@ func (s *Service) Remove(function uint16) {
 	s.change(func(m handlerTable) {
 		name := ""
 		if h := m[uint32(function)]; h != nil {
-			name = h.name
+			name = h.Name
 		}
 		s.checkUnserved(function, name, "removed")
 		delete(m, uint32(function))
@@ -102,8 +103,8 @@ func (s *Service) set(function uint16, opts []HandlerOption, h *functionHandler)
 	for _, o := range opts {
 		o(h)
 	}
-	h.number, h.place, h.meter = function, here(), new(functionMeter)
-	h.info = FunctionInfo{Number: function, Name: h.name, Signature: h.types.String()}
+	h.Number, h.place, h.Meter = function, here(), new(call.Meter)
+	h.info = FunctionInfo{Number: function, Name: h.Name, Signature: h.types.String()}
 	for {
 		w, ok := s.register(h)
 		if ok {
@@ -116,11 +117,11 @@ func (s *Service) set(function uint16, opts []HandlerOption, h *functionHandler)
 // register adds h, unless its schemas have to be made first, by w.
 func (s *Service) register(h *functionHandler) (w schemaOption, ok bool) {
 	s.change(func(m handlerTable) {
-		s.checkUnserved(h.number, h.name, "registered")
-		checkNumber(h.number, h, m[uint32(h.number)])
+		s.checkUnserved(h.Number, h.Name, "registered")
+		checkNumber(h.Number, h, m[uint32(h.Number)])
 		w, ok = s.schemas, h.described || s.schemas.schemas == nil
 		if ok {
-			m[uint32(h.number)] = h
+			m[uint32(h.Number)] = h
 		}
 	})
 	return w, ok
@@ -151,7 +152,7 @@ func (s *Service) Stats() []FunctionStats {
 	m := s.all()
 	list := make([]FunctionStats, 0, len(m))
 	for _, n := range slices.Sorted(maps.Keys(m)) {
-		list = append(list, functionStats(m[n].meter, uint16(n), m[n].name))
+		list = append(list, functionStats(m[n].Meter, uint16(n), m[n].Name))
 	}
 	return list
 }
@@ -173,17 +174,17 @@ func (s *Service) serve(by, place string) {
 	if s.served != "" {
 		return
 	}
-	s.served, s.offered = by+" at "+place, &callFunctions{byNumber: make(map[uint32]*callHandler)}
+	s.served, s.offered = by+" at "+place, &call.Functions{ByNumber: make(map[uint32]*call.Handler)}
 	for n, h := range s.all() {
-		s.offered.byNumber[n] = h.offer(s.around)
+		s.offered.ByNumber[n] = h.offer(s.around)
 	}
 	if o := s.others.Load(); o != nil {
-		s.offered.unknown = o.offer(s.around)
+		s.offered.Unknown = o.offer(s.around)
 	}
 }
 
 // functions returns the functions for the calls of sessions. The service is served already.
-func (s *Service) functions() *callFunctions {
+func (s *Service) functions() *call.Functions {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.offered

@@ -29,7 +29,7 @@ func WithGrantOnly() StandardOption { return func(o *standardOffer) { o.granted 
 func (o *standardOffer) to(need standardFunctions) HandlerOption {
 	return func(h *functionHandler) {
 		if o.granted {
-			h.grants = uint8(need)
+			h.Grants = uint8(need)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/call"
 	"github.com/asterisque-go/asterisque/internal/histogram"
 )
 
@@ -33,10 +34,10 @@ func latency(h *histogram.Histogram) Latency {
 	return Latency{P50: at[0], P95: at[1], P99: at[2], Timed: n}
 }
 
-func functionStats(m *functionMeter, number uint16, name string) FunctionStats {
-	f := FunctionStats{Number: number, Name: name, Calls: m.calls.Load(), Queued: latency(&m.queued), Ran: latency(&m.ran)}
-	for code := range m.failed {
-		n := m.failed[code].Load()
+func functionStats(m *call.Meter, number uint16, name string) FunctionStats {
+	f := FunctionStats{Number: number, Name: name, Calls: m.Calls.Load(), Queued: latency(&m.Queued), Ran: latency(&m.Ran)}
+	for code := range m.Failed {
+		n := m.Failed[code].Load()
 		if n == 0 {
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/call"
 	"github.com/asterisque-go/asterisque/internal/dispatch"
 	"github.com/asterisque-go/asterisque/internal/sizing"
 	"github.com/asterisque-go/asterisque/internal/values"
@@ -47,22 +48,22 @@ func (f StreamFunction[P, S, R, T]) Name() string { return f.name }
 // [Service.Handle] documents the context, errors and panics of h, and invalid registrations.
 func (f StreamFunction[P, S, R, T]) Handle(svc *Service, h func(ctx context.Context, params P, p *Pipe[R, S]) (T, error), opts ...HandlerOption) {
 	checkHandler(f.number, f.name, h == nil)
-	serve := func(ctx context.Context, c handlerCall, k *dispatch.Workspace) (result []byte, err error) {
+	serve := func(ctx context.Context, c call.HandlerCall, k *dispatch.Workspace) (result []byte, err error) {
 		var params P
 		if !takeDecoded(c, &params) {
-			if err := c.decodeParams(&params); err != nil {
+			if err := c.DecodeParams(&params); err != nil {
 				return nil, err
 			}
 		}
-		t, err := h(ctx, params, &Pipe[R, S]{p: c.untyped(), values: c.codecOf(), name: f.name, free: f.free.sent, undecoded: codec.BadParams})
+		t, err := h(ctx, params, &Pipe[R, S]{p: c.Pipe(), values: c.Coder(), name: f.name, free: f.free.sent, undecoded: codec.BadParams})
 		if err != nil {
 			return nil, err
 		}
-		return c.encodeResult(k, &t)
+		return c.EncodeResult(k, &t)
 	}
 	svc.set(f.number, opts, &functionHandler{
-		callHandler: callHandler{name: f.name, blocks: true, params: reflect.TypeFor[P](), free: f.free.params, serve: serve},
-		types:       signature{reflect.TypeFor[P](), reflect.TypeFor[T](), reflect.TypeFor[S](), reflect.TypeFor[R]()},
+		Handler: call.Handler{Name: f.name, Blocks: true, Params: reflect.TypeFor[P](), Free: f.free.params, Serve: serve},
+		types:   signature{reflect.TypeFor[P](), reflect.TypeFor[T](), reflect.TypeFor[S](), reflect.TypeFor[R]()},
 		places: func() (valuePlace, valuePlace) {
 			return &typedPlace[P]{free: f.free.params}, &typedPlace[T]{free: f.free.result}
 		},
@@ -156,7 +157,7 @@ func (p *Pipe[S, R]) Send(ctx context.Context, v S) error {
 	if err != nil {
 		return values.Error(codec.BadResult, p.p.Function(), p.name, "Block", err)
 	}
-	if cap(b) <= keepResult {
+	if cap(b) <= call.MaxKeptResult {
 		*buf = b
 	}
 	return p.p.Send(ctx, b)

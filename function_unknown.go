@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/asterisque-go/asterisque/internal/call"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -20,7 +21,7 @@ func (s *Service) HandleUnknown(h func(ctx context.Context, p *pipe.Pipe, params
 	for _, opt := range opts {
 		opt(o)
 	}
-	o.place, o.meter = here(), new(functionMeter)
+	o.place, o.Meter = here(), new(call.Meter)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.served != "" {

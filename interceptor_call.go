@@ -41,8 +41,8 @@ type callSide interface {
 	// carryOut makes the call at the peer, or runs its handler.
 	carryOut(ctx context.Context) error
 
-	// codecOf returns the codec, or nil while no session is known.
-	codecOf() *values.Coder
+	// Coder returns the codec, or nil while no session is known.
+	Coder() *values.Coder
 
 	served() bool
 	priority() priority.Priority
@@ -63,8 +63,8 @@ type callSide interface {
 	// fill makes the places of a typed call's values, if necessary.
 	fill(c *Call)
 
-	// untyped returns the pipe, or nil.
-	untyped() *pipe.Pipe
+	// Pipe returns the pipe, or nil.
+	Pipe() *pipe.Pipe
 
 	// mayWrap returns an error if the Blocks of the call can no longer be wrapped.
 	mayWrap() error
@@ -170,7 +170,7 @@ func (c *Call) SetTrace(trace []byte) error {
 // side once next has returned. It is nil for other calls. Wrappers of Blocks take effect when the
 // handler begins, or the caller has the pipe. An interceptor that itself sends or receives on the
 // pipe before bypasses them, and must have finished by then.
-func (c *Call) Pipe() *pipe.Pipe { return c.side.untyped() }
+func (c *Call) Pipe() *pipe.Pipe { return c.side.Pipe() }
 
 // Blocks wraps the Blocks of a call on the side of its [Interceptor]. Each function may be nil. The
 // functions are called concurrently if the application sends or receives concurrently. The first
@@ -356,7 +356,7 @@ func (c *Call) leave(params callValue) {
 
 func (c *Call) valueOf(v *callValue) any {
 	c.side.fill(c)
-	if x := c.side.codecOf(); x != nil && v.decoded(x, false) != nil {
+	if x := c.side.Coder(); x != nil && v.decoded(x, false) != nil {
 		return nil
 	}
 	if !v.hasValue {
@@ -369,7 +369,7 @@ func (c *Call) rawOf(v *callValue, what string, code Code) ([]byte, error) {
 	if v.hasRaw {
 		return v.raw, nil
 	}
-	x := c.side.codecOf()
+	x := c.side.Coder()
 	if x == nil {
 		return nil, c.errorf("the %s have no bytes before there is a session with a codec: intercept the calls of the node, or use the value", what)
 	}

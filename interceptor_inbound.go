@@ -6,6 +6,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/aborts"
+	"github.com/asterisque-go/asterisque/internal/call"
 	"github.com/asterisque-go/asterisque/internal/dispatch"
 	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/internal/piping"
@@ -18,20 +19,20 @@ import (
 // seen by its handler.
 type interceptedInbound struct {
 	Call
-	c    *inboundCall
+	c    *call.Inbound
 	work *dispatch.Workspace
 	// source of the handler's parameters, if an interceptor has used their value
 	value any
 }
 
 // handle runs the handler of a served call through its interceptors.
-func handle(call handlerCall, w *dispatch.Workspace) (result []byte, err error) {
-	c := call.(*inboundCall)
+func handle(served call.HandlerCall, w *dispatch.Workspace) (result []byte, err error) {
+	c := served.(*call.Inbound)
 	h := &interceptedInbound{c: c, work: w}
-	h.function, h.name, h.blocks, h.side = c.function(), c.handler.name, c.untyped() != nil, h
-	h.params.setRaw(c.rawParams())
+	h.function, h.name, h.blocks, h.side = c.Function(), c.Handler.Name, c.Pipe() != nil, h
+	h.params.setRaw(c.RawParams())
 	defer h.end()
-	if around := sessionOf(c.session()).shared.inward; around != nil {
+	if around := sessionOf(c.Session()).shared.inward; around != nil {
 		err = around(c, &h.Call)
 	} else {
 		err = h.registration().around(c, &h.Call)
@@ -48,7 +49,7 @@ func handle(call handlerCall, w *dispatch.Workspace) (result []byte, err error) 
 
 // registration returns the registration of the function.
 func (h *interceptedInbound) registration() *functionHandler {
-	return h.c.handler.registration.(*functionHandler)
+	return h.c.Handler.Registration.(*functionHandler)
 }
 
 // outcome returns err, the error of an interceptor. If the call may have run, the returned error
@@ -66,7 +67,7 @@ func (h *interceptedInbound) outcome(err error) error {
 // handleWithin is the end of a node's interceptors: it calls those of the function.
 func handleWithin(ctx context.Context, c *Call) error {
 	h, ok := c.side.(*interceptedInbound)
-	if !ok || !h.c.handler.intercepted {
+	if !ok || !h.c.Handler.Intercepted {
 		return c.carryOut(ctx)
 	}
 	return h.registration().around(ctx, c)
@@ -74,10 +75,10 @@ func handleWithin(ctx context.Context, c *Call) error {
 
 // carryOut implements callSide.
 func (h *interceptedInbound) carryOut(ctx context.Context) error {
-	if err := h.params.encoded(h.codecOf()); err == nil { // otherwise the handler takes the value
-		h.c.setParams(h.params.raw)
+	if err := h.params.encoded(h.Coder()); err == nil { // otherwise the handler takes the value
+		h.c.SetParams(h.params.raw)
 	}
-	if p := h.untyped(); p != nil {
+	if p := h.Pipe(); p != nil {
 		all := h.wraps.take(0)
 		for i := range all {
 			all[i].End = nil // next returns the outcome
@@ -85,7 +86,7 @@ func (h *interceptedInbound) carryOut(ctx context.Context) error {
 		(*piping.End)(p).Wrap(all...)
 	}
 	h.lost = true // until it returns
-	result, err := h.c.invoke(ctx, h, h.work)
+	result, err := h.c.Invoke(ctx, h, h.work)
 	h.lost = false
 	if err != nil {
 		return err
@@ -94,22 +95,22 @@ func (h *interceptedInbound) carryOut(ctx context.Context) error {
 	return nil
 }
 
-// untyped implements callSide and handlerCall.
-func (h *interceptedInbound) untyped() *pipe.Pipe { return h.c.untyped() }
+// Pipe implements callSide and HandlerCall.
+func (h *interceptedInbound) Pipe() *pipe.Pipe { return h.c.Pipe() }
 
-// rawParams implements handlerCall.
-func (h *interceptedInbound) rawParams() []byte { return h.c.rawParams() }
+// RawParams implements HandlerCall.
+func (h *interceptedInbound) RawParams() []byte { return h.c.RawParams() }
 
-// decodeParams implements handlerCall.
-func (h *interceptedInbound) decodeParams(v any) error {
+// DecodeParams implements HandlerCall.
+func (h *interceptedInbound) DecodeParams(v any) error {
 	if h.params.sets > 0 { // only the original parameters were checked on arrival
-		return h.c.decodeChanged(v)
+		return h.c.DecodeChanged(v)
 	}
-	return h.c.decodeParams(v)
+	return h.c.DecodeParams(v)
 }
 
-// decodedForKey implements handlerCall.
-func (h *interceptedInbound) decodedForKey() *any {
+// DecodedForKey implements HandlerCall.
+func (h *interceptedInbound) DecodedForKey() *any {
 	if !h.params.hasValue {
 		return nil
 	}
@@ -117,25 +118,25 @@ func (h *interceptedInbound) decodedForKey() *any {
 	return &h.value
 }
 
-// encodeResult implements handlerCall.
-func (h *interceptedInbound) encodeResult(w *dispatch.Workspace, v any) ([]byte, error) {
-	return h.c.encodeResult(w, v)
+// EncodeResult implements HandlerCall.
+func (h *interceptedInbound) EncodeResult(w *dispatch.Workspace, v any) ([]byte, error) {
+	return h.c.EncodeResult(w, v)
 }
 
-// codecOf implements callSide and handlerCall.
-func (h *interceptedInbound) codecOf() *values.Coder { return h.c.codecOf() }
+// Coder implements callSide and HandlerCall.
+func (h *interceptedInbound) Coder() *values.Coder { return h.c.Coder() }
 
 // served implements callSide.
 func (h *interceptedInbound) served() bool { return true }
 
 // priority implements callSide.
-func (h *interceptedInbound) priority() priority.Priority { return h.c.priority() }
+func (h *interceptedInbound) priority() priority.Priority { return h.c.Priority() }
 
 // durable implements callSide.
-func (h *interceptedInbound) durable() bool { return h.c.key() != nil }
+func (h *interceptedInbound) durable() bool { return h.c.Key() != nil }
 
 // idempotencyKey implements callSide.
-func (h *interceptedInbound) idempotencyKey() []byte { return h.c.key() }
+func (h *interceptedInbound) idempotencyKey() []byte { return h.c.Key() }
 
 // setIdempotencyKey implements callSide.
 func (h *interceptedInbound) setIdempotencyKey([]byte) error {
@@ -143,10 +144,10 @@ func (h *interceptedInbound) setIdempotencyKey([]byte) error {
 }
 
 // owner implements callSide.
-func (h *interceptedInbound) owner() string { return h.c.owner().Name.Proof }
+func (h *interceptedInbound) owner() string { return h.c.Owner().Name.Proof }
 
 // ForgetAnswer implements callSide.
-func (h *interceptedInbound) forgetAnswer() { h.c.forgetAnswer() }
+func (h *interceptedInbound) forgetAnswer() { h.c.ForgetAnswer() }
 
 // failFast implements callSide.
 func (h *interceptedInbound) failFast() bool { return false }
@@ -154,10 +155,10 @@ func (h *interceptedInbound) failFast() bool { return false }
 func (h *interceptedInbound) expiry() time.Time { return time.Time{} }
 
 // metadata implements callSide.
-func (h *interceptedInbound) metadata(context.Context) Metadata { return h.c.metadata() }
+func (h *interceptedInbound) metadata(context.Context) Metadata { return h.c.Metadata() }
 
 // trace implements callSide.
-func (h *interceptedInbound) trace() []byte { return h.c.trace() }
+func (h *interceptedInbound) trace() []byte { return h.c.Trace() }
 
 // setTrace implements callSide.
 func (h *interceptedInbound) setTrace([]byte) error {
@@ -200,5 +201,5 @@ func (h *interceptedInbound) notBegun() codec.Ran { return codec.Refused }
 
 // misbehaved implements callSide.
 func (h *interceptedInbound) misbehaved(v any) error {
-	return guard.Misbehaved(h.codecOf().Log, "interceptor", v, "function", h.function, "name", h.name)
+	return guard.Misbehaved(h.Coder().Log, "interceptor", v, "function", h.function, "name", h.name)
 }

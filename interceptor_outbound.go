@@ -8,6 +8,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/aborts"
+	"github.com/asterisque-go/asterisque/internal/call"
 	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/internal/idempotency"
 	"github.com/asterisque-go/asterisque/internal/piping"
@@ -20,10 +21,10 @@ import (
 type interceptedOutbound struct {
 	Call
 	cfg     *callConfig
-	expires time.Time     // end of the time to live of a call that carries Blocks
-	x       *sessionCalls // of the session of the call; nil while none is known
-	unary   *outboundCall // the last attempt of a unary call, which has the result; nil before
-	pipe    *pipe.Pipe    // the last attempt of one that carries Blocks
+	expires time.Time      // end of the time to live of a call that carries Blocks
+	x       *call.Calls    // of the session of the call; nil while none is known
+	unary   *call.Outbound // the last attempt of a unary call, which has the result; nil before
+	pipe    *pipe.Pipe     // the last attempt of one that carries Blocks
 }
 
 // typedCall is a making of a typed function, with the places of its values.
@@ -66,21 +67,21 @@ func (m *interceptedOutbound) make(ctx context.Context, on Caller) *Abort {
 		return err
 	}
 	switch {
-	case m.cfg.ttl <= 0:
+	case m.cfg.TTL <= 0:
 	case m.blocks: // ctx is the life of the pipe, which outlives make
-		m.expires = time.Now().Add(m.cfg.ttl)
+		m.expires = time.Now().Add(m.cfg.TTL)
 	default:
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, m.cfg.ttl)
+		ctx, cancel = context.WithTimeout(ctx, m.cfg.TTL)
 		defer cancel()
-		m.cfg.ttl = 0 // ctx has it
+		m.cfg.TTL = 0 // ctx has it
 	}
 	if s := knownSession(on); s != nil {
 		m.x = &s.calls
 	}
-	if m.cfg.metadata != nil {
+	if m.cfg.Metadata != nil {
 		// the context has it from here on, for interceptors to read and to extend
-		ctx, m.cfg.metadata = ContextWithMetadata(ctx, m.cfg.metadata), nil
+		ctx, m.cfg.Metadata = ContextWithMetadata(ctx, m.cfg.Metadata), nil
 	}
 	var err error
 	if m.cfg.around == nil {
@@ -99,12 +100,12 @@ func (m *interceptedOutbound) make(ctx context.Context, on Caller) *Abort {
 // checkKey returns an error if the idempotency key of the call is invalid.
 func (m *interceptedOutbound) checkKey() *Abort {
 	switch {
-	case m.cfg.key == nil:
+	case m.cfg.Key == nil:
 		return nil
 	case m.blocks:
 		return aborts.NeverSent(idempotency.ErrStream)
-	case len(m.cfg.key) == 0 || len(m.cfg.key) > message.MaxKey:
-		return aborts.NeverSent(codec.ErrBadParams.Withf("an idempotency key of %d bytes: it has 1 to %d", len(m.cfg.key), message.MaxKey))
+	case len(m.cfg.Key) == 0 || len(m.cfg.Key) > message.MaxKey:
+		return aborts.NeverSent(codec.ErrBadParams.Withf("an idempotency key of %d bytes: it has 1 to %d", len(m.cfg.Key), message.MaxKey))
 	}
 	return nil
 }
@@ -159,8 +160,8 @@ func (m *interceptedOutbound) finish(pipe bool) {
 	}
 }
 
-// makeOn sets the sessionCalls for the next attempt.
-func (m *interceptedOutbound) makeOn(x *sessionCalls) {
+// makeOn sets the Calls for the next attempt.
+func (m *interceptedOutbound) makeOn(x *call.Calls) {
 	if m.x != nil && m.x.Codec != x.Codec && m.params.hasValue {
 		m.params.raw, m.params.hasRaw = nil, false // encoded by another codec
 	}
@@ -173,8 +174,8 @@ func (m *interceptedOutbound) spend() error {
 	if m.expires.IsZero() {
 		return nil
 	}
-	if m.cfg.ttl = time.Until(m.expires); m.cfg.ttl <= 0 {
-		return aborts.NeverSent(errTimeUp)
+	if m.cfg.TTL = time.Until(m.expires); m.cfg.TTL <= 0 {
+		return aborts.NeverSent(call.ErrTimeUp)
 	}
 	return nil
 }
@@ -184,10 +185,10 @@ func (m *interceptedOutbound) free() {
 	if m.unary == nil {
 		return
 	}
-	if !m.unary.own { // the memory of the result will be reused
+	if !m.unary.Own { // the memory of the result will be reused
 		m.result.raw, m.result.hasRaw = nil, false
 	}
-	m.unary.free()
+	m.unary.Free()
 	m.unary = nil
 }
 
@@ -206,18 +207,18 @@ func (m *interceptedOutbound) carryOut(ctx context.Context) error {
 func (m *interceptedOutbound) call(ctx context.Context) error {
 	m.free()
 	own := m.params.place == nil || m.x.Lender != nil
-	m.unary = m.x.newCall(&m.cfg.callOptions, own)
+	m.unary = m.x.NewCall(&m.cfg.Options, own)
 	params := m.params.raw
 	if !m.params.hasRaw && m.params.hasValue {
 		var err error
-		if params, err = m.unary.encodeParams(m.params.place.at()); err != nil {
+		if params, err = m.unary.EncodeParams(m.params.place.at()); err != nil {
 			return aborts.NeverSent(values.Error(codec.BadParams, m.function, m.name, "parameters", err))
 		}
 	}
-	if a := m.unary.do(ctx, m.function, params, &m.cfg.callOptions); a != nil {
+	if a := m.unary.Do(ctx, m.function, params, &m.cfg.Options); a != nil {
 		return a
 	}
-	m.result.setRaw(m.unary.result)
+	m.result.setRaw(m.unary.Result)
 	return m.decodeResult(own)
 }
 
@@ -230,7 +231,7 @@ func (m *interceptedOutbound) open(ctx context.Context) error {
 	if err := m.params.encoded(&m.x.Coder); err != nil {
 		return aborts.NeverSent(values.Error(codec.BadParams, m.function, m.name, "parameters", err))
 	}
-	p, a := m.x.open(ctx, m.function, m.params.raw, &m.cfg.callOptions)
+	p, a := m.x.Open(ctx, m.function, m.params.raw, &m.cfg.Options)
 	if a != nil {
 		return a
 	}
@@ -238,8 +239,8 @@ func (m *interceptedOutbound) open(ctx context.Context) error {
 	return nil
 }
 
-// codecOf implements callSide.
-func (m *interceptedOutbound) codecOf() *values.Coder {
+// Coder implements callSide.
+func (m *interceptedOutbound) Coder() *values.Coder {
 	if m.x == nil {
 		return nil
 	}
@@ -250,18 +251,18 @@ func (m *interceptedOutbound) codecOf() *values.Coder {
 func (m *interceptedOutbound) served() bool { return false }
 
 // priority implements callSide.
-func (m *interceptedOutbound) priority() priority.Priority { return m.cfg.priority }
+func (m *interceptedOutbound) priority() priority.Priority { return m.cfg.Priority }
 
 // durable implements callSide.
-func (m *interceptedOutbound) durable() bool { return m.cfg.durable }
+func (m *interceptedOutbound) durable() bool { return m.cfg.Durable }
 
 // idempotencyKey implements callSide.
-func (m *interceptedOutbound) idempotencyKey() []byte { return m.cfg.key }
+func (m *interceptedOutbound) idempotencyKey() []byte { return m.cfg.Key }
 
 // setIdempotencyKey implements callSide.
 func (m *interceptedOutbound) setIdempotencyKey(key []byte) error {
 	cfg := m.own()
-	cfg.durable, cfg.key = true, key
+	cfg.Durable, cfg.Key = true, key
 	return nil
 }
 
@@ -278,15 +279,15 @@ func (m *interceptedOutbound) expiry() time.Time { return m.expires }
 
 // metadata implements callSide.
 func (m *interceptedOutbound) metadata(ctx context.Context) Metadata {
-	return metadataIn(ctx)
+	return call.MetadataIn(ctx)
 }
 
 // trace implements callSide.
-func (m *interceptedOutbound) trace() []byte { return m.cfg.trace }
+func (m *interceptedOutbound) trace() []byte { return m.cfg.Trace }
 
 // setTrace implements callSide.
 func (m *interceptedOutbound) setTrace(trace []byte) error {
-	m.own().trace = trace
+	m.own().Trace = trace
 	return nil
 }
 
@@ -296,8 +297,8 @@ func (m *interceptedOutbound) spared(err error) bool { return err != nil && Repe
 // fill implements callSide: the places are present already.
 func (m *interceptedOutbound) fill(*Call) {}
 
-// untyped implements callSide.
-func (m *interceptedOutbound) untyped() *pipe.Pipe { return m.pipe }
+// Pipe implements callSide.
+func (m *interceptedOutbound) Pipe() *pipe.Pipe { return m.pipe }
 
 // mayWrap implements callSide.
 func (m *interceptedOutbound) mayWrap() error { return nil }

@@ -1,6 +1,10 @@
 package asterisque
 
-import "context"
+import (
+	"context"
+
+	"github.com/asterisque-go/asterisque/internal/call"
+)
 
 // Metadata travels with a call beside its parameters, to its handler and all interceptors between:
 // the id of a request, the language of a user, a token. Values are strings or []byte, and a []byte
@@ -44,7 +48,7 @@ func (m Metadata) Bytes(key string) []byte {
 // WithMetadata adds m to the call. For each key it takes precedence over [ContextWithMetadata], and
 // a later WithMetadata over an earlier one. The option, and m, may be used by many calls at a time.
 func WithMetadata(m Metadata) CallOption {
-	return CallOption{func(c *callConfig, _ int64) { c.metadata = merged(c.metadata, m) }, 0}
+	return CallOption{func(c *callConfig, _ int64) { c.Metadata = call.MergeMetadata(c.Metadata, m) }, 0}
 }
 
 // ContextWithMetadata returns a context that adds m to all calls made with it, or with contexts
@@ -54,15 +58,15 @@ func WithMetadata(m Metadata) CallOption {
 // m reaches only the handler of such a call. Calls of that handler do not inherit the metadata; a
 // handler passes it on with ContextWithMetadata and [MetadataOf].
 func ContextWithMetadata(ctx context.Context, m Metadata) context.Context {
-	return withMetadata(ctx, m)
+	return call.WithMetadata(ctx, m)
 }
 
 // MetadataOf returns the metadata of the call that a handler serves. ctx is the handler's context,
 // or derived from it. MetadataOf returns nil if there is no metadata, and for all other contexts.
 // Each call decodes the metadata again, and the caller owns the result.
 func MetadataOf(ctx context.Context) Metadata {
-	if c := callOf(ctx); c != nil {
-		return c.metadata()
+	if c := call.Of(ctx); c != nil {
+		return c.Metadata()
 	}
 	return nil
 }

@@ -229,15 +229,15 @@ func (n *Node) begin(h *nodeHandshake, b sessionStart, holder sessionHolder) (*S
 	n.mu.Unlock()
 	if closed {
 		(*lifecycle)(s).endTelling()
-		n.owners.Release(s.owner())
-		s.calls.carrier.Discard()
+		n.Owners.Release(s.owner())
+		s.calls.Carrier.Discard()
 		return nil, handshake.ErrNodeClosed
 	}
 	(*lifecycle)(s).watchCertificate()
 	n.cfg.log.Info("session begins", "session", s, "peer", s.peerID, "addr", b.about.RemoteAddr)
-	s.calls.carrier.Run()
+	s.calls.Carrier.Run()
 	if !b.dialled && n.drain.hasBegun() {
-		s.calls.announceEnd(carrier.Now) // Shutdown may not find it any more
+		s.calls.AnnounceEnd(carrier.Now) // Shutdown may not find it any more
 	}
 	return s, nil
 }
@@ -365,7 +365,7 @@ func (n *Node) Close() error {
 	wg.Wait()
 	n.accepts.Wait()
 	n.keepalive.End()
-	n.durable.End()
+	n.Durable.End()
 	n.scheduler.End()
 	return nil
 }

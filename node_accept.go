@@ -7,6 +7,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/call"
 	"github.com/asterisque-go/asterisque/internal/callback"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/wire"
@@ -46,7 +47,7 @@ func (c *config) refusal(p *Peer, err error) error {
 
 // unaccepted returns the error for a peer on which the application could not decide because of err.
 func unaccepted(log *slog.Logger, p *Peer, err error) *Abort {
-	id := errorID()
+	id := call.NewErrorID()
 	log.Warn("peer could not be checked", "id", id, "addr", p.RemoteAddr, "error", err)
 	a := codec.ErrUnavailable.Withf("the peer could not be checked: internal error, id %s", id)
 	a.Cause = err

@@ -119,10 +119,10 @@ const (
 
 // begin prepares the state that the sessions of a node share.
 func (c *config) begin(sh *sharedState) {
-	sh.born = time.Now()
+	sh.Born = time.Now()
 	sh.carriers = carrier.Settings{
 		Log: c.log, PingInterval: c.pingInterval, PingTimeout: c.pingTimeout, WriteTimeout: c.writeTimeout,
-		Stall: c.stall, ResumeFor: c.resumeFor, Now: sh.now, Keepalive: &sh.keepalive,
+		Stall: c.stall, ResumeFor: c.resumeFor, Now: sh.Now, Keepalive: &sh.keepalive,
 		MaxPart: c.maxPart,
 	}
 	sh.records = repositoryRecords{
@@ -133,18 +133,18 @@ func (c *config) begin(sh *sharedState) {
 		resume.Amount{Sessions: (c.sessions + 3) / 4, Bytes: c.budget / 4},
 		resume.Amount{Sessions: c.perAddress, Bytes: c.budget / 8})
 	sh.reports.Log = c.log
-	sh.handle = handle
+	sh.Handle = handle
 	if len(c.around) > 0 {
 		sh.outward = chain(c.around, carryOut)
 	}
 	if len(c.aroundServed) > 0 {
-		sh.inward, sh.intercepted = chain(c.aroundServed, handleWithin), true
+		sh.inward, sh.Intercepted = chain(c.aroundServed, handleWithin), true
 	}
-	sh.owners.Init(c.budget)
-	sh.scheduler.Init(dispatch.SchedulerConfig{Workers: c.nodeWorkers, Waiting: c.maxWaiting, Nested: c.nestedReserve(), Owners: &sh.owners})
-	sh.durable.Init(idempotency.Plan{
+	sh.Owners.Init(c.budget)
+	sh.scheduler.Init(dispatch.SchedulerConfig{Workers: c.nodeWorkers, Waiting: c.maxWaiting, Nested: c.nestedReserve(), Owners: &sh.Owners})
+	sh.Durable.Init(idempotency.Plan{
 		Lifetime: c.remember, Most: c.remembered, Share: c.memoryShare, Running: c.plan.Workers, Workers: c.nodeWorkers,
-	}, &sh.owners)
+	}, &sh.Owners)
 }
 
 // Slots returns how many nested calls the node runs for all peers: twice the number of one

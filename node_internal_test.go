@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/internal/admission"
+	"github.com/asterisque-go/asterisque/internal/call"
 	"github.com/asterisque-go/asterisque/internal/test/fakeclock"
 )
 
@@ -108,11 +109,11 @@ func TestNodeStats_TotalComplete(t *testing.T) {
 // TestUptime_AgreesWithClock converts moments of the uptime to times of the clock.
 func TestUptime_AgreesWithClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		u := uptime{born: time.Now()}
-		require.Positive(t, u.now(), "also at once")
-		require.Equal(t, time.Now(), u.timeAt(u.now()))
+		u := call.Clock{Born: time.Now()}
+		require.Positive(t, u.Now(), "also at once")
+		require.Equal(t, time.Now(), u.TimeAt(u.Now()))
 		fakeclock.Sleep(time.Hour)
-		require.Equal(t, time.Now(), u.timeAt(u.now()))
+		require.Equal(t, time.Now(), u.TimeAt(u.Now()))
 	})
 }
 

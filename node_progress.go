@@ -66,7 +66,7 @@ func (p *shutdownProgress) look(always bool) {
 	now := ShutdownProgress{Left: -1}
 	for _, s := range p.node.Sessions() {
 		now.Sessions++
-		now.Calls += s.calls.len()
+		now.Calls += s.calls.Len()
 	}
 	if !always && now.Sessions == p.last.Sessions && now.Calls == p.last.Calls {
 		return

@@ -115,7 +115,7 @@ func (h *nodeHandshake) authorise(ctx context.Context, a *acceptedPeer, found *S
 	a.about.Credential = credential
 	if a.grant, err = h.cfg.authorise(ctx, a.about); err != nil {
 		if found != nil && !mayPass(err) {
-			found.calls.fail(codec.AbortOf(err)) // a rejected peer loses its session, too
+			found.calls.Fail(codec.AbortOf(err)) // a rejected peer loses its session, too
 		}
 		return err
 	}

@@ -53,7 +53,7 @@ func (n *Node) rejectSession(p *Peer) error {
 	if n.drain.hasBegun() {
 		return handshake.ErrNodeClosed
 	}
-	return n.owners.RejectSession(p.quotaName())
+	return n.Owners.RejectSession(p.quotaName())
 }
 
 // IsResumable reports whether the node has a session with this id that the connecting peer may

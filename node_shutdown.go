@@ -32,7 +32,7 @@ func (n *Node) Shutdown(ctx context.Context) error {
 	}
 	if s := calledBy(ctx); s != nil && s.shared == &n.sharedState {
 		for _, s := range n.Sessions() {
-			s.calls.announceEnd(carrier.Now)
+			s.calls.AnnounceEnd(carrier.Now)
 		}
 		go n.Shutdown(context.Background()) // ends with the running calls, or with their time
 		return nil

@@ -43,7 +43,7 @@ func (n *Node) Stats() NodeStats {
 		of := s.Stats()
 		st.Total.add(&of)
 	}
-	st.Held, st.Budget = n.owners.Held()
+	st.Held, st.Budget = n.Owners.Held()
 	c := n.scheduler.Stats()
 	st.Busy, st.Lent, st.MostBusy, st.IdleWorkers, st.Crowded = c.Busy, c.Lent, c.Most, c.Idle, c.Waiting
 	return st

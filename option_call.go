@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/call"
 	"github.com/asterisque-go/asterisque/priority"
 )
 
@@ -16,7 +17,7 @@ type CallOption struct {
 // callConfig is the result of the options of a call. Calls without options share one, which must
 // not be modified.
 type callConfig struct {
-	callOptions
+	call.Options
 	failFast bool
 	around   []Interceptor
 }
@@ -38,20 +39,20 @@ func newCallConfig(opts []CallOption) *callConfig {
 // Higher priorities are sent first, and they are first among calls that wait for the window of
 // their function ([WithMaxOutstanding]).
 func WithPriority(p priority.Priority) CallOption {
-	return CallOption{func(c *callConfig, v int64) { c.priority = priority.Priority(v) }, int64(p)}
+	return CallOption{func(c *callConfig, v int64) { c.Priority = priority.Priority(v) }, int64(p)}
 }
 
 // WithTTL sets a time to live, from now on: a call that has not begun by then never runs, the
 // context of a running one ends, and the caller gets ErrExpired. A deadline of the caller's context
 // has the same effect; the earlier one counts. Less than a millisecond is rounded up to one.
 func WithTTL(d time.Duration) CallOption {
-	return CallOption{func(c *callConfig, v int64) { c.ttl = time.Duration(v) }, int64(d)}
+	return CallOption{func(c *callConfig, v int64) { c.TTL = time.Duration(v) }, int64(d)}
 }
 
 // WithLoss sets the loss rate, 0..127, of the Blocks that this side sends on the pipe: see
 // [pipe.WithLoss]. Larger values count as 127. The other side sets the loss rate of its own Blocks.
 func WithLoss(rate uint8) CallOption {
-	return CallOption{func(c *callConfig, v int64) { c.loss = uint8(v) }, int64(min(rate, message.MaxLoss))}
+	return CallOption{func(c *callConfig, v int64) { c.Loss = uint8(v) }, int64(min(rate, message.MaxLoss))}
 }
 
 // WithFailFast makes a call on a [Connection] fail at once, with ErrUnavailable, while the
@@ -68,7 +69,7 @@ func WithFailFast() CallOption {
 // which may be reused, serve one caller at a time. The option saves time from about 1 KiB on; a
 // quarter of the time of a call with a result of 64 KiB goes into new memory.
 func WithResultBuffer(buf []byte) CallOption {
-	return CallOption{func(c *callConfig, _ int64) { c.buffer = buf[:0] }, 0}
+	return CallOption{func(c *callConfig, _ int64) { c.Buffer = buf[:0] }, 0}
 }
 
 // WithCallInterceptors wraps the call in interceptors, the first one outermost. It panics if an
@@ -103,7 +104,7 @@ func WithCallInterceptors(around ...Interceptor) CallOption {
 // a TLS certificate, has a key space of its own; without such a proof the key, which is
 // unguessable, is the proof.
 func WithDurable() CallOption {
-	return CallOption{func(c *callConfig, _ int64) { c.durable = true }, 0}
+	return CallOption{func(c *callConfig, _ int64) { c.Durable = true }, 0}
 }
 
 // WithIdempotencyKey is WithDurable with a key of the application, which can then repeat the same
@@ -116,5 +117,5 @@ func WithDurable() CallOption {
 // needs 16 unguessable bytes, such as those of crypto/rand. The key must not be changed. On a
 // [Session] the call is sent once.
 func WithIdempotencyKey(key []byte) CallOption {
-	return CallOption{func(c *callConfig, _ int64) { c.durable, c.key = true, key }, 0}
+	return CallOption{func(c *callConfig, _ int64) { c.Durable, c.Key = true, key }, 0}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/aborts"
+	"github.com/asterisque-go/asterisque/internal/call"
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
@@ -19,7 +20,7 @@ type Session struct {
 
 	peerID string // see Peer
 
-	calls sessionCalls // locks itself
+	calls call.Calls // locks itself
 	// the end of the session was reported, and no event follows; guarded by the reports of the node
 	told bool
 
@@ -62,7 +63,7 @@ func (s *Session) Peer() Peer {
 	if s == nil {
 		return Peer{}
 	}
-	w, secure := s.calls.carrier.Wire()
+	w, secure := s.calls.Carrier.Wire()
 	return Peer{ID: s.peerID, LocalAddr: w.LocalAddr(), RemoteAddr: w.RemoteAddr(), TLS: secure, Subject: s.owner().Subject}
 }
 
@@ -71,7 +72,7 @@ func (s *Session) Done() <-chan struct{} {
 	if s == nil {
 		return wait.Over
 	}
-	return s.calls.context().Done()
+	return s.calls.Context().Done()
 }
 
 // Err returns nil until the session ends, and then the cause: ErrSessionClosed, or another *Abort.
@@ -79,7 +80,7 @@ func (s *Session) Err() error {
 	if s == nil {
 		return errNoSession
 	}
-	return context.Cause(s.calls.context())
+	return context.Cause(s.calls.Context())
 }
 
 // LogValue implements slog.LogValuer.

@@ -19,7 +19,7 @@ import (
 func (s *Session) Call(ctx context.Context, function uint16, params []byte, opts ...CallOption) ([]byte, error) {
 	cfg := newCallConfig(opts)
 	if plainOn(s, cfg) {
-		return s.calls.call(ctx, function, params, &cfg.callOptions)
+		return s.calls.Call(ctx, function, params, &cfg.Options)
 	}
 	return CallOn(ctx, s, function, params, opts...)
 }
@@ -36,7 +36,7 @@ func (s *Session) Open(life context.Context, function uint16, params []byte, opt
 	if !plainOn(s, cfg) {
 		return OpenOn(life, s, function, params, opts...)
 	}
-	p, a := s.calls.open(life, function, params, &cfg.callOptions)
+	p, a := s.calls.Open(life, function, params, &cfg.Options)
 	if a != nil {
 		return nil, a
 	}
@@ -45,7 +45,7 @@ func (s *Session) Open(life context.Context, function uint16, params []byte, opt
 
 // plainOn reports whether a call on s, which may be nil, with such options has no interceptors.
 func plainOn(s *Session, cfg *callConfig) bool {
-	return s != nil && s.shared.outward == nil && !cfg.durable && cfg.around == nil
+	return s != nil && s.shared.outward == nil && !cfg.Durable && cfg.around == nil
 }
 
 // Outstanding returns the use of the window of a function, so that a caller can check it before it
@@ -54,7 +54,7 @@ func (s *Session) Outstanding(function uint16) Outstanding {
 	if s == nil {
 		return Outstanding{}
 	}
-	return Outstanding(s.calls.outstanding(function))
+	return Outstanding(s.calls.Outstanding(function))
 }
 
 // Invoke implements [Caller]: it makes the call c at the peer. See [Session.Call] and
@@ -66,7 +66,7 @@ func (s *Session) Invoke(ctx context.Context, c *Call) error {
 		return a
 	case s == nil:
 		return errNoSession
-	case m.cfg.durable && m.cfg.key == nil && !m.blocks:
+	case m.cfg.Durable && m.cfg.Key == nil && !m.blocks:
 		return aborts.NeverSent(codec.ErrUnavailable.Withf("a durable call needs a Connection: see Node.Connect"))
 	}
 	m.makeOn(&s.calls)

@@ -1,6 +1,10 @@
 package asterisque
 
-import "context"
+import (
+	"context"
+
+	"github.com/asterisque-go/asterisque/internal/call"
+)
 
 // Draining returns a channel that is closed when the session of a handler's call begins to drain:
 // this side shuts it down ([Session.Shutdown], [Node.Shutdown]) or closes it, or the peer shuts it
@@ -23,8 +27,8 @@ import "context"
 // forever. Draining does not block, is safe for concurrent use, and costs memory only for sessions
 // in which it is called.
 func Draining(ctx context.Context) <-chan struct{} {
-	if c := callOf(ctx); c != nil {
-		return sessionOf(c.session()).calls.draining()
+	if c := call.Of(ctx); c != nil {
+		return sessionOf(c.Session()).calls.Draining()
 	}
 	return nil
 }

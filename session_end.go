@@ -29,10 +29,10 @@ func (s *Session) Close() error {
 
 // closeFor is Close with the cause a.
 func (s *Session) closeFor(a *Abort) {
-	s.calls.announceEnd(carrier.WithNext) // next are the rejections, or the SessionClose
-	s.calls.refuseWaiting()
-	s.calls.fail(a)
-	s.calls.carrier.Wait()
+	s.calls.AnnounceEnd(carrier.WithNext) // next are the rejections, or the SessionClose
+	s.calls.RefuseWaiting()
+	s.calls.Fail(a)
+	s.calls.Carrier.Wait()
 }
 
 // Shutdown ends the session gracefully: new calls of either side are rejected with ErrUnavailable,
@@ -62,7 +62,7 @@ func (s *Session) Shutdown(ctx context.Context) error {
 	if s == nil {
 		return errNoSession
 	}
-	s.calls.announceEnd(carrier.Now)
+	s.calls.AnnounceEnd(carrier.Now)
 	if calledBy(ctx) == s {
 		go s.Shutdown(context.Background()) // ends with the running calls, or with their time
 		return nil
@@ -82,7 +82,7 @@ func (s *Session) Shutdown(ctx context.Context) error {
 // Retire is for applications that know that the Wire will be lost. It does not block; repeated
 // calls have no effect.
 func (s *Session) Retire() {
-	if s != nil && s.calls.retire() {
+	if s != nil && s.calls.Retire() {
 		s.holder.sessionChanged()
 	}
 }
@@ -104,11 +104,11 @@ func (s *Session) drain(ctx context.Context) error {
 		defer wait.AfterFunc(limit, func() { close(over) }).Stop()
 	}
 	// a call that found the session not draining yet may enter the outbox at any later time
-	lastOpens := func() <-chan struct{} { s.calls.carrier.EndOpens(); return s.calls.carrier.Flush() }
-	for _, next := range []func() <-chan struct{}{s.calls.carrier.Flush, lastOpens, s.calls.drained, s.calls.carrier.Flush} {
+	lastOpens := func() <-chan struct{} { s.calls.Carrier.EndOpens(); return s.calls.Carrier.Flush() }
+	for _, next := range []func() <-chan struct{}{s.calls.Carrier.Flush, lastOpens, s.calls.Drained, s.calls.Carrier.Flush} {
 		select {
 		case <-next():
-		case <-s.calls.context().Done():
+		case <-s.calls.Context().Done():
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
@@ -132,14 +132,14 @@ func (s *Session) Flush(ctx context.Context) error {
 	if s == nil {
 		return errNoSession
 	}
-	if s.calls.context().Err() != nil {
-		return s.calls.cause() // waiting messages were dropped at the end
+	if s.calls.Context().Err() != nil {
+		return s.calls.Cause() // waiting messages were dropped at the end
 	}
 	select {
-	case <-s.calls.carrier.Flush():
+	case <-s.calls.Carrier.Flush():
 		return nil
-	case <-s.calls.context().Done():
-		return s.calls.cause()
+	case <-s.calls.Context().Done():
+		return s.calls.Cause()
 	case <-ctx.Done():
 		return aborts.OfContext(ctx)
 	}

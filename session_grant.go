@@ -1,6 +1,7 @@
 package asterisque
 
 import (
+	"github.com/asterisque-go/asterisque/internal/call"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/priority"
 )
@@ -24,8 +25,8 @@ type Grant struct {
 func (g *Grant) limits() grantedLimits { return grantedLimits{*g.inbound, *g.outbound} }
 
 // offer returns what the peer may call.
-func (g *Grant) offer() callOffer {
-	return callOffer{Functions: g.Service.functions(), Granted: uint8(g.standards()), MaxPriority: *g.MaxPriority}
+func (g *Grant) offer() call.Offer {
+	return call.Offer{Functions: g.Service.functions(), Granted: uint8(g.standards()), MaxPriority: *g.MaxPriority}
 }
 
 // standards returns the restricted standard functions that the peer may call.

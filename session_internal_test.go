@@ -76,7 +76,7 @@ func (d *leaving) wantDrainBefore(pipe uint64, want message.Drain) {
 // A call arrives when Shutdown has begun to reject calls, before the Drain is sent.
 func TestDrain_BeforeRejection(t *testing.T) {
 	d := newLeaving(t)
-	d.s.calls.table.drainHere()
+	d.s.calls.Table.DrainHere()
 	d.write(&message.Open{Pipe: 0, Function: 10})
 	d.wantDrainBefore(0, message.Drain{None: true})
 }
@@ -90,7 +90,7 @@ func TestDrain_LeavesFirst(t *testing.T) {
 		require.NoError(t, err)
 		d.write(&message.Open{Pipe: 0, Function: 10, Params: params})
 		synctest.Wait()
-		d.s.calls.announceEnd(carrier.Now)
+		d.s.calls.AnnounceEnd(carrier.Now)
 		d.write(&message.Open{Pipe: 2, Function: 10})
 		synctest.Wait()
 		d.wantDrainBefore(2, message.Drain{Last: 0})
@@ -106,7 +106,7 @@ func TestDrain_ConcurrentClose(t *testing.T) {
 		d.write(&message.Open{Pipe: 0, Function: 11, Params: none})
 		d.write(&message.Open{Pipe: 2, Function: 11, Params: none})
 		synctest.Wait()
-		want, _ := d.s.calls.table.drainHere()
+		want, _ := d.s.calls.Table.DrainHere()
 		go d.s.Close() // ends when the peer has read
 		d.wantDrainBefore(2, want)
 	})

@@ -14,9 +14,9 @@ func (s *Session) reporter(d Direction) func(limits.State) {
 		}
 		switch {
 		case d == Outbound && state == limits.Soft:
-			s.calls.carrier.Thin()
+			s.calls.Carrier.Thin()
 		case d == Inbound:
-			s.calls.carrier.InboundChanged(state)
+			s.calls.Carrier.InboundChanged(state)
 		}
 		(*hookNotifier)(s).limitChanged(d, state)
 	}
@@ -38,7 +38,7 @@ func (s *Session) SetLimits(inbound, outbound limits.Limits) error {
 	if err != nil {
 		return fmt.Errorf("asterisque: outbound: %w", err)
 	}
-	s.calls.setLimits(in, out)
+	s.calls.SetLimits(in, out)
 	return nil
 }
 
@@ -48,14 +48,14 @@ func (s *Session) SetLimits(inbound, outbound limits.Limits) error {
 // otherwise a lost peer would not be noticed behind its unread messages.
 func (s *Session) StopReading() {
 	if s != nil {
-		s.calls.carrier.StopReading()
+		s.calls.Carrier.StopReading()
 	}
 }
 
 // StartReading resumes reading after StopReading.
 func (s *Session) StartReading() {
 	if s != nil {
-		s.calls.carrier.StartReading()
+		s.calls.Carrier.StartReading()
 	}
 }
 
@@ -65,7 +65,7 @@ func (s *Session) Limits(d Direction) limits.Limits {
 	case s == nil:
 		return limits.Limits{}
 	case d == Inbound:
-		return s.calls.inbound.Limits()
+		return s.calls.Inbound.Limits()
 	}
-	return s.calls.outbound.Limits()
+	return s.calls.Outbound.Limits()
 }

@@ -3,6 +3,7 @@ package asterisque
 import (
 	"context"
 
+	"github.com/asterisque-go/asterisque/internal/call"
 	"github.com/asterisque-go/asterisque/internal/quota"
 )
 
@@ -10,10 +11,10 @@ import (
 func newSession(sh *sharedState, holder sessionHolder, b *sessionStart) *Session {
 	cfg, a, g := b.cfg, &b.agreed, &b.grant
 	s := &Session{id: a.Session, shared: sh, holder: holder, cfg: cfg, peerID: b.about.ID}
-	owner := sh.owners.Join(b.about.quotaName(), b.about.Subject)
+	owner := sh.Owners.Join(b.about.quotaName(), b.about.Subject)
 	ctx, end := context.WithCancelCause(context.Background())
-	s.calls.init(&callsConfig{
-		Common: &sh.nodeCalls, Scheduler: &sh.scheduler, Carriers: &sh.carriers, Session: (*lifecycle)(s), Owner: owner, Values: b.values,
+	s.calls.Init(&call.Config{
+		Common: &sh.Common, Scheduler: &sh.scheduler, Carriers: &sh.carriers, Session: (*lifecycle)(s), Owner: owner, Values: b.values,
 		Context: ctx, End: end, Wire: b.wire, TLS: b.about.TLS, Place: b.place, Dialled: b.dialled, Agreed: a,
 		Plan: g.plan, Inbound: g.inbound, Outbound: g.outbound, Window: cfg.window, Windowless: cfg.windowless, Share: cfg.share,
 		MaxOutstanding: cfg.windows, Private: cfg.private, Offer: g.offer(),
@@ -33,4 +34,4 @@ func newSession(sh *sharedState, holder sessionHolder, b *sessionStart) *Session
 }
 
 // owner returns the owner of the session.
-func (s *Session) owner() *quota.Owner { return s.calls.dispatcher().Owner() }
+func (s *Session) owner() *quota.Owner { return s.calls.Dispatcher().Owner() }

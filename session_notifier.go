@@ -33,18 +33,18 @@ func (w *hookNotifier) begun() {
 	if len(f) == 0 {
 		return
 	}
-	w.calls.dispatcher().Pause()
+	w.calls.Dispatcher().Pause()
 	late := time.AfterFunc(mostQuiet, func() {
-		if w.calls.context().Err() == nil {
+		if w.calls.Context().Err() == nil {
 			w.cfg.log.Warn("handlers begin although SessionBegun has not returned", append(w.LogAttrs(), "after", mostQuiet)...)
 		}
-		w.calls.dispatcher().Start()
+		w.calls.Dispatcher().Start()
 	})
 	w.tell("SessionBegun", callback.Event, len(f), func(i int) {
 		if i == len(f)-1 {
 			defer func() { // also if the last hook panics
 				if late.Stop() {
-					w.calls.dispatcher().Start()
+					w.calls.Dispatcher().Start()
 				}
 			}()
 		}
@@ -67,7 +67,7 @@ func (w *hookNotifier) ended() {
 	f := w.cfg.hooks.ended
 	w.shared.reports.Close(w, callback.Report{Name: "SessionEnded", Kind: callback.Ended, N: len(f), Call: func(i int) {
 		s := (*Session)(w)
-		s.calls.carrier.Wait() // the carrier is about to end
+		s.calls.Carrier.Wait() // the carrier is about to end
 		f[i](s, s.Err())
 	}})
 }

@@ -3,14 +3,16 @@ package asterisque
 import (
 	"context"
 	"log/slog"
+
+	"github.com/asterisque-go/asterisque/internal/call"
 )
 
 // SessionOf returns the session of a handler's context, on which the handler can call its caller
 // back. Contexts derived from the handler's work as well. For other contexts SessionOf returns nil,
 // on which calls fail with ErrUnavailable.
 func SessionOf(ctx context.Context) *Session {
-	if c := callOf(ctx); c != nil {
-		return sessionOf(c.session())
+	if c := call.Of(ctx); c != nil {
+		return sessionOf(c.Session())
 	}
 	return nil
 }
@@ -22,7 +24,7 @@ func sessionOf(s slog.LogValuer) *Session { return (*Session)(s.(*lifecycle)) }
 // until a session is chosen, as in interceptors above a [Connection]; later it is the session of
 // the last attempt.
 func (c *Call) Session() *Session {
-	x := c.side.codecOf()
+	x := c.side.Coder()
 	if x == nil {
 		return nil
 	}

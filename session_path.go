@@ -78,12 +78,12 @@ func (s *Session) Path() Path {
 }
 
 func pathOf(s *Session) Path {
-	p := s.calls.carrier.Path()
+	p := s.calls.Carrier.Path()
 	return Path{RoundTrip: p.RoundTrip, Rate: p.Rate, InFlight: p.InFlight, Limit: p.Limit, Bound: boundOf(s, p.Full, p.Late)}
 }
 
 func boundOf(s *Session, full, late bool) PathBound {
-	windows, room := s.calls.waitsFor()
+	windows, room := s.calls.WaitsFor()
 	switch {
 	case late:
 		return BoundByPeer

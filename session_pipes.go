@@ -24,7 +24,7 @@ func (s *Session) Pipes() []PipeInfo {
 	if s == nil {
 		return nil
 	}
-	infos := s.calls.running()
+	infos := s.calls.Running()
 	pipes := make([]PipeInfo, len(infos))
 	for i, info := range infos {
 		pipes[i] = PipeInfo(info)

@@ -31,7 +31,7 @@ type resumeRequest struct {
 
 // Away reports whether the session is suspended: it has lost its Wire and waits for another one;
 // see [WithResume].
-func (s *Session) Away() bool { return s != nil && s.calls.carrier.Away() }
+func (s *Session) Away() bool { return s != nil && s.calls.Carrier.Away() }
 
 // Resumable reports whether both sides have agreed to resume the session over another Wire when it
 // loses its present one; see [WithResume].
@@ -40,7 +40,7 @@ func (s *Session) Resumable() bool { return s != nil && s.res != nil }
 // goesOnFor reports whether a peer with a valid secret and identity may resume the session: its
 // Subject is the same, its settings are unchanged, and the frames that it lacks are still kept.
 func (s *Session) goesOnFor(a *handshake.Agreement, g *Grant, codecs []string, received uint64) bool {
-	return g.Subject == s.owner().Subject && a.Settings == s.res.agreed && slices.Contains(codecs, s.calls.Values.Name()) && s.calls.carrier.Has(received)
+	return g.Subject == s.owner().Subject && a.Settings == s.res.agreed && slices.Contains(codecs, s.calls.Values.Name()) && s.calls.Carrier.Has(received)
 }
 
 // comeBack resumes the session over another Wire after the loss of the old one, which is closed.
@@ -62,7 +62,7 @@ func (s *Session) comeBack(ctx context.Context, b *resumeRequest) error {
 			return b.confirm(received)
 		}
 	}
-	err := s.calls.carrier.Resume(ctx, &over)
+	err := s.calls.Carrier.Resume(ctx, &over)
 	if err != nil && err == ctx.Err() {
 		return aborts.OfContext(ctx)
 	}
@@ -83,7 +83,7 @@ func (s *Session) renew(b *resumeRequest) {
 
 // heed applies the Grant of a resume.
 func (s *Session) heed(g *Grant) {
-	s.calls.setOffer(g.offer())
+	s.calls.SetOffer(g.offer())
 	granted := g.limits()
 	s.res.mu.Lock()
 	same := granted == s.res.granted

@@ -1,6 +1,7 @@
 package asterisque
 
 import (
+	"github.com/asterisque-go/asterisque/internal/call"
 	"github.com/asterisque-go/asterisque/internal/callback"
 	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/dispatch"
@@ -17,8 +18,8 @@ type sharedState struct {
 	// without; fixed
 	outward, inward Next
 
-	nodeCalls // these lock themselves
-	scheduler dispatch.Scheduler
-	suspended resume.Sessions
-	reports   callback.Reports
+	call.Common // these lock themselves
+	scheduler   dispatch.Scheduler
+	suspended   resume.Sessions
+	reports     callback.Reports
 }

@@ -84,13 +84,13 @@ func (s *Session) Stats() Stats {
 		return st
 	}
 	st.load(s)
-	st.Receiving = s.calls.carrier.Receiving()
+	st.Receiving = s.calls.Carrier.Receiving()
 	return st
 }
 
 // load sets the numbers of s, but for those of the Wire, which may be the application's.
 func (st *Stats) load(s *Session) {
-	l := s.calls.load()
+	l := s.calls.Load()
 	st.Pipes, st.Made, st.Served, st.Parked, st.Holding = l.Pipes, l.Made, l.Served, l.Parked, l.Holding
 	st.Waiting, st.Running, st.MostWaiting, st.MostRunning = l.Waiting, l.Running, l.MostWaiting, l.MostRunning
 	st.Inbound, st.MostInbound, st.InboundState = l.Inbound.Held, l.Inbound.Most, l.Inbound.State
@@ -98,7 +98,7 @@ func (st *Stats) load(s *Session) {
 	st.Opens, st.Nested, st.Blocks, st.Large = Share(l.Opens), Share(l.Nested), Share(l.Blocks), Share(l.Large)
 	st.WaitWindow, st.WaitOpens, st.WaitOutbound = Wait(l.WaitWindow), Wait(l.WaitOpens), Wait(l.WaitLimit)
 	st.Asking = l.Asking
-	st.Stops, st.Stopped = s.calls.carrier.Stops()
+	st.Stops, st.Stopped = s.calls.Carrier.Stops()
 	st.Path = pathOf(s)
 }
 

@@ -58,8 +58,8 @@ func TestKeys_CostNothingAfterUse(t *testing.T) {
 	here.Close() // no call runs afterwards
 	there.Close()
 	h := svc.all()[1]
-	require.Eventually(t, func() bool { return h.key.keys.Len() == 0 }, waitForWorkers, tick)
-	free, waiting := h.limit.State()
+	require.Eventually(t, func() bool { return h.Key.Keys.Len() == 0 }, waitForWorkers, tick)
+	free, waiting := h.Limit.State()
 	require.Equal(t, 4, free)
 	require.Zero(t, waiting)
 }

@@ -1,9 +1,9 @@
 // Package carrier runs one session over its present Wire: the writer, the loop that reads, the
 // keepalive, and the change from a lost Wire to the next one.
 //
-// A Carrier does not know calls. It passes received frames to a [Receiver], and events of its life to the [Session].
-// Messages to send come from above as messages of package outbox, with the time at which to write
-// them.
+// A Carrier does not know calls. It passes received frames to a [Receiver], and events of its life
+// to the [Session]. Messages to send come from above as messages of package outbox, with the time
+// at which to write them.
 //
 // One goroutine reads, and at most one writes. The reader owns the Wire. When the Wire is lost, the
 // reader waits until the writer has ended, and leaves the Carrier in state Away, without a

@@ -1,5 +1,5 @@
-// Package values encodes and decodes the values of calls: by the codec on which a session has agreed,
-// within the bounds of a node, and with errors that name the place in the value.
+// Package values encodes and decodes the values of calls: by the codec on which a session has
+// agreed, within the bounds of a node, and with errors that name the place in the value.
 package values
 
 import (

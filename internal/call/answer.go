@@ -1,0 +1,114 @@
+package call
+
+import (
+	"bytes"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/aborts"
+	"github.com/asterisque-go/asterisque/internal/buffer"
+	"github.com/asterisque-go/asterisque/internal/carrier"
+	"github.com/asterisque-go/asterisque/internal/dispatch"
+	"github.com/asterisque-go/asterisque/internal/outbox"
+	"github.com/asterisque-go/asterisque/priority"
+)
+
+// smallDetail is the size of an abort's detail, in bytes, up to which the abort of a call that has
+// run does not wait for budget: there is one for each pipe.
+const smallDetail = 64
+
+// responseWriter is the interface for the answer to a call of the peer.
+type responseWriter interface {
+	// putAnswer hands the answer, which has been counted, to the outbox. parked reports that the
+	// answer has waited, and that the caller may be any goroutine.
+	putAnswer(result []byte, abort *codec.Abort, held uint32, parked bool)
+
+	// body returns the bytes that are held until the answer has left, besides the answer itself.
+	body() int
+
+	// shares reports whether the result is remembered, and so needs no copy until it leaves.
+	shares() bool
+}
+
+// sendAnswer sends the answer to a call as soon as the session may send: at the outbound soft limit
+// the answer is parked with the session, and no goroutine waits.
+func (x *Calls) sendAnswer(to responseWriter, p priority.Priority, result []byte, abort *codec.Abort, by dispatch.AnsweredBy) {
+	abort = x.sent(abort)
+	held := heldClose(to.body(), result, abort)
+	switch {
+	case by == dispatch.BeyondGrant:
+		// bounded only by the hard limit, which ends the session of a persistent peer
+		x.count(held)
+	case x.terms.Room == nil || abort != nil && by != dispatch.ByReader && len(abort.Detail) <= smallDetail:
+		x.count(held) // a peer without windows waits before its calls: see WaitOutbound
+	case !x.Outbound.queued.Load() && x.Outbound.Reserve(int(held)):
+	case x.Outbound.Never(int(held)):
+		abort := x.Outbound.never(int(held))
+		abort.Ran = codec.MaybeRan
+		x.sendAnswer(to, p, nil, abort, by)
+		return
+	default:
+		if !to.shares() {
+			result = bytes.Clone(result)
+		}
+		x.park(to, p, result, abort, held, by)
+		return
+	}
+	to.putAnswer(result, abort, held, false)
+}
+
+// park queues an answer until it may be sent. The queue holds its result, unless that is shared.
+func (x *Calls) park(to responseWriter, p priority.Priority, result []byte, abort *codec.Abort, held uint32, by dispatch.AnsweredBy) {
+	parked := heldParked + to.body()
+	if !to.shares() { // a shared result is counted where it is remembered
+		parked += buffer.Allocated(len(result)) + aborts.Held(abort)
+	}
+	if _, ok := to.(*Inbound); ok {
+		parked += heldPlace // in the table until then
+	}
+	x.serving.dispatcher.Park(parked, by)
+	put := func() {
+		x.serving.dispatcher.Unpark(parked, by)
+		to.putAnswer(result, abort, held, true)
+	}
+	if x.Outbound.reserve(p, int(held), put) == nil {
+		put()
+	}
+}
+
+// rejectedCall is the rejection of a call without further state.
+type rejectedCall struct {
+	callTransport
+	cost   uint64 // held by its Open; 0: none
+	nested bool
+}
+
+// putAnswer implements responseWriter.
+func (r *rejectedCall) putAnswer(_ []byte, abort *codec.Abort, held uint32, _ bool) {
+	if r.cost > 0 {
+		r.x.Dispatcher().Return(r.cost, r.nested)
+	}
+	// an error means that the peer is lost
+	r.put(&outbox.Message{Type: message.CloseType, Abort: abort, Held: held}, carrier.Now)
+	r.x.Table.refused()
+}
+
+// body implements responseWriter.
+func (r *rejectedCall) body() int { return heldRefusal }
+
+// shares implements responseWriter.
+func (r *rejectedCall) shares() bool { return false }
+
+// turnAway rejects a call without an endpoint, which the table counts in refusing. The rejection
+// has a flow of its own. The cost of the Open is released when the rejection leaves.
+func (x *Calls) turnAway(m *message.Open, a *codec.Abort, cost uint64) {
+	own := *a
+	own.Ran = codec.Refused
+	p := priority.Priority(m.Priority)
+	r := &rejectedCall{callTransport: callTransport{x: x, flow: outbox.AcceptedFlow(p, m.Pipe)}, cost: cost, nested: m.Meta.Nested}
+	by := dispatch.ByReader
+	if cost == 0 {
+		by = dispatch.BeyondGrant
+	}
+	x.sendAnswer(r, p, nil, &own, by)
+}

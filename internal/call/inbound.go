@@ -1,0 +1,179 @@
+package call
+
+import (
+	"bytes"
+	"sync"
+	"time"
+
+	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/buffer"
+	"github.com/asterisque-go/asterisque/internal/dispatch"
+	"github.com/asterisque-go/asterisque/internal/idempotency"
+	"github.com/asterisque-go/asterisque/internal/outbox"
+	"github.com/asterisque-go/asterisque/internal/piping"
+	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/priority"
+)
+
+// Inbound is a call of the peer: the endpoint of its pipe on this side, and also the context of
+// its handler, so that a call costs one object.
+//
+// As a context it makes its channel and its timer only on demand.
+type Inbound struct {
+	callTransport
+	work    dispatch.Task
+	Handler *Handler        // fixed, as expires
+	expires time.Duration   // expiry by the node's clock; 0: never
+	params  []byte          // owned by the handler once it runs
+	extras  *extras         // optional state; nil without
+	parent  *outboundParent // the call of this side around it; mostly nil; fixed
+
+	mu    sync.Mutex
+	watch *contextWatch // guarded by mu; nil until the call has ended or has a watcher
+}
+
+// A call and the optional state of most calls of its kind are one object.
+type (
+	unaryCall struct {
+		Inbound
+		// parameters, if they fit; they fill the allocation of the object
+		small [64]byte
+	}
+	pipeCall struct {
+		Inbound
+		whole pipe.Pipe // target of callTransport.pipe
+	}
+)
+
+// newInboundCall copies the needed parts of m. The slices of m are valid only for the moment.
+// within is the call from this side around it, or nil.
+func newInboundCall(x *Calls, m *message.Open, h *Handler, within *outboundParent) (c *Inbound) {
+	p := min(priority.Priority(m.Priority), x.serving.highest)
+	if h.Blocks {
+		call := new(pipeCall)
+		c = &call.Inbound
+		c.pipe = &call.whole
+		(*piping.End)(c.pipe).Init(piping.Config{
+			Function: m.Function, Priority: p, Port: c, Terms: &x.terms, SendLimit: initialSendLimit(&x.terms, m.Meta.Window), Granted: earlyLimit(&x.terms),
+			Unary: !m.Meta.Stream, Lasting: m.Meta.TTL == 0,
+		})
+		if m.Meta.Stream && x.terms.PeerEarly < m.Meta.Window {
+			x.watchIdle()
+		}
+	} else {
+		call := new(unaryCall)
+		c = &call.Inbound
+		c.params = call.small[:0]
+	}
+	c.x, c.flow = x, outbox.AcceptedFlow(p, m.Pipe)
+	c.Handler, c.parent = h, within
+	c.work = dispatch.Task{Size: uint32(len(m.Params)), Priority: p, Nested: within != nil, Blocks: h.Blocks, Windowed: m.Meta.Stream}
+	if len(m.Meta.Key) > 0 {
+		c.makeRare().key = bytes.Clone(m.Meta.Key)
+	}
+	c.takeParams(m.Params)
+	if m.Meta.Strings > 0 {
+		c.makeRare().strings = uint32(m.Meta.Strings)
+	}
+	if len(m.Meta.Metadata) > 0 {
+		c.makeRare().metadata = string(m.Meta.Metadata)
+	}
+	if m.Meta.TTL > 0 {
+		c.expires = x.common.Now() + time.Duration(m.Meta.TTL)*time.Millisecond
+	}
+	if h.Meter.arrived() {
+		c.makeRare().arrived = x.common.Now()
+	}
+	if len(m.Meta.Trace) > 0 && c.intercepted() {
+		c.makeRare().trace = bytes.Clone(m.Meta.Trace)
+	}
+	return c
+}
+
+// earlyLimit returns the initial send limit of a peer on a stream that it opens.
+func earlyLimit(t *piping.Terms) uint64 {
+	if t.Room == nil {
+		return piping.Unlimited
+	}
+	return t.Early
+}
+
+// initialSendLimit returns the initial send limit of this side on a stream with a window announced
+// by its Open. The announcement of a peer without windows has no meaning.
+func initialSendLimit(t *piping.Terms, announced uint64) uint64 {
+	if t.PeerEarly == 0 || announced >= message.MaxPipe {
+		return piping.Unlimited
+	}
+	return announced
+}
+
+// takeParams copies params to c.params, if its capacity is sufficient, or to new memory. Parameters
+// that the handler only borrows stay in their memory, if possible, or are copied to a buffer.
+func (c *Inbound) takeParams(params []byte) {
+	if own, mem := c.borrowed(params); mem != nil {
+		c.params, c.makeRare().params, c.makeRare().kept = own, mem, mem.Held()
+		return
+	}
+	if len(params) > cap(c.params) {
+		c.params = nil // growing it would allocate more than necessary
+	}
+	c.params = append(c.params, params...)
+}
+
+// borrowed returns params in a buffer. It returns nil if the handler keeps its parameters, a
+// repetition of the call may need them, or there is no buffer of about their size.
+func (c *Inbound) borrowed(params []byte) (own []byte, mem *buffer.Buffer) {
+	lends := c.Handler.Borrows || c.Handler.Params != nil && c.x.Lender == nil
+	if !lends || !buffer.Snug(len(params)) || c.extras != nil && c.extras.key != nil {
+		return nil, nil
+	}
+	own = params
+	if mem = c.x.Carrier.Keep(params); mem == nil {
+		mem = buffer.Take(len(params))
+		own = mem.B[:copy(mem.B, params)]
+	}
+	return own[:len(own):len(own)], mem
+}
+
+// freeParams is called when the parameters are no longer needed.
+func (c *Inbound) freeParams() {
+	c.params = nil
+	if c.extras != nil && c.extras.params != nil {
+		c.extras.params.Release()
+		c.extras.params = nil
+	}
+}
+
+// Function returns the number of the called function. One handler may serve several functions, and
+// then the pipe has the number.
+func (c *Inbound) Function() uint16 {
+	if c.pipe != nil {
+		return c.pipe.Function()
+	}
+	return c.Handler.Number
+}
+
+// timed reports whether the statistics include the times of the call.
+func (c *Inbound) timed() bool { return c.extras != nil && c.extras.arrived > 0 }
+
+// intercepted reports whether the handler has interceptors.
+func (c *Inbound) intercepted() bool { return c.x.common.Intercepted || c.Handler.Intercepted }
+
+// makeRare returns the optional state of c, which it makes if necessary.
+func (c *Inbound) makeRare() *extras {
+	if c.extras == nil {
+		c.extras = new(extras)
+	}
+	return c.extras
+}
+
+// shares reports whether the memory of c's result does not change.
+func (c *Inbound) shares() bool { return c.extras != nil && c.extras.durable.Shared }
+
+// firstOf returns the durable answer of which c is the first call, or nil.
+func (c *Inbound) firstOf() *idempotency.Answer {
+	if c.extras == nil {
+		return nil
+	}
+	return c.extras.durable.First
+}

@@ -1,0 +1,106 @@
+package call
+
+import (
+	"errors"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/aborts"
+	"github.com/asterisque-go/asterisque/internal/dispatch"
+	"github.com/asterisque-go/asterisque/internal/piping"
+	"github.com/asterisque-go/asterisque/pipe"
+)
+
+// The view of a served call for the table of its session: see endpoint.
+
+// block implements endpoint.
+func (c *Inbound) block(b message.Block) error {
+	switch {
+	case c.pipe != nil:
+		return c.deliver(c.pipe, b)
+	case !c.work.Windowed:
+		return aborts.Violation("Block for pipe %d, which is that of a unary call", b.Pipe)
+	case !b.End && !c.x.foreign():
+		c.answer(nil, c.failed(codec.ErrBadParams.Withf("function %d %q takes no Blocks", c.Function(), c.Handler.Name)))
+	}
+	return nil
+}
+
+// closed implements endpoint: the caller has canceled.
+func (c *Inbound) closed(m message.Close) error {
+	a := codec.ErrCanceled
+	if m.Abort != nil {
+		a = aborts.Received(m.Abort)
+	}
+	if c.pipe != nil {
+		(*piping.End)(c.pipe).CloseArrived(nil, a)
+	}
+	c.closedBy(a)
+	c.fail(a)
+	return nil
+}
+
+// fail implements endpoint.
+func (c *Inbound) fail(a *codec.Abort) {
+	if c.extras != nil && c.extras.key != nil {
+		c.endAwaiting()
+	}
+	before := c.x.Dispatcher().Withdraw(c)
+	if before.Waits() {
+		c.Handler.Meter.ended(a)
+	}
+	if c.pipe != nil {
+		(*piping.End)(c.pipe).CloseArrived(nil, a)
+	}
+	if before == dispatch.Arriving {
+		c.end(canceled) // the reader handles the rest
+		return
+	}
+	if m := c.firstOf(); m != nil {
+		if before.Waits() {
+			c.x.durable().HandOn(m)
+		} else if c.x.Carrier.Context().Err() != nil && !c.work.Nested {
+			// the session has ended, and the answer is for the next one
+			c.x.durable().Orphan(m)
+			return
+		}
+	}
+	if errors.Is(a, codec.ErrExpired) {
+		c.end(expired)
+	} else {
+		c.end(canceled)
+	}
+}
+
+// outer implements endpoint.
+func (c *Inbound) outer() *outboundParent { return nil }
+
+// nesting implements inboundParent.
+func (c *Inbound) nesting() *nestedCalls { return &c.x.nesting }
+
+// depth implements inboundParent.
+func (c *Inbound) depth() int {
+	if c.parent == nil {
+		return 0
+	}
+	return int(c.parent.depth) + 1
+}
+
+// callsBack implements inboundParent.
+func (c *Inbound) callsBack() error {
+	if c.Handler.Inline {
+		return codec.ErrUnavailable.Withf("the handler of function %d %q runs inline, so that the answer could not be read: register it without WithInline", c.Function(), c.Handler.Name)
+	}
+	return nil
+}
+
+// Pipe implements endpoint.
+func (c *Inbound) Pipe() *pipe.Pipe { return c.pipe }
+
+// info implements endpoint.
+func (c *Inbound) info() Info {
+	return Info{Pipe: c.id(), Function: c.Function(), Name: c.Handler.Name, Priority: c.work.Priority}
+}
+
+// queued implements endpoint.
+func (c *Inbound) queued() bool { return c.x.Dispatcher().Waits(c) }

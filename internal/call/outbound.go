@@ -1,0 +1,249 @@
+package call
+
+import (
+	"context"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/aborts"
+	"github.com/asterisque-go/asterisque/internal/carrier"
+	"github.com/asterisque-go/asterisque/internal/outbox"
+	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/priority"
+)
+
+// Outbound is a unary call from this side: an endpoint that waits for a Close and has no inbox,
+// no window and no state. The goroutine that takes the call out of the session's table, or out of
+// the outbox, ends the call and wakes the caller. An [outbox.Pool] reuses calls. Only a caller that
+// was woken returns its call to the Pool: no other goroutine has the call then.
+type Outbound struct {
+	callTransport
+	priority priority.Priority
+	reserved reservation    // held until the end of the call
+	open     outbox.Message // belongs to the outbox until it has departed
+	done     chan struct{}  // holds one token once result or abort is set
+	abort    *codec.Abort
+	Result   []byte // before done: destination if own is set
+	Own      bool   // the application owns the result, which is not in buf
+	sent     bool   // put into the outbox, and the caller was not woken yet
+	// of a typed call: parameters, and unless own is set the result; kept for the next call
+	buf      []byte
+	Operands any // of a typed call; see operandsFor
+}
+
+// MaxKeptResult is the largest result buffer, in bytes, that is kept for the next call.
+const MaxKeptResult = 16 << 10
+
+// Call is [Session.Call].
+func (x *Calls) Call(ctx context.Context, function uint16, params []byte, cfg *Options) ([]byte, error) {
+	c := x.NewCall(cfg, true)
+	defer c.Free()
+	if a := c.Do(ctx, function, params, cfg); a != nil {
+		return nil, a
+	}
+	return c.Result, nil
+}
+
+// NewCall returns a call. If own is set, the application owns the result, unmodified, and it may be
+// put into the buffer of cfg.
+func (x *Calls) NewCall(cfg *Options, own bool) *Outbound {
+	c, ok := x.common.spares.Get().(*Outbound)
+	if !ok {
+		c = &Outbound{done: make(chan struct{}, 1)}
+		c.open.Type, c.open.Departer = message.OpenType, c
+	}
+	c.callTransport = callTransport{x: x, flow: outbox.NewFlow(cfg.Priority)}
+	c.priority, c.Own, c.Result = cfg.Priority, own, cfg.Buffer
+	return c
+}
+
+// Free ends c and returns it to the pool. The result is lost, unless the application owns it.
+func (c *Outbound) Free() {
+	x := c.x
+	if c.sent { // the caller's goroutine is ending, because of a Wire, say
+		c.leave()
+		x.giveBack(&c.reserved)
+		return // not reused: another goroutine may be about to wake its caller
+	}
+	x.giveBack(&c.reserved)
+	x.common.spares.Put(&x.Carrier, c)
+}
+
+// Reset implements outbox.Pooled.
+func (c *Outbound) Reset() {
+	c.callTransport, c.reserved, c.abort = callTransport{}, reservation{}, nil
+	c.open.Payload, c.open.Meta = nil, nil
+	if c.Result = nil; cap(c.buf) > MaxKeptResult {
+		c.buf = nil
+	}
+}
+
+// Do makes the call, as soon as the limits allow, and waits for its end.
+//
+// Many goroutines wait here at a time, each with its stack, which moves between processors: so the
+// common case is in one function, with few variables.
+func (c *Outbound) Do(ctx context.Context, function uint16, params []byte, cfg *Options) *codec.Abort {
+	if cfg.TTL > 0 {
+		return c.doWithin(ctx, function, params, cfg)
+	}
+	c.open.Function, c.open.Payload = function, params
+	var a *codec.Abort
+	if c.reserved, a = c.x.admission.reserve(ctx, &c.open, cfg, nil); a != nil {
+		return a
+	}
+	c.sent = true
+	if err := c.x.Carrier.Enter(&c.flow, &c.open); err != nil {
+		c.sent = false
+		c.x.Outbound.Remove(1, int(c.open.Held))
+		c.x.unsent(c.reserved.parent, c.reserved.cost)
+		return codec.AbortOf(c.x.sendError(err))
+	}
+	if cfg.Sent != nil {
+		cfg.Sent()
+	}
+	if ctx.Done() == nil { // a receive is cheaper than a select
+		<-c.done
+		c.sent = false
+		return c.abort
+	}
+	a = c.wait(ctx)
+	c.sent = false
+	return a
+}
+
+// wait waits for the end of the call, or of ctx.
+func (c *Outbound) wait(ctx context.Context) *codec.Abort {
+	select {
+	case <-c.done:
+		return c.abort
+	case <-ctx.Done():
+		return c.giveUp(aborts.OfContext(ctx))
+	}
+}
+
+// doWithin is do for a call with a time to live.
+func (c *Outbound) doWithin(ctx context.Context, function uint16, params []byte, cfg *Options) *codec.Abort {
+	ctx, cancel := context.WithTimeout(ctx, cfg.TTL)
+	defer cancel()
+	own := *cfg
+	own.TTL = 0
+	return c.Do(ctx, function, params, &own)
+}
+
+// giveUp cancels the call with a, unless it has ended already.
+func (c *Outbound) giveUp(a *codec.Abort) *codec.Abort {
+	departed, unsent, there := c.cancel(a)
+	switch {
+	case !departed:
+		select {
+		case <-c.done: // the session ended first, and discarded the Open
+			return c.abort
+		default:
+		}
+	case !there:
+		<-c.done // another goroutine has taken it out of the table, and is about to signal
+		if a = c.abort; a == nil {
+			return nil
+		}
+	}
+	if !departed || unsent && a.Ran == codec.MaybeRan {
+		return aborts.NeverSent(a)
+	}
+	return a
+}
+
+// leave is giveUp at the end of the caller's goroutine: no goroutine waits for the call any more.
+func (c *Outbound) leave() { c.cancel(codec.ErrCanceled) }
+
+// cancel removes the call from the outbox and the table, and sends a to the peer if the peer knows
+// the call. departed and unsent are as for [outbox.Outbox.Cancel]. there reports that the call was
+// in the table, so that no other goroutine wakes the caller.
+func (c *Outbound) cancel(a *codec.Abort) (departed, unsent, there bool) {
+	departed, unsent = c.x.Carrier.Cancel(&c.flow, givenUp(a))
+	if unsent {
+		c.x.unsent(c.reserved.parent, c.reserved.cost)
+	}
+	if there = departed && c.x.remove(c.id()); there && !unsent {
+		c.x.abort(c.id(), c.priority, a)
+	}
+	return departed, unsent, there
+}
+
+// abort sends the cancellation of a call of this side to the peer. It has a flow of its own: the
+// call may be reused while the Close waits.
+func (x *Calls) abort(id uint64, p priority.Priority, a *codec.Abort) {
+	a = x.sentByOpener(a)
+	held := heldClose(heldRefusal, nil, a)
+	x.count(held)
+	one := callTransport{x: x, flow: outbox.AcceptedFlow(p, id)}
+	// an error means that the peer is lost
+	one.put(&outbox.Message{Type: message.CloseType, Abort: a, Held: held}, carrier.Now)
+}
+
+// Depart implements outbox.Departer.
+func (c *Outbound) Depart(id uint64) {
+	c.x.Table.depart(id, c)
+}
+
+// Discard implements outbox.Departer: the call was not sent.
+func (c *Outbound) Discard(why outbox.Reason, begun bool) {
+	if begun && !c.x.Table.remove(c.id()) {
+		return // another goroutine is about to wake the caller
+	}
+	c.abort = c.x.discarded(c.reserved.parent, c.reserved.cost, why)
+	c.done <- struct{}{}
+}
+
+// block implements endpoint. A unary call ignores Blocks.
+func (c *Outbound) block(message.Block) error { return nil }
+
+// closed implements endpoint.
+func (c *Outbound) closed(m message.Close) (err error) {
+	if m.Abort != nil {
+		c.abort = aborts.Received(m.Abort)
+	}
+	if c.closedBy(m.Abort) {
+		c.x.unsent(c.reserved.parent, c.reserved.cost)
+		c.abort, err = c.closedUnsent(c.abort)
+	}
+	switch {
+	case c.abort != nil:
+	case c.Own:
+		c.Result = append(c.Result, m.Result...)
+	default:
+		c.buf = append(c.buf[:0], m.Result...)
+		c.Result = c.buf
+	}
+	c.done <- struct{}{}
+	return err
+}
+
+// fail implements endpoint.
+func (c *Outbound) fail(a *codec.Abort) {
+	c.abort = a
+	c.done <- struct{}{}
+}
+
+// outer implements endpoint.
+func (c *Outbound) outer() *outboundParent { return outerOf(c.reserved.parent, c.open.Function) }
+
+// Pipe implements endpoint.
+func (c *Outbound) Pipe() *pipe.Pipe { return nil }
+
+// info implements endpoint.
+func (c *Outbound) info() Info {
+	return Info{Pipe: c.id(), Function: c.open.Function, Made: true, Priority: c.priority}
+}
+
+// queued implements endpoint.
+func (c *Outbound) queued() bool { return false }
+
+// EncodeParams encodes what v points to. The result is valid until the call has been sent.
+func (c *Outbound) EncodeParams(v any) (encoded []byte, err error) {
+	encoded, lent, err := c.x.Encode(c.buf[:0], v, true)
+	if !lent {
+		// the buffer for the result holds the parameters until they have been sent
+		c.buf = encoded
+	}
+	return encoded, err
+}

@@ -1,0 +1,212 @@
+package call
+
+import (
+	"time"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/aborts"
+	"github.com/asterisque-go/asterisque/internal/carrier"
+	"github.com/asterisque-go/asterisque/internal/outbox"
+	"github.com/asterisque-go/asterisque/internal/piping"
+	"github.com/asterisque-go/asterisque/internal/wait"
+)
+
+// Receive implements carrier.Receiver: it processes one frame, a message of type t. age is the time
+// since its first part arrived, or 0. An error ends the session.
+func (x *Calls) Receive(t message.Type, frame []byte, age time.Duration) error {
+	switch t {
+	case message.OpenType:
+		m, err := message.ParseOpen(frame)
+		if err != nil {
+			return err
+		}
+		grow(&m.Meta, age)
+		return x.receiveOpen(&m, age > 0)
+	case message.BlockType:
+		m, err := message.ParseBlock(frame)
+		if err != nil {
+			return err
+		}
+		grow(&m.Meta, age)
+		return x.receiveBlock(m)
+	case message.CloseType:
+		m, err := message.ParseClose(frame)
+		if err != nil {
+			return err
+		}
+		return x.receiveClose(m)
+	default:
+		m, err := message.ParseControl(frame)
+		if err != nil {
+			return err
+		}
+		return x.receiveControl(m)
+	}
+}
+
+// receiveOpen processes an Open. begun reports that it has arrived in parts, and was checked at its
+// first one.
+func (x *Calls) receiveOpen(m *message.Open, begun bool) error {
+	var within *outboundParent
+	if m.Meta.Nested {
+		within = x.Table.outer(m.Meta.Within)
+	}
+	h := x.serving.find(m.Function)
+	refused := x.refuses(m, h, within)
+	if refused == nil {
+		c := newInboundCall(x, m, h, within)
+		ok, err := x.Table.accept(c.id(), c, begun)
+		if ok {
+			c.arrive()
+		}
+		if ok || err != nil {
+			return err
+		}
+		c.freeParams()
+		refused = errShutDown // Shutdown was called meanwhile, or the session has ended
+		x.AnnounceEnd(carrier.Now)
+	}
+	if begun {
+		if !x.Table.refuseBegun(m.Pipe) {
+			return nil // AnnounceEnd has rejected it
+		}
+	} else if err := x.Table.check(m.Pipe); err != nil {
+		return err
+	}
+	cost := m.Cost(x.terms.Overhead, x.terms.Early)
+	if beyond := x.serving.dispatcher.Arrive(cost, m.Meta.Nested); beyond != nil {
+		refused, cost = beyond, 0
+	}
+	x.turnAway(m, refused, cost)
+	return nil
+}
+
+// refuses returns the reason to reject a call before it is created, or nil. h is its function, and
+// within the call of this side around it; both may be nil.
+func (x *Calls) refuses(m *message.Open, h *Handler, within *outboundParent) *codec.Abort {
+	switch {
+	case h == nil:
+		return codec.ErrNoFunction.Withf("function %d", m.Function)
+	case m.Meta.Nested && within == nil:
+		return codec.ErrCanceled.Withf("the call that it is nested in has ended")
+	case within != nil && within.depth >= deepest:
+		return codec.ErrOverloaded.Withf("the call is nested %d deep, and %d is the limit", within.depth+1, deepest)
+	case len(m.Meta.Metadata) > 0:
+		if err := message.CheckMetadata(m.Meta.Metadata); err != nil {
+			return codec.AbortOf(err)
+		}
+	}
+	if m.Meta.Nested {
+		return nil
+	}
+	return x.common.Owners.RejectCall(x.Dispatcher().Owner())
+}
+
+func (x *Calls) receiveBlock(m message.Block) error {
+	if x.Carrier.HasPart(m.Pipe) { // which may be the Open: then there is no pipe yet
+		return overtakes("Block", m.Pipe)
+	}
+	e, err := x.Table.find(m.Pipe)
+	if e == nil {
+		return err // nil if the pipe has ended: Blocks may cross its Close
+	}
+	return e.block(m)
+}
+
+func (x *Calls) receiveClose(m message.Close) error {
+	if m.Abort == nil && x.Carrier.HasPart(m.Pipe) {
+		return overtakes("result", m.Pipe)
+	}
+	e, err := x.Table.take(m.Pipe)
+	x.Carrier.Forget(m.Pipe)
+	switch {
+	case err != nil:
+		return err
+	case e == nil: // the answer may be leaving in parts
+		x.Carrier.FinishPipe(m.Pipe, outbox.Ended)
+		return nil
+	case m.Pipe&1 != uint64(x.Table.odd):
+		defer x.gaveUp()
+	}
+	return e.closed(m)
+}
+
+func (x *Calls) receiveControl(m message.Control) error {
+	switch c := m.(type) {
+	case message.Credit:
+		return x.receiveCredit(c)
+	case message.Stop:
+		return x.toPipe(c.Pipe, func(p *piping.End) error { p.StopArrived(); return nil })
+	case message.Ask:
+		if x.Carrier.HasPart(c.Pipe) {
+			return overtakes("Ask", c.Pipe)
+		}
+		return x.toPipe(c.Pipe, func(p *piping.End) error {
+			if !p.AskArrived(c.Sent, c.Total) {
+				return aborts.Violation("Ask for pipe %d after %d bytes, which is not what has arrived", c.Pipe, c.Sent)
+			}
+			return nil
+		})
+	case message.Skip:
+		if x.Carrier.HasPart(c.Pipe) {
+			return overtakes("Skip", c.Pipe)
+		}
+		return x.toPipe(c.Pipe, func(p *piping.End) error {
+			if !p.SkipArrived(c.Sent) {
+				return aborts.Violation("Skip for pipe %d to %d bytes, which have come before or were not granted", c.Pipe, c.Sent)
+			}
+			return nil
+		})
+	case message.Allow:
+		return x.toPipe(c.Pipe, func(p *piping.End) error { p.AllowArrived(c.Total); return nil })
+	case message.Ping:
+		x.Carrier.Ping(c.N)
+		if c.Holds > 0 {
+			x.terms.Holds.Store(c.Holds)
+		}
+	case message.Pong:
+		x.Carrier.Pong(c.N)
+	case message.Ack:
+		if !x.Carrier.Ack(c.Count) {
+			return aborts.Violation("Ack of %d frames, which is more than were sent", c.Count)
+		}
+	case message.Drain:
+		x.Table.drainThere(c)
+		if x.Retire() {
+			x.Session.(Session).PeerDrains()
+		}
+	case message.SessionClose:
+		return carrier.EndedBy(c)
+	case message.Sync:
+		return aborts.Violation("a second Sync")
+	}
+	return nil // unknown Controls are ignored
+}
+
+func (x *Calls) receiveCredit(c message.Credit) error {
+	if c.Opens {
+		x.opens.grant(c.Limit)
+		return nil
+	}
+	return x.toPipe(c.Pipe, func(p *piping.End) error { p.CreditArrived(c.Limit); return nil })
+}
+
+// toPipe calls f with the pipe of a Control, if the pipe carries Blocks and has not ended.
+func (x *Calls) toPipe(id uint64, f func(*piping.End) error) error {
+	e, err := x.Table.find(id)
+	if e == nil {
+		return err
+	}
+	if p := e.Pipe(); p != nil {
+		return f((*piping.End)(p))
+	}
+	return nil
+}
+
+// gaveUp is called when the peer has canceled a call, and blocks if the peer does so too often.
+func (x *Calls) gaveUp() {
+	if d := x.serving.openRate.pause(x.common.Now()); d > 0 {
+		wait.HoldOff(x.Carrier.Context(), d)
+	}
+}

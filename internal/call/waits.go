@@ -1,0 +1,111 @@
+package call
+
+import (
+	"context"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/aborts"
+	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/priority"
+)
+
+// The waits of a call from this side before it is sent: for the window of its function, for budget
+// of the peer, for budget for a window of its own, and at the outbound soft limit.
+
+// waitForWindow waits for the window of a function, if there is one, and returns it. Nested calls
+// do not use it, since a call in the window may wait for them. cost is that of the Open.
+func (o *admission) waitForWindow(ctx context.Context, function uint16, p priority.Priority, cost int64) (*callWindow, *codec.Abort) {
+	w := o.windows[function]
+	if w == nil {
+		return nil, nil
+	}
+	if a := w.wait(ctx, o.session.Context(), p, int(cost)); a != nil {
+		return nil, a
+	}
+	return w, nil
+}
+
+// waitForOpens waits until the peer's budget for Opens allows an Open of this cost.
+func (o *admission) waitForOpens(ctx context.Context, cost int64, p priority.Priority) *codec.Abort {
+	if o.opens.room > 0 && cost > o.opens.room {
+		return aborts.NeverSent(codec.ErrTooLarge.Withf("the call costs %d bytes, and the peer has room for %d", cost, o.opens.room))
+	}
+	w := o.opens.reserve(p, cost)
+	if w == nil {
+		return nil
+	}
+	defer o.waits.begin(&o.common.Clock, waitOpens, int(cost))()
+	select {
+	case <-w.turn:
+		if w.refused {
+			return o.errDrains()
+		}
+		return nil
+	case <-ctx.Done():
+		o.opens.abandon(w)
+		used, room := o.opens.used()
+		return aborts.NeverSent(WaitedFor(ctx, "room for calls at the peer: its workers have to take some first, and %d bytes of %d are used", used, room))
+	case <-o.session.Context().Done():
+		return o.ended()
+	}
+}
+
+// waitForHold waits for the turn of c, while the caller holds bytes of parameters.
+func (o *admission) waitForHold(ctx context.Context, c *limits.Claim, turn chan struct{}, bytes int) (a *codec.Abort) {
+	defer o.waits.begin(&o.common.Clock, waitWindow, bytes)()
+	room := o.terms.Room
+	select {
+	case <-turn:
+		return nil
+	case <-ctx.Done():
+		l := room.Load()
+		a = aborts.NeverSent(WaitedFor(ctx, "room for a window at the caller: %d bytes are promised to streams, and %d wait", l.Windows, l.Opening))
+	case <-o.session.Context().Done():
+		a = o.ended()
+	}
+	waited, granted := room.Withdraw(c)
+	limits.Grant(granted)
+	if !waited { // its turn came at the same moment
+		<-turn
+		var h limits.Hold
+		room.Opened(c, &h)
+		o.dropHold(&h)
+	}
+	return a
+}
+
+// waitToSend counts a message that is about to be sent. At the soft limit it waits.
+func (o *admission) waitToSend(ctx context.Context, p priority.Priority, held uint32) *codec.Abort {
+	if !o.Outbound.queued.Load() && o.Outbound.Reserve(int(held)) {
+		return nil
+	}
+	if a := o.Outbound.never(int(held)); a != nil {
+		return a
+	}
+	turn := make(chan struct{})
+	d := o.Outbound.reserve(p, int(held), func() { close(turn) })
+	if d == nil {
+		return nil
+	}
+	defer o.waits.begin(&o.common.Clock, waitOutbound, int(held))()
+	var a *codec.Abort
+	select {
+	case <-turn:
+		return nil
+	case <-ctx.Done():
+		a = aborts.NeverSent(WaitedFor(ctx, "the outbound soft limit of %v: %v have not been given to the wire, because the peer does not read as fast", o.Outbound.Limits().Soft, o.Outbound.Held()))
+	case <-o.session.Context().Done():
+		a = o.ended()
+	}
+	if !o.Outbound.abandon(d) {
+		o.Outbound.Remove(1, int(held))
+	}
+	return a
+}
+
+// dropHold releases a window that no Open has granted to the peer.
+func (o *admission) dropHold(h *limits.Hold) {
+	if o.terms.Room != nil {
+		limits.Grant(o.terms.Room.End(h))
+	}
+}
