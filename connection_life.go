@@ -2,11 +2,20 @@ package asterisque
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/callback"
+	"github.com/asterisque-go/asterisque/internal/guard"
+	"github.com/asterisque-go/asterisque/internal/handshake"
+	"github.com/asterisque-go/asterisque/internal/wait"
+	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 // newConnection returns a connection without a session. The caller runs it.
@@ -129,4 +138,177 @@ func (c *Connection) resumable(s *Session) (*Session, time.Time) {
 		return nil, time.Time{}
 	}
 	return s, time.Now().Add(s.cfg.resumeFor)
+}
+
+// mostDials bounds the concurrent calls of Dial of a connection: all but one have missed their
+// deadline.
+const mostDials = 8
+
+// connect makes attempts until there is a session: s, if it is not nil and is resumed before until,
+// or a new one.
+func (c *Connection) connect(s *Session, until time.Time, back *backoff) (*Session, error) {
+	ctx := c.ctx
+	if c.how.MaxOutage > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.how.MaxOutage)
+		defer cancel()
+	}
+	for {
+		next, over, err := c.try(ctx, s)
+		switch {
+		case err == nil:
+			return next, nil
+		case c.ctx.Err() != nil:
+			return nil, c.Err()
+		case over:
+			return nil, err
+		case s != nil && s.calls.Context().Err() != nil:
+			s, until = nil, time.Time{} // s was not resumed in time
+		}
+		c.node.Logger().Info("connecting failed", "url", transport.ShowURL(c.url), "error", err)
+		pause := back.nextBefore(until)
+		c.nextAttempt(pause, err)
+		if !wait.Sleep(ctx, pause) {
+			if c.ctx.Err() != nil {
+				return nil, c.Err()
+			}
+			return nil, c.late(ctx, err)
+		}
+	}
+}
+
+// late returns the error of connecting when ctx left no time for another attempt. err is the error
+// of the last attempt.
+func (c *Connection) late(ctx context.Context, err error) *Abort {
+	a := &Abort{Code: codec.Unavailable, Message: fmt.Sprintf("no connection with %s within the time for it", c.name()), Cause: err}
+	end, _ := ctx.Deadline()
+	if own, ok := c.ctx.Deadline(); ok && !own.After(end) {
+		a.Code = codec.Expired // deadline of the application's context, not MaxOutage
+	}
+	return a
+}
+
+// try is attempt. It also reports whether err is final. Wires and errors may be the application's.
+func (c *Connection) try(ctx context.Context, s *Session) (next *Session, over bool, err error) {
+	err = codec.ErrUnavailable.Withf("connecting panicked: the log says why")
+	guard.Run(c.node.cfg.log, "connecting", func() {
+		var failed error
+		next, failed = c.attempt(ctx, s)
+		over, err = failed != nil && c.final(failed), failed
+	})
+	return next, over, err
+}
+
+// attempt tries once to connect, and to resume s unless that is nil.
+func (c *Connection) attempt(ctx context.Context, s *Session) (*Session, error) {
+	w, err := c.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var was *handshake.Proof
+	if s != nil {
+		was = &handshake.Proof{Session: s.id, Secret: s.res.Latest(), Received: s.calls.Carrier.Received()}
+	}
+	h := c.node.newHandshake(w)
+	var next *Session
+	err = h.Guard(func() error {
+		c.node.configure(h)
+		a, about, err := h.propose(ctx, was)
+		if err != nil {
+			return err
+		}
+		if err = c.meant(about); err != nil {
+			w.Close()
+			return err
+		}
+		next, err = c.goOn(ctx, h, sessionStart{agreed: a, about: about, dialled: true}, s)
+		return err
+	})
+	return next, err
+}
+
+// meant returns an error if the peer is not the required one.
+func (c *Connection) meant(p Peer) error {
+	if c.how.PeerID == "" || p.ID == c.how.PeerID {
+		return nil
+	}
+	return codec.ErrUnavailable.Withf("the node there calls itself %q, and not %q", p.ID, c.how.PeerID)
+}
+
+// goOn returns the session on which the handshake has agreed: s, or a new one.
+func (c *Connection) goOn(ctx context.Context, h *nodeHandshake, b sessionStart, s *Session) (*Session, error) {
+	if s != nil && b.agreed.Session == s.id {
+		if err := goOnOver(ctx, s, h.Wire, &b); err != nil {
+			h.Wire.Close()
+			s.calls.Fail(codec.ErrUnavailable.Withf("the session could not be resumed: %v", err))
+			s.calls.Carrier.Wait()
+			return nil, err
+		}
+		return s, nil
+	}
+	if s != nil {
+		s.calls.Fail(codec.ErrUnavailable.Withf("the session could not be resumed: the peer does not have it any more"))
+		s.calls.Carrier.Wait()
+	}
+	b.grant = c.node.ownGrant()
+	return c.node.begin(h, b, c)
+}
+
+// goOnOver resumes s over a Wire to a peer that has agreed. The next secret is stored as soon as
+// the peer has it. The errors are not final: a new session may begin.
+func goOnOver(ctx context.Context, s *Session, w wire.Wire, b *sessionStart) error {
+	a := &b.agreed
+	if a.Settings != s.res.agreed || a.Codec != s.calls.Values.Name() {
+		return handshake.Transient(nil, "the peer resumes the session, but does not repeat the agreement")
+	}
+	if a.Secret != [message.SecretSize]byte{} {
+		s.res.Replace(s.res.Latest(), a.Secret)
+	}
+	return s.comeBack(ctx, &resumeRequest{wire: w, about: b.about, received: a.Received})
+}
+
+func (c *Connection) dial(ctx context.Context) (wire.Wire, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.node.cfg.handshake)
+	defer cancel()
+	dial := c.how.Dial
+	if dial == nil {
+		dial = func(ctx context.Context) (wire.Wire, error) {
+			// the URL may be one of the application's scheme, too
+			return wire.Dial(ctx, c.url, wire.Options{TLS: c.tls()})
+		}
+	}
+	w, err := callback.Ask(ctx, &c.dials, func() (wire.Wire, error) {
+		w, err := dial(ctx)
+		if w == nil && err == nil {
+			err = codec.ErrUnavailable.Withf("ReconnectConfig.Dial returned no Wire, and no error")
+		}
+		return w, err
+	}, func(w wire.Wire) { w.Close() })
+	return w, transport.HideURL(err, c.url)
+}
+
+// tls returns the TLS configuration for dialling; nil stands for the defaults.
+func (c *Connection) tls() *tls.Config {
+	own := c.node.cfg.tls
+	if c.how.ServerName == "" {
+		return own
+	}
+	if own == nil {
+		return &tls.Config{ServerName: c.how.ServerName}
+	}
+	own = own.Clone()
+	own.ServerName = c.how.ServerName
+	return own
+}
+
+// final reports whether err, of an attempt, ends the connection. [Node.Connect] lists such errors,
+// and explains the other ones.
+func (c *Connection) final(err error) bool {
+	switch {
+	case errors.Is(err, wire.ErrURL), err == error(handshake.ErrNodeClosed):
+		return true // RetryFatal does not change these
+	case c.how.RetryFatal, errors.Is(err, handshake.ErrTransient): // which has a final code
+		return false
+	}
+	return errors.Is(err, ErrUnauthorized) || errors.Is(err, ErrHandshake)
 }

@@ -9,6 +9,9 @@ import (
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/call"
 	"github.com/asterisque-go/asterisque/internal/callback"
+	"github.com/asterisque-go/asterisque/internal/guard"
+	"github.com/asterisque-go/asterisque/internal/handshake"
+	"github.com/asterisque-go/asterisque/internal/resume"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -131,4 +134,203 @@ func (c *config) credentialFor(ctx context.Context, p Peer) ([]byte, error) {
 		return nil, codec.ErrUnauthorized.Withf("the credential of %d bytes exceeds the limit of %d", len(shown), message.MaxCredential)
 	}
 	return shown, nil
+}
+
+// nodeHandshake is a handshake of a node.
+type nodeHandshake struct {
+	handshake.Handshake
+	cfg *config // of the session; fixed
+}
+
+// newHandshake returns a handshake over a Wire. A configure follows.
+func (n *Node) newHandshake(w wire.Wire) *nodeHandshake {
+	return &nodeHandshake{Handshake: handshake.Handshake{Wire: w, Set: &n.handshakes, Log: n.cfg.log}}
+}
+
+// configure sets the configuration for the Wire, which may be the application's.
+func (n *Node) configure(h *nodeHandshake) {
+	h.cfg = n.configFor(h.Wire)
+	h.Config = h.cfg.announcement()
+}
+
+// propose is the handshake of the connecting side. It also returns the peer.
+func (h *nodeHandshake) propose(ctx context.Context, was *handshake.Proof) (a handshake.Agreement, about Peer, err error) {
+	var credential func(context.Context) ([]byte, error)
+	if h.cfg.credential != nil {
+		credential = func(ctx context.Context) ([]byte, error) { return h.cfg.credentialFor(ctx, peerOf(h.Wire)) }
+	}
+	if a, err = h.Propose(ctx, was, credential); err == nil {
+		about = peerOf(h.Wire)
+		about.ID = a.Node
+	}
+	return a, about, err
+}
+
+// acceptedPeer is the result of a handshake on the accepting side.
+type acceptedPeer struct {
+	handshake.Agreement
+	about   Peer
+	grant   Grant
+	resumed *Session // resumed session, which has taken the Wire; nil: a session is to begin
+
+	elsewhere wire.Wire // to the node that has the session; nil: this node
+	largest   int       // bytes of the largest frame that it accepts
+}
+
+var errNotHere = codec.ErrUnavailable.Withf("the session that was relayed here cannot be resumed, and no other one begins this way")
+
+// respond is the handshake of the accepting side. It also obtains the grant for the peer. On error
+// the agreement has the session's id if the session is expected.
+func (n *Node) respond(ctx context.Context, h *nodeHandshake) (a acceptedPeer, err error) {
+	ctx, done := h.Begin(ctx)
+	defer done()
+	hello, err := h.Receive()
+	if err != nil {
+		return a, err
+	}
+	a.Agreement, a.about = hello.Agreement, peerOf(h.Wire)
+	a.about.ID = hello.Node
+	found, err := n.find(ctx, h, &a, &hello.Proof)
+	switch {
+	case err != nil:
+		return a, h.Refuse(err)
+	case a.elsewhere != nil:
+		return a, h.passOn(&a)
+	}
+	if err := h.authorise(ctx, &a, found, hello.Credential); err != nil {
+		return a, h.Refuse(err)
+	}
+	if found != nil && found.goesOnFor(&a.Agreement, &a.grant, hello.Codecs, hello.Proof.Received) {
+		if over, err := h.goOn(ctx, found, &a, &hello.Proof); over {
+			return a, err
+		}
+	}
+	if id := SessionID(hello.Proof.Session); a.Resume && id != (SessionID{}) {
+		n.cfg.log.Info("session is not resumed", "session", id.short(), "addr", h.Wire.RemoteAddr(), "known", found != nil)
+	}
+	if h.Relayed {
+		return a, h.Refuse(errNotHere)
+	}
+	return a, n.promiseSession(ctx, h, &a)
+}
+
+// find returns the session that the peer may resume, or nil. If another node has the session, find
+// sets the Wire to that node.
+func (n *Node) find(ctx context.Context, h *nodeHandshake, a *acceptedPeer, was *handshake.Proof) (found *Session, err error) {
+	if !a.Resume {
+		return nil, nil
+	}
+	switch err := h.Exposed(); {
+	case err != nil && h.Relayed:
+		return nil, errNotHere // not an error of the peer, whose own Wire may be private
+	case err != nil:
+		return nil, err
+	}
+	found, at, err := n.former(ctx, was, &a.about)
+	if at != nil && !h.Relayed {
+		if a.elsewhere, err = h.cfg.reach(ctx, *at, a.about); a.elsewhere != nil {
+			a.Session = was.Session
+		}
+	}
+	return found, err
+}
+
+// authorise calls Access.Accept for the peer, which may resume the session found, if that is not
+// nil, and sets the grant.
+func (h *nodeHandshake) authorise(ctx context.Context, a *acceptedPeer, found *Session, credential []byte) (err error) {
+	a.about.Credential = credential
+	if a.grant, err = h.cfg.authorise(ctx, a.about); err != nil {
+		if found != nil && !mayPass(err) {
+			found.calls.Fail(codec.AbortOf(err)) // a rejected peer loses its session, too
+		}
+		return err
+	}
+	a.about.Credential, a.about.Subject = nil, a.grant.Subject
+	return nil
+}
+
+// mayPass reports whether err is temporary: the application may accept the peer later.
+func mayPass(err error) bool {
+	switch codec.AbortOf(err).Code {
+	case codec.Unavailable, codec.Overloaded, codec.Expired, codec.Canceled:
+		return true
+	}
+	return false
+}
+
+// goOn resumes s over the Wire, and reports whether that ends the handshake: otherwise a session is
+// to begin.
+func (h *nodeHandshake) goOn(ctx context.Context, s *Session, a *acceptedPeer, was *handshake.Proof) (over bool, err error) {
+	switch err := h.resume(ctx, s, a, was); {
+	case err == nil:
+		a.resumed = s
+		return true, nil
+	case !h.Undecided():
+		return true, h.Failed(err)
+	case err == error(resume.ErrTooOften):
+		return true, h.Refuse(err) // the peer may resume its session later
+	}
+	return false, nil
+}
+
+// resume resumes s over the Wire.
+func (h *nodeHandshake) resume(ctx context.Context, s *Session, a *acceptedPeer, was *handshake.Proof) error {
+	if refused := s.res.Wait(ctx); refused != nil {
+		return refused
+	}
+	next := resume.NewSecret()
+	reply := h.Sync(s.res.plan)
+	reply.Codecs, reply.Session, reply.Secret = []string{s.calls.Values.Name()}, s.id[:], next[:]
+	c := resumeRequest{wire: h.Wire, place: h.WirePlace(), about: a.about, grant: &a.grant, received: was.Received, used: was.Secret}
+	c.confirm = func(received uint64) error {
+		if refused := h.Place.Carry(); refused != nil {
+			return refused
+		}
+		s.res.Replace(was.Secret, next)
+		reply.Received = received
+		return h.Answer(reply)
+	}
+	return s.comeBack(ctx, &c)
+}
+
+// promiseSession answers a peer if a new session is to begin.
+func (n *Node) promiseSession(ctx context.Context, h *nodeHandshake, a *acceptedPeer) error {
+	if err := n.rejectSession(&a.about); err != nil {
+		return h.Refuse(err)
+	}
+	if refused := h.Place.Carry(); refused != nil {
+		return h.Refuse(refused)
+	}
+	reply := h.Sync(a.grant.plan)
+	reply.Codecs, reply.Session = []string{a.Codec}, a.Session[:]
+	if a.Resume {
+		a.Secret = resume.NewSecret()
+		reply.Secret = a.Secret[:]
+		n.expect(ctx, a)
+	}
+	if err := h.Answer(reply); err != nil {
+		return h.Failed(err)
+	}
+	return nil
+}
+
+// passOn forwards the peer's hello to the other node, and the answer to the peer.
+func (h *nodeHandshake) passOn(a *acceptedPeer) (err error) {
+	defer func() {
+		if err != nil {
+			guard.Apart(h.Log, a.elsewhere, func() { a.elsewhere.Close() })
+		}
+	}()
+	if refused := h.Place.Carry(); refused != nil {
+		return h.Refuse(refused)
+	}
+	reply, settings, err := h.Consult(a.elsewhere)
+	if err != nil {
+		return h.Refuse(codec.ErrUnavailable.Withf("the node that has the session cannot be reached: %v", err))
+	}
+	a.largest = settings.MaxFrame
+	if err := h.Forward(reply); err != nil {
+		return h.Failed(err)
+	}
+	return nil
 }

@@ -3,7 +3,11 @@ package asterisque
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -131,4 +135,177 @@ func (n *Node) shakeAndLog(ctx context.Context, h *nodeHandshake) {
 	if _, err := n.shake(ctx, h); err != nil && err != ErrElsewhere {
 		n.cfg.log.Warn("handshake failed", "addr", h.From, "error", err)
 	}
+}
+
+// Connect connects to the node that listens at a URL, waits for the first session (unless
+// ReconnectConfig.Background is set), and from then on maintains a session, until Close or the end
+// of life. life governs the whole Connection. Failed attempts are repeated, the first ones as well,
+// unless their error is final. Final errors are:
+//
+//   - The URL can never be used ([wire.ErrURL]), or this node is closed.
+//   - The application of either side rejects the other one, with ErrUnauthorized or ErrHandshake
+//     ([Access].Accept, [Access].Credential).
+//   - The announcements of the two nodes do not match: the version of the protocol, or the value
+//     codecs (ErrHandshake).
+//
+// A final error ends the Connection at once, also later: its state becomes Lost, Err returns the
+// error, and ReconnectConfig.OnState is called. With ReconnectConfig.RetryFatal only the first kind
+// is final. Any other error may be temporary, and is retried. No error of TLS is final, neither an
+// alert nor a certificate error, because either side may renew certificates and authorities. A peer
+// with another protocol is not final either, as it may be a load balancer without a server.
+// [Connection.NotConnectedError] and the node's log report the current error;
+// ReconnectConfig.MaxOutage and life bound the time of the attempts. The page [about reconnecting]
+// has a table of errors.
+//
+// [about reconnecting]: https://github.com/asterisque-go/asterisque/blob/main/docs/reconnecting.md
+func (n *Node) Connect(life context.Context, url string, how ReconnectConfig) (*Connection, error) {
+	if err := n.ready(); err != nil {
+		return nil, err
+	}
+	if err := how.check(); err != nil {
+		return nil, err
+	}
+	c := newConnection(n, life, url, how)
+	if !n.connections.Add(c) {
+		c.end(handshake.ErrNodeClosed)
+		return nil, handshake.ErrNodeClosed
+	}
+	go c.run() // ends with c.ctx
+	if how.Background {
+		return c, nil
+	}
+	if _, a := c.wait(life); a != nil {
+		c.Close()
+		return nil, a
+	}
+	return c, nil
+}
+
+// check returns an error that names each duration that is too short, or nil.
+func (r *ReconnectConfig) check() error {
+	var m optionErrors
+	for _, t := range []struct {
+		name  string
+		value time.Duration
+	}{{"First", r.First}, {"Most", r.Most}, {"MaxOutage", r.MaxOutage}} {
+		if t.value > 0 {
+			m.atLeast("ReconnectConfig."+t.name, t.value, leastWait)
+		}
+	}
+	return m.asError()
+}
+
+// nodeConnection is the interface of a connection for its node.
+type nodeConnection interface {
+	// Shutdown ends the connection gracefully.
+	Shutdown(ctx context.Context) error
+
+	// closeFor ends the connection with cause, and waits for the end of its goroutines.
+	closeFor(cause error)
+}
+
+// closers is a set of objects that a node ends when it is closed. It locks itself.
+type closers[T comparable] struct {
+	mu     sync.Mutex
+	all    map[T]struct{} // guarded by mu, as closed
+	closed bool
+}
+
+// Add adds v. It reports false if the set is closed.
+func (k *closers[T]) Add(v T) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed {
+		return false
+	}
+	if k.all == nil {
+		k.all = make(map[T]struct{})
+	}
+	k.all[v] = struct{}{}
+	return true
+}
+
+// IsClosed reports whether the set is closed.
+func (k *closers[T]) IsClosed() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.closed
+}
+
+// Remove removes v, if it is present.
+func (k *closers[T]) Remove(v T) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.all, v)
+}
+
+// list returns the elements.
+func (k *closers[T]) list() []T {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Collect(maps.Keys(k.all))
+}
+
+// close closes the set to further elements, and returns the present ones.
+func (k *closers[T]) close() []T {
+	k.mu.Lock()
+	k.closed = true
+	k.mu.Unlock()
+	return k.list()
+}
+
+// nodeDrain records whether a node is shutting down.
+type nodeDrain struct {
+	once  sync.Once
+	begun chan struct{} // closed when the shutdown begins; fixed
+
+	told atomic.Bool // a Shutdown reports its progress to the hooks: at most one does
+
+	mu sync.Mutex
+	// guarded by mu, as none: inbound handshakes, until their sessions begin
+	shaking int
+	none    chan struct{} // closed when shaking is 0; nil without a waiter
+}
+
+// hasBegun reports whether the node is shutting down.
+func (d *nodeDrain) hasBegun() bool {
+	select {
+	case <-d.begun:
+		return true
+	default:
+		return false
+	}
+}
+
+func (d *nodeDrain) begin() { d.once.Do(func() { close(d.begun) }) }
+
+// shakes counts a handshake until the returned function is called.
+func (d *nodeDrain) shakes() (over func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.shaking++
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.shaking--; d.shaking == 0 && d.none != nil {
+			close(d.none)
+			d.none = nil
+		}
+	}
+}
+
+// shaken returns a channel that is closed when no handshake is under way, for any number of
+// Shutdowns.
+func (d *nodeDrain) shaken() <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.none == nil {
+		d.none = make(chan struct{})
+	}
+	c := d.none
+	if d.shaking == 0 {
+		close(c)
+		d.none = nil
+	}
+	return c
 }

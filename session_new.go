@@ -2,9 +2,21 @@ package asterisque
 
 import (
 	"context"
+	"crypto/x509"
+	"log/slog"
+	"time"
 
+	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/call"
+	"github.com/asterisque-go/asterisque/internal/callback"
+	"github.com/asterisque-go/asterisque/internal/carrier"
+	"github.com/asterisque-go/asterisque/internal/dispatch"
+	"github.com/asterisque-go/asterisque/internal/handshake"
 	"github.com/asterisque-go/asterisque/internal/quota"
+	"github.com/asterisque-go/asterisque/internal/resume"
+	"github.com/asterisque-go/asterisque/internal/values"
+	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 // newSession makes a session of the result of a handshake. The caller runs its carrier.
@@ -35,3 +47,140 @@ func newSession(sh *sharedState, holder sessionHolder, b *sessionStart) *Session
 
 // owner returns the owner of the session.
 func (s *Session) owner() *quota.Owner { return s.calls.Dispatcher().Owner() }
+
+// sessionConfig is the part of a node's options for each session. It does not change.
+type sessionConfig struct {
+	log        *slog.Logger
+	share      float64        // of lower priorities
+	window     int            // bytes of the largest window
+	windowless bool           // no windows
+	windows    map[uint16]int // by function: outstanding calls
+	private    bool           // keeps errors of handlers on this side
+	resumeFor  time.Duration
+	drain      time.Duration // for running calls, at shutdown; 0: no limit
+
+	outliveCertificates bool
+
+	hooks hooks
+}
+
+// sessionStart holds the parameters of a new session.
+type sessionStart struct {
+	cfg     *sessionConfig
+	wire    wire.Wire
+	place   transport.Place // of the Wire; nil without one
+	agreed  handshake.Agreement
+	about   Peer
+	values  *values.Codec // agreed
+	grant   Grant
+	dialled bool // by this side
+}
+
+// sharedState is the common state of the sessions of a node. The node makes it once, and sessions
+// have no other access to their node.
+type sharedState struct {
+	carriers  carrier.Settings // these are fixed
+	records   repositoryRecords
+	keepalive carrier.KeepaliveScheduler
+	// call through the interceptors of the node, for calls of this side and of the peer; nil
+	// without; fixed
+	outward, inward Next
+
+	call.Common // these lock themselves
+	scheduler   dispatch.Scheduler
+	suspended   resume.Sessions
+	reports     callback.Reports
+}
+
+// certificateExpiry ends a session when a certificate expires. It does not lock itself.
+type certificateExpiry struct {
+	timer *time.Timer // nil before the first certificate
+}
+
+// start calls end when cert expires, and cancels an earlier start.
+func (e *certificateExpiry) start(cert *x509.Certificate, end func(*Abort)) {
+	e.stop()
+	e.timer = time.AfterFunc(time.Until(cert.NotAfter), func() {
+		end(codec.ErrUnauthorized.Withf("the certificate of %v expired at %v", cert.Subject, cert.NotAfter))
+	})
+}
+
+func (e *certificateExpiry) stop() {
+	if e.timer != nil {
+		e.timer.Stop()
+	}
+}
+
+// lifecycle is the view of a session for its carrier: see carrier.Session.
+type lifecycle Session
+
+// LogValue implements slog.LogValuer.
+func (u *lifecycle) LogValue() slog.Value { return (*Session)(u).LogValue() }
+
+// Ended aborts all calls.
+func (u *lifecycle) Ended(cause *Abort) { u.calls.End(cause) }
+
+// PeerDrains implements Session.
+func (u *lifecycle) PeerDrains() { u.holder.sessionChanged() }
+
+// Away records that the session waits for another Wire.
+func (u *lifecycle) Away(cause *Abort) {
+	s := (*Session)(u)
+	s.cfg.log.Info("session is away", "session", s, "cause", cause)
+	s.res.Store(s.calls.Context(), time.Now().Add(s.cfg.resumeFor))
+	s.holder.sessionChanged()
+	(*hookNotifier)(u).away(cause)
+	s.shared.suspended.Add(&s.res.suspended)
+}
+
+// StillAway updates the bytes that the session holds, which grow as the application sends.
+func (u *lifecycle) StillAway() { u.shared.suspended.Look(&u.res.suspended) }
+
+// Back records that the session has resumed over another Wire. The peer has its answer, and does
+// not wait for the Repository.
+func (u *lifecycle) Back() {
+	s := (*Session)(u)
+	s.shared.suspended.Remove(&s.res.suspended)
+	s.res.Store(s.calls.Context(), time.Time{})
+	(*hookNotifier)(u).back()
+}
+
+// Finished releases all state of the session.
+func (u *lifecycle) Finished() {
+	s := (*Session)(u)
+	s.expiry.stop()
+	s.calls.EndWaits()
+	if s.res != nil {
+		s.shared.suspended.Remove(&s.res.suspended)
+		s.res.Forget()
+	}
+	s.holder.sessionEnded(s)
+	u.endTelling()
+	s.shared.Owners.Release(s.owner())
+	defer (*hookNotifier)(u).ended() // also if the log ends the goroutine
+	s.cfg.log.Info("session ends", "session", s, "cause", s.calls.Cause())
+}
+
+// Holds implements Session.
+func (u *lifecycle) Holds() int {
+	return quota.IdleSession + u.calls.Held()
+}
+
+// Fail implements Session.
+func (u *lifecycle) Fail(a *Abort) { (*Session)(u).calls.Fail(a) }
+
+// watchCertificate ends the session when the latest certificate of its peer expires. It is called
+// while no goroutine reads.
+func (u *lifecycle) watchCertificate() {
+	u.expiry.stop()
+	_, secure := u.calls.Carrier.Wire()
+	if cert := (Peer{TLS: secure}).Certificate(); cert != nil && !u.cfg.outliveCertificates {
+		u.expiry.start(cert, u.Fail)
+	}
+}
+
+// endTelling subtracts the session's bytes from the tally of its owner.
+func (u *lifecycle) endTelling() {
+	u.calls.Release()
+	(*Session)(u).owner().Tally.Add(-quota.IdleSession)
+}

@@ -2,10 +2,12 @@ package call
 
 import (
 	"context"
+	"runtime"
 	"sync/atomic"
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/dispatch"
@@ -13,6 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/internal/quota"
+	"github.com/asterisque-go/asterisque/limits"
 )
 
 // admission holds the conditions for calls from this side of a session: whether they may be
@@ -105,4 +108,152 @@ func (o *admission) Retire() (first bool) {
 	}
 	o.opens.drain()
 	return true
+}
+
+// reservation is the state that a call from this side holds until its end.
+type reservation struct {
+	parent *outboundParent // the call as a parent; nil unless a handler made it
+	window *callWindow     // of its function; nil without
+	cost   int64           // of its Open
+}
+
+// reserve waits until a call from this side may be sent: the session accepts it, and the window of
+// its function, the peer's budget and this session's limit allow it. It sets the optional part of
+// the Open. stream describes the Blocks, or is nil. A nested call waits only for this session's
+// outbound limit.
+func (o *admission) reserve(ctx context.Context, open *outbox.Message, cfg *Options, stream *message.Meta) (r reservation, a *codec.Abort) {
+	if open.Expires, a = o.lifetime(ctx, cfg.TTL); a != nil {
+		return r, a
+	}
+	if len(cfg.Key) > 0 && o.opens.keyless {
+		return r, errKeyless
+	}
+	var metadata []byte
+	if r.parent, metadata, a = o.surroundings(ctx, open.Function, cfg); a != nil {
+		return r, a
+	}
+	open.Meta = r.parent.meta(cfg, metadata, stream)
+	r.cost = o.costOf(open)
+	if r.parent != nil {
+		a = o.nesting.reserve(r.parent.depth, r.cost)
+	} else {
+		a = o.waitForRoom(ctx, &r, open.Function, cfg)
+	}
+	if a != nil {
+		return reservation{}, a
+	}
+	open.Held = heldOpen(open)
+	if a = o.waitToSend(ctx, cfg.Priority, open.Held); a != nil {
+		o.unsent(r.parent, r.cost)
+		o.giveBack(&r)
+		return reservation{}, a
+	}
+	return r, nil
+}
+
+// errKeyless is the error of a durable call to a peer of another protocol.
+var errKeyless = aborts.NeverSent(codec.ErrBadParams.Withf("the protocol of the peer carries no idempotency key, so that the call may run twice after a cut: where that does no harm, make it without WithDurable and WithIdempotencyKey, and make it again"))
+
+// handledIn returns the call that a handler with ctx serves, or nil if ctx belongs to no handler of
+// this session.
+func (o *admission) handledIn(ctx context.Context) inboundParent {
+	if c, _ := carriedBy(ctx); o.serves(c) {
+		return c
+	}
+	return nil
+}
+
+// serves reports whether c is a call of this session; it may be nil.
+func (o *admission) serves(c inboundParent) bool {
+	return c != nil && c.nesting() == &o.nesting
+}
+
+// surroundings returns a call made with ctx as a parent, or nil if no handler of this session makes
+// it, and its encoded metadata, or nil. It looks ctx up once for both.
+func (o *admission) surroundings(ctx context.Context, function uint16, cfg *Options) (r *outboundParent, metadata []byte, a *codec.Abort) {
+	c, m := carriedBy(ctx)
+	if o.serves(c) {
+		if err := c.callsBack(); err != nil {
+			return nil, nil, aborts.NeverSent(err)
+		}
+		r = &outboundParent{by: c, function: function, depth: int32(c.depth() + 1)}
+	}
+	if m = MergeMetadata(m, cfg.Metadata); len(m) == 0 {
+		return r, nil, nil
+	}
+	metadata, err := message.AppendMetadata(nil, m)
+	switch {
+	case err != nil:
+		return nil, nil, aborts.NeverSent(err)
+	case !o.opens.metadata:
+		return r, nil, nil
+	}
+	return r, metadata, nil
+}
+
+// waitForRoom waits for the window of the function, and for budget of the peer.
+func (o *admission) waitForRoom(ctx context.Context, r *reservation, function uint16, cfg *Options) (a *codec.Abort) {
+	if r.window, a = o.waitForWindow(ctx, function, cfg.Priority, r.cost); a != nil {
+		return a
+	}
+	if a = o.waitForOpens(ctx, r.cost, cfg.Priority); a != nil {
+		r.window.giveBack()
+	}
+	return a
+}
+
+// unsent releases the peer's budget that the Open of a call would have used. The call is not nested
+// if outer is nil.
+func (o *admission) unsent(outer *outboundParent, cost int64) {
+	if outer == nil {
+		o.opens.giveBack(cost)
+	}
+}
+
+// Return releases the state that a call has held until its end.
+func (o *admission) giveBack(r *reservation) {
+	r.window.giveBack()
+	if r.parent != nil {
+		o.nesting.giveBack(r.cost)
+	}
+}
+
+// costOf returns the cost of open at the peer.
+func (o *admission) costOf(open *outbox.Message) int64 {
+	cost := uint64(len(open.Payload)) + o.terms.PeerOverhead
+	if m := open.Meta; m != nil {
+		cost += uint64(len(m.Trace) + len(m.Key) + len(m.Metadata))
+		if m.Stream {
+			cost += o.terms.PeerEarly
+		}
+	}
+	return int64(cost)
+}
+
+// holdWindow reserves a window for the Blocks of the callee, before the Open of a stream may leave,
+// so that the stream blocks no other. It waits for budget, but not for a nested call: those windows
+// have a budget of their own. The waiting call holds bytes of parameters.
+func (o *admission) holdWindow(ctx context.Context, p int8, bytes int) (h limits.Hold, granted uint64, a *codec.Abort) {
+	room := o.terms.Room
+	if room == nil {
+		return h, piping.Unlimited, nil
+	}
+	if o.handledIn(ctx) != nil {
+		if !room.Nest(&h) {
+			return h, 0, aborts.NeverSent(codec.ErrOverloaded.Withf("the windows of nested streams hold all of their room, %d bytes", room.Plan().NestedOwn))
+		}
+		return h, h.Bytes(), nil
+	}
+	turn := make(chan struct{})
+	c := &limits.Claim{Priority: p, Granted: func() { close(turn) }}
+	if !room.Open(c) {
+		if o.terms.Left.Load() > 0 {
+			runtime.GC() // unreachable streams may hold all of it
+		}
+		if a := o.waitForHold(ctx, c, turn, bytes); a != nil {
+			return h, 0, a
+		}
+	}
+	room.Opened(c, &h)
+	return h, h.Bytes(), nil
 }

@@ -2,6 +2,7 @@ package call
 
 import (
 	"bytes"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/idempotency"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/internal/piping"
+	"github.com/asterisque-go/asterisque/internal/quota"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/priority"
 )
@@ -177,3 +179,88 @@ func (c *Inbound) firstOf() *idempotency.Answer {
 	}
 	return c.extras.durable.First
 }
+
+// extras is the optional state of few calls of the peer.
+type extras struct {
+	turn     *dispatch.Turn   // nil if its function has no keys
+	trace    []byte           // the peer's trace context
+	key      []byte           // of a durable call
+	metadata string           // of the call, encoded
+	durable  idempotency.Role // of a call that has a key
+	params   *buffer.Buffer   // memory of the parameters, if the handler only borrows them
+	kept     int              // bytes held by params
+	arrived  time.Duration    // by the node's clock; 0 if this call is not timed
+
+	// These count in the cost of the Open: bytes of the strings of its meta, and bytes of its
+	// parameters that count no longer.
+	strings, returned uint32
+}
+
+// serving is the common state of the peer's calls that a session serves, in addition to
+// exchange.
+type serving struct {
+	private bool // keeps the texts of errors on this side; fixed
+
+	// cap of the peer's priorities; owned by the reader, as the next four
+	highest   priority.Priority
+	granted   uint8               // bits of the functions permitted by its Grant; see Handler
+	openRate  rateLimit           // of calls that the peer cancels
+	functions *Functions          // offered to the peer
+	inline    *dispatch.Workspace // nil until there is an inline call
+
+	dispatcher dispatch.Dispatcher // locks itself
+}
+
+// find returns the handler of a function, or nil if there is none for this peer.
+func (s *serving) find(function uint16) *Handler {
+	h := s.functions.find(function)
+	if h != nil && h.Grants&^s.granted != 0 {
+		return nil
+	}
+	return h
+}
+
+// Metadata returns the metadata of c, decoded again each time, or nil.
+func (c *Inbound) Metadata() map[string]any {
+	if c.extras == nil || c.extras.metadata == "" {
+		return nil
+	}
+	// checked on arrival
+	m, _ := message.ParseMetadata([]byte(c.extras.metadata))
+	return m
+}
+
+// Key returns the idempotency key of a durable call, or nil.
+func (c *Inbound) Key() []byte {
+	if c.extras == nil {
+		return nil
+	}
+	return c.extras.key
+}
+
+// Trace returns the trace context of the peer, or nil.
+func (c *Inbound) Trace() []byte {
+	if c.extras == nil {
+		return nil
+	}
+	return c.extras.trace
+}
+
+// Priority returns the priority of the call.
+func (c *Inbound) Priority() priority.Priority { return c.work.Priority }
+
+// Owner returns the owner of the session.
+func (c *Inbound) Owner() *quota.Owner { return c.x.Dispatcher().Owner() }
+
+// ForgetAnswer makes an error of the call be forgotten, if the call is durable.
+func (c *Inbound) ForgetAnswer() {
+	if c.Key() != nil {
+		c.x.durable().ForgetAnswer(c)
+	}
+}
+
+// Session returns the session of the call.
+func (c *Inbound) Session() slog.LogValuer { return c.x.Session }
+
+// SetParams replaces the parameters, before the handler runs.
+func (c *Inbound) SetParams(params []byte) { c.params = params }

@@ -2,6 +2,7 @@ package call
 
 import (
 	"context"
+	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
@@ -11,6 +12,19 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/priority"
 )
+
+// Options are the properties of a call from this side.
+type Options struct {
+	Priority priority.Priority
+	Loss     uint8
+	Durable  bool
+	TTL      time.Duration
+	Trace    []byte         // travels with the call
+	Key      []byte         // of a durable call; nil: a Connection draws one
+	Sent     func()         // called when a durable call has been sent
+	Buffer   []byte         // empty; its capacity may receive the result
+	Metadata map[string]any // takes precedence over that of the context
+}
 
 // Outbound is a unary call from this side: an endpoint that waits for a Close and has no inbox,
 // no window and no state. The goroutine that takes the call out of the session's table, or out of

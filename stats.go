@@ -1,10 +1,14 @@
 package asterisque
 
 import (
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"time"
 
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/call"
+	"github.com/asterisque-go/asterisque/internal/histogram"
 	"github.com/asterisque-go/asterisque/limits"
 )
 
@@ -166,4 +170,142 @@ func sum(a, b limits.Amount) limits.Amount {
 
 func most(a, b limits.Amount) limits.Amount {
 	return limits.Amount{Messages: max(a.Messages, b.Messages), Bytes: max(a.Bytes, b.Bytes)}
+}
+
+// Wait counts the waits for one resource.
+type Wait struct {
+	Now   int           `json:"now"`    // present waits
+	Bytes int           `json:"bytes"`  // bytes that these hold: their messages are encoded
+	Times uint64        `json:"times"`  // waits since the beginning
+	For   time.Duration `json:"for_ns"` // total time of waits that have ended
+}
+
+// String returns w for logs.
+func (w Wait) String() string {
+	return fmt.Sprintf("%d now with %d bytes, %d times, %v", w.Now, w.Bytes, w.Times, w.For)
+}
+
+// ended returns the part of w that remains when no goroutine waits any more.
+func (w Wait) ended() Wait { return Wait{Times: w.Times, For: w.For} }
+
+func (w *Wait) add(o Wait) {
+	w.Now += o.Now
+	w.Bytes += o.Bytes
+	w.Times += o.Times
+	w.For += o.For
+}
+
+// Outstanding is the use of the window of a function; see [WithMaxOutstanding].
+type Outstanding struct {
+	// maximum of outstanding calls; 0: no limit, and then the other fields are not counted
+	Window  int
+	Calls   int // made, and not answered
+	Waiting int // calls that wait for the window
+	Bytes   int // held by these: their parameters are encoded
+}
+
+// Full reports whether another call would have to wait.
+func (o Outstanding) Full() bool { return o.Window > 0 && o.Calls >= o.Window }
+
+// NodeStats is a snapshot of a node. Its String is JSON: published with
+// expvar.Publish("asterisque", expvar.Func(func() any { return node.Stats() })), it is part of the
+// program's variables.
+type NodeStats struct {
+	ID       string `json:"id,omitempty"`
+	Sessions int    `json:"sessions"` // that have not ended
+	// sums over all sessions; counters include ended sessions; maxima and states are the highest of
+	// all sessions; a share without a bound adds nothing to Room
+	Total Stats `json:"total"`
+	// bytes that count towards the budget, to within 48 KiB for each session
+	Held   int `json:"held"`
+	Budget int `json:"budget"` // of bytes; see Limits.Budget
+	Busy   int `json:"busy"`   // workers that run handlers
+	// of those, the ones lent to nested calls, and to calls of WatchHealth
+	Lent        int `json:"lent"`
+	MostBusy    int `json:"most_busy"`    // maximum of Busy
+	IdleWorkers int `json:"idle_workers"` // kept for the next call
+	// sessions that wait for workers of the node; see Workers.Node
+	Crowded int `json:"crowded"`
+	// of the node's own service; see Service.Stats for further services
+	Functions []FunctionStats `json:"functions"`
+}
+
+// Stats returns the current statistics of the node. The numbers are read one after the other, not
+// in one instant.
+func (n *Node) Stats() NodeStats {
+	if n.isZero() {
+		return NodeStats{}
+	}
+	st := NodeStats{ID: n.cfg.id, Functions: n.cfg.service.Stats()}
+	n.mu.Lock()
+	st.Total = n.past
+	n.mu.Unlock()
+	for _, s := range n.Sessions() {
+		st.Sessions++
+		of := s.Stats()
+		st.Total.add(&of)
+	}
+	st.Held, st.Budget = n.Owners.Held()
+	c := n.scheduler.Stats()
+	st.Busy, st.Lent, st.MostBusy, st.IdleWorkers, st.Crowded = c.Busy, c.Lent, c.Most, c.Idle, c.Waiting
+	return st
+}
+
+// String returns st as JSON.
+func (st NodeStats) String() string {
+	b, err := json.Marshal(st)
+	if err != nil {
+		return err.Error() // impossible: every field has a JSON form
+	}
+	return string(b)
+}
+
+// LogValue implements slog.LogValuer.
+func (st NodeStats) LogValue() slog.Value {
+	return slog.GroupValue(slog.Int("sessions", st.Sessions), slog.Any("total", st.Total), slog.Int("busy", st.Busy), slog.Int("most_busy", st.MostBusy))
+}
+
+// FunctionStats has the outcomes of the calls of one function that this side served, over all
+// sessions of its [Service].
+type FunctionStats struct {
+	Number uint16 `json:"number"`
+	Name   string `json:"name"`
+	Calls  uint64 `json:"calls"` // calls that arrived
+	// by the name of the code; "application" for codes of applications
+	Failed map[string]uint64 `json:"failed,omitempty"`
+	Queued Latency           `json:"queued"` // from arrival to the begin on a worker
+	Ran    Latency           `json:"ran"`    // from then to the return of the handler
+}
+
+// Latency holds percentiles of the timed calls: the first 64 of a function, and then every
+// sixteenth. Each is at most an eighth above the exact value.
+type Latency struct {
+	P50   time.Duration `json:"p50_ns"`
+	P95   time.Duration `json:"p95_ns"`
+	P99   time.Duration `json:"p99_ns"`
+	Timed uint64        `json:"timed"` // number of timed calls
+}
+
+func latency(h *histogram.Histogram) Latency {
+	at, n := h.Percentiles(0.5, 0.95, 0.99)
+	return Latency{P50: at[0], P95: at[1], P99: at[2], Timed: n}
+}
+
+func functionStats(m *call.Meter, number uint16, name string) FunctionStats {
+	f := FunctionStats{Number: number, Name: name, Calls: m.Calls.Load(), Queued: latency(&m.Queued), Ran: latency(&m.Ran)}
+	for code := range m.Failed {
+		n := m.Failed[code].Load()
+		if n == 0 {
+			continue
+		}
+		if f.Failed == nil {
+			f.Failed = make(map[string]uint64)
+		}
+		name := "application"
+		if code > 0 {
+			name = codec.Code(code).String()
+		}
+		f.Failed[name] = n
+	}
+	return f
 }
