@@ -1,13 +1,13 @@
 // Package call runs the calls of both sides on one session.
 //
 // [Calls] has their common state: the table of running calls by pipe, the room that the peer has
-// promised for calls of this side, and the dispatcher for calls of the peer. A Carrier passes it the
-// received frames. An [Outbound] is a unary call of this side, [Calls.Open] opens one that carries
-// Blocks. An [Inbound] is a call of the peer: it is the context of its handler, and reaches the
-// function of this side by a [Handler].
+// promised for calls of this side, and the dispatcher for calls of the peer. A Carrier passes it
+// the received frames. An [Outbound] is a unary call of this side, [Calls.Open] opens one that
+// carries Blocks. An [Inbound] is a call of the peer: it is the context of its handler, and reaches
+// the function of this side by a [Handler].
 //
-// The package knows neither nodes nor functions nor interceptors. Its [Config] names the session, and
-// [Common] has what all sessions of a node share.
+// The package knows neither nodes nor functions nor interceptors. Its [Config] names the session,
+// and [Common] has what all sessions of a node share.
 package call
 
 import (
