@@ -205,10 +205,12 @@ func (s *Session) Limits(d Direction) limits.Limits {
 	switch {
 	case s == nil:
 		return limits.Limits{}
-	case d == Inbound:
-		return s.calls.Inbound.Limits()
 	}
-	return s.calls.Outbound.Limits()
+	inbound, outbound := s.calls.Limits()
+	if d == Inbound {
+		return inbound
+	}
+	return outbound
 }
 
 // Direction is a direction of a session's messages, seen from this side.

@@ -27,10 +27,10 @@ type admission struct {
 	terms   piping.Terms           // grants of both sides
 	windows map[uint16]*callWindow // of the functions of the peer that have one
 
-	Outbound sendLimit // these lock themselves
-	opens    openCredit
-	nesting  nestedCalls
-	waits    waitCounts
+	limit   sendLimit // these lock themselves
+	opens   openCredit
+	nesting nestedCalls
+	waits   waitCounts
 
 	drainsHere  atomic.Bool // Shutdown was called here: new calls of the peer are rejected
 	drainsThere atomic.Bool // the peer rejects new calls
@@ -100,9 +100,9 @@ func (o *admission) errDrains() *codec.Abort {
 	return aborts.NeverSent(codec.ErrUnavailable.Withf("%s shuts the session down", who))
 }
 
-// Retire is called when no more calls are made: the peer accepts none, or the session is retired.
+// retire is called when no more calls are made: the peer accepts none, or the session is retired.
 // It reports whether that is new.
-func (o *admission) Retire() (first bool) {
+func (o *admission) retire() (first bool) {
 	if o.drainsThere.Swap(true) {
 		return false
 	}

@@ -40,11 +40,11 @@ func (x *Calls) sendAnswer(to responseWriter, p priority.Priority, result []byte
 	case by == dispatch.BeyondGrant:
 		// bounded only by the hard limit, which ends the session of a persistent peer
 		x.count(held)
-	case x.terms.Room == nil || abort != nil && by != dispatch.ByReader && len(abort.Detail) <= smallDetail:
+	case x.out.terms.Room == nil || abort != nil && by != dispatch.ByReader && len(abort.Detail) <= smallDetail:
 		x.count(held) // a peer without windows waits before its calls: see WaitOutbound
-	case !x.Outbound.queued.Load() && x.Outbound.Reserve(int(held)):
-	case x.Outbound.Never(int(held)):
-		abort := x.Outbound.never(int(held))
+	case !x.out.limit.queued.Load() && x.out.limit.Reserve(int(held)):
+	case x.out.limit.Never(int(held)):
+		abort := x.out.limit.never(int(held))
 		abort.Ran = codec.MaybeRan
 		x.sendAnswer(to, p, nil, abort, by)
 		return
@@ -72,26 +72,26 @@ func (x *Calls) park(to responseWriter, p priority.Priority, result []byte, abor
 		x.serving.dispatcher.Unpark(parked, by)
 		to.putAnswer(result, abort, held, true)
 	}
-	if x.Outbound.reserve(p, int(held), put) == nil {
+	if x.out.limit.reserve(p, int(held), put) == nil {
 		put()
 	}
 }
 
 // rejectedCall is the rejection of a call without further state.
 type rejectedCall struct {
-	callTransport
-	cost   uint64 // held by its Open; 0: none
-	nested bool
+	transport callTransport
+	cost      uint64 // held by its Open; 0: none
+	nested    bool
 }
 
 // putAnswer implements responseWriter.
 func (r *rejectedCall) putAnswer(_ []byte, abort *codec.Abort, held uint32, _ bool) {
 	if r.cost > 0 {
-		r.x.Dispatcher().Return(r.cost, r.nested)
+		r.transport.x.Dispatcher().Return(r.cost, r.nested)
 	}
 	// an error means that the peer is lost
-	r.put(&outbox.Message{Type: message.CloseType, Abort: abort, Held: held}, carrier.Now)
-	r.x.Table.refused()
+	r.transport.put(&outbox.Message{Type: message.CloseType, Abort: abort, Held: held}, carrier.Now)
+	r.transport.x.Table.refused()
 }
 
 // body implements responseWriter.
@@ -106,7 +106,7 @@ func (x *Calls) turnAway(m *message.Open, a *codec.Abort, cost uint64) {
 	own := *a
 	own.Ran = codec.Refused
 	p := priority.Priority(m.Priority)
-	r := &rejectedCall{callTransport: callTransport{x: x, flow: outbox.AcceptedFlow(p, m.Pipe)}, cost: cost, nested: m.Meta.Nested}
+	r := &rejectedCall{transport: callTransport{x: x, flow: outbox.AcceptedFlow(p, m.Pipe)}, cost: cost, nested: m.Meta.Nested}
 	by := dispatch.ByReader
 	if cost == 0 {
 		by = dispatch.BeyondGrant
@@ -120,7 +120,7 @@ func (x *Calls) turnAway(m *message.Open, a *codec.Abort, cost uint64) {
 func (c *Inbound) answer(result []byte, a *codec.Abort) {
 	c.Handler.Meter.ended(a)
 	if m := c.firstOf(); m != nil {
-		c.x.durable().Finish(m, result, a)
+		c.transport.x.durable().Finish(m, result, a)
 	}
 	c.reply(result, a)
 }
@@ -128,23 +128,23 @@ func (c *Inbound) answer(result []byte, a *codec.Abort) {
 // reply sends the answer.
 func (c *Inbound) reply(result []byte, a *codec.Abort) {
 	switch {
-	case c.pipe == nil:
-		c.Close(result, a)
+	case c.transport.pipe == nil:
+		c.close(result, a)
 	case a == nil:
-		(*piping.End)(c.pipe).Close(result)
+		(*piping.End)(c.transport.pipe).Close(result)
 	default:
-		c.pipe.Abort(c.x.sent(a)) // the pipe keeps a until the Close has left
+		c.transport.pipe.Abort(c.transport.x.sent(a)) // the pipe keeps a until the Close has left
 	}
 }
 
-// Close implements piping.Port.
-func (c *Inbound) Close(result []byte, abort *codec.Abort) {
-	if c.x.serving.private && c.pipe != nil && abort != nil && abort.Cause != nil {
+// close ends the call with result or abort, at the end of its pipe if it has one.
+func (c *Inbound) close(result []byte, abort *codec.Abort) {
+	if c.transport.x.serving.private && c.transport.pipe != nil && abort != nil && abort.Cause != nil {
 		// the handler has aborted the pipe
-		abort = c.toldAborting(abort)
+		abort = handlerRun{c}.toldAborting(abort)
 	}
 	if abort != nil {
-		c.x.Carrier.Cancel(&c.flow, givenUp(abort)) // the Close overtakes waiting Blocks
+		c.transport.x.Carrier.Cancel(&c.transport.flow, givenUp(abort)) // the Close overtakes waiting Blocks
 	}
 	by := dispatch.ByWorker
 	switch refused := abort != nil && abort.Ran == codec.Refused; {
@@ -155,34 +155,34 @@ func (c *Inbound) Close(result []byte, abort *codec.Abort) {
 	case c.work.Nested:
 		by = dispatch.ByLent
 	}
-	c.x.sendAnswer(c, c.work.Priority, result, abort, by)
+	c.transport.x.sendAnswer(c, c.work.Priority, result, abort, by)
 	c.end(canceled)
 }
 
-// Refuse ends a call that will not run.
-func (c *Inbound) Refuse(a *codec.Abort) {
+// refuse ends a call that will not run.
+func (c *Inbound) refuse(a *codec.Abort) {
 	c.Handler.Meter.ended(a)
 	if m := c.firstOf(); m != nil {
-		c.x.durable().HandOn(m)
+		c.transport.x.durable().HandOn(m)
 	}
-	r := *c.x.sent(a)
+	r := *c.transport.x.sent(a)
 	r.Ran = codec.Refused
-	if c.pipe != nil {
+	if c.transport.pipe != nil {
 		// Blocks may have arrived already, and will not be taken
-		(*piping.End)(c.pipe).CloseArrived(nil, &r)
+		(*piping.End)(c.transport.pipe).CloseArrived(nil, &r)
 	}
-	c.Close(nil, &r)
+	c.close(nil, &r)
 }
 
 // putAnswer implements responseWriter.
 func (c *Inbound) putAnswer(result []byte, abort *codec.Abort, held uint32, parked bool) {
 	when := carrier.Now
-	if c.work.ByReader && !parked && !c.x.Outbound.queued.Load() {
+	if c.work.ByReader && !parked && !c.transport.x.out.limit.queued.Load() {
 		when = carrier.AfterReading // answers to all calls that have arrived leave together
 	}
-	c.putClose(result, abort, held, when)
+	c.transport.putClose(result, abort, held, when)
 	if c.work.ByReader {
 		// not earlier, so that grants bound the waiting answers
-		c.x.Dispatcher().Return(c.Cost(), c.work.Nested)
+		c.transport.x.Dispatcher().Return(job{c}.Cost(), c.work.Nested)
 	}
 }

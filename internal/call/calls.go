@@ -41,9 +41,9 @@ type Calls struct {
 	maxBlock     uint32 // bytes of the largest payload that the peer accepts in a Block
 
 	Carrier carrier.Carrier // these lock themselves; sends messages
-	admission
+	out     admission
 	Table   table
-	Inbound *limits.Counter // messages that have arrived, and wait for the application
+	inbound *limits.Counter // messages that have arrived, and wait for the application
 
 	serving serving // common state of the peer's calls
 }
@@ -52,7 +52,7 @@ type Calls struct {
 func (x *Calls) Dispatcher() *dispatch.Dispatcher { return &x.serving.dispatcher }
 
 // durable remembers answers to durable calls of the peer.
-func (x *Calls) durable() *idempotency.Answers { return &x.common.Durable }
+func (x *Calls) durable() *idempotency.Answers { return &x.out.common.Durable }
 
 // Cause returns the cause of the end of the session, which must have ended.
 func (x *Calls) Cause() *codec.Abort { return codec.AbortOf(context.Cause(x.Carrier.Context())) }
@@ -76,16 +76,16 @@ func (x *Calls) remove(id uint64) bool {
 
 // arrived counts a message that waits for the application.
 func (x *Calls) arrived(held int) {
-	if x.Inbound.Add(held) == limits.Hard {
-		x.Fail(hardLimit("inbound", x.Inbound))
+	if x.inbound.Add(held) == limits.Hard {
+		x.Fail(hardLimit("inbound", x.inbound))
 	}
 }
 
 // count counts a message that is about to be sent, without blocking.
 func (x *Calls) count(held uint32) limits.State {
-	state := x.Outbound.Add(int(held))
+	state := x.out.limit.Add(int(held))
 	if state == limits.Hard {
-		x.Fail(hardLimit("outbound", x.Outbound.Counter))
+		x.Fail(hardLimit("outbound", x.out.limit.Counter))
 	}
 	return state
 }
@@ -99,7 +99,7 @@ func (x *Calls) sendError(err error) error {
 	case errors.Is(err, outbox.ErrEnded):
 		return pipe.ErrEnded
 	case errors.Is(err, outbox.ErrNoOpens):
-		return x.errDrains()
+		return x.out.errDrains()
 	default:
 		return aborts.NeverSent(x.Cause())
 	}
@@ -206,23 +206,23 @@ func (x *Calls) Init(c *Config) {
 		x.maxBlock, foreign = uint32(min(a.MaxFrame-outbox.HeadSize, l.MaxBlock())), true
 	}
 	x.Coder = values.Coder{Codec: c.Values, Session: c.Session}
-	x.common, x.admission.session = c.Common, &x.Carrier
+	x.out.common, x.out.session = c.Common, &x.Carrier
 	x.serving.private = c.Private
 	x.SetOffer(c.Offer)
-	x.Inbound = limits.NewCounter(c.Inbound, c.InboundChanged)
-	x.Inbound.Tell(&c.Owner.Tally)
-	x.Outbound.Counter, x.Outbound.share = limits.NewCounter(c.Outbound, c.OutboundChanged), c.Share
-	x.Outbound.Tell(&c.Owner.Tally)
+	x.inbound = limits.NewCounter(c.Inbound, c.InboundChanged)
+	x.inbound.Tell(&c.Owner.Tally)
+	x.out.limit.Counter, x.out.limit.share = limits.NewCounter(c.Outbound, c.OutboundChanged), c.Share
+	x.out.limit.Tell(&c.Owner.Tally)
 	x.promise(c)
-	x.setWindows(c.MaxOutstanding)
+	x.out.setWindows(c.MaxOutstanding)
 	if !c.Dialled {
 		x.Table.odd = 1
 	}
-	x.opens.keyless = foreign // a foreign peer may not answer Pings either
+	x.out.opens.keyless = foreign // a foreign peer may not answer Pings either
 	x.Carrier.Init(&carrier.Config{
-		Settings: c.Carriers, Context: c.Context, End: c.End, Receiver: x, Session: c.Session, Wire: c.Wire, TLS: c.TLS, Place: c.Place,
-		Out:     outbox.New(uint64(x.Table.odd), a.MaxFrame, uint32(a.Overhead), c.Share, x.Outbound.Remove, c.Dropped),
-		Inbound: x.Inbound, Outbound: x.Outbound.Counter, Tally: &c.Owner.Tally,
+		Settings: c.Carriers, Context: c.Context, End: c.End, Receiver: receiver{x}, Session: c.Session, Wire: c.Wire, TLS: c.TLS, Place: c.Place,
+		Out:     outbox.New(uint64(x.Table.odd), a.MaxFrame, uint32(a.Overhead), c.Share, x.out.limit.Remove, c.Dropped),
+		Inbound: x.inbound, Outbound: x.out.limit.Counter, Tally: &c.Owner.Tally,
 		Largest: c.Plan.Largest + outbox.HeadSize,
 		Pings:   carrier.Pings{Dialled: c.Dialled, Mute: foreign && a.Ping == 0, Interval: a.Ping, Timeout: a.Timeout},
 		Resumes: a.Resume, KeptControls: max(c.Plan.Room/8, leastKeptControls),
@@ -232,21 +232,21 @@ func (x *Calls) Init(c *Config) {
 // promise sets up the grants of this side, by its plan, and those of the peer.
 func (x *Calls) promise(c *Config) {
 	p, a := c.Plan, c.Agreed
-	x.terms.Ledger = dispatchPort{x}
-	x.terms.Overhead, x.terms.Early = uint64(p.Overhead), uint64(p.Window)
-	x.terms.PeerOverhead, x.terms.PeerEarly = a.Overhead, a.Early
+	x.out.terms.Ledger = dispatchPort{x}
+	x.out.terms.Overhead, x.out.terms.Early = uint64(p.Overhead), uint64(p.Window)
+	x.out.terms.PeerOverhead, x.out.terms.PeerEarly = a.Overhead, a.Early
 	if !c.Windowless {
-		x.terms.Room = limits.NewRoom(p)
-		x.terms.Room.Heed(&c.Owner.Tally)
-		x.terms.Most = uint64(max(c.Window, p.Window))
-		x.terms.Usual = min(x.terms.Most, usualWindow)
+		x.out.terms.Room = limits.NewRoom(p)
+		x.out.terms.Room.Heed(&c.Owner.Tally)
+		x.out.terms.Most = uint64(max(c.Window, p.Window))
+		x.out.terms.Usual = min(x.out.terms.Most, usualWindow)
 	}
 	x.serving.dispatcher.Init(dispatch.Config{
-		Scheduler: c.Scheduler, Output: dispatchPort{x}, Owner: c.Owner, Plan: p, Windows: x.terms.Room,
+		Scheduler: c.Scheduler, Output: dispatchPort{x}, Owner: c.Owner, Plan: p, Windows: x.out.terms.Room,
 	})
-	x.opens.init(a.Opens, uint64(a.MaxFrame)+a.Overhead+a.Early)
-	x.opens.metadata = a.Metadata
-	x.nesting.calls, x.nesting.room = int32(a.NestedCalls), int32(a.NestedRoom)
+	x.out.opens.init(a.Opens, uint64(a.MaxFrame)+a.Overhead+a.Early)
+	x.out.opens.metadata = a.Metadata
+	x.out.nesting.calls, x.out.nesting.room = int32(a.NestedCalls), int32(a.NestedRoom)
 }
 
 // SetOffer replaces what the peer may call. No goroutine reads meanwhile.
@@ -256,33 +256,38 @@ func (x *Calls) SetOffer(o Offer) {
 
 // SetLimits replaces the limits of both directions, which are valid.
 func (x *Calls) SetLimits(inbound, outbound limits.Limits) {
-	if x.Inbound.SetLimits(inbound) == limits.Hard {
-		x.Fail(hardLimit("inbound", x.Inbound))
+	if x.inbound.SetLimits(inbound) == limits.Hard {
+		x.Fail(hardLimit("inbound", x.inbound))
 	}
-	if x.Outbound.SetLimits(outbound) == limits.Hard {
-		x.Fail(hardLimit("outbound", x.Outbound.Counter))
+	if x.out.limit.SetLimits(outbound) == limits.Hard {
+		x.Fail(hardLimit("outbound", x.out.limit.Counter))
 	}
-	x.Outbound.admit()
+	x.out.limit.admit()
 	x.resize(inbound.Soft)
+}
+
+// Limits returns the limits in force.
+func (x *Calls) Limits() (inbound, outbound limits.Limits) {
+	return x.inbound.Limits(), x.out.limit.Limits()
 }
 
 // resize applies a soft limit to new grants.
 func (x *Calls) resize(soft limits.Amount) {
-	if x.terms.Room == nil {
+	if x.out.terms.Room == nil {
 		return
 	}
 	bytes := soft.Bytes
-	if most := soft.Messages * int(x.terms.Overhead); most > 0 && (bytes == 0 || most < bytes) {
+	if most := soft.Messages * int(x.out.terms.Overhead); most > 0 && (bytes == 0 || most < bytes) {
 		bytes = most // minimum cost of a message
 	}
-	p, granted := x.terms.Room.Resize(bytes)
+	p, granted := x.out.terms.Room.Resize(bytes)
 	limits.Grant(granted)
 	x.serving.dispatcher.Resize(p)
 }
 
 // Release withdraws what x has counted for the owner of the session, at its end.
 func (x *Calls) Release() {
-	x.Inbound.EndTelling()
-	x.Outbound.EndTelling()
+	x.inbound.EndTelling()
+	x.out.limit.EndTelling()
 	x.serving.dispatcher.End()
 }

@@ -16,7 +16,7 @@ func (c *Inbound) Deadline() (at time.Time, ok bool) {
 	if c.expires == 0 {
 		return at, false
 	}
-	return c.x.common.TimeAt(c.expires), true
+	return c.transport.x.out.common.TimeAt(c.expires), true
 }
 
 // Value implements context.Context.
@@ -25,7 +25,7 @@ func (c *Inbound) Value(key any) any {
 	case inboundParentKey{}:
 		return c
 	case sharing.Key{}:
-		return sharing.Basis{Node: c.x.common, Handler: c.Handler, Codec: c.x.Values.Name()}
+		return sharing.Basis{Node: c.transport.x.out.common, Handler: c.Handler, Codec: c.transport.x.Values.Name()}
 	}
 	return nil
 }
@@ -34,7 +34,7 @@ func (c *Inbound) Value(key any) any {
 func (c *Inbound) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.endedLocked() == notEnded && c.expires > 0 && c.x.common.Now() >= c.expires {
+	if c.endedLocked() == notEnded && c.expires > 0 && c.transport.x.out.common.Now() >= c.expires {
 		c.endLocked(expired)
 	}
 	return c.endedLocked().err()
@@ -58,7 +58,7 @@ func (c *Inbound) watchLocked() *contextWatch {
 	if c.watch == nil {
 		c.watch = &contextWatch{done: make(chan struct{})}
 		if c.expires > 0 {
-			c.watch.timer = time.AfterFunc(c.expires-c.x.common.Now(), func() { c.end(expired) })
+			c.watch.timer = time.AfterFunc(c.expires-c.transport.x.out.common.Now(), func() { c.end(expired) })
 		}
 	}
 	return c.watch

@@ -5,74 +5,96 @@ import (
 	"github.com/asterisque-go/asterisque/internal/idempotency"
 )
 
-// beginDurable reports whether c, which has an idempotency key, is to run. Otherwise c is answered
+// durableCall is a call of the peer with an idempotency key: it implements idempotency.Call.
+type durableCall struct{ c *Inbound }
+
+// Weight implements idempotency.Call.
+func (d durableCall) Weight() int { return job{d.c}.Weight() }
+
+// begin reports whether c, which has an idempotency key, is to run. Otherwise c is answered
 // with the result of the first call, at once or later.
-func (c *Inbound) beginDurable() (run bool) {
-	m, refused := c.x.durable().Enter(idempotency.Identity{
-		Owner: c.x.Dispatcher().Owner(), Function: c.Function(), Stream: c.work.Windowed, Key: c.extras.key,
-		Codec: c.x.Values.Name(), Params: c.params,
-	}, c)
+func (d durableCall) begin() (run bool) {
+	m, refused := d.c.transport.x.durable().Enter(idempotency.Identity{
+		Owner: d.c.transport.x.Dispatcher().Owner(), Function: d.c.Function(), Stream: d.c.work.Windowed, Key: d.c.extras.key,
+		Codec: d.c.transport.x.Values.Name(), Params: d.c.params,
+	}, d)
 	switch {
 	case refused != nil:
-		c.x.Dispatcher().Return(c.Cost(), c.work.Nested)
-		c.Refuse(refused)
+		d.c.transport.x.Dispatcher().Return(job{d.c}.Cost(), d.c.work.Nested)
+		d.c.refuse(refused)
 	case m == nil:
 		return true
-	case !c.awaitAnswer(m):
-		c.work.ByReader = true // on the goroutine of the reader
-		c.extras.durable.Shared = true
-		c.reply(m.Result, m.Abort)
+	case !d.await(m):
+		d.c.work.ByReader = true // on the goroutine of the reader
+		d.c.extras.durable.Shared = true
+		d.c.reply(m.Result, m.Abort)
 	}
 	return false
 }
 
-// awaitAnswer queues c, a repetition, for the answer to m, without its parameters, and no longer
+// await queues c, a repetition, for the answer to m, without its parameters, and no longer
 // than its caller waits. It returns false if the answer is present.
-func (c *Inbound) awaitAnswer(m *idempotency.Answer) bool {
-	if !c.work.Nested {
-		c.x.Dispatcher().Return(uint64(c.work.Size), false) // its parameters are not needed
-		c.work.Size = 0
+func (d durableCall) await(m *idempotency.Answer) bool {
+	if !d.c.work.Nested {
+		d.c.transport.x.Dispatcher().Return(uint64(d.c.work.Size), false) // its parameters are not needed
+		d.c.work.Size = 0
 	}
-	c.freeParams()
-	c.x.arrived(c.held()) // before another goroutine may answer it
-	waits, displaced := c.x.durable().Await(m, c)
+	d.c.freeParams()
+	d.c.transport.x.arrived(d.c.held()) // before another goroutine may answer it
+	waits, displaced := d.c.transport.x.durable().Await(m, d)
 	if !waits {
-		c.countOut()
+		d.c.countOut()
 		return false
 	}
 	if displaced != nil {
 		displaced.Awaited(nil, idempotency.ErrDisplaced)
 	}
-	if c.x.Carrier.Context().Err() != nil { // the end of the session may have missed c
-		c.endAwaiting()
+	if d.c.transport.x.Carrier.Context().Err() != nil { // the end of the session may have missed d.c
+		d.endAwaiting()
 	}
 	return true
 }
 
 // endAwaiting is called when the caller of c, which has a key, cancels, or its session ends.
-func (c *Inbound) endAwaiting() {
-	if c.x.durable().Withdraw(c) {
-		c.noLongerAwaits()
+func (d durableCall) endAwaiting() {
+	if d.c.transport.x.durable().Withdraw(d) {
+		d.noLongerAwaits()
 	}
 }
 
 // noLongerAwaits releases the budget that a repetition has held while it waited.
-func (c *Inbound) noLongerAwaits() {
-	c.countOut()
-	c.x.Dispatcher().Return(c.Cost(), c.work.Nested)
+func (d durableCall) noLongerAwaits() {
+	d.c.countOut()
+	d.c.transport.x.Dispatcher().Return(job{d.c}.Cost(), d.c.work.Nested)
 }
 
 // Role implements Call.
-func (c *Inbound) Role() *idempotency.Role { return &c.extras.durable }
+func (d durableCall) Role() *idempotency.Role { return &d.c.extras.durable }
 
 // Cancel implements Call.
-func (c *Inbound) Cancel() { c.end(canceled) }
+func (d durableCall) Cancel() { d.c.end(canceled) }
 
 // Awaited implements Call.
-func (c *Inbound) Awaited(result []byte, a *codec.Abort) {
+func (d durableCall) Awaited(result []byte, a *codec.Abort) {
 	if a == idempotency.ErrDisplaced {
-		c.Handler.Meter.ended(a)
+		d.c.Handler.Meter.ended(a)
 	}
-	c.noLongerAwaits()
-	c.reply(result, a)
+	d.noLongerAwaits()
+	d.c.reply(result, a)
+}
+
+// TakeOver implements Call.
+func (d durableCall) TakeOver(params []byte) {
+	d.c.countOut()
+	d.c.params = params
+	if !d.c.work.Nested {
+		d.c.work.Size, d.c.extras.returned = uint32(len(params)), uint32(len(params))
+	}
+	if d.c.Handler.Key != nil {
+		// the key function may block, or end the goroutine, which belongs to another call; ends by
+		// itself
+		go arrival{d.c}.runInPlace()
+		return
+	}
+	arrival{d.c}.runInPlace()
 }

@@ -14,14 +14,14 @@ import (
 // Calls with missing parts are rejected. Rejections are sent after the Drain, so that the peer
 // knows the reason.
 func (x *Calls) AnnounceEnd(when carrier.When) {
-	if !x.drainsHere.Load() {
+	if !x.out.drainsHere.Load() {
 		// repeated by concurrent callers, as rejections of the caller have to follow the Drain
 		d, begun := x.Table.DrainHere()
 		x.Carrier.Control(d, when)
 		for id, p := range begun {
 			x.turnAwayUnfinished(id, p, errShutDown)
 		}
-		x.drainsHere.Store(true)
+		x.out.drainsHere.Store(true)
 	}
 }
 
@@ -30,11 +30,11 @@ func (x *Calls) AnnounceEnd(when carrier.When) {
 func (x *Calls) RefuseWaiting() {
 	_, endpoints := x.Table.infos()
 	for _, e := range endpoints {
-		if x.Outbound.State() >= limits.Soft || x.Carrier.Context().Err() != nil {
+		if x.out.limit.State() >= limits.Soft || x.Carrier.Context().Err() != nil {
 			return
 		}
-		if c, ok := e.(*Inbound); ok && x.serving.dispatcher.Waits(c) && x.serving.dispatcher.Withdraw(c).Waits() {
-			c.Refuse(errShutDown)
+		if c, ok := e.(*Inbound); ok && x.serving.dispatcher.Waits(job{c}) && x.serving.dispatcher.Withdraw(job{c}).Waits() {
+			c.refuse(errShutDown)
 		}
 	}
 }
@@ -56,12 +56,16 @@ func drained(a *codec.Abort) *codec.Abort {
 	return &codec.Abort{Code: codec.Unavailable, Message: "the peer shut the session down before the call arrived", Remote: true, Ran: codec.Refused, Cause: a}
 }
 
+// Retire is called when no more calls are made: the peer accepts none, or the application retires
+// the session. It reports whether that is new.
+func (x *Calls) Retire() (first bool) { return x.out.retire() }
+
 // Drains reports whether this side drains the session: it rejects new calls of the peer.
 func (x *Calls) Drains() bool { return x.Table.drainsHere() }
 
 // PeerDrains reports whether no more calls are made: the peer accepts none, or the session is
 // retired.
-func (x *Calls) PeerDrains() bool { return x.drainsThere.Load() }
+func (x *Calls) PeerDrains() bool { return x.out.drainsThere.Load() }
 
 // Draining returns a channel that is closed when either side begins to drain the session.
 func (x *Calls) Draining() <-chan struct{} { return x.Table.draining() }
@@ -85,4 +89,4 @@ func (x *Calls) Len() int { return x.Table.len() }
 func (x *Calls) Context() context.Context { return x.Carrier.Context() }
 
 // EndWaits ends the waits of senders at the outbound soft limit, at the end of the session.
-func (x *Calls) EndWaits() { x.Outbound.end() }
+func (x *Calls) EndWaits() { x.out.limit.end() }

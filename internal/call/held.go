@@ -57,7 +57,7 @@ func heldBlock(payload int, mem *buffer.Buffer, alone bool) uint32 {
 // body returns the bytes that c holds while it is referenced, without its parameters.
 func (c *Inbound) body() int {
 	n := heldUnary
-	if c.pipe != nil {
+	if c.transport.pipe != nil {
 		n = heldStream
 	}
 	if r := c.extras; r != nil {
@@ -85,7 +85,7 @@ func (c *Inbound) heldParams() int {
 	switch {
 	case c.extras != nil && c.extras.kept > 0:
 		return c.extras.kept
-	case c.pipe == nil && int(c.work.Size) <= len(unaryCall{}.small):
+	case c.transport.pipe == nil && int(c.work.Size) <= len(unaryCall{}.small):
 		return 0
 	}
 	return buffer.Allocated(int(c.work.Size))

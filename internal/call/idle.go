@@ -17,6 +17,9 @@ const (
 	fewStreams = 32
 )
 
+// idleSearch searches the streams of a session for credit to return.
+type idleSearch struct{ x *Calls }
+
 // idleness records what a search has found of a stream.
 type idleness struct {
 	sent  uint64 // cost, as its pipe counts it
@@ -27,18 +30,18 @@ type idleness struct {
 // may need the peer's budget that it holds.
 func (x *Calls) watchIdle() {
 	if x.Table.watch() {
-		x.lookLater(nil)
+		idleSearch{x}.lookLater(nil)
 	}
 }
 
 // lookLater schedules a search, which knows the streams that the previous one has seen.
-func (x *Calls) lookLater(seen map[*piping.End]idleness) {
-	time.AfterFunc(idleAfter, func() { x.lookForIdle(seen) })
+func (s idleSearch) lookLater(seen map[*piping.End]idleness) {
+	time.AfterFunc(idleAfter, func() { s.look(seen) })
 }
 
-// lookForIdle returns the credit of streams that have sent nothing since the previous search.
-func (x *Calls) lookForIdle(before map[*piping.End]idleness) {
-	streams := x.Table.watched()
+// look returns the credit of streams that have sent nothing since the previous search.
+func (s idleSearch) look(before map[*piping.End]idleness) {
+	streams := s.x.Table.watched()
 	seen := make(map[*piping.End]idleness)
 	for _, e := range streams {
 		was, ok := before[e]
@@ -55,8 +58,8 @@ func (x *Calls) lookForIdle(before map[*piping.End]idleness) {
 			seen[e] = idleness{sent: sent}
 		}
 	}
-	if x.Table.watchOn(len(seen) > 0) {
-		x.lookLater(seen)
+	if s.x.Table.watchOn(len(seen) > 0) {
+		s.lookLater(seen)
 	}
 }
 

@@ -22,13 +22,13 @@ import (
 //
 // As a context it makes its channel and its timer only on demand.
 type Inbound struct {
-	callTransport
-	work    dispatch.Task
-	Handler *Handler        // fixed, as expires
-	expires time.Duration   // expiry by the node's clock; 0: never
-	params  []byte          // owned by the handler once it runs
-	extras  *extras         // optional state; nil without
-	parent  *outboundParent // the call of this side around it; mostly nil; fixed
+	transport callTransport
+	work      dispatch.Task
+	Handler   *Handler        // fixed, as expires
+	expires   time.Duration   // expiry by the node's clock; 0: never
+	params    []byte          // owned by the handler once it runs
+	extras    *extras         // optional state; nil without
+	parent    *outboundParent // the call of this side around it; mostly nil; fixed
 
 	mu    sync.Mutex
 	watch *contextWatch // guarded by mu; nil until the call has ended or has a watcher
@@ -54,12 +54,12 @@ func newInboundCall(x *Calls, m *message.Open, h *Handler, within *outboundParen
 	if h.Blocks {
 		call := new(pipeCall)
 		c = &call.Inbound
-		c.pipe = &call.whole
-		(*piping.End)(c.pipe).Init(piping.Config{
-			Function: m.Function, Priority: p, Port: c, Terms: &x.terms, SendLimit: initialSendLimit(&x.terms, m.Meta.Window), Granted: earlyLimit(&x.terms),
+		c.transport.pipe = &call.whole
+		(*piping.End)(c.transport.pipe).Init(piping.Config{
+			Function: m.Function, Priority: p, Port: inboundPort{c}, Terms: &x.out.terms, SendLimit: initialSendLimit(&x.out.terms, m.Meta.Window), Granted: earlyLimit(&x.out.terms),
 			Unary: !m.Meta.Stream, Lasting: m.Meta.TTL == 0,
 		})
-		if m.Meta.Stream && x.terms.PeerEarly < m.Meta.Window {
+		if m.Meta.Stream && x.out.terms.PeerEarly < m.Meta.Window {
 			x.watchIdle()
 		}
 	} else {
@@ -67,7 +67,7 @@ func newInboundCall(x *Calls, m *message.Open, h *Handler, within *outboundParen
 		c = &call.Inbound
 		c.params = call.small[:0]
 	}
-	c.x, c.flow = x, outbox.AcceptedFlow(p, m.Pipe)
+	c.transport.x, c.transport.flow = x, outbox.AcceptedFlow(p, m.Pipe)
 	c.Handler, c.parent = h, within
 	c.work = dispatch.Task{Size: uint32(len(m.Params)), Priority: p, Nested: within != nil, Blocks: h.Blocks, Windowed: m.Meta.Stream}
 	if len(m.Meta.Key) > 0 {
@@ -81,10 +81,10 @@ func newInboundCall(x *Calls, m *message.Open, h *Handler, within *outboundParen
 		c.makeRare().metadata = string(m.Meta.Metadata)
 	}
 	if m.Meta.TTL > 0 {
-		c.expires = x.common.Now() + time.Duration(m.Meta.TTL)*time.Millisecond
+		c.expires = x.out.common.Now() + time.Duration(m.Meta.TTL)*time.Millisecond
 	}
 	if h.Meter.arrived() {
-		c.makeRare().arrived = x.common.Now()
+		c.makeRare().arrived = x.out.common.Now()
 	}
 	if len(m.Meta.Trace) > 0 && c.intercepted() {
 		c.makeRare().trace = bytes.Clone(m.Meta.Trace)
@@ -125,12 +125,12 @@ func (c *Inbound) takeParams(params []byte) {
 // borrowed returns params in a buffer. It returns nil if the handler keeps its parameters, a
 // repetition of the call may need them, or there is no buffer of about their size.
 func (c *Inbound) borrowed(params []byte) (own []byte, mem *buffer.Buffer) {
-	lends := c.Handler.Borrows || c.Handler.Params != nil && c.x.Lender == nil
+	lends := c.Handler.Borrows || c.Handler.Params != nil && c.transport.x.Lender == nil
 	if !lends || !buffer.Snug(len(params)) || c.extras != nil && c.extras.key != nil {
 		return nil, nil
 	}
 	own = params
-	if mem = c.x.Carrier.Keep(params); mem == nil {
+	if mem = c.transport.x.Carrier.Keep(params); mem == nil {
 		mem = buffer.Take(len(params))
 		own = mem.B[:copy(mem.B, params)]
 	}
@@ -149,8 +149,8 @@ func (c *Inbound) freeParams() {
 // Function returns the number of the called function. One handler may serve several functions, and
 // then the pipe has the number.
 func (c *Inbound) Function() uint16 {
-	if c.pipe != nil {
-		return c.pipe.Function()
+	if c.transport.pipe != nil {
+		return c.transport.pipe.Function()
 	}
 	return c.Handler.Number
 }
@@ -159,7 +159,9 @@ func (c *Inbound) Function() uint16 {
 func (c *Inbound) timed() bool { return c.extras != nil && c.extras.arrived > 0 }
 
 // intercepted reports whether the handler has interceptors.
-func (c *Inbound) intercepted() bool { return c.x.common.Intercepted || c.Handler.Intercepted }
+func (c *Inbound) intercepted() bool {
+	return c.transport.x.out.common.Intercepted || c.Handler.Intercepted
+}
 
 // makeRare returns the optional state of c, which it makes if necessary.
 func (c *Inbound) makeRare() *extras {
@@ -250,17 +252,17 @@ func (c *Inbound) Trace() []byte {
 func (c *Inbound) Priority() priority.Priority { return c.work.Priority }
 
 // Owner returns the owner of the session.
-func (c *Inbound) Owner() *quota.Owner { return c.x.Dispatcher().Owner() }
+func (c *Inbound) Owner() *quota.Owner { return c.transport.x.Dispatcher().Owner() }
 
 // ForgetAnswer makes an error of the call be forgotten, if the call is durable.
 func (c *Inbound) ForgetAnswer() {
 	if c.Key() != nil {
-		c.x.durable().ForgetAnswer(c)
+		c.transport.x.durable().ForgetAnswer(durableCall{c})
 	}
 }
 
 // Session returns the session of the call.
-func (c *Inbound) Session() slog.LogValuer { return c.x.Session }
+func (c *Inbound) Session() slog.LogValuer { return c.transport.x.Session }
 
 // SetParams replaces the parameters, before the handler runs.
 func (c *Inbound) SetParams(params []byte) { c.params = params }

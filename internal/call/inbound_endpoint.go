@@ -16,12 +16,12 @@ import (
 // block implements endpoint.
 func (c *Inbound) block(b message.Block) error {
 	switch {
-	case c.pipe != nil:
-		return c.deliver(c.pipe, b)
+	case c.transport.pipe != nil:
+		return c.transport.deliver(c.transport.pipe, b)
 	case !c.work.Windowed:
 		return aborts.Violation("Block for pipe %d, which is that of a unary call", b.Pipe)
-	case !b.End && !c.x.foreign():
-		c.answer(nil, c.failed(codec.ErrBadParams.Withf("function %d %q takes no Blocks", c.Function(), c.Handler.Name)))
+	case !b.End && !c.transport.x.foreign():
+		c.answer(nil, handlerRun{c}.failed(codec.ErrBadParams.Withf("function %d %q takes no Blocks", c.Function(), c.Handler.Name)))
 	}
 	return nil
 }
@@ -32,10 +32,10 @@ func (c *Inbound) closed(m message.Close) error {
 	if m.Abort != nil {
 		a = aborts.Received(m.Abort)
 	}
-	if c.pipe != nil {
-		(*piping.End)(c.pipe).CloseArrived(nil, a)
+	if c.transport.pipe != nil {
+		(*piping.End)(c.transport.pipe).CloseArrived(nil, a)
 	}
-	c.closedBy(a)
+	c.transport.closedBy(a)
 	c.fail(a)
 	return nil
 }
@@ -43,14 +43,14 @@ func (c *Inbound) closed(m message.Close) error {
 // fail implements endpoint.
 func (c *Inbound) fail(a *codec.Abort) {
 	if c.extras != nil && c.extras.key != nil {
-		c.endAwaiting()
+		durableCall{c}.endAwaiting()
 	}
-	before := c.x.Dispatcher().Withdraw(c)
+	before := c.transport.x.Dispatcher().Withdraw(job{c})
 	if before.Waits() {
 		c.Handler.Meter.ended(a)
 	}
-	if c.pipe != nil {
-		(*piping.End)(c.pipe).CloseArrived(nil, a)
+	if c.transport.pipe != nil {
+		(*piping.End)(c.transport.pipe).CloseArrived(nil, a)
 	}
 	if before == dispatch.Arriving {
 		c.end(canceled) // the reader handles the rest
@@ -58,10 +58,10 @@ func (c *Inbound) fail(a *codec.Abort) {
 	}
 	if m := c.firstOf(); m != nil {
 		if before.Waits() {
-			c.x.durable().HandOn(m)
-		} else if c.x.Carrier.Context().Err() != nil && !c.work.Nested {
+			c.transport.x.durable().HandOn(m)
+		} else if c.transport.x.Carrier.Context().Err() != nil && !c.work.Nested {
 			// the session has ended, and the answer is for the next one
-			c.x.durable().Orphan(m)
+			c.transport.x.durable().Orphan(m)
 			return
 		}
 	}
@@ -75,8 +75,11 @@ func (c *Inbound) fail(a *codec.Abort) {
 // outer implements endpoint.
 func (c *Inbound) outer() *outboundParent { return nil }
 
+// id implements inboundParent.
+func (c *Inbound) id() uint64 { return c.transport.id() }
+
 // nesting implements inboundParent.
-func (c *Inbound) nesting() *nestedCalls { return &c.x.nesting }
+func (c *Inbound) nesting() *nestedCalls { return &c.transport.x.out.nesting }
 
 // depth implements inboundParent.
 func (c *Inbound) depth() int {
@@ -95,12 +98,12 @@ func (c *Inbound) callsBack() error {
 }
 
 // Pipe implements endpoint.
-func (c *Inbound) Pipe() *pipe.Pipe { return c.pipe }
+func (c *Inbound) Pipe() *pipe.Pipe { return c.transport.pipe }
 
 // info implements endpoint.
 func (c *Inbound) info() Info {
-	return Info{Pipe: c.id(), Function: c.Function(), Name: c.Handler.Name, Priority: c.work.Priority}
+	return Info{Pipe: c.transport.id(), Function: c.Function(), Name: c.Handler.Name, Priority: c.work.Priority}
 }
 
 // queued implements endpoint.
-func (c *Inbound) queued() bool { return c.x.Dispatcher().Waits(c) }
+func (c *Inbound) queued() bool { return c.transport.x.Dispatcher().Waits(job{c}) }

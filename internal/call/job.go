@@ -1,6 +1,7 @@
 package call
 
 import (
+	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/dispatch"
@@ -8,34 +9,41 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// The view of a served call for the dispatcher: see job.
+// job is a call of the peer for the dispatcher: it implements dispatch.Job.
+type job struct{ c *Inbound }
+
+// Run implements dispatch.Job.
+func (j job) Run(k *dispatch.Workspace) { handlerRun{j.c}.run(k) }
+
+// Refuse implements dispatch.Job.
+func (j job) Refuse(a *codec.Abort) { j.c.refuse(a) }
 
 // Task implements job.
-func (c *Inbound) Task() *dispatch.Task { return &c.work }
+func (j job) Task() *dispatch.Task { return &j.c.work }
 
 // Limit implements job: it returns the concurrency limit of its function, or else that
 // of its owner, if the call is durable. A call nested within the same function waits for no
 // concurrency limit, and a nested call waits for neither owner nor worker.
-func (c *Inbound) Limit() *dispatch.ConcurrencyLimit {
-	g := c.Handler.Limit
+func (j job) Limit() *dispatch.ConcurrencyLimit {
+	g := j.c.Handler.Limit
 	switch {
-	case g != nil && c.withinSame(nil):
+	case g != nil && j.c.withinSame(nil):
 		return nil
-	case g != nil || c.work.Nested || c.firstOf() == nil:
+	case g != nil || j.c.work.Nested || j.c.firstOf() == nil:
 		return g
 	}
-	return c.firstOf().Limit()
+	return j.c.firstOf().Limit()
 }
 
 // OnlyWaits implements job.
-func (c *Inbound) OnlyWaits() bool { return c.Handler.OnlyWaits }
+func (j job) OnlyWaits() bool { return j.c.Handler.OnlyWaits }
 
 // Turn implements job.
-func (c *Inbound) Turn() (*dispatch.KeyedOrder, *dispatch.Turn) {
-	if c.extras == nil || c.extras.turn == nil {
+func (j job) Turn() (*dispatch.KeyedOrder, *dispatch.Turn) {
+	if j.c.extras == nil || j.c.extras.turn == nil {
 		return nil, nil
 	}
-	return &c.Handler.Key.Keys, c.extras.turn
+	return &j.c.Handler.Key.Keys, j.c.extras.turn
 }
 
 // withinSame reports whether c is nested within a call of the same function; if key is not nil, of
@@ -47,7 +55,7 @@ func (c *Inbound) withinSame(key *uint64) bool {
 		if by.Handler != c.Handler {
 			continue
 		}
-		if _, t := by.Turn(); key == nil || t.SameKey(*key) {
+		if _, t := (job{by}).Turn(); key == nil || t.SameKey(*key) {
 			return true
 		}
 	}
@@ -55,57 +63,57 @@ func (c *Inbound) withinSame(key *uint64) bool {
 }
 
 // Weight implements job.
-func (c *Inbound) Weight() int {
-	return c.heldParams() + c.heldMetadata() + c.work.DecodedSize.Bytes()
+func (j job) Weight() int {
+	return j.c.heldParams() + j.c.heldMetadata() + j.c.work.DecodedSize.Bytes()
 }
 
 // Cost implements job.
-func (c *Inbound) Cost() uint64 {
-	t := &c.x.terms
-	cost := uint64(c.work.Size) + t.Overhead
-	if c.work.Windowed {
+func (j job) Cost() uint64 {
+	t := &j.c.transport.x.out.terms
+	cost := uint64(j.c.work.Size) + t.Overhead
+	if j.c.work.Windowed {
 		cost += t.Early
 	}
-	if c.extras != nil {
-		cost += uint64(c.extras.strings) - uint64(c.extras.returned)
+	if j.c.extras != nil {
+		cost += uint64(j.c.extras.strings) - uint64(j.c.extras.returned)
 	}
 	return cost
 }
 
 // Dispatcher implements job.
-func (c *Inbound) Dispatcher() *dispatch.Dispatcher { return c.x.Dispatcher() }
+func (j job) Dispatcher() *dispatch.Dispatcher { return j.c.transport.x.Dispatcher() }
 
 // Begin implements job: the Open no longer waits, and the Blocks have a window of their own.
-func (c *Inbound) Begin(h limits.Hold) {
-	c.countOut()
-	if c.pipe != nil {
-		(*piping.End)(c.pipe).BeginHandler(h)
+func (j job) Begin(h limits.Hold) {
+	j.c.countOut()
+	if j.c.transport.pipe != nil {
+		(*piping.End)(j.c.transport.pipe).BeginHandler(h)
 	}
 }
 
 // countOut subtracts the waiting Open.
-func (c *Inbound) countOut() { c.x.Inbound.Remove(1, c.held()) }
+func (c *Inbound) countOut() { c.transport.x.inbound.Remove(1, c.held()) }
 
 // Unlist implements job.
-func (c *Inbound) Unlist() {
-	c.countOut()
-	c.freeParams()
+func (j job) Unlist() {
+	j.c.countOut()
+	j.c.freeParams()
 }
 
 // Abandon implements job.
-func (c *Inbound) Abandon() {
-	if m := c.firstOf(); m != nil {
-		c.x.durable().HandOn(m)
+func (j job) Abandon() {
+	if m := j.c.firstOf(); m != nil {
+		j.c.transport.x.durable().HandOn(m)
 	}
 }
 
 // dispatchPort is the session as the Output of its dispatcher, and of the Blocks of its
 // calls.
-type dispatchPort struct{ *Calls }
+type dispatchPort struct{ x *Calls }
 
 // Grant implements Output.
 func (o dispatchPort) Grant(total uint64) {
-	o.Carrier.Control(message.Credit{Opens: true, Limit: total}, carrier.Now)
+	o.x.Carrier.Control(message.Credit{Opens: true, Limit: total}, carrier.Now)
 }
 
 // WaitOutbound implements Output: it holds a worker back while the session is at its
@@ -113,15 +121,15 @@ func (o dispatchPort) Grant(total uint64) {
 // the waiting calls have to be taken before reading can resume, and two peers that wait for each
 // other's reading would deadlock.
 func (o dispatchPort) WaitOutbound() {
-	for room := o.Outbound.Room(); room != nil; room = o.Outbound.Room() {
-		full := o.Inbound.Full()
+	for room := o.x.out.limit.Room(); room != nil; room = o.x.out.limit.Room() {
+		full := o.x.inbound.Full()
 		if full == nil {
 			return
 		}
 		select {
 		case <-room:
 		case <-full:
-		case <-o.Carrier.Context().Done():
+		case <-o.x.Carrier.Context().Done():
 			return
 		}
 	}
@@ -129,11 +137,11 @@ func (o dispatchPort) WaitOutbound() {
 
 // MustWaitOutbound implements Output.
 func (o dispatchPort) MustWaitOutbound() bool {
-	return o.Outbound.State() >= limits.Soft && o.Inbound.State() < limits.Soft && o.Carrier.Context().Err() == nil
+	return o.x.out.limit.State() >= limits.Soft && o.x.inbound.State() < limits.Soft && o.x.Carrier.Context().Err() == nil
 }
 
 // Taken implements piping.Ledger.
-func (o dispatchPort) Taken(messages, bytes int) { o.Inbound.Remove(messages, bytes) }
+func (o dispatchPort) Taken(messages, bytes int) { o.x.inbound.Remove(messages, bytes) }
 
 // Shelter implements piping.Ledger.
-func (o dispatchPort) Shelter(bytes int) bool { return o.serving.dispatcher.Reserve(bytes) }
+func (o dispatchPort) Shelter(bytes int) bool { return o.x.serving.dispatcher.Reserve(bytes) }

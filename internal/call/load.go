@@ -38,9 +38,9 @@ type ShareLoad struct{ Room, Promised, Held int }
 // Load returns the present state.
 func (x *Calls) Load() (l Load) {
 	l.Pipes, l.Made = x.Table.len(), x.Table.opened()
-	l.Inbound = DirectionLoad{x.Inbound.Held(), x.Inbound.Peak(), x.Inbound.State()}
-	l.Outbound = DirectionLoad{x.Outbound.Held(), x.Outbound.Peak(), x.Outbound.State()}
-	l.WaitWindow, l.WaitOpens, l.WaitLimit = x.waits.load(waitWindow), x.waits.load(waitOpens), x.waits.load(waitOutbound)
+	l.Inbound = DirectionLoad{x.inbound.Held(), x.inbound.Peak(), x.inbound.State()}
+	l.Outbound = DirectionLoad{x.out.limit.Held(), x.out.limit.Peak(), x.out.limit.State()}
+	l.WaitWindow, l.WaitOpens, l.WaitLimit = x.out.waits.load(waitWindow), x.out.waits.load(waitOpens), x.out.waits.load(waitOutbound)
 
 	w := x.serving.dispatcher.Load()
 	l.Waiting, l.Running, l.MostWaiting, l.MostRunning = w.Waiting, w.Running, w.MostWaiting, w.MostRunning
@@ -48,8 +48,8 @@ func (x *Calls) Load() (l Load) {
 	l.Holding = w.Held + w.Unparked*(heldPlace+heldUnary) + w.Streams*(heldStream-heldUnary)
 	l.Opens = ShareLoad{w.Opens.Room(), w.Opens.Promised(), w.Opens.Held()}
 	l.Nested = ShareLoad{w.Most, w.Most, w.Nested}
-	if x.terms.Room != nil {
-		p, r := x.terms.Room.Plan(), x.terms.Room.Load()
+	if x.out.terms.Room != nil {
+		p, r := x.out.terms.Room.Plan(), x.out.terms.Room.Load()
 		l.Blocks = ShareLoad{(p.Workers+p.Callers)*p.Window + p.Spare, r.Windows, r.Windows}
 		l.Large = ShareLoad{p.Large, r.Large, r.Large}
 		l.Asking = r.Asking
@@ -59,17 +59,17 @@ func (x *Calls) Load() (l Load) {
 
 // Held returns the bytes that wait in both directions, and those of running calls.
 func (x *Calls) Held() int {
-	return x.Inbound.Held().Bytes + x.Outbound.Held().Bytes + x.serving.dispatcher.Held()
+	return x.inbound.Held().Bytes + x.out.limit.Held().Bytes + x.serving.dispatcher.Held()
 }
 
 // WaitsFor reports what senders wait for: for the peer to take Blocks, or for room for calls and
 // streams.
 func (x *Calls) WaitsFor() (windows, room bool) {
-	return x.terms.Waiting.Load() > 0, x.waits.load(waitOpens).Now+x.waits.load(waitWindow).Now > 0
+	return x.out.terms.Waiting.Load() > 0, x.out.waits.load(waitOpens).Now+x.out.waits.load(waitWindow).Now > 0
 }
 
 // Outstanding returns the use of the window of a function.
-func (x *Calls) Outstanding(function uint16) WindowUse { return x.windows[function].used() }
+func (x *Calls) Outstanding(function uint16) WindowUse { return x.out.windows[function].used() }
 
 // waitKind is the resource of a wait.
 type waitKind uint8

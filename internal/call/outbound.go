@@ -31,15 +31,15 @@ type Options struct {
 // the outbox, ends the call and wakes the caller. An [outbox.Pool] reuses calls. Only a caller that
 // was woken returns its call to the Pool: no other goroutine has the call then.
 type Outbound struct {
-	callTransport
-	priority priority.Priority
-	reserved reservation    // held until the end of the call
-	open     outbox.Message // belongs to the outbox until it has departed
-	done     chan struct{}  // holds one token once result or abort is set
-	abort    *codec.Abort
-	Result   []byte // before done: destination if own is set
-	Own      bool   // the application owns the result, which is not in buf
-	sent     bool   // put into the outbox, and the caller was not woken yet
+	transport callTransport
+	priority  priority.Priority
+	reserved  reservation    // held until the end of the call
+	open      outbox.Message // belongs to the outbox until it has departed
+	done      chan struct{}  // holds one token once result or abort is set
+	abort     *codec.Abort
+	Result    []byte // before done: destination if own is set
+	Own       bool   // the application owns the result, which is not in buf
+	sent      bool   // put into the outbox, and the caller was not woken yet
 	// of a typed call: parameters, and unless own is set the result; kept for the next call
 	buf      []byte
 	Operands any // of a typed call; see operandsFor
@@ -61,31 +61,31 @@ func (x *Calls) Call(ctx context.Context, function uint16, params []byte, cfg *O
 // NewCall returns a call. If own is set, the application owns the result, unmodified, and it may be
 // put into the buffer of cfg.
 func (x *Calls) NewCall(cfg *Options, own bool) *Outbound {
-	c, ok := x.common.spares.Get().(*Outbound)
+	c, ok := x.out.common.spares.Get().(*Outbound)
 	if !ok {
 		c = &Outbound{done: make(chan struct{}, 1)}
 		c.open.Type, c.open.Departer = message.OpenType, c
 	}
-	c.callTransport = callTransport{x: x, flow: outbox.NewFlow(cfg.Priority)}
+	c.transport = callTransport{x: x, flow: outbox.NewFlow(cfg.Priority)}
 	c.priority, c.Own, c.Result = cfg.Priority, own, cfg.Buffer
 	return c
 }
 
 // Free ends c and returns it to the pool. The result is lost, unless the application owns it.
 func (c *Outbound) Free() {
-	x := c.x
+	x := c.transport.x
 	if c.sent { // the caller's goroutine is ending, because of a Wire, say
 		c.leave()
-		x.giveBack(&c.reserved)
+		x.out.giveBack(&c.reserved)
 		return // not reused: another goroutine may be about to wake its caller
 	}
-	x.giveBack(&c.reserved)
-	x.common.spares.Put(&x.Carrier, c)
+	x.out.giveBack(&c.reserved)
+	x.out.common.spares.Put(&x.Carrier, c)
 }
 
 // Reset implements outbox.Pooled.
 func (c *Outbound) Reset() {
-	c.callTransport, c.reserved, c.abort = callTransport{}, reservation{}, nil
+	c.transport, c.reserved, c.abort = callTransport{}, reservation{}, nil
 	c.open.Payload, c.open.Meta = nil, nil
 	if c.Result = nil; cap(c.buf) > MaxKeptResult {
 		c.buf = nil
@@ -102,15 +102,15 @@ func (c *Outbound) Do(ctx context.Context, function uint16, params []byte, cfg *
 	}
 	c.open.Function, c.open.Payload = function, params
 	var a *codec.Abort
-	if c.reserved, a = c.x.admission.reserve(ctx, &c.open, cfg, nil); a != nil {
+	if c.reserved, a = c.transport.x.out.reserve(ctx, &c.open, cfg, nil); a != nil {
 		return a
 	}
 	c.sent = true
-	if err := c.x.Carrier.Enter(&c.flow, &c.open); err != nil {
+	if err := c.transport.x.Carrier.Enter(&c.transport.flow, &c.open); err != nil {
 		c.sent = false
-		c.x.Outbound.Remove(1, int(c.open.Held))
-		c.x.unsent(c.reserved.parent, c.reserved.cost)
-		return codec.AbortOf(c.x.sendError(err))
+		c.transport.x.out.limit.Remove(1, int(c.open.Held))
+		c.transport.x.out.unsent(c.reserved.parent, c.reserved.cost)
+		return codec.AbortOf(c.transport.x.sendError(err))
 	}
 	if cfg.Sent != nil {
 		cfg.Sent()
@@ -173,12 +173,12 @@ func (c *Outbound) leave() { c.cancel(codec.ErrCanceled) }
 // the call. departed and unsent are as for [outbox.Outbox.Cancel]. there reports that the call was
 // in the table, so that no other goroutine wakes the caller.
 func (c *Outbound) cancel(a *codec.Abort) (departed, unsent, there bool) {
-	departed, unsent = c.x.Carrier.Cancel(&c.flow, givenUp(a))
+	departed, unsent = c.transport.x.Carrier.Cancel(&c.transport.flow, givenUp(a))
 	if unsent {
-		c.x.unsent(c.reserved.parent, c.reserved.cost)
+		c.transport.x.out.unsent(c.reserved.parent, c.reserved.cost)
 	}
-	if there = departed && c.x.remove(c.id()); there && !unsent {
-		c.x.abort(c.id(), c.priority, a)
+	if there = departed && c.transport.x.remove(c.transport.id()); there && !unsent {
+		c.transport.x.abort(c.transport.id(), c.priority, a)
 	}
 	return departed, unsent, there
 }
@@ -194,17 +194,23 @@ func (x *Calls) abort(id uint64, p priority.Priority, a *codec.Abort) {
 	one.put(&outbox.Message{Type: message.CloseType, Abort: a, Held: held}, carrier.Now)
 }
 
+// id returns the id of the pipe, once the call has departed.
+func (c *Outbound) id() uint64 { return c.transport.id() }
+
+// Flow implements outbox.Pooled.
+func (c *Outbound) Flow() *outbox.Flow { return c.transport.Flow() }
+
 // Depart implements outbox.Departer.
 func (c *Outbound) Depart(id uint64) {
-	c.x.Table.depart(id, c)
+	c.transport.x.Table.depart(id, c)
 }
 
 // Discard implements outbox.Departer: the call was not sent.
 func (c *Outbound) Discard(why outbox.Reason, begun bool) {
-	if begun && !c.x.Table.remove(c.id()) {
+	if begun && !c.transport.x.Table.remove(c.transport.id()) {
 		return // another goroutine is about to wake the caller
 	}
-	c.abort = c.x.discarded(c.reserved.parent, c.reserved.cost, why)
+	c.abort = c.transport.x.discarded(c.reserved.parent, c.reserved.cost, why)
 	c.done <- struct{}{}
 }
 
@@ -216,9 +222,9 @@ func (c *Outbound) closed(m message.Close) (err error) {
 	if m.Abort != nil {
 		c.abort = aborts.Received(m.Abort)
 	}
-	if c.closedBy(m.Abort) {
-		c.x.unsent(c.reserved.parent, c.reserved.cost)
-		c.abort, err = c.closedUnsent(c.abort)
+	if c.transport.closedBy(m.Abort) {
+		c.transport.x.out.unsent(c.reserved.parent, c.reserved.cost)
+		c.abort, err = c.transport.closedUnsent(c.abort)
 	}
 	switch {
 	case c.abort != nil:
@@ -246,7 +252,7 @@ func (c *Outbound) Pipe() *pipe.Pipe { return nil }
 
 // info implements endpoint.
 func (c *Outbound) info() Info {
-	return Info{Pipe: c.id(), Function: c.open.Function, Made: true, Priority: c.priority}
+	return Info{Pipe: c.transport.id(), Function: c.open.Function, Made: true, Priority: c.priority}
 }
 
 // queued implements endpoint.
@@ -254,7 +260,7 @@ func (c *Outbound) queued() bool { return false }
 
 // EncodeParams encodes what v points to. The result is valid until the call has been sent.
 func (c *Outbound) EncodeParams(v any) (encoded []byte, err error) {
-	encoded, lent, err := c.x.Encode(c.buf[:0], v, true)
+	encoded, lent, err := c.transport.x.Encode(c.buf[:0], v, true)
 	if !lent {
 		// the buffer for the result holds the parameters until they have been sent
 		c.buf = encoded

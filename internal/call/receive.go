@@ -14,9 +14,12 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
+// receiver receives the frames of a session: it is the carrier.Receiver of its Calls.
+type receiver struct{ x *Calls }
+
 // Receive implements carrier.Receiver: it processes one frame, a message of type t. age is the time
 // since its first part arrived, or 0. An error ends the session.
-func (x *Calls) Receive(t message.Type, frame []byte, age time.Duration) error {
+func (r receiver) Receive(t message.Type, frame []byte, age time.Duration) error {
 	switch t {
 	case message.OpenType:
 		m, err := message.ParseOpen(frame)
@@ -24,69 +27,69 @@ func (x *Calls) Receive(t message.Type, frame []byte, age time.Duration) error {
 			return err
 		}
 		grow(&m.Meta, age)
-		return x.receiveOpen(&m, age > 0)
+		return r.receiveOpen(&m, age > 0)
 	case message.BlockType:
 		m, err := message.ParseBlock(frame)
 		if err != nil {
 			return err
 		}
 		grow(&m.Meta, age)
-		return x.receiveBlock(m)
+		return r.receiveBlock(m)
 	case message.CloseType:
 		m, err := message.ParseClose(frame)
 		if err != nil {
 			return err
 		}
-		return x.receiveClose(m)
+		return r.receiveClose(m)
 	default:
 		m, err := message.ParseControl(frame)
 		if err != nil {
 			return err
 		}
-		return x.receiveControl(m)
+		return r.receiveControl(m)
 	}
 }
 
 // receiveOpen processes an Open. begun reports that it has arrived in parts, and was checked at its
 // first one.
-func (x *Calls) receiveOpen(m *message.Open, begun bool) error {
+func (r receiver) receiveOpen(m *message.Open, begun bool) error {
 	var within *outboundParent
 	if m.Meta.Nested {
-		within = x.Table.outer(m.Meta.Within)
+		within = r.x.Table.outer(m.Meta.Within)
 	}
-	h := x.serving.find(m.Function)
-	refused := x.refuses(m, h, within)
+	h := r.x.serving.find(m.Function)
+	refused := r.refuses(m, h, within)
 	if refused == nil {
-		c := newInboundCall(x, m, h, within)
-		ok, err := x.Table.accept(c.id(), c, begun)
+		c := newInboundCall(r.x, m, h, within)
+		ok, err := r.x.Table.accept(c.id(), c, begun)
 		if ok {
-			c.arrive()
+			arrival{c}.arrive()
 		}
 		if ok || err != nil {
 			return err
 		}
 		c.freeParams()
 		refused = errShutDown // Shutdown was called meanwhile, or the session has ended
-		x.AnnounceEnd(carrier.Now)
+		r.x.AnnounceEnd(carrier.Now)
 	}
 	if begun {
-		if !x.Table.refuseBegun(m.Pipe) {
+		if !r.x.Table.refuseBegun(m.Pipe) {
 			return nil // AnnounceEnd has rejected it
 		}
-	} else if err := x.Table.check(m.Pipe); err != nil {
+	} else if err := r.x.Table.check(m.Pipe); err != nil {
 		return err
 	}
-	cost := m.Cost(x.terms.Overhead, x.terms.Early)
-	if beyond := x.serving.dispatcher.Arrive(cost, m.Meta.Nested); beyond != nil {
+	cost := m.Cost(r.x.out.terms.Overhead, r.x.out.terms.Early)
+	if beyond := r.x.serving.dispatcher.Arrive(cost, m.Meta.Nested); beyond != nil {
 		refused, cost = beyond, 0
 	}
-	x.turnAway(m, refused, cost)
+	r.x.turnAway(m, refused, cost)
 	return nil
 }
 
 // refuses returns the reason to reject a call before it is created, or nil. h is its function, and
 // within the call of this side around it; both may be nil.
-func (x *Calls) refuses(m *message.Open, h *Handler, within *outboundParent) *codec.Abort {
+func (r receiver) refuses(m *message.Open, h *Handler, within *outboundParent) *codec.Abort {
 	switch {
 	case h == nil:
 		return codec.ErrNoFunction.Withf("function %d", m.Function)
@@ -102,81 +105,81 @@ func (x *Calls) refuses(m *message.Open, h *Handler, within *outboundParent) *co
 	if m.Meta.Nested {
 		return nil
 	}
-	return x.common.Owners.RejectCall(x.Dispatcher().Owner())
+	return r.x.out.common.Owners.RejectCall(r.x.Dispatcher().Owner())
 }
 
-func (x *Calls) receiveBlock(m message.Block) error {
-	if x.Carrier.HasPart(m.Pipe) { // which may be the Open: then there is no pipe yet
+func (r receiver) receiveBlock(m message.Block) error {
+	if r.x.Carrier.HasPart(m.Pipe) { // which may be the Open: then there is no pipe yet
 		return overtakes("Block", m.Pipe)
 	}
-	e, err := x.Table.find(m.Pipe)
+	e, err := r.x.Table.find(m.Pipe)
 	if e == nil {
 		return err // nil if the pipe has ended: Blocks may cross its Close
 	}
 	return e.block(m)
 }
 
-func (x *Calls) receiveClose(m message.Close) error {
-	if m.Abort == nil && x.Carrier.HasPart(m.Pipe) {
+func (r receiver) receiveClose(m message.Close) error {
+	if m.Abort == nil && r.x.Carrier.HasPart(m.Pipe) {
 		return overtakes("result", m.Pipe)
 	}
-	e, err := x.Table.take(m.Pipe)
-	x.Carrier.Forget(m.Pipe)
+	e, err := r.x.Table.take(m.Pipe)
+	r.x.Carrier.Forget(m.Pipe)
 	switch {
 	case err != nil:
 		return err
 	case e == nil: // the answer may be leaving in parts
-		x.Carrier.FinishPipe(m.Pipe, outbox.Ended)
+		r.x.Carrier.FinishPipe(m.Pipe, outbox.Ended)
 		return nil
-	case m.Pipe&1 != uint64(x.Table.odd):
-		defer x.gaveUp()
+	case m.Pipe&1 != uint64(r.x.Table.odd):
+		defer r.gaveUp()
 	}
 	return e.closed(m)
 }
 
-func (x *Calls) receiveControl(m message.Control) error {
+func (r receiver) receiveControl(m message.Control) error {
 	switch c := m.(type) {
 	case message.Credit:
-		return x.receiveCredit(c)
+		return r.receiveCredit(c)
 	case message.Stop:
-		return x.toPipe(c.Pipe, func(p *piping.End) error { p.StopArrived(); return nil })
+		return r.toPipe(c.Pipe, func(p *piping.End) error { p.StopArrived(); return nil })
 	case message.Ask:
-		if x.Carrier.HasPart(c.Pipe) {
+		if r.x.Carrier.HasPart(c.Pipe) {
 			return overtakes("Ask", c.Pipe)
 		}
-		return x.toPipe(c.Pipe, func(p *piping.End) error {
+		return r.toPipe(c.Pipe, func(p *piping.End) error {
 			if !p.AskArrived(c.Sent, c.Total) {
 				return aborts.Violation("Ask for pipe %d after %d bytes, which is not what has arrived", c.Pipe, c.Sent)
 			}
 			return nil
 		})
 	case message.Skip:
-		if x.Carrier.HasPart(c.Pipe) {
+		if r.x.Carrier.HasPart(c.Pipe) {
 			return overtakes("Skip", c.Pipe)
 		}
-		return x.toPipe(c.Pipe, func(p *piping.End) error {
+		return r.toPipe(c.Pipe, func(p *piping.End) error {
 			if !p.SkipArrived(c.Sent) {
 				return aborts.Violation("Skip for pipe %d to %d bytes, which have come before or were not granted", c.Pipe, c.Sent)
 			}
 			return nil
 		})
 	case message.Allow:
-		return x.toPipe(c.Pipe, func(p *piping.End) error { p.AllowArrived(c.Total); return nil })
+		return r.toPipe(c.Pipe, func(p *piping.End) error { p.AllowArrived(c.Total); return nil })
 	case message.Ping:
-		x.Carrier.Ping(c.N)
+		r.x.Carrier.Ping(c.N)
 		if c.Holds > 0 {
-			x.terms.Holds.Store(c.Holds)
+			r.x.out.terms.Holds.Store(c.Holds)
 		}
 	case message.Pong:
-		x.Carrier.Pong(c.N)
+		r.x.Carrier.Pong(c.N)
 	case message.Ack:
-		if !x.Carrier.Ack(c.Count) {
+		if !r.x.Carrier.Ack(c.Count) {
 			return aborts.Violation("Ack of %d frames, which is more than were sent", c.Count)
 		}
 	case message.Drain:
-		x.Table.drainThere(c)
-		if x.Retire() {
-			x.Session.(Session).PeerDrains()
+		r.x.Table.drainThere(c)
+		if r.x.out.retire() {
+			r.x.Session.(Session).PeerDrains()
 		}
 	case message.SessionClose:
 		return carrier.EndedBy(c)
@@ -186,17 +189,17 @@ func (x *Calls) receiveControl(m message.Control) error {
 	return nil // unknown Controls are ignored
 }
 
-func (x *Calls) receiveCredit(c message.Credit) error {
+func (r receiver) receiveCredit(c message.Credit) error {
 	if c.Opens {
-		x.opens.grant(c.Limit)
+		r.x.out.opens.grant(c.Limit)
 		return nil
 	}
-	return x.toPipe(c.Pipe, func(p *piping.End) error { p.CreditArrived(c.Limit); return nil })
+	return r.toPipe(c.Pipe, func(p *piping.End) error { p.CreditArrived(c.Limit); return nil })
 }
 
 // toPipe calls f with the pipe of a Control, if the pipe carries Blocks and has not ended.
-func (x *Calls) toPipe(id uint64, f func(*piping.End) error) error {
-	e, err := x.Table.find(id)
+func (r receiver) toPipe(id uint64, f func(*piping.End) error) error {
+	e, err := r.x.Table.find(id)
 	if e == nil {
 		return err
 	}
@@ -207,46 +210,46 @@ func (x *Calls) toPipe(id uint64, f func(*piping.End) error) error {
 }
 
 // gaveUp is called when the peer has canceled a call, and blocks if the peer does so too often.
-func (x *Calls) gaveUp() {
-	if d := x.serving.openRate.pause(x.common.Now()); d > 0 {
-		wait.HoldOff(x.Carrier.Context(), d)
+func (r receiver) gaveUp() {
+	if d := r.x.serving.openRate.pause(r.x.out.common.Now()); d > 0 {
+		wait.HoldOff(r.x.Carrier.Context(), d)
 	}
 }
 
 // Admit implements carrier.Receiver: it checks the head of a message in parts, before any part is
 // kept.
-func (x *Calls) Admit(h message.Head, whole int, others carrier.Unfinished) (use carrier.Admission, p priority.Priority, err error) {
+func (r receiver) Admit(h message.Head, whole int, others carrier.Unfinished) (use carrier.Admission, p priority.Priority, err error) {
 	switch h.Type {
 	case message.OpenType:
-		use, err = x.admitOpen(h, others)
+		use, err = r.admitOpen(h, others)
 	case message.BlockType:
-		use, err = x.admitBlock(h)
+		use, err = r.admitBlock(h)
 	default:
-		return x.admitClose(h)
+		return r.admitClose(h)
 	}
-	if hard := x.Inbound.Limits().Hard.Bytes; use == carrier.Admitted && hard > 0 && x.Inbound.Held().Bytes+others.Counted+whole > hard {
+	if hard := r.x.inbound.Limits().Hard.Bytes; use == carrier.Admitted && hard > 0 && r.x.inbound.Held().Bytes+others.Counted+whole > hard {
 		err = codec.ErrHardLimit.Withf("inbound: %v wait beside messages of %d bytes that come in parts, and the limit is %v",
-			x.Inbound.Held(), others.Counted+whole, x.Inbound.Limits().Hard)
+			r.x.inbound.Held(), others.Counted+whole, r.x.inbound.Limits().Hard)
 	}
 	return use, 0, err
 }
 
 // admitOpen checks the cost of an Open, of which only that of its parameters is known.
-func (x *Calls) admitOpen(h message.Head, others carrier.Unfinished) (carrier.Admission, error) {
-	ok, err := x.Table.begin(h.Pipe, priority.Priority(h.Priority))
+func (r receiver) admitOpen(h message.Head, others carrier.Unfinished) (carrier.Admission, error) {
+	ok, err := r.x.Table.begin(h.Pipe, priority.Priority(h.Priority))
 	if err != nil {
 		return carrier.Late, err
 	}
 	refused := errShutDown
 	if ok {
-		cost := uint64(others.Content+h.Content) + uint64(others.Opens+1)*x.terms.Overhead
-		if x.serving.dispatcher.Fits(cost) {
+		cost := uint64(others.Content+h.Content) + uint64(others.Opens+1)*r.x.out.terms.Overhead
+		if r.x.serving.dispatcher.Fits(cost) {
 			return carrier.Admitted, nil
 		}
 		refused = dispatch.ErrOpens
 	}
-	if !ok || x.Table.refuseBegun(h.Pipe) { // otherwise AnnounceEnd has rejected it
-		x.turnAwayUnfinished(h.Pipe, priority.Priority(h.Priority), refused)
+	if !ok || r.x.Table.refuseBegun(h.Pipe) { // otherwise AnnounceEnd has rejected it
+		r.x.turnAwayUnfinished(h.Pipe, priority.Priority(h.Priority), refused)
 	}
 	return carrier.Late, nil
 }
@@ -258,10 +261,10 @@ func (x *Calls) turnAwayUnfinished(id uint64, p priority.Priority, a *codec.Abor
 }
 
 // GivenUp implements carrier.Receiver.
-func (x *Calls) GivenUp(pipe uint64) { x.Table.endBegun(pipe) }
+func (r receiver) GivenUp(pipe uint64) { r.x.Table.endBegun(pipe) }
 
-func (x *Calls) admitBlock(h message.Head) (carrier.Admission, error) {
-	e, err := x.Table.find(h.Pipe)
+func (r receiver) admitBlock(h message.Head) (carrier.Admission, error) {
+	e, err := r.x.Table.find(h.Pipe)
 	if e == nil {
 		return carrier.Late, err
 	}
@@ -282,8 +285,8 @@ func (x *Calls) admitBlock(h message.Head) (carrier.Admission, error) {
 	return carrier.Admitted, nil
 }
 
-func (x *Calls) admitClose(h message.Head) (carrier.Admission, priority.Priority, error) {
-	p, found, err := x.Table.made(h.Pipe)
+func (r receiver) admitClose(h message.Head) (carrier.Admission, priority.Priority, error) {
+	p, found, err := r.x.Table.made(h.Pipe)
 	if !found {
 		return carrier.Late, p, err
 	}
@@ -291,8 +294,8 @@ func (x *Calls) admitClose(h message.Head) (carrier.Admission, priority.Priority
 }
 
 // Stray implements carrier.Receiver: a part for a pipe that has ended is late.
-func (x *Calls) Stray(pipe uint64) error {
-	e, err := x.Table.find(pipe)
+func (r receiver) Stray(pipe uint64) error {
+	e, err := r.x.Table.find(pipe)
 	if e != nil {
 		return aborts.Violation("a part of pipe %d, of which no message is unfinished", pipe)
 	}

@@ -17,38 +17,47 @@ import (
 // functions here answer the call, and another goroutine takes over: see workers and package
 // carrier.
 
-// Run runs the handler and answers.
-func (c *Inbound) Run(k *dispatch.Workspace) {
-	defer c.afterRun(k)
+// handlerRun is the run of a handler for a call of the peer.
+type handlerRun struct{ c *Inbound }
 
-	if err := c.Err(); err != nil { // canceled, or expired, while it waited
-		c.leaveNested()
-		c.Refuse(codec.AbortOf(err))
+// Invoke calls the handler, for which the call is as, and converts a panic into an error. It is the
+// end of the interceptors.
+func (c *Inbound) Invoke(ctx context.Context, as HandlerCall, k *dispatch.Workspace) (result []byte, err error) {
+	return handlerRun{c}.invoke(ctx, as, k)
+}
+
+// run runs the handler and answers.
+func (h handlerRun) run(k *dispatch.Workspace) {
+	defer h.afterRun(k)
+
+	if err := h.c.Err(); err != nil { // canceled, or expired, while it waited
+		h.leaveNested()
+		h.c.refuse(codec.AbortOf(err))
 		return
 	}
-	if m := c.firstOf(); m != nil {
-		c.x.durable().Start(m)
+	if m := h.c.firstOf(); m != nil {
+		h.c.transport.x.durable().Start(m)
 	}
 	var began time.Duration
-	if c.timed() {
-		began = c.x.common.Now()
-		waited, meter := began-c.extras.arrived, c.Handler.Meter
-		c.x.Dispatcher().NoteWait(waited)
+	if h.c.timed() {
+		began = h.c.transport.x.out.common.Now()
+		waited, meter := began-h.c.extras.arrived, h.c.Handler.Meter
+		h.c.transport.x.Dispatcher().NoteWait(waited)
 		meter.Queued.Add(waited)
 	}
-	c.work.Serving = true
-	result, err := c.serve(k)
+	h.c.work.Serving = true
+	result, err := h.serve(k)
 	var a *codec.Abort
 	if err != nil {
-		a = c.failed(err)
+		a = h.failed(err)
 	}
-	c.work.Serving = false
-	if c.timed() {
-		meter := c.Handler.Meter
-		meter.Ran.Add(c.x.common.Now() - began)
+	h.c.work.Serving = false
+	if h.c.timed() {
+		meter := h.c.Handler.Meter
+		meter.Ran.Add(h.c.transport.x.out.common.Now() - began)
 	}
-	c.leaveNested()
-	c.answer(result, a)
+	h.leaveNested()
+	h.c.answer(result, a)
 	if cap(k.Result) > MaxKeptResult {
 		k.Result = nil
 	}
@@ -56,84 +65,84 @@ func (c *Inbound) Run(k *dispatch.Workspace) {
 
 // leaveNested releases the place of a nested call. It is called before the answer is put, as the
 // receiver of the answer may make the next call at once.
-func (c *Inbound) leaveNested() {
-	if c.work.Nested && !c.work.ByReader {
-		c.x.Dispatcher().Return(c.Cost(), true)
+func (h handlerRun) leaveNested() {
+	if h.c.work.Nested && !h.c.work.ByReader {
+		h.c.transport.x.Dispatcher().Return(job{h.c}.Cost(), true)
 	}
 }
 
 // serve calls the handler through its interceptors.
-func (c *Inbound) serve(k *dispatch.Workspace) (result []byte, err error) {
-	if c.intercepted() {
-		return c.x.common.Handle(c, k)
+func (h handlerRun) serve(k *dispatch.Workspace) (result []byte, err error) {
+	if h.c.intercepted() {
+		return h.c.transport.x.out.common.Handle(h.c, k)
 	}
-	return c.Invoke(c, c, k)
+	return h.invoke(h.c, h.c, k)
 }
 
-// Invoke calls the handler, for which the call is as, and converts a panic into an error.
-func (c *Inbound) Invoke(ctx context.Context, as HandlerCall, k *dispatch.Workspace) (result []byte, err error) {
+// invoke calls the handler, for which the call is as, and converts a panic into an error.
+func (h handlerRun) invoke(ctx context.Context, as HandlerCall, k *dispatch.Workspace) (result []byte, err error) {
 	returned := false
 	defer func() {
 		if !returned {
-			result, err = nil, c.misbehaved(recover())
+			result, err = nil, h.misbehaved(recover())
 		}
 	}()
-	result, err = c.Handler.Serve(ctx, as, k)
+	result, err = h.c.Handler.Serve(ctx, as, k)
 	returned = true
 	return result, err
 }
 
 // afterRun is deferred while c is run.
-func (c *Inbound) afterRun(k *dispatch.Workspace) {
-	if c.work.Serving {
-		c.answerLost(c.panicked("ended its goroutine"))
+func (h handlerRun) afterRun(k *dispatch.Workspace) {
+	if h.c.work.Serving {
+		h.answerLost(h.panicked("ended its goroutine"))
 	}
-	c.freeParams() // not earlier: the result may be a part of them
+	h.c.freeParams() // not earlier: the result may be a part of them
 }
 
 // answerLost answers c at the end of its goroutine.
-func (c *Inbound) answerLost(a *codec.Abort) {
-	c.work.Serving = false
-	c.leaveNested()
-	c.answer(nil, a)
+func (h handlerRun) answerLost(a *codec.Abort) {
+	h.c.work.Serving = false
+	h.leaveNested()
+	h.c.answer(nil, a)
 }
 
 // misbehaved logs that the handler has not returned, and returns the error for it; v is as for the
 // function of this name.
-func (c *Inbound) misbehaved(v any) *codec.Abort {
-	guard.Misbehaved(c.x.Log, "handler", v, "function", c.Function(), "name", c.Handler.Name)
-	return c.panicked(guard.HowEnded(v))
+func (h handlerRun) misbehaved(v any) *codec.Abort {
+	guard.Misbehaved(h.c.transport.x.Log, "handler", v, "function", h.c.Function(), "name", h.c.Handler.Name)
+	return h.panicked(guard.HowEnded(v))
 }
 
 // panicked returns the error for a handler that did not return.
-func (c *Inbound) panicked(how string) *codec.Abort {
-	return codec.ErrPanicked.Withf("the handler of function %d %q %s", c.Function(), c.Handler.Name, how)
+func (h handlerRun) panicked(how string) *codec.Abort {
+	return codec.ErrPanicked.Withf("the handler of function %d %q %s", h.c.Function(), h.c.Handler.Name, how)
 }
 
 // failed returns err as the Abort of this call. The progress in an error of another call, which the
 // handler made, does not apply to this one.
-func (c *Inbound) failed(err error) *codec.Abort {
+func (h handlerRun) failed(err error) *codec.Abort {
 	of, ok := err.(*codec.Abort)
 	plain := false
 	if !ok || of == nil { // methods of err are the application's
-		ok = c.guard("error of a handler", func() { of, plain = codec.AbortOf(err), isPlain(err) })
+		ok = h.guard("error of a handler", func() { of, plain = codec.AbortOf(err), isPlain(err) })
 	}
 	if !ok {
-		of = c.panicked("returned an error that panicked")
+		of = h.panicked("returned an error that panicked")
 	}
 	a := *of
 	if a.Remote || a.Ran != codec.Refused {
 		a.Ran, a.Remote = codec.MaybeRan, false
 	}
 	if plain {
-		return c.told(err, &a)
+		return h.told(err, &a)
 	}
 	return &a
 }
 
 // guard calls f, application code that belongs to the call.
-func (c *Inbound) guard(what string, f func()) (ok bool) {
-	return guard.Run(c.x.Log, what, f, "function", c.Function(), "name", c.Handler.Name)
+func (h handlerRun) guard(what string, f func()) (ok bool) {
+	return guard.Run(h.c.transport.x.Log, what, f, "function", h.c.Function(), "name", h.c.Handler.Name)
 }
 
 // The text of an application's error may be confidential. For such an error the peer receives an
@@ -147,24 +156,24 @@ func NewErrorID() string {
 }
 
 // told returns the error for the peer in place of err, which is plain, and the cause of a.
-func (c *Inbound) told(err error, a *codec.Abort) *codec.Abort {
-	if !c.x.serving.private {
+func (h handlerRun) told(err error, a *codec.Abort) *codec.Abort {
+	if !h.c.transport.x.serving.private {
 		return a
 	}
 	id := NewErrorID()
-	c.x.Log.Warn("handler failed", "id", id, "session", c.x.Session, "function", c.Function(), "name", c.Handler.Name, "error", err)
+	h.c.transport.x.Log.Warn("handler failed", "id", id, "session", h.c.transport.x.Session, "function", h.c.Function(), "name", h.c.Handler.Name, "error", err)
 	b := *a
 	b.Message, b.Cause = "internal error, id "+id, nil
 	return &b
 }
 
 // toldAborting returns the error for the peer if the handler has aborted the pipe with a.
-func (c *Inbound) toldAborting(a *codec.Abort) *codec.Abort {
+func (h handlerRun) toldAborting(a *codec.Abort) *codec.Abort {
 	plain := true // default if a method of the application's error fails
-	guard.Run(c.x.Log, "error of a handler", func() { plain = a.Cause.Error() == a.Message && isPlain(a.Cause) },
-		"function", c.Function(), "name", c.Handler.Name)
+	guard.Run(h.c.transport.x.Log, "error of a handler", func() { plain = a.Cause.Error() == a.Message && isPlain(a.Cause) },
+		"function", h.c.Function(), "name", h.c.Handler.Name)
 	if plain {
-		return c.told(a.Cause, a)
+		return h.told(a.Cause, a)
 	}
 	return a
 }
@@ -181,11 +190,11 @@ func isPlain(err error) bool {
 func (c *Inbound) RawParams() []byte { return c.params }
 
 // Coder implements HandlerCall.
-func (c *Inbound) Coder() *values.Coder { return &c.x.Coder }
+func (c *Inbound) Coder() *values.Coder { return &c.transport.x.Coder }
 
 // DecodedForKey implements HandlerCall.
 func (c *Inbound) DecodedForKey() *any {
-	if _, t := c.Turn(); t != nil {
+	if _, t := (job{c}).Turn(); t != nil {
 		return &t.Value
 	}
 	return nil
@@ -193,10 +202,10 @@ func (c *Inbound) DecodedForKey() *any {
 
 // DecodeParams implements HandlerCall.
 func (c *Inbound) DecodeParams(v any) error {
-	if err := c.x.Decode(c.params, v); err != nil {
+	if err := c.transport.x.Decode(c.params, v); err != nil {
 		return c.badParams(err)
 	}
-	if c.x.Lender == nil && !c.intercepted() { // interceptors may read them later
+	if c.transport.x.Lender == nil && !c.intercepted() { // interceptors may read them later
 		c.freeParams()
 	}
 	return nil
@@ -205,7 +214,7 @@ func (c *Inbound) DecodeParams(v any) error {
 // DecodeChanged is DecodeParams for parameters that an interceptor has changed: only the original
 // ones were checked on arrival.
 func (c *Inbound) DecodeChanged(v any) error {
-	if _, err := c.x.Weigh(c.params, c.Handler.Params); err != nil {
+	if _, err := c.transport.x.Weigh(c.params, c.Handler.Params); err != nil {
 		return c.badParams(err)
 	}
 	return c.DecodeParams(v)
@@ -220,12 +229,12 @@ func (c *Inbound) badParams(err error) error {
 
 // EncodeResult implements HandlerCall.
 func (c *Inbound) EncodeResult(k *dispatch.Workspace, v any) (result []byte, err error) {
-	if c.x.Lender != nil {
-		if result, ok := c.x.Lender.Bytes(v); ok {
+	if c.transport.x.Lender != nil {
+		if result, ok := c.transport.x.Lender.Bytes(v); ok {
 			return result, nil
 		}
 	}
-	result, err = c.x.Values.Append(k.Result[:0], v)
+	result, err = c.transport.x.Values.Append(k.Result[:0], v)
 	if err != nil {
 		return nil, values.Error(codec.BadResult, c.Function(), c.Handler.Name, "result", err)
 	}

@@ -41,12 +41,12 @@ func (x *Calls) Open(ctx context.Context, function uint16, params []byte, cfg *O
 	}
 	if own.window != nil || own.parent != nil {
 		held := own // separate memory, for few calls only
-		s.after = sync.OnceFunc(func() { x.giveBack(&held) })
+		s.after = sync.OnceFunc(func() { x.out.giveBack(&held) })
 	}
 	s.watch(ctx, cfg, m.Expires)
 	m.Departer = s
 	if err := s.put(m, carrier.Now); err != nil {
-		x.unsent(s.asParent, s.cost)
+		x.out.unsent(s.asParent, s.cost)
 		if over := s.pipe.Err(); over != nil { // ctx ended meanwhile
 			err = aborts.NeverSent(over)
 		}
@@ -60,19 +60,19 @@ func (x *Calls) Open(ctx context.Context, function uint16, params []byte, cfg *O
 // newStream waits until a stream may be opened, and returns its endpoint, its Open, and its
 // reservation.
 func (x *Calls) newStream(ctx context.Context, function uint16, params []byte, cfg *Options) (s *outboundStream, m *outbox.Message, own reservation, a *codec.Abort) {
-	hold, granted, a := x.holdWindow(ctx, int8(cfg.Priority), len(params))
+	hold, granted, a := x.out.holdWindow(ctx, int8(cfg.Priority), len(params))
 	if a != nil {
 		return nil, nil, own, a
 	}
 	m = &outbox.Message{Type: message.OpenType, Function: function, Payload: params}
-	own, a = x.admission.reserve(ctx, m, cfg, &message.Meta{Stream: true, Window: min(granted, message.MaxPipe)})
+	own, a = x.out.reserve(ctx, m, cfg, &message.Meta{Stream: true, Window: min(granted, message.MaxPipe)})
 	if a != nil {
-		x.dropHold(&hold)
+		x.out.dropHold(&hold)
 		return nil, nil, own, a
 	}
 	s = &outboundStream{callTransport: callTransport{x: x, flow: outbox.NewFlow(cfg.Priority)}, asParent: own.parent, cost: own.cost}
 	s.pipe = &s.whole
-	(*piping.End)(s.pipe).Init(piping.Config{Function: function, Priority: cfg.Priority, Loss: cfg.Loss, Port: s, Terms: &x.terms, SendLimit: x.firstWindow(), Granted: granted, Hold: hold})
+	(*piping.End)(s.pipe).Init(piping.Config{Function: function, Priority: cfg.Priority, Loss: cfg.Loss, Port: s, Terms: &x.out.terms, SendLimit: x.out.firstWindow(), Granted: granted, Hold: hold})
 	return s, m, own, nil
 }
 
@@ -103,12 +103,15 @@ func (s *outboundStream) release() {
 	}
 }
 
+// Owns implements piping.Port: the context of Open may end after the call.
+func (s *outboundStream) Owns(context.Context) bool { return false }
+
 // Close implements piping.Port.
 func (s *outboundStream) Close(result []byte, abort *codec.Abort) {
 	if abort != nil {
 		departed, unsent := s.x.Carrier.Cancel(&s.flow, givenUp(abort))
 		if unsent {
-			s.x.unsent(s.asParent, s.cost)
+			s.x.out.unsent(s.asParent, s.cost)
 		}
 		if departed && unsent {
 			s.x.remove(s.id())
@@ -161,7 +164,7 @@ func (s *outboundStream) closed(m message.Close) (err error) {
 		(*piping.End)(s.pipe).CloseArrived(bytes.Clone(m.Result), nil)
 	}
 	if s.closedBy(m.Abort) {
-		s.x.unsent(s.asParent, s.cost)
+		s.x.out.unsent(s.asParent, s.cost)
 	}
 	s.release()
 	return err

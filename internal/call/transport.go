@@ -35,10 +35,10 @@ func (p *callTransport) Send(ctx context.Context, b piping.Outgoing) error {
 		return a
 	}
 	held := heldBlock(len(b.Payload), b.Memory, alone)
-	if a := p.x.waitToSend(ctx, p.pipe.Priority(), held); a != nil {
+	if a := p.x.out.waitToSend(ctx, p.pipe.Priority(), held); a != nil {
 		return a
 	}
-	m := p.message(&b, held, p.x.Outbound.State())
+	m := p.message(&b, held, p.x.out.limit.State())
 	return p.put(&m, carrier.WithNext)
 }
 
@@ -138,11 +138,11 @@ func (p *callTransport) closedUnsent(abort *codec.Abort) (a *codec.Abort, err er
 func (x *Calls) discarded(outer *outboundParent, cost int64, why outbox.Reason) *codec.Abort {
 	switch why {
 	case outbox.Expired:
-		x.unsent(outer, cost)
+		x.out.unsent(outer, cost)
 		return aborts.NeverSent(ErrTimeUp)
 	case outbox.Ended:
-		x.unsent(outer, cost)
-		return x.errDrains()
+		x.out.unsent(outer, cost)
+		return x.out.errDrains()
 	}
 	return aborts.NeverSent(x.Cause())
 }
@@ -222,7 +222,7 @@ func (p *callTransport) handed(m *outbox.Message, err error) error {
 	if err == nil {
 		return nil
 	}
-	p.x.Outbound.Remove(1, int(m.Held))
+	p.x.out.limit.Remove(1, int(m.Held))
 	return p.x.sendError(err)
 }
 
@@ -245,7 +245,7 @@ func (p *callTransport) deliver(to *pipe.Pipe, m message.Block) error {
 		b := piping.NewBlock(m.Payload, p.x.Carrier.Keep(m.Payload), m.Meta.Skipped, deadline(m.Meta.TTL))
 		p.x.arrived(b.Held())
 		if verdict = end.BlockArrived(b); verdict != piping.Accepted {
-			p.x.Inbound.Remove(1, b.Held())
+			p.x.inbound.Remove(1, b.Held())
 			b.Release()
 		}
 	}

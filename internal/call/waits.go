@@ -78,14 +78,14 @@ func (o *admission) waitForHold(ctx context.Context, c *limits.Claim, turn chan 
 
 // waitToSend counts a message that is about to be sent. At the soft limit it waits.
 func (o *admission) waitToSend(ctx context.Context, p priority.Priority, held uint32) *codec.Abort {
-	if !o.Outbound.queued.Load() && o.Outbound.Reserve(int(held)) {
+	if !o.limit.queued.Load() && o.limit.Reserve(int(held)) {
 		return nil
 	}
-	if a := o.Outbound.never(int(held)); a != nil {
+	if a := o.limit.never(int(held)); a != nil {
 		return a
 	}
 	turn := make(chan struct{})
-	d := o.Outbound.reserve(p, int(held), func() { close(turn) })
+	d := o.limit.reserve(p, int(held), func() { close(turn) })
 	if d == nil {
 		return nil
 	}
@@ -95,12 +95,12 @@ func (o *admission) waitToSend(ctx context.Context, p priority.Priority, held ui
 	case <-turn:
 		return nil
 	case <-ctx.Done():
-		a = aborts.NeverSent(WaitedFor(ctx, "the outbound soft limit of %v: %v have not been given to the wire, because the peer does not read as fast", o.Outbound.Limits().Soft, o.Outbound.Held()))
+		a = aborts.NeverSent(WaitedFor(ctx, "the outbound soft limit of %v: %v have not been given to the wire, because the peer does not read as fast", o.limit.Limits().Soft, o.limit.Held()))
 	case <-o.session.Context().Done():
 		a = o.ended()
 	}
-	if !o.Outbound.abandon(d) {
-		o.Outbound.Remove(1, int(held))
+	if !o.limit.abandon(d) {
+		o.limit.Remove(1, int(held))
 	}
 	return a
 }

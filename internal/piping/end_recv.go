@@ -22,7 +22,7 @@ func (e *End) Recv(ctx context.Context) (Block, error) {
 			return b, err
 		}
 		waited = true
-		if e.in.lasting && any(ctx) == any(e.port) {
+		if e.in.lasting && e.port.Owns(ctx) {
 			<-wait
 			continue
 		}

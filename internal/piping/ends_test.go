@@ -135,6 +135,7 @@ func (e *endPort) Watch()           {}
 func (e *endPort) Skip(n uint64)    { (*end)(e).put(skip{n}) }
 func (e *endPort) MaxBlock() int    { return 1 << 20 }
 
+func (e *endPort) Owns(context.Context) bool   { return false }
 func (e *endPort) Misbehaved(any) *codec.Abort { return codec.ErrPanicked }
 
 func (e *endPort) Announce() {

@@ -48,6 +48,8 @@ func (p *port) CloseSend() error { return p.note("end") }
 
 func (p *port) MaxBlock() int { return 1 << 20 }
 
+func (p *port) Owns(context.Context) bool { return false }
+
 func (p *port) Misbehaved(v any) *codec.Abort {
 	p.mu.Lock()
 	defer p.mu.Unlock()
