@@ -258,7 +258,7 @@ func (c *Connection) goOn(ctx context.Context, h *nodeHandshake, b sessionStart,
 // the peer has it. The errors are not final: a new session may begin.
 func goOnOver(ctx context.Context, s *Session, w wire.Wire, b *sessionStart) error {
 	a := &b.agreed
-	if a.Settings != s.res.agreed || a.Codec != s.calls.Values.Name() {
+	if a.Settings != s.res.agreed || a.Codec != s.calls.Coder.Values.Name() {
 		return handshake.Transient(nil, "the peer resumes the session, but does not repeat the agreement")
 	}
 	if a.Secret != [message.SecretSize]byte{} {

@@ -42,7 +42,7 @@ func WithSchemas(s Schemas) StandardOption { return func(o *standardOffer) { o.s
 // answerDescribe is the handler of Describe.
 func (s *Service) answerDescribe(ctx context.Context, q DescribeQuery) ([]FunctionInfo, error) {
 	by := SessionOf(ctx) // nil if an interceptor has replaced the context
-	bare := q.NoSchemas || by == nil || by.calls.Values.Name() != codec.CBOR.Name()
+	bare := q.NoSchemas || by == nil || by.calls.Coder.Values.Name() != codec.CBOR.Name()
 	asked := make(map[uint16]bool)
 	for _, n := range q.Functions { // may be long, with duplicates
 		asked[n] = true

@@ -93,7 +93,7 @@ func (f Function[P, R]) callOn(ctx context.Context, on Caller, params P, cfg *ca
 
 // callPlain is Call without interceptors.
 func (f Function[P, R]) callPlain(ctx context.Context, s *Session, params P, cfg *callConfig) (result R, err error) {
-	c := s.calls.NewCall(&cfg.Options, s.calls.Lender != nil)
+	c := s.calls.NewCall(&cfg.Options, s.calls.Coder.Lender != nil)
 	defer c.Free()
 	v := operandsFor[P, R](&c.Operands)
 	defer v.empty()
@@ -105,7 +105,7 @@ func (f Function[P, R]) callPlain(ctx context.Context, s *Session, params P, cfg
 	if a := c.Do(ctx, f.number, encoded, &cfg.Options); a != nil {
 		return result, a
 	}
-	if err := s.calls.DecodeWithin(c.Result, &v.result, f.result, reflect.TypeFor[R](), true); err != nil {
+	if err := s.calls.Coder.DecodeWithin(c.Result, &v.result, f.result, reflect.TypeFor[R](), true); err != nil {
 		return result, values.Error(codec.BadResult, f.number, f.name, "result", err)
 	}
 	return v.result, nil

@@ -144,7 +144,7 @@ func (h *interceptedInbound) setIdempotencyKey([]byte) error {
 }
 
 // owner implements callSide.
-func (h *interceptedInbound) owner() string { return h.c.Owner().Name.Proof }
+func (h *interceptedInbound) owner() string { return sessionOf(h.c.Session()).owner().Name.Proof }
 
 // ForgetAnswer implements callSide.
 func (h *interceptedInbound) forgetAnswer() { h.c.ForgetAnswer() }

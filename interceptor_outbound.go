@@ -162,7 +162,7 @@ func (m *interceptedOutbound) finish(pipe bool) {
 
 // makeOn sets the Calls for the next attempt.
 func (m *interceptedOutbound) makeOn(x *call.Calls) {
-	if m.x != nil && m.x.Codec != x.Codec && m.params.hasValue {
+	if m.x != nil && m.x.Coder.Codec != x.Coder.Codec && m.params.hasValue {
 		m.params.raw, m.params.hasRaw = nil, false // encoded by another codec
 	}
 	m.x = x
@@ -206,7 +206,7 @@ func (m *interceptedOutbound) carryOut(ctx context.Context) error {
 // call makes a unary call.
 func (m *interceptedOutbound) call(ctx context.Context) error {
 	m.free()
-	own := m.params.place == nil || m.x.Lender != nil
+	own := m.params.place == nil || m.x.Coder.Lender != nil
 	m.unary = m.x.NewCall(&m.cfg.Options, own)
 	params := m.params.raw
 	if !m.params.hasRaw && m.params.hasValue {
@@ -326,7 +326,7 @@ func (m *interceptedOutbound) misbehaved(v any) error {
 		a.Cause = fmt.Errorf("%v", v)
 		return a
 	}
-	return guard.Misbehaved(m.x.Log, "interceptor", v, "function", m.function, "name", m.name)
+	return guard.Misbehaved(m.x.Coder.Log, "interceptor", v, "function", m.function, "name", m.name)
 }
 
 // makingOf returns c as a making if this side makes the call.

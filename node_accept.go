@@ -280,7 +280,7 @@ func (h *nodeHandshake) resume(ctx context.Context, s *Session, a *acceptedPeer,
 	}
 	next := resume.NewSecret()
 	reply := h.Sync(s.res.plan)
-	reply.Codecs, reply.Session, reply.Secret = []string{s.calls.Values.Name()}, s.id[:], next[:]
+	reply.Codecs, reply.Session, reply.Secret = []string{s.calls.Coder.Values.Name()}, s.id[:], next[:]
 	c := resumeRequest{wire: h.Wire, place: h.WirePlace(), about: a.about, grant: &a.grant, received: was.Received, used: was.Secret}
 	c.confirm = func(received uint64) error {
 		if refused := h.Place.Carry(); refused != nil {

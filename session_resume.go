@@ -43,7 +43,7 @@ func (s *Session) Resumable() bool { return s != nil && s.res != nil }
 // goesOnFor reports whether a peer with a valid secret and identity may resume the session: its
 // Subject is the same, its settings are unchanged, and the frames that it lacks are still kept.
 func (s *Session) goesOnFor(a *handshake.Agreement, g *Grant, codecs []string, received uint64) bool {
-	return g.Subject == s.owner().Subject && a.Settings == s.res.agreed && slices.Contains(codecs, s.calls.Values.Name()) && s.calls.Carrier.Has(received)
+	return g.Subject == s.owner().Subject && a.Settings == s.res.agreed && slices.Contains(codecs, s.calls.Coder.Values.Name()) && s.calls.Carrier.Has(received)
 }
 
 // comeBack resumes the session over another Wire after the loss of the old one, which is closed.

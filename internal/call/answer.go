@@ -64,7 +64,7 @@ func (x *Calls) park(to responseWriter, p priority.Priority, result []byte, abor
 	if !to.shares() { // a shared result is counted where it is remembered
 		parked += buffer.Allocated(len(result)) + aborts.Held(abort)
 	}
-	if _, ok := to.(*Inbound); ok {
+	if _, ok := to.(response); ok {
 		parked += heldPlace // in the table until then
 	}
 	x.serving.dispatcher.Park(parked, by)
@@ -114,75 +114,77 @@ func (x *Calls) turnAway(m *message.Open, a *codec.Abort, cost uint64) {
 	x.sendAnswer(r, p, nil, &own, by)
 }
 
-// The answer to a served call.
+// response is the answer to a call of the peer: it implements responseWriter.
+type response struct{ c *Inbound }
 
 // answer ends the call with result or a. It does nothing if the call has ended.
-func (c *Inbound) answer(result []byte, a *codec.Abort) {
-	c.Handler.Meter.ended(a)
-	if m := c.firstOf(); m != nil {
-		c.transport.x.durable().Finish(m, result, a)
+func (r response) answer(result []byte, a *codec.Abort) {
+	r.c.Handler.Meter.ended(a)
+	if m := r.c.extras.first(); m != nil {
+		r.c.calls().durable().Finish(m, result, a)
 	}
-	c.reply(result, a)
+	r.send(result, a)
 }
 
-// reply sends the answer.
-func (c *Inbound) reply(result []byte, a *codec.Abort) {
+// send sends the answer.
+func (r response) send(result []byte, a *codec.Abort) {
 	switch {
-	case c.transport.pipe == nil:
-		c.close(result, a)
+	case r.c.transport.pipe == nil:
+		r.close(result, a)
 	case a == nil:
-		(*piping.End)(c.transport.pipe).Close(result)
+		(*piping.End)(r.c.transport.pipe).Close(result)
 	default:
-		c.transport.pipe.Abort(c.transport.x.sent(a)) // the pipe keeps a until the Close has left
+		r.c.transport.pipe.Abort(r.c.calls().sent(a)) // the pipe keeps a until the Close has left
 	}
 }
 
 // close ends the call with result or abort, at the end of its pipe if it has one.
-func (c *Inbound) close(result []byte, abort *codec.Abort) {
-	if c.transport.x.serving.private && c.transport.pipe != nil && abort != nil && abort.Cause != nil {
+func (r response) close(result []byte, abort *codec.Abort) {
+	if r.c.calls().serving.private && r.c.transport.pipe != nil && abort != nil && abort.Cause != nil {
 		// the handler has aborted the pipe
-		abort = handlerRun{c}.toldAborting(abort)
+		abort = handlerRun{r.c}.toldAborting(abort)
 	}
 	if abort != nil {
-		c.transport.x.Carrier.Cancel(&c.transport.flow, givenUp(abort)) // the Close overtakes waiting Blocks
+		// the Close overtakes waiting Blocks
+		r.c.calls().Carrier.Cancel(&r.c.transport.flow, givenUp(abort))
 	}
 	by := dispatch.ByWorker
 	switch refused := abort != nil && abort.Ran == codec.Refused; {
-	case refused && (abort.Code == codec.WindowViolation || c.work.Nested && abort.Code == codec.Overloaded):
+	case refused && (abort.Code == codec.WindowViolation || r.c.work.Nested && abort.Code == codec.Overloaded):
 		by = dispatch.BeyondGrant
-	case c.work.ByReader, refused:
+	case r.c.work.ByReader, refused:
 		by = dispatch.ByReader
-	case c.work.Nested:
+	case r.c.work.Nested:
 		by = dispatch.ByLent
 	}
-	c.transport.x.sendAnswer(c, c.work.Priority, result, abort, by)
-	c.end(canceled)
+	r.c.calls().sendAnswer(r, r.c.work.Priority, result, abort, by)
+	r.c.ending.end(canceled)
 }
 
 // refuse ends a call that will not run.
-func (c *Inbound) refuse(a *codec.Abort) {
-	c.Handler.Meter.ended(a)
-	if m := c.firstOf(); m != nil {
-		c.transport.x.durable().HandOn(m)
+func (r response) refuse(a *codec.Abort) {
+	r.c.Handler.Meter.ended(a)
+	if m := r.c.extras.first(); m != nil {
+		r.c.calls().durable().HandOn(m)
 	}
-	r := *c.transport.x.sent(a)
-	r.Ran = codec.Refused
-	if c.transport.pipe != nil {
+	refused := *r.c.calls().sent(a)
+	refused.Ran = codec.Refused
+	if r.c.transport.pipe != nil {
 		// Blocks may have arrived already, and will not be taken
-		(*piping.End)(c.transport.pipe).CloseArrived(nil, &r)
+		(*piping.End)(r.c.transport.pipe).CloseArrived(nil, &refused)
 	}
-	c.close(nil, &r)
+	r.close(nil, &refused)
 }
 
 // putAnswer implements responseWriter.
-func (c *Inbound) putAnswer(result []byte, abort *codec.Abort, held uint32, parked bool) {
+func (r response) putAnswer(result []byte, abort *codec.Abort, held uint32, parked bool) {
 	when := carrier.Now
-	if c.work.ByReader && !parked && !c.transport.x.out.limit.queued.Load() {
+	if r.c.work.ByReader && !parked && !r.c.calls().out.limit.queued.Load() {
 		when = carrier.AfterReading // answers to all calls that have arrived leave together
 	}
-	c.transport.putClose(result, abort, held, when)
-	if c.work.ByReader {
+	r.c.transport.putClose(result, abort, held, when)
+	if r.c.work.ByReader {
 		// not earlier, so that grants bound the waiting answers
-		c.transport.x.Dispatcher().Return(job{c}.Cost(), c.work.Nested)
+		r.c.calls().Dispatcher().Return(job{r.c}.Cost(), r.c.work.Nested)
 	}
 }

@@ -19,8 +19,8 @@ func (r arrival) arrive() {
 		return
 	}
 	if r.c.extras != nil && r.c.extras.key != nil {
-		if refused := r.c.transport.x.Dispatcher().Arrive(job{r.c}.Cost(), r.c.work.Nested); refused != nil {
-			r.c.refuse(refused)
+		if refused := r.c.calls().Dispatcher().Arrive(job{r.c}.Cost(), r.c.work.Nested); refused != nil {
+			response{r.c}.refuse(refused)
 			return
 		}
 		r.c.work.Counted = true
@@ -40,13 +40,13 @@ func (r arrival) arrive() {
 func (r arrival) turnBack(a *codec.Abort) {
 	r.c.freeParams()
 	if !r.c.work.Counted {
-		if beyond := r.c.transport.x.Dispatcher().Arrive(job{r.c}.Cost(), r.c.work.Nested); beyond != nil {
-			r.c.refuse(beyond)
+		if beyond := r.c.calls().Dispatcher().Arrive(job{r.c}.Cost(), r.c.work.Nested); beyond != nil {
+			response{r.c}.refuse(beyond)
 			return
 		}
 	}
 	r.c.work.ByReader = true
-	r.c.refuse(a)
+	response{r.c}.refuse(a)
 }
 
 // enqueue queues c for its turn. On error c cannot run; refuse is as for examine.
@@ -56,8 +56,8 @@ func (r arrival) enqueue(refuse refusing) error {
 			return err
 		}
 	}
-	r.c.transport.x.arrived(r.c.held())
-	r.c.transport.x.Dispatcher().Put(job{r.c})
+	r.c.calls().arrived(r.c.held())
+	r.c.calls().Dispatcher().Put(job{r.c})
 	return nil
 }
 
@@ -68,38 +68,38 @@ func (r arrival) enqueue(refuse refusing) error {
 // runInline runs c on the goroutine of the reader.
 func (r arrival) runInline() {
 	began := false
-	r.c.transport.x.Carrier.EnterCode()
+	r.c.calls().Carrier.EnterCode()
 	defer func() {
-		r.c.transport.x.Carrier.LeaveCode()
+		r.c.calls().Carrier.LeaveCode()
 		if began && !r.c.work.ByReader && !r.c.work.Nested {
-			r.c.transport.x.Dispatcher().Return(job{r.c}.Cost(), false)
+			r.c.calls().Dispatcher().Return(job{r.c}.Cost(), false)
 		}
 	}()
-	if r.c.transport.x.Carrier.Context().Err() != nil {
-		r.c.transport.x.Carrier.Settle() // the end of the session includes the end of r.c
+	if r.c.calls().Carrier.Context().Err() != nil {
+		r.c.calls().Carrier.Settle() // the end of the session includes the end of r.c
 	}
-	ok, refused := r.c.transport.x.Dispatcher().BeginInline(job{r.c})
+	ok, refused := r.c.calls().Dispatcher().BeginInline(job{r.c})
 	switch {
 	case refused == dispatch.ErrDeferred:
-		r.c.transport.x.arrived(r.c.held())
-		r.c.transport.x.Dispatcher().Put(job{r.c}) // a worker runs it; keys do not apply to it
+		r.c.calls().arrived(r.c.held())
+		r.c.calls().Dispatcher().Put(job{r.c}) // a worker runs it; keys do not apply to it
 		return
 	case refused != nil:
 		r.c.freeParams()
-		r.c.refuse(refused)
+		response{r.c}.refuse(refused)
 		return
 	case !ok:
 		if r.c.work.Counted {
-			r.c.transport.x.Dispatcher().Return(job{r.c}.Cost(), r.c.work.Nested)
+			r.c.calls().Dispatcher().Return(job{r.c}.Cost(), r.c.work.Nested)
 		}
 		job{r.c}.Abandon()
 		return
 	}
 	began, r.c.work.ByReader = true, r.c.transport.pipe == nil
-	if r.c.transport.x.serving.inline == nil {
-		r.c.transport.x.serving.inline = new(dispatch.Workspace)
+	if r.c.calls().serving.inline == nil {
+		r.c.calls().serving.inline = new(dispatch.Workspace)
 	}
-	handlerRun{r.c}.run(r.c.transport.x.serving.inline)
+	handlerRun{r.c}.run(r.c.calls().serving.inline)
 }
 
 // refusing rejects a call that has just arrived.
@@ -111,22 +111,23 @@ var errShutDown = codec.ErrUnavailable.Withf("the session is being shut down")
 // examine calls f, application code that is needed before c can wait. If f panics, examine returns
 // an error. If f ends the goroutine, examine does not return, but calls refuse.
 func (r arrival) examine(what string, refuse refusing, f func() error) (err error) {
-	r.c.transport.x.Carrier.EnterCode()
+	r.c.calls().Carrier.EnterCode()
 	returned := false
 	defer func() {
-		r.c.transport.x.Carrier.LeaveCode()
+		r.c.calls().Carrier.LeaveCode()
 		if returned {
 			return
 		}
 		v := recover()
-		guard.Misbehaved(r.c.transport.x.Log, what, v, "function", r.c.Function(), "name", r.c.Handler.Name)
+		guard.Misbehaved(r.c.calls().Coder.Log, what, v, "function", r.c.Function(), "name", r.c.Handler.Name)
 		a := codec.ErrPanicked.Withf("the %s of function %d %q %s",
 			what, r.c.Function(), r.c.Handler.Name, guard.HowEnded(v))
 		if err = a; v == nil {
 			refuse(r, a)
 		}
 	}()
-	if err = errShutDown; r.c.transport.x.Carrier.Context().Err() == nil { // otherwise no caller waits any more
+	// after the end of the session no caller waits any more
+	if err = errShutDown; r.c.calls().Carrier.Context().Err() == nil {
 		err = f()
 	}
 	returned = true
@@ -147,7 +148,7 @@ func (r arrival) weigh() error {
 		return nil
 	}
 	return r.examine("codec", arrival.turnBack, func() error {
-		n, err := r.c.transport.x.Weigh(r.c.params, h.Params)
+		n, err := r.c.calls().Coder.Weigh(r.c.params, h.Params)
 		if err != nil {
 			return values.Error(codec.BadParams, r.c.Function(), h.Name, "parameters", err)
 		}
@@ -165,8 +166,8 @@ func (r arrival) runInPlace() {
 
 // turnBackNext rejects c, which was about to run in place of another call.
 func (r arrival) turnBackNext(a *codec.Abort) {
-	r.c.transport.x.Dispatcher().Return(job{r.c}.Cost(), r.c.work.Nested)
-	r.c.refuse(a)
+	r.c.calls().Dispatcher().Return(job{r.c}.Cost(), r.c.work.Nested)
+	response{r.c}.refuse(a)
 }
 
 // nameKey computes the key of c for a function with keys. An error rejects the call.
@@ -176,13 +177,13 @@ func (r arrival) nameKey() error {
 	if err != nil {
 		return err
 	}
-	r.c.transport.x.Dispatcher().Hold(held)
-	defer r.c.transport.x.Dispatcher().Hold(-held)
-	key, value, err := k.KeyOf(r.c.transport.x.Values, r.c.params)
+	r.c.calls().Dispatcher().Hold(held)
+	defer r.c.calls().Dispatcher().Hold(-held)
+	key, value, err := k.KeyOf(r.c.calls().Coder.Values, r.c.params)
 	if err != nil {
 		return values.Error(codec.BadParams, r.c.Function(), r.c.Handler.Name, "parameters", err)
 	}
-	if r.c.withinSame(&key) {
+	if (job{r.c}).withinSame(&key) {
 		return nil
 	}
 	t := dispatch.NewTurn(key, job{r.c})
@@ -202,7 +203,7 @@ func (r arrival) nameKey() error {
 // it replaces, which must have no other use.
 func (r arrival) keepsForKey() bool {
 	k := r.c.Handler.Key
-	return k.Params != nil && k.Params == r.c.Handler.Params && r.c.transport.x.Lender == nil && !r.c.intercepted() && (r.c.extras == nil || r.c.extras.key == nil) &&
+	return k.Params != nil && k.Params == r.c.Handler.Params && r.c.calls().Coder.Lender == nil && !r.c.intercepted() && (r.c.extras == nil || r.c.extras.key == nil) &&
 		(len(r.c.params) <= k.Free || r.c.work.DecodedSize.Bytes() <= max(r.c.heldParams(), len(unaryCall{}.small)))
 }
 
@@ -216,7 +217,7 @@ func (r arrival) weighForKey() (n int, err error) {
 	case k.Params == r.c.Handler.Params:
 		return r.c.work.DecodedSize.Bytes(), nil
 	}
-	if n, err = r.c.transport.x.Weigh(r.c.params, k.Params); err != nil {
+	if n, err = r.c.calls().Coder.Weigh(r.c.params, k.Params); err != nil {
 		err = values.Error(codec.BadParams, r.c.Function(), r.c.Handler.Name, "parameters", err)
 	}
 	return n, err

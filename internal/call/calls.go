@@ -17,7 +17,6 @@ import (
 	"strings"
 
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/dispatch"
@@ -37,8 +36,8 @@ import (
 // Calls is the common state of all calls of a session, made and served. Calls have no other
 // access to their session.
 type Calls struct {
-	values.Coder        // these are fixed
-	maxBlock     uint32 // bytes of the largest payload that the peer accepts in a Block
+	Coder    values.Coder // these are fixed
+	maxBlock uint32       // bytes of the largest payload that the peer accepts in a Block
 
 	Carrier carrier.Carrier // these lock themselves; sends messages
 	out     admission
@@ -53,6 +52,9 @@ func (x *Calls) Dispatcher() *dispatch.Dispatcher { return &x.serving.dispatcher
 
 // durable remembers answers to durable calls of the peer.
 func (x *Calls) durable() *idempotency.Answers { return &x.out.common.Durable }
+
+// clock returns the clock of the node.
+func (x *Calls) clock() *Clock { return &x.out.common.Clock }
 
 // Cause returns the cause of the end of the session, which must have ended.
 func (x *Calls) Cause() *codec.Abort { return codec.AbortOf(context.Cause(x.Carrier.Context())) }
@@ -108,14 +110,9 @@ func (x *Calls) sendError(err error) error {
 // sent returns the part of a that is sent, so that a waiting answer holds no more: the cause of an
 // error may hold all data that could not be decoded. The code reaches every peer. A detail that
 // exceeds the peer's limit is left out, since a part of it would have another meaning, and the
-// message has the remaining bytes.
+// message has the remaining bytes. A Close of the side that has opened the pipe is never sent in
+// parts: see message.MaxPart.
 func (x *Calls) sent(a *codec.Abort) *codec.Abort { return sentWithin(a, x.Carrier.MaxSize()) }
-
-// sentByOpener is sent for a Close of the side that has opened the pipe, which is never sent in
-// parts.
-func (x *Calls) sentByOpener(a *codec.Abort) *codec.Abort {
-	return sentWithin(a, min(x.Carrier.MaxSize(), message.MaxPart))
-}
 
 // sentWithin returns the part of a that fits into room bytes.
 func sentWithin(a *codec.Abort, room int) *codec.Abort {

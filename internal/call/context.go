@@ -3,6 +3,7 @@ package call
 import (
 	"context"
 	"maps"
+	"sync"
 	"time"
 
 	"github.com/asterisque-go/asterisque/internal/sharing"
@@ -16,7 +17,7 @@ func (c *Inbound) Deadline() (at time.Time, ok bool) {
 	if c.expires == 0 {
 		return at, false
 	}
-	return c.transport.x.out.common.TimeAt(c.expires), true
+	return c.calls().clock().TimeAt(c.expires), true
 }
 
 // Value implements context.Context.
@@ -25,78 +26,97 @@ func (c *Inbound) Value(key any) any {
 	case inboundParentKey{}:
 		return c
 	case sharing.Key{}:
-		return sharing.Basis{Node: c.transport.x.out.common, Handler: c.Handler, Codec: c.transport.x.Values.Name()}
+		return sharing.Basis{Node: c.calls().out.common, Handler: c.Handler, Codec: c.calls().Coder.Values.Name()}
 	}
 	return nil
 }
 
 // Err implements context.Context.
-func (c *Inbound) Err() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.endedLocked() == notEnded && c.expires > 0 && c.transport.x.out.common.Now() >= c.expires {
-		c.endLocked(expired)
-	}
-	return c.endedLocked().err()
-}
+func (c *Inbound) Err() error { return c.ending.err(c.expires, c.calls().clock()) }
 
 // Done implements context.Context.
-func (c *Inbound) Done() <-chan struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.watchLocked().done
-}
-
-func (c *Inbound) endedLocked() contextEnd {
-	if c.watch == nil {
-		return notEnded
-	}
-	return c.watch.ended
-}
-
-func (c *Inbound) watchLocked() *contextWatch {
-	if c.watch == nil {
-		c.watch = &contextWatch{done: make(chan struct{})}
-		if c.expires > 0 {
-			c.watch.timer = time.AfterFunc(c.expires-c.transport.x.out.common.Now(), func() { c.end(expired) })
-		}
-	}
-	return c.watch
-}
+func (c *Inbound) Done() <-chan struct{} { return c.ending.done(c.expires, c.calls().clock()) }
 
 // AfterFunc calls f in a goroutine of its own when c ends, unless stop is called before. Because of
 // this method, contexts derived from c need no goroutine that watches c.
 func (c *Inbound) AfterFunc(f func()) (stop func() bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.endedLocked() != notEnded {
+	return c.ending.afterFunc(c.expires, c.calls().clock(), f)
+}
+
+// callEnd is the end of the context of a call, and its watchers. Its channel and its timer are made
+// on demand. The expiry of the call, and the clock for that, are those of the call.
+type callEnd struct {
+	mu    sync.Mutex
+	watch *contextWatch // guarded by mu; nil until the call has ended or has a watcher
+}
+
+// err returns the error of the context, or nil before its end.
+func (e *callEnd) err(expires time.Duration, clock *Clock) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.endedLocked() == notEnded && expires > 0 && clock.Now() >= expires {
+		e.endLocked(expired)
+	}
+	return e.endedLocked().err()
+}
+
+// done returns a channel that is closed at the end.
+func (e *callEnd) done(expires time.Duration, clock *Clock) <-chan struct{} {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.watchLocked(expires, clock).done
+}
+
+func (e *callEnd) endedLocked() contextEnd {
+	if e.watch == nil {
+		return notEnded
+	}
+	return e.watch.ended
+}
+
+func (e *callEnd) watchLocked(expires time.Duration, clock *Clock) *contextWatch {
+	if e.watch == nil {
+		e.watch = &contextWatch{done: make(chan struct{})}
+		if expires > 0 {
+			e.watch.timer = time.AfterFunc(expires-clock.Now(), func() { e.end(expired) })
+		}
+	}
+	return e.watch
+}
+
+// afterFunc registers f for the end.
+func (e *callEnd) afterFunc(expires time.Duration, clock *Clock, f func()) (stop func() bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.endedLocked() != notEnded {
 		go f() // as in end
 		return func() bool { return false }
 	}
-	key, w := &afterFunc{f}, c.watchLocked()
+	key, w := &afterFunc{f}, e.watchLocked(expires, clock)
 	if w.afters == nil {
 		w.afters = make(map[*afterFunc]struct{})
 	}
 	w.afters[key] = struct{}{}
 	return func() bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
+		e.mu.Lock()
+		defer e.mu.Unlock()
 		_, ok := w.afters[key]
 		delete(w.afters, key)
 		return ok
 	}
 }
 
-func (c *Inbound) end(how contextEnd) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.endLocked(how)
+// end ends the context, unless it has ended.
+func (e *callEnd) end(how contextEnd) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.endLocked(how)
 }
 
-func (c *Inbound) endLocked(how contextEnd) {
-	switch w := c.watch; {
+func (e *callEnd) endLocked(how contextEnd) {
+	switch w := e.watch; {
 	case w == nil:
-		c.watch = endedUnwatched[how]
+		e.watch = endedUnwatched[how]
 	case w.ended == notEnded:
 		w.end(how)
 	}

@@ -14,20 +14,20 @@ func (d durableCall) Weight() int { return job{d.c}.Weight() }
 // begin reports whether c, which has an idempotency key, is to run. Otherwise c is answered
 // with the result of the first call, at once or later.
 func (d durableCall) begin() (run bool) {
-	m, refused := d.c.transport.x.durable().Enter(idempotency.Identity{
-		Owner: d.c.transport.x.Dispatcher().Owner(), Function: d.c.Function(), Stream: d.c.work.Windowed, Key: d.c.extras.key,
-		Codec: d.c.transport.x.Values.Name(), Params: d.c.params,
+	m, refused := d.c.calls().durable().Enter(idempotency.Identity{
+		Owner: d.c.calls().Dispatcher().Owner(), Function: d.c.Function(), Stream: d.c.work.Windowed, Key: d.c.extras.key,
+		Codec: d.c.calls().Coder.Values.Name(), Params: d.c.params,
 	}, d)
 	switch {
 	case refused != nil:
-		d.c.transport.x.Dispatcher().Return(job{d.c}.Cost(), d.c.work.Nested)
-		d.c.refuse(refused)
+		d.c.calls().Dispatcher().Return(job{d.c}.Cost(), d.c.work.Nested)
+		response{d.c}.refuse(refused)
 	case m == nil:
 		return true
 	case !d.await(m):
 		d.c.work.ByReader = true // on the goroutine of the reader
 		d.c.extras.durable.Shared = true
-		d.c.reply(m.Result, m.Abort)
+		response{d.c}.send(m.Result, m.Abort)
 	}
 	return false
 }
@@ -36,20 +36,21 @@ func (d durableCall) begin() (run bool) {
 // than its caller waits. It returns false if the answer is present.
 func (d durableCall) await(m *idempotency.Answer) bool {
 	if !d.c.work.Nested {
-		d.c.transport.x.Dispatcher().Return(uint64(d.c.work.Size), false) // its parameters are not needed
+		// its parameters are not needed
+		d.c.calls().Dispatcher().Return(uint64(d.c.work.Size), false)
 		d.c.work.Size = 0
 	}
 	d.c.freeParams()
-	d.c.transport.x.arrived(d.c.held()) // before another goroutine may answer it
-	waits, displaced := d.c.transport.x.durable().Await(m, d)
+	d.c.calls().arrived(d.c.held()) // before another goroutine may answer it
+	waits, displaced := d.c.calls().durable().Await(m, d)
 	if !waits {
-		d.c.countOut()
+		job{d.c}.countOut()
 		return false
 	}
 	if displaced != nil {
 		displaced.Awaited(nil, idempotency.ErrDisplaced)
 	}
-	if d.c.transport.x.Carrier.Context().Err() != nil { // the end of the session may have missed d.c
+	if d.c.calls().Carrier.Context().Err() != nil { // the end of the session may have missed d.c
 		d.endAwaiting()
 	}
 	return true
@@ -57,22 +58,22 @@ func (d durableCall) await(m *idempotency.Answer) bool {
 
 // endAwaiting is called when the caller of c, which has a key, cancels, or its session ends.
 func (d durableCall) endAwaiting() {
-	if d.c.transport.x.durable().Withdraw(d) {
+	if d.c.calls().durable().Withdraw(d) {
 		d.noLongerAwaits()
 	}
 }
 
 // noLongerAwaits releases the budget that a repetition has held while it waited.
 func (d durableCall) noLongerAwaits() {
-	d.c.countOut()
-	d.c.transport.x.Dispatcher().Return(job{d.c}.Cost(), d.c.work.Nested)
+	job{d.c}.countOut()
+	d.c.calls().Dispatcher().Return(job{d.c}.Cost(), d.c.work.Nested)
 }
 
 // Role implements Call.
 func (d durableCall) Role() *idempotency.Role { return &d.c.extras.durable }
 
 // Cancel implements Call.
-func (d durableCall) Cancel() { d.c.end(canceled) }
+func (d durableCall) Cancel() { d.c.ending.end(canceled) }
 
 // Awaited implements Call.
 func (d durableCall) Awaited(result []byte, a *codec.Abort) {
@@ -80,12 +81,12 @@ func (d durableCall) Awaited(result []byte, a *codec.Abort) {
 		d.c.Handler.Meter.ended(a)
 	}
 	d.noLongerAwaits()
-	d.c.reply(result, a)
+	response{d.c}.send(result, a)
 }
 
 // TakeOver implements Call.
 func (d durableCall) TakeOver(params []byte) {
-	d.c.countOut()
+	job{d.c}.countOut()
 	d.c.params = params
 	if !d.c.work.Nested {
 		d.c.work.Size, d.c.extras.returned = uint32(len(params)), uint32(len(params))

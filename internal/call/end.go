@@ -34,7 +34,7 @@ func (x *Calls) RefuseWaiting() {
 			return
 		}
 		if c, ok := e.(*Inbound); ok && x.serving.dispatcher.Waits(job{c}) && x.serving.dispatcher.Withdraw(job{c}).Waits() {
-			c.refuse(errShutDown)
+			response{c}.refuse(errShutDown)
 		}
 	}
 }

@@ -55,29 +55,21 @@ func heldBlock(payload int, mem *buffer.Buffer, alone bool) uint32 {
 }
 
 // body returns the bytes that c holds while it is referenced, without its parameters.
-func (c *Inbound) body() int {
+func (r response) body() int {
 	n := heldUnary
-	if c.transport.pipe != nil {
+	if r.c.transport.pipe != nil {
 		n = heldStream
 	}
-	if r := c.extras; r != nil {
-		n += heldExtra + buffer.Allocated(len(r.trace)) + buffer.Allocated(len(r.key)) + c.heldMetadata()
-		if r.key != nil {
+	if e := r.c.extras; e != nil {
+		n += heldExtra + buffer.Allocated(len(e.trace)) + buffer.Allocated(len(e.key)) + e.heldMetadata()
+		if e.key != nil {
 			n += heldKeyed
 		}
-		if r.turn != nil {
-			n += heldTurn + int(r.turn.Held)
+		if e.turn != nil {
+			n += heldTurn + int(e.turn.Held)
 		}
 	}
 	return n
-}
-
-// heldMetadata returns the bytes of c's encoded metadata.
-func (c *Inbound) heldMetadata() int {
-	if c.extras == nil {
-		return 0
-	}
-	return buffer.Allocated(len(c.extras.metadata))
 }
 
 // heldParams returns the bytes of c's parameters outside of its object.
@@ -94,7 +86,7 @@ func (c *Inbound) heldParams() int {
 // held returns the bytes for which c counts while it waits: those that it holds, at most
 // [limits.MostHeld].
 func (c *Inbound) held() int {
-	held, content := heldPlace+c.body()+c.heldParams(), int(c.work.Size)
+	held, content := heldPlace+response{c}.body()+c.heldParams(), int(c.work.Size)
 	if c.extras != nil {
 		content += int(c.extras.strings)
 	}

@@ -3,7 +3,6 @@ package call
 import (
 	"bytes"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec/message"
@@ -12,7 +11,6 @@ import (
 	"github.com/asterisque-go/asterisque/internal/idempotency"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/internal/piping"
-	"github.com/asterisque-go/asterisque/internal/quota"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/priority"
 )
@@ -30,8 +28,7 @@ type Inbound struct {
 	extras    *extras         // optional state; nil without
 	parent    *outboundParent // the call of this side around it; mostly nil; fixed
 
-	mu    sync.Mutex
-	watch *contextWatch // guarded by mu; nil until the call has ended or has a watcher
+	ending callEnd // locks itself
 }
 
 // A call and the optional state of most calls of its kind are one object.
@@ -81,16 +78,19 @@ func newInboundCall(x *Calls, m *message.Open, h *Handler, within *outboundParen
 		c.makeRare().metadata = string(m.Meta.Metadata)
 	}
 	if m.Meta.TTL > 0 {
-		c.expires = x.out.common.Now() + time.Duration(m.Meta.TTL)*time.Millisecond
+		c.expires = x.clock().Now() + time.Duration(m.Meta.TTL)*time.Millisecond
 	}
 	if h.Meter.arrived() {
-		c.makeRare().arrived = x.out.common.Now()
+		c.makeRare().arrived = x.clock().Now()
 	}
 	if len(m.Meta.Trace) > 0 && c.intercepted() {
 		c.makeRare().trace = bytes.Clone(m.Meta.Trace)
 	}
 	return c
 }
+
+// calls returns the calls of the session.
+func (c *Inbound) calls() *Calls { return c.transport.x }
 
 // earlyLimit returns the initial send limit of a peer on a stream that it opens.
 func earlyLimit(t *piping.Terms) uint64 {
@@ -125,12 +125,12 @@ func (c *Inbound) takeParams(params []byte) {
 // borrowed returns params in a buffer. It returns nil if the handler keeps its parameters, a
 // repetition of the call may need them, or there is no buffer of about their size.
 func (c *Inbound) borrowed(params []byte) (own []byte, mem *buffer.Buffer) {
-	lends := c.Handler.Borrows || c.Handler.Params != nil && c.transport.x.Lender == nil
+	lends := c.Handler.Borrows || c.Handler.Params != nil && c.calls().Coder.Lender == nil
 	if !lends || !buffer.Snug(len(params)) || c.extras != nil && c.extras.key != nil {
 		return nil, nil
 	}
 	own = params
-	if mem = c.transport.x.Carrier.Keep(params); mem == nil {
+	if mem = c.calls().Carrier.Keep(params); mem == nil {
 		mem = buffer.Take(len(params))
 		own = mem.B[:copy(mem.B, params)]
 	}
@@ -155,12 +155,28 @@ func (c *Inbound) Function() uint16 {
 	return c.Handler.Number
 }
 
-// timed reports whether the statistics include the times of the call.
-func (c *Inbound) timed() bool { return c.extras != nil && c.extras.arrived > 0 }
-
 // intercepted reports whether the handler has interceptors.
 func (c *Inbound) intercepted() bool {
-	return c.transport.x.out.common.Intercepted || c.Handler.Intercepted
+	return c.calls().out.common.Intercepted || c.Handler.Intercepted
+}
+
+// timed reports whether the statistics include the times of the call.
+func (e *extras) timed() bool { return e != nil && e.arrived > 0 }
+
+// first returns the durable answer of which the call is the first one, or nil.
+func (e *extras) first() *idempotency.Answer {
+	if e == nil {
+		return nil
+	}
+	return e.durable.First
+}
+
+// heldMetadata returns the bytes of the encoded metadata.
+func (e *extras) heldMetadata() int {
+	if e == nil {
+		return 0
+	}
+	return buffer.Allocated(len(e.metadata))
 }
 
 // makeRare returns the optional state of c, which it makes if necessary.
@@ -172,15 +188,7 @@ func (c *Inbound) makeRare() *extras {
 }
 
 // shares reports whether the memory of c's result does not change.
-func (c *Inbound) shares() bool { return c.extras != nil && c.extras.durable.Shared }
-
-// firstOf returns the durable answer of which c is the first call, or nil.
-func (c *Inbound) firstOf() *idempotency.Answer {
-	if c.extras == nil {
-		return nil
-	}
-	return c.extras.durable.First
-}
+func (r response) shares() bool { return r.c.extras != nil && r.c.extras.durable.Shared }
 
 // extras is the optional state of few calls of the peer.
 type extras struct {
@@ -251,18 +259,15 @@ func (c *Inbound) Trace() []byte {
 // Priority returns the priority of the call.
 func (c *Inbound) Priority() priority.Priority { return c.work.Priority }
 
-// Owner returns the owner of the session.
-func (c *Inbound) Owner() *quota.Owner { return c.transport.x.Dispatcher().Owner() }
-
 // ForgetAnswer makes an error of the call be forgotten, if the call is durable.
 func (c *Inbound) ForgetAnswer() {
 	if c.Key() != nil {
-		c.transport.x.durable().ForgetAnswer(durableCall{c})
+		c.calls().durable().ForgetAnswer(durableCall{c})
 	}
 }
 
 // Session returns the session of the call.
-func (c *Inbound) Session() slog.LogValuer { return c.transport.x.Session }
+func (c *Inbound) Session() slog.LogValuer { return c.calls().Coder.Session }
 
 // SetParams replaces the parameters, before the handler runs.
 func (c *Inbound) SetParams(params []byte) { c.params = params }

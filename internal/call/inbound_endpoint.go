@@ -20,8 +20,8 @@ func (c *Inbound) block(b message.Block) error {
 		return c.transport.deliver(c.transport.pipe, b)
 	case !c.work.Windowed:
 		return aborts.Violation("Block for pipe %d, which is that of a unary call", b.Pipe)
-	case !b.End && !c.transport.x.foreign():
-		c.answer(nil, handlerRun{c}.failed(codec.ErrBadParams.Withf("function %d %q takes no Blocks", c.Function(), c.Handler.Name)))
+	case !b.End && !c.calls().foreign():
+		response{c}.answer(nil, handlerRun{c}.failed(codec.ErrBadParams.Withf("function %d %q takes no Blocks", c.Function(), c.Handler.Name)))
 	}
 	return nil
 }
@@ -45,7 +45,7 @@ func (c *Inbound) fail(a *codec.Abort) {
 	if c.extras != nil && c.extras.key != nil {
 		durableCall{c}.endAwaiting()
 	}
-	before := c.transport.x.Dispatcher().Withdraw(job{c})
+	before := c.calls().Dispatcher().Withdraw(job{c})
 	if before.Waits() {
 		c.Handler.Meter.ended(a)
 	}
@@ -53,22 +53,22 @@ func (c *Inbound) fail(a *codec.Abort) {
 		(*piping.End)(c.transport.pipe).CloseArrived(nil, a)
 	}
 	if before == dispatch.Arriving {
-		c.end(canceled) // the reader handles the rest
+		c.ending.end(canceled) // the reader handles the rest
 		return
 	}
-	if m := c.firstOf(); m != nil {
+	if m := c.extras.first(); m != nil {
 		if before.Waits() {
-			c.transport.x.durable().HandOn(m)
-		} else if c.transport.x.Carrier.Context().Err() != nil && !c.work.Nested {
+			c.calls().durable().HandOn(m)
+		} else if c.calls().Carrier.Context().Err() != nil && !c.work.Nested {
 			// the session has ended, and the answer is for the next one
-			c.transport.x.durable().Orphan(m)
+			c.calls().durable().Orphan(m)
 			return
 		}
 	}
 	if errors.Is(a, codec.ErrExpired) {
-		c.end(expired)
+		c.ending.end(expired)
 	} else {
-		c.end(canceled)
+		c.ending.end(canceled)
 	}
 }
 
@@ -79,7 +79,7 @@ func (c *Inbound) outer() *outboundParent { return nil }
 func (c *Inbound) id() uint64 { return c.transport.id() }
 
 // nesting implements inboundParent.
-func (c *Inbound) nesting() *nestedCalls { return &c.transport.x.out.nesting }
+func (c *Inbound) nesting() *nestedCalls { return &c.calls().out.nesting }
 
 // depth implements inboundParent.
 func (c *Inbound) depth() int {
@@ -106,4 +106,4 @@ func (c *Inbound) info() Info {
 }
 
 // queued implements endpoint.
-func (c *Inbound) queued() bool { return c.transport.x.Dispatcher().Waits(job{c}) }
+func (c *Inbound) queued() bool { return c.calls().Dispatcher().Waits(job{c}) }

@@ -16,7 +16,7 @@ type job struct{ c *Inbound }
 func (j job) Run(k *dispatch.Workspace) { handlerRun{j.c}.run(k) }
 
 // Refuse implements dispatch.Job.
-func (j job) Refuse(a *codec.Abort) { j.c.refuse(a) }
+func (j job) Refuse(a *codec.Abort) { response{j.c}.refuse(a) }
 
 // Task implements job.
 func (j job) Task() *dispatch.Task { return &j.c.work }
@@ -27,12 +27,12 @@ func (j job) Task() *dispatch.Task { return &j.c.work }
 func (j job) Limit() *dispatch.ConcurrencyLimit {
 	g := j.c.Handler.Limit
 	switch {
-	case g != nil && j.c.withinSame(nil):
+	case g != nil && j.withinSame(nil):
 		return nil
-	case g != nil || j.c.work.Nested || j.c.firstOf() == nil:
+	case g != nil || j.c.work.Nested || j.c.extras.first() == nil:
 		return g
 	}
-	return j.c.firstOf().Limit()
+	return j.c.extras.first().Limit()
 }
 
 // OnlyWaits implements job.
@@ -46,13 +46,13 @@ func (j job) Turn() (*dispatch.KeyedOrder, *dispatch.Turn) {
 	return &j.c.Handler.Key.Keys, j.c.extras.turn
 }
 
-// withinSame reports whether c is nested within a call of the same function; if key is not nil, of
-// the same function and key.
-func (c *Inbound) withinSame(key *uint64) bool {
+// withinSame reports whether the call is nested within a call of the same function; if key is not
+// nil, of the same function and key.
+func (j job) withinSame(key *uint64) bool {
 	var by *Inbound
-	for o := c.parent; o != nil && o.by != nil; o = by.parent {
+	for o := j.c.parent; o != nil && o.by != nil; o = by.parent {
 		by = o.by.(*Inbound)
-		if by.Handler != c.Handler {
+		if by.Handler != j.c.Handler {
 			continue
 		}
 		if _, t := (job{by}).Turn(); key == nil || t.SameKey(*key) {
@@ -64,12 +64,12 @@ func (c *Inbound) withinSame(key *uint64) bool {
 
 // Weight implements job.
 func (j job) Weight() int {
-	return j.c.heldParams() + j.c.heldMetadata() + j.c.work.DecodedSize.Bytes()
+	return j.c.heldParams() + j.c.extras.heldMetadata() + j.c.work.DecodedSize.Bytes()
 }
 
 // Cost implements job.
 func (j job) Cost() uint64 {
-	t := &j.c.transport.x.out.terms
+	t := &j.c.calls().out.terms
 	cost := uint64(j.c.work.Size) + t.Overhead
 	if j.c.work.Windowed {
 		cost += t.Early
@@ -81,29 +81,29 @@ func (j job) Cost() uint64 {
 }
 
 // Dispatcher implements job.
-func (j job) Dispatcher() *dispatch.Dispatcher { return j.c.transport.x.Dispatcher() }
+func (j job) Dispatcher() *dispatch.Dispatcher { return j.c.calls().Dispatcher() }
 
 // Begin implements job: the Open no longer waits, and the Blocks have a window of their own.
 func (j job) Begin(h limits.Hold) {
-	j.c.countOut()
+	j.countOut()
 	if j.c.transport.pipe != nil {
 		(*piping.End)(j.c.transport.pipe).BeginHandler(h)
 	}
 }
 
 // countOut subtracts the waiting Open.
-func (c *Inbound) countOut() { c.transport.x.inbound.Remove(1, c.held()) }
+func (j job) countOut() { j.c.calls().inbound.Remove(1, j.c.held()) }
 
 // Unlist implements job.
 func (j job) Unlist() {
-	j.c.countOut()
+	j.countOut()
 	j.c.freeParams()
 }
 
 // Abandon implements job.
 func (j job) Abandon() {
-	if m := j.c.firstOf(); m != nil {
-		j.c.transport.x.durable().HandOn(m)
+	if m := j.c.extras.first(); m != nil {
+		j.c.calls().durable().HandOn(m)
 	}
 }
 

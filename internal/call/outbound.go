@@ -102,15 +102,15 @@ func (c *Outbound) Do(ctx context.Context, function uint16, params []byte, cfg *
 	}
 	c.open.Function, c.open.Payload = function, params
 	var a *codec.Abort
-	if c.reserved, a = c.transport.x.out.reserve(ctx, &c.open, cfg, nil); a != nil {
+	if c.reserved, a = c.calls().out.reserve(ctx, &c.open, cfg, nil); a != nil {
 		return a
 	}
 	c.sent = true
-	if err := c.transport.x.Carrier.Enter(&c.transport.flow, &c.open); err != nil {
+	if err := c.calls().Carrier.Enter(&c.transport.flow, &c.open); err != nil {
 		c.sent = false
-		c.transport.x.out.limit.Remove(1, int(c.open.Held))
-		c.transport.x.out.unsent(c.reserved.parent, c.reserved.cost)
-		return codec.AbortOf(c.transport.x.sendError(err))
+		c.calls().out.limit.Remove(1, int(c.open.Held))
+		c.calls().out.unsent(c.reserved.parent, c.reserved.cost)
+		return codec.AbortOf(c.calls().sendError(err))
 	}
 	if cfg.Sent != nil {
 		cfg.Sent()
@@ -173,12 +173,12 @@ func (c *Outbound) leave() { c.cancel(codec.ErrCanceled) }
 // the call. departed and unsent are as for [outbox.Outbox.Cancel]. there reports that the call was
 // in the table, so that no other goroutine wakes the caller.
 func (c *Outbound) cancel(a *codec.Abort) (departed, unsent, there bool) {
-	departed, unsent = c.transport.x.Carrier.Cancel(&c.transport.flow, givenUp(a))
+	departed, unsent = c.calls().Carrier.Cancel(&c.transport.flow, givenUp(a))
 	if unsent {
-		c.transport.x.out.unsent(c.reserved.parent, c.reserved.cost)
+		c.calls().out.unsent(c.reserved.parent, c.reserved.cost)
 	}
-	if there = departed && c.transport.x.remove(c.transport.id()); there && !unsent {
-		c.transport.x.abort(c.transport.id(), c.priority, a)
+	if there = departed && c.calls().remove(c.transport.id()); there && !unsent {
+		c.calls().abort(c.transport.id(), c.priority, a)
 	}
 	return departed, unsent, there
 }
@@ -186,7 +186,7 @@ func (c *Outbound) cancel(a *codec.Abort) (departed, unsent, there bool) {
 // abort sends the cancellation of a call of this side to the peer. It has a flow of its own: the
 // call may be reused while the Close waits.
 func (x *Calls) abort(id uint64, p priority.Priority, a *codec.Abort) {
-	a = x.sentByOpener(a)
+	a = sentWithin(a, min(x.Carrier.MaxSize(), message.MaxPart))
 	held := heldClose(heldRefusal, nil, a)
 	x.count(held)
 	one := callTransport{x: x, flow: outbox.AcceptedFlow(p, id)}
@@ -200,17 +200,20 @@ func (c *Outbound) id() uint64 { return c.transport.id() }
 // Flow implements outbox.Pooled.
 func (c *Outbound) Flow() *outbox.Flow { return c.transport.Flow() }
 
+// calls returns the calls of the session.
+func (c *Outbound) calls() *Calls { return c.transport.x }
+
 // Depart implements outbox.Departer.
 func (c *Outbound) Depart(id uint64) {
-	c.transport.x.Table.depart(id, c)
+	c.calls().Table.depart(id, c)
 }
 
 // Discard implements outbox.Departer: the call was not sent.
 func (c *Outbound) Discard(why outbox.Reason, begun bool) {
-	if begun && !c.transport.x.Table.remove(c.transport.id()) {
+	if begun && !c.calls().Table.remove(c.transport.id()) {
 		return // another goroutine is about to wake the caller
 	}
-	c.abort = c.transport.x.discarded(c.reserved.parent, c.reserved.cost, why)
+	c.abort = c.calls().discarded(c.reserved.parent, c.reserved.cost, why)
 	c.done <- struct{}{}
 }
 
@@ -223,7 +226,7 @@ func (c *Outbound) closed(m message.Close) (err error) {
 		c.abort = aborts.Received(m.Abort)
 	}
 	if c.transport.closedBy(m.Abort) {
-		c.transport.x.out.unsent(c.reserved.parent, c.reserved.cost)
+		c.calls().out.unsent(c.reserved.parent, c.reserved.cost)
 		c.abort, err = c.transport.closedUnsent(c.abort)
 	}
 	switch {
@@ -260,7 +263,7 @@ func (c *Outbound) queued() bool { return false }
 
 // EncodeParams encodes what v points to. The result is valid until the call has been sent.
 func (c *Outbound) EncodeParams(v any) (encoded []byte, err error) {
-	encoded, lent, err := c.transport.x.Encode(c.buf[:0], v, true)
+	encoded, lent, err := c.calls().Coder.Encode(c.buf[:0], v, true)
 	if !lent {
 		// the buffer for the result holds the parameters until they have been sent
 		c.buf = encoded

@@ -8,12 +8,12 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// inboundPort is a call of the peer for its pipe: it implements piping.Port, mostly by the transport
-// of the call.
+// inboundPort is a call of the peer for its pipe: it implements piping.Port, mostly by the
+// transport of the call.
 type inboundPort struct{ c *Inbound }
 
 // Close implements piping.Port.
-func (p inboundPort) Close(result []byte, abort *codec.Abort) { p.c.close(result, abort) }
+func (p inboundPort) Close(result []byte, abort *codec.Abort) { response{p.c}.close(result, abort) }
 
 // Send implements piping.Port.
 func (p inboundPort) Send(ctx context.Context, b piping.Outgoing) error {

@@ -179,7 +179,7 @@ func (r receiver) receiveControl(m message.Control) error {
 	case message.Drain:
 		r.x.Table.drainThere(c)
 		if r.x.out.retire() {
-			r.x.Session.(Session).PeerDrains()
+			r.x.Coder.Session.(Session).PeerDrains()
 		}
 	case message.SessionClose:
 		return carrier.EndedBy(c)
@@ -211,7 +211,7 @@ func (r receiver) toPipe(id uint64, f func(*piping.End) error) error {
 
 // gaveUp is called when the peer has canceled a call, and blocks if the peer does so too often.
 func (r receiver) gaveUp() {
-	if d := r.x.serving.openRate.pause(r.x.out.common.Now()); d > 0 {
+	if d := r.x.serving.openRate.pause(r.x.clock().Now()); d > 0 {
 		wait.HoldOff(r.x.Carrier.Context(), d)
 	}
 }

@@ -32,17 +32,17 @@ func (h handlerRun) run(k *dispatch.Workspace) {
 
 	if err := h.c.Err(); err != nil { // canceled, or expired, while it waited
 		h.leaveNested()
-		h.c.refuse(codec.AbortOf(err))
+		response{h.c}.refuse(codec.AbortOf(err))
 		return
 	}
-	if m := h.c.firstOf(); m != nil {
-		h.c.transport.x.durable().Start(m)
+	if m := h.c.extras.first(); m != nil {
+		h.c.calls().durable().Start(m)
 	}
 	var began time.Duration
-	if h.c.timed() {
-		began = h.c.transport.x.out.common.Now()
+	if h.c.extras.timed() {
+		began = h.c.calls().clock().Now()
 		waited, meter := began-h.c.extras.arrived, h.c.Handler.Meter
-		h.c.transport.x.Dispatcher().NoteWait(waited)
+		h.c.calls().Dispatcher().NoteWait(waited)
 		meter.Queued.Add(waited)
 	}
 	h.c.work.Serving = true
@@ -52,12 +52,12 @@ func (h handlerRun) run(k *dispatch.Workspace) {
 		a = h.failed(err)
 	}
 	h.c.work.Serving = false
-	if h.c.timed() {
+	if h.c.extras.timed() {
 		meter := h.c.Handler.Meter
-		meter.Ran.Add(h.c.transport.x.out.common.Now() - began)
+		meter.Ran.Add(h.c.calls().clock().Now() - began)
 	}
 	h.leaveNested()
-	h.c.answer(result, a)
+	response{h.c}.answer(result, a)
 	if cap(k.Result) > MaxKeptResult {
 		k.Result = nil
 	}
@@ -67,14 +67,14 @@ func (h handlerRun) run(k *dispatch.Workspace) {
 // receiver of the answer may make the next call at once.
 func (h handlerRun) leaveNested() {
 	if h.c.work.Nested && !h.c.work.ByReader {
-		h.c.transport.x.Dispatcher().Return(job{h.c}.Cost(), true)
+		h.c.calls().Dispatcher().Return(job{h.c}.Cost(), true)
 	}
 }
 
 // serve calls the handler through its interceptors.
 func (h handlerRun) serve(k *dispatch.Workspace) (result []byte, err error) {
 	if h.c.intercepted() {
-		return h.c.transport.x.out.common.Handle(h.c, k)
+		return h.c.calls().out.common.Handle(h.c, k)
 	}
 	return h.invoke(h.c, h.c, k)
 }
@@ -104,13 +104,13 @@ func (h handlerRun) afterRun(k *dispatch.Workspace) {
 func (h handlerRun) answerLost(a *codec.Abort) {
 	h.c.work.Serving = false
 	h.leaveNested()
-	h.c.answer(nil, a)
+	response{h.c}.answer(nil, a)
 }
 
 // misbehaved logs that the handler has not returned, and returns the error for it; v is as for the
 // function of this name.
 func (h handlerRun) misbehaved(v any) *codec.Abort {
-	guard.Misbehaved(h.c.transport.x.Log, "handler", v, "function", h.c.Function(), "name", h.c.Handler.Name)
+	guard.Misbehaved(h.c.calls().Coder.Log, "handler", v, "function", h.c.Function(), "name", h.c.Handler.Name)
 	return h.panicked(guard.HowEnded(v))
 }
 
@@ -142,7 +142,7 @@ func (h handlerRun) failed(err error) *codec.Abort {
 
 // guard calls f, application code that belongs to the call.
 func (h handlerRun) guard(what string, f func()) (ok bool) {
-	return guard.Run(h.c.transport.x.Log, what, f, "function", h.c.Function(), "name", h.c.Handler.Name)
+	return guard.Run(h.c.calls().Coder.Log, what, f, "function", h.c.Function(), "name", h.c.Handler.Name)
 }
 
 // The text of an application's error may be confidential. For such an error the peer receives an
@@ -157,11 +157,11 @@ func NewErrorID() string {
 
 // told returns the error for the peer in place of err, which is plain, and the cause of a.
 func (h handlerRun) told(err error, a *codec.Abort) *codec.Abort {
-	if !h.c.transport.x.serving.private {
+	if !h.c.calls().serving.private {
 		return a
 	}
 	id := NewErrorID()
-	h.c.transport.x.Log.Warn("handler failed", "id", id, "session", h.c.transport.x.Session, "function", h.c.Function(), "name", h.c.Handler.Name, "error", err)
+	h.c.calls().Coder.Log.Warn("handler failed", "id", id, "session", h.c.calls().Coder.Session, "function", h.c.Function(), "name", h.c.Handler.Name, "error", err)
 	b := *a
 	b.Message, b.Cause = "internal error, id "+id, nil
 	return &b
@@ -170,7 +170,7 @@ func (h handlerRun) told(err error, a *codec.Abort) *codec.Abort {
 // toldAborting returns the error for the peer if the handler has aborted the pipe with a.
 func (h handlerRun) toldAborting(a *codec.Abort) *codec.Abort {
 	plain := true // default if a method of the application's error fails
-	guard.Run(h.c.transport.x.Log, "error of a handler", func() { plain = a.Cause.Error() == a.Message && isPlain(a.Cause) },
+	guard.Run(h.c.calls().Coder.Log, "error of a handler", func() { plain = a.Cause.Error() == a.Message && isPlain(a.Cause) },
 		"function", h.c.Function(), "name", h.c.Handler.Name)
 	if plain {
 		return h.told(a.Cause, a)
@@ -190,7 +190,7 @@ func isPlain(err error) bool {
 func (c *Inbound) RawParams() []byte { return c.params }
 
 // Coder implements HandlerCall.
-func (c *Inbound) Coder() *values.Coder { return &c.transport.x.Coder }
+func (c *Inbound) Coder() *values.Coder { return &c.calls().Coder }
 
 // DecodedForKey implements HandlerCall.
 func (c *Inbound) DecodedForKey() *any {
@@ -202,10 +202,10 @@ func (c *Inbound) DecodedForKey() *any {
 
 // DecodeParams implements HandlerCall.
 func (c *Inbound) DecodeParams(v any) error {
-	if err := c.transport.x.Decode(c.params, v); err != nil {
+	if err := c.calls().Coder.Decode(c.params, v); err != nil {
 		return c.badParams(err)
 	}
-	if c.transport.x.Lender == nil && !c.intercepted() { // interceptors may read them later
+	if c.calls().Coder.Lender == nil && !c.intercepted() { // interceptors may read them later
 		c.freeParams()
 	}
 	return nil
@@ -214,7 +214,7 @@ func (c *Inbound) DecodeParams(v any) error {
 // DecodeChanged is DecodeParams for parameters that an interceptor has changed: only the original
 // ones were checked on arrival.
 func (c *Inbound) DecodeChanged(v any) error {
-	if _, err := c.transport.x.Weigh(c.params, c.Handler.Params); err != nil {
+	if _, err := c.calls().Coder.Weigh(c.params, c.Handler.Params); err != nil {
 		return c.badParams(err)
 	}
 	return c.DecodeParams(v)
@@ -229,12 +229,12 @@ func (c *Inbound) badParams(err error) error {
 
 // EncodeResult implements HandlerCall.
 func (c *Inbound) EncodeResult(k *dispatch.Workspace, v any) (result []byte, err error) {
-	if c.transport.x.Lender != nil {
-		if result, ok := c.transport.x.Lender.Bytes(v); ok {
+	if c.calls().Coder.Lender != nil {
+		if result, ok := c.calls().Coder.Lender.Bytes(v); ok {
 			return result, nil
 		}
 	}
-	result, err = c.transport.x.Values.Append(k.Result[:0], v)
+	result, err = c.calls().Coder.Values.Append(k.Result[:0], v)
 	if err != nil {
 		return nil, values.Error(codec.BadResult, c.Function(), c.Handler.Name, "result", err)
 	}

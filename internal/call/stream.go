@@ -35,7 +35,7 @@ func (x *Calls) Open(ctx context.Context, function uint16, params []byte, cfg *O
 		wait, cancel = context.WithTimeout(ctx, cfg.TTL)
 		defer cancel()
 	}
-	s, m, own, a := x.newStream(wait, function, params, cfg)
+	s, m, own, a := newStream(wait, x, function, params, cfg)
 	if a != nil {
 		return nil, a
 	}
@@ -59,7 +59,7 @@ func (x *Calls) Open(ctx context.Context, function uint16, params []byte, cfg *O
 
 // newStream waits until a stream may be opened, and returns its endpoint, its Open, and its
 // reservation.
-func (x *Calls) newStream(ctx context.Context, function uint16, params []byte, cfg *Options) (s *outboundStream, m *outbox.Message, own reservation, a *codec.Abort) {
+func newStream(ctx context.Context, x *Calls, function uint16, params []byte, cfg *Options) (s *outboundStream, m *outbox.Message, own reservation, a *codec.Abort) {
 	hold, granted, a := x.out.holdWindow(ctx, int8(cfg.Priority), len(params))
 	if a != nil {
 		return nil, nil, own, a
@@ -121,7 +121,7 @@ func (s *outboundStream) Close(result []byte, abort *codec.Abort) {
 			return // the peer does not know the pipe, or knows that the Open was canceled
 		}
 	}
-	abort = s.x.sentByOpener(abort)
+	abort = sentWithin(abort, min(s.x.Carrier.MaxSize(), message.MaxPart))
 	held := heldClose(heldStream, result, abort)
 	s.x.count(held)
 	s.putClose(result, abort, held, carrier.Now)

@@ -189,7 +189,7 @@ func (p *callTransport) MaxBlock() int { return int(p.x.maxBlock) }
 
 // Misbehaved implements piping.Port.
 func (p *callTransport) Misbehaved(v any) *codec.Abort {
-	return guard.Misbehaved(p.x.Log, "interceptor", v, "function", p.pipe.Function())
+	return guard.Misbehaved(p.x.Coder.Log, "interceptor", v, "function", p.pipe.Function())
 }
 
 // put sends m, which has been counted, at the time when. It never blocks.
