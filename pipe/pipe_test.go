@@ -33,6 +33,7 @@ func (silent) Ask()                                        {}
 func (silent) Watch()                                      {}
 func (silent) Skip(uint64)                                 {}
 func (silent) Stop()                                       {}
+func (silent) Owns(context.Context) bool                   { return false }
 func (silent) MaxBlock() int                               { return 1 << 20 }
 func (silent) Misbehaved(any) *codec.Abort                 { return codec.ErrPanicked }
 func (silent) Taken(int, int)                              {}

@@ -33,6 +33,7 @@ func (p *port) Post(piping.Outgoing) (limits.State, error) { return limits.Ready
 func (p *port) Thin(*piping.Outgoing) bool                 { return false }
 func (p *port) CloseSend() error                           { return nil }
 func (p *port) MaxBlock() int                              { return 1 << 20 }
+func (p *port) Owns(context.Context) bool                  { return false }
 func (p *port) Misbehaved(any) *codec.Abort                { return codec.ErrPanicked }
 func (p *port) Stop()                                      {}
 func (p *port) Announce()                                  {}

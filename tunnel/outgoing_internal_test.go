@@ -52,6 +52,7 @@ func (p *port) Close([]byte, *codec.Abort)                 {}
 func (p *port) Ask()                                       { p.asks++ }
 func (p *port) Watch()                                     {}
 func (p *port) Skip(uint64)                                {}
+func (p *port) Owns(context.Context) bool                  { return false }
 func (p *port) Misbehaved(any) *codec.Abort                { return codec.ErrPanicked }
 
 // sizes returns the sizes of the Blocks.

@@ -48,8 +48,8 @@ type Port interface {
 	// MaxBlock returns the largest payload of a Block, in bytes, that the peer accepts.
 	MaxBlock() int
 
-	// Owns reports whether ctx is the context of the call that the pipe carries, which ends with the
-	// pipe.
+	// Owns reports whether ctx is the context of the call that the pipe carries, which ends with
+	// the pipe.
 	Owns(ctx context.Context) bool
 
 	// Misbehaved logs that an interceptor of the End has not returned, and returns the error for
