@@ -53,7 +53,8 @@ func TestKeys_CostNothingAfterUse(t *testing.T) {
 	use(5000, distinct)
 	// memory of other tests may be released meanwhile
 	require.LessOrEqual(t, weightest.HeldSince(before, 512<<10), 512<<10)
-	require.InDelta(t, goroutines, runtime.NumGoroutine(), callers)
+	// goroutines of other tests may end meanwhile
+	require.LessOrEqual(t, runtime.NumGoroutine(), goroutines+callers)
 
 	here.Close() // no call runs afterwards
 	there.Close()

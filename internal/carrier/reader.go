@@ -38,16 +38,10 @@ type reader struct {
 // cut off before it has read the reason.
 //
 // It returns nil when another goroutine is to continue: see rest.
+//
+// A stack of 2 KiB has to hold loop and all below it while it waits for a frame, so that its frame
+// is small.
 func (r *reader) loop() (a *codec.Abort) {
-	w := r.transport.wire
-	largest := int(r.most)
-	if !isForeign(w) {
-		largest = min(largest, message.MaxFrame)
-	}
-	buffered := func() bool { return false }
-	if b, ok := w.(wire.Buffered); ok {
-		buffered = b.Buffered
-	}
 	inWire := false // set during methods of the Wire, which may be application code
 	defer func() {
 		if inWire {
@@ -55,30 +49,53 @@ func (r *reader) loop() (a *codec.Abort) {
 		}
 		r.writer.writeAnswers()
 	}()
+	w, largest := r.transport.wire, r.largestFrame()
 	for n, bytes := 0, 0; ; n++ {
 		inWire = true
-		turn := n == readTurn || bytes >= readTurnBytes
-		if r.writer.unwritten && (turn || !buffered()) {
-			r.writer.writeAnswers()
-		}
-		if turn {
+		if r.pace(w, n, bytes) {
 			n, bytes = 0, 0
-			runtime.Gosched()
 		}
 		frame, err := w.ReadFrame(largest)
-		rests := err != nil && r.stack.woken(w, err)
-		inWire = false
-		switch {
-		case rests:
-			return nil
-		case err != nil:
+		if err != nil {
+			rests := r.stack.woken(w, err)
+			inWire = false
+			if rests {
+				return nil
+			}
 			return readError(err)
 		}
+		inWire = false
 		bytes += min(len(frame), readTurnBytes/3)
 		if over := r.dealWith(frame); over != nil {
 			return over
 		}
 	}
+}
+
+// largestFrame returns the bytes of the largest frame of the Wire.
+func (r *reader) largestFrame() int {
+	if isForeign(r.transport.wire) {
+		return int(r.most)
+	}
+	return min(int(r.most), message.MaxFrame)
+}
+
+// pace writes answers that no further frame may follow at once, and lets other goroutines run after
+// a turn of n frames with so many bytes. It reports whether the turn is over.
+//
+//go:noinline
+func (r *reader) pace(w wire.Wire, n, bytes int) (turn bool) {
+	turn = n == readTurn || bytes >= readTurnBytes
+	if r.writer.unwritten {
+		b, ok := w.(wire.Buffered)
+		if turn || !ok || !b.Buffered() {
+			r.writer.writeAnswers()
+		}
+	}
+	if turn {
+		runtime.Gosched()
+	}
+	return turn
 }
 
 // isForeign reports whether w carries every message whole, regardless of its size, because the peer

@@ -52,6 +52,8 @@ func (r *stackShrinker) look(w wire.Wire, frames uint32) {
 }
 
 // woken reports whether a read of w has failed with err because look has woken the reader.
+//
+//go:noinline
 func (r *stackShrinker) woken(w wire.Wire, err error) bool {
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		return false

@@ -106,9 +106,10 @@ func numbersOf() []value {
 		arrives("NaN of 32 bits", []float32{math.Float32frombits(0x7fc0beef)}).but("json", "at [0]: "+noNaN),
 		arrives("infinities", map[string]float64{"a": math.Inf(1), "b": math.Inf(-1)}).but("json", noNaN),
 		arrives("an infinity in a field", numbers{F32: float32(math.Inf(-1))}).but("json", "at .F32: "+noNaN),
-		arrives("a key that is NaN", map[float64]int{nan: 1}).but("json", "a value that JSON can hold"),
-		arrives("two that are", map[float64]int{nan: 1, other: 2}).but("json", "a value that JSON can hold"),
-		refused("the same NaN twice", map[string]any{"k": sameNaN()}, `at ["k"][NaN]: two keys of a map are one to the peer`).but("json", "a value that JSON can hold"),
+		// encoding/json may take keys that are floats, but no NaN
+		arrives("a key that is NaN", map[float64]int{nan: 1}).but("json", "JSON"),
+		arrives("two that are", map[float64]int{nan: 1, other: 2}).but("json", "JSON"),
+		refused("the same NaN twice", map[string]any{"k": sameNaN()}, `at ["k"][NaN]: two keys of a map are one to the peer`).but("json", "JSON"),
 		refused("keys of two types", []any{map[any]int{1: 1, int64(1): 2}}, `at [0][1]: two keys of a map are one to the peer`),
 		arrives("a large integer", huge).but("msgpack", "more than 64 bits"),
 		arrives("a small big.Int", struct{ N *big.Int }{big.NewInt(-5)}),
