@@ -146,7 +146,7 @@ func (h *interceptedInbound) setIdempotencyKey([]byte) error {
 // owner implements callSide.
 func (h *interceptedInbound) owner() string { return sessionOf(h.c.Session()).owner().Name.Proof }
 
-// ForgetAnswer implements callSide.
+// forgetAnswer implements callSide.
 func (h *interceptedInbound) forgetAnswer() { h.c.ForgetAnswer() }
 
 // failFast implements callSide.

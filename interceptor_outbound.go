@@ -137,7 +137,7 @@ func (m *interceptedOutbound) decodeResult(keep bool) error {
 	return nil
 }
 
-// Of returns err, which may be the application's, as an Abort.
+// abortOf returns err, which may be the application's, as an Abort.
 func (m *interceptedOutbound) abortOf(err error) (a *Abort) {
 	defer func() {
 		if v := recover(); v != nil { // methods of err are the application's
@@ -269,7 +269,7 @@ func (m *interceptedOutbound) setIdempotencyKey(key []byte) error {
 // owner implements callSide.
 func (m *interceptedOutbound) owner() string { return "" }
 
-// ForgetAnswer implements callSide.
+// forgetAnswer implements callSide.
 func (m *interceptedOutbound) forgetAnswer() {}
 
 // failFast implements callSide.

@@ -151,7 +151,7 @@ func (c *config) begin(sh *sharedState) {
 	}, &sh.Owners)
 }
 
-// Slots returns how many nested calls the node runs for all peers: twice the number of one
+// nestedReserve returns how many nested calls the node runs for all peers: twice the number of one
 // peer.
 func (c *config) nestedReserve() int64 {
 	workers := c.plan.Workers
@@ -231,7 +231,7 @@ func (c *config) planFor(inbound limits.Limits) (p limits.Plan, err error) {
 // optionErrors are the errors of invalid options, each of which begins with the name of its option.
 type optionErrors []error
 
-// unless records an error if fits is false. It returns fits.
+// require records an error if fits is false. It returns fits.
 func (m *optionErrors) require(fits bool, format string, args ...any) bool {
 	if !fits {
 		m.add(fmt.Errorf(format, args...))

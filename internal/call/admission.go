@@ -210,7 +210,7 @@ func (o *admission) unsent(outer *outboundParent, cost int64) {
 	}
 }
 
-// Return releases the state that a call has held until its end.
+// giveBack releases the state that a call has held until its end.
 func (o *admission) giveBack(r *reservation) {
 	r.window.giveBack()
 	if r.parent != nil {

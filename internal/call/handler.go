@@ -57,7 +57,7 @@ func (f *Functions) find(function uint16) *Handler {
 	return f.Unknown
 }
 
-// HandlerCall is the view of a peer's call for the handler of its function.
+// HandlerCall is a call of the peer as the handler of its function sees it.
 type HandlerCall interface {
 	// Pipe returns the pipe, or nil if the call takes no Blocks.
 	Pipe() *pipe.Pipe

@@ -206,8 +206,7 @@ type extras struct {
 	strings, returned uint32
 }
 
-// serving is the common state of the peer's calls that a session serves, in addition to
-// exchange.
+// serving is the common state of the peer's calls.
 type serving struct {
 	private bool // keeps the texts of errors on this side; fixed
 

@@ -11,7 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// The view of a served call for the table of its session: see endpoint.
+// A call of the peer is an endpoint in the table, and the parent of calls that its handler makes.
 
 // block implements endpoint.
 func (c *Inbound) block(b message.Block) error {

@@ -18,10 +18,10 @@ func (j job) Run(k *dispatch.Workspace) { handlerRun{j.c}.run(k) }
 // Refuse implements dispatch.Job.
 func (j job) Refuse(a *codec.Abort) { response{j.c}.refuse(a) }
 
-// Task implements job.
+// Task implements dispatch.Job.
 func (j job) Task() *dispatch.Task { return &j.c.work }
 
-// Limit implements job: it returns the concurrency limit of its function, or else that
+// Limit implements dispatch.Job: it returns the concurrency limit of its function, or else that
 // of its owner, if the call is durable. A call nested within the same function waits for no
 // concurrency limit, and a nested call waits for neither owner nor worker.
 func (j job) Limit() *dispatch.ConcurrencyLimit {
@@ -35,10 +35,10 @@ func (j job) Limit() *dispatch.ConcurrencyLimit {
 	return j.c.extras.first().Limit()
 }
 
-// OnlyWaits implements job.
+// OnlyWaits implements dispatch.Job.
 func (j job) OnlyWaits() bool { return j.c.Handler.OnlyWaits }
 
-// Turn implements job.
+// Turn implements dispatch.Job.
 func (j job) Turn() (*dispatch.KeyedOrder, *dispatch.Turn) {
 	if j.c.extras == nil || j.c.extras.turn == nil {
 		return nil, nil
@@ -62,12 +62,12 @@ func (j job) withinSame(key *uint64) bool {
 	return false
 }
 
-// Weight implements job.
+// Weight implements dispatch.Job.
 func (j job) Weight() int {
 	return j.c.heldParams() + j.c.extras.heldMetadata() + j.c.work.DecodedSize.Bytes()
 }
 
-// Cost implements job.
+// Cost implements dispatch.Job.
 func (j job) Cost() uint64 {
 	t := &j.c.calls().out.terms
 	cost := uint64(j.c.work.Size) + t.Overhead
@@ -80,10 +80,11 @@ func (j job) Cost() uint64 {
 	return cost
 }
 
-// Dispatcher implements job.
+// Dispatcher implements dispatch.Job.
 func (j job) Dispatcher() *dispatch.Dispatcher { return j.c.calls().Dispatcher() }
 
-// Begin implements job: the Open no longer waits, and the Blocks have a window of their own.
+// Begin implements dispatch.Job: the Open no longer waits, and the Blocks have a window of their
+// own.
 func (j job) Begin(h limits.Hold) {
 	j.countOut()
 	if j.c.transport.pipe != nil {
@@ -94,13 +95,13 @@ func (j job) Begin(h limits.Hold) {
 // countOut subtracts the waiting Open.
 func (j job) countOut() { j.c.calls().inbound.Remove(1, j.c.held()) }
 
-// Unlist implements job.
+// Unlist implements dispatch.Job.
 func (j job) Unlist() {
 	j.countOut()
 	j.c.freeParams()
 }
 
-// Abandon implements job.
+// Abandon implements dispatch.Job.
 func (j job) Abandon() {
 	if m := j.c.extras.first(); m != nil {
 		j.c.calls().durable().HandOn(m)

@@ -90,7 +90,7 @@ func (n *nestedCalls) reserve(depth int32, cost int64) *codec.Abort {
 	return nil
 }
 
-// Return is called when a call has ended.
+// giveBack is called when a call has ended.
 func (n *nestedCalls) giveBack(cost int64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -142,7 +142,7 @@ func (o *openCredit) abandon(w *openWaiter) {
 	o.wakeLocked() // it may have blocked other waiters
 }
 
-// Return returns the cost of an Open that was never sent.
+// giveBack returns the cost of an Open that was never sent.
 func (o *openCredit) giveBack(cost int64) {
 	if o.room == 0 {
 		return

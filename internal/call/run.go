@@ -184,7 +184,7 @@ func isPlain(err error) bool {
 	return !errors.As(err, &a) && err != context.Canceled && err != context.DeadlineExceeded
 }
 
-// The view of a call for its handler: see HandlerCall.
+// These methods are the HandlerCall of a call without interceptors.
 
 // RawParams implements HandlerCall.
 func (c *Inbound) RawParams() []byte { return c.params }

@@ -9,7 +9,7 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// initialSendLimit counts the outbound messages of a session, and queues senders at the soft limit.
+// sendLimit counts the outbound messages of a session, and queues senders at the soft limit.
 // Messages wait by priority, with a share for lower ones as in the outbox, and among equals in
 // order: no message overtakes an earlier one of the same priority or a higher one.
 //
@@ -167,7 +167,7 @@ func (o *sendLimit) count(held int, anyway bool) bool {
 	return o.Reserve(held)
 }
 
-// Start releases d, which has been counted. It returns false if d is no longer the first, or was
+// letGo releases d, which has been counted. It returns false if d is no longer the first, or was
 // canceled.
 func (o *sendLimit) letGo(d *sendWaiter) bool {
 	o.mu.Lock()

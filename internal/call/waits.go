@@ -201,7 +201,7 @@ func (w *callWindow) wait(ctx, over context.Context, p priority.Priority, bytes 
 	return a
 }
 
-// Return is called when a call has ended. The next one starts at once. Without a window it does
+// giveBack is called when a call has ended. The next one starts at once. Without a window it does
 // nothing.
 func (w *callWindow) giveBack() {
 	if w == nil {

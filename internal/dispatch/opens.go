@@ -71,7 +71,7 @@ func (r *openRoom) fits(p *limits.Plan, cost uint64) bool {
 	return nested == 0 || cost <= nested || r.opens.Fits(cost-nested)
 }
 
-// Return releases the budget of an Open.
+// giveBack releases the budget of an Open.
 func (r *openRoom) giveBack(all *quota.Slots, cost uint64, nested bool) {
 	if !nested {
 		r.opens.Return(cost)
