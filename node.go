@@ -49,6 +49,7 @@ func NewNode(opts ...Option) *Node {
 		drain: nodeDrain{begun: make(chan struct{})},
 	}
 	n.cfg, n.invalid = newConfig(opts)
+	n.cfg.announce()
 	n.cfg.begin(&n.sharedState)
 	n.admission = admission.New(n.cfg.door())
 	return n
@@ -203,6 +204,7 @@ func (n *Node) configFor(w wire.Wire) *config {
 	c := n.cfg
 	c.windowless = true
 	c.plan, _ = c.planFor(c.inbound) // without windows every limit is valid
+	c.announce()
 	return &c
 }
 
@@ -244,30 +246,6 @@ func (n *Node) begin(h *nodeHandshake, b sessionStart, holder sessionHolder) (*S
 
 // errAnywhere is the error for a peer if another node may have its session. The peer retries.
 var errAnywhere = codec.ErrUnavailable.Withf("it could not be found out which node has the session")
-
-// relay carries frames between the peer of a handshake and the node that resumes its session, until
-// that ends, and then releases the place. The error is ErrElsewhere, or that of a node that is
-// closed.
-func (n *Node) relay(h *nodeHandshake, a *acceptedPeer) error {
-	r := newRelaying(h.cfg, h.Wire, a)
-	n.mu.Lock()
-	open := n.sessions != nil && n.relays.Add(r)
-	if open {
-		n.accepts.Go(func() { // ends with either Wire, or by end
-			defer h.Place.Leave()
-			defer n.relays.Remove(r)
-			r.run()
-		})
-	}
-	n.mu.Unlock()
-	if !open || n.drain.hasBegun() { // Shutdown may not have found it
-		r.end()
-	}
-	if !open {
-		return handshake.ErrNodeClosed
-	}
-	return ErrElsewhere
-}
 
 // expect records that the peer is about to receive the id of a session. The peer may lose the Wire
 // at once, and reconnect to another node, so the record of the session is stored before. The

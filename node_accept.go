@@ -150,7 +150,7 @@ func (n *Node) newHandshake(w wire.Wire) *nodeHandshake {
 // configure sets the configuration for the Wire, which may be the application's.
 func (n *Node) configure(h *nodeHandshake) {
 	h.cfg = n.configFor(h.Wire)
-	h.Config = h.cfg.announcement()
+	h.Config = &h.cfg.announced
 }
 
 // propose is the handshake of the connecting side. It also returns the peer.
@@ -188,9 +188,10 @@ func (n *Node) respond(ctx context.Context, h *nodeHandshake) (a acceptedPeer, e
 	if err != nil {
 		return a, err
 	}
+	was := hello.Proof // apart, as the resume of a session keeps it
 	a.Agreement, a.about = hello.Agreement, peerOf(h.Wire)
 	a.about.ID = hello.Node
-	found, err := n.find(ctx, h, &a, &hello.Proof)
+	found, err := n.find(ctx, h, &a, &was)
 	switch {
 	case err != nil:
 		return a, h.Refuse(err)
@@ -200,12 +201,12 @@ func (n *Node) respond(ctx context.Context, h *nodeHandshake) (a acceptedPeer, e
 	if err := h.authorise(ctx, &a, found, hello.Credential); err != nil {
 		return a, h.Refuse(err)
 	}
-	if found != nil && found.goesOnFor(&a.Agreement, &a.grant, hello.Codecs, hello.Proof.Received) {
-		if over, err := h.goOn(ctx, found, &a, &hello.Proof); over {
+	if found != nil && found.goesOnFor(&a.Agreement, &a.grant, hello.Codecs, was.Received) {
+		if over, err := h.goOn(ctx, found, &a, &was); over {
 			return a, err
 		}
 	}
-	if id := SessionID(hello.Proof.Session); a.Resume && id != (SessionID{}) {
+	if id := SessionID(was.Session); a.Resume && id != (SessionID{}) {
 		n.cfg.log.Info("session is not resumed", "session", id.short(), "addr", h.Wire.RemoteAddr(), "known", found != nil)
 	}
 	if h.Relayed {
@@ -333,4 +334,13 @@ func (h *nodeHandshake) passOn(a *acceptedPeer) (err error) {
 		return h.Failed(err)
 	}
 	return nil
+}
+
+// rejectSession returns the error by which a session of a peer is rejected, or nil. Shutdown waits
+// for handshakes that are not rejected here.
+func (n *Node) rejectSession(p *Peer) error {
+	if n.drain.hasBegun() {
+		return handshake.ErrNodeClosed
+	}
+	return n.Owners.RejectSession(p.quotaName())
 }

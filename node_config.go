@@ -76,6 +76,8 @@ type config struct {
 	stall     time.Duration
 	handshake time.Duration
 
+	announced handshake.Config // for handshakes; set by announce
+
 	asks struct{ accept, credential, elsewhere callback.Query } // how those callbacks are called
 }
 
@@ -171,13 +173,13 @@ func limitsFor(maxMessage int) limits.Limits {
 	}
 }
 
-// announcement returns the configuration of handshakes.
-func (c *config) announcement() handshake.Config {
+// announce prepares the configuration of handshakes. c is not copied afterwards.
+func (c *config) announce() {
 	names := make([]string, len(c.values))
 	for i, v := range c.values {
 		names[i] = v.Values.Name()
 	}
-	return handshake.Config{
+	c.announced = handshake.Config{
 		ID: c.id, Codecs: names, Plan: &c.plan, PingInterval: c.pingInterval, PingTimeout: c.pingTimeout,
 		Windowless: c.windowless, Time: c.handshake, Resumes: c.resumeFor > 0, PlainCredentials: c.plainCredentials,
 	}

@@ -2,19 +2,17 @@ package asterisque
 
 import (
 	"context"
-	"log/slog"
+	"maps"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/callback"
 	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/guard"
-	"github.com/asterisque-go/asterisque/internal/handshake"
-	"github.com/asterisque-go/asterisque/internal/relay"
-	"github.com/asterisque-go/asterisque/wire"
 )
 
 // Draining returns a channel that is closed when [Node.Shutdown] or [Node.Close] is called: from
@@ -162,104 +160,117 @@ func (p *shutdownProgress) look(always bool) {
 	p.node.reports.Add(p, callback.Report{Name: "Shutdown", Kind: callback.State, N: len(f), Call: func(i int) { f[i](now) }})
 }
 
-// ErrElsewhere is the error of [Node.Accept] if the session of a Wire continues at another node, to
-// which this one relays it: see Resume.Elsewhere.
-var ErrElsewhere error = codec.ErrUnavailable.Withf("the session goes on at another node, to which its wire is relayed")
+// nodeConnection is the interface of a connection for its node.
+type nodeConnection interface {
+	// Shutdown ends the connection gracefully.
+	Shutdown(ctx context.Context) error
 
-// relayedSession holds the two Wires of a session that continues at another node.
-type relayedSession struct { // fixed
-	near, far relay.Side // the peer's, and the other node's
-	session   SessionID
-	patience  time.Duration // bounds the time in which a side takes nothing
-	log       *slog.Logger
+	// closeFor ends the connection with cause, and waits for the end of its goroutines.
+	closeFor(cause error)
 }
 
-func newRelaying(cfg *config, peer wire.Wire, a *acceptedPeer) *relayedSession {
-	return &relayedSession{
-		near:    relay.Side{Wire: peer, Largest: a.largest},
-		far:     relay.Side{Wire: a.elsewhere, Largest: a.MaxFrame},
-		session: a.Session, patience: cfg.writeTimeout, log: cfg.log,
-	}
+// closers is a set of objects that a node ends when it is closed. It locks itself.
+type closers[T comparable] struct {
+	mu     sync.Mutex
+	all    map[T]struct{} // guarded by mu, as closed
+	closed bool
 }
 
-// run relays frames between the two Wires until either ends, or end is called.
-func (r *relayedSession) run() {
-	log := r.log.With("session", r.session.short(), "addr", guard.RemoteOf(r.log, r.near.Wire))
-	log.Info("session is relayed")
-	err := relay.Between(r.log, r.patience, r.near, r.far)
-	log.Info("session is relayed no more", "error", err)
+// Add adds v. It reports false if the set is closed.
+func (k *closers[T]) Add(v T) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed {
+		return false
+	}
+	if k.all == nil {
+		k.all = make(map[T]struct{})
+	}
+	k.all[v] = struct{}{}
+	return true
 }
 
-// end closes both Wires. The peer reconnects, to a running node.
-func (r *relayedSession) end() {
-	for _, w := range []wire.Wire{r.near.Wire, r.far.Wire} {
-		guard.Apart(r.log, w, func() { w.Close() })
-	}
+// IsClosed reports whether the set is closed.
+func (k *closers[T]) IsClosed() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.closed
 }
 
-// endRelays ends all relays at the same time: a Wire may take a moment to close.
-func endRelays(list []*relayedSession) {
-	var all sync.WaitGroup
-	for _, r := range list {
-		all.Go(r.end)
-	}
-	all.Wait()
+// Remove removes v, if it is present.
+func (k *closers[T]) Remove(v T) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.all, v)
 }
 
-// former returns the session that a peer wants to resume, if the peer has its secret and its
-// identity, or the record that names another node as its owner. An error means that another node
-// may have the session.
-func (n *Node) former(ctx context.Context, was *handshake.Proof, p *Peer) (_ *Session, elsewhere *SessionRecord, err error) {
-	if was.Session == (SessionID{}) {
-		return nil, nil, nil
-	}
-	n.awaitBegin(ctx, was.Session)
-	r, ok, err := n.records.get(ctx, was.Session)
-	switch {
-	case err != nil && n.cfg.elsewhere != nil:
-		return nil, nil, errAnywhere
-	case !ok:
-		return nil, nil, nil
-	}
-	n.mu.Lock()
-	s := n.resumable[was.Session]
-	n.mu.Unlock()
-	switch {
-	case s == nil && r.Node != n.cfg.id:
-		return nil, &r, nil
-	case s == nil || !s.res.Entitles(was.Secret) || !s.res.ProvedBy(p.identity()):
-		return nil, nil, nil // the session decides: the record may be older
-	}
-	return s, nil, nil
+// list returns the elements.
+func (k *closers[T]) list() []T {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Collect(maps.Keys(k.all))
 }
 
-// awaitBegin waits for the begin of a session. Its peer may have lost the Wire already.
-func (n *Node) awaitBegin(ctx context.Context, id SessionID) {
-	n.mu.Lock()
-	begins := n.beginning[id]
-	n.mu.Unlock()
-	if begins == nil {
-		return
-	}
+// close closes the set to further elements, and returns the present ones.
+func (k *closers[T]) close() []T {
+	k.mu.Lock()
+	k.closed = true
+	k.mu.Unlock()
+	return k.list()
+}
+
+// nodeDrain records whether a node is shutting down.
+type nodeDrain struct {
+	once  sync.Once
+	begun chan struct{} // closed when the shutdown begins; fixed
+
+	told atomic.Bool // a Shutdown reports its progress to the hooks: at most one does
+
+	mu sync.Mutex
+	// guarded by mu, as none: inbound handshakes, until their sessions begin
+	shaking int
+	none    chan struct{} // closed when shaking is 0; nil without a waiter
+}
+
+// hasBegun reports whether the node is shutting down.
+func (d *nodeDrain) hasBegun() bool {
 	select {
-	case <-begins:
-	case <-ctx.Done():
+	case <-d.begun:
+		return true
+	default:
+		return false
 	}
 }
 
-// rejectSession returns the error by which a session of a peer is rejected, or nil. Shutdown waits
-// for handshakes that are not rejected here.
-func (n *Node) rejectSession(p *Peer) error {
-	if n.drain.hasBegun() {
-		return handshake.ErrNodeClosed
+func (d *nodeDrain) begin() { d.once.Do(func() { close(d.begun) }) }
+
+// shakes counts a handshake until the returned function is called.
+func (d *nodeDrain) shakes() (over func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.shaking++
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.shaking--; d.shaking == 0 && d.none != nil {
+			close(d.none)
+			d.none = nil
+		}
 	}
-	return n.Owners.RejectSession(p.quotaName())
 }
 
-// IsResumable reports whether the node has a session with this id that the connecting peer may
-// resume; see [WithResume].
-func (n *Node) IsResumable(id SessionID) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.resumable[id] != nil
+// shaken returns a channel that is closed when no handshake is under way, for any number of
+// Shutdowns.
+func (d *nodeDrain) shaken() <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.none == nil {
+		d.none = make(chan struct{})
+	}
+	c := d.none
+	if d.shaking == 0 {
+		close(c)
+		d.none = nil
+	}
+	return c
 }

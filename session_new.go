@@ -27,7 +27,7 @@ func newSession(sh *sharedState, holder sessionHolder, b *sessionStart) *Session
 	ctx, end := context.WithCancelCause(context.Background())
 	s.calls.Init(&call.Config{
 		Common: &sh.Common, Scheduler: &sh.scheduler, Carriers: &sh.carriers, Session: (*lifecycle)(s), Owner: owner, Values: b.values,
-		Context: ctx, End: end, Wire: b.wire, TLS: b.about.TLS, Place: b.place, Dialled: b.dialled, Agreed: a,
+		Context: ctx, End: end, Wire: b.wire, TLS: b.about.TLS, Place: b.place, Dialled: b.dialled, Agreed: *a,
 		Plan: g.plan, Inbound: g.inbound, Outbound: g.outbound, Window: cfg.window, Windowless: cfg.windowless, Share: cfg.share,
 		MaxOutstanding: cfg.windows, Private: cfg.private, Offer: g.offer(),
 		InboundChanged: s.reporter(Inbound), OutboundChanged: s.reporter(Outbound), Dropped: (*hookNotifier)(s).dropReporter(),

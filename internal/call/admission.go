@@ -39,7 +39,7 @@ type admission struct {
 // Common is the common state of the calls of all sessions of a node.
 type Common struct {
 	Clock
-	Intercepted bool // interceptors of the node are around the calls of peers; fixed, as handle
+	Intercepted bool // interceptors of the node are around the calls of peers; fixed, as Handle
 	// Handle runs the handler of a call through its interceptors
 	Handle func(c HandlerCall, w *dispatch.Workspace) (result []byte, err error)
 	// not global, because the channels of calls belong to the bubble of a synctest as the node does

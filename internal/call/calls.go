@@ -153,9 +153,9 @@ type Config struct {
 	End     context.CancelCauseFunc // of Context
 	Wire    wire.Wire
 	TLS     *tls.ConnectionState
-	Place   transport.Place      // of the Wire; nil without one
-	Dialled bool                 // by this side
-	Agreed  *handshake.Agreement // with the peer
+	Place   transport.Place     // of the Wire; nil without one
+	Dialled bool                // by this side
+	Agreed  handshake.Agreement // with the peer
 
 	Plan              *limits.Plan // granted to the peer
 	Inbound, Outbound *limits.Limits
@@ -196,7 +196,7 @@ const usualWindow = 1 << 20
 
 // Init prepares x. Only then its carrier may run.
 func (x *Calls) Init(c *Config) {
-	a, foreign := c.Agreed, false
+	a, foreign := &c.Agreed, false
 	x.maxBlock = uint32(a.MaxFrame - outbox.HeadSize)
 	if l, ok := c.Wire.(wire.Foreign); ok {
 		// called before anything is counted, as it may panic
@@ -228,7 +228,7 @@ func (x *Calls) Init(c *Config) {
 
 // promise sets up the grants of this side, by its plan, and those of the peer.
 func (x *Calls) promise(c *Config) {
-	p, a := c.Plan, c.Agreed
+	p, a := c.Plan, &c.Agreed
 	x.out.terms.Ledger = dispatchPort{x}
 	x.out.terms.Overhead, x.out.terms.Early = uint64(p.Overhead), uint64(p.Window)
 	x.out.terms.PeerOverhead, x.out.terms.PeerEarly = a.Overhead, a.Early

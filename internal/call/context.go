@@ -10,7 +10,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
-// The context of a handler is its call: see served.
+// The context of a handler is its call.
 
 // Deadline implements context.Context.
 func (c *Inbound) Deadline() (at time.Time, ok bool) {

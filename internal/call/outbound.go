@@ -26,10 +26,10 @@ type Options struct {
 	Metadata map[string]any // takes precedence over that of the context
 }
 
-// Outbound is a unary call from this side: an endpoint that waits for a Close and has no inbox,
-// no window and no state. The goroutine that takes the call out of the session's table, or out of
-// the outbox, ends the call and wakes the caller. An [outbox.Pool] reuses calls. Only a caller that
-// was woken returns its call to the Pool: no other goroutine has the call then.
+// Outbound is a unary call from this side: an endpoint that waits for a Close and has no inbox, no
+// window and no state machine. The goroutine that takes the call out of the session's table, or out
+// of the outbox, ends the call and wakes the caller. An [outbox.Pool] reuses calls. Only a caller
+// that was woken returns its call to the Pool: no other goroutine has the call then.
 type Outbound struct {
 	transport callTransport
 	priority  priority.Priority
@@ -48,7 +48,7 @@ type Outbound struct {
 // MaxKeptResult is the largest result buffer, in bytes, that is kept for the next call.
 const MaxKeptResult = 16 << 10
 
-// Call is [Session.Call].
+// Call makes a unary call with params as they are, and waits for its result, which the caller owns.
 func (x *Calls) Call(ctx context.Context, function uint16, params []byte, cfg *Options) ([]byte, error) {
 	c := x.NewCall(cfg, true)
 	defer c.Free()
@@ -135,7 +135,7 @@ func (c *Outbound) wait(ctx context.Context) *codec.Abort {
 	}
 }
 
-// doWithin is do for a call with a time to live.
+// doWithin is Do for a call with a time to live.
 func (c *Outbound) doWithin(ctx context.Context, function uint16, params []byte, cfg *Options) *codec.Abort {
 	ctx, cancel := context.WithTimeout(ctx, cfg.TTL)
 	defer cancel()

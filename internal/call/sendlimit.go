@@ -37,7 +37,7 @@ type sendWaiters struct {
 // sendWaiter is a waiting message.
 type sendWaiter struct {
 	held    int
-	gone    bool   // its sender was canceled; guarded by the lock of its outbound, as counted
+	gone    bool   // its sender was canceled; guarded by the lock of its sendLimit, as counted
 	counted bool   // it no longer waits
 	waits   bool   // its sender waits, so that proceed is to be called
 	proceed func() // called without a lock when it is counted; fixed

@@ -49,9 +49,9 @@ type Reports struct {
 // queue is the queue of one Source.
 type queue struct {
 	waiting fifo.Queue[Report]
-	n       int            // reports in waiting
+	n       int            // calls of callbacks in waiting
 	last    [kinds]*Report // the newest of each kind that found no place; nil without
-	lost    int            // number of reports that found no place, and were dropped
+	lost    int            // calls that found no place, and were dropped; logged when none waits
 }
 
 // Report is one event: N calls of callbacks.

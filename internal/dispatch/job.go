@@ -44,7 +44,7 @@ type Job interface {
 	// Refuse answers a call that will not run.
 	Refuse(a *codec.Abort)
 
-	// Abandon is called in place of refuse if no caller waits for an answer: the session has ended.
+	// Abandon is called in place of Refuse if no caller waits for an answer: the session has ended.
 	Abandon()
 }
 

@@ -53,7 +53,7 @@ func (d *Dispatcher) giveBackCountedLocked(j Job) (grant uint64) {
 
 // dueLocked returns the total to be granted to the peer. Credit is held back only while a later
 // event will release it: the start of a call that waits for a worker, or an answer. A call that
-// waits for its key or its function may do so for any time.
+// waits for its key or its function may wait for any time, and holds no credit back.
 func (d *Dispatcher) dueLocked() (grant uint64) {
 	return d.room.opens.Grant(d.ready.len()+d.large.len() == 0 && d.parked.away == 0)
 }
@@ -92,7 +92,7 @@ func (d *Dispatcher) Park(held int, by AnsweredBy) {
 	d.parkLocked(1, held, by)
 }
 
-// Unpark is called when an answer that was parked has left.
+// Unpark is called when an answer that was parked may leave.
 func (d *Dispatcher) Unpark(held int, by AnsweredBy) {
 	d.mu.Lock()
 	d.parkLocked(-1, -held, by)

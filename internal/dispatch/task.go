@@ -16,7 +16,7 @@ type Task struct {
 	Blocks      bool // carries Blocks
 	Windowed    bool // its Open has paid for the first Blocks
 	ByReader    bool // run and answered by the reader: inline, without Blocks; fixed
-	Counted     bool // its Open was counted before put
+	Counted     bool // its Open was counted before Put
 
 	// the handler runs: if the goroutine ends, the call is to be answered; owned by that goroutine
 	Serving bool
@@ -63,8 +63,8 @@ func (t *Task) small() bool { return t.Size <= smallParams && t.DecodedSize.Byte
 //	   │                  │ returned                        │
 //	   └── withdrawn ──▶ over ◀──────── withdrawn ──────────┘
 //
-// Lending a worker to a call does not remove it from a queue: the call runs, or waits for its
-// concurrency limit, and the queue drops it later.
+// A call to which a worker is lent is in the state lent rather than running. It stays in its queue,
+// which drops it later.
 type State uint8
 
 const (

@@ -8,9 +8,8 @@ import (
 
 // How calls enter a dispatcher, where they wait, and how they leave before they have begun.
 
-// ErrDeferred is the reason why the reader does not run an inline function: waiting answers hold
-// the whole budget for running calls, and a worker takes the call when they have left; or the
-// session is quiet.
+// ErrDeferred is the reason why the reader does not run an inline function: the dispatcher is
+// paused, or waiting answers hold the whole budget for running calls. Put hands the call to a worker.
 var ErrDeferred = codec.ErrOverloaded.Withf("answers wait to be sent")
 
 // BeginInline records that the reader is about to run j. If not, it returns an error to reject j,
@@ -294,7 +293,7 @@ func (d *Dispatcher) leaveLimitLocked(g *ConcurrencyLimit) {
 
 // Withdraw removes j from the place where it waits, because its caller has canceled, the session
 // has ended, or too many calls wait. It releases the budget of j, and returns the previous state.
-// If j did not wait, withdraw only stops a j that is arriving.
+// If j did not wait, Withdraw only stops a j that is arriving.
 func (d *Dispatcher) Withdraw(j Job) (before State) {
 	d.mu.Lock()
 	t := j.Task()

@@ -8,7 +8,7 @@
 // There are three ways to call it. Code that is part of a call runs on the goroutine of that call:
 // under [Run], or, on performance-critical paths, under a deferred function that calls
 // [Misbehaved]. Code that answers a query of this side may block, so it has a goroutine of its own.
-// Code that only observes is called later. The last two ways are in the root.
+// Code that only observes is called later. The last two ways are those of package callback.
 package guard
 
 import (

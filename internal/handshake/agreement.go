@@ -143,7 +143,7 @@ func SettingsOf(s *message.Sync) Settings {
 }
 
 // Proof is the proof of the connecting side for a session that it wants to resume. The zero Proof
-// is that of none.
+// names no session.
 type Proof struct {
 	Session  [message.SessionSize]byte
 	Secret   [message.SecretSize]byte

@@ -55,7 +55,7 @@ type Handshake struct {
 	Wire   wire.Wire // these are fixed before the first method is called
 	Set    Set
 	Log    *slog.Logger
-	Config Config
+	Config *Config
 
 	From  net.Addr        // the peer's; nil on the side that connected
 	Once  bool            // this side will not reconnect to resume the session
@@ -144,7 +144,7 @@ func (h *Handshake) Receive() (hello Hello, err error) {
 }
 
 // Guard calls f, which does the handshake and its consequences: the Wire and the callbacks may be
-// the application's. The Wire is closed unless f returns.
+// the application's. The Wire is closed if f does not return.
 func (h *Handshake) Guard(f func() error) (err error) {
 	ok := false
 	defer func() {
@@ -261,8 +261,8 @@ func frameOf(c message.Control) []byte { return c.AppendTo(make([]byte, 0, likel
 // Answer sends the Sync by which this side accepts the session.
 func (h *Handshake) Answer(s message.Sync) error { return h.Forward(frameOf(s)) }
 
-// Forward sends the answer, if the handshake has not expired. From then on, expiry does not end the
-// handshake.
+// Forward sends the answer, if the handshake has not expired. Once it has returned nil, expiry does
+// not end the handshake.
 func (h *Handshake) Forward(frame []byte) error {
 	h.writing.Lock()
 	defer h.writing.Unlock()
@@ -320,7 +320,7 @@ func (h *Handshake) Refuse(err error) error {
 }
 
 // Consult returns the answer of another node, which has the session, to the peer's hello, and the
-// settings that it contains; they are zero if the node rejects the peer.
+// settings in that answer, which are zero if the node rejects the peer.
 func (h *Handshake) Consult(other wire.Wire) (reply []byte, s Settings, err error) {
 	stop := context.AfterFunc(h.ctx, func() { guard.Run(h.Log, "wire", func() { other.Close() }) })
 	if err = other.WriteFrames([][]byte{h.hello}); err == nil {

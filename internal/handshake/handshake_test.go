@@ -88,7 +88,7 @@ func newHandshakes(t *testing.T, a, b Config) (dials, accepts *Handshake) {
 	here, there := wire.Pipe()
 	t.Cleanup(func() { here.Close(); there.Close() })
 	side := func(w wire.Wire, c Config) *Handshake {
-		return &Handshake{Wire: w, Set: &running{all: make(map[*Handshake]bool)}, Log: slog.New(slog.DiscardHandler), Config: c}
+		return &Handshake{Wire: w, Set: &running{all: make(map[*Handshake]bool)}, Log: slog.New(slog.DiscardHandler), Config: &c}
 	}
 	dials, accepts = side(here, a), side(there, b)
 	accepts.From = there.RemoteAddr()
