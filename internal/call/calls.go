@@ -40,7 +40,7 @@ type Calls struct {
 	maxBlock uint32       // bytes of the largest payload that the peer accepts in a Block
 
 	Carrier carrier.Carrier // these lock themselves; sends messages
-	out     admission
+	out     outgoing
 	Table   table
 	inbound *limits.Counter // messages that have arrived, and wait for the application
 

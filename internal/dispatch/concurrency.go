@@ -13,8 +13,8 @@ import (
 //
 // Its lock may be taken with that of a dispatcher held, not the other way round.
 type ConcurrencyLimit struct {
-	// it bounds the durable calls of an owner to a share of the workers; an urgent call passes it, as
-	// it waits for no worker either; fixed
+	// it bounds the durable calls of an owner to a share of the workers; an urgent call passes it,
+	// as it waits for no worker either; fixed
 	ofOwner bool
 
 	mu    sync.Mutex

@@ -50,7 +50,7 @@ type Dispatcher struct {
 	served  uint64 // calls that have arrived
 	waiting int32  // calls that no worker has taken yet, in any place
 	running int32  // calls that workers have taken, and calls with answers that wait to leave
-	parked  queuedAnswers
+	parked  parkedAnswers
 	streams int32 // running calls that carry Blocks
 	active  int32 // workers here, running or waking
 	waking  bool  // one of them has yet to take its first call
@@ -226,10 +226,3 @@ func (d *Dispatcher) wakeLocked() workSource {
 // occupiedLocked returns the number of the plan's workers in use: active ones, and those with
 // answers that wait to leave.
 func (d *Dispatcher) occupiedLocked() int { return int(d.active + d.parked.running) }
-
-// queuedAnswers counts answers that wait to leave.
-type queuedAnswers struct {
-	running int32 // of calls with a worker of their own: they count as running calls
-	lent    int32 // of nested calls
-	away    int32 // of calls that were answered by the reader
-}

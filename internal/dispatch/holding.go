@@ -74,3 +74,88 @@ func (h *holding) refusal(t *Task, room int) *codec.Abort {
 
 // exceeds reports whether bytes more would exceed the budget.
 func (h *holding) exceeds(bytes, room int) bool { return h.bytes-h.beyond+bytes > room }
+
+// AnsweredBy is the goroutine that has answered a call.
+type AnsweredBy uint8
+
+const (
+	ByWorker    AnsweredBy = iota
+	ByLent                 // a worker beyond the limit, lent to a nested call
+	ByReader               // the reader, which rejects a call, or runs it inline
+	BeyondGrant            // the reader, for a call that exceeds the grant
+)
+
+// parkedAnswers counts answers that wait to leave.
+type parkedAnswers struct {
+	running int32 // of calls with a worker of their own: they count as running calls
+	lent    int32 // of nested calls
+	away    int32 // of calls that were answered by the reader
+}
+
+// Park counts an answer that waits to leave, and its bytes.
+func (d *Dispatcher) Park(held int, by AnsweredBy) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.parkLocked(1, held, by)
+}
+
+// Unpark is called when an answer that was parked may leave.
+func (d *Dispatcher) Unpark(held int, by AnsweredBy) {
+	d.mu.Lock()
+	d.parkLocked(-1, -held, by)
+	grant := d.dueLocked() // the cost of the call may have been released before
+	wake := d.pokeLocked()
+	d.mu.Unlock()
+	d.grant(grant)
+	d.scheduler.workers.start(wake)
+}
+
+// parkLocked counts n answers and their bytes.
+func (d *Dispatcher) parkLocked(n, held int, by AnsweredBy) {
+	d.holding.add(held)
+	switch by {
+	case ByWorker:
+		d.parked.running += int32(n)
+		d.running += int32(n)
+	case ByLent:
+		d.parked.lent += int32(n)
+		d.room.answers += held
+	default:
+		d.parked.away += int32(n)
+	}
+}
+
+// Hold adds bytes of calls that do not run; bytes may be negative.
+func (d *Dispatcher) Hold(bytes int) {
+	if bytes == 0 {
+		return
+	}
+	d.mu.Lock()
+	d.holding.add(bytes)
+	d.mu.Unlock()
+	if bytes < 0 {
+		d.poke()
+	}
+}
+
+// Reserve reserves bytes of the budget for running calls, or releases them; see piping.Ledger.
+func (d *Dispatcher) Reserve(bytes int) bool {
+	d.mu.Lock()
+	if bytes > 0 && d.holding.exceeds(bytes, d.plan.Room) {
+		d.mu.Unlock()
+		return false
+	}
+	d.holding.add(bytes)
+	d.mu.Unlock()
+	if bytes < 0 {
+		d.poke()
+	}
+	return true
+}
+
+// Held returns the bytes of running calls.
+func (d *Dispatcher) Held() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.holding.bytes
+}

@@ -2,11 +2,11 @@ package dispatch
 
 import (
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/quota"
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// Grants of a dispatcher to the peer, and memory of calls that do not run: the budget for Opens,
-// answers that wait to leave, and Blocks without a receiver.
+// Grants of a dispatcher to the peer: the budget for Opens.
 
 // Arrive counts an Open, or returns an error if it is to be rejected.
 func (d *Dispatcher) Arrive(cost uint64, nested bool) *codec.Abort {
@@ -75,84 +75,6 @@ func (d *Dispatcher) Resize(p *limits.Plan) {
 	d.scheduler.workers.start(wake)
 }
 
-// AnsweredBy is the goroutine that has answered a call.
-type AnsweredBy uint8
-
-const (
-	ByWorker    AnsweredBy = iota
-	ByLent                 // a worker beyond the limit, lent to a nested call
-	ByReader               // the reader, which rejects a call, or runs it inline
-	BeyondGrant            // the reader, for a call that exceeds the grant
-)
-
-// Park counts an answer that waits to leave, and its bytes.
-func (d *Dispatcher) Park(held int, by AnsweredBy) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.parkLocked(1, held, by)
-}
-
-// Unpark is called when an answer that was parked may leave.
-func (d *Dispatcher) Unpark(held int, by AnsweredBy) {
-	d.mu.Lock()
-	d.parkLocked(-1, -held, by)
-	grant := d.dueLocked() // the cost of the call may have been released before
-	wake := d.pokeLocked()
-	d.mu.Unlock()
-	d.grant(grant)
-	d.scheduler.workers.start(wake)
-}
-
-// parkLocked counts n answers and their bytes.
-func (d *Dispatcher) parkLocked(n, held int, by AnsweredBy) {
-	d.holding.add(held)
-	switch by {
-	case ByWorker:
-		d.parked.running += int32(n)
-		d.running += int32(n)
-	case ByLent:
-		d.parked.lent += int32(n)
-		d.room.answers += held
-	default:
-		d.parked.away += int32(n)
-	}
-}
-
-// Hold adds bytes of calls that do not run; bytes may be negative.
-func (d *Dispatcher) Hold(bytes int) {
-	if bytes == 0 {
-		return
-	}
-	d.mu.Lock()
-	d.holding.add(bytes)
-	d.mu.Unlock()
-	if bytes < 0 {
-		d.poke()
-	}
-}
-
-// Reserve reserves bytes of the budget for running calls, or releases them; see piping.Ledger.
-func (d *Dispatcher) Reserve(bytes int) bool {
-	d.mu.Lock()
-	if bytes > 0 && d.holding.exceeds(bytes, d.plan.Room) {
-		d.mu.Unlock()
-		return false
-	}
-	d.holding.add(bytes)
-	d.mu.Unlock()
-	if bytes < 0 {
-		d.poke()
-	}
-	return true
-}
-
-// Held returns the bytes of running calls.
-func (d *Dispatcher) Held() int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.holding.bytes
-}
-
 // Load is the part of a session's statistics from its dispatcher.
 type Load struct {
 	Waiting, Running, MostWaiting, MostRunning int
@@ -176,4 +98,80 @@ func (d *Dispatcher) Load() Load {
 		Parked: int(p.running + p.away + p.lent), Held: d.holding.bytes, Unparked: int(d.running - p.running), Streams: int(d.streams),
 		Opens: d.room.opens, Nested: d.room.inner, Most: d.plan.Nested,
 	}
+}
+
+// openRoom is the budget for Opens on the receiving side: see [limits.Opens], and for the sender
+// openCredit. Nested calls have a budget of their own. It is guarded by the lock of its dispatcher.
+type openRoom struct {
+	owner *quota.Owner // fixed
+
+	opens   limits.Opens
+	nested  int32 // nested calls that are here
+	urged   int32 // calls with a lent worker, as a nested call waits for their end
+	inner   int   // cost of the nested calls
+	answers int   // bytes of answers to them that wait to leave
+}
+
+// ErrOpens is the error of a peer that opens more calls than it was granted.
+var ErrOpens = codec.ErrWindow.Withf("more calls than there is room for")
+
+// arrive counts an Open, or returns an error if it is to be rejected. all has the places of the
+// node for nested calls.
+func (r *openRoom) arrive(p *limits.Plan, all *quota.Slots, cost uint64, nested bool) *codec.Abort {
+	switch {
+	case !nested:
+		if !r.opens.Arrive(cost) {
+			return ErrOpens
+		}
+		return nil
+	case r.fullOf(p), p.Nested > 0 && r.inner+int(cost) > p.Nested:
+		return codec.ErrOverloaded.Withf("%d nested calls run here, which cost %d bytes, and %d calls that nested calls wait for, and there is no room for more", r.nested, r.inner, r.urged)
+	case r.answers > p.Room:
+		return codec.ErrOverloaded.Withf("answers to nested calls hold %d bytes here, and the peer does not read them", r.answers)
+	case !all.Acquire(r.owner):
+		return codec.ErrOverloaded.Withf("the nested calls of all sessions hold the places for them here")
+	}
+	r.nested++
+	r.inner += int(cost)
+	return nil
+}
+
+// urge counts a call that a nested call waits for: it borrows a worker, and takes a place, as
+// nested calls do. It returns an error if no place is free.
+func (r *openRoom) urge(p *limits.Plan, all *quota.Slots) *codec.Abort {
+	if r.fullOf(p) || !all.Acquire(r.owner) {
+		return codec.ErrOverloaded.Withf("nested calls, and calls that nested calls wait for, hold all places for them here")
+	}
+	r.urged++
+	return nil
+}
+
+// urgeNoMore releases the place of such a call.
+func (r *openRoom) urgeNoMore(all *quota.Slots) {
+	all.Release(r.owner)
+	r.urged--
+}
+
+// fullOf reports whether calls with lent workers have all places of the session.
+func (r *openRoom) fullOf(p *limits.Plan) bool {
+	return p.NestedCalls > 0 && int(r.nested+r.urged) >= p.NestedCalls
+}
+
+// fits reports whether Opens of this total cost may still arrive, nested or not. The peer releases
+// the budget of a nested call when it cancels the call, while its function may still run here: so
+// the whole budget for nested calls may be on its way.
+func (r *openRoom) fits(p *limits.Plan, cost uint64) bool {
+	nested := uint64(p.Nested)
+	return nested == 0 || cost <= nested || r.opens.Fits(cost-nested)
+}
+
+// giveBack releases the budget of an Open.
+func (r *openRoom) giveBack(all *quota.Slots, cost uint64, nested bool) {
+	if !nested {
+		r.opens.Return(cost)
+		return
+	}
+	all.Release(r.owner)
+	r.nested--
+	r.inner -= int(cost)
 }

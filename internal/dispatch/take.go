@@ -7,8 +7,8 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// The workers of a dispatcher: a worker starts when it is woken, takes calls, runs them, and leaves
-// when none waits.
+// How a worker takes calls of a dispatcher: it starts when it is woken, runs them, and leaves when
+// none waits.
 
 // takenCall is the result of take.
 type takenCall struct {

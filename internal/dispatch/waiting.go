@@ -9,7 +9,8 @@ import (
 // How calls enter a dispatcher, where they wait, and how they leave before they have begun.
 
 // ErrDeferred is the reason why the reader does not run an inline function: the dispatcher is
-// paused, or waiting answers hold the whole budget for running calls. Put hands the call to a worker.
+// paused, or waiting answers hold the whole budget for running calls. Put hands the call to a
+// worker.
 var ErrDeferred = codec.ErrOverloaded.Withf("answers wait to be sent")
 
 // BeginInline records that the reader is about to run j. If not, it returns an error to reject j,

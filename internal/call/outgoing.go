@@ -18,10 +18,10 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// admission holds the conditions for calls from this side of a session: whether they may be
-// sent at all, and the budgets that each needs, here and at the peer. reservation is the part of
-// one call.
-type admission struct {
+// outgoing holds the conditions for calls from this side of a session: whether they may be sent at
+// all, and the budgets that each needs, here and at the peer. A reservation is what one call holds
+// of them.
+type outgoing struct {
 	session *carrier.Carrier // of the session; these are fixed
 	common  *Common
 	terms   piping.Terms           // grants of both sides
@@ -49,7 +49,7 @@ type Common struct {
 }
 
 // setWindows makes the windows of functions, with their numbers of calls.
-func (o *admission) setWindows(calls map[uint16]int) {
+func (o *outgoing) setWindows(calls map[uint16]int) {
 	if len(calls) == 0 {
 		return
 	}
@@ -60,7 +60,7 @@ func (o *admission) setWindows(calls map[uint16]int) {
 }
 
 // lifetime returns the time at which a new call expires, or the reason why it cannot be made.
-func (o *admission) lifetime(ctx context.Context, ttl time.Duration) (expires time.Time, a *codec.Abort) {
+func (o *outgoing) lifetime(ctx context.Context, ttl time.Duration) (expires time.Time, a *codec.Abort) {
 	switch {
 	case o.session.Context().Err() != nil:
 		return expires, o.ended()
@@ -79,7 +79,7 @@ func (o *admission) lifetime(ctx context.Context, ttl time.Duration) (expires ti
 }
 
 // firstWindow returns the initial cost limit for the Blocks of a stream that this side opens.
-func (o *admission) firstWindow() uint64 {
+func (o *outgoing) firstWindow() uint64 {
 	if o.terms.PeerEarly == 0 {
 		return piping.Unlimited
 	}
@@ -87,12 +87,12 @@ func (o *admission) firstWindow() uint64 {
 }
 
 // ended returns the error of a call that was not sent because the session has ended.
-func (o *admission) ended() *codec.Abort {
+func (o *outgoing) ended() *codec.Abort {
 	return aborts.NeverSent(context.Cause(o.session.Context()))
 }
 
 // errDrains returns the error of a call on a session that is being shut down.
-func (o *admission) errDrains() *codec.Abort {
+func (o *outgoing) errDrains() *codec.Abort {
 	who := "the peer"
 	if o.drainsHere.Load() {
 		who = "this side"
@@ -102,7 +102,7 @@ func (o *admission) errDrains() *codec.Abort {
 
 // retire is called when no more calls are made: the peer accepts none, or the session is retired.
 // It reports whether that is new.
-func (o *admission) retire() (first bool) {
+func (o *outgoing) retire() (first bool) {
 	if o.drainsThere.Swap(true) {
 		return false
 	}
@@ -121,7 +121,7 @@ type reservation struct {
 // its function, the peer's budget and this session's limit allow it. It sets the optional part of
 // the Open. stream describes the Blocks, or is nil. A nested call waits only for this session's
 // outbound limit.
-func (o *admission) reserve(ctx context.Context, open *outbox.Message, cfg *Options, stream *message.Meta) (r reservation, a *codec.Abort) {
+func (o *outgoing) reserve(ctx context.Context, open *outbox.Message, cfg *Options, stream *message.Meta) (r reservation, a *codec.Abort) {
 	if open.Expires, a = o.lifetime(ctx, cfg.TTL); a != nil {
 		return r, a
 	}
@@ -156,7 +156,7 @@ var errKeyless = aborts.NeverSent(codec.ErrBadParams.Withf("the protocol of the 
 
 // handledIn returns the call that a handler with ctx serves, or nil if ctx belongs to no handler of
 // this session.
-func (o *admission) handledIn(ctx context.Context) inboundParent {
+func (o *outgoing) handledIn(ctx context.Context) inboundParent {
 	if c, _ := carriedBy(ctx); o.serves(c) {
 		return c
 	}
@@ -164,13 +164,13 @@ func (o *admission) handledIn(ctx context.Context) inboundParent {
 }
 
 // serves reports whether c is a call of this session; it may be nil.
-func (o *admission) serves(c inboundParent) bool {
+func (o *outgoing) serves(c inboundParent) bool {
 	return c != nil && c.nesting() == &o.nesting
 }
 
 // surroundings returns a call made with ctx as a parent, or nil if no handler of this session makes
 // it, and its encoded metadata, or nil. It looks ctx up once for both.
-func (o *admission) surroundings(ctx context.Context, function uint16, cfg *Options) (r *outboundParent, metadata []byte, a *codec.Abort) {
+func (o *outgoing) surroundings(ctx context.Context, function uint16, cfg *Options) (r *outboundParent, metadata []byte, a *codec.Abort) {
 	c, m := carriedBy(ctx)
 	if o.serves(c) {
 		if err := c.callsBack(); err != nil {
@@ -192,7 +192,7 @@ func (o *admission) surroundings(ctx context.Context, function uint16, cfg *Opti
 }
 
 // waitForRoom waits for the window of the function, and for budget of the peer.
-func (o *admission) waitForRoom(ctx context.Context, r *reservation, function uint16, cfg *Options) (a *codec.Abort) {
+func (o *outgoing) waitForRoom(ctx context.Context, r *reservation, function uint16, cfg *Options) (a *codec.Abort) {
 	if r.window, a = o.waitForWindow(ctx, function, cfg.Priority, r.cost); a != nil {
 		return a
 	}
@@ -204,14 +204,14 @@ func (o *admission) waitForRoom(ctx context.Context, r *reservation, function ui
 
 // unsent releases the peer's budget that the Open of a call would have used. The call is not nested
 // if outer is nil.
-func (o *admission) unsent(outer *outboundParent, cost int64) {
+func (o *outgoing) unsent(outer *outboundParent, cost int64) {
 	if outer == nil {
 		o.opens.giveBack(cost)
 	}
 }
 
 // giveBack releases the state that a call has held until its end.
-func (o *admission) giveBack(r *reservation) {
+func (o *outgoing) giveBack(r *reservation) {
 	r.window.giveBack()
 	if r.parent != nil {
 		o.nesting.giveBack(r.cost)
@@ -219,7 +219,7 @@ func (o *admission) giveBack(r *reservation) {
 }
 
 // costOf returns the cost of open at the peer.
-func (o *admission) costOf(open *outbox.Message) int64 {
+func (o *outgoing) costOf(open *outbox.Message) int64 {
 	cost := uint64(len(open.Payload)) + o.terms.PeerOverhead
 	if m := open.Meta; m != nil {
 		cost += uint64(len(m.Trace) + len(m.Key) + len(m.Metadata))
@@ -233,7 +233,7 @@ func (o *admission) costOf(open *outbox.Message) int64 {
 // holdWindow reserves a window for the Blocks of the callee, before the Open of a stream may leave,
 // so that the stream blocks no other. It waits for budget, but not for a nested call: those windows
 // have a budget of their own. The waiting call holds bytes of parameters.
-func (o *admission) holdWindow(ctx context.Context, p int8, bytes int) (h limits.Hold, granted uint64, a *codec.Abort) {
+func (o *outgoing) holdWindow(ctx context.Context, p int8, bytes int) (h limits.Hold, granted uint64, a *codec.Abort) {
 	room := o.terms.Room
 	if room == nil {
 		return h, piping.Unlimited, nil
