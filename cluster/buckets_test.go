@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
 // laggard is JetStream on a server that lags behind: for a while it does not know of buckets that
@@ -27,8 +28,8 @@ func (l *laggard) KeyValue(ctx context.Context, bucket string) (jetstream.KeyVal
 
 func TestBucket_JustCreated(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{})
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{})
 		c := joined(t, config(b, "", ""))
 		cfg, err := Config{Name: "orders", Durable: &Durable{}}.complete()
 		require.NoError(t, err)

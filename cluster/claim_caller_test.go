@@ -8,11 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
 func TestClaimCaller_EndsWithClaim(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a, peer := s.join("a"), s.join("peer")
 		c := a.has(t, "k")
@@ -34,7 +35,7 @@ func TestClaimCaller_EndsWithClaim(t *testing.T) {
 
 func TestClaimCaller_CancelsCalls(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a, b, peer := s.join("a"), s.join("b"), s.join("peer")
 		c := a.has(t, "k")
@@ -61,7 +62,7 @@ func TestClaimCaller_CancelsCalls(t *testing.T) {
 // A call that its own caller cancels reports that.
 func TestClaimCaller_OwnCancel(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a, peer := s.join("a"), s.join("peer")
 		c := a.has(t, "k")
@@ -82,7 +83,7 @@ func TestClaimCaller_OwnCancel(t *testing.T) {
 
 func TestClaimCaller_KeepsMetadata(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a := s.join("a")
 		c := a.has(t, "k")

@@ -8,12 +8,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 	"github.com/asterisque-go/asterisque/internal/test/fakeclock"
 )
 
 func TestRenew_OutlivesTTL(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, 2*time.Second)
 		a := s.join("a")
 		c := a.has(t, "k")
@@ -30,7 +31,7 @@ func TestRenew_OutlivesTTL(t *testing.T) {
 // The process is stopped for a while: its clock advances, and no code of it runs.
 func TestRenew_ProcessPaused(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a := s.join("a")
 		c := a.has(t, "k")
@@ -51,7 +52,7 @@ func TestRenew_ProcessPaused(t *testing.T) {
 // The monotonic clock stops while a machine is suspended.
 func TestRenew_MachineSuspended(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a := s.join("a")
 		c := a.has(t, "k")
@@ -67,12 +68,12 @@ func TestRenew_MachineSuspended(t *testing.T) {
 // loss.
 func TestRenew_LateAnswer(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a := s.join("a")
 		c := a.has(t, "k")
 		a.clock.advance(a.lease() - time.Minute)
-		a.kv.once(func() {
+		a.kv.Once(func() {
 			a.clock.advance(time.Minute)
 			require.ErrorIs(t, c.Err(), ErrLost)
 		})
@@ -84,11 +85,11 @@ func TestRenew_LateAnswer(t *testing.T) {
 // A lease counts from before its request was sent.
 func TestRenew_CountsFromBegin(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a := s.join("a")
 		c := a.has(t, "k")
-		a.kv.once(func() { a.clock.advance(a.lease() - time.Minute) })
+		a.kv.Once(func() { a.clock.advance(a.lease() - time.Minute) })
 		c.renew()
 		require.NoError(t, c.Err())
 		a.clock.advance(time.Minute)
@@ -99,10 +100,10 @@ func TestRenew_CountsFromBegin(t *testing.T) {
 // A claim counts from before its request was sent.
 func TestClaim_TooSlow(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a := s.join("a")
-		a.kv.once(func() { a.clock.advance(longTTL) })
+		a.kv.Once(func() { a.clock.advance(longTTL) })
 		c := a.has(t, "k") // in another attempt
 		require.NoError(t, c.Err())
 		revision, _, _ := c.state()
@@ -112,14 +113,14 @@ func TestClaim_TooSlow(t *testing.T) {
 
 func TestRenew_LostAnswer(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a := s.join("a")
 		c := a.has(t, "k")
 		first, begun, _ := c.state()
-		a.kv.fail(nil, errLostAnswer)
+		a.kv.Fail(nil, natstest.ErrLostAnswer)
 		require.Equal(t, c.soon(), c.renew())
-		a.kv.fail(nil, nil)
+		a.kv.Fail(nil, nil)
 
 		require.Zero(t, c.renew(), "the one before has arrived")
 		found, renewed, trouble := c.state()
@@ -139,15 +140,15 @@ func TestRenew_LostAnswer(t *testing.T) {
 
 func TestRenew_LongOutage(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, time.Second)
 		a, b := s.join("a"), s.join("b")
 		c := a.has(t, "k")
-		a.kv.fail(errLostAnswer, nil)
+		a.kv.Fail(natstest.ErrLostAnswer, nil)
 		next, err := b.await(t.Context(), "k")
 		require.NoError(t, err)
 		require.ErrorIs(t, c.Err(), ErrLost)
-		require.ErrorIs(t, c.Err(), errLostAnswer)
+		require.ErrorIs(t, c.Err(), natstest.ErrLostAnswer)
 		require.ErrorContains(t, c.Err(), "NATS did not renew it in time")
 		require.Greater(t, next.Epoch(), c.Epoch())
 	})
@@ -155,14 +156,14 @@ func TestRenew_LongOutage(t *testing.T) {
 
 func TestRenew_ShortOutage(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, 4*time.Second)
 		a := s.join("a")
 		c := a.has(t, "k")
-		a.kv.fail(errLostAnswer, nil)
+		a.kv.Fail(natstest.ErrLostAnswer, nil)
 		failed := func() bool { _, _, trouble := c.state(); return trouble != nil }
 		require.Eventually(t, failed, claimTestTime, time.Millisecond)
-		a.kv.fail(nil, nil)
+		a.kv.Fail(nil, nil)
 		require.Eventually(t, func() bool { return !failed() }, claimTestTime, time.Millisecond, "it is tried again soon")
 		require.NoError(t, c.Err())
 	})
@@ -170,7 +171,7 @@ func TestRenew_ShortOutage(t *testing.T) {
 
 func TestRenew_KeyTaken(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a, b := s.join("a"), s.join("b")
 		c := a.has(t, "k")
@@ -184,7 +185,7 @@ func TestRenew_KeyTaken(t *testing.T) {
 
 func TestRenew_EntryGone(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a := s.join("a")
 		for name, remove := range map[string]func(key string) error{
@@ -202,7 +203,7 @@ func TestRenew_EntryGone(t *testing.T) {
 // A server that lags behind returns a revision as the last one that another server has denied.
 func TestRenew_Contradiction(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a := s.join("a")
 		c := a.has(t, "k")

@@ -14,12 +14,13 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
 // TestClaimPaused_Process is the process that is paused. It claims a key. For each line that it
 // reads, it prints whether its claim is valid, and the outcomes of two calls in that role.
 func TestClaimPaused_Process(t *testing.T) {
-	cfg := Config{Name: "hubs", ID: "paused", NATS: inChild(t)}
+	cfg := Config{Name: "hubs", ID: "paused", NATS: natstest.InChild(t)}
 	cfg.times.life = time.Second
 	c := joined(t, cfg)
 	store := callerOf(t, c, "store")
@@ -30,24 +31,24 @@ func TestClaimPaused_Process(t *testing.T) {
 		// the second call simulates one that had already passed the checks of this process
 		_, own := ownID.Call(t.Context(), claim.Caller(store), struct{}{})
 		_, raw := ownID.Call(t.Context(), store, struct{}{}, asterisque.WithMetadata(mark))
-		say("%v; %v; %v", claim.Err() == nil, own == nil, raw == nil)
+		natstest.Say("%v; %v; %v", claim.Err() == nil, own == nil, raw == nil)
 	}
 }
 
 func TestClaimPaused_LosesRole(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{})
+	b := natstest.StartServer(t, broker.Config{})
 	joined(t, brief(listening(config(b, "store", "s"))))
 	c := joined(t, brief(config(b, "hubs", "next")))
 	store := callerOf(t, c, "store")
-	var paused *child
+	var paused *natstest.Child
 	// a process with another answer was too slow to keep the key
-	for said := ""; said != "true; true; true"; said = paused.said() {
+	for said := ""; said != "true; true; true"; said = paused.Said() {
 		if paused != nil {
-			paused.kill()
+			paused.Kill()
 		}
-		paused = startChild(t, "TestClaimPaused_Process", b.URL())
-		paused.tell("say")
+		paused = natstest.StartChild(t, "TestClaimPaused_Process", b.URL())
+		paused.Tell("say")
 	}
 
 	require.NoError(t, paused.Process.Signal(syscall.SIGSTOP))
@@ -61,6 +62,6 @@ func TestClaimPaused_LosesRole(t *testing.T) {
 		}
 	}
 	require.NoError(t, paused.Process.Signal(syscall.SIGCONT))
-	paused.tell("say")
-	require.Equal(t, "false; false; false", paused.said())
+	paused.Tell("say")
+	require.Equal(t, "false; false; false", paused.Said())
 }

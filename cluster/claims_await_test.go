@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
 // awaits starts await for a key in m.
@@ -36,7 +37,7 @@ func requireWaiting(t *testing.T, m *claimant, watchers int) {
 
 func TestAwaitClaim_Release(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a, b := s.join("a"), s.join("b")
 		first, err := a.await(t.Context(), "k")
@@ -64,7 +65,7 @@ func TestAwaitClaim_Release(t *testing.T) {
 
 func TestAwaitClaim_HolderDies(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, time.Second)
 		a, b := s.join("a"), s.join("b")
 		c := a.has(t, "k")
@@ -78,7 +79,7 @@ func TestAwaitClaim_HolderDies(t *testing.T) {
 
 func TestAwaitClaim_ContextEnds(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a, b := s.join("a"), s.join("b")
 		a.has(t, "k")
@@ -105,7 +106,7 @@ func TestAwaitClaim_ContextEnds(t *testing.T) {
 
 func TestAwaitClaim_NodeLeaves(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a, b := s.join("a"), s.join("b")
 		a.has(t, "k")

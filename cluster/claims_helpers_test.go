@@ -2,9 +2,7 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
 // longTTL is longer than every test, so that no renewal and no expiry happens by itself.
@@ -35,7 +34,7 @@ type claimSite struct {
 
 func newClaimSite(t testing.TB, ttl time.Duration) *claimSite {
 	t.Helper()
-	b := start(t, broker.Config{})
+	b := natstest.StartServer(t, broker.Config{})
 	// in memory: the files of a bucket may stay for a while after its deletion
 	s := &claimSite{t: t, b: b, ttl: ttl, storage: jetstream.MemoryStorage}
 	s.makeBucket()
@@ -45,7 +44,7 @@ func newClaimSite(t testing.TB, ttl time.Duration) *claimSite {
 // connect returns a connection until the test ends, which reconnects quickly.
 func (s *claimSite) connect() *nats.Conn {
 	s.t.Helper()
-	return connect(s.t, s.b, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
+	return natstest.Connect(s.t, s.b, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
 }
 
 func (s *claimSite) jetStream(nc *nats.Conn) jetstream.JetStream {
@@ -75,7 +74,7 @@ func (s *claimSite) deleteBucket() {
 type claimant struct {
 	*claims
 	nc    *nats.Conn
-	kv    *faultyKV
+	kv    *natstest.FaultyKV
 	clock *setClock
 	ran   atomic.Int64 // calls that its handlers have run
 }
@@ -86,7 +85,7 @@ func (s *claimSite) join(node string) *claimant {
 	nc := s.connect()
 	kv, err := s.jetStream(nc).KeyValue(s.t.Context(), "claims")
 	require.NoError(s.t, err)
-	m := &claimant{nc: nc, kv: &faultyKV{KeyValue: kv}, clock: new(setClock)}
+	m := &claimant{nc: nc, kv: &natstest.FaultyKV{KeyValue: kv}, clock: new(setClock)}
 	m.claims, err = newClaims(context.Background(), nc, m.kv, claimOwner{"", node, nats.NewInbox()}, "hints", s.ttl, slog.New(slog.DiscardHandler))
 	require.NoError(s.t, err)
 	m.now = m.clock.now
@@ -95,7 +94,7 @@ func (s *claimSite) join(node string) *claimant {
 		cancel() // no wait for the releases
 		m.close(ctx)
 	})
-	require.NoError(s.t, flush(nc), "hints arrive from now on")
+	require.NoError(s.t, natstest.Flush(nc), "hints arrive from now on")
 	return m
 }
 
@@ -121,48 +120,6 @@ type setClock struct{ ahead atomic.Int64 }
 func (c *setClock) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
 
 func (c *setClock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
-
-// faultyKV is a bucket with write errors set by a test.
-type faultyKV struct {
-	jetstream.KeyValue
-
-	mu     sync.Mutex
-	before error  // error of writes that do not arrive; guarded by mu, as all below
-	after  error  // error of writes that arrive, but lose their answers
-	during func() // called before the next write
-}
-
-var errLostAnswer = errors.New("no answer")
-
-func (k *faultyKV) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
-	k.mu.Lock()
-	before, after, during := k.before, k.after, k.during
-	k.during = nil
-	k.mu.Unlock()
-	if during != nil {
-		during()
-	}
-	if before != nil {
-		return 0, before
-	}
-	revision, err := k.KeyValue.Update(ctx, key, value, revision)
-	if err == nil && after != nil {
-		return 0, after
-	}
-	return revision, err
-}
-
-func (k *faultyKV) fail(before, after error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.before, k.after = before, after
-}
-
-func (k *faultyKV) once(during func()) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.during = during
-}
 
 // requireLost waits until a claim is lost, and returns the error.
 func requireLost(t testing.TB, c *Claim) (lost *LostError) {

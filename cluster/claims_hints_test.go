@@ -8,6 +8,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
 // requireReads waits until countReads has counted that number of reads.
@@ -23,7 +25,7 @@ func countReads(t *testing.T, s *claimSite) (reads *atomic.Int64) {
 	nc, n := s.connect(), new(atomic.Int64)
 	_, err := nc.Subscribe("$JS.API.STREAM.MSG.GET.KV_claims", func(*nats.Msg) { n.Add(1) })
 	require.NoError(t, err)
-	require.NoError(t, flush(nc))
+	require.NoError(t, natstest.Flush(nc))
 	return n
 }
 
@@ -34,13 +36,13 @@ func hint(t *testing.T, s *claimSite, m *claimant, keys ...string) {
 	for _, key := range keys {
 		require.NoError(t, nc.Publish("hints."+m.self.node, []byte(key)))
 	}
-	require.NoError(t, flush(nc))
-	require.NoError(t, flush(m.nc))
+	require.NoError(t, natstest.Flush(nc))
+	require.NoError(t, natstest.Flush(m.nc))
 }
 
 func TestHints_FalseCostsOneRead(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a := s.join("a")
 		c := a.has(t, "k")
@@ -53,7 +55,7 @@ func TestHints_FalseCostsOneRead(t *testing.T) {
 
 func TestHints_FloodIsDropped(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a, b := s.join("a"), s.join("b")
 		c := a.has(t, "k")
@@ -74,7 +76,7 @@ func TestHints_FloodIsDropped(t *testing.T) {
 
 func TestHints_WithoutNATS(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a := s.join("a")
 		c := a.has(t, "k")
@@ -86,7 +88,7 @@ func TestHints_WithoutNATS(t *testing.T) {
 
 func TestHints_GoneKeyIsChecked(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a := s.join("a")
 		c := a.has(t, "k")

@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
 func TestTakeOver_NotifiesLoser(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a, b := s.join("a"), s.join("b")
 		c := a.has(t, "k")
@@ -32,7 +34,7 @@ func TestTakeOver_NotifiesLoser(t *testing.T) {
 
 func TestTakeOver_FreeKey(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a := s.join("a")
 		a.takes(t, "k")
@@ -44,7 +46,7 @@ func TestTakeOver_FreeKey(t *testing.T) {
 // A new process of the same name does not own the claims of the old one.
 func TestClaim_OtherInstance(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		before, after := s.join("a"), s.join("a")
 		c := before.has(t, "k")
@@ -61,7 +63,7 @@ func TestClaim_OtherInstance(t *testing.T) {
 // Epochs continue where those of the old bucket have ended.
 func TestEpochs_BucketLost(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a, b := s.join("a"), s.join("b")
 		var epochs []uint64
@@ -86,7 +88,7 @@ func TestEpochs_BucketLost(t *testing.T) {
 
 func TestClaim_BucketLost(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, time.Second)
 		a := s.join("a")
 		c := a.has(t, "k")
@@ -100,11 +102,11 @@ func TestClaim_BucketLost(t *testing.T) {
 // Between the position and the write, another node holds the key for a moment.
 func TestClaim_OldPosition(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a, b := s.join("a"), s.join("b")
 		var between *Claim
-		a.kv.once(func() {
+		a.kv.Once(func() {
 			between = b.has(t, "k")
 			require.NoError(t, between.Release(t.Context()))
 		})
@@ -116,14 +118,14 @@ func TestClaim_OldPosition(t *testing.T) {
 // held already, and has no entry now.
 func TestClaim_OtherBucket(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a, b := s.join("a"), s.join("b")
 		for i := range 10 {
 			a.has(t, fmt.Sprint("k", i))
 		}
 		var between *Claim
-		a.kv.once(func() {
+		a.kv.Once(func() {
 			s.deleteBucket()
 			s.makeBucket()
 			between = b.has(t, "k")
@@ -209,7 +211,7 @@ func fight(t *testing.T, s *claimSite, exclusive bool, try func(m *claimant) (*C
 
 func TestEpochs_ManyTakeovers(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		fight(t, s, false, func(m *claimant) (*Claim, error) {
 			if rand.IntN(2) == 0 {
@@ -222,7 +224,7 @@ func TestEpochs_ManyTakeovers(t *testing.T) {
 
 func TestClaim_IsExclusive(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		fight(t, s, true, func(m *claimant) (*Claim, error) {
 			if rand.IntN(2) == 0 {

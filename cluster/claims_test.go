@@ -10,11 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
 func TestClaim_OneHolder(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a, b := s.join("a"), s.join("b")
 		first := a.has(t, "device/4711")
@@ -51,7 +52,7 @@ func TestClaim_OneHolder(t *testing.T) {
 
 func TestClaim_ValidKeys(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a := s.join("a")
 		for _, key := range []string{
@@ -73,7 +74,7 @@ func TestClaim_ValidKeys(t *testing.T) {
 
 func TestClaim_Limit(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a := s.join("a")
 		last := a.has(t, "last")
@@ -90,7 +91,7 @@ func TestClaim_Limit(t *testing.T) {
 
 func TestClaim_OtherTTL(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a := s.join("a")
 		a.ttl = time.Hour
@@ -104,7 +105,7 @@ func TestClaim_OtherTTL(t *testing.T) {
 
 func TestClaim_LifeEnds(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a := s.join("a")
 		c := a.has(t, "k")
@@ -117,7 +118,7 @@ func TestClaim_LifeEnds(t *testing.T) {
 
 func TestRelease_Retry(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a, b := s.join("a"), s.join("b")
 		c := a.has(t, "k")
@@ -135,13 +136,13 @@ func TestRelease_Retry(t *testing.T) {
 // The entry has a revision that the claim has not received.
 func TestRelease_DuringRenewal(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a, b := s.join("a"), s.join("b")
 		c := a.has(t, "k")
-		a.kv.fail(nil, errLostAnswer)
+		a.kv.Fail(nil, natstest.ErrLostAnswer)
 		c.renew()
-		a.kv.fail(nil, nil)
+		a.kv.Fail(nil, nil)
 		require.NoError(t, c.Release(t.Context()))
 		b.has(t, "k")
 	})
@@ -150,22 +151,22 @@ func TestRelease_DuringRenewal(t *testing.T) {
 // The answer to the claim was lost: there is an entry without a known claim.
 func TestClaim_OwnLeftover(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a, b := s.join("a"), s.join("b")
-		a.kv.fail(nil, errLostAnswer)
+		a.kv.Fail(nil, natstest.ErrLostAnswer)
 		_, err := a.claim(t.Context(), "k")
-		require.ErrorIs(t, err, errLostAnswer)
+		require.ErrorIs(t, err, natstest.ErrLostAnswer)
 		_, err = b.claim(t.Context(), "k")
 		require.ErrorAs(t, err, new(*HeldError))
-		a.kv.fail(nil, nil)
+		a.kv.Fail(nil, nil)
 		a.has(t, "k")
 	})
 }
 
 func TestClaim_ForeignEntry(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a := s.join("a")
 		for i, value := range []string{"", "[]", `{"node":"a.b *>","epoch":18446744073709551615}`} {
@@ -187,11 +188,11 @@ func TestClaim_ForeignEntry(t *testing.T) {
 // Claims of one key in one node follow each other.
 func TestClaim_OncePerNode(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a := s.join("a")
 		begun, goOn := make(chan struct{}), make(chan struct{})
-		a.kv.once(func() { close(begun); <-goOn })
+		a.kv.Once(func() { close(begun); <-goOn })
 		first := make(chan *Claim, 1)
 		go func() { // ends with the claim
 			c, _ := a.claim(context.Background(), "k")

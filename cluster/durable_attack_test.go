@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 	"github.com/asterisque-go/asterisque/internal/test/attack"
 	"github.com/asterisque-go/asterisque/internal/test/fakeclock"
 )
@@ -25,7 +26,7 @@ func (r *replica) write(key []byte, value string) {
 
 func TestAttackDurable_BadRecord(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		a := s.replica("a", answers("at a"))
 		runs := a.durable.newRun(durableCall{function: book.Number()}).record
@@ -72,7 +73,7 @@ func TestAttackDurable_LongLease(t *testing.T) {
 
 func TestAttackDurable_KeysFillBucket(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		const most = 100
 		s := newBookings(t)
 		a := s.replica("a", answers("at a"), remembers(most, 0))
@@ -96,7 +97,7 @@ func TestAttackDurable_KeysFillBucket(t *testing.T) {
 
 func TestAttackDurable_KeysOfOneCaller(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		opts, alice := bySubject("alice")
 		_, bob := bySubject("bob")
@@ -152,7 +153,7 @@ func TestAttackDurable_KeysAreForgotten(t *testing.T) {
 
 func TestAttackDurable_RepetitionsShareOneWatch(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		f, release := holds("at a")
 		a, b := s.replica("a", f), s.replica("b", answers("at b"))
@@ -186,7 +187,7 @@ func (r *replica) watches() int {
 
 func TestAttackDurable_WaiterLimit(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		f, release := holds("at a")
 		defer release()
@@ -208,7 +209,7 @@ func TestAttackDurable_WaiterLimit(t *testing.T) {
 
 func TestAttackDurable_CallerTimeout(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		f, release := holds("at a")
 		a, b := s.replica("a", f), s.replica("b", answers("at b"))
@@ -224,7 +225,7 @@ func TestAttackDurable_CallerTimeout(t *testing.T) {
 		cancel()
 		require.ErrorIs(t, <-second, context.Canceled)
 		b.awaitWaiters(0)
-		require.Eventually(t, func() bool { return b.watches() == 0 }, enough, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return b.watches() == 0 }, natstest.Timeout, 10*time.Millisecond)
 		release()
 		requireText(t, "at a", first)
 		text, err := b.books(key)
@@ -235,7 +236,7 @@ func TestAttackDurable_CallerTimeout(t *testing.T) {
 
 func TestDurable_WithoutWatch(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		f, release := holds("at a")
 		a, b := s.replica("a", f), s.replica("b", answers("at b"), lease(time.Second))

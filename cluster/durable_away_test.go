@@ -9,6 +9,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
 // inFiles makes a bucket survive its server.
@@ -18,13 +19,13 @@ func inFiles(c *Config) { c.Durable.InMemory = false }
 // for the restart.
 func newLastingBookings(t testing.TB) (*bookings, broker.Config) {
 	dir := t.TempDir()
-	b := start(t, broker.Config{Dir: dir})
+	b := natstest.StartServer(t, broker.Config{Dir: dir})
 	return &bookings{t: t, b: b}, restarted(b, dir)
 }
 
 func TestDurable_WithoutJetStream(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s, again := newLastingBookings(t)
 		a := s.replica("a", answers("at a"), inFiles)
 		require.NoError(t, s.b.Close())
@@ -32,17 +33,17 @@ func TestDurable_WithoutJetStream(t *testing.T) {
 		_, err := a.books(key)
 		requireUnused(t, asterisque.ErrUnavailable, err)
 		require.Zero(t, s.runs.Load())
-		start(t, again)
+		natstest.StartServer(t, again)
 		require.Eventually(t, func() bool {
 			text, err := a.books(key)
 			return err == nil && text == "at a"
-		}, enough, 10*time.Millisecond)
+		}, natstest.Timeout, 10*time.Millisecond)
 	})
 }
 
 func TestDurable_OutageDuringCall(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s, again := newLastingBookings(t)
 		f, release := holds("at a")
 		a, b := s.replica("a", f, inFiles), s.replica("b", answers("at b"), inFiles)
@@ -50,19 +51,19 @@ func TestDurable_OutageDuringCall(t *testing.T) {
 		first := s.begins(a, key, 1)
 		require.NoError(t, s.b.Close())
 		release() // its answer waits for JetStream
-		start(t, again)
+		natstest.StartServer(t, again)
 		requireText(t, "at a", first)
 		require.Eventually(t, func() bool {
 			text, err := b.books(key)
 			return err == nil && text == "at a"
-		}, enough, 10*time.Millisecond)
+		}, natstest.Timeout, 10*time.Millisecond)
 		require.EqualValues(t, 1, s.runs.Load())
 	})
 }
 
 func TestDurable_OutageAfterCall(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		f, release := holds("at a")
 		a := s.replica("a", f, lease(time.Second))
@@ -79,10 +80,10 @@ func TestDurable_OutageAfterCall(t *testing.T) {
 
 func TestDurableClaim_LostAnswer(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		a := s.replica("a", answers("at a"))
-		a.kv.fail(nil, errLostAnswer) // of the claim, and of the outcome
+		a.kv.Fail(nil, natstest.ErrLostAnswer) // of the claim, and of the outcome
 		key := aKey()
 		text, err := a.books(key)
 		require.NoError(t, err)
@@ -94,14 +95,14 @@ func TestDurableClaim_LostAnswer(t *testing.T) {
 
 func TestDurableClaim_TakenBack(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		a, b := s.replica("a", answers("at a")), s.replica("b", answers("at b"))
 		key := aKey()
-		ctx, cancel := context.WithTimeout(t.Context(), enough)
+		ctx, cancel := context.WithTimeout(t.Context(), natstest.Timeout)
 		defer cancel()
-		a.kv.fail(nil, errLostAnswer)
-		a.kv.once(cancel)
+		a.kv.Fail(nil, natstest.ErrLostAnswer)
+		a.kv.Once(cancel)
 		_, err := book.Call(ctx, a.session, 1, asterisque.WithIdempotencyKey(key))
 		require.Error(t, err)
 		text, err := b.books(key)
@@ -114,7 +115,7 @@ func TestDurableClaim_TakenBack(t *testing.T) {
 
 func TestDurable_BucketGone(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		f, release := holds("at a")
 		a, b := s.replica("a", f), s.replica("b", answers("at b"))
@@ -124,7 +125,7 @@ func TestDurable_BucketGone(t *testing.T) {
 		require.Eventually(t, func() bool {
 			_, err := b.books(aKey())
 			return err == nil
-		}, enough, 10*time.Millisecond)
+		}, natstest.Timeout, 10*time.Millisecond)
 		release()
 		requireText(t, "at a", first)
 		text, err := b.books(key)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 	"github.com/asterisque-go/asterisque/codec"
 )
 
@@ -40,7 +41,7 @@ func (r *replica) ages() {
 
 func TestDurableFull_RoomForRan(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		long := strings.Repeat("x", 1000)
 		f, release := holds(long)
@@ -59,7 +60,7 @@ func TestDurableFull_RoomForRan(t *testing.T) {
 
 func TestDurableFull_LeaseRenewal(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		f, release := holds("at a")
 		a := s.replica("a", f, remembers(0, 1<<20), lease(time.Second))
@@ -68,7 +69,7 @@ func TestDurableFull_LeaseRenewal(t *testing.T) {
 		first := s.begins(a, key, 1)
 		a.fill()
 		begun := a.revision(key)
-		require.Eventually(t, func() bool { return a.revision(key) > begun+1 }, enough, perLook)
+		require.Eventually(t, func() bool { return a.revision(key) > begun+1 }, natstest.Timeout, perLook)
 		release()
 		requireText(t, "at a", first)
 	})
@@ -76,7 +77,7 @@ func TestDurableFull_LeaseRenewal(t *testing.T) {
 
 func TestDurable_ErrorTooLarge(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		a := s.replica("a", func(context.Context, int) (string, error) {
 			return "", &asterisque.Abort{Code: 1234, Message: strings.Repeat("\x01", codec.MaxReason), Detail: make([]byte, 1<<20-5<<10)}
@@ -90,7 +91,7 @@ func TestDurable_ErrorTooLarge(t *testing.T) {
 
 func TestDurable_LargeAnswer(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		long := strings.Repeat("x", 1<<20-4<<10)
 		a, b := s.replica("a", answers(long)), s.replica("b", answers("at b"))
@@ -105,16 +106,16 @@ func TestDurable_LargeAnswer(t *testing.T) {
 
 func TestDurable_LostAcknowledgement(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		f, release := holds("at a")
 		a := s.replica("a", f)
 		key := aKey()
 		first := s.begins(a, key, 1)
-		a.kv.fail(nil, errLostAnswer)
-		a.kv.once(func() {
-			a.kv.fail(&jetstream.APIError{ErrorCode: fullCodes[0]}, nil)
-			a.kv.once(func() { a.kv.fail(nil, nil) })
+		a.kv.Fail(nil, natstest.ErrLostAnswer)
+		a.kv.Once(func() {
+			a.kv.Fail(&jetstream.APIError{ErrorCode: fullCodes[0]}, nil)
+			a.kv.Once(func() { a.kv.Fail(nil, nil) })
 		})
 		release()
 		requireText(t, "at a", first)

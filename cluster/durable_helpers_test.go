@@ -11,6 +11,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
 // book runs once for each call. rebook may run more than once.
@@ -33,7 +34,7 @@ type bookings struct {
 }
 
 func newBookings(t testing.TB) *bookings {
-	return &bookings{t: t, b: start(t, broker.Config{})}
+	return &bookings{t: t, b: natstest.StartServer(t, broker.Config{})}
 }
 
 // replica is one replica, with a session of a caller.
@@ -41,7 +42,7 @@ type replica struct {
 	*Cluster
 	t       testing.TB
 	session *asterisque.Session
-	kv      *faultyKV // its bucket
+	kv      *natstest.FaultyKV // its bucket
 }
 
 // does is the handler of a replica.
@@ -82,7 +83,7 @@ func (s *bookings) replicaFor(id string, f does, opts, callers []asterisque.Opti
 	c := joined(s.t, cfg, append([]asterisque.Option{s.service(f)}, opts...)...)
 	r := &replica{Cluster: c, t: s.t}
 	if c.durable != nil {
-		r.kv = &faultyKV{KeyValue: c.durable.store.kv}
+		r.kv = &natstest.FaultyKV{KeyValue: c.durable.store.kv}
 		c.durable.store.kv = r.kv
 	}
 	r.session = r.dialled(callers...)

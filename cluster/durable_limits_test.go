@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
 // remembers limits the records of replicas.
@@ -19,7 +20,7 @@ func remembers(calls, bytes int64) func(*Config) {
 
 func TestDurableFull_ByCalls(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		a, b := s.replica("a", answers("at a"), remembers(3, 0)), s.replica("b", answers("at b"), remembers(3, 0))
 		var keys [][]byte
@@ -41,7 +42,7 @@ func TestDurableFull_ByCalls(t *testing.T) {
 
 func TestDurableFull_Answer(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		f, release := holds("at a")
 		a, b := s.replica("a", f, remembers(1, 0)), s.replica("b", answers("at b"), remembers(1, 0))
@@ -59,7 +60,7 @@ func TestDurableFull_Answer(t *testing.T) {
 
 func TestDurableFull_ByBytes(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		large := strings.Repeat("x", 600<<10)
 		a := s.replica("a", answers(large), remembers(0, 1<<20))
@@ -86,7 +87,7 @@ func TestDurableFull_ByBytes(t *testing.T) {
 
 func TestDurable_AnswerTooLarge(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		a, b := s.replica("a", answers(strings.Repeat("x", 1<<20))), s.replica("b", answers("at b"))
 		key := aKey()
@@ -101,7 +102,7 @@ func TestDurable_AnswerTooLarge(t *testing.T) {
 
 func TestDurable_OtherLimits(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		s.replica("a", answers("at a"))
 		for what, change := range map[string]func(d *Durable){
@@ -123,7 +124,7 @@ func TestDurable_OtherLimits(t *testing.T) {
 
 func TestDurable_DiscardOld(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		js := s.replica("a", answers("at a"), func(c *Config) { c.Durable = nil }).js(t)
 		cfg := config(s.b, "orders", "b")
@@ -143,7 +144,7 @@ func TestDurable_DiscardOld(t *testing.T) {
 
 func TestDurable_OtherCluster(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		d := s.replica("a", answers("at a")).durable
 		stream := d.stream()

@@ -8,11 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
 func TestDurableLost_Repetition(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		f, _ := holds("at a")
 		a, b := s.replica("a", f, lease(time.Second)), s.replica("b", answers("at b"))
@@ -30,7 +31,7 @@ func TestDurableLost_Repetition(t *testing.T) {
 
 func TestDurableLost_Idempotent(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		f, _ := holds("at a")
 		a, b := s.replica("a", f, lease(time.Second)), s.replica("b", answers("at b"))
@@ -38,7 +39,7 @@ func TestDurableLost_Idempotent(t *testing.T) {
 		key := aKey()
 		// ends with its node
 		go rebook.Call(t.Context(), a.session, 1, asterisque.WithIdempotencyKey(key))
-		require.Eventually(t, func() bool { return s.runs.Load() == 1 }, enough, time.Millisecond)
+		require.Eventually(t, func() bool { return s.runs.Load() == 1 }, natstest.Timeout, time.Millisecond)
 		vanish(a.Cluster)
 		for _, r := range []*replica{b, c} {
 			text, err := rebook.Call(t.Context(), r.session, 1, asterisque.WithIdempotencyKey(key))
@@ -51,7 +52,7 @@ func TestDurableLost_Idempotent(t *testing.T) {
 
 func TestDurableLost_PoolRunsAgain(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		got, s := lostUnderWay(t, rebook)
 		require.NoError(t, got.err)
 		require.Equal(t, "again", got.text)
@@ -61,7 +62,7 @@ func TestDurableLost_PoolRunsAgain(t *testing.T) {
 
 func TestDurableLost_MayHaveRun(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		got, s := lostUnderWay(t, book)
 		requireMayHaveRun(t, asterisque.ErrUnavailable, got.err)
 		require.EqualValues(t, 1, s.runs.Load())
@@ -95,7 +96,7 @@ func lostUnderWay(t *testing.T, f asterisque.Function[int, string]) (outcome, *b
 
 func TestDurableLost_AnswerStays(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		a, b := s.replica("a", answers("at a")), s.replica("b", answers("at b"))
 		key := aKey()
@@ -110,7 +111,7 @@ func TestDurableLost_AnswerStays(t *testing.T) {
 
 func TestDurableLost_NodeCloses(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		f, _ := holds("at a")
 		a, b := s.replica("a", f), s.replica("b", answers("at b"))
@@ -125,7 +126,7 @@ func TestDurableLost_NodeCloses(t *testing.T) {
 
 func TestDurable_LongCall(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		f, release := holds("at a")
 		a, b := s.replica("a", f, lease(time.Second)), s.replica("b", answers("at b"))
@@ -133,7 +134,7 @@ func TestDurable_LongCall(t *testing.T) {
 		first := s.begins(a, key, 1)
 		second := s.begins(b, key, 1)
 		begun := a.revision(key)
-		require.Eventually(t, func() bool { return a.revision(key) > begun+4 }, enough, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return a.revision(key) > begun+4 }, natstest.Timeout, 10*time.Millisecond)
 		release()
 		requireText(t, "at a", first)
 		requireText(t, "at a", second)
@@ -145,17 +146,17 @@ func TestDurable_LongCall(t *testing.T) {
 // for another replica, where the call is repeated.
 func (s *bookings) cutOff(a, b *replica, key []byte, f asterisque.Function[int, string]) outcome {
 	s.t.Helper()
-	a.kv.fail(errLostAnswer, nil)
-	ctx, cancel := context.WithTimeout(s.t.Context(), enough)
+	a.kv.Fail(natstest.ErrLostAnswer, nil)
+	ctx, cancel := context.WithTimeout(s.t.Context(), natstest.Timeout)
 	defer cancel()
 	text, err := f.Call(ctx, b.session, 1, asterisque.WithIdempotencyKey(key))
-	a.kv.fail(nil, nil)
+	a.kv.Fail(nil, nil)
 	return outcome{text, err}
 }
 
 func TestDurableLost_LateAnswer(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		f, release := holds("at a")
 		a, b, c := s.replica("a", f, lease(time.Second)), s.replica("b", answers("at b")), s.replica("c", answers("at c"))
@@ -175,14 +176,14 @@ func TestDurableLost_LateAnswer(t *testing.T) {
 
 func TestDurableLost_WaitsAgain(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		f, release := holds("at a")
 		a, b := s.replica("a", f, lease(time.Second)), s.replica("b", answers("at b"))
 		key := aKey()
 		first := s.begins(a, key, 1)
 		requireMayHaveRun(t, asterisque.ErrUnavailable, s.cutOff(a, b, key, book).err)
-		require.Eventually(t, func() bool { return b.state(key) == durableRuns }, enough, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return b.state(key) == durableRuns }, natstest.Timeout, 10*time.Millisecond)
 		second := s.begins(b, key, 1)
 		b.awaitWaiters(1)
 		release()
@@ -193,7 +194,7 @@ func TestDurableLost_WaitsAgain(t *testing.T) {
 
 func TestDurableLost_OtherAnswer(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		f, release := holds("at a")
 		a, b := s.replica("a", f, lease(time.Second)), s.replica("b", answers("at b"))
@@ -203,7 +204,7 @@ func TestDurableLost_OtherAnswer(t *testing.T) {
 			text, err := rebook.Call(t.Context(), a.session, 1, asterisque.WithIdempotencyKey(key))
 			first <- outcome{text, err}
 		}()
-		require.Eventually(t, func() bool { return s.runs.Load() == 1 }, enough, time.Millisecond)
+		require.Eventually(t, func() bool { return s.runs.Load() == 1 }, natstest.Timeout, time.Millisecond)
 		again := s.cutOff(a, b, key, rebook)
 		require.NoError(t, again.err)
 		require.Equal(t, "at b", again.text)
@@ -214,7 +215,7 @@ func TestDurableLost_OtherAnswer(t *testing.T) {
 
 func TestDurableLost_OtherRun(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		f, release := holds("at a")
 		g, releaseOther := holds("at b")
@@ -225,15 +226,15 @@ func TestDurableLost_OtherRun(t *testing.T) {
 			text, err := rebook.Call(t.Context(), a.session, 1, asterisque.WithIdempotencyKey(key))
 			first <- outcome{text, err}
 		}()
-		require.Eventually(t, func() bool { return s.runs.Load() == 1 }, enough, time.Millisecond)
-		a.kv.fail(errLostAnswer, nil)
+		require.Eventually(t, func() bool { return s.runs.Load() == 1 }, natstest.Timeout, time.Millisecond)
+		a.kv.Fail(natstest.ErrLostAnswer, nil)
 		second := make(chan outcome, 1)
 		go func() { // ends with the call
 			text, err := rebook.Call(t.Context(), b.session, 1, asterisque.WithIdempotencyKey(key))
 			second <- outcome{text, err}
 		}()
-		require.Eventually(t, func() bool { return s.runs.Load() == 2 }, enough, time.Millisecond)
-		a.kv.fail(nil, nil)
+		require.Eventually(t, func() bool { return s.runs.Load() == 2 }, natstest.Timeout, time.Millisecond)
+		a.kv.Fail(nil, nil)
 		release()
 		requireMayHaveRun(t, asterisque.ErrUnavailable, (<-first).err)
 		releaseOther()

@@ -13,15 +13,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
 // TestDurablePaused_Process is the process that is paused: a replica that prints its address,
 // prints a line when it runs a call, and runs the call until it reads a line.
 func TestDurablePaused_Process(t *testing.T) {
-	url, in := inChild(t), bufio.NewScanner(os.Stdin)
+	url, in := natstest.InChild(t), bufio.NewScanner(os.Stdin)
 	svc := asterisque.NewService()
 	book.Handle(svc, func(context.Context, int) (string, error) {
-		say("runs")
+		natstest.Say("runs")
 		in.Scan()
 		return "by the paused one", nil
 	})
@@ -30,7 +31,7 @@ func TestDurablePaused_Process(t *testing.T) {
 	c, err := Join(t.Context(), cfg, asterisque.WithService(svc))
 	require.NoError(t, err)
 	defer c.Close()
-	say("%s", c.self.self.Addresses[0])
+	natstest.Say("%s", c.self.self.Addresses[0])
 	<-t.Context().Done() // it is killed
 }
 
@@ -46,7 +47,7 @@ func TestDurablePaused_NoSecondRun(t *testing.T) {
 	requireMayHaveRun(t, asterisque.ErrUnavailable, err)
 
 	require.NoError(t, p.Process.Signal(syscall.SIGCONT))
-	p.tell("go on")
+	p.Tell("go on")
 	requireText(t, "by the paused one", first)
 	text, err := b.booksAtLast(key)
 	require.NoError(t, err, "its answer may still be put in")
@@ -69,17 +70,18 @@ func TestDurablePaused_Killed(t *testing.T) {
 
 // pausedReplica is a replica that is a process of its own.
 type pausedReplica struct {
-	*child
+	*natstest.Child
+	t       testing.TB
 	session *asterisque.Session
 }
 
 func (s *bookings) pausedProcess() *pausedReplica {
-	p := startChild(s.t, "TestDurablePaused_Process", s.b.URL())
+	p := natstest.StartChild(s.t, "TestDurablePaused_Process", s.b.URL())
 	node := asterisque.NewNode()
 	s.t.Cleanup(func() { node.Close() })
-	session, err := node.Dial(s.t.Context(), p.said())
+	session, err := node.Dial(s.t.Context(), p.Said())
 	require.NoError(s.t, err)
-	return &pausedReplica{p, session}
+	return &pausedReplica{p, s.t, session}
 }
 
 // runs makes a call with a key, and returns once the call runs. On a busy machine a lease can
@@ -100,6 +102,6 @@ func (p *pausedReplica) runs(key []byte) <-chan outcome {
 			return
 		}
 	}()
-	require.Equal(p.t, "runs", p.said())
+	require.Equal(p.t, "runs", p.Said())
 	return ended
 }

@@ -7,11 +7,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
 func TestDurableRefused_AfterRun(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		s.within = func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 			refusal := c.Refuse(asterisque.ErrOverloaded)
@@ -33,7 +34,7 @@ func TestDurableRefused_AfterRun(t *testing.T) {
 
 func TestDurable_ErrorOfExpiredPost(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		_, expired := (&callOutcome{State: outcomeExpired}).answer()
 		requireUnused(t, asterisque.ErrExpired, expired)
@@ -50,7 +51,7 @@ func TestDurable_ErrorOfExpiredPost(t *testing.T) {
 
 func TestDurableRefused_OnePlace(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		full := 3
 		s.within = func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {

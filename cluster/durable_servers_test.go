@@ -10,6 +10,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
 // threeBrokers starts a NATS cluster of three servers, and returns all their URLs.
@@ -17,7 +18,7 @@ func threeBrokers(t *testing.T) (all [3]*broker.Broker, urls string) {
 	routes := freeAddresses(t, len(all))
 	var at []string
 	for i := range all {
-		all[i] = start(t, broker.Config{Name: string('a' + rune(i)), At: routes[i], Routes: routes, Dir: t.TempDir()})
+		all[i] = natstest.StartServer(t, broker.Config{Name: string('a' + rune(i)), At: routes[i], Routes: routes, Dir: t.TempDir()})
 		at = append(at, all[i].URL())
 	}
 	return all, strings.Join(at, ",")
@@ -62,6 +63,6 @@ func TestDurable_ServerLost(t *testing.T) {
 	require.Eventually(t, func() bool {
 		text, err := a.books(other)
 		return err == nil && text == "at b"
-	}, enough, 50*time.Millisecond)
+	}, natstest.Timeout, 50*time.Millisecond)
 	require.EqualValues(t, 2, s.runs.Load())
 }

@@ -9,12 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 	"github.com/asterisque-go/asterisque/codec"
 )
 
 func TestDurable_OtherReplica(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		a, b, c := s.replica("a", answers("at a")), s.replica("b", answers("at b")), s.replica("c", answers("at c"))
 		key := aKey()
@@ -32,7 +33,7 @@ func TestDurable_OtherReplica(t *testing.T) {
 
 func TestDurable_SameError(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		sold := &asterisque.Abort{Code: 1000, Message: "sold out", Detail: []byte("\nrow 7\n")}
 		a := s.replica("a", func(context.Context, int) (string, error) { return "", sold })
@@ -51,7 +52,7 @@ func TestDurable_SameError(t *testing.T) {
 
 func TestDurable_RepetitionWaits(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		f, release := holds("at a")
 		a, b, c := s.replica("a", f), s.replica("b", answers("at b")), s.replica("c", answers("at c"))
@@ -71,7 +72,7 @@ func TestDurable_RepetitionWaits(t *testing.T) {
 
 func TestDurable_KeyReused(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		a, b := s.replica("a", answers("at a")), s.replica("b", answers("at b"))
 		key := aKey()
@@ -92,7 +93,7 @@ func TestDurable_KeyReused(t *testing.T) {
 // is -18 there.
 func TestDurable_SameBytesInAnotherCodec(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		a, b := s.replica("a", answers("at a")), s.replica("b", answers("at b"))
 		for _, f := range []uint16{book.Number(), rebook.Number()} {
@@ -116,7 +117,7 @@ func TestDurable_SameBytesInAnotherCodec(t *testing.T) {
 
 func TestDurable_InterceptorRefuses(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		s.within = func(_ context.Context, c *asterisque.Call, _ asterisque.Next) error {
 			return c.Refuse(asterisque.ErrOverloaded)
@@ -134,7 +135,7 @@ func TestDurable_InterceptorRefuses(t *testing.T) {
 
 func TestDurable_KeysPerSubject(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		opts, asAlice := bySubject("alice")
 		_, asBob := bySubject("bob")
@@ -155,7 +156,7 @@ func TestDurable_KeysPerSubject(t *testing.T) {
 
 func TestDurable_OtherCallsAreFree(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		a := s.replica("a", answers("at a"))
 		_, err := book.Call(t.Context(), a.session, 1)

@@ -10,12 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 	"github.com/asterisque-go/asterisque/codec"
 )
 
 func TestAttackEndpoint_ReplySubjects(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		nc, stranger := nodeAndStranger(t)
 		kv := bucketOf(t, nc)
 		e := offering(t, nc, microService(), []Endpoint{{Function: 10}, {Function: 11}})
@@ -56,7 +57,7 @@ func TestAttackEndpoint_ManyRequests(t *testing.T) {
 
 func TestAttackEndpoint_OthersServe(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		nc, stranger := nodeAndStranger(t)
 		svc, begun, letGo := heldService()
 		defer close(letGo)
@@ -72,7 +73,7 @@ func TestAttackEndpoint_OthersServe(t *testing.T) {
 
 func TestEndpoint_WithoutReplySubject(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		nc, stranger := nodeAndStranger(t)
 		svc, begun, letGo := heldService()
 		close(letGo)
@@ -85,7 +86,7 @@ func TestEndpoint_WithoutReplySubject(t *testing.T) {
 
 func TestAttackEndpoint_GiantParameters(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		nc, stranger := nodeAndStranger(t)
 		offering(t, nc, microService(), []Endpoint{{Function: 10}})
 		replies := inbox(t, stranger)
@@ -96,7 +97,7 @@ func TestAttackEndpoint_GiantParameters(t *testing.T) {
 		requireFailed(t, replyIn(t, replies), codec.TooLarge, "max_payload")
 		// A request is dropped if more than endpointPendingBytes wait before it.
 		require.Eventually(t, func() bool {
-			m, err := request(stranger, "orders.greet", []byte(`"you"`), time.Second)
+			m, err := natstest.Request(stranger, "orders.greet", []byte(`"you"`), time.Second)
 			return err == nil && m.Header == nil
 		}, soon, time.Millisecond)
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 	"github.com/asterisque-go/asterisque/codec"
 )
 
@@ -40,14 +41,14 @@ func inbox(t *testing.T, nc *nats.Conn) *nats.Subscription {
 // replyIn returns the next reply.
 func replyIn(t *testing.T, sub *nats.Subscription) *nats.Msg {
 	t.Helper()
-	m, err := next(sub, soon)
+	m, err := natstest.Next(sub, soon)
 	require.NoError(t, err)
 	return m
 }
 
 func TestEndpointClose_Drains(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
 		svc, begun, letGo := heldService()
 		e := offering(t, nc, svc, []Endpoint{{Function: 10}})
@@ -57,7 +58,7 @@ func TestEndpointClose_Drains(t *testing.T) {
 		closed := make(chan error)
 		go func() { closed <- e.close(context.Background()) }() // ends with the request
 		require.Eventually(t, func() bool {
-			_, err := request(nc, "orders.held", nil, 20*time.Millisecond)
+			_, err := natstest.Request(nc, "orders.held", nil, 20*time.Millisecond)
 			return err == nats.ErrNoResponders
 		}, soon, time.Millisecond)
 		close(letGo)
@@ -68,7 +69,7 @@ func TestEndpointClose_Drains(t *testing.T) {
 
 func TestEndpointClose_ContextEnds(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
 		svc, begun, _ := heldService()
 		e := offering(t, nc, svc, []Endpoint{{Function: 10}})
@@ -84,7 +85,7 @@ func TestEndpointClose_ContextEnds(t *testing.T) {
 
 func TestEndpointClose_Disconnected(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
 		e := offering(t, nc, microService(), []Endpoint{{Function: 10}})
 		nc.Close()

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 	"github.com/asterisque-go/asterisque/codec"
 )
 
@@ -31,7 +32,7 @@ func offering(t *testing.T, nc *nats.Conn, svc *asterisque.Service, list []Endpo
 // requested returns the reply to a request.
 func requested(t *testing.T, nc *nats.Conn, subject, payload string) *nats.Msg {
 	t.Helper()
-	m, err := request(nc, subject, []byte(payload), soon)
+	m, err := natstest.Request(nc, subject, []byte(payload), soon)
 	require.NoError(t, err)
 	return m
 }

@@ -12,12 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 	"github.com/asterisque-go/asterisque/codec"
 )
 
 func TestEndpoint_Request(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
 		var around []string
 		offering(t, nc, microService(), []Endpoint{{Function: 10}, {Function: 10, Subject: "hello"}},
@@ -35,7 +36,7 @@ func TestEndpoint_Request(t *testing.T) {
 
 func TestEndpoint_ErrorHeaders(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
 		svc := microService()
 		asterisque.Func[int, int](20, "own").Handle(svc, func(context.Context, int) (int, error) {
@@ -56,7 +57,7 @@ func TestEndpoint_ErrorHeaders(t *testing.T) {
 
 func TestEndpoint_LargeResult(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
 		svc := asterisque.NewService()
 		asterisque.Func[int, string](10, "long").Handle(svc, func(_ context.Context, n int) (string, error) { return strings.Repeat("x", n), nil })
@@ -68,7 +69,7 @@ func TestEndpoint_LargeResult(t *testing.T) {
 
 func TestEndpoint_Timeout(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
 		svc := asterisque.NewService()
 		ended := make(chan error, 1)
@@ -85,7 +86,7 @@ func TestEndpoint_Timeout(t *testing.T) {
 
 func TestEndpoint_Trace(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
 		traces := make(chan string, 1)
 		offering(t, nc, microService(), []Endpoint{{Function: 10}},
@@ -102,7 +103,7 @@ func TestEndpoint_Trace(t *testing.T) {
 			{"other", "x", "tracestate", "a=1", ""},
 		} {
 			m := &nats.Msg{Subject: "orders.greet", Header: nats.Header{test.header: {test.value}, test.other: {test.state}}}
-			_, err := requestMsg(nc, m, soon)
+			_, err := natstest.RequestMsg(nc, m, soon)
 			require.NoError(t, err)
 			require.Equal(t, test.want, <-traces)
 		}
@@ -136,7 +137,7 @@ func TestEndpoint_Tools(t *testing.T) {
 
 func TestEndpoint_QueueGroup(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
 		var all []*endpoints
 		for range 2 {
@@ -156,7 +157,7 @@ func TestEndpoint_QueueGroup(t *testing.T) {
 
 func TestEndpoint_SessionLost(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
 		svc := microService()
 		node := asterisque.NewNode(asterisque.WithService(svc))
@@ -174,7 +175,7 @@ func TestEndpoint_SessionLost(t *testing.T) {
 
 func TestEndpoint_ClosedNode(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
 		svc := microService()
 		node := asterisque.NewNode(asterisque.WithService(svc))

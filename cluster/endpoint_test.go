@@ -10,13 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
 func TestEndpoint_Errors(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
 		svc := microService()
 		testCount.Handle(svc, func(context.Context, int, *asterisque.Pipe[int, int]) (int, error) { return 0, nil })
@@ -61,7 +62,7 @@ func TestEndpoint_PeerRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			bubble(t, func(t *testing.T) {
+			natstest.Bubble(t, func(t *testing.T) {
 				nc := microConn(t, microBroker(t, ""))
 				svc := microService()
 				node := asterisque.NewNode(asterisque.WithService(svc), test.opt)
@@ -76,7 +77,7 @@ func TestEndpoint_PeerRefused(t *testing.T) {
 
 func TestEndpoint_ContextEnds(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		svc := microService()
 		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithAccess(asterisque.Access{
 			Accept: func(ctx context.Context, _ asterisque.Peer) (*asterisque.Grant, error) {
@@ -94,7 +95,7 @@ func TestEndpoint_ContextEnds(t *testing.T) {
 
 func TestEndpoint_ForbiddenSubject(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, `{user: narrow, password: p, permissions: {subscribe: "orders.greet"}}`), nats.UserInfo("narrow", "p"))
 		svc := microService()
 		node := asterisque.NewNode(asterisque.WithService(svc))
@@ -116,7 +117,7 @@ func TestEndpoint_None(t *testing.T) {
 
 func TestEndpoint_UntypedFunction(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
 		svc := asterisque.NewService()
 		svc.Handle(10, "echo bytes", func(_ context.Context, _ *pipe.Pipe, params []byte) ([]byte, error) {

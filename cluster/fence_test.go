@@ -9,12 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 	"github.com/asterisque-go/asterisque/internal/test/race"
 )
 
 func TestFence_OldHolder(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a, b, peer := s.join("a"), s.join("b"), s.join("peer")
 		on := peer.callable(t)
@@ -44,7 +45,7 @@ func TestFence_OldHolder(t *testing.T) {
 
 func TestFence_UnknownKey(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a, b, peer := s.join("a"), s.join("b"), s.join("peer")
 		on := peer.callable(t)
@@ -65,7 +66,7 @@ func TestFence_UnknownKey(t *testing.T) {
 
 func TestFence_ForgedEpoch(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a, peer := s.join("a"), s.join("peer")
 		on := peer.callable(t)
@@ -82,7 +83,7 @@ func TestFence_ForgedEpoch(t *testing.T) {
 
 func TestFence_WithoutNATS(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a, peer := s.join("a"), s.join("peer")
 		on := peer.callable(t)
@@ -99,7 +100,7 @@ func TestFence_WithoutNATS(t *testing.T) {
 
 func TestFence_LookupLimit(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a, peer := s.join("a"), s.join("peer")
 		c := a.has(t, "k")
@@ -118,7 +119,7 @@ func TestFence_LookupLimit(t *testing.T) {
 
 func TestFence_OnlyHolderServes(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a := s.join("a")
 		on := a.callable(t)
@@ -142,7 +143,7 @@ func TestFence_OnlyHolderServes(t *testing.T) {
 
 func TestFence_BadMetadata(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a := s.join("a")
 		on := a.callable(t)

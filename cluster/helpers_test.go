@@ -13,35 +13,17 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 	"github.com/asterisque-go/asterisque/pool"
 )
 
 // ownID answers with the id of the node.
 var ownID = asterisque.Func[struct{}, string](1, "ownID")
 
-// enough is the time limit for an event that happens soon.
-const enough = 2 * time.Minute
-
-// start starts a NATS server, which ends with the test.
-func start(t testing.TB, c broker.Config) *broker.Broker {
-	t.Helper()
-	var p *place
-	if inBubble(t) {
-		c, p = inPlace(t, c)
-	}
-	b, err := broker.Start(c)
-	require.NoError(t, err)
-	t.Cleanup(func() { b.Close() })
-	if p != nil {
-		p.leadTo(b.Server())
-	}
-	return b
-}
-
 // config returns a Config of a node in the cluster of b.
 func config(b *broker.Broker, name, id string) Config {
-	cfg := Config{Name: name, ID: id, NATS: b.URL(), Options: append(reaching(b), nats.ReconnectWait(20*time.Millisecond))}
-	cfg.times.inMemory = forgets(b)
+	cfg := Config{Name: name, ID: id, NATS: b.URL(), Options: append(natstest.Reaching(b), nats.ReconnectWait(20*time.Millisecond))}
+	cfg.times.inMemory = natstest.Forgets(b)
 	return cfg
 }
 
@@ -56,7 +38,7 @@ func joined(t testing.TB, cfg Config, opts ...asterisque.Option) *Cluster {
 		}
 		return none, err
 	})
-	start, done := context.WithTimeout(t.Context(), enough)
+	start, done := context.WithTimeout(t.Context(), natstest.Timeout)
 	defer done()
 	c, err := Join(start, cfg, append([]asterisque.Option{asterisque.WithService(svc)}, opts...)...)
 	require.NoError(t, err)
@@ -67,7 +49,7 @@ func joined(t testing.TB, cfg Config, opts ...asterisque.Option) *Cluster {
 // listening adds an address to a Config: a TCP port, or in a bubble one in memory.
 func listening(cfg Config) Config {
 	cfg.Listen = []string{"tcp://127.0.0.1:0"}
-	if strings.Contains(cfg.NATS, bubbleHost) {
+	if strings.Contains(cfg.NATS, natstest.BubbleHost) {
 		cfg.Listen = []string{"mem://" + strings.ToLower(rand.Text())}
 	}
 	return cfg
@@ -91,7 +73,7 @@ func callerOf(t testing.TB, c *Cluster, name string, opts ...CallerOption) *pool
 // ask calls ownID.
 func ask(t testing.TB, on asterisque.Caller) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), enough)
+	ctx, cancel := context.WithTimeout(t.Context(), natstest.Timeout)
 	defer cancel()
 	id, err := ownID.Call(ctx, on, struct{}{})
 	require.NoError(t, err)
@@ -112,7 +94,7 @@ func answering(t testing.TB, p *pool.Pool, ids ...string) {
 			}
 		}
 		return len(got) == len(ids)
-	}, enough, 10*time.Millisecond)
+	}, natstest.Timeout, 10*time.Millisecond)
 }
 
 // vanish ends a node like a crash, without an announcement.

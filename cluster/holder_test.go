@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
 // callables maps nodes to Callers.
@@ -53,7 +54,7 @@ func requireServedBy(t *testing.T, ownID string, on asterisque.Caller, opts ...a
 
 func TestHolder_Call(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s, a, b, on, _ := holders(t)
 		first := a.has(t, "k")
 		reads := countReads(t, s)
@@ -76,7 +77,7 @@ func TestHolder_Call(t *testing.T) {
 
 func TestHolder_WaitsForClaim(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s, a, _, on, _ := holders(t)
 		reads := countReads(t, s)
 		answers := make(chan error, 100)
@@ -98,7 +99,7 @@ func TestHolder_WaitsForClaim(t *testing.T) {
 
 func TestHolder_ContextEnds(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		_, a, _, on, _ := holders(t)
 		for name, test := range map[string]struct {
 			call func(ctx context.Context) error
@@ -129,7 +130,7 @@ func TestHolder_ContextEnds(t *testing.T) {
 
 func TestHolder_FailFast(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		_, a, _, on, _ := holders(t)
 		_, under, first := on.join()
 		require.True(t, first, "a search that takes long")
@@ -148,7 +149,7 @@ func TestHolder_FailFast(t *testing.T) {
 
 func TestHolder_Replaced(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		_, a, b, on, at := holders(t)
 		c := a.has(t, "k")
 		requireServedBy(t, "a", on)
@@ -177,7 +178,7 @@ func (s *holderSearch) searching() bool {
 // The entry of the holder stays until it expires.
 func TestHolder_Unreachable(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		_, a, _, on, at := holders(t)
 		a.has(t, "k")
 		session, closed := at.byID["a"], fenceSessionTo(t)
@@ -208,7 +209,7 @@ func TestHolder_Unreachable(t *testing.T) {
 // The node reports that it no longer holds the key, while NATS still has its entry.
 func TestHolder_StaleEntry(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		_, a, b, on, _ := holders(t)
 		c := a.has(t, "k")
 		c.end(ErrReleased) // without removing the entry
@@ -225,7 +226,7 @@ func TestHolder_StaleEntry(t *testing.T) {
 
 func TestHolder_MayHaveRun(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		_, a, b, on, at := holders(t)
 		a.has(t, "k")
 		ctx, cancel := context.WithCancel(t.Context())
@@ -247,7 +248,7 @@ func TestHolder_MayHaveRun(t *testing.T) {
 
 func TestHolder_FinalErrors(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		_, a, _, on, at := holders(t)
 		a.has(t, "k")
 		refused := errors.New("not to be called")
@@ -264,7 +265,7 @@ func TestHolder_FinalErrors(t *testing.T) {
 
 func TestHolder_Nested(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		_, a, b, on, _ := holders(t)
 		a.has(t, "k")
 		own := b.has(t, "own")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -29,8 +30,8 @@ func hosted(t *testing.T, c *Cluster, name, id string) *Hosted {
 
 func TestHost_CalledByName(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{})
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{})
 		host, c := joined(t, config(b, "", "host")), joined(t, config(b, "", "caller"))
 		h := hosted(t, host, "plc", "p1")
 		hosted(t, host, "plc", "p2")
@@ -44,7 +45,7 @@ func TestHost_CalledByName(t *testing.T) {
 			var err error
 			members, err = c.Members(t.Context(), "plc")
 			return err == nil && len(members) == 1
-		}, enough, 10*time.Millisecond)
+		}, natstest.Timeout, 10*time.Millisecond)
 		w, err := c.Dial(t.Context(), members[0])
 		require.NoError(t, err)
 		require.NoError(t, w.Close())
@@ -53,19 +54,19 @@ func TestHost_CalledByName(t *testing.T) {
 
 func TestHost_ReplacedAndLeaves(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{})
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{})
 		first, second := joined(t, brief(config(b, "", "first"))), joined(t, brief(config(b, "", "second")))
 		h := hosted(t, first, "plc", "p1")
 		hosted(t, second, "plc", "p1")
-		require.Eventually(t, func() bool { return h.Err() != nil }, enough, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return h.Err() != nil }, natstest.Timeout, 10*time.Millisecond)
 		require.ErrorIs(t, h.Err(), ErrReplaced)
 		require.NoError(t, second.Close())
 		c := joined(t, brief(config(b, "", "caller")))
 		require.Eventually(t, func() bool {
 			members, err := c.Members(t.Context(), "plc")
 			return err == nil && len(members) == 0
-		}, enough, 10*time.Millisecond)
+		}, natstest.Timeout, 10*time.Millisecond)
 		_, err := second.Host(t.Context(), Member{Name: "plc", ID: "p2"}, nil)
 		require.ErrorIs(t, err, ErrClosed)
 	})
@@ -73,8 +74,8 @@ func TestHost_ReplacedAndLeaves(t *testing.T) {
 
 func TestHost_NameTaken(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{})
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{})
 		joined(t, config(b, "orders", "o1"))
 		c := joined(t, config(b, "", "host"))
 		for _, id := range []string{"p1", "o1"} {

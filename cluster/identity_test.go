@@ -9,6 +9,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 	"github.com/asterisque-go/asterisque/internal/test/testtls"
 )
 
@@ -29,7 +30,7 @@ func TestIdentity_Proof(t *testing.T) {
 		"through NATS": func(cfg Config) Config { return cfg },
 	} {
 		t.Run(how, func(t *testing.T) {
-			b := start(t, broker.Config{})
+			b := natstest.StartServer(t, broker.Config{})
 			joined(t, secure(proving(a, config(b, "orders", "good"), "orders")))
 			joined(t, secure(proving(a, config(b, "orders", "bad"), "rogue")))
 			c := joined(t, proving(a, config(b, "", ""), "client"))
@@ -46,9 +47,9 @@ func TestIdentity_Proof(t *testing.T) {
 
 func TestIdentity_ResumeThroughNATS(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		a, dir := testtls.NewAuthority(t), t.TempDir()
-		b := start(t, broker.Config{Dir: dir})
+		b := natstest.StartServer(t, broker.Config{Dir: dir})
 		resume := asterisque.WithResume(asterisque.Resume{For: time.Minute})
 		joined(t, proving(a, config(b, "orders", "a"), "orders"), resume)
 		c := joined(t, proving(a, config(b, "", ""), "client"), resume)
@@ -59,7 +60,7 @@ func TestIdentity_ResumeThroughNATS(t *testing.T) {
 		require.NoError(t, err)
 		again := restarted(b, dir)
 		require.NoError(t, b.Close())
-		start(t, again)
+		natstest.StartServer(t, again)
 		require.NoError(t, call.Send(t.Context(), struct{}{}))
 		_, err = call.Result(t.Context())
 		require.NoError(t, err)

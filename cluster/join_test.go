@@ -11,12 +11,13 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
 func TestJoin_CalledByName(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{})
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{})
 		joined(t, listening(config(b, "orders", "a")))
 		joined(t, config(b, "orders", "b"))
 		joined(t, config(b, "stock", "c"))
@@ -27,7 +28,7 @@ func TestJoin_CalledByName(t *testing.T) {
 
 func TestDial_AddressFirst(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{})
+	b := natstest.StartServer(t, broker.Config{})
 	joined(t, listening(config(b, "direct", "a")))
 	joined(t, config(b, "hidden", "b"))
 	unreachable := config(b, "unreachable", "c")
@@ -42,8 +43,8 @@ func TestDial_AddressFirst(t *testing.T) {
 
 func TestJoin_CalledByID(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{})
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{})
 		joined(t, config(b, "orders", "a"))
 		joined(t, config(b, "orders", "b"))
 		c := joined(t, config(b, "", ""))
@@ -62,8 +63,8 @@ func TestJoin_CalledByID(t *testing.T) {
 
 func TestCaller_WaitsForNode(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{})
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{})
 		p := callerOf(t, joined(t, config(b, "", "")), "orders")
 		_, err := ownID.Call(t.Context(), p, struct{}{}, asterisque.WithTTL(100*time.Millisecond))
 		require.ErrorIs(t, err, asterisque.ErrExpired)
@@ -77,9 +78,9 @@ func TestCaller_WaitsForNode(t *testing.T) {
 
 func TestJoin_CallBack(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		// a node that only dials out is called through NATS, and can call back
-		b := start(t, broker.Config{})
+		b := natstest.StartServer(t, broker.Config{})
 		svc := asterisque.NewService()
 		ownID.Handle(svc, func(ctx context.Context, _ struct{}) (string, error) {
 			id, err := ownID.Call(ctx, asterisque.SessionOf(ctx), struct{}{})
@@ -92,8 +93,8 @@ func TestJoin_CallBack(t *testing.T) {
 
 func TestCaller_Near(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{})
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{})
 		in := func(region string, cfg Config) Config { cfg.Region = region; return cfg }
 		near := joined(t, in("eu", config(b, "orders", "near")))
 		joined(t, in("us", config(b, "orders", "far")))
@@ -111,7 +112,7 @@ func TestCaller_Near(t *testing.T) {
 
 func TestMembers_List(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{})
+	b := natstest.StartServer(t, broker.Config{})
 	cfg := listening(config(b, "orders", "a"))
 	cfg.Region, cfg.Version, cfg.Metadata = "eu", "1.2.3", map[string]string{"rack": "7"}
 	c := joined(t, cfg)
@@ -133,8 +134,8 @@ func TestMembers_List(t *testing.T) {
 
 func TestJoin_SameIDOtherNames(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{})
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{})
 		svc := asterisque.NewService()
 		ownID.Handle(svc, func(context.Context, struct{}) (string, error) { return "the other", nil })
 		joined(t, config(b, "orders", "a"))
@@ -147,8 +148,8 @@ func TestJoin_SameIDOtherNames(t *testing.T) {
 
 func TestWatch_WhileInUse(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{})
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{})
 		joined(t, config(b, "orders", "a"))
 		c := joined(t, config(b, "", ""))
 		first, second := callerOf(t, c, "orders"), callerOf(t, c, "orders")
@@ -163,14 +164,14 @@ func TestWatch_WhileInUse(t *testing.T) {
 		require.NoError(t, first.Close())
 		require.Equal(t, 1, watched())
 		require.NoError(t, second.Close())
-		require.Eventually(t, func() bool { return watched() == 0 }, enough, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return watched() == 0 }, natstest.Timeout, 10*time.Millisecond)
 	})
 }
 
 func TestJoin_AfterClose(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{})
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{})
 		joined(t, config(b, "orders", "a"))
 		c := joined(t, config(b, "gone", "g"))
 		p := callerOf(t, c, "orders")
@@ -193,8 +194,8 @@ func TestJoin_AfterClose(t *testing.T) {
 
 func TestJoin_ContextEnds(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{})
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{})
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, err := Join(ctx, config(b, "orders", "a"))
@@ -267,14 +268,14 @@ func TestJoin_OneStartsServer(t *testing.T) {
 
 func TestJoin_PoolEnds(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{})
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{})
 		joined(t, config(b, "orders", "a"))
 		c := joined(t, config(b, "", ""))
 		p, err := c.Caller(t.Context(), "orders")
 		require.NoError(t, err)
 		ask(t, p)
 		require.NoError(t, c.Close())
-		require.Eventually(t, func() bool { return errors.Is(p.Err(), ErrClosed) }, enough, time.Millisecond)
+		require.Eventually(t, func() bool { return errors.Is(p.Err(), ErrClosed) }, natstest.Timeout, time.Millisecond)
 	})
 }

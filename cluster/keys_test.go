@@ -9,12 +9,13 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
 func TestKeys_HolderServes(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{})
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{})
 		first, second := joined(t, listening(config(b, "hubs", "a"))), joined(t, config(b, "hubs", "b"))
 		c := joined(t, config(b, "", ""))
 		device := c.Holder("device/4711")
@@ -44,8 +45,8 @@ func TestKeys_HolderServes(t *testing.T) {
 
 func TestKeys_HolderLost(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{})
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{})
 		first, second := joined(t, brief(listening(config(b, "hubs", "a")))), joined(t, brief(config(b, "hubs", "b")))
 		_, err := first.Claim(t.Context(), "leader")
 		require.NoError(t, err)
@@ -64,8 +65,8 @@ func TestKeys_HolderLost(t *testing.T) {
 
 func TestKeys_OldHolder(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{})
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{})
 		joined(t, config(b, "store", "s"))
 		older, newer := joined(t, config(b, "hubs", "a")), joined(t, config(b, "hubs", "b"))
 		before, err := older.Claim(t.Context(), "device/4711")
@@ -90,8 +91,8 @@ func TestKeys_OldHolder(t *testing.T) {
 
 func TestKeys_NodeLeaves(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{})
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{})
 		first, second := joined(t, config(b, "hubs", "a")), joined(t, config(b, "hubs", "b"))
 		claim, err := first.Claim(t.Context(), "leader")
 		require.NoError(t, err)
@@ -108,8 +109,8 @@ func TestKeys_NodeLeaves(t *testing.T) {
 
 func TestKeys_PeerLimit(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{})
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{})
 		c := joined(t, config(b, "", ""))
 		joined(t, config(b, "hubs", "first"))
 		on, err := c.peers.at(c, Holder{Name: "hubs", Node: "first"})
@@ -124,6 +125,6 @@ func TestKeys_PeerLimit(t *testing.T) {
 		require.Eventually(t, func() bool {
 			_, err := ownID.Call(t.Context(), on, struct{}{}, asterisque.WithFailFast())
 			return err != nil && asterisque.Repeatable(err)
-		}, enough, 10*time.Millisecond)
+		}, natstest.Timeout, 10*time.Millisecond)
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 	"github.com/asterisque-go/asterisque/internal/test/fakeclock"
 )
 
@@ -24,7 +25,7 @@ func answersFor(t *testing.T, svc *asterisque.Service) *toolsAnswers {
 
 func TestToolsAnswer_Reused(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		a := answersFor(t, microService())
 		made := 0
 		a.kept["INFO"].value = func([]shownEndpoint, int) any { made++; return made }
@@ -37,7 +38,7 @@ func TestToolsAnswer_Reused(t *testing.T) {
 
 func TestToolsAnswer_SlowToMake(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		a := answersFor(t, nil)
 		made, took := 0, answerAge
 		a.kept["STATS"].value = func([]shownEndpoint, int) any {
@@ -54,7 +55,7 @@ func TestToolsAnswer_SlowToMake(t *testing.T) {
 
 func TestToolsAnswer_UnknownVerb(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		a := answersFor(t, nil)
 		for _, verb := range []string{"", "ping", "SCHEMA"} {
 			require.Nil(t, a.of(verb, time.Now()), verb)
@@ -64,7 +65,7 @@ func TestToolsAnswer_UnknownVerb(t *testing.T) {
 
 func TestToolsAnswer_Limit(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		a := answersFor(t, nil)
 		now := time.Now()
 		answered := func() (n int) {
@@ -107,7 +108,7 @@ func TestAllowance_LargeMessage(t *testing.T) {
 
 func TestToolsAnswer_TooLarge(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		svc := asterisque.NewService()
 		for n := range 32 {
 			asterisque.Func[int, int](uint16(n), strings.Repeat("n", 40<<10)).Handle(svc, nil0)

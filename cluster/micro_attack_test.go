@@ -10,6 +10,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nats.go/micro"
 	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
 // strangers are two users of a server. One may only send and answer requests, and has no access to
@@ -44,7 +46,7 @@ func requireUntouched(t *testing.T, kv jetstream.KeyValue) {
 
 func TestAttackTools_ReplySubjects(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		nc, stranger := nodeAndStranger(t)
 		kv := bucketOf(t, nc)
 		microTools(t, nc, aboutOrders("a"), nil)
@@ -54,14 +56,14 @@ func TestAttackTools_ReplySubjects(t *testing.T) {
 		}
 		gathered[micro.Ping](t, stranger, micro.PingVerb, "", "", 1)
 		gathered[micro.Ping](t, stranger, micro.PingVerb, "orders", "", 1)
-		require.NoError(t, flush(nc))
+		require.NoError(t, natstest.Flush(nc))
 		requireUntouched(t, kv)
 	})
 }
 
 func TestAttackTools_PingFlood(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		nc, stranger := nodeAndStranger(t)
 		microTools(t, nc, aboutOrders("a"), microService())
 		answers := inbox(t, stranger)
@@ -70,7 +72,7 @@ func TestAttackTools_PingFlood(t *testing.T) {
 			require.NoError(t, stranger.PublishRequest("$SRV.STATS", answers.Subject, nil))
 		}
 		require.Eventually(t, func() bool {
-			_, err := request(stranger, "$SRV.PING.orders.a", nil, 100*time.Millisecond)
+			_, err := natstest.Request(stranger, "$SRV.PING.orders.a", nil, 100*time.Millisecond)
 			return err == nil
 		}, soon, time.Millisecond, "it answers again, once the flood is over")
 		got, _, err := answers.Pending()
@@ -81,7 +83,7 @@ func TestAttackTools_PingFlood(t *testing.T) {
 
 func TestAttackTools_BadRequests(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		nc, stranger := nodeAndStranger(t)
 		tools := microTools(t, nc, aboutOrders("a"), microService())
 		giant := []byte(strings.Repeat("x", 1<<20-100))
@@ -94,7 +96,7 @@ func TestAttackTools_BadRequests(t *testing.T) {
 			}))
 		}
 		require.Eventually(t, func() bool {
-			_, err := request(stranger, "$SRV.PING.orders.a", []byte("\xff{"), 100*time.Millisecond)
+			_, err := natstest.Request(stranger, "$SRV.PING.orders.a", []byte("\xff{"), 100*time.Millisecond)
 			return err == nil
 		}, soon, time.Millisecond)
 		for _, sub := range tools.subs {
@@ -107,7 +109,7 @@ func TestAttackTools_BadRequests(t *testing.T) {
 
 func TestAttackTools_ForgedAnswers(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		nc, stranger := nodeAndStranger(t)
 		svc := microService()
 		about := aboutOrders("a")
@@ -118,7 +120,7 @@ func TestAttackTools_ForgedAnswers(t *testing.T) {
 		sub, err := stranger.Subscribe("$SRV.>", func(m *nats.Msg) { m.Respond(lie) })
 		require.NoError(t, err)
 		defer sub.Unsubscribe()
-		require.NoError(t, flush(stranger))
+		require.NoError(t, natstest.Flush(stranger))
 
 		var versions []string
 		for _, i := range gathered[micro.Info](t, nc, micro.InfoVerb, "orders", "a", 2) {

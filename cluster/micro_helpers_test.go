@@ -15,6 +15,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
 // soon is the time limit for an event that happens soon.
@@ -28,14 +29,14 @@ func microBroker(t *testing.T, users string) *broker.Broker {
 		c.ConfigFile = filepath.Join(t.TempDir(), "nats.conf")
 		require.NoError(t, os.WriteFile(c.ConfigFile, []byte("authorization { users = ["+users+"] }"), 0o600))
 	}
-	return start(t, c)
+	return natstest.StartServer(t, c)
 }
 
 // microConn connects to a server until t ends.
 func microConn(t *testing.T, b *broker.Broker, opts ...nats.Option) *nats.Conn {
 	t.Helper()
 	quiet := nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})
-	return connect(t, b, append([]nats.Option{quiet}, opts...)...)
+	return natstest.Connect(t, b, append([]nats.Option{quiet}, opts...)...)
 }
 
 var (
@@ -76,14 +77,14 @@ func gathered[T any](t *testing.T, nc *nats.Conn, verb micro.Verb, name, id stri
 	defer sub.Unsubscribe()
 	require.NoError(t, nc.PublishRequest(subject, sub.Subject, []byte("{}")))
 	for range n {
-		m, err := next(sub, soon)
+		m, err := natstest.Next(sub, soon)
 		require.NoError(t, err, subject)
 		require.Empty(t, m.Header)
 		var v T
 		require.NoError(t, json.Unmarshal(m.Data, &v))
 		all = append(all, v)
 	}
-	require.NoError(t, flush(nc))
+	require.NoError(t, natstest.Flush(nc))
 	left, _, err := sub.Pending()
 	require.NoError(t, err)
 	require.Zero(t, left, "more have answered to %s", subject)

@@ -11,12 +11,13 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
 func TestTools_NameAndID(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		b := microBroker(t, "")
 		nc := microConn(t, b)
 		microTools(t, nc, aboutOrders("a"), nil)
@@ -33,7 +34,7 @@ func TestTools_NameAndID(t *testing.T) {
 		gathered[micro.Ping](t, nc, micro.PingVerb, "orders", "", 2)
 		p := gathered[micro.Ping](t, nc, micro.PingVerb, "orders", "b", 1)
 		require.Equal(t, "b", p[0].ID)
-		_, err := request(nc, "$SRV.PING.orders.c", nil, soon)
+		_, err := natstest.Request(nc, "$SRV.PING.orders.c", nil, soon)
 		require.ErrorIs(t, err, nats.ErrNoResponders, "there is no such node")
 		gathered[micro.Info](t, nc, micro.InfoVerb, "orders", "", 2)
 		gathered[micro.Stats](t, nc, micro.StatsVerb, "", "", 3)
@@ -42,7 +43,7 @@ func TestTools_NameAndID(t *testing.T) {
 
 func TestTools_Functions(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
 		about := aboutOrders("a")
 		about.metadata = map[string]string{"asterisque.region": "eu"}
@@ -66,7 +67,7 @@ func TestTools_Functions(t *testing.T) {
 
 func TestTools_Stats(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
 		svc := microService()
 		microTools(t, nc, aboutOrders("a"), svc)
@@ -118,14 +119,14 @@ func TestTools_Reconnect(t *testing.T) {
 	t.Cleanup(func() { b.Close() })
 	asking := microConn(t, b)
 	require.Eventually(t, func() bool {
-		_, err := request(asking, "$SRV.PING.orders.a", nil, soon)
+		_, err := natstest.Request(asking, "$SRV.PING.orders.a", nil, soon)
 		return err == nil // until then there is no responder
 	}, soon, 10*time.Millisecond)
 }
 
 func TestTools_BadVersion(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
 		for _, version := range []string{"1", "v1.2.3", "1.2", "1.2.3-01", "1.2.3 "} {
 			_, err := newTools(t.Context(), nc, toolsInfo{name: "orders", id: "a", version: version}, nil)
@@ -136,7 +137,7 @@ func TestTools_BadVersion(t *testing.T) {
 
 func TestTools_ForbiddenSubject(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		b := microBroker(t, `{user: narrow, password: p, permissions: {subscribe: ["$SRV.*", "$SRV.*.orders", "_INBOX.>"]}}`)
 		nc := microConn(t, b, nats.UserInfo("narrow", "p"))
 		_, err := newTools(t.Context(), nc, aboutOrders("a"), nil)
@@ -148,7 +149,7 @@ func TestTools_ForbiddenSubject(t *testing.T) {
 
 func TestTools_Disconnected(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
 		tools := microTools(t, nc, aboutOrders("a"), nil)
 		nc.Close()
@@ -160,7 +161,7 @@ func TestTools_Disconnected(t *testing.T) {
 
 func TestTools_ContextEnds(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()

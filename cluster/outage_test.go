@@ -8,6 +8,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
 // restarted returns the configuration of a server that replaces b, with its address and its files.
@@ -20,9 +21,9 @@ func restarted(b *broker.Broker, dir string) broker.Config {
 
 func TestOutage_DirectSessions(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		dir := t.TempDir()
-		b := start(t, broker.Config{Dir: dir})
+		b := natstest.StartServer(t, broker.Config{Dir: dir})
 		joined(t, listening(config(b, "orders", "a")))
 		c := joined(t, config(b, "", ""))
 		p := callerOf(t, c, "orders")
@@ -35,7 +36,7 @@ func TestOutage_DirectSessions(t *testing.T) {
 		}
 		require.Equal(t, "a", ask(t, p))
 
-		start(t, again)
+		natstest.StartServer(t, again)
 		joined(t, config(b, "orders", "b"))
 		answering(t, p, "a", "b")
 	})
@@ -43,9 +44,9 @@ func TestOutage_DirectSessions(t *testing.T) {
 
 func TestOutage_SessionsThroughNATS(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		dir := t.TempDir()
-		b := start(t, broker.Config{Dir: dir})
+		b := natstest.StartServer(t, broker.Config{Dir: dir})
 		joined(t, config(b, "orders", "a"))
 		p := callerOf(t, joined(t, config(b, "", "")), "orders")
 		ask(t, p)
@@ -53,28 +54,28 @@ func TestOutage_SessionsThroughNATS(t *testing.T) {
 		require.NoError(t, b.Close())
 		_, err := ownID.Call(t.Context(), p, struct{}{}, asterisque.WithTTL(300*time.Millisecond))
 		require.Error(t, err)
-		start(t, again)
+		natstest.StartServer(t, again)
 		require.Equal(t, "a", ask(t, p))
 	})
 }
 
 func TestOutage_JetStreamLostAll(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{})
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{})
 		c := joined(t, brief(config(b, "", "")))
 		joined(t, brief(config(b, "orders", "a")))
 		n := watching(t, c, "orders")
 		n.told(t, "joined a")
 		again := restarted(b, "")
 		require.NoError(t, b.Close())
-		start(t, again)
+		natstest.StartServer(t, again)
 		p := callerOf(t, c, "orders")
 		require.Equal(t, "a", ask(t, p))
 		require.Eventually(t, func() bool {
 			e, err := c.buckets.nodes.Get(t.Context(), "orders.a")
 			return err == nil && e.Revision() > 0
-		}, enough, 10*time.Millisecond)
+		}, natstest.Timeout, 10*time.Millisecond)
 		joined(t, brief(config(b, "orders", "b")))
 		n.told(t, "joined a", "joined b")
 		all, err := c.Members(t.Context(), "orders")
@@ -85,8 +86,8 @@ func TestOutage_JetStreamLostAll(t *testing.T) {
 
 func TestOutage_BucketDeleted(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{})
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{})
 		c := joined(t, brief(config(b, "orders", "a")))
 		n := watching(t, joined(t, brief(config(b, "watcher", "w"))), "orders")
 		n.told(t, "joined a")
@@ -96,7 +97,7 @@ func TestOutage_BucketDeleted(t *testing.T) {
 		require.Eventually(t, func() bool {
 			_, err := c.buckets.nodes.Get(t.Context(), "orders.a")
 			return err == nil
-		}, enough, 10*time.Millisecond)
+		}, natstest.Timeout, 10*time.Millisecond)
 		joined(t, brief(config(b, "orders", "b")))
 		n.told(t, "joined a", "joined b")
 	})
@@ -104,8 +105,8 @@ func TestOutage_BucketDeleted(t *testing.T) {
 
 func TestOutage_Watch(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{})
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{})
 		c := joined(t, brief(config(b, "", "")))
 		joined(t, brief(config(b, "orders", "a")))
 		var told error

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
 // page is the page for operators, with the permissions of a NATS server.
@@ -23,7 +24,7 @@ func guarded(t *testing.T) *broker.Broker {
 	require.NoError(t, err)
 	found := accountBlock.FindSubmatch(text)
 	require.NotNil(t, found, "the page shows an account")
-	return start(t, broker.Config{ConfigFile: written(t, string(found[1]))})
+	return natstest.StartServer(t, broker.Config{ConfigFile: written(t, string(found[1]))})
 }
 
 // kept is guarded, with a node that may do the work of the reaper.
@@ -48,5 +49,5 @@ func as(user string, cfg Config) Config {
 // connected returns a connection of a user, until the test ends.
 func connected(t *testing.T, b *broker.Broker, user string) *nats.Conn {
 	t.Helper()
-	return connect(t, b, append(credentials(user), nats.Timeout(bookingTime), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))...)
+	return natstest.Connect(t, b, append(credentials(user), nats.Timeout(bookingTime), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))...)
 }

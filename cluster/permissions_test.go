@@ -15,13 +15,14 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/natswire"
 )
 
 func TestPermissions_Suffice(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		b := guarded(t)
 		joined(t, brief(as("keeper", config(b, "keeper", "k"))))
 		c := joined(t, brief(as("gateway", config(b, "", ""))))
@@ -44,7 +45,7 @@ func TestPermissions_Suffice(t *testing.T) {
 
 func TestPermissions_Keys(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		b := kept(t)
 		first := joined(t, as("orders", config(b, "orders", "first")))
 		second := joined(t, as("orders", config(b, "orders", "second")))
@@ -65,7 +66,7 @@ func TestPermissions_Keys(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, held)
 		require.Equal(t, "second", h.Node)
-		waits, cancel := context.WithTimeout(t.Context(), enough)
+		waits, cancel := context.WithTimeout(t.Context(), natstest.Timeout)
 		defer cancel()
 		require.NoError(t, second.Close())
 		_, err = first.AwaitClaim(waits, "orders.4711")
@@ -75,7 +76,7 @@ func TestPermissions_Keys(t *testing.T) {
 
 func TestPermissions_DurableCalls(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := &bookings{t: t, b: kept(t)}
 		orders := func(c *Config) { *c = as("orders", *c) }
 		f, release := holds("at a")
@@ -83,7 +84,7 @@ func TestPermissions_DurableCalls(t *testing.T) {
 		key := aKey()
 		first, second := s.begins(a, key, 1), s.begins(b, key, 1)
 		b.awaitWaiters(1)
-		require.Eventually(t, func() bool { return b.watches() == 1 }, enough, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return b.watches() == 1 }, natstest.Timeout, 10*time.Millisecond)
 		release()
 		requireText(t, "at a", first)
 		requireText(t, "at a", second)
@@ -93,7 +94,7 @@ func TestPermissions_DurableCalls(t *testing.T) {
 
 func TestPermissions_PostedCalls(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := &bookings{t: t, b: kept(t)}
 		a := s.takes("a", answers("booked"), func(c *Config) { *c = as("orders", *c) })
 		c := s.customer(func(c *Config) { *c = as("gateway", *c) })
@@ -109,7 +110,7 @@ func TestPermissions_PostedCalls(t *testing.T) {
 
 func TestPermissions_ResumeAnywhere(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		b, balance := kept(t), new(balancer)
 		has := joined(t, as("orders", anywhere(config(b, "orders", "a"))), resuming...)
 		there := joined(t, as("orders", anywhere(config(b, "orders", "b"))), resuming...)
@@ -145,7 +146,7 @@ func (s *sessionRecords) areThere() bool {
 
 func TestPermissions_Reaper(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		b := guarded(t)
 		joined(t, brief(as("keeper", config(b, "keeper", "k"))))
 		log := new(record)
@@ -159,7 +160,7 @@ func TestPermissions_Reaper(t *testing.T) {
 
 func TestPermissions_OutsideNodes(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		b := kept(t)
 		c := joined(t, as("orders", config(b, "orders", "a")))
 		ln, err := natswire.Listen(t.Context(), connected(t, b, "orders"), "orders", nil)
@@ -199,7 +200,7 @@ func TestPermissions_JoinError(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			bubble(t, func(t *testing.T) {
+			natstest.Bubble(t, func(t *testing.T) {
 				c, err := Join(t.Context(), test.change(as(test.user, config(test.server(t), test.name, "a"))))
 				require.Nil(t, c)
 				require.ErrorIs(t, err, nats.ErrPermissionViolation)
@@ -219,7 +220,7 @@ func offeringAt(subject string, cfg Config) Config {
 
 func TestPermissions_WatchError(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		c := joined(t, as("gateway", config(kept(t), "", "")))
 		_, err := c.Members(t.Context(), "stock")
 		require.ErrorIs(t, err, nats.ErrPermissionViolation)
@@ -245,12 +246,12 @@ func (r *record) has(t *testing.T, text string) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return bytes.Contains(r.text.Bytes(), []byte(text))
-	}, enough, 10*time.Millisecond)
+	}, natstest.Timeout, 10*time.Millisecond)
 }
 
 func TestPermissions_LostNodes(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		b := kept(t)
 		a := joined(t, as("orders", config(b, "orders", "a")))
 		c := joined(t, as("gateway", config(b, "", "")))
@@ -259,7 +260,7 @@ func TestPermissions_LostNodes(t *testing.T) {
 		vanish(a)
 		_, err := ownID.Call(t.Context(), p, struct{}{}, asterisque.WithTTL(2*time.Second))
 		require.Error(t, err)
-		require.Eventually(t, c.silent.Load, enough, 10*time.Millisecond)
+		require.Eventually(t, c.silent.Load, natstest.Timeout, 10*time.Millisecond)
 	})
 }
 
@@ -267,7 +268,7 @@ func TestPermissions_LostNodes(t *testing.T) {
 // does not check whether the client may publish there. The page warns of this.
 func TestPermissions_NoAttackers(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		b := kept(t)
 		orders := connected(t, b, "orders")
 		read := "$JS.API.DIRECT.GET.KV_asterisque_main_nodes.$KV.asterisque_main_nodes.orders.x"
@@ -281,13 +282,13 @@ func TestPermissions_NoAttackers(t *testing.T) {
 			require.NoError(t, orders.PublishRequest(read, "$KV.asterisque_main_nodes.stock.evil", nil))
 			e, err := nodes.Get(t.Context(), "stock.evil")
 			return err == nil && string(e.Value()) == string(m.encode())
-		}, enough, 10*time.Millisecond, "he has written the entry of another name")
+		}, natstest.Timeout, 10*time.Millisecond, "he has written the entry of another name")
 
 		require.NoError(t, orders.Publish("$KV.asterisque_main_nodes.orders.x", nil))
 		require.Eventually(t, func() bool {
 			require.NoError(t, orders.PublishRequest(read, "$JS.API.STREAM.DELETE.KV_asterisque_main_claims", nil))
 			_, err := js.KeyValue(t.Context(), "asterisque_main_claims")
 			return errors.Is(err, jetstream.ErrBucketNotFound)
-		}, enough, 10*time.Millisecond, "he has deleted a bucket")
+		}, natstest.Timeout, 10*time.Millisecond, "he has deleted a bucket")
 	})
 }

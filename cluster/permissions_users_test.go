@@ -8,11 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
 func TestPermissions_Users(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		b := kept(t)
 		for user, test := range map[string]struct{ publish, subscribe []string }{
 			"keeper": {
@@ -73,7 +74,7 @@ func refused(t *testing.T, b *broker.Broker, user, subject string, do func(nc *n
 	t.Helper()
 	nc := connected(t, b, user)
 	defer nc.Close()
-	require.NoError(t, errors.Join(do(nc), flush(nc)))
+	require.NoError(t, errors.Join(do(nc), natstest.Flush(nc)))
 	require.ErrorIs(t, nc.LastError(), nats.ErrPermissionViolation, "%s: %s", user, subject)
 	require.ErrorContains(t, nc.LastError(), `"`+subject+`"`, user)
 }

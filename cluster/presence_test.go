@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
 // news records the changes that Watch yields for a name.
@@ -45,14 +46,14 @@ func (n *news) told(t *testing.T, want ...string) {
 		all = append(all[:0:0], n.all...)
 		return len(all) >= len(want)
 	}
-	require.Eventually(t, same, enough, time.Millisecond)
+	require.Eventually(t, same, natstest.Timeout, time.Millisecond)
 	require.Equal(t, want, all)
 }
 
 func TestPresence_Changes(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{})
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{})
 		c := joined(t, brief(config(b, "watcher", "w")))
 		joined(t, brief(config(b, "other", "o")))
 		n := watching(t, c, "orders")
@@ -69,8 +70,8 @@ func TestPresence_Changes(t *testing.T) {
 
 func TestPresence_Shutdown(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{})
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{})
 		c := joined(t, config(b, "", ""))
 		n := watching(t, c, "orders")
 		a := joined(t, config(b, "orders", "a"))
@@ -91,8 +92,8 @@ func TestPresence_Shutdown(t *testing.T) {
 
 func TestPresence_LostByPeer(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{}) // a server with the default life of 15 seconds
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{}) // a server with the default life of 15 seconds
 		n := watching(t, joined(t, config(b, "", "")), "orders")
 		a := joined(t, listening(config(b, "orders", "a")))
 		ask(t, callerOf(t, joined(t, config(b, "", "")), "orders"))
@@ -105,8 +106,8 @@ func TestPresence_LostByPeer(t *testing.T) {
 
 func TestPresence_AliveStays(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{})
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{})
 		c := joined(t, brief(config(b, "watcher", "w")))
 		joined(t, brief(config(b, "orders", "a")))
 		members, err := c.Members(t.Context(), "orders")
@@ -120,8 +121,8 @@ func TestPresence_AliveStays(t *testing.T) {
 
 func TestPresence_BackAfterLost(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{})
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{})
 		c := joined(t, brief(config(b, "watcher", "w")))
 		n := watching(t, c, "orders")
 		joined(t, brief(config(b, "orders", "a")))
@@ -135,8 +136,8 @@ func TestPresence_BackAfterLost(t *testing.T) {
 
 func TestPresence_SameID(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{})
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{})
 		n := watching(t, joined(t, brief(config(b, "", ""))), "orders")
 		first := joined(t, brief(config(b, "orders", "a")))
 		n.told(t, "joined a")
@@ -145,7 +146,7 @@ func TestPresence_SameID(t *testing.T) {
 		select {
 		case <-first.Done():
 			require.ErrorIs(t, first.Err(), ErrReplaced)
-		case <-time.After(enough):
+		case <-time.After(natstest.Timeout):
 			t.Fatal("the first one is not notified")
 		}
 		require.NoError(t, first.Close())
@@ -158,8 +159,8 @@ func TestPresence_SameID(t *testing.T) {
 
 func TestReaper_OneAtATime(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{})
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{})
 		c := joined(t, brief(config(b, "", "")))
 		n := watching(t, c, "orders")
 		first := joined(t, brief(config(b, "orders", "a")))
@@ -170,7 +171,7 @@ func TestReaper_OneAtATime(t *testing.T) {
 			}
 			return string(e.Value())
 		}
-		require.Eventually(t, func() bool { return reaping() == "a" }, enough, time.Millisecond)
+		require.Eventually(t, func() bool { return reaping() == "a" }, natstest.Timeout, time.Millisecond)
 		joined(t, brief(config(b, "other", "o")))
 		n.told(t, "joined a")
 		vanish(first)
@@ -181,8 +182,8 @@ func TestReaper_OneAtATime(t *testing.T) {
 
 func TestReaper_NoSign(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{})
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{})
 		c := joined(t, brief(config(b, "watcher", "w")))
 		m := Member{Name: "orders", ID: "ghost", State: Present}
 		_, err := c.buckets.nodes.Put(t.Context(), m.key(), m.encode())

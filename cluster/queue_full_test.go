@@ -14,6 +14,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
 // written returns a file with a text, such as the configuration of a NATS server.
@@ -29,7 +30,7 @@ const perLook = 10 * time.Millisecond
 
 func TestQueueFull_LargeOutcome(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		c := s.customer()
 		s.takes("a", answers(strings.Repeat("x", 1<<20)))
@@ -37,14 +38,14 @@ func TestQueueFull_LargeOutcome(t *testing.T) {
 		_, err := results(t, c, r)
 		requireMayHaveRun(t, asterisque.ErrOverloaded, err)
 		require.ErrorContains(t, err, "too large")
-		require.Eventually(t, func() bool { return waiting(t, c) == 0 }, enough, perLook)
+		require.Eventually(t, func() bool { return waiting(t, c) == 0 }, natstest.Timeout, perLook)
 		require.EqualValues(t, 1, s.runs.Load())
 	})
 }
 
 func TestQueueFull_NoRoom(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		c := s.customer()
 		var receipts []Receipt
@@ -99,8 +100,8 @@ func TestQueue_OutcomeLimits(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			bubble(t, func(t *testing.T) {
-				c := joined(t, queueing(config(start(t, broker.Config{}), "", "")))
+			natstest.Bubble(t, func(t *testing.T) {
+				c := joined(t, queueing(config(natstest.StartServer(t, broker.Config{}), "", "")))
 				posts(t, c, 1)
 				bucket := "asterisque_main_results_orders"
 				want := c.cfg
@@ -123,7 +124,7 @@ func TestQueue_OutcomeLimits(t *testing.T) {
 
 func TestQueue_JoinOtherOutcomes(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		c := s.customer()
 		posts(t, c, 1)
@@ -142,8 +143,8 @@ func TestQueue_JoinOtherOutcomes(t *testing.T) {
 
 func TestQueue_WithoutJetStream(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{ConfigFile: written(t, "accounts { asterisque { users: [ { user: all, password: secret } ] } }\nno_auth_user: all")})
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{ConfigFile: written(t, "accounts { asterisque { users: [ { user: all, password: secret } ] } }\nno_auth_user: all")})
 		_, err := Join(t.Context(), queueing(config(b, "orders", "a")))
 		require.ErrorIs(t, err, ErrNoJetStream)
 	})
@@ -151,7 +152,7 @@ func TestQueue_WithoutJetStream(t *testing.T) {
 
 func TestQueue_PeerRefused(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		_, err := Join(t.Context(), queueing(config(s.b, "orders", "a")), asterisque.WithAccess(asterisque.Access{
 			Accept: func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {
@@ -165,7 +166,7 @@ func TestQueue_PeerRefused(t *testing.T) {
 
 func TestQueue_UnknownClass(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		c := s.customer()
 		posts(t, c, 1)

@@ -8,14 +8,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
 // TestQueueKilled_Process is the process that is killed: a node that takes a posted call, prints a
 // line, and runs the call until it is killed.
 func TestQueueKilled_Process(t *testing.T) {
-	url := inChild(t)
+	url := natstest.InChild(t)
 	runs := func(ctx context.Context, n int) (string, error) {
-		say("runs")
+		natstest.Say("runs")
 		<-ctx.Done()
 		return "", ctx.Err()
 	}
@@ -68,7 +69,7 @@ func TestQueueKilled_Idempotent(t *testing.T) {
 
 // killTaker makes a process take a call, and kills it while the call runs.
 func (s *bookings) killTaker() {
-	taker := startChild(s.t, "TestQueueKilled_Process", s.b.URL())
-	require.Equal(s.t, "runs", taker.said())
-	taker.kill()
+	taker := natstest.StartChild(s.t, "TestQueueKilled_Process", s.b.URL())
+	require.Equal(s.t, "runs", taker.Said())
+	taker.Kill()
 }

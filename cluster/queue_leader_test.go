@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
 // leaderless is a bucket with a stream that has no leader for one write.
@@ -27,7 +28,7 @@ func (k *leaderless) Create(ctx context.Context, key string, value []byte, opts 
 
 func TestQueueResult_NoLeader(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		c := newBookings(t).customer()
 		q, err := c.queueOf(t.Context(), "orders")
 		require.NoError(t, err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
 // handedOutSoon shortens the delay before a message without a sign of its node is delivered again.
@@ -43,9 +44,9 @@ func bookingOf(t *testing.T, c *Cluster, function uint16) (*postedCall, Receipt)
 
 func TestQueueLost_Acknowledgement(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		deaf := func(c *Config) { c.Options = append(c.Options, nats.UserInfo("deaf", "secret")) }
-		s := &bookings{t: t, b: start(t, broker.Config{ConfigFile: written(t, `
+		s := &bookings{t: t, b: natstest.StartServer(t, broker.Config{ConfigFile: written(t, `
 	no_auth_user: all
 	accounts { asterisque { jetstream: enabled, users: [
 	  { user: all, password: secret }
@@ -70,7 +71,7 @@ func TestQueueLost_Acknowledgement(t *testing.T) {
 
 func TestQueueLost_RunsElsewhere(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		c := s.customer()
 		m, r := bookingOf(t, c, book.Number())
@@ -89,7 +90,7 @@ func TestQueueLost_RunsElsewhere(t *testing.T) {
 
 func TestQueueLost_RecordExpired(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		c := s.customer()
 		long := time.Now().Add(-2 * time.Hour).UnixMilli()
@@ -113,7 +114,7 @@ func TestQueueLost_RecordExpired(t *testing.T) {
 
 func TestQueueLost_Refusal(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		c := s.customer()
 		m, r := bookingOf(t, c, 999)
@@ -128,7 +129,7 @@ func TestQueueLost_Refusal(t *testing.T) {
 
 func TestQueueLost_MayHaveRun(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		c := s.customer()
 		m, r := bookingOf(t, c, book.Number())
@@ -147,7 +148,7 @@ func TestQueueLost_MayHaveRun(t *testing.T) {
 
 func TestQueueLost_TakenOver(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		c := s.customer()
 		m, r := bookingOf(t, c, book.Number())
@@ -165,7 +166,7 @@ func TestQueueLost_TakenOver(t *testing.T) {
 
 func TestQueueLost_OutcomesGone(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		a, c := s.takes("a", answers("booked"), handedOutSoon), s.customer()
 		requireResult(t, "booked", c, posts(t, c, 1))
@@ -190,7 +191,7 @@ func (k *laggingKV) Get(ctx context.Context, key string) (jetstream.KeyValueEntr
 
 func TestQueueLost_LaggingServer(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		c := s.customer()
 		m, r := bookingOf(t, c, book.Number())

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
@@ -16,13 +17,13 @@ func lasting(t *testing.T) (s *bookings, again func()) {
 	s, after := newLastingBookings(t)
 	return s, func() {
 		require.NoError(t, s.b.Close())
-		s.b = start(t, after)
+		s.b = natstest.StartServer(t, after)
 	}
 }
 
 func TestQueueOutage_PostAndRun(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		const calls = 200
 		s, again := lasting(t)
 		var done register
@@ -70,7 +71,7 @@ func postsAtLast(t *testing.T, c *Cluster, n int) Receipt {
 
 func TestQueueOutage_DuringRun(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s, again := lasting(t)
 		f, release := holds("booked")
 		s.takes("a", f, inFiles, handedOutSoon)
@@ -87,7 +88,7 @@ func TestQueueOutage_DuringRun(t *testing.T) {
 
 func TestQueueOutage_Answer(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s, after := newLastingBookings(t)
 		f, release := holds("booked")
 		s.takes("a", f, inFiles, handedOutSoon)
@@ -101,7 +102,7 @@ func TestQueueOutage_Answer(t *testing.T) {
 			_, err := results(t, c, r)
 			asked <- err
 		}()
-		start(t, after)
+		natstest.StartServer(t, after)
 		require.NoError(t, <-asked)
 		require.EqualValues(t, 1, s.runs.Load())
 	})
@@ -109,7 +110,7 @@ func TestQueueOutage_Answer(t *testing.T) {
 
 func TestQueueOutage_Result(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s, after := newLastingBookings(t)
 		f, release := holds("booked")
 		taker := func(c *Config) { inFiles(c); c.Durable.Lease = time.Second }
@@ -121,7 +122,7 @@ func TestQueueOutage_Result(t *testing.T) {
 		require.NoError(t, s.b.Close())
 		release()
 		require.Eventually(t, func() bool { return a.durable.runsNow() == 0 }, bookingTime, perLook, "for a lease")
-		start(t, after)
+		natstest.StartServer(t, after)
 		require.Eventually(t, b.nc.IsConnected, bookingTime, perLook)
 		requireResult(t, "booked", c, r)
 		require.EqualValues(t, 1, s.runs.Load())

@@ -10,12 +10,13 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
 func TestPost_WithoutNodes(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		c := joined(t, queueing(config(start(t, broker.Config{}), "", "")))
+	natstest.Bubble(t, func(t *testing.T) {
+		c := joined(t, queueing(config(natstest.StartServer(t, broker.Config{}), "", "")))
 		r, err := posts(t, c, 1).parse()
 		require.NoError(t, err)
 		require.Equal(t, "orders", r.Name)
@@ -26,8 +27,8 @@ func TestPost_WithoutNodes(t *testing.T) {
 
 func TestPost_FullQueue(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		c := joined(t, queueing(config(start(t, broker.Config{}), "", "")))
+	natstest.Bubble(t, func(t *testing.T) {
+		c := joined(t, queueing(config(natstest.StartServer(t, broker.Config{}), "", "")))
 		for n := range 8 {
 			posts(t, c, n)
 		}
@@ -39,17 +40,17 @@ func TestPost_FullQueue(t *testing.T) {
 
 func TestPost_DeadlineExpires(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		c := joined(t, queueing(config(start(t, broker.Config{}), "", "")))
+	natstest.Bubble(t, func(t *testing.T) {
+		c := joined(t, queueing(config(natstest.StartServer(t, broker.Config{}), "", "")))
 		posts(t, c, 1, WithDeadline(time.Now().Add(3*time.Second)))
-		require.Eventually(t, func() bool { return waiting(t, c) == 0 }, enough, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return waiting(t, c) == 0 }, natstest.Timeout, 10*time.Millisecond)
 	})
 }
 
 func TestPost_Errors(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		c := joined(t, queueing(config(start(t, broker.Config{}), "", "")))
+	natstest.Bubble(t, func(t *testing.T) {
+		c := joined(t, queueing(config(natstest.StartServer(t, broker.Config{}), "", "")))
 		_, err := Post(t.Context(), c, "orders", book, 1, WithDeadline(time.Now().Add(2*time.Hour)))
 		requireUnused(t, asterisque.ErrBadParams, err)
 		_, err = Post(t.Context(), c, "orders", book, 1, WithDeadline(time.Now().Add(-time.Second)))
@@ -63,12 +64,12 @@ func TestPost_Errors(t *testing.T) {
 
 func TestPost_WithoutNATS(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{})
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{})
 		c := joined(t, queueing(config(b, "", "")))
 		posts(t, c, 1)
 		require.NoError(t, b.Close())
-		require.Eventually(t, func() bool { return !c.nc.IsConnected() }, enough, time.Millisecond)
+		require.Eventually(t, func() bool { return !c.nc.IsConnected() }, natstest.Timeout, time.Millisecond)
 		r, err := Post(t.Context(), c, "orders", book, 2)
 		requireUnused(t, asterisque.ErrUnavailable, err)
 		require.Empty(t, r)
@@ -77,8 +78,8 @@ func TestPost_WithoutNATS(t *testing.T) {
 
 func TestQueue_CreatedAgain(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		c := joined(t, queueing(config(start(t, broker.Config{}), "", "")))
+	natstest.Bubble(t, func(t *testing.T) {
+		c := joined(t, queueing(config(natstest.StartServer(t, broker.Config{}), "", "")))
 		posts(t, c, 1)
 		require.NoError(t, c.buckets.js.DeleteStream(t.Context(), "asterisque_main_queue_orders"))
 		_, err := Post(t.Context(), c, "orders", book, 2)
@@ -90,8 +91,8 @@ func TestQueue_CreatedAgain(t *testing.T) {
 
 func TestPost_Duplicate(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		c := joined(t, queueing(config(start(t, broker.Config{}), "", "")))
+	natstest.Bubble(t, func(t *testing.T) {
+		c := joined(t, queueing(config(natstest.StartServer(t, broker.Config{}), "", "")))
 		q, err := c.queueOf(t.Context(), "orders")
 		require.NoError(t, err)
 		m := c.posted(book.Number(), nil)
@@ -107,8 +108,8 @@ func TestPost_Duplicate(t *testing.T) {
 
 func TestPost_OtherLimits(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{})
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{})
 		c := joined(t, queueing(config(b, "", "")))
 		posts(t, c, 1)
 		other := config(b, "", "")

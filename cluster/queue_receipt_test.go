@@ -8,11 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
 func TestResult_Forgotten(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		c := s.customer()
 		p, err := posts(t, c, 1).parse()
@@ -31,7 +32,7 @@ func TestResult_Forgotten(t *testing.T) {
 
 func TestResult_Expired(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		c := s.customer()
 		r := posts(t, c, 1, WithDeadline(time.Now().Add(2*time.Second)))
@@ -43,7 +44,7 @@ func TestResult_Expired(t *testing.T) {
 
 func TestResult_DeadlineWhileRunning(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		c := s.customer()
 		f, _ := holds("never")
@@ -56,7 +57,7 @@ func TestResult_DeadlineWhileRunning(t *testing.T) {
 
 func TestReceipt_AfterRestart(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		c := s.customer()
 		written := string(posts(t, c, 1)) // such as in a file
@@ -76,7 +77,7 @@ func TestReceipt_AfterRestart(t *testing.T) {
 
 func TestReceipt_OtherIdentity(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		c := s.customer()
 		r := posts(t, c, 1)
@@ -90,7 +91,7 @@ func TestReceipt_OtherIdentity(t *testing.T) {
 
 func TestResult_BadOutcomes(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		c := s.customer()
 		r := posts(t, c, 1)
@@ -111,7 +112,7 @@ func TestResult_BadOutcomes(t *testing.T) {
 // TestReceipt_MakesNoQueue covers receipts from untrusted peers.
 func TestReceipt_MakesNoQueue(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		c := s.customer()
 		now := time.Now()

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 	"github.com/asterisque-go/asterisque/priority"
 )
 
@@ -25,7 +26,7 @@ func roomy(c *Config) {
 
 func TestQueue_TwoNodes(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		const calls = 60
 		s := newBookings(t)
 		c := s.customer(roomy)
@@ -50,13 +51,13 @@ func TestQueue_TwoNodes(t *testing.T) {
 		}
 		done.requireOnce(t, calls)
 		require.Len(t, done.by, 2)
-		require.Eventually(t, func() bool { return waiting(t, c) == 0 }, enough, 2*perLook)
+		require.Eventually(t, func() bool { return waiting(t, c) == 0 }, natstest.Timeout, 2*perLook)
 	})
 }
 
 func TestWithdraw_Race(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		const calls = 60
 		s := newBookings(t)
 		c := s.customer(roomy)
@@ -79,13 +80,13 @@ func TestWithdraw_Race(t *testing.T) {
 			require.Equal(t, 1, done.times(n))
 		}
 		t.Log(back, "of", calls, "were taken back")
-		require.Eventually(t, func() bool { return waiting(t, c) == 0 }, enough, 2*perLook)
+		require.Eventually(t, func() bool { return waiting(t, c) == 0 }, natstest.Timeout, 2*perLook)
 	})
 }
 
 func TestQueue_RefusedForNow(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		c := s.customer()
 		var refused atomic.Int64
@@ -115,7 +116,7 @@ func TestQueue_RefusedForNow(t *testing.T) {
 
 func TestQueue_SharePerPoster(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		c, other := s.customer(), s.customer(func(c *Config) { c.Identity = "other" })
 		s.takes("a", answers("booked"), func(c *Config) { c.Durable.Calls, c.Durable.Share = 8, 0.25 })
@@ -163,7 +164,7 @@ func TestQueue_UrgencyClasses(t *testing.T) {
 
 func TestQueue_TakenWhileDraining(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		f, release := holds("at a")
 		a, c := s.takes("a", f), s.customer()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
 // takes joins a node of orders that takes posted calls, from its start.
@@ -51,7 +52,7 @@ func requireResult(t testing.TB, want string, c *Cluster, r Receipt) {
 
 func TestQueue_RunsOnJoin(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		c := s.customer()
 		r := posts(t, c, 1)
@@ -60,14 +61,14 @@ func TestQueue_RunsOnJoin(t *testing.T) {
 		again := s.customer() // another program of the same identity
 		requireResult(t, "booked", again, r)
 		requireResult(t, "booked", again, r)
-		require.Eventually(t, func() bool { return waiting(t, a) == 0 }, enough, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return waiting(t, a) == 0 }, natstest.Timeout, 10*time.Millisecond)
 		require.EqualValues(t, 1, s.runs.Load())
 	})
 }
 
 func TestQueue_RunsAtOnce(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		s.takes("a", answers("booked"))
 		c := s.customer()
@@ -79,7 +80,7 @@ func TestQueue_RunsAtOnce(t *testing.T) {
 
 func TestResult_Abort(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		s.takes("a", func(_ context.Context, n int) (string, error) {
 			if n == 1 {
@@ -104,7 +105,7 @@ func TestResult_Abort(t *testing.T) {
 
 func TestQueue_UrgentFirst(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		c := s.customer()
 		var mu sync.Mutex
@@ -129,7 +130,7 @@ func TestQueue_UrgentFirst(t *testing.T) {
 
 func TestQueue_Expires(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		c := s.customer()
 		_, err := results(t, c, posts(t, c, 1, WithDeadline(time.Now().Add(2*time.Second))))
@@ -142,7 +143,7 @@ func TestQueue_Expires(t *testing.T) {
 
 func TestWithdraw_UntilBegin(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		c := s.customer()
 		r := posts(t, c, 1)
@@ -155,7 +156,7 @@ func TestWithdraw_UntilBegin(t *testing.T) {
 		f, release := holds("booked")
 		s.takes("a", f)
 		r = posts(t, c, 2)
-		require.Eventually(t, func() bool { return s.runs.Load() == 1 }, enough, time.Millisecond)
+		require.Eventually(t, func() bool { return s.runs.Load() == 1 }, natstest.Timeout, time.Millisecond)
 		require.ErrorIs(t, c.Withdraw(t.Context(), r), ErrBegun)
 		release()
 		requireResult(t, "booked", c, r)
@@ -165,7 +166,7 @@ func TestWithdraw_UntilBegin(t *testing.T) {
 
 func TestResult_OtherIdentity(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		s.takes("a", answers("booked"))
 		c := s.customer()
@@ -188,7 +189,7 @@ func TestResult_OtherIdentity(t *testing.T) {
 
 func TestQueue_BadMessages(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		a := s.takes("a", answers("booked"))
 		for _, text := range []string{"", "garbage", "{}", `{"v":1,"key":"AAAA"}`, `{"v":0}`} {
@@ -197,13 +198,13 @@ func TestQueue_BadMessages(t *testing.T) {
 		}
 		c := s.customer()
 		requireResult(t, "booked", c, posts(t, c, 1))
-		require.Eventually(t, func() bool { return waiting(t, c) == 0 }, enough, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return waiting(t, c) == 0 }, natstest.Timeout, 10*time.Millisecond)
 	})
 }
 
 func TestQueue_NewerVersion(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		a, c := s.takes("a", answers("booked")), s.customer()
 		_, err := a.buckets.js.Publish(t.Context(), a.queueSubject("orders")+".0", []byte(`{"v":2,"key":7}`))
@@ -212,14 +213,14 @@ func TestQueue_NewerVersion(t *testing.T) {
 		require.Eventually(t, func() bool {
 			on, err := a.js(t).Consumer(t.Context(), "asterisque_main_queue_orders", queueConsumer(0))
 			return err == nil && on.CachedInfo().Delivered.Consumer > 0
-		}, enough, perLook, "it is handed out")
-		require.Eventually(t, func() bool { return waiting(t, c) == 1 }, enough, perLook)
+		}, natstest.Timeout, perLook, "it is handed out")
+		require.Eventually(t, func() bool { return waiting(t, c) == 1 }, natstest.Timeout, perLook)
 	})
 }
 
 func TestQueue_DeliveredTwice(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		a := s.takes("a", answers("booked"))
 		c := s.customer()
@@ -244,27 +245,27 @@ func TestQueue_DeliveredTwice(t *testing.T) {
 
 func TestQueueOutage_WhileWaiting(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		dir := t.TempDir()
-		s := &bookings{t: t, b: start(t, broker.Config{Dir: dir})}
+		s := &bookings{t: t, b: natstest.StartServer(t, broker.Config{Dir: dir})}
 		a, c := s.takes("a", answers("booked")), s.customer()
 		requireResult(t, "booked", c, posts(t, c, 1))
 		again := restarted(s.b, dir)
 		require.NoError(t, s.b.Close())
-		start(t, again)
-		require.Eventually(t, func() bool { return a.nc.IsConnected() && c.nc.IsConnected() }, enough, time.Millisecond)
+		natstest.StartServer(t, again)
+		require.Eventually(t, func() bool { return a.nc.IsConnected() && c.nc.IsConnected() }, natstest.Timeout, time.Millisecond)
 		requireResult(t, "booked", c, posts(t, c, 2))
 	})
 }
 
 func TestQueue_Drain(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		f, release := holds("at a")
 		a, c := s.takes("a", f), s.customer()
 		r := posts(t, c, 1)
-		require.Eventually(t, func() bool { return s.runs.Load() == 1 }, enough, time.Millisecond)
+		require.Eventually(t, func() bool { return s.runs.Load() == 1 }, natstest.Timeout, time.Millisecond)
 		left := make(chan error, 1)
 		go func() { left <- a.Shutdown(context.Background()) }() // ends once the call is over
 		<-a.Node().Draining()
@@ -279,7 +280,7 @@ func TestQueue_Drain(t *testing.T) {
 
 func TestQueue_JoinOtherLimits(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		posts(t, s.customer(), 1)
 		cfg := queueing(config(s.b, "orders", "a"))

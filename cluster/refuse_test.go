@@ -12,14 +12,15 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/natswire"
 )
 
 func TestJoin_NameTaken(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{})
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{})
 		of := func(identity, id string) Config {
 			cfg := config(b, "orders", id)
 			cfg.Identity = identity
@@ -44,8 +45,8 @@ func TestJoin_NameTaken(t *testing.T) {
 
 func TestJoin_NameRace(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{})
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{})
 		for range 10 {
 			errs := make(chan error, 2)
 			all := make(chan *Cluster, 2)
@@ -97,12 +98,12 @@ func TestJoin_Errors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			run := bubble
+			run := natstest.Bubble
 			if test.dials {
 				run = func(t *testing.T, f func(t *testing.T)) { f(t) }
 			}
 			run(t, func(t *testing.T) {
-				cfg := config(start(t, broker.Config{Change: test.server}), "orders", "a")
+				cfg := config(natstest.StartServer(t, broker.Config{Change: test.server}), "orders", "a")
 				if test.config != nil {
 					test.config(&cfg)
 				}
@@ -119,8 +120,8 @@ func TestJoin_Errors(t *testing.T) {
 
 func TestJoin_PayloadError(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{Change: func(o *server.Options) { o.MaxPayload = 600 }})
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{Change: func(o *server.Options) { o.MaxPayload = 600 }})
 		_, err := Join(t.Context(), config(b, "orders", "a"))
 		var small *natswire.PayloadError
 		require.ErrorAs(t, err, &small)
@@ -140,8 +141,8 @@ func TestJoin_OtherLimits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			bubble(t, func(t *testing.T) {
-				b := start(t, broker.Config{})
+			natstest.Bubble(t, func(t *testing.T) {
+				b := natstest.StartServer(t, broker.Config{})
 				made := jetstream.KeyValueConfig{Bucket: "asterisque_main_alive", TTL: lifeTime, Metadata: map[string]string{clusterKey: "asterisque"}}
 				test.change(&made)
 				c := joined(t, prefixed(config(b, "other", "o"), "other"))
@@ -164,8 +165,8 @@ func prefixed(cfg Config, prefix string) Config {
 
 func TestJoin_OtherCluster(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{})
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{})
 		in := func(cluster string, cfg Config) Config { cfg.Cluster = cluster; return cfg }
 		joined(t, in("production", config(b, "orders", "a")))
 		_, err := Join(t.Context(), in("staging", config(b, "orders", "b")))
@@ -178,8 +179,8 @@ func TestJoin_OtherCluster(t *testing.T) {
 
 func TestJoin_ResumeInPlain(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{})
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{})
 		_, err := Join(t.Context(), config(b, "orders", "a"), asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 		require.ErrorContains(t, err, "PlainCredentials")
 		plain := asterisque.WithAccess(asterisque.Access{PlainCredentials: true})
@@ -191,8 +192,8 @@ func TestJoin_ResumeInPlain(t *testing.T) {
 
 func TestMembers_BadEntries(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{})
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{})
 		c := joined(t, config(b, "orders", "a"))
 		for key, value := range map[string]string{
 			"orders.x": "no JSON", "orders.y": `{"name":"orders","id":"other"}`, "orders.z": `{"name":5}`,

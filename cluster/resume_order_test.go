@@ -9,6 +9,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
 // crossing takes the count of numbers that each side sends, while the other side sends its own.
@@ -47,13 +48,13 @@ func crosses(ctx context.Context, n int, send func(context.Context, int) error, 
 
 func TestResume_OrderAcrossNodes(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		const numbers, each = 5000, 250
 		svc := asterisque.NewService()
 		crossing.Handle(svc, func(ctx context.Context, n int, p *asterisque.Pipe[int, int]) (int, error) {
 			return n, crosses(ctx, n, p.Send, p.Recv, func(int) {})
 		})
-		b, nodes, balance := start(t, broker.Config{}), []*Cluster(nil), new(balancer)
+		b, nodes, balance := natstest.StartServer(t, broker.Config{}), []*Cluster(nil), new(balancer)
 		for _, id := range []string{"a", "b", "c"} {
 			cfg := anywhere(config(b, "orders", id))
 			nodes = append(nodes, joined(t, cfg, append(resuming, asterisque.WithService(svc))...))

@@ -16,6 +16,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 	"github.com/asterisque-go/asterisque/internal/test/testtls"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/natswire"
@@ -102,7 +103,7 @@ func soonAnswers(t *testing.T, on asterisque.Caller, id string) {
 	require.Eventually(t, func() bool {
 		got, err := ownID.Call(t.Context(), on, struct{}{})
 		return err == nil && got == id
-	}, enough, time.Millisecond)
+	}, natstest.Timeout, time.Millisecond)
 }
 
 func TestResume_AnyNode(t *testing.T) {
@@ -110,7 +111,7 @@ func TestResume_AnyNode(t *testing.T) {
 	a := testtls.NewAuthority(t)
 	for how, secure := range map[string]bool{"without TLS": false, "with TLS": true} {
 		t.Run(how, func(t *testing.T) {
-			b, nodes, balance := start(t, broker.Config{}), []*Cluster(nil), new(balancer)
+			b, nodes, balance := natstest.StartServer(t, broker.Config{}), []*Cluster(nil), new(balancer)
 			for _, id := range []string{"a", "b", "c"} {
 				cfg := config(b, "orders", id)
 				if secure {
@@ -139,8 +140,8 @@ func TestResume_AnyNode(t *testing.T) {
 
 func TestResume_NodeGone(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b, balance := start(t, broker.Config{}), new(balancer)
+	natstest.Bubble(t, func(t *testing.T) {
+		b, balance := natstest.StartServer(t, broker.Config{}), new(balancer)
 		gone := joined(t, anywhere(config(b, "orders", "a")), resuming...)
 		there := joined(t, anywhere(config(b, "orders", "b")), resuming...)
 		conn := balance.connect(t, gone)
@@ -156,8 +157,8 @@ func TestResume_NodeGone(t *testing.T) {
 
 func TestResumeRecords_EarlierRun(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b, balance := start(t, broker.Config{}), new(balancer)
+	natstest.Bubble(t, func(t *testing.T) {
+		b, balance := natstest.StartServer(t, broker.Config{}), new(balancer)
 		cfg := anywhere(config(b, "orders", "a"))
 		first := joined(t, cfg, resuming...)
 		there := joined(t, anywhere(config(b, "orders", "b")), resuming...)
@@ -174,9 +175,9 @@ func TestResumeRecords_EarlierRun(t *testing.T) {
 
 func TestResume_DuringOutage(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		dir := t.TempDir()
-		b, balance := start(t, broker.Config{Dir: dir}), new(balancer)
+		b, balance := natstest.StartServer(t, broker.Config{Dir: dir}), new(balancer)
 		has := joined(t, anywhere(config(b, "orders", "a")), resuming...)
 		there := joined(t, anywhere(config(b, "orders", "b")), resuming...)
 		conn := balance.connect(t, has)
@@ -184,7 +185,7 @@ func TestResume_DuringOutage(t *testing.T) {
 		again := restarted(b, dir)
 		require.NoError(t, b.Close())
 		balance.lead(there)
-		start(t, again)
+		natstest.StartServer(t, again)
 		require.NoError(t, call.Send(t.Context(), struct{}{}))
 		_, err := call.Result(t.Context())
 		require.NoError(t, err)
@@ -203,8 +204,8 @@ func TestResumeRecords_AfterOutage(t *testing.T) {
 	} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
-			bubble(t, func(t *testing.T) {
-				b, balance := start(t, broker.Config{Dir: test.dir}), new(balancer)
+			natstest.Bubble(t, func(t *testing.T) {
+				b, balance := natstest.StartServer(t, broker.Config{Dir: test.dir}), new(balancer)
 				has := joined(t, brief(anywhere(config(b, "orders", "a"))), resuming...)
 				there := joined(t, brief(anywhere(config(b, "orders", "b"))), resuming...)
 				var conn *asterisque.Connection
@@ -217,11 +218,11 @@ func TestResumeRecords_AfterOutage(t *testing.T) {
 					conn = balance.connect(t, has)
 				}
 				first := conn.Session()
-				start(t, again)
+				natstest.StartServer(t, again)
 				require.Eventually(t, func() bool {
 					_, ok, err := has.resumer.records.read(t.Context(), first.ID())
 					return err == nil && ok
-				}, enough, 10*time.Millisecond)
+				}, natstest.Timeout, 10*time.Millisecond)
 				balance.lead(there)
 				require.Equal(t, "a", ask(t, conn))
 				require.Same(t, first, conn.Session())
@@ -232,8 +233,8 @@ func TestResumeRecords_AfterOutage(t *testing.T) {
 
 func TestResumeRecords_Renewed(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b, balance := start(t, broker.Config{}), new(balancer)
+	natstest.Bubble(t, func(t *testing.T) {
+		b, balance := natstest.StartServer(t, broker.Config{}), new(balancer)
 		cfg := anywhere(config(b, "orders", "a"))
 		cfg.times.record = 600 * time.Millisecond
 		has := joined(t, cfg, resuming...)
@@ -242,19 +243,19 @@ func TestResumeRecords_Renewed(t *testing.T) {
 		require.Eventually(t, func() bool {
 			e, err := has.buckets.sessions.Get(t.Context(), key)
 			return err == nil && e.Revision() > 3
-		}, enough, 10*time.Millisecond)
+		}, natstest.Timeout, 10*time.Millisecond)
 		require.NoError(t, conn.Close())
 		require.Eventually(t, func() bool {
 			_, err := has.buckets.sessions.Get(t.Context(), key)
 			return errors.Is(err, jetstream.ErrKeyNotFound)
-		}, enough, 10*time.Millisecond, "it is deleted with the session")
+		}, natstest.Timeout, 10*time.Millisecond, "it is deleted with the session")
 	})
 }
 
 func TestAttackResume_ForgedPeer(t *testing.T) {
 	t.Parallel()
 	a := testtls.NewAuthority(t)
-	b, balance := start(t, broker.Config{}), new(balancer)
+	b, balance := natstest.StartServer(t, broker.Config{}), new(balancer)
 	has := joined(t, anywhere(proving(a, config(b, "orders", "a"), "orders")), resuming...)
 	balance.tls = proving(a, Config{}, "client").TLS
 	conn := balance.connect(t, has)
@@ -292,7 +293,7 @@ func TestAttackResume_ForgedPeer(t *testing.T) {
 func TestAttackResume_ForgedPeerOwnTLS(t *testing.T) {
 	t.Parallel()
 	a := testtls.NewAuthority(t)
-	b, balance := start(t, broker.Config{}), new(balancer)
+	b, balance := natstest.StartServer(t, broker.Config{}), new(balancer)
 	cfg := proving(a, config(b, "orders", "a"), "orders")
 	chosen := cfg.TLS.Clone()
 	chosen.ClientAuth = tls.NoClientCert
@@ -315,8 +316,8 @@ func TestAttackResume_ForgedPeerOwnTLS(t *testing.T) {
 
 func TestResume_AbsentNode(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{})
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{})
 		c := joined(t, anywhere(config(b, "orders", "a")), resuming...)
 		joined(t, anywhere(config(b, "orders", "b")), resuming...)
 		c.resumer.nobody["b"] = time.Now().Add(-time.Minute)
@@ -328,8 +329,8 @@ func TestResume_AbsentNode(t *testing.T) {
 
 func TestResumeRecords_SessionEnded(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{})
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{})
 		rs := joined(t, anywhere(config(b, "orders", "a")), resuming...).resumer.records
 		ended, end := context.WithCancel(t.Context())
 		end()
@@ -345,7 +346,7 @@ func TestResumeRecords_SessionEnded(t *testing.T) {
 func TestResume_UnverifiedCertificate(t *testing.T) {
 	t.Parallel()
 	a := testtls.NewAuthority(t)
-	b, balance := start(t, broker.Config{}), new(balancer)
+	b, balance := natstest.StartServer(t, broker.Config{}), new(balancer)
 	// a listener unknown to the cluster
 	own := asterisque.WithTLS(proving(a, Config{}, "orders").TLS)
 	var nodes []*Cluster
@@ -367,8 +368,8 @@ func TestResume_UnverifiedCertificate(t *testing.T) {
 
 func TestResume_OtherLimits(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{})
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{})
 		joined(t, anywhere(config(b, "orders", "a")), resuming...)
 		cfg := anywhere(config(b, "orders", "b"))
 		cfg.times.record = time.Minute
@@ -384,5 +385,5 @@ func TestResume_OtherLimits(t *testing.T) {
 // plainly returns a connection without restrictions.
 func plainly(t *testing.T, b *broker.Broker) *nats.Conn {
 	t.Helper()
-	return connect(t, b)
+	return natstest.Connect(t, b)
 }

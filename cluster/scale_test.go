@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
 // Number of nodes that join at once: go test -run Scale -v -nodes 1000
@@ -121,7 +122,7 @@ func (c *crowd) varz() cost {
 // once. The cost of each node is constant.
 func TestScale(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T) {
 		for what, each := range messagesPerNode(t) {
 			require.Less(t, each[len(each)-1], 2*each[0]+5, "messages for each node, with ever more nodes: %s: %v", what, each)
 		}
@@ -131,7 +132,7 @@ func TestScale(t *testing.T) {
 func messagesPerNode(t *testing.T) map[string][]float64 {
 	perNode := make(map[string][]float64)
 	for n := *most / 4; n <= *most; n *= 2 {
-		c := &crowd{T: t, broker: start(t, broker.Config{}), servers: *known, life: lifeTime}
+		c := &crowd{T: t, broker: natstest.StartServer(t, broker.Config{}), servers: *known, life: lifeTime}
 		note := func(what string, f func()) {
 			perNode[what] = append(perNode[what], float64(c.of(what, f).messages)/float64(n))
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
 // visible makes a node offer ownID, to plain NATS clients as well.
@@ -25,26 +26,26 @@ func visible(cfg Config) Config {
 
 func TestShow_Tools(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{})
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{})
 		c, err := Join(t.Context(), visible(config(b, "orders", "a")))
 		require.NoError(t, err)
 		defer c.Close()
-		nc := connect(t, b)
-		m, err := request(nc, "$SRV.INFO.orders", nil, enough)
+		nc := natstest.Connect(t, b)
+		m, err := natstest.Request(nc, "$SRV.INFO.orders", nil, natstest.Timeout)
 		require.NoError(t, err)
 		var info micro.Info
 		require.NoError(t, json.Unmarshal(m.Data, &info))
 		require.Equal(t, []string{"orders", "a", "1.2.3", "eu"}, []string{info.Name, info.ID, info.Version, info.Metadata["asterisque.region"]})
 		require.Equal(t, "orders.ownID", info.Endpoints[0].Subject)
 
-		m, err = request(nc, "orders.ownID", []byte("{}"), enough)
+		m, err = natstest.Request(nc, "orders.ownID", []byte("{}"), natstest.Timeout)
 		require.NoError(t, err)
 		require.Equal(t, `"a"`, string(m.Data))
 
 		require.NoError(t, c.Shutdown(t.Context()))
 		for _, subject := range []string{"$SRV.INFO.orders", "orders.ownID"} {
-			_, err = request(nc, subject, nil, enough)
+			_, err = natstest.Request(nc, subject, nil, natstest.Timeout)
 			require.ErrorIs(t, err, nats.ErrNoResponders)
 		}
 	})
@@ -52,22 +53,22 @@ func TestShow_Tools(t *testing.T) {
 
 func TestShow_Hidden(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{})
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{})
 		cfg := visible(config(b, "orders", "a"))
 		cfg.Hidden = true
 		joined(t, cfg)
 		c := joined(t, config(b, "", ""))
 		answering(t, callerOf(t, c, "orders"), "a")
-		_, err := request(c.nc, "$SRV.PING", nil, time.Second)
+		_, err := natstest.Request(c.nc, "$SRV.PING", nil, time.Second)
 		require.ErrorIs(t, err, nats.ErrNoResponders)
 	})
 }
 
 func TestShow_JoinErrors(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		b := start(t, broker.Config{})
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{})
 		for want, change := range map[string]func(c *Config){
 			`the version "first" is no semantic version`: func(c *Config) { c.Version = "first" },
 			"has no such function":                       func(c *Config) { c.Endpoints[0].Function = 99 },

@@ -1,4 +1,4 @@
-package cluster
+package natstest
 
 import (
 	"bufio"
@@ -16,8 +16,8 @@ import (
 // one of these tests again.
 const childNATS = "ASTERISQUE_TEST_CHILD_NATS"
 
-// inChild returns the URL of the NATS server if this process is a child, and skips the test if not.
-func inChild(t *testing.T) (url string) {
+// InChild returns the URL of the NATS server if this process is a child, and skips the test if not.
+func InChild(t *testing.T) (url string) {
 	t.Helper()
 	if url = os.Getenv(childNATS); url == "" {
 		t.Skip("another test starts it, as a process of its own")
@@ -25,19 +25,19 @@ func inChild(t *testing.T) (url string) {
 	return url
 }
 
-// say prints a line from a child to its parent.
-func say(format string, args ...any) { fmt.Printf("said: "+format+"\n", args...) }
+// Say prints a line from a child to its parent.
+func Say(format string, args ...any) { fmt.Printf("said: "+format+"\n", args...) }
 
-// child is a process of its own that runs one of these tests again.
-type child struct {
+// Child is a process of its own that runs one of these tests again.
+type Child struct {
 	*exec.Cmd
 	t     testing.TB
 	in    io.WriteCloser
 	lines *bufio.Scanner
 }
 
-// startChild runs a test in a new process, which is killed when t ends.
-func startChild(t testing.TB, test, url string) *child {
+// StartChild runs a test in a new process, which is killed when t ends.
+func StartChild(t testing.TB, test, url string) *Child {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run", "^"+test+"$", "-test.v")
 	cmd.Env = append(os.Environ(), childNATS+"="+url)
@@ -46,27 +46,27 @@ func startChild(t testing.TB, test, url string) *child {
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	c := &child{cmd, t, in, bufio.NewScanner(out)}
-	t.Cleanup(c.kill)
+	c := &Child{cmd, t, in, bufio.NewScanner(out)}
+	t.Cleanup(c.Kill)
 	return c
 }
 
-// kill ends the process, if it has not ended.
-func (c *child) kill() {
+// Kill ends the process, if it has not ended.
+func (c *Child) Kill() {
 	c.in.Close()
 	c.Process.Kill()
 	c.Wait()
 }
 
-// tell writes a line to the process.
-func (c *child) tell(line string) {
+// Tell writes a line to the process.
+func (c *Child) Tell(line string) {
 	c.t.Helper()
 	_, err := io.WriteString(c.in, line+"\n")
 	require.NoError(c.t, err)
 }
 
-// said returns the next line of the process.
-func (c *child) said() string {
+// Said returns the next line of the process.
+func (c *Child) Said() string {
 	c.t.Helper()
 	for c.lines.Scan() {
 		if _, said, ok := strings.Cut(c.lines.Text(), "said: "); ok {

@@ -1,4 +1,4 @@
-package cluster
+package natstest
 
 import (
 	"context"
@@ -18,13 +18,16 @@ import (
 	"github.com/asterisque-go/asterisque/internal/test/fakeclock"
 )
 
-// bubble runs a test in a bubble of synctest, in which leases, times to live and pauses take no
+// Timeout is the time limit for an event that happens soon.
+const Timeout = 2 * time.Minute
+
+// Bubble runs a test in a bubble of synctest, in which leases, times to live and pauses take no
 // real time, and a slow machine delays no test. The NATS servers that start there have no port, and
 // are reached within the program: see place.
 //
 // Files of such a server age by the real time of the test, by a clock that all servers of the
 // program share. So a node keeps all data in memory, except for a server with a Dir.
-func bubble(t *testing.T, f func(t *testing.T)) {
+func Bubble(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	ats.Register() // starts that clock outside of the bubble, with its goroutine
 	t.Cleanup(ats.Unregister)
@@ -84,7 +87,7 @@ func inPlace(t testing.TB, c broker.Config) (broker.Config, *place) {
 	c.Change = func(o *server.Options) {
 		o.DontListen = true
 		// not dialled, but it distinguishes the server
-		o.Host, o.Port = bubbleHost, 4222
+		o.Host, o.Port = BubbleHost, 4222
 		if before != nil {
 			before(o)
 		}
@@ -92,26 +95,43 @@ func inPlace(t testing.TB, c broker.Config) (broker.Config, *place) {
 	return c, p.(*place)
 }
 
-const bubbleHost = "bubble"
+// StartServer starts a NATS server, which ends with the test. In a bubble it has no port.
+func StartServer(t testing.TB, c broker.Config) *broker.Broker {
+	t.Helper()
+	var p *place
+	if inBubble(t) {
+		c, p = inPlace(t, c)
+	}
+	b, err := broker.Start(c)
+	require.NoError(t, err)
+	t.Cleanup(func() { b.Close() })
+	if p != nil {
+		p.leadTo(b.Server())
+	}
+	return b
+}
 
-// reaching returns the options of a connection to a server: none if it has a port.
-func reaching(b *broker.Broker) []nats.Option {
+// BubbleHost is the host in the URLs of servers in bubbles.
+const BubbleHost = "bubble"
+
+// Reaching returns the options of a connection to a server: none if it has a port.
+func Reaching(b *broker.Broker) []nats.Option {
 	if p, ok := places.Load(b.Server().Name()); ok {
 		return []nats.Option{nats.InProcessServer(p.(*place))}
 	}
 	return nil
 }
 
-// forgets reports whether a server is in a bubble, and stores no files.
-func forgets(b *broker.Broker) bool {
+// Forgets reports whether a server is in a bubble, and stores no files.
+func Forgets(b *broker.Broker) bool {
 	p, ok := places.Load(b.Server().Name())
 	return ok && p.(*place).forgets
 }
 
-// connect connects to a server until the test ends.
-func connect(t testing.TB, b *broker.Broker, opts ...nats.Option) *nats.Conn {
+// Connect connects to a server until the test ends.
+func Connect(t testing.TB, b *broker.Broker, opts ...nats.Option) *nats.Conn {
 	t.Helper()
-	nc, err := nats.Connect(b.URL(), append(reaching(b), opts...)...)
+	nc, err := nats.Connect(b.URL(), append(Reaching(b), opts...)...)
 	require.NoError(t, err)
 	t.Cleanup(nc.Close)
 	return nc
@@ -120,26 +140,27 @@ func connect(t testing.TB, b *broker.Broker, opts ...nats.Option) *nats.Conn {
 // Package nats pools the timers of its waits, across bubbles too. A wait with a context takes no
 // timer, so the following helpers wait with one.
 
-// flush waits until the server has read all messages that nc has sent.
-func flush(nc *nats.Conn) error {
-	ctx, cancel := context.WithTimeout(context.Background(), enough)
+// Flush waits until the server has read all messages that nc has sent.
+func Flush(nc *nats.Conn) error {
+	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
 	defer cancel()
 	return nc.FlushWithContext(ctx)
 }
 
-// request returns the answer to a message.
-func request(nc *nats.Conn, subject string, data []byte, within time.Duration) (*nats.Msg, error) {
-	return requestMsg(nc, &nats.Msg{Subject: subject, Data: data}, within)
+// Request returns the answer to a message.
+func Request(nc *nats.Conn, subject string, data []byte, within time.Duration) (*nats.Msg, error) {
+	return RequestMsg(nc, &nats.Msg{Subject: subject, Data: data}, within)
 }
 
-func requestMsg(nc *nats.Conn, m *nats.Msg, within time.Duration) (*nats.Msg, error) {
+// RequestMsg is Request for a message with headers.
+func RequestMsg(nc *nats.Conn, m *nats.Msg, within time.Duration) (*nats.Msg, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	return nc.RequestMsgWithContext(ctx, m)
 }
 
-// next returns the next message of a subscription.
-func next(sub *nats.Subscription, within time.Duration) (*nats.Msg, error) {
+// Next returns the next message of a subscription.
+func Next(sub *nats.Subscription, within time.Duration) (*nats.Msg, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	return sub.NextMsgWithContext(ctx)
