@@ -36,20 +36,9 @@ func TestBucket_JustCreated(t *testing.T) {
 		d := newDurables(&cfg, "instance")
 		js := &laggard{JetStream: c.buckets.js}
 		d.js = js
-		kv, err := d.awaitBucket(t.Context())
+		bucket, err := d.awaitBucket(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, "asterisque_main_calls_orders", kv.Bucket())
+		require.Equal(t, "asterisque_main_calls_orders", bucket.Bucket())
 		require.EqualValues(t, 4, js.asked.Load())
 	})
-}
-
-func TestBucket_TemporaryErrors(t *testing.T) {
-	t.Parallel()
-	for _, err := range []error{
-		context.DeadlineExceeded, jetstream.ErrBucketNotFound, jetstream.ErrStreamNotFound, &jetstream.APIError{Code: 503},
-	} {
-		require.True(t, comes(err), err)
-	}
-	require.False(t, comes(ErrNoJetStream))
-	require.False(t, comes(&BucketError{}))
 }

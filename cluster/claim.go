@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 )
 
 // Claim is a key that this node holds exclusively until the claim ends: see [Claim.Done]. All
@@ -93,7 +95,7 @@ func (c *Claim) remove(ctx context.Context) error {
 	revision, _, _ := c.state()
 	for range mostConflicts {
 		err := c.claims.store.remove(ctx, c.key, revision)
-		if !isConflict(err) {
+		if !kv.IsConflict(err) {
 			return err
 		}
 		e, err := c.claims.store.read(ctx, c.key)

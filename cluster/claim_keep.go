@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 )
 
 // keep renews the claim until it ends.
@@ -46,7 +48,7 @@ func (c *Claim) renew() (again time.Duration) {
 	case err == nil:
 		c.note(next, begin)
 		return c.interval()
-	case isConflict(err):
+	case kv.IsConflict(err):
 		return c.lookAt(revision)
 	default:
 		c.fail(err)

@@ -46,8 +46,8 @@ type claims struct {
 // newClaims returns empty claims of self. They end with life, which loses all keys held then; close
 // releases them before. kv is their bucket, with the TTL ttl. Hints to this node arrive at the
 // subject hints + "." + its id.
-func newClaims(life context.Context, nc *nats.Conn, kv jetstream.KeyValue, self claimOwner, hints string, ttl time.Duration, log *slog.Logger) (*claims, error) {
-	store, err := newClaimStore(nc, kv)
+func newClaims(life context.Context, nc *nats.Conn, bucket jetstream.KeyValue, self claimOwner, hints string, ttl time.Duration, log *slog.Logger) (*claims, error) {
+	store, err := newClaimStore(nc, bucket)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
@@ -30,7 +31,7 @@ func (c *claims) await(ctx context.Context, key string) (*Claim, error) {
 			return nil, fmt.Errorf("cluster: waiting for the key %q: %w (%w)", key, context.Cause(ctx), err)
 		}
 		c.log.Debug("cluster: a key is waited for without NATS", "key", key, "error", err)
-		wait.HoldOff(ctx, holdOffTime(times))
+		wait.HoldOff(ctx, kv.Backoff(times))
 	}
 }
 
@@ -70,7 +71,7 @@ func (c *claims) watch(ctx context.Context, key string) (*claimSigns, error) {
 	s := &claimSigns{of: c, silence: time.NewTimer(c.ttl)}
 	s.back = c.nc.StatusChanged(nats.CONNECTED) // subscribed before the watcher exists
 	var err error
-	if s.watcher, err = watch(ctx, c.store.kv, natsPatience, key); err != nil {
+	if s.watcher, err = kv.Watch(ctx, c.store.bucket.Bucket(), kv.RequestTimeout, key); err != nil {
 		s.stop()
 		return nil, err
 	}
@@ -80,7 +81,7 @@ func (c *claims) watch(ctx context.Context, key string) (*claimSigns, error) {
 func (s *claimSigns) stop() {
 	s.of.nc.RemoveStatusListener(s.back)
 	if s.watcher != nil {
-		stopWatch(s.watcher)
+		kv.Stop(s.watcher)
 	}
 	s.silence.Stop()
 }

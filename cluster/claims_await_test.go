@@ -30,7 +30,7 @@ func (m *claimant) awaits(ctx context.Context, key string) (won <-chan *Claim, f
 func requireWaiting(t *testing.T, m *claimant, watchers int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		info, err := m.store.js.StreamInfo("KV_claims")
+		info, err := m.store.bucket.Info(t.Context())
 		return err == nil && info.State.Consumers == watchers
 	}, claimTestTime, claimTick)
 }

@@ -70,6 +70,15 @@ func (s *claimSite) deleteBucket() {
 	require.NoError(s.t, s.jetStream(nc).DeleteKeyValue(s.t.Context(), "claims"))
 }
 
+func (s *claimSite) purgeBucket() {
+	s.t.Helper()
+	nc := s.connect()
+	defer nc.Close()
+	stream, err := s.jetStream(nc).Stream(s.t.Context(), "KV_claims")
+	require.NoError(s.t, err)
+	require.NoError(s.t, stream.Purge(s.t.Context()))
+}
+
 // claimant is a node with its claims, and with faults for tests.
 type claimant struct {
 	*claims
@@ -83,9 +92,9 @@ type claimant struct {
 func (s *claimSite) join(node string) *claimant {
 	s.t.Helper()
 	nc := s.connect()
-	kv, err := s.jetStream(nc).KeyValue(s.t.Context(), "claims")
+	bucket, err := s.jetStream(nc).KeyValue(s.t.Context(), "claims")
 	require.NoError(s.t, err)
-	m := &claimant{nc: nc, kv: &natstest.FaultyKV{KeyValue: kv}, clock: new(setClock)}
+	m := &claimant{nc: nc, kv: &natstest.FaultyKV{KeyValue: bucket}, clock: new(setClock)}
 	m.claims, err = newClaims(context.Background(), nc, m.kv, claimOwner{"", node, nats.NewInbox()}, "hints", s.ttl, slog.New(slog.DiscardHandler))
 	require.NoError(s.t, err)
 	m.now = m.clock.now

@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"github.com/nats-io/nats.go"
+
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 )
 
 // maxHints bounds the queue of hints. Further hints are dropped: a renewal detects a takeover as
@@ -22,7 +24,7 @@ func (c *claims) listen() error {
 		}
 	})
 	if err == nil {
-		err = subscribed(c.ctx, c.nc, before, sub.Subject)
+		err = kv.Subscribed(c.ctx, c.nc, before, sub.Subject)
 	}
 	if err != nil {
 		return err

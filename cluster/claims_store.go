@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 )
 
 // claimOwner is a node, as seen by other nodes, in one run of it.
@@ -45,49 +46,29 @@ type claimValue struct {
 	Epoch    uint64 `json:"epoch"`
 }
 
-// natsPatience is the timeout of each request to NATS. A request that is lost with a server is
-// never answered, so a retry is better than a long wait.
-const natsPatience = 2 * time.Second
+// claimStore is the bucket of the claims. Each method is one request.
+type claimStore struct{ bucket *kv.Store } // fixed
 
-// claimStore is the bucket of the claims. Each method is one request with the timeout natsPatience.
-type claimStore struct { // fixed
-	kv     jetstream.KeyValue
-	js     nats.JetStreamContext
-	stream string // of the bucket
-	before string // subject prefix of the keys in the stream
-}
-
-func newClaimStore(nc *nats.Conn, kv jetstream.KeyValue) (*claimStore, error) {
-	js, err := nc.JetStream()
+func newClaimStore(nc *nats.Conn, bucket jetstream.KeyValue) (*claimStore, error) {
+	s, err := kv.NewStore(nc, bucket)
 	if err != nil {
 		return nil, err
 	}
-	return &claimStore{kv, js, "KV_" + kv.Bucket(), "$KV." + kv.Bucket() + "."}, nil
+	return &claimStore{s}, nil
 }
 
-// read returns the entry of a key. It asks the leader of the stream. Get of the bucket may ask any
-// server, and a server that lags behind would return an old holder, or none. read also returns the
-// revisions of deletion markers, which Get does not.
+// read returns the entry of a key, from the leader of the stream: a server that lags behind would
+// return an old holder, or none. It also returns the revisions of deletion markers.
 func (s *claimStore) read(ctx context.Context, key string) (e claimEntry, err error) {
-	ctx, cancel := context.WithTimeout(ctx, natsPatience)
-	defer cancel()
-	m, err := s.js.GetLastMsg(s.stream, s.before+key, nats.Context(ctx))
-	switch {
-	case errors.Is(err, nats.ErrMsgNotFound):
-		return e, nil
-	case err != nil:
-		return e, err
-	}
-	e.revision = m.Sequence
-	if m.Header.Get("KV-Operation") != "" || m.Header.Get(jetstream.MarkerReasonHeader) != "" {
-		return e, nil // deleted, purged or expired
+	m, err := s.bucket.Read(ctx, key)
+	if err != nil || !m.Exists {
+		return claimEntry{revision: m.Revision}, err
 	}
 	var v claimValue
-	if json.Unmarshal(m.Data, &v) != nil {
+	if json.Unmarshal(m.Value, &v) != nil {
 		v = claimValue{} // not an entry of this package: only a takeover replaces it
 	}
-	e.held, e.by, e.epoch = true, claimOwner{v.Name, v.Node, v.Instance}, v.Epoch
-	return e, nil
+	return claimEntry{m.Revision, true, claimOwner{v.Name, v.Node, v.Instance}, v.Epoch}, nil
 }
 
 // claimPosition is the position of the bucket's stream.
@@ -99,14 +80,12 @@ type claimPosition struct {
 // position asks the leader of the stream for its position. It fails unless entries expire after
 // ttl.
 func (s *claimStore) position(ctx context.Context, ttl time.Duration) (p claimPosition, err error) {
-	ctx, cancel := context.WithTimeout(ctx, natsPatience)
-	defer cancel()
-	info, err := s.js.StreamInfo(s.stream, nats.Context(ctx))
+	info, err := s.bucket.Info(ctx)
 	if err != nil {
 		return p, err
 	}
 	if info.Config.MaxAge != ttl {
-		return p, asterisque.ErrUnavailable.Withf("entries of the bucket %s run out after %v, not after %v as claims need: set its TTL", s.kv.Bucket(), info.Config.MaxAge, ttl)
+		return p, asterisque.ErrUnavailable.Withf("entries of the bucket %s run out after %v, not after %v as claims need: set its TTL", s.bucket.Bucket().Bucket(), info.Config.MaxAge, ttl)
 	}
 	return claimPosition{info.Created, info.State.LastSeq}, nil
 }
@@ -133,21 +112,13 @@ func (s *claimStore) write(ctx context.Context, key string, by claimOwner, epoch
 	if err != nil {
 		return 0, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, natsPatience)
-	defer cancel()
-	// not Create, which replaces a deletion marker of any revision
-	return s.kv.Update(ctx, key, value, revision)
+	return s.bucket.Write(ctx, key, value, revision)
 }
 
 // remove deletes the entry with the revision.
 func (s *claimStore) remove(ctx context.Context, key string, revision uint64) error {
-	ctx, cancel := context.WithTimeout(ctx, natsPatience)
-	defer cancel()
-	return s.kv.Delete(ctx, key, jetstream.LastRevision(revision))
+	return s.bucket.Remove(ctx, key, revision)
 }
-
-// isConflict reports whether a write failed because the entry has another revision.
-func isConflict(err error) bool { return errors.Is(err, jetstream.ErrKeyRevisionMismatch) }
 
 // unanswered wraps an error of NATS. It returns an Abort as it is.
 func unanswered(what, key string, err error) error {

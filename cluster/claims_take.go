@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
@@ -69,7 +70,7 @@ func (c *claims) attempt(ctx context.Context, key string, force bool) (*Claim, e
 	}
 	revision, err := c.store.write(ctx, key, c.self, at.epoch(), e.revision)
 	switch {
-	case isConflict(err):
+	case kv.IsConflict(err):
 		return nil, nil
 	case err != nil:
 		return nil, unanswered("claim", key, err)
@@ -88,7 +89,7 @@ func (c *claims) attempt(ctx context.Context, key string, force bool) (*Claim, e
 // forbidden returns err, or the permission error of the NATS server since before, if the server has
 // not answered.
 func (c *claims) forbidden(before error, key string, err error) error {
-	why := permission(c.nc, before, c.store.kv.Bucket(), err)
+	why := kv.Permission(c.nc, before, c.store.bucket.Bucket().Bucket(), err)
 	if why == err || !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}

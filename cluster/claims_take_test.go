@@ -129,7 +129,7 @@ func TestClaim_OtherBucket(t *testing.T) {
 			s.deleteBucket()
 			s.makeBucket()
 			between = b.has(t, "k")
-			require.NoError(t, a.store.js.PurgeStream("KV_claims"))
+			s.purgeBucket()
 		})
 		require.Greater(t, a.has(t, "k").Epoch(), between.Epoch())
 	})

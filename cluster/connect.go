@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/wire/natswire"
 )
 
@@ -21,7 +22,7 @@ func (c *Cluster) connect(start context.Context) error {
 		nats.Name("asterisque " + c.cfg.Name + " " + c.cfg.ID),
 		nats.MaxReconnects(-1),
 	}, c.cfg.Options...)
-	options = append(options, c.noticeEvents, nats.Timeout(patience))
+	options = append(options, c.noticeEvents, nats.Timeout(kv.Timeout))
 	for {
 		err := c.dialNATS(options)
 		switch {

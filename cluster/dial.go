@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/natswire"
 	"github.com/asterisque-go/asterisque/wire/transport"
@@ -145,9 +146,9 @@ func (c *Cluster) tell(ctx context.Context, m Member) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second) // a caller waits for a Wire
 	defer cancel()
 	if err := c.takeForLost(ctx, m); err != nil { // the node is alive, or the reaper will find it
-		for _, kv := range []jetstream.KeyValue{c.buckets.alive, c.buckets.nodes} {
-			subject := entrySubject(kv, m.key())
-			if denied(c.nc, subject) || denied(c.nc, "$JS.API.DIRECT.GET.KV_"+kv.Bucket()+"."+subject) {
+		for _, bucket := range []jetstream.KeyValue{c.buckets.alive, c.buckets.nodes} {
+			subject := kv.EntrySubject(bucket, m.key())
+			if kv.Denied(c.nc, subject) || kv.Denied(c.nc, "$JS.API.DIRECT.GET.KV_"+bucket.Bucket()+"."+subject) {
 				c.silent.Store(true)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/sharing"
 )
@@ -113,7 +114,7 @@ type durableRegistry struct {
 	ctx       context.Context // of the Cluster
 	log       *slog.Logger
 	store     *durableStore
-	room      *durableRoom
+	room      *kv.Room
 	firstSeen *firstSeenCalls
 	shares    *durableShares
 	waiters   chan struct{} // semaphore of the waiting repetitions
@@ -138,7 +139,7 @@ const (
 func newDurables(cfg *Config, instance string) *durableRegistry {
 	return &durableRegistry{
 		plan: *cfg.Durable, replicas: cfg.Replicas, by: claimOwner{cfg.Name, cfg.ID, instance},
-		mark: cfg.Cluster, bucket: bucketName(cfg.Prefix, "calls_"+cfg.Name),
+		mark: cfg.Cluster, bucket: kv.BucketName(cfg.Prefix, "calls_"+cfg.Name),
 		firstSeen: newDurableSights(durableSightings), shares: newDurableShares(*cfg.Durable),
 		waiters: make(chan struct{}, durableWaiters), takeBacks: make(chan struct{}, durableTakeBacks),
 		quiet: make(chan struct{}),
@@ -227,7 +228,7 @@ func (d *durableRegistry) remember(ctx context.Context, c *asterisque.Call, call
 // repeats, or an error.
 func (d *durableRegistry) admit(ctx context.Context, call durableCall) (*durableRun, *durableRecord, error) {
 	var e durableEntry // most calls are new, so begin without a read: otherwise the claim fails
-	if err := either(d.room.check(ctx), d.shares.check(call.caller)); err != nil {
+	if err := d.checkRoom(ctx, call.caller); err != nil {
 		if e, err = d.findOr(ctx, call, err); err != nil {
 			return nil, nil, err
 		}
@@ -249,6 +250,14 @@ func (d *durableRegistry) admit(ctx context.Context, call durableCall) (*durable
 			return nil, nil, err
 		}
 	}
+}
+
+// checkRoom returns an error if there is no room for another call, or for another one of a caller.
+func (d *durableRegistry) checkRoom(ctx context.Context, caller string) error {
+	if !d.room.HasRoom(ctx) {
+		return errDurableFull
+	}
+	return d.shares.check(caller)
 }
 
 // findOr returns the entry of a call for which there is no room. If the call is new, it returns the

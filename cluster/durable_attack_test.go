@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 	"github.com/asterisque-go/asterisque/internal/test/attack"
 	"github.com/asterisque-go/asterisque/internal/test/fakeclock"
@@ -180,7 +181,7 @@ func TestAttackDurable_RepetitionsShareOneWatch(t *testing.T) {
 
 // watches returns the number of watches of the bucket.
 func (r *replica) watches() int {
-	s, err := r.durable.js.Stream(r.t.Context(), r.durable.store.stream)
+	s, err := r.durable.js.Stream(r.t.Context(), r.durable.store.Stream())
 	require.NoError(r.t, err)
 	return s.CachedInfo().State.Consumers
 }
@@ -240,7 +241,7 @@ func TestDurable_WithoutWatch(t *testing.T) {
 		s := newBookings(t)
 		f, release := holds("at a")
 		a, b := s.replica("a", f), s.replica("b", answers("at b"), lease(time.Second))
-		b.durable.store.kv = unwatched{b.durable.store.kv}
+		b.keepIn(unwatched{b.durable.store.Bucket()})
 		key := aKey()
 		first := s.begins(a, key, 1)
 		second := s.begins(b, key, 1)
@@ -255,5 +256,5 @@ func TestDurable_WithoutWatch(t *testing.T) {
 type unwatched struct{ jetstream.KeyValue }
 
 func (unwatched) Watch(context.Context, string, ...jetstream.WatchOpt) (jetstream.KeyWatcher, error) {
-	return nil, errNotWatched
+	return nil, kv.ErrNotWatched
 }

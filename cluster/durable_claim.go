@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
@@ -23,7 +24,7 @@ func (d *durableRegistry) claim(ctx context.Context, call durableCall, e durable
 	defer cancel()
 	a := &durableAttempt{run: d.newRun(call), place: e}
 	for times := 0; !a.try(ctx); times++ {
-		if !wait.HoldOff(ctx, holdOffTime(times)) {
+		if !wait.HoldOff(ctx, kv.Backoff(times)) {
 			a.err = durableAway(either(a.err, context.Cause(ctx)))
 			break
 		}
@@ -42,7 +43,7 @@ func (d *durableRegistry) claim(ctx context.Context, call durableCall, e durable
 // time leaves only one deletion marker.
 func (d *durableRegistry) count(a *durableAttempt) {
 	if a.place.revision == 0 {
-		d.room.take()
+		d.room.Take()
 		d.shares.take(a.run.call.caller, 1, durableSize)
 	}
 }
@@ -74,12 +75,12 @@ func (a *durableAttempt) try(ctx context.Context) (over bool) {
 	case err == nil:
 		a.held, a.run.revision = true, revision
 		return true
-	case isConflict(err):
+	case kv.IsConflict(err):
 		return a.look(ctx)
-	case isFull(err):
+	case kv.IsFull(err):
 		a.err = errDurableFull
 		return true
-	case isRejected(err):
+	case kv.IsRejected(err):
 		a.err = durableAway(err)
 		return true
 	}
@@ -124,7 +125,7 @@ func (d *durableRegistry) takeBack(r *durableRun) {
 		defer func() { <-d.takeBacks }()
 		ctx, cancel := context.WithTimeout(d.ctx, d.plan.Lease)
 		defer cancel()
-		for times := 0; !r.isGone(ctx) && wait.HoldOff(ctx, holdOffTime(times)); times++ {
+		for times := 0; !r.isGone(ctx) && wait.HoldOff(ctx, kv.Backoff(times)); times++ {
 		}
 	})
 }
@@ -139,6 +140,6 @@ func (r *durableRun) isGone(ctx context.Context) bool {
 	case !e.isOf(r.record.Run):
 		return true
 	}
-	err = r.store.remove(ctx, r.call.name, e.revision)
+	err = r.store.Remove(ctx, r.call.name, e.revision)
 	return err == nil || errors.Is(err, nats.ErrConnectionClosed)
 }

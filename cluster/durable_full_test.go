@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 	"github.com/asterisque-go/asterisque/codec"
 )
@@ -21,7 +22,7 @@ func (r *replica) fill() {
 	for _, size := range []int{100 << 10, 10 << 10, 1 << 10, 100, 1} {
 		for n := 0; ; n++ {
 			_, err := r.kv.Put(r.t.Context(), fmt.Sprintf("filler-%d-%d", size, n), make([]byte, size))
-			if isFull(err) {
+			if kv.IsFull(err) {
 				break
 			}
 			require.NoError(r.t, err)
@@ -114,7 +115,7 @@ func TestDurable_LostAcknowledgement(t *testing.T) {
 		first := s.begins(a, key, 1)
 		a.kv.Fail(nil, natstest.ErrLostAnswer)
 		a.kv.Once(func() {
-			a.kv.Fail(&jetstream.APIError{ErrorCode: fullCodes[0]}, nil)
+			a.kv.Fail(&jetstream.APIError{ErrorCode: 10077}, nil)
 			a.kv.Once(func() { a.kv.Fail(nil, nil) })
 		})
 		release()

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
@@ -83,11 +84,19 @@ func (s *bookings) replicaFor(id string, f does, opts, callers []asterisque.Opti
 	c := joined(s.t, cfg, append([]asterisque.Option{s.service(f)}, opts...)...)
 	r := &replica{Cluster: c, t: s.t}
 	if c.durable != nil {
-		r.kv = &natstest.FaultyKV{KeyValue: c.durable.store.kv}
-		c.durable.store.kv = r.kv
+		r.kv = &natstest.FaultyKV{KeyValue: c.durable.store.Bucket()}
+		r.keepIn(r.kv)
 	}
 	r.session = r.dialled(callers...)
 	return r
+}
+
+// keepIn makes the replica keep its records in a bucket.
+func (r *replica) keepIn(kv jetstream.KeyValue) {
+	r.t.Helper()
+	var err error
+	r.durable.store, err = newDurableStore(r.nc, kv)
+	require.NoError(r.t, err)
 }
 
 // service returns an option by which a node runs the functions with f, and counts the calls.

@@ -2,14 +2,15 @@ package cluster
 
 import (
 	"context"
+	"math"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
@@ -65,11 +66,11 @@ func TestDurableFull_ByBytes(t *testing.T) {
 		large := strings.Repeat("x", 600<<10)
 		a := s.replica("a", answers(large), remembers(0, 1<<20))
 		a.durable.shares.most.bytes *= 2
-		a.durable.room.lookLater(time.Hour)
+		a.durable.room = kv.NewRoom(math.MaxInt64, math.MaxInt64, a.durable.look)
 		keys := [][]byte{aKey(), aKey(), aKey()}
 		for _, key := range keys {
 			text, err := a.books(key)
-			require.NoError(t, err, "all are let in until a looks at the bucket again")
+			require.NoError(t, err, "a lets all in")
 			require.Len(t, text, len(large))
 		}
 		b := s.replica("b", answers("at b"), remembers(0, 1<<20))
@@ -148,7 +149,7 @@ func TestDurable_OtherCluster(t *testing.T) {
 		s := newBookings(t)
 		d := s.replica("a", answers("at a")).durable
 		stream := d.stream()
-		stream.Metadata = map[string]string{clusterKey: "other"}
+		stream.Metadata = map[string]string{kv.ClusterKey: "other"}
 		_, err := d.js.UpdateStream(t.Context(), stream)
 		require.NoError(t, err)
 		cfg := config(s.b, "orders", "b")
@@ -172,11 +173,4 @@ func TestDurableConfig_Errors(t *testing.T) {
 		_, err := Join(context.Background(), Config{Durable: &d})
 		require.ErrorContains(t, err, text)
 	}
-}
-
-// lookLater makes the room use the present state of the bucket for a while.
-func (r *durableRoom) lookLater(d time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.tried = time.Now().Add(d)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/codec"
 )
 
@@ -94,7 +95,7 @@ func (r *durableRecord) padding(revision uint64) []byte {
 func decodeDurable(b []byte) (*durableRecord, *asterisque.Abort) {
 	head, body, _ := bytes.Cut(b, []byte{'\n'})
 	r := &durableRecord{body: body}
-	if versionOf(head) > durableVersion {
+	if kv.VersionOf(head) > durableVersion {
 		return nil, errDurableNewer
 	}
 	known := []durableState{durableRuns, durableAnswered, durableUnkept, durableLost}
@@ -102,17 +103,6 @@ func decodeDurable(b []byte) (*durableRecord, *asterisque.Abort) {
 		return nil, errDurableAlien
 	}
 	return r, nil
-}
-
-// versionOf returns the version in a line of JSON, or 0.
-func versionOf(head []byte) int {
-	var version struct {
-		V int `json:"v"`
-	}
-	if json.Unmarshal(head, &version) != nil {
-		return 0
-	}
-	return version.V
 }
 
 // with returns the record in another state, without an answer.

@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
@@ -117,7 +118,7 @@ func (r *durableRun) renew(ctx context.Context) (again bool) {
 			r.revision = revision
 			return true
 		}
-		if !isConflict(err) {
+		if !kv.IsConflict(err) {
 			return true
 		}
 		e, err := r.store.read(ctx, r.call.name)
@@ -135,7 +136,7 @@ func (r *durableRun) renew(ctx context.Context) (again bool) {
 // lease expires. If another node has taken the call over, it returns that node's entry.
 func (r *durableRun) settle(rec *durableRecord) (taken durableEntry, err error) {
 	until := r.written.Add(r.plan.Lease)
-	if least := time.Now().Add(natsPatience); until.Before(least) {
+	if least := time.Now().Add(kv.RequestTimeout); until.Before(least) {
 		until = least
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), until)
@@ -144,15 +145,15 @@ func (r *durableRun) settle(rec *durableRecord) (taken durableEntry, err error) 
 		switch err = r.put(ctx, rec); {
 		case err == nil, errors.Is(err, nats.ErrConnectionClosed):
 			return taken, err
-		case isConflict(err):
+		case kv.IsConflict(err):
 			e, over := r.meet(ctx, rec)
 			if over {
 				return e, nil
 			}
-		case isUnfit(err) && rec != nil:
+		case kv.IsTooLarge(err) && rec != nil:
 			rec = r.record.with(durableUnkept) // there is room for that record
 		}
-		if r.ctx.Err() != nil || !wait.HoldOff(ctx, holdOffTime(times)) {
+		if r.ctx.Err() != nil || !wait.HoldOff(ctx, kv.Backoff(times)) {
 			return taken, err
 		}
 	}
@@ -161,7 +162,7 @@ func (r *durableRun) settle(rec *durableRecord) (taken durableEntry, err error) 
 // put makes one attempt.
 func (r *durableRun) put(ctx context.Context, rec *durableRecord) error {
 	if rec == nil {
-		return r.store.remove(ctx, r.call.name, r.revision)
+		return r.store.Remove(ctx, r.call.name, r.revision)
 	}
 	_, err := r.store.write(ctx, r.call.name, rec, r.revision)
 	return err

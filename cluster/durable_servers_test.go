@@ -53,7 +53,7 @@ func TestDurable_ServerLost(t *testing.T) {
 	_, err = b.books(aKey())
 	requireUnused(t, asterisque.ErrOverloaded, err)
 
-	stream, err := a.durable.js.Stream(t.Context(), a.durable.store.stream)
+	stream, err := a.durable.js.Stream(t.Context(), a.durable.store.Stream())
 	require.NoError(t, err)
 	leader := stream.CachedInfo().Cluster.Leader
 	require.NoError(t, all[leader[0]-'a'].Close())

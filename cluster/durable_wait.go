@@ -6,6 +6,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
@@ -42,7 +43,7 @@ func (d *durableRegistry) awaitEnd(ctx context.Context, call durableCall, e dura
 		}
 		next, err := d.store.read(ctx, call.name)
 		if err != nil {
-			wait.HoldOff(ctx, holdOffTime(0))
+			wait.HoldOff(ctx, kv.Backoff(0))
 			continue
 		}
 		if !next.runs() {
@@ -65,7 +66,7 @@ func (e durableEntry) runs() bool {
 func (d *durableRegistry) remains(call durableCall, e durableEntry) time.Duration {
 	lease := e.record.lease()
 	seen := time.Since(d.firstSeen.since(call.name, e.revision))
-	return lease - max(seen, d.room.age(e.written)-lease)
+	return lease - max(seen, d.room.Age(e.written)-lease)
 }
 
 // lapse marks the call as lost, unless its entry has changed. A call that may run again is claimed
@@ -81,7 +82,7 @@ func (d *durableRegistry) lapse(ctx context.Context, call durableCall, e durable
 	case err == nil:
 		e.record, e.revision = lost, revision
 		return e, nil
-	case isConflict(err):
+	case kv.IsConflict(err):
 		if e, err = d.store.read(ctx, call.name); err == nil {
 			return e, nil
 		}
@@ -93,12 +94,12 @@ func (d *durableRegistry) lapse(ctx context.Context, call durableCall, e durable
 // rejects the watch: then the entry is polled. A watch that is stopped before its context ends is
 // removed at once.
 func (d *durableRegistry) watch(call durableCall) (changes <-chan jetstream.KeyValueEntry, stop func()) {
-	w, err := watch(d.ctx, d.store.kv, natsPatience, call.name, jetstream.MetaOnly())
+	w, err := kv.Watch(d.ctx, d.store.Bucket(), kv.RequestTimeout, call.name, jetstream.MetaOnly())
 	if err != nil {
 		d.log.Debug("cluster: a durable call is waited for without a watch", "error", err)
 		return nil, func() {}
 	}
-	return w.Updates(), func() { stopWatch(w) }
+	return w.Updates(), func() { kv.Stop(w) }
 }
 
 // awaitChange waits until the entry changes, or at most for most.

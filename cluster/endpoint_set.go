@@ -6,6 +6,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/codec"
 )
 
@@ -55,7 +56,7 @@ func (e *endpoints) begin(ctx context.Context, nc *nats.Conn, list []Endpoint) e
 		e.list = append(e.list, s)
 		subjects = append(subjects, of.Subject)
 	}
-	return subscribed(ctx, nc, before, subjects...)
+	return kv.Subscribed(ctx, nc, before, subjects...)
 }
 
 // of returns the endpoints of a function.

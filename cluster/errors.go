@@ -2,12 +2,10 @@ package cluster
 
 import (
 	"errors"
-	"fmt"
-	"strings"
-	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 )
 
 var (
@@ -26,12 +24,12 @@ var (
 	// ErrNoJetStream reports that the NATS server, or its account, has no JetStream, which a
 	// cluster requires. Enable it: "jetstream {}" in the configuration of the server, "jetstream:
 	// enabled" in that of the account.
-	ErrNoJetStream = errors.New("cluster: JetStream is not enabled for this account of the NATS server")
+	ErrNoJetStream = kv.ErrNoJetStream
 
 	// ErrOtherCluster reports that the data under Config.Prefix belong to a cluster of another
 	// name: two clusters share a NATS account by accident. Give each its own prefix, or its own
 	// account.
-	ErrOtherCluster = errors.New("cluster: the prefix belongs to another cluster")
+	ErrOtherCluster = kv.ErrOtherCluster
 
 	// ErrNoMember reports that no node with that name or id is in the cluster now.
 	ErrNoMember = errors.New("cluster: no such node is in the cluster")
@@ -48,45 +46,23 @@ type BucketError struct {
 
 // Error implements error.
 func (e *BucketError) Error() string {
-	return fmt.Sprintf("cluster: %s in JetStream has a %s of %s, and %s is needed; change it, or delete it while no node is there", e.Bucket, e.What, e.Have, e.Want)
+	return (*kv.LimitError)(e).Error()
 }
 
 // explain explains an error of NATS that occurred during what. before was the last error of the
 // connection before.
 func explain(nc *nats.Conn, before error, what string, err error) error {
-	var bucket *BucketError
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, ErrNameTaken), errors.Is(err, ErrOtherCluster), errors.As(err, &bucket):
+	if errors.Is(err, ErrNameTaken) {
 		return err // it is complete
-	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
-		return fmt.Errorf("%w (%s: %w)", ErrNoJetStream, what, err)
-	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrNoStreamResponse):
-		return fmt.Errorf("%w, or it is away (%s: %w)", ErrNoJetStream, what, err)
 	}
-	return fmt.Errorf("cluster: %s: %w", what, permission(nc, before, "", err))
+	return public(kv.Explain(nc, before, what, err))
 }
 
-// permission returns err, or the permission violation that the NATS server has reported since
-// before, at a subject that contains part. The server reports it asynchronously instead of an
-// answer. After several reports, only the last one is known.
-func permission(nc *nats.Conn, before error, part string, err error) error {
-	last := nc.LastError()
-	if last == before || !errors.Is(last, nats.ErrPermissionViolation) || !strings.Contains(last.Error(), part) {
-		return err
+// public returns err, or the BucketError that it wraps.
+func public(err error) error {
+	var l *kv.LimitError
+	if errors.As(err, &l) {
+		return (*BucketError)(l)
 	}
-	return fmt.Errorf("the NATS server does not allow it: %w", last)
+	return err
 }
-
-// denied reports whether the last permission violation of a connection was a publish to subject.
-func denied(nc *nats.Conn, subject string) bool {
-	err := nc.LastError()
-	return errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), `"`+subject+`"`)
-}
-
-// entrySubject returns the subject to which an entry of a bucket is written.
-func entrySubject(kv jetstream.KeyValue, key string) string { return "$KV." + kv.Bucket() + "." + key }
-
-// patience is the timeout for one answer of NATS.
-const patience = 5 * time.Second

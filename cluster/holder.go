@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
@@ -60,7 +61,7 @@ func (h *holderCaller) Invoke(ctx context.Context, c *asterisque.Call) error {
 			return last
 		}
 		h.forget(to)
-		if failed != nil && !wait.HoldOff(patient, holdOffTime(again)) {
+		if failed != nil && !wait.HoldOff(patient, kv.Backoff(again)) {
 			return c.Refuse(h.unfound(patient, last, last))
 		}
 		failed, again = to, again+1

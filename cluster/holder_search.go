@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
@@ -82,7 +83,7 @@ func (h *holderCaller) lead(ctx context.Context, failFast bool) (to *holderTarge
 		if err == nil || ctx.Err() == nil { // otherwise ctx has cut the attempt short
 			err = why
 		}
-		if failFast || isSearchOver(err) || !wait.HoldOff(ctx, holdOffTime(times)) {
+		if failFast || isSearchOver(err) || !wait.HoldOff(ctx, kv.Backoff(times)) {
 			return nil, err
 		}
 	}
@@ -100,7 +101,7 @@ func (h *holderCaller) look(ctx context.Context) (*holderTarget, error) {
 	if h.claims.ctx.Err() != nil {
 		return nil, errClaimsOver
 	}
-	ctx, cancel := context.WithTimeout(ctx, natsPatience)
+	ctx, cancel := context.WithTimeout(ctx, kv.RequestTimeout)
 	defer cancel()
 	who, held, err := h.claims.lookup(ctx, h.key)
 	if err == nil && !held {

@@ -145,6 +145,9 @@ func (c *Cluster) join(start context.Context) (err error) {
 	if err := c.beginClaims(); err != nil {
 		return err
 	}
+	if err := c.resumer.connect(); err != nil {
+		return err
+	}
 	if err := c.beginDurable(start); err != nil || c.cfg.Name == "" {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
@@ -156,7 +157,7 @@ func TestWatch_WhileInUse(t *testing.T) {
 		ask(t, first)
 		ask(t, second)
 		watched := func() int {
-			s, err := c.js(t).Stream(t.Context(), "KV_"+bucketName("main", "nodes"))
+			s, err := c.js(t).Stream(t.Context(), "KV_"+kv.BucketName("main", "nodes"))
 			require.NoError(t, err)
 			return s.CachedInfo().State.Consumers
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 )
 
 const (
@@ -84,7 +85,7 @@ func (t *microResponder) subscribe(ctx context.Context, about toolsInfo) error {
 			return err
 		}
 	}
-	return subscribed(ctx, t.nc, before, subjects...)
+	return kv.Subscribed(ctx, t.nc, before, subjects...)
 }
 
 // asked answers a request. Package nats calls it on a goroutine of each subscription.

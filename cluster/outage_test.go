@@ -8,6 +8,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
@@ -92,7 +93,7 @@ func TestOutage_BucketDeleted(t *testing.T) {
 		n := watching(t, joined(t, brief(config(b, "watcher", "w"))), "orders")
 		n.told(t, "joined a")
 		for _, what := range []string{"nodes", "alive"} {
-			require.NoError(t, c.js(t).DeleteKeyValue(t.Context(), bucketName("main", what)))
+			require.NoError(t, c.js(t).DeleteKeyValue(t.Context(), kv.BucketName("main", what)))
 		}
 		require.Eventually(t, func() bool {
 			_, err := c.buckets.nodes.Get(t.Context(), "orders.a")
@@ -119,8 +120,8 @@ func TestOutage_Watch(t *testing.T) {
 			require.NoError(t, b.Close())
 			c.again.Signal() // so that it asks
 		}
-		require.ErrorIs(t, told, errLate)
+		require.ErrorIs(t, told, kv.ErrLate)
 		_, err := c.Members(t.Context(), "orders")
-		require.ErrorIs(t, err, errLate, "the name is no longer in use, and NATS cannot be asked")
+		require.ErrorIs(t, err, kv.ErrLate, "the name is no longer in use, and NATS cannot be asked")
 	})
 }

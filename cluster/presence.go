@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
@@ -60,7 +61,7 @@ func (p *presenceEntries) putFirst(ctx context.Context) error {
 		}
 		p.entry, err = p.putOver(ctx, was)
 		// the entry has changed, or the server that answered does not know of it yet
-		if (errors.Is(err, jetstream.ErrKeyExists) || isConflict(err)) && wait.HoldOff(ctx, holdOffTime(times)) {
+		if (errors.Is(err, jetstream.ErrKeyExists) || kv.IsConflict(err)) && wait.HoldOff(ctx, kv.Backoff(times)) {
 			continue
 		}
 		if err == nil {
@@ -158,7 +159,7 @@ func (p *presenceEntries) takeName(ctx context.Context, has nameOwner, own []byt
 
 // vacant returns an error if nodes of the owner of the name are there.
 func (p *presenceEntries) vacant(ctx context.Context, has nameOwner) error {
-	there, err := snapshot(ctx, p.b.nodes, p.self.Name+".*")
+	there, err := kv.Snapshot(ctx, p.b.nodes, p.self.Name+".*")
 	if err != nil {
 		return explain(p.nc, p.before, "reading the nodes of the owner", err)
 	}
@@ -208,7 +209,7 @@ const looksEach = 12
 // sign gives a sign of life. If the last sign has expired, other nodes may have taken the node for
 // lost, so its entry is checked as well.
 func (p *presenceEntries) sign(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, kv.Timeout)
 	defer cancel()
 	if p.since++; p.since < looksEach {
 		revision, err := p.b.alive.Update(ctx, p.self.key(), []byte(p.self.Instance), p.revision)

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 )
 
 // Queue configures how the nodes of a name take posted calls. [Cluster.Post] and [Post] store these
@@ -102,21 +104,21 @@ func (qs *nameQueues) forget(q *nameQueue) {
 
 // queueOf returns the queue of a name, and creates it if it does not exist.
 func (c *Cluster) queueOf(ctx context.Context, name string) (*nameQueue, error) {
-	return c.meetQueue(ctx, name, openStream)
+	return c.meetQueue(ctx, name, kv.OpenStream)
 }
 
 // queueOfReceipt returns the queue of the name in a receipt, but creates none, since the receipt
 // may be forged. If there is none, the error is jetstream.ErrStreamNotFound.
 func (c *Cluster) queueOfReceipt(ctx context.Context, r *callReceipt) (*nameQueue, error) {
-	return c.meetQueue(ctx, r.Name, findStream)
+	return c.meetQueue(ctx, r.Name, kv.FindStream)
 }
 
 // meetQueue returns the queue of a name, with its streams from open.
-func (c *Cluster) meetQueue(ctx context.Context, name string, open streamOpener) (*nameQueue, error) {
+func (c *Cluster) meetQueue(ctx context.Context, name string, open kv.Opener) (*nameQueue, error) {
 	if q := c.queues.find(name); q != nil {
 		return q, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, kv.Timeout)
 	defer cancel()
 	before := c.nc.LastError()
 	q, err := c.openQueue(ctx, name, open, false)

@@ -14,7 +14,9 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
+	"github.com/asterisque-go/asterisque/internal/test/fakeclock"
 )
 
 // written returns a file with a text, such as the configuration of a NATS server.
@@ -71,24 +73,17 @@ func TestQueueFull_NoRoom(t *testing.T) {
 			requireMayHaveRun(t, asterisque.ErrOverloaded, err)
 		}
 		require.Equal(t, 3, kept, "the limit, with the reserve")
-		a.worker.room.forget()
+		fakeclock.Sleep(2 * time.Second) // the room is read again
 		ran := s.runs.Load()
 		r := posts(t, c, 99)
 		require.Never(t, func() bool { return s.runs.Load() > ran }, time.Second, perLook)
-		kv, err := a.js(t).Stream(t.Context(), "KV_asterisque_main_results_orders")
+		stream, err := a.js(t).Stream(t.Context(), "KV_asterisque_main_results_orders")
 		require.NoError(t, err)
-		require.NoError(t, kv.Purge(t.Context()))
+		require.NoError(t, stream.Purge(t.Context()))
 		text, err := results(t, c, r)
 		require.NoError(t, err)
 		require.Len(t, text, 400<<10)
 	})
-}
-
-// forget makes the next check read the state.
-func (r *durableRoom) forget() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.tried = time.Time{}
 }
 
 func TestQueue_OutcomeLimits(t *testing.T) {
@@ -112,7 +107,7 @@ func TestQueue_OutcomeLimits(t *testing.T) {
 				have, err := c.js(t).Stream(t.Context(), "KV_"+bucket)
 				require.NoError(t, err)
 				err = other.checkOutcomes(bucket, have.CachedInfo().Config, other.outcomesStream(bucket, *want.Queue), true)
-				var differs *BucketError
+				var differs *kv.LimitError
 				require.ErrorAs(t, err, &differs)
 				require.Equal(t, bucket, differs.Bucket)
 				require.Equal(t, what, differs.What)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
@@ -90,7 +91,7 @@ func (j *queuedJob) goOn(ctx context.Context, there *callOutcome) {
 	}
 	own := there.takenOver(j.cfg().ID)
 	switch err := j.queue.replace(ctx, j.call.Key, own); {
-	case isConflict(err):
+	case kv.IsConflict(err):
 		j.message.back(queueLater) // its outcome has changed meanwhile
 	case err != nil:
 		j.unknown(err)
@@ -156,7 +157,9 @@ func (j *queuedJob) invoke(ctx context.Context) ([]byte, error) {
 	// A Connection would wait for its next session, which a draining node rejects.
 	on := j.worker.peer.conn.Session()
 	if on == nil {
-		return nil, durableRefusal(codec.ErrUnavailable.Withf("the node takes no calls now"))
+		a := codec.ErrUnavailable.Withf("the node takes no calls now")
+		a.Ran = codec.Refused
+		return nil, a
 	}
 	return asterisque.CallOn(ctx, on, j.call.Function, j.call.params, asterisque.WithMetadata(j.call.metadata()),
 		asterisque.WithIdempotencyKey(j.call.Key), asterisque.WithPriority(j.call.Urgency))
@@ -214,7 +217,7 @@ func (j *queuedJob) settle(o *callOutcome) {
 			j.done()
 			return
 		}
-		if !isPassing(err) || !wait.HoldOff(ctx, holdOffTime(times)) {
+		if !isPassing(err) || !wait.HoldOff(ctx, kv.Backoff(times)) {
 			j.unknown(err)
 			return
 		}

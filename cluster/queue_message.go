@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/priority"
 )
 
@@ -48,7 +49,7 @@ var errPostedNewer = errors.New("it was posted by a newer node")
 // decodePosted returns the call of a message. Any client that may post may have written it.
 func decodePosted(b []byte) (*postedCall, error) {
 	head, params, _ := bytes.Cut(b, []byte{'\n'})
-	if versionOf(head) > postedVersion {
+	if kv.VersionOf(head) > postedVersion {
 		return nil, errPostedNewer
 	}
 	p := &postedCall{params: params}

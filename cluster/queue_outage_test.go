@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
@@ -63,7 +64,7 @@ func TestQueueOutage_PostAndRun(t *testing.T) {
 func postsAtLast(t *testing.T, c *Cluster, n int) Receipt {
 	for times := 0; ; times++ {
 		r, _ := Post(t.Context(), c, "orders", book, n)
-		if r != "" || !wait.HoldOff(t.Context(), holdOffTime(times)) {
+		if r != "" || !wait.HoldOff(t.Context(), kv.Backoff(times)) {
 			return r
 		}
 	}

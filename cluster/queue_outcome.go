@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
@@ -118,7 +119,7 @@ func outcomeKey(key []byte) string {
 
 // outcome returns the outcome of a call, or nil if there is none yet.
 func (q *nameQueue) outcome(ctx context.Context, key []byte) (*callOutcome, error) {
-	ctx, cancel := context.WithTimeout(ctx, natsPatience)
+	ctx, cancel := context.WithTimeout(ctx, kv.RequestTimeout)
 	defer cancel()
 	e, err := q.outcomes.Get(ctx, outcomeKey(key))
 	switch {
@@ -136,7 +137,7 @@ func (q *nameQueue) outcome(ctx context.Context, key []byte) (*callOutcome, erro
 
 // state returns the state of the bucket of the outcomes, and the time by the clock of JetStream.
 func (q *nameQueue) state(ctx context.Context) (*jetstream.StreamInfo, error) {
-	ctx, cancel := context.WithTimeout(ctx, natsPatience)
+	ctx, cancel := context.WithTimeout(ctx, kv.RequestTimeout)
 	defer cancel()
 	s, err := q.js.Stream(ctx, "KV_"+q.outcomes.Bucket())
 	if err != nil {
@@ -171,7 +172,7 @@ func (q *nameQueue) decide(ctx context.Context, key []byte, o *callOutcome) (the
 			return nil, err
 		}
 		// the answering server may lag behind the leader
-		if there, err = q.outcome(ctx, key); there != nil || err != nil || !wait.HoldOff(ctx, holdOffTime(times)) {
+		if there, err = q.outcome(ctx, key); there != nil || err != nil || !wait.HoldOff(ctx, kv.Backoff(times)) {
 			return there, either(err, ctx.Err())
 		}
 	}
@@ -185,11 +186,11 @@ const settleTries = 10
 func (q *nameQueue) settle(ctx context.Context, key []byte, o *callOutcome) (err error) {
 	for times := range settleTries {
 		switch err = q.replace(ctx, key, o); {
-		case isUnfit(err) && len(o.body)+len(o.Message) > len(errOutcomeUnkept.Message):
+		case kv.IsTooLarge(err) && len(o.body)+len(o.Message) > len(errOutcomeUnkept.Message):
 			o = o.answered(nil, errOutcomeUnkept)
-		case isConflict(err):
+		case kv.IsConflict(err):
 			// the answering server may lag behind the leader
-			if !wait.HoldOff(ctx, holdOffTime(times)) {
+			if !wait.HoldOff(ctx, kv.Backoff(times)) {
 				return ctx.Err()
 			}
 			there, failed := q.outcome(ctx, key)
@@ -210,14 +211,14 @@ func (q *nameQueue) settle(ctx context.Context, key []byte, o *callOutcome) (err
 
 // create writes o if there is no outcome.
 func (q *nameQueue) create(ctx context.Context, key []byte, o *callOutcome) (uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, natsPatience)
+	ctx, cancel := context.WithTimeout(ctx, kv.RequestTimeout)
 	defer cancel()
 	return q.outcomes.Create(ctx, outcomeKey(key), o.encode())
 }
 
 // replace replaces an outcome by o, if it still has o.revision.
 func (q *nameQueue) replace(ctx context.Context, key []byte, o *callOutcome) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, natsPatience)
+	ctx, cancel := context.WithTimeout(ctx, kv.RequestTimeout)
 	defer cancel()
 	o.revision, err = q.outcomes.Update(ctx, outcomeKey(key), o.encode(), o.revision)
 	return err
@@ -225,7 +226,7 @@ func (q *nameQueue) replace(ctx context.Context, key []byte, o *callOutcome) (er
 
 // undecide removes an outcome.
 func (q *nameQueue) undecide(ctx context.Context, key []byte, o *callOutcome) error {
-	ctx, cancel := context.WithTimeout(ctx, natsPatience)
+	ctx, cancel := context.WithTimeout(ctx, kv.RequestTimeout)
 	defer cancel()
 	return q.outcomes.Delete(ctx, outcomeKey(key), jetstream.LastRevision(o.revision))
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/wait"
 	"github.com/asterisque-go/asterisque/priority"
@@ -147,11 +148,11 @@ func (c *Cluster) post(ctx context.Context, q *nameQueue, m *postedCall) (uint64
 		if err == nil {
 			return sequence, nil
 		}
-		if !open && (isRejected(err) || denied(c.nc, msg.Subject)) {
+		if !open && (kv.IsRejected(err) || kv.Denied(c.nc, msg.Subject)) {
 			return 0, c.notPosted(q, msg.Subject, err)
 		}
-		open = open || !isRejected(err)
-		if !wait.HoldOff(ctx, holdOffTime(times)) || errors.Is(err, nats.ErrConnectionClosed) {
+		open = open || !kv.IsRejected(err)
+		if !wait.HoldOff(ctx, kv.Backoff(times)) || errors.Is(err, nats.ErrConnectionClosed) {
 			return 0, postedPerhaps(err)
 		}
 	}
@@ -166,7 +167,7 @@ func postedPerhaps(cause error) error {
 
 // postOnce makes one attempt to publish a call.
 func (c *Cluster) postOnce(ctx context.Context, q *nameQueue, msg *nats.Msg, opts []jetstream.PublishOpt) (uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, natsPatience)
+	ctx, cancel := context.WithTimeout(ctx, kv.RequestTimeout)
 	defer cancel()
 	ack, err := c.buckets.js.PublishMsg(ctx, msg, opts...)
 	if err != nil {
@@ -178,13 +179,13 @@ func (c *Cluster) postOnce(ctx context.Context, q *nameQueue, msg *nats.Msg, opt
 // notPosted returns the error of a call that JetStream certainly has not stored.
 func (c *Cluster) notPosted(q *nameQueue, subject string, err error) error {
 	switch {
-	case isFull(err):
+	case kv.IsFull(err):
 		return neverPosted(codec.ErrOverloaded, err, "too many calls wait for %s: post it again later", q.name)
 	case errors.Is(err, nats.ErrMaxPayload):
 		return neverPosted(codec.ErrTooLarge, err, "the call does not fit into a message of this NATS server, of %d bytes (max_payload)", c.nc.MaxPayload())
 	}
 	c.queues.forget(q)
-	if denied(c.nc, subject) {
+	if kv.Denied(c.nc, subject) {
 		return neverPosted(codec.ErrUnavailable, c.nc.LastError(), "the NATS server does not let this node post to %s", q.name)
 	}
 	return neverPosted(codec.ErrUnavailable, err, "JetStream does not take the call: post it again later")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
@@ -115,13 +116,13 @@ func TestPost_OtherLimits(t *testing.T) {
 		other := config(b, "", "")
 		other.Queue = &Queue{Calls: 9}
 		posts(t, joined(t, other), 1)
-		_, err := c.openQueue(t.Context(), "orders", openStream, true)
+		_, err := c.openQueue(t.Context(), "orders", kv.OpenStream, true)
 		require.NoError(t, err)
 		joinedOther := joined(t, other)
-		_, err = joinedOther.openQueue(t.Context(), "orders", openStream, true)
-		var differs *BucketError
+		_, err = joinedOther.openQueue(t.Context(), "orders", kv.OpenStream, true)
+		var differs *kv.LimitError
 		require.ErrorAs(t, err, &differs)
-		require.Equal(t, BucketError{"asterisque_main_queue_orders", "number of calls", "9", "8"}, *differs)
+		require.Equal(t, kv.LimitError{"asterisque_main_queue_orders", "number of calls", "9", "8"}, *differs)
 	})
 }
 

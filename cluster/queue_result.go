@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
@@ -71,7 +72,7 @@ func (c *Cluster) Result(ctx context.Context, of Receipt) ([]byte, error) {
 		if err != nil && !isPassing(err) {
 			return nil, err
 		}
-		if !wait.HoldOff(ctx, holdOffTime(times)) {
+		if !wait.HoldOff(ctx, kv.Backoff(times)) {
 			return nil, ctx.Err()
 		}
 	}
@@ -98,7 +99,7 @@ func (c *Cluster) lookForOutcome(ctx context.Context, r *callReceipt) (*callOutc
 
 // isPassing reports whether an error of NATS is temporary.
 func isPassing(err error) bool {
-	return passes(err) || isFull(err) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, nats.ErrDisconnected) ||
+	return kv.IsTemporary(err) || kv.IsFull(err) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, nats.ErrDisconnected) ||
 		errors.Is(err, nats.ErrNoResponders) || errors.Is(err, nats.ErrReconnectBufExceeded) ||
 		errors.Is(err, jetstream.ErrNoStreamResponse) // a leader is being elected
 }
@@ -220,7 +221,7 @@ func (q *nameQueue) remove(ctx context.Context, r *callReceipt) error {
 	if r.Sequence == 0 { // JetStream has not confirmed it
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, natsPatience)
+	ctx, cancel := context.WithTimeout(ctx, kv.RequestTimeout)
 	defer cancel()
 	m, err := q.stream.GetMsg(ctx, r.Sequence)
 	if err != nil {

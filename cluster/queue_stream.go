@@ -2,16 +2,17 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 )
 
 // openQueue gets the streams of a queue from open. A node that takes its calls checks the limits. A
 // poster accepts them as they are.
-func (c *Cluster) openQueue(ctx context.Context, name string, open streamOpener, check bool) (*nameQueue, error) {
+func (c *Cluster) openQueue(ctx context.Context, name string, open kv.Opener, check bool) (*nameQueue, error) {
 	plan := *c.cfg.Queue
 	want := c.queueStream(name, plan)
 	s, err := open(ctx, c.buckets.js, want)
@@ -28,8 +29,8 @@ func (c *Cluster) openQueue(ctx context.Context, name string, open streamOpener,
 }
 
 // openOutcomes is openQueue for the bucket of the outcomes.
-func (c *Cluster) openOutcomes(ctx context.Context, q *nameQueue, plan Queue, open streamOpener, check bool) (err error) {
-	bucket := bucketName(c.cfg.Prefix, "results_"+q.name)
+func (c *Cluster) openOutcomes(ctx context.Context, q *nameQueue, plan Queue, open kv.Opener, check bool) (err error) {
+	bucket := kv.BucketName(c.cfg.Prefix, "results_"+q.name)
 	want := c.outcomesStream(bucket, plan)
 	s, err := open(ctx, q.js, want)
 	if err != nil {
@@ -58,7 +59,7 @@ func (c *Cluster) classSubjects(name string) (subjects []string) {
 
 func (c *Cluster) queueStream(name string, plan Queue) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
-		Name:        bucketName(c.cfg.Prefix, "queue_"+name),
+		Name:        kv.BucketName(c.cfg.Prefix, "queue_"+name),
 		Description: "calls that wait for asterisque nodes",
 		Subjects:    c.classSubjects(name),
 		Retention:   jetstream.WorkQueuePolicy,
@@ -70,7 +71,7 @@ func (c *Cluster) queueStream(name string, plan Queue) jetstream.StreamConfig {
 		AllowMsgTTL: true,
 		Storage:     c.cfg.times.storage(),
 		Replicas:    c.cfg.Replicas,
-		Metadata:    map[string]string{clusterKey: c.cfg.Cluster},
+		Metadata:    map[string]string{kv.ClusterKey: c.cfg.Cluster},
 	}
 }
 
@@ -79,62 +80,42 @@ func (c *Cluster) queueStream(name string, plan Queue) jetstream.StreamConfig {
 // hashes of a key that cannot be guessed. The bucket has room for the outcomes of all calls that
 // have begun while there was room.
 func (c *Cluster) outcomesStream(bucket string, plan Queue) jetstream.StreamConfig {
-	s := bucketStream(bucket, "outcomes of calls that waited for asterisque nodes", plan.kept(), withReserve(plan.Bytes))
+	s := kv.BucketStream(bucket, "outcomes of calls that waited for asterisque nodes", plan.kept(), kv.WithReserve(plan.Bytes))
 	s.Storage, s.Replicas = c.cfg.times.storage(), c.cfg.Replicas
-	s.Metadata = map[string]string{clusterKey: c.cfg.Cluster}
+	s.Metadata = map[string]string{kv.ClusterKey: c.cfg.Cluster}
 	return s
-}
-
-// streamOpener is openStream, or findStream.
-type streamOpener func(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (jetstream.Stream, error)
-
-// findStream opens a stream. The error is jetstream.ErrStreamNotFound if it does not exist.
-func findStream(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (jetstream.Stream, error) {
-	return js.Stream(ctx, want.Name)
-}
-
-// openStream opens a stream, and creates it if it does not exist.
-func openStream(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (jetstream.Stream, error) {
-	s, err := js.Stream(ctx, want.Name)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		s, err = js.CreateStream(ctx, want)
-		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another node has created it
-			s, err = js.Stream(ctx, want.Name)
-		}
-	}
-	return s, err
 }
 
 // checkQueue returns an error if the stream of a queue differs from want. It checks the limits only
 // if limits is true.
 func (c *Cluster) checkQueue(have, want jetstream.StreamConfig, limits bool) error {
-	if other := have.Metadata[clusterKey]; other != c.cfg.Cluster {
-		return otherCluster(want.Name, other, c.cfg.Cluster)
+	if other := have.Metadata[kv.ClusterKey]; other != c.cfg.Cluster {
+		return kv.OtherCluster(want.Name, other, c.cfg.Cluster)
 	}
-	list := []checkedLimit{
-		{"retention", want.Retention.String(), have.Retention.String()},
-		{"policy of discarding", want.Discard.String(), have.Discard.String()},
-		{"time to live of each message allowed", strconv.FormatBool(true), strconv.FormatBool(have.AllowMsgTTL)},
+	list := []kv.Limit{
+		kv.NewLimit("retention", want.Retention, have.Retention),
+		kv.NewLimit("policy of discarding", want.Discard, have.Discard),
+		kv.NewLimit("time to live of each message allowed", true, have.AllowMsgTTL),
 	}
 	if have.MaxAge < time.Second {
-		list = append(list, checkedLimit{"time to live", want.MaxAge.String(), have.MaxAge.String()})
+		list = append(list, kv.NewLimit("time to live", want.MaxAge, have.MaxAge))
 	}
 	if limits {
-		list = append(list, checkedLimit{"number of calls", number(want.MaxMsgs), number(have.MaxMsgs)})
-		list = append(list, limitsOf(want, have)...)
+		list = append(list, kv.NewLimit("number of calls", want.MaxMsgs, have.MaxMsgs))
+		list = append(list, kv.StreamLimits(want, have)...)
 	}
-	return differing(want.Name, list...)
+	return kv.Differing(want.Name, list...)
 }
 
 // checkOutcomes returns an error if the bucket of the outcomes differs from want; it looks at the
 // limits as checkQueue does.
 func (c *Cluster) checkOutcomes(bucket string, have, want jetstream.StreamConfig, limits bool) error {
-	if other := have.Metadata[clusterKey]; other != c.cfg.Cluster {
-		return otherCluster(bucket, other, c.cfg.Cluster)
+	if other := have.Metadata[kv.ClusterKey]; other != c.cfg.Cluster {
+		return kv.OtherCluster(bucket, other, c.cfg.Cluster)
 	}
-	list := []checkedLimit{{"history", number(want.MaxMsgsPerSubject), number(have.MaxMsgsPerSubject)}}
+	list := []kv.Limit{kv.NewLimit("history", want.MaxMsgsPerSubject, have.MaxMsgsPerSubject)}
 	if limits {
-		list = append(list, limitsOf(want, have)...)
+		list = append(list, kv.StreamLimits(want, have)...)
 	}
-	return differing(bucket, list...)
+	return kv.Differing(bucket, list...)
 }

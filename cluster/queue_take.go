@@ -11,6 +11,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 )
 
 // takenMessage is a message that was delivered to this node, and is not acknowledged yet.
@@ -21,7 +23,7 @@ type takenMessage struct {
 
 // take requests a message of a class from JetStream. It returns nil if there is none now.
 func (q *nameQueue) take(ctx context.Context, nc *nats.Conn, class int) (*takenMessage, error) {
-	ctx, cancel := context.WithTimeout(ctx, natsPatience)
+	ctx, cancel := context.WithTimeout(ctx, kv.RequestTimeout)
 	defer cancel()
 	subject := fmt.Sprintf("$JS.API.CONSUMER.MSG.NEXT.%s.%s", q.stream.CachedInfo().Config.Name, queueConsumer(class))
 	m, err := asked(ctx, nc, subject, []byte(`{"batch":1,"no_wait":true}`))
@@ -58,7 +60,7 @@ func asked(ctx context.Context, nc *nats.Conn, subject string, data []byte) (*na
 
 // done acknowledges the message, and waits for the confirmation of JetStream.
 func (t *takenMessage) done(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, natsPatience)
+	ctx, cancel := context.WithTimeout(ctx, kv.RequestTimeout)
 	defer cancel()
 	_, err := t.nc.RequestWithContext(ctx, t.msg.Reply, []byte("+ACK"))
 	return err

@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 )
 
 const (
@@ -32,7 +34,7 @@ type queueWorker struct {
 	posted  chan struct{}      // has an element after a post
 	hint    *nats.Subscription // fills posted
 	slots   chan struct{}      // semaphore of the running calls
-	room    *durableRoom       // room for outcomes
+	room    *kv.Room           // room for outcomes
 }
 
 // beginQueue begins to take posted calls, if configured.
@@ -51,16 +53,16 @@ func (c *Cluster) beginQueue(start context.Context) error {
 }
 
 func (w *queueWorker) begin(start context.Context) (err error) {
-	if err := insist(start, func(ctx context.Context) error { return w.open(ctx, true) }); err != nil {
+	if err := kv.Retry(start, func(ctx context.Context) error { return w.open(ctx, true) }); err != nil {
 		return err
 	}
 	c := w.cluster
-	w.room = &durableRoom{calls: math.MaxInt64, bytes: c.cfg.Queue.Bytes, look: w.look}
+	w.room = kv.NewRoom(math.MaxInt64, c.cfg.Queue.Bytes, w.look)
 	before, subject := c.nc.LastError(), w.queue.subject+".*"
 	if w.hint, err = c.nc.Subscribe(subject, func(*nats.Msg) { w.wake() }); err != nil {
 		return err
 	}
-	if err = subscribed(start, c.nc, before, subject); err != nil {
+	if err = kv.Subscribed(start, c.nc, before, subject); err != nil {
 		return err
 	}
 	w.peer, err = newPeer(start, c.node, queuePeerID, queueCodec)
@@ -69,7 +71,7 @@ func (w *queueWorker) begin(start context.Context) (err error) {
 
 // open opens the queue, and creates it if it does not exist.
 func (w *queueWorker) open(ctx context.Context, check bool) error {
-	q, err := w.cluster.openQueue(ctx, w.cluster.cfg.Name, openStream, check)
+	q, err := w.cluster.openQueue(ctx, w.cluster.cfg.Name, kv.OpenStream, check)
 	if err == nil {
 		err = q.consumers(ctx, w.cluster.periods().queueAgain, w.cluster.cfg.Replicas)
 	}
@@ -115,7 +117,7 @@ func (w *queueWorker) start(t *takenMessage) {
 // next takes the most urgent waiting call. It returns nil without one, or if there is no room for
 // its outcome.
 func (w *queueWorker) next() *takenMessage {
-	if w.room.check(w.cluster.ctx) != nil {
+	if !w.room.HasRoom(w.cluster.ctx) {
 		w.log.Warn("cluster: no calls that wait are taken, since there is no room for their outcomes", "bucket", w.queue.outcomes.Bucket())
 		return nil
 	}
@@ -177,7 +179,7 @@ func (w *queueWorker) takeUrgent() (*takenMessage, error) {
 
 // reopen creates streams again that JetStream may have lost.
 func (w *queueWorker) reopen(cause error) {
-	ctx, cancel := context.WithTimeout(w.cluster.ctx, patience)
+	ctx, cancel := context.WithTimeout(w.cluster.ctx, kv.Timeout)
 	defer cancel()
 	if w.cluster.ctx.Err() != nil || w.open(ctx, false) == nil {
 		return

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
@@ -53,7 +54,7 @@ func (r *reaper) run(ctx context.Context) {
 				r.log.Warn("cluster: lost nodes cannot be found", "error", err)
 			}
 			r.release()
-		} else if denied(r.nc, entrySubject(r.b.alive, reaperKey)) {
+		} else if kv.Denied(r.nc, kv.EntrySubject(r.b.alive, reaperKey)) {
 			r.log.Info("cluster: this node is not allowed to look for lost ones, other nodes have to")
 			return
 		}
@@ -62,7 +63,7 @@ func (r *reaper) run(ctx context.Context) {
 
 // take reports whether this node has become the reaper.
 func (r *reaper) take(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, kv.Timeout)
 	defer cancel()
 	held, err := r.b.alive.Create(ctx, reaperKey, []byte(r.id))
 	r.held, r.stayed = held, time.Now()
@@ -71,7 +72,7 @@ func (r *reaper) take(ctx context.Context) bool {
 
 // stay returns nil if this node still is the reaper.
 func (r *reaper) stay(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, kv.Timeout)
 	defer cancel()
 	held, err := r.b.alive.Update(ctx, reaperKey, []byte(r.id), r.held)
 	if err == nil {
@@ -88,11 +89,11 @@ func (r *reaper) release() {
 
 // reap removes lost nodes until ctx ends, or another node has become the reaper.
 func (r *reaper) reap(ctx context.Context) error {
-	w, err := watch(ctx, r.b.alive, patience, "*.*", jetstream.MetaOnly())
+	w, err := kv.Watch(ctx, r.b.alive, kv.Timeout, "*.*", jetstream.MetaOnly())
 	if err != nil {
 		return err
 	}
-	defer stopWatch(w)
+	defer kv.Stop(w)
 	heard := make(map[string]time.Time) // time of the last sign of each node, by key
 	if _, err := r.list(ctx, heard); err != nil {
 		return err
@@ -105,7 +106,7 @@ func (r *reaper) reap(ctx context.Context) error {
 		select {
 		case e, ok := <-w.Updates():
 			if !ok {
-				return errNotWatched
+				return kv.ErrNotWatched
 			}
 			hear(heard, e)
 		case <-check.C:
@@ -134,9 +135,9 @@ func hear(heard map[string]time.Time, e jetstream.KeyValueEntry) {
 
 // list adds nodes without any sign yet, as if there had been one now, and returns all entries.
 func (r *reaper) list(ctx context.Context, heard map[string]time.Time) ([]jetstream.KeyValueEntry, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, kv.Timeout)
 	defer cancel()
-	all, err := snapshot(ctx, r.b.nodes, "*.*", jetstream.MetaOnly())
+	all, err := kv.Snapshot(ctx, r.b.nodes, "*.*", jetstream.MetaOnly())
 	for _, e := range all {
 		if _, ok := heard[e.Key()]; !ok && e.Operation() == jetstream.KeyValuePut {
 			heard[e.Key()] = time.Now()
@@ -169,7 +170,7 @@ func (r *reaper) removeMarks(ctx context.Context, all []jetstream.KeyValueEntry)
 	if len(all) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, kv.Timeout)
 	defer cancel()
 	stream, err := r.b.js.Stream(ctx, "KV_"+r.b.nodes.Bucket())
 	for _, e := range all[:min(len(all), mostMarks)] {
@@ -177,7 +178,7 @@ func (r *reaper) removeMarks(ctx context.Context, all []jetstream.KeyValueEntry)
 			break
 		}
 		// keeps an entry that the node has written since, if it is back
-		err = stream.Purge(ctx, jetstream.WithPurgeSubject(entrySubject(r.b.nodes, e.Key())), jetstream.WithPurgeSequence(e.Revision()+1))
+		err = stream.Purge(ctx, jetstream.WithPurgeSubject(kv.EntrySubject(r.b.nodes, e.Key())), jetstream.WithPurgeSequence(e.Revision()+1))
 	}
 	return err
 }
@@ -206,7 +207,7 @@ func (r *reaper) check(ctx context.Context, heard map[string]time.Time) error {
 
 // remove removes a node, unless there is a sign of life.
 func (r *reaper) remove(ctx context.Context, key string) (lost bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, kv.Timeout)
 	defer cancel()
 	e, err := r.b.nodes.Get(ctx, key)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/natswire"
@@ -143,7 +144,7 @@ func TestJoin_OtherLimits(t *testing.T) {
 			t.Parallel()
 			natstest.Bubble(t, func(t *testing.T) {
 				b := natstest.StartServer(t, broker.Config{})
-				made := jetstream.KeyValueConfig{Bucket: "asterisque_main_alive", TTL: lifeTime, Metadata: map[string]string{clusterKey: "asterisque"}}
+				made := jetstream.KeyValueConfig{Bucket: "asterisque_main_alive", TTL: lifeTime, Metadata: map[string]string{kv.ClusterKey: "asterisque"}}
 				test.change(&made)
 				c := joined(t, prefixed(config(b, "other", "o"), "other"))
 				_, err := c.js(t).CreateKeyValue(t.Context(), made)

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/natswire"
 )
@@ -35,6 +36,14 @@ func (rs *sessionResumer) option() asterisque.Option {
 		return asterisque.WithResume(asterisque.Resume{})
 	}
 	return asterisque.WithResume(asterisque.Resume{Records: rs.records, Elsewhere: rs.elsewhere})
+}
+
+// connect opens the records, before the node serves its first peer.
+func (rs *sessionResumer) connect() (err error) {
+	if c := rs.cluster; c.cfg.ResumeAnywhere {
+		rs.records.store, err = kv.NewStore(c.nc, c.buckets.sessions)
+	}
+	return err
 }
 
 // begin starts to accept peers that other nodes of the name relay to this one.

@@ -3,16 +3,13 @@ package cluster
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"maps"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
@@ -20,7 +17,8 @@ import (
 // a bucket for the other nodes of the name. Records expire unless they are renewed, so those of a
 // killed node disappear.
 type sessionRecords struct {
-	cluster *Cluster // fixed
+	cluster *Cluster  // fixed
+	store   *kv.Store // set before the node serves its first peer
 
 	mu  sync.Mutex
 	own map[asterisque.SessionID]asterisque.SessionRecord // sessions of this node; guarded by mu
@@ -34,9 +32,6 @@ func newSessionRecords(c *Cluster) *sessionRecords {
 		cluster: c, own: make(map[asterisque.SessionID]asterisque.SessionRecord), missing: make(map[asterisque.SessionID]struct{}),
 	}
 }
-
-// bucket returns the bucket of the records.
-func (s *sessionRecords) bucket() jetstream.KeyValue { return s.cluster.buckets.sessions }
 
 // key returns the bucket key of a session.
 func (s *sessionRecords) key(id asterisque.SessionID) string {
@@ -72,9 +67,9 @@ func (s *sessionRecords) put(ctx context.Context, r asterisque.SessionRecord) er
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, natsPatience)
+	ctx, cancel := context.WithTimeout(ctx, kv.RequestTimeout)
 	defer cancel()
-	if _, err = s.bucket().Put(ctx, s.key(r.Session), value); err != nil {
+	if _, err = s.store.Bucket().Put(ctx, s.key(r.Session), value); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -96,27 +91,21 @@ func (s *sessionRecords) Get(ctx context.Context, id asterisque.SessionID) (r as
 	}
 	for times := 0; ; times++ {
 		r, ok, err = s.read(ctx, id)
-		if err == nil || !wait.HoldOff(ctx, holdOffTime(times)) {
+		if err == nil || !wait.HoldOff(ctx, kv.Backoff(times)) {
 			return r, ok, err
 		}
 	}
 }
 
-// read asks the leader of the bucket, as claimStore.read does: a server that lags behind may lack
-// the record. Only the node of the session knows by its clock whether the session still waits.
+// read asks the leader of the bucket: a server that lags behind may lack the record. Only the node
+// of the session knows by its clock whether the session still waits.
 func (s *sessionRecords) read(ctx context.Context, id asterisque.SessionID) (r asterisque.SessionRecord, ok bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, natsPatience)
-	defer cancel()
-	name := s.bucket().Bucket()
-	m, err := s.cluster.claims.store.js.GetLastMsg("KV_"+name, "$KV."+name+"."+s.key(id), nats.Context(ctx))
-	switch {
-	case errors.Is(err, nats.ErrMsgNotFound):
-		return r, false, nil
-	case err != nil:
+	e, err := s.store.Read(ctx, s.key(id))
+	if err != nil || !e.Exists {
 		return r, false, err
 	}
-	if len(m.Data) == 0 || json.Unmarshal(m.Data, &r) != nil || r.Session != id || !token.MatchString(r.Node) {
-		return r, false, nil // deleted, or not an entry of this package
+	if json.Unmarshal(e.Value, &r) != nil || r.Session != id || !token.MatchString(r.Node) {
+		return r, false, nil // not an entry of this package
 	}
 	return r, true, nil
 }
@@ -130,9 +119,9 @@ func (s *sessionRecords) Delete(ctx context.Context, id asterisque.SessionID) er
 	if !s.cluster.nc.IsConnected() {
 		return nil // it expires
 	}
-	ctx, cancel := context.WithTimeout(ctx, natsPatience)
+	ctx, cancel := context.WithTimeout(ctx, kv.RequestTimeout)
 	defer cancel()
-	return s.bucket().Delete(ctx, s.key(id))
+	return s.store.Bucket().Delete(ctx, s.key(id))
 }
 
 // keep renews all records before they expire, and writes missing ones when NATS is back, which may

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
@@ -80,11 +81,11 @@ func (v *view) follow(ctx context.Context) {
 // look reads all entries, and then each change, until the next look is due.
 func (v *view) look(ctx context.Context, again <-chan struct{}) error {
 	before := v.nc.LastError()
-	w, err := watch(ctx, v.kv, patience, v.filter)
+	w, err := kv.Watch(ctx, v.kv, kv.Timeout, v.filter)
 	if err != nil {
-		return permission(v.nc, before, "."+v.filter, err)
+		return kv.Permission(v.nc, before, "."+v.filter, err)
 	}
-	defer stopWatch(w)
+	defer kv.Stop(w)
 	found := make(map[string]bool) // nil once all present entries have arrived
 	var looks wait.Looks
 	overdue, looked := time.NewTicker(v.life/4), time.Now()
@@ -96,7 +97,7 @@ func (v *view) look(ctx context.Context, again <-chan struct{}) error {
 		case e, ok := <-w.Updates():
 			switch {
 			case !ok:
-				return errNotWatched
+				return kv.ErrNotWatched
 			case e == nil:
 				v.lookedFor(found)
 				found = nil
