@@ -13,6 +13,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/gateway"
 	"github.com/asterisque-go/asterisque/internal/wait"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/natswire"
@@ -32,8 +33,7 @@ type Cluster struct {
 	again   wait.Notice // NATS has reconnected
 	views   views
 	self    *presenceEntries // nil: the node has no name
-	offered *endpoints
-	micro   *microResponder // nil: the node is hidden
+	gateway *gateway.Gateway // nil: the node has no name
 	claims  *claims
 	resumer *sessionResumer
 	fence   *fence
@@ -275,7 +275,7 @@ func (c *Cluster) Err() error { return context.Cause(c.ctx) }
 // error.
 func (c *Cluster) Shutdown(ctx context.Context) error {
 	var shown sync.WaitGroup
-	shown.Go(func() { c.hide(ctx) }) // ends with ctx
+	shown.Go(func() { c.gateway.Close(ctx) }) // ends with ctx
 	err := c.node.Shutdown(ctx)
 	c.worker.finish(ctx) // writes their outcomes
 	shown.Wait()
@@ -294,7 +294,7 @@ func (c *Cluster) close() {
 	c.end(ErrClosed)
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
-	c.hide(over)
+	c.gateway.Close(over)
 	c.hosts.close()
 	c.node.Close()
 	c.worker.close()

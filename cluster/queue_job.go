@@ -155,7 +155,7 @@ func (j *queuedJob) invoke(ctx context.Context) ([]byte, error) {
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	// A Connection would wait for its next session, which a draining node rejects.
-	on := j.worker.peer.conn.Session()
+	on := j.worker.peer.Connection().Session()
 	if on == nil {
 		a := codec.ErrUnavailable.Withf("the node takes no calls now")
 		a.Ran = codec.Refused

@@ -122,7 +122,7 @@ func TestPost_OtherLimits(t *testing.T) {
 		_, err = joinedOther.openQueue(t.Context(), "orders", kv.OpenStream, true)
 		var differs *kv.LimitError
 		require.ErrorAs(t, err, &differs)
-		require.Equal(t, kv.LimitError{"asterisque_main_queue_orders", "number of calls", "9", "8"}, *differs)
+		require.Equal(t, kv.LimitError{Bucket: "asterisque_main_queue_orders", What: "number of calls", Want: "9", Have: "8"}, *differs)
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/asterisque-go/asterisque/cluster/internal/kv"
+	"github.com/asterisque-go/asterisque/cluster/internal/localpeer"
 )
 
 const (
@@ -29,7 +30,7 @@ const (
 type queueWorker struct {
 	cluster *Cluster   // fixed, as all but queue are
 	queue   *nameQueue // used by the taking goroutine alone
-	peer    *endpointPeer
+	peer    *localpeer.Peer
 	log     *slog.Logger
 	posted  chan struct{}      // has an element after a post
 	hint    *nats.Subscription // fills posted
@@ -65,7 +66,7 @@ func (w *queueWorker) begin(start context.Context) (err error) {
 	if err = kv.Subscribed(start, c.nc, before, subject); err != nil {
 		return err
 	}
-	w.peer, err = newPeer(start, c.node, queuePeerID, queueCodec)
+	w.peer, err = localpeer.Connect(start, c.node, queuePeerID, queueCodec)
 	return err
 }
 
@@ -231,6 +232,6 @@ func (w *queueWorker) finish(ctx context.Context) {
 // close ends the running calls.
 func (w *queueWorker) close() {
 	if w != nil {
-		w.peer.close()
+		w.peer.Close()
 	}
 }

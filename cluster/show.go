@@ -3,13 +3,15 @@ package cluster
 import (
 	"context"
 	"maps"
+
+	"github.com/asterisque-go/asterisque/cluster/internal/gateway"
 )
 
 // show exposes the node to plain NATS clients.
 func (c *Cluster) show(start context.Context) (err error) {
-	c.offered, err = newEndpoints(start, c.nc, c.cfg.Name, c.cfg.Endpoints, c.cfg.Service, c.node)
-	if err != nil || c.cfg.Hidden {
-		return err
+	endpoints := make([]gateway.Endpoint, len(c.cfg.Endpoints))
+	for i, e := range c.cfg.Endpoints {
+		endpoints[i] = gateway.Endpoint(e)
 	}
 	metadata := maps.Clone(c.cfg.Metadata)
 	if c.cfg.Region != "" {
@@ -18,18 +20,11 @@ func (c *Cluster) show(start context.Context) (err error) {
 		}
 		metadata["asterisque.region"] = c.cfg.Region
 	}
-	c.micro, err = newTools(start, c.nc, toolsInfo{
-		name: c.cfg.Name, id: c.cfg.ID, version: c.cfg.Version, description: "a node of the cluster " + c.cfg.Cluster,
-		metadata: metadata, subject: "asterisque.wire." + c.meeting(c.cfg.Name, c.cfg.ID), offered: c.offered,
-	}, c.cfg.Service)
+	c.gateway, err = gateway.Open(start, gateway.Config{
+		NATS: c.nc, Node: c.node, Name: c.cfg.Name, ID: c.cfg.ID, Version: c.cfg.Version,
+		Description: "a node of the cluster " + c.cfg.Cluster, Metadata: metadata,
+		Subject: "asterisque.wire." + c.meeting(c.cfg.Name, c.cfg.ID),
+		Service: c.cfg.Service, Endpoints: endpoints, Hidden: c.cfg.Hidden,
+	})
 	return err
-}
-
-// hide ends the effects of show: no more requests are received, and running ones may complete until
-// ctx ends.
-func (c *Cluster) hide(ctx context.Context) {
-	if c.micro != nil {
-		c.micro.close()
-	}
-	c.offered.close(ctx)
 }

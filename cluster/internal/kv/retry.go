@@ -6,8 +6,9 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/asterisque-go/asterisque/internal/wait"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
 // Timeout is the timeout for one answer of NATS at the start of a node, and for the reads of many

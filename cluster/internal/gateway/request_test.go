@@ -1,4 +1,4 @@
-package cluster
+package gateway
 
 import (
 	"context"
@@ -165,7 +165,7 @@ func TestEndpoint_SessionLost(t *testing.T) {
 		e, err := newEndpoints(t.Context(), nc, "orders", []Endpoint{{Function: 10}}, svc, node)
 		require.NoError(t, err)
 		defer e.close(t.Context())
-		first := e.peer.conn.Session()
+		first := e.peer.Connection().Session()
 		require.Eventually(t, func() bool { return len(node.Sessions()) == 1 }, soon, time.Millisecond)
 		require.NoError(t, node.Sessions()[0].Close())
 		<-first.Done()

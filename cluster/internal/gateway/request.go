@@ -1,14 +1,17 @@
-package cluster
+package gateway
 
 import (
 	"context"
+	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/localpeer"
 	"github.com/asterisque-go/asterisque/codec"
 )
 
@@ -16,7 +19,7 @@ import (
 type endpoint struct {
 	Endpoint // fixed, as all up to running; with its defaults
 	nc       *nats.Conn
-	peer     *endpointPeer
+	peer     *localpeer.Peer
 	sub      *nats.Subscription
 	drained  chan struct{} // closed when no more requests arrive
 	running  chan struct{} // semaphore of the running requests
@@ -24,7 +27,7 @@ type endpoint struct {
 	meter endpointMeter // has its own lock
 }
 
-func newEndpoint(nc *nats.Conn, of Endpoint, peer *endpointPeer) *endpoint {
+func newEndpoint(nc *nats.Conn, of Endpoint, peer *localpeer.Peer) *endpoint {
 	return &endpoint{
 		Endpoint: of, nc: nc, peer: peer,
 		drained: make(chan struct{}), running: make(chan struct{}, endpointCalls),
@@ -59,7 +62,6 @@ func (e *endpoint) finished(ctx context.Context) error {
 
 var (
 	errManyRequests  = codec.ErrOverloaded.Withf("%d requests of this endpoint run already: try again later", endpointCalls)
-	errLeaving       = codec.ErrUnavailable.Withf("the node leaves the cluster: the call may have run or not")
 	errReservedReply = codec.ErrUnauthorized.Withf("a request was dropped: its reply subject begins with '$'")
 )
 
@@ -90,7 +92,7 @@ func (e *endpoint) serve(m *nats.Msg) {
 
 // call calls the function of a request.
 func (e *endpoint) call(m *nats.Msg) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(e.peer.life, e.Timeout)
+	ctx, cancel := context.WithTimeout(e.peer.Context(), e.Timeout)
 	defer cancel()
 	params := m.Data
 	if len(params) == 0 {
@@ -102,9 +104,9 @@ func (e *endpoint) call(m *nats.Msg) ([]byte, error) {
 	if trace := traceOf(m.Header); trace != nil {
 		opts = append(opts, asterisque.WithCallInterceptors(traced(trace)))
 	}
-	result, err := asterisque.CallOn(ctx, e.peer.conn, e.Function, params, opts...)
-	if err != nil && e.peer.life.Err() != nil {
-		err = errLeaving
+	result, err := asterisque.CallOn(ctx, e.peer.Connection(), e.Function, params, opts...)
+	if err != nil && e.peer.Context().Err() != nil {
+		err = localpeer.ErrLeaving
 	}
 	return result, err
 }
@@ -133,4 +135,75 @@ func explanation(a *asterisque.Abort) string {
 		return a.Code.String()
 	}
 	return a.Message
+}
+
+// endpointMeter counts the requests of an endpoint, like package micro.
+type endpointMeter struct {
+	mu       sync.Mutex
+	requests int           // guarded by mu
+	errors   int           // guarded by mu
+	took     time.Duration // total time; guarded by mu
+	last     string        // the last error, with its code; guarded by mu
+}
+
+// ended counts a request with its duration. failed is nil for a success.
+func (m *endpointMeter) ended(took time.Duration, failed *asterisque.Abort) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.requests++
+	m.took += took
+	if failed != nil {
+		m.errors++
+		m.last = fmt.Sprintf("%d:%s", failed.Code, explanation(failed))
+	}
+}
+
+// fill copies the counts to s.
+func (m *endpointMeter) fill(s *micro.EndpointStats) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s.NumRequests, s.NumErrors, s.ProcessingTime, s.LastError = m.requests, m.errors, m.took, m.last
+	if m.requests > 0 {
+		s.AverageProcessingTime = m.took / time.Duration(m.requests)
+	}
+}
+
+const (
+	mostTrace  = 512 // maximum bytes in a call
+	mostParent = 128
+)
+
+// traceOf returns the trace context of a request in the format of a call: a traceparent of W3C
+// Trace Context, and after a line feed the tracestate, if it fits. nil: there is none. It is not
+// validated here, since its consumer does so anyway.
+func traceOf(h nats.Header) []byte {
+	parent, state := header(h, "traceparent", "Traceparent"), header(h, "tracestate", "Tracestate")
+	if parent == "" || len(parent) > mostParent {
+		return nil
+	}
+	if state == "" || len(parent)+1+len(state) > mostTrace {
+		return []byte(parent)
+	}
+	return []byte(parent + "\n" + state)
+}
+
+// header returns the value of a header with several spellings: NATS keeps the case of headers, and
+// HTTP libraries write them in the case of HTTP.
+func header(h nats.Header, spellings ...string) string {
+	for _, s := range spellings {
+		if v := h.Get(s); v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+// traced sets the trace context of a call.
+func traced(trace []byte) asterisque.Interceptor {
+	return func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+		if err := c.SetTrace(trace); err != nil {
+			return err
+		}
+		return next(ctx, c)
+	}
 }

@@ -1,4 +1,4 @@
-package cluster
+package gateway
 
 import (
 	"context"
@@ -106,3 +106,31 @@ func (t *microResponder) close() {
 		sub.Unsubscribe() // fails if the connection is closed, which ends the subscription as well
 	}
 }
+
+const (
+	allowancePerSecond = 1 << 20
+	allowanceLeast     = 1 << 10 // minimum cost of a message
+)
+
+// answerRate limits the rate of answers to tools: 1 MiB a second, where each message counts at
+// least 1 KiB. The unused part of the last second may be sent at once. The zero allowance is full.
+type answerRate struct {
+	paid time.Time // when the sent bytes are paid for
+}
+
+// any reports whether a message of any size may be sent now.
+func (a *answerRate) any(now time.Time) bool { return a.paid.Sub(now) < time.Second }
+
+// spend takes the cost of n bytes.
+func (a *answerRate) spend(now time.Time, n int) {
+	if a.paid.Before(now) {
+		a.paid = now
+	}
+	a.paid = a.paid.Add(time.Duration(max(n, allowanceLeast)) * time.Second / allowancePerSecond)
+}
+
+// reserved reports whether a subject belongs to the NATS server: $JS, $KV, $SYS and so on. A reply
+// must not go to such a subject. A node may have permission to publish to
+// $JS.API.STREAM.DELETE.name or to a key of a bucket, and would do so for any sender of a request:
+// the server does not check whether the sender may publish to the reply subject.
+func reserved(subject string) bool { return strings.HasPrefix(subject, "$") }

@@ -1,4 +1,4 @@
-package cluster
+package gateway
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/internal/kv"
+	"github.com/asterisque-go/asterisque/cluster/internal/localpeer"
 	"github.com/asterisque-go/asterisque/codec"
 )
 
@@ -16,10 +17,13 @@ const (
 	endpointPendingBytes = 4 << 20
 )
 
+// endpointPeerID is the id of the peer of a node that makes the calls of its endpoints.
+const endpointPeerID = "nats endpoint"
+
 // endpoints are the functions of a node that serve requests of NATS. A nil *endpoints has none.
 type endpoints struct {
-	list []*endpoint   // fixed, as peer is
-	peer *endpointPeer // makes their calls
+	list []*endpoint     // fixed, as peer is
+	peer *localpeer.Peer // makes their calls
 }
 
 // newEndpoints begins to serve functions of svc, with the name of the node as part of subjects. ctx
@@ -33,7 +37,7 @@ func newEndpoints(ctx context.Context, nc *nats.Conn, name string, list []Endpoi
 	if err != nil {
 		return nil, err
 	}
-	peer, err := newPeer(ctx, node, endpointPeerID, codec.JSON)
+	peer, err := localpeer.Connect(ctx, node, endpointPeerID, codec.JSON)
 	if err != nil {
 		return nil, err
 	}
@@ -92,8 +96,11 @@ func (e *endpoints) close(ctx context.Context) error {
 
 // cut ends all requests at once. Goroutines of calls may still be returning.
 func (e *endpoints) cut() {
+	if e == nil {
+		return
+	}
 	for _, s := range e.list {
 		s.sub.Unsubscribe() // fails if it has ended, or if the connection is closed
 	}
-	e.peer.close()
+	e.peer.Close()
 }

@@ -1,4 +1,8 @@
-package cluster
+// Package localpeer connects a peer within the program to a node. Calls that arrive through NATS,
+// as requests or as posted calls, are made by such a [Peer]: the node serves them like the calls of
+// any other peer, with its interceptors, limits and statistics. The network of its address is
+// "mem", which peers outside of the program never have.
+package localpeer
 
 import (
 	"context"
@@ -11,14 +15,14 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// endpointPeerID is the id of the peer of a node that makes the calls of its endpoints.
-const endpointPeerID = "nats endpoint"
-
 // peerAgain is the delay before the peer reconnects. It is short, since no network is involved.
 const peerAgain = 10 * time.Millisecond
 
-// endpointPeer is a peer of a node, within the program, for calls that arrive through NATS.
-type endpointPeer struct {
+// ErrLeaving is the error of calls that the end of their peer has cut off.
+var ErrLeaving = codec.ErrUnavailable.Withf("the node leaves the cluster: the call may have run or not")
+
+// Peer is a peer of a node, within the program, for calls that arrive through NATS.
+type Peer struct {
 	node *asterisque.Node // the served node; fixed, as own and conn are
 	own  *asterisque.Node
 	conn *asterisque.Connection
@@ -28,10 +32,10 @@ type endpointPeer struct {
 	starting atomic.Bool // life ends if the node rejects the peer
 }
 
-// newPeer connects a peer with an id and a codec to a node. If the node rejects it, the error has
-// the cause.
-func newPeer(ctx context.Context, node *asterisque.Node, id string, values codec.Values) (*endpointPeer, error) {
-	p := &endpointPeer{
+// Connect connects a peer with an id and a codec to a node. ctx bounds the wait. If the node
+// rejects the peer, the error has the cause.
+func Connect(ctx context.Context, node *asterisque.Node, id string, values codec.Values) (*Peer, error) {
+	p := &Peer{
 		node: node,
 		own:  asterisque.NewNode(asterisque.WithID(id), asterisque.WithCodecs(values), asterisque.WithLogger(node.Logger())),
 	}
@@ -46,14 +50,14 @@ func newPeer(ctx context.Context, node *asterisque.Node, id string, values codec
 		err = why
 	}
 	if err != nil {
-		p.close()
+		p.Close()
 		return nil, fmt.Errorf("the node does not let the peer %q in that calls its functions for NATS: %w", id, err)
 	}
 	return p, nil
 }
 
 // dial makes a Wire to the node.
-func (p *endpointPeer) dial(context.Context) (wire.Wire, error) {
+func (p *Peer) dial(context.Context) (wire.Wire, error) {
 	ours, theirs := wire.Pipe()
 	go func() { // ends with the handshake, for which the node has a timeout, or with life
 		_, err := p.node.Accept(p.life, theirs)
@@ -64,9 +68,15 @@ func (p *endpointPeer) dial(context.Context) (wire.Wire, error) {
 	return ours, nil
 }
 
-// close ends the peer and its calls.
-func (p *endpointPeer) close() {
-	p.end(errLeaving)
+// Connection returns the connection on which the peer makes its calls.
+func (p *Peer) Connection() *asterisque.Connection { return p.conn }
+
+// Context returns a context that ends with the peer.
+func (p *Peer) Context() context.Context { return p.life }
+
+// Close ends the peer and its calls.
+func (p *Peer) Close() {
+	p.end(ErrLeaving)
 	if p.conn != nil {
 		p.conn.Close()
 	}
