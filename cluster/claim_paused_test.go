@@ -26,7 +26,7 @@ func TestClaimPaused_Process(t *testing.T) {
 	store := callerOf(t, c, "store")
 	claim, err := c.AwaitClaim(t.Context(), "device/4711")
 	require.NoError(t, err)
-	mark := asterisque.Metadata{asHolder: claimMark(claim.Key(), claim.Epoch())}
+	mark := holderMark(claim)
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		// the second call simulates one that had already passed the checks of this process
 		_, own := ownID.Call(t.Context(), claim.Caller(store), struct{}{})

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -148,8 +148,6 @@ const (
 	mostMetadata  = 4 << 10 // bytes, with the keys
 )
 
-var token = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
-
 // complete returns c with its defaults, or an error if c is invalid.
 func (c Config) complete() (Config, error) {
 	c.ID = defaulted(c.ID, strings.ToLower(rand.Text()[:16]))
@@ -207,7 +205,7 @@ func defaulted[T comparable](v, other T) T {
 // check returns an error if a complete Config is invalid.
 func (c Config) check() error {
 	for what, text := range map[string]string{"Name": c.Name, "ID": c.ID, "Prefix": c.Prefix} {
-		if text != "" && !token.MatchString(text) {
+		if text != "" && !kv.IsToken(text) {
 			return fmt.Errorf("%s is %q: it has 1 to 64 letters, digits, '-' and '_'", "Config."+what, text)
 		}
 	}

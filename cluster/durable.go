@@ -105,7 +105,8 @@ func (d Durable) complete() (Durable, error) {
 type durableRegistry struct {
 	plan     Durable // fixed, as all up to bucket
 	replicas int
-	by       claimOwner // this node
+	node     string // the id of this node
+	instance string
 	mark     string
 	bucket   string
 
@@ -138,7 +139,7 @@ const (
 
 func newDurables(cfg *Config, instance string) *durableRegistry {
 	return &durableRegistry{
-		plan: *cfg.Durable, replicas: cfg.Replicas, by: claimOwner{cfg.Name, cfg.ID, instance},
+		plan: *cfg.Durable, replicas: cfg.Replicas, node: cfg.ID, instance: instance,
 		mark: cfg.Cluster, bucket: kv.BucketName(cfg.Prefix, "calls_"+cfg.Name),
 		firstSeen: newDurableSights(durableSightings), shares: newDurableShares(*cfg.Durable),
 		waiters: make(chan struct{}, durableWaiters), takeBacks: make(chan struct{}, durableTakeBacks),

@@ -240,7 +240,7 @@ func TestDurable_WithoutWatch(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		f, release := holds("at a")
-		a, b := s.replica("a", f), s.replica("b", answers("at b"), lease(time.Second))
+		a, b := s.replica("a", f), s.replica("b", answers("at b"), leaseOf(time.Second))
 		b.keepIn(unwatched{b.durable.store.Bucket()})
 		key := aKey()
 		first := s.begins(a, key, 1)

@@ -66,7 +66,7 @@ func TestDurable_OutageAfterCall(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		f, release := holds("at a")
-		a := s.replica("a", f, lease(time.Second))
+		a := s.replica("a", f, leaseOf(time.Second))
 		key := aKey()
 		first := s.begins(a, key, 1)
 		require.NoError(t, s.b.Close())

@@ -53,7 +53,7 @@ const durableSize = 400
 
 func (d *durableRegistry) newRun(call durableCall) *durableRun {
 	return &durableRun{durableRegistry: d, call: call, record: &durableRecord{
-		Version: durableVersion, State: durableRuns, Node: d.by.node, Instance: d.by.instance, Run: rand.Text(),
+		Version: durableVersion, State: durableRuns, Node: d.node, Instance: d.instance, Run: rand.Text(),
 		Function: call.function, Digest: call.digest, Codec: call.codec, Lease: d.plan.Lease.Milliseconds(),
 	}}
 }

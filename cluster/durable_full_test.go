@@ -64,7 +64,7 @@ func TestDurableFull_LeaseRenewal(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		f, release := holds("at a")
-		a := s.replica("a", f, remembers(0, 1<<20), lease(time.Second))
+		a := s.replica("a", f, remembers(0, 1<<20), leaseOf(time.Second))
 		a.ages()
 		key := aKey()
 		first := s.begins(a, key, 1)

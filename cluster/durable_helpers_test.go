@@ -124,8 +124,8 @@ func (r *replica) dialled(opts ...asterisque.Option) *asterisque.Session {
 	return s
 }
 
-// lease sets the lease of a replica.
-func lease(d time.Duration) func(*Config) {
+// leaseOf sets the lease of a replica.
+func leaseOf(d time.Duration) func(*Config) {
 	return func(c *Config) { c.Durable.Lease = d }
 }
 

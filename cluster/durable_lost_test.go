@@ -16,7 +16,7 @@ func TestDurableLost_Repetition(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		f, _ := holds("at a")
-		a, b := s.replica("a", f, lease(time.Second)), s.replica("b", answers("at b"))
+		a, b := s.replica("a", f, leaseOf(time.Second)), s.replica("b", answers("at b"))
 		key := aKey()
 		s.begins(a, key, 1)
 		vanish(a.Cluster)
@@ -34,7 +34,7 @@ func TestDurableLost_Idempotent(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		f, _ := holds("at a")
-		a, b := s.replica("a", f, lease(time.Second)), s.replica("b", answers("at b"))
+		a, b := s.replica("a", f, leaseOf(time.Second)), s.replica("b", answers("at b"))
 		c := s.replica("c", answers("at c"))
 		key := aKey()
 		// ends with its node
@@ -79,7 +79,7 @@ func lostUnderWay(t *testing.T, f asterisque.Function[int, string]) (outcome, *b
 		<-ctx.Done()
 		return "", ctx.Err()
 	}
-	a, b := s.replica("a", does, lease(time.Second)), s.replica("b", does, lease(time.Second))
+	a, b := s.replica("a", does, leaseOf(time.Second)), s.replica("b", does, leaseOf(time.Second))
 	p := callerOf(t, joined(t, config(s.b, "", "")), "orders")
 	out := make(chan outcome, 1)
 	go func() { // ends with the call
@@ -129,7 +129,7 @@ func TestDurable_LongCall(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		f, release := holds("at a")
-		a, b := s.replica("a", f, lease(time.Second)), s.replica("b", answers("at b"))
+		a, b := s.replica("a", f, leaseOf(time.Second)), s.replica("b", answers("at b"))
 		key := aKey()
 		first := s.begins(a, key, 1)
 		second := s.begins(b, key, 1)
@@ -159,7 +159,7 @@ func TestDurableLost_LateAnswer(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		f, release := holds("at a")
-		a, b, c := s.replica("a", f, lease(time.Second)), s.replica("b", answers("at b")), s.replica("c", answers("at c"))
+		a, b, c := s.replica("a", f, leaseOf(time.Second)), s.replica("b", answers("at b")), s.replica("c", answers("at c"))
 		key := aKey()
 		first := s.begins(a, key, 1)
 		requireMayHaveRun(t, asterisque.ErrUnavailable, s.cutOff(a, b, key, book).err)
@@ -179,7 +179,7 @@ func TestDurableLost_WaitsAgain(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		f, release := holds("at a")
-		a, b := s.replica("a", f, lease(time.Second)), s.replica("b", answers("at b"))
+		a, b := s.replica("a", f, leaseOf(time.Second)), s.replica("b", answers("at b"))
 		key := aKey()
 		first := s.begins(a, key, 1)
 		requireMayHaveRun(t, asterisque.ErrUnavailable, s.cutOff(a, b, key, book).err)
@@ -197,7 +197,7 @@ func TestDurableLost_OtherAnswer(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		f, release := holds("at a")
-		a, b := s.replica("a", f, lease(time.Second)), s.replica("b", answers("at b"))
+		a, b := s.replica("a", f, leaseOf(time.Second)), s.replica("b", answers("at b"))
 		key := aKey()
 		first := make(chan outcome, 1)
 		go func() { // ends with the call
@@ -219,7 +219,7 @@ func TestDurableLost_OtherRun(t *testing.T) {
 		s := newBookings(t)
 		f, release := holds("at a")
 		g, releaseOther := holds("at b")
-		a, b := s.replica("a", f, lease(time.Second)), s.replica("b", g)
+		a, b := s.replica("a", f, leaseOf(time.Second)), s.replica("b", g)
 		key := aKey()
 		first := make(chan outcome, 1)
 		go func() { // ends with the call

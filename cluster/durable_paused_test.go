@@ -38,7 +38,7 @@ func TestDurablePaused_Process(t *testing.T) {
 func TestDurablePaused_NoSecondRun(t *testing.T) {
 	t.Parallel()
 	s := newBookings(t)
-	b := s.replica("b", answers("at b"), lease(time.Second))
+	b := s.replica("b", answers("at b"), leaseOf(time.Second))
 	p := s.pausedProcess()
 	key := aKey()
 	first := p.runs(key)
@@ -58,7 +58,7 @@ func TestDurablePaused_NoSecondRun(t *testing.T) {
 func TestDurablePaused_Killed(t *testing.T) {
 	t.Parallel()
 	s := newBookings(t)
-	b := s.replica("b", answers("at b"), lease(time.Second))
+	b := s.replica("b", answers("at b"), leaseOf(time.Second))
 	p := s.pausedProcess()
 	key := aKey()
 	p.runs(key)

@@ -2,10 +2,12 @@ package cluster
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/asterisque-go/asterisque/cluster/internal/kv"
+	"github.com/asterisque-go/asterisque/cluster/internal/lease"
 )
 
 var (
@@ -47,6 +49,58 @@ type BucketError struct {
 // Error implements error.
 func (e *BucketError) Error() string {
 	return (*kv.LimitError)(e).Error()
+}
+
+// ErrLost is the error of a lost claim ([Claim.Err]): another node has taken the key over, or this
+// node could not renew its lease in time. The error itself is a [*LostError]. Stop the work that
+// requires the claim, and claim the key again to continue on this node.
+var ErrLost = lease.ErrLost
+
+// ErrReleased is the error of [Claim.Err] after [Claim.Release], and after the node has left the
+// cluster.
+var ErrReleased = lease.ErrReleased
+
+// HeldError reports that a key cannot be claimed because a node, possibly this one, holds it. Wait
+// for the key, or take it over.
+type HeldError struct {
+	Key    string
+	Holder string // the id of the node; empty if this package did not write the entry in NATS
+	Epoch  uint64 // of the claim of that node
+}
+
+// Error names the key, the node and the epoch.
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("cluster: %q is held by the node %q with epoch %d: wait until it is free, or take it over", e.Key, e.Holder, e.Epoch)
+}
+
+// LostError reports why a claim was lost. It is an [ErrLost].
+type LostError struct {
+	Key         string
+	Epoch       uint64 // of the lost claim
+	Holder      string // the id of the present holder; empty if unknown
+	HolderEpoch uint64 // of the present holder's claim; 0 if unknown
+	Cause       error  // why the renewal failed, if known
+}
+
+// Error contains the key, the epoch, and the present holder or the reason why the claim was not
+// renewed.
+func (e *LostError) Error() string {
+	text := fmt.Sprintf("%v: %q with epoch %d", ErrLost, e.Key, e.Epoch)
+	switch {
+	case e.Holder != "":
+		text += fmt.Sprintf(": the node %q holds it with epoch %d", e.Holder, e.HolderEpoch)
+	case e.Cause != nil:
+		text += ": " + e.Cause.Error()
+	}
+	return text + "; stop the work that needs it, and claim it again to continue"
+}
+
+// Unwrap returns ErrLost, and Cause if there is one.
+func (e *LostError) Unwrap() []error {
+	if e.Cause == nil {
+		return []error{ErrLost}
+	}
+	return []error{ErrLost, e.Cause}
 }
 
 // explain explains an error of NATS that occurred during what. before was the last error of the

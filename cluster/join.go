@@ -14,6 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
 	"github.com/asterisque-go/asterisque/cluster/internal/gateway"
+	"github.com/asterisque-go/asterisque/cluster/internal/lease"
 	"github.com/asterisque-go/asterisque/internal/wait"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/natswire"
@@ -34,9 +35,9 @@ type Cluster struct {
 	views   views
 	self    *presenceEntries // nil: the node has no name
 	gateway *gateway.Gateway // nil: the node has no name
-	claims  *claims
+	claims  *lease.Claims
 	resumer *sessionResumer
-	fence   *fence
+	fence   *lease.Fence
 	durable *durableRegistry // nil: each node has its own records of durable calls
 	queues  nameQueues
 	worker  *queueWorker // nil: the node takes no posted calls
@@ -66,7 +67,7 @@ func Join(start context.Context, cfg Config, opts ...asterisque.Option) (*Cluste
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{cfg: cfg, instance: rand.Text(), fence: newFence(nil), peers: newPeers()}
+	c := &Cluster{cfg: cfg, instance: rand.Text(), fence: lease.NewFence(), peers: newPeers()}
 	c.resumer = newResumes(c)
 	c.node = asterisque.NewNode(append(cfg.options(opts), asterisque.WithInboundInterceptors(c.around()...), c.resumer.option())...)
 	c.ctx, c.end = context.WithCancelCause(context.Background())
@@ -83,11 +84,11 @@ func Join(start context.Context, cfg Config, opts ...asterisque.Option) (*Cluste
 // durable calls.
 func (c *Cluster) around() []asterisque.Interceptor {
 	if c.cfg.Durable == nil {
-		return []asterisque.Interceptor{c.fence.intercept}
+		return []asterisque.Interceptor{c.fence.Intercept}
 	}
 	c.durable = newDurables(&c.cfg, c.instance)
 	// in this order, so that calls rejected by the fence are not recorded
-	return []asterisque.Interceptor{c.fence.intercept, c.durable.intercept}
+	return []asterisque.Interceptor{c.fence.Intercept, c.durable.intercept}
 }
 
 // refusalOr returns err, or the permission violation that has ended start: err may only report that

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 )
 
 // State is the state of a node of a cluster.
@@ -50,7 +52,7 @@ func decodeMember(e jetstream.KeyValueEntry) (m Member, err error) {
 	if err := json.Unmarshal(e.Value(), &m); err != nil {
 		return m, fmt.Errorf("the entry %s is none of a node: %w", e.Key(), err)
 	}
-	if m.key() != e.Key() || !token.MatchString(m.ID) || len(m.Addresses) > mostAddresses {
+	if m.key() != e.Key() || !kv.IsToken(m.ID) || len(m.Addresses) > mostAddresses {
 		return m, fmt.Errorf("the entry %s is that of no such node", e.Key())
 	}
 	m.revision = e.Revision()

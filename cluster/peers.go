@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -43,7 +44,7 @@ type peerCaller struct {
 // at returns the Caller for a node.
 func (ps *peerCallers) at(c *Cluster, h Holder) (asterisque.Caller, error) {
 	member := Member{Name: h.Name, ID: h.Node}
-	if !token.MatchString(h.Name) || !token.MatchString(h.Node) {
+	if !kv.IsToken(h.Name) || !kv.IsToken(h.Node) {
 		return nil, asterisque.ErrUnavailable.Withf("the node that holds the key has no name, and cannot be called: %q", member)
 	}
 	ps.mu.Lock()

@@ -83,7 +83,7 @@ func (c *Cluster) Post(ctx context.Context, name string, function uint16, params
 
 // queueToPost returns the queue of a name, or an error if no call can be posted to it.
 func (c *Cluster) queueToPost(ctx context.Context, name string) (*nameQueue, error) {
-	if !token.MatchString(name) {
+	if !kv.IsToken(name) {
 		return nil, neverPosted(codec.ErrBadParams, nil, "%q is no name of nodes", name)
 	}
 	if !c.nc.IsConnected() {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/codec"
 )
 
@@ -54,7 +55,7 @@ func (r Receipt) parse() (*callReceipt, error) {
 		return nil, errNoReceipt
 	}
 	var p callReceipt
-	if json.Unmarshal(b, &p) != nil || !token.MatchString(p.Name) || len(p.Key) != queueKey || p.Posted <= 0 || p.Deadline < p.Posted {
+	if json.Unmarshal(b, &p) != nil || !kv.IsToken(p.Name) || len(p.Key) != queueKey || p.Posted <= 0 || p.Deadline < p.Posted {
 		return nil, errNoReceipt
 	}
 	return &p, nil

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/pool"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -65,7 +66,7 @@ func (c *Cluster) Caller(life context.Context, name string, opts ...CallerOption
 // set, the node has to prove the identity that it has announced itself, so the NATS servers have to
 // be trusted.
 func (c *Cluster) At(life context.Context, id string, opts ...CallerOption) (*pool.Pool, error) {
-	if !token.MatchString(id) {
+	if !kv.IsToken(id) {
 		return nil, fmt.Errorf("cluster: no node can have the id %q: it has 1 to 64 letters, digits, '-' and '_'", id)
 	}
 	v, leave := c.of("*." + id)

@@ -104,7 +104,7 @@ func (s *sessionRecords) read(ctx context.Context, id asterisque.SessionID) (r a
 	if err != nil || !e.Exists {
 		return r, false, err
 	}
-	if json.Unmarshal(e.Value, &r) != nil || r.Session != id || !token.MatchString(r.Node) {
+	if json.Unmarshal(e.Value, &r) != nil || r.Session != id || !kv.IsToken(r.Node) {
 		return r, false, nil // not an entry of this package
 	}
 	return r, true, nil

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"iter"
+
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 )
 
 // of returns the view of a filter of keys, and a function that releases it.
@@ -15,7 +17,7 @@ func (c *Cluster) of(filter string) (v *view, leave func()) {
 
 // ofName is of for the nodes of a name.
 func (c *Cluster) ofName(name string) (v *view, leave func(), err error) {
-	if !token.MatchString(name) {
+	if !kv.IsToken(name) {
 		return nil, nil, fmt.Errorf("cluster: no node can have the name %q: it has 1 to 64 letters, digits, '-' and '_'", name)
 	}
 	v, leave = c.of(name + ".*")

@@ -3,6 +3,7 @@ package kv
 import (
 	"context"
 	"errors"
+	"regexp"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -10,6 +11,12 @@ import (
 
 // ClusterKey is the metadata key of a bucket for the name of its cluster.
 const ClusterKey = "asterisque.cluster"
+
+// IsToken reports whether s can be the name or the id of a node, which is a part of subjects and
+// keys: it has 1 to 64 letters, digits, '-' and '_'.
+func IsToken(s string) bool { return token.MatchString(s) }
+
+var token = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // BucketName returns the name of a bucket or a stream of a cluster with a prefix.
 func BucketName(prefix, what string) string { return "asterisque_" + prefix + "_" + what }

@@ -1,4 +1,4 @@
-package cluster
+package lease
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 func (m *claimant) awaits(ctx context.Context, key string) (won <-chan *Claim, failed <-chan error) {
 	claims, errs := make(chan *Claim, 1), make(chan error, 1)
 	go func() { // ends with ctx, or the claims
-		c, err := m.await(ctx, key)
+		c, err := m.Await(ctx, key)
 		if err != nil {
 			errs <- err
 			return
@@ -40,7 +40,7 @@ func TestAwaitClaim_Release(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a, b := s.join("a"), s.join("b")
-		first, err := a.await(t.Context(), "k")
+		first, err := a.Await(t.Context(), "k")
 		require.NoError(t, err, "a free key is not waited for")
 		won, failed := b.awaits(t.Context(), "k")
 		same, _ := a.awaits(t.Context(), "k")
@@ -93,10 +93,10 @@ func TestAwaitClaim_ContextEnds(t *testing.T) {
 		requireWaiting(t, a, 0)
 		for wait := claimTick; ; wait *= 2 { // until the context lasts long enough for a request
 			ctx, cancel := context.WithTimeout(t.Context(), wait)
-			_, err := b.await(ctx, "k")
+			_, err := b.Await(ctx, "k")
 			cancel()
 			require.ErrorIs(t, err, context.DeadlineExceeded)
-			if held := new(HeldError); errors.As(err, &held) {
+			if held := new(heldErr); errors.As(err, &held) {
 				require.Equal(t, "a", held.Holder)
 				return
 			}
@@ -112,7 +112,7 @@ func TestAwaitClaim_NodeLeaves(t *testing.T) {
 		a.has(t, "k")
 		_, failed := b.awaits(t.Context(), "k")
 		requireWaiting(t, a, 1)
-		require.NoError(t, b.close(t.Context()))
+		require.NoError(t, b.Close(t.Context()))
 		require.ErrorIs(t, <-failed, errClaimsOver)
 	})
 }

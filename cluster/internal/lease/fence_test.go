@@ -1,4 +1,4 @@
-package cluster
+package lease
 
 import (
 	"context"
@@ -19,7 +19,7 @@ func TestFence_OldHolder(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a, b, peer := s.join("a"), s.join("b"), s.join("peer")
 		on := peer.callable(t)
-		b.hints = "nowhere" // so that a does not know
+		b.cfg.Hints = "nowhere" // so that a does not know
 		before := a.has(t, "k")
 		for range 2 {
 			_, err := whoami.Call(t.Context(), before.Caller(on), "")
@@ -49,7 +49,7 @@ func TestFence_UnknownKey(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a, b, peer := s.join("a"), s.join("b"), s.join("peer")
 		on := peer.callable(t)
-		b.hints = "nowhere"
+		b.cfg.Hints = "nowhere"
 		before := a.has(t, "k")
 		after := b.takes(t, "k")
 		reads := countReads(t, s)
@@ -104,7 +104,7 @@ func TestFence_LookupLimit(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a, peer := s.join("a"), s.join("peer")
 		c := a.has(t, "k")
-		f := newFence(peer.claims)
+		f := peer.fence()
 		for range fenceLookups {
 			f.lookups <- struct{}{}
 		}
@@ -191,5 +191,5 @@ func TestFence_OtherCallsAreFree(t *testing.T) {
 			require.NoError(t, err)
 		})
 	}
-	require.LessOrEqual(t, allocations(newFence(a.claims).intercept), allocations(passes))
+	require.LessOrEqual(t, allocations(a.fence().Intercept), allocations(passes))
 }

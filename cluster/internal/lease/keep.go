@@ -1,4 +1,4 @@
-package cluster
+package lease
 
 import (
 	"context"
@@ -31,17 +31,17 @@ func (c *Claim) keep() {
 // interval returns a third of ttl, or up to a fifteenth less at random, so that claims of the same
 // time are not renewed at the same time for ever.
 func (c *Claim) interval() time.Duration {
-	return c.claims.ttl/3 - rand.N(c.claims.ttl/15+1)
+	return c.claims.cfg.TTL/3 - rand.N(c.claims.cfg.TTL/15+1)
 }
 
 // soon is the delay before the retry of a failed renewal.
-func (c *Claim) soon() time.Duration { return c.claims.ttl / 15 }
+func (c *Claim) soon() time.Duration { return c.claims.cfg.TTL / 15 }
 
 // renew writes the entry again, and returns the delay until the next renewal.
 func (c *Claim) renew() (again time.Duration) {
-	begin := c.claims.now()
+	begin := c.claims.cfg.Now()
 	revision, _, _ := c.state()
-	ctx, cancel := context.WithTimeout(c.ctx, c.claims.ttl/5)
+	ctx, cancel := context.WithTimeout(c.ctx, c.claims.cfg.TTL/5)
 	defer cancel()
 	next, err := c.claims.store.write(ctx, c.key, c.claims.self, c.epoch, revision)
 	switch {
@@ -58,7 +58,7 @@ func (c *Claim) renew() (again time.Duration) {
 
 // lookAt reads the present entry after a conflict: the revision in the bucket is not revision.
 func (c *Claim) lookAt(revision uint64) (again time.Duration) {
-	ctx, cancel := context.WithTimeout(c.ctx, c.claims.ttl/5)
+	ctx, cancel := context.WithTimeout(c.ctx, c.claims.cfg.TTL/5)
 	defer cancel()
 	e, err := c.claims.store.read(ctx, c.key)
 	switch {
@@ -102,15 +102,15 @@ func (c *Claim) fail(err error) {
 func (c *Claim) runOut() {
 	_, _, trouble := c.state()
 	if trouble == nil {
-		c.end(c.lost(claimEntry{}, errStoodStill))
+		c.end(c.lost(entry{}, errStoodStill))
 		return
 	}
-	c.end(c.lost(claimEntry{}, &unrenewedError{trouble}))
+	c.end(c.lost(entry{}, &unrenewedError{trouble}))
 }
 
 // verify reads the entry after a hint that it has changed.
 func (c *Claim) verify() {
-	ctx, cancel := context.WithTimeout(c.ctx, c.claims.ttl/5)
+	ctx, cancel := context.WithTimeout(c.ctx, c.claims.cfg.TTL/5)
 	defer cancel()
 	e, err := c.claims.store.read(ctx, c.key)
 	if err != nil || e.is(c.claims.self, c.epoch) || e.isBefore(c.epoch) {
@@ -120,9 +120,9 @@ func (c *Claim) verify() {
 }
 
 // lost returns the error of a claim that e has replaced.
-func (c *Claim) lost(e claimEntry, cause error) error {
+func (c *Claim) lost(e entry, cause error) error {
 	if cause == nil && !e.held {
 		cause = errGone
 	}
-	return &LostError{c.key, c.epoch, e.by.node, e.epoch, cause}
+	return c.claims.cfg.Lost(Lost{c.key, c.epoch, e.by.node, e.epoch, cause})
 }

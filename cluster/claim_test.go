@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"context"
+	"errors"
+	"strconv"
 	"testing"
 	"time"
 
@@ -82,7 +84,7 @@ func TestKeys_OldHolder(t *testing.T) {
 		require.ErrorIs(t, err, asterisque.ErrUnauthorized)
 		require.ErrorIs(t, err, ErrLost)
 		// a process that was paused in between sends its call late
-		mark := asterisque.Metadata{asHolder: claimMark(before.Key(), before.Epoch())}
+		mark := holderMark(before)
 		_, err = ownID.Call(t.Context(), store, struct{}{}, asterisque.WithMetadata(mark))
 		require.ErrorIs(t, err, asterisque.ErrUnauthorized)
 		require.ErrorContains(t, err, "has held it since")
@@ -127,4 +129,20 @@ func TestKeys_PeerLimit(t *testing.T) {
 			return err != nil && asterisque.Repeatable(err)
 		}, natstest.Timeout, 10*time.Millisecond)
 	})
+}
+
+// holderMark returns the metadata of a call in the role of the holder of a claim.
+func holderMark(c *Claim) asterisque.Metadata {
+	return asterisque.Metadata{"asterisque.as": strconv.FormatUint(c.Epoch(), 10) + " " + c.Key()}
+}
+
+func TestLostError_Text(t *testing.T) {
+	t.Parallel()
+	lost := &LostError{Key: "k", Epoch: 7}
+	require.NotErrorIs(t, lost, context.Canceled)
+	require.EqualError(t, lost, `cluster: the claim is lost: "k" with epoch 7; stop the work that needs it, and claim it again to continue`)
+	lost.Cause = errors.New("its lease ran out")
+	require.ErrorContains(t, lost, "7: its lease ran out;")
+	lost.Holder, lost.HolderEpoch = "b", 8
+	require.ErrorContains(t, lost, `7: the node "b" holds it with epoch 8;`)
 }

@@ -1,4 +1,4 @@
-package cluster
+package lease
 
 import (
 	"context"
@@ -26,7 +26,7 @@ func TestTakeOver_NotifiesLoser(t *testing.T) {
 		require.Equal(t, next.Epoch(), lost.HolderEpoch)
 		require.ErrorIs(t, c.Release(t.Context()), ErrLost)
 		require.NoError(t, next.Err(), "the release of the old one takes nothing away")
-		_, held, err := a.lookup(t.Context(), "k")
+		_, held, err := a.Lookup(t.Context(), "k")
 		require.NoError(t, err)
 		require.True(t, held)
 	})
@@ -38,8 +38,8 @@ func TestTakeOver_FreeKey(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a := s.join("a")
 		a.takes(t, "k")
-		_, err := a.takeOver(t.Context(), "k")
-		require.ErrorAs(t, err, new(*HeldError), "not from itself")
+		_, err := a.TakeOver(t.Context(), "k")
+		require.ErrorAs(t, err, new(*heldErr), "not from itself")
 	})
 }
 
@@ -50,8 +50,8 @@ func TestClaim_OtherInstance(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		before, after := s.join("a"), s.join("a")
 		c := before.has(t, "k")
-		_, err := after.claim(t.Context(), "k")
-		var held *HeldError
+		_, err := after.Claim(t.Context(), "k")
+		var held *heldErr
 		require.ErrorAs(t, err, &held)
 		require.Equal(t, "a", held.Holder)
 		next := after.takes(t, "k")
@@ -215,9 +215,9 @@ func TestEpochs_ManyTakeovers(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		fight(t, s, false, func(m *claimant) (*Claim, error) {
 			if rand.IntN(2) == 0 {
-				return m.takeOver(context.Background(), "k")
+				return m.TakeOver(context.Background(), "k")
 			}
-			return m.claim(context.Background(), "k")
+			return m.Claim(context.Background(), "k")
 		})
 	})
 }
@@ -228,9 +228,9 @@ func TestClaim_IsExclusive(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		fight(t, s, true, func(m *claimant) (*Claim, error) {
 			if rand.IntN(2) == 0 {
-				return m.await(context.Background(), "k")
+				return m.Await(context.Background(), "k")
 			}
-			return m.claim(context.Background(), "k")
+			return m.Claim(context.Background(), "k")
 		})
 	})
 }

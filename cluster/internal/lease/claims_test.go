@@ -1,4 +1,4 @@
-package cluster
+package lease
 
 import (
 	"context"
@@ -22,10 +22,10 @@ func TestClaim_OneHolder(t *testing.T) {
 		require.Equal(t, "device/4711", first.Key())
 		require.NoError(t, first.Err())
 		for name, m := range map[string]*claimant{"another node": b, "the holder itself": a} {
-			_, err := m.claim(t.Context(), "device/4711")
-			var held *HeldError
+			_, err := m.Claim(t.Context(), "device/4711")
+			var held *heldErr
 			require.ErrorAs(t, err, &held, name)
-			require.Equal(t, &HeldError{"device/4711", "a", first.Epoch()}, held, name)
+			require.Equal(t, &heldErr{Held{"device/4711", "a", first.Epoch()}}, held, name)
 		}
 		other := b.has(t, "device/4712")
 		require.NoError(t, first.Release(t.Context()))
@@ -35,17 +35,17 @@ func TestClaim_OneHolder(t *testing.T) {
 		second := b.has(t, "device/4711")
 		require.Greater(t, second.Epoch(), first.Epoch())
 		require.NoError(t, first.Release(t.Context()), "again")
-		h, held, err := a.lookup(t.Context(), "device/4711")
+		h, held, err := a.Lookup(t.Context(), "device/4711")
 		require.NoError(t, err)
 		require.True(t, held)
 		require.Equal(t, Holder{Node: "b", Epoch: second.Epoch()}, h)
-		require.NoError(t, b.close(t.Context()))
+		require.NoError(t, b.Close(t.Context()))
 		require.ErrorIs(t, second.Err(), ErrReleased)
 		require.ErrorIs(t, other.Err(), ErrReleased)
-		_, held, err = a.lookup(t.Context(), "device/4711")
+		_, held, err = a.Lookup(t.Context(), "device/4711")
 		require.NoError(t, err)
 		require.False(t, held)
-		_, err = b.claim(t.Context(), "device/4711")
+		_, err = b.Claim(t.Context(), "device/4711")
 		require.ErrorIs(t, err, asterisque.ErrUnavailable)
 	})
 }
@@ -58,11 +58,11 @@ func TestClaim_ValidKeys(t *testing.T) {
 		for _, key := range []string{
 			"", ".", "/", ".a", "a.", "/a", "a/", "a..b", "a b", "a*", "a>", "ä", "a\x00", "\xff", "a\r\nPUB x 0", strings.Repeat("k", 201),
 		} {
-			for name, do := range map[string]func(context.Context, string) (*Claim, error){"claim": a.claim, "takeOver": a.takeOver, "await": a.await} {
+			for name, do := range map[string]func(context.Context, string) (*Claim, error){"claim": a.Claim, "takeOver": a.TakeOver, "await": a.Await} {
 				_, err := do(t.Context(), key)
 				require.ErrorIs(t, err, asterisque.ErrBadParams, "%s %q", name, key)
 			}
-			_, _, err := a.lookup(t.Context(), key)
+			_, _, err := a.Lookup(t.Context(), key)
 			require.ErrorIs(t, err, asterisque.ErrBadParams, "%q", key)
 		}
 		for _, key := range []string{"a", "-", "_", "=", "a/b.c//d=-_Z9", strings.Repeat("k", 200)} {
@@ -81,7 +81,7 @@ func TestClaim_Limit(t *testing.T) {
 		for i := range maxClaims - 1 {
 			a.busy[fmt.Sprint("busy", i)] = nil
 		}
-		_, err := a.claim(t.Context(), "more")
+		_, err := a.Claim(t.Context(), "more")
 		require.ErrorIs(t, err, asterisque.ErrOverloaded)
 		require.ErrorContains(t, err, "65536")
 		require.NoError(t, last.Release(t.Context()))
@@ -94,11 +94,11 @@ func TestClaim_OtherTTL(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a := s.join("a")
-		a.ttl = time.Hour
-		_, err := a.claim(t.Context(), "k")
+		a.cfg.TTL = time.Hour
+		_, err := a.Claim(t.Context(), "k")
 		require.ErrorIs(t, err, asterisque.ErrUnavailable)
 		require.ErrorContains(t, err, "5m0s")
-		_, err = a.await(t.Context(), "k")
+		_, err = a.Await(t.Context(), "k")
 		require.ErrorIs(t, err, asterisque.ErrUnavailable, "waiting does not mend it")
 	})
 }
@@ -112,7 +112,7 @@ func TestClaim_LifeEnds(t *testing.T) {
 		a.end(context.Canceled)
 		require.ErrorIs(t, requireLost(t, c), context.Canceled)
 		require.ErrorIs(t, c.Release(t.Context()), ErrLost)
-		require.NoError(t, a.close(t.Context()))
+		require.NoError(t, a.Close(t.Context()))
 	})
 }
 
@@ -126,8 +126,8 @@ func TestRelease_Retry(t *testing.T) {
 		cancel()
 		require.ErrorIs(t, c.Release(over), context.Canceled)
 		require.ErrorIs(t, c.Err(), ErrReleased, "for this node in any case")
-		_, err := b.claim(t.Context(), "k")
-		require.ErrorAs(t, err, new(*HeldError))
+		_, err := b.Claim(t.Context(), "k")
+		require.ErrorAs(t, err, new(*heldErr))
 		require.NoError(t, c.Release(t.Context()))
 		b.has(t, "k")
 	})
@@ -155,10 +155,10 @@ func TestClaim_OwnLeftover(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a, b := s.join("a"), s.join("b")
 		a.kv.Fail(nil, natstest.ErrLostAnswer)
-		_, err := a.claim(t.Context(), "k")
+		_, err := a.Claim(t.Context(), "k")
 		require.ErrorIs(t, err, natstest.ErrLostAnswer)
-		_, err = b.claim(t.Context(), "k")
-		require.ErrorAs(t, err, new(*HeldError))
+		_, err = b.Claim(t.Context(), "k")
+		require.ErrorAs(t, err, new(*heldErr))
 		a.kv.Fail(nil, nil)
 		a.has(t, "k")
 	})
@@ -173,14 +173,14 @@ func TestClaim_ForeignEntry(t *testing.T) {
 			key := fmt.Sprint("k", i)
 			_, err := a.kv.PutString(t.Context(), key, value)
 			require.NoError(t, err)
-			_, err = a.claim(t.Context(), key)
-			require.ErrorAs(t, err, new(*HeldError), value)
+			_, err = a.Claim(t.Context(), key)
+			require.ErrorAs(t, err, new(*heldErr), value)
 		}
 		a.takes(t, "k0")
 		a.takes(t, "k1")
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		_, err := a.takeOver(ctx, "k2")
+		_, err := a.TakeOver(ctx, "k2")
 		require.ErrorIs(t, err, context.DeadlineExceeded, "no epoch is beyond that one")
 	})
 }
@@ -195,21 +195,21 @@ func TestClaim_OncePerNode(t *testing.T) {
 		a.kv.Once(func() { close(begun); <-goOn })
 		first := make(chan *Claim, 1)
 		go func() { // ends with the claim
-			c, _ := a.claim(context.Background(), "k")
+			c, _ := a.Claim(context.Background(), "k")
 			first <- c
 		}()
 		<-begun
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, err := a.claim(ctx, "k")
+		_, err := a.Claim(ctx, "k")
 		require.ErrorIs(t, err, context.Canceled, "it waits")
 		second := make(chan error, 1)
 		go func() { // ends with the claim
-			_, err := a.takeOver(context.Background(), "k")
+			_, err := a.TakeOver(context.Background(), "k")
 			second <- err
 		}()
 		close(goOn)
 		require.NotNil(t, <-first)
-		require.ErrorAs(t, <-second, new(*HeldError))
+		require.ErrorAs(t, <-second, new(*heldErr))
 	})
 }

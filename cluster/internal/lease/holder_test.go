@@ -1,4 +1,4 @@
-package cluster
+package lease
 
 import (
 	"context"
@@ -42,7 +42,7 @@ func holders(t *testing.T) (s *claimSite, a, b *claimant, on *holderCaller, at *
 	a, b = s.join("a"), s.join("b")
 	at = &callables{err: asterisque.ErrUnavailable.Withf("no such node")}
 	at.byID = map[string]asterisque.Caller{"a": a.callable(t), "b": b.callable(t)}
-	return s, a, b, newHolder(s.join("caller").claims, "k", at.at), at
+	return s, a, b, s.join("caller").CallerOf("k", at.at).(*holderCaller), at
 }
 
 func requireServedBy(t *testing.T, ownID string, on asterisque.Caller, opts ...asterisque.CallOption) {
@@ -255,9 +255,9 @@ func TestHolder_FinalErrors(t *testing.T) {
 		at.byID, at.err = map[string]asterisque.Caller{}, refused
 		_, err := whoami.Call(t.Context(), on, "")
 		requireNotRun(t, a, 0, err, refused)
-		_, err = whoami.Call(t.Context(), newHolder(on.claims, "k.", at.at), "")
+		_, err = whoami.Call(t.Context(), on.claims.CallerOf("k.", at.at), "")
 		requireNotRun(t, a, 0, err, asterisque.ErrBadParams)
-		require.NoError(t, on.claims.close(t.Context()))
+		require.NoError(t, on.claims.Close(t.Context()))
 		_, err = whoami.Call(t.Context(), on, "")
 		requireNotRun(t, a, 0, err, asterisque.ErrUnavailable)
 	})

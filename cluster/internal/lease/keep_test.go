@@ -1,8 +1,6 @@
-package cluster
+package lease
 
 import (
-	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -56,10 +54,10 @@ func TestRenew_MachineSuspended(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a := s.join("a")
 		c := a.has(t, "k")
-		a.now = func() time.Time { return time.Now().Add(longTTL).Round(0) }
+		a.cfg.Now = func() time.Time { return time.Now().Add(longTTL).Round(0) }
 		require.ErrorIs(t, c.Err(), errStoodStill)
 		begin := time.Now()
-		a.now = func() time.Time { return begin.Add(-time.Hour).Round(0) }
+		a.cfg.Now = func() time.Time { return begin.Add(-time.Hour).Round(0) }
 		require.Equal(t, -time.Hour, a.since(begin), "one that is set back does nothing else")
 	})
 }
@@ -145,7 +143,7 @@ func TestRenew_LongOutage(t *testing.T) {
 		a, b := s.join("a"), s.join("b")
 		c := a.has(t, "k")
 		a.kv.Fail(natstest.ErrLostAnswer, nil)
-		next, err := b.await(t.Context(), "k")
+		next, err := b.Await(t.Context(), "k")
 		require.NoError(t, err)
 		require.ErrorIs(t, c.Err(), ErrLost)
 		require.ErrorIs(t, c.Err(), natstest.ErrLostAnswer)
@@ -175,11 +173,11 @@ func TestRenew_KeyTaken(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a, b := s.join("a"), s.join("b")
 		c := a.has(t, "k")
-		b.hints = "nowhere"
+		b.cfg.Hints = "nowhere"
 		next := b.takes(t, "k")
 		require.NoError(t, c.Err(), "without a hint")
 		c.renew()
-		require.Equal(t, &LostError{Key: "k", Epoch: c.Epoch(), Holder: "b", HolderEpoch: next.Epoch()}, requireLost(t, c))
+		require.Equal(t, Lost{Key: "k", Epoch: c.Epoch(), Holder: "b", HolderEpoch: next.Epoch()}, requireLost(t, c).Lost)
 	})
 }
 
@@ -216,15 +214,4 @@ func TestRenew_Contradiction(t *testing.T) {
 		c.verify()
 		require.NoError(t, c.Err())
 	})
-}
-
-func TestLostError_Text(t *testing.T) {
-	t.Parallel()
-	lost := &LostError{Key: "k", Epoch: 7}
-	require.NotErrorIs(t, lost, context.Canceled)
-	require.EqualError(t, lost, `cluster: the claim is lost: "k" with epoch 7; stop the work that needs it, and claim it again to continue`)
-	lost.Cause = &unrenewedError{errors.New("timeout")}
-	require.ErrorContains(t, lost, "7: its lease ran out, as NATS did not renew it in time: timeout;")
-	lost.Holder, lost.HolderEpoch = "b", 8
-	require.ErrorContains(t, lost, `7: the node "b" holds it with epoch 8;`)
 }

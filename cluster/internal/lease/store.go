@@ -1,4 +1,4 @@
-package cluster
+package lease
 
 import (
 	"context"
@@ -14,72 +14,72 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 )
 
-// claimOwner is a node, as seen by other nodes, in one run of it.
-type claimOwner struct {
+// owner is a node, as seen by other nodes, in one run of it.
+type owner struct {
 	name     string // empty: the node cannot be called
 	node     string // its id
 	instance string // differs for each start of the node
 }
 
-// claimEntry is the entry of a key in the bucket.
-type claimEntry struct {
+// entry is the entry of a key in the bucket.
+type entry struct {
 	revision uint64 // of the last message, a deletion marker included; 0: none
 	held     bool   // a node holds the key; the fields below describe its claim
-	by       claimOwner
+	by       owner
 	epoch    uint64
 }
 
 // is reports whether the entry belongs to the claim of o with that epoch.
-func (e claimEntry) is(o claimOwner, epoch uint64) bool {
+func (e entry) is(o owner, epoch uint64) bool {
 	return e.held && e.by == o && e.epoch == epoch
 }
 
 // isBefore reports whether the entry is older than the claim with that epoch: then a deposed leader
 // of the stream has returned it.
-func (e claimEntry) isBefore(epoch uint64) bool { return e.held && e.epoch < epoch }
+func (e entry) isBefore(epoch uint64) bool { return e.held && e.epoch < epoch }
 
-// claimValue is the JSON form of a claimEntry.
-type claimValue struct {
+// entryValue is the JSON form of a entry.
+type entryValue struct {
 	Name     string `json:"name,omitempty"`
 	Node     string `json:"node"`
 	Instance string `json:"instance"`
 	Epoch    uint64 `json:"epoch"`
 }
 
-// claimStore is the bucket of the claims. Each method is one request.
-type claimStore struct{ bucket *kv.Store } // fixed
+// store is the bucket of the claims. Each method is one request.
+type store struct{ bucket *kv.Store } // fixed
 
-func newClaimStore(nc *nats.Conn, bucket jetstream.KeyValue) (*claimStore, error) {
+func newStore(nc *nats.Conn, bucket jetstream.KeyValue) (*store, error) {
 	s, err := kv.NewStore(nc, bucket)
 	if err != nil {
 		return nil, err
 	}
-	return &claimStore{s}, nil
+	return &store{s}, nil
 }
 
 // read returns the entry of a key, from the leader of the stream: a server that lags behind would
 // return an old holder, or none. It also returns the revisions of deletion markers.
-func (s *claimStore) read(ctx context.Context, key string) (e claimEntry, err error) {
+func (s *store) read(ctx context.Context, key string) (e entry, err error) {
 	m, err := s.bucket.Read(ctx, key)
 	if err != nil || !m.Exists {
-		return claimEntry{revision: m.Revision}, err
+		return entry{revision: m.Revision}, err
 	}
-	var v claimValue
+	var v entryValue
 	if json.Unmarshal(m.Value, &v) != nil {
-		v = claimValue{} // not an entry of this package: only a takeover replaces it
+		v = entryValue{} // not an entry of this package: only a takeover replaces it
 	}
-	return claimEntry{m.Revision, true, claimOwner{v.Name, v.Node, v.Instance}, v.Epoch}, nil
+	return entry{m.Revision, true, owner{v.Name, v.Node, v.Instance}, v.Epoch}, nil
 }
 
-// claimPosition is the position of the bucket's stream.
-type claimPosition struct {
+// position is the position of the bucket's stream.
+type position struct {
 	created time.Time
 	last    uint64 // sequence number of the last message; 0 before the first
 }
 
 // position asks the leader of the stream for its position. It fails unless entries expire after
 // ttl.
-func (s *claimStore) position(ctx context.Context, ttl time.Duration) (p claimPosition, err error) {
+func (s *store) position(ctx context.Context, ttl time.Duration) (p position, err error) {
 	info, err := s.bucket.Info(ctx)
 	if err != nil {
 		return p, err
@@ -87,7 +87,7 @@ func (s *claimStore) position(ctx context.Context, ttl time.Duration) (p claimPo
 	if info.Config.MaxAge != ttl {
 		return p, asterisque.ErrUnavailable.Withf("entries of the bucket %s run out after %v, not after %v as claims need: set its TTL", s.bucket.Bucket().Bucket(), info.Config.MaxAge, ttl)
 	}
-	return claimPosition{info.Created, info.State.LastSeq}, nil
+	return position{info.Created, info.State.LastSeq}, nil
 }
 
 // epoch returns the epoch of a claim that is written after p was read.
@@ -104,11 +104,11 @@ func (s *claimStore) position(ctx context.Context, ttl time.Duration) (p claimPo
 // epochs are below the nanosecond time at which they were given, and the epochs of a bucket created
 // later are above it. The clocks of the NATS servers have to agree within the time it takes to
 // create a bucket again. The sum fits in 64 bits until the year 2554.
-func (p claimPosition) epoch() uint64 { return uint64(p.created.UnixNano()) + p.last + 1 }
+func (p position) epoch() uint64 { return uint64(p.created.UnixNano()) + p.last + 1 }
 
 // write replaces the entry with the revision, 0 for none, and returns the new revision.
-func (s *claimStore) write(ctx context.Context, key string, by claimOwner, epoch, revision uint64) (uint64, error) {
-	value, err := json.Marshal(claimValue{by.name, by.node, by.instance, epoch})
+func (s *store) write(ctx context.Context, key string, by owner, epoch, revision uint64) (uint64, error) {
+	value, err := json.Marshal(entryValue{by.name, by.node, by.instance, epoch})
 	if err != nil {
 		return 0, err
 	}
@@ -116,7 +116,7 @@ func (s *claimStore) write(ctx context.Context, key string, by claimOwner, epoch
 }
 
 // remove deletes the entry with the revision.
-func (s *claimStore) remove(ctx context.Context, key string, revision uint64) error {
+func (s *store) remove(ctx context.Context, key string, revision uint64) error {
 	return s.bucket.Remove(ctx, key, revision)
 }
 
