@@ -15,6 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/broker"
 	"github.com/asterisque-go/asterisque/cluster/internal/gateway"
 	"github.com/asterisque-go/asterisque/cluster/internal/lease"
+	"github.com/asterisque-go/asterisque/cluster/internal/relay"
 	"github.com/asterisque-go/asterisque/internal/wait"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/natswire"
@@ -36,7 +37,7 @@ type Cluster struct {
 	self    *presenceEntries // nil: the node has no name
 	gateway *gateway.Gateway // nil: the node has no name
 	claims  *lease.Claims
-	resumer *sessionResumer
+	resumer *relay.Relay // nil without Config.ResumeAnywhere
 	fence   *lease.Fence
 	durable *durableRegistry // nil: each node has its own records of durable calls
 	queues  nameQueues
@@ -68,8 +69,7 @@ func Join(start context.Context, cfg Config, opts ...asterisque.Option) (*Cluste
 		return nil, err
 	}
 	c := &Cluster{cfg: cfg, instance: rand.Text(), fence: lease.NewFence(), peers: newPeers()}
-	c.resumer = newResumes(c)
-	c.node = asterisque.NewNode(append(cfg.options(opts), asterisque.WithInboundInterceptors(c.around()...), c.resumer.option())...)
+	c.node = asterisque.NewNode(append(cfg.options(opts), asterisque.WithInboundInterceptors(c.around()...), c.resuming())...)
 	c.ctx, c.end = context.WithCancelCause(context.Background())
 	start, done := c.joining(start)
 	defer done()
@@ -89,6 +89,30 @@ func (c *Cluster) around() []asterisque.Interceptor {
 	c.durable = newDurables(&c.cfg, c.instance)
 	// in this order, so that calls rejected by the fence are not recorded
 	return []asterisque.Interceptor{c.fence.Intercept, c.durable.intercept}
+}
+
+// resuming returns the option for the resume of sessions. It creates c.resumer if sessions are
+// resumed at any node of the name.
+func (c *Cluster) resuming() asterisque.Option {
+	if !c.cfg.ResumeAnywhere {
+		return asterisque.WithResume(asterisque.Resume{})
+	}
+	c.resumer = relay.New(relay.Config{
+		Name: c.cfg.Name, ID: c.cfg.ID, TLS: c.cfg.TLS, Identity: c.cfg.Identity,
+		Subject: func(id string) string { return c.meeting(c.cfg.Name, id) + ".resume" },
+		Life:    c.cfg.times.life, RecordLife: c.cfg.times.record,
+	})
+	return asterisque.WithResume(c.resumer.Resume())
+}
+
+// connectRelay connects c.resumer, before the node serves its first peer.
+func (c *Cluster) connectRelay() error {
+	if c.resumer == nil {
+		return nil
+	}
+	return c.resumer.Connect(relay.Links{
+		NATS: c.nc, Node: c.node, Alive: c.buckets.alive, Records: c.buckets.sessions, Reconnected: &c.again,
+	})
 }
 
 // refusalOr returns err, or the permission violation that has ended start: err may only report that
@@ -146,7 +170,7 @@ func (c *Cluster) join(start context.Context) (err error) {
 	if err := c.beginClaims(); err != nil {
 		return err
 	}
-	if err := c.resumer.connect(); err != nil {
+	if err := c.connectRelay(); err != nil {
 		return err
 	}
 	if err := c.beginDurable(start); err != nil || c.cfg.Name == "" {
@@ -191,7 +215,10 @@ func (c *Cluster) listen(start context.Context) (addresses []string, err error) 
 	if err := c.serve(ln); err != nil {
 		return nil, err
 	}
-	return addresses, c.resumer.begin(start)
+	if c.resumer != nil {
+		err = c.resumer.Serve(start, c.ctx)
+	}
+	return addresses, err
 }
 
 // listenDirectly listens at the configured addresses, and returns the URLs, with their ports.
@@ -302,6 +329,9 @@ func (c *Cluster) close() {
 	c.releaseClaims()
 	c.durable.close()
 	c.running.Wait()
+	if c.resumer != nil {
+		c.resumer.Wait()
+	}
 	c.views.close()
 	c.disappear()
 	if c.nc != nil {

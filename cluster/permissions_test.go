@@ -116,7 +116,10 @@ func TestPermissions_ResumeAnywhere(t *testing.T) {
 		there := joined(t, as("orders", anywhere(config(b, "orders", "b"))), resuming...)
 		conn := balance.connect(t, has)
 		first := conn.Session()
-		require.Eventually(t, has.resumer.records.areThere, bookingTime, perLook)
+		require.Eventually(t, func() bool {
+			s, err := has.js(t).Stream(t.Context(), "KV_asterisque_main_sessions")
+			return err == nil && s.CachedInfo().State.Msgs > 0
+		}, bookingTime, perLook)
 		balance.lead(there)
 		require.Equal(t, "a", ask(t, conn))
 		require.Same(t, first, conn.Session())
@@ -134,14 +137,6 @@ func requireAllowed(t *testing.T, c *Cluster) {
 	if err := c.nc.LastError(); err != nil {
 		require.ErrorContains(t, err, `"$KV.asterisque_main_alive.reaper"`)
 	}
-}
-
-// areThere reports whether the bucket has the records of all sessions, of which there is at least
-// one.
-func (s *sessionRecords) areThere() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.own) > 0 && len(s.missing) == 0
 }
 
 func TestPermissions_Reaper(t *testing.T) {

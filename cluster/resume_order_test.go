@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -43,7 +44,7 @@ func expects(ctx context.Context, n int, receive func(context.Context) (int, err
 func crosses(ctx context.Context, n int, send func(context.Context, int) error, receive func(context.Context) (int, error), each func(i int)) error {
 	sent := make(chan error, 1)
 	go func() { sent <- sends(ctx, n, send) }() // ends with the call
-	return either(expects(ctx, n, receive, each), <-sent)
+	return errors.Join(expects(ctx, n, receive, each), <-sent)
 }
 
 func TestResume_OrderAcrossNodes(t *testing.T) {

@@ -1,4 +1,4 @@
-package cluster
+package relay
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/asterisque-go/asterisque"
@@ -41,9 +42,9 @@ const (
 )
 
 // ask asks a node over w for the session of r, for p. It returns w if the node has the session.
-func (rs *sessionResumer) ask(ctx context.Context, w wire.Wire, r asterisque.SessionRecord, p asterisque.Peer) (wire.Wire, error) {
+func (rl *Relay) ask(ctx context.Context, w wire.Wire, r asterisque.SessionRecord, p asterisque.Peer) (wire.Wire, error) {
 	stop := context.AfterFunc(ctx, func() { w.Close() })
-	answer, err := rs.exchange(w, r, p)
+	answer, err := rl.exchange(w, r, p)
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
 	}
@@ -57,7 +58,7 @@ func (rs *sessionResumer) ask(ctx context.Context, w wire.Wire, r asterisque.Ses
 	return nil, err
 }
 
-func (rs *sessionResumer) exchange(w wire.Wire, r asterisque.SessionRecord, p asterisque.Peer) (answer string, err error) {
+func (rl *Relay) exchange(w wire.Wire, r asterisque.SessionRecord, p asterisque.Peer) (answer string, err error) {
 	says := relayHeader{Session: r.Session, Network: p.RemoteAddr.Network(), Addr: p.RemoteAddr.String(), Secure: p.TLS != nil}
 	if p.TLS != nil && len(p.TLS.VerifiedChains) > 0 {
 		for _, cert := range p.TLS.VerifiedChains[0] {
@@ -75,36 +76,35 @@ func (rs *sessionResumer) exchange(w wire.Wire, r asterisque.SessionRecord, p as
 	return string(reply), err
 }
 
-// listen accepts peers that other nodes relay, until this node leaves the cluster.
-func (rs *sessionResumer) listen(start context.Context) error {
-	c := rs.cluster
-	ln, err := natswire.Listen(start, c.nc, rs.meeting(c.cfg.ID), rs.listenTLS())
+// listen accepts peers that other nodes relay, until life ends.
+func (rl *Relay) listen(start, life context.Context) error {
+	ln, err := natswire.Listen(start, rl.links.NATS, rl.cfg.Subject(rl.cfg.ID), rl.listenTLS())
 	if err != nil {
 		return fmt.Errorf("cluster: %w", err)
 	}
 	if g, ok := ln.(transport.Guarded); ok {
-		g.Guard(c.node)
+		g.Guard(rl.links.Node)
 	}
-	context.AfterFunc(c.ctx, func() { ln.Close() })
-	c.running.Go(func() { // ends with ln
+	context.AfterFunc(life, func() { ln.Close() })
+	rl.running.Go(func() { // ends with ln
 		for {
 			w, err := ln.Accept()
 			if err != nil {
 				return
 			}
-			c.running.Go(func() { rs.take(w) }) // ends after relayTime, and the handshake
+			rl.running.Go(func() { rl.take(life, w) }) // ends after relayTime, and the handshake
 		}
 	})
 	return nil
 }
 
 // take resumes the session that another node relays over w.
-func (rs *sessionResumer) take(w wire.Wire) {
-	c := rs.cluster
-	ctx, cancel := context.WithTimeout(c.ctx, relayTime)
+func (rl *Relay) take(life context.Context, w wire.Wire) {
+	node := rl.links.Node
+	ctx, cancel := context.WithTimeout(life, relayTime)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { w.Close() })
-	peer, err := rs.read(w)
+	peer, err := rl.read(w)
 	if err == nil {
 		err = w.WriteFrames([][]byte{[]byte(isHere)})
 	}
@@ -112,14 +112,14 @@ func (rs *sessionResumer) take(w wire.Wire) {
 		w.Close()
 		return
 	}
-	if _, err := c.node.AcceptRelayed(ctx, peer); err != nil {
-		c.node.Logger().Info("cluster: a session that another node relays cannot be resumed", "addr", peer.RemoteAddr(), "error", err)
+	if _, err := node.AcceptRelayed(ctx, peer); err != nil {
+		node.Logger().Info("cluster: a session that another node relays cannot be resumed", "addr", peer.RemoteAddr(), "error", err)
 	}
 }
 
 // read returns the Wire of the peer that another node relays over w. If this node does not have its
 // session, read reports that to the other node and returns an error.
-func (rs *sessionResumer) read(w wire.Wire) (wire.Wire, error) {
+func (rl *Relay) read(w wire.Wire) (wire.Wire, error) {
 	frame, err := w.ReadFrame(mostRelayed)
 	if err != nil {
 		return nil, err
@@ -128,10 +128,10 @@ func (rs *sessionResumer) read(w wire.Wire) (wire.Wire, error) {
 	if err := json.Unmarshal(frame, &says); err != nil {
 		return nil, err
 	}
-	peer, err := rs.peer(w, says)
+	peer, err := rl.peer(w, says)
 	if err != nil {
 		w.WriteFrames([][]byte{[]byte(isNot)})
-		rs.cluster.node.Logger().Info("cluster: a session is not resumed that another node relays", "session", says.Session, "addr", says.Addr, "error", err)
+		rl.links.Node.Logger().Info("cluster: a session is not resumed that another node relays", "session", says.Session, "addr", says.Addr, "error", err)
 	}
 	return peer, err
 }
@@ -139,13 +139,13 @@ func (rs *sessionResumer) read(w wire.Wire) (wire.Wire, error) {
 // peer returns the Wire of the peer in says. If the peer has TLS with the other node, the two nodes
 // need TLS as well: only then has the other node proved that it belongs to the name, and can be
 // trusted for the identity of the peer.
-func (rs *sessionResumer) peer(w wire.Wire, says relayHeader) (wire.Wire, error) {
+func (rl *Relay) peer(w wire.Wire, says relayHeader) (wire.Wire, error) {
 	switch {
-	case !rs.cluster.node.IsResumable(says.Session):
+	case !rl.links.Node.IsResumable(says.Session):
 		return nil, errors.New("there is no such session here")
 	case !says.Secure:
 		return newPeerWire(w, says), nil
-	case rs.cluster.cfg.TLS == nil:
+	case rl.cfg.TLS == nil:
 		return nil, errors.New("peers with TLS are relayed only between nodes with Config.TLS")
 	}
 	state := tls.ConnectionState{HandshakeComplete: true}
@@ -163,22 +163,22 @@ func (rs *sessionResumer) peer(w wire.Wire, says relayHeader) (wire.Wire, error)
 }
 
 // dialTLS returns the TLS configuration for a node to relay to; nil: no TLS.
-func (rs *sessionResumer) dialTLS() *tls.Config {
-	if rs.cluster.cfg.TLS == nil {
+func (rl *Relay) dialTLS() *tls.Config {
+	if rl.cfg.TLS == nil {
 		return nil
 	}
-	secure := rs.cluster.cfg.TLS.Clone()
-	secure.ServerName = rs.cluster.cfg.Identity
+	secure := rl.cfg.TLS.Clone()
+	secure.ServerName = rl.cfg.Identity
 	return secure
 }
 
 // listenTLS returns the TLS configuration for nodes that relay to this one, which have to prove
 // that they belong to the name; nil: no TLS.
-func (rs *sessionResumer) listenTLS() *tls.Config {
-	if rs.cluster.cfg.TLS == nil {
+func (rl *Relay) listenTLS() *tls.Config {
+	if rl.cfg.TLS == nil {
 		return nil
 	}
-	return onlyOf(rs.cluster.cfg.Identity, rs.cluster.cfg.TLS)
+	return onlyOf(rl.cfg.Identity, rl.cfg.TLS)
 }
 
 // onlyOf returns c, and all configurations that c may select, with the requirement that a client
@@ -209,4 +209,50 @@ func onlyOf(identity string, c *tls.Config) *tls.Config {
 		}
 	}
 	return c
+}
+
+// natsStreamWire is the interface of wires through NATS.
+type natsStreamWire interface {
+	wire.Wire
+	wire.BatchWriter
+	wire.Buffered
+	wire.Meter
+	transport.Admitted
+}
+
+// peerWire is a Wire on which another node relays a peer. Its address is that of the peer, and not
+// of the node.
+type peerWire struct {
+	natsStreamWire
+	from    peerAddr // fixed, as private is
+	private bool
+}
+
+// securePeerWire is the Wire of a peer that has TLS with the other node.
+type securePeerWire struct {
+	peerWire
+	state tls.ConnectionState // fixed
+}
+
+// peerAddr is the address of a peer, as seen by another node.
+type peerAddr struct{ network, addr string } // fixed
+
+// Network implements net.Addr.
+func (a peerAddr) Network() string { return a.network }
+
+// String implements net.Addr.
+func (a peerAddr) String() string { return a.addr }
+
+// RemoteAddr implements wire.Wire.
+func (w *peerWire) RemoteAddr() net.Addr { return w.from }
+
+// Private implements wire.Private.
+func (w *peerWire) Private() bool { return w.private }
+
+// ConnectionState implements wire.Secure.
+func (w *securePeerWire) ConnectionState() tls.ConnectionState { return w.state }
+
+// newPeerWire returns the Wire of a peer that is relayed over w, a wire through NATS.
+func newPeerWire(w wire.Wire, says relayHeader) *peerWire {
+	return &peerWire{w.(natsStreamWire), peerAddr{says.Network, says.Addr}, wire.IsPrivate(w)}
 }

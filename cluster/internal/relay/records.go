@@ -1,4 +1,4 @@
-package cluster
+package relay
 
 import (
 	"context"
@@ -13,12 +13,14 @@ import (
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
-// sessionRecords implements asterisque.Repository. It stores the records of this node's sessions in
+// records implements asterisque.Repository. It stores the records of this node's sessions in
 // a bucket for the other nodes of the name. Records expire unless they are renewed, so those of a
 // killed node disappear.
-type sessionRecords struct {
-	cluster *Cluster  // fixed
-	store   *kv.Store // set before the node serves its first peer
+type records struct {
+	name  string        // of the nodes; fixed, as life is
+	life  time.Duration // of an entry
+	links Links         // set by connect, and fixed then, as store is
+	store *kv.Store
 
 	mu  sync.Mutex
 	own map[asterisque.SessionID]asterisque.SessionRecord // sessions of this node; guarded by mu
@@ -27,23 +29,29 @@ type sessionRecords struct {
 	missing map[asterisque.SessionID]struct{}
 }
 
-func newSessionRecords(c *Cluster) *sessionRecords {
-	return &sessionRecords{
-		cluster: c, own: make(map[asterisque.SessionID]asterisque.SessionRecord), missing: make(map[asterisque.SessionID]struct{}),
+func newRecords(cfg Config) *records {
+	return &records{
+		name: cfg.Name, life: cfg.RecordLife, own: make(map[asterisque.SessionID]asterisque.SessionRecord), missing: make(map[asterisque.SessionID]struct{}),
 	}
+}
+
+func (s *records) connect(l Links) (err error) {
+	s.links = l
+	s.store, err = kv.NewStore(l.NATS, l.Records)
+	return err
 }
 
 // key returns the bucket key of a session.
-func (s *sessionRecords) key(id asterisque.SessionID) string {
-	return s.cluster.cfg.Name + "." + id.String()
+func (s *records) key(id asterisque.SessionID) string {
+	return s.name + "." + id.String()
 }
 
 // Put implements asterisque.Repository. During an outage of NATS the record is written later.
-func (s *sessionRecords) Put(ctx context.Context, r asterisque.SessionRecord) error {
+func (s *records) Put(ctx context.Context, r asterisque.SessionRecord) error {
 	if err := s.have(ctx, r); err != nil {
 		return err
 	}
-	if !s.cluster.nc.IsConnected() {
+	if !s.links.NATS.IsConnected() {
 		return nil
 	}
 	return s.put(ctx, r)
@@ -51,7 +59,7 @@ func (s *sessionRecords) Put(ctx context.Context, r asterisque.SessionRecord) er
 
 // have stores the record of a session, unless the session has ended: then ctx has ended, and Delete
 // may have been called before.
-func (s *sessionRecords) have(ctx context.Context, r asterisque.SessionRecord) error {
+func (s *records) have(ctx context.Context, r asterisque.SessionRecord) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if ctx.Err() != nil {
@@ -62,14 +70,14 @@ func (s *sessionRecords) have(ctx context.Context, r asterisque.SessionRecord) e
 	return nil
 }
 
-func (s *sessionRecords) put(ctx context.Context, r asterisque.SessionRecord) error {
+func (s *records) put(ctx context.Context, r asterisque.SessionRecord) error {
 	value, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, kv.RequestTimeout)
 	defer cancel()
-	if _, err = s.store.Bucket().Put(ctx, s.key(r.Session), value); err != nil {
+	if _, err = s.links.Records.Put(ctx, s.key(r.Session), value); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -82,7 +90,7 @@ func (s *sessionRecords) put(ctx context.Context, r asterisque.SessionRecord) er
 
 // Get implements asterisque.Repository. During an outage of NATS it blocks, until ctx ends: the
 // node of the session becomes known when NATS is back.
-func (s *sessionRecords) Get(ctx context.Context, id asterisque.SessionID) (r asterisque.SessionRecord, ok bool, err error) {
+func (s *records) Get(ctx context.Context, id asterisque.SessionID) (r asterisque.SessionRecord, ok bool, err error) {
 	s.mu.Lock()
 	r, ok = s.own[id]
 	s.mu.Unlock()
@@ -99,7 +107,7 @@ func (s *sessionRecords) Get(ctx context.Context, id asterisque.SessionID) (r as
 
 // read asks the leader of the bucket: a server that lags behind may lack the record. Only the node
 // of the session knows by its clock whether the session still waits.
-func (s *sessionRecords) read(ctx context.Context, id asterisque.SessionID) (r asterisque.SessionRecord, ok bool, err error) {
+func (s *records) read(ctx context.Context, id asterisque.SessionID) (r asterisque.SessionRecord, ok bool, err error) {
 	e, err := s.store.Read(ctx, s.key(id))
 	if err != nil || !e.Exists {
 		return r, false, err
@@ -111,23 +119,23 @@ func (s *sessionRecords) read(ctx context.Context, id asterisque.SessionID) (r a
 }
 
 // Delete implements asterisque.Repository.
-func (s *sessionRecords) Delete(ctx context.Context, id asterisque.SessionID) error {
+func (s *records) Delete(ctx context.Context, id asterisque.SessionID) error {
 	s.mu.Lock()
 	delete(s.own, id)
 	delete(s.missing, id)
 	s.mu.Unlock()
-	if !s.cluster.nc.IsConnected() {
+	if !s.links.NATS.IsConnected() {
 		return nil // it expires
 	}
 	ctx, cancel := context.WithTimeout(ctx, kv.RequestTimeout)
 	defer cancel()
-	return s.store.Bucket().Delete(ctx, s.key(id))
+	return s.links.Records.Delete(ctx, s.key(id))
 }
 
 // keep renews all records before they expire, and writes missing ones when NATS is back, which may
 // have lost them. It returns when ctx ends.
-func (s *sessionRecords) keep(ctx context.Context) {
-	every := time.NewTicker(s.cluster.periods().record / 3)
+func (s *records) keep(ctx context.Context) {
+	every := time.NewTicker(s.life / 3)
 	defer every.Stop()
 	soon := time.NewTicker(time.Second)
 	defer soon.Stop()
@@ -135,7 +143,7 @@ func (s *sessionRecords) keep(ctx context.Context) {
 		select {
 		case <-every.C:
 			s.missAll()
-		case <-s.cluster.again.Next():
+		case <-s.links.Reconnected.Next():
 			s.missAll()
 		case <-soon.C:
 		case <-ctx.Done():
@@ -146,7 +154,7 @@ func (s *sessionRecords) keep(ctx context.Context) {
 }
 
 // missAll marks all records to be written again.
-func (s *sessionRecords) missAll() {
+func (s *records) missAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id := range s.own {
@@ -155,7 +163,7 @@ func (s *sessionRecords) missAll() {
 }
 
 // putMissing writes the missing records, until a write fails.
-func (s *sessionRecords) putMissing(ctx context.Context) {
+func (s *records) putMissing(ctx context.Context) {
 	s.mu.Lock()
 	list := slices.Collect(maps.Keys(s.missing))
 	s.mu.Unlock()
