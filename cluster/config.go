@@ -15,6 +15,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/internal/kv"
+	"github.com/asterisque-go/asterisque/cluster/internal/presence"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -144,8 +145,7 @@ const (
 	// localServer is the address of the NATS server of this machine.
 	localServer = "127.0.0.1:4222"
 
-	mostAddresses = 8
-	mostMetadata  = 4 << 10 // bytes, with the keys
+	mostMetadata = 4 << 10 // bytes, with the keys
 )
 
 // complete returns c with its defaults, or an error if c is invalid.
@@ -229,8 +229,8 @@ func (c Config) check() error {
 }
 
 func (c Config) checkAddresses() error {
-	if n := max(len(c.Addresses), len(c.Listen)); n > mostAddresses {
-		return fmt.Errorf("there are %d addresses, and at most %d for a node", n, mostAddresses)
+	if n := max(len(c.Addresses), len(c.Listen)); n > presence.MostAddresses {
+		return fmt.Errorf("there are %d addresses, and at most %d for a node", n, presence.MostAddresses)
 	}
 	for _, a := range slices.Concat(c.Listen, c.Addresses) {
 		if err := wire.CheckURL(a); err != nil {

@@ -8,9 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/asterisque-go/asterisque/cluster/internal/kv"
+	"github.com/asterisque-go/asterisque/cluster/internal/presence"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/natswire"
 	"github.com/asterisque-go/asterisque/wire/transport"
@@ -57,7 +55,7 @@ func (ws *peerRoutes) dial(ctx context.Context, m Member) (wire.Wire, error) {
 	}
 	err := errors.Join(why...)
 	if errors.Is(err, natswire.ErrNobody) && ws.isLost(m) {
-		ws.cluster.tell(ctx, m)
+		ws.cluster.reporter.Report(ctx, m.entry())
 	}
 	return nil, err
 }
@@ -136,48 +134,8 @@ func (ws *peerRoutes) tls(m Member) *tls.Config {
 	return secure
 }
 
-// tell announces that a node is lost, which has no responder in NATS and cannot be reached at its
-// addresses. If the node is alive after all, it notices the missing entry at its next sign of life.
-// So its entry in alive is deleted first, regardless of the outcome of the rest.
-func (c *Cluster) tell(ctx context.Context, m Member) {
-	if m.revision == 0 || c.silent.Load() {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, time.Second) // a caller waits for a Wire
-	defer cancel()
-	if err := c.takeForLost(ctx, m); err != nil { // the node is alive, or the reaper will find it
-		for _, bucket := range []jetstream.KeyValue{c.buckets.alive, c.buckets.nodes} {
-			subject := kv.EntrySubject(bucket, m.key())
-			if kv.Denied(c.nc, subject) || kv.Denied(c.nc, "$JS.API.DIRECT.GET.KV_"+bucket.Bucket()+"."+subject) {
-				c.silent.Store(true)
-			}
-		}
-		return
-	}
-	c.node.Logger().Info("cluster: a node is lost", "node", m.key())
-}
-
-// takeForLost deletes the entries of a node, unless it has returned by now.
-func (c *Cluster) takeForLost(ctx context.Context, m Member) error {
-	last, err := c.buckets.alive.Get(ctx, m.key())
-	switch {
-	case errors.Is(err, jetstream.ErrKeyNotFound): // it has been silent for long
-	case err != nil:
-		return err
-	default:
-		if err := c.nobodyAt(ctx, m); err != nil {
-			return err
-		}
-		if err := c.buckets.alive.Delete(ctx, m.key(), jetstream.LastRevision(last.Revision())); err != nil {
-			return err
-		}
-	}
-	return c.buckets.nodes.Delete(ctx, m.key(), jetstream.LastRevision(m.revision))
-}
-
-// nobodyAt returns an error unless NATS still has no responder for a node: the node may have
-// reconnected since the dial, and given its sign of life before the entry was read.
-func (c *Cluster) nobodyAt(ctx context.Context, m Member) error {
+// nobodyAt returns an error unless NATS still has no responder for a node.
+func (c *Cluster) nobodyAt(ctx context.Context, m presence.Member) error {
 	w, err := natswire.Dial(ctx, c.nc, c.meeting(m.Name, m.ID), nil)
 	switch {
 	case err == nil:

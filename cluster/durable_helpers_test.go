@@ -119,7 +119,7 @@ func (r *replica) dialled(opts ...asterisque.Option) *asterisque.Session {
 	r.t.Helper()
 	node := asterisque.NewNode(opts...)
 	r.t.Cleanup(func() { node.Close() })
-	s, err := node.Dial(r.t.Context(), r.self.self.Addresses[0])
+	s, err := node.Dial(r.t.Context(), r.self.Addresses()[0])
 	require.NoError(r.t, err)
 	return s
 }

@@ -31,7 +31,7 @@ func TestDurablePaused_Process(t *testing.T) {
 	c, err := Join(t.Context(), cfg, asterisque.WithService(svc))
 	require.NoError(t, err)
 	defer c.Close()
-	natstest.Say("%s", c.self.self.Addresses[0])
+	natstest.Say("%s", c.self.Addresses()[0])
 	<-t.Context().Done() // it is killed
 }
 

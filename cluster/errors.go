@@ -8,6 +8,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/cluster/internal/lease"
+	"github.com/asterisque-go/asterisque/cluster/internal/presence"
 )
 
 var (
@@ -16,12 +17,12 @@ var (
 
 	// ErrNameTaken reports that nodes of another identity use the name. Join with another name,
 	// with the same Config.Identity, or after they have left.
-	ErrNameTaken = errors.New("cluster: the name is taken by another identity")
+	ErrNameTaken = presence.ErrNameTaken
 
 	// ErrReplaced reports that another node has joined with the name and the id of this one. This
 	// node is no longer reachable by name; its sessions continue. A cause is a program that was
 	// restarted while its old process still runs, or two programs with the same Config.ID.
-	ErrReplaced = errors.New("cluster: another node has joined with the name and the id of this one")
+	ErrReplaced = presence.ErrReplaced
 
 	// ErrNoJetStream reports that the NATS server, or its account, has no JetStream, which a
 	// cluster requires. Enable it: "jetstream {}" in the configuration of the server, "jetstream:
@@ -103,12 +104,9 @@ func (e *LostError) Unwrap() []error {
 	return []error{ErrLost, e.Cause}
 }
 
-// explain explains an error of NATS that occurred during what. before was the last error of the
-// connection before.
+// explain returns an error of NATS that occurred during what, as an error of this package. before was
+// the last error of the connection before.
 func explain(nc *nats.Conn, before error, what string, err error) error {
-	if errors.Is(err, ErrNameTaken) {
-		return err // it is complete
-	}
 	return public(kv.Explain(nc, before, what, err))
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/asterisque-go/asterisque/cluster/internal/presence"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/natswire"
 )
@@ -17,7 +18,8 @@ import (
 // member, and reach it through NATS. All methods are safe for concurrent use.
 type Hosted struct {
 	cluster  *Cluster // fixed, as all up to draining
-	self     *presenceEntries
+	member   Member
+	self     *presence.Announcement
 	ln       wire.Listener
 	ctx      context.Context // ends with Close, with the Cluster, or when the node is replaced
 	end      context.CancelCauseFunc
@@ -58,7 +60,7 @@ func (c *Cluster) Host(start context.Context, m Member, accept func(wire.Wire)) 
 	}
 	h := &Hosted{cluster: c, draining: make(chan struct{})}
 	m.State, m.Since, m.Instance, m.Addresses = Present, time.Now().UTC().Round(time.Millisecond), rand.Text(), nil
-	h.self = c.present(m)
+	h.member, h.self = m, presence.Announce(c.presence(), m.entry())
 	h.ctx, h.end = context.WithCancelCause(context.Background())
 	if err := h.begin(start, accept); err != nil {
 		h.Close()
@@ -69,23 +71,23 @@ func (c *Cluster) Host(start context.Context, m Member, accept func(wire.Wire)) 
 
 // begin listens for the node, and then publishes its entry.
 func (h *Hosted) begin(start context.Context, accept func(wire.Wire)) (err error) {
-	c, m := h.cluster, h.self.self
-	if _, err := h.self.place(start); err != nil { // before wires for that node arrive here
-		return explain(c.nc, c.nc.LastError(), "joining as "+m.Name, err)
+	c, m := h.cluster, h.member
+	if err := h.self.Check(start); err != nil { // before wires for that node arrive here
+		return err
 	}
 	h.ln, err = natswire.Listen(start, c.nc, c.meeting(m.Name, m.ID), c.cfg.TLS)
 	if err != nil {
 		return fmt.Errorf("cluster: %w", err)
 	}
 	h.running.Go(func() { h.serve(accept) }) // ends with the listener
-	if err := h.self.join(start); err != nil {
+	if err := h.self.Join(start); err != nil {
 		return err
 	}
 	if !c.hosts.add(h) {
 		return ErrClosed
 	}
 	h.running.Go(func() { // ends with h.ctx
-		if err := h.self.keep(h.ctx, h.draining); err != nil {
+		if err := h.self.Keep(h.ctx, h.draining); err != nil {
 			h.end(err)
 			h.ln.Close() // wires go to the node that has replaced it
 		}
@@ -130,7 +132,7 @@ func (h *Hosted) Close() error {
 		if h.cluster.nc.IsConnected() {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
-			h.self.leave(ctx)
+			h.self.Leave(ctx)
 		}
 	})
 	return nil
@@ -146,7 +148,7 @@ func (hs *clusterHosts) add(h *Hosted) bool {
 	if hs.all == nil {
 		hs.all = make(map[*Hosted]struct{})
 		if c := h.cluster; c.self == nil { // a node with members has to look for lost ones
-			c.running.Go(func() { newReaper(c).run(c.ctx) }) // ends with c.ctx, after close
+			c.running.Go(func() { presence.NewReaper(c.presence(), c.cfg.ID).Run(c.ctx) }) // ends with c.ctx, after close
 		}
 	}
 	hs.all[h] = struct{}{}

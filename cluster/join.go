@@ -15,6 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/broker"
 	"github.com/asterisque-go/asterisque/cluster/internal/gateway"
 	"github.com/asterisque-go/asterisque/cluster/internal/lease"
+	"github.com/asterisque-go/asterisque/cluster/internal/presence"
 	"github.com/asterisque-go/asterisque/cluster/internal/relay"
 	"github.com/asterisque-go/asterisque/internal/wait"
 	"github.com/asterisque-go/asterisque/wire"
@@ -29,23 +30,23 @@ type Cluster struct {
 	ctx      context.Context // ends with Close, or when the node is replaced
 	end      context.CancelCauseFunc
 
-	own     *broker.Broker // nil: an external NATS server
-	nc      *nats.Conn
-	buckets buckets
-	again   wait.Notice // NATS has reconnected
-	views   views
-	self    *presenceEntries // nil: the node has no name
-	gateway *gateway.Gateway // nil: the node has no name
-	claims  *lease.Claims
-	resumer *relay.Relay // nil without Config.ResumeAnywhere
-	fence   *lease.Fence
-	durable *durableRegistry // nil: each node has its own records of durable calls
-	queues  nameQueues
-	worker  *queueWorker // nil: the node takes no posted calls
-	peers   *peerCallers
-	hosts   clusterHosts
-	refused atomic.Pointer[context.CancelCauseFunc] // cancels a join that NATS forbids; nil: none
-	silent  atomic.Bool                             // no permission to remove lost nodes
+	own      *broker.Broker // nil: an external NATS server
+	nc       *nats.Conn
+	buckets  buckets
+	again    wait.Notice     // NATS has reconnected
+	views    *presence.Views // nil before NATS is connected, as reporter is
+	reporter *presence.Reporter
+	self     *presence.Announcement // nil: the node has no name
+	gateway  *gateway.Gateway       // nil: the node has no name
+	claims   *lease.Claims
+	resumer  *relay.Relay // nil without Config.ResumeAnywhere
+	fence    *lease.Fence
+	durable  *durableRegistry // nil: each node has its own records of durable calls
+	queues   nameQueues
+	worker   *queueWorker // nil: the node takes no posted calls
+	peers    *peerCallers
+	hosts    clusterHosts
+	refused  atomic.Pointer[context.CancelCauseFunc] // cancels a join that NATS forbids; nil: none
 
 	running sync.WaitGroup // the goroutines; all end with ctx
 	once    sync.Once      // Close
@@ -167,6 +168,7 @@ func (c *Cluster) join(start context.Context) (err error) {
 	if c.buckets, err = c.awaitBuckets(start); err != nil {
 		return err
 	}
+	c.views, c.reporter = presence.NewViews(c.ctx, c.presence()), presence.NewReporter(c.presence(), c.nobodyAt)
 	if err := c.beginClaims(); err != nil {
 		return err
 	}
@@ -245,28 +247,28 @@ func (c *Cluster) meeting(name, id string) string { return c.cfg.Prefix + "." + 
 
 // appear publishes the entry of the node.
 func (c *Cluster) appear(start context.Context, addresses []string) error {
-	c.self = c.present(c.member(addresses))
-	if err := c.self.join(start); err != nil {
+	c.self = presence.Announce(c.presence(), c.member(addresses).entry())
+	if err := c.self.Join(start); err != nil {
 		return err
 	}
 	c.running.Go(func() { // ends with c.ctx
-		if err := c.self.keep(c.ctx, c.node.Draining()); err != nil {
+		if err := c.self.Keep(c.ctx, c.node.Draining()); err != nil {
 			c.end(err)
 		}
 	})
-	c.running.Go(func() { newReaper(c).run(c.ctx) }) // likewise
+	c.running.Go(func() { presence.NewReaper(c.presence(), c.cfg.ID).Run(c.ctx) }) // likewise
 	return nil
 }
 
-// present returns the presence of a node.
-func (c *Cluster) present(m Member) *presenceEntries {
-	return &presenceEntries{
-		nc: c.nc, b: c.buckets, again: &c.again, beat: c.cfg.times.beat, log: c.node.Logger(),
-		reop: func(ctx context.Context) error {
+// presence returns the use of NATS by the entries of nodes.
+func (c *Cluster) presence() presence.Env {
+	return presence.Env{
+		NATS: c.nc, JetStream: c.buckets.js, Nodes: c.buckets.nodes, Alive: c.buckets.alive,
+		Life: c.cfg.times.life, Beat: c.cfg.times.beat, Reconnected: &c.again, Logger: c.node.Logger(),
+		Reopen: func(ctx context.Context) error {
 			_, err := openBuckets(ctx, c.nc, &c.cfg, false)
 			return err
 		},
-		self: m,
 	}
 }
 
@@ -332,7 +334,9 @@ func (c *Cluster) close() {
 	if c.resumer != nil {
 		c.resumer.Wait()
 	}
-	c.views.close()
+	if c.views != nil {
+		c.views.Close()
+	}
 	c.disappear()
 	if c.nc != nil {
 		c.nc.Close()
@@ -349,5 +353,5 @@ func (c *Cluster) disappear() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	c.self.leave(ctx)
+	c.self.Leave(ctx)
 }

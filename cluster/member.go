@@ -1,13 +1,9 @@
 package cluster
 
 import (
-	"encoding/json"
-	"fmt"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/asterisque-go/asterisque/cluster/internal/kv"
+	"github.com/asterisque-go/asterisque/cluster/internal/presence"
 )
 
 // State is the state of a node of a cluster.
@@ -39,24 +35,33 @@ type Member struct {
 func (m Member) String() string { return m.Name + " " + m.ID }
 
 // key returns the key of the node in the buckets.
-func (m *Member) key() string { return m.Name + "." + m.ID }
+func (m Member) key() string { return m.Name + "." + m.ID }
 
-// encode returns the entry of a node.
-func (m *Member) encode() []byte {
-	b, _ := json.Marshal(m) // strings and a time can be encoded
-	return b
+// entry returns the entry of the node.
+func (m Member) entry() presence.Member {
+	return presence.Member{
+		Name: m.Name, ID: m.ID, Instance: m.Instance, State: presence.State(m.State), Since: m.Since,
+		Addresses: m.Addresses, Identity: m.Identity, Region: m.Region, Version: m.Version,
+		Durable: m.Durable, Metadata: m.Metadata, Revision: m.revision,
+	}
 }
 
-// decodeMember returns the node of an entry. Any client with write access may have written it.
-func decodeMember(e jetstream.KeyValueEntry) (m Member, err error) {
-	if err := json.Unmarshal(e.Value(), &m); err != nil {
-		return m, fmt.Errorf("the entry %s is none of a node: %w", e.Key(), err)
+// memberOf is the inverse of entry.
+func memberOf(e presence.Member) Member {
+	return Member{
+		Name: e.Name, ID: e.ID, Instance: e.Instance, State: State(e.State), Since: e.Since,
+		Addresses: e.Addresses, Identity: e.Identity, Region: e.Region, Version: e.Version,
+		Durable: e.Durable, Metadata: e.Metadata, revision: e.Revision,
 	}
-	if m.key() != e.Key() || !kv.IsToken(m.ID) || len(m.Addresses) > mostAddresses {
-		return m, fmt.Errorf("the entry %s is that of no such node", e.Key())
+}
+
+// membersOf returns the nodes of entries.
+func membersOf(entries []presence.Member) []Member {
+	members := make([]Member, len(entries))
+	for i, e := range entries {
+		members[i] = memberOf(e)
 	}
-	m.revision = e.Revision()
-	return m, nil
+	return members
 }
 
 // Kind is the kind of a change in the members of a name.

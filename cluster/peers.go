@@ -8,6 +8,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/internal/kv"
+	"github.com/asterisque-go/asterisque/cluster/internal/presence"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -66,18 +67,19 @@ func (ps *peerCallers) at(c *Cluster, h Holder) (asterisque.Caller, error) {
 // connectTo returns a connection to a node. Each dial reads the node's entry.
 func (c *Cluster) connectTo(member Member) (*asterisque.Connection, error) {
 	ws := &peerRoutes{cluster: c, all: make(map[string]peerRoute)}
+	key := member.key()
 	return c.node.Connect(c.ctx, "", asterisque.ReconnectConfig{
 		Background: true, RetryFatal: true, PeerID: member.ID,
 		Dial: func(ctx context.Context) (wire.Wire, error) {
-			e, err := c.buckets.nodes.Get(ctx, member.key())
+			e, err := c.buckets.nodes.Get(ctx, key)
 			if err != nil {
 				return nil, fmt.Errorf("reading the entry of %s: %w", member, err)
 			}
-			m, err := decodeMember(e)
+			m, err := presence.Decode(e)
 			if err != nil {
 				return nil, err
 			}
-			return ws.dial(ctx, m)
+			return ws.dial(ctx, memberOf(m))
 		},
 	})
 }

@@ -3,6 +3,7 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"sync"
@@ -255,8 +256,16 @@ func TestPermissions_LostNodes(t *testing.T) {
 		vanish(a)
 		_, err := ownID.Call(t.Context(), p, struct{}{}, asterisque.WithTTL(2*time.Second))
 		require.Error(t, err)
-		require.Eventually(t, c.silent.Load, natstest.Timeout, 10*time.Millisecond)
+		require.Eventually(t, c.reporter.IsSilent, natstest.Timeout, 10*time.Millisecond)
 	})
+}
+
+// entryOf returns the entry of a node.
+func entryOf(t *testing.T, m Member) []byte {
+	t.Helper()
+	b, err := json.Marshal(m)
+	require.NoError(t, err)
+	return b
 }
 
 // A client that may send requests to JetStream chooses the subject of the reply, and the server
@@ -272,11 +281,11 @@ func TestPermissions_NoAttackers(t *testing.T) {
 		require.NoError(t, err)
 		nodes, err := js.KeyValue(t.Context(), "asterisque_main_nodes")
 		require.NoError(t, err)
-		require.NoError(t, orders.Publish("$KV.asterisque_main_nodes.orders.x", m.encode()))
+		require.NoError(t, orders.Publish("$KV.asterisque_main_nodes.orders.x", entryOf(t, m)))
 		require.Eventually(t, func() bool {
 			require.NoError(t, orders.PublishRequest(read, "$KV.asterisque_main_nodes.stock.evil", nil))
 			e, err := nodes.Get(t.Context(), "stock.evil")
-			return err == nil && string(e.Value()) == string(m.encode())
+			return err == nil && string(e.Value()) == string(entryOf(t, m))
 		}, natstest.Timeout, 10*time.Millisecond, "he has written the entry of another name")
 
 		require.NoError(t, orders.Publish("$KV.asterisque_main_nodes.orders.x", nil))

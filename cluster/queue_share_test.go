@@ -146,7 +146,7 @@ func TestPosterOf_Handler(t *testing.T) {
 	require.Equal(t, Poster{Identity: "customer", ID: c.ID()}, <-seen)
 	forger := asterisque.NewNode(asterisque.WithID(queuePeerID))
 	defer forger.Close()
-	on, err := forger.Dial(t.Context(), a.self.self.Addresses[0])
+	on, err := forger.Dial(t.Context(), a.self.Addresses()[0])
 	require.NoError(t, err)
 	text, err := book.Call(t.Context(), on, 1, asterisque.WithMetadata(asterisque.Metadata{postedBy: `{"identity":"customer","id":"x"}`}))
 	require.NoError(t, err)

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/asterisque-go/asterisque/cluster/internal/kv"
+	"github.com/asterisque-go/asterisque/cluster/internal/presence"
 	"github.com/asterisque-go/asterisque/pool"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -69,11 +70,11 @@ func (c *Cluster) At(life context.Context, id string, opts ...CallerOption) (*po
 	if !kv.IsToken(id) {
 		return nil, fmt.Errorf("cluster: no node can have the id %q: it has 1 to 64 letters, digits, '-' and '_'", id)
 	}
-	v, leave := c.of("*." + id)
+	v, leave := c.views.Open("*." + id)
 	return c.callerOf(life, v, leave, opts)
 }
 
-func (c *Cluster) callerOf(life context.Context, v *view, leave func(), opts []CallerOption) (*pool.Pool, error) {
+func (c *Cluster) callerOf(life context.Context, v *presence.View, leave func(), opts []CallerOption) (*pool.Pool, error) {
 	r := &viewRoute{cluster: c, view: v}
 	for _, o := range opts {
 		o(&r.options)
@@ -107,7 +108,7 @@ func (c *Cluster) bind(life context.Context) (bound context.Context, unbind func
 // viewRoute connects a Pool to the nodes of a view.
 type viewRoute struct {
 	cluster *Cluster // fixed, as all up to calling
-	view    *view
+	view    *presence.View
 	leave   func() // releases the view
 	options callOptions
 	routes  peerRoutes // has its own lock
@@ -141,7 +142,7 @@ func (r *viewRoute) resolve(ctx context.Context) iter.Seq2[[]pool.Address, error
 		var last []pool.Address
 		var told error
 		for {
-			changed := r.view.changed.Next()
+			changed := r.view.Next()
 			set, err := r.set()
 			fresh := set != nil && !slices.Equal(set, last) || err != nil && (told == nil || told.Error() != err.Error())
 			if set != nil {
@@ -164,13 +165,13 @@ func (r *viewRoute) resolve(ctx context.Context) iter.Seq2[[]pool.Address, error
 
 // set returns the nodes for calls, or the reason why there are none; neither before the first look.
 func (r *viewRoute) set() ([]pool.Address, error) {
-	all, looked := r.view.all()
+	all, looked := r.view.Members()
 	if !looked {
-		return nil, r.view.err()
+		return nil, r.view.Err()
 	}
-	members := r.choose(all)
+	members := r.choose(membersOf(all))
 	if len(members) == 0 {
-		return nil, fmt.Errorf("%w: %s; it is in use as soon as one joins", ErrNoMember, r.view.filter)
+		return nil, fmt.Errorf("%w: %s; it is in use as soon as one joins", ErrNoMember, r.view.Keys())
 	}
 	set := make([]pool.Address, len(members))
 	byID := make(map[string]Member, len(members))

@@ -40,7 +40,8 @@ func anywhere(cfg Config) Config {
 
 // balancer dials one of several addresses, and cuts the present connection.
 type balancer struct {
-	tls *tls.Config // nil: none; fixed
+	tls   *tls.Config         // nil: none; fixed
+	other map[*Cluster]string // addresses in place of the announced ones; fixed
 
 	mu   sync.Mutex
 	to   string    // guarded by mu, as conn
@@ -69,7 +70,9 @@ func (b *balancer) dial(ctx context.Context) (wire.Wire, error) {
 func (b *balancer) lead(c *Cluster) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.to = c.self.self.Addresses[0]
+	if b.to = b.other[c]; b.to == "" {
+		b.to = c.self.Addresses()[0]
+	}
 	if b.conn != nil {
 		b.conn.Close()
 	}
@@ -323,7 +326,7 @@ func TestAttackResume_ForgedPeerOwnTLS(t *testing.T) {
 func TestResume_UnverifiedCertificate(t *testing.T) {
 	t.Parallel()
 	a := testtls.NewAuthority(t)
-	b, balance := natstest.StartServer(t, broker.Config{}), new(balancer)
+	b, balance := natstest.StartServer(t, broker.Config{}), &balancer{other: make(map[*Cluster]string)}
 	// a listener unknown to the cluster
 	own := asterisque.WithTLS(proving(a, Config{}, "orders").TLS)
 	var nodes []*Cluster
@@ -332,7 +335,7 @@ func TestResume_UnverifiedCertificate(t *testing.T) {
 		ln, err := wire.Listen(t.Context(), "tls://127.0.0.1:0", wire.Options{TLS: proving(a, Config{}, "orders").TLS})
 		require.NoError(t, err)
 		go c.Node().Serve(t.Context(), ln) // ends with the node
-		c.self.self.Addresses = []string{ln.URL()}
+		balance.other[c] = ln.URL()
 		nodes = append(nodes, c)
 	}
 	balance.tls = proving(a, Config{}, "client").TLS

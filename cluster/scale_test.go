@@ -67,13 +67,13 @@ func (c *crowd) watch() {
 func (c *crowd) agree() {
 	instances := make(map[string]string)
 	for _, node := range c.all[:c.servers] {
-		instances[node.ID()] = node.self.self.Instance
+		instances[node.ID()] = node.instance
 	}
 	for _, node := range c.all {
 		v, leave, err := node.ofName("orders")
 		require.NoError(c, err)
 		require.Eventually(c, func() bool {
-			members, _ := v.all()
+			members, _ := v.Members()
 			for _, m := range members {
 				if instances[m.ID] != m.Instance {
 					return false

@@ -6,21 +6,15 @@ import (
 	"iter"
 
 	"github.com/asterisque-go/asterisque/cluster/internal/kv"
+	"github.com/asterisque-go/asterisque/cluster/internal/presence"
 )
 
-// of returns the view of a filter of keys, and a function that releases it.
-func (c *Cluster) of(filter string) (v *view, leave func()) {
-	return c.views.join(c.ctx, filter, func() *view {
-		return newView(c.nc, c.buckets.nodes, filter, c.cfg.times.life, &c.again, c.node.Logger())
-	})
-}
-
-// ofName is of for the nodes of a name.
-func (c *Cluster) ofName(name string) (v *view, leave func(), err error) {
+// ofName returns the view of the nodes of a name, and a function that releases it.
+func (c *Cluster) ofName(name string) (v *presence.View, leave func(), err error) {
 	if !kv.IsToken(name) {
 		return nil, nil, fmt.Errorf("cluster: no node can have the name %q: it has 1 to 64 letters, digits, '-' and '_'", name)
 	}
-	v, leave = c.of(name + ".*")
+	v, leave = c.views.Open(name + ".*")
 	return v, leave, nil
 }
 
@@ -34,15 +28,15 @@ func (c *Cluster) Members(ctx context.Context, name string) ([]Member, error) {
 	}
 	defer leave()
 	for {
-		changed := v.changed.Next()
-		members, looked := v.all()
+		changed := v.Next()
+		members, looked := v.Members()
 		if err := c.Err(); err != nil {
 			return nil, err
 		}
 		if looked {
-			return members, nil
+			return membersOf(members), nil
 		}
-		if err := v.err(); err != nil {
+		if err := v.Err(); err != nil {
 			return nil, fmt.Errorf("cluster: the nodes of the name %s are not known: %w", name, err)
 		}
 		select {
@@ -78,10 +72,16 @@ func (c *Cluster) Watch(ctx context.Context, name string) iter.Seq2[Change, erro
 			return
 		}
 		defer leave()
-		w := watcher{view: v, known: make(map[string]Member)}
+		w := presence.NewWatcher(v)
+		public := func(c presence.Change, err error) bool {
+			if err != nil {
+				return yield(Change{}, err)
+			}
+			return yield(Change{Kind(c.Kind), memberOf(c.Member)}, nil)
+		}
 		for {
-			changed := v.changed.Next()
-			if c.Err() != nil || !w.tell(yield) {
+			changed := v.Next()
+			if c.Err() != nil || !w.Yield(public) {
 				return
 			}
 			select {
@@ -93,53 +93,4 @@ func (c *Cluster) Watch(ctx context.Context, name string) iter.Seq2[Change, erro
 			}
 		}
 	}
-}
-
-// watcher turns the state of a view into changes.
-type watcher struct {
-	view  *view
-	known map[string]Member // last yielded state, by key
-	told  error             // last yielded error
-}
-
-// tell yields the changes since the last call, and reports whether to continue.
-func (w *watcher) tell(yield func(Change, error) bool) bool {
-	if err := w.view.err(); err != w.told {
-		if w.told = err; err != nil && !yield(Change{}, err) {
-			return false
-		}
-	}
-	members, _ := w.view.all()
-	there := make(map[string]bool, len(members))
-	for _, m := range members {
-		there[m.key()] = true
-		was, known := w.known[m.key()]
-		w.known[m.key()] = m
-		if kind := changeOf(was, known, m); kind != "" && !yield(Change{kind, m}, nil) {
-			return false
-		}
-	}
-	for key, m := range w.known {
-		if there[key] {
-			continue
-		}
-		delete(w.known, key)
-		if !yield(Change{w.view.howGone(key), m}, nil) {
-			return false
-		}
-	}
-	return true
-}
-
-// changeOf returns the kind of a node's change, or "".
-func changeOf(was Member, known bool, m Member) Kind {
-	switch {
-	case !known || was.Instance != m.Instance:
-		return Joined
-	case m.State == Draining && was.State != Draining:
-		return Drains
-	case was.revision != m.revision && string(was.encode()) != string(m.encode()):
-		return Changed
-	}
-	return ""
 }

@@ -1,30 +1,24 @@
-package cluster
+package presence
 
 import (
 	"cmp"
 	"context"
-	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
-// view is the present set of members that a filter matches, kept current while it is in use.
-type view struct {
-	nc     *nats.Conn // fixed, as all up to log
-	kv     jetstream.KeyValue
-	filter string        // of keys, "orders.*" or "*.4711"
-	life   time.Duration // grace time of members that a new look does not find
-	again  *wait.Notice  // NATS has reconnected
-	log    *slog.Logger
+// View is the present set of members that a filter matches, kept current while it is in use.
+type View struct {
+	env    Env    // fixed, as filter is
+	filter string // of keys, "orders.*" or "*.4711"
 
 	changed wait.Notice
 
@@ -45,27 +39,27 @@ const (
 )
 
 // untilNextLook returns the time until the next complete look.
-func (v *view) untilNextLook() time.Duration {
-	members, _ := v.all()
+func (v *View) untilNextLook() time.Duration {
+	members, _ := v.Members()
 	d := lookAgain * time.Duration(1+len(members)/100)
 	return d - rand.N(d/5)
 }
 
-func newView(nc *nats.Conn, kv jetstream.KeyValue, filter string, life time.Duration, again *wait.Notice, log *slog.Logger) *view {
-	return &view{
-		nc: nc, kv: kv, filter: filter, life: life, again: again, log: log,
+func newView(env Env, filter string) *View {
+	return &View{
+		env: env, filter: filter,
 		members: make(map[string]Member), missing: make(map[string]time.Time), gone: make(map[string]Kind),
 	}
 }
 
 // follow keeps the view current until ctx ends.
-func (v *view) follow(ctx context.Context) {
+func (v *View) follow(ctx context.Context) {
 	for ctx.Err() == nil {
-		again := v.again.Next()
+		again := v.env.Reconnected.Next()
 		err := v.look(ctx, again)
 		v.fail(err)
 		if err != nil && ctx.Err() == nil {
-			v.log.Warn("cluster: who is there cannot be seen, the last ones stay", "keys", v.filter, "error", err)
+			v.env.Logger.Warn("cluster: who is there cannot be seen, the last ones stay", "keys", v.filter, "error", err)
 		}
 		select {
 		case <-again:
@@ -74,21 +68,21 @@ func (v *view) follow(ctx context.Context) {
 				continue // due for another look, without an outage
 			}
 		}
-		wait.HoldOff(ctx, rand.N(v.life/3)) // spreads the looks after an outage
+		wait.HoldOff(ctx, rand.N(v.env.Life/3)) // spreads the looks after an outage
 	}
 }
 
 // look reads all entries, and then each change, until the next look is due.
-func (v *view) look(ctx context.Context, again <-chan struct{}) error {
-	before := v.nc.LastError()
-	w, err := kv.Watch(ctx, v.kv, kv.Timeout, v.filter)
+func (v *View) look(ctx context.Context, again <-chan struct{}) error {
+	before := v.env.NATS.LastError()
+	w, err := kv.Watch(ctx, v.env.Nodes, kv.Timeout, v.filter)
 	if err != nil {
-		return kv.Permission(v.nc, before, "."+v.filter, err)
+		return kv.Permission(v.env.NATS, before, "."+v.filter, err)
 	}
 	defer kv.Stop(w)
 	found := make(map[string]bool) // nil once all present entries have arrived
 	var looks wait.Looks
-	overdue, looked := time.NewTicker(v.life/4), time.Now()
+	overdue, looked := time.NewTicker(v.env.Life/4), time.Now()
 	defer overdue.Stop()
 	end := time.NewTimer(v.untilNextLook())
 	defer end.Stop()
@@ -110,8 +104,8 @@ func (v *view) look(ctx context.Context, again <-chan struct{}) error {
 			}
 		case <-overdue.C:
 			// a late tick removes no member: signs of life received meanwhile are still unread
-			if !looks.Late(time.Since(looked), v.life/4) {
-				v.dropMissing(time.Now().Add(-v.life))
+			if !looks.Late(time.Since(looked), v.env.Life/4) {
+				v.dropMissing(time.Now().Add(-v.env.Life))
 			}
 			looked = time.Now()
 		case <-again:
@@ -125,7 +119,7 @@ func (v *view) look(ctx context.Context, again <-chan struct{}) error {
 }
 
 // take processes an entry, or a deletion marker.
-func (v *view) take(e jetstream.KeyValueEntry) {
+func (v *View) take(e jetstream.KeyValueEntry) {
 	defer v.changed.Signal()
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -137,9 +131,9 @@ func (v *view) take(e jetstream.KeyValueEntry) {
 	case jetstream.KeyValueDelete:
 		v.removeLocked(key, Lost)
 	default:
-		m, err := decodeMember(e)
+		m, err := Decode(e)
 		if err != nil {
-			v.log.Warn("cluster: an entry is ignored", "error", err)
+			v.env.Logger.Warn("cluster: an entry is ignored", "error", err)
 			return
 		}
 		v.members[key] = m
@@ -147,7 +141,7 @@ func (v *view) take(e jetstream.KeyValueEntry) {
 	}
 }
 
-func (v *view) removeLocked(key string, how Kind) {
+func (v *View) removeLocked(key string, how Kind) {
 	if _, ok := v.members[key]; !ok {
 		return
 	}
@@ -163,7 +157,7 @@ func (v *view) removeLocked(key string, how Kind) {
 
 // lookedFor records that these members were found, and all other members are missing. They may
 // return at once: if JetStream has lost all data, all nodes announce themselves again.
-func (v *view) lookedFor(found map[string]bool) {
+func (v *View) lookedFor(found map[string]bool) {
 	defer v.changed.Signal()
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -176,7 +170,7 @@ func (v *view) lookedFor(found map[string]bool) {
 }
 
 // dropMissing removes the members that have been missing since before a time.
-func (v *view) dropMissing(since time.Time) {
+func (v *View) dropMissing(since time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for key, at := range v.missing {
@@ -188,7 +182,7 @@ func (v *view) dropMissing(since time.Time) {
 	}
 }
 
-func (v *view) fail(err error) {
+func (v *View) fail(err error) {
 	if err == nil {
 		return
 	}
@@ -198,8 +192,14 @@ func (v *view) fail(err error) {
 	v.changed.Signal()
 }
 
-// all returns the members in the order of their ids, and whether there was a first look.
-func (v *view) all() (members []Member, looked bool) {
+// Next returns a channel that is closed with the next change of the view.
+func (v *View) Next() <-chan struct{} { return v.changed.Next() }
+
+// Keys returns the filter of the view.
+func (v *View) Keys() string { return v.filter }
+
+// Members returns the members in the order of their ids, and whether there was a first look.
+func (v *View) Members() (members []Member, looked bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	members = slices.Collect(maps.Values(v.members))
@@ -208,21 +208,27 @@ func (v *view) all() (members []Member, looked bool) {
 }
 
 // howGone returns the kind of a member's removal.
-func (v *view) howGone(key string) Kind {
+func (v *View) howGone(key string) Kind {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return defaulted(v.gone[key], Lost)
+	if kind, ok := v.gone[key]; ok {
+		return kind
+	}
+	return Lost
 }
 
-// err returns the reason why the view is not current, or nil.
-func (v *view) err() error {
+// Err returns the reason why the view is not current, or nil.
+func (v *View) Err() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.failure
 }
 
-// views are the views in use, so that several users of a name share one watch.
-type views struct {
+// Views are the views in use, so that several users of a name share one watch.
+type Views struct {
+	env Env             // fixed, as ctx is
+	ctx context.Context // ends all views
+
 	running sync.WaitGroup // follow views; incremented with mu held, never once closed
 
 	mu     sync.Mutex
@@ -232,23 +238,25 @@ type views struct {
 
 // viewUse is a view with its number of users.
 type viewUse struct {
-	view  *view // fixed, as all up to over
+	view  *View // fixed, as all up to over
 	stop  context.CancelFunc
 	over  chan struct{} // closed when it is no longer followed
 	users int           // guarded by mu of views
 }
 
-// close waits until no view is followed any more. Their context has to end first.
-func (vs *views) close() {
+// NewViews returns an empty set of views. All of them end with ctx.
+func NewViews(ctx context.Context, env Env) *Views { return &Views{ctx: ctx, env: env} }
+
+// Close waits until no view is followed any more. Their context has to end first.
+func (vs *Views) Close() {
 	vs.mu.Lock()
 	vs.closed = true
 	vs.mu.Unlock()
 	vs.running.Wait()
 }
 
-// join returns the view for a filter, opened by open if it is not in use, and a function that
-// releases it.
-func (vs *views) join(ctx context.Context, filter string, open func() *view) (v *view, leave func()) {
+// Open returns the view for a filter of keys, such as "orders.*", and a function that releases it.
+func (vs *Views) Open(filter string) (v *View, leave func()) {
 	vs.mu.Lock()
 	defer vs.mu.Unlock()
 	if vs.all == nil {
@@ -256,7 +264,7 @@ func (vs *views) join(ctx context.Context, filter string, open func() *view) (v 
 	}
 	u := vs.all[filter]
 	if u == nil {
-		u = vs.beginLocked(ctx, open())
+		u = vs.beginLocked(newView(vs.env, filter))
 		vs.all[filter] = u
 	}
 	u.users++
@@ -264,9 +272,10 @@ func (vs *views) join(ctx context.Context, filter string, open func() *view) (v 
 }
 
 // beginLocked begins to follow a view.
-func (vs *views) beginLocked(ctx context.Context, v *view) *viewUse {
+func (vs *Views) beginLocked(v *View) *viewUse {
 	u := &viewUse{view: v, over: make(chan struct{})}
-	ctx, u.stop = context.WithCancel(ctx)
+	ctx, stop := context.WithCancel(vs.ctx)
+	u.stop = stop
 	follow := vs.running.Go
 	if vs.closed {
 		follow = func(f func()) { f() } // returns at once, as ctx has ended
@@ -278,7 +287,7 @@ func (vs *views) beginLocked(ctx context.Context, v *view) *viewUse {
 	return u
 }
 
-func (vs *views) leave(filter string, u *viewUse) {
+func (vs *Views) leave(filter string, u *viewUse) {
 	vs.mu.Lock()
 	u.users--
 	last := u.users == 0
