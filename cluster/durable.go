@@ -2,20 +2,13 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
-	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/callstore"
 	"github.com/asterisque-go/asterisque/cluster/internal/kv"
-	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/internal/sharing"
 )
 
 // Durable makes all nodes of a name share their records of durable calls ([asterisque.WithDurable],
@@ -74,7 +67,6 @@ const (
 	durableShare    = 0.25
 
 	longestRemember = 31 * 24 * time.Hour
-	longestLease    = 10 * time.Minute
 )
 
 // complete returns d with its defaults, or an error if d is invalid.
@@ -86,8 +78,8 @@ func (d Durable) complete() (Durable, error) {
 	d.Share = defaulted(d.Share, durableShare)
 	d.Idempotent = slices.Clone(d.Idempotent)
 	switch {
-	case d.Lease < time.Second || d.Lease > longestLease:
-		return d, fmt.Errorf("Durable.Lease is %v: it is 1s to %v", d.Lease, longestLease)
+	case d.Lease < time.Second || d.Lease > callstore.LongestLease:
+		return d, fmt.Errorf("Durable.Lease is %v: it is 1s to %v", d.Lease, callstore.LongestLease)
 	case d.Remember < time.Minute || d.Remember < 2*d.Lease || d.Remember > longestRemember:
 		return d, fmt.Errorf("Durable.Remember is %v: it is 1m to %v, and two leases at least", d.Remember, longestRemember)
 	case d.Calls < 1 || d.Calls > 1<<40:
@@ -100,208 +92,23 @@ func (d Durable) complete() (Durable, error) {
 	return d, nil
 }
 
-// durableRegistry records the durable calls of the nodes of a name, together with the other nodes.
-// It is an interceptor around the calls that a node serves.
-type durableRegistry struct {
-	plan     Durable // fixed, as all up to bucket
-	replicas int
-	node     string // the id of this node
-	instance string
-	mark     string
-	bucket   string
-
-	nc        *nats.Conn // set by begin, before the node serves its first call
-	js        jetstream.JetStream
-	ctx       context.Context // of the Cluster
-	log       *slog.Logger
-	store     *durableStore
-	room      *kv.Room
-	firstSeen *firstSeenCalls
-	shares    *durableShares
-	waiters   chan struct{} // semaphore of the waiting repetitions
-
-	takeBacks chan struct{} // semaphore of the claims being taken back
-
-	running sync.WaitGroup // takes claims back; incremented with mu held, never once closed
-	quiet   chan struct{}  // closed when no call runs, once closed is set
-
-	mu     sync.Mutex
-	runs   int  // running calls; guarded by mu, as closed
-	closed bool // no more calls begin
+// newDurable returns the registry of the durable calls, which beginDurable opens.
+func (c *Cluster) newDurable() *callstore.Registry {
+	return callstore.New(callstore.Config{
+		Plan: callstore.Plan(*c.cfg.Durable), Bucket: kv.BucketName(c.cfg.Prefix, "calls_"+c.cfg.Name),
+		Cluster: c.cfg.Cluster, Replicas: c.cfg.Replicas, Node: c.cfg.ID, Instance: c.instance,
+		PostedBy: func(peer asterisque.Peer, m asterisque.Metadata) (string, bool) {
+			by, ok := posterAt(peer, m)
+			return by.Identity, ok
+		},
+		Closed: ErrClosed,
+	})
 }
 
-// Bounds for the cost of repetitions, and of claims in an unknown state.
-const (
-	durableWaiters   = 256
-	durableTakeBacks = 256
-	durableSightings = 1 << 14
-)
-
-func newDurables(cfg *Config, instance string) *durableRegistry {
-	return &durableRegistry{
-		plan: *cfg.Durable, replicas: cfg.Replicas, node: cfg.ID, instance: instance,
-		mark: cfg.Cluster, bucket: kv.BucketName(cfg.Prefix, "calls_"+cfg.Name),
-		firstSeen: newDurableSights(durableSightings), shares: newDurableShares(*cfg.Durable),
-		waiters: make(chan struct{}, durableWaiters), takeBacks: make(chan struct{}, durableTakeBacks),
-		quiet: make(chan struct{}),
+// beginDurable begins to record durable calls, if configured.
+func (c *Cluster) beginDurable(start context.Context) error {
+	if c.durable == nil {
+		return nil
 	}
-}
-
-// enter counts a call that is about to run. It reports false once durables are closed.
-func (d *durableRegistry) enter() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return false
-	}
-	d.runs++
-	return true
-}
-
-func (d *durableRegistry) leave() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.runs--; d.closed && d.runs == 0 {
-		close(d.quiet)
-	}
-}
-
-// close rejects further calls, and waits until the running ones have written their outcomes, at
-// most a second: a handler may ignore that its context has ended. The context of the cluster has
-// ended before.
-func (d *durableRegistry) close() {
-	if d == nil { // not configured
-		return
-	}
-	d.mu.Lock()
-	d.closed = true
-	runs := d.runs
-	d.mu.Unlock()
-	d.running.Wait()
-	if runs == 0 {
-		return
-	}
-	late := time.NewTimer(time.Second)
-	defer late.Stop()
-	select {
-	case <-d.quiet:
-	case <-late.C:
-	}
-}
-
-// intercept is the [asterisque.Interceptor] of the durable calls. All other calls pass unchanged.
-func (d *durableRegistry) intercept(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
-	if !c.Inbound() || c.IdempotencyKey() == nil {
-		return next(ctx, c)
-	}
-	params, err := c.RawParams()
-	if err != nil {
-		return c.Refuse(err)
-	}
-	if !d.enter() {
-		return c.Refuse(durableAway(ErrClosed))
-	}
-	defer d.leave()
-	call := d.callOf(c.Owner(), c.IdempotencyKey(), c.Function(), params)
-	call.caller = durableCaller(ctx, c)
-	if b, ok := sharing.Of(ctx); ok {
-		call.codec = b.Codec
-	}
-	return d.remember(ctx, c, call, next)
-}
-
-// remember runs a call, unless there is a record of it.
-func (d *durableRegistry) remember(ctx context.Context, c *asterisque.Call, call durableCall, next asterisque.Next) error {
-	run, answer, err := d.admit(ctx, call)
-	switch {
-	case notRun(err):
-		return c.Refuse(err)
-	case err != nil:
-		c.ForgetAnswer() // the first call may still deliver it
-		return err
-	case run == nil:
-		return answer.give(c)
-	}
-	return run.carryOut(ctx, c, next)
-}
-
-// admit returns a run if the call is to run, the record with the answer of the call that it
-// repeats, or an error.
-func (d *durableRegistry) admit(ctx context.Context, call durableCall) (*durableRun, *durableRecord, error) {
-	var e durableEntry // most calls are new, so begin without a read: otherwise the claim fails
-	if err := d.checkRoom(ctx, call.caller); err != nil {
-		if e, err = d.findOr(ctx, call, err); err != nil {
-			return nil, nil, err
-		}
-	}
-	for {
-		if e.isFree(call) {
-			run, found, err := d.claim(ctx, call, e)
-			if run != nil || err != nil {
-				return run, nil, err
-			}
-			e = found
-			continue
-		}
-		answer, err := e.verdict(call)
-		if answer != nil || err != nil {
-			return nil, answer, err
-		}
-		if e, err = d.await(ctx, call, e); err != nil {
-			return nil, nil, err
-		}
-	}
-}
-
-// checkRoom returns an error if there is no room for another call, or for another one of a caller.
-func (d *durableRegistry) checkRoom(ctx context.Context, caller string) error {
-	if !d.room.HasRoom(ctx) {
-		return errDurableFull
-	}
-	return d.shares.check(caller)
-}
-
-// findOr returns the entry of a call for which there is no room. If the call is new, it returns the
-// error none.
-func (d *durableRegistry) findOr(ctx context.Context, call durableCall, none error) (durableEntry, error) {
-	e, err := d.store.read(ctx, call.name)
-	switch {
-	case err != nil:
-		return e, durableAway(err)
-	case !e.there:
-		return e, none
-	}
-	return e, nil
-}
-
-// Errors for rejected durable calls, and for repetitions that get no answer.
-var (
-	errDurableUsed    = durableRefusal(codec.ErrBadParams.Withf("the idempotency key was used for another call, or with another value codec: draw a key for each call, and repeat it with the same codec"))
-	errDurableFull    = durableRefusal(codec.ErrOverloaded.Withf("too many durable calls are remembered in the cluster: make it again later"))
-	errDurableRan     = codec.ErrUnavailable.Withf("the call may have run: the node that ran it has given no sign of it since")
-	errDurableUnkept  = codec.ErrOverloaded.Withf("the call ran, and its answer was too large to be remembered")
-	errDurableWaiters = codec.ErrOverloaded.Withf("the call runs elsewhere, and too many repetitions wait here for answers: make it again later, with the same key")
-	errDurableTaken   = codec.ErrUnavailable.Withf("the call ran, and this node took so long that other nodes count it as lost")
-	errDurableLeft    = codec.ErrUnavailable.Withf("the call runs elsewhere, and this node leaves the cluster: make it again elsewhere, with the same key")
-	errDurableAlien   = codec.ErrUnavailable.Withf("the call may have run: what the cluster remembers of it cannot be read")
-	errDurableNewer   = codec.ErrUnavailable.Withf("the call may have run: what the cluster remembers of it was written by a newer node")
-)
-
-// durableRefusal marks a as the error of a call that did not run.
-func durableRefusal(a *asterisque.Abort) *asterisque.Abort {
-	a.Ran = codec.Refused
-	return a
-}
-
-// durableAway returns the error of a call that does not run because JetStream does not answer.
-func durableAway(err error) error {
-	a := codec.ErrUnavailable.Withf("durable calls are remembered in JetStream, which does not answer: make it again later")
-	a.Cause = err
-	return durableRefusal(a)
-}
-
-// notRun reports whether err rejects a call that did not run.
-func notRun(err error) bool {
-	var a *asterisque.Abort
-	return errors.As(err, &a) && a.Ran == codec.Refused && !a.Remote
+	return public(c.durable.Open(start, callstore.Links{NATS: c.nc, JetStream: c.buckets.js, Life: c.ctx, Logger: c.node.Logger()}))
 }

@@ -2,206 +2,71 @@ package cluster
 
 import (
 	"context"
-	"math"
-	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
-	"github.com/asterisque-go/asterisque/codec"
 )
 
-func TestDurable_OtherReplica(t *testing.T) {
+func TestDurableConfig_Errors(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T) {
-		s := newBookings(t)
-		a, b, c := s.replica("a", answers("at a")), s.replica("b", answers("at b")), s.replica("c", answers("at c"))
-		key := aKey()
-		for _, r := range []*replica{a, b, c, b, a} {
-			text, err := r.books(key)
-			require.NoError(t, err)
-			require.Equal(t, "at a", text)
-		}
-		require.EqualValues(t, 1, s.runs.Load())
-		text, err := b.books(aKey())
-		require.NoError(t, err)
-		require.Equal(t, "at b", text, "another key is another call")
-	})
+	for text, d := range map[string]Durable{
+		"Durable.Lease is 1ms":    {Lease: 1e6},
+		"Durable.Remember is 1s":  {Remember: 1e9},
+		"Durable.Calls is -1":     {Calls: -1},
+		"Durable.Bytes is 5":      {Bytes: 5},
+		"Durable.Share is 1.5":    {Share: 1.5},
+		"Config.Durable is set":   {},
+		"Durable.Lease is 1h0m0s": {Lease: 3600e9},
+	} {
+		_, err := Join(context.Background(), Config{Durable: &d})
+		require.ErrorContains(t, err, text)
+	}
 }
 
-func TestDurable_SameError(t *testing.T) {
+func TestDurableLost_PoolRunsAgain(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
-		s := newBookings(t)
-		sold := &asterisque.Abort{Code: 1000, Message: "sold out", Detail: []byte("\nrow 7\n")}
-		a := s.replica("a", func(context.Context, int) (string, error) { return "", sold })
-		b := s.replica("b", answers("at b"))
-		key := aKey()
-		for _, r := range []*replica{a, b} {
-			_, err := r.books(key)
-			var got *asterisque.Abort
-			require.ErrorAs(t, err, &got)
-			require.Equal(t, []any{sold.Code, sold.Message, sold.Detail}, []any{got.Code, got.Message, got.Detail})
-			require.False(t, asterisque.Repeatable(err))
-		}
-		require.EqualValues(t, 1, s.runs.Load())
-	})
-}
-
-func TestDurable_RepetitionWaits(t *testing.T) {
-	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T) {
-		s := newBookings(t)
-		f, release := holds("at a")
-		a, b, c := s.replica("a", f), s.replica("b", answers("at b")), s.replica("c", answers("at c"))
-		key := aKey()
-		first := s.begins(a, key, 1)
-		second, third := s.begins(b, key, 1), s.begins(c, key, 1)
-		b.awaitWaiters(1)
-		c.awaitWaiters(1)
-		release()
-		for _, out := range []<-chan outcome{first, second, third} {
-			requireText(t, "at a", out)
-		}
-		require.EqualValues(t, 1, s.runs.Load())
-		b.awaitWaiters(0)
-	})
-}
-
-func TestDurable_KeyReused(t *testing.T) {
-	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T) {
-		s := newBookings(t)
-		a, b := s.replica("a", answers("at a")), s.replica("b", answers("at b"))
-		key := aKey()
-		_, err := a.books(key)
-		require.NoError(t, err)
-		_, err = rebook.Call(t.Context(), b.session, 1, asterisque.WithIdempotencyKey(key))
-		requireUnused(t, asterisque.ErrBadParams, err)
-		_, err = book.Call(t.Context(), b.session, 2, asterisque.WithIdempotencyKey(key))
-		requireUnused(t, asterisque.ErrBadParams, err)
-		text, err := b.books(key)
-		require.NoError(t, err, "which the refused ones have not used up")
-		require.Equal(t, "at a", text)
-		require.EqualValues(t, 1, s.runs.Load())
-	})
-}
-
-// TestDurable_SameBytesInAnotherCodec repeats a call of 1 in JSON by the same byte in CBOR, which
-// is -18 there.
-func TestDurable_SameBytesInAnotherCodec(t *testing.T) {
-	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T) {
-		s := newBookings(t)
-		a, b := s.replica("a", answers("at a")), s.replica("b", answers("at b"))
-		for _, f := range []uint16{book.Number(), rebook.Number()} {
-			key := aKey()
-			in := func(r *replica, values codec.Values) (string, error) {
-				got, err := r.dialled(asterisque.WithCodecs(values)).Call(t.Context(), f, []byte("1"), asterisque.WithIdempotencyKey(key))
-				return string(got), err
-			}
-			text, err := in(a, codec.JSON)
-			require.NoError(t, err)
-			require.Equal(t, `"at a"`, text)
-			_, err = in(b, codec.CBOR)
-			requireUnused(t, asterisque.ErrBadParams, err)
-			text, err = in(b, codec.JSON)
-			require.NoError(t, err)
-			require.Equal(t, `"at a"`, text)
-		}
+		got, s := lostUnderWay(t, rebook)
+		require.NoError(t, got.err)
+		require.Equal(t, "again", got.text)
 		require.EqualValues(t, 2, s.runs.Load())
 	})
 }
 
-func TestDurable_InterceptorRefuses(t *testing.T) {
+func TestDurableLost_MayHaveRun(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
-		s := newBookings(t)
-		s.within = func(_ context.Context, c *asterisque.Call, _ asterisque.Next) error {
-			return c.Refuse(asterisque.ErrOverloaded)
+		got, s := lostUnderWay(t, book)
+		requireMayHaveRun(t, asterisque.ErrUnavailable, got.err)
+		require.EqualValues(t, 1, s.runs.Load())
+	})
+}
+
+// lostUnderWay makes a call on one of two nodes. The node is lost while it runs the call.
+func lostUnderWay(t *testing.T, f asterisque.Function[int, string]) (outcome, *bookings) {
+	s := newBookings(t)
+	does := func(ctx context.Context, _ int) (string, error) {
+		if s.runs.Load() > 1 {
+			return "again", nil
 		}
-		a := s.replica("a", answers("at a"))
-		s.within = nil
-		key := aKey()
-		_, err := a.books(key)
-		requireUnused(t, asterisque.ErrOverloaded, err)
-		text, err := s.replica("b", answers("at b")).books(key)
-		require.NoError(t, err)
-		require.Equal(t, "at b", text)
-	})
-}
-
-func TestDurable_KeysPerSubject(t *testing.T) {
-	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T) {
-		s := newBookings(t)
-		opts, asAlice := bySubject("alice")
-		_, asBob := bySubject("bob")
-		alice := s.replicaFor("a", answers("at a"), opts, asAlice)
-		bob := s.replicaFor("b", answers("at b"), opts, asBob)
-		text, err := alice.books([]byte("order 1"))
-		require.NoError(t, err)
-		require.Equal(t, "at a", text)
-		text, err = bob.books([]byte("order 1"))
-		require.NoError(t, err)
-		require.Equal(t, "at b", text)
-		bob.session = bob.dialled(asAlice...)
-		text, err = bob.books([]byte("order 1"))
-		require.NoError(t, err)
-		require.Equal(t, "at a", text)
-	})
-}
-
-func TestDurable_OtherCallsAreFree(t *testing.T) {
-	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T) {
-		s := newBookings(t)
-		a := s.replica("a", answers("at a"))
-		_, err := book.Call(t.Context(), a.session, 1)
-		require.NoError(t, err)
-		status, err := a.kv.Status(t.Context())
-		require.NoError(t, err)
-		require.Zero(t, status.Values())
-	})
-}
-
-func TestDurableRecord_HidesKey(t *testing.T) {
-	t.Parallel()
-	d := &durableRegistry{}
-	require.Regexp(t, "^[0-9a-f]{64}$", d.callOf("subject alice", []byte("order 1"), 20, nil).name)
-	require.NotEqual(t, d.callOf("a", []byte("bc"), 20, nil).name, d.callOf("ab", []byte("c"), 20, nil).name)
-	require.NotEqual(t, d.callOf("", []byte("k"), 20, []byte("1")).digest, d.callOf("", []byte("k"), 20, []byte("2")).digest)
-}
-
-func TestDurableRecord_RoundTrip(t *testing.T) {
-	t.Parallel()
-	runs := &durableRecord{Version: durableVersion, State: durableRuns, Node: "a", Instance: "i", Run: "r", Function: 20, Digest: "d", Lease: 1000}
-	abort := &asterisque.Abort{Code: codec.Failed, Message: "two\nlines", Detail: []byte("{\n}")}
-	for _, r := range []*durableRecord{runs, runs.answered([]byte("a\nb"), nil), runs.answered(nil, abort), runs.with(durableLost)} {
-		b, err := r.encode()
-		require.NoError(t, err)
-		got, unread := decodeDurable(b)
-		require.Nil(t, unread)
-		again, err := got.encode()
-		require.NoError(t, err)
-		require.Equal(t, b, again)
-		require.Equal(t, r.State, got.State)
+		<-ctx.Done()
+		return "", ctx.Err()
 	}
-}
-
-func TestDurableRecord_SameSize(t *testing.T) {
-	t.Parallel()
-	runs := &durableRecord{Version: durableVersion, State: durableRuns, Run: "r", Lease: 1000}
-	size := func(r *durableRecord, revision uint64) int {
-		b, err := r.encode()
-		require.NoError(t, err)
-		return len(b) + len(r.padding(revision)) + len(strconv.FormatUint(revision, 10))
+	a, b := s.replica("a", does, leaseOf(time.Second)), s.replica("b", does, leaseOf(time.Second))
+	p := callerOf(t, joined(t, config(s.b, "", "")), "orders")
+	out := make(chan outcome, 1)
+	go func() { // ends with the call
+		text, err := f.Call(t.Context(), p, 1, asterisque.WithDurable())
+		out <- outcome{text, err}
+	}()
+	require.Eventually(t, func() bool { return s.runs.Load() == 1 }, bookingTime, time.Millisecond)
+	if a.durable.Running() == 0 {
+		a = b
 	}
-	for _, revision := range []uint64{0, 10, math.MaxUint64} {
-		for _, s := range []durableState{durableRuns, durableUnkept, durableLost} {
-			require.Equal(t, size(runs, 0), size(runs.answered([]byte("answer"), nil).with(s), revision), s)
-		}
-	}
+	vanish(a.Cluster)
+	return <-out, s
 }

@@ -104,8 +104,8 @@ func (e *LostError) Unwrap() []error {
 	return []error{ErrLost, e.Cause}
 }
 
-// explain returns an error of NATS that occurred during what, as an error of this package. before was
-// the last error of the connection before.
+// explain returns an error of NATS that occurred during what, as an error of this package. before
+// was the last error of the connection before.
 func explain(nc *nats.Conn, before error, what string, err error) error {
 	return public(kv.Explain(nc, before, what, err))
 }

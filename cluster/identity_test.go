@@ -58,7 +58,7 @@ func TestIdentity_ResumeThroughNATS(t *testing.T) {
 		require.NoError(t, err)
 		_, err = call.Recv(t.Context())
 		require.NoError(t, err)
-		again := restarted(b, dir)
+		again := natstest.Restarted(b, dir)
 		require.NoError(t, b.Close())
 		natstest.StartServer(t, again)
 		require.NoError(t, call.Send(t.Context(), struct{}{}))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/callstore"
 	"github.com/asterisque-go/asterisque/cluster/internal/gateway"
 	"github.com/asterisque-go/asterisque/cluster/internal/lease"
 	"github.com/asterisque-go/asterisque/cluster/internal/presence"
@@ -41,7 +42,7 @@ type Cluster struct {
 	claims   *lease.Claims
 	resumer  *relay.Relay // nil without Config.ResumeAnywhere
 	fence    *lease.Fence
-	durable  *durableRegistry // nil: each node has its own records of durable calls
+	durable  *callstore.Registry // nil: each node has its own records of durable calls
 	queues   nameQueues
 	worker   *queueWorker // nil: the node takes no posted calls
 	peers    *peerCallers
@@ -87,9 +88,9 @@ func (c *Cluster) around() []asterisque.Interceptor {
 	if c.cfg.Durable == nil {
 		return []asterisque.Interceptor{c.fence.Intercept}
 	}
-	c.durable = newDurables(&c.cfg, c.instance)
+	c.durable = c.newDurable()
 	// in this order, so that calls rejected by the fence are not recorded
-	return []asterisque.Interceptor{c.fence.Intercept, c.durable.intercept}
+	return []asterisque.Interceptor{c.fence.Intercept, c.durable.Intercept}
 }
 
 // resuming returns the option for the resume of sessions. It creates c.resumer if sessions are
@@ -329,7 +330,9 @@ func (c *Cluster) close() {
 	c.node.Close()
 	c.worker.close()
 	c.releaseClaims()
-	c.durable.close()
+	if c.durable != nil {
+		c.durable.Close()
+	}
 	c.running.Wait()
 	if c.resumer != nil {
 		c.resumer.Wait()

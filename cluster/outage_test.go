@@ -12,14 +12,6 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
-// restarted returns the configuration of a server that replaces b, with its address and its files.
-func restarted(b *broker.Broker, dir string) broker.Config {
-	if at := b.Server().Addr(); at != nil {
-		return broker.Config{Addr: at.String(), Dir: dir}
-	}
-	return broker.Config{Name: b.Server().Name(), Dir: dir}
-}
-
 func TestOutage_DirectSessions(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
@@ -29,7 +21,7 @@ func TestOutage_DirectSessions(t *testing.T) {
 		c := joined(t, config(b, "", ""))
 		p := callerOf(t, c, "orders")
 		ask(t, p)
-		again := restarted(b, dir)
+		again := natstest.Restarted(b, dir)
 		require.NoError(t, b.Close())
 		require.Equal(t, "a", ask(t, p))
 		for _, s := range c.Node().Sessions() { // the session is lost as well
@@ -51,7 +43,7 @@ func TestOutage_SessionsThroughNATS(t *testing.T) {
 		joined(t, config(b, "orders", "a"))
 		p := callerOf(t, joined(t, config(b, "", "")), "orders")
 		ask(t, p)
-		again := restarted(b, dir)
+		again := natstest.Restarted(b, dir)
 		require.NoError(t, b.Close())
 		_, err := ownID.Call(t.Context(), p, struct{}{}, asterisque.WithTTL(300*time.Millisecond))
 		require.Error(t, err)
@@ -68,7 +60,7 @@ func TestOutage_JetStreamLostAll(t *testing.T) {
 		joined(t, brief(config(b, "orders", "a")))
 		n := watching(t, c, "orders")
 		n.told(t, "joined a")
-		again := restarted(b, "")
+		again := natstest.Restarted(b, "")
 		require.NoError(t, b.Close())
 		natstest.StartServer(t, again)
 		p := callerOf(t, c, "orders")

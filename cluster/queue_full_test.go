@@ -172,3 +172,20 @@ func TestQueue_UnknownClass(t *testing.T) {
 		require.EqualValues(t, 1, waiting(t, c))
 	})
 }
+
+func TestQueue_ErrorOfExpiredPost(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		_, expired := (&callOutcome{State: outcomeExpired}).answer()
+		requireUnused(t, asterisque.ErrExpired, expired)
+		fails := func(context.Context, int) (string, error) { return "", expired }
+		a, b := s.replica("a", fails), s.replica("b", answers("at b"))
+		key := aKey()
+		for _, r := range []*replica{a, b} {
+			_, err := r.books(key)
+			requireMayHaveRun(t, asterisque.ErrExpired, err)
+		}
+		require.EqualValues(t, 1, s.runs.Load())
+	})
+}

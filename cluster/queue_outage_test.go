@@ -122,7 +122,7 @@ func TestQueueOutage_Result(t *testing.T) {
 		b := s.takes("b", f, taker)
 		require.NoError(t, s.b.Close())
 		release()
-		require.Eventually(t, func() bool { return a.durable.runsNow() == 0 }, bookingTime, perLook, "for a lease")
+		require.Eventually(t, func() bool { return a.durable.Running() == 0 }, bookingTime, perLook, "for a lease")
 		natstest.StartServer(t, after)
 		require.Eventually(t, b.nc.IsConnected, bookingTime, perLook)
 		requireResult(t, "booked", c, r)
@@ -132,7 +132,7 @@ func TestQueueOutage_Result(t *testing.T) {
 
 func TestQueueOutage_ServerLost(t *testing.T) {
 	t.Parallel()
-	all, urls := threeBrokers(t)
+	all, urls := natstest.ThreeServers(t)
 	s := &bookings{t: t, b: all[0]}
 	three := func(c *Config) { c.NATS, c.Replicas = urls, 3 }
 	c := s.customer(three)

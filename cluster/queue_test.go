@@ -250,7 +250,7 @@ func TestQueueOutage_WhileWaiting(t *testing.T) {
 		s := &bookings{t: t, b: natstest.StartServer(t, broker.Config{Dir: dir})}
 		a, c := s.takes("a", answers("booked")), s.customer()
 		requireResult(t, "booked", c, posts(t, c, 1))
-		again := restarted(s.b, dir)
+		again := natstest.Restarted(s.b, dir)
 		require.NoError(t, s.b.Close())
 		natstest.StartServer(t, again)
 		require.Eventually(t, func() bool { return a.nc.IsConnected() && c.nc.IsConnected() }, natstest.Timeout, time.Millisecond)

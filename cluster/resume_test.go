@@ -185,7 +185,7 @@ func TestResume_DuringOutage(t *testing.T) {
 		there := joined(t, anywhere(config(b, "orders", "b")), resuming...)
 		conn := balance.connect(t, has)
 		first, call := conn.Session(), running(t, conn)
-		again := restarted(b, dir)
+		again := natstest.Restarted(b, dir)
 		require.NoError(t, b.Close())
 		balance.lead(there)
 		natstest.StartServer(t, again)
@@ -215,7 +215,7 @@ func TestResumeRecords_AfterOutage(t *testing.T) {
 				if test.before {
 					conn = balance.connect(t, has)
 				}
-				again := restarted(b, test.dir)
+				again := natstest.Restarted(b, test.dir)
 				require.NoError(t, b.Close())
 				if !test.before {
 					conn = balance.connect(t, has)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -113,6 +114,36 @@ func StartServer(t testing.TB, c broker.Config) *broker.Broker {
 
 // BubbleHost is the host in the URLs of servers in bubbles.
 const BubbleHost = "bubble"
+
+// Restarted returns the configuration of a server that replaces b, with its address and its files.
+func Restarted(b *broker.Broker, dir string) broker.Config {
+	if at := b.Server().Addr(); at != nil {
+		return broker.Config{Addr: at.String(), Dir: dir}
+	}
+	return broker.Config{Name: b.Server().Name(), Dir: dir}
+}
+
+// ThreeServers starts a NATS cluster of three servers, and returns all their URLs.
+func ThreeServers(t testing.TB) (all [3]*broker.Broker, urls string) {
+	routes := freeAddresses(t, len(all))
+	var at []string
+	for i := range all {
+		all[i] = StartServer(t, broker.Config{Name: string('a' + rune(i)), At: routes[i], Routes: routes, Dir: t.TempDir()})
+		at = append(at, all[i].URL())
+	}
+	return all, strings.Join(at, ",")
+}
+
+// freeAddresses returns addresses without a listener.
+func freeAddresses(t testing.TB, n int) (all []string) {
+	for range n {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		defer ln.Close()
+		all = append(all, ln.Addr().String())
+	}
+	return all
+}
 
 // Reaching returns the options of a connection to a server: none if it has a port.
 func Reaching(b *broker.Broker) []nats.Option {

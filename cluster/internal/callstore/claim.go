@@ -1,6 +1,7 @@
-package cluster
+package callstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -16,16 +17,16 @@ import (
 //
 // A write without an answer is repeated unchanged: of two writes that expect the same revision at
 // most one succeeds, so the entry is that of this run in either case.
-func (d *durableRegistry) claim(ctx context.Context, call durableCall, e durableEntry) (*durableRun, durableEntry, error) {
+func (d *Registry) claim(ctx context.Context, call call, e entry) (*run, entry, error) {
 	if !d.nc.IsConnected() { // the connection would buffer the write, and send it after a reconnect
-		return nil, e, durableAway(nats.ErrConnectionReconnecting)
+		return nil, e, unavailable(nats.ErrConnectionReconnecting)
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.plan.Lease/3)
 	defer cancel()
-	a := &durableAttempt{run: d.newRun(call), place: e}
+	a := &attempt{run: d.newRun(call), place: e}
 	for times := 0; !a.try(ctx); times++ {
 		if !wait.HoldOff(ctx, kv.Backoff(times)) {
-			a.err = durableAway(either(a.err, context.Cause(ctx)))
+			a.err = unavailable(cmp.Or(a.err, context.Cause(ctx)))
 			break
 		}
 	}
@@ -41,35 +42,35 @@ func (d *durableRegistry) claim(ctx context.Context, call durableCall, e durable
 
 // count counts a claimed call, unless the bucket had an entry of it: a call that is rejected each
 // time leaves only one deletion marker.
-func (d *durableRegistry) count(a *durableAttempt) {
+func (d *Registry) count(a *attempt) {
 	if a.place.revision == 0 {
 		d.room.Take()
-		d.shares.take(a.run.call.caller, 1, durableSize)
+		d.shares.take(a.run.call.caller, 1, recordSize)
 	}
 }
 
-// durableSize is the approximate size of a record in bytes, without its answer.
-const durableSize = 400
+// recordSize is the approximate size of a record in bytes, without its answer.
+const recordSize = 400
 
-func (d *durableRegistry) newRun(call durableCall) *durableRun {
-	return &durableRun{durableRegistry: d, call: call, record: &durableRecord{
-		Version: durableVersion, State: durableRuns, Node: d.node, Instance: d.instance, Run: rand.Text(),
+func (d *Registry) newRun(call call) *run {
+	return &run{Registry: d, call: call, record: &record{
+		Version: recordVersion, State: stateRuns, Node: d.cfg.Node, Instance: d.cfg.Instance, Run: rand.Text(),
 		Function: call.function, Digest: call.digest, Codec: call.codec, Lease: d.plan.Lease.Milliseconds(),
 	}}
 }
 
-// durableAttempt is an attempt to claim a call.
-type durableAttempt struct {
-	run    *durableRun
-	place  durableEntry // the entry to replace
-	held   bool         // the attempt has succeeded
-	found  durableEntry // an entry written by another node
-	err    error        // the error of the last try
-	unsure bool         // a write may still succeed
+// attempt is an attempt to claim a call.
+type attempt struct {
+	run    *run
+	place  entry // the entry to replace
+	held   bool  // the attempt has succeeded
+	found  entry // an entry written by another node
+	err    error // the error of the last try
+	unsure bool  // a write may still succeed
 }
 
 // try makes one write, and reports whether the attempt is over.
-func (a *durableAttempt) try(ctx context.Context) (over bool) {
+func (a *attempt) try(ctx context.Context) (over bool) {
 	revision, err := a.run.write(ctx, a.run.record, a.place.revision)
 	switch a.err = nil; {
 	case err == nil:
@@ -81,7 +82,7 @@ func (a *durableAttempt) try(ctx context.Context) (over bool) {
 		a.err = errDurableFull
 		return true
 	case kv.IsRejected(err):
-		a.err = durableAway(err)
+		a.err = unavailable(err)
 		return true
 	}
 	a.err, a.unsure = err, true
@@ -89,8 +90,8 @@ func (a *durableAttempt) try(ctx context.Context) (over bool) {
 }
 
 // look reads the present entry after a conflict.
-func (a *durableAttempt) look(ctx context.Context) (over bool) {
-	e, err := a.run.store.read(ctx, a.run.call.name)
+func (a *attempt) look(ctx context.Context) (over bool) {
+	e, err := a.run.bucket.read(ctx, a.run.call.name)
 	switch {
 	case err != nil:
 		a.err = err
@@ -109,7 +110,7 @@ func (a *durableAttempt) look(ctx context.Context) (over bool) {
 // takeBack removes a claim that may still have been written, of a call that does not run, so that
 // no repetition waits for its lease. If too many are being removed, or JetStream does not answer
 // for a lease, repetitions have to wait.
-func (d *durableRegistry) takeBack(r *durableRun) {
+func (d *Registry) takeBack(r *run) {
 	select {
 	case d.takeBacks <- struct{}{}:
 	default:
@@ -121,7 +122,7 @@ func (d *durableRegistry) takeBack(r *durableRun) {
 		<-d.takeBacks
 		return
 	}
-	d.running.Go(func() { // ends after a lease, or with the context of the cluster
+	d.takingBack.Go(func() { // ends after a lease, or with the context of the node
 		defer func() { <-d.takeBacks }()
 		ctx, cancel := context.WithTimeout(d.ctx, d.plan.Lease)
 		defer cancel()
@@ -132,14 +133,14 @@ func (d *durableRegistry) takeBack(r *durableRun) {
 
 // isGone removes the record of the run if it is there, and reports whether it can no longer appear:
 // as long as there is no record, the write may be in flight.
-func (r *durableRun) isGone(ctx context.Context) bool {
-	e, err := r.store.read(ctx, r.call.name)
+func (r *run) isGone(ctx context.Context) bool {
+	e, err := r.bucket.read(ctx, r.call.name)
 	switch {
 	case err != nil || !e.there:
 		return false
 	case !e.isOf(r.record.Run):
 		return true
 	}
-	err = r.store.Remove(ctx, r.call.name, e.revision)
+	err = r.bucket.Remove(ctx, r.call.name, e.revision)
 	return err == nil || errors.Is(err, nats.ErrConnectionClosed)
 }

@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/callstore"
 	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
@@ -43,7 +43,6 @@ type replica struct {
 	*Cluster
 	t       testing.TB
 	session *asterisque.Session
-	kv      *natstest.FaultyKV // its bucket
 }
 
 // does is the handler of a replica.
@@ -77,26 +76,14 @@ func (s *bookings) replica(id string, f does, change ...func(*Config)) *replica 
 func (s *bookings) replicaFor(id string, f does, opts, callers []asterisque.Option, change ...func(*Config)) *replica {
 	s.t.Helper()
 	cfg := listening(config(s.b, "orders", id))
-	cfg.Durable = &Durable{InMemory: true, Share: 1, Lease: longestLease, Idempotent: []uint16{rebook.Number()}, Remember: 2 * longestLease}
+	cfg.Durable = &Durable{InMemory: true, Share: 1, Lease: callstore.LongestLease, Idempotent: []uint16{rebook.Number()}, Remember: 2 * callstore.LongestLease}
 	for _, by := range change {
 		by(&cfg)
 	}
 	c := joined(s.t, cfg, append([]asterisque.Option{s.service(f)}, opts...)...)
 	r := &replica{Cluster: c, t: s.t}
-	if c.durable != nil {
-		r.kv = &natstest.FaultyKV{KeyValue: c.durable.store.Bucket()}
-		r.keepIn(r.kv)
-	}
 	r.session = r.dialled(callers...)
 	return r
-}
-
-// keepIn makes the replica keep its records in a bucket.
-func (r *replica) keepIn(kv jetstream.KeyValue) {
-	r.t.Helper()
-	var err error
-	r.durable.store, err = newDurableStore(r.nc, kv)
-	require.NoError(r.t, err)
 }
 
 // service returns an option by which a node runs the functions with f, and counts the calls.
@@ -169,16 +156,6 @@ func requireText(t testing.TB, want string, out <-chan outcome) {
 	}
 }
 
-// booksAtLast repeats a call while NATS is too busy to report the outcome of the call before.
-func (r *replica) booksAtLast(key []byte) (text string, err error) {
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); {
-		if text, err = r.books(key); !asterisque.Repeatable(err) {
-			break
-		}
-	}
-	return text, err
-}
-
 // requireUnused expects that a call was rejected before it ran.
 func requireUnused(t testing.TB, want error, err error) {
 	t.Helper()
@@ -193,28 +170,13 @@ func requireMayHaveRun(t testing.TB, want error, err error) {
 	require.False(t, asterisque.Repeatable(err), "%v", err)
 }
 
-// state returns the state of a call's record.
-func (r *replica) state(key []byte) durableState {
-	e, err := r.durable.store.read(context.Background(), r.durable.callOf("", key, 0, nil).name)
-	if err != nil || e.record == nil {
-		return ""
-	}
-	return e.record.State
-}
-
-// awaitWaiters waits until n repetitions wait.
-func (r *replica) awaitWaiters(n int) {
+// awaitWatches waits until n repetitions wait, at all replicas.
+func (r *replica) awaitWatches(n int) {
 	r.t.Helper()
-	require.Eventually(r.t, func() bool { return len(r.durable.waiters) == n }, bookingTime, time.Millisecond)
-}
-
-// revision returns the revision of a call's record.
-func (r *replica) revision(key []byte) uint64 {
-	e, err := r.durable.store.read(context.Background(), r.durable.callOf("", key, 0, nil).name)
-	if err != nil {
-		return 0
-	}
-	return e.revision
+	require.Eventually(r.t, func() bool {
+		s, err := r.js(r.t).Stream(r.t.Context(), "KV_asterisque_main_calls_orders")
+		return err == nil && s.CachedInfo().State.Consumers == n
+	}, bookingTime, time.Millisecond)
 }
 
 // bySubject returns options of a replica that trusts the identities of callers, and of a caller.
@@ -230,9 +192,13 @@ func bySubject(name string) (replica, caller []asterisque.Option) {
 		})}
 }
 
-// runsNow returns the number of calls that run, or wait for calls that run elsewhere.
-func (d *durableRegistry) runsNow() int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.runs
+// inFiles makes a bucket survive its server.
+func inFiles(c *Config) { c.Durable.InMemory = false }
+
+// newLastingBookings returns bookings with a server that can be restarted, and the configuration
+// for the restart.
+func newLastingBookings(t testing.TB) (*bookings, broker.Config) {
+	dir := t.TempDir()
+	b := natstest.StartServer(t, broker.Config{Dir: dir})
+	return &bookings{t: t, b: b}, natstest.Restarted(b, dir)
 }

@@ -1,4 +1,4 @@
-package cluster
+package callstore
 
 import (
 	"context"
@@ -32,23 +32,6 @@ func TestDurableRefused_AfterRun(t *testing.T) {
 	})
 }
 
-func TestDurable_ErrorOfExpiredPost(t *testing.T) {
-	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T) {
-		s := newBookings(t)
-		_, expired := (&callOutcome{State: outcomeExpired}).answer()
-		requireUnused(t, asterisque.ErrExpired, expired)
-		fails := func(context.Context, int) (string, error) { return "", expired }
-		a, b := s.replica("a", fails), s.replica("b", answers("at b"))
-		key := aKey()
-		for _, r := range []*replica{a, b} {
-			_, err := r.books(key)
-			requireMayHaveRun(t, asterisque.ErrExpired, err)
-		}
-		require.EqualValues(t, 1, s.runs.Load())
-	})
-}
-
 func TestDurableRefused_OnePlace(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
@@ -60,7 +43,7 @@ func TestDurableRefused_OnePlace(t *testing.T) {
 			}
 			return next(ctx, c)
 		}
-		a := s.replica("a", answers("at a"), remembers(2, 0))
+		a := s.replica("a", answers("at a"), remembers(2, 64<<20))
 		key := aKey()
 		for range 3 {
 			_, err := a.books(key)

@@ -1,4 +1,4 @@
-package cluster
+package callstore
 
 import (
 	"context"
@@ -15,6 +15,9 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 	"github.com/asterisque-go/asterisque/codec"
 )
+
+// perLook is the polling interval of tests.
+const perLook = 10 * time.Millisecond
 
 // fill fills the bucket, which has had some writes before.
 func (r *replica) fill() {
@@ -34,7 +37,7 @@ func (r *replica) fill() {
 func (r *replica) ages() {
 	r.t.Helper()
 	for range 1000 {
-		require.NoError(r.t, r.nc.Publish("$KV."+r.durable.bucket+".filler", nil))
+		require.NoError(r.t, r.nc.Publish("$KV."+r.cfg.Bucket+".filler", nil))
 	}
 	_, err := r.kv.Put(r.t.Context(), "filler", nil)
 	require.NoError(r.t, err)
@@ -46,7 +49,7 @@ func TestDurableFull_RoomForRan(t *testing.T) {
 		s := newBookings(t)
 		long := strings.Repeat("x", 1000)
 		f, release := holds(long)
-		a, b := s.replica("a", f, remembers(0, 1<<20)), s.replica("b", answers("at b"), remembers(0, 1<<20))
+		a, b := s.replica("a", f, remembers(1<<16, 1<<20)), s.replica("b", answers("at b"), remembers(1<<16, 1<<20))
 		a.ages()
 		key := aKey()
 		first := s.begins(a, key, 1)
@@ -64,7 +67,7 @@ func TestDurableFull_LeaseRenewal(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		f, release := holds("at a")
-		a := s.replica("a", f, remembers(0, 1<<20), leaseOf(time.Second))
+		a := s.replica("a", f, remembers(1<<16, 1<<20), leaseOf(time.Second))
 		a.ages()
 		key := aKey()
 		first := s.begins(a, key, 1)
@@ -86,7 +89,7 @@ func TestDurable_ErrorTooLarge(t *testing.T) {
 		key := aKey()
 		_, err := a.books(key)
 		require.Equal(t, asterisque.Code(1234), codec.AbortOf(err).Code)
-		require.Equal(t, durableUnkept, a.state(key))
+		require.Equal(t, stateUnkept, a.state(key))
 	})
 }
 
@@ -120,6 +123,6 @@ func TestDurable_LostAcknowledgement(t *testing.T) {
 		})
 		release()
 		requireText(t, "at a", first)
-		require.Equal(t, durableAnswered, a.state(key))
+		require.Equal(t, stateAnswered, a.state(key))
 	})
 }

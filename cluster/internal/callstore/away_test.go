@@ -1,4 +1,4 @@
-package cluster
+package callstore
 
 import (
 	"context"
@@ -13,14 +13,14 @@ import (
 )
 
 // inFiles makes a bucket survive its server.
-func inFiles(c *Config) { c.Durable.InMemory = false }
+func inFiles(c *Config) { c.Plan.InMemory = false }
 
 // newLastingBookings returns bookings with a server that can be restarted, and the configuration
 // for the restart.
 func newLastingBookings(t testing.TB) (*bookings, broker.Config) {
 	dir := t.TempDir()
 	b := natstest.StartServer(t, broker.Config{Dir: dir})
-	return &bookings{t: t, b: b}, restarted(b, dir)
+	return &bookings{t: t, b: b}, natstest.Restarted(b, dir)
 }
 
 func TestDurable_WithoutJetStream(t *testing.T) {
@@ -88,7 +88,7 @@ func TestDurableClaim_LostAnswer(t *testing.T) {
 		text, err := a.books(key)
 		require.NoError(t, err)
 		require.Equal(t, "at a", text)
-		require.Equal(t, durableAnswered, a.state(key))
+		require.Equal(t, stateAnswered, a.state(key))
 		require.EqualValues(t, 1, s.runs.Load())
 	})
 }
@@ -121,7 +121,7 @@ func TestDurable_BucketGone(t *testing.T) {
 		a, b := s.replica("a", f), s.replica("b", answers("at b"))
 		key := aKey()
 		first := s.begins(a, key, 1)
-		require.NoError(t, a.js(t).DeleteKeyValue(t.Context(), a.durable.bucket))
+		require.NoError(t, a.js.DeleteKeyValue(t.Context(), a.cfg.Bucket))
 		require.Eventually(t, func() bool {
 			_, err := b.books(aKey())
 			return err == nil

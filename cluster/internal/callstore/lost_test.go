@@ -1,4 +1,4 @@
-package cluster
+package callstore
 
 import (
 	"context"
@@ -19,12 +19,12 @@ func TestDurableLost_Repetition(t *testing.T) {
 		a, b := s.replica("a", f, leaseOf(time.Second)), s.replica("b", answers("at b"))
 		key := aKey()
 		s.begins(a, key, 1)
-		vanish(a.Cluster)
+		a.vanish()
 		for range 2 {
 			_, err := b.books(key)
 			requireMayHaveRun(t, asterisque.ErrUnavailable, err)
 		}
-		require.Equal(t, durableLost, b.state(key))
+		require.Equal(t, stateLost, b.state(key))
 		require.EqualValues(t, 1, s.runs.Load())
 	})
 }
@@ -40,7 +40,7 @@ func TestDurableLost_Idempotent(t *testing.T) {
 		// ends with its node
 		go rebook.Call(t.Context(), a.session, 1, asterisque.WithIdempotencyKey(key))
 		require.Eventually(t, func() bool { return s.runs.Load() == 1 }, natstest.Timeout, time.Millisecond)
-		vanish(a.Cluster)
+		a.vanish()
 		for _, r := range []*replica{b, c} {
 			text, err := rebook.Call(t.Context(), r.session, 1, asterisque.WithIdempotencyKey(key))
 			require.NoError(t, err)
@@ -48,50 +48,6 @@ func TestDurableLost_Idempotent(t *testing.T) {
 		}
 		require.EqualValues(t, 2, s.runs.Load())
 	})
-}
-
-func TestDurableLost_PoolRunsAgain(t *testing.T) {
-	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T) {
-		got, s := lostUnderWay(t, rebook)
-		require.NoError(t, got.err)
-		require.Equal(t, "again", got.text)
-		require.EqualValues(t, 2, s.runs.Load())
-	})
-}
-
-func TestDurableLost_MayHaveRun(t *testing.T) {
-	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T) {
-		got, s := lostUnderWay(t, book)
-		requireMayHaveRun(t, asterisque.ErrUnavailable, got.err)
-		require.EqualValues(t, 1, s.runs.Load())
-	})
-}
-
-// lostUnderWay makes a call on one of two nodes. The node is lost while it runs the call.
-func lostUnderWay(t *testing.T, f asterisque.Function[int, string]) (outcome, *bookings) {
-	s := newBookings(t)
-	does := func(ctx context.Context, _ int) (string, error) {
-		if s.runs.Load() > 1 {
-			return "again", nil
-		}
-		<-ctx.Done()
-		return "", ctx.Err()
-	}
-	a, b := s.replica("a", does, leaseOf(time.Second)), s.replica("b", does, leaseOf(time.Second))
-	p := callerOf(t, joined(t, config(s.b, "", "")), "orders")
-	out := make(chan outcome, 1)
-	go func() { // ends with the call
-		text, err := f.Call(t.Context(), p, 1, asterisque.WithDurable())
-		out <- outcome{text, err}
-	}()
-	require.Eventually(t, func() bool { return s.runs.Load() == 1 }, bookingTime, time.Millisecond)
-	if a.durable.runsNow() == 0 {
-		a = b
-	}
-	vanish(a.Cluster)
-	return <-out, s
 }
 
 func TestDurableLost_AnswerStays(t *testing.T) {
@@ -102,7 +58,7 @@ func TestDurableLost_AnswerStays(t *testing.T) {
 		key := aKey()
 		_, err := a.books(key)
 		require.NoError(t, err)
-		vanish(a.Cluster)
+		a.vanish()
 		text, err := b.books(key)
 		require.NoError(t, err)
 		require.Equal(t, "at a", text)
@@ -117,7 +73,7 @@ func TestDurableLost_NodeCloses(t *testing.T) {
 		a, b := s.replica("a", f), s.replica("b", answers("at b"))
 		key := aKey()
 		s.begins(a, key, 1)
-		require.NoError(t, a.Close())
+		a.Close()
 		_, err := b.books(key)
 		requireMayHaveRun(t, asterisque.ErrUnavailable, err)
 		require.EqualValues(t, 1, s.runs.Load())
@@ -183,7 +139,7 @@ func TestDurableLost_WaitsAgain(t *testing.T) {
 		key := aKey()
 		first := s.begins(a, key, 1)
 		requireMayHaveRun(t, asterisque.ErrUnavailable, s.cutOff(a, b, key, book).err)
-		require.Eventually(t, func() bool { return b.state(key) == durableRuns }, natstest.Timeout, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return b.state(key) == stateRuns }, natstest.Timeout, 10*time.Millisecond)
 		second := s.begins(b, key, 1)
 		b.awaitWaiters(1)
 		release()

@@ -1,4 +1,4 @@
-package cluster
+package callstore
 
 import (
 	"context"
@@ -13,11 +13,11 @@ import (
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
-// durableRun is a call that this node has claimed and runs.
-type durableRun struct {
-	*durableRegistry
-	call   durableCall    // fixed
-	record *durableRecord // its record while the call runs; fixed
+// run is a call that this node has claimed and runs.
+type run struct {
+	*Registry
+	call   call    // fixed
+	record *record // its record while the call runs; fixed
 
 	// used by the goroutine that keeps the lease while the call runs, and otherwise by that of the
 	// call
@@ -26,9 +26,9 @@ type durableRun struct {
 }
 
 // write replaces the entry with the revision by rec, and records the start of the lease.
-func (r *durableRun) write(ctx context.Context, rec *durableRecord, revision uint64) (uint64, error) {
+func (r *run) write(ctx context.Context, rec *record, revision uint64) (uint64, error) {
 	begin := time.Now()
-	revision, err := r.store.write(ctx, r.call.name, rec, revision)
+	revision, err := r.bucket.write(ctx, r.call.name, rec, revision)
 	if err == nil || r.written.IsZero() {
 		r.written = begin
 	}
@@ -36,7 +36,7 @@ func (r *durableRun) write(ctx context.Context, rec *durableRecord, revision uin
 }
 
 // carryOut runs the call, and writes its outcome before returning it.
-func (r *durableRun) carryOut(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+func (r *run) carryOut(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 	stop := r.keep()
 	defer stop() // if next does not return
 	err := next(ctx, c)
@@ -69,17 +69,17 @@ func resultOf(c *asterisque.Call, err error) ([]byte, error) {
 }
 
 // outcome returns the record of a call that has run.
-func (r *durableRun) outcome(result []byte, err error) *durableRecord {
+func (r *run) outcome(result []byte, err error) *record {
 	if r.ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		return r.record.with(durableLost) // canceled by this node
+		return r.record.with(stateLost) // canceled by this node
 	}
 	return r.record.answered(result, codec.AbortOf(err))
 }
 
 // superseded returns the outcome of a call that another node has taken for lost and run again. It
 // is the answer of that node, since a call has only one.
-func (r *durableRun) superseded(by durableEntry, c *asterisque.Call) error {
-	if by.unread == nil && by.isSame(r.call) && by.record.State == durableAnswered {
+func (r *run) superseded(by entry, c *asterisque.Call) error {
+	if by.unread == nil && by.isSame(r.call) && by.record.State == stateAnswered {
 		return by.record.give(c)
 	}
 	c.ForgetAnswer()
@@ -87,7 +87,7 @@ func (r *durableRun) superseded(by durableEntry, c *asterisque.Call) error {
 }
 
 // report logs that an outcome was not recorded.
-func (r *durableRun) report(err error) {
+func (r *run) report(err error) {
 	if err != nil {
 		r.log.Warn("cluster: the answer to a durable call is not remembered; a repetition gets the error that it may have run",
 			"function", r.call.function, "error", err)
@@ -95,7 +95,7 @@ func (r *durableRun) report(err error) {
 }
 
 // keep renews the lease until stop has returned. stop may be called more than once.
-func (r *durableRun) keep() (stop func()) {
+func (r *run) keep() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	over := make(chan struct{})
 	go func() { // ends with stop
@@ -111,7 +111,7 @@ func (r *durableRun) keep() (stop func()) {
 }
 
 // renew writes the record again, and reports whether to continue.
-func (r *durableRun) renew(ctx context.Context) (again bool) {
+func (r *run) renew(ctx context.Context) (again bool) {
 	for {
 		revision, err := r.write(ctx, r.record, r.revision)
 		if err == nil {
@@ -121,7 +121,7 @@ func (r *durableRun) renew(ctx context.Context) (again bool) {
 		if !kv.IsConflict(err) {
 			return true
 		}
-		e, err := r.store.read(ctx, r.call.name)
+		e, err := r.bucket.read(ctx, r.call.name)
 		switch {
 		case err != nil || e.revision == r.revision:
 			return true
@@ -134,7 +134,7 @@ func (r *durableRun) renew(ctx context.Context) (again bool) {
 
 // settle replaces the record of the run by rec, or removes it if rec is nil. It retries until the
 // lease expires. If another node has taken the call over, it returns that node's entry.
-func (r *durableRun) settle(rec *durableRecord) (taken durableEntry, err error) {
+func (r *run) settle(rec *record) (taken entry, err error) {
 	until := r.written.Add(r.plan.Lease)
 	if least := time.Now().Add(kv.RequestTimeout); until.Before(least) {
 		until = least
@@ -151,7 +151,7 @@ func (r *durableRun) settle(rec *durableRecord) (taken durableEntry, err error) 
 				return e, nil
 			}
 		case kv.IsTooLarge(err) && rec != nil:
-			rec = r.record.with(durableUnkept) // there is room for that record
+			rec = r.record.with(stateUnkept) // there is room for that record
 		}
 		if r.ctx.Err() != nil || !wait.HoldOff(ctx, kv.Backoff(times)) {
 			return taken, err
@@ -160,18 +160,18 @@ func (r *durableRun) settle(rec *durableRecord) (taken durableEntry, err error) 
 }
 
 // put makes one attempt.
-func (r *durableRun) put(ctx context.Context, rec *durableRecord) error {
+func (r *run) put(ctx context.Context, rec *record) error {
 	if rec == nil {
-		return r.store.Remove(ctx, r.call.name, r.revision)
+		return r.bucket.Remove(ctx, r.call.name, r.revision)
 	}
-	_, err := r.store.write(ctx, r.call.name, rec, r.revision)
+	_, err := r.bucket.write(ctx, r.call.name, rec, r.revision)
 	return err
 }
 
 // meet reads the present entry after a conflict. It reports whether settle is done: the entry is
 // the outcome of the run, after a lost answer, or another node has taken the call over.
-func (r *durableRun) meet(ctx context.Context, rec *durableRecord) (taken durableEntry, over bool) {
-	e, err := r.store.read(ctx, r.call.name)
+func (r *run) meet(ctx context.Context, rec *record) (taken entry, over bool) {
+	e, err := r.bucket.read(ctx, r.call.name)
 	switch {
 	case err != nil:
 		return taken, false

@@ -1,6 +1,6 @@
 //go:build unix
 
-package cluster
+package callstore
 
 import (
 	"bufio"
@@ -19,19 +19,13 @@ import (
 // TestDurablePaused_Process is the process that is paused: a replica that prints its address,
 // prints a line when it runs a call, and runs the call until it reads a line.
 func TestDurablePaused_Process(t *testing.T) {
-	url, in := natstest.InChild(t), bufio.NewScanner(os.Stdin)
-	svc := asterisque.NewService()
-	book.Handle(svc, func(context.Context, int) (string, error) {
+	s, in := &bookings{t: t, urls: natstest.InChild(t)}, bufio.NewScanner(os.Stdin)
+	r := s.replica("paused", func(context.Context, int) (string, error) {
 		natstest.Say("runs")
 		in.Scan()
 		return "by the paused one", nil
-	})
-	cfg := Config{Name: "orders", ID: "paused", NATS: url, Listen: []string{"tcp://127.0.0.1:0"}}
-	cfg.Durable = &Durable{InMemory: true, Lease: time.Second, Remember: 2 * longestLease}
-	c, err := Join(t.Context(), cfg, asterisque.WithService(svc))
-	require.NoError(t, err)
-	defer c.Close()
-	natstest.Say("%s", c.self.Addresses()[0])
+	}, leaseOf(time.Second))
+	natstest.Say("%s", r.url)
 	<-t.Context().Done() // it is killed
 }
 

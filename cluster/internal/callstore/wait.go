@@ -1,7 +1,9 @@
-package cluster
+package callstore
 
 import (
+	"container/list"
 	"context"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -10,13 +12,13 @@ import (
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
-// durableLook is the interval at which the entry of a call that runs elsewhere is read in addition
+// lookInterval is the interval at which the entry of a call that runs elsewhere is read in addition
 // to its watch, which may have been lost with a NATS server.
-const durableLook = 3 * time.Second
+const lookInterval = 3 * time.Second
 
 // await waits while a call runs elsewhere, and returns its next entry. The watch only triggers
 // reads, and decides nothing.
-func (d *durableRegistry) await(ctx context.Context, call durableCall, e durableEntry) (durableEntry, error) {
+func (d *Registry) await(ctx context.Context, call call, e entry) (entry, error) {
 	if d.remains(call, e) <= 0 {
 		return d.lapse(ctx, call, e)
 	}
@@ -30,7 +32,7 @@ func (d *durableRegistry) await(ctx context.Context, call durableCall, e durable
 }
 
 // awaitEnd is await after the semaphore was acquired.
-func (d *durableRegistry) awaitEnd(ctx context.Context, call durableCall, e durableEntry) (durableEntry, error) {
+func (d *Registry) awaitEnd(ctx context.Context, call call, e entry) (entry, error) {
 	changes, stop := d.watch(call)
 	defer stop()
 	for {
@@ -38,10 +40,10 @@ func (d *durableRegistry) awaitEnd(ctx context.Context, call durableCall, e dura
 		if remains <= 0 {
 			return d.lapse(ctx, call, e)
 		}
-		if err := d.awaitChange(ctx, changes, e, min(remains, durableLook)); err != nil {
+		if err := d.awaitChange(ctx, changes, e, min(remains, lookInterval)); err != nil {
 			return e, err
 		}
-		next, err := d.store.read(ctx, call.name)
+		next, err := d.bucket.read(ctx, call.name)
 		if err != nil {
 			wait.HoldOff(ctx, kv.Backoff(0))
 			continue
@@ -54,8 +56,8 @@ func (d *durableRegistry) awaitEnd(ctx context.Context, call durableCall, e dura
 }
 
 // runs reports whether the entry belongs to a running call.
-func (e durableEntry) runs() bool {
-	return e.there && e.unread == nil && e.record.State == durableRuns
+func (e entry) runs() bool {
+	return e.there && e.unread == nil && e.record.State == stateRuns
 }
 
 // remains returns the remaining lease of a call that runs elsewhere. It does not compare the clocks
@@ -63,7 +65,7 @@ func (e durableEntry) runs() bool {
 // when the entry is two leases old by the clock of JetStream. If the clocks of NATS servers differ
 // by more than that, the only effect is that a repetition fails too early with the error that the
 // call may have run.
-func (d *durableRegistry) remains(call durableCall, e durableEntry) time.Duration {
+func (d *Registry) remains(call call, e entry) time.Duration {
 	lease := e.record.lease()
 	seen := time.Since(d.firstSeen.since(call.name, e.revision))
 	return lease - max(seen, d.room.Age(e.written)-lease)
@@ -71,19 +73,19 @@ func (d *durableRegistry) remains(call durableCall, e durableEntry) time.Duratio
 
 // lapse marks the call as lost, unless its entry has changed. A call that may run again is claimed
 // instead.
-func (d *durableRegistry) lapse(ctx context.Context, call durableCall, e durableEntry) (durableEntry, error) {
+func (d *Registry) lapse(ctx context.Context, call call, e entry) (entry, error) {
 	if call.again {
 		e.lapsed = true
 		return e, nil
 	}
-	lost := e.record.with(durableLost)
-	revision, err := d.store.write(ctx, call.name, lost, e.revision)
+	lost := e.record.with(stateLost)
+	revision, err := d.bucket.write(ctx, call.name, lost, e.revision)
 	switch {
 	case err == nil:
 		e.record, e.revision = lost, revision
 		return e, nil
 	case kv.IsConflict(err):
-		if e, err = d.store.read(ctx, call.name); err == nil {
+		if e, err = d.bucket.read(ctx, call.name); err == nil {
 			return e, nil
 		}
 	}
@@ -93,8 +95,8 @@ func (d *durableRegistry) lapse(ctx context.Context, call durableCall, e durable
 // watch returns a channel that receives changes of a call's entry. The channel is nil if NATS
 // rejects the watch: then the entry is polled. A watch that is stopped before its context ends is
 // removed at once.
-func (d *durableRegistry) watch(call durableCall) (changes <-chan jetstream.KeyValueEntry, stop func()) {
-	w, err := kv.Watch(d.ctx, d.store.Bucket(), kv.RequestTimeout, call.name, jetstream.MetaOnly())
+func (d *Registry) watch(call call) (changes <-chan jetstream.KeyValueEntry, stop func()) {
+	w, err := kv.Watch(d.ctx, d.bucket.Bucket(), kv.RequestTimeout, call.name, jetstream.MetaOnly())
 	if err != nil {
 		d.log.Debug("cluster: a durable call is waited for without a watch", "error", err)
 		return nil, func() {}
@@ -103,7 +105,7 @@ func (d *durableRegistry) watch(call durableCall) (changes <-chan jetstream.KeyV
 }
 
 // awaitChange waits until the entry changes, or at most for most.
-func (d *durableRegistry) awaitChange(ctx context.Context, changes <-chan jetstream.KeyValueEntry, e durableEntry, most time.Duration) error {
+func (d *Registry) awaitChange(ctx context.Context, changes <-chan jetstream.KeyValueEntry, e entry, most time.Duration) error {
 	late := time.NewTimer(most)
 	defer late.Stop()
 	for {
@@ -122,4 +124,45 @@ func (d *durableRegistry) awaitChange(ctx context.Context, changes <-chan jetstr
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// firstSeenCalls records when this node has first seen the entries of calls that run elsewhere, for
+// the most recently used ones.
+type firstSeenCalls struct {
+	most int // fixed
+
+	mu     sync.Mutex
+	byName map[string]*list.Element // elements of order by name; guarded by mu, as order
+	order  list.List                // of *firstSeen; the most recently used first
+}
+
+type firstSeen struct {
+	name     string
+	revision uint64
+	since    time.Time
+}
+
+func newFirstSeen(most int) *firstSeenCalls {
+	return &firstSeenCalls{most: most, byName: make(map[string]*list.Element)}
+}
+
+// since returns the time since which the entry of a call is known with that revision: now, if it is
+// new.
+func (s *firstSeenCalls) since(name string, revision uint64) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := s.byName[name]
+	if at == nil {
+		at = s.order.PushFront(&firstSeen{name: name})
+		s.byName[name] = at
+	}
+	s.order.MoveToFront(at)
+	seen := at.Value.(*firstSeen)
+	if seen.revision != revision || seen.since.IsZero() {
+		seen.revision, seen.since = revision, time.Now()
+	}
+	if s.order.Len() > s.most {
+		delete(s.byName, s.order.Remove(s.order.Back()).(*firstSeen).name)
+	}
+	return seen.since
 }

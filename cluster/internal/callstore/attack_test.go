@@ -1,4 +1,4 @@
-package cluster
+package callstore
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 // write writes any value as the record of a call.
 func (r *replica) write(key []byte, value string) {
 	r.t.Helper()
-	_, err := r.kv.Put(r.t.Context(), r.durable.callOf("", key, 0, nil).name, []byte(value))
+	_, err := r.kv.Put(r.t.Context(), r.callOf("", key, 0, nil).name, []byte(value))
 	require.NoError(r.t, err)
 }
 
@@ -30,7 +30,7 @@ func TestAttackDurable_BadRecord(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		a := s.replica("a", answers("at a"))
-		runs := a.durable.newRun(durableCall{function: book.Number()}).record
+		runs := a.newRun(call{function: book.Number()}).record
 		nothing, forever := *runs, *runs
 		nothing.Run = ""
 		forever.Lease = -1
@@ -49,7 +49,7 @@ func TestAttackDurable_BadRecord(t *testing.T) {
 			_, err := a.books(key)
 			requireMayHaveRun(t, asterisque.ErrUnavailable, err)
 			require.ErrorContains(t, err, "the call may have run: what the cluster remembers of it", name)
-			e, err := a.durable.store.read(t.Context(), a.durable.callOf("", key, 0, nil).name)
+			e, err := a.bucket.read(t.Context(), a.callOf("", key, 0, nil).name)
 			require.NoError(t, err)
 			require.NotNil(t, e.unread, "the record is unchanged")
 		}
@@ -57,7 +57,7 @@ func TestAttackDurable_BadRecord(t *testing.T) {
 	})
 }
 
-func encoded(t *testing.T, r *durableRecord) string {
+func encoded(t *testing.T, r *record) string {
 	t.Helper()
 	b, err := r.encode()
 	require.NoError(t, err)
@@ -66,10 +66,10 @@ func encoded(t *testing.T, r *durableRecord) string {
 
 func TestAttackDurable_LongLease(t *testing.T) {
 	t.Parallel()
-	r := durableRecord{Lease: (365 * 24 * time.Hour).Milliseconds()}
-	require.Equal(t, longestLease, r.lease())
+	r := record{Lease: (365 * 24 * time.Hour).Milliseconds()}
+	require.Equal(t, LongestLease, r.lease())
 	r.Lease = 1 << 62
-	require.Equal(t, longestLease, r.lease())
+	require.Equal(t, LongestLease, r.lease())
 }
 
 func TestAttackDurable_KeysFillBucket(t *testing.T) {
@@ -77,7 +77,7 @@ func TestAttackDurable_KeysFillBucket(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		const most = 100
 		s := newBookings(t)
-		a := s.replica("a", answers("at a"), remembers(most, 0))
+		a := s.replica("a", answers("at a"), remembers(most, 64<<20))
 		refused := 0
 		for i := range 3 * most {
 			_, err := a.books([]byte(fmt.Sprintf("key %012d", i)))
@@ -102,7 +102,7 @@ func TestAttackDurable_KeysOfOneCaller(t *testing.T) {
 		s := newBookings(t)
 		opts, alice := bySubject("alice")
 		_, bob := bySubject("bob")
-		a := s.replicaFor("a", answers("at a"), opts, alice, remembers(40, 0), func(c *Config) { c.Durable.Share = 0.25 })
+		a := s.replicaFor("a", answers("at a"), opts, alice, remembers(40, 64<<20), func(c *Config) { c.Plan.Share = 0.25 })
 		let := 0
 		for i := range 40 {
 			if _, err := a.books([]byte(fmt.Sprint(i))); err != nil {
@@ -124,7 +124,7 @@ func TestAttackDurable_KeysOfOneCaller(t *testing.T) {
 func TestDurableShare_Expires(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newDurableShares(Durable{Share: 0.5, Calls: 4, Bytes: 1000, Remember: time.Hour})
+		s := newShares(Plan{Share: 0.5, Calls: 4, Bytes: 1000, Remember: time.Hour})
 		require.NoError(t, s.check("a"))
 		s.take("a", 2, 100)
 		require.ErrorIs(t, s.check("a"), asterisque.ErrOverloaded)
@@ -141,7 +141,7 @@ func TestDurableShare_Expires(t *testing.T) {
 
 func TestAttackDurable_KeysAreForgotten(t *testing.T) {
 	t.Parallel()
-	s := newDurableSights(3)
+	s := newFirstSeen(3)
 	first := s.since("a", 1)
 	require.Equal(t, first, s.since("a", 1))
 	require.NotEqual(t, first, s.since("a", 2), "it is another entry")
@@ -181,7 +181,7 @@ func TestAttackDurable_RepetitionsShareOneWatch(t *testing.T) {
 
 // watches returns the number of watches of the bucket.
 func (r *replica) watches() int {
-	s, err := r.durable.js.Stream(r.t.Context(), r.durable.store.Stream())
+	s, err := r.js.Stream(r.t.Context(), r.bucket.Stream())
 	require.NoError(r.t, err)
 	return s.CachedInfo().State.Consumers
 }
@@ -193,7 +193,7 @@ func TestAttackDurable_WaiterLimit(t *testing.T) {
 		f, release := holds("at a")
 		defer release()
 		a, b := s.replica("a", f), s.replica("b", answers("at b"))
-		b.durable.waiters = make(chan struct{}, 2)
+		b.waiters = make(chan struct{}, 2)
 		for i := range int64(3) {
 			key := aKey()
 			s.begins(a, key, i+1)
@@ -241,7 +241,7 @@ func TestDurable_WithoutWatch(t *testing.T) {
 		s := newBookings(t)
 		f, release := holds("at a")
 		a, b := s.replica("a", f), s.replica("b", answers("at b"), leaseOf(time.Second))
-		b.keepIn(unwatched{b.durable.store.Bucket()})
+		b.keepIn(unwatched{b.bucket.Bucket()})
 		key := aKey()
 		first := s.begins(a, key, 1)
 		second := s.begins(b, key, 1)

@@ -1,9 +1,10 @@
-package cluster
+package callstore
 
 import (
 	"context"
 	"math"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -16,14 +17,14 @@ import (
 
 // remembers limits the records of replicas.
 func remembers(calls, bytes int64) func(*Config) {
-	return func(c *Config) { c.Durable.Calls, c.Durable.Bytes = calls, bytes }
+	return func(c *Config) { c.Plan.Calls, c.Plan.Bytes = calls, bytes }
 }
 
 func TestDurableFull_ByCalls(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		a, b := s.replica("a", answers("at a"), remembers(3, 0)), s.replica("b", answers("at b"), remembers(3, 0))
+		a, b := s.replica("a", answers("at a"), remembers(3, 64<<20)), s.replica("b", answers("at b"), remembers(3, 64<<20))
 		var keys [][]byte
 		for range 3 {
 			keys = append(keys, aKey())
@@ -46,7 +47,7 @@ func TestDurableFull_Answer(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		f, release := holds("at a")
-		a, b := s.replica("a", f, remembers(1, 0)), s.replica("b", answers("at b"), remembers(1, 0))
+		a, b := s.replica("a", f, remembers(1, 64<<20)), s.replica("b", answers("at b"), remembers(1, 64<<20))
 		key := aKey()
 		first := s.begins(a, key, 1)
 		_, err := b.books(aKey())
@@ -64,16 +65,16 @@ func TestDurableFull_ByBytes(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		large := strings.Repeat("x", 600<<10)
-		a := s.replica("a", answers(large), remembers(0, 1<<20))
-		a.durable.shares.most.bytes *= 2
-		a.durable.room = kv.NewRoom(math.MaxInt64, math.MaxInt64, a.durable.look)
+		a := s.replica("a", answers(large), remembers(1<<16, 1<<20))
+		a.shares.most.bytes *= 2
+		a.room = kv.NewRoom(math.MaxInt64, math.MaxInt64, a.look)
 		keys := [][]byte{aKey(), aKey(), aKey()}
 		for _, key := range keys {
 			text, err := a.books(key)
 			require.NoError(t, err, "a lets all in")
 			require.Len(t, text, len(large))
 		}
-		b := s.replica("b", answers("at b"), remembers(0, 1<<20))
+		b := s.replica("b", answers("at b"), remembers(1<<16, 1<<20))
 		_, err := b.books(aKey())
 		requireUnused(t, asterisque.ErrOverloaded, err)
 		for _, key := range keys[:2] {
@@ -101,76 +102,71 @@ func TestDurable_AnswerTooLarge(t *testing.T) {
 	})
 }
 
-func TestDurable_OtherLimits(t *testing.T) {
+func TestOpen_OtherLimits(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		s.replica("a", answers("at a"))
-		for what, change := range map[string]func(d *Durable){
-			"time to live":      func(d *Durable) { d.Remember *= 2 },
-			"number of entries": func(d *Durable) { d.Calls = 5 },
-			"number of bytes":   func(d *Durable) { d.Bytes = 2 << 20 },
-			"storage":           func(d *Durable) { d.InMemory = false },
+		for what, change := range map[string]func(*Config){
+			"time to live":      func(c *Config) { c.Plan.Remember *= 2 },
+			"number of entries": func(c *Config) { c.Plan.Calls = 5 },
+			"number of bytes":   func(c *Config) { c.Plan.Bytes = 2 << 20 },
+			"storage":           func(c *Config) { c.Plan.InMemory = false },
 		} {
-			cfg := config(s.b, "orders", "b")
-			cfg.Durable = &Durable{InMemory: true, Lease: longestLease, Remember: 2 * longestLease}
-			change(cfg.Durable)
-			_, err := Join(t.Context(), cfg)
-			var other *BucketError
+			err := New(s.config("b", change)).Open(t.Context(), s.links(t.Context()))
+			var other *kv.LimitError
 			require.ErrorAs(t, err, &other, what)
-			require.Equal(t, []string{"asterisque_main_calls_orders", what}, []string{other.Bucket, other.What})
+			require.Equal(t, []string{"calls_orders", what}, []string{other.Bucket, other.What})
 		}
 	})
 }
 
-func TestDurable_DiscardOld(t *testing.T) {
+func TestOpen_DiscardOld(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		js := s.replica("a", answers("at a"), func(c *Config) { c.Durable = nil }).js(t)
-		cfg := config(s.b, "orders", "b")
-		d, err := Durable{InMemory: true}.complete()
-		require.NoError(t, err)
-		cfg.Durable = &d
-		complete, err := cfg.complete()
-		require.NoError(t, err)
-		stream := newDurables(&complete, "").stream()
+		r, links := New(s.config("b")), s.links(t.Context())
+		stream := r.stream()
 		stream.Discard = jetstream.DiscardOld
-		_, err = js.CreateStream(t.Context(), stream)
+		_, err := links.JetStream.CreateStream(t.Context(), stream)
 		require.NoError(t, err)
-		_, err = Join(t.Context(), cfg)
-		require.ErrorContains(t, err, "policy of discarding")
+		require.ErrorContains(t, r.Open(t.Context(), links), "policy of discarding")
 	})
 }
 
-func TestDurable_OtherCluster(t *testing.T) {
+func TestOpen_OtherCluster(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		d := s.replica("a", answers("at a")).durable
-		stream := d.stream()
-		stream.Metadata = map[string]string{kv.ClusterKey: "other"}
-		_, err := d.js.UpdateStream(t.Context(), stream)
-		require.NoError(t, err)
-		cfg := config(s.b, "orders", "b")
-		cfg.Durable = &Durable{InMemory: true, Lease: longestLease, Remember: 2 * longestLease}
-		_, err = Join(t.Context(), cfg)
-		require.ErrorIs(t, err, ErrOtherCluster)
+		s.replica("a", answers("at a"))
+		other := New(s.config("b", func(c *Config) { c.Cluster = "test" }))
+		require.ErrorIs(t, other.Open(t.Context(), s.links(t.Context())), kv.ErrOtherCluster)
 	})
 }
 
-func TestDurableConfig_Errors(t *testing.T) {
-	t.Parallel()
-	for text, d := range map[string]Durable{
-		"Durable.Lease is 1ms":    {Lease: 1e6},
-		"Durable.Remember is 1s":  {Remember: 1e9},
-		"Durable.Calls is -1":     {Calls: -1},
-		"Durable.Bytes is 5":      {Bytes: 5},
-		"Durable.Share is 1.5":    {Share: 1.5},
-		"Config.Durable is set":   {},
-		"Durable.Lease is 1h0m0s": {Lease: 3600e9},
-	} {
-		_, err := Join(context.Background(), Config{Durable: &d})
-		require.ErrorContains(t, err, text)
+// laggard is JetStream on a server that lags behind: for a while it does not know of buckets that
+// other nodes have created.
+type laggard struct {
+	jetstream.JetStream
+	asked atomic.Int64
+}
+
+func (l *laggard) KeyValue(ctx context.Context, bucket string) (jetstream.KeyValue, error) {
+	if l.asked.Add(1) <= 3 {
+		return nil, jetstream.ErrBucketNotFound
 	}
+	return l.JetStream.KeyValue(ctx, bucket)
+}
+
+func TestOpen_JustCreated(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		s.replica("a", answers("at a"))
+		links := s.links(t.Context())
+		js := &laggard{JetStream: links.JetStream}
+		links.JetStream = js
+		require.NoError(t, New(s.config("b")).Open(t.Context(), links))
+		require.EqualValues(t, 4, js.asked.Load())
+	})
 }

@@ -1,0 +1,43 @@
+package callstore
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
+)
+
+func TestDurable_ServerLost(t *testing.T) {
+	t.Parallel()
+	all, urls := natstest.ThreeServers(t)
+	s := &bookings{t: t, b: all[0], urls: urls}
+	kept := func(c *Config) {
+		c.Replicas, c.Plan.Calls, c.Plan.InMemory = 3, 2, false
+	}
+	f, release := holds("at a")
+	a, b := s.replica("a", f, kept), s.replica("b", answers("at b"), kept)
+	key, other := aKey(), aKey()
+	first := s.begins(a, key, 1)
+	second := s.begins(b, key, 1)
+	b.awaitWaiters(1)
+	_, err := b.books(other)
+	require.NoError(t, err)
+	_, err = b.books(aKey())
+	requireUnused(t, asterisque.ErrOverloaded, err)
+
+	stream, err := a.js.Stream(t.Context(), a.bucket.Stream())
+	require.NoError(t, err)
+	leader := stream.CachedInfo().Cluster.Leader
+	require.NoError(t, all[leader[0]-'a'].Close())
+	release()
+	requireText(t, "at a", first)
+	requireText(t, "at a", second)
+	require.Eventually(t, func() bool {
+		text, err := a.books(other)
+		return err == nil && text == "at b"
+	}, natstest.Timeout, 50*time.Millisecond)
+	require.EqualValues(t, 2, s.runs.Load())
+}
