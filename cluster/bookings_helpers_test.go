@@ -3,6 +3,8 @@ package cluster
 import (
 	"context"
 	"crypto/rand"
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -202,3 +204,14 @@ func newLastingBookings(t testing.TB) (*bookings, broker.Config) {
 	b := natstest.StartServer(t, broker.Config{Dir: dir})
 	return &bookings{t: t, b: b}, natstest.Restarted(b, dir)
 }
+
+// written returns a file with a text, such as the configuration of a NATS server.
+func written(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "nats-server.conf")
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	return file
+}
+
+// perLook is the polling interval of tests.
+const perLook = 10 * time.Millisecond

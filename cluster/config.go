@@ -159,9 +159,6 @@ func (c Config) complete() (Config, error) {
 	c.times.beat = c.times.life / 3
 	c.times.local = defaulted(c.times.local, localServer)
 	c.times.record = defaulted(c.times.record, recordTime)
-	c.times.queueRuns = defaulted(c.times.queueRuns, queueRuns)
-	c.times.queueAgain = defaulted(c.times.queueAgain, queueAgain)
-	c.times.queueLook = defaulted(c.times.queueLook, queueLook)
 	c.Addresses = slices.Clone(c.Addresses)
 	if err := c.completeQueue(); err != nil {
 		return c, fmt.Errorf("cluster: %w", err)

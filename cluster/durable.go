@@ -8,6 +8,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/internal/callstore"
+	"github.com/asterisque-go/asterisque/cluster/internal/jobqueue"
 	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 )
 
@@ -98,7 +99,7 @@ func (c *Cluster) newDurable() *callstore.Registry {
 		Plan: callstore.Plan(*c.cfg.Durable), Bucket: kv.BucketName(c.cfg.Prefix, "calls_"+c.cfg.Name),
 		Cluster: c.cfg.Cluster, Replicas: c.cfg.Replicas, Node: c.cfg.ID, Instance: c.instance,
 		PostedBy: func(peer asterisque.Peer, m asterisque.Metadata) (string, bool) {
-			by, ok := posterAt(peer, m)
+			by, ok := jobqueue.PosterAt(peer, m)
 			return by.Identity, ok
 		},
 		Closed: ErrClosed,

@@ -15,6 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/broker"
 	"github.com/asterisque-go/asterisque/cluster/internal/callstore"
 	"github.com/asterisque-go/asterisque/cluster/internal/gateway"
+	"github.com/asterisque-go/asterisque/cluster/internal/jobqueue"
 	"github.com/asterisque-go/asterisque/cluster/internal/lease"
 	"github.com/asterisque-go/asterisque/cluster/internal/presence"
 	"github.com/asterisque-go/asterisque/cluster/internal/relay"
@@ -43,8 +44,8 @@ type Cluster struct {
 	resumer  *relay.Relay // nil without Config.ResumeAnywhere
 	fence    *lease.Fence
 	durable  *callstore.Registry // nil: each node has its own records of durable calls
-	queues   nameQueues
-	worker   *queueWorker // nil: the node takes no posted calls
+	queues   *jobqueue.Queues    // nil before NATS is connected
+	worker   *jobqueue.Worker    // nil: the node takes no posted calls
 	peers    *peerCallers
 	hosts    clusterHosts
 	refused  atomic.Pointer[context.CancelCauseFunc] // cancels a join that NATS forbids; nil: none
@@ -170,6 +171,7 @@ func (c *Cluster) join(start context.Context) (err error) {
 		return err
 	}
 	c.views, c.reporter = presence.NewViews(c.ctx, c.presence()), presence.NewReporter(c.presence(), c.nobodyAt)
+	c.queues = c.newQueues()
 	if err := c.beginClaims(); err != nil {
 		return err
 	}
@@ -308,7 +310,9 @@ func (c *Cluster) Shutdown(ctx context.Context) error {
 	var shown sync.WaitGroup
 	shown.Go(func() { c.gateway.Close(ctx) }) // ends with ctx
 	err := c.node.Shutdown(ctx)
-	c.worker.finish(ctx) // writes their outcomes
+	if c.worker != nil {
+		c.worker.Finish(ctx) // writes their outcomes
+	}
 	shown.Wait()
 	c.Close()
 	return err
@@ -328,12 +332,17 @@ func (c *Cluster) close() {
 	c.gateway.Close(over)
 	c.hosts.close()
 	c.node.Close()
-	c.worker.close()
+	if c.worker != nil {
+		c.worker.Close()
+	}
 	c.releaseClaims()
 	if c.durable != nil {
 		c.durable.Close()
 	}
 	c.running.Wait()
+	if c.worker != nil {
+		c.worker.Wait()
+	}
 	if c.resumer != nil {
 		c.resumer.Wait()
 	}

@@ -3,12 +3,10 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/asterisque-go/asterisque/cluster/internal/kv"
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/jobqueue"
 )
 
 // Queue configures how the nodes of a name take posted calls. [Cluster.Post] and [Post] store these
@@ -56,75 +54,44 @@ func (q Queue) complete() (Queue, error) {
 	return q, nil
 }
 
-// kept returns the lifetime of outcomes.
-func (q Queue) kept() time.Duration { return max(2*q.Longest, time.Hour) }
-
-// queueClasses is the number of urgency classes; the first one is taken first.
-const queueClasses = 3
-
-// nameQueue is the queue of a name in JetStream.
-type nameQueue struct { // fixed
-	name     string
-	subject  string // prefix of the class
-	longest  time.Duration
-	stream   jetstream.Stream
-	outcomes jetstream.KeyValue
-	js       jetstream.JetStream
+// newQueues returns the queues that the node posts to.
+func (c *Cluster) newQueues() *jobqueue.Queues {
+	return jobqueue.New(jobqueue.Config{
+		Prefix: c.cfg.Prefix, Cluster: c.cfg.Cluster, Replicas: c.cfg.Replicas, Storage: c.cfg.times.storage(),
+		Plan: jobqueue.Plan(*c.cfg.Queue), Poster: jobqueue.Poster{Identity: c.cfg.Identity, Name: c.cfg.Name, ID: c.cfg.ID}, Exported: public,
+	}, jobqueue.Links{
+		NATS: c.nc, JetStream: c.buckets.js, Reconnected: &c.again, Life: c.ctx, Logger: c.node.Logger(),
+	})
 }
 
-// nameQueues caches the queues that a Cluster has used, by name.
-type nameQueues struct {
-	mu  sync.Mutex
-	all map[string]*nameQueue // created on first use; guarded by mu
-}
-
-func (qs *nameQueues) find(name string) *nameQueue {
-	qs.mu.Lock()
-	defer qs.mu.Unlock()
-	return qs.all[name]
-}
-
-func (qs *nameQueues) keep(q *nameQueue) {
-	qs.mu.Lock()
-	defer qs.mu.Unlock()
-	if qs.all == nil {
-		qs.all = make(map[string]*nameQueue)
+// beginQueue begins to take posted calls, if configured.
+func (c *Cluster) beginQueue(start context.Context) (err error) {
+	if !c.cfg.takes {
+		return nil
 	}
-	qs.all[q.name] = q
+	c.worker, err = c.queues.Work(start, jobqueue.WorkerConfig{
+		Node: c.node, Name: c.cfg.Name, ID: c.cfg.ID, Remember: c.cfg.Durable.Remember, Idempotent: c.cfg.Durable.Idempotent,
+		Runs: c.cfg.times.queueRuns, Again: c.cfg.times.queueAgain, Look: c.cfg.times.queueLook,
+	})
+	return err
 }
 
-// forget removes a queue, so that it is opened again: JetStream may have lost it.
-func (qs *nameQueues) forget(q *nameQueue) {
-	qs.mu.Lock()
-	defer qs.mu.Unlock()
-	if qs.all[q.name] == q {
-		delete(qs.all, q.name)
+// Poster is the node that has posted a call, by its own account. The permissions of NATS decide
+// which clients may post.
+type Poster struct {
+	Identity string `json:"identity,omitempty"` // its Config.Identity
+	Name     string `json:"name,omitempty"`     // as in Member, and so is ID
+	ID       string `json:"id"`
+}
+
+// PosterOf returns the Poster of the posted call that a handler runs. ctx is the context of the
+// handler, or derived from it. ok is false if the call was not posted, but made by the peer of its
+// session.
+func PosterOf(ctx context.Context) (p Poster, ok bool) {
+	s := asterisque.SessionOf(ctx)
+	if s == nil {
+		return p, false
 	}
-}
-
-// queueOf returns the queue of a name, and creates it if it does not exist.
-func (c *Cluster) queueOf(ctx context.Context, name string) (*nameQueue, error) {
-	return c.meetQueue(ctx, name, kv.OpenStream)
-}
-
-// queueOfReceipt returns the queue of the name in a receipt, but creates none, since the receipt
-// may be forged. If there is none, the error is jetstream.ErrStreamNotFound.
-func (c *Cluster) queueOfReceipt(ctx context.Context, r *callReceipt) (*nameQueue, error) {
-	return c.meetQueue(ctx, r.Name, kv.FindStream)
-}
-
-// meetQueue returns the queue of a name, with its streams from open.
-func (c *Cluster) meetQueue(ctx context.Context, name string, open kv.Opener) (*nameQueue, error) {
-	if q := c.queues.find(name); q != nil {
-		return q, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, kv.Timeout)
-	defer cancel()
-	before := c.nc.LastError()
-	q, err := c.openQueue(ctx, name, open, false)
-	if err != nil {
-		return nil, explain(c.nc, before, "opening the queue of "+name, err)
-	}
-	c.queues.keep(q)
-	return q, nil
+	by, ok := jobqueue.PosterAt(s.Peer(), asterisque.MetadataOf(ctx))
+	return Poster(by), ok
 }

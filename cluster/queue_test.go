@@ -2,17 +2,26 @@ package cluster
 
 import (
 	"context"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
+
+// queueing makes a node take posted calls, and post with these limits.
+func queueing(cfg Config) Config {
+	cfg.Queue = &Queue{Calls: 8, Bytes: 1 << 20, Longest: time.Hour}
+	if cfg.Name != "" {
+		cfg.Durable = &Durable{InMemory: true, Bytes: 1 << 20, Share: 1}
+	}
+	return cfg
+}
 
 // takes joins a node of orders that takes posted calls, from its start.
 func (s *bookings) takes(id string, f does, change ...func(*Config)) *Cluster {
@@ -33,6 +42,22 @@ func (s *bookings) customer(change ...func(*Config)) *Cluster {
 		by(&cfg)
 	}
 	return joined(s.t, cfg)
+}
+
+// posts posts a call, or fails.
+func posts(t testing.TB, c *Cluster, n int, opts ...PostOption) Receipt {
+	t.Helper()
+	r, err := Post(t.Context(), c, "orders", book, n, opts...)
+	require.NoError(t, err)
+	return r
+}
+
+// waiting returns the number of calls that wait for orders.
+func waiting(t testing.TB, c *Cluster) uint64 {
+	t.Helper()
+	s, err := c.js(t).Stream(t.Context(), "asterisque_main_queue_orders")
+	require.NoError(t, err)
+	return s.CachedInfo().State.Msgs
 }
 
 // results waits for the outcome of a posted call.
@@ -63,198 +88,6 @@ func TestQueue_RunsOnJoin(t *testing.T) {
 		requireResult(t, "booked", again, r)
 		require.Eventually(t, func() bool { return waiting(t, a) == 0 }, natstest.Timeout, 10*time.Millisecond)
 		require.EqualValues(t, 1, s.runs.Load())
-	})
-}
-
-func TestQueue_RunsAtOnce(t *testing.T) {
-	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T) {
-		s := newBookings(t)
-		s.takes("a", answers("booked"))
-		c := s.customer()
-		for n := range 5 {
-			requireResult(t, "booked", c, posts(t, c, n))
-		}
-	})
-}
-
-func TestResult_Abort(t *testing.T) {
-	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T) {
-		s := newBookings(t)
-		s.takes("a", func(_ context.Context, n int) (string, error) {
-			if n == 1 {
-				panic("poison")
-			}
-			return "", &asterisque.Abort{Code: 1234, Message: "sold out", Detail: []byte("detail")}
-		})
-		c := s.customer()
-		_, err := results(t, c, posts(t, c, 1))
-		require.ErrorIs(t, err, asterisque.ErrPanicked)
-		_, err = results(t, c, posts(t, c, 2))
-		var a *asterisque.Abort
-		require.ErrorAs(t, err, &a)
-		require.Equal(t, asterisque.Code(1234), a.Code)
-		require.Equal(t, "detail", string(a.Detail))
-		r, err := c.Post(t.Context(), "orders", 999, nil)
-		require.NoError(t, err)
-		_, err = c.Result(t.Context(), r)
-		require.ErrorIs(t, err, asterisque.ErrNoFunction)
-	})
-}
-
-func TestQueue_UrgentFirst(t *testing.T) {
-	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T) {
-		s := newBookings(t)
-		c := s.customer()
-		var mu sync.Mutex
-		var order []int // guarded by mu
-		last := []Receipt{
-			posts(t, c, 2, WithUrgency(-1)), posts(t, c, 1), posts(t, c, 0, WithUrgency(1)),
-		}
-		s.takes("a", func(_ context.Context, n int) (string, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			order = append(order, n)
-			return "", nil
-		}, func(c *Config) { c.times.queueRuns = 1 })
-		for _, r := range last {
-			requireResult(t, "", c, r)
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		require.Equal(t, []int{0, 1, 2}, order)
-	})
-}
-
-func TestQueue_Expires(t *testing.T) {
-	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T) {
-		s := newBookings(t)
-		c := s.customer()
-		_, err := results(t, c, posts(t, c, 1, WithDeadline(time.Now().Add(2*time.Second))))
-		require.ErrorIs(t, err, asterisque.ErrExpired)
-		s.takes("a", answers("late"))
-		requireResult(t, "late", c, posts(t, c, 2))
-		require.EqualValues(t, 1, s.runs.Load())
-	})
-}
-
-func TestWithdraw_UntilBegin(t *testing.T) {
-	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T) {
-		s := newBookings(t)
-		c := s.customer()
-		r := posts(t, c, 1)
-		require.NoError(t, c.Withdraw(t.Context(), r))
-		require.NoError(t, c.Withdraw(t.Context(), r))
-		require.Zero(t, waiting(t, c))
-		_, err := results(t, c, r)
-		require.ErrorIs(t, err, ErrWithdrawn)
-
-		f, release := holds("booked")
-		s.takes("a", f)
-		r = posts(t, c, 2)
-		require.Eventually(t, func() bool { return s.runs.Load() == 1 }, natstest.Timeout, time.Millisecond)
-		require.ErrorIs(t, c.Withdraw(t.Context(), r), ErrBegun)
-		release()
-		requireResult(t, "booked", c, r)
-		require.ErrorIs(t, c.Withdraw(t.Context(), r), ErrBegun)
-	})
-}
-
-func TestResult_OtherIdentity(t *testing.T) {
-	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T) {
-		s := newBookings(t)
-		s.takes("a", answers("booked"))
-		c := s.customer()
-		r := posts(t, c, 1)
-		requireResult(t, "booked", c, r)
-		other := s.customer(func(c *Config) { c.Identity = "other" })
-		_, err := results(t, other, r)
-		require.ErrorIs(t, err, ErrNotYours)
-		require.ErrorIs(t, err, asterisque.ErrUnauthorized)
-		require.ErrorIs(t, other.Withdraw(t.Context(), r), ErrNotYours)
-		forged, err := r.parse()
-		require.NoError(t, err)
-		forged.Owner = "other"
-		_, err = results(t, other, forged.encode())
-		require.ErrorIs(t, err, ErrNotYours)
-		_, err = c.Result(t.Context(), "nothing")
-		require.ErrorIs(t, err, asterisque.ErrBadParams)
-	})
-}
-
-func TestQueue_BadMessages(t *testing.T) {
-	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T) {
-		s := newBookings(t)
-		a := s.takes("a", answers("booked"))
-		for _, text := range []string{"", "garbage", "{}", `{"v":1,"key":"AAAA"}`, `{"v":0}`} {
-			_, err := a.buckets.js.Publish(t.Context(), a.queueSubject("orders")+".1", []byte(text))
-			require.NoError(t, err)
-		}
-		c := s.customer()
-		requireResult(t, "booked", c, posts(t, c, 1))
-		require.Eventually(t, func() bool { return waiting(t, c) == 0 }, natstest.Timeout, 10*time.Millisecond)
-	})
-}
-
-func TestQueue_NewerVersion(t *testing.T) {
-	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T) {
-		s := newBookings(t)
-		a, c := s.takes("a", answers("booked")), s.customer()
-		_, err := a.buckets.js.Publish(t.Context(), a.queueSubject("orders")+".0", []byte(`{"v":2,"key":7}`))
-		require.NoError(t, err)
-		requireResult(t, "booked", c, posts(t, c, 1))
-		require.Eventually(t, func() bool {
-			on, err := a.js(t).Consumer(t.Context(), "asterisque_main_queue_orders", queueConsumer(0))
-			return err == nil && on.CachedInfo().Delivered.Consumer > 0
-		}, natstest.Timeout, perLook, "it is handed out")
-		require.Eventually(t, func() bool { return waiting(t, c) == 1 }, natstest.Timeout, perLook)
-	})
-}
-
-func TestQueue_DeliveredTwice(t *testing.T) {
-	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T) {
-		s := newBookings(t)
-		a := s.takes("a", answers("booked"))
-		c := s.customer()
-		r := posts(t, c, 1)
-		requireResult(t, "booked", c, r)
-		p, err := r.parse()
-		require.NoError(t, err)
-		q, err := c.queueOf(t.Context(), "orders")
-		require.NoError(t, err)
-		o, err := q.outcome(t.Context(), p.Key)
-		require.NoError(t, err)
-		o.State, o.body = outcomeBegun, nil // simulates that the outcome was not written
-		require.NoError(t, q.replace(t.Context(), p.Key, o))
-		m := &postedCall{Version: postedVersion, Key: p.Key, Owner: p.Owner, Function: book.Number(), Codec: queueCodec.Name(), Deadline: p.Deadline}
-		m.params, err = queueCodec.Append(nil, 1)
-		require.NoError(t, err)
-		require.NoError(t, a.nc.PublishMsg(&nats.Msg{Subject: q.subject + ".1", Data: m.encode()}))
-		requireResult(t, "booked", c, r)
-		require.EqualValues(t, 1, s.runs.Load())
-	})
-}
-
-func TestQueueOutage_WhileWaiting(t *testing.T) {
-	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T) {
-		dir := t.TempDir()
-		s := &bookings{t: t, b: natstest.StartServer(t, broker.Config{Dir: dir})}
-		a, c := s.takes("a", answers("booked")), s.customer()
-		requireResult(t, "booked", c, posts(t, c, 1))
-		again := natstest.Restarted(s.b, dir)
-		require.NoError(t, s.b.Close())
-		natstest.StartServer(t, again)
-		require.Eventually(t, func() bool { return a.nc.IsConnected() && c.nc.IsConnected() }, natstest.Timeout, time.Millisecond)
-		requireResult(t, "booked", c, posts(t, c, 2))
 	})
 }
 
@@ -289,5 +122,176 @@ func TestQueue_JoinOtherLimits(t *testing.T) {
 		var differs *BucketError
 		require.ErrorAs(t, err, &differs)
 		require.Equal(t, "number of calls", differs.What)
+	})
+}
+
+func TestQueue_JoinOtherOutcomes(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		c := s.customer()
+		posts(t, c, 1)
+		stream, err := c.js(t).Stream(t.Context(), "KV_asterisque_main_results_orders")
+		require.NoError(t, err)
+		smaller := stream.CachedInfo().Config
+		smaller.MaxBytes = 1 << 20
+		_, err = c.js(t).UpdateStream(t.Context(), smaller)
+		require.NoError(t, err)
+		_, err = Join(t.Context(), queueing(config(s.b, "orders", "a")))
+		var differs *BucketError
+		require.ErrorAs(t, err, &differs)
+		require.Equal(t, BucketError{"asterisque_main_results_orders", "number of bytes", "1310736", "1048576"}, *differs)
+	})
+}
+
+func TestQueue_WithoutJetStream(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{ConfigFile: written(t, "accounts { asterisque { users: [ { user: all, password: secret } ] } }\nno_auth_user: all")})
+		_, err := Join(t.Context(), queueing(config(b, "orders", "a")))
+		require.ErrorIs(t, err, ErrNoJetStream)
+	})
+}
+
+func TestQueue_PeerRefused(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		_, err := Join(t.Context(), queueing(config(s.b, "orders", "a")), asterisque.WithAccess(asterisque.Access{
+			Accept: func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {
+				return nil, asterisque.ErrUnauthorized
+			},
+		}))
+		require.ErrorIs(t, err, asterisque.ErrUnauthorized)
+		require.ErrorContains(t, err, `"queue"`)
+	})
+}
+
+func TestQueue_Limits(t *testing.T) {
+	t.Parallel()
+	for _, q := range []Queue{{Calls: -1}, {Bytes: 1}, {Longest: time.Millisecond}, {Longest: 365 * 24 * time.Hour}} {
+		_, err := Join(context.Background(), Config{Queue: &q})
+		require.ErrorContains(t, err, "Queue.")
+	}
+	_, err := Join(context.Background(), Config{Name: "orders", Queue: &Queue{}})
+	require.ErrorContains(t, err, "Config.Durable")
+}
+
+func TestWithdraw_UntilBegin(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		c := s.customer()
+		r := posts(t, c, 1)
+		require.NoError(t, c.Withdraw(t.Context(), r))
+		require.NoError(t, c.Withdraw(t.Context(), r))
+		require.Zero(t, waiting(t, c))
+		_, err := results(t, c, r)
+		require.ErrorIs(t, err, ErrWithdrawn)
+
+		f, release := holds("booked")
+		s.takes("a", f)
+		r = posts(t, c, 2)
+		require.Eventually(t, func() bool { return s.runs.Load() == 1 }, natstest.Timeout, time.Millisecond)
+		require.ErrorIs(t, c.Withdraw(t.Context(), r), ErrBegun)
+		release()
+		requireResult(t, "booked", c, r)
+		require.ErrorIs(t, c.Withdraw(t.Context(), r), ErrBegun)
+	})
+}
+
+func TestReceipt_AfterRestart(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		c := s.customer()
+		written := string(posts(t, c, 1)) // such as in a file
+		later := string(posts(t, c, 2))
+		require.NoError(t, c.Close())
+		_, err := c.Result(t.Context(), Receipt(written))
+		require.ErrorIs(t, err, ErrClosed)
+
+		again := s.customer()
+		require.NoError(t, again.Withdraw(t.Context(), Receipt(later)))
+		s.takes("a", answers("booked"))
+		requireResult(t, "booked", again, Receipt(written))
+		_, err = results(t, again, Receipt(later))
+		require.ErrorIs(t, err, ErrWithdrawn)
+	})
+}
+
+func TestReceipt_OtherIdentity(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		c := s.customer()
+		r := posts(t, c, 1)
+		other := s.customer(func(c *Config) { c.Identity = "other" })
+		require.NoError(t, s.b.Close())
+		_, err := other.Result(t.Context(), r)
+		require.ErrorIs(t, err, ErrNotYours)
+		require.ErrorIs(t, other.Withdraw(t.Context(), r), ErrNotYours)
+	})
+}
+
+func TestPosterOf_Handler(t *testing.T) {
+	t.Parallel()
+	s := newBookings(t)
+	c := s.customer()
+	seen := make(chan Poster, 1)
+	a := s.takes("a", func(ctx context.Context, _ int) (string, error) {
+		by, ok := PosterOf(ctx)
+		if ok {
+			seen <- by
+			return "posted", nil
+		}
+		return "called", nil
+	}, func(c *Config) { *c = listening(*c) })
+	requireResult(t, "posted", c, posts(t, c, 1))
+	require.Equal(t, Poster{Identity: "customer", ID: c.ID()}, <-seen)
+	forger := asterisque.NewNode(asterisque.WithID("queue"))
+	defer forger.Close()
+	on, err := forger.Dial(t.Context(), a.self.Addresses()[0])
+	require.NoError(t, err)
+	text, err := book.Call(t.Context(), on, 1, asterisque.WithMetadata(asterisque.Metadata{"asterisque.posted-by": `{"identity":"customer","id":"x"}`}))
+	require.NoError(t, err)
+	require.Equal(t, "called", text)
+	_, ok := PosterOf(t.Context())
+	require.False(t, ok)
+}
+
+func TestPost_OtherBucket(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		c := s.customer()
+		stream, err := c.js(t).CreateStream(t.Context(), jetstream.StreamConfig{
+			Name: "asterisque_main_queue_orders", Subjects: []string{"asterisque.queue.main.orders.*"}, Storage: jetstream.MemoryStorage,
+			Metadata: map[string]string{kv.ClusterKey: "asterisque"},
+		})
+		require.NoError(t, err)
+		_, err = Post(t.Context(), c, "orders", book, 1)
+		requireUnused(t, asterisque.ErrUnavailable, err)
+		var differs *BucketError
+		require.ErrorAs(t, err, &differs)
+		require.Equal(t, stream.CachedInfo().Config.Name, differs.Bucket)
+	})
+}
+
+func TestQueue_ErrorOfExpiredPost(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		c := s.customer()
+		_, expired := results(t, c, posts(t, c, 1, WithDeadline(time.Now().Add(2*time.Second))))
+		requireUnused(t, asterisque.ErrExpired, expired)
+		fails := func(context.Context, int) (string, error) { return "", expired }
+		a, b := s.replica("a", fails), s.replica("b", answers("at b"))
+		key := aKey()
+		for _, r := range []*replica{a, b} {
+			_, err := r.books(key)
+			requireMayHaveRun(t, asterisque.ErrExpired, err)
+		}
+		require.EqualValues(t, 1, s.runs.Load())
 	})
 }

@@ -1,4 +1,4 @@
-package cluster
+package jobqueue
 
 import (
 	"context"
@@ -15,12 +15,12 @@ import (
 )
 
 // handedOutSoon shortens the delay before a message without a sign of its node is delivered again.
-func handedOutSoon(c *Config) {
-	c.times.queueAgain, c.times.queueLook = time.Second, 100*time.Millisecond
+func handedOutSoon(c *settings) {
+	c.Worker.Again, c.Worker.Look = time.Second, 100*time.Millisecond
 }
 
 // beginsPosted writes that a call has begun at another node, and publishes its message again.
-func beginsPosted(t *testing.T, c *Cluster, m *postedCall) (*nameQueue, *callOutcome) {
+func beginsPosted(t *testing.T, c *member, m *postedCall) (*queue, *callOutcome) {
 	t.Helper()
 	q, err := c.queueOf(t.Context(), "orders")
 	require.NoError(t, err)
@@ -32,12 +32,12 @@ func beginsPosted(t *testing.T, c *Cluster, m *postedCall) (*nameQueue, *callOut
 }
 
 // bookingOf returns a call that a node posts, and its receipt.
-func bookingOf(t *testing.T, c *Cluster, function uint16) (*postedCall, Receipt) {
+func bookingOf(t *testing.T, c *member, function uint16) (*postedCall, string) {
 	t.Helper()
-	params, err := queueCodec.Append(nil, 1)
+	params, err := Codec.Append(nil, 1)
 	require.NoError(t, err)
-	m := c.posted(function, params)
-	require.NoError(t, m.apply(nil, time.Hour))
+	m := c.posted(Job{Function: function, Params: params})
+	require.NoError(t, m.setDeadline(time.Time{}, time.Hour))
 	r := callReceipt{Name: "orders", Key: m.Key, Owner: m.Owner, Posted: m.at.UnixMilli(), Deadline: m.Deadline}
 	return m, r.encode()
 }
@@ -45,7 +45,7 @@ func bookingOf(t *testing.T, c *Cluster, function uint16) (*postedCall, Receipt)
 func TestQueueLost_Acknowledgement(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
-		deaf := func(c *Config) { c.Options = append(c.Options, nats.UserInfo("deaf", "secret")) }
+		deaf := func(c *settings) { c.Options = append(c.Options, nats.UserInfo("deaf", "secret")) }
 		s := &bookings{t: t, b: natstest.StartServer(t, broker.Config{ConfigFile: written(t, `
 	no_auth_user: all
 	accounts { asterisque { jetstream: enabled, users: [
@@ -57,13 +57,13 @@ func TestQueueLost_Acknowledgement(t *testing.T) {
 		r := posts(t, c, 1)
 		requireResult(t, "booked", c, r)
 		require.Eventually(t, func() bool {
-			on, err := a.js(t).Consumer(t.Context(), "asterisque_main_queue_orders", queueConsumer(1))
+			on, err := a.js(t).Consumer(t.Context(), "asterisque_main_queue_orders", consumerName(1))
 			require.NoError(t, err)
 			return on.CachedInfo().Delivered.Consumer > 1
-		}, bookingTime, perLook, "it is handed out again")
+		}, natstest.Timeout, perLook, "it is handed out again")
 		require.NoError(t, a.Close())
 		s.takes("b", answers("again"), handedOutSoon)
-		require.Eventually(t, func() bool { return waiting(t, c) == 0 }, bookingTime, perLook)
+		require.Eventually(t, func() bool { return waiting(t, c) == 0 }, natstest.Timeout, perLook)
 		requireResult(t, "booked", c, r)
 		require.EqualValues(t, 1, s.runs.Load())
 	})
@@ -76,7 +76,7 @@ func TestQueueLost_RunsElsewhere(t *testing.T) {
 		c := s.customer()
 		m, r := bookingOf(t, c, book.Number())
 		q, _ := beginsPosted(t, c, m)
-		_, err := c.post(t.Context(), q, m)
+		_, err := c.publish(t.Context(), q, m)
 		require.NoError(t, err)
 		require.ErrorIs(t, c.Withdraw(t.Context(), r), ErrBegun)
 		s.takes("a", answers("booked"))
@@ -94,17 +94,17 @@ func TestQueueLost_RecordExpired(t *testing.T) {
 		s := newBookings(t)
 		c := s.customer()
 		long := time.Now().Add(-2 * time.Hour).UnixMilli()
-		var receipts []Receipt
+		var receipts []string
 		for _, f := range []uint16{book.Number(), rebook.Number()} {
 			m, r := bookingOf(t, c, f)
 			q, o := beginsPosted(t, c, m)
 			o.Since = long
 			require.NoError(t, q.replace(t.Context(), m.Key, o))
-			_, err := c.post(t.Context(), q, m)
+			_, err := c.publish(t.Context(), q, m)
 			require.NoError(t, err)
 			receipts = append(receipts, r)
 		}
-		s.takes("a", answers("booked"), func(c *Config) { c.Durable.Idempotent = []uint16{rebook.Number()} })
+		s.takes("a", answers("booked"), func(c *settings) { c.Durable.Idempotent = []uint16{rebook.Number()} })
 		_, err := results(t, c, receipts[0])
 		requireMayHaveRun(t, asterisque.ErrUnavailable, err)
 		requireResult(t, "booked", c, receipts[1])
@@ -119,7 +119,7 @@ func TestQueueLost_Refusal(t *testing.T) {
 		c := s.customer()
 		m, r := bookingOf(t, c, 999)
 		q, _ := beginsPosted(t, c, m)
-		_, err := c.post(t.Context(), q, m)
+		_, err := c.publish(t.Context(), q, m)
 		require.NoError(t, err)
 		s.takes("a", answers("booked"))
 		_, err = results(t, c, r)
@@ -134,10 +134,10 @@ func TestQueueLost_MayHaveRun(t *testing.T) {
 		c := s.customer()
 		m, r := bookingOf(t, c, book.Number())
 		q, o := beginsPosted(t, c, m)
-		p, err := r.parse()
+		p, err := parseReceipt(r)
 		require.NoError(t, err)
 		p.Posted = time.Now().Add(-time.Minute).UnixMilli()
-		p.Deadline = time.Now().Add(-queueGrace).UnixMilli()
+		p.Deadline = time.Now().Add(-outcomeGrace).UnixMilli()
 		_, err = results(t, c, p.encode())
 		requireMayHaveRun(t, asterisque.ErrUnavailable, err)
 		require.NoError(t, q.settle(t.Context(), m.Key, o.answered([]byte("late"), nil)), "the later write fails")
@@ -157,7 +157,7 @@ func TestQueueLost_TakenOver(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, q.replace(t.Context(), m.Key, there.takenOver("b")))
 		require.Error(t, q.undecide(t.Context(), m.Key, o), "the call is another node's")
-		text, err := queueCodec.Append(nil, "booked")
+		text, err := Codec.Append(nil, "booked")
 		require.NoError(t, err)
 		require.NoError(t, q.settle(t.Context(), m.Key, o.answered(text, nil)))
 		requireResult(t, "booked", c, r)
@@ -201,7 +201,7 @@ func TestQueueLost_LaggingServer(t *testing.T) {
 		there, err := q.outcome(t.Context(), m.Key)
 		require.NoError(t, err)
 		require.NoError(t, q.replace(t.Context(), m.Key, there.takenOver("b")))
-		text, err := queueCodec.Append(nil, "booked")
+		text, err := Codec.Append(nil, "booked")
 		require.NoError(t, err)
 		lagging := *q
 		lagging.outcomes = &laggingKV{q.outcomes, had, time.Now().Add(200 * time.Millisecond)}

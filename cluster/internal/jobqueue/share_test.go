@@ -1,4 +1,4 @@
-package cluster
+package jobqueue
 
 import (
 	"context"
@@ -17,11 +17,9 @@ import (
 )
 
 // roomy increases the limits of waiting and recorded calls.
-func roomy(c *Config) {
+func roomy(c *settings) {
 	c.Queue.Calls = 1000
-	if c.Durable != nil {
-		c.Durable.Calls = 2000
-	}
+	c.Durable.Calls = 2000
 }
 
 func TestQueue_TwoNodes(t *testing.T) {
@@ -31,7 +29,7 @@ func TestQueue_TwoNodes(t *testing.T) {
 		s := newBookings(t)
 		c := s.customer(roomy)
 		var done register
-		var receipts []Receipt
+		var receipts []string
 		for n := range calls {
 			receipts = append(receipts, posts(t, c, n))
 		}
@@ -43,7 +41,7 @@ func TestQueue_TwoNodes(t *testing.T) {
 			s.takes(id, func(ctx context.Context, n int) (string, error) {
 				first.Do(func() { both.Done(); both.Wait() })
 				return run(ctx, n)
-			}, roomy, func(c *Config) { c.times.queueRuns = 1 })
+			}, roomy, func(c *settings) { c.Worker.Runs = 1 })
 		}
 		for _, r := range receipts {
 			_, err := results(t, c, r)
@@ -102,12 +100,12 @@ func TestQueue_RefusedForNow(t *testing.T) {
 		}
 		s.takes("a", answers("booked"))
 		r, other := posts(t, c, 1), posts(t, c, 2)
-		require.Eventually(t, func() bool { return refused.Load() > 2 }, bookingTime, perLook)
+		require.Eventually(t, func() bool { return refused.Load() > 2 }, natstest.Timeout, perLook)
 		require.Eventually(t, func() bool {
 			err := c.Withdraw(t.Context(), other)
 			require.True(t, err == nil || errors.Is(err, ErrBegun), "%v", err)
 			return err == nil
-		}, bookingTime, perLook, "it has not begun, between two attempts")
+		}, natstest.Timeout, perLook, "it has not begun, between two attempts")
 		close(free)
 		requireResult(t, "booked", c, r)
 		require.EqualValues(t, 1, s.runs.Load())
@@ -118,8 +116,8 @@ func TestQueue_SharePerPoster(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		c, other := s.customer(), s.customer(func(c *Config) { c.Identity = "other" })
-		s.takes("a", answers("booked"), func(c *Config) { c.Durable.Calls, c.Durable.Share = 8, 0.25 })
+		c, other := s.customer(), s.customer(func(c *settings) { c.Identity = "other" })
+		s.takes("a", answers("booked"), func(c *settings) { c.Durable.Calls, c.Durable.Share = 8, 0.25 })
 		for n := range 2 {
 			requireResult(t, "booked", c, posts(t, c, n))
 		}
@@ -127,32 +125,6 @@ func TestQueue_SharePerPoster(t *testing.T) {
 		requireResult(t, "booked", other, posts(t, other, 4))
 		require.EqualValues(t, 3, s.runs.Load())
 	})
-}
-
-func TestPosterOf_Handler(t *testing.T) {
-	t.Parallel()
-	s := newBookings(t)
-	c := s.customer()
-	seen := make(chan Poster, 1)
-	a := s.takes("a", func(ctx context.Context, _ int) (string, error) {
-		by, ok := PosterOf(ctx)
-		if ok {
-			seen <- by
-			return "posted", nil
-		}
-		return "called", nil
-	}, func(c *Config) { *c = listening(*c) })
-	requireResult(t, "posted", c, posts(t, c, 1))
-	require.Equal(t, Poster{Identity: "customer", ID: c.ID()}, <-seen)
-	forger := asterisque.NewNode(asterisque.WithID(queuePeerID))
-	defer forger.Close()
-	on, err := forger.Dial(t.Context(), a.self.Addresses()[0])
-	require.NoError(t, err)
-	text, err := book.Call(t.Context(), on, 1, asterisque.WithMetadata(asterisque.Metadata{postedBy: `{"identity":"customer","id":"x"}`}))
-	require.NoError(t, err)
-	require.Equal(t, "called", text)
-	_, ok := PosterOf(t.Context())
-	require.False(t, ok)
 }
 
 func TestQueue_UrgencyClasses(t *testing.T) {
@@ -169,10 +141,10 @@ func TestQueue_TakenWhileDraining(t *testing.T) {
 		f, release := holds("at a")
 		a, c := s.takes("a", f), s.customer()
 		posts(t, c, 1)
-		require.Eventually(t, func() bool { return s.runs.Load() == 1 }, bookingTime, perLook)
+		require.Eventually(t, func() bool { return s.runs.Load() == 1 }, natstest.Timeout, perLook)
 		left := make(chan error, 1)
 		go func() { left <- a.Shutdown(context.Background()) }() // ends once the call is over
-		<-a.Node().Draining()
+		<-a.node.Draining()
 		r := posts(t, c, 2)
 		taken, err := a.worker.queue.take(t.Context(), a.nc, 1)
 		require.NoError(t, err)
@@ -180,12 +152,12 @@ func TestQueue_TakenWhileDraining(t *testing.T) {
 		go func() { // ends when the call is handed back
 			defer close(over)
 			if taken != nil { // otherwise the node itself was faster
-				(&queuedJob{worker: a.worker, queue: a.worker.queue, message: taken}).do()
+				(&takenJob{worker: a.worker, queue: a.worker.queue, message: taken}).do()
 			}
 		}()
 		select {
 		case <-over:
-		case <-time.After(bookingTime):
+		case <-time.After(natstest.Timeout):
 			t.Error("the node waits for itself")
 		}
 		release()

@@ -1,4 +1,4 @@
-package cluster
+package jobqueue
 
 import (
 	"context"
@@ -31,7 +31,7 @@ func TestQueueOutage_PostAndRun(t *testing.T) {
 		s.takes("a", done.at("a"), roomy, inFiles, handedOutSoon)
 		s.takes("b", done.at("b"), roomy, inFiles, handedOutSoon)
 		c := s.customer(roomy)
-		receipts, half := make(chan Receipt, calls), make(chan struct{})
+		receipts, half := make(chan string, calls), make(chan struct{})
 		go func() { // ends when all are posted, or the test does
 			defer close(receipts)
 			for n := range calls {
@@ -56,14 +56,14 @@ func TestQueueOutage_PostAndRun(t *testing.T) {
 		require.Eventually(t, func() bool {
 			s, err := c.js(t).Stream(t.Context(), "asterisque_main_queue_orders")
 			return err == nil && s.CachedInfo().State.Msgs == 0
-		}, bookingTime, perLook)
+		}, natstest.Timeout, perLook)
 	})
 }
 
 // postsAtLast retries a post until it succeeds. It returns "" if the test has ended.
-func postsAtLast(t *testing.T, c *Cluster, n int) Receipt {
+func postsAtLast(t *testing.T, c *member, n int) string {
 	for times := 0; ; times++ {
-		r, _ := Post(t.Context(), c, "orders", book, n)
+		r, _ := post(t.Context(), c, "orders", book, n)
 		if r != "" || !wait.HoldOff(t.Context(), kv.Backoff(times)) {
 			return r
 		}
@@ -79,7 +79,7 @@ func TestQueueOutage_DuringRun(t *testing.T) {
 		s.takes("b", f, inFiles, handedOutSoon)
 		c := s.customer()
 		r := posts(t, c, 1)
-		require.Eventually(t, func() bool { return s.runs.Load() == 1 }, bookingTime, perLook)
+		require.Eventually(t, func() bool { return s.runs.Load() == 1 }, natstest.Timeout, perLook)
 		again()
 		release()
 		requireResult(t, "booked", c, r)
@@ -95,7 +95,7 @@ func TestQueueOutage_Answer(t *testing.T) {
 		s.takes("a", f, inFiles, handedOutSoon)
 		c := s.customer()
 		r := posts(t, c, 1)
-		require.Eventually(t, func() bool { return s.runs.Load() == 1 }, bookingTime, perLook)
+		require.Eventually(t, func() bool { return s.runs.Load() == 1 }, natstest.Timeout, perLook)
 		require.NoError(t, s.b.Close())
 		release()
 		asked := make(chan error, 1)
@@ -114,17 +114,17 @@ func TestQueueOutage_Result(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		s, after := newLastingBookings(t)
 		f, release := holds("booked")
-		taker := func(c *Config) { inFiles(c); c.Durable.Lease = time.Second }
+		taker := func(c *settings) { inFiles(c); c.Durable.Lease = time.Second }
 		a := s.takes("a", f, taker)
 		c := s.customer()
 		r := posts(t, c, 1)
-		require.Eventually(t, func() bool { return s.runs.Load() == 1 }, bookingTime, perLook)
+		require.Eventually(t, func() bool { return s.runs.Load() == 1 }, natstest.Timeout, perLook)
 		b := s.takes("b", f, taker)
 		require.NoError(t, s.b.Close())
 		release()
-		require.Eventually(t, func() bool { return a.durable.Running() == 0 }, bookingTime, perLook, "for a lease")
+		require.Eventually(t, func() bool { return a.durable.Running() == 0 }, natstest.Timeout, perLook, "for a lease")
 		natstest.StartServer(t, after)
-		require.Eventually(t, b.nc.IsConnected, bookingTime, perLook)
+		require.Eventually(t, b.nc.IsConnected, natstest.Timeout, perLook)
 		requireResult(t, "booked", c, r)
 		require.EqualValues(t, 1, s.runs.Load())
 	})
@@ -134,14 +134,14 @@ func TestQueueOutage_ServerLost(t *testing.T) {
 	t.Parallel()
 	all, urls := natstest.ThreeServers(t)
 	s := &bookings{t: t, b: all[0]}
-	three := func(c *Config) { c.NATS, c.Replicas = urls, 3 }
+	three := func(c *settings) { c.URLs, c.Replicas = urls, 3 }
 	c := s.customer(three)
-	var receipts []Receipt
+	var receipts []string
 	// three busy servers may open the queue later than a post waits for it
 	require.Eventually(t, func() bool {
 		_, err := c.queueOf(t.Context(), "orders")
 		return err == nil
-	}, bookingTime, perLook)
+	}, natstest.Timeout, perLook)
 	for n := range 5 {
 		receipts = append(receipts, posts(t, c, n))
 	}
@@ -152,8 +152,8 @@ func TestQueueOutage_ServerLost(t *testing.T) {
 	var done register
 	s.takes("a", done.at("a"), three, inFiles)
 	for _, r := range receipts {
-		ctx, cancel := context.WithTimeout(t.Context(), bookingTime)
-		_, err := Result(ctx, c, book, r)
+		ctx, cancel := context.WithTimeout(t.Context(), natstest.Timeout)
+		_, err := resultOf(ctx, c, book, r)
 		cancel()
 		require.NoError(t, err)
 	}

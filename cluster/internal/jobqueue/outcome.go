@@ -1,7 +1,8 @@
-package cluster
+package jobqueue
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -118,7 +119,7 @@ func outcomeKey(key []byte) string {
 }
 
 // outcome returns the outcome of a call, or nil if there is none yet.
-func (q *nameQueue) outcome(ctx context.Context, key []byte) (*callOutcome, error) {
+func (q *queue) outcome(ctx context.Context, key []byte) (*callOutcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, kv.RequestTimeout)
 	defer cancel()
 	e, err := q.outcomes.Get(ctx, outcomeKey(key))
@@ -136,7 +137,7 @@ func (q *nameQueue) outcome(ctx context.Context, key []byte) (*callOutcome, erro
 }
 
 // state returns the state of the bucket of the outcomes, and the time by the clock of JetStream.
-func (q *nameQueue) state(ctx context.Context) (*jetstream.StreamInfo, error) {
+func (q *queue) state(ctx context.Context) (*jetstream.StreamInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, kv.RequestTimeout)
 	defer cancel()
 	s, err := q.js.Stream(ctx, "KV_"+q.outcomes.Bucket())
@@ -147,7 +148,7 @@ func (q *nameQueue) state(ctx context.Context) (*jetstream.StreamInfo, error) {
 }
 
 // age returns the time since a call has begun, by the clock of JetStream alone.
-func (q *nameQueue) age(ctx context.Context, o *callOutcome) (time.Duration, error) {
+func (q *queue) age(ctx context.Context, o *callOutcome) (time.Duration, error) {
 	info, err := q.state(ctx)
 	if err != nil {
 		return 0, err
@@ -165,7 +166,7 @@ func (o *callOutcome) began() time.Time {
 
 // decide writes o unless there is an outcome, which it returns then. That may be o itself, if the
 // answer to an earlier write of it was lost.
-func (q *nameQueue) decide(ctx context.Context, key []byte, o *callOutcome) (there *callOutcome, err error) {
+func (q *queue) decide(ctx context.Context, key []byte, o *callOutcome) (there *callOutcome, err error) {
 	for times := 0; ; times++ {
 		o.revision, err = q.create(ctx, key, o)
 		if !errors.Is(err, jetstream.ErrKeyExists) {
@@ -173,7 +174,7 @@ func (q *nameQueue) decide(ctx context.Context, key []byte, o *callOutcome) (the
 		}
 		// the answering server may lag behind the leader
 		if there, err = q.outcome(ctx, key); there != nil || err != nil || !wait.HoldOff(ctx, kv.Backoff(times)) {
-			return there, either(err, ctx.Err())
+			return there, cmp.Or(err, ctx.Err())
 		}
 	}
 }
@@ -183,7 +184,7 @@ func (q *nameQueue) decide(ctx context.Context, key []byte, o *callOutcome) (the
 const settleTries = 10
 
 // settle writes the end of a call, unless another client has written one.
-func (q *nameQueue) settle(ctx context.Context, key []byte, o *callOutcome) (err error) {
+func (q *queue) settle(ctx context.Context, key []byte, o *callOutcome) (err error) {
 	for times := range settleTries {
 		switch err = q.replace(ctx, key, o); {
 		case kv.IsTooLarge(err) && len(o.body)+len(o.Message) > len(errOutcomeUnkept.Message):
@@ -210,14 +211,14 @@ func (q *nameQueue) settle(ctx context.Context, key []byte, o *callOutcome) (err
 }
 
 // create writes o if there is no outcome.
-func (q *nameQueue) create(ctx context.Context, key []byte, o *callOutcome) (uint64, error) {
+func (q *queue) create(ctx context.Context, key []byte, o *callOutcome) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, kv.RequestTimeout)
 	defer cancel()
 	return q.outcomes.Create(ctx, outcomeKey(key), o.encode())
 }
 
 // replace replaces an outcome by o, if it still has o.revision.
-func (q *nameQueue) replace(ctx context.Context, key []byte, o *callOutcome) (err error) {
+func (q *queue) replace(ctx context.Context, key []byte, o *callOutcome) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, kv.RequestTimeout)
 	defer cancel()
 	o.revision, err = q.outcomes.Update(ctx, outcomeKey(key), o.encode(), o.revision)
@@ -225,7 +226,7 @@ func (q *nameQueue) replace(ctx context.Context, key []byte, o *callOutcome) (er
 }
 
 // undecide removes an outcome.
-func (q *nameQueue) undecide(ctx context.Context, key []byte, o *callOutcome) error {
+func (q *queue) undecide(ctx context.Context, key []byte, o *callOutcome) error {
 	ctx, cancel := context.WithTimeout(ctx, kv.RequestTimeout)
 	defer cancel()
 	return q.outcomes.Delete(ctx, outcomeKey(key), jetstream.LastRevision(o.revision))

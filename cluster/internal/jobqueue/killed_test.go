@@ -1,4 +1,4 @@
-package cluster
+package jobqueue
 
 import (
 	"context"
@@ -14,28 +14,21 @@ import (
 // TestQueueKilled_Process is the process that is killed: a node that takes a posted call, prints a
 // line, and runs the call until it is killed.
 func TestQueueKilled_Process(t *testing.T) {
+	s := &bookings{t: t}
 	url := natstest.InChild(t)
-	runs := func(ctx context.Context, n int) (string, error) {
+	s.takes("killed", func(ctx context.Context, _ int) (string, error) {
 		natstest.Say("runs")
 		<-ctx.Done()
 		return "", ctx.Err()
-	}
-	svc := asterisque.NewService()
-	book.Handle(svc, runs)
-	rebook.Handle(svc, runs)
-	cfg := brieflyLeased(queueing(Config{Name: "orders", ID: "killed", NATS: url}))
-	c, err := Join(t.Context(), cfg, asterisque.WithService(svc))
-	require.NoError(t, err)
-	defer c.Close()
+	}, brieflyLeased, func(c *settings) { c.URLs = url })
 	<-t.Context().Done()
 }
 
 // brieflyLeased makes other nodes notice quickly that a node is gone.
-func brieflyLeased(cfg Config) Config {
-	cfg.Durable.Lease = time.Second
-	cfg.Durable.Idempotent = []uint16{rebook.Number()}
-	handedOutSoon(&cfg)
-	return cfg
+func brieflyLeased(c *settings) {
+	c.Durable.Lease = time.Second
+	c.Durable.Idempotent = []uint16{rebook.Number()}
+	handedOutSoon(c)
 }
 
 func TestQueueKilled_MayHaveRun(t *testing.T) {
@@ -44,10 +37,10 @@ func TestQueueKilled_MayHaveRun(t *testing.T) {
 	c := s.customer()
 	r := posts(t, c, 1)
 	s.killTaker()
-	s.takes("b", answers("at b"), func(c *Config) { *c = brieflyLeased(*c) })
+	s.takes("b", answers("at b"), brieflyLeased)
 	_, err := results(t, c, r)
 	requireMayHaveRun(t, asterisque.ErrUnavailable, err)
-	require.Eventually(t, func() bool { return waiting(t, c) == 0 }, bookingTime, perLook)
+	require.Eventually(t, func() bool { return waiting(t, c) == 0 }, natstest.Timeout, perLook)
 	require.Zero(t, s.runs.Load())
 }
 
@@ -55,13 +48,13 @@ func TestQueueKilled_Idempotent(t *testing.T) {
 	t.Parallel()
 	s := newBookings(t)
 	c := s.customer()
-	r, err := Post(t.Context(), c, "orders", rebook, 1)
+	r, err := post(t.Context(), c, "orders", rebook, 1)
 	require.NoError(t, err)
 	s.killTaker()
-	s.takes("b", answers("at b"), func(c *Config) { *c = brieflyLeased(*c) })
-	ctx, cancel := context.WithTimeout(t.Context(), bookingTime)
+	s.takes("b", answers("at b"), brieflyLeased)
+	ctx, cancel := context.WithTimeout(t.Context(), natstest.Timeout)
 	defer cancel()
-	text, err := Result(ctx, c, rebook, r)
+	text, err := resultOf(ctx, c, rebook, r)
 	require.NoError(t, err)
 	require.Equal(t, "at b", text)
 	require.EqualValues(t, 1, s.runs.Load())

@@ -1,4 +1,4 @@
-package cluster
+package jobqueue
 
 import (
 	"context"
@@ -15,8 +15,7 @@ import (
 )
 
 var (
-	// ErrNotYours reports that another identity has posted the call of a receipt: see
-	// Config.Identity. It is an [asterisque.ErrUnauthorized].
+	// ErrNotYours reports that another identity has posted the call of a receipt.
 	ErrNotYours error = codec.ErrUnauthorized.Withf("cluster: the receipt is that of another identity")
 
 	// ErrWithdrawn is the outcome of a call that was withdrawn, and did not run.
@@ -32,40 +31,18 @@ var (
 	errPostedForgotten = codec.ErrUnavailable.Withf("the call may have run: its outcome is not kept any more")
 )
 
-// queueGrace is the time after its deadline to wait for the outcome of a call that has begun.
-const queueGrace = 2 * queueAgain
+// outcomeGrace is the time after its deadline to wait for the outcome of a call that has begun.
+const outcomeGrace = 2 * defaultAgain
 
-// Result is [Cluster.Result] for a typed function. It decodes the result. If that fails, the error
-// is an ErrBadResult.
-func Result[P, R any](ctx context.Context, c *Cluster, f asterisque.Function[P, R], of Receipt) (result R, err error) {
-	encoded, err := c.Result(ctx, of)
-	if err != nil {
-		return result, err
-	}
-	if err := queueCodec.Decode(encoded, &result); err != nil {
-		a := codec.ErrBadResult.Withf("the result of %s cannot be decoded: %v", f.Name(), err)
-		a.Cause = err
-		return result, a
-	}
-	return result, nil
-}
-
-// Result waits until a posted call has ended, and returns its result. It may be called repeatedly,
-// by any node of the identity that has posted the call. If ctx ends first, it returns the error of
-// ctx. It keeps waiting during an outage of NATS.
-//
-// Errors are the [asterisque.Abort] of the function; ErrExpired if the deadline passed, which is
-// [asterisque.Repeatable] if the call did not run; [ErrWithdrawn]; [ErrNotYours]; ErrBadParams for
-// an invalid receipt; those of opening the queue, as of [Cluster.Post]; and ErrUnavailable if the
-// call may have run, and its outcome is unknown: its node was lost, or the outcome has expired (see
-// Queue.Longest). An outcome that was returned once does not change.
-func (c *Cluster) Result(ctx context.Context, of Receipt) ([]byte, error) {
-	r, err := c.receiptOf(of)
+// Result waits until a posted call has ended, and returns its result, encoded by Codec. It
+// keeps waiting during an outage of NATS, until ctx ends.
+func (qs *Queues) Result(ctx context.Context, receipt string) ([]byte, error) {
+	r, err := qs.receiptOf(receipt)
 	if err != nil {
 		return nil, err
 	}
 	for times := 0; ; times++ {
-		o, err := c.lookForOutcome(ctx, r)
+		o, err := qs.lookForOutcome(ctx, r)
 		if o != nil {
 			return o.answer()
 		}
@@ -80,19 +57,19 @@ func (c *Cluster) Result(ctx context.Context, of Receipt) ([]byte, error) {
 
 // lookForOutcome returns the outcome of a call once it has ended, and nil, nil before. It opens a
 // queue that is gone again at the next call.
-func (c *Cluster) lookForOutcome(ctx context.Context, r *callReceipt) (*callOutcome, error) {
-	q, err := c.queueOfReceipt(ctx, r)
+func (qs *Queues) lookForOutcome(ctx context.Context, r *callReceipt) (*callOutcome, error) {
+	q, err := qs.queueOfReceipt(ctx, r)
 	switch {
-	case errors.Is(err, jetstream.ErrStreamNotFound) && time.Since(r.deadline()) <= queueGrace:
+	case errors.Is(err, jetstream.ErrStreamNotFound) && time.Since(r.deadline()) <= outcomeGrace:
 		return nil, nil // the poster, or a node that takes calls, creates it again
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return nil, errPostedForgotten
 	case err != nil:
 		return nil, err
 	}
-	o, err := c.outcomeOf(ctx, q, r)
+	o, err := qs.outcomeOf(ctx, q, r)
 	if err != nil && isPassing(err) && ctx.Err() == nil {
-		c.queues.forget(q)
+		qs.forget(q)
 	}
 	return o, err
 }
@@ -105,22 +82,19 @@ func isPassing(err error) bool {
 }
 
 // receiptOf returns the content of a receipt, if it belongs to this identity.
-func (c *Cluster) receiptOf(of Receipt) (*callReceipt, error) {
-	if err := c.Err(); err != nil {
-		return nil, err
-	}
-	r, err := of.parse()
+func (qs *Queues) receiptOf(receipt string) (*callReceipt, error) {
+	r, err := parseReceipt(receipt)
 	if err != nil {
 		return nil, err
 	}
-	if r.Owner != c.cfg.Identity {
+	if r.Owner != qs.cfg.Poster.Identity {
 		return nil, ErrNotYours
 	}
 	return r, nil
 }
 
 // outcomeOf is lookForOutcome in a queue.
-func (c *Cluster) outcomeOf(ctx context.Context, q *nameQueue, r *callReceipt) (*callOutcome, error) {
+func (qs *Queues) outcomeOf(ctx context.Context, q *queue, r *callReceipt) (*callOutcome, error) {
 	o, err := q.outcome(ctx, r.Key)
 	late := time.Since(r.deadline())
 	switch {
@@ -128,11 +102,11 @@ func (c *Cluster) outcomeOf(ctx context.Context, q *nameQueue, r *callReceipt) (
 		return nil, err
 	case o == nil:
 		return nil, q.outcomeless(ctx, r, late)
-	case o.Owner != c.cfg.Identity:
+	case o.Owner != qs.cfg.Poster.Identity:
 		return nil, ErrNotYours
 	case o.State != outcomeBegun:
 		return o, nil
-	case late > queueGrace:
+	case late > outcomeGrace:
 		// an answer after this is too late
 		return nil, q.settle(ctx, r.Key, o.answered(nil, errPostedRan))
 	}
@@ -140,7 +114,7 @@ func (c *Cluster) outcomeOf(ctx context.Context, q *nameQueue, r *callReceipt) (
 }
 
 // outcomeless expires a call without an outcome, once its deadline has passed.
-func (q *nameQueue) outcomeless(ctx context.Context, r *callReceipt, late time.Duration) error {
+func (q *queue) outcomeless(ctx context.Context, r *callReceipt, late time.Duration) error {
 	switch {
 	case q.hasForgotten(r):
 		return errPostedForgotten
@@ -153,8 +127,8 @@ func (q *nameQueue) outcomeless(ctx context.Context, r *callReceipt, late time.D
 }
 
 // hasForgotten reports whether the outcome of a call may have expired.
-func (q *nameQueue) hasForgotten(r *callReceipt) bool {
-	return time.Since(time.UnixMilli(r.Posted)) > Queue{Longest: q.longest}.kept()
+func (q *queue) hasForgotten(r *callReceipt) bool {
+	return time.Since(time.UnixMilli(r.Posted)) > Plan{Longest: q.longest}.kept()
 }
 
 // decided returns the outcome of a call that will not begin.
@@ -175,38 +149,35 @@ func (o *callOutcome) answer() ([]byte, error) {
 	return nil, errOutcomeAlien
 }
 
-// Withdraw withdraws a posted call: once it returns nil the call will not run. It fails with
-// [ErrBegun] if the call has begun or has ended, and otherwise as [Cluster.Result] does. NATS has
-// two seconds for each answer. After an error of NATS the effect is unknown, and Withdraw may be
-// retried. A call that a node has rejected can be withdrawn again.
-func (c *Cluster) Withdraw(ctx context.Context, of Receipt) error {
-	r, err := c.receiptOf(of)
+// Withdraw withdraws a posted call, unless it has begun. It does not retry.
+func (qs *Queues) Withdraw(ctx context.Context, receipt string) error {
+	r, err := qs.receiptOf(receipt)
 	if err != nil {
 		return err
 	}
-	q, err := c.queueOfReceipt(ctx, r)
+	q, err := qs.queueOfReceipt(ctx, r)
 	switch {
 	case err != nil && !errors.Is(err, jetstream.ErrStreamNotFound):
 		return err
 	case err != nil || q.hasForgotten(r):
 		return errPostedForgotten
 	}
-	if err := c.takeBack(ctx, q, r); err != nil {
+	if err := qs.takeBack(ctx, q, r); err != nil {
 		return err
 	}
 	if err := q.remove(ctx, r); err != nil {
-		c.node.Logger().Debug("cluster: a call that was taken back stays in the queue", "error", err)
+		qs.links.Logger.Debug("cluster: a call that was taken back stays in the queue", "error", err)
 	}
 	return nil
 }
 
 // takeBack writes that a call will not begin, unless it has begun.
-func (c *Cluster) takeBack(ctx context.Context, q *nameQueue, r *callReceipt) error {
+func (qs *Queues) takeBack(ctx context.Context, q *queue, r *callReceipt) error {
 	there, err := q.decide(ctx, r.Key, r.decided(outcomeWithdrawn))
 	switch {
 	case err != nil:
 		return err
-	case there != nil && there.Owner != c.cfg.Identity:
+	case there != nil && there.Owner != qs.cfg.Poster.Identity:
 		return ErrNotYours
 	case there != nil && there.State != outcomeWithdrawn:
 		return ErrBegun
@@ -217,7 +188,7 @@ func (c *Cluster) takeBack(ctx context.Context, q *nameQueue, r *callReceipt) er
 // remove deletes the message of a call, only to free its room: a node would drop it as well. The
 // sequence number in the receipt may belong to another message, since a queue that was created
 // again counts from one.
-func (q *nameQueue) remove(ctx context.Context, r *callReceipt) error {
+func (q *queue) remove(ctx context.Context, r *callReceipt) error {
 	if r.Sequence == 0 { // JetStream has not confirmed it
 		return nil
 	}

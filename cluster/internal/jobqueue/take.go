@@ -1,4 +1,4 @@
-package cluster
+package jobqueue
 
 import (
 	"context"
@@ -22,10 +22,10 @@ type takenMessage struct {
 }
 
 // take requests a message of a class from JetStream. It returns nil if there is none now.
-func (q *nameQueue) take(ctx context.Context, nc *nats.Conn, class int) (*takenMessage, error) {
+func (q *queue) take(ctx context.Context, nc *nats.Conn, class int) (*takenMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, kv.RequestTimeout)
 	defer cancel()
-	subject := fmt.Sprintf("$JS.API.CONSUMER.MSG.NEXT.%s.%s", q.stream.CachedInfo().Config.Name, queueConsumer(class))
+	subject := fmt.Sprintf("$JS.API.CONSUMER.MSG.NEXT.%s.%s", q.stream.CachedInfo().Config.Name, consumerName(class))
 	m, err := asked(ctx, nc, subject, []byte(`{"batch":1,"no_wait":true}`))
 	switch {
 	case err != nil:
@@ -71,7 +71,7 @@ func (t *takenMessage) done(ctx context.Context) error {
 func (t *takenMessage) goesOn() { t.nc.Publish(t.msg.Reply, []byte("+WPI")) }
 
 // back returns the message, to be delivered again after a delay. If this request is lost, the
-// message is delivered again after queueAgain.
+// message is delivered again after defaultAgain.
 func (t *takenMessage) back(delay time.Duration) {
 	text, _ := json.Marshal(struct { // a number can be encoded
 		Delay time.Duration `json:"delay"`
@@ -82,16 +82,16 @@ func (t *takenMessage) back(delay time.Duration) {
 // never reports that the message must not be delivered again.
 func (t *takenMessage) never() { t.nc.Publish(t.msg.Reply, []byte("+TERM")) }
 
-// queueAgain is the time without a sign of its node after which a message is delivered again.
-const queueAgain = 15 * time.Second
+// defaultAgain is the time without a sign of its node after which a message is delivered again.
+const defaultAgain = 15 * time.Second
 
-func queueConsumer(class int) string { return "class" + strconv.Itoa(class) }
+func consumerName(class int) string { return "class" + strconv.Itoa(class) }
 
 // consumers creates the JetStream consumers, one for each class.
-func (q *nameQueue) consumers(ctx context.Context, again time.Duration, replicas int) error {
-	for class := range queueClasses {
+func (q *queue) consumers(ctx context.Context, again time.Duration, replicas int) error {
+	for class := range classes {
 		want := jetstream.ConsumerConfig{
-			Durable:       queueConsumer(class),
+			Durable:       consumerName(class),
 			FilterSubject: q.subject + "." + strconv.Itoa(class),
 			AckPolicy:     jetstream.AckExplicitPolicy,
 			AckWait:       again,

@@ -1,4 +1,4 @@
-package cluster
+package jobqueue
 
 import (
 	"context"
@@ -12,31 +12,31 @@ import (
 
 // openQueue gets the streams of a queue from open. A node that takes its calls checks the limits. A
 // poster accepts them as they are.
-func (c *Cluster) openQueue(ctx context.Context, name string, open kv.Opener, check bool) (*nameQueue, error) {
-	plan := *c.cfg.Queue
-	want := c.queueStream(name, plan)
-	s, err := open(ctx, c.buckets.js, want)
+func (qs *Queues) openQueue(ctx context.Context, name string, open kv.Opener, check bool) (*queue, error) {
+	plan := qs.cfg.Plan
+	want := qs.queueStream(name, plan)
+	s, err := open(ctx, qs.links.JetStream, want)
 	if err != nil {
 		return nil, err
 	}
 	have := s.CachedInfo().Config
-	if err := c.checkQueue(have, want, check); err != nil {
+	if err := qs.checkQueue(have, want, check); err != nil {
 		return nil, err
 	}
 	plan.Longest, plan.Bytes = have.MaxAge, have.MaxBytes
-	q := &nameQueue{name: name, subject: c.queueSubject(name), longest: plan.Longest, stream: s, js: c.buckets.js}
-	return q, c.openOutcomes(ctx, q, plan, open, check)
+	q := &queue{name: name, subject: qs.queueSubject(name), longest: plan.Longest, stream: s, js: qs.links.JetStream}
+	return q, qs.openOutcomes(ctx, q, plan, open, check)
 }
 
 // openOutcomes is openQueue for the bucket of the outcomes.
-func (c *Cluster) openOutcomes(ctx context.Context, q *nameQueue, plan Queue, open kv.Opener, check bool) (err error) {
-	bucket := kv.BucketName(c.cfg.Prefix, "results_"+q.name)
-	want := c.outcomesStream(bucket, plan)
+func (qs *Queues) openOutcomes(ctx context.Context, q *queue, plan Plan, open kv.Opener, check bool) (err error) {
+	bucket := kv.BucketName(qs.cfg.Prefix, "results_"+q.name)
+	want := qs.outcomesStream(bucket, plan)
 	s, err := open(ctx, q.js, want)
 	if err != nil {
 		return err
 	}
-	if err := c.checkOutcomes(bucket, s.CachedInfo().Config, want, check); err != nil {
+	if err := qs.checkOutcomes(bucket, s.CachedInfo().Config, want, check); err != nil {
 		return err
 	}
 	q.outcomes, err = q.js.KeyValue(ctx, bucket)
@@ -44,24 +44,24 @@ func (c *Cluster) openOutcomes(ctx context.Context, q *nameQueue, plan Queue, op
 }
 
 // queueSubject returns the subject for calls to a name, without the class.
-func (c *Cluster) queueSubject(name string) string {
-	return "asterisque.queue." + c.cfg.Prefix + "." + name
+func (qs *Queues) queueSubject(name string) string {
+	return "asterisque.queue." + qs.cfg.Prefix + "." + name
 }
 
 // classSubjects returns the subjects for calls of each class. The queue accepts no other subjects,
 // since no node would take their messages.
-func (c *Cluster) classSubjects(name string) (subjects []string) {
-	for class := range queueClasses {
-		subjects = append(subjects, c.queueSubject(name)+"."+strconv.Itoa(class))
+func (qs *Queues) classSubjects(name string) (subjects []string) {
+	for class := range classes {
+		subjects = append(subjects, qs.queueSubject(name)+"."+strconv.Itoa(class))
 	}
 	return subjects
 }
 
-func (c *Cluster) queueStream(name string, plan Queue) jetstream.StreamConfig {
+func (qs *Queues) queueStream(name string, plan Plan) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
-		Name:        kv.BucketName(c.cfg.Prefix, "queue_"+name),
+		Name:        kv.BucketName(qs.cfg.Prefix, "queue_"+name),
 		Description: "calls that wait for asterisque nodes",
-		Subjects:    c.classSubjects(name),
+		Subjects:    qs.classSubjects(name),
 		Retention:   jetstream.WorkQueuePolicy,
 		Discard:     jetstream.DiscardNew,
 		MaxMsgs:     plan.Calls,
@@ -69,9 +69,9 @@ func (c *Cluster) queueStream(name string, plan Queue) jetstream.StreamConfig {
 		MaxAge:      plan.Longest,
 		Duplicates:  min(plan.Longest, 10*time.Minute),
 		AllowMsgTTL: true,
-		Storage:     c.cfg.times.storage(),
-		Replicas:    c.cfg.Replicas,
-		Metadata:    map[string]string{kv.ClusterKey: c.cfg.Cluster},
+		Storage:     qs.cfg.Storage,
+		Replicas:    qs.cfg.Replicas,
+		Metadata:    map[string]string{kv.ClusterKey: qs.cfg.Cluster},
 	}
 }
 
@@ -79,18 +79,18 @@ func (c *Cluster) queueStream(name string, plan Queue) jetstream.StreamConfig {
 // jetstream makes one for a bucket; creating a bucket would need one more permission. The keys are
 // hashes of a key that cannot be guessed. The bucket has room for the outcomes of all calls that
 // have begun while there was room.
-func (c *Cluster) outcomesStream(bucket string, plan Queue) jetstream.StreamConfig {
+func (qs *Queues) outcomesStream(bucket string, plan Plan) jetstream.StreamConfig {
 	s := kv.BucketStream(bucket, "outcomes of calls that waited for asterisque nodes", plan.kept(), kv.WithReserve(plan.Bytes))
-	s.Storage, s.Replicas = c.cfg.times.storage(), c.cfg.Replicas
-	s.Metadata = map[string]string{kv.ClusterKey: c.cfg.Cluster}
+	s.Storage, s.Replicas = qs.cfg.Storage, qs.cfg.Replicas
+	s.Metadata = map[string]string{kv.ClusterKey: qs.cfg.Cluster}
 	return s
 }
 
 // checkQueue returns an error if the stream of a queue differs from want. It checks the limits only
 // if limits is true.
-func (c *Cluster) checkQueue(have, want jetstream.StreamConfig, limits bool) error {
-	if other := have.Metadata[kv.ClusterKey]; other != c.cfg.Cluster {
-		return kv.OtherCluster(want.Name, other, c.cfg.Cluster)
+func (qs *Queues) checkQueue(have, want jetstream.StreamConfig, limits bool) error {
+	if other := have.Metadata[kv.ClusterKey]; other != qs.cfg.Cluster {
+		return kv.OtherCluster(want.Name, other, qs.cfg.Cluster)
 	}
 	list := []kv.Limit{
 		kv.NewLimit("retention", want.Retention, have.Retention),
@@ -109,9 +109,9 @@ func (c *Cluster) checkQueue(have, want jetstream.StreamConfig, limits bool) err
 
 // checkOutcomes returns an error if the bucket of the outcomes differs from want; it looks at the
 // limits as checkQueue does.
-func (c *Cluster) checkOutcomes(bucket string, have, want jetstream.StreamConfig, limits bool) error {
-	if other := have.Metadata[kv.ClusterKey]; other != c.cfg.Cluster {
-		return kv.OtherCluster(bucket, other, c.cfg.Cluster)
+func (qs *Queues) checkOutcomes(bucket string, have, want jetstream.StreamConfig, limits bool) error {
+	if other := have.Metadata[kv.ClusterKey]; other != qs.cfg.Cluster {
+		return kv.OtherCluster(bucket, other, qs.cfg.Cluster)
 	}
 	list := []kv.Limit{kv.NewLimit("history", want.MaxMsgsPerSubject, have.MaxMsgsPerSubject)}
 	if limits {

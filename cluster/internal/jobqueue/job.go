@@ -1,4 +1,4 @@
-package cluster
+package jobqueue
 
 import (
 	"context"
@@ -12,29 +12,26 @@ import (
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
-// queuedJob is a posted call that this node has taken.
-type queuedJob struct {
-	worker  *queueWorker // fixed, as queue and taken are
-	queue   *nameQueue
+// takenJob is a posted call that this node has taken.
+type takenJob struct {
+	worker  *Worker // fixed, as queue and taken are
+	queue   *queue
 	message *takenMessage
 	call    *postedCall // set by do, which owns the job
 }
 
-// cfg returns the configuration of the cluster.
-func (j *queuedJob) cfg() *Config { return &j.worker.cluster.cfg }
-
-// queueLater is the delay before the next delivery of a call that a node could not take.
-const queueLater = time.Second
+// retryDelay is the delay before the next delivery of a call that a node could not take.
+const retryDelay = time.Second
 
 // do runs the call, or returns it to the queue.
-func (j *queuedJob) do() {
+func (j *takenJob) do() {
 	call, err := decodePosted(j.message.msg.Data)
 	if err != nil {
 		j.unreadable(err)
 		return
 	}
 	j.call = call
-	ctx := j.worker.cluster.ctx
+	ctx := j.worker.qs.links.Life
 	own := j.own()
 	there, err := j.queue.decide(ctx, call.Key, own)
 	switch {
@@ -51,11 +48,11 @@ func (j *queuedJob) do() {
 
 // unreadable returns a message of a newer version to the queue, and drops any other message that it
 // cannot decode.
-func (j *queuedJob) unreadable(err error) {
+func (j *takenJob) unreadable(err error) {
 	log, subject := j.worker.log, j.message.msg.Subject
 	if errors.Is(err, errPostedNewer) {
 		log.Debug("cluster: a call that waits is handed back: a newer node has posted it", "subject", subject)
-		j.message.back(queueAgain)
+		j.message.back(defaultAgain)
 		return
 	}
 	log.Warn("cluster: a message among the calls that wait cannot be read, and is dropped", "subject", subject, "error", err)
@@ -63,9 +60,9 @@ func (j *queuedJob) unreadable(err error) {
 }
 
 // own returns this node's first outcome of a call without an outcome.
-func (j *queuedJob) own() *callOutcome {
+func (j *takenJob) own() *callOutcome {
 	o := &callOutcome{
-		Version: outcomeVersion, State: outcomeBegun, Owner: j.call.Owner, Node: j.cfg().ID, Deadline: j.call.Deadline,
+		Version: outcomeVersion, State: outcomeBegun, Owner: j.call.Owner, Node: j.worker.node.ID, Deadline: j.call.Deadline,
 	}
 	if j.isLate() {
 		o.State = outcomeExpired
@@ -74,12 +71,12 @@ func (j *queuedJob) own() *callOutcome {
 }
 
 // isLate reports whether the deadline of the call has passed.
-func (j *queuedJob) isLate() bool { return !time.Now().Before(j.call.deadline()) }
+func (j *takenJob) isLate() bool { return !time.Now().Before(j.call.deadline()) }
 
 // goOn handles a call that was delivered before, and has begun then. Its node may still run it,
 // which the shared records prevent here. After its record may have expired, the call is not run
 // again.
-func (j *queuedJob) goOn(ctx context.Context, there *callOutcome) {
+func (j *takenJob) goOn(ctx context.Context, there *callOutcome) {
 	if j.isLate() {
 		j.done() // its node may still write the outcome; otherwise it may have run
 		return
@@ -89,48 +86,48 @@ func (j *queuedJob) goOn(ctx context.Context, there *callOutcome) {
 		j.unknown(err)
 		return
 	}
-	own := there.takenOver(j.cfg().ID)
+	own := there.takenOver(j.worker.node.ID)
 	switch err := j.queue.replace(ctx, j.call.Key, own); {
 	case kv.IsConflict(err):
-		j.message.back(queueLater) // its outcome has changed meanwhile
+		j.message.back(retryDelay) // its outcome has changed meanwhile
 	case err != nil:
 		j.unknown(err)
-	case age >= j.cfg().Durable.Remember && !j.mayRunAgain():
+	case age >= j.worker.node.Remember && !j.mayRunAgain():
 		j.settle(own.answered(nil, errPostedRan))
 	default:
 		j.run(ctx, own)
 	}
 }
 
-func (j *queuedJob) mayRunAgain() bool {
-	return slices.Contains(j.cfg().Durable.Idempotent, j.call.Function)
+func (j *takenJob) mayRunAgain() bool {
+	return slices.Contains(j.worker.node.Idempotent, j.call.Function)
 }
 
 // unknown returns the call to the queue after a failure to write its outcome.
-func (j *queuedJob) unknown(err error) {
+func (j *takenJob) unknown(err error) {
 	if !errors.Is(err, context.Canceled) {
 		j.worker.log.Warn("cluster: a call that waits is handed back: what becomes of it cannot be written", "function", j.call.Function, "error", err)
 	}
-	j.back(queueLater)
+	j.back(retryDelay)
 }
 
 // back returns the call to the queue for d. The call keeps its slot for that time: otherwise a node
 // that can take nothing would return all waiting calls again and again.
-func (j *queuedJob) back(d time.Duration) {
+func (j *takenJob) back(d time.Duration) {
 	j.message.back(d)
-	j.worker.pause(min(d, queueLook))
+	j.worker.pause(min(d, defaultLook))
 }
 
 // done removes the message from the queue.
-func (j *queuedJob) done() {
-	if err := j.message.done(context.WithoutCancel(j.worker.cluster.ctx)); err != nil {
+func (j *takenJob) done() {
+	if err := j.message.done(context.WithoutCancel(j.worker.qs.links.Life)); err != nil {
 		// a further delivery finds that the call is over
 		j.worker.log.Debug("cluster: JetStream has not said that a call waits no more", "error", err)
 	}
 }
 
 // run runs the call on the node, and writes its outcome before it removes the message.
-func (j *queuedJob) run(ctx context.Context, o *callOutcome) {
+func (j *takenJob) run(ctx context.Context, o *callOutcome) {
 	stop := j.keep(ctx)
 	defer stop()
 	result, err := j.invoke(ctx)
@@ -138,7 +135,7 @@ func (j *queuedJob) run(ctx context.Context, o *callOutcome) {
 	case ctx.Err() != nil && err != nil:
 		j.message.back(0) // this node leaves, and the other nodes have the record of the call
 	case isCut(err):
-		j.back(queueLater) // this node has the record as well
+		j.back(retryDelay) // this node has the record as well
 	case refusedForNow(err):
 		j.handBack(o, err)
 	default:
@@ -147,7 +144,7 @@ func (j *queuedJob) run(ctx context.Context, o *callOutcome) {
 }
 
 // invoke makes the call on the node.
-func (j *queuedJob) invoke(ctx context.Context) ([]byte, error) {
+func (j *takenJob) invoke(ctx context.Context) ([]byte, error) {
 	until := j.call.deadline()
 	if last := time.Now().Add(j.queue.longest); until.After(last) {
 		until = last
@@ -178,10 +175,10 @@ func isCut(err error) bool {
 }
 
 // keep reports to JetStream that this node still has the call, until stop is called.
-func (j *queuedJob) keep(ctx context.Context) (stop func()) {
+func (j *takenJob) keep(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() { // ends with stop
-		for wait.HoldOff(ctx, j.cfg().times.queueAgain/3) {
+		for wait.HoldOff(ctx, j.worker.node.Again/3) {
 			j.message.goesOn()
 		}
 	}()
@@ -190,15 +187,15 @@ func (j *queuedJob) keep(ctx context.Context) (stop func()) {
 
 // handBack returns a rejected call to the queue. Withdrawal and expiry are possible again, unless
 // another node has begun it before.
-func (j *queuedJob) handBack(o *callOutcome, refusal error) {
+func (j *takenJob) handBack(o *callOutcome, refusal error) {
 	if o.Since == 0 {
-		if err := j.queue.undecide(context.WithoutCancel(j.worker.cluster.ctx), j.call.Key, o); err != nil {
+		if err := j.queue.undecide(context.WithoutCancel(j.worker.qs.links.Life), j.call.Key, o); err != nil {
 			j.worker.log.Debug("cluster: a call that was handed back counts as begun", "error", err)
 		}
 	}
 	delay, said := asterisque.RetryAfter(refusal)
 	if !said {
-		delay = queueLater
+		delay = retryDelay
 	}
 	j.back(delay)
 }
@@ -208,8 +205,8 @@ var errOutcomeUnkept = codec.ErrOverloaded.Withf("the call ran, and its outcome 
 // settle writes the outcome, and removes the message. During an outage of NATS it retries, until no
 // poster asks for the outcome any more. If it is not written by then, or this node leaves, the
 // message is delivered again, and the nodes answer from their records.
-func (j *queuedJob) settle(o *callOutcome) {
-	ctx, cancel := context.WithDeadline(j.worker.cluster.ctx, j.call.deadline().Add(queueGrace))
+func (j *takenJob) settle(o *callOutcome) {
+	ctx, cancel := context.WithDeadline(j.worker.qs.links.Life, j.call.deadline().Add(outcomeGrace))
 	defer cancel()
 	for times := 0; ; times++ {
 		err := j.queue.settle(context.WithoutCancel(ctx), j.call.Key, o)

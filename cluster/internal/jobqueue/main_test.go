@@ -1,0 +1,9 @@
+package jobqueue
+
+import (
+	"testing"
+
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
+)
+
+func TestMain(m *testing.M) { natstest.Main(m) }

@@ -1,0 +1,251 @@
+package jobqueue
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
+)
+
+// requireResult expects that a posted call has succeeded.
+func requireResult(t testing.TB, want string, c *member, r string) {
+	t.Helper()
+	text, err := results(t, c, r)
+	require.NoError(t, err)
+	require.Equal(t, want, text)
+}
+
+func TestQueue_RunsOnJoin(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		c := s.customer()
+		r := posts(t, c, 1)
+		require.NoError(t, c.Close())
+		a := s.takes("a", answers("booked"))
+		again := s.customer() // another program of the same identity
+		requireResult(t, "booked", again, r)
+		requireResult(t, "booked", again, r)
+		require.Eventually(t, func() bool { return waiting(t, a) == 0 }, natstest.Timeout, 10*time.Millisecond)
+		require.EqualValues(t, 1, s.runs.Load())
+	})
+}
+
+func TestQueue_RunsAtOnce(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		s.takes("a", answers("booked"))
+		c := s.customer()
+		for n := range 5 {
+			requireResult(t, "booked", c, posts(t, c, n))
+		}
+	})
+}
+
+func TestResult_Abort(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		s.takes("a", func(_ context.Context, n int) (string, error) {
+			if n == 1 {
+				panic("poison")
+			}
+			return "", &asterisque.Abort{Code: 1234, Message: "sold out", Detail: []byte("detail")}
+		})
+		c := s.customer()
+		_, err := results(t, c, posts(t, c, 1))
+		require.ErrorIs(t, err, asterisque.ErrPanicked)
+		_, err = results(t, c, posts(t, c, 2))
+		var a *asterisque.Abort
+		require.ErrorAs(t, err, &a)
+		require.Equal(t, asterisque.Code(1234), a.Code)
+		require.Equal(t, "detail", string(a.Detail))
+		r, err := c.Post(t.Context(), "orders", Job{Function: 999, Params: nil})
+		require.NoError(t, err)
+		_, err = c.Result(t.Context(), r)
+		require.ErrorIs(t, err, asterisque.ErrNoFunction)
+	})
+}
+
+func TestQueue_UrgentFirst(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		c := s.customer()
+		var mu sync.Mutex
+		var order []int // guarded by mu
+		last := []string{
+			posts(t, c, 2, withUrgency(-1)), posts(t, c, 1), posts(t, c, 0, withUrgency(1)),
+		}
+		s.takes("a", func(_ context.Context, n int) (string, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			order = append(order, n)
+			return "", nil
+		}, func(c *settings) { c.Worker.Runs = 1 })
+		for _, r := range last {
+			requireResult(t, "", c, r)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		require.Equal(t, []int{0, 1, 2}, order)
+	})
+}
+
+func TestQueue_Expires(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		c := s.customer()
+		_, err := results(t, c, posts(t, c, 1, withDeadline(time.Now().Add(2*time.Second))))
+		require.ErrorIs(t, err, asterisque.ErrExpired)
+		s.takes("a", answers("late"))
+		requireResult(t, "late", c, posts(t, c, 2))
+		require.EqualValues(t, 1, s.runs.Load())
+	})
+}
+
+func TestWithdraw_UntilBegin(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		c := s.customer()
+		r := posts(t, c, 1)
+		require.NoError(t, c.Withdraw(t.Context(), r))
+		require.NoError(t, c.Withdraw(t.Context(), r))
+		require.Zero(t, waiting(t, c))
+		_, err := results(t, c, r)
+		require.ErrorIs(t, err, ErrWithdrawn)
+
+		f, release := holds("booked")
+		s.takes("a", f)
+		r = posts(t, c, 2)
+		require.Eventually(t, func() bool { return s.runs.Load() == 1 }, natstest.Timeout, time.Millisecond)
+		require.ErrorIs(t, c.Withdraw(t.Context(), r), ErrBegun)
+		release()
+		requireResult(t, "booked", c, r)
+		require.ErrorIs(t, c.Withdraw(t.Context(), r), ErrBegun)
+	})
+}
+
+func TestResult_OtherIdentity(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		s.takes("a", answers("booked"))
+		c := s.customer()
+		r := posts(t, c, 1)
+		requireResult(t, "booked", c, r)
+		other := s.customer(func(c *settings) { c.Identity = "other" })
+		_, err := results(t, other, r)
+		require.ErrorIs(t, err, ErrNotYours)
+		require.ErrorIs(t, err, asterisque.ErrUnauthorized)
+		require.ErrorIs(t, other.Withdraw(t.Context(), r), ErrNotYours)
+		forged, err := parseReceipt(r)
+		require.NoError(t, err)
+		forged.Owner = "other"
+		_, err = results(t, other, forged.encode())
+		require.ErrorIs(t, err, ErrNotYours)
+		_, err = c.Result(t.Context(), "nothing")
+		require.ErrorIs(t, err, asterisque.ErrBadParams)
+	})
+}
+
+func TestQueue_BadMessages(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		a := s.takes("a", answers("booked"))
+		for _, text := range []string{"", "garbage", "{}", `{"v":1,"key":"AAAA"}`, `{"v":0}`} {
+			_, err := a.links.JetStream.Publish(t.Context(), a.queueSubject("orders")+".1", []byte(text))
+			require.NoError(t, err)
+		}
+		c := s.customer()
+		requireResult(t, "booked", c, posts(t, c, 1))
+		require.Eventually(t, func() bool { return waiting(t, c) == 0 }, natstest.Timeout, 10*time.Millisecond)
+	})
+}
+
+func TestQueue_NewerVersion(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		a, c := s.takes("a", answers("booked")), s.customer()
+		_, err := a.links.JetStream.Publish(t.Context(), a.queueSubject("orders")+".0", []byte(`{"v":2,"key":7}`))
+		require.NoError(t, err)
+		requireResult(t, "booked", c, posts(t, c, 1))
+		require.Eventually(t, func() bool {
+			on, err := a.js(t).Consumer(t.Context(), "asterisque_main_queue_orders", consumerName(0))
+			return err == nil && on.CachedInfo().Delivered.Consumer > 0
+		}, natstest.Timeout, perLook, "it is handed out")
+		require.Eventually(t, func() bool { return waiting(t, c) == 1 }, natstest.Timeout, perLook)
+	})
+}
+
+func TestQueue_DeliveredTwice(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		a := s.takes("a", answers("booked"))
+		c := s.customer()
+		r := posts(t, c, 1)
+		requireResult(t, "booked", c, r)
+		p, err := parseReceipt(r)
+		require.NoError(t, err)
+		q, err := c.queueOf(t.Context(), "orders")
+		require.NoError(t, err)
+		o, err := q.outcome(t.Context(), p.Key)
+		require.NoError(t, err)
+		o.State, o.body = outcomeBegun, nil // simulates that the outcome was not written
+		require.NoError(t, q.replace(t.Context(), p.Key, o))
+		m := &postedCall{Version: postedVersion, Key: p.Key, Owner: p.Owner, Function: book.Number(), Codec: Codec.Name(), Deadline: p.Deadline}
+		m.params, err = Codec.Append(nil, 1)
+		require.NoError(t, err)
+		require.NoError(t, a.nc.PublishMsg(&nats.Msg{Subject: q.subject + ".1", Data: m.encode()}))
+		requireResult(t, "booked", c, r)
+		require.EqualValues(t, 1, s.runs.Load())
+	})
+}
+
+func TestQueueOutage_WhileWaiting(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T) {
+		dir := t.TempDir()
+		s := &bookings{t: t, b: natstest.StartServer(t, broker.Config{Dir: dir})}
+		a, c := s.takes("a", answers("booked")), s.customer()
+		requireResult(t, "booked", c, posts(t, c, 1))
+		again := natstest.Restarted(s.b, dir)
+		require.NoError(t, s.b.Close())
+		natstest.StartServer(t, again)
+		require.Eventually(t, func() bool { return a.nc.IsConnected() && c.nc.IsConnected() }, natstest.Timeout, time.Millisecond)
+		requireResult(t, "booked", c, posts(t, c, 2))
+	})
+}
+
+func TestQueue_Drain(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		f, release := holds("at a")
+		a, c := s.takes("a", f), s.customer()
+		r := posts(t, c, 1)
+		require.Eventually(t, func() bool { return s.runs.Load() == 1 }, natstest.Timeout, time.Millisecond)
+		left := make(chan error, 1)
+		go func() { left <- a.Shutdown(context.Background()) }() // ends once the call is over
+		<-a.node.Draining()
+		later := posts(t, c, 2)
+		release()
+		require.NoError(t, <-left)
+		requireResult(t, "at a", c, r)
+		s.takes("b", answers("at b"))
+		requireResult(t, "at b", c, later)
+	})
+}
