@@ -148,7 +148,8 @@ func (hs *clusterHosts) add(h *Hosted) bool {
 	if hs.all == nil {
 		hs.all = make(map[*Hosted]struct{})
 		if c := h.cluster; c.self == nil { // a node with members has to look for lost ones
-			c.running.Go(func() { presence.NewReaper(c.presence(), c.cfg.ID).Run(c.ctx) }) // ends with c.ctx, after close
+			// ends with c.ctx, after close
+			c.running.Go(func() { presence.NewReaper(c.presence(), c.cfg.ID).Run(c.ctx) })
 		}
 	}
 	hs.all[h] = struct{}{}

@@ -93,7 +93,8 @@ func TestPresence_Shutdown(t *testing.T) {
 func TestPresence_LostByPeer(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
-		b := natstest.StartServer(t, broker.Config{}) // a server with the default life of 15 seconds
+		// with the default life of 15 seconds
+		b := natstest.StartServer(t, broker.Config{})
 		n := watching(t, joined(t, config(b, "", "")), "orders")
 		a := joined(t, listening(config(b, "orders", "a")))
 		ask(t, callerOf(t, joined(t, config(b, "", "")), "orders"))

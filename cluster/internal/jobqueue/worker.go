@@ -42,7 +42,7 @@ type WorkerConfig struct {
 	Idempotent []uint16
 
 	Runs  int           // number of calls that run at once; 0 is 16
-	Again time.Duration // time without a sign of its node after which a call is delivered again; 0 is 15 seconds
+	Again time.Duration // time without a sign of its node until another delivery; 0 is 15 seconds
 	Look  time.Duration // interval of polls without a hint; 0 is 5 seconds
 }
 

@@ -26,16 +26,22 @@ type Env struct { // fixed
 	NATS      *nats.Conn
 	JetStream jetstream.JetStream
 
-	// Nodes has an entry of each node, which the node updates only when it changes, so that watchers
-	// of a name receive only changes. Alive has another one, which the node renews periodically, and
-	// which expires when the node stops.
+	// Nodes has an entry of each node, which the node updates only when it changes, so that
+	// watchers of a name receive only changes. Alive has another one, which the node renews
+	// periodically, and which expires when the node stops.
 	Nodes, Alive jetstream.KeyValue
 
-	Life        time.Duration                   // time without a sign of life after which a node is lost
-	Beat        time.Duration                   // interval of the signs of life
-	Reconnected *wait.Notice                    // NATS has reconnected, or may have lost its data
-	Reopen      func(ctx context.Context) error // creates missing buckets
-	Logger      *slog.Logger
+	// Life is the time without a sign of life after which a node is lost, and Beat the interval of
+	// the signs.
+	Life, Beat time.Duration
+
+	// Reconnected reports that NATS has reconnected, or may have lost its data.
+	Reconnected *wait.Notice
+
+	// Reopen creates missing buckets.
+	Reopen func(ctx context.Context) error
+
+	Logger *slog.Logger
 }
 
 var (
