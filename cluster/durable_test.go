@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/bookingtest"
 	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
@@ -30,19 +31,19 @@ func TestDurableConfig_Errors(t *testing.T) {
 func TestDurableLost_PoolRunsAgain(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
-		got, s := lostUnderWay(t, rebook)
+		got, s := lostUnderWay(t, bookingtest.Rebook)
 		require.NoError(t, got.err)
 		require.Equal(t, "again", got.text)
-		require.EqualValues(t, 2, s.runs.Load())
+		require.EqualValues(t, 2, s.Runs.Load())
 	})
 }
 
 func TestDurableLost_MayHaveRun(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
-		got, s := lostUnderWay(t, book)
-		requireMayHaveRun(t, asterisque.ErrUnavailable, got.err)
-		require.EqualValues(t, 1, s.runs.Load())
+		got, s := lostUnderWay(t, bookingtest.Book)
+		bookingtest.RequireMayHaveRun(t, asterisque.ErrUnavailable, got.err)
+		require.EqualValues(t, 1, s.Runs.Load())
 	})
 }
 
@@ -50,7 +51,7 @@ func TestDurableLost_MayHaveRun(t *testing.T) {
 func lostUnderWay(t *testing.T, f asterisque.Function[int, string]) (outcome, *bookings) {
 	s := newBookings(t)
 	does := func(ctx context.Context, _ int) (string, error) {
-		if s.runs.Load() > 1 {
+		if s.Runs.Load() > 1 {
 			return "again", nil
 		}
 		<-ctx.Done()
@@ -63,7 +64,7 @@ func lostUnderWay(t *testing.T, f asterisque.Function[int, string]) (outcome, *b
 		text, err := f.Call(t.Context(), p, 1, asterisque.WithDurable())
 		out <- outcome{text, err}
 	}()
-	require.Eventually(t, func() bool { return s.runs.Load() == 1 }, bookingTime, time.Millisecond)
+	require.Eventually(t, func() bool { return s.Runs.Load() == 1 }, bookingTime, time.Millisecond)
 	if a.durable.Running() == 0 {
 		a = b
 	}

@@ -241,9 +241,6 @@ func (c *Cluster) listenDirectly(start context.Context) (urls []string, err erro
 	return urls, nil
 }
 
-// periods returns the periods of the cluster.
-func (c *Cluster) periods() *times { return &c.cfg.times }
-
 // meeting returns the subject at which a node listens in NATS. Permissions may reserve it for nodes
 // of its name.
 func (c *Cluster) meeting(name, id string) string { return c.cfg.Prefix + "." + name + "." + id }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/bookingtest"
 	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/natswire"
@@ -80,9 +81,9 @@ func TestPermissions_DurableCalls(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		s := &bookings{t: t, b: kept(t)}
 		orders := func(c *Config) { *c = as("orders", *c) }
-		f, release := holds("at a")
-		a, b := s.replica("a", f, orders), s.replica("b", answers("at b"), orders)
-		key := aKey()
+		f, release := bookingtest.Holds("at a")
+		a, b := s.replica("a", f, orders), s.replica("b", bookingtest.Answers("at b"), orders)
+		key := bookingtest.Key()
 		first, second := s.begins(a, key, 1), s.begins(b, key, 1)
 		b.awaitWatches(1)
 		release()
@@ -96,7 +97,7 @@ func TestPermissions_PostedCalls(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := &bookings{t: t, b: kept(t)}
-		a := s.takes("a", answers("booked"), func(c *Config) { *c = as("orders", *c) })
+		a := s.takes("a", bookingtest.Answers("booked"), func(c *Config) { *c = as("orders", *c) })
 		c := s.customer(func(c *Config) { *c = as("gateway", *c) })
 		requireResult(t, "booked", c, posts(t, c, 1))
 		require.NoError(t, a.Close())

@@ -11,6 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
 	"github.com/asterisque-go/asterisque/cluster/internal/kv"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/bookingtest"
 	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
@@ -24,13 +25,13 @@ func queueing(cfg Config) Config {
 }
 
 // takes joins a node of orders that takes posted calls, from its start.
-func (s *bookings) takes(id string, f does, change ...func(*Config)) *Cluster {
+func (s *bookings) takes(id string, f bookingtest.Handler, change ...func(*Config)) *Cluster {
 	s.t.Helper()
 	cfg := queueing(config(s.b, "orders", id))
 	for _, by := range change {
 		by(&cfg)
 	}
-	return joined(s.t, cfg, s.service(f))
+	return joined(s.t, cfg, s.With(f))
 }
 
 // customer joins a node that only posts.
@@ -47,7 +48,7 @@ func (s *bookings) customer(change ...func(*Config)) *Cluster {
 // posts posts a call, or fails.
 func posts(t testing.TB, c *Cluster, n int, opts ...PostOption) Receipt {
 	t.Helper()
-	r, err := Post(t.Context(), c, "orders", book, n, opts...)
+	r, err := Post(t.Context(), c, "orders", bookingtest.Book, n, opts...)
 	require.NoError(t, err)
 	return r
 }
@@ -64,7 +65,7 @@ func waiting(t testing.TB, c *Cluster) uint64 {
 func results(t testing.TB, c *Cluster, r Receipt) (string, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), bookingTime)
 	defer cancel()
-	return Result(ctx, c, book, r)
+	return Result(ctx, c, bookingtest.Book, r)
 }
 
 // requireResult expects that a posted call has succeeded.
@@ -82,12 +83,12 @@ func TestQueue_RunsOnJoin(t *testing.T) {
 		c := s.customer()
 		r := posts(t, c, 1)
 		require.NoError(t, c.Close())
-		a := s.takes("a", answers("booked"))
+		a := s.takes("a", bookingtest.Answers("booked"))
 		again := s.customer() // another program of the same identity
 		requireResult(t, "booked", again, r)
 		requireResult(t, "booked", again, r)
 		require.Eventually(t, func() bool { return waiting(t, a) == 0 }, natstest.Timeout, 10*time.Millisecond)
-		require.EqualValues(t, 1, s.runs.Load())
+		require.EqualValues(t, 1, s.Runs.Load())
 	})
 }
 
@@ -95,10 +96,10 @@ func TestQueue_Drain(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		f, release := holds("at a")
+		f, release := bookingtest.Holds("at a")
 		a, c := s.takes("a", f), s.customer()
 		r := posts(t, c, 1)
-		require.Eventually(t, func() bool { return s.runs.Load() == 1 }, natstest.Timeout, time.Millisecond)
+		require.Eventually(t, func() bool { return s.Runs.Load() == 1 }, natstest.Timeout, time.Millisecond)
 		left := make(chan error, 1)
 		go func() { left <- a.Shutdown(context.Background()) }() // ends once the call is over
 		<-a.Node().Draining()
@@ -106,7 +107,7 @@ func TestQueue_Drain(t *testing.T) {
 		release()
 		require.NoError(t, <-left)
 		requireResult(t, "at a", c, r)
-		s.takes("b", answers("at b"))
+		s.takes("b", bookingtest.Answers("at b"))
 		requireResult(t, "at b", c, later)
 	})
 }
@@ -189,10 +190,10 @@ func TestWithdraw_UntilBegin(t *testing.T) {
 		_, err := results(t, c, r)
 		require.ErrorIs(t, err, ErrWithdrawn)
 
-		f, release := holds("booked")
+		f, release := bookingtest.Holds("booked")
 		s.takes("a", f)
 		r = posts(t, c, 2)
-		require.Eventually(t, func() bool { return s.runs.Load() == 1 }, natstest.Timeout, time.Millisecond)
+		require.Eventually(t, func() bool { return s.Runs.Load() == 1 }, natstest.Timeout, time.Millisecond)
 		require.ErrorIs(t, c.Withdraw(t.Context(), r), ErrBegun)
 		release()
 		requireResult(t, "booked", c, r)
@@ -213,7 +214,7 @@ func TestReceipt_AfterRestart(t *testing.T) {
 
 		again := s.customer()
 		require.NoError(t, again.Withdraw(t.Context(), Receipt(later)))
-		s.takes("a", answers("booked"))
+		s.takes("a", bookingtest.Answers("booked"))
 		requireResult(t, "booked", again, Receipt(written))
 		_, err = results(t, again, Receipt(later))
 		require.ErrorIs(t, err, ErrWithdrawn)
@@ -253,7 +254,7 @@ func TestPosterOf_Handler(t *testing.T) {
 	defer forger.Close()
 	on, err := forger.Dial(t.Context(), a.self.Addresses()[0])
 	require.NoError(t, err)
-	text, err := book.Call(t.Context(), on, 1, asterisque.WithMetadata(asterisque.Metadata{"asterisque.posted-by": `{"identity":"customer","id":"x"}`}))
+	text, err := bookingtest.Book.Call(t.Context(), on, 1, asterisque.WithMetadata(asterisque.Metadata{"asterisque.posted-by": `{"identity":"customer","id":"x"}`}))
 	require.NoError(t, err)
 	require.Equal(t, "called", text)
 	_, ok := PosterOf(t.Context())
@@ -270,8 +271,8 @@ func TestPost_OtherBucket(t *testing.T) {
 			Metadata: map[string]string{kv.ClusterKey: "asterisque"},
 		})
 		require.NoError(t, err)
-		_, err = Post(t.Context(), c, "orders", book, 1)
-		requireUnused(t, asterisque.ErrUnavailable, err)
+		_, err = Post(t.Context(), c, "orders", bookingtest.Book, 1)
+		bookingtest.RequireUnused(t, asterisque.ErrUnavailable, err)
 		var differs *BucketError
 		require.ErrorAs(t, err, &differs)
 		require.Equal(t, stream.CachedInfo().Config.Name, differs.Bucket)
@@ -284,14 +285,14 @@ func TestQueue_ErrorOfExpiredPost(t *testing.T) {
 		s := newBookings(t)
 		c := s.customer()
 		_, expired := results(t, c, posts(t, c, 1, WithDeadline(time.Now().Add(2*time.Second))))
-		requireUnused(t, asterisque.ErrExpired, expired)
+		bookingtest.RequireUnused(t, asterisque.ErrExpired, expired)
 		fails := func(context.Context, int) (string, error) { return "", expired }
-		a, b := s.replica("a", fails), s.replica("b", answers("at b"))
-		key := aKey()
+		a, b := s.replica("a", fails), s.replica("b", bookingtest.Answers("at b"))
+		key := bookingtest.Key()
 		for _, r := range []*replica{a, b} {
 			_, err := r.books(key)
-			requireMayHaveRun(t, asterisque.ErrExpired, err)
+			bookingtest.RequireMayHaveRun(t, asterisque.ErrExpired, err)
 		}
-		require.EqualValues(t, 1, s.runs.Load())
+		require.EqualValues(t, 1, s.Runs.Load())
 	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/internal/kv"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/bookingtest"
 	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 	"github.com/asterisque-go/asterisque/internal/test/attack"
 	"github.com/asterisque-go/asterisque/internal/test/fakeclock"
@@ -29,8 +30,8 @@ func TestAttackDurable_BadRecord(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		a := s.replica("a", answers("at a"))
-		runs := a.newRun(call{function: book.Number()}).record
+		a := s.replica("a", bookingtest.Answers("at a"))
+		runs := a.newRun(call{function: bookingtest.Book.Number()}).record
 		nothing, forever := *runs, *runs
 		nothing.Run = ""
 		forever.Lease = -1
@@ -44,16 +45,16 @@ func TestAttackDurable_BadRecord(t *testing.T) {
 			"much of it":      strings.Repeat("[", 500_000),
 			"a later version": strings.Replace(encoded(t, runs), `"v":1`, `"v":2,"state":7`, 1),
 		} {
-			key := aKey()
+			key := bookingtest.Key()
 			a.write(key, value)
 			_, err := a.books(key)
-			requireMayHaveRun(t, asterisque.ErrUnavailable, err)
+			bookingtest.RequireMayHaveRun(t, asterisque.ErrUnavailable, err)
 			require.ErrorContains(t, err, "the call may have run: what the cluster remembers of it", name)
 			e, err := a.bucket.read(t.Context(), a.callOf("", key, 0, nil).name)
 			require.NoError(t, err)
 			require.NotNil(t, e.unread, "the record is unchanged")
 		}
-		require.Zero(t, s.runs.Load())
+		require.Zero(t, s.Runs.Load())
 	})
 }
 
@@ -77,12 +78,12 @@ func TestAttackDurable_KeysFillBucket(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		const most = 100
 		s := newBookings(t)
-		a := s.replica("a", answers("at a"), remembers(most, 64<<20))
+		a := s.replica("a", bookingtest.Answers("at a"), remembers(most, 64<<20))
 		refused := 0
 		for i := range 3 * most {
 			_, err := a.books([]byte(fmt.Sprintf("key %012d", i)))
 			if err != nil {
-				requireUnused(t, asterisque.ErrOverloaded, err)
+				bookingtest.RequireUnused(t, asterisque.ErrOverloaded, err)
 				refused++
 			}
 		}
@@ -102,11 +103,11 @@ func TestAttackDurable_KeysOfOneCaller(t *testing.T) {
 		s := newBookings(t)
 		opts, alice := bySubject("alice")
 		_, bob := bySubject("bob")
-		a := s.replicaFor("a", answers("at a"), opts, alice, remembers(40, 64<<20), func(c *Config) { c.Plan.Share = 0.25 })
+		a := s.replicaFor("a", bookingtest.Answers("at a"), opts, alice, remembers(40, 64<<20), func(c *Config) { c.Plan.Share = 0.25 })
 		let := 0
 		for i := range 40 {
 			if _, err := a.books([]byte(fmt.Sprint(i))); err != nil {
-				requireUnused(t, asterisque.ErrOverloaded, err)
+				bookingtest.RequireUnused(t, asterisque.ErrOverloaded, err)
 			} else {
 				let++
 			}
@@ -156,9 +157,9 @@ func TestAttackDurable_RepetitionsShareOneWatch(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		f, release := holds("at a")
-		a, b := s.replica("a", f), s.replica("b", answers("at b"))
-		key := aKey()
+		f, release := bookingtest.Holds("at a")
+		a, b := s.replica("a", f), s.replica("b", bookingtest.Answers("at b"))
+		key := bookingtest.Key()
 		first := s.begins(a, key, 1)
 		out := make(chan error, 1000)
 		for range cap(out) {
@@ -170,12 +171,12 @@ func TestAttackDurable_RepetitionsShareOneWatch(t *testing.T) {
 		b.awaitWaiters(1)
 		for range cap(out) - 100 { // without those that wait at this node
 			err := <-out
-			requireMayHaveRun(t, asterisque.ErrOverloaded, err)
+			bookingtest.RequireMayHaveRun(t, asterisque.ErrOverloaded, err)
 		}
 		attack.Bounded(t, "watches", b.watches(), 1)
 		release()
 		requireText(t, "at a", first)
-		require.EqualValues(t, 1, s.runs.Load())
+		require.EqualValues(t, 1, s.Runs.Load())
 	})
 }
 
@@ -190,12 +191,12 @@ func TestAttackDurable_WaiterLimit(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		f, release := holds("at a")
+		f, release := bookingtest.Holds("at a")
 		defer release()
-		a, b := s.replica("a", f), s.replica("b", answers("at b"))
+		a, b := s.replica("a", f), s.replica("b", bookingtest.Answers("at b"))
 		b.waiters = make(chan struct{}, 2)
 		for i := range int64(3) {
-			key := aKey()
+			key := bookingtest.Key()
 			s.begins(a, key, i+1)
 			if i < 2 {
 				s.begins(b, key, i+1)
@@ -203,7 +204,7 @@ func TestAttackDurable_WaiterLimit(t *testing.T) {
 				continue
 			}
 			_, err := b.books(key)
-			requireMayHaveRun(t, asterisque.ErrOverloaded, err)
+			bookingtest.RequireMayHaveRun(t, asterisque.ErrOverloaded, err)
 		}
 	})
 }
@@ -212,14 +213,14 @@ func TestAttackDurable_CallerTimeout(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		f, release := holds("at a")
-		a, b := s.replica("a", f), s.replica("b", answers("at b"))
-		key := aKey()
+		f, release := bookingtest.Holds("at a")
+		a, b := s.replica("a", f), s.replica("b", bookingtest.Answers("at b"))
+		key := bookingtest.Key()
 		first := s.begins(a, key, 1)
 		ctx, cancel := context.WithCancel(t.Context())
 		second := make(chan error, 1)
 		go func() { // ends with the call
-			_, err := book.Call(ctx, b.session, 1, asterisque.WithIdempotencyKey(key))
+			_, err := bookingtest.Book.Call(ctx, b.session, 1, asterisque.WithIdempotencyKey(key))
 			second <- err
 		}()
 		b.awaitWaiters(1)
@@ -239,10 +240,10 @@ func TestDurable_WithoutWatch(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		f, release := holds("at a")
-		a, b := s.replica("a", f), s.replica("b", answers("at b"), leaseOf(time.Second))
+		f, release := bookingtest.Holds("at a")
+		a, b := s.replica("a", f), s.replica("b", bookingtest.Answers("at b"), leaseOf(time.Second))
 		b.keepIn(unwatched{b.bucket.Bucket()})
-		key := aKey()
+		key := bookingtest.Key()
 		first := s.begins(a, key, 1)
 		second := s.begins(b, key, 1)
 		b.awaitWaiters(1)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/bookingtest"
 	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
@@ -27,12 +28,12 @@ func TestDurable_WithoutJetStream(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s, again := newLastingBookings(t)
-		a := s.replica("a", answers("at a"), inFiles)
+		a := s.replica("a", bookingtest.Answers("at a"), inFiles)
 		require.NoError(t, s.b.Close())
-		key := aKey()
+		key := bookingtest.Key()
 		_, err := a.books(key)
-		requireUnused(t, asterisque.ErrUnavailable, err)
-		require.Zero(t, s.runs.Load())
+		bookingtest.RequireUnused(t, asterisque.ErrUnavailable, err)
+		require.Zero(t, s.Runs.Load())
 		natstest.StartServer(t, again)
 		require.Eventually(t, func() bool {
 			text, err := a.books(key)
@@ -45,9 +46,9 @@ func TestDurable_OutageDuringCall(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s, again := newLastingBookings(t)
-		f, release := holds("at a")
-		a, b := s.replica("a", f, inFiles), s.replica("b", answers("at b"), inFiles)
-		key := aKey()
+		f, release := bookingtest.Holds("at a")
+		a, b := s.replica("a", f, inFiles), s.replica("b", bookingtest.Answers("at b"), inFiles)
+		key := bookingtest.Key()
 		first := s.begins(a, key, 1)
 		require.NoError(t, s.b.Close())
 		release() // its answer waits for JetStream
@@ -57,7 +58,7 @@ func TestDurable_OutageDuringCall(t *testing.T) {
 			text, err := b.books(key)
 			return err == nil && text == "at a"
 		}, natstest.Timeout, 10*time.Millisecond)
-		require.EqualValues(t, 1, s.runs.Load())
+		require.EqualValues(t, 1, s.Runs.Load())
 	})
 }
 
@@ -65,9 +66,9 @@ func TestDurable_OutageAfterCall(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		f, release := holds("at a")
+		f, release := bookingtest.Holds("at a")
 		a := s.replica("a", f, leaseOf(time.Second))
-		key := aKey()
+		key := bookingtest.Key()
 		first := s.begins(a, key, 1)
 		require.NoError(t, s.b.Close())
 		release()
@@ -82,14 +83,14 @@ func TestDurableClaim_LostAnswer(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		a := s.replica("a", answers("at a"))
+		a := s.replica("a", bookingtest.Answers("at a"))
 		a.kv.Fail(nil, natstest.ErrLostAnswer) // of the claim, and of the outcome
-		key := aKey()
+		key := bookingtest.Key()
 		text, err := a.books(key)
 		require.NoError(t, err)
 		require.Equal(t, "at a", text)
 		require.Equal(t, stateAnswered, a.state(key))
-		require.EqualValues(t, 1, s.runs.Load())
+		require.EqualValues(t, 1, s.Runs.Load())
 	})
 }
 
@@ -97,19 +98,19 @@ func TestDurableClaim_TakenBack(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		a, b := s.replica("a", answers("at a")), s.replica("b", answers("at b"))
-		key := aKey()
+		a, b := s.replica("a", bookingtest.Answers("at a")), s.replica("b", bookingtest.Answers("at b"))
+		key := bookingtest.Key()
 		ctx, cancel := context.WithTimeout(t.Context(), natstest.Timeout)
 		defer cancel()
 		a.kv.Fail(nil, natstest.ErrLostAnswer)
 		a.kv.Once(cancel)
-		_, err := book.Call(ctx, a.session, 1, asterisque.WithIdempotencyKey(key))
+		_, err := bookingtest.Book.Call(ctx, a.session, 1, asterisque.WithIdempotencyKey(key))
 		require.Error(t, err)
 		text, err := b.books(key)
 		require.NoError(t, err, "long before the lease is over")
 		// a may have been faster than its caller
 		require.Contains(t, []string{"at a", "at b"}, text)
-		require.EqualValues(t, 1, s.runs.Load())
+		require.EqualValues(t, 1, s.Runs.Load())
 	})
 }
 
@@ -117,13 +118,13 @@ func TestDurable_BucketGone(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		f, release := holds("at a")
-		a, b := s.replica("a", f), s.replica("b", answers("at b"))
-		key := aKey()
+		f, release := bookingtest.Holds("at a")
+		a, b := s.replica("a", f), s.replica("b", bookingtest.Answers("at b"))
+		key := bookingtest.Key()
 		first := s.begins(a, key, 1)
 		require.NoError(t, a.js.DeleteKeyValue(t.Context(), a.cfg.Bucket))
 		require.Eventually(t, func() bool {
-			_, err := b.books(aKey())
+			_, err := b.books(bookingtest.Key())
 			return err == nil
 		}, natstest.Timeout, 10*time.Millisecond)
 		release()

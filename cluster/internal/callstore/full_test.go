@@ -12,6 +12,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/internal/kv"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/bookingtest"
 	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 	"github.com/asterisque-go/asterisque/codec"
 )
@@ -48,17 +49,17 @@ func TestDurableFull_RoomForRan(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		long := strings.Repeat("x", 1000)
-		f, release := holds(long)
-		a, b := s.replica("a", f, remembers(1<<16, 1<<20)), s.replica("b", answers("at b"), remembers(1<<16, 1<<20))
+		f, release := bookingtest.Holds(long)
+		a, b := s.replica("a", f, remembers(1<<16, 1<<20)), s.replica("b", bookingtest.Answers("at b"), remembers(1<<16, 1<<20))
 		a.ages()
-		key := aKey()
+		key := bookingtest.Key()
 		first := s.begins(a, key, 1)
 		a.fill()
 		release()
 		requireText(t, long, first)
 		_, err := b.books(key)
-		requireMayHaveRun(t, asterisque.ErrOverloaded, err)
-		require.EqualValues(t, 1, s.runs.Load())
+		bookingtest.RequireMayHaveRun(t, asterisque.ErrOverloaded, err)
+		require.EqualValues(t, 1, s.Runs.Load())
 	})
 }
 
@@ -66,10 +67,10 @@ func TestDurableFull_LeaseRenewal(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		f, release := holds("at a")
+		f, release := bookingtest.Holds("at a")
 		a := s.replica("a", f, remembers(1<<16, 1<<20), leaseOf(time.Second))
 		a.ages()
-		key := aKey()
+		key := bookingtest.Key()
 		first := s.begins(a, key, 1)
 		a.fill()
 		begun := a.revision(key)
@@ -86,7 +87,7 @@ func TestDurable_ErrorTooLarge(t *testing.T) {
 		a := s.replica("a", func(context.Context, int) (string, error) {
 			return "", &asterisque.Abort{Code: 1234, Message: strings.Repeat("\x01", codec.MaxReason), Detail: make([]byte, 1<<20-5<<10)}
 		})
-		key := aKey()
+		key := bookingtest.Key()
 		_, err := a.books(key)
 		require.Equal(t, asterisque.Code(1234), codec.AbortOf(err).Code)
 		require.Equal(t, stateUnkept, a.state(key))
@@ -98,8 +99,8 @@ func TestDurable_LargeAnswer(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		long := strings.Repeat("x", 1<<20-4<<10)
-		a, b := s.replica("a", answers(long)), s.replica("b", answers("at b"))
-		key := aKey()
+		a, b := s.replica("a", bookingtest.Answers(long)), s.replica("b", bookingtest.Answers("at b"))
+		key := bookingtest.Key()
 		for _, r := range []*replica{a, b} {
 			text, err := r.books(key)
 			require.NoError(t, err)
@@ -112,9 +113,9 @@ func TestDurable_LostAcknowledgement(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		f, release := holds("at a")
+		f, release := bookingtest.Holds("at a")
 		a := s.replica("a", f)
-		key := aKey()
+		key := bookingtest.Key()
 		first := s.begins(a, key, 1)
 		a.kv.Fail(nil, natstest.ErrLostAnswer)
 		a.kv.Once(func() {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,14 +15,9 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/bookingtest"
 	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 	"github.com/asterisque-go/asterisque/wire"
-)
-
-// book runs once for each call. rebook may run more than once.
-var (
-	book   = asterisque.Func[int, string](20, "book")
-	rebook = asterisque.Func[int, string](21, "rebook")
 )
 
 // bookingTime is the time limit for conditions, on slow machines too: servers may have to elect a
@@ -32,12 +26,11 @@ const bookingTime = 2 * time.Minute
 
 // bookings are replicas of a name that share their records of durable calls.
 type bookings struct {
+	bookingtest.Service
+
 	t    testing.TB
 	b    *broker.Broker // nil in a process of its own
 	urls string         // of several servers; empty: that of b
-	runs atomic.Int64   // calls that have begun, at any replica
-
-	within asterisque.Interceptor // interceptor of the functions of the next replica; nil: none
 }
 
 func newBookings(t testing.TB) *bookings {
@@ -56,29 +49,8 @@ type replica struct {
 	kv      *natstest.FaultyKV // its bucket
 }
 
-// does is the handler of a replica.
-type does func(ctx context.Context, n int) (string, error)
-
-func answers(text string) does {
-	return func(context.Context, int) (string, error) { return text, nil }
-}
-
-// holds answers after release, or at the end of its context.
-func holds(text string) (f does, release func()) {
-	free := make(chan struct{})
-	f = func(ctx context.Context, _ int) (string, error) {
-		select {
-		case <-free:
-			return text, nil
-		case <-ctx.Done():
-			return "", ctx.Err()
-		}
-	}
-	return f, func() { close(free) }
-}
-
 // replica starts a replica.
-func (s *bookings) replica(id string, f does, change ...func(*Config)) *replica {
+func (s *bookings) replica(id string, f bookingtest.Handler, change ...func(*Config)) *replica {
 	s.t.Helper()
 	return s.replicaFor(id, f, nil, nil, change...)
 }
@@ -88,7 +60,7 @@ func (s *bookings) config(id string, change ...func(*Config)) Config {
 	cfg := Config{
 		Plan: Plan{
 			InMemory: true, Share: 1, Lease: LongestLease, Remember: 2 * LongestLease,
-			Calls: 1 << 16, Bytes: 64 << 20, Idempotent: []uint16{rebook.Number()},
+			Calls: 1 << 16, Bytes: 64 << 20, Idempotent: []uint16{bookingtest.Rebook.Number()},
 		},
 		Bucket: "calls_orders", Cluster: "production", Replicas: 1,
 		Node: id, Instance: rand.Text(), Closed: errors.New("the node has left"),
@@ -115,13 +87,13 @@ func (s *bookings) links(life context.Context) Links {
 }
 
 // replicaFor is replica with options for it, and for its caller.
-func (s *bookings) replicaFor(id string, f does, opts, callers []asterisque.Option, change ...func(*Config)) *replica {
+func (s *bookings) replicaFor(id string, f bookingtest.Handler, opts, callers []asterisque.Option, change ...func(*Config)) *replica {
 	s.t.Helper()
 	life, leave := context.WithCancel(context.Background())
 	links := s.links(life)
 	r := &replica{Registry: New(s.config(id, change...)), t: s.t, nc: links.NATS, leave: leave}
 	r.node = asterisque.NewNode(append([]asterisque.Option{
-		s.service(f), asterisque.WithID(id), asterisque.WithInboundInterceptors(r.Intercept),
+		s.With(f), asterisque.WithID(id), asterisque.WithInboundInterceptors(r.Intercept),
 	}, opts...)...)
 	s.t.Cleanup(r.Close)
 	ctx, cancel := context.WithTimeout(s.t.Context(), natstest.Timeout)
@@ -163,21 +135,6 @@ func (r *replica) keepIn(kv jetstream.KeyValue) {
 	require.NoError(r.t, err)
 }
 
-// service returns an option by which a node runs the functions with f, and counts the calls.
-func (s *bookings) service(f does) asterisque.Option {
-	svc := asterisque.NewService()
-	if s.within != nil {
-		svc.Intercept(s.within)
-	}
-	counted := func(ctx context.Context, n int) (string, error) {
-		s.runs.Add(1)
-		return f(ctx, n)
-	}
-	book.Handle(svc, counted)
-	rebook.Handle(svc, counted)
-	return asterisque.WithService(svc)
-}
-
 // dialled returns a session of a new caller with the replica.
 func (r *replica) dialled(opts ...asterisque.Option) *asterisque.Session {
 	r.t.Helper()
@@ -193,14 +150,11 @@ func leaseOf(d time.Duration) func(*Config) {
 	return func(c *Config) { c.Plan.Lease = d }
 }
 
-// aKey returns a random key.
-func aKey() []byte { return []byte(rand.Text()[:16]) }
-
 // books makes a call with a key.
 func (r *replica) books(key []byte) (string, error) {
 	ctx, cancel := context.WithTimeout(r.t.Context(), bookingTime)
 	defer cancel()
-	return book.Call(ctx, r.session, 1, asterisque.WithIdempotencyKey(key))
+	return bookingtest.Book.Call(ctx, r.session, 1, asterisque.WithIdempotencyKey(key))
 }
 
 // outcome is the outcome of a call on another goroutine.
@@ -217,7 +171,7 @@ func (s *bookings) begins(r *replica, key []byte, runs int64) <-chan outcome {
 		text, err := r.books(key)
 		out <- outcome{text, err}
 	}()
-	require.Eventually(s.t, func() bool { return s.runs.Load() == runs }, bookingTime, time.Millisecond)
+	require.Eventually(s.t, func() bool { return s.Runs.Load() == runs }, bookingTime, time.Millisecond)
 	return out
 }
 
@@ -241,20 +195,6 @@ func (r *replica) booksAtLast(key []byte) (text string, err error) {
 		}
 	}
 	return text, err
-}
-
-// requireUnused expects that a call was rejected before it ran.
-func requireUnused(t testing.TB, want error, err error) {
-	t.Helper()
-	require.ErrorIs(t, err, want)
-	require.True(t, asterisque.Repeatable(err), "%v", err)
-}
-
-// requireMayHaveRun expects that a call may have run.
-func requireMayHaveRun(t testing.TB, want error, err error) {
-	t.Helper()
-	require.ErrorIs(t, err, want)
-	require.False(t, asterisque.Repeatable(err), "%v", err)
 }
 
 // state returns the state of a call's record.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/internal/kv"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/bookingtest"
 	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
@@ -24,21 +25,21 @@ func TestDurableFull_ByCalls(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		a, b := s.replica("a", answers("at a"), remembers(3, 64<<20)), s.replica("b", answers("at b"), remembers(3, 64<<20))
+		a, b := s.replica("a", bookingtest.Answers("at a"), remembers(3, 64<<20)), s.replica("b", bookingtest.Answers("at b"), remembers(3, 64<<20))
 		var keys [][]byte
 		for range 3 {
-			keys = append(keys, aKey())
+			keys = append(keys, bookingtest.Key())
 			_, err := a.books(keys[len(keys)-1])
 			require.NoError(t, err)
 		}
-		_, err := b.books(aKey())
-		requireUnused(t, asterisque.ErrOverloaded, err)
+		_, err := b.books(bookingtest.Key())
+		bookingtest.RequireUnused(t, asterisque.ErrOverloaded, err)
 		for _, key := range keys {
 			text, err := b.books(key)
 			require.NoError(t, err, "which are there")
 			require.Equal(t, "at a", text)
 		}
-		require.EqualValues(t, 3, s.runs.Load())
+		require.EqualValues(t, 3, s.Runs.Load())
 	})
 }
 
@@ -46,12 +47,12 @@ func TestDurableFull_Answer(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		f, release := holds("at a")
-		a, b := s.replica("a", f, remembers(1, 64<<20)), s.replica("b", answers("at b"), remembers(1, 64<<20))
-		key := aKey()
+		f, release := bookingtest.Holds("at a")
+		a, b := s.replica("a", f, remembers(1, 64<<20)), s.replica("b", bookingtest.Answers("at b"), remembers(1, 64<<20))
+		key := bookingtest.Key()
 		first := s.begins(a, key, 1)
-		_, err := b.books(aKey())
-		requireUnused(t, asterisque.ErrOverloaded, err)
+		_, err := b.books(bookingtest.Key())
+		bookingtest.RequireUnused(t, asterisque.ErrOverloaded, err)
 		release()
 		requireText(t, "at a", first)
 		text, err := b.books(key)
@@ -65,25 +66,25 @@ func TestDurableFull_ByBytes(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		large := strings.Repeat("x", 600<<10)
-		a := s.replica("a", answers(large), remembers(1<<16, 1<<20))
+		a := s.replica("a", bookingtest.Answers(large), remembers(1<<16, 1<<20))
 		a.shares.most.bytes *= 2
 		a.room = kv.NewRoom(math.MaxInt64, math.MaxInt64, a.look)
-		keys := [][]byte{aKey(), aKey(), aKey()}
+		keys := [][]byte{bookingtest.Key(), bookingtest.Key(), bookingtest.Key()}
 		for _, key := range keys {
 			text, err := a.books(key)
 			require.NoError(t, err, "a lets all in")
 			require.Len(t, text, len(large))
 		}
-		b := s.replica("b", answers("at b"), remembers(1<<16, 1<<20))
-		_, err := b.books(aKey())
-		requireUnused(t, asterisque.ErrOverloaded, err)
+		b := s.replica("b", bookingtest.Answers("at b"), remembers(1<<16, 1<<20))
+		_, err := b.books(bookingtest.Key())
+		bookingtest.RequireUnused(t, asterisque.ErrOverloaded, err)
 		for _, key := range keys[:2] {
 			text, err := b.books(key)
 			require.NoError(t, err)
 			require.Len(t, text, len(large))
 		}
 		_, err = b.books(keys[2])
-		requireMayHaveRun(t, asterisque.ErrOverloaded, err)
+		bookingtest.RequireMayHaveRun(t, asterisque.ErrOverloaded, err)
 	})
 }
 
@@ -91,14 +92,14 @@ func TestDurable_AnswerTooLarge(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		a, b := s.replica("a", answers(strings.Repeat("x", 1<<20))), s.replica("b", answers("at b"))
-		key := aKey()
+		a, b := s.replica("a", bookingtest.Answers(strings.Repeat("x", 1<<20))), s.replica("b", bookingtest.Answers("at b"))
+		key := bookingtest.Key()
 		text, err := a.books(key)
 		require.NoError(t, err)
 		require.Len(t, text, 1<<20)
 		_, err = b.books(key)
-		requireMayHaveRun(t, asterisque.ErrOverloaded, err)
-		require.EqualValues(t, 1, s.runs.Load())
+		bookingtest.RequireMayHaveRun(t, asterisque.ErrOverloaded, err)
+		require.EqualValues(t, 1, s.Runs.Load())
 	})
 }
 
@@ -106,7 +107,7 @@ func TestOpen_OtherLimits(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		s.replica("a", answers("at a"))
+		s.replica("a", bookingtest.Answers("at a"))
 		for what, change := range map[string]func(*Config){
 			"time to live":      func(c *Config) { c.Plan.Remember *= 2 },
 			"number of entries": func(c *Config) { c.Plan.Calls = 5 },
@@ -138,7 +139,7 @@ func TestOpen_OtherCluster(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		s.replica("a", answers("at a"))
+		s.replica("a", bookingtest.Answers("at a"))
 		other := New(s.config("b", func(c *Config) { c.Cluster = "test" }))
 		require.ErrorIs(t, other.Open(t.Context(), s.links(t.Context())), kv.ErrOtherCluster)
 	})
@@ -162,7 +163,7 @@ func TestOpen_JustCreated(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		s.replica("a", answers("at a"))
+		s.replica("a", bookingtest.Answers("at a"))
 		links := s.links(t.Context())
 		js := &laggard{JetStream: links.JetStream}
 		links.JetStream = js

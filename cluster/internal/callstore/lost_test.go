@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/bookingtest"
 	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
@@ -15,17 +16,17 @@ func TestDurableLost_Repetition(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		f, _ := holds("at a")
-		a, b := s.replica("a", f, leaseOf(time.Second)), s.replica("b", answers("at b"))
-		key := aKey()
+		f, _ := bookingtest.Holds("at a")
+		a, b := s.replica("a", f, leaseOf(time.Second)), s.replica("b", bookingtest.Answers("at b"))
+		key := bookingtest.Key()
 		s.begins(a, key, 1)
 		a.vanish()
 		for range 2 {
 			_, err := b.books(key)
-			requireMayHaveRun(t, asterisque.ErrUnavailable, err)
+			bookingtest.RequireMayHaveRun(t, asterisque.ErrUnavailable, err)
 		}
 		require.Equal(t, stateLost, b.state(key))
-		require.EqualValues(t, 1, s.runs.Load())
+		require.EqualValues(t, 1, s.Runs.Load())
 	})
 }
 
@@ -33,20 +34,20 @@ func TestDurableLost_Idempotent(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		f, _ := holds("at a")
-		a, b := s.replica("a", f, leaseOf(time.Second)), s.replica("b", answers("at b"))
-		c := s.replica("c", answers("at c"))
-		key := aKey()
+		f, _ := bookingtest.Holds("at a")
+		a, b := s.replica("a", f, leaseOf(time.Second)), s.replica("b", bookingtest.Answers("at b"))
+		c := s.replica("c", bookingtest.Answers("at c"))
+		key := bookingtest.Key()
 		// ends with its node
-		go rebook.Call(t.Context(), a.session, 1, asterisque.WithIdempotencyKey(key))
-		require.Eventually(t, func() bool { return s.runs.Load() == 1 }, natstest.Timeout, time.Millisecond)
+		go bookingtest.Rebook.Call(t.Context(), a.session, 1, asterisque.WithIdempotencyKey(key))
+		require.Eventually(t, func() bool { return s.Runs.Load() == 1 }, natstest.Timeout, time.Millisecond)
 		a.vanish()
 		for _, r := range []*replica{b, c} {
-			text, err := rebook.Call(t.Context(), r.session, 1, asterisque.WithIdempotencyKey(key))
+			text, err := bookingtest.Rebook.Call(t.Context(), r.session, 1, asterisque.WithIdempotencyKey(key))
 			require.NoError(t, err)
 			require.Equal(t, "at b", text, "it has run there, and once there")
 		}
-		require.EqualValues(t, 2, s.runs.Load())
+		require.EqualValues(t, 2, s.Runs.Load())
 	})
 }
 
@@ -54,8 +55,8 @@ func TestDurableLost_AnswerStays(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		a, b := s.replica("a", answers("at a")), s.replica("b", answers("at b"))
-		key := aKey()
+		a, b := s.replica("a", bookingtest.Answers("at a")), s.replica("b", bookingtest.Answers("at b"))
+		key := bookingtest.Key()
 		_, err := a.books(key)
 		require.NoError(t, err)
 		a.vanish()
@@ -69,14 +70,14 @@ func TestDurableLost_NodeCloses(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		f, _ := holds("at a")
-		a, b := s.replica("a", f), s.replica("b", answers("at b"))
-		key := aKey()
+		f, _ := bookingtest.Holds("at a")
+		a, b := s.replica("a", f), s.replica("b", bookingtest.Answers("at b"))
+		key := bookingtest.Key()
 		s.begins(a, key, 1)
 		a.Close()
 		_, err := b.books(key)
-		requireMayHaveRun(t, asterisque.ErrUnavailable, err)
-		require.EqualValues(t, 1, s.runs.Load())
+		bookingtest.RequireMayHaveRun(t, asterisque.ErrUnavailable, err)
+		require.EqualValues(t, 1, s.Runs.Load())
 	})
 }
 
@@ -84,9 +85,9 @@ func TestDurable_LongCall(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		f, release := holds("at a")
-		a, b := s.replica("a", f, leaseOf(time.Second)), s.replica("b", answers("at b"))
-		key := aKey()
+		f, release := bookingtest.Holds("at a")
+		a, b := s.replica("a", f, leaseOf(time.Second)), s.replica("b", bookingtest.Answers("at b"))
+		key := bookingtest.Key()
 		first := s.begins(a, key, 1)
 		second := s.begins(b, key, 1)
 		begun := a.revision(key)
@@ -94,7 +95,7 @@ func TestDurable_LongCall(t *testing.T) {
 		release()
 		requireText(t, "at a", first)
 		requireText(t, "at a", second)
-		require.EqualValues(t, 1, s.runs.Load())
+		require.EqualValues(t, 1, s.Runs.Load())
 	})
 }
 
@@ -114,11 +115,11 @@ func TestDurableLost_LateAnswer(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		f, release := holds("at a")
-		a, b, c := s.replica("a", f, leaseOf(time.Second)), s.replica("b", answers("at b")), s.replica("c", answers("at c"))
-		key := aKey()
+		f, release := bookingtest.Holds("at a")
+		a, b, c := s.replica("a", f, leaseOf(time.Second)), s.replica("b", bookingtest.Answers("at b")), s.replica("c", bookingtest.Answers("at c"))
+		key := bookingtest.Key()
 		first := s.begins(a, key, 1)
-		requireMayHaveRun(t, asterisque.ErrUnavailable, s.cutOff(a, b, key, book).err)
+		bookingtest.RequireMayHaveRun(t, asterisque.ErrUnavailable, s.cutOff(a, b, key, bookingtest.Book).err)
 		release()
 		requireText(t, "at a", first)
 		for _, r := range []*replica{b, c} {
@@ -126,7 +127,7 @@ func TestDurableLost_LateAnswer(t *testing.T) {
 			require.NoError(t, err, "since it was not run again")
 			require.Equal(t, "at a", text)
 		}
-		require.EqualValues(t, 1, s.runs.Load())
+		require.EqualValues(t, 1, s.Runs.Load())
 	})
 }
 
@@ -134,11 +135,11 @@ func TestDurableLost_WaitsAgain(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		f, release := holds("at a")
-		a, b := s.replica("a", f, leaseOf(time.Second)), s.replica("b", answers("at b"))
-		key := aKey()
+		f, release := bookingtest.Holds("at a")
+		a, b := s.replica("a", f, leaseOf(time.Second)), s.replica("b", bookingtest.Answers("at b"))
+		key := bookingtest.Key()
 		first := s.begins(a, key, 1)
-		requireMayHaveRun(t, asterisque.ErrUnavailable, s.cutOff(a, b, key, book).err)
+		bookingtest.RequireMayHaveRun(t, asterisque.ErrUnavailable, s.cutOff(a, b, key, bookingtest.Book).err)
 		require.Eventually(t, func() bool { return b.state(key) == stateRuns }, natstest.Timeout, 10*time.Millisecond)
 		second := s.begins(b, key, 1)
 		b.awaitWaiters(1)
@@ -152,16 +153,16 @@ func TestDurableLost_OtherAnswer(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		f, release := holds("at a")
-		a, b := s.replica("a", f, leaseOf(time.Second)), s.replica("b", answers("at b"))
-		key := aKey()
+		f, release := bookingtest.Holds("at a")
+		a, b := s.replica("a", f, leaseOf(time.Second)), s.replica("b", bookingtest.Answers("at b"))
+		key := bookingtest.Key()
 		first := make(chan outcome, 1)
 		go func() { // ends with the call
-			text, err := rebook.Call(t.Context(), a.session, 1, asterisque.WithIdempotencyKey(key))
+			text, err := bookingtest.Rebook.Call(t.Context(), a.session, 1, asterisque.WithIdempotencyKey(key))
 			first <- outcome{text, err}
 		}()
-		require.Eventually(t, func() bool { return s.runs.Load() == 1 }, natstest.Timeout, time.Millisecond)
-		again := s.cutOff(a, b, key, rebook)
+		require.Eventually(t, func() bool { return s.Runs.Load() == 1 }, natstest.Timeout, time.Millisecond)
+		again := s.cutOff(a, b, key, bookingtest.Rebook)
 		require.NoError(t, again.err)
 		require.Equal(t, "at b", again.text)
 		release()
@@ -173,29 +174,29 @@ func TestDurableLost_OtherRun(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		f, release := holds("at a")
-		g, releaseOther := holds("at b")
+		f, release := bookingtest.Holds("at a")
+		g, releaseOther := bookingtest.Holds("at b")
 		a, b := s.replica("a", f, leaseOf(time.Second)), s.replica("b", g)
-		key := aKey()
+		key := bookingtest.Key()
 		first := make(chan outcome, 1)
 		go func() { // ends with the call
-			text, err := rebook.Call(t.Context(), a.session, 1, asterisque.WithIdempotencyKey(key))
+			text, err := bookingtest.Rebook.Call(t.Context(), a.session, 1, asterisque.WithIdempotencyKey(key))
 			first <- outcome{text, err}
 		}()
-		require.Eventually(t, func() bool { return s.runs.Load() == 1 }, natstest.Timeout, time.Millisecond)
+		require.Eventually(t, func() bool { return s.Runs.Load() == 1 }, natstest.Timeout, time.Millisecond)
 		a.kv.Fail(natstest.ErrLostAnswer, nil)
 		second := make(chan outcome, 1)
 		go func() { // ends with the call
-			text, err := rebook.Call(t.Context(), b.session, 1, asterisque.WithIdempotencyKey(key))
+			text, err := bookingtest.Rebook.Call(t.Context(), b.session, 1, asterisque.WithIdempotencyKey(key))
 			second <- outcome{text, err}
 		}()
-		require.Eventually(t, func() bool { return s.runs.Load() == 2 }, natstest.Timeout, time.Millisecond)
+		require.Eventually(t, func() bool { return s.Runs.Load() == 2 }, natstest.Timeout, time.Millisecond)
 		a.kv.Fail(nil, nil)
 		release()
-		requireMayHaveRun(t, asterisque.ErrUnavailable, (<-first).err)
+		bookingtest.RequireMayHaveRun(t, asterisque.ErrUnavailable, (<-first).err)
 		releaseOther()
 		requireText(t, "at b", second)
-		text, err := rebook.Call(t.Context(), a.session, 1, asterisque.WithIdempotencyKey(key))
+		text, err := bookingtest.Rebook.Call(t.Context(), a.session, 1, asterisque.WithIdempotencyKey(key))
 		require.NoError(t, err, "the node itself has not remembered what it has said then")
 		require.Equal(t, "at b", text)
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/bookingtest"
 	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
@@ -32,13 +33,13 @@ func TestDurablePaused_Process(t *testing.T) {
 func TestDurablePaused_NoSecondRun(t *testing.T) {
 	t.Parallel()
 	s := newBookings(t)
-	b := s.replica("b", answers("at b"), leaseOf(time.Second))
+	b := s.replica("b", bookingtest.Answers("at b"), leaseOf(time.Second))
 	p := s.pausedProcess()
-	key := aKey()
+	key := bookingtest.Key()
 	first := p.runs(key)
 	require.NoError(t, p.Process.Signal(syscall.SIGSTOP))
 	_, err := b.booksAtLast(key)
-	requireMayHaveRun(t, asterisque.ErrUnavailable, err)
+	bookingtest.RequireMayHaveRun(t, asterisque.ErrUnavailable, err)
 
 	require.NoError(t, p.Process.Signal(syscall.SIGCONT))
 	p.Tell("go on")
@@ -46,20 +47,20 @@ func TestDurablePaused_NoSecondRun(t *testing.T) {
 	text, err := b.booksAtLast(key)
 	require.NoError(t, err, "its answer may still be put in")
 	require.Equal(t, "by the paused one", text)
-	require.Zero(t, s.runs.Load())
+	require.Zero(t, s.Runs.Load())
 }
 
 func TestDurablePaused_Killed(t *testing.T) {
 	t.Parallel()
 	s := newBookings(t)
-	b := s.replica("b", answers("at b"), leaseOf(time.Second))
+	b := s.replica("b", bookingtest.Answers("at b"), leaseOf(time.Second))
 	p := s.pausedProcess()
-	key := aKey()
+	key := bookingtest.Key()
 	p.runs(key)
 	require.NoError(t, p.Process.Kill())
 	_, err := b.booksAtLast(key)
-	requireMayHaveRun(t, asterisque.ErrUnavailable, err)
-	require.Zero(t, s.runs.Load())
+	bookingtest.RequireMayHaveRun(t, asterisque.ErrUnavailable, err)
+	require.Zero(t, s.Runs.Load())
 }
 
 // pausedReplica is a replica that is a process of its own.
@@ -85,7 +86,7 @@ func (p *pausedReplica) runs(key []byte) <-chan outcome {
 	ended := make(chan outcome, 1)
 	go func() { // ends with the process
 		for {
-			text, err := book.Call(p.t.Context(), p.session, 1, asterisque.WithIdempotencyKey(key))
+			text, err := bookingtest.Book.Call(p.t.Context(), p.session, 1, asterisque.WithIdempotencyKey(key))
 			if err != nil && asterisque.Repeatable(err) && p.session.Err() == nil {
 				continue
 			}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/bookingtest"
 	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
@@ -14,21 +15,21 @@ func TestDurableRefused_AfterRun(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		s.within = func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+		s.Within = func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 			refusal := c.Refuse(asterisque.ErrOverloaded)
 			if err := next(ctx, c); err != nil {
 				return err
 			}
 			return refusal // as of another call, such as one that the interceptor has made
 		}
-		a := s.replica("a", answers("at a"))
-		s.within = nil
-		key := aKey()
+		a := s.replica("a", bookingtest.Answers("at a"))
+		s.Within = nil
+		key := bookingtest.Key()
 		_, err := a.books(key)
-		requireMayHaveRun(t, asterisque.ErrOverloaded, err)
-		_, err = s.replica("b", answers("at b")).books(key)
-		requireMayHaveRun(t, asterisque.ErrOverloaded, err)
-		require.EqualValues(t, 1, s.runs.Load())
+		bookingtest.RequireMayHaveRun(t, asterisque.ErrOverloaded, err)
+		_, err = s.replica("b", bookingtest.Answers("at b")).books(key)
+		bookingtest.RequireMayHaveRun(t, asterisque.ErrOverloaded, err)
+		require.EqualValues(t, 1, s.Runs.Load())
 	})
 }
 
@@ -37,17 +38,17 @@ func TestDurableRefused_OnePlace(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		full := 3
-		s.within = func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+		s.Within = func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 			if full--; full >= 0 {
 				return c.Refuse(asterisque.ErrUnavailable)
 			}
 			return next(ctx, c)
 		}
-		a := s.replica("a", answers("at a"), remembers(2, 64<<20))
-		key := aKey()
+		a := s.replica("a", bookingtest.Answers("at a"), remembers(2, 64<<20))
+		key := bookingtest.Key()
 		for range 3 {
 			_, err := a.books(key)
-			requireUnused(t, asterisque.ErrUnavailable, err)
+			bookingtest.RequireUnused(t, asterisque.ErrUnavailable, err)
 		}
 		text, err := a.books(key)
 		require.NoError(t, err)

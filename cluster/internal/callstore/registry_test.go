@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/bookingtest"
 	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 	"github.com/asterisque-go/asterisque/codec"
 )
@@ -17,15 +18,15 @@ func TestDurable_OtherReplica(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		a, b, c := s.replica("a", answers("at a")), s.replica("b", answers("at b")), s.replica("c", answers("at c"))
-		key := aKey()
+		a, b, c := s.replica("a", bookingtest.Answers("at a")), s.replica("b", bookingtest.Answers("at b")), s.replica("c", bookingtest.Answers("at c"))
+		key := bookingtest.Key()
 		for _, r := range []*replica{a, b, c, b, a} {
 			text, err := r.books(key)
 			require.NoError(t, err)
 			require.Equal(t, "at a", text)
 		}
-		require.EqualValues(t, 1, s.runs.Load())
-		text, err := b.books(aKey())
+		require.EqualValues(t, 1, s.Runs.Load())
+		text, err := b.books(bookingtest.Key())
 		require.NoError(t, err)
 		require.Equal(t, "at b", text, "another key is another call")
 	})
@@ -37,8 +38,8 @@ func TestDurable_SameError(t *testing.T) {
 		s := newBookings(t)
 		sold := &asterisque.Abort{Code: 1000, Message: "sold out", Detail: []byte("\nrow 7\n")}
 		a := s.replica("a", func(context.Context, int) (string, error) { return "", sold })
-		b := s.replica("b", answers("at b"))
-		key := aKey()
+		b := s.replica("b", bookingtest.Answers("at b"))
+		key := bookingtest.Key()
 		for _, r := range []*replica{a, b} {
 			_, err := r.books(key)
 			var got *asterisque.Abort
@@ -46,7 +47,7 @@ func TestDurable_SameError(t *testing.T) {
 			require.Equal(t, []any{sold.Code, sold.Message, sold.Detail}, []any{got.Code, got.Message, got.Detail})
 			require.False(t, asterisque.Repeatable(err))
 		}
-		require.EqualValues(t, 1, s.runs.Load())
+		require.EqualValues(t, 1, s.Runs.Load())
 	})
 }
 
@@ -54,9 +55,9 @@ func TestDurable_RepetitionWaits(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		f, release := holds("at a")
-		a, b, c := s.replica("a", f), s.replica("b", answers("at b")), s.replica("c", answers("at c"))
-		key := aKey()
+		f, release := bookingtest.Holds("at a")
+		a, b, c := s.replica("a", f), s.replica("b", bookingtest.Answers("at b")), s.replica("c", bookingtest.Answers("at c"))
+		key := bookingtest.Key()
 		first := s.begins(a, key, 1)
 		second, third := s.begins(b, key, 1), s.begins(c, key, 1)
 		b.awaitWaiters(1)
@@ -65,7 +66,7 @@ func TestDurable_RepetitionWaits(t *testing.T) {
 		for _, out := range []<-chan outcome{first, second, third} {
 			requireText(t, "at a", out)
 		}
-		require.EqualValues(t, 1, s.runs.Load())
+		require.EqualValues(t, 1, s.Runs.Load())
 		b.awaitWaiters(0)
 	})
 }
@@ -74,18 +75,18 @@ func TestDurable_KeyReused(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		a, b := s.replica("a", answers("at a")), s.replica("b", answers("at b"))
-		key := aKey()
+		a, b := s.replica("a", bookingtest.Answers("at a")), s.replica("b", bookingtest.Answers("at b"))
+		key := bookingtest.Key()
 		_, err := a.books(key)
 		require.NoError(t, err)
-		_, err = rebook.Call(t.Context(), b.session, 1, asterisque.WithIdempotencyKey(key))
-		requireUnused(t, asterisque.ErrBadParams, err)
-		_, err = book.Call(t.Context(), b.session, 2, asterisque.WithIdempotencyKey(key))
-		requireUnused(t, asterisque.ErrBadParams, err)
+		_, err = bookingtest.Rebook.Call(t.Context(), b.session, 1, asterisque.WithIdempotencyKey(key))
+		bookingtest.RequireUnused(t, asterisque.ErrBadParams, err)
+		_, err = bookingtest.Book.Call(t.Context(), b.session, 2, asterisque.WithIdempotencyKey(key))
+		bookingtest.RequireUnused(t, asterisque.ErrBadParams, err)
 		text, err := b.books(key)
 		require.NoError(t, err, "which the refused ones have not used up")
 		require.Equal(t, "at a", text)
-		require.EqualValues(t, 1, s.runs.Load())
+		require.EqualValues(t, 1, s.Runs.Load())
 	})
 }
 
@@ -95,9 +96,9 @@ func TestDurable_SameBytesInAnotherCodec(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		a, b := s.replica("a", answers("at a")), s.replica("b", answers("at b"))
-		for _, f := range []uint16{book.Number(), rebook.Number()} {
-			key := aKey()
+		a, b := s.replica("a", bookingtest.Answers("at a")), s.replica("b", bookingtest.Answers("at b"))
+		for _, f := range []uint16{bookingtest.Book.Number(), bookingtest.Rebook.Number()} {
+			key := bookingtest.Key()
 			in := func(r *replica, values codec.Values) (string, error) {
 				got, err := r.dialled(asterisque.WithCodecs(values)).Call(t.Context(), f, []byte("1"), asterisque.WithIdempotencyKey(key))
 				return string(got), err
@@ -106,12 +107,12 @@ func TestDurable_SameBytesInAnotherCodec(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, `"at a"`, text)
 			_, err = in(b, codec.CBOR)
-			requireUnused(t, asterisque.ErrBadParams, err)
+			bookingtest.RequireUnused(t, asterisque.ErrBadParams, err)
 			text, err = in(b, codec.JSON)
 			require.NoError(t, err)
 			require.Equal(t, `"at a"`, text)
 		}
-		require.EqualValues(t, 2, s.runs.Load())
+		require.EqualValues(t, 2, s.Runs.Load())
 	})
 }
 
@@ -119,15 +120,15 @@ func TestDurable_InterceptorRefuses(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		s.within = func(_ context.Context, c *asterisque.Call, _ asterisque.Next) error {
+		s.Within = func(_ context.Context, c *asterisque.Call, _ asterisque.Next) error {
 			return c.Refuse(asterisque.ErrOverloaded)
 		}
-		a := s.replica("a", answers("at a"))
-		s.within = nil
-		key := aKey()
+		a := s.replica("a", bookingtest.Answers("at a"))
+		s.Within = nil
+		key := bookingtest.Key()
 		_, err := a.books(key)
-		requireUnused(t, asterisque.ErrOverloaded, err)
-		text, err := s.replica("b", answers("at b")).books(key)
+		bookingtest.RequireUnused(t, asterisque.ErrOverloaded, err)
+		text, err := s.replica("b", bookingtest.Answers("at b")).books(key)
 		require.NoError(t, err)
 		require.Equal(t, "at b", text)
 	})
@@ -139,8 +140,8 @@ func TestDurable_KeysPerSubject(t *testing.T) {
 		s := newBookings(t)
 		opts, asAlice := bySubject("alice")
 		_, asBob := bySubject("bob")
-		alice := s.replicaFor("a", answers("at a"), opts, asAlice)
-		bob := s.replicaFor("b", answers("at b"), opts, asBob)
+		alice := s.replicaFor("a", bookingtest.Answers("at a"), opts, asAlice)
+		bob := s.replicaFor("b", bookingtest.Answers("at b"), opts, asBob)
 		text, err := alice.books([]byte("order 1"))
 		require.NoError(t, err)
 		require.Equal(t, "at a", text)
@@ -158,8 +159,8 @@ func TestDurable_OtherCallsAreFree(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		a := s.replica("a", answers("at a"))
-		_, err := book.Call(t.Context(), a.session, 1)
+		a := s.replica("a", bookingtest.Answers("at a"))
+		_, err := bookingtest.Book.Call(t.Context(), a.session, 1)
 		require.NoError(t, err)
 		status, err := a.kv.Status(t.Context())
 		require.NoError(t, err)

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/bookingtest"
 	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
@@ -17,16 +18,16 @@ func TestDurable_ServerLost(t *testing.T) {
 	kept := func(c *Config) {
 		c.Replicas, c.Plan.Calls, c.Plan.InMemory = 3, 2, false
 	}
-	f, release := holds("at a")
-	a, b := s.replica("a", f, kept), s.replica("b", answers("at b"), kept)
-	key, other := aKey(), aKey()
+	f, release := bookingtest.Holds("at a")
+	a, b := s.replica("a", f, kept), s.replica("b", bookingtest.Answers("at b"), kept)
+	key, other := bookingtest.Key(), bookingtest.Key()
 	first := s.begins(a, key, 1)
 	second := s.begins(b, key, 1)
 	b.awaitWaiters(1)
 	_, err := b.books(other)
 	require.NoError(t, err)
-	_, err = b.books(aKey())
-	requireUnused(t, asterisque.ErrOverloaded, err)
+	_, err = b.books(bookingtest.Key())
+	bookingtest.RequireUnused(t, asterisque.ErrOverloaded, err)
 
 	stream, err := a.js.Stream(t.Context(), a.bucket.Stream())
 	require.NoError(t, err)
@@ -39,5 +40,5 @@ func TestDurable_ServerLost(t *testing.T) {
 		text, err := a.books(other)
 		return err == nil && text == "at b"
 	}, natstest.Timeout, 50*time.Millisecond)
-	require.EqualValues(t, 2, s.runs.Load())
+	require.EqualValues(t, 2, s.Runs.Load())
 }

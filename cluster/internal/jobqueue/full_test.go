@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/bookingtest"
 	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 	"github.com/asterisque-go/asterisque/internal/test/fakeclock"
 )
@@ -33,13 +34,13 @@ func TestQueueFull_LargeOutcome(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		c := s.customer()
-		s.takes("a", answers(strings.Repeat("x", 1<<20)))
+		s.takes("a", bookingtest.Answers(strings.Repeat("x", 1<<20)))
 		r := posts(t, c, 1)
 		_, err := results(t, c, r)
-		requireMayHaveRun(t, asterisque.ErrOverloaded, err)
+		bookingtest.RequireMayHaveRun(t, asterisque.ErrOverloaded, err)
 		require.ErrorContains(t, err, "too large")
 		require.Eventually(t, func() bool { return waiting(t, c) == 0 }, natstest.Timeout, perLook)
-		require.EqualValues(t, 1, s.runs.Load())
+		require.EqualValues(t, 1, s.Runs.Load())
 	})
 }
 
@@ -68,13 +69,13 @@ func TestQueueFull_NoRoom(t *testing.T) {
 				kept++
 				continue
 			}
-			requireMayHaveRun(t, asterisque.ErrOverloaded, err)
+			bookingtest.RequireMayHaveRun(t, asterisque.ErrOverloaded, err)
 		}
 		require.Equal(t, 3, kept, "the limit, with the reserve")
 		fakeclock.Sleep(2 * time.Second) // the room is read again
-		ran := s.runs.Load()
+		ran := s.Runs.Load()
 		r := posts(t, c, 99)
-		require.Never(t, func() bool { return s.runs.Load() > ran }, time.Second, perLook)
+		require.Never(t, func() bool { return s.Runs.Load() > ran }, time.Second, perLook)
 		stream, err := a.js(t).Stream(t.Context(), "KV_asterisque_main_results_orders")
 		require.NoError(t, err)
 		require.NoError(t, stream.Purge(t.Context()))

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"log/slog"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,24 +15,18 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
 	"github.com/asterisque-go/asterisque/cluster/internal/callstore"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/bookingtest"
 	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 	"github.com/asterisque-go/asterisque/internal/wait"
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// book runs once for each call. rebook may run more than once.
-var (
-	book   = asterisque.Func[int, string](20, "book")
-	rebook = asterisque.Func[int, string](21, "rebook")
-)
-
 // bookings are nodes of orders that take posted calls, and nodes that post them.
 type bookings struct {
-	t    testing.TB
-	b    *broker.Broker // nil in a process of its own
-	runs atomic.Int64   // calls that have begun, at any node
+	bookingtest.Service
 
-	within asterisque.Interceptor // interceptor of the functions of the next node; nil: none
+	t testing.TB
+	b *broker.Broker // nil in a process of its own
 }
 
 func newBookings(t testing.TB) *bookings {
@@ -117,7 +110,7 @@ func (s *bookings) customer(change ...func(*settings)) *member {
 }
 
 // takes returns a node of orders that takes posted calls, from its start.
-func (s *bookings) takes(id string, f does, change ...func(*settings)) *member {
+func (s *bookings) takes(id string, f bookingtest.Handler, change ...func(*settings)) *member {
 	s.t.Helper()
 	c := s.settings(change)
 	m := s.connected(c, Poster{"orders", "orders", id})
@@ -129,7 +122,7 @@ func (s *bookings) takes(id string, f does, change ...func(*settings)) *member {
 		},
 		Closed: errors.New("the node has left"),
 	})
-	m.node = asterisque.NewNode(s.service(f), asterisque.WithID(id), asterisque.WithInboundInterceptors(m.durable.Intercept))
+	m.node = asterisque.NewNode(s.With(f), asterisque.WithID(id), asterisque.WithInboundInterceptors(m.durable.Intercept))
 	ctx, cancel := context.WithTimeout(s.t.Context(), natstest.Timeout)
 	defer cancel()
 	require.NoError(s.t, m.durable.Open(ctx, callstore.Links{NATS: m.nc, JetStream: m.links.JetStream, Life: m.links.Life, Logger: m.links.Logger}))
@@ -167,56 +160,6 @@ func (m *member) Shutdown(ctx context.Context) error {
 // js returns JetStream on the connection of the node.
 func (m *member) js(testing.TB) jetstream.JetStream { return m.links.JetStream }
 
-// service returns an option by which a node runs the functions with f, and counts the calls.
-func (s *bookings) service(f does) asterisque.Option {
-	svc := asterisque.NewService()
-	if s.within != nil {
-		svc.Intercept(s.within)
-	}
-	counted := func(ctx context.Context, n int) (string, error) {
-		s.runs.Add(1)
-		return f(ctx, n)
-	}
-	book.Handle(svc, counted)
-	rebook.Handle(svc, counted)
-	return asterisque.WithService(svc)
-}
-
-// holds answers after release, or at the end of its context.
-func holds(text string) (f does, release func()) {
-	free := make(chan struct{})
-	f = func(ctx context.Context, _ int) (string, error) {
-		select {
-		case <-free:
-			return text, nil
-		case <-ctx.Done():
-			return "", ctx.Err()
-		}
-	}
-	return f, func() { close(free) }
-}
-
-// requireUnused expects that a call was rejected before it ran.
-func requireUnused(t testing.TB, want error, err error) {
-	t.Helper()
-	require.ErrorIs(t, err, want)
-	require.True(t, asterisque.Repeatable(err), "%v", err)
-}
-
-// requireMayHaveRun expects that a call may have run.
-func requireMayHaveRun(t testing.TB, want error, err error) {
-	t.Helper()
-	require.ErrorIs(t, err, want)
-	require.False(t, asterisque.Repeatable(err), "%v", err)
-}
-
-func answers(text string) does {
-	return func(context.Context, int) (string, error) { return text, nil }
-}
-
-// does is the handler of a node.
-type does func(ctx context.Context, n int) (string, error)
-
 // newLastingBookings returns bookings with a server that can be restarted, and the configuration
 // for the restart.
 func newLastingBookings(t testing.TB) (*bookings, broker.Config) {
@@ -245,7 +188,7 @@ func withUrgency(u priority.Priority) func(*Job) { return func(j *Job) { j.Urgen
 // posts posts a call, or fails.
 func posts(t testing.TB, c *member, n int, opts ...func(*Job)) string {
 	t.Helper()
-	r, err := post(t.Context(), c, "orders", book, n, opts...)
+	r, err := post(t.Context(), c, "orders", bookingtest.Book, n, opts...)
 	require.NoError(t, err)
 	return r
 }
@@ -259,11 +202,11 @@ func resultOf[P, R any](ctx context.Context, c *member, _ asterisque.Function[P,
 	return result, Codec.Decode(encoded, &result)
 }
 
-// results waits for the outcome of a posted call of book.
+// results waits for the outcome of a posted call of Book.
 func results(t testing.TB, c *member, receipt string) (string, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), natstest.Timeout)
 	defer cancel()
-	return resultOf(ctx, c, book, receipt)
+	return resultOf(ctx, c, bookingtest.Book, receipt)
 }
 
 // waiting returns the number of calls that wait for orders.

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/bookingtest"
 	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
@@ -27,7 +28,7 @@ func TestQueueKilled_Process(t *testing.T) {
 // brieflyLeased makes other nodes notice quickly that a node is gone.
 func brieflyLeased(c *settings) {
 	c.Durable.Lease = time.Second
-	c.Durable.Idempotent = []uint16{rebook.Number()}
+	c.Durable.Idempotent = []uint16{bookingtest.Rebook.Number()}
 	handedOutSoon(c)
 }
 
@@ -37,27 +38,27 @@ func TestQueueKilled_MayHaveRun(t *testing.T) {
 	c := s.customer()
 	r := posts(t, c, 1)
 	s.killTaker()
-	s.takes("b", answers("at b"), brieflyLeased)
+	s.takes("b", bookingtest.Answers("at b"), brieflyLeased)
 	_, err := results(t, c, r)
-	requireMayHaveRun(t, asterisque.ErrUnavailable, err)
+	bookingtest.RequireMayHaveRun(t, asterisque.ErrUnavailable, err)
 	require.Eventually(t, func() bool { return waiting(t, c) == 0 }, natstest.Timeout, perLook)
-	require.Zero(t, s.runs.Load())
+	require.Zero(t, s.Runs.Load())
 }
 
 func TestQueueKilled_Idempotent(t *testing.T) {
 	t.Parallel()
 	s := newBookings(t)
 	c := s.customer()
-	r, err := post(t.Context(), c, "orders", rebook, 1)
+	r, err := post(t.Context(), c, "orders", bookingtest.Rebook, 1)
 	require.NoError(t, err)
 	s.killTaker()
-	s.takes("b", answers("at b"), brieflyLeased)
+	s.takes("b", bookingtest.Answers("at b"), brieflyLeased)
 	ctx, cancel := context.WithTimeout(t.Context(), natstest.Timeout)
 	defer cancel()
-	text, err := resultOf(ctx, c, rebook, r)
+	text, err := resultOf(ctx, c, bookingtest.Rebook, r)
 	require.NoError(t, err)
 	require.Equal(t, "at b", text)
-	require.EqualValues(t, 1, s.runs.Load())
+	require.EqualValues(t, 1, s.Runs.Load())
 }
 
 // killTaker makes a process take a call, and kills it while the call runs.

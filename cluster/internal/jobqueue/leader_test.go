@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/bookingtest"
 	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
@@ -50,7 +51,7 @@ type register struct {
 }
 
 // at returns a handler that records the runs on a node.
-func (r *register) at(id string) does {
+func (r *register) at(id string) bookingtest.Handler {
 	return func(_ context.Context, n int) (string, error) {
 		r.mu.Lock()
 		defer r.mu.Unlock()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/bookingtest"
 	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
@@ -52,7 +53,7 @@ func TestQueueLost_Acknowledgement(t *testing.T) {
 	  { user: all, password: secret }
 	  { user: deaf, password: secret, permissions: { publish: { deny: "$JS.ACK.>" } } }
 	] } }`)})}
-		a := s.takes("a", answers("booked"), handedOutSoon, deaf)
+		a := s.takes("a", bookingtest.Answers("booked"), handedOutSoon, deaf)
 		c := s.customer()
 		r := posts(t, c, 1)
 		requireResult(t, "booked", c, r)
@@ -62,10 +63,10 @@ func TestQueueLost_Acknowledgement(t *testing.T) {
 			return on.CachedInfo().Delivered.Consumer > 1
 		}, natstest.Timeout, perLook, "it is handed out again")
 		require.NoError(t, a.Close())
-		s.takes("b", answers("again"), handedOutSoon)
+		s.takes("b", bookingtest.Answers("again"), handedOutSoon)
 		require.Eventually(t, func() bool { return waiting(t, c) == 0 }, natstest.Timeout, perLook)
 		requireResult(t, "booked", c, r)
-		require.EqualValues(t, 1, s.runs.Load())
+		require.EqualValues(t, 1, s.Runs.Load())
 	})
 }
 
@@ -74,12 +75,12 @@ func TestQueueLost_RunsElsewhere(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		c := s.customer()
-		m, r := bookingOf(t, c, book.Number())
+		m, r := bookingOf(t, c, bookingtest.Book.Number())
 		q, _ := beginsPosted(t, c, m)
 		_, err := c.publish(t.Context(), q, m)
 		require.NoError(t, err)
 		require.ErrorIs(t, c.Withdraw(t.Context(), r), ErrBegun)
-		s.takes("a", answers("booked"))
+		s.takes("a", bookingtest.Answers("booked"))
 		requireResult(t, "booked", c, r)
 		o, err := q.outcome(t.Context(), m.Key)
 		require.NoError(t, err)
@@ -95,7 +96,7 @@ func TestQueueLost_RecordExpired(t *testing.T) {
 		c := s.customer()
 		long := time.Now().Add(-2 * time.Hour).UnixMilli()
 		var receipts []string
-		for _, f := range []uint16{book.Number(), rebook.Number()} {
+		for _, f := range []uint16{bookingtest.Book.Number(), bookingtest.Rebook.Number()} {
 			m, r := bookingOf(t, c, f)
 			q, o := beginsPosted(t, c, m)
 			o.Since = long
@@ -104,11 +105,11 @@ func TestQueueLost_RecordExpired(t *testing.T) {
 			require.NoError(t, err)
 			receipts = append(receipts, r)
 		}
-		s.takes("a", answers("booked"), func(c *settings) { c.Durable.Idempotent = []uint16{rebook.Number()} })
+		s.takes("a", bookingtest.Answers("booked"), func(c *settings) { c.Durable.Idempotent = []uint16{bookingtest.Rebook.Number()} })
 		_, err := results(t, c, receipts[0])
-		requireMayHaveRun(t, asterisque.ErrUnavailable, err)
+		bookingtest.RequireMayHaveRun(t, asterisque.ErrUnavailable, err)
 		requireResult(t, "booked", c, receipts[1])
-		require.EqualValues(t, 1, s.runs.Load(), "the one that may run more often")
+		require.EqualValues(t, 1, s.Runs.Load(), "the one that may run more often")
 	})
 }
 
@@ -121,9 +122,9 @@ func TestQueueLost_Refusal(t *testing.T) {
 		q, _ := beginsPosted(t, c, m)
 		_, err := c.publish(t.Context(), q, m)
 		require.NoError(t, err)
-		s.takes("a", answers("booked"))
+		s.takes("a", bookingtest.Answers("booked"))
 		_, err = results(t, c, r)
-		requireMayHaveRun(t, asterisque.ErrNoFunction, err)
+		bookingtest.RequireMayHaveRun(t, asterisque.ErrNoFunction, err)
 	})
 }
 
@@ -132,17 +133,17 @@ func TestQueueLost_MayHaveRun(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		c := s.customer()
-		m, r := bookingOf(t, c, book.Number())
+		m, r := bookingOf(t, c, bookingtest.Book.Number())
 		q, o := beginsPosted(t, c, m)
 		p, err := parseReceipt(r)
 		require.NoError(t, err)
 		p.Posted = time.Now().Add(-time.Minute).UnixMilli()
 		p.Deadline = time.Now().Add(-outcomeGrace).UnixMilli()
 		_, err = results(t, c, p.encode())
-		requireMayHaveRun(t, asterisque.ErrUnavailable, err)
+		bookingtest.RequireMayHaveRun(t, asterisque.ErrUnavailable, err)
 		require.NoError(t, q.settle(t.Context(), m.Key, o.answered([]byte("late"), nil)), "the later write fails")
 		_, err = results(t, c, r)
-		requireMayHaveRun(t, asterisque.ErrUnavailable, err)
+		bookingtest.RequireMayHaveRun(t, asterisque.ErrUnavailable, err)
 	})
 }
 
@@ -151,7 +152,7 @@ func TestQueueLost_TakenOver(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		c := s.customer()
-		m, r := bookingOf(t, c, book.Number())
+		m, r := bookingOf(t, c, bookingtest.Book.Number())
 		q, o := beginsPosted(t, c, m)
 		there, err := q.outcome(t.Context(), m.Key)
 		require.NoError(t, err)
@@ -168,7 +169,7 @@ func TestQueueLost_OutcomesGone(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		a, c := s.takes("a", answers("booked"), handedOutSoon), s.customer()
+		a, c := s.takes("a", bookingtest.Answers("booked"), handedOutSoon), s.customer()
 		requireResult(t, "booked", c, posts(t, c, 1))
 		require.NoError(t, a.js(t).DeleteKeyValue(t.Context(), "asterisque_main_results_orders"))
 		requireResult(t, "booked", c, posts(t, c, 2))
@@ -194,7 +195,7 @@ func TestQueueLost_LaggingServer(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		c := s.customer()
-		m, r := bookingOf(t, c, book.Number())
+		m, r := bookingOf(t, c, bookingtest.Book.Number())
 		q, o := beginsPosted(t, c, m)
 		had, err := q.outcomes.Get(t.Context(), outcomeKey(m.Key))
 		require.NoError(t, err)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/cluster/internal/kv"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/bookingtest"
 	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
@@ -63,7 +64,7 @@ func TestQueueOutage_PostAndRun(t *testing.T) {
 // postsAtLast retries a post until it succeeds. It returns "" if the test has ended.
 func postsAtLast(t *testing.T, c *member, n int) string {
 	for times := 0; ; times++ {
-		r, _ := post(t.Context(), c, "orders", book, n)
+		r, _ := post(t.Context(), c, "orders", bookingtest.Book, n)
 		if r != "" || !wait.HoldOff(t.Context(), kv.Backoff(times)) {
 			return r
 		}
@@ -74,16 +75,16 @@ func TestQueueOutage_DuringRun(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s, again := lasting(t)
-		f, release := holds("booked")
+		f, release := bookingtest.Holds("booked")
 		s.takes("a", f, inFiles, handedOutSoon)
 		s.takes("b", f, inFiles, handedOutSoon)
 		c := s.customer()
 		r := posts(t, c, 1)
-		require.Eventually(t, func() bool { return s.runs.Load() == 1 }, natstest.Timeout, perLook)
+		require.Eventually(t, func() bool { return s.Runs.Load() == 1 }, natstest.Timeout, perLook)
 		again()
 		release()
 		requireResult(t, "booked", c, r)
-		require.EqualValues(t, 1, s.runs.Load())
+		require.EqualValues(t, 1, s.Runs.Load())
 	})
 }
 
@@ -91,11 +92,11 @@ func TestQueueOutage_Answer(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s, after := newLastingBookings(t)
-		f, release := holds("booked")
+		f, release := bookingtest.Holds("booked")
 		s.takes("a", f, inFiles, handedOutSoon)
 		c := s.customer()
 		r := posts(t, c, 1)
-		require.Eventually(t, func() bool { return s.runs.Load() == 1 }, natstest.Timeout, perLook)
+		require.Eventually(t, func() bool { return s.Runs.Load() == 1 }, natstest.Timeout, perLook)
 		require.NoError(t, s.b.Close())
 		release()
 		asked := make(chan error, 1)
@@ -105,7 +106,7 @@ func TestQueueOutage_Answer(t *testing.T) {
 		}()
 		natstest.StartServer(t, after)
 		require.NoError(t, <-asked)
-		require.EqualValues(t, 1, s.runs.Load())
+		require.EqualValues(t, 1, s.Runs.Load())
 	})
 }
 
@@ -113,12 +114,12 @@ func TestQueueOutage_Result(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s, after := newLastingBookings(t)
-		f, release := holds("booked")
+		f, release := bookingtest.Holds("booked")
 		taker := func(c *settings) { inFiles(c); c.Durable.Lease = time.Second }
 		a := s.takes("a", f, taker)
 		c := s.customer()
 		r := posts(t, c, 1)
-		require.Eventually(t, func() bool { return s.runs.Load() == 1 }, natstest.Timeout, perLook)
+		require.Eventually(t, func() bool { return s.Runs.Load() == 1 }, natstest.Timeout, perLook)
 		b := s.takes("b", f, taker)
 		require.NoError(t, s.b.Close())
 		release()
@@ -126,7 +127,7 @@ func TestQueueOutage_Result(t *testing.T) {
 		natstest.StartServer(t, after)
 		require.Eventually(t, b.nc.IsConnected, natstest.Timeout, perLook)
 		requireResult(t, "booked", c, r)
-		require.EqualValues(t, 1, s.runs.Load())
+		require.EqualValues(t, 1, s.Runs.Load())
 	})
 }
 
@@ -153,7 +154,7 @@ func TestQueueOutage_ServerLost(t *testing.T) {
 	s.takes("a", done.at("a"), three, inFiles)
 	for _, r := range receipts {
 		ctx, cancel := context.WithTimeout(t.Context(), natstest.Timeout)
-		_, err := resultOf(ctx, c, book, r)
+		_, err := resultOf(ctx, c, bookingtest.Book, r)
 		cancel()
 		require.NoError(t, err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/internal/kv"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/bookingtest"
 	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
@@ -31,8 +32,8 @@ func TestPost_FullQueue(t *testing.T) {
 		for n := range 8 {
 			posts(t, c, n)
 		}
-		r, err := post(t.Context(), c, "orders", book, 8)
-		requireUnused(t, asterisque.ErrOverloaded, err)
+		r, err := post(t.Context(), c, "orders", bookingtest.Book, 8)
+		bookingtest.RequireUnused(t, asterisque.ErrOverloaded, err)
 		require.Empty(t, r)
 	})
 }
@@ -50,14 +51,14 @@ func TestPost_Errors(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		c := newBookings(t).customer()
-		_, err := post(t.Context(), c, "orders", book, 1, withDeadline(time.Now().Add(2*time.Hour)))
-		requireUnused(t, asterisque.ErrBadParams, err)
-		_, err = post(t.Context(), c, "orders", book, 1, withDeadline(time.Now().Add(-time.Second)))
-		requireUnused(t, asterisque.ErrExpired, err)
-		_, err = post(t.Context(), c, "or.ders", book, 1)
-		requireUnused(t, asterisque.ErrBadParams, err)
+		_, err := post(t.Context(), c, "orders", bookingtest.Book, 1, withDeadline(time.Now().Add(2*time.Hour)))
+		bookingtest.RequireUnused(t, asterisque.ErrBadParams, err)
+		_, err = post(t.Context(), c, "orders", bookingtest.Book, 1, withDeadline(time.Now().Add(-time.Second)))
+		bookingtest.RequireUnused(t, asterisque.ErrExpired, err)
+		_, err = post(t.Context(), c, "or.ders", bookingtest.Book, 1)
+		bookingtest.RequireUnused(t, asterisque.ErrBadParams, err)
 		_, err = c.Post(t.Context(), "orders", Job{Function: 1, Params: make([]byte, c.nc.MaxPayload())})
-		requireUnused(t, asterisque.ErrTooLarge, err)
+		bookingtest.RequireUnused(t, asterisque.ErrTooLarge, err)
 	})
 }
 
@@ -69,8 +70,8 @@ func TestPost_WithoutNATS(t *testing.T) {
 		posts(t, c, 1)
 		require.NoError(t, s.b.Close())
 		require.Eventually(t, func() bool { return !c.nc.IsConnected() }, natstest.Timeout, time.Millisecond)
-		r, err := post(t.Context(), c, "orders", book, 2)
-		requireUnused(t, asterisque.ErrUnavailable, err)
+		r, err := post(t.Context(), c, "orders", bookingtest.Book, 2)
+		bookingtest.RequireUnused(t, asterisque.ErrUnavailable, err)
 		require.Empty(t, r)
 	})
 }
@@ -81,8 +82,8 @@ func TestQueue_CreatedAgain(t *testing.T) {
 		c := newBookings(t).customer()
 		posts(t, c, 1)
 		require.NoError(t, c.links.JetStream.DeleteStream(t.Context(), "asterisque_main_queue_orders"))
-		_, err := post(t.Context(), c, "orders", book, 2)
-		requireUnused(t, asterisque.ErrUnavailable, err)
+		_, err := post(t.Context(), c, "orders", bookingtest.Book, 2)
+		bookingtest.RequireUnused(t, asterisque.ErrUnavailable, err)
 		posts(t, c, 2)
 		require.Equal(t, uint64(1), waiting(t, c))
 	})
@@ -94,7 +95,7 @@ func TestPost_Duplicate(t *testing.T) {
 		c := newBookings(t).customer()
 		q, err := c.queueOf(t.Context(), "orders")
 		require.NoError(t, err)
-		m := c.posted(Job{Function: book.Number()})
+		m := c.posted(Job{Function: bookingtest.Book.Number()})
 		require.NoError(t, m.setDeadline(time.Time{}, time.Minute))
 		first, err := c.publish(t.Context(), q, m)
 		require.NoError(t, err)
@@ -113,7 +114,7 @@ func TestReceipt_Invalid(t *testing.T) {
 	require.NoError(t, err)
 	short := r
 	short.Key = short.Key[:8]
-	for _, text := range []string{"", "x", good[1:], good[:len(good)-4], receiptMark, receiptMark + "e30", short.encode(), strings.Repeat(string(good), 20)} {
+	for _, text := range []string{"", "x", good[1:], good[:len(good)-4], receiptMark, receiptMark + "e30", short.encode(), strings.Repeat(good, 20)} {
 		_, err := parseReceipt(text)
 		require.ErrorIs(t, err, asterisque.ErrBadParams, text)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/bookingtest"
 	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
@@ -29,12 +30,12 @@ func TestQueue_RunsOnJoin(t *testing.T) {
 		c := s.customer()
 		r := posts(t, c, 1)
 		require.NoError(t, c.Close())
-		a := s.takes("a", answers("booked"))
+		a := s.takes("a", bookingtest.Answers("booked"))
 		again := s.customer() // another program of the same identity
 		requireResult(t, "booked", again, r)
 		requireResult(t, "booked", again, r)
 		require.Eventually(t, func() bool { return waiting(t, a) == 0 }, natstest.Timeout, 10*time.Millisecond)
-		require.EqualValues(t, 1, s.runs.Load())
+		require.EqualValues(t, 1, s.Runs.Load())
 	})
 }
 
@@ -42,7 +43,7 @@ func TestQueue_RunsAtOnce(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		s.takes("a", answers("booked"))
+		s.takes("a", bookingtest.Answers("booked"))
 		c := s.customer()
 		for n := range 5 {
 			requireResult(t, "booked", c, posts(t, c, n))
@@ -107,9 +108,9 @@ func TestQueue_Expires(t *testing.T) {
 		c := s.customer()
 		_, err := results(t, c, posts(t, c, 1, withDeadline(time.Now().Add(2*time.Second))))
 		require.ErrorIs(t, err, asterisque.ErrExpired)
-		s.takes("a", answers("late"))
+		s.takes("a", bookingtest.Answers("late"))
 		requireResult(t, "late", c, posts(t, c, 2))
-		require.EqualValues(t, 1, s.runs.Load())
+		require.EqualValues(t, 1, s.Runs.Load())
 	})
 }
 
@@ -125,10 +126,10 @@ func TestWithdraw_UntilBegin(t *testing.T) {
 		_, err := results(t, c, r)
 		require.ErrorIs(t, err, ErrWithdrawn)
 
-		f, release := holds("booked")
+		f, release := bookingtest.Holds("booked")
 		s.takes("a", f)
 		r = posts(t, c, 2)
-		require.Eventually(t, func() bool { return s.runs.Load() == 1 }, natstest.Timeout, time.Millisecond)
+		require.Eventually(t, func() bool { return s.Runs.Load() == 1 }, natstest.Timeout, time.Millisecond)
 		require.ErrorIs(t, c.Withdraw(t.Context(), r), ErrBegun)
 		release()
 		requireResult(t, "booked", c, r)
@@ -140,7 +141,7 @@ func TestResult_OtherIdentity(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		s.takes("a", answers("booked"))
+		s.takes("a", bookingtest.Answers("booked"))
 		c := s.customer()
 		r := posts(t, c, 1)
 		requireResult(t, "booked", c, r)
@@ -163,7 +164,7 @@ func TestQueue_BadMessages(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		a := s.takes("a", answers("booked"))
+		a := s.takes("a", bookingtest.Answers("booked"))
 		for _, text := range []string{"", "garbage", "{}", `{"v":1,"key":"AAAA"}`, `{"v":0}`} {
 			_, err := a.links.JetStream.Publish(t.Context(), a.queueSubject("orders")+".1", []byte(text))
 			require.NoError(t, err)
@@ -178,7 +179,7 @@ func TestQueue_NewerVersion(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		a, c := s.takes("a", answers("booked")), s.customer()
+		a, c := s.takes("a", bookingtest.Answers("booked")), s.customer()
 		_, err := a.links.JetStream.Publish(t.Context(), a.queueSubject("orders")+".0", []byte(`{"v":2,"key":7}`))
 		require.NoError(t, err)
 		requireResult(t, "booked", c, posts(t, c, 1))
@@ -194,7 +195,7 @@ func TestQueue_DeliveredTwice(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		a := s.takes("a", answers("booked"))
+		a := s.takes("a", bookingtest.Answers("booked"))
 		c := s.customer()
 		r := posts(t, c, 1)
 		requireResult(t, "booked", c, r)
@@ -206,12 +207,12 @@ func TestQueue_DeliveredTwice(t *testing.T) {
 		require.NoError(t, err)
 		o.State, o.body = outcomeBegun, nil // simulates that the outcome was not written
 		require.NoError(t, q.replace(t.Context(), p.Key, o))
-		m := &postedCall{Version: postedVersion, Key: p.Key, Owner: p.Owner, Function: book.Number(), Codec: Codec.Name(), Deadline: p.Deadline}
+		m := &postedCall{Version: postedVersion, Key: p.Key, Owner: p.Owner, Function: bookingtest.Book.Number(), Codec: Codec.Name(), Deadline: p.Deadline}
 		m.params, err = Codec.Append(nil, 1)
 		require.NoError(t, err)
 		require.NoError(t, a.nc.PublishMsg(&nats.Msg{Subject: q.subject + ".1", Data: m.encode()}))
 		requireResult(t, "booked", c, r)
-		require.EqualValues(t, 1, s.runs.Load())
+		require.EqualValues(t, 1, s.Runs.Load())
 	})
 }
 
@@ -220,7 +221,7 @@ func TestQueueOutage_WhileWaiting(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		dir := t.TempDir()
 		s := &bookings{t: t, b: natstest.StartServer(t, broker.Config{Dir: dir})}
-		a, c := s.takes("a", answers("booked")), s.customer()
+		a, c := s.takes("a", bookingtest.Answers("booked")), s.customer()
 		requireResult(t, "booked", c, posts(t, c, 1))
 		again := natstest.Restarted(s.b, dir)
 		require.NoError(t, s.b.Close())
@@ -234,10 +235,10 @@ func TestQueue_Drain(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		f, release := holds("at a")
+		f, release := bookingtest.Holds("at a")
 		a, c := s.takes("a", f), s.customer()
 		r := posts(t, c, 1)
-		require.Eventually(t, func() bool { return s.runs.Load() == 1 }, natstest.Timeout, time.Millisecond)
+		require.Eventually(t, func() bool { return s.Runs.Load() == 1 }, natstest.Timeout, time.Millisecond)
 		left := make(chan error, 1)
 		go func() { left <- a.Shutdown(context.Background()) }() // ends once the call is over
 		<-a.node.Draining()
@@ -245,7 +246,7 @@ func TestQueue_Drain(t *testing.T) {
 		release()
 		require.NoError(t, <-left)
 		requireResult(t, "at a", c, r)
-		s.takes("b", answers("at b"))
+		s.takes("b", bookingtest.Answers("at b"))
 		requireResult(t, "at b", c, later)
 	})
 }

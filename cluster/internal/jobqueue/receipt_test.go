@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/bookingtest"
 	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 )
 
@@ -23,10 +24,10 @@ func TestResult_Forgotten(t *testing.T) {
 		p.Deadline = time.Now().Add(-2 * time.Hour).UnixMilli()
 		old := p.encode()
 		_, err = results(t, c, old)
-		requireMayHaveRun(t, asterisque.ErrUnavailable, err)
+		bookingtest.RequireMayHaveRun(t, asterisque.ErrUnavailable, err)
 		require.ErrorContains(t, err, "not kept any more")
 		err = c.Withdraw(t.Context(), old)
-		requireMayHaveRun(t, asterisque.ErrUnavailable, err)
+		bookingtest.RequireMayHaveRun(t, asterisque.ErrUnavailable, err)
 	})
 }
 
@@ -37,7 +38,7 @@ func TestResult_Expired(t *testing.T) {
 		c := s.customer()
 		r := posts(t, c, 1, withDeadline(time.Now().Add(2*time.Second)))
 		_, err := results(t, c, r)
-		requireUnused(t, asterisque.ErrExpired, err)
+		bookingtest.RequireUnused(t, asterisque.ErrExpired, err)
 		require.ErrorIs(t, c.Withdraw(t.Context(), r), ErrBegun, "it is over")
 	})
 }
@@ -47,11 +48,11 @@ func TestResult_DeadlineWhileRunning(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		c := s.customer()
-		f, _ := holds("never")
+		f, _ := bookingtest.Holds("never")
 		s.takes("a", f)
 		_, err := results(t, c, posts(t, c, 1, withDeadline(time.Now().Add(6*time.Second))))
-		requireMayHaveRun(t, asterisque.ErrExpired, err)
-		require.EqualValues(t, 1, s.runs.Load())
+		bookingtest.RequireMayHaveRun(t, asterisque.ErrExpired, err)
+		require.EqualValues(t, 1, s.Runs.Load())
 	})
 }
 
@@ -60,12 +61,12 @@ func TestReceipt_AfterRestart(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		c := s.customer()
-		written := string(posts(t, c, 1)) // such as in a file
-		later := string(posts(t, c, 2))
+		written := posts(t, c, 1) // such as in a file
+		later := posts(t, c, 2)
 		require.NoError(t, c.Close())
 		again := s.customer()
 		require.NoError(t, again.Withdraw(t.Context(), later))
-		s.takes("a", answers("booked"))
+		s.takes("a", bookingtest.Answers("booked"))
 		requireResult(t, "booked", again, written)
 		_, err := results(t, again, later)
 		require.ErrorIs(t, err, ErrWithdrawn)
@@ -100,7 +101,7 @@ func TestResult_BadOutcomes(t *testing.T) {
 			_, err = q.outcomes.Put(t.Context(), outcomeKey(p.Key), []byte(text))
 			require.NoError(t, err)
 			_, err = results(t, c, r)
-			requireMayHaveRun(t, asterisque.ErrUnavailable, err)
+			bookingtest.RequireMayHaveRun(t, asterisque.ErrUnavailable, err)
 			require.True(t, errors.Is(c.Withdraw(t.Context(), r), asterisque.ErrUnavailable))
 		}
 	})
@@ -122,7 +123,7 @@ func TestReceipt_MakesNoQueue(t *testing.T) {
 		} {
 			forged := &callReceipt{Name: "nobody", Key: newQueueKey(), Owner: "customer"}
 			forged.Posted, forged.Deadline = now.Add(-2*time.Hour).UnixMilli(), now.Add(-late).UnixMilli()
-			requireMayHaveRun(t, asterisque.ErrUnavailable, ask(forged.encode()))
+			bookingtest.RequireMayHaveRun(t, asterisque.ErrUnavailable, ask(forged.encode()))
 		}
 		for name := range c.links.JetStream.StreamNames(t.Context()).Name() {
 			require.NotContains(t, name, "nobody")

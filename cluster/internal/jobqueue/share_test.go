@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/test/bookingtest"
 	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
 	"github.com/asterisque-go/asterisque/priority"
 )
@@ -89,7 +90,7 @@ func TestQueue_RefusedForNow(t *testing.T) {
 		c := s.customer()
 		var refused atomic.Int64
 		free := make(chan struct{})
-		s.within = func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+		s.Within = func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 			select {
 			case <-free:
 				return next(ctx, c)
@@ -98,7 +99,7 @@ func TestQueue_RefusedForNow(t *testing.T) {
 				return c.Refuse(asterisque.ErrOverloaded.Withf("later"))
 			}
 		}
-		s.takes("a", answers("booked"))
+		s.takes("a", bookingtest.Answers("booked"))
 		r, other := posts(t, c, 1), posts(t, c, 2)
 		require.Eventually(t, func() bool { return refused.Load() > 2 }, natstest.Timeout, perLook)
 		require.Eventually(t, func() bool {
@@ -108,7 +109,7 @@ func TestQueue_RefusedForNow(t *testing.T) {
 		}, natstest.Timeout, perLook, "it has not begun, between two attempts")
 		close(free)
 		requireResult(t, "booked", c, r)
-		require.EqualValues(t, 1, s.runs.Load())
+		require.EqualValues(t, 1, s.Runs.Load())
 	})
 }
 
@@ -117,13 +118,13 @@ func TestQueue_SharePerPoster(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		c, other := s.customer(), s.customer(func(c *settings) { c.Identity = "other" })
-		s.takes("a", answers("booked"), func(c *settings) { c.Durable.Calls, c.Durable.Share = 8, 0.25 })
+		s.takes("a", bookingtest.Answers("booked"), func(c *settings) { c.Durable.Calls, c.Durable.Share = 8, 0.25 })
 		for n := range 2 {
 			requireResult(t, "booked", c, posts(t, c, n))
 		}
 		posts(t, c, 3) // waits
 		requireResult(t, "booked", other, posts(t, other, 4))
-		require.EqualValues(t, 3, s.runs.Load())
+		require.EqualValues(t, 3, s.Runs.Load())
 	})
 }
 
@@ -138,10 +139,10 @@ func TestQueue_TakenWhileDraining(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		f, release := holds("at a")
+		f, release := bookingtest.Holds("at a")
 		a, c := s.takes("a", f), s.customer()
 		posts(t, c, 1)
-		require.Eventually(t, func() bool { return s.runs.Load() == 1 }, natstest.Timeout, perLook)
+		require.Eventually(t, func() bool { return s.Runs.Load() == 1 }, natstest.Timeout, perLook)
 		left := make(chan error, 1)
 		go func() { left <- a.Shutdown(context.Background()) }() // ends once the call is over
 		<-a.node.Draining()
@@ -162,7 +163,7 @@ func TestQueue_TakenWhileDraining(t *testing.T) {
 		}
 		release()
 		require.NoError(t, <-left)
-		s.takes("b", answers("at b"))
+		s.takes("b", bookingtest.Answers("at b"))
 		requireResult(t, "at b", c, r)
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/broker"
 	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
+	"github.com/asterisque-go/asterisque/internal/test/fakeclock"
 )
 
 // entries is the configuration of the bucket of these tests.
@@ -121,10 +122,10 @@ func TestRoom_ReadsOnceASecond(t *testing.T) {
 		room.Take()
 		require.False(t, room.HasRoom(t.Context()), "calls of this node count at once")
 		require.Equal(t, 1, reads)
-		<-time.After(time.Second)
+		fakeclock.Sleep(time.Second)
 		require.True(t, room.HasRoom(t.Context()))
 		state.Bytes = 100
-		<-time.After(time.Second)
+		fakeclock.Sleep(time.Second)
 		require.False(t, room.HasRoom(t.Context()))
 		require.Equal(t, 3, reads)
 	})

@@ -21,7 +21,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
-// Env is what the parts of this package need of NATS and of the configuration of a cluster.
+// Env has the connection, the buckets and the periods that the parts of this package share.
 type Env struct { // fixed
 	NATS      *nats.Conn
 	JetStream jetstream.JetStream
