@@ -1,5 +1,5 @@
-// Package bookingtest has a service for tests of calls that run once: [Book], and [Rebook], which may
-// run more than once. A [Service] counts the calls that have begun, at any of its nodes.
+// Package bookingtest has a service for tests of calls that run once: [Book], and [Rebook], which
+// may run more than once. A [Service] counts the calls that have begun, at any of its nodes.
 // [RequireUnused] and [RequireMayHaveRun] tell apart whether a failed call can be repeated.
 package bookingtest
 
