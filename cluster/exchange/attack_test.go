@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster"
 	"github.com/asterisque-go/asterisque/cluster/exchange"
 	"github.com/asterisque-go/asterisque/cluster/exchange/agent"
 	"github.com/asterisque-go/asterisque/cluster/exchange/internal/relayproto"
@@ -235,4 +236,107 @@ func TestAttackShutdown_SessionStays(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorIs(t, x.Shutdown(soon(t)), asterisque.ErrUnavailable, "it was cut")
 	require.Zero(t, x.Stats().Sessions)
+}
+
+// A node dials and does not read the answer.
+func TestAttackDial_UnreadAnswer(t *testing.T) {
+	t.Parallel()
+	b := natsServer(t)
+	x, url := bridge(t, b, exchange.Config{Policy: everybody})
+	inCluster(t, b, cluster.Config{Name: "stock", ID: "c", Service: service("c", nil)})
+	joined(t, url, "orders", "b")
+	s := hostile(t, url, never)
+	require.NoError(t, register(t, s, "", "i"))
+	_, err := dial(t, s, "stock", "c")
+	require.NoError(t, err)
+	before := b.Server().NumSubscriptions()
+	for range 20 {
+		for _, to := range []relayproto.Target{{Name: "stock", ID: "c"}, {Name: "orders", ID: "b"}} {
+			call, err := relayproto.Dial.Open(t.Context(), s, to)
+			require.NoError(t, err)
+			call.Untyped().Stop()
+			call.CloseSend() // in case the answer was faster; otherwise it is an error
+			call.Result(soon(t))
+		}
+	}
+	require.Eventually(t, func() bool { return x.Stats().Sessions <= 1 }, enough, time.Millisecond)
+	require.Eventually(t, func() bool { return b.Server().NumSubscriptions() <= before }, enough, time.Millisecond)
+}
+
+func TestAttackID_OtherIdentity(t *testing.T) {
+	t.Parallel()
+	b := natsServer(t)
+	_, first := bridge(t, b, exchange.Config{Policy: everybody, Options: credentials("")})
+	_, second := bridge(t, b, exchange.Config{Policy: everybody, Options: credentials("")})
+	orders := join(t, being(first, "orders", "o"))
+	p := callerOf(t, join(t, being(second, "shop", "s")), "orders")
+	require.Equal(t, "o", ask(t, p))
+	for _, identity := range []string{"rogue", ""} {
+		cfg := being(second, identity, "o")
+		cfg.Name = "orders"
+		_, err := agent.Join(soon(t), cfg)
+		require.ErrorIs(t, err, agent.ErrNameTaken)
+	}
+	members, err := orders.Members(soon(t), "orders")
+	require.NoError(t, err)
+	require.Len(t, members, 1)
+	require.Equal(t, "orders", members[0].Identity)
+	require.Equal(t, "o", ask(t, p))
+}
+
+func TestAttackSquat_InCluster(t *testing.T) {
+	t.Parallel()
+	b := natsServer(t)
+	x, url := bridge(t, b, exchange.Config{Policy: everybody, Options: credentials("")})
+	for _, id := range []string{"o", "r"} {
+		for range 3 {
+			cfg := being(url, "", "r")
+			cfg.Name = "orders"
+			squatter := join(t, cfg)
+			orders := join(t, being(url, "orders", id))
+			<-squatter.Done()
+			require.ErrorIs(t, squatter.Err(), agent.ErrNameTaken)
+			require.NoError(t, orders.Close())
+			require.Eventually(t, func() bool { return x.Stats().Nodes == 0 }, enough, time.Millisecond)
+		}
+	}
+}
+
+func TestAttackPolicy_ForbiddenMembers(t *testing.T) {
+	t.Parallel()
+	x, url := started(t, exchange.Config{})
+	s := hostile(t, url, never)
+	require.NoError(t, register(t, s, "spy", "i"))
+	call, err := relayproto.Members.Open(t.Context(), s, "orders")
+	require.NoError(t, err)
+	c, err := call.Recv(soon(t))
+	require.NoError(t, err)
+	require.True(t, c.All)
+	told := make(chan error, 1)
+	go func() { // ends with the call
+		_, err := call.Recv(t.Context())
+		told <- err
+	}()
+	for range 5 {
+		require.NoError(t, joined(t, url, "orders", "b").Close())
+		require.Eventually(t, func() bool { return x.Stats().Nodes == 1 }, enough, time.Millisecond)
+	}
+	require.NoError(t, x.Close())
+	require.Error(t, <-told, "no change was sent before the end")
+}
+
+func TestAttackPolicy_NATSOutage(t *testing.T) {
+	t.Parallel()
+	b := natsServer(t)
+	_, url := bridge(t, b, exchange.Config{})
+	joined(t, url, "orders", "b")
+	s := hostile(t, url, never)
+	require.NoError(t, register(t, s, "spy", "i"))
+	b.Close()
+	for _, name := range []string{"orders", "nobody"} {
+		call, err := relayproto.Dial.Open(t.Context(), s, relayproto.Target{Name: name, ID: "b"}, asterisque.WithTTL(time.Second/2))
+		require.NoError(t, err)
+		_, err = call.Recv(soon(t))
+		require.ErrorIs(t, err, asterisque.ErrExpired, name)
+	}
 }

@@ -82,7 +82,7 @@ func (x *Exchange) reach(ctx context.Context, from *registeredNode, t relayproto
 	if to == nil || !x.policy.allows(from.member.Identity, to.member.Identity) {
 		// A node that the policy forbids is looked up in the cluster like an absent one, so that
 		// the caller cannot distinguish them.
-		return x.reachAbroad(ctx, from.member.Identity, t)
+		return x.reachRemote(ctx, from.member.Identity, t)
 	}
 	return x.visit(ctx, relayproto.Visitor{
 		Name: from.member.Name, ID: from.member.ID, Identity: from.member.Identity,

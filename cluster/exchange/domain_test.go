@@ -1,6 +1,7 @@
 package exchange_test
 
 import (
+	"context"
 	"fmt"
 	"net/url"
 	"sync/atomic"
@@ -10,9 +11,13 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/stretchr/testify/require"
 
+	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster"
 	"github.com/asterisque-go/asterisque/cluster/broker"
 	"github.com/asterisque-go/asterisque/cluster/exchange"
+	"github.com/asterisque-go/asterisque/cluster/exchange/agent"
+	"github.com/asterisque-go/asterisque/tunnel"
+	"github.com/asterisque-go/asterisque/wire"
 )
 
 // sites starts two NATS servers with a JetStream domain each, connected as leaf nodes.
@@ -104,4 +109,52 @@ func TestDomain_SameIDAfterJoin(t *testing.T) {
 	require.Equal(t, exchange.ClaimedError{ID: "plant", Domain: "hub", Other: "leaf"}, *x.Stats().Claimed)
 	require.NoError(t, y.Close())
 	require.Eventually(t, func() bool { x.LookForOther(); return x.Stats().Claimed == nil }, enough, time.Millisecond)
+}
+
+// replicas joins nodes that relay the peers of each other's sessions.
+func replicas(t *testing.T, url string, ids ...string) (asked *atomic.Int64) {
+	t.Helper()
+	asked = new(atomic.Int64)
+	nodes, records := make(map[string]*agent.Agent), asterisque.NewRepository()
+	for _, id := range ids {
+		nodes[id] = joined(t, url, "orders", id, asterisque.WithResume(asterisque.Resume{
+			For: time.Minute, Records: records,
+			Elsewhere: func(_ context.Context, r asterisque.SessionRecord, _ asterisque.Peer) (wire.Wire, error) {
+				asked.Add(1)
+				near, far := wire.Pipe()
+				other := nodes[r.Node].Node()
+				go other.AcceptRelayed(context.Background(), far) // ends with the handshake
+				return near, nil
+			},
+		}))
+	}
+	return asked
+}
+
+func TestResume_OtherNode(t *testing.T) {
+	t.Parallel()
+	_, url := started(t, exchange.Config{Policy: everybody})
+	asked := replicas(t, url, "b", "c")
+	s := hostile(t, url, never)
+	require.NoError(t, register(t, s, "", "i"))
+	node := asterisque.NewNode(resume, asterisque.WithLogger(silent))
+	t.Cleanup(func() { node.Close() })
+	wires, to := make(chan wire.Wire, 8), "b"
+	conn, err := node.Connect(t.Context(), "", asterisque.ReconnectConfig{Dial: func(context.Context) (wire.Wire, error) {
+		call, err := dial(t, s, "orders", to)
+		to = "c" // from now on
+		w := wire.FromConn(tunnel.NewConn(call.Untyped(), s))
+		wires <- w
+		return w, err
+	}})
+	require.NoError(t, err)
+	require.Equal(t, "b", ask(t, conn))
+	(<-wires).Close()
+	w := <-wires
+	for range 10 {
+		require.Equal(t, "b", ask(t, conn))
+	}
+	require.EqualValues(t, 1, asked.Load())
+	require.Empty(t, wires, "it has kept its wire")
+	w.Close()
 }

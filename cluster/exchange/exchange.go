@@ -3,10 +3,12 @@ package exchange
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/exchange/internal/relayproto"
+	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -142,4 +144,54 @@ func (x *Exchange) Stats() Stats {
 		s.Claimed = x.domain.claimed.Load()
 	}
 	return s
+}
+
+// goroutineGroup tracks the goroutines of an exchange that do not belong to a call or a listener.
+type goroutineGroup struct {
+	running sync.WaitGroup // incremented with mu held, and never once closed
+
+	mu     sync.Mutex
+	closed bool // guarded by mu
+}
+
+// begin runs f on a goroutine. After wait it does not, and returns false.
+func (c *goroutineGroup) begin(f func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.running.Go(f) // ends when f does
+	}
+	return !c.closed
+}
+
+// wait rejects further goroutines, and waits for the running ones.
+func (c *goroutineGroup) wait() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.running.Wait()
+}
+
+// semaphore is a counting semaphore.
+type semaphore struct {
+	most int64 // fixed
+	used atomic.Int64
+}
+
+// enter acquires a slot, unless all are taken.
+func (r *semaphore) enter() bool {
+	if r.used.Add(1) <= r.most {
+		return true
+	}
+	r.used.Add(-1)
+	return false
+}
+
+func (r *semaphore) leave() { r.used.Add(-1) }
+
+// full returns the error for a missing slot. Nothing has run, so a retry is safe.
+func full(format string, args ...any) error {
+	a := asterisque.ErrOverloaded.Withf(format, args...)
+	a.Ran = codec.Refused
+	return a
 }

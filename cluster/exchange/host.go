@@ -66,7 +66,7 @@ func (x *Exchange) host(ctx context.Context, r *registeredNode) (*cluster.Hosted
 	m := &r.member // without its state, which may change
 	h, err := x.cfg.Cluster.Host(ctx, cluster.Member{
 		Name: m.Name, ID: m.ID, Identity: m.Identity, Region: m.Region, Version: m.Version, Metadata: m.Metadata,
-	}, func(w wire.Wire) { x.take(r, w) })
+	}, func(w wire.Wire) { x.takeInbound(r, w) })
 	if err != nil {
 		x.cfg.Logger.Warn("exchange: a node cannot be shown in the cluster", "node", m.Name+" "+m.ID, "error", err)
 	}

@@ -27,7 +27,7 @@ type registeredNode struct {
 
 // nodeRegistry are the registered nodes.
 type nodeRegistry struct {
-	// keeps abroad and foreign of a group current until ctx ends; nil: without a cluster; fixed
+	// keeps remote and foreign of a group current until ctx ends; nil: without a cluster; fixed
 	follow func(ctx context.Context, name string, g *nodeGroup)
 
 	mu        sync.Mutex
@@ -39,10 +39,10 @@ type nodeRegistry struct {
 // nodeGroup is the nodes of one name. It exists while it has nodes or watchers.
 type nodeGroup struct {
 	members map[string]*registeredNode // by id; guarded by nodeRegistry.mu, as all but changed
-	abroad  map[string]nodeVersion     // those in the cluster, while there are uses
+	remote  map[string]nodeVersion     // those in the cluster, while there are uses
 	foreign map[string]nodeVersion     // those in other domains; replaced as a whole
 	uses    int                        // number of watchers
-	stop    context.CancelFunc         // ends the updates of abroad and foreign
+	stop    context.CancelFunc         // ends the updates of remote and foreign
 	changed wait.Notice
 }
 
@@ -115,7 +115,7 @@ func (r *registeredNode) right() int {
 
 // groupLocked creates the group of a name.
 func (n *nodeRegistry) groupLocked(name string) *nodeGroup {
-	g := &nodeGroup{members: make(map[string]*registeredNode), abroad: make(map[string]nodeVersion), stop: func() {}}
+	g := &nodeGroup{members: make(map[string]*registeredNode), remote: make(map[string]nodeVersion), stop: func() {}}
 	n.groups[name] = g
 	return g
 }
@@ -199,7 +199,7 @@ func (n *nodeRegistry) use(name string) (g *nodeGroup, leave func()) {
 		defer n.mu.Unlock()
 		if g.uses--; g.uses == 0 {
 			g.stop()
-			clear(g.abroad)
+			clear(g.remote)
 			g.foreign = nil
 		}
 		n.dropLocked(name, g)
@@ -218,7 +218,7 @@ func (n *nodeRegistry) all(g *nodeGroup) map[string]nodeVersion {
 	defer n.mu.Unlock()
 	all := make(map[string]nodeVersion, len(g.members))
 	maps.Copy(all, g.foreign)
-	maps.Copy(all, g.abroad)
+	maps.Copy(all, g.remote)
 	for id, r := range g.members {
 		all[id] = nodeVersion{r.member, r.version}
 	}

@@ -11,11 +11,11 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// take relays a Wire from the cluster to a node here.
-func (x *Exchange) take(r *registeredNode, w wire.Wire) {
+// takeInbound relays a Wire from the cluster to a node here.
+func (x *Exchange) takeInbound(r *registeredNode, w wire.Wire) {
 	begun := x.goroutines.begin(func() { // ends with the Wire, which ends with x.ctx
 		defer context.AfterFunc(x.ctx, func() { w.Close() })()
-		if err := x.relayGuest(r, w); err != nil {
+		if err := x.relayInbound(r, w); err != nil {
 			x.cfg.Logger.Warn("exchange: a session from the cluster ends", "node", r.member.Name+" "+r.member.ID, "error", err)
 		}
 		w.Close()
@@ -25,8 +25,8 @@ func (x *Exchange) take(r *registeredNode, w wire.Wire) {
 	}
 }
 
-// relayGuest reads the first frame, before which the peer is unknown, and then relays.
-func (x *Exchange) relayGuest(r *registeredNode, w wire.Wire) error {
+// relayInbound reads the first frame, before which the peer is unknown, and then relays.
+func (x *Exchange) relayInbound(r *registeredNode, w wire.Wire) error {
 	if !x.sessions.enter() {
 		return full("the exchange relays %d sessions, and no more are allowed at once", x.sessions.most)
 	}
@@ -35,7 +35,7 @@ func (x *Exchange) relayGuest(r *registeredNode, w wire.Wire) error {
 	if err != nil {
 		return err
 	}
-	far, err := x.letIn(w, r)
+	far, err := x.acceptInbound(w, r)
 	if err != nil {
 		return err
 	}
@@ -46,9 +46,9 @@ func (x *Exchange) relayGuest(r *registeredNode, w wire.Wire) error {
 	return x.relay(w, far.wire)
 }
 
-// letIn makes a node accept a Wire of the cluster, if the policy allows it.
-func (x *Exchange) letIn(w wire.Wire, r *registeredNode) (*farSide, error) {
-	who, ok := x.guest(w, r.member.Identity)
+// acceptInbound makes a node accept a Wire of the cluster, if the policy allows it.
+func (x *Exchange) acceptInbound(w wire.Wire, r *registeredNode) (*farSide, error) {
+	who, ok := x.inboundIdentity(w, r.member.Identity)
 	if !ok {
 		x.refused.Add(1)
 		return nil, fmt.Errorf("the policy does not let a node of the cluster reach %q", r.member.Identity)
@@ -64,8 +64,8 @@ func firstFrame(w wire.Wire, most time.Duration) ([]byte, error) {
 	return bytes.Clone(frame), err
 }
 
-// guest returns the identity by which the peer of a Wire may reach another one.
-func (x *Exchange) guest(w wire.Wire, to string) (identity string, ok bool) {
+// inboundIdentity returns the identity by which the peer of a Wire may reach another one.
+func (x *Exchange) inboundIdentity(w wire.Wire, to string) (identity string, ok bool) {
 	if s, secure := w.(wire.Secure); secure {
 		if chains := s.ConnectionState().VerifiedChains; len(chains) > 0 {
 			return x.policy.proves(chains[0][0], to)

@@ -15,10 +15,10 @@ func (x *Exchange) follow(ctx context.Context, name string, g *nodeGroup) {
 		case err != nil:
 			x.cfg.Logger.Warn("exchange: the nodes in the cluster cannot be watched, the last ones stay", "name", name, "error", err)
 		case change.Kind == cluster.Left || change.Kind == cluster.Lost:
-			x.nodes.setAbroad(ctx, g, change.Member.ID, nil)
+			x.nodes.setRemote(ctx, g, change.Member.ID, nil)
 		default:
 			m := memberOf(change.Member)
-			x.nodes.setAbroad(ctx, g, m.ID, &m)
+			x.nodes.setRemote(ctx, g, m.ID, &m)
 		}
 	}
 }
@@ -30,23 +30,23 @@ func memberOf(m cluster.Member) relayproto.Member {
 	}
 }
 
-// setAbroad stores the state of a node in the cluster, unless ctx has ended; nil: it is gone.
-func (n *nodeRegistry) setAbroad(ctx context.Context, g *nodeGroup, id string, m *relayproto.Member) {
+// setRemote stores the state of a node in the cluster, unless ctx has ended; nil: it is gone.
+func (n *nodeRegistry) setRemote(ctx context.Context, g *nodeGroup, id string, m *relayproto.Member) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if ctx.Err() != nil {
 		return // another watch has replaced this one
 	}
 	if n.version++; m == nil {
-		delete(g.abroad, id)
+		delete(g.remote, id)
 	} else {
-		g.abroad[id] = nodeVersion{*m, n.version}
+		g.remote[id] = nodeVersion{*m, n.version}
 	}
 	g.changed.Signal()
 }
 
-// reachAbroad makes the Wire to a node of the cluster.
-func (x *Exchange) reachAbroad(ctx context.Context, from string, t relayproto.Target) (*farSide, error) {
+// reachRemote makes the Wire to a node of the cluster.
+func (x *Exchange) reachRemote(ctx context.Context, from string, t relayproto.Target) (*farSide, error) {
 	if x.cfg.Cluster == nil || !relayproto.IsToken(t.Name) {
 		return nil, x.nobody(t)
 	}
