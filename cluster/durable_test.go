@@ -71,3 +71,17 @@ func lostUnderWay(t *testing.T, f asterisque.Function[int, string]) (outcome, *b
 	vanish(a.Cluster)
 	return <-out, s
 }
+
+func TestDurable_JoinOtherLimits(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		s.replica("a", bookingtest.Answers("at a"))
+		cfg := config(s.b, "orders", "b")
+		cfg.Durable = &Durable{InMemory: true, Remember: 2 * time.Hour}
+		_, err := Join(t.Context(), cfg)
+		var other *BucketError
+		require.ErrorAs(t, err, &other)
+		require.Equal(t, []string{"asterisque_main_calls_orders", "time to live"}, []string{other.Bucket, other.What})
+	})
+}
