@@ -1,0 +1,9 @@
+package localpeer_test
+
+import (
+	"testing"
+
+	"github.com/asterisque-go/asterisque/internal/test/leak"
+)
+
+func TestMain(m *testing.M) { leak.Main(m) }
