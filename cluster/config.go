@@ -122,8 +122,8 @@ type times struct {
 	local string
 
 	queueRuns  int           // number of posted calls that run at once
-	queueAgain time.Duration // see there
-	queueLook  time.Duration // see there
+	queueAgain time.Duration // see jobqueue.WorkerConfig, and so for queueLook
+	queueLook  time.Duration
 
 	record time.Duration // time after which an unrenewed session record expires
 

@@ -54,7 +54,7 @@
 // its certificate, to each caller, that it belongs to the name. Then NATS can block the connections
 // between nodes, but cannot impersonate one.
 //
-// # NotConnectedError of NATS
+// # Outages of NATS
 //
 // Direct sessions continue, and the last known addresses stay in use. Sessions through NATS fail,
 // and resume when NATS is back if both nodes have [asterisque.WithResume]. Names that were not in

@@ -272,7 +272,7 @@ func TestAttackResume_ForgedPeer(t *testing.T) {
 	has := joined(t, anywhere(proving(a, config(b, "orders", "a"), "orders")), resuming...)
 	balance.tls = proving(a, Config{}, "client").TLS
 	conn := balance.connect(t, has)
-	for ownID, identity := range map[string]string{"a node of another name": "rogue", "one of the name": "orders"} {
+	for node, identity := range map[string]string{"a node of another name": "rogue", "one of the name": "orders"} {
 		cfg := proving(a, Config{}, identity).TLS
 		cfg.ServerName = "orders"
 		w, err := natswire.Dial(t.Context(), plainly(t, b), "main.orders.a.resume", cfg)
@@ -281,12 +281,12 @@ func TestAttackResume_ForgedPeer(t *testing.T) {
 			reply, err = relayed(w, conn.Session())
 		}
 		if identity == "orders" {
-			require.NoError(t, err, ownID)
-			require.Equal(t, "here", string(reply), ownID)
+			require.NoError(t, err, node)
+			require.Equal(t, "here", string(reply), node)
 			w.Close()
 			continue
 		}
-		require.Error(t, err, ownID)
+		require.Error(t, err, node)
 	}
 	for _, frame := range []string{"", "{", `{"session":"x"}`, `{"session":[1]}`} {
 		cfg := proving(a, Config{}, "orders").TLS

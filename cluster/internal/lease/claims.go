@@ -265,8 +265,8 @@ func (c *Claims) shut() (all []*Claim) {
 
 func releaseAll(ctx context.Context, all []*Claim) error {
 	var (
-		running   sync.WaitGroup
-		callables = make(chan struct{}, releasesAtOnce)
+		running sync.WaitGroup
+		slots   = make(chan struct{}, releasesAtOnce)
 
 		mu     sync.Mutex
 		failed int   // guarded by mu, as last
@@ -276,9 +276,9 @@ func releaseAll(ctx context.Context, all []*Claim) error {
 		claim.end(ErrReleased) // all claims end at once, before the first request
 	}
 	for _, claim := range all {
-		callables <- struct{}{}
+		slots <- struct{}{}
 		running.Go(func() { // ends with ctx
-			defer func() { <-callables }()
+			defer func() { <-slots }()
 			if err := claim.Release(ctx); err != nil && !errors.Is(err, ErrLost) {
 				mu.Lock()
 				defer mu.Unlock()

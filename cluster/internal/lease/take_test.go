@@ -159,19 +159,19 @@ func (w *claimWinners) known() uint64 {
 
 // won is called by a winner. known is the highest epoch before its attempt. With exclusive there
 // are no takeovers.
-func (w *claimWinners) won(ownID string, c *Claim, known uint64, exclusive bool) {
+func (w *claimWinners) won(node string, c *Claim, known uint64, exclusive bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if c.Epoch() <= known {
-		w.faults = append(w.faults, fmt.Sprintf("%s has won with %d after %d", ownID, c.Epoch(), known))
+		w.faults = append(w.faults, fmt.Sprintf("%s has won with %d after %d", node, c.Epoch(), known))
 	}
 	if before := w.all[c.Epoch()]; before != "" {
-		w.faults = append(w.faults, fmt.Sprintf("%s and %s have won with %d", before, ownID, c.Epoch()))
+		w.faults = append(w.faults, fmt.Sprintf("%s and %s have won with %d", before, node, c.Epoch()))
 	}
 	if exclusive && w.inside > 0 {
-		w.faults = append(w.faults, ownID+" has won while another one holds it")
+		w.faults = append(w.faults, node+" has won while another one holds it")
 	}
-	w.all[c.Epoch()], w.highest = ownID, max(w.highest, c.Epoch())
+	w.all[c.Epoch()], w.highest = node, max(w.highest, c.Epoch())
 	w.inside++
 }
 
