@@ -128,7 +128,7 @@ func TestPresence_BackAfterLost(t *testing.T) {
 		n := watching(t, c, "orders")
 		joined(t, brief(config(b, "orders", "a")))
 		n.told(t, "joined a")
-		// like tell and the reaper
+		// like a reporter and the reaper
 		require.NoError(t, c.buckets.alive.Delete(t.Context(), "orders.a"))
 		require.NoError(t, c.buckets.nodes.Delete(t.Context(), "orders.a"))
 		n.told(t, "joined a", "lost a", "joined a")

@@ -52,10 +52,10 @@ type Config struct {
 // Claims are the keys that a node holds. The methods are safe for concurrent use.
 //
 // The holder of a key is the owner named in its entry, as long as the bucket has the entry: the
-// bucket drops it when it is ttl old. The holder writes the entry again each third of ttl. The
-// lease counts from the moment before the last successful write was sent, and ends ttl less a
+// bucket drops it when it is TTL old. The holder writes the entry again each third of TTL. The
+// lease counts from the moment before the last successful write was sent, and ends TTL less a
 // margin later, regardless of later answers. So the holder has given the key up before other nodes
-// can find it free, without a common clock. The margin, a fifth of ttl, covers clocks of different
+// can find it free, without a common clock. The margin, a fifth of TTL, covers clocks of different
 // speed, and a new stream leader after one with a slow clock.
 type Claims struct {
 	cfg    Config // fixed, as all up to hinted
@@ -243,7 +243,7 @@ func (c *Claims) Lookup(ctx context.Context, key string) (Holder, bool, error) {
 const releasesAtOnce = 256
 
 // Close releases all claims, and rejects new ones. If ctx ends first, or NATS does not answer, some
-// entries stay until they expire after ttl; close then returns the error. All claims have ended
+// entries stay until they expire after TTL; Close then returns the error. All claims have ended
 // when it returns, in any case.
 func (c *Claims) Close(ctx context.Context) error {
 	err := releaseAll(ctx, c.shut())

@@ -28,7 +28,7 @@ func (c *Claim) keep() {
 	}
 }
 
-// interval returns a third of ttl, or up to a fifteenth less at random, so that claims of the same
+// interval returns a third of TTL, or up to a fifteenth less at random, so that claims of the same
 // time are not renewed at the same time for ever.
 func (c *Claim) interval() time.Duration {
 	return c.claims.cfg.TTL/3 - rand.N(c.claims.cfg.TTL/15+1)

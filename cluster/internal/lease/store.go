@@ -97,8 +97,8 @@ func (s *store) position(ctx context.Context, ttl time.Duration) (p position, er
 // swap). The writes of earlier holders have revisions up to r, and their epochs do not exceed
 // these, as a write follows its position. p.last is at least r, so p.last + 1 exceeds all of them.
 // Without an entry, there is no revision to compare with: a whole claim could begin and end between
-// position and write. But that claim, or its deletion marker, stays for ttl, and an attempt that
-// takes longer than a lease, which is less, is no claim: see [claims.attempt].
+// position and write. But that claim, or its deletion marker, stays for TTL, and an attempt that
+// takes longer than a lease, which is less, is no claim: see [Claims.attempt].
 //
 // Across buckets: a bucket has had fewer messages than nanoseconds since its creation. So its
 // epochs are below the nanosecond time at which they were given, and the epochs of a bucket created

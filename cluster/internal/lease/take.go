@@ -18,7 +18,7 @@ import (
 // Claim claims a key for this node. It fails with the error of [Config].Held if a node, this one or
 // another, holds it; with ErrBadParams if the key is invalid; with ErrOverloaded if this node holds
 // 65,536 keys; with ErrUnavailable if it has left; and otherwise if NATS does not answer within
-// ctx, or within two seconds. A claim that loses its answer leaves an entry behind for ttl. For
+// ctx, or within two seconds. A claim that loses its answer leaves an entry behind for TTL. For
 // this node, the key is free nevertheless.
 func (c *Claims) Claim(ctx context.Context, key string) (*Claim, error) {
 	claim, err := c.take(ctx, key, false)
