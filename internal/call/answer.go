@@ -142,7 +142,7 @@ func (r response) send(result []byte, a *codec.Abort) {
 func (r response) close(result []byte, abort *codec.Abort) {
 	if r.c.calls().serving.private && r.c.transport.pipe != nil && abort != nil && abort.Cause != nil {
 		// the handler has aborted the pipe
-		abort = handlerRun{r.c}.toldAborting(abort)
+		abort = handlerRun(r).toldAborting(abort)
 	}
 	if abort != nil {
 		// the Close overtakes waiting Blocks
@@ -185,6 +185,6 @@ func (r response) putAnswer(result []byte, abort *codec.Abort, held uint32, park
 	r.c.transport.putClose(result, abort, held, when)
 	if r.c.work.ByReader {
 		// not earlier, so that grants bound the waiting answers
-		r.c.calls().Dispatcher().Return(job{r.c}.Cost(), r.c.work.Nested)
+		r.c.calls().Dispatcher().Return(job(r).Cost(), r.c.work.Nested)
 	}
 }

@@ -19,12 +19,12 @@ func (r arrival) arrive() {
 		return
 	}
 	if r.c.extras != nil && r.c.extras.key != nil {
-		if refused := r.c.calls().Dispatcher().Arrive(job{r.c}.Cost(), r.c.work.Nested); refused != nil {
-			response{r.c}.refuse(refused)
+		if refused := r.c.calls().Dispatcher().Arrive(job(r).Cost(), r.c.work.Nested); refused != nil {
+			response(r).refuse(refused)
 			return
 		}
 		r.c.work.Counted = true
-		if !(durableCall{r.c}).begin() {
+		if !durableCall(r).begin() {
 			return
 		}
 	}
@@ -40,13 +40,13 @@ func (r arrival) arrive() {
 func (r arrival) turnBack(a *codec.Abort) {
 	r.c.freeParams()
 	if !r.c.work.Counted {
-		if beyond := r.c.calls().Dispatcher().Arrive(job{r.c}.Cost(), r.c.work.Nested); beyond != nil {
-			response{r.c}.refuse(beyond)
+		if beyond := r.c.calls().Dispatcher().Arrive(job(r).Cost(), r.c.work.Nested); beyond != nil {
+			response(r).refuse(beyond)
 			return
 		}
 	}
 	r.c.work.ByReader = true
-	response{r.c}.refuse(a)
+	response(r).refuse(a)
 }
 
 // enqueue queues c for its turn. On error c cannot run; refuse is as for examine.
@@ -57,7 +57,7 @@ func (r arrival) enqueue(refuse refusing) error {
 		}
 	}
 	r.c.calls().arrived(r.c.held())
-	r.c.calls().Dispatcher().Put(job{r.c})
+	r.c.calls().Dispatcher().Put(job(r))
 	return nil
 }
 
@@ -72,34 +72,34 @@ func (r arrival) runInline() {
 	defer func() {
 		r.c.calls().Carrier.LeaveCode()
 		if began && !r.c.work.ByReader && !r.c.work.Nested {
-			r.c.calls().Dispatcher().Return(job{r.c}.Cost(), false)
+			r.c.calls().Dispatcher().Return(job(r).Cost(), false)
 		}
 	}()
 	if r.c.calls().Carrier.Context().Err() != nil {
 		r.c.calls().Carrier.Settle() // the end of the session includes the end of r.c
 	}
-	ok, refused := r.c.calls().Dispatcher().BeginInline(job{r.c})
+	ok, refused := r.c.calls().Dispatcher().BeginInline(job(r))
 	switch {
 	case refused == dispatch.ErrDeferred:
 		r.c.calls().arrived(r.c.held())
-		r.c.calls().Dispatcher().Put(job{r.c}) // a worker runs it; keys do not apply to it
+		r.c.calls().Dispatcher().Put(job(r)) // a worker runs it; keys do not apply to it
 		return
 	case refused != nil:
 		r.c.freeParams()
-		response{r.c}.refuse(refused)
+		response(r).refuse(refused)
 		return
 	case !ok:
 		if r.c.work.Counted {
-			r.c.calls().Dispatcher().Return(job{r.c}.Cost(), r.c.work.Nested)
+			r.c.calls().Dispatcher().Return(job(r).Cost(), r.c.work.Nested)
 		}
-		job{r.c}.Abandon()
+		job(r).Abandon()
 		return
 	}
 	began, r.c.work.ByReader = true, r.c.transport.pipe == nil
 	if r.c.calls().serving.inline == nil {
 		r.c.calls().serving.inline = new(dispatch.Workspace)
 	}
-	handlerRun{r.c}.run(r.c.calls().serving.inline)
+	handlerRun(r).run(r.c.calls().serving.inline)
 }
 
 // refusing rejects a call that has just arrived.
@@ -166,8 +166,8 @@ func (r arrival) runInPlace() {
 
 // turnBackNext rejects c, which was about to run in place of another call.
 func (r arrival) turnBackNext(a *codec.Abort) {
-	r.c.calls().Dispatcher().Return(job{r.c}.Cost(), r.c.work.Nested)
-	response{r.c}.refuse(a)
+	r.c.calls().Dispatcher().Return(job(r).Cost(), r.c.work.Nested)
+	response(r).refuse(a)
 }
 
 // nameKey computes the key of c for a function with keys. An error rejects the call.
@@ -183,10 +183,10 @@ func (r arrival) nameKey() error {
 	if err != nil {
 		return values.Error(codec.BadParams, r.c.Function(), r.c.Handler.Name, "parameters", err)
 	}
-	if (job{r.c}).withinSame(&key) {
+	if job(r).withinSame(&key) {
 		return nil
 	}
-	t := dispatch.NewTurn(key, job{r.c})
+	t := dispatch.NewTurn(key, job(r))
 	if r.keepsForKey() {
 		t.Value, t.Held = value, uint32(buffer.Allocated(int(k.Params.Size())))
 		if r.c.heldParams() == 0 { // the parameters are a part of r.c

@@ -9,7 +9,7 @@ import (
 type durableCall struct{ c *Inbound }
 
 // Weight implements idempotency.Call.
-func (d durableCall) Weight() int { return job{d.c}.Weight() }
+func (d durableCall) Weight() int { return job(d).Weight() }
 
 // begin reports whether c, which has an idempotency key, is to run. Otherwise c is answered
 // with the result of the first call, at once or later.
@@ -20,14 +20,14 @@ func (d durableCall) begin() (run bool) {
 	}, d)
 	switch {
 	case refused != nil:
-		d.c.calls().Dispatcher().Return(job{d.c}.Cost(), d.c.work.Nested)
-		response{d.c}.refuse(refused)
+		d.c.calls().Dispatcher().Return(job(d).Cost(), d.c.work.Nested)
+		response(d).refuse(refused)
 	case m == nil:
 		return true
 	case !d.await(m):
 		d.c.work.ByReader = true // on the goroutine of the reader
 		d.c.extras.durable.Shared = true
-		response{d.c}.send(m.Result, m.Abort)
+		response(d).send(m.Result, m.Abort)
 	}
 	return false
 }
@@ -44,7 +44,7 @@ func (d durableCall) await(m *idempotency.Answer) bool {
 	d.c.calls().arrived(d.c.held()) // before another goroutine may answer it
 	waits, displaced := d.c.calls().durable().Await(m, d)
 	if !waits {
-		job{d.c}.countOut()
+		job(d).countOut()
 		return false
 	}
 	if displaced != nil {
@@ -65,8 +65,8 @@ func (d durableCall) endAwaiting() {
 
 // noLongerAwaits releases the budget that a repetition has held while it waited.
 func (d durableCall) noLongerAwaits() {
-	job{d.c}.countOut()
-	d.c.calls().Dispatcher().Return(job{d.c}.Cost(), d.c.work.Nested)
+	job(d).countOut()
+	d.c.calls().Dispatcher().Return(job(d).Cost(), d.c.work.Nested)
 }
 
 // Role implements Call.
@@ -81,12 +81,12 @@ func (d durableCall) Awaited(result []byte, a *codec.Abort) {
 		d.c.Handler.Meter.ended(a)
 	}
 	d.noLongerAwaits()
-	response{d.c}.send(result, a)
+	response(d).send(result, a)
 }
 
 // TakeOver implements Call.
 func (d durableCall) TakeOver(params []byte) {
-	job{d.c}.countOut()
+	job(d).countOut()
 	d.c.params = params
 	if !d.c.work.Nested {
 		d.c.work.Size, d.c.extras.returned = uint32(len(params)), uint32(len(params))
@@ -94,8 +94,8 @@ func (d durableCall) TakeOver(params []byte) {
 	if d.c.Handler.Key != nil {
 		// the key function may block, or end the goroutine, which belongs to another call; ends by
 		// itself
-		go arrival{d.c}.runInPlace()
+		go arrival(d).runInPlace()
 		return
 	}
-	arrival{d.c}.runInPlace()
+	arrival(d).runInPlace()
 }

@@ -13,10 +13,10 @@ import (
 type job struct{ c *Inbound }
 
 // Run implements dispatch.Job.
-func (j job) Run(k *dispatch.Workspace) { handlerRun{j.c}.run(k) }
+func (j job) Run(k *dispatch.Workspace) { handlerRun(j).run(k) }
 
 // Refuse implements dispatch.Job.
-func (j job) Refuse(a *codec.Abort) { response{j.c}.refuse(a) }
+func (j job) Refuse(a *codec.Abort) { response(j).refuse(a) }
 
 // Task implements dispatch.Job.
 func (j job) Task() *dispatch.Task { return &j.c.work }

@@ -194,9 +194,6 @@ func (x *Calls) abort(id uint64, p priority.Priority, a *codec.Abort) {
 	one.put(&outbox.Message{Type: message.CloseType, Abort: a, Held: held}, carrier.Now)
 }
 
-// id returns the id of the pipe, once the call has departed.
-func (c *Outbound) id() uint64 { return c.transport.id() }
-
 // Flow implements outbox.Pooled.
 func (c *Outbound) Flow() *outbox.Flow { return c.transport.Flow() }
 

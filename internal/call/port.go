@@ -13,7 +13,7 @@ import (
 type inboundPort struct{ c *Inbound }
 
 // Close implements piping.Port.
-func (p inboundPort) Close(result []byte, abort *codec.Abort) { response{p.c}.close(result, abort) }
+func (p inboundPort) Close(result []byte, abort *codec.Abort) { response(p).close(result, abort) }
 
 // Send implements piping.Port.
 func (p inboundPort) Send(ctx context.Context, b piping.Outgoing) error {

@@ -32,7 +32,7 @@ func (h handlerRun) run(k *dispatch.Workspace) {
 
 	if err := h.c.Err(); err != nil { // canceled, or expired, while it waited
 		h.leaveNested()
-		response{h.c}.refuse(codec.AbortOf(err))
+		response(h).refuse(codec.AbortOf(err))
 		return
 	}
 	if m := h.c.extras.first(); m != nil {
@@ -57,7 +57,7 @@ func (h handlerRun) run(k *dispatch.Workspace) {
 		meter.Ran.Add(h.c.calls().clock().Now() - began)
 	}
 	h.leaveNested()
-	response{h.c}.answer(result, a)
+	response(h).answer(result, a)
 	if cap(k.Result) > MaxKeptResult {
 		k.Result = nil
 	}
@@ -67,7 +67,7 @@ func (h handlerRun) run(k *dispatch.Workspace) {
 // receiver of the answer may make the next call at once.
 func (h handlerRun) leaveNested() {
 	if h.c.work.Nested && !h.c.work.ByReader {
-		h.c.calls().Dispatcher().Return(job{h.c}.Cost(), true)
+		h.c.calls().Dispatcher().Return(job(h).Cost(), true)
 	}
 }
 
@@ -104,7 +104,7 @@ func (h handlerRun) afterRun(k *dispatch.Workspace) {
 func (h handlerRun) answerLost(a *codec.Abort) {
 	h.c.work.Serving = false
 	h.leaveNested()
-	response{h.c}.answer(nil, a)
+	response(h).answer(nil, a)
 }
 
 // misbehaved logs that the handler has not returned, and returns the error for it; v is as for the
