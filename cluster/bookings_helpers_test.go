@@ -12,8 +12,8 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
 	"github.com/asterisque-go/asterisque/cluster/internal/callstore"
-	"github.com/asterisque-go/asterisque/cluster/internal/test/bookingtest"
-	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
+	"github.com/asterisque-go/asterisque/cluster/test/bookingtest"
+	"github.com/asterisque-go/asterisque/cluster/test/natstest"
 )
 
 // bookingTime is the time limit for conditions, on slow machines too: servers may have to elect a

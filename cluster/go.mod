@@ -13,6 +13,8 @@ require (
 
 require (
 	github.com/antithesishq/antithesis-sdk-go v0.7.2-default-no-op // indirect
+	github.com/asterisque-go/asterisque/cluster/broker v0.0.0
+	github.com/asterisque-go/asterisque/cluster/test v0.0.0
 	github.com/fxamacker/cbor/v2 v2.10.0 // indirect
 	github.com/google/go-tpm v0.9.8 // indirect
 	github.com/klauspost/compress v1.20.4 // indirect
@@ -33,3 +35,7 @@ replace (
 	github.com/asterisque-go/asterisque/tunnel => ../tunnel
 	github.com/asterisque-go/asterisque/wire/natswire => ../wire/natswire
 )
+
+replace github.com/asterisque-go/asterisque/cluster/broker => ./broker
+
+replace github.com/asterisque-go/asterisque/cluster/test => ./test

@@ -9,8 +9,8 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
-	"github.com/asterisque-go/asterisque/cluster/internal/test/bookingtest"
-	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
+	"github.com/asterisque-go/asterisque/cluster/test/bookingtest"
+	"github.com/asterisque-go/asterisque/cluster/test/natstest"
 )
 
 // inFiles makes a bucket survive its server.

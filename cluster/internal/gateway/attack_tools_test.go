@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 	"github.com/stretchr/testify/require"
 
-	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
+	"github.com/asterisque-go/asterisque/cluster/test/natstest"
 )
 
 // strangers are two users of a server. One may only send and answer requests, and has no access to

@@ -11,7 +11,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
-	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
+	"github.com/asterisque-go/asterisque/cluster/test/natstest"
 	"github.com/asterisque-go/asterisque/wire"
 )
 

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/cluster/internal/test/bookingtest"
-	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
+	"github.com/asterisque-go/asterisque/cluster/test/bookingtest"
+	"github.com/asterisque-go/asterisque/cluster/test/natstest"
 	"github.com/asterisque-go/asterisque/internal/test/fakeclock"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
-	"github.com/asterisque-go/asterisque/cluster/internal/test/bookingtest"
-	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
+	"github.com/asterisque-go/asterisque/cluster/test/bookingtest"
+	"github.com/asterisque-go/asterisque/cluster/test/natstest"
 )
 
 // handedOutSoon shortens the delay before a message without a sign of its node is delivered again.

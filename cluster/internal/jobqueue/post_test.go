@@ -9,8 +9,8 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/internal/kv"
-	"github.com/asterisque-go/asterisque/cluster/internal/test/bookingtest"
-	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
+	"github.com/asterisque-go/asterisque/cluster/test/bookingtest"
+	"github.com/asterisque-go/asterisque/cluster/test/natstest"
 )
 
 func TestPost_WithoutNodes(t *testing.T) {

@@ -3,7 +3,7 @@ package lease
 import (
 	"testing"
 
-	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
+	"github.com/asterisque-go/asterisque/cluster/test/natstest"
 )
 
 func TestMain(m *testing.M) { natstest.Main(m) }

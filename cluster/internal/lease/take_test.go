@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
+	"github.com/asterisque-go/asterisque/cluster/test/natstest"
 )
 
 func TestTakeOver_NotifiesLoser(t *testing.T) {

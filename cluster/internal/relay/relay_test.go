@@ -12,7 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
 	"github.com/asterisque-go/asterisque/cluster/internal/relay"
-	"github.com/asterisque-go/asterisque/cluster/internal/test/natstest"
+	"github.com/asterisque-go/asterisque/cluster/test/natstest"
 	"github.com/asterisque-go/asterisque/internal/test/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/wait"
 	"github.com/asterisque-go/asterisque/wire/natswire"
