@@ -65,7 +65,7 @@ func (b namedBucket) config(cfg *Config) jetstream.KeyValueConfig {
 		History:      1,
 		MaxValueSize: mostEntry,
 		MaxBytes:     mostBucket,
-		Storage:      cfg.times.storage(),
+		Storage:      cfg.storage(),
 		Replicas:     cfg.Replicas,
 		Metadata:     map[string]string{kv.ClusterKey: cfg.Cluster},
 	}
@@ -77,9 +77,9 @@ func (b namedBucket) config(cfg *Config) jetstream.KeyValueConfig {
 
 // list returns the buckets that a node with this configuration needs.
 func (b *buckets) list(cfg *Config) []namedBucket {
-	list := []namedBucket{{"nodes", 0, &b.nodes}, {"alive", cfg.times.life, &b.alive}, {"claims", cfg.times.life, &b.claims}}
+	list := []namedBucket{{"nodes", 0, &b.nodes}, {"alive", lifeTime, &b.alive}, {"claims", lifeTime, &b.claims}}
 	if cfg.ResumeAnywhere {
-		list = append(list, namedBucket{"sessions", cfg.times.record, &b.sessions})
+		list = append(list, namedBucket{"sessions", recordTime, &b.sessions})
 	}
 	return list
 }

@@ -12,7 +12,7 @@ import (
 func (c *Cluster) beginClaims() (err error) {
 	before := c.nc.LastError()
 	c.claims, err = lease.Open(context.Background(), lease.Config{
-		NATS: c.nc, Bucket: c.buckets.claims, TTL: c.cfg.times.life, Hints: "asterisque.claim." + c.cfg.Prefix,
+		NATS: c.nc, Bucket: c.buckets.claims, TTL: lifeTime, Hints: "asterisque.claim." + c.cfg.Prefix,
 		Name: c.cfg.Name, Node: c.cfg.ID, Instance: c.instance, Logger: c.node.Logger(),
 		Held: func(h lease.Held) error { e := HeldError(h); return &e },
 		Lost: func(l lease.Lost) error { e := LostError(l); return &e },

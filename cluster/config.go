@@ -34,8 +34,7 @@ type Config struct {
 
 	// NATS is the list of NATS server URLs, in the format of nats.Connect: one URL, or several of
 	// one NATS cluster, separated by commas. Empty is the server of this machine, at
-	// 127.0.0.1:4222: if none is running, Join starts one within this program (see package broker),
-	// which serves other programs as well, and ends with it.
+	// 127.0.0.1:4222, which broker.StartLocal starts if needed.
 	NATS string
 
 	// Options are additional options of the connection to NATS: nats.UserCredentials, nats.Nkey,
@@ -110,40 +109,27 @@ type Config struct {
 	// cluster: 1, 3 or 5. All nodes have to use the same number. 0 is 1.
 	Replicas int
 
+	// InMemory makes the NATS servers keep what the cluster stores in memory, and lose it when they
+	// stop: all of it, if Replicas is 1. Nodes announce themselves again then. Posted calls and the
+	// records of durable calls are lost, and a key may have two holders until the lease of the
+	// earlier one ends, 15 seconds later at most.
+	InMemory bool
+
 	takes bool // the node takes posted calls
-
-	times times // for tests
 }
 
-// times are the periods of a cluster, and other values that tests set.
-type times struct {
-	life  time.Duration // time without a sign of life after which a node counts as lost
-	beat  time.Duration // interval of the signs of life
-	local string
-
-	queueRuns  int           // number of posted calls that run at once
-	queueAgain time.Duration // see jobqueue.WorkerConfig, and so for queueLook
-	queueLook  time.Duration
-
-	record time.Duration // time after which an unrenewed session record expires
-
-	inMemory bool // streams and buckets do not outlive their server
-}
-
-// storage returns the storage type of streams and buckets, which is memory only in tests.
-func (t *times) storage() jetstream.StorageType {
-	if t.inMemory {
+// storage returns the storage type of streams and buckets.
+func (c *Config) storage() jetstream.StorageType {
+	if c.InMemory {
 		return jetstream.MemoryStorage
 	}
 	return jetstream.FileStorage
 }
 
 const (
-	lifeTime   = 15 * time.Second
-	recordTime = time.Hour
-
-	// localServer is the address of the NATS server of this machine.
-	localServer = "127.0.0.1:4222"
+	lifeTime   = 15 * time.Second // without a sign of life, until a node counts as lost
+	beatTime   = lifeTime / 3     // between signs of life
+	recordTime = time.Hour        // until an unrenewed record of a session expires
 
 	mostMetadata = 4 << 10 // bytes, with the keys
 )
@@ -155,10 +141,6 @@ func (c Config) complete() (Config, error) {
 	c.Cluster = defaulted(c.Cluster, "asterisque")
 	c.Identity = defaulted(c.Identity, c.Name)
 	c.Replicas = defaulted(c.Replicas, 1)
-	c.times.life = defaulted(c.times.life, lifeTime)
-	c.times.beat = c.times.life / 3
-	c.times.local = defaulted(c.times.local, localServer)
-	c.times.record = defaulted(c.times.record, recordTime)
 	c.Addresses = slices.Clone(c.Addresses)
 	if err := c.completeQueue(); err != nil {
 		return c, fmt.Errorf("cluster: %w", err)

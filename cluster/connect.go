@@ -10,7 +10,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/asterisque-go/asterisque/cluster/broker"
 	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/natswire"
@@ -20,7 +19,10 @@ import (
 // leastPayload is the minimum message size of the NATS server: an entry, and its subject.
 const leastPayload = mostEntry + 4<<10
 
-// connect connects to NATS, and starts a local server first if needed.
+// localServer is the URL of the NATS server of this machine.
+const localServer = "nats://127.0.0.1:4222"
+
+// connect connects to NATS.
 func (c *Cluster) connect(start context.Context) error {
 	options := append([]nats.Option{
 		nats.Name("asterisque " + c.cfg.Name + " " + c.cfg.ID),
@@ -28,13 +30,16 @@ func (c *Cluster) connect(start context.Context) error {
 	}, c.cfg.Options...)
 	options = append(options, c.noticeEvents, nats.Timeout(kv.Timeout))
 	for {
-		err := c.dialNATS(options)
+		var err error
+		c.nc, err = nats.Connect(defaulted(c.cfg.NATS, localServer), options...)
 		switch {
 		case start.Err() != nil:
 			return context.Cause(start)
 		case err == nil:
 		case errors.Is(err, nats.ErrTimeout), os.IsTimeout(err):
 			continue // the server is busy
+		case c.cfg.NATS == "":
+			return fmt.Errorf("cluster: Config.NATS is empty, and %s: %w; set it, or start a server here: broker.StartLocal", localServer, err)
 		default:
 			return fmt.Errorf("cluster: connecting to NATS: %w", err)
 		}
@@ -65,27 +70,6 @@ func (c *Cluster) noticeEvents(o *nats.Options) error {
 		}
 	}
 	return nil
-}
-
-// dialNATS connects to the configured servers. Without any, it connects to the server of this
-// machine, and starts one if none is running.
-func (c *Cluster) dialNATS(options []nats.Option) (err error) {
-	if c.cfg.NATS != "" {
-		c.nc, err = nats.Connect(c.cfg.NATS, options...)
-		return err
-	}
-	here := "nats://" + c.cfg.times.local
-	if c.nc, err = nats.Connect(here, options...); !errors.Is(err, nats.ErrNoServers) {
-		return err
-	}
-	own, failed := broker.Start(broker.Config{Addr: c.cfg.times.local})
-	if c.own = own; failed == nil {
-		here = own.URL()
-	}
-	if c.nc, err = nats.Connect(here, options...); err == nil {
-		return nil // another program has started one
-	}
-	return either(failed, err)
 }
 
 // Conn returns the connection to NATS for further use by the program. The Cluster owns it and

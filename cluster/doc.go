@@ -7,10 +7,10 @@
 //	stock, err := c.Caller(ctx, "stock") // a pool.Pool
 //	left, err := count.Call(ctx, stock, "pencil")
 //
-// It is built on NATS: either a server within the program (package broker), which is the default,
-// or existing servers. NATS stores names, presence and persistent data. Sessions run directly from
-// node to node if one of them can be dialled, and otherwise through NATS ([natswire]). So an agent
-// behind a network address translation is called by name like any other node.
+// It is built on NATS: existing servers, or one within the program (package broker). NATS stores
+// names, presence and persistent data. Sessions run directly from node to node if one of them can
+// be dialled, and otherwise through NATS ([natswire]). So an agent behind a network address
+// translation is called by name like any other node.
 //
 // # Names
 //

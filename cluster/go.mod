@@ -4,8 +4,8 @@ go 1.25.0
 
 require (
 	github.com/asterisque-go/asterisque v0.0.0
-	github.com/asterisque-go/asterisque/tunnel v0.0.0-00010101000000-000000000000
-	github.com/asterisque-go/asterisque/wire/natswire v0.0.0-00010101000000-000000000000
+	github.com/asterisque-go/asterisque/tunnel v0.0.0
+	github.com/asterisque-go/asterisque/wire/natswire v0.0.0
 	github.com/nats-io/nats-server/v2 v2.14.5
 	github.com/nats-io/nats.go v1.53.1
 	github.com/stretchr/testify v1.12.1

@@ -12,7 +12,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/cluster/broker"
 	"github.com/asterisque-go/asterisque/cluster/internal/callstore"
 	"github.com/asterisque-go/asterisque/cluster/internal/gateway"
 	"github.com/asterisque-go/asterisque/cluster/internal/jobqueue"
@@ -32,7 +31,6 @@ type Cluster struct {
 	ctx      context.Context // ends with Close, or when the node is replaced
 	end      context.CancelCauseFunc
 
-	own      *broker.Broker // nil: an external NATS server
 	nc       *nats.Conn
 	buckets  buckets
 	again    wait.Notice     // NATS has reconnected
@@ -103,7 +101,7 @@ func (c *Cluster) resuming() asterisque.Option {
 	c.resumer = relay.New(relay.Config{
 		Name: c.cfg.Name, ID: c.cfg.ID, TLS: c.cfg.TLS, Identity: c.cfg.Identity,
 		Subject: func(id string) string { return c.meeting(c.cfg.Name, id) + ".resume" },
-		Life:    c.cfg.times.life, RecordLife: c.cfg.times.record,
+		Life:    lifeTime, RecordLife: recordTime,
 	})
 	return asterisque.WithResume(c.resumer.Resume())
 }
@@ -264,7 +262,7 @@ func (c *Cluster) appear(start context.Context, addresses []string) error {
 func (c *Cluster) presence() presence.Env {
 	return presence.Env{
 		NATS: c.nc, JetStream: c.buckets.js, Nodes: c.buckets.nodes, Alive: c.buckets.alive,
-		Life: c.cfg.times.life, Beat: c.cfg.times.beat, Reconnected: &c.again, Logger: c.node.Logger(),
+		Life: lifeTime, Beat: beatTime, Reconnected: &c.again, Logger: c.node.Logger(),
 		Reopen: func(ctx context.Context) error {
 			_, err := openBuckets(ctx, c.nc, &c.cfg, false)
 			return err
@@ -349,9 +347,6 @@ func (c *Cluster) close() {
 	c.disappear()
 	if c.nc != nil {
 		c.nc.Close()
-	}
-	if c.own != nil {
-		c.own.Close()
 	}
 }
 

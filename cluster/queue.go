@@ -57,7 +57,7 @@ func (q Queue) complete() (Queue, error) {
 // newQueues returns the queues that the node posts to.
 func (c *Cluster) newQueues() *jobqueue.Queues {
 	return jobqueue.New(jobqueue.Config{
-		Prefix: c.cfg.Prefix, Cluster: c.cfg.Cluster, Replicas: c.cfg.Replicas, Storage: c.cfg.times.storage(),
+		Prefix: c.cfg.Prefix, Cluster: c.cfg.Cluster, Replicas: c.cfg.Replicas, Storage: c.cfg.storage(),
 		Plan: jobqueue.Plan(*c.cfg.Queue), Poster: jobqueue.Poster{Identity: c.cfg.Identity, Name: c.cfg.Name, ID: c.cfg.ID}, Exported: public,
 	}, jobqueue.Links{
 		NATS: c.nc, JetStream: c.buckets.js, Reconnected: &c.again, Life: c.ctx, Logger: c.node.Logger(),
@@ -71,7 +71,6 @@ func (c *Cluster) beginQueue(start context.Context) (err error) {
 	}
 	c.worker, err = c.queues.Work(start, jobqueue.WorkerConfig{
 		Node: c.node, Name: c.cfg.Name, ID: c.cfg.ID, Remember: c.cfg.Durable.Remember, Idempotent: c.cfg.Durable.Idempotent,
-		Runs: c.cfg.times.queueRuns, Again: c.cfg.times.queueAgain, Look: c.cfg.times.queueLook,
 	})
 	return err
 }

@@ -7,6 +7,7 @@ package broker
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
 	"os"
@@ -45,11 +46,49 @@ type Config struct {
 	Change func(o *server.Options)
 }
 
-// Broker is a NATS server that runs within this program. Its methods are safe for concurrent use.
+// Broker is a NATS server that runs within this program; with [StartLocal] it may also run in
+// another one. Its methods are safe for concurrent use.
 type Broker struct {
-	server *server.Server // fixed
+	server *server.Server // fixed; nil: a server of another program
+	url    string         // fixed
 	remove string         // fixed; a folder to remove at the end, or empty
 	close  sync.Once
+}
+
+// localAddr is the address of the NATS server of this machine.
+const localAddr = "127.0.0.1:4222"
+
+// StartLocal starts the NATS server of this machine at 127.0.0.1:4222, the default address of the
+// nodes of a cluster. If a server listens there, StartLocal returns a Broker for it, with a URL, and
+// without a Server. Otherwise it is [Start]: other programs may use the server, which ends with
+// Close. Of several programs that call StartLocal at once, one starts the server.
+func StartLocal() (*Broker, error) { return startLocal(localAddr) }
+
+func startLocal(addr string) (*Broker, error) {
+	b, err := Start(Config{Addr: addr})
+	if err == nil {
+		return b, nil
+	}
+	for range 20 { // the server of another program may be about to start
+		if speaksNATS(addr) {
+			return &Broker{url: "nats://" + addr}, nil
+		}
+		<-time.After(startTime / 100)
+	}
+	return nil, err
+}
+
+// speaksNATS reports whether a NATS server listens at an address. Such a server speaks first.
+func speaksNATS(addr string) bool {
+	conn, err := net.DialTimeout("tcp", addr, startTime/100)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(startTime / 10))
+	hello := make([]byte, len("INFO "))
+	_, err = io.ReadFull(conn, hello)
+	return err == nil && string(hello) == "INFO "
 }
 
 // startTime is the time limit for the server to accept connections. A server of a NATS cluster does
@@ -108,6 +147,7 @@ func (b *Broker) start(c Config) error {
 	s.Start()
 	for end := time.Now().Add(startTime); time.Now().Before(end); {
 		if s.ReadyForConnections(startTime / 100) {
+			b.url = s.ClientURL()
 			return nil
 		}
 		select {
@@ -192,13 +232,14 @@ func split(addr string) (host string, port int, err error) {
 }
 
 // URL returns the URL for clients, such as "nats://127.0.0.1:4222".
-func (b *Broker) URL() string { return b.server.ClientURL() }
+func (b *Broker) URL() string { return b.url }
 
-// Server returns the underlying server of the nats-server library.
+// Server returns the underlying server of the nats-server library, or nil if StartLocal has found a
+// server of another program.
 func (b *Broker) Server() *server.Server { return b.server }
 
-// Close stops the server, and waits until it has stopped. The data in Config.Dir stays. Repeated
-// calls have no effect.
+// Close stops the server, and waits until it has stopped. It does not stop a server of another
+// program. The data in Config.Dir stays. Repeated calls have no effect.
 func (b *Broker) Close() error {
 	var err error
 	b.close.Do(func() {

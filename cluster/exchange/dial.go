@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/cluster/exchange/internal/relayproto"
+	"github.com/asterisque-go/asterisque/cluster/internal/relayproto"
 	"github.com/asterisque-go/asterisque/internal/relay"
 	"github.com/asterisque-go/asterisque/tunnel"
 	"github.com/asterisque-go/asterisque/wire"

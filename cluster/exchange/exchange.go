@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/cluster/exchange/internal/relayproto"
+	"github.com/asterisque-go/asterisque/cluster/internal/relayproto"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/wire"
 )

@@ -51,6 +51,3 @@ func TestFind_InvalidMembers(t *testing.T) {
 	require.Len(t, s.all(), 1)
 	require.Contains(t, s.all(), "a")
 }
-
-// LookForOther checks at once whether another exchange has the id of x.
-func (x *Exchange) LookForOther() { x.domain.lookForOther(x.ctx, x.cfg.Logger) }

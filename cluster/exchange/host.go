@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/cluster"
-	"github.com/asterisque-go/asterisque/cluster/exchange/internal/relayproto"
+	"github.com/asterisque-go/asterisque/cluster/internal/relayproto"
 	"github.com/asterisque-go/asterisque/internal/wait"
 	"github.com/asterisque-go/asterisque/wire"
 )

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/asterisque-go/asterisque/cluster/exchange/internal/relayproto"
+	"github.com/asterisque-go/asterisque/cluster/internal/relayproto"
 	"github.com/asterisque-go/asterisque/wire"
 )
 

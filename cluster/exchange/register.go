@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/cluster/exchange/internal/relayproto"
+	"github.com/asterisque-go/asterisque/cluster/internal/relayproto"
 )
 
 // register registers a node for as long as the call lasts.

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/asterisque-go/asterisque/cluster"
-	"github.com/asterisque-go/asterisque/cluster/exchange/internal/relayproto"
+	"github.com/asterisque-go/asterisque/cluster/internal/relayproto"
 	"github.com/asterisque-go/asterisque/wire"
 )
 

@@ -5,6 +5,7 @@ go 1.25.0
 require (
 	github.com/asterisque-go/asterisque v0.0.0
 	github.com/asterisque-go/asterisque/cluster v0.0.0
+	github.com/asterisque-go/asterisque/cluster/broker v0.0.0
 	github.com/asterisque-go/asterisque/wire/natswire v0.0.0
 	github.com/nats-io/nats.go v1.53.1
 	github.com/stretchr/testify v1.12.1
@@ -36,3 +37,7 @@ replace github.com/asterisque-go/asterisque/cluster => ../../cluster
 replace github.com/asterisque-go/asterisque/tunnel => ../../tunnel
 
 replace github.com/asterisque-go/asterisque/wire/natswire => ../../wire/natswire
+
+replace github.com/asterisque-go/asterisque/cluster/broker => ../../cluster/broker
+
+replace github.com/asterisque-go/asterisque/cluster/test => ../../cluster/test

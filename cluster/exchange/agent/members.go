@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/asterisque-go/asterisque/cluster/exchange/internal/relayproto"
+	"github.com/asterisque-go/asterisque/cluster/internal/relayproto"
 )
 
 // State is the state of a node.

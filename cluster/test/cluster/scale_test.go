@@ -1,18 +1,19 @@
-package cluster
+package cluster_test
 
 import (
 	"context"
 	"flag"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
-	"github.com/stretchr/testify/require"
-
+	"github.com/asterisque-go/asterisque/cluster"
 	"github.com/asterisque-go/asterisque/cluster/broker"
 	"github.com/asterisque-go/asterisque/cluster/test/natstest"
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/stretchr/testify/require"
 )
 
 // Number of nodes that join at once: go test -run Scale -v -nodes 1000
@@ -26,14 +27,16 @@ type crowd struct {
 	*testing.T
 	broker  *broker.Broker
 	servers int
-	life    time.Duration // of the cluster's times
-	all     []*Cluster
-	seen    []context.CancelFunc // end the watches
+	all     []*cluster.Cluster
+	begun   time.Time // of the last join
+
+	seen     []context.CancelFunc // end the watches
+	watching sync.WaitGroup
 }
 
 // join joins n nodes at once, and returns when each knows all servers.
 func (c *crowd) join(n int) {
-	c.all = make([]*Cluster, n)
+	c.all, c.begun = make([]*cluster.Cluster, n), time.Now().Truncate(time.Second)
 	var joining sync.WaitGroup
 	for i := range n {
 		joining.Go(func() { // ends with Join
@@ -43,9 +46,8 @@ func (c *crowd) join(n int) {
 			}
 			cfg := config(c.broker, name, fmt.Sprintf("node-%d", i))
 			cfg.Addresses = []string{"tcp://10.0.0.1:5330"}
-			cfg.times.life = c.life
 			var err error
-			if c.all[i], err = Join(context.Background(), cfg); err != nil {
+			if c.all[i], err = cluster.Join(context.Background(), cfg); err != nil {
 				c.Errorf("node %d: %v", i, err)
 			}
 		})
@@ -57,40 +59,34 @@ func (c *crowd) join(n int) {
 // watch makes each node watch the servers.
 func (c *crowd) watch() {
 	for _, node := range c.all {
-		_, leave, err := node.ofName("orders")
-		require.NoError(c, err)
+		ctx, leave := context.WithCancel(context.Background())
 		c.seen = append(c.seen, leave)
+		c.watching.Go(func() { // ends with ctx
+			for range node.Watch(ctx, "orders") {
+			}
+		})
 	}
 }
 
 // agree waits until each node sees the present servers.
 func (c *crowd) agree() {
-	instances := make(map[string]string)
-	for _, node := range c.all[:c.servers] {
-		instances[node.ID()] = node.instance
-	}
 	for _, node := range c.all {
-		v, leave, err := node.ofName("orders")
-		require.NoError(c, err)
 		require.Eventually(c, func() bool {
-			members, _ := v.Members()
-			for _, m := range members {
-				if instances[m.ID] != m.Instance {
-					return false
-				}
-			}
-			return len(members) == c.servers
+			members, err := node.Members(context.Background(), "orders")
+			return err == nil && len(members) == c.servers && !slices.ContainsFunc(members, func(m cluster.Member) bool {
+				return m.Since.Before(c.begun)
+			})
 		}, 2*time.Minute, time.Millisecond)
-		leave()
 	}
 }
 
 // end ends all nodes at once, like a crash or gracefully.
-func (c *crowd) end(how func(node *Cluster)) {
+func (c *crowd) end(how func(node *cluster.Cluster)) {
 	for _, leave := range c.seen {
 		leave()
 	}
 	c.seen = nil
+	c.watching.Wait()
 	var ending sync.WaitGroup
 	for _, node := range c.all {
 		ending.Go(func() { how(node) }) // ends with Close
@@ -132,7 +128,7 @@ func TestScale(t *testing.T) {
 func messagesPerNode(t *testing.T) map[string][]float64 {
 	perNode := make(map[string][]float64)
 	for n := *most / 4; n <= *most; n *= 2 {
-		c := &crowd{T: t, broker: natstest.StartServer(t, broker.Config{}), servers: *known, life: lifeTime}
+		c := &crowd{T: t, broker: natstest.StartServer(t, broker.Config{}), servers: *known}
 		note := func(what string, f func()) {
 			perNode[what] = append(perNode[what], float64(c.of(what, f).messages)/float64(n))
 		}
@@ -140,7 +136,7 @@ func messagesPerNode(t *testing.T) map[string][]float64 {
 		note("join at once", arrive)
 		note("one time to live", c.live)
 		note("restart at once", func() { c.end(vanish); arrive() })
-		note("leave at once", func() { c.end(func(node *Cluster) { node.Close() }) })
+		note("leave at once", func() { c.end(func(node *cluster.Cluster) { node.Close() }) })
 	}
 	return perNode
 }
@@ -148,7 +144,7 @@ func messagesPerNode(t *testing.T) map[string][]float64 {
 // live waits for the time after which a silent node counts as lost.
 func (c *crowd) live() {
 	select {
-	case <-time.After(c.life):
+	case <-time.After(lifeTime):
 	case <-c.Context().Done():
 	}
 }

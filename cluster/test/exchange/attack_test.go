@@ -13,7 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/cluster"
 	"github.com/asterisque-go/asterisque/cluster/exchange"
 	"github.com/asterisque-go/asterisque/cluster/exchange/agent"
-	"github.com/asterisque-go/asterisque/cluster/exchange/internal/relayproto"
+	"github.com/asterisque-go/asterisque/cluster/internal/relayproto"
 	"github.com/asterisque-go/asterisque/pool"
 )
 

@@ -1,6 +1,6 @@
 //go:build unix
 
-package cluster
+package cluster_test
 
 import (
 	"bufio"
@@ -8,20 +8,18 @@ import (
 	"os"
 	"syscall"
 	"testing"
-	"time"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster"
 	"github.com/asterisque-go/asterisque/cluster/broker"
 	"github.com/asterisque-go/asterisque/cluster/test/natstest"
+	"github.com/stretchr/testify/require"
 )
 
 // TestClaimPaused_Process is the process that is paused. It claims a key. For each line that it
 // reads, it prints whether its claim is valid, and the outcomes of two calls in that role.
 func TestClaimPaused_Process(t *testing.T) {
-	cfg := Config{Name: "hubs", ID: "paused", NATS: natstest.InChild(t)}
-	cfg.times.life = time.Second
+	cfg := cluster.Config{Name: "hubs", ID: "paused", NATS: natstest.InChild(t)}
 	c := joined(t, cfg)
 	store := callerOf(t, c, "store")
 	claim, err := c.AwaitClaim(t.Context(), "device/4711")
@@ -38,8 +36,8 @@ func TestClaimPaused_Process(t *testing.T) {
 func TestClaimPaused_LosesRole(t *testing.T) {
 	t.Parallel()
 	b := natstest.StartServer(t, broker.Config{})
-	joined(t, brief(listening(config(b, "store", "s"))))
-	c := joined(t, brief(config(b, "hubs", "next")))
+	joined(t, listening(config(b, "store", "s")))
+	c := joined(t, config(b, "hubs", "next"))
 	store := callerOf(t, c, "store")
 	var paused *natstest.Child
 	// a process with another answer was too slow to keep the key
@@ -56,7 +54,7 @@ func TestClaimPaused_LosesRole(t *testing.T) {
 		next, err := c.AwaitClaim(t.Context(), "device/4711")
 		require.NoError(t, err)
 		id, err := ownID.Call(t.Context(), next.Caller(store), struct{}{})
-		if lost = errors.Is(err, ErrLost); !lost {
+		if lost = errors.Is(err, cluster.ErrLost); !lost {
 			require.NoError(t, err)
 			require.Equal(t, "s", id)
 		}

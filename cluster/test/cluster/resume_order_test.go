@@ -1,4 +1,4 @@
-package cluster
+package cluster_test
 
 import (
 	"context"
@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster"
 	"github.com/asterisque-go/asterisque/cluster/broker"
 	"github.com/asterisque-go/asterisque/cluster/test/natstest"
+	"github.com/stretchr/testify/require"
 )
 
 // crossing takes the count of numbers that each side sends, while the other side sends its own.
@@ -55,7 +55,7 @@ func TestResume_OrderAcrossNodes(t *testing.T) {
 		crossing.Handle(svc, func(ctx context.Context, n int, p *asterisque.Pipe[int, int]) (int, error) {
 			return n, crosses(ctx, n, p.Send, p.Recv, func(int) {})
 		})
-		b, nodes, balance := natstest.StartServer(t, broker.Config{}), []*Cluster(nil), new(balancer)
+		b, nodes, balance := natstest.StartServer(t, broker.Config{}), []*cluster.Cluster(nil), new(balancer)
 		for _, id := range []string{"a", "b", "c"} {
 			cfg := anywhere(config(b, "orders", id))
 			nodes = append(nodes, joined(t, cfg, append(resuming, asterisque.WithService(svc))...))

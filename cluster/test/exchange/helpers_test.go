@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -16,7 +15,6 @@ import (
 	"runtime/metrics"
 	"runtime/pprof"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -273,17 +271,6 @@ func through(t testing.TB, url string, cut chan<- func()) string {
 			cut <- func() { near.Close(); far.Close() }
 		}
 		return far, err
-	})
-}
-
-// gate returns an address that forwards to another one while it is open.
-func gate(t testing.TB, open *atomic.Bool, to string) (at string) {
-	t.Helper()
-	return forwarded(t, func(net.Conn) (net.Conn, error) {
-		if !open.Load() {
-			return nil, errors.New("the gate is closed")
-		}
-		return net.Dial("tcp", to)
 	})
 }
 

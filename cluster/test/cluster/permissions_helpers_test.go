@@ -1,4 +1,4 @@
-package cluster
+package cluster_test
 
 import (
 	"errors"
@@ -6,15 +6,15 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/nats-io/nats.go"
-	"github.com/stretchr/testify/require"
-
+	"github.com/asterisque-go/asterisque/cluster"
 	"github.com/asterisque-go/asterisque/cluster/broker"
 	"github.com/asterisque-go/asterisque/cluster/test/natstest"
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
 )
 
 // page is the page for operators, with the permissions of a NATS server.
-const page = "../docs/cluster.md"
+const page = "../../../docs/cluster.md"
 
 var accountBlock = regexp.MustCompile("(?s)```text\n(accounts {.*?)```")
 
@@ -42,7 +42,7 @@ func credentials(user string) []nats.Option {
 }
 
 // as makes a node use the credentials of a user.
-func as(user string, cfg Config) Config {
+func as(user string, cfg cluster.Config) cluster.Config {
 	cfg.Options = append(cfg.Options, credentials(user)...)
 	return cfg
 }

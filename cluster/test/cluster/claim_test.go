@@ -1,17 +1,18 @@
-package cluster
+package cluster_test
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"strconv"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster"
 	"github.com/asterisque-go/asterisque/cluster/broker"
 	"github.com/asterisque-go/asterisque/cluster/test/natstest"
+	"github.com/asterisque-go/asterisque/internal/test/fakeclock"
+	"github.com/stretchr/testify/require"
 )
 
 func TestKeys_HolderServes(t *testing.T) {
@@ -28,20 +29,20 @@ func TestKeys_HolderServes(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "a", ask(t, device))
 		_, err = second.Claim(t.Context(), "device/4711")
-		var taken *HeldError
+		var taken *cluster.HeldError
 		require.ErrorAs(t, err, &taken)
 		require.Equal(t, "a", taken.Holder)
 
 		later, err := second.TakeOver(t.Context(), "device/4711")
 		require.NoError(t, err)
 		<-held.Done()
-		require.ErrorIs(t, held.Err(), ErrLost)
+		require.ErrorIs(t, held.Err(), cluster.ErrLost)
 		require.Greater(t, later.Epoch(), held.Epoch())
 		require.Equal(t, "b", ask(t, device))
 		h, there, err := c.Lookup(t.Context(), "device/4711")
 		require.NoError(t, err)
 		require.True(t, there)
-		require.Equal(t, Holder{"hubs", "b", later.Epoch()}, h)
+		require.Equal(t, cluster.Holder{Name: "hubs", Node: "b", Epoch: later.Epoch()}, h)
 	})
 }
 
@@ -49,10 +50,10 @@ func TestKeys_HolderLost(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		b := natstest.StartServer(t, broker.Config{})
-		first, second := joined(t, brief(listening(config(b, "hubs", "a")))), joined(t, brief(config(b, "hubs", "b")))
+		first, second := joined(t, listening(config(b, "hubs", "a"))), joined(t, config(b, "hubs", "b"))
 		_, err := first.Claim(t.Context(), "leader")
 		require.NoError(t, err)
-		leader := joined(t, brief(config(b, "", ""))).Holder("leader")
+		leader := joined(t, config(b, "", "")).Holder("leader")
 		require.Equal(t, "a", ask(t, leader))
 		next := make(chan error, 1)
 		go func() { // ends with the test
@@ -82,7 +83,7 @@ func TestKeys_OldHolder(t *testing.T) {
 		<-before.Done()
 		_, err = ownID.Call(t.Context(), before.Caller(store), struct{}{})
 		require.ErrorIs(t, err, asterisque.ErrUnauthorized)
-		require.ErrorIs(t, err, ErrLost)
+		require.ErrorIs(t, err, cluster.ErrLost)
 		// a process that was paused in between sends its call late
 		mark := holderMark(before)
 		_, err = ownID.Call(t.Context(), store, struct{}{}, asterisque.WithMetadata(mark))
@@ -99,7 +100,7 @@ func TestKeys_NodeLeaves(t *testing.T) {
 		claim, err := first.Claim(t.Context(), "leader")
 		require.NoError(t, err)
 		require.NoError(t, first.Close())
-		require.ErrorIs(t, claim.Err(), ErrReleased)
+		require.ErrorIs(t, claim.Err(), cluster.ErrReleased)
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		_, err = second.Claim(ctx, "leader")
@@ -109,40 +110,36 @@ func TestKeys_NodeLeaves(t *testing.T) {
 	})
 }
 
+// The sessions with holders of keys are bounded: the least recently used one is closed, and a call
+// for its key dials again.
 func TestKeys_PeerLimit(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
+		const peers = 1024
 		b := natstest.StartServer(t, broker.Config{})
-		c := joined(t, config(b, "", ""))
-		joined(t, config(b, "hubs", "first"))
-		on, err := c.peers.at(c, Holder{Name: "hubs", Node: "first"})
+		first, c := joined(t, listening(config(b, "hubs", "first"))), joined(t, config(b, "", ""))
+		_, err := first.Claim(t.Context(), "first")
 		require.NoError(t, err)
-		require.Equal(t, "first", ask(t, on))
-		for i := range mostPeers {
-			c.peers.all[time.Duration(i).String()] = &peerCaller{used: time.Now().Add(time.Hour)}
+		require.Equal(t, "first", ask(t, c.Holder("first")))
+		claims := bucket(t, c, "claims")
+		for i := range peers { // the entries of nodes that cannot be reached
+			fakeclock.Sleep(time.Nanosecond) // these are used later
+			key := fmt.Sprint("key", i)
+			_, err := claims.PutString(t.Context(), key, fmt.Sprintf(`{"name":"hubs","node":"gone%d","instance":"x","epoch":1}`, i))
+			require.NoError(t, err)
+			_, err = ownID.Call(t.Context(), c.Holder(key), struct{}{}, asterisque.WithFailFast())
+			require.ErrorIs(t, err, asterisque.ErrUnavailable)
+			require.ErrorContains(t, err, fmt.Sprint("gone", i))
+			if i < peers-1 {
+				require.Len(t, first.Node().Sessions(), 1)
+			}
 		}
-		_, err = c.peers.at(c, Holder{Name: "hubs", Node: "another"})
-		require.NoError(t, err)
-		require.NotContains(t, c.peers.all, "hubs.first")
-		require.Eventually(t, func() bool {
-			_, err := ownID.Call(t.Context(), on, struct{}{}, asterisque.WithFailFast())
-			return err != nil && asterisque.Repeatable(err)
-		}, natstest.Timeout, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return len(first.Node().Sessions()) == 0 }, natstest.Timeout, 10*time.Millisecond)
+		require.Equal(t, "first", ask(t, c.Holder("first")))
 	})
 }
 
 // holderMark returns the metadata of a call in the role of the holder of a claim.
-func holderMark(c *Claim) asterisque.Metadata {
+func holderMark(c *cluster.Claim) asterisque.Metadata {
 	return asterisque.Metadata{"asterisque.as": strconv.FormatUint(c.Epoch(), 10) + " " + c.Key()}
-}
-
-func TestLostError_Text(t *testing.T) {
-	t.Parallel()
-	lost := &LostError{Key: "k", Epoch: 7}
-	require.NotErrorIs(t, lost, context.Canceled)
-	require.EqualError(t, lost, `cluster: the claim is lost: "k" with epoch 7; stop the work that needs it, and claim it again to continue`)
-	lost.Cause = errors.New("its lease ran out")
-	require.ErrorContains(t, lost, "7: its lease ran out;")
-	lost.Holder, lost.HolderEpoch = "b", 8
-	require.ErrorContains(t, lost, `7: the node "b" holds it with epoch 8;`)
 }

@@ -1,4 +1,4 @@
-package cluster
+package cluster_test
 
 import (
 	"context"
@@ -10,16 +10,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-	"github.com/stretchr/testify/require"
-
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster"
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/cluster/test/natstest"
+	"github.com/asterisque-go/asterisque/internal/test/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/test/testtls"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/natswire"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
 )
 
 // resuming are the options of both sides. Without PlainCredentials, a session through NATS cannot
@@ -29,7 +31,7 @@ var resuming = []asterisque.Option{
 }
 
 // anywhere makes a node resume the sessions of its name, and listen.
-func anywhere(cfg Config) Config {
+func anywhere(cfg cluster.Config) cluster.Config {
 	cfg.ResumeAnywhere = true
 	cfg = listening(cfg)
 	if cfg.TLS != nil {
@@ -40,8 +42,8 @@ func anywhere(cfg Config) Config {
 
 // balancer dials one of several addresses, and cuts the present connection.
 type balancer struct {
-	tls   *tls.Config         // nil: none; fixed
-	other map[*Cluster]string // addresses in place of the announced ones; fixed
+	tls   *tls.Config                 // nil: none; fixed
+	other map[*cluster.Cluster]string // addresses in place of the announced ones; fixed
 
 	mu   sync.Mutex
 	to   string    // guarded by mu, as conn
@@ -67,11 +69,11 @@ func (b *balancer) dial(ctx context.Context) (wire.Wire, error) {
 }
 
 // lead cuts the connection, and directs the next one to c.
-func (b *balancer) lead(c *Cluster) {
+func (b *balancer) lead(c *cluster.Cluster) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.to = b.other[c]; b.to == "" {
-		b.to = c.self.Addresses()[0]
+		b.to = address(c)
 	}
 	if b.conn != nil {
 		b.conn.Close()
@@ -79,7 +81,7 @@ func (b *balancer) lead(c *Cluster) {
 }
 
 // connect connects a node outside of the cluster to one of several nodes.
-func (b *balancer) connect(t *testing.T, to *Cluster, opts ...asterisque.Option) *asterisque.Connection {
+func (b *balancer) connect(t *testing.T, to *cluster.Cluster, opts ...asterisque.Option) *asterisque.Connection {
 	t.Helper()
 	node := asterisque.NewNode(append(resuming, opts...)...)
 	t.Cleanup(func() { node.Close() })
@@ -114,7 +116,7 @@ func TestResume_AnyNode(t *testing.T) {
 	a := testtls.NewAuthority(t)
 	for how, secure := range map[string]bool{"without TLS": false, "with TLS": true} {
 		t.Run(how, func(t *testing.T) {
-			b, nodes, balance := natstest.StartServer(t, broker.Config{}), []*Cluster(nil), new(balancer)
+			b, nodes, balance := natstest.StartServer(t, broker.Config{}), []*cluster.Cluster(nil), new(balancer)
 			for _, id := range []string{"a", "b", "c"} {
 				cfg := config(b, "orders", id)
 				if secure {
@@ -123,7 +125,7 @@ func TestResume_AnyNode(t *testing.T) {
 				nodes = append(nodes, joined(t, anywhere(cfg), resuming...))
 			}
 			if secure {
-				balance.tls = proving(a, Config{}, "client").TLS
+				balance.tls = proving(a, cluster.Config{}, "client").TLS
 			}
 			conn := balance.connect(t, nodes[0])
 			first, call := conn.Session(), running(t, conn)
@@ -167,7 +169,7 @@ func TestResumeRecords_EarlierRun(t *testing.T) {
 		there := joined(t, anywhere(config(b, "orders", "b")), resuming...)
 		conn := balance.connect(t, first)
 		old := conn.Session()
-		first.nc.Close() // so that the record stays
+		first.Conn().Close() // so that the record stays
 		require.NoError(t, first.Close())
 		joined(t, cfg, resuming...)
 		balance.lead(there)
@@ -209,8 +211,8 @@ func TestResumeRecords_AfterOutage(t *testing.T) {
 			t.Parallel()
 			natstest.Bubble(t, func(t *testing.T) {
 				b, balance := natstest.StartServer(t, broker.Config{Dir: test.dir}), new(balancer)
-				has := joined(t, brief(anywhere(config(b, "orders", "a"))), resuming...)
-				there := joined(t, brief(anywhere(config(b, "orders", "b"))), resuming...)
+				has := joined(t, anywhere(config(b, "orders", "a")), resuming...)
+				there := joined(t, anywhere(config(b, "orders", "b")), resuming...)
 				var conn *asterisque.Connection
 				if test.before {
 					conn = balance.connect(t, has)
@@ -223,7 +225,7 @@ func TestResumeRecords_AfterOutage(t *testing.T) {
 				first := conn.Session()
 				natstest.StartServer(t, again)
 				require.Eventually(t, func() bool {
-					_, err := has.buckets.sessions.Get(t.Context(), "orders."+first.ID().String())
+					_, err := entry(t, has, "sessions", "orders."+first.ID().String())
 					return err == nil
 				}, natstest.Timeout, 10*time.Millisecond)
 				balance.lead(there)
@@ -234,22 +236,29 @@ func TestResumeRecords_AfterOutage(t *testing.T) {
 	}
 }
 
+// An unrenewed record expires after an hour.
 func TestResumeRecords_Renewed(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		b, balance := natstest.StartServer(t, broker.Config{}), new(balancer)
-		cfg := anywhere(config(b, "orders", "a"))
-		cfg.times.record = 600 * time.Millisecond
-		has := joined(t, cfg, resuming...)
+		has := joined(t, anywhere(config(b, "orders", "a")), resuming...)
 		conn := balance.connect(t, has)
 		key := "orders." + conn.Session().ID().String()
+		var first uint64
 		require.Eventually(t, func() bool {
-			e, err := has.buckets.sessions.Get(t.Context(), key)
-			return err == nil && e.Revision() > 3
+			e, err := entry(t, has, "sessions", key)
+			if err == nil {
+				first = e.Revision()
+			}
+			return err == nil
 		}, natstest.Timeout, 10*time.Millisecond)
+		fakeclock.Sleep(90 * time.Minute)
+		e, err := entry(t, has, "sessions", key)
+		require.NoError(t, err)
+		require.Greater(t, e.Revision(), first)
 		require.NoError(t, conn.Close())
 		require.Eventually(t, func() bool {
-			_, err := has.buckets.sessions.Get(t.Context(), key)
+			_, err := entry(t, has, "sessions", key)
 			return errors.Is(err, jetstream.ErrKeyNotFound)
 		}, natstest.Timeout, 10*time.Millisecond, "it is deleted with the session")
 	})
@@ -270,10 +279,10 @@ func TestAttackResume_ForgedPeer(t *testing.T) {
 	a := testtls.NewAuthority(t)
 	b, balance := natstest.StartServer(t, broker.Config{}), new(balancer)
 	has := joined(t, anywhere(proving(a, config(b, "orders", "a"), "orders")), resuming...)
-	balance.tls = proving(a, Config{}, "client").TLS
+	balance.tls = proving(a, cluster.Config{}, "client").TLS
 	conn := balance.connect(t, has)
 	for node, identity := range map[string]string{"a node of another name": "rogue", "one of the name": "orders"} {
-		cfg := proving(a, Config{}, identity).TLS
+		cfg := proving(a, cluster.Config{}, identity).TLS
 		cfg.ServerName = "orders"
 		w, err := natswire.Dial(t.Context(), plainly(t, b), "main.orders.a.resume", cfg)
 		var reply []byte
@@ -289,7 +298,7 @@ func TestAttackResume_ForgedPeer(t *testing.T) {
 		require.Error(t, err, node)
 	}
 	for _, frame := range []string{"", "{", `{"session":"x"}`, `{"session":[1]}`} {
-		cfg := proving(a, Config{}, "orders").TLS
+		cfg := proving(a, cluster.Config{}, "orders").TLS
 		cfg.ServerName = "orders"
 		w, err := natswire.Dial(t.Context(), plainly(t, b), "main.orders.a.resume", cfg)
 		require.NoError(t, err)
@@ -310,10 +319,10 @@ func TestAttackResume_ForgedPeerOwnTLS(t *testing.T) {
 	chosen.ClientAuth = tls.NoClientCert
 	cfg.TLS.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return chosen, nil }
 	has := joined(t, anywhere(cfg), resuming...)
-	balance.tls = proving(a, Config{}, "client").TLS
+	balance.tls = proving(a, cluster.Config{}, "client").TLS
 	conn := balance.connect(t, has)
 	for identity, believed := range map[string]bool{"rogue": false, "orders": true} {
-		own := proving(a, Config{}, identity).TLS
+		own := proving(a, cluster.Config{}, identity).TLS
 		own.ServerName = "orders"
 		w, err := natswire.Dial(t.Context(), plainly(t, b), "main.orders.a.resume", own)
 		require.NoError(t, err)
@@ -326,19 +335,19 @@ func TestAttackResume_ForgedPeerOwnTLS(t *testing.T) {
 func TestResume_UnverifiedCertificate(t *testing.T) {
 	t.Parallel()
 	a := testtls.NewAuthority(t)
-	b, balance := natstest.StartServer(t, broker.Config{}), &balancer{other: make(map[*Cluster]string)}
+	b, balance := natstest.StartServer(t, broker.Config{}), &balancer{other: make(map[*cluster.Cluster]string)}
 	// a listener unknown to the cluster
-	own := asterisque.WithTLS(proving(a, Config{}, "orders").TLS)
-	var nodes []*Cluster
+	own := asterisque.WithTLS(proving(a, cluster.Config{}, "orders").TLS)
+	var nodes []*cluster.Cluster
 	for _, id := range []string{"a", "b"} {
 		c := joined(t, anywhere(config(b, "orders", id)), append(resuming, own)...)
-		ln, err := wire.Listen(t.Context(), "tls://127.0.0.1:0", wire.Options{TLS: proving(a, Config{}, "orders").TLS})
+		ln, err := wire.Listen(t.Context(), "tls://127.0.0.1:0", wire.Options{TLS: proving(a, cluster.Config{}, "orders").TLS})
 		require.NoError(t, err)
 		go c.Node().Serve(t.Context(), ln) // ends with the node
 		balance.other[c] = ln.URL()
 		nodes = append(nodes, c)
 	}
-	balance.tls = proving(a, Config{}, "client").TLS
+	balance.tls = proving(a, cluster.Config{}, "client").TLS
 	conn := balance.connect(t, nodes[0])
 	first := conn.Session()
 	balance.lead(nodes[1])
@@ -350,14 +359,16 @@ func TestResume_OtherLimits(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		b := natstest.StartServer(t, broker.Config{})
-		joined(t, anywhere(config(b, "orders", "a")), resuming...)
-		cfg := anywhere(config(b, "orders", "b"))
-		cfg.times.record = time.Minute
-		_, err := Join(t.Context(), cfg)
-		var bucket *BucketError
+		c := joined(t, config(b, "other", "o"))
+		_, err := jetStream(t, c).CreateKeyValue(t.Context(), jetstream.KeyValueConfig{
+			Bucket: "asterisque_main_sessions", TTL: time.Minute, Metadata: map[string]string{kv.ClusterKey: "asterisque"},
+		})
+		require.NoError(t, err)
+		_, err = cluster.Join(t.Context(), anywhere(config(b, "orders", "a")))
+		var bucket *cluster.BucketError
 		require.ErrorAs(t, err, &bucket)
-		require.Equal(t, "asterisque_main_sessions", bucket.Bucket)
-		_, err = Join(t.Context(), Config{NATS: b.URL(), ResumeAnywhere: true})
+		require.Equal(t, []string{"asterisque_main_sessions", "time to live", "1m0s"}, []string{bucket.Bucket, bucket.What, bucket.Have})
+		_, err = cluster.Join(t.Context(), cluster.Config{NATS: b.URL(), ResumeAnywhere: true})
 		require.ErrorContains(t, err, "needs a name")
 	})
 }

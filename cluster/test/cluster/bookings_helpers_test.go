@@ -1,4 +1,4 @@
-package cluster
+package cluster_test
 
 import (
 	"context"
@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster"
 	"github.com/asterisque-go/asterisque/cluster/broker"
 	"github.com/asterisque-go/asterisque/cluster/internal/callstore"
 	"github.com/asterisque-go/asterisque/cluster/test/bookingtest"
 	"github.com/asterisque-go/asterisque/cluster/test/natstest"
+	"github.com/stretchr/testify/require"
 )
 
 // bookingTime is the time limit for conditions, on slow machines too: servers may have to elect a
@@ -34,22 +34,22 @@ func newBookings(t testing.TB) *bookings {
 
 // replica is one replica, with a session of a caller.
 type replica struct {
-	*Cluster
+	*cluster.Cluster
 	t       testing.TB
 	session *asterisque.Session
 }
 
 // replica joins a replica.
-func (s *bookings) replica(id string, f bookingtest.Handler, change ...func(*Config)) *replica {
+func (s *bookings) replica(id string, f bookingtest.Handler, change ...func(*cluster.Config)) *replica {
 	s.t.Helper()
 	return s.replicaFor(id, f, nil, nil, change...)
 }
 
 // replicaFor is replica with options for it, and for its caller.
-func (s *bookings) replicaFor(id string, f bookingtest.Handler, opts, callers []asterisque.Option, change ...func(*Config)) *replica {
+func (s *bookings) replicaFor(id string, f bookingtest.Handler, opts, callers []asterisque.Option, change ...func(*cluster.Config)) *replica {
 	s.t.Helper()
 	cfg := listening(config(s.b, "orders", id))
-	cfg.Durable = &Durable{InMemory: true, Share: 1, Lease: callstore.LongestLease, Idempotent: []uint16{bookingtest.Rebook.Number()}, Remember: 2 * callstore.LongestLease}
+	cfg.Durable = &cluster.Durable{InMemory: true, Share: 1, Lease: callstore.LongestLease, Idempotent: []uint16{bookingtest.Rebook.Number()}, Remember: 2 * callstore.LongestLease}
 	for _, by := range change {
 		by(&cfg)
 	}
@@ -64,14 +64,14 @@ func (r *replica) dialled(opts ...asterisque.Option) *asterisque.Session {
 	r.t.Helper()
 	node := asterisque.NewNode(opts...)
 	r.t.Cleanup(func() { node.Close() })
-	s, err := node.Dial(r.t.Context(), r.self.Addresses()[0])
+	s, err := node.Dial(r.t.Context(), address(r.Cluster))
 	require.NoError(r.t, err)
 	return s
 }
 
 // leaseOf sets the lease of a replica.
-func leaseOf(d time.Duration) func(*Config) {
-	return func(c *Config) { c.Durable.Lease = d }
+func leaseOf(d time.Duration) func(*cluster.Config) {
+	return func(c *cluster.Config) { c.Durable.Lease = d }
 }
 
 // books makes a call with a key.
@@ -115,7 +115,7 @@ func requireText(t testing.TB, want string, out <-chan outcome) {
 func (r *replica) awaitWatches(n int) {
 	r.t.Helper()
 	require.Eventually(r.t, func() bool {
-		s, err := r.js(r.t).Stream(r.t.Context(), "KV_asterisque_main_calls_orders")
+		s, err := jetStream(r.t, r.Cluster).Stream(r.t.Context(), "KV_asterisque_main_calls_orders")
 		return err == nil && s.CachedInfo().State.Consumers == n
 	}, bookingTime, time.Millisecond)
 }

@@ -1,4 +1,4 @@
-package cluster
+package cluster_test
 
 import (
 	"context"
@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster"
 	"github.com/asterisque-go/asterisque/cluster/broker"
 	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/cluster/test/natstest"
+	"github.com/stretchr/testify/require"
 )
 
 func TestJoin_CalledByName(t *testing.T) {
@@ -71,7 +71,7 @@ func TestCaller_WaitsForNode(t *testing.T) {
 		require.ErrorIs(t, err, asterisque.ErrExpired)
 		var outage *asterisque.NotConnectedError
 		require.ErrorAs(t, err, &outage)
-		require.ErrorIs(t, outage.Why, ErrNoMember)
+		require.ErrorIs(t, outage.Why, cluster.ErrNoMember)
 		joined(t, config(b, "orders", "a"))
 		require.Equal(t, "a", ask(t, p))
 	})
@@ -96,18 +96,18 @@ func TestCaller_Near(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		b := natstest.StartServer(t, broker.Config{})
-		in := func(region string, cfg Config) Config { cfg.Region = region; return cfg }
+		in := func(region string, cfg cluster.Config) cluster.Config { cfg.Region = region; return cfg }
 		near := joined(t, in("eu", config(b, "orders", "near")))
 		joined(t, in("us", config(b, "orders", "far")))
 		c := joined(t, in("eu", config(b, "", "")))
-		p := callerOf(t, c, "orders", WithNear())
+		p := callerOf(t, c, "orders", cluster.WithNear())
 		answering(t, p, "near")
 		require.NoError(t, near.Close())
 		answering(t, p, "far")
 		joined(t, in("eu", config(b, "orders", "back")))
 		answering(t, p, "back")
 
-		answering(t, callerOf(t, c, "orders", WithOnly(func(m Member) bool { return m.Region == "us" })), "far")
+		answering(t, callerOf(t, c, "orders", cluster.WithOnly(func(m cluster.Member) bool { return m.Region == "us" })), "far")
 	})
 }
 
@@ -125,8 +125,8 @@ func TestMembers_List(t *testing.T) {
 	require.Regexp(t, `^tcp://127.0.0.1:\d+$`, a.Addresses[0])
 	require.WithinDuration(t, time.Now(), a.Since, time.Minute)
 	require.NotEmpty(t, a.Instance)
-	a.Since, a.Instance, a.Addresses, a.revision = time.Time{}, "", nil, 0
-	require.Equal(t, Member{Name: "orders", ID: "a", State: Present, Identity: "orders", Region: "eu", Version: "1.2.3", Metadata: map[string]string{"rack": "7"}}, a)
+	a.Since, a.Instance, a.Addresses = time.Time{}, "", nil
+	require.EqualExportedValues(t, cluster.Member{Name: "orders", ID: "a", State: cluster.Present, Identity: "orders", Region: "eu", Version: "1.2.3", Metadata: map[string]string{"rack": "7"}}, a)
 
 	none, err := c.Members(t.Context(), "nobody")
 	require.NoError(t, err)
@@ -157,7 +157,7 @@ func TestWatch_WhileInUse(t *testing.T) {
 		ask(t, first)
 		ask(t, second)
 		watched := func() int {
-			s, err := c.js(t).Stream(t.Context(), "KV_"+kv.BucketName("main", "nodes"))
+			s, err := jetStream(t, c).Stream(t.Context(), "KV_"+kv.BucketName("main", "nodes"))
 			require.NoError(t, err)
 			return s.CachedInfo().State.Consumers
 		}
@@ -179,11 +179,11 @@ func TestJoin_AfterClose(t *testing.T) {
 		ask(t, p)
 		require.NoError(t, c.Close())
 		require.NoError(t, c.Close(), "repeated")
-		require.ErrorIs(t, c.Err(), ErrClosed)
+		require.ErrorIs(t, c.Err(), cluster.ErrClosed)
 		_, err := ownID.Call(t.Context(), p, struct{}{})
 		require.ErrorIs(t, err, asterisque.ErrUnavailable)
 		_, err = c.Members(t.Context(), "orders")
-		require.ErrorIs(t, err, ErrClosed)
+		require.ErrorIs(t, err, cluster.ErrClosed)
 		for range c.Watch(t.Context(), "orders") {
 			t.Error("there is no error")
 		}
@@ -199,25 +199,9 @@ func TestJoin_ContextEnds(t *testing.T) {
 		b := natstest.StartServer(t, broker.Config{})
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, err := Join(ctx, config(b, "orders", "a"))
+		_, err := cluster.Join(ctx, config(b, "orders", "a"))
 		require.ErrorIs(t, err, context.Canceled)
 	})
-}
-
-func TestJoin_OwnServer(t *testing.T) {
-	t.Parallel()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	here := Config{times: times{local: ln.Addr().String()}}
-	require.NoError(t, ln.Close())
-	first, second := here, here
-	first.Name, first.ID = "orders", "a"
-	a := joined(t, first)
-	c := joined(t, second)
-	require.Equal(t, "nats://"+here.times.local, c.NATS())
-	require.NotNil(t, a.own)
-	require.Nil(t, c.own)
-	answering(t, callerOf(t, c, "orders"), "a")
 }
 
 func TestJoin_NotNATS(t *testing.T) {
@@ -235,36 +219,8 @@ func TestJoin_NotNATS(t *testing.T) {
 			c.Close()
 		}
 	}()
-	_, err = Join(t.Context(), Config{times: times{local: ln.Addr().String()}})
+	_, err = cluster.Join(t.Context(), cluster.Config{NATS: "nats://" + ln.Addr().String()})
 	require.ErrorContains(t, err, "connecting to NATS")
-}
-
-func TestJoin_OneStartsServer(t *testing.T) {
-	t.Parallel()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	here := Config{times: times{local: ln.Addr().String()}}
-	require.NoError(t, ln.Close())
-	all := make(chan *Cluster, 5)
-	for range cap(all) {
-		go func() { // ends with Join
-			c, err := Join(context.Background(), here)
-			if err != nil {
-				t.Error(err)
-			}
-			all <- c
-		}()
-	}
-	started := 0
-	for range cap(all) {
-		if c := <-all; c != nil {
-			defer c.Close()
-			if c.own != nil {
-				started++
-			}
-		}
-	}
-	require.Equal(t, 1, started)
 }
 
 func TestJoin_PoolEnds(t *testing.T) {
@@ -277,6 +233,6 @@ func TestJoin_PoolEnds(t *testing.T) {
 		require.NoError(t, err)
 		ask(t, p)
 		require.NoError(t, c.Close())
-		require.Eventually(t, func() bool { return errors.Is(p.Err(), ErrClosed) }, natstest.Timeout, time.Millisecond)
+		require.Eventually(t, func() bool { return errors.Is(p.Err(), cluster.ErrClosed) }, natstest.Timeout, time.Millisecond)
 	})
 }

@@ -1,4 +1,4 @@
-package cluster
+package cluster_test
 
 import (
 	"context"
@@ -6,20 +6,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster"
+	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/test/natstest"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 	"github.com/stretchr/testify/require"
-
-	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/cluster/broker"
-	"github.com/asterisque-go/asterisque/cluster/test/natstest"
 )
 
 // visible makes a node offer ownID, to plain NATS clients as well.
-func visible(cfg Config) Config {
+func visible(cfg cluster.Config) cluster.Config {
 	svc := asterisque.NewService()
 	ownID.Handle(svc, func(context.Context, struct{}) (string, error) { return cfg.ID, nil })
-	cfg.Service, cfg.Endpoints = svc, []Endpoint{{Function: ownID.Number()}}
+	cfg.Service, cfg.Endpoints = svc, []cluster.Endpoint{{Function: ownID.Number()}}
 	cfg.Version, cfg.Region = "1.2.3", "eu"
 	return cfg
 }
@@ -28,7 +28,7 @@ func TestShow_Tools(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		b := natstest.StartServer(t, broker.Config{})
-		c, err := Join(t.Context(), visible(config(b, "orders", "a")))
+		c, err := cluster.Join(t.Context(), visible(config(b, "orders", "a")))
 		require.NoError(t, err)
 		defer c.Close()
 		nc := natstest.Connect(t, b)
@@ -60,7 +60,7 @@ func TestShow_Hidden(t *testing.T) {
 		joined(t, cfg)
 		c := joined(t, config(b, "", ""))
 		answering(t, callerOf(t, c, "orders"), "a")
-		_, err := natstest.Request(c.nc, "$SRV.PING", nil, time.Second)
+		_, err := natstest.Request(c.Conn(), "$SRV.PING", nil, time.Second)
 		require.ErrorIs(t, err, nats.ErrNoResponders)
 	})
 }
@@ -69,13 +69,13 @@ func TestShow_JoinErrors(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		b := natstest.StartServer(t, broker.Config{})
-		for want, change := range map[string]func(c *Config){
-			`the version "first" is no semantic version`: func(c *Config) { c.Version = "first" },
-			"has no such function":                       func(c *Config) { c.Endpoints[0].Function = 99 },
+		for want, change := range map[string]func(c *cluster.Config){
+			`the version "first" is no semantic version`: func(c *cluster.Config) { c.Version = "first" },
+			"has no such function":                       func(c *cluster.Config) { c.Endpoints[0].Function = 99 },
 		} {
 			cfg := visible(config(b, "orders", "a"))
 			change(&cfg)
-			_, err := Join(t.Context(), cfg)
+			_, err := cluster.Join(t.Context(), cfg)
 			require.ErrorContains(t, err, want)
 		}
 	})

@@ -1,20 +1,20 @@
-package cluster
+package cluster_test
 
 import (
 	"crypto/tls"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster"
 	"github.com/asterisque-go/asterisque/cluster/broker"
 	"github.com/asterisque-go/asterisque/cluster/test/natstest"
 	"github.com/asterisque-go/asterisque/internal/test/testtls"
+	"github.com/stretchr/testify/require"
 )
 
 // proving returns a Config of a node with a certificate for an identity.
-func proving(a *testtls.Authority, cfg Config, identity string) Config {
+func proving(a *testtls.Authority, cfg cluster.Config, identity string) cluster.Config {
 	cfg.TLS = &tls.Config{
 		Certificates: []tls.Certificate{a.Issue(identity, time.Hour)},
 		RootCAs:      a.Pool(), ClientCAs: a.Pool(), ClientAuth: tls.RequireAndVerifyClientCert,
@@ -25,9 +25,9 @@ func proving(a *testtls.Authority, cfg Config, identity string) Config {
 func TestIdentity_Proof(t *testing.T) {
 	t.Parallel()
 	a := testtls.NewAuthority(t)
-	for how, secure := range map[string]func(Config) Config{
-		"directly":     func(cfg Config) Config { cfg.Listen = []string{"tls://127.0.0.1:0"}; return cfg },
-		"through NATS": func(cfg Config) Config { return cfg },
+	for how, secure := range map[string]func(cluster.Config) cluster.Config{
+		"directly":     func(cfg cluster.Config) cluster.Config { cfg.Listen = []string{"tls://127.0.0.1:0"}; return cfg },
+		"through NATS": func(cfg cluster.Config) cluster.Config { return cfg },
 	} {
 		t.Run(how, func(t *testing.T) {
 			b := natstest.StartServer(t, broker.Config{})
@@ -40,7 +40,7 @@ func TestIdentity_Proof(t *testing.T) {
 			require.ErrorIs(t, err, asterisque.ErrExpired)
 			require.Equal(t, "bad", p.Servers()[0].URL)
 			require.ErrorContains(t, p.Servers()[0].Outage, "certificate is valid for localhost, rogue, not orders")
-			answering(t, callerOf(t, c, "orders", WithIdentity("rogue")), "bad")
+			answering(t, callerOf(t, c, "orders", cluster.WithIdentity("rogue")), "bad")
 		})
 	}
 }

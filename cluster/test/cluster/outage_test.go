@@ -1,15 +1,15 @@
-package cluster
+package cluster_test
 
 import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster"
 	"github.com/asterisque-go/asterisque/cluster/broker"
 	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/cluster/test/natstest"
+	"github.com/stretchr/testify/require"
 )
 
 func TestOutage_DirectSessions(t *testing.T) {
@@ -56,8 +56,8 @@ func TestOutage_JetStreamLostAll(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		b := natstest.StartServer(t, broker.Config{})
-		c := joined(t, brief(config(b, "", "")))
-		joined(t, brief(config(b, "orders", "a")))
+		c := joined(t, config(b, "", ""))
+		joined(t, config(b, "orders", "a"))
 		n := watching(t, c, "orders")
 		n.told(t, "joined a")
 		again := natstest.Restarted(b, "")
@@ -66,10 +66,10 @@ func TestOutage_JetStreamLostAll(t *testing.T) {
 		p := callerOf(t, c, "orders")
 		require.Equal(t, "a", ask(t, p))
 		require.Eventually(t, func() bool {
-			e, err := c.buckets.nodes.Get(t.Context(), "orders.a")
+			e, err := entry(t, c, "nodes", "orders.a")
 			return err == nil && e.Revision() > 0
 		}, natstest.Timeout, 10*time.Millisecond)
-		joined(t, brief(config(b, "orders", "b")))
+		joined(t, config(b, "orders", "b"))
 		n.told(t, "joined a", "joined b")
 		all, err := c.Members(t.Context(), "orders")
 		require.NoError(t, err)
@@ -81,17 +81,17 @@ func TestOutage_BucketDeleted(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		b := natstest.StartServer(t, broker.Config{})
-		c := joined(t, brief(config(b, "orders", "a")))
-		n := watching(t, joined(t, brief(config(b, "watcher", "w"))), "orders")
+		c := joined(t, config(b, "orders", "a"))
+		n := watching(t, joined(t, config(b, "watcher", "w")), "orders")
 		n.told(t, "joined a")
 		for _, what := range []string{"nodes", "alive"} {
-			require.NoError(t, c.js(t).DeleteKeyValue(t.Context(), kv.BucketName("main", what)))
+			require.NoError(t, jetStream(t, c).DeleteKeyValue(t.Context(), kv.BucketName("main", what)))
 		}
 		require.Eventually(t, func() bool {
-			_, err := c.buckets.nodes.Get(t.Context(), "orders.a")
+			_, err := entry(t, c, "nodes", "orders.a")
 			return err == nil
 		}, natstest.Timeout, 10*time.Millisecond)
-		joined(t, brief(config(b, "orders", "b")))
+		joined(t, config(b, "orders", "b"))
 		n.told(t, "joined a", "joined b")
 	})
 }
@@ -100,17 +100,16 @@ func TestOutage_Watch(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		b := natstest.StartServer(t, broker.Config{})
-		c := joined(t, brief(config(b, "", "")))
-		joined(t, brief(config(b, "orders", "a")))
+		c := joined(t, config(b, "", ""))
+		joined(t, config(b, "orders", "a"))
 		var told error
 		for change, err := range c.Watch(t.Context(), "orders") {
 			if err != nil {
 				told = err
 				break
 			}
-			require.Equal(t, Joined, change.Kind)
+			require.Equal(t, cluster.Joined, change.Kind)
 			require.NoError(t, b.Close())
-			c.again.Signal() // so that it asks
 		}
 		require.ErrorIs(t, told, kv.ErrLate)
 		_, err := c.Members(t.Context(), "orders")

@@ -1,4 +1,4 @@
-package cluster
+package cluster_test
 
 import (
 	"bytes"
@@ -7,29 +7,31 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-	"github.com/stretchr/testify/require"
-
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster"
 	"github.com/asterisque-go/asterisque/cluster/broker"
 	"github.com/asterisque-go/asterisque/cluster/test/bookingtest"
 	"github.com/asterisque-go/asterisque/cluster/test/natstest"
+	"github.com/asterisque-go/asterisque/internal/test/fakeclock"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/natswire"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
 )
 
 func TestPermissions_Suffice(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		b := guarded(t)
-		joined(t, brief(as("keeper", config(b, "keeper", "k"))))
-		c := joined(t, brief(as("gateway", config(b, "", ""))))
+		joined(t, as("keeper", config(b, "keeper", "k")))
+		c := joined(t, as("gateway", config(b, "", "")))
 		n := watching(t, c, "orders")
-		direct := joined(t, brief(as("orders", listening(config(b, "orders", "direct")))))
+		direct := joined(t, as("orders", listening(config(b, "orders", "direct"))))
 		n.told(t, "joined direct")
 		p := callerOf(t, c, "orders")
 		answering(t, p, "direct")
@@ -37,7 +39,7 @@ func TestPermissions_Suffice(t *testing.T) {
 		require.NoError(t, direct.Close())
 		n.told(t, "joined direct", "left direct")
 
-		hidden := joined(t, brief(as("orders", config(b, "orders", "hidden"))))
+		hidden := joined(t, as("orders", config(b, "orders", "hidden")))
 		answering(t, p, "hidden")
 		require.Contains(t, wires(c), "nats")
 		vanish(hidden)
@@ -80,7 +82,7 @@ func TestPermissions_DurableCalls(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := &bookings{t: t, b: kept(t)}
-		orders := func(c *Config) { *c = as("orders", *c) }
+		orders := func(c *cluster.Config) { *c = as("orders", *c) }
 		f, release := bookingtest.Holds("at a")
 		a, b := s.replica("a", f, orders), s.replica("b", bookingtest.Answers("at b"), orders)
 		key := bookingtest.Key()
@@ -97,8 +99,8 @@ func TestPermissions_PostedCalls(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := &bookings{t: t, b: kept(t)}
-		a := s.takes("a", bookingtest.Answers("booked"), func(c *Config) { *c = as("orders", *c) })
-		c := s.customer(func(c *Config) { *c = as("gateway", *c) })
+		a := s.takes("a", bookingtest.Answers("booked"), func(c *cluster.Config) { *c = as("orders", *c) })
+		c := s.customer(func(c *cluster.Config) { *c = as("gateway", *c) })
 		requireResult(t, "booked", c, posts(t, c, 1))
 		require.NoError(t, a.Close())
 		r := posts(t, c, 2)
@@ -118,7 +120,7 @@ func TestPermissions_ResumeAnywhere(t *testing.T) {
 		conn := balance.connect(t, has)
 		first := conn.Session()
 		require.Eventually(t, func() bool {
-			s, err := has.js(t).Stream(t.Context(), "KV_asterisque_main_sessions")
+			s, err := jetStream(t, has).Stream(t.Context(), "KV_asterisque_main_sessions")
 			return err == nil && s.CachedInfo().State.Msgs > 0
 		}, bookingTime, perLook)
 		balance.lead(there)
@@ -133,9 +135,9 @@ func TestPermissions_ResumeAnywhere(t *testing.T) {
 
 // requireAllowed expects that the server has rejected no operation that a node needs. Only the
 // keeper may look for lost nodes.
-func requireAllowed(t *testing.T, c *Cluster) {
+func requireAllowed(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
-	if err := c.nc.LastError(); err != nil {
+	if err := c.Conn().LastError(); err != nil {
 		require.ErrorContains(t, err, `"$KV.asterisque_main_alive.reaper"`)
 	}
 }
@@ -144,9 +146,9 @@ func TestPermissions_Reaper(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		b := guarded(t)
-		joined(t, brief(as("keeper", config(b, "keeper", "k"))))
+		joined(t, as("keeper", config(b, "keeper", "k")))
 		log := new(record)
-		c := joined(t, brief(as("orders", config(b, "orders", "a"))), asterisque.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
+		c := joined(t, as("orders", config(b, "orders", "a")), asterisque.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
 		log.has(t, "this node is not allowed to look for lost ones")
 		_, err := c.Claim(t.Context(), "stock.4711")
 		require.ErrorIs(t, err, nats.ErrPermissionViolation)
@@ -175,16 +177,16 @@ func TestPermissions_OutsideNodes(t *testing.T) {
 
 func TestPermissions_JoinError(t *testing.T) {
 	t.Parallel()
-	others := func(cfg Config) Config {
+	others := func(cfg cluster.Config) cluster.Config {
 		cfg.Options = append(cfg.Options, nats.CustomInboxPrefix("_INBOX.gateway"))
 		return cfg
 	}
-	offers := func(cfg Config) Config { return offeringAt("stock.price", cfg) }
-	same := func(cfg Config) Config { return cfg }
+	offers := func(cfg cluster.Config) cluster.Config { return offeringAt("stock.price", cfg) }
+	same := func(cfg cluster.Config) cluster.Config { return cfg }
 	for name, test := range map[string]struct {
 		server     func(t *testing.T) *broker.Broker
 		user, name string
-		change     func(Config) Config
+		change     func(cluster.Config) cluster.Config
 		subject    string
 	}{
 		"another name":                          {kept, "orders", "stock", same, `"asterisque.wire.main.stock.a"`},
@@ -197,7 +199,7 @@ func TestPermissions_JoinError(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			natstest.Bubble(t, func(t *testing.T) {
-				c, err := Join(t.Context(), test.change(as(test.user, config(test.server(t), test.name, "a"))))
+				c, err := cluster.Join(t.Context(), test.change(as(test.user, config(test.server(t), test.name, "a"))))
 				require.Nil(t, c)
 				require.ErrorIs(t, err, nats.ErrPermissionViolation)
 				require.ErrorContains(t, err, test.subject)
@@ -207,10 +209,10 @@ func TestPermissions_JoinError(t *testing.T) {
 }
 
 // offeringAt makes a node offer a function at a subject.
-func offeringAt(subject string, cfg Config) Config {
+func offeringAt(subject string, cfg cluster.Config) cluster.Config {
 	cfg.Service = asterisque.NewService()
 	ownID.Handle(cfg.Service, func(context.Context, struct{}) (string, error) { return "", nil })
-	cfg.Endpoints = []Endpoint{{Function: ownID.Number(), Subject: subject}}
+	cfg.Endpoints = []cluster.Endpoint{{Function: ownID.Number(), Subject: subject}}
 	return cfg
 }
 
@@ -245,23 +247,35 @@ func (r *record) has(t *testing.T, text string) {
 	}, natstest.Timeout, 10*time.Millisecond)
 }
 
+// A node without the permission to report lost nodes tries it once.
 func TestPermissions_LostNodes(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		b := kept(t)
-		a := joined(t, as("orders", config(b, "orders", "a")))
-		c := joined(t, as("gateway", config(b, "", "")))
+		var denied atomic.Int64
+		cfg := as("gateway", config(b, "", ""))
+		cfg.Options = append(cfg.Options, nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			if errors.Is(err, nats.ErrPermissionViolation) {
+				denied.Add(1)
+			}
+		}))
+		c := joined(t, cfg)
 		p := callerOf(t, c, "orders")
-		ask(t, p)
-		vanish(a)
-		_, err := ownID.Call(t.Context(), p, struct{}{}, asterisque.WithTTL(2*time.Second))
-		require.Error(t, err)
-		require.Eventually(t, c.reporter.IsSilent, natstest.Timeout, 10*time.Millisecond)
+		for range 2 {
+			a := joined(t, as("orders", config(b, "orders", "a")))
+			ask(t, p)
+			vanish(a)
+			_, err := ownID.Call(t.Context(), p, struct{}{}, asterisque.WithTTL(2*time.Second))
+			require.Error(t, err)
+			require.Eventually(t, func() bool { return denied.Load() > 0 }, natstest.Timeout, 10*time.Millisecond)
+			fakeclock.Sleep(2 * lifeTime) // the reaper has found it
+		}
+		require.EqualValues(t, 1, denied.Load())
 	})
 }
 
 // entryOf returns the entry of a node.
-func entryOf(t *testing.T, m Member) []byte {
+func entryOf(t *testing.T, m cluster.Member) []byte {
 	t.Helper()
 	b, err := json.Marshal(m)
 	require.NoError(t, err)
@@ -276,7 +290,7 @@ func TestPermissions_NoAttackers(t *testing.T) {
 		b := kept(t)
 		orders := connected(t, b, "orders")
 		read := "$JS.API.DIRECT.GET.KV_asterisque_main_nodes.$KV.asterisque_main_nodes.orders.x"
-		m := Member{Name: "stock", ID: "evil", State: Present}
+		m := cluster.Member{Name: "stock", ID: "evil", State: cluster.Present}
 		js, err := jetstream.New(connected(t, b, "keeper"))
 		require.NoError(t, err)
 		nodes, err := js.KeyValue(t.Context(), "asterisque_main_nodes")

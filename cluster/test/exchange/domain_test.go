@@ -1,22 +1,20 @@
 package exchange_test
 
 import (
-	"context"
 	"fmt"
 	"net/url"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
-	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster"
 	"github.com/asterisque-go/asterisque/cluster/broker"
 	"github.com/asterisque-go/asterisque/cluster/exchange"
-	"github.com/asterisque-go/asterisque/cluster/exchange/agent"
-	"github.com/asterisque-go/asterisque/tunnel"
+	"github.com/asterisque-go/asterisque/cluster/test/natstest"
+	"github.com/asterisque-go/asterisque/internal/test/fakeclock"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -89,72 +87,30 @@ func TestDomain_SameID(t *testing.T) {
 	bridge(t, leaf, exchange.Config{ID: "plant"})
 }
 
+// Two exchanges with one id, whose domains were not connected when they started, notice each other.
 func TestDomain_SameIDAfterJoin(t *testing.T) {
 	t.Parallel()
-	hub := site(t, "hub", func(o *server.Options) {
-		o.LeafNode.Host, o.LeafNode.Port = "127.0.0.1", server.RANDOM_PORT
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{Change: func(o *server.Options) { o.JetStreamDomain = "hub" }})
+		in, err := cluster.Join(t.Context(), cluster.Config{NATS: b.URL(), InMemory: true, Options: natstest.Reaching(b)})
+		require.NoError(t, err)
+		t.Cleanup(func() { in.Close() })
+		x, _ := startedAt(t, exchange.Config{ID: "plant", Cluster: in}, "mem://plant", wire.Options{})
+		fakeclock.Sleep(time.Minute)
+		require.Nil(t, x.Stats().Claimed)
+
+		other := natstest.Connect(t, b) // carries messages of the other domain from now on
+		sub, err := other.Subscribe("asterisque.exchange.main.id.plant", func(m *nats.Msg) {
+			m.Respond([]byte(`{"instance":"another","domain":"leaf"}`))
+		})
+		require.NoError(t, err)
+		require.NoError(t, natstest.Flush(other))
+		fakeclock.Sleep(time.Minute)
+		require.Equal(t, &exchange.ClaimedError{ID: "plant", Domain: "hub", Other: "leaf"}, x.Stats().Claimed)
+
+		require.NoError(t, sub.Unsubscribe())
+		require.NoError(t, natstest.Flush(other))
+		fakeclock.Sleep(time.Minute)
+		require.Nil(t, x.Stats().Claimed)
 	})
-	var joined atomic.Bool
-	leaf := leafOf(t, gate(t, &joined, fmt.Sprintf("127.0.0.1:%d", leafPort(t, hub))))
-	x, _ := bridge(t, hub, exchange.Config{ID: "plant"})
-	y, _ := bridge(t, leaf, exchange.Config{ID: "plant"})
-	x.LookForOther()
-	require.Nil(t, x.Stats().Claimed)
-	joined.Store(true)
-	require.Eventually(t, func() bool {
-		x.LookForOther()
-		y.LookForOther()
-		return x.Stats().Claimed != nil && y.Stats().Claimed != nil
-	}, enough, time.Millisecond)
-	require.Equal(t, exchange.ClaimedError{ID: "plant", Domain: "hub", Other: "leaf"}, *x.Stats().Claimed)
-	require.NoError(t, y.Close())
-	require.Eventually(t, func() bool { x.LookForOther(); return x.Stats().Claimed == nil }, enough, time.Millisecond)
-}
-
-// replicas joins nodes that relay the peers of each other's sessions.
-func replicas(t *testing.T, url string, ids ...string) (asked *atomic.Int64) {
-	t.Helper()
-	asked = new(atomic.Int64)
-	nodes, records := make(map[string]*agent.Agent), asterisque.NewRepository()
-	for _, id := range ids {
-		nodes[id] = joined(t, url, "orders", id, asterisque.WithResume(asterisque.Resume{
-			For: time.Minute, Records: records,
-			Elsewhere: func(_ context.Context, r asterisque.SessionRecord, _ asterisque.Peer) (wire.Wire, error) {
-				asked.Add(1)
-				near, far := wire.Pipe()
-				other := nodes[r.Node].Node()
-				go other.AcceptRelayed(context.Background(), far) // ends with the handshake
-				return near, nil
-			},
-		}))
-	}
-	return asked
-}
-
-func TestResume_OtherNode(t *testing.T) {
-	t.Parallel()
-	_, url := started(t, exchange.Config{Policy: everybody})
-	asked := replicas(t, url, "b", "c")
-	s := hostile(t, url, never)
-	require.NoError(t, register(t, s, "", "i"))
-	node := asterisque.NewNode(resume, asterisque.WithLogger(silent))
-	t.Cleanup(func() { node.Close() })
-	wires, to := make(chan wire.Wire, 8), "b"
-	conn, err := node.Connect(t.Context(), "", asterisque.ReconnectConfig{Dial: func(context.Context) (wire.Wire, error) {
-		call, err := dial(t, s, "orders", to)
-		to = "c" // from now on
-		w := wire.FromConn(tunnel.NewConn(call.Untyped(), s))
-		wires <- w
-		return w, err
-	}})
-	require.NoError(t, err)
-	require.Equal(t, "b", ask(t, conn))
-	(<-wires).Close()
-	w := <-wires
-	for range 10 {
-		require.Equal(t, "b", ask(t, conn))
-	}
-	require.EqualValues(t, 1, asked.Load())
-	require.Empty(t, wires, "it has kept its wire")
-	w.Close()
 }

@@ -1,4 +1,4 @@
-package cluster
+package cluster_test
 
 import (
 	"context"
@@ -6,11 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-	"github.com/stretchr/testify/require"
-
+	"github.com/asterisque-go/asterisque/cluster"
 	"github.com/asterisque-go/asterisque/cluster/broker"
 	"github.com/asterisque-go/asterisque/cluster/test/natstest"
+	"github.com/asterisque-go/asterisque/internal/test/fakeclock"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
 )
 
 // news records the changes that Watch yields for a name.
@@ -19,7 +20,7 @@ type news struct {
 	all []string // guarded by mu
 }
 
-func watching(t *testing.T, c *Cluster, name string) *news {
+func watching(t *testing.T, c *cluster.Cluster, name string) *news {
 	n := new(news)
 	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan struct{})
@@ -54,14 +55,14 @@ func TestPresence_Changes(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		b := natstest.StartServer(t, broker.Config{})
-		c := joined(t, brief(config(b, "watcher", "w")))
-		joined(t, brief(config(b, "other", "o")))
+		c := joined(t, config(b, "watcher", "w"))
+		joined(t, config(b, "other", "o"))
 		n := watching(t, c, "orders")
-		a := joined(t, brief(config(b, "orders", "a")))
+		a := joined(t, config(b, "orders", "a"))
 		n.told(t, "joined a")
 		require.NoError(t, a.Close())
 		n.told(t, "joined a", "left a")
-		lost := joined(t, brief(config(b, "orders", "b")))
+		lost := joined(t, config(b, "orders", "b"))
 		n.told(t, "joined a", "left a", "joined b")
 		vanish(lost)
 		n.told(t, "joined a", "left a", "joined b", "lost b")
@@ -109,14 +110,17 @@ func TestPresence_AliveStays(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		b := natstest.StartServer(t, broker.Config{})
-		c := joined(t, brief(config(b, "watcher", "w")))
-		joined(t, brief(config(b, "orders", "a")))
-		members, err := c.Members(t.Context(), "orders")
-		require.NoError(t, err)
-		// the dial was before the node had connected to NATS again
-		c.reporter.Report(t.Context(), members[0].entry())
-		_, err = c.buckets.nodes.Get(t.Context(), members[0].key())
-		require.NoError(t, err)
+		c := joined(t, config(b, "watcher", "w"))
+		n := watching(t, c, "orders")
+		a := joined(t, listening(config(b, "orders", "a")))
+		p := callerOf(t, c, "orders")
+		ask(t, p)
+		for _, s := range a.Node().Sessions() {
+			require.NoError(t, s.Close())
+		}
+		require.Equal(t, "a", ask(t, p), "in a new session")
+		fakeclock.Sleep(2 * lifeTime)
+		n.told(t, "joined a")
 	})
 }
 
@@ -124,13 +128,13 @@ func TestPresence_BackAfterLost(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		b := natstest.StartServer(t, broker.Config{})
-		c := joined(t, brief(config(b, "watcher", "w")))
+		c := joined(t, config(b, "watcher", "w"))
 		n := watching(t, c, "orders")
-		joined(t, brief(config(b, "orders", "a")))
+		joined(t, config(b, "orders", "a"))
 		n.told(t, "joined a")
 		// like a reporter and the reaper
-		require.NoError(t, c.buckets.alive.Delete(t.Context(), "orders.a"))
-		require.NoError(t, c.buckets.nodes.Delete(t.Context(), "orders.a"))
+		require.NoError(t, bucket(t, c, "alive").Delete(t.Context(), "orders.a"))
+		require.NoError(t, bucket(t, c, "nodes").Delete(t.Context(), "orders.a"))
 		n.told(t, "joined a", "lost a", "joined a")
 	})
 }
@@ -139,14 +143,14 @@ func TestPresence_SameID(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		b := natstest.StartServer(t, broker.Config{})
-		n := watching(t, joined(t, brief(config(b, "", ""))), "orders")
-		first := joined(t, brief(config(b, "orders", "a")))
+		n := watching(t, joined(t, config(b, "", "")), "orders")
+		first := joined(t, config(b, "orders", "a"))
 		n.told(t, "joined a")
-		second := joined(t, brief(config(b, "orders", "a")))
+		second := joined(t, config(b, "orders", "a"))
 		n.told(t, "joined a", "joined a")
 		select {
 		case <-first.Done():
-			require.ErrorIs(t, first.Err(), ErrReplaced)
+			require.ErrorIs(t, first.Err(), cluster.ErrReplaced)
 		case <-time.After(natstest.Timeout):
 			t.Fatal("the first one is not notified")
 		}
@@ -162,18 +166,18 @@ func TestReaper_OneAtATime(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		b := natstest.StartServer(t, broker.Config{})
-		c := joined(t, brief(config(b, "", "")))
+		c := joined(t, config(b, "", ""))
 		n := watching(t, c, "orders")
-		first := joined(t, brief(config(b, "orders", "a")))
+		first := joined(t, config(b, "orders", "a"))
 		reaping := func() string {
-			e, err := c.buckets.alive.Get(t.Context(), "reaper")
+			e, err := entry(t, c, "alive", "reaper")
 			if err != nil {
 				return ""
 			}
 			return string(e.Value())
 		}
 		require.Eventually(t, func() bool { return reaping() == "a" }, natstest.Timeout, time.Millisecond)
-		joined(t, brief(config(b, "other", "o")))
+		joined(t, config(b, "other", "o"))
 		n.told(t, "joined a")
 		vanish(first)
 		n.told(t, "joined a", "lost a")
@@ -185,13 +189,13 @@ func TestReaper_NoSign(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		b := natstest.StartServer(t, broker.Config{})
-		c := joined(t, brief(config(b, "watcher", "w")))
-		m := Member{Name: "orders", ID: "ghost", State: Present}
-		_, err := c.buckets.nodes.Put(t.Context(), m.key(), entryOf(t, m))
+		c := joined(t, config(b, "watcher", "w"))
+		m := cluster.Member{Name: "orders", ID: "ghost", State: cluster.Present}
+		_, err := bucket(t, c, "nodes").Put(t.Context(), "orders.ghost", entryOf(t, m))
 		require.NoError(t, err)
 		n := watching(t, c, "orders")
 		n.told(t, "joined ghost", "lost ghost")
-		_, err = c.buckets.nodes.Get(t.Context(), m.key())
+		_, err = entry(t, c, "nodes", "orders.ghost")
 		require.ErrorIs(t, err, jetstream.ErrKeyNotFound)
 	})
 }

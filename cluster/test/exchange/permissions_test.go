@@ -20,7 +20,7 @@ var accountBlock = regexp.MustCompile("(?s)```text\n(accounts {.*?)```")
 // guarded starts a NATS server with the account configuration of docs/cluster.md.
 func guarded(t *testing.T) *broker.Broker {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/cluster.md")
+	text, err := os.ReadFile("../../../docs/cluster.md")
 	require.NoError(t, err)
 	found := accountBlock.FindSubmatch(text)
 	require.NotNil(t, found, "the page shows an account")

@@ -1,4 +1,4 @@
-package cluster
+package cluster_test
 
 import (
 	"context"
@@ -6,30 +6,30 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go/jetstream"
-	"github.com/stretchr/testify/require"
-
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster"
 	"github.com/asterisque-go/asterisque/cluster/broker"
 	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/cluster/test/natstest"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/natswire"
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
 )
 
 func TestJoin_NameTaken(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		b := natstest.StartServer(t, broker.Config{})
-		of := func(identity, id string) Config {
+		of := func(identity, id string) cluster.Config {
 			cfg := config(b, "orders", id)
 			cfg.Identity = identity
 			return cfg
 		}
 		a := joined(t, of("orders.example.org", "a"))
-		_, err := Join(t.Context(), of("rogue.example.org", "b"))
-		require.ErrorIs(t, err, ErrNameTaken)
+		_, err := cluster.Join(t.Context(), of("rogue.example.org", "b"))
+		require.ErrorIs(t, err, cluster.ErrNameTaken)
 		require.ErrorContains(t, err, `orders belongs to "orders.example.org", which has the node a since`)
 		require.ErrorContains(t, err, `this node's Config.Identity is "rogue.example.org"`)
 		all, err := a.Members(t.Context(), "orders")
@@ -39,8 +39,8 @@ func TestJoin_NameTaken(t *testing.T) {
 		joined(t, of("orders.example.org", "c")).Close()
 		require.NoError(t, a.Close())
 		joined(t, of("rogue.example.org", "b")) // no node has the name any more
-		_, err = Join(t.Context(), of("orders.example.org", "a"))
-		require.ErrorIs(t, err, ErrNameTaken)
+		_, err = cluster.Join(t.Context(), of("orders.example.org", "a"))
+		require.ErrorIs(t, err, cluster.ErrNameTaken)
 	})
 }
 
@@ -50,12 +50,12 @@ func TestJoin_NameRace(t *testing.T) {
 		b := natstest.StartServer(t, broker.Config{})
 		for range 10 {
 			errs := make(chan error, 2)
-			all := make(chan *Cluster, 2)
+			all := make(chan *cluster.Cluster, 2)
 			for _, ownID := range []string{"a", "b"} {
 				go func() { // ends with Join
 					cfg := config(b, "orders", ownID)
 					cfg.Identity = ownID
-					c, err := Join(context.Background(), cfg)
+					c, err := cluster.Join(context.Background(), cfg)
 					if err == nil {
 						all <- c
 					}
@@ -76,26 +76,28 @@ func TestJoin_Errors(t *testing.T) {
 	for name, test := range map[string]struct {
 		dials  bool // it needs real addresses
 		server func(o *server.Options)
-		config func(c *Config)
+		config func(c *cluster.Config)
 		err    error  // nil: any
 		text   string // a part of it
 	}{
-		"no JetStream": {server: func(o *server.Options) { o.JetStream = false }, err: ErrNoJetStream, text: "JetStream is not enabled"},
+		"no JetStream": {server: func(o *server.Options) { o.JetStream = false }, err: cluster.ErrNoJetStream, text: "JetStream is not enabled"},
 		"a small max_payload": {server: func(o *server.Options) { o.MaxPayload = 1024 },
 			text: "max_payload of the NATS server is 1024 bytes, and a Wire needs 20480 at least; raise max_payload"},
-		"no server":                  {dials: true, config: func(c *Config) { c.NATS = "nats://127.0.0.1:1" }, text: "connecting to NATS"},
-		"no URL":                     {config: func(c *Config) { c.NATS = "nats://[" }, text: "connecting to NATS"},
-		"a bad name":                 {config: func(c *Config) { c.Name = "or.ders" }, text: `Config.Name is "or.ders": it has 1 to 64 letters`},
-		"a long id":                  {config: func(c *Config) { c.ID = strings.Repeat("a", 65) }, text: "Config.ID"},
-		"a bad prefix":               {config: func(c *Config) { c.Prefix = ">" }, text: "Config.Prefix"},
-		"two replicas":               {config: func(c *Config) { c.Replicas = 2 }, text: "Config.Replicas is 2: it is 1, 3 or 5"},
-		"more replicas than servers": {config: func(c *Config) { c.Replicas = 3 }, text: "asterisque_main_nodes"},
-		"no name, and an address":    {config: func(c *Config) { c.Name = ""; c.Listen = []string{"tcp://127.0.0.1:0"} }, text: "Config.Name is empty"},
-		"no such scheme":             {config: func(c *Config) { c.Addresses = []string{"pigeon://roof"} }, err: wire.ErrURL, text: "pigeon"},
-		"nine addresses":             {config: func(c *Config) { c.Addresses = make([]string, 9) }, text: "there are 9 addresses, and at most 8"},
-		"an unreachable address":     {dials: true, config: func(c *Config) { c.Listen = []string{"tcp://0.0.0.0:0"} }, text: "other nodes cannot dial: set Config.Addresses"},
-		"an address that is in use":  {dials: true, config: func(c *Config) { c.Listen = []string{strings.Replace(c.NATS, "nats:", "tcp:", 1)} }, text: "in use"},
-		"much metadata":              {config: func(c *Config) { c.Metadata = map[string]string{"k": strings.Repeat("v", mostMetadata)} }, text: "Config.Metadata has 4097 bytes, and 4096 are allowed"},
+		"no server":                  {dials: true, config: func(c *cluster.Config) { c.NATS = "nats://127.0.0.1:1" }, text: "connecting to NATS"},
+		"no URL":                     {config: func(c *cluster.Config) { c.NATS = "nats://[" }, text: "connecting to NATS"},
+		"a bad name":                 {config: func(c *cluster.Config) { c.Name = "or.ders" }, text: `Config.Name is "or.ders": it has 1 to 64 letters`},
+		"a long id":                  {config: func(c *cluster.Config) { c.ID = strings.Repeat("a", 65) }, text: "Config.ID"},
+		"a bad prefix":               {config: func(c *cluster.Config) { c.Prefix = ">" }, text: "Config.Prefix"},
+		"two replicas":               {config: func(c *cluster.Config) { c.Replicas = 2 }, text: "Config.Replicas is 2: it is 1, 3 or 5"},
+		"more replicas than servers": {config: func(c *cluster.Config) { c.Replicas = 3 }, text: "asterisque_main_nodes"},
+		"no name, and an address":    {config: func(c *cluster.Config) { c.Name = ""; c.Listen = []string{"tcp://127.0.0.1:0"} }, text: "Config.Name is empty"},
+		"no such scheme":             {config: func(c *cluster.Config) { c.Addresses = []string{"pigeon://roof"} }, err: wire.ErrURL, text: "pigeon"},
+		"nine addresses":             {config: func(c *cluster.Config) { c.Addresses = make([]string, 9) }, text: "there are 9 addresses, and at most 8"},
+		"an unreachable address":     {dials: true, config: func(c *cluster.Config) { c.Listen = []string{"tcp://0.0.0.0:0"} }, text: "other nodes cannot dial: set Config.Addresses"},
+		"an address that is in use":  {dials: true, config: func(c *cluster.Config) { c.Listen = []string{strings.Replace(c.NATS, "nats:", "tcp:", 1)} }, text: "in use"},
+		"much metadata": {config: func(c *cluster.Config) {
+			c.Metadata = map[string]string{"k": strings.Repeat("v", mostMetadata)}
+		}, text: "Config.Metadata has 4097 bytes, and 4096 are allowed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -108,7 +110,7 @@ func TestJoin_Errors(t *testing.T) {
 				if test.config != nil {
 					test.config(&cfg)
 				}
-				c, err := Join(t.Context(), cfg)
+				c, err := cluster.Join(t.Context(), cfg)
 				require.Nil(t, c)
 				require.ErrorContains(t, err, test.text)
 				if test.err != nil {
@@ -123,7 +125,7 @@ func TestJoin_PayloadError(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		b := natstest.StartServer(t, broker.Config{Change: func(o *server.Options) { o.MaxPayload = 600 }})
-		_, err := Join(t.Context(), config(b, "orders", "a"))
+		_, err := cluster.Join(t.Context(), config(b, "orders", "a"))
 		var small *natswire.PayloadError
 		require.ErrorAs(t, err, &small)
 		require.EqualValues(t, 600, small.Limit)
@@ -147,10 +149,10 @@ func TestJoin_OtherLimits(t *testing.T) {
 				made := jetstream.KeyValueConfig{Bucket: "asterisque_main_alive", TTL: lifeTime, Metadata: map[string]string{kv.ClusterKey: "asterisque"}}
 				test.change(&made)
 				c := joined(t, prefixed(config(b, "other", "o"), "other"))
-				_, err := c.js(t).CreateKeyValue(t.Context(), made)
+				_, err := jetStream(t, c).CreateKeyValue(t.Context(), made)
 				require.NoError(t, err)
-				_, err = Join(t.Context(), config(b, "orders", "a"))
-				var other *BucketError
+				_, err = cluster.Join(t.Context(), config(b, "orders", "a"))
+				var other *cluster.BucketError
 				require.ErrorAs(t, err, &other)
 				require.Equal(t, []string{"asterisque_main_alive", test.what, test.have}, []string{other.Bucket, other.What, other.Have})
 				require.ErrorContains(t, err, "change it, or delete it")
@@ -159,7 +161,7 @@ func TestJoin_OtherLimits(t *testing.T) {
 	}
 }
 
-func prefixed(cfg Config, prefix string) Config {
+func prefixed(cfg cluster.Config, prefix string) cluster.Config {
 	cfg.Prefix = prefix
 	return cfg
 }
@@ -168,10 +170,10 @@ func TestJoin_OtherCluster(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		b := natstest.StartServer(t, broker.Config{})
-		in := func(cluster string, cfg Config) Config { cfg.Cluster = cluster; return cfg }
+		in := func(cluster string, cfg cluster.Config) cluster.Config { cfg.Cluster = cluster; return cfg }
 		joined(t, in("production", config(b, "orders", "a")))
-		_, err := Join(t.Context(), in("staging", config(b, "orders", "b")))
-		require.ErrorIs(t, err, ErrOtherCluster)
+		_, err := cluster.Join(t.Context(), in("staging", config(b, "orders", "b")))
+		require.ErrorIs(t, err, cluster.ErrOtherCluster)
 		require.ErrorContains(t, err, `that of the cluster "production", and this node is to join "staging"`)
 		c := joined(t, prefixed(in("staging", config(b, "orders", "b")), "staging"))
 		answering(t, callerOf(t, c, "orders"), "b")
@@ -182,10 +184,10 @@ func TestJoin_ResumeInPlain(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		b := natstest.StartServer(t, broker.Config{})
-		_, err := Join(t.Context(), config(b, "orders", "a"), asterisque.WithResume(asterisque.Resume{For: time.Minute}))
+		_, err := cluster.Join(t.Context(), config(b, "orders", "a"), asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 		require.ErrorContains(t, err, "PlainCredentials")
 		plain := asterisque.WithAccess(asterisque.Access{PlainCredentials: true})
-		c, err := Join(t.Context(), config(b, "orders", "a"), asterisque.WithResume(asterisque.Resume{For: time.Minute}), plain)
+		c, err := cluster.Join(t.Context(), config(b, "orders", "a"), asterisque.WithResume(asterisque.Resume{For: time.Minute}), plain)
 		require.NoError(t, err)
 		require.NoError(t, c.Close())
 	})
@@ -201,7 +203,7 @@ func TestMembers_BadEntries(t *testing.T) {
 			"orders.v": `{"name":"orders","id":"v","addresses":["a","b","c","d","e","f","g","h","i"]}`,
 			"orders.w": `{"name":"orders","id":"w","addresses":["pigeon://roof","tcp://","%"],"metadata":{"a":"b"}}`,
 		} {
-			_, err := c.buckets.nodes.PutString(t.Context(), key, value)
+			_, err := bucket(t, c, "nodes").PutString(t.Context(), key, value)
 			require.NoError(t, err)
 		}
 		all, err := c.Members(t.Context(), "orders")
