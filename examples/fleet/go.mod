@@ -14,7 +14,7 @@ require (
 
 require (
 	github.com/antithesishq/antithesis-sdk-go v0.7.2-default-no-op // indirect
-	github.com/asterisque-go/asterisque/tunnel v0.0.0-00010101000000-000000000000 // indirect
+	github.com/asterisque-go/asterisque/tunnel v0.0.0 // indirect
 	github.com/fxamacker/cbor/v2 v2.10.0 // indirect
 	github.com/google/go-tpm v0.9.8 // indirect
 	github.com/klauspost/compress v1.20.4 // indirect

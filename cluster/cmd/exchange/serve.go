@@ -9,6 +9,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster"
+	"github.com/asterisque-go/asterisque/cluster/broker"
 	"github.com/asterisque-go/asterisque/cluster/exchange"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -25,6 +26,13 @@ func serve(ctx context.Context, o *options, stdout io.Writer, log *slog.Logger) 
 	}
 	cfg := exchange.Config{ID: o.id, Policy: rules, PerNode: o.perNode, Sessions: o.sessions, Logger: log}
 	if !o.alone {
+		if o.nats == "" {
+			b, err := broker.StartLocal()
+			if err != nil {
+				return err
+			}
+			defer b.Close()
+		}
 		c, err := cluster.Join(ctx, cluster.Config{NATS: o.nats, Prefix: o.prefix}, asterisque.WithLogger(log))
 		if err != nil {
 			return err
