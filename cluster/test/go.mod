@@ -8,8 +8,10 @@ require (
 	github.com/asterisque-go/asterisque/cluster/broker v0.0.0
 	github.com/asterisque-go/asterisque/tunnel v0.0.0
 	github.com/asterisque-go/asterisque/wire/natswire v0.0.0
+	github.com/nats-io/jwt/v2 v2.8.3
 	github.com/nats-io/nats-server/v2 v2.14.5
 	github.com/nats-io/nats.go v1.53.1
+	github.com/nats-io/nkeys v0.4.17
 	github.com/stretchr/testify v1.12.1
 )
 
@@ -19,8 +21,6 @@ require (
 	github.com/google/go-tpm v0.9.8 // indirect
 	github.com/klauspost/compress v1.20.4 // indirect
 	github.com/minio/highwayhash v1.0.4 // indirect
-	github.com/nats-io/jwt/v2 v2.8.3 // indirect
-	github.com/nats-io/nkeys v0.4.17 // indirect
 	github.com/nats-io/nuid v1.0.1 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect

@@ -1,11 +1,12 @@
-package natswire
+package natswire_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/cluster/test/natstest"
 )
 
 // raw is an end of a Wire that the test controls message by message.
@@ -38,7 +39,7 @@ func rawDial(t testing.TB, nc *nats.Conn, name string, body []byte) (r *raw, ans
 // receive returns the next message.
 func (r *raw) receive() *nats.Msg {
 	r.t.Helper()
-	m, err := r.sub.NextMsg(hangs)
+	m, err := natstest.Next(r.sub, hangs)
 	require.NoError(r.t, err)
 	return m
 }
@@ -47,10 +48,10 @@ func (r *raw) receive() *nats.Msg {
 func (r *raw) until(k messageKind) string {
 	r.t.Helper()
 	for {
-		h, body, err := parseHeader(r.receive().Data)
+		h, body, err := parseMessage(r.receive().Data)
 		require.NoError(r.t, err)
 		if h.kind == k {
-			return string(body)
+			return body
 		}
 	}
 }
@@ -65,16 +66,13 @@ func (r *raw) send(k messageKind, body string) {
 // sendAs sends a message with a header.
 func (r *raw) sendAs(h messageHeader, body string) {
 	r.t.Helper()
-	r.publish(append(h.appendTo(nil), body...))
+	r.publish(h.message(body))
 }
 
 func (r *raw) publish(b []byte) {
 	r.t.Helper()
 	require.NoError(r.t, r.nc.Publish(r.to, b))
 }
-
-// hello returns the greeting of a dialling end.
-func hello() []byte { return helloMessage{window: window}.appendTo(nil) }
 
 // answering listens at a name, and answers the first request with the messages of a function.
 func answering(t testing.TB, nc *nats.Conn, name string, answer func(r *raw)) {
@@ -85,19 +83,12 @@ func answering(t testing.TB, nc *nats.Conn, name string, answer func(r *raw)) {
 		answer(r)
 	})
 	require.NoError(t, err)
-	require.NoError(t, nc.Flush())
+	require.NoError(t, natstest.Flush(nc))
 }
 
 // welcome answers as a listener does.
 func (r *raw) welcome() {
-	b := append(messageHeader{kind: kindWelcome, number: r.next}.appendTo(nil), hello()...)
+	b := messageHeader{kind: kindWelcome, number: r.next}.message(string(hello(window)))
 	r.next++
 	r.nc.PublishRequest(r.to, r.sub.Subject, b)
-}
-
-// hasty is a link with a short keepalive interval.
-func hasty(nc *nats.Conn) *link {
-	l := newLink(nc, false)
-	l.beat = 10 * time.Millisecond
-	return l
 }

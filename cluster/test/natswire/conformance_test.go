@@ -1,4 +1,4 @@
-package natswire
+package natswire_test
 
 import (
 	"testing"

@@ -1,4 +1,4 @@
-package natswire
+package natswire_test
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/asterisque-go/asterisque/wire/natswire"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
@@ -23,11 +25,11 @@ import (
 func TestDial_NoListener(t *testing.T) {
 	s := broker(t)
 	_, err := wire.Dial(t.Context(), s.ClientURL()+"/name", wire.Options{})
-	require.ErrorIs(t, err, ErrNobody)
+	require.ErrorIs(t, err, natswire.ErrNobody)
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
-	_, err = Dial(t.Context(), connectTo(t, s), "name", nil)
-	require.ErrorIs(t, err, ErrNobody)
+	_, err = natswire.Dial(t.Context(), connectTo(t, s), "name", nil)
+	require.ErrorIs(t, err, natswire.ErrNobody)
 }
 
 // A closed listener is like none.
@@ -41,7 +43,7 @@ func TestDial_ClosedListener(t *testing.T) {
 	carries(t, here, there, "accepted wires continue")
 	require.Eventually(t, func() bool {
 		_, err = wire.Dial(t.Context(), ln.URL(), wire.Options{})
-		return errors.Is(err, ErrNobody)
+		return errors.Is(err, natswire.ErrNobody)
 	}, hangs, time.Millisecond, "once the server has heard of it")
 }
 
@@ -62,12 +64,12 @@ func TestListener_FullQueue(t *testing.T) {
 	listenAt(t, s.ClientURL()+"/name", wire.Options{})
 	nc := connectTo(t, s)
 	for range backlog {
-		w, err := Dial(t.Context(), nc, "name", nil)
+		w, err := natswire.Dial(t.Context(), nc, "name", nil)
 		require.NoError(t, err)
 		defer w.Close()
 	}
-	_, err := Dial(t.Context(), nc, "name", nil)
-	require.ErrorIs(t, err, ErrRefused)
+	_, err := natswire.Dial(t.Context(), nc, "name", nil)
+	require.ErrorIs(t, err, natswire.ErrRefused)
 	require.ErrorContains(t, err, "128 wires wait")
 }
 
@@ -87,7 +89,7 @@ func TestDoor_Refuses(t *testing.T) {
 	defer ln.Close()
 	ln.(transport.Guarded).Guard(closedDoor{})
 	_, err = wire.Dial(t.Context(), ln.URL(), wire.Options{})
-	require.ErrorIs(t, err, ErrRefused)
+	require.ErrorIs(t, err, natswire.ErrRefused)
 	require.ErrorContains(t, err, "the house is full")
 }
 
@@ -98,10 +100,10 @@ func TestTLS_Disagreement(t *testing.T) {
 	listenAt(t, s.ClientURL()+"/plain", wire.Options{})
 	listenAt(t, secretURL(s)+"/secret", wire.Options{TLS: serverTLS})
 	_, err := wire.Dial(t.Context(), secretURL(s)+"/plain", wire.Options{TLS: clientTLS})
-	require.ErrorIs(t, err, ErrRefused)
+	require.ErrorIs(t, err, natswire.ErrRefused)
 	require.ErrorContains(t, err, "dial without")
 	_, err = wire.Dial(t.Context(), s.ClientURL()+"/secret", wire.Options{})
-	require.ErrorIs(t, err, ErrRefused)
+	require.ErrorIs(t, err, natswire.ErrRefused)
 	require.ErrorContains(t, err, "nats+tls")
 }
 
@@ -111,9 +113,9 @@ func TestDial_SmallPayload(t *testing.T) {
 	_, dialled := wire.Dial(t.Context(), s.ClientURL()+"/name", wire.Options{})
 	_, listened := wire.Listen(t.Context(), s.ClientURL()+"/name", wire.Options{})
 	for _, err := range []error{dialled, listened} {
-		var payload *PayloadError
+		var payload *natswire.PayloadError
 		require.ErrorAs(t, err, &payload)
-		require.Equal(t, PayloadError{Limit: leastPayload - 1, Need: leastPayload}, *payload)
+		require.Equal(t, natswire.PayloadError{Limit: leastPayload - 1, Need: leastPayload}, *payload)
 		require.ErrorContains(t, err, "max_payload of the NATS server is 511 bytes")
 		require.ErrorContains(t, err, "raise max_payload")
 	}
@@ -177,7 +179,7 @@ func TestDial_WrongCredentials(t *testing.T) {
 			require.ErrorContains(t, err, "does not accept the credentials", user)
 		}
 	}
-	_, err := Transport{Options: []nats.Option{nats.UserCredentials(filepath.Join(t.TempDir(), "missing.creds"))}}.Listen(t.Context(), parsed(t, s.ClientURL()+"/name"), wire.Options{})
+	_, err := natswire.Transport{Options: []nats.Option{nats.UserCredentials(filepath.Join(t.TempDir(), "missing.creds"))}}.Listen(t.Context(), parsed(t, s.ClientURL()+"/name"), wire.Options{})
 	require.ErrorContains(t, err, "missing.creds")
 }
 

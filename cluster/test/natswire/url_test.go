@@ -1,10 +1,12 @@
-package natswire
+package natswire_test
 
 import (
 	"errors"
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/asterisque-go/asterisque/wire/natswire"
 
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
@@ -24,8 +26,8 @@ func TestName_Refused(t *testing.T) {
 	s := broker(t)
 	nc := connectTo(t, s)
 	for _, name := range []string{"", "*", "a.*", "a>", ">", ".", ".a", "a.", "a..b", "a b", "a\tb", "a\r\nPUB x 0", "a\u00a0b", "a\x00b", "a\u200bb", "a\xffb", strings.Repeat("a", maxName+1)} {
-		_, dialled := Dial(t.Context(), nc, name, nil)
-		_, listened := Listen(t.Context(), nc, name, nil)
+		_, dialled := natswire.Dial(t.Context(), nc, name, nil)
+		_, listened := natswire.Listen(t.Context(), nc, name, nil)
 		_, byURL := wire.Dial(t.Context(), s.ClientURL()+"/"+url.PathEscape(name), wire.Options{})
 		for _, err := range []error{dialled, listened, byURL} {
 			require.ErrorIs(t, err, wire.ErrURL, "%q", name)
@@ -59,7 +61,7 @@ func TestURL_Unusable(t *testing.T) {
 	}
 	_, err := wire.Listen(t.Context(), "nats://127.0.0.1:1/orders", wire.Options{ReusePort: true})
 	require.ErrorIs(t, err, errors.ErrUnsupported)
-	over := Transport{Conn: connectTo(t, broker(t))}
+	over := natswire.Transport{Conn: connectTo(t, broker(t))}
 	for _, raw := range []string{"x://host/orders", "x://me@/orders"} {
 		_, err = over.Dial(t.Context(), parsed(t, raw), wire.Options{})
 		require.ErrorIs(t, err, wire.ErrURL)
@@ -96,11 +98,15 @@ func TestAddresses(t *testing.T) {
 // Inboxes have the prefix of the connection.
 func TestInbox_Prefix(t *testing.T) {
 	s := broker(t)
-	nc := connectTo(t, s, nats.CustomInboxPrefix("mine.inbox"))
-	a, b := newInbox(nc), newInbox(nc)
-	require.True(t, strings.HasPrefix(a, "mine.inbox."), a)
-	require.NotEqual(t, a, b)
-	require.NoError(t, checkInbox(a))
-	here, there := pairOver(t, nc, connectTo(t, s))
-	carries(t, here, there, "through inboxes of a kind of its own")
+	spy := connectTo(t, s)
+	heard, err := spy.SubscribeSync("mine.inbox.*")
+	require.NoError(t, err)
+	require.NoError(t, spy.Flush())
+	here, there := pairOver(t, connectTo(t, s, nats.CustomInboxPrefix("mine.inbox")), connectTo(t, s))
+	carries(t, there, here, "through inboxes of a kind of its own")
+	m, err := heard.NextMsg(hangs)
+	require.NoError(t, err)
+	h, _, err := parseMessage(m.Data)
+	require.NoError(t, err)
+	require.Equal(t, kindWelcome, h.kind)
 }

@@ -1,8 +1,10 @@
-package natswire
+package natswire_test
 
 import (
 	"strings"
 	"testing"
+
+	"github.com/asterisque-go/asterisque/wire/natswire"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
@@ -17,7 +19,7 @@ import (
 func TestTransport_NoHost(t *testing.T) {
 	s := broker(t)
 	serverTLS, clientTLS := testtls.Configs(t)
-	for _, over := range []Transport{{Conn: connectTo(t, s)}, {Conn: connectTo(t, s), TLS: true}} {
+	for _, over := range []natswire.Transport{{Conn: connectTo(t, s)}, {Conn: connectTo(t, s), TLS: true}} {
 		u := parsed(t, "any:///localhost")
 		ln, err := over.Listen(t.Context(), u, wire.Options{TLS: serverTLS})
 		require.NoError(t, err)
@@ -61,7 +63,7 @@ func TestTransport_Credentials(t *testing.T) {
 		"nkey by option":  {byKey, "", nats.Nkey(public, key.Sign)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var transport Transport
+			var transport natswire.Transport
 			if c.option != nil {
 				transport.Options = []nats.Option{c.option}
 			}
@@ -85,9 +87,9 @@ func TestTransport_ServerTLS(t *testing.T) {
 	serverTLS, clientTLS := testtls.Configs(t)
 	s := broker(t, func(o *server.Options) { o.TLSConfig, o.TLS, o.TLSTimeout = serverTLS, true, hangs.Seconds() })
 	u := parsed(t, strings.Replace(s.ClientURL(), "tls:", "nats:", 1)+"/name")
-	_, err := Transport{}.Dial(t.Context(), u, wire.Options{})
+	_, err := natswire.Transport{}.Dial(t.Context(), u, wire.Options{})
 	require.ErrorContains(t, err, "certificate")
-	over := Transport{Options: []nats.Option{nats.Secure(clientTLS)}}
+	over := natswire.Transport{Options: []nats.Option{nats.Secure(clientTLS)}}
 	_, err = over.Dial(t.Context(), u, wire.Options{})
-	require.ErrorIs(t, err, ErrNobody)
+	require.ErrorIs(t, err, natswire.ErrNobody)
 }

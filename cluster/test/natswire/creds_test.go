@@ -1,10 +1,12 @@
-package natswire
+package natswire_test
 
 import (
 	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/asterisque-go/asterisque/wire/natswire"
 
 	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nats-server/v2/server"
@@ -59,10 +61,10 @@ func TestTransport_Creds(t *testing.T) {
 	s := broker(t, trust)
 	u, err := url.Parse(s.ClientURL() + "/name")
 	require.NoError(t, err)
-	_, err = (Transport{}).Listen(t.Context(), u, wire.Options{})
+	_, err = (natswire.Transport{}).Listen(t.Context(), u, wire.Options{})
 	require.ErrorIs(t, err, nats.ErrAuthorization, "without credentials")
 
-	own := Transport{Options: []nats.Option{nats.UserCredentials(creds)}}
+	own := natswire.Transport{Options: []nats.Option{nats.UserCredentials(creds)}}
 	ln, err := own.Listen(t.Context(), u, wire.Options{})
 	require.NoError(t, err)
 	listening(t, ln)

@@ -1,4 +1,4 @@
-package natswire
+package natswire_test
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/asterisque-go/asterisque/wire/natswire"
 
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
@@ -151,7 +153,7 @@ func TestSession_ServerRestarted(t *testing.T) {
 	// Permits the secret of a resume over a plain connection.
 	plain := asterisque.WithAccess(asterisque.Access{PlainCredentials: true})
 	there := nodeFor(t, asterisque.WithService(service()), resume, plain)
-	l, err := Transport{Options: []nats.Option{nats.ReconnectWait(time.Millisecond)}}.Listen(background, parsed(t, url), wire.Options{})
+	l, err := natswire.Transport{Options: []nats.Option{nats.ReconnectWait(time.Millisecond)}}.Listen(background, parsed(t, url), wire.Options{})
 	require.NoError(t, err)
 	go there.Serve(background, l) // ends with the node
 	here := nodeFor(t, resume, plain)

@@ -1,4 +1,4 @@
-package natswire
+package natswire_test
 
 import (
 	"context"
@@ -7,15 +7,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/asterisque-go/asterisque/wire/natswire"
+
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
-	"github.com/asterisque-go/asterisque/internal/test/leak"
+	"github.com/asterisque-go/asterisque/cluster/test/natstest"
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-func TestMain(m *testing.M) { leak.Main(m) }
+func TestMain(m *testing.M) { natstest.Main(m) }
 
 var background = context.Background()
 
@@ -76,7 +79,7 @@ func listenAt(t testing.TB, url string, o wire.Options) wire.Listener {
 func listening(t testing.TB, ln wire.Listener) wire.Listener {
 	t.Helper()
 	t.Cleanup(func() { ln.Close() })
-	ln.(*listener).Guard(nil)
+	ln.(transport.Guarded).Guard(nil)
 	return ln
 }
 
@@ -102,22 +105,27 @@ func pairAt(t testing.TB, ln wire.Listener, o wire.Options) (here, there wire.Wi
 	}
 	require.NoError(t, err)
 	t.Cleanup(func() { there.Close() })
-	if w, ok := there.(*secureWire); ok {
-		require.NoError(t, w.tls.HandshakeContext(t.Context()))
+	_, secure := there.(wire.Secure)
+	if secure { // its first write does the TLS handshake
+		require.NoError(t, there.WriteFrames([][]byte{[]byte("secure")}))
 	}
 	r := <-dialled
 	require.NoError(t, r.err)
 	t.Cleanup(func() { r.w.Close() })
+	if secure {
+		_, err := r.w.ReadFrame(most)
+		require.NoError(t, err)
+	}
 	return r.w, there
 }
 
 // pairOver returns both ends of a Wire between two connections, which are closed when t ends.
 func pairOver(t testing.TB, dialling, listens *nats.Conn) (here, there wire.Wire) {
 	t.Helper()
-	ln, err := Listen(t.Context(), listens, "wires", nil)
+	ln, err := natswire.Listen(t.Context(), listens, "wires", nil)
 	require.NoError(t, err)
 	listening(t, ln)
-	here, err = Dial(t.Context(), dialling, "wires", nil)
+	here, err = natswire.Dial(t.Context(), dialling, "wires", nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { here.Close() })
 	there, err = ln.Accept()
