@@ -110,14 +110,14 @@ func CallOn(ctx context.Context, on Caller, function uint16, params []byte, opts
 	if a := m.make(ctx, left); a != nil {
 		return nil, a
 	}
-	return m.result.raw, nil
+	return m.call.result.raw, nil
 }
 
 // OpenOn calls a function on any Caller with params as they are, and returns the pipe of the
 // running call, as [Session.Open] does.
 func OpenOn(life context.Context, on Caller, function uint16, params []byte, opts ...CallOption) (*pipe.Pipe, error) {
 	m := untypedCall(function, params, opts)
-	m.blocks = true
+	m.call.blocks = true
 	if a := m.make(life, on); a != nil {
 		return nil, a
 	}
@@ -127,7 +127,7 @@ func OpenOn(life context.Context, on Caller, function uint16, params []byte, opt
 func untypedCall(function uint16, params []byte, opts []CallOption) *interceptedOutbound {
 	m := new(interceptedOutbound)
 	m.begin(function, "", newCallConfig(opts))
-	m.params.setRaw(params)
+	m.call.params.setRaw(params)
 	return m
 }
 

@@ -59,7 +59,7 @@ func (c *Connection) Invoke(ctx context.Context, call *Call) error {
 	case c == nil:
 		return errNoConnection
 	}
-	if m.cfg.Durable && !m.blocks {
+	if m.cfg.Durable && !m.call.blocks {
 		return c.durably(ctx, m)
 	}
 	for {
@@ -67,9 +67,9 @@ func (c *Connection) Invoke(ctx context.Context, call *Call) error {
 		if a != nil {
 			return a
 		}
-		ran := m.mayHaveRun()
+		ran := m.call.mayHaveRun()
 		err := s.Invoke(ctx, call)
-		if err == nil || m.mayHaveRun() > ran || !overtaken(s, err) || c.ctx.Err() != nil {
+		if err == nil || m.call.mayHaveRun() > ran || !overtaken(s, err) || c.ctx.Err() != nil {
 			return err
 		}
 	}
@@ -133,7 +133,7 @@ func (c *Connection) durably(ctx context.Context, m *interceptedOutbound) error 
 			return a
 		}
 		cfg.Sent = func() { c.durable.sent(e, s) }
-		last = s.Invoke(ctx, &m.Call)
+		last = s.Invoke(ctx, &m.call)
 		if !c.repeats(ctx, s, last) && !(m.isOpen(last) && c.pause(ctx, again.next())) {
 			return m.endedWith(ctx, s, last)
 		}
@@ -151,7 +151,7 @@ func (m *interceptedOutbound) endedWith(ctx context.Context, s *Session, err err
 		return err // an answer
 	}
 	a := call.WaitedFor(ctx, "the answer to a durable call, after the end of its session")
-	if m.mayHaveRun() == 0 {
+	if m.call.mayHaveRun() == 0 {
 		a = aborts.NeverSent(a)
 	}
 	return a
@@ -182,7 +182,7 @@ const (
 // isOpen reports whether a call that was rejected with err, a temporary error, may have run before,
 // so that only a repetition returns its outcome.
 func (m *interceptedOutbound) isOpen(err error) bool {
-	return m.mayHaveRun() > 0 && worthRetrying(err)
+	return m.call.mayHaveRun() > 0 && worthRetrying(err)
 }
 
 // pause waits for d, and reports whether neither ctx nor the connection has ended.

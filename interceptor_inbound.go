@@ -18,7 +18,7 @@ import (
 // interceptedInbound is a call of the peer as seen by its interceptors, and with their changes as
 // seen by its handler.
 type interceptedInbound struct {
-	Call
+	call Call
 	c    *call.Inbound
 	work *dispatch.Workspace
 	// source of the handler's parameters, if an interceptor has used their value
@@ -29,22 +29,22 @@ type interceptedInbound struct {
 func handle(served call.HandlerCall, w *dispatch.Workspace) (result []byte, err error) {
 	c := served.(*call.Inbound)
 	h := &interceptedInbound{c: c, work: w}
-	h.function, h.name, h.blocks, h.side = c.Function(), c.Handler.Name, c.Pipe() != nil, h
-	h.params.setRaw(c.RawParams())
-	defer h.end()
+	h.call.function, h.call.name, h.call.blocks, h.call.side = c.Function(), c.Handler.Name, c.Pipe() != nil, h
+	h.call.params.setRaw(c.RawParams())
+	defer h.call.end()
 	if around := sessionOf(c.Session()).shared.inward; around != nil {
-		err = around(c, &h.Call)
+		err = around(c, &h.call)
 	} else {
-		err = h.registration().around(c, &h.Call)
+		err = h.registration().around(c, &h.call)
 	}
-	h.end()
+	h.call.end()
 	if err != nil {
 		return nil, h.outcome(err)
 	}
-	if !h.result.hasRaw && !h.result.hasValue {
-		return nil, h.unanswered()
+	if !h.call.result.hasRaw && !h.call.result.hasValue {
+		return nil, h.call.unanswered()
 	}
-	return h.RawResult()
+	return h.call.RawResult()
 }
 
 // registration returns the registration of the function.
@@ -55,11 +55,11 @@ func (h *interceptedInbound) registration() *functionHandler {
 // outcome returns err, the error of an interceptor. If the call may have run, the returned error
 // implies that.
 func (h *interceptedInbound) outcome(err error) error {
-	if h.mayHaveRun() == 0 {
+	if h.call.mayHaveRun() == 0 {
 		return err
 	}
 	if a := aborts.Of(err); a.Ran != codec.MaybeRan {
-		return h.withRan(a)
+		return h.call.withRan(a)
 	}
 	return err
 }
@@ -75,23 +75,23 @@ func handleWithin(ctx context.Context, c *Call) error {
 
 // carryOut implements callSide.
 func (h *interceptedInbound) carryOut(ctx context.Context) error {
-	if err := h.params.encoded(h.Coder()); err == nil { // otherwise the handler takes the value
-		h.c.SetParams(h.params.raw)
+	if err := h.call.params.encoded(h.Coder()); err == nil { // otherwise the handler takes the value
+		h.c.SetParams(h.call.params.raw)
 	}
 	if p := h.Pipe(); p != nil {
-		all := h.wraps.take(0)
+		all := h.call.wraps.take(0)
 		for i := range all {
 			all[i].End = nil // next returns the outcome
 		}
 		(*piping.End)(p).Wrap(all...)
 	}
-	h.lost = true // until it returns
+	h.call.lost = true // until it returns
 	result, err := h.c.Invoke(ctx, h, h.work)
-	h.lost = false
+	h.call.lost = false
 	if err != nil {
 		return err
 	}
-	h.result.setRaw(result)
+	h.call.result.setRaw(result)
 	return nil
 }
 
@@ -103,7 +103,7 @@ func (h *interceptedInbound) RawParams() []byte { return h.c.RawParams() }
 
 // DecodeParams implements HandlerCall.
 func (h *interceptedInbound) DecodeParams(v any) error {
-	if h.params.sets > 0 { // only the original parameters were checked on arrival
+	if h.call.params.sets > 0 { // only the original parameters were checked on arrival
 		return h.c.DecodeChanged(v)
 	}
 	return h.c.DecodeParams(v)
@@ -111,10 +111,10 @@ func (h *interceptedInbound) DecodeParams(v any) error {
 
 // DecodedForKey implements HandlerCall.
 func (h *interceptedInbound) DecodedForKey() *any {
-	if !h.params.hasValue {
+	if !h.call.params.hasValue {
 		return nil
 	}
-	h.value = h.params.place.at()
+	h.value = h.call.params.place.at()
 	return &h.value
 }
 
@@ -140,7 +140,7 @@ func (h *interceptedInbound) idempotencyKey() []byte { return h.c.Key() }
 
 // setIdempotencyKey implements callSide.
 func (h *interceptedInbound) setIdempotencyKey([]byte) error {
-	return h.errorf("its idempotency key has come with it, and cannot be set")
+	return h.call.errorf("its idempotency key has come with it, and cannot be set")
 }
 
 // owner implements callSide.
@@ -162,7 +162,7 @@ func (h *interceptedInbound) trace() []byte { return h.c.Trace() }
 
 // setTrace implements callSide.
 func (h *interceptedInbound) setTrace([]byte) error {
-	return h.errorf("its trace context has come with it, and cannot be set")
+	return h.call.errorf("its trace context has come with it, and cannot be set")
 }
 
 // spared implements callSide. Errors of calls that the handler made do not count.
@@ -183,12 +183,12 @@ func (h *interceptedInbound) fill(c *Call) {
 
 // mayWrap implements callSide.
 func (h *interceptedInbound) mayWrap() error {
-	idle := h.mu.TryLock()
+	idle := h.call.mu.TryLock()
 	if idle {
-		defer h.mu.Unlock()
+		defer h.call.mu.Unlock()
 	}
-	if !idle || h.begun {
-		return h.errorf("its handler has begun: put code around its Blocks before you call on")
+	if !idle || h.call.begun {
+		return h.call.errorf("its handler has begun: put code around its Blocks before you call on")
 	}
 	return nil
 }
@@ -201,5 +201,5 @@ func (h *interceptedInbound) notBegun() codec.Ran { return codec.Refused }
 
 // misbehaved implements callSide.
 func (h *interceptedInbound) misbehaved(v any) error {
-	return guard.Misbehaved(h.Coder().Log, "interceptor", v, "function", h.function, "name", h.name)
+	return guard.Misbehaved(h.Coder().Log, "interceptor", v, "function", h.call.function, "name", h.call.name)
 }

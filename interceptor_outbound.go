@@ -19,7 +19,7 @@ import (
 
 // interceptedOutbound is a call that this side makes, through all its interceptors and Callers.
 type interceptedOutbound struct {
-	Call
+	call    Call
 	cfg     *callConfig
 	expires time.Time      // end of the time to live of a call that carries Blocks
 	x       *call.Calls    // of the session of the call; nil while none is known
@@ -37,15 +37,15 @@ type typedCall[P, R any] struct {
 func newTypedCall[P, R any](number uint16, name string, params P, freeResult int, cfg *callConfig) *typedCall[P, R] {
 	t := &typedCall[P, R]{in: typedPlace[P]{v: params}, out: typedPlace[R]{free: freeResult}}
 	t.begin(number, name, cfg)
-	t.Call.params = callValue{place: &t.in, hasValue: true}
-	t.Call.result.place = &t.out
+	t.call.params = callValue{place: &t.in, hasValue: true}
+	t.call.result.place = &t.out
 	return t
 }
 
 // begin prepares m, which owns cfg from then on, unless that is noOptions.
 func (m *interceptedOutbound) begin(number uint16, name string, cfg *callConfig) {
 	m.cfg = cfg
-	m.function, m.name, m.side = number, name, m
+	m.call.function, m.call.name, m.call.side = number, name, m
 }
 
 // own returns the options of the call for modification.
@@ -61,14 +61,14 @@ func (m *interceptedOutbound) make(ctx context.Context, on Caller) *Abort {
 	good := false
 	defer func() { m.finish(good) }()
 	if on == nil {
-		return aborts.NeverSent(codec.ErrUnavailable.Withf("function %d %q is called on a nil Caller: call it on a Session or a Connection", m.function, m.name))
+		return aborts.NeverSent(codec.ErrUnavailable.Withf("function %d %q is called on a nil Caller: call it on a Session or a Connection", m.call.function, m.call.name))
 	}
 	if err := m.checkKey(); err != nil {
 		return err
 	}
 	switch {
 	case m.cfg.TTL <= 0:
-	case m.blocks: // ctx is the life of the pipe, which outlives make
+	case m.call.blocks: // ctx is the life of the pipe, which outlives make
 		m.expires = time.Now().Add(m.cfg.TTL)
 	default:
 		var cancel context.CancelFunc
@@ -85,11 +85,11 @@ func (m *interceptedOutbound) make(ctx context.Context, on Caller) *Abort {
 	}
 	var err error
 	if m.cfg.around == nil {
-		err = on.Invoke(ctx, &m.Call)
+		err = on.Invoke(ctx, &m.call)
 	} else {
-		err = chain(m.cfg.around, on.Invoke)(ctx, &m.Call)
+		err = chain(m.cfg.around, on.Invoke)(ctx, &m.call)
 	}
-	m.end()
+	m.call.end()
 	err = m.outcome(err)
 	if good = err == nil; good {
 		return nil
@@ -102,7 +102,7 @@ func (m *interceptedOutbound) checkKey() *Abort {
 	switch {
 	case m.cfg.Key == nil:
 		return nil
-	case m.blocks:
+	case m.call.blocks:
 		return aborts.NeverSent(idempotency.ErrStream)
 	case len(m.cfg.Key) == 0 || len(m.cfg.Key) > message.MaxKey:
 		return aborts.NeverSent(codec.ErrBadParams.Withf("an idempotency key of %d bytes: it has 1 to %d", len(m.cfg.Key), message.MaxKey))
@@ -115,13 +115,13 @@ func (m *interceptedOutbound) outcome(err error) error {
 	switch {
 	case err != nil:
 		return err
-	case m.blocks && m.pipe != nil:
+	case m.call.blocks && m.pipe != nil:
 		return nil
-	case m.blocks || !m.result.hasRaw && !m.result.hasValue:
-		return m.unanswered()
+	case m.call.blocks || !m.call.result.hasRaw && !m.call.result.hasValue:
+		return m.call.unanswered()
 	}
-	if m.x == nil && !m.result.hasValue && m.result.place != nil {
-		return m.errorf("the result is set as bytes, and no session was found with a codec for them: set the value")
+	if m.x == nil && !m.call.result.hasValue && m.call.result.place != nil {
+		return m.call.errorf("the result is set as bytes, and no session was found with a codec for them: set the value")
 	}
 	return m.decodeResult(false)
 }
@@ -131,8 +131,8 @@ func (m *interceptedOutbound) decodeResult(keep bool) error {
 	if m.x == nil {
 		return nil
 	}
-	if err := m.result.decoded(&m.x.Coder, keep); err != nil {
-		return values.Error(codec.BadResult, m.function, m.name, "result", err)
+	if err := m.call.result.decoded(&m.x.Coder, keep); err != nil {
+		return values.Error(codec.BadResult, m.call.function, m.call.name, "result", err)
 	}
 	return nil
 }
@@ -144,26 +144,26 @@ func (m *interceptedOutbound) abortOf(err error) (a *Abort) {
 			a = codec.AbortOf(m.misbehaved(v))
 		}
 	}()
-	return m.withRan(codec.AbortOf(err))
+	return m.call.withRan(codec.AbortOf(err))
 }
 
 // finish ends all attempts of the call. If pipe is true, the caller gets the last pipe.
 func (m *interceptedOutbound) finish(pipe bool) {
-	m.end()
+	m.call.end()
 	m.free()
 	switch {
 	case m.pipe == nil:
 	case pipe:
-		(*piping.End)(m.pipe).Wrap(m.wraps.take(0)...)
+		(*piping.End)(m.pipe).Wrap(m.call.wraps.take(0)...)
 	default:
-		m.again(m.wraps.take(0))
+		m.again(m.call.wraps.take(0))
 	}
 }
 
 // makeOn sets the Calls for the next attempt.
 func (m *interceptedOutbound) makeOn(x *call.Calls) {
-	if m.x != nil && m.x.Coder.Codec != x.Coder.Codec && m.params.hasValue {
-		m.params.raw, m.params.hasRaw = nil, false // encoded by another codec
+	if m.x != nil && m.x.Coder.Codec != x.Coder.Codec && m.call.params.hasValue {
+		m.call.params.raw, m.call.params.hasRaw = nil, false // encoded by another codec
 	}
 	m.x = x
 }
@@ -186,7 +186,7 @@ func (m *interceptedOutbound) free() {
 		return
 	}
 	if !m.unary.Own { // the memory of the result will be reused
-		m.result.raw, m.result.hasRaw = nil, false
+		m.call.result.raw, m.call.result.hasRaw = nil, false
 	}
 	m.unary.Free()
 	m.unary = nil
@@ -194,44 +194,44 @@ func (m *interceptedOutbound) free() {
 
 // carryOut implements callSide.
 func (m *interceptedOutbound) carryOut(ctx context.Context) error {
-	if m.result.hasRaw || m.result.hasValue { // of an earlier attempt
-		m.result = callValue{place: m.result.place}
+	if m.call.result.hasRaw || m.call.result.hasValue { // of an earlier attempt
+		m.call.result = callValue{place: m.call.result.place}
 	}
-	if m.blocks {
-		return m.open(ctx)
+	if m.call.blocks {
+		return m.openPipe(ctx)
 	}
-	return m.call(ctx)
+	return m.callUnary(ctx)
 }
 
-// call makes a unary call.
-func (m *interceptedOutbound) call(ctx context.Context) error {
+// callUnary makes a unary call.
+func (m *interceptedOutbound) callUnary(ctx context.Context) error {
 	m.free()
-	own := m.params.place == nil || m.x.Coder.Lender != nil
+	own := m.call.params.place == nil || m.x.Coder.Lender != nil
 	m.unary = m.x.NewCall(&m.cfg.Options, own)
-	params := m.params.raw
-	if !m.params.hasRaw && m.params.hasValue {
+	params := m.call.params.raw
+	if !m.call.params.hasRaw && m.call.params.hasValue {
 		var err error
-		if params, err = m.unary.EncodeParams(m.params.place.at()); err != nil {
-			return aborts.NeverSent(values.Error(codec.BadParams, m.function, m.name, "parameters", err))
+		if params, err = m.unary.EncodeParams(m.call.params.place.at()); err != nil {
+			return aborts.NeverSent(values.Error(codec.BadParams, m.call.function, m.call.name, "parameters", err))
 		}
 	}
-	if a := m.unary.Do(ctx, m.function, params, &m.cfg.Options); a != nil {
+	if a := m.unary.Do(ctx, m.call.function, params, &m.cfg.Options); a != nil {
 		return a
 	}
-	m.result.setRaw(m.unary.Result)
+	m.call.result.setRaw(m.unary.Result)
 	return m.decodeResult(own)
 }
 
-// open opens the pipe of a call that carries Blocks.
-func (m *interceptedOutbound) open(ctx context.Context) error {
+// openPipe opens the pipe of a call that carries Blocks.
+func (m *interceptedOutbound) openPipe(ctx context.Context) error {
 	m.again(nil)
 	if err := m.spend(); err != nil {
 		return err
 	}
-	if err := m.params.encoded(&m.x.Coder); err != nil {
-		return aborts.NeverSent(values.Error(codec.BadParams, m.function, m.name, "parameters", err))
+	if err := m.call.params.encoded(&m.x.Coder); err != nil {
+		return aborts.NeverSent(values.Error(codec.BadParams, m.call.function, m.call.name, "parameters", err))
 	}
-	p, a := m.x.Open(ctx, m.function, m.params.raw, &m.cfg.Options)
+	p, a := m.x.Open(ctx, m.call.function, m.call.params.raw, &m.cfg.Options)
 	if a != nil {
 		return a
 	}
@@ -322,11 +322,11 @@ func (m *interceptedOutbound) misbehaved(v any) error {
 	case v == nil:
 		return nil
 	case m.x == nil: // no log is known yet
-		a := codec.ErrPanicked.Withf("an interceptor of function %d %q panicked", m.function, m.name)
+		a := codec.ErrPanicked.Withf("an interceptor of function %d %q panicked", m.call.function, m.call.name)
 		a.Cause = fmt.Errorf("%v", v)
 		return a
 	}
-	return guard.Misbehaved(m.x.Coder.Log, "interceptor", v, "function", m.function, "name", m.name)
+	return guard.Misbehaved(m.x.Coder.Log, "interceptor", v, "function", m.call.function, "name", m.call.name)
 }
 
 // makingOf returns c as a making if this side makes the call.

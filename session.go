@@ -209,7 +209,7 @@ func (s *Session) Invoke(ctx context.Context, c *Call) error {
 		return a
 	case s == nil:
 		return errNoSession
-	case m.cfg.Durable && m.cfg.Key == nil && !m.blocks:
+	case m.cfg.Durable && m.cfg.Key == nil && !m.call.blocks:
 		return aborts.NeverSent(codec.ErrUnavailable.Withf("a durable call needs a Connection: see Node.Connect"))
 	}
 	m.makeOn(&s.calls)

@@ -75,7 +75,7 @@ func (f StreamFunction[P, S, R, T]) Handle(svc *Service, h func(ctx context.Cont
 // context ends. See [Session.Open].
 func (f StreamFunction[P, S, R, T]) Open(life context.Context, on Caller, params P, opts ...CallOption) (*StreamCall[S, R, T], error) {
 	c := newTypedCall[P, T](f.number, f.name, params, f.free.result, newCallConfig(opts))
-	c.blocks = true
+	c.call.blocks = true
 	if a := c.make(life, on); a != nil {
 		return nil, a
 	}
