@@ -2,8 +2,6 @@ package asterisque
 
 import (
 	"context"
-	"crypto/tls"
-	"errors"
 	"fmt"
 	"time"
 
@@ -194,7 +192,7 @@ func (c *Connection) try(ctx context.Context, s *Session) (next *Session, over b
 	guard.Run(c.node.cfg.log, "connecting", func() {
 		var failed error
 		next, failed = c.attempt(ctx, s)
-		over, err = failed != nil && c.final(failed), failed
+		over, err = failed != nil && c.how.isFinal(failed), failed
 	})
 	return next, over, err
 }
@@ -217,7 +215,7 @@ func (c *Connection) attempt(ctx context.Context, s *Session) (*Session, error) 
 		if err != nil {
 			return err
 		}
-		if err = c.meant(about); err != nil {
+		if err = c.how.checkPeer(about); err != nil {
 			w.Close()
 			return err
 		}
@@ -225,14 +223,6 @@ func (c *Connection) attempt(ctx context.Context, s *Session) (*Session, error) 
 		return err
 	})
 	return next, err
-}
-
-// meant returns an error if the peer is not the required one.
-func (c *Connection) meant(p Peer) error {
-	if c.how.PeerID == "" || p.ID == c.how.PeerID {
-		return nil
-	}
-	return codec.ErrUnavailable.Withf("the node there calls itself %q, and not %q", p.ID, c.how.PeerID)
 }
 
 // goOn returns the session on which the handshake has agreed: s, or a new one.
@@ -250,7 +240,7 @@ func (c *Connection) goOn(ctx context.Context, h *nodeHandshake, b sessionStart,
 		s.calls.Fail(codec.ErrUnavailable.Withf("the session could not be resumed: the peer does not have it any more"))
 		s.calls.Carrier.Wait()
 	}
-	b.grant = c.node.ownGrant()
+	b.grant = c.node.cfg.ownGrant()
 	return c.node.begin(h, b, c)
 }
 
@@ -274,7 +264,7 @@ func (c *Connection) dial(ctx context.Context) (wire.Wire, error) {
 	if dial == nil {
 		dial = func(ctx context.Context) (wire.Wire, error) {
 			// the URL may be one of the application's scheme, too
-			return wire.Dial(ctx, c.url, wire.Options{TLS: c.tls()})
+			return wire.Dial(ctx, c.url, wire.Options{TLS: c.how.tls(c.node.cfg.tls)})
 		}
 	}
 	w, err := callback.Ask(ctx, &c.dials, func() (wire.Wire, error) {
@@ -285,30 +275,4 @@ func (c *Connection) dial(ctx context.Context) (wire.Wire, error) {
 		return w, err
 	}, func(w wire.Wire) { w.Close() })
 	return w, transport.HideURL(err, c.url)
-}
-
-// tls returns the TLS configuration for dialling; nil stands for the defaults.
-func (c *Connection) tls() *tls.Config {
-	own := c.node.cfg.tls
-	if c.how.ServerName == "" {
-		return own
-	}
-	if own == nil {
-		return &tls.Config{ServerName: c.how.ServerName}
-	}
-	own = own.Clone()
-	own.ServerName = c.how.ServerName
-	return own
-}
-
-// final reports whether err, of an attempt, ends the connection. [Node.Connect] lists such errors,
-// and explains the other ones.
-func (c *Connection) final(err error) bool {
-	switch {
-	case errors.Is(err, wire.ErrURL), err == error(handshake.ErrNodeClosed):
-		return true // RetryFatal does not change these
-	case c.how.RetryFatal, errors.Is(err, handshake.ErrTransient): // which has a final code
-		return false
-	}
-	return errors.Is(err, ErrUnauthorized) || errors.Is(err, ErrHandshake)
 }

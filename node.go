@@ -116,7 +116,7 @@ func (n *Node) Attach(start context.Context, w wire.Wire) (*Session, error) {
 		}
 		a, about, err := h.propose(start, nil)
 		if err == nil {
-			s, err = n.begin(h, sessionStart{agreed: a, about: about, grant: n.ownGrant(), dialled: true}, n)
+			s, err = n.begin(h, sessionStart{agreed: a, about: about, grant: n.cfg.ownGrant(), dialled: true}, n)
 		}
 		return err
 	})
@@ -194,24 +194,6 @@ func (n *Node) shake(ctx context.Context, h *nodeHandshake) (s *Session, err err
 		return err
 	})
 	return s, err
-}
-
-// configFor returns the configuration of a session over w.
-func (n *Node) configFor(w wire.Wire) *config {
-	if _, ok := w.(wire.Foreign); !ok {
-		return &n.cfg
-	}
-	c := n.cfg
-	c.windowless = true
-	c.plan, _ = c.planFor(c.inbound) // without windows every limit is valid
-	c.announce()
-	return &c
-}
-
-// ownGrant is the grant for a peer that this side has dialled.
-func (n *Node) ownGrant() (g Grant) {
-	n.cfg.fillIn(&g) // valid: NewNode has checked it
-	return g
 }
 
 // begin starts a session, unless the node has been closed meanwhile.

@@ -149,7 +149,7 @@ func (n *Node) newHandshake(w wire.Wire) *nodeHandshake {
 
 // configure sets the configuration for the Wire, which may be the application's.
 func (n *Node) configure(h *nodeHandshake) {
-	h.cfg = n.configFor(h.Wire)
+	h.cfg = n.cfg.over(h.Wire)
 	h.Config = &h.cfg.announced
 }
 

@@ -378,3 +378,21 @@ func (c *config) fit(m *optionErrors) {
 		m.add(err)
 	}
 }
+
+// over returns the configuration of a session over w.
+func (c *config) over(w wire.Wire) *config {
+	if _, ok := w.(wire.Foreign); !ok {
+		return c
+	}
+	own := *c
+	own.windowless = true
+	own.plan, _ = own.planFor(own.inbound) // without windows every limit is valid
+	own.announce()
+	return &own
+}
+
+// ownGrant is the grant for a peer that this side has dialled.
+func (c *config) ownGrant() (g Grant) {
+	c.fillIn(&g) // valid: NewNode has checked it
+	return g
+}
