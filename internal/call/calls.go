@@ -62,13 +62,6 @@ func (x *Calls) Cause() *codec.Abort { return codec.AbortOf(context.Cause(x.Carr
 // Fail ends the session with a; only the first cause is kept.
 func (x *Calls) Fail(a *codec.Abort) { x.Carrier.End(a) }
 
-// foreign reports whether the peer uses another protocol, behind the Wire.
-func (x *Calls) foreign() bool {
-	w, _ := x.Carrier.Wire()
-	_, ok := w.(wire.Foreign)
-	return ok
-}
-
 // remove removes a call and its unfinished messages. It reports whether the call was in the table.
 func (x *Calls) remove(id uint64) bool {
 	there := x.Table.remove(id)

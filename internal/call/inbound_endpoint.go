@@ -9,6 +9,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/dispatch"
 	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/wire"
 )
 
 // A call of the peer is an endpoint in the table, and the parent of calls that its handler makes.
@@ -20,7 +21,7 @@ func (c *Inbound) block(b message.Block) error {
 		return c.transport.deliver(c.transport.pipe, b)
 	case !c.work.Windowed:
 		return aborts.Violation("Block for pipe %d, which is that of a unary call", b.Pipe)
-	case !b.End && !c.calls().foreign():
+	case !b.End && !overForeignWire(c.calls()):
 		response{c}.answer(nil, handlerRun{c}.failed(codec.ErrBadParams.Withf("function %d %q takes no Blocks", c.Function(), c.Handler.Name)))
 	}
 	return nil
@@ -107,3 +108,10 @@ func (c *Inbound) info() Info {
 
 // queued implements endpoint.
 func (c *Inbound) queued() bool { return c.calls().Dispatcher().Waits(job{c}) }
+
+// overForeignWire reports whether the peer uses another protocol, behind the Wire.
+func overForeignWire(x *Calls) bool {
+	w, _ := x.Carrier.Wire()
+	_, ok := w.(wire.Foreign)
+	return ok
+}

@@ -59,7 +59,7 @@ func (x *Calls) Load() (l Load) {
 
 // Held returns the bytes that wait in both directions, and those of running calls.
 func (x *Calls) Held() int {
-	return x.inbound.Held().Bytes + x.out.limit.Held().Bytes + x.serving.dispatcher.Held()
+	return x.inbound.Held().Bytes + x.out.limit.Held().Bytes + x.serving.dispatcher.Load().Held
 }
 
 // WaitsFor reports what senders wait for: for the peer to take Blocks, or for room for calls and

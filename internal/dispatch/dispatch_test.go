@@ -5,11 +5,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/quota"
 	"github.com/asterisque-go/asterisque/internal/test/statetest"
 	"github.com/asterisque-go/asterisque/limits"
-	"github.com/stretchr/testify/require"
 )
 
 // fakeJob is a call without a session.
@@ -47,7 +48,7 @@ func waitingJob() *fakeJob { return &fakeJob{work: Task{state: forKey}} }
 // newDispatcher returns a dispatcher without workers of its own: admitted calls stay in their
 // queue.
 func newDispatcher() *Dispatcher {
-	d := &Dispatcher{plan: new(limits.Plan), scheduler: new(Scheduler), ready: newJobQueue(taskToWorker)}
+	d := &Dispatcher{plan: new(limits.Plan), scheduler: new(Scheduler), jobs: waitingJobs{ready: newJobQueue(taskToWorker)}}
 	d.room.owner = new(quota.Owner)
 	d.scheduler.nested.Max, d.scheduler.nested.Owners = 10, new(quota.Owners)
 	return d
@@ -123,7 +124,7 @@ func TestConcurrency_PlaceBetweenTurns(t *testing.T) {
 		c := &fakeJob{d: d, g: g, work: Task{state: forKey}}
 		d.passLocked(c)
 	}
-	require.Equal(t, 3, d.limited[g].jobs.len())
+	require.Equal(t, 3, d.jobs.limited[g].jobs.len())
 
 	p := g.next() // the first one leaves
 	g.vacate()    // and meanwhile the second
@@ -135,8 +136,8 @@ func TestConcurrency_PlaceBetweenTurns(t *testing.T) {
 	ok, another = d.admit(g, g.next())
 	require.True(t, ok)
 	require.False(t, another)
-	require.Equal(t, 2, d.ready.len(), "as many as have left")
-	require.Equal(t, 1, d.limited[g].jobs.len())
+	require.Equal(t, 2, d.jobs.ready.len(), "as many as have left")
+	require.Equal(t, 1, d.jobs.limited[g].jobs.len())
 }
 
 // TestConcurrency_NestedCountsOnce has another call wait for the end of a nested call, which counts
@@ -159,7 +160,7 @@ func TestConcurrency_LendsForUrgent(t *testing.T) {
 	d := newDispatcher()
 	wait := func() *fakeJob {
 		j := &fakeJob{d: d, work: Task{state: forKey}}
-		d.ready.push(j)
+		d.jobs.ready.push(j)
 		return j
 	}
 	never, has, urgent := wait(), wait(), wait()

@@ -40,16 +40,12 @@ type Dispatcher struct {
 
 	lastWait atomic.Int64 // recent time of a call in the queue, in nanoseconds
 
-	mu    sync.Mutex
-	ready jobQueue // guarded by mu, as all below: calls that wait for a worker
-	// calls in their turn that wait for memory; nil until there is one
-	large   *jobQueue
-	limited map[*ConcurrencyLimit]*limitedJobs // calls that wait for their function
+	mu      sync.Mutex
+	jobs    waitingJobs // guarded by mu, as all below
 	room    openRoom
 	holding holding
-	served  uint64 // calls that have arrived
-	waiting int32  // calls that no worker has taken yet, in any place
-	running int32  // calls that workers have taken, and calls with answers that wait to leave
+	waiting int32 // calls that no worker has taken yet, in any place
+	running int32 // calls that workers have taken, and calls with answers that wait to leave
 	parked  parkedAnswers
 	streams int32 // running calls that carry Blocks
 	active  int32 // workers here, running or waking
@@ -73,7 +69,7 @@ type Config struct {
 func (d *Dispatcher) Init(c Config) {
 	*d = Dispatcher{
 		scheduler: c.Scheduler, output: c.Output, plan: c.Plan, windows: c.Windows,
-		ready: newJobQueue(taskToWorker), room: openRoom{owner: c.Owner},
+		jobs: waitingJobs{ready: newJobQueue(taskToWorker)}, room: openRoom{owner: c.Owner},
 	}
 	if c.Windows != nil {
 		d.room.opens = limits.NewOpens(c.Plan)
@@ -130,12 +126,6 @@ type Output interface {
 
 	// MustWaitOutbound reports whether WaitOutbound would block.
 	MustWaitOutbound() bool
-}
-
-// limitedJobs are the calls of a session that wait for one concurrency limit.
-type limitedJobs struct {
-	sessionShare
-	jobs jobQueue // empty only while the concurrency limit removes them
 }
 
 // NoteWait records how long a call has waited for a worker, as advice for rejected ones.
@@ -204,8 +194,8 @@ func (d *Dispatcher) Start() {
 // pokeLocked counts one more worker as active, if there is a call for it. It returns the work
 // source for the worker, if any.
 func (d *Dispatcher) pokeLocked() workSource {
-	if d.ready.len() == 0 {
-		j := d.large.first()
+	if d.jobs.ready.len() == 0 {
+		j := d.jobs.large.first()
 		if j == nil || !d.holding.fits(j, d.plan.Room) {
 			return workSource{}
 		}

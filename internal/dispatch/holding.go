@@ -152,10 +152,3 @@ func (d *Dispatcher) Reserve(bytes int) bool {
 	}
 	return true
 }
-
-// Held returns the bytes of running calls.
-func (d *Dispatcher) Held() int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.holding.bytes
-}

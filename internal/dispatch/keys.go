@@ -87,6 +87,17 @@ func (t *Turn) moveLocked(e turnEvent) (ok bool) {
 	return ok
 }
 
+// queue queues j for its turn t, and then for a worker.
+func (k *KeyedOrder) queue(j Job, t *Turn) {
+	first, holder := k.enter(t)
+	switch {
+	case first:
+		j.Dispatcher().queue(j)
+	case holder != nil:
+		holder.Dispatcher().lend(holder)
+	}
+}
+
 // enter reports whether t is the first turn of its key. Otherwise its call waits until leave
 // returns it. If t is of a nested call, holder is the first turn's call, which the nested call
 // waits for.

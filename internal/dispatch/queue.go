@@ -109,3 +109,58 @@ func (q *jobQueue) noteGone() {
 		q.gone = 0
 	}
 }
+
+// waitingJobs are the calls of a session that wait behind the order of their keys. They are guarded
+// by the lock of the dispatcher.
+type waitingJobs struct {
+	ready   jobQueue                           // for a worker
+	large   *jobQueue                          // in their turn, for memory; nil until there is one
+	limited map[*ConcurrencyLimit]*limitedJobs // for their function
+}
+
+// limitedJobs are the calls of a session that wait for one concurrency limit.
+type limitedJobs struct {
+	sessionShare
+	jobs jobQueue // empty only while the concurrency limit removes them
+}
+
+// isEmpty reports whether no call waits for a worker or for memory.
+func (q *waitingJobs) isEmpty() bool { return q.ready.len()+q.large.len() == 0 }
+
+// queueOf returns the queue in which j waits, or nil if it is in none.
+func (q *waitingJobs) queueOf(j Job) *jobQueue {
+	switch j.Task().state {
+	case forWorker:
+		return &q.ready
+	case forRoom:
+		return q.large
+	case forLimit:
+		return &q.limited[j.Limit()].jobs
+	}
+	return nil
+}
+
+// awaitMemory makes j, in its turn, wait for memory.
+func (q *waitingJobs) awaitMemory(j Job) {
+	if q.large == nil {
+		large := newJobQueue(taskToRoom)
+		q.large = &large
+	}
+	q.large.push(j)
+}
+
+// isBehind reports whether a call that is not small has to wait behind another one that waits
+// for memory, and that may need all of it.
+func (q *waitingJobs) isBehind(t *Task) bool {
+	first := q.large.first()
+	return first != nil && first.Task().Priority >= t.Priority && !t.small()
+}
+
+// leaveLimit removes the session share of the session at g if none of its calls waits there
+// any more.
+func (q *waitingJobs) leaveLimit(g *ConcurrencyLimit) {
+	if jobs := q.limited[g]; jobs != nil && jobs.jobs.len() == 0 {
+		delete(q.limited, g)
+		g.dequeue(&jobs.sessionShare)
+	}
+}

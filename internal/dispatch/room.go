@@ -12,11 +12,6 @@ import (
 func (d *Dispatcher) Arrive(cost uint64, nested bool) *codec.Abort {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.arriveLocked(cost, nested)
-}
-
-func (d *Dispatcher) arriveLocked(cost uint64, nested bool) *codec.Abort {
-	d.served++
 	return d.room.arrive(d.plan, &d.scheduler.nested, cost, nested)
 }
 
@@ -43,19 +38,11 @@ func (d *Dispatcher) giveBackLocked(cost uint64, nested bool) (grant uint64) {
 	return d.dueLocked()
 }
 
-// giveBackCountedLocked is giveBackLocked for j, if its Open has been counted.
-func (d *Dispatcher) giveBackCountedLocked(j Job) (grant uint64) {
-	if t := j.Task(); t.Counted {
-		return d.giveBackLocked(j.Cost(), t.Nested)
-	}
-	return 0
-}
-
 // dueLocked returns the total to be granted to the peer. Credit is held back only while a later
 // event will release it: the start of a call that waits for a worker, or an answer. A call that
 // waits for its key or its function may wait for any time, and holds no credit back.
 func (d *Dispatcher) dueLocked() (grant uint64) {
-	return d.room.opens.Grant(d.ready.len()+d.large.len() == 0 && d.parked.away == 0)
+	return d.room.opens.Grant(d.jobs.isEmpty() && d.parked.away == 0)
 }
 
 func (d *Dispatcher) grant(total uint64) {
@@ -94,7 +81,7 @@ func (d *Dispatcher) Load() Load {
 	defer d.mu.Unlock()
 	p := &d.parked
 	return Load{
-		Waiting: int(d.waiting), Running: int(d.running), MostWaiting: int(d.mostWaiting), MostRunning: int(d.mostRunning), Served: d.served,
+		Waiting: int(d.waiting), Running: int(d.running), MostWaiting: int(d.mostWaiting), MostRunning: int(d.mostRunning), Served: d.room.arrived,
 		Parked: int(p.running + p.away + p.lent), Held: d.holding.bytes, Unparked: int(d.running - p.running), Streams: int(d.streams),
 		Opens: d.room.opens, Nested: d.room.inner, Most: d.plan.Nested,
 	}
@@ -106,10 +93,11 @@ type openRoom struct {
 	owner *quota.Owner // fixed
 
 	opens   limits.Opens
-	nested  int32 // nested calls that are here
-	urged   int32 // calls with a lent worker, as a nested call waits for their end
-	inner   int   // cost of the nested calls
-	answers int   // bytes of answers to them that wait to leave
+	arrived uint64 // all Opens so far
+	nested  int32  // nested calls that are here
+	urged   int32  // calls with a lent worker, as a nested call waits for their end
+	inner   int    // cost of the nested calls
+	answers int    // bytes of answers to them that wait to leave
 }
 
 // ErrOpens is the error of a peer that opens more calls than it was granted.
@@ -118,6 +106,7 @@ var ErrOpens = codec.ErrWindow.Withf("more calls than there is room for")
 // arrive counts an Open, or returns an error if it is to be rejected. all has the places of the
 // node for nested calls.
 func (r *openRoom) arrive(p *limits.Plan, all *quota.Slots, cost uint64, nested bool) *codec.Abort {
+	r.arrived++
 	switch {
 	case !nested:
 		if !r.opens.Arrive(cost) {

@@ -59,22 +59,6 @@ func othersWaitFor(j Job) bool {
 	return t != nil || j.Limit() != nil
 }
 
-// runLent runs one call on a lent worker.
-func (d *Dispatcher) runLent(w *worker, j Job) {
-	var h limits.Hold
-	t := j.Task()
-	if t.Blocks && d.windows != nil {
-		d.windows.Lend(&h)
-	}
-	if !t.Nested { // the worker is lent, but the Open was counted
-		d.Return(j.Cost(), false)
-	}
-	w.job = j
-	j.Begin(h)
-	j.Run(&w.workspace)
-	d.done(j)
-}
-
 // standBack is called for a worker that gives way to other sessions. It reports whether the work
 // source is to be repeated when its turn comes. Otherwise the worker has left: no call waits, or an
 // arriving work source will run them. A session therefore has one place in the queue of sessions,
@@ -82,7 +66,7 @@ func (d *Dispatcher) runLent(w *worker, j Job) {
 func (d *Dispatcher) standBack() (again bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.waking || d.ready.len()+d.large.len() == 0 || d.occupiedLocked() > d.plan.Workers {
+	if d.waking || d.jobs.isEmpty() || d.occupiedLocked() > d.plan.Workers {
 		d.active--
 		return false
 	}
@@ -131,16 +115,16 @@ func (d *Dispatcher) take(woken bool, last Job) (f takenCall) {
 
 // nextLocked returns the next call that may run, with its window in h.
 func (d *Dispatcher) nextLocked(h *limits.Hold) Job {
-	if j := d.large.first(); j != nil && !d.ready.above(j.Task().Priority) && d.roomLocked(j, h) {
-		return d.large.pop()
+	if j := d.jobs.large.first(); j != nil && !d.jobs.ready.above(j.Task().Priority) && d.roomLocked(j, h) {
+		return d.jobs.large.pop()
 	}
 	for {
-		j := d.ready.pop()
+		j := d.jobs.ready.pop()
 		switch {
 		case j == nil:
 			return nil
 		case !d.passLocked(j):
-		case !d.behindLocked(j.Task()) && d.roomLocked(j, h):
+		case !d.jobs.isBehind(j.Task()) && d.roomLocked(j, h):
 			return j
 		case j.Task().limited && !j.Limit().waitsInside(j): // as with a lent worker
 			if j.Task().Blocks && d.windows != nil {
@@ -148,25 +132,9 @@ func (d *Dispatcher) nextLocked(h *limits.Hold) Job {
 			}
 			return j
 		default:
-			d.largeLocked().push(j)
+			d.jobs.awaitMemory(j)
 		}
 	}
-}
-
-// largeLocked returns the queue for calls that wait for memory.
-func (d *Dispatcher) largeLocked() *jobQueue {
-	if d.large == nil {
-		q := newJobQueue(taskToRoom)
-		d.large = &q
-	}
-	return d.large
-}
-
-// behindLocked reports whether a call that is not small has to wait behind another one that waits
-// for memory, and that may need all of it.
-func (d *Dispatcher) behindLocked(t *Task) bool {
-	first := d.large.first()
-	return first != nil && first.Task().Priority >= t.Priority && !t.small()
 }
 
 // roomLocked reports whether the bytes of j, while it runs, fit, and takes the window of its
@@ -203,5 +171,5 @@ func (d *Dispatcher) done(j Job) {
 	}
 	d.mu.Unlock()
 	d.scheduler.workers.start(wake)
-	d.release(j, limited)
+	release(j, limited)
 }

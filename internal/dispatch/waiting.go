@@ -23,7 +23,7 @@ func (d *Dispatcher) BeginInline(j Job) (ok bool, refused *codec.Abort) {
 		return false, nil
 	}
 	if !t.Counted {
-		if refused = d.arriveLocked(j.Cost(), t.Nested); refused != nil {
+		if refused = d.room.arrive(d.plan, &d.scheduler.nested, j.Cost(), t.Nested); refused != nil {
 			t.moveLocked(taskWithdrawn)
 			return false, refused
 		}
@@ -41,9 +41,13 @@ func (d *Dispatcher) Put(j Job) {
 	d.mu.Lock()
 	refused, ok := d.acceptLocked(j)
 	if !ok {
-		grant := d.giveBackCountedLocked(j)
+		grant := uint64(0)
+		if t := j.Task(); t.Counted {
+			grant = d.giveBackLocked(j.Cost(), t.Nested)
+		}
 		d.mu.Unlock()
-		d.turnAway(j, grant, refused)
+		d.grant(grant)
+		turnAway(j, refused)
 		return
 	}
 	excess := d.excessLocked(j)
@@ -67,7 +71,7 @@ func (d *Dispatcher) Put(j Job) {
 		d.refuseExcess(excess)
 	}
 	if turn != nil {
-		d.enterTurn(j, keys, turn)
+		keys.queue(j, turn)
 	}
 	if g := j.Limit(); g != nil && j.Task().Nested {
 		g.lend()
@@ -83,7 +87,7 @@ func (d *Dispatcher) acceptLocked(j Job) (refused *codec.Abort, ok bool) {
 	}
 	refused = d.holding.refusal(t, d.plan.Room)
 	if refused == nil && !t.Counted {
-		refused = d.arriveLocked(j.Cost(), t.Nested)
+		refused = d.room.arrive(d.plan, &d.scheduler.nested, j.Cost(), t.Nested)
 	}
 	if refused != nil {
 		t.moveLocked(taskWithdrawn)
@@ -93,24 +97,12 @@ func (d *Dispatcher) acceptLocked(j Job) (refused *codec.Abort, ok bool) {
 }
 
 // turnAway releases j, which has just arrived, and will not run.
-func (d *Dispatcher) turnAway(j Job, grant uint64, refused *codec.Abort) {
-	d.grant(grant)
+func turnAway(j Job, refused *codec.Abort) {
 	j.Unlist()
 	if refused != nil {
 		j.Refuse(refused)
 	} else {
 		j.Abandon()
-	}
-}
-
-// enterTurn queues j for its turn, and then for a worker.
-func (d *Dispatcher) enterTurn(j Job, k *KeyedOrder, t *Turn) {
-	first, holder := k.enter(t)
-	switch {
-	case first:
-		d.queue(j)
-	case holder != nil:
-		holder.Dispatcher().lend(holder)
 	}
 }
 
@@ -121,7 +113,7 @@ func (d *Dispatcher) excessLocked(j Job) Job {
 		// a nested call waits for no worker, and its parent call cannot end without it
 		return nil
 	}
-	if other := d.ready.lessUrgent(j.Task().Priority); other != nil {
+	if other := d.jobs.ready.lessUrgent(j.Task().Priority); other != nil {
 		return other
 	}
 	return j
@@ -160,7 +152,7 @@ func (d *Dispatcher) queueLocked(j Job) (wake workSource) {
 		}
 		return wake
 	}
-	d.ready.push(j)
+	d.jobs.ready.push(j)
 	return d.wakeLocked()
 }
 
@@ -183,7 +175,7 @@ func (d *Dispatcher) lend(j Job) {
 	t.urged = true
 	var wake workSource
 	atLimit := false
-	switch in, g := d.queueOfLocked(j), j.Limit(); {
+	switch in, g := d.jobs.queueOf(j), j.Limit(); {
 	case in == nil: // another goroutine is about to queue it
 	case t.state == forLimit && !g.ofOwner:
 		g.countUrgent(1)
@@ -192,26 +184,13 @@ func (d *Dispatcher) lend(j Job) {
 		wake = d.lendLocked(j)
 		atLimit = wake.d == nil
 		in.noteGone()
-		d.leaveLimitLocked(g)
+		d.jobs.leaveLimit(g)
 	}
 	d.mu.Unlock()
 	d.scheduler.workers.start(wake)
 	if atLimit {
 		j.Limit().lend() // calls whose places it needs may wait for a worker as well
 	}
-}
-
-// queueOfLocked returns the queue in which j waits, or nil if it is in none.
-func (d *Dispatcher) queueOfLocked(j Job) *jobQueue {
-	switch j.Task().state {
-	case forWorker:
-		return &d.ready
-	case forRoom:
-		return d.large
-	case forLimit:
-		return &d.limited[j.Limit()].jobs
-	}
-	return nil
 }
 
 // lendLocked starts j on a worker beyond the limit, if its function allows it now.
@@ -234,7 +213,7 @@ func (d *Dispatcher) passLocked(j Job) bool {
 		t.limited = g.enter()
 		return true
 	}
-	jobs := d.limited[g]
+	jobs := d.jobs.limited[g]
 	if jobs == nil {
 		if t.limited = g.enter(); t.limited {
 			return true
@@ -244,10 +223,10 @@ func (d *Dispatcher) passLocked(j Job) bool {
 	if t.limited = g.enterOrQueue(&jobs.sessionShare, t.urgentLocked()); t.limited {
 		return true
 	}
-	if d.limited == nil {
-		d.limited = make(map[*ConcurrencyLimit]*limitedJobs)
+	if d.jobs.limited == nil {
+		d.jobs.limited = make(map[*ConcurrencyLimit]*limitedJobs)
 	}
-	d.limited[g] = jobs
+	d.jobs.limited[g] = jobs
 	jobs.jobs.push(j)
 	return false
 }
@@ -257,7 +236,7 @@ func (d *Dispatcher) passLocked(j Job) bool {
 // more places became free at the same time.
 func (d *Dispatcher) admit(g *ConcurrencyLimit, c *sessionShare) (ok, another bool) {
 	d.mu.Lock()
-	jobs := d.limited[g]
+	jobs := d.jobs.limited[g]
 	if jobs == nil || &jobs.sessionShare != c {
 		d.mu.Unlock()
 		return false, false // all of them were canceled
@@ -272,7 +251,7 @@ func (d *Dispatcher) admit(g *ConcurrencyLimit, c *sessionShare) (ok, another bo
 	if jobs.jobs.len() > 0 {
 		another = g.enterAgain(c)
 	} else {
-		delete(d.limited, g)
+		delete(d.jobs.limited, g)
 	}
 	behind := g.passed(j, t.urgentLocked())
 	d.mu.Unlock()
@@ -283,15 +262,6 @@ func (d *Dispatcher) admit(g *ConcurrencyLimit, c *sessionShare) (ok, another bo
 	return true, another
 }
 
-// leaveLimitLocked removes the session share of the session at g if none of its calls waits there
-// any more.
-func (d *Dispatcher) leaveLimitLocked(g *ConcurrencyLimit) {
-	if jobs := d.limited[g]; jobs != nil && jobs.jobs.len() == 0 {
-		delete(d.limited, g)
-		g.dequeue(&jobs.sessionShare)
-	}
-}
-
 // Withdraw removes j from the place where it waits, because its caller has canceled, the session
 // has ended, or too many calls wait. It releases the budget of j, and returns the previous state.
 // If j did not wait, Withdraw only stops a j that is arriving.
@@ -299,7 +269,7 @@ func (d *Dispatcher) Withdraw(j Job) (before State) {
 	d.mu.Lock()
 	t := j.Task()
 	before = t.state
-	in := d.queueOfLocked(j)
+	in := d.jobs.queueOf(j)
 	if !t.moveLocked(taskWithdrawn) || !before.Waits() {
 		d.mu.Unlock()
 		return before
@@ -315,20 +285,20 @@ func (d *Dispatcher) Withdraw(j Job) (before State) {
 		if t.urgentLocked() {
 			j.Limit().countUrgent(-1)
 		}
-		d.leaveLimitLocked(j.Limit())
+		d.jobs.leaveLimit(j.Limit())
 	}
 	limited := t.limited
 	grant := d.giveBackLocked(j.Cost(), t.Nested)
 	d.mu.Unlock()
 	d.grant(grant)
 	j.Unlist()
-	d.release(j, limited)
+	release(j, limited)
 	return before
 }
 
 // release releases the place of j, which has ended, at the concurrency limit of its function, and
 // its turn.
-func (d *Dispatcher) release(j Job, limited bool) {
+func release(j Job, limited bool) {
 	if limited {
 		g := j.Limit()
 		g.waitsNoMore(j)

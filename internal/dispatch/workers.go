@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/asterisque-go/asterisque/limits"
 )
 
 // idleTime is the minimum time for which an idle worker is kept.
@@ -52,7 +54,7 @@ func (s workSource) lent() bool { return s.one != nil }
 // crowded reports that they wait.
 func (s workSource) run(k *worker, crowded *atomic.Bool) (again bool) {
 	if s.lent() {
-		s.d.runLent(k, s.one)
+		k.runLent(s.d, s.one)
 		return false
 	}
 	return s.d.work(k, crowded)
@@ -113,6 +115,22 @@ func (k *worker) loop(w *workers, s workSource) {
 		again := s.run(k, &w.crowded)
 		s, ok = k.following(w, s, again)
 	}
+}
+
+// runLent runs one call of d on k, which is lent.
+func (k *worker) runLent(d *Dispatcher, j Job) {
+	var h limits.Hold
+	t := j.Task()
+	if t.Blocks && d.windows != nil {
+		d.windows.Lend(&h)
+	}
+	if !t.Nested { // the worker is lent, but the Open was counted
+		d.Return(j.Cost(), false)
+	}
+	k.job = j
+	j.Begin(h)
+	j.Run(&k.workspace)
+	d.done(j)
 }
 
 // following ends s, waits for the next work source, and returns it. It returns false if the worker
