@@ -1,4 +1,4 @@
-package jobqueue
+package jobqueue_test
 
 import (
 	"context"
@@ -76,7 +76,7 @@ func TestQueueFull_NoRoom(t *testing.T) {
 		ran := s.Runs.Load()
 		r := posts(t, c, 99)
 		require.Never(t, func() bool { return s.Runs.Load() > ran }, time.Second, perLook)
-		stream, err := a.js(t).Stream(t.Context(), "KV_asterisque_main_results_orders")
+		stream, err := a.js.Stream(t.Context(), "KV_"+outcomesBucket)
 		require.NoError(t, err)
 		require.NoError(t, stream.Purge(t.Context()))
 		text, err := results(t, c, r)
@@ -92,7 +92,7 @@ func TestQueue_UnknownClass(t *testing.T) {
 		c := s.customer()
 		posts(t, c, 1)
 		for _, class := range []string{"3", "-1", "x"} {
-			_, err := c.links.JetStream.Publish(t.Context(), c.queueSubject("orders")+"."+class, nil, jetstream.WithRetryAttempts(0))
+			_, err := c.js.Publish(t.Context(), queueSubject+class, nil, jetstream.WithRetryAttempts(0))
 			require.ErrorIs(t, err, jetstream.ErrNoStreamResponse, class)
 		}
 		require.EqualValues(t, 1, waiting(t, c))

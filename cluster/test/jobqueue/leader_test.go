@@ -1,8 +1,9 @@
-package jobqueue
+package jobqueue_test
 
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,32 +15,17 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/test/natstest"
 )
 
-// leaderless is a bucket with a stream that has no leader for one write.
-type leaderless struct {
-	jetstream.KeyValue
-	refused bool
-}
-
-func (k *leaderless) Create(ctx context.Context, key string, value []byte, opts ...jetstream.KVCreateOpt) (uint64, error) {
-	if !k.refused {
-		k.refused = true
-		return 0, jetstream.ErrNoStreamResponse
-	}
-	return k.KeyValue.Create(ctx, key, value, opts...)
-}
-
 func TestQueueResult_NoLeader(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
-		c := newBookings(t).customer()
-		q, err := c.queueOf(t.Context(), "orders")
-		require.NoError(t, err)
+		refused := new(atomic.Bool)
+		c := newBookings(t).customer(withOutcomes(func(kv jetstream.KeyValue) jetstream.KeyValue {
+			return &leaderless{kv, refused}
+		}))
 		r := posts(t, c, 1, withDeadline(time.Now().Add(2*time.Second)))
-		kv := &leaderless{KeyValue: q.outcomes}
-		q.outcomes = kv
-		_, err = results(t, c, r)
+		_, err := results(t, c, r)
 		require.ErrorIs(t, err, asterisque.ErrExpired)
-		require.True(t, kv.refused)
+		require.True(t, refused.Load())
 	})
 }
 

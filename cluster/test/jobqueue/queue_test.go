@@ -1,4 +1,4 @@
-package jobqueue
+package jobqueue_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/jobqueue"
 	"github.com/asterisque-go/asterisque/cluster/test/bookingtest"
 	"github.com/asterisque-go/asterisque/cluster/test/natstest"
 )
@@ -69,7 +70,7 @@ func TestResult_Abort(t *testing.T) {
 		require.ErrorAs(t, err, &a)
 		require.Equal(t, asterisque.Code(1234), a.Code)
 		require.Equal(t, "detail", string(a.Detail))
-		r, err := c.Post(t.Context(), "orders", Job{Function: 999, Params: nil})
+		r, err := c.Post(t.Context(), "orders", jobqueue.Job{Function: 999, Params: nil})
 		require.NoError(t, err)
 		_, err = c.Result(t.Context(), r)
 		require.ErrorIs(t, err, asterisque.ErrNoFunction)
@@ -124,16 +125,16 @@ func TestWithdraw_UntilBegin(t *testing.T) {
 		require.NoError(t, c.Withdraw(t.Context(), r))
 		require.Zero(t, waiting(t, c))
 		_, err := results(t, c, r)
-		require.ErrorIs(t, err, ErrWithdrawn)
+		require.ErrorIs(t, err, jobqueue.ErrWithdrawn)
 
 		f, release := bookingtest.Holds("booked")
 		s.takes("a", f)
 		r = posts(t, c, 2)
 		require.Eventually(t, func() bool { return s.Runs.Load() == 1 }, natstest.Timeout, time.Millisecond)
-		require.ErrorIs(t, c.Withdraw(t.Context(), r), ErrBegun)
+		require.ErrorIs(t, c.Withdraw(t.Context(), r), jobqueue.ErrBegun)
 		release()
 		requireResult(t, "booked", c, r)
-		require.ErrorIs(t, c.Withdraw(t.Context(), r), ErrBegun)
+		require.ErrorIs(t, c.Withdraw(t.Context(), r), jobqueue.ErrBegun)
 	})
 }
 
@@ -147,14 +148,13 @@ func TestResult_OtherIdentity(t *testing.T) {
 		requireResult(t, "booked", c, r)
 		other := s.customer(func(c *settings) { c.Identity = "other" })
 		_, err := results(t, other, r)
-		require.ErrorIs(t, err, ErrNotYours)
+		require.ErrorIs(t, err, jobqueue.ErrNotYours)
 		require.ErrorIs(t, err, asterisque.ErrUnauthorized)
-		require.ErrorIs(t, other.Withdraw(t.Context(), r), ErrNotYours)
-		forged, err := parseReceipt(r)
-		require.NoError(t, err)
+		require.ErrorIs(t, other.Withdraw(t.Context(), r), jobqueue.ErrNotYours)
+		forged := decodeReceipt(t, r)
 		forged.Owner = "other"
 		_, err = results(t, other, forged.encode())
-		require.ErrorIs(t, err, ErrNotYours)
+		require.ErrorIs(t, err, jobqueue.ErrNotYours)
 		_, err = c.Result(t.Context(), "nothing")
 		require.ErrorIs(t, err, asterisque.ErrBadParams)
 	})
@@ -166,7 +166,7 @@ func TestQueue_BadMessages(t *testing.T) {
 		s := newBookings(t)
 		a := s.takes("a", bookingtest.Answers("booked"))
 		for _, text := range []string{"", "garbage", "{}", `{"v":1,"key":"AAAA"}`, `{"v":0}`} {
-			_, err := a.links.JetStream.Publish(t.Context(), a.queueSubject("orders")+".1", []byte(text))
+			_, err := a.js.Publish(t.Context(), queueSubject+"1", []byte(text))
 			require.NoError(t, err)
 		}
 		c := s.customer()
@@ -180,11 +180,11 @@ func TestQueue_NewerVersion(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		a, c := s.takes("a", bookingtest.Answers("booked")), s.customer()
-		_, err := a.links.JetStream.Publish(t.Context(), a.queueSubject("orders")+".0", []byte(`{"v":2,"key":7}`))
+		_, err := a.js.Publish(t.Context(), queueSubject+"0", []byte(`{"v":2,"key":7}`))
 		require.NoError(t, err)
 		requireResult(t, "booked", c, posts(t, c, 1))
 		require.Eventually(t, func() bool {
-			on, err := a.js(t).Consumer(t.Context(), "asterisque_main_queue_orders", consumerName(0))
+			on, err := a.js.Consumer(t.Context(), queueStream, consumers[0])
 			return err == nil && on.CachedInfo().Delivered.Consumer > 0
 		}, natstest.Timeout, perLook, "it is handed out")
 		require.Eventually(t, func() bool { return waiting(t, c) == 1 }, natstest.Timeout, perLook)
@@ -195,22 +195,19 @@ func TestQueue_DeliveredTwice(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		a := s.takes("a", bookingtest.Answers("booked"))
 		c := s.customer()
 		r := posts(t, c, 1)
+		stream, err := c.js.Stream(t.Context(), queueStream)
+		require.NoError(t, err)
+		m, err := stream.GetMsg(t.Context(), decodeReceipt(t, r).Sequence)
+		require.NoError(t, err)
+		a := s.takes("a", bookingtest.Answers("booked"))
 		requireResult(t, "booked", c, r)
-		p, err := parseReceipt(r)
+		o, had := outcomeOf(t, c, r)
+		o.State = "begun" // simulates that the outcome was not written
+		_, err = outcomes(t, c).Update(t.Context(), had.Key(), o.encode(), had.Revision())
 		require.NoError(t, err)
-		q, err := c.queueOf(t.Context(), "orders")
-		require.NoError(t, err)
-		o, err := q.outcome(t.Context(), p.Key)
-		require.NoError(t, err)
-		o.State, o.body = outcomeBegun, nil // simulates that the outcome was not written
-		require.NoError(t, q.replace(t.Context(), p.Key, o))
-		m := &postedCall{Version: postedVersion, Key: p.Key, Owner: p.Owner, Function: bookingtest.Book.Number(), Codec: Codec.Name(), Deadline: p.Deadline}
-		m.params, err = Codec.Append(nil, 1)
-		require.NoError(t, err)
-		require.NoError(t, a.nc.PublishMsg(&nats.Msg{Subject: q.subject + ".1", Data: m.encode()}))
+		require.NoError(t, a.nc.PublishMsg(&nats.Msg{Subject: m.Subject, Data: m.Data}))
 		requireResult(t, "booked", c, r)
 		require.EqualValues(t, 1, s.Runs.Load())
 	})

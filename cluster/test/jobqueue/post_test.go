@@ -1,13 +1,14 @@
-package jobqueue
+package jobqueue_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/jobqueue"
 	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/cluster/test/bookingtest"
 	"github.com/asterisque-go/asterisque/cluster/test/natstest"
@@ -17,8 +18,7 @@ func TestPost_WithoutNodes(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		c := newBookings(t).customer()
-		r, err := parseReceipt(posts(t, c, 1))
-		require.NoError(t, err)
+		r := decodeReceipt(t, posts(t, c, 1))
 		require.Equal(t, "orders", r.Name)
 		require.NotZero(t, r.Sequence)
 		require.Equal(t, uint64(1), waiting(t, c))
@@ -57,7 +57,7 @@ func TestPost_Errors(t *testing.T) {
 		bookingtest.RequireUnused(t, asterisque.ErrExpired, err)
 		_, err = post(t.Context(), c, "or.ders", bookingtest.Book, 1)
 		bookingtest.RequireUnused(t, asterisque.ErrBadParams, err)
-		_, err = c.Post(t.Context(), "orders", Job{Function: 1, Params: make([]byte, c.nc.MaxPayload())})
+		_, err = c.Post(t.Context(), "orders", jobqueue.Job{Function: 1, Params: make([]byte, c.nc.MaxPayload())})
 		bookingtest.RequireUnused(t, asterisque.ErrTooLarge, err)
 	})
 }
@@ -81,7 +81,7 @@ func TestQueue_CreatedAgain(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		c := newBookings(t).customer()
 		posts(t, c, 1)
-		require.NoError(t, c.links.JetStream.DeleteStream(t.Context(), "asterisque_main_queue_orders"))
+		require.NoError(t, c.js.DeleteStream(t.Context(), queueStream))
 		_, err := post(t.Context(), c, "orders", bookingtest.Book, 2)
 		bookingtest.RequireUnused(t, asterisque.ErrUnavailable, err)
 		posts(t, c, 2)
@@ -92,32 +92,19 @@ func TestQueue_CreatedAgain(t *testing.T) {
 func TestPost_Duplicate(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
-		c := newBookings(t).customer()
-		q, err := c.queueOf(t.Context(), "orders")
-		require.NoError(t, err)
-		m := c.posted(Job{Function: bookingtest.Book.Number()})
-		require.NoError(t, m.setDeadline(time.Time{}, time.Minute))
-		first, err := c.publish(t.Context(), q, m)
-		require.NoError(t, err)
-		again, err := c.publish(t.Context(), q, m)
-		require.NoError(t, err)
-		require.Equal(t, first, again)
+		lossy := new(lostAck)
+		c := newBookings(t).customer(func(c *settings) {
+			c.JetStream = func(js jetstream.JetStream) jetstream.JetStream {
+				lossy.JetStream = js
+				return lossy
+			}
+		})
+		r := decodeReceipt(t, posts(t, c, 1, withDeadline(time.Now().Add(time.Minute))))
+		require.Len(t, lossy.all, 2)
+		require.Equal(t, lossy.all[0].Sequence, lossy.all[1].Sequence)
+		require.Equal(t, lossy.all[0].Sequence, r.Sequence)
 		require.Equal(t, uint64(1), waiting(t, c))
 	})
-}
-
-func TestReceipt_Invalid(t *testing.T) {
-	t.Parallel()
-	r := callReceipt{Name: "orders", Key: newQueueKey(), Posted: 1, Deadline: 2}
-	good := r.encode()
-	_, err := parseReceipt(good)
-	require.NoError(t, err)
-	short := r
-	short.Key = short.Key[:8]
-	for _, text := range []string{"", "x", good[1:], good[:len(good)-4], receiptMark, receiptMark + "e30", short.encode(), strings.Repeat(good, 20)} {
-		_, err := parseReceipt(text)
-		require.ErrorIs(t, err, asterisque.ErrBadParams, text)
-	}
 }
 
 func TestQueues_OtherLimits(t *testing.T) {
@@ -134,39 +121,53 @@ func TestQueues_OtherLimits(t *testing.T) {
 				s := newBookings(t)
 				posts(t, s.customer(), 1)
 				other := s.customer(change)
-				_, err := other.openQueue(t.Context(), "orders", kv.OpenStream, false)
-				require.NoError(t, err, "a poster accepts the limits as they are")
-				_, err = other.openQueue(t.Context(), "orders", kv.OpenStream, true)
-				var differs *kv.LimitError
-				require.ErrorAs(t, err, &differs)
-				require.Equal(t, "asterisque_main_queue_orders", differs.Bucket)
+				posts(t, other, 2) // a poster accepts the limits as they are
+				differs := s.requireDiffers(other)
+				require.Equal(t, queueStream, differs.Bucket)
 				require.Equal(t, what, differs.What)
 			})
 		})
 	}
 }
 
+// requireDiffers expects that a node takes no calls because of a limit, which it returns.
+func (s *bookings) requireDiffers(m *member) (differs *kv.LimitError) {
+	s.t.Helper()
+	node := asterisque.NewNode(s.With(bookingtest.Answers("booked")))
+	defer node.Close()
+	_, err := m.Work(s.t.Context(), jobqueue.WorkerConfig{Node: node, Name: "orders", ID: "a"})
+	require.ErrorAs(s.t, err, &differs)
+	return differs
+}
+
 func TestQueues_OtherOutcomes(t *testing.T) {
 	t.Parallel()
-	for what, change := range map[string]func(*settings){
-		"number of bytes":    func(c *settings) { c.Queue.Bytes = 2 << 20 },
-		"time to live":       func(c *settings) { c.Queue.Longest = 2 * time.Hour },
-		"number of replicas": func(c *settings) { c.Replicas = 3 },
+	for what, change := range map[string]struct {
+		own   func(*settings)
+		queue func(*jetstream.StreamConfig) // makes the stream of calls agree
+	}{
+		"number of bytes": {
+			own:   func(c *settings) { c.Queue.Bytes = 2 << 20 },
+			queue: func(c *jetstream.StreamConfig) { c.MaxBytes = 2 << 20 },
+		},
+		"time to live": {
+			own:   func(c *settings) { c.Queue.Longest = 2 * time.Hour },
+			queue: func(c *jetstream.StreamConfig) { c.MaxAge = 2 * time.Hour },
+		},
+		"number of replicas": {
+			own:   func(c *settings) { c.Replicas = 3 },
+			queue: func(c *jetstream.StreamConfig) { c.Replicas = 3 },
+		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			natstest.Bubble(t, func(t *testing.T) {
 				s := newBookings(t)
-				c := s.customer()
-				posts(t, c, 1)
-				bucket := "asterisque_main_results_orders"
-				have, err := c.js(t).Stream(t.Context(), "KV_"+bucket)
-				require.NoError(t, err)
-				other := s.customer(change)
-				err = other.checkOutcomes(bucket, have.CachedInfo().Config, other.outcomesStream(bucket, other.cfg.Plan), true)
-				var differs *kv.LimitError
-				require.ErrorAs(t, err, &differs)
-				require.Equal(t, bucket, differs.Bucket)
+				posts(t, s.customer(), 1)
+				differs := s.requireDiffers(s.customer(change.own, func(c *settings) {
+					c.JetStream = func(js jetstream.JetStream) jetstream.JetStream { return &otherQueue{js, change.queue} }
+				}))
+				require.Equal(t, outcomesBucket, differs.Bucket)
 				require.Equal(t, what, differs.What)
 				require.NotEqual(t, differs.Want, differs.Have)
 			})

@@ -1,4 +1,4 @@
-package jobqueue
+package jobqueue_test
 
 import (
 	"testing"

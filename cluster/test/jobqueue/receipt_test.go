@@ -1,4 +1,4 @@
-package jobqueue
+package jobqueue_test
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/jobqueue"
 	"github.com/asterisque-go/asterisque/cluster/test/bookingtest"
 	"github.com/asterisque-go/asterisque/cluster/test/natstest"
 )
@@ -17,13 +18,12 @@ func TestResult_Forgotten(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		c := s.customer()
-		p, err := parseReceipt(posts(t, c, 1))
-		require.NoError(t, err)
-		p.Key = newQueueKey()
+		p := decodeReceipt(t, posts(t, c, 1))
+		p.Key = randomKey()
 		p.Posted = time.Now().Add(-3 * time.Hour).UnixMilli()
 		p.Deadline = time.Now().Add(-2 * time.Hour).UnixMilli()
 		old := p.encode()
-		_, err = results(t, c, old)
+		_, err := results(t, c, old)
 		bookingtest.RequireMayHaveRun(t, asterisque.ErrUnavailable, err)
 		require.ErrorContains(t, err, "not kept any more")
 		err = c.Withdraw(t.Context(), old)
@@ -39,7 +39,7 @@ func TestResult_Expired(t *testing.T) {
 		r := posts(t, c, 1, withDeadline(time.Now().Add(2*time.Second)))
 		_, err := results(t, c, r)
 		bookingtest.RequireUnused(t, asterisque.ErrExpired, err)
-		require.ErrorIs(t, c.Withdraw(t.Context(), r), ErrBegun, "it is over")
+		require.ErrorIs(t, c.Withdraw(t.Context(), r), jobqueue.ErrBegun, "it is over")
 	})
 }
 
@@ -69,7 +69,7 @@ func TestReceipt_AfterRestart(t *testing.T) {
 		s.takes("a", bookingtest.Answers("booked"))
 		requireResult(t, "booked", again, written)
 		_, err := results(t, again, later)
-		require.ErrorIs(t, err, ErrWithdrawn)
+		require.ErrorIs(t, err, jobqueue.ErrWithdrawn)
 	})
 }
 
@@ -82,8 +82,8 @@ func TestReceipt_OtherIdentity(t *testing.T) {
 		other := s.customer(func(c *settings) { c.Identity = "other" })
 		require.NoError(t, s.b.Close())
 		_, err := other.Result(t.Context(), r)
-		require.ErrorIs(t, err, ErrNotYours)
-		require.ErrorIs(t, other.Withdraw(t.Context(), r), ErrNotYours)
+		require.ErrorIs(t, err, jobqueue.ErrNotYours)
+		require.ErrorIs(t, other.Withdraw(t.Context(), r), jobqueue.ErrNotYours)
 	})
 }
 
@@ -93,12 +93,9 @@ func TestResult_BadOutcomes(t *testing.T) {
 		s := newBookings(t)
 		c := s.customer()
 		r := posts(t, c, 1)
-		p, err := parseReceipt(r)
-		require.NoError(t, err)
-		q, err := c.queueOf(t.Context(), "orders")
-		require.NoError(t, err)
+		bucket, key := outcomes(t, c), outcomeKey(t, r)
 		for _, text := range []string{"", "garbage", "{}", `{"v":2,"state":"begun"}`} {
-			_, err = q.outcomes.Put(t.Context(), outcomeKey(p.Key), []byte(text))
+			_, err := bucket.Put(t.Context(), key, []byte(text))
 			require.NoError(t, err)
 			_, err = results(t, c, r)
 			bookingtest.RequireMayHaveRun(t, asterisque.ErrUnavailable, err)
@@ -121,11 +118,11 @@ func TestReceipt_MakesNoQueue(t *testing.T) {
 				return err
 			},
 		} {
-			forged := &callReceipt{Name: "nobody", Key: newQueueKey(), Owner: "customer"}
+			forged := &receipt{Name: "nobody", Key: randomKey(), Owner: "customer"}
 			forged.Posted, forged.Deadline = now.Add(-2*time.Hour).UnixMilli(), now.Add(-late).UnixMilli()
 			bookingtest.RequireMayHaveRun(t, asterisque.ErrUnavailable, ask(forged.encode()))
 		}
-		for name := range c.links.JetStream.StreamNames(t.Context()).Name() {
+		for name := range c.js.StreamNames(t.Context()).Name() {
 			require.NotContains(t, name, "nobody")
 		}
 	})

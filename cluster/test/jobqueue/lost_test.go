@@ -1,7 +1,8 @@
-package jobqueue
+package jobqueue_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/jobqueue"
 	"github.com/asterisque-go/asterisque/cluster/test/bookingtest"
 	"github.com/asterisque-go/asterisque/cluster/test/natstest"
 )
@@ -18,29 +20,6 @@ import (
 // handedOutSoon shortens the delay before a message without a sign of its node is delivered again.
 func handedOutSoon(c *settings) {
 	c.Worker.Again, c.Worker.Look = time.Second, 100*time.Millisecond
-}
-
-// beginsPosted writes that a call has begun at another node, and publishes its message again.
-func beginsPosted(t *testing.T, c *member, m *postedCall) (*queue, *callOutcome) {
-	t.Helper()
-	q, err := c.queueOf(t.Context(), "orders")
-	require.NoError(t, err)
-	o := &callOutcome{Version: outcomeVersion, State: outcomeBegun, Owner: m.Owner, Node: "lost", Deadline: m.Deadline}
-	there, err := q.decide(t.Context(), m.Key, o)
-	require.NoError(t, err)
-	require.Nil(t, there)
-	return q, o
-}
-
-// bookingOf returns a call that a node posts, and its receipt.
-func bookingOf(t *testing.T, c *member, function uint16) (*postedCall, string) {
-	t.Helper()
-	params, err := Codec.Append(nil, 1)
-	require.NoError(t, err)
-	m := c.posted(Job{Function: function, Params: params})
-	require.NoError(t, m.setDeadline(time.Time{}, time.Hour))
-	r := callReceipt{Name: "orders", Key: m.Key, Owner: m.Owner, Posted: m.at.UnixMilli(), Deadline: m.Deadline}
-	return m, r.encode()
 }
 
 func TestQueueLost_Acknowledgement(t *testing.T) {
@@ -58,7 +37,7 @@ func TestQueueLost_Acknowledgement(t *testing.T) {
 		r := posts(t, c, 1)
 		requireResult(t, "booked", c, r)
 		require.Eventually(t, func() bool {
-			on, err := a.js(t).Consumer(t.Context(), "asterisque_main_queue_orders", consumerName(1))
+			on, err := a.js.Consumer(t.Context(), queueStream, consumers[1])
 			require.NoError(t, err)
 			return on.CachedInfo().Delivered.Consumer > 1
 		}, natstest.Timeout, perLook, "it is handed out again")
@@ -75,15 +54,12 @@ func TestQueueLost_RunsElsewhere(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		c := s.customer()
-		m, r := bookingOf(t, c, bookingtest.Book.Number())
-		q, _ := beginsPosted(t, c, m)
-		_, err := c.publish(t.Context(), q, m)
-		require.NoError(t, err)
-		require.ErrorIs(t, c.Withdraw(t.Context(), r), ErrBegun)
+		r := posts(t, c, 1)
+		begins(t, c, r, 0)
+		require.ErrorIs(t, c.Withdraw(t.Context(), r), jobqueue.ErrBegun)
 		s.takes("a", bookingtest.Answers("booked"))
 		requireResult(t, "booked", c, r)
-		o, err := q.outcome(t.Context(), m.Key)
-		require.NoError(t, err)
+		o, _ := outcomeOf(t, c, r)
 		require.Equal(t, "a", o.Node)
 		require.NotZero(t, o.Since)
 	})
@@ -96,13 +72,10 @@ func TestQueueLost_RecordExpired(t *testing.T) {
 		c := s.customer()
 		long := time.Now().Add(-2 * time.Hour).UnixMilli()
 		var receipts []string
-		for _, f := range []uint16{bookingtest.Book.Number(), bookingtest.Rebook.Number()} {
-			m, r := bookingOf(t, c, f)
-			q, o := beginsPosted(t, c, m)
-			o.Since = long
-			require.NoError(t, q.replace(t.Context(), m.Key, o))
-			_, err := c.publish(t.Context(), q, m)
+		for _, f := range []asterisque.Function[int, string]{bookingtest.Book, bookingtest.Rebook} {
+			r, err := post(t.Context(), c, "orders", f, 1)
 			require.NoError(t, err)
+			begins(t, c, r, long)
 			receipts = append(receipts, r)
 		}
 		s.takes("a", bookingtest.Answers("booked"), func(c *settings) { c.Durable.Idempotent = []uint16{bookingtest.Rebook.Number()} })
@@ -118,10 +91,9 @@ func TestQueueLost_Refusal(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		c := s.customer()
-		m, r := bookingOf(t, c, 999)
-		q, _ := beginsPosted(t, c, m)
-		_, err := c.publish(t.Context(), q, m)
+		r, err := post(t.Context(), c, "orders", asterisque.Func[int, string](999, "unknown"), 1)
 		require.NoError(t, err)
+		begins(t, c, r, 0)
 		s.takes("a", bookingtest.Answers("booked"))
 		_, err = results(t, c, r)
 		bookingtest.RequireMayHaveRun(t, asterisque.ErrNoFunction, err)
@@ -133,15 +105,20 @@ func TestQueueLost_MayHaveRun(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		c := s.customer()
-		m, r := bookingOf(t, c, bookingtest.Book.Number())
-		q, o := beginsPosted(t, c, m)
-		p, err := parseReceipt(r)
-		require.NoError(t, err)
+		f, release := bookingtest.Holds("late")
+		s.takes("a", f)
+		r := posts(t, c, 1)
+		require.Eventually(t, func() bool { return s.Runs.Load() == 1 }, natstest.Timeout, perLook)
+		p := decodeReceipt(t, r)
 		p.Posted = time.Now().Add(-time.Minute).UnixMilli()
-		p.Deadline = time.Now().Add(-outcomeGrace).UnixMilli()
-		_, err = results(t, c, p.encode())
+		p.Deadline = time.Now().Add(-30 * time.Second).UnixMilli() // the poster waits no longer
+		_, err := results(t, c, p.encode())
 		bookingtest.RequireMayHaveRun(t, asterisque.ErrUnavailable, err)
-		require.NoError(t, q.settle(t.Context(), m.Key, o.answered([]byte("late"), nil)), "the later write fails")
+		_, given := outcomeOf(t, c, r)
+		release()
+		require.Eventually(t, func() bool { return waiting(t, c) == 0 }, natstest.Timeout, perLook, "the call is over")
+		_, there := outcomeOf(t, c, r)
+		require.Equal(t, given.Revision(), there.Revision(), "the later write fails")
 		_, err = results(t, c, r)
 		bookingtest.RequireMayHaveRun(t, asterisque.ErrUnavailable, err)
 	})
@@ -152,15 +129,42 @@ func TestQueueLost_TakenOver(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		c := s.customer()
-		m, r := bookingOf(t, c, bookingtest.Book.Number())
-		q, o := beginsPosted(t, c, m)
-		there, err := q.outcome(t.Context(), m.Key)
-		require.NoError(t, err)
-		require.NoError(t, q.replace(t.Context(), m.Key, there.takenOver("b")))
-		require.Error(t, q.undecide(t.Context(), m.Key, o), "the call is another node's")
-		text, err := Codec.Append(nil, "booked")
-		require.NoError(t, err)
-		require.NoError(t, q.settle(t.Context(), m.Key, o.answered(text, nil)))
+		f, release := bookingtest.Holds("booked")
+		s.takes("a", f)
+		r := posts(t, c, 1)
+		require.Eventually(t, func() bool { return s.Runs.Load() == 1 }, natstest.Timeout, perLook)
+		takesOver(t, c, r)
+		release()
+		requireResult(t, "booked", c, r)
+		require.EqualValues(t, 1, s.Runs.Load())
+	})
+}
+
+func TestQueueLost_TakenOverRefusal(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		c := s.customer()
+		var attempts atomic.Int64
+		arrived, refuse := make(chan struct{}), make(chan struct{})
+		s.Within = func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+			if attempts.Add(1) > 1 {
+				return next(ctx, c)
+			}
+			close(arrived)
+			<-refuse
+			return c.Refuse(asterisque.ErrOverloaded.Withf("later"))
+		}
+		f, release := bookingtest.Holds("booked")
+		s.takes("a", f)
+		r := posts(t, c, 1)
+		<-arrived
+		want, _ := takesOver(t, c, r)
+		close(refuse)
+		require.Eventually(t, func() bool { return s.Runs.Load() == 1 }, natstest.Timeout, perLook)
+		o, _ := outcomeOf(t, c, r)
+		require.Equal(t, want.Since, o.Since, "the refusal keeps the outcome: the call is another node's")
+		release()
 		requireResult(t, "booked", c, r)
 	})
 }
@@ -171,23 +175,9 @@ func TestQueueLost_OutcomesGone(t *testing.T) {
 		s := newBookings(t)
 		a, c := s.takes("a", bookingtest.Answers("booked"), handedOutSoon), s.customer()
 		requireResult(t, "booked", c, posts(t, c, 1))
-		require.NoError(t, a.js(t).DeleteKeyValue(t.Context(), "asterisque_main_results_orders"))
+		require.NoError(t, a.js.DeleteKeyValue(t.Context(), outcomesBucket))
 		requireResult(t, "booked", c, posts(t, c, 2))
 	})
-}
-
-// laggingKV returns an old entry of a bucket for a while.
-type laggingKV struct {
-	jetstream.KeyValue
-	had   jetstream.KeyValueEntry
-	until time.Time
-}
-
-func (k *laggingKV) Get(ctx context.Context, key string) (jetstream.KeyValueEntry, error) {
-	if time.Now().Before(k.until) {
-		return k.had, nil
-	}
-	return k.KeyValue.Get(ctx, key)
 }
 
 func TestQueueLost_LaggingServer(t *testing.T) {
@@ -195,18 +185,16 @@ func TestQueueLost_LaggingServer(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		c := s.customer()
-		m, r := bookingOf(t, c, bookingtest.Book.Number())
-		q, o := beginsPosted(t, c, m)
-		had, err := q.outcomes.Get(t.Context(), outcomeKey(m.Key))
-		require.NoError(t, err)
-		there, err := q.outcome(t.Context(), m.Key)
-		require.NoError(t, err)
-		require.NoError(t, q.replace(t.Context(), m.Key, there.takenOver("b")))
-		text, err := Codec.Append(nil, "booked")
-		require.NoError(t, err)
-		lagging := *q
-		lagging.outcomes = &laggingKV{q.outcomes, had, time.Now().Add(200 * time.Millisecond)}
-		require.NoError(t, lagging.settle(t.Context(), m.Key, o.answered(text, nil)))
+		f, release := bookingtest.Holds("booked")
+		old := new(lag)
+		s.takes("a", f, withOutcomes(func(kv jetstream.KeyValue) jetstream.KeyValue { return &laggingKV{kv, old} }))
+		r := posts(t, c, 1)
+		require.Eventually(t, func() bool { return s.Runs.Load() == 1 }, natstest.Timeout, perLook)
+		_, had := takesOver(t, c, r)
+		old.begin(had, 200*time.Millisecond)
+		release()
 		requireResult(t, "booked", c, r)
+		require.NotZero(t, old.answers())
+		require.EqualValues(t, 1, s.Runs.Load())
 	})
 }

@@ -1,4 +1,4 @@
-package jobqueue
+package jobqueue_test
 
 import (
 	"context"
@@ -55,7 +55,7 @@ func TestQueueOutage_PostAndRun(t *testing.T) {
 		require.Equal(t, calls, n)
 		done.requireOnce(t, calls)
 		require.Eventually(t, func() bool {
-			s, err := c.js(t).Stream(t.Context(), "asterisque_main_queue_orders")
+			s, err := c.js.Stream(t.Context(), queueStream)
 			return err == nil && s.CachedInfo().State.Msgs == 0
 		}, natstest.Timeout, perLook)
 	})
@@ -137,16 +137,12 @@ func TestQueueOutage_ServerLost(t *testing.T) {
 	s := &bookings{t: t, b: all[0]}
 	three := func(c *settings) { c.URLs, c.Replicas = urls, 3 }
 	c := s.customer(three)
-	var receipts []string
 	// three busy servers may open the queue later than a post waits for it
-	require.Eventually(t, func() bool {
-		_, err := c.queueOf(t.Context(), "orders")
-		return err == nil
-	}, natstest.Timeout, perLook)
-	for n := range 5 {
+	receipts := []string{postsAtLast(t, c, 0)}
+	for n := 1; n <= 5; n++ {
 		receipts = append(receipts, posts(t, c, n))
 	}
-	queue, err := c.js(t).Stream(t.Context(), "asterisque_main_queue_orders")
+	queue, err := c.js.Stream(t.Context(), queueStream)
 	require.NoError(t, err)
 	leader := queue.CachedInfo().Cluster.Leader
 	require.NoError(t, all[leader[0]-'a'].Close())

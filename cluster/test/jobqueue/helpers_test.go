@@ -1,4 +1,4 @@
-package jobqueue
+package jobqueue_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
 	"github.com/asterisque-go/asterisque/cluster/internal/callstore"
+	"github.com/asterisque-go/asterisque/cluster/internal/jobqueue"
 	"github.com/asterisque-go/asterisque/cluster/test/bookingtest"
 	"github.com/asterisque-go/asterisque/cluster/test/natstest"
 	"github.com/asterisque-go/asterisque/internal/wait"
@@ -40,9 +41,12 @@ type settings struct {
 	Options  []nats.Option
 	Replicas int
 	InFiles  bool // streams survive their server
-	Queue    Plan
-	Worker   WorkerConfig
+	Queue    jobqueue.Plan
+	Worker   jobqueue.WorkerConfig
 	Durable  callstore.Plan
+
+	// JetStream wraps the JetStream of the queues; nil: it has no wrapper.
+	JetStream func(jetstream.JetStream) jetstream.JetStream
 }
 
 // inFiles makes streams and records survive their server.
@@ -50,19 +54,21 @@ func inFiles(c *settings) { c.InFiles, c.Durable.InMemory = true, false }
 
 // member is a node.
 type member struct {
-	*Queues
+	*jobqueue.Queues
 	nc    *nats.Conn
+	js    jetstream.JetStream // on nc, without a wrapper
+	life  context.Context
 	leave context.CancelFunc
 
 	node    *asterisque.Node // nil if it only posts, as worker and durable are
-	worker  *Worker
+	worker  *jobqueue.Worker
 	durable *callstore.Registry
 }
 
 // settings returns the settings of a node.
 func (s *bookings) settings(change []func(*settings)) settings {
 	c := settings{
-		Identity: "orders", Replicas: 1, Queue: Plan{Calls: 8, Bytes: 1 << 20, Longest: time.Hour},
+		Identity: "orders", Replicas: 1, Queue: jobqueue.Plan{Calls: 8, Bytes: 1 << 20, Longest: time.Hour},
 		Durable: callstore.Plan{
 			InMemory: true, Calls: 1 << 16, Bytes: 1 << 20, Share: 1, Lease: 15 * time.Second, Remember: time.Hour,
 		},
@@ -74,7 +80,7 @@ func (s *bookings) settings(change []func(*settings)) settings {
 }
 
 // connected returns a node that only posts.
-func (s *bookings) connected(c settings, poster Poster) *member {
+func (s *bookings) connected(c settings, poster jobqueue.Poster) *member {
 	s.t.Helper()
 	url, opts := c.URLs, c.Options
 	if url == "" {
@@ -87,16 +93,18 @@ func (s *bookings) connected(c settings, poster Poster) *member {
 	js, err := jetstream.New(nc)
 	require.NoError(s.t, err)
 	life, leave := context.WithCancel(context.Background())
-	cfg := Config{
+	cfg := jobqueue.Config{
 		Prefix: "main", Cluster: "asterisque", Replicas: c.Replicas, Plan: c.Queue, Poster: poster,
 		Exported: func(err error) error { return err },
 	}
 	if !c.InFiles && c.URLs == "" && natstest.Forgets(s.b) {
 		cfg.Storage = jetstream.MemoryStorage
 	}
-	m := &member{nc: nc, leave: leave, Queues: New(cfg, Links{
-		NATS: nc, JetStream: js, Reconnected: again, Life: life, Logger: slog.New(slog.DiscardHandler),
-	})}
+	links := jobqueue.Links{NATS: nc, JetStream: js, Reconnected: again, Life: life, Logger: slog.New(slog.DiscardHandler)}
+	if c.JetStream != nil {
+		links.JetStream = c.JetStream(js)
+	}
+	m := &member{nc: nc, js: js, life: life, leave: leave, Queues: jobqueue.New(cfg, links)}
 	s.t.Cleanup(func() { m.Close() })
 	return m
 }
@@ -106,18 +114,18 @@ func (s *bookings) customer(change ...func(*settings)) *member {
 	s.t.Helper()
 	identity := func(c *settings) { c.Identity = "customer" }
 	c := s.settings(append([]func(*settings){identity}, change...))
-	return s.connected(c, Poster{Identity: c.Identity, ID: "customer"})
+	return s.connected(c, jobqueue.Poster{Identity: c.Identity, ID: "customer"})
 }
 
 // takes returns a node of orders that takes posted calls, from its start.
 func (s *bookings) takes(id string, f bookingtest.Handler, change ...func(*settings)) *member {
 	s.t.Helper()
 	c := s.settings(change)
-	m := s.connected(c, Poster{"orders", "orders", id})
+	m := s.connected(c, jobqueue.Poster{Identity: "orders", Name: "orders", ID: id})
 	m.durable = callstore.New(callstore.Config{
 		Plan: c.Durable, Bucket: "calls_orders", Cluster: "asterisque", Replicas: c.Replicas, Node: id, Instance: rand.Text(),
 		PostedBy: func(peer asterisque.Peer, md asterisque.Metadata) (string, bool) {
-			by, ok := PosterAt(peer, md)
+			by, ok := jobqueue.PosterAt(peer, md)
 			return by.Identity, ok
 		},
 		Closed: errors.New("the node has left"),
@@ -125,7 +133,7 @@ func (s *bookings) takes(id string, f bookingtest.Handler, change ...func(*setti
 	m.node = asterisque.NewNode(s.With(f), asterisque.WithID(id), asterisque.WithInboundInterceptors(m.durable.Intercept))
 	ctx, cancel := context.WithTimeout(s.t.Context(), natstest.Timeout)
 	defer cancel()
-	require.NoError(s.t, m.durable.Open(ctx, callstore.Links{NATS: m.nc, JetStream: m.links.JetStream, Life: m.links.Life, Logger: m.links.Logger}))
+	require.NoError(s.t, m.durable.Open(ctx, callstore.Links{NATS: m.nc, JetStream: m.js, Life: m.life, Logger: slog.New(slog.DiscardHandler)}))
 	c.Worker.Node, c.Worker.Name, c.Worker.ID = m.node, "orders", id
 	c.Worker.Remember, c.Worker.Idempotent = c.Durable.Remember, c.Durable.Idempotent
 	var err error
@@ -157,9 +165,6 @@ func (m *member) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// js returns JetStream on the connection of the node.
-func (m *member) js(testing.TB) jetstream.JetStream { return m.links.JetStream }
-
 // newLastingBookings returns bookings with a server that can be restarted, and the configuration
 // for the restart.
 func newLastingBookings(t testing.TB) (*bookings, broker.Config) {
@@ -169,24 +174,26 @@ func newLastingBookings(t testing.TB) (*bookings, broker.Config) {
 }
 
 // post posts a call of a typed function.
-func post[P, R any](ctx context.Context, c *member, name string, f asterisque.Function[P, R], params P, opts ...func(*Job)) (string, error) {
-	encoded, err := Codec.Append(nil, &params)
+func post[P, R any](ctx context.Context, c *member, name string, f asterisque.Function[P, R], params P, opts ...func(*jobqueue.Job)) (string, error) {
+	encoded, err := jobqueue.Codec.Append(nil, &params)
 	if err != nil {
 		return "", err
 	}
-	j := Job{Function: f.Number(), Params: encoded}
+	j := jobqueue.Job{Function: f.Number(), Params: encoded}
 	for _, o := range opts {
 		o(&j)
 	}
 	return c.Post(ctx, name, j)
 }
 
-func withDeadline(at time.Time) func(*Job) { return func(j *Job) { j.Deadline = at } }
+func withDeadline(at time.Time) func(*jobqueue.Job) { return func(j *jobqueue.Job) { j.Deadline = at } }
 
-func withUrgency(u priority.Priority) func(*Job) { return func(j *Job) { j.Urgency = u } }
+func withUrgency(u priority.Priority) func(*jobqueue.Job) {
+	return func(j *jobqueue.Job) { j.Urgency = u }
+}
 
 // posts posts a call, or fails.
-func posts(t testing.TB, c *member, n int, opts ...func(*Job)) string {
+func posts(t testing.TB, c *member, n int, opts ...func(*jobqueue.Job)) string {
 	t.Helper()
 	r, err := post(t.Context(), c, "orders", bookingtest.Book, n, opts...)
 	require.NoError(t, err)
@@ -199,7 +206,7 @@ func resultOf[P, R any](ctx context.Context, c *member, _ asterisque.Function[P,
 	if err != nil {
 		return result, err
 	}
-	return result, Codec.Decode(encoded, &result)
+	return result, jobqueue.Codec.Decode(encoded, &result)
 }
 
 // results waits for the outcome of a posted call of Book.
@@ -212,7 +219,7 @@ func results(t testing.TB, c *member, receipt string) (string, error) {
 // waiting returns the number of calls that wait for orders.
 func waiting(t testing.TB, c *member) uint64 {
 	t.Helper()
-	s, err := c.js(t).Stream(t.Context(), "asterisque_main_queue_orders")
+	s, err := c.js.Stream(t.Context(), queueStream)
 	require.NoError(t, err)
 	return s.CachedInfo().State.Msgs
 }

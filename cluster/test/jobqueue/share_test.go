@@ -1,20 +1,19 @@
-package jobqueue
+package jobqueue_test
 
 import (
 	"context"
 	"errors"
-	"math"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/jobqueue"
 	"github.com/asterisque-go/asterisque/cluster/test/bookingtest"
 	"github.com/asterisque-go/asterisque/cluster/test/natstest"
-	"github.com/asterisque-go/asterisque/priority"
 )
 
 // roomy increases the limits of waiting and recorded calls.
@@ -70,11 +69,11 @@ func TestWithdraw_Race(t *testing.T) {
 			_, failed := results(t, c, r)
 			if err == nil {
 				back++
-				require.ErrorIs(t, failed, ErrWithdrawn)
+				require.ErrorIs(t, failed, jobqueue.ErrWithdrawn)
 				require.Zero(t, done.times(n), "it was taken back")
 				continue
 			}
-			require.ErrorIs(t, err, ErrBegun)
+			require.ErrorIs(t, err, jobqueue.ErrBegun)
 			require.NoError(t, failed)
 			require.Equal(t, 1, done.times(n))
 		}
@@ -104,7 +103,7 @@ func TestQueue_RefusedForNow(t *testing.T) {
 		require.Eventually(t, func() bool { return refused.Load() > 2 }, natstest.Timeout, perLook)
 		require.Eventually(t, func() bool {
 			err := c.Withdraw(t.Context(), other)
-			require.True(t, err == nil || errors.Is(err, ErrBegun), "%v", err)
+			require.True(t, err == nil || errors.Is(err, jobqueue.ErrBegun), "%v", err)
 			return err == nil
 		}, natstest.Timeout, perLook, "it has not begun, between two attempts")
 		close(free)
@@ -128,42 +127,27 @@ func TestQueue_SharePerPoster(t *testing.T) {
 	})
 }
 
-func TestQueue_UrgencyClasses(t *testing.T) {
-	t.Parallel()
-	for urgency, class := range map[int8]int{math.MaxInt8: 0, 1: 0, 0: 1, -1: 2, math.MinInt8: 2} {
-		require.Equal(t, class, classOf(priority.Priority(urgency)), urgency)
-	}
-}
-
 func TestQueue_TakenWhileDraining(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		f, release := bookingtest.Holds("at a")
-		a, c := s.takes("a", f), s.customer()
-		posts(t, c, 1)
+		pause := newPausedCreate()
+		a := s.takes("a", f, withOutcomes(func(kv jetstream.KeyValue) jetstream.KeyValue { return &pausedKV{kv, pause} }))
+		c := s.customer()
+		first := posts(t, c, 1)
 		require.Eventually(t, func() bool { return s.Runs.Load() == 1 }, natstest.Timeout, perLook)
+		r := posts(t, c, 2)
+		<-pause.reached // the node has taken it
 		left := make(chan error, 1)
 		go func() { left <- a.Shutdown(context.Background()) }() // ends once the call is over
 		<-a.node.Draining()
-		r := posts(t, c, 2)
-		taken, err := a.worker.queue.take(t.Context(), a.nc, 1)
-		require.NoError(t, err)
-		over := make(chan struct{})
-		go func() { // ends when the call is handed back
-			defer close(over)
-			if taken != nil { // otherwise the node itself was faster
-				(&takenJob{worker: a.worker, queue: a.worker.queue, message: taken}).do()
-			}
-		}()
-		select {
-		case <-over:
-		case <-time.After(natstest.Timeout):
-			t.Error("the node waits for itself")
-		}
+		close(pause.free)
+		s.takes("b", bookingtest.Answers("at b"))
+		requireResult(t, "at b", c, r) // otherwise the node waits for itself
+		require.Empty(t, left, "the first call still runs")
 		release()
 		require.NoError(t, <-left)
-		s.takes("b", bookingtest.Answers("at b"))
-		requireResult(t, "at b", c, r)
+		requireResult(t, "at a", c, first)
 	})
 }
