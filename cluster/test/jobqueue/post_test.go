@@ -1,6 +1,7 @@
 package jobqueue_test
 
 import (
+	"encoding/hex"
 	"testing"
 	"time"
 
@@ -103,6 +104,8 @@ func TestPost_Duplicate(t *testing.T) {
 		require.Len(t, lossy.all, 2)
 		require.Equal(t, lossy.all[0].Sequence, lossy.all[1].Sequence)
 		require.Equal(t, lossy.all[0].Sequence, r.Sequence)
+		id := message(t, c, r).Header.Get(jetstream.MsgIDHeader)
+		require.Equal(t, hex.EncodeToString(r.Key), id)
 		require.Equal(t, uint64(1), waiting(t, c))
 	})
 }
@@ -135,7 +138,12 @@ func (s *bookings) requireDiffers(m *member) (differs *kv.LimitError) {
 	s.t.Helper()
 	node := asterisque.NewNode(s.With(bookingtest.Answers("booked")))
 	defer node.Close()
-	_, err := m.Work(s.t.Context(), jobqueue.WorkerConfig{Node: node, Name: "orders", ID: "a"})
+	w, err := m.Work(s.t.Context(), jobqueue.WorkerConfig{Node: node, Name: "orders", ID: "a"})
+	if err == nil {
+		m.leave()
+		w.Close()
+		w.Wait()
+	}
 	require.ErrorAs(s.t, err, &differs)
 	return differs
 }

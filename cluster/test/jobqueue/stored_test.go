@@ -51,6 +51,16 @@ func (r *receipt) encode() string {
 	return receiptMark + base64.RawURLEncoding.EncodeToString(b)
 }
 
+// message returns the message of a waiting call.
+func message(t testing.TB, c *member, r *receipt) *jetstream.RawStreamMsg {
+	t.Helper()
+	s, err := c.js.Stream(t.Context(), queueStream)
+	require.NoError(t, err)
+	m, err := s.GetMsg(t.Context(), r.Sequence)
+	require.NoError(t, err)
+	return m
+}
+
 // randomKey returns the key of a call that was never posted.
 func randomKey() []byte {
 	key := make([]byte, 16)
