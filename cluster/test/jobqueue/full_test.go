@@ -39,7 +39,7 @@ func TestQueueFull_LargeOutcome(t *testing.T) {
 		_, err := results(t, c, r)
 		bookingtest.RequireMayHaveRun(t, asterisque.ErrOverloaded, err)
 		require.ErrorContains(t, err, "too large")
-		require.Eventually(t, func() bool { return waiting(t, c) == 0 }, natstest.Timeout, perLook)
+		soonWaiting(t, c, 0)
 		require.EqualValues(t, 1, s.Runs.Load())
 	})
 }

@@ -223,3 +223,12 @@ func waiting(t testing.TB, c *member) uint64 {
 	require.NoError(t, err)
 	return s.CachedInfo().State.Msgs
 }
+
+// soonWaiting expects that soon n calls wait for orders.
+func soonWaiting(t testing.TB, c *member, n uint64, msg ...any) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		s, err := c.js.Stream(t.Context(), queueStream)
+		return err == nil && s.CachedInfo().State.Msgs == n
+	}, natstest.Timeout, perLook, msg...)
+}

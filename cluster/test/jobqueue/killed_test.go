@@ -41,7 +41,7 @@ func TestQueueKilled_MayHaveRun(t *testing.T) {
 	s.takes("b", bookingtest.Answers("at b"), brieflyLeased)
 	_, err := results(t, c, r)
 	bookingtest.RequireMayHaveRun(t, asterisque.ErrUnavailable, err)
-	require.Eventually(t, func() bool { return waiting(t, c) == 0 }, natstest.Timeout, perLook)
+	soonWaiting(t, c, 0)
 	require.Zero(t, s.Runs.Load())
 }
 

@@ -54,10 +54,7 @@ func TestQueueOutage_PostAndRun(t *testing.T) {
 		}
 		require.Equal(t, calls, n)
 		done.requireOnce(t, calls)
-		require.Eventually(t, func() bool {
-			s, err := c.js.Stream(t.Context(), queueStream)
-			return err == nil && s.CachedInfo().State.Msgs == 0
-		}, natstest.Timeout, perLook)
+		soonWaiting(t, c, 0)
 	})
 }
 

@@ -44,7 +44,7 @@ func TestPost_DeadlineExpires(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		c := newBookings(t).customer()
 		posts(t, c, 1, withDeadline(time.Now().Add(3*time.Second)))
-		require.Eventually(t, func() bool { return waiting(t, c) == 0 }, natstest.Timeout, 10*time.Millisecond)
+		soonWaiting(t, c, 0)
 	})
 }
 

@@ -35,7 +35,7 @@ func TestQueue_RunsOnJoin(t *testing.T) {
 		again := s.customer() // another program of the same identity
 		requireResult(t, "booked", again, r)
 		requireResult(t, "booked", again, r)
-		require.Eventually(t, func() bool { return waiting(t, a) == 0 }, natstest.Timeout, 10*time.Millisecond)
+		soonWaiting(t, a, 0)
 		require.EqualValues(t, 1, s.Runs.Load())
 	})
 }
@@ -171,7 +171,7 @@ func TestQueue_BadMessages(t *testing.T) {
 		}
 		c := s.customer()
 		requireResult(t, "booked", c, posts(t, c, 1))
-		require.Eventually(t, func() bool { return waiting(t, c) == 0 }, natstest.Timeout, 10*time.Millisecond)
+		soonWaiting(t, c, 0)
 	})
 }
 
@@ -187,7 +187,7 @@ func TestQueue_NewerVersion(t *testing.T) {
 			on, err := a.js.Consumer(t.Context(), queueStream, consumers[0])
 			return err == nil && on.CachedInfo().Delivered.Consumer > 0
 		}, natstest.Timeout, perLook, "it is handed out")
-		require.Eventually(t, func() bool { return waiting(t, c) == 1 }, natstest.Timeout, perLook)
+		soonWaiting(t, c, 1)
 	})
 }
 

@@ -49,7 +49,7 @@ func TestQueue_TwoNodes(t *testing.T) {
 		}
 		done.requireOnce(t, calls)
 		require.Len(t, done.by, 2)
-		require.Eventually(t, func() bool { return waiting(t, c) == 0 }, natstest.Timeout, 2*perLook)
+		soonWaiting(t, c, 0)
 	})
 }
 
@@ -78,7 +78,7 @@ func TestWithdraw_Race(t *testing.T) {
 			require.Equal(t, 1, done.times(n))
 		}
 		t.Log(back, "of", calls, "were taken back")
-		require.Eventually(t, func() bool { return waiting(t, c) == 0 }, natstest.Timeout, 2*perLook)
+		soonWaiting(t, c, 0)
 	})
 }
 
@@ -101,11 +101,12 @@ func TestQueue_RefusedForNow(t *testing.T) {
 		s.takes("a", bookingtest.Answers("booked"))
 		r, other := posts(t, c, 1), posts(t, c, 2)
 		require.Eventually(t, func() bool { return refused.Load() > 2 }, natstest.Timeout, perLook)
+		var err error
 		require.Eventually(t, func() bool {
-			err := c.Withdraw(t.Context(), other)
-			require.True(t, err == nil || errors.Is(err, jobqueue.ErrBegun), "%v", err)
-			return err == nil
+			err = c.Withdraw(t.Context(), other)
+			return !errors.Is(err, jobqueue.ErrBegun)
 		}, natstest.Timeout, perLook, "it has not begun, between two attempts")
+		require.NoError(t, err)
 		close(free)
 		requireResult(t, "booked", c, r)
 		require.EqualValues(t, 1, s.Runs.Load())
