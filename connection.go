@@ -2,6 +2,8 @@ package asterisque
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -11,6 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/callback"
 	"github.com/asterisque-go/asterisque/internal/carrier"
+	"github.com/asterisque-go/asterisque/internal/handshake"
 	"github.com/asterisque-go/asterisque/internal/wait"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/transport"
@@ -349,4 +352,38 @@ func (s ConnectionState) next(e connectionEvent) (_ ConnectionState, ok bool) {
 		return Reconnecting, true
 	}
 	return s, false
+}
+
+// checkPeer returns an error if the peer is not the required one.
+func (r *ReconnectConfig) checkPeer(p Peer) error {
+	if r.PeerID == "" || p.ID == r.PeerID {
+		return nil
+	}
+	return codec.ErrUnavailable.Withf("the node there calls itself %q, and not %q", p.ID, r.PeerID)
+}
+
+// tls returns the TLS configuration for dialling, made from that of the node. nil stands for the
+// defaults.
+func (r *ReconnectConfig) tls(own *tls.Config) *tls.Config {
+	if r.ServerName == "" {
+		return own
+	}
+	if own == nil {
+		return &tls.Config{ServerName: r.ServerName}
+	}
+	own = own.Clone()
+	own.ServerName = r.ServerName
+	return own
+}
+
+// isFinal reports whether err, of an attempt, ends the connection. [Node.Connect] lists such
+// errors, and explains the other ones.
+func (r *ReconnectConfig) isFinal(err error) bool {
+	switch {
+	case errors.Is(err, wire.ErrURL), err == error(handshake.ErrNodeClosed):
+		return true // RetryFatal does not change these
+	case r.RetryFatal, errors.Is(err, handshake.ErrTransient): // which has a final code
+		return false
+	}
+	return errors.Is(err, ErrUnauthorized) || errors.Is(err, ErrHandshake)
 }

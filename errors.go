@@ -1,6 +1,11 @@
 package asterisque
 
 import (
+	"fmt"
+	"path"
+	"reflect"
+	"runtime"
+	"strings"
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
@@ -71,3 +76,40 @@ func Repeatable(err error) bool { return codec.Repeatable(err) }
 // returns ok only for an ErrOverloaded that has an advice. The delay is an hour at most, even if
 // the peer advised more. See [Retry].
 func RetryAfter(err error) (d time.Duration, ok bool) { return codec.RetryAfter(err) }
+
+// here returns the place, as file:line, of the program's call of this package.
+func here() string {
+	var pcs [16]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
+	for {
+		f, more := frames.Next()
+		if !isLibrary(f) || !more {
+			return fmt.Sprintf("%s:%d", f.File, f.Line)
+		}
+	}
+}
+
+// library is the directory of this package. The names of functions are not sufficient: a closure of
+// an inlined function has the name of the caller.
+var library = func() string {
+	_, file, _, _ := runtime.Caller(0)
+	return path.Dir(file)
+}()
+
+// below is the common prefix of function names in packages below this one, which may be in other
+// directories: some are modules of their own.
+const below = "github.com/asterisque-go/asterisque/"
+
+// isLibrary reports whether f runs code of this package, or of one below it that calls this one on
+// behalf of a program. Tests are programs.
+func isLibrary(f runtime.Frame) bool {
+	ours := path.Dir(f.File) == library || strings.HasPrefix(f.Function, below)
+	return ours && !strings.HasSuffix(f.File, "_test.go")
+}
+
+// beginOf returns the begin of a function, as file:line.
+func beginOf(function any) string {
+	pc := reflect.ValueOf(function).Pointer()
+	file, line := runtime.FuncForPC(pc).FileLine(pc)
+	return fmt.Sprintf("%s:%d", file, line)
+}

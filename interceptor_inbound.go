@@ -75,7 +75,7 @@ func handleWithin(ctx context.Context, c *Call) error {
 
 // carryOut implements callSide.
 func (h *interceptedInbound) carryOut(ctx context.Context) error {
-	if err := h.call.params.encoded(h.Coder()); err == nil { // otherwise the handler takes the value
+	if err := h.call.params.encoded(h.Coder()); err == nil { // else the handler takes the value
 		h.c.SetParams(h.call.params.raw)
 	}
 	if p := h.Pipe(); p != nil {

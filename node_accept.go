@@ -12,7 +12,6 @@ import (
 	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/internal/handshake"
 	"github.com/asterisque-go/asterisque/internal/resume"
-	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -55,43 +54,6 @@ func unaccepted(log *slog.Logger, p *Peer, err error) *Abort {
 	a := codec.ErrUnavailable.Withf("the peer could not be checked: internal error, id %s", id)
 	a.Cause = err
 	return a
-}
-
-// fillIn replaces the zero fields of g by the defaults of the node.
-func (c *config) fillIn(g *Grant) (err error) {
-	if g.Service == nil {
-		g.Service = c.service
-		g.Service.serve("by the node that was made", c.made)
-	} else {
-		g.Service.serve("granted to a peer by the function of Access.Accept", beginOf(c.accept))
-	}
-	if g.MaxPriority == nil {
-		g.MaxPriority = &c.highest
-	}
-	g.inbound, g.outbound, g.plan = &c.inbound, &c.outbound, &c.plan
-	if g.Inbound != (limits.Limits{}) {
-		err = c.ownInbound(g)
-	}
-	if err == nil && g.Outbound != (limits.Limits{}) {
-		var own limits.Limits
-		own, err = g.Outbound.Check()
-		g.outbound = &own
-	}
-	if err != nil {
-		return codec.ErrUnavailable.Withf("what the application grants this peer does not fit: %v", err)
-	}
-	return nil
-}
-
-// ownInbound derives the plan from the inbound limits of this peer.
-func (c *config) ownInbound(g *Grant) error {
-	own, err := g.Inbound.Check()
-	if err != nil {
-		return err
-	}
-	plan, err := c.planFor(own)
-	g.inbound, g.plan = &own, &plan
-	return err
 }
 
 // reach returns a Wire to the node that has the session of r, or nil if there is no such node.
@@ -343,4 +305,28 @@ func (n *Node) rejectSession(p *Peer) error {
 		return handshake.ErrNodeClosed
 	}
 	return n.Owners.RejectSession(p.quotaName())
+}
+
+// relay carries frames between the peer of a handshake and the node that resumes its session, until
+// that ends, and then releases the place. The error is ErrElsewhere, or that of a node that is
+// closed.
+func (n *Node) relay(h *nodeHandshake, a *acceptedPeer) error {
+	r := newRelaying(h.cfg, h.Wire, a)
+	n.mu.Lock()
+	open := n.sessions != nil && n.relays.Add(r)
+	if open {
+		n.accepts.Go(func() { // ends with either Wire, or by end
+			defer h.Place.Leave()
+			defer n.relays.Remove(r)
+			r.run()
+		})
+	}
+	n.mu.Unlock()
+	if !open || n.drain.hasBegun() { // Shutdown may not have found it
+		r.end()
+	}
+	if !open {
+		return handshake.ErrNodeClosed
+	}
+	return ErrElsewhere
 }

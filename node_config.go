@@ -390,9 +390,3 @@ func (c *config) over(w wire.Wire) *config {
 	own.announce()
 	return &own
 }
-
-// ownGrant is the grant for a peer that this side has dialled.
-func (c *config) ownGrant() (g Grant) {
-	c.fillIn(&g) // valid: NewNode has checked it
-	return g
-}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/guard"
-	"github.com/asterisque-go/asterisque/internal/handshake"
 	"github.com/asterisque-go/asterisque/internal/relay"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -54,28 +53,4 @@ func endRelays(list []*relayedSession) {
 		all.Go(r.end)
 	}
 	all.Wait()
-}
-
-// relay carries frames between the peer of a handshake and the node that resumes its session, until
-// that ends, and then releases the place. The error is ErrElsewhere, or that of a node that is
-// closed.
-func (n *Node) relay(h *nodeHandshake, a *acceptedPeer) error {
-	r := newRelaying(h.cfg, h.Wire, a)
-	n.mu.Lock()
-	open := n.sessions != nil && n.relays.Add(r)
-	if open {
-		n.accepts.Go(func() { // ends with either Wire, or by end
-			defer h.Place.Leave()
-			defer n.relays.Remove(r)
-			r.run()
-		})
-	}
-	n.mu.Unlock()
-	if !open || n.drain.hasBegun() { // Shutdown may not have found it
-		r.end()
-	}
-	if !open {
-		return handshake.ErrNodeClosed
-	}
-	return ErrElsewhere
 }

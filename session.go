@@ -2,16 +2,24 @@ package asterisque
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/hex"
 	"log/slog"
+	"sync"
+	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/call"
+	"github.com/asterisque-go/asterisque/internal/callback"
+	"github.com/asterisque-go/asterisque/internal/carrier"
+	"github.com/asterisque-go/asterisque/internal/dispatch"
+	"github.com/asterisque-go/asterisque/internal/handshake"
+	"github.com/asterisque-go/asterisque/internal/quota"
+	"github.com/asterisque-go/asterisque/internal/resume"
 	"github.com/asterisque-go/asterisque/internal/wait"
 	"github.com/asterisque-go/asterisque/limits"
-	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/priority"
 )
 
@@ -46,6 +54,79 @@ type sessionHolder interface {
 	// sessionEnded is called at the very end of s.
 	sessionEnded(s *Session)
 }
+
+// sessionConfig is the part of a node's options for each session. It does not change.
+type sessionConfig struct {
+	log        *slog.Logger
+	share      float64        // of lower priorities
+	window     int            // bytes of the largest window
+	windowless bool           // no windows
+	windows    map[uint16]int // by function: outstanding calls
+	private    bool           // keeps errors of handlers on this side
+	resumeFor  time.Duration
+	drain      time.Duration // for running calls, at shutdown; 0: no limit
+
+	outliveCertificates bool
+
+	hooks hooks
+}
+
+// sharedState is the common state of the sessions of a node. The node makes it once, and sessions
+// have no other access to their node.
+type sharedState struct {
+	carriers  carrier.Settings // these are fixed
+	records   repositoryRecords
+	keepalive carrier.KeepaliveScheduler
+	// call through the interceptors of the node, for calls of this side and of the peer; nil
+	// without; fixed
+	outward, inward Next
+
+	call.Common // these lock themselves
+	scheduler   dispatch.Scheduler
+	suspended   resume.Sessions
+	reports     callback.Reports
+}
+
+// resumeState is the state of a session that can be resumed.
+type resumeState struct {
+	agreed handshake.Settings // granted by the peer when the session began; these are fixed
+	plan   *limits.Plan       // granted to the peer
+
+	resume.Ticket // these lock themselves
+	resume.Pacer
+	suspended resume.Entry
+
+	mu      sync.Mutex
+	granted grantedLimits // by the last Grant; guarded by mu
+}
+
+// grantedLimits are the limits in force for a peer.
+type grantedLimits struct{ inbound, outbound limits.Limits }
+
+// certificateExpiry ends a session when a certificate expires. It does not lock itself.
+type certificateExpiry struct {
+	timer *time.Timer // nil before the first certificate
+}
+
+// start calls end when cert expires, and cancels an earlier start.
+func (e *certificateExpiry) start(cert *x509.Certificate, end func(*Abort)) {
+	e.stop()
+	e.timer = time.AfterFunc(time.Until(cert.NotAfter), func() {
+		end(codec.ErrUnauthorized.Withf("the certificate of %v expired at %v", cert.Subject, cert.NotAfter))
+	})
+}
+
+func (e *certificateExpiry) stop() {
+	if e.timer != nil {
+		e.timer.Stop()
+	}
+}
+
+// lifecycle is the view of a session for its carrier: see carrier.Session.
+type lifecycle Session
+
+// owner returns the owner of the session.
+func (s *Session) owner() *quota.Owner { return s.calls.Dispatcher().Owner() }
 
 // String returns the beginning of the ID, in the form used by logs.
 func (s *Session) String() string {
@@ -151,45 +232,17 @@ func Draining(ctx context.Context) <-chan struct{} {
 	return nil
 }
 
-// Call calls a function of the peer with params as they are, and blocks until its result arrives.
-// The caller owns the result. Call does not retain params. The wait ends with the session and with
-// ctx; the end of ctx also ends the handler's context. Every error is an *[Abort]; [Repeatable]
-// reports whether repeating the call is safe.
-//
-// Before it is sent, a call waits for budget of the peer, and while the session is at its outbound
-// soft limit. A nested call, made with a handler's context on the handler's session, does not wait
-// for the peer: it fails with ErrOverloaded if the budget for nested calls is exhausted.
-func (s *Session) Call(ctx context.Context, function uint16, params []byte, opts ...CallOption) ([]byte, error) {
-	cfg := newCallConfig(opts)
-	if plainOn(s, cfg) {
-		return s.calls.Call(ctx, function, params, &cfg.Options)
-	}
-	return CallOn(ctx, s, function, params, opts...)
+// Outstanding is the use of the window of a function; see [WithMaxOutstanding].
+type Outstanding struct {
+	// maximum of outstanding calls; 0: no limit, and then the other fields are not counted
+	Window  int
+	Calls   int // made, and not answered
+	Waiting int // calls that wait for the window
+	Bytes   int // held by these: their parameters are encoded
 }
 
-// Open calls a function of the peer and returns the pipe of the running call, which carries Blocks
-// both ways until the call ends. Open does not retain params. life governs the whole call: when it
-// ends, the call is aborted, and the handler's context ends. Open waits for budget: on this side
-// for the Blocks of the callee, at the peer for one more call, and while the session is at its
-// outbound soft limit. Every error is an *[Abort].
-//
-// A pipe occupies memory on both sides until it ends: by itself, by Abort or through life.
-func (s *Session) Open(life context.Context, function uint16, params []byte, opts ...CallOption) (*pipe.Pipe, error) {
-	cfg := newCallConfig(opts)
-	if !plainOn(s, cfg) {
-		return OpenOn(life, s, function, params, opts...)
-	}
-	p, a := s.calls.Open(life, function, params, &cfg.Options)
-	if a != nil {
-		return nil, a
-	}
-	return p, nil
-}
-
-// plainOn reports whether a call on s, which may be nil, with such options has no interceptors.
-func plainOn(s *Session, cfg *callConfig) bool {
-	return s != nil && s.shared.outward == nil && !cfg.Durable && cfg.around == nil
-}
+// Full reports whether another call would have to wait.
+func (o Outstanding) Full() bool { return o.Window > 0 && o.Calls >= o.Window }
 
 // Outstanding returns the use of the window of a function, so that a caller can check it before it
 // prepares an expensive call.
@@ -198,25 +251,6 @@ func (s *Session) Outstanding(function uint16) Outstanding {
 		return Outstanding{}
 	}
 	return Outstanding(s.calls.Outstanding(function))
-}
-
-// Invoke implements [Caller]: it makes the call c at the peer. See [Session.Call] and
-// [Session.Open].
-func (s *Session) Invoke(ctx context.Context, c *Call) error {
-	m, a := makingOf(c)
-	switch {
-	case a != nil:
-		return a
-	case s == nil:
-		return errNoSession
-	case m.cfg.Durable && m.cfg.Key == nil && !m.call.blocks:
-		return aborts.NeverSent(codec.ErrUnavailable.Withf("a durable call needs a Connection: see Node.Connect"))
-	}
-	m.makeOn(&s.calls)
-	if outward := s.shared.outward; outward != nil {
-		return outward(ctx, c)
-	}
-	return c.carryOut(ctx)
 }
 
 // PipeInfo describes a running call.
@@ -256,4 +290,19 @@ func (s *Session) SlowestPipe() (slowest PipeInfo, ok bool) {
 		}
 	}
 	return slowest, ok
+}
+
+// Direction is a direction of a session's messages, seen from this side.
+type Direction uint8
+
+const (
+	Inbound  Direction = iota // received, and not yet taken by the application
+	Outbound                  // sent, and not yet given to the Wire
+)
+
+func (d Direction) String() string {
+	if d == Inbound {
+		return "inbound"
+	}
+	return "outbound"
 }

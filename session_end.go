@@ -147,22 +147,6 @@ func (s *Session) Flush(ctx context.Context) error {
 	}
 }
 
-// reporter returns the function that a counter calls when the state of its direction changes.
-func (s *Session) reporter(d Direction) func(limits.State) {
-	return func(state limits.State) {
-		if state >= limits.Soft {
-			s.cfg.log.Info("limit reached", "session", s, "direction", d, "state", state)
-		}
-		switch {
-		case d == Outbound && state == limits.Soft:
-			s.calls.Carrier.Thin()
-		case d == Inbound:
-			s.calls.Carrier.InboundChanged(state)
-		}
-		(*hookNotifier)(s).limitChanged(d, state)
-	}
-}
-
 // SetLimits replaces the limits of both directions. A direction that is beyond its new soft limit
 // behaves as if it had just reached the limit. The error names the invalid mark; on error the
 // limits do not change. Existing grants to the peer remain; new grants keep to the new inbound soft
@@ -211,19 +195,4 @@ func (s *Session) Limits(d Direction) limits.Limits {
 		return inbound
 	}
 	return outbound
-}
-
-// Direction is a direction of a session's messages, seen from this side.
-type Direction uint8
-
-const (
-	Inbound  Direction = iota // received, and not yet taken by the application
-	Outbound                  // sent, and not yet given to the Wire
-)
-
-func (d Direction) String() string {
-	if d == Inbound {
-		return "inbound"
-	}
-	return "outbound"
 }

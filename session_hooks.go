@@ -230,3 +230,19 @@ type Drop struct {
 	Reason DropReason
 	Marker any // value of pipe.WithMarker for the Block; nil without
 }
+
+// reporter returns the function that a counter calls when the state of its direction changes.
+func (s *Session) reporter(d Direction) func(limits.State) {
+	return func(state limits.State) {
+		if state >= limits.Soft {
+			s.cfg.log.Info("limit reached", "session", s, "direction", d, "state", state)
+		}
+		switch {
+		case d == Outbound && state == limits.Soft:
+			s.calls.Carrier.Thin()
+		case d == Inbound:
+			s.calls.Carrier.InboundChanged(state)
+		}
+		(*hookNotifier)(s).limitChanged(d, state)
+	}
+}

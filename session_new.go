@@ -2,18 +2,12 @@ package asterisque
 
 import (
 	"context"
-	"crypto/x509"
 	"log/slog"
 	"time"
 
-	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/call"
-	"github.com/asterisque-go/asterisque/internal/callback"
-	"github.com/asterisque-go/asterisque/internal/carrier"
-	"github.com/asterisque-go/asterisque/internal/dispatch"
 	"github.com/asterisque-go/asterisque/internal/handshake"
 	"github.com/asterisque-go/asterisque/internal/quota"
-	"github.com/asterisque-go/asterisque/internal/resume"
 	"github.com/asterisque-go/asterisque/internal/values"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/transport"
@@ -45,25 +39,6 @@ func newSession(sh *sharedState, holder sessionHolder, b *sessionStart) *Session
 	return s
 }
 
-// owner returns the owner of the session.
-func (s *Session) owner() *quota.Owner { return s.calls.Dispatcher().Owner() }
-
-// sessionConfig is the part of a node's options for each session. It does not change.
-type sessionConfig struct {
-	log        *slog.Logger
-	share      float64        // of lower priorities
-	window     int            // bytes of the largest window
-	windowless bool           // no windows
-	windows    map[uint16]int // by function: outstanding calls
-	private    bool           // keeps errors of handlers on this side
-	resumeFor  time.Duration
-	drain      time.Duration // for running calls, at shutdown; 0: no limit
-
-	outliveCertificates bool
-
-	hooks hooks
-}
-
 // sessionStart holds the parameters of a new session.
 type sessionStart struct {
 	cfg     *sessionConfig
@@ -75,44 +50,6 @@ type sessionStart struct {
 	grant   Grant
 	dialled bool // by this side
 }
-
-// sharedState is the common state of the sessions of a node. The node makes it once, and sessions
-// have no other access to their node.
-type sharedState struct {
-	carriers  carrier.Settings // these are fixed
-	records   repositoryRecords
-	keepalive carrier.KeepaliveScheduler
-	// call through the interceptors of the node, for calls of this side and of the peer; nil
-	// without; fixed
-	outward, inward Next
-
-	call.Common // these lock themselves
-	scheduler   dispatch.Scheduler
-	suspended   resume.Sessions
-	reports     callback.Reports
-}
-
-// certificateExpiry ends a session when a certificate expires. It does not lock itself.
-type certificateExpiry struct {
-	timer *time.Timer // nil before the first certificate
-}
-
-// start calls end when cert expires, and cancels an earlier start.
-func (e *certificateExpiry) start(cert *x509.Certificate, end func(*Abort)) {
-	e.stop()
-	e.timer = time.AfterFunc(time.Until(cert.NotAfter), func() {
-		end(codec.ErrUnauthorized.Withf("the certificate of %v expired at %v", cert.Subject, cert.NotAfter))
-	})
-}
-
-func (e *certificateExpiry) stop() {
-	if e.timer != nil {
-		e.timer.Stop()
-	}
-}
-
-// lifecycle is the view of a session for its carrier: see carrier.Session.
-type lifecycle Session
 
 // LogValue implements slog.LogValuer.
 func (u *lifecycle) LogValue() slog.Value { return (*Session)(u).LogValue() }

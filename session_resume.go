@@ -3,15 +3,12 @@ package asterisque
 import (
 	"context"
 	"slices"
-	"sync"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/handshake"
-	"github.com/asterisque-go/asterisque/internal/resume"
-	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
@@ -96,19 +93,6 @@ func (s *Session) heed(g *Grant) {
 		// valid: they were checked with the Grant
 		s.SetLimits(granted.inbound, granted.outbound)
 	}
-}
-
-// resumeState is the state of a session that can be resumed.
-type resumeState struct {
-	agreed handshake.Settings // granted by the peer when the session began; these are fixed
-	plan   *limits.Plan       // granted to the peer
-
-	resume.Ticket // these lock themselves
-	resume.Pacer
-	suspended resume.Entry
-
-	mu      sync.Mutex
-	granted grantedLimits // by the last Grant; guarded by mu
 }
 
 // former returns the session that a peer wants to resume, if the peer has its secret and its

@@ -59,8 +59,8 @@ type Broker struct {
 const localAddr = "127.0.0.1:4222"
 
 // StartLocal starts the NATS server of this machine at 127.0.0.1:4222, the default address of the
-// nodes of a cluster. If a server listens there, StartLocal returns a Broker for it, with a URL, and
-// without a Server. Otherwise it is [Start]: other programs may use the server, which ends with
+// nodes of a cluster. If a server listens there, StartLocal returns a Broker for it, with a URL,
+// and without a Server. Otherwise it is [Start]: other programs may use the server, which ends with
 // Close. Of several programs that call StartLocal at once, one starts the server.
 func StartLocal() (*Broker, error) { return startLocal(localAddr) }
 
