@@ -54,10 +54,6 @@ type Durable struct {
 	// Idempotent are functions that may run more than once for one call. When other functions would
 	// report that they may have run, these run again.
 	Idempotent []uint16
-
-	// InMemory makes the NATS servers keep the records in memory, and lose them when they stop: all
-	// records, if Config.Replicas is 1.
-	InMemory bool
 }
 
 const (
@@ -97,7 +93,7 @@ func (d Durable) complete() (Durable, error) {
 func (c *Cluster) newDurable() *callstore.Registry {
 	return callstore.New(callstore.Config{
 		Plan: callstore.Plan(*c.cfg.Durable), Bucket: kv.BucketName(c.cfg.Prefix, "calls_"+c.cfg.Name),
-		Cluster: c.cfg.Cluster, Replicas: c.cfg.Replicas, Node: c.cfg.ID, Instance: c.instance,
+		Cluster: c.cfg.Cluster, Replicas: c.cfg.Replicas, Storage: c.cfg.storage(), Node: c.cfg.ID, Instance: c.instance,
 		PostedBy: func(peer asterisque.Peer, m asterisque.Metadata) (string, bool) {
 			by, ok := jobqueue.PosterAt(peer, m)
 			return by.Identity, ok

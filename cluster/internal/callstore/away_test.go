@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
@@ -14,7 +15,7 @@ import (
 )
 
 // inFiles makes a bucket survive its server.
-func inFiles(c *Config) { c.Plan.InMemory = false }
+func inFiles(c *Config) { c.Storage = jetstream.FileStorage }
 
 // newLastingBookings returns bookings with a server that can be restarted, and the configuration
 // for the restart.

@@ -59,10 +59,10 @@ func (s *bookings) replica(id string, f bookingtest.Handler, change ...func(*Con
 func (s *bookings) config(id string, change ...func(*Config)) Config {
 	cfg := Config{
 		Plan: Plan{
-			InMemory: true, Share: 1, Lease: LongestLease, Remember: 2 * LongestLease,
+			Share: 1, Lease: LongestLease, Remember: 2 * LongestLease,
 			Calls: 1 << 16, Bytes: 64 << 20, Idempotent: []uint16{bookingtest.Rebook.Number()},
 		},
-		Bucket: "calls_orders", Cluster: "production", Replicas: 1,
+		Bucket: "calls_orders", Cluster: "production", Replicas: 1, Storage: jetstream.MemoryStorage,
 		Node: id, Instance: rand.Text(), Closed: errors.New("the node has left"),
 	}
 	for _, by := range change {

@@ -112,7 +112,7 @@ func TestOpen_OtherLimits(t *testing.T) {
 			"time to live":      func(c *Config) { c.Plan.Remember *= 2 },
 			"number of entries": func(c *Config) { c.Plan.Calls = 5 },
 			"number of bytes":   func(c *Config) { c.Plan.Bytes = 2 << 20 },
-			"storage":           func(c *Config) { c.Plan.InMemory = false },
+			"storage":           func(c *Config) { c.Storage = jetstream.FileStorage },
 		} {
 			err := New(s.config("b", change)).Open(t.Context(), s.links(t.Context()))
 			var other *kv.LimitError

@@ -56,11 +56,8 @@ func (d *Registry) openBucket(ctx context.Context, check bool) (jetstream.KeyVal
 func (d *Registry) stream() jetstream.StreamConfig {
 	c := kv.BucketStream(d.cfg.Bucket, "durable calls of asterisque nodes", d.plan.Remember, kv.WithReserve(d.plan.Bytes))
 	c.MaxMsgs = kv.WithReserve(d.plan.Calls)
-	c.Replicas = d.cfg.Replicas
+	c.Storage, c.Replicas = d.cfg.Storage, d.cfg.Replicas
 	c.Metadata = map[string]string{kv.ClusterKey: d.cfg.Cluster}
-	if d.plan.InMemory {
-		c.Storage = jetstream.MemoryStorage
-	}
 	return c
 }
 

@@ -36,7 +36,6 @@ type Plan struct {
 	Share      float64       // part of Calls and Bytes that one caller may use at each node
 	Lease      time.Duration // time without a sign of its node after which a call is lost
 	Idempotent []uint16      // functions that may run more than once for one call
-	InMemory   bool          // the records do not outlive the NATS servers
 }
 
 // Config describes the bucket, and the node.
@@ -45,6 +44,7 @@ type Config struct {
 	Bucket   string
 	Cluster  string // the name of the cluster that the bucket belongs to
 	Replicas int
+	Storage  jetstream.StorageType
 
 	Node     string // the id of the node
 	Instance string // differs for each start of the node

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
@@ -16,7 +17,7 @@ func TestDurable_ServerLost(t *testing.T) {
 	all, urls := natstest.ThreeServers(t)
 	s := &bookings{t: t, b: all[0], urls: urls}
 	kept := func(c *Config) {
-		c.Replicas, c.Plan.Calls, c.Plan.InMemory = 3, 2, false
+		c.Replicas, c.Plan.Calls, c.Storage = 3, 2, jetstream.FileStorage
 	}
 	f, release := bookingtest.Holds("at a")
 	a, b := s.replica("a", f, kept), s.replica("b", bookingtest.Answers("at b"), kept)

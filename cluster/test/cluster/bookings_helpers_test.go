@@ -49,7 +49,7 @@ func (s *bookings) replica(id string, f bookingtest.Handler, change ...func(*clu
 func (s *bookings) replicaFor(id string, f bookingtest.Handler, opts, callers []asterisque.Option, change ...func(*cluster.Config)) *replica {
 	s.t.Helper()
 	cfg := listening(config(s.b, "orders", id))
-	cfg.Durable = &cluster.Durable{InMemory: true, Share: 1, Lease: callstore.LongestLease, Idempotent: []uint16{bookingtest.Rebook.Number()}, Remember: 2 * callstore.LongestLease}
+	cfg.Durable = &cluster.Durable{Share: 1, Lease: callstore.LongestLease, Idempotent: []uint16{bookingtest.Rebook.Number()}, Remember: 2 * callstore.LongestLease}
 	for _, by := range change {
 		by(&cfg)
 	}

@@ -5,11 +5,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster"
+	"github.com/asterisque-go/asterisque/cluster/broker"
 	"github.com/asterisque-go/asterisque/cluster/test/bookingtest"
 	"github.com/asterisque-go/asterisque/cluster/test/natstest"
-	"github.com/stretchr/testify/require"
 )
 
 func TestDurableLost_PoolRunsAgain(t *testing.T) {
@@ -65,10 +68,35 @@ func TestDurable_JoinOtherLimits(t *testing.T) {
 		s := newBookings(t)
 		s.replica("a", bookingtest.Answers("at a"))
 		cfg := config(s.b, "orders", "b")
-		cfg.Durable = &cluster.Durable{InMemory: true, Remember: 2 * time.Hour}
+		cfg.Durable = &cluster.Durable{Remember: 2 * time.Hour}
 		_, err := cluster.Join(t.Context(), cfg)
 		var other *cluster.BucketError
 		require.ErrorAs(t, err, &other)
 		require.Equal(t, []string{"asterisque_main_calls_orders", "time to live"}, []string{other.Bucket, other.What})
 	})
+}
+
+func TestDurable_Storage(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		inMemory bool
+		storage  jetstream.StorageType
+	}{
+		"files":  {false, jetstream.FileStorage},
+		"memory": {true, jetstream.MemoryStorage},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			natstest.Bubble(t, func(t *testing.T) {
+				s := &bookings{t: t, b: natstest.StartServer(t, broker.Config{Dir: t.TempDir()})}
+				a := s.replica("a", bookingtest.Answers("at a"), func(cfg *cluster.Config) { cfg.InMemory = c.inMemory })
+				js := jetStream(t, a.Cluster)
+				for _, bucket := range []string{"calls_orders", "nodes"} {
+					stream, err := js.Stream(t.Context(), "KV_asterisque_main_"+bucket)
+					require.NoError(t, err)
+					require.Equal(t, c.storage, stream.CachedInfo().Config.Storage, bucket)
+				}
+			})
+		})
+	}
 }

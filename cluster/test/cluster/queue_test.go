@@ -19,7 +19,7 @@ import (
 func queueing(cfg cluster.Config) cluster.Config {
 	cfg.Queue = &cluster.Queue{Calls: 8, Bytes: 1 << 20, Longest: time.Hour}
 	if cfg.Name != "" {
-		cfg.Durable = &cluster.Durable{InMemory: true, Bytes: 1 << 20, Share: 1}
+		cfg.Durable = &cluster.Durable{Bytes: 1 << 20, Share: 1}
 	}
 	return cfg
 }

@@ -50,7 +50,7 @@ type settings struct {
 }
 
 // inFiles makes streams and records survive their server.
-func inFiles(c *settings) { c.InFiles, c.Durable.InMemory = true, false }
+func inFiles(c *settings) { c.InFiles = true }
 
 // member is a node.
 type member struct {
@@ -70,7 +70,7 @@ func (s *bookings) settings(change []func(*settings)) settings {
 	c := settings{
 		Identity: "orders", Replicas: 1, Queue: jobqueue.Plan{Calls: 8, Bytes: 1 << 20, Longest: time.Hour},
 		Durable: callstore.Plan{
-			InMemory: true, Calls: 1 << 16, Bytes: 1 << 20, Share: 1, Lease: 15 * time.Second, Remember: time.Hour,
+			Calls: 1 << 16, Bytes: 1 << 20, Share: 1, Lease: 15 * time.Second, Remember: time.Hour,
 		},
 	}
 	for _, by := range change {
@@ -122,8 +122,12 @@ func (s *bookings) takes(id string, f bookingtest.Handler, change ...func(*setti
 	s.t.Helper()
 	c := s.settings(change)
 	m := s.connected(c, jobqueue.Poster{Identity: "orders", Name: "orders", ID: id})
+	records := jetstream.MemoryStorage
+	if c.InFiles {
+		records = jetstream.FileStorage
+	}
 	m.durable = callstore.New(callstore.Config{
-		Plan: c.Durable, Bucket: "calls_orders", Cluster: "asterisque", Replicas: c.Replicas, Node: id, Instance: rand.Text(),
+		Plan: c.Durable, Bucket: "calls_orders", Cluster: "asterisque", Replicas: c.Replicas, Storage: records, Node: id, Instance: rand.Text(),
 		PostedBy: func(peer asterisque.Peer, md asterisque.Metadata) (string, bool) {
 			by, ok := jobqueue.PosterAt(peer, md)
 			return by.Identity, ok
