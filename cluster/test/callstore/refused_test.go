@@ -1,4 +1,4 @@
-package callstore
+package callstore_test
 
 import (
 	"context"

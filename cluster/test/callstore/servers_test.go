@@ -1,4 +1,4 @@
-package callstore
+package callstore_test
 
 import (
 	"testing"
@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/callstore"
 	"github.com/asterisque-go/asterisque/cluster/test/bookingtest"
 	"github.com/asterisque-go/asterisque/cluster/test/natstest"
 )
@@ -16,7 +17,7 @@ func TestDurable_ServerLost(t *testing.T) {
 	t.Parallel()
 	all, urls := natstest.ThreeServers(t)
 	s := &bookings{t: t, b: all[0], urls: urls}
-	kept := func(c *Config) {
+	kept := func(c *callstore.Config) {
 		c.Replicas, c.Plan.Calls, c.Storage = 3, 2, jetstream.FileStorage
 	}
 	f, release := bookingtest.Holds("at a")
@@ -24,13 +25,13 @@ func TestDurable_ServerLost(t *testing.T) {
 	key, other := bookingtest.Key(), bookingtest.Key()
 	first := s.begins(a, key, 1)
 	second := s.begins(b, key, 1)
-	b.awaitWaiters(1)
+	b.awaitWatches(1)
 	_, err := b.books(other)
 	require.NoError(t, err)
 	_, err = b.books(bookingtest.Key())
 	bookingtest.RequireUnused(t, asterisque.ErrOverloaded, err)
 
-	stream, err := a.js.Stream(t.Context(), a.bucket.Stream())
+	stream, err := a.js.Stream(t.Context(), a.records.Stream())
 	require.NoError(t, err)
 	leader := stream.CachedInfo().Cluster.Leader
 	require.NoError(t, all[leader[0]-'a'].Close())

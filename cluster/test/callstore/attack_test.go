@@ -1,76 +1,85 @@
-package callstore
+package callstore_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/callstore"
 	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/cluster/test/bookingtest"
 	"github.com/asterisque-go/asterisque/cluster/test/natstest"
 	"github.com/asterisque-go/asterisque/internal/test/attack"
-	"github.com/asterisque-go/asterisque/internal/test/fakeclock"
 )
 
-// write writes any value as the record of a call.
-func (r *replica) write(key []byte, value string) {
+// write writes any value as the record of a call, and returns its revision.
+func (r *replica) write(key []byte, value string) (revision uint64) {
 	r.t.Helper()
-	_, err := r.kv.Put(r.t.Context(), r.callOf("", key, 0, nil).name, []byte(value))
+	revision, err := r.kv.Put(r.t.Context(), nameOf(key), []byte(value))
 	require.NoError(r.t, err)
+	return revision
+}
+
+// stored returns the value of a call's record.
+func (r *replica) stored(key []byte) string {
+	r.t.Helper()
+	e, err := r.records.Read(r.t.Context(), nameOf(key))
+	require.NoError(r.t, err)
+	return string(e.Value)
 }
 
 func TestAttackDurable_BadRecord(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		a := s.replica("a", bookingtest.Answers("at a"))
-		runs := a.newRun(call{function: bookingtest.Book.Number()}).record
-		nothing, forever := *runs, *runs
-		nothing.Run = ""
-		forever.Lease = -1
+		f, release := bookingtest.Holds("at a")
+		a := s.replica("a", f)
+		first := bookingtest.Key()
+		out := s.begins(a, first, 1)
+		runs := a.stored(first)
+		release()
+		requireText(t, "at a", out)
 		for name, value := range map[string]string{
 			"nothing":         "",
 			"no record":       "\x00\xff",
 			"another record":  `{"name":"orders"}`,
-			"another state":   strings.Replace(encoded(t, runs), "running", "stunned", 1),
-			"no run":          encoded(t, &nothing),
-			"no lease":        encoded(t, &forever),
+			"another state":   changed(t, runs, "state", "stunned"),
+			"no run":          changed(t, runs, "run", ""),
+			"no lease":        changed(t, runs, "lease", -1),
 			"much of it":      strings.Repeat("[", 500_000),
-			"a later version": strings.Replace(encoded(t, runs), `"v":1`, `"v":2,"state":7`, 1),
+			"a later version": changed(t, changed(t, runs, "v", 2), "state", 7),
 		} {
 			key := bookingtest.Key()
-			a.write(key, value)
+			revision := a.write(key, value)
 			_, err := a.books(key)
 			bookingtest.RequireMayHaveRun(t, asterisque.ErrUnavailable, err)
 			require.ErrorContains(t, err, "the call may have run: what the cluster remembers of it", name)
-			e, err := a.bucket.read(t.Context(), a.callOf("", key, 0, nil).name)
-			require.NoError(t, err)
-			require.NotNil(t, e.unread, "the record is unchanged")
+			require.Equal(t, revision, a.revision(key), "the record is unchanged")
+			require.Equal(t, value, a.stored(key), name)
 		}
-		require.Zero(t, s.Runs.Load())
+		require.EqualValues(t, 1, s.Runs.Load(), "the first call")
 	})
 }
 
-func encoded(t *testing.T, r *record) string {
+// changed returns a record with another value of a field that it has.
+func changed(t *testing.T, record, field string, value any) string {
 	t.Helper()
-	b, err := r.encode()
+	head, rest, _ := strings.Cut(record, "\n")
+	fields := make(map[string]any)
+	require.NoError(t, json.Unmarshal([]byte(head), &fields))
+	require.Contains(t, fields, field)
+	fields[field] = value
+	b, err := json.Marshal(fields)
 	require.NoError(t, err)
-	return string(b)
-}
-
-func TestAttackDurable_LongLease(t *testing.T) {
-	t.Parallel()
-	r := record{Lease: (365 * 24 * time.Hour).Milliseconds()}
-	require.Equal(t, LongestLease, r.lease())
-	r.Lease = 1 << 62
-	require.Equal(t, LongestLease, r.lease())
+	return string(b) + "\n" + rest
 }
 
 func TestAttackDurable_KeysFillBucket(t *testing.T) {
@@ -103,7 +112,7 @@ func TestAttackDurable_KeysOfOneCaller(t *testing.T) {
 		s := newBookings(t)
 		opts, alice := bySubject("alice")
 		_, bob := bySubject("bob")
-		a := s.replicaFor("a", bookingtest.Answers("at a"), opts, alice, remembers(40, 64<<20), func(c *Config) { c.Plan.Share = 0.25 })
+		a := s.replicaFor("a", bookingtest.Answers("at a"), opts, alice, remembers(40, 64<<20), func(c *callstore.Config) { c.Plan.Share = 0.25 })
 		let := 0
 		for i := range 40 {
 			if _, err := a.books([]byte(fmt.Sprint(i))); err != nil {
@@ -122,37 +131,6 @@ func TestAttackDurable_KeysOfOneCaller(t *testing.T) {
 	})
 }
 
-func TestDurableShare_Expires(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := newShares(Plan{Share: 0.5, Calls: 4, Bytes: 1000, Remember: time.Hour})
-		require.NoError(t, s.check("a"))
-		s.take("a", 2, 100)
-		require.ErrorIs(t, s.check("a"), asterisque.ErrOverloaded)
-		require.NoError(t, s.check("b"))
-		s.take("b", 1, 500)
-		require.ErrorIs(t, s.check("b"), asterisque.ErrOverloaded, "by its bytes")
-		fakeclock.Sleep(time.Hour)
-		require.ErrorIs(t, s.check("a"), asterisque.ErrOverloaded, "the last ones are there yet")
-		fakeclock.Sleep(time.Hour)
-		require.NoError(t, s.check("a"))
-		require.Empty(t, s.before)
-	})
-}
-
-func TestAttackDurable_KeysAreForgotten(t *testing.T) {
-	t.Parallel()
-	s := newFirstSeen(3)
-	first := s.since("a", 1)
-	require.Equal(t, first, s.since("a", 1))
-	require.NotEqual(t, first, s.since("a", 2), "it is another entry")
-	for i := range 1000 {
-		s.since(fmt.Sprint(i), 1)
-	}
-	attack.Bounded(t, "entries that are remembered", len(s.byName), 3)
-	require.Equal(t, 3, s.order.Len())
-}
-
 func TestAttackDurable_RepetitionsShareOneWatch(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
@@ -168,7 +146,7 @@ func TestAttackDurable_RepetitionsShareOneWatch(t *testing.T) {
 				out <- err
 			}()
 		}
-		b.awaitWaiters(1)
+		b.awaitWatches(1)
 		for range cap(out) - 100 { // without those that wait at this node
 			err := <-out
 			bookingtest.RequireMayHaveRun(t, asterisque.ErrOverloaded, err)
@@ -180,32 +158,40 @@ func TestAttackDurable_RepetitionsShareOneWatch(t *testing.T) {
 	})
 }
 
-// watches returns the number of watches of the bucket.
-func (r *replica) watches() int {
-	s, err := r.js.Stream(r.t.Context(), r.bucket.Stream())
-	require.NoError(r.t, err)
-	return s.CachedInfo().State.Consumers
-}
-
 func TestAttackDurable_WaiterLimit(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
+		const most = 256
 		f, release := bookingtest.Holds("at a")
-		defer release()
 		a, b := s.replica("a", f), s.replica("b", bookingtest.Answers("at b"))
-		b.waiters = make(chan struct{}, 2)
-		for i := range int64(3) {
+		var outs []<-chan outcome
+		for i := range int64(most) {
 			key := bookingtest.Key()
-			s.begins(a, key, i+1)
-			if i < 2 {
-				s.begins(b, key, i+1)
-				b.awaitWaiters(int(i) + 1)
-				continue
-			}
-			_, err := b.books(key)
-			bookingtest.RequireMayHaveRun(t, asterisque.ErrOverloaded, err)
+			outs = append(outs, s.begins(a, key, i+1), s.begins(b, key, i+1))
 		}
+		b.awaitWatches(most)
+		key := bookingtest.Key()
+		outs = append(outs, s.begins(a, key, most+1))
+		_, err := b.books(key)
+		bookingtest.RequireMayHaveRun(t, asterisque.ErrOverloaded, err)
+		attack.Bounded(t, "repetitions that wait", b.watches(), most)
+		release()
+		for _, out := range outs {
+			requireText(t, "at a", out)
+		}
+		b.awaitWatches(0)
+		b.awaitIdle()
+
+		f, release = bookingtest.Holds("at c")
+		c := s.replica("c", f)
+		key = bookingtest.Key()
+		first := s.begins(c, key, most+2)
+		second := s.begins(b, key, most+2)
+		b.awaitWatches(1) // others can wait again
+		release()
+		requireText(t, "at c", first)
+		requireText(t, "at c", second)
 	})
 }
 
@@ -223,11 +209,11 @@ func TestAttackDurable_CallerTimeout(t *testing.T) {
 			_, err := bookingtest.Book.Call(ctx, b.session, 1, asterisque.WithIdempotencyKey(key))
 			second <- err
 		}()
-		b.awaitWaiters(1)
+		b.awaitWatches(1)
 		cancel()
 		require.ErrorIs(t, <-second, context.Canceled)
-		b.awaitWaiters(0)
-		require.Eventually(t, func() bool { return b.watches() == 0 }, natstest.Timeout, 10*time.Millisecond)
+		b.awaitWatches(0)
+		b.awaitIdle()
 		release()
 		requireText(t, "at a", first)
 		text, err := b.books(key)
@@ -241,21 +227,28 @@ func TestDurable_WithoutWatch(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		f, release := bookingtest.Holds("at a")
-		a, b := s.replica("a", f), s.replica("b", bookingtest.Answers("at b"), leaseOf(time.Second))
-		b.keepIn(unwatched{b.bucket.Bucket()})
+		a := s.replica("a", f)
+		tried := new(atomic.Int64)
+		s.bucket = func(b jetstream.KeyValue) jetstream.KeyValue { return unwatched{b, tried} }
+		b := s.replica("b", bookingtest.Answers("at b"), leaseOf(time.Second))
 		key := bookingtest.Key()
 		first := s.begins(a, key, 1)
 		second := s.begins(b, key, 1)
-		b.awaitWaiters(1)
+		require.Eventually(t, func() bool { return tried.Load() == 1 }, bookingTime, time.Millisecond)
 		release()
 		requireText(t, "at a", first)
 		requireText(t, "at a", second)
 	})
 }
 
-// unwatched is a bucket that rejects watches.
-type unwatched struct{ jetstream.KeyValue }
+// unwatched is a bucket that rejects watches, and counts them.
+type unwatched struct {
+	jetstream.KeyValue
+	tried *atomic.Int64
+}
 
-func (unwatched) Watch(context.Context, string, ...jetstream.WatchOpt) (jetstream.KeyWatcher, error) {
+// Watch implements jetstream.KeyValue.
+func (b unwatched) Watch(context.Context, string, ...jetstream.WatchOpt) (jetstream.KeyWatcher, error) {
+	b.tried.Add(1)
 	return nil, kv.ErrNotWatched
 }

@@ -1,8 +1,8 @@
-package callstore
+package callstore_test
 
 import (
 	"context"
-	"math"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -11,14 +11,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/callstore"
 	"github.com/asterisque-go/asterisque/cluster/internal/kv"
 	"github.com/asterisque-go/asterisque/cluster/test/bookingtest"
 	"github.com/asterisque-go/asterisque/cluster/test/natstest"
 )
 
 // remembers limits the records of replicas.
-func remembers(calls, bytes int64) func(*Config) {
-	return func(c *Config) { c.Plan.Calls, c.Plan.Bytes = calls, bytes }
+func remembers(calls, bytes int64) func(*callstore.Config) {
+	return func(c *callstore.Config) { c.Plan.Calls, c.Plan.Bytes = calls, bytes }
 }
 
 func TestDurableFull_ByCalls(t *testing.T) {
@@ -66,14 +67,17 @@ func TestDurableFull_ByBytes(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		large := strings.Repeat("x", 600<<10)
-		a := s.replica("a", bookingtest.Answers(large), remembers(1<<16, 1<<20))
-		a.shares.most.bytes *= 2
-		a.room = kv.NewRoom(math.MaxInt64, math.MaxInt64, a.look)
 		keys := [][]byte{bookingtest.Key(), bookingtest.Key(), bookingtest.Key()}
-		for _, key := range keys {
-			text, err := a.books(key)
-			require.NoError(t, err, "a lets all in")
-			require.Len(t, text, len(large))
+		var outs []<-chan outcome
+		var releases []func()
+		for i, key := range keys { // all begin while the bucket has room
+			f, release := bookingtest.Holds(large)
+			a := s.replica(fmt.Sprint("a", i), f, remembers(1<<16, 1<<20))
+			outs, releases = append(outs, s.begins(a, key, int64(i+1))), append(releases, release)
+		}
+		for i, release := range releases {
+			release()
+			requireText(t, large, outs[i])
 		}
 		b := s.replica("b", bookingtest.Answers("at b"), remembers(1<<16, 1<<20))
 		_, err := b.books(bookingtest.Key())
@@ -108,13 +112,13 @@ func TestOpen_OtherLimits(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		s.replica("a", bookingtest.Answers("at a"))
-		for what, change := range map[string]func(*Config){
-			"time to live":      func(c *Config) { c.Plan.Remember *= 2 },
-			"number of entries": func(c *Config) { c.Plan.Calls = 5 },
-			"number of bytes":   func(c *Config) { c.Plan.Bytes = 2 << 20 },
-			"storage":           func(c *Config) { c.Storage = jetstream.FileStorage },
+		for what, change := range map[string]func(*callstore.Config){
+			"time to live":      func(c *callstore.Config) { c.Plan.Remember *= 2 },
+			"number of entries": func(c *callstore.Config) { c.Plan.Calls = 5 },
+			"number of bytes":   func(c *callstore.Config) { c.Plan.Bytes = 2 << 20 },
+			"storage":           func(c *callstore.Config) { c.Storage = jetstream.FileStorage },
 		} {
-			err := New(s.config("b", change)).Open(t.Context(), s.links(t.Context()))
+			err := callstore.New(s.config("b", change)).Open(t.Context(), s.links(t.Context()))
 			var other *kv.LimitError
 			require.ErrorAs(t, err, &other, what)
 			require.Equal(t, []string{"calls_orders", what}, []string{other.Bucket, other.What})
@@ -126,12 +130,14 @@ func TestOpen_DiscardOld(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
-		r, links := New(s.config("b")), s.links(t.Context())
-		stream := r.stream()
-		stream.Discard = jetstream.DiscardOld
-		_, err := links.JetStream.CreateStream(t.Context(), stream)
+		a := s.replica("a", bookingtest.Answers("at a"))
+		stream, err := a.js.Stream(t.Context(), a.records.Stream())
 		require.NoError(t, err)
-		require.ErrorContains(t, r.Open(t.Context(), links), "policy of discarding")
+		cfg := stream.CachedInfo().Config
+		cfg.Discard = jetstream.DiscardOld
+		_, err = a.js.UpdateStream(t.Context(), cfg)
+		require.NoError(t, err)
+		require.ErrorContains(t, callstore.New(s.config("b")).Open(t.Context(), s.links(t.Context())), "policy of discarding")
 	})
 }
 
@@ -140,7 +146,7 @@ func TestOpen_OtherCluster(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newBookings(t)
 		s.replica("a", bookingtest.Answers("at a"))
-		other := New(s.config("b", func(c *Config) { c.Cluster = "test" }))
+		other := callstore.New(s.config("b", func(c *callstore.Config) { c.Cluster = "test" }))
 		require.ErrorIs(t, other.Open(t.Context(), s.links(t.Context())), kv.ErrOtherCluster)
 	})
 }
@@ -167,7 +173,7 @@ func TestOpen_JustCreated(t *testing.T) {
 		links := s.links(t.Context())
 		js := &laggard{JetStream: links.JetStream}
 		links.JetStream = js
-		require.NoError(t, New(s.config("b")).Open(t.Context(), links))
+		require.NoError(t, callstore.New(s.config("b")).Open(t.Context(), links))
 		require.EqualValues(t, 4, js.asked.Load())
 	})
 }

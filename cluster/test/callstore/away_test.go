@@ -1,4 +1,4 @@
-package callstore
+package callstore_test
 
 import (
 	"context"
@@ -10,12 +10,13 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/callstore"
 	"github.com/asterisque-go/asterisque/cluster/test/bookingtest"
 	"github.com/asterisque-go/asterisque/cluster/test/natstest"
 )
 
 // inFiles makes a bucket survive its server.
-func inFiles(c *Config) { c.Storage = jetstream.FileStorage }
+func inFiles(c *callstore.Config) { c.Storage = jetstream.FileStorage }
 
 // newLastingBookings returns bookings with a server that can be restarted, and the configuration
 // for the restart.
@@ -90,7 +91,7 @@ func TestDurableClaim_LostAnswer(t *testing.T) {
 		text, err := a.books(key)
 		require.NoError(t, err)
 		require.Equal(t, "at a", text)
-		require.Equal(t, stateAnswered, a.state(key))
+		require.Equal(t, "answered", a.state(key))
 		require.EqualValues(t, 1, s.Runs.Load())
 	})
 }
@@ -123,7 +124,7 @@ func TestDurable_BucketGone(t *testing.T) {
 		a, b := s.replica("a", f), s.replica("b", bookingtest.Answers("at b"))
 		key := bookingtest.Key()
 		first := s.begins(a, key, 1)
-		require.NoError(t, a.js.DeleteKeyValue(t.Context(), a.cfg.Bucket))
+		require.NoError(t, a.js.DeleteKeyValue(t.Context(), bucketName))
 		require.Eventually(t, func() bool {
 			_, err := b.books(bookingtest.Key())
 			return err == nil

@@ -1,6 +1,6 @@
 //go:build unix
 
-package callstore
+package callstore_test
 
 import (
 	"bufio"

@@ -1,9 +1,7 @@
-package callstore
+package callstore_test
 
 import (
 	"context"
-	"math"
-	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -60,14 +58,14 @@ func TestDurable_RepetitionWaits(t *testing.T) {
 		key := bookingtest.Key()
 		first := s.begins(a, key, 1)
 		second, third := s.begins(b, key, 1), s.begins(c, key, 1)
-		b.awaitWaiters(1)
-		c.awaitWaiters(1)
+		b.awaitWatches(2)
 		release()
 		for _, out := range []<-chan outcome{first, second, third} {
 			requireText(t, "at a", out)
 		}
 		require.EqualValues(t, 1, s.Runs.Load())
-		b.awaitWaiters(0)
+		b.awaitWatches(0)
+		b.awaitIdle()
 	})
 }
 
@@ -166,43 +164,4 @@ func TestDurable_OtherCallsAreFree(t *testing.T) {
 		require.NoError(t, err)
 		require.Zero(t, status.Values())
 	})
-}
-
-func TestDurableRecord_HidesKey(t *testing.T) {
-	t.Parallel()
-	d := &Registry{}
-	require.Regexp(t, "^[0-9a-f]{64}$", d.callOf("subject alice", []byte("order 1"), 20, nil).name)
-	require.NotEqual(t, d.callOf("a", []byte("bc"), 20, nil).name, d.callOf("ab", []byte("c"), 20, nil).name)
-	require.NotEqual(t, d.callOf("", []byte("k"), 20, []byte("1")).digest, d.callOf("", []byte("k"), 20, []byte("2")).digest)
-}
-
-func TestDurableRecord_RoundTrip(t *testing.T) {
-	t.Parallel()
-	runs := &record{Version: recordVersion, State: stateRuns, Node: "a", Instance: "i", Run: "r", Function: 20, Digest: "d", Lease: 1000}
-	abort := &asterisque.Abort{Code: codec.Failed, Message: "two\nlines", Detail: []byte("{\n}")}
-	for _, r := range []*record{runs, runs.answered([]byte("a\nb"), nil), runs.answered(nil, abort), runs.with(stateLost)} {
-		b, err := r.encode()
-		require.NoError(t, err)
-		got, unread := decode(b)
-		require.Nil(t, unread)
-		again, err := got.encode()
-		require.NoError(t, err)
-		require.Equal(t, b, again)
-		require.Equal(t, r.State, got.State)
-	}
-}
-
-func TestDurableRecord_SameSize(t *testing.T) {
-	t.Parallel()
-	runs := &record{Version: recordVersion, State: stateRuns, Run: "r", Lease: 1000}
-	size := func(r *record, revision uint64) int {
-		b, err := r.encode()
-		require.NoError(t, err)
-		return len(b) + len(r.padding(revision)) + len(strconv.FormatUint(revision, 10))
-	}
-	for _, revision := range []uint64{0, 10, math.MaxUint64} {
-		for _, s := range []state{stateRuns, stateUnkept, stateLost} {
-			require.Equal(t, size(runs, 0), size(runs.answered([]byte("answer"), nil).with(s), revision), s)
-		}
-	}
 }

@@ -1,4 +1,4 @@
-package callstore
+package callstore_test
 
 import (
 	"context"
@@ -25,7 +25,7 @@ func TestDurableLost_Repetition(t *testing.T) {
 			_, err := b.books(key)
 			bookingtest.RequireMayHaveRun(t, asterisque.ErrUnavailable, err)
 		}
-		require.Equal(t, stateLost, b.state(key))
+		require.Equal(t, "lost", b.state(key))
 		require.EqualValues(t, 1, s.Runs.Load())
 	})
 }
@@ -140,9 +140,10 @@ func TestDurableLost_WaitsAgain(t *testing.T) {
 		key := bookingtest.Key()
 		first := s.begins(a, key, 1)
 		bookingtest.RequireMayHaveRun(t, asterisque.ErrUnavailable, s.cutOff(a, b, key, bookingtest.Book).err)
-		require.Eventually(t, func() bool { return b.state(key) == stateRuns }, natstest.Timeout, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return b.state(key) == "running" }, natstest.Timeout, 10*time.Millisecond)
+		b.awaitWatches(0)
 		second := s.begins(b, key, 1)
-		b.awaitWaiters(1)
+		b.awaitWatches(1)
 		release()
 		requireText(t, "at a", first)
 		requireText(t, "at a", second)

@@ -1,4 +1,4 @@
-package callstore
+package callstore_test
 
 import (
 	"context"
@@ -38,7 +38,7 @@ func (r *replica) fill() {
 func (r *replica) ages() {
 	r.t.Helper()
 	for range 1000 {
-		require.NoError(r.t, r.nc.Publish("$KV."+r.cfg.Bucket+".filler", nil))
+		require.NoError(r.t, r.nc.Publish("$KV."+bucketName+".filler", nil))
 	}
 	_, err := r.kv.Put(r.t.Context(), "filler", nil)
 	require.NoError(r.t, err)
@@ -90,7 +90,7 @@ func TestDurable_ErrorTooLarge(t *testing.T) {
 		key := bookingtest.Key()
 		_, err := a.books(key)
 		require.Equal(t, asterisque.Code(1234), codec.AbortOf(err).Code)
-		require.Equal(t, stateUnkept, a.state(key))
+		require.Equal(t, "unkept", a.state(key))
 	})
 }
 
@@ -124,6 +124,6 @@ func TestDurable_LostAcknowledgement(t *testing.T) {
 		})
 		release()
 		requireText(t, "at a", first)
-		require.Equal(t, stateAnswered, a.state(key))
+		require.Equal(t, "answered", a.state(key))
 	})
 }
