@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/asterisque-go/asterisque"
@@ -22,14 +23,14 @@ func (c *Cluster) beginClaims() (err error) {
 }
 
 // releaseClaims releases all keys. Claims that could not be released in NATS expire.
-func (c *Cluster) releaseClaims() {
-	if c.claims == nil {
+func releaseClaims(claims *lease.Claims, log *slog.Logger) {
+	if claims == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	if err := c.claims.Close(ctx); err != nil {
-		c.node.Logger().Warn("cluster: claims are left to run out", "error", err)
+	if err := claims.Close(ctx); err != nil {
+		log.Warn("cluster: claims are left to run out", "error", err)
 	}
 }
 

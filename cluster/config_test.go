@@ -4,8 +4,9 @@ import (
 	"context"
 	"testing"
 
-	"github.com/asterisque-go/asterisque/cluster"
 	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/cluster"
 )
 
 func TestDurableConfig_Errors(t *testing.T) {

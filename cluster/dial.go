@@ -117,7 +117,7 @@ func (ws *peerRoutes) take(ctx context.Context, m Member, k int, last bool) (wir
 	case !nc.IsConnected():
 		return nil, natswire.ErrDisconnected
 	default:
-		return natswire.Dial(ctx, nc, ws.cluster.meeting(m.Name, m.ID), secure)
+		return natswire.Dial(ctx, nc, ws.cluster.cfg.meeting(m.Name, m.ID), secure)
 	}
 	w, err := wire.Dial(ctx, m.Addresses[k], wire.Options{TLS: secure})
 	return w, transport.HideURL(err, m.Addresses[k])
@@ -136,7 +136,7 @@ func (ws *peerRoutes) tls(m Member) *tls.Config {
 
 // nobodyAt returns an error unless NATS still has no responder for a node.
 func (c *Cluster) nobodyAt(ctx context.Context, m presence.Member) error {
-	w, err := natswire.Dial(ctx, c.nc, c.meeting(m.Name, m.ID), nil)
+	w, err := natswire.Dial(ctx, c.nc, c.cfg.meeting(m.Name, m.ID), nil)
 	switch {
 	case err == nil:
 		w.Close()

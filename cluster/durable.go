@@ -90,10 +90,10 @@ func (d Durable) complete() (Durable, error) {
 }
 
 // newDurable returns the registry of the durable calls, which beginDurable opens.
-func (c *Cluster) newDurable() *callstore.Registry {
+func newDurable(c *Config, instance string) *callstore.Registry {
 	return callstore.New(callstore.Config{
-		Plan: callstore.Plan(*c.cfg.Durable), Bucket: kv.BucketName(c.cfg.Prefix, "calls_"+c.cfg.Name),
-		Cluster: c.cfg.Cluster, Replicas: c.cfg.Replicas, Storage: c.cfg.storage(), Node: c.cfg.ID, Instance: c.instance,
+		Plan: callstore.Plan(*c.Durable), Bucket: kv.BucketName(c.Prefix, "calls_"+c.Name),
+		Cluster: c.Cluster, Replicas: c.Replicas, Storage: c.storage(), Node: c.ID, Instance: instance,
 		PostedBy: func(peer asterisque.Peer, m asterisque.Metadata) (string, bool) {
 			by, ok := jobqueue.PosterAt(peer, m)
 			return by.Identity, ok

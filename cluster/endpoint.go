@@ -95,7 +95,7 @@ func (c *Cluster) show(start context.Context) (err error) {
 	c.gateway, err = gateway.Open(start, gateway.Config{
 		NATS: c.nc, Node: c.node, Name: c.cfg.Name, ID: c.cfg.ID, Version: c.cfg.Version,
 		Description: "a node of the cluster " + c.cfg.Cluster, Metadata: metadata,
-		Subject: "asterisque.wire." + c.meeting(c.cfg.Name, c.cfg.ID),
+		Subject: "asterisque.wire." + c.cfg.meeting(c.cfg.Name, c.cfg.ID),
 		Service: c.cfg.Service, Endpoints: endpoints, Hidden: c.cfg.Hidden,
 	})
 	return err

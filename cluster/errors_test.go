@@ -5,8 +5,9 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/asterisque-go/asterisque/cluster"
 	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/cluster"
 )
 
 func TestLostError_Text(t *testing.T) {

@@ -75,7 +75,7 @@ func (h *Hosted) begin(start context.Context, accept func(wire.Wire)) (err error
 	if err := h.self.Check(start); err != nil { // before wires for that node arrive here
 		return err
 	}
-	h.ln, err = natswire.Listen(start, c.nc, c.meeting(m.Name, m.ID), c.cfg.TLS)
+	h.ln, err = natswire.Listen(start, c.nc, c.cfg.meeting(m.Name, m.ID), c.cfg.TLS)
 	if err != nil {
 		return fmt.Errorf("cluster: %w", err)
 	}

@@ -70,7 +70,16 @@ func Join(start context.Context, cfg Config, opts ...asterisque.Option) (*Cluste
 		return nil, err
 	}
 	c := &Cluster{cfg: cfg, instance: rand.Text(), fence: lease.NewFence(), peers: newPeers()}
-	c.node = asterisque.NewNode(append(cfg.options(opts), asterisque.WithInboundInterceptors(c.around()...), c.resuming())...)
+	how := asterisque.Resume{}
+	if cfg.ResumeAnywhere {
+		c.resumer = newRelay(&c.cfg)
+		how = c.resumer.Resume()
+	}
+	if cfg.Durable != nil {
+		c.durable = newDurable(&c.cfg, c.instance)
+	}
+	c.node = asterisque.NewNode(append(cfg.options(opts),
+		asterisque.WithInboundInterceptors(inbound(c.fence, c.durable)...), asterisque.WithResume(how))...)
 	c.ctx, c.end = context.WithCancelCause(context.Background())
 	start, done := c.joining(start)
 	defer done()
@@ -81,29 +90,22 @@ func Join(start context.Context, cfg Config, opts ...asterisque.Option) (*Cluste
 	return c, nil
 }
 
-// around returns the interceptors of inbound calls. It creates c.durable if the configuration has
-// durable calls.
-func (c *Cluster) around() []asterisque.Interceptor {
-	if c.cfg.Durable == nil {
-		return []asterisque.Interceptor{c.fence.Intercept}
+// inbound returns the interceptors of inbound calls. durable may be nil.
+func inbound(fence *lease.Fence, durable *callstore.Registry) []asterisque.Interceptor {
+	if durable == nil {
+		return []asterisque.Interceptor{fence.Intercept}
 	}
-	c.durable = c.newDurable()
 	// in this order, so that calls rejected by the fence are not recorded
-	return []asterisque.Interceptor{c.fence.Intercept, c.durable.Intercept}
+	return []asterisque.Interceptor{fence.Intercept, durable.Intercept}
 }
 
-// resuming returns the option for the resume of sessions. It creates c.resumer if sessions are
-// resumed at any node of the name.
-func (c *Cluster) resuming() asterisque.Option {
-	if !c.cfg.ResumeAnywhere {
-		return asterisque.WithResume(asterisque.Resume{})
-	}
-	c.resumer = relay.New(relay.Config{
-		Name: c.cfg.Name, ID: c.cfg.ID, TLS: c.cfg.TLS, Identity: c.cfg.Identity,
-		Subject: func(id string) string { return c.meeting(c.cfg.Name, id) + ".resume" },
+// newRelay returns the relay that resumes sessions at any node of the name.
+func newRelay(c *Config) *relay.Relay {
+	return relay.New(relay.Config{
+		Name: c.Name, ID: c.ID, TLS: c.TLS, Identity: c.Identity,
+		Subject: func(id string) string { return c.meeting(c.Name, id) + ".resume" },
 		Life:    lifeTime, RecordLife: recordTime,
 	})
-	return asterisque.WithResume(c.resumer.Resume())
 }
 
 // connectRelay connects c.resumer, before the node serves its first peer.
@@ -211,7 +213,7 @@ func (c *Cluster) listen(start context.Context) (addresses []string, err error) 
 			return nil, err
 		}
 	}
-	ln, err := natswire.Listen(start, c.nc, c.meeting(c.cfg.Name, c.cfg.ID), c.cfg.TLS)
+	ln, err := natswire.Listen(start, c.nc, c.cfg.meeting(c.cfg.Name, c.cfg.ID), c.cfg.TLS)
 	if err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
@@ -241,11 +243,11 @@ func (c *Cluster) listenDirectly(start context.Context) (urls []string, err erro
 
 // meeting returns the subject at which a node listens in NATS. Permissions may reserve it for nodes
 // of its name.
-func (c *Cluster) meeting(name, id string) string { return c.cfg.Prefix + "." + name + "." + id }
+func (c *Config) meeting(name, id string) string { return c.Prefix + "." + name + "." + id }
 
 // appear publishes the entry of the node.
 func (c *Cluster) appear(start context.Context, addresses []string) error {
-	c.self = presence.Announce(c.presence(), c.member(addresses).entry())
+	c.self = presence.Announce(c.presence(), c.cfg.member(c.instance, addresses).entry())
 	if err := c.self.Join(start); err != nil {
 		return err
 	}
@@ -271,12 +273,12 @@ func (c *Cluster) presence() presence.Env {
 }
 
 // member returns the node as a Member.
-func (c *Cluster) member(addresses []string) Member {
+func (c *Config) member(instance string, addresses []string) Member {
 	return Member{
-		Name: c.cfg.Name, ID: c.cfg.ID, Instance: c.instance, State: Present,
+		Name: c.Name, ID: c.ID, Instance: instance, State: Present,
 		Since: time.Now().UTC().Round(time.Millisecond), Addresses: addresses,
-		Identity: c.cfg.Identity, Region: c.cfg.Region, Version: c.cfg.Version, Metadata: c.cfg.Metadata,
-		Durable: c.durable != nil,
+		Identity: c.Identity, Region: c.Region, Version: c.Version, Metadata: c.Metadata,
+		Durable: c.Durable != nil,
 	}
 }
 
@@ -330,7 +332,7 @@ func (c *Cluster) close() {
 	if c.worker != nil {
 		c.worker.Close()
 	}
-	c.releaseClaims()
+	releaseClaims(c.claims, c.node.Logger())
 	if c.durable != nil {
 		c.durable.Close()
 	}
@@ -344,18 +346,18 @@ func (c *Cluster) close() {
 	if c.views != nil {
 		c.views.Close()
 	}
-	c.disappear()
+	announceLeave(c.self, c.nc)
 	if c.nc != nil {
 		c.nc.Close()
 	}
 }
 
-// disappear announces that the node has left.
-func (c *Cluster) disappear() {
-	if c.self == nil || !c.nc.IsConnected() {
+// announceLeave announces that the node has left. self is nil for a node without a name.
+func announceLeave(self *presence.Announcement, nc *nats.Conn) {
+	if self == nil || !nc.IsConnected() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	c.self.Leave(ctx)
+	self.Leave(ctx)
 }

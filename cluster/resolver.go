@@ -56,7 +56,7 @@ func WithOnly(only func(Member) bool) CallerOption { return func(c *callOptions)
 // [Cluster.Watch], needs them. A Pool uses at most 1,024 nodes. Each node selects different ones.
 // The error reports an invalid name.
 func (c *Cluster) Caller(life context.Context, name string, opts ...CallerOption) (*pool.Pool, error) {
-	v, leave, err := c.ofName(name)
+	v, leave, err := viewOf(c.views, name)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (c *Cluster) callerOf(life context.Context, v *presence.View, leave func(),
 	for _, o := range opts {
 		o(&r.options)
 	}
-	life, unbind := c.bind(life)
+	life, unbind := bind(life, c.ctx)
 	r.leave = func() {
 		unbind()
 		leave()
@@ -94,11 +94,11 @@ func (c *Cluster) callerOf(life context.Context, v *presence.View, leave func(),
 	return p, err
 }
 
-// bind returns a context that ends with life, when this node leaves the cluster, or when unbind is
-// called.
-func (c *Cluster) bind(life context.Context) (bound context.Context, unbind func()) {
+// bind returns a context that ends with life, with in, or when unbind is called. Then its cause is
+// that of the one that has ended.
+func bind(life, in context.Context) (bound context.Context, unbind func()) {
 	bound, end := context.WithCancelCause(life)
-	stop := context.AfterFunc(c.ctx, func() { end(c.Err()) })
+	stop := context.AfterFunc(in, func() { end(context.Cause(in)) })
 	return bound, func() {
 		stop()
 		end(nil)

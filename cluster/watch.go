@@ -9,12 +9,12 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/internal/presence"
 )
 
-// ofName returns the view of the nodes of a name, and a function that releases it.
-func (c *Cluster) ofName(name string) (v *presence.View, leave func(), err error) {
+// viewOf returns the view of the nodes of a name, and a function that releases it.
+func viewOf(views *presence.Views, name string) (v *presence.View, leave func(), err error) {
 	if !kv.IsToken(name) {
 		return nil, nil, fmt.Errorf("cluster: no node can have the name %q: it has 1 to 64 letters, digits, '-' and '_'", name)
 	}
-	v, leave = c.views.Open(name + ".*")
+	v, leave = views.Open(name + ".*")
 	return v, leave, nil
 }
 
@@ -22,7 +22,7 @@ func (c *Cluster) ofName(name string) (v *presence.View, leave func(), err error
 // It waits for NATS, at most 5 seconds and until ctx ends, unless the name is already in use on
 // this node: then it returns the last known nodes, also during an outage of NATS.
 func (c *Cluster) Members(ctx context.Context, name string) ([]Member, error) {
-	v, leave, err := c.ofName(name)
+	v, leave, err := viewOf(c.views, name)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func either(a, b error) error {
 // It runs as long as the loop does, and may be used again, also concurrently.
 func (c *Cluster) Watch(ctx context.Context, name string) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
-		v, leave, err := c.ofName(name)
+		v, leave, err := viewOf(c.views, name)
 		if err != nil {
 			yield(Change{}, err)
 			return
