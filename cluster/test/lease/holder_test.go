@@ -1,11 +1,14 @@
-package lease
+package lease_test
 
 import (
 	"context"
 	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/asterisque-go/asterisque/cluster/internal/lease"
 
 	"github.com/stretchr/testify/require"
 
@@ -20,7 +23,7 @@ type callables struct {
 	err  error                        // for all other nodes
 }
 
-func (p *callables) at(_ context.Context, h Holder) (asterisque.Caller, error) {
+func (p *callables) at(_ context.Context, h lease.Holder) (asterisque.Caller, error) {
 	id := h.Node
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -36,13 +39,13 @@ func (p *callables) put(id string, on asterisque.Caller) {
 	p.byID[id] = on
 }
 
-// holders returns two nodes, and a Caller for the holder of "k".
-func holders(t *testing.T) (s *claimSite, a, b *claimant, on *holderCaller, at *callables) {
+// holders returns two nodes, and a Caller for the holder of "k" that belongs to a third one.
+func holders(t *testing.T) (s *claimSite, a, b *claimant, on asterisque.Caller, at *callables) {
 	s = newClaimSite(t, longTTL)
 	a, b = s.join("a"), s.join("b")
 	at = &callables{err: asterisque.ErrUnavailable.Withf("no such node")}
 	at.byID = map[string]asterisque.Caller{"a": a.callable(t), "b": b.callable(t)}
-	return s, a, b, s.join("caller").CallerOf("k", at.at).(*holderCaller), at
+	return s, a, b, s.join("caller").CallerOf("k", at.at), at
 }
 
 func requireServedBy(t *testing.T, ownID string, on asterisque.Caller, opts ...asterisque.CallOption) {
@@ -122,7 +125,9 @@ func TestHolder_ContextEnds(t *testing.T) {
 		} {
 			err := test.call(t.Context())
 			requireNotRun(t, a, 0, err, test.want)
-			require.ErrorIs(t, err, errNobody, name)
+			var abort *asterisque.Abort
+			require.ErrorAs(t, err, &abort, name)
+			require.EqualError(t, abort.Cause, "no node holds it", name)
 			require.ErrorContains(t, err, `a call for the holder of "k": no node holds it`, name)
 		}
 	})
@@ -131,17 +136,28 @@ func TestHolder_ContextEnds(t *testing.T) {
 func TestHolder_FailFast(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
-		_, a, _, on, _ := holders(t)
-		_, under, first := on.join()
-		require.True(t, first, "a search that takes long")
+		s, a, _, on, _ := holders(t)
+		withheld, restore := s.withholdReads()
+		searching, stop := context.WithCancel(t.Context())
+		searched := make(chan error, 1)
+		go func() { // ends with its context
+			_, err := whoami.Call(searching, on, "")
+			searched <- err
+		}()
+		synctest.Wait()
+		require.EqualValues(t, 1, withheld.Load(), "a search that takes long")
+		restore()
+		begin := time.Now()
 		_, err := whoami.Call(t.Context(), on, "", asterisque.WithFailFast())
 		requireNotRun(t, a, 0, err, asterisque.ErrUnavailable)
+		require.Equal(t, begin, time.Now(), "it does not wait for that search")
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()
 		_, err = whoami.Call(ctx, on, "")
 		requireNotRun(t, a, 0, err, asterisque.ErrExpired)
-		on.leave(nil)
-		<-under
+		require.ErrorContains(t, err, "the search for it continues")
+		stop()
+		requireNotRun(t, a, 0, <-searched, asterisque.ErrCanceled)
 		a.has(t, "k")
 		requireServedBy(t, "a", on)
 	})
@@ -150,36 +166,31 @@ func TestHolder_FailFast(t *testing.T) {
 func TestHolder_Replaced(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
-		_, a, b, on, at := holders(t)
+		s, a, b, on, at := holders(t)
 		c := a.has(t, "k")
 		requireServedBy(t, "a", on)
 		closed := fenceSessionTo(t)
 		closed.Close()
 		at.put("a", closed)
 		require.NoError(t, c.Release(t.Context()))
+		reads := countReads(t, s)
 		answer := make(chan error, 1)
 		go func() { // ends with its call
 			_, err := whoami.Call(context.Background(), on, "")
 			answer <- err
 		}()
-		require.Eventually(t, func() bool { return on.searching() }, claimTestTime, claimTick)
+		require.Eventually(t, func() bool { return reads.Load() > 0 }, claimTestTime, claimTick, "it searches")
 		b.has(t, "k")
 		require.NoError(t, <-answer)
 		require.EqualValues(t, 1, b.ran.Load())
 	})
 }
 
-func (s *holderSearch) searching() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.under != nil
-}
-
 // The entry of the holder stays until it expires.
 func TestHolder_Unreachable(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
-		_, a, _, on, at := holders(t)
+		s, a, _, on, at := holders(t)
 		a.has(t, "k")
 		session, closed := at.byID["a"], fenceSessionTo(t)
 		closed.Close()
@@ -199,8 +210,7 @@ func TestHolder_Unreachable(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		at.put("a", nil)
-		on.known = nil
-		_, err = whoami.Call(ctx, on, "")
+		_, err = whoami.Call(ctx, s.join("other").CallerOf("k", at.at), "")
 		requireNotRun(t, a, 1, err, asterisque.ErrExpired)
 		require.ErrorContains(t, err, "no such node")
 	})
@@ -212,7 +222,10 @@ func TestHolder_StaleEntry(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		_, a, b, on, _ := holders(t)
 		c := a.has(t, "k")
-		c.end(ErrReleased) // without removing the entry
+		over, end := context.WithCancel(t.Context())
+		end()
+		require.ErrorIs(t, c.Release(over), context.Canceled, "its entry stays")
+		require.ErrorIs(t, c.Err(), lease.ErrReleased)
 		_, err := whoami.Call(t.Context(), on, "", asterisque.WithFailFast())
 		requireNotRun(t, a, 0, err, asterisque.ErrUnavailable)
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
@@ -249,15 +262,17 @@ func TestHolder_MayHaveRun(t *testing.T) {
 func TestHolder_FinalErrors(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
-		_, a, _, on, at := holders(t)
+		s, a, _, _, at := holders(t)
+		caller := s.join("final")
+		on := caller.CallerOf("k", at.at)
 		a.has(t, "k")
 		refused := errors.New("not to be called")
 		at.byID, at.err = map[string]asterisque.Caller{}, refused
 		_, err := whoami.Call(t.Context(), on, "")
 		requireNotRun(t, a, 0, err, refused)
-		_, err = whoami.Call(t.Context(), on.claims.CallerOf("k.", at.at), "")
+		_, err = whoami.Call(t.Context(), caller.CallerOf("k.", at.at), "")
 		requireNotRun(t, a, 0, err, asterisque.ErrBadParams)
-		require.NoError(t, on.claims.Close(t.Context()))
+		require.NoError(t, caller.Close(t.Context()))
 		_, err = whoami.Call(t.Context(), on, "")
 		requireNotRun(t, a, 0, err, asterisque.ErrUnavailable)
 	})

@@ -1,10 +1,13 @@
-package lease
+package lease_test
 
 import (
 	"bytes"
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+
+	"github.com/asterisque-go/asterisque/internal/test/fakeclock"
 
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
@@ -12,10 +15,11 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/test/natstest"
 )
 
-// requireReads waits until countReads has counted that number of reads.
+// requireReads waits until countReads has counted that number of reads, and no more follow at once.
 func requireReads(t *testing.T, reads *atomic.Int64, times int64, why string) {
 	t.Helper()
 	require.Eventually(t, func() bool { return reads.Load() >= times }, claimTestTime, claimTick)
+	synctest.Wait()
 	require.Equal(t, times, reads.Load(), why)
 }
 
@@ -23,7 +27,7 @@ func requireReads(t *testing.T, reads *atomic.Int64, times int64, why string) {
 func countReads(t *testing.T, s *claimSite) (reads *atomic.Int64) {
 	t.Helper()
 	nc, n := s.connect(), new(atomic.Int64)
-	_, err := nc.Subscribe("$JS.API.STREAM.MSG.GET.KV_claims", func(*nats.Msg) { n.Add(1) })
+	_, err := nc.Subscribe(readSubject, func(*nats.Msg) { n.Add(1) })
 	require.NoError(t, err)
 	require.NoError(t, natstest.Flush(nc))
 	return n
@@ -34,7 +38,7 @@ func hint(t *testing.T, s *claimSite, m *claimant, keys ...string) {
 	t.Helper()
 	nc := s.connect()
 	for _, key := range keys {
-		require.NoError(t, nc.Publish("hints."+m.self.node, []byte(key)))
+		require.NoError(t, nc.Publish("hints."+m.node, []byte(key)))
 	}
 	require.NoError(t, natstest.Flush(nc))
 	require.NoError(t, natstest.Flush(m.nc))
@@ -56,32 +60,47 @@ func TestHints_FalseCostsOneRead(t *testing.T) {
 func TestHints_FloodIsDropped(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
+		const queue = 1024
 		s := newClaimSite(t, longTTL)
 		a, b := s.join("a"), s.join("b")
 		c := a.has(t, "k")
-		flood := make([]string, 5*maxHints)
+		flood := make([]string, 5*queue)
 		for i := range flood {
-			flood[i] = fmt.Sprint("k", i%2*i) // every second key is not held
+			flood[i] = "k"
+			if i%2 > 0 {
+				flood[i] = fmt.Sprint("k", i) // is not held
+			}
 		}
-		flood[0] = "k"
+		withheld, restore := s.withholdReads()
 		hint(t, s, a, flood...)
 		hint(t, s, a, flood...)
+		synctest.Wait()
+		require.EqualValues(t, 1, withheld.Load(), "one after the other")
+		restore()
+		reads := countReads(t, s)
+		fakeclock.Sleep(s.lease() / 4) // the first request fails
+		require.EqualValues(t, queue/2, reads.Load(), "every second key in the queue is held")
 		require.NoError(t, c.Err())
-		require.Equal(t, maxHints, cap(a.hinted))
+		hint(t, s, a, flood...)
 		b.takes(t, "k")
-		c.renew() // if its hint was dropped
-		require.Equal(t, "b", requireLost(t, c).Holder)
+		require.Equal(t, "b", requireLost(t, c).Holder, "by a renewal if its hint was dropped")
 	})
 }
 
+// The connection is lost after hints have arrived.
 func TestHints_WithoutNATS(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a := s.join("a")
 		c := a.has(t, "k")
+		withheld, restore := s.withholdReads()
+		defer restore()
+		hint(t, s, a, "k", "k")
+		synctest.Wait()
+		require.EqualValues(t, 1, withheld.Load())
 		a.nc.Close()
-		c.verify()
+		fakeclock.Sleep(s.lease() / 4) // longer than both requests may take
 		require.NoError(t, c.Err())
 	})
 }
@@ -94,6 +113,6 @@ func TestHints_GoneKeyIsChecked(t *testing.T) {
 		c := a.has(t, "k")
 		require.NoError(t, a.kv.Delete(t.Context(), "k"))
 		hint(t, s, a, "k")
-		require.ErrorIs(t, requireLost(t, c), errGone)
+		require.EqualError(t, requireLost(t, c).Cause, entryGone)
 	})
 }

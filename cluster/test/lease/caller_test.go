@@ -1,9 +1,11 @@
-package lease
+package lease_test
 
 import (
 	"context"
 	"runtime"
 	"testing"
+
+	"github.com/asterisque-go/asterisque/cluster/internal/lease"
 
 	"github.com/stretchr/testify/require"
 
@@ -20,16 +22,16 @@ func TestClaimCaller_EndsWithClaim(t *testing.T) {
 		on := c.Caller(peer.callable(t))
 		_, err := whoami.Call(t.Context(), on, "")
 		require.NoError(t, err)
-		a.clock.advance(a.lease())
+		a.clock.advance(s.lease())
 		_, err = whoami.Call(t.Context(), on, "")
 		requireNotRun(t, peer, 1, err, asterisque.ErrUnauthorized)
-		require.ErrorIs(t, err, ErrLost)
+		require.ErrorIs(t, err, lease.ErrLost)
 
 		d := a.has(t, "d")
 		require.NoError(t, d.Release(t.Context()))
 		_, err = whoami.Call(t.Context(), d.Caller(peer.callable(t)), "")
 		requireNotRun(t, peer, 1, err, asterisque.ErrUnauthorized)
-		require.ErrorIs(t, err, ErrReleased)
+		require.ErrorIs(t, err, lease.ErrReleased)
 	})
 }
 
@@ -51,11 +53,11 @@ func TestClaimCaller_CancelsCalls(t *testing.T) {
 		b.takes(t, "k")
 		err = <-called
 		require.ErrorIs(t, err, asterisque.ErrCanceled)
-		require.ErrorIs(t, err, ErrLost)
+		require.ErrorIs(t, err, lease.ErrLost)
 		require.False(t, asterisque.Repeatable(err))
 		_, err = stream.Result(t.Context())
 		require.ErrorIs(t, err, asterisque.ErrCanceled)
-		require.ErrorIs(t, err, ErrLost)
+		require.ErrorIs(t, err, lease.ErrLost)
 	})
 }
 
@@ -77,7 +79,7 @@ func TestClaimCaller_OwnCancel(t *testing.T) {
 		cancel()
 		err := <-called
 		require.ErrorIs(t, err, asterisque.ErrCanceled)
-		require.NotErrorIs(t, err, ErrLost)
+		require.NotErrorIs(t, err, lease.ErrLost)
 	})
 }
 

@@ -1,10 +1,13 @@
-package lease
+package lease_test
 
 import (
 	"context"
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/lease"
 
 	"github.com/stretchr/testify/require"
 
@@ -13,8 +16,8 @@ import (
 )
 
 // awaits starts await for a key in m.
-func (m *claimant) awaits(ctx context.Context, key string) (won <-chan *Claim, failed <-chan error) {
-	claims, errs := make(chan *Claim, 1), make(chan error, 1)
+func (m *claimant) awaits(ctx context.Context, key string) (won <-chan *lease.Claim, failed <-chan error) {
+	claims, errs := make(chan *lease.Claim, 1), make(chan error, 1)
 	go func() { // ends with ctx, or the claims
 		c, err := m.Await(ctx, key)
 		if err != nil {
@@ -29,8 +32,10 @@ func (m *claimant) awaits(ctx context.Context, key string) (won <-chan *Claim, f
 // requireWaiting waits until a key has that number of watchers.
 func requireWaiting(t *testing.T, m *claimant, watchers int) {
 	t.Helper()
+	stream, err := jetStreamOf(t, m.nc).Stream(t.Context(), "KV_claims")
+	require.NoError(t, err)
 	require.Eventually(t, func() bool {
-		info, err := m.store.bucket.Info(t.Context())
+		info, err := stream.Info(t.Context())
 		return err == nil && info.State.Consumers == watchers
 	}, claimTestTime, claimTick)
 }
@@ -47,7 +52,7 @@ func TestAwaitClaim_Release(t *testing.T) {
 		requireWaiting(t, a, 2)
 		require.Empty(t, won)
 		require.NoError(t, first.Release(t.Context()))
-		var second *Claim
+		var second *lease.Claim
 		select {
 		case second = <-won:
 		case second = <-same:
@@ -73,7 +78,7 @@ func TestAwaitClaim_HolderDies(t *testing.T) {
 		requireWaiting(t, a, 1)
 		a.nc.Close()
 		require.Greater(t, (<-won).Epoch(), c.Epoch())
-		require.ErrorIs(t, c.Err(), ErrLost)
+		require.ErrorIs(t, c.Err(), lease.ErrLost)
 	})
 }
 
@@ -113,39 +118,40 @@ func TestAwaitClaim_NodeLeaves(t *testing.T) {
 		_, failed := b.awaits(t.Context(), "k")
 		requireWaiting(t, a, 1)
 		require.NoError(t, b.Close(t.Context()))
-		require.ErrorIs(t, <-failed, errClaimsOver)
+		err := <-failed
+		require.ErrorIs(t, err, asterisque.ErrUnavailable)
+		require.ErrorContains(t, err, "nothing is claimed any more: this node has left its cluster")
 	})
 }
 
 // The holder keeps its claim, too: its lease is longer than the restart.
 func TestAwaitClaim_BrokerRestart(t *testing.T) {
-	config := broker.Config{Dir: t.TempDir()}
-	first, err := broker.Start(config)
-	require.NoError(t, err)
-	s := &claimSite{t: t, b: first, ttl: longTTL}
-	s.makeBucket()
-	a, b := s.join("a"), s.join("b")
-	c := a.has(t, "k")
-	won, failed := b.awaits(t.Context(), "k")
-	requireWaiting(t, a, 1)
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T) {
+		dir := t.TempDir()
+		s := &claimSite{t: t, b: natstest.StartServer(t, broker.Config{Dir: dir}), ttl: longTTL}
+		s.makeBucket()
+		a, b := s.join("a"), s.join("b")
+		c := a.has(t, "k")
+		revision := a.revision(t, "k")
+		won, failed := b.awaits(t.Context(), "k")
+		requireWaiting(t, a, 1)
 
-	config.Addr = first.Server().Addr().String()
-	require.NoError(t, first.Close())
-	s.b, err = broker.Start(config)
-	require.NoError(t, err)
-	t.Cleanup(func() { s.b.Close() })
-	require.Eventually(t, func() bool {
-		c.renew()
-		_, _, trouble := c.state()
-		return trouble == nil
-	}, claimTestTime, claimTick)
-	require.NoError(t, c.Err())
-	require.Empty(t, failed)
-	require.NoError(t, c.Release(t.Context()))
-	select {
-	case next := <-won:
-		require.Greater(t, next.Epoch(), c.Epoch())
-	case <-time.After(claimTestTime):
-		t.Fatal("the waiting node is not notified")
-	}
+		again := natstest.Restarted(s.b, dir)
+		require.NoError(t, s.b.Close())
+		a.renews(t) // in vain
+		s.b = natstest.StartServer(t, again)
+		a.renews(t)
+		require.NoError(t, c.Err())
+		require.Greater(t, a.revision(t, "k"), revision)
+		require.Empty(t, won)
+		require.Empty(t, failed)
+		require.NoError(t, c.Release(t.Context()))
+		select {
+		case next := <-won:
+			require.Greater(t, next.Epoch(), c.Epoch())
+		case <-time.After(claimTestTime):
+			t.Fatal("the waiting node is not notified")
+		}
+	})
 }

@@ -1,4 +1,4 @@
-package lease
+package lease_test
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/asterisque-go/asterisque/cluster/internal/lease"
 
 	"github.com/stretchr/testify/require"
 
@@ -24,7 +26,7 @@ func TestTakeOver_NotifiesLoser(t *testing.T) {
 		lost := requireLost(t, c)
 		require.Equal(t, "b", lost.Holder)
 		require.Equal(t, next.Epoch(), lost.HolderEpoch)
-		require.ErrorIs(t, c.Release(t.Context()), ErrLost)
+		require.ErrorIs(t, c.Release(t.Context()), lease.ErrLost)
 		require.NoError(t, next.Err(), "the release of the old one takes nothing away")
 		_, held, err := a.Lookup(t.Context(), "k")
 		require.NoError(t, err)
@@ -77,8 +79,7 @@ func TestEpochs_BucketLost(t *testing.T) {
 			s.deleteBucket()
 			s.makeBucket()
 			next := b.has(t, "k")
-			c.renew()
-			require.Equal(t, "b", requireLost(t, c).Holder)
+			require.Equal(t, "b", requireLost(t, c).Holder, "by its next renewal")
 			epochs = append(epochs, c.Epoch(), next.Epoch())
 			require.NoError(t, next.Release(t.Context()))
 		}
@@ -105,7 +106,7 @@ func TestClaim_OldPosition(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
 		a, b := s.join("a"), s.join("b")
-		var between *Claim
+		var between *lease.Claim
 		a.kv.Once(func() {
 			between = b.has(t, "k")
 			require.NoError(t, between.Release(t.Context()))
@@ -124,7 +125,7 @@ func TestClaim_OtherBucket(t *testing.T) {
 		for i := range 10 {
 			a.has(t, fmt.Sprint("k", i))
 		}
-		var between *Claim
+		var between *lease.Claim
 		a.kv.Once(func() {
 			s.deleteBucket()
 			s.makeBucket()
@@ -159,7 +160,7 @@ func (w *claimWinners) known() uint64 {
 
 // won is called by a winner. known is the highest epoch before its attempt. With exclusive there
 // are no takeovers.
-func (w *claimWinners) won(node string, c *Claim, known uint64, exclusive bool) {
+func (w *claimWinners) won(node string, c *lease.Claim, known uint64, exclusive bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if c.Epoch() <= known {
@@ -182,7 +183,7 @@ func (w *claimWinners) left() {
 }
 
 // fight makes several nodes call try for one key, each in a number of rounds.
-func fight(t *testing.T, s *claimSite, exclusive bool, try func(m *claimant) (*Claim, error)) {
+func fight(t *testing.T, s *claimSite, exclusive bool, try func(m *claimant) (*lease.Claim, error)) {
 	const nodes, rounds = 4, 25
 	w := &claimWinners{all: make(map[uint64]string)}
 	var all sync.WaitGroup
@@ -195,9 +196,9 @@ func fight(t *testing.T, s *claimSite, exclusive bool, try func(m *claimant) (*C
 				if err != nil {
 					continue
 				}
-				w.won(m.self.node, c, known, exclusive)
+				w.won(m.node, c, known, exclusive)
 				if rand.IntN(2) == 0 {
-					c.renew()
+					m.beginsRenewal(c)
 				}
 				w.left()
 				c.Release(context.Background())
@@ -209,11 +210,21 @@ func fight(t *testing.T, s *claimSite, exclusive bool, try func(m *claimant) (*C
 	require.Greater(t, len(w.all), rounds/4)
 }
 
+// beginsRenewal waits until m is about to renew its only claim, or has lost it.
+func (m *claimant) beginsRenewal(c *lease.Claim) {
+	begun := make(chan struct{})
+	m.kv.Once(func() { close(begun) })
+	select {
+	case <-begun:
+	case <-c.Done():
+	}
+}
+
 func TestEpochs_ManyTakeovers(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
-		fight(t, s, false, func(m *claimant) (*Claim, error) {
+		fight(t, s, false, func(m *claimant) (*lease.Claim, error) {
 			if rand.IntN(2) == 0 {
 				return m.TakeOver(context.Background(), "k")
 			}
@@ -226,7 +237,7 @@ func TestClaim_IsExclusive(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
-		fight(t, s, true, func(m *claimant) (*Claim, error) {
+		fight(t, s, true, func(m *claimant) (*lease.Claim, error) {
 			if rand.IntN(2) == 0 {
 				return m.Await(context.Background(), "k")
 			}
