@@ -6,12 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/cluster/internal/lease"
-
 	"github.com/stretchr/testify/require"
 
+	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/lease"
 	"github.com/asterisque-go/asterisque/cluster/test/natstest"
 )
 

@@ -5,11 +5,10 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/asterisque-go/asterisque/cluster/internal/lease"
-
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/lease"
 	"github.com/asterisque-go/asterisque/cluster/test/natstest"
 )
 

@@ -7,11 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/asterisque-go/asterisque/cluster/internal/lease"
-
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/lease"
 	"github.com/asterisque-go/asterisque/cluster/test/natstest"
 )
 

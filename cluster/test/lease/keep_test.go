@@ -8,12 +8,10 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/internal/lease"
-
-	"github.com/stretchr/testify/require"
-
 	"github.com/asterisque-go/asterisque/cluster/test/natstest"
 )
 

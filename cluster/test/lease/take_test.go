@@ -6,12 +6,12 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
-
-	"github.com/asterisque-go/asterisque/cluster/internal/lease"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/asterisque-go/asterisque/cluster/internal/lease"
 	"github.com/asterisque-go/asterisque/cluster/test/natstest"
 )
 
@@ -23,6 +23,8 @@ func TestTakeOver_NotifiesLoser(t *testing.T) {
 		c := a.has(t, "k")
 		next := b.takes(t, "k")
 		require.Greater(t, next.Epoch(), c.Epoch())
+		synctest.Wait()
+		require.Error(t, c.Err(), "before its next renewal")
 		lost := requireLost(t, c)
 		require.Equal(t, "b", lost.Holder)
 		require.Equal(t, next.Epoch(), lost.HolderEpoch)
