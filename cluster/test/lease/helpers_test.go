@@ -27,7 +27,7 @@ const longTTL = 5 * time.Minute
 // claimTick is the polling interval of tests.
 const claimTick = 5 * time.Millisecond
 
-// claimTestTime is the time limit for conditions, for slow machines too. It is longer than the time
+// claimTestTime is the time limit for conditions, for slow machines too, and longer than the time
 // between two renewals with longTTL.
 const claimTestTime = 2 * time.Minute
 
@@ -256,7 +256,7 @@ func (e *lostErr) Unwrap() []error {
 // setClock follows the real clock until it is set forward.
 type setClock struct {
 	ahead    atomic.Int64
-	wallOnly atomic.Bool // it has no monotonic part, as after the suspension of a machine
+	wallOnly atomic.Bool // no monotonic part, as after the suspension of a machine
 }
 
 func (c *setClock) now() time.Time {

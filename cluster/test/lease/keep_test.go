@@ -148,8 +148,7 @@ func TestRenew_LostAnswer(t *testing.T) {
 	})
 }
 
-// The beginning of a renewal without an answer is not known when it is found, so that it counts for
-// nothing.
+// A renewal without an answer does not extend the lease, as its start is unknown.
 func TestRenew_LostAnswerCountsNothing(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {

@@ -23,9 +23,9 @@ import (
 // pausedTTL passes by the real clock.
 const pausedTTL = 2 * time.Second
 
-// TestClaimPaused_Process is the process that is paused. It reads the URL of a node, and claims a
-// key. For each line that follows, it prints the state of its claim, and the outcomes of two calls
-// in that role.
+// TestClaimPaused_Process is the process that is paused. The process reads the URL of a node, and
+// claims a key. After each further line, the process prints the state of its claim, and the
+// outcomes of two calls in that role.
 func TestClaimPaused_Process(t *testing.T) {
 	nc, err := nats.Connect(natstest.InChild(t))
 	require.NoError(t, err)
