@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/asterisque-go/asterisque"
@@ -22,10 +21,10 @@ const (
 
 // toolsAnswers makes the answers for tools, and reuses each several times.
 type toolsAnswers struct {
-	nc    *nats.Conn // fixed, as all up to since
-	about toolsInfo
-	svc   *asterisque.Service // nil: no functions
-	since time.Time
+	maxPayload func() int64 // maximum size of an answer; fixed, as all up to since
+	about      toolsInfo
+	svc        *asterisque.Service // nil: no functions
+	since      time.Time
 
 	mu    sync.Mutex
 	spare answerRate              // for sent bytes; guarded by mu
@@ -40,8 +39,8 @@ type toolsAnswer struct {
 	until time.Time // when body expires
 }
 
-func (a *toolsAnswers) begin(nc *nats.Conn, about toolsInfo, svc *asterisque.Service) {
-	a.nc, a.about, a.svc, a.since = nc, about, svc, time.Now().UTC()
+func (a *toolsAnswers) begin(maxPayload func() int64, about toolsInfo, svc *asterisque.Service) {
+	a.maxPayload, a.about, a.svc, a.since = maxPayload, about, svc, time.Now().UTC()
 	a.kept = map[string]*toolsAnswer{
 		micro.PingVerb.String():  {value: a.ping},
 		micro.InfoVerb.String():  {value: a.info},
@@ -72,7 +71,7 @@ func (a *toolsAnswers) encode(k *toolsAnswer) []byte {
 	list := shownEndpoints(a.svc, a.about)
 	for n := len(list); ; n /= 2 {
 		body, err := json.Marshal(k.value(list[:n], len(list)))
-		if err != nil || n == 0 || int64(len(body)) <= a.nc.MaxPayload() {
+		if err != nil || n == 0 || int64(len(body)) <= a.maxPayload() {
 			return body // an error is impossible with numbers and strings
 		}
 	}

@@ -2,32 +2,27 @@ package gateway
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/nats-io/nats.go/micro"
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/cluster/test/natstest"
 	"github.com/asterisque-go/asterisque/internal/test/fakeclock"
 )
 
-// answersFor returns the answers of tools.
-func answersFor(t *testing.T, svc *asterisque.Service) *toolsAnswers {
-	t.Helper()
+// newAnswers returns the answers of tools for a node without functions.
+func newAnswers() *toolsAnswers {
 	a := new(toolsAnswers)
-	a.begin(microConn(t, microBroker(t, "")), aboutOrders("a"), svc)
+	a.begin(func() int64 { return 1 << 20 }, toolsInfo{name: "orders", id: "a"}, nil)
 	return a
 }
 
 func TestToolsAnswer_Reused(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T) {
-		a := answersFor(t, microService())
+	synctest.Test(t, func(t *testing.T) {
+		a := newAnswers()
 		made := 0
 		a.kept["INFO"].value = func([]shownEndpoint, int) any { made++; return made }
 		now := time.Now()
@@ -39,8 +34,8 @@ func TestToolsAnswer_Reused(t *testing.T) {
 
 func TestToolsAnswer_SlowToMake(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T) {
-		a := answersFor(t, nil)
+	synctest.Test(t, func(t *testing.T) {
+		a := newAnswers()
 		made, took := 0, answerAge
 		a.kept["STATS"].value = func([]shownEndpoint, int) any {
 			fakeclock.Sleep(took)
@@ -56,8 +51,8 @@ func TestToolsAnswer_SlowToMake(t *testing.T) {
 
 func TestToolsAnswer_UnknownVerb(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T) {
-		a := answersFor(t, nil)
+	synctest.Test(t, func(t *testing.T) {
+		a := newAnswers()
 		for _, verb := range []string{"", "ping", "SCHEMA"} {
 			require.Nil(t, a.of(verb, time.Now()), verb)
 		}
@@ -66,8 +61,8 @@ func TestToolsAnswer_UnknownVerb(t *testing.T) {
 
 func TestToolsAnswer_Limit(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T) {
-		a := answersFor(t, nil)
+	synctest.Test(t, func(t *testing.T) {
+		a := newAnswers()
 		now := time.Now()
 		answered := func() (n int) {
 			for range 10_000 {
@@ -105,29 +100,6 @@ func TestAllowance_LargeMessage(t *testing.T) {
 	a.spend(now, 10<<20)
 	require.False(t, a.any(now.Add(9*time.Second)))
 	require.True(t, a.any(now.Add(9*time.Second+1)))
-}
-
-func TestToolsAnswer_TooLarge(t *testing.T) {
-	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T) {
-		svc := asterisque.NewService()
-		for n := range 32 {
-			asterisque.Func[int, int](uint16(n), strings.Repeat("n", 40<<10)).Handle(svc, nil0)
-		}
-		a := answersFor(t, svc)
-		for _, verb := range []string{"INFO", "STATS"} {
-			body := a.of(verb, time.Now())
-			require.LessOrEqual(t, int64(len(body)), a.nc.MaxPayload())
-			var answer struct {
-				micro.ServiceIdentity
-				Endpoints []any `json:"endpoints"`
-			}
-			require.NoError(t, json.Unmarshal(body, &answer))
-			require.NotEmpty(t, answer.Endpoints)
-			left := fmt.Sprintf("%d endpoints: ", 32-len(answer.Endpoints))
-			require.Contains(t, answer.Metadata["asterisque.left_out"], left)
-		}
-	})
 }
 
 func nil0(context.Context, int) (int, error) { return 0, nil }

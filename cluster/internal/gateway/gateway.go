@@ -59,13 +59,14 @@ func Open(ctx context.Context, c Config) (*Gateway, error) {
 }
 
 // Close stops receiving requests, and waits until the received ones are answered. If ctx ends
-// first, it ends the running ones. It may be called again, and with a nil gateway.
-func (g *Gateway) Close(ctx context.Context) {
+// first, it ends the running ones and returns the error of ctx. It may be called again, and with a
+// nil gateway.
+func (g *Gateway) Close(ctx context.Context) error {
 	if g == nil {
-		return
+		return nil
 	}
 	if g.micro != nil {
 		g.micro.close()
 	}
-	g.offered.close(ctx)
+	return g.offered.close(ctx)
 }

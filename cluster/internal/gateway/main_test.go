@@ -3,7 +3,7 @@ package gateway
 import (
 	"testing"
 
-	"github.com/asterisque-go/asterisque/cluster/test/natstest"
+	"github.com/asterisque-go/asterisque/internal/test/leak"
 )
 
-func TestMain(m *testing.M) { natstest.Main(m) }
+func TestMain(m *testing.M) { leak.Main(m) }

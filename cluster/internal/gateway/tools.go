@@ -54,7 +54,7 @@ func newTools(ctx context.Context, nc *nats.Conn, about toolsInfo, svc *asterisq
 		return nil, fmt.Errorf("the version %q is no semantic version, such as 1.4.0", about.version)
 	}
 	t := &microResponder{nc: nc}
-	t.answers.begin(nc, about, svc)
+	t.answers.begin(nc.MaxPayload, about, svc)
 	if err := t.subscribe(ctx, about); err != nil {
 		t.close()
 		return nil, err

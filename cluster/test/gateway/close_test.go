@@ -1,4 +1,4 @@
-package gateway
+package gateway_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/gateway"
 	"github.com/asterisque-go/asterisque/cluster/test/natstest"
 	"github.com/asterisque-go/asterisque/codec"
 )
@@ -51,12 +52,12 @@ func TestEndpointClose_Drains(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
 		svc, begun, letGo := heldService()
-		e := offering(t, nc, svc, []Endpoint{{Function: 10}})
+		g, _ := opened(t, offering(nc, svc, gateway.Endpoint{Function: 10}))
 		replies := inbox(t, nc)
 		require.NoError(t, nc.PublishRequest("orders.held", replies.Subject, []byte("5")))
 		<-begun
 		closed := make(chan error)
-		go func() { closed <- e.close(context.Background()) }() // ends with the request
+		go func() { closed <- g.Close(context.Background()) }() // ends with the request
 		require.Eventually(t, func() bool {
 			_, err := natstest.Request(nc, "orders.held", nil, 20*time.Millisecond)
 			return err == nats.ErrNoResponders
@@ -72,13 +73,13 @@ func TestEndpointClose_ContextEnds(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
 		svc, begun, _ := heldService()
-		e := offering(t, nc, svc, []Endpoint{{Function: 10}})
+		g, _ := opened(t, offering(nc, svc, gateway.Endpoint{Function: 10}))
 		replies := inbox(t, nc)
 		require.NoError(t, nc.PublishRequest("orders.held", replies.Subject, []byte("5")))
 		<-begun
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		require.ErrorIs(t, e.close(ctx), context.DeadlineExceeded)
+		require.ErrorIs(t, g.Close(ctx), context.DeadlineExceeded)
 		requireFailed(t, replyIn(t, replies), codec.Unavailable, "the node leaves the cluster")
 	})
 }
@@ -87,9 +88,9 @@ func TestEndpointClose_Disconnected(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
-		e := offering(t, nc, microService(), []Endpoint{{Function: 10}})
+		g, _ := opened(t, offering(nc, microService(), gateway.Endpoint{Function: 10}))
 		nc.Close()
-		require.NoError(t, e.close(t.Context()))
-		require.NoError(t, e.close(t.Context()), "repeated")
+		require.NoError(t, g.Close(t.Context()))
+		require.NoError(t, g.Close(t.Context()), "repeated")
 	})
 }

@@ -1,7 +1,10 @@
-package gateway
+package gateway_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +14,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/gateway"
 	"github.com/asterisque-go/asterisque/cluster/test/natstest"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -20,9 +24,9 @@ func TestTools_NameAndID(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		b := microBroker(t, "")
 		nc := microConn(t, b)
-		microTools(t, nc, aboutOrders("a"), nil)
-		microTools(t, nc, aboutOrders("b"), nil)
-		microTools(t, nc, toolsInfo{name: "users", id: "a", version: "1.2.3-rc.1+5"}, nil)
+		opened(t, orders(nc, "a", nil))
+		opened(t, orders(nc, "b", nil))
+		opened(t, gateway.Config{NATS: nc, Name: "users", ID: "a", Version: "1.2.3-rc.1+5"})
 
 		require.Equal(t, 3*3, nc.NumSubscriptions())
 		var found []string
@@ -45,13 +49,13 @@ func TestTools_Functions(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
-		about := aboutOrders("a")
-		about.metadata = map[string]string{"asterisque.region": "eu"}
-		microTools(t, nc, about, microService())
+		about := orders(nc, "a", microService())
+		about.Metadata = map[string]string{"asterisque.region": "eu"}
+		opened(t, about)
 
 		info := gathered[micro.Info](t, nc, micro.InfoVerb, "orders", "a", 1)[0]
 		require.Equal(t, micro.Info{
-			ServiceIdentity: micro.ServiceIdentity{Name: "orders", ID: "a", Version: "0.0.0", Metadata: about.metadata},
+			ServiceIdentity: micro.ServiceIdentity{Name: "orders", ID: "a", Version: "0.0.0", Metadata: about.Metadata},
 			Type:            micro.InfoResponseType,
 			Description:     "what is ordered",
 			Endpoints: []micro.EndpointInfo{{
@@ -70,7 +74,7 @@ func TestTools_Stats(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
 		svc := microService()
-		microTools(t, nc, aboutOrders("a"), svc)
+		opened(t, orders(nc, "a", svc))
 		s := sessionWith(t, asterisque.NewNode(asterisque.WithService(svc)))
 		for range 3 {
 			_, err := testGreet.Call(t.Context(), s, "you")
@@ -111,7 +115,7 @@ func TestTools_Reconnect(t *testing.T) {
 	require.NoError(t, err)
 	addr := b.Server().Addr().String()
 	nc := microConn(t, b, nats.ReconnectWait(1), nats.MaxReconnects(-1))
-	microTools(t, nc, aboutOrders("a"), nil)
+	opened(t, orders(nc, "a", nil))
 	require.NoError(t, b.Close())
 
 	b, err = broker.Start(broker.Config{Addr: addr})
@@ -124,23 +128,12 @@ func TestTools_Reconnect(t *testing.T) {
 	}, soon, 10*time.Millisecond)
 }
 
-func TestTools_BadVersion(t *testing.T) {
-	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T) {
-		nc := microConn(t, microBroker(t, ""))
-		for _, version := range []string{"1", "v1.2.3", "1.2", "1.2.3-01", "1.2.3 "} {
-			_, err := newTools(t.Context(), nc, toolsInfo{name: "orders", id: "a", version: version}, nil)
-			require.ErrorContains(t, err, "no semantic version, such as 1.4.0", version)
-		}
-	})
-}
-
 func TestTools_ForbiddenSubject(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		b := microBroker(t, `{user: narrow, password: p, permissions: {subscribe: ["$SRV.*", "$SRV.*.orders", "_INBOX.>"]}}`)
 		nc := microConn(t, b, nats.UserInfo("narrow", "p"))
-		_, err := newTools(t.Context(), nc, aboutOrders("a"), nil)
+		_, err := gateway.Open(t.Context(), orders(nc, "a", nil))
 		require.ErrorIs(t, err, nats.ErrPermissionViolation)
 		require.ErrorContains(t, err, "to subscribe to $SRV.*.orders.a:")
 		require.Eventually(t, func() bool { return nc.NumSubscriptions() == 0 }, soon, time.Millisecond, "and nothing is left")
@@ -151,10 +144,10 @@ func TestTools_Disconnected(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
-		tools := microTools(t, nc, aboutOrders("a"), nil)
+		g, _ := opened(t, orders(nc, "a", nil))
 		nc.Close()
-		tools.close()
-		_, err := newTools(t.Context(), nc, aboutOrders("a"), nil)
+		require.NoError(t, g.Close(t.Context()))
+		_, err := gateway.Open(t.Context(), orders(nc, "a", nil))
 		require.ErrorIs(t, err, nats.ErrConnectionClosed)
 	})
 }
@@ -165,7 +158,31 @@ func TestTools_ContextEnds(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, err := newTools(ctx, nc, aboutOrders("a"), nil)
+		_, err := gateway.Open(ctx, orders(nc, "a", nil))
 		require.ErrorIs(t, err, context.Canceled)
+	})
+}
+
+func TestToolsAnswer_TooLarge(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T) {
+		nc := microConn(t, microBroker(t, ""))
+		svc := asterisque.NewService()
+		for n := range 32 {
+			asterisque.Func[int, int](uint16(n), strings.Repeat("n", 40<<10)).Handle(svc, nil0)
+		}
+		opened(t, orders(nc, "a", svc))
+		for _, verb := range []string{"INFO", "STATS"} {
+			body := requested(t, nc, "$SRV."+verb, "").Data
+			require.LessOrEqual(t, int64(len(body)), nc.MaxPayload())
+			var answer struct {
+				micro.ServiceIdentity
+				Endpoints []any `json:"endpoints"`
+			}
+			require.NoError(t, json.Unmarshal(body, &answer))
+			require.NotEmpty(t, answer.Endpoints)
+			left := fmt.Sprintf("%d endpoints: ", 32-len(answer.Endpoints))
+			require.Contains(t, answer.Metadata["asterisque.left_out"], left)
+		}
 	})
 }

@@ -1,4 +1,4 @@
-package gateway
+package gateway_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/gateway"
 	"github.com/asterisque-go/asterisque/cluster/test/natstest"
 	"github.com/asterisque-go/asterisque/codec"
 )
@@ -21,7 +22,7 @@ func TestEndpoint_Request(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
 		var around []string
-		offering(t, nc, microService(), []Endpoint{{Function: 10}, {Function: 10, Subject: "hello"}},
+		opened(t, offering(nc, microService(), gateway.Endpoint{Function: 10}, gateway.Endpoint{Function: 10, Subject: "hello"}),
 			asterisque.WithInboundInterceptors(func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 				around = append(around, c.Name()+" by "+c.Session().Peer().ID)
 				return next(ctx, c)
@@ -43,7 +44,8 @@ func TestEndpoint_ErrorHeaders(t *testing.T) {
 			return 0, &asterisque.Abort{Code: 4711, Message: "two\r\nlines: ö"}
 		})
 		asterisque.Func[int, int](21, "bare").Handle(svc, func(context.Context, int) (int, error) { return 0, asterisque.ErrStopped })
-		offering(t, nc, svc, []Endpoint{{Function: 10}, {Function: 11}, {Function: 20}, {Function: 21}})
+		opened(t, offering(nc, svc,
+			gateway.Endpoint{Function: 10}, gateway.Endpoint{Function: 11}, gateway.Endpoint{Function: 20}, gateway.Endpoint{Function: 21}))
 
 		requireFailed(t, requested(t, nc, "orders.fail", `"broken"`), codec.Failed, "broken")
 		requireFailed(t, requested(t, nc, "orders.own", `1`), 4711, "lines: ö")
@@ -61,7 +63,7 @@ func TestEndpoint_LargeResult(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
 		svc := asterisque.NewService()
 		asterisque.Func[int, string](10, "long").Handle(svc, func(_ context.Context, n int) (string, error) { return strings.Repeat("x", n), nil })
-		offering(t, nc, svc, []Endpoint{{Function: 10}})
+		opened(t, offering(nc, svc, gateway.Endpoint{Function: 10}))
 		require.Len(t, requested(t, nc, "orders.long", "1048574").Data, 1<<20, "with two quotes")
 		requireFailed(t, requested(t, nc, "orders.long", "1048575"), codec.TooLarge, "1048577 bytes, and a message of this NATS server 1048576 at most")
 	})
@@ -78,7 +80,7 @@ func TestEndpoint_Timeout(t *testing.T) {
 			ended <- ctx.Err()
 			return 0, ctx.Err()
 		})
-		offering(t, nc, svc, []Endpoint{{Function: 10, Timeout: 10 * time.Millisecond}})
+		opened(t, offering(nc, svc, gateway.Endpoint{Function: 10, Timeout: 10 * time.Millisecond}))
 		requireFailed(t, requested(t, nc, "orders.slow", "1"), codec.Expired, "")
 		require.Error(t, <-ended)
 	})
@@ -89,7 +91,7 @@ func TestEndpoint_Trace(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
 		traces := make(chan string, 1)
-		offering(t, nc, microService(), []Endpoint{{Function: 10}},
+		opened(t, offering(nc, microService(), gateway.Endpoint{Function: 10}),
 			asterisque.WithInboundInterceptors(func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 				traces <- string(c.Trace())
 				return next(ctx, c)
@@ -114,9 +116,7 @@ func TestEndpoint_Tools(t *testing.T) {
 	t.Parallel()
 	nc := microConn(t, microBroker(t, ""))
 	svc := microService()
-	about := aboutOrders("a")
-	about.offered = offering(t, nc, svc, []Endpoint{{Function: 11}, {Function: 11, Subject: "other.fail", Queue: "all"}})
-	microTools(t, nc, about, svc)
+	opened(t, orders(nc, "a", svc, gateway.Endpoint{Function: 11}, gateway.Endpoint{Function: 11, Subject: "other.fail", Queue: "all"}))
 	requested(t, nc, "orders.fail", `"broken"`)
 
 	var shown []string
@@ -139,19 +139,20 @@ func TestEndpoint_QueueGroup(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
-		var all []*endpoints
-		for range 2 {
-			all = append(all, offering(t, nc, microService(), []Endpoint{{Function: 10}}))
+		for _, id := range []string{"a", "b"} {
+			opened(t, orders(nc, id, microService(), gateway.Endpoint{Function: 10}))
 		}
-		both := func() bool {
+		const requests = 100 // all of them to one: improbable
+		for range requests {
 			requested(t, nc, "orders.greet", `"you"`)
-			var stats [2]micro.EndpointStats
-			for i, e := range all {
-				e.list[0].meter.fill(&stats[i])
-			}
-			return stats[0].NumRequests > 0 && stats[1].NumRequests > 0
 		}
-		require.Eventually(t, both, soon, time.Millisecond)
+		var counts []int
+		for _, id := range []string{"a", "b"} {
+			greet := gathered[micro.Stats](t, nc, micro.StatsVerb, "orders", id, 1)[0].Endpoints[0]
+			require.Positive(t, greet.NumRequests, id)
+			counts = append(counts, greet.NumRequests)
+		}
+		require.Equal(t, requests, counts[0]+counts[1], "each request goes to one")
 	})
 }
 
@@ -159,17 +160,18 @@ func TestEndpoint_SessionLost(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
-		svc := microService()
-		node := asterisque.NewNode(asterisque.WithService(svc))
-		defer node.Close()
-		e, err := newEndpoints(t.Context(), nc, "orders", []Endpoint{{Function: 10}}, svc, node)
-		require.NoError(t, err)
-		defer e.close(t.Context())
-		first := e.peer.Connection().Session()
+		_, node := opened(t, offering(nc, microService(), gateway.Endpoint{Function: 10}))
 		require.Eventually(t, func() bool { return len(node.Sessions()) == 1 }, soon, time.Millisecond)
-		require.NoError(t, node.Sessions()[0].Close())
-		<-first.Done()
-		require.Eventually(t, func() bool { return requested(t, nc, "orders.greet", `"you"`).Header == nil }, soon, time.Millisecond)
+		first := node.Sessions()[0]
+		require.NoError(t, first.Close())
+		require.Eventually(t, func() bool {
+			all := node.Sessions()
+			return len(all) == 1 && all[0] != first
+		}, soon, time.Millisecond, "the peer connects again")
+		require.Eventually(t, func() bool {
+			m, err := natstest.Request(nc, "orders.greet", []byte(`"you"`), soon)
+			return err == nil && m.Header == nil
+		}, soon, time.Millisecond)
 	})
 }
 
@@ -177,15 +179,11 @@ func TestEndpoint_ClosedNode(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		nc := microConn(t, microBroker(t, ""))
-		svc := microService()
-		node := asterisque.NewNode(asterisque.WithService(svc))
-		e, err := newEndpoints(t.Context(), nc, "orders", []Endpoint{{Function: 10, Timeout: time.Hour}}, svc, node)
-		require.NoError(t, err)
-		defer e.close(t.Context())
+		_, node := opened(t, offering(nc, microService(), gateway.Endpoint{Function: 10, Timeout: time.Hour}))
 		node.Close()
 		require.Eventually(t, func() bool {
-			m := requested(t, nc, "orders.greet", `"you"`)
-			return m.Header.Get(micro.ErrorCodeHeader) != ""
+			m, err := natstest.Request(nc, "orders.greet", []byte(`"you"`), soon)
+			return err == nil && m.Header.Get(micro.ErrorCodeHeader) != ""
 		}, soon, time.Millisecond)
 	})
 }

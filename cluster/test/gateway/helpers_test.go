@@ -1,4 +1,4 @@
-package gateway
+package gateway_test
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/gateway"
 	"github.com/asterisque-go/asterisque/cluster/test/natstest"
 	"github.com/asterisque-go/asterisque/codec"
 )
@@ -55,18 +56,37 @@ func microService() *asterisque.Service {
 	return svc
 }
 
-// aboutOrders returns the information of a node of the name orders.
-func aboutOrders(id string) toolsInfo {
-	return toolsInfo{name: "orders", id: id, description: "what is ordered", subject: "asterisque.wire.main." + id}
+// orders describes a node of the name orders.
+func orders(nc *nats.Conn, id string, svc *asterisque.Service, list ...gateway.Endpoint) gateway.Config {
+	return gateway.Config{
+		NATS: nc, Name: "orders", ID: id, Description: "what is ordered", Subject: "asterisque.wire.main." + id,
+		Service: svc, Endpoints: list,
+	}
 }
 
-// microTools answers for a node until t ends.
-func microTools(t *testing.T, nc *nats.Conn, about toolsInfo, svc *asterisque.Service) *microResponder {
+// offering describes a node of the name orders that only serves endpoints.
+func offering(nc *nats.Conn, svc *asterisque.Service, list ...gateway.Endpoint) gateway.Config {
+	c := orders(nc, "a", svc, list...)
+	c.Hidden = true
+	return c
+}
+
+// opened returns a gateway until t ends, and its node.
+func opened(t *testing.T, c gateway.Config, opts ...asterisque.Option) (*gateway.Gateway, *asterisque.Node) {
 	t.Helper()
-	tools, err := newTools(t.Context(), nc, about, svc)
+	if c.Service != nil {
+		opts = append(opts, asterisque.WithService(c.Service))
+	}
+	c.Node = asterisque.NewNode(opts...)
+	t.Cleanup(func() { c.Node.Close() })
+	g, err := gateway.Open(t.Context(), c)
 	require.NoError(t, err)
-	t.Cleanup(tools.close)
-	return tools
+	t.Cleanup(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		g.Close(ctx)
+	})
+	return g, c.Node
 }
 
 // gathered sends a request like natscli, with an empty object, and returns n answers.
@@ -93,21 +113,6 @@ func gathered[T any](t *testing.T, nc *nats.Conn, verb micro.Verb, name, id stri
 	return all
 }
 
-// offering serves endpoints of a node of the name orders, until t ends.
-func offering(t *testing.T, nc *nats.Conn, svc *asterisque.Service, list []Endpoint, opts ...asterisque.Option) *endpoints {
-	t.Helper()
-	node := asterisque.NewNode(append([]asterisque.Option{asterisque.WithService(svc)}, opts...)...)
-	t.Cleanup(func() { node.Close() })
-	e, err := newEndpoints(t.Context(), nc, "orders", list, svc, node)
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		ctx, cancel := context.WithCancel(context.Background())
-		cancel()
-		e.close(ctx)
-	})
-	return e
-}
-
 // requested returns the reply to a request.
 func requested(t *testing.T, nc *nats.Conn, subject, payload string) *nats.Msg {
 	t.Helper()
@@ -123,3 +128,5 @@ func requireFailed(t *testing.T, m *nats.Msg, code codec.Code, message string) {
 	require.Equal(t, strconv.Itoa(int(code)), m.Header.Get(micro.ErrorCodeHeader), m.Header)
 	require.Contains(t, m.Header.Get(micro.ErrorHeader), message)
 }
+
+func nil0(context.Context, int) (int, error) { return 0, nil }
