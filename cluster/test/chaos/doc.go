@@ -3,7 +3,7 @@
 // wires are cut. Each replica and each server is a process. A register next to each replica records
 // the start and end of calls there, from which the outcome of each call can be checked afterwards.
 //
-//	go test ./internal/chaos                                     # some seconds of trouble
-//	go test ./internal/chaos -timeout 2h -args -soak -chaos 10m  # ten minutes, three servers too
-//	go test ./internal/chaos -args -chaos.seed 4711              # the same trouble once more
+//	go test ./chaos                                     # some seconds of trouble
+//	go test ./chaos -timeout 2h -args -soak -chaos 10m  # ten minutes, three servers too
+//	go test ./chaos -args -chaos.seed 4711              # the same trouble once more
 package chaos
