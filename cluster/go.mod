@@ -6,20 +6,13 @@ require (
 	github.com/asterisque-go/asterisque v0.0.0
 	github.com/asterisque-go/asterisque/tunnel v0.0.0
 	github.com/asterisque-go/asterisque/wire/natswire v0.0.0
-	github.com/nats-io/nats-server/v2 v2.14.5
 	github.com/nats-io/nats.go v1.53.1
 	github.com/stretchr/testify v1.12.1
 )
 
 require (
-	github.com/antithesishq/antithesis-sdk-go v0.7.2-default-no-op // indirect
-	github.com/asterisque-go/asterisque/cluster/broker v0.0.0
-	github.com/asterisque-go/asterisque/cluster/test v0.0.0
 	github.com/fxamacker/cbor/v2 v2.10.0 // indirect
-	github.com/google/go-tpm v0.9.8 // indirect
 	github.com/klauspost/compress v1.20.4 // indirect
-	github.com/minio/highwayhash v1.0.4 // indirect
-	github.com/nats-io/jwt/v2 v2.8.3 // indirect
 	github.com/nats-io/nkeys v0.4.17 // indirect
 	github.com/nats-io/nuid v1.0.1 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
@@ -27,7 +20,6 @@ require (
 	golang.org/x/crypto v0.55.0 // indirect
 	golang.org/x/sync v0.22.0 // indirect
 	golang.org/x/sys v0.47.0 // indirect
-	golang.org/x/time v0.15.0 // indirect
 )
 
 replace (
@@ -35,7 +27,3 @@ replace (
 	github.com/asterisque-go/asterisque/tunnel => ../tunnel
 	github.com/asterisque-go/asterisque/wire/natswire => ../wire/natswire
 )
-
-replace github.com/asterisque-go/asterisque/cluster/broker => ./broker
-
-replace github.com/asterisque-go/asterisque/cluster/test => ./test

@@ -39,5 +39,3 @@ replace github.com/asterisque-go/asterisque/tunnel => ../../tunnel
 replace github.com/asterisque-go/asterisque/wire/natswire => ../../wire/natswire
 
 replace github.com/asterisque-go/asterisque/cluster/broker => ../../cluster/broker
-
-replace github.com/asterisque-go/asterisque/cluster/test => ../../cluster/test

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -79,6 +80,19 @@ func TestLinks_LeadSomewhere(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestModules_NoNATSServer requires that only modules that start a NATS server name one. Programs
+// with cluster or natswire have all that their go.mod files name in the module graph.
+func TestModules_NoNATSServer(t *testing.T) {
+	var with []string
+	for _, file := range filesThat(t, "go.mod") {
+		if strings.Contains(text(t, file), "nats-server") {
+			with = append(with, filepath.ToSlash(filepath.Dir(file)))
+		}
+	}
+	slices.Sort(with)
+	require.Equal(t, []string{"bench", "cluster/broker", "cluster/cmd/exchange", "cluster/test", "examples/fleet", "examples/interop"}, with)
 }
 
 // TestContributing_NamesAllSteps compares the first column of the table with the steps of .ci/run.

@@ -34,7 +34,6 @@ replace (
 	github.com/asterisque-go/asterisque => ../../..
 	github.com/asterisque-go/asterisque/cluster => ../..
 	github.com/asterisque-go/asterisque/cluster/broker => ../../broker
-	github.com/asterisque-go/asterisque/cluster/test => ../../test
 	github.com/asterisque-go/asterisque/tunnel => ../../../tunnel
 	github.com/asterisque-go/asterisque/wire/natswire => ../../../wire/natswire
 )

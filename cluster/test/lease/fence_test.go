@@ -18,7 +18,8 @@ func TestFence_OldHolder(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		s := newClaimSite(t, longTTL)
-		a, b, peer := s.join("a"), s.join("b", withoutHints), s.join("peer") // so that a does not know
+		// without hints, so that a does not know
+		a, b, peer := s.join("a"), s.join("b", withoutHints), s.join("peer")
 		on := peer.callable(t)
 		before := a.has(t, "k")
 		for range 2 {
