@@ -5,6 +5,7 @@
 package broker
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
 // Config configures a [Broker]. The zero value is a single server at a free port of 127.0.0.1,
@@ -73,7 +76,7 @@ func startLocal(addr string) (*Broker, error) {
 		if speaksNATS(addr) {
 			return &Broker{url: "nats://" + addr}, nil
 		}
-		<-time.After(startTime / 100)
+		wait.Sleep(context.Background(), startTime/100)
 	}
 	return nil, err
 }
