@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/forward"
 	"github.com/asterisque-go/asterisque/internal/guard"
-	"github.com/asterisque-go/asterisque/internal/relay"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -17,7 +17,7 @@ var ErrElsewhere error = codec.ErrUnavailable.Withf("the session goes on at anot
 
 // relayedSession holds the two Wires of a session that continues at another node.
 type relayedSession struct { // fixed
-	near, far relay.Side // the peer's, and the other node's
+	near, far forward.Side // the peer's, and the other node's
 	session   SessionID
 	patience  time.Duration // bounds the time in which a side takes nothing
 	log       *slog.Logger
@@ -25,8 +25,8 @@ type relayedSession struct { // fixed
 
 func newRelaying(cfg *config, peer wire.Wire, a *acceptedPeer) *relayedSession {
 	return &relayedSession{
-		near:    relay.Side{Wire: peer, Largest: a.largest},
-		far:     relay.Side{Wire: a.elsewhere, Largest: a.MaxFrame},
+		near:    forward.Side{Wire: peer, Largest: a.largest},
+		far:     forward.Side{Wire: a.elsewhere, Largest: a.MaxFrame},
 		session: a.Session, patience: cfg.writeTimeout, log: cfg.log,
 	}
 }
@@ -35,7 +35,7 @@ func newRelaying(cfg *config, peer wire.Wire, a *acceptedPeer) *relayedSession {
 func (r *relayedSession) run() {
 	log := r.log.With("session", r.session.short(), "addr", guard.RemoteOf(r.log, r.near.Wire))
 	log.Info("session is relayed")
-	err := relay.Between(r.log, r.patience, r.near, r.far)
+	err := forward.Between(r.log, r.patience, r.near, r.far)
 	log.Info("session is relayed no more", "error", err)
 }
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/internal/relayproto"
-	"github.com/asterisque-go/asterisque/internal/relay"
+	"github.com/asterisque-go/asterisque/internal/forward"
 	"github.com/asterisque-go/asterisque/tunnel"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -44,8 +44,8 @@ const relayPatience = 5 * time.Minute
 // regular end.
 func (x *Exchange) relay(near, far wire.Wire) error {
 	x.relayed.Add(1)
-	return relay.Between(x.cfg.Logger, relayPatience,
-		relay.Side{Wire: near, Largest: relayproto.Largest}, relay.Side{Wire: far, Largest: relayproto.Largest})
+	return forward.Between(x.cfg.Logger, relayPatience,
+		forward.Side{Wire: near, Largest: relayproto.Largest}, forward.Side{Wire: far, Largest: relayproto.Largest})
 }
 
 // enter acquires the slots of a relayed session that a node begins.

@@ -1,6 +1,6 @@
-// Package relay connects two Wires. It forwards whole frames in order, so the sessions at the two
+// Package forward connects two Wires. It forwards whole frames in order, so the sessions at the two
 // ends work as over one Wire. It does not interpret the frames.
-package relay
+package forward
 
 import (
 	"errors"

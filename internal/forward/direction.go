@@ -1,4 +1,4 @@
-package relay
+package forward
 
 import (
 	"encoding/binary"

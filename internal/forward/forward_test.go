@@ -1,4 +1,4 @@
-package relay_test
+package forward_test
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/asterisque-go/asterisque/internal/relay"
+	"github.com/asterisque-go/asterisque/internal/forward"
 	"github.com/asterisque-go/asterisque/internal/test/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/test/leak"
 	"github.com/asterisque-go/asterisque/wire"
@@ -53,7 +53,7 @@ func relayState(t *testing.T, first, second string) (a, b wire.Wire, end <-chan 
 	far, b := connected(t, second)
 	over := make(chan error, 1)
 	go func() {
-		over <- relay.Between(slog.Default(), time.Hour, relay.Side{Wire: near, Largest: largest}, relay.Side{Wire: far, Largest: largest})
+		over <- forward.Between(slog.Default(), time.Hour, forward.Side{Wire: near, Largest: largest}, forward.Side{Wire: far, Largest: largest})
 	}() // ends with a Wire
 	return a, b, over
 }
@@ -82,7 +82,7 @@ func TestRelay_BareWires(t *testing.T) {
 	far, b := connected(t, "tcp://127.0.0.1:0")
 	end := make(chan error, 1)
 	go func() {
-		end <- relay.Between(slog.Default(), time.Hour, relay.Side{Wire: bare{near}, Largest: largest}, relay.Side{Wire: bare{far}, Largest: largest})
+		end <- forward.Between(slog.Default(), time.Hour, forward.Side{Wire: bare{near}, Largest: largest}, forward.Side{Wire: bare{far}, Largest: largest})
 	}() // ends with a Wire
 	requireFrames(t, a, b)
 	require.NoError(t, b.Close())
@@ -187,7 +187,7 @@ func TestRelay_BlockedSide(t *testing.T) {
 		far, b := wire.Pipe()
 		begin, end := time.Now(), make(chan error, 1)
 		go func() {
-			end <- relay.Between(slog.Default(), time.Minute, relay.Side{Wire: near, Largest: largest}, relay.Side{Wire: far, Largest: largest})
+			end <- forward.Between(slog.Default(), time.Minute, forward.Side{Wire: near, Largest: largest}, forward.Side{Wire: far, Largest: largest})
 		}() // ends with a Wire
 		full := make([]byte, 128<<10)
 		require.NoError(t, b.WriteFrames([][]byte{full}))
@@ -204,7 +204,7 @@ func TestRelay_SilentContinues(t *testing.T) {
 		far, b := wire.Pipe()
 		end := make(chan error, 1)
 		go func() {
-			end <- relay.Between(slog.Default(), time.Minute, relay.Side{Wire: near, Largest: largest}, relay.Side{Wire: far, Largest: largest})
+			end <- forward.Between(slog.Default(), time.Minute, forward.Side{Wire: near, Largest: largest}, forward.Side{Wire: far, Largest: largest})
 		}() // ends with a Wire
 		for range 3 {
 			require.NoError(t, a.WriteFrames([][]byte{{1}, {2}}))
@@ -228,7 +228,7 @@ func TestRelay_WireEndsGoroutine(t *testing.T) {
 	a, near := wire.Pipe()
 	far, b := wire.Pipe()
 	log := slog.New(slog.DiscardHandler)
-	require.ErrorContains(t, relay.Between(log, time.Hour, relay.Side{Wire: quits{near}, Largest: largest}, relay.Side{Wire: far, Largest: largest}), "ended its goroutine")
+	require.ErrorContains(t, forward.Between(log, time.Hour, forward.Side{Wire: quits{near}, Largest: largest}, forward.Side{Wire: far, Largest: largest}), "ended its goroutine")
 	for _, w := range []wire.Wire{a, b} {
 		_, err := w.ReadFrame(largest)
 		require.Error(t, err)
