@@ -19,8 +19,7 @@ type CallOption struct {
 // not be modified.
 type callConfig struct {
 	call.Options
-	failFast bool
-	around   []Interceptor
+	around []Interceptor
 }
 
 var noOptions callConfig
@@ -60,7 +59,7 @@ func WithLoss(rate uint8) CallOption {
 // Connection reconnects. By default the call waits, as long as its context and its time to live
 // allow.
 func WithFailFast() CallOption {
-	return CallOption{func(c *callConfig, _ int64) { c.failFast = true }, 0}
+	return CallOption{func(c *callConfig, _ int64) { c.FailFast = true }, 0}
 }
 
 // WithResultBuffer puts the result into buf, if its capacity is sufficient, instead of new memory.

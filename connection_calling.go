@@ -32,12 +32,12 @@ func (c *Connection) session(ctx context.Context, m *interceptedOutbound) (*Sess
 	s, state := c.current, c.state
 	c.mu.Unlock()
 	switch {
-	case takesCalls(s) && (!s.Away() || state == Connected && !m.cfg.failFast):
+	case takesCalls(s) && (!s.Away() || state == Connected && !m.cfg.FailFast):
 		// a session that has just resumed is up, even if state is behind
 		return s, nil
 	case c.ctx.Err() != nil:
 		return nil, aborts.NeverSent(c.Err())
-	case m.cfg.failFast:
+	case m.cfg.FailFast:
 		return nil, c.unavailable()
 	}
 	if !m.expires.IsZero() {

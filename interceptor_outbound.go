@@ -273,7 +273,7 @@ func (m *interceptedOutbound) owner() string { return "" }
 func (m *interceptedOutbound) forgetAnswer() {}
 
 // failFast implements callSide.
-func (m *interceptedOutbound) failFast() bool { return m.cfg.failFast }
+func (m *interceptedOutbound) failFast() bool { return m.cfg.FailFast }
 
 func (m *interceptedOutbound) expiry() time.Time { return m.expires }
 

@@ -121,6 +121,14 @@ func TestSession_SizeClass(t *testing.T) {
 	require.LessOrEqual(t, int(unsafe.Sizeof(Session{})), 1400, "what only some need is better allocated when they do")
 }
 
+// The options of a call stay in their size class.
+func TestCallConfig_SizeClass(t *testing.T) {
+	if bits.UintSize < 64 {
+		t.Skip("pointers are smaller here")
+	}
+	require.LessOrEqual(t, int(unsafe.Sizeof(callConfig{})), 128)
+}
+
 // A secret becomes void as soon as its peer has resumed, even if the peer sends nothing.
 func TestResume_FormerSecretVoid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

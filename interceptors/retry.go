@@ -12,9 +12,8 @@ import (
 // included, arrives by the pipe and is not retried. Served calls pass unchanged. Retry panics if r
 // is nil.
 //
-// StreamInterceptor a Connection ([asterisque.Intercept]) an attempt may use another session than
-// the one before. StreamInterceptor a node all attempts use the same session, which helps against
-// overload only.
+// At a Connection ([asterisque.Intercept]) an attempt may use another session than the one before.
+// At a node all attempts use the same session, which helps against overload only.
 func Retry(r *asterisque.Retry) asterisque.Interceptor {
 	if r == nil {
 		panic("interceptors: Retry(nil): give it a *asterisque.Retry, such as new(asterisque.Retry)")

@@ -18,6 +18,7 @@ type Options struct {
 	Priority priority.Priority
 	Loss     uint8
 	Durable  bool
+	FailFast bool // does not wait for a session: see Connection
 	TTL      time.Duration
 	Trace    []byte         // travels with the call
 	Key      []byte         // of a durable call; nil: a Connection draws one
