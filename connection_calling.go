@@ -122,7 +122,7 @@ func (c *Connection) durably(ctx context.Context, m *interceptedOutbound) error 
 		cfg.Key = make([]byte, idempotency.KeySize)
 		rand.Read(cfg.Key) // never fails
 	}
-	again := backoff{first: refusedFirst, most: refusedMost}
+	again := wait.Backoff{First: refusedFirst, Most: refusedMost}
 	var last error
 	for {
 		s, a := c.turn(ctx, e)
@@ -134,7 +134,7 @@ func (c *Connection) durably(ctx context.Context, m *interceptedOutbound) error 
 		}
 		cfg.Sent = func() { c.durable.sent(e, s) }
 		last = s.Invoke(ctx, &m.call)
-		if !c.repeats(ctx, s, last) && !(m.isOpen(last) && c.pause(ctx, again.next())) {
+		if !c.repeats(ctx, s, last) && !(m.isOpen(last) && c.pause(ctx, again.Next())) {
 			return m.endedWith(ctx, s, last)
 		}
 		c.durable.sent(e, nil)

@@ -59,7 +59,7 @@ func (c *Connection) conclude(s *Session) {
 // that has ended.
 func (c *Connection) keepSession() (s *Session) {
 	var until time.Time // time until which s can be resumed; zero without s
-	back := backoff{first: c.how.First, most: c.how.Most}
+	back := wait.Backoff{First: c.how.First, Most: c.how.Most}
 	for c.ctx.Err() == nil {
 		next, err := c.connect(s, until, &back)
 		if err != nil {
@@ -79,9 +79,9 @@ func (c *Connection) keepSession() (s *Session) {
 		c.set(s, sessionDown, err)
 		c.awaitRetired(c.ctx, mostRetired-1)
 		if steady {
-			c.rest(cutBefore(back.soon(), until))
+			c.rest(wait.CutBefore(back.Soon(), until))
 		} else {
-			c.rest(back.nextBefore(until))
+			c.rest(back.NextBefore(until))
 		}
 	}
 	return s
@@ -144,7 +144,7 @@ const mostDials = 8
 
 // connect makes attempts until there is a session: s, if it is not nil and is resumed before until,
 // or a new one.
-func (c *Connection) connect(s *Session, until time.Time, back *backoff) (*Session, error) {
+func (c *Connection) connect(s *Session, until time.Time, back *wait.Backoff) (*Session, error) {
 	ctx := c.ctx
 	if c.how.MaxOutage > 0 {
 		var cancel context.CancelFunc
@@ -164,7 +164,7 @@ func (c *Connection) connect(s *Session, until time.Time, back *backoff) (*Sessi
 			s, until = nil, time.Time{} // s was not resumed in time
 		}
 		c.node.Logger().Info("connecting failed", "url", transport.ShowURL(c.url), "error", err)
-		pause := back.nextBefore(until)
+		pause := back.NextBefore(until)
 		c.nextAttempt(pause, err)
 		if !wait.Sleep(ctx, pause) {
 			if c.ctx.Err() != nil {

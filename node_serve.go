@@ -64,7 +64,7 @@ func (n *Node) serveAt(ctx context.Context, ln wire.Listener, url string) error 
 		guard.CloseListener(n.cfg.log, ln)
 		n.listeners.Remove(ln)
 	}()
-	back := backoff{first: 5 * time.Millisecond, most: time.Second}
+	back := wait.Backoff{First: 5 * time.Millisecond, Most: time.Second}
 	for {
 		w, err := guard.Accept(n.cfg.log, ln)
 		switch {
@@ -76,10 +76,10 @@ func (n *Node) serveAt(ctx context.Context, ln wire.Listener, url string) error 
 				return err
 			}
 			n.cfg.log.Warn("accepting failed", "url", transport.ShowURL(ln.URL()), "error", err)
-			wait.Sleep(ctx, back.next())
+			wait.Sleep(ctx, back.Next())
 			continue
 		}
-		back.step = 0
+		back.Reset()
 		if !n.shakeApart(ctx, w) {
 			return nil
 		}

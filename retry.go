@@ -3,7 +3,6 @@ package asterisque
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,7 +30,7 @@ func (r *Retry) Do(ctx context.Context, call func(ctx context.Context) error) er
 	if attempts < 1 {
 		attempts = 4
 	}
-	back := backoff{first: r.First, most: r.Most}
+	back := wait.Backoff{First: r.First, Most: r.Most}
 	r.Budget.Earn()
 	for n := 1; ; n++ {
 		err := call(ctx)
@@ -39,7 +38,7 @@ func (r *Retry) Do(ctx context.Context, call func(ctx context.Context) error) er
 			return err
 		}
 		advice, _ := RetryAfter(err)
-		if !wait.Sleep(ctx, min(advice+back.next(), back.longest())) {
+		if !wait.Sleep(ctx, min(advice+back.Next(), back.Longest())) {
 			return err
 		}
 	}
@@ -90,69 +89,4 @@ func (b *RetryBudget) Spend() bool {
 	b.saved--
 	b.full.Store(false)
 	return true
-}
-
-// backoff computes the waits between attempts: exponential, with jitter. It is implemented here to
-// spare the core of the library a dependency.
-type backoff struct {
-	first, most time.Duration // 0: 50 ms and 5 s
-	step        time.Duration // the last wait without jitter; 0 at the beginning
-}
-
-// next returns the next wait: twice the last one, at most most, less a random part of up to a half.
-func (b *backoff) next() time.Duration {
-	b.step = min(2*b.step, b.longest())
-	if b.step <= 0 {
-		b.step = b.shortest()
-	}
-	return b.step/2 + rand.N(b.step/2+1)
-}
-
-// soon resets b and returns a random wait of up to half of the first one.
-func (b *backoff) soon() time.Duration {
-	b.step = 0
-	return rand.N(b.shortest()/2 + 1)
-}
-
-// shortest returns the first wait.
-func (b *backoff) shortest() time.Duration {
-	if b.first <= 0 {
-		return min(50*time.Millisecond, b.longest())
-	}
-	return min(b.first, b.longest())
-}
-
-// longest returns the longest wait.
-func (b *backoff) longest() time.Duration {
-	if b.most <= 0 {
-		return 5 * time.Second
-	}
-	return b.most
-}
-
-// leastAttempt is the minimum time for an attempt to connect and to resume a session.
-const leastAttempt = 10 * time.Millisecond
-
-// nextBefore is next, but cut as by cutBefore. A wait that is cut does not lengthen the next ones.
-func (b *backoff) nextBefore(until time.Time) time.Duration {
-	step := b.step
-	wait := b.next()
-	cut := cutBefore(wait, until)
-	if cut < wait {
-		b.step = step
-	}
-	return cut
-}
-
-// cutBefore returns wait, cut so that one more attempt can be made before until, unless until is
-// zero.
-func cutBefore(wait time.Duration, until time.Time) time.Duration {
-	if until.IsZero() {
-		return wait
-	}
-	left := time.Until(until)
-	if latest := left - max(left/4, leastAttempt); latest > 0 && wait > latest {
-		return latest
-	}
-	return wait
 }

@@ -18,8 +18,9 @@ import (
 // All sessions of one peer count together. A peer is identified by the Subject of
 // [asterisque.Access].Accept, or else by the key of a verified TLS certificate. Peers without such
 // a proof count together for each IP address, or each /64 of IPv6; those without an IP address
-// count as one peer. The id that a peer gave itself does not count. The interceptors of a Connection
-// do not know the peer, and all peers count as one there: use RatePerPeer at the node instead.
+// count as one peer. The id that a peer gave itself does not count. The interceptors of a
+// Connection do not know the peer, and all peers count as one there: use RatePerPeer at the node
+// instead.
 //
 // It remembers up to 4096 peers with a proof and 4096 without, each until its burst is available
 // again in full. Beyond that number, new peers share one rate.

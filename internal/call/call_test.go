@@ -9,9 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/priority"
-	"github.com/stretchr/testify/require"
 )
 
 // TestOpenCredit_Conserved has many callers take, wait for, abandon and give back credit while the

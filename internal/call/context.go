@@ -12,7 +12,11 @@ import (
 
 // The context of a handler is its call.
 
-// Deadline implements context.Context.
+// setTTL makes the rest of the time to live of an Open, which arrives now, the deadline of its
+// handler.
+func (c *Inbound) setTTL(left time.Duration) { c.expires = c.calls().clock().Now() + left }
+
+// Deadline implements context.Context. See setTTL.
 func (c *Inbound) Deadline() (at time.Time, ok bool) {
 	if c.expires == 0 {
 		return at, false

@@ -39,7 +39,7 @@ type Pings struct {
 // itself, and gets answers. A peer with a shorter timeout cannot rely on the Pings of this side.
 const (
 	leastInterval = time.Second
-	leastTimeout  = 3 * time.Second
+	leastSilence  = 3 * time.Second
 )
 
 // agree derives the interval from the announcements of the peer. Both sides use the shorter
@@ -54,7 +54,7 @@ func (l *liveness) agree(p Pings) {
 		l.interval = min(l.interval, max(p.Interval, leastInterval))
 	}
 	if p.Timeout > 0 {
-		l.interval = min(l.interval, max(p.Timeout, leastTimeout)/3)
+		l.interval = min(l.interval, max(p.Timeout, leastSilence)/3)
 	}
 	if !p.Dialled {
 		// so that on an idle session one side sends Pings and the other one answers
@@ -204,3 +204,6 @@ func (l *liveness) tooSlow(receiving bool, received, sent uint64, now time.Durat
 	}
 	return nil
 }
+
+// DefaultTimeout is the default of the silence after which the peer is lost.
+const DefaultTimeout = 45 * time.Second
