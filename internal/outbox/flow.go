@@ -1,7 +1,6 @@
 package outbox
 
 import (
-	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/priority"
 )
 
@@ -134,42 +133,4 @@ func (f *Flow) room() (room <-chan struct{}, alone bool) {
 		b.room = make(chan struct{})
 	}
 	return b.room, false
-}
-
-// thin judges a Block once, by its loss rate, and reports whether to drop it. A Block that passes
-// is never judged again. At any time, the number of dropped Blocks of a pipe is at most the sum of
-// the loss rates of its judged Blocks over 127. The drops are spread evenly.
-func (f *Flow) thin(m *Message) bool {
-	if m.Type != message.BlockType || m.End || m.Loss == 0 {
-		return false
-	}
-	debt := int(f.debt) + int(m.Loss)
-	m.Loss = 0
-	if debt < message.MaxLoss {
-		f.debt = uint8(debt)
-		return false
-	}
-	f.debt = uint8(debt - message.MaxLoss)
-	return true
-}
-
-// droppedAtTail records that n Blocks were dropped after all queued ones.
-func (f *Flow) droppedAtTail(n uint64) { f.remember().tailGap += n }
-
-// droppedAtHead records that a Block was dropped that was next in turn.
-func (f *Flow) droppedAtHead(m *Message) { f.remember().headGap += 1 + m.Skipped }
-
-// tellTailGap stores in m, which is put, the number of Blocks dropped at the tail.
-func (f *Flow) tellTailGap(m *Message) {
-	if f.backlog != nil && m.tellsGaps() {
-		m.Skipped, f.backlog.tailGap = f.backlog.tailGap, 0
-	}
-}
-
-// tellHeadGap adds to m, which departs, the number of Blocks dropped at the head.
-func (f *Flow) tellHeadGap(m *Message) {
-	if f.backlog != nil && m.tellsGaps() {
-		m.Skipped += f.backlog.headGap
-		f.backlog.headGap = 0
-	}
 }

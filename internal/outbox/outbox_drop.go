@@ -2,32 +2,6 @@ package outbox
 
 import "github.com/asterisque-go/asterisque/codec/message"
 
-// Thin judges every queued Block that has not been judged yet, as if it were put now under
-// pressure.
-func (o *Outbox) Thin() {
-	o.mu.Lock()
-	defer o.unlock()
-	o.queue.thin(func(m *Message) {
-		o.flushes.dequeued(m, false)
-		o.dropLocked(m.flow, m, Thinned)
-		m.free()
-	})
-	o.droppedLocked()
-}
-
-// Judge judges a Block that cannot be put now, by its loss rate, as if it were put under pressure.
-// It reports whether the Block is dropped. A Block that passes loses its loss rate.
-func (o *Outbox) Judge(f *Flow, m *Message) (dropped bool) {
-	o.mu.Lock()
-	defer o.unlock()
-	if _, ok := f.state.next(putBlock); o.writer.current().closed() || !ok || !f.thin(m) {
-		return false
-	}
-	f.droppedAtTail(1)
-	o.reportLocked(m, Thinned)
-	return true
-}
-
 // dropLocked drops m, which belongs to f and is not in the queue. Without its Open a pipe is over.
 // For a Block, the caller ensures that the next message reports the gap to the peer.
 func (o *Outbox) dropLocked(f *Flow, m *Message, why Reason) {
