@@ -12,7 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/test/fakeclock"
-	"github.com/asterisque-go/asterisque/internal/testkit"
+	"github.com/asterisque-go/asterisque/internal/test/testkit"
 )
 
 // refused returns an error with code for a call that certainly did not run.

@@ -14,7 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/piping"
-	"github.com/asterisque-go/asterisque/internal/testkit"
+	"github.com/asterisque-go/asterisque/internal/test/testkit"
 )
 
 // bitwise is code around a pipe that flips all bits, so that only a peer with the same code

@@ -8,7 +8,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/internal/test/race"
-	"github.com/asterisque-go/asterisque/internal/testkit"
+	"github.com/asterisque-go/asterisque/internal/test/testkit"
 )
 
 // TestInterceptor_Allocs: interceptors cost a call one allocation on each side, for its Call.

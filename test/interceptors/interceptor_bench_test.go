@@ -7,7 +7,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/internal/test/callbench"
-	"github.com/asterisque-go/asterisque/internal/testkit"
+	"github.com/asterisque-go/asterisque/internal/test/testkit"
 )
 
 // BenchmarkInterceptedCall is BenchmarkCall with 64 callers, without and with an interceptor on

@@ -10,7 +10,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/internal/testkit"
+	"github.com/asterisque-go/asterisque/internal/test/testkit"
 )
 
 // TestInterceptor_ParamsStay requires that parameters stay unchanged for interceptors, for calls of

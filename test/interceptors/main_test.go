@@ -3,7 +3,7 @@ package interceptors
 import (
 	"testing"
 
-	"github.com/asterisque-go/asterisque/internal/testkit"
+	"github.com/asterisque-go/asterisque/internal/test/testkit"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m) }

@@ -10,8 +10,8 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/asterisquetest"
+	"github.com/asterisque-go/asterisque/internal/test/testkit"
 	"github.com/asterisque-go/asterisque/internal/test/weightest"
-	"github.com/asterisque-go/asterisque/internal/testkit"
 )
 
 // idlePairs returns n sessions over wires within the program, dialling nodes first.

@@ -18,7 +18,7 @@ import (
 	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/internal/test/attack"
 	"github.com/asterisque-go/asterisque/internal/test/fakeclock"
-	"github.com/asterisque-go/asterisque/internal/testkit"
+	"github.com/asterisque-go/asterisque/internal/test/testkit"
 	"github.com/asterisque-go/asterisque/wire"
 )
 

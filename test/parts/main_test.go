@@ -3,7 +3,7 @@ package parts
 import (
 	"testing"
 
-	"github.com/asterisque-go/asterisque/internal/testkit"
+	"github.com/asterisque-go/asterisque/internal/test/testkit"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m) }

@@ -9,8 +9,8 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/internal/test/race"
+	"github.com/asterisque-go/asterisque/internal/test/testkit"
 	"github.com/asterisque-go/asterisque/internal/test/weightest"
-	"github.com/asterisque-go/asterisque/internal/testkit"
 )
 
 // TestCuts_LeaveNothing compares memory and goroutines before and after many cuts.

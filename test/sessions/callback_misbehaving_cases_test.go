@@ -9,7 +9,7 @@ import (
 	"github.com/fxamacker/cbor/v2"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/internal/testkit"
+	"github.com/asterisque-go/asterisque/internal/test/testkit"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"

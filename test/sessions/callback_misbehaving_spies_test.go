@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/internal/testkit"
+	"github.com/asterisque-go/asterisque/internal/test/testkit"
 	"github.com/asterisque-go/asterisque/wire"
 )
 

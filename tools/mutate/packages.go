@@ -26,7 +26,7 @@ const blackBox = "test"
 var forTests = []string{
 	"internal/test/attack", "internal/test/callbench", "internal/test/fakeclock", "internal/test/flowmodel", "internal/test/leak",
 	"tools/mutate", "internal/project", "internal/test/race", "internal/test/restart",
-	"internal/test/flowtest", "internal/testkit", "internal/test/testtls", "internal/test/weightest",
+	"internal/test/flowtest", "internal/test/testkit", "internal/test/testtls", "internal/test/weightest",
 }
 
 // folder is a package of the module.
