@@ -112,7 +112,7 @@ type Config struct {
 	// InMemory makes the NATS servers keep what the cluster stores in memory, and lose it when they
 	// stop: all of it, if Replicas is 1. Nodes announce themselves again then. Posted calls and the
 	// records of durable calls are lost, and a key may have two holders until the lease of the
-	// earlier one ends, 15 seconds later at most.
+	// earlier one ends, 15 seconds later at most. All nodes have to use the same value.
 	InMemory bool
 
 	takes bool // the node takes posted calls

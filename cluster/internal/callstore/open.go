@@ -69,8 +69,7 @@ func (d *Registry) checkStream(have, want jetstream.StreamConfig) error {
 	return kv.Differing(d.cfg.Bucket, append(kv.StreamLimits(want, have),
 		kv.NewLimit("number of entries", want.MaxMsgs, have.MaxMsgs),
 		kv.NewLimit("largest value", "-1", have.MaxMsgSize),
-		kv.NewLimit("history", want.MaxMsgsPerSubject, have.MaxMsgsPerSubject),
-		kv.NewLimit("storage", want.Storage, have.Storage))...)
+		kv.NewLimit("history", want.MaxMsgsPerSubject, have.MaxMsgsPerSubject))...)
 }
 
 // look reads the state of the bucket from the leader of the stream, and creates the bucket again if

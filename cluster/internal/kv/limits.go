@@ -31,6 +31,7 @@ func StreamLimits(want, have jetstream.StreamConfig) []Limit {
 		NewLimit("number of bytes", want.MaxBytes, have.MaxBytes),
 		NewLimit("policy of discarding", want.Discard, have.Discard),
 		NewLimit("number of replicas", want.Replicas, have.Replicas),
+		NewLimit("storage", want.Storage, have.Storage),
 	}
 }
 

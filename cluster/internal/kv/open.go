@@ -52,7 +52,8 @@ func Check(ctx context.Context, kv jetstream.KeyValue, want jetstream.KeyValueCo
 		NewLimit("time to live", want.TTL, s.TTL()),
 		NewLimit("history", 1, s.History()),
 		NewLimit("number of replicas", want.Replicas, have.Replicas),
-		leastValue(want.MaxValueSize, have.MaxValueSize))
+		leastValue(want.MaxValueSize, have.MaxValueSize),
+		NewLimit("storage", want.Storage, have.Storage))
 }
 
 // BucketStream returns the stream configuration of a bucket that rejects writes beyond most bytes,

@@ -212,3 +212,18 @@ func TestMembers_BadEntries(t *testing.T) {
 		answering(t, callerOf(t, c, "orders"), "a")
 	})
 }
+
+// A node that would store its data otherwise than the others of the cluster cannot join.
+func TestJoin_OtherStorage(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T) {
+		b := natstest.StartServer(t, broker.Config{})
+		joined(t, config(b, "orders", "a"))
+		cfg := config(b, "orders", "b")
+		cfg.InMemory = !cfg.InMemory
+		_, err := cluster.Join(t.Context(), cfg)
+		var differs *cluster.BucketError
+		require.ErrorAs(t, err, &differs)
+		require.Equal(t, cluster.BucketError{Bucket: "asterisque_main_nodes", What: "storage", Want: "File", Have: "Memory"}, *differs)
+	})
+}

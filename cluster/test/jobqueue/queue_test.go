@@ -220,7 +220,8 @@ func TestQueueOutage_WhileWaiting(t *testing.T) {
 		again := natstest.Restarted(s.b, dir)
 		require.NoError(t, s.b.Close())
 		natstest.StartServer(t, again)
-		require.Eventually(t, func() bool { return a.nc.IsConnected() && c.nc.IsConnected() }, natstest.Timeout, time.Millisecond)
+		back := func(m *member) bool { return m.nc.Stats().Reconnects > 0 && m.nc.IsConnected() }
+		require.Eventually(t, func() bool { return back(a) && back(c) }, natstest.Timeout, time.Millisecond)
 		requireResult(t, "booked", c, posts(t, c, 2))
 	})
 }
