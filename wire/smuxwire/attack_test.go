@@ -53,6 +53,11 @@ func (v *victim) dial(from string) (net.Conn, error) {
 	return attack.DialFrom(from, v.address)
 }
 
+// honestGoroutines bounds the goroutines of the honest peers, of both ends, which are in this
+// process: of smux, of the session and of its worker. Those of peers that have left may not have
+// ended yet.
+const honestGoroutines = 20 * 2 * (5 + 3 + 1)
+
 // honest makes 20 sessions, four at a time, on connections with a delay of 50 ms, and returns the
 // number of successful calls.
 func (v *victim) honest(from string) int {
@@ -123,7 +128,7 @@ func TestAttack_NoStream(t *testing.T) {
 		isOver(t, c)
 	}
 	attack.Bounded(t, "smux connections without a stream, honest handshakes that failed", 20-in, 0)
-	attack.Bounded(t, "the same, goroutines", v.Most(), 1024*6+100)
+	attack.Bounded(t, "the same, goroutines", v.Most(), 1024*6+honestGoroutines+100)
 	v.Quiet()
 }
 
@@ -148,7 +153,7 @@ func TestAttack_FastStreams(t *testing.T) {
 			attackers.Wait() // until all are cut off
 			attack.Bounded(t, "smux streams "+c.name+", honest handshakes that failed", 20-in, 0)
 			// As many goroutines as there are places may not have ended yet.
-			attack.Bounded(t, "the same, goroutines", v.Most(), 12*(2+6+2*16*4)+100)
+			attack.Bounded(t, "the same, goroutines", v.Most(), 12*(2+6+2*16*4)+honestGoroutines+100)
 			// The last refused stream closes the connection.
 			attack.Bounded(t, "the same, streams refused for each connection", int(refused.Load())/12, 1024+1)
 		})
@@ -238,6 +243,6 @@ func TestAttack_SilentTLSDials(t *testing.T) {
 	in := v.honest("127.0.0.1")
 	dials := stop()
 	attack.Bounded(t, "silent dials to smux+tls, honest handshakes that failed", 20-in, 0)
-	attack.Bounded(t, "the same, goroutines", v.Most(), 1024*6+100)
+	attack.Bounded(t, "the same, goroutines", v.Most(), 1024*6+honestGoroutines+100)
 	require.Greater(t, dials, 20)
 }
