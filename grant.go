@@ -3,6 +3,7 @@ package asterisque
 import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/call"
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/priority"
 )
@@ -19,7 +20,7 @@ type Grant struct {
 	MaxPriority *priority.Priority // the highest priority of the peer's calls
 
 	inbound, outbound *limits.Limits // in force; shared by many sessions, as plan
-	plan              *limits.Plan   // granted to the peer
+	plan              *flow.Plan     // granted to the peer
 }
 
 // limits returns the limits in force.

@@ -17,6 +17,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/callback"
 	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/dispatch"
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/internal/handshake"
 	"github.com/asterisque-go/asterisque/internal/idempotency"
 	"github.com/asterisque-go/asterisque/internal/piping"
@@ -53,7 +54,7 @@ type config struct {
 	// whether they were set; other values are derived from these
 	set struct{ inbound, outbound, perAddress, noService, noLogger bool }
 	// granted to peers
-	plan       limits.Plan
+	plan       flow.Plan
 	workers    int // 0: derived from the limits
 	maxWaiting int
 
@@ -160,13 +161,13 @@ func (c *config) nestedReserve() int64 {
 	if c.nodeWorkers > 0 {
 		workers = c.nodeWorkers
 	}
-	return 2 * int64(limits.NestedCalls(workers))
+	return 2 * int64(flow.NestedCalls(workers))
 }
 
 // limitsFor returns the default limits for messages of a size: at least eight of them fit.
 func limitsFor(maxMessage int) limits.Limits {
 	soft := limits.Amount{Bytes: min(max(defaultRoom, 8*maxMessage), limits.MaxBytes/4)}
-	soft.Messages = min(soft.Bytes/limits.LeastOverhead, limits.MaxMessages/4)
+	soft.Messages = min(soft.Bytes/flow.LeastOverhead, limits.MaxMessages/4)
 	return limits.Limits{
 		Soft: soft, Low: limits.Amount{Messages: soft.Messages / 2, Bytes: soft.Bytes / 2},
 		Hard: limits.Amount{Messages: 4 * soft.Messages, Bytes: 4 * soft.Bytes},
@@ -199,7 +200,7 @@ func (c *config) door() admission.Limits {
 }
 
 // planFor returns the budgets that a peer is granted with such inbound limits.
-func (c *config) planFor(inbound limits.Limits) (p limits.Plan, err error) {
+func (c *config) planFor(inbound limits.Limits) (p flow.Plan, err error) {
 	soft, maxMessage, workers := inbound.Soft, c.maxMessage, c.workers
 	bytes := soft.Bytes
 	if bytes == 0 {
@@ -208,7 +209,7 @@ func (c *config) planFor(inbound limits.Limits) (p limits.Plan, err error) {
 	if maxMessage == 0 {
 		maxMessage = defaultMessage
 		if !c.windowless {
-			maxMessage = max(leastMessage, min(maxMessage, max(bytes, limits.LeastRoom)/8))
+			maxMessage = max(leastMessage, min(maxMessage, max(bytes, flow.LeastRoom)/8))
 		}
 	}
 	if workers == 0 {
@@ -216,15 +217,15 @@ func (c *config) planFor(inbound limits.Limits) (p limits.Plan, err error) {
 		if !c.windowless {
 			messages := soft.Messages
 			if messages == 0 {
-				messages = bytes / limits.LeastOverhead
+				messages = bytes / flow.LeastOverhead
 			}
-			workers = min(workers, limits.MostWorkers(bytes, messages))
+			workers = min(workers, flow.MostWorkers(bytes, messages))
 		}
 	}
 	if c.windowless { // no grants
-		return limits.Plan{Room: bytes, Largest: maxMessage, Workers: workers, NestedCalls: limits.NestedCalls(workers)}, nil
+		return flow.Plan{Room: bytes, Largest: maxMessage, Workers: workers, NestedCalls: flow.NestedCalls(workers)}, nil
 	}
-	if p, err = limits.NewPlan(soft, maxMessage, workers); err != nil {
+	if p, err = flow.NewPlan(soft, maxMessage, workers); err != nil {
 		return p, fmt.Errorf("Limits.MaxMessage, Workers.Session and Limits.Inbound do not fit each other: %w", err)
 	}
 	return p, nil

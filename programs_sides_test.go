@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/limits"
 )
 
@@ -43,7 +44,7 @@ func (l lots) side() side {
 		if largest == 0 {
 			largest = min(4<<20, s.in.Soft.Bytes/8)
 		}
-		plan, err := limits.NewPlan(s.in.Soft, largest, s.workers)
+		plan, err := flow.NewPlan(s.in.Soft, largest, s.workers)
 		if err != nil {
 			continue
 		}
@@ -134,7 +135,7 @@ type side struct {
 	gate        int // places of limited functions
 	pings       bool
 
-	plan limits.Plan // granted to its peer
+	plan flow.Plan // granted to its peer
 }
 
 const kib = 1 << 10

@@ -15,6 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/callback"
 	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/dispatch"
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/internal/handshake"
 	"github.com/asterisque-go/asterisque/internal/quota"
 	"github.com/asterisque-go/asterisque/internal/resume"
@@ -90,7 +91,7 @@ type sharedState struct {
 // resumeState is the state of a session that can be resumed.
 type resumeState struct {
 	agreed handshake.Settings // granted by the peer when the session began; these are fixed
-	plan   *limits.Plan       // granted to the peer
+	plan   *flow.Plan         // granted to the peer
 
 	resume.Ticket // these lock themselves
 	resume.Pacer

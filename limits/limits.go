@@ -1,9 +1,5 @@
-// Package limits bounds the messages that one direction of a session holds.
-//
-// A [Counter] compares the count of held messages with a soft and a hard limit. It can be used
-// alone. The other types implement flow control of a session. A [Plan] divides the soft limit into
-// shares. A [Room] and [Opens] grant these shares to the peer. A [Tally] adds up the memory of many
-// sessions.
+// Package limits has the marks for the messages that one direction of a session holds, and the
+// states that follow from them.
 package limits
 
 import (
@@ -11,11 +7,11 @@ import (
 	"math"
 )
 
-// MaxMessages and MaxBytes are the largest counts that a Counter can represent, and so the largest
-// limits.
+// MaxMessages and MaxBytes are the largest limits: a session counts messages in 26 bits of a word,
+// and their bytes in the other 38.
 const (
-	MaxMessages = 1<<messageBits - 1
-	MaxBytes    = min(1<<byteBits-1, math.MaxInt)
+	MaxMessages = 1<<26 - 1
+	MaxBytes    = min(1<<38-1, math.MaxInt)
 )
 
 // Amount is a number of messages and their bytes, overhead included. In a limit, 0 means no limit.

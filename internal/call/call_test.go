@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/priority"
 )
@@ -126,7 +127,7 @@ func newOutbound(t *testing.T, report func(limits.State)) *sendLimit {
 	t.Helper()
 	l, err := limits.Limits{Soft: limits.Amount{Bytes: 50}, Hard: limits.Amount{Bytes: 100}}.Check()
 	require.NoError(t, err)
-	return &sendLimit{Counter: limits.NewCounter(&l, report)}
+	return &sendLimit{Counter: flow.NewCounter(&l, report)}
 }
 
 // TestOutbound_DropsUncounted drops a message when a waiting one reaches the soft limit: the

@@ -20,6 +20,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/dispatch"
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/internal/handshake"
 	"github.com/asterisque-go/asterisque/internal/idempotency"
 	"github.com/asterisque-go/asterisque/internal/outbox"
@@ -42,7 +43,7 @@ type Calls struct {
 	Carrier carrier.Carrier // these lock themselves; sends messages
 	out     outgoing
 	Table   table
-	inbound *limits.Counter // messages that have arrived, and wait for the application
+	inbound *flow.Counter // messages that have arrived, and wait for the application
 
 	serving serving // common state of the peer's calls
 }
@@ -129,7 +130,7 @@ type Config struct {
 	Dialled bool                // by this side
 	Agreed  handshake.Agreement // with the peer
 
-	Plan              *limits.Plan // granted to the peer
+	Plan              *flow.Plan // granted to the peer
 	Inbound, Outbound *limits.Limits
 	Window            int            // bytes of the largest window
 	Windowless        bool           // no windows
@@ -178,9 +179,9 @@ func (x *Calls) Init(c *Config) {
 	x.out.common, x.out.session = c.Common, &x.Carrier
 	x.serving.private = c.Private
 	x.SetOffer(c.Offer)
-	x.inbound = limits.NewCounter(c.Inbound, c.InboundChanged)
+	x.inbound = flow.NewCounter(c.Inbound, c.InboundChanged)
 	x.inbound.Tell(&c.Owner.Tally)
-	x.out.limit.Counter, x.out.limit.share = limits.NewCounter(c.Outbound, c.OutboundChanged), c.Share
+	x.out.limit.Counter, x.out.limit.share = flow.NewCounter(c.Outbound, c.OutboundChanged), c.Share
 	x.out.limit.Tell(&c.Owner.Tally)
 	x.promise(c)
 	x.out.setWindows(c.MaxOutstanding)
@@ -205,7 +206,7 @@ func (x *Calls) promise(c *Config) {
 	x.out.terms.Overhead, x.out.terms.Early = uint64(p.Overhead), uint64(p.Window)
 	x.out.terms.PeerOverhead, x.out.terms.PeerEarly = a.Overhead, a.Early
 	if !c.Windowless {
-		x.out.terms.Room = limits.NewRoom(p)
+		x.out.terms.Room = flow.NewRoom(p)
 		x.out.terms.Room.Heed(&c.Owner.Tally)
 		x.out.terms.Most = uint64(max(c.Window, p.Window))
 		x.out.terms.Usual = min(x.out.terms.Most, usualWindow)

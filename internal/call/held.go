@@ -4,8 +4,8 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/buffer"
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/internal/outbox"
-	"github.com/asterisque-go/asterisque/limits"
 )
 
 // Limits and statistics count the memory that is really held: content and overhead. These are the
@@ -90,5 +90,5 @@ func (c *Inbound) held() int {
 	if c.extras != nil {
 		content += int(c.extras.strings)
 	}
-	return min(held, limits.MostHeld(content))
+	return min(held, flow.MostHeld(content))
 }

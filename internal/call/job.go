@@ -5,6 +5,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/dispatch"
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/limits"
 )
@@ -85,7 +86,7 @@ func (j job) Dispatcher() *dispatch.Dispatcher { return j.c.calls().Dispatcher()
 
 // Begin implements dispatch.Job: the Open no longer waits, and the Blocks have a window of their
 // own.
-func (j job) Begin(h limits.Hold) {
+func (j job) Begin(h flow.Hold) {
 	j.countOut()
 	if j.c.transport.pipe != nil {
 		(*piping.End)(j.c.transport.pipe).BeginHandler(h)

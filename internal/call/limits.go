@@ -2,6 +2,7 @@ package call
 
 import (
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/limits"
 )
 
@@ -22,7 +23,7 @@ func (x *Calls) count(held uint32) limits.State {
 }
 
 // hardLimit returns the error of a session in which c, of a direction, has exceeded its hard limit.
-func hardLimit(direction string, c *limits.Counter) *codec.Abort {
+func hardLimit(direction string, c *flow.Counter) *codec.Abort {
 	return codec.ErrHardLimit.Withf("%s: %v wait, and the limit is %v", direction, c.Held(), c.Limits().Hard)
 }
 
@@ -53,6 +54,6 @@ func (x *Calls) resize(soft limits.Amount) {
 		bytes = most // minimum cost of a message
 	}
 	p, granted := x.out.terms.Room.Resize(bytes)
-	limits.Grant(granted)
+	flow.Grant(granted)
 	x.serving.dispatcher.Resize(p)
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/dispatch"
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/internal/idempotency"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/internal/quota"
-	"github.com/asterisque-go/asterisque/limits"
 )
 
 // outgoing holds the conditions for calls from this side of a session: whether they may be sent at
@@ -233,7 +233,7 @@ func (o *outgoing) costOf(open *outbox.Message) int64 {
 // holdWindow reserves a window for the Blocks of the callee, before the Open of a stream may leave,
 // so that the stream blocks no other. It waits for budget, but not for a nested call: those windows
 // have a budget of their own. The waiting call holds bytes of parameters.
-func (o *outgoing) holdWindow(ctx context.Context, p int8, bytes int) (h limits.Hold, granted uint64, a *codec.Abort) {
+func (o *outgoing) holdWindow(ctx context.Context, p int8, bytes int) (h flow.Hold, granted uint64, a *codec.Abort) {
 	room := o.terms.Room
 	if room == nil {
 		return h, piping.Unlimited, nil
@@ -245,7 +245,7 @@ func (o *outgoing) holdWindow(ctx context.Context, p int8, bytes int) (h limits.
 		return h, h.Bytes(), nil
 	}
 	turn := make(chan struct{})
-	c := &limits.Claim{Priority: p, Granted: func() { close(turn) }}
+	c := &flow.Claim{Priority: p, Granted: func() { close(turn) }}
 	if !room.Open(c) {
 		if o.terms.Left.Load() > 0 {
 			runtime.GC() // unreachable streams may hold all of it

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/priority"
 )
 
@@ -16,7 +16,7 @@ import (
 // While no sender waits, counting takes no lock. A waiter sets queued before it reads the count,
 // and a goroutine that lowers the count reads queued afterwards: one of the two sees the other.
 type sendLimit struct {
-	*limits.Counter
+	*flow.Counter
 	share float64 // of lower priorities; fixed
 
 	queued  atomic.Bool // a sender waits; written with mu held

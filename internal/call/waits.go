@@ -5,7 +5,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/aborts"
-	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/priority"
 )
 
@@ -51,7 +51,7 @@ func (o *outgoing) waitForOpens(ctx context.Context, cost int64, p priority.Prio
 }
 
 // waitForHold waits for the turn of c, while the caller holds bytes of parameters.
-func (o *outgoing) waitForHold(ctx context.Context, c *limits.Claim, turn chan struct{}, bytes int) (a *codec.Abort) {
+func (o *outgoing) waitForHold(ctx context.Context, c *flow.Claim, turn chan struct{}, bytes int) (a *codec.Abort) {
 	defer o.waits.begin(&o.common.Clock, waitWindow, bytes)()
 	room := o.terms.Room
 	select {
@@ -64,10 +64,10 @@ func (o *outgoing) waitForHold(ctx context.Context, c *limits.Claim, turn chan s
 		a = o.ended()
 	}
 	waited, granted := room.Withdraw(c)
-	limits.Grant(granted)
+	flow.Grant(granted)
 	if !waited { // its turn came at the same moment
 		<-turn
-		var h limits.Hold
+		var h flow.Hold
 		room.Opened(c, &h)
 		o.dropHold(&h)
 	}
@@ -104,8 +104,8 @@ func (o *outgoing) waitToSend(ctx context.Context, p priority.Priority, held uin
 }
 
 // dropHold releases a window that no Open has granted to the peer.
-func (o *outgoing) dropHold(h *limits.Hold) {
+func (o *outgoing) dropHold(h *flow.Hold) {
 	if o.terms.Room != nil {
-		limits.Grant(o.terms.Room.End(h))
+		flow.Grant(o.terms.Room.End(h))
 	}
 }

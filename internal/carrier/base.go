@@ -6,8 +6,8 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/internal/outbox"
-	"github.com/asterisque-go/asterisque/limits"
 )
 
 // carrierBase is the state that all parts of a Carrier share.
@@ -18,8 +18,8 @@ type carrierBase struct {
 	session   Session
 	ctx       context.Context // ends with the session; its cause is the reason
 	out       *outbox.Outbox
-	inbound   *limits.Counter
-	outbound  *limits.Counter
+	inbound   *flow.Counter
+	outbound  *flow.Counter
 
 	transport transportSlot // way and meter lock themselves
 	meter     meter

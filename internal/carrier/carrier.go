@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/wire"
@@ -39,10 +40,10 @@ type Config struct {
 	// the admission place of the Wire, which is left when the Wire is closed; nil without
 	Place    transport.Place
 	Out      *outbox.Outbox
-	Inbound  *limits.Counter
-	Outbound *limits.Counter
-	Tally    *limits.Tally // counts the bytes of a message that is still arriving
-	Largest  int           // bytes of the largest message that the peer may send
+	Inbound  *flow.Counter
+	Outbound *flow.Counter
+	Tally    *flow.Tally // counts the bytes of a message that is still arriving
+	Largest  int         // bytes of the largest message that the peer may send
 
 	Pings Pings
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/limits"
 )
 
@@ -21,7 +22,7 @@ type liveness struct {
 	// partly transferred messages; nil until a transfer takes longer than a look
 	crossings *transfers
 	// bytes of the arriving message, for the owner of the session
-	part limits.Part
+	part flow.Part
 
 	pinged atomic.Int64 // when the latest Ping was sent, by the node's clock; 0 when answered
 	trip   atomic.Int64 // the latest round trip, in nanoseconds

@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/internal/flow"
 )
 
 // readHold contains the two reasons for which the reader stops: a pause by the application, and the
@@ -110,7 +110,7 @@ func (h *readHold) waitForSign(sign <-chan struct{}, probe <-chan time.Time) (ov
 }
 
 // farFromHard reports whether the count is below the middle between the soft and the hard limit.
-func farFromHard(c *limits.Counter) bool {
+func farFromHard(c *flow.Counter) bool {
 	l, held := c.Limits(), c.Held()
 	return (l.Hard.Messages == 0 || held.Messages < (l.Soft.Messages+l.Hard.Messages)/2) &&
 		(l.Hard.Bytes == 0 || held.Bytes < (l.Soft.Bytes+l.Hard.Bytes)/2)

@@ -16,6 +16,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/carrier"
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/internal/test/leak"
 	"github.com/asterisque-go/asterisque/limits"
@@ -166,7 +167,7 @@ type rig struct {
 	wire     *scripted
 	settings carrier.Settings
 	lookout  carrier.KeepaliveScheduler
-	inbound  *limits.Counter
+	inbound  *flow.Counter
 	ctx      context.Context
 	born     time.Time
 }
@@ -184,14 +185,14 @@ func newRig(t *testing.T, change func(*carrier.Config)) *rig {
 	require.NoError(t, err)
 	out, err := limits.Limits{}.Check()
 	require.NoError(t, err)
-	r.inbound = limits.NewCounter(&in, func(s limits.State) { r.InboundChanged(s) })
-	outbound := limits.NewCounter(&out, func(limits.State) {})
+	r.inbound = flow.NewCounter(&in, func(s limits.State) { r.InboundChanged(s) })
+	outbound := flow.NewCounter(&out, func(limits.State) {})
 	ctx, end := context.WithCancelCause(context.Background())
 	r.ctx = ctx
 	cfg := carrier.Config{
 		Settings: &r.settings, Receiver: r.up, Session: r.up, Context: ctx, End: end, Wire: r.wire,
 		Out:     outbox.New(0, 1<<20, 512, 0, outbound.Remove, nil),
-		Inbound: r.inbound, Outbound: outbound, Tally: limits.NewTally(0), Largest: 1 << 20,
+		Inbound: r.inbound, Outbound: outbound, Tally: flow.NewTally(0), Largest: 1 << 20,
 	}
 	if change != nil {
 		change(&cfg)

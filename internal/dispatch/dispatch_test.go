@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/internal/quota"
 	"github.com/asterisque-go/asterisque/internal/test/statetest"
 	"github.com/asterisque-go/asterisque/limits"
@@ -31,7 +32,7 @@ func (j *fakeJob) Turn() (*KeyedOrder, *Turn) { return j.keys, j.place }
 func (j *fakeJob) OnlyWaits() bool            { return false }
 func (j *fakeJob) Weight() int                { return 0 }
 func (j *fakeJob) Cost() uint64               { return 0 }
-func (j *fakeJob) Begin(limits.Hold)          {}
+func (j *fakeJob) Begin(flow.Hold)            {}
 func (j *fakeJob) Unlist()                    {}
 func (j *fakeJob) Refuse(a *codec.Abort)      { j.refused(a) }
 func (j *fakeJob) Abandon()                   {}
@@ -48,7 +49,7 @@ func waitingJob() *fakeJob { return &fakeJob{work: Task{state: forKey}} }
 // newDispatcher returns a dispatcher without workers of its own: admitted calls stay in their
 // queue.
 func newDispatcher() *Dispatcher {
-	d := &Dispatcher{plan: new(limits.Plan), scheduler: new(Scheduler), jobs: waitingJobs{ready: newJobQueue(taskToWorker)}}
+	d := &Dispatcher{plan: new(flow.Plan), scheduler: new(Scheduler), jobs: waitingJobs{ready: newJobQueue(taskToWorker)}}
 	d.room.owner = new(quota.Owner)
 	d.scheduler.nested.Max, d.scheduler.nested.Owners = 10, new(quota.Owners)
 	return d
@@ -248,7 +249,7 @@ type session struct {
 }
 
 func newSession(t *testing.T, workers int, c SchedulerConfig) *session {
-	plan, err := limits.NewPlan(limits.Amount{Bytes: 1 << 20}, 64<<10, workers)
+	plan, err := flow.NewPlan(limits.Amount{Bytes: 1 << 20}, 64<<10, workers)
 	require.NoError(t, err)
 	owners := new(quota.Owners)
 	owners.Init(0)
@@ -257,7 +258,7 @@ func newSession(t *testing.T, workers int, c SchedulerConfig) *session {
 	all := new(Scheduler)
 	all.Init(c)
 	t.Cleanup(all.End)
-	s.Init(Config{Scheduler: all, Output: noOutput{}, Owner: owners.Join(quota.NameOf("peer", "", nil), "peer"), Plan: &plan, Windows: limits.NewRoom(&plan)})
+	s.Init(Config{Scheduler: all, Output: noOutput{}, Owner: owners.Join(quota.NameOf("peer", "", nil), "peer"), Plan: &plan, Windows: flow.NewRoom(&plan)})
 	return s
 }
 

@@ -16,8 +16,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/internal/quota"
-	"github.com/asterisque-go/asterisque/limits"
 )
 
 // Dispatcher runs the calls of one session: at most as many at once as there are workers in its
@@ -33,10 +33,10 @@ import (
 // has ended (see ConcurrencyLimit). It leaves each of these places at once when its caller cancels.
 // A nested call does not wait for a worker: it borrows one.
 type Dispatcher struct {
-	scheduler *Scheduler   // these are fixed
-	output    Output       // of the session
-	windows   *limits.Room // for the Blocks of streams; nil for a peer without windows
-	plan      *limits.Plan // grants at the begin of the session; bounds all running calls
+	scheduler *Scheduler // these are fixed
+	output    Output     // of the session
+	windows   *flow.Room // for the Blocks of streams; nil for a peer without windows
+	plan      *flow.Plan // grants at the begin of the session; bounds all running calls
 
 	lastWait atomic.Int64 // recent time of a call in the queue, in nanoseconds
 
@@ -61,8 +61,8 @@ type Config struct {
 	Scheduler *Scheduler
 	Output    Output
 	Owner     *quota.Owner // of the session
-	Plan      *limits.Plan
-	Windows   *limits.Room // for the Blocks of streams; nil for a peer without windows
+	Plan      *flow.Plan
+	Windows   *flow.Room // for the Blocks of streams; nil for a peer without windows
 }
 
 // Init prepares d. A call of End follows.
@@ -72,7 +72,7 @@ func (d *Dispatcher) Init(c Config) {
 		jobs: waitingJobs{ready: newJobQueue(taskToWorker)}, room: openRoom{owner: c.Owner},
 	}
 	if c.Windows != nil {
-		d.room.opens = limits.NewOpens(c.Plan)
+		d.room.opens = flow.NewOpens(c.Plan)
 	}
 	d.holding.begin(c.Owner)
 }

@@ -2,8 +2,8 @@ package dispatch
 
 import (
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/internal/quota"
-	"github.com/asterisque-go/asterisque/limits"
 )
 
 // holding counts the bytes of running calls besides the calls themselves: parameters and their
@@ -13,9 +13,9 @@ type holding struct {
 	bytes int
 	// part of bytes: the excess of calls that exceed the budget alone
 	beyond int
-	bulky  int         // running calls that are not small
-	inside int         // decoded bytes of the parameters of running nested calls
-	part   limits.Part // bytes, reported to the owner of the session
+	bulky  int       // running calls that are not small
+	inside int       // decoded bytes of the parameters of running nested calls
+	part   flow.Part // bytes, reported to the owner of the session
 }
 
 // begin reports the bytes to the owner of the session from now on.

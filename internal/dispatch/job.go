@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/internal/flow"
 )
 
 // Job is the interface of a peer's call for the dispatcher and the workers. Its properties are
@@ -33,7 +33,7 @@ type Job interface {
 	Cost() uint64
 
 	// Begin is called when a worker is about to run the call. Its Blocks have the window h.
-	Begin(h limits.Hold)
+	Begin(h flow.Hold)
 
 	// Run runs the call, and answers it.
 	Run(w *Workspace)

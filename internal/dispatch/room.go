@@ -2,8 +2,8 @@ package dispatch
 
 import (
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/internal/quota"
-	"github.com/asterisque-go/asterisque/limits"
 )
 
 // Grants of a dispatcher to the peer: the budget for Opens.
@@ -52,7 +52,7 @@ func (d *Dispatcher) grant(total uint64) {
 }
 
 // Resize changes the budget for Opens.
-func (d *Dispatcher) Resize(p *limits.Plan) {
+func (d *Dispatcher) Resize(p *flow.Plan) {
 	d.mu.Lock()
 	d.room.opens.SetPlan(p)
 	grant := d.dueLocked()
@@ -71,7 +71,7 @@ type Load struct {
 	Held         int // bytes of running calls, without the calls themselves
 	Unparked     int // running calls without a waiting answer
 	Streams      int
-	Opens        limits.Opens
+	Opens        flow.Opens
 	Nested, Most int // cost of nested calls, and its bound
 }
 
@@ -92,7 +92,7 @@ func (d *Dispatcher) Load() Load {
 type openRoom struct {
 	owner *quota.Owner // fixed
 
-	opens   limits.Opens
+	opens   flow.Opens
 	arrived uint64 // all Opens so far
 	nested  int32  // nested calls that are here
 	urged   int32  // calls with a lent worker, as a nested call waits for their end
@@ -105,7 +105,7 @@ var ErrOpens = codec.ErrWindow.Withf("more calls than there is room for")
 
 // arrive counts an Open, or returns an error if it is to be rejected. all has the places of the
 // node for nested calls.
-func (r *openRoom) arrive(p *limits.Plan, all *quota.Slots, cost uint64, nested bool) *codec.Abort {
+func (r *openRoom) arrive(p *flow.Plan, all *quota.Slots, cost uint64, nested bool) *codec.Abort {
 	r.arrived++
 	switch {
 	case !nested:
@@ -127,7 +127,7 @@ func (r *openRoom) arrive(p *limits.Plan, all *quota.Slots, cost uint64, nested 
 
 // urge counts a call that a nested call waits for: it borrows a worker, and takes a place, as
 // nested calls do. It returns an error if no place is free.
-func (r *openRoom) urge(p *limits.Plan, all *quota.Slots) *codec.Abort {
+func (r *openRoom) urge(p *flow.Plan, all *quota.Slots) *codec.Abort {
 	if r.fullOf(p) || !all.Acquire(r.owner) {
 		return codec.ErrOverloaded.Withf("nested calls, and calls that nested calls wait for, hold all places for them here")
 	}
@@ -142,14 +142,14 @@ func (r *openRoom) urgeNoMore(all *quota.Slots) {
 }
 
 // fullOf reports whether calls with lent workers have all places of the session.
-func (r *openRoom) fullOf(p *limits.Plan) bool {
+func (r *openRoom) fullOf(p *flow.Plan) bool {
 	return p.NestedCalls > 0 && int(r.nested+r.urged) >= p.NestedCalls
 }
 
 // fits reports whether Opens of this total cost may still arrive, nested or not. The peer releases
 // the budget of a nested call when it cancels the call, while its function may still run here: so
 // the whole budget for nested calls may be on its way.
-func (r *openRoom) fits(p *limits.Plan, cost uint64) bool {
+func (r *openRoom) fits(p *flow.Plan, cost uint64) bool {
 	nested := uint64(p.Nested)
 	return nested == 0 || cost <= nested || r.opens.Fits(cost-nested)
 }

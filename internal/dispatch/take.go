@@ -3,8 +3,8 @@ package dispatch
 import (
 	"sync/atomic"
 
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/internal/quota"
-	"github.com/asterisque-go/asterisque/limits"
 )
 
 // How a worker takes calls of a dispatcher: it starts when it is woken, runs them, and leaves when
@@ -12,10 +12,10 @@ import (
 
 // takenCall is the result of take.
 type takenCall struct {
-	job   Job         // nil if none waits, and then the worker has left
-	hold  limits.Hold // the window of its Blocks
-	wake  workSource  // for another worker that is to be woken, if any
-	grant uint64      // total to be granted to the peer
+	job   Job        // nil if none waits, and then the worker has left
+	hold  flow.Hold  // the window of its Blocks
+	wake  workSource // for another worker that is to be woken, if any
+	grant uint64     // total to be granted to the peer
 }
 
 // Owner returns the owner of the calls.
@@ -114,7 +114,7 @@ func (d *Dispatcher) take(woken bool, last Job) (f takenCall) {
 }
 
 // nextLocked returns the next call that may run, with its window in h.
-func (d *Dispatcher) nextLocked(h *limits.Hold) Job {
+func (d *Dispatcher) nextLocked(h *flow.Hold) Job {
 	if j := d.jobs.large.first(); j != nil && !d.jobs.ready.above(j.Task().Priority) && d.roomLocked(j, h) {
 		return d.jobs.large.pop()
 	}
@@ -139,7 +139,7 @@ func (d *Dispatcher) nextLocked(h *limits.Hold) Job {
 
 // roomLocked reports whether the bytes of j, while it runs, fit, and takes the window of its
 // Blocks.
-func (d *Dispatcher) roomLocked(j Job, h *limits.Hold) bool {
+func (d *Dispatcher) roomLocked(j Job, h *flow.Hold) bool {
 	if !d.holding.fits(j, d.plan.Room) {
 		return false
 	}
@@ -152,7 +152,7 @@ func (d *Dispatcher) roomLocked(j Job, h *limits.Hold) bool {
 			d.windows.Lend(h)
 			return true
 		}
-		if d.windows.Late(&limits.Claim{Granted: d.poke}) {
+		if d.windows.Late(&flow.Claim{Granted: d.poke}) {
 			return false
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/internal/flow"
 )
 
 // idleTime is the minimum time for which an idle worker is kept.
@@ -119,7 +119,7 @@ func (k *worker) loop(w *workers, s workSource) {
 
 // runLent runs one call of d on k, which is lent.
 func (k *worker) runLent(d *Dispatcher, j Job) {
-	var h limits.Hold
+	var h flow.Hold
 	t := j.Task()
 	if t.Blocks && d.windows != nil {
 		d.windows.Lend(&h)

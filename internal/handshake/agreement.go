@@ -8,8 +8,8 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/internal/outbox"
-	"github.com/asterisque-go/asterisque/limits"
 )
 
 // The announcements of both sides in a handshake, and the agreement. No code here reads or writes.
@@ -19,9 +19,9 @@ const minFrame = 1 << 10
 
 // Config is the configuration of a side for its handshakes.
 type Config struct {
-	ID           string       // name of the node
-	Codecs       []string     // names of the value codecs, the preferred one first
-	Plan         *limits.Plan // granted to a peer that this side has dialled
+	ID           string     // name of the node
+	Codecs       []string   // names of the value codecs, the preferred one first
+	Plan         *flow.Plan // granted to a peer that this side has dialled
 	PingInterval time.Duration
 	PingTimeout  time.Duration // of this side for the peer
 	Windowless   bool          // no windows are granted
@@ -34,7 +34,7 @@ type Config struct {
 
 // sync returns the announcement of this side, with the grants of a plan. resumes reports whether
 // this side can resume the session.
-func (c *Config) sync(p *limits.Plan, resumes bool) message.Sync {
+func (c *Config) sync(p *flow.Plan, resumes bool) message.Sync {
 	features := uint64(message.FeatureMetadata)
 	if resumes {
 		features |= message.FeatureResume

@@ -19,11 +19,11 @@ import (
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/admission"
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/internal/truncate"
 	"github.com/asterisque-go/asterisque/internal/wait"
-	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
@@ -248,7 +248,7 @@ func (h *Handshake) WirePlace() transport.Place {
 }
 
 // Sync returns the announcement of this side, with the grants of a plan, and without choices.
-func (h *Handshake) Sync(p *limits.Plan) message.Sync { return h.Config.sync(p, h.Resumes()) }
+func (h *Handshake) Sync(p *flow.Plan) message.Sync { return h.Config.sync(p, h.Resumes()) }
 
 func (h *Handshake) send(c message.Control) error {
 	h.writing.Lock()

@@ -9,12 +9,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/admission"
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/wire"
-	"github.com/stretchr/testify/require"
 )
 
 // TestHandshake_States compares the transitions with a table.
@@ -78,7 +80,7 @@ func (r *running) IsClosed() bool {
 
 // newConfig returns the configuration of a side with these codecs.
 func newConfig(t *testing.T, id string, codecs ...string) Config {
-	plan, err := limits.NewPlan(limits.Amount{Bytes: 1 << 20}, 64<<10, 10)
+	plan, err := flow.NewPlan(limits.Amount{Bytes: 1 << 20}, 64<<10, 10)
 	require.NoError(t, err)
 	return Config{ID: id, Codecs: codecs, Plan: &plan, Time: time.Second, Resumes: true}
 }

@@ -6,10 +6,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/internal/piping"
-	"github.com/asterisque-go/asterisque/limits"
 	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/flow"
+	"github.com/asterisque-go/asterisque/internal/piping"
 )
 
 func TestAllow_ReturnedAtEnd(t *testing.T) {
@@ -64,7 +65,7 @@ func TestClaim_WithdrawnAtEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, two, func(t *testing.T, s *stream) {
-				var others limits.Claim
+				var others flow.Claim
 				others.Bytes, others.Granted = two.Large, func() {}
 				require.True(t, s.there.s.room.Allow(&others))
 				s.here.send(large)
@@ -75,7 +76,7 @@ func TestClaim_WithdrawnAtEnd(t *testing.T) {
 				f(s)
 				s.run()
 				require.Zero(t, s.load().Asking)
-				limits.Grant(s.there.s.room.Disallow(others.Bytes))
+				flow.Grant(s.there.s.room.Disallow(others.Bytes))
 				s.finish()
 			})
 		})
@@ -308,7 +309,7 @@ func TestLeftover_Garbage(t *testing.T) {
 	}()
 	require.EqualValues(t, 1, here.terms.Left.Load())
 	require.Equal(t, 3, collected(t, taken))
-	free := func() bool { return here.room.Load() == limits.Load{} && here.terms.Left.Load() == 0 }
+	free := func() bool { return here.room.Load() == flow.Load{} && here.terms.Left.Load() == 0 }
 	require.Eventually(t, free, 2*time.Minute, time.Millisecond)
 }
 
@@ -326,7 +327,7 @@ func TestStop_AfterLastBlock(t *testing.T) {
 		require.Equal(t, 1, s.there.s.messages)
 		s.there.Stop()
 		require.Zero(t, s.there.s.messages)
-		require.Equal(t, limits.Load{}, s.load())
+		require.Equal(t, flow.Load{}, s.load())
 		s.there.StartReading()
 		_, err := s.there.Recv(background)
 		require.Equal(t, io.EOF, err)

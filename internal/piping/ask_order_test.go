@@ -5,11 +5,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/asterisque-go/asterisque/codec/message"
-	"github.com/asterisque-go/asterisque/internal/piping"
-	"github.com/asterisque-go/asterisque/limits"
-	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/flow"
+	"github.com/asterisque-go/asterisque/internal/piping"
+	"github.com/asterisque-go/asterisque/pipe"
 )
 
 func TestAsk_ManySendersAndReceivers(t *testing.T) {
@@ -147,7 +148,7 @@ func TestAllow_NotForLaterBlocks(t *testing.T) {
 }
 
 func TestAllow_UsedByFirstBlock(t *testing.T) {
-	room := limits.NewRoom(&plan)
+	room := flow.NewRoom(&plan)
 	p, end, _ := running(t, room)
 	require.True(t, end.AskArrived(0, 10_000))
 	received := make(chan error)
@@ -162,7 +163,7 @@ func TestAllow_UsedByFirstBlock(t *testing.T) {
 }
 
 func TestAsk_WrongSentTotal(t *testing.T) {
-	_, end, _ := running(t, limits.NewRoom(&plan))
+	_, end, _ := running(t, flow.NewRoom(&plan))
 	require.Equal(t, piping.Accepted, end.BlockArrived(sized(10)))
 	require.False(t, end.AskArrived(0, 10_000))
 	require.False(t, end.AskArrived(overhead+11, 10_000))
@@ -173,7 +174,7 @@ func TestAsk_MoreThanEver(t *testing.T) {
 	two := plan
 	two.Workers = 2
 	synctest.Test(t, func(t *testing.T) {
-		room := limits.NewRoom(&two)
+		room := flow.NewRoom(&two)
 		greedy, greedyEnd, _ := running(t, room)
 		modest, modestEnd, port := running(t, room)
 		told(modestEnd)
@@ -188,6 +189,6 @@ func TestAsk_MoreThanEver(t *testing.T) {
 		require.Positive(t, port.news)
 		greedy.Abort(nil)
 		modest.Abort(nil)
-		require.Equal(t, limits.Load{}, room.Load())
+		require.Equal(t, flow.Load{}, room.Load())
 	})
 }

@@ -4,8 +4,9 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/asterisque-go/asterisque/limits"
 	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/internal/flow"
 )
 
 func TestPause_AllowsNothing(t *testing.T) {
@@ -45,7 +46,7 @@ func TestPause_KeepsAllow(t *testing.T) {
 
 func TestPause_InLine(t *testing.T) {
 	bubble(t, plan, func(t *testing.T, s *stream) {
-		var others limits.Claim
+		var others flow.Claim
 		others.Bytes, others.Granted = plan.Large, func() {}
 		require.True(t, s.there.s.room.Allow(&others))
 		b := s.here.send(large)
@@ -54,9 +55,9 @@ func TestPause_InLine(t *testing.T) {
 		s.run()
 		require.Equal(t, 1, s.load().Asking)
 		s.there.StopReading()
-		limits.Grant(s.there.s.room.Disallow(others.Bytes))
+		flow.Grant(s.there.s.room.Disallow(others.Bytes))
 		s.run()
-		require.Equal(t, limits.Load{Windows: early}, s.load(), "it has passed its turn on")
+		require.Equal(t, flow.Load{Windows: early}, s.load(), "it has passed its turn on")
 		s.there.StartReading()
 		s.run()
 		require.True(t, b.isDone())

@@ -8,13 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/internal/piping"
-	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
 // bubble is a test of a stream in a bubble.
-func bubble(t *testing.T, plan limits.Plan, f func(t *testing.T, s *stream)) {
+func bubble(t *testing.T, plan flow.Plan, f func(t *testing.T, s *stream)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { f(t, newStream(t, plan)) })
 }

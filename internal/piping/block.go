@@ -5,7 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/asterisque-go/asterisque/internal/buffer"
-	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/internal/flow"
 )
 
 // Block is one received message of a pipe. An application gets it as a pipe.Block.
@@ -33,7 +33,7 @@ func (b *Block) Held() int {
 	if b.Memory != nil {
 		held = Hold + b.Memory.Held()
 	}
-	return min(held, limits.MostHeld(len(b.Payload)))
+	return min(held, flow.MostHeld(len(b.Payload)))
 }
 
 // NewBlock returns a received Block. skipped is the number of dropped Blocks before it. The payload

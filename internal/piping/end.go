@@ -24,7 +24,7 @@ import (
 	"sync"
 
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/priority"
 )
 
@@ -48,11 +48,11 @@ type Config struct {
 
 	Terms *Terms
 
-	Loss      uint8       // default loss rate of Blocks
-	SendLimit uint64      // total cost that the peer granted first, or [Unlimited]
-	Granted   uint64      // total cost that this side granted first, or [Unlimited]
-	Hold      limits.Hold // the room for Granted
-	Unary     bool        // neither direction has Blocks
+	Loss      uint8     // default loss rate of Blocks
+	SendLimit uint64    // total cost that the peer granted first, or [Unlimited]
+	Granted   uint64    // total cost that this side granted first, or [Unlimited]
+	Hold      flow.Hold // the room for Granted
+	Unary     bool      // neither direction has Blocks
 
 	// Lasting says that the Port is also a context that ends only after the pipe is over. A wait
 	// with that context need not watch for its end, for which the context would have to make a

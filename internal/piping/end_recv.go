@@ -7,7 +7,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
-	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/internal/flow"
 )
 
 // Recv blocks until the next Block: see pipe.Recv.
@@ -189,7 +189,7 @@ func (e *End) setPaused(paused bool) {
 func (e *End) pausedLocked() bool { return e.in.paused && !e.state.over() }
 
 // BeginHandler gives a window to the pipe of a handler that is about to run.
-func (e *End) BeginHandler(h limits.Hold) {
+func (e *End) BeginHandler(h flow.Hold) {
 	if e.terms.Room == nil {
 		return
 	}

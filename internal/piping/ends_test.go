@@ -11,6 +11,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
@@ -20,7 +21,7 @@ import (
 // depart, and departed ones for deliver.
 type side struct {
 	t     testing.TB
-	room  *limits.Room
+	room  *flow.Room
 	terms piping.Terms
 	other *side
 
@@ -304,10 +305,10 @@ func (s *side) deliver() bool {
 }
 
 // newSides returns two sides that divide their room by plan.
-func newSides(t testing.TB, plan limits.Plan, largest uint64) (a, b *side) {
+func newSides(t testing.TB, plan flow.Plan, largest uint64) (a, b *side) {
 	sides := [2]*side{}
 	for i := range sides {
-		s := &side{t: t, room: limits.NewRoom(&plan)}
+		s := &side{t: t, room: flow.NewRoom(&plan)}
 		s.terms = piping.Terms{
 			Room: s.room, Overhead: overhead, Early: early, Usual: largest, PeerOverhead: overhead, PeerEarly: early,
 			Ledger: s,
@@ -320,14 +321,14 @@ func newSides(t testing.TB, plan limits.Plan, largest uint64) (a, b *side) {
 
 // open opens a stream from s, or returns nil if s has no window for it. Its handler has not begun.
 func (s *side) open(priority int8) (caller, callee *end) {
-	claim := &limits.Claim{Granted: func() {}}
+	claim := &flow.Claim{Granted: func() {}}
 	if !s.room.Open(claim) {
 		s.room.Withdraw(claim)
 		return nil, nil
 	}
 	caller, callee = &end{s: s}, &end{s: s.other}
 	caller.other, callee.other = callee, caller
-	var h limits.Hold
+	var h flow.Hold
 	s.room.Opened(claim, &h)
 	caller.end().Init(piping.Config{Port: caller.port(), Terms: &s.terms, Hold: h, Granted: h.Bytes(), SendLimit: early})
 	callee.end().Init(piping.Config{Port: callee.port(), Terms: &s.other.terms, Granted: early, SendLimit: h.Bytes()})
@@ -336,7 +337,7 @@ func (s *side) open(priority int8) (caller, callee *end) {
 
 // begin gives the handler of callee its window, and reports whether there was one.
 func (e *end) begin() bool {
-	var h limits.Hold
+	var h flow.Hold
 	if !e.s.room.Begin(&h) {
 		return false
 	}

@@ -7,12 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
-	"github.com/stretchr/testify/require"
 )
 
 // port is a session that records the calls of a pipe.
@@ -114,10 +116,10 @@ func told(end *piping.End) (list []message.Control) {
 var background = context.Background()
 
 // running returns the pipe of a handler that has begun, with a window from room.
-func running(t *testing.T, room *limits.Room) (*pipe.Pipe, *piping.End, *port) {
+func running(t *testing.T, room *flow.Room) (*pipe.Pipe, *piping.End, *port) {
 	t.Helper()
 	p, end, port := newPipe(piping.Config{Granted: early, Terms: &piping.Terms{Room: room, Usual: 512 << 10}})
-	var h limits.Hold
+	var h flow.Hold
 	require.True(t, room.Begin(&h))
 	end.BeginHandler(h)
 	return p, end, port

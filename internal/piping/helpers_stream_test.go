@@ -7,9 +7,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/asterisque-go/asterisque/limits"
-	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/internal/flow"
+	"github.com/asterisque-go/asterisque/pipe"
 )
 
 // stream is a stream from here to there for one test: there is the receiver, and its handler has
@@ -21,10 +22,10 @@ type stream struct {
 
 // plan is the smallest plan for a stream: a window of early bytes on either side, and room for a
 // large Block.
-var plan = limits.Plan{Window: early, Workers: 1, Callers: 1, Large: 100_000 + overhead}
+var plan = flow.Plan{Window: early, Workers: 1, Callers: 1, Large: 100_000 + overhead}
 
 // newStream returns a stream with sides that divide their room by plan. It is called in a bubble.
-func newStream(t *testing.T, plan limits.Plan) *stream {
+func newStream(t *testing.T, plan flow.Plan) *stream {
 	a, _ := newSides(t, plan, 512<<10)
 	s := &stream{t: t}
 	s.here, s.there = a.open(0)
@@ -48,7 +49,7 @@ func (s *stream) run() {
 }
 
 // load returns the load of the receiver's room.
-func (s *stream) load() limits.Load { return s.there.s.room.Load() }
+func (s *stream) load() flow.Load { return s.there.s.room.Load() }
 
 // finish ends the call, and requires that no room is held any more.
 func (s *stream) finish() {
@@ -58,7 +59,7 @@ func (s *stream) finish() {
 	s.there.Abort(nil)
 	s.run()
 	for _, e := range []*end{s.here, s.there} {
-		require.Equal(s.t, limits.Load{}, e.s.room.Load())
+		require.Equal(s.t, flow.Load{}, e.s.room.Load())
 		require.Zero(s.t, e.s.messages)
 		require.Zero(s.t, e.s.bytes)
 		require.Zero(s.t, e.s.overrun)

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/internal/piping"
-	"github.com/asterisque-go/asterisque/limits"
 )
 
 func TestIdle_ReturnsSpareCredit(t *testing.T) {
@@ -135,7 +135,7 @@ func TestSkip_NotInUse(t *testing.T) {
 }
 
 func TestSkip_FreesRoom(t *testing.T) {
-	room := limits.NewRoom(&limits.Plan{Window: early, Workers: 1, Spare: 1 << 20})
+	room := flow.NewRoom(&flow.Plan{Window: early, Workers: 1, Spare: 1 << 20})
 	p, end, _ := running(t, room)
 	granted := end.Account().Granted
 	require.EqualValues(t, early+64<<10, granted)
@@ -169,7 +169,7 @@ func TestSkip_BeyondCredit(t *testing.T) {
 		"behind a Stop, and too old": {func(e *piping.End) { e.Stop() }, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			room := limits.NewRoom(&limits.Plan{Window: early, Workers: 1, Spare: 1 << 20})
+			room := flow.NewRoom(&flow.Plan{Window: early, Workers: 1, Spare: 1 << 20})
 			_, end, _ := running(t, room)
 			require.Equal(t, piping.Accepted, end.BlockArrived(sized(100)))
 			c.do(end)

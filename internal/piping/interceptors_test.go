@@ -13,6 +13,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/buffer"
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
@@ -129,7 +130,7 @@ func TestAround_AsksForSent(t *testing.T) {
 }
 
 func TestAround_WindowCountsReceived(t *testing.T) {
-	room := limits.NewRoom(&plan)
+	room := flow.NewRoom(&plan)
 	p, end, port := running(t, room)
 	end.Wrap(piping.StreamInterceptor{Recv: func([]byte) ([]byte, error) { return make([]byte, 5000), nil }})
 	require.Equal(t, piping.Accepted, end.BlockArrived(sized(100)))

@@ -3,7 +3,7 @@ package piping
 import (
 	"sync/atomic"
 
-	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/internal/flow"
 )
 
 // leftover is the untaken Blocks of a pipe after its call has ended without an error. It holds its
@@ -12,7 +12,7 @@ import (
 type leftover struct {
 	terms           *Terms
 	messages, bytes int
-	hold            limits.Hold
+	hold            flow.Hold
 	debt            int           // bytes in the room for large Blocks
 	shelter         int           // or in a shelter
 	done            atomic.Uint32 // number of calls of begin and end
@@ -38,8 +38,8 @@ func (l *leftover) end() {
 		l.terms.Ledger.Shelter(-l.shelter)
 	}
 	if l.terms.Room != nil {
-		limits.Grant(l.terms.Room.Disallow(l.debt))
-		limits.Grant(l.terms.Room.End(&l.hold))
+		flow.Grant(l.terms.Room.Disallow(l.debt))
+		flow.Grant(l.terms.Room.End(&l.hold))
 	}
 }
 

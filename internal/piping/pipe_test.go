@@ -12,10 +12,10 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/buffer"
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/internal/test/fakeclock"
 	"github.com/asterisque-go/asterisque/internal/test/leak"
-	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { leak.Main(m) }
 // overhead is the cost of a Block in the tests besides its payload, and early the credit that comes
 // without asking.
 const (
-	overhead = limits.LeastOverhead
+	overhead = flow.LeastOverhead
 	early    = overhead + 1024
 )
 

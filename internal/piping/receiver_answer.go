@@ -1,6 +1,6 @@
 package piping
 
-import "github.com/asterisque-go/asterisque/limits"
+import "github.com/asterisque-go/asterisque/internal/flow"
 
 // wished returns the total of the peer's Ask, or 0 if there is none.
 func (r *receiver) wished() uint64 {
@@ -32,7 +32,7 @@ func (r *receiver) answer(s endState, t *Terms, a *deferred) {
 		// more than there ever will be
 		return
 	}
-	w.claim = limits.Claim{Priority: int8(r.priority), Bytes: int(bytes), Granted: w.granted}
+	w.claim = flow.Claim{Priority: int8(r.priority), Bytes: int(bytes), Granted: w.granted}
 	if w.claimed = !t.Room.Allow(&w.claim); !w.claimed {
 		r.allow(a)
 	}

@@ -3,7 +3,7 @@ package piping
 import (
 	"runtime"
 
-	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/internal/flow"
 )
 
 // mostOwed is the largest part of a window, in bytes, that is taken before credit is sent. Over a
@@ -130,7 +130,7 @@ func (r *receiver) use(t *Terms, owed uint64) uint64 {
 }
 
 // begin gives the receiver the window of a handler that is about to run.
-func (r *receiver) begin(s endState, t *Terms, h limits.Hold, a *deferred) {
+func (r *receiver) begin(s endState, t *Terms, h flow.Hold, a *deferred) {
 	if !s.wants() { // no more Blocks arrive
 		a.grant(t.Room.End(&h))
 		return
@@ -171,7 +171,7 @@ func (r *receiver) leave(s endState, t *Terms, a *deferred) {
 			r.extras.wish.leave(l)
 		}
 		r.settle(s, t, a)
-		l.hold, r.hold = r.hold, limits.Hold{}
+		l.hold, r.hold = r.hold, flow.Hold{}
 	}
 	t.Left.Add(1)
 	a.begins = l

@@ -4,7 +4,7 @@ import (
 	"math"
 	"sync/atomic"
 
-	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/internal/flow"
 )
 
 // MaxWindow is the largest window, in bytes.
@@ -16,11 +16,11 @@ const Unlimited = math.MaxUint64
 // Terms are the parameters for Blocks that the two sides of a session have agreed on. The pipes of
 // a session share them.
 type Terms struct {
-	Room     *limits.Room // for received Blocks; nil: this side has no windows
-	Overhead uint64       // cost of a received Block besides its payload
-	Early    uint64       // credit that the peer always gets: see [limits.Plan].Window
-	Usual    uint64       // size to which windows grow on any path
-	Most     uint64       // size to which windows grow if the path has the capacity
+	Room     *flow.Room // for received Blocks; nil: this side has no windows
+	Overhead uint64     // cost of a received Block besides its payload
+	Early    uint64     // credit that the peer always gets: see [limits.Plan].Window
+	Usual    uint64     // size to which windows grow on any path
+	Most     uint64     // size to which windows grow if the path has the capacity
 
 	PeerOverhead uint64 // cost of a sent Block besides its payload
 	PeerEarly    uint64 // credit that the peer always grants without being asked

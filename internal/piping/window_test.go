@@ -3,18 +3,19 @@ package piping_test
 import (
 	"testing"
 
-	"github.com/asterisque-go/asterisque/codec/message"
-	"github.com/asterisque-go/asterisque/internal/piping"
-	"github.com/asterisque-go/asterisque/limits"
 	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/flow"
+	"github.com/asterisque-go/asterisque/internal/piping"
 )
 
 func TestWindow_GrowsWithReader(t *testing.T) {
 	const block = 1024 - overhead
-	room := limits.NewRoom(&limits.Plan{Window: 8 << 10, Workers: 1, Spare: 1 << 20, Large: 1 << 20})
+	room := flow.NewRoom(&flow.Plan{Window: 8 << 10, Workers: 1, Spare: 1 << 20, Large: 1 << 20})
 	p, end, port := newPipe(piping.Config{Granted: early, Terms: &piping.Terms{Room: room, Usual: 16 << 10}})
 	require.Equal(t, piping.Accepted, end.BlockArrived(sized(block)), "early")
-	end.BeginHandler(limits.Hold{Base: 8 << 10, Source: limits.Workers})
+	end.BeginHandler(flow.Hold{Base: 8 << 10, Source: flow.Workers})
 	require.Equal(t, []message.Control{message.Credit{Limit: 1<<10 + 6<<10 + 511}}, told(end), "whole Blocks, and less than comes by itself")
 	require.Empty(t, told(end), "once")
 	for range 6 {
@@ -36,7 +37,7 @@ func TestWindow_GrowsWithReader(t *testing.T) {
 
 func TestCredit_AnnouncedOnce(t *testing.T) {
 	const block = 1024 - overhead
-	room := limits.NewRoom(&limits.Plan{Window: 4 << 10, Workers: 1})
+	room := flow.NewRoom(&flow.Plan{Window: 4 << 10, Workers: 1})
 	p, end, port := running(t, room)
 	for total := uint64(4 << 10); total < 12<<10; total += 1 << 10 {
 		require.Equal(t, piping.Accepted, end.BlockArrived(sized(block)))
@@ -48,10 +49,10 @@ func TestCredit_AnnouncedOnce(t *testing.T) {
 
 func TestWindow_ShrinksToGuarantee(t *testing.T) {
 	const block = 1024 - overhead
-	room := limits.NewRoom(&limits.Plan{Window: 2 << 10, Workers: 1, Callers: 1, Spare: 48 << 10})
+	room := flow.NewRoom(&flow.Plan{Window: 2 << 10, Workers: 1, Callers: 1, Spare: 48 << 10})
 	p, end, _ := running(t, room)
 	require.Equal(t, []message.Control{message.Credit{Limit: 8 << 10}}, told(end), "an eighth of the spare room more than is guaranteed")
-	var others limits.Hold
+	var others flow.Hold
 	require.True(t, room.Fit(&others, 42<<10), "all that is left")
 	for range 8 {
 		require.Equal(t, piping.Accepted, end.BlockArrived(sized(block)))
@@ -94,11 +95,11 @@ func TestWindow_None(t *testing.T) {
 // several small Blocks arrive together.
 func TestWindow_GrowsWithPath(t *testing.T) {
 	const block = 1024 - overhead
-	room := limits.NewRoom(&limits.Plan{Window: 8 << 10, Workers: 1, Spare: 1 << 20, Large: 1 << 20})
+	room := flow.NewRoom(&flow.Plan{Window: 8 << 10, Workers: 1, Spare: 1 << 20, Large: 1 << 20})
 	terms := &piping.Terms{Room: room, Usual: 8 << 10, Most: 1 << 20}
 	terms.Holds.Store(64 << 10)
 	p, end, _ := newPipe(piping.Config{Granted: early, Terms: terms})
-	end.BeginHandler(limits.Hold{Base: 8 << 10, Source: limits.Workers})
+	end.BeginHandler(flow.Hold{Base: 8 << 10, Source: flow.Workers})
 	told(end)
 	for range 6 {
 		require.Equal(t, piping.Accepted, end.BlockArrived(sized(block)))

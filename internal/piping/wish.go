@@ -1,14 +1,14 @@
 package piping
 
-import "github.com/asterisque-go/asterisque/limits"
+import "github.com/asterisque-go/asterisque/internal/flow"
 
 // wish is the Ask of the peer, and the Allow that answers it: the next Block may then be larger
 // than its window. The room for that Block is reserved.
 type wish struct {
-	total     uint64       // of the peer's Ask without an answer; 0: none
-	claim     limits.Claim // for the room
-	claimed   bool         // the claim waits
-	granted   func()       // of the claim; fixed from the first wish on
+	total     uint64     // of the peer's Ask without an answer; 0: none
+	claim     flow.Claim // for the room
+	claimed   bool       // the claim waits
+	granted   func()     // of the claim; fixed from the first wish on
 	allowance allowance
 	allowed   uint64 // total of the Allow; 0: none
 	debt      int    // bytes held in the room for large Blocks
@@ -57,7 +57,7 @@ func (w *wish) use() uint64 {
 }
 
 // withdraw withdraws the claim, if it waits.
-func (w *wish) withdraw(room *limits.Room, a *deferred) {
+func (w *wish) withdraw(room *flow.Room, a *deferred) {
 	if !w.claimed {
 		return
 	}
@@ -69,27 +69,27 @@ func (w *wish) withdraw(room *limits.Room, a *deferred) {
 }
 
 // disallow takes an Allow back, and releases its room.
-func (w *wish) disallow(room *limits.Room, a *deferred) {
+func (w *wish) disallow(room *flow.Room, a *deferred) {
 	w.vacate(room, a)
 	w.allowance, w.allowed = notAllowed, 0
 }
 
 // recall takes back an Allow that has not departed. The peer's Ask remains unanswered.
-func (w *wish) recall(room *limits.Room, a *deferred) {
+func (w *wish) recall(room *flow.Room, a *deferred) {
 	total := w.allowed
 	w.disallow(room, a)
 	w.total = total
 }
 
 // vacate releases the room of an Allow.
-func (w *wish) vacate(room *limits.Room, a *deferred) {
+func (w *wish) vacate(room *flow.Room, a *deferred) {
 	a.grant(room.Disallow(w.debt))
 	a.shelter += w.sheltered
 	w.debt, w.sheltered = 0, 0
 }
 
 // shelter releases the room of an Allow, which has a shelter instead.
-func (w *wish) shelter(room *limits.Room, a *deferred) {
+func (w *wish) shelter(room *flow.Room, a *deferred) {
 	a.grant(room.Disallow(w.debt))
 	w.sheltered, w.debt = w.debt, 0
 }

@@ -5,12 +5,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/internal/flow"
 )
 
 // TestAllowance_Transitions lists the result of each step for each allowance.
 func TestAllowance_Transitions(t *testing.T) {
-	room := limits.NewRoom(&limits.Plan{Large: 1000})
+	room := flow.NewRoom(&flow.Plan{Large: 1000})
 	steps := []func(*wish){
 		func(w *wish) { w.depart() },
 		func(w *wish) { w.use() },
@@ -32,7 +32,7 @@ func TestAllowance_Transitions(t *testing.T) {
 			require.Equal(t, row.to[i], w.allowance, "step %d of allowance %d", i, row.from)
 		}
 	}
-	w := wish{total: 7, claim: limits.Claim{Bytes: 3}}
+	w := wish{total: 7, claim: flow.Claim{Bytes: 3}}
 	w.allow()
 	require.Equal(t, allowDue, w.allowance)
 	require.Zero(t, w.total, "it is answered")

@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/internal/flow"
 )
 
 // Owner is the identity to which a quota belongs. All sessions of an owner share it.
@@ -20,7 +20,7 @@ type Owner struct {
 	Name    Name   // these are fixed
 	Subject string // granted by the node; "" without
 
-	Tally limits.Tally // memory of its sessions, and of answers remembered for it
+	Tally flow.Tally   // memory of its sessions, and of answers remembered for it
 	slots atomic.Int64 // that its sessions have of a Slots
 
 	refs int // its sessions and durable calls; guarded by the lock of its Owners
@@ -44,7 +44,7 @@ func (w *Owner) Proved() bool { return w.Name.Proof != "" }
 //
 // All methods but Init are safe for concurrent use.
 type Owners struct {
-	total *limits.Tally // memory of all; fixed
+	total *flow.Tally // memory of all; fixed
 
 	mu  sync.Mutex
 	all map[Name]*Owner // guarded by mu
@@ -55,7 +55,7 @@ type Owners struct {
 }
 
 // Init prepares o, with a budget in bytes, 0 being none. It comes before all else.
-func (o *Owners) Init(budget int) { o.total = limits.NewTally(budget) }
+func (o *Owners) Init(budget int) { o.total = flow.NewTally(budget) }
 
 // Held returns the bytes that all owners hold, and the budget.
 func (o *Owners) Held() (held, budget int) { return o.total.Held(), o.total.Most() }

@@ -7,13 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster"
 	"github.com/asterisque-go/asterisque/cluster/broker"
 	"github.com/asterisque-go/asterisque/cluster/internal/callstore"
 	"github.com/asterisque-go/asterisque/cluster/test/bookingtest"
 	"github.com/asterisque-go/asterisque/cluster/test/natstest"
-	"github.com/stretchr/testify/require"
 )
 
 // bookingTime is the time limit for conditions, on slow machines too: servers may have to elect a

@@ -7,12 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster"
 	"github.com/asterisque-go/asterisque/cluster/broker"
 	"github.com/asterisque-go/asterisque/cluster/test/natstest"
 	"github.com/asterisque-go/asterisque/internal/test/fakeclock"
-	"github.com/stretchr/testify/require"
 )
 
 func TestKeys_HolderServes(t *testing.T) {

@@ -5,12 +5,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster"
 	"github.com/asterisque-go/asterisque/cluster/broker"
 	"github.com/asterisque-go/asterisque/cluster/test/natstest"
 	"github.com/asterisque-go/asterisque/wire"
-	"github.com/stretchr/testify/require"
 )
 
 // hosted hosts a node with the function ownID, until the test ends.

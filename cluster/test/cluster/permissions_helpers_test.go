@@ -6,11 +6,12 @@ import (
 	"regexp"
 	"testing"
 
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
 	"github.com/asterisque-go/asterisque/cluster"
 	"github.com/asterisque-go/asterisque/cluster/broker"
 	"github.com/asterisque-go/asterisque/cluster/test/natstest"
-	"github.com/nats-io/nats.go"
-	"github.com/stretchr/testify/require"
 )
 
 // page is the page for operators, with the permissions of a NATS server.

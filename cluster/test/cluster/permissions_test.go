@@ -11,6 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster"
 	"github.com/asterisque-go/asterisque/cluster/broker"
@@ -19,9 +23,6 @@ import (
 	"github.com/asterisque-go/asterisque/internal/test/fakeclock"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/natswire"
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-	"github.com/stretchr/testify/require"
 )
 
 func TestPermissions_Suffice(t *testing.T) {

@@ -9,11 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/stretchr/testify/require"
+
 	"github.com/asterisque-go/asterisque/cluster"
 	"github.com/asterisque-go/asterisque/cluster/broker"
 	"github.com/asterisque-go/asterisque/cluster/test/natstest"
-	"github.com/nats-io/nats-server/v2/server"
-	"github.com/stretchr/testify/require"
 )
 
 // Number of nodes that join at once: go test -run Scale -v -nodes 1000

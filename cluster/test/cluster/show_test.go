@@ -6,13 +6,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+	"github.com/stretchr/testify/require"
+
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster"
 	"github.com/asterisque-go/asterisque/cluster/broker"
 	"github.com/asterisque-go/asterisque/cluster/test/natstest"
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/micro"
-	"github.com/stretchr/testify/require"
 )
 
 // visible makes a node offer ownID, to plain NATS clients as well.

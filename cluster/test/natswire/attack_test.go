@@ -5,12 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/asterisque-go/asterisque/wire/natswire"
-
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/natswire"
 )
 
 // A hostile client ends only its Wire.

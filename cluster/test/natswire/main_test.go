@@ -7,14 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/asterisque-go/asterisque/wire/natswire"
-
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/cluster/test/natstest"
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/natswire"
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 

@@ -6,13 +6,12 @@ import (
 	"net"
 	"testing"
 
-	"github.com/asterisque-go/asterisque/wire/natswire"
-
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/natswire"
 )
 
 // A restart of the server ends the wires, and the listener continues.

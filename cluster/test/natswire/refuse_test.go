@@ -10,14 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/asterisque-go/asterisque/wire/natswire"
-
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/internal/test/testtls"
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/natswire"
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 

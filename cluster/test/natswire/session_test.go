@@ -9,14 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/asterisque-go/asterisque/wire/natswire"
-
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/internal/test/testtls"
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/natswire"
 )
 
 var echo = asterisque.Func[string, string](10, "echo")

@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/asterisque-go/asterisque/wire/natswire"
-
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
@@ -13,6 +11,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/internal/test/testtls"
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/natswire"
 )
 
 // A transport over a connection needs no host.

@@ -6,12 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/asterisque-go/asterisque/wire/natswire"
-
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/natswire"
 )
 
 func parsed(t testing.TB, raw string) *url.URL {

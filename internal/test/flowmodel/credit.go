@@ -1,7 +1,7 @@
 package flowmodel
 
 import (
-	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/priority"
 )
 
@@ -12,7 +12,7 @@ type credit struct {
 	line        messageLine // waiting calls
 }
 
-func (k *credit) init(peer *limits.Plan) {
+func (k *credit) init(peer *flow.Plan) {
 	k.limit = peer.Opens
 	largest := peer.Largest + 80 + peer.Overhead + peer.Window
 	k.spare = max(0, min(k.limit/8, k.limit-largest))
@@ -40,7 +40,7 @@ type nesting struct {
 
 // enter reports whether there is room for one more call, at the peer and here, and counts the call
 // if so.
-func (n *nesting) enter(c *call, peer, own *limits.Plan) bool {
+func (n *nesting) enter(c *call, peer, own *flow.Plan) bool {
 	size := 0
 	if c.stream {
 		size = own.Window

@@ -1,10 +1,10 @@
 package flowmodel
 
-import "github.com/asterisque-go/asterisque/limits"
+import "github.com/asterisque-go/asterisque/internal/flow"
 
 // dispatcher runs the calls of the peer.
 type dispatcher struct {
-	opens      limits.Opens
+	opens      flow.Opens
 	mostQueued int // limit of waiting calls; 0: none
 
 	ready   messageLine // calls that wait for a worker
@@ -90,7 +90,7 @@ func (s *session) queue(e *end, c *call) {
 		c.up.granted = e.plan.Window // paid by the Open
 	}
 	if c.nested && !s.broken.NoLending {
-		var h limits.Hold
+		var h flow.Hold
 		e.room.Lend(&h)
 		s.start(e, c, h, true)
 		s.grantOpens(e)
@@ -104,7 +104,7 @@ func (s *session) workStep(e *end) callResult {
 	if e.active+e.parked >= e.plan.Workers {
 		return blocked
 	}
-	var h limits.Hold
+	var h flow.Hold
 	c := s.next(e, &h)
 	if c == nil {
 		return blocked
@@ -117,7 +117,7 @@ func (s *session) workStep(e *end) callResult {
 }
 
 // next returns the next call that may run, with its window in h.
-func (s *session) next(e *end, h *limits.Hold) *call {
+func (s *session) next(e *end, h *flow.Hold) *call {
 	c, other := e.large.first(), e.ready.first()
 	if c != nil && (other == nil || other.priority <= c.priority) && s.fits(e, c, h) {
 		e.large.remove(c)
@@ -134,7 +134,7 @@ func (s *session) next(e *end, h *limits.Hold) *call {
 }
 
 // fits reports whether there is room for the memory of c while it runs, and takes its window.
-func (s *session) fits(e *end, c *call, h *limits.Hold) bool {
+func (s *session) fits(e *end, c *call, h *flow.Hold) bool {
 	most := e.plan.Room
 	if c.params > smallParams {
 		most -= most / 8
@@ -152,7 +152,7 @@ func (s *session) fits(e *end, c *call, h *limits.Hold) bool {
 }
 
 // start starts the handler of c.
-func (s *session) start(e *end, c *call, h limits.Hold, lent bool) {
+func (s *session) start(e *end, c *call, h flow.Hold, lent bool) {
 	c.callee, c.lent = calleeRuns, lent
 	if lent {
 		e.lent++

@@ -1,19 +1,22 @@
 package flowmodel
 
-import "github.com/asterisque-go/asterisque/limits"
+import (
+	"github.com/asterisque-go/asterisque/internal/flow"
+	"github.com/asterisque-go/asterisque/limits"
+)
 
 const hard = limits.Hard
 
 // end is one side of the session.
 type end struct {
 	index int
-	plan  limits.Plan
-	room  *limits.Room
+	plan  flow.Plan
+	room  *flow.Room
 
-	prepaid int             // bytes of streams that had ended before their handlers began
-	granted []*limits.Claim // granted claims whose Granted has not been called yet
+	prepaid int           // bytes of streams that had ended before their handlers began
+	granted []*flow.Claim // granted claims whose Granted has not been called yet
 
-	inbound  *limits.Counter
+	inbound  *flow.Counter
 	outbound outbound
 	outbox   outbox
 
@@ -29,7 +32,7 @@ type end struct {
 type sleepers struct{ handlers, callers, params int }
 
 // grant has the claims granted at some later time.
-func (e *end) grant(claims []*limits.Claim) { e.granted = append(e.granted, claims...) }
+func (e *end) grant(claims []*flow.Claim) { e.granted = append(e.granted, claims...) }
 
 // grantStep calls one of them.
 func (s *session) grantStep(e *end) callResult {

@@ -1,6 +1,7 @@
 package flowmodel
 
 import (
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/priority"
 )
@@ -14,7 +15,7 @@ const (
 
 // outbound counts the messages that wait to be written, and queues those that wait to be counted.
 type outbound struct {
-	*limits.Counter
+	*flow.Counter
 	waiting priority.Queue[*departure]
 	flows   [3]priority.Flow[*departure]
 }
@@ -28,7 +29,7 @@ type departure struct {
 }
 
 func (o *outbound) init(l *limits.Limits, share float64) {
-	o.Counter = limits.NewCounter(l, nil)
+	o.Counter = flow.NewCounter(l, nil)
 	o.waiting.Guard(share)
 	for p := priority.Priority(-1); p <= 1; p++ {
 		o.flows[at(p)].Priority = p

@@ -1,8 +1,8 @@
 package flowmodel
 
 import (
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/internal/piping"
-	"github.com/asterisque-go/asterisque/limits"
 )
 
 // receiving is the state of the receiver of a direction: the application, and its side of the
@@ -21,7 +21,7 @@ type receiving struct {
 	stopped bool // no more Blocks are accepted
 	prepaid int  // bytes of Blocks that arrived, with the end, before the handler began
 
-	hold      limits.Hold
+	hold      flow.Hold
 	taken     int
 	received  int
 	granted   int  // the limit, as the peer knows it or is about to
@@ -31,7 +31,7 @@ type receiving struct {
 	allowDue  bool // an Allow
 
 	wish      int // total of the present Ask; 0: none
-	claim     limits.Claim
+	claim     flow.Claim
 	claimed   bool // it waits for room, or has been granted without knowing it yet
 	allowed   int  // total of the Allow; 0: none
 	used      bool // a Block has arrived since
@@ -140,7 +140,7 @@ func (s *session) onEnd(e *end, d *direction) {
 }
 
 // beginHandler gives the handler that is about to run its window.
-func (s *session) beginHandler(e *end, d *direction, h limits.Hold) {
+func (s *session) beginHandler(e *end, d *direction, h flow.Hold) {
 	if d.eof {
 		d.prepaid = d.received - d.taken
 		e.prepaid += d.prepaid

@@ -1,6 +1,7 @@
 package flowmodel
 
 import (
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/priority"
 )
@@ -52,7 +53,7 @@ func newSession(broken Broken, seed uint64) *session {
 }
 
 // drawPlan draws numbers until they are valid together.
-func (s *session) drawPlan() limits.Plan {
+func (s *session) drawPlan() flow.Plan {
 	r := &s.random
 	for {
 		soft := limits.Amount{Bytes: r.within(64<<10, 64<<10<<r.below(4))}
@@ -63,7 +64,7 @@ func (s *session) drawPlan() limits.Plan {
 		if r.oneIn(2) {
 			largest = r.within(1<<10, soft.Bytes/8)
 		}
-		p, err := limits.NewPlan(soft, largest, r.within(1, 1<<r.below(6)))
+		p, err := flow.NewPlan(soft, largest, r.within(1, 1<<r.below(6)))
 		if err == nil && (!s.crowd || p.Workers >= 4 && p.Callers >= 4) {
 			return p
 		}
@@ -74,14 +75,14 @@ func (s *session) drawPlan() limits.Plan {
 func (s *session) drawEnd(i int) {
 	r, e, peer := &s.random, &s.ends[i], &s.ends[1-i].plan
 	p := &e.plan
-	e.room = limits.NewRoom(p)
-	e.opens = limits.NewOpens(p)
+	e.room = flow.NewRoom(p)
+	e.opens = flow.NewOpens(p)
 	e.credit.init(peer)
 	if r.oneIn(4) {
 		e.mostQueued = r.within(1, 8)
 	}
 	messages := p.Room / p.Overhead
-	e.inbound = limits.NewCounter(checked(limits.Limits{
+	e.inbound = flow.NewCounter(checked(limits.Limits{
 		Soft: limits.Amount{Messages: messages, Bytes: p.Room},
 		Hard: limits.Amount{Messages: 4 * messages, Bytes: 4 * p.Room},
 	}), nil)

@@ -1,14 +1,16 @@
-package limits_test
+package flow_test
 
 import (
 	"testing"
 
-	"github.com/asterisque-go/asterisque/limits"
 	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/internal/flow"
+	"github.com/asterisque-go/asterisque/limits"
 )
 
 // small is a plan with few windows: 2 MiB for 4 workers, and windows of 16.5 KiB.
-func small(t testing.TB) limits.Plan {
+func small(t testing.TB) flow.Plan {
 	p := newPlan(t, limits.Amount{Bytes: 2 * mib}, 256*kib, 4)
 	require.Equal(t, 16*kib+512, p.Window)
 	require.Equal(t, 7, p.Callers)
@@ -17,36 +19,36 @@ func small(t testing.TB) limits.Plan {
 }
 
 // begin gives a handler its window.
-func begin(t testing.TB, r *limits.Room) *limits.Hold {
-	h := new(limits.Hold)
+func begin(t testing.TB, r *flow.Room) *flow.Hold {
+	h := new(flow.Hold)
 	require.True(t, r.Begin(h))
 	return h
 }
 
 // open opens a stream with a window of the guaranteed size.
-func open(t testing.TB, r *limits.Room) *limits.Hold {
-	c, h := new(limits.Claim), new(limits.Hold)
+func open(t testing.TB, r *flow.Room) *flow.Hold {
+	c, h := new(flow.Claim), new(flow.Hold)
 	require.True(t, r.Open(c))
 	r.Opened(c, h)
-	limits.Grant(r.Shrink(h, 0))
+	flow.Grant(r.Shrink(h, 0))
 	return h
 }
 
 // fillSpare gives a stream, which receives and has a window from elsewhere, all but the given bytes
 // of the spare room.
-func fillSpare(t testing.TB, r *limits.Room, but int) *limits.Hold {
+func fillSpare(t testing.TB, r *flow.Room, but int) *flow.Hold {
 	p := r.Plan()
-	h := &limits.Hold{Base: uint32(p.Window)}
+	h := &flow.Hold{Base: uint32(p.Window)}
 	require.True(t, r.Fit(h, uint64(p.Window+p.Spare-but)))
 	return h
 }
 
 // claims returns claims of the given priorities, and a function that returns the claims granted
 // since its last call, in the order of the grants.
-func claims(bytes int, priorities ...int8) (all []*limits.Claim, granted func() []int) {
+func claims(bytes int, priorities ...int8) (all []*flow.Claim, granted func() []int) {
 	var got []int
 	for i, p := range priorities {
-		all = append(all, &limits.Claim{Priority: p, Bytes: bytes, Granted: func() { got = append(got, i) }})
+		all = append(all, &flow.Claim{Priority: p, Bytes: bytes, Granted: func() { got = append(got, i) }})
 	}
 	return all, func() (now []int) {
 		now, got = got, nil

@@ -1,4 +1,4 @@
-package limits_test
+package flow_test
 
 import (
 	"math/rand/v2"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/limits"
 )
 
@@ -28,11 +29,11 @@ func (r *recorder) report(s limits.State) {
 	r.busy.Store(false)
 }
 
-func newCounter(t *testing.T, l limits.Limits) (*limits.Counter, *recorder) {
+func newCounter(t *testing.T, l limits.Limits) (*flow.Counter, *recorder) {
 	l, err := l.Check()
 	require.NoError(t, err)
 	r := new(recorder)
-	return limits.NewCounter(&l, r.report), r
+	return flow.NewCounter(&l, r.report), r
 }
 
 var tenTwenty = limits.Limits{Soft: limits.Amount{Messages: 10}, Hard: limits.Amount{Messages: 20}}
@@ -261,7 +262,7 @@ func TestCounter_ConcurrentModel(t *testing.T) {
 
 func BenchmarkCounter(b *testing.B) {
 	l, _ := limits.Limits{Soft: limits.Amount{Messages: 1 << 20, Bytes: 1 << 29}, Hard: limits.Amount{Messages: 1 << 21, Bytes: 1 << 30}}.Check()
-	c := limits.NewCounter(&l, nil)
+	c := flow.NewCounter(&l, nil)
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {

@@ -1,4 +1,4 @@
-package limits_test
+package flow_test
 
 import (
 	"runtime"
@@ -7,18 +7,19 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/limits"
 )
 
 func TestTally_AddsUp(t *testing.T) {
-	all := limits.NewTally(1 << 20)
-	var one, other limits.Tally
+	all := flow.NewTally(1 << 20)
+	var one, other flow.Tally
 	one.Within(all)
 	other.Within(all)
-	var counters []*limits.Counter
+	var counters []*flow.Counter
 	for i := range 4 {
-		c := limits.NewCounter(new(limits.Limits), nil)
-		c.Tell([]*limits.Tally{&one, &other}[i%2])
+		c := flow.NewCounter(new(limits.Limits), nil)
+		c.Tell([]*flow.Tally{&one, &other}[i%2])
 		counters = append(counters, c)
 	}
 	var wg sync.WaitGroup
@@ -30,13 +31,13 @@ func TestTally_AddsUp(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	require.InDelta(t, 200_000, one.Held(), 2*limits.Step)
-	require.InDelta(t, 300_000, other.Held(), 2*limits.Step)
+	require.InDelta(t, 200_000, one.Held(), 2*flow.Step)
+	require.InDelta(t, 300_000, other.Held(), 2*flow.Step)
 	require.Equal(t, one.Held()+other.Held(), all.Held())
 	for i, c := range counters {
 		c.Remove(900, 900*(100+50*(i%2)))
 	}
-	require.InDelta(t, 50_000, all.Held(), 4*limits.Step)
+	require.InDelta(t, 50_000, all.Held(), 4*flow.Step)
 	for _, c := range counters {
 		c.EndTelling()
 		c.Add(1 << 20)
@@ -47,8 +48,8 @@ func TestTally_AddsUp(t *testing.T) {
 }
 
 func TestTally_PressedAndOver(t *testing.T) {
-	all := limits.NewTally(100)
-	part := new(limits.Tally)
+	all := flow.NewTally(100)
+	part := new(flow.Tally)
 	part.Within(all)
 	for _, c := range []struct {
 		held          int
@@ -60,16 +61,16 @@ func TestTally_PressedAndOver(t *testing.T) {
 		require.Equal(t, c.over, all.Over(), "%d", c.held)
 		require.False(t, part.Over(), "it has no bound of its own")
 	}
-	require.False(t, (*limits.Tally)(nil).Pressed())
+	require.False(t, (*flow.Tally)(nil).Pressed())
 	require.Equal(t, 100, all.Most())
 }
 
 func TestTally_PressedShrinksWindows(t *testing.T) {
-	p := limits.Plan{Window: 4 << 10, Workers: 1, Spare: 1 << 20, Large: 1 << 20}
-	t1 := limits.NewTally(100)
-	r := limits.NewRoom(&p)
+	p := flow.Plan{Window: 4 << 10, Workers: 1, Spare: 1 << 20, Large: 1 << 20}
+	t1 := flow.NewTally(100)
+	r := flow.NewRoom(&p)
 	r.Heed(t1)
-	var h limits.Hold
+	var h flow.Hold
 	require.True(t, r.Begin(&h))
 	first := h.Bytes()
 	require.Greater(t, first, uint64(p.Window))
@@ -93,8 +94,8 @@ func TestTally_PressedShrinksWindows(t *testing.T) {
 func TestTally_ConcurrentTell(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(32))
 	for range 100 {
-		all := limits.NewTally(0)
-		c := limits.NewCounter(new(limits.Limits), nil)
+		all := flow.NewTally(0)
+		c := flow.NewCounter(new(limits.Limits), nil)
 		c.Tell(all)
 		var wg sync.WaitGroup
 		for range 16 {
@@ -107,6 +108,6 @@ func TestTally_ConcurrentTell(t *testing.T) {
 		}
 		wg.Wait()
 		require.Zero(t, c.Held())
-		require.LessOrEqual(t, all.Held(), limits.Step)
+		require.LessOrEqual(t, all.Held(), flow.Step)
 	}
 }

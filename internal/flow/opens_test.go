@@ -1,4 +1,4 @@
-package limits_test
+package flow_test
 
 import (
 	"math/rand/v2"
@@ -6,15 +6,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/limits"
 )
 
 // unary is the cost of a call with parameters of 64 bytes.
-const unary = 64 + limits.LeastOverhead
+const unary = 64 + flow.LeastOverhead
 
 // newOpens returns an Opens with its share of p.
-func newOpens(p limits.Plan) *limits.Opens {
-	o := limits.NewOpens(&p)
+func newOpens(p flow.Plan) *flow.Opens {
+	o := flow.NewOpens(&p)
 	return &o
 }
 
@@ -106,7 +107,7 @@ func TestOpens_RejectUnpromised(t *testing.T) {
 }
 
 func TestOpens_ZeroIsUnlimited(t *testing.T) {
-	var o limits.Opens
+	var o flow.Opens
 	for range 100 {
 		require.True(t, o.Arrive(1<<20))
 	}
@@ -119,7 +120,7 @@ func TestOpens_ZeroIsUnlimited(t *testing.T) {
 
 func TestOpens_SetPlanKeepsPromises(t *testing.T) {
 	p := newPlan(t, limits.Amount{Bytes: 32 * mib}, 64*kib, 64)
-	o, room := newOpens(p), limits.NewRoom(&p)
+	o, room := newOpens(p), flow.NewRoom(&p)
 	smaller, _ := room.Resize(16 * mib)
 	o.SetPlan(smaller)
 	require.Equal(t, 4*mib, o.Room())
@@ -157,7 +158,7 @@ func TestOpens_Model(t *testing.T) {
 		}
 		plan := newPlan(t, soft, rnd.IntN(soft.Bytes/8), 1+rnd.IntN(3))
 		p := &plan
-		o, room := newOpens(plan), limits.NewRoom(p)
+		o, room := newOpens(plan), flow.NewRoom(p)
 		largest := uint64(p.Largest + p.Overhead + p.Window)
 		peer := openPeer{limit: uint64(p.Opens), urgent: min(uint64(p.Opens/8), uint64(p.Opens)-largest)}
 		var waiting []uint64 // the costs of Opens that wait

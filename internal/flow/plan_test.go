@@ -1,4 +1,4 @@
-package limits_test
+package flow_test
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/internal/test/race"
 	"github.com/asterisque-go/asterisque/limits"
 )
@@ -20,14 +21,14 @@ const (
 )
 
 // newPlan is NewPlan for valid numbers.
-func newPlan(t testing.TB, soft limits.Amount, largest, workers int) limits.Plan {
-	p, err := limits.NewPlan(soft, largest, workers)
+func newPlan(t testing.TB, soft limits.Amount, largest, workers int) flow.Plan {
+	p, err := flow.NewPlan(soft, largest, workers)
 	require.NoError(t, err)
 	return p
 }
 
 // defaults returns the plan of a session without limits set by its user.
-func defaults(t testing.TB) limits.Plan {
+func defaults(t testing.TB) flow.Plan {
 	return newPlan(t, limits.Amount{Messages: 65_536, Bytes: 32 * mib}, 4*mib, 1024)
 }
 
@@ -78,7 +79,7 @@ func TestPlan_FollowsLimits(t *testing.T) {
 }
 
 // checkPlan checks the invariants of a plan that NewPlan accepts.
-func checkPlan(t testing.TB, p limits.Plan) {
+func checkPlan(t testing.TB, p flow.Plan) {
 	sum := p.Opens + p.Nested + p.NestedOwn + p.Large + (p.Workers+p.Callers)*p.Window + p.Spare
 	switch {
 	case sum != p.Room:
@@ -99,7 +100,7 @@ func checkPlan(t testing.TB, p limits.Plan) {
 		t.Fatalf("the largest message does not fit: %+v", p)
 	case p.NestedCalls < 256 || p.NestedCalls < 32*p.Workers:
 		t.Fatalf("too few calls may run within calls: %+v", p)
-	case p.Overhead < limits.LeastOverhead:
+	case p.Overhead < flow.LeastOverhead:
 		t.Fatalf("messages cost too little: %+v", p)
 	}
 }
@@ -137,12 +138,12 @@ func TestPlan_SharesAddUp(t *testing.T) {
 		if rnd.IntN(8) == 0 {
 			soft.Bytes = 0
 		}
-		room := max(soft.Bytes, limits.LeastRoom)
+		room := max(soft.Bytes, flow.LeastRoom)
 		largest, workers := rnd.IntN(room/8+1), upTo(rnd, 1<<20>>narrow)
 		if rnd.IntN(4) == 0 {
 			largest += upTo(rnd, room)
 		}
-		p, err := limits.NewPlan(soft, largest, workers)
+		p, err := flow.NewPlan(soft, largest, workers)
 		for err != nil {
 			n := named(t, err)
 			switch what := fmt.Sprintf("%v, %d bytes at most, %d workers: %v", soft, largest, workers, err); {
@@ -157,7 +158,7 @@ func TestPlan_SharesAddUp(t *testing.T) {
 				require.Equal(t, []int{workers, p.Window}, n[:2], what)
 				most := n[len(n)-1]
 				checkPlan(t, newPlan(t, soft, largest, most))
-				_, err := limits.NewPlan(soft, largest, most+1)
+				_, err := flow.NewPlan(soft, largest, most+1)
 				require.Error(t, err, what)
 				soft.Bytes = n[len(n)-2]
 				if soft.Messages > 0 {
@@ -165,7 +166,7 @@ func TestPlan_SharesAddUp(t *testing.T) {
 				}
 				checkPlan(t, newPlan(t, soft, largest, workers))
 			}
-			p, err = limits.NewPlan(soft, largest, workers)
+			p, err = flow.NewPlan(soft, largest, workers)
 		}
 		checkPlan(t, p)
 		accepted++
@@ -193,7 +194,7 @@ func TestPlan_ErrorNamesRemedy(t *testing.T) {
 			"1024 workers need windows of 34579 bytes each: a soft limit of 10923 messages, 33554432 bytes, or at most 121 workers"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := limits.NewPlan(c.soft, c.largest, c.workers)
+			_, err := flow.NewPlan(c.soft, c.largest, c.workers)
 			require.ErrorContains(t, err, c.want)
 		})
 	}
@@ -201,10 +202,10 @@ func TestPlan_ErrorNamesRemedy(t *testing.T) {
 
 func TestMostWorkers_MatchesNewPlan(t *testing.T) {
 	for _, soft := range []limits.Amount{{Messages: 65_536, Bytes: 32 * mib}, {Messages: 64, Bytes: 64 * kib}, {Messages: 1, Bytes: 1}, {Messages: 1000, Bytes: 32 * mib}} {
-		most := limits.MostWorkers(soft.Bytes, soft.Messages)
+		most := flow.MostWorkers(soft.Bytes, soft.Messages)
 		newPlan(t, soft, kib, most)
-		_, err := limits.NewPlan(soft, kib, most+1)
+		_, err := flow.NewPlan(soft, kib, most+1)
 		require.Error(t, err, "%v has room for %d workers", soft, most)
 	}
-	require.Equal(t, 2730, limits.MostWorkers(32*mib, 65_536))
+	require.Equal(t, 2730, flow.MostWorkers(32*mib, 65_536))
 }

@@ -1,8 +1,9 @@
-package limits_test
+package flow_test
 
 import (
 	"fmt"
 
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/limits"
 )
 
@@ -17,7 +18,7 @@ func ExampleCounter() {
 		fmt.Println(err)
 		return
 	}
-	c := limits.NewCounter(&marks, func(s limits.State) { fmt.Println("now", s) })
+	c := flow.NewCounter(&marks, func(s limits.State) { fmt.Println("now", s) })
 
 	for c.Reserve(100) { // a message of 100 bytes goes into the queue
 	}

@@ -1,6 +1,10 @@
-package limits
+package flow
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/asterisque-go/asterisque/limits"
+)
 
 // The minimum values of a [Plan]. LeastOverhead exceeds the real overhead of every message that
 // waits. It is also the overhead that a peer assumes unless the handshake names another one.
@@ -50,7 +54,7 @@ type Plan struct {
 // NewPlan divides the soft limit of a direction, in which 0 means no limit, for messages of at most
 // largest bytes and the given number of workers. The error names the numbers that do not fit, and
 // numbers that would.
-func NewPlan(soft Amount, largest, workers int) (Plan, error) {
+func NewPlan(soft limits.Amount, largest, workers int) (Plan, error) {
 	p := Plan{Room: soft.Bytes, Largest: largest, Workers: workers}
 	if p.Room == 0 {
 		p.Room = max(defaultRoom, 8*largest)
@@ -124,12 +128,12 @@ func MostWorkers(bytes, messages int) int {
 
 // softFor returns a soft limit, no smaller than the given one, with room for the windows of the
 // given number of workers. Without a limit of messages, the result has none either.
-func softFor(workers, bytes, messages int) Amount {
+func softFor(workers, bytes, messages int) limits.Amount {
 	bytes = max(bytes, 8*workers*(LeastOverhead+leastContent))
 	if messages > 0 {
 		messages = max(messages, perUnit(bytes, bytes/8/workers-leastContent))
 	}
-	return Amount{Messages: messages, Bytes: bytes}
+	return limits.Amount{Messages: messages, Bytes: bytes}
 }
 
 // perUnit returns the share of each unit in all, rounded up.

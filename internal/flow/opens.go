@@ -1,4 +1,4 @@
-package limits
+package flow
 
 // Opens is the receiver's side of the credit for calls that wait for a worker. Its numbers are
 // totals of cost since the session began. The zero Opens grants any number. It is not safe for

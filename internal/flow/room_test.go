@@ -1,25 +1,26 @@
-package limits_test
+package flow_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/limits"
 )
 
 func TestBegin_WindowPerWorker(t *testing.T) {
 	p := small(t)
-	r := limits.NewRoom(&p)
+	r := flow.NewRoom(&p)
 	fillSpare(t, r, 0)
-	var holds []*limits.Hold
+	var holds []*flow.Hold
 	for range p.Workers {
 		h := begin(t, r)
-		require.Equal(t, limits.Workers, h.Source)
+		require.Equal(t, flow.Workers, h.Source)
 		require.EqualValues(t, p.Window, h.Bytes(), "nothing is spare")
 		holds = append(holds, h)
 	}
-	var h limits.Hold
+	var h flow.Hold
 	require.False(t, r.Begin(&h), "there are no more workers")
 	require.Zero(t, h)
 	r.End(holds[0])
@@ -29,7 +30,7 @@ func TestBegin_WindowPerWorker(t *testing.T) {
 
 func TestBegin_FirstGrowth(t *testing.T) {
 	p := defaults(t)
-	r := limits.NewRoom(&p)
+	r := flow.NewRoom(&p)
 	grown := 0
 	for range p.Workers {
 		switch h := begin(t, r); h.Extra {
@@ -42,7 +43,7 @@ func TestBegin_FirstGrowth(t *testing.T) {
 	require.Equal(t, p.Spare/2/(64*kib), grown, "nothing was taken: they have half of the spare room in all")
 	require.Equal(t, p.Workers*p.Window+grown*64*kib, r.Load().Windows)
 
-	r, grown = limits.NewRoom(&p), 0
+	r, grown = flow.NewRoom(&p), 0
 	for range p.Workers {
 		h := begin(t, r)
 		r.Took(h)
@@ -55,16 +56,16 @@ func TestBegin_FirstGrowth(t *testing.T) {
 
 func TestBegin_FirstGrowthLimit(t *testing.T) {
 	p := newPlan(t, limits.Amount{Bytes: 64 * kib}, kib, 2)
-	r := limits.NewRoom(&p)
+	r := flow.NewRoom(&p)
 	require.EqualValues(t, p.Spare/8, begin(t, r).Extra)
 }
 
 func TestLend_Grows(t *testing.T) {
 	p := small(t)
-	r := limits.NewRoom(&p)
-	var h limits.Hold
+	r := flow.NewRoom(&p)
+	var h flow.Hold
 	r.Lend(&h)
-	require.Equal(t, limits.Elsewhere, h.Source)
+	require.Equal(t, flow.Elsewhere, h.Source)
 	require.EqualValues(t, p.Window, h.Base)
 	require.EqualValues(t, 64*kib, h.Extra)
 	require.Equal(t, 64*kib, r.Load().Windows, "the guarantee is not from this room")
@@ -77,7 +78,7 @@ func TestLend_Grows(t *testing.T) {
 		begin(t, r)
 	}
 
-	nested := limits.Hold{Base: uint32(p.Window)} // of a call within a call
+	nested := flow.Hold{Base: uint32(p.Window)} // of a call within a call
 	r.Grow(&nested, 30*kib, 0)
 	require.EqualValues(t, 30*kib, nested.Bytes())
 	r.End(&nested)
@@ -86,11 +87,11 @@ func TestLend_Grows(t *testing.T) {
 
 func TestOpen_FirstWindowsLarger(t *testing.T) {
 	p := defaults(t)
-	r := limits.NewRoom(&p)
+	r := flow.NewRoom(&p)
 	large := 0
 	for range 2 * p.Callers {
-		var c limits.Claim
-		var h limits.Hold
+		var c flow.Claim
+		var h flow.Hold
 		require.True(t, r.Open(&c))
 		if r.Opened(&c, &h); h.Extra > 0 {
 			require.EqualValues(t, 64*kib, h.Extra)
@@ -102,10 +103,10 @@ func TestOpen_FirstWindowsLarger(t *testing.T) {
 
 func TestOpen_NumberOfStreams(t *testing.T) {
 	p := defaults(t)
-	r := limits.NewRoom(&p)
+	r := flow.NewRoom(&p)
 	for range p.Callers + p.Spare/2/p.Window {
-		var c limits.Claim
-		var h limits.Hold
+		var c flow.Claim
+		var h flow.Hold
 		require.True(t, r.Open(&c))
 		r.Opened(&c, &h)
 	}
@@ -113,33 +114,33 @@ func TestOpen_NumberOfStreams(t *testing.T) {
 
 func TestOpen_Share(t *testing.T) {
 	p := small(t)
-	r := limits.NewRoom(&p)
+	r := flow.NewRoom(&p)
 	spare := (p.Spare/2 + p.Spare/8) / p.Window
-	sources := map[limits.Source]int{}
-	var last *limits.Hold
+	sources := map[flow.Source]int{}
+	var last *flow.Hold
 	for range p.Callers + spare {
 		last = open(t, r)
 		sources[last.Source]++
 		require.EqualValues(t, p.Window, last.Bytes())
 	}
-	require.Equal(t, map[limits.Source]int{limits.Callers: p.Callers, limits.Spare: spare}, sources)
+	require.Equal(t, map[flow.Source]int{flow.Callers: p.Callers, flow.Spare: spare}, sources)
 	require.Equal(t, (p.Callers+spare)*p.Window, r.Load().Windows)
 
 	all, granted := claims(0, 0)
 	require.False(t, r.Open(all[0]), "the rest is for those that take something")
 	require.Equal(t, 1, r.Load().Opening)
-	limits.Grant(r.Took(last))
+	flow.Grant(r.Took(last))
 	require.Equal(t, []int{0}, granted(), "one of them has")
-	var h limits.Hold
+	var h flow.Hold
 	r.Opened(all[0], &h)
-	require.Equal(t, limits.Spare, h.Source)
+	require.Equal(t, flow.Spare, h.Source)
 }
 
 func TestOpen_OrderOfWaiting(t *testing.T) {
 	p := small(t)
-	r := limits.NewRoom(&p)
+	r := flow.NewRoom(&p)
 	fillSpare(t, r, 0)
-	var holds []*limits.Hold
+	var holds []*flow.Hold
 	for range p.Callers {
 		holds = append(holds, open(t, r))
 	}
@@ -149,7 +150,7 @@ func TestOpen_OrderOfWaiting(t *testing.T) {
 	}
 	var order []int
 	for _, h := range holds[:len(all)] {
-		limits.Grant(r.End(h))
+		flow.Grant(r.End(h))
 		got := granted()
 		require.Len(t, got, 1, "each makes room for one")
 		order = append(order, got...)
@@ -160,7 +161,7 @@ func TestOpen_OrderOfWaiting(t *testing.T) {
 
 func TestOpen_NoOvertaking(t *testing.T) {
 	p := small(t)
-	r := limits.NewRoom(&p)
+	r := flow.NewRoom(&p)
 	all, granted := claims(p.Large/2+1, 0, 0)
 	require.True(t, r.Allow(all[0]))
 	require.False(t, r.Allow(all[1]))
@@ -169,24 +170,24 @@ func TestOpen_NoOvertaking(t *testing.T) {
 	require.False(t, r.Allow(others[1]), "below")
 	require.True(t, r.Allow(others[2]), "above: there is room for it")
 	require.Equal(t, 2+1, r.Load().Asking)
-	limits.Grant(r.Disallow(all[0].Bytes))
+	flow.Grant(r.Disallow(all[0].Bytes))
 	require.Equal(t, []int{1}, granted())
 	require.Zero(t, r.Load().Asking)
 }
 
 func TestAllow_LargeBlocks(t *testing.T) {
 	p := small(t)
-	r := limits.NewRoom(&p)
+	r := flow.NewRoom(&p)
 	all, granted := claims(p.Large/4, 0, 0, 0, 0, 0, 0)
 	for i, c := range all {
 		require.Equal(t, i < 4, r.Allow(c))
 	}
-	require.Equal(t, limits.Load{Large: p.Large / 4 * 4, Asking: 2}, r.Load())
-	limits.Grant(r.Disallow(0))
+	require.Equal(t, flow.Load{Large: p.Large / 4 * 4, Asking: 2}, r.Load())
+	flow.Grant(r.Disallow(0))
 	require.Empty(t, granted())
-	limits.Grant(r.Disallow(2 * (p.Large / 4)))
+	flow.Grant(r.Disallow(2 * (p.Large / 4)))
 	require.Equal(t, []int{4, 5}, granted())
-	limits.Grant(r.Disallow(4 * (p.Large / 4)))
+	flow.Grant(r.Disallow(4 * (p.Large / 4)))
 	whole, _ := claims(p.Large, 0)
 	require.True(t, r.Allow(whole[0]), "there is room for the largest message")
 	r.Disallow(p.Large)
@@ -195,16 +196,16 @@ func TestAllow_LargeBlocks(t *testing.T) {
 
 func TestWithdraw_FromItsLine(t *testing.T) {
 	p := small(t)
-	r := limits.NewRoom(&p)
+	r := flow.NewRoom(&p)
 	fillSpare(t, r, 0)
-	var holds []*limits.Hold
+	var holds []*flow.Hold
 	for range p.Callers {
 		holds = append(holds, open(t, r))
 	}
-	r.Allow(&limits.Claim{Bytes: p.Large})
+	r.Allow(&flow.Claim{Bytes: p.Large})
 	asks, allowed := claims(1, 0, 0)
 	opens, opened := claims(0, 0, 0)
-	withdraw := func(c *limits.Claim, waits bool) {
+	withdraw := func(c *flow.Claim, waits bool) {
 		waited, granted := r.Withdraw(c)
 		require.Equal(t, waits, waited)
 		require.Empty(t, granted)
@@ -217,29 +218,29 @@ func TestWithdraw_FromItsLine(t *testing.T) {
 		require.False(t, r.Open(opens[i]))
 	}
 	withdraw(asks[0], true)
-	require.Equal(t, limits.Load{Windows: r.Load().Windows, Large: p.Large, Opening: 2, Asking: 1}, r.Load())
+	require.Equal(t, flow.Load{Windows: r.Load().Windows, Large: p.Large, Opening: 2, Asking: 1}, r.Load())
 	withdraw(asks[0], false)
 	withdraw(opens[1], true)
-	limits.Grant(r.End(holds[0]))
-	limits.Grant(r.Disallow(p.Large))
+	flow.Grant(r.End(holds[0]))
+	flow.Grant(r.Disallow(p.Large))
 	require.Equal(t, []int{0}, opened())
 	require.Equal(t, []int{1}, allowed())
 	withdraw(opens[0], false)
 	withdraw(asks[1], false)
-	require.Equal(t, limits.Load{Windows: r.Load().Windows, Large: 1}, r.Load())
+	require.Equal(t, flow.Load{Windows: r.Load().Windows, Large: 1}, r.Load())
 }
 
 func TestWithdraw_FreesThoseBehind(t *testing.T) {
 	p := small(t)
-	r := limits.NewRoom(&p)
+	r := flow.NewRoom(&p)
 	first, _ := claims(p.Large, 0, 1)
 	behind, granted := claims(10, 0, 0)
-	r.Allow(&limits.Claim{Bytes: p.Large / 2})
+	r.Allow(&flow.Claim{Bytes: p.Large / 2})
 	require.False(t, r.Allow(first[0]))
 	require.False(t, r.Allow(behind[0]))
 	require.False(t, r.Allow(behind[1]))
 	waited, claims := r.Withdraw(first[0])
-	limits.Grant(claims)
+	flow.Grant(claims)
 	require.True(t, waited)
 	require.Equal(t, []int{0, 1}, granted())
 }
@@ -269,7 +270,7 @@ func TestGrow_ByShare(t *testing.T) {
 		{"no less than the guarantee", 0, 40_000, 1, 1, w},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := limits.NewRoom(&p)
+			r := flow.NewRoom(&p)
 			fillSpare(t, r, p.Spare-c.busy)
 			h := open(t, r)
 			r.Took(h)
@@ -283,9 +284,9 @@ func TestGrow_ByShare(t *testing.T) {
 
 func TestGrow_LeavesRoom(t *testing.T) {
 	p := defaults(t)
-	r := limits.NewRoom(&p)
+	r := flow.NewRoom(&p)
 	for range 200 {
-		var h limits.Hold
+		var h flow.Hold
 		r.Lend(&h)
 		r.Took(&h)
 		r.Grow(&h, 512*kib, 0)
@@ -296,10 +297,10 @@ func TestGrow_LeavesRoom(t *testing.T) {
 
 func TestFresh_HalfOfSpareRoom(t *testing.T) {
 	p := small(t)
-	r := limits.NewRoom(&p)
-	var holds []*limits.Hold
+	r := flow.NewRoom(&p)
+	var holds []*flow.Hold
 	for range 50 {
-		h := new(limits.Hold)
+		h := new(flow.Hold)
 		r.Lend(h)
 		r.Grow(h, 512*kib, h.Bytes())
 		holds = append(holds, h)
@@ -317,7 +318,7 @@ func TestFresh_HalfOfSpareRoom(t *testing.T) {
 
 func TestFit_AllOrNothing(t *testing.T) {
 	p := small(t)
-	r := limits.NewRoom(&p)
+	r := flow.NewRoom(&p)
 	busy := fillSpare(t, r, 1000)
 	h := open(t, r)
 	r.Took(h)
@@ -333,7 +334,7 @@ func TestFit_AllOrNothing(t *testing.T) {
 
 func TestShrink_ToNeeded(t *testing.T) {
 	p := small(t)
-	r := limits.NewRoom(&p)
+	r := flow.NewRoom(&p)
 	h := fillSpare(t, r, 0)
 	for range p.Callers {
 		open(t, r)
@@ -342,59 +343,14 @@ func TestShrink_ToNeeded(t *testing.T) {
 	for _, c := range all {
 		require.False(t, r.Open(c))
 	}
-	limits.Grant(r.Shrink(h, h.Bytes()+1))
+	flow.Grant(r.Shrink(h, h.Bytes()+1))
 	require.Empty(t, granted())
-	limits.Grant(r.Shrink(h, h.Bytes()-uint64(p.Window)+1))
+	flow.Grant(r.Shrink(h, h.Bytes()-uint64(p.Window)+1))
 	require.Empty(t, granted(), "a byte is missing")
-	limits.Grant(r.Shrink(h, h.Bytes()-1))
+	flow.Grant(r.Shrink(h, h.Bytes()-1))
 	require.Equal(t, []int{0}, granted())
-	limits.Grant(r.Shrink(h, 0))
+	flow.Grant(r.Shrink(h, 0))
 	require.Equal(t, []int{1}, granted())
 	require.EqualValues(t, p.Window, h.Bytes(), "no less than the guarantee")
 	require.Nil(t, r.Shrink(h, 0))
-}
-
-func TestEnd_ReturnsWindow(t *testing.T) {
-	p := small(t)
-	for _, c := range []struct {
-		name string
-		hold func(*limits.Room) *limits.Hold
-	}{
-		{"nothing", func(*limits.Room) *limits.Hold { return new(limits.Hold) }},
-		{"of a handler", func(r *limits.Room) *limits.Hold { return begin(t, r) }},
-		{"of a handler that has taken something", func(r *limits.Room) *limits.Hold {
-			h := begin(t, r)
-			r.Took(h)
-			return h
-		}},
-		{"of a stream of this side", func(r *limits.Room) *limits.Hold { return open(t, r) }},
-		{"from the spare room, and larger by now", func(r *limits.Room) (h *limits.Hold) {
-			for range p.Callers + 1 {
-				h = open(t, r)
-			}
-			require.Equal(t, limits.Spare, h.Source)
-			r.Grow(h, 30*kib, 0)
-			require.EqualValues(t, 30*kib, h.Bytes())
-			return h
-		}},
-		{"from elsewhere", func(r *limits.Room) *limits.Hold {
-			h := new(limits.Hold)
-			r.Lend(h)
-			return h
-		}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			r := limits.NewRoom(&p)
-			h := c.hold(r)
-			others := 0
-			if h.Source == limits.Spare {
-				others = p.Callers * p.Window
-			}
-			r.End(h)
-			require.Zero(t, *h)
-			require.Equal(t, others, r.Load().Windows)
-			r.End(h)
-			require.Equal(t, others, r.Load().Windows, "the second time means nothing")
-		})
-	}
 }

@@ -1,11 +1,13 @@
-package limits_test
+package flow_test
 
 import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/asterisque-go/asterisque/limits"
 	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/internal/flow"
+	"github.com/asterisque-go/asterisque/limits"
 )
 
 func TestResize_KeepsPromises(t *testing.T) {
@@ -27,7 +29,7 @@ func TestResize_KeepsPromises(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := newPlan(t, c.soft, c.largest, c.workers)
-			r := limits.NewRoom(&p)
+			r := flow.NewRoom(&p)
 			got, granted := r.Resize(c.bytes)
 			require.Empty(t, granted)
 			require.Equal(t, *got, r.Plan())
@@ -46,11 +48,11 @@ func TestResize_ToSameSize(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 5))
 	for range 50_000 {
 		soft := limits.Amount{Messages: upTo(rnd, 1<<20), Bytes: 1 + upTo(rnd, 1<<30)}
-		p, err := limits.NewPlan(soft, rnd.IntN(max(soft.Bytes, limits.LeastRoom)/8+1), 1+upTo(rnd, 2000))
+		p, err := flow.NewPlan(soft, rnd.IntN(max(soft.Bytes, flow.LeastRoom)/8+1), 1+upTo(rnd, 2000))
 		if err != nil {
 			continue
 		}
-		r := limits.NewRoom(&p)
+		r := flow.NewRoom(&p)
 		if got, _ := r.Resize(p.Room); *got != p {
 			t.Fatalf("%+v became %+v", p, *got)
 		}
@@ -63,9 +65,9 @@ func TestResize_ToSameSize(t *testing.T) {
 
 func TestResize_SmallerWaits(t *testing.T) {
 	p := newPlan(t, limits.Amount{Bytes: 32 * mib}, 64*kib, 64)
-	r := limits.NewRoom(&p)
+	r := flow.NewRoom(&p)
 	big := fillSpare(t, r, 0)
-	var workers, callers []*limits.Hold
+	var workers, callers []*flow.Hold
 	for range p.Workers / 2 {
 		workers = append(workers, begin(t, r))
 	}
@@ -78,17 +80,17 @@ func TestResize_SmallerWaits(t *testing.T) {
 	require.Equal(t, before, r.Load().Windows, "granted credit stands")
 	require.Greater(t, before, (p.Workers+p.Callers)*p.Window+smaller.Spare, "and is more than there is room for")
 
-	var h limits.Hold
+	var h flow.Hold
 	require.False(t, r.Begin(&h))
 	all, opened := claims(0, 0)
-	limits.Grant(r.End(callers[0]))
+	flow.Grant(r.End(callers[0]))
 	require.False(t, r.Open(all[0]))
 	large, _ := claims(p.Large, 0)
 	require.True(t, r.Allow(large[0]), "a large Block has a place of its own")
 	r.Lend(&h)
 	require.EqualValues(t, p.Window, h.Bytes(), "the room paid elsewhere is available, and no more")
 
-	limits.Grant(r.End(big))
+	flow.Grant(r.End(big))
 	require.Equal(t, []int{0}, opened())
 	begin(t, r)
 	for _, h := range append(workers, callers...) {
@@ -98,32 +100,32 @@ func TestResize_SmallerWaits(t *testing.T) {
 
 func TestLate_GrantsWindow(t *testing.T) {
 	p := small(t)
-	r := limits.NewRoom(&p)
+	r := flow.NewRoom(&p)
 	late, told := claims(0, 0, 0)
 	require.False(t, r.Late(late[0]), "there is one")
-	var holds []*limits.Hold
+	var holds []*flow.Hold
 	for range p.Workers {
 		holds = append(holds, begin(t, r))
 	}
 	require.True(t, r.Late(late[0]))
 	require.True(t, r.Late(late[1]), "in place of the other")
-	limits.Grant(r.End(holds[0]))
-	limits.Grant(r.End(holds[1]))
+	flow.Grant(r.End(holds[0]))
+	flow.Grant(r.End(holds[1]))
 	require.Equal(t, []int{1}, told(), "once")
 }
 
 func TestNest_HasItsOwnShare(t *testing.T) {
 	p := small(t)
-	r := limits.NewRoom(&p)
+	r := flow.NewRoom(&p)
 	fillSpare(t, r, 0)
-	var holds []*limits.Hold
+	var holds []*flow.Hold
 	for range p.NestedOwn / p.Window {
-		h := new(limits.Hold)
+		h := new(flow.Hold)
 		require.True(t, r.Nest(h))
 		require.EqualValues(t, p.Window, h.Bytes())
 		holds = append(holds, h)
 	}
-	var more limits.Hold
+	var more flow.Hold
 	require.False(t, r.Nest(&more), "it never waits")
 	require.Empty(t, r.End(&more))
 	require.Empty(t, r.End(holds[0]))
@@ -132,7 +134,7 @@ func TestNest_HasItsOwnShare(t *testing.T) {
 
 func TestResize_LargerGrants(t *testing.T) {
 	p := small(t)
-	r := limits.NewRoom(&p)
+	r := flow.NewRoom(&p)
 	fillSpare(t, r, 0)
 	for range p.Callers {
 		open(t, r)
@@ -140,20 +142,20 @@ func TestResize_LargerGrants(t *testing.T) {
 	all, granted := claims(0, 0)
 	require.False(t, r.Open(all[0]))
 	_, got := r.Resize(p.Room * 2)
-	limits.Grant(got)
+	flow.Grant(got)
 	require.Equal(t, []int{0}, granted())
 }
 
 // TestResize_WaitsEnd makes the room as small as possible. Without other grants, one of each kind
 // still finds room.
 func TestResize_WaitsEnd(t *testing.T) {
-	for _, p := range []limits.Plan{
+	for _, p := range []flow.Plan{
 		newPlan(t, limits.Amount{Bytes: 32 * mib}, kib, 1),
 		newPlan(t, limits.Amount{Bytes: 32 * mib}, kib, 1024),
 		newPlan(t, limits.Amount{Bytes: 32 * mib, Messages: 64}, kib, 7),
 		small(t),
 	} {
-		r := limits.NewRoom(&p)
+		r := flow.NewRoom(&p)
 		r.Resize(1)
 		h := begin(t, r)
 		open(t, r)

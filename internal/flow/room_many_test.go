@@ -1,4 +1,4 @@
-package limits_test
+package flow_test
 
 import (
 	"math/rand/v2"
@@ -7,8 +7,10 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/asterisque-go/asterisque/limits"
 	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/internal/flow"
+	"github.com/asterisque-go/asterisque/limits"
 )
 
 // TestRoom_Concurrent has many streams begin, open, ask, grow, wait, withdraw and end concurrently.
@@ -17,12 +19,12 @@ import (
 func TestRoom_Concurrent(t *testing.T) {
 	const goroutines, rounds = 16, 2000
 	p := newPlan(t, limits.Amount{Bytes: mib}, 64*kib, 4)
-	r := limits.NewRoom(&p)
+	r := flow.NewRoom(&p)
 	room := (p.Workers+p.Callers)*p.Window + p.Spare
 	var waited, gaveUp, late atomic.Int64
 
 	// wait waits until c is granted or patience runs out, and reports whether c got its room.
-	wait := func(rnd *rand.Rand, c *limits.Claim, granted *atomic.Int32) bool {
+	wait := func(rnd *rand.Rand, c *flow.Claim, granted *atomic.Int32) bool {
 		waited.Add(1)
 		for range rnd.IntN(50) {
 			if granted.Load() > 0 {
@@ -31,7 +33,7 @@ func TestRoom_Concurrent(t *testing.T) {
 			runtime.Gosched()
 		}
 		withdrawn, others := r.Withdraw(c)
-		limits.Grant(others)
+		flow.Grant(others)
 		if withdrawn {
 			gaveUp.Add(1)
 			return false
@@ -46,16 +48,16 @@ func TestRoom_Concurrent(t *testing.T) {
 	for g := range goroutines {
 		wg.Go(func() {
 			rnd := rand.New(rand.NewPCG(uint64(g), 6))
-			claim := func(bytes int) (*limits.Claim, *atomic.Int32) {
+			claim := func(bytes int) (*flow.Claim, *atomic.Int32) {
 				granted := new(atomic.Int32)
-				return &limits.Claim{Priority: int8(rnd.IntN(3)), Bytes: bytes, Granted: func() {
+				return &flow.Claim{Priority: int8(rnd.IntN(3)), Bytes: bytes, Granted: func() {
 					if granted.Add(1) > 1 {
 						t.Error("a claim was granted twice")
 					}
 				}}, granted
 			}
 			for range rounds {
-				var h limits.Hold
+				var h flow.Hold
 				switch rnd.IntN(4) {
 				case 0:
 					r.Begin(&h)
@@ -74,11 +76,11 @@ func TestRoom_Concurrent(t *testing.T) {
 					runtime.Gosched() // so that other goroutines hold room at the same time
 					switch rnd.IntN(4) {
 					case 0:
-						limits.Grant(r.Took(&h))
+						flow.Grant(r.Took(&h))
 					case 1:
-						limits.Grant(r.Grow(&h, 2*h.Bytes(), h.Bytes()/2))
+						flow.Grant(r.Grow(&h, 2*h.Bytes(), h.Bytes()/2))
 					case 2:
-						limits.Grant(r.Shrink(&h, h.Bytes()/2))
+						flow.Grant(r.Shrink(&h, h.Bytes()/2))
 					case 3:
 						r.Fit(&h, h.Bytes()+uint64(rnd.IntN(10*kib)))
 					}
@@ -90,10 +92,10 @@ func TestRoom_Concurrent(t *testing.T) {
 					c, granted := claim(1 + rnd.IntN(p.Large))
 					if r.Allow(c) || wait(rnd, c, granted) {
 						runtime.Gosched()
-						limits.Grant(r.Disallow(c.Bytes))
+						flow.Grant(r.Disallow(c.Bytes))
 					}
 				}
-				limits.Grant(r.End(&h))
+				flow.Grant(r.End(&h))
 			}
 		})
 	}
@@ -113,11 +115,11 @@ func TestRoom_Concurrent(t *testing.T) {
 // BenchmarkRoom has one stream after the other begin, take and end.
 func BenchmarkRoom(b *testing.B) {
 	p := defaults(b)
-	r := limits.NewRoom(&p)
+	r := flow.NewRoom(&p)
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			var h limits.Hold
+			var h flow.Hold
 			r.Lend(&h)
 			r.Took(&h)
 			r.Grow(&h, h.Bytes(), 0)

@@ -1,4 +1,4 @@
-package limits
+package flow
 
 // Load is the part of a Room that is granted, by its use.
 type Load struct {
