@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/priority"
 )
 
@@ -25,22 +26,20 @@ type openCredit struct {
 	room  int64 // the peer's whole budget; 0: no limit
 
 	queued  atomic.Bool // a call waits; written with mu held
-	gone    int32       // canceled waiters in waiting; guarded by mu, as all below
 	mu      sync.Mutex
-	limit   int64 // total granted
+	limit   int64 // total granted; guarded by mu, as all below
 	drained bool  // the peer accepts no more calls, and no call waits
 	// the peer supports metadata of calls; fixed, and here because it costs no memory beside
 	// drained
 	metadata bool
-	keyless  bool                         // likewise: it accepts no idempotency keys
-	waiting  *priority.Lines[*openWaiter] // nil until a call waits
+	keyless  bool        // likewise: it accepts no idempotency keys
+	waiting  *flow.Queue // nil until a call waits
 }
 
 // openWaiter is a call that waits.
 type openWaiter struct {
+	flow.Waiter
 	turn    chan struct{} // closed when it has credit, or is rejected
-	cost    int64         // fixed
-	gone    bool          // guarded by the lock of its openCredit
 	refused bool          // the peer accepts no more calls; fixed once turn is closed
 }
 
@@ -67,25 +66,23 @@ func (o *openCredit) reserve(p priority.Priority, cost int64) *openWaiter {
 	defer o.mu.Unlock()
 	o.queued.Store(true)
 	if o.waiting == nil {
-		o.waiting = new(priority.Lines[*openWaiter])
+		o.waiting = new(flow.Queue)
 	}
-	first, _, ok := o.waiting.Peek()
-	if (!ok || first < p) && o.take(p, cost) {
+	if o.waiting.Passes(p) && o.take(p, cost) {
 		o.queued.Store(o.waiting.Len() > 0)
 		return nil
 	}
-	w := &openWaiter{turn: make(chan struct{}), cost: cost}
+	w := &openWaiter{turn: make(chan struct{})}
+	w.Waiter = flow.Waiter{Priority: p, Bytes: int(cost), Granted: func(ok bool) {
+		w.refused = !ok
+		close(w.turn)
+	}}
 	if o.drained {
-		w.refuse()
-		return w
+		w.Granted(false)
+	} else {
+		o.waiting.Push(&w.Waiter)
 	}
-	o.waiting.Push(p, w)
 	return w
-}
-
-func (w *openWaiter) refuse() {
-	w.refused = true
-	close(w.turn)
 }
 
 // drain rejects all waiting and all later calls: the peer accepts no more.
@@ -94,13 +91,10 @@ func (o *openCredit) drain() {
 	defer o.mu.Unlock()
 	o.drained = true
 	for o.waiting != nil && o.waiting.Len() > 0 {
-		_, w, _ := o.waiting.Peek()
-		o.waiting.Pop()
-		if !w.gone {
-			w.refuse()
-		}
+		w := o.waiting.First()
+		o.waiting.Remove(w)
+		w.Granted(false)
 	}
-	o.gone = 0
 }
 
 // take takes credit for cost if there is enough for a call of this priority.
@@ -125,19 +119,8 @@ func (o *openCredit) take(p priority.Priority, cost int64) bool {
 func (o *openCredit) abandon(w *openWaiter) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	select {
-	case <-w.turn:
-		if !w.refused {
-			o.left.Add(w.cost)
-			o.wakeLocked()
-		}
-		return
-	default:
-	}
-	w.gone = true
-	if o.gone++; o.gone > leftBeforeCleaning && int(o.gone) > o.waiting.Len()/2 {
-		o.waiting.Filter(func(w *openWaiter) bool { return !w.gone })
-		o.gone = 0
+	if !o.waiting.Remove(&w.Waiter) && !w.refused {
+		o.left.Add(int64(w.Bytes))
 	}
 	o.wakeLocked() // it may have blocked other waiters
 }
@@ -168,20 +151,15 @@ func (o *openCredit) grant(total uint64) {
 
 // wakeLocked gives credit to waiters, as far as there is enough.
 func (o *openCredit) wakeLocked() {
-	for o.waiting != nil {
-		p, w, ok := o.waiting.Peek()
-		switch {
-		case !ok:
-			o.queued.Store(false)
-			return
-		case w.gone:
-			o.gone--
-		case !o.take(p, w.cost):
-			return
-		default:
-			close(w.turn)
-		}
-		o.waiting.Pop()
+	if o.waiting == nil {
+		return
+	}
+	for w := o.waiting.First(); w != nil && o.take(w.Priority, int64(w.Bytes)); w = o.waiting.First() {
+		o.waiting.Remove(w)
+		w.Granted(true)
+	}
+	if o.waiting.Len() == 0 {
+		o.queued.Store(false)
 	}
 }
 
@@ -192,6 +170,3 @@ func (o *openCredit) used() (used, room int) {
 	}
 	return int(o.room - o.spare - o.left.Load()), int(o.room)
 }
-
-// leftBeforeCleaning is the minimum number of entries that have left before a queue is cleaned.
-const leftBeforeCleaning = 32

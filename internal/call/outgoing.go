@@ -16,6 +16,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/internal/quota"
+	"github.com/asterisque-go/asterisque/priority"
 )
 
 // outgoing holds the conditions for calls from this side of a session: whether they may be sent at
@@ -233,7 +234,7 @@ func (o *outgoing) costOf(open *outbox.Message) int64 {
 // holdWindow reserves a window for the Blocks of the callee, before the Open of a stream may leave,
 // so that the stream blocks no other. It waits for budget, but not for a nested call: those windows
 // have a budget of their own. The waiting call holds bytes of parameters.
-func (o *outgoing) holdWindow(ctx context.Context, p int8, bytes int) (h flow.Hold, granted uint64, a *codec.Abort) {
+func (o *outgoing) holdWindow(ctx context.Context, p priority.Priority, bytes int) (h flow.Hold, granted uint64, a *codec.Abort) {
 	room := o.terms.Room
 	if room == nil {
 		return h, piping.Unlimited, nil
@@ -245,7 +246,7 @@ func (o *outgoing) holdWindow(ctx context.Context, p int8, bytes int) (h flow.Ho
 		return h, h.Bytes(), nil
 	}
 	turn := make(chan struct{})
-	c := &flow.Claim{Priority: p, Granted: func() { close(turn) }}
+	c := &flow.Waiter{Priority: p, Granted: func(bool) { close(turn) }}
 	if !room.Open(c) {
 		if o.terms.Left.Load() > 0 {
 			runtime.GC() // unreachable streams may hold all of it

@@ -34,6 +34,9 @@ type sendWaiters struct {
 	gone  int                                               // canceled entries of queue
 }
 
+// leftBeforeCleaning is the minimum number of entries that have left before the queue is cleaned.
+const leftBeforeCleaning = 32
+
 // sendWaiter is a waiting message.
 type sendWaiter struct {
 	held    int

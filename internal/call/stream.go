@@ -60,7 +60,7 @@ func (x *Calls) Open(ctx context.Context, function uint16, params []byte, cfg *O
 // newStream waits until a stream may be opened, and returns its endpoint, its Open, and its
 // reservation.
 func newStream(ctx context.Context, x *Calls, function uint16, params []byte, cfg *Options) (s *outboundStream, m *outbox.Message, own reservation, a *codec.Abort) {
-	hold, granted, a := x.out.holdWindow(ctx, int8(cfg.Priority), len(params))
+	hold, granted, a := x.out.holdWindow(ctx, cfg.Priority, len(params))
 	if a != nil {
 		return nil, nil, own, a
 	}

@@ -2,6 +2,7 @@ package call
 
 import (
 	"context"
+	"math"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/aborts"
@@ -27,7 +28,7 @@ func (o *outgoing) waitForWindow(ctx context.Context, function uint16, p priorit
 
 // waitForOpens waits until the peer's budget for Opens allows an Open of this cost.
 func (o *outgoing) waitForOpens(ctx context.Context, cost int64, p priority.Priority) *codec.Abort {
-	if o.opens.room > 0 && cost > o.opens.room {
+	if o.opens.room > 0 && cost > min(o.opens.room, math.MaxInt) {
 		return aborts.NeverSent(codec.ErrTooLarge.Withf("the call costs %d bytes, and the peer has room for %d", cost, o.opens.room))
 	}
 	w := o.opens.reserve(p, cost)
@@ -51,7 +52,7 @@ func (o *outgoing) waitForOpens(ctx context.Context, cost int64, p priority.Prio
 }
 
 // waitForHold waits for the turn of c, while the caller holds bytes of parameters.
-func (o *outgoing) waitForHold(ctx context.Context, c *flow.Claim, turn chan struct{}, bytes int) (a *codec.Abort) {
+func (o *outgoing) waitForHold(ctx context.Context, c *flow.Waiter, turn chan struct{}, bytes int) (a *codec.Abort) {
 	defer o.waits.begin(&o.common.Clock, waitWindow, bytes)()
 	room := o.terms.Room
 	select {

@@ -1,12 +1,12 @@
 package call
 
 import (
-	"container/list"
 	"context"
 	"sync"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/aborts"
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/priority"
 )
 
@@ -17,50 +17,8 @@ type callWindow struct {
 
 	mu    sync.Mutex
 	calls int // guarded by mu, as all below; outstanding
-	queue windowQueue
+	queue flow.Queue
 	bytes int // held by waiting calls
-}
-
-// windowQueue holds the calls that wait for a window, by priority: each is a channel that is closed
-// when the call may be made. No line is empty.
-type windowQueue struct {
-	lines map[priority.Priority]*list.List
-	len   int
-}
-
-func (q *windowQueue) push(p priority.Priority, turn chan struct{}) *list.Element {
-	line := q.lines[p]
-	if line == nil {
-		if q.lines == nil {
-			q.lines = make(map[priority.Priority]*list.List)
-		}
-		line = list.New()
-		q.lines[p] = line
-	}
-	q.len++
-	return line.PushBack(turn)
-}
-
-func (q *windowQueue) remove(p priority.Priority, e *list.Element) chan struct{} {
-	line := q.lines[p]
-	turn := line.Remove(e).(chan struct{})
-	if line.Len() == 0 {
-		delete(q.lines, p)
-	}
-	q.len--
-	return turn
-}
-
-// pop removes the next call; it returns nil if none waits.
-func (q *windowQueue) pop() chan struct{} {
-	if q.len == 0 {
-		return nil
-	}
-	highest := priority.Min
-	for p := range q.lines {
-		highest = max(highest, p)
-	}
-	return q.remove(highest, q.lines[highest].Front())
 }
 
 // wait waits for a place in the window until ctx or over, the context of the session, ends. The
@@ -73,7 +31,8 @@ func (w *callWindow) wait(ctx, over context.Context, p priority.Priority, bytes 
 		return nil
 	}
 	turn := make(chan struct{})
-	place := w.queue.push(p, turn)
+	place := &flow.Waiter{Priority: p, Granted: func(bool) { close(turn) }}
+	w.queue.Push(place)
 	w.bytes += bytes
 	w.mu.Unlock()
 	var a *codec.Abort
@@ -87,14 +46,8 @@ func (w *callWindow) wait(ctx, over context.Context, p priority.Priority, bytes 
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.bytes -= bytes
-	if a == nil {
-		return nil
-	}
-	select {
-	case <-turn:
+	if a != nil && !w.queue.Remove(place) {
 		w.giveBackLocked() // its turn came at the same moment
-	default:
-		w.queue.remove(p, place)
 	}
 	return a
 }
@@ -111,12 +64,13 @@ func (w *callWindow) giveBack() {
 }
 
 func (w *callWindow) giveBackLocked() {
-	next := w.queue.pop()
+	next := w.queue.First()
 	if next == nil {
 		w.calls--
 		return
 	}
-	close(next)
+	w.queue.Remove(next)
+	next.Granted(true)
 }
 
 // used returns the use of the window.
@@ -126,7 +80,7 @@ func (w *callWindow) used() WindowUse {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return WindowUse{Window: w.size, Calls: w.calls, Waiting: w.queue.len, Bytes: w.bytes}
+	return WindowUse{Window: w.size, Calls: w.calls, Waiting: w.queue.Len(), Bytes: w.bytes}
 }
 
 // WindowUse is the use of the window of a function.

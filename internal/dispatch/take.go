@@ -152,7 +152,7 @@ func (d *Dispatcher) roomLocked(j Job, h *flow.Hold) bool {
 			d.windows.Lend(h)
 			return true
 		}
-		if d.windows.Late(&flow.Claim{Granted: d.poke}) {
+		if d.windows.Late(&flow.Waiter{Granted: func(bool) { d.poke() }}) {
 			return false
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/priority"
 )
 
 // small is a plan with few windows: 2 MiB for 4 workers, and windows of 16.5 KiB.
@@ -27,7 +28,7 @@ func begin(t testing.TB, r *flow.Room) *flow.Hold {
 
 // open opens a stream with a window of the guaranteed size.
 func open(t testing.TB, r *flow.Room) *flow.Hold {
-	c, h := new(flow.Claim), new(flow.Hold)
+	c, h := new(flow.Waiter), new(flow.Hold)
 	require.True(t, r.Open(c))
 	r.Opened(c, h)
 	flow.Grant(r.Shrink(h, 0))
@@ -45,10 +46,10 @@ func fillSpare(t testing.TB, r *flow.Room, but int) *flow.Hold {
 
 // claims returns claims of the given priorities, and a function that returns the claims granted
 // since its last call, in the order of the grants.
-func claims(bytes int, priorities ...int8) (all []*flow.Claim, granted func() []int) {
+func claims(bytes int, priorities ...priority.Priority) (all []*flow.Waiter, granted func() []int) {
 	var got []int
 	for i, p := range priorities {
-		all = append(all, &flow.Claim{Priority: p, Bytes: bytes, Granted: func() { got = append(got, i) }})
+		all = append(all, &flow.Waiter{Priority: p, Bytes: bytes, Granted: func(bool) { got = append(got, i) }})
 	}
 	return all, func() (now []int) {
 		now, got = got, nil

@@ -40,7 +40,7 @@ func (h *Hold) ofSpare() int {
 // room, and the room for one largest message. No other code grants credit for Blocks. A Room is
 // safe for concurrent use.
 //
-// A Room never calls back. A method that grants claims returns them, and its caller passes them to
+// A Room never calls back. A method that grants waiters returns them, and its caller passes them to
 // [Grant] after it has released all locks.
 type Room struct {
 	mu      sync.Mutex
@@ -51,14 +51,14 @@ type Room struct {
 	large   int    // free room for large Blocks
 	spare   int    // free spare room; negative after limits became smaller than the granted credit
 	fresh   int    // used spare room of windows from which the application has taken nothing yet
-	lines   *lines // nil until a claim waits
+	lines   *lines // nil until a waiter waits
 	tally   *Tally // total memory, for Pressed; nil: never pressed; fixed
 }
 
-// lines are the waiting claims.
+// lines are the waiting requests.
 type lines struct {
-	opening, asking line
-	late            *Claim // for a handler without a window; nil if there is none
+	opening, asking Queue
+	late            *Waiter // for a handler without a window; nil if there is none
 }
 
 // NewRoom returns a Room that has granted nothing. Rooms may share p, which must not change any
@@ -80,8 +80,8 @@ func (r *Room) Heed(t *Tally) { r.tally = t }
 
 // Resize changes the soft limit to the given bytes. Granted credit and guarantees remain valid; new
 // grants wait until they fit. The room is never smaller than eight of the largest messages, nor so
-// small that a claim would wait for ever.
-func (r *Room) Resize(bytes int) (*Plan, []*Claim) {
+// small that a request would wait for ever.
+func (r *Room) Resize(bytes int) (*Plan, []*Waiter) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.plan.resized(bytes)
@@ -107,15 +107,15 @@ func (r *Room) Begin(h *Hold) bool {
 // beginsLocked reports whether a window for a handler is free.
 func (r *Room) beginsLocked() bool { return r.workers > 0 && r.fitsLocked(r.plan.Window) }
 
-// Late registers c, to be granted once a window for a handler is free. c replaces the claim of an
+// Late registers w, to be granted once a window for a handler is free. w replaces the waiter of an
 // earlier call of Late. Late reports false, and does nothing, if a window is free already.
-func (r *Room) Late(c *Claim) bool {
+func (r *Room) Late(w *Waiter) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.beginsLocked() {
 		return false
 	}
-	r.linesLocked().late = c
+	r.linesLocked().late = w
 	return true
 }
 
@@ -141,16 +141,16 @@ func (r *Room) firstGrowthLocked(h *Hold, most int) {
 	}
 }
 
-// Open takes a window for a stream that this side opens, or queues c until one is free. It sets the
-// Bytes of c. [Room.Opened] returns the window.
-func (r *Room) Open(c *Claim) bool {
+// Open takes a window for a stream that this side opens, or queues w until one is free. It sets the
+// Bytes of w. [Room.Opened] returns the window.
+func (r *Room) Open(w *Waiter) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c.Bytes = r.plan.Window
-	if (r.lines == nil || r.lines.opening.allows(c)) && r.openLocked(c) {
+	w.Bytes = r.plan.Window
+	if (r.lines == nil || r.lines.opening.Passes(w.Priority)) && r.openLocked(w) {
 		return true
 	}
-	r.linesLocked().opening.push(c)
+	r.linesLocked().opening.Push(w)
 	return false
 }
 
@@ -168,29 +168,29 @@ func (r *Room) Nest(h *Hold) bool {
 	return true
 }
 
-// Opened stores in h the window that Open granted to c. The first few fresh windows are larger,
+// Opened stores in h the window that Open granted to w. The first few fresh windows are larger,
 // like those of handlers, so that an answer of some KiB needs no further credit. They hold at most
 // an eighth of the spare room. Streams opened later may hold half of it besides, so that their
 // number is not reduced.
-func (r *Room) Opened(c *Claim, h *Hold) {
+func (r *Room) Opened(w *Waiter, h *Hold) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	*h = Hold{Base: uint32(c.Bytes), Source: c.source}
+	*h = Hold{Base: uint32(w.Bytes), Source: w.source}
 	r.firstGrowthLocked(h, r.plan.Spare/8)
 }
 
 // openLocked takes a window for a stream of this side.
-func (r *Room) openLocked(c *Claim) bool {
-	switch n := c.Bytes; {
+func (r *Room) openLocked(w *Waiter) bool {
+	switch n := w.Bytes; {
 	case !r.fitsLocked(n):
 		return false
 	case r.callers > 0:
 		r.callers--
-		c.source = Callers
+		w.source = Callers
 	case r.spare >= n && r.fresh+n <= r.plan.Spare/2+r.plan.Spare/8: // see Opened
 		r.spare -= n
 		r.fresh += n
-		c.source = Spare
+		w.source = Spare
 	default:
 		return false
 	}
@@ -204,19 +204,19 @@ func (r *Room) fitsLocked(n int) bool {
 	return r.spare >= 0 || int(r.workers+r.callers)*r.plan.Window+r.spare >= n
 }
 
-// Withdraw ends the wait of c, and reports false if c has been granted before.
-func (r *Room) Withdraw(c *Claim) (waited bool, granted []*Claim) {
+// Withdraw ends the wait of w, and reports false if w has been granted before.
+func (r *Room) Withdraw(w *Waiter) (waited bool, granted []*Waiter) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	waited = r.lines != nil && (r.lines.opening.remove(c) || r.lines.asking.remove(c))
-	if waited { // claims behind it may fit now
+	waited = r.lines != nil && (r.lines.opening.Remove(w) || r.lines.asking.Remove(w))
+	if waited { // waiters behind it may fit now
 		granted = r.grantLocked(nil)
 	}
 	return waited, granted
 }
 
 // Took records that the application has taken bytes from the window for the first time.
-func (r *Room) Took(h *Hold) []*Claim {
+func (r *Room) Took(h *Hold) []*Waiter {
 	if !h.fresh {
 		return nil
 	}
@@ -239,7 +239,7 @@ func (r *Room) takenLocked(h *Hold) {
 // Choudhury and Hahne 1998), so that windows share the room evenly. All fresh windows together hold
 // at most half of the spare room. A window shrinks when other windows need the room, but not below
 // least, the credit that the peer was granted.
-func (r *Room) Grow(h *Hold, want, least uint64) []*Claim {
+func (r *Room) Grow(h *Hold, want, least uint64) []*Waiter {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.growLocked(h, want, least, (max(r.spare, 0)+int(h.Extra))/8)
@@ -248,14 +248,14 @@ func (r *Room) Grow(h *Hold, want, least uint64) []*Claim {
 // Follow is Grow for the window of a stream over a long path, so that a full window is in flight.
 // Its limit is four fifths instead of an eighth: one such stream may use nearly all of the spare
 // room, and many share it evenly.
-func (r *Room) Follow(h *Hold, want, least uint64) []*Claim {
+func (r *Room) Follow(h *Hold, want, least uint64) []*Waiter {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.growLocked(h, want, least, (max(r.spare, 0)+int(h.Extra))/5*4)
 }
 
 // growLocked enlarges the window to want bytes, limited by share.
-func (r *Room) growLocked(h *Hold, want, least uint64, share int) []*Claim {
+func (r *Room) growLocked(h *Hold, want, least uint64, share int) []*Waiter {
 	if want <= uint64(h.Base)+firstGrowth && r.spare > r.plan.Spare/2 {
 		share = max(share, min(firstGrowth, r.plan.Spare/8))
 	}
@@ -288,7 +288,7 @@ func (r *Room) Fit(h *Hold, want uint64) bool {
 }
 
 // Shrink releases the bytes of the window beyond least.
-func (r *Room) Shrink(h *Hold, least uint64) []*Claim {
+func (r *Room) Shrink(h *Hold, least uint64) []*Waiter {
 	if h.Extra == 0 || h.Bytes() <= least {
 		return nil
 	}
@@ -298,7 +298,7 @@ func (r *Room) Shrink(h *Hold, least uint64) []*Claim {
 }
 
 // setLocked sets the growth of a window.
-func (r *Room) setLocked(h *Hold, extra int) []*Claim {
+func (r *Room) setLocked(h *Hold, extra int) []*Waiter {
 	more := extra - int(h.Extra)
 	h.Extra = uint32(extra)
 	r.spare -= more
@@ -312,7 +312,7 @@ func (r *Room) setLocked(h *Hold, extra int) []*Claim {
 }
 
 // End releases all room that h holds.
-func (r *Room) End(h *Hold) []*Claim {
+func (r *Room) End(h *Hold) []*Waiter {
 	if *h == (Hold{}) {
 		return nil
 	}
@@ -332,29 +332,29 @@ func (r *Room) End(h *Hold) []*Claim {
 	return r.grantLocked(nil)
 }
 
-// Allow reserves Bytes of c for a Block that does not fit into its window, or queues c until they
+// Allow reserves Bytes of w for a Block that does not fit into its window, or queues w until they
 // are free.
-func (r *Room) Allow(c *Claim) bool {
+func (r *Room) Allow(w *Waiter) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if (r.lines == nil || r.lines.asking.allows(c)) && r.allowLocked(c) {
+	if (r.lines == nil || r.lines.asking.Passes(w.Priority)) && r.allowLocked(w) {
 		return true
 	}
-	r.linesLocked().asking.push(c)
+	r.linesLocked().asking.Push(w)
 	return false
 }
 
-// allowLocked takes the bytes of c from the room for large Blocks.
-func (r *Room) allowLocked(c *Claim) bool {
-	if c.Bytes > r.large {
+// allowLocked takes the bytes of w from the room for large Blocks.
+func (r *Room) allowLocked(w *Waiter) bool {
+	if w.Bytes > r.large {
 		return false
 	}
-	r.large -= c.Bytes
+	r.large -= w.Bytes
 	return true
 }
 
 // Disallow releases bytes that Allow has reserved.
-func (r *Room) Disallow(bytes int) []*Claim {
+func (r *Room) Disallow(bytes int) []*Waiter {
 	if bytes == 0 {
 		return nil
 	}
@@ -364,8 +364,8 @@ func (r *Room) Disallow(bytes int) []*Claim {
 	return r.grantLocked(nil)
 }
 
-// grantLocked grants waiting claims, in order, while there is room. It appends them to granted.
-func (r *Room) grantLocked(granted []*Claim) []*Claim {
+// grantLocked grants waiting waiters, in order, while there is room. It appends them to granted.
+func (r *Room) grantLocked(granted []*Waiter) []*Waiter {
 	l := r.lines
 	if l == nil {
 		return granted
@@ -373,18 +373,18 @@ func (r *Room) grantLocked(granted []*Claim) []*Claim {
 	if l.late != nil && r.beginsLocked() {
 		granted, l.late = append(granted, l.late), nil
 	}
-	for c := l.opening.first(); c != nil && r.openLocked(c); c = l.opening.first() {
-		l.opening.remove(c)
-		granted = append(granted, c)
+	for w := l.opening.First(); w != nil && r.openLocked(w); w = l.opening.First() {
+		l.opening.Remove(w)
+		granted = append(granted, w)
 	}
-	for c := l.asking.first(); c != nil && r.allowLocked(c); c = l.asking.first() {
-		l.asking.remove(c)
-		granted = append(granted, c)
+	for w := l.asking.First(); w != nil && r.allowLocked(w); w = l.asking.First() {
+		l.asking.Remove(w)
+		granted = append(granted, w)
 	}
 	return granted
 }
 
-// linesLocked returns the lines, for a claim that has to wait.
+// linesLocked returns the lines, for a waiter that has to wait.
 func (r *Room) linesLocked() *lines {
 	if r.lines == nil {
 		r.lines = new(lines)
@@ -392,9 +392,9 @@ func (r *Room) linesLocked() *lines {
 	return r.lines
 }
 
-// Grant calls the Granted functions of claims. The caller holds no lock.
-func Grant(claims []*Claim) {
-	for _, c := range claims {
-		c.Granted()
+// Grant reports to waiters that their room is granted. The caller holds no lock.
+func Grant(waiters []*Waiter) {
+	for _, w := range waiters {
+		w.Granted(true)
 	}
 }

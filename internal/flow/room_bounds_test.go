@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/internal/flow"
+	"github.com/asterisque-go/asterisque/priority"
 )
 
 // The bounds of the first growth, with spare room for exactly 16 windows that grow.
@@ -30,7 +31,7 @@ func TestLend_FirstGrowthBounds(t *testing.T) {
 func TestOpen_SpareBound(t *testing.T) {
 	p := flow.Plan{Window: 64 * kib, Workers: 1, Spare: 16 * 64 * kib, Large: kib}
 	r := flow.NewRoom(&p)
-	all, _ := claims(0, make([]int8, 11)...)
+	all, _ := claims(0, make([]priority.Priority, 11)...)
 	for i, c := range all {
 		require.Equal(t, i < 10, r.Open(c), "stream %d", i)
 	}

@@ -18,7 +18,7 @@ func (r *Room) Load() Load {
 		Large:   p.Large - r.large,
 	}
 	if r.lines != nil {
-		l.Opening, l.Asking = len(r.lines.opening.claims), len(r.lines.asking.claims)
+		l.Opening, l.Asking = r.lines.opening.Len(), r.lines.asking.Len()
 	}
 	return l
 }

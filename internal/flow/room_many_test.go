@@ -11,6 +11,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/priority"
 )
 
 // TestRoom_Concurrent has many streams begin, open, ask, grow, wait, withdraw and end concurrently.
@@ -24,7 +25,7 @@ func TestRoom_Concurrent(t *testing.T) {
 	var waited, gaveUp, late atomic.Int64
 
 	// wait waits until c is granted or patience runs out, and reports whether c got its room.
-	wait := func(rnd *rand.Rand, c *flow.Claim, granted *atomic.Int32) bool {
+	wait := func(rnd *rand.Rand, c *flow.Waiter, granted *atomic.Int32) bool {
 		waited.Add(1)
 		for range rnd.IntN(50) {
 			if granted.Load() > 0 {
@@ -48,9 +49,9 @@ func TestRoom_Concurrent(t *testing.T) {
 	for g := range goroutines {
 		wg.Go(func() {
 			rnd := rand.New(rand.NewPCG(uint64(g), 6))
-			claim := func(bytes int) (*flow.Claim, *atomic.Int32) {
+			claim := func(bytes int) (*flow.Waiter, *atomic.Int32) {
 				granted := new(atomic.Int32)
-				return &flow.Claim{Priority: int8(rnd.IntN(3)), Bytes: bytes, Granted: func() {
+				return &flow.Waiter{Priority: priority.Priority(rnd.IntN(3)), Bytes: bytes, Granted: func(bool) {
 					if granted.Add(1) > 1 {
 						t.Error("a claim was granted twice")
 					}

@@ -90,7 +90,7 @@ func TestOpen_FirstWindowsLarger(t *testing.T) {
 	r := flow.NewRoom(&p)
 	large := 0
 	for range 2 * p.Callers {
-		var c flow.Claim
+		var c flow.Waiter
 		var h flow.Hold
 		require.True(t, r.Open(&c))
 		if r.Opened(&c, &h); h.Extra > 0 {
@@ -105,7 +105,7 @@ func TestOpen_NumberOfStreams(t *testing.T) {
 	p := defaults(t)
 	r := flow.NewRoom(&p)
 	for range p.Callers + p.Spare/2/p.Window {
-		var c flow.Claim
+		var c flow.Waiter
 		var h flow.Hold
 		require.True(t, r.Open(&c))
 		r.Opened(&c, &h)
@@ -202,10 +202,10 @@ func TestWithdraw_FromItsLine(t *testing.T) {
 	for range p.Callers {
 		holds = append(holds, open(t, r))
 	}
-	r.Allow(&flow.Claim{Bytes: p.Large})
+	r.Allow(&flow.Waiter{Bytes: p.Large})
 	asks, allowed := claims(1, 0, 0)
 	opens, opened := claims(0, 0, 0)
-	withdraw := func(c *flow.Claim, waits bool) {
+	withdraw := func(c *flow.Waiter, waits bool) {
 		waited, granted := r.Withdraw(c)
 		require.Equal(t, waits, waited)
 		require.Empty(t, granted)
@@ -235,7 +235,7 @@ func TestWithdraw_FreesThoseBehind(t *testing.T) {
 	r := flow.NewRoom(&p)
 	first, _ := claims(p.Large, 0, 1)
 	behind, granted := claims(10, 0, 0)
-	r.Allow(&flow.Claim{Bytes: p.Large / 2})
+	r.Allow(&flow.Waiter{Bytes: p.Large / 2})
 	require.False(t, r.Allow(first[0]))
 	require.False(t, r.Allow(behind[0]))
 	require.False(t, r.Allow(behind[1]))

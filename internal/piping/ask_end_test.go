@@ -65,8 +65,8 @@ func TestClaim_WithdrawnAtEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, two, func(t *testing.T, s *stream) {
-				var others flow.Claim
-				others.Bytes, others.Granted = two.Large, func() {}
+				var others flow.Waiter
+				others.Bytes, others.Granted = two.Large, func(bool) {}
 				require.True(t, s.there.s.room.Allow(&others))
 				s.here.send(large)
 				s.run()

@@ -46,8 +46,8 @@ func TestPause_KeepsAllow(t *testing.T) {
 
 func TestPause_InLine(t *testing.T) {
 	bubble(t, plan, func(t *testing.T, s *stream) {
-		var others flow.Claim
-		others.Bytes, others.Granted = plan.Large, func() {}
+		var others flow.Waiter
+		others.Bytes, others.Granted = plan.Large, func(bool) {}
 		require.True(t, s.there.s.room.Allow(&others))
 		b := s.here.send(large)
 		s.run()

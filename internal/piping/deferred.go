@@ -4,17 +4,17 @@ import "github.com/asterisque-go/asterisque/internal/flow"
 
 // deferred is the work to do after the lock of an End is released.
 type deferred struct {
-	claims          []*flow.Claim // that were granted
-	announce        bool          // there are Controls for the peer
-	messages, bytes int           // taken by the application
-	shelter         int           // bytes of shelter to release
-	abort           bool          // there is no room for a Block that the peer was allowed
-	show            bool          // interceptors are to see the outcome
+	claims          []*flow.Waiter // that were granted
+	announce        bool           // there are Controls for the peer
+	messages, bytes int            // taken by the application
+	shelter         int            // bytes of shelter to release
+	abort           bool           // there is no room for a Block that the peer was allowed
+	show            bool           // interceptors are to see the outcome
 	begins, ends    *leftover
 }
 
 // grant adds the granted claims of other Ends.
-func (a *deferred) grant(claims []*flow.Claim) {
+func (a *deferred) grant(claims []*flow.Waiter) {
 	if len(claims) > 0 {
 		a.claims = append(a.claims, claims...)
 	}

@@ -217,7 +217,7 @@ func (e *End) Controls(id uint64, put func(message.Control)) {
 }
 
 // claimGranted is called when the claim for the wish of the peer is granted.
-func (e *End) claimGranted() {
+func (e *End) claimGranted(bool) {
 	var a deferred
 	e.mu.Lock()
 	e.in.claimed(e.state, e.terms, &a)

@@ -321,7 +321,7 @@ func newSides(t testing.TB, plan flow.Plan, largest uint64) (a, b *side) {
 
 // open opens a stream from s, or returns nil if s has no window for it. Its handler has not begun.
 func (s *side) open(priority int8) (caller, callee *end) {
-	claim := &flow.Claim{Granted: func() {}}
+	claim := &flow.Waiter{Granted: func(bool) {}}
 	if !s.room.Open(claim) {
 		s.room.Withdraw(claim)
 		return nil, nil

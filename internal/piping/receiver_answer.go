@@ -32,7 +32,7 @@ func (r *receiver) answer(s endState, t *Terms, a *deferred) {
 		// more than there ever will be
 		return
 	}
-	w.claim = flow.Claim{Priority: int8(r.priority), Bytes: int(bytes), Granted: w.granted}
+	w.claim = flow.Waiter{Priority: r.priority, Bytes: int(bytes), Granted: w.granted}
 	if w.claimed = !t.Room.Allow(&w.claim); !w.claimed {
 		r.allow(a)
 	}

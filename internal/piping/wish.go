@@ -5,10 +5,10 @@ import "github.com/asterisque-go/asterisque/internal/flow"
 // wish is the Ask of the peer, and the Allow that answers it: the next Block may then be larger
 // than its window. The room for that Block is reserved.
 type wish struct {
-	total     uint64     // of the peer's Ask without an answer; 0: none
-	claim     flow.Claim // for the room
-	claimed   bool       // the claim waits
-	granted   func()     // of the claim; fixed from the first wish on
+	total     uint64      // of the peer's Ask without an answer; 0: none
+	claim     flow.Waiter // for the room
+	claimed   bool        // the claim waits
+	granted   func(bool)  // of the claim; fixed from the first wish on
 	allowance allowance
 	allowed   uint64 // total of the Allow; 0: none
 	debt      int    // bytes held in the room for large Blocks

@@ -32,7 +32,7 @@ func TestAllowance_Transitions(t *testing.T) {
 			require.Equal(t, row.to[i], w.allowance, "step %d of allowance %d", i, row.from)
 		}
 	}
-	w := wish{total: 7, claim: flow.Claim{Bytes: 3}}
+	w := wish{total: 7, claim: flow.Waiter{Bytes: 3}}
 	w.allow()
 	require.Equal(t, allowDue, w.allowance)
 	require.Zero(t, w.total, "it is answered")

@@ -1,6 +1,8 @@
 package flowmodel
 
-import "github.com/asterisque-go/asterisque/internal/flow"
+import (
+	"github.com/asterisque-go/asterisque/internal/flow"
+)
 
 // onAsk processes an Ask that has arrived.
 func (s *session) onAsk(e *end, d *direction, sent, total int) {
@@ -34,7 +36,7 @@ func (s *session) answerAsk(e *end, d *direction) {
 	if !d.waiting && !s.broken.AllowEarly || d.claimed || d.allowed > 0 || bytes > e.plan.Large {
 		return
 	}
-	d.claim = flow.Claim{Priority: int8(d.c.priority), Bytes: bytes, Granted: func() { s.claimGranted(e, d) }}
+	d.claim = flow.Waiter{Priority: d.c.priority, Bytes: bytes, Granted: func(bool) { s.claimGranted(e, d) }}
 	if d.claimed = !e.room.Allow(&d.claim); !d.claimed {
 		s.allow(d)
 	}

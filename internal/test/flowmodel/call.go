@@ -23,15 +23,15 @@ type call struct {
 
 	// State of the calling end.
 	caller   callerState
-	wantGone bool       // its enclosing call is over, or the session is about to end
-	claim    flow.Claim // of a stream on room for its window
-	claimed  bool       // the claim waits, or has been granted
-	turn     bool       // the claim has been granted
-	opened   bool       // the pipe has the window
-	leaving  *departure // its Open, while that waits to be counted
-	entered  bool       // it is one of the nested calls
-	within   int        // bytes held in the room for streams of nested calls
-	departed bool       // the peer may know it
+	wantGone bool        // its enclosing call is over, or the session is about to end
+	claim    flow.Waiter // of a stream on room for its window
+	claimed  bool        // the claim waits, or has been granted
+	turn     bool        // the claim has been granted
+	opened   bool        // the pipe has the window
+	leaving  *departure  // its Open, while that waits to be counted
+	entered  bool        // it is one of the nested calls
+	within   int         // bytes held in the room for streams of nested calls
+	departed bool        // the peer may know it
 
 	// State of the called end.
 	callee    calleeState

@@ -1,6 +1,8 @@
 package flowmodel
 
-import "github.com/asterisque-go/asterisque/internal/flow"
+import (
+	"github.com/asterisque-go/asterisque/internal/flow"
+)
 
 // callerStep is the calling application, from the start to the end of the call.
 func (s *session) callerStep(c *call, timers bool) callResult {
@@ -55,7 +57,7 @@ func (s *session) windowStep(e *end, c *call) callResult {
 func (s *session) hasWindow(e *end, c *call) bool {
 	if !c.claimed {
 		c.claimed = true
-		c.claim = flow.Claim{Priority: int8(c.priority), Granted: func() { c.turn = true }}
+		c.claim = flow.Waiter{Priority: c.priority, Granted: func(bool) { c.turn = true }}
 		c.turn = e.room.Open(&c.claim)
 	}
 	if !c.turn {

@@ -13,8 +13,8 @@ type end struct {
 	plan  flow.Plan
 	room  *flow.Room
 
-	prepaid int           // bytes of streams that had ended before their handlers began
-	granted []*flow.Claim // granted claims whose Granted has not been called yet
+	prepaid int            // bytes of streams that had ended before their handlers began
+	granted []*flow.Waiter // granted claims whose Granted has not been called yet
 
 	inbound  *flow.Counter
 	outbound outbound
@@ -32,7 +32,7 @@ type end struct {
 type sleepers struct{ handlers, callers, params int }
 
 // grant has the claims granted at some later time.
-func (e *end) grant(claims []*flow.Claim) { e.granted = append(e.granted, claims...) }
+func (e *end) grant(claims []*flow.Waiter) { e.granted = append(e.granted, claims...) }
 
 // grantStep calls one of them.
 func (s *session) grantStep(e *end) callResult {
@@ -41,7 +41,7 @@ func (s *session) grantStep(e *end) callResult {
 	}
 	c := e.granted[0]
 	e.granted = e.granted[1:]
-	c.Granted()
+	c.Granted(true)
 	return moved
 }
 

@@ -31,7 +31,7 @@ type receiving struct {
 	allowDue  bool // an Allow
 
 	wish      int // total of the present Ask; 0: none
-	claim     flow.Claim
+	claim     flow.Waiter
 	claimed   bool // it waits for room, or has been granted without knowing it yet
 	allowed   int  // total of the Allow; 0: none
 	used      bool // a Block has arrived since
