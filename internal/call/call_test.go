@@ -32,10 +32,10 @@ func TestOpenCredit_Conserved(t *testing.T) {
 			for i := range each {
 				if w := o.reserve(p, 1); w != nil {
 					if i%5 == 0 {
-						o.abandon(w)
+						o.Leave(w)
 						continue
 					}
-					<-w.turn
+					<-w.Turn()
 				}
 				if n := taken.Add(1); n > granted.Load() {
 					t.Errorf("%d taken of %d", n, granted.Load())
@@ -52,8 +52,8 @@ func TestOpenCredit_Conserved(t *testing.T) {
 	wg.Wait()
 	used, _ := o.used()
 	require.EqualValues(t, taken.Load(), granted.Load()-window+int64(used))
-	require.False(t, o.queued.Load(), "nobody waits")
-	require.EqualValues(t, granted.Load()-taken.Load()-window/8, o.left.Load())
+	require.Zero(t, o.Len(), "of those that wait")
+	require.EqualValues(t, granted.Load()-taken.Load(), o.Left())
 }
 
 // TestOpenCredit_LastEighth checks that the last eighth of the credit is for urgent calls.
@@ -69,9 +69,9 @@ func TestOpenCredit_LastEighth(t *testing.T) {
 	require.Nil(t, o.reserve(1, 1))
 	urgent := o.reserve(1, 1)
 	require.NotNil(t, urgent, "that was all")
-	has := func(w *openWaiter) bool {
+	has := func(w *flow.Ticket) bool {
 		select {
-		case <-w.turn:
+		case <-w.Turn():
 			return true
 		default:
 			return false
@@ -108,14 +108,14 @@ func TestOpenCredit_Drain(t *testing.T) {
 		require.Nil(t, o.reserve(priority.Normal, 1))
 	}
 	first, gone := o.reserve(priority.Normal, 1), o.reserve(priority.Normal, 1)
-	o.abandon(gone)
-	o.drain()
-	<-first.turn
-	require.True(t, first.refused)
+	o.Leave(gone)
+	o.Close()
+	<-first.Turn()
+	require.True(t, first.Refused())
 	late := o.reserve(priority.Normal, 1)
-	<-late.turn
-	require.True(t, late.refused)
-	o.abandon(late)
+	<-late.Turn()
+	require.True(t, late.Refused())
+	o.Leave(late)
 	used, room := o.used()
 	require.Equal(t, []int{14, 16}, []int{used, room}, "which has used nothing")
 	o.grant(20)

@@ -56,7 +56,7 @@ func (o *outgoing) setWindows(calls map[uint16]int) {
 	}
 	o.windows = make(map[uint16]*callWindow, len(calls))
 	for function, n := range calls {
-		o.windows[function] = &callWindow{size: n}
+		o.windows[function] = newCallWindow(n)
 	}
 }
 
@@ -107,7 +107,7 @@ func (o *outgoing) retire() (first bool) {
 	if o.drainsThere.Swap(true) {
 		return false
 	}
-	o.opens.drain()
+	o.opens.Close()
 	return true
 }
 

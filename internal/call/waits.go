@@ -37,13 +37,13 @@ func (o *outgoing) waitForOpens(ctx context.Context, cost int64, p priority.Prio
 	}
 	defer o.waits.begin(&o.common.Clock, waitOpens, int(cost))()
 	select {
-	case <-w.turn:
-		if w.refused {
+	case <-w.Turn():
+		if w.Refused() {
 			return o.errDrains()
 		}
 		return nil
 	case <-ctx.Done():
-		o.opens.abandon(w)
+		o.opens.Leave(w)
 		used, room := o.opens.used()
 		return aborts.NeverSent(WaitedFor(ctx, "room for calls at the peer: its workers have to take some first, and %d bytes of %d are used", used, room))
 	case <-o.session.Context().Done():

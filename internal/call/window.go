@@ -2,7 +2,7 @@ package call
 
 import (
 	"context"
-	"sync"
+	"sync/atomic"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/aborts"
@@ -13,64 +13,45 @@ import (
 // callWindow bounds the outstanding calls of one function at one peer. Further calls wait by
 // priority, and among equals in order of arrival, and do not delay other functions.
 type callWindow struct {
-	size int // fixed
+	size  int          // fixed
+	queue flow.Queue   // locks itself
+	bytes atomic.Int64 // held by waiting calls
+}
 
-	mu    sync.Mutex
-	calls int // guarded by mu, as all below; outstanding
-	queue flow.Queue
-	bytes int // held by waiting calls
+// newCallWindow returns a window for size calls.
+func newCallWindow(size int) *callWindow {
+	w := &callWindow{size: size}
+	w.queue.Init(int64(size), 0)
+	return w
 }
 
 // wait waits for a place in the window until ctx or over, the context of the session, ends. The
 // caller holds so many bytes meanwhile.
 func (w *callWindow) wait(ctx, over context.Context, p priority.Priority, bytes int) *codec.Abort {
-	w.mu.Lock()
-	if w.calls < w.size {
-		w.calls++
-		w.mu.Unlock()
+	t := w.queue.Acquire(p, 1)
+	if t == nil {
 		return nil
 	}
-	turn := make(chan struct{})
-	place := &flow.Waiter{Priority: p, Granted: func(bool) { close(turn) }}
-	w.queue.Push(place)
-	w.bytes += bytes
-	w.mu.Unlock()
-	var a *codec.Abort
+	w.bytes.Add(int64(bytes))
+	defer w.bytes.Add(-int64(bytes))
 	select {
-	case <-turn:
+	case <-t.Turn():
+		return nil
 	case <-ctx.Done():
-		a = aborts.NeverSent(aborts.OfContext(ctx))
+		w.queue.Leave(t)
+		return aborts.NeverSent(aborts.OfContext(ctx))
 	case <-over.Done():
-		a = aborts.NeverSent(context.Cause(over))
+		w.queue.Leave(t)
+		return aborts.NeverSent(context.Cause(over))
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.bytes -= bytes
-	if a != nil && !w.queue.Remove(place) {
-		w.giveBackLocked() // its turn came at the same moment
-	}
-	return a
 }
 
 // giveBack is called when a call has ended. The next one starts at once. Without a window it does
 // nothing.
 func (w *callWindow) giveBack() {
-	if w == nil {
-		return
+	if w != nil {
+		w.queue.Release(1)
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.giveBackLocked()
-}
-
-func (w *callWindow) giveBackLocked() {
-	next := w.queue.First()
-	if next == nil {
-		w.calls--
-		return
-	}
-	w.queue.Remove(next)
-	next.Granted(true)
 }
 
 // used returns the use of the window.
@@ -78,9 +59,7 @@ func (w *callWindow) used() WindowUse {
 	if w == nil {
 		return WindowUse{}
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return WindowUse{Window: w.size, Calls: w.calls, Waiting: w.queue.Len(), Bytes: w.bytes}
+	return WindowUse{Window: w.size, Calls: w.size - int(w.queue.Left()), Waiting: w.queue.Len(), Bytes: int(w.bytes.Load())}
 }
 
 // WindowUse is the use of the window of a function.

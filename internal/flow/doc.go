@@ -3,6 +3,6 @@
 //
 // A [Counter] compares the messages that one direction holds with a soft and a hard limit. A [Plan]
 // divides the inbound soft limit into shares. A [Room] grants the shares for Blocks to the peer,
-// and [Opens] the one for calls. Requests that have to wait do so in a [Queue]. A [Tally] adds up
-// the memory of many sessions.
+// and [Opens] the one for calls. A [Queue] is room for which the calls of this side wait: credit of
+// the peer, or the window of a function. A [Tally] adds up the memory of many sessions.
 package flow

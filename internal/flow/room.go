@@ -57,7 +57,7 @@ type Room struct {
 
 // lines are the waiting requests.
 type lines struct {
-	opening, asking Queue
+	opening, asking waitList
 	late            *Waiter // for a handler without a window; nil if there is none
 }
 
@@ -147,10 +147,10 @@ func (r *Room) Open(w *Waiter) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w.Bytes = r.plan.Window
-	if (r.lines == nil || r.lines.opening.Passes(w.Priority)) && r.openLocked(w) {
+	if (r.lines == nil || r.lines.opening.passes(w.Priority)) && r.openLocked(w) {
 		return true
 	}
-	r.linesLocked().opening.Push(w)
+	r.linesLocked().opening.push(w)
 	return false
 }
 
@@ -208,7 +208,7 @@ func (r *Room) fitsLocked(n int) bool {
 func (r *Room) Withdraw(w *Waiter) (waited bool, granted []*Waiter) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	waited = r.lines != nil && (r.lines.opening.Remove(w) || r.lines.asking.Remove(w))
+	waited = r.lines != nil && (r.lines.opening.remove(w) || r.lines.asking.remove(w))
 	if waited { // waiters behind it may fit now
 		granted = r.grantLocked(nil)
 	}
@@ -337,10 +337,10 @@ func (r *Room) End(h *Hold) []*Waiter {
 func (r *Room) Allow(w *Waiter) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if (r.lines == nil || r.lines.asking.Passes(w.Priority)) && r.allowLocked(w) {
+	if (r.lines == nil || r.lines.asking.passes(w.Priority)) && r.allowLocked(w) {
 		return true
 	}
-	r.linesLocked().asking.Push(w)
+	r.linesLocked().asking.push(w)
 	return false
 }
 
@@ -373,12 +373,12 @@ func (r *Room) grantLocked(granted []*Waiter) []*Waiter {
 	if l.late != nil && r.beginsLocked() {
 		granted, l.late = append(granted, l.late), nil
 	}
-	for w := l.opening.First(); w != nil && r.openLocked(w); w = l.opening.First() {
-		l.opening.Remove(w)
+	for w := l.opening.first(); w != nil && r.openLocked(w); w = l.opening.first() {
+		l.opening.remove(w)
 		granted = append(granted, w)
 	}
-	for w := l.asking.First(); w != nil && r.allowLocked(w); w = l.asking.First() {
-		l.asking.Remove(w)
+	for w := l.asking.first(); w != nil && r.allowLocked(w); w = l.asking.first() {
+		l.asking.remove(w)
 		granted = append(granted, w)
 	}
 	return granted

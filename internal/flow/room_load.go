@@ -18,7 +18,7 @@ func (r *Room) Load() Load {
 		Large:   p.Large - r.large,
 	}
 	if r.lines != nil {
-		l.Opening, l.Asking = r.lines.opening.Len(), r.lines.asking.Len()
+		l.Opening, l.Asking = r.lines.opening.len, r.lines.asking.len
 	}
 	return l
 }
