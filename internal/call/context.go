@@ -12,11 +12,11 @@ import (
 
 // The context of a handler is its call.
 
-// setTTL makes the rest of the time to live of an Open, which arrives now, the deadline of its
-// handler.
-func (c *Inbound) setTTL(left time.Duration) { c.expires = c.calls().clock().Now() + left }
+// expiry returns the deadline of a handler, of an Open that arrives now with this rest of its time
+// to live.
+func expiry(clock *Clock, left time.Duration) time.Duration { return clock.Now() + left }
 
-// Deadline implements context.Context. See setTTL.
+// Deadline implements context.Context: see expiry.
 func (c *Inbound) Deadline() (at time.Time, ok bool) {
 	if c.expires == 0 {
 		return at, false

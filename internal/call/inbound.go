@@ -78,7 +78,7 @@ func newInboundCall(x *Calls, m *message.Open, h *Handler, within *outboundParen
 		c.makeRare().metadata = string(m.Meta.Metadata)
 	}
 	if m.Meta.TTL > 0 {
-		c.setTTL(time.Duration(m.Meta.TTL) * time.Millisecond)
+		c.expires = expiry(x.clock(), time.Duration(m.Meta.TTL)*time.Millisecond)
 	}
 	if h.Meter.arrived() {
 		c.makeRare().arrived = x.clock().Now()
