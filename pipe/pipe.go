@@ -10,8 +10,8 @@
 // raises the total as its application takes Blocks. A Block costs its payload and an overhead that
 // the receiver has announced. A Block is sent only when its whole cost fits into the window. A
 // sender asks for credit for a Block that does not fit, and gets it when the receiving application
-// waits for that Block. Granted credit is reserved in a [limits.Room]. A slow reader blocks its own
-// pipe and no other.
+// waits for that Block. Granted credit is reserved in the room of the session. A slow reader blocks
+// its own pipe and no other.
 package pipe
 
 import (

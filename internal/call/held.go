@@ -84,7 +84,7 @@ func (c *Inbound) heldParams() int {
 }
 
 // held returns the bytes for which c counts while it waits: those that it holds, at most
-// [limits.MostHeld].
+// [flow.MostHeld].
 func (c *Inbound) held() int {
 	held, content := heldPlace+response{c}.body()+c.heldParams(), int(c.work.Size)
 	if c.extras != nil {

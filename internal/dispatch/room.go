@@ -87,7 +87,7 @@ func (d *Dispatcher) Load() Load {
 	}
 }
 
-// openRoom is the budget for Opens on the receiving side: see [limits.Opens], and for the sender
+// openRoom is the budget for Opens on the receiving side: see [flow.Opens], and for the sender
 // openCredit. Nested calls have a budget of their own. It is guarded by the lock of its dispatcher.
 type openRoom struct {
 	owner *quota.Owner // fixed

@@ -1,5 +1,5 @@
-// Package flow is the flow control of a session, below all that sends and receives: budgets and
-// counts, and who waits for them. It knows neither calls nor sessions.
+// Package flow is the flow control of a session, below all that sends and receives: budgets,
+// counts, and queues of requests that wait for room. It knows neither calls nor sessions.
 //
 // A [Counter] compares the messages that one direction holds with a soft and a hard limit. A [Plan]
 // divides the inbound soft limit into shares. A [Room] grants the shares for Blocks to the peer,

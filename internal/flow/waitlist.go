@@ -21,8 +21,8 @@ type Waiter struct {
 
 // waitList has the requests that wait for room: by priority, and among equals in the order of their
 // arrival. Each operation takes constant time, whatever the number of waiters. The zero waitList is
-// empty. A waitList is guarded by the lock of its owner, who decides whether the first waiter's
-// room is there.
+// empty. A waitList is guarded by the lock of its owner. The owner decides whether there is room
+// for the first waiter.
 type waitList struct {
 	levels []level // of the priorities that wait, the highest first
 	len    int

@@ -27,7 +27,7 @@ func (b Block) Release() {
 const Hold = int(unsafe.Sizeof(Block{})) + 6
 
 // Held returns the bytes for which b counts while it waits in a pipe: those of its memory, within
-// [limits.MostHeld].
+// [flow.MostHeld].
 func (b *Block) Held() int {
 	held := Hold + cap(b.Payload)
 	if b.Memory != nil {

@@ -8,7 +8,7 @@
 // raises the total as its application takes Blocks. A Block costs its payload and an overhead that
 // the receiver has announced. A Block is sent only when its whole cost fits into the window. A
 // sender asks for credit for a Block that does not fit, and gets it when the receiving application
-// waits for that Block. Granted credit is reserved in a [limits.Room]. A slow reader blocks its own
+// waits for that Block. Granted credit is reserved in a [flow.Room]. A slow reader blocks its own
 // pipe and no other.
 //
 // The End has the lock and determines the order of events. The other types of the package do not

@@ -18,7 +18,7 @@ const Unlimited = math.MaxUint64
 type Terms struct {
 	Room     *flow.Room // for received Blocks; nil: this side has no windows
 	Overhead uint64     // cost of a received Block besides its payload
-	Early    uint64     // credit that the peer always gets: see [limits.Plan].Window
+	Early    uint64     // credit that the peer always gets: see [flow.Plan].Window
 	Usual    uint64     // size to which windows grow on any path
 	Most     uint64     // size to which windows grow if the path has the capacity
 

@@ -38,7 +38,7 @@ func Example() {
 	}
 	defer prices.Close()
 
-	// Another one calls whoever has that name at the time, as a Pool does.
+	// Another node calls the present nodes of that name, as a Pool does.
 	shop, err := cluster.Join(ctx, cluster.Config{NATS: nats.URL(), Name: "shop"})
 	if err != nil {
 		log.Panic(err)

@@ -59,7 +59,7 @@ func microService() *asterisque.Service {
 // orders describes a node of the name orders.
 func orders(nc *nats.Conn, id string, svc *asterisque.Service, list ...gateway.Endpoint) gateway.Config {
 	return gateway.Config{
-		NATS: nc, Name: "orders", ID: id, Description: "what is ordered", Subject: "asterisque.wire.main." + id,
+		NATS: nc, Name: "orders", ID: id, Description: "ordered goods", Subject: "asterisque.wire.main." + id,
 		Service: svc, Endpoints: list,
 	}
 }

@@ -57,7 +57,7 @@ func TestTools_Functions(t *testing.T) {
 		require.Equal(t, micro.Info{
 			ServiceIdentity: micro.ServiceIdentity{Name: "orders", ID: "a", Version: "0.0.0", Metadata: about.Metadata},
 			Type:            micro.InfoResponseType,
-			Description:     "what is ordered",
+			Description:     "ordered goods",
 			Endpoints: []micro.EndpointInfo{{
 				Name: "greet", Subject: "asterisque.wire.main.a",
 				Metadata: map[string]string{"asterisque.function": "10", "asterisque.call": "in a session of asterisque"},

@@ -17,6 +17,7 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/broker"
 	"github.com/asterisque-go/asterisque/cluster/internal/lease"
 	"github.com/asterisque-go/asterisque/cluster/test/natstest"
+	"github.com/asterisque-go/asterisque/internal/test/fakeclock"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -79,7 +80,6 @@ func jetStreamOf(t testing.TB, nc *nats.Conn) jetstream.JetStream {
 
 func (s *claimSite) makeBucket() {
 	s.t.Helper()
-	time.Sleep(time.Millisecond) //nolint:forbidigo // the next bucket needs another time
 	nc := s.connect()
 	defer nc.Close()
 	_, err := jetStreamOf(s.t, nc).CreateKeyValue(s.t.Context(), jetstream.KeyValueConfig{Bucket: "claims", TTL: s.ttl, Storage: s.storage})
@@ -91,6 +91,7 @@ func (s *claimSite) deleteBucket() {
 	nc := s.connect()
 	defer nc.Close()
 	require.NoError(s.t, jetStreamOf(s.t, nc).DeleteKeyValue(s.t.Context(), "claims"))
+	fakeclock.Sleep(time.Millisecond) // the next bucket needs another time
 }
 
 func (s *claimSite) purgeBucket() {
