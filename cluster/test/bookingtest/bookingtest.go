@@ -8,10 +8,12 @@ import (
 	"crypto/rand"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/test/natstest"
 )
 
 // Book runs once for each call. Rebook may run more than once.
@@ -78,4 +80,35 @@ func RequireMayHaveRun(t testing.TB, want error, err error) {
 	t.Helper()
 	require.ErrorIs(t, err, want)
 	require.False(t, asterisque.Repeatable(err), "%v", err)
+}
+
+// Outcome is the outcome of a call on another goroutine.
+type Outcome struct {
+	Text string
+	Err  error
+}
+
+// Begins makes a call by book on another goroutine, and returns once that number of calls has begun
+// in total.
+func (s *Service) Begins(t testing.TB, runs int64, book func() (string, error)) <-chan Outcome {
+	t.Helper()
+	out := make(chan Outcome, 1)
+	go func() { // ends with the call
+		text, err := book()
+		out <- Outcome{text, err}
+	}()
+	require.Eventually(t, func() bool { return s.Runs.Load() == runs }, natstest.Timeout, time.Millisecond)
+	return out
+}
+
+// RequireText expects that a call has succeeded.
+func RequireText(t testing.TB, want string, out <-chan Outcome) {
+	t.Helper()
+	select {
+	case got := <-out:
+		require.NoError(t, got.Err)
+		require.Equal(t, want, got.Text)
+	case <-time.After(natstest.Timeout):
+		t.Fatal("the call is not over")
+	}
 }

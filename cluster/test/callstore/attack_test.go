@@ -46,7 +46,7 @@ func TestAttackDurable_BadRecord(t *testing.T) {
 		out := s.begins(a, first, 1)
 		runs := a.stored(first)
 		release()
-		requireText(t, "at a", out)
+		bookingtest.RequireText(t, "at a", out)
 		for name, value := range map[string]string{
 			"nothing":         "",
 			"no record":       "\x00\xff",
@@ -153,7 +153,7 @@ func TestAttackDurable_RepetitionsShareOneWatch(t *testing.T) {
 		}
 		attack.Bounded(t, "watches", b.watches(), 1)
 		release()
-		requireText(t, "at a", first)
+		bookingtest.RequireText(t, "at a", first)
 		require.EqualValues(t, 1, s.Runs.Load())
 	})
 }
@@ -165,7 +165,7 @@ func TestAttackDurable_WaiterLimit(t *testing.T) {
 		const most = 256
 		f, release := bookingtest.Holds("at a")
 		a, b := s.replica("a", f), s.replica("b", bookingtest.Answers("at b"))
-		var outs []<-chan outcome
+		var outs []<-chan bookingtest.Outcome
 		for i := range int64(most) {
 			key := bookingtest.Key()
 			outs = append(outs, s.begins(a, key, i+1), s.begins(b, key, i+1))
@@ -178,7 +178,7 @@ func TestAttackDurable_WaiterLimit(t *testing.T) {
 		attack.Bounded(t, "repetitions that wait", b.watches(), most)
 		release()
 		for _, out := range outs {
-			requireText(t, "at a", out)
+			bookingtest.RequireText(t, "at a", out)
 		}
 		b.awaitWatches(0)
 		b.awaitIdle()
@@ -190,8 +190,8 @@ func TestAttackDurable_WaiterLimit(t *testing.T) {
 		second := s.begins(b, key, most+2)
 		b.awaitWatches(1) // others can wait again
 		release()
-		requireText(t, "at c", first)
-		requireText(t, "at c", second)
+		bookingtest.RequireText(t, "at c", first)
+		bookingtest.RequireText(t, "at c", second)
 	})
 }
 
@@ -215,7 +215,7 @@ func TestAttackDurable_CallerTimeout(t *testing.T) {
 		b.awaitWatches(0)
 		b.awaitIdle()
 		release()
-		requireText(t, "at a", first)
+		bookingtest.RequireText(t, "at a", first)
 		text, err := b.books(key)
 		require.NoError(t, err, "that it was given up is not the answer")
 		require.Equal(t, "at a", text)
@@ -236,8 +236,8 @@ func TestDurable_WithoutWatch(t *testing.T) {
 		second := s.begins(b, key, 1)
 		require.Eventually(t, func() bool { return tried.Load() == 1 }, bookingTime, time.Millisecond)
 		release()
-		requireText(t, "at a", first)
-		requireText(t, "at a", second)
+		bookingtest.RequireText(t, "at a", first)
+		bookingtest.RequireText(t, "at a", second)
 	})
 }
 

@@ -55,7 +55,7 @@ func TestDurable_OutageDuringCall(t *testing.T) {
 		require.NoError(t, s.b.Close())
 		release() // its answer waits for JetStream
 		natstest.StartServer(t, again)
-		requireText(t, "at a", first)
+		bookingtest.RequireText(t, "at a", first)
 		require.Eventually(t, func() bool {
 			text, err := b.books(key)
 			return err == nil && text == "at a"
@@ -74,7 +74,7 @@ func TestDurable_OutageAfterCall(t *testing.T) {
 		first := s.begins(a, key, 1)
 		require.NoError(t, s.b.Close())
 		release()
-		requireText(t, "at a", first)
+		bookingtest.RequireText(t, "at a", first)
 		text, err := a.books(key)
 		require.NoError(t, err, "the node itself remembers")
 		require.Equal(t, "at a", text)
@@ -130,7 +130,7 @@ func TestDurable_BucketGone(t *testing.T) {
 			return err == nil
 		}, natstest.Timeout, 10*time.Millisecond)
 		release()
-		requireText(t, "at a", first)
+		bookingtest.RequireText(t, "at a", first)
 		text, err := b.books(key)
 		require.NoError(t, err, "the outcome is put into the new one")
 		require.Equal(t, "at a", text)

@@ -56,7 +56,7 @@ func TestDurableFull_RoomForRan(t *testing.T) {
 		first := s.begins(a, key, 1)
 		a.fill()
 		release()
-		requireText(t, long, first)
+		bookingtest.RequireText(t, long, first)
 		_, err := b.books(key)
 		bookingtest.RequireMayHaveRun(t, asterisque.ErrOverloaded, err)
 		require.EqualValues(t, 1, s.Runs.Load())
@@ -76,7 +76,7 @@ func TestDurableFull_LeaseRenewal(t *testing.T) {
 		begun := a.revision(key)
 		require.Eventually(t, func() bool { return a.revision(key) > begun+1 }, natstest.Timeout, perLook)
 		release()
-		requireText(t, "at a", first)
+		bookingtest.RequireText(t, "at a", first)
 	})
 }
 
@@ -123,7 +123,7 @@ func TestDurable_LostAcknowledgement(t *testing.T) {
 			a.kv.Once(func() { a.kv.Fail(nil, nil) })
 		})
 		release()
-		requireText(t, "at a", first)
+		bookingtest.RequireText(t, "at a", first)
 		require.Equal(t, "answered", a.state(key))
 	})
 }

@@ -189,34 +189,10 @@ func (r *replica) books(key []byte) (string, error) {
 	return bookingtest.Book.Call(ctx, r.session, 1, asterisque.WithIdempotencyKey(key))
 }
 
-// outcome is the outcome of a call on another goroutine.
-type outcome struct {
-	text string
-	err  error
-}
-
 // begins makes a call with a key, and returns once that number of calls has begun in total.
-func (s *bookings) begins(r *replica, key []byte, runs int64) <-chan outcome {
+func (s *bookings) begins(r *replica, key []byte, runs int64) <-chan bookingtest.Outcome {
 	s.t.Helper()
-	out := make(chan outcome, 1)
-	go func() { // ends with the call
-		text, err := r.books(key)
-		out <- outcome{text, err}
-	}()
-	require.Eventually(s.t, func() bool { return s.Runs.Load() == runs }, bookingTime, time.Millisecond)
-	return out
-}
-
-// requireText expects that a call has succeeded.
-func requireText(t testing.TB, want string, out <-chan outcome) {
-	t.Helper()
-	select {
-	case got := <-out:
-		require.NoError(t, got.err)
-		require.Equal(t, want, got.text)
-	case <-time.After(bookingTime):
-		t.Fatal("the call is not over")
-	}
+	return s.Begins(s.t, runs, func() (string, error) { return r.books(key) })
 }
 
 // booksAtLast repeats a call while NATS is too busy to report the outcome of the call before.

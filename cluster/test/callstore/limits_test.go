@@ -55,7 +55,7 @@ func TestDurableFull_Answer(t *testing.T) {
 		_, err := b.books(bookingtest.Key())
 		bookingtest.RequireUnused(t, asterisque.ErrOverloaded, err)
 		release()
-		requireText(t, "at a", first)
+		bookingtest.RequireText(t, "at a", first)
 		text, err := b.books(key)
 		require.NoError(t, err)
 		require.Equal(t, "at a", text)
@@ -68,7 +68,7 @@ func TestDurableFull_ByBytes(t *testing.T) {
 		s := newBookings(t)
 		large := strings.Repeat("x", 600<<10)
 		keys := [][]byte{bookingtest.Key(), bookingtest.Key(), bookingtest.Key()}
-		var outs []<-chan outcome
+		var outs []<-chan bookingtest.Outcome
 		var releases []func()
 		for i, key := range keys { // all begin while the bucket has room
 			f, release := bookingtest.Holds(large)
@@ -77,7 +77,7 @@ func TestDurableFull_ByBytes(t *testing.T) {
 		}
 		for i, release := range releases {
 			release()
-			requireText(t, large, outs[i])
+			bookingtest.RequireText(t, large, outs[i])
 		}
 		b := s.replica("b", bookingtest.Answers("at b"), remembers(1<<16, 1<<20))
 		_, err := b.books(bookingtest.Key())

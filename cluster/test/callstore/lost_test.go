@@ -93,22 +93,22 @@ func TestDurable_LongCall(t *testing.T) {
 		begun := a.revision(key)
 		require.Eventually(t, func() bool { return a.revision(key) > begun+4 }, natstest.Timeout, 10*time.Millisecond)
 		release()
-		requireText(t, "at a", first)
-		requireText(t, "at a", second)
+		bookingtest.RequireText(t, "at a", first)
+		bookingtest.RequireText(t, "at a", second)
 		require.EqualValues(t, 1, s.Runs.Load())
 	})
 }
 
 // cutOff makes JetStream appear unreachable to a replica, until the lease of its call has expired
 // for another replica, where the call is repeated.
-func (s *bookings) cutOff(a, b *replica, key []byte, f asterisque.Function[int, string]) outcome {
+func (s *bookings) cutOff(a, b *replica, key []byte, f asterisque.Function[int, string]) bookingtest.Outcome {
 	s.t.Helper()
 	a.kv.Fail(natstest.ErrLostAnswer, nil)
 	ctx, cancel := context.WithTimeout(s.t.Context(), natstest.Timeout)
 	defer cancel()
 	text, err := f.Call(ctx, b.session, 1, asterisque.WithIdempotencyKey(key))
 	a.kv.Fail(nil, nil)
-	return outcome{text, err}
+	return bookingtest.Outcome{Text: text, Err: err}
 }
 
 func TestDurableLost_LateAnswer(t *testing.T) {
@@ -119,9 +119,9 @@ func TestDurableLost_LateAnswer(t *testing.T) {
 		a, b, c := s.replica("a", f, leaseOf(time.Second)), s.replica("b", bookingtest.Answers("at b")), s.replica("c", bookingtest.Answers("at c"))
 		key := bookingtest.Key()
 		first := s.begins(a, key, 1)
-		bookingtest.RequireMayHaveRun(t, asterisque.ErrUnavailable, s.cutOff(a, b, key, bookingtest.Book).err)
+		bookingtest.RequireMayHaveRun(t, asterisque.ErrUnavailable, s.cutOff(a, b, key, bookingtest.Book).Err)
 		release()
-		requireText(t, "at a", first)
+		bookingtest.RequireText(t, "at a", first)
 		for _, r := range []*replica{b, c} {
 			text, err := r.books(key)
 			require.NoError(t, err, "since it was not run again")
@@ -139,14 +139,14 @@ func TestDurableLost_WaitsAgain(t *testing.T) {
 		a, b := s.replica("a", f, leaseOf(time.Second)), s.replica("b", bookingtest.Answers("at b"))
 		key := bookingtest.Key()
 		first := s.begins(a, key, 1)
-		bookingtest.RequireMayHaveRun(t, asterisque.ErrUnavailable, s.cutOff(a, b, key, bookingtest.Book).err)
+		bookingtest.RequireMayHaveRun(t, asterisque.ErrUnavailable, s.cutOff(a, b, key, bookingtest.Book).Err)
 		require.Eventually(t, func() bool { return b.state(key) == "running" }, natstest.Timeout, 10*time.Millisecond)
 		b.awaitWatches(0)
 		second := s.begins(b, key, 1)
 		b.awaitWatches(1)
 		release()
-		requireText(t, "at a", first)
-		requireText(t, "at a", second)
+		bookingtest.RequireText(t, "at a", first)
+		bookingtest.RequireText(t, "at a", second)
 	})
 }
 
@@ -157,17 +157,17 @@ func TestDurableLost_OtherAnswer(t *testing.T) {
 		f, release := bookingtest.Holds("at a")
 		a, b := s.replica("a", f, leaseOf(time.Second)), s.replica("b", bookingtest.Answers("at b"))
 		key := bookingtest.Key()
-		first := make(chan outcome, 1)
+		first := make(chan bookingtest.Outcome, 1)
 		go func() { // ends with the call
 			text, err := bookingtest.Rebook.Call(t.Context(), a.session, 1, asterisque.WithIdempotencyKey(key))
-			first <- outcome{text, err}
+			first <- bookingtest.Outcome{Text: text, Err: err}
 		}()
 		require.Eventually(t, func() bool { return s.Runs.Load() == 1 }, natstest.Timeout, time.Millisecond)
 		again := s.cutOff(a, b, key, bookingtest.Rebook)
-		require.NoError(t, again.err)
-		require.Equal(t, "at b", again.text)
+		require.NoError(t, again.Err)
+		require.Equal(t, "at b", again.Text)
 		release()
-		requireText(t, "at b", first)
+		bookingtest.RequireText(t, "at b", first)
 	})
 }
 
@@ -179,24 +179,24 @@ func TestDurableLost_OtherRun(t *testing.T) {
 		g, releaseOther := bookingtest.Holds("at b")
 		a, b := s.replica("a", f, leaseOf(time.Second)), s.replica("b", g)
 		key := bookingtest.Key()
-		first := make(chan outcome, 1)
+		first := make(chan bookingtest.Outcome, 1)
 		go func() { // ends with the call
 			text, err := bookingtest.Rebook.Call(t.Context(), a.session, 1, asterisque.WithIdempotencyKey(key))
-			first <- outcome{text, err}
+			first <- bookingtest.Outcome{Text: text, Err: err}
 		}()
 		require.Eventually(t, func() bool { return s.Runs.Load() == 1 }, natstest.Timeout, time.Millisecond)
 		a.kv.Fail(natstest.ErrLostAnswer, nil)
-		second := make(chan outcome, 1)
+		second := make(chan bookingtest.Outcome, 1)
 		go func() { // ends with the call
 			text, err := bookingtest.Rebook.Call(t.Context(), b.session, 1, asterisque.WithIdempotencyKey(key))
-			second <- outcome{text, err}
+			second <- bookingtest.Outcome{Text: text, Err: err}
 		}()
 		require.Eventually(t, func() bool { return s.Runs.Load() == 2 }, natstest.Timeout, time.Millisecond)
 		a.kv.Fail(nil, nil)
 		release()
-		bookingtest.RequireMayHaveRun(t, asterisque.ErrUnavailable, (<-first).err)
+		bookingtest.RequireMayHaveRun(t, asterisque.ErrUnavailable, (<-first).Err)
 		releaseOther()
-		requireText(t, "at b", second)
+		bookingtest.RequireText(t, "at b", second)
 		text, err := bookingtest.Rebook.Call(t.Context(), a.session, 1, asterisque.WithIdempotencyKey(key))
 		require.NoError(t, err, "the node itself has not remembered what it has said then")
 		require.Equal(t, "at b", text)

@@ -43,7 +43,7 @@ func TestDurablePaused_NoSecondRun(t *testing.T) {
 
 	require.NoError(t, p.Process.Signal(syscall.SIGCONT))
 	p.Tell("go on")
-	requireText(t, "by the paused one", first)
+	bookingtest.RequireText(t, "by the paused one", first)
 	text, err := b.booksAtLast(key)
 	require.NoError(t, err, "its answer may still be put in")
 	require.Equal(t, "by the paused one", text)
@@ -81,9 +81,9 @@ func (s *bookings) pausedProcess() *pausedReplica {
 
 // runs makes a call with a key, and returns once the call runs. On a busy machine a lease can
 // expire before its claim is stored, and then the call has not run.
-func (p *pausedReplica) runs(key []byte) <-chan outcome {
+func (p *pausedReplica) runs(key []byte) <-chan bookingtest.Outcome {
 	p.t.Helper()
-	ended := make(chan outcome, 1)
+	ended := make(chan bookingtest.Outcome, 1)
 	go func() { // ends with the process
 		for {
 			text, err := bookingtest.Book.Call(p.t.Context(), p.session, 1, asterisque.WithIdempotencyKey(key))
@@ -93,7 +93,7 @@ func (p *pausedReplica) runs(key []byte) <-chan outcome {
 			if err != nil {
 				p.Process.Kill() // no more reads of its output follow
 			}
-			ended <- outcome{text, err}
+			ended <- bookingtest.Outcome{Text: text, Err: err}
 			return
 		}
 	}()

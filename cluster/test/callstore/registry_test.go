@@ -60,8 +60,8 @@ func TestDurable_RepetitionWaits(t *testing.T) {
 		second, third := s.begins(b, key, 1), s.begins(c, key, 1)
 		b.awaitWatches(2)
 		release()
-		for _, out := range []<-chan outcome{first, second, third} {
-			requireText(t, "at a", out)
+		for _, out := range []<-chan bookingtest.Outcome{first, second, third} {
+			bookingtest.RequireText(t, "at a", out)
 		}
 		require.EqualValues(t, 1, s.Runs.Load())
 		b.awaitWatches(0)

@@ -36,8 +36,8 @@ func TestDurable_ServerLost(t *testing.T) {
 	leader := stream.CachedInfo().Cluster.Leader
 	require.NoError(t, all[leader[0]-'a'].Close())
 	release()
-	requireText(t, "at a", first)
-	requireText(t, "at a", second)
+	bookingtest.RequireText(t, "at a", first)
+	bookingtest.RequireText(t, "at a", second)
 	require.Eventually(t, func() bool {
 		text, err := a.books(other)
 		return err == nil && text == "at b"

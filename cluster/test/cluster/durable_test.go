@@ -19,8 +19,8 @@ func TestDurableLost_PoolRunsAgain(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		got, s := lostUnderWay(t, bookingtest.Rebook)
-		require.NoError(t, got.err)
-		require.Equal(t, "again", got.text)
+		require.NoError(t, got.Err)
+		require.Equal(t, "again", got.Text)
 		require.EqualValues(t, 2, s.Runs.Load())
 	})
 }
@@ -29,13 +29,13 @@ func TestDurableLost_MayHaveRun(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T) {
 		got, s := lostUnderWay(t, bookingtest.Book)
-		bookingtest.RequireMayHaveRun(t, asterisque.ErrUnavailable, got.err)
+		bookingtest.RequireMayHaveRun(t, asterisque.ErrUnavailable, got.Err)
 		require.EqualValues(t, 1, s.Runs.Load())
 	})
 }
 
 // lostUnderWay makes a call on one of two nodes. The node is lost while it runs the call.
-func lostUnderWay(t *testing.T, f asterisque.Function[int, string]) (outcome, *bookings) {
+func lostUnderWay(t *testing.T, f asterisque.Function[int, string]) (bookingtest.Outcome, *bookings) {
 	s := newBookings(t)
 	at := make(chan string, 2) // the node that runs the call
 	does := func(id string) bookingtest.Handler {
@@ -53,10 +53,10 @@ func lostUnderWay(t *testing.T, f asterisque.Function[int, string]) (outcome, *b
 		nodes[id] = s.replica(id, does(id), leaseOf(time.Second))
 	}
 	p := callerOf(t, joined(t, config(s.b, "", "")), "orders")
-	out := make(chan outcome, 1)
+	out := make(chan bookingtest.Outcome, 1)
 	go func() { // ends with the call
 		text, err := f.Call(t.Context(), p, 1, asterisque.WithDurable())
-		out <- outcome{text, err}
+		out <- bookingtest.Outcome{Text: text, Err: err}
 	}()
 	vanish(nodes[<-at].Cluster)
 	return <-out, s

@@ -90,8 +90,8 @@ func TestPermissions_DurableCalls(t *testing.T) {
 		first, second := s.begins(a, key, 1), s.begins(b, key, 1)
 		b.awaitWatches(1)
 		release()
-		requireText(t, "at a", first)
-		requireText(t, "at a", second)
+		bookingtest.RequireText(t, "at a", first)
+		bookingtest.RequireText(t, "at a", second)
 		requireAllowed(t, b.Cluster)
 	})
 }
