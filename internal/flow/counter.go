@@ -13,6 +13,8 @@ import (
 const (
 	messageBits = 26
 	byteBits    = 64 - messageBits
+
+	_ = -uint(limits.MaxMessages ^ (1<<messageBits - 1)) // compiles only if they are the same
 )
 
 // Counter counts the messages that one direction of a session holds, and derives its

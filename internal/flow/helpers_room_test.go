@@ -44,9 +44,9 @@ func fillSpare(t testing.TB, r *flow.Room, but int) *flow.Hold {
 	return h
 }
 
-// claims returns claims of the given priorities, and a function that returns the claims granted
+// waiters returns waiters of the given priorities, and a function that returns the waiters granted
 // since its last call, in the order of the grants.
-func claims(bytes int, priorities ...priority.Priority) (all []*flow.Waiter, granted func() []int) {
+func waiters(bytes int, priorities ...priority.Priority) (all []*flow.Waiter, granted func() []int) {
 	var got []int
 	for i, p := range priorities {
 		all = append(all, &flow.Waiter{Priority: p, Bytes: bytes, Granted: func(bool) { got = append(got, i) }})

@@ -31,7 +31,7 @@ func TestLend_FirstGrowthBounds(t *testing.T) {
 func TestOpen_SpareBound(t *testing.T) {
 	p := flow.Plan{Window: 64 * kib, Workers: 1, Spare: 16 * 64 * kib, Large: kib}
 	r := flow.NewRoom(&p)
-	all, _ := claims(0, make([]priority.Priority, 11)...)
+	all, _ := waiters(0, make([]priority.Priority, 11)...)
 	for i, c := range all {
 		require.Equal(t, i < 10, r.Open(c), "stream %d", i)
 	}

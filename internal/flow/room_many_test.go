@@ -15,7 +15,7 @@ import (
 )
 
 // TestRoom_Concurrent has many streams begin, open, ask, grow, wait, withdraw and end concurrently.
-// The Room never grants more than it has, grants no claim twice, and gets everything back in the
+// The Room never grants more than it has, grants no waiter twice, and gets everything back in the
 // end.
 func TestRoom_Concurrent(t *testing.T) {
 	const goroutines, rounds = 16, 2000
@@ -49,11 +49,11 @@ func TestRoom_Concurrent(t *testing.T) {
 	for g := range goroutines {
 		wg.Go(func() {
 			rnd := rand.New(rand.NewPCG(uint64(g), 6))
-			claim := func(bytes int) (*flow.Waiter, *atomic.Int32) {
+			waiter := func(bytes int) (*flow.Waiter, *atomic.Int32) {
 				granted := new(atomic.Int32)
 				return &flow.Waiter{Priority: priority.Priority(rnd.IntN(3)), Bytes: bytes, Granted: func(bool) {
 					if granted.Add(1) > 1 {
-						t.Error("a claim was granted twice")
+						t.Error("a waiter was granted twice")
 					}
 				}}, granted
 			}
@@ -65,7 +65,7 @@ func TestRoom_Concurrent(t *testing.T) {
 				case 1:
 					r.Lend(&h)
 				default:
-					c, granted := claim(0)
+					c, granted := waiter(0)
 					if r.Open(c) || wait(rnd, c, granted) {
 						r.Opened(c, &h)
 					}
@@ -90,7 +90,7 @@ func TestRoom_Concurrent(t *testing.T) {
 					}
 				}
 				if rnd.IntN(3) == 0 {
-					c, granted := claim(1 + rnd.IntN(p.Large))
+					c, granted := waiter(1 + rnd.IntN(p.Large))
 					if r.Allow(c) || wait(rnd, c, granted) {
 						runtime.Gosched()
 						flow.Grant(r.Disallow(c.Bytes))

@@ -82,10 +82,10 @@ func TestResize_SmallerWaits(t *testing.T) {
 
 	var h flow.Hold
 	require.False(t, r.Begin(&h))
-	all, opened := claims(0, 0)
+	all, opened := waiters(0, 0)
 	flow.Grant(r.End(callers[0]))
 	require.False(t, r.Open(all[0]))
-	large, _ := claims(p.Large, 0)
+	large, _ := waiters(p.Large, 0)
 	require.True(t, r.Allow(large[0]), "a large Block has a place of its own")
 	r.Lend(&h)
 	require.EqualValues(t, p.Window, h.Bytes(), "the room paid elsewhere is available, and no more")
@@ -101,7 +101,7 @@ func TestResize_SmallerWaits(t *testing.T) {
 func TestLate_GrantsWindow(t *testing.T) {
 	p := small(t)
 	r := flow.NewRoom(&p)
-	late, told := claims(0, 0, 0)
+	late, told := waiters(0, 0, 0)
 	require.False(t, r.Late(late[0]), "there is one")
 	var holds []*flow.Hold
 	for range p.Workers {
@@ -139,7 +139,7 @@ func TestResize_LargerGrants(t *testing.T) {
 	for range p.Callers {
 		open(t, r)
 	}
-	all, granted := claims(0, 0)
+	all, granted := waiters(0, 0)
 	require.False(t, r.Open(all[0]))
 	_, got := r.Resize(p.Room * 2)
 	flow.Grant(got)
@@ -159,7 +159,7 @@ func TestResize_WaitsEnd(t *testing.T) {
 		r.Resize(1)
 		h := begin(t, r)
 		open(t, r)
-		large, _ := claims(p.Large, 0)
+		large, _ := waiters(p.Large, 0)
 		require.True(t, r.Allow(large[0]))
 		r.End(h)
 	}

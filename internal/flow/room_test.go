@@ -126,7 +126,7 @@ func TestOpen_Share(t *testing.T) {
 	require.Equal(t, map[flow.Source]int{flow.Callers: p.Callers, flow.Spare: spare}, sources)
 	require.Equal(t, (p.Callers+spare)*p.Window, r.Load().Windows)
 
-	all, granted := claims(0, 0)
+	all, granted := waiters(0, 0)
 	require.False(t, r.Open(all[0]), "the rest is for those that take something")
 	require.Equal(t, 1, r.Load().Opening)
 	flow.Grant(r.Took(last))
@@ -144,7 +144,7 @@ func TestOpen_OrderOfWaiting(t *testing.T) {
 	for range p.Callers {
 		holds = append(holds, open(t, r))
 	}
-	all, granted := claims(0, 0, 1, 0, 1, -1)
+	all, granted := waiters(0, 0, 1, 0, 1, -1)
 	for _, c := range all {
 		require.False(t, r.Open(c))
 	}
@@ -162,10 +162,10 @@ func TestOpen_OrderOfWaiting(t *testing.T) {
 func TestOpen_NoOvertaking(t *testing.T) {
 	p := small(t)
 	r := flow.NewRoom(&p)
-	all, granted := claims(p.Large/2+1, 0, 0)
+	all, granted := waiters(p.Large/2+1, 0, 0)
 	require.True(t, r.Allow(all[0]))
 	require.False(t, r.Allow(all[1]))
-	others, _ := claims(1, 0, -1, 1)
+	others, _ := waiters(1, 0, -1, 1)
 	require.False(t, r.Allow(others[0]), "of its priority")
 	require.False(t, r.Allow(others[1]), "below")
 	require.True(t, r.Allow(others[2]), "above: there is room for it")
@@ -178,7 +178,7 @@ func TestOpen_NoOvertaking(t *testing.T) {
 func TestAllow_LargeBlocks(t *testing.T) {
 	p := small(t)
 	r := flow.NewRoom(&p)
-	all, granted := claims(p.Large/4, 0, 0, 0, 0, 0, 0)
+	all, granted := waiters(p.Large/4, 0, 0, 0, 0, 0, 0)
 	for i, c := range all {
 		require.Equal(t, i < 4, r.Allow(c))
 	}
@@ -188,7 +188,7 @@ func TestAllow_LargeBlocks(t *testing.T) {
 	flow.Grant(r.Disallow(2 * (p.Large / 4)))
 	require.Equal(t, []int{4, 5}, granted())
 	flow.Grant(r.Disallow(4 * (p.Large / 4)))
-	whole, _ := claims(p.Large, 0)
+	whole, _ := waiters(p.Large, 0)
 	require.True(t, r.Allow(whole[0]), "there is room for the largest message")
 	r.Disallow(p.Large)
 	require.Zero(t, r.Load())
@@ -203,8 +203,8 @@ func TestWithdraw_FromItsLine(t *testing.T) {
 		holds = append(holds, open(t, r))
 	}
 	r.Allow(&flow.Waiter{Bytes: p.Large})
-	asks, allowed := claims(1, 0, 0)
-	opens, opened := claims(0, 0, 0)
+	asks, allowed := waiters(1, 0, 0)
+	opens, opened := waiters(0, 0, 0)
 	withdraw := func(c *flow.Waiter, waits bool) {
 		waited, granted := r.Withdraw(c)
 		require.Equal(t, waits, waited)
@@ -212,7 +212,7 @@ func TestWithdraw_FromItsLine(t *testing.T) {
 	}
 
 	require.False(t, r.Allow(asks[0]))
-	withdraw(asks[0], true) // and no other claim waits
+	withdraw(asks[0], true) // and no other waiter waits
 	for i := range 2 {
 		require.False(t, r.Allow(asks[i]))
 		require.False(t, r.Open(opens[i]))
@@ -233,14 +233,14 @@ func TestWithdraw_FromItsLine(t *testing.T) {
 func TestWithdraw_FreesThoseBehind(t *testing.T) {
 	p := small(t)
 	r := flow.NewRoom(&p)
-	first, _ := claims(p.Large, 0, 1)
-	behind, granted := claims(10, 0, 0)
+	first, _ := waiters(p.Large, 0, 1)
+	behind, granted := waiters(10, 0, 0)
 	r.Allow(&flow.Waiter{Bytes: p.Large / 2})
 	require.False(t, r.Allow(first[0]))
 	require.False(t, r.Allow(behind[0]))
 	require.False(t, r.Allow(behind[1]))
-	waited, claims := r.Withdraw(first[0])
-	flow.Grant(claims)
+	waited, waiters := r.Withdraw(first[0])
+	flow.Grant(waiters)
 	require.True(t, waited)
 	require.Equal(t, []int{0, 1}, granted())
 }
@@ -339,7 +339,7 @@ func TestShrink_ToNeeded(t *testing.T) {
 	for range p.Callers {
 		open(t, r)
 	}
-	all, granted := claims(0, 0, 0)
+	all, granted := waiters(0, 0, 0)
 	for _, c := range all {
 		require.False(t, r.Open(c))
 	}
