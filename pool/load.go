@@ -14,6 +14,7 @@ type serverLoad struct {
 	mu       sync.Mutex
 	latency  time.Duration // moving average over calls; guarded by mu, as all below; 0: unknown
 	at       time.Time     // end of the last call in the average
+	halving  time.Duration // see firstHalving
 	answered time.Time     // time of the last answer
 	expired  time.Time     // start of the last call that expired
 	overdue  float64       // share of expired calls among about the last ten
@@ -24,9 +25,11 @@ const (
 	// change it, and a single slow call does not.
 	sample = 0.1
 
-	// ages is the idle time after which the latency counts for half. A server that was slow then
-	// gets a call again, without which the pool would not notice that it has become fast.
-	ages = 10 * time.Second
+	// firstHalving is the idle time after which the latency counts for half. A server that was slow
+	// then gets a call again, without which the pool would not notice that it has become fast. Each
+	// such call that is slow again doubles the time, up to longestHalving: a server that was slow
+	// for a moment soon has its share again, and one that stays slow costs few calls.
+	firstHalving, longestHalving = time.Second, 16 * time.Second
 )
 
 // note records the duration of a call, and whether the server answered it.
@@ -41,6 +44,12 @@ func (l *serverLoad) note(began, now time.Time, answered bool) {
 	kept := 0.0 // weight of the present latency
 	if l.latency > 0 {
 		kept = (1 - sample) * l.agedLocked(now)
+	}
+	switch idle := began.Sub(l.at); {
+	case took < l.latency/2, idle >= 0 && idle < l.halving:
+		l.halving = firstHalving
+	case idle >= 0: // not at the same time as the last one
+		l.halving = min(max(2*l.halving, firstHalving), longestHalving)
 	}
 	l.latency = time.Duration(kept*float64(l.latency) + (1-kept)*float64(took))
 	l.at = now
@@ -89,10 +98,10 @@ func (l *serverLoad) expected(now time.Time) float64 {
 // agedLocked returns the present weight of the latency.
 func (l *serverLoad) agedLocked(now time.Time) float64 {
 	idle := now.Sub(l.at)
-	if idle < ages/10 {
+	if idle < firstHalving {
 		return 1
 	}
-	return math.Exp2(-float64(idle) / float64(ages))
+	return math.Exp2(-float64(idle) / float64(max(l.halving, firstHalving)))
 }
 
 // expectedLoad is the expected time of calls on a server.

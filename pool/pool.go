@@ -54,8 +54,10 @@ type Config struct {
 // Pool is an [asterisque.Caller] over all servers of a service. It keeps one Connection to each
 // server. Each call picks two random servers and uses the one with the lower load: its running
 // calls, weighted by the recent latency of its calls. If both loads are ten times that of the best
-// server known, the call uses that server. A Pool is itself the Caller for calls that any server
-// may serve. [Pool.ByKey], [Pool.At], [Pool.Sticky] and [All] select servers in other ways.
+// server known, the call uses that server. The latency of a server that gets no calls halves each
+// second, more slowly if the server stays slow, and is forgotten when its session is replaced. A
+// Pool is itself the Caller for calls that any server may serve. [Pool.ByKey], [Pool.At],
+// [Pool.Sticky] and [All] select servers in other ways.
 //
 // Calls block, within their context and their time to live, until a server takes calls, unless they
 // have [asterisque.WithFailFast]. A call that certainly did not run ([asterisque.Repeatable]),

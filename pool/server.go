@@ -34,6 +34,9 @@ func (s *server) reconnection() asterisque.ReconnectConfig {
 	own := how.OnState
 	how.OnState = func(c *asterisque.Connection, state asterisque.ConnectionState, err error) {
 		s.pool.change.Signal()
+		if state == asterisque.Connected {
+			s.load.forget() // the latency of another process, or of before the outage
+		}
 		if own != nil {
 			own(c, state, err)
 		}

@@ -102,6 +102,50 @@ func TestShares_FollowLatency(t *testing.T) {
 	}
 }
 
+// TestShares_ServerThatPauses has a server whose calls take three seconds for a moment.
+func TestShares_ServerThatPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		takes := map[string]time.Duration{"a": 5 * time.Millisecond, "b": 5 * time.Millisecond, "pauses": 5 * time.Millisecond}
+		f := newFleet(t, takes)
+		defer f.close()
+		f.load(20, time.Second, time.Minute)
+		f.servers["pauses"].takes.Store(int64(3 * time.Second))
+		f.load(20, 100*time.Millisecond, time.Minute)
+		f.servers["pauses"].takes.Store(int64(5 * time.Millisecond))
+		f.load(20, 10*time.Second, time.Minute)
+		before := f.served()["pauses"]
+		total := f.load(20, time.Second, time.Minute)
+		require.Greater(t, f.served()["pauses"]-before, total/6, "about its share again")
+	})
+}
+
+// TestShares_ServerThatStaysSlow has a server that is 100 times slower for minutes.
+func TestShares_ServerThatStaysSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, map[string]time.Duration{"good": 5 * time.Millisecond, "slow": 500 * time.Millisecond})
+		defer f.close()
+		f.load(1, 10*time.Minute, time.Minute)
+		require.LessOrEqual(t, f.served()["slow"], int64(10), "fewer and fewer calls, to learn whether it is still slow")
+		require.GreaterOrEqual(t, f.served()["slow"], int64(5))
+	})
+}
+
+// TestShares_SessionReplaced has a slow server whose successor at the same address is fast.
+func TestShares_SessionReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, map[string]time.Duration{"a": 5 * time.Millisecond, "b": 5 * time.Millisecond, "replaced": time.Second})
+		defer f.close()
+		f.load(6, 20*time.Second, time.Minute)
+		require.Less(t, f.served()["replaced"], int64(10))
+		f.servers["replaced"].node.Close()
+		f.servers["replaced"] = newLagging(t, "replaced", 5*time.Millisecond)
+		f.load(6, 5*time.Second, time.Minute) // it is connected again
+		before := f.served()["replaced"]
+		total := f.load(6, time.Second, time.Minute)
+		require.Greater(t, f.served()["replaced"]-before, total/6, "its share")
+	})
+}
+
 // TestRests_RefusingServer has two servers, one of which rejects all calls for a while.
 func TestRests_RefusingServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
