@@ -60,7 +60,7 @@ func TestRestart_NoCallFails(t *testing.T) {
 	t.Parallel()
 	svc := testkit.EchoService()
 	server := newRestartable(t, svc)
-	conn, err := testkit.NewNode(t).Connect(testkit.Background, server.url, asterisque.ReconnectConfig{})
+	conn, err := testkit.NewNode(t).Connect(testkit.Background, server.url, asterisque.ReconnectConfig{First: 10 * time.Millisecond})
 	require.NoError(t, err)
 	defer conn.Close()
 	var calls atomic.Int64

@@ -3,6 +3,7 @@
 package restart
 
 import (
+	"flag"
 	"os"
 	"testing"
 
@@ -13,5 +14,7 @@ func TestMain(m *testing.M) {
 	if url, ok := os.LookupEnv(serverVariable); ok {
 		serve(url)
 	}
+	flag.Parse()
+	flag.Set("test.parallel", "8") // the tests wait more than they work
 	leak.Main(m)
 }

@@ -125,6 +125,7 @@ func (p *pooled) server(i int) pool.Server {
 }
 
 func TestPool_ServerStoppedThatGoesOn(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		silence time.Duration
 		until   func(p *pooled) bool // it goes on
@@ -154,6 +155,7 @@ func TestPool_ServerStoppedThatGoesOn(t *testing.T) {
 }
 
 func TestPool_AllServersStoppedThatGoOn(t *testing.T) {
+	t.Parallel()
 	for name, silence := range map[string]time.Duration{"for less than Silence": time.Hour, "for longer": 2 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -173,6 +175,7 @@ func TestPool_AllServersStoppedThatGoOn(t *testing.T) {
 }
 
 func TestPool_ServerThatIsStoppedAtFirst(t *testing.T) {
+	t.Parallel()
 	p := newPooled(t, 2*time.Second, 0)
 	p.awaitAnswers("the others answer", 1, 2)
 	require.Zero(t, p.answers()[0])
