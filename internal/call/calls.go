@@ -70,12 +70,17 @@ func (x *Calls) remove(id uint64) bool {
 	return there
 }
 
+// tooLarge is the error for a message that the peer does not take.
+func tooLarge(err *outbox.TooLargeError) *codec.Abort {
+	return &codec.Abort{Code: codec.TooLarge, Message: err.Error(), Ran: codec.NeverSent}
+}
+
 // sendError converts an error of the outbox for the application: the message was not sent.
 func (x *Calls) sendError(err error) error {
 	var large *outbox.TooLargeError
 	switch {
 	case errors.As(err, &large):
-		return &codec.Abort{Code: codec.TooLarge, Message: large.Error(), Ran: codec.NeverSent}
+		return tooLarge(large)
 	case errors.Is(err, outbox.ErrEnded):
 		return pipe.ErrEnded
 	case errors.Is(err, outbox.ErrNoOpens):

@@ -53,7 +53,5 @@ func (x *Calls) resize(soft limits.Amount) {
 	if most := soft.Messages * int(x.out.terms.Overhead); most > 0 && (bytes == 0 || most < bytes) {
 		bytes = most // minimum cost of a message
 	}
-	p, granted := x.out.terms.Room.Resize(bytes)
-	flow.Grant(granted)
-	x.serving.dispatcher.Resize(p)
+	flow.Grant(x.out.terms.Room.Resize(bytes))
 }

@@ -134,6 +134,9 @@ func (o *outgoing) reserve(ctx context.Context, open *outbox.Message, cfg *Optio
 		return r, a
 	}
 	open.Meta = r.parent.meta(cfg, metadata, stream)
+	if err := o.session.CheckSize(open); err != nil { // there would never be credit for it
+		return reservation{}, tooLarge(err)
+	}
 	r.cost = o.costOf(open)
 	if r.parent != nil {
 		a = o.nesting.reserve(r.parent.depth, r.cost)

@@ -87,6 +87,9 @@ func (c *Carrier) EndOpens() { c.out.EndOpens() }
 // Flush returns a channel that is closed when all messages are written; see [outbox.Outbox.Flush].
 func (c *Carrier) Flush() <-chan struct{} { return c.out.Flush() }
 
+// CheckSize returns an error if m exceeds the limit of the peer, and nil otherwise.
+func (c *Carrier) CheckSize(m *outbox.Message) *outbox.TooLargeError { return c.out.CheckSize(m) }
+
 // MaxSize returns the size of the largest message that the peer accepts; see
 // [outbox.Outbox.MaxSize].
 func (c *Carrier) MaxSize() int { return c.out.MaxSize() }

@@ -51,17 +51,6 @@ func (d *Dispatcher) grant(total uint64) {
 	}
 }
 
-// Resize changes the budget for Opens.
-func (d *Dispatcher) Resize(p *flow.Plan) {
-	d.mu.Lock()
-	d.room.opens.SetPlan(p)
-	grant := d.dueLocked()
-	wake := d.pokeLocked()
-	d.mu.Unlock()
-	d.grant(grant)
-	d.scheduler.workers.start(wake)
-}
-
 // Load is the part of a session's statistics from its dispatcher.
 type Load struct {
 	Waiting, Running, MostWaiting, MostRunning int

@@ -14,15 +14,7 @@ type Opens struct {
 
 // NewOpens returns an Opens with its share of p.
 func NewOpens(p *Plan) Opens {
-	o := Opens{granted: uint64(p.Opens)}
-	o.SetPlan(p)
-	return o
-}
-
-// SetPlan replaces the share. Credit that was granted before remains valid.
-func (o *Opens) SetPlan(p *Plan) {
-	o.room = uint64(p.Opens)
-	o.reserve = uint64(p.LargestOpen() + p.urgent)
+	return Opens{room: uint64(p.Opens), granted: uint64(p.Opens), reserve: uint64(p.LargestOpen() + p.urgent)}
 }
 
 // Arrive counts an Open. It reports false, and counts nothing, if the peer had no credit for the

@@ -46,7 +46,7 @@ type Plan struct {
 	Large       int // for Blocks that do not fit into their windows: one of the largest
 	Workers     int // number of running handlers with a guaranteed Window
 	Callers     int // number of streams of this side with a guaranteed Window
-	Spare       int // for the growth of windows
+	Spare       int // for the growth of windows; at least an eighth of Room in a new Plan
 
 	urgent int // part of the first credit of Opens that the peer may keep for urgent calls
 }
@@ -68,38 +68,30 @@ func NewPlan(soft limits.Amount, largest, workers int) (Plan, error) {
 	if most := p.Room / 8; largest > most {
 		return p, fmt.Errorf("messages of %d bytes need a soft limit of %d bytes, eight times as much, not %d", largest, 8*largest, p.Room)
 	}
-	p.Window = min(max(p.Room/8/max(workers, 1), p.Overhead+leastContent), p.Overhead+mostContent)
+	p.Window = max(min(p.Room/8/max(workers, 1), p.Room/32, p.Overhead+mostContent), p.Overhead+leastContent)
 	if most := MostWorkers(p.Room, messages); workers > most {
 		return p, fmt.Errorf("%d workers need windows of %d bytes each: a soft limit of %v, or at most %d workers", workers, p.Window, softFor(workers, p.Room, soft.Messages), most)
 	}
-	p.Opens = max(p.Room/4, p.LargestOpen())
+	p.Opens = max(p.Room/8, p.LargestOpen()+p.Room/32)
 	p.urgent = min(p.Opens/8, p.Opens-p.LargestOpen())
-	p.NestedOwn = p.Room / 16
-	p.Nested = p.Room/4 - p.NestedOwn
+	p.NestedOwn = p.Room / 32
+	p.Nested = max(p.Room/8, p.LargestOpen())
 	p.NestedCalls = NestedCalls(workers)
 	p.Large = largest + p.Overhead
 	p.Callers = max(1, min(mostCallers, p.Room/16/p.Window))
-	if p.Spare = p.rest(); p.Spare < 0 {
-		return p, fmt.Errorf("messages of %d bytes and %d workers leave no room for windows of %d bytes in a soft limit of %d bytes", largest, workers, p.Window, p.Room)
-	}
+	p.Spare = p.rest()
 	return p, nil
 }
 
 // resized returns a Plan for a new soft limit of the given bytes, 0 being none, after the peer was
-// sent the numbers of p. Therefore only Opens and Spare change. Spare may become negative: then not
-// all guaranteed shares can be used at the same time.
-//
-// Every wait must be able to end. So the room is never smaller than the largest message needs. It
-// has room for the largest Open beside the credit that the peer keeps for urgent ones, and also for
-// a large Block, a window of either kind, and all nested calls.
+// sent the numbers of p. Therefore only Spare changes. It may become negative: then not all
+// guaranteed shares can be used at the same time. Every wait must be able to end, so the room is
+// never smaller than the shares that are no windows, and a window of either kind.
 func (p Plan) resized(bytes int) Plan {
 	if bytes == 0 {
 		bytes = defaultRoom
 	}
-	opens := p.LargestOpen() + p.urgent
-	others := p.Nested + p.NestedOwn + p.Large + 2*p.Window
-	p.Room = max(bytes, LeastRoom, 8*p.Largest, others+opens, perUnit(4*others, 3))
-	p.Opens = max(p.Room/4, opens)
+	p.Room = max(bytes, LeastRoom, 8*p.Largest, p.Opens+p.Nested+p.NestedOwn+p.Large+2*p.Window)
 	p.Spare = p.rest()
 	return p
 }

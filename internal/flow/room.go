@@ -13,8 +13,8 @@ const (
 	Nested                  // for streams that this side has opened within calls
 )
 
-// firstGrowth is how far a new window exceeds its guarantee while most of the spare room is free.
-const firstGrowth = 64 << 10 // enough for a Block of 63 KiB
+// firstWindow is the size of a new window while there is spare room.
+const firstWindow = 64 << 10
 
 // Hold is the room that one direction of a stream holds in a [Room]. Its owner guards it.
 type Hold struct {
@@ -81,13 +81,13 @@ func (r *Room) Heed(t *Tally) { r.tally = t }
 // Resize changes the soft limit to the given bytes. Granted credit and guarantees remain valid; new
 // grants wait until they fit. The room is never smaller than eight of the largest messages, nor so
 // small that a request would wait for ever.
-func (r *Room) Resize(bytes int) (*Plan, []*Waiter) {
+func (r *Room) Resize(bytes int) []*Waiter {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.plan.resized(bytes)
 	r.spare += p.Spare - r.plan.Spare
 	r.plan = &p
-	return r.plan, r.grantLocked(nil)
+	return r.grantLocked(nil)
 }
 
 // Begin gives a handler its window when a worker has taken the call. It reports false if there is
@@ -100,7 +100,7 @@ func (r *Room) Begin(h *Hold) bool {
 	}
 	r.workers--
 	h.Source, h.Base = Workers, uint32(r.plan.Window)
-	r.firstGrowthLocked(h, r.plan.Spare/2)
+	r.firstGrowthLocked(h)
 	return true
 }
 
@@ -125,21 +125,24 @@ func (r *Room) Lend(h *Hold) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h.Source, h.Base = Elsewhere, uint32(r.plan.Window)
-	r.firstGrowthLocked(h, r.plan.Spare/2)
+	r.firstGrowthLocked(h)
 }
 
-// firstGrowthLocked enlarges a new window while more than half of the spare room is free. The
-// application has taken nothing yet from fresh windows. Together they hold no more than most bytes
-// of the spare room.
-func (r *Room) firstGrowthLocked(h *Hold, most int) {
+// firstGrowthLocked enlarges a new window, by at most an eighth of the free spare room. The
+// application has taken nothing yet from fresh windows: see freshLocked.
+func (r *Room) firstGrowthLocked(h *Hold) {
 	h.fresh = true
-	n := min(firstGrowth, r.plan.Spare/8)
-	if n > 0 && !r.tally.Pressed() && r.spare > r.plan.Spare/2 && r.fresh+n <= most {
+	n := min(firstWindow-int(h.Base), r.spare/8, r.freshLocked())
+	if n > 0 && !r.tally.Pressed() {
 		h.Extra = uint32(n)
 		r.spare -= n
 		r.fresh += n
 	}
 }
+
+// freshLocked returns how far all fresh windows together may still grow. They hold no more than an
+// eighth of the room, so that streams that are never read leave room for the others.
+func (r *Room) freshLocked() int { return max(r.plan.Room/8-r.fresh, 0) }
 
 // Open takes a window for a stream that this side opens, or queues w until one is free. It sets the
 // Bytes of w. [Room.Opened] returns the window.
@@ -168,18 +171,17 @@ func (r *Room) Nest(h *Hold) bool {
 	return true
 }
 
-// Opened stores in h the window that Open granted to w. The first few fresh windows are larger,
-// like those of handlers, so that an answer of some KiB needs no further credit. They hold at most
-// an eighth of the spare room. Streams opened later may hold half of it besides, so that their
-// number is not reduced.
+// Opened stores in h the window that Open granted to w. It is larger than the guarantee while there
+// is spare room, like those of handlers, so that an answer of some KiB needs no further credit.
 func (r *Room) Opened(w *Waiter, h *Hold) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	*h = Hold{Base: uint32(w.Bytes), Source: w.source}
-	r.firstGrowthLocked(h, r.plan.Spare/8)
+	r.firstGrowthLocked(h)
 }
 
-// openLocked takes a window for a stream of this side.
+// openLocked takes a window for a stream of this side. It takes the window from the spare room
+// while that has room for eight.
 func (r *Room) openLocked(w *Waiter) bool {
 	switch n := w.Bytes; {
 	case !r.fitsLocked(n):
@@ -187,9 +189,8 @@ func (r *Room) openLocked(w *Waiter) bool {
 	case r.callers > 0:
 		r.callers--
 		w.source = Callers
-	case r.spare >= n && r.fresh+n <= r.plan.Spare/2+r.plan.Spare/8: // see Opened
+	case r.spare >= 8*n:
 		r.spare -= n
-		r.fresh += n
 		w.source = Spare
 	default:
 		return false
@@ -230,37 +231,21 @@ func (r *Room) Took(h *Hold) []*Waiter {
 func (r *Room) takenLocked(h *Hold) {
 	if h.fresh {
 		h.fresh = false
-		r.fresh -= h.ofSpare()
+		r.fresh -= int(h.Extra)
 	}
 }
 
-// Grow enlarges the window to want bytes, or as far as the spare room allows. Each window may hold
-// at most an eighth of the sum of the free spare room and its own growth (dynamic thresholds,
-// Choudhury and Hahne 1998), so that windows share the room evenly. All fresh windows together hold
-// at most half of the spare room. A window shrinks when other windows need the room, but not below
-// least, the credit that the peer was granted.
+// Grow enlarges the window to want bytes, or as far as the spare room allows. The growth of each
+// window is at most four times the spare room that is free afterwards (dynamic thresholds,
+// Choudhury and Hahne 1998): one stream may use most of the spare room, and many share it evenly. A
+// window shrinks when other windows need the room, but not below least, the credit that the peer
+// was granted.
 func (r *Room) Grow(h *Hold, want, least uint64) []*Waiter {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.growLocked(h, want, least, (max(r.spare, 0)+int(h.Extra))/8)
-}
-
-// Follow is Grow for the window of a stream over a long path, so that a full window is in flight.
-// Its limit is four fifths instead of an eighth: one such stream may use nearly all of the spare
-// room, and many share it evenly.
-func (r *Room) Follow(h *Hold, want, least uint64) []*Waiter {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.growLocked(h, want, least, (max(r.spare, 0)+int(h.Extra))/5*4)
-}
-
-// growLocked enlarges the window to want bytes, limited by share.
-func (r *Room) growLocked(h *Hold, want, least uint64, share int) []*Waiter {
-	if want <= uint64(h.Base)+firstGrowth && r.spare > r.plan.Spare/2 {
-		share = max(share, min(firstGrowth, r.plan.Spare/8))
-	}
+	share := max(r.spare+int(h.Extra), 0) / 5 * 4
 	if h.fresh {
-		share = min(share, int(h.Extra)+max(r.plan.Spare/2-r.fresh, 0))
+		share = min(share, int(h.Extra)+r.freshLocked())
 	}
 	if r.tally.Pressed() {
 		share = 0
@@ -270,20 +255,18 @@ func (r *Room) growLocked(h *Hold, want, least uint64, share int) []*Waiter {
 	return r.setLocked(h, extra)
 }
 
-// Fit enlarges the window to want bytes and reports true, if the spare room suffices. For a fresh
-// window, half of the spare room has to suffice. Fit is for a Block that was granted room by Allow,
-// after its receiver has stopped waiting.
+// Fit enlarges the window to want bytes and reports true, if the spare room suffices. It is for a
+// Block that was granted room by Allow, after its receiver has stopped waiting.
 func (r *Room) Fit(h *Hold, want uint64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	more := int(want) - int(h.Bytes())
-	switch {
-	case more <= 0:
-		return true
-	case more > r.spare, h.fresh && r.fresh+more > r.plan.Spare/2:
+	if more > max(r.spare, 0) {
 		return false
 	}
-	r.setLocked(h, int(h.Extra)+more)
+	if more > 0 {
+		r.setLocked(h, int(h.Extra)+more)
+	}
 	return true
 }
 

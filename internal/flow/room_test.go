@@ -31,27 +31,25 @@ func TestBegin_WindowPerWorker(t *testing.T) {
 func TestBegin_FirstGrowth(t *testing.T) {
 	p := defaults(t)
 	r := flow.NewRoom(&p)
-	grown := 0
+	full := 0
 	for range p.Workers {
-		switch h := begin(t, r); h.Extra {
-		case 64 * kib:
-			grown++
-		default:
-			require.Zero(t, h.Extra)
+		if h := begin(t, r); h.Bytes() == 64*kib {
+			full++
 		}
 	}
-	require.Equal(t, p.Spare/2/(64*kib), grown, "nothing was taken: they have half of the spare room in all")
-	require.Equal(t, p.Workers*p.Window+grown*64*kib, r.Load().Windows)
+	require.Equal(t, p.Room/8/(60*kib), full, "nothing was taken: they have an eighth of the room in all")
+	require.Equal(t, p.Workers*p.Window+p.Room/8, r.Load().Windows)
 
-	r, grown = flow.NewRoom(&p), 0
+	r, full = flow.NewRoom(&p), 0
 	for range p.Workers {
 		h := begin(t, r)
 		r.Took(h)
-		if h.Extra > 0 {
-			grown++
+		if h.Bytes() == 64*kib {
+			full++
 		}
 	}
-	require.Equal(t, p.Spare/2/(64*kib)+1, grown, "until no more than half is free")
+	require.Equal(t, (p.Spare-8*60*kib)/(60*kib)+1, full, "until it is more than an eighth of what is free")
+	require.Less(t, r.Load().Windows, p.Workers*p.Window+p.Spare)
 }
 
 func TestBegin_FirstGrowthLimit(t *testing.T) {
@@ -67,8 +65,8 @@ func TestLend_Grows(t *testing.T) {
 	r.Lend(&h)
 	require.Equal(t, flow.Elsewhere, h.Source)
 	require.EqualValues(t, p.Window, h.Base)
-	require.EqualValues(t, 64*kib, h.Extra)
-	require.Equal(t, 64*kib, r.Load().Windows, "the guarantee is not from this room")
+	require.EqualValues(t, 64*kib, h.Bytes())
+	require.EqualValues(t, h.Extra, r.Load().Windows, "the guarantee is not from this room")
 	r.Took(&h)
 	r.Grow(&h, 85*kib, 0)
 	require.EqualValues(t, 85*kib, h.Bytes())
@@ -82,7 +80,7 @@ func TestLend_Grows(t *testing.T) {
 	r.Grow(&nested, 30*kib, 0)
 	require.EqualValues(t, 30*kib, nested.Bytes())
 	r.End(&nested)
-	require.Equal(t, p.Workers*(p.Window+64*kib), r.Load().Windows, "of the four that have begun")
+	require.Equal(t, p.Workers*64*kib, r.Load().Windows, "of the four that have begun")
 }
 
 func TestOpen_FirstWindowsLarger(t *testing.T) {
@@ -93,18 +91,17 @@ func TestOpen_FirstWindowsLarger(t *testing.T) {
 		var c flow.Waiter
 		var h flow.Hold
 		require.True(t, r.Open(&c))
-		if r.Opened(&c, &h); h.Extra > 0 {
-			require.EqualValues(t, 64*kib, h.Extra)
+		if r.Opened(&c, &h); h.Bytes() == 64*kib {
 			large++
 		}
 	}
-	require.Equal(t, p.Spare/8/(64*kib), large, "which leaves most of the spare room to other streams")
+	require.Equal(t, p.Room/8/(60*kib), large, "which leaves most of the spare room to other streams")
 }
 
 func TestOpen_NumberOfStreams(t *testing.T) {
 	p := defaults(t)
 	r := flow.NewRoom(&p)
-	for range p.Callers + p.Spare/2/p.Window {
+	for range p.Callers + p.Spare/2/p.Window { // while an eighth of the room is for their growth
 		var c flow.Waiter
 		var h flow.Hold
 		require.True(t, r.Open(&c))
@@ -115,7 +112,7 @@ func TestOpen_NumberOfStreams(t *testing.T) {
 func TestOpen_Share(t *testing.T) {
 	p := small(t)
 	r := flow.NewRoom(&p)
-	spare := (p.Spare/2 + p.Spare/8) / p.Window
+	spare := (p.Spare - 7*p.Window) / p.Window
 	sources := map[flow.Source]int{}
 	var last *flow.Hold
 	for range p.Callers + spare {
@@ -127,10 +124,10 @@ func TestOpen_Share(t *testing.T) {
 	require.Equal(t, (p.Callers+spare)*p.Window, r.Load().Windows)
 
 	all, granted := waiters(0, 0)
-	require.False(t, r.Open(all[0]), "the rest is for those that take something")
+	require.False(t, r.Open(all[0]), "the rest is for their growth")
 	require.Equal(t, 1, r.Load().Opening)
-	flow.Grant(r.Took(last))
-	require.Equal(t, []int{0}, granted(), "one of them has")
+	flow.Grant(r.End(last))
+	require.Equal(t, []int{0}, granted(), "one of them has ended")
 	var h flow.Hold
 	r.Opened(all[0], &h)
 	require.Equal(t, flow.Spare, h.Source)
@@ -257,13 +254,12 @@ func TestGrow_ByShare(t *testing.T) {
 	}{
 		{"nothing is wanted", 0, 0, 0, 0, w},
 		{"the wanted size fits", 0, 0, w + 1000, 0, w + 1000},
-		{"for a start, more than an eighth", p.Spare/2 - 1, 0, w + 64*kib, 0, w + 64*kib},
-		{"an eighth of the free room", 0, 0, 10 * mib, 0, w + uint64(p.Spare/8)},
-		{"half is taken", p.Spare / 2, 0, w + 64*kib, 0, w + uint64((p.Spare-p.Spare/2)/8)},
+		{"four fifths of the free room", 0, 0, 10 * mib, 0, w + uint64(p.Spare/5*4)},
+		{"half is taken", p.Spare / 2, 0, 10 * mib, 0, w + uint64((p.Spare-p.Spare/2)/5*4)},
 		{"nothing is free", p.Spare, 0, 10 * mib, 0, w},
-		{"its own counts as free", p.Spare - 80_000, 80_000, 10 * mib, 0, w + 10_000},
-		{"other streams need the room", p.Spare - 80_000, 80_000, w + 80_000, 0, w + 10_000},
-		{"granted credit stands", p.Spare - 80_000, 80_000, w + 80_000, w + 60_000, w + 60_000},
+		{"its own counts as free", p.Spare - 80_000, 80_000, 10 * mib, 0, w + 64_000},
+		{"other streams need the room", p.Spare - 80_000, 80_000, w + 80_000, 0, w + 64_000},
+		{"granted credit stands", p.Spare - 80_000, 80_000, w + 80_000, w + 70_000, w + 70_000},
 		{"it stays as it is", 0, 40_000, w + 40_000, 0, w + 40_000},
 		{"less is wanted", 0, 40_000, w + 10_000, 0, w + 10_000},
 		{"less is wanted than was promised", 0, 40_000, w, w + 30_000, w + 30_000},
@@ -292,10 +288,10 @@ func TestGrow_LeavesRoom(t *testing.T) {
 		r.Grow(&h, 512*kib, 0)
 	}
 	require.Less(t, r.Load().Windows, p.Spare)
-	require.Greater(t, r.Load().Windows, p.Spare*9/10)
+	require.Greater(t, r.Load().Windows, p.Spare*19/20)
 }
 
-func TestFresh_HalfOfSpareRoom(t *testing.T) {
+func TestFresh_EighthOfRoom(t *testing.T) {
 	p := small(t)
 	r := flow.NewRoom(&p)
 	var holds []*flow.Hold
@@ -305,12 +301,9 @@ func TestFresh_HalfOfSpareRoom(t *testing.T) {
 		r.Grow(h, 512*kib, h.Bytes())
 		holds = append(holds, h)
 	}
-	require.Equal(t, p.Spare/2, r.Load().Windows)
-	require.False(t, r.Fit(holds[0], holds[0].Bytes()+1), "nor does a Block without a waiting receiver get there")
-	require.True(t, r.Fit(holds[0], holds[0].Bytes()))
+	require.Equal(t, p.Room/8, r.Load().Windows)
 	r.Took(holds[0])
 	r.Took(holds[0]) // a second call has no effect
-	require.True(t, r.Fit(holds[0], holds[0].Bytes()+1))
 	require.Zero(t, holds[49].Extra)
 	r.Grow(holds[49], 512*kib, 0)
 	require.Positive(t, holds[49].Extra, "there is room for other streams again")
@@ -345,10 +338,10 @@ func TestShrink_ToNeeded(t *testing.T) {
 	}
 	flow.Grant(r.Shrink(h, h.Bytes()+1))
 	require.Empty(t, granted())
-	flow.Grant(r.Shrink(h, h.Bytes()-uint64(p.Window)+1))
+	flow.Grant(r.Shrink(h, h.Bytes()-8*uint64(p.Window)+1))
 	require.Empty(t, granted(), "a byte is missing")
 	flow.Grant(r.Shrink(h, h.Bytes()-1))
-	require.Equal(t, []int{0}, granted())
+	require.Equal(t, []int{0}, granted(), "a window, and room for seven more to grow into")
 	flow.Grant(r.Shrink(h, 0))
 	require.Equal(t, []int{1}, granted())
 	require.EqualValues(t, p.Window, h.Bytes(), "no less than the guarantee")

@@ -19,7 +19,7 @@ func (o *Outbox) PutMore(f *Flow, m *Message) (write, later bool, err error) {
 
 // put is PutMore if more is true, and Put otherwise.
 func (o *Outbox) put(f *Flow, m *Message, more bool) (write, later bool, err error) {
-	large := o.tooLarge(m)
+	large := o.CheckSize(m)
 	if large == nil {
 		o.prepare(m)
 	}
@@ -68,7 +68,7 @@ func (o *Outbox) Claim() (write bool) {
 // f until Finish has returned, and m until Depart or Discard is called, or Cancel or Finish has
 // returned. The only error is *TooLargeError.
 func (o *Outbox) Enter(f *Flow, m *Message) (write bool, err error) {
-	if err := o.tooLarge(m); err != nil {
+	if err := o.CheckSize(m); err != nil {
 		return false, err
 	}
 	o.prepare(m)
@@ -177,8 +177,8 @@ func (o *Outbox) Close(c message.Control) (write bool) {
 	return !was.present()
 }
 
-// tooLarge returns an error if m exceeds the limit of the peer.
-func (o *Outbox) tooLarge(m *Message) error {
+// CheckSize returns an error if m exceeds the limit of the peer, and nil otherwise.
+func (o *Outbox) CheckSize(m *Message) *TooLargeError {
 	if size := m.size(); size > o.MaxSize() {
 		return &TooLargeError{Size: size, Limit: o.MaxSize()}
 	}

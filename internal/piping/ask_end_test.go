@@ -126,7 +126,7 @@ func TestAllow_ReceiverLeft(t *testing.T) {
 	}
 	t.Run("into spare room", func(t *testing.T) {
 		spare := plan
-		spare.Spare = 2 * large
+		spare.Spare, spare.Room = 2*large, 16*large
 		bubble(t, spare, func(t *testing.T, s *stream) {
 			b := s.here.send(large)
 			s.run()

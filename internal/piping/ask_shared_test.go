@@ -150,7 +150,7 @@ func TestAsk_AfterUnderWay(t *testing.T) {
 // An Ask arrives after a Credit that covers its Block was sent.
 func TestAsk_WithinWindow(t *testing.T) {
 	wide := plan
-	wide.Spare = 8 * early // so that the window may double
+	wide.Spare, wide.Room = 8*early, 64*early // so that the window may double
 	bubble(t, wide, func(t *testing.T, s *stream) {
 		require.NoError(t, s.here.Send(background, make([]byte, s.here.end().Account().Limit-overhead)))
 		require.True(t, s.here.depart())

@@ -52,9 +52,9 @@ func TestAllow_WhenReceiverWaits(t *testing.T) {
 
 func TestWindow_GrowsBeforeAllow(t *testing.T) {
 	wide := plan
-	wide.Spare = 1 << 20
+	wide.Spare, wide.Room = 1<<20, 8<<20
 	bubble(t, wide, func(t *testing.T, s *stream) {
-		require.EqualValues(t, early+64<<10, s.here.end().Account().Limit, "what a handler begins with while there is room")
+		require.EqualValues(t, 64<<10, s.here.end().Account().Limit, "what a handler begins with while there is room")
 		b := s.here.send(90_000)
 		r := s.there.recv()
 		s.run()
@@ -260,7 +260,7 @@ func TestAsk_AnsweredByCredit(t *testing.T) {
 	for name, departs := range map[string]bool{"which has left": true, "which has not": false} {
 		t.Run(name, func(t *testing.T) {
 			wide := plan
-			wide.Spare = 8 * early // so that the window may double
+			wide.Spare, wide.Room = 8*early, 64*early // so that the window may double
 			bubble(t, wide, func(t *testing.T, s *stream) {
 				small := s.here.end().Account().Limit - overhead
 				require.NoError(t, s.here.Send(background, make([]byte, small)))

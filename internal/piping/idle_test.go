@@ -135,12 +135,12 @@ func TestSkip_NotInUse(t *testing.T) {
 }
 
 func TestSkip_FreesRoom(t *testing.T) {
-	room := flow.NewRoom(&flow.Plan{Window: early, Workers: 1, Spare: 1 << 20})
+	room := flow.NewRoom(&flow.Plan{Window: early, Workers: 1, Room: 8 << 20, Spare: 1 << 20})
 	p, end, _ := running(t, room)
 	granted := end.Account().Granted
-	require.EqualValues(t, early+64<<10, granted)
+	require.EqualValues(t, 64<<10, granted)
 	require.Equal(t, piping.Accepted, end.BlockArrived(sized(100)))
-	require.Equal(t, early+64<<10, room.Load().Windows)
+	require.Equal(t, 64<<10, room.Load().Windows)
 
 	require.True(t, end.SkipArrived(granted-2*early))
 	require.Equal(t, 2*early+100+overhead, room.Load().Windows, "the credit that stays, and the Blocks in the inbox")
@@ -160,16 +160,16 @@ func TestSkip_BeyondCredit(t *testing.T) {
 	}{
 		"less than has come":         {func(*piping.End) {}, overhead + 99, false},
 		"the received Blocks":        {func(*piping.End) {}, overhead + 100, true},
-		"all that was granted":       {func(*piping.End) {}, early + 64<<10, true},
-		"more than was granted":      {func(*piping.End) {}, early + 64<<10 + 1, false},
+		"all that was granted":       {func(*piping.End) {}, 64 << 10, true},
+		"more than was granted":      {func(*piping.End) {}, 64<<10 + 1, false},
 		"behind the end":             {func(e *piping.End) { e.EndArrived(0) }, 0, true},
 		"when the call is over":      {func(e *piping.End) { e.CloseArrived(nil, nil) }, 0, true},
 		"behind a Stop, too much":    {func(e *piping.End) { e.Stop() }, 1 << 40, false},
-		"behind a Stop":              {func(e *piping.End) { e.Stop() }, early + 64<<10, true},
+		"behind a Stop":              {func(e *piping.End) { e.Stop() }, 64 << 10, true},
 		"behind a Stop, and too old": {func(e *piping.End) { e.Stop() }, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			room := flow.NewRoom(&flow.Plan{Window: early, Workers: 1, Spare: 1 << 20})
+			room := flow.NewRoom(&flow.Plan{Window: early, Workers: 1, Room: 8 << 20, Spare: 1 << 20})
 			_, end, _ := running(t, room)
 			require.Equal(t, piping.Accepted, end.BlockArrived(sized(100)))
 			c.do(end)
@@ -180,7 +180,7 @@ func TestSkip_BeyondCredit(t *testing.T) {
 
 func TestSkip_NotDuringAsk(t *testing.T) {
 	wide := plan
-	wide.Spare = 4 << 10
+	wide.Spare, wide.Room = 4<<10, 32<<10
 	bubble(t, wide, func(t *testing.T, s *stream) {
 		s.here.send(large)
 		s.run()
@@ -200,7 +200,7 @@ func TestSkip_NotDuringAsk(t *testing.T) {
 // size of the window.
 func TestSkip_BesideAllow(t *testing.T) {
 	wide := plan
-	wide.Spare = 64 << 10
+	wide.Spare, wide.Room = 64<<10, 512<<10
 	bubble(t, wide, func(t *testing.T, s *stream) {
 		s.here.send(large)
 		s.there.recv()

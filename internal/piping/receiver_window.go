@@ -53,11 +53,7 @@ func (r *receiver) raise(t *Terms, least uint64, a *deferred) {
 // grow enlarges the window to want, or shrinks it if other windows need the room, but not below the
 // granted credit.
 func (r *receiver) grow(t *Terms, want uint64, a *deferred) {
-	if far := t.follows(); far > t.Usual && want <= far {
-		a.grant(t.Room.Follow(&r.hold, want, r.promised()))
-	} else {
-		a.grant(t.Room.Grow(&r.hold, want, r.promised()))
-	}
+	a.grant(t.Room.Grow(&r.hold, want, r.promised()))
 }
 
 // took processes the taking of a Block of the given cost. It resizes the window, and sends credit

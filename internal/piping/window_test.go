@@ -12,7 +12,7 @@ import (
 
 func TestWindow_GrowsWithReader(t *testing.T) {
 	const block = 1024 - overhead
-	room := flow.NewRoom(&flow.Plan{Window: 8 << 10, Workers: 1, Spare: 1 << 20, Large: 1 << 20})
+	room := flow.NewRoom(&flow.Plan{Window: 8 << 10, Workers: 1, Room: 8 << 20, Spare: 1 << 20, Large: 1 << 20})
 	p, end, port := newPipe(piping.Config{Granted: early, Terms: &piping.Terms{Room: room, Usual: 16 << 10}})
 	require.Equal(t, piping.Accepted, end.BlockArrived(sized(block)), "early")
 	end.BeginHandler(flow.Hold{Base: 8 << 10, Source: flow.Workers})
@@ -49,11 +49,12 @@ func TestCredit_AnnouncedOnce(t *testing.T) {
 
 func TestWindow_ShrinksToGuarantee(t *testing.T) {
 	const block = 1024 - overhead
-	room := flow.NewRoom(&flow.Plan{Window: 2 << 10, Workers: 1, Callers: 1, Spare: 48 << 10})
+	room := flow.NewRoom(&flow.Plan{Window: 2 << 10, Workers: 1, Callers: 1, Room: 384 << 10, Opens: 332 << 10, Spare: 48 << 10})
 	p, end, _ := running(t, room)
 	require.Equal(t, []message.Control{message.Credit{Limit: 8 << 10}}, told(end), "an eighth of the spare room more than is guaranteed")
 	var others flow.Hold
 	require.True(t, room.Fit(&others, 42<<10), "all that is left")
+	room.Resize(336 << 10)
 	for range 8 {
 		require.Equal(t, piping.Accepted, end.BlockArrived(sized(block)))
 	}
@@ -66,13 +67,14 @@ func TestWindow_ShrinksToGuarantee(t *testing.T) {
 	}
 	granted := told(end)[0].(message.Credit).Limit
 	require.GreaterOrEqual(t, granted, uint64(10<<10), "never less than is guaranteed")
-	require.Less(t, granted, uint64(11<<10), "and no more than an eighth of the free room besides")
+	require.Less(t, granted, uint64(11<<10), "and nothing besides while there is less than no spare room")
 	room.End(&others)
+	room.Resize(384 << 10)
 	for range 2 {
 		require.Equal(t, piping.Accepted, end.BlockArrived(sized(block)))
 		p.Recv(background)
 	}
-	require.Greater(t, told(end)[0].(message.Credit).Limit, uint64(13<<10), "and more again when there is room")
+	require.Greater(t, told(end)[0].(message.Credit).Limit, uint64(12<<10), "and more again when there is room")
 }
 
 func TestWindow_None(t *testing.T) {
@@ -95,7 +97,7 @@ func TestWindow_None(t *testing.T) {
 // several small Blocks arrive together.
 func TestWindow_GrowsWithPath(t *testing.T) {
 	const block = 1024 - overhead
-	room := flow.NewRoom(&flow.Plan{Window: 8 << 10, Workers: 1, Spare: 1 << 20, Large: 1 << 20})
+	room := flow.NewRoom(&flow.Plan{Window: 8 << 10, Workers: 1, Room: 8 << 20, Spare: 1 << 20, Large: 1 << 20})
 	terms := &piping.Terms{Room: room, Usual: 8 << 10, Most: 1 << 20}
 	terms.Holds.Store(64 << 10)
 	p, end, _ := newPipe(piping.Config{Granted: early, Terms: terms})

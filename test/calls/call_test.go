@@ -255,6 +255,13 @@ func TestCall_TooLarge(t *testing.T) {
 	require.ErrorIs(t, err, asterisque.ErrTooLarge)
 	require.True(t, asterisque.Repeatable(err))
 	require.ErrorContains(t, err, "message of 20003 bytes exceeds the peer's limit of 10000")
+	// some of these cost less than all the room of the peer
+	for size := 10_001; size < 8*10_000; size += 1000 {
+		_, err = dialled.Call(testkit.Background, 13, make([]byte, size))
+		require.ErrorIs(t, err, asterisque.ErrTooLarge, size)
+		_, err = dialled.Open(testkit.Background, 13, make([]byte, size))
+		require.ErrorIs(t, err, asterisque.ErrTooLarge, size)
+	}
 
 	_, err = asterisque.Func[int, string](12, "long").Call(testkit.Background, dialled, 0)
 	require.ErrorIs(t, err, asterisque.ErrTooLarge, "so is a result, and the caller learns it")

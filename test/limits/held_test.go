@@ -101,7 +101,7 @@ const worker = 128
 // begin connects both sides.
 func (r *heldRig) begin(c *heldCase) {
 	opts := []asterisque.Option{
-		asterisque.WithService(r.service()), asterisque.WithLimits(asterisque.Limits{Inbound: testkit.BytesOf(1<<29, 1<<30), Outbound: testkit.BytesOf(1<<29, 1<<30)}),
+		asterisque.WithService(r.service()), asterisque.WithLimits(asterisque.Limits{Inbound: testkit.BytesOf(768<<20, 1<<30), Outbound: testkit.BytesOf(1<<29, 1<<30)}),
 		asterisque.WithDurableAnswers(asterisque.DurableAnswers{For: time.Hour, Calls: -1, Bytes: -1}),
 	}
 	r.node = asterisque.NewNode(append(opts, c.opts...)...)

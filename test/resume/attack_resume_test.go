@@ -84,7 +84,7 @@ func TestAttackResume_Unacked(t *testing.T) {
 	svc := asterisque.NewService()
 	svc.Handle(60, "waits", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) { return nil, recvErr(ctx, p) })
 	node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithResume(asterisque.Resume{For: time.Minute}),
-		asterisque.WithLimits(asterisque.Limits{Inbound: limits.Limits{Soft: limits.Amount{Bytes: soft}}}))
+		asterisque.WithLimits(asterisque.Limits{Inbound: limits.Limits{Soft: limits.Amount{Bytes: soft}}, Window: 64 << 10}))
 	defer node.Close()
 	p, _ := testkit.RawTo(t, node, testkit.Resumable())
 	p.Send(&message.Open{Pipe: 0, Function: 60, Meta: message.Meta{Stream: true}})

@@ -77,8 +77,8 @@ func TestProtocol_MistakeInCall(t *testing.T) {
 	require.Equal(t, codec.NoFunction, c.Abort.Code)
 	require.Equal(t, codec.Refused, c.Abort.Ran)
 	p.Send(&message.Open{Pipe: 4, Function: 50, Meta: message.Meta{Stream: true}})
-	require.Equal(t, message.Credit{Pipe: 4, Limit: 4096 + 64<<10}, p.Control(), "what a handler that runs has room for")
-	for range 45 { // which cost 1,536 each
+	require.Equal(t, message.Credit{Pipe: 4, Limit: 64 << 10}, p.Control(), "what a handler that runs has room for")
+	for range 42 { // which cost 1,536 each
 		p.Send(&message.Block{Pipe: 4, Payload: make([]byte, 1024)})
 	}
 	p.Send(message.Ping{N: 1})

@@ -23,7 +23,7 @@ var without = []struct {
 	{broken{ForgetCredit: true}, 3299},
 	{broken{ReturnEarly: true}, 100},
 	{broken{AnswersPass: true}, 73},
-	{broken{LeftForgotten: true}, 1613},
+	{broken{LeftForgotten: true}, 1273},
 	{broken{Overshoot: true}, 45},
 	{broken{GrowAnywhere: true}, 51},
 	{broken{NoAsks: true}, 5},
@@ -33,7 +33,7 @@ var without = []struct {
 	{broken{AllowEarly: true}, 11},
 	{broken{KeepAllows: true}, 53},
 	{broken{AbandonAllows: true}, 33},
-	{broken{SettleLate: true}, 10886},
+	{broken{SettleLate: true}, 3126},
 	{broken{EndedKeeps: true}, 14},
 	{broken{LeftUnpaid: true}, 558},
 }
