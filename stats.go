@@ -49,7 +49,9 @@ type Stats struct {
 	// grants to the peer for calls that wait for a worker, in bytes of cost
 	Opens  Share `json:"opens"`
 	Nested Share `json:"nested"` // for nested calls
-	Blocks Share `json:"blocks"` // for the Blocks of streams; Held is the total of the windows
+	// for the Blocks of streams, but for the extra credit that no stream has taken; Held is the
+	// total of the windows
+	Blocks Share `json:"blocks"`
 	Large  Share `json:"large"`  // for Blocks that are larger than their windows
 
 	// streams of this side that waited for budget here for a window

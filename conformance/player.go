@@ -42,7 +42,7 @@ type player struct {
 // The keys of the Sync with numbers, and their value if absent.
 var announced = map[string]struct{ key, absent int64 }{
 	"features": {3, 0}, "max_message": {4, 0}, "early": {5, 0}, "opens": {6, 0}, "ping": {7, 0}, "timeout": {8, 0},
-	"overhead": {13, 512}, "nested_room": {14, 0}, "nested_calls": {15, 0}, "peer_received": {12, 0},
+	"overhead": {13, 512}, "nested_room": {14, 0}, "nested_calls": {15, 0}, "peer_received": {12, 0}, "extra": {16, 0},
 }
 
 // play plays a scenario. The error is a [skipReason], or has the failed step and the reason.
@@ -178,21 +178,23 @@ func (p *player) read(ctx context.Context) ([]any, error) {
 	switch {
 	case kind(list) == "0 1" && len(list) == 4:
 		p.takeSync(list[3])
-	case kind(list) == "0 4" && len(list) == 4:
-		p.takeCredit(list[2], list[3])
+	case kind(list) == "0 4" && len(list) >= 4:
+		p.takeCredit(list[2:])
 	}
 	return list, nil
 }
 
-// takeCredit records the credit of the peer: for Opens in opens, and for pipes in limit.
-func (p *player) takeCredit(pipe, limit any) {
-	n, _ := limit.(int64)
-	name := "limit"
-	if pipe == nil {
-		name = "opens"
+// takeCredit records the credit of the peer: for Opens in opens and extra, and for pipes in limit.
+func (p *player) takeCredit(fields []any) {
+	names := []string{"limit"}
+	if fields[0] == nil {
+		names = []string{"opens", "extra"}
 	}
-	if old, _ := p.names[name].(int64); n > old {
-		p.names[name] = n
+	for i, name := range names[:min(len(names), len(fields)-1)] {
+		n, _ := fields[i+1].(int64)
+		if old, _ := p.names[name].(int64); n > old {
+			p.names[name] = n
+		}
 	}
 }
 

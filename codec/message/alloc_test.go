@@ -9,7 +9,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/test/race"
 )
 
-var meta = Meta{TTL: 1000, Loss: 1, Skipped: 2, Trace: make([]byte, 55), Key: make([]byte, 16), Metadata: make([]byte, 80), Stream: true, Window: 1 << 16}
+var meta = Meta{TTL: 1000, Loss: 1, Skipped: 2, Trace: make([]byte, 55), Key: make([]byte, 16), Metadata: make([]byte, 80), Stream: true, Window: 1 << 16, Initial: 1 << 15}
 
 // Messages are written and read without an allocation.
 func TestMessages_Allocs(t *testing.T) {

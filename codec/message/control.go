@@ -50,6 +50,7 @@ type Credit struct {
 	Pipe  uint64 // the pipe of the Blocks, in the direction against this message
 	Opens bool   // the session's Opens instead; Pipe is not sent
 	Limit uint64 // total cost of the Blocks of the pipe, or of the Opens of the session
+	Extra uint64 // with Opens, the total of the extra credit, see [Sync].Extra; not sent if 0
 }
 
 // Ack reports how many messages have arrived, so that the sender need not keep them for a resume.
@@ -134,9 +135,13 @@ func (c Pong) AppendTo(dst []byte) []byte {
 
 // AppendTo implements Control.
 func (c Credit) AppendTo(dst []byte) []byte {
-	dst = appendControl(dst, creditCode, 2)
-	dst = appendOrNull(dst, c.Pipe, c.Opens)
-	return cborhead.AppendNumber(dst, c.Limit)
+	if !c.Opens || c.Extra == 0 {
+		dst = appendOrNull(appendControl(dst, creditCode, 2), c.Pipe, c.Opens)
+		return cborhead.AppendNumber(dst, c.Limit)
+	}
+	dst = appendOrNull(appendControl(dst, creditCode, 3), c.Pipe, c.Opens)
+	dst = cborhead.AppendNumber(dst, c.Limit)
+	return cborhead.AppendNumber(dst, c.Extra)
 }
 
 // AppendTo implements Control.
@@ -221,9 +226,8 @@ func readControl(r *cborhead.Reader, code uint64, n int) Control {
 		arity(r, n, 3, 3, "Pong")
 		return Pong{N: r.Uint("number", MaxPipe)}
 	case creditCode:
-		arity(r, n, 4, 4, "Credit")
-		pipe, opens := readPipeOrNull(r)
-		return Credit{Pipe: pipe, Opens: opens, Limit: r.Uint("limit", MaxPipe)}
+		arity(r, n, 4, 5, "Credit")
+		return readCredit(r, n)
 	case ackCode:
 		arity(r, n, 3, 3, "Ack")
 		return Ack{Count: r.Uint("count", MaxPipe)}
@@ -265,4 +269,17 @@ func readAsk(r *cborhead.Reader) Ask {
 	a := Ask{Pipe: r.Uint("pipe id", MaxPipe), Sent: r.Uint("sent cost", MaxPipe)}
 	a.Total = r.UintFrom("total", a.Sent, MaxPipe)
 	return a
+}
+
+// readCredit reads the fields of a Credit in a frame of n elements.
+func readCredit(r *cborhead.Reader, n int) Credit {
+	pipe, opens := readPipeOrNull(r)
+	if !opens {
+		arity(r, n, 4, 4, "Credit of a pipe")
+	}
+	c := Credit{Pipe: pipe, Opens: opens, Limit: r.Uint("limit", MaxPipe)}
+	if n == 5 {
+		c.Extra = r.Uint("extra credit", MaxPipe)
+	}
+	return c
 }

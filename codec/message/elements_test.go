@@ -41,7 +41,7 @@ func meaning(m appender) map[string]any {
 }
 
 func sameMeta(m Meta) Meta {
-	return Meta{TTL: m.TTL, Loss: m.Loss, Skipped: m.Skipped, Trace: append([]byte{}, m.Trace...), Key: append([]byte{}, m.Key...), Metadata: append([]byte{}, m.Metadata...), Nested: m.Nested, Within: m.Within, Stream: m.Stream, Window: m.Window}
+	return Meta{TTL: m.TTL, Loss: m.Loss, Skipped: m.Skipped, Trace: append([]byte{}, m.Trace...), Key: append([]byte{}, m.Key...), Metadata: append([]byte{}, m.Metadata...), Nested: m.Nested, Within: m.Within, Stream: m.Stream, Window: m.Window, Initial: m.Initial}
 }
 
 // canonicalMode encodes as RFC 8949 section 4.2.1 requires: definite lengths, shortest integers,
@@ -71,6 +71,7 @@ func elements(m appender) []any {
 		}
 		if m.Meta.Stream {
 			meta[7] = &m.Meta.Window // 0 is a window, and sent
+			meta[9] = m.Meta.Initial
 		}
 		return withMap([]any{1, m.Pipe, m.Function, m.Priority, nonNil(m.Params)}, meta)
 	case *Block:
@@ -120,7 +121,7 @@ func controlElements(c Control) []any {
 		return []any{1, c.Version, nonZero(map[uint64]any{
 			1: c.Node, 2: c.Session, 3: c.Features, 4: c.MaxMessage, 5: c.Window, 6: c.Opens,
 			7: c.Ping.Milliseconds(), 8: c.Timeout.Milliseconds(), 9: c.Codecs, 10: c.Credential, 11: c.Secret, 12: c.Received,
-			13: c.Overhead, 14: c.NestedRoom, 15: c.NestedCalls,
+			13: c.Overhead, 14: c.NestedRoom, 15: c.NestedCalls, 16: c.Extra,
 		})}
 	case Ping:
 		if c.Holds > 0 {
@@ -130,6 +131,9 @@ func controlElements(c Control) []any {
 	case Pong:
 		return []any{3, c.N}
 	case Credit:
+		if c.Extra > 0 {
+			return []any{4, orNull(c.Pipe, c.Opens), c.Limit, c.Extra}
+		}
 		return []any{4, orNull(c.Pipe, c.Opens), c.Limit}
 	case Ack:
 		return []any{5, c.Count}

@@ -59,13 +59,13 @@ func TestMeta_SentWhereValid(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, Meta{TTL: 1, Loss: 2, Skipped: 3}, block.Meta)
 
-	require.Equal(t, (&Open{}).AppendTo(nil), (&Open{Meta: Meta{Loss: 1, Skipped: 1, Within: 5, Window: 6, Strings: 7}}).AppendTo(nil))
+	require.Equal(t, (&Open{}).AppendTo(nil), (&Open{Meta: Meta{Loss: 1, Skipped: 1, Within: 5, Window: 6, Initial: 6, Strings: 7}}).AppendTo(nil))
 	require.Equal(t, (&Block{}).AppendTo(nil), (&Block{Meta: Meta{Trace: []byte("t"), Key: []byte("k"), Metadata: []byte("m"), Nested: true, Stream: true, Strings: 9}}).AppendTo(nil))
 }
 
 // IsZero reports whether there is no field to send.
 func TestMeta_IsZero(t *testing.T) {
-	require.True(t, (&Meta{Trace: []byte{}, Key: []byte{}, Metadata: []byte{}, Within: 1, Window: 1, Strings: 1}).IsZero())
+	require.True(t, (&Meta{Trace: []byte{}, Key: []byte{}, Metadata: []byte{}, Within: 1, Window: 1, Initial: 1, Strings: 1}).IsZero())
 	for _, m := range []Meta{{TTL: 1}, {Loss: 1}, {Skipped: 1}, {Trace: []byte{0}}, {Key: []byte{0}}, {Metadata: []byte{0}}, {Nested: true}, {Stream: true}} {
 		require.False(t, m.IsZero(), "%+v", m)
 	}

@@ -36,6 +36,9 @@ type Meta struct {
 	// the Blocks of the callee may cost this much before a Credit; 0 too is sent. Not sent unless
 	// Stream
 	Window uint64
+	// extra credit that the Open takes for the Blocks of the caller, see [Sync].Extra. Not sent
+	// unless Stream
+	Initial uint64
 
 	// Strings is the number of bytes in the byte and text strings that are direct values of the
 	// map, those of unknown keys included: they count for the cost. Strings inside arrays, maps and
@@ -58,6 +61,7 @@ const (
 	withinKey
 	windowMetaKey
 	metadataKey
+	initialKey
 )
 
 // longestMetadata is the number of bytes that fit into a frame: metadata above its own limit is
@@ -100,7 +104,11 @@ func (m *Meta) appendTo(dst []byte, t Type) []byte {
 		dst[at]++
 		dst = cborhead.AppendNumber(append(dst, windowMetaKey), m.Window)
 	}
-	return appendBytesEntry(dst, at, metadataKey, m.Metadata)
+	dst = appendBytesEntry(dst, at, metadataKey, m.Metadata)
+	if !m.Stream {
+		return dst
+	}
+	return appendEntry(dst, at, initialKey, m.Initial)
 }
 
 // readMeta reads the map of a Meta in a message of type t. Keys without a meaning there are
@@ -130,6 +138,8 @@ func readMeta(r *cborhead.Reader, t Type, m *Meta) {
 		case key == metadataKey && t == OpenType:
 			m.Metadata = r.BytesOf("metadata", 1, longestMetadata)
 			strings += len(m.Metadata)
+		case key == initialKey && t == OpenType:
+			m.Initial = r.Uint("initial credit", MaxPipe)
 		default:
 			strings += r.Skip()
 		}
@@ -139,5 +149,8 @@ func readMeta(r *cborhead.Reader, t Type, m *Meta) {
 	}
 	if t == OpenType {
 		m.Strings = strings
+	}
+	if !m.Stream {
+		m.Initial = 0 // without Blocks it means nothing
 	}
 }

@@ -168,7 +168,7 @@ func TestMetadata_LargestInParts(t *testing.T) {
 	require.NoError(t, err)
 	all := Meta{
 		TTL: MaxTTL, Trace: make([]byte, MaxTrace), Key: make([]byte, MaxKey), Metadata: metadata,
-		Nested: true, Within: MaxPipe, Stream: true, Window: MaxPipe,
+		Nested: true, Within: MaxPipe, Stream: true, Window: MaxPipe, Initial: MaxPipe,
 	}
 	open := Open{Pipe: MaxPipe, Params: make([]byte, 100_000), Meta: all}
 	head, err := ParseHead(firstOf(&open, MaxPipe, LeastPart))

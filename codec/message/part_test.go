@@ -25,7 +25,7 @@ func TestParseHead_FirstPart(t *testing.T) {
 		"Block":    {&Block{Pipe: 8, Payload: content, Meta: Meta{TTL: 7}}, Head{Type: BlockType, Pipe: 8, Content: 100_000}},
 		"result":   {&Close{Pipe: 8, Result: content}, Head{Type: CloseType, Pipe: 8, Content: 100_000}},
 		"abort":    {&Close{Pipe: 8, Abort: &codec.Abort{Message: "no", Detail: content}}, Head{Type: CloseType, Pipe: 8, Abort: true}},
-		"all meta": {&Open{Pipe: 8, Params: content, Meta: Meta{TTL: MaxTTL, Trace: make([]byte, MaxTrace), Key: make([]byte, MaxKey), Nested: true, Within: MaxPipe, Stream: true, Window: MaxPipe}}, Head{Type: OpenType, Pipe: 8, Content: 100_000}},
+		"all meta": {&Open{Pipe: 8, Params: content, Meta: Meta{TTL: MaxTTL, Trace: make([]byte, MaxTrace), Key: make([]byte, MaxKey), Nested: true, Within: MaxPipe, Stream: true, Window: MaxPipe, Initial: MaxPipe}}, Head{Type: OpenType, Pipe: 8, Content: 100_000}},
 	} {
 		head, err := ParseHead(firstOf(test.m, 8, LeastPart))
 		require.NoError(t, err, name)

@@ -117,6 +117,24 @@ func TestExample_RoomForOpens(t *testing.T) {
 		n*cost, room-n*cost, room, n*cost, room+n*cost))
 }
 
+// The example of the extra credit in the specification is correct.
+func TestExample_ExtraCredit(t *testing.T) {
+	const early, most = 4096, 64 << 10
+	text := example(t, "Example, with an early credit of 4096 and an extra credit of 1000000", "### Room for Opens")
+	left := 1_000_000
+	take := func() int {
+		n := min(most-early, left/8)
+		left -= n
+		return n
+	}
+	require.Contains(t, text, fmt.Sprintf("takes %d, and its Blocks may cost %d before a Credit.", take(), most))
+	for range 8 {
+		take()
+	}
+	require.Contains(t, text, fmt.Sprintf("After nine, %d are left", left))
+	require.Contains(t, text, fmt.Sprintf("takes %d.", take()))
+}
+
 // The example of nested calls in the specification is correct.
 func TestExample_NestedCalls(t *testing.T) {
 	const overhead, early, room, most = 512, 4096, 65536, 64
@@ -166,8 +184,8 @@ func TestFrames_Lengths(t *testing.T) {
 	most := Block{Pipe: MaxPipe, Payload: make([]byte, 70000), Meta: Meta{TTL: 1<<31 - 1, Loss: 127, Skipped: MaxPipe}}
 	require.Len(t, most.AppendTo(nil), 70000+36)
 	full := Open{Pipe: MaxPipe, Function: 65535, Priority: -128, Params: make([]byte, 70000),
-		Meta: Meta{TTL: 1<<31 - 1, Nested: true, Within: MaxPipe, Stream: true, Window: MaxPipe}}
-	require.Len(t, full.AppendTo(nil), 70000+48)
+		Meta: Meta{TTL: 1<<31 - 1, Nested: true, Within: MaxPipe, Stream: true, Window: MaxPipe, Initial: MaxPipe}}
+	require.Len(t, full.AppendTo(nil), 70000+58)
 	last := Close{Pipe: MaxPipe, Result: make([]byte, 70000)}
 	require.Len(t, last.AppendTo(nil), 70000+17)
 }

@@ -71,6 +71,10 @@ type Sync struct {
 	NestedRoom uint64
 	// maximum number of the unanswered nested Opens of the peer; 0: no limit
 	NestedCalls uint64
+
+	// extra credit: what the Opens of streams may take in all for their first Blocks, initially:
+	// see [Meta].Initial; 0: none
+	Extra uint64
 }
 
 // Keys of the fields of a Sync as a map in a frame.
@@ -90,6 +94,7 @@ const (
 	overheadKey
 	nestedRoomKey
 	nestedCallsKey
+	extraKey
 )
 
 // maxSyncEntries bounds a received Sync, unknown keys included.
@@ -117,7 +122,8 @@ func (c Sync) AppendTo(dst []byte) []byte {
 	dst = appendEntry(dst, at, receivedKey, c.Received)
 	dst = appendEntry(dst, at, overheadKey, c.Overhead)
 	dst = appendEntry(dst, at, nestedRoomKey, c.NestedRoom)
-	return appendEntry(dst, at, nestedCallsKey, c.NestedCalls)
+	dst = appendEntry(dst, at, nestedCallsKey, c.NestedCalls)
+	return appendEntry(dst, at, extraKey, c.Extra)
 }
 
 // millis rounds up, so that a short time does not become none.
@@ -175,6 +181,8 @@ func readSyncEntry(r *cborhead.Reader, key uint64, c *Sync) {
 		c.NestedRoom = r.Uint("nested room", MaxPipe)
 	case nestedCallsKey:
 		c.NestedCalls = r.Uint("nested calls", MaxPipe)
+	case extraKey:
+		c.Extra = r.Uint("extra credit", MaxPipe)
 	default:
 		r.Skip()
 	}

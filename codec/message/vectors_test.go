@@ -53,6 +53,7 @@ type vectorMessage struct {
 		Key     hexBytes
 		Within  *uint64
 		Window  *uint64
+		Initial uint64
 
 		Metadata hexBytes
 	}
@@ -67,6 +68,7 @@ type vectorMessage struct {
 	Whole uint64
 
 	N, Limit, Count uint64
+	Extra           uint64 // of a Credit or a Sync
 	Holds           uint64
 	Sent, Total     uint64
 	Last            *uint64
@@ -143,7 +145,7 @@ func (m *vectorMessage) goMessage() appender {
 		meta.Nested, meta.Within = true, *m.Meta.Within
 	}
 	if m.Meta.Window != nil {
-		meta.Stream, meta.Window = true, *m.Meta.Window
+		meta.Stream, meta.Window, meta.Initial = true, *m.Meta.Window, m.Meta.Initial
 	}
 	switch m.Type {
 	case "open":
@@ -179,7 +181,7 @@ func (m *vectorMessage) goControl() Control {
 			Version: m.Version, Node: m.Node, Session: m.Session, Features: m.Features, MaxMessage: m.MaxMessage,
 			Window: m.Early, Opens: m.Opens, Ping: m.Ping * time.Millisecond, Timeout: m.Timeout * time.Millisecond,
 			Codecs: m.Codecs, Credential: m.Credential, Secret: m.Secret, Received: m.Received,
-			Overhead: m.Overhead, NestedRoom: m.NestedRoom, NestedCalls: m.NestedCalls,
+			Overhead: m.Overhead, NestedRoom: m.NestedRoom, NestedCalls: m.NestedCalls, Extra: m.Extra,
 		}
 	case "ping":
 		return Ping{N: m.N, Holds: m.Holds}
@@ -187,7 +189,7 @@ func (m *vectorMessage) goControl() Control {
 		return Pong{N: m.N}
 	case "credit":
 		if m.Pipe == nil {
-			return Credit{Opens: true, Limit: m.Limit}
+			return Credit{Opens: true, Limit: m.Limit, Extra: m.Extra}
 		}
 		return Credit{Pipe: *m.Pipe, Limit: m.Limit}
 	case "ack":

@@ -19,7 +19,7 @@ import (
 // sessions without a wire for a while.
 const (
 	fixtureMessage = 256 << 10
-	fixtureInbound = 4 << 20
+	fixtureInbound = 5_000_000
 	fixtureResume  = 10 * time.Second
 	fixtureSilence = 3 * time.Second
 
@@ -35,7 +35,9 @@ func fixtureOptions(patient bool) []asterisque.Option {
 	}
 	return []asterisque.Option{
 		asterisque.WithLimits(asterisque.Limits{
-			Inbound: limits.Limits{Soft: limits.Amount{Bytes: fixtureInbound, Messages: 8192}}, MaxMessage: fixtureMessage,
+			Inbound:    limits.Limits{Soft: limits.Amount{Bytes: fixtureInbound, Messages: 10_000}},
+			MaxMessage: fixtureMessage,
+			Window:     64 << 10, // so that large Blocks need more
 		}),
 		asterisque.WithResume(asterisque.Resume{For: keeps}),
 		asterisque.WithTimeouts(times),

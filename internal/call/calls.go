@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/dispatch"
@@ -213,7 +214,8 @@ func (x *Calls) promise(c *Config) {
 	if !c.Windowless {
 		x.out.terms.Room = flow.NewRoom(p)
 		x.out.terms.Room.Heed(&c.Owner.Tally)
-		x.out.terms.Most = uint64(max(c.Window, p.Window))
+		x.out.terms.Room.OnExtra(&flow.Waiter{Granted: x.grantExtra})
+		x.out.terms.Most = uint32(max(c.Window, p.Window))
 		x.out.terms.Usual = min(x.out.terms.Most, usualWindow)
 	}
 	x.serving.dispatcher.Init(dispatch.Config{
@@ -221,7 +223,15 @@ func (x *Calls) promise(c *Config) {
 	})
 	x.out.opens.init(a.Opens, uint64(a.MaxFrame)+a.Overhead+a.Early)
 	x.out.opens.metadata = a.Metadata
+	if a.Extra > 0 && a.Early > 0 {
+		x.out.extra = &initialCredit{limit: a.Extra}
+	}
 	x.out.nesting.calls, x.out.nesting.room = int32(a.NestedCalls), int32(a.NestedRoom)
+}
+
+// grantExtra sends the total of the extra credit to the peer.
+func (x *Calls) grantExtra(bool) {
+	x.Carrier.Control(message.Credit{Opens: true, Extra: x.out.terms.Room.Extra()}, carrier.Now)
 }
 
 // SetOffer replaces what the peer may call. No goroutine reads meanwhile.

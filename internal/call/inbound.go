@@ -8,6 +8,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/buffer"
 	"github.com/asterisque-go/asterisque/internal/dispatch"
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/internal/idempotency"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/internal/piping"
@@ -45,15 +46,16 @@ type (
 )
 
 // newInboundCall copies the needed parts of m. The slices of m are valid only for the moment.
-// within is the call from this side around it, or nil.
-func newInboundCall(x *Calls, m *message.Open, h *Handler, within *outboundParent) (c *Inbound) {
+// within is the call from this side around it, or nil. initial is the room of its extra credit,
+// which the call releases.
+func newInboundCall(x *Calls, m *message.Open, h *Handler, within *outboundParent, initial flow.Hold) (c *Inbound) {
 	p := min(priority.Priority(m.Priority), x.serving.highest)
 	if h.Blocks {
 		call := new(pipeCall)
 		c = &call.Inbound
 		c.transport.pipe = &call.whole
 		(*piping.End)(c.transport.pipe).Init(piping.Config{
-			Function: m.Function, Priority: p, Port: inboundPort{c}, Terms: &x.out.terms, SendLimit: initialSendLimit(&x.out.terms, m.Meta.Window), Granted: earlyLimit(&x.out.terms),
+			Function: m.Function, Priority: p, Port: inboundPort{c}, Terms: &x.out.terms, SendLimit: initialSendLimit(&x.out.terms, m.Meta.Window), Granted: earlyLimit(&x.out.terms, initial), Hold: initial,
 			Unary: !m.Meta.Stream, Lasting: m.Meta.TTL == 0,
 		})
 		if m.Meta.Stream && x.out.terms.PeerEarly < m.Meta.Window {
@@ -63,6 +65,7 @@ func newInboundCall(x *Calls, m *message.Open, h *Handler, within *outboundParen
 		call := new(unaryCall)
 		c = &call.Inbound
 		c.params = call.small[:0]
+		x.out.dropHold(&initial)
 	}
 	c.transport.x, c.transport.flow = x, outbox.AcceptedFlow(p, m.Pipe)
 	c.Handler, c.parent = h, within
@@ -92,12 +95,13 @@ func newInboundCall(x *Calls, m *message.Open, h *Handler, within *outboundParen
 // calls returns the calls of the session.
 func (c *Inbound) calls() *Calls { return c.transport.x }
 
-// earlyLimit returns the initial send limit of a peer on a stream that it opens.
-func earlyLimit(t *piping.Terms) uint64 {
+// earlyLimit returns the initial send limit of a peer on a stream that it opens, with its extra
+// credit.
+func earlyLimit(t *piping.Terms, initial flow.Hold) uint64 {
 	if t.Room == nil {
 		return piping.Unlimited
 	}
-	return t.Early
+	return t.Early + initial.Bytes()
 }
 
 // initialSendLimit returns the initial send limit of this side on a stream with a window announced

@@ -30,6 +30,7 @@ type outgoing struct {
 
 	limit   sendLimit // these lock themselves
 	opens   openCredit
+	extra   *initialCredit // nil: the peer grants none; fixed
 	nesting nestedCalls
 	waits   waitCounts
 
@@ -79,12 +80,13 @@ func (o *outgoing) lifetime(ctx context.Context, ttl time.Duration) (expires tim
 	return expires, nil
 }
 
-// firstWindow returns the initial cost limit for the Blocks of a stream that this side opens.
-func (o *outgoing) firstWindow() uint64 {
+// firstWindow returns the initial cost limit for the Blocks of a stream that this side opens with
+// this extra credit.
+func (o *outgoing) firstWindow(initial uint32) uint64 {
 	if o.terms.PeerEarly == 0 {
 		return piping.Unlimited
 	}
-	return o.terms.PeerEarly
+	return o.terms.PeerEarly + uint64(initial)
 }
 
 // ended returns the error of a call that was not sent because the session has ended.

@@ -8,6 +8,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/aborts"
 	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/dispatch"
+	"github.com/asterisque-go/asterisque/internal/flow"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/internal/wait"
@@ -58,9 +59,14 @@ func (r receiver) receiveOpen(m *message.Open, begun bool) error {
 		within = r.x.Table.outer(m.Meta.Within)
 	}
 	h := r.x.serving.find(m.Function)
-	refused := r.refuses(m, h, within)
+	var initial flow.Hold
+	refused := r.takeExtra(m, &initial)
 	if refused == nil {
-		c := newInboundCall(r.x, m, h, within)
+		refused = r.refuses(m, h, within)
+	}
+	if refused == nil {
+		c := newInboundCall(r.x, m, h, within, initial)
+		initial = flow.Hold{}
 		ok, err := r.x.Table.accept(c.id(), c, begun)
 		if ok {
 			arrival{c}.arrive()
@@ -69,9 +75,13 @@ func (r receiver) receiveOpen(m *message.Open, begun bool) error {
 			return err
 		}
 		c.freeParams()
+		if c.transport.pipe != nil {
+			(*piping.End)(c.transport.pipe).CloseArrived(nil, errShutDown)
+		}
 		refused = errShutDown // Shutdown was called meanwhile, or the session has ended
 		r.x.AnnounceEnd(carrier.Now)
 	}
+	r.x.out.dropHold(&initial)
 	if begun {
 		if !r.x.Table.refuseBegun(m.Pipe) {
 			return nil // AnnounceEnd has rejected it
@@ -86,6 +96,23 @@ func (r receiver) receiveOpen(m *message.Open, begun bool) error {
 	r.x.turnAway(m, refused, cost)
 	return nil
 }
+
+// takeExtra takes the extra credit of an Open, or returns the reason to reject the Open.
+func (r receiver) takeExtra(m *message.Open, h *flow.Hold) *codec.Abort {
+	room := r.x.out.terms.Room
+	if m.Meta.Initial == 0 || room == nil {
+		return nil
+	}
+	ok, granted := room.TakeExtra(h, m.Meta.Initial)
+	flow.Grant(granted)
+	if !ok {
+		return errExtra
+	}
+	return nil
+}
+
+// errExtra is the error of a peer whose Open takes more extra credit than it was granted.
+var errExtra = codec.ErrWindow.Withf("the Open takes more extra credit than there is")
 
 // refuses returns the reason to reject a call before it is created, or nil. h is its function, and
 // within the call of this side around it; both may be nil.
@@ -192,6 +219,7 @@ func (r receiver) receiveControl(m message.Control) error {
 func (r receiver) receiveCredit(c message.Credit) error {
 	if c.Opens {
 		r.x.out.opens.grant(c.Limit)
+		r.x.out.extra.grant(c.Extra)
 		return nil
 	}
 	return r.toPipe(c.Pipe, func(p *piping.End) error { p.CreditArrived(c.Limit); return nil })

@@ -18,8 +18,9 @@ import (
 // outboundStream is a call from this side that carries Blocks: a pipe and its port.
 type outboundStream struct {
 	callTransport
-	asParent *outboundParent // as a parent; nil unless a handler made it; fixed, as cost
+	asParent *outboundParent // as a parent; nil unless a handler made it; fixed, as the next two
 	cost     int64           // of its Open
+	initial  uint32          // extra credit that its Open takes
 	whole    pipe.Pipe       // target of callTransport.pipe
 	after    func()          // called at the end of the call, perhaps more than once; may be nil
 }
@@ -46,7 +47,7 @@ func (x *Calls) Open(ctx context.Context, function uint16, params []byte, cfg *O
 	s.watch(ctx, cfg, m.Expires)
 	m.Departer = s
 	if err := s.put(m, carrier.Now); err != nil {
-		x.out.unsent(s.asParent, s.cost)
+		s.unsent()
 		if over := s.pipe.Err(); over != nil { // ctx ended meanwhile
 			err = aborts.NeverSent(over)
 		}
@@ -71,9 +72,19 @@ func newStream(ctx context.Context, x *Calls, function uint16, params []byte, cf
 		return nil, nil, own, a
 	}
 	s = &outboundStream{callTransport: callTransport{x: x, flow: outbox.NewFlow(cfg.Priority)}, asParent: own.parent, cost: own.cost}
+	if s.initial = x.out.extra.take(x.out.terms.PeerEarly); s.initial > 0 {
+		m.Meta.Initial = uint64(s.initial)
+		x.watchIdle()
+	}
 	s.pipe = &s.whole
-	(*piping.End)(s.pipe).Init(piping.Config{Function: function, Priority: cfg.Priority, Loss: cfg.Loss, Port: s, Terms: &x.out.terms, SendLimit: x.out.firstWindow(), Granted: granted, Hold: hold})
+	(*piping.End)(s.pipe).Init(piping.Config{Function: function, Priority: cfg.Priority, Loss: cfg.Loss, Port: s, Terms: &x.out.terms, SendLimit: x.out.firstWindow(s.initial), Granted: granted, Hold: hold})
 	return s, m, own, nil
+}
+
+// unsent takes the credit back that the Open has used, which was not sent.
+func (s *outboundStream) unsent() {
+	s.x.out.unsent(s.asParent, s.cost)
+	s.x.out.extra.giveBack(s.initial)
 }
 
 // watch aborts the pipe when ctx ends or the time to live has expired.
@@ -111,7 +122,7 @@ func (s *outboundStream) Close(result []byte, abort *codec.Abort) {
 	if abort != nil {
 		departed, unsent := s.x.Carrier.Cancel(&s.flow, givenUp(abort))
 		if unsent {
-			s.x.out.unsent(s.asParent, s.cost)
+			s.unsent()
 		}
 		if departed && unsent {
 			s.x.remove(s.id())
@@ -139,6 +150,9 @@ func (s *outboundStream) Discard(why outbox.Reason, begun bool) {
 	if begun && !s.x.Table.remove(s.id()) {
 		return // the peer has closed it
 	}
+	if why == outbox.Expired || why == outbox.Ended {
+		s.x.out.extra.giveBack(s.initial)
+	}
 	settle := (*piping.End)(s.pipe).Closing(s.x.discarded(s.asParent, s.cost, why))
 	go func() {
 		settle()
@@ -164,7 +178,7 @@ func (s *outboundStream) closed(m message.Close) (err error) {
 		(*piping.End)(s.pipe).CloseArrived(bytes.Clone(m.Result), nil)
 	}
 	if s.closedBy(m.Abort) {
-		s.x.out.unsent(s.asParent, s.cost)
+		s.unsent()
 	}
 	s.release()
 	return err

@@ -47,6 +47,7 @@ type Plan struct {
 	Workers     int // number of running handlers with a guaranteed Window
 	Callers     int // number of streams of this side with a guaranteed Window
 	Spare       int // for the growth of windows; at least an eighth of Room in a new Plan
+	Extra       int // part of Spare: the initial extra credit
 
 	urgent int // part of the first credit of Opens that the peer may keep for urgent calls
 }
@@ -80,18 +81,19 @@ func NewPlan(soft limits.Amount, largest, workers int) (Plan, error) {
 	p.Large = largest + p.Overhead
 	p.Callers = max(1, min(mostCallers, p.Room/16/p.Window))
 	p.Spare = p.rest()
+	p.Extra = p.Spare / 8
 	return p, nil
 }
 
 // resized returns a Plan for a new soft limit of the given bytes, 0 being none, after the peer was
 // sent the numbers of p. Therefore only Spare changes. It may become negative: then not all
 // guaranteed shares can be used at the same time. Every wait must be able to end, so the room is
-// never smaller than the shares that are no windows, and a window of either kind.
+// never smaller than the shares that are no windows, the extra credit, and a window of either kind.
 func (p Plan) resized(bytes int) Plan {
 	if bytes == 0 {
 		bytes = defaultRoom
 	}
-	p.Room = max(bytes, LeastRoom, 8*p.Largest, p.Opens+p.Nested+p.NestedOwn+p.Large+2*p.Window)
+	p.Room = max(bytes, LeastRoom, 8*p.Largest, p.Opens+p.Nested+p.NestedOwn+p.Large+p.Extra+2*p.Window)
 	p.Spare = p.rest()
 	return p
 }

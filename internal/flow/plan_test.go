@@ -20,10 +20,12 @@ const (
 	mib = 1 << 20
 )
 
-// newPlan is NewPlan for valid numbers.
+// newPlan is NewPlan for valid numbers, without extra credit: all of the spare room is free.
 func newPlan(t testing.TB, soft limits.Amount, largest, workers int) flow.Plan {
 	p, err := flow.NewPlan(soft, largest, workers)
 	require.NoError(t, err)
+	require.Equal(t, p.Spare/8, p.Extra)
+	p.Extra = 0
 	return p
 }
 

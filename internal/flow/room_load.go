@@ -3,6 +3,7 @@ package flow
 // Load is the part of a Room that is granted, by its use.
 type Load struct {
 	Windows int `json:"windows"` // bytes granted to streams
+	Extra   int `json:"extra"`   // bytes granted to the streams that the peer opens next
 	Large   int `json:"large"`   // bytes granted to Blocks that do not fit into their windows
 	Opening int `json:"opening"` // streams of this side that wait for a window
 	Asking  int `json:"asking"`  // pipes that wait for room for a large Block
@@ -14,7 +15,8 @@ func (r *Room) Load() Load {
 	defer r.mu.Unlock()
 	p := r.plan
 	l := Load{
-		Windows: (p.Workers+p.Callers-int(r.workers+r.callers))*p.Window + p.Spare - r.spare,
+		Windows: (p.Workers+p.Callers-int(r.workers+r.callers))*p.Window + p.Spare - r.spare - r.extra.left(),
+		Extra:   r.extra.left(),
 		Large:   p.Large - r.large,
 	}
 	if r.lines != nil {

@@ -51,7 +51,7 @@ func (c *Config) sync(p *flow.Plan, resumes bool) message.Sync {
 		s.Timeout = c.PingTimeout // without Pings no timeout applies to the peer
 	}
 	if !c.Windowless {
-		s.Window, s.Opens, s.Overhead, s.NestedRoom = uint64(p.Window), uint64(p.Opens), uint64(p.Overhead), uint64(p.Nested)
+		s.Window, s.Opens, s.Overhead, s.NestedRoom, s.Extra = uint64(p.Window), uint64(p.Opens), uint64(p.Overhead), uint64(p.Nested), uint64(p.Extra)
 	}
 	return s
 }
@@ -113,6 +113,7 @@ type Settings struct {
 	// initial cost limit for the Blocks of a stream that this side Opens, paid with its Open; 0:
 	// the peer has no windows
 	Early    uint64
+	Extra    uint64 // initial extra credit for the first Blocks of these streams
 	Overhead uint64 // cost of a message to the peer besides its content
 	Opens    uint64 // initial cost limit for calls; 0: no limit
 
@@ -130,6 +131,7 @@ func SettingsOf(s *message.Sync) Settings {
 	return Settings{
 		MaxFrame: int(min(s.MaxMessage, 1<<31-1)),
 		Early:    s.Window,
+		Extra:    s.Extra,
 		Overhead: max(s.Overhead, message.MinOverhead),
 		Opens:    s.Opens,
 		Metadata: s.Features&message.FeatureMetadata != 0,

@@ -10,7 +10,8 @@ import (
 // when they are sent, and not while there is no Wire.
 type controls struct {
 	pong      message.Pong
-	opens     uint64 // the limit of the Credit for Opens
+	opens     uint64 // the limits of the Credit for Opens
+	extra     uint64
 	pongDue   bool
 	opensDue  bool
 	others    fifo.Queue[message.Control] // kinds whose number this side alone determines
@@ -34,7 +35,8 @@ func (c *controls) put(control message.Control) {
 	case message.Pong:
 		c.pong, c.pongDue = control, true
 	case message.Credit:
-		c.opens = max(c.opens, control.Limit) // the one with the higher limit may come first
+		c.opens = max(c.opens, control.Limit) // the one with the higher limits may come first
+		c.extra = max(c.extra, control.Extra)
 		c.opensDue = true
 	default:
 		c.others.Push(control)
@@ -52,7 +54,7 @@ func (c *controls) depart(add func(message.Control)) {
 	}
 	if c.opensDue {
 		c.opensDue = false
-		add(message.Credit{Opens: true, Limit: c.opens})
+		add(message.Credit{Opens: true, Limit: c.opens, Extra: c.extra})
 	}
 }
 

@@ -310,7 +310,7 @@ func newSides(t testing.TB, plan flow.Plan, largest uint64) (a, b *side) {
 	for i := range sides {
 		s := &side{t: t, room: flow.NewRoom(&plan)}
 		s.terms = piping.Terms{
-			Room: s.room, Overhead: overhead, Early: early, Usual: largest, PeerOverhead: overhead, PeerEarly: early,
+			Room: s.room, Overhead: overhead, Early: early, Usual: uint32(largest), PeerOverhead: overhead, PeerEarly: early,
 			Ledger: s,
 		}
 		sides[i] = s

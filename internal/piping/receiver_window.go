@@ -131,7 +131,7 @@ func (r *receiver) begin(s endState, t *Terms, h flow.Hold, a *deferred) {
 		a.grant(t.Room.End(&h))
 		return
 	}
-	r.hold = h
+	a.grant(t.Room.Join(&r.hold, h))
 	r.raise(t, 0, a)
 }
 

@@ -19,8 +19,8 @@ type Terms struct {
 	Room     *flow.Room // for received Blocks; nil: this side has no windows
 	Overhead uint64     // cost of a received Block besides its payload
 	Early    uint64     // credit that the peer always gets: see [flow.Plan].Window
-	Usual    uint64     // size to which windows grow on any path
-	Most     uint64     // size to which windows grow if the path has the capacity
+	Usual    uint32     // size to which windows grow on any path
+	Most     uint32     // size to which windows grow if the path has the capacity
 
 	PeerOverhead uint64 // cost of a sent Block besides its payload
 	PeerEarly    uint64 // credit that the peer always grants without being asked
@@ -35,10 +35,10 @@ type Terms struct {
 
 // follows returns the window that the path can use: twice its capacity. The peer announces the
 // capacity. A false announcement gains no more than the available room.
-func (t *Terms) follows() uint64 { return min(2*min(t.Holds.Load(), t.Most), t.Most) }
+func (t *Terms) follows() uint64 { return min(2*min(t.Holds.Load(), MaxWindow), uint64(t.Most)) }
 
 // largest returns the size to which used up windows grow.
-func (t *Terms) largest() uint64 { return max(t.Usual, t.follows()) }
+func (t *Terms) largest() uint64 { return max(uint64(t.Usual), t.follows()) }
 
 // cost returns the cost of a received Block in the window of its receiver.
 func (t *Terms) cost(payload int) uint64 { return uint64(payload) + t.Overhead }

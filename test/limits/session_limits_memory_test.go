@@ -134,7 +134,7 @@ func TestLimits_MemoryOfThePage(t *testing.T) {
 
 // atAllLimits makes two sessions reach all their limits.
 func atAllLimits(t *testing.T) {
-	const sleepers, streams, answerers, largest, answer = 6, 16, 40, 900 << 10, 64 << 10
+	const sleepers, streams, answerers, largest, answer = 6, 32, 40, 900 << 10, 64 << 10
 	b := bounds{inbound: 8 << 20, outbound: 1 << 20, message: 1 << 20, answers: answerers * answer}
 	soft := func(bytes int) limits.Limits { return limits.Limits{Soft: limits.Amount{Bytes: bytes}} }
 	data, go_, end := make([]byte, 1<<20), make(chan struct{}), make(chan struct{})

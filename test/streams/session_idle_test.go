@@ -166,8 +166,8 @@ func TestIdle_LittleRoomIsLeftToOthers(t *testing.T) {
 	}{
 		"of 1 MiB":                    {1 << 20, 8, 14, 1 << 20},
 		"of 256 KiB":                  {256 << 10, 8, 14, 256 << 10},
-		"of 12 MiB, which were 32":    {32 << 20, 1024, 58, 12 << 20},
-		"of 12 MiB and large windows": {32 << 20, 8, 58, 12 << 20},
+		"of 13 MiB, which were 32":    {32 << 20, 1024, 58, 13 << 20},
+		"of 13 MiB and large windows": {32 << 20, 8, 58, 13 << 20},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -81,6 +81,7 @@ const openMeta = {
   6: ['within', (r) => r.unsigned('enclosing pipe id')],
   7: ['window', (r) => r.unsigned('window')],
   8: ['metadata', (r) => r.byteString('metadata', 1)],
+  9: ['initial', (r) => r.unsigned('initial credit')],
 };
 const blockMeta = { 1: ttl, 2: ['loss', (r) => r.unsigned('loss rate', 0, 127)], 3: ['skipped', (r) => r.unsigned('skipped count')] };
 
@@ -91,6 +92,7 @@ function open(r, n) {
     priority: r.integer('priority', -128, 127), params: r.byteString('params'), meta: {},
   };
   const strings = n === 6 ? fields(r, 'meta', 16, openMeta, m.meta) : 0;
+  if (m.meta.window === undefined) delete m.meta.initial; // without Blocks it means nothing
   return Object.defineProperty(m, 'strings', { value: strings }); // what they cost; no part of the message
 }
 
@@ -133,7 +135,13 @@ const controls = {
   1: [4, (r) => sync({ type: 'sync', version: r.unsigned('version') }, r)],
   2: [3, (r, n) => ({ type: 'ping', n: r.unsigned('number'), ...(n === 4 && { holds: r.unsigned('bytes of the path', 1) }) }), 4],
   3: [3, (r) => ({ type: 'pong', n: r.unsigned('number') })],
-  4: [4, (r) => ({ type: 'credit', pipe: pipeOrNull(r), limit: r.unsigned('limit') })],
+  4: [4, (r, n) => {
+    const m = { type: 'credit', pipe: pipeOrNull(r) };
+    if (m.pipe !== null) elements('a Credit of a pipe', n, 4);
+    m.limit = r.unsigned('limit');
+    const extra = n === 5 ? r.unsigned('extra credit') : 0;
+    return extra ? { ...m, extra } : m;
+  }, 5],
   5: [3, (r) => ({ type: 'ack', count: r.unsigned('count') })],
   6: [3, (r) => ({ type: 'drain', last: pipeOrNull(r) })],
   7: [4, (r) => ({ type: 'session_close', code: r.integer('code', LEAST_CODE, MOST_CODE), message: r.text('message') })],
@@ -184,6 +192,7 @@ const syncFields = {
   13: ['overhead', (r) => r.unsigned('overhead', 512)],
   14: ['nested_room', (r) => r.unsigned('nested room')],
   15: ['nested_calls', (r) => r.unsigned('nested calls')],
+  16: ['extra', (r) => r.unsigned('extra credit')],
 };
 
 function sync(m, r) {
@@ -202,7 +211,7 @@ const begin = (w, elements, ...numbers) => numbers.reduce((w, n) => w.integer(n)
 const orNull = (w, n) => (n === null ? w.simple(NULL) : w.integer(n));
 
 const encoders = {
-  open: (w, m) => writeFields(begin(w, 5, 1, m.pipe, m.function, m.priority).byteString(m.params), m.meta, { 1: 'ttl', 4: 'trace', 5: 'key', 6: 'within', 7: 'window', 8: 'metadata' }),
+  open: (w, m) => writeFields(begin(w, 5, 1, m.pipe, m.function, m.priority).byteString(m.params), m.meta, { 1: 'ttl', 4: 'trace', 5: 'key', 6: 'within', 7: 'window', 8: 'metadata', 9: 'initial' }),
   block: (w, m) => {
     begin(w, 3, 2, m.pipe);
     writeFields(m.payload === null ? w.simple(NULL) : w.byteString(m.payload), m.meta, { 1: 'ttl', 2: 'loss', 3: 'skipped' });
@@ -225,7 +234,10 @@ const encoders = {
   },
   ping: (w, m) => (m.holds ? begin(w, 4, 0, 2, m.n, m.holds) : begin(w, 3, 0, 2, m.n)),
   pong: (w, m) => begin(w, 3, 0, 3, m.n),
-  credit: (w, m) => orNull(begin(w, 4, 0, 4), m.pipe).integer(m.limit),
+  credit: (w, m) => {
+    orNull(begin(w, m.extra ? 5 : 4, 0, 4), m.pipe).integer(m.limit);
+    if (m.extra) w.integer(m.extra);
+  },
   ack: (w, m) => begin(w, 3, 0, 5, m.count),
   drain: (w, m) => orNull(begin(w, 3, 0, 6), m.last),
   session_close: (w, m) => begin(w, 4, 0, 7, m.code).text(cut(m.message)),

@@ -18,6 +18,7 @@ type call struct {
 	result   int
 	nature   nature
 	cost     int // of its Open
+	initial  int // extra credit that its Open takes
 
 	habits
 

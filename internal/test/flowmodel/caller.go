@@ -108,10 +108,13 @@ func (s *session) openStep(e *end, c *call) callResult {
 		return blocked
 	}
 	c.leaving = nil
+	if c.stream {
+		c.initial = e.extra.take(s.ends[c.to()].plan.Window)
+	}
 	s.put(e, m)
 	c.caller = callerSent
 	if c.stream {
-		c.up.limit = s.ends[c.to()].plan.Window
+		c.up.limit = s.ends[c.to()].plan.Window + c.initial
 		c.down.granted = int(c.down.hold.Bytes())
 		c.down.limit = c.down.granted // announced by the Open
 		s.add(actor{kind: actSend, d: &c.up})
@@ -151,6 +154,7 @@ func (s *session) abort(e *end, c *call) {
 	unsent := s.clear(e, c)
 	if unsent {
 		s.unsent(e, c)
+		e.extra.taken -= c.initial
 	}
 	if c.departed {
 		s.count(e, message{kind: abortMessage, c: c, held: heldMessage, size: 32})

@@ -20,7 +20,7 @@ func (s *session) invariants(a *actor) {
 		e := &s.ends[i]
 		p, load := &e.plan, e.room.Load()
 		s.check(e.opens.Promised() <= p.Opens, "Opens: more is promised than there is room for")
-		s.check(load.Windows+e.prepaid <= e.blocks(), "windows: more is promised than there is room for")
+		s.check(load.Windows+load.Extra+e.prepaid <= e.blocks(), "windows: more is promised than there is room for")
 		s.check(load.Large <= p.Large, "large Blocks: more is promised than there is room for")
 		s.check(e.nested <= p.NestedCalls && e.inner <= p.Nested, "too much is nested here")
 		s.check(e.nesting.sizes <= p.NestedOwn, "streams within calls have too large windows")

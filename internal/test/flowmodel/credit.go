@@ -31,6 +31,16 @@ func (k *credit) take(p priority.Priority, cost int) bool {
 	return true
 }
 
+// extraCredit is what Opens may take for the first Blocks of their streams. No Open waits for it.
+type extraCredit struct{ limit, taken int } // totals of cost
+
+// take returns the credit of an Open with a window of the given size.
+func (k *extraCredit) take(window int) int {
+	n := max(0, min(64<<10-window, (k.limit-k.taken)/8))
+	k.taken += n
+	return n
+}
+
 // nesting counts the unanswered calls of one end that are made within calls of its peer.
 type nesting struct {
 	calls int

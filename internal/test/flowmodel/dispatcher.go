@@ -28,6 +28,11 @@ const smallParams = 4 << 10
 func (s *session) onOpen(e *end, c *call) {
 	arrived := e.arrive(c)
 	s.check(arrived || c.nested, "an Open has arrived that was not promised room")
+	if c.initial > 0 {
+		ok, granted := e.room.TakeExtra(&c.up.hold, uint64(c.initial))
+		s.check(ok, "an Open takes more extra credit than was granted")
+		e.grant(granted)
+	}
 	switch {
 	case !arrived: // functions of cancelled calls may still run
 		s.answerAway(e, c, false)
@@ -87,7 +92,7 @@ func (s *session) queue(e *end, c *call) {
 	e.waiting++
 	c.callee = calleeWaits
 	if c.stream {
-		c.up.granted = e.plan.Window // paid by the Open
+		c.up.granted = e.plan.Window + c.initial // the window is paid by the Open
 	}
 	if c.nested && !s.broken.NoLending {
 		var h flow.Hold

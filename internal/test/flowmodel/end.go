@@ -21,6 +21,7 @@ type end struct {
 	outbox   outbox
 
 	credit  credit // for Opens, of the peer
+	extra   extraCredit
 	nesting nesting
 
 	dispatcher
@@ -86,5 +87,7 @@ func (s *session) read(e *end, m *message) {
 		s.onAllow(e, m.d, m.total)
 	case opensControl:
 		e.credit.limit = max(e.credit.limit, m.total)
+	case extraControl:
+		e.extra.limit = max(e.extra.limit, m.total)
 	}
 }

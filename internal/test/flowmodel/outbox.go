@@ -15,10 +15,11 @@ const (
 	creditControl
 	allowControl
 	opensControl
+	extraControl
 )
 
 var kindNames = [...]string{
-	"Open", "Block", "end", "Ask", "Stop", "result", "abort", "Credit", "Allow", "Credit for Opens",
+	"Open", "Block", "end", "Ask", "Stop", "result", "abort", "Credit", "Allow", "Credit for Opens", "extra Credit",
 }
 
 // message is a message in an outbox or on a wire.
@@ -41,6 +42,7 @@ type outbox struct {
 	queue     priority.Queue[message]
 	announced []*direction // whose receivers have Controls
 	opens     int          // the newest credit for Opens; 0: none
+	extra     int          // the newest extra credit; 0: none
 }
 
 // put queues a message that has been counted.
@@ -82,12 +84,16 @@ func (s *session) finish(e *end, c *call) {
 func (s *session) writeStep(e *end) callResult {
 	o, w := &e.outbox, &s.wires[e.index]
 	switch {
-	case o.opens == 0 && len(o.announced) == 0:
+	case o.opens == 0 && o.extra == 0 && len(o.announced) == 0:
 	case !w.fits(2 * controlSize):
 		return blocked
 	case o.opens > 0:
 		w.push(message{kind: opensControl, size: controlSize, total: o.opens})
 		o.opens = 0
+		return moved
+	case o.extra > 0:
+		w.push(message{kind: extraControl, size: controlSize, total: o.extra})
+		o.extra = 0
 		return moved
 	default:
 		d := o.announced[0]

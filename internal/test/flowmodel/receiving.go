@@ -142,12 +142,15 @@ func (s *session) onEnd(e *end, d *direction) {
 // beginHandler gives the handler that is about to run its window.
 func (s *session) beginHandler(e *end, d *direction, h flow.Hold) {
 	if d.eof {
-		d.prepaid = d.received - d.taken
+		d.prepaid = max(0, d.received-d.taken-int(d.hold.Bytes()))
 		e.prepaid += d.prepaid
 		e.grant(e.room.End(&h))
 		return
 	}
-	d.hold = h
+	if s.broken.DropInitial {
+		d.hold = flow.Hold{}
+	}
+	e.grant(e.room.Join(&d.hold, h))
 	s.raise(d)
 }
 

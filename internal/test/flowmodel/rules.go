@@ -17,6 +17,7 @@ type Broken struct {
 
 	Overshoot    bool // the last Block may pass its window
 	GrowAnywhere bool // windows grow into the guarantees of other streams
+	DropInitial  bool // a handler begins without the room for the extra credit of its Open
 
 	// Asks.
 

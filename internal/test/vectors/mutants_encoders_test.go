@@ -43,8 +43,13 @@ func encoders() []mutant {
 		{"parts: what is given up is an empty part", partFile, "return append(m.appendStart(dst, 3), cborhead.Null)", "return append(m.appendStart(dst, 3), cborhead.Bytes)"},
 		{"7-handshake: features are written behind the max message", syncFile, "dst = appendEntry(dst, at, featuresKey, c.Features)\n\tdst = appendEntry(dst, at, maxMessageKey, c.MaxMessage)",
 			"dst = appendEntry(dst, at, maxMessageKey, c.MaxMessage)\n\tdst = appendEntry(dst, at, featuresKey, c.Features)"},
-		{"7-handshake: the nested calls are written before the nested room", syncFile, "dst = appendEntry(dst, at, nestedRoomKey, c.NestedRoom)\n\treturn appendEntry(dst, at, nestedCallsKey, c.NestedCalls)",
-			"dst = appendEntry(dst, at, nestedCallsKey, c.NestedCalls)\n\treturn appendEntry(dst, at, nestedRoomKey, c.NestedRoom)"},
+		{"7-handshake: the nested calls are written before the nested room", syncFile, "dst = appendEntry(dst, at, nestedRoomKey, c.NestedRoom)\n\tdst = appendEntry(dst, at, nestedCallsKey, c.NestedCalls)",
+			"dst = appendEntry(dst, at, nestedCallsKey, c.NestedCalls)\n\tdst = appendEntry(dst, at, nestedRoomKey, c.NestedRoom)"},
+		{"7-handshake: the extra credit is written before the nested calls", syncFile, "dst = appendEntry(dst, at, nestedCallsKey, c.NestedCalls)\n\treturn appendEntry(dst, at, extraKey, c.Extra)",
+			"dst = appendEntry(dst, at, extraKey, c.Extra)\n\treturn appendEntry(dst, at, nestedCallsKey, c.NestedCalls)"},
+		{"5-controls: extra credit of 0 is written", controlFile, "if !c.Opens || c.Extra == 0 {", "if !c.Opens {"},
+		{"5-controls: extra credit is not written", controlFile, "if !c.Opens || c.Extra == 0 {", "if true {"},
+		{"meta: initial credit is written without a window", metaFile, "\tif !m.Stream {\n\t\treturn dst\n\t}\n\treturn appendEntry(dst, at, initialKey", "\treturn appendEntry(dst, at, initialKey"},
 		{"7-handshake: durations are cut", syncFile, "min(max(ms, 0), maxMillis)", "min(max(ms, 0), maxMillis-1)"},
 	}
 	for _, b := range []struct{ number, bound, then string }{

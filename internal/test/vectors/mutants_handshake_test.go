@@ -35,6 +35,7 @@ func handshake() []mutant {
 		{"early credit", "windowKey"}, {"room for Opens", "opensKey"}, {"ping interval", "pingKey"}, {"timeout", "timeoutKey"},
 		{"codecs", "codecsKey"}, {"credential", "credentialKey"}, {"secret", "secretKey"}, {"received count", "receivedKey"},
 		{"overhead", "overheadKey"}, {"nested room", "nestedRoomKey"}, {"nested calls", "nestedCallsKey"},
+		{"extra credit", "extraKey"},
 	} {
 		list = append(list, mutant{"7-handshake: " + key[0] + " is not known", syncFile, "case " + key[1] + ":", "case 1000 + " + key[1] + ":"})
 	}

@@ -1,0 +1,48 @@
+package call
+
+import "sync"
+
+// mostInitial is the largest window, in bytes, with which a stream begins at the peer.
+const mostInitial = 64 << 10
+
+// initialCredit is the sender's side of the extra credit: what the Opens of streams may take for
+// their first Blocks, besides the guaranteed credit. No Open waits for it. A nil initialCredit
+// grants nothing.
+type initialCredit struct {
+	mu    sync.Mutex
+	limit uint64 // total granted; guarded by mu, as taken
+	taken uint64
+}
+
+// take returns the extra credit of an Open: as much as makes its window mostInitial, and at most an
+// eighth of what is left, so that many streams opened at once share it.
+func (c *initialCredit) take(guaranteed uint64) uint32 {
+	if c == nil || guaranteed >= mostInitial {
+		return 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := min(mostInitial-guaranteed, (c.limit-c.taken)/8)
+	c.taken += n
+	return uint32(n)
+}
+
+// giveBack returns the extra credit of an Open that was never sent.
+func (c *initialCredit) giveBack(n uint32) {
+	if n == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.taken -= uint64(n)
+}
+
+// grant applies the peer's Credit. A total below an earlier one has no effect.
+func (c *initialCredit) grant(total uint64) {
+	if c == nil || total == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.limit = max(c.limit, total)
+}
