@@ -52,7 +52,7 @@ type Stats struct {
 	// for the Blocks of streams, but for the extra credit that no stream has taken; Held is the
 	// total of the windows
 	Blocks Share `json:"blocks"`
-	Large  Share `json:"large"`  // for Blocks that are larger than their windows
+	Large  Share `json:"large"` // for Blocks that are larger than their windows
 
 	// streams of this side that waited for budget here for a window
 	WaitWindow Wait `json:"wait_window"`
