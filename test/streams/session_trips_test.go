@@ -157,3 +157,42 @@ func TestTrips_Calls(t *testing.T) {
 		require.Equal(t, slices.Repeat([]time.Duration{calls * trip}, callers), took)
 	})
 }
+
+// TestTrips_BesideIdleStreams opens streams beside many idle ones of both sides that have carried
+// data: they are as fast as the first ones.
+func TestTrips_BesideIdleStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		streams := testkit.Long(200, 1000)
+		here, there := asterisque.NewNode(asterisque.WithService(mirrorService())), asterisque.NewNode(asterisque.WithService(mirrorService()))
+		t.Cleanup(func() { here.Close(); there.Close() })
+		way := wiretest.Lane{Delay: trip / 2}
+		a, b := wiretest.NewLink(wiretest.LinkConfig{Out: way, In: way}).Pipe()
+		dialled, accepted := asterisquetest.ConnectOver(t, here, there, wire.FromConn(a), wire.FromConn(b))
+		var all sync.WaitGroup
+		for range streams {
+			for _, s := range []*asterisque.Session{dialled, accepted} {
+				all.Go(func() {
+					p, err := s.Open(testkit.Background, mirror, nil)
+					if err == nil {
+						err = carry(p, 20, 15_000)
+					}
+					if err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		}
+		all.Wait()
+		fakeclock.Sleep(15 * time.Second)
+		for range 20 {
+			for _, s := range []*asterisque.Session{dialled, accepted} {
+				begin := time.Now()
+				p, err := s.Open(testkit.Background, mirror, nil)
+				require.NoError(t, err)
+				require.NoError(t, carry(p, 1, 16<<10))
+				require.Equal(t, trip, time.Since(begin))
+			}
+		}
+		require.Equal(t, streams+20, dialled.Stats().Running)
+	})
+}
