@@ -146,9 +146,9 @@ func TestExtra_ComesBack(t *testing.T) {
 	}
 }
 
-// TestExtra_SleepersLeaveRoom has a peer with streams that take extra credit and send nothing, for
+// TestAttackExtra_Sleepers has a peer with streams that take extra credit and send nothing, for
 // functions that read nothing.
-func TestExtra_SleepersLeaveRoom(t *testing.T) {
+func TestAttackExtra_Sleepers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, node, promises := extraPeer(t)
 		defer node.Close()
