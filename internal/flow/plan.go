@@ -25,6 +25,7 @@ const (
 	leastContent  = 1 << 10
 	mostContent   = 16 << 10 // content up to which windows are guaranteed if there are few workers
 	mostCallers   = 64       // guaranteed windows for calls of this side
+	mostExtra     = 1 << 30  // bytes of extra credit, so that it fits a Hold
 	leastNested   = 256      // nested calls
 	workersNested = 32       // nested calls for each worker
 	mostStrings   = 1 << 10  // bytes of strings in the meta of the largest Open
@@ -81,7 +82,7 @@ func NewPlan(soft limits.Amount, largest, workers int) (Plan, error) {
 	p.Large = largest + p.Overhead
 	p.Callers = max(1, min(mostCallers, p.Room/16/p.Window))
 	p.Spare = p.rest()
-	p.Extra = p.Spare / 8
+	p.Extra = min(p.Spare/8, mostExtra)
 	return p, nil
 }
 
