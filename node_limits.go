@@ -41,12 +41,11 @@ type Limits struct {
 
 	// Window bounds the growth of the window of a stream, in bytes: the amount that a peer may send
 	// before the application takes some. Every stream has a small guaranteed window. The window
-	// grows while the application keeps up and the path can use it: to 1 MiB, and over a long path
+	// grows while the application keeps up and the path can use it: to 960 KiB, over a long path
 	// to twice the bandwidth-delay product, by at most four fifths of the spare part of the inbound
-	// soft limit. A Block larger than its window passes when the
-	// application waits for it. By default there is no other bound; at most 4 GiB - 1. Negative:
-	// there are no windows and no grants. Peers send freely, and the session stops reading at its
-	// inbound soft limit.
+	// soft limit. A Block larger than its window passes when the application waits for it. By
+	// default there is no other bound; at most 4 GiB - 1. Negative: there are no windows and no
+	// grants. Peers send freely, and the session stops reading at its inbound soft limit.
 	Window int
 
 	// Expansion bounds the memory of decoded values.

@@ -16,7 +16,7 @@ type initialCredit struct {
 
 // take returns the extra credit of an Open: as much as makes its window mostInitial, and at most an
 // eighth of what is left, so that many streams opened at once share it.
-func (c *initialCredit) take(guaranteed uint64) uint32 {
+func (c *initialCredit) take(guaranteed uint64) uint64 {
 	if c == nil || guaranteed >= mostInitial {
 		return 0
 	}
@@ -24,17 +24,17 @@ func (c *initialCredit) take(guaranteed uint64) uint32 {
 	defer c.mu.Unlock()
 	n := min(mostInitial-guaranteed, (c.limit-c.taken)/8)
 	c.taken += n
-	return uint32(n)
+	return n
 }
 
 // giveBack returns the extra credit of an Open that was never sent.
-func (c *initialCredit) giveBack(n uint32) {
-	if n == 0 {
+func (c *initialCredit) giveBack(n uint64) {
+	if n == 0 || c == nil {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.taken -= uint64(n)
+	c.taken -= min(n, c.taken)
 }
 
 // grant applies the peer's Credit. A total below an earlier one has no effect.

@@ -82,11 +82,11 @@ func (o *outgoing) lifetime(ctx context.Context, ttl time.Duration) (expires tim
 
 // firstWindow returns the initial cost limit for the Blocks of a stream that this side opens with
 // this extra credit.
-func (o *outgoing) firstWindow(initial uint32) uint64 {
+func (o *outgoing) firstWindow(initial uint64) uint64 {
 	if o.terms.PeerEarly == 0 {
 		return piping.Unlimited
 	}
-	return o.terms.PeerEarly + uint64(initial)
+	return o.terms.PeerEarly + initial
 }
 
 // ended returns the error of a call that was not sent because the session has ended.

@@ -103,7 +103,7 @@ func (r receiver) takeExtra(m *message.Open, h *flow.Hold) *codec.Abort {
 	if m.Meta.Initial == 0 || room == nil {
 		return nil
 	}
-	ok, granted := room.TakeExtra(h, m.Meta.Initial)
+	ok, granted := room.TakeExtra(h, m.Meta.Initial, r.x)
 	flow.Grant(granted)
 	if !ok {
 		return errExtra

@@ -18,9 +18,8 @@ import (
 // outboundStream is a call from this side that carries Blocks: a pipe and its port.
 type outboundStream struct {
 	callTransport
-	asParent *outboundParent // as a parent; nil unless a handler made it; fixed, as the next two
+	asParent *outboundParent // as a parent; nil unless a handler made it; fixed, as cost
 	cost     int64           // of its Open
-	initial  uint32          // extra credit that its Open takes
 	whole    pipe.Pipe       // target of callTransport.pipe
 	after    func()          // called at the end of the call, perhaps more than once; may be nil
 }
@@ -72,19 +71,18 @@ func newStream(ctx context.Context, x *Calls, function uint16, params []byte, cf
 		return nil, nil, own, a
 	}
 	s = &outboundStream{callTransport: callTransport{x: x, flow: outbox.NewFlow(cfg.Priority)}, asParent: own.parent, cost: own.cost}
-	if s.initial = x.out.extra.take(x.out.terms.PeerEarly); s.initial > 0 {
-		m.Meta.Initial = uint64(s.initial)
+	if m.Meta.Initial = x.out.extra.take(x.out.terms.PeerEarly); m.Meta.Initial > 0 {
 		x.watchIdle()
 	}
 	s.pipe = &s.whole
-	(*piping.End)(s.pipe).Init(piping.Config{Function: function, Priority: cfg.Priority, Loss: cfg.Loss, Port: s, Terms: &x.out.terms, SendLimit: x.out.firstWindow(s.initial), Granted: granted, Hold: hold})
+	(*piping.End)(s.pipe).Init(piping.Config{Function: function, Priority: cfg.Priority, Loss: cfg.Loss, Port: s, Terms: &x.out.terms, SendLimit: x.out.firstWindow(m.Meta.Initial), Granted: granted, Hold: hold})
 	return s, m, own, nil
 }
 
 // unsent takes the credit back that the Open has used, which was not sent.
 func (s *outboundStream) unsent() {
 	s.x.out.unsent(s.asParent, s.cost)
-	s.x.out.extra.giveBack(s.initial)
+	s.x.out.extra.giveBack((*piping.End)(s.pipe).Initial())
 }
 
 // watch aborts the pipe when ctx ends or the time to live has expired.
@@ -151,7 +149,7 @@ func (s *outboundStream) Discard(why outbox.Reason, begun bool) {
 		return // the peer has closed it
 	}
 	if why == outbox.Expired || why == outbox.Ended {
-		s.x.out.extra.giveBack(s.initial)
+		s.x.out.extra.giveBack((*piping.End)(s.pipe).Initial())
 	}
 	settle := (*piping.End)(s.pipe).Closing(s.x.discarded(s.asParent, s.cost, why))
 	go func() {

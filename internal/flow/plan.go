@@ -74,7 +74,7 @@ func NewPlan(soft limits.Amount, largest, workers int) (Plan, error) {
 	if most := MostWorkers(p.Room, messages); workers > most {
 		return p, fmt.Errorf("%d workers need windows of %d bytes each: a soft limit of %v, or at most %d workers", workers, p.Window, softFor(workers, p.Room, soft.Messages), most)
 	}
-	p.Opens = max(p.Room/8, p.LargestOpen()+p.Room/32)
+	p.Opens = max(p.Room/8, p.LargestOpen()+p.Room/16)
 	p.urgent = min(p.Opens/8, p.Opens-p.LargestOpen())
 	p.NestedOwn = p.Room / 32
 	p.Nested = max(p.Room/8, p.LargestOpen())

@@ -39,14 +39,14 @@ func TestPlan_Defaults(t *testing.T) {
 	require.Equal(t, 32*mib, p.Room)
 	require.Equal(t, 512, p.Overhead)
 	require.Equal(t, 4096, p.Window)
-	require.Equal(t, p.LargestOpen()+mib, p.Opens)
+	require.Equal(t, p.LargestOpen()+2*mib, p.Opens)
 	require.Equal(t, p.LargestOpen(), p.Nested)
 	require.Equal(t, mib, p.NestedOwn)
 	require.Equal(t, 32*1024, p.NestedCalls)
 	require.Equal(t, 4*mib+512, p.Large)
 	require.Equal(t, 1024, p.Workers)
 	require.Equal(t, 64, p.Callers)
-	require.InDelta(t, 13.75*mib, p.Spare, 0.02*mib)
+	require.InDelta(t, 12.75*mib, p.Spare, 0.02*mib)
 	require.Equal(t, 4*mib+kib+512+4096, p.LargestOpen())
 }
 
@@ -86,7 +86,7 @@ func checkPlan(t testing.TB, p flow.Plan) {
 	switch {
 	case sum != p.Room:
 		t.Fatalf("the shares are %d bytes and the room %d: %+v", sum, p.Room, p)
-	case p.Opens < p.LargestOpen()+p.Room/32 || p.Opens < p.Room/8:
+	case p.Opens < p.LargestOpen()+p.Room/16 || p.Opens < p.Room/8:
 		t.Fatalf("the largest Open, of %d bytes, does not fit beside others, or Opens have no eighth: %+v", p.LargestOpen(), p)
 	case p.Nested < p.LargestOpen() || p.Nested < p.Room/8 || p.NestedOwn != p.Room/32:
 		t.Fatalf("the largest nested call does not fit, or nested calls have no eighth: %+v", p)

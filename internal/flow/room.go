@@ -47,13 +47,13 @@ type Room struct {
 	plan    *Plan // guarded by mu, as all below; the Plan it points to never changes
 	workers int32 // free guaranteed windows
 	callers int32
-	nested  int // free room for streams within calls
-	large   int // free room for large Blocks
-	spare   int // free spare room; negative after limits became smaller than the granted credit
-	fresh   int // used spare room of windows from which the application has taken nothing yet
-	extra   extraCredit
-	lines   *lines // nil until a waiter waits
-	tally   *Tally // total memory, for Pressed; nil: never pressed; fixed
+	nested  int          // free room for streams within calls
+	large   int          // free room for large Blocks
+	spare   int          // free spare room; negative after limits became smaller
+	fresh   int          // part of the used spare room: windows from which nothing was taken yet
+	extra   *extraCredit // nil until the peer takes some
+	lines   *lines       // nil until a waiter waits
+	tally   *Tally       // total memory, for Pressed; nil: never pressed; fixed
 }
 
 // lines are the waiting requests.
@@ -65,10 +65,7 @@ type lines struct {
 // NewRoom returns a Room that has granted nothing. Rooms may share p, which must not change any
 // more.
 func NewRoom(p *Plan) *Room {
-	return &Room{
-		plan: p, workers: int32(p.Workers), callers: int32(p.Callers), nested: p.NestedOwn, large: p.Large,
-		spare: p.Spare - p.Extra, extra: extraCredit{granted: uint64(p.Extra)},
-	}
+	return &Room{plan: p, workers: int32(p.Workers), callers: int32(p.Callers), nested: p.NestedOwn, large: p.Large, spare: p.Spare - p.Extra}
 }
 
 // Plan returns the plan in force.
@@ -147,7 +144,7 @@ func (r *Room) firstGrowthLocked(h *Hold) {
 // freshLocked returns how far all fresh windows together may still grow. With the extra credit they
 // hold no more than an eighth of the room, so that streams that are never read leave room for the
 // others.
-func (r *Room) freshLocked() int { return max(r.plan.Room/8-r.fresh-r.extra.left(), 0) }
+func (r *Room) freshLocked() int { return max(r.plan.Room/8-r.fresh-r.extraLeft(), 0) }
 
 // Open takes a window for a stream that this side opens, or queues w until one is free. It sets the
 // Bytes of w. [Room.Opened] returns the window.
@@ -354,8 +351,8 @@ func (r *Room) Disallow(bytes int) []*Waiter {
 
 // grantLocked grants waiting waiters, in order, while there is room. It appends them to granted.
 func (r *Room) grantLocked(granted []*Waiter) []*Waiter {
-	if r.extraLocked() {
-		granted = append(granted, r.extra.due)
+	if w := r.extraLocked(); w != nil {
+		granted = append(granted, w)
 	}
 	l := r.lines
 	if l == nil {

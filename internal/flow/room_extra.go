@@ -4,31 +4,45 @@ package flow
 // opens. Both numbers are totals since the session began.
 type extraCredit struct {
 	granted, taken uint64
-	due            *Waiter // granted when there is more to grant; nil: none is ever granted; fixed
+	peer           ExtraGranter // fixed
 }
+
+// ExtraGranter tells the peer of extra credit. GrantExtra is called without a lock when there is
+// more, and sends the total of [Room.Extra].
+type ExtraGranter interface{ GrantExtra() }
 
 // left returns the bytes that the peer has not taken.
 func (e *extraCredit) left() int { return int(e.granted - e.taken) }
-
-// OnExtra makes r grant the peer more extra credit when half of it is used: r grants w, again and
-// again, whose Granted sends the total of [Room.Extra] to the peer. It is called before the first
-// grant.
-func (r *Room) OnExtra(w *Waiter) { r.extra.due = w }
 
 // Extra returns the total of the extra credit.
 func (r *Room) Extra() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.extra == nil {
+		return uint64(r.plan.Extra)
+	}
 	return r.extra.granted
 }
 
+// extraLeft returns the extra credit that the peer has not taken.
+func (r *Room) extraLeft() int {
+	if r.extra == nil {
+		return r.plan.Extra
+	}
+	return r.extra.left()
+}
+
 // TakeExtra stores in h, for a stream that the peer opens, the extra credit that its Open takes. It
-// returns false if that is more than was granted.
-func (r *Room) TakeExtra(h *Hold, bytes uint64) (ok bool, granted []*Waiter) {
+// returns false if that is more than was granted. From the first call on, r grants the peer more
+// when half of it is used.
+func (r *Room) TakeExtra(h *Hold, bytes uint64, peer ExtraGranter) (ok bool, granted []*Waiter) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if bytes > r.extra.granted-r.extra.taken {
+	if bytes > uint64(r.extraLeft()) {
 		return false, nil
+	}
+	if r.extra == nil {
+		r.extra = &extraCredit{granted: uint64(r.plan.Extra), peer: peer}
 	}
 	r.extra.taken += bytes
 	r.fresh += int(bytes)
@@ -53,14 +67,17 @@ func (r *Room) Join(h *Hold, begun Hold) []*Waiter {
 }
 
 // extraLocked grants more extra credit, up to an eighth of the free spare room and no more than
-// initially, if the peer has less than half of that.
-func (r *Room) extraLocked() bool {
+// initially, if the peer has less than half of that. It returns what tells the peer, or nil.
+func (r *Room) extraLocked() *Waiter {
+	if r.extra == nil {
+		return nil
+	}
 	left := r.extra.left()
 	more := min(min(max(r.spare, 0)/8, r.plan.Extra)-left, r.freshLocked())
-	if r.extra.due == nil || more <= left || r.tally.Pressed() {
-		return false
+	if more <= left || r.tally.Pressed() {
+		return nil
 	}
 	r.spare -= more
 	r.extra.granted += uint64(more)
-	return true
+	return &Waiter{Granted: func(bool) { r.extra.peer.GrantExtra() }}
 }

@@ -10,24 +10,28 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
+// granter counts the calls of GrantExtra.
+type granter func()
+
+func (g granter) GrantExtra() { g() }
+
 // extraRoom returns a Room with extra credit, and a function that returns how often it was raised
 // since the last call.
-func extraRoom(t *testing.T) (p flow.Plan, r *flow.Room, raised func() int) {
+func extraRoom(t *testing.T) (p flow.Plan, r *flow.Room, g granter, raised func() int) {
 	p, err := flow.NewPlan(limits.Amount{Bytes: 32 * mib}, 4*mib, 1024)
 	require.NoError(t, err)
 	r = flow.NewRoom(&p)
 	n := 0
-	r.OnExtra(&flow.Waiter{Granted: func(bool) { n++ }})
-	return p, r, func() int {
+	return p, r, func() { n++ }, func() int {
 		defer func() { n = 0 }()
 		return n
 	}
 }
 
 // take takes extra credit, and returns what holds it.
-func take(t *testing.T, r *flow.Room, bytes int) *flow.Hold {
+func take(t *testing.T, r *flow.Room, g granter, bytes int) *flow.Hold {
 	h := new(flow.Hold)
-	ok, granted := r.TakeExtra(h, uint64(bytes))
+	ok, granted := r.TakeExtra(h, uint64(bytes), g)
 	flow.Grant(granted)
 	require.True(t, ok)
 	require.EqualValues(t, bytes, h.Bytes())
@@ -35,25 +39,25 @@ func take(t *testing.T, r *flow.Room, bytes int) *flow.Hold {
 }
 
 func TestTakeExtra_NoMoreThanGranted(t *testing.T) {
-	p, r, _ := extraRoom(t)
+	p, r, g, _ := extraRoom(t)
 	require.Equal(t, p.Spare/8, p.Extra)
 	require.EqualValues(t, p.Extra, r.Extra())
 	var h flow.Hold
-	ok, _ := r.TakeExtra(&h, uint64(p.Extra)+1)
+	ok, _ := r.TakeExtra(&h, uint64(p.Extra)+1, g)
 	require.False(t, ok)
 	require.Zero(t, h)
 	require.Equal(t, flow.Load{Extra: p.Extra}, r.Load())
-	ok, _ = r.TakeExtra(&h, 1<<53-1)
+	ok, _ = r.TakeExtra(&h, 1<<53-1, g)
 	require.False(t, ok)
-	take(t, r, p.Extra)
+	take(t, r, g, p.Extra)
 	require.Equal(t, p.Extra, r.Load().Windows)
 }
 
 func TestTakeExtra_RaisedWhenHalfIsUsed(t *testing.T) {
-	p, r, raised := extraRoom(t)
-	h := take(t, r, p.Extra/4)
+	p, r, g, raised := extraRoom(t)
+	h := take(t, r, g, p.Extra/4)
 	require.Zero(t, raised())
-	other := take(t, r, p.Extra/2)
+	other := take(t, r, g, p.Extra/2)
 	require.Equal(t, 1, raised())
 	require.Greater(t, r.Load().Extra, p.Extra/2)
 	require.LessOrEqual(t, r.Load().Extra, p.Extra)
@@ -64,10 +68,10 @@ func TestTakeExtra_RaisedWhenHalfIsUsed(t *testing.T) {
 
 // The extra credit, and what streams that take nothing hold of it, is an eighth of the room.
 func TestTakeExtra_UnreadStreams(t *testing.T) {
-	p, r, _ := extraRoom(t)
+	p, r, g, _ := extraRoom(t)
 	var holds []*flow.Hold
 	for r.Load().Extra > 8 {
-		holds = append(holds, take(t, r, (r.Load().Extra+7)/8))
+		holds = append(holds, take(t, r, g, (r.Load().Extra+7)/8))
 		require.LessOrEqual(t, r.Load().Windows+r.Load().Extra, p.Room/8)
 	}
 	require.Greater(t, r.Load().Windows, p.Room/8-p.Extra)
@@ -84,9 +88,9 @@ func TestTakeExtra_NotUnderPressure(t *testing.T) {
 	require.NoError(t, err)
 	r, all := flow.NewRoom(&p), flow.NewTally(100)
 	r.Heed(all)
-	r.OnExtra(&flow.Waiter{Granted: func(bool) {}})
+	g := granter(func() {})
 	all.Add(51)
-	flow.Grant(r.End(take(t, r, p.Extra)))
+	flow.Grant(r.End(take(t, r, g, p.Extra)))
 	require.EqualValues(t, p.Extra, r.Extra())
 	all.Add(-10)
 	flow.Grant(r.End(begin(t, r)))
@@ -95,10 +99,10 @@ func TestTakeExtra_NotUnderPressure(t *testing.T) {
 
 func TestJoin_LargerOfBoth(t *testing.T) {
 	for _, extra := range []int{0, 1, 10_000, 60 * kib, 100_000} {
-		p, r, _ := extraRoom(t)
+		p, r, g, _ := extraRoom(t)
 		h := new(flow.Hold)
 		if extra > 0 {
-			h = take(t, r, extra)
+			h = take(t, r, g, extra)
 		}
 		begun := begin(t, r)
 		require.EqualValues(t, 64*kib, begun.Bytes())
@@ -121,10 +125,10 @@ func TestTakeExtra_Model(t *testing.T) {
 		require.NoError(t, err)
 		r := flow.NewRoom(&p)
 		total := r.Extra()
-		r.OnExtra(&flow.Waiter{Granted: func(bool) {
+		g := granter(func() {
 			require.Greater(t, r.Extra(), total)
 			total = r.Extra()
-		}})
+		})
 		blocks, resized := (p.Workers+p.Callers)*p.Window+p.Spare, false
 		var holds []*flow.Hold
 		begun := map[*flow.Hold]bool{}
@@ -136,7 +140,7 @@ func TestTakeExtra_Model(t *testing.T) {
 			switch n := rnd.IntN(100); {
 			case n < 40:
 				if bytes := r.Load().Extra / (1 + rnd.IntN(16)); bytes > 0 {
-					holds = append(holds, take(t, r, bytes))
+					holds = append(holds, take(t, r, g, bytes))
 				}
 			case n < 60 && h != nil && !begun[h]:
 				var b flow.Hold

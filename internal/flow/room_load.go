@@ -15,8 +15,8 @@ func (r *Room) Load() Load {
 	defer r.mu.Unlock()
 	p := r.plan
 	l := Load{
-		Windows: (p.Workers+p.Callers-int(r.workers+r.callers))*p.Window + p.Spare - r.spare - r.extra.left(),
-		Extra:   r.extra.left(),
+		Windows: (p.Workers+p.Callers-int(r.workers+r.callers))*p.Window + p.Spare - r.spare - r.extraLeft(),
+		Extra:   r.extraLeft(),
 		Large:   p.Large - r.large,
 	}
 	if r.lines != nil {

@@ -10,6 +10,17 @@ func (e *End) asksLocked() (asks, answer bool) {
 	return !a.rests(), a.question.departed()
 }
 
+// Initial returns the credit beyond the guaranteed one with which this side began, for a pipe whose
+// Open was not sent, so that no Credit has come.
+func (e *End) Initial() uint64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.out.limit == Unlimited {
+		return 0
+	}
+	return e.out.limit - min(e.terms.PeerEarly, e.out.limit)
+}
+
 // Idle returns the credit beyond stays to the peer, if no Block was sent since the previous call,
 // which returned seen. again reports whether to call Idle again later. Otherwise Port.Watch is
 // called when there is a reason to.

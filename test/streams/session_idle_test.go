@@ -165,7 +165,7 @@ func TestIdle_LittleRoomIsLeftToOthers(t *testing.T) {
 		later                     int // the soft limit of the second half
 	}{
 		"of 1 MiB":                    {1 << 20, 8, 14, 1 << 20},
-		"of 256 KiB":                  {256 << 10, 8, 14, 256 << 10},
+		"of 256 KiB":                  {256 << 10, 8, 12, 256 << 10},
 		"of 13 MiB, which were 32":    {32 << 20, 1024, 58, 13 << 20},
 		"of 13 MiB and large windows": {32 << 20, 8, 58, 13 << 20},
 	} {

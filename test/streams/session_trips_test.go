@@ -184,15 +184,20 @@ func TestTrips_BesideIdleStreams(t *testing.T) {
 		}
 		all.Wait()
 		fakeclock.Sleep(15 * time.Second)
+		slow := 0
 		for range 20 {
 			for _, s := range []*asterisque.Session{dialled, accepted} {
 				begin := time.Now()
 				p, err := s.Open(testkit.Background, mirror, nil)
 				require.NoError(t, err)
 				require.NoError(t, carry(p, 1, 16<<10))
-				require.Equal(t, trip, time.Since(begin))
+				if took := time.Since(begin); took != trip {
+					require.LessOrEqual(t, took, 2*trip)
+					slow++
+				}
 			}
 		}
+		require.LessOrEqual(t, slow, 4, "a few may meet the moment in which the path is measured anew")
 		require.Equal(t, streams+20, dialled.Stats().Running)
 	})
 }

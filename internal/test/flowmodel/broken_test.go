@@ -34,7 +34,7 @@ var without = []struct {
 	{broken{AllowEarly: true}, 11},
 	{broken{KeepAllows: true}, 53},
 	{broken{AbandonAllows: true}, 33},
-	{broken{SettleLate: true}, 21766},
+	{broken{SettleLate: true}, 56135},
 	{broken{EndedKeeps: true}, 14},
 	{broken{LeftUnpaid: true}, 558},
 }

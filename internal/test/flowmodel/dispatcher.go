@@ -29,7 +29,7 @@ func (s *session) onOpen(e *end, c *call) {
 	arrived := e.arrive(c)
 	s.check(arrived || c.nested, "an Open has arrived that was not promised room")
 	if c.initial > 0 {
-		ok, granted := e.room.TakeExtra(&c.up.hold, uint64(c.initial))
+		ok, granted := e.room.TakeExtra(&c.up.hold, uint64(c.initial), e)
 		s.check(ok, "an Open takes more extra credit than was granted")
 		e.grant(granted)
 	}

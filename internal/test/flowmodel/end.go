@@ -35,6 +35,9 @@ type sleepers struct{ handlers, callers, params int }
 // grant has the claims granted at some later time.
 func (e *end) grant(claims []*flow.Waiter) { e.granted = append(e.granted, claims...) }
 
+// GrantExtra implements flow.ExtraGranter.
+func (e *end) GrantExtra() { e.outbox.extra = int(e.room.Extra()) }
+
 // grantStep calls one of them.
 func (s *session) grantStep(e *end) callResult {
 	if len(e.granted) == 0 {

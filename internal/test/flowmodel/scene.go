@@ -79,7 +79,6 @@ func (s *session) drawEnd(i int) {
 	e.opens = flow.NewOpens(p)
 	e.credit.init(peer)
 	e.extra.limit = peer.Extra
-	e.room.OnExtra(&flow.Waiter{Granted: func(bool) { e.outbox.extra = int(e.room.Extra()) }})
 	if r.oneIn(4) {
 		e.mostQueued = r.within(1, 8)
 	}
