@@ -93,7 +93,9 @@ func (r *receiver) admits(t *Terms, payload int) bool {
 	if received > limit {
 		return false
 	}
-	r.usedUp = r.usedUp || limit-received < max(cost, t.Early)
+	// without its extra credit the peer has to wait once more, when the early credit is used up
+	first := received >= t.Early && received-cost < t.Early
+	r.usedUp = r.usedUp || first || limit-received < max(cost, t.Early)
 	r.largest = max(r.largest, uint32(min(cost, math.MaxUint32)))
 	return true
 }
