@@ -14,7 +14,7 @@ type serverLoad struct {
 	mu       sync.Mutex
 	latency  time.Duration // moving average over calls; guarded by mu, as all below; 0: unknown
 	at       time.Time     // end of the last call in the average
-	halving  time.Duration // see firstHalving
+	halving  time.Duration // see firstHalving; 0 until the first call
 	answered time.Time     // time of the last answer
 	expired  time.Time     // start of the last call that expired
 	overdue  float64       // share of expired calls among about the last ten
@@ -101,7 +101,7 @@ func (l *serverLoad) agedLocked(now time.Time) float64 {
 	if idle < firstHalving {
 		return 1
 	}
-	return math.Exp2(-float64(idle) / float64(max(l.halving, firstHalving)))
+	return math.Exp2(-float64(idle) / float64(l.halving))
 }
 
 // expectedLoad is the expected time of calls on a server.

@@ -103,7 +103,7 @@ func TestShares_SlowDeadAndMuteServers(t *testing.T) {
 	for _, by := range []struct {
 		callers      int
 		limit, lasts time.Duration
-	}{{1, time.Second, 12 * time.Second}, {6, 100 * ms, 3 * time.Second}, {6, 8 * ms, 3 * time.Second}, {10, time.Second, 3 * time.Second}} {
+	}{{1, time.Second, 20 * time.Second}, {6, 100 * ms, 5 * time.Second}, {6, 8 * ms, 5 * time.Second}, {10, time.Second, 5 * time.Second}} {
 		for good := 1; good <= 3; good++ {
 			for bad := range 8 {
 				takes, names := make(map[string]time.Duration), []string{fmt.Sprint(good, " good")}

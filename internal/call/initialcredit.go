@@ -14,8 +14,8 @@ type initialCredit struct {
 	taken uint64
 }
 
-// take returns the extra credit of an Open: as much as makes its window mostInitial, and at most an
-// eighth of what is left, so that many streams opened at once share it.
+// take returns the extra credit of an Open. The window of the stream becomes mostInitial, but the
+// Open takes at most an eighth of the remaining credit: many streams opened at once share it.
 func (c *initialCredit) take(guaranteed uint64) uint64 {
 	if c == nil || guaranteed >= mostInitial {
 		return 0

@@ -110,7 +110,7 @@ func (c *Outbound) Do(ctx context.Context, function uint16, params []byte, cfg *
 	if err := c.calls().Carrier.Enter(&c.transport.flow, &c.open); err != nil {
 		c.sent = false
 		c.calls().out.limit.Remove(1, int(c.open.Held))
-		c.calls().out.unsent(c.reserved.parent, c.reserved.cost)
+		c.unsent()
 		return codec.AbortOf(c.calls().sendError(err))
 	}
 	if cfg.Sent != nil {
@@ -170,13 +170,16 @@ func (c *Outbound) giveUp(a *codec.Abort) *codec.Abort {
 // leave is giveUp at the end of the caller's goroutine: no goroutine waits for the call any more.
 func (c *Outbound) leave() { c.cancel(codec.ErrCanceled) }
 
+// unsent releases the peer's budget that the Open would have used: it was not sent.
+func (c *Outbound) unsent() { c.calls().out.unsent(c.reserved.parent, c.reserved.cost) }
+
 // cancel removes the call from the outbox and the table, and sends a to the peer if the peer knows
 // the call. departed and unsent are as for [outbox.Outbox.Cancel]. there reports that the call was
 // in the table, so that no other goroutine wakes the caller.
 func (c *Outbound) cancel(a *codec.Abort) (departed, unsent, there bool) {
 	departed, unsent = c.calls().Carrier.Cancel(&c.transport.flow, givenUp(a))
 	if unsent {
-		c.calls().out.unsent(c.reserved.parent, c.reserved.cost)
+		c.unsent()
 	}
 	if there = departed && c.calls().remove(c.transport.id()); there && !unsent {
 		c.calls().abort(c.transport.id(), c.priority, a)
@@ -211,7 +214,7 @@ func (c *Outbound) Discard(why outbox.Reason, begun bool) {
 	if begun && !c.calls().Table.remove(c.transport.id()) {
 		return // another goroutine is about to wake the caller
 	}
-	c.abort = c.calls().discarded(c.reserved.parent, c.reserved.cost, why)
+	c.abort = c.calls().discarded(c.unsent, why)
 	c.done <- struct{}{}
 }
 
@@ -224,7 +227,7 @@ func (c *Outbound) closed(m message.Close) (err error) {
 		c.abort = aborts.Received(m.Abort)
 	}
 	if c.transport.closedBy(m.Abort) {
-		c.calls().out.unsent(c.reserved.parent, c.reserved.cost)
+		c.unsent()
 		c.abort, err = c.transport.closedUnsent(c.abort)
 	}
 	switch {

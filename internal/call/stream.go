@@ -71,15 +71,14 @@ func newStream(ctx context.Context, x *Calls, function uint16, params []byte, cf
 		return nil, nil, own, a
 	}
 	s = &outboundStream{callTransport: callTransport{x: x, flow: outbox.NewFlow(cfg.Priority)}, asParent: own.parent, cost: own.cost}
-	if m.Meta.Initial = x.out.extra.take(x.out.terms.PeerEarly); m.Meta.Initial > 0 {
-		x.watchIdle()
-	}
+	m.Meta.Initial = x.out.extra.take(x.out.terms.PeerEarly)
 	s.pipe = &s.whole
 	(*piping.End)(s.pipe).Init(piping.Config{Function: function, Priority: cfg.Priority, Loss: cfg.Loss, Port: s, Terms: &x.out.terms, SendLimit: x.out.firstWindow(m.Meta.Initial), Granted: granted, Hold: hold})
 	return s, m, own, nil
 }
 
-// unsent takes the credit back that the Open has used, which was not sent.
+// unsent releases the peer's budget and the extra credit that the Open would have used: it was not
+// sent.
 func (s *outboundStream) unsent() {
 	s.x.out.unsent(s.asParent, s.cost)
 	s.x.out.extra.giveBack((*piping.End)(s.pipe).Initial())
@@ -140,6 +139,9 @@ func (s *outboundStream) Close(result []byte, abort *codec.Abort) {
 // Depart implements outbox.Departer.
 func (s *outboundStream) Depart(id uint64) {
 	s.x.Table.depart(id, s)
+	if s.x.out.extra != nil {
+		s.x.watchIdle() // it may never send as much as its Open has taken
+	}
 }
 
 // Discard implements outbox.Departer: the Open was not sent. The pipe ends at once, so that a
@@ -148,10 +150,7 @@ func (s *outboundStream) Discard(why outbox.Reason, begun bool) {
 	if begun && !s.x.Table.remove(s.id()) {
 		return // the peer has closed it
 	}
-	if why == outbox.Expired || why == outbox.Ended {
-		s.x.out.extra.giveBack((*piping.End)(s.pipe).Initial())
-	}
-	settle := (*piping.End)(s.pipe).Closing(s.x.discarded(s.asParent, s.cost, why))
+	settle := (*piping.End)(s.pipe).Closing(s.x.discarded(s.unsent, why))
 	go func() {
 		settle()
 		s.release()

@@ -134,14 +134,15 @@ func (p *callTransport) closedUnsent(abort *codec.Abort) (a *codec.Abort, err er
 	return abort, nil
 }
 
-// discarded returns the error of a call after the outbox has discarded its Open.
-func (x *Calls) discarded(outer *outboundParent, cost int64, why outbox.Reason) *codec.Abort {
+// discarded returns the error of a call after the outbox has discarded its Open. It calls unsent,
+// which releases the peer's budget, unless the session has ended.
+func (x *Calls) discarded(unsent func(), why outbox.Reason) *codec.Abort {
 	switch why {
 	case outbox.Expired:
-		x.out.unsent(outer, cost)
+		unsent()
 		return aborts.NeverSent(ErrTimeUp)
 	case outbox.Ended:
-		x.out.unsent(outer, cost)
+		unsent()
 		return x.out.errDrains()
 	}
 	return aborts.NeverSent(x.Cause())

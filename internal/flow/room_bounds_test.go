@@ -9,8 +9,8 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// The first growth of windows that are not read ends at an eighth of the room, and of others at an
-// eighth of what is free.
+// Windows from which nothing was taken grow at first to an eighth of the room together. Other new
+// windows grow by an eighth of the free spare room each.
 func TestLend_FirstGrowthBounds(t *testing.T) {
 	p := flow.Plan{Window: kib, Workers: 1, Callers: 1, Room: 64 * 63 * kib, Spare: 16 * 63 * kib, Large: kib}
 	for _, taken := range []bool{false, true} {

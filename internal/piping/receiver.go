@@ -93,9 +93,10 @@ func (r *receiver) admits(t *Terms, payload int) bool {
 	if received > limit {
 		return false
 	}
-	// without its extra credit the peer has to wait once more, when the early credit is used up
-	first := received >= t.Early && received-cost < t.Early
-	r.usedUp = r.usedUp || first || limit-received < max(cost, t.Early)
+	// A peer without extra credit would wait now. With it, Credits at half of the window would keep
+	// the window as small as it is.
+	early := received >= t.Early && received-cost < t.Early
+	r.usedUp = r.usedUp || early || limit-received < max(cost, t.Early)
 	r.largest = max(r.largest, uint32(min(cost, math.MaxUint32)))
 	return true
 }

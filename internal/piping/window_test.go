@@ -35,6 +35,19 @@ func TestWindow_GrowsWithReader(t *testing.T) {
 	require.Equal(t, 3, port.news, "each time it was announced once")
 }
 
+// TestWindow_GrowsWithExtraCredit has a window of 64 KiB. Credits at its half never let the peer
+// use it up.
+func TestWindow_GrowsWithExtraCredit(t *testing.T) {
+	room := flow.NewRoom(&flow.Plan{Window: early, Workers: 1, Room: 64 << 20, Spare: 8 << 20})
+	p, end, _ := running(t, room)
+	require.Equal(t, 64<<10, room.Load().Windows)
+	for range 40 {
+		require.Equal(t, piping.Accepted, end.BlockArrived(sized(4<<10-overhead)))
+		p.Recv(background)
+	}
+	require.GreaterOrEqual(t, room.Load().Windows, 128<<10)
+}
+
 func TestCredit_AnnouncedOnce(t *testing.T) {
 	const block = 1024 - overhead
 	room := flow.NewRoom(&flow.Plan{Window: 4 << 10, Workers: 1})

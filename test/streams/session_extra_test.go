@@ -168,15 +168,20 @@ func TestAttackExtra_Sleepers(t *testing.T) {
 	})
 }
 
+// extraOpener connects a node, in a bubble, to a raw peer that grants extra credit.
+func extraOpener(t *testing.T, extra uint64) (*testkit.RawPeer, *asterisque.Session) {
+	node := asterisque.NewNode()
+	t.Cleanup(func() { node.Close() })
+	hello := testkit.Hello()
+	hello.Window, hello.Opens, hello.Extra = 4096, 4<<20, extra
+	p, _ := testkit.RawTo(t, node, hello)
+	return p, node.Sessions()[0]
+}
+
 // TestExtra_Opener has a node that opens streams at a raw peer with extra credit.
 func TestExtra_Opener(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		node := asterisque.NewNode()
-		defer node.Close()
-		hello := testkit.Hello()
-		hello.Window, hello.Opens, hello.Extra = 4096, 1<<20, 300_000
-		p, _ := testkit.RawTo(t, node, hello)
-		s := node.Sessions()[0]
+		p, s := extraOpener(t, 300_000)
 		open := func() (*pipe.Pipe, message.Open) {
 			stream, err := s.Open(testkit.Background, 7, nil)
 			require.NoError(t, err)
@@ -203,43 +208,49 @@ func TestExtra_Opener(t *testing.T) {
 	})
 }
 
-// TestExtra_HandedBack has an opener that sends nothing for a while.
+// TestExtra_HandedBack has an opener that sends nothing for a while, after its Open, or after an
+// Open that had to wait for the wire for as long.
 func TestExtra_HandedBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		node := asterisque.NewNode()
-		defer node.Close()
-		hello := testkit.Hello()
-		hello.Window, hello.Opens, hello.Extra = 4096, 1<<20, 1_000_000
-		p, _ := testkit.RawTo(t, node, hello)
-		_, err := node.Sessions()[0].Open(testkit.Background, 7, nil)
-		require.NoError(t, err)
-		o := p.Open()
-		require.EqualValues(t, 64<<10-4096, o.Meta.Initial)
-		for {
-			c, err := message.ParseControl(p.Frame())
-			if err != nil {
-				continue
-			}
-			switch c := c.(type) {
-			case message.Ping:
-				p.Send(message.Pong{N: c.N})
-			case message.Skip:
-				require.EqualValues(t, o.Meta.Initial, c.Sent, "but the guaranteed credit")
-				return
-			}
-		}
-	})
+	for name, waits := range map[string]time.Duration{"at once": 0, "after a wait": 5 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p, s := extraOpener(t, 1_000_000)
+				if waits > 0 { // the wire takes a part of it
+					_, err := s.Open(testkit.Background, 7, make([]byte, 900<<10))
+					require.NoError(t, err)
+				}
+				_, err := s.Open(testkit.Background, 7, nil)
+				require.NoError(t, err)
+				fakeclock.Sleep(waits)
+				var open message.Open
+				for {
+					f, err := p.W.ReadFrame(message.MaxFrame) // also between the parts of the first Open
+					require.NoError(t, err)
+					if o, err := message.ParseOpen(f); err == nil {
+						open = o
+						continue
+					}
+					c, _ := message.ParseControl(f)
+					switch c := c.(type) {
+					case message.Ping:
+						p.Send(message.Pong{N: c.N})
+					case message.Skip:
+						if c.Pipe == open.Pipe {
+							require.Positive(t, c.Sent)
+							require.Equal(t, open.Meta.Initial, c.Sent, "all but the guaranteed credit")
+							return
+						}
+					}
+				}
+			})
+		})
+	}
 }
 
 // TestExtra_NeverSent ends streams before their Opens leave: those have taken nothing.
 func TestExtra_NeverSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		node := asterisque.NewNode()
-		defer node.Close()
-		hello := testkit.Hello()
-		hello.Window, hello.Opens, hello.Extra = 4096, 4<<20, 300_000
-		p, _ := testkit.RawTo(t, node, hello)
-		s := node.Sessions()[0]
+		p, s := extraOpener(t, 300_000)
 		// the wire takes a part of it
 		_, err := s.Open(testkit.Background, 7, make([]byte, 900<<10))
 		require.NoError(t, err)
