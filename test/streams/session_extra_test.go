@@ -224,7 +224,8 @@ func TestExtra_HandedBack(t *testing.T) {
 				fakeclock.Sleep(waits)
 				var open message.Open
 				for {
-					f, err := p.W.ReadFrame(message.MaxFrame) // also between the parts of the first Open
+					// the messages between the parts of the first Open count, too
+					f, err := p.W.ReadFrame(message.MaxFrame)
 					require.NoError(t, err)
 					if o, err := message.ParseOpen(f); err == nil {
 						open = o
